@@ -1,0 +1,210 @@
+//! Facts about the machine: a flat, ordered map from dotted path (`cpu.model`, `kernel.cmdline`) to a value, or to the
+//! reason why there is none. A reader can always tell "zero" from "could not be read".
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The value of one fact.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum FactValue {
+    /// Yes or no.
+    Bool(bool),
+    /// A whole number in the fact's unit.
+    Int(i64),
+    /// A real number in the fact's unit; always finite.
+    Float(f64),
+    /// Text as the system gave it, trimmed.
+    Text(String),
+    /// A list, for example of CPU numbers or of cache descriptions.
+    List(Vec<FactValue>),
+}
+
+/// Why a fact has, or has not, a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FactState {
+    /// The value was read.
+    Known,
+    /// The system has the thing but refused to show it (permission).
+    Denied,
+    /// The file or feature is not there.
+    Absent,
+    /// The platform cannot have it.
+    Unsupported,
+    /// It was read but could not be understood.
+    Unreadable,
+}
+
+/// One fact: value and unit, or a state with its reason, and where it came from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Fact {
+    /// The value; `null` unless `state` is `known`.
+    pub value: Option<FactValue>,
+    /// UCUM unit of a numeric value (`ns`, `By`, `Hz`, `%`, `1`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<String>,
+    /// Known, or why not.
+    pub state: FactState,
+    /// File, register or call the fact was read from.
+    pub source: String,
+    /// Reason in words when there is no value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+impl Fact {
+    /// A fact that was read.
+    pub fn known(value: impl Into<FactValue>, source: impl Into<String>) -> Self {
+        Self { value: Some(value.into()), unit: None, state: FactState::Known, source: source.into(), why: None }
+    }
+
+    /// The same fact with a UCUM unit.
+    #[must_use]
+    pub fn with_unit(mut self, unit: &str) -> Self {
+        self.unit = Some(unit.to_owned());
+        self
+    }
+
+    /// A fact that could not be had, with the reason.
+    pub fn missing(state: FactState, source: impl Into<String>, why: impl Into<String>) -> Self {
+        Self { value: None, unit: None, state, source: source.into(), why: Some(why.into()) }
+    }
+
+    /// The numeric value, if this is a known number.
+    pub fn number(&self) -> Option<f64> {
+        match self.value.as_ref()? {
+            FactValue::Int(i) => Some(*i as f64),
+            FactValue::Float(f) => Some(*f),
+            _ => None,
+        }
+    }
+
+    /// The text value, if this is known text.
+    pub fn text(&self) -> Option<&str> {
+        match self.value.as_ref()? {
+            FactValue::Text(t) => Some(t),
+            _ => None,
+        }
+    }
+}
+
+impl From<bool> for FactValue {
+    fn from(v: bool) -> Self {
+        Self::Bool(v)
+    }
+}
+impl From<i64> for FactValue {
+    fn from(v: i64) -> Self {
+        Self::Int(v)
+    }
+}
+impl From<u64> for FactValue {
+    fn from(v: u64) -> Self {
+        i64::try_from(v).map_or(Self::Float(v as f64), Self::Int)
+    }
+}
+impl From<usize> for FactValue {
+    fn from(v: usize) -> Self {
+        Self::from(v as u64)
+    }
+}
+impl From<f64> for FactValue {
+    fn from(v: f64) -> Self {
+        Self::Float(v)
+    }
+}
+impl From<&str> for FactValue {
+    fn from(v: &str) -> Self {
+        Self::Text(v.trim().to_owned())
+    }
+}
+impl From<String> for FactValue {
+    fn from(v: String) -> Self {
+        Self::Text(v.trim().to_owned())
+    }
+}
+impl<T: Into<FactValue>> From<Vec<T>> for FactValue {
+    fn from(v: Vec<T>) -> Self {
+        Self::List(v.into_iter().map(Into::into).collect())
+    }
+}
+
+/// All facts of one capture, by dotted path.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Facts(pub BTreeMap<String, Fact>);
+
+impl Facts {
+    /// Adds or replaces a fact.
+    pub fn set(&mut self, path: impl Into<String>, fact: Fact) {
+        self.0.insert(path.into(), fact);
+    }
+
+    /// The fact at `path`, known or not.
+    pub fn get(&self, path: &str) -> Option<&Fact> {
+        self.0.get(path)
+    }
+
+    /// The known number at `path`.
+    pub fn number(&self, path: &str) -> Option<f64> {
+        self.get(path)?.number()
+    }
+
+    /// The known text at `path`.
+    pub fn text(&self, path: &str) -> Option<&str> {
+        self.get(path)?.text()
+    }
+
+    /// The known yes or no at `path`.
+    pub fn flag(&self, path: &str) -> Option<bool> {
+        match self.get(path)?.value.as_ref()? {
+            FactValue::Bool(b) => Some(*b),
+            _ => None,
+        }
+    }
+
+    /// Paths whose value or state differs between two captures, in order.
+    pub fn changed(&self, later: &Self) -> Vec<String> {
+        let mut paths: Vec<&String> = self.0.keys().chain(later.0.keys()).collect();
+        paths.sort();
+        paths.dedup();
+        paths
+            .into_iter()
+            .filter(|p| {
+                let (a, b) = (self.0.get(*p), later.0.get(*p));
+                a.map(|f| (&f.value, f.state)) != b.map(|f| (&f.value, f.state))
+            })
+            .cloned()
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changed_lists_new_lost_and_different_paths_only() {
+        let mut a = Facts::default();
+        a.set("cpu.count", Fact::known(2_u64, "sysfs"));
+        a.set("mem.total", Fact::known(11_u64, "/proc/meminfo").with_unit("By"));
+        a.set("gone", Fact::known("x", "y"));
+        let mut b = a.clone();
+        b.set("mem.total", Fact::known(24_u64, "/proc/meminfo").with_unit("By"));
+        b.0.remove("gone");
+        b.set("new", Fact::missing(FactState::Denied, "/dev/cpu/0/msr", "needs CAP_SYS_RAWIO"));
+        assert_eq!(a.changed(&b), ["gone", "mem.total", "new"]);
+        assert!(a.changed(&a).is_empty());
+    }
+
+    #[test]
+    fn unknown_is_not_a_number() {
+        let f = Fact::missing(FactState::Absent, "cpufreq", "no cpufreq here");
+        assert_eq!(f.number(), None);
+        let json = serde_json::to_string(&f).unwrap();
+        assert!(json.contains("\"value\":null"), "{json}");
+    }
+}
