@@ -1,4 +1,23 @@
 //! The vocabulary of machmeter: words and shapes only. No input or output, no unsafe code; every other crate speaks it.
+//!
+//! A run is one [`record::Record`]: facts about the machine before and after, the clock, checks, metrics with intervals,
+//! datasets in a few [`shape::Shape`]s that views know how to draw, and references to raw samples stored beside it.
 #![forbid(unsafe_code)]
 
+pub mod check;
+pub mod code;
 pub mod facts;
+pub mod metric;
+pub mod quantity;
+pub mod record;
+pub mod samples;
+pub mod shape;
+
+pub use check::{Check, CheckState};
+pub use code::Code;
+pub use facts::{Fact, FactState, FactValue, Facts};
+pub use metric::{Interval, Metric, MetricInfo, ParamValue, Params, Quality};
+pub use quantity::{Better, Unit};
+pub use record::Record;
+pub use samples::{Column, Table, Values};
+pub use shape::{Dataset, Shape};

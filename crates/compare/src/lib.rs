@@ -1,0 +1,1 @@
+//! Verdicts between records: effect, interval, test, smallest detectable change, family-wise error.

@@ -1,0 +1,20 @@
+//! Stable codes: every check (`E`), warning (`W`) and model remark (`M`) has one, with a text for `machmeter explain`.
+
+/// One registered code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Code {
+    /// `E104`.
+    pub id: &'static str,
+    /// Short name.
+    pub name: &'static str,
+    /// What it says.
+    pub what: &'static str,
+    /// Why it matters.
+    pub why: &'static str,
+    /// How it is measured.
+    pub how: &'static str,
+    /// What to do.
+    pub next: &'static str,
+    /// How to undo that.
+    pub undo: Option<&'static str>,
+}

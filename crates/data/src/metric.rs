@@ -1,0 +1,293 @@
+//! A metric: one figure with everything needed to trust it, or the reason why there is none.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::quantity::{Better, Unit};
+
+/// A parameter value of a metric: `cpu=1`, `cpu=all`, `quantum=31`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum ParamValue {
+    /// A whole number.
+    Int(i64),
+    /// A name.
+    Text(String),
+}
+
+impl fmt::Display for ParamValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Int(i) => write!(f, "{i}"),
+            Self::Text(t) => f.write_str(t),
+        }
+    }
+}
+impl From<i64> for ParamValue {
+    fn from(v: i64) -> Self {
+        Self::Int(v)
+    }
+}
+impl From<usize> for ParamValue {
+    fn from(v: usize) -> Self {
+        Self::Int(v as i64)
+    }
+}
+impl From<&str> for ParamValue {
+    fn from(v: &str) -> Self {
+        Self::Text(v.to_owned())
+    }
+}
+impl From<String> for ParamValue {
+    fn from(v: String) -> Self {
+        Self::Text(v)
+    }
+}
+
+/// Parameters by name, in order. With the metric's id they are the key on which records are joined.
+pub type Params = BTreeMap<String, ParamValue>;
+
+/// An interval with its confidence level and how it was made.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Interval {
+    /// Confidence level, for example 0.95.
+    pub level: f64,
+    /// Lower end, in the metric's unit.
+    pub low: f64,
+    /// Upper end, in the metric's unit.
+    pub high: f64,
+    /// `block-bootstrap`, `rank`, `normal`, `bound`, ...
+    pub method: String,
+}
+
+impl Interval {
+    /// An interval if its ends are finite and ordered.
+    pub fn new(level: f64, low: f64, high: f64, method: &str) -> Option<Self> {
+        (low.is_finite() && high.is_finite() && low <= high && level > 0.0 && level < 1.0)
+            .then(|| Self { level, low, high, method: method.to_owned() })
+    }
+}
+
+/// How far a figure can be trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Quality {
+    /// Nothing speaks against it.
+    Ok,
+    /// A condition named in `flags` weakens it.
+    Suspect,
+    /// It was impossible (negative, not finite) or not enough was seen; the value is `null` and `why` says so.
+    Rejected,
+}
+
+/// One measured figure.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Metric {
+    /// Registered id, `probe.metric`.
+    pub id: String,
+    /// What distinguishes this figure from others of the same id.
+    pub params: Params,
+    /// Unit of value, interval, quantiles and blocks.
+    pub unit: Unit,
+    /// Direction.
+    pub better: Better,
+    /// The figure; `null` when rejected.
+    pub value: Option<f64>,
+    /// Reason when there is no value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// How the value was computed from the samples: `median`, `time-share`, `minimum`, ...
+    pub estimator: String,
+    /// Interval of the value.
+    pub ci: Option<Interval>,
+    /// Samples behind the value.
+    pub n: u64,
+    /// Samples worth, after autocorrelation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub n_eff: Option<f64>,
+    /// Quantiles by probability written as text (`0.5`, `0.99`, `0.999`).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub quantiles: BTreeMap<String, f64>,
+    /// Largest sample.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max: Option<f64>,
+    /// Trust.
+    pub quality: Quality,
+    /// Codes of checks and warnings that weaken it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flags: Vec<String>,
+    /// About 20 values of the same estimator over consecutive equal spans of the run; comparison and drift checks use them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blocks: Vec<f64>,
+    /// Time that one block covers, in ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block_ns: Option<f64>,
+}
+
+impl Metric {
+    /// A metric with a value. A value that is not finite, or negative where `info` says it cannot be, is rejected with
+    /// the reason instead.
+    pub fn new(info: &MetricInfo, params: Params, value: f64, estimator: &str, n: u64) -> Self {
+        let mut m = Self {
+            id: info.id.to_owned(),
+            params,
+            unit: info.unit,
+            better: info.better,
+            value: None,
+            why: None,
+            estimator: estimator.to_owned(),
+            ci: None,
+            n,
+            n_eff: None,
+            quantiles: BTreeMap::new(),
+            max: None,
+            quality: Quality::Ok,
+            flags: Vec::new(),
+            blocks: Vec::new(),
+            block_ns: None,
+        };
+        if !value.is_finite() {
+            m.reject("the estimate is not a finite number");
+        } else if value < 0.0 && !info.may_be_negative {
+            m.reject("the estimate came out negative, which this quantity cannot be");
+        } else {
+            m.value = Some(value);
+        }
+        m
+    }
+
+    /// A metric that has no value, with the reason.
+    pub fn rejected(info: &MetricInfo, params: Params, estimator: &str, why: &str) -> Self {
+        let mut m = Self::new(info, params, 0.0, estimator, 0);
+        m.reject(why);
+        m
+    }
+
+    fn reject(&mut self, why: &str) {
+        self.value = None;
+        self.ci = None;
+        self.quality = Quality::Rejected;
+        self.why = Some(why.to_owned());
+    }
+
+    /// Adds the interval, if there is one.
+    #[must_use]
+    pub fn with_ci(mut self, ci: Option<Interval>) -> Self {
+        if self.value.is_some() {
+            self.ci = ci;
+        }
+        self
+    }
+
+    /// Adds time-ordered block values; non-finite ones are left out.
+    #[must_use]
+    pub fn with_blocks(mut self, blocks: Vec<f64>, block_ns: f64) -> Self {
+        self.blocks = blocks.into_iter().filter(|b| b.is_finite()).collect();
+        self.block_ns = (block_ns.is_finite() && block_ns > 0.0).then_some(block_ns);
+        self
+    }
+
+    /// Adds quantiles given as (probability, value).
+    #[must_use]
+    pub fn with_quantiles(mut self, quantiles: &[(f64, f64)]) -> Self {
+        for (p, v) in quantiles.iter().filter(|(_, v)| v.is_finite()) {
+            self.quantiles.insert(format!("{p}"), *v);
+        }
+        self
+    }
+
+    /// Adds the largest sample.
+    #[must_use]
+    pub fn with_max(mut self, max: f64) -> Self {
+        self.max = max.is_finite().then_some(max);
+        self
+    }
+
+    /// Marks the metric suspect by `code`.
+    pub fn flag(&mut self, code: &str) {
+        if !self.flags.iter().any(|c| c == code) {
+            self.flags.push(code.to_owned());
+        }
+        if self.quality == Quality::Ok {
+            self.quality = Quality::Suspect;
+        }
+    }
+
+    /// `id{name=value,...}`: the join key as text.
+    pub fn key(&self) -> String {
+        key_of(&self.id, &self.params)
+    }
+}
+
+/// The join key of an id and its parameters as text.
+pub fn key_of(id: &str, params: &Params) -> String {
+    if params.is_empty() {
+        return id.to_owned();
+    }
+    let list: Vec<String> = params.iter().map(|(k, v)| format!("{k}={v}")).collect();
+    format!("{id}{{{}}}", list.join(","))
+}
+
+/// A registered metric id: part of the tool's interface, never reused for another meaning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MetricInfo {
+    /// `probe.metric`.
+    pub id: &'static str,
+    /// Names of its parameters.
+    pub params: &'static [&'static str],
+    /// Unit.
+    pub unit: Unit,
+    /// Direction.
+    pub better: Better,
+    /// One sentence.
+    pub description: &'static str,
+    /// True for differences and offsets.
+    pub may_be_negative: bool,
+}
+
+/// Builds [`Params`] from pairs.
+pub fn params<const N: usize>(pairs: [(&str, ParamValue); N]) -> Params {
+    pairs.into_iter().map(|(k, v)| (k.to_owned(), v)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INFO: MetricInfo = MetricInfo {
+        id: "noise.turn",
+        params: &["cpu", "quantum"],
+        unit: Unit::Nanoseconds,
+        better: Better::Lower,
+        description: "cost of one turn",
+        may_be_negative: false,
+    };
+
+    #[test]
+    fn impossible_values_are_rejected_with_a_reason() {
+        for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -1e-9] {
+            let m = Metric::new(&INFO, Params::new(), bad, "median", 10)
+                .with_ci(Interval::new(0.95, 0.0, 1.0, "rank"));
+            assert_eq!(m.value, None);
+            assert_eq!(m.ci, None);
+            assert_eq!(m.quality, Quality::Rejected);
+            assert!(m.why.is_some());
+        }
+    }
+
+    #[test]
+    fn the_key_names_parameters_in_order() {
+        let p = params([("quantum", 31_i64.into()), ("cpu", "all".into())]);
+        assert_eq!(Metric::new(&INFO, p, 9.5, "median", 3).key(), "noise.turn{cpu=all,quantum=31}");
+    }
+
+    #[test]
+    fn an_interval_must_be_finite_and_ordered() {
+        assert!(Interval::new(0.95, 2.0, 1.0, "x").is_none());
+        assert!(Interval::new(0.95, f64::NAN, 1.0, "x").is_none());
+        assert!(Interval::new(1.0, 0.0, 1.0, "x").is_none());
+    }
+}

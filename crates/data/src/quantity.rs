@@ -1,0 +1,145 @@
+//! Units (UCUM strings) and the direction in which a quantity is good.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The unit of a number, written as UCUM. Time is always nanoseconds and size always bytes in records; views scale them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub enum Unit {
+    /// Nanoseconds.
+    #[serde(rename = "ns")]
+    Nanoseconds,
+    /// Clock ticks of the record's tick source.
+    #[serde(rename = "{tick}")]
+    Ticks,
+    /// Bytes.
+    #[serde(rename = "By")]
+    Bytes,
+    /// Bytes per second.
+    #[serde(rename = "By/s")]
+    BytesPerSecond,
+    /// Events per second.
+    #[serde(rename = "Hz")]
+    Hertz,
+    /// A fraction or ratio, 0.02 for 2 %.
+    #[serde(rename = "1")]
+    One,
+    /// A number of things.
+    #[serde(rename = "{count}")]
+    Count,
+    /// Nanoseconds per byte.
+    #[serde(rename = "ns/By")]
+    NanosecondsPerByte,
+    /// Parts per million.
+    #[serde(rename = "[ppm]")]
+    PartsPerMillion,
+    /// Power spectral density of a fraction: 1/Hz.
+    #[serde(rename = "/Hz")]
+    PerHertz,
+}
+
+impl Unit {
+    /// The UCUM code.
+    pub const fn ucum(self) -> &'static str {
+        match self {
+            Self::Nanoseconds => "ns",
+            Self::Ticks => "{tick}",
+            Self::Bytes => "By",
+            Self::BytesPerSecond => "By/s",
+            Self::Hertz => "Hz",
+            Self::One => "1",
+            Self::Count => "{count}",
+            Self::NanosecondsPerByte => "ns/By",
+            Self::PartsPerMillion => "[ppm]",
+            Self::PerHertz => "/Hz",
+        }
+    }
+}
+
+/// Which way a metric is good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Better {
+    /// Smaller is better (costs, latencies, noise).
+    Lower,
+    /// Larger is better (rates, shares of deadlines met).
+    Higher,
+    /// Neither: a property of the machine.
+    Neither,
+}
+
+/// A value in its unit as a person reads it, scaled to three significant digits: `1.23 ms`, `2.9 %`, `250 Hz`.
+///
+/// Non-finite values never reach a reader: they are shown as `?`.
+pub fn human(value: f64, unit: Unit) -> String {
+    if !value.is_finite() {
+        return "?".to_owned();
+    }
+    match unit {
+        Unit::Nanoseconds => scaled(value, &[(1.0, "ns"), (1e3, "us"), (1e6, "ms"), (1e9, "s")]),
+        Unit::Bytes => scaled(value, &[(1.0, "B"), (1024.0, "KiB"), (1_048_576.0, "MiB"), (1_073_741_824.0, "GiB")]),
+        Unit::BytesPerSecond => scaled(value, &[(1.0, "B/s"), (1e3, "kB/s"), (1e6, "MB/s"), (1e9, "GB/s")]),
+        Unit::Hertz => scaled(value, &[(1.0, "Hz"), (1e3, "kHz"), (1e6, "MHz"), (1e9, "GHz")]),
+        Unit::One => format!("{} %", digits(value * 100.0)),
+        Unit::Count => digits(value),
+        Unit::Ticks => format!("{} ticks", digits(value)),
+        Unit::NanosecondsPerByte => format!("{} ns/B", digits(value)),
+        Unit::PartsPerMillion => format!("{} ppm", digits(value)),
+        Unit::PerHertz => format!("{} /Hz", digits(value)),
+    }
+}
+
+fn scaled(value: f64, scales: &[(f64, &str)]) -> String {
+    let magnitude = value.abs();
+    // 999.5 of a unit already rounds to 1000, which reads better as 1 of the next.
+    let (factor, name) =
+        scales.iter().rev().find(|(f, _)| magnitude >= f * 0.9995).or(scales.first()).copied().unwrap_or((1.0, ""));
+    format!("{} {name}", digits(value / factor))
+}
+
+/// Three significant digits without an exponent for ordinary magnitudes.
+pub fn digits(value: f64) -> String {
+    if !value.is_finite() {
+        return "?".to_owned();
+    }
+    let magnitude = value.abs();
+    if magnitude == 0.0 {
+        "0".to_owned()
+    } else if !(1e-4..1e6).contains(&magnitude) {
+        format!("{value:.2e}")
+    } else if magnitude >= 99.95 {
+        format!("{value:.0}")
+    } else if magnitude >= 9.995 {
+        format!("{value:.1}")
+    } else if magnitude >= 0.9995 {
+        format!("{value:.2}")
+    } else {
+        let decimals = (2 - magnitude.log10().floor() as i32).clamp(0, 9) as usize;
+        format!("{value:.decimals$}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn people_read_three_digits_in_a_fitting_unit() {
+        assert_eq!(human(9.47, Unit::Nanoseconds), "9.47 ns");
+        assert_eq!(human(27_600_000.0, Unit::Nanoseconds), "27.6 ms");
+        assert_eq!(human(999_600.0, Unit::Nanoseconds), "1.00 ms");
+        assert_eq!(human(0.029, Unit::One), "2.90 %");
+        assert_eq!(human(250.0, Unit::Hertz), "250 Hz");
+        assert_eq!(human(0.0, Unit::One), "0 %");
+        assert_eq!(human(f64::NAN, Unit::One), "?");
+        assert_eq!(human(49_152.0, Unit::Bytes), "48.0 KiB");
+        assert_eq!(human(0.000_012, Unit::One), "0.00120 %");
+    }
+
+    #[test]
+    fn the_serialized_unit_is_its_ucum_code() {
+        for u in [Unit::Nanoseconds, Unit::Bytes, Unit::One, Unit::Hertz, Unit::Count, Unit::PerHertz] {
+            assert_eq!(serde_json::to_string(&u).unwrap(), format!("\"{}\"", u.ucum()));
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Raw samples: named columns of equal length, in the units they were taken in (ticks, counts), before any conversion.
+
+use thiserror::Error;
+
+use crate::quantity::Unit;
+
+/// The values of one column.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Values {
+    /// Ticks, counts, indices.
+    I64(Vec<i64>),
+    /// Small integers: CPU numbers, dictionary codes, counts per window.
+    I32(Vec<i32>),
+    /// Anything already converted.
+    F64(Vec<f64>),
+    /// Names.
+    Text(Vec<String>),
+}
+
+impl Values {
+    /// Rows.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::I64(v) => v.len(),
+            Self::I32(v) => v.len(),
+            Self::F64(v) => v.len(),
+            Self::Text(v) => v.len(),
+        }
+    }
+
+    /// No rows.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// One column.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Column {
+    /// Name with unit suffix where it is a number (`start_ticks`).
+    pub name: String,
+    /// Unit of its numbers.
+    pub unit: Unit,
+    /// Values.
+    pub values: Values,
+}
+
+/// A table whose columns do not have equal length.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[error("table {table}: column {column} has {found} rows, the first has {expected}")]
+pub struct RaggedTable {
+    table: String,
+    column: String,
+    found: usize,
+    expected: usize,
+}
+
+/// A table of raw samples.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Table {
+    /// Name, unique in a run: `noise_gaps`, `noise_windows`.
+    pub name: String,
+    /// Facts needed to read it again (`tick_hz`, `t0_ticks`, `window_ticks`), as text.
+    pub notes: Vec<(String, String)>,
+    /// Columns of equal length.
+    pub columns: Vec<Column>,
+}
+
+impl Table {
+    /// A table after checking that its columns agree.
+    ///
+    /// # Errors
+    /// When a column's length differs from the first one's.
+    pub fn new(name: &str, columns: Vec<Column>) -> Result<Self, RaggedTable> {
+        if let Some(first) = columns.first() {
+            let expected = first.values.len();
+            if let Some(c) = columns.iter().find(|c| c.values.len() != expected) {
+                return Err(RaggedTable {
+                    table: name.to_owned(),
+                    column: c.name.clone(),
+                    found: c.values.len(),
+                    expected,
+                });
+            }
+        }
+        Ok(Self { name: name.to_owned(), notes: Vec::new(), columns })
+    }
+
+    /// Rows.
+    pub fn rows(&self) -> usize {
+        self.columns.first().map_or(0, |c| c.values.len())
+    }
+
+    /// The column called `name`.
+    pub fn column(&self, name: &str) -> Option<&Column> {
+        self.columns.iter().find(|c| c.name == name)
+    }
+
+    /// The 64-bit column called `name`.
+    pub fn i64s(&self, name: &str) -> Option<&[i64]> {
+        match &self.column(name)?.values {
+            Values::I64(v) => Some(v),
+            _ => None,
+        }
+    }
+
+    /// The 32-bit column called `name`.
+    pub fn i32s(&self, name: &str) -> Option<&[i32]> {
+        match &self.column(name)?.values {
+            Values::I32(v) => Some(v),
+            _ => None,
+        }
+    }
+
+    /// The text column called `name`.
+    pub fn texts(&self, name: &str) -> Option<&[String]> {
+        match &self.column(name)?.values {
+            Values::Text(v) => Some(v),
+            _ => None,
+        }
+    }
+
+    /// The note called `key`.
+    pub fn note(&self, key: &str) -> Option<&str> {
+        self.notes.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ragged_columns_are_refused() {
+        let c = |name: &str, n: usize| Column {
+            name: name.to_owned(),
+            unit: Unit::Ticks,
+            values: Values::I64(vec![0; n]),
+        };
+        let e = Table::new("t", vec![c("a", 3), c("b", 2)]).unwrap_err();
+        assert_eq!(e.to_string(), "table t: column b has 2 rows, the first has 3");
+        assert_eq!(Table::new("t", vec![c("a", 3), c("b", 3)]).unwrap().rows(), 3);
+    }
+}

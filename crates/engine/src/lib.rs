@@ -1,0 +1,1 @@
+//! Traits and services that every probe shares: clock, budget, placement, checks, registration.

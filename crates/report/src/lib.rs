@@ -1,0 +1,1 @@
+//! Views of records: terminal page, tables, HTML, SVG, CSV, OpenMetrics and exporters.

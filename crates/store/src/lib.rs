@@ -1,0 +1,1 @@
+//! Run documents as JSON, raw samples as Parquet, history, and readers of other tools' files.
