@@ -36,6 +36,10 @@ pub struct Record {
     pub machine: Machine,
     /// The clock that timed it; `null` for documents read from foreign files.
     pub clock: Option<ClockRecord>,
+    /// What a person should read first: lines of the page, tiles of the card, the verdict. Written by the analysis, so that
+    /// views need not know any probe.
+    #[serde(default)]
+    pub summary: Summary,
     /// Environment checks.
     #[serde(default)]
     pub checks: Vec<Check>,
@@ -166,6 +170,39 @@ pub struct ClockRecord {
     pub backward_steps: u64,
     /// Reason for the choice of this source.
     pub why: String,
+}
+
+/// What a person should read first.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Summary {
+    /// Lines of the one-page characterization, in order.
+    pub lines: Vec<SummaryLine>,
+    /// Tiles of the card, in order of importance.
+    pub tiles: Vec<Tile>,
+    /// What the machine is fit for, in one sentence.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub verdict: String,
+}
+
+/// A section of the page: a short heading and lines of text without indentation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SummaryLine {
+    /// `NOISE`, `WAKEUP`, `MEMORY`, ...
+    pub section: String,
+    /// Lines; the first stands beside the heading.
+    pub lines: Vec<String>,
+}
+
+/// A tile of the card.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Tile {
+    /// What it is.
+    pub label: String,
+    /// The figure with unit.
+    pub value: String,
+    /// Interval or condition in small print.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
 }
 
 /// A statement the analysis makes, with what it rests on.
