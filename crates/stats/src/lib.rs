@@ -1,1 +1,44 @@
-//! stats
+//! Statistics on slices for heavy-tailed, autocorrelated measurements.
+//!
+//! Every function is pure: slices and options in, values out, no I/O, no clock, no global state. Randomized
+//! procedures take a seed and give the same answer for the same seed. No function panics or returns NaN or
+//! infinity: what cannot be computed (too few values, non-finite input, a parameter out of range) is `None` or
+//! a [`StatsError`] that says why.
+//!
+//! | module | question |
+//! | --- | --- |
+//! | [`quantile`] | where do the values lie, and how sure is that without assuming a distribution |
+//! | [`spread`] | how much do they vary |
+//! | [`bootstrap`] | intervals that respect correlation in time |
+//! | [`rank`] | do two samples differ |
+//! | [`changepoint`] | when did the level change; where does a line bend |
+//! | [`regression`] | fits of linear models with goodness of fit Q; robust slopes |
+//! | [`spectrum`], [`autocorr`] | periodicity and memory of an evenly sampled series |
+//! | [`events`], [`coincidence`] | periodicity of event times; do two CPUs stop together |
+//! | [`tail`] | the rare, long values |
+//! | [`histogram`] | counting in a hot path with bounded error |
+//! | [`distribution`] | quantiles and tails of the normal, t, chi-square and binomial laws |
+//! | [`random`] | the seeded generator behind all of the above |
+
+#![forbid(unsafe_code)]
+
+pub mod autocorr;
+pub mod bootstrap;
+pub mod changepoint;
+pub mod coincidence;
+pub mod distribution;
+mod error;
+pub mod events;
+mod fourier;
+pub mod histogram;
+mod interval;
+pub mod quantile;
+pub mod random;
+pub mod rank;
+pub mod regression;
+pub mod spectrum;
+pub mod spread;
+pub mod tail;
+
+pub use error::StatsError;
+pub use interval::Interval;

@@ -1,0 +1,269 @@
+//! Bootstrap intervals for series that are correlated in time.
+//!
+//! Circular moving blocks: Politis & Romano, "A Circular Block-Resampling Procedure for Stationary Data" (1992).
+//! Block length: Politis & White, "Automatic Block-Length Selection for the Dependent Bootstrap" (2004) with the
+//! correction of Patton, Politis & White (2009). `BCa`: Efron, "Better Bootstrap Confidence Intervals" (1987), with
+//! a delete-one-block jackknife. Tail probabilities are widened for the small number of blocks as in Hesterberg,
+//! "What Teachers Should Know About the Bootstrap" (2015), section 4.3; without it blocks undercover.
+
+use crate::autocorr::{autocovariance, integrated_time};
+use crate::distribution::{normal_cdf, normal_quantile, t_quantile};
+use crate::error::{check, finite};
+use crate::interval::{Interval, valid_level};
+use crate::quantile::quantile;
+use crate::random::Random;
+use crate::spread::sum;
+
+/// How the interval is read off the replicates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum BootstrapMethod {
+    /// Quantiles of the replicates, with widened tails.
+    #[default]
+    Percentile,
+    /// Bias-corrected and accelerated.
+    Bca,
+}
+
+/// Options of the block bootstrap.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BootstrapOptions {
+    /// Confidence level in `(0, 1)`.
+    pub level: f64,
+    /// Number of resamples, at least 20.
+    pub resamples: usize,
+    /// Block length in samples; `None` chooses it from the data.
+    pub block_len: Option<usize>,
+    /// Seed of the random stream.
+    pub seed: u64,
+    /// How the interval is formed.
+    pub method: BootstrapMethod,
+}
+
+impl Default for BootstrapOptions {
+    fn default() -> Self {
+        Self {
+            level: 0.95,
+            resamples: 1000,
+            block_len: None,
+            seed: 0x6d61_6368,
+            method: BootstrapMethod::Percentile,
+        }
+    }
+}
+
+/// At most this many blocks make up one resample of a ratio; longer series use longer blocks.
+const MAX_BLOCKS: usize = 2000;
+/// At most this many groups are left out in turn by the jackknife.
+const MAX_JACKKNIFE: usize = 200;
+
+/// Block length for the circular bootstrap of the mean, chosen from the data (1 for white noise).
+///
+/// Returns between 1 and `ceil(min(3 sqrt n, n / 3))`; `None` for fewer than 8 or for non-finite values.
+pub fn optimal_block_len(xs: &[f64]) -> Option<usize> {
+    check("series", xs, 8).ok()?;
+    let n = xs.len() as f64;
+    let run = 5_usize.max(n.log10().sqrt().ceil() as usize);
+    let max_lag = (n.sqrt().ceil() as usize + run).min(xs.len() - 1);
+    let longest = (3.0 * n.sqrt()).min(n / 3.0).ceil();
+    let covariance = autocovariance(xs, max_lag)?;
+    if covariance[0] <= 0.0 {
+        return Some(1);
+    }
+    let bound = 2.0 * (n.log10() / n).sqrt();
+    let quiet = |lag: usize| covariance.get(lag).is_none_or(|c| (c / covariance[0]).abs() < bound);
+    let cutoff = (0..max_lag).find(|m| (m + 1..=m + run).all(quiet)).unwrap_or(max_lag);
+    let bandwidth = (2 * cutoff.max(1)).min(max_lag) as f64;
+    let (mut slope, mut long_run) = (0.0, covariance[0]);
+    for (lag, c) in covariance.iter().enumerate().skip(1).take(bandwidth as usize) {
+        let s = lag as f64 / bandwidth;
+        let weight = if s <= 0.5 { 1.0 } else { 2.0 * (1.0 - s) };
+        slope += 2.0 * weight * lag as f64 * c;
+        long_run += 2.0 * weight * c;
+    }
+    if long_run <= 0.0 {
+        return Some(1);
+    }
+    let length = (1.5 * (slope / long_run).powi(2) * n).cbrt();
+    Some(length.clamp(1.0, longest).ceil() as usize)
+}
+
+/// Number of independent samples that would carry the same information about the mean, in `[1, n]`.
+pub fn effective_sample_size(xs: &[f64]) -> Option<f64> {
+    let n = xs.len() as f64;
+    finite(n / integrated_time(xs)?).map(|ess| ess.clamp(1.0, n))
+}
+
+/// Interval for `stat` of a correlated series. Costs `resamples` calls of `stat` on `n` values.
+///
+/// `None` for fewer than 8 values, non-finite values, a bad option, fewer than 3 blocks, or if `stat` is not
+/// finite on the data or on more than a tenth of the resamples.
+pub fn block_bootstrap(
+    xs: &[f64],
+    stat: impl Fn(&[f64]) -> f64,
+    opts: &BootstrapOptions,
+) -> Option<Interval> {
+    let block = checked_block_len(xs, opts)?;
+    let n = xs.len();
+    let estimate = finite(stat(xs))?;
+    let mut random = Random::new(opts.seed);
+    let mut resample = Vec::with_capacity(n + block);
+    let mut replicates = Vec::with_capacity(opts.resamples);
+    for _ in 0..opts.resamples {
+        resample.clear();
+        while resample.len() < n {
+            let start = random.below(n);
+            let take = block.min(n - resample.len());
+            let first = take.min(n - start);
+            resample.extend_from_slice(&xs[start..start + first]);
+            resample.extend_from_slice(&xs[..take - first]);
+        }
+        replicates.push(stat(&resample));
+    }
+    let acceleration = match opts.method {
+        BootstrapMethod::Percentile => 0.0,
+        BootstrapMethod::Bca => {
+            let group = block.max(n.div_ceil(MAX_JACKKNIFE));
+            let left_out = (0..n).step_by(group).map(|start| {
+                resample.clear();
+                resample.extend_from_slice(&xs[..start]);
+                resample.extend_from_slice(&xs[(start + group).min(n)..]);
+                stat(&resample)
+            });
+            acceleration(left_out.collect())
+        }
+    };
+    interval(replicates, estimate, acceleration, n as f64 / block as f64, opts)
+}
+
+/// Interval for `sum(num) / sum(den)` of two series sampled together, for example stolen time over elapsed time.
+///
+/// Blocks come from prefix sums, so a resample costs at most 2000 draws whatever the length of the series. The
+/// automatic block length is that of the linearized series `num - ratio * den`.
+pub fn ratio_block_bootstrap(num: &[f64], den: &[f64], opts: &BootstrapOptions) -> Option<Interval> {
+    let n = num.len();
+    if den.len() != n || check("denominator", den, 8).is_err() || check("numerator", num, 8).is_err() {
+        return None;
+    }
+    let estimate = ratio(sum(num), sum(den))?;
+    let linear: Vec<f64> = num.iter().zip(den).map(|(a, b)| a - estimate * b).collect();
+    let block = checked_block_len(&linear, opts)?.max(n.div_ceil(MAX_BLOCKS));
+    let (num, den) = (CircularSums::new(num), CircularSums::new(den));
+    let mut random = Random::new(opts.seed);
+    let replicates = (0..opts.resamples)
+        .map(|_| {
+            let (mut a, mut b, mut filled) = (0.0, 0.0, 0);
+            while filled < n {
+                let take = block.min(n - filled);
+                let start = random.below(n);
+                a += num.block(start, take);
+                b += den.block(start, take);
+                filled += take;
+            }
+            ratio(a, b).unwrap_or(f64::NAN)
+        })
+        .collect();
+    let acceleration = match opts.method {
+        BootstrapMethod::Percentile => 0.0,
+        BootstrapMethod::Bca => {
+            let group = block.max(n.div_ceil(MAX_JACKKNIFE));
+            let left_out = (0..n).step_by(group).map(|start| {
+                let len = group.min(n - start);
+                ratio(num.total() - num.block(start, len), den.total() - den.block(start, len))
+                    .unwrap_or(f64::NAN)
+            });
+            acceleration(left_out.collect())
+        }
+    };
+    interval(replicates, estimate, acceleration, n as f64 / block as f64, opts)
+}
+
+fn ratio(num: f64, den: f64) -> Option<f64> {
+    if den == 0.0 { None } else { finite(num / den) }
+}
+
+fn checked_block_len(xs: &[f64], opts: &BootstrapOptions) -> Option<usize> {
+    check("series", xs, 8).ok()?;
+    if !valid_level(opts.level) || opts.resamples < 20 {
+        return None;
+    }
+    let block = match opts.block_len {
+        Some(0) => return None,
+        Some(len) => len,
+        None => optimal_block_len(xs)?,
+    };
+    (xs.len() / block >= 3).then_some(block)
+}
+
+/// Prefix sums that answer sums over circular blocks.
+struct CircularSums(Vec<f64>);
+
+impl CircularSums {
+    fn new(xs: &[f64]) -> Self {
+        let mut sums = Vec::with_capacity(xs.len() + 1);
+        let (mut total, mut lost) = (0.0_f64, 0.0_f64);
+        sums.push(0.0);
+        for &x in xs {
+            let next = total + x;
+            lost += if total.abs() >= x.abs() { (total - next) + x } else { (x - next) + total };
+            total = next;
+            sums.push(total + lost);
+        }
+        Self(sums)
+    }
+
+    fn total(&self) -> f64 {
+        self.0[self.0.len() - 1]
+    }
+
+    fn block(&self, start: usize, len: usize) -> f64 {
+        let n = self.0.len() - 1;
+        let end = start + len;
+        if end <= n { self.0[end] - self.0[start] } else { self.total() - self.0[start] + self.0[end - n] }
+    }
+}
+
+/// Skewness of the jackknife values over 6: how fast the standard error changes with the estimate.
+fn acceleration(left_out: Vec<f64>) -> f64 {
+    let Some(center) = crate::spread::mean(&left_out) else { return 0.0 };
+    let (mut squares, mut cubes) = (0.0, 0.0);
+    for value in left_out {
+        let d = center - value;
+        squares += d * d;
+        cubes += d * d * d;
+    }
+    finite(cubes / (6.0 * squares.powf(1.5))).unwrap_or(0.0)
+}
+
+fn interval(
+    mut replicates: Vec<f64>,
+    estimate: f64,
+    acceleration: f64,
+    blocks: f64,
+    opts: &BootstrapOptions,
+) -> Option<Interval> {
+    let drawn = replicates.len();
+    replicates.retain(|r| r.is_finite());
+    if replicates.len() * 10 < drawn * 9 {
+        return None;
+    }
+    replicates.sort_unstable_by(f64::total_cmp);
+    let dof = (blocks - 1.0).max(1.0);
+    let z = (blocks / dof).sqrt() * t_quantile(0.5 + opts.level / 2.0, dof)?;
+    let bias = match opts.method {
+        BootstrapMethod::Percentile => 0.0,
+        BootstrapMethod::Bca => {
+            let count = replicates.len() as f64;
+            let below = replicates.partition_point(|r| *r < estimate) as f64;
+            let through = replicates.partition_point(|r| *r <= estimate) as f64;
+            let share = (0.5 * (below + through) / count).clamp(0.5 / count, 1.0 - 0.5 / count);
+            normal_quantile(share)?
+        }
+    };
+    let tail = |z: f64| {
+        let shifted = bias + z;
+        let adjusted = bias + shifted / (1.0 - acceleration * shifted).max(1e-3);
+        normal_cdf(adjusted)
+    };
+    let (low, high) = (quantile(&replicates, tail(-z)?)?, quantile(&replicates, tail(z)?)?);
+    Interval::new(opts.level, low.min(high), low.max(high))
+}

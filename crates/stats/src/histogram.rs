@@ -1,0 +1,170 @@
+//! Log-linear histogram with a fixed size over all of `u64`, for recording in a hot path.
+//!
+//! Each octave is cut into 32 equal buckets, values below 64 are exact, so a bucket is at most 1/32 (3.2 %) as
+//! wide as its lower bound. The layout is that of `HdrHistogram` (Tene, <https://hdrhistogram.org>);
+//! the index needs one leading-zero count, one shift and one addition, no division and no branch.
+
+/// Buckets per octave as a power of two.
+const SUB_BITS: u32 = 5;
+/// Table size: 1920 are used; the next power of two lets a mask prove the index in bounds.
+const SLOTS: usize = 2048;
+
+/// Counts of `u64` values (ticks, nanoseconds) in log-linear buckets.
+#[derive(Clone)]
+pub struct LogHistogram {
+    counts: Box<[u64; SLOTS]>,
+    count: u64,
+    sum: u128,
+    min: u64,
+    max: u64,
+}
+
+/// One non-empty bucket: `count` values in `low..=high`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bucket {
+    /// Smallest value of the bucket.
+    pub low: u64,
+    /// Largest value of the bucket.
+    pub high: u64,
+    /// Values recorded in it.
+    pub count: u64,
+}
+
+#[allow(clippy::inline_always, reason = "part of the hot path of record")]
+#[inline(always)]
+fn slot(value: u64) -> usize {
+    let shift = (63 - SUB_BITS) - (value | (1 << SUB_BITS)).leading_zeros();
+    ((shift as usize) << SUB_BITS) + (value >> shift) as usize
+}
+
+fn bounds(slot: usize) -> (u64, u64) {
+    let per_octave = 1_usize << SUB_BITS;
+    let shift = (slot / per_octave).saturating_sub(1) as u32;
+    let low = ((slot - shift as usize * per_octave) as u64) << shift;
+    (low, low + ((1_u64 << shift) - 1))
+}
+
+impl LogHistogram {
+    /// An empty histogram (16 KiB, allocated and written here, never later).
+    pub fn new() -> Self {
+        Self { counts: Box::new([0; SLOTS]), count: 0, sum: 0, min: u64::MAX, max: 0 }
+    }
+
+    /// Counts one value.
+    #[allow(clippy::inline_always, reason = "recorded inside timed loops, where a call would be measured")]
+    #[inline(always)]
+    pub fn record(&mut self, value: u64) {
+        let cell = &mut self.counts[slot(value) & (SLOTS - 1)];
+        *cell = cell.wrapping_add(1);
+        self.count = self.count.wrapping_add(1);
+        self.sum = self.sum.wrapping_add(u128::from(value));
+        self.min = self.min.min(value);
+        self.max = self.max.max(value);
+    }
+
+    /// Counts one value `times` times.
+    pub fn record_n(&mut self, value: u64, times: u64) {
+        if times == 0 {
+            return;
+        }
+        let cell = &mut self.counts[slot(value) & (SLOTS - 1)];
+        *cell = cell.saturating_add(times);
+        self.count = self.count.saturating_add(times);
+        self.sum = self.sum.saturating_add(u128::from(value) * u128::from(times));
+        self.min = self.min.min(value);
+        self.max = self.max.max(value);
+    }
+
+    /// Adds all values of another histogram.
+    pub fn merge(&mut self, other: &Self) {
+        for (mine, theirs) in self.counts.iter_mut().zip(other.counts.iter()) {
+            *mine = mine.saturating_add(*theirs);
+        }
+        self.count = self.count.saturating_add(other.count);
+        self.sum = self.sum.saturating_add(other.sum);
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+    }
+
+    /// Forgets all values.
+    pub fn clear(&mut self) {
+        self.counts.fill(0);
+        (self.count, self.sum, self.min, self.max) = (0, 0, u64::MAX, 0);
+    }
+
+    /// Number of values.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Exact sum of the values.
+    pub fn sum(&self) -> u128 {
+        self.sum
+    }
+
+    /// Exact smallest value.
+    pub fn min(&self) -> Option<u64> {
+        (self.count > 0).then_some(self.min)
+    }
+
+    /// Exact largest value.
+    pub fn max(&self) -> Option<u64> {
+        (self.count > 0).then_some(self.max)
+    }
+
+    /// Exact mean.
+    pub fn mean(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum as f64 / self.count as f64)
+    }
+
+    /// The bucket that holds the value of rank `ceil(p * count)`, its bounds narrowed to the exact extremes.
+    ///
+    /// The true order statistic of that rank lies in `low..=high`. `None` if empty or `p` is not in `[0, 1]`.
+    pub fn quantile(&self, p: f64) -> Option<Bucket> {
+        if self.count == 0 || !(0.0..=1.0).contains(&p) {
+            return None;
+        }
+        let rank = ((p * self.count as f64).ceil() as u64).clamp(1, self.count);
+        let mut seen = 0_u64;
+        for bucket in self.iter() {
+            seen = seen.saturating_add(bucket.count);
+            if seen >= rank {
+                return Some(Bucket {
+                    low: bucket.low.max(self.min),
+                    high: bucket.high.min(self.max),
+                    ..bucket
+                });
+            }
+        }
+        None
+    }
+
+    /// Number of values in buckets that lie wholly at or above `value`'s bucket.
+    pub fn count_from(&self, value: u64) -> u64 {
+        self.counts[slot(value) & (SLOTS - 1)..].iter().fold(0, |a, &c| a.saturating_add(c))
+    }
+
+    /// Non-empty buckets in ascending order.
+    pub fn iter(&self) -> impl Iterator<Item = Bucket> + '_ {
+        self.counts.iter().enumerate().filter(|&(_, &count)| count > 0).map(|(slot, &count)| {
+            let (low, high) = bounds(slot);
+            Bucket { low, high, count }
+        })
+    }
+}
+
+impl Default for LogHistogram {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl std::fmt::Debug for LogHistogram {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LogHistogram")
+            .field("count", &self.count)
+            .field("min", &self.min())
+            .field("max", &self.max())
+            .finish_non_exhaustive()
+    }
+}

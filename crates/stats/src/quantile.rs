@@ -1,0 +1,99 @@
+//! Quantiles and distribution-free intervals for them.
+//!
+//! Quantiles are type 7 of Hyndman & Fan, "Sample Quantiles in Statistical Packages" (1996): linear between
+//! order statistics, the default of numpy and R. Intervals are rank intervals from the binomial law (David &
+//! Nagaraja, *Order Statistics*, 3rd ed. 2003, section 7.1): they assume independent draws and nothing about
+//! the distribution. For correlated series use [`crate::bootstrap`].
+
+use crate::distribution::binomial_cdf;
+use crate::error::{StatsError, check};
+use crate::interval::{Interval, valid_level};
+
+/// The values in ascending order.
+///
+/// # Errors
+/// [`StatsError::NonFinite`] if any value is NaN or infinite. An empty input gives an empty output.
+pub fn sorted(xs: &[f64]) -> Result<Vec<f64>, StatsError> {
+    check("sample", xs, 0)?;
+    let mut out = xs.to_vec();
+    out.sort_unstable_by(f64::total_cmp);
+    Ok(out)
+}
+
+/// Quantile `p` in `[0, 1]` of an ascending sample, linear between order statistics (type 7).
+///
+/// `None` if the sample is empty, `p` is out of range, or the neighboring values are not finite.
+pub fn quantile(sorted: &[f64], p: f64) -> Option<f64> {
+    if !(0.0..=1.0).contains(&p) {
+        return None;
+    }
+    let last = sorted.len().checked_sub(1)?;
+    let position = last as f64 * p;
+    let below = (position.floor() as usize).min(last);
+    let fraction = position - below as f64;
+    let low = *sorted.get(below)?;
+    let high = *sorted.get((below + 1).min(last))?;
+    if !low.is_finite() || !high.is_finite() || low > high {
+        return None;
+    }
+    // The convex form cannot overflow; the clamp undoes its last-digit rounding so that order is kept.
+    Some((low * (1.0 - fraction) + high * fraction).clamp(low, high))
+}
+
+/// Median of an ascending sample.
+pub fn median(sorted: &[f64]) -> Option<f64> {
+    quantile(sorted, 0.5)
+}
+
+/// Median of values in any order; `None` if empty or not finite.
+pub fn median_of(xs: &[f64]) -> Option<f64> {
+    check("sample", xs, 1).ok()?;
+    let mut scratch = xs.to_vec();
+    Some(select_median(&mut scratch))
+}
+
+/// Median by selection, reordering `xs`; the caller guarantees finite values. Zero for an empty slice.
+pub(crate) fn select_median(xs: &mut [f64]) -> f64 {
+    let n = xs.len();
+    if n == 0 {
+        return 0.0;
+    }
+    let (left, &mut upper, _) = xs.select_nth_unstable_by(n / 2, f64::total_cmp);
+    if n % 2 == 1 {
+        return upper;
+    }
+    let lower = left.iter().copied().max_by(f64::total_cmp).unwrap_or(upper);
+    (lower * 0.5 + upper * 0.5).clamp(lower, upper)
+}
+
+/// Ranks `(low, high)`, counted from 1, whose order statistics enclose quantile `p` with probability of at
+/// least `level`, each tail holding at most `(1 - level) / 2`.
+///
+/// `None` if `n` is too small for such a pair to exist (5 values for a median at 95 %, for example).
+pub fn rank_interval(n: usize, p: f64, level: f64) -> Option<(usize, usize)> {
+    if n == 0 || !(p > 0.0 && p < 1.0) || !valid_level(level) {
+        return None;
+    }
+    let tail = (1.0 - level) / 2.0;
+    // The number of values at or below the quantile is Binomial(n, p).
+    let at_most = |k: usize| binomial_cdf(k as u64, n as u64, p).unwrap_or(1.0);
+    let low = first_index(n, |k| at_most(k) > tail);
+    let high = first_index(n, |k| at_most(k) >= 1.0 - tail) + 1;
+    (low >= 1 && high <= n && low < high).then_some((low, high))
+}
+
+/// First `k` in `0..=n` for which the monotone condition holds; `n` if it holds nowhere below.
+fn first_index(n: usize, holds: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (0, n);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if holds(middle) { high = middle } else { low = middle + 1 }
+    }
+    low
+}
+
+/// Distribution-free interval for quantile `p` of an ascending sample; see [`rank_interval`].
+pub fn quantile_interval(sorted: &[f64], p: f64, level: f64) -> Option<Interval> {
+    let (low, high) = rank_interval(sorted.len(), p, level)?;
+    Interval::new(level, *sorted.get(low - 1)?, *sorted.get(high - 1)?)
+}

@@ -1,0 +1,85 @@
+//! Location and spread: moments, and the robust measures that survive heavy tails.
+//!
+//! Sources: Welford, "Note on a Method for Calculating Corrected Sums of Squares and Products" (1962); Neumaier
+//! (1974) for the compensated sum; Huber & Ronchetti, *Robust Statistics* (2009) for MAD and trimmed mean.
+
+use crate::error::{check, finite};
+use crate::quantile::{quantile, select_median, sorted};
+
+/// `1 / Phi^-1(3/4)`: makes the MAD of normal data estimate its standard deviation.
+pub const MAD_SCALE: f64 = 1.482_602_218_505_602;
+
+/// Compensated sum; the caller guarantees finite values.
+pub(crate) fn sum(xs: &[f64]) -> f64 {
+    let (mut total, mut lost) = (0.0_f64, 0.0_f64);
+    for &x in xs {
+        let next = total + x;
+        lost += if total.abs() >= x.abs() { (total - next) + x } else { (x - next) + total };
+        total = next;
+    }
+    total + lost
+}
+
+/// Arithmetic mean; `None` if empty or not finite.
+pub fn mean(xs: &[f64]) -> Option<f64> {
+    check("sample", xs, 1).ok()?;
+    finite(sum(xs) / xs.len() as f64)
+}
+
+/// Unbiased variance (divisor `n - 1`) in one pass; `None` for fewer than 2 values.
+pub fn variance(xs: &[f64]) -> Option<f64> {
+    check("sample", xs, 2).ok()?;
+    let (mut center, mut squares) = (0.0_f64, 0.0_f64);
+    for (i, &x) in xs.iter().enumerate() {
+        let delta = x - center;
+        center += delta / (i + 1) as f64;
+        squares += delta * (x - center);
+    }
+    finite(squares / (xs.len() - 1) as f64)
+}
+
+/// Standard deviation (divisor `n - 1`), in the unit of the values.
+pub fn stddev(xs: &[f64]) -> Option<f64> {
+    variance(xs).map(f64::sqrt)
+}
+
+/// Median absolute deviation from the median, unscaled.
+pub fn mad_raw(xs: &[f64]) -> Option<f64> {
+    check("sample", xs, 1).ok()?;
+    let mut scratch = xs.to_vec();
+    let center = select_median(&mut scratch);
+    for x in &mut scratch {
+        *x = (*x - center).abs();
+    }
+    finite(select_median(&mut scratch))
+}
+
+/// Median absolute deviation times [`MAD_SCALE`]: estimates the standard deviation of normal data.
+pub fn mad(xs: &[f64]) -> Option<f64> {
+    mad_raw(xs).and_then(|m| finite(m * MAD_SCALE))
+}
+
+/// Interquartile range (type 7 quartiles).
+pub fn iqr(xs: &[f64]) -> Option<f64> {
+    let ascending = sorted(xs).ok()?;
+    finite(quantile(&ascending, 0.75)? - quantile(&ascending, 0.25)?)
+}
+
+/// Coefficient of variation: standard deviation over the magnitude of the mean; `None` for a zero mean.
+pub fn cov(xs: &[f64]) -> Option<f64> {
+    let center = mean(xs)?;
+    if center == 0.0 {
+        return None;
+    }
+    finite(stddev(xs)? / center.abs())
+}
+
+/// Mean after dropping `floor(fraction * n)` values from each end; `fraction` in `[0, 0.5)`.
+pub fn trimmed_mean(xs: &[f64], fraction: f64) -> Option<f64> {
+    if !(0.0..0.5).contains(&fraction) {
+        return None;
+    }
+    let ascending = sorted(xs).ok()?;
+    let cut = (fraction * xs.len() as f64).floor() as usize;
+    mean(ascending.get(cut..ascending.len().checked_sub(cut)?)?)
+}
