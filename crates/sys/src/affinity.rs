@@ -1,0 +1,123 @@
+//! Which CPUs the calling thread may run on, and where it is.
+
+use crate::topology::CpuSet;
+
+/// Why a thread could not be placed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AffinityError {
+    /// The mask to set names no CPU.
+    #[error("empty CPU set: name at least one CPU")]
+    Empty,
+    /// The kernel refused the mask: no CPU in it is online and inside the cgroup's cpuset.
+    #[error("can't run on CPU {cpus}: none of them is online and inside the cgroup's cpuset ({os})")]
+    Refused {
+        /// The mask asked for.
+        cpus: CpuSet,
+        /// The kernel's answer.
+        os: String,
+    },
+    /// The mask could not be read.
+    #[error("can't read the CPU affinity: {os}")]
+    Unreadable {
+        /// The kernel's answer.
+        os: String,
+    },
+}
+
+/// Bits of the first mask buffer; doubled until the kernel's own mask fits.
+const FIRST_MASK_BITS: usize = 1024;
+const LARGEST_MASK_BITS: usize = 1 << 20;
+
+/// The CPUs the calling thread may run on.
+///
+/// # Errors
+/// [`AffinityError::Unreadable`] if the kernel refuses, which seccomp filters can make it do.
+pub fn mask() -> Result<CpuSet, AffinityError> {
+    let mut bits = FIRST_MASK_BITS;
+    loop {
+        let mut words = vec![0_u64; bits / 64];
+        // SAFETY: `words` is writable for the stated number of bytes, and any bit pattern is a valid `u64`.
+        let rc = unsafe { libc::sched_getaffinity(0, bits / 8, words.as_mut_ptr().cast()) };
+        if rc == 0 {
+            let set_bits = |(i, w): (usize, &u64)| {
+                let w = *w;
+                (0..64).filter(move |b| w >> b & 1 == 1).map(move |b| i * 64 + b)
+            };
+            return Ok(words.iter().enumerate().flat_map(set_bits).collect());
+        }
+        let os = std::io::Error::last_os_error();
+        if os.raw_os_error() != Some(libc::EINVAL) || bits >= LARGEST_MASK_BITS {
+            return Err(AffinityError::Unreadable { os: os.to_string() });
+        }
+        bits *= 2;
+    }
+}
+
+/// Lets the calling thread run on `cpus` only. CPUs that are offline or outside the cgroup's cpuset are silently left
+/// out by the kernel as long as one remains.
+///
+/// # Errors
+/// [`AffinityError::Empty`] for an empty set, [`AffinityError::Refused`] if no CPU of the set can be used.
+pub fn set_mask(cpus: &CpuSet) -> Result<(), AffinityError> {
+    let highest = cpus.iter().next_back().ok_or(AffinityError::Empty)?;
+    if highest >= LARGEST_MASK_BITS {
+        return Err(AffinityError::Refused { cpus: cpus.clone(), os: "no such CPU".to_owned() });
+    }
+    let mut words = vec![0_u64; highest / 64 + 1];
+    for cpu in cpus.iter() {
+        words[cpu / 64] |= 1 << (cpu % 64);
+    }
+    // SAFETY: `words` is readable for the stated number of bytes; the call keeps no pointer.
+    let rc = unsafe { libc::sched_setaffinity(0, words.len() * 8, words.as_ptr().cast()) };
+    if rc == 0 {
+        return Ok(());
+    }
+    let os = std::io::Error::last_os_error().to_string();
+    Err(AffinityError::Refused { cpus: cpus.clone(), os })
+}
+
+/// Binds the calling thread to one CPU. The thread runs there when the call returns.
+///
+/// # Errors
+/// As [`set_mask`].
+pub fn pin(cpu: usize) -> Result<(), AffinityError> {
+    set_mask(&CpuSet::single(cpu))
+}
+
+/// The CPU the calling thread is running on; it may have moved by the time the caller looks, unless it is bound.
+pub fn current_cpu() -> Option<usize> {
+    // SAFETY: takes no arguments and has no preconditions.
+    usize::try_from(unsafe { libc::sched_getcpu() }).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pinned_thread_runs_on_its_cpu_and_the_mask_is_given_back() {
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let before = mask().unwrap();
+                assert!(!before.is_empty());
+                for cpu in before.iter() {
+                    pin(cpu).unwrap();
+                    assert_eq!(mask().unwrap(), CpuSet::single(cpu));
+                    assert_eq!(current_cpu(), Some(cpu));
+                }
+                set_mask(&before).unwrap();
+                assert_eq!(mask().unwrap(), before);
+            });
+        });
+    }
+
+    #[test]
+    fn impossible_masks_are_refused_and_change_nothing() {
+        let before = mask().unwrap();
+        assert_eq!(set_mask(&CpuSet::default()), Err(AffinityError::Empty));
+        let message = pin(1_000_000).unwrap_err().to_string();
+        assert!(message.contains("1000000"), "{message}");
+        assert!(pin(usize::MAX).is_err());
+        assert_eq!(mask().unwrap(), before);
+    }
+}

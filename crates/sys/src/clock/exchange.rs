@@ -1,0 +1,134 @@
+//! The exchange of stamps between two CPUs that [`super::offset_from_exchanges`] evaluates.
+
+use std::hint::spin_loop;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::{ClockError, Exchange, MonotonicRaw, TickSource, pinned};
+
+/// A cache line of its own for each direction (two lines, because x86 prefetches them in pairs).
+#[repr(align(128))]
+#[derive(Default)]
+struct Line {
+    /// Number of the exchange; `STOP` ends the partner.
+    number: AtomicU64,
+    stamp_ticks: AtomicU64,
+}
+
+#[derive(Default)]
+struct Channel {
+    question: Line,
+    answer: Line,
+}
+
+const STOP: u64 = u64::MAX;
+/// Turns of a waiting loop between looks at the deadline: seldom enough not to slow the answer, often enough to end in
+/// time.
+const TURNS_PER_LOOK: u32 = 256;
+
+/// Exchanges stamps of `S` between threads bound to `from` and `to` until `count` are done or `limit_ns` is over;
+/// what was exchanged until then counts. Use an ordered source: an unordered read may move across the memory access.
+///
+/// # Errors
+/// [`ClockError::NoCpuTime`] if a thread could not be bound, or the two did not meet even once within the limit.
+pub fn exchange<S: TickSource>(
+    from: usize,
+    to: usize,
+    count: usize,
+    limit_ns: u64,
+) -> Result<Vec<Exchange>, ClockError> {
+    let deadline_ns = MonotonicRaw::now() + limit_ns;
+    let channel = Arc::new(Channel::default());
+    let partner_channel = Arc::clone(&channel);
+    let partner = pinned::start(to, move || answer::<S>(&partner_channel, deadline_ns))?;
+    let asker = pinned::start(from, move || ask::<S>(&channel, count, deadline_ns))?;
+    // The asker sees to the deadline itself; the grace is for its way back through the scheduler.
+    let exchanges = asker.wait_until(deadline_ns + limit_ns / 4)?;
+    if exchanges.is_empty() {
+        // Tell a partner that could not be bound from one that got no time.
+        partner.wait_until(deadline_ns)?;
+        let reason = format!("no exchange with CPU {from} within {:.0} ms", limit_ns as f64 / 1e6);
+        return Err(ClockError::NoCpuTime { cpu: to, reason });
+    }
+    Ok(exchanges)
+}
+
+fn ask<S: TickSource>(channel: &Channel, count: usize, deadline_ns: u64) -> Vec<Exchange> {
+    let mut exchanges = Vec::with_capacity(count);
+    for number in 1..=count as u64 {
+        let sent_ticks = S::now();
+        channel.question.number.store(number, Ordering::Release);
+        let answered = wait(deadline_ns, || channel.answer.number.load(Ordering::Acquire) == number);
+        let received_ticks = S::now();
+        if !answered {
+            break;
+        }
+        let answered_ticks = channel.answer.stamp_ticks.load(Ordering::Relaxed);
+        exchanges.push(Exchange { sent_ticks, answered_ticks, received_ticks });
+    }
+    channel.question.number.store(STOP, Ordering::Release);
+    exchanges
+}
+
+fn answer<S: TickSource>(channel: &Channel, deadline_ns: u64) {
+    let mut last = 0;
+    loop {
+        let asked = wait(deadline_ns, || {
+            let number = channel.question.number.load(Ordering::Acquire);
+            let new = number != last;
+            last = number;
+            new
+        });
+        let stamp_ticks = S::now();
+        if !asked || last == STOP {
+            return;
+        }
+        channel.answer.stamp_ticks.store(stamp_ticks, Ordering::Relaxed);
+        channel.answer.number.store(last, Ordering::Release);
+    }
+}
+
+/// Turns until `done` (true) or until the deadline has passed (false).
+fn wait(deadline_ns: u64, mut done: impl FnMut() -> bool) -> bool {
+    loop {
+        for _ in 0..TURNS_PER_LOOK {
+            if done() {
+                return true;
+            }
+            spin_loop();
+        }
+        if MonotonicRaw::now() >= deadline_ns {
+            return false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::affinity;
+    use crate::clock::{OrderedCounter, offset_from_exchanges};
+
+    #[test]
+    fn stamps_of_one_exchange_are_ordered_in_the_askers_clock() {
+        let cpus: Vec<usize> = affinity::mask().unwrap().iter().collect();
+        // With one CPU both threads share it, which is slow but must work too.
+        let exchanges = exchange::<MonotonicRaw>(cpus[0], *cpus.last().unwrap(), 50, 5_000_000_000).unwrap();
+        assert!(!exchanges.is_empty());
+        for e in &exchanges {
+            assert!(e.sent_ticks <= e.answered_ticks && e.answered_ticks <= e.received_ticks, "{e:?}");
+        }
+        let offset = offset_from_exchanges(&exchanges, 1).unwrap();
+        assert!(
+            offset.consistent && !offset.excludes_zero(),
+            "one clock is not apart from itself: {offset:?}"
+        );
+    }
+
+    #[test]
+    fn a_partner_that_does_not_exist_ends_with_a_reason() {
+        let here = affinity::mask().unwrap().iter().next().unwrap();
+        let error = exchange::<OrderedCounter>(here, 100_000, 10, 20_000_000).unwrap_err().to_string();
+        assert!(error.contains("100000"), "{error}");
+    }
+}

@@ -1,0 +1,262 @@
+//! Tick sources: raw counters of the machine, what one read costs, how fine they step, how fast they run and how far
+//! apart they are on different CPUs.
+//!
+//! A measuring loop is generic over [`TickSource`] and stores raw ticks; [`TickRate`] turns them into ns afterwards.
+//! [`qualify`] looks at the source before a run and says whether it can be trusted; where it can't, the verdict names
+//! [`MonotonicRaw`] and the reason.
+
+mod cost;
+mod exchange;
+mod kernel_rate;
+mod monotonic;
+mod offset;
+mod pinned;
+mod qualify;
+mod rate;
+mod step;
+mod survey;
+mod trust;
+
+#[cfg(target_arch = "aarch64")]
+mod aarch64;
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
+
+#[cfg(target_arch = "aarch64")]
+pub use aarch64::{Cntvct, CntvctIsb};
+pub use cost::{ReadCost, backward_steps, read_cost_from_deltas};
+pub use exchange::exchange;
+pub use kernel_rate::{KernelRate, KernelRateSource, kernel_rate};
+pub use monotonic::MonotonicRaw;
+pub use offset::{Exchange, OffsetEstimate, offset_from_exchanges};
+pub use qualify::{CpuQuality, CrossCpu, Qualification, SourceQuality, qualify};
+pub use rate::{Bracket, RateEstimate, TickRate, rate_from_brackets};
+pub use step::{StepEstimate, step_from_deltas};
+pub use trust::{Flags, Verdict, kernel_clocksource};
+#[cfg(target_arch = "x86_64")]
+pub use x86_64::{LfenceRdtsc, Rdtsc, Rdtscp};
+
+use serde::{Deserialize, Serialize};
+
+/// The unfenced counter of this architecture: the type to name in a loop that wants the cheapest stamp.
+#[cfg(target_arch = "x86_64")]
+pub type Counter = Rdtsc;
+/// The unfenced counter of this architecture: the type to name in a loop that wants the cheapest stamp.
+#[cfg(target_arch = "aarch64")]
+pub type Counter = Cntvct;
+/// The unfenced counter of this architecture: the type to name in a loop that wants the cheapest stamp.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+pub type Counter = MonotonicRaw;
+
+/// The counter read that waits for all earlier instructions: for stamps that must not move.
+#[cfg(target_arch = "x86_64")]
+pub type OrderedCounter = LfenceRdtsc;
+/// The counter read that waits for all earlier instructions: for stamps that must not move.
+#[cfg(target_arch = "aarch64")]
+pub type OrderedCounter = CntvctIsb;
+/// The counter read that waits for all earlier instructions: for stamps that must not move.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+pub type OrderedCounter = MonotonicRaw;
+
+/// A way to read a free-running counter. Zero-sized and inlined, so that a loop over it compiles to the bare read.
+pub trait TickSource: Copy + Send + Sync + 'static {
+    /// Which source this is.
+    const ID: SourceId;
+
+    /// The counter now, in ticks of this source.
+    fn now() -> u64;
+}
+
+/// Names of all tick sources, of every architecture, so that a record can be read anywhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SourceId {
+    /// x86-64 `rdtsc`: the cheapest; may move a few instructions either way.
+    Rdtsc,
+    /// x86-64 `lfence; rdtsc`: waits until earlier instructions are done.
+    LfenceRdtsc,
+    /// x86-64 `rdtscp`: waits until earlier loads are done, and names the CPU.
+    Rdtscp,
+    /// aarch64 `mrs cntvct_el0`.
+    Cntvct,
+    /// aarch64 `isb; mrs cntvct_el0`: waits until earlier instructions are done.
+    CntvctIsb,
+    /// `clock_gettime(CLOCK_MONOTONIC_RAW)`, one tick per ns.
+    MonotonicRaw,
+}
+
+impl SourceId {
+    /// All sources, cheapest first within an architecture.
+    pub const ALL: [Self; 6] =
+        [Self::Rdtsc, Self::LfenceRdtsc, Self::Rdtscp, Self::Cntvct, Self::CntvctIsb, Self::MonotonicRaw];
+
+    /// The name used in records and options.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Rdtsc => "rdtsc",
+            Self::LfenceRdtsc => "lfence_rdtsc",
+            Self::Rdtscp => "rdtscp",
+            Self::Cntvct => "cntvct",
+            Self::CntvctIsb => "cntvct_isb",
+            Self::MonotonicRaw => "monotonic_raw",
+        }
+    }
+
+    /// The source with this name.
+    ///
+    /// # Errors
+    /// [`ClockError::UnknownSource`] for a name that is not one of [`SourceId::ALL`].
+    pub fn from_name(name: &str) -> Result<Self, ClockError> {
+        Self::ALL
+            .into_iter()
+            .find(|s| s.name() == name)
+            .ok_or_else(|| ClockError::UnknownSource { name: name.to_owned() })
+    }
+
+    /// Whether this machine can read the source at all; says nothing about its quality.
+    pub fn is_available(self) -> bool {
+        match self {
+            Self::MonotonicRaw => true,
+            #[cfg(target_arch = "x86_64")]
+            Self::Rdtsc | Self::LfenceRdtsc => true,
+            #[cfg(target_arch = "x86_64")]
+            Self::Rdtscp => x86_64::has_rdtscp(),
+            #[cfg(target_arch = "aarch64")]
+            Self::Cntvct | Self::CntvctIsb => true,
+            #[allow(unreachable_patterns, reason = "the sources left over depend on the architecture")]
+            _ => false,
+        }
+    }
+
+    /// The sources this machine can read, in the order of [`SourceId::ALL`].
+    pub fn available() -> Vec<Self> {
+        Self::ALL.into_iter().filter(|s| s.is_available()).collect()
+    }
+
+    /// The source to use before anything was measured: the plain counter if the hardware and the kernel call it
+    /// steady, else [`SourceId::MonotonicRaw`]. [`qualify`] looks closer.
+    pub fn best() -> Self {
+        trust::choose_unmeasured().source
+    }
+}
+
+impl std::fmt::Display for SourceId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Work that is generic over the tick source, to be run for a source chosen at run time by [`dispatch`].
+pub trait WithSource {
+    /// What the work gives back.
+    type Output;
+
+    /// The work itself.
+    fn run<S: TickSource>(self) -> Self::Output;
+}
+
+/// Runs `work` compiled for the source `id`.
+///
+/// # Errors
+/// [`ClockError::Unavailable`] if this machine has no such source; `work` has not run then.
+pub fn dispatch<W: WithSource>(id: SourceId, work: W) -> Result<W::Output, ClockError> {
+    if !id.is_available() {
+        return Err(ClockError::Unavailable { source_id: id });
+    }
+    match id {
+        SourceId::MonotonicRaw => Ok(work.run::<MonotonicRaw>()),
+        #[cfg(target_arch = "x86_64")]
+        SourceId::Rdtsc => Ok(work.run::<Rdtsc>()),
+        #[cfg(target_arch = "x86_64")]
+        SourceId::LfenceRdtsc => Ok(work.run::<LfenceRdtsc>()),
+        #[cfg(target_arch = "x86_64")]
+        SourceId::Rdtscp => Ok(work.run::<Rdtscp>()),
+        #[cfg(target_arch = "aarch64")]
+        SourceId::Cntvct => Ok(work.run::<Cntvct>()),
+        #[cfg(target_arch = "aarch64")]
+        SourceId::CntvctIsb => Ok(work.run::<CntvctIsb>()),
+        #[allow(unreachable_patterns, reason = "the sources left over depend on the architecture")]
+        _ => Err(ClockError::Unavailable { source_id: id }),
+    }
+}
+
+/// Why a clock could not be named, read or qualified.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum ClockError {
+    /// No tick source has this name.
+    #[error(
+        "clock source `{name}` does not exist: use one of rdtsc, lfence_rdtsc, rdtscp, cntvct, cntvct_isb, monotonic_raw"
+    )]
+    UnknownSource {
+        /// The name as given.
+        name: String,
+    },
+    /// The source belongs to another architecture or CPU.
+    #[error("clock source `{source_id}` is not available on this machine: use monotonic_raw")]
+    Unavailable {
+        /// The source asked for.
+        source_id: SourceId,
+    },
+    /// `qualify` was called without CPUs.
+    #[error("no CPU given to qualify the clock on: name at least one")]
+    NoCpu,
+    /// A CPU could not be used, or not in time.
+    #[error("CPU {cpu} could not be examined: {reason}")]
+    NoCpuTime {
+        /// The CPU.
+        cpu: usize,
+        /// What kept it.
+        reason: String,
+    },
+    /// A rate was asked of samples that can't give one.
+    #[error("clock rate can't be told: {reason}")]
+    NoRate {
+        /// What is wrong with the samples.
+        reason: String,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct TwoReads;
+    impl WithSource for TwoReads {
+        type Output = (SourceId, u64, u64);
+        fn run<S: TickSource>(self) -> Self::Output {
+            (S::ID, S::now(), S::now())
+        }
+    }
+
+    #[test]
+    fn every_available_source_is_dispatched_to_itself_and_does_not_run_backward() {
+        for id in SourceId::available() {
+            let (ran, first, second) = dispatch(id, TwoReads).unwrap();
+            assert_eq!(ran, id);
+            assert!(second >= first, "{id}: {first} then {second}");
+        }
+        assert!(SourceId::available().contains(&SourceId::MonotonicRaw));
+        assert!(SourceId::best().is_available());
+    }
+
+    #[test]
+    fn a_foreign_source_is_refused_in_one_line() {
+        for id in SourceId::ALL.into_iter().filter(|s| !s.is_available()) {
+            let message = dispatch(id, TwoReads).unwrap_err().to_string();
+            assert!(message.contains(id.name()) && !message.contains('\n'), "{message}");
+        }
+    }
+
+    #[test]
+    fn names_are_unique_and_read_back() {
+        for id in SourceId::ALL {
+            assert_eq!(SourceId::from_name(id.name()), Ok(id));
+        }
+        assert!(SourceId::from_name("hpet").unwrap_err().to_string().contains("hpet"));
+    }
+
+    #[test]
+    fn sources_are_zero_sized() {
+        assert_eq!(size_of::<Counter>() + size_of::<OrderedCounter>() + size_of::<MonotonicRaw>(), 0);
+    }
+}

@@ -1,0 +1,80 @@
+//! Work on a named CPU, waited for no longer than a limit.
+//!
+//! These threads are not joined: a real-time thread may own the CPU, and then the work would hold its caller for as
+//! long as that thread likes. Late work finds nobody waiting and ends.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+use super::{ClockError, MonotonicRaw, TickSource};
+use crate::affinity;
+
+/// The result of work on its way.
+pub(super) struct Pending<T> {
+    cpu: usize,
+    result: Receiver<Result<T, ClockError>>,
+}
+
+/// Starts `work` on a new thread bound to `cpu`.
+pub(super) fn start<T: Send + 'static>(
+    cpu: usize,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<Pending<T>, ClockError> {
+    let (sender, result) = channel();
+    let body = move || {
+        let outcome = affinity::pin(cpu)
+            .map(|()| work())
+            .map_err(|e| ClockError::NoCpuTime { cpu, reason: e.to_string() });
+        // A receiver that gave up is no error: the answer came too late.
+        drop(sender.send(outcome));
+    };
+    std::thread::Builder::new()
+        .name(format!("clock-cpu{cpu}"))
+        .spawn(body)
+        .map_err(|e| ClockError::NoCpuTime { cpu, reason: format!("no thread could be started: {e}") })?;
+    Ok(Pending { cpu, result })
+}
+
+impl<T> Pending<T> {
+    /// The result, if it comes before `deadline_ns` of `CLOCK_MONOTONIC_RAW`.
+    pub(super) fn wait_until(self, deadline_ns: u64) -> Result<T, ClockError> {
+        let cpu = self.cpu;
+        let left_ns = deadline_ns.saturating_sub(MonotonicRaw::now());
+        let limit = Duration::from_nanos(left_ns);
+        self.result.recv_timeout(limit).map_err(|e| ClockError::NoCpuTime {
+            cpu,
+            reason: match e {
+                RecvTimeoutError::Timeout => {
+                    format!("the CPU gave no time within {:.0} ms", left_ns as f64 / 1e6)
+                }
+                RecvTimeoutError::Disconnected => "the thread ended early".to_owned(),
+            },
+        })?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_runs_on_its_cpu_and_late_work_is_not_waited_for() {
+        let cpu = affinity::mask().unwrap().iter().next().unwrap();
+        let second_ns = 1_000_000_000;
+        let on = start(cpu, affinity::current_cpu).unwrap();
+        assert_eq!(on.wait_until(MonotonicRaw::now() + 20 * second_ns), Ok(Some(cpu)));
+
+        let (release, held) = channel::<()>();
+        let late = start(cpu, move || held.recv().is_ok()).unwrap();
+        let message = late.wait_until(MonotonicRaw::now() + 1_000_000).unwrap_err().to_string();
+        assert!(message.contains("gave no time"), "{message}");
+        drop(release);
+    }
+
+    #[test]
+    fn a_cpu_that_does_not_exist_is_named() {
+        let none = start(100_000, || ()).unwrap();
+        let message = none.wait_until(MonotonicRaw::now() + 20_000_000_000).unwrap_err().to_string();
+        assert!(message.contains("100000"), "{message}");
+    }
+}

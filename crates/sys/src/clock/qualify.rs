@@ -1,0 +1,388 @@
+//! The examination of the clock before a run: which source, how fast, how fine, how dear, how far apart.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::cost::{ReadCost, backward_steps, read_cost_from_deltas};
+use super::exchange::exchange;
+use super::kernel_rate::{KernelRate, kernel_rate};
+use super::offset::{OffsetEstimate, offset_from_exchanges};
+use super::rate::{Bracket, RateEstimate, TickRate, rate_from_brackets};
+use super::step::{StepEstimate, step_from_deltas};
+use super::survey::{Deltas, survey};
+use super::trust::{Flags, Verdict, choose_unmeasured, flags, kernel_clocksource, made_from_counter};
+use super::{ClockError, Counter, MonotonicRaw, OrderedCounter, SourceId, TickSource};
+
+/// Time between the two ends of the rate measurement; everything else happens meanwhile. Leaves room within 50 ms for
+/// waking late.
+const RATE_SPAN_NS: u64 = 40_000_000;
+/// Brackets per end. Their narrowest decides, and most are narrow.
+const BRACKETS: usize = 96;
+/// Longest wait for a CPU to read its clocks; about 1 ms suffices on an idle one.
+const SURVEY_LIMIT_NS: u64 = 7_000_000;
+/// Longest exchange between two CPUs; about 0.3 ms suffices on idle ones.
+const EXCHANGE_LIMIT_NS: u64 = 10_000_000;
+const EXCHANGES: usize = 1000;
+/// Counters certainly further apart than this make stamps of different CPUs useless for attributing detours.
+const LARGEST_OFFSET_NS: f64 = 1000.0;
+
+/// One source on one CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct SourceQuality {
+    /// Cost of one read.
+    pub cost: ReadCost,
+    /// Its step; `None` if it did not advance at all.
+    pub step: Option<StepEstimate>,
+    /// Reads that gave less than the read before.
+    pub backward_steps: usize,
+}
+
+/// All sources on one CPU.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CpuQuality {
+    /// The CPU.
+    pub cpu: usize,
+    /// Every available source; empty if the CPU could not be used.
+    pub sources: Vec<SourceQuality>,
+    /// Why `sources` is empty.
+    pub why: Option<String>,
+}
+
+/// How far the counter of `to` is from that of `from`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CrossCpu {
+    /// The reference: the first CPU that was asked for.
+    pub from: usize,
+    /// The other CPU.
+    pub to: usize,
+    /// Where the offset lies; `None` if the two could not exchange stamps.
+    pub offset: Option<OffsetEstimate>,
+    /// Why `offset` is `None`.
+    pub why: Option<String>,
+}
+
+/// What is known about the clock of this machine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Qualification {
+    /// Which source to use.
+    pub verdict: Verdict,
+    /// The rate of the counter against `CLOCK_MONOTONIC_RAW`; `None` if it has none (see the verdict).
+    pub rate: Option<RateEstimate>,
+    /// The rate the kernel publishes, where it does.
+    pub kernel_rate: Option<KernelRate>,
+    /// Measured rate against the published one, parts per million.
+    pub deviation_ppm: Option<f64>,
+    /// Per CPU: cost, step, backward steps of every source.
+    pub cpus: Vec<CpuQuality>,
+    /// Per further CPU: offset against the first one.
+    pub cross_cpu: Vec<CrossCpu>,
+    /// Statements of hardware and kernel.
+    pub flags: Flags,
+    /// The kernel's clock source (`tsc`, `kvm-clock`, `arch_sys_counter`, ...).
+    pub kernel_clocksource: Option<String>,
+    /// How long the examination took, ns.
+    pub wall_ns: u64,
+}
+
+impl Qualification {
+    /// The source to measure with.
+    pub fn source(&self) -> SourceId {
+        self.verdict.source
+    }
+
+    /// The conversion for [`Qualification::source`].
+    pub fn tick_rate(&self) -> TickRate {
+        match (self.verdict.source, &self.rate) {
+            (SourceId::MonotonicRaw, _) | (_, None) => TickRate::NANOSECONDS,
+            (_, Some(rate)) => TickRate::from_hz(rate.rate_hz).unwrap_or(TickRate::NANOSECONDS),
+        }
+    }
+
+    /// A source as seen on the first CPU that could be used.
+    pub fn quality(&self, source: SourceId) -> Option<SourceQuality> {
+        self.cpus.iter().flat_map(|c| &c.sources).find(|s| s.cost.source == source).copied()
+    }
+
+    /// Step of the source to measure with; ticks.
+    pub fn step(&self) -> Option<StepEstimate> {
+        self.quality(self.verdict.source)?.step
+    }
+
+    /// Read cost of the source to measure with.
+    pub fn read_cost(&self) -> Option<ReadCost> {
+        Some(self.quality(self.verdict.source)?.cost)
+    }
+
+    /// Backward steps of the source to measure with, on all CPUs.
+    pub fn backward_steps(&self) -> usize {
+        let source = self.verdict.source;
+        let of_source = self.cpus.iter().flat_map(|c| &c.sources).filter(|s| s.cost.source == source);
+        of_source.map(|s| s.backward_steps).sum()
+    }
+
+    /// The largest amount two CPUs' stamps can be apart, in ns: twice the worst bound against the first CPU if there
+    /// are more than two. `None` if a pair could not be bounded.
+    pub fn cross_cpu_bound_ns(&self) -> Option<f64> {
+        if self.verdict.source == SourceId::MonotonicRaw {
+            return Some(0.0);
+        }
+        let bounds: Option<Vec<u64>> =
+            self.cross_cpu.iter().map(|c| c.offset.map(|o| o.bound_ticks())).collect();
+        let bounds = bounds?;
+        let worst_ns = self.tick_rate().ns(bounds.iter().copied().max().unwrap_or(0));
+        Some(if bounds.len() > 1 { 2.0 * worst_ns } else { worst_ns })
+    }
+}
+
+/// Examines the clock on `cpus` (each once; the first is the reference). Takes about 41 ms on two CPUs, of which the
+/// caller sleeps most; a CPU that gives no time costs a bounded wait (7 ms alone, 10 ms per pair) and is
+/// reported with the reason. Leaves the caller's own affinity as it is.
+///
+/// # Errors
+/// [`ClockError::NoCpu`] if `cpus` is empty. Everything else is part of the result.
+pub fn qualify(cpus: &[usize]) -> Result<Qualification, ClockError> {
+    let first = *cpus.first().ok_or(ClockError::NoCpu)?;
+    let began_ns = MonotonicRaw::now();
+    let start = brackets();
+    let kernel_clocksource = kernel_clocksource();
+    let unmeasured = choose_unmeasured();
+    let surveys: Vec<(usize, Result<Vec<Deltas>, ClockError>)> =
+        cpus.iter().map(|cpu| (*cpu, survey(*cpu, MonotonicRaw::now() + SURVEY_LIMIT_NS))).collect();
+    let step_ticks = surveys.iter().filter_map(|(_, s)| counter_step(s.as_ref().ok()?)).min().unwrap_or(1);
+    let cross_cpu = cpus[1..].iter().map(|to| cross(first, *to, step_ticks)).collect();
+    let published = kernel_rate();
+    let elapsed_ns = MonotonicRaw::now().saturating_sub(began_ns);
+    std::thread::sleep(Duration::from_nanos(RATE_SPAN_NS.saturating_sub(elapsed_ns)));
+    let slack_ticks = if made_from_counter(kernel_clocksource.as_deref()) { 0 } else { step_ticks };
+    let rate = rate_from_brackets(&start, &brackets(), slack_ticks);
+    let tick_rate = rate.as_ref().ok().and_then(|r| TickRate::from_hz(r.rate_hz).ok());
+    let deviation_ppm = match (&rate, published) {
+        (Ok(rate), Some(kernel)) => Some((rate.rate_hz / kernel.rate_hz - 1.0) * 1e6),
+        _ => None,
+    };
+    let mut result = Qualification {
+        verdict: unmeasured,
+        rate: rate.as_ref().ok().copied(),
+        kernel_rate: published,
+        deviation_ppm,
+        cpus: surveys.into_iter().map(|(cpu, s)| summarize(cpu, s, tick_rate)).collect(),
+        cross_cpu,
+        flags: flags(),
+        kernel_clocksource,
+        wall_ns: 0,
+    };
+    result.verdict = judge(&result, rate.err());
+    result.wall_ns = MonotonicRaw::now().saturating_sub(began_ns);
+    Ok(result)
+}
+
+fn brackets() -> Vec<Bracket> {
+    let mut all = vec![Bracket { before_ticks: 1, kernel_ns: 1, after_ticks: 1 }; BRACKETS];
+    for bracket in &mut all {
+        let before_ticks = Counter::now();
+        let kernel_ns = MonotonicRaw::now();
+        let after_ticks = Counter::now();
+        *bracket = Bracket { before_ticks, kernel_ns, after_ticks };
+    }
+    all
+}
+
+fn counter_step(deltas: &[Deltas]) -> Option<u64> {
+    let counter = deltas.iter().find(|d| d.source == Counter::ID)?;
+    step_from_deltas(&counter.varied_ticks).map(|s| s.granularity_ticks.ceil() as u64)
+}
+
+fn cross(from: usize, to: usize, step_ticks: u64) -> CrossCpu {
+    match exchange::<OrderedCounter>(from, to, EXCHANGES, EXCHANGE_LIMIT_NS) {
+        Ok(exchanges) => {
+            let offset = offset_from_exchanges(&exchanges, step_ticks);
+            let why = offset.is_none().then(|| "the counter of the first CPU ran backward".to_owned());
+            CrossCpu { from, to, offset, why }
+        }
+        Err(e) => CrossCpu { from, to, offset: None, why: Some(e.to_string()) },
+    }
+}
+
+fn summarize(
+    cpu: usize,
+    survey: Result<Vec<Deltas>, ClockError>,
+    counter_rate: Option<TickRate>,
+) -> CpuQuality {
+    let quality = |d: Deltas| {
+        let rate = match d.source {
+            SourceId::MonotonicRaw => TickRate::NANOSECONDS,
+            _ => counter_rate?,
+        };
+        Some(SourceQuality {
+            cost: read_cost_from_deltas(d.source, &d.close_ticks, rate)?,
+            step: step_from_deltas(&d.varied_ticks),
+            backward_steps: backward_steps(&d.close_ticks) + backward_steps(&d.varied_ticks),
+        })
+    };
+    match survey {
+        Ok(deltas) => {
+            CpuQuality { cpu, sources: deltas.into_iter().filter_map(quality).collect(), why: None }
+        }
+        Err(e) => CpuQuality { cpu, sources: Vec::new(), why: Some(e.to_string()) },
+    }
+}
+
+/// The decision from everything measured.
+fn judge(q: &Qualification, rate_error: Option<ClockError>) -> Verdict {
+    let mut verdict = q.verdict.clone();
+    if verdict.source == SourceId::MonotonicRaw {
+        return verdict;
+    }
+    let apart_ns = |offset: &OffsetEstimate| {
+        let least_ticks = offset.low_ticks.unsigned_abs().min(offset.high_ticks.unsigned_abs());
+        q.tick_rate().ns(least_ticks)
+    };
+    let reason = if let Some(e) = rate_error {
+        Some(e.to_string())
+    } else if q.backward_steps() > 0 {
+        Some(format!("the counter ran backward {} times on one CPU", q.backward_steps()))
+    } else {
+        let far = |c: &&CrossCpu| {
+            c.offset.is_some_and(|o| o.consistent && o.excludes_zero() && apart_ns(&o) > LARGEST_OFFSET_NS)
+        };
+        q.cross_cpu.iter().find(far).and_then(|c| Some((c.to, c.from, c.offset?))).map(
+            |(to, from, offset)| {
+                format!("counters of CPU {to} and CPU {from} are at least {:.0} ns apart", apart_ns(&offset))
+            },
+        )
+    };
+    verdict.notes.extend(notes(q));
+    if reason.is_some() {
+        verdict.source = SourceId::MonotonicRaw;
+        verdict.fallback_reason = reason;
+    }
+    verdict
+}
+
+fn notes(q: &Qualification) -> Vec<String> {
+    let mut notes = Vec::new();
+    if let (Some(rate), Some(kernel), Some(deviation)) = (q.rate, q.kernel_rate, q.deviation_ppm) {
+        let explained_ppm = rate.error_ppm + kernel.rounding_ppm + 1.0;
+        if deviation.abs() > explained_ppm {
+            notes.push(format!(
+                "the counter runs {deviation:+.1} ppm off the published rate ({explained_ppm:.1} ppm explained)"
+            ));
+        }
+    }
+    notes.extend(q.cpus.iter().filter_map(|c| c.why.clone()));
+    notes.extend(q.cross_cpu.iter().filter_map(|c| c.why.clone()));
+    notes.extend(
+        q.cross_cpu
+            .iter()
+            .filter(|c| c.offset.is_some_and(|o| !o.consistent))
+            .map(|c| format!("exchanges between CPU {} and CPU {} contradict each other", c.from, c.to)),
+    );
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::affinity;
+
+    /// The examination of this machine, again if the machine was too busy for it: at most 40 times.
+    fn until(good: impl Fn(&Qualification) -> bool) -> Qualification {
+        let cpus = affinity::mask().unwrap().to_vec();
+        let cpus = &cpus[..cpus.len().min(4)];
+        let mut tries = (0..40).map(|_| qualify(cpus).unwrap());
+        tries.find(&good).unwrap_or_else(|| panic!("never good: {:?}", qualify(cpus)))
+    }
+
+    #[test]
+    fn the_clock_of_this_machine_is_examined_in_time_and_agrees_with_the_kernel() {
+        let complete = |q: &Qualification| {
+            q.cpus.iter().all(|c| c.why.is_none()) && q.cross_cpu.iter().all(|c| c.why.is_none())
+        };
+        let q =
+            until(|q| complete(q) && q.wall_ns <= 50_000_000 && q.rate.is_some_and(|r| r.error_ppm < 1.5));
+        println!("{q:#?}");
+        for c in &q.cpus {
+            assert_eq!(c.sources.len(), SourceId::available().len());
+        }
+        assert_eq!(q.cross_cpu.len(), q.cpus.len() - 1);
+        assert!(q.step().is_some_and(|s| s.step_ticks >= 1));
+        assert!(q.read_cost().is_some_and(|c| c.mean_ns() > 0.0 && c.p50_ticks <= c.p999_ticks));
+        if let (Some(deviation), Some(kernel)) = (q.deviation_ppm, q.kernel_rate) {
+            assert!(deviation.abs() <= 1.0 + kernel.rounding_ppm || !q.verdict.notes.is_empty(), "{q:?}");
+        }
+        let json = serde_json::to_string(&q).unwrap();
+        assert_eq!(serde_json::from_str::<Qualification>(&json).unwrap().verdict, q.verdict);
+    }
+
+    #[test]
+    fn cpus_that_do_not_exist_are_reported_and_the_rest_examined() {
+        assert_eq!(qualify(&[]), Err(ClockError::NoCpu));
+        let here = affinity::mask().unwrap().first().unwrap();
+        let q = qualify(&[here, 50_000]).unwrap();
+        assert!(q.cpus[1].sources.is_empty());
+        assert!(q.cpus[1].why.as_ref().is_some_and(|w| w.contains("50000")), "{q:?}");
+        assert!(q.cross_cpu[0].offset.is_none() && q.cross_cpu[0].why.is_some());
+        assert!(q.verdict.source == SourceId::MonotonicRaw || q.cross_cpu_bound_ns().is_none());
+    }
+
+    fn good() -> Qualification {
+        let rate = RateEstimate { rate_hz: 2.6e9, error_ppm: 0.5, span_ns: 40_000_000, brackets: 192 };
+        let offset = OffsetEstimate {
+            low_ticks: -300,
+            high_ticks: 200,
+            min_round_trip_ticks: 480,
+            exchanges: 1000,
+            consistent: true,
+        };
+        Qualification {
+            verdict: Verdict { source: Counter::ID, fallback_reason: None, notes: Vec::new() },
+            rate: Some(rate),
+            kernel_rate: None,
+            deviation_ppm: None,
+            cpus: Vec::new(),
+            cross_cpu: vec![CrossCpu { from: 0, to: 1, offset: Some(offset), why: None }],
+            flags: Flags::default(),
+            kernel_clocksource: None,
+            wall_ns: 0,
+        }
+    }
+
+    #[test]
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    fn a_counter_that_runs_backward_or_apart_is_passed_over() {
+        assert_eq!(judge(&good(), None).source, Counter::ID);
+        assert!((good().cross_cpu_bound_ns().unwrap() - 300.0 / 2.6).abs() < 1e-9);
+
+        let mut apart = good();
+        let offset = apart.cross_cpu[0].offset.as_mut().unwrap();
+        (offset.low_ticks, offset.high_ticks) = (26_000, 26_500);
+        let verdict = judge(&apart, None);
+        assert_eq!(verdict.source, SourceId::MonotonicRaw);
+        assert!(verdict.fallback_reason.unwrap().contains("at least 10000 ns apart"));
+
+        let mut backward = good();
+        let deltas = [26, 26, -26, 52];
+        let cost = read_cost_from_deltas(Counter::ID, &deltas, TickRate::NANOSECONDS).unwrap();
+        let quality = SourceQuality { cost, step: None, backward_steps: 1 };
+        backward.cpus = vec![CpuQuality { cpu: 0, sources: vec![quality], why: None }];
+        assert!(judge(&backward, None).fallback_reason.unwrap().contains("ran backward 1 times"));
+
+        let no_rate = ClockError::NoRate { reason: "the counter did not advance".to_owned() };
+        assert_eq!(judge(&good(), Some(no_rate)).source, SourceId::MonotonicRaw);
+    }
+
+    #[test]
+    fn an_unexplained_deviation_is_noted() {
+        let mut q = good();
+        q.kernel_rate = Some(KernelRate {
+            rate_hz: 2.6e9,
+            rounding_ppm: 0.2,
+            source: crate::clock::KernelRateSource::KernelLog,
+        });
+        q.deviation_ppm = Some(1.2);
+        assert!(notes(&q).is_empty());
+        q.deviation_ppm = Some(-40.0);
+        assert!(notes(&q)[0].contains("-40.0 ppm"));
+    }
+}

@@ -1,0 +1,125 @@
+//! How fine a counter steps. A counter may count in its own unit but be updated less often: AMD Zen's time stamp
+//! counter advances by some 26 ticks every 10 ns.
+
+use serde::{Deserialize, Serialize};
+
+/// The step of a counter as seen in differences of successive reads.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct StepEstimate {
+    /// Greatest common divisor of all differences: every stamp is a multiple of it (from a common start).
+    pub step_ticks: u64,
+    /// The distance between neighbouring values of the counter. Equal to `step_ticks` unless a hypervisor scales the
+    /// counter by a fraction: then values lie 25 or 26 ticks apart, say, the divisor is 1 and this is 25.6.
+    pub granularity_ticks: f64,
+    /// The smallest difference above zero.
+    pub smallest_ticks: u64,
+    /// Number of positive differences used.
+    pub n: usize,
+}
+
+/// Multiples up to which a scaled counter is still recognized; rounding adds up to one tick whatever the multiple.
+const LARGEST_MULTIPLE: f64 = 6.0;
+/// Below this a scaled step can't be told from a counter that counts every tick.
+const SMALLEST_SCALED_TICKS: u64 = 8;
+
+/// The step from differences of successive reads (signed: negative and zero ones are left out); `None` without any
+/// positive one.
+pub fn step_from_deltas(deltas_ticks: &[i64]) -> Option<StepEstimate> {
+    let positive: Vec<u64> = deltas_ticks.iter().filter(|d| **d > 0).map(|d| d.unsigned_abs()).collect();
+    let smallest_ticks = *positive.iter().min()?;
+    let step_ticks = positive.iter().copied().fold(0, gcd);
+    let scaled = if step_ticks * 4 < smallest_ticks { scaled_step(&positive, smallest_ticks) } else { None };
+    Some(StepEstimate {
+        step_ticks,
+        granularity_ticks: scaled.unwrap_or(step_ticks as f64),
+        smallest_ticks,
+        n: positive.len(),
+    })
+}
+
+/// The non-integer distance of values, if the small differences are all within a tick of its multiples and at least two
+/// different multiples were seen.
+fn scaled_step(positive: &[u64], smallest_ticks: u64) -> Option<f64> {
+    if smallest_ticks < SMALLEST_SCALED_TICKS {
+        return None;
+    }
+    // Each pass uses the multiples found with the last value: larger multiples give a longer lever.
+    let mut step = smallest_ticks as f64 + 0.5;
+    for reach in [1.0, 2.0, 4.0, LARGEST_MULTIPLE] {
+        let (mut ticks, mut steps) = (0.0, 0.0);
+        for d in positive.iter().map(|d| *d as f64).filter(|d| *d < (reach + 0.5) * step) {
+            ticks += d;
+            steps += (d / step).round();
+        }
+        step = ticks / steps;
+    }
+    let near: Vec<f64> =
+        positive.iter().map(|d| *d as f64).filter(|d| *d < (LARGEST_MULTIPLE + 0.5) * step).collect();
+    let fits = near.iter().all(|d| (d - (d / step).round() * step).abs() <= 1.05);
+    let multiples = |m: f64| near.iter().any(|d| (d / step).round() == m);
+    (fits && (1..=LARGEST_MULTIPLE as u32).filter(|m| multiples(f64::from(*m))).count() >= 2).then_some(step)
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    let (mut a, mut b) = (a, b);
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn zen_step_of_26_with_zeros_backward_steps_and_preemptions() {
+        let deltas = [26, 52, 26, 0, -26, 26 * 40_000, 78, 52];
+        let step = step_from_deltas(&deltas).unwrap();
+        assert_eq!((step.step_ticks, step.smallest_ticks, step.n), (26, 26, 6));
+        assert_eq!(step.granularity_ticks, 26.0);
+    }
+
+    #[test]
+    fn a_counter_that_steps_by_one_is_one() {
+        let step = step_from_deltas(&[17, 18, 21, 30, 1004]).unwrap();
+        assert_eq!((step.step_ticks, step.smallest_ticks), (1, 17));
+        assert_eq!(step.granularity_ticks, 1.0);
+        let slow = step_from_deltas(&[0, 0, 1, 0, 1, 0, 2]).unwrap();
+        assert_eq!((slow.step_ticks, slow.granularity_ticks), (1, 1.0));
+    }
+
+    #[test]
+    fn a_scaled_counter_shows_its_real_granularity() {
+        // Values floor(k * 25.64): neighbours 25 or 26 apart.
+        let value = |k: i64| (k as f64 * 25.64) as i64;
+        let mut k = 0;
+        let deltas: Vec<i64> = (0..2000)
+            .map(|i| {
+                let ahead = 1 + i % 3;
+                k += ahead;
+                value(k) - value(k - ahead)
+            })
+            .collect();
+        let step = step_from_deltas(&deltas).unwrap();
+        assert_eq!(step.step_ticks, 1);
+        assert!((step.granularity_ticks - 25.64).abs() < 0.05, "{step:?}");
+    }
+
+    #[test]
+    fn without_a_positive_difference_there_is_no_step() {
+        assert_eq!(step_from_deltas(&[]), None);
+        assert_eq!(step_from_deltas(&[0, -3]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn step_is_found_from_multiples_with_coprime_factors(step in 1_i64..5000, more in proptest::collection::vec(1_i64..50, 0..40)) {
+            let mut deltas: Vec<i64> = vec![2 * step, 3 * step];
+            deltas.extend(more.iter().map(|m| m * step));
+            prop_assert_eq!(step_from_deltas(&deltas).unwrap().step_ticks, step.unsigned_abs());
+        }
+    }
+}

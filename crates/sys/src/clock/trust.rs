@@ -1,0 +1,159 @@
+//! What hardware and kernel say about the counter, and the choice of a source that follows from it alone.
+
+#[cfg(target_arch = "x86_64")]
+use std::io::Read;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Counter, SourceId, TickSource};
+
+/// What hardware and kernel say about the counter; `None` where they can't say.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Flags {
+    /// CPUID: one rate in all power states (x86-64); by architecture on aarch64.
+    pub invariant: Option<bool>,
+    /// The kernel's `constant_tsc`: the rate does not follow the core's frequency.
+    pub constant_tsc: Option<bool>,
+    /// The kernel's `nonstop_tsc`: it runs on in deep idle states.
+    pub nonstop_tsc: Option<bool>,
+    /// A hypervisor shows itself: the counter may be scaled or emulated.
+    pub hypervisor: Option<bool>,
+}
+
+impl Flags {
+    fn steady(self) -> bool {
+        self.invariant == Some(true) || (self.constant_tsc == Some(true) && self.nonstop_tsc == Some(true))
+    }
+}
+
+/// The source to use, and why not the counter if it is not the counter.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// The source to measure with.
+    pub source: SourceId,
+    /// Why the counter was passed over; `None` if it was not.
+    pub fallback_reason: Option<String>,
+    /// What a reader should know although it did not decide.
+    pub notes: Vec<String>,
+}
+
+/// The source to use by what hardware and kernel state, before any measurement.
+pub(super) fn choose_unmeasured() -> Verdict {
+    choose(flags(), kernel_clocksource().as_deref(), kernel_clocksources().as_deref())
+}
+
+fn choose(flags: Flags, current: Option<&str>, offered: Option<&str>) -> Verdict {
+    let offers_counter = |names: &str| names.split_whitespace().any(|n| made_from_counter(Some(n)));
+    let distrusted = current.is_some_and(|c| !made_from_counter(Some(c)) && !is_paravirtual(c))
+        && !offered.is_some_and(offers_counter);
+    let fallback_reason = if Counter::ID == SourceId::MonotonicRaw {
+        Some("this architecture's counter is not supported".to_owned())
+    } else if !flags.steady() {
+        Some("the counter is not invariant: its rate follows the power state".to_owned())
+    } else if distrusted {
+        Some(format!("the kernel does not trust the counter and uses {}", current.unwrap_or("another clock")))
+    } else {
+        None
+    };
+    let source = if fallback_reason.is_some() { SourceId::MonotonicRaw } else { Counter::ID };
+    Verdict { source, fallback_reason, notes: Vec::new() }
+}
+
+/// Whether the kernel clock is made from the very counter that user code reads.
+pub(super) fn made_from_counter(clocksource: Option<&str>) -> bool {
+    matches!(clocksource, Some("tsc" | "arch_sys_counter"))
+}
+
+/// Clocks of hypervisors that are themselves scaled from the counter, so that using them is no distrust.
+fn is_paravirtual(clocksource: &str) -> bool {
+    matches!(clocksource, "kvm-clock" | "hyperv_clocksource_tsc_page" | "xen")
+}
+
+const CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0";
+
+/// Name of the kernel's current clock source.
+pub fn kernel_clocksource() -> Option<String> {
+    let name = std::fs::read_to_string(format!("{CLOCKSOURCE}/current_clocksource")).ok()?;
+    Some(name.trim().to_owned())
+}
+
+fn kernel_clocksources() -> Option<String> {
+    std::fs::read_to_string(format!("{CLOCKSOURCE}/available_clocksource")).ok()
+}
+
+#[cfg(target_arch = "x86_64")]
+pub(super) fn flags() -> Flags {
+    let kernel = first_cpuinfo();
+    let named = |flag: &str| {
+        let line = kernel.as_deref()?.lines().find(|l| l.starts_with("flags"))?;
+        Some(line.split_whitespace().any(|f| f == flag))
+    };
+    Flags {
+        invariant: Some(super::x86_64::has_invariant_tsc()),
+        constant_tsc: named("constant_tsc"),
+        nonstop_tsc: named("nonstop_tsc"),
+        hypervisor: Some(super::x86_64::has_hypervisor()),
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+pub(super) fn flags() -> Flags {
+    Flags { invariant: Some(true), ..Flags::default() }
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+pub(super) fn flags() -> Flags {
+    Flags::default()
+}
+
+/// The first CPU's part of /proc/cpuinfo; the rest can take the kernel long on a large machine.
+#[cfg(target_arch = "x86_64")]
+fn first_cpuinfo() -> Option<String> {
+    let mut bytes = Vec::new();
+    std::fs::File::open("/proc/cpuinfo").ok()?.take(4096).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod tests {
+    use super::*;
+
+    const INVARIANT: Flags =
+        Flags { invariant: Some(true), constant_tsc: None, nonstop_tsc: None, hypervisor: None };
+    const LAPTOP_OF_2005: Flags = Flags {
+        invariant: Some(false),
+        constant_tsc: Some(true),
+        nonstop_tsc: Some(false),
+        hypervisor: Some(false),
+    };
+
+    #[test]
+    fn the_counter_is_used_where_hardware_and_kernel_trust_it() {
+        for (flags, current, offered) in [
+            (INVARIANT, Some("tsc"), Some("tsc hpet acpi_pm")),
+            (INVARIANT, Some("arch_sys_counter"), Some("arch_sys_counter")),
+            (INVARIANT, Some("kvm-clock"), Some("kvm-clock")),
+            (INVARIANT, Some("hpet"), Some("tsc hpet acpi_pm")),
+            (INVARIANT, None, None),
+            (Flags { nonstop_tsc: Some(true), ..LAPTOP_OF_2005 }, Some("tsc"), None),
+        ] {
+            let verdict = choose(flags, current, offered);
+            assert_eq!((verdict.source, verdict.fallback_reason), (Counter::ID, None), "{current:?}");
+        }
+    }
+
+    #[test]
+    fn else_the_kernel_clock_is_used_with_the_reason() {
+        for (flags, current, offered, reason) in [
+            (LAPTOP_OF_2005, Some("hpet"), Some("hpet acpi_pm"), "not invariant"),
+            (Flags::default(), Some("tsc"), None, "not invariant"),
+            (INVARIANT, Some("hpet"), Some("hpet acpi_pm"), "does not trust the counter and uses hpet"),
+        ] {
+            let verdict = choose(flags, current, offered);
+            assert_eq!(verdict.source, SourceId::MonotonicRaw);
+            let given = verdict.fallback_reason.unwrap();
+            assert!(given.contains(reason), "{given}");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! The time stamp counter of x86-64 in its three read variants, and what CPUID says about it.
+//!
+//! Order of reads: Intel SDM volume 2, RDTSC and RDTSCP; AMD APM volume 3. `lfence` waits for earlier instructions on
+//! Intel, and on AMD since the kernel sets its dispatch-serializing bit.
+
+use core::arch::x86_64::{__cpuid, __rdtscp, _mm_lfence, _rdtsc, CpuidResult};
+
+use super::{SourceId, TickSource};
+
+/// Plain `rdtsc`.
+#[derive(Debug, Clone, Copy)]
+pub struct Rdtsc;
+
+impl TickSource for Rdtsc {
+    const ID: SourceId = SourceId::Rdtsc;
+
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "a stamp in a timed region must not become a call")]
+    fn now() -> u64 {
+        // SAFETY: every x86-64 CPU has the instruction; Linux leaves it open to user mode.
+        unsafe { _rdtsc() }
+    }
+}
+
+/// `lfence; rdtsc`.
+#[derive(Debug, Clone, Copy)]
+pub struct LfenceRdtsc;
+
+impl TickSource for LfenceRdtsc {
+    const ID: SourceId = SourceId::LfenceRdtsc;
+
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "a stamp in a timed region must not become a call")]
+    fn now() -> u64 {
+        // SAFETY: part of SSE2, which every x86-64 CPU has.
+        unsafe { _mm_lfence() };
+        // SAFETY: as in `Rdtsc`.
+        unsafe { _rdtsc() }
+    }
+}
+
+/// `rdtscp`. Only on CPUs that have it: see [`SourceId::is_available`].
+#[derive(Debug, Clone, Copy)]
+pub struct Rdtscp;
+
+impl TickSource for Rdtscp {
+    const ID: SourceId = SourceId::Rdtscp;
+
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "a stamp in a timed region must not become a call")]
+    fn now() -> u64 {
+        let mut aux = 0;
+        // SAFETY: `aux` outlives the call. On a CPU without the instruction the kernel ends the process by SIGILL,
+        // which is no memory error; `dispatch` never runs this source there.
+        unsafe { __rdtscp(&raw mut aux) }
+    }
+}
+
+#[allow(
+    unused_unsafe,
+    reason = "the intrinsic became safe between the oldest supported compiler and today's"
+)]
+fn cpuid(leaf: u32) -> CpuidResult {
+    // SAFETY: every x86-64 CPU has the instruction.
+    unsafe { __cpuid(leaf) }
+}
+
+/// The four registers of one CPUID leaf, or `None` where the CPU does not list it.
+pub(super) fn leaf(number: u32) -> Option<[u32; 4]> {
+    let group = number & 0xf000_0000;
+    if group == 0x4000_0000 && !has_hypervisor() {
+        return None;
+    }
+    let highest = cpuid(group).eax;
+    // A CPU without the group answers with its highest basic leaf, whose EAX lies outside the group.
+    if highest & 0xf000_0000 != group || number > highest {
+        return None;
+    }
+    let r = cpuid(number);
+    Some([r.eax, r.ebx, r.ecx, r.edx])
+}
+
+/// Whether CPUID has the bit every hypervisor sets.
+pub(crate) fn has_hypervisor() -> bool {
+    cpuid(1).ecx >> 31 & 1 == 1
+}
+
+/// The hypervisor's signature of leaf 0x40000000 (`KVMKVMKVM`, `Microsoft Hv`, ...), if one shows itself.
+pub(crate) fn hypervisor_signature() -> Option<String> {
+    let [_, b, c, d] = leaf(0x4000_0000)?;
+    let bytes: Vec<u8> =
+        [b, c, d].iter().flat_map(|r| r.to_le_bytes()).filter(u8::is_ascii_graphic).collect();
+    String::from_utf8(bytes).ok().filter(|s| !s.is_empty())
+}
+
+/// CPUID 0x80000001 EDX bit 27.
+pub(super) fn has_rdtscp() -> bool {
+    leaf(0x8000_0001).is_some_and(|r| r[3] >> 27 & 1 == 1)
+}
+
+/// CPUID 0x80000007 EDX bit 8: the counter runs at one rate in all P, C and T states.
+pub(super) fn has_invariant_tsc() -> bool {
+    leaf(0x8000_0007).is_some_and(|r| r[3] >> 8 & 1 == 1)
+}
