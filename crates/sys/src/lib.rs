@@ -1,6 +1,14 @@
+//! The only operating-system and assembly code of machmeter: clocks, topology, affinity, scheduling, memory, tracing,
 //! machine facts, and guards that put everything back. All crates above this one are free of `unsafe` and of paths
 //! into /proc and /sys.
 
 pub mod affinity;
 pub mod clock;
+pub mod counters;
+pub mod guard;
+pub mod memory;
+pub mod pseudofs;
+pub mod sched;
+pub mod thread;
 pub mod topology;
+pub mod tree;

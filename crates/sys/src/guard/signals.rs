@@ -1,0 +1,219 @@
+//! SIGINT, SIGTERM and SIGHUP: the first asks the program to stop, so that ordinary unwinding runs the guards and a result is
+//! saved; a second one restores from the registry in a thread of its own and ends the process.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use super::restore_all;
+
+/// A signal that asked the program to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signal {
+    /// Ctrl-C.
+    Int,
+    /// Asked to end, as by `kill`, `timeout` or a service manager.
+    Term,
+    /// The terminal went away.
+    Hup,
+}
+
+impl Signal {
+    const ALL: [Self; 3] = [Self::Int, Self::Term, Self::Hup];
+
+    /// The system's signal number.
+    pub fn number(self) -> i32 {
+        match self {
+            Self::Int => libc::SIGINT,
+            Self::Term => libc::SIGTERM,
+            Self::Hup => libc::SIGHUP,
+        }
+    }
+
+    /// The conventional exit code of a program ended by this signal: 128 + number (130, 143, 129).
+    pub fn exit_code(self) -> u8 {
+        128 + self.number() as u8
+    }
+
+    fn from_number(number: i32) -> Option<Self> {
+        Self::ALL.into_iter().find(|s| s.number() == number)
+    }
+}
+
+impl fmt::Display for Signal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Int => "SIGINT",
+            Self::Term => "SIGTERM",
+            Self::Hup => "SIGHUP",
+        })
+    }
+}
+
+static STOP: AtomicBool = AtomicBool::new(false);
+static FIRST: AtomicI32 = AtomicI32::new(0);
+static FIRST_AT_NS: AtomicI64 = AtomicI64::new(0);
+static INSTALLED: Mutex<bool> = Mutex::new(false);
+
+/// `timeout` and shells may send one request twice, to the process and to its group; only a signal later than this counts as
+/// the user's second.
+const SECOND_AFTER_NS: i64 = 300_000_000;
+
+/// The flag set by the first signal; for polling in loops (one relaxed load).
+pub fn stop_flag() -> &'static AtomicBool {
+    &STOP
+}
+
+/// The signal that asked to stop, if one came.
+pub fn stop_requested() -> Option<Signal> {
+    if STOP.load(Ordering::Acquire) { Signal::from_number(FIRST.load(Ordering::Acquire)) } else { None }
+}
+
+/// Installs the handlers, starts the signal thread and ignores SIGPIPE (a closed pipe is then an ordinary write error).
+/// Further calls do nothing.
+///
+/// # Errors
+/// The system's error when a handler, the pipe or the thread can't be made.
+pub fn install() -> io::Result<()> {
+    let mut installed = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
+    if *installed {
+        return Ok(());
+    }
+    let (second_signal, wake) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    crate::thread::spawn_plain("machmeter-signal", move || restore_on_second(second_signal))?;
+    // The write end must outlive every handler, that is, the process.
+    let wake: RawFd = {
+        let fd = wake.as_raw_fd();
+        std::mem::forget(wake);
+        fd
+    };
+    for signal in Signal::ALL {
+        // SAFETY: the action touches atomics and calls clock_gettime and write only, all async-signal-safe.
+        unsafe { signal_hook::low_level::register(signal.number(), move || on_signal(signal, wake)) }?;
+    }
+    // SAFETY: SIG_IGN is a valid disposition and replaces no handler of ours.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
+    *installed = true;
+    Ok(())
+}
+
+/// Runs inside the signal handler.
+fn on_signal(signal: Signal, wake: RawFd) {
+    let now_ns = crate::thread::monotonic_ns() as i64;
+    let number = signal.number();
+    if FIRST.compare_exchange(0, number, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+        FIRST_AT_NS.store(now_ns, Ordering::Release);
+        STOP.store(true, Ordering::Release);
+    } else if now_ns - FIRST_AT_NS.load(Ordering::Acquire) >= SECOND_AFTER_NS {
+        let byte = number as u8;
+        // SAFETY: one readable byte, and a pipe that stays open as long as the process.
+        unsafe { libc::write(wake, (&raw const byte).cast(), 1) };
+    }
+}
+
+fn restore_on_second(second_signal: OwnedFd) {
+    let mut second_signal = File::from(second_signal);
+    let mut number = [0_u8];
+    while let Err(e) = second_signal.read_exact(&mut number) {
+        if e.kind() != io::ErrorKind::Interrupted {
+            return;
+        }
+    }
+    restore_all();
+    // Exit handlers and destructors of a stuck program may hang, so they are not run.
+    signal_hook::low_level::exit(128 + i32::from(number[0]));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::guard::Guard;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::{Child, Command, Stdio};
+    use std::time::Duration;
+
+    const STUCK: &str = "guard::signals::tests::child_stuck_program";
+    const POLITE: &str = "guard::signals::tests::child_polite_program";
+
+    /// Runs only as a child of the tests below, which pass the marker file as the program's working directory.
+    #[test]
+    #[ignore = "child process of another test"]
+    fn child_stuck_program() {
+        install().unwrap();
+        let _undo = Guard::new("marker", || std::fs::write("restored", "yes").unwrap());
+        std::fs::write("ready", "").unwrap();
+        std::thread::sleep(Duration::from_secs(20));
+    }
+
+    #[test]
+    #[ignore = "child process of another test"]
+    fn child_polite_program() {
+        install().unwrap();
+        install().unwrap();
+        let undo = Guard::new("marker", || std::fs::write("restored", "yes").unwrap());
+        std::fs::write("ready", "").unwrap();
+        for _ in 0..2_000 {
+            if stop_flag().load(Ordering::Relaxed) {
+                drop(undo);
+                let signal = stop_requested().unwrap();
+                signal_hook::low_level::exit(signal.exit_code().into());
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn start(name: &str, dir: &std::path::Path) -> Child {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--ignored", "--exact", name])
+            .current_dir(dir)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let became_ready = (0..1_000).any(|_| {
+            std::thread::sleep(Duration::from_millis(10));
+            dir.join("ready").exists()
+        });
+        if !became_ready {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            panic!("the child never became ready");
+        }
+        child
+    }
+
+    fn send(child: &Child, signal: i32) {
+        // SAFETY: plain integers; the child is ours and not yet waited for.
+        assert_eq!(unsafe { libc::kill(child.id() as libc::pid_t, signal) }, 0);
+    }
+
+    #[test]
+    fn a_stuck_program_restores_on_the_second_signal() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut child = start(STUCK, dir.path());
+        send(&child, libc::SIGINT);
+        send(&child, libc::SIGINT);
+        std::thread::sleep(Duration::from_millis(400));
+        assert!(child.try_wait().unwrap().is_none(), "a doubled request is not a second one");
+        assert!(!dir.path().join("restored").exists());
+        send(&child, libc::SIGTERM);
+        let status = child.wait().unwrap();
+        assert_eq!((status.code(), status.signal()), (Some(143), None));
+        assert!(dir.path().join("restored").exists());
+    }
+
+    #[test]
+    fn a_polling_program_stops_on_the_first_signal_and_knows_which() {
+        for (signal, code) in [(libc::SIGINT, 130), (libc::SIGTERM, 143), (libc::SIGHUP, 129)] {
+            let dir = tempfile::tempdir().unwrap();
+            let mut child = start(POLITE, dir.path());
+            send(&child, libc::SIGPIPE);
+            send(&child, signal);
+            assert_eq!(child.wait().unwrap().code(), Some(code));
+            assert!(dir.path().join("restored").exists());
+        }
+    }
+}

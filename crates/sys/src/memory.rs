@@ -1,0 +1,248 @@
+//! Memory that takes no page fault while measuring: mapped, touched and, where the limits allow, locked.
+
+use std::fs;
+use std::io;
+use std::ops::{Index, IndexMut};
+use std::ptr::NonNull;
+
+/// Why a buffer could not be had.
+#[derive(Debug, thiserror::Error)]
+pub enum MemoryError {
+    /// More than the machine has free; touching it would end in the out-of-memory killer.
+    #[error(
+        "a buffer of {bytes} bytes does not fit: {available_bytes} bytes of memory are available; use a shorter run or fewer CPUs"
+    )]
+    TooLarge {
+        /// Size asked for.
+        bytes: usize,
+        /// `MemAvailable` of `/proc/meminfo`.
+        available_bytes: u64,
+    },
+    /// The kernel refused the mapping.
+    #[error("a buffer of {bytes} bytes cannot be mapped: {source}")]
+    Map {
+        /// Size asked for.
+        bytes: usize,
+        /// The system's error.
+        source: io::Error,
+    },
+}
+
+/// A fixed-length buffer in its own mapping, every page touched and, if possible, locked in memory.
+///
+/// All elements start as `T::default()`. Dropping it unmaps (and so unlocks) the memory.
+#[derive(Debug)]
+pub struct LockedBuf<T: Copy + Default> {
+    start: NonNull<T>,
+    len: usize,
+    mapped_bytes: usize,
+    not_locked: Option<String>,
+}
+
+// SAFETY: the buffer owns its mapping exclusively, like a Vec; sending it sends the elements.
+unsafe impl<T: Copy + Default + Send> Send for LockedBuf<T> {}
+// SAFETY: shared access gives only shared references to elements, like a Vec.
+unsafe impl<T: Copy + Default + Sync> Sync for LockedBuf<T> {}
+
+impl<T: Copy + Default> LockedBuf<T> {
+    /// Maps, fills and locks a buffer of `len` elements.
+    ///
+    /// # Errors
+    /// [`MemoryError`] when the memory is not there. A refused lock is no error: see [`Self::not_locked`].
+    pub fn new(len: usize) -> Result<Self, MemoryError> {
+        const { assert!(align_of::<T>() <= 4096, "a mapping is aligned to pages only") };
+        let page_bytes = rustix::param::page_size();
+        let too_large =
+            |bytes| MemoryError::TooLarge { bytes, available_bytes: available_bytes().unwrap_or(0) };
+        let bytes = len.checked_mul(size_of::<T>()).ok_or_else(|| too_large(usize::MAX))?;
+        let mapped_bytes =
+            bytes.max(1).checked_next_multiple_of(page_bytes).ok_or_else(|| too_large(bytes))?;
+        if available_bytes().is_some_and(|available| mapped_bytes as u64 > available) {
+            return Err(too_large(bytes));
+        }
+        let start = map(mapped_bytes).map_err(|source| MemoryError::Map { bytes, source })?.cast::<T>();
+        for i in 0..len {
+            // SAFETY: element `i` lies inside the mapping, which is page-aligned and ours alone.
+            let element = unsafe { start.add(i) };
+            // SAFETY: valid for writes as stated above; the write is also what brings the page in.
+            unsafe { element.write(T::default()) };
+        }
+        let not_locked = lock(start.cast(), mapped_bytes).err().map(|e| e.to_string());
+        Ok(Self { start, len, mapped_bytes, not_locked })
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Whether the memory is locked and can't be paged out.
+    pub fn is_locked(&self) -> bool {
+        self.not_locked.is_none()
+    }
+
+    /// Why the memory is not locked; `None` when it is.
+    pub fn not_locked(&self) -> Option<&str> {
+        self.not_locked.as_deref()
+    }
+
+    /// Size of the mapping in bytes, a multiple of the page size.
+    pub fn mapped_bytes(&self) -> usize {
+        self.mapped_bytes
+    }
+
+    /// The elements.
+    pub fn as_slice(&self) -> &[T] {
+        // SAFETY: `len` elements were initialized in `new`, and the mapping lives as long as `self`.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+
+    /// The elements, writable.
+    pub fn as_mut_slice(&mut self) -> &mut [T] {
+        // SAFETY: as in `as_slice`; the exclusive borrow of `self` makes the access exclusive.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl<T: Copy + Default> Index<usize> for LockedBuf<T> {
+    type Output = T;
+
+    fn index(&self, i: usize) -> &T {
+        &self.as_slice()[i]
+    }
+}
+
+impl<T: Copy + Default> IndexMut<usize> for LockedBuf<T> {
+    fn index_mut(&mut self, i: usize) -> &mut T {
+        &mut self.as_mut_slice()[i]
+    }
+}
+
+impl<T: Copy + Default> Drop for LockedBuf<T> {
+    fn drop(&mut self) {
+        // SAFETY: exactly the mapping made in `new`; no reference to it outlives `self`.
+        let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.mapped_bytes) };
+    }
+}
+
+fn map(bytes: usize) -> io::Result<NonNull<u8>> {
+    use rustix::mm::{MapFlags, ProtFlags};
+    let access = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: a new anonymous mapping at an address of the kernel's choice touches no memory in use.
+    let start =
+        unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), bytes, access, MapFlags::PRIVATE) }?;
+    NonNull::new(start.cast()).ok_or_else(|| io::Error::other("mapped at address zero"))
+}
+
+fn lock(start: NonNull<u8>, bytes: usize) -> io::Result<()> {
+    // SAFETY: the range is mapped and ours; locking changes no contents.
+    unsafe { rustix::mm::mlock(start.as_ptr().cast(), bytes) }.map_err(lock_error)
+}
+
+fn lock_error(errno: rustix::io::Errno) -> io::Error {
+    use rustix::io::Errno;
+    let why = if matches!(errno, Errno::NOMEM | Errno::PERM | Errno::AGAIN) {
+        let limit_bytes =
+            rustix::process::getrlimit(rustix::process::Resource::Memlock).current.unwrap_or(u64::MAX);
+        format!("RLIMIT_MEMLOCK is {limit_bytes} bytes")
+    } else {
+        errno.to_string()
+    };
+    io::Error::new(errno.kind(), format!("memory not locked: {why}"))
+}
+
+/// Memory that can be used without swapping, from `/proc/meminfo`.
+fn available_bytes() -> Option<u64> {
+    let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = meminfo.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
+}
+
+/// Touches and locks `bytes` of the calling thread's stack below this call. The stack is touched even when locking fails.
+///
+/// # Errors
+/// Why the stack could not be locked.
+pub fn prepare_stack(bytes: usize) -> io::Result<()> {
+    let low = touch_stack(bytes);
+    let page_bytes = rustix::param::page_size();
+    let start =
+        NonNull::new((low & !(page_bytes - 1)) as *mut u8).ok_or_else(|| io::Error::other("no stack"))?;
+    lock(start, bytes.next_multiple_of(page_bytes))
+}
+
+/// Writes to every page of `bytes` of stack, by recursion in steps, and returns the lowest address written.
+#[inline(never)]
+fn touch_stack(bytes: usize) -> usize {
+    const STEP_BYTES: usize = 2_048;
+    let mut frame = [0_u8; STEP_BYTES];
+    std::hint::black_box(&mut frame);
+    let here = (&raw const frame).addr();
+    let low = if bytes <= STEP_BYTES { here } else { touch_stack(bytes - STEP_BYTES) };
+    // The frame is used after the call, so that the recursion can't become a loop over one frame.
+    std::hint::black_box(&mut frame);
+    low.min(here)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::thread::Usage;
+
+    #[test]
+    fn a_buffer_is_zeroed_writable_and_takes_no_faults_afterwards() {
+        let len = 1 << 20;
+        let mut buf = LockedBuf::<[u64; 2]>::new(len).unwrap();
+        assert!(buf.as_slice().iter().all(|x| *x == [0, 0]));
+        let before = Usage::of_current_thread();
+        for (i, x) in buf.as_mut_slice().iter_mut().enumerate() {
+            *x = [i as u64, 1];
+        }
+        let faults = Usage::of_current_thread().since(&before).minor_faults;
+        assert!(
+            faults < (buf.mapped_bytes() / 4096 / 16) as u64,
+            "{faults} faults in {} bytes",
+            buf.mapped_bytes()
+        );
+        assert_eq!(buf[len - 1], [len as u64 - 1, 1]);
+        println!("locked: {} {:?}", buf.is_locked(), buf.not_locked());
+    }
+
+    #[test]
+    fn an_empty_buffer_and_an_impossible_one_are_handled() {
+        assert!(LockedBuf::<u64>::new(0).unwrap().as_slice().is_empty());
+        for len in [usize::MAX, usize::MAX / 8, 1 << 50] {
+            let e = LockedBuf::<u64>::new(len).unwrap_err().to_string();
+            assert!(e.contains("does not fit"), "{e}");
+        }
+    }
+
+    #[test]
+    fn the_default_of_the_type_fills_the_buffer() {
+        #[derive(Clone, Copy, PartialEq, Debug)]
+        struct Seven(u32);
+        impl Default for Seven {
+            fn default() -> Self {
+                Self(7)
+            }
+        }
+        assert!(LockedBuf::<Seven>::new(5_000).unwrap().as_slice().iter().all(|s| *s == Seven(7)));
+    }
+
+    #[test]
+    fn a_prepared_stack_takes_no_faults() {
+        std::thread::scope(|s| {
+            s.spawn(|| {
+                let locked = prepare_stack(256 * 1024);
+                let before = Usage::of_current_thread();
+                touch_stack(200 * 1024);
+                let faults = Usage::of_current_thread().since(&before).minor_faults;
+                assert!(faults < 8, "{faults} faults, {locked:?}");
+            });
+        });
+    }
+}

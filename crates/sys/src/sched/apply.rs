@@ -1,0 +1,241 @@
+//! `sched_setattr` and `sched_getattr` for the calling thread.
+
+use std::io;
+
+use super::cause;
+use super::{Policy, PolicyParseError};
+
+/// Why a policy could not be applied; each text is one line with what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum SchedError {
+    /// The parameters are out of range.
+    #[error(transparent)]
+    Invalid(#[from] PolicyParseError),
+    /// The thread has not the right: capability, resource limit or seccomp filter.
+    #[error("policy {policy} refused: {cause}")]
+    NotPermitted {
+        /// The policy asked for.
+        policy: Policy,
+        /// The limit that refused it and how to lift it.
+        cause: String,
+    },
+    /// The thread's control group has no real-time budget (`CONFIG_RT_GROUP_SCHED`).
+    #[error("policy {policy} refused: {cause}")]
+    GroupBudget {
+        /// The policy asked for.
+        policy: Policy,
+        /// The group and how to give it a budget or leave it.
+        cause: String,
+    },
+    /// A deadline thread must be allowed on every CPU of its root domain.
+    #[error("policy {policy} refused: {cause}")]
+    DeadlineAffinity {
+        /// The policy asked for.
+        policy: Policy,
+        /// The thread's affinity against the CPUs it must cover.
+        cause: String,
+    },
+    /// The deadline admission test failed: the sum of bandwidths would exceed the limit.
+    #[error(
+        "policy {policy} refused: deadline bandwidth is used up (admission test); lower runtime/period or stop other deadline threads"
+    )]
+    DeadlineBandwidth {
+        /// The policy asked for.
+        policy: Policy,
+    },
+    /// The kernel accepted the call but reports another policy.
+    #[error("policy {policy} was accepted but the kernel reports {found}")]
+    NotInForce {
+        /// The policy asked for.
+        policy: Policy,
+        /// The policy read back.
+        found: Policy,
+    },
+    /// Any other error of the system call.
+    #[error("policy {policy}: {source}")]
+    Os {
+        /// The policy asked for, or `read` when reading back failed.
+        policy: String,
+        /// The system's error.
+        source: io::Error,
+    },
+}
+
+/// `struct sched_attr` of the first ABI version (48 bytes), which every kernel with the call accepts.
+#[repr(C)]
+#[derive(Debug, Default, Clone, Copy)]
+struct SchedAttr {
+    size_bytes: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    runtime_ns: u64,
+    deadline_ns: u64,
+    period_ns: u64,
+}
+
+const ATTR_BYTES: u32 = size_of::<SchedAttr>() as u32;
+const SCHED_DEADLINE: i32 = 6;
+
+impl From<Policy> for SchedAttr {
+    fn from(policy: Policy) -> Self {
+        let base = Self { size_bytes: ATTR_BYTES, ..Self::default() };
+        match policy {
+            Policy::Other { nice } => Self { policy: libc::SCHED_OTHER as u32, nice: nice.into(), ..base },
+            Policy::Batch => Self { policy: libc::SCHED_BATCH as u32, ..base },
+            Policy::Idle => Self { policy: libc::SCHED_IDLE as u32, ..base },
+            Policy::Fifo(p) => Self { policy: libc::SCHED_FIFO as u32, priority: p.into(), ..base },
+            Policy::Rr(p) => Self { policy: libc::SCHED_RR as u32, priority: p.into(), ..base },
+            Policy::Deadline { runtime_ns, deadline_ns, period_ns } => {
+                Self { policy: SCHED_DEADLINE as u32, runtime_ns, deadline_ns, period_ns, ..base }
+            }
+        }
+    }
+}
+
+impl SchedAttr {
+    fn to_policy(self) -> io::Result<Policy> {
+        Ok(match self.policy as i32 {
+            libc::SCHED_OTHER => Policy::Other { nice: self.nice as i8 },
+            libc::SCHED_BATCH => Policy::Batch,
+            libc::SCHED_IDLE => Policy::Idle,
+            libc::SCHED_FIFO => Policy::Fifo(self.priority as u8),
+            libc::SCHED_RR => Policy::Rr(self.priority as u8),
+            SCHED_DEADLINE => Policy::Deadline {
+                runtime_ns: self.runtime_ns,
+                deadline_ns: self.deadline_ns,
+                period_ns: self.period_ns,
+            },
+            other => return Err(io::Error::other(format!("unknown scheduling policy {other}"))),
+        })
+    }
+}
+
+fn set_attr(attr: &SchedAttr) -> io::Result<()> {
+    let thread_self: libc::pid_t = 0;
+    let flags: libc::c_uint = 0;
+    // SAFETY: `attr` is a live, initialized structure whose first field states its size; the kernel only reads it.
+    let rc = unsafe { libc::syscall(libc::SYS_sched_setattr, thread_self, std::ptr::from_ref(attr), flags) };
+    if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// The policy of the calling thread.
+///
+/// # Errors
+/// The system's error, or an unknown policy number (for example `SCHED_EXT`).
+pub fn current() -> Result<Policy, SchedError> {
+    let mut attr = SchedAttr::default();
+    let thread_self: libc::pid_t = 0;
+    let flags: libc::c_uint = 0;
+    // SAFETY: the buffer is a live, writable structure of exactly the size passed.
+    let rc = unsafe {
+        libc::syscall(libc::SYS_sched_getattr, thread_self, std::ptr::from_mut(&mut attr), ATTR_BYTES, flags)
+    };
+    let read = if rc == 0 { attr.to_policy() } else { Err(io::Error::last_os_error()) };
+    read.map_err(|source| SchedError::Os { policy: "read".to_owned(), source })
+}
+
+/// Applies `policy` to the calling thread and reads it back.
+///
+/// # Errors
+/// [`SchedError`] with the true cause of a refusal: the same `EPERM` may mean a missing capability, a resource limit, a
+/// control group without real-time budget, an affinity too narrow for the deadline policy, or a seccomp filter.
+pub fn apply(policy: Policy) -> Result<(), SchedError> {
+    policy.validate()?;
+    set_attr(&policy.into()).map_err(|source| cause::of_refusal(policy, source))?;
+    let found = current()?;
+    if same_policy(policy, found) { Ok(()) } else { Err(SchedError::NotInForce { policy, found }) }
+}
+
+/// Equality as far as the kernel keeps the parameters (it may round deadline parameters by less than a microsecond).
+fn same_policy(asked: Policy, found: Policy) -> bool {
+    match (asked, found) {
+        (
+            Policy::Deadline { runtime_ns, deadline_ns, period_ns },
+            Policy::Deadline { runtime_ns: run, deadline_ns: dl, period_ns: per },
+        ) => [(runtime_ns, run), (deadline_ns, dl), (period_ns, per)]
+            .iter()
+            .all(|(a, b)| a.abs_diff(*b) <= 1_024),
+        _ => asked == found,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batch_and_idle_need_no_right_and_are_read_back() {
+        std::thread::scope(|s| {
+            for policy in [Policy::Batch, Policy::Idle] {
+                s.spawn(move || {
+                    apply(policy).unwrap();
+                    assert_eq!(current().unwrap(), policy);
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn fifo_is_applied_or_the_refusal_names_a_cause() {
+        std::thread::scope(|s| {
+            s.spawn(|| match apply(Policy::Fifo(3)) {
+                Ok(()) => assert_eq!(current().unwrap(), Policy::Fifo(3)),
+                Err(e) => assert!(e.to_string().len() > "policy fifo:3 refused: ".len(), "{e}"),
+            });
+        });
+    }
+
+    #[test]
+    fn out_of_range_parameters_never_reach_the_kernel() {
+        assert!(matches!(apply(Policy::Fifo(0)), Err(SchedError::Invalid(_))));
+        assert!(matches!(apply(Policy::Other { nice: 99 }), Err(SchedError::Invalid(_))));
+    }
+
+    #[test]
+    fn deadline_on_a_narrowed_affinity_is_refused_with_that_cause() {
+        let cpus = std::thread::available_parallelism().unwrap().get();
+        let capable = cause::Rights::read().is_ok_and(|r| r.sys_nice_effective());
+        if cpus < 2 || !capable {
+            println!("skipped: needs two CPUs and CAP_SYS_NICE");
+            return;
+        }
+        std::thread::scope(|s| {
+            s.spawn(|| {
+                let first = crate::affinity::mask().unwrap().first().unwrap();
+                crate::affinity::pin(first).unwrap();
+                let policy = Policy::Deadline {
+                    runtime_ns: 1_000_000,
+                    deadline_ns: 100_000_000,
+                    period_ns: 100_000_000,
+                };
+                let e = apply(policy).unwrap_err();
+                assert!(matches!(e, SchedError::DeadlineAffinity { .. }), "{e}");
+                assert!(e.to_string().contains(&first.to_string()), "{e}");
+            });
+        });
+    }
+
+    #[test]
+    fn a_thread_without_rights_is_told_about_capability_and_limit() {
+        if !rustix::process::getuid().is_root() {
+            println!("skipped: needs root to drop rights");
+            return;
+        }
+        std::thread::scope(|s| {
+            s.spawn(|| {
+                let nobody: libc::uid_t = 65_534;
+                // SAFETY: the raw system call changes the identity of this thread alone; the thread ends after the test.
+                let rc = unsafe { libc::syscall(libc::SYS_setresuid, nobody, nobody, nobody) };
+                assert_eq!(rc, 0);
+                let e = apply(Policy::Fifo(98)).unwrap_err();
+                assert!(matches!(e, SchedError::NotPermitted { .. }), "{e}");
+                let text = e.to_string();
+                assert!(text.contains("CAP_SYS_NICE") && text.contains("RLIMIT_RTPRIO"), "{text}");
+                let e = apply(Policy::Other { nice: -10 }).unwrap_err().to_string();
+                assert!(e.contains("RLIMIT_NICE"), "{e}");
+            });
+        });
+    }
+}

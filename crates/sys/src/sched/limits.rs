@@ -1,0 +1,371 @@
+//! What the kernel takes from real-time threads on purpose: throttling, the fair server, group budgets.
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::cause::{Rights, resource_limit};
+use crate::pseudofs::{KernelFs, KernelMount};
+
+/// Version of the running kernel, as far as decisions need it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct KernelVersion {
+    /// First number.
+    pub major: u32,
+    /// Second number.
+    pub minor: u32,
+}
+
+impl KernelVersion {
+    /// Reads `/proc/sys/kernel/osrelease`; `None` if it is not there or not understood.
+    pub fn read() -> Option<Self> {
+        Self::parse(&fs::read_to_string("/proc/sys/kernel/osrelease").ok()?)
+    }
+
+    /// Reads the first two numbers of a release such as `6.18.44-generic`.
+    pub fn parse(release: &str) -> Option<Self> {
+        let mut numbers = release.trim().split(|c: char| !c.is_ascii_digit()).map(str::parse);
+        let major = numbers.next()?.ok()?;
+        let minor = numbers.next()?.ok()?;
+        Some(Self { major, minor })
+    }
+}
+
+impl fmt::Display for KernelVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+/// The deadline server that gives normal threads a share of a CPU a real-time thread occupies (Linux 6.12 and later).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FairServer {
+    /// Read from debugfs.
+    Known {
+        /// Per CPU: number, runtime, period.
+        per_cpu_ns: Vec<(usize, u64, u64)>,
+    },
+    /// debugfs is not readable, but the kernel is recent enough to have one; the default is 50 ms in each second.
+    Presumed {
+        /// Why the values could not be read.
+        why: String,
+    },
+    /// The kernel is older than 6.12.
+    Absent,
+    /// Neither debugfs nor the kernel version could be read.
+    Unknown {
+        /// Why.
+        why: String,
+    },
+}
+
+impl FairServer {
+    /// Reads the server's parameters through debugfs, mounted or not.
+    pub fn read(version: Option<KernelVersion>) -> Self {
+        let read = KernelMount::open(KernelFs::Debug).map_err(|e| e.to_string());
+        match read.and_then(|fs| Self::from_tree(&fs.path().join("sched/fair_server"))) {
+            Ok(per_cpu_ns) => Self::Known { per_cpu_ns },
+            Err(why) => Self::without_debugfs(version, why),
+        }
+    }
+
+    fn without_debugfs(version: Option<KernelVersion>, why: String) -> Self {
+        match version {
+            Some(v) if v >= (KernelVersion { major: 6, minor: 12 }) => Self::Presumed { why },
+            Some(_) => Self::Absent,
+            None => Self::Unknown { why },
+        }
+    }
+
+    fn from_tree(dir: &Path) -> Result<Vec<(usize, u64, u64)>, String> {
+        let entries = fs::read_dir(dir).map_err(|e| format!("debugfs sched/fair_server: {e}"))?;
+        let mut per_cpu_ns = Vec::new();
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let Some(cpu) = name.to_str().and_then(|n| n.strip_prefix("cpu")?.parse().ok()) else { continue };
+            let number = |leaf: &str| -> Result<u64, String> {
+                let text = fs::read_to_string(entry.path().join(leaf))
+                    .map_err(|e| format!("debugfs sched/fair_server/cpu{cpu}/{leaf}: {e}"))?;
+                text.trim()
+                    .parse()
+                    .map_err(|_| format!("fair_server/cpu{cpu}/{leaf} holds '{}'", text.trim()))
+            };
+            per_cpu_ns.push((cpu, number("runtime")?, number("period")?));
+        }
+        per_cpu_ns.sort_unstable();
+        if per_cpu_ns.is_empty() {
+            Err("debugfs sched/fair_server lists no CPU".to_owned())
+        } else {
+            Ok(per_cpu_ns)
+        }
+    }
+
+    /// `(runtime_ns, period_ns)` on `cpu`: known, presumed default, or `None` when there is none or nothing is known.
+    pub fn on_cpu(&self, cpu: usize) -> Option<(u64, u64)> {
+        match self {
+            Self::Known { per_cpu_ns } => {
+                per_cpu_ns.iter().find(|(c, _, _)| *c == cpu).map(|&(_, run, per)| (run, per))
+            }
+            Self::Presumed { .. } => Some((50_000_000, 1_000_000_000)),
+            Self::Absent | Self::Unknown { .. } => None,
+        }
+    }
+}
+
+/// Real-time budget of the calling thread's control group (`CONFIG_RT_GROUP_SCHED`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GroupBudget {
+    /// The kernel has no group budgets, or the thread is where they don't apply.
+    NotConfigured,
+    /// Read from the version 1 `cpu` controller.
+    Known {
+        /// Path of the group inside the controller.
+        group: String,
+        /// `cpu.rt_runtime_us`; 0 refuses real-time threads, -1 is unlimited.
+        runtime_us: i64,
+        /// `cpu.rt_period_us`.
+        period_us: u64,
+    },
+    /// The version 2 controller is active in a group of its own: such groups have budget 0 if the kernel was built with
+    /// `CONFIG_RT_GROUP_SCHED`, and no file shows it.
+    Hidden {
+        /// Path of the group.
+        group: String,
+    },
+}
+
+impl GroupBudget {
+    /// Reads the budget of the calling thread's group.
+    pub fn read() -> Self {
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        Self::from_texts(&read("/proc/thread-self/cgroup"), &read("/proc/self/mountinfo"), |path| {
+            fs::read_to_string(path).ok()
+        })
+    }
+
+    fn from_texts(cgroup: &str, mountinfo: &str, read: impl Fn(&Path) -> Option<String>) -> Self {
+        let groups = cgroup.lines().filter_map(|l| {
+            let mut parts = l.splitn(3, ':');
+            Some((parts.next()?, parts.next()?, parts.next()?))
+        });
+        let mut unified = None;
+        for (id, controllers, group) in groups {
+            if controllers.split(',').any(|c| c == "cpu") {
+                return Self::version_one(mountinfo, group, read);
+            }
+            if id == "0" {
+                unified = Some(group.to_owned());
+            }
+        }
+        let Some(group) = unified.filter(|g| g != "/") else { return Self::NotConfigured };
+        let active = mount_point(mountinfo, "cgroup2", None)
+            .is_some_and(|at| read(&join_group(&at, &group).join("cpu.max")).is_some());
+        if active { Self::Hidden { group } } else { Self::NotConfigured }
+    }
+
+    fn version_one(mountinfo: &str, group: &str, read: impl Fn(&Path) -> Option<String>) -> Self {
+        let Some(at) = mount_point(mountinfo, "cgroup", Some("cpu")) else { return Self::NotConfigured };
+        let dir = join_group(&at, group);
+        let runtime = read(&dir.join("cpu.rt_runtime_us")).and_then(|t| t.trim().parse().ok());
+        let period = read(&dir.join("cpu.rt_period_us")).and_then(|t| t.trim().parse().ok());
+        match (runtime, period) {
+            (Some(runtime_us), Some(period_us)) => {
+                Self::Known { group: group.to_owned(), runtime_us, period_us }
+            }
+            _ => Self::NotConfigured,
+        }
+    }
+
+    /// The cause in words if this budget refuses real-time threads.
+    pub fn refusal(&self) -> Option<String> {
+        match self {
+            Self::Known { group, runtime_us: 0, .. } => Some(format!(
+                "the control group {group} has no real-time budget (cpu.rt_runtime_us = 0); move the process to the \
+                 root group of the cpu controller or write a budget there"
+            )),
+            Self::Hidden { group } => Some(format!(
+                "the control group {group} probably has no real-time budget (kernel with CONFIG_RT_GROUP_SCHED); move \
+                 the process to the root group or boot with rt_group_sched=0"
+            )),
+            _ => None,
+        }
+    }
+}
+
+fn join_group(mount: &Path, group: &str) -> PathBuf {
+    mount.join(group.trim_start_matches('/'))
+}
+
+/// Where a file system of `kind` (with `option` among its super-block options) is mounted.
+fn mount_point(mountinfo: &str, kind: &str, option: Option<&str>) -> Option<PathBuf> {
+    mountinfo.lines().find_map(|line| {
+        let (before, after) = line.split_once(" - ")?;
+        let mut after = after.split(' ');
+        let fits = after.next()? == kind
+            && option.is_none_or(|o| after.next_back().is_some_and(|s| s.split(',').any(|x| x == o)));
+        if fits { before.split(' ').nth(4).map(PathBuf::from) } else { None }
+    })
+}
+
+/// The limits on real-time threads as the calling thread meets them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RtLimits {
+    /// `sched_rt_runtime_us`; `None` is unlimited (-1).
+    pub throttle_runtime_us: Option<u64>,
+    /// `sched_rt_period_us`; 0 when it could not be read.
+    pub throttle_period_us: u64,
+    /// The fair server.
+    pub fair_server: FairServer,
+    /// The control group's budget.
+    pub group_budget: GroupBudget,
+    /// `RLIMIT_RTPRIO` of this process; `u64::MAX` is unlimited.
+    pub rtprio_limit: u64,
+    /// Whether `CAP_SYS_NICE` is held and counts.
+    pub can_set_any_policy: bool,
+    /// Running kernel, if known.
+    pub kernel: Option<KernelVersion>,
+}
+
+impl RtLimits {
+    /// Reads all limits; what cannot be read is stated in the fields.
+    pub fn read() -> Self {
+        let number = |path: &str| fs::read_to_string(path).ok().and_then(|t| t.trim().parse::<i64>().ok());
+        let kernel = KernelVersion::read();
+        Self {
+            throttle_runtime_us: number("/proc/sys/kernel/sched_rt_runtime_us")
+                .and_then(|us| u64::try_from(us).ok()),
+            throttle_period_us: number("/proc/sys/kernel/sched_rt_period_us")
+                .map_or(0, |us| us.max(0) as u64),
+            fair_server: FairServer::read(kernel),
+            group_budget: GroupBudget::read(),
+            rtprio_limit: resource_limit(libc::RLIMIT_RTPRIO),
+            can_set_any_policy: Rights::read().is_ok_and(|r| r.sys_nice_effective()),
+            kernel,
+        }
+    }
+
+    /// Upper bound of the time per second a spinning real-time thread on `cpu` loses to normal threads, with the
+    /// mechanism's name. `None`: nothing is taken as far as is known.
+    pub fn loss_ns_per_s(&self, cpu: usize) -> Option<(f64, &'static str)> {
+        let server = self.fair_server.on_cpu(cpu).filter(|(run, per)| *run > 0 && *per > 0);
+        if let Some((runtime_ns, period_ns)) = server {
+            return Some((runtime_ns as f64 / period_ns as f64 * 1e9, "fair server"));
+        }
+        let (runtime_us, period_us) = (self.throttle_runtime_us?, self.throttle_period_us);
+        // Before 6.12 throttling of the root group did this work; later kernels have it only for group budgets.
+        let throttles = matches!(self.fair_server, FairServer::Absent)
+            || matches!(self.group_budget, GroupBudget::Known { .. });
+        (throttles && period_us > runtime_us)
+            .then(|| ((period_us - runtime_us) as f64 / period_us as f64 * 1e9, "real-time throttling"))
+    }
+
+    /// What a real-time measuring thread on `cpu` will lose on purpose, in words: why gaps of tens of milliseconds appear
+    /// once a second, and what turns them off.
+    pub fn explain(&self, cpu: usize) -> String {
+        let Some((loss_ns, mechanism)) = self.loss_ns_per_s(cpu) else {
+            return format!(
+                "no mechanism is known that takes time from a real-time thread on CPU {cpu} on purpose"
+            );
+        };
+        let loss_ms = loss_ns / 1e6;
+        match (mechanism, &self.fair_server) {
+            ("fair server", FairServer::Presumed { why }) => format!(
+                "presumed (kernel {} has the fair server; {why}): normal threads that wait on CPU {cpu} get {loss_ms:.0} ms of \
+                 each second, seen as gaps of about that length in a real-time thread; keep other threads off the CPU",
+                self.kernel.map_or_else(|| "unknown".to_owned(), |k| k.to_string()),
+            ),
+            ("fair server", _) => format!(
+                "fair server: normal threads that wait on CPU {cpu} get {loss_ms:.0} ms of each second, seen as gaps of about \
+                 that length in a real-time thread; keep other threads off the CPU, or write 0 to debugfs \
+                 sched/fair_server/cpu{cpu}/runtime"
+            ),
+            _ => format!(
+                "real-time throttling: real-time threads stop for {loss_ms:.0} ms of each second when they use CPU {cpu} fully; \
+                 keep sleeping in between, or write -1 to /proc/sys/kernel/sched_rt_runtime_us"
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOUNTS: &str = "30 24 0:26 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu,cpuacct\n\
+                          31 24 0:27 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
+
+    #[test]
+    fn releases_are_read() {
+        assert_eq!(KernelVersion::parse("6.18.44-fc\n"), Some(KernelVersion { major: 6, minor: 18 }));
+        assert_eq!(KernelVersion::parse("5.4"), Some(KernelVersion { major: 5, minor: 4 }));
+        assert_eq!(KernelVersion::parse("unknown"), None);
+    }
+
+    #[test]
+    fn version_one_budget_comes_from_the_threads_own_group() {
+        let read = |path: &Path| match path.to_str().unwrap() {
+            "/sys/fs/cgroup/cpu/box/cpu.rt_runtime_us" => Some("0\n".to_owned()),
+            "/sys/fs/cgroup/cpu/box/cpu.rt_period_us" => Some("1000000\n".to_owned()),
+            _ => None,
+        };
+        let budget = GroupBudget::from_texts("5:cpu,cpuacct:/box\n0::/\n", MOUNTS, read);
+        assert_eq!(
+            budget,
+            GroupBudget::Known { group: "/box".to_owned(), runtime_us: 0, period_us: 1_000_000 }
+        );
+        assert!(budget.refusal().is_some());
+    }
+
+    #[test]
+    fn version_two_budget_is_hidden_only_where_the_controller_is_active() {
+        let texts = "0::/user.slice/a\n";
+        let active = |p: &Path| p.ends_with("user.slice/a/cpu.max").then(|| "max 100000".to_owned());
+        assert!(matches!(GroupBudget::from_texts(texts, MOUNTS, active), GroupBudget::Hidden { .. }));
+        assert_eq!(GroupBudget::from_texts(texts, MOUNTS, |_| None), GroupBudget::NotConfigured);
+        assert_eq!(GroupBudget::from_texts("0::/\n", MOUNTS, active), GroupBudget::NotConfigured);
+    }
+
+    fn limits(fair_server: FairServer, group_budget: GroupBudget) -> RtLimits {
+        RtLimits {
+            throttle_runtime_us: Some(950_000),
+            throttle_period_us: 1_000_000,
+            fair_server,
+            group_budget,
+            rtprio_limit: 0,
+            can_set_any_policy: true,
+            kernel: Some(KernelVersion { major: 6, minor: 18 }),
+        }
+    }
+
+    #[test]
+    fn the_loss_of_fifty_milliseconds_is_named_by_mechanism() {
+        let presumed = limits(FairServer::Presumed { why: "denied".to_owned() }, GroupBudget::NotConfigured);
+        assert_eq!(presumed.loss_ns_per_s(0), Some((50e6, "fair server")));
+        assert!(
+            presumed.explain(0).contains("50 ms of each second")
+                && presumed.explain(0).starts_with("presumed")
+        );
+        let old = limits(FairServer::Absent, GroupBudget::NotConfigured);
+        assert_eq!(old.loss_ns_per_s(0).map(|l| l.1), Some("real-time throttling"));
+        let off =
+            limits(FairServer::Known { per_cpu_ns: vec![(0, 0, 1_000_000_000)] }, GroupBudget::NotConfigured);
+        assert_eq!(off.loss_ns_per_s(0), None);
+    }
+
+    #[test]
+    fn fair_server_is_presumed_from_the_version_only() {
+        let v = |major, minor| Some(KernelVersion { major, minor });
+        let why = || "x".to_owned();
+        assert!(matches!(FairServer::without_debugfs(v(6, 12), why()), FairServer::Presumed { .. }));
+        assert_eq!(FairServer::without_debugfs(v(6, 11), why()), FairServer::Absent);
+        assert!(matches!(FairServer::without_debugfs(None, why()), FairServer::Unknown { .. }));
+    }
+
+    #[test]
+    fn this_machines_limits_are_read_and_explained_in_one_line() {
+        let limits = RtLimits::read();
+        let text = limits.explain(0);
+        println!("{limits:?}\n{text}");
+        assert!(!text.is_empty() && !text.contains('\n'));
+    }
+}

@@ -1,0 +1,258 @@
+//! Scheduling policies of Linux: parsing, applying to the calling thread with the true cause of a refusal, and the limits
+//! the kernel sets on real-time threads ([`RtLimits`]).
+//!
+//! Sources: `sched(7)`, `sched_setattr(2)`, Documentation/scheduler/sched-deadline.rst and sched-rt-group.rst.
+
+mod apply;
+mod cause;
+mod limits;
+
+pub use apply::{SchedError, apply, current};
+pub use limits::{FairServer, GroupBudget, KernelVersion, RtLimits};
+
+use std::fmt;
+use std::str::FromStr;
+
+/// Highest priority of the `fifo` and `rr` policies; the lowest is 1.
+pub const RT_PRIORITY_MAX: u8 = 99;
+
+/// A scheduling policy with its parameters.
+///
+/// The text form, which [`FromStr`] reads and [`fmt::Display`] writes, is `other`, `other:-5` (nice), `batch`, `idle`,
+/// `fifo:50`, `rr:10`, `deadline:1ms/10ms/10ms` (runtime, deadline, period).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Policy {
+    /// The normal policy with a nice value from -20 (favored) to 19.
+    Other {
+        /// Nice value, -20 to 19.
+        nice: i8,
+    },
+    /// Like `other`, but treated as CPU-bound; nice 0.
+    Batch,
+    /// Runs only when nothing else wants the CPU.
+    Idle,
+    /// First in, first out real time with priority 1 to 99; runs until it blocks or a higher priority wakes.
+    Fifo(u8),
+    /// Round robin real time with priority 1 to 99.
+    Rr(u8),
+    /// Constant bandwidth server: `runtime_ns` in each `period_ns`, before `deadline_ns` into the period.
+    Deadline {
+        /// Guaranteed execution time per period.
+        runtime_ns: u64,
+        /// Relative deadline, between runtime and period.
+        deadline_ns: u64,
+        /// Period.
+        period_ns: u64,
+    },
+}
+
+impl Policy {
+    /// Whether threads of this policy run before every `other` thread (`fifo`, `rr`, `deadline`).
+    pub fn is_real_time(&self) -> bool {
+        matches!(self, Self::Fifo(_) | Self::Rr(_) | Self::Deadline { .. })
+    }
+
+    /// The policy's name without parameters.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Other { .. } => "other",
+            Self::Batch => "batch",
+            Self::Idle => "idle",
+            Self::Fifo(_) => "fifo",
+            Self::Rr(_) => "rr",
+            Self::Deadline { .. } => "deadline",
+        }
+    }
+
+    /// Checks the parameters against the ranges the kernel accepts.
+    ///
+    /// # Errors
+    /// One line naming the parameter and its range.
+    pub fn validate(&self) -> Result<(), PolicyParseError> {
+        let fail = |why: String| Err(PolicyParseError { text: self.to_string(), why });
+        match *self {
+            Self::Other { nice } if !(-20..=19).contains(&nice) => {
+                fail(format!("nice {nice} is outside -20..19"))
+            }
+            Self::Fifo(p) | Self::Rr(p) if p == 0 || p > RT_PRIORITY_MAX => {
+                fail(format!("priority {p} is outside 1..{RT_PRIORITY_MAX}"))
+            }
+            Self::Deadline { runtime_ns, deadline_ns, period_ns } => {
+                if runtime_ns < 1024 {
+                    fail("runtime must be at least 1.024us".to_owned())
+                } else if !(runtime_ns <= deadline_ns && deadline_ns <= period_ns) {
+                    fail("needs runtime <= deadline <= period".to_owned())
+                } else if period_ns >= 1 << 63 {
+                    fail("period must be below 2^63 ns".to_owned())
+                } else {
+                    Ok(())
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Other { nice: 0 } | Self::Batch | Self::Idle => f.write_str(self.name()),
+            Self::Other { nice } => write!(f, "other:{nice}"),
+            Self::Fifo(p) | Self::Rr(p) => write!(f, "{}:{p}", self.name()),
+            Self::Deadline { runtime_ns, deadline_ns, period_ns } => {
+                write!(f, "deadline:{}/{}/{}", span(runtime_ns), span(deadline_ns), span(period_ns))
+            }
+        }
+    }
+}
+
+/// The shortest exact text of a time span.
+fn span(ns: u64) -> String {
+    [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")]
+        .into_iter()
+        .find(|(unit_ns, _)| ns != 0 && ns.is_multiple_of(*unit_ns))
+        .map_or_else(|| format!("{ns}ns"), |(unit_ns, name)| format!("{}{name}", ns / unit_ns))
+}
+
+/// A policy text that could not be read, or parameters out of range.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "policy '{text}': {why} (write other[:NICE], batch, idle, fifo:PRIO, rr:PRIO or deadline:RUN/DEADLINE/PERIOD)"
+)]
+pub struct PolicyParseError {
+    /// The text as given.
+    pub text: String,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+impl FromStr for Policy {
+    type Err = PolicyParseError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let fail = |why: &str| PolicyParseError { text: text.to_owned(), why: why.to_owned() };
+        let (name, rest) = match text.trim().split_once(':') {
+            Some((name, rest)) => (name, Some(rest)),
+            None => (text.trim(), None),
+        };
+        let priority = || {
+            let digits = rest.ok_or_else(|| fail("priority missing, 1 to 99"))?;
+            digits.parse::<u8>().map_err(|_| fail("priority must be a whole number, 1 to 99"))
+        };
+        let policy = match (name.to_ascii_lowercase().as_str(), rest) {
+            ("other" | "normal", None) => Self::Other { nice: 0 },
+            ("other" | "normal", Some(nice)) => Self::Other {
+                nice: nice.parse().map_err(|_| fail("nice must be a whole number, -20 to 19"))?,
+            },
+            ("batch", None) => Self::Batch,
+            ("idle", None) => Self::Idle,
+            ("fifo", _) => Self::Fifo(priority()?),
+            ("rr", _) => Self::Rr(priority()?),
+            ("deadline", Some(spans)) => parse_deadline(spans).map_err(|why| fail(&why))?,
+            ("deadline", None) => return Err(fail("runtime, deadline and period missing")),
+            ("batch" | "idle", Some(_)) => return Err(fail("takes no parameter")),
+            _ => return Err(fail("unknown policy")),
+        };
+        policy.validate().map_err(|e| fail(&e.why))?;
+        Ok(policy)
+    }
+}
+
+fn parse_deadline(text: &str) -> Result<Policy, String> {
+    let spans_ns = text.split('/').map(parse_span_ns).collect::<Result<Vec<_>, _>>()?;
+    match spans_ns[..] {
+        [runtime_ns, period_ns] => Ok(Policy::Deadline { runtime_ns, deadline_ns: period_ns, period_ns }),
+        [runtime_ns, deadline_ns, period_ns] => Ok(Policy::Deadline { runtime_ns, deadline_ns, period_ns }),
+        _ => Err("needs RUNTIME/PERIOD or RUNTIME/DEADLINE/PERIOD".to_owned()),
+    }
+}
+
+/// Reads `10ms`, `250us`, `1.5ms`, `800ns`, `1s` as whole nanoseconds.
+fn parse_span_ns(text: &str) -> Result<u64, String> {
+    let text = text.trim();
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit_ns = match &text[digits.len()..] {
+        "ns" => 1.0,
+        "us" => 1e3,
+        "ms" => 1e6,
+        "s" => 1e9,
+        _ => return Err(format!("'{text}' needs a unit: ns, us, ms or s")),
+    };
+    let value: f64 = digits.parse().map_err(|_| format!("'{text}' is not a time span"))?;
+    let ns = (value * unit_ns).round();
+    if ns.is_finite() && (0.0..9.2e18).contains(&ns) {
+        Ok(ns as u64)
+    } else {
+        Err(format!("'{text}' is out of range"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn texts_of_the_documentation_are_read() {
+        assert_eq!("other".parse(), Ok(Policy::Other { nice: 0 }));
+        assert_eq!("other:-5".parse(), Ok(Policy::Other { nice: -5 }));
+        assert_eq!("fifo:50".parse(), Ok(Policy::Fifo(50)));
+        assert_eq!("RR:1".parse(), Ok(Policy::Rr(1)));
+        let want = Policy::Deadline { runtime_ns: 1_000_000, deadline_ns: 10_000_000, period_ns: 10_000_000 };
+        assert_eq!("deadline:1ms/10ms/10ms".parse(), Ok(want));
+        assert_eq!("deadline:1000us/0.01s".parse(), Ok(want));
+    }
+
+    #[test]
+    fn wrong_texts_name_the_text_and_the_reason() {
+        for (text, part) in [
+            ("fifo", "priority missing"),
+            ("fifo:0", "outside 1..99"),
+            ("fifo:100", "outside 1..99"),
+            ("fifo:300", "whole number"),
+            ("other:20", "outside -20..19"),
+            ("batch:1", "takes no parameter"),
+            ("deadline:5ms/1ms/10ms", "runtime <= deadline <= period"),
+            ("deadline:1/10/10", "needs a unit"),
+            ("deadline:1ms/-3ms", "out of range"),
+            ("deadline:1ms", "RUNTIME/PERIOD"),
+            ("realtime", "unknown policy"),
+            ("", "unknown policy"),
+        ] {
+            let e = text.parse::<Policy>().unwrap_err().to_string();
+            assert!(e.contains(part) && e.contains(&format!("'{text}'")), "{text}: {e}");
+            assert!(!e.contains('\n'));
+        }
+    }
+
+    fn any_policy() -> impl Strategy<Value = Policy> {
+        prop_oneof![
+            (-20_i8..=19).prop_map(|nice| Policy::Other { nice }),
+            Just(Policy::Batch),
+            Just(Policy::Idle),
+            (1_u8..=99).prop_map(Policy::Fifo),
+            (1_u8..=99).prop_map(Policy::Rr),
+            (1_024_u64..1 << 40, 0_u64..1 << 40, 0_u64..1 << 40).prop_map(
+                |(runtime_ns, slack_ns, rest_ns)| {
+                    Policy::Deadline {
+                        runtime_ns,
+                        deadline_ns: runtime_ns + slack_ns,
+                        period_ns: runtime_ns + slack_ns + rest_ns,
+                    }
+                }
+            ),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn display_and_parse_are_inverse(policy in any_policy()) {
+            prop_assert_eq!(policy.to_string().parse(), Ok(policy));
+        }
+
+        #[test]
+        fn no_text_panics(text in ".{0,40}") {
+            let _ = text.parse::<Policy>();
+        }
+    }
+}

@@ -1,0 +1,388 @@
+//! Threads with a name, a CPU and a scheduling policy, and what the kernel says about the calling thread.
+//!
+//! The only place that starts threads which outlive a scope, so that every thread is placed on purpose.
+
+use std::io;
+use std::panic;
+use std::sync::mpsc;
+use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
+
+use crate::affinity::{self, AffinityError};
+use crate::counters::schedstat::{Schedstat, SchedstatReader};
+use crate::memory;
+use crate::sched::{self, Policy, SchedError};
+
+/// Stack that is touched and locked before a placed thread's work begins; deeper use takes page faults as usual.
+pub const PREPARED_STACK_BYTES: usize = 256 * 1024;
+
+/// Why a placed thread could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum PlaceError {
+    /// The system has no thread to give.
+    #[error("thread '{name}': cannot be started: {source}")]
+    Spawn {
+        /// The thread's name.
+        name: String,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The CPU does not exist or is not allowed for this process.
+    #[error("thread '{name}': {source}")]
+    Cpu {
+        /// The thread's name.
+        name: String,
+        /// The refusal, which names the CPU.
+        source: AffinityError,
+    },
+    /// The policy was refused.
+    #[error("thread '{name}': {source}")]
+    Policy {
+        /// The thread's name.
+        name: String,
+        /// The refusal with its cause.
+        source: SchedError,
+    },
+}
+
+/// What a placed thread reported before its work began.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Placed {
+    /// Kernel thread id.
+    pub tid: i32,
+    /// The CPU it is pinned to; `None` when it was not to be pinned.
+    pub cpu: Option<usize>,
+    /// Policy in force, read back from the kernel.
+    pub policy: Policy,
+    /// `None` when the prepared stack is locked in memory, else why not (it is touched all the same).
+    pub stack_not_locked: Option<String>,
+}
+
+/// A running placed thread.
+#[derive(Debug)]
+pub struct PlacedThread<T> {
+    placed: Placed,
+    handle: JoinHandle<Option<T>>,
+}
+
+impl<T> PlacedThread<T> {
+    /// What the thread reported.
+    pub fn placed(&self) -> &Placed {
+        &self.placed
+    }
+
+    /// Whether the thread has ended.
+    pub fn is_finished(&self) -> bool {
+        self.handle.is_finished()
+    }
+
+    /// Waits for the thread and returns its value; a panic in it continues here.
+    pub fn join(self) -> T {
+        value_of(self.handle.join())
+    }
+}
+
+/// A running placed thread that ends before its scope does.
+#[derive(Debug)]
+pub struct ScopedPlacedThread<'scope, T> {
+    placed: Placed,
+    handle: ScopedJoinHandle<'scope, Option<T>>,
+}
+
+impl<T> ScopedPlacedThread<'_, T> {
+    /// What the thread reported.
+    pub fn placed(&self) -> &Placed {
+        &self.placed
+    }
+
+    /// Whether the thread has ended.
+    pub fn is_finished(&self) -> bool {
+        self.handle.is_finished()
+    }
+
+    /// Waits for the thread and returns its value; a panic in it continues here.
+    pub fn join(self) -> T {
+        value_of(self.handle.join())
+    }
+}
+
+fn value_of<T>(ended: std::thread::Result<Option<T>>) -> T {
+    match ended {
+        Ok(Some(value)) => value,
+        Ok(None) => unreachable!("a handle exists only if the thread reported that its work begins"),
+        Err(payload) => panic::resume_unwind(payload),
+    }
+}
+
+/// Starts a thread called `name` (15 bytes are visible to the kernel), pins it to `cpu`, prepares its stack, applies `policy`
+/// and then runs `work`. Returns when the thread has been placed.
+///
+/// # Errors
+/// [`PlaceError`]; `work` then never runs and the thread has ended.
+pub fn spawn_placed<T: Send + 'static>(
+    name: &str,
+    cpu: Option<usize>,
+    policy: Policy,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<PlacedThread<T>, PlaceError> {
+    let (report, reported) = mpsc::sync_channel(1);
+    let owned_name = name.to_owned();
+    let body = move || place_and_run(&owned_name, cpu, policy, &report, work);
+    let handle = Builder::new().name(name.to_owned()).spawn(body).map_err(|e| spawn_error(name, e))?;
+    let placed = reported.recv().unwrap_or_else(|_| Err(died(name)));
+    match placed {
+        Ok(placed) => Ok(PlacedThread { placed, handle }),
+        Err(e) => {
+            let _ = handle.join();
+            Err(e)
+        }
+    }
+}
+
+/// As [`spawn_placed`], for a thread that borrows from its scope.
+///
+/// # Errors
+/// [`PlaceError`]; `work` then never runs and the thread has ended.
+pub fn spawn_placed_scoped<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    name: &str,
+    cpu: Option<usize>,
+    policy: Policy,
+    work: impl FnOnce() -> T + Send + 'scope,
+) -> Result<ScopedPlacedThread<'scope, T>, PlaceError> {
+    let (report, reported) = mpsc::sync_channel(1);
+    let owned_name = name.to_owned();
+    let body = move || place_and_run(&owned_name, cpu, policy, &report, work);
+    let handle =
+        Builder::new().name(name.to_owned()).spawn_scoped(scope, body).map_err(|e| spawn_error(name, e))?;
+    let placed = reported.recv().unwrap_or_else(|_| Err(died(name)));
+    match placed {
+        Ok(placed) => Ok(ScopedPlacedThread { placed, handle }),
+        Err(e) => {
+            let _ = handle.join();
+            Err(e)
+        }
+    }
+}
+
+/// Starts a thread without placement, for housekeeping such as waiting for signals.
+///
+/// # Errors
+/// The system's error when there is no thread to give.
+pub fn spawn_plain<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<JoinHandle<T>> {
+    Builder::new().name(name.to_owned()).spawn(work)
+}
+
+fn spawn_error(name: &str, source: io::Error) -> PlaceError {
+    PlaceError::Spawn { name: name.to_owned(), source }
+}
+
+fn died(name: &str) -> PlaceError {
+    spawn_error(name, io::Error::other("it ended before it was placed"))
+}
+
+fn place_and_run<T>(
+    name: &str,
+    cpu: Option<usize>,
+    policy: Policy,
+    report: &mpsc::SyncSender<Result<Placed, PlaceError>>,
+    work: impl FnOnce() -> T,
+) -> Option<T> {
+    let placed = place_current(name, cpu, policy);
+    let begin = placed.is_ok();
+    let received = report.send(placed).is_ok();
+    (begin && received).then(work)
+}
+
+/// Pins, prepares and schedules the calling thread. The policy comes last, so that nothing slow happens in real time.
+///
+/// # Errors
+/// [`PlaceError`] with `name` in its text; the thread may then be pinned already.
+pub fn place_current(name: &str, cpu: Option<usize>, policy: Policy) -> Result<Placed, PlaceError> {
+    if let Some(cpu) = cpu {
+        affinity::pin(cpu).map_err(|source| PlaceError::Cpu { name: name.to_owned(), source })?;
+    }
+    let stack_not_locked = memory::prepare_stack(PREPARED_STACK_BYTES).err().map(|e| e.to_string());
+    let in_force = sched::apply(policy).and_then(|()| sched::current());
+    let policy = in_force.map_err(|source| PlaceError::Policy { name: name.to_owned(), source })?;
+    Ok(Placed { tid: tid(), cpu, policy, stack_not_locked })
+}
+
+/// Kernel thread id of the calling thread.
+pub fn tid() -> i32 {
+    rustix::thread::gettid().as_raw_nonzero().get()
+}
+
+/// `CLOCK_MONOTONIC` in nanoseconds; safe in signal handlers.
+pub fn monotonic_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// Sleeps until `CLOCK_MONOTONIC` reaches `deadline_ns`; returns at once if it has. Signals don't end the sleep early.
+pub fn nanosleep_until(deadline_ns: u64) {
+    let deadline = rustix::time::Timespec {
+        tv_sec: (deadline_ns / 1_000_000_000) as i64,
+        tv_nsec: (deadline_ns % 1_000_000_000) as _,
+    };
+    let clock = rustix::thread::ClockId::Monotonic;
+    while let Err(rustix::io::Errno::INTR) = rustix::thread::clock_nanosleep_absolute(clock, &deadline) {}
+}
+
+/// How late the kernel may wake the calling thread from a sleep to save power, in nanoseconds (50 us by default for normal
+/// threads; real-time threads have none).
+///
+/// # Errors
+/// The system's error.
+pub fn timer_slack_ns() -> io::Result<u64> {
+    // SAFETY: takes no further argument and touches no memory of ours.
+    let slack = unsafe { libc::prctl(libc::PR_GET_TIMERSLACK) };
+    u64::try_from(slack).map_err(|_| io::Error::last_os_error())
+}
+
+/// Sets the calling thread's timer slack; at least 1 ns (0 would mean "back to the default").
+///
+/// # Errors
+/// The system's error.
+pub fn set_timer_slack_ns(slack_ns: u64) -> io::Result<()> {
+    let slack = slack_ns.max(1) as libc::c_ulong;
+    // SAFETY: an integer argument; touches no memory of ours.
+    let rc = unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack) };
+    if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Page faults and context switches of one thread since its start (`getrusage(RUSAGE_THREAD)`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Faults served without input or output.
+    pub minor_faults: u64,
+    /// Faults that had to read from storage.
+    pub major_faults: u64,
+    /// Switches because the thread waited for something.
+    pub voluntary_switches: u64,
+    /// Switches because the scheduler took the CPU away.
+    pub involuntary_switches: u64,
+}
+
+impl Usage {
+    /// Counts of the calling thread so far.
+    pub fn of_current_thread() -> Self {
+        // SAFETY: rusage consists of integers, for which all zeros are valid.
+        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+        // SAFETY: a live, writable rusage; this target can't fail with a valid pointer.
+        unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
+        Self {
+            minor_faults: usage.ru_minflt as u64,
+            major_faults: usage.ru_majflt as u64,
+            voluntary_switches: usage.ru_nvcsw as u64,
+            involuntary_switches: usage.ru_nivcsw as u64,
+        }
+    }
+
+    /// What came since `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            minor_faults: self.minor_faults.saturating_sub(earlier.minor_faults),
+            major_faults: self.major_faults.saturating_sub(earlier.major_faults),
+            voluntary_switches: self.voluntary_switches.saturating_sub(earlier.voluntary_switches),
+            involuntary_switches: self.involuntary_switches.saturating_sub(earlier.involuntary_switches),
+        }
+    }
+}
+
+/// Run and wait time of the calling thread so far (one read of its `schedstat`; keep a [`SchedstatReader`] to read often).
+///
+/// # Errors
+/// The system's error when the kernel has no `schedstat`.
+pub fn schedstat() -> io::Result<Schedstat> {
+    SchedstatReader::open_current_thread()?.read()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn allowed_cpu() -> usize {
+        affinity::mask().unwrap().first().unwrap()
+    }
+
+    #[test]
+    fn a_placed_thread_runs_where_and_how_it_was_told() {
+        let cpu = allowed_cpu();
+        let thread = spawn_placed("placed", Some(cpu), Policy::Batch, move || {
+            (tid(), affinity::mask().unwrap().to_vec(), sched::current().unwrap())
+        })
+        .unwrap();
+        let placed = thread.placed().clone();
+        assert_eq!(thread.join(), (placed.tid, vec![cpu], Policy::Batch));
+        assert_eq!((placed.cpu, placed.policy), (Some(cpu), Policy::Batch));
+    }
+
+    #[test]
+    fn a_scoped_thread_borrows_and_a_panic_reaches_the_joiner() {
+        let data = [1_u64, 2, 3];
+        let sum = std::thread::scope(|scope| {
+            let other = Policy::Other { nice: 0 };
+            spawn_placed_scoped(scope, "sum", None, other, || data.iter().sum::<u64>()).unwrap().join()
+        });
+        assert_eq!(sum, 6);
+        let failing = spawn_placed("failing", None, Policy::Batch, || panic!("on purpose")).unwrap();
+        assert!(panic::catch_unwind(panic::AssertUnwindSafe(|| failing.join())).is_err());
+    }
+
+    #[test]
+    fn a_missing_cpu_or_wrong_policy_is_one_clear_line_and_the_work_never_runs() {
+        for cpu in [1_023, 70_000] {
+            let e = spawn_placed("lost", Some(cpu), Policy::Batch, || panic!("must not run"))
+                .unwrap_err()
+                .to_string();
+            assert!(e.contains("thread 'lost'") && e.contains(&cpu.to_string()) && !e.contains('\n'), "{e}");
+        }
+        let e =
+            spawn_placed("bad", None, Policy::Fifo(0), || panic!("must not run")).unwrap_err().to_string();
+        assert!(e.contains("priority 0"), "{e}");
+    }
+
+    #[test]
+    fn sleep_never_ends_early_and_the_past_returns_at_once() {
+        let begin_ns = monotonic_ns();
+        nanosleep_until(begin_ns + 3_000_000);
+        assert!(monotonic_ns() >= begin_ns + 3_000_000);
+        nanosleep_until(begin_ns);
+    }
+
+    #[test]
+    fn timer_slack_is_set_for_this_thread() {
+        std::thread::scope(|s| {
+            s.spawn(|| {
+                set_timer_slack_ns(1_234).unwrap();
+                assert_eq!(timer_slack_ns().unwrap(), 1_234);
+            });
+        });
+    }
+
+    #[test]
+    fn usage_counts_the_threads_own_faults_and_switches() {
+        let before = Usage::of_current_thread();
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        let fresh = crate::memory::LockedBuf::<u64>::new(64 * 1024).unwrap();
+        let delta = Usage::of_current_thread().since(&before);
+        assert!(delta.voluntary_switches >= 1, "{delta:?}");
+        assert!(delta.minor_faults >= 1, "{delta:?} {}", fresh.len());
+    }
+
+    #[test]
+    fn schedstat_run_time_grows_with_work() {
+        let Ok(before) = schedstat() else {
+            println!("skipped: no schedstat here");
+            return;
+        };
+        let until_ns = monotonic_ns() + 20_000_000;
+        while monotonic_ns() < until_ns {}
+        let delta = schedstat().unwrap().since(&before);
+        assert!(delta.run_ns > 0 && delta.run_ns + delta.wait_ns >= 10_000_000, "{delta:?}");
+    }
+}
