@@ -1,1 +1,19 @@
 //! Run documents as JSON, raw samples as Parquet, history, and readers of other tools' files.
+//!
+//! Every file is written beside its final name and renamed into place, so that a crash, a signal or a full disk leaves
+//! either the old file or none. No function here reads the environment or prints: callers pass paths in and show the
+//! one-line errors that come out.
+#![forbid(unsafe_code)]
+
+mod atomic;
+pub mod best;
+pub mod date;
+mod error;
+mod finite;
+
+pub mod history;
+pub mod json;
+pub mod parquet;
+
+pub use error::StoreError;
+pub use history::History;

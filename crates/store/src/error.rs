@@ -1,0 +1,46 @@
+//! The one error of this crate's own files: which file, what happened, what to do, in one line.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// A file that could not be read or written.
+#[derive(Debug, Error)]
+#[error("{}: {what}", path.display())]
+pub struct StoreError {
+    path: PathBuf,
+    what: String,
+}
+
+impl StoreError {
+    /// The error `what` about `path`; line breaks in `what` become spaces.
+    pub fn new(path: &Path, what: impl Into<String>) -> Self {
+        let what: String = what.into();
+        Self { path: path.to_owned(), what: what.split_whitespace().collect::<Vec<_>>().join(" ") }
+    }
+
+    /// What the system answered while doing `action` (`write`, `read`, `create`), in words a user can act on.
+    pub(crate) fn io(path: &Path, action: &str, error: &io::Error) -> Self {
+        let what = match error.kind() {
+            io::ErrorKind::StorageFull => {
+                format!(
+                    "cannot {action}: no space left on this file system; free some or choose another place"
+                )
+            }
+            io::ErrorKind::QuotaExceeded => format!("cannot {action}: your disk quota is used up"),
+            io::ErrorKind::ReadOnlyFilesystem => format!("cannot {action}: the file system is read-only"),
+            io::ErrorKind::PermissionDenied => format!("cannot {action}: permission denied"),
+            io::ErrorKind::NotFound if action == "read" => "no such file".to_owned(),
+            io::ErrorKind::NotFound => format!("cannot {action}: the folder does not exist"),
+            io::ErrorKind::IsADirectory => format!("cannot {action}: it is a folder"),
+            _ => format!("cannot {action}: {error}"),
+        };
+        Self::new(path, what)
+    }
+
+    /// The file it is about.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}

@@ -1,0 +1,166 @@
+use std::collections::BTreeMap;
+
+use machmeter_data::record::{FORMAT, Machine, Run, SCHEMA_VERSION, Summary, Tool};
+use machmeter_data::{Column, Unit, Values};
+
+use super::*;
+
+/// A record with nothing measured in it.
+pub(crate) fn sample_record() -> Record {
+    Record {
+        format: FORMAT.to_owned(),
+        version: SCHEMA_VERSION.to_owned(),
+        id: "00000000-0000-4000-8000-000000000000".to_owned(),
+        complete: true,
+        stopped_by: "time".to_owned(),
+        tool: Tool {
+            name: "machmeter".to_owned(),
+            version: "0.1.0".to_owned(),
+            commit: None,
+            target: "x86_64-unknown-linux-gnu".to_owned(),
+            rustc: None,
+        },
+        run: Run {
+            started: "2026-11-21T19:42:00Z".to_owned(),
+            wall_ns: 1_000_000_000,
+            command: vec!["machmeter".to_owned(), "noise".to_owned()],
+            verb: "noise".to_owned(),
+            level: "quick".to_owned(),
+            seed: 1,
+            euid: 1000,
+            policy: "other".to_owned(),
+            parameters: BTreeMap::new(),
+            tags: BTreeMap::new(),
+            side_effects: vec![],
+        },
+        machine: Machine::default(),
+        clock: None,
+        summary: Summary::default(),
+        checks: vec![],
+        metrics: vec![],
+        datasets: vec![],
+        findings: vec![],
+        warnings: vec![],
+        raw: vec![],
+        provenance: None,
+        extra: BTreeMap::new(),
+    }
+}
+
+fn table(rows: i64) -> Table {
+    let values = Values::I64((0..rows).collect());
+    Table::new("noise_gaps", vec![Column { name: "start_ticks".to_owned(), unit: Unit::Ticks, values }])
+        .unwrap()
+}
+
+fn run(seed: u64) -> Record {
+    let mut r = sample_record();
+    r.run.seed = seed;
+    r
+}
+
+#[test]
+fn runs_are_found_by_age_tag_name_and_path() {
+    let dir = tempfile::tempdir().unwrap();
+    let history = History::open(&dir.path().join("state/machmeter")).unwrap();
+    let none = history.resolve("last").unwrap_err().to_string();
+    assert!(none.contains("no run saved yet"), "{none}");
+    let mut saved = Vec::new();
+    for seed in 0..3 {
+        let mut record = run(seed);
+        if seed == 1 {
+            record.run.tags.insert("before upgrade/1".to_owned(), String::new());
+            record.run.tags.insert("kernel".to_owned(), "6.17".to_owned());
+        }
+        saved.push(history.save(&mut record, &[table(5)]).unwrap());
+    }
+    let seed_of = |name: &str| json::read(&history.resolve(name).unwrap()).unwrap().run.seed;
+    assert_eq!([seed_of("last"), seed_of("last~0"), seed_of("last~1"), seed_of("last~2")], [2, 2, 1, 0]);
+    for tag in ["before upgrade/1", "kernel=6.17", "6.17"] {
+        assert_eq!(seed_of(tag), 1, "{tag}");
+    }
+    assert_eq!(seed_of(&saved[0].name), 0);
+    assert_eq!(seed_of(saved[2].record.to_str().unwrap()), 2);
+    for (name, says) in [
+        ("last~3", "last~2 is the oldest"),
+        ("last~x", "no such file"),
+        ("nothing", "no such file"),
+        ("2", "3 runs"),
+    ] {
+        let e = history.resolve(name).unwrap_err().to_string();
+        assert!(e.contains(says) && e.lines().count() == 1, "{name}: {e}");
+    }
+}
+
+#[test]
+fn raw_samples_travel_with_the_record() {
+    let dir = tempfile::tempdir().unwrap();
+    let history = History::open(dir.path()).unwrap();
+    let mut record = run(1);
+    let saved = history.save(&mut record, &[table(7)]).unwrap();
+    let read = json::read(&saved.record).unwrap();
+    assert_eq!(read.raw.len(), 1);
+    assert_eq!(raw_tables(&read, &saved.record).unwrap(), [table(7)]);
+    fs::remove_file(&saved.raw[0]).unwrap();
+    assert!(raw_tables(&read, &saved.record).unwrap_err().to_string().contains("no such file"));
+}
+
+#[test]
+fn a_failed_save_leaves_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let history = History::open(dir.path()).unwrap();
+    let mut record = run(1);
+    record.machine.before.set("x", machmeter_data::Fact::known(f64::NAN, "test"));
+    assert!(history.save(&mut record, &[table(7)]).is_err());
+    assert!(record.raw.is_empty());
+    assert_eq!(fs::read_dir(dir.path().join("runs")).unwrap().count(), 0);
+}
+
+#[test]
+fn a_place_that_cannot_be_written_gives_a_reason() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("file");
+    fs::write(&file, "").unwrap();
+    assert_eq!(History::open(&file).unwrap_err().to_string().lines().count(), 1);
+    // The kernel's own tree refuses new folders to everyone, root included.
+    let e = History::open(Path::new("/proc/self/state")).unwrap_err().to_string();
+    assert!(e.contains("cannot create"), "{e}");
+}
+
+#[test]
+fn pruning_keeps_the_newest_and_their_samples() {
+    let dir = tempfile::tempdir().unwrap();
+    let history = History::open(dir.path()).unwrap();
+    for seed in 0..5 {
+        let mut record = run(seed);
+        record.run.tags.insert(format!("t{seed}"), String::new());
+        history.save(&mut record, &[table(3)]).unwrap();
+    }
+    assert_eq!(history.prune(2).unwrap().len(), 3);
+    assert_eq!(history.list().unwrap().len(), 2);
+    assert_eq!(fs::read_dir(dir.path().join("runs")).unwrap().count(), 4);
+    assert!(history.resolve("t1").is_err());
+    assert!(history.resolve("t4").is_ok());
+}
+
+#[test]
+fn savers_at_the_same_time_lose_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let history = History::open(dir.path()).unwrap();
+    std::thread::scope(|s| {
+        for _ in 0..4 {
+            s.spawn(|| {
+                for seed in 0..5 {
+                    let mut record = run(seed);
+                    record.id = date::new_run_id();
+                    history.save(&mut record, &[table(2)]).unwrap();
+                }
+            });
+        }
+    });
+    let names = history.list().unwrap();
+    assert_eq!(names.len(), 20);
+    for n in names {
+        json::read(&history.resolve(&n).unwrap()).unwrap();
+    }
+}

@@ -1,0 +1,207 @@
+//! The record as a JSON document.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use machmeter_data::Record;
+use machmeter_data::record::{FORMAT, SCHEMA_VERSION};
+use serde::Serialize;
+use serde_json::Serializer;
+use serde_json::ser::Formatter;
+
+use crate::atomic;
+use crate::error::StoreError;
+use crate::finite;
+
+/// The identifier of the script element that holds the record in an HTML report.
+pub const HTML_ELEMENT_ID: &str = "machmeter-record";
+/// Documents larger than this are refused rather than read into memory.
+const LARGEST_BYTES: u64 = 1 << 30;
+
+/// The record as indented JSON with a line end.
+///
+/// # Errors
+/// When it holds a number that is not finite; the message names its place.
+pub fn to_string(record: &Record) -> Result<String, StoreError> {
+    let bad = |e: String| StoreError::new(Path::new("record"), e);
+    finite::check(record).map_err(|e| bad(e.to_string()))?;
+    let mut text = Vec::new();
+    write_to(record, &mut text).map_err(|e| bad(e.to_string()))?;
+    String::from_utf8(text).map_err(|e| bad(e.to_string()))
+}
+
+/// Writes the record to `path` in one step: a reader finds the old document or the whole new one.
+///
+/// # Errors
+/// When it holds a number that is not finite, or the system refuses (no space, no permission); the old file is as it was.
+pub fn write(record: &Record, path: &Path) -> Result<(), StoreError> {
+    finite::check(record).map_err(|e| StoreError::new(path, e.to_string()))?;
+    atomic::replace(path, |out| write_to(record, out))
+}
+
+fn write_to(record: &Record, out: &mut dyn Write) -> io::Result<()> {
+    record.serialize(&mut Serializer::with_formatter(&mut *out, Layout::default()))?;
+    out.write_all(b"\n")
+}
+
+/// One line per key, lists on one line: a series of a thousand numbers stays readable and small.
+#[derive(Default)]
+struct Layout {
+    depth: usize,
+}
+
+impl Layout {
+    fn new_line<W: ?Sized + Write>(&self, out: &mut W) -> io::Result<()> {
+        out.write_all(b"\n")?;
+        (0..self.depth).try_for_each(|_| out.write_all(b"  "))
+    }
+}
+
+impl Formatter for Layout {
+    fn begin_object<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.depth += 1;
+        out.write_all(b"{")
+    }
+    fn end_object<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.depth -= 1;
+        self.new_line(out)?;
+        out.write_all(b"}")
+    }
+    fn begin_object_key<W: ?Sized + Write>(&mut self, out: &mut W, first: bool) -> io::Result<()> {
+        if !first {
+            out.write_all(b",")?;
+        }
+        self.new_line(out)
+    }
+    fn begin_object_value<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        out.write_all(b": ")
+    }
+    fn begin_array_value<W: ?Sized + Write>(&mut self, out: &mut W, first: bool) -> io::Result<()> {
+        if first { Ok(()) } else { out.write_all(b", ") }
+    }
+}
+
+/// Reads a record from a JSON document or from the HTML report that carries one.
+///
+/// # Errors
+/// One line: the file, where in it, what was expected.
+pub fn read(path: &Path) -> Result<Record, StoreError> {
+    read_from(&mut File::open(path).map_err(|e| StoreError::io(path, "read", &e))?, path)
+}
+
+/// The same from any source; `name` stands for it in messages (`-` for standard input).
+///
+/// # Errors
+/// As [`read`].
+pub fn read_from(source: &mut dyn Read, name: &Path) -> Result<Record, StoreError> {
+    let mut bytes = Vec::new();
+    source.take(LARGEST_BYTES + 1).read_to_end(&mut bytes).map_err(|e| StoreError::io(name, "read", &e))?;
+    if bytes.len() as u64 > LARGEST_BYTES {
+        return Err(StoreError::new(name, "larger than 1 GiB, which no record is"));
+    }
+    from_bytes(&bytes, name)
+}
+
+/// The same from bytes already read.
+///
+/// # Errors
+/// As [`read`].
+pub fn from_bytes(bytes: &[u8], name: &Path) -> Result<Record, StoreError> {
+    let text = std::str::from_utf8(bytes).map_err(|e| {
+        let line = bytes[..e.valid_up_to()].split(|b| *b == b'\n').count();
+        StoreError::new(
+            name,
+            format!("line {line}: not UTF-8 text; expected a machmeter record as JSON or HTML"),
+        )
+    })?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let (json, lines_before) = match text.trim_start().chars().next() {
+        None => return Err(StoreError::new(name, "empty; expected a machmeter record as JSON or HTML")),
+        Some('<') => embedded(text).ok_or_else(|| {
+            StoreError::new(
+                name,
+                format!(
+                    "an HTML page without a machmeter record (no script element with id {HTML_ELEMENT_ID})"
+                ),
+            )
+        })?,
+        Some(_) => (text, 0),
+    };
+    match serde_json::from_str::<Record>(json) {
+        Ok(record) => accept(record).map_err(|why| StoreError::new(name, why)),
+        Err(e) => Err(StoreError::new(name, explain(json, &e, lines_before))),
+    }
+}
+
+/// The record's JSON inside an HTML page, and the number of line ends before it.
+fn embedded(html: &str) -> Option<(&str, usize)> {
+    let mut rest = 0;
+    while let Some(at) = html[rest..].find("<script") {
+        let tag = rest + at;
+        let body = tag + html[tag..].find('>')? + 1;
+        let end = body + html[body..].find("</script")?;
+        let attributes = &html[tag..body];
+        if [
+            format!("id=\"{HTML_ELEMENT_ID}\""),
+            format!("id='{HTML_ELEMENT_ID}'"),
+            format!("id={HTML_ELEMENT_ID}"),
+        ]
+        .iter()
+        .any(|id| attributes.contains(id.as_str()))
+        {
+            return Some((&html[body..end], html[..body].matches('\n').count()));
+        }
+        rest = end;
+    }
+    None
+}
+
+fn accept(record: Record) -> Result<Record, String> {
+    check_identity(Some(&record.format), Some(&record.version))?;
+    finite::check(&record).map_err(|e| e.to_string())?;
+    Ok(record)
+}
+
+/// Whether format and version are ones this program reads.
+fn check_identity(format: Option<&str>, version: Option<&str>) -> Result<(), String> {
+    match format {
+        Some(FORMAT) => {}
+        Some(other) => return Err(format!("format is {other:?}, expected {FORMAT:?}")),
+        None => {
+            return Err(format!("JSON, but not a machmeter record: no \"format\": {FORMAT:?} at the top"));
+        }
+    }
+    let major = |v: &str| v.split('.').next().and_then(|m| m.parse::<u32>().ok());
+    match version.map(|v| (v, major(v))) {
+        Some((_, Some(1))) => Ok(()),
+        Some((v, Some(m))) if m > 1 => Err(format!(
+            "record version {v} is newer than this program reads ({SCHEMA_VERSION}); update machmeter"
+        )),
+        Some((v, _)) => Err(format!("record version {v:?} is unknown, expected 1.x")),
+        None => Err("the record has no \"version\", expected 1.x".to_owned()),
+    }
+}
+
+/// Why `json` is no record. Another format or version is the better explanation than the first field that differs.
+fn explain(json: &str, error: &serde_json::Error, lines_before: usize) -> String {
+    let place = |e: &serde_json::Error| format!("line {}, column {}", e.line() + lines_before, e.column());
+    match serde_json::from_str::<serde_json::Value>(json) {
+        Err(e) => format!("{}: broken JSON: {}", place(&e), without_place(&e)),
+        Ok(v) => {
+            let part = |key: &str| v.get(key).and_then(serde_json::Value::as_str);
+            check_identity(part("format"), part("version"))
+                .err()
+                .unwrap_or_else(|| format!("{}: not a valid record: {}", place(error), without_place(error)))
+        }
+    }
+}
+
+fn without_place(e: &serde_json::Error) -> String {
+    let text = e.to_string();
+    text.rfind(" at line ").map_or(text.clone(), |i| text[..i].to_owned())
+}
+
+#[cfg(test)]
+#[path = "json_tests.rs"]
+mod tests;

@@ -1,0 +1,135 @@
+use machmeter_data::Metric;
+use machmeter_data::metric::{Interval, MetricInfo, Params};
+use machmeter_data::quantity::{Better, Unit};
+use proptest::prelude::*;
+
+use super::*;
+use crate::history::tests::sample_record;
+
+fn metric(value: f64) -> Metric {
+    const INFO: MetricInfo = MetricInfo {
+        id: "noise.turn",
+        params: &[],
+        unit: Unit::Nanoseconds,
+        better: Better::Lower,
+        description: "cost of one turn",
+        may_be_negative: false,
+    };
+    Metric::new(&INFO, Params::new(), value, "median", 3).with_ci(Interval::new(
+        0.95,
+        value,
+        value * 1.1,
+        "rank",
+    ))
+}
+
+fn error(text: &str) -> String {
+    let e = from_bytes(text.as_bytes(), Path::new("x.json")).unwrap_err().to_string();
+    assert_eq!(e.lines().count(), 1, "{e}");
+    e
+}
+
+#[test]
+fn what_was_written_is_read_back_to_the_last_bit() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("r.json");
+    let mut record = sample_record();
+    record.metrics = (1..2000).map(|i| metric(f64::from(i).sqrt() * 1e-3)).collect();
+    write(&record, &path).unwrap();
+    assert_eq!(read(&path).unwrap(), record);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), to_string(&record).unwrap());
+}
+
+#[test]
+fn a_number_that_is_not_finite_is_refused_with_its_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("r.json");
+    let mut record = sample_record();
+    record.metrics.push(metric(1.0));
+    record.metrics[0].max = Some(f64::NAN);
+    let e = write(&record, &path).unwrap_err().to_string();
+    assert!(e.contains("metrics[0].max is NaN"), "{e}");
+    assert!(!path.exists());
+    assert!(to_string(&record).is_err());
+}
+
+#[test]
+fn a_report_page_yields_its_record_and_line_numbers_of_the_page() {
+    let json = to_string(&sample_record()).unwrap().replace('<', "\\u003c");
+    let page = |body: &str| {
+        format!(
+            "<!doctype html>\n<script>let a = 1 < 2;</script>\n\
+             <script type=\"application/json\" id=\"machmeter-record\">{body}</script>\n<p>text</p>"
+        )
+    };
+    assert_eq!(from_bytes(page(&json).as_bytes(), Path::new("a.html")).unwrap(), sample_record());
+    assert!(
+        error(&page("{\n\"format\": }")).contains("line 4, column 11"),
+        "{}",
+        error(&page("{\n\"format\": }"))
+    );
+    assert!(error("<html></html>").contains("without a machmeter record"));
+}
+
+#[test]
+fn foreign_and_broken_documents_get_one_clear_line() {
+    assert!(error("").contains("empty"));
+    assert!(error("   \n").contains("empty"));
+    assert!(error("{\"a\": 1,\n  oops}").contains("line 2, column 3"));
+    assert!(error("{\"file_version\": 1}").contains("not a machmeter record"));
+    assert!(error("[1, 2]").contains("not a machmeter record"));
+    assert!(error("12 13\n14 15\n").contains("line 1"));
+    assert!(error("{\"format\": \"other\"}").contains("\"other\""));
+    let newer = to_string(&sample_record()).unwrap().replace("\"version\": \"1.0\"", "\"version\": \"2.0\"");
+    assert!(error(&newer).contains("newer than this program reads"));
+    let lacking = to_string(&sample_record()).unwrap().replace("\"stopped_by\"", "\"stopped\"");
+    assert!(error(&lacking).contains("missing field `stopped_by`"), "{}", error(&lacking));
+    assert!(read(Path::new("/nonexistent/r.json")).unwrap_err().to_string().ends_with("no such file"));
+    let latin = from_bytes(b"{\n\xff", Path::new("x")).unwrap_err().to_string();
+    assert!(latin.contains("line 2: not UTF-8"), "{latin}");
+}
+
+#[test]
+fn later_minor_versions_and_unknown_keys_are_read() {
+    let text = to_string(&sample_record()).unwrap();
+    let later = text
+        .replacen("\"version\": \"1.0\"", "\"version\": \"1.7\", \"new\": {\"a\": [1]}", 1)
+        .replacen("\"tool\": {", "\"tool\": { \"simd\": true,", 1);
+    let record = from_bytes(later.as_bytes(), Path::new("x")).unwrap();
+    assert_eq!(record.version, "1.7");
+    assert_eq!(record.tool, sample_record().tool);
+}
+
+#[test]
+fn a_megabyte_is_read_within_a_small_multiple_of_scanning_it_as_plain_json() {
+    let mut record = sample_record();
+    record.metrics = (0..4000).map(|i| metric(f64::from(i) + 0.123_456_789)).collect();
+    let text = to_string(&record).unwrap();
+    assert!(text.len() > 1_000_000, "{}", text.len());
+    let time = |f: &dyn Fn()| {
+        (0..5)
+            .map(|_| {
+                let start = jiff::Timestamp::now();
+                f();
+                jiff::Timestamp::now().duration_since(start).as_secs_f64()
+            })
+            .fold(f64::INFINITY, f64::min)
+    };
+    let ours = time(&|| drop(from_bytes(text.as_bytes(), Path::new("x")).unwrap()));
+    let plain = time(&|| drop(serde_json::from_str::<serde_json::Value>(&text).unwrap()));
+    println!("{} bytes: record {:.1} ms, plain JSON {:.1} ms", text.len(), ours * 1e3, plain * 1e3);
+    assert!(ours < plain * 10.0, "{ours} s against {plain} s");
+}
+
+proptest! {
+    #[test]
+    fn damaged_documents_never_panic(at in 0_usize..4000, byte in any::<u8>(), cut in 0_usize..4000) {
+        let mut bytes = to_string(&sample_record()).unwrap().into_bytes();
+        let n = bytes.len();
+        bytes[at % n] = byte;
+        bytes.truncate(n - cut % n);
+        if let Err(e) = from_bytes(&bytes, Path::new("x")) {
+            prop_assert_eq!(e.to_string().lines().count(), 1);
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Reading tables back.
+
+use std::io::{self, Read};
+use std::panic::{self, AssertUnwindSafe};
+use std::path::Path;
+
+use ::parquet::basic::{ConvertedType, Type as Physical};
+use ::parquet::column::reader::ColumnReader;
+use ::parquet::column::reader::ColumnReaderImpl;
+use ::parquet::data_type::{ByteArray, DataType};
+use ::parquet::errors::ParquetError;
+use ::parquet::file::reader::{FileReader, SerializedFileReader};
+use ::parquet::schema::types::ColumnDescriptor;
+use machmeter_data::record::RawFile;
+use machmeter_data::{Column, Table, Unit, Values};
+use sha2::{Digest, Sha256};
+
+use super::{NOTE_PREFIX, TABLE_KEY, UNIT_PREFIX, open};
+use crate::date::hex;
+use crate::error::StoreError;
+
+/// Reads a table of raw samples: required columns of 32-bit and 64-bit integers, doubles and text.
+///
+/// # Errors
+/// One line when the file is missing, is not Parquet, is damaged, or has columns of other kinds.
+pub fn read_table(path: &Path) -> Result<Table, StoreError> {
+    let file = open(path)?;
+    // The Parquet crate answers damaged files with errors, but its page decoders hold assertions too; a damaged file
+    // must not end a report over many files.
+    let decoded = panic::catch_unwind(AssertUnwindSafe(|| {
+        SerializedFileReader::new(file).and_then(|reader| decode(&reader, path))
+    }));
+    match decoded {
+        Ok(table) => table.map_err(|e| StoreError::new(path, format!("not a readable Parquet table: {e}"))),
+        Err(_) => Err(StoreError::new(path, "damaged Parquet file: its pages cannot be decoded")),
+    }
+}
+
+/// Reads the table that a record refers to, after checking that the file beside the record is the one it describes.
+///
+/// # Errors
+/// As [`read_table`], and when the checksum or the number of rows differs.
+pub fn read_verified(raw: &RawFile, record_path: &Path) -> Result<Table, StoreError> {
+    let name = Path::new(&raw.file)
+        .file_name()
+        .ok_or_else(|| StoreError::new(record_path, "raw file without a name"))?;
+    let path = record_path.with_file_name(name);
+    let mut file = open(&path)?;
+    let mut hash = Sha256::new();
+    let mut block = vec![0_u8; 1 << 16];
+    loop {
+        match file.read(&mut block) {
+            Ok(0) => break,
+            Ok(n) => hash.update(&block[..n]),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(StoreError::io(&path, "read", &e)),
+        }
+    }
+    if hex(&hash.finalize()) != raw.sha256 {
+        return Err(StoreError::new(&path, "changed since the record was written (its SHA-256 differs)"));
+    }
+    let table = read_table(&path)?;
+    if table.rows() as u64 != raw.rows {
+        return Err(StoreError::new(
+            &path,
+            format!("has {} rows, the record says {}", table.rows(), raw.rows),
+        ));
+    }
+    Ok(table)
+}
+
+fn decode(reader: &dyn FileReader, path: &Path) -> Result<Table, ParquetError> {
+    let meta = reader.metadata().file_metadata();
+    let facts: Vec<(String, String)> = meta
+        .key_value_metadata()
+        .into_iter()
+        .flatten()
+        .map(|kv| (kv.key.clone(), kv.value.clone().unwrap_or_default()))
+        .collect();
+    let fact = |key: &str| facts.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str());
+    let schema = meta.schema_descr();
+    let mut columns = Vec::with_capacity(schema.num_columns());
+    for i in 0..schema.num_columns() {
+        let unit = unit_of(fact(&format!("{UNIT_PREFIX}{}", schema.column(i).name())));
+        columns.push(Column {
+            name: schema.column(i).name().to_owned(),
+            unit,
+            values: values(reader, i, &schema.column(i))?,
+        });
+    }
+    let stem = path.file_stem().map_or_else(String::new, |s| s.to_string_lossy().into_owned());
+    let mut table = Table::new(fact(TABLE_KEY).unwrap_or(&stem), columns)
+        .map_err(|e| ParquetError::General(e.to_string()))?;
+    table.notes = facts
+        .iter()
+        .filter_map(|(k, v)| Some((k.strip_prefix(NOTE_PREFIX)?.to_owned(), v.clone())))
+        .collect();
+    Ok(table)
+}
+
+fn unit_of(ucum: Option<&str>) -> Unit {
+    ucum.and_then(|u| serde_json::from_value(serde_json::Value::from(u)).ok()).unwrap_or(Unit::One)
+}
+
+fn values(reader: &dyn FileReader, index: usize, about: &ColumnDescriptor) -> Result<Values, ParquetError> {
+    let refuse = |why: &str| Err(ParquetError::General(format!("column {} {why}", about.name())));
+    if about.max_def_level() > 0 || about.max_rep_level() > 0 {
+        return refuse("may be missing or repeated, machmeter's columns are required");
+    }
+    let mut all = match about.physical_type() {
+        Physical::INT64 => Values::I64(Vec::new()),
+        Physical::INT32 => Values::I32(Vec::new()),
+        Physical::DOUBLE => Values::F64(Vec::new()),
+        Physical::BYTE_ARRAY if about.converted_type() == ConvertedType::UTF8 => Values::Text(Vec::new()),
+        other => return refuse(&format!("is of type {other}, expected integers, doubles or text")),
+    };
+    for group in 0..reader.num_row_groups() {
+        let group = reader.get_row_group(group)?;
+        let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
+        match (group.get_column_reader(index)?, &mut all) {
+            (ColumnReader::Int64ColumnReader(r), Values::I64(v)) => append(r, rows, v)?,
+            (ColumnReader::Int32ColumnReader(r), Values::I32(v)) => append(r, rows, v)?,
+            (ColumnReader::DoubleColumnReader(r), Values::F64(v)) => append(r, rows, v)?,
+            (ColumnReader::ByteArrayColumnReader(r), Values::Text(v)) => {
+                let mut bytes: Vec<ByteArray> = Vec::new();
+                append(r, rows, &mut bytes)?;
+                for b in &bytes {
+                    v.push(b.as_utf8()?.to_owned());
+                }
+            }
+            _ => return refuse("changes its type"),
+        }
+    }
+    Ok(all)
+}
+
+/// Reads the column chunk in blocks, so that a damaged row count cannot ask for all memory at once.
+fn append<T: DataType>(
+    mut reader: ColumnReaderImpl<T>,
+    rows: usize,
+    into: &mut Vec<T::T>,
+) -> Result<(), ParquetError> {
+    let mut left = rows;
+    while left > 0 {
+        let (records, _, _) = reader.read_records(left.min(1 << 16), None, None, into)?;
+        if records == 0 {
+            return Err(ParquetError::General(format!("ends {left} rows before its end")));
+        }
+        left -= records;
+    }
+    Ok(())
+}

@@ -1,0 +1,145 @@
+use std::fs;
+
+use machmeter_data::Unit;
+use proptest::prelude::*;
+
+use super::*;
+
+fn column(name: &str, unit: Unit, values: Values) -> Column {
+    Column { name: name.to_owned(), unit, values }
+}
+
+/// A small generator (splitmix64), so that the data is the same everywhere.
+fn random(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = *state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// Windows of 100 us at 2.6 GHz as the noise loop sees them: starts late by a few clock steps of 26 ticks, counts near
+/// 10,555 with a tick of the timer every 4 ms and rare long holes.
+fn windows(rows: i64) -> (Vec<i64>, Vec<i32>) {
+    let mut state = 7;
+    let (mut starts, mut counts) = (Vec::new(), Vec::new());
+    for i in 0..rows {
+        starts.push(1_000_000_000 + i * 260_000 + 26 * (random(&mut state) % 4) as i64);
+        let quiet = 10_555 - (random(&mut state) % 4) as i32;
+        let disturbed = i % 40 == 0 || random(&mut state) % 200 == 0;
+        counts.push(if disturbed { quiet - (random(&mut state) % 4000) as i32 } else { quiet });
+    }
+    (starts, counts)
+}
+
+fn noise_table(rows: i64) -> Table {
+    let (starts, counts) = windows(rows);
+    let mut t = Table::new(
+        "noise_windows",
+        vec![
+            column("cpu", Unit::Count, Values::I32(vec![1; starts.len()])),
+            column("start_ticks", Unit::Ticks, Values::I64(starts)),
+            column("count", Unit::Count, Values::I32(counts)),
+        ],
+    )
+    .unwrap();
+    t.notes = vec![("tick_hz".to_owned(), "2600000000".to_owned()), ("t0_ticks".to_owned(), "1".to_owned())];
+    t
+}
+
+#[test]
+fn a_million_samples_take_at_most_three_bytes_each_and_come_back_unchanged() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("run.noise_windows.parquet");
+    let table = noise_table(1_200_000);
+    let raw = write_table(&table, &path).unwrap();
+    let bytes = fs::metadata(&path).unwrap().len();
+    let each = bytes as f64 / table.rows() as f64;
+    println!("{bytes} bytes, {each:.3} per row");
+    assert!(each <= 3.0, "{each} bytes per row");
+    assert_eq!((raw.file.as_str(), raw.rows), ("run.noise_windows.parquet", 1_200_000));
+    assert_eq!(read_verified(&raw, &dir.path().join("run.json")).unwrap(), table);
+}
+
+#[test]
+fn all_kinds_of_columns_with_notes_and_units_come_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.parquet");
+    let mut t = Table::new(
+        "mixed",
+        vec![
+            column("a", Unit::Ticks, Values::I64(vec![i64::MIN, 0, i64::MAX])),
+            column("b", Unit::Count, Values::I32(vec![i32::MAX, i32::MIN, -1])),
+            column("c", Unit::Nanoseconds, Values::F64(vec![0.1, -0.0, 1e300])),
+            column(
+                "d",
+                Unit::One,
+                Values::Text(vec!["kworker/1:0".to_owned(), String::new(), "µs".to_owned()]),
+            ),
+        ],
+    )
+    .unwrap();
+    t.notes = vec![("tick_hz".to_owned(), "unknown".to_owned()), ("empty".to_owned(), String::new())];
+    write_table(&t, &path).unwrap();
+    assert_eq!(read_table(&path).unwrap(), t);
+
+    let empty = Table::new("none", vec![column("a", Unit::Ticks, Values::I64(vec![]))]).unwrap();
+    write_table(&empty, &path).unwrap();
+    assert_eq!(read_table(&path).unwrap(), empty);
+}
+
+#[test]
+fn wrong_tables_and_files_get_one_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.parquet");
+    let twice =
+        vec![column("a", Unit::Ticks, Values::I64(vec![1])), column("a", Unit::Ticks, Values::I64(vec![1]))];
+    let e = write_table(&Table::new("t", twice).unwrap(), &path).unwrap_err().to_string();
+    assert!(e.contains("two columns are called a"), "{e}");
+    assert!(!path.exists());
+
+    fs::write(&path, "not parquet at all, but long enough").unwrap();
+    let e = read_table(&path).unwrap_err().to_string();
+    assert!(e.contains("not a readable Parquet table") && e.lines().count() == 1, "{e}");
+    assert!(read_table(&dir.path().join("none")).unwrap_err().to_string().ends_with("no such file"));
+}
+
+#[test]
+fn a_changed_file_is_noticed() {
+    let dir = tempfile::tempdir().unwrap();
+    let raw = write_table(&noise_table(10), &dir.path().join("a.parquet")).unwrap();
+    write_table(&noise_table(11), &dir.path().join("a.parquet")).unwrap();
+    let e = read_verified(&raw, &dir.path().join("r.json")).unwrap_err().to_string();
+    assert!(e.contains("SHA-256 differs"), "{e}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn any_integers_come_back(v in proptest::collection::vec(any::<i64>(), 0..300), w in any::<i32>()) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("p.parquet");
+        let n = v.len();
+        let t = Table::new("p", vec![
+            column("v", Unit::Ticks, Values::I64(v)),
+            column("w", Unit::Count, Values::I32(vec![w; n])),
+        ]).unwrap();
+        write_table(&t, &path).unwrap();
+        prop_assert_eq!(read_table(&path).unwrap(), t);
+    }
+
+    #[test]
+    fn damaged_files_never_end_the_program(at in any::<usize>(), byte in any::<u8>(), cut in any::<usize>()) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("p.parquet");
+        write_table(&noise_table(50), &path).unwrap();
+        let mut bytes = fs::read(&path).unwrap();
+        let n = bytes.len();
+        bytes[at % n] = byte;
+        bytes.truncate(n - (cut % (2 * n)).saturating_sub(n));
+        fs::write(&path, &bytes).unwrap();
+        if let Err(e) = read_table(&path) {
+            prop_assert_eq!(e.to_string().lines().count(), 1);
+        }
+    }
+}
