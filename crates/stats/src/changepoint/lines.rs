@@ -75,7 +75,7 @@ pub fn segmented_regression(
     let points: Vec<[f64; 3]> = (0..n).map(|i| [x[i], y[i], weights[i]]).collect();
     let breaks = opts.max_breaks.min(n / min_points - 1);
     let tables = search(&points, breaks, min_points);
-    let chosen = if opts.exact { breaks } else { by_bic(&tables, n) };
+    let chosen = if opts.exact { breaks } else { by_bic(&tables, n, total_squares(&points)) };
     let mut segments = Vec::new();
     let mut end = n;
     for level in (0..=chosen).rev() {
@@ -137,10 +137,10 @@ fn search(points: &[[f64; 3]], breaks: usize, min_points: usize) -> Vec<Level> {
     tables
 }
 
-fn by_bic(tables: &[Level], n: usize) -> usize {
+fn by_bic(tables: &[Level], n: usize, total_squares: f64) -> usize {
     let count = n as f64;
     // Below this the error is rounding, and a smaller one means nothing.
-    let smallest = tables[0].error[n] * 1e-24 + f64::MIN_POSITIVE;
+    let smallest = total_squares * 1e-24 + f64::MIN_POSITIVE;
     let score = |(breaks, level): (usize, &Level)| {
         count * (level.error[n].max(smallest) / count).ln() + (3.0 * breaks as f64 + 2.0) * count.ln()
     };
@@ -187,4 +187,13 @@ fn segment(points: &[[f64; 3]], start: usize, end: usize) -> LinearSegment {
     let slope = moments.slope();
     let intercept = moments.mean_y - slope * moments.mean_x;
     LinearSegment { start, end, slope, intercept, squared_error: moments.squared_error() }
+}
+
+/// Weighted sum of squares of `y` about its mean.
+fn total_squares(points: &[[f64; 3]]) -> f64 {
+    let mut moments = Moments::default();
+    for point in points {
+        moments.add(*point);
+    }
+    moments.yy
 }

@@ -1,0 +1,226 @@
+//! From Rayleigh lines to combs: fundamental search, removal, next comb.
+
+use super::fold::{find_tooth, polish, thin};
+use super::rayleigh::{climb, harmonic_power, rayleigh};
+use super::scan::{Grid, ln_gamma_tail};
+use super::{Log, check_band};
+use crate::error::StatsError;
+
+/// Largest chance that a log without rhythm yields any comb.
+pub const FALSE_ALARM: f64 = 5e-4;
+/// Numbers of harmonics summed by the search: one finds broad teeth, many find narrow teeth in a crowd.
+const HARMONIC_SUMS: [usize; 6] = [1, 2, 4, 8, 16, 32];
+/// Rounds of finding and removing; more than anyone reads.
+const MAX_ROUNDS: usize = 12;
+/// Fewest events beyond the background that make a comb.
+const MIN_EVENTS: f64 = 5.0;
+
+/// A periodic source among the events.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Comb {
+    /// Fundamental frequency.
+    pub fundamental_hz: f64,
+    /// Standard error of the fundamental from the scatter of the events about their cycles.
+    pub fundamental_error_hz: f64,
+    /// Probability that a log without rhythm shows as much anywhere in the band (all trials counted).
+    pub p: f64,
+    /// Rayleigh power of the fundamental over all events of the log.
+    pub power: f64,
+    /// Harmonics, the fundamental included, that stand out alone; up to 64 within twice the band are looked at.
+    pub harmonics: usize,
+    /// Events beyond the background in the teeth.
+    pub events_in_comb: usize,
+    /// Share of the cycles from first to last event that hold an event of the comb; can exceed 1 with two teeth.
+    pub occupancy: f64,
+    /// Width of the tooth as share of the period.
+    pub duty: f64,
+    /// Standard deviation of the event times about their cycles, in seconds.
+    pub jitter_s: f64,
+    /// Phase in cycles, in `[0, 1)`, at time zero of the caller's clock: events are due at
+    /// `(phase + k) / fundamental_hz`.
+    pub phase: f64,
+    /// Teeth per period found one after the other; more than 1 if each cycle holds several events.
+    pub teeth: usize,
+}
+
+/// Finds the periodic sources with fundamentals in `fmin_hz..=fmax_hz`, strongest evidence first.
+///
+/// Bins and transforms the log, sums powers over harmonics, corrects for every trial, walks from the best line
+/// to the lowest frequency whose harmonics are all there, refines it on the exact times, takes its events out
+/// by weight and starts again. Long holes and bursts raise the local background instead of raising alarms. A
+/// comb needs three cycles within the log. Logs without rhythm give an empty list, all but [`FALSE_ALARM`] of
+/// the time. Cost grows with span times `fmax_hz`: a second or so for 60 s and 2 kHz.
+///
+/// # Errors
+/// Fewer than 5 events, non-finite times, all at one time, or an empty band.
+pub fn comb_search(times_s: &[f64], fmin_hz: f64, fmax_hz: f64) -> Result<Vec<Comb>, StatsError> {
+    check_band(fmin_hz, fmax_hz)?;
+    let log = Log::new(times_s, 5)?;
+    let mut weights = vec![1.0; log.times_s.len()];
+    let mut combs: Vec<Comb> = Vec::new();
+    for _ in 0..MAX_ROUNDS {
+        let grid = Grid::new(&log, &weights, 2.0 * fmax_hz);
+        let Some(line) = best_line(&grid, fmin_hz, fmax_hz) else { break };
+        let freq_hz = refine(&log, &weights, &grid, line.freq_hz, line.harmonics);
+        let Some(freq_hz) = fundamental(&grid, freq_hz, line.harmonics) else { break };
+        let Some(comb) = describe(&log, &mut weights, &grid, freq_hz, line.p) else { break };
+        record(&mut combs, comb, log.span_s);
+    }
+    combs.retain(|c| (fmin_hz..=fmax_hz).contains(&c.fundamental_hz));
+    Ok(combs)
+}
+
+/// The most significant sum over harmonics.
+struct Line {
+    freq_hz: f64,
+    harmonics: usize,
+    p: f64,
+}
+
+fn best_line(grid: &Grid, fmin_hz: f64, fmax_hz: f64) -> Option<Line> {
+    let lowest_hz = fmin_hz.max(grid.lowest_hz());
+    let mut best: Option<(f64, f64, usize)> = None;
+    let mut trials = 0_usize;
+    for harmonics in HARMONIC_SUMS {
+        // The grid of the top harmonic: its neighbors are one step apart, those of the fundamental closer.
+        let first = (lowest_hz * harmonics as f64 / grid.step_hz).ceil() as usize;
+        let last =
+            ((fmax_hz * harmonics as f64 / grid.step_hz) as usize).min(grid.power.len().saturating_sub(1));
+        let mut highest = (0.0, 0);
+        for top in first..=last {
+            let sum: f64 = (1..=harmonics).map(|h| grid.power[(top * h + harmonics / 2) / harmonics]).sum();
+            if sum > highest.0 {
+                highest = (sum, top);
+            }
+        }
+        trials += (last + 1).saturating_sub(first);
+        let ln_p = ln_gamma_tail((harmonics * grid.segments) as f64, highest.0);
+        if highest.1 > 0 && best.is_none_or(|b| ln_p < b.0) {
+            best = Some((ln_p, highest.1 as f64 * grid.step_hz / harmonics as f64, harmonics));
+        }
+    }
+    let (ln_p, freq_hz, harmonics) = best?;
+    let p = (ln_p + (trials as f64).ln()).exp().clamp(f64::MIN_POSITIVE, 1.0);
+    (p <= FALSE_ALARM).then_some(Line { freq_hz, harmonics, p })
+}
+
+/// Climbs on the exact times: first within the segments of the grid, then over ever longer coherent stretches
+/// and with ever more harmonics, each step starting well inside the main lobe of the next.
+fn refine(log: &Log, weights: &[f64], grid: &Grid, freq_hz: f64, harmonics: usize) -> f64 {
+    let mut segments = grid.segments;
+    let mut freq_hz = freq_hz;
+    let step = |freq_hz: f64, segments: usize, harmonics: usize| {
+        let reach = 0.3 * segments as f64 / (log.span_s * harmonics as f64);
+        climb(freq_hz, reach, |f| harmonic_power(&log.times_s, weights, log.span_s, segments, f, harmonics))
+    };
+    freq_hz = step(freq_hz, segments, harmonics);
+    while segments > 1 {
+        segments = segments.div_ceil(2);
+        freq_hz = step(freq_hz, segments, harmonics);
+    }
+    freq_hz
+}
+
+/// How strict a test of missing harmonics is, as a natural logarithm of its chance level.
+const DESCEND_LN_P: f64 = -11.5;
+const KEEP_LN_P: f64 = -6.9;
+
+/// The lowest frequency of which `freq_hz` is a multiple and whose harmonics are all present.
+///
+/// Down: a line at `freq_hz` belongs to `freq_hz / q` if the harmonics that are not multiples of `q` are there,
+/// too. Up: if they are not, `freq_hz` itself is a subharmonic and the comb has `q` times its frequency.
+fn fundamental(grid: &Grid, freq_hz: f64, harmonics: usize) -> Option<f64> {
+    let mut freq_hz = freq_hz;
+    let mut harmonics = harmonics;
+    for q in [2, 3, 5, 7] {
+        while harmonics >= q && !between_present(grid, freq_hz, q, harmonics, KEEP_LN_P) {
+            freq_hz *= q as f64;
+            harmonics /= q;
+        }
+    }
+    let lowest_hz = grid.lowest_hz();
+    let mut q = 2;
+    while freq_hz / q as f64 >= lowest_hz {
+        if is_prime(q) && between_present(grid, freq_hz / q as f64, q, harmonics * q, DESCEND_LN_P) {
+            freq_hz /= q as f64;
+            harmonics *= q;
+        } else {
+            q += 1;
+        }
+    }
+    freq_hz.is_finite().then_some(freq_hz)
+}
+
+/// Whether the harmonics of `freq_hz` that are not multiples of `q`, up to number `last`, carry power like those
+/// that are.
+fn between_present(grid: &Grid, freq_hz: f64, q: usize, last: usize, ln_p: f64) -> bool {
+    let background = grid.segments as f64;
+    let (mut on, mut between) = (Vec::new(), Vec::new());
+    for h in 1..=last {
+        let Some(power) = grid.at(h as f64 * freq_hz) else { break };
+        if h % q == 0 { on.push(power) } else { between.push(power) }
+    }
+    if between.is_empty() || on.is_empty() {
+        return false;
+    }
+    let sum: f64 = between.iter().sum();
+    let level = (on.iter().sum::<f64>() / on.len() as f64 - background).max(0.0);
+    let single = background + (1.5 * background.sqrt()).max(0.15 * level);
+    let present = between.iter().filter(|p| **p > single).count();
+    // Other combs can supply some of the harmonics, hence the share; single ones may fall into a zero of the
+    // shape of the tooth, hence not all.
+    let significant = ln_gamma_tail(between.len() as f64 * background, sum) < ln_p;
+    significant && sum / between.len() as f64 - background > 0.1 * level && present * 4 >= between.len() * 3
+}
+
+fn is_prime(q: usize) -> bool {
+    (2..=q.isqrt()).all(|d| !q.is_multiple_of(d))
+}
+
+/// Measures the comb at `freq_hz` and takes it out of the weights; `None` if it is too small to be one.
+fn describe(log: &Log, weights: &mut [f64], grid: &Grid, freq_hz: f64, p: f64) -> Option<Comb> {
+    let mut freq_hz = freq_hz;
+    let mut tooth = find_tooth(&log.times_s, weights, freq_hz);
+    let mut fit = None;
+    for _ in 0..2 {
+        if let Some(better) = polish(&log.times_s, &tooth, freq_hz) {
+            // The tooth turns with the frequency: look for it again.
+            freq_hz = better.0;
+            tooth = find_tooth(&log.times_s, weights, freq_hz);
+            fit = Some(better);
+        }
+    }
+    let (_, fundamental_error_hz, center, jitter) = fit?;
+    if tooth.excess < MIN_EVENTS {
+        return None;
+    }
+    thin(&log.times_s, weights, freq_hz, &tooth);
+    let background = grid.segments as f64;
+    let stands_out =
+        |h: usize| grid.at(h as f64 * freq_hz).is_some_and(|z| ln_gamma_tail(background, z) < KEEP_LN_P);
+    Some(Comb {
+        fundamental_hz: freq_hz,
+        fundamental_error_hz,
+        p,
+        power: rayleigh(&log.times_s, freq_hz)?.power,
+        harmonics: (1..=64).filter(|h| stands_out(*h)).count(),
+        events_in_comb: tooth.excess.round() as usize,
+        occupancy: tooth.excess / (log.span_s * freq_hz),
+        duty: tooth.width,
+        jitter_s: jitter / freq_hz,
+        phase: (center + freq_hz * log.origin_s).rem_euclid(1.0),
+        teeth: 1,
+    })
+}
+
+/// Adds a comb, or another tooth of a comb already found.
+fn record(combs: &mut Vec<Comb>, comb: Comb, span_s: f64) {
+    let same = |c: &&mut Comb| (c.fundamental_hz - comb.fundamental_hz).abs() < 0.5 / span_s;
+    if let Some(known) = combs.iter_mut().find(same) {
+        known.events_in_comb += comb.events_in_comb;
+        known.occupancy += comb.occupancy;
+        known.teeth += 1;
+    } else {
+        combs.push(comb);
+    }
+}
