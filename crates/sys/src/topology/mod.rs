@@ -1,5 +1,229 @@
-//! The CPUs of a machine.
+//! The CPUs of a machine: which exist and are online, how they share cores, caches, dies, packages and memory nodes,
+//! which of them this process may use, and how a user names some of them.
+//!
+//! Read from `/sys/devices/system/{cpu,node}` (Linux: Documentation/admin-guide/cputopology.rst and
+//! Documentation/ABI/testing/sysfs-devices-system-cpu) below a root path, so that recorded machines can be read too.
 
+mod allowed;
+mod cache;
+mod cgroup;
 mod cpu_set;
+mod select;
 
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+pub use allowed::Allowed;
+pub use cache::{Cache, CacheKind};
+pub use cgroup::{Cgroup, CpuQuota};
 pub use cpu_set::{CpuListError, CpuSet};
+pub use select::{SelectError, select};
+
+use crate::tree::Tree;
+
+const CPU: &str = "sys/devices/system/cpu";
+const NODE: &str = "sys/devices/system/node";
+
+/// Why a tree has no topology.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TopologyError {
+    /// Neither sysfs nor procfs names a CPU.
+    #[error("no CPU found below {root}: neither sys/devices/system/cpu nor proc/cpuinfo can be read")]
+    NoCpu {
+        /// The root path.
+        root: String,
+    },
+}
+
+/// The CPUs of a machine and how they belong together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Topology {
+    /// CPUs that run.
+    pub online: CpuSet,
+    /// CPUs that are plugged in, running or not.
+    pub present: CpuSet,
+    /// CPUs the kernel has room for.
+    pub possible: CpuSet,
+    /// CPUs kept free of ordinary load balancing (`isolcpus=` or cpuset partitions).
+    pub isolated: CpuSet,
+    /// CPUs that run without the periodic tick while one task has them.
+    pub nohz_full: CpuSet,
+    /// Whether any core runs more than one hardware thread; `None` if the system does not say.
+    pub smt_active: Option<bool>,
+    /// The online CPUs, ascending.
+    pub cpus: Vec<Cpu>,
+    /// The memory nodes, ascending; empty where the system names none.
+    pub nodes: Vec<Node>,
+    /// Every cache once, by level, kind and first CPU.
+    pub caches: Vec<Cache>,
+}
+
+/// One online CPU (hardware thread).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Cpu {
+    /// Its number.
+    pub cpu: usize,
+    /// Socket; `None` where the system does not say.
+    pub package: Option<usize>,
+    /// Die in the package.
+    pub die: Option<usize>,
+    /// Core, unique within die and package only: compare `siblings` to tell cores apart.
+    pub core: Option<usize>,
+    /// Memory node.
+    pub node: Option<usize>,
+    /// The online CPUs of its core, itself among them.
+    pub siblings: CpuSet,
+    /// Highest frequency cpufreq states, Hz.
+    pub max_hz: Option<f64>,
+    /// Base frequency, Hz; few drivers state it.
+    pub base_hz: Option<f64>,
+    /// Relative strength, 1024 being the strongest CPU of the machine (Arm, and hybrid x86-64).
+    pub capacity: Option<u32>,
+}
+
+/// One memory node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Node {
+    /// Its number.
+    pub node: usize,
+    /// Its CPUs; empty for a node of memory only.
+    pub cpus: CpuSet,
+    /// Its memory, bytes.
+    pub memory_bytes: Option<u64>,
+    /// Distance to each node in ascending order, 10 being local (ACPI SLIT).
+    pub distances: Vec<u32>,
+}
+
+impl Topology {
+    /// The running system.
+    ///
+    /// # Errors
+    /// [`TopologyError::NoCpu`] where neither sysfs nor procfs is there.
+    pub fn host() -> Result<Self, TopologyError> {
+        Self::read(Path::new("/"))
+    }
+
+    /// The system below `root`. What is missing there (containers hide parts) is taken as unknown: a CPU without
+    /// topology files is a core of its own.
+    ///
+    /// # Errors
+    /// [`TopologyError::NoCpu`] if no CPU can be found.
+    pub fn read(root: &Path) -> Result<Self, TopologyError> {
+        let tree = Tree::at(root);
+        let list = |name: &str| tree.text(&format!("{CPU}/{name}")).and_then(|t| t.parse::<CpuSet>().ok());
+        let online = list("online").filter(|s| !s.is_empty()).unwrap_or_else(|| named_cpus(&tree));
+        if online.is_empty() {
+            return Err(TopologyError::NoCpu { root: root.display().to_string() });
+        }
+        let present = list("present").unwrap_or_default().union(&online);
+        let possible = list("possible").unwrap_or_default().union(&present);
+        let nodes = read_nodes(&tree);
+        Ok(Self {
+            isolated: list("isolated").unwrap_or_default(),
+            // Kernels built with the feature but started without it say "(null)", which is no list.
+            nohz_full: list("nohz_full").unwrap_or_default(),
+            smt_active: tree.number::<u8>(&format!("{CPU}/smt/active")).map(|n| n == 1),
+            cpus: online.iter().map(|cpu| read_cpu(&tree, cpu, &online, &nodes)).collect(),
+            caches: cache::read_caches(&tree, &online),
+            online,
+            present,
+            possible,
+            nodes,
+        })
+    }
+
+    /// CPUs that are plugged in but switched off.
+    pub fn offline(&self) -> CpuSet {
+        self.present.difference(&self.online)
+    }
+
+    /// The online CPU with this number.
+    pub fn cpu(&self, cpu: usize) -> Option<&Cpu> {
+        self.cpus.iter().find(|c| c.cpu == cpu)
+    }
+
+    /// The cores as sets of their online CPUs, by lowest CPU.
+    pub fn cores(&self) -> Vec<CpuSet> {
+        let mut cores: Vec<CpuSet> = self.cpus.iter().map(|c| c.siblings.clone()).collect();
+        cores.sort();
+        cores.dedup();
+        cores
+    }
+
+    /// Number of packages (sockets); at least 1.
+    pub fn packages(&self) -> usize {
+        let mut packages: Vec<_> = self.cpus.iter().map(|c| c.package).collect();
+        packages.sort_unstable();
+        packages.dedup();
+        packages.len()
+    }
+
+    /// The data or unified cache of `level` that serves `cpu`.
+    pub fn cache(&self, cpu: usize, level: u32) -> Option<&Cache> {
+        let data = |c: &&Cache| c.level == level && c.kind != CacheKind::Instruction && c.cpus.contains(cpu);
+        self.caches.iter().find(data)
+    }
+}
+
+/// The CPUs that have a directory, or else those /proc/cpuinfo numbers.
+fn named_cpus(tree: &Tree) -> CpuSet {
+    let directories: CpuSet = tree.numbered(CPU, "cpu").into_iter().collect();
+    if !directories.is_empty() {
+        return directories;
+    }
+    let cpuinfo = tree.text("proc/cpuinfo").unwrap_or_default();
+    let number = |line: &str| {
+        let (key, value) = line.split_once(':')?;
+        (key.trim() == "processor").then(|| value.trim().parse().ok())?
+    };
+    cpuinfo.lines().filter_map(number).collect()
+}
+
+fn read_cpu(tree: &Tree, cpu: usize, online: &CpuSet, nodes: &[Node]) -> Cpu {
+    let base = format!("{CPU}/cpu{cpu}");
+    // -1 stands for "unknown" in these files, and does not parse.
+    let id = |name: &str| tree.number::<usize>(&format!("{base}/topology/{name}"));
+    let hz = |name: &str| tree.number::<f64>(&format!("{base}/cpufreq/{name}")).map(|khz| khz * 1e3);
+    let list = |name: &str| {
+        tree.text(&format!("{base}/topology/{name}"))
+            .and_then(|t| t.parse::<CpuSet>().ok())
+            .map(|s| s.intersection(online))
+            .filter(|s| s.contains(cpu))
+    };
+    Cpu {
+        cpu,
+        package: id("physical_package_id"),
+        die: id("die_id"),
+        core: id("core_id"),
+        node: nodes.iter().find(|n| n.cpus.contains(cpu)).map(|n| n.node),
+        siblings: list("core_cpus_list")
+            .or_else(|| list("thread_siblings_list"))
+            .unwrap_or_else(|| CpuSet::single(cpu)),
+        max_hz: hz("cpuinfo_max_freq"),
+        base_hz: hz("base_frequency"),
+        capacity: tree.number(&format!("{base}/cpu_capacity")),
+    }
+}
+
+fn read_nodes(tree: &Tree) -> Vec<Node> {
+    let node = |node: usize| {
+        let text = |name: &str| tree.text(&format!("{NODE}/node{node}/{name}"));
+        let total = |line: &str| {
+            let kib: u64 = line.split_once("MemTotal:")?.1.split_whitespace().next()?.parse().ok()?;
+            Some(kib * 1024)
+        };
+        Node {
+            node,
+            cpus: text("cpulist").and_then(|t| t.parse().ok()).unwrap_or_default(),
+            memory_bytes: text("meminfo").and_then(|t| t.lines().find_map(total)),
+            distances: text("distance")
+                .map(|t| t.split_whitespace().filter_map(|d| d.parse().ok()).collect())
+                .unwrap_or_default(),
+        }
+    };
+    tree.numbered(NODE, "node").into_iter().map(node).collect()
+}
+
+#[cfg(test)]
+mod tests;

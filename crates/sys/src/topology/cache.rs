@@ -1,0 +1,98 @@
+//! Caches as sysfs describes them.
+
+use serde::{Deserialize, Serialize};
+
+use super::{CPU, CpuSet};
+use crate::tree::Tree;
+
+/// What a cache holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CacheKind {
+    /// Data only.
+    Data,
+    /// Instructions only.
+    Instruction,
+    /// Both.
+    Unified,
+}
+
+/// One cache.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cache {
+    /// Distance from the core, 1 being the nearest.
+    pub level: u32,
+    /// What it holds.
+    pub kind: CacheKind,
+    /// Capacity, bytes; `None` where the system does not say.
+    pub size_bytes: Option<u64>,
+    /// Line length, bytes.
+    pub line_bytes: Option<u64>,
+    /// Ways of associativity; 0 is how the kernel writes "fully associative".
+    pub ways: Option<u32>,
+    /// The online CPUs it serves.
+    pub cpus: CpuSet,
+}
+
+/// Every cache of the online CPUs once.
+pub(super) fn read_caches(tree: &Tree, online: &CpuSet) -> Vec<Cache> {
+    let mut caches: Vec<Cache> = online
+        .iter()
+        .flat_map(|cpu| {
+            let directory = format!("{CPU}/cpu{cpu}/cache");
+            tree.numbered(&directory, "index")
+                .into_iter()
+                .filter_map(move |i| read_cache(tree, &format!("{directory}/index{i}"), cpu, online))
+        })
+        .collect();
+    caches.sort_by_key(|c| (c.level, c.kind, c.cpus.clone()));
+    // Two caches of one level, kind and set of CPUs are one, listed by each of its CPUs.
+    caches.dedup_by(|a, b| (a.level, a.kind, &a.cpus) == (b.level, b.kind, &b.cpus));
+    caches
+}
+
+fn read_cache(tree: &Tree, directory: &str, cpu: usize, online: &CpuSet) -> Option<Cache> {
+    let text = |name: &str| tree.text(&format!("{directory}/{name}"));
+    let kind = match text("type")?.as_str() {
+        "Data" => CacheKind::Data,
+        "Instruction" => CacheKind::Instruction,
+        "Unified" => CacheKind::Unified,
+        _ => return None,
+    };
+    let shared = text("shared_cpu_list").and_then(|t| t.parse::<CpuSet>().ok()).unwrap_or_default();
+    Some(Cache {
+        level: text("level")?.parse().ok()?,
+        kind,
+        size_bytes: text("size").and_then(|t| size_bytes(&t)),
+        line_bytes: text("coherency_line_size").and_then(|t| t.parse().ok()),
+        ways: text("ways_of_associativity").and_then(|t| t.parse().ok()),
+        cpus: shared.union(&CpuSet::single(cpu)).intersection(online),
+    })
+}
+
+/// The kernel's `32K`, `2M`, or plain bytes.
+fn size_bytes(text: &str) -> Option<u64> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match &text[digits.len()..] {
+        "" => 1,
+        "K" => 1 << 10,
+        "M" => 1 << 20,
+        "G" => 1 << 30,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_with_their_unit() {
+        for (text, bytes) in [("48K", Some(49_152)), ("2M", Some(2 << 20)), ("512", Some(512)), ("x", None)] {
+            assert_eq!(size_bytes(text), bytes, "{text}");
+        }
+        assert_eq!(size_bytes("3Q"), None);
+        assert_eq!(size_bytes("99999999999999999999G"), None);
+    }
+}

@@ -1,0 +1,168 @@
+//! How a user names CPUs.
+
+use super::{Allowed, CpuListError, CpuSet, Topology};
+
+/// Why a selection can't be had. Every message is one line that names the CPU and what may be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SelectError {
+    /// The text is not a selection.
+    #[error(
+        "`{part}` is not a CPU selection: use a list like 0-3,8, or all, isolated, one-per-core, no-smt, numa:N"
+    )]
+    Grammar {
+        /// The part that can't be read.
+        part: String,
+    },
+    /// A list of CPUs is malformed.
+    #[error(transparent)]
+    List(#[from] CpuListError),
+    /// No such CPU.
+    #[error("CPU {cpu} does not exist: this machine has CPU {present}; allowed are {allowed}")]
+    Missing {
+        /// The CPU named.
+        cpu: usize,
+        /// The CPUs of the machine.
+        present: CpuSet,
+        /// The CPUs that may be named.
+        allowed: CpuSet,
+    },
+    /// The CPU is switched off.
+    #[error(
+        "CPU {cpu} is offline: allowed are {allowed}; to switch it on: echo 1 > /sys/devices/system/cpu/cpu{cpu}/online"
+    )]
+    Offline {
+        /// The CPU named.
+        cpu: usize,
+        /// The CPUs that may be named.
+        allowed: CpuSet,
+    },
+    /// The affinity mask excludes the CPU.
+    #[error(
+        "CPU {cpu} is outside this process's affinity mask {mask}: allowed are {allowed}; widen the mask with taskset"
+    )]
+    OutsideAffinity {
+        /// The CPU named.
+        cpu: usize,
+        /// The mask.
+        mask: CpuSet,
+        /// The CPUs that may be named.
+        allowed: CpuSet,
+    },
+    /// The control group excludes the CPU.
+    #[error(
+        "CPU {cpu} is outside the cgroup's cpuset {cpuset}: allowed are {allowed}; start in another cgroup or container"
+    )]
+    OutsideCgroup {
+        /// The CPU named.
+        cpu: usize,
+        /// The cpuset.
+        cpuset: CpuSet,
+        /// The CPUs that may be named.
+        allowed: CpuSet,
+    },
+    /// No such memory node.
+    #[error("NUMA node {node} does not exist: this machine has {present}")]
+    NoNode {
+        /// The node named.
+        node: String,
+        /// The nodes there are, in words.
+        present: String,
+    },
+    /// The selection is well-formed but holds no CPU that may be used.
+    #[error("`{part}` selects no CPU: {why}; allowed are {allowed}")]
+    Nothing {
+        /// The part of the selection.
+        part: String,
+        /// Why it is empty.
+        why: String,
+        /// The CPUs that may be named.
+        allowed: CpuSet,
+    },
+}
+
+/// The CPUs that `spec` names: parts with commas between, taken together. A part is a CPU or range (`0-3`), which must
+/// be usable in full; or a word, which stands for those of its CPUs that may be used:
+/// `all` (affinity mask, cgroup, online), `isolated`, `one-per-core` (the lowest usable CPU of every core), `no-smt`
+/// (CPUs that share their core with no other online CPU), `numa:N`.
+///
+/// # Errors
+/// [`SelectError`], one line each.
+pub fn select(spec: &str, allowed: &Allowed, topology: &Topology) -> Result<CpuSet, SelectError> {
+    spec.split(',').map(str::trim).try_fold(CpuSet::default(), |selected, part| {
+        Ok(selected.union(&select_part(part, allowed, topology)?))
+    })
+}
+
+fn select_part(part: &str, allowed: &Allowed, topology: &Topology) -> Result<CpuSet, SelectError> {
+    let usable = allowed.cpus();
+    let (cpus, why) = match part {
+        "all" => (usable, "affinity mask and cgroup leave none"),
+        "isolated" => {
+            let why = if topology.isolated.is_empty() {
+                "no CPU is isolated (kernel parameter isolcpus=)"
+            } else {
+                "the cgroup leaves no isolated CPU"
+            };
+            (topology.isolated.intersection(&allowed.nameable()), why)
+        }
+        "one-per-core" => {
+            let lowest = |core: &CpuSet| core.intersection(&usable).first();
+            (topology.cores().iter().filter_map(lowest).collect(), "affinity mask and cgroup leave none")
+        }
+        "no-smt" => {
+            let alone = |cpu: &usize| topology.cpu(*cpu).is_none_or(|c| c.siblings.len() == 1);
+            (
+                usable.iter().filter(alone).collect(),
+                "every CPU shares its core with another (one-per-core picks one of each)",
+            )
+        }
+        _ => match part.strip_prefix("numa:") {
+            Some(node) => {
+                (node_cpus(node, topology)?.intersection(&usable), "no CPU of this node may be used")
+            }
+            None => return listed(part, allowed, topology),
+        },
+    };
+    if cpus.is_empty() {
+        let (part, why) = (part.to_owned(), why.to_owned());
+        return Err(SelectError::Nothing { part, why, allowed: allowed.nameable() });
+    }
+    Ok(cpus)
+}
+
+fn node_cpus(node: &str, topology: &Topology) -> Result<CpuSet, SelectError> {
+    let found = node.parse().ok().and_then(|number: usize| topology.nodes.iter().find(|n| n.node == number));
+    found.map(|n| n.cpus.clone()).ok_or_else(|| {
+        let nodes: CpuSet = topology.nodes.iter().map(|n| n.node).collect();
+        let present = if nodes.is_empty() { "no NUMA nodes".to_owned() } else { format!("node {nodes}") };
+        SelectError::NoNode { node: node.to_owned(), present }
+    })
+}
+
+fn listed(part: &str, allowed: &Allowed, topology: &Topology) -> Result<CpuSet, SelectError> {
+    if !part.starts_with(|c: char| c.is_ascii_digit()) {
+        return Err(SelectError::Grammar { part: part.to_owned() });
+    }
+    let cpus: CpuSet = part.parse()?;
+    let nameable = allowed.nameable();
+    match cpus.difference(&nameable).first() {
+        None => Ok(cpus),
+        Some(cpu) => Err(refusal(cpu, nameable, allowed, topology)),
+    }
+}
+
+/// The first limit, from hardware outward, that keeps `cpu` from being used.
+fn refusal(cpu: usize, nameable: CpuSet, allowed: &Allowed, topology: &Topology) -> SelectError {
+    if !topology.present.contains(cpu) {
+        return SelectError::Missing { cpu, present: topology.present.clone(), allowed: nameable };
+    }
+    if !allowed.online.contains(cpu) {
+        return SelectError::Offline { cpu, allowed: nameable };
+    }
+    match &allowed.cgroup {
+        Some(cpuset) if !cpuset.contains(cpu) => {
+            SelectError::OutsideCgroup { cpu, cpuset: cpuset.clone(), allowed: nameable }
+        }
+        _ => SelectError::OutsideAffinity { cpu, mask: allowed.affinity.clone(), allowed: nameable },
+    }
+}

@@ -1,0 +1,163 @@
+//! The system's description of itself below a root path: `/` on the host, a directory with a recorded machine in tests.
+//!
+//! A recording is one text file with a line `path<TAB>content` per file; `\n`, `\t` and `\\` in the content stand for
+//! newline, tab and backslash. `fixtures/sys/` holds some.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A root directory that holds `proc/` and `sys/`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tree {
+    root: PathBuf,
+}
+
+impl Tree {
+    /// The running system.
+    pub fn host() -> Self {
+        Self::at(Path::new("/"))
+    }
+
+    /// The tree below `root`.
+    pub fn at(root: &Path) -> Self {
+        Self { root: root.to_owned() }
+    }
+
+    /// Whether this is the running system, so that system calls speak of the same machine.
+    pub fn is_host(&self) -> bool {
+        self.root == Path::new("/")
+    }
+
+    fn join(&self, path: &str) -> PathBuf {
+        self.root.join(path.trim_start_matches('/'))
+    }
+
+    /// The trimmed content of a file; bytes that are not UTF-8 are replaced.
+    ///
+    /// # Errors
+    /// What the system says: absent, no permission, or a driver's own refusal.
+    pub fn read(&self, path: &str) -> io::Result<String> {
+        let bytes = fs::read(self.join(path))?;
+        Ok(String::from_utf8_lossy(&bytes).trim().trim_matches('\0').to_owned())
+    }
+
+    /// The trimmed content of a file that is there and readable.
+    pub fn text(&self, path: &str) -> Option<String> {
+        self.read(path).ok()
+    }
+
+    /// A file that holds one number.
+    pub fn number<T: std::str::FromStr>(&self, path: &str) -> Option<T> {
+        self.text(path)?.parse().ok()
+    }
+
+    /// Whether there is something at `path`.
+    pub fn exists(&self, path: &str) -> bool {
+        self.join(path).exists()
+    }
+
+    /// The numbers of the entries `<prefix><number>` of a directory (`cpu0`, `node1`, `index2`), ascending; empty if
+    /// there is no such directory.
+    pub fn numbered(&self, directory: &str, prefix: &str) -> Vec<usize> {
+        let number = |entry: fs::DirEntry| {
+            let name = entry.file_name();
+            let digits = name.to_str()?.strip_prefix(prefix)?;
+            digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse().ok())?
+        };
+        let entries = fs::read_dir(self.join(directory)).into_iter().flatten().flatten();
+        let mut numbers: Vec<usize> = entries.filter_map(number).collect();
+        numbers.sort_unstable();
+        numbers
+    }
+
+    /// The names in a directory, ascending; empty if there is no such directory.
+    pub fn names(&self, directory: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.join(directory)).into_iter().flatten().flatten();
+        let mut names: Vec<String> = entries.filter_map(|e| e.file_name().into_string().ok()).collect();
+        names.sort_unstable();
+        names
+    }
+}
+
+/// Writes a recording out as files below `into`, which must exist.
+///
+/// # Errors
+/// [`io::ErrorKind::InvalidData`] for a line without a tab or a path that leaves `into`, naming the line; else what
+/// the file system says.
+pub fn expand(recording: &str, into: &Path) -> io::Result<()> {
+    for (i, line) in recording.lines().enumerate().filter(|(_, l)| !l.is_empty() && !l.starts_with('#')) {
+        let bad = |why: &str| io::Error::new(io::ErrorKind::InvalidData, format!("line {}: {why}", i + 1));
+        let (path, content) = line.split_once('\t').ok_or_else(|| bad("no tab between path and content"))?;
+        if path.starts_with('/') || path.split('/').any(|part| part == ".." || part.is_empty()) {
+            return Err(bad("the path must be relative, without empty parts or .."));
+        }
+        let file = into.join(path);
+        if let Some(directory) = file.parent() {
+            fs::create_dir_all(directory)?;
+        }
+        fs::write(file, unescape(content))?;
+    }
+    Ok(())
+}
+
+fn unescape(content: &str) -> String {
+    let mut out = String::with_capacity(content.len() + 1);
+    let mut characters = content.chars();
+    while let Some(c) = characters.next() {
+        match (c, c == '\\') {
+            (_, true) => match characters.next() {
+                Some('n') => out.push('\n'),
+                Some('t') => out.push('\t'),
+                Some(other) => out.push(other),
+                None => out.push('\\'),
+            },
+            (c, false) => out.push(c),
+        }
+    }
+    // As the kernel ends its files.
+    out.push('\n');
+    out
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use tempfile::TempDir;
+
+    use super::*;
+
+    /// A machine of `fixtures/sys/`, written out; kept until the directory is dropped.
+    pub(crate) fn recorded(machine: &str) -> (TempDir, Tree) {
+        let file =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/sys").join(format!("{machine}.txt"));
+        let text = fs::read_to_string(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+        let directory = tempfile::tempdir().unwrap();
+        expand(&text, directory.path()).unwrap();
+        let tree = Tree::at(directory.path());
+        (directory, tree)
+    }
+
+    #[test]
+    fn a_recording_is_expanded_and_read_back() {
+        let directory = tempfile::tempdir().unwrap();
+        let text = "# a comment\nsys/a/cpu10/x\t1\nsys/a/cpu2/x\ttwo\\nlines\\tand \\\\\nsys/a/cpufreq/y\t\n";
+        expand(text, directory.path()).unwrap();
+        let tree = Tree::at(directory.path());
+        assert_eq!(tree.number("sys/a/cpu10/x"), Some(1_u32));
+        assert_eq!(tree.text("/sys/a/cpu2/x").as_deref(), Some("two\nlines\tand \\"));
+        assert_eq!(tree.text("sys/a/cpufreq/y").as_deref(), Some(""));
+        assert_eq!(tree.numbered("sys/a", "cpu"), [2, 10]);
+        assert_eq!(tree.names("sys/a"), ["cpu10", "cpu2", "cpufreq"]);
+        assert!(tree.exists("sys/a") && !tree.exists("sys/b") && tree.numbered("sys/b", "cpu").is_empty());
+        assert_eq!(tree.read("sys/b").unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_recording_cannot_leave_its_directory() {
+        let directory = tempfile::tempdir().unwrap();
+        for line in ["/etc/x\t1", "../x\t1", "a/../../x\t1", "a//b\t1", "no tab"] {
+            let error = expand(line, directory.path()).unwrap_err().to_string();
+            assert!(error.starts_with("line 1: "), "{error}");
+        }
+    }
+}
