@@ -5,11 +5,11 @@
 pub mod affinity;
 pub mod clock;
 pub mod counters;
+pub mod facts;
 pub mod guard;
 pub mod memory;
 pub mod pseudofs;
 pub mod sched;
 pub mod thread;
 pub mod topology;
-pub mod trace;
 pub mod tree;

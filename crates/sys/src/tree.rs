@@ -4,7 +4,7 @@
 //! newline, tab and backslash. `fixtures/sys/` holds some.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// A root directory that holds `proc/` and `sys/`.
@@ -29,6 +29,11 @@ impl Tree {
         self.root == Path::new("/")
     }
 
+    /// The root directory.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
     fn join(&self, path: &str) -> PathBuf {
         self.root.join(path.trim_start_matches('/'))
     }
@@ -40,6 +45,17 @@ impl Tree {
     pub fn read(&self, path: &str) -> io::Result<String> {
         let bytes = fs::read(self.join(path))?;
         Ok(String::from_utf8_lossy(&bytes).trim().trim_matches('\0').to_owned())
+    }
+
+    /// As [`Tree::read`], but no more than the first `limit_bytes`: some files cost the kernel more the further one
+    /// reads.
+    ///
+    /// # Errors
+    /// As [`Tree::read`].
+    pub fn read_start(&self, path: &str, limit_bytes: u64) -> io::Result<String> {
+        let mut bytes = Vec::new();
+        fs::File::open(self.join(path))?.take(limit_bytes).read_to_end(&mut bytes)?;
+        Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
     }
 
     /// The trimmed content of a file that is there and readable.

@@ -34,6 +34,8 @@ pub use rate::{Bracket, RateEstimate, TickRate, rate_from_brackets};
 pub use step::{StepEstimate, step_from_deltas};
 pub use trust::{Flags, Verdict, kernel_clocksource};
 #[cfg(target_arch = "x86_64")]
+pub(crate) use x86_64::hypervisor_signature;
+#[cfg(target_arch = "x86_64")]
 pub use x86_64::{LfenceRdtsc, Rdtsc, Rdtscp};
 
 use serde::{Deserialize, Serialize};

@@ -1,0 +1,203 @@
+//! Model, instruction sets that matter to measurements, and the shape of the machine.
+
+use machmeter_data::facts::{Fact, FactState, Facts};
+
+use super::{field, flag, in_unit, unread};
+use crate::topology::{Cache, CacheKind, CpuSet, Topology};
+use crate::tree::Tree;
+
+/// Flags worth keeping of some hundred: clock, vectors, memory, virtualization.
+const FLAGS: &[&str] = &[
+    "constant_tsc",
+    "nonstop_tsc",
+    "tsc_known_freq",
+    "tsc_reliable",
+    "tsc_adjust",
+    "tsc_scale",
+    "rdtscp",
+    "art",
+    "arat",
+    "hypervisor",
+    "aperfmperf",
+    "hwp",
+    "ht",
+    "sse4_2",
+    "avx",
+    "avx2",
+    "fma",
+    "avx512f",
+    "avx512bw",
+    "avx512vl",
+    "avx512_bf16",
+    "avx512_vnni",
+    "avx_vnni",
+    "amx_tile",
+    "aes",
+    "sha_ni",
+    "clflushopt",
+    "clwb",
+    "clzero",
+    "movdiri",
+    "movdir64b",
+    "waitpkg",
+    "umip",
+    "user_shstk",
+    "pdpe1gb",
+    "rtm",
+    "fsrm",
+    "erms",
+    "la57",
+    "asimd",
+    "sve",
+    "sve2",
+    "atomics",
+    "lrcpc",
+    "ecv",
+    "wfxt",
+    "bti",
+    "paca",
+    "sme",
+    "mte",
+];
+
+const CPUINFO: &str = "proc/cpuinfo";
+
+pub(super) fn add(facts: &mut Facts, tree: &Tree) {
+    model(facts, tree);
+    facts.set("cpu.smt", flag(tree, "sys/devices/system/cpu/smt/active"));
+    match Topology::read(tree.root()) {
+        Ok(topology) => shape(facts, &topology),
+        Err(e) => {
+            for key in ["count", "online", "present", "packages", "cores", "caches", "topology"] {
+                let fact = Fact::missing(FactState::Absent, "/sys/devices/system/cpu", e.to_string());
+                facts.set(format!("cpu.{key}"), fact);
+            }
+        }
+    }
+}
+
+/// What the first block of /proc/cpuinfo says; only its start is read, because the kernel asks every CPU for its
+/// frequency while it writes the rest.
+fn model(facts: &mut Facts, tree: &Tree) {
+    let source = format!("/{CPUINFO}");
+    let cpuinfo = match tree.read_start(CPUINFO, 8192) {
+        Ok(text) => text,
+        Err(e) => {
+            for key in ["vendor", "model", "family", "model_number", "stepping", "microcode", "flags"] {
+                facts.set(format!("cpu.{key}"), unread(&e, &source));
+            }
+            return;
+        }
+    };
+    let arm = field(&cpuinfo, "CPU implementer").is_some();
+    let mut set = |key: &str, names: [&str; 2]| {
+        let name = names[usize::from(arm)];
+        let fact = field(&cpuinfo, name).filter(|v| !v.is_empty() && *v != "unknown").map_or_else(
+            || Fact::missing(FactState::Absent, &source, format!("no `{name}` line")),
+            |value| Fact::known(value, &source),
+        );
+        facts.set(format!("cpu.{key}"), fact);
+    };
+    set("vendor", ["vendor_id", "CPU implementer"]);
+    set("family", ["cpu family", "CPU architecture"]);
+    set("model_number", ["model", "CPU part"]);
+    set("stepping", ["stepping", "CPU revision"]);
+    set("microcode", ["microcode", "microcode"]);
+    let name = field(&cpuinfo, "model name").map(str::to_owned).or_else(|| arm_name(&cpuinfo));
+    let name = name.map_or_else(
+        || Fact::missing(FactState::Absent, &source, "no `model name` line"),
+        |name| Fact::known(name, &source),
+    );
+    facts.set("cpu.model", name);
+    let flags = field(&cpuinfo, "flags").or_else(|| field(&cpuinfo, "Features")).map_or_else(
+        || Fact::missing(FactState::Absent, &source, "no `flags` line"),
+        |all| {
+            let kept: Vec<&str> = all.split_whitespace().filter(|f| FLAGS.contains(f)).collect();
+            Fact::known(kept, &source)
+        },
+    );
+    facts.set("cpu.flags", flags);
+}
+
+/// Arm kernels give no name; the codes of the first CPU stand for it. Machines with unlike cores show all codes.
+fn arm_name(cpuinfo: &str) -> Option<String> {
+    let implementer = field(cpuinfo, "CPU implementer")?;
+    let mut parts: Vec<&str> = cpuinfo
+        .lines()
+        .filter_map(|l| l.split_once(':'))
+        .filter(|(k, _)| k.trim() == "CPU part")
+        .map(|(_, v)| v.trim())
+        .collect();
+    parts.sort_unstable();
+    parts.dedup();
+    Some(format!("Arm implementer {implementer} part {}", parts.join("+")))
+}
+
+fn shape(facts: &mut Facts, topology: &Topology) {
+    const SOURCE: &str = "/sys/devices/system/cpu";
+    let mut known = |key: &str, fact: Fact| facts.set(format!("cpu.{key}"), fact);
+    let count = |n: usize| in_unit(Fact::known(n, SOURCE), "1");
+    let list = |cpus: &CpuSet| Fact::known(cpus.to_string(), SOURCE);
+    known("count", count(topology.online.len()));
+    known("online", list(&topology.online));
+    known("present", list(&topology.present));
+    known("offline", list(&topology.offline()));
+    known("packages", count(topology.packages()));
+    known("cores", count(topology.cores().len()));
+    let cores: Vec<String> = topology.cores().iter().map(|core| describe_core(topology, core)).collect();
+    known("topology", Fact::known(cores, SOURCE));
+    let caches = if topology.caches.is_empty() {
+        Fact::missing(FactState::Absent, SOURCE, "the system describes no caches")
+    } else {
+        Fact::known(describe_caches(&topology.caches), SOURCE)
+    };
+    known("caches", caches);
+    let strong: Vec<u32> = topology.cpus.iter().filter_map(|c| c.capacity).collect();
+    let source = "/sys/devices/system/cpu/cpu*/cpu_capacity";
+    let hybrid = if strong.is_empty() {
+        Fact::missing(FactState::Absent, source, "the system does not compare its cores")
+    } else {
+        Fact::known(strong.iter().min() != strong.iter().max(), source)
+    };
+    known("hybrid", hybrid);
+}
+
+/// `cpus 5,13: package 1 die 0 core 1 node 1`.
+fn describe_core(topology: &Topology, cpus: &CpuSet) -> String {
+    use std::fmt::Write;
+
+    let mut line = format!("cpus {cpus}:");
+    let Some(cpu) = cpus.first().and_then(|c| topology.cpu(c)) else {
+        return line;
+    };
+    for (name, id) in [("package", cpu.package), ("die", cpu.die), ("core", cpu.core), ("node", cpu.node)] {
+        if let Some(id) = id {
+            // Writing to a String can't fail.
+            let _ = write!(line, " {name} {id}");
+        }
+    }
+    line
+}
+
+/// `8 x L1 data 49152 B, line 64 B, 12 ways, 2 CPUs each`, one text per sort of cache.
+fn describe_caches(caches: &[Cache]) -> Vec<String> {
+    let sort = |c: &Cache| {
+        let kind = match c.kind {
+            CacheKind::Data => " data",
+            CacheKind::Instruction => " instruction",
+            CacheKind::Unified => "",
+        };
+        let size = c.size_bytes.map_or_else(|| " size unknown".to_owned(), |n| format!(" {n} B"));
+        let line = c.line_bytes.map_or_else(String::new, |n| format!(", line {n} B"));
+        let ways = c.ways.filter(|w| *w > 0).map_or_else(String::new, |n| format!(", {n} ways"));
+        format!("L{}{kind}{size}{line}{ways}, {} CPUs each", c.level, c.cpus.len())
+    };
+    let mut sorts: Vec<(String, usize)> = Vec::new();
+    for name in caches.iter().map(sort) {
+        match sorts.iter_mut().find(|(n, _)| *n == name) {
+            Some((_, count)) => *count += 1,
+            None => sorts.push((name, 1)),
+        }
+    }
+    sorts.into_iter().map(|(name, count)| format!("{count} x {name}")).collect()
+}

@@ -1,0 +1,96 @@
+//! Facts that only the running system can tell, by system calls and CPUID.
+
+use std::ffi::CStr;
+use std::io;
+
+use machmeter_data::facts::{Fact, FactState, Facts};
+
+use super::kernel;
+use crate::pseudofs::{KernelFs, KernelMount};
+use crate::tree::Tree;
+
+pub(super) fn add(facts: &mut Facts) {
+    add_hz(facts);
+    add_hypervisor(facts);
+    add_tracefs(facts);
+    facts.set("libc", libc_version());
+    // Debugfs may be there without being mounted; reading it tells two things that matter to real-time runs.
+    if facts.get("kernel.fair_server_runtime").is_some_and(|f| f.value.is_none())
+        && let Ok(mount) = KernelMount::open(KernelFs::Debug)
+    {
+        let debug = Tree::at(mount.path());
+        kernel::add_fair_server(facts, &debug, "");
+        if let Some(model) = kernel::preempt_chosen(&debug, "") {
+            facts.set("kernel.preempt", model);
+        }
+    }
+}
+
+/// Tracefs need not be mounted where others see it: what counts is whether it can be opened.
+fn add_tracefs(facts: &mut Facts) {
+    if facts.get("limits.tracefs").is_some_and(|f| f.value.is_some()) {
+        return;
+    }
+    let source = "fsopen(tracefs)";
+    let fact = match KernelMount::open(KernelFs::Trace) {
+        Ok(_) => Fact::known("mountable", source),
+        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
+            Fact::missing(FactState::Denied, source, e.to_string())
+        }
+        Err(e) => Fact::missing(FactState::Absent, source, e.to_string()),
+    };
+    facts.set("limits.tracefs", fact);
+}
+
+/// The kernel's coarse clock advances once per tick, and `clock_getres` states by how much: exact, and open to
+/// everyone, unlike the kernel's configuration.
+fn add_hz(facts: &mut Facts) {
+    let mut resolution = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `resolution` is a valid timespec for the whole call.
+    let rc = unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &raw mut resolution) };
+    let source = "clock_getres(CLOCK_MONOTONIC_COARSE)";
+    if rc == 0 && resolution.tv_sec == 0 && resolution.tv_nsec > 0 {
+        let hz = (1e9 / resolution.tv_nsec as f64).round() as i64;
+        facts.set("kernel.hz", Fact::known(hz, source).with_unit("Hz"));
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn add_hypervisor(facts: &mut Facts) {
+    let Some(signature) = crate::clock::hypervisor_signature() else {
+        return;
+    };
+    let name = match signature.as_str() {
+        s if s.starts_with("KVM") => "kvm",
+        "MicrosoftHv" => "hyperv",
+        "VMwareVMware" => "vmware",
+        "XenVMMXenVMM" => "xen",
+        "VBoxVBoxVBox" => "virtualbox",
+        "prlhyperv" | "lrpepyhvr" => "parallels",
+        "TCGTCGTCGTCG" => "qemu",
+        "bhyvebhyve" => "bhyve",
+        "ACRNACRNACRN" => "acrn",
+        other => other,
+    };
+    facts.set("virt.hypervisor", Fact::known(name, "CPUID 0x40000000"));
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn add_hypervisor(_: &mut Facts) {}
+
+#[cfg(target_env = "gnu")]
+fn libc_version() -> Fact {
+    // SAFETY: takes no arguments and has no preconditions.
+    let text = unsafe { libc::gnu_get_libc_version() };
+    // SAFETY: never null; a constant string of the library, ended by a zero byte.
+    let version = unsafe { CStr::from_ptr(text) };
+    match version.to_str() {
+        Ok(version) => Fact::known(format!("glibc {version}"), "gnu_get_libc_version()"),
+        Err(_) => Fact::missing(FactState::Unreadable, "gnu_get_libc_version()", "not text"),
+    }
+}
+
+#[cfg(not(target_env = "gnu"))]
+fn libc_version() -> Fact {
+    Fact::missing(FactState::Unsupported, "libc", "this C library does not tell its version")
+}

@@ -1,0 +1,143 @@
+//! Facts about the machine that a reader of a result needs: every one a value with unit and source, or the reason why
+//! there is none.
+//!
+//! One file per area; each reads through a [`Tree`], so that recorded machines can be captured too. What only a system
+//! call can tell ([`live`]) is added on the running system. Everything under `private.` names the machine and is
+//! removed from a result that is made anonymous.
+
+mod cgroup;
+mod cpu;
+mod kernel;
+mod limits;
+mod live;
+mod load;
+mod memory;
+mod power;
+mod virt;
+
+use std::io;
+use std::path::Path;
+
+use machmeter_data::facts::{Fact, FactState, FactValue, Facts};
+
+use crate::tree::Tree;
+
+/// The facts of the running system; about 2 ms on a small machine.
+pub fn capture() -> Facts {
+    let tree = Tree::host();
+    let mut facts = capture_tree(&tree);
+    live::add(&mut facts);
+    facts
+}
+
+/// The facts of the system below `root`, as far as files tell them.
+pub fn capture_from(root: &Path) -> Facts {
+    capture_tree(&Tree::at(root))
+}
+
+fn capture_tree(tree: &Tree) -> Facts {
+    let mut facts = Facts::default();
+    cpu::add(&mut facts, tree);
+    power::add(&mut facts, tree);
+    memory::add(&mut facts, tree);
+    kernel::add(&mut facts, tree);
+    virt::add(&mut facts, tree);
+    cgroup::add(&mut facts, tree);
+    limits::add(&mut facts, tree);
+    load::add(&mut facts, tree);
+    facts.set("private.hostname", text(tree, "proc/sys/kernel/hostname"));
+    facts
+}
+
+/// The facts that say which machine this is, and that neither a reboot nor another kernel changes. A fingerprint is
+/// made over these, so that results of one machine can be found again without its name.
+pub fn fingerprint_keys() -> &'static [&'static str] {
+    &[
+        "cpu.vendor",
+        "cpu.model",
+        "cpu.family",
+        "cpu.model_number",
+        "cpu.stepping",
+        "cpu.present",
+        "cpu.packages",
+        "cpu.caches",
+        "memory.total",
+        "memory.nodes",
+        "virt.hypervisor",
+        "virt.product",
+    ]
+}
+
+/// The fact that `path` could not be read.
+fn unread(error: &io::Error, source: &str) -> Fact {
+    let (state, why) = match error.kind() {
+        io::ErrorKind::NotFound => (FactState::Absent, "no such file on this system".to_owned()),
+        io::ErrorKind::PermissionDenied => {
+            (FactState::Denied, "the system does not let this user read it".to_owned())
+        }
+        _ => (FactState::Unreadable, error.to_string()),
+    };
+    Fact::missing(state, source, why)
+}
+
+/// The fact that a file makes through `parse`; a file that makes no sense is `unreadable`.
+fn from_file<V: Into<FactValue>>(tree: &Tree, file: &str, parse: impl FnOnce(&str) -> Option<V>) -> Fact {
+    let source = format!("/{file}");
+    match tree.read(file) {
+        Err(e) => unread(&e, &source),
+        Ok(text) => parse(&text).map_or_else(
+            || Fact::missing(FactState::Unreadable, &source, format!("not understood: `{}`", head(&text))),
+            |value| Fact::known(value, &source),
+        ),
+    }
+}
+
+/// The whole text of a file; empty text is a value too.
+fn text(tree: &Tree, file: &str) -> Fact {
+    from_file(tree, file, |t| Some(t.to_owned()))
+}
+
+/// A file of one whole number.
+fn int(tree: &Tree, file: &str, unit: &str) -> Fact {
+    in_unit(from_file(tree, file, |t| t.parse::<i64>().ok()), unit)
+}
+
+/// A file of one number in kHz, as a fact in Hz.
+fn khz(tree: &Tree, file: &str) -> Fact {
+    in_unit(from_file(tree, file, |t| t.parse::<f64>().ok().map(|v| v * 1e3)), "Hz")
+}
+
+/// A file of 0 or 1.
+fn flag(tree: &Tree, file: &str) -> Fact {
+    from_file(tree, file, |t| match t {
+        "0" | "N" => Some(false),
+        "1" | "Y" => Some(true),
+        _ => None,
+    })
+}
+
+/// The choice in brackets of a file like `always [madvise] never`.
+fn chosen(tree: &Tree, file: &str) -> Fact {
+    from_file(tree, file, |t| Some(t.split_once('[')?.1.split_once(']')?.0.to_owned()))
+}
+
+/// Units belong to values only.
+fn in_unit(fact: Fact, unit: &str) -> Fact {
+    if fact.value.is_some() { fact.with_unit(unit) } else { fact }
+}
+
+/// The start of a text, for messages.
+fn head(text: &str) -> String {
+    text.lines().next().unwrap_or_default().chars().take(60).collect()
+}
+
+/// The value of the first line `key<spaces>:<spaces>value`.
+fn field<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        (name.trim() == key).then_some(value.trim())
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,96 @@
+//! Hypervisors and containers, and the time a hypervisor kept for itself.
+
+use machmeter_data::facts::{Fact, FactState, Facts};
+
+use super::{field, from_file, in_unit, text};
+use crate::tree::Tree;
+
+const DMI: &str = "sys/class/dmi/id";
+/// /proc/stat counts in units of 1/100 s on every Linux (`USER_HZ`).
+const NS_PER_TICK: u64 = 10_000_000;
+
+pub(super) fn add(facts: &mut Facts, tree: &Tree) {
+    facts.set("virt.hypervisor", hypervisor(tree));
+    facts.set("virt.product", product(tree));
+    facts.set("virt.container", container(tree));
+    let steal = from_file(tree, "proc/stat", |stat| {
+        let ticks: u64 =
+            stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace().nth(7)?.parse().ok()?;
+        ticks.checked_mul(NS_PER_TICK)
+    });
+    facts.set("virt.steal", in_unit(steal, "ns"));
+}
+
+/// The hypervisor as files show it; `none` only if the CPU says that there is none. On the running system CPUID adds
+/// its name.
+fn hypervisor(tree: &Tree) -> Fact {
+    if let Some(kind) = tree.text("sys/hypervisor/type") {
+        return Fact::known(kind, "/sys/hypervisor/type");
+    }
+    let vendor = tree.text(&format!("{DMI}/sys_vendor")).unwrap_or_default();
+    let product = tree.text(&format!("{DMI}/product_name")).unwrap_or_default();
+    let known = [
+        ("QEMU", "kvm"),
+        ("KVM", "kvm"),
+        ("Amazon EC2", "kvm"),
+        ("Google", "kvm"),
+        ("VMware", "vmware"),
+        ("innotek", "virtualbox"),
+        ("VirtualBox", "virtualbox"),
+        ("Xen", "xen"),
+        ("Microsoft Corporation", "hyperv"),
+        ("Parallels", "parallels"),
+    ];
+    let flags =
+        tree.read_start("proc/cpuinfo", 8192).ok().and_then(|c| field(&c, "flags").map(str::to_owned));
+    let flagged = flags.as_deref().map(|f| f.split_whitespace().any(|flag| flag == "hypervisor"));
+    if flagged == Some(false) {
+        return Fact::known("none", "/proc/cpuinfo flags");
+    }
+    let named = known.iter().find(|(text, _)| vendor.contains(text) || product.contains(text));
+    // Some of these vendors build bare machines too: on x86-64 the flag decides, elsewhere the product must say it.
+    let virtual_product = product.contains("Virtual") || product.contains("KVM") || product.contains("VM");
+    match named {
+        Some((_, name)) if flagged == Some(true) || virtual_product => {
+            Fact::known(*name, format!("/{DMI}/sys_vendor"))
+        }
+        _ if flagged == Some(true) => Fact::known("unnamed", "/proc/cpuinfo flags"),
+        _ => Fact::missing(
+            FactState::Absent,
+            format!("/{DMI}"),
+            "nothing here tells a hypervisor from bare metal",
+        ),
+    }
+}
+
+/// Maker and model of the machine, by DMI or device tree.
+fn product(tree: &Tree) -> Fact {
+    let model = "sys/firmware/devicetree/base/model";
+    if tree.exists(model) {
+        return text(tree, model);
+    }
+    let maker = tree.text(&format!("{DMI}/sys_vendor")).unwrap_or_default();
+    from_file(tree, &format!("{DMI}/product_name"), |name| Some(format!("{maker} {name}")))
+}
+
+/// The container runtime, `none` where nothing speaks for one.
+fn container(tree: &Tree) -> Fact {
+    for (file, name) in [(".dockerenv", "docker"), ("run/.containerenv", "podman")] {
+        if tree.exists(file) {
+            return Fact::known(name, format!("/{file}"));
+        }
+    }
+    if let Some(name) = tree.text("run/systemd/container").filter(|t| !t.is_empty()) {
+        return Fact::known(name, "/run/systemd/container");
+    }
+    let membership = tree.text("proc/1/cgroup").or_else(|| tree.text("proc/self/cgroup"));
+    for name in ["docker", "kubepods", "lxc", "libpod", "containerd"] {
+        if membership.as_deref().is_some_and(|m| m.contains(name)) {
+            return Fact::known(name, "/proc/1/cgroup");
+        }
+    }
+    match membership {
+        Some(_) => Fact::known("none", "/proc/1/cgroup"),
+        None => Fact::missing(FactState::Absent, "/proc/1/cgroup", "no marker file and no cgroup to look at"),
+    }
+}
