@@ -56,35 +56,59 @@ const MAX_BLOCKS: usize = 2000;
 /// At most this many groups are left out in turn by the jackknife.
 const MAX_JACKKNIFE: usize = 200;
 
-/// Block length for the circular bootstrap of the mean, chosen from the data (1 for white noise).
-///
-/// Returns between 1 and `ceil(min(3 sqrt n, n / 3))`; `None` for fewer than 8 or for non-finite values.
-pub fn optimal_block_len(xs: &[f64]) -> Option<usize> {
+/// What the autocovariances say about a series, summed with Politis and White's flat-top weights.
+struct Dependence {
+    /// `sum |k| R(k)` over all lags.
+    slope: f64,
+    /// `sum R(k)` over all lags: the variance of the mean times `n`.
+    long_run: f64,
+}
+
+fn dependence(xs: &[f64]) -> Option<Dependence> {
     check("series", xs, 8).ok()?;
     let n = xs.len() as f64;
     let run = 5_usize.max(n.log10().sqrt().ceil() as usize);
     let max_lag = (n.sqrt().ceil() as usize + run).min(xs.len() - 1);
-    let longest = (3.0 * n.sqrt()).min(n / 3.0).ceil();
     let covariance = autocovariance(xs, max_lag)?;
-    if covariance[0] <= 0.0 {
-        return Some(1);
+    let mut out = Dependence { slope: 0.0, long_run: covariance[0].max(0.0) };
+    if out.long_run == 0.0 {
+        return Some(out);
     }
     let bound = 2.0 * (n.log10() / n).sqrt();
     let quiet = |lag: usize| covariance.get(lag).is_none_or(|c| (c / covariance[0]).abs() < bound);
     let cutoff = (0..max_lag).find(|m| (m + 1..=m + run).all(quiet)).unwrap_or(max_lag);
     let bandwidth = (2 * cutoff.max(1)).min(max_lag) as f64;
-    let (mut slope, mut long_run) = (0.0, covariance[0]);
     for (lag, c) in covariance.iter().enumerate().skip(1).take(bandwidth as usize) {
         let s = lag as f64 / bandwidth;
         let weight = if s <= 0.5 { 1.0 } else { 2.0 * (1.0 - s) };
-        slope += 2.0 * weight * lag as f64 * c;
-        long_run += 2.0 * weight * c;
+        out.slope += 2.0 * weight * lag as f64 * c;
+        out.long_run += 2.0 * weight * c;
     }
-    if long_run <= 0.0 {
-        return Some(1);
+    Some(out)
+}
+
+impl Dependence {
+    fn block_len(&self, n: f64) -> usize {
+        if self.long_run <= 0.0 {
+            return 1;
+        }
+        let longest = (3.0 * n.sqrt()).min(n / 3.0).ceil();
+        (1.5 * (self.slope / self.long_run).powi(2) * n).cbrt().clamp(1.0, longest).ceil() as usize
     }
-    let length = (1.5 * (slope / long_run).powi(2) * n).cbrt();
-    Some(length.clamp(1.0, longest).ceil() as usize)
+
+    /// Factor on the width for what blocks of this length miss: the variance between blocks is short by
+    /// `slope / (block_len * long_run)` of itself (Lahiri, *Resampling Methods for Dependent Data*, 2003, ch. 5).
+    fn widening(&self, block_len: usize) -> f64 {
+        let missing = self.slope / (block_len as f64 * self.long_run);
+        if missing.is_finite() { 1.0 / (1.0 - missing.clamp(0.0, 0.5)).sqrt() } else { 1.0 }
+    }
+}
+
+/// Block length for the circular bootstrap of the mean, chosen from the data (1 for white noise).
+///
+/// Returns between 1 and `ceil(min(3 sqrt n, n / 3))`; `None` for fewer than 8 or for non-finite values.
+pub fn optimal_block_len(xs: &[f64]) -> Option<usize> {
+    Some(dependence(xs)?.block_len(xs.len() as f64))
 }
 
 /// Number of independent samples that would carry the same information about the mean, in `[1, n]`.
@@ -102,8 +126,8 @@ pub fn block_bootstrap(
     stat: impl Fn(&[f64]) -> f64,
     opts: &BootstrapOptions,
 ) -> Option<Interval> {
-    let block = checked_block_len(xs, opts)?;
-    let n = xs.len();
+    let cut = cut(xs, opts, 1)?;
+    let (n, block) = (xs.len(), cut.block);
     let estimate = finite(stat(xs))?;
     let mut random = Random::new(opts.seed);
     let mut resample = Vec::with_capacity(n + block);
@@ -132,7 +156,7 @@ pub fn block_bootstrap(
             acceleration(left_out.collect())
         }
     };
-    interval(replicates, estimate, acceleration, n as f64 / block as f64, opts)
+    interval(replicates, estimate, acceleration, &cut, opts)
 }
 
 /// Interval for `sum(num) / sum(den)` of two series sampled together, for example stolen time over elapsed time.
@@ -146,7 +170,8 @@ pub fn ratio_block_bootstrap(num: &[f64], den: &[f64], opts: &BootstrapOptions) 
     }
     let estimate = ratio(sum(num), sum(den))?;
     let linear: Vec<f64> = num.iter().zip(den).map(|(a, b)| a - estimate * b).collect();
-    let block = checked_block_len(&linear, opts)?.max(n.div_ceil(MAX_BLOCKS));
+    let cut = cut(&linear, opts, n.div_ceil(MAX_BLOCKS))?;
+    let block = cut.block;
     let (num, den) = (CircularSums::new(num), CircularSums::new(den));
     let mut random = Random::new(opts.seed);
     let replicates = (0..opts.resamples)
@@ -174,24 +199,29 @@ pub fn ratio_block_bootstrap(num: &[f64], den: &[f64], opts: &BootstrapOptions) 
             acceleration(left_out.collect())
         }
     };
-    interval(replicates, estimate, acceleration, n as f64 / block as f64, opts)
+    interval(replicates, estimate, acceleration, &cut, opts)
 }
 
 fn ratio(num: f64, den: f64) -> Option<f64> {
     if den == 0.0 { None } else { finite(num / den) }
 }
 
-fn checked_block_len(xs: &[f64], opts: &BootstrapOptions) -> Option<usize> {
-    check("series", xs, 8).ok()?;
-    if !valid_level(opts.level) || opts.resamples < 20 {
+/// How a series is cut, and what that does to the width of the interval.
+struct Cut {
+    block: usize,
+    blocks: f64,
+    widening: f64,
+}
+
+fn cut(xs: &[f64], opts: &BootstrapOptions, shortest: usize) -> Option<Cut> {
+    if !valid_level(opts.level) || opts.resamples < 20 || opts.block_len == Some(0) {
         return None;
     }
-    let block = match opts.block_len {
-        Some(0) => return None,
-        Some(len) => len,
-        None => optimal_block_len(xs)?,
-    };
-    (xs.len() / block >= 3).then_some(block)
+    let dependence = dependence(xs)?;
+    let block = opts.block_len.unwrap_or_else(|| dependence.block_len(xs.len() as f64)).max(shortest);
+    // A length that was asked for is taken as it is: the caller knows something about the series.
+    let widening = if opts.block_len.is_some() { 1.0 } else { dependence.widening(block) };
+    (xs.len() / block >= 3).then_some(Cut { block, blocks: xs.len() as f64 / block as f64, widening })
 }
 
 /// Prefix sums that answer sums over circular blocks.
@@ -234,11 +264,17 @@ fn acceleration(left_out: Vec<f64>) -> f64 {
     finite(cubes / (6.0 * squares.powf(1.5))).unwrap_or(0.0)
 }
 
+/// Quantile at position `p (B + 1)`: that of type 7 would leave out too much of the tails of a few hundred values.
+fn replicate_quantile(ascending: &[f64], p: f64) -> Option<f64> {
+    let b = ascending.len() as f64;
+    quantile(ascending, ((p * (b + 1.0) - 1.0) / (b - 1.0)).clamp(0.0, 1.0))
+}
+
 fn interval(
     mut replicates: Vec<f64>,
     estimate: f64,
     acceleration: f64,
-    blocks: f64,
+    cut: &Cut,
     opts: &BootstrapOptions,
 ) -> Option<Interval> {
     let drawn = replicates.len();
@@ -247,8 +283,8 @@ fn interval(
         return None;
     }
     replicates.sort_unstable_by(f64::total_cmp);
-    let dof = (blocks - 1.0).max(1.0);
-    let z = (blocks / dof).sqrt() * t_quantile(0.5 + opts.level / 2.0, dof)?;
+    let dof = (cut.blocks - 1.0).max(1.0);
+    let z = cut.widening * (cut.blocks / dof).sqrt() * t_quantile(0.5 + opts.level / 2.0, dof)?;
     let bias = match opts.method {
         BootstrapMethod::Percentile => 0.0,
         BootstrapMethod::Bca => {
@@ -264,6 +300,7 @@ fn interval(
         let adjusted = bias + shifted / (1.0 - acceleration * shifted).max(1e-3);
         normal_cdf(adjusted)
     };
-    let (low, high) = (quantile(&replicates, tail(-z)?)?, quantile(&replicates, tail(z)?)?);
+    let (low, high) =
+        (replicate_quantile(&replicates, tail(-z)?)?, replicate_quantile(&replicates, tail(z)?)?);
     Interval::new(opts.level, low.min(high), low.max(high))
 }

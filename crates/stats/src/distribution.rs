@@ -10,12 +10,14 @@ use statrs::function::{erf, gamma};
 
 /// `P(Z <= z)` of the standard normal law.
 pub fn normal_cdf(z: f64) -> Option<f64> {
-    finite(z).map(|z| 0.5 * erf::erfc(-z * std::f64::consts::FRAC_1_SQRT_2))
+    normal_sf(-z)
 }
 
 /// `P(Z > z)` of the standard normal law, accurate in the far tail.
 pub fn normal_sf(z: f64) -> Option<f64> {
-    finite(z).map(|z| 0.5 * erf::erfc(z * std::f64::consts::FRAC_1_SQRT_2))
+    // erfc(x) = Q(1/2, x^2): the incomplete gamma function keeps more digits in the tail than statrs's erfc.
+    let tail = 0.5 * gamma_q(0.5, 0.5 * finite(z)? * z)?;
+    Some(if z >= 0.0 { tail } else { 1.0 - tail })
 }
 
 /// Quantile of the standard normal law; `p` strictly between 0 and 1.
@@ -24,11 +26,13 @@ pub fn normal_quantile(p: f64) -> Option<f64> {
         return None;
     }
     let mut z = -std::f64::consts::SQRT_2 * erf::erfc_inv(2.0 * p);
-    // One Newton step on the nearer tail removes the last digits of error in the starting value.
-    let density = (-0.5 * z * z).exp() / (2.0 * std::f64::consts::PI).sqrt();
-    let error = if z <= 0.0 { normal_cdf(z)? - p } else { (1.0 - p) - normal_sf(z)? };
-    if density > 0.0 {
-        z -= error / density;
+    // Newton steps on the nearer tail remove the last digits of error in the starting value.
+    for _ in 0..2 {
+        let density = (-0.5 * z * z).exp() / (2.0 * std::f64::consts::PI).sqrt();
+        let error = if z <= 0.0 { normal_cdf(z)? - p } else { (1.0 - p) - normal_sf(z)? };
+        if density > 0.0 {
+            z -= error / density;
+        }
     }
     finite(z)
 }

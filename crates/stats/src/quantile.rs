@@ -36,8 +36,16 @@ pub fn quantile(sorted: &[f64], p: f64) -> Option<f64> {
     if !low.is_finite() || !high.is_finite() || low > high {
         return None;
     }
-    // The convex form cannot overflow; the clamp undoes its last-digit rounding so that order is kept.
-    Some((low * (1.0 - fraction) + high * fraction).clamp(low, high))
+    Some(between(low, high, fraction))
+}
+
+/// The point at `fraction` of the way from `low` up to `high`.
+fn between(low: f64, high: f64, fraction: f64) -> f64 {
+    let step = high - low;
+    // The second form cannot overflow; the clamp undoes rounding in the last digit so that order is kept.
+    let point =
+        if step.is_finite() { low + step * fraction } else { low * (1.0 - fraction) + high * fraction };
+    point.clamp(low, high)
 }
 
 /// Median of an ascending sample.
@@ -63,7 +71,7 @@ pub(crate) fn select_median(xs: &mut [f64]) -> f64 {
         return upper;
     }
     let lower = left.iter().copied().max_by(f64::total_cmp).unwrap_or(upper);
-    (lower * 0.5 + upper * 0.5).clamp(lower, upper)
+    between(lower, upper, 0.5)
 }
 
 /// Ranks `(low, high)`, counted from 1, whose order statistics enclose quantile `p` with probability of at

@@ -1,6 +1,7 @@
 //! Location and spread: moments, and the robust measures that survive heavy tails.
 //!
-//! Sources: Welford, "Note on a Method for Calculating Corrected Sums of Squares and Products" (1962); Neumaier
+//! Sources: Chan, Golub & `LeVeque`, "Algorithms for Computing the Sample Variance" (1983), which finds the corrected
+//! two-pass form more exact than Welford's single pass where the mean dwarfs the spread, as in time stamps; Neumaier
 //! (1974) for the compensated sum; Huber & Ronchetti, *Robust Statistics* (2009) for MAD and trimmed mean.
 
 use crate::error::{check, finite};
@@ -26,16 +27,19 @@ pub fn mean(xs: &[f64]) -> Option<f64> {
     finite(sum(xs) / xs.len() as f64)
 }
 
-/// Unbiased variance (divisor `n - 1`) in one pass; `None` for fewer than 2 values.
+/// Unbiased variance (divisor `n - 1`) by the corrected two-pass algorithm; `None` for fewer than 2 values.
 pub fn variance(xs: &[f64]) -> Option<f64> {
     check("sample", xs, 2).ok()?;
-    let (mut center, mut squares) = (0.0_f64, 0.0_f64);
-    for (i, &x) in xs.iter().enumerate() {
-        let delta = x - center;
-        center += delta / (i + 1) as f64;
-        squares += delta * (x - center);
+    let n = xs.len() as f64;
+    let center = mean(xs)?;
+    let (mut squares, mut drift) = (0.0_f64, 0.0_f64);
+    for x in xs {
+        let d = x - center;
+        squares += d * d;
+        // Would be zero if the mean were exact.
+        drift += d;
     }
-    finite(squares / (xs.len() - 1) as f64)
+    finite(((squares - drift * drift / n) / (n - 1.0)).max(0.0))
 }
 
 /// Standard deviation (divisor `n - 1`), in the unit of the values.

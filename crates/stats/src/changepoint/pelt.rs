@@ -60,7 +60,7 @@ pub fn pelt_mean(xs: &[f64], opts: &PeltOptions) -> Result<Vec<usize>, StatsErro
     let coarse = search(&scaled, penalty, opts.min_len.div_ceil(cell));
     let mut starts: Vec<usize> = coarse.iter().map(|s| s * cell).collect();
     if cell > 1 {
-        refine(xs, &mut starts, cell, opts.min_len);
+        refine(xs, &mut starts, cell, opts.min_len, penalty * sigma * sigma * cell as f64);
     }
     Ok(starts)
 }
@@ -148,17 +148,29 @@ fn search(xs: &[f64], penalty: f64, min_len: usize) -> Vec<usize> {
     if starts.is_empty() { vec![0] } else { starts }
 }
 
-/// Moves each boundary to the best sample within one cell of it.
-fn refine(xs: &[f64], starts: &mut [usize], cell: usize, min_len: usize) {
+/// Moves each boundary to the best sample within one cell of it, and drops those that do not pay: a cell that
+/// straddles a step looks like a short segment of its own.
+fn refine(xs: &[f64], starts: &mut Vec<usize>, cell: usize, min_len: usize, penalty: f64) {
     let sums = Sums::new(xs);
-    for i in 1..starts.len() {
-        let left = starts[i - 1];
-        let right = starts.get(i + 1).copied().unwrap_or(xs.len());
-        let from = starts[i].saturating_sub(cell).max(left + min_len);
-        let to = (starts[i] + cell).min(right.saturating_sub(min_len));
-        let total = |at: &usize| sums.cost(left, *at) + sums.cost(*at, right);
-        if let Some(at) = (from..=to).min_by(|a, b| total(a).total_cmp(&total(b))) {
-            starts[i] = at;
+    let neighbors =
+        |starts: &[usize], i: usize| (starts[i - 1], starts.get(i + 1).copied().unwrap_or(xs.len()));
+    let split = |left: usize, at: usize, right: usize| sums.cost(left, at) + sums.cost(at, right);
+    loop {
+        for i in 1..starts.len() {
+            let (left, right) = neighbors(starts, i);
+            let from = starts[i].saturating_sub(cell).max(left + min_len);
+            let to = (starts[i] + cell).min(right.saturating_sub(min_len));
+            let best = (from..=to).min_by(|a, b| split(left, *a, right).total_cmp(&split(left, *b, right)));
+            starts[i] = best.unwrap_or(starts[i]);
         }
+        let gain = |i: usize| {
+            let (left, right) = neighbors(starts, i);
+            sums.cost(left, right) - split(left, starts[i], right)
+        };
+        let weakest = (1..starts.len()).map(|i| (gain(i), i)).min_by(|a, b| a.0.total_cmp(&b.0));
+        match weakest {
+            Some((gain, i)) if gain < penalty => starts.remove(i),
+            _ => break,
+        };
     }
 }

@@ -48,7 +48,8 @@ pub struct Comb {
 /// Bins and transforms the log, sums powers over harmonics, corrects for every trial, walks from the best line
 /// to the lowest frequency whose harmonics are all there, refines it on the exact times, takes its events out
 /// by weight and starts again. Long holes and bursts raise the local background instead of raising alarms. A
-/// comb needs three cycles within the log. Logs without rhythm give an empty list, all but [`FALSE_ALARM`] of
+/// comb needs three cycles within the log. Where the teeth of two combs coincide (10 and 15 Hz in phase), the
+/// shared events count for the stronger one, and the other shows only by what is left. Logs without rhythm give an empty list, all but [`FALSE_ALARM`] of
 /// the time. Cost grows with span times `fmax_hz`: a second or so for 60 s and 2 kHz.
 ///
 /// # Errors
@@ -124,6 +125,9 @@ fn refine(log: &Log, weights: &[f64], grid: &Grid, freq_hz: f64, harmonics: usiz
 /// How strict a test of missing harmonics is, as a natural logarithm of its chance level.
 const DESCEND_LN_P: f64 = -11.5;
 const KEEP_LN_P: f64 = -6.9;
+/// Least power of the harmonics in between, relative to the others. One tooth gives 1; a comb of 250 Hz beside an
+/// independent one of 500 Hz with all its events gives about 0.2, so that the faster one is found first.
+const SHARE: f64 = 0.3;
 
 /// The lowest frequency of which `freq_hz` is a multiple and whose harmonics are all present.
 ///
@@ -133,7 +137,7 @@ fn fundamental(grid: &Grid, freq_hz: f64, harmonics: usize) -> Option<f64> {
     let mut freq_hz = freq_hz;
     let mut harmonics = harmonics;
     for q in [2, 3, 5, 7] {
-        while harmonics >= q && !between_present(grid, freq_hz, q, harmonics, KEEP_LN_P) {
+        while harmonics >= q && !between_present(grid, freq_hz, q, harmonics, KEEP_LN_P, false) {
             freq_hz *= q as f64;
             harmonics /= q;
         }
@@ -141,7 +145,7 @@ fn fundamental(grid: &Grid, freq_hz: f64, harmonics: usize) -> Option<f64> {
     let lowest_hz = grid.lowest_hz();
     let mut q = 2;
     while freq_hz / q as f64 >= lowest_hz {
-        if is_prime(q) && between_present(grid, freq_hz / q as f64, q, harmonics * q, DESCEND_LN_P) {
+        if is_prime(q) && between_present(grid, freq_hz / q as f64, q, harmonics * q, DESCEND_LN_P, true) {
             freq_hz /= q as f64;
             harmonics *= q;
         } else {
@@ -152,8 +156,8 @@ fn fundamental(grid: &Grid, freq_hz: f64, harmonics: usize) -> Option<f64> {
 }
 
 /// Whether the harmonics of `freq_hz` that are not multiples of `q`, up to number `last`, carry power like those
-/// that are.
-fn between_present(grid: &Grid, freq_hz: f64, q: usize, last: usize, ln_p: f64) -> bool {
+/// that are; with `all`, they must also be there as regularly.
+fn between_present(grid: &Grid, freq_hz: f64, q: usize, last: usize, ln_p: f64, all: bool) -> bool {
     let background = grid.segments as f64;
     let (mut on, mut between) = (Vec::new(), Vec::new());
     for h in 1..=last {
@@ -166,11 +170,12 @@ fn between_present(grid: &Grid, freq_hz: f64, q: usize, last: usize, ln_p: f64) 
     let sum: f64 = between.iter().sum();
     let level = (on.iter().sum::<f64>() / on.len() as f64 - background).max(0.0);
     let single = background + (1.5 * background.sqrt()).max(0.15 * level);
-    let present = between.iter().filter(|p| **p > single).count();
-    // Other combs can supply some of the harmonics, hence the share; single ones may fall into a zero of the
-    // shape of the tooth, hence not all.
+    let present = |powers: &[f64]| powers.iter().filter(|p| **p > single).count();
+    // Other combs can supply some of the harmonics (10 and 15 Hz every second one of 5 Hz), hence the share;
+    // weak ones come and go, and single ones may fall into a zero of the shape of the tooth, hence not all.
+    let regular = present(&between) * on.len() * 4 >= present(&on) * between.len() * 3;
     let significant = ln_gamma_tail(between.len() as f64 * background, sum) < ln_p;
-    significant && sum / between.len() as f64 - background > 0.1 * level && present * 4 >= between.len() * 3
+    significant && sum / between.len() as f64 - background > SHARE * level && (regular || !all)
 }
 
 fn is_prime(q: usize) -> bool {

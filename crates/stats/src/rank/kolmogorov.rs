@@ -37,7 +37,7 @@ pub fn kolmogorov_smirnov(x: &[f64], y: &[f64]) -> Option<KolmogorovSmirnov> {
         path_probability(n, m, widest as u64)
     } else {
         let (n, m) = (n as f64, m as f64);
-        limiting_probability(d * (n * m / (n + m)).sqrt())
+        kolmogorov_sf(d * (n * m / (n + m)).sqrt())?
     };
     Some(KolmogorovSmirnov { d, p, exact })
 }
@@ -65,17 +65,20 @@ fn path_probability(n: usize, m: usize, widest: u64) -> f64 {
     row[m].clamp(0.0, 1.0)
 }
 
-/// Kolmogorov's limiting law, `P(K >= t)`.
-fn limiting_probability(t: f64) -> f64 {
-    if t < 0.2 {
-        return 1.0;
+/// Kolmogorov's limiting law `P(K >= t)` of the scaled distance; `None` for a negative or non-finite `t`.
+pub fn kolmogorov_sf(t: f64) -> Option<f64> {
+    if !(t >= 0.0 && t.is_finite()) {
+        return None;
+    }
+    if t < 0.1 {
+        return Some(1.0);
     }
     if t < 1.18 {
         // The theta-function form converges fast where the alternating series does not.
         let q = (-(std::f64::consts::PI / t).powi(2) / 8.0).exp();
         let sum = q + q.powi(9) + q.powi(25) + q.powi(49);
-        return (1.0 - (2.0 * std::f64::consts::PI).sqrt() / t * sum).clamp(0.0, 1.0);
+        return Some((1.0 - (2.0 * std::f64::consts::PI).sqrt() / t * sum).clamp(0.0, 1.0));
     }
     let term = |k: f64| (-2.0 * k * k * t * t).exp();
-    (2.0 * (term(1.0) - term(2.0) + term(3.0) - term(4.0))).clamp(0.0, 1.0)
+    Some((2.0 * (term(1.0) - term(2.0) + term(3.0) - term(4.0))).clamp(0.0, 1.0))
 }

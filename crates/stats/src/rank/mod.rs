@@ -11,7 +11,7 @@ mod permutation;
 mod wilcoxon;
 
 pub use hodges_lehmann::{Shift, hodges_lehmann};
-pub use kolmogorov::{KolmogorovSmirnov, kolmogorov_smirnov};
+pub use kolmogorov::{KolmogorovSmirnov, kolmogorov_sf, kolmogorov_smirnov};
 pub use mann_whitney::{MannWhitney, mann_whitney};
 pub use permutation::{Center, Permutation, PermutationOptions, permutation_test};
 pub use wilcoxon::{Wilcoxon, wilcoxon_signed_rank};

@@ -1,0 +1,222 @@
+//! Every function against recorded figures of numpy, scipy, statsmodels and arch (fixtures/oracle/make.py).
+
+use std::path::Path;
+
+use machmeter_stats::{autocorr, bootstrap, distribution, quantile, rank, regression, spectrum, spread};
+use serde_json::Value;
+
+fn load(name: &str) -> Value {
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/oracle").join(format!("{name}.json"));
+    let text = std::fs::read_to_string(&path).expect("oracle file is committed");
+    serde_json::from_str(&text).expect("oracle file is JSON")
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("not a number: {value}"))
+}
+
+fn numbers(value: &Value) -> Vec<f64> {
+    list(value).iter().map(number).collect()
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().unwrap_or_else(|| panic!("not a list: {value}"))
+}
+
+#[track_caller]
+fn close(got: Option<f64>, want: &Value, tolerance: f64, what: &str) {
+    let (got, want) = (got.unwrap_or_else(|| panic!("{what}: nothing computed")), number(want));
+    assert!((got - want).abs() <= tolerance * want.abs() + 1e-300, "{what}: {got} instead of {want}");
+}
+
+#[track_caller]
+fn all_close(got: &[f64], want: &Value, tolerance: f64, what: &str) {
+    let want = list(want);
+    assert_eq!(got.len(), want.len(), "{what}: length");
+    for (i, (got, want)) in got.iter().zip(want).enumerate() {
+        close(Some(*got), want, tolerance, &format!("{what}[{i}]"));
+    }
+}
+
+#[test]
+fn quantiles_and_spread() {
+    for case in list(&load("location")["cases"]) {
+        let name = case["name"].as_str().expect("name");
+        let x = numbers(&case["x"]);
+        let ascending = quantile::sorted(&x).expect("finite");
+        let quantiles: Vec<f64> =
+            numbers(&case["p"]).iter().filter_map(|p| quantile::quantile(&ascending, *p)).collect();
+        all_close(&quantiles, &case["quantiles"], 1e-12, name);
+        for row in list(&case["ranks"]) {
+            let got = quantile::rank_interval(x.len(), number(&row["p"]), number(&row["level"]));
+            let want = (number(&row["low"]) as usize, number(&row["high"]) as usize);
+            assert_eq!(got, row["exists"].as_bool().expect("flag").then_some(want), "{name} {row}");
+        }
+        close(spread::mean(&x), &case["mean"], 1e-13, name);
+        close(spread::variance(&x), &case["variance"], 1e-9, name);
+        close(spread::mad_raw(&x), &case["mad_raw"], 1e-9, name);
+        close(spread::mad(&x), &case["mad"], 1e-9, name);
+        close(spread::iqr(&x), &case["iqr"], 1e-9, name);
+        close(spread::cov(&x), &case["cov"], 1e-9, name);
+        close(spread::trimmed_mean(&x, 0.1), &case["trimmed_mean_10"], 1e-12, name);
+    }
+}
+
+#[test]
+fn distributions() {
+    let oracle = load("distribution");
+    for row in list(&oracle["normal"]) {
+        let z = number(&row["z"]);
+        close(distribution::normal_cdf(z), &row["cdf"], 1e-10, "normal cdf");
+        close(distribution::normal_sf(z), &row["sf"], 1e-10, "normal sf");
+    }
+    for row in list(&oracle["normal_quantile"]) {
+        let got = distribution::normal_quantile(number(&row["p"])).expect("in range");
+        assert!((got - number(&row["z"])).abs() < 1e-11 * (1.0 + got.abs()), "normal quantile {row}: {got}");
+    }
+    for row in list(&oracle["t"]) {
+        let (p, dof) = (number(&row["p"]), number(&row["dof"]));
+        let got = distribution::t_quantile(p, dof).expect("in range");
+        assert!((got - number(&row["t"])).abs() < 1e-10 * (1.0 + got.abs()), "t quantile {row}: {got}");
+        close(distribution::t_cdf(1.5, dof), &row["cdf_at_1_5"], 1e-12, "t cdf");
+    }
+    for row in list(&oracle["chi2"]) {
+        let (p, dof) = (number(&row["p"]), number(&row["dof"]));
+        close(distribution::chi2_quantile(p, dof), &row["x"], 1e-10, &format!("chi2 quantile {row}"));
+        close(distribution::chi2_sf(12.0, dof), &row["sf_at_12"], 1e-11, &format!("chi2 sf {row}"));
+    }
+    for row in list(&oracle["binomial"]) {
+        let got =
+            distribution::binomial_cdf(number(&row["k"]) as u64, number(&row["n"]) as u64, number(&row["p"]));
+        close(got, &row["cdf"], 1e-8, &format!("binomial {row}"));
+    }
+    for row in list(&oracle["beta"]) {
+        let got = distribution::beta_regularized(number(&row["a"]), number(&row["b"]), number(&row["x"]));
+        close(got, &row["value"], 1e-10, &format!("beta {row}"));
+    }
+}
+
+#[test]
+fn least_squares() {
+    for case in list(&load("regression")["cases"]) {
+        let name = case["name"].as_str().expect("name");
+        let columns: Vec<Vec<f64>> = list(&case["columns"]).iter().map(numbers).collect();
+        let columns: Vec<&[f64]> = columns.iter().map(Vec::as_slice).collect();
+        let (y, sigma) = (numbers(&case["y"]), numbers(&case["sigma"]));
+        let weights: Vec<f64> = sigma.iter().map(|s| 1.0 / (s * s)).collect();
+        // Condition numbers reach 1e9 in "sizes": 1e-7 is what f64 leaves, of either implementation.
+        let tolerance = if name == "sizes" { 1e-6 } else { 1e-9 };
+        for (key, weighting) in
+            [("ols", regression::Weighting::Unit), ("wls", regression::Weighting::Relative(&weights))]
+        {
+            let fit = regression::weighted_least_squares(&columns, &y, weighting).expect("full rank");
+            all_close(&fit.coefficients, &case[key]["coefficients"], tolerance, name);
+            all_close(&fit.standard_errors, &case[key]["standard_errors"], tolerance, name);
+            close(fit.r2_adj, &case[key]["r2_adj"], 1e-9, name);
+            assert_eq!(fit.q, None, "unknown errors have no Q");
+        }
+        let fit = regression::weighted_least_squares(&columns, &y, regression::Weighting::Sigma(&sigma))
+            .expect("full rank");
+        all_close(&fit.standard_errors, &case["known"]["standard_errors"], tolerance, name);
+        close(Some(fit.chi2), &case["known"]["chi2"], tolerance, name);
+        close(fit.q, &case["known"]["q"], 10.0 * tolerance, name);
+    }
+}
+
+#[test]
+fn theil_sen() {
+    for case in list(&load("regression")["theil_sen"]) {
+        let (x, y) = (numbers(&case["x"]), numbers(&case["y"]));
+        let fit = regression::theil_sen(&x, &y, number(&case["level"])).expect("valid");
+        close(Some(fit.slope), &case["slope"], 1e-12, "slope");
+        close(Some(fit.intercept), &case["intercept"], 1e-12, "intercept");
+        let interval = fit.interval.expect("enough points");
+        close(Some(interval.low), &case["low"], 1e-12, "low");
+        close(Some(interval.high), &case["high"], 1e-12, "high");
+    }
+}
+
+#[test]
+fn rank_tests() {
+    let oracle = load("rank");
+    for case in list(&oracle["two"]) {
+        let name = case["name"].as_str().expect("name");
+        let (x, y) = (numbers(&case["x"]), numbers(&case["y"]));
+        let test = rank::mann_whitney(&x, &y).expect("valid");
+        assert_eq!(test.u, number(&case["u"]), "{name}");
+        close(Some(test.p), &case["mw_p"], 1e-9, name);
+        let ks = rank::kolmogorov_smirnov(&x, &y).expect("valid");
+        close(Some(ks.d), &case["ks_d"], 1e-12, name);
+        close(Some(ks.p), &case["ks_p"], 1e-9, name);
+        let shift = rank::hodges_lehmann(&x, &y, 0.95).expect("valid");
+        close(Some(shift.estimate), &case["hodges_lehmann"], 1e-12, name);
+        assert!(shift.interval.is_some_and(|i| i.contains(shift.estimate)), "{name}: {shift:?}");
+    }
+    for case in list(&oracle["signed"]) {
+        let name = case["name"].as_str().expect("name");
+        let test = rank::wilcoxon_signed_rank(&numbers(&case["d"])).expect("valid");
+        assert_eq!(test.w_plus.min(test.w_minus), number(&case["w"]), "{name}");
+        close(Some(test.p), &case["p"], 1e-9, name);
+    }
+    let holm = rank::holm(&numbers(&oracle["holm"]["p"]));
+    all_close(&holm, &oracle["holm"]["adjusted"], 1e-14, "holm");
+}
+
+#[test]
+fn large_kolmogorov_smirnov_uses_the_limiting_law() {
+    let oracle = load("rank");
+    let (x, y) = (numbers(&oracle["ks_large"]["x"]), numbers(&oracle["ks_large"]["y"]));
+    let test = rank::kolmogorov_smirnov(&x, &y).expect("valid");
+    assert!(!test.exact);
+    close(Some(test.d), &oracle["ks_large"]["d"], 1e-9, "d");
+    close(Some(test.p), &oracle["ks_large"]["p_limit"], 1e-9, "p");
+    for row in list(&oracle["kolmogorov"]) {
+        let got = rank::kolmogorov_sf(number(&row["t"]));
+        close(got, &row["sf"], 1e-10, &format!("limiting law {row}"));
+    }
+}
+
+#[test]
+fn spectra() {
+    for case in list(&load("series")["spectra"]) {
+        let name = case["name"].as_str().expect("name");
+        let window = match case["window"].as_str() {
+            Some("hann") => spectrum::Window::Hann,
+            _ => spectrum::Window::Rectangular,
+        };
+        let len = number(&case["segment_len"]) as usize;
+        let overlap = number(&case["overlap"]) as usize;
+        let got = spectrum::welch(&numbers(&case["x"]), number(&case["rate_hz"]), len, overlap, window)
+            .expect("valid");
+        all_close(&got.freq_hz, &case["freq_hz"], 1e-12, name);
+        let want = numbers(&case["power"]);
+        let highest = want.iter().copied().fold(0.0, f64::max);
+        for (i, (got, want)) in got.power.iter().zip(&want).enumerate() {
+            // Bin 0 is rounding noise after the mean is taken out.
+            assert!(
+                (got - want).abs() <= 1e-9 * want + 1e-15 * highest,
+                "{name}[{i}]: {got} instead of {want}"
+            );
+        }
+    }
+}
+
+#[test]
+fn correlations() {
+    for case in list(&load("series")["correlations"]) {
+        let name = case["name"].as_str().expect("name");
+        let x = numbers(&case["x"]);
+        let got = autocorr::autocorrelation(&x, 20).expect("valid");
+        for (got, want) in got.iter().zip(numbers(&case["acf"])) {
+            assert!((got - want).abs() < 1e-11, "{name}: {got} instead of {want}");
+        }
+        let test = autocorr::ljung_box(&x, 10).expect("valid");
+        close(Some(test.q), &case["lb_stat"], 1e-9, name);
+        close(Some(test.p), &case["lb_p"], 1e-7, name);
+        // arch rounds differently inside the rule for the cutoff lag: the same to a sample or a quarter.
+        let (ours, theirs) =
+            (bootstrap::optimal_block_len(&x).expect("valid") as f64, number(&case["block_len"]));
+        assert!((ours - theirs).abs() <= 1.5 + 0.25 * theirs, "{name}: block {ours}, arch {theirs}");
+    }
+}

@@ -1,0 +1,100 @@
+//! Tails, coincidences, histograms and spectra with planted truth.
+
+use machmeter_stats::coincidence::{CoincidenceOptions, Event, coincidence};
+use machmeter_stats::random::Random;
+use machmeter_stats::spectrum::{Window, clip_robust, periodogram, spectral_lines, welch};
+use machmeter_stats::tail::{TailOptions, fit_tail, hill, return_level};
+
+#[test]
+fn pareto_shape_and_return_level_are_recovered() {
+    let mut random = Random::new(31);
+    for shape in [-0.2, 0.0, 0.25] {
+        let draw = |u: f64| if shape == 0.0 { -u.ln() } else { (u.powf(-shape) - 1.0) / shape };
+        let xs: Vec<f64> = (0..20_000).map(|_| 100.0 * draw(1.0 - random.unit())).collect();
+        let mut ascending = xs.clone();
+        ascending.sort_by(f64::total_cmp);
+        let threshold = ascending[18_000];
+        let fit = fit_tail(&xs, threshold, &TailOptions::default()).expect("enough excesses");
+        assert!(fit.excesses.abs_diff(2000) < 2 && (fit.shape - shape).abs() < 0.12, "{shape}: {fit:?}");
+        let interval = fit.shape_interval.expect("computed");
+        assert!(interval.low - 0.05 <= shape && shape <= interval.high + 0.05, "{shape}: {fit:?}");
+        let level = return_level(&xs, threshold, 1e5, &TailOptions::default()).expect("computed");
+        let truth = 100.0 * draw(1e-5);
+        assert!(
+            (0.6..1.7).contains(&(level.level / truth)) && level.extrapolated,
+            "{shape}: {level:?}, truth {truth}"
+        );
+    }
+}
+
+#[test]
+fn too_little_tail_gives_no_figure() {
+    let xs: Vec<f64> = (0..100).map(f64::from).collect();
+    assert!(fit_tail(&xs, 80.0, &TailOptions::default()).is_none());
+    assert!(fit_tail(&[1.0; 200], 0.5, &TailOptions::default()).is_none_or(|f| f.shape < 0.0));
+    assert!(hill(&xs, 100).is_none() && hill(&[], 2).is_none() && hill(&[1.0; 50], 10).is_none());
+}
+
+#[test]
+fn hill_recovers_the_index() {
+    let mut random = Random::new(32);
+    for alpha in [1.2, 2.5] {
+        let xs: Vec<f64> = (0..50_000).map(|_| (1.0 - random.unit()).powf(-1.0 / alpha)).collect();
+        let got = hill(&xs, 2000).expect("valid");
+        assert!((got / alpha - 1.0).abs() < 0.1, "{alpha}: {got}");
+    }
+}
+
+fn log(random: &mut Random, n: usize, length_s: f64) -> Vec<Event> {
+    (0..n)
+        .map(|_| {
+            let start_s = random.unit() * (10.0 - length_s);
+            Event { start_s, end_s: start_s + length_s }
+        })
+        .collect()
+}
+
+#[test]
+fn planted_coincidences_are_seen_and_independence_is_not_accused() {
+    let mut random = Random::new(33);
+    let opts = CoincidenceOptions { tolerance_s: 1e-5, shifts: 199, ..CoincidenceOptions::default() };
+    let mut accused = 0;
+    for seed in 0..100 {
+        let (a, b) = (log(&mut random, 300, 1e-4), log(&mut random, 400, 2e-4));
+        let opts = CoincidenceOptions { seed, ..opts };
+        accused += usize::from(coincidence(&a, &b, 10.0, &opts).expect("valid").p <= 0.05);
+    }
+    assert!(accused <= 14, "{accused} of 100 unrelated pairs");
+    let a = log(&mut random, 300, 1e-4);
+    let mut b = log(&mut random, 350, 2e-4);
+    b.extend(a[..30].iter().map(|e| Event { start_s: e.start_s + 5e-6, end_s: e.end_s + 5e-6 }));
+    let found = coincidence(&a, &b, 10.0, &opts).expect("valid");
+    let expected = 300.0 * 380.0 * (3e-4 + 2e-5) / 10.0;
+    assert!((found.expected / expected - 1.0).abs() < 0.3, "{found:?}, expected {expected}");
+    assert!(found.observed >= 30 && found.p <= 0.005 && found.ratio.is_some_and(|r| r > 5.0), "{found:?}");
+    assert!(found.overlap_s > 30.0 * 0.9e-4, "{found:?}");
+    assert!(coincidence(&a, &[], 10.0, &opts).is_none() && coincidence(&a, &b, 1.0, &opts).is_none());
+}
+
+#[test]
+fn line_in_clipped_counts_is_found_at_its_frequency() {
+    let mut random = Random::new(34);
+    let rate_hz = 1240.0;
+    let mut xs: Vec<f64> = (0..3720)
+        .map(|i| {
+            100.0 + 2.0 * (std::f64::consts::TAU * 100.3 * f64::from(i) / rate_hz).sin() + random.normal()
+        })
+        .collect();
+    for hole in [300, 1500, 2900] {
+        xs[hole..hole + 40].fill(0.0);
+    }
+    let clipped = clip_robust(&xs, 8.0).expect("valid");
+    let lines = spectral_lines(&periodogram(&clipped, rate_hz, Window::Hann).expect("valid"), 15.0);
+    let highest = lines.iter().find(|l| l.freq_hz > 20.0).expect("a line");
+    assert!((highest.freq_hz - 100.3).abs() < 0.05 && highest.over_floor_db > 20.0, "{lines:?}");
+    let white: Vec<f64> = (0..4096).map(|_| random.normal()).collect();
+    let spectrum = welch(&white, 1000.0, 512, 256, Window::Hann).expect("valid");
+    let total: f64 = spectrum.power.iter().sum::<f64>() * 1000.0 / 512.0;
+    assert!((total - 1.0).abs() < 0.1, "power {total} of unit variance");
+    assert!(spectral_lines(&spectrum, 10.0).is_empty());
+}
