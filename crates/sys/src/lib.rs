@@ -12,4 +12,5 @@ pub mod pseudofs;
 pub mod sched;
 pub mod thread;
 pub mod topology;
+pub mod trace;
 pub mod tree;

@@ -1,0 +1,77 @@
+//! The host a probe runs on, as calibrated at the start of a run.
+
+use machmeter_data::record::ClockRecord;
+use machmeter_sys::clock::{Qualification, SourceId, TickRate};
+use machmeter_sys::topology::{CpuSet, Topology};
+
+use crate::budget::Budget;
+use crate::level::Level;
+use crate::placement::Priority;
+
+/// Where a run tells a person how far it is. Implementations write to stderr, and only between samples.
+pub trait Progress: Send + Sync {
+    /// A step of the run, as a short sentence.
+    fn step(&self, text: &str);
+    /// A first or intermediate figure.
+    fn figure(&self, text: &str);
+}
+
+/// No progress at all.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Silent;
+
+impl Progress for Silent {
+    fn step(&self, _text: &str) {}
+    fn figure(&self, _text: &str) {}
+}
+
+/// Everything a probe may know about where it runs.
+pub struct Host<'a> {
+    /// CPUs to measure.
+    pub cpus: CpuSet,
+    /// CPUs this process may use at all.
+    pub allowed: CpuSet,
+    /// Sockets, cores, caches.
+    pub topology: Topology,
+    /// The clock, qualified.
+    pub clock: Qualification,
+    /// Ticks to nanoseconds.
+    pub rate: TickRate,
+    /// Level asked for.
+    pub level: Level,
+    /// Policy asked for.
+    pub priority: Priority,
+    /// Seed of random choices.
+    pub seed: u64,
+    /// Time that this probe may take.
+    pub budget: Budget,
+    /// Best figures ever stored for this kind of machine, by key (ns), for comparisons with the past.
+    pub best_ever: &'a dyn Fn(&str) -> Option<f64>,
+    /// Where to tell progress.
+    pub progress: &'a dyn Progress,
+}
+
+impl Host<'_> {
+    /// The tick source in use.
+    pub fn source(&self) -> SourceId {
+        self.clock.source()
+    }
+}
+
+/// The clock's part of the record.
+pub fn clock_record(q: &Qualification) -> ClockRecord {
+    let rate = q.tick_rate();
+    let mut why = vec![q.verdict.fallback_reason.clone().unwrap_or_else(|| "the processor's counter can be trusted".to_owned())];
+    why.extend(q.verdict.notes.iter().cloned());
+    ClockRecord {
+        source: q.source().name().to_owned(),
+        rate_hz: rate.hz(),
+        rate_error_ppm: q.rate.as_ref().map_or(0.0, |r| r.error_ppm),
+        kernel_deviation_ppm: q.deviation_ppm,
+        step_ticks: q.step().map_or(1, |s| s.step_ticks),
+        read_cost_ticks: q.read_cost().map_or(0.0, |c| c.mean_ticks),
+        cross_cpu_ticks: q.cross_cpu_bound_ns().map(|ns| ns / rate.ns_per_tick()),
+        backward_steps: q.backward_steps() as u64,
+        why: why.join("; "),
+    }
+}

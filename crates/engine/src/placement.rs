@@ -1,0 +1,90 @@
+//! Which CPU each thread of a run gets, and under which policy.
+
+use machmeter_sys::sched::Policy;
+use machmeter_sys::topology::CpuSet;
+
+/// What the user asked for with `--prio`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Priority {
+    /// A real-time policy where it is permitted and leaves a CPU free, else the ordinary one.
+    Auto,
+    /// This policy, or an error.
+    Asked(Policy),
+}
+
+/// Parses `auto`, or a policy as [`Policy`] writes it (`other`, `fifo:45`, `deadline:1ms/10ms/10ms`).
+///
+/// # Errors
+/// One line that names the text and what is understood.
+pub fn parse_priority(text: &str) -> Result<Priority, String> {
+    if text == "auto" {
+        return Ok(Priority::Auto);
+    }
+    text.parse::<Policy>().map(Priority::Asked).map_err(|e| e.to_string())
+}
+
+/// The plan of a run in which one thread measures on each CPU.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Placement {
+    /// CPUs with a measuring thread.
+    pub measured: CpuSet,
+    /// Allowed CPUs without one; the main thread stays there when there are any.
+    pub housekeeping: CpuSet,
+    /// Policy of the measuring threads.
+    pub policy: Policy,
+    /// Why this policy.
+    pub why: String,
+}
+
+/// Real-time priority that `auto` takes: above ordinary real-time daemons' default of 1, below interrupt threads (50).
+pub const AUTO_FIFO_PRIORITY: u8 = 45;
+
+/// Chooses the placement. `fifo_permitted` says whether the system lets this process use `SCHED_FIFO`, with its reason
+/// if not. `auto` never takes the last free CPU from everybody else.
+pub fn plan(
+    measured: &CpuSet,
+    allowed: &CpuSet,
+    asked: &Priority,
+    fifo_permitted: &Result<(), String>,
+) -> Placement {
+    let housekeeping: CpuSet = allowed.iter().filter(|c| !measured.contains(*c)).collect();
+    let (policy, why) = match asked {
+        Priority::Asked(p) => (*p, "asked for".to_owned()),
+        Priority::Auto if housekeeping.is_empty() => (
+            Policy::Other { nice: 0 },
+            "every allowed CPU is measured: a real-time policy would leave none for others".to_owned(),
+        ),
+        Priority::Auto => match fifo_permitted {
+            Ok(()) => (Policy::Fifo(AUTO_FIFO_PRIORITY), "permitted, and a CPU stays free".to_owned()),
+            Err(reason) => (Policy::Other { nice: 0 }, reason.clone()),
+        },
+    };
+    Placement { measured: measured.clone(), housekeeping, policy, why }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(list: &str) -> CpuSet {
+        list.parse().unwrap()
+    }
+
+    #[test]
+    fn auto_takes_fifo_only_with_a_free_cpu_and_the_right() {
+        let p = plan(&set("0-1"), &set("0-1"), &Priority::Auto, &Ok(()));
+        assert_eq!(p.policy, Policy::Other { nice: 0 });
+        let p = plan(&set("1"), &set("0-1"), &Priority::Auto, &Ok(()));
+        assert_eq!(p.policy, Policy::Fifo(AUTO_FIFO_PRIORITY));
+        assert_eq!(p.housekeeping, set("0"));
+        let p = plan(&set("1"), &set("0-1"), &Priority::Auto, &Err("no CAP_SYS_NICE".to_owned()));
+        assert_eq!((p.policy, p.why.as_str()), (Policy::Other { nice: 0 }, "no CAP_SYS_NICE"));
+    }
+
+    #[test]
+    fn what_was_asked_for_is_taken() {
+        let asked = parse_priority("fifo:10").unwrap();
+        assert_eq!(plan(&set("0-1"), &set("0-1"), &asked, &Ok(())).policy, Policy::Fifo(10));
+        assert!(parse_priority("urgent").is_err());
+    }
+}

@@ -1,0 +1,183 @@
+//! The probe: what it is called, what it measures, and the two halves of its work. Measuring takes samples on the host;
+//! analysis is a pure function of samples, so that saved samples can be analysed again.
+
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+use machmeter_data::code::Code;
+use machmeter_data::record::{Finding, Summary, Warning};
+use machmeter_data::{Dataset, Metric, MetricInfo, Table};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use thiserror::Error;
+
+use crate::host::Host;
+
+/// What a probe says about itself.
+#[derive(Debug)]
+pub struct Info {
+    /// Verb on the command line.
+    pub name: &'static str,
+    /// The question it answers, in one line.
+    pub question: &'static str,
+    /// A paragraph: method and sources of error.
+    pub method: &'static str,
+    /// Where the method comes from.
+    pub references: &'static [&'static str],
+    /// Metrics it reports.
+    pub metrics: &'static [MetricInfo],
+    /// Warnings it can give.
+    pub codes: &'static [Code],
+    /// Name of its example job.
+    pub example_job: &'static str,
+}
+
+/// Why a probe could not do its work.
+#[derive(Debug, Error)]
+pub enum ProbeError {
+    /// The request itself is wrong.
+    #[error("{0}")]
+    Usage(String),
+    /// The system would not let it.
+    #[error("{0}")]
+    Cannot(String),
+}
+
+/// What came out of the analysis of one probe's samples.
+#[derive(Debug, Clone, Default)]
+pub struct Analysis {
+    /// Figures.
+    pub metrics: Vec<Metric>,
+    /// Data to show.
+    pub datasets: Vec<Dataset>,
+    /// Statements with evidence.
+    pub findings: Vec<Finding>,
+    /// What weakens the result.
+    pub warnings: Vec<Warning>,
+    /// What to read first.
+    pub summary: Summary,
+    /// Figures worth remembering as the best ever seen on this kind of machine: key and ns.
+    pub remember: Vec<(String, f64)>,
+}
+
+/// Samples of a probe together with how they were taken.
+pub struct Measured<S> {
+    /// The samples.
+    pub samples: S,
+    /// Policy the measuring threads really had.
+    pub policy: String,
+    /// What was changed on the machine meanwhile, and undone.
+    pub side_effects: Vec<String>,
+    /// False when it ended before its plan.
+    pub complete: bool,
+}
+
+/// A probe.
+pub trait Probe {
+    /// What it is.
+    const INFO: Info;
+    /// Its parameters: flags, job-file keys, schema and record in one struct.
+    type Params: Args + Serialize + DeserializeOwned + JsonSchema;
+    /// Its raw samples.
+    type Samples;
+
+    /// Takes samples on the host within `host.budget`.
+    ///
+    /// # Errors
+    /// When the request is wrong or the system refuses; nothing has been changed then.
+    fn measure(host: &Host<'_>, params: &Self::Params) -> Result<Measured<Self::Samples>, ProbeError>;
+
+    /// Computes everything that can be said from samples. Pure.
+    fn analyze(params: &Self::Params, samples: &Self::Samples, seed: u64) -> Analysis;
+
+    /// The samples as tables, to be stored.
+    fn tables(samples: &Self::Samples) -> Vec<Table>;
+
+    /// Samples from stored or imported tables.
+    ///
+    /// # Errors
+    /// When the tables are not this probe's.
+    fn from_tables(tables: &[Table]) -> Result<Self::Samples, ProbeError>;
+}
+
+/// What a type-erased run of a probe gives.
+pub struct Outcome {
+    /// Analysis of the samples.
+    pub analysis: Analysis,
+    /// Samples as tables.
+    pub tables: Vec<Table>,
+    /// Parameters as recorded.
+    pub parameters: serde_json::Value,
+    /// Policy the measuring threads had.
+    pub policy: String,
+    /// Side effects, undone.
+    pub side_effects: Vec<String>,
+    /// False when it ended before its plan.
+    pub complete: bool,
+}
+
+/// A registered probe: the same functions for every probe, without its types.
+pub struct Entry {
+    /// What it is.
+    pub info: &'static Info,
+    /// Adds its flags to a command.
+    pub augment: fn(Command) -> Command,
+    /// Measures and analyses with parameters from the command line.
+    pub run: fn(&Host<'_>, &ArgMatches) -> Result<Outcome, ProbeError>,
+    /// Measures and analyses with parameters from a job file or defaults (an empty object).
+    pub run_with: fn(&Host<'_>, &serde_json::Value) -> Result<Outcome, ProbeError>,
+    /// Analyses stored or imported tables with default parameters.
+    pub reanalyze: fn(&[Table], u64) -> Result<Analysis, ProbeError>,
+    /// JSON schema of its parameters.
+    pub schema: fn() -> serde_json::Value,
+}
+
+impl Entry {
+    /// The entry of a probe.
+    pub const fn of<P: Probe>() -> Self
+    where
+        P::Params: 'static,
+    {
+        Self {
+            info: &P::INFO,
+            augment: |c| P::Params::augment_args(c),
+            run: |host, matches| {
+                let params =
+                    P::Params::from_arg_matches(matches).map_err(|e| ProbeError::Usage(e.to_string()))?;
+                execute::<P>(host, &params)
+            },
+            run_with: |host, value| execute::<P>(host, &parameters::<P>(value)?),
+            reanalyze: |tables, seed| {
+                let params = parameters::<P>(&serde_json::Value::Object(serde_json::Map::new()))?;
+                Ok(P::analyze(&params, &P::from_tables(tables)?, seed))
+            },
+            schema: || schemars::schema_for!(P::Params).to_value(),
+        }
+    }
+}
+
+/// Parameters from a JSON object; keys that are not given take the defaults of the command line.
+fn parameters<P: Probe>(value: &serde_json::Value) -> Result<P::Params, ProbeError> {
+    let command = P::Params::augment_args(Command::new(P::INFO.name).no_binary_name(true));
+    let matches = command.try_get_matches_from(std::iter::empty::<String>());
+    let defaults = matches.and_then(|m| P::Params::from_arg_matches(&m));
+    let defaults = defaults.map_err(|e| ProbeError::Usage(e.to_string()))?;
+    let mut merged = serde_json::to_value(&defaults).map_err(|e| ProbeError::Usage(e.to_string()))?;
+    if let (Some(into), Some(from)) = (merged.as_object_mut(), value.as_object()) {
+        for (k, v) in from {
+            into.insert(k.clone(), v.clone());
+        }
+    }
+    serde_json::from_value(merged).map_err(|e| ProbeError::Usage(format!("{}: {e}", P::INFO.name)))
+}
+
+fn execute<P: Probe>(host: &Host<'_>, params: &P::Params) -> Result<Outcome, ProbeError> {
+    let measured = P::measure(host, params)?;
+    Ok(Outcome {
+        analysis: P::analyze(params, &measured.samples, host.seed),
+        tables: P::tables(&measured.samples),
+        parameters: serde_json::to_value(params).map_err(|e| ProbeError::Usage(e.to_string()))?,
+        policy: measured.policy,
+        side_effects: measured.side_effects,
+        complete: measured.complete,
+    })
+}

@@ -1,0 +1,78 @@
+//! Classes of detours by duration, one per decade.
+
+use machmeter_data::quantity::Unit;
+use machmeter_data::shape::{Cell, CostTable, TableColumn, TableRow};
+use machmeter_data::{Dataset, Shape};
+use machmeter_stats::quantile::median_of;
+
+use super::figures::CpuView;
+
+/// A class: name and the shortest duration in it, ns. Each ends where the next begins.
+pub const CLASSES: [(&str, f64); 7] = [
+    ("under 1 us", 0.0),
+    ("1-10 us", 1e3),
+    ("10-100 us", 1e4),
+    ("100 us-1 ms", 1e5),
+    ("1-10 ms", 1e6),
+    ("10-100 ms", 1e7),
+    ("over 100 ms", 1e8),
+];
+
+/// Index of the class of a duration.
+pub fn class_of(duration_ns: f64) -> usize {
+    CLASSES.iter().rposition(|(_, low)| duration_ns >= *low).unwrap_or(0)
+}
+
+/// Table of classes over all CPUs: count, rate, share of time, median.
+pub fn table(views: &[CpuView<'_>]) -> Dataset {
+    let mut durations: Vec<Vec<f64>> = vec![Vec::new(); CLASSES.len()];
+    for v in views {
+        for d in v.durations_ns() {
+            durations[class_of(d)].push(d);
+        }
+    }
+    let wall_s: f64 = views.iter().map(CpuView::wall_s).sum();
+    let rows = CLASSES
+        .iter()
+        .zip(&durations)
+        .filter(|(_, d)| !d.is_empty())
+        .map(|((name, _), d)| TableRow {
+            name: (*name).to_owned(),
+            cells: vec![
+                Cell::Number(d.len() as f64),
+                Cell::Number(d.len() as f64 / wall_s),
+                Cell::Number(d.iter().sum::<f64>() / 1e9 / wall_s),
+                median_of(d).map_or(Cell::Empty(()), Cell::Number),
+            ],
+        })
+        .collect();
+    let column = |label: &str, unit: Unit| TableColumn { label: label.to_owned(), unit: Some(unit) };
+    Dataset {
+        id: "noise.classes".to_owned(),
+        params: machmeter_data::Params::new(),
+        title: "Detours by duration".to_owned(),
+        caption: "Many short detours and few long ones cost the same share of time but hurt different programs.".to_owned(),
+        shape: Shape::CostTable(CostTable {
+            columns: vec![
+                column("detours", Unit::Count),
+                column("rate per CPU", Unit::Hertz),
+                column("of CPU time", Unit::One),
+                column("median", Unit::Nanoseconds),
+            ],
+            rows,
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_decade_is_a_class() {
+        assert_eq!(class_of(0.0), 0);
+        assert_eq!(class_of(999.9), 0);
+        assert_eq!(class_of(1000.0), 1);
+        assert_eq!(class_of(5e9), 6);
+    }
+}

@@ -1,0 +1,127 @@
+//! The analysis of a recording: a pure function from samples to figures, findings and pictures.
+
+pub mod classes;
+pub mod constant;
+pub mod datasets;
+pub mod derive;
+pub mod figures;
+pub mod rhythm;
+pub mod sources;
+pub mod split;
+mod summary;
+mod warnings;
+
+use machmeter_data::Metric;
+use machmeter_engine::Analysis;
+
+use super::attribute::matching::attribute;
+use super::run::ADD_KEY;
+use super::samples::{Samples, SpeedPhase};
+use figures::CpuView;
+use split::{split, Split};
+
+/// Analyses a recording. `seed` seeds the resampling.
+pub fn analyze(samples: &Samples, seed: u64) -> Analysis {
+    let splits: Vec<Split> = samples.cpus.iter().map(|c| split(c, &samples.setup.schedule)).collect();
+    let views: Vec<CpuView<'_>> = samples
+        .cpus
+        .iter()
+        .zip(&splits)
+        .map(|(cpu, split)| CpuView { setup: &samples.setup, cpu, split })
+        .collect();
+    let mut testimony = samples.testimony.clone();
+    let attributed: Vec<_> =
+        samples.cpus.iter().enumerate().map(|(i, c)| attribute(&mut testimony, i, &c.gaps)).collect();
+
+    let per_cpu: Vec<Vec<Metric>> = views.iter().map(|v| figures::of_cpu(v, seed)).collect();
+    let all = figures::of_all(&views, &per_cpu);
+    let mut found = Vec::new();
+    let mut metrics: Vec<Metric> = all;
+    for ((v, a), own) in views.iter().zip(&attributed).zip(per_cpu) {
+        let rhythms = rhythm::periodic(v, a, &testimony);
+        metrics.extend(own);
+        metrics.extend(sources::metrics(v, a, &testimony));
+        metrics.extend(rhythm::metrics(&rhythms));
+        found.extend(rhythms);
+    }
+    let slow_share: Vec<(usize, f64)> = views.iter().filter_map(|v| Some((v.cpu.cpu, slow_windows(v)?))).collect();
+    let mut findings = vec![constant::verdict(&samples.speed, &samples.references, &slow_share)];
+    findings.extend(closure(&views));
+    findings.extend(rhythm::findings(&found));
+    findings.extend(rhythm::together(&views, seed));
+    findings.extend(summary::counters(samples));
+
+    let datasets = [
+        datasets::timeline(&views, &attributed, &testimony),
+        datasets::scatter(&views, &attributed, &testimony),
+        sources::table(&views, &attributed, &testimony),
+        datasets::percentiles(&views),
+        rhythm::spectrum(&views, &found),
+        datasets::heat(&views),
+        Some(classes::table(&views)),
+        rhythm::memory(&views),
+    ];
+    let warnings = warnings::all(samples, &views);
+    for w in &warnings {
+        warnings::flag(&mut metrics, w);
+    }
+    let best = samples
+        .speed
+        .iter()
+        .filter(|s| s.phase == SpeedPhase::Alone)
+        .map(|s| s.best_ns)
+        .min_by(f64::total_cmp)
+        .map(|ns| (ADD_KEY.to_owned(), ns));
+    Analysis {
+        summary: summary::write(samples, &views, &metrics, &found),
+        metrics,
+        datasets: datasets.into_iter().flatten().collect(),
+        findings,
+        warnings,
+        remember: best.into_iter().collect(),
+    }
+}
+
+/// Share of windows whose turns took 3 % or more longer than the reference.
+fn slow_windows(view: &CpuView<'_>) -> Option<f64> {
+    let turns: Vec<f64> = view.split.turn_ticks.iter().flatten().copied().collect();
+    let limit = view.split.reference_ticks * 1.03;
+    (!turns.is_empty()).then(|| turns.iter().filter(|t| **t >= limit).count() as f64 / turns.len() as f64)
+}
+
+/// The balance: gaps plus turns at their median cost must be the wall time.
+fn closure(views: &[CpuView<'_>]) -> Option<machmeter_data::record::Finding> {
+    let lines: Vec<(f64, String)> = views
+        .iter()
+        .filter_map(|v| {
+            let turns: Vec<f64> = v.split.turn_ticks.iter().flatten().copied().collect();
+            let unit = machmeter_stats::quantile::median_of(&turns)?;
+            let off = v.split.closure(unit);
+            Some((
+                off.abs(),
+                format!(
+                    "CPU {}: {} gaps and {} turns of {:.2} ns make {:+.3} % of the wall time",
+                    v.cpu.cpu,
+                    v.split.gaps,
+                    v.split.turns,
+                    unit * v.setup.ns_per_tick(),
+                    off * 100.0
+                ),
+            ))
+        })
+        .collect();
+    let worst = lines.iter().map(|l| l.0).max_by(f64::total_cmp)?;
+    Some(machmeter_data::record::Finding {
+        id: "noise.balance".to_owned(),
+        verdict: if worst <= 0.001 { "closed" } else { "open" }.to_owned(),
+        text: if worst <= 0.001 {
+            "Gaps and turns add up to the wall time within 0.1 %.".to_owned()
+        } else {
+            format!(
+                "Gaps and turns at their median cost miss the wall time by {:.2} %: the loop's speed varied (see slowdown).",
+                worst * 100.0
+            )
+        },
+        evidence: lines.into_iter().map(|l| l.1).collect(),
+    })
+}

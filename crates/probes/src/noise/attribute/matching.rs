@@ -1,0 +1,175 @@
+//! Matching gaps with what a witness saw: a pure pass over both lists in order of time.
+//!
+//! The anatomy of a detour is entry lag (from the last good turn to the first event in the kernel: on a virtual machine
+//! the exit to the hypervisor and the injection), the handlers and threads themselves, and exit lag (from the last event
+//! back to the loop). The parts always sum to the gap.
+
+use super::testimony::{Sight, Source, SourceKind, Span, Testimony};
+use crate::noise::measure::Gap;
+
+/// What a gap consisted of.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Attributed {
+    /// Index of the source that is charged with the gap.
+    pub main: u32,
+    /// From the start of the gap to the first event in it, ticks; the whole gap when there was none.
+    pub entry_ticks: u64,
+    /// From the last event to the end, ticks.
+    pub exit_ticks: u64,
+    /// Time that each source had, nested time counted once; ticks.
+    pub parts: Vec<(u32, u64)>,
+}
+
+impl Attributed {
+    /// Whether `source` had a part in the gap.
+    pub fn names(&self, source: u32) -> bool {
+        self.parts.iter().any(|(s, _)| *s == source)
+    }
+}
+
+/// Attributes every gap of one CPU (the `index`-th of the testimony). Sources for unexplained gaps are added to the
+/// testimony's list.
+pub fn attribute(testimony: &mut Testimony, index: usize, gaps: &[Gap]) -> Vec<Attributed> {
+    let lost = testimony.lost.get(index).copied().unwrap_or(0) > 0;
+    let silent = unexplained(testimony.sight, lost);
+    let silent = testimony.intern(silent);
+    let spans: Vec<Span> = testimony.spans.get(index).cloned().unwrap_or_default();
+    // Spans are ordered by start, but a long outer span may reach beyond later ones: remember how far back to look.
+    let mut reach = Vec::with_capacity(spans.len());
+    let mut furthest = 0_u64;
+    for s in &spans {
+        furthest = furthest.max(s.end_ticks);
+        reach.push(furthest);
+    }
+    let kinds: Vec<SourceKind> = testimony.sources.iter().map(|s| s.kind).collect();
+    gaps.iter()
+        .map(|g| {
+            let from = reach.partition_point(|r| *r < g.start_ticks);
+            let to = spans.partition_point(|s| s.start_ticks <= g.end_ticks);
+            let inside = spans.get(from..to).unwrap_or(&[]);
+            explain(g, inside, &kinds, silent)
+        })
+        .collect()
+}
+
+fn unexplained(sight: Sight, lost: bool) -> Source {
+    match sight {
+        Sight::Everything if !lost => Source::new("outside the kernel", SourceKind::Outside),
+        Sight::Everything => Source::new("not traced", SourceKind::Unknown),
+        Sight::Switches if !lost => Source::new("interrupt or hypervisor", SourceKind::Unknown),
+        Sight::Switches | Sight::Nothing => Source::new("unknown", SourceKind::Unknown),
+    }
+}
+
+/// Explains one gap by the spans that may overlap it.
+fn explain(gap: &Gap, spans: &[Span], kinds: &[SourceKind], silent: u32) -> Attributed {
+    let clipped: Vec<Span> = spans
+        .iter()
+        .filter(|s| s.end_ticks >= gap.start_ticks && s.start_ticks <= gap.end_ticks)
+        .map(|s| Span {
+            start_ticks: s.start_ticks.max(gap.start_ticks),
+            end_ticks: s.end_ticks.min(gap.end_ticks),
+            ..*s
+        })
+        .collect();
+    let (Some(first), Some(last)) =
+        (clipped.iter().map(|s| s.start_ticks).min(), clipped.iter().map(|s| s.end_ticks).max())
+    else {
+        return Attributed { main: silent, entry_ticks: gap.ticks(), exit_ticks: 0, parts: Vec::new() };
+    };
+    let parts = exclusive(&clipped);
+    // A thread that got the CPU is the cause, however long the interrupt that woke it; else whoever took longest.
+    let rank = |&(source, ticks): &(u32, u64)| {
+        let thread = kinds.get(source as usize) == Some(&SourceKind::Thread);
+        (thread && ticks > 0, ticks)
+    };
+    let main = parts.iter().copied().max_by_key(rank).map_or(silent, |(s, _)| s);
+    Attributed { main, entry_ticks: first - gap.start_ticks, exit_ticks: gap.end_ticks - last, parts }
+}
+
+/// Time per source with nested time given to the deepest span only. Sources without time of their own (events whose
+/// duration is unknown) are listed with zero.
+fn exclusive(spans: &[Span]) -> Vec<(u32, u64)> {
+    let mut edges: Vec<u64> = spans.iter().flat_map(|s| [s.start_ticks, s.end_ticks]).collect();
+    edges.sort_unstable();
+    edges.dedup();
+    let mut parts: Vec<(u32, u64)> = Vec::new();
+    let mut add = |source: u32, ticks: u64| match parts.iter_mut().find(|(s, _)| *s == source) {
+        Some((_, t)) => *t += ticks,
+        None => parts.push((source, ticks)),
+    };
+    for s in spans {
+        add(s.source, 0);
+    }
+    for pair in edges.windows(2) {
+        let (a, b) = (pair[0], pair[1]);
+        let deepest = spans.iter().filter(|s| s.start_ticks <= a && s.end_ticks >= b).max_by_key(|s| s.depth);
+        if let Some(s) = deepest {
+            add(s.source, b - a);
+        }
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn testimony(sight: Sight, spans: Vec<Span>) -> Testimony {
+        let mut t = Testimony { sight, spans: vec![spans], lost: vec![0], ..Testimony::none() };
+        t.intern(Source::new("timer", SourceKind::Tick));
+        t.intern(Source::new("cc1", SourceKind::Thread));
+        t
+    }
+
+    fn span(start_ticks: u64, end_ticks: u64, source: u32, depth: u8) -> Span {
+        Span { start_ticks, end_ticks, source, depth }
+    }
+
+    fn gap(start_ticks: u64, end_ticks: u64) -> Gap {
+        Gap { start_ticks, end_ticks }
+    }
+
+    #[test]
+    fn anatomy_sums_to_the_gap_and_nested_time_counts_once() {
+        // A thread from 120 to 190 with an interrupt inside it from 150 to 160, after a tick from 110 to 118.
+        let spans = vec![span(110, 118, 0, 1), span(120, 190, 1, 0), span(150, 160, 0, 1)];
+        let mut t = testimony(Sight::Everything, spans);
+        let a = &attribute(&mut t, 0, &[gap(100, 200)])[0];
+        assert_eq!((a.entry_ticks, a.exit_ticks), (10, 10));
+        assert_eq!(a.parts, [(0, 18), (1, 60)]);
+        assert_eq!(t.sources[a.main as usize].name, "cc1", "the thread is the cause");
+        let inner_hole = 2;
+        assert_eq!(a.entry_ticks + a.exit_ticks + inner_hole + a.parts.iter().map(|p| p.1).sum::<u64>(), 100);
+    }
+
+    #[test]
+    fn silence_is_called_outside_only_when_nothing_was_lost() {
+        let mut t = testimony(Sight::Everything, vec![span(10, 20, 0, 1)]);
+        let a = attribute(&mut t, 0, &[gap(5, 25), gap(100, 200)]);
+        assert_eq!(t.sources[a[1].main as usize].kind, SourceKind::Outside);
+        assert_eq!(a[1].entry_ticks, 100);
+        let mut t = testimony(Sight::Everything, vec![]);
+        t.lost = vec![3];
+        let a = attribute(&mut t, 0, &[gap(100, 200)]);
+        assert_eq!(t.sources[a[0].main as usize].kind, SourceKind::Unknown);
+        let mut t = testimony(Sight::Switches, vec![]);
+        let a = attribute(&mut t, 0, &[gap(100, 200)]);
+        assert_eq!(t.sources[a[0].main as usize].name, "interrupt or hypervisor");
+    }
+
+    #[test]
+    fn a_long_span_explains_every_gap_it_reaches() {
+        let mut t = testimony(Sight::Everything, vec![span(0, 1000, 1, 0), span(2, 3, 0, 1), span(500, 510, 0, 1)]);
+        let a = attribute(&mut t, 0, &[gap(400, 450), gap(600, 700), gap(1001, 1100)]);
+        assert!(a[0].names(1) && a[1].names(1));
+        assert_eq!(t.sources[a[2].main as usize].kind, SourceKind::Outside);
+    }
+
+    #[test]
+    fn an_event_of_unknown_duration_still_names_its_gap() {
+        let mut t = testimony(Sight::Everything, vec![span(150, 150, 0, 1)]);
+        let a = &attribute(&mut t, 0, &[gap(100, 200)])[0];
+        assert_eq!((a.main, a.entry_ticks, a.exit_ticks), (0, 50, 50));
+    }
+}

@@ -1,0 +1,151 @@
+//! The loop: one turn = one work unit, one tick read, two comparisons. It yields the count of turns per base window
+//! (FTQ) and the start and end of every turn that took longer than the threshold (selfish detour, FWQ) at once.
+//!
+//! Windows lie on an absolute schedule that all CPUs share: window k is [t0 + k w, t0 + (k + 1) w). A turn counts in the
+//! window in which it started to be late, as in FTQ; windows that a detour swallows are kept with a count of zero.
+//! Nothing in the loop allocates, calls, divides, or writes outside the buffers it is given.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use machmeter_engine::Clock;
+use machmeter_stats::histogram::LogHistogram;
+
+/// One unit of work. See [`super::kernel`] for those of the real processor.
+pub trait WorkUnit {
+    /// Does it.
+    fn unit(&mut self);
+}
+
+/// A turn that took at least the threshold: from the tick read before it to the one after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(C)]
+pub struct Gap {
+    /// Tick read before the turn.
+    pub start_ticks: u64,
+    /// Tick read after it.
+    pub end_ticks: u64,
+}
+
+impl Gap {
+    /// Length in ticks, one undisturbed turn included.
+    pub fn ticks(&self) -> u64 {
+        self.end_ticks.saturating_sub(self.start_ticks)
+    }
+}
+
+/// When the windows lie and which turns are gaps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Schedule {
+    /// Start of the first window, ticks.
+    pub t0_ticks: u64,
+    /// Length of a window, ticks.
+    pub window_ticks: u64,
+    /// Windows to record; the loop ends after the last.
+    pub windows: usize,
+    /// A turn of at least this many ticks is a gap.
+    pub threshold_ticks: u64,
+}
+
+impl Schedule {
+    /// End of the last window, ticks.
+    pub fn end_ticks(&self) -> u64 {
+        self.t0_ticks + self.window_ticks * self.windows as u64
+    }
+}
+
+/// Preallocated, prefaulted places for what the loop sees.
+pub struct Buffers<'a> {
+    /// Turns per window; at least `Schedule::windows` long, zeroed.
+    pub counts: &'a mut [u32],
+    /// Gaps in order; when full, further gaps only go to the histogram.
+    pub gaps: &'a mut [Gap],
+    /// Lengths of all gaps in ticks, dropped ones included.
+    pub histogram: &'a mut LogHistogram,
+}
+
+/// What the loop says when it ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ended {
+    /// Gaps seen; those beyond the buffer's length were dropped from the list but not from the histogram.
+    pub gaps_seen: usize,
+    /// Windows closed: all of the schedule unless it was stopped.
+    pub windows_closed: usize,
+    /// Last tick read.
+    pub end_ticks: u64,
+}
+
+/// Runs the loop to the end of the schedule, or until `stop` is set (looked at once per window).
+#[inline(never)]
+pub fn record<C: Clock, W: WorkUnit>(
+    clock: &mut C,
+    work: &mut W,
+    schedule: &Schedule,
+    buffers: &mut Buffers<'_>,
+    stop: &AtomicBool,
+) -> Ended {
+    let Schedule { t0_ticks, window_ticks, windows, threshold_ticks } = *schedule;
+    while clock.now() < t0_ticks {}
+    // The first turn counts from t0, so that a detour across t0 is not lost.
+    let mut previous = t0_ticks;
+    let mut window_end = t0_ticks + window_ticks;
+    let mut window = 0_usize;
+    let mut gaps_seen = 0_usize;
+    let mut count = 0_u32;
+    loop {
+        work.unit();
+        let now = clock.now();
+        count = count.wrapping_add(1);
+        let taken = now.wrapping_sub(previous);
+        if taken >= threshold_ticks {
+            if let Some(slot) = buffers.gaps.get_mut(gaps_seen) {
+                *slot = Gap { start_ticks: previous, end_ticks: now };
+            }
+            buffers.histogram.record(taken);
+            gaps_seen += 1;
+        }
+        previous = now;
+        if now >= window_end {
+            while now >= window_end && window < windows {
+                if let Some(slot) = buffers.counts.get_mut(window) {
+                    *slot = count;
+                }
+                count = 0;
+                window += 1;
+                window_end += window_ticks;
+            }
+            if window >= windows || stop.load(Ordering::Relaxed) {
+                return Ended { gaps_seen, windows_closed: window, end_ticks: now };
+            }
+        }
+    }
+}
+
+/// Times `turns` undisturbed-looking turns and returns the ticks of each, for finding threshold and unit cost. Not part
+/// of the recording.
+#[inline(never)]
+pub fn sample_turns<C: Clock, W: WorkUnit>(clock: &mut C, work: &mut W, taken_ticks: &mut [u64]) {
+    let mut previous = clock.now();
+    for slot in taken_ticks {
+        work.unit();
+        let now = clock.now();
+        *slot = now.wrapping_sub(previous);
+        previous = now;
+    }
+}
+
+/// The threshold for gaps from calibration turns: 2.5 times the 99.9 % quantile of the quietest burst, at least three
+/// clock steps. Ordinary turns never exceed that quantile by a step, so a detour of about 50 ns is seen.
+///
+/// `bursts` holds several runs of [`sample_turns`]; the quietest decides, since noise can only lengthen turns.
+pub fn threshold_ticks(bursts: &[Vec<u64>], step_ticks: u64) -> Option<u64> {
+    let p999 = bursts
+        .iter()
+        .filter(|b| b.len() >= 100)
+        .map(|b| {
+            let mut sorted = b.clone();
+            sorted.sort_unstable();
+            sorted[(sorted.len() - 1) * 999 / 1000]
+        })
+        .min()?;
+    Some((p999 * 5 / 2).max(3 * step_ticks).max(2))
+}

@@ -1,0 +1,166 @@
+//! Noise: who steals the CPU, when, and how much.
+//!
+//! One loop per CPU ([`measure`]) yields the fixed-time-quantum counts and the list of detours at once; [`attribute`]
+//! watches meanwhile who had the CPU; [`analyze`] is a pure function of what was recorded.
+//!
+//! Sources of error: a detour shorter than about 2.5 turns is not seen as a gap (it shows as slowdown); the duration of
+//! a detour is known to two clock steps; a run sees rare events only by luck, so shares of time ruled by few long detours
+//! do not settle (warning W301).
+
+pub mod analyze;
+pub mod attribute;
+pub mod info;
+#[allow(unsafe_code, reason = "the work units of the real processor are assembly")]
+pub mod kernel;
+pub mod measure;
+mod run;
+pub mod samples;
+mod speed;
+
+#[cfg(test)]
+mod sim;
+
+use clap::{Args, ValueEnum};
+use machmeter_data::Table;
+use machmeter_engine::level::parse_duration_ns;
+use machmeter_engine::probe::Measured;
+use machmeter_engine::{Analysis, Host, Info, Probe, ProbeError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use attribute::Attribution;
+use samples::Samples;
+
+/// The noise probe.
+#[derive(Debug, Clone, Copy)]
+pub struct Noise;
+
+/// The work unit of the loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize, JsonSchema)]
+pub enum Quantum {
+    /// One count: finest detection.
+    #[value(name = "1")]
+    #[serde(rename = "1")]
+    One,
+    /// 8 increments and 7 decrements.
+    #[value(name = "15")]
+    #[serde(rename = "15")]
+    Fifteen,
+    /// 16 increments and 15 decrements.
+    #[value(name = "31")]
+    #[serde(rename = "31")]
+    ThirtyOne,
+    /// 32 increments and 31 decrements: bound by arithmetic, so that slowdown shows.
+    #[value(name = "63")]
+    #[serde(rename = "63")]
+    SixtyThree,
+    /// 16 cache lines of a sweep over a buffer: slowdown by shared caches shows.
+    #[value(name = "cache")]
+    #[serde(rename = "cache")]
+    Cache,
+}
+
+impl Quantum {
+    /// Name as in metric parameters.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::One => "1",
+            Self::Fifteen => "15",
+            Self::ThirtyOne => "31",
+            Self::SixtyThree => "63",
+            Self::Cache => "cache",
+        }
+    }
+}
+
+/// Parameters of the noise probe.
+#[derive(Debug, Clone, Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Params {
+    /// Work unit of the loop: 1, 15, 31 or 63 operations, or a cache sweep.
+    #[arg(long, value_enum, default_value = "1")]
+    pub quantum: Quantum,
+    /// Length of a base window (10us to 100ms); longer windows are derived from it.
+    #[arg(long, value_name = "DUR", default_value = "100us", value_parser = window_text)]
+    pub window: String,
+    /// Number of base windows, instead of a time.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    pub windows: Option<u64>,
+    /// A turn that takes at least this long is a detour; found by calibration when not given.
+    #[arg(long, value_name = "DUR", value_parser = duration_text)]
+    pub threshold: Option<String>,
+    /// Witness that names the culprits: the best that is permitted, kernel trace, context switches, counters, or none.
+    #[arg(long, value_enum, default_value = "auto")]
+    pub attribution: Attribution,
+    /// Bytes that the cache sweep goes round.
+    #[arg(long, value_name = "BYTES", default_value_t = 1_048_576, value_parser = clap::value_parser!(u64).range(1024..=1_073_741_824))]
+    pub sweep_bytes: u64,
+    /// Detours kept one by one per CPU; chosen by run time when not given. More are counted but not listed.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(16..=100_000_000))]
+    pub gap_capacity: Option<u64>,
+}
+
+fn duration_text(text: &str) -> Result<String, String> {
+    parse_duration_ns(text).map(|_| text.to_owned())
+}
+
+/// Shortest and longest base window, ns.
+const WINDOW_NS: std::ops::RangeInclusive<u64> = 10_000..=100_000_000;
+
+fn window_text(text: &str) -> Result<String, String> {
+    let ns = parse_duration_ns(text)?;
+    if WINDOW_NS.contains(&ns) {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("a window of {text} is outside 10us to 100ms"))
+    }
+}
+
+impl Params {
+    /// Length of a base window, ns.
+    ///
+    /// # Errors
+    /// When a job file gives something that is not a window length.
+    pub fn window_ns(&self) -> Result<u64, ProbeError> {
+        window_text(&self.window).and_then(|t| parse_duration_ns(&t)).map_err(ProbeError::Usage)
+    }
+
+    /// Threshold, ns, if one was given.
+    ///
+    /// # Errors
+    /// When a job file gives something that is not a duration.
+    pub fn threshold_ns(&self) -> Result<Option<u64>, ProbeError> {
+        self.threshold.as_deref().map(parse_duration_ns).transpose().map_err(ProbeError::Usage)
+    }
+}
+
+impl Probe for Noise {
+    const INFO: Info = info::INFO;
+    type Params = Params;
+    type Samples = Samples;
+
+    fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Samples>, ProbeError> {
+        run::measure(host, params)
+    }
+
+    fn analyze(_params: &Params, samples: &Samples, seed: u64) -> Analysis {
+        analyze::analyze(samples, seed)
+    }
+
+    fn tables(samples: &Samples) -> Vec<Table> {
+        let mut testimony = samples.testimony.clone();
+        let source_of: Vec<Vec<u32>> = samples
+            .cpus
+            .iter()
+            .enumerate()
+            .map(|(i, c)| {
+                attribute::matching::attribute(&mut testimony, i, &c.gaps).iter().map(|a| a.main).collect()
+            })
+            .collect();
+        samples::to_tables(&Samples { testimony, ..samples.clone() }, &source_of)
+    }
+
+    fn from_tables(tables: &[Table]) -> Result<Samples, ProbeError> {
+        samples::from_tables(tables)
+    }
+}

@@ -1,0 +1,464 @@
+//! Takes a recording on the host: placement, calibration, the loops, the witness.
+
+use std::marker::PhantomData;
+use std::sync::mpsc;
+use std::sync::atomic::AtomicBool;
+
+use machmeter_data::quantity::{human, Unit};
+use machmeter_engine::placement::{self, Placement};
+use machmeter_engine::probe::Measured;
+use machmeter_engine::{Host, ProbeError};
+use machmeter_stats::histogram::LogHistogram;
+use machmeter_sys::affinity;
+use machmeter_sys::clock::{dispatch, TickSource, WithSource};
+use machmeter_sys::guard;
+use machmeter_sys::memory::LockedBuf;
+use machmeter_sys::sched::{self, Policy};
+use machmeter_sys::thread::{self, spawn_placed_scoped, ScopedPlacedThread};
+
+use super::attribute::testimony::Testimony;
+use super::attribute::{self, Meter, Witness};
+use super::kernel::{CacheSweep, Quantum1, Quantum15, Quantum31, Quantum63};
+use super::measure::{record, sample_turns, threshold_ticks, Buffers, Ended, Gap, Schedule, WorkUnit};
+use super::samples::{CpuSamples, References, Samples, Setup, SpeedPhase, ThreadFacts};
+use super::speed::{self, SourceClock};
+use super::{Params, Quantum};
+
+/// Recording of the first look, ns: long enough to see ticks and steal, short enough to be on the screen at once.
+const FIRST_LOOK_NS: u64 = 150_000_000;
+/// Time from "all threads ready" to the first window, ns.
+const LEAD_NS: u64 = 10_000_000;
+/// Measuring threads sleep until this long before the first window, then spin.
+const SPIN_NS: u64 = 1_000_000;
+/// The main thread looks after the witness this often, ns.
+const ATTEND_NS: u64 = 50_000_000;
+/// Memory for lists of gaps over all CPUs at most, bytes.
+const GAP_BYTES: usize = 512 << 20;
+/// Kept back from the budget for analysis, views and storage, ns.
+const RESERVE_NS: u64 = 300_000_000;
+
+/// Measures. See [`machmeter_engine::Probe::measure`].
+pub(super) fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Samples>, ProbeError> {
+    let cpus = host.cpus.to_vec();
+    let placement = place(host);
+    let window_ns = params.window_ns()?;
+    let job = Job { host, params, cpus: &cpus, placement: &placement };
+    let threshold = job.threshold()?;
+
+    let look = job.schedule(window_ns, (FIRST_LOOK_NS / window_ns).max(2) as usize, threshold);
+    if host.budget.left_ns() > 4 * FIRST_LOOK_NS && params.windows.is_none_or(|w| w * window_ns > 4 * FIRST_LOOK_NS) {
+        first_look(&job, &look)?;
+    }
+    let each_ns = (host.budget.left_ns() as f64 * 0.01 / cpus.len() as f64).clamp(1e6, 10e6);
+    let mut speed = speed::alone(&cpus, host.source(), host.rate, each_ns);
+    speed.extend(speed::together(&cpus, SpeedPhase::Together, host.source(), host.rate, each_ns));
+
+    let windows = match params.windows {
+        Some(n) => n as usize,
+        None => {
+            let left = host.budget.left_ns().saturating_sub(RESERVE_NS.min(host.budget.total_ns() / 10) + LEAD_NS);
+            (left / window_ns).max(1) as usize
+        }
+    };
+    let schedule = job.schedule(window_ns, windows, threshold);
+    let seconds = windows as f64 * window_ns as f64 / 1e9;
+    host.progress.step(&format!(
+        "noise: {} of windows of {} on CPU {}, policy {}",
+        human(seconds * 1e9, Unit::Nanoseconds),
+        human(window_ns as f64, Unit::Nanoseconds),
+        host.cpus,
+        placement.policy
+    ));
+    let (witness, notes) = attribute::call(params.attribution, &cpus, seconds).map_err(ProbeError::Cannot)?;
+    let (recorded, mut testimony) = job.record(&schedule, witness)?;
+    testimony.notes.extend(notes);
+    speed.extend(speed::together(&cpus, SpeedPhase::After, host.source(), host.rate, each_ns));
+
+    let complete = recorded.iter().all(|r| r.ended.windows_closed == schedule.windows);
+    let schedule = Schedule { t0_ticks: recorded.first().map_or(0, |r| r.t0_ticks), ..schedule };
+    let nominal = nominal_hz(host);
+    let samples = Samples {
+        setup: Setup {
+            quantum: params.quantum.name().to_owned(),
+            schedule,
+            tick_hz: host.rate.hz(),
+            step_ticks: host.clock.step().map_or(1, |s| s.step_ticks),
+            policy: placement.policy.to_string(),
+        },
+        cpus: recorded.into_iter().map(|r| r.samples).collect(),
+        testimony,
+        speed,
+        references: References {
+            best_ever_add_ns: (host.best_ever)(ADD_KEY),
+            nominal_hz: nominal.as_ref().map(|n| n.0),
+            nominal_source: nominal.map_or(String::new(), |n| n.1),
+        },
+    };
+    Ok(Measured { samples, policy: placement.policy.to_string(), side_effects: side_effects(&placement), complete })
+}
+
+/// Key under which the best dependent addition of a kind of machine is remembered.
+pub(super) const ADD_KEY: &str = "noise.dependent_add_ns";
+
+fn nominal_hz(host: &Host<'_>) -> Option<(f64, String)> {
+    let highest = host.cpus.iter().filter_map(|c| host.topology.cpu(c)?.max_hz).max_by(f64::total_cmp)?;
+    Some((highest, "cpufreq (cpuinfo_max_freq)".to_owned()))
+}
+
+fn place(host: &Host<'_>) -> Placement {
+    let permitted = std::thread::scope(|scope| {
+        let try_it = Policy::Fifo(placement::AUTO_FIFO_PRIORITY);
+        let spawned = spawn_placed_scoped(scope, "mm-try", None, try_it, || ());
+        spawned.map(ScopedPlacedThread::join).map_err(|e| e.to_string())
+    });
+    placement::plan(&host.cpus, &host.allowed, &host.priority, &permitted)
+}
+
+fn side_effects(placement: &Placement) -> Vec<String> {
+    let mut out = Vec::new();
+    if placement.policy.is_real_time() {
+        out.push(format!("measuring threads ran as {} on CPU {}", placement.policy, placement.measured));
+    }
+    out
+}
+
+fn first_look(job: &Job<'_>, schedule: &Schedule) -> Result<(), ProbeError> {
+    let (recorded, _) = job.record(schedule, None)?;
+    let wall = (schedule.window_ticks * schedule.windows as u64) as f64;
+    let looks: Vec<String> = recorded
+        .iter()
+        .map(|r| {
+            let lost = r.samples.histogram.sum() as f64 / wall;
+            let longest = job.host.rate.ns(r.samples.histogram.max().unwrap_or(0));
+            format!(
+                "CPU {} {:.2} % lost, longest {}",
+                r.samples.cpu,
+                lost.min(1.0) * 100.0,
+                human(longest, Unit::Nanoseconds)
+            )
+        })
+        .take(8)
+        .collect();
+    job.host.progress.figure(&format!("noise, first look ({}): {}", human(FIRST_LOOK_NS as f64, Unit::Nanoseconds), looks.join("; ")));
+    Ok(())
+}
+
+/// One CPU's recording with how it ended.
+struct Recorded {
+    samples: CpuSamples,
+    ended: Ended,
+    t0_ticks: u64,
+}
+
+/// What stays the same for all recordings of one measurement.
+struct Job<'a> {
+    host: &'a Host<'a>,
+    params: &'a Params,
+    cpus: &'a [usize],
+    placement: &'a Placement,
+}
+
+impl Job<'_> {
+    fn schedule(&self, window_ns: u64, windows: usize, threshold_ticks: u64) -> Schedule {
+        let window_ticks = self.host.rate.ticks(window_ns as f64).max(1);
+        Schedule { t0_ticks: 0, window_ticks, windows, threshold_ticks }
+    }
+
+    /// Threshold as given or found by calibration on the first measured CPU.
+    fn threshold(&self) -> Result<u64, ProbeError> {
+        if let Some(ns) = self.params.threshold_ns()? {
+            return Ok(self.host.rate.ticks(ns as f64).max(1));
+        }
+        let bursts = std::thread::scope(|scope| {
+            let cpu = self.cpus.first().copied();
+            let (source, quantum, bytes) = (self.host.source(), self.params.quantum, self.params.sweep_bytes);
+            let work = move || dispatch(source, Calibrate { quantum, sweep_bytes: bytes as usize });
+            spawn_placed_scoped(scope, "mm-calibrate", cpu, Policy::Other { nice: 0 }, work)
+                .map(ScopedPlacedThread::join)
+                .map_err(|e| ProbeError::Cannot(e.to_string()))
+        })?;
+        let bursts = bursts.map_err(|e| ProbeError::Cannot(e.to_string()))?;
+        let step = self.host.clock.step().map_or(1, |s| s.step_ticks);
+        threshold_ticks(&bursts, step)
+            .ok_or_else(|| ProbeError::Cannot("the calibration of the loop gave no turns".to_owned()))
+    }
+
+    fn gap_capacity(&self, schedule: &Schedule) -> usize {
+        let most = GAP_BYTES / size_of::<Gap>() / self.cpus.len().max(1);
+        let by_time = self.host.rate.ns(schedule.end_ticks()) / 1e9 * 20_000.0;
+        let chosen = self.params.gap_capacity.map_or(by_time as usize, |n| n as usize);
+        chosen.clamp(16, most.max(16)).max(if self.params.gap_capacity.is_some() { 16 } else { 8192 })
+    }
+
+    /// Runs the loops on all CPUs at once.
+    fn record(
+        &self,
+        schedule: &Schedule,
+        witness: Option<Box<dyn Witness>>,
+    ) -> Result<(Vec<Recorded>, Testimony), ProbeError> {
+        let capacity = self.gap_capacity(schedule);
+        let (outcome, meters) = std::thread::scope(|scope| {
+            let (ready_tx, ready_rx) = mpsc::channel();
+            let mut starts = Vec::new();
+            let mut threads = Vec::new();
+            for (index, &cpu) in self.cpus.iter().enumerate() {
+                let (start_tx, start_rx) = mpsc::channel();
+                let ready = ready_tx.clone();
+                let task = Task {
+                    index,
+                    cpu,
+                    schedule: *schedule,
+                    capacity,
+                    quantum: self.params.quantum,
+                    sweep_bytes: self.params.sweep_bytes as usize,
+                    witness: witness.as_deref(),
+                };
+                let source = self.host.source();
+                let work = move || dispatch(source, Measuring { task, ready, start: start_rx });
+                match spawn_placed_scoped(scope, "mm-noise", Some(cpu), self.placement.policy, work) {
+                    Ok(t) => threads.push(t),
+                    // Dropping the senders ends the threads that wait.
+                    Err(e) => return Err(ProbeError::Cannot(e.to_string())),
+                }
+                starts.push(start_tx);
+            }
+            drop(ready_tx);
+            for _ in 0..threads.len() {
+                if let Ok(Err(e)) = ready_rx.recv() {
+                    return Err(ProbeError::Cannot(e));
+                }
+            }
+            let meters: Vec<Meter> =
+                threads.iter().zip(self.cpus).map(|(t, cpu)| Meter { cpu: *cpu, tid: t.placed().tid }).collect();
+            let _home = Attendant::settle(self.placement);
+            let t0_ns = thread::monotonic_ns() + LEAD_NS;
+            let now = dispatch(self.host.source(), Now).map_err(|e| ProbeError::Cannot(e.to_string()))?;
+            let t0_ticks = now + self.host.rate.ticks(LEAD_NS as f64);
+            for s in &starts {
+                // A thread that died in the meantime is noticed at its join.
+                let _ = s.send(Start { t0_ticks, wake_ns: t0_ns - SPIN_NS });
+            }
+            let length_ns = self.host.rate.ns(schedule.window_ticks * schedule.windows as u64) as u64;
+            attend(t0_ns + length_ns, witness.as_deref(), &threads);
+            let recorded: Vec<_> = threads.into_iter().map(ScopedPlacedThread::join).collect();
+            Ok((recorded, meters))
+        })?;
+        let mut recorded = Vec::new();
+        for r in outcome {
+            let r = r.map_err(|e| ProbeError::Cannot(e.to_string()))?;
+            recorded.push(r.ok_or_else(|| ProbeError::Cannot("a measuring thread could not begin".to_owned()))?);
+        }
+        let testimony = witness.map_or_else(Testimony::none, |w| w.finish(&meters));
+        Ok((recorded, testimony))
+    }
+}
+
+/// Sleeps until the loops are over, looking after the witness.
+fn attend<T>(until_ns: u64, witness: Option<&dyn Witness>, threads: &[ScopedPlacedThread<'_, T>]) {
+    loop {
+        let now = thread::monotonic_ns();
+        if now >= until_ns || threads.iter().all(ScopedPlacedThread::is_finished) {
+            return;
+        }
+        thread::nanosleep_until((now + ATTEND_NS).min(until_ns));
+        if let Some(w) = witness {
+            w.drain();
+        }
+    }
+}
+
+/// Keeps the main thread out of the way while the loops run: on a CPU that is not measured if there is one, and above
+/// the measuring threads when those are real-time, so that signals and the witness are served. Undone on drop.
+struct Attendant {
+    mask: Option<machmeter_sys::topology::CpuSet>,
+    policy: Option<Policy>,
+}
+
+impl Attendant {
+    fn settle(placement: &Placement) -> Self {
+        let mut home = Self { mask: None, policy: None };
+        if !placement.housekeeping.is_empty()
+            && let Ok(before) = affinity::mask()
+            && affinity::set_mask(&placement.housekeeping).is_ok()
+        {
+            home.mask = Some(before);
+        }
+        if let Policy::Fifo(p) | Policy::Rr(p) = placement.policy
+            && let Ok(before) = sched::current()
+            && sched::apply(Policy::Fifo(p.saturating_add(1).min(99))).is_ok()
+        {
+            home.policy = Some(before);
+        }
+        home
+    }
+}
+
+impl Drop for Attendant {
+    fn drop(&mut self) {
+        if let Some(p) = self.policy.take() {
+            let _ = sched::apply(p);
+        }
+        if let Some(m) = self.mask.take() {
+            let _ = affinity::set_mask(&m);
+        }
+    }
+}
+
+/// When to begin.
+struct Start {
+    t0_ticks: u64,
+    wake_ns: u64,
+}
+
+/// What a measuring thread is to do.
+struct Task<'a> {
+    index: usize,
+    cpu: usize,
+    schedule: Schedule,
+    capacity: usize,
+    quantum: Quantum,
+    sweep_bytes: usize,
+    witness: Option<&'a dyn Witness>,
+}
+
+struct Now;
+
+impl WithSource for Now {
+    type Output = u64;
+
+    fn run<S: TickSource>(self) -> u64 {
+        S::now()
+    }
+}
+
+struct Calibrate {
+    quantum: Quantum,
+    sweep_bytes: usize,
+}
+
+impl WithSource for Calibrate {
+    type Output = Vec<Vec<u64>>;
+
+    fn run<S: TickSource>(self) -> Vec<Vec<u64>> {
+        with_unit(self.quantum, self.sweep_bytes, Bursts(PhantomData::<S>))
+    }
+}
+
+/// Work that is generic over the work unit.
+trait WithUnit {
+    type Output;
+    fn run<W: WorkUnit>(self, unit: W) -> Self::Output;
+}
+
+fn with_unit<F: WithUnit>(quantum: Quantum, sweep_bytes: usize, f: F) -> F::Output {
+    match quantum {
+        Quantum::One => f.run(Quantum1::default()),
+        Quantum::Fifteen => f.run(Quantum15::default()),
+        Quantum::ThirtyOne => f.run(Quantum31::default()),
+        Quantum::SixtyThree => f.run(Quantum63::default()),
+        Quantum::Cache => f.run(CacheSweep::new(sweep_bytes)),
+    }
+}
+
+struct Bursts<S>(PhantomData<S>);
+
+impl<S: TickSource> WithUnit for Bursts<S> {
+    type Output = Vec<Vec<u64>>;
+
+    fn run<W: WorkUnit>(self, mut unit: W) -> Vec<Vec<u64>> {
+        let mut clock = SourceClock::<S>(PhantomData);
+        // The first burst warms caches and clock; it is taken along, since the quietest decides.
+        (0..12)
+            .map(|_| {
+                let mut taken = vec![0; 20_000];
+                sample_turns(&mut clock, &mut unit, &mut taken);
+                taken
+            })
+            .collect()
+    }
+}
+
+struct Measuring<'a> {
+    task: Task<'a>,
+    ready: mpsc::Sender<Result<(), String>>,
+    start: mpsc::Receiver<Start>,
+}
+
+impl WithSource for Measuring<'_> {
+    type Output = Option<Recorded>;
+
+    fn run<S: TickSource>(self) -> Option<Recorded> {
+        let (quantum, bytes) = (self.task.quantum, self.task.sweep_bytes);
+        with_unit(quantum, bytes, OnThread { measuring: self, source: PhantomData::<S> })
+    }
+}
+
+struct OnThread<'a, S> {
+    measuring: Measuring<'a>,
+    source: PhantomData<S>,
+}
+
+impl<S: TickSource> WithUnit for OnThread<'_, S> {
+    type Output = Option<Recorded>;
+
+    fn run<W: WorkUnit>(self, mut unit: W) -> Option<Recorded> {
+        let Measuring { task, ready, start } = self.measuring;
+        let buffers = LockedBuf::<u32>::new(task.schedule.windows)
+            .and_then(|counts| Ok((counts, LockedBuf::<Gap>::new(task.capacity)?)));
+        let (mut counts, mut gaps) = match buffers {
+            Ok(b) => b,
+            Err(e) => {
+                let _ = ready.send(Err(e.to_string()));
+                return None;
+            }
+        };
+        let mut histogram = LogHistogram::new();
+        if let Some(w) = task.witness {
+            // What cannot be watched is said in the testimony.
+            let _ = w.attach(task.index);
+        }
+        let mut clock = SourceClock::<S>(PhantomData);
+        warm_up(&mut clock, &mut unit, &mut histogram);
+        let _ = ready.send(Ok(()));
+        let Start { t0_ticks, wake_ns } = start.recv().ok()?;
+        let schedule = Schedule { t0_ticks, ..task.schedule };
+        thread::nanosleep_until(wake_ns);
+        let usage = thread::Usage::of_current_thread();
+        let waited = thread::schedstat().ok();
+        let stop: &AtomicBool = guard::stop_flag();
+        let mut out =
+            Buffers { counts: counts.as_mut_slice(), gaps: gaps.as_mut_slice(), histogram: &mut histogram };
+        let ended = record(&mut clock, &mut unit, &schedule, &mut out, stop);
+        let used = thread::Usage::of_current_thread().since(&usage);
+        let waited = waited.and_then(|w| Some(thread::schedstat().ok()?.since(&w).wait_ns));
+        let listed = ended.gaps_seen.min(task.capacity);
+        Some(Recorded {
+            samples: CpuSamples {
+                cpu: task.cpu,
+                counts: counts.as_slice()[..ended.windows_closed].to_vec(),
+                gaps: gaps.as_slice()[..listed].to_vec(),
+                histogram,
+                gaps_dropped: (ended.gaps_seen - listed) as u64,
+                thread: Some(ThreadFacts {
+                    run_delay_ns: waited,
+                    preemptions: used.involuntary_switches,
+                    page_faults: used.minor_faults + used.major_faults,
+                    ended_on_cpu: affinity::current_cpu(),
+                }),
+            },
+            ended,
+            t0_ticks,
+        })
+    }
+}
+
+/// Runs the loop once for a moment with the same code, so that its pages, caches and branch predictors are warm and no
+/// page of the buffers' slow path is touched first during the recording.
+fn warm_up<C: machmeter_engine::Clock, W: WorkUnit>(clock: &mut C, unit: &mut W, histogram: &mut LogHistogram) {
+    let (mut counts, mut gaps) = ([0_u32; 8], [Gap::default(); 8]);
+    let t0 = clock.now();
+    let schedule = Schedule { t0_ticks: t0, window_ticks: 50_000, windows: 8, threshold_ticks: 1 };
+    let mut buffers = Buffers { counts: &mut counts, gaps: &mut gaps, histogram };
+    record(clock, unit, &schedule, &mut buffers, &AtomicBool::new(false));
+    histogram.clear();
+}

@@ -1,0 +1,301 @@
+//! The simulated machine of the noise probe: the real loop in fake time, with planted detours and slow phases.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::atomic::AtomicBool;
+
+use machmeter_engine::{Clock, SimulatedClock};
+use machmeter_stats::histogram::LogHistogram;
+use machmeter_stats::random::Random;
+
+use super::analyze::{analyze, derive, figures::CpuView, split::split};
+use super::attribute::testimony::{Sight, Source, SourceKind, Span, Testimony};
+use super::measure::{record, Buffers, Gap, Schedule, WorkUnit};
+use super::samples::{from_tables, to_tables, CpuSamples, References, Samples, Setup};
+
+/// Ticks per second of the simulated counter.
+const HZ: f64 = 1e9;
+
+/// Time shared by clock and work unit.
+#[derive(Clone)]
+struct Machine(Rc<RefCell<SimulatedClock>>);
+
+impl Clock for Machine {
+    fn now(&mut self) -> u64 {
+        self.0.borrow_mut().now()
+    }
+}
+
+/// Work that takes `ticks`, and more during slow phases.
+struct Work {
+    machine: Machine,
+    ticks: u64,
+    /// (start, end, factor in percent), ascending.
+    slow: Vec<(u64, u64, u64)>,
+}
+
+impl WorkUnit for Work {
+    fn unit(&mut self) {
+        let mut clock = self.machine.0.borrow_mut();
+        let now = clock.exact();
+        let factor = self.slow.iter().find(|s| now >= s.0 && now < s.1).map_or(100, |s| s.2);
+        clock.run(self.ticks * factor / 100);
+    }
+}
+
+struct Planted {
+    window_ticks: u64,
+    windows: usize,
+    unit_ticks: u64,
+    step_ticks: u64,
+    stolen: Vec<(u64, u64)>,
+    slow: Vec<(u64, u64, u64)>,
+    capacity: usize,
+}
+
+impl Planted {
+    fn new(window_ticks: u64, windows: usize) -> Self {
+        Self {
+            window_ticks,
+            windows,
+            unit_ticks: 10,
+            step_ticks: 1,
+            stolen: vec![],
+            slow: vec![],
+            capacity: 1 << 20,
+        }
+    }
+
+    /// Runs the real loop on the simulated machine.
+    fn record(&self) -> CpuSamples {
+        let t0 = 1000;
+        let machine = Machine(Rc::new(RefCell::new(SimulatedClock::new(0, 2, self.step_ticks, self.stolen.clone()))));
+        let mut work = Work { machine: machine.clone(), ticks: self.unit_ticks - 2, slow: self.slow.clone() };
+        let schedule = self.schedule(t0);
+        let mut counts = vec![0; self.windows];
+        let mut gaps = vec![Gap::default(); self.capacity];
+        let mut histogram = LogHistogram::new();
+        let mut buffers = Buffers { counts: &mut counts, gaps: &mut gaps, histogram: &mut histogram };
+        let stop = AtomicBool::new(false);
+        let ended = record(&mut machine.clone(), &mut work, &schedule, &mut buffers, &stop);
+        assert_eq!(ended.windows_closed, self.windows, "none lost");
+        let listed = ended.gaps_seen.min(self.capacity);
+        gaps.truncate(listed);
+        CpuSamples {
+            cpu: 0,
+            counts,
+            gaps,
+            histogram,
+            gaps_dropped: (ended.gaps_seen - listed) as u64,
+            thread: None,
+        }
+    }
+
+    fn schedule(&self, t0_ticks: u64) -> Schedule {
+        Schedule {
+            t0_ticks,
+            window_ticks: self.window_ticks,
+            windows: self.windows,
+            threshold_ticks: (self.unit_ticks * 5 / 2).max(3 * self.step_ticks),
+        }
+    }
+
+    fn samples(&self) -> Samples {
+        Samples {
+            setup: Setup {
+                quantum: "1".to_owned(),
+                schedule: self.schedule(1000),
+                tick_hz: HZ,
+                step_ticks: self.step_ticks,
+                policy: "other".to_owned(),
+            },
+            cpus: vec![self.record()],
+            testimony: Testimony::none(),
+            speed: vec![],
+            references: References::default(),
+        }
+    }
+}
+
+fn value(samples: &Samples, id: &str) -> f64 {
+    let a = analyze(samples, 1);
+    let m = a.metrics.iter().find(|m| m.id == id && m.params["cpu"].to_string() == "0");
+    m.and_then(|m| m.value).unwrap_or_else(|| panic!("no value for {id}: {m:?}"))
+}
+
+#[test]
+fn every_planted_detour_is_found_exactly() {
+    let mut random = Random::new(7);
+    let mut plan = Planted::new(100_000, 20_000);
+    let mut at = 5_000;
+    while at < 1_990_000_000 {
+        let duration = 50 + random.below(20_000) as u64;
+        plan.stolen.push((at, duration));
+        at += duration + 200 + random.below(400_000) as u64;
+    }
+    let cpu = plan.record();
+    assert_eq!(cpu.gaps.len(), plan.stolen.len());
+    for (gap, (start, duration)) in cpu.gaps.iter().zip(&plan.stolen) {
+        assert_eq!(gap.ticks(), duration + 10, "one turn of 10 and the detour");
+        assert!(gap.start_ticks <= *start && start + duration <= gap.end_ticks);
+    }
+}
+
+#[test]
+fn fifty_millisecond_holes_in_100_us_windows_lose_no_window_and_the_balance_closes() {
+    let mut plan = Planted::new(100_000, 1_000_000);
+    plan.unit_ticks = 200;
+    // Ten holes of 50 ms, and a tick of 5 us at 250 Hz.
+    let holes = (0..10).map(|i| (3_000_000_000 + i * 9_000_000_000, 50_000_000));
+    let ticks = (0..24_000_u64).map(|i| (7_000_000 + i * 4_000_000, 5_000));
+    let mut all: Vec<(u64, u64)> = holes.clone().chain(ticks).collect();
+    all.retain(|&(s, d)| d > 5_000 || !holes.clone().any(|(h, l)| s + d >= h && s <= h + l));
+    all.sort_unstable();
+    plan.stolen = all;
+    let truth = plan.stolen.iter().map(|s| s.1 as f64).sum::<f64>() / (100_000.0 * 1e6);
+    let samples = plan.samples();
+    assert_eq!(samples.cpus[0].counts.len(), 1_000_000);
+    assert_eq!(samples.cpus[0].counts.iter().filter(|c| **c == 0).count(), 10 * 499, "swallowed windows are kept as zeros");
+    let split = split(&samples.cpus[0], &samples.setup.schedule);
+    assert!(split.closure(split.reference_ticks).abs() < 1e-3);
+    let stolen = split.stolen_total() / split.wall_ticks;
+    assert!((stolen / truth - 1.0).abs() < 0.002, "{stolen} for {truth}");
+}
+
+#[test]
+fn stolen_share_and_slowdown_are_told_apart() {
+    let mut plan = Planted::new(100_000, 20_000);
+    plan.unit_ticks = 20;
+    // A fifth of the run 25 % slower; 2 % stolen.
+    plan.slow = vec![(400_000_000, 800_000_000, 128)];
+    plan.stolen = (0..2000).map(|i| (500_000 + i * 1_000_000, 20_000)).collect();
+    let samples = plan.samples();
+    let stolen = value(&samples, "noise.stolen_fraction");
+    assert!((stolen - 0.02).abs() < 2e-4, "{stolen}");
+    // Work is 18 of 20 ticks: 128 % of it makes turns of 25, so the slow fifth loses a fifth of what gaps leave of it.
+    let slow = value(&samples, "noise.slowdown_fraction");
+    assert!((slow - 0.2 * 0.2 * 0.98).abs() < 1e-3, "{slow}");
+}
+
+#[test]
+fn slow_phases_are_timed_to_a_window() {
+    let mut plan = Planted::new(100_000, 3_000);
+    plan.unit_ticks = 100;
+    plan.slow = vec![(51_000_000, 151_000_000, 104)];
+    let samples = plan.samples();
+    let split = split(&samples.cpus[0], &samples.setup.schedule);
+    let turns: Vec<f64> = split.turn_ticks.iter().map(|t| t.unwrap()).collect();
+    let options = machmeter_stats::changepoint::PeltOptions::default();
+    let starts = machmeter_stats::changepoint::pelt_mean(&turns, &options).unwrap();
+    let near = |w: usize| starts.iter().any(|s| s.abs_diff(w) <= 1);
+    assert!(near(510) && near(1510), "{starts:?}");
+}
+
+#[test]
+fn a_stepped_clock_measures_durations_to_two_steps() {
+    let mut plan = Planted::new(260_000, 4_000);
+    plan.step_ticks = 26;
+    plan.unit_ticks = 39;
+    plan.stolen = (0..900).map(|i| (100_000 + i * 1_000_003, 260)).collect();
+    let samples = plan.samples();
+    assert_eq!(samples.cpus[0].gaps.len(), 900, "100 ns at 2.6 GHz is seen every time");
+    let a = analyze(&samples, 1);
+    let d = a.metrics.iter().find(|m| m.id == "noise.detour_duration").unwrap();
+    assert!((d.value.unwrap() - 260.0).abs() <= 52.0, "{d:?}");
+}
+
+#[test]
+fn a_full_gap_list_drops_with_a_count_and_keeps_totals() {
+    let mut plan = Planted::new(100_000, 2_000);
+    plan.capacity = 16;
+    plan.stolen = (0..150).map(|i| (500_000 + i * 1_000_000, 20_000)).collect();
+    let samples = plan.samples();
+    assert_eq!((samples.cpus[0].gaps.len(), samples.cpus[0].gaps_dropped), (16, 134));
+    let stolen = value(&samples, "noise.stolen_fraction");
+    assert!((stolen - 150.0 * 20_000.0 / 2e8).abs() < 1e-4, "{stolen}");
+    assert!(analyze(&samples, 1).warnings.iter().any(|w| w.code == "W302"));
+}
+
+#[test]
+fn a_periodic_source_is_found_with_its_frequency() {
+    let mut random = Random::new(11);
+    let mut plan = Planted::new(100_000, 100_000);
+    let mut events: Vec<(u64, u64)> = (0..2_500_u64).map(|i| (2_000_000 + i * 4_000_000 - i * i % 997, 3_000)).collect();
+    events.extend((0..1000).map(|_| (random.below(9_990_000_000) as u64, 2_000)));
+    events.sort_unstable();
+    events.dedup_by(|b, a| b.0 < a.0 + 10_000);
+    plan.stolen = events;
+    let a = analyze(&plan.samples(), 1);
+    let m = a.metrics.iter().find(|m| m.id == "noise.period").expect("a rhythm");
+    assert!((m.value.unwrap() / 250.0 - 1.0).abs() < 5e-4, "{m:?}");
+}
+
+#[test]
+fn derived_ftq_fwq_and_selfish_agree_with_a_direct_run() {
+    let mut base = Planted::new(10_000, 100_000);
+    base.stolen = (0..500).map(|i| (123_456 + i * 1_900_001, 3_000 + (i % 7) * 9_000)).collect();
+    let mut direct = Planted::new(1_000_000, 1_000);
+    direct.stolen.clone_from(&base.stolen);
+    let (fine, coarse) = (base.record(), direct.record());
+    let derived = derive::ftq(&fine, &base.schedule(1000), 100);
+    for ((_, d), c) in derived.iter().zip(&coarse.counts) {
+        let (d, c) = (*d as f64, f64::from(*c));
+        assert!((d - c).abs() <= 0.01 * c.max(100.0), "{d} derived, {c} direct");
+    }
+    // FWQ directly: time for each 5000 turns in the same fake time.
+    let machine = Machine(Rc::new(RefCell::new(SimulatedClock::new(0, 2, 1, base.stolen.clone()))));
+    let mut clock = machine.clone();
+    let mut work = Work { machine, ticks: 8, slow: vec![] };
+    while clock.now() < 1000 {}
+    let mut before = 1000;
+    let derived = derive::fwq(&fine, &base.schedule(1000), 5_000);
+    for d in derived.iter().take(derived.len() - 1) {
+        for _ in 0..5_000 {
+            work.unit();
+            clock.now();
+        }
+        let now = clock.0.borrow().exact();
+        let direct = (now - before) as f64;
+        assert!((*d as f64 / direct - 1.0).abs() < 0.01, "{d} derived, {direct} direct");
+        before = now;
+    }
+    assert_eq!(derive::selfish(&fine, &base.schedule(1000), 100).len(), 500);
+}
+
+#[test]
+fn samples_survive_their_tables() {
+    let mut plan = Planted::new(100_000, 500);
+    plan.stolen = (0..30).map(|i| (500_000 + i * 1_000_000, 20_000)).collect();
+    let mut samples = plan.samples();
+    samples.testimony = Testimony {
+        sight: Sight::Everything,
+        spans: vec![vec![Span { start_ticks: 500_000, end_ticks: 520_000, source: 0, depth: 0 }]],
+        lost: vec![0],
+        sources: vec![Source::new("cc1:7", SourceKind::Thread)],
+        ..Testimony::none()
+    };
+    let again = from_tables(&to_tables(&samples, &[vec![0; 30]])).unwrap();
+    assert_eq!(again.setup, samples.setup);
+    assert_eq!(again.cpus[0].counts, samples.cpus[0].counts);
+    assert_eq!(again.cpus[0].gaps, samples.cpus[0].gaps);
+    assert_eq!(value(&again, "noise.stolen_fraction"), value(&samples, "noise.stolen_fraction"));
+}
+
+#[test]
+fn nothing_at_all_is_no_noise_and_no_nan() {
+    let samples = Planted::new(100_000, 100).samples();
+    assert_eq!(value(&samples, "noise.stolen_fraction"), 0.0);
+    let a = analyze(&samples, 1);
+    let text = serde_json::to_string(&a.metrics).unwrap() + &serde_json::to_string(&a.datasets).unwrap();
+    assert!(!text.contains("NaN") && !text.contains("inf"));
+    let d = a.metrics.iter().find(|m| m.id == "noise.detour_duration").unwrap();
+    assert!(d.value.is_none() && d.why.is_some());
+}
+
+#[test]
+fn views_know_their_wall_time() {
+    let samples = Planted::new(100_000, 100).samples();
+    let split = split(&samples.cpus[0], &samples.setup.schedule);
+    let view = CpuView { setup: &samples.setup, cpu: &samples.cpus[0], split: &split };
+    assert!((view.wall_s() - 0.01).abs() < 1e-12);
+}

@@ -1,0 +1,105 @@
+//! Samples the effective speed of CPUs, alone and together, for the verdict on constant interference.
+
+use machmeter_engine::clock::Clock;
+use machmeter_stats::quantile::median_of;
+use machmeter_sys::clock::{dispatch, SourceId, TickRate, TickSource, WithSource};
+use machmeter_sys::sched::Policy;
+use machmeter_sys::thread::spawn_placed_scoped;
+
+use super::kernel::{dependent_adds, DEPENDENT_ADDS};
+use super::samples::{SpeedPhase, SpeedSample};
+
+/// CPUs that are sampled alone at most: each takes its own time.
+const MAX_ALONE: usize = 16;
+
+/// Times chains of dependent additions for `duration_ns`; ticks per chain.
+struct Chains {
+    duration_ns: f64,
+    rate: TickRate,
+}
+
+impl WithSource for Chains {
+    type Output = Vec<u64>;
+
+    fn run<S: TickSource>(self) -> Vec<u64> {
+        chains(&mut SourceClock::<S>(std::marker::PhantomData), self.rate.ticks(self.duration_ns))
+    }
+}
+
+/// A tick source as a clock value.
+pub(super) struct SourceClock<S>(pub(super) std::marker::PhantomData<S>);
+
+impl<S: TickSource> Clock for SourceClock<S> {
+    #[inline(always)]
+    fn now(&mut self) -> u64 {
+        S::now()
+    }
+}
+
+fn chains<C: Clock>(clock: &mut C, duration_ticks: u64) -> Vec<u64> {
+    let begin = clock.now();
+    let mut out = Vec::with_capacity(4096);
+    while out.len() < out.capacity() {
+        let start = clock.now();
+        std::hint::black_box(dependent_adds());
+        let end = clock.now();
+        out.push(end.saturating_sub(start));
+        if end.saturating_sub(begin) > duration_ticks {
+            break;
+        }
+    }
+    out
+}
+
+fn sample(cpu: usize, phase: SpeedPhase, source: SourceId, rate: TickRate, duration_ns: f64) -> Option<SpeedSample> {
+    let ticks = dispatch(source, Chains { duration_ns, rate }).ok()?;
+    let ns: Vec<f64> = ticks.iter().map(|t| rate.ns(*t) / DEPENDENT_ADDS as f64).collect();
+    let best_ns = ns.iter().copied().filter(|n| *n > 0.0).min_by(f64::total_cmp)?;
+    Some(SpeedSample { cpu, phase, best_ns, median_ns: median_of(&ns)?, n: ns.len() })
+}
+
+/// Each CPU in turn, the others left idle by us.
+pub(super) fn alone(cpus: &[usize], source: SourceId, rate: TickRate, each_ns: f64) -> Vec<SpeedSample> {
+    let one = |cpu: usize| {
+        std::thread::scope(|scope| {
+            let work = move || sample(cpu, SpeedPhase::Alone, source, rate, each_ns);
+            spawn_placed_scoped(scope, "mm-speed", Some(cpu), Policy::Other { nice: 0 }, work)
+                .ok()
+                .and_then(machmeter_sys::thread::ScopedPlacedThread::join)
+        })
+    };
+    cpus.iter().take(MAX_ALONE).filter_map(|cpu| one(*cpu)).collect()
+}
+
+/// All CPUs at once.
+pub(super) fn together(
+    cpus: &[usize],
+    phase: SpeedPhase,
+    source: SourceId,
+    rate: TickRate,
+    each_ns: f64,
+) -> Vec<SpeedSample> {
+    // A CPU that cannot be had must not leave the others waiting: the barrier counts only threads that started.
+    std::thread::scope(|scope| {
+        let start = std::sync::Arc::new((std::sync::Mutex::new(false), std::sync::Condvar::new()));
+        let threads: Vec<_> = cpus
+            .iter()
+            .filter_map(|&cpu| {
+                let start = std::sync::Arc::clone(&start);
+                let work = move || {
+                    let (ready, changed) = &*start;
+                    let mut go = ready.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                    while !*go {
+                        go = changed.wait(go).unwrap_or_else(std::sync::PoisonError::into_inner);
+                    }
+                    drop(go);
+                    sample(cpu, phase, source, rate, each_ns)
+                };
+                spawn_placed_scoped(scope, "mm-speed", Some(cpu), Policy::Other { nice: 0 }, work).ok()
+            })
+            .collect();
+        *start.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = true;
+        start.1.notify_all();
+        threads.into_iter().filter_map(machmeter_sys::thread::ScopedPlacedThread::join).collect()
+    })
+}

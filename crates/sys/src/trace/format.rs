@@ -1,0 +1,192 @@
+//! `events/*/format` and `events/header_page`: where the fields of a record lie. Offsets always come from these texts, because
+//! they differ between kernels and architectures.
+//!
+//! Source: Documentation/trace/events.rst, section "Event formats".
+
+/// How a field's bytes are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FieldPlace {
+    /// The value lies at the field's offset.
+    Inline,
+    /// The field holds offset (low 16 bits, from the record's start) and length (high 16 bits) of the value.
+    DataLoc,
+    /// As `DataLoc`, but the offset counts from the end of the field.
+    RelLoc,
+}
+
+/// One field of a record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Field {
+    /// Name without type and array brackets.
+    pub name: String,
+    /// Offset from the start of the record.
+    pub offset_bytes: usize,
+    /// Size of the field.
+    pub size_bytes: usize,
+    /// Whether numbers are signed.
+    pub signed: bool,
+    /// How the value is found.
+    pub place: FieldPlace,
+}
+
+impl Field {
+    /// Reads one `field:TYPE NAME; offset:N; size:N; signed:N;` line; `None` if it is not one.
+    pub fn parse(line: &str) -> Option<Self> {
+        let line = line.trim().strip_prefix("field:")?;
+        let mut parts = line.split(';').map(str::trim);
+        let declaration = parts.next()?;
+        let mut number =
+            |key: &str| parts.next()?.strip_prefix(key)?.strip_prefix(':')?.trim().parse::<usize>().ok();
+        let (offset_bytes, size_bytes) = (number("offset")?, number("size")?);
+        let signed = number("signed").unwrap_or(0) != 0;
+        let name = declaration.rsplit([' ', '*']).next()?;
+        let name = name.split('[').next()?.to_owned();
+        let place = if declaration.starts_with("__data_loc") {
+            FieldPlace::DataLoc
+        } else if declaration.starts_with("__rel_loc") {
+            FieldPlace::RelLoc
+        } else {
+            FieldPlace::Inline
+        };
+        Some(Self { name, offset_bytes, size_bytes, signed, place })
+    }
+
+    /// The field's number in `record`, sign-extended if signed; `None` if the record is too short or the size is not 1, 2, 4
+    /// or 8 bytes.
+    pub fn number(&self, record: &[u8]) -> Option<i64> {
+        let bytes = record.get(self.offset_bytes..self.offset_bytes.checked_add(self.size_bytes)?)?;
+        Some(match (bytes.len(), self.signed) {
+            (1, false) => i64::from(bytes[0]),
+            (1, true) => i64::from(bytes[0] as i8),
+            (2, false) => i64::from(u16::from_ne_bytes(bytes.try_into().ok()?)),
+            (2, true) => i64::from(i16::from_ne_bytes(bytes.try_into().ok()?)),
+            (4, false) => i64::from(u32::from_ne_bytes(bytes.try_into().ok()?)),
+            (4, true) => i64::from(i32::from_ne_bytes(bytes.try_into().ok()?)),
+            // An unsigned 64-bit value keeps its bits; callers cast it back.
+            (8, _) => i64::from_ne_bytes(bytes.try_into().ok()?),
+            _ => return None,
+        })
+    }
+
+    /// The field's text in `record`, up to the first NUL.
+    pub fn text<'r>(&self, record: &'r [u8]) -> Option<&'r [u8]> {
+        let end = self.offset_bytes.checked_add(self.size_bytes)?;
+        let bytes = match self.place {
+            FieldPlace::Inline => record.get(self.offset_bytes..end)?,
+            FieldPlace::DataLoc | FieldPlace::RelLoc => {
+                let word = self.number(record)? as u32;
+                let base = if self.place == FieldPlace::RelLoc { end } else { 0 };
+                let start = base + (word & 0xffff) as usize;
+                record.get(start..start + (word >> 16) as usize)?
+            }
+        };
+        let len = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
+        Some(&bytes[..len])
+    }
+}
+
+/// The format of one event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventFormat {
+    /// Group, which is the directory's name, for example `sched`.
+    pub group: String,
+    /// Event name, for example `sched_switch`.
+    pub name: String,
+    /// Number that starts each record.
+    pub id: u16,
+    /// All fields, common ones included.
+    pub fields: Vec<Field>,
+}
+
+impl EventFormat {
+    /// Reads a `format` file of the event in `group`; `None` if name or id are missing.
+    pub fn parse(group: &str, text: &str) -> Option<Self> {
+        let value = |key: &str| text.lines().find_map(|l| l.strip_prefix(key)).map(str::trim);
+        Some(Self {
+            group: group.to_owned(),
+            name: value("name:")?.to_owned(),
+            id: value("ID:")?.parse().ok()?,
+            fields: text.lines().filter_map(Field::parse).collect(),
+        })
+    }
+
+    /// The field called `name`.
+    pub fn field(&self, name: &str) -> Option<&Field> {
+        self.fields.iter().find(|f| f.name == name)
+    }
+}
+
+/// Layout of a sub-buffer (a page of the ring buffer).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PageFormat {
+    pub(super) timestamp: Field,
+    pub(super) commit: Field,
+    /// Where the records begin.
+    pub data_offset_bytes: usize,
+    /// Size of the whole sub-buffer, header included.
+    pub subbuf_bytes: usize,
+}
+
+impl PageFormat {
+    /// Reads `events/header_page`; `None` if a field is missing.
+    pub fn parse(text: &str) -> Option<Self> {
+        let fields: Vec<Field> = text.lines().filter_map(Field::parse).collect();
+        let named = |name: &str| fields.iter().find(|f| f.name == name).cloned();
+        let data = named("data")?;
+        Some(Self {
+            timestamp: named("timestamp")?,
+            commit: named("commit")?,
+            data_offset_bytes: data.offset_bytes,
+            subbuf_bytes: data.offset_bytes.checked_add(data.size_bytes)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_all_kinds_are_read() {
+        let f = Field::parse("\tfield:char prev_comm[16];\toffset:8;\tsize:16;\tsigned:0;").unwrap();
+        assert_eq!((f.name.as_str(), f.offset_bytes, f.size_bytes, f.signed), ("prev_comm", 8, 16, false));
+        let f = Field::parse("field:__data_loc char[] name;\toffset:12;\tsize:4;\tsigned:0;").unwrap();
+        assert_eq!((f.name.as_str(), f.place), ("name", FieldPlace::DataLoc));
+        let f = Field::parse("field:void *function;\toffset:16;\tsize:8;\tsigned:0;").unwrap();
+        assert_eq!(f.name, "function");
+        assert_eq!(Field::parse("print fmt: \"x\""), None);
+        assert_eq!(Field::parse("field:int x;"), None);
+    }
+
+    #[test]
+    fn numbers_keep_sign_and_width() {
+        let field = |size_bytes, signed| Field {
+            name: "x".to_owned(),
+            offset_bytes: 1,
+            size_bytes,
+            signed,
+            place: FieldPlace::Inline,
+        };
+        let mut record = vec![0_u8];
+        record.extend((-2_i64).to_ne_bytes());
+        assert_eq!(field(8, true).number(&record), Some(-2));
+        assert_eq!(field(4, false).number(&record), Some(0xffff_fffe));
+        assert_eq!(field(2, true).number(&record), Some(-2));
+        assert_eq!(field(1, false).number(&record), Some(0xfe));
+        assert_eq!(field(3, false).number(&record), None);
+        assert_eq!(field(8, true).number(&record[..5]), None);
+    }
+
+    #[test]
+    fn located_text_is_found_and_never_read_beyond_the_record() {
+        let mut field = Field::parse("field:__data_loc char[] name;\toffset:0;\tsize:4;\tsigned:0;").unwrap();
+        let mut record = (6_u32 << 16 | 4).to_ne_bytes().to_vec();
+        record.extend(b"eth0\0x");
+        assert_eq!(field.text(&record), Some(&b"eth0"[..]));
+        assert_eq!(field.text(&record[..9]), None);
+        field.place = FieldPlace::RelLoc;
+        let mut record = (6_u32 << 16).to_ne_bytes().to_vec();
+        record.extend(b"virtio");
+        assert_eq!(field.text(&record), Some(&b"virtio"[..]));
+    }
+}

@@ -1,0 +1,173 @@
+//! A private tracefs instance: its directory, its lock, its end.
+//!
+//! Instances survive their process. Ours are named `machmeter-PID` and hold a lock on their directory that the kernel drops with
+//! the process, so a later start can tell the left-behind ones from those in use and removes them.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::guard::Guard;
+use crate::pseudofs::KernelMount;
+
+const PREFIX: &str = "machmeter-";
+const REMOVE_ATTEMPTS: u32 = 20;
+const REMOVE_PAUSE_NS: u64 = 10_000_000;
+
+/// A private instance; dropping it removes it.
+#[derive(Debug)]
+pub(super) struct Instance {
+    dir: PathBuf,
+    /// Taken out first on drop, so that the directory is removed while the mount is still there.
+    guard: Option<Guard>,
+    _lock: File,
+    _mount: Arc<KernelMount>,
+}
+
+impl Instance {
+    /// Makes a new instance, not recording.
+    pub(super) fn create(mount: KernelMount) -> io::Result<Self> {
+        let mount = Arc::new(mount);
+        let instances = mount.path().join("instances");
+        remove_stale(&instances);
+        let dir = make_dir(&instances, std::process::id())?;
+        let undo = {
+            let (dir, mount) = (dir.clone(), Arc::clone(&mount));
+            move || {
+                let _ = remove(&dir);
+                drop(mount);
+            }
+        };
+        let guard = Guard::new("tracefs instance", undo);
+        let lock = File::open(&dir)?;
+        rustix::fs::flock(lock.as_fd(), rustix::fs::FlockOperation::NonBlockingLockExclusive)?;
+        Ok(Self { dir, guard: Some(guard), _lock: lock, _mount: mount })
+    }
+
+    pub(super) fn path(&self, leaf: &str) -> PathBuf {
+        self.dir.join(leaf)
+    }
+
+    /// Reads a file in large steps: some files of tracefs (`events/header_page`) end early when read in small ones.
+    pub(super) fn read(&self, leaf: &str) -> io::Result<String> {
+        let mut file = File::open(self.path(leaf))?;
+        let mut text = Vec::new();
+        let mut step = vec![0_u8; 64 << 10];
+        loop {
+            match file.read(&mut step)? {
+                0 => return String::from_utf8(text).map_err(io::Error::other),
+                len => text.extend_from_slice(&step[..len]),
+            }
+        }
+    }
+
+    /// Writes without creating: a file that this kernel does not have is an error.
+    pub(super) fn write(&self, leaf: &str, text: &str) -> io::Result<()> {
+        fs::OpenOptions::new().write(true).open(self.path(leaf))?.write_all(text.as_bytes())
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        drop(self.guard.take());
+    }
+}
+
+/// Several sessions of one process get `machmeter-PID`, `machmeter-PID-1` and so on.
+fn make_dir(instances: &Path, pid: u32) -> io::Result<PathBuf> {
+    for n in 0..64 {
+        let name = if n == 0 { format!("{PREFIX}{pid}") } else { format!("{PREFIX}{pid}-{n}") };
+        let dir = instances.join(name);
+        match fs::create_dir(&dir) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(e) => return Err(e),
+            Ok(()) => return Ok(dir),
+        }
+    }
+    Err(io::Error::other("64 trace instances of this process exist already"))
+}
+
+/// Stops and removes an instance. A reader may hold it for a moment, hence the attempts.
+fn remove(dir: &Path) -> io::Result<()> {
+    let _ = fs::write(dir.join("tracing_on"), "0");
+    let mut last = Ok(());
+    for _ in 0..REMOVE_ATTEMPTS {
+        last = fs::remove_dir(dir);
+        match &last {
+            Err(e) if e.raw_os_error() == Some(libc::EBUSY) => {
+                crate::thread::nanosleep_until(crate::thread::monotonic_ns() + REMOVE_PAUSE_NS);
+            }
+            _ => break,
+        }
+    }
+    last
+}
+
+/// The process id in the name of an instance of ours.
+fn owner_of(name: &str) -> Option<u32> {
+    name.strip_prefix(PREFIX)?.split('-').next()?.parse().ok()
+}
+
+/// Removes instances of ours whose process is gone; never touches any other.
+fn remove_stale(instances: &Path) {
+    let Ok(entries) = fs::read_dir(instances) else { return };
+    for entry in entries.flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(owner_of) else { continue };
+        if !Path::new(&format!("/proc/{pid}")).exists() && is_unlocked(&entry.path()) {
+            let _ = remove(&entry.path());
+        }
+    }
+}
+
+/// Whether nobody holds the lock: the owner may live in another process namespace, where its number is not ours to see.
+fn is_unlocked(dir: &Path) -> bool {
+    File::open(dir).is_ok_and(|f| {
+        rustix::fs::flock(f.as_fd(), rustix::fs::FlockOperation::NonBlockingLockExclusive).is_ok()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pseudofs::KernelFs;
+
+    #[test]
+    fn only_names_of_ours_have_an_owner() {
+        assert_eq!(owner_of("machmeter-42"), Some(42));
+        assert_eq!(owner_of("machmeter-42-1"), Some(42));
+        assert_eq!(owner_of("machmeter-x"), None);
+        assert_eq!(owner_of("foo-42"), None);
+    }
+
+    #[test]
+    fn an_instance_vanishes_with_its_owner_and_stale_ones_at_the_next_start() {
+        let mount = match KernelMount::open(KernelFs::Trace) {
+            Ok(mount) => mount,
+            Err(e) => return println!("skipped: {e}"),
+        };
+        let instances = mount.path().join("instances");
+        // Largest process numbers are never reached: stand-ins for a process that is gone.
+        let stale = instances.join(format!("machmeter-{}", i32::MAX));
+        let locked = instances.join(format!("machmeter-{}", i32::MAX - 1));
+        let foreign = instances.join(format!("machmetertest-{}", std::process::id()));
+        for dir in [&stale, &locked, &foreign] {
+            if let Err(e) = fs::create_dir(dir) {
+                return println!("skipped: {e}");
+            }
+        }
+        let lock = File::open(&locked).unwrap();
+        rustix::fs::flock(lock.as_fd(), rustix::fs::FlockOperation::NonBlockingLockExclusive).unwrap();
+        let own = Instance::create(KernelMount::open(KernelFs::Trace).unwrap()).unwrap();
+        let own_dir = instances.join(own.path("").components().next_back().unwrap());
+        let seen = (own_dir.exists(), stale.exists(), locked.exists(), foreign.exists());
+        drop(lock);
+        for dir in [&locked, &foreign] {
+            fs::remove_dir(dir).unwrap();
+        }
+        assert_eq!(seen, (true, false, true, true));
+        drop(own);
+        assert!(!own_dir.exists());
+    }
+}

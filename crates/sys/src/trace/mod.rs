@@ -1,0 +1,21 @@
+//! Kernel events from a private tracefs instance: who ran, which interrupt came, in the ticks of the measuring clock.
+//!
+//! Nothing outside the instance is written, tracefs is not mounted where others would see it, and the instance goes away on
+//! drop, on signals and, after SIGKILL, at the next start. Sources: Documentation/trace/{ftrace,events,ring-buffer-design}.rst.
+
+mod decode;
+mod format;
+mod instance;
+mod log;
+mod page;
+mod session;
+mod symbols;
+
+pub use decode::Decoder;
+pub use format::{EventFormat, Field, FieldPlace, PageFormat};
+pub use log::{
+    Dropped, EventKind, Loss, NameId, Names, SkippedEvent, TaskState, TraceClock, TraceEvent, TraceLog,
+    softirq_name,
+};
+pub use page::{Missed, Record, Subbuffer};
+pub use session::{DEFAULT_EVENTS, TIMER_EVENTS, TraceConfig, TraceError, TraceSession};

@@ -1,0 +1,444 @@
+//! Recording kernel events on some CPUs, from start to finished log.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use super::decode::Decoder;
+use super::format::{EventFormat, PageFormat};
+use super::instance::Instance;
+use super::log::{Dropped, EventKind, Loss, SkippedEvent, TraceClock, TraceEvent, TraceLog};
+use super::page::Missed;
+use super::symbols;
+use crate::pseudofs::{KernelFs, KernelMount};
+use crate::topology::CpuSet;
+
+/// What takes a CPU from a program, as `group/event`; `group/*` means every `_entry` and `_exit` event of the group.
+pub const DEFAULT_EVENTS: &[&str] = &[
+    "sched/sched_switch",
+    "irq/irq_handler_entry",
+    "irq/irq_handler_exit",
+    "irq/softirq_entry",
+    "irq/softirq_exit",
+    #[cfg(target_arch = "x86_64")]
+    "irq_vectors/*",
+    #[cfg(target_arch = "x86_64")]
+    "exceptions/page_fault_user",
+    #[cfg(target_arch = "x86_64")]
+    "exceptions/page_fault_kernel",
+    #[cfg(target_arch = "aarch64")]
+    "ipi/*",
+    "nmi/nmi_handler",
+    "workqueue/workqueue_execute_start",
+    "workqueue/workqueue_execute_end",
+];
+
+/// Which timer callback ran inside a timer interrupt; two more events per timer.
+pub const TIMER_EVENTS: &[&str] = &["timer/hrtimer_expire_entry", "timer/hrtimer_expire_exit"];
+
+/// Clocks in the order of preference.
+const CLOCKS: [&str; 4] = ["x86-tsc", "mono_raw", "mono", "global"];
+
+/// What to record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TraceConfig {
+    /// CPUs to record.
+    pub cpus: CpuSet,
+    /// Ring buffer of each CPU in bytes; about 50 bytes per event. Halved until the kernel grants it.
+    pub buffer_bytes_per_cpu: usize,
+    /// Clock asked for by its `trace_clock` name; the next available of `x86-tsc`, `mono_raw`, `mono`, `global` if the kernel
+    /// has it not.
+    pub clock: String,
+    /// Events as `group/event` or `group/*`; see [`DEFAULT_EVENTS`].
+    pub events: Vec<String>,
+    /// Size of a sub-buffer in bytes; `None` keeps the kernel's (a page).
+    pub subbuf_bytes: Option<usize>,
+}
+
+impl TraceConfig {
+    /// The default events on `cpus`, stamped by the TSC where there is one, 4 MiB per CPU.
+    pub fn on(cpus: CpuSet) -> Self {
+        Self {
+            cpus,
+            buffer_bytes_per_cpu: 4 << 20,
+            clock: CLOCKS[0].to_owned(),
+            events: DEFAULT_EVENTS.iter().map(|e| (*e).to_owned()).collect(),
+            subbuf_bytes: None,
+        }
+    }
+}
+
+/// Why a trace could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum TraceError {
+    /// tracefs can't be used here.
+    #[error("kernel events are not available: {0}")]
+    Unavailable(io::Error),
+    /// No CPU to trace.
+    #[error("no CPU to trace: name at least one")]
+    NoCpu,
+    /// A step of setting up, reading or stopping failed.
+    #[error("trace instance: {step}: {source}")]
+    Step {
+        /// What was tried.
+        step: String,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// A format text of this kernel was not understood.
+    #[error("trace instance: {0} of this kernel was not understood")]
+    Format(String),
+}
+
+trait InStep<T> {
+    fn in_step(self, step: &str) -> Result<T, TraceError>;
+}
+
+impl<T> InStep<T> for io::Result<T> {
+    fn in_step(self, step: &str) -> Result<T, TraceError> {
+        self.map_err(|source| TraceError::Step { step: step.to_owned(), source })
+    }
+}
+
+/// One traced CPU.
+#[derive(Debug)]
+struct Lane {
+    cpu: u16,
+    events: Vec<TraceEvent>,
+    dropped: u64,
+    /// A loss whose end is not known yet: last time before it and the number lost.
+    open_loss: Option<(u64, Option<u64>)>,
+}
+
+/// A running recording. Dropping it removes the instance and forgets the events.
+#[derive(Debug)]
+pub struct TraceSession {
+    instance: Instance,
+    decoder: Decoder,
+    lanes: Vec<Lane>,
+    losses: Vec<Loss>,
+    clock: TraceClock,
+    skipped_events: Vec<SkippedEvent>,
+    buffer_bytes_per_cpu: usize,
+    page: Vec<u8>,
+}
+
+impl TraceSession {
+    /// Makes a private instance and starts recording.
+    ///
+    /// # Errors
+    /// [`TraceError::Unavailable`] without root or tracefs; otherwise the step that failed. Events that are missing are no
+    /// error: see [`Self::skipped_events`].
+    pub fn start(config: &TraceConfig) -> Result<Self, TraceError> {
+        if config.cpus.is_empty() {
+            return Err(TraceError::NoCpu);
+        }
+        let mount = KernelMount::open(KernelFs::Trace).map_err(TraceError::Unavailable)?;
+        let instance = Instance::create(mount).map_err(TraceError::Unavailable)?;
+        instance.write("tracing_on", "0").in_step("stopping")?;
+        let clock = set_clock(&instance, &config.clock)?;
+        instance.write("options/overwrite", "0").in_step("setting 'no overwrite'")?;
+        instance.write("tracing_cpumask", &mask_text(&config.cpus)).in_step("setting the CPU mask")?;
+        if let Some(bytes) = config.subbuf_bytes {
+            let kib = bytes.div_ceil(1024).to_string();
+            instance.write("buffer_subbuf_size_kb", &kib).in_step("setting the sub-buffer size")?;
+        }
+        let buffer_bytes_per_cpu = size_buffers(&instance, config)?;
+        let header = instance.read("events/header_page").in_step("reading events/header_page")?;
+        let page =
+            PageFormat::parse(&header).ok_or_else(|| TraceError::Format("events/header_page".to_owned()))?;
+        let (formats, skipped_events) = enable_events(&instance, &config.events);
+        let decoder = Decoder::new(page, &formats);
+        let lane = |cpu| Lane { cpu: cpu as u16, events: Vec::new(), dropped: 0, open_loss: None };
+        let lanes = config.cpus.iter().map(lane).collect();
+        let page = vec![0; decoder.subbuf_bytes()];
+        let session = Self {
+            instance,
+            decoder,
+            lanes,
+            losses: Vec::new(),
+            clock,
+            skipped_events,
+            buffer_bytes_per_cpu,
+            page,
+        };
+        session.instance.write("tracing_on", "1").in_step("starting")?;
+        Ok(session)
+    }
+
+    /// The clock in force.
+    pub fn clock(&self) -> &TraceClock {
+        &self.clock
+    }
+
+    /// Events that are not recorded, with the reason.
+    pub fn skipped_events(&self) -> &[SkippedEvent] {
+        &self.skipped_events
+    }
+
+    /// Ring buffer of each CPU as granted, in bytes.
+    pub fn buffer_bytes_per_cpu(&self) -> usize {
+        self.buffer_bytes_per_cpu
+    }
+
+    /// Reads what has been recorded so far, so that the ring buffers have room again. Call it from a CPU that is not measured.
+    /// Returns the number of events read.
+    ///
+    /// # Errors
+    /// The read that failed; events read before are kept.
+    pub fn drain(&mut self) -> Result<usize, TraceError> {
+        let before: usize = self.lanes.iter().map(|l| l.events.len()).sum();
+        for lane in &mut self.lanes {
+            read_lane(&self.instance, &mut self.decoder, lane, &mut self.losses, &mut self.page)
+                .in_step(&format!("reading CPU {}", lane.cpu))?;
+        }
+        Ok(self.lanes.iter().map(|l| l.events.len()).sum::<usize>() - before)
+    }
+
+    /// Stops recording, reads the rest and removes the instance.
+    ///
+    /// # Errors
+    /// The step that failed; the instance is removed all the same.
+    pub fn stop(mut self) -> Result<TraceLog, TraceError> {
+        self.instance.write("tracing_on", "0").in_step("stopping")?;
+        self.drain()?;
+        let Self { instance, decoder, lanes, mut losses, clock, skipped_events, .. } = self;
+        drop(instance);
+        let mut dropped = Vec::new();
+        let mut events = Vec::with_capacity(lanes.iter().map(|l| l.events.len()).sum());
+        for mut lane in lanes {
+            let cpu = usize::from(lane.cpu);
+            dropped.push(Dropped { cpu, events: lane.dropped });
+            losses.extend(lane.open_loss.map(|(after_ticks, events)| Loss {
+                cpu,
+                after_ticks,
+                before_ticks: u64::MAX,
+                events,
+            }));
+            events.append(&mut lane.events);
+        }
+        // Each lane is in order already, which a stable sort makes use of.
+        events.sort_by_key(|e| (e.ticks, e.cpu));
+        losses.sort_by_key(|l| (l.after_ticks, l.cpu));
+        let functions = events.iter().filter_map(|e| match e.kind {
+            EventKind::WorkStart { function } | EventKind::TimerEntry { function } => Some(function),
+            _ => None,
+        });
+        let symbols = symbols::names_of(&functions.collect());
+        let malformed_records = decoder.malformed_records();
+        let names = decoder.into_names();
+        let clock = Some(clock);
+        Ok(TraceLog { events, names, symbols, dropped, losses, clock, skipped_events, malformed_records })
+    }
+}
+
+/// Sets the best available clock and returns it.
+fn set_clock(instance: &Instance, asked: &str) -> Result<TraceClock, TraceError> {
+    let listed = instance.read("trace_clock").in_step("reading trace_clock")?;
+    let available: Vec<&str> = listed.split_whitespace().map(|c| c.trim_matches(['[', ']'])).collect();
+    let mut wanted = std::iter::once(asked).chain(CLOCKS);
+    let name = wanted
+        .find(|c| available.contains(c) && instance.write("trace_clock", c).is_ok())
+        .ok_or_else(|| TraceError::Format("trace_clock".to_owned()))?;
+    Ok(match name {
+        "x86-tsc" => TraceClock::X86Tsc,
+        "mono_raw" => TraceClock::MonoRaw,
+        "mono" => TraceClock::Mono,
+        other => TraceClock::Kernel(other.to_owned()),
+    })
+}
+
+/// The kernel's mask format: 32-bit groups in hexadecimal, highest first, separated by commas.
+fn mask_text(cpus: &CpuSet) -> String {
+    let mut groups = vec![0_u32; cpus.iter().next_back().unwrap_or(0) / 32 + 1];
+    for cpu in cpus.iter() {
+        groups[cpu / 32] |= 1 << (cpu % 32);
+    }
+    let texts: Vec<String> = groups.iter().rev().map(|g| format!("{g:08x}")).collect();
+    texts.join(",")
+}
+
+/// Gives the traced CPUs their buffers and takes them from the others, which record nothing. Returns the size granted.
+fn size_buffers(instance: &Instance, config: &TraceConfig) -> Result<usize, TraceError> {
+    const SMALLEST_BYTES: usize = 64 << 10;
+    instance.write("buffer_size_kb", "64").in_step("shrinking the buffers")?;
+    let grant = |bytes: usize| {
+        let kib = (bytes >> 10).to_string();
+        config
+            .cpus
+            .iter()
+            .try_for_each(|cpu| instance.write(&format!("per_cpu/cpu{cpu}/buffer_size_kb"), &kib))
+    };
+    let mut bytes = config.buffer_bytes_per_cpu.max(SMALLEST_BYTES);
+    loop {
+        match grant(bytes) {
+            Ok(()) => return Ok(bytes),
+            Err(e) if e.raw_os_error() == Some(libc::ENOMEM) && bytes / 2 >= SMALLEST_BYTES => bytes /= 2,
+            Err(e) => return Err(e).in_step("sizing the buffers (does every CPU exist?)"),
+        }
+    }
+}
+
+/// Switches the events on; returns the formats of those that are, and those that are not with the reason.
+fn enable_events(instance: &Instance, events: &[String]) -> (Vec<EventFormat>, Vec<SkippedEvent>) {
+    let mut formats = Vec::new();
+    let mut skipped = Vec::new();
+    for event in events {
+        let found = match event.strip_suffix("/*") {
+            Some(group) => entry_exit_events(&instance.path("events").join(group), group),
+            None => Ok(vec![event.clone()]),
+        };
+        let names = found.unwrap_or_else(|e| {
+            skipped.push(SkippedEvent { event: event.clone(), why: reason(&e) });
+            Vec::new()
+        });
+        for name in names {
+            match enable_event(instance, &name) {
+                Ok(format) => formats.push(format),
+                Err(e) => skipped.push(SkippedEvent { event: name, why: reason(&e) }),
+            }
+        }
+    }
+    (formats, skipped)
+}
+
+fn reason(error: &io::Error) -> String {
+    if error.kind() == io::ErrorKind::NotFound {
+        "this kernel does not have it".to_owned()
+    } else {
+        error.to_string()
+    }
+}
+
+fn entry_exit_events(dir: &Path, group: &str) -> io::Result<Vec<String>> {
+    let mut names: Vec<String> = fs::read_dir(dir)?
+        .flatten()
+        .filter_map(|e| e.file_name().into_string().ok())
+        .filter(|n| n.ends_with("_entry") || n.ends_with("_exit"))
+        .map(|n| format!("{group}/{n}"))
+        .collect();
+    names.sort();
+    Ok(names)
+}
+
+fn enable_event(instance: &Instance, name: &str) -> io::Result<EventFormat> {
+    let text = instance.read(&format!("events/{name}/format"))?;
+    let group = name.split('/').next().unwrap_or_default();
+    let format =
+        EventFormat::parse(group, &text).ok_or_else(|| io::Error::other("its format was not understood"))?;
+    instance.write(&format!("events/{name}/enable"), "1")?;
+    Ok(format)
+}
+
+/// Reads all that one CPU has recorded. The file is opened each time, so that nothing keeps the instance from being removed.
+fn read_lane(
+    instance: &Instance,
+    decoder: &mut Decoder,
+    lane: &mut Lane,
+    losses: &mut Vec<Loss>,
+    page: &mut [u8],
+) -> io::Result<()> {
+    let stats = format!("per_cpu/cpu{}/stats", lane.cpu);
+    let before = BufferStats::parse(&instance.read(&stats)?);
+    let first = lane.events.len();
+    let path = instance.path(&format!("per_cpu/cpu{}/trace_pipe_raw", lane.cpu));
+    let mut pipe = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    loop {
+        let len = match pipe.read(page) {
+            Ok(0) => break,
+            Ok(len) => len,
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+            Err(e) => return Err(e),
+        };
+        let at = lane.events.len();
+        match decoder.decode(&page[..len], lane.cpu, &mut lane.events) {
+            Missed::None => {}
+            Missed::Some => lane.open_loss(at, None),
+            Missed::Count(n) => lane.open_loss(at, Some(n)),
+        }
+        losses.extend(lane.close_loss(at));
+    }
+    drop(pipe);
+    // Without overwriting, the kernel notes losses only in its statistics. The buffer was full then, so what it held at the
+    // beginning of this read lies before the loss, and what came while reading lies behind it.
+    let held = (first + before.entries as usize).min(lane.events.len());
+    if before.lost > lane.dropped {
+        lane.open_loss(held, Some(before.lost - lane.dropped));
+        losses.extend(lane.close_loss(held));
+    }
+    // A loss during this read may be anywhere in what was read since; its end shows at the next read.
+    let after = BufferStats::parse(&instance.read(&stats)?);
+    if after.lost > before.lost {
+        lane.open_loss(held, Some(after.lost - before.lost));
+    }
+    lane.dropped = after.lost;
+    Ok(())
+}
+
+impl Lane {
+    /// Notes a loss that begins after the event before index `at`.
+    fn open_loss(&mut self, at: usize, lost: Option<u64>) {
+        let after_ticks = at.checked_sub(1).map_or(0, |i| self.events[i].ticks);
+        self.open_loss = Some(match self.open_loss {
+            None => (after_ticks, lost),
+            Some((earlier, n)) => (earlier, n.zip(lost).map(|(a, b)| a + b)),
+        });
+    }
+
+    /// Ends an open loss at the event with index `at`, if both exist.
+    fn close_loss(&mut self, at: usize) -> Option<Loss> {
+        let before_ticks = self.events.get(at)?.ticks;
+        let (after_ticks, events) = self.open_loss.take()?;
+        Some(Loss { cpu: usize::from(self.cpu), after_ticks, before_ticks, events })
+    }
+}
+
+/// What a `per_cpu/cpuN/stats` text says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct BufferStats {
+    /// Events in the buffer.
+    entries: u64,
+    /// Events lost since the start, for whatever reason.
+    lost: u64,
+}
+
+impl BufferStats {
+    fn parse(stats: &str) -> Self {
+        let sum = |keys: &[&str]| {
+            let values = stats.lines().filter_map(|line| {
+                let (key, value) = line.split_once(':')?;
+                if keys.contains(&key.trim()) { value.trim().parse::<u64>().ok() } else { None }
+            });
+            values.sum()
+        };
+        Self { entries: sum(&["entries"]), lost: sum(&["overrun", "commit overrun", "dropped events"]) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masks_have_the_kernels_form() {
+        assert_eq!(mask_text(&"0-1".parse().unwrap()), "00000003");
+        assert_eq!(mask_text(&"3,35".parse().unwrap()), "00000008,00000008");
+        assert_eq!(mask_text(&"64".parse().unwrap()), "00000001,00000000,00000000");
+    }
+
+    #[test]
+    fn losses_are_summed_from_the_statistics() {
+        let stats = "entries: 50\noverrun: 2\ncommit overrun: 1\nbytes: 90\noldest event ts: 1.5\nnow ts: 9.1\n\
+                     dropped events: 40\nread events: 7\n";
+        assert_eq!(BufferStats::parse(stats), BufferStats { entries: 50, lost: 43 });
+        assert_eq!(BufferStats::parse(""), BufferStats { entries: 0, lost: 0 });
+    }
+
+    #[test]
+    fn an_empty_cpu_set_is_refused_before_anything_is_touched() {
+        let e = TraceSession::start(&TraceConfig::on(CpuSet::default())).unwrap_err();
+        assert!(matches!(e, TraceError::NoCpu));
+    }
+}

@@ -1,0 +1,328 @@
+//! The tracer against the real kernel. Every test prints why it is skipped where tracefs can't be used.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use machmeter_sys::affinity;
+use machmeter_sys::clock::{OrderedCounter, TickSource};
+use machmeter_sys::pseudofs::{KernelFs, KernelMount};
+use machmeter_sys::sched::Policy;
+use machmeter_sys::thread;
+use machmeter_sys::topology::CpuSet;
+use machmeter_sys::trace::{EventKind, TraceClock, TraceConfig, TraceError, TraceLog, TraceSession};
+
+fn last_cpu() -> usize {
+    affinity::mask().unwrap().iter().next_back().unwrap()
+}
+
+fn start(config: &TraceConfig) -> Option<TraceSession> {
+    match TraceSession::start(config) {
+        Ok(session) => Some(session),
+        Err(e @ TraceError::Unavailable(_)) => {
+            println!("skipped: {e}");
+            assert!(!e.to_string().contains('\n'));
+            None
+        }
+        Err(e) => panic!("{e}"),
+    }
+}
+
+fn on_cpu(cpu: usize) -> TraceConfig {
+    TraceConfig::on(CpuSet::single(cpu))
+}
+
+/// Reads the counter until `until_ns` and logs every step of more than `threshold_ticks` as (begin, end).
+fn gaps(until_ns: u64, threshold_ticks: u64) -> Vec<(u64, u64)> {
+    let mut gaps = Vec::with_capacity(1 << 16);
+    let mut last = OrderedCounter::now();
+    let mut turns = 0_u32;
+    loop {
+        let now = OrderedCounter::now();
+        if now - last > threshold_ticks {
+            gaps.push((last, now));
+        }
+        last = now;
+        turns += 1;
+        if turns.is_multiple_of(1 << 10) && thread::monotonic_ns() >= until_ns {
+            return gaps;
+        }
+    }
+}
+
+/// Interrupts its CPU every 5 ms for about 200 us; returns the bursts as (begin, end).
+fn intrude(until_ns: u64) -> Vec<(u64, u64)> {
+    let mut bursts = Vec::new();
+    let mut next_ns = thread::monotonic_ns();
+    while next_ns < until_ns {
+        next_ns += 5_000_000;
+        thread::nanosleep_until(next_ns);
+        let begin = OrderedCounter::now();
+        let stop_ns = thread::monotonic_ns() + 200_000;
+        while thread::monotonic_ns() < stop_ns {}
+        bursts.push((begin, OrderedCounter::now()));
+    }
+    bursts
+}
+
+fn switches_to<'l>(log: &'l TraceLog, comm: &'l str) -> impl Iterator<Item = u64> + 'l {
+    log.events.iter().filter_map(move |e| match e.kind {
+        EventKind::SwitchTo { next_comm, .. } if log.name(next_comm) == comm => Some(e.ticks),
+        _ => None,
+    })
+}
+
+#[test]
+fn an_intruding_thread_is_named_inside_the_gaps_of_the_thread_it_interrupts() {
+    let cpu = last_cpu();
+    let Some(session) = start(&on_cpu(cpu)) else { return };
+    if *session.clock() != TraceClock::X86Tsc {
+        return println!("skipped: the trace clock is {}", session.clock());
+    }
+    let until_ns = thread::monotonic_ns() + 800_000_000;
+    let intruder =
+        match thread::spawn_placed("mm-intruder", Some(cpu), Policy::Fifo(60), move || intrude(until_ns)) {
+            Ok(thread) => thread,
+            Err(e) => return println!("skipped: {e}"),
+        };
+    let other = Policy::Other { nice: 0 };
+    let spinner =
+        thread::spawn_placed("mm-spinner", Some(cpu), other, move || gaps(until_ns, 1_000)).unwrap();
+    let (gaps, bursts) = (spinner.join(), intruder.join());
+    let log = session.stop().unwrap();
+    assert_eq!((log.malformed_records, log.dropped_total()), (0, 0));
+    assert!(log.events.is_sorted_by_key(|e| e.ticks));
+    // A burst counts when the spinner was running before and after, so that the burst lies in one of its gaps.
+    let mut lead_ticks = Vec::new();
+    let mut inside = 0_usize;
+    let enclosed = bursts.iter().filter_map(|b| Some((b, gaps.iter().find(|g| g.0 <= b.0 && b.1 <= g.1)?)));
+    for (burst, gap) in enclosed {
+        inside += 1;
+        let switch = switches_to(&log, "mm-intruder").filter(|t| gap.0 <= *t && *t <= burst.0).last();
+        lead_ticks.extend(switch.map(|t| burst.0 - t));
+    }
+    assert!(inside >= 20, "only {inside} of {} bursts lie in a gap", bursts.len());
+    lead_ticks.sort_unstable();
+    println!(
+        "{inside} bursts in gaps, {} named; switch record to first user tick: min {} median {} max {} ticks; {} events",
+        lead_ticks.len(),
+        lead_ticks[0],
+        lead_ticks[lead_ticks.len() / 2],
+        lead_ticks[lead_ticks.len() - 1],
+        log.events.len()
+    );
+    assert!(lead_ticks.len() * 100 >= inside * 99, "{} of {inside} named", lead_ticks.len());
+}
+
+/// Two threads on `cpu` hand a byte to and fro: two switches per turn.
+fn ping_pong(cpu: usize, turns: u32) -> u64 {
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
+    let (mut a, mut b) = UnixStream::pair().unwrap();
+    let other = Policy::Other { nice: 0 };
+    let echo = thread::spawn_placed("mm-echo", Some(cpu), other, move || {
+        let mut byte = [0];
+        while b.read_exact(&mut byte).is_ok() && b.write_all(&byte).is_ok() {}
+    });
+    let echo = echo.unwrap();
+    let caller = thread::spawn_placed("mm-call", Some(cpu), other, move || {
+        let begin_ns = thread::monotonic_ns();
+        for _ in 0..turns {
+            a.write_all(&[1]).unwrap();
+            a.read_exact(&mut [0]).unwrap();
+        }
+        thread::monotonic_ns() - begin_ns
+    });
+    let elapsed_ns = caller.unwrap().join();
+    echo.join();
+    elapsed_ns
+}
+
+#[test]
+fn a_full_buffer_drops_with_a_count_and_marks_the_span() {
+    let cpu = last_cpu();
+    let config = TraceConfig { buffer_bytes_per_cpu: 1, ..on_cpu(cpu) };
+    let Some(mut session) = start(&config) else { return };
+    let begin = OrderedCounter::now();
+    ping_pong(cpu, 3_000);
+    let first_read = session.drain().unwrap();
+    ping_pong(cpu, 20);
+    let log = session.stop().unwrap();
+    println!("{first_read} read, then {} in all, {:?}, {:?}", log.events.len(), log.dropped, log.losses);
+    assert!(first_read > 100);
+    assert!(log.dropped_total() > 1_000, "{:?}", log.dropped);
+    assert_eq!(log.losses.iter().filter_map(|l| l.events).sum::<u64>(), log.dropped_total());
+    let loss = log.losses[0];
+    assert_eq!(loss.cpu, cpu);
+    assert!(!log.is_complete(cpu, begin, OrderedCounter::now()));
+    assert!(!log.events.iter().any(|e| e.ticks > loss.after_ticks && e.ticks < loss.before_ticks));
+    assert!(switches_to(&log, "mm-echo").any(|t| t >= loss.before_ticks), "recording goes on after the loss");
+}
+
+#[test]
+fn all_sub_buffer_sizes_and_reads_in_between_give_one_ordered_log() {
+    let cpu = last_cpu();
+    for subbuf_bytes in [None, Some(16 << 10), Some(64 << 10)] {
+        let config = TraceConfig { subbuf_bytes, ..on_cpu(cpu) };
+        let Some(mut session) = start(&config) else { return };
+        let mut read = 0;
+        for _ in 0..5 {
+            ping_pong(cpu, 200);
+            read += session.drain().unwrap();
+        }
+        let log = session.stop().unwrap();
+        assert_eq!((log.malformed_records, log.dropped_total()), (0, 0), "{subbuf_bytes:?}");
+        assert!(log.losses.is_empty() && log.events.len() >= read);
+        assert!(log.events.is_sorted_by_key(|e| e.ticks));
+        let switches = switches_to(&log, "mm-echo").count();
+        assert!(switches >= 5 * 190, "{switches} switches seen with sub-buffers of {subbuf_bytes:?}");
+        assert!(log.events.iter().all(|e| usize::from(e.cpu) == cpu));
+    }
+}
+
+#[test]
+fn missing_events_and_clocks_are_listed_and_stated() {
+    let mut config = on_cpu(last_cpu());
+    config.events.push("nowhere/no_such_event".to_owned());
+    config.clock = "no-such-clock".to_owned();
+    let Some(session) = start(&config) else { return };
+    assert!(
+        session
+            .skipped_events()
+            .iter()
+            .any(|s| s.event == "nowhere/no_such_event" && s.why.contains("kernel"))
+    );
+    assert!(["x86-tsc", "mono_raw", "mono", "global"].contains(&session.clock().name()));
+    config = on_cpu(60_000);
+    let e = TraceSession::start(&config).unwrap_err().to_string();
+    assert!(e.contains("does every CPU exist") || e.contains("CPU mask"), "{e}");
+}
+
+/// What belongs to others: the settings of the top-level buffer.
+fn top_level() -> Option<Vec<String>> {
+    let mount = KernelMount::open(KernelFs::Trace).ok()?;
+    let files =
+        ["tracing_on", "trace_clock", "set_event", "buffer_size_kb", "tracing_cpumask", "trace_options"];
+    files.iter().map(|f| fs::read_to_string(mount.path().join(f)).ok()).collect()
+}
+
+#[test]
+fn the_buffer_of_other_tracers_is_not_touched() {
+    let Some(before) = top_level() else { return println!("skipped: tracefs can't be read") };
+    let Some(session) = start(&on_cpu(last_cpu())) else { return };
+    assert_eq!(top_level().unwrap(), before);
+    session.stop().unwrap();
+    assert_eq!(top_level().unwrap(), before);
+}
+
+fn instances() -> Vec<String> {
+    let Ok(mount) = KernelMount::open(KernelFs::Trace) else { return Vec::new() };
+    let Ok(entries) = fs::read_dir(mount.path().join("instances")) else { return Vec::new() };
+    entries.flatten().filter_map(|e| e.file_name().into_string().ok()).collect()
+}
+
+#[test]
+#[ignore = "child process of another test"]
+fn child_that_traces_until_it_is_killed() {
+    machmeter_sys::guard::signals::install().unwrap();
+    let Some(_session) = start(&on_cpu(last_cpu())) else { return };
+    fs::write("ready", "").unwrap();
+    std::thread::sleep(Duration::from_secs(30));
+}
+
+/// Starts the child above in `dir`, waits until it traces, sends `signals` with pauses and waits for its end.
+fn end_child(dir: &Path, signals: &[libc::c_int]) -> u32 {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "child_that_traces_until_it_is_killed"])
+        .current_dir(dir)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let pid = child.id();
+    for _ in 0..2_000 {
+        if dir.join("ready").exists() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(instances().contains(&format!("machmeter-{pid}")));
+    for signal in signals {
+        // SAFETY: plain integers; the child is ours and not yet waited for.
+        assert_eq!(unsafe { libc::kill(pid as libc::pid_t, *signal) }, 0);
+        std::thread::sleep(Duration::from_millis(400));
+    }
+    child.wait().unwrap();
+    pid
+}
+
+#[test]
+fn the_instance_goes_away_on_signals_and_after_a_kill_at_the_next_start() {
+    if start(&on_cpu(last_cpu())).is_none() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let pid = end_child(dir.path(), &[libc::SIGTERM, libc::SIGTERM]);
+    assert!(!instances().contains(&format!("machmeter-{pid}")), "two signals leave nothing behind");
+    let dir = tempfile::tempdir().unwrap();
+    let name = format!("machmeter-{}", end_child(dir.path(), &[libc::SIGKILL]));
+    drop(start(&on_cpu(last_cpu())).unwrap());
+    assert!(!instances().contains(&name), "the next start removes what a killed process left");
+}
+
+/// Figures, not a law: what a traced switch costs. Run with `--ignored --nocapture`.
+#[test]
+#[ignore = "prints figures"]
+fn cost_of_a_traced_switch() {
+    let cpu = last_cpu();
+    let turns = 20_000;
+    let (mut plain_ns, mut traced_ns) = (Vec::new(), Vec::new());
+    for _ in 0..7 {
+        plain_ns.push(ping_pong(cpu, turns) / u64::from(turns) / 2);
+        let begin_ns = thread::monotonic_ns();
+        let Some(session) = start(&TraceConfig { buffer_bytes_per_cpu: 32 << 20, ..on_cpu(cpu) }) else {
+            return;
+        };
+        let start_ns = thread::monotonic_ns() - begin_ns;
+        traced_ns.push(ping_pong(cpu, turns) / u64::from(turns) / 2);
+        let begin_ns = thread::monotonic_ns();
+        let log = session.stop().unwrap();
+        let stop_ns = thread::monotonic_ns() - begin_ns;
+        println!(
+            "start {} us, stop {} us, {} events, dropped {}",
+            start_ns / 1_000,
+            stop_ns / 1_000,
+            log.events.len(),
+            log.dropped_total()
+        );
+    }
+    plain_ns.sort_unstable();
+    traced_ns.sort_unstable();
+    println!("per switch: plain {plain_ns:?} ns, traced {traced_ns:?} ns");
+}
+
+/// Draining from another thread while the traced one runs keeps every event.
+#[test]
+fn a_session_can_be_drained_by_another_thread() {
+    let cpu = last_cpu();
+    let Some(mut session) = start(&TraceConfig { buffer_bytes_per_cpu: 1 << 20, ..on_cpu(cpu) }) else {
+        return;
+    };
+    let done = AtomicBool::new(false);
+    let log = std::thread::scope(|scope| {
+        let drainer = scope.spawn(|| {
+            while !done.load(Ordering::Acquire) {
+                session.drain().unwrap();
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            session.stop().unwrap()
+        });
+        ping_pong(cpu, 5_000);
+        done.store(true, Ordering::Release);
+        drainer.join().unwrap()
+    });
+    assert_eq!((log.malformed_records, log.dropped_total()), (0, 0));
+    assert!(switches_to(&log, "mm-echo").count() >= 4_900);
+}
