@@ -1,5 +1,7 @@
 //! Intervals hold what they promise on streams with known truth.
 
+#![allow(clippy::print_stdout, reason = "the coverage found is worth reading: cargo test -- --show-output")]
+
 use machmeter_stats::bootstrap::{
     BootstrapMethod, BootstrapOptions, block_bootstrap, effective_sample_size, optimal_block_len,
     ratio_block_bootstrap,

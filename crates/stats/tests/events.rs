@@ -146,6 +146,21 @@ fn poisson_logs_and_bursty_logs_raise_no_alarm() {
 }
 
 #[test]
+fn a_handful_of_random_events_raises_no_alarm() {
+    let mut random = Random::new(8);
+    let mut alarms = Vec::new();
+    for _ in 0..1500 {
+        let n = 5 + random.below(60);
+        let times: Vec<f64> = (0..n).map(|_| random.unit()).collect();
+        let found = comb_search(&times, 1.0, 500.0).expect("valid log");
+        if !found.is_empty() {
+            alarms.push((n, found));
+        }
+    }
+    assert!(alarms.len() <= 4, "{} of 1500: {alarms:?}", alarms.len());
+}
+
+#[test]
 fn hundred_thousand_events() {
     let mut random = Random::new(6);
     let mut times = poisson(&mut random, 8000.0, 10.0);

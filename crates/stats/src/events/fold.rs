@@ -1,5 +1,7 @@
 //! Folding events at a period: the tooth of a comb, its events, and the weights that take it out of the log.
 
+use crate::distribution::beta_regularized;
+
 /// The densest stretch of phase.
 pub(super) struct Tooth {
     /// Middle of the stretch in cycles, in `[0, 1)`.
@@ -12,9 +14,24 @@ pub(super) struct Tooth {
     pub(super) background: f64,
 }
 
+impl Tooth {
+    /// Chance that `n` events without rhythm gather like this at any of `cycles` independent frequencies, phases and
+    /// widths (Bonferroni over the binomial tail). Holds for a handful of events, where sums over harmonics do not
+    /// follow their limiting law.
+    pub(super) fn chance(&self, cycles: f64) -> f64 {
+        let inside = self.excess + self.background * self.width;
+        let n = inside + self.background * (1.0 - self.width);
+        let tail =
+            beta_regularized((inside - 1.0).max(0.5), (n - inside + 1.0).max(0.5), self.width).unwrap_or(1.0);
+        let widths = (WIDEST / NARROWEST).ln() / GROWTH.ln();
+        (tail * n * widths * 2.0 * cycles / self.width).clamp(f64::MIN_POSITIVE, 1.0)
+    }
+}
+
 /// Widths tried, as shares of the period.
 const NARROWEST: f64 = 1e-4;
 const WIDEST: f64 = 0.3;
+const GROWTH: f64 = 1.25;
 
 pub(super) fn phase(t_s: f64, freq_hz: f64) -> f64 {
     let cycles = t_s * freq_hz;
@@ -55,7 +72,7 @@ pub(super) fn find_tooth(times_s: &[f64], weights: &[f64], freq_hz: f64) -> Toot
             }
             inside -= folded[start].1;
         }
-        width *= 1.25;
+        width *= GROWTH;
     }
     best.1
 }
