@@ -1,0 +1,93 @@
+//! A heat map: cells sorted into nine levels, one path per level, which keeps the picture small.
+
+use machmeter_data::shape::Matrix;
+
+use super::frame::{Area, Size, numeric_ticks, x_axis};
+use crate::axis::Scale;
+use crate::label;
+use crate::svg::{Anchor, Svg, px};
+
+/// Levels of color.
+pub(crate) const LEVELS: usize = 9;
+/// Cells of a static picture at most.
+const CELLS: usize = 2400;
+/// Rows of a static picture at most.
+const ROWS: usize = 64;
+
+pub(super) fn draw(m: &Matrix, title: &str, size: Size) -> String {
+    let rows = m.rows.len().min(m.values.len()).min(ROWS);
+    let cell_height = (size.height / rows.max(1) as f64).clamp(5.0, 22.0);
+    let height = cell_height * rows as f64 + 76.0;
+    let mut svg = Svg::new(size.width, height, "chart", title);
+    let area = Area { top: 30.0, bottom: 30.0 + cell_height * rows as f64, ..Area::of(size) };
+    let columns = m.columns.len().max(1);
+    let per_cell = columns.div_ceil((CELLS / rows.max(1)).clamp(8, 150));
+    let shown = columns.div_ceil(per_cell);
+    let width = area.width() / shown as f64;
+    let levels = levels_of(m);
+    let mut paths: Vec<String> = vec![String::new(); LEVELS];
+    for (r, row) in m.values.iter().take(rows).enumerate() {
+        let y = area.top + cell_height * r as f64;
+        if r % (12.0 / cell_height).ceil() as usize == 0 {
+            svg.text("tick", area.left - 6.0, y + cell_height / 2.0 + 3.5, Anchor::End, &m.rows[r]);
+        }
+        for (c, part) in row.chunks(per_cell).enumerate() {
+            // The largest of the merged cells, so that no spike is lost.
+            let Some(v) = part.iter().flatten().copied().reduce(f64::max) else { continue };
+            let path = &mut paths[level(&levels, v)];
+            path.push_str(&format!(
+                "M{} {}h{}v{}h-{}z",
+                px(area.left + width * c as f64),
+                px(y),
+                px(width - 0.3),
+                px(cell_height - 1.0),
+                px(width - 0.3)
+            ));
+        }
+    }
+    svg.rect("empty", area.left, area.top, area.width(), area.height());
+    for (i, path) in paths.iter().enumerate().filter(|(_, p)| !p.is_empty()) {
+        svg.path(&format!("h{i}"), path);
+    }
+    let first = m.columns.first().copied().unwrap_or(0.0);
+    let last = m.columns.last().copied().unwrap_or(1.0);
+    let step = if columns > 1 { (last - first) / (columns - 1) as f64 } else { 1.0 };
+    let xs = Scale::exact(first, last + step, m.x.log, area.left, area.right);
+    x_axis(&mut svg, area, &label::axis(&m.x), &numeric_ticks(&xs, 8, m.x.unit));
+    scale_bar(&mut svg, area, m, &levels);
+    svg.finish()
+}
+
+/// The scale of a matrix: nine levels over its finite values.
+pub(crate) fn levels_of(m: &Matrix) -> Scale {
+    let values = m.values.iter().flatten().flatten().copied().filter(|v| v.is_finite());
+    let (low, high) = values
+        .clone()
+        .filter(|v| !m.cell.log || *v > 0.0)
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)));
+    if low > high {
+        Scale::exact(0.0, 1.0, false, 0.0, 1.0)
+    } else {
+        Scale::exact(low, high, m.cell.log, 0.0, 1.0)
+    }
+}
+
+/// Level of a value, 0 to 8.
+pub(crate) fn level(scale: &Scale, value: f64) -> usize {
+    ((scale.at(value) * LEVELS as f64) as usize).min(LEVELS - 1)
+}
+
+fn scale_bar(svg: &mut Svg, area: Area, m: &Matrix, levels: &Scale) {
+    let left = area.right - 9.0 * 14.0 - 70.0;
+    svg.text(
+        "tick",
+        left - 6.0,
+        18.0,
+        Anchor::End,
+        &format!("{}  {}", m.cell.label, label::tick(levels.low, m.cell.unit)),
+    );
+    for i in 0..LEVELS {
+        svg.rect(&format!("h{i}"), left + 14.0 * i as f64, 9.0, 14.0, 11.0);
+    }
+    svg.text("tick", left + 9.0 * 14.0 + 6.0, 18.0, Anchor::Start, &label::tick(levels.high, m.cell.unit));
+}

@@ -1,0 +1,164 @@
+//! Charts on two numeric axes: percentile curves, curves with marks, scatter of groups.
+
+use machmeter_data::shape::{Curve, Distribution, Mark, Scatter};
+
+use super::frame::{Area, Size, numeric_ticks, x_axis, y_axis};
+use crate::axis::Scale;
+use crate::label;
+use crate::svg::{Anchor, Svg};
+
+/// Colors (and symbols) before they repeat.
+const COLORS: usize = 8;
+/// Points of one curve drawn statically.
+const CURVE_POINTS: usize = 320;
+/// Points of one group drawn statically.
+const GROUP_POINTS: usize = 160;
+
+/// Where a probability stands on the axis 1/(1-p): the maximum stands at the number of samples.
+pub(crate) fn tail_position(p: f64, n: u64) -> f64 {
+    let end = (n.max(2)) as f64;
+    if p >= 1.0 { end } else { (1.0 / (1.0 - p)).clamp(1.0, end) }
+}
+
+/// Percentile curves over 1/(1-p).
+pub(super) fn distribution(d: &Distribution, title: &str, size: Size) -> String {
+    let area = Area::of(size);
+    let mut svg = Svg::new(size.width, size.height, "chart", title);
+    let rows: Vec<Vec<(f64, f64)>> = d
+        .rows
+        .iter()
+        .map(|r| r.quantiles.iter().map(|(p, v)| (tail_position(*p, r.n), *v)).collect())
+        .collect();
+    let values = rows.iter().flatten().map(|(_, v)| *v);
+    let right = rows.iter().flatten().map(|(x, _)| *x).fold(10.0, f64::max);
+    let xs = Scale::exact(1.0, right, true, area.left, area.right);
+    let ys = Scale::fit(values, true, area.bottom, area.top);
+    let nines = [0.0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 0.999_999, 0.999_999_9];
+    let ticks: Vec<(f64, String)> = nines
+        .iter()
+        .filter(|p| 1.0 / (1.0 - **p) <= right * 1.001)
+        .map(|p| (xs.at(1.0 / (1.0 - p)), label::percentile(*p)))
+        .collect();
+    y_axis(&mut svg, area, &ys, d.value.unit);
+    x_axis(&mut svg, area, &format!("share of samples at or below the {}", d.value.label), &ticks);
+    for (i, row) in rows.iter().enumerate() {
+        let points: Vec<(f64, f64)> = row.iter().map(|(x, v)| (xs.at(*x), ys.at(*v))).collect();
+        svg.polyline(&format!("line c{} d{}", i % COLORS, i % COLORS), &thin(&points, CURVE_POINTS));
+    }
+    svg.finish()
+}
+
+/// Curves with named marks.
+pub(super) fn curve(c: &Curve, title: &str, size: Size) -> String {
+    let area = Area { top: 34.0, ..Area::of(size) };
+    let mut svg = Svg::new(size.width, size.height, "chart", title);
+    let xs = Scale::fit(c.rows.iter().flat_map(|r| r.x.iter().copied()), c.x.log, area.left, area.right);
+    let ys = Scale::fit(c.rows.iter().flat_map(|r| r.y.iter().copied()), c.y.log, area.bottom, area.top);
+    y_axis(&mut svg, area, &ys, c.y.unit);
+    x_axis(&mut svg, area, &label::axis(&c.x), &numeric_ticks(&xs, 8, c.x.unit));
+    for (i, row) in c.rows.iter().enumerate() {
+        let points: Vec<(f64, f64)> = row
+            .x
+            .iter()
+            .zip(&row.y)
+            .filter(|(x, y)| (!xs.log || **x > 0.0) && (!ys.log || **y > 0.0))
+            .map(|(x, y)| (xs.at(*x), ys.at(*y)))
+            .collect();
+        svg.polyline(&format!("line c{} d{}", i % COLORS, i % COLORS), &thin(&points, CURVE_POINTS));
+    }
+    vertical_marks(&mut svg, area, &xs, &c.marks);
+    svg.finish()
+}
+
+/// Named vertical lines; labels go to the second line, then away, where they would overlap.
+fn vertical_marks(svg: &mut Svg, area: Area, xs: &Scale, marks: &[Mark]) {
+    let mut sorted: Vec<&Mark> = marks.iter().collect();
+    sorted.sort_by(|a, b| a.x.total_cmp(&b.x));
+    let mut free = [f64::NEG_INFINITY; 2];
+    for m in sorted {
+        let x = xs.at(m.x);
+        svg.line("mark-line", (x, area.top), (x, area.bottom));
+        let half = m.label.chars().count() as f64 * 3.1;
+        let center = x.clamp(area.left + half, (area.right - half).max(area.left + half));
+        if let Some(row) = (0..free.len()).find(|r| center - half > free[*r]) {
+            free[row] = center + half + 6.0;
+            svg.text("mark-label", center, area.top - 6.0 - 12.0 * row as f64, Anchor::Middle, &m.label);
+        }
+    }
+}
+
+/// Points of groups, each group with its own color and symbol.
+pub(super) fn scatter(s: &Scatter, title: &str, size: Size) -> String {
+    let area = Area::of(size);
+    let mut svg = Svg::new(size.width, size.height, "chart", title);
+    let all = || s.groups.iter().flat_map(|g| g.points.iter());
+    let xs = Scale::fit(all().map(|p| p.0), s.x.log, area.left, area.right);
+    let ys = Scale::fit(all().map(|p| p.1), s.y.log, area.bottom, area.top);
+    y_axis(&mut svg, area, &ys, s.y.unit);
+    x_axis(&mut svg, area, &label::axis(&s.x), &numeric_ticks(&xs, 8, s.x.unit));
+    for (i, group) in s.groups.iter().enumerate() {
+        let points: Vec<(f64, f64)> = group.points.iter().map(|(x, y)| (xs.at(*x), ys.at(*y))).collect();
+        let mut d = String::new();
+        for (x, y) in thin(&points, GROUP_POINTS) {
+            d.push_str(&symbol(i, x, y));
+        }
+        svg.path(&format!("point c{}", i % COLORS), &d);
+    }
+    svg.text("name", area.left + 4.0, area.top + 9.0, Anchor::Start, &label::axis(&s.y));
+    svg.finish()
+}
+
+/// Path of the `i`-th symbol around a point.
+pub(crate) fn symbol(i: usize, x: f64, y: f64) -> String {
+    let shape = match i % COLORS {
+        0 => "m-3 0a3 3 0 1 0 6 0a3 3 0 1 0 -6 0z",
+        1 => "m-2.7 -2.7h5.4v5.4h-5.4z",
+        2 => "m0 -3.6l3.4 6h-6.8z",
+        3 => "m0 -3.8l3.8 3.8l-3.8 3.8l-3.8 -3.8z",
+        4 => "m-1 -3.5h2v2.5h2.5v2h-2.5v2.5h-2v-2.5h-2.5v-2h2.5z",
+        5 => "m0 3.6l3.4 -6h-6.8z",
+        6 => "m-3.5 -1.2h7v2.4h-7z",
+        _ => "m-1.2 -3.5h2.4v7h-2.4z",
+    };
+    format!("M{x:.1} {y:.1}{shape}")
+}
+
+/// Every k-th point, so that at most `limit` remain; the extremes of every stretch stay.
+fn thin(points: &[(f64, f64)], limit: usize) -> Vec<(f64, f64)> {
+    if points.len() <= limit {
+        return points.to_vec();
+    }
+    let stretch = (points.len() * 2).div_ceil(limit).max(2);
+    let mut kept = Vec::with_capacity(limit + 2);
+    for part in points.chunks(stretch) {
+        let by_y = |a: &usize, b: &usize| part[*a].1.total_cmp(&part[*b].1);
+        let highest = (0..part.len()).min_by(by_y).unwrap_or(0);
+        let lowest = (0..part.len()).max_by(by_y).unwrap_or(0);
+        kept.push(part[highest.min(lowest)]);
+        if highest != lowest {
+            kept.push(part[highest.max(lowest)]);
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thinning_keeps_the_spikes() {
+        let mut points: Vec<(f64, f64)> = (0..10_000).map(|i| (f64::from(i), 1.0)).collect();
+        points[7_777].1 = 99.0;
+        let kept = thin(&points, 300);
+        assert!(kept.len() <= 300, "{}", kept.len());
+        assert!(kept.iter().any(|p| p.1 == 99.0));
+    }
+
+    #[test]
+    fn the_maximum_stands_at_the_number_of_samples() {
+        assert_eq!(tail_position(1.0, 1000), 1000.0);
+        assert!((tail_position(0.99, 1000) - 100.0).abs() < 1e-9);
+        assert_eq!(tail_position(0.999_999, 1000), 1000.0);
+    }
+}

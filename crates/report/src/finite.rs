@@ -1,0 +1,189 @@
+//! A copy of a record that is fit to be shown: every number finite, drawn values cut to the digits that can be seen.
+//!
+//! JSON has no word for NaN or infinity; a writer would turn them into `null` and make the document unreadable. Impossible
+//! values are rejected when metrics are made, so what is found here came from elsewhere, and is named instead of hidden.
+
+use machmeter_data::shape::{Cell, Curve, Distribution, Mark, Matrix, Scatter, Series};
+use machmeter_data::{Dataset, Fact, FactState, FactValue, Facts, Metric, Quality, Record, Shape};
+
+/// Digits of drawn values: one part in a million is far below a pixel.
+const DRAWN_DIGITS: i32 = 6;
+
+/// The copy. Metrics, facts and marks keep all their digits; values of datasets keep six.
+pub(crate) fn record(source: &Record) -> Record {
+    let mut r = source.clone();
+    r.metrics.iter_mut().for_each(metric);
+    facts(&mut r.machine.before);
+    facts(&mut r.machine.after);
+    if r.clock.as_ref().is_some_and(|c| {
+        let optional = [c.kernel_deviation_ppm, c.cross_cpu_ticks];
+        ![c.rate_hz, c.rate_error_ppm, c.read_cost_ticks].iter().all(|v| v.is_finite())
+            || optional.iter().flatten().any(|v| !v.is_finite())
+    }) {
+        r.clock = None;
+    }
+    r.datasets.iter_mut().for_each(dataset);
+    r
+}
+
+/// Rejects a value that is not finite and drops what belongs to it.
+fn metric(m: &mut Metric) {
+    if m.value.is_some_and(|v| !v.is_finite()) {
+        m.value = None;
+        m.ci = None;
+        m.quality = Quality::Rejected;
+        m.why = Some("the stored value is not a finite number".to_owned());
+    }
+    if m.ci.as_ref().is_some_and(|c| !(c.low.is_finite() && c.high.is_finite() && c.level.is_finite())) {
+        m.ci = None;
+    }
+    m.quantiles.retain(|_, v| v.is_finite());
+    m.blocks.retain(|v| v.is_finite());
+    for optional in [&mut m.max, &mut m.n_eff, &mut m.block_ns] {
+        *optional = optional.filter(|v| v.is_finite());
+    }
+}
+
+fn facts(facts: &mut Facts) {
+    for fact in facts.0.values_mut() {
+        if fact.value.as_ref().is_some_and(|v| !finite_fact(v)) {
+            let why = "the stored value is not a finite number";
+            *fact = Fact::missing(FactState::Unreadable, fact.source.clone(), why);
+        }
+    }
+}
+
+fn finite_fact(value: &FactValue) -> bool {
+    match value {
+        FactValue::Float(f) => f.is_finite(),
+        FactValue::List(l) => l.iter().all(finite_fact),
+        FactValue::Bool(_) | FactValue::Int(_) | FactValue::Text(_) => true,
+    }
+}
+
+fn dataset(d: &mut Dataset) {
+    let lost = match &mut d.shape {
+        Shape::Series(s) => series(s),
+        Shape::Distribution(x) => distribution(x),
+        Shape::Curve(c) => curve(c),
+        Shape::Scatter(s) => scatter(s),
+        Shape::Matrix(m) => matrix(m),
+        Shape::CostTable(t) => {
+            for cell in t.rows.iter_mut().flat_map(|r| &mut r.cells) {
+                if matches!(cell, Cell::Number(v) if !v.is_finite()) {
+                    *cell = Cell::Empty(());
+                }
+            }
+            0
+        }
+    };
+    if lost > 0 {
+        d.caption
+            .push_str(&format!(" ({lost} values or rows were not finite or incomplete and are left out.)"));
+    }
+}
+
+/// Six significant digits.
+fn cut(v: f64) -> f64 {
+    if v == 0.0 || !v.is_finite() {
+        return v;
+    }
+    format!("{v:.*e}", (DRAWN_DIGITS - 1) as usize).parse().unwrap_or(v)
+}
+
+fn cut_all(values: &mut [f64]) {
+    values.iter_mut().for_each(|v| *v = cut(*v));
+}
+
+fn all_finite(values: &[f64]) -> bool {
+    values.iter().all(|v| v.is_finite())
+}
+
+fn marks(marks: &mut Vec<Mark>) {
+    marks.retain(|m| m.x.is_finite());
+    marks.iter_mut().for_each(|m| m.y = m.y.filter(|y| y.is_finite()));
+}
+
+/// A bucket can not be left out without shifting time, so the whole row goes.
+fn series(s: &mut Series) -> usize {
+    let before = s.rows.len();
+    let axis_is_fine = s.start_ns.is_finite() && s.step_ns.is_finite() && s.step_ns > 0.0;
+    s.rows.retain(|r| {
+        axis_is_fine
+            && r.min.len() == r.mean.len()
+            && r.max.len() == r.mean.len()
+            && all_finite(&r.min)
+            && all_finite(&r.mean)
+            && all_finite(&r.max)
+    });
+    if !axis_is_fine {
+        (s.start_ns, s.step_ns) = (0.0, 1.0);
+    }
+    for r in &mut s.rows {
+        cut_all(&mut r.min);
+        cut_all(&mut r.mean);
+        cut_all(&mut r.max);
+        marks(&mut r.marks);
+    }
+    before - s.rows.len()
+}
+
+fn distribution(d: &mut Distribution) -> usize {
+    let mut lost = 0;
+    for r in &mut d.rows {
+        let before = r.quantiles.len();
+        r.quantiles.retain(|(p, v)| (0.0..=1.0).contains(p) && v.is_finite());
+        lost += before - r.quantiles.len();
+        r.quantiles.iter_mut().for_each(|q| q.1 = cut(q.1));
+    }
+    lost
+}
+
+fn curve(c: &mut Curve) -> usize {
+    let mut lost = 0;
+    for r in &mut c.rows {
+        let kept: Vec<(f64, f64)> =
+            r.x.iter()
+                .zip(&r.y)
+                .map(|(x, y)| (*x, *y))
+                .filter(|(x, y)| x.is_finite() && y.is_finite())
+                .collect();
+        lost += r.x.len().max(r.y.len()) - kept.len();
+        (r.x, r.y) = kept.into_iter().map(|(x, y)| (cut(x), cut(y))).unzip();
+    }
+    marks(&mut c.marks);
+    lost
+}
+
+fn scatter(s: &mut Scatter) -> usize {
+    let mut lost = 0;
+    for g in &mut s.groups {
+        let before = g.points.len();
+        g.points.retain(|(x, y)| x.is_finite() && y.is_finite());
+        lost += before - g.points.len();
+        g.points.iter_mut().for_each(|p| *p = (cut(p.0), cut(p.1)));
+    }
+    lost
+}
+
+fn matrix(m: &mut Matrix) -> usize {
+    if !all_finite(&m.columns) {
+        let lost = m.rows.len();
+        m.rows.clear();
+        m.values.clear();
+        m.columns.clear();
+        return lost;
+    }
+    let mut lost = 0;
+    for cell in m.values.iter_mut().flatten() {
+        if cell.is_some_and(|v| !v.is_finite()) {
+            lost += 1;
+            *cell = None;
+        }
+        *cell = cell.map(cut);
+    }
+    cut_all(&mut m.columns);
+    m.values.iter_mut().for_each(|r| r.resize(m.columns.len(), None));
+    m.values.resize(m.rows.len(), vec![None; m.columns.len()]);
+    lost
+}

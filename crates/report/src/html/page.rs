@@ -1,0 +1,30 @@
+//! The document being written.
+
+use std::fmt;
+
+/// Text that grows.
+#[derive(Debug, Default)]
+pub(super) struct Page(String);
+
+impl Page {
+    /// Adds markup as it stands.
+    pub(super) fn raw(&mut self, markup: &str) {
+        self.0.push_str(markup);
+    }
+
+    /// Adds formatted markup; use through [`put`].
+    pub(super) fn write(&mut self, parts: fmt::Arguments<'_>) {
+        // Writing to a String can't fail.
+        let _ = fmt::Write::write_fmt(&mut self.0, parts);
+    }
+
+    pub(super) fn finish(self) -> String {
+        self.0
+    }
+}
+
+/// Adds formatted markup to a [`Page`].
+macro_rules! put {
+    ($page:expr, $($parts:tt)*) => { $page.write(format_args!($($parts)*)) };
+}
+pub(super) use put;

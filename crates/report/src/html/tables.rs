@@ -1,0 +1,207 @@
+//! Metrics, machine facts, and where the data came from.
+
+use machmeter_data::{Fact, FactState, Metric, Record};
+
+use super::esc;
+use super::page::{Page, put};
+use crate::label;
+
+/// Metrics listed without the script; the script lists all.
+const STATIC_METRICS: usize = 300;
+
+pub(super) fn metrics(page: &mut Page, record: &Record) {
+    if record.metrics.is_empty() {
+        return;
+    }
+    put!(
+        page,
+        "<section id=\"metrics\" aria-labelledby=\"h-metrics\"><h2 id=\"h-metrics\">Metrics <small>{}</small></h2>\
+         <p class=\"js\" hidden><label>Search <input id=\"metric-search\" type=\"search\" placeholder=\"id, parameter, flag\" \
+         autocomplete=\"off\"></label> <output id=\"metric-count\"></output></p>\
+         <div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Metrics\">\
+         <table class=\"sortable metrics\" id=\"metric-table\"><thead><tr><th scope=\"col\">Metric</th>\
+         <th scope=\"col\">Parameters</th><th scope=\"col\" class=\"num\">Value</th><th scope=\"col\" class=\"num\">Interval</th>\
+         <th scope=\"col\" class=\"num\">n</th><th scope=\"col\">Estimator</th><th scope=\"col\">Quality</th></tr></thead><tbody>",
+        record.metrics.len()
+    );
+    for m in record.metrics.iter().take(STATIC_METRICS) {
+        metric_row(page, m);
+    }
+    page.raw("</tbody></table></div>");
+    if record.metrics.len() > STATIC_METRICS {
+        put!(
+            page,
+            "<p class=\"quiet static\">The first {STATIC_METRICS} of {}; with scripts on all are listed.</p>",
+            record.metrics.len()
+        );
+    }
+    page.raw("</section>");
+}
+
+fn metric_row(page: &mut Page, m: &Metric) {
+    put!(
+        page,
+        "<tr><th scope=\"row\"><code>{}</code></th><td>{}</td>",
+        esc(&m.id),
+        esc(&label::params(&m.params))
+    );
+    match m.value {
+        Some(v) => put!(page, "<td class=\"num\" data-v=\"{v:e}\">{}</td>", esc(&label::value(m))),
+        None => page.raw("<td class=\"num none\">-</td>"),
+    }
+    match &m.ci {
+        Some(ci) => put!(
+            page,
+            "<td class=\"num\" data-v=\"{:e}\" title=\"{} %, {}\">{}</td>",
+            ci.high - ci.low,
+            machmeter_data::quantity::digits(ci.level * 100.0),
+            esc(&ci.method),
+            esc(&label::interval(ci, m.unit))
+        ),
+        None => page.raw("<td class=\"num none\">-</td>"),
+    }
+    put!(
+        page,
+        "<td class=\"num\" data-v=\"{}\">{}</td><td>{}</td><td>{}",
+        m.n,
+        m.n,
+        esc(&m.estimator),
+        label::quality(m.quality)
+    );
+    if !m.flags.is_empty() {
+        put!(page, " <code>{}</code>", esc(&m.flags.join(" ")));
+    }
+    if let Some(why) = &m.why {
+        put!(page, ": {}", esc(why));
+    }
+    page.raw("</td></tr>");
+}
+
+pub(super) fn machine(page: &mut Page, record: &Record) {
+    page.raw("<section id=\"machine\" aria-labelledby=\"h-machine\"><h2 id=\"h-machine\">Machine</h2>");
+    let (before, after) = (&record.machine.before, &record.machine.after);
+    let mut paths: Vec<&String> = before.0.keys().chain(after.0.keys()).collect();
+    paths.sort();
+    paths.dedup();
+    if paths.is_empty() {
+        page.raw("<p class=\"quiet\">No machine facts are part of this record.</p></section>");
+        return;
+    }
+    let changed = before.changed(after);
+    let compared = !after.0.is_empty();
+    if compared && !changed.is_empty() {
+        put!(page, "<p>{} of {} facts changed while the run lasted:</p>", changed.len(), paths.len());
+        facts_table(page, record, &changed.iter().collect::<Vec<_>>(), "Changed facts");
+    } else if compared {
+        put!(page, "<p class=\"quiet\">None of {} facts changed while the run lasted.</p>", paths.len());
+    }
+    put!(page, "<details><summary>All {} facts</summary>", paths.len());
+    facts_table(page, record, &paths, "Machine facts");
+    page.raw("</details></section>");
+}
+
+fn facts_table(page: &mut Page, record: &Record, paths: &[&String], name: &str) {
+    put!(
+        page,
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{name}\"><table class=\"facts\"><thead><tr>\
+         <th scope=\"col\">Fact</th><th scope=\"col\">Value</th><th scope=\"col\">After the run</th><th scope=\"col\">Source</th></tr></thead><tbody>"
+    );
+    let (before, after) = (&record.machine.before, &record.machine.after);
+    for path in paths {
+        let (a, b) = (before.get(path), after.get(path));
+        let differs = !after.0.is_empty() && a.map(|f| (&f.value, f.state)) != b.map(|f| (&f.value, f.state));
+        put!(
+            page,
+            "<tr{}><th scope=\"row\"><code>{}</code></th>",
+            if differs { " class=\"changed\"" } else { "" },
+            esc(path)
+        );
+        fact_cell(page, a);
+        if differs {
+            fact_cell(page, b);
+        } else {
+            page.raw("<td class=\"quiet\">same</td>");
+        }
+        let source = a.or(b).map_or("", |f| f.source.as_str());
+        put!(page, "<td class=\"source\">{}</td></tr>", esc(source));
+    }
+    page.raw("</tbody></table></div>");
+}
+
+fn fact_cell(page: &mut Page, fact: Option<&Fact>) {
+    let Some(fact) = fact else {
+        page.raw("<td class=\"none\">not captured</td>");
+        return;
+    };
+    if let Some(v) = &fact.value {
+        put!(page, "<td>{}</td>", esc(&label::fact(v, fact.unit.as_deref())));
+        return;
+    }
+    let state = match fact.state {
+        FactState::Known => "no value",
+        FactState::Denied => "denied",
+        FactState::Absent => "absent",
+        FactState::Unsupported => "unsupported",
+        FactState::Unreadable => "unreadable",
+    };
+    put!(page, "<td class=\"unknown\">{state}");
+    if let Some(why) = &fact.why {
+        put!(page, ": {}", esc(why));
+    }
+    page.raw("</td>");
+}
+
+pub(super) fn provenance(page: &mut Page, record: &Record, digest: &str) {
+    page.raw("<section id=\"data\" aria-labelledby=\"h-data\"><h2 id=\"h-data\">Data</h2>");
+    put!(
+        page,
+        "<dl class=\"meta\"><div><dt>Record</dt><dd><code>{}</code></dd></div><div><dt>Schema</dt><dd>{} {}</dd></div>\
+         <div><dt>Embedded data</dt><dd><code>sha256 {digest}</code></dd></div><div><dt>Seed</dt><dd>{}</dd></div></dl>",
+        esc(&record.id),
+        esc(&record.format),
+        esc(&record.version),
+        record.run.seed
+    );
+    if let Some(p) = &record.provenance {
+        put!(page, "<p>Imported from <code>{}</code> ({}).</p>", esc(&p.files.join(", ")), esc(&p.format));
+        list(page, "Assumed, because the format does not say:", &p.assumptions);
+    }
+    list(page, "Changed on the machine while the run lasted, and undone:", &record.run.side_effects);
+    if !record.run.tags.is_empty() {
+        let tags: Vec<String> = record.run.tags.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        put!(page, "<p>Tags: {}</p>", esc(&tags.join(", ")));
+    }
+    if !record.run.parameters.is_empty() {
+        let text = serde_json::to_string_pretty(&record.run.parameters).unwrap_or_default();
+        put!(page, "<details><summary>Parameters</summary><pre>{}</pre></details>", esc(&text));
+    }
+    if !record.raw.is_empty() {
+        page.raw(
+            "<h3>Raw samples</h3><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Raw samples\"><table><thead><tr>\
+             <th scope=\"col\">File</th><th scope=\"col\">Table</th><th scope=\"col\" class=\"num\">Rows</th><th scope=\"col\">SHA-256</th></tr></thead><tbody>",
+        );
+        for f in &record.raw {
+            put!(
+                page,
+                "<tr><th scope=\"row\"><code>{}</code></th><td>{}</td><td class=\"num\">{}</td><td><code>{}</code></td></tr>",
+                esc(&f.file),
+                esc(&f.table),
+                f.rows,
+                esc(&f.sha256)
+            );
+        }
+        page.raw("</tbody></table></div>");
+    }
+    page.raw("</section>");
+}
+
+fn list(page: &mut Page, heading: &str, lines: &[String]) {
+    if lines.is_empty() {
+        return;
+    }
+    put!(page, "<p>{heading}</p><ul>");
+    for l in lines {
+        put!(page, "<li>{}</li>", esc(l));
+    }
+    page.raw("</ul>");
+}

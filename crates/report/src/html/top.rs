@@ -1,0 +1,100 @@
+//! Heading and summary: who the machine is, what was asked, what came out.
+
+use machmeter_data::Record;
+
+use super::esc;
+use super::page::{Page, put};
+use crate::identity::Identity;
+use crate::label;
+
+pub(super) fn header(page: &mut Page, record: &Record) {
+    let id = Identity::of(record);
+    put!(
+        page,
+        "<a class=\"skip\" href=\"#figures\">Skip to figures</a><header class=\"top\"><div class=\"bar\">\
+         <span class=\"brand\">machmeter <span>{}</span></span><nav aria-label=\"Sections\">",
+        esc(&record.run.verb)
+    );
+    for (anchor, name, shown) in [
+        ("summary", "Summary", true),
+        ("trust", "Trust", true),
+        ("figures", "Figures", !record.datasets.is_empty()),
+        ("metrics", "Metrics", !record.metrics.is_empty()),
+        ("machine", "Machine", true),
+    ] {
+        if shown {
+            put!(page, "<a href=\"#{anchor}\">{name}</a>");
+        }
+    }
+    put!(
+        page,
+        "</nav><button type=\"button\" id=\"theme\" class=\"js\" hidden>Theme: auto</button></div>\
+         <h1>{}</h1><p class=\"lead\">{}</p><dl class=\"meta\">",
+        esc(&id.name),
+        esc(&id.line())
+    );
+    let pair = |page: &mut Page, name: &str, value: &str| {
+        put!(page, "<div><dt>{name}</dt><dd>{}</dd></div>", esc(value));
+    };
+    pair(page, "Date", &record.run.started.replace('T', " "));
+    pair(page, "Duration", &label::duration(record.run.wall_ns as f64));
+    pair(page, "Level", &record.run.level);
+    pair(page, "Scheduling", &record.run.policy);
+    pair(page, "Clock", &id.clock);
+    let tool = match &record.tool.commit {
+        Some(c) => format!(
+            "{} {} ({})",
+            record.tool.name,
+            record.tool.version,
+            c.chars().take(10).collect::<String>()
+        ),
+        None => format!("{} {}", record.tool.name, record.tool.version),
+    };
+    pair(page, "Tool", &tool);
+    put!(
+        page,
+        "<div class=\"wide\"><dt>Command</dt><dd><code>{}</code></dd></div>",
+        esc(&record.run.command.join(" "))
+    );
+    page.raw("</dl></header>");
+}
+
+pub(super) fn summary(page: &mut Page, record: &Record) {
+    page.raw("<section id=\"summary\" aria-labelledby=\"h-summary\"><h2 id=\"h-summary\">Summary</h2>");
+    if !record.complete {
+        put!(
+            page,
+            "<p class=\"banner\"><svg class=\"icon st-warn\" aria-hidden=\"true\"><use href=\"#i-warn\"/></svg>\
+             <strong>Incomplete:</strong> the run ended before its plan ({}). Figures cover what was measured until then.</p>",
+            esc(&record.stopped_by)
+        );
+    }
+    if !record.summary.verdict.is_empty() {
+        put!(page, "<p class=\"verdict\"><span>Verdict</span> {}</p>", esc(&record.summary.verdict));
+    }
+    if !record.summary.tiles.is_empty() {
+        page.raw("<ul class=\"tiles\">");
+        for t in &record.summary.tiles {
+            put!(
+                page,
+                "<li><span class=\"label\">{}</span><strong>{}</strong><span class=\"note\">{}</span></li>",
+                esc(&t.label),
+                esc(&t.value),
+                esc(&t.note)
+            );
+        }
+        page.raw("</ul>");
+    }
+    if !record.summary.lines.is_empty() {
+        page.raw("<dl class=\"lines\">");
+        for line in &record.summary.lines {
+            put!(page, "<div><dt>{}</dt><dd>", esc(&line.section));
+            for text in &line.lines {
+                put!(page, "<p>{}</p>", esc(text));
+            }
+            page.raw("</dd></div>");
+        }
+        page.raw("</dl>");
+    }
+    page.raw("</section>");
+}

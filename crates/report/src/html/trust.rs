@@ -1,0 +1,125 @@
+//! What speaks for and against the result: warnings, checks, findings.
+
+use machmeter_data::record::Finding;
+use machmeter_data::{Check, CheckState, Record};
+
+use super::esc;
+use super::page::{Page, put};
+
+pub(super) fn section(page: &mut Page, record: &Record) {
+    page.raw(
+        "<section id=\"trust\" aria-labelledby=\"h-trust\"><h2 id=\"h-trust\">Can these figures be trusted?</h2>",
+    );
+    warnings(page, record);
+    checks(page, &record.checks);
+    findings(page, &record.findings);
+    page.raw("</section>");
+}
+
+fn warnings(page: &mut Page, record: &Record) {
+    if record.warnings.is_empty() {
+        page.raw("<p class=\"quiet\">No warnings.</p>");
+        return;
+    }
+    page.raw("<ul class=\"warnings\">");
+    for w in &record.warnings {
+        put!(
+            page,
+            "<li><svg class=\"icon st-warn\" role=\"img\" aria-label=\"warning\"><use href=\"#i-warn\"/></svg><div>\
+             <p><code>{}</code> {}</p><p class=\"next\">{}</p></div></li>",
+            esc(&w.code),
+            esc(&w.text),
+            esc(&w.next)
+        );
+    }
+    page.raw("</ul>");
+}
+
+/// Symbol, class and word of a state. The word is always shown: color is never the only sign.
+pub(crate) fn state(state: CheckState) -> (&'static str, &'static str) {
+    match state {
+        CheckState::Pass => ("pass", "pass"),
+        CheckState::Warn => ("warn", "warning"),
+        CheckState::Fail => ("fail", "fail"),
+        CheckState::Unknown => ("unknown", "unknown"),
+        CheckState::NotApplicable => ("na", "n/a"),
+    }
+}
+
+fn checks(page: &mut Page, checks: &[Check]) {
+    if checks.is_empty() {
+        page.raw("<p class=\"quiet\">No environment checks are part of this record: nothing is known about what disturbed it.</p>");
+        return;
+    }
+    let mut sorted: Vec<&Check> = checks.iter().collect();
+    let rank = |c: &Check| match c.state {
+        CheckState::Fail => 0,
+        CheckState::Warn => 1,
+        CheckState::Unknown => 2,
+        CheckState::Pass => 3,
+        CheckState::NotApplicable => 4,
+    };
+    sorted.sort_by(|a, b| rank(a).cmp(&rank(b)).then(a.id.cmp(&b.id)));
+    let counts: Vec<String> = [
+        CheckState::Fail,
+        CheckState::Warn,
+        CheckState::Unknown,
+        CheckState::Pass,
+        CheckState::NotApplicable,
+    ]
+    .iter()
+    .map(|s| (sorted.iter().filter(|c| c.state == *s).count(), state(*s).1))
+    .filter(|(n, _)| *n > 0)
+    .map(|(n, word)| format!("{n} {word}"))
+    .collect();
+    put!(page, "<h3>Environment checks <small>{}</small></h3>", counts.join(" · "));
+    page.raw(
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Environment checks\"><table class=\"checks\">\
+         <thead><tr><th scope=\"col\">State</th><th scope=\"col\">Check</th>\
+         <th scope=\"col\">Seen</th><th scope=\"col\">Limit</th><th scope=\"col\">Weakens</th><th scope=\"col\">What to do</th></tr></thead><tbody>",
+    );
+    for c in sorted {
+        let (class, word) = state(c.state);
+        put!(
+            page,
+            "<tr><td class=\"state st-{class}\"><svg class=\"icon\" aria-hidden=\"true\"><use href=\"#i-{class}\"/></svg>{word}</td>\
+             <th scope=\"row\"><code>{}</code> {}</th><td title=\"{}\">{}</td><td>{}</td><td>{}</td><td>{}",
+            esc(&c.id),
+            esc(&c.name),
+            esc(&c.source),
+            esc(&c.observed),
+            esc(c.limit.as_deref().unwrap_or("")),
+            esc(&c.hurts.join(", ")),
+            esc(c.next.as_deref().unwrap_or(""))
+        );
+        if let Some(undo) = &c.undo {
+            put!(page, " <span class=\"quiet\">Undo: {}</span>", esc(undo));
+        }
+        page.raw("</td></tr>");
+    }
+    page.raw("</tbody></table></div>");
+}
+
+fn findings(page: &mut Page, findings: &[Finding]) {
+    if findings.is_empty() {
+        return;
+    }
+    page.raw("<h3>Findings</h3><div class=\"findings\">");
+    for f in findings {
+        put!(
+            page,
+            "<article><p class=\"what\"><span class=\"tag\">{}</span> {}</p>",
+            esc(&f.verdict.replace('_', " ")),
+            esc(&f.text)
+        );
+        if !f.evidence.is_empty() {
+            page.raw("<ul>");
+            for e in &f.evidence {
+                put!(page, "<li>{}</li>", esc(e));
+            }
+            page.raw("</ul>");
+        }
+        put!(page, "<p class=\"quiet\"><code>{}</code></p></article>", esc(&f.id));
+    }
+    page.raw("</div>");
+}

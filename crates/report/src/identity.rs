@@ -1,0 +1,119 @@
+//! Who the machine is, in the few words a heading has room for, read from the facts of a record.
+
+use machmeter_data::quantity::human;
+use machmeter_data::{Facts, Record, Unit};
+
+use crate::label;
+
+/// Paths under which facts are looked for, first match wins: records of other tools name some of them differently.
+const NAME: &[&str] = &["host.name", "machine.name", "os.hostname", "hostname"];
+const MODEL: &[&str] = &["cpu.model", "cpu.model_name", "cpu.name"];
+const CPUS: &[&str] = &["cpu.count", "cpu.online_count", "topology.cpus"];
+const CORES: &[&str] = &["cpu.cores", "topology.cores"];
+const NODES: &[&str] = &["numa.nodes", "topology.nodes", "numa.count"];
+const KERNEL: &[&str] = &["kernel.release"];
+const SYSTEM: &[&str] = &["kernel.name", "os.name"];
+const PREEMPTION: &[&str] = &["kernel.preempt", "kernel.preemption", "kernel.preemption_model"];
+const HYPERVISOR: &[&str] = &["virt.hypervisor", "virt.kind", "virt.name"];
+const MEMORY: &[&str] = &["memory.total", "memory.total_bytes", "mem.total"];
+
+/// The words.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Identity {
+    pub(crate) name: String,
+    pub(crate) cpu: String,
+    pub(crate) cpus: Option<u64>,
+    pub(crate) cores: Option<u64>,
+    pub(crate) nodes: Option<u64>,
+    pub(crate) kernel: String,
+    pub(crate) preemption: String,
+    pub(crate) virtualization: String,
+    pub(crate) mitigations: String,
+    pub(crate) memory: String,
+    pub(crate) clock: String,
+}
+
+impl Identity {
+    pub(crate) fn of(record: &Record) -> Self {
+        let facts = &record.machine.before;
+        let text = |paths| said(facts, paths);
+        let count = |paths: &[&str]| {
+            paths.iter().find_map(|p| facts.number(p)).filter(|v| *v >= 1.0).map(|v| v as u64)
+        };
+        let system = text(SYSTEM).unwrap_or_else(|| "Linux".to_owned());
+        Self {
+            name: text(NAME).unwrap_or_else(|| "unnamed machine".to_owned()),
+            cpu: text(MODEL).unwrap_or_else(|| "CPU model unknown".to_owned()),
+            cpus: count(CPUS),
+            cores: count(CORES),
+            nodes: count(NODES),
+            kernel: text(KERNEL).map_or_else(|| "kernel unknown".to_owned(), |k| format!("{system} {k}")),
+            preemption: text(PREEMPTION).unwrap_or_else(|| "unknown".to_owned()),
+            virtualization: virtualization(facts),
+            mitigations: mitigations(facts),
+            memory: text(MEMORY).unwrap_or_else(|| "unknown".to_owned()),
+            clock: record.clock.as_ref().map_or_else(
+                || "not recorded".to_owned(),
+                |c| {
+                    let ns_per_tick = if c.rate_hz > 0.0 { 1e9 / c.rate_hz } else { 0.0 };
+                    format!(
+                        "{} at {}, step {}, read {}",
+                        c.source,
+                        human(c.rate_hz, Unit::Hertz),
+                        human(c.step_ticks as f64 * ns_per_tick, Unit::Nanoseconds),
+                        human(c.read_cost_ticks * ns_per_tick, Unit::Nanoseconds)
+                    )
+                },
+            ),
+        }
+    }
+
+    /// `AMD EPYC, 2 CPUs, kvm guest, Linux 6.18.44`.
+    pub(crate) fn line(&self) -> String {
+        let mut parts = vec![self.cpu.clone()];
+        if let Some(n) = self.cpus {
+            parts.push(if n == 1 { "1 CPU".to_owned() } else { format!("{n} CPUs") });
+        }
+        if self.virtualization != "unknown" {
+            parts.push(self.virtualization.clone());
+        }
+        parts.push(self.kernel.clone());
+        parts.join(", ")
+    }
+}
+
+fn said(facts: &Facts, paths: &[&str]) -> Option<String> {
+    let fact = paths.iter().filter_map(|p| facts.get(p)).find(|f| f.value.is_some())?;
+    let words = label::fact(fact.value.as_ref()?, fact.unit.as_deref());
+    (!words.is_empty()).then_some(words)
+}
+
+fn virtualization(facts: &Facts) -> String {
+    match said(facts, HYPERVISOR).as_deref() {
+        Some("none" | "no" | "bare-metal" | "bare metal") => "bare metal".to_owned(),
+        Some(h) => format!("{} guest", if h == "kvm" { "KVM" } else { h }),
+        None => "unknown".to_owned(),
+    }
+}
+
+/// How many of the processor's known weaknesses are mitigated, vulnerable and not applicable.
+fn mitigations(facts: &Facts) -> String {
+    let (mut on, mut open, mut unaffected) = (0, 0, 0);
+    for (path, fact) in &facts.0 {
+        let Some(text) = fact.text().filter(|_| path.contains("mitigation") || path.contains("vulnerabilit"))
+        else {
+            continue;
+        };
+        if text.starts_with("Not affected") {
+            unaffected += 1;
+        } else if text.starts_with("Vulnerable") {
+            open += 1;
+        } else {
+            on += 1;
+        }
+    }
+    if on + open + unaffected == 0 {
+        return "unknown".to_owned();
+    }
+    format!("{on} active, {open} vulnerable, {unaffected} not affected")
+}

@@ -1,0 +1,150 @@
+//! How numbers, parameters and axes are worded in every view.
+
+use machmeter_data::quantity::{digits, human};
+use machmeter_data::shape::Axis;
+use machmeter_data::{FactValue, Interval, Metric, Params, Quality, Unit};
+
+/// A tick or other round number: [`human`] without trailing zeros, `1 ms` for `1.00 ms`.
+pub(crate) fn tick(value: f64, unit: Unit) -> String {
+    let text = human(value, unit);
+    let (number, rest) = text.split_once(' ').map_or((text.as_str(), ""), |(n, r)| (n, r));
+    let number = match number.split_once('e') {
+        Some((mantissa, exponent)) => format!("{}e{exponent}", trim_zeros(mantissa)),
+        None => trim_zeros(number).to_owned(),
+    };
+    if rest.is_empty() { number } else { format!("{number} {rest}") }
+}
+
+fn trim_zeros(number: &str) -> &str {
+    if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number }
+}
+
+/// `cpu=1, quantum=31`.
+pub(crate) fn params(params: &Params) -> String {
+    params.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(", ")
+}
+
+/// The value of a metric, or a dash when it was rejected.
+pub(crate) fn value(metric: &Metric) -> String {
+    metric.value.map_or_else(|| "-".to_owned(), |v| human(v, metric.unit))
+}
+
+/// `[2.71, 3.13] %`: both ends scaled like people read them.
+pub(crate) fn interval(ci: &Interval, unit: Unit) -> String {
+    let (low, high) = (human(ci.low, unit), human(ci.high, unit));
+    match (low.split_once(' '), high.split_once(' ')) {
+        (Some((a, ua)), Some((b, ub))) if ua == ub => format!("[{a}, {b}] {ua}"),
+        _ => format!("[{low}, {high}]"),
+    }
+}
+
+/// The words for a quality.
+pub(crate) fn quality(quality: Quality) -> &'static str {
+    match quality {
+        Quality::Ok => "ok",
+        Quality::Suspect => "suspect",
+        Quality::Rejected => "rejected",
+    }
+}
+
+/// Heading of an axis. The ticks carry the units, so only counts and ratios without a word of their own need one.
+pub(crate) fn axis(axis: &Axis) -> String {
+    axis.label.clone()
+}
+
+/// A fact's value in words.
+pub(crate) fn fact(value: &FactValue, unit: Option<&str>) -> String {
+    let text = match value {
+        FactValue::Bool(true) => "yes".to_owned(),
+        FactValue::Bool(false) => "no".to_owned(),
+        FactValue::Int(i) => return fact_number(*i as f64, &i.to_string(), unit),
+        FactValue::Float(f) => return fact_number(*f, &format!("{f}"), unit),
+        FactValue::Text(t) => t.clone(),
+        FactValue::List(l) => return fact_list(l, unit),
+    };
+    unit.filter(|u| *u != "1").map_or(text.clone(), |u| format!("{text} {u}"))
+}
+
+/// Lists of numbers are given as ranges (`0-3, 8`), others joined by commas.
+fn fact_list(list: &[FactValue], unit: Option<&str>) -> String {
+    let numbers: Option<Vec<i64>> =
+        list.iter().map(|v| if let FactValue::Int(i) = v { Some(*i) } else { None }).collect();
+    match numbers {
+        Some(n) if unit.is_none() && n.len() > 2 => ranges(&n),
+        _ => list.iter().map(|v| fact(v, unit)).collect::<Vec<_>>().join(", "),
+    }
+}
+
+fn ranges(numbers: &[i64]) -> String {
+    let mut spans: Vec<(i64, i64)> = Vec::new();
+    for &n in numbers {
+        match spans.last_mut() {
+            Some((_, end)) if *end + 1 == n => *end = n,
+            _ => spans.push((n, n)),
+        }
+    }
+    let text = |(a, b): (i64, i64)| if a == b { a.to_string() } else { format!("{a}-{b}") };
+    spans.into_iter().map(text).collect::<Vec<_>>().join(", ")
+}
+
+fn fact_number(value: f64, exact: &str, unit: Option<&str>) -> String {
+    match unit {
+        Some("ns") => human(value, Unit::Nanoseconds),
+        Some("By") => human(value, Unit::Bytes),
+        Some("Hz") => human(value, Unit::Hertz),
+        Some("[ppm]") => human(value, Unit::PartsPerMillion),
+        Some("1") | None => exact.to_owned(),
+        Some(u) => format!("{exact} {}", u.trim_matches(|c| c == '{' || c == '}')),
+    }
+}
+
+/// `50 %`, `99.9 %`, `max` for a probability.
+pub(crate) fn percentile(p: f64) -> String {
+    if p >= 1.0 { "max".to_owned() } else { format!("{} %", trim_zeros(&format!("{:.6}", p * 100.0))) }
+}
+
+/// A duration in words, two digits.
+pub(crate) fn duration(ns: f64) -> String {
+    let seconds = ns / 1e9;
+    if seconds >= 5400.0 {
+        format!("{} h", digits(seconds / 3600.0))
+    } else if seconds >= 90.0 {
+        format!("{} min", digits(seconds / 60.0))
+    } else {
+        human(ns, Unit::Nanoseconds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_short() {
+        assert_eq!(tick(1e6, Unit::Nanoseconds), "1 ms");
+        assert_eq!(tick(0.029, Unit::One), "2.9 %");
+        assert_eq!(tick(1e-12, Unit::PerHertz), "1e-12 /Hz");
+        assert_eq!(tick(100.0, Unit::Count), "100");
+        assert_eq!(tick(0.0, Unit::Nanoseconds), "0 ns");
+    }
+
+    #[test]
+    fn intervals_share_a_unit_when_they_can() {
+        let ci = |low, high| Interval::new(0.95, low, high, "rank").unwrap();
+        assert_eq!(interval(&ci(0.0271, 0.0313), Unit::One), "[2.71, 3.13] %");
+        assert_eq!(interval(&ci(900.0, 1100.0), Unit::Nanoseconds), "[900 ns, 1.10 us]");
+    }
+
+    #[test]
+    fn lists_of_numbers_become_ranges() {
+        let list: Vec<i64> = vec![0, 1, 2, 3, 8, 10, 11];
+        assert_eq!(fact(&FactValue::from(list), None), "0-3, 8, 10-11");
+    }
+
+    #[test]
+    fn percentiles_read_as_people_say_them() {
+        assert_eq!(percentile(0.999), "99.9 %");
+        assert_eq!(percentile(0.5), "50 %");
+        assert_eq!(percentile(1.0), "max");
+    }
+}

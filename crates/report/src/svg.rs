@@ -1,0 +1,166 @@
+//! A small writer of SVG: shapes carry classes, never inline styles, so that pages under a strict content policy and both
+//! themes can use the same picture.
+
+use std::fmt::Write as _;
+
+/// A picture being written.
+#[derive(Debug)]
+pub(crate) struct Svg {
+    out: String,
+}
+
+/// Where a text is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
+impl Svg {
+    /// A picture of `width` by `height` units with a title for those who can't see it.
+    pub(crate) fn new(width: f64, height: f64, class: &str, title: &str) -> Self {
+        let mut out = String::new();
+        let _ = write!(
+            out,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"{class}\" viewBox=\"0 0 {} {}\" role=\"img\"><title>{}</title>",
+            px(width),
+            px(height),
+            escape(title)
+        );
+        Self { out }
+    }
+
+    /// Adds a part that is already SVG.
+    pub(crate) fn raw(&mut self, part: &str) {
+        self.out.push_str(part);
+    }
+
+    pub(crate) fn line(&mut self, class: &str, (x1, y1): (f64, f64), (x2, y2): (f64, f64)) {
+        let _ =
+            write!(self.out, "<path class=\"{class}\" d=\"M{} {}L{} {}\"/>", px(x1), px(y1), px(x2), px(y2));
+    }
+
+    pub(crate) fn rect(&mut self, class: &str, x: f64, y: f64, width: f64, height: f64) {
+        let _ = write!(
+            self.out,
+            "<rect class=\"{class}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>",
+            px(x),
+            px(y),
+            px(width.max(0.0)),
+            px(height.max(0.0))
+        );
+    }
+
+    pub(crate) fn text(&mut self, class: &str, x: f64, y: f64, anchor: Anchor, text: &str) {
+        let anchor = match anchor {
+            Anchor::Start => "",
+            Anchor::Middle => " text-anchor=\"middle\"",
+            Anchor::End => " text-anchor=\"end\"",
+        };
+        let _ = write!(
+            self.out,
+            "<text class=\"{class}\" x=\"{}\" y=\"{}\"{anchor}>{}</text>",
+            px(x),
+            px(y),
+            escape(text)
+        );
+    }
+
+    /// A line through points; runs of equal height collapse to their ends.
+    pub(crate) fn polyline(&mut self, class: &str, points: &[(f64, f64)]) {
+        if points.is_empty() {
+            return;
+        }
+        let d = path_data(points);
+        self.path(class, &d);
+    }
+
+    /// The area between an upper and a lower line over the same x.
+    pub(crate) fn band(&mut self, class: &str, upper: &[(f64, f64)], lower: &[(f64, f64)]) {
+        if upper.is_empty() {
+            return;
+        }
+        let ring: Vec<(f64, f64)> = upper.iter().copied().chain(lower.iter().rev().copied()).collect();
+        let d = path_data(&ring) + "Z";
+        self.path(class, &d);
+    }
+
+    /// A path given as SVG path data.
+    pub(crate) fn path(&mut self, class: &str, data: &str) {
+        let _ = write!(self.out, "<path class=\"{class}\" d=\"{data}\"/>");
+    }
+
+    pub(crate) fn finish(mut self) -> String {
+        self.out.push_str("</svg>");
+        self.out
+    }
+}
+
+/// Path data through points with relative steps, which are shorter.
+fn path_data(points: &[(f64, f64)]) -> String {
+    let mut d = String::new();
+    let (mut x, mut y) = (0.0, 0.0);
+    for (i, (px_x, px_y)) in points.iter().enumerate() {
+        let (rx, ry) = (tenth(*px_x), tenth(*px_y));
+        if i == 0 {
+            let _ = write!(d, "M{} {}l", px(rx), px(ry));
+        } else {
+            let (dx, dy) = (px(rx - x), px(ry - y));
+            if i > 1 {
+                d.push(' ');
+            }
+            let _ = write!(d, "{dx} {dy}");
+        }
+        (x, y) = (rx, ry);
+    }
+    if points.len() == 1 {
+        d.push_str("0 0");
+    }
+    d
+}
+
+fn tenth(v: f64) -> f64 {
+    if v.is_finite() { (v * 10.0).round() / 10.0 } else { 0.0 }
+}
+
+/// A coordinate to a tenth of a unit, as short as it can be written.
+pub(crate) fn px(v: f64) -> String {
+    let v = tenth(v);
+    if v == v.trunc() { format!("{}", v as i64) } else { format!("{v:.1}") }
+}
+
+/// Text made safe between tags and inside double quotes. Control characters, which XML forbids, become spaces.
+pub(crate) fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            c if c.is_control() && c != '\n' => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_can_not_break_out() {
+        assert_eq!(escape("<a href=\"x\">&'\u{1}"), "&lt;a href=&quot;x&quot;&gt;&amp;&#39; ");
+    }
+
+    #[test]
+    fn paths_step_relatively_and_never_hold_nan() {
+        let mut s = Svg::new(10.0, 10.0, "c", "t");
+        s.polyline("l", &[(1.0, 2.0), (2.04, f64::NAN)]);
+        let out = s.finish();
+        assert!(out.contains("d=\"M1 2l1 -2\""), "{out}");
+    }
+}

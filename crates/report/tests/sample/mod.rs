@@ -1,0 +1,486 @@
+//! A rich synthetic record: two CPUs, every shape, every state of a check, made without chance.
+#![allow(
+    dead_code,
+    unreachable_pub,
+    reason = "shared by several tests and the example, each of which uses a part"
+)]
+
+use std::collections::BTreeMap;
+
+use machmeter_data::metric::params;
+use machmeter_data::record::{
+    ClockRecord, Finding, Machine, RawFile, Record, Run, Summary, SummaryLine, Tile, Tool, Warning,
+};
+use machmeter_data::shape::*;
+use machmeter_data::*;
+
+/// Even pseudo-random numbers in [0, 1): a 64-bit linear congruential generator, high bits.
+pub struct Dice(pub u64);
+
+impl Dice {
+    pub fn roll(&mut self) -> f64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}
+
+pub fn record(cpus: usize, buckets: usize) -> Record {
+    Record {
+        format: record::FORMAT.to_owned(),
+        version: record::SCHEMA_VERSION.to_owned(),
+        id: "0192f0c1-7a52-7c11-9c1e-5b8f2f6f2a01".to_owned(),
+        complete: true,
+        stopped_by: "time".to_owned(),
+        tool: Tool {
+            name: "machmeter".to_owned(),
+            version: "0.1.0".to_owned(),
+            commit: Some("e7812a9c5d".to_owned()),
+            target: "x86_64-unknown-linux-gnu".to_owned(),
+            rustc: Some("1.95.0".to_owned()),
+        },
+        run: run(),
+        machine: machine(cpus),
+        clock: Some(ClockRecord {
+            source: "rdtsc".to_owned(),
+            rate_hz: 2.6e9,
+            rate_error_ppm: 0.4,
+            kernel_deviation_ppm: Some(0.12),
+            step_ticks: 26,
+            read_cost_ticks: 21.0,
+            cross_cpu_ticks: Some(310.0),
+            backward_steps: 0,
+            why: "invariant TSC, cheapest of three".to_owned(),
+        }),
+        summary: summary(),
+        checks: checks(),
+        metrics: (0..cpus).flat_map(metrics_of).collect(),
+        datasets: datasets(cpus, buckets),
+        findings: findings(),
+        warnings: vec![Warning {
+            code: "W301".to_owned(),
+            text:
+                "93 % of the loss comes from 12 detours longer than 1 ms: the mean will not settle in 10 s."
+                    .to_owned(),
+            next: "Use --time 2m, or read the percentiles.".to_owned(),
+        }],
+        raw: vec![RawFile {
+            file: "machmeter-vm-20261121T194200Z.noise_gaps.parquet".to_owned(),
+            table: "noise_gaps".to_owned(),
+            rows: 41_207,
+            sha256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08".to_owned(),
+        }],
+        provenance: None,
+        extra: BTreeMap::new(),
+    }
+}
+
+fn run() -> Run {
+    Run {
+        started: "2026-11-21T19:42:00Z".to_owned(),
+        wall_ns: 10_040_000_000,
+        command: ["machmeter", "noise", "--time", "10"].map(str::to_owned).to_vec(),
+        verb: "noise".to_owned(),
+        level: "standard".to_owned(),
+        seed: 7,
+        euid: 0,
+        policy: "fifo:45".to_owned(),
+        parameters: BTreeMap::from([(
+            "noise".to_owned(),
+            serde_json::json!({"window_ns": 100_000, "quantum": 1}),
+        )]),
+        tags: BTreeMap::from([("rack".to_owned(), "7".to_owned())]),
+        side_effects: vec!["private tracefs instance machmeter-4711".to_owned()],
+    }
+}
+
+fn machine(cpus: usize) -> Machine {
+    let mut before = Facts::default();
+    before.set("host.name", Fact::known("vm </script><b>bold</b>", "uname"));
+    before.set("cpu.model", Fact::known("AMD EPYC 9B14", "/proc/cpuinfo"));
+    before.set("cpu.count", Fact::known(cpus, "/sys/devices/system/cpu/online"));
+    before.set("cpu.cores", Fact::known(cpus, "/sys/devices/system/cpu/cpu0/topology"));
+    before.set(
+        "cpu.online",
+        Fact::known((0..cpus as i64).collect::<Vec<_>>(), "/sys/devices/system/cpu/online"),
+    );
+    before.set("numa.nodes", Fact::known(1_u64, "/sys/devices/system/node"));
+    before.set("kernel.release", Fact::known("6.18.44", "uname"));
+    before.set("kernel.preempt", Fact::known("PREEMPT_DYNAMIC (lazy)", "/sys/kernel/debug/sched/preempt"));
+    before.set("virt.hypervisor", Fact::known("kvm", "cpuid 0x40000000"));
+    before.set("memory.total", Fact::known(11_811_160_064_u64, "/proc/meminfo").with_unit("By"));
+    before
+        .set("mitigations.spectre_v2", Fact::known("Mitigation: Enhanced IBRS", "/sys/.../vulnerabilities"));
+    before.set("mitigations.meltdown", Fact::known("Not affected", "/sys/.../vulnerabilities"));
+    before.set("mitigations.tsa", Fact::known("Vulnerable: no microcode", "/sys/.../vulnerabilities"));
+    before.set("load.psi_cpu_some", Fact::known(0.884_f64, "/proc/pressure/cpu").with_unit("1"));
+    let why = "the hypervisor shows no cpufreq";
+    before.set("freq.governor", Fact::missing(FactState::Absent, "/sys/devices/system/cpu/cpufreq", why));
+    before.set(
+        "dmi.bios",
+        Fact::missing(FactState::Denied, "/sys/class/dmi/id/bios_version", "permission denied"),
+    );
+    let mut after = before.clone();
+    after.set("memory.total", Fact::known(25_769_803_776_u64, "/proc/meminfo").with_unit("By"));
+    after.set("load.psi_cpu_some", Fact::known(0.41_f64, "/proc/pressure/cpu").with_unit("1"));
+    let changed = before.changed(&after);
+    Machine { before, after, changed, fingerprint: Some("5d41402abc4b2a76".to_owned()) }
+}
+
+fn summary() -> Summary {
+    let line = |section: &str, lines: &[&str]| SummaryLine {
+        section: section.to_owned(),
+        lines: lines.iter().map(|l| (*l).to_owned()).collect(),
+    };
+    let tile = |label: &str, value: &str, note: &str| Tile {
+        label: label.to_owned(),
+        value: value.to_owned(),
+        note: note.to_owned(),
+    };
+    Summary {
+        lines: vec![
+            line(
+                "NOISE",
+                &[
+                    "2.31 % of CPU time lost [2.24, 2.40]   worst CPU 1: 2.9 %   longest detour 27.6 ms",
+                    "mostly: other threads 2.1 %, timer tick 0.12 % (250.0 Hz), hypervisor 0.09 %",
+                ],
+            ),
+            line("TURN", &["9.47 ns per turn [9.41, 9.52]"]),
+            line("RESOLUTION", &["in 10 s this machine can tell apart changes of >= 3.1 % (typical)"]),
+        ],
+        tiles: vec![
+            tile("CPU time lost", "2.31 %", "[2.24, 2.40] %, 95 %"),
+            tile("Longest detour", "27.6 ms", "CPU 1, cc1plus"),
+            tile("Detours", "311 /s", "CPU 1"),
+            tile("Timer tick", "250.0 Hz", "3.0 us each"),
+            tile("p99 of detours", "4.0 ms", "41,207 detours"),
+            tile("Fit for", "throughput", "not for tail latency"),
+        ],
+        verdict: "Usable for throughput work, not for tail latency: 1 warning, 1 unknown.".to_owned(),
+    }
+}
+
+fn checks() -> Vec<Check> {
+    let check = |id: &str, name: &str, state, observed: &str| Check {
+        id: id.to_owned(),
+        name: name.to_owned(),
+        state,
+        observed: observed.to_owned(),
+        limit: None,
+        source: "/proc".to_owned(),
+        hurts: Vec::new(),
+        next: None,
+        undo: None,
+    };
+    let mut load = check("E104", "load", CheckState::Fail, "PSI cpu some avg10 = 88 %");
+    load.limit = Some("2 %".to_owned());
+    load.hurts = vec!["noise.*".to_owned(), "interactive.*".to_owned()];
+    load.next = Some("Wait, or measure an idle CPU with --cpus.".to_owned());
+    let mut steal = check("E110", "steal", CheckState::Warn, "1.9 % during the run");
+    steal.limit = Some("0.5 %".to_owned());
+    steal.next = Some("Use a dedicated instance, or --blocks 20.".to_owned());
+    vec![
+        check("E101", "clock", CheckState::Pass, "tsc, 10 ns step, no backward step in 10^7"),
+        load,
+        steal,
+        check("E201", "governor", CheckState::NotApplicable, "no cpufreq in this guest"),
+        check(
+            "E202",
+            "smt",
+            CheckState::Unknown,
+            "guest reports 1 thread per core; the host may share cores",
+        ),
+    ]
+}
+
+fn findings() -> Vec<Finding> {
+    vec![
+        Finding {
+            id: "noise.constant_interference".to_owned(),
+            verdict: "none_seen".to_owned(),
+            text: "No constant interference: the quietest windows agree with the unloaded turn cost."
+                .to_owned(),
+            evidence: vec!["fastest 1 % of windows: 9.44 ns per turn; shortest run: 9.41 ns".to_owned()],
+        },
+        Finding {
+            id: "noise.periodic".to_owned(),
+            verdict: "present".to_owned(),
+            text: "A timer tick of 250.0 Hz and a worker thread once per second.".to_owned(),
+            evidence: vec![
+                "250.000 Hz, p < 1e-9, 2,500 events".to_owned(),
+                "1.00 Hz, p = 3e-6, 10 events".to_owned(),
+            ],
+        },
+    ]
+}
+
+const fn info(id: &'static str, unit: Unit, better: Better, description: &'static str) -> MetricInfo {
+    MetricInfo { id, params: &["cpu"], unit, better, description, may_be_negative: false }
+}
+
+fn metrics_of(cpu: usize) -> Vec<Metric> {
+    let p = || params([("cpu", cpu.into())]);
+    let scale = 1.0 + cpu as f64 * 0.3;
+    let stolen = info("noise.stolen_fraction", Unit::One, Better::Lower, "share of time taken by others");
+    let rate = info("noise.detour_rate", Unit::Hertz, Better::Lower, "detours per second");
+    let length = info("noise.detour_duration", Unit::Nanoseconds, Better::Lower, "duration of a detour");
+    let slow = info("noise.slowdown_fraction", Unit::One, Better::Lower, "share of time lost while running");
+    let mut fraction = Metric::new(&stolen, p(), 0.0231 * scale, "time-share", 100_000)
+        .with_ci(Interval::new(0.95, 0.0224 * scale, 0.0240 * scale, "block-bootstrap"))
+        .with_blocks((0..20).map(|i| 0.02 + 0.0003 * f64::from(i)).collect(), 5e8);
+    fraction.flag("E104");
+    let mut sources = Vec::new();
+    for (source, kind, share) in
+        [("cc1plus", "thread", 0.021), ("local_timer", "tick", 0.0012), ("quote\"\\ü", "irq", 0.0004)]
+    {
+        let i = info("noise.source_fraction", Unit::One, Better::Lower, "share of time taken by one source");
+        let key = params([("cpu", cpu.into()), ("kind", kind.into()), ("source", source.into())]);
+        sources.push(Metric::new(&i, key, share * scale, "time-share", 4000));
+    }
+    let mut all = vec![
+        fraction,
+        Metric::new(&rate, p(), 311.0 * scale, "count/time", 3110).with_ci(Interval::new(
+            0.95,
+            300.0 * scale,
+            322.0 * scale,
+            "normal",
+        )),
+        Metric::new(&length, p(), 3_100.0, "median", 3110)
+            .with_ci(Interval::new(0.95, 3_000.0, 3_240.0, "rank"))
+            .with_quantiles(&[(0.5, 3_100.0), (0.99, 4e6)])
+            .with_max(27.6e6),
+        Metric::rejected(&slow, p(), "median", "fewer than 20 undisturbed windows"),
+    ];
+    all.extend(sources);
+    all
+}
+
+fn datasets(cpus: usize, buckets: usize) -> Vec<Dataset> {
+    let set = |id: &str, title: &str, caption: &str, shape| Dataset {
+        id: id.to_owned(),
+        params: Params::new(),
+        title: title.to_owned(),
+        caption: caption.to_owned(),
+        shape,
+    };
+    vec![
+        set(
+            "noise.timeline",
+            "Time lost over the run",
+            "Share of each window that the loop did not get. The band reaches from the least to the greatest window of a bucket, the line is their mean.",
+            Shape::Series(series(cpus, buckets)),
+        ),
+        set(
+            "noise.detours",
+            "Detours: how long and how often",
+            "Every class of detours at its duration and rate. Above and right of the crowd is what hurts.",
+            Shape::Scatter(scatter()),
+        ),
+        set(
+            "noise.spectrum",
+            "Spectrum of the lost time",
+            "Power of the window series. Sharp lines are periodic sources; named where known.",
+            Shape::Curve(curve(cpus)),
+        ),
+        set(
+            "noise.percentiles",
+            "Duration of detours by percentile",
+            "How long the longest share of detours took.",
+            Shape::Distribution(distribution(cpus)),
+        ),
+        set(
+            "noise.coincidence",
+            "Time lost per CPU",
+            "Dark cells above one another are disturbances that hit CPUs at once.",
+            Shape::Matrix(matrix(cpus, 240, true)),
+        ),
+        set(
+            "memory.core_to_core",
+            "Core to core",
+            "Time of one hand-over.",
+            Shape::Matrix(matrix(cpus.min(8), cpus.min(8), false)),
+        ),
+        set(
+            "noise.sources",
+            "Who took the time",
+            "Sources of detours by the time they took, all CPUs.",
+            Shape::CostTable(costs()),
+        ),
+    ]
+}
+
+fn series(cpus: usize, buckets: usize) -> Series {
+    let mut dice = Dice(1);
+    let rows = (0..cpus)
+        .map(|cpu| {
+            let mut row = SeriesRow {
+                name: format!("CPU {cpu}"),
+                min: Vec::new(),
+                mean: Vec::new(),
+                max: Vec::new(),
+                marks: vec![
+                    Mark {
+                        x: 3.2e9,
+                        y: Some(0.9),
+                        label: "27.6 ms".to_owned(),
+                        detail: "cc1plus (pid 20112), longest of the run".to_owned(),
+                    },
+                    Mark {
+                        x: 7.9e9,
+                        y: Some(0.55),
+                        label: "14.1 ms".to_owned(),
+                        detail: "outside the kernel".to_owned(),
+                    },
+                ],
+            };
+            for i in 0..buckets {
+                let burst = if (i * 10 / buckets) % 3 == cpu % 3 { 3.0 } else { 1.0 };
+                let mean = (0.012 + 0.01 * dice.roll()) * burst;
+                row.min.push(mean * 0.2 * dice.roll());
+                row.max.push((mean * (1.5 + 8.0 * dice.roll().powi(6))).min(1.0));
+                row.mean.push(mean);
+            }
+            row
+        })
+        .collect();
+    Series { start_ns: 0.0, step_ns: 1e10 / buckets as f64, y: Axis::linear("time lost", Unit::One), rows }
+}
+
+fn scatter() -> Scatter {
+    let mut dice = Dice(2);
+    let mut group = |name: &str, n: usize, at: (f64, f64), wide: f64| ScatterGroup {
+        name: name.to_owned(),
+        points: (0..n)
+            .map(|_| {
+                (
+                    at.0 * 10_f64.powf(wide * (dice.roll() - 0.5)),
+                    at.1 * 10_f64.powf(wide * (dice.roll() - 0.5)),
+                )
+            })
+            .collect(),
+    };
+    Scatter {
+        x: Axis::log("duration", Unit::Nanoseconds),
+        y: Axis::log("rate", Unit::Hertz),
+        groups: vec![
+            group("timer tick", 120, (3e3, 250.0), 0.4),
+            group("cc1plus", 240, (2e6, 8.0), 1.8),
+            group("rcu_sched", 90, (12e3, 30.0), 0.8),
+            group("outside the kernel", 60, (80e3, 3.0), 1.6),
+            group("page fault", 40, (900.0, 60.0), 0.5),
+        ],
+    }
+}
+
+fn curve(cpus: usize) -> Curve {
+    let mut dice = Dice(3);
+    let rows = (0..cpus)
+        .map(|cpu| {
+            let x: Vec<f64> = (0..400).map(|i| 0.5 * 10_000_f64.powf(f64::from(i) / 399.0)).collect();
+            let y = x
+                .iter()
+                .map(|f| {
+                    let line = |at: f64| 40.0 / (1.0 + ((f / at).ln() * 60.0).powi(2));
+                    1e-7 * (1.0 + cpu as f64)
+                        * (5.0 / (1.0 + f / 20.0) + 0.3 * dice.roll() + 0.1 + line(250.0) + line(1.0))
+                })
+                .collect();
+            CurveRow { name: format!("CPU {cpu}"), x, y }
+        })
+        .collect();
+    let mark = |x: f64, label: &str, detail: &str| Mark {
+        x,
+        y: None,
+        label: label.to_owned(),
+        detail: detail.to_owned(),
+    };
+    Curve {
+        x: Axis::log("frequency", Unit::Hertz),
+        y: Axis::log("power", Unit::PerHertz),
+        rows,
+        marks: vec![
+            mark(250.0, "250 Hz tick", "timer tick, 3.0 us each"),
+            mark(1.0, "1 Hz kworker", "2.1 ms each"),
+        ],
+    }
+}
+
+fn distribution(cpus: usize) -> Distribution {
+    let rows = (0..cpus)
+        .map(|cpu| {
+            let mut quantiles: Vec<(f64, f64)> = (0..80)
+                .map(|i| {
+                    let x = 41_207_f64.powf(f64::from(i) / 79.0);
+                    (1.0 - 1.0 / x, 1_200.0 * (1.0 + cpu as f64 * 0.2) * x.powf(0.85))
+                })
+                .collect();
+            quantiles.push((1.0, 27.6e6 * (1.0 + cpu as f64 * 0.1)));
+            DistributionRow { name: format!("CPU {cpu}"), n: 41_207, quantiles }
+        })
+        .collect();
+    Distribution { value: Axis::log("duration", Unit::Nanoseconds), rows }
+}
+
+fn matrix(rows: usize, columns: usize, time: bool) -> Matrix {
+    let mut dice = Dice(4);
+    let values = (0..rows)
+        .map(|r| {
+            (0..columns)
+                .map(|c| {
+                    if time {
+                        ((r + c) % 97 != 0).then(|| 0.001 * 10_f64.powf(2.4 * dice.roll()))
+                    } else {
+                        (r != c).then(|| 55.0 + 40.0 * dice.roll())
+                    }
+                })
+                .collect()
+        })
+        .collect();
+    Matrix {
+        x: if time {
+            Axis::linear("time after start", Unit::Nanoseconds)
+        } else {
+            Axis::linear("to CPU", Unit::Count)
+        },
+        columns: (0..columns)
+            .map(|c| if time { c as f64 * 1e10 / columns as f64 } else { c as f64 })
+            .collect(),
+        rows: (0..rows).map(|r| format!("CPU {r}")).collect(),
+        cell: if time {
+            Axis::log("time lost", Unit::One)
+        } else {
+            Axis::linear("hand-over", Unit::Nanoseconds)
+        },
+        values,
+    }
+}
+
+fn costs() -> CostTable {
+    let column = |label: &str, unit| TableColumn { label: label.to_owned(), unit };
+    let row = |name: &str, kind: &str, share: f64, rate: f64, median: f64, max: Option<f64>| TableRow {
+        name: name.to_owned(),
+        cells: vec![
+            Cell::Text(kind.to_owned()),
+            Cell::Number(share),
+            Cell::Number(rate),
+            Cell::Number(median),
+            max.map_or(Cell::Empty(()), Cell::Number),
+        ],
+    };
+    CostTable {
+        columns: vec![
+            column("Kind", None),
+            column("Share of lost time", Some(Unit::One)),
+            column("Rate", Some(Unit::Hertz)),
+            column("Median", Some(Unit::Nanoseconds)),
+            column("Longest", Some(Unit::Nanoseconds)),
+        ],
+        rows: vec![
+            row("cc1plus", "thread", 0.71, 8.1, 2.1e6, Some(27.6e6)),
+            row("outside the kernel", "outside", 0.09, 3.2, 80e3, Some(14.1e6)),
+            row("rcu_sched", "thread", 0.06, 30.0, 12e3, Some(91e3)),
+            row("local_timer", "tick", 0.05, 250.0, 3.0e3, Some(22e3)),
+            row("unknown", "unknown", 0.09, 19.0, 1.2e3, None),
+        ],
+    }
+}
