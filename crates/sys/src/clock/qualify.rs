@@ -150,7 +150,8 @@ pub fn qualify(cpus: &[usize]) -> Result<Qualification, ClockError> {
     let surveys: Vec<(usize, Result<Vec<Deltas>, ClockError>)> =
         cpus.iter().map(|cpu| (*cpu, survey(*cpu, MonotonicRaw::now() + SURVEY_LIMIT_NS))).collect();
     let step_ticks = surveys.iter().filter_map(|(_, s)| counter_step(s.as_ref().ok()?)).min().unwrap_or(1);
-    let cross_cpu = cpus[1..].iter().map(|to| cross(first, *to, step_ticks)).collect();
+    let others = cpus.iter().filter(|to| **to != first);
+    let cross_cpu = others.map(|to| cross(first, *to, step_ticks)).collect();
     let published = kernel_rate();
     let elapsed_ns = MonotonicRaw::now().saturating_sub(began_ns);
     std::thread::sleep(Duration::from_nanos(RATE_SPAN_NS.saturating_sub(elapsed_ns)));

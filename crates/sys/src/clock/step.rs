@@ -1,12 +1,15 @@
 //! How fine a counter steps. A counter may count in its own unit but be updated less often: AMD Zen's time stamp
 //! counter advances by some 26 ticks every 10 ns.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 /// The step of a counter as seen in differences of successive reads.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct StepEstimate {
-    /// Greatest common divisor of all differences: every stamp is a multiple of it (from a common start).
+    /// Greatest common divisor of the differences but for rare ones (`odd`): stamps are multiples of it from a common
+    /// start.
     pub step_ticks: u64,
     /// The distance between neighbouring values of the counter. Equal to `step_ticks` unless a hypervisor scales the
     /// counter by a fraction: then values lie 25 or 26 ticks apart, say, the divisor is 1 and this is 25.6.
@@ -15,10 +18,15 @@ pub struct StepEstimate {
     pub smallest_ticks: u64,
     /// Number of positive differences used.
     pub n: usize,
+    /// Differences that are no multiple of `step_ticks`. A hypervisor that moves a virtual CPU to another physical one
+    /// shifts the counter's phase, which shows as one such difference per move.
+    pub odd: usize,
 }
 
 /// Multiples up to which a scaled counter is still recognized; rounding adds up to one tick whatever the multiple.
 const LARGEST_MULTIPLE: f64 = 6.0;
+/// Share of the differences that must be multiples of the step.
+const COMMON_SHARE: f64 = 0.98;
 /// Below this a scaled step can't be told from a counter that counts every tick.
 const SMALLEST_SCALED_TICKS: u64 = 8;
 
@@ -27,14 +35,36 @@ const SMALLEST_SCALED_TICKS: u64 = 8;
 pub fn step_from_deltas(deltas_ticks: &[i64]) -> Option<StepEstimate> {
     let positive: Vec<u64> = deltas_ticks.iter().filter(|d| **d > 0).map(|d| d.unsigned_abs()).collect();
     let smallest_ticks = *positive.iter().min()?;
-    let step_ticks = positive.iter().copied().fold(0, gcd);
+    let step_ticks = divisor_of_most(&positive);
     let scaled = if step_ticks * 4 < smallest_ticks { scaled_step(&positive, smallest_ticks) } else { None };
     Some(StepEstimate {
         step_ticks,
         granularity_ticks: scaled.unwrap_or(step_ticks as f64),
         smallest_ticks,
         n: positive.len(),
+        odd: positive.iter().filter(|d| !d.is_multiple_of(step_ticks)).count(),
     })
+}
+
+/// The divisor of the most frequent values that together make up [`COMMON_SHARE`] of all: one difference out of line
+/// must not turn 26 into 1.
+fn divisor_of_most(positive: &[u64]) -> u64 {
+    let mut counts = BTreeMap::new();
+    for d in positive {
+        *counts.entry(*d).or_insert(0_usize) += 1;
+    }
+    let mut by_count: Vec<(u64, usize)> = counts.into_iter().collect();
+    by_count.sort_by_key(|(d, count)| (std::cmp::Reverse(*count), *d));
+    let wanted = (positive.len() as f64 * COMMON_SHARE).ceil() as usize;
+    let (mut divisor, mut seen) = (0, 0);
+    for (d, count) in by_count {
+        if seen >= wanted {
+            break;
+        }
+        divisor = gcd(divisor, d);
+        seen += count;
+    }
+    divisor
 }
 
 /// The non-integer distance of values, if the small differences are all within a tick of its multiples and at least two
@@ -80,6 +110,16 @@ mod tests {
         let step = step_from_deltas(&deltas).unwrap();
         assert_eq!((step.step_ticks, step.smallest_ticks, step.n), (26, 26, 6));
         assert_eq!(step.granularity_ticks, 26.0);
+    }
+
+    #[test]
+    fn a_few_phase_shifts_do_not_hide_the_step_but_many_odd_values_do() {
+        let mut deltas: Vec<i64> = (0..1000).map(|i| 26 * (1 + i % 4)).collect();
+        deltas.extend([27, 1_000_003, 53]);
+        let step = step_from_deltas(&deltas).unwrap();
+        assert_eq!((step.step_ticks, step.granularity_ticks, step.odd), (26, 26.0, 3));
+        deltas.extend((0..40).map(|i| 27 + 26 * (i % 4)));
+        assert_eq!(step_from_deltas(&deltas).unwrap().step_ticks, 1);
     }
 
     #[test]
