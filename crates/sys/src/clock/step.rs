@@ -18,6 +18,9 @@ pub struct StepEstimate {
     pub smallest_ticks: u64,
     /// Number of positive differences used.
     pub n: usize,
+    /// Reads that came within one step of the read before and were given that value plus one tick: some processors
+    /// (seen on AMD Zen 5) keep successive reads apart in this way. Left out of `step_ticks`.
+    pub bumps: usize,
     /// Differences that are no multiple of `step_ticks`. A hypervisor that moves a virtual CPU to another physical one
     /// shifts the counter's phase, which shows as one such difference per move.
     pub odd: usize,
@@ -27,23 +30,43 @@ pub struct StepEstimate {
 const LARGEST_MULTIPLE: f64 = 6.0;
 /// Share of the differences that must be multiples of the step.
 const COMMON_SHARE: f64 = 0.98;
-/// Below this a scaled step can't be told from a counter that counts every tick.
-const SMALLEST_SCALED_TICKS: u64 = 8;
+/// Below this a scaled or bumped step can't be told from a counter that counts every tick.
+const SMALLEST_COARSE_TICKS: u64 = 8;
 
 /// The step from differences of successive reads (signed: negative and zero ones are left out); `None` without any
 /// positive one.
 pub fn step_from_deltas(deltas_ticks: &[i64]) -> Option<StepEstimate> {
     let positive: Vec<u64> = deltas_ticks.iter().filter(|d| **d > 0).map(|d| d.unsigned_abs()).collect();
     let smallest_ticks = *positive.iter().min()?;
-    let step_ticks = divisor_of_most(&positive);
+    let merged = merge_bumps(&positive);
+    let coarse_ticks = divisor_of_most(&merged);
+    // Only a coarse counter can have bumps; in a fine one a difference of 1 is a step like any other.
+    let has_bumps = coarse_ticks >= SMALLEST_COARSE_TICKS;
+    let used = if has_bumps { &merged } else { &positive };
+    let step_ticks = if has_bumps { coarse_ticks } else { divisor_of_most(&positive) };
     let scaled = if step_ticks * 4 < smallest_ticks { scaled_step(&positive, smallest_ticks) } else { None };
     Some(StepEstimate {
         step_ticks,
         granularity_ticks: scaled.unwrap_or(step_ticks as f64),
         smallest_ticks,
         n: positive.len(),
-        odd: positive.iter().filter(|d| !d.is_multiple_of(step_ticks)).count(),
+        bumps: positive.len() - used.len(),
+        odd: used.iter().filter(|d| !d.is_multiple_of(step_ticks)).count(),
     })
+}
+
+/// Adds every difference of 1 to the one that follows it: the next read that waited for a step makes up for it.
+fn merge_bumps(positive: &[u64]) -> Vec<u64> {
+    let mut merged = Vec::with_capacity(positive.len());
+    let mut pending = 0;
+    for d in positive {
+        pending += d;
+        if *d != 1 {
+            merged.push(pending);
+            pending = 0;
+        }
+    }
+    merged
 }
 
 /// The divisor of the most frequent values that together make up [`COMMON_SHARE`] of all: one difference out of line
@@ -70,7 +93,7 @@ fn divisor_of_most(positive: &[u64]) -> u64 {
 /// The non-integer distance of values, if the small differences are all within a tick of its multiples and at least two
 /// different multiples were seen.
 fn scaled_step(positive: &[u64], smallest_ticks: u64) -> Option<f64> {
-    if smallest_ticks < SMALLEST_SCALED_TICKS {
+    if smallest_ticks < SMALLEST_COARSE_TICKS {
         return None;
     }
     // Each pass uses the multiples found with the last value: larger multiples give a longer lever.
@@ -113,6 +136,25 @@ mod tests {
     }
 
     #[test]
+    fn a_counter_that_keeps_reads_apart_by_one_tick_still_steps_by_26() {
+        // A counter stepping by 26 every 26 time units, read every 7 to 37: a repeated value is given plus one.
+        let (mut t, mut last) = (0_i64, -26_i64);
+        let deltas: Vec<i64> = (0..1000)
+            .map(|i| {
+                t += 7 + i * 11 % 31;
+                let value = (t / 26 * 26).max(last + 1);
+                let delta = value - last;
+                last = value;
+                delta
+            })
+            .collect();
+        assert!(deltas.iter().filter(|d| **d == 1).count() > 50 && deltas.contains(&25));
+        let step = step_from_deltas(&deltas).unwrap();
+        assert_eq!((step.step_ticks, step.granularity_ticks, step.odd), (26, 26.0, 0));
+        assert!(step.bumps > 50, "{step:?}");
+    }
+
+    #[test]
     fn a_few_phase_shifts_do_not_hide_the_step_but_many_odd_values_do() {
         let mut deltas: Vec<i64> = (0..1000).map(|i| 26 * (1 + i % 4)).collect();
         deltas.extend([27, 1_000_003, 53]);
@@ -128,7 +170,7 @@ mod tests {
         assert_eq!((step.step_ticks, step.smallest_ticks), (1, 17));
         assert_eq!(step.granularity_ticks, 1.0);
         let slow = step_from_deltas(&[0, 0, 1, 0, 1, 0, 2]).unwrap();
-        assert_eq!((slow.step_ticks, slow.granularity_ticks), (1, 1.0));
+        assert_eq!((slow.step_ticks, slow.granularity_ticks, slow.bumps), (1, 1.0, 0));
     }
 
     #[test]
