@@ -1,0 +1,148 @@
+//! What differs around two runs: facts, checks and load. Numbers that wander by themselves (free memory, temperatures) are
+//! left out; what remains are the things a reader would blame for a change.
+
+use machmeter_data::{Check, CheckState, Fact, FactState, FactValue, Record};
+
+use crate::options::glob_matches;
+
+/// Facts worth reporting, by pattern of their path, in the order in which they are reported.
+const REPORTED: [&str; 24] = [
+    "cpu.model*",
+    "*microcode*",
+    "*governor*",
+    "*mitigation*",
+    "*vulnerabilit*",
+    "kernel.release",
+    "kernel.version",
+    "kernel.cmdline",
+    "*preempt*",
+    "*isolated*",
+    "*nohz*",
+    "*smt*",
+    "*turbo*",
+    "*boost*",
+    "*cpu.count*",
+    "*cpus.allowed*",
+    "*hypervisor*",
+    "*container*",
+    "*clocksource*",
+    "*thp*",
+    "*hugepage*",
+    "*memory.total*",
+    "*mem.total*",
+    "*cgroup*",
+];
+/// Facts that say how busy the machine was.
+const LOAD: [&str; 4] = ["*load*", "*psi*", "*pressure*", "*steal*"];
+/// Load that differs by less than this (runnable tasks, percent, as recorded) is the same load.
+const LOAD_STEP: f64 = 0.5;
+/// And so is load within this ratio.
+const LOAD_RATIO: f64 = 1.5;
+
+/// What differs, in words, and whether the load does.
+#[derive(Debug, Default)]
+pub(crate) struct Difference {
+    pub(crate) lines: Vec<String>,
+    /// Sentence on the load if it differs.
+    pub(crate) load: Option<String>,
+}
+
+/// Compares facts before the runs, and checks.
+pub(crate) fn difference(a: &Record, b: &Record) -> Difference {
+    let mut out = Difference::default();
+    let changed = a.machine.before.changed(&b.machine.before);
+    for pattern in REPORTED {
+        for path in changed.iter().filter(|p| glob_matches(pattern, p)) {
+            let line = format!("{path}: {}", both(a, b, path));
+            if !out.lines.contains(&line) && !is_load(path) {
+                out.lines.push(line);
+            }
+        }
+    }
+    for path in changed.iter().filter(|p| is_load(p)) {
+        let numbers = (a.machine.before.number(path), b.machine.before.number(path));
+        if let (Some(x), Some(y)) = numbers
+            && loads_differ(x, y)
+        {
+            let text = format!("{path}: {}", both(a, b, path));
+            out.load.get_or_insert_with(|| text.clone());
+            out.lines.push(text);
+        }
+    }
+    for check in &a.checks {
+        let other = b.checks.iter().find(|c| c.id == check.id);
+        if let Some(other) = other.filter(|o| o.state != check.state) {
+            let states = format!("{} -> {}", state(check.state), state(other.state));
+            out.lines.push(format!("check {} {}: {states}", check.id, check.name));
+        }
+    }
+    out
+}
+
+/// Checks of `record` that failed or warned and hurt the metric.
+pub(crate) fn hurting<'a>(record: &'a Record, id: &str) -> impl Iterator<Item = &'a Check> {
+    record
+        .checks
+        .iter()
+        .filter(|c| matches!(c.state, CheckState::Fail | CheckState::Warn))
+        .filter(move |c| c.hurts.iter().any(|h| glob_matches(h, id)))
+}
+
+fn is_load(path: &str) -> bool {
+    LOAD.iter().any(|p| glob_matches(p, path))
+}
+
+fn loads_differ(x: f64, y: f64) -> bool {
+    (x - y).abs() > LOAD_STEP && x.max(y) > LOAD_RATIO * x.min(y)
+}
+
+fn both(a: &Record, b: &Record, path: &str) -> String {
+    format!("{} -> {}", shown(a.machine.before.get(path)), shown(b.machine.before.get(path)))
+}
+
+fn shown(fact: Option<&Fact>) -> String {
+    let Some(fact) = fact else { return "not recorded".to_owned() };
+    match (&fact.value, fact.state) {
+        (Some(value), _) => match fact.unit.as_deref().filter(|u| *u != "1") {
+            Some(unit) => format!("{} {unit}", text(value)),
+            None => text(value),
+        },
+        (None, FactState::Denied) => "unknown (denied)".to_owned(),
+        (None, FactState::Absent) => "absent".to_owned(),
+        (None, FactState::Unsupported) => "unsupported".to_owned(),
+        (None, _) => "unknown".to_owned(),
+    }
+}
+
+fn text(value: &FactValue) -> String {
+    match value {
+        FactValue::Bool(b) => if *b { "yes" } else { "no" }.to_owned(),
+        FactValue::Int(i) => i.to_string(),
+        FactValue::Float(f) => machmeter_data::quantity::digits(*f),
+        FactValue::Text(t) => t.clone(),
+        FactValue::List(l) => l.iter().map(text).collect::<Vec<_>>().join(","),
+    }
+}
+
+fn state(state: CheckState) -> &'static str {
+    match state {
+        CheckState::Pass => "pass",
+        CheckState::Warn => "warn",
+        CheckState::Fail => "fail",
+        CheckState::Unknown => "unknown",
+        CheckState::NotApplicable => "n/a",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_loads_and_equal_loads_do_not_differ() {
+        assert!(!loads_differ(0.02, 0.4));
+        assert!(!loads_differ(8.0, 9.0));
+        assert!(loads_differ(0.1, 0.9));
+        assert!(loads_differ(8.0, 2.0));
+    }
+}

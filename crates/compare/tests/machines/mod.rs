@@ -1,0 +1,155 @@
+//! Machines with known behavior: seeded generators of the block values of runs, and the records around them.
+
+use std::collections::BTreeMap;
+
+use machmeter_data::metric::Params;
+use machmeter_data::record::{FORMAT, Machine as Surroundings, Run, SCHEMA_VERSION, Summary, Tool};
+use machmeter_data::{Better, Metric, MetricInfo, Record, Unit};
+use machmeter_stats::random::Random;
+
+/// Blocks per run.
+pub(crate) const BLOCKS: usize = 20;
+
+/// How the blocks of one run vary about the level of the run, in units of the natural logarithm.
+#[derive(Clone, Copy)]
+pub(crate) enum Within {
+    /// Independent normal values with this standard deviation.
+    White(f64),
+    /// Ten percent of a Pareto variable of this shape on top of 1: heavy upper tail.
+    Pareto(f64),
+    /// First-order autoregression (phi, standard deviation).
+    Drift(f64, f64),
+    /// The sum of an autoregression (phi, standard deviation) and white noise (standard deviation).
+    HiddenDrift(f64, f64, f64),
+    /// Autoregression (phi, standard deviation) with a Pareto tail of this shape on every block.
+    HeavyDrift(f64, f64, f64),
+    /// Two levels this far apart, with this probability of changing sides at every block.
+    Switching(f64, f64),
+    /// White noise with one block, somewhere, larger by one Pareto variable of shape 1.
+    Burst(f64),
+}
+
+/// A machine: noise within runs and an offset per run.
+#[derive(Clone, Copy)]
+pub(crate) struct Machine {
+    pub(crate) name: &'static str,
+    pub(crate) within: Within,
+    /// Standard deviation of the offset of a run, which leaves no trace in its blocks.
+    pub(crate) run_sd: f64,
+}
+
+impl Machine {
+    /// The blocks of a run about a level of 1000.
+    pub(crate) fn run(&self, r: &mut Random) -> Vec<f64> {
+        let offset = self.run_sd * r.normal();
+        self.within.series(r).into_iter().map(|y| 1000.0 * (y + offset).exp()).collect()
+    }
+}
+
+impl Within {
+    fn series(self, r: &mut Random) -> Vec<f64> {
+        let each = |f: &mut dyn FnMut() -> f64| (0..BLOCKS).map(|_| f()).collect::<Vec<f64>>();
+        match self {
+            Self::White(sd) => each(&mut || sd * r.normal()),
+            Self::Pareto(shape) => each(&mut || tail(r, shape)),
+            Self::Drift(phi, sd) => autoregression(r, phi, sd),
+            Self::HiddenDrift(phi, sd, white) => add(autoregression(r, phi, sd), || white * r.normal()),
+            Self::HeavyDrift(phi, sd, shape) => add(autoregression(r, phi, sd), || tail(r, shape)),
+            Self::Switching(step, flip) => {
+                let mut high = r.unit() < 0.5;
+                each(&mut || {
+                    high ^= r.unit() < flip;
+                    f64::from(u8::from(high)) * step + 0.01 * r.normal()
+                })
+            }
+            Self::Burst(sd) => {
+                let mut y = each(&mut || sd * r.normal());
+                let at = r.below(BLOCKS);
+                y[at] += (1.0 + r.exponential().exp()).ln();
+                y
+            }
+        }
+    }
+}
+
+fn tail(r: &mut Random, shape: f64) -> f64 {
+    (0.1 * ((r.exponential() / shape).exp() - 1.0)).ln_1p()
+}
+
+fn add(y: Vec<f64>, mut more: impl FnMut() -> f64) -> Vec<f64> {
+    y.into_iter().map(|v| v + more()).collect()
+}
+
+fn autoregression(r: &mut Random, phi: f64, sd: f64) -> Vec<f64> {
+    let mut state = r.normal();
+    (0..BLOCKS)
+        .map(|_| {
+            let now = sd * state;
+            state = phi * state + (1.0 - phi * phi).sqrt() * r.normal();
+            now
+        })
+        .collect()
+}
+
+/// A cost with these blocks; its value is their median.
+pub(crate) fn cost(blocks: &[f64]) -> Metric {
+    const INFO: MetricInfo = MetricInfo {
+        id: "noise.turn",
+        params: &["cpu"],
+        unit: Unit::Nanoseconds,
+        better: Better::Lower,
+        description: "cost of one turn",
+        may_be_negative: false,
+    };
+    let value = machmeter_stats::quantile::median_of(blocks).unwrap();
+    let params = machmeter_data::metric::params([("cpu", 0_i64.into())]);
+    Metric::new(&INFO, params, value, "median", 1000).with_blocks(blocks.to_vec(), 5e7)
+}
+
+/// A metric without parameters.
+pub(crate) fn metric(id: &'static str, unit: Unit, better: Better, value: f64, estimator: &str) -> Metric {
+    let info = MetricInfo { id, params: &[], unit, better, description: "a figure", may_be_negative: true };
+    Metric::new(&info, Params::new(), value, estimator, 100)
+}
+
+/// A record with these metrics.
+pub(crate) fn record(id: &str, metrics: Vec<Metric>) -> Record {
+    Record {
+        format: FORMAT.to_owned(),
+        version: SCHEMA_VERSION.to_owned(),
+        id: id.to_owned(),
+        complete: true,
+        stopped_by: "time".to_owned(),
+        tool: Tool {
+            name: "machmeter".to_owned(),
+            version: "0.1.0".to_owned(),
+            commit: None,
+            target: "x86_64-unknown-linux-gnu".to_owned(),
+            rustc: None,
+        },
+        run: Run {
+            started: "2026-01-01T00:00:00Z".to_owned(),
+            wall_ns: 1_000_000_000,
+            command: vec!["machmeter".to_owned(), "noise".to_owned()],
+            verb: "noise".to_owned(),
+            level: "quick".to_owned(),
+            seed: 1,
+            euid: 1000,
+            policy: "other".to_owned(),
+            parameters: BTreeMap::new(),
+            tags: BTreeMap::new(),
+            side_effects: Vec::new(),
+        },
+        machine: Surroundings::default(),
+        clock: None,
+        summary: Summary::default(),
+        checks: Vec::new(),
+        metrics,
+        datasets: Vec::new(),
+        findings: Vec::new(),
+        warnings: Vec::new(),
+        raw: Vec::new(),
+        provenance: None,
+        extra: BTreeMap::new(),
+    }
+}

@@ -1,0 +1,292 @@
+//! Pairs that are not plain: zero, missing, one-sided, unlike, suspect, extreme.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "tests panic on surprises and print their tables"
+)]
+
+#[allow(dead_code, reason = "shared by the tests of this folder, each of which uses a part")]
+mod machines;
+
+use machines::{cost, metric, record};
+use machmeter_compare::{
+    ChangeScale, Comparison, FailOn, Options, Verdict, compare, csv, exit_code, markdown, text,
+};
+use machmeter_data::{Better, Check, CheckState, Fact, Interval, Metric, Quality, Unit};
+use machmeter_stats::random::Random;
+use proptest::prelude::*;
+
+fn blocks(level: f64, sd: f64, seed: u64) -> Vec<f64> {
+    let mut r = Random::new(seed);
+    (0..20).map(|_| level * (1.0 + sd * r.normal())).collect()
+}
+
+fn one(a: Metric, b: Metric) -> Comparison {
+    compare(&record("a", vec![a]), &record("b", vec![b]), &Options::default())
+}
+
+fn why(c: &Comparison) -> &str {
+    match &c.rows[0].verdict {
+        Verdict::Inconclusive { why } => why,
+        other => panic!("expected an inconclusive row, found {other:?}"),
+    }
+}
+
+fn rate(values: &[f64]) -> Metric {
+    metric("noise.detour_rate", Unit::Hertz, Better::Lower, values.iter().sum::<f64>() / 20.0, "mean")
+        .with_blocks(values.to_vec(), 5e7)
+}
+
+#[test]
+fn a_large_change_has_the_direction_of_the_metric() {
+    let (low, high) = (blocks(100.0, 0.01, 1), blocks(150.0, 0.01, 2));
+    let as_metric =
+        |better, v: &[f64]| metric("x.y", Unit::Count, better, v[0], "median").with_blocks(v.to_vec(), 1e6);
+    for (better, verdict) in [
+        (Better::Lower, Verdict::Worse),
+        (Better::Higher, Verdict::Better),
+        (Better::Neither, Verdict::Changed),
+    ] {
+        let c = one(as_metric(better, &low), as_metric(better, &high));
+        assert_eq!(c.rows[0].verdict, verdict);
+        let back = one(as_metric(better, &high), as_metric(better, &low));
+        assert!(back.rows[0].verdict.is_change());
+        assert!((c.rows[0].change.unwrap() - 0.5).abs() < 0.02);
+        let ci = c.rows[0].change_ci.as_ref().unwrap();
+        assert!(ci.low < 0.5 && 0.5 < ci.high);
+    }
+}
+
+#[test]
+fn rows_without_a_change_tell_what_would_have_been_seen() {
+    let c = one(cost(&blocks(100.0, 0.01, 1)), cost(&blocks(100.0, 0.01, 2)));
+    let row = &c.rows[0];
+    assert_eq!(row.verdict, Verdict::Same);
+    assert!(row.detectable.unwrap() > row.half_width.unwrap());
+    assert_eq!((c.counts.rows, c.counts.same), (1, 1));
+}
+
+#[test]
+fn a_change_below_the_smallest_effect_is_the_same() {
+    let options = Options { run_to_run: Some(0.0), ..Options::default() };
+    let (a, b) = (cost(&blocks(1000.0, 0.0005, 1)), cost(&blocks(1012.0, 0.0005, 2)));
+    let c = compare(&record("a", vec![a]), &record("b", vec![b]), &options);
+    assert!(c.rows[0].p_adjusted.unwrap() < 0.01);
+    assert_eq!(c.rows[0].verdict, Verdict::Same);
+    assert!(c.rows[0].reasons.iter().any(|r| r.contains("below the smallest effect")));
+    assert!(c.rows[0].detectable.unwrap() >= 0.02);
+}
+
+#[test]
+fn zeros_are_compared_in_the_unit() {
+    let zeros = [0.0; 20];
+    let nothing = one(rate(&zeros), rate(&zeros));
+    assert_eq!(nothing.rows[0].verdict, Verdict::Same);
+    assert_eq!(nothing.rows[0].detectable, None);
+
+    let c = one(rate(&zeros), rate(&blocks(40.0, 0.1, 3)));
+    assert_eq!(c.rows[0].scale, ChangeScale::Absolute);
+    assert_eq!(c.rows[0].verdict, Verdict::Worse);
+    assert!((c.rows[0].change.unwrap() - 40.0).abs() < 4.0);
+
+    let mut rare = zeros;
+    rare[4] = 3.0;
+    assert_eq!(one(rate(&zeros), rate(&rare)).rows[0].verdict, Verdict::Same);
+    assert_eq!(one(rate(&blocks(40.0, 0.1, 3)), rate(&zeros)).rows[0].verdict, Verdict::Better);
+}
+
+#[test]
+fn what_cannot_be_compared_says_why() {
+    let figure = |unit, estimator| metric("x.y", unit, Better::Lower, 3.0, estimator);
+    assert!(why(&one(figure(Unit::Count, "median"), figure(Unit::Hertz, "median"))).contains("units differ"));
+    assert!(
+        why(&one(figure(Unit::Count, "median"), figure(Unit::Count, "mean")))
+            .contains("computed differently")
+    );
+    let mut rejected = figure(Unit::Count, "median");
+    (rejected.value, rejected.quality, rejected.why) = (None, Quality::Rejected, Some("negative".to_owned()));
+    assert!(why(&one(figure(Unit::Count, "median"), rejected)).contains("negative"));
+    let mut foreign = cost(&blocks(9.0, 0.1, 1));
+    foreign.blocks[3] = f64::NAN;
+    assert!(why(&one(cost(&blocks(9.0, 0.1, 1)), foreign)).contains("not finite"));
+}
+
+#[test]
+fn single_figures_are_equal_or_unclear() {
+    let size = |v| metric("memory.cache_size", Unit::Bytes, Better::Neither, v, "detected");
+    assert_eq!(one(size(32768.0), size(32768.0)).rows[0].verdict, Verdict::Same);
+    let c = one(size(32768.0), size(49152.0));
+    assert!(why(&c).contains("without interval or blocks"));
+    assert_eq!(exit_code(&c, FailOn::Worse), 3);
+}
+
+#[test]
+fn intervals_stand_in_for_blocks() {
+    let figure = |v: f64| {
+        metric("x.y", Unit::Nanoseconds, Better::Lower, v, "median").with_ci(Interval::new(
+            0.95,
+            0.99 * v,
+            1.01 * v,
+            "rank",
+        ))
+    };
+    assert_eq!(one(figure(100.0), figure(103.0)).rows[0].verdict, Verdict::Same);
+    let c = one(figure(100.0), figure(200.0));
+    assert_eq!(c.rows[0].verdict, Verdict::Worse);
+    assert!(c.rows[0].reasons.iter().any(|r| r.contains("intervals")));
+}
+
+#[test]
+fn a_maximum_gets_no_verdict_unless_every_block_has_one() {
+    let longest = |v: f64| {
+        metric("noise.longest", Unit::Nanoseconds, Better::Lower, v, "maximum").with_ci(Interval::new(
+            0.95,
+            0.99 * v,
+            1.01 * v,
+            "bound",
+        ))
+    };
+    assert!(why(&one(longest(1e3), longest(9e6))).contains("does not repeat"));
+    let per_block = |level| longest(level).with_blocks(blocks(level, 0.05, 7), 1e6);
+    assert_eq!(one(per_block(1e3), per_block(9e6)).rows[0].verdict, Verdict::Worse);
+}
+
+#[test]
+fn levels_that_differ_while_blocks_overlap_are_unclear() {
+    // Declared free of run-to-run spread, a burst-free but alternating series fools the t law, not the ranks.
+    let a: Vec<f64> = (0..20).map(|i| if i < 12 { 100.0 } else { 100.5 }).collect();
+    let b: Vec<f64> = (0..20).map(|i| if i < 10 { 100.0 } else { 100.5 }).collect();
+    let c = one(cost(&a), cost(&b));
+    assert!(!c.rows[0].verdict.is_change());
+}
+
+#[test]
+fn doubts_widen_the_resolution_and_are_named() {
+    let (a, b) = (blocks(100.0, 0.01, 1), blocks(103.0, 0.01, 2));
+    let plain = one(cost(&a), cost(&b));
+    let mut suspect = cost(&b);
+    suspect.flag("E104");
+    let flagged = one(cost(&a), suspect);
+    assert!(flagged.rows[0].half_width.unwrap() > 1.5 * plain.rows[0].half_width.unwrap());
+    assert_eq!(flagged.rows[0].flags, ["E104"]);
+
+    let mut loaded = record("b", vec![cost(&b)]);
+    loaded.checks.push(Check {
+        id: "E104".to_owned(),
+        name: "load".to_owned(),
+        state: CheckState::Fail,
+        observed: "8 runnable on 2 CPUs".to_owned(),
+        limit: None,
+        source: "/proc/loadavg".to_owned(),
+        hurts: vec!["noise.*".to_owned()],
+        next: None,
+        undo: None,
+    });
+    let c = compare(&record("a", vec![cost(&a)]), &loaded, &Options::default());
+    assert!(c.rows[0].reasons.iter().any(|r| r.contains("8 runnable")));
+    assert_eq!(c.rows[0].half_width, flagged.rows[0].half_width);
+}
+
+#[test]
+fn the_environment_lists_what_a_reader_would_blame() {
+    let (mut a, mut b) = (record("a", vec![]), record("b", vec![]));
+    for (path, x, y) in [
+        ("kernel.release", "6.17.9", "6.18.44"),
+        ("cpu.microcode", "0xa1", "0xa1"),
+        ("memory.free", "1", "2"),
+    ] {
+        a.machine.before.set(path, Fact::known(x, "test"));
+        b.machine.before.set(path, Fact::known(y, "test"));
+    }
+    a.machine.before.set("load.avg1", Fact::known(0.1, "/proc/loadavg"));
+    b.machine.before.set("load.avg1", Fact::known(0.9, "/proc/loadavg"));
+    a.machine.fingerprint = Some("x".to_owned());
+    b.machine.fingerprint = Some("y".to_owned());
+    let c = compare(&a, &b, &Options::default());
+    assert_eq!(c.environment, ["kernel.release: 6.17.9 -> 6.18.44", "load.avg1: 0.100 -> 0.900"]);
+    assert!(c.notes.iter().any(|n| n.contains("two machines")));
+    assert_eq!(exit_code(&c, FailOn::Worse), 3);
+    assert_eq!(exit_code(&c, FailOn::None), 0);
+}
+
+#[test]
+fn the_join_reports_what_only_one_side_has_and_obeys_the_glob() {
+    let named = |id| metric(id, Unit::Count, Better::Lower, 1.0, "median");
+    let a = record("a", vec![named("p.one"), named("p.two"), named("q.three"), named("p.one")]);
+    let b = record("b", vec![named("p.one"), named("q.four")]);
+    let c = compare(&a, &b, &Options::default());
+    assert_eq!(
+        (c.rows.len(), c.only_a.clone(), c.only_b.clone()),
+        (1, vec!["p.two".into(), "q.three".into()], vec!["q.four".into()])
+    );
+    assert!(c.notes.iter().any(|n| n.contains("more than once")));
+    let globbed = compare(&a, &b, &Options { metric_glob: Some("q.*".to_owned()), ..Options::default() });
+    assert_eq!((globbed.rows.len(), globbed.only_a.len(), globbed.only_b.len()), (0, 1, 1));
+}
+
+#[test]
+fn history_of_the_pair_itself_is_not_counted() {
+    let (a, b) =
+        (record("a", vec![cost(&blocks(100.0, 0.01, 1))]), record("b", vec![cost(&blocks(100.0, 0.01, 2))]));
+    let history = vec![&a; 20];
+    let c = compare(&a, &b, &Options { history: &history, ..Options::default() });
+    assert!(c.rows[0].reasons.iter().any(|r| r.contains("0 of 6")), "{:?}", c.rows[0].reasons);
+}
+
+#[test]
+fn exit_codes_follow_the_findings() {
+    let (low, high) = (cost(&blocks(100.0, 0.01, 1)), cost(&blocks(200.0, 0.01, 2)));
+    let worse = one(low.clone(), high.clone());
+    let better = one(high, low.clone());
+    let same = one(low.clone(), low);
+    let codes = |f| [&worse, &better, &same].map(|c| exit_code(c, f));
+    assert_eq!(codes(FailOn::Worse), [1, 0, 0]);
+    assert_eq!(codes(FailOn::Any), [1, 1, 0]);
+    assert_eq!(codes(FailOn::None), [0, 0, 0]);
+}
+
+#[test]
+fn the_geomean_counts_costs_of_matched_rows_only() {
+    let m = |id, better, v: f64| {
+        metric(id, Unit::Count, better, v, "median").with_blocks(vec![v, v, v, v, v, v], 1e6)
+    };
+    let a = record(
+        "a",
+        vec![
+            m("p.cost", Better::Lower, 1.0),
+            m("p.rate", Better::Higher, 1.0),
+            m("p.size", Better::Neither, 1.0),
+        ],
+    );
+    let b = record(
+        "b",
+        vec![
+            m("p.cost", Better::Lower, 2.0),
+            m("p.rate", Better::Higher, 0.5),
+            m("p.size", Better::Neither, 9.0),
+        ],
+    );
+    let c = compare(&a, &b, &Options::default());
+    assert!((c.geomean.unwrap() - 1.0).abs() < 1e-9);
+    assert_eq!(c.geomean_rows, 2);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    /// Whatever two finite series hold, every number of the result is finite and every view can show it.
+    #[test]
+    fn no_impossible_number_comes_out(
+        a in proptest::collection::vec(prop_oneof![Just(0.0), Just(1.0), -1e12..1e12_f64, 1e-300..1e-290_f64], 0..40),
+        b in proptest::collection::vec(prop_oneof![Just(0.0), Just(1.0), -1e12..1e12_f64, 1e290..1e300_f64], 0..40),
+    ) {
+        let m = |v: &[f64]| metric("x.y", Unit::Hertz, Better::Lower, v.first().copied().unwrap_or(1.0), "median").with_blocks(v.to_vec(), 1e6);
+        let c = one(m(&a), m(&b));
+        for row in &c.rows {
+            for v in [row.change, row.half_width, row.detectable, row.p, row.p_adjusted, row.p_rank].into_iter().flatten() {
+                prop_assert!(v.is_finite());
+            }
+        }
+        prop_assert!(text(&c, 80).lines().all(|l| l.len() <= 80));
+        prop_assert!(!csv(&c).contains("NaN") && !markdown(&c).contains("NaN"));
+    }
+}
