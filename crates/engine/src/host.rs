@@ -61,7 +61,12 @@ impl Host<'_> {
 /// The clock's part of the record.
 pub fn clock_record(q: &Qualification) -> ClockRecord {
     let rate = q.tick_rate();
-    let mut why = vec![q.verdict.fallback_reason.clone().unwrap_or_else(|| "the processor's counter can be trusted".to_owned())];
+    let mut why = vec![
+        q.verdict
+            .fallback_reason
+            .clone()
+            .unwrap_or_else(|| "the processor's counter can be trusted".to_owned()),
+    ];
     why.extend(q.verdict.notes.iter().cloned());
     ClockRecord {
         source: q.source().name().to_owned(),

@@ -6,7 +6,9 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 /// How thorough a run is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
     /// About 10 s.
@@ -89,11 +91,14 @@ pub fn parse_duration_ns(text: &str) -> Result<u64, String> {
         "m" | "min" => 60e9,
         "h" => 3600e9,
         other => {
-            return Err(format!("'{text}' is not a duration: unit '{other}' is not one of ns, us, ms, s, m, h"));
+            return Err(format!(
+                "'{text}' is not a duration: unit '{other}' is not one of ns, us, ms, s, m, h"
+            ));
         }
     };
-    let value: f64 =
-        number.parse().map_err(|_| format!("'{text}' is not a duration: write for example 500ms, 20s or 5m"))?;
+    let value: f64 = number
+        .parse()
+        .map_err(|_| format!("'{text}' is not a duration: write for example 500ms, 20s or 5m"))?;
     let ns = value * scale;
     if !(ns.is_finite() && ns < 9e18) {
         return Err(format!("'{text}' is not a duration this program can keep"));

@@ -1,1 +1,5 @@
-fn main() {}
+//! The program: everything is in the library, so that a program with more probes needs only these lines.
+
+fn main() -> std::process::ExitCode {
+    machmeter::main_with(&machmeter::Registries::default())
+}

@@ -210,6 +210,11 @@ pub fn place_current(name: &str, cpu: Option<usize>, policy: Policy) -> Result<P
     Ok(Placed { tid: tid(), cpu, policy, stack_not_locked })
 }
 
+/// Effective user id of the process.
+pub fn effective_user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
 /// Kernel thread id of the calling thread.
 pub fn tid() -> i32 {
     rustix::thread::gettid().as_raw_nonzero().get()

@@ -1,8 +1,8 @@
 //! What the noise probe says about itself: metrics, warnings, method, sources.
 
+use machmeter_data::MetricInfo;
 use machmeter_data::code::Code;
 use machmeter_data::quantity::{Better, Unit};
-use machmeter_data::MetricInfo;
 use machmeter_engine::Info;
 
 macro_rules! metric {
@@ -15,24 +15,67 @@ macro_rules! metric {
     };
 }
 
-metric!(TURN, "noise.turn", ["cpu", "quantum"], Nanoseconds, Lower,
-    "Cost of one undisturbed turn of the loop: one work unit, one tick read, two comparisons.");
-metric!(STOLEN, "noise.stolen_fraction", ["cpu"], One, Lower,
-    "Share of wall time in which the loop did not run (gaps), without the work of the interrupted turns.");
-metric!(SLOWDOWN, "noise.slowdown_fraction", ["cpu"], One, Lower,
-    "Share of wall time lost because the loop ran slower than its own best 5 % of windows.");
+metric!(
+    TURN,
+    "noise.turn",
+    ["cpu", "quantum"],
+    Nanoseconds,
+    Lower,
+    "Cost of one undisturbed turn of the loop: one work unit, one tick read, two comparisons."
+);
+metric!(
+    STOLEN,
+    "noise.stolen_fraction",
+    ["cpu"],
+    One,
+    Lower,
+    "Share of wall time in which the loop did not run (gaps), without the work of the interrupted turns."
+);
+metric!(
+    SLOWDOWN,
+    "noise.slowdown_fraction",
+    ["cpu"],
+    One,
+    Lower,
+    "Share of wall time lost because the loop ran slower than its own best 5 % of windows."
+);
 metric!(RATE, "noise.detour_rate", ["cpu"], Hertz, Lower, "Detours per second of wall time.");
-metric!(DURATION, "noise.detour_duration", ["cpu"], Nanoseconds, Lower,
-    "Duration of a detour, one undisturbed turn subtracted: median, quantiles, maximum.");
-metric!(SOURCE, "noise.source_fraction", ["cpu", "source", "kind"], One, Lower,
-    "Share of wall time taken by one source of detours.");
-metric!(PERIOD, "noise.period", ["cpu", "class", "source"], Hertz, Neither,
-    "Frequency of a periodic source of detours, found in the event times of one class of durations or one source.");
-metric!(LONGEST_EXPECTED, "noise.longest_expected", ["cpu", "horizon_s"], Nanoseconds, Lower,
-    "Detour duration that is expected to be exceeded once in the horizon, from a generalized Pareto tail.");
+metric!(
+    DURATION,
+    "noise.detour_duration",
+    ["cpu"],
+    Nanoseconds,
+    Lower,
+    "Duration of a detour, one undisturbed turn subtracted: median, quantiles, maximum."
+);
+metric!(
+    SOURCE,
+    "noise.source_fraction",
+    ["cpu", "source", "kind"],
+    One,
+    Lower,
+    "Share of wall time taken by one source of detours."
+);
+metric!(
+    PERIOD,
+    "noise.period",
+    ["cpu", "class", "source"],
+    Hertz,
+    Neither,
+    "Frequency of a periodic source of detours, found in the event times of one class of durations or one source."
+);
+metric!(
+    LONGEST_EXPECTED,
+    "noise.longest_expected",
+    ["cpu", "horizon_s"],
+    Nanoseconds,
+    Lower,
+    "Detour duration that is expected to be exceeded once in the horizon, from a generalized Pareto tail."
+);
 
 /// All metrics of the probe, sorted by id.
-pub const METRICS: &[MetricInfo] = &[DURATION, RATE, LONGEST_EXPECTED, PERIOD, SLOWDOWN, SOURCE, STOLEN, TURN];
+pub const METRICS: &[MetricInfo] =
+    &[DURATION, RATE, LONGEST_EXPECTED, PERIOD, SLOWDOWN, SOURCE, STOLEN, TURN];
 
 /// Warnings of the probe, sorted by id.
 pub const CODES: &[Code] = &[

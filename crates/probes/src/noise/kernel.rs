@@ -3,8 +3,6 @@
 //!
 //! Quanta follow the FTQ documents: 1 is the counting itself; 15, 31 and 63 add 8 + 7, 16 + 15 and 32 + 31 increments and
 //! decrements, all on one register, so that they form a dependent chain.
-#![allow(unsafe_code, reason = "the work units are assembly: a compiler would remove increments that cancel")]
-
 use std::arch::asm;
 
 use super::measure::WorkUnit;

@@ -1,25 +1,25 @@
 //! Takes a recording on the host: placement, calibration, the loops, the witness.
 
 use std::marker::PhantomData;
-use std::sync::mpsc;
 use std::sync::atomic::AtomicBool;
+use std::sync::mpsc;
 
-use machmeter_data::quantity::{human, Unit};
+use machmeter_data::quantity::{Unit, human};
 use machmeter_engine::placement::{self, Placement};
 use machmeter_engine::probe::Measured;
 use machmeter_engine::{Host, ProbeError};
 use machmeter_stats::histogram::LogHistogram;
 use machmeter_sys::affinity;
-use machmeter_sys::clock::{dispatch, TickSource, WithSource};
+use machmeter_sys::clock::{TickSource, WithSource, dispatch};
 use machmeter_sys::guard;
 use machmeter_sys::memory::LockedBuf;
 use machmeter_sys::sched::{self, Policy};
-use machmeter_sys::thread::{self, spawn_placed_scoped, ScopedPlacedThread};
+use machmeter_sys::thread::{self, ScopedPlacedThread, spawn_placed_scoped};
 
 use super::attribute::testimony::Testimony;
 use super::attribute::{self, Meter, Witness};
 use super::kernel::{CacheSweep, Quantum1, Quantum15, Quantum31, Quantum63};
-use super::measure::{record, sample_turns, threshold_ticks, Buffers, Ended, Gap, Schedule, WorkUnit};
+use super::measure::{Buffers, Ended, Gap, Schedule, WorkUnit, record, sample_turns, threshold_ticks};
 use super::samples::{CpuSamples, References, Samples, Setup, SpeedPhase, ThreadFacts};
 use super::speed::{self, SourceClock};
 use super::{Params, Quantum};
@@ -46,20 +46,19 @@ pub(super) fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Sampl
     let threshold = job.threshold()?;
 
     let look = job.schedule(window_ns, (FIRST_LOOK_NS / window_ns).max(2) as usize, threshold);
-    if host.budget.left_ns() > 4 * FIRST_LOOK_NS && params.windows.is_none_or(|w| w * window_ns > 4 * FIRST_LOOK_NS) {
+    if host.budget.left_ns() > 4 * FIRST_LOOK_NS
+        && params.windows.is_none_or(|w| w * window_ns > 4 * FIRST_LOOK_NS)
+    {
         first_look(&job, &look)?;
     }
     let each_ns = (host.budget.left_ns() as f64 * 0.01 / cpus.len() as f64).clamp(1e6, 10e6);
     let mut speed = speed::alone(&cpus, host.source(), host.rate, each_ns);
     speed.extend(speed::together(&cpus, SpeedPhase::Together, host.source(), host.rate, each_ns));
 
-    let windows = match params.windows {
-        Some(n) => n as usize,
-        None => {
-            let left = host.budget.left_ns().saturating_sub(RESERVE_NS.min(host.budget.total_ns() / 10) + LEAD_NS);
-            (left / window_ns).max(1) as usize
-        }
-    };
+    let windows = params.windows.unwrap_or_else(|| {
+        let reserve_ns = RESERVE_NS.min(host.budget.total_ns() / 10) + LEAD_NS;
+        (host.budget.left_ns().saturating_sub(reserve_ns) / window_ns).max(1)
+    }) as usize;
     let schedule = job.schedule(window_ns, windows, threshold);
     let seconds = windows as f64 * window_ns as f64 / 1e9;
     host.progress.step(&format!(
@@ -94,7 +93,12 @@ pub(super) fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Sampl
             nominal_source: nominal.map_or(String::new(), |n| n.1),
         },
     };
-    Ok(Measured { samples, policy: placement.policy.to_string(), side_effects: side_effects(&placement), complete })
+    Ok(Measured {
+        samples,
+        policy: placement.policy.to_string(),
+        side_effects: side_effects(&placement),
+        complete,
+    })
 }
 
 /// Key under which the best dependent addition of a kind of machine is remembered.
@@ -139,7 +143,11 @@ fn first_look(job: &Job<'_>, schedule: &Schedule) -> Result<(), ProbeError> {
         })
         .take(8)
         .collect();
-    job.host.progress.figure(&format!("noise, first look ({}): {}", human(FIRST_LOOK_NS as f64, Unit::Nanoseconds), looks.join("; ")));
+    job.host.progress.figure(&format!(
+        "noise, first look ({}): {}",
+        human(FIRST_LOOK_NS as f64, Unit::Nanoseconds),
+        looks.join("; ")
+    ));
     Ok(())
 }
 
@@ -228,8 +236,11 @@ impl Job<'_> {
                     return Err(ProbeError::Cannot(e));
                 }
             }
-            let meters: Vec<Meter> =
-                threads.iter().zip(self.cpus).map(|(t, cpu)| Meter { cpu: *cpu, tid: t.placed().tid }).collect();
+            let meters: Vec<Meter> = threads
+                .iter()
+                .zip(self.cpus)
+                .map(|(t, cpu)| Meter { cpu: *cpu, tid: t.placed().tid })
+                .collect();
             let _home = Attendant::settle(self.placement);
             let t0_ns = thread::monotonic_ns() + LEAD_NS;
             let now = dispatch(self.host.source(), Now).map_err(|e| ProbeError::Cannot(e.to_string()))?;
@@ -246,7 +257,8 @@ impl Job<'_> {
         let mut recorded = Vec::new();
         for r in outcome {
             let r = r.map_err(|e| ProbeError::Cannot(e.to_string()))?;
-            recorded.push(r.ok_or_else(|| ProbeError::Cannot("a measuring thread could not begin".to_owned()))?);
+            recorded
+                .push(r.ok_or_else(|| ProbeError::Cannot("a measuring thread could not begin".to_owned()))?);
         }
         let testimony = witness.map_or_else(Testimony::none, |w| w.finish(&meters));
         Ok((recorded, testimony))
@@ -454,7 +466,11 @@ impl<S: TickSource> WithUnit for OnThread<'_, S> {
 
 /// Runs the loop once for a moment with the same code, so that its pages, caches and branch predictors are warm and no
 /// page of the buffers' slow path is touched first during the recording.
-fn warm_up<C: machmeter_engine::Clock, W: WorkUnit>(clock: &mut C, unit: &mut W, histogram: &mut LogHistogram) {
+fn warm_up<C: machmeter_engine::Clock, W: WorkUnit>(
+    clock: &mut C,
+    unit: &mut W,
+    histogram: &mut LogHistogram,
+) {
     let (mut counts, mut gaps) = ([0_u32; 8], [Gap::default(); 8]);
     let t0 = clock.now();
     let schedule = Schedule { t0_ticks: t0, window_ticks: 50_000, windows: 8, threshold_ticks: 1 };

@@ -137,7 +137,8 @@ pub fn to_tables(samples: &Samples, source_of: &[Vec<u32>]) -> Vec<Table> {
         ("policy".to_owned(), samples.setup.policy.clone()),
     ];
     let (mut cpu, mut start, mut count) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut gap_cpu, mut gap_start, mut gap_end, mut gap_source) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut gap_cpu, mut gap_start, mut gap_end, mut gap_source) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (i, c) in samples.cpus.iter().enumerate() {
         for (k, &n) in c.counts.iter().enumerate() {
             cpu.push(c.cpu as i32);
@@ -178,7 +179,11 @@ pub fn to_tables(samples: &Samples, source_of: &[Vec<u32>]) -> Vec<Table> {
             notes: Vec::new(),
             columns: vec![
                 column("name", Unit::Count, Values::Text(sources.iter().map(|s| s.name.clone()).collect())),
-                column("kind", Unit::Count, Values::Text(sources.iter().map(|s| s.kind.name().to_owned()).collect())),
+                column(
+                    "kind",
+                    Unit::Count,
+                    Values::Text(sources.iter().map(|s| s.kind.name().to_owned()).collect()),
+                ),
             ],
         },
     ];
@@ -253,7 +258,9 @@ pub fn from_tables(tables: &[Table]) -> Result<Samples, ProbeError> {
     }
     let sources = find(SOURCES)
         .and_then(|t| Some((t.texts("name")?, t.texts("kind")?)))
-        .map(|(n, k)| n.iter().zip(k).map(|(n, k)| Source { name: n.clone(), kind: SourceKind::named(k) }).collect())
+        .map(|(n, k)| {
+            n.iter().zip(k).map(|(n, k)| Source { name: n.clone(), kind: SourceKind::named(k) }).collect()
+        })
         .unwrap_or_default();
     Ok(Samples {
         setup: Setup {

@@ -10,8 +10,8 @@ use machmeter_stats::random::Random;
 
 use super::analyze::{analyze, derive, figures::CpuView, split::split};
 use super::attribute::testimony::{Sight, Source, SourceKind, Span, Testimony};
-use super::measure::{record, Buffers, Gap, Schedule, WorkUnit};
-use super::samples::{from_tables, to_tables, CpuSamples, References, Samples, Setup};
+use super::measure::{Buffers, Gap, Schedule, WorkUnit, record};
+use super::samples::{CpuSamples, References, Samples, Setup, from_tables, to_tables};
 
 /// Ticks per second of the simulated counter.
 const HZ: f64 = 1e9;
@@ -69,7 +69,8 @@ impl Planted {
     /// Runs the real loop on the simulated machine.
     fn record(&self) -> CpuSamples {
         let t0 = 1000;
-        let machine = Machine(Rc::new(RefCell::new(SimulatedClock::new(0, 2, self.step_ticks, self.stolen.clone()))));
+        let machine =
+            Machine(Rc::new(RefCell::new(SimulatedClock::new(0, 2, self.step_ticks, self.stolen.clone()))));
         let mut work = Work { machine: machine.clone(), ticks: self.unit_ticks - 2, slow: self.slow.clone() };
         let schedule = self.schedule(t0);
         let mut counts = vec![0; self.windows];
@@ -155,7 +156,11 @@ fn fifty_millisecond_holes_in_100_us_windows_lose_no_window_and_the_balance_clos
     let truth = plan.stolen.iter().map(|s| s.1 as f64).sum::<f64>() / (100_000.0 * 1e6);
     let samples = plan.samples();
     assert_eq!(samples.cpus[0].counts.len(), 1_000_000);
-    assert_eq!(samples.cpus[0].counts.iter().filter(|c| **c == 0).count(), 10 * 499, "swallowed windows are kept as zeros");
+    assert_eq!(
+        samples.cpus[0].counts.iter().filter(|c| **c == 0).count(),
+        10 * 499,
+        "swallowed windows are kept as zeros"
+    );
     let split = split(&samples.cpus[0], &samples.setup.schedule);
     assert!(split.closure(split.reference_ticks).abs() < 1e-3);
     let stolen = split.stolen_total() / split.wall_ticks;
@@ -220,7 +225,8 @@ fn a_full_gap_list_drops_with_a_count_and_keeps_totals() {
 fn a_periodic_source_is_found_with_its_frequency() {
     let mut random = Random::new(11);
     let mut plan = Planted::new(100_000, 100_000);
-    let mut events: Vec<(u64, u64)> = (0..2_500_u64).map(|i| (2_000_000 + i * 4_000_000 - i * i % 997, 3_000)).collect();
+    let mut events: Vec<(u64, u64)> =
+        (0..2_500_u64).map(|i| (2_000_000 + i * 4_000_000 - i * i % 997, 3_000)).collect();
     events.extend((0..1000).map(|_| (random.below(9_990_000_000) as u64, 2_000)));
     events.sort_unstable();
     events.dedup_by(|b, a| b.0 < a.0 + 10_000);

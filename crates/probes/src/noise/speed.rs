@@ -2,11 +2,11 @@
 
 use machmeter_engine::clock::Clock;
 use machmeter_stats::quantile::median_of;
-use machmeter_sys::clock::{dispatch, SourceId, TickRate, TickSource, WithSource};
+use machmeter_sys::clock::{SourceId, TickRate, TickSource, WithSource, dispatch};
 use machmeter_sys::sched::Policy;
 use machmeter_sys::thread::spawn_placed_scoped;
 
-use super::kernel::{dependent_adds, DEPENDENT_ADDS};
+use super::kernel::{DEPENDENT_ADDS, dependent_adds};
 use super::samples::{SpeedPhase, SpeedSample};
 
 /// CPUs that are sampled alone at most: each takes its own time.
@@ -51,7 +51,13 @@ fn chains<C: Clock>(clock: &mut C, duration_ticks: u64) -> Vec<u64> {
     out
 }
 
-fn sample(cpu: usize, phase: SpeedPhase, source: SourceId, rate: TickRate, duration_ns: f64) -> Option<SpeedSample> {
+fn sample(
+    cpu: usize,
+    phase: SpeedPhase,
+    source: SourceId,
+    rate: TickRate,
+    duration_ns: f64,
+) -> Option<SpeedSample> {
     let ticks = dispatch(source, Chains { duration_ns, rate }).ok()?;
     let ns: Vec<f64> = ticks.iter().map(|t| rate.ns(*t) / DEPENDENT_ADDS as f64).collect();
     let best_ns = ns.iter().copied().filter(|n| *n > 0.0).min_by(f64::total_cmp)?;

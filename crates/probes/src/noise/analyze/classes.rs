@@ -51,7 +51,9 @@ pub fn table(views: &[CpuView<'_>]) -> Dataset {
         id: "noise.classes".to_owned(),
         params: machmeter_data::Params::new(),
         title: "Detours by duration".to_owned(),
-        caption: "Many short detours and few long ones cost the same share of time but hurt different programs.".to_owned(),
+        caption:
+            "Many short detours and few long ones cost the same share of time but hurt different programs."
+                .to_owned(),
         shape: Shape::CostTable(CostTable {
             columns: vec![
                 column("detours", Unit::Count),

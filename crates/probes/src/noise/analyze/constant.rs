@@ -150,7 +150,11 @@ mod tests {
         let f = verdict(&quiet(), &r(0.25), &[]);
         assert_eq!(f.verdict, "present");
         assert!(f.text.contains("7.4 %"), "{}", f.text);
-        assert_eq!(verdict(&quiet(), &r(0.264), &[]).verdict, "unknown", "2 % off is neither the same nor proof");
+        assert_eq!(
+            verdict(&quiet(), &r(0.264), &[]).verdict,
+            "unknown",
+            "2 % off is neither the same nor proof"
+        );
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use machmeter_data::quantity::{human, Unit};
+use machmeter_data::quantity::{Unit, human};
 use machmeter_data::shape::{
     Axis, Distribution, DistributionRow, Mark, Matrix, Scatter, ScatterGroup, Series, SeriesRow,
 };
@@ -24,7 +24,13 @@ const MARKS: usize = 12;
 const PER_DECADE: f64 = 8.0;
 
 fn dataset(id: &str, title: &str, caption: &str, shape: Shape) -> Dataset {
-    Dataset { id: id.to_owned(), params: Params::new(), title: title.to_owned(), caption: caption.to_owned(), shape }
+    Dataset {
+        id: id.to_owned(),
+        params: Params::new(),
+        title: title.to_owned(),
+        caption: caption.to_owned(),
+        shape,
+    }
 }
 
 /// Rounds to four significant digits: what a drawing can show, and a record need not carry more.
@@ -146,7 +152,9 @@ pub fn heat(views: &[CpuView<'_>]) -> Option<Dataset> {
     let columns = (0..windows.div_ceil(per_column)).map(|c| c as f64 * step).collect();
     let values = views
         .iter()
-        .map(|v| lost(v).chunks(per_column).map(|p| Some(brief(p.iter().sum::<f64>() / p.len() as f64))).collect())
+        .map(|v| {
+            lost(v).chunks(per_column).map(|p| Some(brief(p.iter().sum::<f64>() / p.len() as f64))).collect()
+        })
         .collect();
     Some(dataset(
         "noise.heat",
@@ -202,12 +210,17 @@ fn curve(s: &[f64]) -> Vec<(f64, f64)> {
 }
 
 /// Detours by size and rate, one group per source.
-pub fn scatter(views: &[CpuView<'_>], attributed: &[Vec<Attributed>], testimony: &Testimony) -> Option<Dataset> {
+pub fn scatter(
+    views: &[CpuView<'_>],
+    attributed: &[Vec<Attributed>],
+    testimony: &Testimony,
+) -> Option<Dataset> {
     let wall_s: f64 = views.iter().map(CpuView::wall_s).sum();
     let mut cells: BTreeMap<String, (f64, BTreeMap<i32, u64>)> = BTreeMap::new();
     for (v, a) in views.iter().zip(attributed) {
         for (d, at) in v.durations_ns().iter().zip(a) {
-            let name = testimony.sources.get(at.main as usize).map_or_else(|| "unknown".to_owned(), |s| group(s).0);
+            let name =
+                testimony.sources.get(at.main as usize).map_or_else(|| "unknown".to_owned(), |s| group(s).0);
             let bucket = (d.max(1.0).log10() * PER_DECADE).floor() as i32;
             let entry = cells.entry(name).or_default();
             entry.0 += d;
@@ -219,7 +232,9 @@ pub fn scatter(views: &[CpuView<'_>], attributed: &[Vec<Attributed>], testimony:
         .map(|(name, (total, buckets))| {
             let points = buckets
                 .into_iter()
-                .map(|(b, n)| (brief(10f64.powf((f64::from(b) + 0.5) / PER_DECADE)), brief(n as f64 / wall_s)))
+                .map(|(b, n)| {
+                    (brief(10f64.powf((f64::from(b) + 0.5) / PER_DECADE)), brief(n as f64 / wall_s))
+                })
                 .collect();
             (total, ScatterGroup { name, points })
         })

@@ -1,10 +1,10 @@
 //! Metrics of one CPU and of all CPUs together.
 
-use machmeter_data::metric::{params, ParamValue};
+use machmeter_data::metric::{ParamValue, params};
 use machmeter_data::{Interval, Metric};
-use machmeter_stats::bootstrap::{ratio_block_bootstrap, BootstrapOptions};
+use machmeter_stats::bootstrap::{BootstrapOptions, ratio_block_bootstrap};
 use machmeter_stats::quantile::{quantile, quantile_interval, sorted};
-use machmeter_stats::tail::{return_level, TailOptions};
+use machmeter_stats::tail::{TailOptions, return_level};
 
 use super::split::Split;
 use crate::noise::info;
@@ -74,7 +74,13 @@ fn block_ns(view: &CpuView<'_>) -> f64 {
 }
 
 /// Share `sum(part) / sum(window)` with its block-bootstrap interval, blocks and effective sample size.
-fn share(info: &machmeter_data::MetricInfo, view: &CpuView<'_>, part: &[f64], value: f64, seed: u64) -> Metric {
+fn share(
+    info: &machmeter_data::MetricInfo,
+    view: &CpuView<'_>,
+    part: &[f64],
+    value: f64,
+    seed: u64,
+) -> Metric {
     let window = view.setup.schedule.window_ticks as f64;
     let den = vec![window; part.len()];
     let options = BootstrapOptions { level: LEVEL, seed, ..BootstrapOptions::default() };
@@ -113,7 +119,12 @@ fn turn(view: &CpuView<'_>) -> Metric {
     let turns: Vec<f64> = view.split.turn_ticks.iter().flatten().map(|t| t * ns).collect();
     let p = params([view.param(), ("quantum", view.setup.quantum.as_str().into())]);
     let Some(s) = sorted(&turns).ok().filter(|s| !s.is_empty()) else {
-        return Metric::rejected(&info::TURN, p, "median", "no window was free enough of detours to time a turn");
+        return Metric::rejected(
+            &info::TURN,
+            p,
+            "median",
+            "no window was free enough of detours to time a turn",
+        );
     };
     let value = quantile(&s, 0.5).unwrap_or(f64::NAN);
     let blocks = (0..BLOCKS.min(turns.len()))
@@ -213,8 +224,14 @@ fn longest(view: &CpuView<'_>, seed: u64) -> Metric {
     });
     match level {
         Some(l) => {
-            let mut m = Metric::new(&info::LONGEST_EXPECTED, p, l.level, "generalized Pareto tail", durations.len() as u64)
-                .with_ci(interval(l.interval, "bootstrap"));
+            let mut m = Metric::new(
+                &info::LONGEST_EXPECTED,
+                p,
+                l.level,
+                "generalized Pareto tail",
+                durations.len() as u64,
+            )
+            .with_ci(interval(l.interval, "bootstrap"));
             if l.extrapolated || m.ci.is_none() {
                 m.flag("W301");
             }
@@ -233,7 +250,8 @@ fn longest(view: &CpuView<'_>, seed: u64) -> Metric {
 pub fn of_all(views: &[CpuView<'_>], per_cpu: &[Vec<Metric>]) -> Vec<Metric> {
     let mut out = Vec::new();
     for info in [&info::STOLEN, &info::SLOWDOWN] {
-        let found: Vec<&Metric> = per_cpu.iter().flatten().filter(|m| m.id == info.id && m.value.is_some()).collect();
+        let found: Vec<&Metric> =
+            per_cpu.iter().flatten().filter(|m| m.id == info.id && m.value.is_some()).collect();
         if found.is_empty() || found.len() != views.len() {
             continue;
         }

@@ -18,7 +18,7 @@ use super::attribute::matching::attribute;
 use super::run::ADD_KEY;
 use super::samples::{Samples, SpeedPhase};
 use figures::CpuView;
-use split::{split, Split};
+use split::{Split, split};
 
 /// Analyses a recording. `seed` seeds the resampling.
 pub fn analyze(samples: &Samples, seed: u64) -> Analysis {
@@ -44,7 +44,8 @@ pub fn analyze(samples: &Samples, seed: u64) -> Analysis {
         metrics.extend(rhythm::metrics(&rhythms));
         found.extend(rhythms);
     }
-    let slow_share: Vec<(usize, f64)> = views.iter().filter_map(|v| Some((v.cpu.cpu, slow_windows(v)?))).collect();
+    let slow_share: Vec<(usize, f64)> =
+        views.iter().filter_map(|v| Some((v.cpu.cpu, slow_windows(v)?))).collect();
     let mut findings = vec![constant::verdict(&samples.speed, &samples.references, &slow_share)];
     findings.extend(closure(&views));
     findings.extend(rhythm::findings(&found));

@@ -4,16 +4,16 @@
 use std::collections::BTreeMap;
 
 use machmeter_data::metric::params;
-use machmeter_data::quantity::{human, Unit};
+use machmeter_data::quantity::{Unit, human};
 use machmeter_data::record::Finding;
 use machmeter_data::shape::{Axis, Curve, CurveRow, Mark};
 use machmeter_data::{Dataset, Interval, Metric, Params, Shape};
 use machmeter_stats::autocorr::autocorrelation;
-use machmeter_stats::coincidence::{coincidence, CoincidenceOptions, Event};
-use machmeter_stats::events::{comb_search, Comb};
-use machmeter_stats::spectrum::{clip_robust, welch, Window};
+use machmeter_stats::coincidence::{CoincidenceOptions, Event, coincidence};
+use machmeter_stats::events::{Comb, comb_search};
+use machmeter_stats::spectrum::{Window, clip_robust, welch};
 
-use super::classes::{class_of, CLASSES};
+use super::classes::{CLASSES, class_of};
 use super::datasets::lost;
 use super::figures::CpuView;
 use super::sources::group;
@@ -75,7 +75,13 @@ pub fn periodic(view: &CpuView<'_>, attributed: &[Attributed], testimony: &Testi
         let durations: Vec<f64> = events.iter().map(|e| e.1).collect();
         let median_ns = machmeter_stats::quantile::median_of(&durations).unwrap_or(0.0);
         for comb in comb_search(&times, 2.0 / wall, MAX_HZ).unwrap_or_default() {
-            out.push(Periodic { cpu: view.cpu.cpu, class: class.clone(), source: source.clone(), comb, median_ns });
+            out.push(Periodic {
+                cpu: view.cpu.cpu,
+                class: class.clone(),
+                source: source.clone(),
+                comb,
+                median_ns,
+            });
         }
     }
     out
@@ -180,7 +186,7 @@ pub fn spectrum(views: &[CpuView<'_>], found: &[Periodic]) -> Option<Dataset> {
 fn thin(freq_hz: &[f64], power: &[f64]) -> (Vec<f64>, Vec<f64>) {
     let (mut x, mut y): (Vec<f64>, Vec<f64>) = (Vec::new(), Vec::new());
     let usable = || freq_hz.iter().zip(power).filter(|(f, p)| **f > 0.0 && **p > 0.0);
-    let (Some(low), Some(high)) = (usable().map(|p| *p.0).next(), usable().map(|p| *p.0).last()) else {
+    let (Some(low), Some(high)) = (usable().map(|p| *p.0).next(), usable().map(|p| *p.0).next_back()) else {
         return (x, y);
     };
     let per_bucket = (high / low).ln() / SPECTRUM_POINTS as f64;

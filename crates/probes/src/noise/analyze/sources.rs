@@ -8,7 +8,7 @@ use machmeter_data::shape::{Cell, CostTable, TableColumn, TableRow};
 use machmeter_data::{Dataset, Metric, Shape};
 use machmeter_stats::quantile::median_of;
 
-use super::figures::{CpuView, BLOCKS};
+use super::figures::{BLOCKS, CpuView};
 use crate::noise::attribute::matching::Attributed;
 use crate::noise::attribute::testimony::{Source, Testimony};
 use crate::noise::info;
@@ -46,7 +46,8 @@ fn accounts(view: &CpuView<'_>, attributed: &[Attributed], testimony: &Testimony
     let key = |s: u32| testimony.sources.get(s as usize).map(group);
     for (g, a) in view.cpu.gaps.iter().zip(attributed) {
         let lost = (g.ticks() as f64 - unit).max(0.0);
-        let block = ((g.start_ticks.saturating_sub(t0) as f64 / wall * BLOCKS as f64) as usize).min(BLOCKS - 1);
+        let block =
+            ((g.start_ticks.saturating_sub(t0) as f64 / wall * BLOCKS as f64) as usize).min(BLOCKS - 1);
         let Some(main) = key(a.main) else { continue };
         let mut rest = lost;
         for (s, ticks) in &a.parts {
@@ -99,7 +100,9 @@ pub fn metrics(view: &CpuView<'_>, attributed: &[Attributed], testimony: &Testim
                 &machmeter_stats::bootstrap::BootstrapOptions { resamples: 400, ..Default::default() },
             );
             Metric::new(&info::SOURCE, p, a.ticks / wall, "time-share", a.detours)
-                .with_ci(ci.and_then(|i| machmeter_data::Interval::new(i.level, i.low.max(0.0), i.high, "block-bootstrap")))
+                .with_ci(ci.and_then(|i| {
+                    machmeter_data::Interval::new(i.level, i.low.max(0.0), i.high, "block-bootstrap")
+                }))
                 .with_max(a.longest_ticks / wall)
                 .with_blocks(blocks, block_ticks * ns)
         })
@@ -112,7 +115,11 @@ pub fn metrics(view: &CpuView<'_>, attributed: &[Attributed], testimony: &Testim
 }
 
 /// The table of sources over all CPUs: share, rate, median and longest detour, entry and exit lag.
-pub fn table(views: &[CpuView<'_>], attributed: &[Vec<Attributed>], testimony: &Testimony) -> Option<Dataset> {
+pub fn table(
+    views: &[CpuView<'_>],
+    attributed: &[Vec<Attributed>],
+    testimony: &Testimony,
+) -> Option<Dataset> {
     let mut merged: Accounts = BTreeMap::new();
     for (v, a) in views.iter().zip(attributed) {
         for (k, account) in accounts(v, a, testimony) {

@@ -79,8 +79,11 @@ pub fn split(cpu: &CpuSamples, schedule: &Schedule) -> Split {
         .collect();
     let speeds: Vec<f64> = turn_ticks.iter().flatten().copied().collect();
     let reference_ticks = sorted(&speeds).ok().and_then(|s| quantile(&s, REFERENCE_QUANTILE)).unwrap_or(0.0);
-    let stolen_ticks =
-        gap_ticks.iter().zip(&gap_turns).map(|(g, n)| (g - f64::from(*n) * reference_ticks).max(0.0)).collect();
+    let stolen_ticks = gap_ticks
+        .iter()
+        .zip(&gap_turns)
+        .map(|(g, n)| (g - f64::from(*n) * reference_ticks).max(0.0))
+        .collect();
     let listed: f64 = cpu.gaps.iter().map(|g| g.ticks() as f64).sum();
     let unplaced_ticks =
         if cpu.gaps_dropped > 0 { (cpu.histogram.sum() as f64 - listed).max(0.0) } else { 0.0 };
@@ -121,7 +124,9 @@ mod tests {
         let gaps: Vec<Gap> =
             gaps.into_iter().map(|(start_ticks, end_ticks)| Gap { start_ticks, end_ticks }).collect();
         let mut histogram = LogHistogram::new();
-        gaps.iter().for_each(|g| histogram.record(g.ticks()));
+        for g in &gaps {
+            histogram.record(g.ticks());
+        }
         CpuSamples { cpu: 0, counts, gaps, histogram, gaps_dropped: 0, thread: None }
     }
 

@@ -1,8 +1,8 @@
 //! What a person should read first.
 
-use machmeter_data::quantity::{human, Unit};
-use machmeter_data::record::{Finding, Summary, SummaryLine, Tile};
 use machmeter_data::Metric;
+use machmeter_data::quantity::{Unit, human};
+use machmeter_data::record::{Finding, Summary, SummaryLine, Tile};
 
 use super::figures::CpuView;
 use super::rhythm::Periodic;
@@ -14,7 +14,12 @@ const FIT_SHARE: f64 = 0.01;
 const FIT_LONGEST_NS: f64 = 1e6;
 
 /// Writes the summary.
-pub(super) fn write(samples: &Samples, views: &[CpuView<'_>], metrics: &[Metric], found: &[Periodic]) -> Summary {
+pub(super) fn write(
+    samples: &Samples,
+    views: &[CpuView<'_>],
+    metrics: &[Metric],
+    found: &[Periodic],
+) -> Summary {
     let get = |id: &str, cpu: &str| {
         metrics.iter().find(|m| m.id == id && m.params.get("cpu").is_some_and(|p| p.to_string() == cpu))
     };
@@ -32,23 +37,18 @@ pub(super) fn write(samples: &Samples, views: &[CpuView<'_>], metrics: &[Metric]
         .filter_map(|m| Some((m.value?, m.params.get("cpu")?.to_string())))
         .filter(|(_, cpu)| cpu != "all")
         .max_by(|a, b| a.0.total_cmp(&b.0));
-    let mut first = format!("{} of CPU time stolen {}", with_unit(all), bracket(all));
-    if let Some((v, cpu)) = worst.filter(|_| views.len() > 1) {
-        first += &format!("   worst CPU {cpu}: {}", human(v, Unit::One));
-    }
-    if let Some((max, _)) = &longest {
-        first += &format!("   longest detour {}", human(*max, Unit::Nanoseconds));
-    }
-    let mut lines = vec![first];
+    let mut first = vec![format!("{} of CPU time stolen {}", with_unit(all), bracket(all))];
+    let worst = worst.filter(|_| views.len() > 1);
+    first.extend(worst.map(|(v, cpu)| format!("worst CPU {cpu}: {}", human(v, Unit::One))));
+    first.extend(
+        longest.as_ref().map(|(max, _)| format!("longest detour {}", human(*max, Unit::Nanoseconds))),
+    );
+    let mut lines = vec![first.join("   ")];
     lines.extend(mostly(metrics, views.len()));
     lines.extend(per_cpu(metrics, views));
     lines.extend(periodic(found));
     let slowdown = get("noise.slowdown_fraction", "all");
-    let mut tiles = vec![Tile {
-        label: "Time stolen".to_owned(),
-        value: with_unit(all),
-        note: bracket(all),
-    }];
+    let mut tiles = vec![Tile { label: "Time stolen".to_owned(), value: with_unit(all), note: bracket(all) }];
     if let Some((max, cpu)) = &longest {
         tiles.push(Tile {
             label: "Longest detour".to_owned(),
@@ -68,9 +68,15 @@ pub(super) fn write(samples: &Samples, views: &[CpuView<'_>], metrics: &[Metric]
     let share = all.value.unwrap_or(0.0);
     let long = longest.map_or(0.0, |l| l.0);
     let verdict = match (share <= FIT_SHARE, long <= FIT_LONGEST_NS) {
-        (true, true) => "Quiet in this run: fit for throughput work and for work that minds delays of a millisecond.",
-        (true, false) => "Fit for throughput work; not for work that minds single delays of a millisecond or more.",
-        (false, true) => "Others take more than 1 % of the CPUs, in short pieces: throughput suffers, tails little.",
+        (true, true) => {
+            "Quiet in this run: fit for throughput work and for work that minds delays of a millisecond."
+        }
+        (true, false) => {
+            "Fit for throughput work; not for work that minds single delays of a millisecond or more."
+        }
+        (false, true) => {
+            "Others take more than 1 % of the CPUs, in short pieces: throughput suffers, tails little."
+        }
         (false, false) => "Not fit for tail latency, and more than 1 % of the CPUs is taken by others.",
     };
     Summary {
@@ -115,7 +121,9 @@ fn mostly(metrics: &[Metric], cpus: usize) -> Option<String> {
 
 fn per_cpu(metrics: &[Metric], views: &[CpuView<'_>]) -> Vec<String> {
     let get = |id: &str, cpu: usize| {
-        metrics.iter().find(|m| m.id == id && m.params.get("cpu").is_some_and(|p| p.to_string() == cpu.to_string()))
+        metrics
+            .iter()
+            .find(|m| m.id == id && m.params.get("cpu").is_some_and(|p| p.to_string() == cpu.to_string()))
     };
     views
         .iter()
@@ -124,7 +132,8 @@ fn per_cpu(metrics: &[Metric], views: &[CpuView<'_>]) -> Vec<String> {
             let cpu = v.cpu.cpu;
             let (stolen, duration) = (get("noise.stolen_fraction", cpu)?, get("noise.detour_duration", cpu)?);
             let rate = get("noise.detour_rate", cpu)?.value?;
-            let q = |p: &str| duration.quantiles.get(p).map_or("-".to_owned(), |v| human(*v, Unit::Nanoseconds));
+            let q =
+                |p: &str| duration.quantiles.get(p).map_or("-".to_owned(), |v| human(*v, Unit::Nanoseconds));
             Some(format!(
                 "CPU {cpu}: {} stolen {}, {}/s, p50 {}, p99 {}, p99.9 {}, max {}",
                 with_unit(stolen),
@@ -142,7 +151,7 @@ fn per_cpu(metrics: &[Metric], views: &[CpuView<'_>]) -> Vec<String> {
 fn periodic(found: &[Periodic]) -> Option<String> {
     let mut shown: Vec<String> = Vec::new();
     let mut strongest: Vec<&Periodic> = found.iter().collect();
-    strongest.sort_by(|a, b| b.comb.events_in_comb.cmp(&a.comb.events_in_comb));
+    strongest.sort_by_key(|f| std::cmp::Reverse(f.comb.events_in_comb));
     for f in strongest {
         let name = if f.source == "unknown" { &f.class } else { &f.source };
         let text = format!(
@@ -173,7 +182,8 @@ pub(super) fn counters(samples: &Samples) -> Option<Finding> {
     evidence.extend(counts.iter().take(12).map(|(cpu, name, n)| format!("CPU {cpu}: {n} times {name}")));
     for c in &samples.cpus {
         if let Some(thread) = c.thread {
-            let delay = thread.run_delay_ns.map_or("not told".to_owned(), |ns| human(ns as f64, Unit::Nanoseconds));
+            let delay =
+                thread.run_delay_ns.map_or("not told".to_owned(), |ns| human(ns as f64, Unit::Nanoseconds));
             evidence.push(format!(
                 "CPU {}: the meter waited {delay} for the CPU, {} involuntary switches",
                 c.cpu, thread.preemptions

@@ -1,8 +1,8 @@
 //! What weakens a recording, said with figures.
 
-use machmeter_data::quantity::{human, Unit};
-use machmeter_data::record::Warning;
 use machmeter_data::Metric;
+use machmeter_data::quantity::{Unit, human};
+use machmeter_data::record::Warning;
 
 use super::figures::CpuView;
 use crate::noise::attribute::testimony::Sight;

@@ -160,7 +160,8 @@ mod tests {
 
     #[test]
     fn a_long_span_explains_every_gap_it_reaches() {
-        let mut t = testimony(Sight::Everything, vec![span(0, 1000, 1, 0), span(2, 3, 0, 1), span(500, 510, 0, 1)]);
+        let mut t =
+            testimony(Sight::Everything, vec![span(0, 1000, 1, 0), span(2, 3, 0, 1), span(500, 510, 0, 1)]);
         let a = attribute(&mut t, 0, &[gap(400, 450), gap(600, 700), gap(1001, 1100)]);
         assert!(a[0].names(1) && a[1].names(1));
         assert_eq!(t.sources[a[2].main as usize].kind, SourceKind::Outside);

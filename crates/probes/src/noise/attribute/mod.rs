@@ -4,10 +4,10 @@
 
 pub mod matching;
 mod spans;
-//mod switches;
+mod switches;
 pub mod testimony;
-//mod totals;
-//mod traced;
+mod totals;
+mod traced;
 
 use testimony::Testimony;
 
@@ -37,7 +37,16 @@ pub trait Witness: Sync {
 
 /// Which witness to take.
 #[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    clap::ValueEnum,
+    serde::Serialize,
+    serde::Deserialize,
+    schemars::JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Attribution {
@@ -54,17 +63,32 @@ pub enum Attribution {
     None,
 }
 
+/// The witness, if any, and why no better one is there.
+pub type Called = (Option<Box<dyn Witness>>, Vec<String>);
+
 /// Calls the best witness for `cpus` that the system permits. `seconds` is how long it will watch. Notes say why better
 /// ones are not there.
 ///
 /// # Errors
 /// When a witness was asked for by name and cannot come.
-pub fn call(
-    asked: Attribution,
-    cpus: &[usize],
-    seconds: f64,
-) -> Result<(Option<Box<dyn Witness>>, Vec<String>), String> {
+pub fn call(asked: Attribution, cpus: &[usize], seconds: f64) -> Result<Called, String> {
     let mut notes = Vec::new();
-    let _ = (asked, cpus, seconds, &mut notes);
+    if matches!(asked, Attribution::Auto | Attribution::Trace) {
+        match traced::Traced::start(cpus, seconds) {
+            Ok(w) => return Ok((Some(Box::new(w)), notes)),
+            Err(e) if asked == Attribution::Trace => return Err(e),
+            Err(e) => notes.push(e),
+        }
+    }
+    if matches!(asked, Attribution::Auto | Attribution::Switches) {
+        match switches::Switches::start(cpus) {
+            Ok(w) => return Ok((Some(Box::new(w)), notes)),
+            Err(e) if asked == Attribution::Switches => return Err(e),
+            Err(e) => notes.push(e),
+        }
+    }
+    if matches!(asked, Attribution::Auto | Attribution::Totals) {
+        return Ok((Some(Box::new(totals::Totals::start())), notes));
+    }
     Ok((None, notes))
 }

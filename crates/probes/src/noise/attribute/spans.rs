@@ -1,9 +1,9 @@
 //! Turns the kernel's events on one CPU into nested spans of who had it.
 
-use machmeter_sys::trace::{softirq_name, EventKind, TraceEvent, TraceLog};
+use machmeter_sys::trace::{EventKind, TraceEvent, TraceLog, softirq_name};
 
-use super::testimony::{Source, SourceKind, Span, Testimony};
 use super::Meter;
+use super::testimony::{Source, SourceKind, Span, Testimony};
 
 /// Depth of a span of another thread; interrupts lie above it.
 const THREAD_DEPTH: u8 = 0;
@@ -157,7 +157,8 @@ mod tests {
     #[test]
     fn a_preemption_with_a_tick_inside_is_charged_to_the_thread() {
         let mut names = Names::default();
-        let (timer, meter, cc1) = (names.intern(b"local_timer"), names.intern(b"mm-noise"), names.intern(b"cc1"));
+        let (timer, meter, cc1) =
+            (names.intern(b"local_timer"), names.intern(b"mm-noise"), names.intern(b"cc1"));
         let switch = |prev_pid, prev_comm, next_pid, next_comm| EventKind::SwitchTo {
             prev_pid,
             prev_comm,

@@ -1,43 +1,43 @@
 //! The poorest witness: counters before and after. They tell how often each interrupt came and how much time the
 //! hypervisor took, but not when.
 
-use machmeter_sys::counters::{Interrupts, ProcStat};
+use machmeter_sys::counters::Counters;
 
 use super::testimony::{Sight, Testimony};
 use super::{Meter, Witness};
 
 /// Counters at the start.
 pub(super) struct Totals {
-    interrupts: Option<Interrupts>,
-    stat: Option<ProcStat>,
+    before: Result<Counters, String>,
 }
 
 impl Totals {
     /// Reads the counters.
-    pub(super) fn start(_cpus: &[usize]) -> Self {
-        Self { interrupts: Interrupts::read().ok(), stat: ProcStat::read().ok() }
+    pub(super) fn start() -> Self {
+        Self { before: Counters::read().map_err(|e| e.to_string()) }
     }
 
     /// Adds what the counters gained since the start to a testimony.
     pub(super) fn add_to(&self, testimony: &mut Testimony, meters: &[Meter]) {
-        if let (Some(before), Ok(after)) = (&self.interrupts, Interrupts::read()) {
-            let gained = after.since(before);
-            for m in meters {
-                for (name, count) in gained.on_cpu(m.cpu) {
-                    if count > 0 {
-                        testimony.counters.push((m.cpu, name, count));
-                    }
-                }
+        let gained = match (&self.before, Counters::read()) {
+            (Ok(before), Ok(after)) => after.since(before),
+            (Err(e), _) => {
+                testimony.notes.push(format!("counters: {e}"));
+                return;
             }
+            (_, Err(e)) => {
+                testimony.notes.push(format!("counters: {e}"));
+                return;
+            }
+        };
+        for m in meters {
+            let irqs = gained.interrupts.on_cpu(m.cpu).into_iter().map(|(l, n)| (l.name().to_owned(), n));
+            let soft =
+                gained.softirqs.on_cpu(m.cpu).into_iter().map(|(l, n)| (format!("softirq {}", l.name()), n));
+            let all = irqs.chain(soft).filter(|(_, n)| *n > 0);
+            testimony.counters.extend(all.map(|(name, n)| (m.cpu, name, n)));
+            testimony.steal_ns.push(gained.times.on_cpu(m.cpu).map(|t| t.steal_ns));
         }
-        let after = ProcStat::read().ok();
-        testimony.steal_ns = meters
-            .iter()
-            .map(|m| {
-                let (before, after) = (self.stat.as_ref()?, after.as_ref()?);
-                Some(after.steal_ns(m.cpu)?.saturating_sub(before.steal_ns(m.cpu)?))
-            })
-            .collect();
     }
 }
 

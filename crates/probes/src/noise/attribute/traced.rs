@@ -8,7 +8,7 @@ use machmeter_sys::trace::{TraceClock, TraceConfig, TraceSession};
 
 use super::testimony::{Sight, Testimony};
 use super::totals::Totals;
-use super::{spans, Meter, Witness};
+use super::{Meter, Witness, spans};
 
 /// Buffer per CPU and second of recording: 4,000 events a second of about 48 bytes.
 const BYTES_PER_SECOND: f64 = 200_000.0;
@@ -30,7 +30,9 @@ impl Traced {
             (seconds * BYTES_PER_SECOND).clamp(*BUFFER_BYTES.start(), *BUFFER_BYTES.end()) as usize;
         let session = TraceSession::start(&config).map_err(|e| format!("kernel trace: {e}"))?;
         let same_clock = match session.clock() {
-            TraceClock::X86Tsc => matches!(SourceId::best(), SourceId::Rdtsc | SourceId::LfenceRdtsc | SourceId::Rdtscp),
+            TraceClock::X86Tsc => {
+                matches!(SourceId::best(), SourceId::Rdtsc | SourceId::LfenceRdtsc | SourceId::Rdtscp)
+            }
             TraceClock::MonoRaw => SourceId::best() == SourceId::MonotonicRaw,
             _ => false,
         };
@@ -41,7 +43,7 @@ impl Traced {
                 SourceId::best()
             ));
         }
-        Ok(Self { session: Mutex::new(Some(session)), totals: Totals::start(cpus), trouble: Mutex::new(None) })
+        Ok(Self { session: Mutex::new(Some(session)), totals: Totals::start(), trouble: Mutex::new(None) })
     }
 }
 
@@ -58,13 +60,16 @@ impl Witness for Traced {
     }
 
     fn finish(self: Box<Self>, meters: &[Meter]) -> Testimony {
-        let mut t = Testimony { witness: "kernel trace".to_owned(), sight: Sight::Everything, ..Testimony::none() };
+        let mut t =
+            Testimony { witness: "kernel trace".to_owned(), sight: Sight::Everything, ..Testimony::none() };
         let session = self.session.into_inner().unwrap_or_else(PoisonError::into_inner);
         let stopped = session.map(TraceSession::stop);
         match stopped {
             Some(Ok(log)) => {
                 let ns_per_tick = match log.clock {
-                    Some(TraceClock::X86Tsc) => machmeter_sys::clock::kernel_rate().map_or(1.0, |r| 1e9 / r.rate_hz),
+                    Some(TraceClock::X86Tsc) => {
+                        machmeter_sys::clock::kernel_rate().map_or(1.0, |r| 1e9 / r.rate_hz)
+                    }
                     _ => 1.0,
                 };
                 for m in meters {

@@ -1,0 +1,194 @@
+//! Measuring: one probe by its verb, or the one-page characterization.
+
+use std::path::{Path, PathBuf};
+
+use clap::ArgMatches;
+use machmeter_data::record::{Record, Warning};
+use machmeter_data::{CheckState, Table};
+use machmeter_engine::Entry;
+use machmeter_store::{date, history, json};
+use machmeter_sys::guard::signals;
+
+use crate::Registries;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::globals::{Globals, Raw};
+use crate::output::{self, Lines};
+use crate::session::{self, Session};
+use crate::view;
+
+/// Above this many rows, raw samples are stored only when asked for.
+const MANY_ROWS: usize = 5_000_000;
+/// Runs kept in the history.
+const KEEP_RUNS: usize = 200;
+
+/// `machmeter PROBE`.
+pub(crate) fn probe(entry: &'static Entry, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
+    let total_ns = globals.time.unwrap_or(globals.level.probe_seconds() * 1_000_000_000);
+    if globals.dry_run {
+        return plan(globals, total_ns, &[entry]);
+    }
+    let session = Session::begin(globals, total_ns)?;
+    let lines = Lines { quiet: globals.quiet };
+    let budget_ns = session.budget().left_ns();
+    let outcome = session.run(budget_ns, &lines, |host| (entry.run)(host, matches))?;
+    finish(session, entry.info.name, vec![(entry, outcome)], globals, &[])
+}
+
+/// Bare `machmeter`.
+pub(crate) fn page(registries: &Registries, globals: &Globals) -> Result<Exit, Failure> {
+    let total_ns = globals.time.unwrap_or(globals.level.page_seconds() * 1_000_000_000);
+    let entries: Vec<&'static Entry> = registries.probes.iter().collect();
+    if globals.dry_run {
+        return plan(globals, total_ns, &entries);
+    }
+    let session = Session::begin(globals, total_ns)?;
+    let lines = Lines { quiet: globals.quiet };
+    if !globals.quiet {
+        output::say(&format!(
+            "machmeter {}: {} s in {} part{} on CPU {}",
+            env!("CARGO_PKG_VERSION"),
+            total_ns / 1_000_000_000,
+            entries.len(),
+            if entries.len() == 1 { "" } else { "s" },
+            session.cpus()
+        ));
+    }
+    let mut outcomes = Vec::new();
+    for (i, entry) in entries.iter().enumerate() {
+        let budget_ns = session.budget().left_ns() / (entries.len() - i) as u64;
+        let nothing = serde_json::Value::Object(serde_json::Map::new());
+        outcomes.push((*entry, session.run(budget_ns, &lines, |host| (entry.run_with)(host, &nothing))?));
+    }
+    let name = globals.name.clone().unwrap_or_else(|| host_name().unwrap_or_else(|| "machine".to_owned()));
+    let stem = format!("machmeter-{}-{}", file_name(&name), date::now_stamp());
+    let files = [PathBuf::from(format!("{stem}.json")), PathBuf::from(format!("{stem}.html"))];
+    finish(session, "characterize", outcomes, globals, &files)
+}
+
+fn plan(globals: &Globals, total_ns: u64, entries: &[&Entry]) -> Result<Exit, Failure> {
+    let (_, allowed, cpus) = session::cpus(&globals.cpus)?;
+    let parts: Vec<&str> = entries.iter().map(|e| e.info.name).collect();
+    let text = format!(
+        "plan: {} s, parts: {}; CPUs {cpus} of {allowed}, policy {}, level {}",
+        total_ns as f64 / 1e9,
+        parts.join(", "),
+        globals.prio,
+        globals.level
+    );
+    print(&text)?;
+    Ok(Exit::Fine)
+}
+
+fn host_name() -> Option<String> {
+    machmeter_sys::facts::capture().text("private.hostname").map(str::to_owned)
+}
+
+fn file_name(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' }).collect()
+}
+
+fn print(text: &str) -> Result<(), Failure> {
+    output::print(text).map_err(|e| Failure::cannot(format!("stdout: {e}")))
+}
+
+fn rows(tables: &[Table]) -> usize {
+    tables.iter().map(Table::rows).sum()
+}
+
+/// Ends the session, stores the record everywhere it was asked for, shows it, and chooses the exit code. What fails to be
+/// written in one place is still written in the others.
+fn finish(
+    session: Session<'_>,
+    verb: &str,
+    outcomes: Vec<(&Entry, machmeter_engine::probe::Outcome)>,
+    globals: &Globals,
+    files: &[PathBuf],
+) -> Result<Exit, Failure> {
+    let history = match &session.history {
+        Ok(h) => Ok(h.clone()),
+        Err(e) => Err(e.clone()),
+    };
+    let (mut record, tables) = session.end(verb, outcomes);
+    let tables = match globals.raw {
+        Raw::None => Vec::new(),
+        Raw::Auto if rows(&tables) > MANY_ROWS => Vec::new(),
+        Raw::Auto | Raw::All => tables,
+    };
+    let mut trouble: Vec<String> = Vec::new();
+    let mut saved: Vec<String> = Vec::new();
+    for path in files.iter().chain(&globals.output) {
+        match write(&mut record, &tables, path) {
+            Ok(names) => saved.extend(names),
+            Err(e) => trouble.push(e),
+        }
+    }
+    if !globals.no_save {
+        let kept = history.and_then(|h| {
+            let kept = h.save(&mut record, &tables).map_err(|e| e.to_string());
+            let _ = h.prune(KEEP_RUNS);
+            kept
+        });
+        match kept {
+            Ok(s) => {
+                if files.is_empty() && globals.output.is_empty() {
+                    saved.push(format!("run {} (machmeter report last)", s.name));
+                }
+            }
+            Err(e) => record.warn(Warning {
+                code: "W901".to_owned(),
+                text: format!("the run was not kept in the history: {e}"),
+                next: "make the state directory writable, name a file with -o, or give --no-save".to_owned(),
+            }),
+        }
+    }
+    trouble.extend(view::show(&record, &tables, globals, &saved));
+    for t in &trouble {
+        output::say(&format!("error: {t}"));
+    }
+    Ok(exit(&record, globals, &trouble))
+}
+
+/// Writes one file in the form its ending asks for; names what was written.
+fn write(record: &mut Record, tables: &[Table], path: &Path) -> Result<Vec<String>, String> {
+    let size = |p: &Path| std::fs::metadata(p).map_or(String::new(), |m| format!(" ({} kB)", m.len().div_ceil(1000)));
+    if path.extension().is_some_and(|e| e == "html") {
+        machmeter_store::write_text(path, &machmeter_report::html::render(record)).map_err(|e| e.to_string())?;
+        return Ok(vec![format!("{}{}", path.display(), size(path))]);
+    }
+    if tables.is_empty() {
+        record.raw.clear();
+        json::write(record, path).map_err(|e| e.to_string())?;
+        return Ok(vec![format!("{}{}", path.display(), size(path))]);
+    }
+    let saved = match history::save_as(record, tables, path) {
+        Ok(saved) => saved,
+        // The figures are worth more than the samples: without room for all, keep the record.
+        Err(e) => {
+            record.raw.clear();
+            json::write(record, path).map_err(|again| again.to_string())?;
+            record.warn(Warning {
+                code: "W902".to_owned(),
+                text: format!("raw samples were not stored: {e}"),
+                next: "free space, or give --raw none".to_owned(),
+            });
+            return Ok(vec![format!("{}{}", path.display(), size(path))]);
+        }
+    };
+    let mut names = vec![format!("{}{}", saved.record.display(), size(&saved.record))];
+    names.push(format!("{} raw tables beside it", saved.raw.len()));
+    Ok(names)
+}
+
+fn exit(record: &Record, globals: &Globals, trouble: &[String]) -> Exit {
+    if let Some(s) = signals::stop_requested() {
+        return s.into();
+    }
+    if !trouble.is_empty() {
+        return Exit::CannotMeasure;
+    }
+    if globals.strict && record.checks.iter().any(|c| c.state == CheckState::Fail) {
+        return Exit::Inconclusive;
+    }
+    if record.complete { Exit::Fine } else { Exit::Partial }
+}

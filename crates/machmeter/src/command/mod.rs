@@ -1,0 +1,68 @@
+//! The commands that are not probes, one file each.
+
+mod compare;
+pub(crate) mod doctor;
+mod explain;
+mod export;
+mod list;
+mod measure;
+mod report;
+mod schema;
+mod selftest;
+
+use std::ffi::OsString;
+
+use clap::{ArgMatches, Command, FromArgMatches};
+
+use crate::Registries;
+use crate::compat;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::globals::Globals;
+
+/// A command.
+pub(crate) struct CommandEntry {
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// Its definition.
+    pub(crate) define: fn() -> Command,
+    /// What it does.
+    pub(crate) run: fn(&Registries, &Globals, &ArgMatches) -> Result<Exit, Failure>,
+}
+
+/// All commands, sorted by name.
+pub(crate) const COMMANDS: &[CommandEntry] = &[
+    compare::ENTRY,
+    compat::ENTRY,
+    doctor::ENTRY,
+    explain::ENTRY,
+    export::ENTRY,
+    list::ENTRY,
+    report::ENTRY,
+    schema::ENTRY,
+    selftest::ENTRY,
+];
+
+/// Does what the command line says.
+pub(crate) fn run(registries: &Registries, matches: &ArgMatches) -> Result<Exit, Failure> {
+    let globals = Globals::from_arg_matches(matches).map_err(Failure::usage)?;
+    match matches.subcommand() {
+        None => measure::page(registries, &globals),
+        Some((name, sub)) => {
+            // Global options may stand before or after the command; clap has propagated them to the innermost one.
+            let globals = Globals::from_arg_matches(sub).unwrap_or(globals);
+            if let Some(probe) = registries.probes.iter().find(|p| p.info.name == name) {
+                return measure::probe(probe, &globals, sub);
+            }
+            match COMMANDS.iter().find(|c| c.name == name) {
+                Some(c) => (c.run)(registries, &globals, sub),
+                None => Err(Failure::usage(format!("no command '{name}'"))),
+            }
+        }
+    }
+}
+
+/// The arguments of `machmeter compat NAME ...` when the program was called by another benchmark's name.
+pub(crate) fn compat_arguments(arguments: &[OsString]) -> Option<Vec<OsString>> {
+    compat::arguments(arguments)
+}

@@ -1,0 +1,34 @@
+//! `machmeter schema [WHAT]`: JSON Schemas of the record, of a comparison, and of a probe's parameters.
+
+use clap::{Arg, ArgMatches, Command};
+use machmeter_data::Record;
+
+use super::CommandEntry;
+use crate::Registries;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::globals::Globals;
+use crate::output;
+
+pub(crate) const ENTRY: CommandEntry = CommandEntry { name: "schema", define, run };
+
+fn define() -> Command {
+    Command::new(ENTRY.name)
+        .about("JSON Schema of the record, of a comparison, or of a probe's parameters")
+        .arg(Arg::new("what").value_name("record|comparison|PROBE").default_value("record"))
+}
+
+fn run(registries: &Registries, _globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
+    let what = matches.get_one::<String>("what").map_or("record", String::as_str);
+    let schema = match what {
+        "record" => schemars::schema_for!(Record).to_value(),
+        "comparison" => schemars::schema_for!(machmeter_compare::Comparison).to_value(),
+        name => match registries.probes.iter().find(|p| p.info.name == name) {
+            Some(p) => (p.schema)(),
+            None => return Err(Failure::usage(format!("no schema '{name}'")).help("record, comparison, or a probe")),
+        },
+    };
+    let text = serde_json::to_string_pretty(&schema).map_err(Failure::cannot)?;
+    output::print(&text).map_err(Failure::cannot)?;
+    Ok(Exit::Fine)
+}

@@ -1,0 +1,79 @@
+//! What went wrong, in one line with what to do, and how it is told: as text, or as a record when JSON was asked for.
+
+use std::ffi::OsString;
+use std::fmt;
+
+use machmeter_data::record::Warning;
+use machmeter_engine::ProbeError;
+
+use crate::exit::Exit;
+use crate::output;
+use crate::session::empty_record;
+
+/// A failed command.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// Exit code.
+    pub(crate) exit: Exit,
+    /// What, with the value; one line.
+    pub(crate) what: String,
+    /// What to do; one line.
+    pub(crate) help: Option<String>,
+}
+
+impl Failure {
+    /// A wrong command line or input.
+    pub(crate) fn usage(what: impl fmt::Display) -> Self {
+        Self { exit: Exit::Usage, what: one_line(&what.to_string()), help: None }
+    }
+
+    /// Something the system would not do.
+    pub(crate) fn cannot(what: impl fmt::Display) -> Self {
+        Self { exit: Exit::CannotMeasure, what: one_line(&what.to_string()), help: None }
+    }
+
+    /// The same with advice.
+    pub(crate) fn help(mut self, help: impl fmt::Display) -> Self {
+        self.help = Some(one_line(&help.to_string()));
+        self
+    }
+
+    /// Tells it on stderr, and as a record on stdout when that was asked for; returns the exit code.
+    pub(crate) fn report(self, as_json: bool) -> Exit {
+        output::say(&format!("error: {}", self.what));
+        if let Some(help) = &self.help {
+            output::say(&format!("help: {help}"));
+        }
+        if as_json {
+            let mut record = empty_record();
+            "error".clone_into(&mut record.stopped_by);
+            record.warnings.push(Warning {
+                code: "W900".to_owned(),
+                text: self.what.clone(),
+                next: self.help.unwrap_or_default(),
+            });
+            if let Ok(text) = machmeter_store::json::to_string(&record) {
+                let _ = output::print(&text);
+            }
+        }
+        self.exit
+    }
+}
+
+impl From<ProbeError> for Failure {
+    fn from(e: ProbeError) -> Self {
+        match e {
+            ProbeError::Usage(what) => Self::usage(what),
+            ProbeError::Cannot(what) => Self::cannot(what),
+        }
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Whether stdout is to be a JSON document, told before the command line is understood so that even a wrong one gets it.
+pub(crate) fn wants_json(arguments: &[OsString]) -> bool {
+    arguments.iter().take_while(|a| *a != "--").any(|a| a == "--json" || a == "--json=-")
+}

@@ -1,0 +1,113 @@
+//! Options that every command takes.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use machmeter_engine::level::parse_duration_ns;
+use machmeter_engine::Level;
+
+/// When to color.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    /// On a terminal, unless `NO_COLOR` is set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// Which raw samples to keep beside the record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Raw {
+    /// All tables, unless they are very large (over 5 million rows).
+    Auto,
+    /// All tables.
+    All,
+    /// None.
+    None,
+}
+
+/// Global options.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Global options")]
+pub(crate) struct Globals {
+    /// How thorough: quick, standard, thorough, soak (or 1 to 4).
+    #[arg(short, long, global = true, default_value = "standard", value_parser = |s: &str| s.parse::<Level>())]
+    pub(crate) level: Level,
+    /// Time to take (20, 20s, 500ms, 5m); by level when not given.
+    #[arg(short, long, global = true, value_name = "DUR", value_parser = time)]
+    pub(crate) time: Option<u64>,
+    /// CPUs to measure: 0-3,8, all, isolated, one-per-core, no-smt, numa:0.
+    #[arg(short, long, global = true, value_name = "LIST", default_value = "all")]
+    pub(crate) cpus: String,
+    /// Policy of measuring threads: auto, other, fifo:45, deadline:1ms/10ms/10ms.
+    #[arg(long, global = true, value_name = "POLICY", default_value = "auto")]
+    pub(crate) prio: String,
+    /// Write the record to PATH too (.json, or .html for the report).
+    #[arg(short, long, global = true, value_name = "PATH")]
+    pub(crate) output: Vec<PathBuf>,
+    /// Print the record as JSON instead of the page, or write it to FILE.
+    #[arg(long, global = true, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
+    pub(crate) json: Option<PathBuf>,
+    /// Print the metrics as CSV instead of the page, or write them to FILE.
+    #[arg(long, global = true, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
+    pub(crate) csv: Option<PathBuf>,
+    /// Print the metrics as Markdown instead of the page, or write them to FILE.
+    #[arg(long, global = true, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
+    pub(crate) md: Option<PathBuf>,
+    /// Which raw samples to store.
+    #[arg(long, global = true, value_enum, default_value = "auto", hide_short_help = true)]
+    pub(crate) raw: Raw,
+    /// Name of the machine in file names and pages, instead of the host name.
+    #[arg(long, global = true, value_name = "NAME", hide_short_help = true)]
+    pub(crate) name: Option<String>,
+    /// Tag the run, KEY=VALUE; may be repeated.
+    #[arg(long, global = true, value_name = "K=V", value_parser = tag, hide_short_help = true)]
+    pub(crate) tag: Vec<(String, String)>,
+    /// Seed of random choices.
+    #[arg(long, global = true, value_name = "N", default_value_t = 1, hide_short_help = true)]
+    pub(crate) seed: u64,
+    /// An unfit environment ends with exit code 3.
+    #[arg(long, global = true, hide_short_help = true)]
+    pub(crate) strict: bool,
+    /// Do not store the run in the history.
+    #[arg(long, global = true, hide_short_help = true)]
+    pub(crate) no_save: bool,
+    /// Print the plan and its time, measure nothing.
+    #[arg(long, global = true)]
+    pub(crate) dry_run: bool,
+    /// No progress on stderr.
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+    /// More detail; may be repeated.
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+    /// When to color.
+    #[arg(long, global = true, value_enum, default_value = "auto", hide_short_help = true)]
+    pub(crate) color: Color,
+    /// Plain ASCII, no other characters.
+    #[arg(long, global = true, hide_short_help = true)]
+    pub(crate) ascii: bool,
+}
+
+fn time(text: &str) -> Result<u64, String> {
+    match parse_duration_ns(text)? {
+        ns if ns < 50_000_000 => Err(format!("{text} is too short to measure anything: use 50ms or more")),
+        ns => Ok(ns),
+    }
+}
+
+fn tag(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((k, v)) if !k.is_empty() => Ok((k.to_owned(), v.to_owned())),
+        _ => Err(format!("'{text}' is not KEY=VALUE")),
+    }
+}
+
+impl Globals {
+    /// Whether something other than the page goes to stdout.
+    pub(crate) fn stdout_is_taken(&self) -> bool {
+        [&self.json, &self.csv, &self.md].into_iter().flatten().any(|p| p.as_os_str() == "-")
+    }
+}

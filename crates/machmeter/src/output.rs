@@ -1,0 +1,50 @@
+//! The only place that writes to stdout and stderr. A closed pipe is no error of ours: the result is saved all the same.
+
+use std::io::{self, IsTerminal, Write};
+
+use machmeter_engine::Progress;
+
+/// Writes to stdout and makes sure that it got there.
+///
+/// # Errors
+/// When stdout cannot take it (full disk); a reader that went away is fine.
+pub(crate) fn print(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    let wrote = out.write_all(text.as_bytes()).and_then(|()| {
+        if text.ends_with('\n') { Ok(()) } else { out.write_all(b"\n") }
+    });
+    match wrote.and_then(|()| out.flush()) {
+        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other,
+    }
+}
+
+/// Writes a line to stderr, if anybody listens.
+pub(crate) fn say(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// Whether stdout is a terminal.
+pub(crate) fn stdout_is_terminal() -> bool {
+    io::stdout().is_terminal()
+}
+
+/// Progress on stderr, a line per step.
+pub(crate) struct Lines {
+    /// Say nothing.
+    pub(crate) quiet: bool,
+}
+
+impl Progress for Lines {
+    fn step(&self, text: &str) {
+        if !self.quiet {
+            say(text);
+        }
+    }
+
+    fn figure(&self, text: &str) {
+        if !self.quiet {
+            say(text);
+        }
+    }
+}

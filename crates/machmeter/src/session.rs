@@ -1,0 +1,254 @@
+//! One run from start to record: the machine before, the clock, the probe, the machine after, the checks.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+
+use machmeter_data::facts::{Facts, FactValue};
+use machmeter_data::record::{
+    FORMAT, Machine, Record, Run, SCHEMA_VERSION, Summary, Tool, Warning,
+};
+use machmeter_engine::host::clock_record;
+use machmeter_engine::placement::parse_priority;
+use machmeter_engine::probe::Outcome;
+use machmeter_engine::{Budget, Entry, Host, Progress, ProbeError};
+use machmeter_store::{History, date};
+use machmeter_sys::clock::{Qualification, qualify};
+use machmeter_sys::topology::{Allowed, CpuSet, Topology, select};
+use machmeter_sys::{facts, guard};
+use sha2::{Digest, Sha256};
+
+use crate::failure::Failure;
+use crate::globals::Globals;
+
+/// A run that has begun.
+pub(crate) struct Session<'a> {
+    globals: &'a Globals,
+    topology: Topology,
+    allowed: CpuSet,
+    cpus: CpuSet,
+    clock: Qualification,
+    before: Facts,
+    started: String,
+    whole: Budget,
+    /// History of earlier runs, or why there is none.
+    pub(crate) history: Result<History, String>,
+    fingerprint: String,
+}
+
+impl<'a> Session<'a> {
+    /// Looks at the machine and qualifies the clock; about 60 ms on a small machine. The time counts from here.
+    ///
+    /// # Errors
+    /// When the CPUs asked for cannot be had, or nothing is known about the machine.
+    pub(crate) fn begin(globals: &'a Globals, total_ns: u64) -> Result<Self, Failure> {
+        let whole = Budget::start(total_ns);
+        guard::signals::install().map_err(Failure::cannot)?;
+        let started = date::now_rfc3339();
+        let (topology, allowed, cpus) = cpus(&globals.cpus)?;
+        let before = facts::capture();
+        let clock = qualify(&cpus.to_vec()).map_err(Failure::cannot)?;
+        let fingerprint = fingerprint(&before);
+        Ok(Self {
+            globals,
+            topology,
+            allowed,
+            cpus,
+            clock,
+            before,
+            started,
+            whole,
+            history: crate::state::history(),
+            fingerprint,
+        })
+    }
+
+    /// The CPUs that are measured.
+    pub(crate) fn cpus(&self) -> &CpuSet {
+        &self.cpus
+    }
+
+    /// The budget of the whole run.
+    pub(crate) fn budget(&self) -> Budget {
+        self.whole
+    }
+
+    /// Runs one probe within `budget_ns` of wall time.
+    ///
+    /// # Errors
+    /// What the probe says.
+    pub(crate) fn run(
+        &self,
+        budget_ns: u64,
+        progress: &dyn Progress,
+        probe: impl FnOnce(&Host<'_>) -> Result<Outcome, ProbeError>,
+    ) -> Result<Outcome, Failure> {
+        let best_ever = |key: &str| {
+            let best = self.history.as_ref().ok()?.best_values().best(&self.fingerprint, key).ok()??;
+            Some(best.value)
+        };
+        let host = Host {
+            cpus: self.cpus.clone(),
+            allowed: self.allowed.clone(),
+            topology: self.topology.clone(),
+            clock: self.clock.clone(),
+            rate: self.clock.tick_rate(),
+            level: self.globals.level,
+            priority: parse_priority(&self.globals.prio).map_err(Failure::usage)?,
+            seed: self.globals.seed,
+            budget: Budget::start(budget_ns),
+            best_ever: &best_ever,
+            progress,
+        };
+        Ok(probe(&host)?)
+    }
+
+    /// Makes the record of the run from what its probes gave.
+    pub(crate) fn end(self, verb: &str, outcomes: Vec<(&Entry, Outcome)>) -> (Record, Vec<machmeter_data::Table>) {
+        let after = facts::capture();
+        let mut record = empty_record();
+        record.clock = Some(clock_record(&self.clock));
+        record.complete = outcomes.iter().all(|o| o.1.complete);
+        record.stopped_by = match guard::signals::stop_requested() {
+            Some(s) => format!("signal:{}", s.to_string().trim_start_matches("SIG")),
+            None => "time".to_owned(),
+        };
+        if guard::signals::stop_flag().load(Ordering::Relaxed) {
+            record.complete = false;
+        }
+        record.run.started.clone_from(&self.started);
+        verb.clone_into(&mut record.run.verb);
+        record.run.level = self.globals.level.name().to_owned();
+        record.run.seed = self.globals.seed;
+        record.run.tags = self.globals.tag.iter().cloned().collect();
+        let mut tables = Vec::new();
+        for (entry, outcome) in outcomes {
+            let Outcome { analysis, tables: own, parameters, policy, side_effects, .. } = outcome;
+            self.remember(&analysis.remember, &mut record);
+            record.metrics.extend(analysis.metrics);
+            record.datasets.extend(analysis.datasets);
+            record.findings.extend(analysis.findings);
+            record.warnings.extend(analysis.warnings);
+            record.summary.lines.extend(analysis.summary.lines);
+            record.summary.tiles.extend(analysis.summary.tiles);
+            if !analysis.summary.verdict.is_empty() {
+                record.summary.verdict = analysis.summary.verdict;
+            }
+            record.run.parameters.insert(entry.info.name.to_owned(), parameters);
+            record.run.policy = policy;
+            record.run.side_effects.extend(side_effects);
+            tables.extend(own);
+        }
+        record.checks = crate::command::doctor::checks(&self.before, &after, &self.clock, &self.cpus, None);
+        flag_by_checks(&mut record);
+        if let Some(name) = &self.globals.name {
+            record.run.tags.insert("name".to_owned(), name.clone());
+        }
+        record.machine = Machine {
+            changed: self.before.changed(&after),
+            before: self.before,
+            after,
+            fingerprint: Some(self.fingerprint),
+        };
+        record.run.wall_ns = self.whole.spent_ns();
+        (record, tables)
+    }
+
+    fn remember(&self, values: &[(String, f64)], record: &mut Record) {
+        let Ok(history) = &self.history else { return };
+        if self.globals.no_save {
+            return;
+        }
+        for (key, value) in values {
+            let kept =
+                history.best_values().remember_best(&self.fingerprint, key, *value, machmeter_data::Better::Lower);
+            if let Err(e) = kept {
+                record.warn(Warning {
+                    code: "W901".to_owned(),
+                    text: e.to_string(),
+                    next: "make the state directory writable, or give --no-save".to_owned(),
+                });
+            }
+        }
+    }
+}
+
+/// Topology, the CPUs this process may use, and those asked for.
+pub(crate) fn cpus(spec: &str) -> Result<(Topology, CpuSet, CpuSet), Failure> {
+    let topology = Topology::host().map_err(Failure::cannot)?;
+    let allowed = Allowed::host(&topology).map_err(Failure::cannot)?;
+    let cpus = select(spec, &allowed, &topology).map_err(Failure::usage)?;
+    let all = allowed.nameable();
+    Ok((topology, all, cpus))
+}
+
+/// Metrics that a failed or doubtful check hurts carry its code.
+fn flag_by_checks(record: &mut Record) {
+    use machmeter_data::CheckState::{Fail, Warn};
+    for check in record.checks.iter().filter(|c| matches!(c.state, Fail | Warn)) {
+        for m in &mut record.metrics {
+            let hurt = check.hurts.iter().any(|h| match h.strip_suffix('*') {
+                Some(prefix) => m.id.starts_with(prefix),
+                None => m.id == *h,
+            });
+            if hurt {
+                m.flag(&check.id);
+            }
+        }
+    }
+}
+
+/// SHA-256 over the facts that make the kind of machine.
+fn fingerprint(facts: &Facts) -> String {
+    let mut hash = Sha256::new();
+    for key in facts::fingerprint_keys() {
+        let value: Option<&FactValue> = facts.get(key).and_then(|f| f.value.as_ref());
+        hash.update(format!("{key}={}\n", serde_json::to_string(&value).unwrap_or_default()));
+    }
+    hash.finalize().iter().fold(String::with_capacity(64), |mut text, byte| {
+        use std::fmt::Write;
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// A record that says who and where, and nothing measured.
+pub(crate) fn empty_record() -> Record {
+    Record {
+        format: FORMAT.to_owned(),
+        version: SCHEMA_VERSION.to_owned(),
+        id: date::new_run_id(),
+        complete: false,
+        stopped_by: String::new(),
+        tool: Tool {
+            name: "machmeter".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            commit: option_env!("MACHMETER_COMMIT").map(str::to_owned),
+            target: format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS),
+            rustc: None,
+        },
+        run: Run {
+            started: date::now_rfc3339(),
+            wall_ns: 0,
+            command: std::env::args().collect(),
+            verb: String::new(),
+            level: String::new(),
+            seed: 0,
+            euid: machmeter_sys::thread::effective_user(),
+            policy: String::new(),
+            parameters: BTreeMap::new(),
+            tags: BTreeMap::new(),
+            side_effects: Vec::new(),
+        },
+        machine: Machine::default(),
+        clock: None,
+        summary: Summary::default(),
+        checks: Vec::new(),
+        metrics: Vec::new(),
+        datasets: Vec::new(),
+        findings: Vec::new(),
+        warnings: Vec::new(),
+        raw: Vec::new(),
+        provenance: None,
+        extra: BTreeMap::new(),
+    }
+}

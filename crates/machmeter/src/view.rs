@@ -1,0 +1,65 @@
+//! Showing a record on stdout and in the files asked for.
+
+use std::path::Path;
+
+use machmeter_data::record::Record;
+use machmeter_data::Table;
+use machmeter_report::terminal::{self, TerminalStyle};
+use machmeter_report::{export, html};
+
+use crate::globals::{Color, Globals};
+use crate::{output, state};
+
+/// Style of the terminal page.
+pub(crate) fn style(globals: &Globals) -> TerminalStyle {
+    let color = match globals.color {
+        Color::Always => true,
+        Color::Never => false,
+        Color::Auto => output::stdout_is_terminal() && !state::no_color(),
+    };
+    TerminalStyle { width: machmeter_sys::terminal::width().unwrap_or(100).clamp(60, 160), color, ascii: globals.ascii }
+}
+
+/// Shows the record in every form asked for; what could not be written comes back in words.
+pub(crate) fn show(record: &Record, tables: &[Table], globals: &Globals, saved: &[String]) -> Vec<String> {
+    let mut trouble = Vec::new();
+    let mut put = |target: &Path, made: Result<String, String>| {
+        let done = made.and_then(|text| {
+            if target.as_os_str() == "-" {
+                output::print(&text).map_err(|e| format!("stdout: {e}"))
+            } else {
+                machmeter_store::write_text(target, &text).map_err(|e| e.to_string())
+            }
+        });
+        trouble.extend(done.err());
+    };
+    if let Some(target) = &globals.json {
+        put(target, machmeter_store::json::to_string(record).map_err(|e| e.to_string()));
+    }
+    if let Some(target) = &globals.csv {
+        put(target, in_format("csv", record, tables));
+    }
+    if let Some(target) = &globals.md {
+        put(target, in_format("markdown", record, tables));
+    }
+    if !globals.stdout_is_taken() {
+        put(Path::new("-"), Ok(terminal::page(record, &style(globals), saved)));
+    }
+    trouble
+}
+
+/// The record in a registered format.
+///
+/// # Errors
+/// In one line, when the format is not known or lacks something.
+pub(crate) fn in_format(name: &str, record: &Record, tables: &[Table]) -> Result<String, String> {
+    let format = export::FORMATS.iter().find(|f| f.name == name).ok_or_else(|| format!("no format '{name}'"))?;
+    let mut out = Vec::new();
+    (format.write)(record, tables, &mut out).map_err(|e| e.to_string())?;
+    String::from_utf8(out).map_err(|e| e.to_string())
+}
+
+/// The HTML report.
+pub(crate) fn page(record: &Record) -> String {
+    html::render(record)
+}
