@@ -95,7 +95,7 @@ mod tests {
         let path = dir.path().join("r.json");
         replace(&path, |w| w.write_all(b"old")).unwrap();
         let full = replace(&path, |w| {
-            w.write_all(&[b'x'; 300_000])?;
+            w.write_all(&vec![b'x'; 300_000])?;
             Err::<(), _>(io::Error::from(io::ErrorKind::StorageFull))
         });
         let text = full.unwrap_err().to_string();

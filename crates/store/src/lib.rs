@@ -10,10 +10,11 @@ pub mod best;
 pub mod date;
 mod error;
 mod finite;
-
+pub mod foreign;
 pub mod history;
 pub mod json;
 pub mod parquet;
 
 pub use error::StoreError;
+pub use foreign::{ForeignError, Imported};
 pub use history::History;

@@ -26,7 +26,7 @@ fn windows(rows: i64) -> (Vec<i64>, Vec<i32>) {
     for i in 0..rows {
         starts.push(1_000_000_000 + i * 260_000 + 26 * (random(&mut state) % 4) as i64);
         let quiet = 10_555 - (random(&mut state) % 4) as i32;
-        let disturbed = i % 40 == 0 || random(&mut state) % 200 == 0;
+        let disturbed = i % 40 == 0 || random(&mut state).is_multiple_of(200);
         counts.push(if disturbed { quiet - (random(&mut state) % 4000) as i32 } else { quiet });
     }
     (starts, counts)

@@ -1,0 +1,219 @@
+//! Readers of other tools' files, and writers of the formats whose programs machmeter stands in for.
+//!
+//! A reader turns files into the tables that the noise analysis works on, with what the format does not say listed as
+//! assumptions and every known defect of the writing program flagged. Raw values stay as they are in the file.
+//!
+//! | table | columns |
+//! | --- | --- |
+//! | `noise_windows` | `cpu`, `start_ticks`, `count` |
+//! | `noise_gaps` | `cpu`, `start_ticks`, `end_ticks` |
+//! | `noise_work` | `cpu`, `index`, `duration_ticks` |
+//! | `noise_histogram` | `cpu`, `low_ns`, `high_ns`, `count`; note `quantity` says of what |
+//! | `noise_summary` | `cpu`, `statistic`, `value_ns` |
+//!
+//! Notes of a table: `tick_hz` (a number or `unknown`), `t0_ticks`, and where they apply `window_ticks`, `wall_ticks`,
+//! `threshold_ns`. `cpu_is` says whether `cpu` is a CPU number (`cpu`) or only the number of a thread (`thread`).
+//! `axis` of windows: `uniform` (row i of a CPU is its window i), `observed` (some windows are missing), or `nominal`
+//! (the file has no times; starts are i times the asked length).
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use machmeter_data::Table;
+use machmeter_data::record::{Provenance, Warning};
+use thiserror::Error;
+
+pub mod codes;
+mod columns;
+mod cyclictest;
+mod ftq_2009;
+mod ftq_2025;
+mod fwq;
+mod histogram;
+mod jitterdebugger;
+mod locate;
+mod netgauge;
+mod oslat;
+mod side;
+mod sysjitter;
+mod sysjitter_summary;
+pub mod write;
+
+pub use side::SideFacts;
+
+/// A file of another tool, in memory.
+#[derive(Debug, Clone)]
+pub struct SourceFile {
+    /// Its path; readers take thread and CPU numbers from its name.
+    pub path: PathBuf,
+    /// Its text; bytes that are not UTF-8 are replaced.
+    pub text: String,
+}
+
+impl SourceFile {
+    /// A file from its bytes.
+    pub fn new(path: impl Into<PathBuf>, bytes: &[u8]) -> Self {
+        Self { path: path.into(), text: String::from_utf8_lossy(bytes).into_owned() }
+    }
+
+    fn name(&self) -> &str {
+        self.path.file_name().and_then(|n| n.to_str()).unwrap_or("")
+    }
+
+    /// Text of the header line that starts with `key`, after it.
+    fn header(&self, key: &str) -> Option<&str> {
+        self.text.lines().filter(|l| l.starts_with('#')).find_map(|l| l.strip_prefix(key)).map(str::trim)
+    }
+}
+
+/// The files of one run, with what is known beside them.
+#[derive(Debug, Clone, Default)]
+pub struct Input {
+    /// Files in the order given.
+    pub files: Vec<SourceFile>,
+    /// Facts from the user or from a side file.
+    pub known: SideFacts,
+}
+
+/// What a reader makes of the files.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Imported {
+    /// Name of the reader.
+    pub format: String,
+    /// Raw samples.
+    pub tables: Vec<Table>,
+    /// Facts the files state about their run, by name.
+    pub notes: Vec<(String, String)>,
+    /// Defects and limits found, with codes of [`codes::CODES`].
+    pub warnings: Vec<Warning>,
+    /// Files and assumptions.
+    pub provenance: Provenance,
+}
+
+/// Files that are of no known format, or are damaged: one line with file, line and what was expected.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub struct ForeignError {
+    file: PathBuf,
+    line: Option<usize>,
+    what: String,
+}
+
+impl ForeignError {
+    fn new(file: &Path, what: impl Into<String>) -> Self {
+        let what: String = what.into();
+        Self {
+            file: file.to_owned(),
+            line: None,
+            what: what.split_whitespace().collect::<Vec<_>>().join(" "),
+        }
+    }
+
+    fn at(file: &Path, line: usize, what: impl Into<String>) -> Self {
+        Self { line: Some(line), ..Self::new(file, what) }
+    }
+}
+
+impl fmt::Display for ForeignError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "{}, line {line}: {}", self.file.display(), self.what),
+            None => write!(f, "{}: {}", self.file.display(), self.what),
+        }
+    }
+}
+
+/// One format.
+#[derive(Debug, Clone, Copy)]
+pub struct Reader {
+    /// Unique name.
+    pub name: &'static str,
+    /// One sentence: which program, which files.
+    pub description: &'static str,
+    /// Whether the files look like this format.
+    pub sniff: fn(&Input) -> bool,
+    /// Reads them.
+    pub read: fn(&Input) -> Result<Imported, ForeignError>,
+}
+
+/// All formats, sorted by name.
+pub const READERS: &[Reader] = &[
+    cyclictest::READER,
+    ftq_2009::READER,
+    ftq_2009::STDOUT_READER,
+    ftq_2025::READER,
+    fwq::READER,
+    jitterdebugger::READER,
+    netgauge::READER,
+    oslat::READER,
+    sysjitter::READER,
+    sysjitter_summary::READER,
+];
+
+/// Reads files of any known format as one run.
+///
+/// A path is a file, one file of a pair (`x_0_counts.dat`), or the prefix that the files of a run share (`x`).
+///
+/// # Errors
+/// One line: which file, where in it, what was expected.
+pub fn read_any(paths: &[PathBuf]) -> Result<Imported, ForeignError> {
+    read_knowing(paths, &SideFacts::default())
+}
+
+/// The same with facts from the user, which win over those of a side file (`PREFIX.machmeter.json`).
+///
+/// # Errors
+/// As [`read_any`].
+pub fn read_knowing(paths: &[PathBuf], known: &SideFacts) -> Result<Imported, ForeignError> {
+    if let Some(fault) = known.fault() {
+        return Err(ForeignError::new(Path::new("given facts"), fault));
+    }
+    let mut input = locate::load(paths)?;
+    input.known = known.clone().or(input.known);
+    read_input(&input)
+}
+
+/// Reads files already in memory.
+///
+/// # Errors
+/// As [`read_any`].
+pub fn read_input(input: &Input) -> Result<Imported, ForeignError> {
+    if let Some(reader) = READERS.iter().find(|r| (r.sniff)(input)) {
+        return (reader.read)(input);
+    }
+    let names: Vec<&str> = READERS.iter().map(|r| r.name).collect();
+    let file = input.files.first().map_or(Path::new("input"), |f| &f.path);
+    Err(ForeignError::new(file, format!("none of the known formats ({})", names.join(", "))))
+}
+
+/// Starts an [`Imported`] for the files of `input`; names without folders, since records are shared.
+fn imported(format: &str, input: &Input) -> Imported {
+    Imported {
+        format: format.to_owned(),
+        tables: Vec::new(),
+        notes: Vec::new(),
+        warnings: Vec::new(),
+        provenance: Provenance {
+            format: format.to_owned(),
+            files: input.files.iter().map(|f| f.name().to_owned()).collect(),
+            assumptions: Vec::new(),
+        },
+    }
+}
+
+impl Imported {
+    fn assume(&mut self, text: impl Into<String>) {
+        self.provenance.assumptions.push(text.into());
+    }
+
+    fn note(&mut self, key: &str, value: impl Into<String>) {
+        self.notes.push((key.to_owned(), value.into()));
+    }
+
+    /// The table called `name`.
+    pub fn table(&self, name: &str) -> Option<&Table> {
+        self.tables.iter().find(|t| t.name == name)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,170 @@
+//! Lines of numbers in, table columns out.
+
+use std::path::Path;
+
+use machmeter_data::{Column, Table, Unit, Values};
+
+use super::{ForeignError, Imported, Input, SourceFile, codes};
+
+/// A number of a text file. Foreign files hold times, durations and counts: none may be negative.
+pub(super) trait Cell: Copy {
+    fn parse(text: &str) -> Option<Self>;
+}
+impl Cell for i64 {
+    fn parse(text: &str) -> Option<Self> {
+        text.parse().ok().filter(|v| *v >= 0)
+    }
+}
+impl Cell for f64 {
+    fn parse(text: &str) -> Option<Self> {
+        text.parse().ok().filter(|v: &Self| v.is_finite() && *v >= 0.0)
+    }
+}
+
+/// The rows of a file with their line numbers.
+pub(super) struct Rows<T, const N: usize> {
+    pub(super) cells: Vec<[T; N]>,
+    pub(super) lines: Vec<usize>,
+    /// The last line had no line end and was left out.
+    pub(super) cut: bool,
+}
+
+impl<T: Copy, const N: usize> Rows<T, N> {
+    pub(super) fn column(&self, i: usize) -> Vec<T> {
+        self.cells.iter().map(|r| r[i]).collect()
+    }
+}
+
+/// Reads rows of exactly N numbers; empty lines and lines that start with `#` are passed over.
+///
+/// # Errors
+/// The first line that is anything else, or a file without any row.
+pub(super) fn rows<T: Cell, const N: usize>(
+    file: &SourceFile,
+    expected: &str,
+) -> Result<Rows<T, N>, ForeignError> {
+    let mut found = Rows { cells: Vec::new(), lines: Vec::new(), cut: false };
+    for (i, line) in file.text.lines().enumerate() {
+        let text = line.trim();
+        if text.is_empty() || text.starts_with('#') {
+            continue;
+        }
+        found.cells.push(row(text).ok_or_else(|| {
+            ForeignError::at(&file.path, i + 1, format!("found {:?}, expected {expected}", shortened(text)))
+        })?);
+        found.lines.push(i + 1);
+    }
+    // A number without a line end may lack its last digits.
+    let complete = file.text.ends_with('\n') || found.lines.last() != Some(&file.text.lines().count());
+    if !complete && found.cells.len() > 1 {
+        found.cells.pop();
+        found.lines.pop();
+        found.cut = true;
+    }
+    Ok(found)
+}
+
+fn row<T: Cell, const N: usize>(text: &str) -> Option<[T; N]> {
+    let mut words = text.split_whitespace();
+    let mut numbers = [None; N];
+    for n in &mut numbers {
+        *n = Some(T::parse(words.next()?)?);
+    }
+    if words.next().is_some() {
+        return None;
+    }
+    let mut row = [numbers[0]?; N];
+    for (to, n) in row.iter_mut().zip(numbers) {
+        *to = n?;
+    }
+    Some(row)
+}
+
+/// The beginning of a text, short enough for an error line.
+pub(super) fn shortened(text: &str) -> String {
+    if text.chars().count() > 40 {
+        text.chars().take(37).chain("...".chars()).collect()
+    } else {
+        text.to_owned()
+    }
+}
+
+/// Fails when no sample was found.
+pub(super) fn not_empty(n: usize, file: &SourceFile) -> Result<(), ForeignError> {
+    if n == 0 { Err(ForeignError::new(&file.path, "no samples in it")) } else { Ok(()) }
+}
+
+/// Warns about a file that ended within a line.
+pub(super) fn warn_if_cut(cut: bool, file: &SourceFile, to: &mut Imported) {
+    if cut {
+        codes::warn(to, codes::CUT_FILE, format!("{} ends in the middle of a line", file.name()));
+    }
+}
+
+/// Counts as 32-bit numbers.
+pub(super) fn counts(values: &[i64], lines: &[usize], file: &SourceFile) -> Result<Vec<i32>, ForeignError> {
+    values
+        .iter()
+        .zip(lines)
+        .map(|(v, line)| {
+            i32::try_from(*v).map_err(|_| {
+                ForeignError::at(&file.path, *line, format!("{v} is no count of one window (above 2^31)"))
+            })
+        })
+        .collect()
+}
+
+/// A whole number at the end of `text` after `separator`: `x_3` or `x.3`.
+pub(super) fn number_after(text: &str, separator: char) -> Option<(&str, i32)> {
+    let (before, digits) = text.rsplit_once(separator)?;
+    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    Some((before, digits.parse().ok()?))
+}
+
+pub(super) fn int32(name: &str, unit: Unit, v: Vec<i32>) -> Column {
+    Column { name: name.to_owned(), unit, values: Values::I32(v) }
+}
+pub(super) fn int64(name: &str, unit: Unit, v: Vec<i64>) -> Column {
+    Column { name: name.to_owned(), unit, values: Values::I64(v) }
+}
+pub(super) fn real(name: &str, unit: Unit, v: Vec<f64>) -> Column {
+    Column { name: name.to_owned(), unit, values: Values::F64(v) }
+}
+pub(super) fn text(name: &str, v: Vec<String>) -> Column {
+    Column { name: name.to_owned(), unit: Unit::One, values: Values::Text(v) }
+}
+
+/// A table with notes.
+pub(super) fn table(
+    name: &str,
+    columns: Vec<Column>,
+    notes: &[(&str, String)],
+    input: &Input,
+) -> Result<Table, ForeignError> {
+    let file = input.files.first().map_or(Path::new("input"), |f| &f.path);
+    let mut t = Table::new(name, columns).map_err(|e| ForeignError::new(file, e.to_string()))?;
+    t.notes = notes.iter().map(|(k, v)| ((*k).to_owned(), v.clone())).collect();
+    Ok(t)
+}
+
+/// Gaps as a table, in order of CPU and start.
+pub(super) fn gap_table(
+    mut gaps: Vec<(i32, i64, i64)>,
+    notes: &[(&str, String)],
+    input: &Input,
+) -> Result<Table, ForeignError> {
+    gaps.sort_unstable();
+    let columns = vec![
+        int32("cpu", Unit::Count, gaps.iter().map(|g| g.0).collect()),
+        int64("start_ticks", Unit::Ticks, gaps.iter().map(|g| g.1).collect()),
+        int64("end_ticks", Unit::Ticks, gaps.iter().map(|g| g.2).collect()),
+    ];
+    table("noise_gaps", columns, notes, input)
+}
+
+/// A list of numbers as a note: `0,1,3`.
+pub(super) fn list(numbers: &[i32]) -> String {
+    numbers.iter().map(i32::to_string).collect::<Vec<_>>().join(",")
+}

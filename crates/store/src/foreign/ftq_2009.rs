@@ -1,0 +1,181 @@
+//! FTQ as of 2009: a pair of files per thread, one number per line, times in raw clock ticks.
+//!
+//! Facts from the program's source and from recorded runs:
+//! - Times are the *starts* of windows, although its documents call them ends.
+//! - A window ends at the next multiple of its length (2^bits ticks), so windows of all threads share boundaries.
+//! - A window that an overrun swallows whole is not written (W701); here it comes back with a count of zero.
+//! - Threaded runs are written with half the stride of the recording (W702). With an odd number of samples, times and counts
+//!   even change places in every second file.
+
+use machmeter_data::Unit;
+
+use super::codes::{self, warn};
+use super::columns::{self, int32, int64, list, not_empty, number_after, rows, table, warn_if_cut};
+use super::{ForeignError, Imported, Input, Reader, SourceFile, imported};
+
+mod stride;
+mod windows;
+
+pub(super) const READER: Reader = Reader {
+    name: "ftq-2009",
+    description: "FTQ 2009 (also LLNL's copy): PREFIX_THREAD_counts.dat with PREFIX_THREAD_times.dat, or PREFIX_counts.dat",
+    sniff: |input| input.files.iter().any(|f| f.name().ends_with("_counts.dat")),
+    read: read_pairs,
+};
+
+pub(super) const STDOUT_READER: Reader = Reader {
+    name: "ftq-2009-stdout",
+    description: "FTQ 2009 with -s: lines of start time in ticks and count, without a header",
+    sniff: |input| {
+        !input.files.is_empty()
+            && input.files.iter().all(|f| {
+                let first = f.text.lines().find(|l| !l.trim().is_empty()).unwrap_or("");
+                let words: Vec<&str> = first.split_whitespace().collect();
+                words.len() == 2 && words.iter().all(|w| w.bytes().all(|b| b.is_ascii_digit()))
+            })
+    },
+    read: read_stdout,
+};
+
+/// The samples of one thread as the file has them.
+#[derive(Debug, Clone, PartialEq)]
+struct Thread {
+    number: i32,
+    times: Vec<i64>,
+    counts: Vec<i64>,
+}
+
+fn read_pairs(input: &Input) -> Result<Imported, ForeignError> {
+    let mut out = imported(READER.name, input);
+    let mut threads: Vec<Thread> = Vec::new();
+    let mut run: Option<String> = None;
+    for file in &input.files {
+        let Some(stem) = file.name().strip_suffix("_counts.dat") else {
+            if partner(input, file, "_times.dat", "_counts.dat").is_none() {
+                return Err(ForeignError::new(&file.path, "has no _counts.dat beside it, as FTQ files have"));
+            }
+            continue;
+        };
+        let (prefix, number) = number_after(stem, '_').unwrap_or((stem, 0));
+        let prefix = file.path.with_file_name(prefix).to_string_lossy().into_owned();
+        if run.as_ref().is_some_and(|r| *r != prefix) || threads.iter().any(|t| t.number == number) {
+            return Err(ForeignError::new(
+                &file.path,
+                "belongs to another run than the files before it; read one run at a time",
+            ));
+        }
+        run = Some(prefix);
+        let times = partner(input, file, "_counts.dat", "_times.dat").ok_or_else(|| {
+            ForeignError::new(
+                &file.path,
+                format!("its partner {stem}_times.dat is missing; counts alone have no place in time"),
+            )
+        })?;
+        threads.push(read_pair(number, times, file, &mut out)?);
+    }
+    threads.sort_by_key(|t| t.number);
+    let threads = stride::repair(threads, &mut out);
+    finish(&threads, input, out)
+}
+
+fn partner<'a>(input: &'a Input, file: &SourceFile, from: &str, to: &str) -> Option<&'a SourceFile> {
+    let name = format!("{}{to}", file.name().strip_suffix(from)?);
+    input.files.iter().find(|f| f.path == file.path.with_file_name(&name))
+}
+
+fn read_pair(
+    number: i32,
+    times: &SourceFile,
+    counts: &SourceFile,
+    out: &mut Imported,
+) -> Result<Thread, ForeignError> {
+    let expected = "one whole number per line, as FTQ 2009 writes";
+    let (t, c) = (rows::<i64, 1>(times, expected)?, rows::<i64, 1>(counts, expected)?);
+    not_empty(t.cells.len(), times)?;
+    not_empty(c.cells.len(), counts)?;
+    warn_if_cut(t.cut, times, out);
+    warn_if_cut(c.cut, counts, out);
+    let n = t.cells.len().min(c.cells.len());
+    if t.cells.len() != c.cells.len() {
+        let text = format!(
+            "{} has {} samples, {} has {}",
+            times.name(),
+            t.cells.len(),
+            counts.name(),
+            c.cells.len()
+        );
+        warn(out, codes::CUT_FILE, text);
+    }
+    let (mut times, mut counts) = (t.column(0), c.column(0));
+    times.truncate(n);
+    counts.truncate(n);
+    Ok(Thread { number, times, counts })
+}
+
+fn read_stdout(input: &Input) -> Result<Imported, ForeignError> {
+    let mut out = imported(STDOUT_READER.name, input);
+    let mut threads = Vec::new();
+    for (number, file) in (0..).zip(&input.files) {
+        let r = rows::<i64, 2>(file, "two whole numbers per line, start time in ticks and count")?;
+        not_empty(r.cells.len(), file)?;
+        warn_if_cut(r.cut, file, &mut out);
+        threads.push(Thread { number, times: r.column(0), counts: r.column(1) });
+    }
+    finish(&threads, input, out)
+}
+
+fn finish(threads: &[Thread], input: &Input, mut out: Imported) -> Result<Imported, ForeignError> {
+    let known = &input.known;
+    let length = known.window_ticks.or_else(|| windows::length_ticks(threads));
+    let (mut cpu, mut start, mut count) = (Vec::new(), Vec::new(), Vec::new());
+    let mut cpus = Vec::new();
+    let mut uniform = length.is_some();
+    for thread in threads {
+        let lines: Vec<usize> = (1..=thread.counts.len()).collect();
+        let file = input.files.first().ok_or_else(|| ForeignError::new("input".as_ref(), "no file given"))?;
+        let counts = columns::counts(&thread.counts, &lines, file)?;
+        let full = windows::complete(thread, &counts, length, known.tick_hz, &mut out);
+        uniform &= full.uniform;
+        let number = known.cpu_of(thread.number);
+        cpus.push(number);
+        cpu.resize(cpu.len() + full.starts.len(), number);
+        start.extend(full.starts);
+        count.extend(full.counts);
+    }
+    describe(&mut out, length, known.tick_hz);
+    let first = start.iter().copied().min().unwrap_or(0);
+    let notes = [
+        ("tick_hz", known.tick_hz_note()),
+        ("t0_ticks", length.map_or(first, |w| first / w * w).to_string()),
+        ("window_ticks", length.map_or_else(|| "unknown".to_owned(), |w| w.to_string())),
+        ("axis", if uniform { "uniform" } else { "observed" }.to_owned()),
+        ("cpu_is", if known.cpus.is_empty() { "thread" } else { "cpu" }.to_owned()),
+        ("cpus", list(&cpus)),
+    ];
+    let columns = vec![
+        int32("cpu", Unit::Count, cpu),
+        int64("start_ticks", Unit::Ticks, start),
+        int32("count", Unit::Count, count),
+    ];
+    out.tables.push(table("noise_windows", columns, &notes, input)?);
+    Ok(out)
+}
+
+fn describe(out: &mut Imported, length: Option<i64>, tick_hz: Option<f64>) {
+    out.assume("times are starts of windows (the program stores starts although its documents say ends)");
+    match length {
+        Some(w) if w & (w - 1) == 0 => {
+            out.note("interval_bits", w.trailing_zeros().to_string());
+            out.assume(format!(
+                "windows end at multiples of {w} ticks (2^{}), found from their spacing",
+                w.trailing_zeros()
+            ));
+        }
+        Some(w) => out.assume(format!("windows are {w} ticks long, as a side file or the user says")),
+        None => out.assume("the length of windows is unknown: their spacing fits no power of two"),
+    }
+    out.assume("the work quantum (1, 15, 31 or 63 operations per count) is not in the files");
+    if tick_hz.is_none() {
+        warn(out, codes::TICK_RATE, "times are in clock ticks of unknown length");
+    }
+}

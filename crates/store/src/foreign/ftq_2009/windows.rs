@@ -1,0 +1,85 @@
+//! The length of windows, and the windows that were never written.
+
+use super::Thread;
+use crate::foreign::Imported;
+use crate::foreign::codes::{BACKWARD_TIME, MISSING_WINDOWS, warn};
+
+/// More windows than this are counted but not put back: no real run lost so many, and memory is finite.
+const MOST_INSERTED: i64 = 8 << 20;
+
+/// Windows of one thread in order.
+pub(super) struct Windows {
+    pub(super) starts: Vec<i64>,
+    pub(super) counts: Vec<i32>,
+    /// Row i is window i.
+    pub(super) uniform: bool,
+}
+
+/// The power of two that most starts are apart by; the program allows 2^3 to 2^30.
+pub(super) fn length_ticks(threads: &[Thread]) -> Option<i64> {
+    let steps: Vec<i64> = threads
+        .iter()
+        .flat_map(|t| t.times.windows(2))
+        .map(|w| w[1].saturating_sub(w[0]))
+        .filter(|d| *d > 0)
+        .collect();
+    let near = |length: i64| steps.iter().filter(|d| d.abs_diff(length) <= (length / 8) as u64).count();
+    let (found, length) = (3..=30).map(|bits| (near(1 << bits), 1_i64 << bits)).max()?;
+    (found >= 2 && found * 5 >= steps.len()).then_some(length)
+}
+
+/// The thread's windows with the missing ones as windows of no work, which is what they were.
+pub(super) fn complete(
+    thread: &Thread,
+    counts: &[i32],
+    length: Option<i64>,
+    tick_hz: Option<f64>,
+    out: &mut Imported,
+) -> Windows {
+    let as_read = || Windows { starts: thread.times.clone(), counts: counts.to_vec(), uniform: false };
+    if let Some(i) = (1..thread.times.len()).find(|i| thread.times[*i] < thread.times[i - 1]) {
+        warn(
+            out,
+            BACKWARD_TIME,
+            format!("thread {}: the time of sample {} lies before the one above it", thread.number, i + 1),
+        );
+        return as_read();
+    }
+    let Some(length) = length else { return as_read() };
+    let missing: Vec<i64> =
+        thread.times.windows(2).map(|w| (w[1] / length - w[0] / length - 1).max(0)).chain([0]).collect();
+    let total = missing.iter().fold(0_i64, |sum, m| sum.saturating_add(*m));
+    if total > 0 {
+        warn(out, MISSING_WINDOWS, text(thread, &missing, total, length, tick_hz));
+    }
+    if total > MOST_INSERTED {
+        return as_read();
+    }
+    let room = thread.times.len() + total as usize;
+    let mut all =
+        Windows { starts: Vec::with_capacity(room), counts: Vec::with_capacity(room), uniform: true };
+    for ((start, count), gone) in thread.times.iter().zip(counts).zip(missing) {
+        all.starts.push(*start);
+        all.counts.push(*count);
+        for k in 1..=gone {
+            all.starts.push((start / length + k) * length);
+            all.counts.push(0);
+        }
+    }
+    all
+}
+
+fn text(thread: &Thread, missing: &[i64], total: i64, length: i64, tick_hz: Option<f64>) -> String {
+    let places = missing.iter().filter(|m| **m > 0).count();
+    let run = thread.times.len() as f64 + total as f64;
+    let hidden = match tick_hz {
+        Some(hz) => format!("{:.3} ms", total as f64 * length as f64 / hz * 1e3),
+        None => format!("{} ticks", total.saturating_mul(length)),
+    };
+    format!(
+        "thread {}: {total} windows are missing in {places} {}, which hide {hidden}, {:.2} % of the run",
+        thread.number,
+        if places == 1 { "place" } else { "places" },
+        100.0 * total as f64 / run
+    )
+}

@@ -1,0 +1,94 @@
+//! FTQ as of 2025: one file per thread with a `#` header, then nanoseconds since the first window and the count.
+//!
+//! Windows have an absolute schedule (window i ends at first start + (i+1) lengths); after an overrun the windows it swallowed
+//! follow as zero counts, all stamped with the time the overrun ended. Row i is window i.
+
+use machmeter_data::Unit;
+
+use super::columns::{counts, int32, int64, list, not_empty, number_after, rows, table, warn_if_cut};
+use super::{ForeignError, Imported, Input, Reader, SourceFile, imported};
+
+pub(super) const READER: Reader = Reader {
+    name: "ftq-2025",
+    description: "FTQ 2025: PREFIX_THREAD.dat, a header of # lines, then nanoseconds and count",
+    sniff: |input| {
+        !input.files.is_empty()
+            && input
+                .files
+                .iter()
+                .all(|f| f.header("# Frequency ").is_some() && f.header("# Ticks per ns: ").is_some())
+    },
+    read,
+};
+
+fn read(input: &Input) -> Result<Imported, ForeignError> {
+    let mut out = imported(READER.name, input);
+    let (mut cpu, mut start, mut count) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut cpus, mut real_cpus) = (Vec::new(), true);
+    let mut frequency_hz: Option<f64> = None;
+    for (i, file) in (0..).zip(&input.files) {
+        let r = rows::<i64, 2>(file, "nanoseconds and count")?;
+        not_empty(r.cells.len(), file)?;
+        warn_if_cut(r.cut, file, &mut out);
+        let hz = frequency(file)?;
+        if frequency_hz.is_some_and(|f| f != hz) {
+            return Err(ForeignError::new(
+                &file.path,
+                "has another frequency than the files before it; read one run at a time",
+            ));
+        }
+        frequency_hz = Some(hz);
+        let (thread, core) = placement(file);
+        let thread = thread.unwrap_or(i);
+        real_cpus &= core.is_some() || !input.known.cpus.is_empty();
+        let number = core.unwrap_or_else(|| input.known.cpu_of(thread));
+        if cpus.contains(&number) {
+            return Err(ForeignError::new(
+                &file.path,
+                format!("a second file for thread or CPU {number}; read one run at a time"),
+            ));
+        }
+        cpus.push(number);
+        cpu.resize(cpu.len() + r.cells.len(), number);
+        start.extend(r.column(0));
+        count.extend(counts(&r.column(1), &r.lines, file)?);
+    }
+    let hz = frequency_hz.unwrap_or(1.0);
+    out.note("frequency_hz", hz.to_string());
+    out.note("work_quantum", "63");
+    out.assume(
+        "each thread's time starts at its own first window, so coincidence between CPUs cannot be judged",
+    );
+    out.assume(
+        "row i is window i of an absolute schedule; zero windows carry the time at which the overrun ended",
+    );
+    let notes = [
+        ("tick_hz", "1000000000".to_owned()),
+        ("t0_ticks", "0".to_owned()),
+        ("window_ticks", format!("{:.0}", 1e9 / hz)),
+        ("axis", "uniform".to_owned()),
+        ("cpu_is", if real_cpus { "cpu" } else { "thread" }.to_owned()),
+        ("cpus", list(&cpus)),
+    ];
+    let columns = vec![
+        int32("cpu", Unit::Count, cpu),
+        int64("start_ticks", Unit::Ticks, start),
+        int32("count", Unit::Count, count),
+    ];
+    out.tables.push(table("noise_windows", columns, &notes, input)?);
+    Ok(out)
+}
+
+fn frequency(file: &SourceFile) -> Result<f64, ForeignError> {
+    file.header("# Frequency ")
+        .and_then(|t| t.parse::<f64>().ok())
+        .filter(|hz| *hz >= 1e-3 && *hz <= 1e9)
+        .ok_or_else(|| ForeignError::new(&file.path, "the header's \"# Frequency\" is not a number of hertz"))
+}
+
+/// Thread and core of `# thread 0, core -1` (core -1: unknown, which Linux builds always write), else of the name.
+fn placement(file: &SourceFile) -> (Option<i32>, Option<i32>) {
+    let (thread, core) = file.header("# thread ").and_then(|t| t.split_once(", core ")).unwrap_or(("", ""));
+    let of_name = || number_after(file.name().strip_suffix(".dat")?, '_').map(|(_, n)| n);
+    (thread.parse().ok().or_else(of_name), core.parse().ok().filter(|c: &i32| *c >= 0))
+}

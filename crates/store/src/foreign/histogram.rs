@@ -1,0 +1,204 @@
+//! What the JSON formats of timer and latency tools share: one histogram per thread, keyed by microseconds.
+
+use machmeter_data::Unit;
+use serde_json::Value;
+
+use super::codes::{self, warn};
+use super::columns::{int32, int64, list, real, shortened, table};
+use super::{ForeignError, Imported, Input, SourceFile, imported};
+
+/// How a format differs from its relatives.
+pub(super) struct Layout {
+    /// Reader name.
+    pub(super) format: &'static str,
+    /// Key of the object that holds one object per thread or CPU.
+    pub(super) threads: &'static str,
+    /// What the numbers are: `turn_duration` or `wakeup_latency`.
+    pub(super) quantity: &'static str,
+    /// Where the bucket `k` begins, in buckets: -1 when it holds [k-1, k), 0 when it holds [k, k+1).
+    pub(super) first_edge: f64,
+    /// True when the last bucket also holds everything beyond it; else such values are in no bucket.
+    pub(super) clamps: bool,
+    /// Nanoseconds of one unit of the bucket keys.
+    pub(super) unit_ns: fn(&Value) -> Option<f64>,
+}
+
+/// One thread's histogram.
+struct Thread {
+    cpu: i32,
+    /// (key, count), ascending.
+    buckets: Vec<(f64, i64)>,
+    max: Option<f64>,
+    min: Option<f64>,
+    duration_s: Option<f64>,
+    samples: Option<i64>,
+}
+
+/// Parses the document and returns it with the histogram table in place.
+pub(super) fn read(input: &Input, layout: &Layout) -> Result<(Imported, Value), ForeignError> {
+    let mut out = imported(layout.format, input);
+    let [file] = input.files.as_slice() else {
+        return Err(ForeignError::new(
+            "input".as_ref(),
+            format!("{} is read from one file at a time", layout.format),
+        ));
+    };
+    let document: Value = serde_json::from_str(&file.text)
+        .map_err(|e| ForeignError::at(&file.path, e.line(), format!("broken JSON: {e}")))?;
+    let unit_ns = (layout.unit_ns)(&document)
+        .filter(|u| u.is_finite() && *u > 0.0)
+        .ok_or_else(|| ForeignError::new(&file.path, "its resolution is not a positive number"))?;
+    let threads = threads(&document, layout, file)?;
+    let last_key = threads.iter().filter_map(|t| t.buckets.last()).map(|b| b.0).fold(0.0, f64::max);
+    let mut columns = Buckets::default();
+    for t in &threads {
+        let open = layout.clamps.then_some(last_key);
+        columns.add(t, layout, unit_ns, open, &mut out);
+    }
+    let mut notes: Vec<(String, String)> = vec![
+        ("quantity".to_owned(), layout.quantity.to_owned()),
+        ("bucket_ns".to_owned(), unit_ns.to_string()),
+        ("cpus".to_owned(), list(&threads.iter().map(|t| t.cpu).collect::<Vec<_>>())),
+        (
+            "overflow".to_owned(),
+            if out.warnings.is_empty() { "none" } else { "last bucket of a CPU" }.to_owned(),
+        ),
+    ];
+    for t in &threads {
+        notes.extend(thread_notes(t, unit_ns));
+    }
+    let columns = vec![
+        int32("cpu", Unit::Count, columns.cpu),
+        real("low_ns", Unit::Nanoseconds, columns.low_ns),
+        real("high_ns", Unit::Nanoseconds, columns.high_ns),
+        int64("count", Unit::Count, columns.count),
+    ];
+    let mut t = table("noise_histogram", columns, &[], input)?;
+    t.notes = notes;
+    out.tables.push(t);
+    for (key, names) in [
+        ("command", ["cmdline", "cmdline:"]),
+        ("tool_version", ["rt_test_version", "rt_test_version:"]),
+        ("started", ["start_time", "start_time:"]),
+    ] {
+        if let Some(v) = names.iter().find_map(|n| document.get(n)?.as_str()) {
+            out.note(key, v);
+        }
+    }
+    if let Some(kernel) = document.pointer("/sysinfo/release").and_then(Value::as_str) {
+        out.note("kernel", kernel);
+    }
+    Ok((out, document))
+}
+
+/// The columns of the table as they grow.
+#[derive(Default)]
+struct Buckets {
+    cpu: Vec<i32>,
+    low_ns: Vec<f64>,
+    high_ns: Vec<f64>,
+    count: Vec<i64>,
+}
+
+impl Buckets {
+    /// Adds a thread. The bucket `open` is the one that holds everything beyond it; without one, values that are in no bucket
+    /// become a last bucket that reaches up to the largest value.
+    fn add(&mut self, t: &Thread, layout: &Layout, unit_ns: f64, open: Option<f64>, out: &mut Imported) {
+        let end = |key: f64| key + layout.first_edge + 1.0;
+        let mut beyond = |to: &mut Self, from: f64, n: i64, max: f64| {
+            let text = format!(
+                "CPU {}: {n} values are known only to lie between {:.0} us and {:.0} us",
+                t.cpu,
+                from * unit_ns * 1e-3,
+                end(max) * unit_ns * 1e-3
+            );
+            warn(out, codes::OVERFLOW, text);
+            to.push(t.cpu, from * unit_ns, end(max) * unit_ns, n);
+        };
+        for (key, n) in &t.buckets {
+            let from = (key + layout.first_edge).max(0.0);
+            match t.max.filter(|max| open == Some(*key) && end(*max) > end(*key)) {
+                Some(max) => beyond(self, from, *n, max),
+                None => self.push(t.cpu, from * unit_ns, end(*key) * unit_ns, *n),
+            }
+        }
+        let held = t.buckets.iter().fold(0_i64, |sum, b| sum.saturating_add(b.1));
+        let missing = t.samples.map_or(0, |all| all.saturating_sub(held));
+        let from = t.buckets.last().map_or(0.0, |b| end(b.0));
+        if let (None, true, Some(max)) = (open, missing > 0, t.max.filter(|max| end(*max) > from)) {
+            beyond(self, from, missing, max);
+        }
+    }
+
+    fn push(&mut self, cpu: i32, low_ns: f64, high_ns: f64, count: i64) {
+        self.cpu.push(cpu);
+        self.low_ns.push(low_ns);
+        self.high_ns.push(high_ns);
+        self.count.push(count);
+    }
+}
+
+fn thread_notes(t: &Thread, unit_ns: f64) -> Vec<(String, String)> {
+    let mut notes = Vec::new();
+    let mut add = |key: &str, v: Option<f64>| {
+        if let Some(v) = v {
+            notes.push((format!("{key}.cpu{}", t.cpu), v.to_string()));
+        }
+    };
+    add("min_ns", t.min.map(|v| v * unit_ns));
+    add("max_ns", t.max.map(|v| v * unit_ns));
+    add("wall_ns", t.duration_s.map(|s| s * 1e9));
+    add("samples", t.samples.map(|c| c as f64));
+    notes
+}
+
+fn threads(document: &Value, layout: &Layout, file: &SourceFile) -> Result<Vec<Thread>, ForeignError> {
+    let objects =
+        document.get(layout.threads).and_then(Value::as_object).filter(|o| !o.is_empty()).ok_or_else(
+            || {
+                ForeignError::new(
+                    &file.path,
+                    format!("no threads under {:?}, expected {} JSON", layout.threads, layout.format),
+                )
+            },
+        )?;
+    let mut threads = Vec::new();
+    for (name, object) in objects {
+        let wrong = |what: &str| {
+            ForeignError::new(&file.path, format!("{} {}: {what}", layout.threads, shortened(name)))
+        };
+        let number: i32 = name.parse().map_err(|_| wrong("its key is not a number"))?;
+        let cpu =
+            object.get("cpu").and_then(Value::as_i64).and_then(|c| i32::try_from(c).ok()).filter(|c| *c >= 0);
+        let histogram = match object.get("histogram") {
+            None => return Err(wrong("no histogram; record with one (cyclictest: -h 1000)")),
+            Some(h) => h.as_object().ok_or_else(|| wrong("its histogram is not an object"))?,
+        };
+        let mut buckets = Vec::with_capacity(histogram.len());
+        for (key, n) in histogram {
+            let edge = key.parse::<f64>().ok().filter(|k| k.is_finite() && *k >= 0.0);
+            match (edge, n.as_u64().and_then(|n| i64::try_from(n).ok())) {
+                (Some(k), Some(n)) => buckets.push((k, n)),
+                _ => {
+                    return Err(wrong(&format!(
+                        "bucket {:?} is {}, expected a number of us and a count",
+                        shortened(key),
+                        shortened(&n.to_string())
+                    )));
+                }
+            }
+        }
+        buckets.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let number_of = |key: &str| object.get(key).and_then(Value::as_f64).filter(|v| *v >= 0.0);
+        threads.push(Thread {
+            cpu: cpu.unwrap_or(number),
+            buckets,
+            max: number_of("max"),
+            min: number_of("min"),
+            duration_s: number_of("duration"),
+            samples: object.get("cycles").or_else(|| object.get("count")).and_then(Value::as_i64),
+        });
+    }
+    threads.sort_by_key(|t| t.cpu);
+    Ok(threads)
+}

@@ -1,0 +1,111 @@
+//! From what the user names to the files of one run.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use super::columns::number_after;
+use super::side::{self, SideFacts};
+use super::{ForeignError, Input, SourceFile};
+
+/// Larger files are refused rather than read into memory; the largest FTQ run writes 34 MB.
+const LARGEST_BYTES: u64 = 512 << 20;
+
+/// Loads the files that `paths` name, their partners, and the side file of their prefix.
+///
+/// # Errors
+/// A path that names nothing, a folder, a file that cannot be read.
+pub(super) fn load(paths: &[PathBuf]) -> Result<Input, ForeignError> {
+    let mut found: Vec<PathBuf> = Vec::new();
+    for path in paths {
+        for file in files_of(path)? {
+            if !found.contains(&file) {
+                found.push(file);
+            }
+        }
+    }
+    if found.is_empty() {
+        return Err(ForeignError::new(Path::new("input"), "no file given"));
+    }
+    let mut input = Input::default();
+    for path in &found {
+        input.known = input.known.or(side_facts(path)?);
+        input.files.push(SourceFile::new(path, &bytes_of(path)?));
+    }
+    Ok(input)
+}
+
+fn files_of(path: &Path) -> Result<Vec<PathBuf>, ForeignError> {
+    if path.is_dir() {
+        return Err(ForeignError::new(path, "a folder; name the files in it or the prefix they share"));
+    }
+    if path.exists() {
+        return Ok(std::iter::once(path.to_owned()).chain(partner(path).filter(|p| p.exists())).collect());
+    }
+    // The FTQ documents speak of PREFIX_counts.dat, the program writes PREFIX_0_counts.dat.
+    let prefix = prefix_of(path).unwrap_or_else(|| path.to_owned());
+    let mut files = files_with_prefix(&prefix);
+    if files.is_empty() {
+        return Err(ForeignError::new(path, "no such file, and no files of a known format have this prefix"));
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// The other file of a pair.
+fn partner(path: &Path) -> Option<PathBuf> {
+    let name = path.file_name()?.to_str()?;
+    let other = match (name.strip_suffix("_counts.dat"), name.strip_suffix("_times.dat")) {
+        (Some(stem), _) => format!("{stem}_times.dat"),
+        (_, Some(stem)) => format!("{stem}_counts.dat"),
+        _ => return None,
+    };
+    Some(path.with_file_name(other))
+}
+
+/// `x` for `x_0_counts.dat`, `x_counts.dat`, `x_0.dat`, `x.0`.
+fn prefix_of(path: &Path) -> Option<PathBuf> {
+    let name = path.file_name()?.to_str()?;
+    let prefix = match name.strip_suffix("_counts.dat").or_else(|| name.strip_suffix("_times.dat")) {
+        Some(stem) => number_after(stem, '_').map_or(stem, |(before, _)| before),
+        None => match name.strip_suffix(".dat") {
+            Some(stem) => number_after(stem, '_')?.0,
+            None => number_after(name, '.')?.0,
+        },
+    };
+    Some(path.with_file_name(prefix))
+}
+
+fn files_with_prefix(prefix: &Path) -> Vec<PathBuf> {
+    let folder = match prefix.parent() {
+        Some(p) if !p.as_os_str().is_empty() => p,
+        _ => Path::new("."),
+    };
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    entries
+        .filter_map(|e| Some(prefix.with_file_name(e.ok()?.file_name())))
+        .filter(|p| prefix_of(p).as_deref() == Some(prefix) && p.is_file())
+        .collect()
+}
+
+fn side_facts(path: &Path) -> Result<SideFacts, ForeignError> {
+    let Some(side) = prefix_of(path).map(|p| side::path_of(&p)).filter(|p| p.is_file()) else {
+        return Ok(SideFacts::default());
+    };
+    let facts: SideFacts = serde_json::from_slice(&bytes_of(&side)?)
+        .map_err(|e| ForeignError::new(&side, format!("not a side file of machmeter: {e}")))?;
+    match facts.fault() {
+        Some(fault) => Err(ForeignError::new(&side, fault)),
+        None => Ok(facts),
+    }
+}
+
+fn bytes_of(path: &Path) -> Result<Vec<u8>, ForeignError> {
+    let fail = |e: std::io::Error| ForeignError::new(path, format!("cannot read: {e}"));
+    let mut bytes = Vec::new();
+    File::open(path).map_err(fail)?.take(LARGEST_BYTES + 1).read_to_end(&mut bytes).map_err(fail)?;
+    if bytes.len() as u64 > LARGEST_BYTES {
+        return Err(ForeignError::new(path, "larger than 512 MiB, which no file of a known format is"));
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,200 @@
+//! Netgauge's noise pattern: `#` headers, then columns by method.
+//!
+//! - selfish: start of a detour in ns after the first one, and its length less the shortest turn, in ns.
+//! - ftq: index and work units of a window; no times, and an overrun delays all later windows.
+//! - fwq: index and duration in whole microseconds.
+
+use machmeter_data::Unit;
+use machmeter_data::quantity::human;
+
+use super::codes::{self, warn};
+use super::columns::{
+    self, gap_table, int32, int64, list, not_empty, number_after, rows, table, warn_if_cut,
+};
+use super::{ForeignError, Imported, Input, Reader, SourceFile, imported};
+
+pub(super) const READER: Reader = Reader {
+    name: "netgauge-noise",
+    description: "Netgauge -x noise with -e selfish, ftq or fwq: ng.out, or ng.out.RANK",
+    sniff: |input| {
+        !input.files.is_empty() && input.files.iter().all(|f| f.header("# Benchmark Method: ").is_some())
+    },
+    read,
+};
+
+fn read(input: &Input) -> Result<Imported, ForeignError> {
+    let mut out = imported(READER.name, input);
+    let methods: Vec<&str> = input.files.iter().filter_map(|f| f.header("# Benchmark Method: ")).collect();
+    let (Some(method), Some(first)) = (methods.first(), input.files.first()) else {
+        return Err(ForeignError::new("input".as_ref(), "no file given"));
+    };
+    if methods.iter().any(|m| m != method) {
+        return Err(ForeignError::new(
+            &first.path,
+            "the files hold different methods; read one run at a time",
+        ));
+    }
+    let ranks: Vec<i32> = input
+        .files
+        .iter()
+        .map(|f| input.known.cpu_of(number_after(f.name(), '.').map_or(0, |(_, n)| n)))
+        .collect();
+    if (1..ranks.len()).any(|i| ranks[..i].contains(&ranks[i])) {
+        return Err(ForeignError::new(&first.path, "two files of the same rank; read one run at a time"));
+    }
+    out.note("method", *method);
+    out.assume("rank r ran on CPU r, where the program pins it");
+    match *method {
+        "selfish" => selfish(input, &ranks, &mut out)?,
+        "ftq" => ftq(input, &ranks, &mut out)?,
+        "fwq" => fwq(input, &ranks, &mut out)?,
+        other => {
+            return Err(ForeignError::new(
+                &first.path,
+                format!("method {other:?}, expected selfish, ftq or fwq"),
+            ));
+        }
+    }
+    Ok(out)
+}
+
+fn selfish(input: &Input, ranks: &[i32], out: &mut Imported) -> Result<(), ForeignError> {
+    let mut gaps = Vec::new();
+    let (mut shortest_turn_ns, mut wall_ns) = (0.0_f64, 0.0_f64);
+    let mut threshold_percent = None;
+    for (file, rank) in input.files.iter().zip(ranks) {
+        let r = rows::<f64, 2>(file, "time and duration in ns")?;
+        not_empty(r.cells.len(), file)?;
+        warn_if_cut(r.cut, file, out);
+        let turn_ns = number(file, "# Minimal cycle length [ns]:");
+        let turns = number(file, "# Number of iterations (recorded+unrecorded):");
+        check_threshold(file, &r.cells, turn_ns, turns, out);
+        threshold_percent = threshold_percent.or(number(file, "# Threshold: [% minimal cycle length]:"));
+        shortest_turn_ns = shortest_turn_ns.max(turn_ns.unwrap_or(0.0));
+        for [start, duration] in r.cells {
+            wall_ns = wall_ns.max(start + duration);
+            gaps.push((*rank, start.round() as i64, (start + duration).round() as i64));
+        }
+    }
+    out.assume("times are rounded to 1 ns; each rank's time starts at its first detour");
+    out.assume("durations lack one shortest turn, which the program subtracts; the run is taken to end with its last detour");
+    let mut notes = vec![
+        ("tick_hz", "1000000000".to_owned()),
+        ("t0_ticks", "0".to_owned()),
+        ("wall_ticks", (wall_ns.round() as i64).to_string()),
+        ("turn_ns", shortest_turn_ns.to_string()),
+        ("cpu_is", "cpu".to_owned()),
+        ("cpus", list(ranks)),
+    ];
+    if let Some(percent) = threshold_percent {
+        notes.push(("threshold_ns", (shortest_turn_ns * percent / 100.0).to_string()));
+    }
+    out.tables.push(gap_table(gaps, &notes, input)?);
+    Ok(())
+}
+
+/// W704: the calibration of the program fails on clocks that advance in steps.
+fn check_threshold(
+    file: &SourceFile,
+    rows: &[[f64; 2]],
+    turn_ns: Option<f64>,
+    turns: Option<f64>,
+    out: &mut Imported,
+) {
+    let lost_ns: f64 = rows.iter().map(|r| r[1]).sum();
+    let wall_ns = rows.iter().map(|r| r[0] + r[1]).fold(0.0, f64::max);
+    let share = if wall_ns > 0.0 { lost_ns / wall_ns } else { 0.0 };
+    let recorded = turns.filter(|t| *t > 0.0).map_or(0.0, |t| rows.len() as f64 / t);
+    let turn_ns = turn_ns.unwrap_or(f64::INFINITY);
+    if share > 0.9 || recorded > 0.5 || turn_ns < 1.0 {
+        let mut text = format!(
+            "{}: detours are {:.1} % of {}",
+            file.name(),
+            share * 100.0,
+            human(wall_ns, Unit::Nanoseconds)
+        );
+        if recorded > 0.0 {
+            text.extend([
+                ", ",
+                &format!("{:.1}", (recorded * 100.0).min(100.0)),
+                " % of all turns were recorded",
+            ]);
+        }
+        if turn_ns.is_finite() {
+            text.extend([", shortest turn ", &format!("{turn_ns:.3}"), " ns"]);
+        }
+        warn(out, codes::THRESHOLD, text);
+    }
+}
+
+fn ftq(input: &Input, ranks: &[i32], out: &mut Imported) -> Result<(), ForeignError> {
+    let (mut cpu, mut start, mut count) = (Vec::new(), Vec::new(), Vec::new());
+    let mut window_ns = 0_i64;
+    for (file, rank) in input.files.iter().zip(ranks) {
+        let r = rows::<i64, 2>(file, "index and count")?;
+        not_empty(r.cells.len(), file)?;
+        warn_if_cut(r.cut, file, out);
+        window_ns = duration_us(file)?.saturating_mul(1000);
+        cpu.resize(cpu.len() + r.cells.len(), *rank);
+        start.extend((0..r.cells.len() as i64).map(|i| i.saturating_mul(window_ns)));
+        count.extend(columns::counts(&r.column(1), &r.lines, file)?);
+    }
+    warn(out, codes::NO_TIMES, "windows are numbered, not timed");
+    out.assume("window i is taken to start at i times the asked length; the program starts each when the one before it ended");
+    let notes = [
+        ("tick_hz", "1000000000".to_owned()),
+        ("t0_ticks", "0".to_owned()),
+        ("window_ticks", window_ns.to_string()),
+        ("axis", "nominal".to_owned()),
+        ("cpu_is", "cpu".to_owned()),
+        ("cpus", list(ranks)),
+    ];
+    let columns = vec![
+        int32("cpu", Unit::Count, cpu),
+        int64("start_ticks", Unit::Ticks, start),
+        int32("count", Unit::Count, count),
+    ];
+    out.tables.push(table("noise_windows", columns, &notes, input)?);
+    Ok(())
+}
+
+fn fwq(input: &Input, ranks: &[i32], out: &mut Imported) -> Result<(), ForeignError> {
+    let (mut cpu, mut index, mut duration) = (Vec::new(), Vec::new(), Vec::new());
+    for (file, rank) in input.files.iter().zip(ranks) {
+        let r = rows::<i64, 2>(file, "index and duration in us")?;
+        not_empty(r.cells.len(), file)?;
+        warn_if_cut(r.cut, file, out);
+        cpu.resize(cpu.len() + r.cells.len(), *rank);
+        index.extend(r.column(0));
+        duration.extend(r.column(1));
+        if let Ok(us) = duration_us(file) {
+            out.note("asked_duration_us", us.to_string());
+        }
+    }
+    warn(out, codes::NO_TIMES, "pieces of work are numbered, not timed");
+    out.assume("a tick is one microsecond: the program writes whole microseconds, cut off after division by a rounded-up rate");
+    let notes = [
+        ("tick_hz", "1000000".to_owned()),
+        ("min_ticks", duration.iter().copied().min().unwrap_or(0).to_string()),
+        ("cpu_is", "cpu".to_owned()),
+        ("cpus", list(ranks)),
+    ];
+    let columns = vec![
+        int32("cpu", Unit::Count, cpu),
+        int64("index", Unit::Count, index),
+        int64("duration_ticks", Unit::Ticks, duration),
+    ];
+    out.tables.push(table("noise_work", columns, &notes, input)?);
+    Ok(())
+}
+
+fn number(file: &SourceFile, key: &str) -> Option<f64> {
+    file.header(key)?.parse().ok().filter(|v: &f64| v.is_finite() && *v >= 0.0)
+}
+
+fn duration_us(file: &SourceFile) -> Result<i64, ForeignError> {
+    file.header("# Compute-Cycle Duration:")
+        .and_then(|t| t.strip_suffix("usec")?.trim().parse().ok())
+        .filter(|us| *us > 0)
+        .ok_or_else(|| ForeignError::new(&file.path, "no \"# Compute-Cycle Duration: N usec\" in its header"))
+}

@@ -1,0 +1,69 @@
+//! What a foreign format has no room for: a small JSON file beside it, `PREFIX.machmeter.json`, or the user's word.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// Facts beside files of a foreign format. Absent means unknown.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct SideFacts {
+    /// Clock ticks per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tick_hz: Option<f64>,
+    /// Length of a window in ticks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window_ticks: Option<i64>,
+    /// CPU of each thread, by thread number.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cpus: Vec<i32>,
+    /// Samples that were dropped for lack of room.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_samples: Option<u64>,
+    /// Command line that wrote the files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
+}
+
+impl SideFacts {
+    /// These facts, and those of `other` where these are silent.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            tick_hz: self.tick_hz.or(other.tick_hz),
+            window_ticks: self.window_ticks.or(other.window_ticks),
+            cpus: if self.cpus.is_empty() { other.cpus } else { self.cpus },
+            lost_samples: self.lost_samples.or(other.lost_samples),
+            command: if self.command.is_empty() { other.command } else { self.command },
+        }
+    }
+
+    /// Why these facts cannot be, if so.
+    pub(super) fn fault(&self) -> Option<String> {
+        if let Some(hz) = self.tick_hz
+            && !(hz.is_finite() && hz > 0.0)
+        {
+            return Some(format!("tick_hz is {hz}, expected a positive number"));
+        }
+        match self.window_ticks {
+            Some(w) if w <= 0 => Some(format!("window_ticks is {w}, expected a positive number")),
+            _ => None,
+        }
+    }
+
+    /// The rate as a table note.
+    pub(super) fn tick_hz_note(&self) -> String {
+        self.tick_hz.map_or_else(|| "unknown".to_owned(), |hz| hz.to_string())
+    }
+
+    /// The CPU of a thread, or its number where that is unknown.
+    pub(super) fn cpu_of(&self, thread: i32) -> i32 {
+        usize::try_from(thread).ok().and_then(|t| self.cpus.get(t)).copied().unwrap_or(thread)
+    }
+}
+
+/// The side file of a prefix.
+pub(super) fn path_of(prefix: &Path) -> PathBuf {
+    let mut name = prefix.as_os_str().to_owned();
+    name.push(".machmeter.json");
+    PathBuf::from(name)
+}
