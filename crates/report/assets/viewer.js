@@ -129,7 +129,7 @@ class Chart {
     const shownX = spec.x.show !== false;
     const options = {
       width: Math.max(200, host.clientWidth), height: spec.height, pxAlign: false,
-      padding: [spec.top || 10, 14, shownX ? 0 : 4, 0],
+      padding: [spec.top || 10, 26, shownX ? 0 : 4, 0],
       legend: { show: false }, focus: { alpha: 1 },
       scales: { x: scale(spec.x, 'x'), y: scale(spec.y, 'y') },
       axes: [
@@ -225,7 +225,7 @@ const legend = (st, names, symbol, toggled) => {
     button.addEventListener('click', () => { shown[i] = !shown[i]; button.setAttribute('aria-pressed', String(shown[i])); toggled(); });
     list.append(make('li', {}, button));
   });
-  st.tools.after(list);
+  st.plot.after(list);
   return shown;
 };
 const clip = (u, body) => {

@@ -13,5 +13,19 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     std::fs::create_dir_all(&folder)?;
     let record = sample::record(cpus, 900);
     std::fs::write(folder.join("report.html"), machmeter_report::html::render(&record))?;
+    std::fs::write(folder.join("card.svg"), machmeter_report::card::render(&record))?;
+    let style = machmeter_report::terminal::TerminalStyle { width: 100, color: false, ascii: false };
+    let mut text = machmeter_report::terminal::page(&record, &style);
+    text.push_str(&machmeter_report::terminal::metrics(&record.metrics, &style));
+    for d in &record.datasets {
+        text.push_str(&machmeter_report::terminal::dataset(d, &style));
+    }
+    std::fs::write(folder.join("page.txt"), text)?;
+    let tables = sample::tables();
+    for f in machmeter_report::format::FORMATS {
+        let mut out = Vec::new();
+        (f.write)(&record, &tables, &mut out)?;
+        std::fs::write(folder.join(format!("export.{}", f.extension)), out)?;
+    }
     Ok(())
 }

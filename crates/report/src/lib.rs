@@ -6,10 +6,13 @@
 #![forbid(unsafe_code)]
 
 mod axis;
+pub mod card;
 mod chart;
 mod digest;
 mod finite;
+pub mod format;
 pub mod html;
 mod identity;
 mod label;
 mod svg;
+pub mod terminal;

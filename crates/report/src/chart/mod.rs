@@ -9,7 +9,7 @@ use machmeter_data::{Dataset, Shape};
 
 pub(crate) use frame::Size;
 pub(crate) use matrix::{level, levels_of};
-pub(crate) use xy::{symbol, tail_position};
+pub(crate) use xy::symbol;
 
 /// Rows drawn statically at most; the rest is said in words.
 pub(crate) const STATIC_ROWS: usize = 8;

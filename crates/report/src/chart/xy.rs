@@ -15,7 +15,7 @@ const CURVE_POINTS: usize = 320;
 const GROUP_POINTS: usize = 160;
 
 /// Where a probability stands on the axis 1/(1-p): the maximum stands at the number of samples.
-pub(crate) fn tail_position(p: f64, n: u64) -> f64 {
+pub(super) fn tail_position(p: f64, n: u64) -> f64 {
     let end = (n.max(2)) as f64;
     if p >= 1.0 { end } else { (1.0 / (1.0 - p)).clamp(1.0, end) }
 }

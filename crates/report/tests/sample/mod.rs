@@ -484,3 +484,34 @@ fn costs() -> CostTable {
         ],
     }
 }
+
+/// Gaps of two CPUs at 2.6 GHz: a 250 Hz tick of 3 us and now and then a thread of 2 ms; and the names of their sources.
+pub fn tables() -> Vec<Table> {
+    let (mut cpu, mut start, mut end, mut source) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let ticks = |ns: f64| (ns * 2.6) as i64;
+    for c in 0..2 {
+        for i in 0..500_i32 {
+            let long = i % 50 == 7;
+            let at_ns = f64::from(i) * 4e6 + f64::from(c) * 1e5;
+            cpu.push(c);
+            start.push(1_000_000_000_000 + ticks(at_ns));
+            end.push(1_000_000_000_000 + ticks(at_ns + if long { 2e6 } else { 3e3 }));
+            source.push(i32::from(long));
+        }
+    }
+    let column = |name: &str, unit, values| Column { name: name.to_owned(), unit, values };
+    let mut gaps = Table::new(
+        "noise_gaps",
+        vec![
+            column("cpu", Unit::Count, Values::I32(cpu)),
+            column("start_ticks", Unit::Ticks, Values::I64(start)),
+            column("end_ticks", Unit::Ticks, Values::I64(end)),
+            column("source", Unit::Count, Values::I32(source)),
+        ],
+    )
+    .unwrap();
+    gaps.notes = vec![("tick_hz".to_owned(), "2600000000".to_owned()), ("t0_ticks".to_owned(), "1000000000000".to_owned())];
+    let names = vec!["timer tick".to_owned(), "cc1plus".to_owned()];
+    let sources = Table::new("noise_sources", vec![column("name", Unit::Count, Values::Text(names))]).unwrap();
+    vec![gaps, sources]
+}

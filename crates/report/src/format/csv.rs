@@ -1,0 +1,96 @@
+//! Metrics as comma-separated values (RFC 4180): one row per metric, numbers with all digits in the unit named.
+
+use std::io;
+
+use machmeter_data::{Record, Table};
+
+use super::{ExportError, Format};
+use crate::{finite, label};
+
+/// The registry's row.
+pub(super) const FORMAT: Format = Format {
+    name: "csv",
+    extension: "csv",
+    description: "Metrics as comma-separated values, one row each with interval, n and unit.",
+    write,
+};
+
+const HEADS: [&str; 15] = [
+    "id", "params", "unit", "better", "value", "ci_low", "ci_high", "ci_level", "ci_method", "n", "max", "estimator",
+    "quality", "flags", "why",
+];
+
+fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write) -> Result<(), ExportError> {
+    let record = finite::record(record);
+    line(out, &HEADS.map(str::to_owned))?;
+    for m in &record.metrics {
+        let number = |v: Option<f64>| v.map_or_else(String::new, |v| format!("{v}"));
+        let params: Vec<String> = m.params.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        let ci = m.ci.as_ref();
+        line(
+            out,
+            &[
+                m.id.clone(),
+                params.join(";"),
+                m.unit.ucum().to_owned(),
+                format!("{:?}", m.better).to_lowercase(),
+                number(m.value),
+                number(ci.map(|c| c.low)),
+                number(ci.map(|c| c.high)),
+                number(ci.map(|c| c.level)),
+                ci.map_or_else(String::new, |c| c.method.clone()),
+                m.n.to_string(),
+                number(m.max),
+                m.estimator.clone(),
+                label::quality(m.quality).to_owned(),
+                m.flags.join(" "),
+                m.why.clone().unwrap_or_default(),
+            ],
+        )?;
+    }
+    Ok(())
+}
+
+fn line(out: &mut dyn io::Write, fields: &[String]) -> io::Result<()> {
+    let quoted: Vec<String> = fields.iter().map(|f| quote(f)).collect();
+    write!(out, "{}\r\n", quoted.join(","))
+}
+
+/// A field, quoted if it must be: quotes are doubled, line breaks kept (RFC 4180, section 2).
+fn quote(field: &str) -> String {
+    if field.contains([',', '"', '\n', '\r']) || field.starts_with(' ') || field.ends_with(' ') {
+        format!("\"{}\"", field.replace('"', "\"\""))
+    } else {
+        field.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A reader by the letter of RFC 4180, as the other side of the law below.
+    fn read(text: &str) -> Vec<String> {
+        let (mut fields, mut field, mut quoted) = (Vec::new(), String::new(), false);
+        let mut chars = text.chars().peekable();
+        while let Some(c) = chars.next() {
+            match (quoted, c) {
+                (true, '"') if chars.peek() == Some(&'"') => field.extend(chars.next()),
+                (_, '"') => quoted = !quoted,
+                (false, ',') => fields.push(std::mem::take(&mut field)),
+                (_, c) => field.push(c),
+            }
+        }
+        fields.push(field);
+        fields
+    }
+
+    proptest! {
+        #[test]
+        fn any_fields_come_back(fields in prop::collection::vec("[a\",\n\r ;x=]{0,8}", 1..6)) {
+            let text = fields.iter().map(|f| quote(f)).collect::<Vec<_>>().join(",");
+            prop_assert_eq!(read(&text), fields);
+        }
+    }
+}

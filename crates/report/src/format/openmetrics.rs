@@ -1,0 +1,95 @@
+//! `OpenMetrics` 1.0 text: one gauge family per metric id, in SI base units (seconds, bytes, ratio), and `# EOF`.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use machmeter_data::{Metric, Record, Table, Unit};
+
+use super::{ExportError, Format};
+use crate::finite;
+
+/// The registry's row.
+pub(super) const FORMAT: Format = Format {
+    name: "openmetrics",
+    extension: "prom",
+    description: "Metrics as OpenMetrics text in SI base units, for Prometheus and its textfile collector.",
+    write,
+};
+
+/// Name of the base unit and the factor to it. Counts and densities have no unit name of their own.
+const fn base(unit: Unit) -> (&'static str, f64) {
+    match unit {
+        Unit::Nanoseconds => ("seconds", 1e-9),
+        Unit::Bytes => ("bytes", 1.0),
+        Unit::BytesPerSecond => ("bytes_per_second", 1.0),
+        Unit::Hertz => ("hertz", 1.0),
+        Unit::One => ("ratio", 1.0),
+        Unit::NanosecondsPerByte => ("seconds_per_byte", 1e-9),
+        Unit::PartsPerMillion => ("ratio", 1e-6),
+        Unit::PerHertz => ("per_hertz", 1.0),
+        Unit::Ticks => ("ticks", 1.0),
+        Unit::Count => ("", 1.0),
+    }
+}
+
+fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write) -> Result<(), ExportError> {
+    let record = finite::record(record);
+    // A family may appear once only, so metrics of one id are gathered wherever they stand.
+    let mut families: BTreeMap<String, Vec<&Metric>> = BTreeMap::new();
+    for m in record.metrics.iter().filter(|m| m.value.is_some()) {
+        families.entry(family(m)).or_default().push(m);
+    }
+    for (name, metrics) in &families {
+        let (unit, factor) = base(metrics[0].unit);
+        writeln!(out, "# TYPE {name} gauge")?;
+        if !unit.is_empty() {
+            writeln!(out, "# UNIT {name} {unit}")?;
+        }
+        writeln!(out, "# HELP {name} {} ({}).", escape(&metrics[0].id), escape(&metrics[0].estimator))?;
+        let mut seen = Vec::new();
+        for m in metrics {
+            let labels = labels(m);
+            if seen.contains(&labels) {
+                continue;
+            }
+            writeln!(out, "{name}{labels} {}", m.value.unwrap_or_default() * factor)?;
+            seen.push(labels);
+        }
+    }
+    writeln!(out, "# EOF")?;
+    Ok(())
+}
+
+fn family(m: &Metric) -> String {
+    let mut name = format!("machmeter_{}", identifier(&m.id));
+    let unit = base(m.unit).0;
+    if !unit.is_empty() && !name.ends_with(&format!("_{unit}")) {
+        name.push('_');
+        name.push_str(unit);
+    }
+    name
+}
+
+/// Letters, digits and underscores only.
+fn identifier(text: &str) -> String {
+    text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
+}
+
+fn labels(m: &Metric) -> String {
+    if m.params.is_empty() {
+        return String::new();
+    }
+    let list: Vec<String> =
+        m.params.iter().map(|(k, v)| format!("{}=\"{}\"", label_name(k), escape(&v.to_string()))).collect();
+    format!("{{{}}}", list.join(","))
+}
+
+fn label_name(text: &str) -> String {
+    let name = identifier(text);
+    if name.starts_with(|c: char| c.is_ascii_digit()) { format!("_{name}") } else { name }
+}
+
+/// Backslash, quote and line break, as the exposition format wants them.
+fn escape(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}

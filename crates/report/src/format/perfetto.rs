@@ -1,0 +1,126 @@
+//! A Perfetto trace in the native protobuf form (`TrackEvent`): a track per CPU with one slice per detour, named by its
+//! source, and counters for every time series of the record. Opens in ui.perfetto.dev and in `trace_processor`.
+//!
+//! Field numbers: perfetto's `protos/perfetto/trace/{trace_packet,track_event/*}.proto`.
+
+use std::io;
+
+use machmeter_data::shape::Series;
+use machmeter_data::{Record, Shape, Table, Unit};
+
+use super::protobuf::Message;
+use super::{ExportError, Format, Gaps};
+use crate::finite;
+
+/// The registry's row.
+pub(super) const FORMAT: Format = Format {
+    name: "perfetto",
+    extension: "pftrace",
+    description: "Detours as slices per CPU and windows as counters, a native Perfetto trace.",
+    write,
+};
+
+mod packet {
+    pub(super) const TIMESTAMP: u32 = 8;
+    pub(super) const SEQUENCE_ID: u32 = 10;
+    pub(super) const TRACK_EVENT: u32 = 11;
+    pub(super) const SEQUENCE_FLAGS: u32 = 13;
+    pub(super) const TRACK_DESCRIPTOR: u32 = 60;
+}
+mod descriptor {
+    pub(super) const UUID: u32 = 1;
+    pub(super) const NAME: u32 = 2;
+    pub(super) const PARENT: u32 = 5;
+    pub(super) const COUNTER: u32 = 8;
+    pub(super) const COUNTER_UNIT_NAME: u32 = 6;
+}
+mod event {
+    pub(super) const KIND: u32 = 9;
+    pub(super) const TRACK: u32 = 11;
+    pub(super) const NAME: u32 = 23;
+    pub(super) const DOUBLE_VALUE: u32 = 44;
+    pub(super) const BEGIN: u64 = 1;
+    pub(super) const END: u64 = 2;
+    pub(super) const COUNTER: u64 = 4;
+}
+
+const ROOT_TRACK: u64 = 1;
+const FIRST_CPU_TRACK: u64 = 1_000;
+const FIRST_COUNTER_TRACK: u64 = 1_000_000;
+
+fn write(record: &Record, tables: &[Table], out: &mut dyn io::Write) -> Result<(), ExportError> {
+    let record = finite::record(record);
+    let gaps = Gaps::find(tables, "perfetto")?;
+    let root = Message::default().number(descriptor::UUID, ROOT_TRACK).text(descriptor::NAME, "machmeter");
+    // The first packet of a sequence says that its incremental state starts here.
+    put(out, &Message::default().number(packet::SEQUENCE_FLAGS, 1).message(packet::TRACK_DESCRIPTOR, &root))?;
+    slices(out, &gaps, tables)?;
+    let mut track = FIRST_COUNTER_TRACK;
+    for d in &record.datasets {
+        if let Shape::Series(s) = &d.shape {
+            track = counters(out, &d.title, s, track)?;
+        }
+    }
+    Ok(())
+}
+
+/// A packet as field 1 of the trace.
+fn put(out: &mut dyn io::Write, packet: &Message) -> io::Result<()> {
+    let packet = packet.clone().number(packet::SEQUENCE_ID, 1);
+    out.write_all(Message::default().message(1, &packet).as_bytes())
+}
+
+fn slices(out: &mut dyn io::Write, gaps: &Gaps<'_>, tables: &[Table]) -> io::Result<()> {
+    let names = tables.iter().find(|t| t.name == "noise_sources").and_then(|t| t.texts("name"));
+    let sources = gaps.table.i32s("source");
+    for cpu in gaps.cpus() {
+        let track = FIRST_CPU_TRACK + u64::try_from(cpu).unwrap_or(0);
+        let described = Message::default()
+            .number(descriptor::UUID, track)
+            .text(descriptor::NAME, &format!("CPU {cpu} detours"))
+            .number(descriptor::PARENT, ROOT_TRACK);
+        put(out, &Message::default().message(packet::TRACK_DESCRIPTOR, &described))?;
+        let mut rows: Vec<usize> = (0..gaps.cpu.len()).filter(|i| gaps.cpu[*i] == cpu).collect();
+        rows.sort_by_key(|i| gaps.start_ticks[*i]);
+        for i in rows {
+            let source = sources.and_then(|s| usize::try_from(s[i]).ok());
+            let name = source.and_then(|s| names?.get(s)).map_or("detour", String::as_str);
+            let begin =
+                Message::default().number(event::KIND, event::BEGIN).number(event::TRACK, track).text(event::NAME, name);
+            let end = Message::default().number(event::KIND, event::END).number(event::TRACK, track);
+            let start_ns = gaps.start_ns(i);
+            timed(out, start_ns, &begin)?;
+            timed(out, start_ns + gaps.duration_ns(i), &end)?;
+        }
+    }
+    Ok(())
+}
+
+fn timed(out: &mut dyn io::Write, at_ns: f64, event: &Message) -> io::Result<()> {
+    let stamp = at_ns.max(0.0).round() as u64;
+    put(out, &Message::default().number(packet::TIMESTAMP, stamp).message(packet::TRACK_EVENT, event))
+}
+
+/// One counter per row with the mean of every bucket; returns the next free track.
+fn counters(out: &mut dyn io::Write, title: &str, series: &Series, first: u64) -> io::Result<u64> {
+    let mut track = first;
+    let (factor, unit) =
+        if series.y.unit == Unit::One { (100.0, "%") } else { (1.0, series.y.unit.ucum()) };
+    for row in &series.rows {
+        let described = Message::default()
+            .number(descriptor::UUID, track)
+            .text(descriptor::NAME, &format!("{title}, {}", row.name))
+            .number(descriptor::PARENT, ROOT_TRACK)
+            .message(descriptor::COUNTER, &Message::default().text(descriptor::COUNTER_UNIT_NAME, unit));
+        put(out, &Message::default().message(packet::TRACK_DESCRIPTOR, &described))?;
+        for (i, mean) in row.mean.iter().enumerate() {
+            let value = Message::default()
+                .number(event::KIND, event::COUNTER)
+                .number(event::TRACK, track)
+                .double(event::DOUBLE_VALUE, mean * factor);
+            timed(out, series.start_ns + series.step_ns * i as f64, &value)?;
+        }
+        track += 1;
+    }
+    Ok(track)
+}

@@ -1,0 +1,116 @@
+//! A dataset as text, by shape.
+
+use machmeter_data::quantity::human;
+use machmeter_data::shape::Cell;
+use machmeter_data::{Dataset, Shape, Unit};
+
+use super::columns::Columns;
+use super::{TerminalStyle, printable, sparkline};
+use crate::label;
+
+const PERCENTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 1.0];
+
+/// A dataset as its title and a table or a small picture.
+pub fn dataset(d: &Dataset, style: &TerminalStyle) -> String {
+    let mut title = printable(&d.title);
+    if !d.params.is_empty() {
+        title.push_str(&format!(" ({})", label::params(&d.params)));
+    }
+    format!(" {}\n{}", style.paint("1", &title), body(&d.shape, style))
+}
+
+fn body(shape: &Shape, style: &TerminalStyle) -> String {
+    match shape {
+        Shape::CostTable(_) => costs(shape, style),
+        Shape::Distribution(d) => {
+            let mut heads = vec![String::new(), "n".to_owned()];
+            heads.extend(PERCENTILES.iter().map(|p| label::percentile(*p)));
+            let mut t = Columns::new(&heads, &[1, 2, 3, 4, 5, 6]);
+            for r in &d.rows {
+                let mut cells = vec![r.name.clone(), r.n.to_string()];
+                cells.extend(PERCENTILES.iter().map(|p| {
+                    let known = *p >= 1.0 || (1.0 - p) * r.n as f64 >= 1.0;
+                    let found = r.quantiles.iter().find(|(q, _)| *q >= *p - 1e-12).filter(|_| known);
+                    found.map_or_else(|| "-".to_owned(), |(_, v)| human(*v, d.value.unit))
+                }));
+                t.row(cells);
+            }
+            t.write(style)
+        }
+        Shape::Series(s) => {
+            let rows = s.rows.iter().map(|r| (r.name.as_str(), r.max.as_slice()));
+            pictures(rows, s.y.unit, &format!("greatest {} per span", s.y.label), style)
+        }
+        Shape::Curve(c) => {
+            let rows = c.rows.iter().map(|r| (r.name.as_str(), r.y.as_slice()));
+            let mut out = pictures(rows, c.y.unit, &format!("{} over {}", c.y.label, c.x.label), style);
+            for m in &c.marks {
+                out.push_str(&printable(&format!("   {}  {}  {}", human(m.x, c.x.unit), m.label, m.detail)));
+                out.push('\n');
+            }
+            out
+        }
+        Shape::Matrix(m) => {
+            let values: Vec<Vec<f64>> =
+                m.values.iter().map(|r| r.iter().map(|v| v.unwrap_or(0.0)).collect()).collect();
+            let rows = m.rows.iter().map(String::as_str).zip(values.iter().map(Vec::as_slice));
+            pictures(rows, m.cell.unit, &format!("{} over {}", m.cell.label, m.x.label), style)
+        }
+        Shape::Scatter(s) => {
+            let mut t = Columns::new(
+                &["group", "points", &format!("median {}", s.x.label), &format!("median {}", s.y.label)],
+                &[1, 2, 3],
+            );
+            for g in &s.groups {
+                let x = median(g.points.iter().map(|p| p.0), s.x.unit);
+                let y = median(g.points.iter().map(|p| p.1), s.y.unit);
+                t.row(vec![g.name.clone(), g.points.len().to_string(), x, y]);
+            }
+            t.write(style)
+        }
+    }
+}
+
+fn costs(shape: &Shape, style: &TerminalStyle) -> String {
+    let Shape::CostTable(table) = shape else { return String::new() };
+    let mut heads = vec!["name".to_owned()];
+    heads.extend(table.columns.iter().map(|c| c.label.to_lowercase()));
+    let numeric: Vec<usize> =
+        table.columns.iter().enumerate().filter(|(_, c)| c.unit.is_some()).map(|(i, _)| i + 1).collect();
+    let mut t = Columns::new(&heads, &numeric);
+    for r in &table.rows {
+        let mut cells = vec![r.name.clone()];
+        cells.extend(r.cells.iter().zip(&table.columns).map(|(cell, column)| match cell {
+            Cell::Number(v) => human(*v, column.unit.unwrap_or(Unit::Count)),
+            Cell::Text(text) => text.clone(),
+            Cell::Empty(()) => "-".to_owned(),
+        }));
+        t.row(cells);
+    }
+    t.write(style)
+}
+
+fn median(values: impl Iterator<Item = f64>, unit: Unit) -> String {
+    let mut v: Vec<f64> = values.filter(|v| v.is_finite()).collect();
+    v.sort_by(f64::total_cmp);
+    v.get(v.len() / 2).map_or_else(|| "-".to_owned(), |m| human(*m, unit))
+}
+
+/// One sparkline per row with the greatest value beside it.
+fn pictures<'a>(
+    rows: impl Iterator<Item = (&'a str, &'a [f64])>,
+    unit: Unit,
+    what: &str,
+    style: &TerminalStyle,
+) -> String {
+    let rows: Vec<(&str, &[f64])> = rows.collect();
+    let name_width = rows.iter().map(|(n, _)| n.chars().count()).max().unwrap_or(0);
+    let room = style.width.saturating_sub(name_width + 16).clamp(8, 100);
+    let mut out = printable(&format!("   {what}\n").replace('\n', "")) + "\n";
+    for (name, values) in rows {
+        let greatest = values.iter().copied().filter(|v| v.is_finite()).fold(f64::NEG_INFINITY, f64::max);
+        let line = sparkline(values, room, style.ascii);
+        out.push_str(&format!("   {:<name_width$} {line} max {}\n", printable(name), human(greatest, unit)));
+    }
+    out
+}

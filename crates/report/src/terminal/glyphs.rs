@@ -1,0 +1,39 @@
+//! Small pictures in text.
+
+const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+const LETTERS: [char; 8] = ['_', '.', ':', '-', '=', '+', '*', '#'];
+
+/// Values as a row of at most `width` glyphs from `low` to `high` of the values, merged by their maximum so that no spike
+/// is lost. Values that are not finite are left out.
+pub fn sparkline(values: &[f64], width: usize, ascii: bool) -> String {
+    let glyphs = if ascii { LETTERS } else { BLOCKS };
+    let finite: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
+    let (low, high) = finite.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(*v), b.max(*v)));
+    if finite.is_empty() || width == 0 {
+        return String::new();
+    }
+    finite
+        .chunks(finite.len().div_ceil(width))
+        .map(|part| {
+            let v = part.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let level = if high > low { (v - low) / (high - low) * 7.0 } else { 0.0 };
+            glyphs[(level.round() as usize).min(7)]
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_shows_least_and_greatest_and_keeps_a_spike() {
+        assert_eq!(sparkline(&[0.0, 1.0], 10, false), "▁█");
+        let mut v = vec![0.0; 1000];
+        v[777] = 5.0;
+        let line = sparkline(&v, 20, true);
+        assert!(line.len() <= 20 && line.contains('#'), "{line}");
+        assert_eq!(sparkline(&[f64::NAN], 5, true), "");
+        assert_eq!(sparkline(&[3.0, 3.0], 5, true), "__");
+    }
+}

@@ -1,0 +1,166 @@
+//! The page on a terminal: plain text in aligned columns, optional color, glyphs with an ASCII variant.
+
+mod columns;
+mod dataset;
+mod glyphs;
+
+use machmeter_data::{CheckState, Metric, Record};
+
+use crate::identity::Identity;
+use crate::{finite, label};
+
+pub use dataset::dataset;
+pub use glyphs::sparkline;
+
+/// How text is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TerminalStyle {
+    /// Columns of the terminal; long lines are broken at words.
+    pub width: usize,
+    /// Color by ANSI codes.
+    pub color: bool,
+    /// Only characters of ASCII.
+    pub ascii: bool,
+}
+
+impl Default for TerminalStyle {
+    /// Plain: 80 columns, no color, ASCII.
+    fn default() -> Self {
+        Self { width: 80, color: false, ascii: true }
+    }
+}
+
+impl TerminalStyle {
+    fn paint(&self, code: &str, text: &str) -> String {
+        if self.color { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+    }
+}
+
+/// Width of the section names.
+const SECTION: usize = 13;
+
+/// The page of a record: who, what weakens it, the sections of its summary, the verdict.
+pub fn page(record: &Record, style: &TerminalStyle) -> String {
+    let record = finite::record(record);
+    let id = Identity::of(&record);
+    let mut out = String::new();
+    let head = format!("{} {}  {}  {}", record.tool.name, record.tool.version, printable(&id.name), id.line());
+    push_wrapped(&mut out, style, "", "  ", &printable(&head), Some("1"));
+    if !record.complete {
+        let text = format!("incomplete: the run ended before its plan ({})", record.stopped_by);
+        push_wrapped(&mut out, style, " ! ", "   ", &text, Some("33"));
+    }
+    notes(&mut out, &record, style);
+    out.push('\n');
+    for line in &record.summary.lines {
+        for (i, text) in line.lines.iter().enumerate() {
+            let heading = if i == 0 { line.section.as_str() } else { "" };
+            section(&mut out, style, heading, text);
+        }
+    }
+    if !record.summary.verdict.is_empty() {
+        out.push('\n');
+        section(&mut out, style, "VERDICT", &record.summary.verdict);
+    }
+    out
+}
+
+/// Lines for what failed, warns or is unknown: ` ! code text`, ` ? code text`.
+fn notes(out: &mut String, record: &Record, style: &TerminalStyle) {
+    for w in &record.warnings {
+        push_wrapped(out, style, " ! ", "   ", &printable(&format!("{} {} {}", w.code, w.text, w.next)), Some("33"));
+    }
+    for c in &record.checks {
+        let (sign, color) = match c.state {
+            CheckState::Fail => (" ! ", "31"),
+            CheckState::Warn => (" ! ", "33"),
+            CheckState::Unknown => (" ? ", "36"),
+            CheckState::Pass | CheckState::NotApplicable => continue,
+        };
+        let unknown = if c.state == CheckState::Unknown { "unknown: " } else { "" };
+        let mut text = format!("{} {}: {unknown}{}", c.id, c.name, c.observed);
+        if let Some(limit) = &c.limit {
+            text.push_str(&format!(" (limit {limit})"));
+        }
+        push_wrapped(out, style, sign, "   ", &printable(&text), Some(color));
+    }
+}
+
+fn section(out: &mut String, style: &TerminalStyle, heading: &str, text: &str) {
+    let name = format!(" {heading:<width$}", width = SECTION - 1);
+    let first = if heading.is_empty() { name } else { style.paint("1", &name) };
+    let lead = SECTION.max(heading.chars().count() + 2);
+    for (i, part) in wrap(&printable(text), style.width.saturating_sub(lead).max(20)).iter().enumerate() {
+        if i == 0 {
+            out.push_str(&first);
+        } else {
+            out.push_str(&" ".repeat(SECTION));
+        }
+        out.push_str(part);
+        out.push('\n');
+    }
+}
+
+fn push_wrapped(out: &mut String, style: &TerminalStyle, first: &str, rest: &str, text: &str, color: Option<&str>) {
+    let room = style.width.saturating_sub(rest.chars().count().max(first.chars().count())).max(20);
+    for (i, part) in wrap(text, room).iter().enumerate() {
+        let line = format!("{}{part}", if i == 0 { first } else { rest });
+        out.push_str(&color.map_or(line.clone(), |c| style.paint(c, &line)));
+        out.push('\n');
+    }
+}
+
+/// Text broken at spaces into lines of at most `room` characters; runs of spaces inside a line stay.
+fn wrap(text: &str, room: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut rest = text.trim_end();
+    while rest.chars().count() > room {
+        let limit = rest.char_indices().nth(room).map_or(rest.len(), |(i, _)| i);
+        let break_at = rest[..=limit.min(rest.len() - 1)].rfind(' ').filter(|i| *i > 0);
+        let Some(at) = break_at.or_else(|| rest.find(' ')) else { break };
+        lines.push(rest[..at].trim_end().to_owned());
+        rest = rest[at..].trim_start();
+    }
+    lines.push(rest.to_owned());
+    lines
+}
+
+/// Text without control characters: names come from the system and must not steer the terminal.
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// A table of metrics: name, value, interval, samples, quality.
+pub fn metrics(metrics: &[Metric], style: &TerminalStyle) -> String {
+    let mut table = columns::Columns::new(&["metric", "value", "[95 % interval]", "n", "quality"], &[1, 2, 3]);
+    for m in metrics {
+        let mut quality = label::quality(m.quality).to_owned();
+        if !m.flags.is_empty() {
+            quality.push_str(&format!(" {}", m.flags.join(" ")));
+        }
+        if let Some(why) = &m.why {
+            quality.push_str(&format!(": {why}"));
+        }
+        let value = m.value.filter(|v| v.is_finite()).map_or_else(|| "-".to_owned(), |_| label::value(m));
+        let ci = m.ci.as_ref().map_or_else(|| "-".to_owned(), |c| label::interval(c, m.unit));
+        table.row(vec![m.key(), value, ci, m.n.to_string(), quality]);
+    }
+    table.write(style)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_break_at_words_and_keep_inner_spaces() {
+        assert_eq!(wrap("aa  bb cc", 6), ["aa  bb", "cc"]);
+        assert_eq!(wrap("unbreakable", 4), ["unbreakable"]);
+        assert_eq!(wrap("ä ö ü", 3), ["ä ö", "ü"]);
+    }
+
+    #[test]
+    fn names_can_not_steer_the_terminal() {
+        assert_eq!(printable("a\u{1b}[2Jb"), "a [2Jb");
+    }
+}
