@@ -1,3 +1,69 @@
 //! The kernel's counters under `/proc`, as snapshots and differences; the parsers are pure functions of the text.
 
+pub mod interrupts;
 pub mod schedstat;
+pub mod stat;
+
+use std::fs;
+use std::io;
+
+use interrupts::InterruptCounts;
+use stat::CpuTimes;
+
+/// All counters of one moment. One reading costs tens of microseconds and more on machines with many CPUs: take it at the ends of
+/// a run, not in between.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Counters {
+    /// `/proc/interrupts`.
+    pub interrupts: InterruptCounts,
+    /// `/proc/softirqs`.
+    pub softirqs: InterruptCounts,
+    /// `/proc/stat`.
+    pub times: CpuTimes,
+}
+
+impl Counters {
+    /// Reads all counters.
+    ///
+    /// # Errors
+    /// The file that could not be read or understood, with the reason.
+    pub fn read() -> io::Result<Self> {
+        let user_hz = rustix::param::clock_ticks_per_second();
+        Ok(Self {
+            interrupts: parsed("/proc/interrupts", InterruptCounts::parse)?,
+            softirqs: parsed("/proc/softirqs", InterruptCounts::parse)?,
+            times: parsed("/proc/stat", |text| CpuTimes::parse(text, user_hz))?,
+        })
+    }
+
+    /// What came since `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            interrupts: self.interrupts.since(&earlier.interrupts),
+            softirqs: self.softirqs.since(&earlier.softirqs),
+            times: self.times.since(&earlier.times),
+        }
+    }
+}
+
+fn parsed<T>(path: &str, parse: impl Fn(&str) -> Option<T>) -> io::Result<T> {
+    let text = fs::read_to_string(path).map_err(|e| io::Error::new(e.kind(), format!("{path}: {e}")))?;
+    parse(&text).ok_or_else(|| io::Error::other(format!("{path} was not understood")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_busy_moment_counts_up_on_this_machine() {
+        let before = Counters::read().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        let delta = Counters::read().unwrap().since(&before);
+        assert!(delta.times.context_switches >= 1);
+        assert!(delta.interrupts.lines.iter().any(|l| l.total() > 0));
+        // Nothing ran longer than the moment lasted, with room for a busy machine.
+        assert!(delta.times.cpus.iter().all(|c| c.steal_ns < 60_000_000_000));
+    }
+}

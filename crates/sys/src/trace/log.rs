@@ -54,7 +54,8 @@ impl TaskState {
 /// What happened. Names are ids in [`TraceLog::names`], functions are addresses in [`TraceLog::symbols`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventKind {
-    /// The CPU changed from one task to another.
+    /// The CPU changed from one task to another. Some kernels leave out the switch away from certain tasks, so a reader should
+    /// take `prev` of the next switch as the task that ran before it, whatever `next` of the one before said.
     SwitchTo {
         /// Task switched out.
         prev_pid: i32,

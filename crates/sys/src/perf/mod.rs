@@ -1,0 +1,14 @@
+//! When the kernel took the CPU from one thread and gave it back, without root: context-switch records of `perf_event_open` on a
+//! software event that counts nothing.
+//!
+//! Sources: `perf_event_open(2)` (`context_switch`, `PERF_RECORD_SWITCH`, `struct perf_event_mmap_page`),
+//! `include/uapi/linux/perf_event.h`.
+
+mod open;
+mod record;
+mod ring;
+mod switches;
+
+pub use open::PerfError;
+pub use record::{PageClock, RawSwitch};
+pub use switches::{Switch, SwitchClock, SwitchLog, TickMap};

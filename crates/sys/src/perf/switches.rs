@@ -1,0 +1,148 @@
+//! The switch log of one thread.
+
+use super::open::{PerfError, open_switch_event};
+use super::record::{Entry, PageClock, RawSwitch, take};
+use super::ring::Ring;
+
+/// One context switch of the watched thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Switch {
+    /// Time in counter ticks.
+    pub ticks: u64,
+    /// The thread left the CPU; else it came back.
+    pub out: bool,
+    /// It left although it wanted to run (preempted), as opposed to going to sleep. False for a return.
+    pub preempted: bool,
+    /// CPU of the switch.
+    pub cpu: u32,
+}
+
+/// Two simultaneous readings of `CLOCK_MONOTONIC_RAW` and the tick counter, and the rate between them, as clock qualification
+/// finds them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TickMap {
+    /// `CLOCK_MONOTONIC_RAW` at the reference moment.
+    pub raw_ns: u64,
+    /// Counter at the reference moment.
+    pub ticks: u64,
+    /// Counter rate in ticks per nanosecond.
+    pub ticks_per_ns: f64,
+}
+
+impl TickMap {
+    /// Counter ticks at `raw_ns`, before or after the reference moment.
+    pub fn ticks_at(&self, raw_ns: u64) -> u64 {
+        let offset_ns = raw_ns.wrapping_sub(self.raw_ns) as i64;
+        self.ticks.wrapping_add_signed((offset_ns as f64 * self.ticks_per_ns).round() as i64)
+    }
+}
+
+/// How record times become ticks.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum SwitchClock {
+    /// By the kernel's published conversion: exact up to its rounding to nanoseconds.
+    Page(PageClock),
+    /// By the caller's map from `CLOCK_MONOTONIC_RAW`.
+    Map(TickMap),
+}
+
+impl SwitchClock {
+    fn ticks(&self, time_ns: u64) -> u64 {
+        match self {
+            Self::Page(clock) => clock.ticks(time_ns),
+            Self::Map(map) => map.ticks_at(time_ns),
+        }
+    }
+}
+
+/// Records the context switches of the thread that opened it. May be moved to another thread for draining.
+#[derive(Debug)]
+pub struct SwitchLog {
+    ring: Ring,
+    clock: SwitchClock,
+    lost: u64,
+    bytes: Vec<u8>,
+}
+
+impl SwitchLog {
+    /// Starts recording the calling thread, with a ring of `pages` data pages (rounded up to a power of two; one holds 128
+    /// switches of 32 bytes). `map` is needed where the kernel's event clock does not follow the counter; without it and without
+    /// such a clock the log can't be had.
+    ///
+    /// # Errors
+    /// [`PerfError`] with the setting or limit that refused it.
+    pub fn open_for_current_thread(pages: usize, map: Option<TickMap>) -> Result<Self, PerfError> {
+        let pages = pages.max(1).next_power_of_two();
+        let ring = Ring::map(open_switch_event(None)?, pages)?;
+        let (ring, clock) = match (ring.clock(), map) {
+            (Some(clock), _) => (ring, SwitchClock::Page(clock)),
+            (None, Some(map)) => {
+                drop(ring);
+                let event = open_switch_event(Some(libc::CLOCK_MONOTONIC_RAW))?;
+                (Ring::map(event, pages)?, SwitchClock::Map(map))
+            }
+            (None, None) => {
+                let why = "the kernel's event clock does not follow the counter, and no clock map was given"
+                    .to_owned();
+                return Err(PerfError::Refused { why });
+            }
+        };
+        ring.enable(true).map_err(|e| PerfError::Refused { why: format!("it cannot be started: {e}") })?;
+        // Draining shall take no page fault, and one ring's worth is the most there can be.
+        Ok(Self { ring, clock, lost: 0, bytes: Vec::with_capacity(pages * rustix::param::page_size()) })
+    }
+
+    /// How times become ticks.
+    pub fn clock(&self) -> SwitchClock {
+        self.clock
+    }
+
+    /// Appends the switches since the last call to `switches`, in order, and returns their number.
+    pub fn drain(&mut self, switches: &mut Vec<Switch>) -> usize {
+        let before = switches.len();
+        self.ring.take(&mut self.bytes);
+        let mut rest = self.bytes.as_slice();
+        while let Some((entry, size)) = take(rest) {
+            rest = &rest[size..];
+            match entry {
+                Entry::Switch(RawSwitch { time_ns, out, preempted, cpu }) => {
+                    switches.push(Switch { ticks: self.clock.ticks(time_ns), out, preempted, cpu });
+                }
+                Entry::Lost(records) => self.lost += records,
+                Entry::Skipped => {}
+            }
+        }
+        // The ring tells a loss only once there is room again; a full one without that word has lost an unknown number.
+        let full = self.ring.was_full(self.bytes.len());
+        self.lost = self.ring.lost().unwrap_or(if full { self.lost.max(1) } else { self.lost });
+        switches.len() - before
+    }
+
+    /// Records lost up to the last drain because the ring was full: exact since Linux 6.0, before that a lower bound that is
+    /// never 0 when some may be missing.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Stops recording; returns the switches not drained yet and the number of lost records.
+    pub fn stop(mut self) -> (Vec<Switch>, u64) {
+        // A failure leaves it recording until the descriptor is closed, which is at once.
+        let _ = self.ring.enable(false);
+        let mut switches = Vec::new();
+        self.drain(&mut switches);
+        (switches, self.lost)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_map_works_in_both_directions() {
+        let map = TickMap { raw_ns: 1_000_000, ticks: 50_000_000, ticks_per_ns: 2.6 };
+        assert_eq!(map.ticks_at(1_000_000), 50_000_000);
+        assert_eq!(map.ticks_at(1_001_000), 50_002_600);
+        assert_eq!(map.ticks_at(999_000), 49_997_400);
+    }
+}
