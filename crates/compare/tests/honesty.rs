@@ -115,6 +115,7 @@ const STATIONARY: [Machine; 9] = [
     machine("drift phi 0.9", Within::Drift(0.9, 0.03), 0.0),
     machine("drift 0.9 under white noise", Within::HiddenDrift(0.9, 0.03, 0.03), 0.0),
     machine("drift 0.9 and Pareto", Within::HeavyDrift(0.9, 0.1, 1.2), 0.0),
+    // Slower switching leaves runs in one state throughout, which is an offset without a trace.
     machine("switching within runs", Within::Switching(0.15, 0.2), 0.0),
     machine("burst in one block", Within::Burst(0.02), 0.0),
 ];
