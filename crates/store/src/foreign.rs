@@ -17,6 +17,8 @@
 //! (the file has no times; starts are i times the asked length).
 
 use std::fmt;
+use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use machmeter_data::Table;
@@ -183,6 +185,14 @@ pub fn read_input(input: &Input) -> Result<Imported, ForeignError> {
     let names: Vec<&str> = READERS.iter().map(|r| r.name).collect();
     let file = input.files.first().map_or(Path::new("input"), |f| &f.path);
     Err(ForeignError::new(file, format!("none of the known formats ({})", names.join(", "))))
+}
+
+/// Whether a file begins as a page, or as JSON with the name of machmeter's own format near its beginning.
+pub(crate) fn is_ours(path: &Path) -> bool {
+    let mut start = Vec::new();
+    let read = fs::File::open(path).and_then(|f| f.take(4096).read_to_end(&mut start));
+    let text = String::from_utf8_lossy(&start);
+    read.is_ok() && (text.trim_start().starts_with('<') || text.contains(machmeter_data::record::FORMAT))
 }
 
 /// Starts an [`Imported`] for the files of `input`; names without folders, since records are shared.

@@ -8,6 +8,7 @@
 mod atomic;
 pub mod best;
 pub mod date;
+pub mod document;
 mod error;
 mod finite;
 pub mod foreign;

@@ -1,5 +1,3 @@
-use std::fs;
-
 use machmeter_data::Values;
 use proptest::prelude::*;
 

@@ -1,0 +1,87 @@
+//! Any file a user may point at: a record, a report page that carries one, or files of another tool.
+
+use std::path::PathBuf;
+
+use machmeter_data::Record;
+use thiserror::Error;
+
+use crate::foreign::{self, ForeignError, Imported, SideFacts};
+use crate::{StoreError, json};
+
+/// What the files turned out to be.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Document {
+    /// A record of machmeter.
+    Record(Box<Record>),
+    /// Raw samples of another tool, still to be analyzed.
+    Foreign(Box<Imported>),
+}
+
+/// Why files could not be opened, in one line.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// As a record.
+    #[error(transparent)]
+    Record(#[from] StoreError),
+    /// As files of another tool.
+    #[error(transparent)]
+    Foreign(#[from] ForeignError),
+}
+
+/// Opens what `paths` name: one record or report page, or the files (or their common prefix) of one run of another tool.
+///
+/// # Errors
+/// One line: the file, where in it, what was expected.
+pub fn open(paths: &[PathBuf], known: &SideFacts) -> Result<Document, OpenError> {
+    if let [path] = paths
+        && path.is_file()
+    {
+        match json::read(path) {
+            Ok(record) => return Ok(Document::Record(Box::new(record))),
+            // A page, or JSON that says it is ours, is no file of another tool; its own fault is the one to tell.
+            Err(e) if foreign::is_ours(path) => return Err(e.into()),
+            Err(_) => {}
+        }
+    }
+    Ok(Document::Foreign(Box::new(foreign::read_knowing(paths, known)?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+    use crate::history::tests::sample_record;
+
+    #[test]
+    fn records_pages_and_foreign_files_are_told_apart() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str, text: &str| {
+            let path = dir.path().join(name);
+            fs::write(&path, text).unwrap();
+            vec![path]
+        };
+        let known = SideFacts::default();
+        let text = json::to_string(&sample_record()).unwrap();
+        let page = format!("<html><script id=\"machmeter-record\">{text}</script></html>");
+        for paths in [at("r.json", &text), at("r.html", &page)] {
+            assert_eq!(open(&paths, &known).unwrap(), Document::Record(Box::new(sample_record())));
+        }
+        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/foreign");
+        for name in ["rt-tests/oslat.json", "ftq-2009/quiet", "ftq-2009/stdout.txt"] {
+            let opened = open(&[fixtures.join(name)], &known).unwrap();
+            assert!(matches!(opened, Document::Foreign(_)), "{name}");
+        }
+        for (paths, says) in [
+            (at("new.json", &text.replace("\"1.0\"", "\"2.0\"")), "newer than this program"),
+            (at("cut.json", &text[..text.len() / 2]), "broken JSON"),
+            (at("page.html", "<html></html>"), "without a machmeter record"),
+            (at("other.txt", "hello"), "none of the known formats"),
+            (vec![dir.path().join("none")], "no such file"),
+        ] {
+            let e = open(&paths, &known).unwrap_err().to_string();
+            assert!(e.contains(says) && e.lines().count() == 1, "{e}");
+        }
+    }
+}
