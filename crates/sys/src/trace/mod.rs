@@ -6,6 +6,7 @@
 mod decode;
 mod format;
 mod instance;
+mod lane;
 mod log;
 mod page;
 mod session;
