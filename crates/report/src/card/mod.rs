@@ -28,7 +28,7 @@ pub fn render(record: &Record) -> String {
     facts(&mut svg, &record, &id);
     parts::topology(&mut svg, &record.machine.before, &id);
     tiles(&mut svg, &record);
-    let below_charts = charts(&mut svg, &record, 400.0);
+    let below_charts = charts(&mut svg, &record, 446.0);
     verdict(&mut svg, &record, below_charts);
     foot(&mut svg, &record);
     svg.finish()
@@ -62,14 +62,16 @@ fn facts(svg: &mut Svg, record: &Record, id: &Identity) {
 
 fn tiles(svg: &mut Svg, record: &Record) {
     const GAP: f64 = 8.0;
-    let width = (RIGHT - LEFT - 5.0 * GAP) / 6.0;
+    let width = (RIGHT - LEFT - 2.0 * GAP) / 3.0;
     for (i, t) in record.summary.tiles.iter().take(TILES).enumerate() {
-        let x = LEFT + (width + GAP) * i as f64;
-        svg.rect("tile", x, 312.0, width, 72.0);
-        svg.text("key", x + 9.0, 330.0, Anchor::Start, &clip(&t.label, 18));
-        let class = if t.value.chars().count() > 8 { "head" } else { "figure" };
-        svg.text(class, x + 9.0, 355.0, Anchor::Start, &clip(&t.value, 15));
-        svg.text("note", x + 9.0, 374.0, Anchor::Start, &clip(&t.note, 18));
+        let (x, y) = (LEFT + (width + GAP) * (i % 3) as f64, 308.0 + 64.0 * (i / 3) as f64);
+        svg.rect("tile", x, y, width, 56.0);
+        svg.text("key", x + 11.0, y + 18.0, Anchor::Start, &clip(&t.label, 34));
+        let class = if t.value.chars().count() > 16 { "head" } else { "figure" };
+        svg.text(class, x + 11.0, y + 44.0, Anchor::Start, &clip(&t.value, 28));
+        let taken = t.value.chars().count() as f64 * 13.0;
+        let room = ((width - 30.0 - taken) / 5.8).max(0.0) as usize;
+        svg.text("note", x + width - 10.0, y + 44.0, Anchor::End, &clip(&t.note, room));
     }
 }
 
@@ -85,7 +87,7 @@ fn charts(svg: &mut Svg, record: &Record, top: f64) -> f64 {
         let half = if costs.is_some() { 376.0 } else { RIGHT - LEFT };
         let mut used = 0.0;
         if let Some(d) = percentiles {
-            used = parts::chart(svg, d, (LEFT, y), (half, 230.0));
+            used = parts::chart(svg, d, (LEFT, y), (half, 206.0));
         }
         if let Some(d) = costs {
             let x = if percentiles.is_some() { LEFT + half + 20.0 } else { LEFT };
@@ -94,8 +96,8 @@ fn charts(svg: &mut Svg, record: &Record, top: f64) -> f64 {
         y += used + 14.0;
     }
     for d in [spectrum, line].into_iter().flatten() {
-        let room = if matches!(d.shape, Shape::Series(_)) { 130.0 } else { 180.0 };
-        if y + room + 40.0 < 900.0 {
+        let room = if matches!(d.shape, Shape::Series(_)) { 130.0 } else { 172.0 };
+        if y + room + 34.0 < 930.0 {
             y += parts::chart(svg, d, (LEFT, y), (RIGHT - LEFT, room)) + 12.0;
         }
     }
@@ -103,7 +105,7 @@ fn charts(svg: &mut Svg, record: &Record, top: f64) -> f64 {
 }
 
 fn verdict(svg: &mut Svg, record: &Record, top: f64) {
-    let mut y = top.max(840.0) + 20.0;
+    let mut y = top.max(860.0) + 20.0;
     svg.line("rule", (LEFT, y - 20.0), (RIGHT, y - 20.0));
     for line in wrap(&record.summary.verdict, 92).iter().take(3) {
         svg.text("verdict", LEFT, y, Anchor::Start, line);

@@ -53,43 +53,63 @@ pub(super) fn topology(svg: &mut Svg, facts: &Facts, id: &Identity) {
         Some(n) => words.push_str(&format!(", {n} memory node{}", if n == 1 { "" } else { "s" })),
         None => words.push_str(", memory nodes unknown"),
     }
-    svg.text("note", X, Y + 168.0, Anchor::Start, &words);
     if cpus > BOXES || nodes > 8 {
-        svg.text("figure", X, Y + 70.0, Anchor::Start, &format!("{nodes} x {} CPUs", cpus / nodes));
+        svg.text("figure", X, Y + 40.0, Anchor::Start, &format!("{nodes} x {} CPUs", cpus / nodes));
+        svg.text("note", X, Y + 62.0, Anchor::Start, &words);
         return;
     }
-    let isolated = facts.get("cpu.isolated").and_then(|f| f.text()).unwrap_or("");
-    let across = if nodes > 1 { 2.0 } else { 1.0 };
-    let down = (nodes as f64 / across).ceil();
-    let (w, h) = (260.0 / across - 6.0, 150.0 / down - 6.0);
+    let bottom = boxes(svg, (X, Y), cpus, nodes);
+    svg.text("note", X, bottom + 16.0, Anchor::Start, &words);
+    if let Some(isolated) = facts.get("cpu.isolated").and_then(|f| f.text()).filter(|t| !t.is_empty()) {
+        svg.text("note", X, bottom + 31.0, Anchor::Start, &format!("isolated: {isolated}"));
+    }
+}
+
+/// Frames of nodes around boxes of CPUs, as large as 260 by 140 units allow; returns the lower edge.
+fn boxes(svg: &mut Svg, (left, top): (f64, f64), cpus: u64, nodes: u64) -> f64 {
+    const GAP: f64 = 6.0;
+    let across = if nodes > 1 { 2 } else { 1 };
+    let down = nodes.div_ceil(across);
+    let (room_x, room_y) = (260.0 / across as f64 - GAP, 140.0 / down as f64 - GAP);
     let per_node = cpus.div_ceil(nodes);
+    let columns = (1..=per_node)
+        .max_by(|a, b| {
+            let side = |c: u64| ((room_x - 7.0) / c as f64).min((room_y - 7.0) / per_node.div_ceil(c) as f64);
+            side(*a).total_cmp(&side(*b)).then(b.cmp(a))
+        })
+        .unwrap_or(1);
+    let rows = per_node.div_ceil(columns);
+    let side = ((room_x - 7.0) / columns as f64).min((room_y - 7.0) / rows as f64).min(72.0);
+    let (w, h) = (side * columns as f64 + 7.0, side * rows as f64 + 7.0);
     for node in 0..nodes {
-        let (x, y) = (X + (w + 6.0) * (node % across as u64) as f64, Y + (h + 6.0) * (node / across as u64) as f64);
+        let x = left + (w + GAP) * (node % across) as f64;
+        let y = top + (h + GAP) * (node / across) as f64;
         svg.rect("node", x, y, w, h);
-        let columns = (per_node as f64 * w / h).sqrt().ceil().clamp(1.0, per_node as f64);
-        let rows = (per_node as f64 / columns).ceil();
-        let side = ((w - 8.0) / columns).min((h - 8.0) / rows).min(64.0);
-        for k in 0..per_node.min(cpus - (node * per_node).min(cpus)) {
-            let (bx, by) = (x + 5.0 + side * (k as f64 % columns), y + 5.0 + side * (k as f64 / columns).floor());
+        let first = node * per_node;
+        for k in 0..per_node.min(cpus.saturating_sub(first)) {
+            let (bx, by) = (x + 5.0 + side * (k % columns) as f64, y + 5.0 + side * (k / columns) as f64);
             svg.rect("core", bx, by, side - 3.0, side - 3.0);
             if side >= 16.0 {
                 let middle = (side - 3.0) / 2.0;
-                svg.text("cpu", bx + middle, by + middle + 3.0, Anchor::Middle, &(node * per_node + k).to_string());
+                svg.text("cpu", bx + middle, by + middle + 3.0, Anchor::Middle, &(first + k).to_string());
             }
         }
     }
-    if !isolated.is_empty() {
-        svg.text("note", X, Y + 184.0, Anchor::Start, &format!("isolated: {isolated}"));
-    }
+    top + (h + GAP) * down as f64 - GAP
 }
 
 /// A chart with its title at a place; returns the height it took.
 pub(super) fn chart(svg: &mut Svg, dataset: &Dataset, (x, y): (f64, f64), (width, height): (f64, f64)) -> f64 {
     let mut shown = dataset.clone();
+    let mut title = clip(&dataset.title, 44);
+    if let Some((reduced, total)) = chart::largest_rows(&dataset.shape) {
+        shown.shape = reduced;
+        title.push_str(&format!(" (highest of {total})"));
+    }
     if let Shape::Series(s) = &mut shown.shape {
         s.rows.truncate(1);
     }
-    svg.text("head", x, y + 12.0, Anchor::Start, &clip(&dataset.title, 60));
+    svg.text("head", x, y + 12.0, Anchor::Start, &title);
     // A strip takes 1/2.6 of the height it is given.
     let asked = if matches!(shown.shape, Shape::Series(_)) { (height - 46.0) * 2.6 } else { height };
     if let Some(part) = chart::draw(&shown, Size { width, height: asked }) {

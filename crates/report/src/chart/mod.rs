@@ -36,3 +36,40 @@ pub(crate) fn legend(shape: &Shape) -> Vec<&str> {
         Shape::Series(_) | Shape::Matrix(_) | Shape::CostTable(_) => Vec::new(),
     }
 }
+
+/// The same shape with the rows that reach highest only, in their order, and how many there were; nothing if all fit.
+pub(crate) fn largest_rows(shape: &Shape) -> Option<(Shape, usize)> {
+    let greatest = |v: &mut dyn Iterator<Item = f64>| v.fold(f64::NEG_INFINITY, f64::max);
+    let mut kept = shape.clone();
+    let total = match &mut kept {
+        Shape::Series(s) => keep(&mut s.rows, |r| greatest(&mut r.max.iter().copied())),
+        Shape::Distribution(d) => keep(&mut d.rows, |r| greatest(&mut r.quantiles.iter().map(|q| q.1))),
+        Shape::Curve(c) => keep(&mut c.rows, |r| greatest(&mut r.y.iter().copied())),
+        Shape::Scatter(_) | Shape::Matrix(_) | Shape::CostTable(_) => return None,
+    };
+    (total > STATIC_ROWS).then_some((kept, total))
+}
+
+/// Keeps the [`STATIC_ROWS`] rows of greatest height without changing their order; returns how many there were.
+fn keep<T>(rows: &mut Vec<T>, height: impl Fn(&T) -> f64) -> usize {
+    let total = rows.len();
+    let mut heights: Vec<f64> = rows.iter().map(&height).collect();
+    heights.sort_by(|a, b| b.total_cmp(a));
+    if let Some(least) = heights.get(STATIC_ROWS - 1).copied() {
+        rows.retain(|r| height(r) >= least);
+        rows.truncate(STATIC_ROWS);
+    }
+    total
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_highest_rows_stay_in_their_order() {
+        let mut rows: Vec<i32> = vec![5, 90, 1, 80, 70, 60, 50, 2, 40, 30, 20];
+        assert_eq!(keep(&mut rows, |r| f64::from(*r)), 11);
+        assert_eq!(rows, [90, 80, 70, 60, 50, 40, 30, 20]);
+    }
+}

@@ -2,7 +2,8 @@
 
 use std::io;
 
-use machmeter_data::{Record, Table};
+use machmeter_data::quantity::digits;
+use machmeter_data::{Metric, Record, Table};
 
 use super::{ExportError, Format};
 use crate::identity::Identity;
@@ -17,14 +18,14 @@ pub(super) const FORMAT: Format = Format {
 };
 
 /// Widths of the columns; with bars and spaces 80 at most.
-const WIDTHS: [usize; 4] = [34, 10, 19, 7];
+const WIDTHS: [usize; 4] = [42, 10, 8, 7];
 
 fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write) -> Result<(), ExportError> {
     let record = finite::record(record);
     let id = Identity::of(&record);
     writeln!(out, "{}", clip(&id.line().replace('\n', " "), 80))?;
     writeln!(out, "{} {}, {}\n", record.tool.name, record.tool.version, record.run.started)?;
-    row(out, &["metric", "value", "95 % interval", "n"].map(str::to_owned))?;
+    row(out, &["metric", "value", "+-", "n"].map(str::to_owned))?;
     let rule: Vec<String> = WIDTHS
         .iter()
         .enumerate()
@@ -32,9 +33,8 @@ fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write) -> Result<
         .collect();
     writeln!(out, "| {} |", rule.join(" | "))?;
     for m in &record.metrics {
-        let ci = m.ci.as_ref().map_or_else(String::new, |c| label::interval(c, m.unit));
         let value = if m.flags.is_empty() { label::value(m) } else { format!("{} !", label::value(m)) };
-        row(out, &[m.key(), value, ci, m.n.to_string()])?;
+        row(out, &[name(m), value, half_width(m), m.n.to_string()])?;
     }
     if record.metrics.iter().any(|m| !m.flags.is_empty()) {
         let mut codes: Vec<&str> = record.metrics.iter().flat_map(|m| m.flags.iter().map(String::as_str)).collect();
@@ -42,10 +42,29 @@ fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write) -> Result<
         codes.dedup();
         writeln!(out, "\n! weakened by {}", codes.join(", "))?;
     }
+    writeln!(out, "\n+- is the farther end of the interval, as a share of the value.")?;
     if !record.summary.verdict.is_empty() {
         writeln!(out, "\n{}", record.summary.verdict)?;
     }
     Ok(())
+}
+
+/// The key of a metric; where it is too long the names of parameters are left out, and only then is it cut.
+fn name(m: &Metric) -> String {
+    let key = m.key();
+    if key.chars().count() <= WIDTHS[0] {
+        return key;
+    }
+    let values: Vec<String> = m.params.values().map(ToString::to_string).collect();
+    format!("{}{{{}}}", m.id, values.join(","))
+}
+
+/// The farther end of the 95 % interval as a share of the value, `3.9 %`.
+fn half_width(m: &Metric) -> String {
+    match (m.value, &m.ci) {
+        (Some(v), Some(ci)) if v != 0.0 => format!("{} %", digits((ci.high - v).max(v - ci.low) / v.abs() * 100.0)),
+        _ => String::new(),
+    }
 }
 
 fn row(out: &mut dyn io::Write, cells: &[String; 4]) -> io::Result<()> {

@@ -8,6 +8,8 @@ use super::columns::Columns;
 use super::{TerminalStyle, printable, sparkline};
 use crate::label;
 
+/// Columns up to which a matrix is shown as figures.
+const TABLE_COLUMNS: usize = 8;
 const PERCENTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 1.0];
 
 /// A dataset as its title and a table or a small picture.
@@ -49,6 +51,17 @@ fn body(shape: &Shape, style: &TerminalStyle) -> String {
                 out.push('\n');
             }
             out
+        }
+        Shape::Matrix(m) if m.columns.len() <= TABLE_COLUMNS => {
+            let mut heads = vec![m.x.label.clone()];
+            heads.extend(m.columns.iter().map(|c| label::tick(*c, m.x.unit)));
+            let mut t = Columns::new(&heads, &(1..heads.len()).collect::<Vec<_>>());
+            for (name, row) in m.rows.iter().zip(&m.values) {
+                let mut cells = vec![name.clone()];
+                cells.extend(row.iter().map(|v| v.map_or_else(|| "-".to_owned(), |v| human(v, m.cell.unit))));
+                t.row(cells);
+            }
+            t.write(style)
         }
         Shape::Matrix(m) => {
             let values: Vec<Vec<f64>> =

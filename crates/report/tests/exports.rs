@@ -1,0 +1,242 @@
+//! Card, terminal page and exporters over the synthetic record.
+
+mod sample;
+
+use std::collections::BTreeMap;
+
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::Deserializer;
+use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+use machmeter_data::{Dataset, Shape};
+use machmeter_report::terminal::{self, TerminalStyle};
+use machmeter_report::{card, format};
+
+fn export(name: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    (format::by_name(name).unwrap().write)(&sample::record(2, 60), &sample::tables(), &mut out).unwrap();
+    out
+}
+
+fn text(name: &str) -> String {
+    String::from_utf8(export(name)).unwrap()
+}
+
+#[test]
+fn the_card_is_small_whole_and_alone() {
+    for (cpus, buckets) in [(1, 900), (2, 900), (64, 300), (256, 60)] {
+        let svg = card::render(&sample::record(cpus, buckets));
+        assert!(svg.len() <= 100_000, "{cpus} CPUs: {} bytes", svg.len());
+        assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>"));
+        assert_eq!(svg.matches("<svg ").count(), svg.matches("</svg>").count());
+        assert!(!svg.contains("href") && !svg.contains(" style=\"") && !svg.contains("<script"));
+        for part in ["AMD EPYC 9B14", "PREEMPT_DYNAMIC", "KVM guest", "1 active, 1 vulnerable", "W301", "E202", "sha256"] {
+            assert!(svg.contains(part), "{part}");
+        }
+    }
+}
+
+#[test]
+fn equal_data_gives_an_equal_hash_and_other_data_another() {
+    let hash = |r: &machmeter_data::Record| card::render(r).split("sha256 ").nth(1).unwrap()[..12].to_owned();
+    let mut other = sample::record(2, 60);
+    assert_eq!(hash(&other), hash(&sample::record(2, 60)));
+    other.metrics[0].value = Some(0.5);
+    assert_ne!(hash(&other), hash(&sample::record(2, 60)));
+}
+
+#[test]
+fn the_terminal_page_fits_and_names_what_weakens_it() {
+    let record = sample::record(2, 60);
+    for width in [60, 80, 120] {
+        let page = terminal::page(&record, &TerminalStyle { width, color: false, ascii: true });
+        assert!(page.lines().all(|l| l.chars().count() <= width), "{page}");
+        for part in [" ! W301", " ! E104", " ? E202", "unknown:", " NOISE ", " VERDICT "] {
+            assert!(page.contains(part), "{part} in\n{page}");
+        }
+        assert!(!page.contains("E101"), "a pass needs no line");
+        assert!(!page.contains('\u{1b}'));
+    }
+    let colored = terminal::page(&record, &TerminalStyle { width: 80, color: true, ascii: true });
+    assert!(colored.contains("\u{1b}[31m") && colored.contains("\u{1b}[0m"));
+}
+
+#[test]
+fn every_shape_has_a_text_form_and_ascii_is_ascii() {
+    let record = sample::record(2, 60);
+    let style = TerminalStyle::default();
+    for d in &record.datasets {
+        let shown = terminal::dataset(d, &style);
+        assert!(shown.is_ascii(), "{shown}");
+        assert!(shown.contains(&d.title) && shown.lines().count() >= 3, "{shown}");
+    }
+    let table = terminal::metrics(&record.metrics, &style);
+    assert!(table.contains("rejected: fewer than 20"), "{table}");
+    assert_eq!(table.lines().count(), record.metrics.len() + 1);
+}
+
+#[test]
+fn csv_has_one_row_per_metric_in_full_digits() {
+    let out = text("csv");
+    let lines: Vec<&str> = out.split("\r\n").collect();
+    assert_eq!(lines.len(), 1 + sample::record(2, 60).metrics.len() + 1, "heads, rows, end");
+    assert!(lines[1].starts_with("noise.stolen_fraction,cpu=0,1,lower,0.0231,0.0224,0.024,0.95,block-bootstrap,100000,,time-share,suspect,E104,"), "{}", lines[1]);
+    assert!(out.contains("\"cpu=0;kind=irq;source=quote\"\"\\ü\""), "{out}");
+}
+
+#[test]
+fn openmetrics_is_in_base_units_and_ends_as_it_must() {
+    let out = text("openmetrics");
+    assert_eq!(out, include_str!("fixtures/sample.prom"), "accepted by prometheus_client's OpenMetrics parser");
+    assert!(out.contains("machmeter_noise_detour_duration_seconds{cpu=\"0\"} 0.0000031"));
+    assert!(out.contains("source=\"quote\\\"\\\\ü\""));
+    assert!(!out.contains("slowdown"), "a rejected metric has no sample");
+}
+
+#[test]
+fn the_mail_table_fits_into_80_columns() {
+    let out = text("markdown");
+    assert!(out.lines().all(|l| l.chars().count() <= 80), "{out}");
+    assert!(out.contains("| noise.source_fraction{0,thread,cc1plus}"), "{out}");
+    assert!(out.contains("3.90 %"), "{out}");
+}
+
+#[test]
+fn the_interval_log_reads_back_with_the_planted_gaps() {
+    let log = export("hlog");
+    let mut per_cpu: BTreeMap<String, Histogram<u64>> = BTreeMap::new();
+    for entry in IntervalLogIterator::new(&log) {
+        let LogEntry::Interval(line) = entry.expect("readable") else { continue };
+        let bytes = decode_base64(line.encoded_histogram());
+        let part: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap();
+        let name = line.tag().unwrap().as_str().to_owned();
+        per_cpu.entry(name).or_insert_with(|| Histogram::new(3).unwrap()).add(&part).unwrap();
+    }
+    assert_eq!(per_cpu.keys().collect::<Vec<_>>(), ["CPU0", "CPU1"]);
+    for h in per_cpu.values() {
+        assert_eq!(h.len(), 500);
+        assert_eq!(h.count_between(1_990_000, 2_010_000), 10);
+        assert_eq!(h.value_at_quantile(0.5) / 10, 300, "3 us in ns, three digits");
+    }
+}
+
+fn decode_base64(text: &str) -> Vec<u8> {
+    let digit = |c: u8| match c {
+        b'A'..=b'Z' => c - b'A',
+        b'a'..=b'z' => c - b'a' + 26,
+        b'0'..=b'9' => c - b'0' + 52,
+        b'+' => 62,
+        _ => 63,
+    };
+    let plain: Vec<u8> = text.bytes().filter(|c| *c != b'=').map(digit).collect();
+    plain
+        .chunks(4)
+        .flat_map(|c| {
+            let bits = c.iter().fold(0_u32, |a, d| a << 6 | u32::from(*d)) << (6 * (4 - c.len()));
+            bits.to_be_bytes()[1..c.len()].to_vec()
+        })
+        .collect()
+}
+
+/// Fields of a message: number and contents.
+fn fields(mut bytes: &[u8]) -> Vec<(u64, Vec<u8>, u64)> {
+    fn varint(bytes: &mut &[u8]) -> u64 {
+        let mut value = 0;
+        for shift in (0..64).step_by(7) {
+            let b = bytes[0];
+            *bytes = &bytes[1..];
+            value |= u64::from(b & 0x7f) << shift;
+            if b < 0x80 {
+                break;
+            }
+        }
+        value
+    }
+    let mut found = Vec::new();
+    while !bytes.is_empty() {
+        let key = varint(&mut bytes);
+        let (data, number) = match key & 7 {
+            0 => (Vec::new(), varint(&mut bytes)),
+            1 => {
+                let (d, rest) = bytes.split_at(8);
+                bytes = rest;
+                (d.to_vec(), 0)
+            }
+            2 => {
+                let n = varint(&mut bytes) as usize;
+                let (d, rest) = bytes.split_at(n);
+                bytes = rest;
+                (d.to_vec(), 0)
+            }
+            other => panic!("wire type {other}"),
+        };
+        found.push((key >> 3, data, number));
+    }
+    found
+}
+
+#[test]
+fn the_trace_has_a_slice_per_gap_named_by_its_source() {
+    let trace = export("perfetto");
+    let mut names: BTreeMap<String, usize> = BTreeMap::new();
+    let mut depth: BTreeMap<u64, i64> = BTreeMap::new();
+    let mut counters = 0;
+    for (field, packet, _) in fields(&trace) {
+        assert_eq!(field, 1, "a trace is packets only");
+        let Some((_, event, _)) = fields(&packet).into_iter().find(|f| f.0 == 11) else { continue };
+        let parts = fields(&event);
+        let number = |n: u64| parts.iter().find(|f| f.0 == n).map(|f| f.2);
+        let (kind, track) = (number(9).unwrap(), number(11).unwrap());
+        match kind {
+            1 => {
+                let name = parts.iter().find(|f| f.0 == 23).unwrap();
+                *names.entry(String::from_utf8(name.1.clone()).unwrap()).or_default() += 1;
+                *depth.entry(track).or_default() += 1;
+            }
+            2 => *depth.entry(track).or_default() -= 1,
+            4 => counters += 1,
+            other => panic!("event kind {other}"),
+        }
+    }
+    assert_eq!(names, BTreeMap::from([("cc1plus".to_owned(), 20), ("timer tick".to_owned(), 980)]));
+    assert_eq!(depth, BTreeMap::from([(1000, 0), (1001, 0)]));
+    assert_eq!(counters, 120);
+}
+
+#[test]
+fn formats_that_need_raw_samples_say_so() {
+    for name in ["hlog", "perfetto"] {
+        let error = (format::by_name(name).unwrap().write)(&sample::record(2, 60), &[], &mut Vec::new()).unwrap_err();
+        assert!(error.to_string().contains("noise_gaps"), "{error}");
+    }
+    let mut tables = sample::tables();
+    if let machmeter_data::Values::I64(v) = &mut tables[0].columns[2].values {
+        v[3] = 0;
+    }
+    let error = (format::by_name("hlog").unwrap().write)(&sample::record(2, 60), &tables, &mut Vec::new()).unwrap_err();
+    assert_eq!(error.to_string(), "table noise_gaps, row 3: the gap ends before it starts");
+}
+
+#[test]
+fn a_shape_without_rows_is_still_shown() {
+    let empty: Vec<Dataset> = sample::record(2, 60)
+        .datasets
+        .into_iter()
+        .map(|mut d| {
+            match &mut d.shape {
+                Shape::Series(s) => s.rows.clear(),
+                Shape::Distribution(x) => x.rows.clear(),
+                Shape::Curve(c) => c.rows.clear(),
+                Shape::Scatter(s) => s.groups.clear(),
+                Shape::Matrix(m) => (m.rows, m.values, m.columns) = (vec![], vec![], vec![]),
+                Shape::CostTable(t) => t.rows.clear(),
+            }
+            d
+        })
+        .collect();
+    for d in &empty {
+        assert!(terminal::dataset(d, &TerminalStyle::default()).contains(&d.title));
+    }
+    let record = machmeter_data::Record { datasets: empty, ..sample::record(2, 60) };
+    assert!(machmeter_report::html::render(&record).contains("</html>"));
+    assert!(card::render(&record).ends_with("</svg>"));
+}

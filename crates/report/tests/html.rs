@@ -1,0 +1,195 @@
+//! The HTML report: structure, size, content policy, embedded data, and that impossible values never get in.
+
+mod sample;
+
+use machmeter_data::shape::Cell;
+use machmeter_data::{Quality, Record, Shape};
+use machmeter_report::html::{extract, render};
+use proptest::prelude::*;
+
+/// What a content policy calls an inline block, computed apart from the code under test.
+fn policy_hash(block: &str) -> String {
+    use sha2::Digest as _;
+    const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let bits: String = sha2::Sha256::digest(block.as_bytes()).iter().map(|b| format!("{b:08b}")).collect();
+    let code: String = bits
+        .as_bytes()
+        .chunks(6)
+        .map(|c| {
+            let six = format!("{:0<6}", std::str::from_utf8(c).unwrap());
+            char::from(ALPHABET[usize::from_str_radix(&six, 2).unwrap()])
+        })
+        .collect();
+    format!("'sha256-{code}='")
+}
+
+fn between<'a>(text: &'a str, open: &str, close: &str) -> &'a str {
+    let start = text.find(open).unwrap_or_else(|| panic!("no {open}")) + open.len();
+    &text[start..start + text[start..].find(close).unwrap()]
+}
+
+#[test]
+fn the_policy_names_exactly_the_blocks_that_are_there() {
+    let page = render(&sample::record(2, 300));
+    let policy = between(&page, "Content-Security-Policy\" content=\"", "\"");
+    assert!(policy.starts_with("default-src 'none'; "), "{policy}");
+    assert!(policy.contains(&format!("style-src {};", policy_hash(between(&page, "<style>", "</style>")))));
+    assert!(policy.contains(&format!("script-src {};", policy_hash(between(&page, "<script>", "</script>")))));
+    assert_eq!(page.matches("<style>").count(), 1);
+    assert_eq!(page.matches("<script").count(), 2, "data and viewer");
+    assert!(!page.contains(" style=\""), "inline styles are blocked by the policy");
+    assert!(!page.contains(" onclick="));
+}
+
+#[test]
+fn nothing_is_loaded_from_elsewhere() {
+    let page = render(&sample::record(2, 300));
+    for reference in ["src=\"http", "href=\"http", "url(", "@import", "//cdn"] {
+        assert!(!page.contains(reference), "{reference}");
+    }
+}
+
+#[test]
+fn the_page_gives_the_record_back() {
+    let record = sample::record(2, 300);
+    let page = render(&record);
+    let json = extract(&page).unwrap();
+    assert!(!json.contains('<'));
+    let back: Record = serde_json::from_str(&json).unwrap();
+    assert_eq!(back.metrics, record.metrics);
+    assert_eq!(back.machine, record.machine);
+    assert_eq!(back.checks, record.checks);
+    assert_eq!(back.datasets.len(), record.datasets.len());
+    let (Shape::Series(a), Shape::Series(b)) = (&back.datasets[0].shape, &record.datasets[0].shape) else {
+        panic!("first dataset is a series");
+    };
+    let worst = a.rows[0].mean.iter().zip(&b.rows[0].mean).map(|(x, y)| ((x - y) / y).abs()).fold(0.0, f64::max);
+    assert!(worst <= 5.1e-6, "drawn values keep six digits: {worst}");
+    assert_eq!(extract("<html></html>"), None);
+}
+
+#[test]
+fn sizes_stay_within_their_bounds() {
+    let small = render(&sample::record(2, 900)).len();
+    let large = render(&sample::record(256, 60)).len();
+    assert!(small <= 400_000, "{small}");
+    assert!(large <= 2_000_000, "{large}");
+}
+
+#[test]
+fn names_from_the_system_can_not_become_markup() {
+    let page = render(&sample::record(2, 60));
+    assert!(!page.contains("<b>bold</b>"));
+    assert!(page.contains("vm &lt;/script&gt;&lt;b&gt;bold&lt;/b&gt;"));
+}
+
+#[test]
+fn every_shape_has_its_picture_or_table_without_scripts() {
+    let record = sample::record(2, 300);
+    let page = render(&record);
+    for (i, d) in record.datasets.iter().enumerate() {
+        let figure = between(&page, &format!("<figure id=\"fig-{i}\""), "</figure>");
+        assert!(figure.contains(&d.caption), "{}", d.id);
+        assert!(figure.contains("<table"), "{}: numbers", d.id);
+        let picture = figure.contains("<svg") && figure.contains("<title>");
+        let is_table = matches!(d.shape, Shape::CostTable(_)) || d.id == "memory.core_to_core";
+        assert!(picture || is_table, "{}: picture", d.id);
+    }
+    for m in &record.metrics {
+        assert!(page.contains(&m.id));
+    }
+}
+
+#[test]
+fn unknown_is_never_shown_as_a_pass() {
+    let page = render(&sample::record(2, 60));
+    let row = between(&page, "st-unknown\">", "</tr>");
+    assert!(row.contains("#i-unknown") && row.contains("unknown</td>") && row.contains("E202"), "{row}");
+    assert_eq!(page.matches("state st-pass").count(), 1);
+    assert!(page.contains("1 fail · 1 warning · 1 unknown · 1 pass · 1 n/a"));
+    assert!(page.contains("absent: the hypervisor shows no cpufreq"));
+}
+
+#[test]
+fn an_unfinished_run_says_so() {
+    let mut record = sample::record(2, 60);
+    record.complete = false;
+    record.stopped_by = "signal:INT".to_owned();
+    assert!(render(&record).contains("signal:INT"));
+    assert!(!render(&sample::record(2, 60)).contains("Incomplete:</strong>"));
+}
+
+#[test]
+fn a_bare_record_is_shown_without_data() {
+    let mut record = sample::record(2, 60);
+    record.datasets.clear();
+    record.metrics.clear();
+    record.checks.clear();
+    record.findings.clear();
+    record.warnings.clear();
+    record.summary = machmeter_data::record::Summary::default();
+    record.machine = machmeter_data::record::Machine::default();
+    record.clock = None;
+    let page = render(&record);
+    assert!(page.contains("nothing is known about what disturbed it"));
+    assert!(extract(&page).is_some());
+}
+
+fn bad() -> impl Strategy<Value = f64> {
+    prop_oneof![Just(f64::NAN), Just(f64::INFINITY), Just(f64::NEG_INFINITY), Just(0.0), Just(-1.0), Just(1e300)]
+}
+
+/// Puts a value somewhere into every part of the record.
+fn plant(record: &mut Record, value: f64, at: usize) {
+    let m = &mut record.metrics[at % 4];
+    m.value = Some(value);
+    m.max = Some(value);
+    m.quantiles.insert("0.5".to_owned(), value);
+    m.blocks.push(value);
+    if let Some(ci) = &mut m.ci {
+        ci.high = value;
+    }
+    let fact = machmeter_data::Fact::known(value, "test");
+    record.machine.after.set("planted", fact);
+    if let Some(c) = &mut record.clock {
+        c.cross_cpu_ticks = Some(value);
+    }
+    for d in &mut record.datasets {
+        match &mut d.shape {
+            Shape::Series(s) => {
+                let n = s.rows[0].mean.len();
+                s.rows[0].mean[at % n] = value;
+                s.rows[1].marks[0].y = Some(value);
+            }
+            Shape::Distribution(x) => x.rows[0].quantiles[at % 80].1 = value,
+            Shape::Curve(c) => c.rows[0].y[at % 400] = value,
+            Shape::Scatter(s) => s.groups[0].points[at % 40].0 = value,
+            Shape::Matrix(m) => m.values[0][at % 2] = Some(value),
+            Shape::CostTable(t) => t.rows[0].cells[2] = Cell::Number(value),
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn no_impossible_value_gets_into_page_card_or_data(value in bad(), at in 0_usize..10_000) {
+        let mut record = sample::record(2, 40);
+        plant(&mut record, value, at);
+        let page = render(&record);
+        let json = extract(&page).unwrap();
+        let back: Record = serde_json::from_str(&json).expect("still a record");
+        if !value.is_finite() {
+            let m = &back.metrics[at % 4];
+            prop_assert_eq!(m.quality, Quality::Rejected);
+            prop_assert!(m.why.is_some());
+            prop_assert!(page.contains("left out"));
+        }
+        let shown = page.replace(between(&page, "<script>", "</script>"), "").replace(json.as_str(), "");
+        let card = machmeter_report::card::render(&record);
+        for word in ["NaN", "inf ", "inf<", "\"inf", "Infinity"] {
+            prop_assert!(!shown.contains(word), "{} in the page", word);
+            prop_assert!(!card.contains(word), "{} in the card", word);
+        }
+    }
+}
