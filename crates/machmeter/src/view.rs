@@ -5,7 +5,7 @@ use std::path::Path;
 use machmeter_data::record::Record;
 use machmeter_data::Table;
 use machmeter_report::terminal::{self, TerminalStyle};
-use machmeter_report::{export, html};
+use machmeter_report::{format, html};
 
 use crate::globals::{Color, Globals};
 use crate::{output, state};
@@ -28,7 +28,7 @@ pub(crate) fn show(record: &Record, tables: &[Table], globals: &Globals, saved: 
             if target.as_os_str() == "-" {
                 output::print(&text).map_err(|e| format!("stdout: {e}"))
             } else {
-                machmeter_store::write_text(target, &text).map_err(|e| e.to_string())
+                machmeter_store::text::write(target, &text).map_err(|e| e.to_string())
             }
         });
         trouble.extend(done.err());
@@ -43,7 +43,11 @@ pub(crate) fn show(record: &Record, tables: &[Table], globals: &Globals, saved: 
         put(target, in_format("markdown", record, tables));
     }
     if !globals.stdout_is_taken() {
-        put(Path::new("-"), Ok(terminal::page(record, &style(globals), saved)));
+        let mut text = terminal::page(record, &style(globals));
+        for name in saved {
+            text.push_str(&format!(" saved  {name}\n"));
+        }
+        put(Path::new("-"), Ok(text));
     }
     trouble
 }
@@ -53,7 +57,7 @@ pub(crate) fn show(record: &Record, tables: &[Table], globals: &Globals, saved: 
 /// # Errors
 /// In one line, when the format is not known or lacks something.
 pub(crate) fn in_format(name: &str, record: &Record, tables: &[Table]) -> Result<String, String> {
-    let format = export::FORMATS.iter().find(|f| f.name == name).ok_or_else(|| format!("no format '{name}'"))?;
+    let format = format::by_name(name).ok_or_else(|| format!("no format '{name}'"))?;
     let mut out = Vec::new();
     (format.write)(record, tables, &mut out).map_err(|e| e.to_string())?;
     String::from_utf8(out).map_err(|e| e.to_string())

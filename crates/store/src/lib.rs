@@ -15,6 +15,7 @@ pub mod foreign;
 pub mod history;
 pub mod json;
 pub mod parquet;
+pub mod text;
 
 pub use error::StoreError;
 pub use foreign::{ForeignError, Imported};

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
 use machmeter_compare::{Comparison, FailOn, Options, compare, csv, exit_code, markdown, text};
 use machmeter_data::Record;
+use machmeter_store::foreign::SideFacts;
 
 use super::{CommandEntry, report};
 use crate::Registries;
@@ -62,7 +63,7 @@ fn share(text: &str) -> Result<f64, String> {
 fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
     let side = |id: &str| -> Result<Record, Failure> {
         let name = matches.get_one::<PathBuf>(id).cloned().unwrap_or_default();
-        report::load(registries, &[name], &machmeter_store::foreign::side::SideFacts::default())
+        report::load(registries, &[name], &SideFacts::default())
     };
     let (a, b) = (side("a")?, side("b")?);
     let earlier = if matches.get_flag("history") { earlier(&a) } else { Vec::new() };
@@ -93,7 +94,7 @@ fn show(comparison: &Comparison, globals: &Globals) -> Result<(), Failure> {
         if target.as_os_str() == "-" {
             output::print(text).map_err(|e| Failure::cannot(format!("stdout: {e}")))
         } else {
-            machmeter_store::write_text(target, text).map_err(Failure::cannot)
+            machmeter_store::text::write(target, text).map_err(Failure::cannot)
         }
     };
     if let Some(t) = &globals.json {

@@ -5,7 +5,7 @@ use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
-use machmeter_report::export::FORMATS;
+use machmeter_report::format::FORMATS;
 use machmeter_store::parquet;
 
 use super::{CommandEntry, report};

@@ -26,7 +26,7 @@ fn run(registries: &Registries, _globals: &Globals, matches: &ArgMatches) -> Res
             .iter()
             .map(|c| [c.id.to_owned(), c.name.to_owned(), c.what.to_owned()])
             .collect(),
-        "formats" => machmeter_report::export::FORMATS
+        "formats" => machmeter_report::format::FORMATS
             .iter()
             .map(|f| [f.name.to_owned(), format!(".{}", f.extension), f.description.to_owned()])
             .chain([["parquet".to_owned(), ".parquet".to_owned(), "Raw samples, one file per table.".to_owned()]])

@@ -153,7 +153,7 @@ fn finish(
 fn write(record: &mut Record, tables: &[Table], path: &Path) -> Result<Vec<String>, String> {
     let size = |p: &Path| std::fs::metadata(p).map_or(String::new(), |m| format!(" ({} kB)", m.len().div_ceil(1000)));
     if path.extension().is_some_and(|e| e == "html") {
-        machmeter_store::write_text(path, &machmeter_report::html::render(record)).map_err(|e| e.to_string())?;
+        machmeter_store::text::write(path, &machmeter_report::html::render(record)).map_err(|e| e.to_string())?;
         return Ok(vec![format!("{}{}", path.display(), size(path))]);
     }
     if tables.is_empty() {

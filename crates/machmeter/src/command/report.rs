@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use machmeter_data::Record;
 use machmeter_report::card;
-use machmeter_store::foreign::side::SideFacts;
-use machmeter_store::{foreign, history, json};
+use machmeter_store::document::{self, Document};
+use machmeter_store::foreign::{self, SideFacts};
+use machmeter_store::{history, json};
 
 use super::CommandEntry;
 use crate::Registries;
@@ -63,7 +64,7 @@ fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Resu
         } else {
             view::page(&record)
         };
-        machmeter_store::write_text(path, &text).map_err(Failure::cannot)?;
+        machmeter_store::text::write(path, &text).map_err(Failure::cannot)?;
         saved.push(format!("{} ({} kB)", path.display(), text.len().div_ceil(1000)));
     }
     let trouble = view::show(&record, &[], globals, &saved);
@@ -79,20 +80,16 @@ pub(super) fn load(registries: &Registries, names: &[PathBuf], known: &SideFacts
         if one.as_os_str() == "-" {
             return json::read_from(&mut std::io::stdin().lock(), Path::new("-")).map_err(Failure::usage);
         }
-        if let Ok(record) = ours(one) {
-            return Ok(record);
-        }
-        if !one.exists() && !foreign::exists(one) {
-            return ours(one);
+        if !one.exists()
+            && let Ok(history) = state::history()
+            && let Ok(path) = history.resolve(&one.to_string_lossy())
+        {
+            return json::read(&path).map_err(Failure::usage);
         }
     }
-    match foreign::read_knowing(names, known) {
-        Ok(imported) => Ok(record_of(registries, imported)),
-        // A damaged file of ours deserves its own message, not "unknown format".
-        Err(e) => match names {
-            [one] if one.extension().is_some_and(|x| x == "json" || x == "html") => ours(one),
-            _ => Err(Failure::usage(e)),
-        },
+    match document::open(names, known).map_err(Failure::usage)? {
+        Document::Record(record) => Ok(*record),
+        Document::Foreign(imported) => Ok(record_of(registries, *imported)),
     }
 }
 

@@ -16,6 +16,7 @@ pub mod measure;
 mod run;
 pub mod samples;
 mod speed;
+pub mod windows;
 
 #[cfg(test)]
 mod sim;

@@ -42,7 +42,7 @@ pub(super) fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Sampl
     let cpus = host.cpus.to_vec();
     let placement = place(host);
     let window_ns = params.window_ns()?;
-    let job = Job { host, params, cpus: &cpus, placement: &placement };
+    let job = Job { host, params, cpus: &cpus, placement: &placement, align: false };
     let threshold = job.threshold()?;
 
     let look = job.schedule(window_ns, (FIRST_LOOK_NS / window_ns).max(2) as usize, threshold);
@@ -68,7 +68,7 @@ pub(super) fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Sampl
         host.cpus,
         placement.policy
     ));
-    let (witness, notes) = attribute::call(params.attribution, &cpus, seconds).map_err(ProbeError::Cannot)?;
+    let (witness, notes) = attribute::call(params.attribution, &cpus, seconds, host.source(), host.rate).map_err(ProbeError::Cannot)?;
     let (recorded, mut testimony) = job.record(&schedule, witness)?;
     testimony.notes.extend(notes);
     speed.extend(speed::together(&cpus, SpeedPhase::After, host.source(), host.rate, each_ns));
@@ -109,7 +109,7 @@ fn nominal_hz(host: &Host<'_>) -> Option<(f64, String)> {
     Some((highest, "cpufreq (cpuinfo_max_freq)".to_owned()))
 }
 
-fn place(host: &Host<'_>) -> Placement {
+pub(super) fn place(host: &Host<'_>) -> Placement {
     let permitted = std::thread::scope(|scope| {
         let try_it = Policy::Fifo(placement::AUTO_FIFO_PRIORITY);
         let spawned = spawn_placed_scoped(scope, "mm-try", None, try_it, || ());
@@ -152,18 +152,20 @@ fn first_look(job: &Job<'_>, schedule: &Schedule) -> Result<(), ProbeError> {
 }
 
 /// One CPU's recording with how it ended.
-struct Recorded {
-    samples: CpuSamples,
+pub(super) struct Recorded {
+    pub(super) samples: CpuSamples,
     ended: Ended,
-    t0_ticks: u64,
+    pub(super) t0_ticks: u64,
 }
 
 /// What stays the same for all recordings of one measurement.
-struct Job<'a> {
-    host: &'a Host<'a>,
-    params: &'a Params,
-    cpus: &'a [usize],
-    placement: &'a Placement,
+pub(super) struct Job<'a> {
+    pub(super) host: &'a Host<'a>,
+    pub(super) params: &'a Params,
+    pub(super) cpus: &'a [usize],
+    pub(super) placement: &'a Placement,
+    /// Windows begin at multiples of their length.
+    pub(super) align: bool,
 }
 
 impl Job<'_> {
@@ -177,6 +179,13 @@ impl Job<'_> {
         if let Some(ns) = self.params.threshold_ns()? {
             return Ok(self.host.rate.ticks(ns as f64).max(1));
         }
+        let step = self.host.clock.step().map_or(1, |s| s.step_ticks);
+        threshold_ticks(&self.bursts()?, step)
+            .ok_or_else(|| ProbeError::Cannot("the calibration of the loop gave no turns".to_owned()))
+    }
+
+    /// Ticks of each turn of some bursts of turns on the first measured CPU.
+    pub(super) fn bursts(&self) -> Result<Vec<Vec<u64>>, ProbeError> {
         let bursts = std::thread::scope(|scope| {
             let cpu = self.cpus.first().copied();
             let (source, quantum, bytes) = (self.host.source(), self.params.quantum, self.params.sweep_bytes);
@@ -185,10 +194,7 @@ impl Job<'_> {
                 .map(ScopedPlacedThread::join)
                 .map_err(|e| ProbeError::Cannot(e.to_string()))
         })?;
-        let bursts = bursts.map_err(|e| ProbeError::Cannot(e.to_string()))?;
-        let step = self.host.clock.step().map_or(1, |s| s.step_ticks);
-        threshold_ticks(&bursts, step)
-            .ok_or_else(|| ProbeError::Cannot("the calibration of the loop gave no turns".to_owned()))
+        bursts.map_err(|e| ProbeError::Cannot(e.to_string()))
     }
 
     fn gap_capacity(&self, schedule: &Schedule) -> usize {
@@ -199,7 +205,7 @@ impl Job<'_> {
     }
 
     /// Runs the loops on all CPUs at once.
-    fn record(
+    pub(super) fn record(
         &self,
         schedule: &Schedule,
         witness: Option<Box<dyn Witness>>,
@@ -242,9 +248,13 @@ impl Job<'_> {
                 .map(|(t, cpu)| Meter { cpu: *cpu, tid: t.placed().tid })
                 .collect();
             let _home = Attendant::settle(self.placement);
-            let t0_ns = thread::monotonic_ns() + LEAD_NS;
+            let begun_ns = thread::monotonic_ns();
             let now = dispatch(self.host.source(), Now).map_err(|e| ProbeError::Cannot(e.to_string()))?;
-            let t0_ticks = now + self.host.rate.ticks(LEAD_NS as f64);
+            let mut t0_ticks = now + self.host.rate.ticks(LEAD_NS as f64);
+            if self.align {
+                t0_ticks = t0_ticks.next_multiple_of(schedule.window_ticks);
+            }
+            let t0_ns = begun_ns + self.host.rate.ns(t0_ticks - now) as u64;
             for s in &starts {
                 // A thread that died in the meantime is noticed at its join.
                 let _ = s.send(Start { t0_ticks, wake_ns: t0_ns - SPIN_NS });

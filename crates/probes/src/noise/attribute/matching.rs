@@ -81,7 +81,7 @@ fn explain(gap: &Gap, spans: &[Span], kinds: &[SourceKind], silent: u32) -> Attr
     // A thread that got the CPU is the cause, however long the interrupt that woke it; else whoever took longest.
     let rank = |&(source, ticks): &(u32, u64)| {
         let thread = kinds.get(source as usize) == Some(&SourceKind::Thread);
-        (thread && ticks > 0, ticks)
+        (thread, ticks)
     };
     let main = parts.iter().copied().max_by_key(rank).map_or(silent, |(s, _)| s);
     Attributed { main, entry_ticks: first - gap.start_ticks, exit_ticks: gap.end_ticks - last, parts }

@@ -9,6 +9,7 @@ pub mod testimony;
 mod totals;
 mod traced;
 
+use machmeter_sys::clock::{SourceId, TickRate};
 use testimony::Testimony;
 
 /// A measuring thread, as a witness knows it.
@@ -66,12 +67,19 @@ pub enum Attribution {
 /// The witness, if any, and why no better one is there.
 pub type Called = (Option<Box<dyn Witness>>, Vec<String>);
 
-/// Calls the best witness for `cpus` that the system permits. `seconds` is how long it will watch. Notes say why better
+/// Calls the best witness for `cpus` that the system permits. `seconds` is how long it will watch;
+/// `source` and `rate` are the loop's clock. Notes say why better
 /// ones are not there.
 ///
 /// # Errors
 /// When a witness was asked for by name and cannot come.
-pub fn call(asked: Attribution, cpus: &[usize], seconds: f64) -> Result<Called, String> {
+pub fn call(
+    asked: Attribution,
+    cpus: &[usize],
+    seconds: f64,
+    source: SourceId,
+    rate: TickRate,
+) -> Result<Called, String> {
     let mut notes = Vec::new();
     if matches!(asked, Attribution::Auto | Attribution::Trace) {
         match traced::Traced::start(cpus, seconds) {
@@ -81,7 +89,7 @@ pub fn call(asked: Attribution, cpus: &[usize], seconds: f64) -> Result<Called, 
         }
     }
     if matches!(asked, Attribution::Auto | Attribution::Switches) {
-        match switches::Switches::start(cpus) {
+        match switches::Switches::start(cpus, source, rate) {
             Ok(w) => return Ok((Some(Box::new(w)), notes)),
             Err(e) if asked == Attribution::Switches => return Err(e),
             Err(e) => notes.push(e),

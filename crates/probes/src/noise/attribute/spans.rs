@@ -25,7 +25,7 @@ enum Closes {
 
 /// Adds the spans of the meter's CPU to the testimony. `ns_per_tick` converts durations that events carry in ns.
 pub(super) fn add(log: &TraceLog, meter: &Meter, ns_per_tick: f64, testimony: &mut Testimony) {
-    let mut walk = Walk { spans: Vec::new(), open: Vec::new(), thread: None };
+    let mut walk = Walk { spans: Vec::new(), open: Vec::new(), thread: None, running: None };
     let mut last_ticks = 0;
     for e in log.on_cpu(meter.cpu) {
         walk.event(e, log, meter, ns_per_tick, testimony);
@@ -41,12 +41,30 @@ struct Walk {
     open: Vec<Open>,
     /// The other thread that has the CPU: since when, and its source.
     thread: Option<(u64, u32)>,
+    /// Who was switched in last.
+    running: Option<i32>,
 }
 
 impl Walk {
+    /// Some kernels do not record every switch. When the thread that leaves is not the one that came last, the switch
+    /// between was not recorded, and who leaves had the CPU meanwhile.
+    fn unrecorded(&mut self, ticks: u64, prev_pid: i32, meter: &Meter, leaving: impl FnOnce() -> u32) {
+        let Some(came) = self.running else { return };
+        if came == prev_pid || prev_pid == meter.tid {
+            return;
+        }
+        // When it began is not known, so it is an event without duration: it names the gap that it ended in and no other.
+        let source = leaving();
+        self.spans.push(Span { start_ticks: ticks, end_ticks: ticks, source, depth: THREAD_DEPTH });
+    }
+
     fn event(&mut self, e: &TraceEvent, log: &TraceLog, meter: &Meter, ns_per_tick: f64, t: &mut Testimony) {
         match e.kind {
-            EventKind::SwitchTo { next_pid, next_comm, .. } => {
+            EventKind::SwitchTo { prev_pid, prev_comm, next_pid, next_comm, .. } => {
+                self.unrecorded(e.ticks, prev_pid, meter, || {
+                    t.intern(Source::new(thread_name(log.name(prev_comm), prev_pid), SourceKind::Thread))
+                });
+                self.running = Some(next_pid);
                 self.end_thread(e.ticks);
                 if next_pid != meter.tid {
                     let name = thread_name(log.name(next_comm), next_pid);
@@ -185,6 +203,31 @@ mod tests {
             a.parts.iter().find(|p| p.0 == i).unwrap().1
         };
         assert_eq!((time("timer tick"), time("softirq SCHED"), time("cc1:7")), (8, 2, 55));
+    }
+
+    #[test]
+    fn a_thread_whose_coming_was_not_recorded_names_the_gap_it_ended_in() {
+        let mut names = Names::default();
+        let (meter, worker) = (names.intern(b"mm-noise"), names.intern(b"worker"));
+        let back = EventKind::SwitchTo {
+            prev_pid: 9,
+            prev_comm: worker,
+            prev_state: TaskState(1),
+            next_pid: 42,
+            next_comm: meter,
+        };
+        let first = EventKind::SwitchTo {
+            prev_pid: 0,
+            prev_comm: worker,
+            prev_state: TaskState(0),
+            next_pid: 42,
+            next_comm: meter,
+        };
+        let mut t = Testimony { sight: Sight::Everything, lost: vec![0], ..Testimony::none() };
+        add(&log(vec![(5, 1, first), (190, 1, back)], names), &METER, 1.0, &mut t);
+        let a = attribute(&mut t, 0, &[Gap { start_ticks: 50, end_ticks: 60 }, Gap { start_ticks: 100, end_ticks: 200 }]);
+        assert_eq!(t.sources[a[0].main as usize].kind, SourceKind::Outside);
+        assert_eq!(t.sources[a[1].main as usize].name, "worker:9");
     }
 
     #[test]

@@ -4,7 +4,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use machmeter_sys::perf::{Switch, SwitchLog};
+use machmeter_sys::clock::{dispatch, MonotonicRaw, SourceId, TickRate, TickSource, WithSource};
+use machmeter_sys::perf::{Switch, SwitchLog, TickMap};
 
 use super::testimony::{Sight, Source, SourceKind, Span, Testimony};
 use super::totals::Totals;
@@ -25,17 +26,49 @@ struct Watched {
 pub(super) struct Switches {
     threads: Vec<Mutex<Watched>>,
     totals: Totals,
+    map: TickMap,
 }
 
 impl Switches {
-    /// Makes sure that the system permits it, on the calling thread.
-    pub(super) fn start(cpus: &[usize]) -> Result<Self, String> {
+    /// Makes sure that the system permits it, on the calling thread. `source` and `rate` are those of the loop.
+    pub(super) fn start(cpus: &[usize], source: SourceId, rate: TickRate) -> Result<Self, String> {
+        let map = dispatch(source, Bracketed { rate }).map_err(|e| e.to_string())?;
         drop(
-            SwitchLog::open_for_current_thread(1, None)
+            SwitchLog::open_for_current_thread(1, Some(map))
                 .map_err(|e| format!("context-switch records: {e}"))?,
         );
         let threads = cpus.iter().map(|_| Mutex::new(Watched::default())).collect();
-        Ok(Self { threads, totals: Totals::start() })
+        Ok(Self { threads, totals: Totals::start(), map })
+    }
+}
+
+/// Finds out what the kernel's raw clock shows at a tick: the tightest of many reads between two tick reads, since any of
+/// them may be interrupted.
+struct Bracketed {
+    rate: TickRate,
+}
+
+/// Tries at the tightest bracket.
+const BRACKETS: usize = 200;
+
+impl WithSource for Bracketed {
+    type Output = TickMap;
+
+    fn run<S: TickSource>(self) -> TickMap {
+        let bracket = || {
+            let before = S::now();
+            let raw_ns = MonotonicRaw::now();
+            let after = S::now();
+            (after.saturating_sub(before), raw_ns, before)
+        };
+        let (mut width, mut raw_ns, mut ticks) = bracket();
+        for _ in 0..BRACKETS {
+            let (w, r, t) = bracket();
+            if w < width {
+                (width, raw_ns, ticks) = (w, r, t);
+            }
+        }
+        TickMap { raw_ns, ticks: ticks + width / 2, ticks_per_ns: 1.0 / self.rate.ns_per_tick() }
     }
 }
 
@@ -46,7 +79,7 @@ fn locked(m: &Mutex<Watched>) -> std::sync::MutexGuard<'_, Watched> {
 impl Witness for Switches {
     fn attach(&self, index: usize) -> Result<(), String> {
         let Some(slot) = self.threads.get(index) else { return Ok(()) };
-        match SwitchLog::open_for_current_thread(PAGES, None) {
+        match SwitchLog::open_for_current_thread(PAGES, Some(self.map)) {
             Ok(log) => {
                 locked(slot).log = Some(log);
                 Ok(())

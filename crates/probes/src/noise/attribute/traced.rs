@@ -13,7 +13,7 @@ use super::{Meter, Witness, spans};
 /// Buffer per CPU and second of recording: 4,000 events a second of about 48 bytes.
 const BYTES_PER_SECOND: f64 = 200_000.0;
 /// Buffer per CPU, bytes.
-const BUFFER_BYTES: std::ops::RangeInclusive<f64> = 1e6..=16e6;
+const BUFFER_BYTES: std::ops::RangeInclusive<f64> = 8e6..=32e6;
 
 /// A running trace.
 pub(super) struct Traced {

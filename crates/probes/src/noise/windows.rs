@@ -1,0 +1,100 @@
+//! A recording whose windows have an exact length in ticks, for formats that name their windows so. It is the recording
+//! of [`super::Noise`] without the witness and the speed samples around it.
+
+use machmeter_engine::{Host, ProbeError};
+
+use super::attribute::Attribution;
+use super::attribute::testimony::Testimony;
+use super::measure::{Schedule, threshold_ticks};
+use super::run::{Job, place};
+use super::samples::{References, Samples, Setup};
+use super::{Params, Quantum};
+
+/// What the loop costs where it runs undisturbed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Turn {
+    /// Mean length of a turn in the quietest of several bursts, ticks.
+    pub mean_ticks: f64,
+    /// A turn of at least this many ticks is a gap.
+    pub threshold_ticks: u64,
+}
+
+/// Windows to record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WindowRequest {
+    /// Work unit of the loop.
+    pub quantum: Quantum,
+    /// Length of a window, ticks.
+    pub window_ticks: u64,
+    /// Windows per CPU.
+    pub windows: usize,
+    /// Begin at a multiple of the window's length, so that windows of all runs share boundaries.
+    pub align: bool,
+    /// A turn of at least this many ticks is a gap; [`Turn::threshold_ticks`] unless asked otherwise.
+    pub threshold_ticks: u64,
+    /// Gaps kept one by one per CPU; more are counted but not listed.
+    pub gap_capacity: usize,
+}
+
+/// Times the loop on the first of the host's CPUs, about 10 ms.
+///
+/// # Errors
+/// When no thread can be placed there, or the clock gives nothing.
+pub fn calibrate(host: &Host<'_>, quantum: Quantum) -> Result<Turn, ProbeError> {
+    let (cpus, placement) = (host.cpus.to_vec(), place(host));
+    let params = params(quantum, 0);
+    let job = Job { host, params: &params, cpus: &cpus, placement: &placement, align: false };
+    let bursts = job.bursts()?;
+    let step = host.clock.step().map_or(1, |s| s.step_ticks);
+    let nothing = || ProbeError::Cannot("the calibration of the loop gave no turns".to_owned());
+    let mean_ticks = bursts
+        .iter()
+        .filter(|b| !b.is_empty())
+        .map(|b| b.iter().sum::<u64>() as f64 / b.len() as f64)
+        .min_by(f64::total_cmp)
+        .filter(|mean| *mean > 0.0)
+        .ok_or_else(nothing)?;
+    Ok(Turn { mean_ticks, threshold_ticks: threshold_ticks(&bursts, step).ok_or_else(nothing)? })
+}
+
+/// Records the windows on all of the host's CPUs at once, on one schedule. It ends with the last window, or earlier when
+/// a signal asks to stop; each CPU's counts are those of the windows it closed.
+///
+/// # Errors
+/// A request that cannot be; memory or threads that cannot be had.
+pub fn record_windows(host: &Host<'_>, request: &WindowRequest) -> Result<Samples, ProbeError> {
+    let WindowRequest { quantum, window_ticks, windows, align, threshold_ticks, gap_capacity } = *request;
+    if window_ticks == 0 || windows == 0 || threshold_ticks == 0 {
+        return Err(ProbeError::Usage("a recording needs windows, a length and a threshold above 0".to_owned()));
+    }
+    let (cpus, placement) = (host.cpus.to_vec(), place(host));
+    let params = params(quantum, gap_capacity);
+    let job = Job { host, params: &params, cpus: &cpus, placement: &placement, align };
+    let schedule = Schedule { t0_ticks: 0, window_ticks, windows, threshold_ticks };
+    let (recorded, _) = job.record(&schedule, None)?;
+    Ok(Samples {
+        setup: Setup {
+            quantum: quantum.name().to_owned(),
+            schedule: Schedule { t0_ticks: recorded.first().map_or(0, |r| r.t0_ticks), ..schedule },
+            tick_hz: host.rate.hz(),
+            step_ticks: host.clock.step().map_or(1, |s| s.step_ticks),
+            policy: placement.policy.to_string(),
+        },
+        cpus: recorded.into_iter().map(|r| r.samples).collect(),
+        testimony: Testimony::none(),
+        speed: Vec::new(),
+        references: References::default(),
+    })
+}
+
+fn params(quantum: Quantum, gap_capacity: usize) -> Params {
+    Params {
+        quantum,
+        window: String::new(),
+        windows: None,
+        threshold: None,
+        attribution: Attribution::None,
+        sweep_bytes: 1 << 20,
+        gap_capacity: Some(gap_capacity as u64),
+    }
+}

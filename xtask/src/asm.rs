@@ -1,0 +1,191 @@
+//! The machine code of the measured loops: compiled as in a release and read. A loop that measures may read the clock at
+//! most twice, and neither call nor divide nor write outside the buffers it was given.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+/// What is allowed in one function.
+struct Rule {
+    /// Part of the mangled name.
+    function: &'static str,
+    /// Instances expected at least.
+    instances: usize,
+    /// Tick reads.
+    reads: usize,
+    /// Stores through a register other than the stack pointer, in the whole function: two for a gap, one for a window,
+    /// the rest for the histogram and the result.
+    stores: usize,
+}
+
+const RULES: [Rule; 1] = [Rule { function: "5noise7measure6record", instances: 5, reads: 2, stores: 24 }];
+
+/// Compiles the probes with assembly output and checks the loops.
+pub(crate) fn check(root: &Path) -> Result<()> {
+    if !cfg!(target_arch = "x86_64") {
+        println!("asm: skipped, the rules are written for x86-64");
+        return Ok(());
+    }
+    let folder = root.join("target/asm");
+    let status = Command::new(env!("CARGO"))
+        .args(["rustc", "--quiet", "--release", "-p", "machmeter-probes", "--lib", "--target-dir"])
+        .arg(&folder)
+        .args(["--", "--emit", "asm", "-C", "codegen-units=1", "-C", "debuginfo=0"])
+        .current_dir(root)
+        .status()
+        .context("cargo rustc could not be run")?;
+    if !status.success() {
+        bail!("the probes do not compile");
+    }
+    let text = std::fs::read_to_string(newest(&folder.join("release/deps"))?)?;
+    for rule in &RULES {
+        let found = functions(&text, rule.function);
+        if found.len() < rule.instances {
+            bail!("asm: {} instances of {}, {} expected", found.len(), rule.function, rule.instances);
+        }
+        for (name, body) in &found {
+            judge(rule, body).with_context(|| format!("asm: {name}"))?;
+        }
+        println!("asm: {} instances of {} keep their rule", found.len(), rule.function);
+    }
+    Ok(())
+}
+
+fn newest(folder: &Path) -> Result<PathBuf> {
+    let mut files: Vec<_> = std::fs::read_dir(folder)?
+        .filter_map(Result::ok)
+        .map(|e| e.path())
+        .filter(|p| p.extension().is_some_and(|e| e == "s"))
+        .filter(|p| p.file_name().is_some_and(|n| n.to_string_lossy().starts_with("machmeter_probes")))
+        .collect();
+    files.sort_by_key(|p| std::fs::metadata(p).and_then(|m| m.modified()).ok());
+    files.pop().context("no assembly file was written")
+}
+
+/// Functions whose label contains `part`, with their instructions.
+fn functions(text: &str, part: &str) -> Vec<(String, Vec<String>)> {
+    let mut out: Vec<(String, Vec<String>)> = Vec::new();
+    let mut inside = false;
+    for line in text.lines() {
+        if let Some(label) = line.strip_suffix(':').filter(|l| !l.starts_with(['.', ' ', '\t'])) {
+            inside = label.contains(part);
+            if inside {
+                out.push((label.to_owned(), Vec::new()));
+            }
+        } else if line.trim_start().starts_with(".cfi_endproc") {
+            inside = false;
+        } else if inside && let Some(f) = out.last_mut() {
+            let line = line.trim();
+            if !line.starts_with(['#', '/']) && !line.is_empty() {
+                f.1.push(line.to_owned());
+            }
+        }
+    }
+    out
+}
+
+/// Checks one function's instructions.
+fn judge(rule: &Rule, body: &[String]) -> Result<()> {
+    let calls: Vec<&String> = with_opcode(body, &["call", "callq", "syscall"])
+        // The monotonic clock is a call by nature; the rule is for counters read in place.
+        .filter(|l| !l.contains("clock_gettime"))
+        .collect();
+    let by_call = body.iter().any(|l| l.contains("clock_gettime"));
+    if !calls.is_empty() && !by_call {
+        bail!("calls: {}", calls.iter().map(|c| c.as_str()).collect::<Vec<_>>().join("; "));
+    }
+    let divides = with_opcode(body, &["div", "divq", "divl", "idiv", "idivq", "idivl"]).count();
+    if divides > 0 {
+        bail!("{divides} divisions");
+    }
+    let reads = with_opcode(body, &["rdtsc", "rdtscp"]).count();
+    if reads > rule.reads {
+        bail!("{reads} tick reads, at most {} allowed", rule.reads);
+    }
+    let stores = body.iter().filter(|l| is_store(l)).count();
+    if stores > rule.stores {
+        bail!("{stores} stores outside the stack, at most {} expected", rule.stores);
+    }
+    hot_path(body)
+}
+
+/// Instructions with one of these opcodes.
+fn with_opcode<'a>(body: &'a [String], opcodes: &'a [&str]) -> impl Iterator<Item = &'a String> {
+    body.iter().filter(move |l| opcodes.iter().any(|o| l.split_whitespace().next() == Some(o)))
+}
+
+/// A store to memory that is not the stack (AT&T syntax: the last operand is the target).
+fn is_store(line: &str) -> bool {
+    let mut words = line.splitn(2, char::is_whitespace);
+    let (Some(op), Some(operands)) = (words.next(), words.next()) else { return false };
+    let reads_only = ["cmp", "test", "lea", "j", "nop", "bt", "prefetch", "push", "ret"];
+    if op.starts_with('.') || reads_only.iter().any(|r| op.starts_with(r)) {
+        return false;
+    }
+    let target = operands.rsplit_once(", ").map_or(operands, |(_, t)| t).trim();
+    let target = target.rsplit_once(',').filter(|(_, t)| !t.contains(')')).map_or(target, |(_, t)| t.trim());
+    target.ends_with(')') && !target.contains("(%rsp") && !target.contains("(%rbp") && target.contains('(')
+}
+
+/// The turn itself, from the last tick read to the jump back when nothing happened, stores nothing.
+fn hot_path(body: &[String]) -> Result<()> {
+    let Some(at) = body.iter().rposition(|l| l.starts_with("rdtsc")) else { return Ok(()) };
+    let mut conditions = 0;
+    for line in &body[at..] {
+        if is_store(line) {
+            bail!("the turn stores: {line}");
+        }
+        let op = line.split_whitespace().next().unwrap_or_default();
+        if op.starts_with('j') {
+            conditions += 1;
+            if conditions == 2 || op == "jmp" {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(text: &str) -> Vec<String> {
+        text.lines().map(|l| l.trim().to_owned()).collect()
+    }
+
+    const RULE: Rule = Rule { function: "x", instances: 1, reads: 2, stores: 1 };
+
+    #[test]
+    fn what_a_loop_must_not_do_is_seen() {
+        let good = lines("rdtsc\nmovl %eax, (%rsi,%rdx,4)\nrdtsc\naddq $1, %rcx\ncmpq %rax, %rbx\njb .L1\njae .L2");
+        assert!(judge(&RULE, &good).is_ok());
+        for bad in ["callq foo", "divq %rcx", "rdtsc\nrdtsc\nrdtsc", "movq %rax, (%rdi)\nmovq %rax, 8(%rdi)"] {
+            let mut body = good.clone();
+            body.splice(0..0, lines(bad));
+            assert!(judge(&RULE, &body).is_err(), "{bad}");
+        }
+        let stores_each_turn = lines("rdtsc\nrdtsc\nmovq %rax, (%rdi)\ncmpq %rax, %rbx\njb .L1");
+        assert!(judge(&RULE, &stores_each_turn).is_err());
+    }
+
+    #[test]
+    fn stores_are_told_from_loads() {
+        for store in ["movq %rax, (%rdi)", "addq $1, 16(%rsi,%rcx,8)", "incq 8(%rdx)", "movups %xmm0, (%r8,%rcx)"] {
+            assert!(is_store(store), "{store}");
+        }
+        for other in
+            ["movq (%rdi), %rax", "cmpq (%rdi), %rax", "leaq 8(%rdi), %rax", "movq %rax, 8(%rsp)", "movzbl (%rdi,%rax), %ecx"]
+        {
+            assert!(!is_store(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn functions_are_cut_at_their_ends() {
+        let text = "a5noise7measure6recordZ:\n\trdtsc\n\tret\n\t.cfi_endproc\nother:\n\tcallq x\n";
+        let f = functions(text, "5noise7measure6record");
+        assert_eq!((f.len(), f[0].1.len()), (1, 2));
+    }
+}

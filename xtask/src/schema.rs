@@ -1,0 +1,52 @@
+//! The JSON Schemas in `schema/`: generated from the Rust types by the program itself, committed, and checked for drift.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+/// Documents with a schema: argument of `machmeter schema`, file name.
+const SCHEMAS: [(&str, &str); 3] = [
+    ("record", "machmeter-result-1.0.schema.json"),
+    ("comparison", "machmeter-comparison-1.0.schema.json"),
+    ("noise", "noise-parameters.schema.json"),
+];
+
+/// What the program prints for `arguments`.
+pub(crate) fn program(root: &Path, arguments: &[&str]) -> Result<String> {
+    let out = Command::new(env!("CARGO"))
+        .args(["run", "--quiet", "-p", "machmeter", "--"])
+        .args(arguments)
+        .current_dir(root)
+        .output()
+        .context("cargo run could not be run")?;
+    if !out.status.success() {
+        bail!("machmeter {}: {}", arguments.join(" "), String::from_utf8_lossy(&out.stderr));
+    }
+    Ok(String::from_utf8(out.stdout)?)
+}
+
+/// Writes `text` to `path`, or checks that it stands there.
+pub(crate) fn settle(path: &Path, text: &str, write: bool, chore: &str) -> Result<()> {
+    if write {
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        return Ok(std::fs::write(path, text)?);
+    }
+    let there = std::fs::read_to_string(path).unwrap_or_default();
+    if there != text {
+        bail!("{} is out of date: run `cargo xtask {chore} --write` and commit it", path.display());
+    }
+    Ok(())
+}
+
+/// Writes or checks all schemas.
+pub(crate) fn run(root: &Path, write: bool) -> Result<()> {
+    for (what, file) in SCHEMAS {
+        let text = program(root, &["schema", what])?;
+        settle(&root.join("schema").join(file), &text, write, "schema")?;
+    }
+    println!("schema: {} documents {}", SCHEMAS.len(), if write { "written" } else { "up to date" });
+    Ok(())
+}
