@@ -65,7 +65,9 @@ pub fn calibrate(host: &Host<'_>, quantum: Quantum) -> Result<Turn, ProbeError> 
 pub fn record_windows(host: &Host<'_>, request: &WindowRequest) -> Result<Samples, ProbeError> {
     let WindowRequest { quantum, window_ticks, windows, align, threshold_ticks, gap_capacity } = *request;
     if window_ticks == 0 || windows == 0 || threshold_ticks == 0 {
-        return Err(ProbeError::Usage("a recording needs windows, a length and a threshold above 0".to_owned()));
+        return Err(ProbeError::Usage(
+            "a recording needs windows, a length and a threshold above 0".to_owned(),
+        ));
     }
     let (cpus, placement) = (host.cpus.to_vec(), place(host));
     let params = params(quantum, gap_capacity);
