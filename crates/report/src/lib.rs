@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod axis;
+mod budget;
 pub mod card;
 mod chart;
 mod digest;

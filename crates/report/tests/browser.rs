@@ -44,8 +44,10 @@ fn the_browser_draws_every_chart_without_an_error() {
     let head = &dom[..dom.find("<head>").unwrap_or(dom.len().min(400))];
     assert!(head.contains("data-ready=\"ok\""), "{head}\n{log}");
     assert!(head.contains("data-errors=\"0\""), "{head}\n{log}");
-    let small_matrix = |d: &&machmeter_data::Dataset| matches!(&d.shape, Shape::Matrix(m) if m.columns.len() <= 16);
-    let tables = record.datasets.iter().filter(|d| matches!(d.shape, Shape::CostTable(_)) || small_matrix(d)).count();
+    let small_matrix =
+        |d: &&machmeter_data::Dataset| matches!(&d.shape, Shape::Matrix(m) if m.columns.len() <= 16);
+    let tables =
+        record.datasets.iter().filter(|d| matches!(d.shape, Shape::CostTable(_)) || small_matrix(d)).count();
     let charts = record.datasets.len() - tables;
     assert!(head.contains(&format!("data-charts=\"{charts}\"")), "{head}");
     assert!(dom.matches("<canvas").count() >= charts, "{}", dom.matches("<canvas").count());
@@ -63,9 +65,15 @@ fn the_policy_is_in_force_in_the_browser() {
     let page = folder.path().join("report.html");
     let html = machmeter_report::html::render(&sample::record(2, 60));
     // A foreign block and a foreign picture: the browser has to refuse both, and to say so.
-    let planted = html.replace("<main>", "<main><script>document.title='owned'</script><img src=\"https://example.invalid/x.png\">");
+    let planted = html.replace(
+        "<main>",
+        "<main><script>document.title='owned'</script><img src=\"https://example.invalid/x.png\">",
+    );
     std::fs::write(&page, planted).unwrap();
     let (dom, log) = open(&browser, &page, &folder.path().join("profile"));
     assert!(!dom.contains("<title>owned"), "a foreign script ran");
-    assert!(log.lines().filter(|l| l.contains("CONSOLE") && l.contains("Content Security Policy")).count() >= 2, "{log}");
+    assert!(
+        log.lines().filter(|l| l.contains("CONSOLE") && l.contains("Content Security Policy")).count() >= 2,
+        "{log}"
+    );
 }

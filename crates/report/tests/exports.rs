@@ -29,7 +29,15 @@ fn the_card_is_small_whole_and_alone() {
         assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>"));
         assert_eq!(svg.matches("<svg ").count(), svg.matches("</svg>").count());
         assert!(!svg.contains("href") && !svg.contains(" style=\"") && !svg.contains("<script"));
-        for part in ["AMD EPYC 9B14", "PREEMPT_DYNAMIC", "KVM guest", "1 active, 1 vulnerable", "W301", "E202", "sha256"] {
+        for part in [
+            "AMD EPYC 9B14",
+            "PREEMPT_DYNAMIC",
+            "KVM guest",
+            "1 active, 1 vulnerable",
+            "W301",
+            "E202",
+            "sha256",
+        ] {
             assert!(svg.contains(part), "{part}");
         }
     }
@@ -86,7 +94,11 @@ fn csv_has_one_row_per_metric_in_full_digits() {
 #[test]
 fn openmetrics_is_in_base_units_and_ends_as_it_must() {
     let out = text("openmetrics");
-    assert_eq!(out, include_str!("fixtures/sample.prom"), "accepted by prometheus_client's OpenMetrics parser");
+    assert_eq!(
+        out,
+        include_str!("fixtures/sample.prom"),
+        "accepted by prometheus_client's OpenMetrics parser"
+    );
     assert!(out.contains("machmeter_noise_detour_duration_seconds{cpu=\"0\"} 0.0000031"));
     assert!(out.contains("source=\"quote\\\"\\\\ü\""));
     assert!(!out.contains("slowdown"), "a rejected metric has no sample");
@@ -205,14 +217,16 @@ fn the_trace_has_a_slice_per_gap_named_by_its_source() {
 #[test]
 fn formats_that_need_raw_samples_say_so() {
     for name in ["hlog", "perfetto"] {
-        let error = (format::by_name(name).unwrap().write)(&sample::record(2, 60), &[], &mut Vec::new()).unwrap_err();
+        let error =
+            (format::by_name(name).unwrap().write)(&sample::record(2, 60), &[], &mut Vec::new()).unwrap_err();
         assert!(error.to_string().contains("noise_gaps"), "{error}");
     }
     let mut tables = sample::tables();
     if let machmeter_data::Values::I64(v) = &mut tables[0].columns[2].values {
         v[3] = 0;
     }
-    let error = (format::by_name("hlog").unwrap().write)(&sample::record(2, 60), &tables, &mut Vec::new()).unwrap_err();
+    let error = (format::by_name("hlog").unwrap().write)(&sample::record(2, 60), &tables, &mut Vec::new())
+        .unwrap_err();
     assert_eq!(error.to_string(), "table noise_gaps, row 3: the gap ends before it starts");
 }
 

@@ -57,7 +57,11 @@ fn facts(svg: &mut Svg, record: &Record, id: &Identity) {
     column.pair(svg, "Preemption", &id.preemption);
     column.pair(svg, "Mitigations", &id.mitigations);
     column.pair(svg, "Virtualization", &id.virtualization);
-    column.pair(svg, "Measured", &format!("{}, {}", label::duration(record.run.wall_ns as f64), record.run.policy));
+    column.pair(
+        svg,
+        "Measured",
+        &format!("{}, {}", label::duration(record.run.wall_ns as f64), record.run.policy),
+    );
 }
 
 fn tiles(svg: &mut Svg, record: &Record) {
@@ -131,7 +135,13 @@ fn verdict(svg: &mut Svg, record: &Record, top: f64) {
     let room = ((HEIGHT - 62.0 - y) / 17.0).max(0.0) as usize;
     let listed = if all.len() > room { room.saturating_sub(1) } else { all.len() };
     for text in &all[..listed] {
-        svg.text(if text.starts_with('!') { "warn" } else { "value" }, LEFT, y, Anchor::Start, &clip(text, 112));
+        svg.text(
+            if text.starts_with('!') { "warn" } else { "value" },
+            LEFT,
+            y,
+            Anchor::Start,
+            &clip(text, 112),
+        );
         y += 17.0;
     }
     if listed < all.len() {
@@ -142,5 +152,11 @@ fn verdict(svg: &mut Svg, record: &Record, top: f64) {
 fn foot(svg: &mut Svg, record: &Record) {
     svg.line("rule", (LEFT, HEIGHT - 52.0), (RIGHT, HEIGHT - 52.0));
     svg.text("code", LEFT, HEIGHT - 34.0, Anchor::Start, &clip(&record.run.command.join(" "), 70));
-    svg.text("code", RIGHT, HEIGHT - 34.0, Anchor::End, &format!("data sha256 {}", html::data_digest(record)));
+    svg.text(
+        "code",
+        RIGHT,
+        HEIGHT - 34.0,
+        Anchor::End,
+        &format!("data sha256 {}", html::data_digest(record)),
+    );
 }

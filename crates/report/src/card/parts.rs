@@ -99,7 +99,12 @@ fn boxes(svg: &mut Svg, (left, top): (f64, f64), cpus: u64, nodes: u64) -> f64 {
 }
 
 /// A chart with its title at a place; returns the height it took.
-pub(super) fn chart(svg: &mut Svg, dataset: &Dataset, (x, y): (f64, f64), (width, height): (f64, f64)) -> f64 {
+pub(super) fn chart(
+    svg: &mut Svg,
+    dataset: &Dataset,
+    (x, y): (f64, f64),
+    (width, height): (f64, f64),
+) -> f64 {
     let mut shown = dataset.clone();
     let mut title = clip(&dataset.title, 44);
     if let Some((reduced, total)) = chart::largest_rows(&dataset.shape) {
@@ -121,7 +126,11 @@ pub(super) fn chart(svg: &mut Svg, dataset: &Dataset, (x, y): (f64, f64), (width
     if names.len() > 1 {
         for (i, name) in names.iter().enumerate().take(8) {
             let color = i % 8;
-            svg.line(&format!("line c{color} d{color}"), (at, y + height + 24.0), (at + 18.0, y + height + 24.0));
+            svg.line(
+                &format!("line c{color} d{color}"),
+                (at, y + height + 24.0),
+                (at + 18.0, y + height + 24.0),
+            );
             let name = clip(name, 16);
             svg.text("tick", at + 23.0, y + height + 27.5, Anchor::Start, &name);
             at += 36.0 + 6.0 * name.chars().count() as f64;

@@ -16,8 +16,21 @@ pub(super) const FORMAT: Format = Format {
 };
 
 const HEADS: [&str; 15] = [
-    "id", "params", "unit", "better", "value", "ci_low", "ci_high", "ci_level", "ci_method", "n", "max", "estimator",
-    "quality", "flags", "why",
+    "id",
+    "params",
+    "unit",
+    "better",
+    "value",
+    "ci_low",
+    "ci_high",
+    "ci_level",
+    "ci_method",
+    "n",
+    "max",
+    "estimator",
+    "quality",
+    "flags",
+    "why",
 ];
 
 fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write) -> Result<(), ExportError> {

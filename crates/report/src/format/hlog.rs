@@ -29,13 +29,17 @@ fn write(record: &Record, tables: &[Table], out: &mut dyn io::Write) -> Result<(
     let gaps = Gaps::find(tables, "hlog")?;
     let mut out = out;
     let mut serializer = V2DeflateSerializer::new();
-    let comment = format!("[{} {}: detour durations, ns; started {}]", record.tool.name, record.tool.version, record.run.started);
+    let comment = format!(
+        "[{} {}: detour durations, ns; started {}]",
+        record.tool.name, record.tool.version, record.run.started
+    );
     let mut log = IntervalLogWriterBuilder::new()
         .add_comment(&comment)
         .with_base_time(SystemTime::UNIX_EPOCH)
         .with_max_value_divisor(1e6)
         .begin_log_with(&mut out, &mut serializer)?;
-    let end_ns = (0..gaps.cpu.len()).map(|i| gaps.start_ns(i)).fold(record.run.wall_ns as f64, f64::max).max(1.0);
+    let end_ns =
+        (0..gaps.cpu.len()).map(|i| gaps.start_ns(i)).fold(record.run.wall_ns as f64, f64::max).max(1.0);
     let span_ns = end_ns / INTERVALS as f64;
     for (span, members) in by_span(&gaps, span_ns).into_iter().enumerate() {
         for cpu in gaps.cpus() {

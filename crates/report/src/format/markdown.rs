@@ -37,7 +37,8 @@ fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write) -> Result<
         row(out, &[name(m), value, half_width(m), m.n.to_string()])?;
     }
     if record.metrics.iter().any(|m| !m.flags.is_empty()) {
-        let mut codes: Vec<&str> = record.metrics.iter().flat_map(|m| m.flags.iter().map(String::as_str)).collect();
+        let mut codes: Vec<&str> =
+            record.metrics.iter().flat_map(|m| m.flags.iter().map(String::as_str)).collect();
         codes.sort_unstable();
         codes.dedup();
         writeln!(out, "\n! weakened by {}", codes.join(", "))?;
@@ -62,7 +63,9 @@ fn name(m: &Metric) -> String {
 /// The farther end of the 95 % interval as a share of the value, `3.9 %`.
 fn half_width(m: &Metric) -> String {
     match (m.value, &m.ci) {
-        (Some(v), Some(ci)) if v != 0.0 => format!("{} %", digits((ci.high - v).max(v - ci.low) / v.abs() * 100.0)),
+        (Some(v), Some(ci)) if v != 0.0 => {
+            format!("{} %", digits((ci.high - v).max(v - ci.low) / v.abs() * 100.0))
+        }
         _ => String::new(),
     }
 }

@@ -16,7 +16,9 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum ExportError {
     /// The record's raw samples lack what the format needs.
-    #[error("{format} needs the raw table {table} with {needs}; export from a run that kept its samples (not --no-raw)")]
+    #[error(
+        "{format} needs the raw table {table} with {needs}; export from a run that kept its samples (not --no-raw)"
+    )]
     MissingTable {
         /// Format.
         format: &'static str,
@@ -57,7 +59,8 @@ pub struct Format {
 }
 
 /// All formats, sorted by name.
-pub const FORMATS: &[Format] = &[csv::FORMAT, hlog::FORMAT, markdown::FORMAT, openmetrics::FORMAT, perfetto::FORMAT];
+pub const FORMATS: &[Format] =
+    &[csv::FORMAT, hlog::FORMAT, markdown::FORMAT, openmetrics::FORMAT, perfetto::FORMAT];
 
 /// The format called `name`.
 pub fn by_name(name: &str) -> Option<&'static Format> {
@@ -95,7 +98,11 @@ impl<'a> Gaps<'a> {
         };
         let bad = (0..start_ticks.len()).find(|i| gaps.end_ticks[*i] < gaps.start_ticks[*i]);
         if let Some(row) = bad {
-            return Err(ExportError::BadRow { table: "noise_gaps", row, what: "the gap ends before it starts".into() });
+            return Err(ExportError::BadRow {
+                table: "noise_gaps",
+                row,
+                what: "the gap ends before it starts".into(),
+            });
         }
         Ok(gaps)
     }

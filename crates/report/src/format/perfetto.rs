@@ -85,8 +85,10 @@ fn slices(out: &mut dyn io::Write, gaps: &Gaps<'_>, tables: &[Table]) -> io::Res
         for i in rows {
             let source = sources.and_then(|s| usize::try_from(s[i]).ok());
             let name = source.and_then(|s| names?.get(s)).map_or("detour", String::as_str);
-            let begin =
-                Message::default().number(event::KIND, event::BEGIN).number(event::TRACK, track).text(event::NAME, name);
+            let begin = Message::default()
+                .number(event::KIND, event::BEGIN)
+                .number(event::TRACK, track)
+                .text(event::NAME, name);
             let end = Message::default().number(event::KIND, event::END).number(event::TRACK, track);
             let start_ns = gaps.start_ns(i);
             timed(out, start_ns, &begin)?;
@@ -104,8 +106,7 @@ fn timed(out: &mut dyn io::Write, at_ns: f64, event: &Message) -> io::Result<()>
 /// One counter per row with the mean of every bucket; returns the next free track.
 fn counters(out: &mut dyn io::Write, title: &str, series: &Series, first: u64) -> io::Result<u64> {
     let mut track = first;
-    let (factor, unit) =
-        if series.y.unit == Unit::One { (100.0, "%") } else { (1.0, series.y.unit.ucum()) };
+    let (factor, unit) = if series.y.unit == Unit::One { (100.0, "%") } else { (1.0, series.y.unit.ucum()) };
     for row in &series.rows {
         let described = Message::default()
             .number(descriptor::UUID, track)

@@ -66,7 +66,8 @@ fn is_small(m: &Matrix) -> bool {
 }
 
 fn picture(page: &mut Page, dataset: &Dataset) {
-    let size = Size { width: 900.0, height: if matches!(dataset.shape, Shape::Matrix(_)) { 200.0 } else { 320.0 } };
+    let size =
+        Size { width: 900.0, height: if matches!(dataset.shape, Shape::Matrix(_)) { 200.0 } else { 320.0 } };
     let reduced = chart::largest_rows(&dataset.shape);
     let shown = reduced.as_ref().map(|(shape, _)| Dataset { shape: shape.clone(), ..dataset.clone() });
     let shown = shown.as_ref().unwrap_or(dataset);
@@ -77,7 +78,10 @@ fn picture(page: &mut Page, dataset: &Dataset) {
     page.raw("</div>");
     static_legend(page, &chart::legend(&shown.shape), matches!(dataset.shape, Shape::Scatter(_)));
     if let Some((_, total)) = reduced {
-        put!(page, "<p class=\"quiet static\">Shown: the {STATIC_ROWS} rows of {total} that reach highest.</p>");
+        put!(
+            page,
+            "<p class=\"quiet static\">Shown: the {STATIC_ROWS} rows of {total} that reach highest.</p>"
+        );
     }
     data_table::details(page, &dataset.shape);
 }

@@ -12,7 +12,7 @@ mod trust;
 
 use machmeter_data::Record;
 
-use crate::{digest, finite};
+use crate::{budget, digest, finite};
 use page::{Page, put};
 
 const STYLE: &str =
@@ -28,7 +28,8 @@ const RECORD_OPEN: &str = "<script type=\"application/json\" id=\"machmeter-reco
 /// Metrics, facts and checks are embedded with all digits, values of datasets with six. A value that is not finite is
 /// rejected with the reason before anything is drawn.
 pub fn render(record: &Record) -> String {
-    let record = finite::record(record);
+    let mut record = finite::record(record);
+    budget::apply(&mut record);
     let json = embedded(&record);
     let mut page = Page::default();
     head(&mut page, &record);
@@ -69,7 +70,9 @@ fn embedded(record: &Record) -> String {
 
 /// Twelve hexadecimal digits over the embedded data of a record: equal digits, equal data.
 pub(crate) fn data_digest(finite_record: &Record) -> String {
-    digest::short(&embedded(finite_record))
+    let mut record = finite_record.clone();
+    budget::apply(&mut record);
+    digest::short(&embedded(&record))
 }
 
 fn head(page: &mut Page, record: &Record) {

@@ -8,7 +8,8 @@ const LETTERS: [char; 8] = ['_', '.', ':', '-', '=', '+', '*', '#'];
 pub fn sparkline(values: &[f64], width: usize, ascii: bool) -> String {
     let glyphs = if ascii { LETTERS } else { BLOCKS };
     let finite: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
-    let (low, high) = finite.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(*v), b.max(*v)));
+    let (low, high) =
+        finite.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(*v), b.max(*v)));
     if finite.is_empty() || width == 0 {
         return String::new();
     }

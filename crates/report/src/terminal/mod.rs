@@ -44,7 +44,8 @@ pub fn page(record: &Record, style: &TerminalStyle) -> String {
     let record = finite::record(record);
     let id = Identity::of(&record);
     let mut out = String::new();
-    let head = format!("{} {}  {}  {}", record.tool.name, record.tool.version, printable(&id.name), id.line());
+    let head =
+        format!("{} {}  {}  {}", record.tool.name, record.tool.version, printable(&id.name), id.line());
     push_wrapped(&mut out, style, "", "  ", &printable(&head), Some("1"));
     if !record.complete {
         let text = format!("incomplete: the run ended before its plan ({})", record.stopped_by);
@@ -68,7 +69,14 @@ pub fn page(record: &Record, style: &TerminalStyle) -> String {
 /// Lines for what failed, warns or is unknown: ` ! code text`, ` ? code text`.
 fn notes(out: &mut String, record: &Record, style: &TerminalStyle) {
     for w in &record.warnings {
-        push_wrapped(out, style, " ! ", "   ", &printable(&format!("{} {} {}", w.code, w.text, w.next)), Some("33"));
+        push_wrapped(
+            out,
+            style,
+            " ! ",
+            "   ",
+            &printable(&format!("{} {} {}", w.code, w.text, w.next)),
+            Some("33"),
+        );
     }
     for c in &record.checks {
         let (sign, color) = match c.state {
@@ -101,7 +109,14 @@ fn section(out: &mut String, style: &TerminalStyle, heading: &str, text: &str) {
     }
 }
 
-fn push_wrapped(out: &mut String, style: &TerminalStyle, first: &str, rest: &str, text: &str, color: Option<&str>) {
+fn push_wrapped(
+    out: &mut String,
+    style: &TerminalStyle,
+    first: &str,
+    rest: &str,
+    text: &str,
+    color: Option<&str>,
+) {
     let room = style.width.saturating_sub(rest.chars().count().max(first.chars().count())).max(20);
     for (i, part) in wrap(text, room).iter().enumerate() {
         let line = format!("{}{part}", if i == 0 { first } else { rest });
@@ -132,7 +147,8 @@ fn printable(text: &str) -> String {
 
 /// A table of metrics: name, value, interval, samples, quality.
 pub fn metrics(metrics: &[Metric], style: &TerminalStyle) -> String {
-    let mut table = columns::Columns::new(&["metric", "value", "[95 % interval]", "n", "quality"], &[1, 2, 3]);
+    let mut table =
+        columns::Columns::new(&["metric", "value", "[95 % interval]", "n", "quality"], &[1, 2, 3]);
     for m in metrics {
         let mut quality = label::quality(m.quality).to_owned();
         if !m.flags.is_empty() {

@@ -510,8 +510,12 @@ pub fn tables() -> Vec<Table> {
         ],
     )
     .unwrap();
-    gaps.notes = vec![("tick_hz".to_owned(), "2600000000".to_owned()), ("t0_ticks".to_owned(), "1000000000000".to_owned())];
+    gaps.notes = vec![
+        ("tick_hz".to_owned(), "2600000000".to_owned()),
+        ("t0_ticks".to_owned(), "1000000000000".to_owned()),
+    ];
     let names = vec!["timer tick".to_owned(), "cc1plus".to_owned()];
-    let sources = Table::new("noise_sources", vec![column("name", Unit::Count, Values::Text(names))]).unwrap();
+    let sources =
+        Table::new("noise_sources", vec![column("name", Unit::Count, Values::Text(names))]).unwrap();
     vec![gaps, sources]
 }

@@ -1,0 +1,129 @@
+//! Keeps pages of large machines small: a dataset with very many numbers is merged before it is embedded, extremes kept,
+//! and its caption says so. The JSON record beside the page has everything.
+
+use machmeter_data::shape::{Curve, Distribution, Matrix, Series};
+use machmeter_data::{Record, Shape};
+
+/// Numbers of one dataset up to which nothing is merged: over ten times what two CPUs need.
+const NUMBERS: usize = 20_000;
+
+/// Merges what is over the budget.
+pub(crate) fn apply(record: &mut Record) {
+    for d in &mut record.datasets {
+        let merge = numbers(&d.shape).div_ceil(NUMBERS);
+        if merge < 2 {
+            continue;
+        }
+        match &mut d.shape {
+            Shape::Series(s) => series(s, merge),
+            Shape::Distribution(x) => distribution(x, merge),
+            Shape::Curve(c) => curve(c, merge),
+            Shape::Matrix(m) => matrix(m, merge),
+            Shape::Scatter(s) => s.groups.iter_mut().for_each(|g| g.points = every(&g.points, merge)),
+            Shape::CostTable(_) => continue,
+        }
+        d.caption.push_str(&format!(
+            " (Merged {merge} to 1 for this page, greatest values kept; the JSON record has every value.)"
+        ));
+    }
+}
+
+fn numbers(shape: &Shape) -> usize {
+    match shape {
+        Shape::Series(s) => s.rows.iter().map(|r| 3 * r.mean.len()).sum(),
+        Shape::Distribution(d) => d.rows.iter().map(|r| 2 * r.quantiles.len()).sum(),
+        Shape::Curve(c) => c.rows.iter().map(|r| 2 * r.x.len()).sum(),
+        Shape::Scatter(s) => s.groups.iter().map(|g| 2 * g.points.len()).sum(),
+        Shape::Matrix(m) => m.values.iter().map(Vec::len).sum(),
+        Shape::CostTable(_) => 0,
+    }
+}
+
+/// Every `k`-th item and the last.
+fn every<T: Clone>(items: &[T], k: usize) -> Vec<T> {
+    let mut kept: Vec<T> = items.iter().step_by(k).cloned().collect();
+    if items.len() > 1 && (items.len() - 1) % k != 0 {
+        kept.extend(items.last().cloned());
+    }
+    kept
+}
+
+fn folded(values: &[f64], k: usize, start: f64, f: fn(f64, f64) -> f64) -> Vec<f64> {
+    values.chunks(k).map(|c| c.iter().copied().fold(start, f)).collect()
+}
+
+fn series(s: &mut Series, k: usize) {
+    s.step_ns *= k as f64;
+    for r in &mut s.rows {
+        r.min = folded(&r.min, k, f64::INFINITY, f64::min);
+        r.max = folded(&r.max, k, f64::NEG_INFINITY, f64::max);
+        r.mean = r.mean.chunks(k).map(|c| c.iter().sum::<f64>() / c.len() as f64).collect();
+    }
+}
+
+fn distribution(d: &mut Distribution, k: usize) {
+    d.rows.iter_mut().for_each(|r| r.quantiles = every(&r.quantiles, k));
+}
+
+/// The greatest point of every `k`, so that no line of a spectrum is lost.
+fn curve(c: &mut Curve, k: usize) {
+    for r in &mut c.rows {
+        let points: Vec<(f64, f64)> = r.x.iter().copied().zip(r.y.iter().copied()).collect();
+        let kept = points.chunks(k).filter_map(|p| p.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1)));
+        (r.x, r.y) = kept.unzip();
+    }
+}
+
+fn matrix(m: &mut Matrix, k: usize) {
+    // Columns that stand for things (another CPU) instead of time can't be merged without losing their names.
+    if m.columns.len() == m.rows.len() {
+        return;
+    }
+    m.columns = m.columns.iter().copied().step_by(k).collect();
+    for row in &mut m.values {
+        *row = row.chunks(k).map(|c| c.iter().flatten().copied().reduce(f64::max)).collect();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machmeter_data::Unit;
+    use machmeter_data::shape::{Axis, CurveRow, SeriesRow};
+
+    #[test]
+    fn merging_keeps_extremes_means_and_duration() {
+        let row = SeriesRow {
+            name: "r".into(),
+            min: vec![3.0, 1.0, 2.0, 9.0],
+            mean: vec![4.0, 6.0, 5.0, 9.0],
+            max: vec![5.0, 7.0, 80.0, 9.0],
+            marks: vec![],
+        };
+        let mut s = Series { start_ns: 0.0, step_ns: 10.0, y: Axis::linear("y", Unit::One), rows: vec![row] };
+        series(&mut s, 2);
+        assert_eq!(
+            (s.step_ns, s.rows[0].min.clone(), s.rows[0].max.clone()),
+            (20.0, vec![1.0, 2.0], vec![7.0, 80.0])
+        );
+        assert_eq!(s.rows[0].mean, [5.0, 7.0]);
+    }
+
+    #[test]
+    fn a_spectral_line_survives() {
+        let x: Vec<f64> = (0..100).map(f64::from).collect();
+        let y: Vec<f64> = x.iter().map(|v| if *v == 57.0 { 10.0 } else { 1.0 }).collect();
+        let axis = || Axis::linear("x", Unit::Hertz);
+        let mut c =
+            Curve { x: axis(), y: axis(), rows: vec![CurveRow { name: "r".into(), x, y }], marks: vec![] };
+        curve(&mut c, 7);
+        assert_eq!(c.rows[0].x.len(), 15);
+        assert!(c.rows[0].x.contains(&57.0) && c.rows[0].y.contains(&10.0));
+    }
+
+    #[test]
+    fn the_last_quantile_stays() {
+        assert_eq!(every(&[1, 2, 3, 4, 5, 6], 2), [1, 3, 5, 6]);
+        assert_eq!(every(&[1, 2, 3], 2), [1, 3]);
+    }
+}
