@@ -1,6 +1,8 @@
 //! Keeps pages of large machines small: a dataset with very many numbers is merged before it is embedded, extremes kept,
 //! and its caption says so. The JSON record beside the page has everything.
 
+use std::fmt::Write as _;
+
 use machmeter_data::shape::{Curve, Distribution, Matrix, Series};
 use machmeter_data::{Record, Shape};
 
@@ -22,9 +24,10 @@ pub(crate) fn apply(record: &mut Record) {
             Shape::Scatter(s) => s.groups.iter_mut().for_each(|g| g.points = every(&g.points, merge)),
             Shape::CostTable(_) => continue,
         }
-        d.caption.push_str(&format!(
+        let _ = write!(
+            d.caption,
             " (Merged {merge} to 1 for this page, greatest values kept; the JSON record has every value.)"
-        ));
+        );
     }
 }
 
@@ -42,7 +45,7 @@ fn numbers(shape: &Shape) -> usize {
 /// Every `k`-th item and the last.
 fn every<T: Clone>(items: &[T], k: usize) -> Vec<T> {
     let mut kept: Vec<T> = items.iter().step_by(k).cloned().collect();
-    if items.len() > 1 && (items.len() - 1) % k != 0 {
+    if items.len() > 1 && !(items.len() - 1).is_multiple_of(k) {
         kept.extend(items.last().cloned());
     }
     kept

@@ -3,6 +3,8 @@
 //! JSON has no word for NaN or infinity; a writer would turn them into `null` and make the document unreadable. Impossible
 //! values are rejected when metrics are made, so what is found here came from elsewhere, and is named instead of hidden.
 
+use std::fmt::Write as _;
+
 use machmeter_data::shape::{Cell, Curve, Distribution, Mark, Matrix, Scatter, Series};
 use machmeter_data::{Dataset, Fact, FactState, FactValue, Facts, Metric, Quality, Record, Shape};
 
@@ -78,8 +80,7 @@ fn dataset(d: &mut Dataset) {
         }
     };
     if lost > 0 {
-        d.caption
-            .push_str(&format!(" ({lost} values or rows were not finite or incomplete and are left out.)"));
+        let _ = write!(d.caption, " ({lost} values or rows were not finite or incomplete and are left out.)");
     }
 }
 
@@ -92,7 +93,9 @@ fn cut(v: f64) -> f64 {
 }
 
 fn cut_all(values: &mut [f64]) {
-    values.iter_mut().for_each(|v| *v = cut(*v));
+    for v in values {
+        *v = cut(*v);
+    }
 }
 
 fn all_finite(values: &[f64]) -> bool {
@@ -101,7 +104,9 @@ fn all_finite(values: &[f64]) -> bool {
 
 fn marks(marks: &mut Vec<Mark>) {
     marks.retain(|m| m.x.is_finite());
-    marks.iter_mut().for_each(|m| m.y = m.y.filter(|y| y.is_finite()));
+    for m in marks {
+        m.y = m.y.filter(|y| y.is_finite());
+    }
 }
 
 /// A bucket can not be left out without shifting time, so the whole row goes.

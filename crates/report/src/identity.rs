@@ -1,21 +1,20 @@
 //! Who the machine is, in the few words a heading has room for, read from the facts of a record.
 
 use machmeter_data::quantity::human;
-use machmeter_data::{Facts, Record, Unit};
+use machmeter_data::{FactValue, Facts, Record, Unit};
 
 use crate::label;
 
-/// Paths under which facts are looked for, first match wins: records of other tools name some of them differently.
-const NAME: &[&str] = &["host.name", "machine.name", "os.hostname", "hostname"];
-const MODEL: &[&str] = &["cpu.model", "cpu.model_name", "cpu.name"];
-const CPUS: &[&str] = &["cpu.count", "cpu.online_count", "topology.cpus"];
-const CORES: &[&str] = &["cpu.cores", "topology.cores"];
-const NODES: &[&str] = &["numa.nodes", "topology.nodes", "numa.count"];
+/// Paths under which facts are looked for, first match wins.
+const NAME: &[&str] = &["private.hostname", "host.name"];
+const MODEL: &[&str] = &["cpu.model"];
+const CPUS: &[&str] = &["cpu.count"];
+const CORES: &[&str] = &["cpu.cores"];
+const NODES: &[&str] = &["memory.nodes", "numa.nodes"];
 const KERNEL: &[&str] = &["kernel.release"];
-const SYSTEM: &[&str] = &["kernel.name", "os.name"];
-const PREEMPTION: &[&str] = &["kernel.preempt", "kernel.preemption", "kernel.preemption_model"];
-const HYPERVISOR: &[&str] = &["virt.hypervisor", "virt.kind", "virt.name"];
-const MEMORY: &[&str] = &["memory.total", "memory.total_bytes", "mem.total"];
+const PREEMPTION: &[&str] = &["kernel.preempt"];
+const HYPERVISOR: &[&str] = &["virt.hypervisor"];
+const MEMORY: &[&str] = &["memory.total"];
 
 /// The words.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,16 +37,15 @@ impl Identity {
         let facts = &record.machine.before;
         let text = |paths| said(facts, paths);
         let count = |paths: &[&str]| {
-            paths.iter().find_map(|p| facts.number(p)).filter(|v| *v >= 1.0).map(|v| v as u64)
+            paths.iter().find_map(|p| counted(facts, p)).filter(|v| *v >= 1.0).map(|v| v as u64)
         };
-        let system = text(SYSTEM).unwrap_or_else(|| "Linux".to_owned());
         Self {
             name: text(NAME).unwrap_or_else(|| "unnamed machine".to_owned()),
             cpu: text(MODEL).unwrap_or_else(|| "CPU model unknown".to_owned()),
             cpus: count(CPUS),
             cores: count(CORES),
             nodes: count(NODES),
-            kernel: text(KERNEL).map_or_else(|| "kernel unknown".to_owned(), |k| format!("{system} {k}")),
+            kernel: text(KERNEL).map_or_else(|| "kernel unknown".to_owned(), |k| format!("Linux {k}")),
             preemption: text(PREEMPTION).unwrap_or_else(|| "unknown".to_owned()),
             virtualization: virtualization(facts),
             mitigations: mitigations(facts),
@@ -82,6 +80,14 @@ impl Identity {
     }
 }
 
+/// A number, or the length of a list.
+fn counted(facts: &Facts, path: &str) -> Option<f64> {
+    match facts.get(path)?.value.as_ref()? {
+        FactValue::List(l) => Some(l.len() as f64),
+        _ => facts.number(path),
+    }
+}
+
 fn said(facts: &Facts, paths: &[&str]) -> Option<String> {
     let fact = paths.iter().filter_map(|p| facts.get(p)).find(|f| f.value.is_some())?;
     let words = label::fact(fact.value.as_ref()?, fact.unit.as_deref());
@@ -91,6 +97,7 @@ fn said(facts: &Facts, paths: &[&str]) -> Option<String> {
 fn virtualization(facts: &Facts) -> String {
     match said(facts, HYPERVISOR).as_deref() {
         Some("none" | "no" | "bare-metal" | "bare metal") => "bare metal".to_owned(),
+        Some("unnamed") => "virtual machine".to_owned(),
         Some(h) => format!("{} guest", if h == "kvm" { "KVM" } else { h }),
         None => "unknown".to_owned(),
     }

@@ -13,12 +13,13 @@ use machmeter_report::{card, format};
 
 fn export(name: &str) -> Vec<u8> {
     let mut out = Vec::new();
-    (format::by_name(name).unwrap().write)(&sample::record(2, 60), &sample::tables(), &mut out).unwrap();
+    let format = format::by_name(name).expect("registered");
+    (format.write)(&sample::record(2, 60), &sample::tables(), &mut out).expect("written");
     out
 }
 
 fn text(name: &str) -> String {
-    String::from_utf8(export(name)).unwrap()
+    String::from_utf8(export(name)).expect("text")
 }
 
 #[test]

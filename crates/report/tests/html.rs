@@ -11,21 +11,16 @@ use proptest::prelude::*;
 fn policy_hash(block: &str) -> String {
     use sha2::Digest as _;
     const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let bits: String = sha2::Sha256::digest(block.as_bytes()).iter().map(|b| format!("{b:08b}")).collect();
-    let code: String = bits
-        .as_bytes()
-        .chunks(6)
-        .map(|c| {
-            let six = format!("{:0<6}", std::str::from_utf8(c).unwrap());
-            char::from(ALPHABET[usize::from_str_radix(&six, 2).unwrap()])
-        })
-        .collect();
+    let digest = sha2::Sha256::digest(block.as_bytes());
+    let bit = |i: usize| digest.get(i / 8).map_or(0, |byte| byte >> (7 - i % 8) & 1);
+    let six = |group: usize| (0..6).fold(0_u8, |acc, k| acc << 1 | bit(group * 6 + k));
+    let code: String = (0..43).map(|group| char::from(ALPHABET[usize::from(six(group))])).collect();
     format!("'sha256-{code}='")
 }
 
 fn between<'a>(text: &'a str, open: &str, close: &str) -> &'a str {
     let start = text.find(open).unwrap_or_else(|| panic!("no {open}")) + open.len();
-    &text[start..start + text[start..].find(close).unwrap()]
+    &text[start..start + text[start..].find(close).expect("closed")]
 }
 
 #[test]

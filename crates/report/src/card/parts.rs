@@ -1,5 +1,7 @@
 //! Parts of the card.
 
+use std::fmt::Write as _;
+
 use machmeter_data::quantity::human;
 use machmeter_data::shape::Cell;
 use machmeter_data::{Dataset, Facts, Shape, Unit};
@@ -47,12 +49,14 @@ pub(super) fn topology(svg: &mut Svg, facts: &Facts, id: &Identity) {
     let per_core = id.cores.filter(|k| *k > 0).map_or(1, |k| (cpus / k).max(1));
     let mut words = format!("{cpus} CPUs");
     if per_core > 1 {
-        words.push_str(&format!(", {per_core} per core"));
+        let _ = write!(words, ", {per_core} per core");
     }
-    match id.nodes {
-        Some(n) => words.push_str(&format!(", {n} memory node{}", if n == 1 { "" } else { "s" })),
-        None => words.push_str(", memory nodes unknown"),
-    }
+    let memory = match id.nodes {
+        Some(1) => "1 memory node".to_owned(),
+        Some(n) => format!("{n} memory nodes"),
+        None => "memory nodes unknown".to_owned(),
+    };
+    let words = format!("{words}, {memory}");
     if cpus > BOXES || nodes > 8 {
         svg.text("figure", X, Y + 40.0, Anchor::Start, &format!("{nodes} x {} CPUs", cpus / nodes));
         svg.text("note", X, Y + 62.0, Anchor::Start, &words);
@@ -60,7 +64,7 @@ pub(super) fn topology(svg: &mut Svg, facts: &Facts, id: &Identity) {
     }
     let bottom = boxes(svg, (X, Y), cpus, nodes);
     svg.text("note", X, bottom + 16.0, Anchor::Start, &words);
-    if let Some(isolated) = facts.get("cpu.isolated").and_then(|f| f.text()).filter(|t| !t.is_empty()) {
+    if let Some(isolated) = facts.get("kernel.isolated").and_then(|f| f.text()).filter(|t| !t.is_empty()) {
         svg.text("note", X, bottom + 31.0, Anchor::Start, &format!("isolated: {isolated}"));
     }
 }
@@ -109,7 +113,7 @@ pub(super) fn chart(
     let mut title = clip(&dataset.title, 44);
     if let Some((reduced, total)) = chart::largest_rows(&dataset.shape) {
         shown.shape = reduced;
-        title.push_str(&format!(" (highest of {total})"));
+        let _ = write!(title, " (highest of {total})");
     }
     if let Shape::Series(s) = &mut shown.shape {
         s.rows.truncate(1);

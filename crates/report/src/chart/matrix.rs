@@ -1,5 +1,7 @@
 //! A heat map: cells sorted into nine levels, one path per level, which keeps the picture small.
 
+use std::fmt::Write as _;
+
 use machmeter_data::shape::Matrix;
 
 use super::frame::{Area, Size, numeric_ticks, x_axis};
@@ -35,14 +37,15 @@ pub(super) fn draw(m: &Matrix, title: &str, size: Size) -> String {
             // The largest of the merged cells, so that no spike is lost.
             let Some(v) = part.iter().flatten().copied().reduce(f64::max) else { continue };
             let path = &mut paths[level(&levels, v)];
-            path.push_str(&format!(
+            let _ = write!(
+                path,
                 "M{} {}h{}v{}h-{}z",
                 px(area.left + width * c as f64),
                 px(y),
                 px(width - 0.3),
                 px(cell_height - 1.0),
                 px(width - 0.3)
-            ));
+            );
         }
     }
     svg.rect("empty", area.left, area.top, area.width(), area.height());

@@ -1,5 +1,7 @@
 //! The numbers behind a picture, short enough to be part of every page; the script offers more rows of long series.
 
+use std::fmt::Write as _;
+
 use machmeter_data::quantity::human;
 use machmeter_data::shape::{Curve, Distribution, Matrix, Scatter, Series};
 use machmeter_data::{Shape, Unit};
@@ -90,7 +92,7 @@ fn series(page: &mut Page, s: &Series) {
         remark = format!("{n} buckets, {step} merged into each line: the extremes are kept.");
     }
     if groups < s.rows.len() {
-        remark.push_str(&format!(" {} of {} rows.", groups, s.rows.len()));
+        let _ = write!(remark, " {} of {} rows.", groups, s.rows.len());
     }
     table(page, &heads, &rows, remark.trim());
 }

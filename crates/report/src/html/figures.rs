@@ -127,7 +127,7 @@ fn cost_table(page: &mut Page, title: &str, t: &CostTable) {
         for (i, column) in t.columns.iter().enumerate() {
             match (row.cells.get(i), column.unit) {
                 (Some(Cell::Number(v)), unit) => {
-                    number_cell(page, *v, unit.unwrap_or(Unit::Count), largest[i])
+                    number_cell(page, *v, unit.unwrap_or(Unit::Count), largest[i]);
                 }
                 (Some(Cell::Text(text)), _) => put!(page, "<td>{}</td>", esc(text)),
                 (Some(Cell::Empty(())) | None, _) => page.raw("<td class=\"none\">-</td>"),

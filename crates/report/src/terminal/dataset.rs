@@ -1,5 +1,7 @@
 //! A dataset as text, by shape.
 
+use std::fmt::Write as _;
+
 use machmeter_data::quantity::human;
 use machmeter_data::shape::Cell;
 use machmeter_data::{Dataset, Shape, Unit};
@@ -16,7 +18,7 @@ const PERCENTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 1.0];
 pub fn dataset(d: &Dataset, style: &TerminalStyle) -> String {
     let mut title = printable(&d.title);
     if !d.params.is_empty() {
-        title.push_str(&format!(" ({})", label::params(&d.params)));
+        let _ = write!(title, " ({})", label::params(&d.params));
     }
     format!(" {}\n{}", style.paint("1", &title), body(&d.shape, style))
 }
@@ -123,7 +125,7 @@ fn pictures<'a>(
     for (name, values) in rows {
         let greatest = values.iter().copied().filter(|v| v.is_finite()).fold(f64::NEG_INFINITY, f64::max);
         let line = sparkline(values, room, style.ascii);
-        out.push_str(&format!("   {:<name_width$} {line} max {}\n", printable(name), human(greatest, unit)));
+        let _ = writeln!(out, "   {:<name_width$} {line} max {}", printable(name), human(greatest, unit));
     }
     out
 }

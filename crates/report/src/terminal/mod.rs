@@ -4,6 +4,8 @@ mod columns;
 mod dataset;
 mod glyphs;
 
+use std::fmt::Write as _;
+
 use machmeter_data::{CheckState, Metric, Record};
 
 use crate::identity::Identity;
@@ -88,7 +90,7 @@ fn notes(out: &mut String, record: &Record, style: &TerminalStyle) {
         let unknown = if c.state == CheckState::Unknown { "unknown: " } else { "" };
         let mut text = format!("{} {}: {unknown}{}", c.id, c.name, c.observed);
         if let Some(limit) = &c.limit {
-            text.push_str(&format!(" (limit {limit})"));
+            let _ = write!(text, " (limit {limit})");
         }
         push_wrapped(out, style, sign, "   ", &printable(&text), Some(color));
     }
@@ -152,10 +154,10 @@ pub fn metrics(metrics: &[Metric], style: &TerminalStyle) -> String {
     for m in metrics {
         let mut quality = label::quality(m.quality).to_owned();
         if !m.flags.is_empty() {
-            quality.push_str(&format!(" {}", m.flags.join(" ")));
+            let _ = write!(quality, " {}", m.flags.join(" "));
         }
         if let Some(why) = &m.why {
-            quality.push_str(&format!(": {why}"));
+            let _ = write!(quality, ": {why}");
         }
         let value = m.value.filter(|v| v.is_finite()).map_or_else(|| "-".to_owned(), |_| label::value(m));
         let ci = m.ci.as_ref().map_or_else(|| "-".to_owned(), |c| label::interval(c, m.unit));

@@ -11,8 +11,14 @@ use machmeter_data::metric::params;
 use machmeter_data::record::{
     ClockRecord, Finding, Machine, RawFile, Record, Run, Summary, SummaryLine, Tile, Tool, Warning,
 };
-use machmeter_data::shape::*;
-use machmeter_data::*;
+use machmeter_data::shape::{
+    Axis, Cell, CostTable, Curve, CurveRow, Dataset, Distribution, DistributionRow, Mark, Matrix, Scatter,
+    ScatterGroup, Series, SeriesRow, Shape, TableColumn, TableRow,
+};
+use machmeter_data::{
+    Better, Check, CheckState, Column, Fact, FactState, Facts, Interval, Metric, MetricInfo, Params, Table,
+    Unit, Values, record,
+};
 
 /// Even pseudo-random numbers in [0, 1): a 64-bit linear congruential generator, high bits.
 pub struct Dice(pub u64);
@@ -95,7 +101,7 @@ fn run() -> Run {
 
 fn machine(cpus: usize) -> Machine {
     let mut before = Facts::default();
-    before.set("host.name", Fact::known("vm </script><b>bold</b>", "uname"));
+    before.set("private.hostname", Fact::known("vm </script><b>bold</b>", "uname"));
     before.set("cpu.model", Fact::known("AMD EPYC 9B14", "/proc/cpuinfo"));
     before.set("cpu.count", Fact::known(cpus, "/sys/devices/system/cpu/online"));
     before.set("cpu.cores", Fact::known(cpus, "/sys/devices/system/cpu/cpu0/topology"));
@@ -103,7 +109,7 @@ fn machine(cpus: usize) -> Machine {
         "cpu.online",
         Fact::known((0..cpus as i64).collect::<Vec<_>>(), "/sys/devices/system/cpu/online"),
     );
-    before.set("numa.nodes", Fact::known(1_u64, "/sys/devices/system/node"));
+    before.set("memory.nodes", Fact::known(vec!["node 0: CPU 0-1"], "/sys/devices/system/node"));
     before.set("kernel.release", Fact::known("6.18.44", "uname"));
     before.set("kernel.preempt", Fact::known("PREEMPT_DYNAMIC (lazy)", "/sys/kernel/debug/sched/preempt"));
     before.set("virt.hypervisor", Fact::known("kvm", "cpuid 0x40000000"));
@@ -509,13 +515,13 @@ pub fn tables() -> Vec<Table> {
             column("source", Unit::Count, Values::I32(source)),
         ],
     )
-    .unwrap();
+    .expect("columns of equal length");
     gaps.notes = vec![
         ("tick_hz".to_owned(), "2600000000".to_owned()),
         ("t0_ticks".to_owned(), "1000000000000".to_owned()),
     ];
     let names = vec!["timer tick".to_owned(), "cc1plus".to_owned()];
-    let sources =
-        Table::new("noise_sources", vec![column("name", Unit::Count, Values::Text(names))]).unwrap();
+    let sources = Table::new("noise_sources", vec![column("name", Unit::Count, Values::Text(names))])
+        .expect("columns of equal length");
     vec![gaps, sources]
 }
