@@ -79,8 +79,11 @@ themeButton.addEventListener('click', () => {
   applyTheme(theme);
 });
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => applyTheme(theme));
-window.addEventListener('beforeprint', () => applyTheme('light'));
-window.addEventListener('afterprint', () => applyTheme(theme));
+/* Canvases keep their pixels on paper, so charts are drawn anew for it: light, and as wide as a page. */
+const PAPER_WIDTH = 660;
+let printing = false;
+window.addEventListener('beforeprint', () => { printing = true; applyTheme('light'); });
+window.addEventListener('afterprint', () => { printing = false; applyTheme(theme); });
 
 /* ---- one interactive chart on uPlot ---- */
 const axisStyle = () => ({ stroke: color('soft'), grid: { stroke: color('grid'), width: 1 }, ticks: { show: false }, font: '11px system-ui, sans-serif', labelFont: '11.5px system-ui, sans-serif' });
@@ -115,7 +118,7 @@ class Chart {
     redraws.push(() => this.build());
     new ResizeObserver(() => {
       const w = host.clientWidth;
-      if (w > 0 && this.u && w !== this.u.width) this.u.setSize({ width: w, height: this.u.height });
+      if (!printing && w > 0 && this.u && w !== this.u.width) this.u.setSize({ width: w, height: this.u.height });
     }).observe(host);
     host.addEventListener('keydown', (e) => this.key(e));
   }
@@ -128,7 +131,7 @@ class Chart {
       : axis.log ? { splits: (u, i, lo, hi) => logSplits(lo, hi, Math.max(2, Math.floor((i === 0 ? u.bbox.width : u.bbox.height) / devicePixelRatio / room))), filter: (u, s) => s } : {});
     const shownX = spec.x.show !== false;
     const options = {
-      width: Math.max(200, host.clientWidth), height: spec.height, pxAlign: false,
+      width: printing ? PAPER_WIDTH : Math.max(200, host.clientWidth), height: spec.height, pxAlign: false,
       padding: [spec.top || 10, 26, shownX ? 0 : 4, 0],
       legend: { show: false }, focus: { alpha: 1 },
       scales: { x: scale(spec.x, 'x'), y: scale(spec.y, 'y') },
@@ -141,7 +144,7 @@ class Chart {
       bands: spec.bands ? [{ series: [1, 2], fill: color('c0') + '40' }] : [],
       hooks: {
         draw: [(u) => spec.draw && spec.draw(u, this)],
-        setCursor: [(u) => { if (u.cursor.left >= 0) this.read(u.cursor.left, u.cursor.top); }],
+        setCursor: [(u) => { if (u.cursor.left >= 0 && !this.still) this.read(u.cursor.left, u.cursor.top); }],
         setSelect: [(u) => this.select(u)],
       },
     };
@@ -156,7 +159,7 @@ class Chart {
     this.moved();
   }
   moved() { this.refresh(); if (this.spec.onZoom) this.spec.onZoom(this); }
-  refresh() { this.u.setData(this.u.data, true); }
+  refresh() { this.still = true; this.u.setData(this.u.data, true); setTimeout(() => { this.still = false; }, 50); }
   zoomed() { return this.view.x[0] !== this.spec.x.lo || this.view.x[1] !== this.spec.x.hi || this.view.y[0] !== this.spec.y.lo || this.view.y[1] !== this.spec.y.hi; }
   reset() { this.view = { x: [this.spec.x.lo, this.spec.x.hi], y: [this.spec.y.lo, this.spec.y.hi] }; this.moved(); }
   read(left, top) { this.at = left; const t = this.spec.hover && this.spec.hover(this.u, left, top); if (t) this.spec.say(t); }
@@ -418,7 +421,7 @@ const drawDistribution = (figure, d) => {
       splits: (u, i, lo, hi) => { const all = [1, 2, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8].filter((v) => v >= lo * 0.999 && v <= hi * 1.001); return all.length > 1 ? all : [lo, Math.sqrt(lo * hi), hi]; },
     },
     y: { label: d.value.label, unit: d.value.unit, log: true },
-    at: (x) => (x >= end * 0.97 ? 'maximum' : percentile(+x.toPrecision(3))) + ':',
+    at: (x) => (x >= end * 0.97 ? 'maximum' : ((1 - 1 / x) * 100).toFixed(Math.max(0, Math.ceil(Math.log10(x)) - 1)) + ' %') + ':',
   });
 };
 const drawCurve = (figure, c) => {
@@ -499,8 +502,8 @@ const drawMatrix = (figure, m) => {
   const end = m.columns[n - 1] + (n > 1 ? m.columns[n - 1] - m.columns[n - 2] : 1), begin = m.columns[0];
   let at = null;
   const draw = () => {
-    const d = dpr(), width = Math.max(200, host.clientWidth), w = (width - left - right) / n, ctx = canvas.getContext('2d');
-    canvas.width = width * d; canvas.height = height * d; canvas.style.height = height + 'px';
+    const d = dpr(), width = printing ? PAPER_WIDTH : Math.max(200, host.clientWidth), w = (width - left - right) / n, ctx = canvas.getContext('2d');
+    canvas.width = width * d; canvas.height = height * d; canvas.style.height = height + 'px'; canvas.style.width = width + 'px';
     ctx.setTransform(d, 0, 0, d, 0, 0);
     const ramp = Array.from({ length: 9 }, (_, i) => color('h' + i));
     const shade = (v) => ramp[Math.min(8, Math.floor(level(v) * 9))];
