@@ -1,0 +1,39 @@
+# machmeter: `make` builds and characterizes this machine in a minute; `make test` sets up what tests need and runs all.
+CARGO ?= cargo
+export MACHMETER_COMMIT ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null)
+
+.PHONY: all build run test check bench audit setup clean
+
+all: build run
+
+build:
+	$(CARGO) build --release --locked
+
+run:
+	./target/release/machmeter
+
+# Everything that can fail: set-up, static checks, then all tests.
+test: setup check
+	$(CARGO) test --workspace --locked --no-fail-fast
+
+setup:
+	./scripts/setup-tests
+
+# Static checks: format, lints, architecture, machine code of the loops, documentation and schema against the program.
+check:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) xtask arch
+	$(CARGO) xtask asm
+	$(CARGO) xtask schema
+	$(CARGO) xtask docs
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
+
+bench: build
+	./bench/run
+
+audit:
+	./scripts/audit
+
+clean:
+	$(CARGO) clean
