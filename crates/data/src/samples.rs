@@ -112,6 +112,14 @@ impl Table {
         }
     }
 
+    /// The real column called `name`.
+    pub fn f64s(&self, name: &str) -> Option<&[f64]> {
+        match &self.column(name)?.values {
+            Values::F64(v) => Some(v),
+            _ => None,
+        }
+    }
+
     /// The text column called `name`.
     pub fn texts(&self, name: &str) -> Option<&[String]> {
         match &self.column(name)?.values {

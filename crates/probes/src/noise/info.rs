@@ -39,6 +39,14 @@ metric!(
     Lower,
     "Share of wall time lost because the loop ran slower than its own best 5 % of windows."
 );
+metric!(
+    LOST,
+    "noise.lost_fraction",
+    ["cpu"],
+    One,
+    Lower,
+    "Share of wall time lost to anything, by stolen time or by slowdown: what is missing to the count of undisturbed windows."
+);
 metric!(RATE, "noise.detour_rate", ["cpu"], Hertz, Lower, "Detours per second of wall time.");
 metric!(
     DURATION,
@@ -75,7 +83,7 @@ metric!(
 
 /// All metrics of the probe, sorted by id.
 pub const METRICS: &[MetricInfo] =
-    &[DURATION, RATE, LONGEST_EXPECTED, PERIOD, SLOWDOWN, SOURCE, STOLEN, TURN];
+    &[DURATION, RATE, LONGEST_EXPECTED, LOST, PERIOD, SLOWDOWN, SOURCE, STOLEN, TURN];
 
 /// Warnings of the probe, sorted by id.
 pub const CODES: &[Code] = &[

@@ -9,12 +9,14 @@
 
 pub mod analyze;
 pub mod attribute;
+mod import;
 pub mod info;
 #[allow(unsafe_code, reason = "the work units are assembly: a compiler would remove increments that cancel")]
 pub mod kernel;
 pub mod measure;
 mod run;
 pub mod samples;
+pub mod selftest;
 mod speed;
 pub mod windows;
 

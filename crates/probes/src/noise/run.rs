@@ -34,8 +34,10 @@ const SPIN_NS: u64 = 1_000_000;
 const ATTEND_NS: u64 = 50_000_000;
 /// Memory for lists of gaps over all CPUs at most, bytes.
 const GAP_BYTES: usize = 512 << 20;
-/// Kept back from the budget for analysis, views and storage, ns.
-const RESERVE_NS: u64 = 300_000_000;
+/// Kept back from the budget for analysis, views and storage, ns; and as much of it for each CPU and second recorded,
+/// since the analysis is longer on more samples.
+const RESERVE_NS: u64 = 400_000_000;
+const RESERVE_SHARE: f64 = 0.015;
 
 /// Measures. See [`machmeter_engine::Probe::measure`].
 pub(super) fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Samples>, ProbeError> {
@@ -56,7 +58,9 @@ pub(super) fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Sampl
     speed.extend(speed::together(&cpus, SpeedPhase::Together, host.source(), host.rate, each_ns));
 
     let windows = params.windows.unwrap_or_else(|| {
-        let reserve_ns = RESERVE_NS.min(host.budget.total_ns() / 10) + LEAD_NS;
+        let total_ns = host.budget.total_ns();
+        let by_size = (total_ns as f64 * (RESERVE_SHARE * cpus.len() as f64).min(0.1)) as u64;
+        let reserve_ns = (RESERVE_NS + by_size).min(total_ns / 5) + LEAD_NS;
         (host.budget.left_ns().saturating_sub(reserve_ns) / window_ns).max(1)
     }) as usize;
     let schedule = job.schedule(window_ns, windows, threshold);
@@ -68,7 +72,8 @@ pub(super) fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Sampl
         host.cpus,
         placement.policy
     ));
-    let (witness, notes) = attribute::call(params.attribution, &cpus, seconds, host.source(), host.rate).map_err(ProbeError::Cannot)?;
+    let (witness, notes) = attribute::call(params.attribution, &cpus, seconds, host.source(), host.rate)
+        .map_err(ProbeError::Cannot)?;
     let (recorded, mut testimony) = job.record(&schedule, witness)?;
     testimony.notes.extend(notes);
     speed.extend(speed::together(&cpus, SpeedPhase::After, host.source(), host.rate, each_ns));
@@ -83,6 +88,8 @@ pub(super) fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Sampl
             tick_hz: host.rate.hz(),
             step_ticks: host.clock.step().map_or(1, |s| s.step_ticks),
             policy: placement.policy.to_string(),
+            real_time_share: real_time_share(&placement),
+            has_gaps: true,
         },
         cpus: recorded.into_iter().map(|r| r.samples).collect(),
         testimony,
@@ -92,6 +99,7 @@ pub(super) fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Sampl
             nominal_hz: nominal.as_ref().map(|n| n.0),
             nominal_source: nominal.map_or(String::new(), |n| n.1),
         },
+        imported: Vec::new(),
     };
     Ok(Measured {
         samples,
@@ -116,6 +124,19 @@ pub(super) fn place(host: &Host<'_>) -> Placement {
         spawned.map(ScopedPlacedThread::join).map_err(|e| e.to_string())
     });
     placement::plan(&host.cpus, &host.allowed, &host.priority, &permitted)
+}
+
+/// What the kernel takes from real-time threads on purpose, once per different answer.
+fn real_time_share(placement: &Placement) -> Vec<String> {
+    if !placement.policy.is_real_time() {
+        return Vec::new();
+    }
+    let limits = sched::RtLimits::read();
+    let mut out: Vec<String> = Vec::new();
+    for cpu in placement.measured.iter().filter(|c| limits.loss_ns_per_s(*c).is_some()).take(1) {
+        out.push(limits.explain(cpu));
+    }
+    out
 }
 
 fn side_effects(placement: &Placement) -> Vec<String> {

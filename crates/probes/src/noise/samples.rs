@@ -1,7 +1,7 @@
 //! Raw samples of the noise probe, as taken and as stored.
 
 use machmeter_data::quantity::Unit;
-use machmeter_data::{Column, Table, Values};
+use machmeter_data::{Column, Dataset, Table, Values};
 use machmeter_engine::ProbeError;
 use machmeter_stats::histogram::LogHistogram;
 
@@ -21,6 +21,8 @@ pub struct Samples {
     pub speed: Vec<SpeedSample>,
     /// What the speed can be compared with from outside this run.
     pub references: References,
+    /// Pictures of what an imported file holds beside windows and gaps.
+    pub imported: Vec<Dataset>,
 }
 
 /// How a recording was taken.
@@ -36,6 +38,10 @@ pub struct Setup {
     pub step_ticks: u64,
     /// Policy the measuring threads had.
     pub policy: String,
+    /// Mechanisms that take time from the measuring threads on purpose, in words: the price of a real-time policy.
+    pub real_time_share: Vec<String>,
+    /// Whether gaps were recorded; an imported series of counts has none, which is not the same as none having happened.
+    pub has_gaps: bool,
 }
 
 impl Setup {
@@ -116,6 +122,9 @@ pub struct References {
     /// Where `nominal_hz` is from.
     pub nominal_source: String,
 }
+
+/// Windows into which an imported list of gaps is divided.
+const IMPORTED_WINDOWS: usize = 1000;
 
 /// Name of the table of windows.
 pub const WINDOWS: &str = "noise_windows";
@@ -198,7 +207,8 @@ pub fn to_tables(samples: &Samples, source_of: &[Vec<u32>]) -> Vec<Table> {
 pub fn from_tables(tables: &[Table]) -> Result<Samples, ProbeError> {
     let find = |name: &str| tables.iter().find(|t| t.name == name);
     let (windows, gaps) = (find(WINDOWS), find(GAPS));
-    let Some(any) = windows.or(gaps) else {
+    let imported = super::import::datasets(tables);
+    let Some(any) = windows.or(gaps).or(tables.first().filter(|_| !imported.is_empty())) else {
         return Err(ProbeError::Usage(format!("no table called {WINDOWS} or {GAPS} to analyse as noise")));
     };
     let number = |key: &str| any.note(key).and_then(|v| v.parse::<f64>().ok());
@@ -252,9 +262,10 @@ pub fn from_tables(tables: &[Table]) -> Result<Samples, ProbeError> {
     let mut count = cpus.iter().map(|c| c.counts.len()).max().unwrap_or(0);
     let mut window_ticks = number("window_ticks").map_or(0, |v| v as u64);
     if count == 0 {
-        // A gap list alone says how long it is by its last event; one window spans it.
-        count = 1;
-        window_ticks = number("end_ticks").map_or(spans_ticks, |e| e as u64).saturating_sub(t0_ticks).max(1);
+        // A gap list alone: its wall time, or else its last event, says how long it is.
+        let wall = number("wall_ticks").map_or(spans_ticks.saturating_sub(t0_ticks), |w| w as u64);
+        count = IMPORTED_WINDOWS;
+        window_ticks = wall.div_ceil(IMPORTED_WINDOWS as u64);
     }
     let sources = find(SOURCES)
         .and_then(|t| Some((t.texts("name")?, t.texts("kind")?)))
@@ -274,10 +285,13 @@ pub fn from_tables(tables: &[Table]) -> Result<Samples, ProbeError> {
             tick_hz: number("tick_hz").unwrap_or(0.0),
             step_ticks: number("step_ticks").map_or(1, |v| v as u64),
             policy: any.note("policy").unwrap_or("unknown").to_owned(),
+            real_time_share: Vec::new(),
+            has_gaps: gaps.is_some(),
         },
         cpus,
         testimony: Testimony { sources, ..Testimony::none() },
         speed: Vec::new(),
         references: References::default(),
+        imported,
     })
 }

@@ -109,11 +109,14 @@ impl Planted {
                 tick_hz: HZ,
                 step_ticks: self.step_ticks,
                 policy: "other".to_owned(),
+                real_time_share: vec![],
+                has_gaps: true,
             },
             cpus: vec![self.record()],
             testimony: Testimony::none(),
             speed: vec![],
             references: References::default(),
+            imported: vec![],
         }
     }
 }

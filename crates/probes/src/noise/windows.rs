@@ -81,11 +81,14 @@ pub fn record_windows(host: &Host<'_>, request: &WindowRequest) -> Result<Sample
             tick_hz: host.rate.hz(),
             step_ticks: host.clock.step().map_or(1, |s| s.step_ticks),
             policy: placement.policy.to_string(),
+            real_time_share: Vec::new(),
+            has_gaps: true,
         },
         cpus: recorded.into_iter().map(|r| r.samples).collect(),
         testimony: Testimony::none(),
         speed: Vec::new(),
         references: References::default(),
+        imported: Vec::new(),
     })
 }
 

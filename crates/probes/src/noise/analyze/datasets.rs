@@ -15,7 +15,7 @@ use crate::noise::attribute::matching::Attributed;
 use crate::noise::attribute::testimony::Testimony;
 
 /// Buckets of the time line at most, over all rows together at least 60 each.
-const TIMELINE_POINTS: usize = 2400;
+const TIMELINE_POINTS: usize = 1600;
 /// Columns of the heat map at most.
 const HEAT_COLUMNS: usize = 240;
 /// Marked detours per CPU.
@@ -43,20 +43,15 @@ fn brief(x: f64) -> f64 {
     if rounded.is_finite() { rounded } else { x }
 }
 
-/// Share of each window's time lost to anything (gaps and slowdown), in order.
+/// Share of each window's time lost to anything (gaps and slowdown), in order: what is missing to the count of an
+/// undisturbed window.
 pub fn lost(view: &CpuView<'_>) -> Vec<f64> {
     let w = view.setup.schedule.window_ticks as f64;
     let reference = view.split.reference_ticks;
-    view.split
-        .turn_ticks
-        .iter()
-        .zip(&view.split.stolen_ticks)
-        .map(|(turn, stolen)| {
-            let free = (w - stolen).max(0.0);
-            let slow = turn.map_or(0.0, |t| free * (1.0 - reference / t).max(0.0));
-            ((stolen + slow) / w).clamp(0.0, 1.0)
-        })
-        .collect()
+    if view.cpu.counts.is_empty() || reference <= 0.0 {
+        return view.split.stolen_ticks.iter().map(|s| (s / w).clamp(0.0, 1.0)).collect();
+    }
+    view.cpu.counts.iter().map(|n| (1.0 - f64::from(*n) * reference / w).clamp(0.0, 1.0)).collect()
 }
 
 /// Time line of the share of time lost, with the longest detours marked.

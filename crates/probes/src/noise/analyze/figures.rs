@@ -1,7 +1,7 @@
 //! Metrics of one CPU and of all CPUs together.
 
 use machmeter_data::metric::{ParamValue, params};
-use machmeter_data::{Interval, Metric};
+use machmeter_data::{Interval, Metric, MetricInfo};
 use machmeter_stats::bootstrap::{BootstrapOptions, ratio_block_bootstrap};
 use machmeter_stats::quantile::{quantile, quantile_interval, sorted};
 use machmeter_stats::tail::{TailOptions, return_level};
@@ -74,13 +74,7 @@ fn block_ns(view: &CpuView<'_>) -> f64 {
 }
 
 /// Share `sum(part) / sum(window)` with its block-bootstrap interval, blocks and effective sample size.
-fn share(
-    info: &machmeter_data::MetricInfo,
-    view: &CpuView<'_>,
-    part: &[f64],
-    value: f64,
-    seed: u64,
-) -> Metric {
+fn share(info: &MetricInfo, view: &CpuView<'_>, part: &[f64], value: f64, seed: u64) -> Metric {
     let window = view.setup.schedule.window_ticks as f64;
     let den = vec![window; part.len()];
     let options = BootstrapOptions { level: LEVEL, seed, ..BootstrapOptions::default() };
@@ -102,15 +96,31 @@ fn share(
 /// The figures of one CPU.
 pub fn of_cpu(view: &CpuView<'_>, seed: u64) -> Vec<Metric> {
     let mut out = Vec::new();
-    out.push(turn(view));
+    let gaps_missing = "the file has counts only: stolen time and slowdown cannot be told apart";
+    let rate_missing = "the file does not say how long a tick is: give --tick-hz";
+    let refuse = |info: &MetricInfo, why: &str| Metric::rejected(info, params([view.param()]), "none", why);
     if view.split.wall_ticks > 0.0 {
-        let stolen = view.split.stolen_total() / view.split.wall_ticks;
-        out.push(share(&info::STOLEN, view, &view.split.stolen_ticks, stolen, seed));
-        out.push(slowdown(view, seed));
-        out.push(rate(view, seed));
+        if view.setup.has_gaps {
+            let stolen = view.split.stolen_total() / view.split.wall_ticks;
+            out.push(share(&info::STOLEN, view, &view.split.stolen_ticks, stolen, seed));
+            out.push(slowdown(view, seed));
+        } else {
+            out.extend([&info::STOLEN, &info::SLOWDOWN].map(|i| refuse(i, gaps_missing)));
+        }
+        out.extend(lost(view, seed));
     }
-    out.push(duration(view));
-    out.push(longest(view, seed));
+    if view.setup.tick_hz <= 0.0 {
+        out.extend([&info::TURN, &info::RATE, &info::DURATION].map(|i| refuse(i, rate_missing)));
+    } else {
+        if !view.cpu.counts.is_empty() {
+            out.push(turn(view));
+        }
+        if view.setup.has_gaps && view.split.wall_ticks > 0.0 {
+            out.push(rate(view, seed));
+            out.push(duration(view));
+            out.push(longest(view, seed));
+        }
+    }
     out
 }
 
@@ -139,6 +149,17 @@ fn turn(view: &CpuView<'_>) -> Metric {
         .with_quantiles(&[0.01, 0.5, 0.9, 0.99].map(|q| (q, quantile(&s, q).unwrap_or(f64::NAN))))
         .with_max(s.last().copied().unwrap_or(f64::NAN))
         .with_blocks(blocks, block_ns(view))
+}
+
+/// The share lost to anything, where there are counts to tell it from.
+fn lost(view: &CpuView<'_>, seed: u64) -> Option<Metric> {
+    if view.cpu.counts.is_empty() || view.split.reference_ticks <= 0.0 {
+        return None;
+    }
+    let window = view.setup.schedule.window_ticks as f64;
+    let parts: Vec<f64> = super::datasets::lost(view).iter().map(|l| l * window).collect();
+    let value = parts.iter().sum::<f64>() / (window * parts.len() as f64);
+    Some(share(&info::LOST, view, &parts, value, seed ^ 3))
 }
 
 fn slowdown(view: &CpuView<'_>, seed: u64) -> Metric {
@@ -249,7 +270,7 @@ fn longest(view: &CpuView<'_>, seed: u64) -> Metric {
 /// Figures over all CPUs (`cpu=all`): shares are of the sum of the CPUs' times.
 pub fn of_all(views: &[CpuView<'_>], per_cpu: &[Vec<Metric>]) -> Vec<Metric> {
     let mut out = Vec::new();
-    for info in [&info::STOLEN, &info::SLOWDOWN] {
+    for info in [&info::STOLEN, &info::SLOWDOWN, &info::LOST] {
         let found: Vec<&Metric> =
             per_cpu.iter().flatten().filter(|m| m.id == info.id && m.value.is_some()).collect();
         if found.is_empty() || found.len() != views.len() {

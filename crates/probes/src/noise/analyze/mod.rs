@@ -11,7 +11,7 @@ pub mod split;
 mod summary;
 mod warnings;
 
-use machmeter_data::Metric;
+use machmeter_data::{Dataset, Metric};
 use machmeter_engine::Analysis;
 
 use super::attribute::matching::attribute;
@@ -48,7 +48,7 @@ pub fn analyze(samples: &Samples, seed: u64) -> Analysis {
         views.iter().filter_map(|v| Some((v.cpu.cpu, slow_windows(v)?))).collect();
     let mut findings = vec![constant::verdict(&samples.speed, &samples.references, &slow_share)];
     findings.extend(closure(&views));
-    findings.extend(rhythm::findings(&found));
+    findings.extend(rhythm::finding(&found));
     findings.extend(rhythm::together(&views, seed));
     findings.extend(summary::counters(samples));
 
@@ -62,6 +62,15 @@ pub fn analyze(samples: &Samples, seed: u64) -> Analysis {
         Some(classes::table(&views)),
         rhythm::memory(&views),
     ];
+    let mut datasets: Vec<Dataset> =
+        datasets.into_iter().flatten().chain(samples.imported.iter().cloned()).collect();
+    if samples.setup.tick_hz <= 0.0 {
+        for d in &mut datasets {
+            d.caption.push_str(
+                " The file does not say how long a tick is: one tick is drawn as 1 ns (give --tick-hz).",
+            );
+        }
+    }
     let warnings = warnings::all(samples, &views);
     for w in &warnings {
         warnings::flag(&mut metrics, w);
@@ -76,7 +85,7 @@ pub fn analyze(samples: &Samples, seed: u64) -> Analysis {
     Analysis {
         summary: summary::write(samples, &views, &metrics, &found),
         metrics,
-        datasets: datasets.into_iter().flatten().collect(),
+        datasets,
         findings,
         warnings,
         remember: best.into_iter().collect(),

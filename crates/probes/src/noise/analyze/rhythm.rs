@@ -29,6 +29,8 @@ const MAX_EVENTS: usize = 20_000;
 const MAX_HZ: f64 = 5_000.0;
 /// Points kept of a spectrum, spaced evenly on a logarithmic axis.
 const SPECTRUM_POINTS: usize = 400;
+/// Rhythms listed at most.
+const MAX_LISTED: usize = 16;
 /// CPUs whose pairs are compared at most.
 const MAX_PAIRED: usize = 8;
 
@@ -112,28 +114,44 @@ pub fn metrics(found: &[Periodic]) -> Vec<Metric> {
     out
 }
 
-/// One finding per rhythm, strongest first.
-pub fn findings(found: &[Periodic]) -> Vec<Finding> {
-    found
+/// One finding that lists the rhythms, those that take most time first.
+pub fn finding(found: &[Periodic]) -> Option<Finding> {
+    let mut ranked: Vec<&Periodic> = found.iter().collect();
+    let cost = |f: &Periodic| f.comb.events_in_comb as f64 * f.median_ns;
+    ranked.sort_by(|a, b| cost(b).total_cmp(&cost(a)));
+    let first = ranked.first()?;
+    let what = |f: &Periodic| {
+        if f.source == "unknown" { format!("detours of {}", f.class) } else { f.source.clone() }
+    };
+    let evidence = ranked
         .iter()
+        .take(MAX_LISTED)
         .map(|f| {
-            let what = if f.source == "unknown" { format!("detours of {}", f.class) } else { f.source.clone() };
-            Finding {
-                id: "noise.periodic".to_owned(),
-                verdict: "present".to_owned(),
-                text: format!(
-                    "CPU {}: {what} come at {:.2} Hz, {} each (median).",
-                    f.cpu,
-                    f.comb.fundamental_hz,
-                    human(f.median_ns, Unit::Nanoseconds)
-                ),
-                evidence: vec![format!(
-                    "{} events in the comb, {} harmonics significant, p = {:.1e} after correction for the frequencies tried",
-                    f.comb.events_in_comb, f.comb.harmonics, f.comb.p
-                )],
-            }
+            format!(
+                "CPU {}: {} at {:.2} Hz, {} each (median), {} events in the comb, {} harmonics significant, p = {:.0e}",
+                f.cpu,
+                what(f),
+                f.comb.fundamental_hz,
+                human(f.median_ns, Unit::Nanoseconds),
+                f.comb.events_in_comb,
+                f.comb.harmonics,
+                f.comb.p
+            )
         })
-        .collect()
+        .collect();
+    Some(Finding {
+        id: "noise.periodic".to_owned(),
+        verdict: "present".to_owned(),
+        text: format!(
+            "{} periodic sources; the one that takes most time: {} on CPU {} at {:.2} Hz. Each p is corrected for the \
+             frequencies tried.",
+            ranked.len(),
+            what(first),
+            first.cpu,
+            first.comb.fundamental_hz
+        ),
+        evidence,
+    })
 }
 
 /// Welch spectra of the share of time lost per window, clipped so that rare long holes do not rule it, with the lines of

@@ -60,7 +60,9 @@ impl Split {
 
 /// Separates one CPU's windows.
 pub fn split(cpu: &CpuSamples, schedule: &Schedule) -> Split {
-    let windows = cpu.counts.len().max(usize::from(!cpu.gaps.is_empty()));
+    // A list of gaps without counts (an imported one) still has its windows.
+    let windows =
+        if cpu.counts.is_empty() && !cpu.gaps.is_empty() { schedule.windows } else { cpu.counts.len() };
     let w = schedule.window_ticks as f64;
     let mut gap_ticks = vec![0.0; windows];
     let mut gap_turns = vec![0_u32; windows];

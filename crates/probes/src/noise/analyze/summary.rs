@@ -24,7 +24,7 @@ pub(super) fn write(
         metrics.iter().find(|m| m.id == id && m.params.get("cpu").is_some_and(|p| p.to_string() == cpu))
     };
     let Some(all) = get("noise.stolen_fraction", "all").filter(|m| m.value.is_some()) else {
-        return Summary::default();
+        return of_counts(get("noise.lost_fraction", "all"));
     };
     let longest = metrics
         .iter()
@@ -83,6 +83,23 @@ pub(super) fn write(
         lines: vec![SummaryLine { section: "NOISE".to_owned(), lines }],
         tiles,
         verdict: verdict.to_owned(),
+    }
+}
+
+/// Summary of an imported series of counts.
+fn of_counts(lost: Option<&Metric>) -> Summary {
+    let Some(lost) = lost.filter(|m| m.value.is_some()) else { return Summary::default() };
+    Summary {
+        lines: vec![SummaryLine {
+            section: "NOISE".to_owned(),
+            lines: vec![format!(
+                "{} of CPU time lost {}, stolen or slowed down",
+                with_unit(lost),
+                bracket(lost)
+            )],
+        }],
+        tiles: vec![Tile { label: "Time lost".to_owned(), value: with_unit(lost), note: bracket(lost) }],
+        verdict: String::new(),
     }
 }
 

@@ -46,6 +46,7 @@ pub(super) fn all(samples: &Samples, views: &[CpuView<'_>]) -> Vec<Warning> {
             ));
         }
     }
+    out.extend(samples.setup.real_time_share.iter().map(|text| warning("W304", text.clone())));
     let lost: u64 = samples.testimony.lost.iter().sum();
     if lost > 0 {
         out.push(warning("W305", format!("the witness ({}) lost {lost} events", samples.testimony.witness)));
@@ -58,10 +59,11 @@ pub(super) fn all(samples: &Samples, views: &[CpuView<'_>]) -> Vec<Warning> {
     out
 }
 
-/// Real-time share (W304) depends on the policy of the run and the kernel's settings; the run knows both.
+/// Marks the metrics that a warning weakens.
 pub(super) fn flag(metrics: &mut [Metric], warning: &Warning) {
     let hurts: &[&str] = match warning.code.as_str() {
         "W301" => &["noise.stolen_fraction"],
+        "W304" => &["noise.stolen_fraction", "noise.detour_duration"],
         "W302" => &["noise.source_fraction", "noise.period"],
         "W303" | "W309" => &["noise.stolen_fraction", "noise.detour_rate", "noise.detour_duration"],
         "W305" => &["noise.source_fraction"],

@@ -225,7 +225,11 @@ mod tests {
         };
         let mut t = Testimony { sight: Sight::Everything, lost: vec![0], ..Testimony::none() };
         add(&log(vec![(5, 1, first), (190, 1, back)], names), &METER, 1.0, &mut t);
-        let a = attribute(&mut t, 0, &[Gap { start_ticks: 50, end_ticks: 60 }, Gap { start_ticks: 100, end_ticks: 200 }]);
+        let a = attribute(
+            &mut t,
+            0,
+            &[Gap { start_ticks: 50, end_ticks: 60 }, Gap { start_ticks: 100, end_ticks: 200 }],
+        );
         assert_eq!(t.sources[a[0].main as usize].kind, SourceKind::Outside);
         assert_eq!(t.sources[a[1].main as usize].name, "worker:9");
     }

@@ -4,7 +4,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use machmeter_sys::clock::{dispatch, MonotonicRaw, SourceId, TickRate, TickSource, WithSource};
+use machmeter_sys::clock::{MonotonicRaw, SourceId, TickRate, TickSource, WithSource, dispatch};
 use machmeter_sys::perf::{Switch, SwitchLog, TickMap};
 
 use super::testimony::{Sight, Source, SourceKind, Span, Testimony};

@@ -1,0 +1,170 @@
+//! What a turn of the loop costs, against the smallest loop that could do its work, in the same moments.
+
+use std::sync::atomic::AtomicBool;
+
+use machmeter_stats::histogram::LogHistogram;
+use machmeter_stats::quantile::{quantile, sorted};
+use machmeter_sys::clock::{TickSource, WithSource, dispatch};
+use machmeter_sys::thread::{ScopedPlacedThread, spawn_placed_scoped};
+
+use super::lab::{Lab, OTHER};
+use super::{Options, SelfCheck, State};
+use crate::noise::kernel::Quantum1;
+use crate::noise::measure::{Buffers, Gap, Schedule, record, sample_turns, threshold_ticks};
+use crate::noise::speed::SourceClock;
+
+/// Windows of one burst of the loop; as many bursts of the bare loop follow.
+const WINDOWS: usize = 20;
+/// Length of a window, ns: short enough that several lie between two ticks of the kernel.
+const WINDOW_NS: f64 = 200_000.0;
+/// A turn may cost this where two reads one after the other take [`PAIR_NS`] or less, ns.
+const TURN_NS: f64 = 10.5;
+const PAIR_NS: f64 = 15.0;
+/// Elsewhere the turn may cost this many times the bare loop's.
+const RATIO: f64 = 1.1;
+/// Spread of undisturbed windows: distance from p50 to p90 over p50.
+const SPREAD: f64 = 0.0002;
+/// Undisturbed windows needed to speak of a spread.
+const MIN_WINDOWS: usize = 30;
+
+/// What the bursts gave: ticks per turn of whole windows, whole bare bursts, and gap-free windows.
+struct Costs {
+    ours: Vec<f64>,
+    bare: Vec<f64>,
+    quiet: Vec<f64>,
+}
+
+struct Alternate {
+    window_ticks: u64,
+    step_ticks: u64,
+    rounds: usize,
+}
+
+impl WithSource for Alternate {
+    type Output = Costs;
+
+    fn run<S: TickSource>(self) -> Costs {
+        let mut clock = SourceClock::<S>(std::marker::PhantomData);
+        let mut unit = Quantum1::default();
+        let bursts: Vec<Vec<u64>> = (0..10)
+            .map(|_| {
+                let mut taken = vec![0; 20_000];
+                sample_turns(&mut clock, &mut unit, &mut taken);
+                taken
+            })
+            .collect();
+        let threshold_ticks = threshold_ticks(&bursts, self.step_ticks).unwrap_or(self.step_ticks * 5);
+        let mut costs = Costs { ours: Vec::new(), bare: Vec::new(), quiet: Vec::new() };
+        let (mut counts, mut gaps) = ([0_u32; WINDOWS], vec![Gap::default(); 4096]);
+        let mut histogram = LogHistogram::new();
+        for _ in 0..self.rounds {
+            let t0_ticks = S::now() + self.window_ticks / 100;
+            let schedule =
+                Schedule { t0_ticks, window_ticks: self.window_ticks, windows: WINDOWS, threshold_ticks };
+            let mut buffers = Buffers { counts: &mut counts, gaps: &mut gaps, histogram: &mut histogram };
+            let ended = record(&mut clock, &mut unit, &schedule, &mut buffers, &AtomicBool::new(false));
+            let listed = &gaps[..ended.gaps_seen.min(gaps.len())];
+            for (k, n) in counts.iter().enumerate().filter(|(_, n)| **n > 0) {
+                let cost = self.window_ticks as f64 / f64::from(*n);
+                costs.ours.push(cost);
+                let (a, b) =
+                    (t0_ticks + k as u64 * self.window_ticks, t0_ticks + (k as u64 + 1) * self.window_ticks);
+                if !listed.iter().any(|g| g.end_ticks >= a && g.start_ticks <= b) {
+                    costs.quiet.push(cost);
+                }
+            }
+            #[cfg(target_arch = "x86_64")]
+            for _ in 0..WINDOWS {
+                let (turns, ticks) = crate::noise::kernel::bare_loop(self.window_ticks, threshold_ticks);
+                costs.bare.push(ticks as f64 / turns.max(1) as f64);
+            }
+        }
+        costs
+    }
+}
+
+/// Spread of the faster half: interruptions only lengthen, so the slower half belongs to them.
+fn spread(costs: &[f64]) -> Option<f64> {
+    let s = sorted(costs).ok()?;
+    let (median, fast) = (quantile(&s, 0.5)?, quantile(&s, 0.1)?);
+    (median > 0.0).then(|| (median - fast) / median)
+}
+
+pub(super) fn checks(lab: &Lab<'_>, options: &Options) -> Vec<SelfCheck> {
+    let source = lab.clock.source();
+    let work = Alternate {
+        window_ticks: lab.rate.ticks(WINDOW_NS),
+        step_ticks: lab.clock.step().map_or(1, |s| s.step_ticks),
+        rounds: if options.quick { 60 } else { 250 },
+    };
+    let costs = std::thread::scope(|scope| {
+        spawn_placed_scoped(scope, "mm-loop", Some(lab.cpu), OTHER, move || dispatch(source, work))
+            .map(ScopedPlacedThread::join)
+    });
+    let (what, bar) = ("turns of the loop at quantum 1, bare loop in between", "at most 10.5 ns");
+    match costs {
+        Ok(Ok(costs)) => vec![turn(lab, &costs, what), steady(&costs)],
+        Ok(Err(e)) => vec![SelfCheck::not_shown("loop.turn", what, bar, e)],
+        Err(e) => vec![SelfCheck::not_shown("loop.turn", what, bar, e)],
+    }
+}
+
+/// The fastest burst of each loop decides: noise only lengthens.
+fn turn(lab: &Lab<'_>, costs: &Costs, what: &str) -> SelfCheck {
+    let least = |xs: &[f64]| xs.iter().copied().min_by(f64::total_cmp).map(|t| t * lab.rate.ns_per_tick());
+    let pair_ns = lab.clock.read_cost().map_or(f64::INFINITY, |c| c.mean_ns());
+    let (Some(ours), Some(bare)) = (least(&costs.ours), least(&costs.bare)) else {
+        return SelfCheck::not_shown("loop.turn", what, "-", "there is no bare loop for this processor");
+    };
+    // Where the bare loop itself is slower than the bar, no loop could meet it.
+    let absolute = pair_ns <= PAIR_NS && bare <= TURN_NS;
+    let (bar, met) = if absolute {
+        (format!("at most {TURN_NS} ns per turn"), ours <= TURN_NS)
+    } else {
+        (format!("at most {RATIO} times the bare loop"), ours <= RATIO * bare)
+    };
+    let median =
+        |xs: &[f64]| machmeter_stats::quantile::median_of(xs).map_or(0.0, |t| t * lab.rate.ns_per_tick());
+    SelfCheck {
+        id: "loop.turn".to_owned(),
+        what: what.to_owned(),
+        truth: format!(
+            "bare loop {bare:.2} ns at best, median {:.2} ns; two reads {pair_ns:.1} ns apart",
+            median(&costs.bare)
+        ),
+        found: format!(
+            "{ours:.2} ns at best, median {:.2} ns, ratio {:.3} ({} windows of 200 us)",
+            median(&costs.ours),
+            ours / bare,
+            costs.ours.len()
+        ),
+        bar,
+        state: State::of(met),
+    }
+}
+
+fn steady(costs: &Costs) -> SelfCheck {
+    let what = "windows of 200 us without a detour";
+    let bar = "p50 to p90 within 0.02 %, where the bare loop is as steady";
+    if costs.quiet.len() < MIN_WINDOWS {
+        let why = format!("only {} of {} windows were undisturbed", costs.quiet.len(), costs.ours.len());
+        return SelfCheck::not_shown("loop.spread", what, bar, why);
+    }
+    let (Some(ours), Some(bare)) = (spread(&costs.quiet), spread(&costs.bare)) else {
+        return SelfCheck::not_shown("loop.spread", what, bar, "there is no bare loop for this processor");
+    };
+    let state = match (ours <= SPREAD, bare <= SPREAD) {
+        (true, _) => State::Pass,
+        (false, true) => State::Fail,
+        (false, false) => State::NotShown,
+    };
+    let unsteady = if state == State::NotShown { "; the machine's speed itself varied" } else { "" };
+    SelfCheck {
+        id: "loop.spread".to_owned(),
+        what: what.to_owned(),
+        truth: format!("bare loop {:.4} %", bare * 100.0),
+        found: format!("{:.4} % over {} windows{unsteady}", ours * 100.0, costs.quiet.len()),
+        bar: bar.to_owned(),
+        state,
+    }
+}
