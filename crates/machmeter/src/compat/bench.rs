@@ -1,0 +1,138 @@
+//! The machine as a compatibility mode uses it: the first CPUs it may use, one thread on each, under the policy the program
+//! was started with, as the originals run.
+
+use machmeter_data::quantity::{Unit, human};
+use machmeter_engine::placement::Priority;
+use machmeter_engine::{Budget, Host, Level, budget, host};
+use machmeter_probes::noise::Quantum;
+use machmeter_probes::noise::samples::Samples;
+use machmeter_probes::noise::windows::{Turn, WindowRequest, calibrate, record_windows};
+use machmeter_sys::clock::{Qualification, TickRate, qualify};
+use machmeter_sys::guard::signals;
+use machmeter_sys::sched::{self, Policy};
+use machmeter_sys::thread;
+use machmeter_sys::topology::{CpuSet, Topology};
+
+use crate::failure::Failure;
+use crate::session;
+
+/// Entries of the list of gaps at most, per thread.
+const GAPS_MOST: f64 = 4e6;
+/// Gaps per second for which there is room.
+const GAPS_PER_SECOND: f64 = 20_000.0;
+
+/// The machine with a clock that was looked at.
+pub(super) struct Bench {
+    topology: Topology,
+    allowed: CpuSet,
+    cpus: CpuSet,
+    clock: Qualification,
+    priority: Priority,
+}
+
+fn nothing_remembered(_key: &str) -> Option<f64> {
+    None
+}
+
+impl Bench {
+    /// Takes the first `threads` CPUs that may be used; thread k gets the k-th. Without a policy it is the caller's.
+    ///
+    /// # Errors
+    /// When there are fewer CPUs, or no clock can be used.
+    pub(super) fn of_threads(threads: usize, policy: Option<Policy>) -> Result<Self, Failure> {
+        signals::install().map_err(Failure::cannot)?;
+        let (topology, allowed, usable) = session::cpus("all")?;
+        if threads > usable.len() {
+            let what = format!(
+                "-t {threads}: each thread needs a CPU of its own, and only {} may be used here (CPU {usable})",
+                usable.len()
+            );
+            return Err(Failure::usage(what).help(format!("-t {}", usable.len())));
+        }
+        let cpus: CpuSet = usable.iter().take(threads).collect();
+        let policy = match policy {
+            Some(p) => p,
+            // A thread of a deadline policy may not be pinned.
+            None => sched::current()
+                .ok()
+                .filter(|p| !matches!(p, Policy::Deadline { .. }))
+                .unwrap_or(Policy::Other { nice: 0 }),
+        };
+        let clock = qualify(&cpus.to_vec()).map_err(Failure::cannot)?;
+        Ok(Self { topology, allowed, cpus, clock, priority: Priority::Asked(policy) })
+    }
+
+    /// CPU of each thread.
+    pub(super) fn cpus(&self) -> &CpuSet {
+        &self.cpus
+    }
+
+    /// Ticks to nanoseconds.
+    pub(super) fn rate(&self) -> TickRate {
+        self.clock.tick_rate()
+    }
+
+    /// A length of ticks as a person reads it.
+    pub(super) fn span(&self, ticks: f64) -> String {
+        human(ticks * self.rate().ns_per_tick(), Unit::Nanoseconds)
+    }
+
+    /// Length of an undisturbed turn of the loop.
+    ///
+    /// # Errors
+    /// What the probe says.
+    pub(super) fn turn(&self, quantum: Quantum) -> Result<Turn, Failure> {
+        Ok(calibrate(&self.host(), quantum)?)
+    }
+
+    /// Records `windows` windows of `window_ticks` on all CPUs at once.
+    ///
+    /// # Errors
+    /// What the probe says.
+    pub(super) fn record(
+        &self,
+        quantum: Quantum,
+        window_ticks: u64,
+        windows: usize,
+        align: bool,
+        threshold_ticks: u64,
+    ) -> Result<Samples, Failure> {
+        let seconds = self.rate().ns(window_ticks) * windows as f64 / 1e9;
+        let gap_capacity = (seconds * GAPS_PER_SECOND).clamp(8192.0, GAPS_MOST) as usize;
+        let request = WindowRequest { quantum, window_ticks, windows, align, threshold_ticks, gap_capacity };
+        Ok(record_windows(&self.host(), &request)?)
+    }
+
+    /// Waits, or less when a signal asks to stop.
+    pub(super) fn wait_ms(ms: u64) {
+        let until_ns = thread::monotonic_ns() + ms * 1_000_000;
+        while thread::monotonic_ns() < until_ns && !budget::stop_requested() {
+            thread::nanosleep_until(until_ns.min(thread::monotonic_ns() + 20_000_000));
+        }
+    }
+
+    fn host(&self) -> Host<'_> {
+        Host {
+            cpus: self.cpus.clone(),
+            allowed: self.allowed.clone(),
+            topology: self.topology.clone(),
+            clock: self.clock.clone(),
+            rate: self.rate(),
+            level: Level::Standard,
+            priority: self.priority.clone(),
+            seed: 0,
+            budget: Budget::start(u64::MAX),
+            best_ever: &nothing_remembered,
+            progress: &host::Silent,
+        }
+    }
+}
+
+/// Shortens all lists to the shortest, which a signal may have left unequal by a window.
+pub(super) fn level_off<T>(lists: &mut [Vec<T>]) -> usize {
+    let shortest = lists.iter().map(Vec::len).min().unwrap_or(0);
+    for l in lists {
+        l.truncate(shortest);
+    }
+    shortest
+}

@@ -1,0 +1,155 @@
+//! FTQ as of 2009: `ftq`, `ftq15`, `ftq31`, `ftq63` and their threaded forms `t_ftq*`.
+//!
+//! Formats and rules: ftq.c of 2009 and its README. Windows end at multiples of 2^bits ticks, as there. Those that an
+//! interruption swallows are kept with a count of zero; the original drops them, and with them its time axis.
+
+use std::ffi::OsString;
+
+use clap::{ArgMatches, Command};
+use machmeter_probes::noise::Quantum;
+use machmeter_store::foreign::write;
+use machmeter_sys::guard::signals;
+
+use super::bench::{Bench, level_off};
+use super::{common, number, target, value_of};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output;
+
+/// A window must hold this many turns of the loop: with fewer, its count says nothing.
+pub(super) const LEAST_TURNS: f64 = 4.0;
+
+pub(super) fn define(name: &'static str, threaded: bool) -> Command {
+    let threads = number('t', "threads", 1..=65_536).value_name("THREADS");
+    let command = Command::new(name)
+        .about("Fixed time quantum benchmark as of 2009: counts of work in windows of 2^BITS clock ticks")
+        .arg(
+            number('i', "interval", 3..=30)
+                .value_name("BITS")
+                .default_value("20")
+                .help("Windows of 2^BITS ticks (3 to 30)"),
+        )
+        .arg(
+            number('n', "numsamples", 1..=2_000_000)
+                .value_name("SAMPLES")
+                .default_value("524288")
+                .help("Windows to record (at most 2000000)"),
+        );
+    let command = common(command, "ftq");
+    if threaded {
+        command.arg(threads.default_value("1").help("Threads, each pinned to a CPU of its own"))
+    } else {
+        // Known only to be refused with a reason.
+        command.arg(threads.hide(true))
+    }
+}
+
+pub(super) fn run(name: &str, quantum: Quantum, matches: &ArgMatches) -> Result<Exit, Failure> {
+    let threads = value_of(matches, "threads").max(1) as usize;
+    let to_stdout = matches.get_flag("stdout");
+    if !name.starts_with("t_") && matches.contains_id("threads") {
+        return Err(Failure::usage(format!("{name}: -t is an option of the threaded form"))
+            .help(format!("t_{name} -t {threads}")));
+    }
+    if to_stdout && threads > 1 {
+        return Err(Failure::usage(format!(
+            "{name}: -s writes one thread's samples, not those of {threads}"
+        ))
+        .help("leave out -s, or take -t 1"));
+    }
+    let prefix = match matches.get_one::<OsString>("outname") {
+        Some(given) if !to_stdout => Some(target::prefix(name, given)?),
+        _ => None,
+    };
+    let (bits, windows) = (value_of(matches, "interval"), value_of(matches, "numsamples") as usize);
+    let window_ticks = 1_u64 << bits;
+    let bench = Bench::of_threads(threads, None)?;
+    let turn = bench.turn(quantum)?;
+    long_enough(name, bits, turn.mean_ticks, &bench)?;
+    output::say(&format!(
+        "{name}: {windows} windows of {} on CPU {}: {}",
+        bench.span(window_ticks as f64),
+        bench.cpus(),
+        bench.span(window_ticks as f64 * windows as f64)
+    ));
+    let samples = bench.record(quantum, window_ticks, windows, true, turn.threshold_ticks)?;
+    let t0_ticks = samples.setup.schedule.t0_ticks as i64;
+    let mut counts: Vec<Vec<i32>> =
+        samples.cpus.iter().map(|c| c.counts.iter().map(|n| *n as i32).collect()).collect();
+    let closed = level_off(&mut counts);
+    if closed == 0 {
+        output::say(&format!("{name}: stopped before the first window ended; nothing written"));
+        return Ok(signals::stop_requested().map_or(Exit::CannotMeasure, Exit::from));
+    }
+    let starts: Vec<i64> = (0..closed as i64).map(|k| t0_ticks + k * window_ticks as i64).collect();
+    let Some(prefix) = prefix else {
+        let mut text = Vec::new();
+        let first = counts.first().map_or(&[][..], Vec::as_slice);
+        write::ftq_2009_lines(&mut text, &starts, first).map_err(Failure::cannot)?;
+        print(&text)?;
+        tell(name, &counts, windows, &format!("FILE --tick-hz {:.0}", bench.rate().hz()));
+        return Ok(signals::stop_requested().map_or(Exit::Fine, Exit::from));
+    };
+    for (thread, counts) in counts.iter().enumerate() {
+        write::ftq_2009(&prefix, thread, &starts, counts).map_err(Failure::cannot)?;
+    }
+    if threads == 1 {
+        target::documented_names(&prefix)?;
+    }
+    target::side_facts(&prefix, &bench, Some(window_ticks), None)?;
+    tell(name, &counts, windows, &prefix.display().to_string());
+    Ok(signals::stop_requested().map_or(Exit::Fine, Exit::from))
+}
+
+/// Refuses windows in which the loop hardly turns.
+fn long_enough(name: &str, bits: u64, turn_ticks: f64, bench: &Bench) -> Result<(), Failure> {
+    let least = least_bits(turn_ticks);
+    if bits >= least {
+        return Ok(());
+    }
+    let what = format!(
+        "{name}: -i {bits}: a window of {} ticks is shorter than {LEAST_TURNS} turns of the loop ({} each here)",
+        1_u64 << bits,
+        bench.span(turn_ticks)
+    );
+    Err(Failure::usage(what).help(format!("the least possible here is -i {least}")))
+}
+
+/// The least bits whose window holds [`LEAST_TURNS`] turns.
+fn least_bits(turn_ticks: f64) -> u64 {
+    (LEAST_TURNS * turn_ticks).max(8.0).log2().ceil() as u64
+}
+
+/// What the files cannot say: the lost windows of the original, an early end, and where to see more.
+fn tell(name: &str, counts: &[Vec<i32>], asked: usize, view: &str) {
+    let closed = counts.first().map_or(0, Vec::len);
+    let swallowed: usize = counts.iter().map(|c| c.iter().filter(|n| **n == 0).count()).sum();
+    if closed < asked {
+        output::say(&format!("{name}: stopped after {closed} of {asked} windows; those are written"));
+    }
+    output::say(&format!(
+        "{name}: {swallowed} of {} windows were swallowed whole and are kept as 0; FTQ of 2009 would have lost them",
+        closed * counts.len()
+    ));
+    output::say(&format!(
+        "{name}: to see it drawn: machmeter report {view}; to learn who did it: machmeter noise"
+    ));
+}
+
+/// Writes bytes of text to stdout.
+pub(super) fn print(text: &[u8]) -> Result<(), Failure> {
+    output::print(&String::from_utf8_lossy(text)).map_err(|e| Failure::cannot(format!("stdout: {e}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::least_bits;
+
+    #[test]
+    fn the_least_window_holds_four_turns() {
+        assert_eq!(least_bits(24.6), 7);
+        assert_eq!(least_bits(32.0), 7);
+        assert_eq!(least_bits(33.0), 8);
+        assert_eq!(least_bits(0.1), 3);
+    }
+}

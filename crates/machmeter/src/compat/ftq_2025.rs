@@ -1,0 +1,185 @@
+//! FTQ as of 2025: windows by frequency, one file per thread with a `#` header.
+//!
+//! Formats and rules: ftq.c, ftqcore.c and linux.c of 2025. Windows of all threads share one schedule, which the original's
+//! do not; swallowed windows are zero counts in both.
+
+use std::ffi::OsString;
+
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use machmeter_probes::noise::Quantum;
+use machmeter_store::foreign::write::{self, Ftq2025Header};
+use machmeter_sys::facts;
+use machmeter_sys::guard::signals;
+use machmeter_sys::sched::Policy;
+
+use super::bench::{Bench, level_off};
+use super::ftq::{LEAST_TURNS, print};
+use super::{common, number, target, value_of};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output;
+
+/// Priority of `-r`; the original takes the highest, which starves the kernel's own threads.
+const FIFO_PRIORITY: u8 = machmeter_engine::placement::AUTO_FIFO_PRIORITY;
+
+pub(super) fn define(name: &'static str) -> Command {
+    let command = Command::new(name)
+        .about("Fixed time quantum benchmark as of 2025: counts of work in windows by frequency")
+        .arg(
+            number('f', "frequency", 1..=1_000_000)
+                .value_name("HZ")
+                .default_value("10000")
+                .help("Windows per second"),
+        )
+        .arg(
+            number('n', "numsamples", 1..=2_000_000)
+                .value_name("SAMPLES")
+                .default_value("524288")
+                .help("Windows to record (at most 2000000)"),
+        )
+        .arg(
+            number('t', "threads", 1..=65_536)
+                .value_name("THREADS")
+                .default_value("1")
+                .help("Threads, each pinned to a CPU of its own"),
+        )
+        .arg(
+            number('d', "delay", 0..=3_600_000)
+                .value_name("MS")
+                .default_value("0")
+                .help("Wait before the start"),
+        )
+        .arg(
+            Arg::new("realtime")
+                .short('r')
+                .long("realtime")
+                .action(ArgAction::SetTrue)
+                .help("Policy SCHED_FIFO, on every CPU asked for"),
+        )
+        .arg(
+            Arg::new("ticksperns")
+                .short('T')
+                .long("ticksperns")
+                .value_name("RATE")
+                .value_parser(value_parser!(f64))
+                .help("Clock ticks per ns: compared with the clock's own rate, which is used"),
+        )
+        .arg(
+            Arg::new("ignore_wire_failures")
+                .short('w')
+                .long("ignore_wire_failures")
+                .action(ArgAction::SetTrue)
+                .help("Accepted; threads are always pinned here"),
+        );
+    common(command, "ftq")
+}
+
+pub(super) fn run(name: &str, matches: &ArgMatches) -> Result<Exit, Failure> {
+    let threads = value_of(matches, "threads") as usize;
+    let to_stdout = matches.get_flag("stdout");
+    if to_stdout && threads > 1 {
+        return Err(Failure::usage(format!(
+            "{name}: -s writes one thread's samples, not those of {threads}"
+        ))
+        .help("leave out -s, or take -t 1"));
+    }
+    let prefix = match matches.get_one::<OsString>("outname") {
+        Some(given) if !to_stdout => Some(target::prefix(name, given)?),
+        _ => None,
+    };
+    let policy = matches.get_flag("realtime").then_some(Policy::Fifo(FIFO_PRIORITY));
+    let bench = Bench::of_threads(threads, policy)?;
+    let turn = bench.turn(Quantum::SixtyThree)?;
+    let ticks_per_ns = 1.0 / bench.rate().ns_per_tick();
+    // Whole nanoseconds, as the original has it.
+    let interval_ns = 1_000_000_000 / value_of(matches, "frequency");
+    let window_ticks = bench.rate().ticks(interval_ns as f64);
+    if (window_ticks as f64) < LEAST_TURNS * turn.mean_ticks {
+        let most_hz = bench.rate().hz() / (LEAST_TURNS * turn.mean_ticks);
+        let what = format!(
+            "{name}: -f {}: a window is shorter than {LEAST_TURNS} turns of the loop",
+            value_of(matches, "frequency")
+        );
+        return Err(Failure::usage(what).help(format!("the highest possible here is -f {most_hz:.0}")));
+    }
+    doubt_rate(name, matches, ticks_per_ns);
+    let windows = value_of(matches, "numsamples") as usize;
+    output::say(&format!(
+        "{name}: {windows} windows of {} on CPU {}: {}",
+        bench.span(window_ticks as f64),
+        bench.cpus(),
+        bench.span(window_ticks as f64 * windows as f64)
+    ));
+    Bench::wait_ms(value_of(matches, "delay"));
+    let samples = bench.record(Quantum::SixtyThree, window_ticks, windows, false, turn.threshold_ticks)?;
+    let mut counts: Vec<Vec<i32>> =
+        samples.cpus.iter().map(|c| c.counts.iter().map(|n| *n as i32).collect()).collect();
+    let closed = level_off(&mut counts);
+    if closed == 0 {
+        output::say(&format!("{name}: stopped before the first window ended; nothing written"));
+        return Ok(signals::stop_requested().map_or(Exit::CannotMeasure, Exit::from));
+    }
+    let total = |c: &[i32]| c.iter().map(|n| n.unsigned_abs() as u64).sum::<u64>();
+    let best = counts.iter().flatten().copied().max().unwrap_or(0).unsigned_abs() as u64;
+    let system = system_lines();
+    let header = |thread: usize| Ftq2025Header {
+        frequency_hz: 1e9 / interval_ns as f64,
+        ticks_per_ns,
+        thread,
+        cpu: bench.cpus().iter().nth(thread).and_then(|c| i32::try_from(c).ok()),
+        start_delay_ms: value_of(matches, "delay"),
+        total_count: counts.iter().map(|c| total(c)).sum(),
+        max_work: best * (closed * threads) as u64,
+        pinned: true,
+        system: system.clone(),
+    };
+    let start_ns: Vec<i64> =
+        (0..closed as u64).map(|k| bench.rate().ns(k * window_ticks).round() as i64).collect();
+    if closed < windows {
+        output::say(&format!("{name}: stopped after {closed} of {windows} windows; those are written"));
+    }
+    let view = if let Some(prefix) = &prefix {
+        for (thread, counts) in counts.iter().enumerate() {
+            let path = write::ftq_2025_path(prefix, thread);
+            write::to_file(&path, |out| write::ftq_2025(out, &header(thread), &start_ns, counts))
+                .map_err(Failure::cannot)?;
+        }
+        target::side_facts(prefix, &bench, Some(window_ticks), None)?;
+        prefix.display().to_string()
+    } else {
+        let mut text = Vec::new();
+        let first = counts.first().map_or(&[][..], Vec::as_slice);
+        write::ftq_2025(&mut text, &header(0), &start_ns, first).map_err(Failure::cannot)?;
+        print(&text)?;
+        "FILE".to_owned()
+    };
+    output::say(&format!(
+        "{name}: to see it drawn: machmeter report {view}; to learn who did it: machmeter noise"
+    ));
+    Ok(signals::stop_requested().map_or(Exit::Fine, Exit::from))
+}
+
+/// Says when the user's rate of the clock is not the clock's.
+fn doubt_rate(name: &str, matches: &ArgMatches, ticks_per_ns: f64) {
+    if let Some(given) = matches.get_one::<f64>("ticksperns")
+        && !((given / ticks_per_ns - 1.0).abs() <= 1e-3)
+    {
+        output::say(&format!(
+            "{name}: -T {given}: the clock has {ticks_per_ns:.5} ticks per ns, which is used"
+        ));
+    }
+}
+
+/// What the original writes of the system that is known here: name, host, release, version, machine.
+fn system_lines() -> Vec<String> {
+    let facts = facts::capture();
+    let text = |key: &str| facts.text(key).unwrap_or("(unknown)").to_owned();
+    vec![
+        "Linux".to_owned(),
+        text("private.hostname"),
+        text("kernel.release"),
+        text("kernel.version"),
+        std::env::consts::ARCH.to_owned(),
+        format!("model name\t: {}", text("cpu.model")),
+    ]
+}

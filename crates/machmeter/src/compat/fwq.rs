@@ -1,0 +1,183 @@
+//! LLNL's FWQ: time taken by each of many equal pieces of work.
+//!
+//! Format: fwq.c. A piece is 2^bits turns of this program's loop (one count and one clock read each), derived from the
+//! recording of windows and gaps, so that it is known to about two turns.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use clap::{ArgMatches, Command};
+use machmeter_probes::noise::Quantum;
+use machmeter_probes::noise::analyze::derive;
+use machmeter_probes::noise::windows::Turn;
+use machmeter_store::foreign::write;
+use machmeter_sys::guard::signals;
+
+use super::bench::{Bench, level_off};
+use super::ftq::print;
+use super::{common, number, target, value_of};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output;
+
+/// Below this, two turns of uncertainty are more than 1 % of a piece.
+const LEAST_BITS: u64 = 8;
+/// The run gives up when it has taken this many times as long as undisturbed work would.
+const PATIENCE: f64 = 4.0;
+/// Base windows of one recording at most.
+const WINDOWS_MOST: f64 = 4e6;
+
+pub(super) fn define(name: &'static str) -> Command {
+    let command = Command::new(name)
+        .about("Fixed work quantum benchmark: clock ticks taken by each of many equal pieces of work")
+        .arg(
+            number('w', "work", 3..=30)
+                .value_name("BITS")
+                .default_value("20")
+                .help("Pieces of 2^BITS turns of the loop (8 to 30)"),
+        )
+        .arg(
+            number('n', "numsamples", 1..=2_000_000)
+                .value_name("SAMPLES")
+                .default_value("10000")
+                .help("Pieces to time (at most 2000000)"),
+        )
+        .arg(
+            number('t', "threads", 1..=65_536)
+                .value_name("THREADS")
+                .default_value("1")
+                .help("Threads, each pinned to a CPU of its own"),
+        );
+    common(command, "fwq")
+}
+
+pub(super) fn run(name: &str, matches: &ArgMatches) -> Result<Exit, Failure> {
+    let threads = value_of(matches, "threads") as usize;
+    let to_stdout = matches.get_flag("stdout");
+    if to_stdout && threads > 1 {
+        return Err(Failure::usage(format!(
+            "{name}: -s writes one thread's samples, not those of {threads}"
+        ))
+        .help("leave out -s, or take -t 1"));
+    }
+    let bits = value_of(matches, "work");
+    if bits < LEAST_BITS {
+        let what =
+            format!("{name}: -w {bits}: a piece of {} turns is too short to be timed to 1 %", 1_u64 << bits);
+        return Err(Failure::usage(what).help(format!("the least possible is -w {LEAST_BITS}")));
+    }
+    let prefix = match matches.get_one::<OsString>("outname") {
+        Some(given) if !to_stdout => Some(target::prefix(name, given)?),
+        _ => None,
+    };
+    let wanted = value_of(matches, "numsamples") as usize;
+    let bench = Bench::of_threads(threads, None)?;
+    let turn = bench.turn(Quantum::One)?;
+    let piece_ticks = turn.mean_ticks * (1_u64 << bits) as f64;
+    output::say(&format!(
+        "{name}: {wanted} pieces of 2^{bits} turns ({} undisturbed) on CPU {}: at least {}",
+        bench.span(piece_ticks),
+        bench.cpus(),
+        bench.span(piece_ticks * wanted as f64)
+    ));
+    let pieces = take(&bench, turn, 1 << bits, wanted)?;
+    finish(name, &bench, prefix.as_deref(), &pieces, wanted)
+}
+
+/// Durations of pieces, ticks, per thread, and what was lost on the way.
+pub(super) struct Pieces {
+    /// Per thread, equally many.
+    pub(super) ticks: Vec<Vec<i64>>,
+    /// Gaps for whose place there was no room; pieces around them are less exact.
+    pub(super) gaps_dropped: u64,
+}
+
+/// Records until every thread has done its pieces, a signal stops it, or patience ends. Pieces have no place in time, so
+/// that several recordings may follow each other.
+pub(super) fn take(bench: &Bench, turn: Turn, turns: u64, wanted: usize) -> Result<Pieces, Failure> {
+    let piece_ticks = turn.mean_ticks * turns as f64;
+    let mut out = Pieces { ticks: vec![Vec::new(); bench.cpus().len()], gaps_dropped: 0 };
+    let mut left_ticks = PATIENCE * piece_ticks * wanted as f64 + bench.rate().hz();
+    loop {
+        let done = out.ticks.iter().map(Vec::len).min().unwrap_or(0);
+        if done >= wanted || left_ticks < piece_ticks || signals::stop_requested().is_some() {
+            break;
+        }
+        let needed_ticks = ((wanted - done) as f64 * piece_ticks * 1.02 + 4.0 * piece_ticks).min(left_ticks);
+        let window_ticks = (piece_ticks / 4.0)
+            .clamp(32.0 * turn.mean_ticks, 131_072.0_f64.max(32.0 * turn.mean_ticks))
+            .max(needed_ticks / WINDOWS_MOST) as u64;
+        let windows = (needed_ticks / window_ticks as f64).ceil() as usize + 1;
+        let samples = bench.record(Quantum::One, window_ticks, windows, false, turn.threshold_ticks)?;
+        left_ticks -= windows as f64 * window_ticks as f64;
+        for (list, cpu) in out.ticks.iter_mut().zip(&samples.cpus) {
+            out.gaps_dropped += cpu.gaps_dropped;
+            let durations = derive::fwq(cpu, &samples.setup.schedule, turns);
+            list.extend(durations.into_iter().filter_map(|d| i64::try_from(d).ok()));
+            list.truncate(wanted);
+        }
+    }
+    level_off(&mut out.ticks);
+    Ok(out)
+}
+
+fn finish(
+    name: &str,
+    bench: &Bench,
+    prefix: Option<&Path>,
+    pieces: &Pieces,
+    wanted: usize,
+) -> Result<Exit, Failure> {
+    let done = pieces.ticks.first().map_or(0, Vec::len);
+    let stopped = signals::stop_requested();
+    if done == 0 {
+        output::say(&format!("{name}: stopped before the first piece was done; nothing written"));
+        return Ok(stopped.map_or(Exit::CannotMeasure, Exit::from));
+    }
+    let view = if let Some(prefix) = prefix {
+        for (thread, ticks) in pieces.ticks.iter().enumerate() {
+            write::fwq(prefix, thread, ticks).map_err(Failure::cannot)?;
+        }
+        let lost = (pieces.gaps_dropped > 0).then_some(pieces.gaps_dropped);
+        target::side_facts(prefix, bench, None, lost)?;
+        prefix.display().to_string()
+    } else {
+        let mut text = Vec::new();
+        write::numbers(&mut text, pieces.ticks.first().map_or(&[][..], Vec::as_slice))
+            .map_err(Failure::cannot)?;
+        print(&text)?;
+        "FILE".to_owned()
+    };
+    if done < wanted {
+        let why = if stopped.is_some() {
+            "stopped"
+        } else {
+            "too disturbed: stopped after 4 times the undisturbed time"
+        };
+        output::say(&format!("{name}: {why}; {done} of {wanted} pieces are written"));
+    }
+    summary(name, bench, pieces);
+    output::say(&format!(
+        "{name}: to see it drawn: machmeter report {view}; to learn who did it: machmeter noise"
+    ));
+    Ok(stopped.map_or(if done < wanted { Exit::Partial } else { Exit::Fine }, Exit::from))
+}
+
+/// The original's total and average, in their true unit.
+fn summary(name: &str, bench: &Bench, pieces: &Pieces) {
+    let all = pieces.ticks.iter().flatten();
+    let (n, total) = all.clone().fold((0_u64, 0.0), |(n, t), ticks| (n + 1, t + *ticks as f64));
+    let least = all.min().copied().unwrap_or(0);
+    output::say(&format!(
+        "{name}: total {}, average {} per piece, shortest {} (n = {n})",
+        bench.span(total),
+        bench.span(total / n.max(1) as f64),
+        bench.span(least as f64)
+    ));
+    if pieces.gaps_dropped > 0 {
+        output::say(&format!(
+            "{name}: {} interruptions did not fit the list; pieces around them are less exact",
+            pieces.gaps_dropped
+        ));
+    }
+}

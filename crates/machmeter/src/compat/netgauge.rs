@@ -1,0 +1,300 @@
+//! Netgauge's noise pattern as a program: `selfish`, and its other methods by `-e`.
+//!
+//! Formats and options: ptrn_noise.c of Netgauge. A run ends after the asked number of detours or after its time.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use machmeter_engine::level::parse_duration_ns;
+use machmeter_probes::noise::Quantum;
+use machmeter_probes::noise::samples::{CpuSamples, Samples};
+use machmeter_probes::noise::windows::Turn;
+use machmeter_store::foreign::write::{self, NetgaugeHeader, SelfishFacts};
+use machmeter_sys::facts;
+use machmeter_sys::guard::signals;
+
+use super::bench::Bench;
+use super::ftq::{LEAST_TURNS, print};
+use super::{fwq, number, target, value_of};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output;
+
+/// The first recording, to learn how often detours come, ns.
+const FIRST_NS: u64 = 1_000_000_000;
+/// Base windows, ns: how soon a signal is noticed.
+const WINDOW_NS: f64 = 1e6;
+
+pub(super) fn define(name: &'static str) -> Command {
+    Command::new(name)
+        .about("Netgauge's noise benchmark: start and length of each detour, or -e ftq, -e fwq")
+        .arg(
+            Arg::new("method")
+                .short('e')
+                .long("method")
+                .value_parser(["selfish", "ftq", "fwq"])
+                .default_value("selfish")
+                .help("Method"),
+        )
+        .arg(
+            number('s', "samples", 1..=2_000_000)
+                .value_name("N")
+                .default_value("100000")
+                .help("Detours (at most), windows or pieces to record"),
+        )
+        .arg(
+            number('d', "duration", 1..=1_000_000)
+                .value_name("US")
+                .default_value("1000")
+                .help("Length of a window (ftq) or of an undisturbed piece of work (fwq), us"),
+        )
+        .arg(
+            number('t', "threshold", 101..=1_000_000_000)
+                .value_name("PERCENT")
+                .default_value("900")
+                .help("Least length of a detour as percent of an undisturbed turn (selfish)"),
+        )
+        .arg(
+            number('p', "ranks", 1..=65_536)
+                .value_name("RANKS")
+                .default_value("1")
+                .help("Threads in place of MPI ranks, each pinned to a CPU of its own"),
+        )
+        .arg(
+            Arg::new("write-all")
+                .short('w')
+                .long("write-all")
+                .action(ArgAction::SetTrue)
+                .help("A file FILE.RANK for each rank, not only FILE for rank 0"),
+        )
+        .arg(
+            Arg::new("output")
+                .short('o')
+                .long("output")
+                .value_name("FILE")
+                .default_value("ng.out")
+                .value_parser(value_parser!(OsString))
+                .help("File to write, - for stdout"),
+        )
+        .arg(
+            Arg::new("time")
+                .long("time")
+                .value_name("DUR")
+                .default_value("10s")
+                .value_parser(parse_duration_ns)
+                .help("Longest run of the selfish method (the original never ends on a quiet machine)"),
+        )
+}
+
+/// Where and how to write.
+struct Task<'a> {
+    name: &'a str,
+    bench: Bench,
+    turn: Turn,
+    header: NetgaugeHeader,
+    /// `None` is stdout.
+    file: Option<PathBuf>,
+    all_ranks: bool,
+}
+
+pub(super) fn run(name: &str, matches: &ArgMatches) -> Result<Exit, Failure> {
+    let ranks = value_of(matches, "ranks") as usize;
+    let file = match matches.get_one::<OsString>("output") {
+        Some(given) if given != "-" => Some(target::prefix(name, given)?),
+        _ => None,
+    };
+    let all_ranks = matches.get_flag("write-all");
+    if file.is_none() && all_ranks && ranks > 1 {
+        return Err(Failure::usage(format!(
+            "{name}: -w writes a file for each rank, which stdout cannot take"
+        ))
+        .help("name a file with -o"));
+    }
+    let bench = Bench::of_threads(ranks, None)?;
+    let turn = bench.turn(Quantum::One)?;
+    let header = NetgaugeHeader {
+        duration_us: value_of(matches, "duration"),
+        samples: value_of(matches, "samples"),
+        system: system_lines(),
+    };
+    let task = Task { name, bench, turn, header, file, all_ranks };
+    match matches.get_one::<String>("method").map(String::as_str) {
+        Some("ftq") => task.ftq(),
+        Some("fwq") => task.fwq(),
+        _ => {
+            let longest_ns = matches.get_one::<u64>("time").copied().unwrap_or(0);
+            if longest_ns < 10_000_000 {
+                return Err(Failure::usage(format!(
+                    "{name}: --time is too short to see detours: use 10ms or more"
+                )));
+            }
+            task.selfish(value_of(matches, "threshold") as u32, longest_ns)
+        }
+    }
+}
+
+impl Task<'_> {
+    fn selfish(&self, threshold_percent: u32, longest_ns: u64) -> Result<Exit, Failure> {
+        let rate = self.bench.rate();
+        let asked = self.turn.mean_ticks * f64::from(threshold_percent) / 100.0;
+        let threshold_ticks = (asked.ceil() as u64).max(self.turn.threshold_ticks);
+        if threshold_ticks as f64 > asked.ceil() {
+            output::say(&format!(
+                "{}: -t {threshold_percent}: ordinary turns reach that; detours from {} are recorded",
+                self.name,
+                self.bench.span(threshold_ticks as f64)
+            ));
+        }
+        let most = self.header.samples as usize;
+        let window_ticks = rate.ticks(WINDOW_NS).max(1);
+        let mut left_ns = longest_ns;
+        let mut slice_ns = FIRST_NS.min(longest_ns);
+        let samples = loop {
+            let windows = (rate.ticks(slice_ns as f64) / window_ticks).max(1) as usize;
+            output::say(&format!(
+                "{}: up to {most} detours on CPU {} within {}",
+                self.name,
+                self.bench.cpus(),
+                self.bench.span(rate.ticks(slice_ns as f64) as f64)
+            ));
+            let samples = self.bench.record(Quantum::One, window_ticks, windows, false, threshold_ticks)?;
+            left_ns -= slice_ns;
+            let enough = samples.cpus.iter().all(|c| c.gaps.len() >= most);
+            // The rest of the time is a recording of its own; one of a few ms more would show nothing new.
+            if enough || left_ns < slice_ns || signals::stop_requested().is_some() {
+                break samples;
+            }
+            slice_ns = left_ns;
+        };
+        for (rank, cpu) in self.ranks(&samples).iter().enumerate() {
+            let gaps_ns: Vec<(f64, f64)> = cpu
+                .gaps
+                .iter()
+                .take(most)
+                .map(|g| {
+                    let from_t0 = |t: u64| rate.ns(t.saturating_sub(samples.setup.schedule.t0_ticks));
+                    (from_t0(g.start_ticks), from_t0(g.end_ticks))
+                })
+                .collect();
+            let facts = SelfishFacts {
+                turn_ns: self.turn.mean_ticks * rate.ns_per_tick(),
+                turns: cpu.counts.iter().map(|c| u64::from(*c)).sum(),
+                threshold_percent,
+            };
+            self.write(rank, |out| write::netgauge_selfish(out, &self.header, &facts, &gaps_ns))?;
+            self.tell_selfish(rank, cpu, gaps_ns.len(), &samples);
+        }
+        self.end(Exit::Fine)
+    }
+
+    /// The share over the whole run: the file's own is only from the first detour to the last.
+    fn tell_selfish(&self, rank: usize, cpu: &CpuSamples, written: usize, samples: &Samples) {
+        let wall_ticks = cpu.counts.len() as f64 * samples.setup.schedule.window_ticks as f64;
+        let lost_ticks = cpu.histogram.sum() as f64 - cpu.histogram.count() as f64 * self.turn.mean_ticks;
+        let share = if wall_ticks > 0.0 { (lost_ticks / wall_ticks).clamp(0.0, 1.0) } else { 0.0 };
+        output::say(&format!(
+            "{}: rank {rank}: {} detours in {}, {:.3} % of the time{}",
+            self.name,
+            cpu.histogram.count(),
+            self.bench.span(wall_ticks),
+            share * 100.0,
+            match (cpu.histogram.count() as usize).saturating_sub(written) {
+                0 => String::new(),
+                left_out => format!("; {left_out} after the first {written} are not in the file"),
+            }
+        ));
+    }
+
+    fn ftq(&self) -> Result<Exit, Failure> {
+        let window_ticks = self.bench.rate().ticks(self.header.duration_us as f64 * 1e3);
+        if (window_ticks as f64) < LEAST_TURNS * self.turn.mean_ticks {
+            let what = format!(
+                "{}: -d {}: a window is shorter than {LEAST_TURNS} turns of the loop",
+                self.name, self.header.duration_us
+            );
+            return Err(Failure::usage(what).help("take a longer -d"));
+        }
+        let windows = self.header.samples as usize;
+        let samples =
+            self.bench.record(Quantum::One, window_ticks, windows, false, self.turn.threshold_ticks)?;
+        let mut done = windows;
+        for (rank, cpu) in self.ranks(&samples).iter().enumerate() {
+            done = done.min(cpu.counts.len());
+            let counts: Vec<i32> = cpu.counts.iter().map(|n| *n as i32).collect();
+            self.write(rank, |out| write::netgauge_ftq(out, &self.header, &counts))?;
+        }
+        self.short(done);
+        self.end(Exit::Fine)
+    }
+
+    fn fwq(&self) -> Result<Exit, Failure> {
+        let turns = (self.bench.rate().ticks(self.header.duration_us as f64 * 1e3) as f64
+            / self.turn.mean_ticks) as u64;
+        let wanted = self.header.samples as usize;
+        let pieces = fwq::take(&self.bench, self.turn, turns.max(1), wanted)?;
+        let ranks = if self.all_ranks { pieces.ticks.len() } else { 1 };
+        let mut done = wanted;
+        for (rank, ticks) in pieces.ticks.iter().take(ranks).enumerate() {
+            done = done.min(ticks.len());
+            let ns: Vec<i64> =
+                ticks.iter().map(|t| self.bench.rate().ns(t.unsigned_abs()).round() as i64).collect();
+            self.write(rank, |out| write::netgauge_fwq(out, &self.header, &ns))?;
+        }
+        self.short(done);
+        self.end(if done < wanted { Exit::Partial } else { Exit::Fine })
+    }
+
+    fn ranks<'s>(&self, samples: &'s Samples) -> &'s [CpuSamples] {
+        let n = if self.all_ranks { samples.cpus.len() } else { 1 };
+        samples.cpus.get(..n).unwrap_or(&samples.cpus)
+    }
+
+    fn short(&self, done: usize) {
+        if (done as u64) < self.header.samples {
+            output::say(&format!("{}: {done} of {} are written", self.name, self.header.samples));
+        }
+    }
+
+    fn path(&self, rank: usize) -> Option<PathBuf> {
+        let file = self.file.as_deref()?;
+        Some(if self.all_ranks { target::with_suffix(file, &format!(".{rank}")) } else { file.to_owned() })
+    }
+
+    fn write(&self, rank: usize, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+        match self.path(rank) {
+            Some(path) => write::to_file(&path, |out| fill(out)).map_err(Failure::cannot),
+            None => {
+                let mut text = Vec::new();
+                fill(&mut text).map_err(Failure::cannot)?;
+                print(&text)
+            }
+        }
+    }
+
+    fn end(&self, exit: Exit) -> Result<Exit, Failure> {
+        let file = self.path(0).unwrap_or_else(|| Path::new("FILE").to_owned());
+        output::say(&format!(
+            "{}: to see it drawn: machmeter report {}; to learn who did it: machmeter noise",
+            self.name,
+            file.display()
+        ));
+        Ok(signals::stop_requested().map_or(exit, Exit::from))
+    }
+}
+
+/// The original's lines about the system.
+fn system_lines() -> Vec<(String, String)> {
+    let facts = facts::capture();
+    let text = |key: &str| facts.text(key).unwrap_or("(unknown)").to_owned();
+    [
+        ("Sysname", "Linux".to_owned()),
+        ("Nodename", text("private.hostname")),
+        ("Release", text("kernel.release")),
+        ("Version", text("kernel.version")),
+        ("Machine", std::env::consts::ARCH.to_owned()),
+    ]
+    .map(|(k, v)| (k.to_owned(), v))
+    .to_vec()
+}

@@ -1,0 +1,114 @@
+//! Where the files of a run go: looked at before measuring, so that no measurement is lost to a mistyped path.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process;
+
+use machmeter_store::foreign::SideFacts;
+use machmeter_store::foreign::write::side_file;
+
+use super::bench::Bench;
+use crate::failure::Failure;
+
+/// The prefix, if files can be made with it.
+///
+/// # Errors
+/// A usage error for a path that cannot be (no such folder, no name after the last slash), otherwise what the system
+/// answered.
+pub(super) fn prefix(name: &str, given: &OsStr) -> Result<PathBuf, Failure> {
+    let path = PathBuf::from(given);
+    let shown = format!("{name}: -o {}", path.display());
+    let bare = given.is_empty() || given.as_encoded_bytes().ends_with(b"/") || path.file_name().is_none();
+    if bare {
+        return Err(Failure::usage(format!("{shown}: a prefix for file names is missing after the folder"))
+            .help(format!("-o {}", path.join(name).display())));
+    }
+    let folder = folder_of(&path);
+    match fs::metadata(folder) {
+        Ok(m) if m.is_dir() => {}
+        Ok(_) => return Err(Failure::usage(format!("{shown}: {} is not a folder", folder.display()))),
+        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
+            return Err(Failure::cannot(format!("{shown}: {}: permission denied", folder.display())));
+        }
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            return Err(Failure::usage(format!("{shown}: the folder {} does not exist", folder.display())));
+        }
+        Err(e) => return Err(Failure::usage(format!("{shown}: {e}"))),
+    }
+    let trial = beside(&path, "trial");
+    match OpenOptions::new().write(true).create_new(true).open(&trial) {
+        Ok(_) => {
+            let _ = fs::remove_file(&trial);
+            Ok(path)
+        }
+        Err(e) if e.kind() == io::ErrorKind::InvalidFilename => {
+            Err(Failure::usage(format!("{shown}: the name is too long for this file system")))
+        }
+        Err(e) => Err(Failure::cannot(format!("{shown}: no file can be made in {}: {e}", folder.display()))),
+    }
+}
+
+/// Makes `PREFIX_counts.dat` and `PREFIX_times.dat`, the names in FTQ's documents, other names of thread 0's files. Links,
+/// so that they can never disagree with them; copies where the file system has no links.
+///
+/// # Errors
+/// What the system answered.
+pub(super) fn documented_names(prefix: &Path) -> Result<(), Failure> {
+    for kind in ["counts", "times"] {
+        let file = with_suffix(prefix, &format!("_0_{kind}.dat"));
+        let alias = with_suffix(prefix, &format!("_{kind}.dat"));
+        let Some(name) = file.file_name() else { continue };
+        let temporary = beside(prefix, kind);
+        let made = std::os::unix::fs::symlink(name, &temporary)
+            .or_else(|_| fs::copy(&file, &temporary).map(|_| ()))
+            .and_then(|()| fs::rename(&temporary, &alias));
+        if let Err(e) = made {
+            let _ = fs::remove_file(&temporary);
+            return Err(Failure::cannot(format!("{}: {e}", alias.display())));
+        }
+    }
+    Ok(())
+}
+
+/// Writes `PREFIX.machmeter.json` with what the format has no room for.
+///
+/// # Errors
+/// What the system answered.
+pub(super) fn side_facts(
+    prefix: &Path,
+    bench: &Bench,
+    window_ticks: Option<u64>,
+    lost_samples: Option<u64>,
+) -> Result<(), Failure> {
+    let facts = SideFacts {
+        tick_hz: Some(bench.rate().hz()),
+        window_ticks: window_ticks.and_then(|w| i64::try_from(w).ok()),
+        cpus: bench.cpus().iter().filter_map(|c| i32::try_from(c).ok()).collect(),
+        lost_samples,
+        command: std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect(),
+    };
+    side_file(prefix, &facts).map(|_| ()).map_err(Failure::cannot)
+}
+
+/// The path with `suffix` at its end.
+pub(super) fn with_suffix(prefix: &Path, suffix: &str) -> PathBuf {
+    let mut name = prefix.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(p) if !p.as_os_str().is_empty() => p,
+        _ => Path::new("."),
+    }
+}
+
+fn beside(path: &Path, kind: &str) -> PathBuf {
+    let mut name = OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(format!("_{kind}.{}.tmp", process::id()));
+    path.with_file_name(name)
+}
