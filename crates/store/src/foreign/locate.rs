@@ -32,7 +32,23 @@ pub(super) fn load(paths: &[PathBuf]) -> Result<Input, ForeignError> {
         input.known = input.known.or(side_facts(path)?);
         input.files.push(SourceFile::new(path, &bytes_of(path)?));
     }
+    drop_second_names(&mut input.files);
     Ok(input)
+}
+
+/// `x_counts.dat` is the name in FTQ's documents for what programs write as `x_0_counts.dat`. Where both are there with the
+/// same content (a link, or a copy of one), they are one file; with other content they stay two runs.
+fn drop_second_names(files: &mut Vec<SourceFile>) {
+    for suffix in ["_counts.dat", "_times.dat"] {
+        let second = files.iter().position(|f| {
+            let first = f.name().strip_suffix(suffix).map(|stem| format!("{stem}_0{suffix}"));
+            let first = first.map(|name| f.path.with_file_name(name));
+            files.iter().any(|other| Some(&other.path) == first.as_ref() && other.text == f.text)
+        });
+        if let Some(i) = second {
+            files.remove(i);
+        }
+    }
 }
 
 fn files_of(path: &Path) -> Result<Vec<PathBuf>, ForeignError> {

@@ -288,3 +288,20 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_documented_names_of_a_single_run_are_second_names_of_its_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let prefix = dir.path().join("x");
+    let at = |name: &str| dir.path().join(name);
+    write::ftq_2009(&prefix, 0, &[1024, 2048, 3072], &[5, 5, 4]).unwrap();
+    std::os::unix::fs::symlink("x_0_counts.dat", at("x_counts.dat")).unwrap();
+    std::fs::copy(at("x_0_times.dat"), at("x_times.dat")).unwrap();
+    for name in ["x", "x_0_counts.dat", "x_counts.dat"] {
+        let read = read_any(&[at(name)]).unwrap();
+        assert_eq!(read.table("noise_windows").unwrap().rows(), 3, "{name}");
+    }
+    // Another run under the second name is not passed over in silence.
+    std::fs::write(at("x_times.dat"), "9216\n10240\n11264\n").unwrap();
+    assert!(read_any(&[at("x")]).is_err());
+}
