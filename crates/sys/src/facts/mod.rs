@@ -5,6 +5,7 @@
 //! call can tell ([`live`]) is added on the running system. Everything under `private.` names the machine and is
 //! removed from a result that is made anonymous.
 
+mod activity;
 mod cgroup;
 mod cpu;
 mod kernel;
@@ -27,6 +28,7 @@ pub fn capture() -> Facts {
     let tree = Tree::host();
     let mut facts = capture_tree(&tree);
     live::add(&mut facts);
+    activity::add_live(&mut facts);
     facts
 }
 
@@ -45,6 +47,7 @@ fn capture_tree(tree: &Tree) -> Facts {
     cgroup::add(&mut facts, tree);
     limits::add(&mut facts, tree);
     load::add(&mut facts, tree);
+    activity::add(&mut facts, tree);
     facts.set("private.hostname", text(tree, "proc/sys/kernel/hostname"));
     facts
 }

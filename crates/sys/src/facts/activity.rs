@@ -1,0 +1,229 @@
+//! What acts on CPUs besides threads: interrupts and where they go, tracers, latency requests; and the time of the
+//! capture, so that two captures give rates.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use machmeter_data::facts::{Fact, FactState, Facts};
+
+use super::{from_file, in_unit, unread};
+use crate::pseudofs::{KernelFs, KernelMount};
+use crate::sched::GroupBudget;
+use crate::tree::Tree;
+
+const IRQ: &str = "proc/irq";
+const TRACERS: &str = "/sys/kernel/tracing {current_tracer,events/enable}";
+const DMA_LATENCY: &str = "/dev/cpu_dma_latency";
+
+pub(super) fn add(facts: &mut Facts, tree: &Tree) {
+    let uptime = from_file(tree, "proc/uptime", |t| {
+        let seconds: f64 = t.split_whitespace().next()?.parse().ok()?;
+        (seconds.is_finite() && seconds >= 0.0).then_some((seconds * 1e9) as i64)
+    });
+    facts.set("time.uptime", in_unit(uptime, "ns"));
+    facts.set("irq.targets", targets(tree));
+    facts.set("irq.counts", from_file(tree, "proc/interrupts", device_counts));
+    facts.set("limits.user_namespace", from_file(tree, "proc/self/uid_map", user_namespace));
+    facts.set("kernel.tracers", tracers(tree, "sys/kernel/tracing"));
+}
+
+/// What only the running system can tell.
+pub(super) fn add_live(facts: &mut Facts) {
+    facts.set("power.dma_latency", dma_latency());
+    let budget = GroupBudget::read();
+    let text = match (budget.refusal(), &budget) {
+        (None, _) => "not refused".to_owned(),
+        (Some(why), GroupBudget::Hidden { .. }) => format!("hidden: {why}"),
+        (Some(why), _) => format!("refused: {why}"),
+    };
+    facts.set("limits.rt_group", Fact::known(text, "/proc/thread-self/cgroup cpu.rt_runtime_us"));
+    if facts.get("kernel.tracers").is_none_or(|f| f.value.is_none()) {
+        let fact = match KernelMount::open(KernelFs::Trace) {
+            Ok(mount) => tracers(&Tree::at(mount.path()), ""),
+            Err(e) => unread(&e, TRACERS),
+        };
+        facts.set("kernel.tracers", fact);
+    }
+}
+
+/// Whether the process is in the initial user namespace: capabilities count for the machine only there.
+fn user_namespace(uid_map: &str) -> Option<String> {
+    let map: Vec<&str> = uid_map.split_whitespace().collect();
+    if map.is_empty() {
+        return None;
+    }
+    Some(if map == ["0", "0", "4294967295"] { "initial" } else { "own" }.to_owned())
+}
+
+/// Device interrupts and the CPUs they are routed to: `24 ttyS0: CPU 1`.
+fn targets(tree: &Tree) -> Fact {
+    let source = format!("/{IRQ}/*/effective_affinity_list");
+    let names = tree.text("proc/interrupts").unwrap_or_default();
+    let mut refused = None;
+    let mut list = Vec::new();
+    for irq in tree.numbered(IRQ, "") {
+        let read = |leaf: &str| tree.read(&format!("{IRQ}/{irq}/{leaf}"));
+        let cpus = read("effective_affinity_list")
+            .and_then(|t| if t.is_empty() { read("smp_affinity_list") } else { Ok(t) })
+            .or_else(|_| read("smp_affinity_list"));
+        // Interrupts without a line in /proc/interrupts belong to no driver and never fire.
+        let Some(name) = device_name(&names, irq) else { continue };
+        match cpus {
+            Ok(cpus) => list.push(format!("{irq} {name}: CPU {cpus}")),
+            Err(e) => refused = Some(e),
+        }
+    }
+    match refused {
+        // A list with holes would show CPUs as free of interrupts that are not.
+        Some(e) => unread(&e, &source),
+        None if !tree.exists(IRQ) || names.is_empty() => {
+            Fact::missing(FactState::Absent, source, "no /proc/irq or no /proc/interrupts on this system")
+        }
+        None => Fact::known(list, source),
+    }
+}
+
+/// The last word of an interrupt's line: its device or driver.
+fn device_name(interrupts: &str, irq: usize) -> Option<&str> {
+    let line = interrupts
+        .lines()
+        .find(|l| l.split_once(':').is_some_and(|(number, _)| number.trim().parse() == Ok(irq)))?;
+    line.split_whitespace().last()
+}
+
+/// Device interrupts (the numbered lines) that each CPU has taken since boot: `CPU 0: 8128`.
+fn device_counts(interrupts: &str) -> Option<Vec<String>> {
+    let mut lines = interrupts.lines();
+    let cpus: Vec<usize> = lines
+        .next()?
+        .split_whitespace()
+        .map(|w| w.strip_prefix("CPU")?.parse().ok())
+        .collect::<Option<_>>()?;
+    let mut sums = vec![0_u64; cpus.len()];
+    for line in lines {
+        let Some((number, rest)) = line.split_once(':') else { continue };
+        if number.trim().parse::<u32>().is_err() {
+            continue;
+        }
+        for (sum, word) in sums.iter_mut().zip(rest.split_whitespace()) {
+            *sum += word.parse::<u64>().unwrap_or(0);
+        }
+    }
+    (!cpus.is_empty()).then(|| cpus.iter().zip(&sums).map(|(c, n)| format!("CPU {c}: {n}")).collect())
+}
+
+/// Tracers and trace events in use, of the global buffer and of every instance: `instances/x: function`. Below
+/// `tracing`, the place tracefs is seen at. An empty list says that nothing is traced.
+fn tracers(tree: &Tree, tracing: &str) -> Fact {
+    let join = |leaf: &str| {
+        if tracing.is_empty() { leaf.to_owned() } else { format!("{tracing}/{leaf}") }
+    };
+    let mut active = Vec::new();
+    let mut instances = vec![(String::new(), "global".to_owned())];
+    instances.extend(tree.names(&join("instances")).into_iter().map(|n| (format!("instances/{n}/"), n)));
+    for (directory, name) in instances {
+        match tree.read(&join(&format!("{directory}current_tracer"))) {
+            Ok(tracer) if tracer != "nop" => active.push(format!("{name}: {tracer}")),
+            Ok(_) => {}
+            Err(e) => return unread(&e, TRACERS),
+        }
+        match tree.read(&join(&format!("{directory}events/enable"))) {
+            Ok(enabled) if enabled != "0" => active.push(format!("{name}: events")),
+            Ok(_) => {}
+            // A kernel without trace events has no such file.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(e) => return unread(&e, TRACERS),
+        }
+    }
+    Fact::known(active, TRACERS)
+}
+
+/// The longest wake-up latency that any process allows the idle states to have (PM `QoS`), in force now.
+fn dma_latency() -> Fact {
+    let read = || {
+        let mut bytes = [0_u8; 4];
+        File::open(Path::new(DMA_LATENCY))?.read_exact(&mut bytes)?;
+        Ok(i32::from_ne_bytes(bytes))
+    };
+    match read() {
+        Ok(us) if us >= 0 => Fact::known(i64::from(us) * 1000, DMA_LATENCY).with_unit("ns"),
+        Ok(us) => Fact::missing(FactState::Unreadable, DMA_LATENCY, format!("a negative latency: {us}")),
+        Err(e) => unread(&e, DMA_LATENCY),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use machmeter_data::facts::FactValue;
+
+    use super::*;
+
+    const INTERRUPTS: &str = "           CPU0       CPU2       \n 24:          1          5  IO-APIC   5-edge      ttyS0\n \
+         36:          0     185921 PCI-MSIX-0000:00:02.0   1-edge      virtio1-req.0\nLOC:     406916     454721   Local timer interrupts\n\
+         ERR:          0\n";
+
+    fn tree(files: &[(&str, &str)]) -> (tempfile::TempDir, Tree) {
+        let directory = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let file = directory.path().join(path);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, text).unwrap();
+        }
+        let tree = Tree::at(directory.path());
+        (directory, tree)
+    }
+
+    fn list(fact: &Fact) -> Vec<String> {
+        match &fact.value {
+            Some(FactValue::List(items)) => items
+                .iter()
+                .map(|i| if let FactValue::Text(t) = i { t.clone() } else { format!("{i:?}") })
+                .collect(),
+            other => panic!("no list: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn device_interrupts_are_counted_per_cpu_and_named_with_their_targets() {
+        let (_keep, tree) = tree(&[
+            ("proc/interrupts", INTERRUPTS),
+            ("proc/irq/24/effective_affinity_list", "2\n"),
+            ("proc/irq/36/effective_affinity_list", "\n"),
+            ("proc/irq/36/smp_affinity_list", "0-2\n"),
+            ("proc/irq/99/smp_affinity_list", "0\n"),
+            ("proc/uptime", "12.34 5.00\n"),
+        ]);
+        let mut facts = Facts::default();
+        add(&mut facts, &tree);
+        assert_eq!(
+            list(facts.get("irq.targets").unwrap()),
+            ["24 ttyS0: CPU 2", "36 virtio1-req.0: CPU 0-2"],
+            "an interrupt without a driver is left out"
+        );
+        assert_eq!(list(facts.get("irq.counts").unwrap()), ["CPU 0: 1", "CPU 2: 185926"]);
+        assert_eq!(facts.number("time.uptime"), Some(12_340_000_000.0));
+        assert_eq!(device_counts("no header"), None);
+    }
+
+    #[test]
+    fn tracers_of_every_instance_are_seen() {
+        let (_keep, quiet) = tree(&[("t/current_tracer", "nop"), ("t/events/enable", "0")]);
+        assert!(list(&tracers(&quiet, "t")).is_empty());
+        let (_keep, busy) = tree(&[
+            ("t/current_tracer", "function"),
+            ("t/events/enable", "X"),
+            ("t/instances/osnoise/current_tracer", "osnoise"),
+        ]);
+        assert_eq!(list(&tracers(&busy, "t")), ["global: function", "global: events", "osnoise: osnoise"]);
+        let (_keep, nothing) = tree(&[]);
+        assert_eq!(tracers(&nothing, "t").state, FactState::Absent);
+    }
+
+    #[test]
+    fn only_the_whole_map_is_the_initial_namespace() {
+        assert_eq!(user_namespace("0 0 4294967295").as_deref(), Some("initial"));
+        assert_eq!(user_namespace("0 1000 1").as_deref(), Some("own"));
+        assert_eq!(user_namespace(""), None);
+    }
+}
