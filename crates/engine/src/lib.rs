@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod budget;
-
+pub mod checks;
 pub mod clock;
 pub mod host;
 pub mod level;
@@ -11,6 +11,7 @@ pub mod placement;
 pub mod probe;
 
 pub use budget::Budget;
+pub use checks::{CheckDef, ClockInput, Live, Verdict};
 pub use clock::{Clock, SimulatedClock};
 pub use host::{Host, Progress, Silent};
 pub use level::Level;

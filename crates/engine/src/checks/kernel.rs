@@ -1,0 +1,297 @@
+//! How does the kernel share CPUs: preemption, isolation, mitigations, limits on real-time threads?
+
+use machmeter_data::CheckState::{NotApplicable, Pass, Unknown, Warn};
+use machmeter_data::Code;
+use machmeter_sys::sched::{FairServer, GroupBudget, KernelVersion, RtLimits};
+use machmeter_sys::topology::CpuSet;
+
+use super::inputs::{Inputs, Seen, named};
+use super::outcome::{Judged, Outcome};
+use super::{CheckDef, Purpose, rights};
+
+pub(super) const PREEMPTION: CheckDef = CheckDef {
+    code: Code {
+        id: "E301",
+        name: "preemption model",
+        what: "The kernel can be interrupted by a thread that must run now.",
+        why: "Without kernel preemption a waking thread waits until the system call of another one ends, up to some ms.",
+        how: "The model in force in debugfs, else the preempt= boot parameter, else the words in the kernel's version text.",
+        next: "Boot with preempt=full (dynamic kernels, 5.12 and later), or use a PREEMPT_RT kernel for worst cases.",
+        undo: Some("Remove preempt= from the boot command line."),
+    },
+    hurts: &["interactive.*", "noise.detour_duration"],
+    needs: &["kernel.preempt"],
+    details: &[],
+    states: &[Pass, Warn, Unknown],
+    warning_spoils: &[Purpose::RealTime],
+    failure_spoils: &[],
+    decides: &[Purpose::RealTime],
+    judge: preemption,
+};
+
+fn preemption(inputs: &Inputs) -> Judged {
+    const NEXT: &str = "boot with preempt=full, or use a PREEMPT_RT kernel for worst cases";
+    Ok(match inputs.text("kernel.preempt")? {
+        model @ ("full" | "lazy" | "rt") => Outcome::pass(model),
+        model @ ("voluntary" | "none" | "none or voluntary") => {
+            Outcome::warn(model).next(NEXT).undo("remove preempt= from the boot command line")
+        }
+        "dynamic" => Outcome::unknown("chosen at boot or later (dynamic); only debugfs tells which")
+            .next("sudo cat /sys/kernel/debug/sched/preempt shows it, or run as root"),
+        other => Outcome::unknown(format!("not understood: `{other}`")),
+    }
+    .limit("full, lazy or rt"))
+}
+
+pub(super) const ISOLATION: CheckDef = CheckDef {
+    code: Code {
+        id: "E302",
+        name: "isolated CPUs",
+        what: "If CPUs are set aside, the measured ones are among them, and completely: scheduler, tick and RCU.",
+        why: "A half isolated CPU still gets its tick, RCU callbacks or other threads: the isolation costs a CPU and shows little.",
+        how: "Isolated and nohz_full lists of sysfs, rcu_nocbs of the boot command line. A machine that sets nothing aside has \
+              nothing to be judged: n/a.",
+        next: "Boot with isolcpus=managed_irq,domain,LIST nohz_full=LIST rcu_nocbs=LIST, and measure --cpus isolated.",
+        undo: Some("Remove the three parameters from the boot command line."),
+    },
+    hurts: &["noise.*", "interactive.*"],
+    needs: &["kernel.isolated", "kernel.nohz_full", "kernel.boot.rcu_nocbs"],
+    details: &[],
+    states: &[Pass, Warn, Unknown, NotApplicable],
+    warning_spoils: &[Purpose::RealTime],
+    failure_spoils: &[],
+    decides: &[],
+    judge: isolation,
+};
+
+fn isolation(inputs: &Inputs) -> Judged {
+    const UNDO: &str = "remove isolcpus=, nohz_full= and rcu_nocbs= from the boot command line";
+    let optional = |path: &str| match inputs.look(path)? {
+        Seen::Nothing(_) => Ok(CpuSet::default()),
+        Seen::Value(fact) if fact.text() == Some("all") => Ok(inputs.for_cpus.clone()),
+        Seen::Value(_) => inputs.cpus(path),
+    };
+    let isolated = inputs.cpus("kernel.isolated")?;
+    let no_tick = optional("kernel.nohz_full")?;
+    let no_rcu = optional("kernel.boot.rcu_nocbs")?;
+    let measured = inputs.for_cpus;
+    let boot =
+        format!("boot with isolcpus=managed_irq,domain,{measured} nohz_full={measured} rcu_nocbs={measured}");
+    if isolated.is_empty() && no_tick.is_empty() && no_rcu.is_empty() {
+        return Ok(Outcome::not_applicable(
+            "no CPU is set aside: tick and other threads may run on the measured CPUs",
+        )
+        .next(format!("for worst cases {boot} (leave at least one CPU to others)"))
+        .undo(UNDO));
+    }
+    let limit = "measured CPUs isolated, without tick, without RCU callbacks";
+    if !isolated.is_empty() && isolated.intersection(measured).is_empty() {
+        return Ok(Outcome::warn(format!("isolated are {}, measured are {measured}", named(&isolated)))
+            .limit(limit)
+            .next(format!("measure the isolated ones: --cpus {isolated}")));
+    }
+    // The kernel offloads the RCU callbacks of nohz_full CPUs by itself.
+    let no_rcu = no_rcu.union(&no_tick);
+    let gaps: Vec<String> =
+        [("not isolated", &isolated), ("with tick", &no_tick), ("with RCU callbacks", &no_rcu)]
+            .into_iter()
+            .map(|(name, set)| (name, measured.difference(set)))
+            .filter(|(_, missing)| !missing.is_empty())
+            .map(|(name, missing)| format!("{} {name}", named(&missing)))
+            .collect();
+    Ok(if gaps.is_empty() {
+        Outcome::pass(format!("{}: isolated, no tick, no RCU callbacks", inputs.measured()))
+    } else {
+        Outcome::warn(gaps.join(", ")).next(boot).undo(UNDO)
+    }
+    .limit(limit))
+}
+
+pub(super) const MITIGATIONS: CheckDef = CheckDef {
+    code: Code {
+        id: "E303",
+        name: "mitigations",
+        what: "The kernel's mitigations of processor flaws are known and not switched off by hand.",
+        why: "Some cost at every kernel entry: system calls, interrupts and switches of a machine without them are up to several \
+              times cheaper, so that its figures do not speak for protected machines.",
+        how: "/sys/devices/system/cpu/vulnerabilities and the boot command line.",
+        next: "Compare only machines with the same mitigations; remove mitigations=off to get the kernel's default.",
+        undo: Some("Put mitigations=off back."),
+    },
+    hurts: &["ops.cost", "interactive.lateness", "noise.detour_duration"],
+    needs: &["kernel.cmdline"],
+    details: &["mitigations.*"],
+    states: &[Pass, Warn, Unknown],
+    warning_spoils: &[],
+    failure_spoils: &[],
+    decides: &[],
+    judge: mitigations,
+};
+
+/// Boot words that switch single mitigations off.
+const SWITCHED_OFF: [&str; 14] = [
+    "mitigations=off",
+    "nopti",
+    "pti=off",
+    "nospectre_v1",
+    "nospectre_v2",
+    "spectre_v2=off",
+    "mds=off",
+    "tsx_async_abort=off",
+    "l1tf=off",
+    "retbleed=off",
+    "spec_store_bypass_disable=off",
+    "nospec_store_bypass_disable",
+    "srbds=off",
+    "kpti=off",
+];
+/// Words in the kernel's description of mitigations that cost at every entry or exit.
+const COSTLY: [&str; 5] =
+    ["PTI", "Clear CPU buffers", "Mitigation: IBRS", "untrained return thunk", "Safe RET"];
+
+fn mitigations(inputs: &Inputs) -> Judged {
+    const READ_FROM: &str = "/sys/devices/system/cpu/vulnerabilities, /proc/cmdline";
+    let off: Vec<&str> = inputs
+        .text("kernel.cmdline")?
+        .split_whitespace()
+        .filter(|word| SWITCHED_OFF.contains(word))
+        .collect();
+    let mut seen = Vec::new();
+    for path in inputs.facts.0.keys().filter(|path| path.starts_with("mitigations.")) {
+        seen.push(inputs.text(path)?);
+    }
+    if seen.is_empty() {
+        return Err(Outcome::unknown("this kernel does not list processor flaws").source(READ_FROM));
+    }
+    let count = |holds: &dyn Fn(&str) -> bool| seen.iter().filter(|text| holds(text)).count();
+    let observed = format!(
+        "{} active ({} at every kernel entry), {} vulnerable, {} not affected",
+        count(&|t| t.starts_with("Mitigation")),
+        count(&|t| COSTLY.iter().any(|c| t.contains(c))),
+        count(&|t| t.starts_with("Vulnerable")),
+        count(&|t| t.starts_with("Not affected")),
+    );
+    Ok(if off.is_empty() {
+        Outcome::pass(observed)
+    } else {
+        Outcome::warn(format!("{}: {observed}", off.join(" ")))
+            .next(format!(
+                "remove {} from the boot command line, or compare only with machines that have it",
+                off.join(" ")
+            ))
+            .undo(format!("add {}", off.join(" ")))
+    }
+    .limit("none switched off at boot")
+    .source(READ_FROM))
+}
+
+pub(super) const REAL_TIME_SHARE: CheckDef = CheckDef {
+    code: Code {
+        id: "E306",
+        name: "real-time throttling",
+        what: "The kernel takes no time from real-time threads on purpose.",
+        why: "The fair server (Linux 6.12 and later) or real-time throttling (before) stops a spinning real-time thread for about \
+              50 ms of each second when others wait: detours of 50 ms that are not the machine's noise.",
+        how: "sched_rt_runtime_us, sched_rt_period_us and the fair server's settings in debugfs, or its default where debugfs \
+              cannot be read. Without the right to a real-time policy this cannot matter: n/a.",
+        next: "Keep other threads off the measured CPUs; else write 0 to /sys/kernel/debug/sched/fair_server/cpuN/runtime (6.12 \
+               and later) or -1 to /proc/sys/kernel/sched_rt_runtime_us.",
+        undo: Some("Write 50000000, or 950000 into sched_rt_runtime_us."),
+    },
+    hurts: &["noise.detour_*", "noise.stolen_fraction", "interactive.lateness"],
+    needs: &[
+        "kernel.release",
+        "kernel.rt_runtime",
+        "kernel.rt_period",
+        "limits.rtprio",
+        "limits.cap_sys_nice",
+        "limits.user_namespace",
+    ],
+    details: &["kernel.fair_server_runtime", "kernel.fair_server_period"],
+    states: &[Pass, Warn, Unknown, NotApplicable],
+    warning_spoils: &[Purpose::RealTime],
+    failure_spoils: &[],
+    decides: &[],
+    judge: real_time_share,
+};
+
+/// The server's settings for all measured CPUs, as the largest share any CPU has.
+fn fair_server(inputs: &Inputs, kernel: KernelVersion) -> FairServer {
+    let numbers = |path: &str| {
+        let fact = inputs.facts.get(path)?;
+        match fact.value.as_ref()? {
+            machmeter_data::FactValue::List(items) => items
+                .iter()
+                .map(
+                    |i| if let machmeter_data::FactValue::Int(n) = i { u64::try_from(*n).ok() } else { None },
+                )
+                .collect(),
+            _ => fact.number().filter(|n| *n >= 0.0).map(|n| vec![n as u64]),
+        }
+    };
+    let runtime: Option<Vec<u64>> = numbers("kernel.fair_server_runtime");
+    let period: Option<Vec<u64>> = numbers("kernel.fair_server_period");
+    let (largest, shortest) = (
+        runtime.and_then(|all| all.into_iter().max()),
+        period.and_then(|all| all.into_iter().filter(|p| *p > 0).min()),
+    );
+    match (largest, shortest) {
+        (Some(runtime_ns), Some(period_ns)) => FairServer::Known {
+            per_cpu_ns: inputs.for_cpus.iter().map(|cpu| (cpu, runtime_ns, period_ns)).collect(),
+        },
+        _ if kernel >= (KernelVersion { major: 6, minor: 12 }) => {
+            let why = inputs.facts.get("kernel.fair_server_runtime").and_then(|f| f.why.clone());
+            FairServer::Presumed { why: why.unwrap_or_else(|| "its settings were not captured".to_owned()) }
+        }
+        _ => FairServer::Absent,
+    }
+}
+
+fn real_time_share(inputs: &Inputs) -> Judged {
+    let release = inputs.text("kernel.release")?;
+    let Some(kernel) = KernelVersion::parse(release) else {
+        return Ok(Outcome::unknown(format!("kernel release `{release}` has no version number")));
+    };
+    let microseconds = |path: &str| match inputs.look(path)? {
+        Seen::Value(fact) if fact.text() == Some("unlimited") => Ok(None),
+        _ => Ok::<_, Outcome>(Some((inputs.amount(path)? / 1e3) as u64)),
+    };
+    let throttle_runtime_us = microseconds("kernel.rt_runtime")?;
+    let throttle_period_us = microseconds("kernel.rt_period")?.unwrap_or(0);
+    if !rights::may_use_real_time(inputs)? {
+        return Ok(Outcome::not_applicable("this process may not use a real-time policy (E501)"));
+    }
+    if kernel < (KernelVersion { major: 6, minor: 12 }) {
+        // Such a kernel has a fair server only as a backport: then debugfs must have been asked.
+        inputs.look("kernel.fair_server_runtime")?;
+    }
+    let limits = RtLimits {
+        throttle_runtime_us,
+        throttle_period_us,
+        fair_server: fair_server(inputs, kernel),
+        group_budget: GroupBudget::NotConfigured,
+        rtprio_limit: 0,
+        can_set_any_policy: true,
+        kernel: Some(kernel),
+    };
+    let cpu = inputs.for_cpus.first().unwrap_or(0);
+    let limit = "no time taken";
+    let Some((_, mechanism)) = limits.loss_ns_per_s(cpu) else {
+        return Ok(Outcome::pass(format!(
+            "nothing is taken from real-time threads on {}",
+            inputs.measured()
+        ))
+        .limit(limit));
+    };
+    let outcome = Outcome::warn(limits.explain(cpu)).limit(limit);
+    Ok(if mechanism == "fair server" {
+        let file = format!("/sys/kernel/debug/sched/fair_server/cpu{cpu}/runtime");
+        outcome
+            .next(format!("keep others off the CPU, or echo 0 > {file}"))
+            .undo(format!("echo 50000000 > {file}"))
+    } else {
+        outcome
+            .next("sysctl kernel.sched_rt_runtime_us=-1")
+            .undo(format!("sysctl kernel.sched_rt_runtime_us={}", throttle_runtime_us.unwrap_or(950_000)))
+    })
+}

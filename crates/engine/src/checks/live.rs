@@ -1,0 +1,344 @@
+//! What a look at the running machine adds to its files: who runs, under which policy, and how steady the speed is. Takes
+//! at most 200 ms and needs no rights; what cannot be seen is stated.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::hint::black_box;
+use std::time::Duration;
+
+use machmeter_stats::quantile::quantile;
+use machmeter_sys::thread::monotonic_ns;
+use machmeter_sys::topology::CpuSet;
+
+use super::inputs::three_digits;
+use super::procfs;
+
+/// Longest time that [`sample`] takes, both looks at all threads included.
+pub const LONGEST_NS: u64 = 200_000_000;
+/// Each look at all threads may take this share of the time, as 1/n.
+const LOOK_PART: u64 = 3;
+/// A consumer above this is worth a name even when not all processes could be looked at.
+const NOTEWORTHY_PERCENT: f64 = 5.0;
+/// The speed is the best turn of each block of this length.
+const BLOCK_NS: u64 = 5_000_000;
+const FEWEST_BLOCKS: usize = 6;
+/// The parent of all kernel threads has this number where the process is in the initial PID namespace.
+const KTHREADD: u32 = 2;
+
+/// What was measured of the running machine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Live {
+    /// Time between the two looks, ns.
+    pub window_ns: u64,
+    /// Spread of the speed of fixed work between blocks of time (10 % to 90 % quantile against the median), percent.
+    pub speed_spread_percent: Option<f64>,
+    /// How much slower a loop runs while another CPU of the machine is busy, percent; left to a probe that places threads.
+    pub sibling_effect_percent: Option<f64>,
+    /// Other processes by CPU time, the largest first; or why they could not be seen.
+    pub consumers: Result<Vec<Consumer>, String>,
+    /// CPU time that no visible process owns, percent of one CPU.
+    pub hidden_percent: Option<f64>,
+    /// Real-time threads of other processes with a higher priority than ours; or why they could not be seen.
+    pub rt_above: Result<Vec<RealTimeTask>, String>,
+    /// Mean number of other threads that run or wait for a CPU.
+    pub runnable: Option<f64>,
+}
+
+/// A process that used CPU time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Consumer {
+    /// Process id.
+    pub pid: u32,
+    /// Name of its first thread.
+    pub comm: String,
+    /// CPU time of all its threads, percent of one CPU.
+    pub cpu_percent: f64,
+}
+
+/// A thread under a real-time policy.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RealTimeTask {
+    /// Thread id.
+    pub tid: u32,
+    /// Its name.
+    pub comm: String,
+    /// `fifo`, `rr`, `deadline`.
+    pub policy: String,
+    /// 1 to 99; 0 for `deadline`, which is above all.
+    pub priority: u32,
+    /// CPUs it may run on.
+    pub cpus: CpuSet,
+    /// CPU time, percent of one CPU.
+    pub cpu_percent: f64,
+    /// Whether it belongs to the kernel.
+    pub kernel: bool,
+}
+
+impl fmt::Display for Consumer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (pid {}) {} %", self.comm, self.pid, three_digits(self.cpu_percent))
+    }
+}
+
+impl fmt::Display for RealTimeTask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (comm, tid, policy, used) = (&self.comm, self.tid, &self.policy, three_digits(self.cpu_percent));
+        write!(f, "{comm} (tid {tid}, {policy}:{}, CPU {}) {used} %", self.priority, self.cpus)
+    }
+}
+
+/// All threads of the system at one moment.
+#[derive(Debug, Default)]
+struct Look {
+    /// By (process, thread): CPU time, ns.
+    cpu_ns: BTreeMap<(u32, u32), u64>,
+    /// Processes listed and processes looked at in time.
+    listed: usize,
+    looked_at: usize,
+}
+
+impl Look {
+    fn take(deadline_ns: u64) -> Self {
+        let mut look = Self::default();
+        let processes = procfs::numbers("/proc");
+        look.listed = processes.len();
+        for pid in processes {
+            if monotonic_ns() > deadline_ns {
+                break;
+            }
+            for tid in procfs::numbers(&format!("/proc/{pid}/task")) {
+                if let Some(ns) = procfs::cpu_ns(pid, tid) {
+                    look.cpu_ns.insert((pid, tid), ns);
+                }
+            }
+            look.looked_at += 1;
+        }
+        look
+    }
+
+    /// Why this look does not speak for the whole system, if it does not.
+    fn incomplete(&self) -> Option<String> {
+        if self.listed == 0 {
+            return Some("/proc shows no process".to_owned());
+        }
+        (self.looked_at < self.listed).then(|| {
+            format!(
+                "only {} of {} processes could be looked at in the time allowed",
+                self.looked_at, self.listed
+            )
+        })
+    }
+}
+
+/// Looks at all threads twice, at most `duration` (and 200 ms) apart, and times a loop on the caller's CPU in between.
+pub fn sample(duration: Duration) -> Live {
+    let total_ns = u64::try_from(duration.as_nanos()).unwrap_or(LONGEST_NS).min(LONGEST_NS);
+    let began_ns = monotonic_ns();
+    let first = Look::take(began_ns + total_ns / LOOK_PART);
+    let looked_ns = monotonic_ns();
+    let busy_before = procfs::busy_ns();
+    // The second look costs what the first did.
+    let window_end_ns =
+        (began_ns + total_ns).saturating_sub(looked_ns - began_ns).max(looked_ns + total_ns / LOOK_PART);
+    let steady = run_until(window_end_ns);
+    let busy_after = procfs::busy_ns();
+    let window_ns = monotonic_ns() - looked_ns;
+    let second = Look::take(monotonic_ns() + total_ns / LOOK_PART);
+
+    let used = gained_ns(&first, &second);
+    let incomplete = first.incomplete().or_else(|| second.incomplete());
+    let visible_ns: u64 = used.values().sum();
+    let hidden = busy_before.zip(busy_after).filter(|_| incomplete.is_none()).map(|(before, after)| {
+        100.0 * after.saturating_sub(before).saturating_sub(visible_ns) as f64 / window_ns.max(1) as f64
+    });
+    Live {
+        window_ns,
+        speed_spread_percent: steady.spread_percent(),
+        sibling_effect_percent: None,
+        consumers: consumers(&used, window_ns, incomplete.clone()),
+        hidden_percent: hidden,
+        rt_above: real_time_above(&used, window_ns, incomplete),
+        runnable: steady.mean_running,
+    }
+}
+
+/// CPU time between two looks of each thread that was there in the second, ns. A thread that began meanwhile counts from 0.
+fn gained_ns(first: &Look, second: &Look) -> BTreeMap<(u32, u32), u64> {
+    let gained = |(thread, ns): (&(u32, u32), &u64)| {
+        (*thread, ns.saturating_sub(first.cpu_ns.get(thread).copied().unwrap_or(0)))
+    };
+    second.cpu_ns.iter().map(gained).collect()
+}
+
+fn consumers(
+    used: &BTreeMap<(u32, u32), u64>,
+    window_ns: u64,
+    incomplete: Option<String>,
+) -> Result<Vec<Consumer>, String> {
+    let own = std::process::id();
+    let mut by_process: BTreeMap<u32, u64> = BTreeMap::new();
+    for ((pid, _), ns) in used.iter().filter(|((pid, _), ns)| *pid != own && **ns > 0) {
+        *by_process.entry(*pid).or_default() += ns;
+    }
+    let mut largest: Vec<(u32, u64)> = by_process.into_iter().collect();
+    largest.sort_by_key(|(pid, ns)| (std::cmp::Reverse(*ns), *pid));
+    let named = largest.into_iter().take(10).map(|(pid, ns)| Consumer {
+        pid,
+        comm: procfs::stat(pid, pid).map_or_else(|| "ended".to_owned(), |s| s.comm),
+        cpu_percent: 100.0 * ns as f64 / window_ns.max(1) as f64,
+    });
+    let named: Vec<Consumer> = named.collect();
+    match incomplete {
+        Some(why) if named.first().is_none_or(|c| c.cpu_percent <= NOTEWORTHY_PERCENT) => Err(why),
+        _ => Ok(named),
+    }
+}
+
+fn real_time_above(
+    used: &BTreeMap<(u32, u32), u64>,
+    window_ns: u64,
+    incomplete: Option<String>,
+) -> Result<Vec<RealTimeTask>, String> {
+    let own = std::process::id();
+    let ours = procfs::stat(own, machmeter_sys::thread::tid() as u32);
+    let our_priority = ours.filter(|s| s.real_time().is_some()).map_or(0, |s| s.priority);
+    let mut above = Vec::new();
+    for ((pid, tid), ns) in used.iter().filter(|((pid, _), _)| *pid != own) {
+        let Some(stat) = procfs::stat(*pid, *tid) else { continue };
+        let Some(policy) = stat.real_time().filter(|p| *p == "deadline" || stat.priority > our_priority)
+        else {
+            continue;
+        };
+        let cpus = procfs::allowed_cpus(*pid, *tid).unwrap_or_default();
+        let cpu_percent = 100.0 * *ns as f64 / window_ns.max(1) as f64;
+        let (comm, kernel, priority) = (stat.comm, stat.kernel, stat.priority);
+        above.push(RealTimeTask {
+            tid: *tid,
+            comm,
+            policy: policy.to_owned(),
+            priority,
+            cpus,
+            cpu_percent,
+            kernel,
+        });
+    }
+    // Every kernel has real-time threads of its own. Who cannot see the kernel's threads cannot see those of others.
+    let kernel_is_seen = procfs::stat(KTHREADD, KTHREADD).is_some_and(|s| s.kernel);
+    let incomplete = incomplete.or_else(|| {
+        (!kernel_is_seen).then(|| "threads of others are hidden from here (container or hidepid)".to_owned())
+    });
+    above.sort_by(|a, b| b.cpu_percent.total_cmp(&a.cpu_percent).then(a.tid.cmp(&b.tid)));
+    match incomplete {
+        Some(why) if above.iter().all(|t| t.kernel) => Err(why),
+        _ => Ok(above),
+    }
+}
+
+/// Best time of a turn in each block, and how many others ran meanwhile.
+#[derive(Debug, Default)]
+struct Steadiness {
+    best_ns: Vec<f64>,
+    mean_running: Option<f64>,
+}
+
+impl Steadiness {
+    fn spread_percent(&self) -> Option<f64> {
+        let mut sorted = self.best_ns.clone();
+        sorted.sort_by(f64::total_cmp);
+        if sorted.len() < FEWEST_BLOCKS {
+            return None;
+        }
+        let at = |p| quantile(&sorted, p);
+        let (low, middle, high) = (at(0.1)?, at(0.5)?, at(0.9)?);
+        let spread = 100.0 * (high - low) / middle;
+        spread.is_finite().then_some(spread)
+    }
+}
+
+/// Repeats a fixed piece of arithmetic (a chain of multiplications, about 20 us) until `end_ns`.
+fn run_until(end_ns: u64) -> Steadiness {
+    let mut steadiness = Steadiness::default();
+    let (mut running, mut reads) = (0_u64, 0_u64);
+    let mut now_ns = monotonic_ns();
+    while now_ns < end_ns {
+        let block_end_ns = (now_ns + BLOCK_NS).min(end_ns);
+        let mut best_ns = u64::MAX;
+        while now_ns < block_end_ns {
+            turn();
+            let after_ns = monotonic_ns();
+            best_ns = best_ns.min(after_ns - now_ns);
+            now_ns = after_ns;
+        }
+        steadiness.best_ns.push(best_ns as f64);
+        if let Some(n) = procfs::running() {
+            // The reader itself runs.
+            running += n.saturating_sub(1);
+            reads += 1;
+        }
+        now_ns = monotonic_ns();
+    }
+    if reads > 0 {
+        steadiness.mean_running = Some(running as f64 / reads as f64);
+    }
+    steadiness
+}
+
+#[inline(never)]
+fn turn() {
+    let mut x = black_box(0x9E37_79B9_7F4A_7C15_u64);
+    for _ in 0..20_000 {
+        x = x.wrapping_mul(0x5851_F42D_4C95_7F2D).rotate_left(13);
+    }
+    black_box(x);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_planted_spread_is_found() {
+        let steady = |best_ns: Vec<f64>| Steadiness { best_ns, mean_running: None }.spread_percent();
+        assert_eq!(steady(vec![20_000.0; 20]), Some(0.0));
+        let wandering: Vec<f64> = (0..21).map(|i| 20_000.0 + 100.0 * f64::from(i)).collect();
+        let spread = steady(wandering).unwrap();
+        assert!((spread - 100.0 * 1600.0 / 21_000.0).abs() < 0.5, "{spread}");
+        assert_eq!(steady(vec![20_000.0; 5]), None, "too few blocks say nothing");
+    }
+
+    #[test]
+    fn a_busy_process_is_found_and_named_within_the_time() {
+        let mut burner =
+            std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+        let mut found = false;
+        let mut shortest_ns = u64::MAX;
+        // On a busy machine the burner may get no CPU for a while.
+        for _ in 0..20 {
+            let began_ns = monotonic_ns();
+            let live = sample(Duration::from_secs(5));
+            shortest_ns = shortest_ns.min(monotonic_ns() - began_ns);
+            found |=
+                live.consumers.unwrap_or_default().iter().any(|c| c.pid == burner.id() && c.comm == "sh");
+            if found {
+                break;
+            }
+        }
+        burner.kill().unwrap();
+        burner.wait().unwrap();
+        assert!(found, "a process that uses a whole CPU is among the ten largest");
+        println!("{:.0} ms", shortest_ns as f64 / 1e6);
+        assert!(shortest_ns < 3 * LONGEST_NS, "{shortest_ns} ns");
+    }
+
+    #[test]
+    fn a_look_that_ended_early_does_not_speak_for_the_system() {
+        let look = Look::take(0);
+        assert!(look.incomplete().unwrap().contains("only 0 of"));
+        let none = BTreeMap::new();
+        assert!(consumers(&none, 1, look.incomplete()).is_err());
+        assert!(real_time_above(&none, 1, look.incomplete()).is_err());
+        let heavy = BTreeMap::from([((u32::MAX, u32::MAX), 1_000_u64)]);
+        assert_eq!(consumers(&heavy, 1_000, look.incomplete()).unwrap()[0].cpu_percent, 100.0);
+    }
+}

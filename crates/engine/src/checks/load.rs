@@ -1,0 +1,245 @@
+//! Who else uses the machine?
+
+use machmeter_data::CheckState::{Fail, Pass, Unknown, Warn};
+use machmeter_data::Code;
+
+use super::inputs::{Inputs, Seen, amount_in, three_digits};
+use super::live::{Consumer, Live, RealTimeTask};
+use super::outcome::{Judged, Outcome};
+use super::{CheckDef, Purpose};
+
+const PRESSURE_WARN_PERCENT: f64 = 2.0;
+const PRESSURE_FAIL_PERCENT: f64 = 20.0;
+/// Load average per CPU, where there is no pressure to read.
+const AVERAGE_WARN: f64 = 0.1;
+const AVERAGE_FAIL: f64 = 0.5;
+/// Percent of one CPU.
+const CONSUMER_WARN_PERCENT: f64 = 5.0;
+const CONSUMER_FAIL_PERCENT: f64 = 50.0;
+const RT_USED_PERCENT: f64 = 1.0;
+const NOISE: &[&str] = &["noise.*", "interactive.*", "memory.*", "sync.cost", "ops.cost"];
+
+fn live<'a>(inputs: &Inputs<'a>) -> Result<&'a Live, Outcome> {
+    inputs.live.ok_or_else(|| Outcome::unknown("running processes were not sampled").source("/proc/*/stat"))
+}
+
+/// The busiest others in a few words; empty if none was seen.
+fn busiest(inputs: &Inputs) -> String {
+    let top = inputs.live.and_then(|l| l.consumers.as_ref().ok());
+    let names: Vec<String> = top.into_iter().flatten().take(3).map(Consumer::to_string).collect();
+    if names.is_empty() { String::new() } else { format!("; top: {}", names.join(", ")) }
+}
+
+pub(super) const PRESSURE: CheckDef = CheckDef {
+    code: Code {
+        id: "E104",
+        name: "load",
+        what: "Hardly any thread waits for a CPU.",
+        why: "A thread that waits shows that somebody else wants the CPUs that are measured: tails are then theirs as much as \
+              the machine's.",
+        how: "The share of the last 10 s in which some runnable thread had no CPU (pressure stall information). A kernel \
+              without it is judged by the 1-minute load average per CPU.",
+        next: "Wait, stop the programs E106 names, or measure on an idle CPU (machmeter noise --cpus LIST).",
+        undo: None,
+    },
+    hurts: NOISE,
+    needs: &["load.psi_cpu_10s"],
+    details: &["load.average_1min", "cpu.count"],
+    states: &[Pass, Warn, Fail, Unknown],
+    warning_spoils: &[Purpose::TailLatency, Purpose::RealTime],
+    failure_spoils: &[Purpose::TailLatency, Purpose::RealTime],
+    decides: &[Purpose::TailLatency, Purpose::RealTime],
+    judge: pressure,
+};
+
+fn pressure(inputs: &Inputs) -> Judged {
+    const NEXT: &str =
+        "wait, stop the programs that E106 names, or measure an idle CPU: machmeter noise --cpus LIST";
+    if let Seen::Nothing(why) = inputs.look("load.psi_cpu_10s")? {
+        let average = inputs.amount("load.average_1min")?;
+        let cpus = inputs.amount("cpu.count")?.max(1.0);
+        let observed = format!(
+            "load average {} over 1 min on {cpus} CPUs (no pressure information: {why}){}",
+            three_digits(average),
+            busiest(inputs)
+        );
+        return Ok(Outcome::graded(average / cpus, AVERAGE_WARN, AVERAGE_FAIL, observed)
+            .limit(format!("{AVERAGE_WARN} per CPU"))
+            .source("/proc/loadavg")
+            .next(NEXT));
+    }
+    let percent = inputs.amount("load.psi_cpu_10s")?;
+    let observed = format!(
+        "some thread waited for a CPU in {} % of the last 10 s{}",
+        three_digits(percent),
+        busiest(inputs)
+    );
+    Ok(Outcome::graded(percent, PRESSURE_WARN_PERCENT, PRESSURE_FAIL_PERCENT, observed)
+        .limit(format!("{PRESSURE_WARN_PERCENT} %"))
+        .next(NEXT))
+}
+
+pub(super) const RUN_QUEUE: CheckDef = CheckDef {
+    code: Code {
+        id: "E105",
+        name: "run queue",
+        what: "Few other threads are running or ready to run.",
+        why: "Every running thread takes a CPU, shares caches and memory with the measured one, and lowers the clock of all cores.",
+        how: "Running threads in /proc/loadavg without our own, averaged over several reads while the machine is sampled, or \
+              of each capture.",
+        next: "See E106 for their names; wait, stop them, or confine them (taskset, cpuset) to CPUs that are not measured.",
+        undo: Some("Give the threads their former CPUs back (taskset -p)."),
+    },
+    hurts: NOISE,
+    needs: &["load.running", "cpu.count"],
+    details: &[],
+    states: &[Pass, Warn, Fail, Unknown],
+    warning_spoils: &[Purpose::TailLatency],
+    failure_spoils: &[Purpose::TailLatency, Purpose::RealTime],
+    decides: &[Purpose::TailLatency],
+    judge: run_queue,
+};
+
+fn run_queue(inputs: &Inputs) -> Judged {
+    let cpus = inputs.amount("cpu.count")?.max(1.0);
+    let mut others = (inputs.amount("load.running")? - 1.0).max(0.0);
+    let mut how = "1 snapshot".to_owned();
+    if let Some(later) = inputs.later {
+        others = others.max((amount_in(later, "load.running")? - 1.0).max(0.0));
+        how = String::from("the larger of 2 snapshots");
+    }
+    if let Some(live) = inputs.live {
+        match live.runnable {
+            Some(n) if n.is_finite() && n >= 0.0 => {
+                others = n;
+                how = format!("mean over {}", super::inputs::duration(live.window_ns as f64));
+            }
+            Some(n) => {
+                return Err(Outcome::unknown(format!("an impossible number of runnable threads: {n}"))
+                    .source("/proc/loadavg"));
+            }
+            None => {}
+        }
+    }
+    let observed = format!("{} other threads running or ready on {cpus} CPUs ({how})", three_digits(others));
+    // Below one per four CPUs there are free cores to measure on; from one per CPU on somebody must wait.
+    let limit = (cpus / 4.0).max(0.5);
+    Ok(Outcome::graded(others, limit, cpus.max(1.0) - 0.01, observed)
+        .limit(format!("{limit} on {cpus} CPUs"))
+        .next("stop them (E106 has names), or confine them: taskset -cp LIST PID")
+        .undo(format!("taskset -cp 0-{} PID", cpus - 1.0)))
+}
+
+pub(super) const CONSUMERS: CheckDef = CheckDef {
+    code: Code {
+        id: "E106",
+        name: "top consumers",
+        what: "No other process uses a noticeable part of a CPU.",
+        why: "The names of those who run are what one can act on.",
+        how: "CPU time of every process in /proc/*/stat twice, at most 200 ms apart; what the CPUs did beyond the processes \
+              that can be seen is counted as hidden.",
+        next: "Stop or pause the process (kill -STOP PID), or move it to other CPUs (taskset -cp LIST PID).",
+        undo: Some("kill -CONT PID, or taskset -cp with its former list."),
+    },
+    hurts: NOISE,
+    needs: &[],
+    details: &[],
+    states: &[Pass, Warn, Fail, Unknown],
+    warning_spoils: &[Purpose::TailLatency],
+    failure_spoils: &[Purpose::TailLatency],
+    decides: &[Purpose::TailLatency],
+    judge: consumers,
+};
+
+fn consumers(inputs: &Inputs) -> Judged {
+    let live = live(inputs)?;
+    let finish = |o: Outcome| {
+        Ok(o.source("/proc/*/stat, /proc/stat").limit(format!("{CONSUMER_WARN_PERCENT} % of one CPU")))
+    };
+    let top = match &live.consumers {
+        Ok(top) => top,
+        Err(why) => return finish(Outcome::unknown(why.clone())),
+    };
+    let names: Vec<String> = top.iter().take(5).map(Consumer::to_string).collect();
+    let largest = top.iter().map(|c| c.cpu_percent).fold(0.0, f64::max);
+    if largest > CONSUMER_WARN_PERCENT {
+        let pids: Vec<String> = top
+            .iter()
+            .filter(|c| c.cpu_percent > CONSUMER_WARN_PERCENT)
+            .take(5)
+            .map(|c| c.pid.to_string())
+            .collect();
+        let pids = pids.join(" ");
+        let outcome =
+            Outcome::graded(largest, CONSUMER_WARN_PERCENT, CONSUMER_FAIL_PERCENT, names.join(", "));
+        return finish(outcome.next(format!("kill -STOP {pids}")).undo(format!("kill -CONT {pids}")));
+    }
+    match live.hidden_percent {
+        Some(hidden) if !hidden.is_finite() || hidden < 0.0 => finish(Outcome::unknown(format!("an impossible share of hidden time: {hidden}"))),
+        // /proc counts in units of 10 ms: over 200 ms one unit on each of several CPUs is no evidence.
+        Some(hidden) if hidden > 4.0 * CONSUMER_WARN_PERCENT => finish(
+            Outcome::graded(hidden, CONSUMER_WARN_PERCENT, 4.0 * CONSUMER_FAIL_PERCENT, format!("{} % of one CPU goes to work that no visible process owns (hidden from here, or ended meanwhile)", three_digits(hidden)))
+                .next("look from outside the container or as root (hidepid hides processes of others)"),
+        ),
+        Some(_) => finish(Outcome::pass(names.first().map_or_else(|| "no other process ran".to_owned(), |n| format!("largest: {n}")))),
+        None => finish(Outcome::unknown("no visible process runs, but the CPUs' own counters could not be read to confirm it")),
+    }
+}
+
+pub(super) const REAL_TIME: CheckDef = CheckDef {
+    code: Code {
+        id: "E107",
+        name: "real-time threads above us",
+        what: "No real-time thread of higher priority than the measuring one runs on the measured CPUs.",
+        why: "Such a thread takes the CPU whenever it wants, and the measuring thread cannot even be told.",
+        how: "Policy, priority, allowed CPUs and CPU time of every thread in /proc/*/task/*/stat, twice. Kernel threads that \
+              exist everywhere (migration, watchdog) count only if they used time; where they cannot be seen nothing can.",
+        next: "Move them off the measured CPUs (taskset -cp LIST TID), lower them (chrt -p -f PRIO TID), or measure at a higher \
+               priority (--prio fifo:N).",
+        undo: Some("chrt and taskset with the former values, which the text shows."),
+    },
+    hurts: &["noise.detour_*", "noise.stolen_fraction", "interactive.*"],
+    needs: &[],
+    details: &[],
+    states: &[Pass, Warn, Fail, Unknown],
+    warning_spoils: &[Purpose::RealTime],
+    failure_spoils: &[Purpose::RealTime, Purpose::TailLatency],
+    decides: &[Purpose::RealTime],
+    judge: real_time,
+};
+
+fn real_time(inputs: &Inputs) -> Judged {
+    let live = live(inputs)?;
+    let finish = |o: Outcome| {
+        Ok(o.source("/proc/*/task/*/stat")
+            .limit(format!("none that uses {RT_USED_PERCENT} % of a CPU, none of a user")))
+    };
+    let threads = match &live.rt_above {
+        Ok(threads) => threads,
+        Err(why) => return finish(Outcome::unknown(why.clone())),
+    };
+    let here: Vec<&RealTimeTask> =
+        threads.iter().filter(|t| !t.cpus.intersection(inputs.for_cpus).is_empty()).collect();
+    let used = |t: &&&RealTimeTask| t.cpu_percent > RT_USED_PERCENT;
+    let list = |threads: &[&&RealTimeTask]| {
+        threads.iter().take(5).map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    };
+    let busy: Vec<_> = here.iter().filter(used).collect();
+    let users: Vec<_> = here.iter().filter(|t| !t.kernel).collect();
+    let Some(first) = busy.first().or(users.first()) else {
+        return finish(Outcome::pass(format!(
+            "none of a user; {} kernel threads, which used less than {RT_USED_PERCENT} % of a CPU",
+            here.len()
+        )));
+    };
+    let next = format!(
+        "taskset -cp LIST {} with a list without {}, or chrt -o -p 0 {}",
+        first.tid,
+        inputs.measured(),
+        first.tid
+    );
+    let undo =
+        format!("taskset -cp {} {}; chrt -f -p {} {}", first.cpus, first.tid, first.priority, first.tid);
+    let outcome = if busy.is_empty() { Outcome::warn(list(&users)) } else { Outcome::fail(list(&busy)) };
+    finish(outcome.next(next).undo(undo))
+}

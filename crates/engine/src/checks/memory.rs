@@ -1,0 +1,145 @@
+//! Is there memory, and does it stay?
+
+use machmeter_data::CheckState::{Fail, Pass, Unknown, Warn};
+use machmeter_data::Code;
+
+use super::inputs::{Inputs, Seen, amount_in, size, three_digits};
+use super::outcome::{Judged, Outcome};
+use super::{CheckDef, Purpose};
+
+const MIB: f64 = 1024.0 * 1024.0;
+/// Share of all memory, and least amount, below which the kernel begins to look for pages.
+const FREE_WARN: (f64, f64) = (0.10, 512.0 * MIB);
+const FREE_FAIL: (f64, f64) = (0.03, 128.0 * MIB);
+const SWAP_WARN_BYTES: f64 = 16.0 * MIB;
+const SWAP_GROWTH_BYTES: f64 = MIB;
+const CHANGE_WARN_PERCENT: f64 = 0.1;
+const CHANGE_FAIL_PERCENT: f64 = 5.0;
+
+pub(super) const FREE: CheckDef = CheckDef {
+    code: Code {
+        id: "E401",
+        name: "free memory",
+        what: "There is memory to spare, in the machine and in the control group.",
+        why: "Short of memory the kernel reclaims pages inside other programs' allocations: stalls of ms, and worse if the \
+              buffers of a measurement are pushed out.",
+        how: "MemAvailable and MemTotal of /proc/meminfo, and the memory limit of the control group.",
+        next: "Stop programs, or raise the group's limit (memory.max).",
+        undo: Some("Set the former limit."),
+    },
+    hurts: &["memory.*", "noise.detour_*", "interactive.lateness"],
+    needs: &["memory.available", "memory.total", "cgroup.memory_max"],
+    details: &[],
+    states: &[Pass, Warn, Fail, Unknown],
+    warning_spoils: &[Purpose::RealTime],
+    failure_spoils: &[Purpose::Throughput, Purpose::TailLatency, Purpose::RealTime],
+    decides: &[],
+    judge: free,
+};
+
+fn free(inputs: &Inputs) -> Judged {
+    let (available, total) = (inputs.amount("memory.available")?, inputs.amount("memory.total")?);
+    let group = match inputs.look("cgroup.memory_max")? {
+        Seen::Value(fact) if fact.text() == Some("unlimited") => f64::INFINITY,
+        _ => inputs.amount("cgroup.memory_max")?,
+    };
+    let text = if group < total {
+        format!("{} available of {}, group limited to {}", size(available), size(total), size(group))
+    } else {
+        format!("{} available of {}", size(available), size(total))
+    };
+    let below = |(share, least): (f64, f64)| {
+        available < (share * total).min(4.0 * least).max(least.min(total / 2.0)) || group < least
+    };
+    let outcome = if below(FREE_FAIL) {
+        Outcome::fail(text)
+    } else if below(FREE_WARN) {
+        Outcome::warn(text)
+    } else {
+        Outcome::pass(text)
+    };
+    Ok(outcome
+        .limit(format!("{} and 10 % of memory, up to {}", size(FREE_WARN.1), size(4.0 * FREE_WARN.1)))
+        .next("stop programs that hold memory (ps -e -o rss,pid,comm --sort=-rss | head), or raise memory.max of the group")
+        .undo("write the former number into memory.max"))
+}
+
+pub(super) const SWAP: CheckDef = CheckDef {
+    code: Code {
+        id: "E402",
+        name: "swap in use",
+        what: "No memory has been swapped out, and none is being.",
+        why: "A page that must be read back from a disk costs from 100 us to some ms in the middle of somebody's work.",
+        how: "SwapTotal less SwapFree of /proc/meminfo, and its growth between two captures.",
+        next: "swapoff -a && swapon -a brings everything back into memory, if there is room.",
+        undo: Some("swapon -a"),
+    },
+    hurts: &["memory.*", "noise.detour_*", "interactive.lateness"],
+    needs: &["memory.swap_total", "memory.swap_free"],
+    details: &[],
+    states: &[Pass, Warn, Fail, Unknown],
+    warning_spoils: &[Purpose::RealTime],
+    failure_spoils: &[Purpose::TailLatency, Purpose::Throughput, Purpose::RealTime],
+    decides: &[],
+    judge: swap,
+};
+
+fn swap(inputs: &Inputs) -> Judged {
+    let used = |facts| {
+        Ok::<f64, Outcome>(
+            (amount_in(facts, "memory.swap_total")? - amount_in(facts, "memory.swap_free")?).max(0.0),
+        )
+    };
+    let before = used(inputs.facts)?;
+    let after = inputs.later.map(used).transpose()?.unwrap_or(before);
+    let text = format!("{} in use", size(after.max(before)));
+    let outcome = if after - before > SWAP_GROWTH_BYTES {
+        Outcome::fail(format!("{text}, {} more than at the first capture", size(after - before)))
+    } else if after.max(before) > SWAP_WARN_BYTES {
+        Outcome::warn(text)
+    } else {
+        Outcome::pass(text)
+    };
+    Ok(outcome
+        .limit(format!("{}, not growing", size(SWAP_WARN_BYTES)))
+        .next("swapoff -a, if there is room in memory")
+        .undo("swapon -a"))
+}
+
+pub(super) const CHANGED: CheckDef = CheckDef {
+    code: Code {
+        id: "E405",
+        name: "memory changed during the run",
+        what: "The machine had the same amount of memory at both captures.",
+        why: "A hypervisor that adds or takes memory (hot-plug, balloon) stops CPUs and moves pages meanwhile, and figures before \
+              and after belong to two machines.",
+        how: "MemTotal at the first and at the last capture.",
+        next: "Run again; ask for a fixed memory size (no balloon) if it happens often.",
+        undo: None,
+    },
+    hurts: &["memory.*", "noise.detour_*"],
+    needs: &["memory.total"],
+    details: &[],
+    states: &[Pass, Warn, Fail, Unknown],
+    warning_spoils: &[],
+    failure_spoils: &[Purpose::Throughput],
+    decides: &[],
+    judge: changed,
+};
+
+fn changed(inputs: &Inputs) -> Judged {
+    let before = inputs.amount("memory.total")?;
+    let Some(later) = inputs.later else {
+        return Err(Outcome::unknown("the machine was captured only once")
+            .next("run a measurement: it captures the machine before and after"));
+    };
+    let after = amount_in(later, "memory.total")?;
+    if before <= 0.0 {
+        return Err(Outcome::unknown("MemTotal is 0"));
+    }
+    let percent = 100.0 * (after - before).abs() / before;
+    let text = format!("{} then {} ({} % apart)", size(before), size(after), three_digits(percent));
+    Ok(Outcome::graded(percent, CHANGE_WARN_PERCENT, CHANGE_FAIL_PERCENT, text)
+        .limit(format!("{CHANGE_WARN_PERCENT} %"))
+        .next("run again; ask the hypervisor for a fixed memory size (no balloon, no hot-plug)"))
+}

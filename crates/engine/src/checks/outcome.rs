@@ -1,0 +1,102 @@
+//! What one check found, before it gets its code.
+
+use machmeter_data::CheckState;
+
+/// What one check found; built as a sentence: `Outcome::warn("...").limit("...").next("...")`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// The state.
+    pub state: CheckState,
+    /// What was seen, in words with units, or why nothing was.
+    pub observed: String,
+    /// The limit in words.
+    pub limit: Option<Box<str>>,
+    /// Where it was read, if not from the facts the check needs.
+    pub source: Option<Box<str>>,
+    /// What to do here, as a command where there is one.
+    pub next: Option<Box<str>>,
+    /// How to undo that.
+    pub undo: Option<Box<str>>,
+}
+
+/// A judgment: `Err` is the outcome of a fact that could not be had, so that `?` ends a check there.
+pub type Judged = Result<Outcome, Outcome>;
+
+impl Outcome {
+    fn new(state: CheckState, observed: impl Into<String>) -> Self {
+        Self { state, observed: observed.into(), limit: None, source: None, next: None, undo: None }
+    }
+
+    /// Seen, and within its limit.
+    pub fn pass(observed: impl Into<String>) -> Self {
+        Self::new(CheckState::Pass, observed)
+    }
+
+    /// Seen, and doubtful.
+    pub fn warn(observed: impl Into<String>) -> Self {
+        Self::new(CheckState::Warn, observed)
+    }
+
+    /// Seen, and outside its limit.
+    pub fn fail(observed: impl Into<String>) -> Self {
+        Self::new(CheckState::Fail, observed)
+    }
+
+    /// Could not be seen, for this reason.
+    pub fn unknown(why: impl Into<String>) -> Self {
+        Self::new(CheckState::Unknown, why)
+    }
+
+    /// Cannot apply here, for this reason.
+    pub fn not_applicable(why: impl Into<String>) -> Self {
+        Self::new(CheckState::NotApplicable, why)
+    }
+
+    /// Grades a value against two limits: above `fail_above` it fails, above `warn_above` it warns, else it passes.
+    /// A value that is no amount (negative, NaN, infinite) is unknown.
+    pub fn graded(value: f64, warn_above: f64, fail_above: f64, observed: impl Into<String>) -> Self {
+        if !value.is_finite() || value < 0.0 {
+            return Self::unknown(format!("the measured value {value} is impossible"));
+        }
+        let state = if value > fail_above {
+            CheckState::Fail
+        } else if value > warn_above {
+            CheckState::Warn
+        } else {
+            CheckState::Pass
+        };
+        Self::new(state, observed)
+    }
+
+    /// With the limit in words.
+    #[must_use]
+    pub fn limit(mut self, limit: impl Into<String>) -> Self {
+        self.limit = Some(limit.into().into_boxed_str());
+        self
+    }
+
+    /// With another source than the facts of the check.
+    #[must_use]
+    pub fn source(mut self, source: impl Into<String>) -> Self {
+        self.source = Some(source.into().into_boxed_str());
+        self
+    }
+
+    /// With advice; a check that passed needs none and gets none.
+    #[must_use]
+    pub fn next(mut self, next: impl Into<String>) -> Self {
+        if self.state != CheckState::Pass {
+            self.next = Some(next.into().into_boxed_str());
+        }
+        self
+    }
+
+    /// With the way back from what [`Outcome::next`] says.
+    #[must_use]
+    pub fn undo(mut self, undo: impl Into<String>) -> Self {
+        if self.state != CheckState::Pass {
+            self.undo = Some(undo.into().into_boxed_str());
+        }
+        self
+    }
+}

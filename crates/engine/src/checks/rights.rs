@@ -1,0 +1,211 @@
+//! What may this process do? Missing rights never stop a run; they are named so that they can be given.
+
+use machmeter_data::CheckState::{NotApplicable, Pass, Unknown, Warn};
+use machmeter_data::Code;
+use machmeter_data::facts::FactState;
+
+use super::inputs::{Inputs, Seen, size, three_digits};
+use super::outcome::{Judged, Outcome};
+use super::{CheckDef, Purpose};
+use crate::placement::AUTO_FIFO_PRIORITY;
+
+/// Buffers, stacks and lists of a noise run on a large machine.
+const LOCKED_BYTES: f64 = 64.0 * 1024.0 * 1024.0;
+
+/// Whether a capability is held where it counts for the machine: capabilities of a user namespace of one's own do not.
+pub(super) fn effective(inputs: &Inputs, capability: &str) -> Result<bool, Outcome> {
+    let counts = inputs.text("limits.user_namespace")? == "initial";
+    Ok(inputs.flag(capability)? && counts)
+}
+
+/// A resource limit; unlimited is infinite.
+fn resource(inputs: &Inputs, path: &str) -> Result<f64, Outcome> {
+    match inputs.look(path)? {
+        Seen::Value(fact) if fact.text() == Some("unlimited") => Ok(f64::INFINITY),
+        _ => inputs.amount(path),
+    }
+}
+
+/// Whether some real-time priority can be had at all.
+pub(super) fn may_use_real_time(inputs: &Inputs) -> Result<bool, Outcome> {
+    let capability = effective(inputs, "limits.cap_sys_nice")?;
+    Ok(resource(inputs, "limits.rtprio")? >= 1.0 || capability)
+}
+
+pub(super) const REAL_TIME: CheckDef = CheckDef {
+    code: Code {
+        id: "E501",
+        name: "real-time priority",
+        what: "This process may use a real-time policy.",
+        why: "Under the ordinary policy every other thread delays the measuring one; worst cases are then those of the load.",
+        how: "RLIMIT_RTPRIO, CAP_SYS_NICE in the initial user namespace, and the real-time budget of the control group.",
+        next: "Run as root, or put `USER - rtprio 98` into /etc/security/limits.d/95-rtprio.conf and log in again, or \
+               setcap cap_sys_nice=ep on the program.",
+        undo: Some("Remove the file, or setcap -r."),
+    },
+    hurts: &["interactive.lateness", "noise.detour_*"],
+    needs: &["limits.rtprio", "limits.cap_sys_nice", "limits.user_namespace", "limits.rt_group"],
+    details: &[],
+    states: &[Pass, Warn, Unknown],
+    warning_spoils: &[Purpose::RealTime],
+    failure_spoils: &[],
+    decides: &[Purpose::RealTime],
+    judge: real_time,
+};
+
+fn real_time(inputs: &Inputs) -> Judged {
+    let limit = format!("priority {AUTO_FIFO_PRIORITY}");
+    let group = inputs.text("limits.rt_group")?;
+    let capability = effective(inputs, "limits.cap_sys_nice")?;
+    let highest = resource(inputs, "limits.rtprio")?;
+    if let Some(why) = group.strip_prefix("refused: ") {
+        return Ok(Outcome::warn(format!("refused by the control group: {why}"))
+            .limit(limit)
+            .next(
+                "echo $$ > /sys/fs/cgroup/cpu/tasks moves the shell into the root group, which has a budget",
+            )
+            .undo("write the shell's number into the tasks file of its former group"));
+    }
+    if !capability && highest < f64::from(AUTO_FIFO_PRIORITY) {
+        return Ok(Outcome::warn(format!("highest priority allowed is {}, and no effective CAP_SYS_NICE", three_digits(highest)))
+            .limit(limit)
+            .next("run as root, or echo 'USER - rtprio 98' > /etc/security/limits.d/95-rtprio.conf and log in again")
+            .undo("rm /etc/security/limits.d/95-rtprio.conf"));
+    }
+    if let Some(why) = group.strip_prefix("hidden: ") {
+        return Ok(Outcome::unknown(format!("rights are there, but {why}"))
+            .limit(limit)
+            .next("machmeter noise --prio fifo:45 tries it"));
+    }
+    let by =
+        if capability { "by CAP_SYS_NICE".to_owned() } else { format!("up to {}", three_digits(highest)) };
+    Ok(Outcome::pass(format!("allowed {by}")).limit(limit))
+}
+
+pub(super) const LOCKED_MEMORY: CheckDef = CheckDef {
+    code: Code {
+        id: "E502",
+        name: "locked memory",
+        what: "This process may lock the memory of its measuring loops.",
+        why: "Memory that is not locked can be taken away or moved: the measuring thread then takes page faults that look like noise.",
+        how: "RLIMIT_MEMLOCK and CAP_IPC_LOCK in the initial user namespace.",
+        next: "ulimit -l unlimited as root, or put `USER - memlock unlimited` into /etc/security/limits.d/95-memlock.conf.",
+        undo: Some("Remove the file."),
+    },
+    hurts: &["noise.detour_*", "interactive.lateness"],
+    needs: &["limits.memlock", "limits.cap_ipc_lock", "limits.user_namespace"],
+    details: &[],
+    states: &[Pass, Warn, Unknown],
+    warning_spoils: &[],
+    failure_spoils: &[],
+    decides: &[],
+    judge: locked_memory,
+};
+
+fn locked_memory(inputs: &Inputs) -> Judged {
+    let capability = effective(inputs, "limits.cap_ipc_lock")?;
+    let most = resource(inputs, "limits.memlock")?;
+    let text = if capability {
+        "unlimited by CAP_IPC_LOCK".to_owned()
+    } else if most.is_infinite() {
+        "unlimited".to_owned()
+    } else {
+        size(most)
+    };
+    let outcome = if capability || most >= LOCKED_BYTES { Outcome::pass(text) } else { Outcome::warn(text) };
+    Ok(outcome
+        .limit(size(LOCKED_BYTES))
+        .next("echo 'USER - memlock unlimited' > /etc/security/limits.d/95-memlock.conf and log in again")
+        .undo("rm /etc/security/limits.d/95-memlock.conf"))
+}
+
+pub(super) const PERF: CheckDef = CheckDef {
+    code: Code {
+        id: "E503",
+        name: "perf events",
+        what: "The kernel's context-switch records can be read by this process.",
+        why: "Without them (and without tracefs, E504) detours are counted but nobody is named.",
+        how: "kernel.perf_event_paranoid against CAP_PERFMON and CAP_SYS_ADMIN in the initial user namespace.",
+        next: "Run as root, or sysctl kernel.perf_event_paranoid=1.",
+        undo: Some("sysctl kernel.perf_event_paranoid= with the former number, which the text shows."),
+    },
+    hurts: &["noise.source_fraction"],
+    needs: &[
+        "limits.perf_event_paranoid",
+        "limits.cap_perfmon",
+        "limits.cap_sys_admin",
+        "limits.user_namespace",
+    ],
+    details: &[],
+    states: &[Pass, Warn, Unknown, NotApplicable],
+    warning_spoils: &[],
+    failure_spoils: &[],
+    decides: &[],
+    judge: perf,
+};
+
+fn perf(inputs: &Inputs) -> Judged {
+    if let Seen::Nothing(why) = inputs.look("limits.perf_event_paranoid")? {
+        return Ok(Outcome::not_applicable(format!("this kernel shows no perf events: {why}")));
+    }
+    let fact = inputs.facts.number("limits.perf_event_paranoid").filter(|n| (-1.0..=4.0).contains(n));
+    let Some(level) = fact else {
+        return Ok(Outcome::unknown("perf_event_paranoid is no level from -1 to 4"));
+    };
+    let perfmon = effective(inputs, "limits.cap_perfmon")?;
+    let capability = effective(inputs, "limits.cap_sys_admin")? || perfmon;
+    let outcome = if capability || level <= 1.0 {
+        Outcome::pass(format!(
+            "perf_event_paranoid {level}{}",
+            if capability { ", passed over by capability" } else { "" }
+        ))
+    } else {
+        Outcome::warn(format!("perf_event_paranoid {level} without CAP_PERFMON"))
+    };
+    Ok(outcome
+        .limit("1, or CAP_PERFMON")
+        .next("run as root, or sysctl kernel.perf_event_paranoid=1")
+        .undo(format!("sysctl kernel.perf_event_paranoid={level}")))
+}
+
+pub(super) const TRACEFS: CheckDef = CheckDef {
+    code: Code {
+        id: "E504",
+        name: "trace events",
+        what: "The kernel's trace events can be read by this process.",
+        why: "They name the thread, interrupt or softirq behind each detour.",
+        how: "Reading tracefs where it is mounted, else making a private mount that nobody else sees.",
+        next: "Run as root once to learn the names; the figures of an unprivileged run stand without them.",
+        undo: None,
+    },
+    hurts: &["noise.source_fraction"],
+    needs: &["limits.tracefs"],
+    details: &["limits.cap_sys_admin", "limits.user_namespace"],
+    states: &[Pass, Warn, Unknown, NotApplicable],
+    warning_spoils: &[Purpose::Causes],
+    failure_spoils: &[],
+    decides: &[Purpose::Causes],
+    judge: tracefs,
+};
+
+fn tracefs(inputs: &Inputs) -> Judged {
+    const NEXT: &str = "run as root once to learn the names: sudo machmeter noise";
+    let limit = "readable";
+    // Here a refusal is not a gap in what is known: it is the answer.
+    if let Some(fact) = inputs.facts.get("limits.tracefs").filter(|f| f.state == FactState::Denied) {
+        let why = fact.why.as_deref().unwrap_or("no permission");
+        return Ok(Outcome::warn(format!("refused: {why}")).limit(limit).next(NEXT));
+    }
+    if let Seen::Nothing(why) = inputs.look("limits.tracefs")? {
+        // Who may not mount cannot tell a kernel without tracefs from one that hides it.
+        return Ok(match effective(inputs, "limits.cap_sys_admin") {
+            Ok(true) => Outcome::not_applicable(format!("no trace events here: {why}")),
+            _ => Outcome::unknown(format!("no trace events are seen: {why}")).next(NEXT),
+        });
+    }
+    Ok(match inputs.text("limits.tracefs")? {
+        "readable" | "mountable" => Outcome::pass("readable"),
+        other => Outcome::warn(other).next(NEXT),
+    }
+    .limit(limit))
+}

@@ -1,0 +1,292 @@
+//! The machines of `fixtures/facts/`, judged. `expected.txt` there holds the state of every check in every situation; it
+//! was gone through by hand, so that a pass in it is a true one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+use machmeter_data::facts::{Fact, FactState, FactValue, Facts};
+use machmeter_data::{Check, CheckState};
+use proptest::prelude::*;
+
+use super::situations::{SITUATIONS, Situation, directory};
+use super::*;
+
+fn letter(state: CheckState) -> char {
+    match state {
+        CheckState::Pass => 'P',
+        CheckState::Warn => 'W',
+        CheckState::Fail => 'F',
+        CheckState::Unknown => '?',
+        CheckState::NotApplicable => '-',
+    }
+}
+
+/// Laws of every outcome on every machine.
+fn check_laws(name: &str, checks: &[Check]) {
+    assert_eq!(checks.len(), CHECKS.len());
+    for (check, def) in checks.iter().zip(CHECKS) {
+        let at = format!("{name}: {check:?}");
+        assert!(def.states.contains(&check.state), "a state it does not declare: {at}");
+        assert!(!check.observed.trim().is_empty() && !check.source.is_empty(), "{at}");
+        assert!(!check.observed.contains("NaN") || check.state == CheckState::Unknown, "{at}");
+        let bad = matches!(check.state, CheckState::Warn | CheckState::Fail);
+        assert!(!bad || (check.next.is_some() && !check.hurts.is_empty()), "bad, but nothing to do: {at}");
+        assert!(!bad || check.limit.is_some(), "bad, but against which limit: {at}");
+        assert!(check.undo.is_none() || check.next.is_some(), "{at}");
+        assert!(check.state != CheckState::Pass || check.next.is_none(), "{at}");
+        assert!(check.undo.is_none() || def.code.undo.is_some(), "explain has no undo: {at}");
+    }
+}
+
+#[test]
+fn every_situation_is_judged_as_expected() {
+    let mut table = String::new();
+    let mut words = String::new();
+    for situation in Situation::all() {
+        let checks = situation.run();
+        check_laws(&situation.name, &checks);
+        let states: Vec<String> =
+            checks.chunks(6).map(|c| c.iter().map(|c| letter(c.state)).collect()).collect();
+        let _ = writeln!(table, "{:<44} {}", situation.name, states.join(" "));
+        let _ = writeln!(words, "\n{}: {}", situation.name, verdict(&checks));
+        for c in &checks {
+            let (next, undo) = (c.next.as_deref().unwrap_or("-"), c.undo.as_deref().unwrap_or("-"));
+            let _ = writeln!(
+                words,
+                "  {} {} {}: {} [{}] NEXT {next} UNDO {undo}",
+                letter(c.state),
+                c.id,
+                c.name,
+                c.observed,
+                c.source
+            );
+        }
+    }
+    println!("{words}");
+    let expected = std::fs::read_to_string(directory().join("expected.txt")).unwrap();
+    let expected: Vec<&str> = expected.lines().filter(|l| !l.starts_with('#') && !l.is_empty()).collect();
+    let found: Vec<&str> = table.lines().collect();
+    assert_eq!(found, expected, "found:\n{table}");
+}
+
+#[test]
+fn every_check_reaches_all_its_states() {
+    let mut reached: BTreeMap<String, BTreeSet<char>> = BTreeMap::new();
+    for situation in Situation::all() {
+        for check in situation.run() {
+            reached.entry(check.id).or_default().insert(letter(check.state));
+        }
+    }
+    for def in CHECKS {
+        let declared: BTreeSet<char> = def.states.iter().copied().map(letter).collect();
+        assert_eq!(reached[def.code.id], declared, "{}", def.code.id);
+        assert!(declared.contains(&'?') && declared.contains(&'P') && declared.len() >= 3, "{}", def.code.id);
+    }
+}
+
+#[test]
+fn every_code_is_unique_sorted_and_fully_explained() {
+    let ids: Vec<&str> = codes().map(|c| c.id).collect();
+    assert!(ids.windows(2).all(|w| w[0] < w[1]), "{ids:?}");
+    for def in CHECKS {
+        let c = &def.code;
+        assert!(c.id.len() == 4 && c.id.starts_with('E') && c.id[1..].parse::<u32>().is_ok(), "{}", c.id);
+        assert!(!c.name.is_empty() && c.name.len() < 40, "{}", c.id);
+        for text in [c.what, c.why, c.how] {
+            assert!(text.len() > 20 && text.ends_with('.') && !text.contains("  "), "{}: {text}", c.id);
+        }
+        assert!(c.next.len() > 15 && !c.next.contains("  "), "{}", c.id);
+        let changes = ["echo ", "sysctl ", "cpupower ", "swapoff"].iter().any(|w| c.next.contains(w));
+        assert!(!changes || c.undo.is_some(), "{}: a setting is changed, but how is it put back?", c.id);
+        assert!(!def.hurts.is_empty(), "{}", c.id);
+        assert!(find(c.id).is_some_and(|d| d.code.id == c.id));
+        assert!(find(&c.id.to_lowercase()).is_some());
+    }
+    assert!(find("E000").is_none());
+}
+
+#[test]
+fn what_is_hurt_exists() {
+    let metrics = [
+        "noise.turn",
+        "noise.stolen_fraction",
+        "noise.slowdown_fraction",
+        "noise.detour_rate",
+        "noise.detour_duration",
+        "noise.source_fraction",
+        "interactive.lateness",
+        "interactive.deadlines_met",
+        "memory.latency",
+        "memory.bandwidth",
+        "memory.core_to_core",
+        "memory.shared",
+        "sync.cost",
+        "ops.cost",
+    ];
+    for def in CHECKS {
+        for glob in def.hurts {
+            let stem = glob.trim_end_matches('*');
+            let fits = |m: &str| if stem == *glob { m == stem } else { m.starts_with(stem) };
+            assert!(metrics.iter().any(|m| fits(m)), "{}: no metric is called {glob}", def.code.id);
+        }
+    }
+}
+
+fn listed(path: &str, list: &[&str]) -> bool {
+    list.iter().any(|p| *p == path || p.strip_suffix('*').is_some_and(|stem| path.starts_with(stem)))
+}
+
+/// Takes `path` away (or lets it be refused) in the first, the second, or both captures.
+fn without(situation: &Situation, path: &str, refused: bool, first: bool, second: bool) -> Situation {
+    let take = |facts: &Facts| {
+        let mut facts = facts.clone();
+        if refused {
+            if let Some(fact) = facts.0.get_mut(path) {
+                *fact = Fact::missing(FactState::Denied, fact.source.clone(), "refused in this test");
+            }
+        } else {
+            facts.0.remove(path);
+        }
+        facts
+    };
+    Situation {
+        name: format!("{} without {path}", situation.name),
+        facts: if first { take(&situation.facts) } else { situation.facts.clone() },
+        later: situation.later.as_ref().map(|l| if second { take(l) } else { l.clone() }),
+        clock: situation.clock.clone(),
+        live: situation.live.clone(),
+        cpus: situation.cpus.clone(),
+    }
+}
+
+#[test]
+fn a_lost_fact_never_makes_a_pass_and_every_check_says_what_it_reads() {
+    for situation in Situation::all() {
+        let before = situation.run();
+        for path in situation.facts.0.keys() {
+            for (refused, first, second) in [
+                (false, true, true),
+                (true, true, true),
+                (false, true, false),
+                (false, false, true),
+                (true, false, true),
+            ] {
+                let poorer = without(&situation, path, refused, first, second);
+                let after = poorer.run();
+                check_laws(&poorer.name, &after);
+                for ((was, is), def) in before.iter().zip(&after).zip(CHECKS) {
+                    let at = || format!("{} of {}: {was:?} -> {is:?}", poorer.name, def.code.id);
+                    assert!(is.state != CheckState::Pass || was.state == CheckState::Pass, "{}", at());
+                    let (needed, detail) = (listed(path, def.needs), listed(path, def.details));
+                    let refusal_is_the_answer = def.code.id == "E504" && refused;
+                    if was != is {
+                        assert!(needed || detail, "it reads {path} without saying so: {}", at());
+                    }
+                    if needed && first && !refusal_is_the_answer {
+                        assert!(
+                            matches!(is.state, CheckState::Unknown | CheckState::NotApplicable),
+                            "{}",
+                            at()
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_machine_without_facts_passes_nothing_but_its_clock_and_its_live_measurement() {
+    let (facts, cpus) = (Facts::default(), "0-1".parse().unwrap());
+    let inputs = Inputs { facts: &facts, later: None, clock: None, live: None, for_cpus: &cpus };
+    let checks = run(&inputs);
+    check_laws("nothing", &checks);
+    assert!(checks.iter().all(|c| c.state == CheckState::Unknown), "{checks:?}");
+    let v = verdict(&checks);
+    assert!(v.fit_for.is_empty() && v.not_fit_for.is_empty(), "{v}");
+    assert_eq!(v.undecided, Purpose::ALL);
+}
+
+proptest! {
+    #[test]
+    fn losing_any_set_of_facts_and_any_nonsense_in_them_never_makes_a_pass(
+        which in 0..SITUATIONS.len(),
+        lost in proptest::collection::vec(0_usize..80, 0..12),
+        nonsense in proptest::collection::vec((0_usize..80, 0_usize..6), 0..6),
+    ) {
+        let mut situation = Situation::all().swap_remove(which);
+        let before = situation.run();
+        let paths: Vec<String> = situation.facts.0.keys().cloned().collect();
+        for (at, kind) in nonsense {
+            // Any text is a command line that somebody may have booted with.
+            let kind = if paths[at % paths.len()] == "kernel.cmdline" { 0 } else { kind };
+            let value = match kind {
+                0 => FactValue::Float(f64::NAN),
+                1 => FactValue::Int(-7),
+                2 => FactValue::Text("#!".to_owned()),
+                3 => FactValue::List(vec![FactValue::Float(f64::INFINITY)]),
+                4 => FactValue::List(vec![FactValue::Text("CPU x: y exit z".to_owned())]),
+                _ => FactValue::Float(f64::NEG_INFINITY),
+            };
+            situation.facts.set(paths[at % paths.len()].clone(), Fact::known(value, "nonsense"));
+        }
+        for at in lost {
+            situation.facts.0.remove(&paths[at % paths.len()]);
+        }
+        let after = situation.run();
+        for (was, is) in before.iter().zip(&after) {
+            prop_assert!(is.state != CheckState::Pass || was.state == CheckState::Pass, "{was:?} -> {is:?}");
+        }
+    }
+}
+
+#[test]
+fn the_verdict_follows_the_checks() {
+    let of = |name: &str| {
+        let all = Situation::all();
+        verdict(&all.iter().find(|s| s.name.starts_with(name)).unwrap().run())
+    };
+    let tuned = of("rt-tuned+");
+    assert_eq!(tuned.fit_for, Purpose::ALL, "{tuned}");
+    assert_eq!((tuned.counts.fail, tuned.counts.warn, tuned.counts.unknown), (0, 0, 0), "{tuned}");
+    let vm = of("vm-kvm+");
+    assert!(
+        vm.not_fit_for.contains(&Purpose::TailLatency) && vm.fit_for.contains(&Purpose::Throughput),
+        "{vm}"
+    );
+    assert!(vm.to_string().contains("Not fit for: tail latency"), "{vm}");
+    let denied = of("denied-nobody");
+    assert!(
+        !denied.fit_for.contains(&Purpose::TailLatency) && !denied.fit_for.contains(&Purpose::RealTime),
+        "{denied}"
+    );
+    assert_eq!(verdict(&[]).to_string().split('.').next(), Some("no checks"));
+}
+
+#[test]
+fn this_machine_is_judged() {
+    let facts = machmeter_sys::facts::capture();
+    let live = live::sample(std::time::Duration::from_millis(200));
+    let later = machmeter_sys::facts::capture();
+    let cpus = facts.text("cpu.online").unwrap_or("0").parse().unwrap();
+    let inputs =
+        Inputs { facts: &facts, later: Some(&later), clock: None, live: Some(&live), for_cpus: &cpus };
+    let checks = run(&inputs);
+    check_laws("this machine", &checks);
+    for c in &checks {
+        println!("{} {} {}: {}", letter(c.state), c.id, c.name, c.observed);
+    }
+    println!("{}\n{live:?}", verdict(&checks));
+}
+
+/// Prints what `fixtures/facts/vm-kvm.json` and its second capture were made of; see the README there.
+#[test]
+#[ignore = "records the machine it runs on"]
+fn record_this_machine() {
+    let first = machmeter_sys::facts::capture();
+    std::thread::sleep(std::time::Duration::from_secs(5));
+    let second = machmeter_sys::facts::capture();
+    for facts in [first, second] {
+        println!("RECORD {}", serde_json::to_string(&facts).unwrap());
+    }
+}

@@ -1,0 +1,230 @@
+//! What stands between us and the hardware?
+
+use machmeter_data::CheckState::{Fail, NotApplicable, Pass, Unknown, Warn};
+use machmeter_data::Code;
+
+use super::inputs::{Below, Inputs, Seen, duration, three_digits};
+use super::outcome::{Judged, Outcome};
+use super::{CheckDef, Purpose};
+
+const STEAL_WARN_PERCENT: f64 = 0.5;
+const STEAL_FAIL_PERCENT: f64 = 5.0;
+/// The steal counter advances in units of 10 ms: it needs some of them to say anything about half a percent.
+const STEAL_UNITS_NS: f64 = 40_000_000.0;
+/// Instance types that run on credits: (maker in the product text, prefix of the type).
+const BURSTABLE: [&str; 5] = ["t1.", "t2.", "t3.", "t3a.", "t4g."];
+const ALL: &[&str] = &["noise.*", "interactive.*", "memory.*", "sync.cost", "ops.cost"];
+
+pub(super) const STEAL: CheckDef = CheckDef {
+    code: Code {
+        id: "E110",
+        name: "steal",
+        what: "The hypervisor gives this guest the CPU time it wants.",
+        why: "Stolen time appears as detours that nothing inside the guest explains or can prevent.",
+        how: "Growth of the steal counter of /proc/stat between two captures against CPU time; with one capture, or two too \
+              close together for a counter of 10 ms, the share since boot. A guest whose counter has never moved may have a hypervisor that does not report steal: that is unknown.",
+        next: "Use a dedicated instance or pinned vCPUs; else measure longer and compare medians over blocks.",
+        undo: None,
+    },
+    hurts: ALL,
+    needs: &["virt.hypervisor", "virt.steal", "cpu.count", "time.uptime"],
+    details: &[],
+    states: &[Pass, Warn, Fail, Unknown, NotApplicable],
+    warning_spoils: &[Purpose::TailLatency, Purpose::RealTime],
+    failure_spoils: &[Purpose::Throughput, Purpose::TailLatency, Purpose::RealTime],
+    decides: &[Purpose::TailLatency],
+    judge: steal,
+};
+
+fn steal(inputs: &Inputs) -> Judged {
+    let below = below_or_unknown(inputs)?;
+    if below == Below::Hardware {
+        return Ok(Outcome::not_applicable("no hypervisor below this system"));
+    }
+    let total_ns = inputs.amount("virt.steal")?;
+    let uptime_ns = inputs.amount("time.uptime")?;
+    let cpus = inputs.amount("cpu.count")?.max(1.0);
+    let seen = |gained_ns: f64, span_ns: f64| {
+        gained_ns >= STEAL_UNITS_NS || span_ns * cpus * STEAL_WARN_PERCENT / 100.0 >= STEAL_UNITS_NS
+    };
+    let (stolen_ns, span_ns, when) = match (inputs.gained("virt.steal")?, inputs.span_ns()?) {
+        (Some(gained_ns), Some(span_ns)) if seen(gained_ns, span_ns) => {
+            (gained_ns, span_ns, format!("during {}", duration(span_ns)))
+        }
+        (Some(_), Some(span_ns)) => (
+            total_ns,
+            uptime_ns,
+            format!("since boot ({} between the captures is too short to tell)", duration(span_ns)),
+        ),
+        _ => (total_ns, uptime_ns, "since boot".to_owned()),
+    };
+    if total_ns + stolen_ns == 0.0 {
+        return Ok(Outcome::unknown("the steal counter has never moved: the hypervisor may not report it")
+            .next("machmeter noise shows detours whose source is outside the kernel"));
+    }
+    if span_ns <= 0.0 {
+        return Ok(Outcome::unknown("no time has passed since boot"));
+    }
+    let percent = 100.0 * stolen_ns / (span_ns * cpus);
+    Ok(Outcome::graded(percent, STEAL_WARN_PERCENT, STEAL_FAIL_PERCENT, format!("{} % of CPU time {when}", three_digits(percent)))
+        .limit(format!("{STEAL_WARN_PERCENT} %"))
+        .next("use a dedicated instance, or pin the vCPUs on the host; else measure longer (-t 5m) and read medians"))
+}
+
+pub(super) const HYPERVISOR: CheckDef = CheckDef {
+    code: Code {
+        id: "E111",
+        name: "hypervisor",
+        what: "The system runs on the hardware itself.",
+        why: "A hypervisor can stop the guest at any moment, hides frequency, caches and siblings, and makes some instructions \
+              and all interrupts dearer.",
+        how: "CPUID leaf 0x40000000, the hypervisor flag of /proc/cpuinfo, /sys/hypervisor and the maker of the machine.",
+        next: "Take worst cases and hardware figures on bare metal; in a guest compare only with the same kind of guest.",
+        undo: None,
+    },
+    hurts: ALL,
+    needs: &["virt.hypervisor"],
+    details: &[],
+    states: &[Pass, Warn, Unknown],
+    warning_spoils: &[Purpose::RealTime],
+    failure_spoils: &[Purpose::RealTime],
+    decides: &[Purpose::RealTime],
+    judge: hypervisor,
+};
+
+fn hypervisor(inputs: &Inputs) -> Judged {
+    Ok(match below_or_unknown(inputs)? {
+        Below::Hypervisor(name) => Outcome::warn(format!("guest of {name}"))
+            .limit("none")
+            .next("take worst cases on bare metal; compare these figures only with guests of the same kind"),
+        _ => Outcome::pass("none: the system runs on the hardware").limit("none"),
+    })
+}
+
+/// As [`Inputs::below`], with the reason why nothing was seen.
+fn below_or_unknown(inputs: &Inputs) -> Result<Below, Outcome> {
+    let name = inputs.text("virt.hypervisor")?;
+    Ok(if name == "none" { Below::Hardware } else { Below::Hypervisor(name.to_owned()) })
+}
+
+pub(super) const CONTAINER: CheckDef = CheckDef {
+    code: Code {
+        id: "E112",
+        name: "container",
+        what: "The system is not a container that shares its kernel with others.",
+        why: "Other containers' processes use the same CPUs but cannot be seen from inside, and rights to tracing and real-time \
+              policies are usually taken away.",
+        how: "Marker files of container run times and the control group of process 1.",
+        next: "Measure on the host, or start the container with --privileged --pid=host.",
+        undo: None,
+    },
+    hurts: &["noise.source_fraction", "interactive.*"],
+    needs: &["virt.container"],
+    details: &[],
+    states: &[Pass, Warn, Unknown],
+    warning_spoils: &[Purpose::Causes],
+    failure_spoils: &[],
+    decides: &[],
+    judge: container,
+};
+
+fn container(inputs: &Inputs) -> Judged {
+    Ok(match inputs.text("virt.container")? {
+        "none" => Outcome::pass("none").limit("none"),
+        name => Outcome::warn(format!("inside {name}: others on this host cannot be seen"))
+            .limit("none")
+            .next("measure on the host, or start the container with --privileged --pid=host"),
+    })
+}
+
+pub(super) const CGROUP: CheckDef = CheckDef {
+    code: Code {
+        id: "E113",
+        name: "CPU quota and cpuset",
+        what: "The control group lets the measuring threads use the measured CPUs all the time.",
+        why: "A quota stops every thread of the group for the rest of the period (often 100 ms) once it is used up: the longest \
+              detours of such a machine are its own quota.",
+        how: "cpu.max or cpu.cfs_quota_us and cpuset.cpus.effective of the group and all groups above it.",
+        next: "Raise or remove the quota (systemctl set-property UNIT CPUQuota=, docker --cpus), or measure fewer CPUs.",
+        undo: Some("Set the former quota, which the text shows."),
+    },
+    hurts: ALL,
+    needs: &["cgroup.cpu_quota", "cgroup.cpuset"],
+    details: &["cgroup.cpu_quota_period"],
+    states: &[Pass, Fail, Unknown],
+    warning_spoils: &[],
+    failure_spoils: &[Purpose::Throughput, Purpose::TailLatency, Purpose::RealTime],
+    decides: &[Purpose::Throughput, Purpose::TailLatency],
+    judge: cgroup,
+};
+
+fn cgroup(inputs: &Inputs) -> Judged {
+    let limit = format!("no quota below {} CPUs, all measured CPUs in the cpuset", inputs.for_cpus.len());
+    let quota = match inputs.look("cgroup.cpu_quota")? {
+        Seen::Value(fact) if fact.text() == Some("unlimited") => None,
+        _ => Some(inputs.amount("cgroup.cpu_quota")?),
+    };
+    let outside = match inputs.text("cgroup.cpuset")? {
+        "unlimited" => None,
+        _ => Some(inputs.for_cpus.difference(&inputs.cpus("cgroup.cpuset")?)).filter(|cpus| !cpus.is_empty()),
+    };
+    if let Some(outside) = outside {
+        return Ok(Outcome::fail(format!("{} not in this group's cpuset", super::inputs::named(&outside)))
+            .limit(limit)
+            .next(format!("measure CPUs of the cpuset: --cpus {}", inputs.text("cgroup.cpuset")?)));
+    }
+    let period = inputs
+        .amount("cgroup.cpu_quota_period")
+        .map_or_else(|_| String::new(), |ns| format!(" in each {}", duration(ns)));
+    match quota {
+        Some(cpus) if cpus < inputs.for_cpus.len() as f64 => {
+            Ok(Outcome::fail(format!("a quota of {} CPUs{period} for {}", three_digits(cpus), inputs.measured()))
+                .limit(limit)
+                .next("docker update --cpus 0 NAME, or systemctl set-property UNIT CPUQuota=; else measure fewer CPUs (--cpus)")
+                .undo(format!("docker update --cpus {0} NAME, or systemctl set-property UNIT CPUQuota={1}%", three_digits(cpus), three_digits(cpus * 100.0))))
+        }
+        Some(cpus) => Ok(Outcome::pass(format!("a quota of {} CPUs, enough for {}", three_digits(cpus), inputs.measured())).limit(limit)),
+        None => Ok(Outcome::pass("no quota, all measured CPUs in the cpuset").limit(limit)),
+    }
+}
+
+pub(super) const BURST: CheckDef = CheckDef {
+    code: Code {
+        id: "E114",
+        name: "burst credits",
+        what: "The instance gives its full speed all the time, not only while credits last.",
+        why: "A burstable instance is fast at first and several times slower later; a measurement says what credits were left.",
+        how: "The instance type in the product name where the maker writes it there (Amazon). Other makers do not tell, and then \
+              this is unknown unless there is no hypervisor.",
+        next: "Use an instance type without credits, or unlimited mode, and measure after some idle minutes.",
+        undo: Some("Set the credit specification of the instance back to standard."),
+    },
+    hurts: ALL,
+    needs: &["virt.hypervisor", "virt.product"],
+    details: &[],
+    states: &[Pass, Warn, Unknown, NotApplicable],
+    warning_spoils: &[Purpose::Throughput, Purpose::RealTime],
+    failure_spoils: &[],
+    decides: &[],
+    judge: burst,
+};
+
+fn burst(inputs: &Inputs) -> Judged {
+    if below_or_unknown(inputs)? == Below::Hardware {
+        return Ok(Outcome::not_applicable("no hypervisor: the machine is whole"));
+    }
+    let product = inputs.text("virt.product")?;
+    let limit = "an instance type without credits";
+    match product.strip_prefix("Amazon EC2 ") {
+        Some(kind) if BURSTABLE.iter().any(|prefix| kind.starts_with(prefix)) => {
+            Ok(Outcome::warn(format!("{kind} runs on CPU credits; its speed depends on how many are left"))
+                .limit(limit)
+                .next("use a c, m or r type, or: aws ec2 modify-instance-credit-specification --instance-credit-specification InstanceId=ID,CpuCredits=unlimited")
+                .undo("the same command with CpuCredits=standard"))
+        }
+        Some(kind) if kind.contains('.') => Ok(Outcome::pass(format!("{kind} has no CPU credits")).limit(limit)),
+        _ => Ok(Outcome::unknown(format!("`{product}` does not tell the instance type"))
+            .limit(limit)
+            .next("look up the instance type in the provider's list of burstable types")),
+    }
+}
