@@ -1,18 +1,226 @@
-//! `machmeter selftest`: injects known disturbances and checks what the probes say.
-use clap::{ArgMatches, Command};
+//! `machmeter selftest noise`: injects known disturbances into this machine and checks what the probe says of them.
+
+use std::ffi::OsString;
+
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use machmeter_data::quantity::{Unit, human};
+use machmeter_data::record::{Finding, Record, SummaryLine};
+use machmeter_engine::Progress;
+use machmeter_engine::host::Silent;
+use machmeter_probes::noise::selftest::{self, Options, SelfCheck, State};
+use machmeter_sys::guard::signals;
 
 use super::CommandEntry;
 use crate::Registries;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::globals::Globals;
+use crate::output::{self, Lines};
+use crate::session::Session;
 
 pub(crate) const ENTRY: CommandEntry = CommandEntry { name: "selftest", define, run };
 
+/// Time that the whole takes at most, ns; the record wants to know.
+const QUICK_NS: u64 = 30_000_000_000;
+const FULL_NS: u64 = 90_000_000_000;
+
 fn define() -> Command {
-    Command::new(ENTRY.name).about("Inject known disturbances and check the answers")
+    Command::new(ENTRY.name)
+        .about("Inject known disturbances and check the answers")
+        .long_about(
+            "Injects known disturbances into this machine (stalls inside the loop, a real-time thread above the meter, a \
+             competitor on its CPU) and checks what the probe says of them against the injectors' own logs. As root it \
+             takes one CPU in short pieces, and all CPUs for up to two seconds. Exit code 0: every check passed; 1: one \
+             failed; 3: none failed, but something could not be shown here.",
+        )
+        .arg(Arg::new("probe").required(true).value_parser(["noise"]).help("The probe to test"))
+        .arg(
+            Arg::new("quick")
+                .long("quick")
+                .action(ArgAction::SetTrue)
+                .help("Fewer and shorter injections: about 20 s instead of 60 s"),
+        )
+        .arg(
+            Arg::new("unprivileged-part")
+                .long("unprivileged-part")
+                .action(ArgAction::SetTrue)
+                .hide(true)
+                .help("Only what needs no privilege; prints the checks as a JSON list"),
+        )
 }
 
-fn run(_registries: &Registries, _globals: &Globals, _matches: &ArgMatches) -> Result<Exit, Failure> {
+fn run(_registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
+    let quick = matches.get_flag("quick");
+    if matches.get_flag("unprivileged-part") {
+        return unprivileged_part(globals, quick);
+    }
+    let session = Session::begin(globals, if quick { QUICK_NS } else { FULL_NS })?;
+    let cpu = session.cpus().iter().next_back();
+    let options = Options {
+        quick,
+        cpu,
+        seed: globals.seed,
+        unprivileged_arguments: Some(child_arguments(globals, cpu, quick)),
+    };
+    let checks = selftest::run(&options, &Lines { quiet: globals.quiet }).map_err(Failure::cannot)?;
+    let (mut record, _) = session.end("selftest", Vec::new());
+    describe(&mut record, &checks);
+    let mut trouble = Vec::new();
+    for path in globals.output.iter().chain(globals.json.iter().filter(|p| p.as_os_str() != "-")) {
+        let text = if path.extension().is_some_and(|e| e == "html") {
+            Ok(machmeter_report::html::render(&record))
+        } else {
+            machmeter_store::json::to_string(&record).map_err(|e| e.to_string())
+        };
+        let wrote = text.and_then(|t| machmeter_store::text::write(path, &t).map_err(|e| e.to_string()));
+        trouble.extend(wrote.err());
+    }
+    let shown = if globals.json.as_ref().is_some_and(|p| p.as_os_str() == "-") {
+        machmeter_store::json::to_string(&record).map_err(Failure::cannot)?
+    } else {
+        page(&checks, record.run.wall_ns)
+    };
+    output::print(&shown).map_err(|e| Failure::cannot(format!("stdout: {e}")))?;
+    for t in &trouble {
+        output::say(&format!("error: {t}"));
+    }
+    Ok(match signals::stop_requested() {
+        Some(signal) => signal.into(),
+        None if !trouble.is_empty() => Exit::CannotMeasure,
+        None => exit(&checks),
+    })
+}
+
+/// The child says nothing but its checks, whatever else was asked of the parent.
+fn unprivileged_part(globals: &Globals, quick: bool) -> Result<Exit, Failure> {
+    signals::install().map_err(Failure::cannot)?;
+    let (_, _, cpus) = crate::session::cpus(&globals.cpus)?;
+    let options =
+        Options { quick, cpu: cpus.iter().next_back(), seed: globals.seed, unprivileged_arguments: None };
+    let checks = selftest::run_unprivileged(&options, &Silent as &dyn Progress).map_err(Failure::cannot)?;
+    let text = serde_json::to_string(&checks).map_err(Failure::cannot)?;
+    output::print(&text).map_err(|e| Failure::cannot(format!("stdout: {e}")))?;
     Ok(Exit::Fine)
+}
+
+fn child_arguments(globals: &Globals, cpu: Option<usize>, quick: bool) -> Vec<OsString> {
+    let mut arguments: Vec<String> = ["selftest", "noise", "--unprivileged-part"].map(str::to_owned).to_vec();
+    arguments.extend(cpu.map(|c| format!("--cpus={c}")));
+    arguments.push(format!("--seed={}", globals.seed));
+    arguments.extend(quick.then(|| "--quick".to_owned()));
+    arguments.into_iter().map(OsString::from).collect()
+}
+
+fn count(checks: &[SelfCheck], state: State) -> usize {
+    checks.iter().filter(|c| c.state == state).count()
+}
+
+fn exit(checks: &[SelfCheck]) -> Exit {
+    match (count(checks, State::Fail), count(checks, State::NotShown)) {
+        (0, 0) if checks.is_empty() => Exit::Inconclusive,
+        (0, 0) => Exit::Fine,
+        (0, _) => Exit::Inconclusive,
+        _ => Exit::Finding,
+    }
+}
+
+fn verdict(checks: &[SelfCheck]) -> String {
+    format!(
+        "{} passed, {} failed, {} not shown on this machine",
+        count(checks, State::Pass),
+        count(checks, State::Fail),
+        count(checks, State::NotShown)
+    )
+}
+
+/// The checks as text, grouped by what was injected.
+fn page(checks: &[SelfCheck], wall_ns: u64) -> String {
+    let mut lines = Vec::new();
+    let mut what = None;
+    for c in checks {
+        if what != Some(&c.what) {
+            lines.extend(what.map(|_| String::new()));
+            lines.push(c.what.clone());
+            what = Some(&c.what);
+        }
+        lines.push(format!("  {:<9} {}", c.state.name(), c.id));
+        lines.push(format!("            truth {}", c.truth));
+        lines.push(format!("            found {}", c.found));
+        if c.state != State::Info {
+            lines.push(format!("            bar   {}", c.bar));
+        }
+    }
+    lines.push(String::new());
+    lines.push(format!("{} ({})", verdict(checks), human(wall_ns as f64, Unit::Nanoseconds)));
+    lines.join("\n") + "\n"
+}
+
+/// Writes the checks into a record: a finding each.
+fn describe(record: &mut Record, checks: &[SelfCheck]) {
+    record.findings.extend(checks.iter().map(|c| Finding {
+        id: format!("selftest.noise.{}", c.id),
+        verdict: c.state.name().to_lowercase().replace(' ', "_"),
+        text: c.what.clone(),
+        evidence: vec![
+            format!("truth: {}", c.truth),
+            format!("found: {}", c.found),
+            format!("bar: {}", c.bar),
+        ],
+    }));
+    let worst = |state: State| {
+        checks
+            .iter()
+            .filter(move |c| c.state == state)
+            .map(|c| format!("{} {}: {}", c.state.name(), c.id, c.found))
+    };
+    let mut lines = vec![verdict(checks)];
+    lines.extend(worst(State::Fail));
+    lines.extend(worst(State::NotShown));
+    record.summary.lines.push(SummaryLine { section: "SELFTEST".to_owned(), lines });
+    record.summary.verdict = match exit(checks) {
+        Exit::Fine => "The noise probe told the truth about everything that was injected.".to_owned(),
+        Exit::Finding => "The noise probe missed a bar: do not trust its figures on this machine before the cause is known.".to_owned(),
+        _ => "The noise probe missed no bar, but not everything could be shown here.".to_owned(),
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(id: &str, state: State) -> SelfCheck {
+        SelfCheck {
+            id: id.to_owned(),
+            what: "stalls".to_owned(),
+            truth: "10 stalls".to_owned(),
+            found: "9 in a gap".to_owned(),
+            bar: "at least 99 %".to_owned(),
+            state,
+        }
+    }
+
+    #[test]
+    fn not_shown_is_never_a_pass() {
+        let (pass, info) = (check("a", State::Pass), check("b", State::Info));
+        assert_eq!(exit(&[pass.clone(), info.clone()]), Exit::Fine);
+        assert_eq!(exit(&[pass.clone(), check("c", State::NotShown)]), Exit::Inconclusive);
+        assert_eq!(exit(&[check("d", State::Fail), check("c", State::NotShown)]), Exit::Finding);
+        assert_eq!(exit(&[]), Exit::Inconclusive, "a test that did nothing shows nothing");
+    }
+
+    #[test]
+    fn every_check_stands_on_the_page_and_in_the_record() {
+        let checks = [check("a", State::Pass), check("b", State::Fail), check("c", State::NotShown)];
+        let text = page(&checks, 1_000_000_000);
+        assert!(
+            text.contains("pass      a") && text.contains("FAIL      b") && text.contains("not shown c"),
+            "{text}"
+        );
+        assert!(text.contains("1 passed, 1 failed, 1 not shown"), "{text}");
+        let mut record = crate::session::empty_record();
+        describe(&mut record, &checks);
+        let verdicts: Vec<&str> = record.findings.iter().map(|f| f.verdict.as_str()).collect();
+        assert_eq!(verdicts, ["pass", "fail", "not_shown"]);
+        assert!(record.summary.verdict.contains("missed a bar"));
+    }
 }

@@ -163,13 +163,25 @@ fn judge(
     let mut testimony = samples.testimony.clone();
     let attributed = attribute(&mut testimony, 0, &cpu.gaps);
     let covered = cover(&log.bursts, &cpu.gaps);
-    let excess = excess_ticks(&log.bursts, &cpu.gaps, &covered);
-    let mut out = vec![recall(id, what, cpu.gaps_dropped, &covered, &excess, lab)];
     let injector: Vec<u32> = (0_u32..)
         .zip(&testimony.sources)
         .filter(|(_, s)| s.kind == SourceKind::Thread && s.name.starts_with(NAME))
         .map(|(i, _)| i)
         .collect();
+    // What a burst costs beyond its own length can be told only where no other thread ran in the same gap.
+    let alone: Vec<Option<usize>> = covered
+        .iter()
+        .map(|at| {
+            at.filter(|at| {
+                attributed[*at].parts.iter().all(|(source, _)| {
+                    injector.contains(source)
+                        || testimony.sources[*source as usize].kind != SourceKind::Thread
+                })
+            })
+        })
+        .collect();
+    let excess = excess_ticks(&log.bursts, &cpu.gaps, &alone);
+    let mut out = vec![recall(id, what, cpu.gaps_dropped, &covered, &excess, lab)];
     if testimony.sight == Sight::Everything {
         let lost: u64 = testimony.lost.iter().sum();
         out.push(named(id, what, lost, &covered, &attributed, &injector));
@@ -196,7 +208,12 @@ fn recall(
     let r = Recall::of_cover(covered);
     let overhead = duration_error(excess).map_or_else(String::new, |e| {
         let us = |ticks: f64| ticks * lab.rate.ns_per_tick() / 1e3;
-        format!("; gap minus burst: median {:.1} us, 95 % within {:.1} us of it", us(e.bias), us(e.p95))
+        format!(
+            "; gap minus burst: median {:.1} us, 95 % within {:.1} us of it, n = {}",
+            us(e.bias),
+            us(e.p95),
+            e.n
+        )
     });
     let state = match r.share() >= RECALL {
         true => State::Pass,
