@@ -116,6 +116,7 @@ pub struct Outcome {
 }
 
 /// A registered probe: the same functions for every probe, without its types.
+#[derive(Debug)]
 pub struct Entry {
     /// What it is.
     pub info: &'static Info,

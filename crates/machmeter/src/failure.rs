@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fmt;
+use std::sync::{Mutex, PoisonError};
 
 use machmeter_data::record::Warning;
 use machmeter_engine::ProbeError;
@@ -67,6 +68,25 @@ impl From<ProbeError> for Failure {
             ProbeError::Cannot(what) => Self::cannot(what),
         }
     }
+}
+
+/// Where a defect of this program showed, and how.
+static DEFECT: Mutex<Option<String>> = Mutex::new(None);
+
+/// Keeps the first panic for [`defect`] instead of writing it in several lines. `RUST_BACKTRACE` has no effect then.
+pub(crate) fn tell_defects_in_one_line() {
+    std::panic::set_hook(Box::new(|info| {
+        let said = info.payload_as_str().unwrap_or("no message");
+        let place = info.location().map_or_else(String::new, |l| format!(" ({}:{})", l.file(), l.line()));
+        DEFECT.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| format!("{said}{place}"));
+    }));
+}
+
+/// The failure that a panic is to the user.
+pub(crate) fn defect() -> Failure {
+    let said = DEFECT.lock().unwrap_or_else(PoisonError::into_inner).take();
+    Failure::cannot(format!("a defect in this program: {}", said.unwrap_or_default()))
+        .help("please report this line with the command that gave it")
 }
 
 fn one_line(text: &str) -> String {

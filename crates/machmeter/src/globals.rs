@@ -6,6 +6,8 @@ use clap::{Args, ValueEnum};
 use machmeter_engine::level::parse_duration_ns;
 use machmeter_engine::Level;
 
+use crate::failure::Failure;
+
 /// When to color.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Color {
@@ -74,6 +76,9 @@ pub(crate) struct Globals {
     /// Do not store the run in the history.
     #[arg(long, global = true, hide_short_help = true)]
     pub(crate) no_save: bool,
+    /// Run the probes of a job file (TOML) instead of all.
+    #[arg(long, global = true, value_name = "FILE", hide_short_help = true)]
+    pub(crate) job: Option<PathBuf>,
     /// Print the plan and its time, measure nothing.
     #[arg(long, global = true)]
     pub(crate) dry_run: bool,
@@ -106,6 +111,21 @@ fn tag(text: &str) -> Result<(String, String), String> {
 }
 
 impl Globals {
+    /// Refuses what no single option shows to be wrong.
+    ///
+    /// # Errors
+    /// When two documents would go to stdout.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        let forms = [("--json", &self.json), ("--csv", &self.csv), ("--md", &self.md)];
+        let to_stdout = |f: &&(&str, &Option<PathBuf>)| f.1.as_ref().is_some_and(|p| p.as_os_str() == "-");
+        let taken: Vec<&str> = forms.iter().filter(to_stdout).map(|f| f.0).collect();
+        match taken.as_slice() {
+            [] | [_] => Ok(()),
+            several => Err(Failure::usage(format!("only one of {} can go to stdout", several.join(" and ")))
+                .help(format!("name a file: {}=FILE", several[1]))),
+        }
+    }
+
     /// Whether something other than the page goes to stdout.
     pub(crate) fn stdout_is_taken(&self) -> bool {
         [&self.json, &self.csv, &self.md].into_iter().flatten().any(|p| p.as_os_str() == "-")

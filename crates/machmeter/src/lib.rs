@@ -6,6 +6,7 @@ mod command;
 mod exit;
 mod failure;
 mod globals;
+mod job;
 mod output;
 mod session;
 mod state;
@@ -13,6 +14,7 @@ mod view;
 mod compat;
 
 use std::ffi::OsString;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
 use machmeter_engine::Entry;
@@ -35,10 +37,13 @@ impl Default for Registries {
 pub fn main_with(registries: &Registries) -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let wants_json = failure::wants_json(&arguments);
-    let exit = match cli::parse(registries, &arguments) {
-        cli::Parsed::Run(matches) => command::run(registries, &matches).unwrap_or_else(|f| f.report(wants_json)),
-        cli::Parsed::Said(exit) => exit,
-        cli::Parsed::Wrong(failure) => failure.report(wants_json),
+    failure::tell_defects_in_one_line();
+    let work = || match cli::parse(registries, &arguments) {
+        cli::Parsed::Run(matches) => command::run(registries, &matches),
+        cli::Parsed::Said(exit) => Ok(exit),
+        cli::Parsed::Wrong(failure) => Err(failure),
     };
-    exit.into()
+    // A defect of ours is a failure like others: one line, a document when that was asked for, a documented exit code.
+    let done = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(failure::defect()));
+    done.unwrap_or_else(|f| f.report(wants_json)).into()
 }

@@ -10,7 +10,7 @@ use machmeter_data::record::{
 use machmeter_engine::host::clock_record;
 use machmeter_engine::placement::parse_priority;
 use machmeter_engine::probe::Outcome;
-use machmeter_engine::{Budget, Entry, Host, Progress, ProbeError};
+use machmeter_engine::{Budget, Entry, Host, Live, Progress, ProbeError};
 use machmeter_store::{History, date};
 use machmeter_sys::clock::{Qualification, qualify};
 use machmeter_sys::topology::{Allowed, CpuSet, Topology, select};
@@ -33,6 +33,7 @@ pub(crate) struct Session<'a> {
     /// History of earlier runs, or why there is none.
     pub(crate) history: Result<History, String>,
     fingerprint: String,
+    live: Option<Live>,
 }
 
 impl<'a> Session<'a> {
@@ -59,7 +60,13 @@ impl<'a> Session<'a> {
             whole,
             history: crate::state::history(),
             fingerprint,
+            live: None,
         })
+    }
+
+    /// Samples what else runs on the machine for a fifth of a second, for the checks.
+    pub(crate) fn look_around(&mut self) {
+        self.live = Some(machmeter_engine::checks::live::sample(std::time::Duration::from_millis(200)));
     }
 
     /// The CPUs that are measured.
@@ -138,7 +145,7 @@ impl<'a> Session<'a> {
             record.run.side_effects.extend(side_effects);
             tables.extend(own);
         }
-        record.checks = crate::command::doctor::checks(&self.before, &after, &self.clock, &self.cpus, None);
+        record.checks = crate::command::doctor::all(&self.before, &after, &self.clock, &self.cpus, self.live.as_ref());
         flag_by_checks(&mut record);
         if let Some(name) = &self.globals.name {
             record.run.tags.insert("name".to_owned(), name.clone());

@@ -2,6 +2,7 @@
 
 use clap::{Arg, ArgMatches, Command};
 use machmeter_data::Code;
+use machmeter_engine::checks;
 
 
 use super::CommandEntry;
@@ -46,7 +47,7 @@ pub(crate) const CODES: &[Code] = &[
 
 /// All codes of the program, its checks and its probes.
 pub(crate) fn all(registries: &Registries) -> Vec<&'static Code> {
-    let mut all: Vec<&'static Code> = Vec::new();
+    let mut all: Vec<&'static Code> = checks::codes().collect();
     all.extend(registries.probes.iter().flat_map(|p| p.info.codes));
     all.extend(machmeter_store::foreign::codes::CODES);
     all.extend(CODES);

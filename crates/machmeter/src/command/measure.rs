@@ -13,12 +13,15 @@ use crate::Registries;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::globals::{Globals, Raw};
+use crate::job;
 use crate::output::{self, Lines};
 use crate::session::{self, Session};
 use crate::view;
 
 /// Above this many rows, raw samples are stored only when asked for.
 const MANY_ROWS: usize = 5_000_000;
+/// Pages of at least this length look at what else runs on the machine, ns.
+const LOOK_AROUND_FROM_NS: u64 = 5_000_000_000;
 /// Runs kept in the history.
 const KEEP_RUNS: usize = 200;
 
@@ -38,11 +41,18 @@ pub(crate) fn probe(entry: &'static Entry, globals: &Globals, matches: &ArgMatch
 /// Bare `machmeter`.
 pub(crate) fn page(registries: &Registries, globals: &Globals) -> Result<Exit, Failure> {
     let total_ns = globals.time.unwrap_or(globals.level.page_seconds() * 1_000_000_000);
-    let entries: Vec<&'static Entry> = registries.probes.iter().collect();
+    let parts = match &globals.job {
+        Some(path) => job::load(registries, path)?,
+        None => job::everything(registries),
+    };
+    let entries: Vec<&'static Entry> = parts.iter().map(|p| p.0).collect();
     if globals.dry_run {
         return plan(globals, total_ns, &entries);
     }
-    let session = Session::begin(globals, total_ns)?;
+    let mut session = Session::begin(globals, total_ns)?;
+    if total_ns >= LOOK_AROUND_FROM_NS {
+        session.look_around();
+    }
     let lines = Lines { quiet: globals.quiet };
     if !globals.quiet {
         output::say(&format!(
@@ -55,10 +65,9 @@ pub(crate) fn page(registries: &Registries, globals: &Globals) -> Result<Exit, F
         ));
     }
     let mut outcomes = Vec::new();
-    for (i, entry) in entries.iter().enumerate() {
-        let budget_ns = session.budget().left_ns() / (entries.len() - i) as u64;
-        let nothing = serde_json::Value::Object(serde_json::Map::new());
-        outcomes.push((*entry, session.run(budget_ns, &lines, |host| (entry.run_with)(host, &nothing))?));
+    for (i, (entry, parameters)) in parts.iter().enumerate() {
+        let budget_ns = session.budget().left_ns() / (parts.len() - i) as u64;
+        outcomes.push((*entry, session.run(budget_ns, &lines, |host| (entry.run_with)(host, parameters))?));
     }
     let name = globals.name.clone().unwrap_or_else(|| host_name().unwrap_or_else(|| "machine".to_owned()));
     let stem = format!("machmeter-{}-{}", file_name(&name), date::now_stamp());
@@ -76,8 +85,22 @@ fn plan(globals: &Globals, total_ns: u64, entries: &[&Entry]) -> Result<Exit, Fa
         globals.prio,
         globals.level
     );
-    print(&text)?;
-    Ok(Exit::Fine)
+    if globals.json.is_none() {
+        print(&text)?;
+        return Ok(Exit::Fine);
+    }
+    // A reader of JSON gets a record in every outcome: this one holds the plan and no figure.
+    let mut record = session::empty_record();
+    "plan".clone_into(&mut record.stopped_by);
+    globals.level.name().clone_into(&mut record.run.level);
+    record.run.seed = globals.seed;
+    record.run.tags = globals.tag.iter().cloned().collect();
+    record.summary.verdict = text;
+    let trouble = view::show(&record, &[], globals, &[]);
+    for t in &trouble {
+        output::say(&format!("error: {t}"));
+    }
+    Ok(if trouble.is_empty() { Exit::Fine } else { Exit::CannotMeasure })
 }
 
 fn host_name() -> Option<String> {

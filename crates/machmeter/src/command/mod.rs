@@ -47,10 +47,14 @@ pub(crate) const COMMANDS: &[CommandEntry] = &[
 pub(crate) fn run(registries: &Registries, matches: &ArgMatches) -> Result<Exit, Failure> {
     let globals = Globals::from_arg_matches(matches).map_err(Failure::usage)?;
     match matches.subcommand() {
-        None => measure::page(registries, &globals),
+        None => {
+            globals.check()?;
+            measure::page(registries, &globals)
+        }
         Some((name, sub)) => {
             // Global options may stand before or after the command; clap has propagated them to the innermost one.
             let globals = Globals::from_arg_matches(sub).unwrap_or(globals);
+            globals.check()?;
             if let Some(probe) = registries.probes.iter().find(|p| p.info.name == name) {
                 return measure::probe(probe, &globals, sub);
             }

@@ -93,11 +93,6 @@ pub(super) fn load(registries: &Registries, names: &[PathBuf], known: &SideFacts
     }
 }
 
-/// A run of ours by name or file.
-pub(super) fn ours(name: &Path) -> Result<Record, Failure> {
-    Ok(located(name)?.0)
-}
-
 /// A run of ours by name or file, and the file.
 pub(super) fn located(name: &Path) -> Result<(Record, PathBuf), Failure> {
     let path = if name.is_file() {

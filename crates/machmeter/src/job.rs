@@ -1,0 +1,56 @@
+//! Job files: which probes to run with which parameters, in TOML. A table per probe, keys as the probe's flags.
+
+use std::path::Path;
+
+use machmeter_engine::Entry;
+use serde_json::{Map, Value};
+
+use crate::Registries;
+use crate::failure::Failure;
+
+/// A probe and its parameters; those not given take the defaults of the command line.
+pub(crate) type Part = (&'static Entry, Value);
+
+/// All probes with default parameters.
+pub(crate) fn everything(registries: &Registries) -> Vec<Part> {
+    registries.probes.iter().map(|p| (p, Value::Object(Map::new()))).collect()
+}
+
+/// The parts of a job file, in the order of the registry.
+///
+/// # Errors
+/// A file that cannot be read or understood, and names that are no probe: one line with what is possible.
+pub(crate) fn load(registries: &Registries, path: &Path) -> Result<Vec<Part>, Failure> {
+    let text = std::fs::read_to_string(path).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;
+    parse(registries, &text).map_err(|f| Failure { what: format!("{}: {}", path.display(), f.what), ..f })
+}
+
+fn parse(registries: &Registries, text: &str) -> Result<Vec<Part>, Failure> {
+    let tables: Map<String, Value> = toml::from_str(text).map_err(|e| Failure::usage(e.to_string()))?;
+    let names: Vec<&str> = registries.probes.iter().map(|p| p.info.name).collect();
+    if let Some(unknown) = tables.keys().find(|k| !names.contains(&k.as_str())) {
+        return Err(Failure::usage(format!("no probe '{unknown}'")).help(format!("probes: {}", names.join(", "))));
+    }
+    let parts: Vec<Part> =
+        registries.probes.iter().filter_map(|p| Some((p, tables.get(p.info.name)?.clone()))).collect();
+    if parts.is_empty() {
+        return Err(Failure::usage("the job names no probe").help(format!("write a table, for example [{}]", names[0])));
+    }
+    Ok(parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_names_probes_and_their_parameters() {
+        let r = Registries::default();
+        let parts = parse(&r, "[noise]\nquantum = \"63\"\n").unwrap();
+        assert_eq!(parts.len(), 1);
+        assert_eq!(parts[0].1["quantum"], "63");
+        assert!(parse(&r, "[nois]\n").unwrap_err().what.contains("no probe 'nois'"));
+        assert!(parse(&r, "").unwrap_err().what.contains("names no probe"));
+        assert!(parse(&r, "[noise\n").is_err());
+    }
+}
