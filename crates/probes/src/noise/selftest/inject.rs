@@ -120,8 +120,8 @@ pub(super) fn checks(lab: &Lab<'_>, options: &Options) -> Vec<SelfCheck> {
         (steady(333.0, 50.0), 3),
         (steady(110.0, 200.0), 3),
         (steady(90.0, 500.0), 3),
-        (steady(11.0, 500.0), 4),
-        (steady(1.0, 500.0), 6),
+        (steady(11.0, 500.0), 6),
+        (steady(1.0, 500.0), 4),
     ];
     let settings: &[(Setting, u64)] = if options.quick { &quick } else { &all };
     settings.iter().flat_map(|(s, seconds)| one(lab, *s, *seconds)).collect()

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use machmeter_stats::histogram::LogHistogram;
-use machmeter_stats::quantile::{quantile, sorted};
+use machmeter_stats::quantile::{median_of, quantile, sorted};
 use machmeter_sys::clock::{TickSource, WithSource, dispatch};
 use machmeter_sys::thread::{ScopedPlacedThread, spawn_placed_scoped};
 
@@ -24,14 +24,15 @@ const READ_NS: f64 = 7.5;
 const RATIO: f64 = 1.1;
 /// Spread of undisturbed windows: distance from p50 to p90 over p50.
 const SPREAD: f64 = 0.0002;
-/// Undisturbed windows needed to speak of a spread.
-const MIN_WINDOWS: usize = 30;
+/// Undisturbed windows of a burst, and bursts with so many, needed to speak of a spread.
+const MIN_WINDOWS: usize = 6;
+const MIN_BURSTS: usize = 10;
 
-/// What the bursts gave: ticks per turn of whole windows, whole bare bursts, and gap-free windows.
+/// What the bursts gave: ticks per turn of whole windows, of whole bare bursts, and of the gap-free windows of each burst.
 struct Costs {
     ours: Vec<f64>,
     bare: Vec<f64>,
-    quiet: Vec<f64>,
+    quiet: Vec<Vec<f64>>,
 }
 
 struct Alternate {
@@ -64,15 +65,17 @@ impl WithSource for Alternate {
             let mut buffers = Buffers { counts: &mut counts, gaps: &mut gaps, histogram: &mut histogram };
             let ended = record(&mut clock, &mut unit, &schedule, &mut buffers, &AtomicBool::new(false));
             let listed = &gaps[..ended.gaps_seen.min(gaps.len())];
+            let mut quiet = Vec::new();
             for (k, n) in counts.iter().enumerate().filter(|(_, n)| **n > 0) {
                 let cost = self.window_ticks as f64 / f64::from(*n);
                 costs.ours.push(cost);
                 let (a, b) =
                     (t0_ticks + k as u64 * self.window_ticks, t0_ticks + (k as u64 + 1) * self.window_ticks);
                 if !listed.iter().any(|g| g.end_ticks >= a && g.start_ticks <= b) {
-                    costs.quiet.push(cost);
+                    quiet.push(cost);
                 }
             }
+            costs.quiet.push(quiet);
             #[cfg(target_arch = "x86_64")]
             for _ in 0..WINDOWS {
                 let (turns, ticks) = crate::noise::kernel::bare_loop(self.window_ticks, threshold_ticks);
@@ -83,11 +86,19 @@ impl WithSource for Alternate {
     }
 }
 
-/// Spread of the faster half: interruptions only lengthen, so the slower half belongs to them.
-fn spread(costs: &[f64]) -> Option<f64> {
-    let s = sorted(costs).ok()?;
-    let (median, fast) = (quantile(&s, 0.5)?, quantile(&s, 0.1)?);
-    (median > 0.0).then(|| (median - fast) / median)
+/// Distance from p50 to p90 of the speed within a burst of 4 ms over p50, median over bursts: how steady the loop is,
+/// not how steady the clock of the processor is over seconds. Interruptions only lengthen, so that the slower half of
+/// windows belongs to them.
+fn spread<'a>(bursts: impl Iterator<Item = &'a [f64]>) -> Option<f64> {
+    let spreads: Vec<f64> = bursts
+        .filter(|b| b.len() >= MIN_WINDOWS)
+        .filter_map(|b| {
+            let s = sorted(b).ok()?;
+            let (median, fast) = (quantile(&s, 0.5)?, quantile(&s, 0.1)?);
+            (median > 0.0).then(|| (median - fast) / median)
+        })
+        .collect();
+    if spreads.len() < MIN_BURSTS { None } else { median_of(&spreads) }
 }
 
 pub(super) fn checks(lab: &Lab<'_>, options: &Options) -> Vec<SelfCheck> {
@@ -126,8 +137,7 @@ fn turn(lab: &Lab<'_>, costs: &Costs, what: &str) -> SelfCheck {
             ours <= RATIO * bare,
         )
     };
-    let median =
-        |xs: &[f64]| machmeter_stats::quantile::median_of(xs).map_or(0.0, |t| t * lab.rate.ns_per_tick());
+    let median = |xs: &[f64]| median_of(xs).map_or(0.0, |t| t * lab.rate.ns_per_tick());
     SelfCheck {
         id: "loop.turn".to_owned(),
         what: what.to_owned(),
@@ -147,14 +157,17 @@ fn turn(lab: &Lab<'_>, costs: &Costs, what: &str) -> SelfCheck {
 }
 
 fn steady(costs: &Costs) -> SelfCheck {
-    let what = "windows of 200 us without a detour";
+    let what = "windows of 200 us without a detour, within bursts of 4 ms";
     let bar = "p50 to p90 within 0.02 %, where the bare loop is as steady";
-    if costs.quiet.len() < MIN_WINDOWS {
-        let why = format!("only {} of {} windows were undisturbed", costs.quiet.len(), costs.ours.len());
+    let windows: usize = costs.quiet.iter().map(Vec::len).sum();
+    let bare = spread(costs.bare.chunks(WINDOWS));
+    let (Some(ours), Some(bare)) = (spread(costs.quiet.iter().map(Vec::as_slice)), bare) else {
+        let why = if costs.bare.is_empty() {
+            "there is no bare loop for this processor".to_owned()
+        } else {
+            format!("only {windows} of {} windows were undisturbed", costs.ours.len())
+        };
         return SelfCheck::not_shown("loop.spread", what, bar, why);
-    }
-    let (Some(ours), Some(bare)) = (spread(&costs.quiet), spread(&costs.bare)) else {
-        return SelfCheck::not_shown("loop.spread", what, bar, "there is no bare loop for this processor");
     };
     let state = match (ours <= SPREAD, bare <= SPREAD) {
         (true, _) => State::Pass,
@@ -166,7 +179,7 @@ fn steady(costs: &Costs) -> SelfCheck {
         id: "loop.spread".to_owned(),
         what: what.to_owned(),
         truth: format!("bare loop {:.4} %", bare * 100.0),
-        found: format!("{:.4} % over {} windows{unsteady}", ours * 100.0, costs.quiet.len()),
+        found: format!("{:.4} % over {} windows{unsteady}", ours * 100.0, windows),
         bar: bar.to_owned(),
         state,
     }

@@ -1,11 +1,12 @@
 //! The total: stolen time in blocks with an injector minus blocks without, against the injector's log. Both kinds of
 //! blocks lie in one recording, so that what else the machine does falls on both.
 
+use machmeter_stats::quantile::median_of;
 use machmeter_sys::sched::Policy;
 
 use super::inject::{Log, NAME, Setting, with_injector};
 use super::lab::{Lab, Order};
-use super::score::{cover, difference, duration_error, excess_ticks};
+use super::score::{cover, duration_error, excess_ticks, shift};
 use super::{Options, SelfCheck, State, percent};
 use crate::noise::analyze::split::split;
 use crate::noise::attribute::Attribution;
@@ -81,16 +82,19 @@ fn judge(lab: &Lab<'_>, samples: &Samples, log: &Log, what: &str, bar: &str) -> 
     };
     let excess = excess_ticks(&log.bursts, &cpu.gaps, &cover(&log.bursts, &cpu.gaps));
     let switch_ticks = duration_error(&excess).map_or(0.0, |e| e.bias);
-    let mean = |f: &dyn Fn(&Block) -> f64| on.iter().map(|b| f(b)).sum::<f64>() / on.len() as f64;
-    let bursts = mean(&|b| b.bursts);
-    let switches = mean(&|b| b.count * switch_ticks / b.length_ticks);
-    let stolen = |v: &[&Block]| v.iter().map(|b| b.stolen).collect::<Vec<f64>>();
-    let own = stolen(&off).iter().sum::<f64>() / off.len() as f64;
+    let stolen: Vec<f64> = off.iter().map(|b| b.stolen).collect();
+    let own = median_of(&stolen).unwrap_or(0.0);
     // While the injector has the CPU, the machine's own detours take nothing from the meter: they hide in the bursts.
-    let truth = (bursts + switches) * (1.0 - own);
-    let Some((found, half)) = difference(&stolen(&on), &stolen(&off)) else {
+    let truth_of = |b: &Block| (b.bursts + b.count * switch_ticks / b.length_ticks) * (1.0 - own);
+    let mean = |f: &dyn Fn(&Block) -> f64| on.iter().map(|b| f(b)).sum::<f64>() / on.len() as f64;
+    let (truth, bursts) = (mean(&truth_of), mean(&|b| b.bursts));
+    let switches = mean(&|b| b.count * switch_ticks / b.length_ticks);
+    // What is left of each block when the truth is taken off should be what blocks without bursts have.
+    let left: Vec<f64> = on.iter().map(|b| b.stolen - truth_of(b)).collect();
+    let Some((excess, half)) = shift(&left, &stolen) else {
         return SelfCheck::not_shown("total", what, bar, "too few blocks");
     };
+    let found = truth + excess;
     let error = found / truth - 1.0;
     let state = if half > ERROR * truth { State::NotShown } else { State::of(error.abs() <= ERROR) };
     let wide =
