@@ -119,13 +119,21 @@ impl Bench {
             clock: self.clock.clone(),
             rate: self.rate(),
             level: Level::Standard,
-            priority: self.priority.clone(),
+            priority: self.priority,
             seed: 0,
             budget: Budget::start(u64::MAX),
             best_ever: &nothing_remembered,
             progress: &host::Silent,
         }
     }
+}
+
+/// Counts of each thread, equally many.
+pub(super) fn counts_of(samples: &Samples) -> Vec<Vec<i32>> {
+    let mut counts: Vec<Vec<i32>> =
+        samples.cpus.iter().map(|c| c.counts.iter().map(|n| *n as i32).collect()).collect();
+    level_off(&mut counts);
+    counts
 }
 
 /// Shortens all lists to the shortest, which a signal may have left unequal by a window.

@@ -4,13 +4,15 @@
 //! interruption swallows are kept with a count of zero; the original drops them, and with them its time axis.
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use clap::{ArgMatches, Command};
 use machmeter_probes::noise::Quantum;
+use machmeter_probes::noise::measure::Schedule;
 use machmeter_store::foreign::write;
 use machmeter_sys::guard::signals;
 
-use super::bench::{Bench, level_off};
+use super::bench::{Bench, counts_of};
 use super::{common, number, target, value_of};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -73,32 +75,42 @@ pub(super) fn run(name: &str, quantum: Quantum, matches: &ArgMatches) -> Result<
         bench.span(window_ticks as f64 * windows as f64)
     ));
     let samples = bench.record(quantum, window_ticks, windows, true, turn.threshold_ticks)?;
-    let t0_ticks = samples.setup.schedule.t0_ticks as i64;
-    let mut counts: Vec<Vec<i32>> =
-        samples.cpus.iter().map(|c| c.counts.iter().map(|n| *n as i32).collect()).collect();
-    let closed = level_off(&mut counts);
+    let counts = counts_of(&samples);
+    let closed = counts.first().map_or(0, Vec::len);
     if closed == 0 {
         output::say(&format!("{name}: stopped before the first window ended; nothing written"));
         return Ok(signals::stop_requested().map_or(Exit::CannotMeasure, Exit::from));
     }
-    let starts: Vec<i64> = (0..closed as i64).map(|k| t0_ticks + k * window_ticks as i64).collect();
+    let view = put(&bench, prefix.as_deref(), &samples.setup.schedule, &counts)?;
+    tell(name, &counts, windows, &view);
+    Ok(signals::stop_requested().map_or(Exit::Fine, Exit::from))
+}
+
+/// Writes each thread's pair of files, or the one thread to stdout; returns what `report` is to be given.
+fn put(
+    bench: &Bench,
+    prefix: Option<&Path>,
+    schedule: &Schedule,
+    counts: &[Vec<i32>],
+) -> Result<String, Failure> {
+    let closed = counts.first().map_or(0, Vec::len) as u64;
+    let starts: Vec<i64> =
+        (0..closed).map(|k| (schedule.t0_ticks + k * schedule.window_ticks) as i64).collect();
     let Some(prefix) = prefix else {
         let mut text = Vec::new();
         let first = counts.first().map_or(&[][..], Vec::as_slice);
         write::ftq_2009_lines(&mut text, &starts, first).map_err(Failure::cannot)?;
         print(&text)?;
-        tell(name, &counts, windows, &format!("FILE --tick-hz {:.0}", bench.rate().hz()));
-        return Ok(signals::stop_requested().map_or(Exit::Fine, Exit::from));
+        return Ok(format!("FILE --tick-hz {:.0}", bench.rate().hz()));
     };
     for (thread, counts) in counts.iter().enumerate() {
-        write::ftq_2009(&prefix, thread, &starts, counts).map_err(Failure::cannot)?;
+        write::ftq_2009(prefix, thread, &starts, counts).map_err(Failure::cannot)?;
     }
-    if threads == 1 {
-        target::documented_names(&prefix)?;
+    if counts.len() == 1 {
+        target::documented_names(prefix)?;
     }
-    target::side_facts(&prefix, &bench, Some(window_ticks), None)?;
-    tell(name, &counts, windows, &prefix.display().to_string());
-    Ok(signals::stop_requested().map_or(Exit::Fine, Exit::from))
+    target::side_facts(prefix, bench, Some(schedule.window_ticks), None)?;
+    Ok(prefix.display().to_string())
 }
 
 /// Refuses windows in which the loop hardly turns.

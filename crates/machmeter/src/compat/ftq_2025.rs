@@ -4,6 +4,7 @@
 //! do not; swallowed windows are zero counts in both.
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use machmeter_probes::noise::Quantum;
@@ -12,7 +13,7 @@ use machmeter_sys::facts;
 use machmeter_sys::guard::signals;
 use machmeter_sys::sched::Policy;
 
-use super::bench::{Bench, level_off};
+use super::bench::{Bench, counts_of};
 use super::ftq::{LEAST_TURNS, print};
 use super::{common, number, target, value_of};
 use crate::exit::Exit;
@@ -112,57 +113,75 @@ pub(super) fn run(name: &str, matches: &ArgMatches) -> Result<Exit, Failure> {
     ));
     Bench::wait_ms(value_of(matches, "delay"));
     let samples = bench.record(Quantum::SixtyThree, window_ticks, windows, false, turn.threshold_ticks)?;
-    let mut counts: Vec<Vec<i32>> =
-        samples.cpus.iter().map(|c| c.counts.iter().map(|n| *n as i32).collect()).collect();
-    let closed = level_off(&mut counts);
+    let counts = counts_of(&samples);
+    let closed = counts.first().map_or(0, Vec::len);
     if closed == 0 {
         output::say(&format!("{name}: stopped before the first window ended; nothing written"));
         return Ok(signals::stop_requested().map_or(Exit::CannotMeasure, Exit::from));
     }
-    let total = |c: &[i32]| c.iter().map(|n| n.unsigned_abs() as u64).sum::<u64>();
-    let best = counts.iter().flatten().copied().max().unwrap_or(0).unsigned_abs() as u64;
-    let system = system_lines();
-    let header = |thread: usize| Ftq2025Header {
-        frequency_hz: 1e9 / interval_ns as f64,
-        ticks_per_ns,
-        thread,
-        cpu: bench.cpus().iter().nth(thread).and_then(|c| i32::try_from(c).ok()),
-        start_delay_ms: value_of(matches, "delay"),
-        total_count: counts.iter().map(|c| total(c)).sum(),
-        max_work: best * (closed * threads) as u64,
-        pinned: true,
-        system: system.clone(),
-    };
-    let start_ns: Vec<i64> =
-        (0..closed as u64).map(|k| bench.rate().ns(k * window_ticks).round() as i64).collect();
     if closed < windows {
         output::say(&format!("{name}: stopped after {closed} of {windows} windows; those are written"));
     }
-    let view = if let Some(prefix) = &prefix {
-        for (thread, counts) in counts.iter().enumerate() {
-            let path = write::ftq_2025_path(prefix, thread);
-            write::to_file(&path, |out| write::ftq_2025(out, &header(thread), &start_ns, counts))
-                .map_err(Failure::cannot)?;
-        }
-        target::side_facts(prefix, &bench, Some(window_ticks), None)?;
-        prefix.display().to_string()
-    } else {
-        let mut text = Vec::new();
-        let first = counts.first().map_or(&[][..], Vec::as_slice);
-        write::ftq_2025(&mut text, &header(0), &start_ns, first).map_err(Failure::cannot)?;
-        print(&text)?;
-        "FILE".to_owned()
+    let header = Ftq2025Header {
+        frequency_hz: 1e9 / interval_ns as f64,
+        start_delay_ms: value_of(matches, "delay"),
+        ..header(&bench, &counts)
     };
+    let view = put(&bench, prefix.as_deref(), &header, window_ticks, &counts)?;
     output::say(&format!(
         "{name}: to see it drawn: machmeter report {view}; to learn who did it: machmeter noise"
     ));
     Ok(signals::stop_requested().map_or(Exit::Fine, Exit::from))
 }
 
+/// The header of thread 0 without what the command line says.
+fn header(bench: &Bench, counts: &[Vec<i32>]) -> Ftq2025Header {
+    let all = counts.iter().flatten().map(|n| u64::from(n.unsigned_abs()));
+    let best = all.clone().max().unwrap_or(0);
+    Ftq2025Header {
+        frequency_hz: 0.0,
+        ticks_per_ns: 1.0 / bench.rate().ns_per_tick(),
+        thread: 0,
+        cpu: None,
+        start_delay_ms: 0,
+        total_count: all.clone().sum(),
+        max_work: best * all.count() as u64,
+        pinned: true,
+        system: system_lines(),
+    }
+}
+
+/// Writes each thread's file, or thread 0 to stdout; returns what `report` is to be given.
+fn put(
+    bench: &Bench,
+    prefix: Option<&Path>,
+    header: &Ftq2025Header,
+    window_ticks: u64,
+    counts: &[Vec<i32>],
+) -> Result<String, Failure> {
+    let closed = counts.first().map_or(0, Vec::len) as u64;
+    let start_ns: Vec<i64> = (0..closed).map(|k| bench.rate().ns(k * window_ticks).round() as i64).collect();
+    for (thread, (cpu, counts)) in bench.cpus().iter().zip(counts).enumerate() {
+        let header = Ftq2025Header { thread, cpu: i32::try_from(cpu).ok(), ..header.clone() };
+        if let Some(prefix) = prefix {
+            let path = write::ftq_2025_path(prefix, thread);
+            write::to_file(&path, |out| write::ftq_2025(out, &header, &start_ns, counts))
+                .map_err(Failure::cannot)?;
+        } else {
+            let mut text = Vec::new();
+            write::ftq_2025(&mut text, &header, &start_ns, counts).map_err(Failure::cannot)?;
+            print(&text)?;
+        }
+    }
+    let Some(prefix) = prefix else { return Ok("FILE".to_owned()) };
+    target::side_facts(prefix, bench, Some(window_ticks), None)?;
+    Ok(prefix.display().to_string())
+}
+
 /// Says when the user's rate of the clock is not the clock's.
 fn doubt_rate(name: &str, matches: &ArgMatches, ticks_per_ns: f64) {
     if let Some(given) = matches.get_one::<f64>("ticksperns")
-        && !((given / ticks_per_ns - 1.0).abs() <= 1e-3)
+        && (!given.is_finite() || (given / ticks_per_ns - 1.0).abs() > 1e-3)
     {
         output::say(&format!(
             "{name}: -T {given}: the clock has {ticks_per_ns:.5} ticks per ns, which is used"

@@ -1,6 +1,6 @@
 //! Netgauge's noise pattern as a program: `selfish`, and its other methods by `-e`.
 //!
-//! Formats and options: ptrn_noise.c of Netgauge. A run ends after the asked number of detours or after its time.
+//! Formats and options: `ptrn_noise.c` of Netgauge. A run ends after the asked number of detours or after its time.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -186,7 +186,7 @@ impl Task<'_> {
             self.write(rank, |out| write::netgauge_selfish(out, &self.header, &facts, &gaps_ns))?;
             self.tell_selfish(rank, cpu, gaps_ns.len(), &samples);
         }
-        self.end(Exit::Fine)
+        Ok(self.end(Exit::Fine))
     }
 
     /// The share over the whole run: the file's own is only from the first detour to the last.
@@ -226,7 +226,7 @@ impl Task<'_> {
             self.write(rank, |out| write::netgauge_ftq(out, &self.header, &counts))?;
         }
         self.short(done);
-        self.end(Exit::Fine)
+        Ok(self.end(Exit::Fine))
     }
 
     fn fwq(&self) -> Result<Exit, Failure> {
@@ -243,7 +243,7 @@ impl Task<'_> {
             self.write(rank, |out| write::netgauge_fwq(out, &self.header, &ns))?;
         }
         self.short(done);
-        self.end(if done < wanted { Exit::Partial } else { Exit::Fine })
+        Ok(self.end(if done < wanted { Exit::Partial } else { Exit::Fine }))
     }
 
     fn ranks<'s>(&self, samples: &'s Samples) -> &'s [CpuSamples] {
@@ -263,24 +263,22 @@ impl Task<'_> {
     }
 
     fn write(&self, rank: usize, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
-        match self.path(rank) {
-            Some(path) => write::to_file(&path, |out| fill(out)).map_err(Failure::cannot),
-            None => {
-                let mut text = Vec::new();
-                fill(&mut text).map_err(Failure::cannot)?;
-                print(&text)
-            }
+        if let Some(path) = self.path(rank) {
+            return write::to_file(&path, |out| fill(out)).map_err(Failure::cannot);
         }
+        let mut text = Vec::new();
+        fill(&mut text).map_err(Failure::cannot)?;
+        print(&text)
     }
 
-    fn end(&self, exit: Exit) -> Result<Exit, Failure> {
+    fn end(&self, exit: Exit) -> Exit {
         let file = self.path(0).unwrap_or_else(|| Path::new("FILE").to_owned());
         output::say(&format!(
             "{}: to see it drawn: machmeter report {}; to learn who did it: machmeter noise",
             self.name,
             file.display()
         ));
-        Ok(signals::stop_requested().map_or(exit, Exit::from))
+        signals::stop_requested().map_or(exit, Exit::from)
     }
 }
 
