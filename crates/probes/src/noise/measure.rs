@@ -133,6 +133,22 @@ pub fn sample_turns<C: Clock, W: WorkUnit>(clock: &mut C, work: &mut W, taken_ti
     }
 }
 
+/// Several bursts of [`sample_turns`]. Their memory is touched beforehand: a fresh page per 512 turns would put page
+/// faults into the 99.9 % quantile that sets the threshold.
+pub fn sample_bursts<C: Clock, W: WorkUnit>(
+    clock: &mut C,
+    work: &mut W,
+    bursts: usize,
+    turns: usize,
+) -> Vec<Vec<u64>> {
+    // Ones, because zeros would be handed out as pages not yet there.
+    let mut taken_ticks = vec![vec![1; turns]; bursts];
+    for burst in &mut taken_ticks {
+        sample_turns(clock, work, burst);
+    }
+    taken_ticks
+}
+
 /// The threshold for gaps from calibration turns: 2.5 times the 99.9 % quantile of the quietest burst, at least three
 /// clock steps. Ordinary turns never exceed that quantile by a step, so a detour of about 50 ns is seen.
 ///
@@ -148,4 +164,40 @@ pub fn threshold_ticks(bursts: &[Vec<u64>], step_ticks: u64) -> Option<u64> {
         })
         .min()?;
     Some((p999 * 5 / 2).max(3 * step_ticks).max(2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machmeter_sys::thread::Usage;
+
+    /// Counts the page faults of the thread from its first reading on.
+    struct Watching {
+        since: Option<Usage>,
+        ticks: u64,
+    }
+
+    impl Clock for Watching {
+        fn now(&mut self) -> u64 {
+            self.since.get_or_insert_with(Usage::of_current_thread);
+            self.ticks += 10;
+            self.ticks
+        }
+    }
+
+    struct Nothing;
+
+    impl WorkUnit for Nothing {
+        fn unit(&mut self) {}
+    }
+
+    #[test]
+    fn calibration_takes_no_page_fault_for_its_own_notes() {
+        let mut clock = Watching { since: None, ticks: 0 };
+        let bursts = sample_bursts(&mut clock, &mut Nothing, 12, 20_000);
+        let faults = Usage::of_current_thread().since(&clock.since.unwrap()).minor_faults;
+        // 12 bursts of 20,000 turns lie on 470 pages.
+        assert!(faults < 20, "{faults} page faults");
+        assert_eq!(threshold_ticks(&bursts, 1), Some(25));
+    }
 }

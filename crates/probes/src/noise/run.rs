@@ -19,10 +19,10 @@ use machmeter_sys::thread::{self, ScopedPlacedThread, spawn_placed_scoped};
 use super::attribute::testimony::Testimony;
 use super::attribute::{self, Meter, Witness};
 use super::kernel::{CacheSweep, Quantum1, Quantum15, Quantum31, Quantum63};
-use super::measure::{Buffers, Ended, Gap, Schedule, WorkUnit, record, sample_turns, threshold_ticks};
+use super::measure::{Buffers, Ended, Gap, Schedule, WorkUnit, record, sample_bursts, threshold_ticks};
 use super::samples::{CpuSamples, References, Samples, Setup, SpeedPhase, ThreadFacts};
 use super::speed::{self, SourceClock};
-use super::{Params, Quantum};
+use super::{Params, Quantum, WINDOW_NS};
 
 /// Recording of the first look, ns: long enough to see ticks and steal, short enough to be on the screen at once.
 const FIRST_LOOK_NS: u64 = 150_000_000;
@@ -39,11 +39,22 @@ const GAP_BYTES: usize = 512 << 20;
 const RESERVE_NS: u64 = 400_000_000;
 const RESERVE_SHARE: f64 = 0.015;
 
+/// Base windows of one CPU, and of all together, at most; a longer run gets longer windows.
+const MAX_WINDOWS: u64 = 10_000_000;
+const MAX_WINDOWS_OF_ALL: u64 = 80_000_000;
+/// Longest period and least runtime of a deadline policy: a thread that has used its runtime sleeps for the rest.
+const MAX_PERIOD_NS: u64 = 100_000_000;
+const MIN_RUNTIME_NS: u64 = 100_000;
+
 /// Measures. See [`machmeter_engine::Probe::measure`].
 pub(super) fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Samples>, ProbeError> {
     let cpus = host.cpus.to_vec();
     let placement = place(host);
-    let window_ns = params.window_ns()?;
+    feasible(&placement)?;
+    let window_ns = match params.windows {
+        Some(_) => params.window_ns()?,
+        None => window_for(params.window_ns()?, host.budget.left_ns(), cpus.len()),
+    };
     let job = Job { host, params, cpus: &cpus, placement: &placement, align: false };
     let threshold = job.threshold()?;
 
@@ -107,6 +118,43 @@ pub(super) fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Sampl
         side_effects: side_effects(&placement),
         complete,
     })
+}
+
+/// The base window, or the next longer one (1, 2, 5 times a power of ten) with which a run of `total_ns` has no more
+/// windows than memory and analysis can take.
+fn window_for(window_ns: u64, total_ns: u64, cpus: usize) -> u64 {
+    let most = (MAX_WINDOWS_OF_ALL / cpus.max(1) as u64).clamp(100_000, MAX_WINDOWS);
+    let longer = (4..=8).flat_map(|power| [1, 2, 5].map(|digit| digit * 10_u64.pow(power)));
+    let mut enough = std::iter::once(window_ns)
+        .chain(longer.filter(|w| *w > window_ns && WINDOW_NS.contains(w)))
+        .filter(|w| total_ns / w <= most);
+    enough.next().unwrap_or(*WINDOW_NS.end())
+}
+
+/// Refuses policies under which a run could not keep its time or answer a signal.
+fn feasible(placement: &Placement) -> Result<(), ProbeError> {
+    match placement.policy {
+        Policy::Fifo(sched::RT_PRIORITY_MAX) | Policy::Rr(sched::RT_PRIORITY_MAX)
+            if placement.housekeeping.is_empty() =>
+        {
+            Err(ProbeError::Usage(format!(
+                "policy {} on every CPU leaves no priority for the thread that answers signals: use {}:{} or fewer CPUs",
+                placement.policy,
+                placement.policy.name(),
+                sched::RT_PRIORITY_MAX - 1
+            )))
+        }
+        Policy::Deadline { runtime_ns, period_ns, .. }
+            if period_ns > MAX_PERIOD_NS || runtime_ns < period_ns / 10 || runtime_ns < MIN_RUNTIME_NS =>
+        {
+            Err(ProbeError::Usage(format!(
+                "policy {} would hold the loop back for too long: use a period of at most 100ms, and a runtime of at \
+                 least 100us and a tenth of the period",
+                placement.policy
+            )))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Key under which the best dependent addition of a kind of machine is remembered.
@@ -411,13 +459,7 @@ impl<S: TickSource> WithUnit for Bursts<S> {
     fn run<W: WorkUnit>(self, mut unit: W) -> Vec<Vec<u64>> {
         let mut clock = SourceClock::<S>(PhantomData);
         // The first burst warms caches and clock; it is taken along, since the quietest decides.
-        (0..12)
-            .map(|_| {
-                let mut taken = vec![0; 20_000];
-                sample_turns(&mut clock, &mut unit, &mut taken);
-                taken
-            })
-            .collect()
+        sample_bursts(&mut clock, &mut unit, 12, 20_000)
     }
 }
 
@@ -508,4 +550,43 @@ fn warm_up<C: machmeter_engine::Clock, W: WorkUnit>(
     let mut buffers = Buffers { counts: &mut counts, gaps: &mut gaps, histogram };
     record(clock, unit, &schedule, &mut buffers, &AtomicBool::new(false));
     histogram.clear();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machmeter_sys::topology::CpuSet;
+
+    #[test]
+    fn long_runs_get_longer_windows() {
+        const S: u64 = 1_000_000_000;
+        assert_eq!(window_for(100_000, 60 * S, 2), 100_000);
+        assert_eq!(window_for(100_000, 600 * S, 2), 100_000);
+        // Soak: a day.
+        assert_eq!(window_for(100_000, 86_400 * S, 2), 10_000_000);
+        assert_eq!(window_for(37_000, 600 * S, 2), 100_000);
+        assert_eq!(window_for(100_000, 600 * S, 128), 1_000_000);
+        assert_eq!(window_for(10_000, u64::MAX, 1), 100_000_000);
+    }
+
+    #[test]
+    fn policies_that_would_hang_are_refused_with_what_to_use() {
+        let on = |policy, housekeeping: &str| Placement {
+            measured: "0-1".parse().unwrap(),
+            housekeeping: housekeeping.parse().unwrap_or_default(),
+            policy,
+            why: String::new(),
+        };
+        let none: CpuSet = CpuSet::default();
+        assert!(on(Policy::Fifo(99), "").housekeeping == none);
+        let said = feasible(&on(Policy::Fifo(99), "")).unwrap_err().to_string();
+        assert!(said.contains("fifo:98"), "{said}");
+        assert!(feasible(&on(Policy::Fifo(99), "2")).is_ok());
+        assert!(feasible(&on(Policy::Fifo(98), "")).is_ok());
+        let deadline = |runtime_ns, period_ns| Policy::Deadline { runtime_ns, deadline_ns: period_ns, period_ns };
+        assert!(feasible(&on(deadline(5_000_000, 10_000_000), "")).is_ok());
+        for slow in [deadline(500_000, 10_000_000), deadline(50_000, 100_000), deadline(500_000_000, 1_000_000_000)] {
+            assert!(feasible(&on(slow, "2")).is_err(), "{slow}");
+        }
+    }
 }

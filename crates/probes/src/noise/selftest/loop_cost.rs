@@ -10,7 +10,7 @@ use machmeter_sys::thread::{ScopedPlacedThread, spawn_placed_scoped};
 use super::lab::{Lab, OTHER};
 use super::{Options, SelfCheck, State};
 use crate::noise::kernel::Quantum1;
-use crate::noise::measure::{Buffers, Gap, Schedule, record, sample_turns, threshold_ticks};
+use crate::noise::measure::{Buffers, Gap, Schedule, record, sample_bursts, threshold_ticks};
 use crate::noise::speed::SourceClock;
 
 /// Windows of one burst of the loop; as many bursts of the bare loop follow.
@@ -47,13 +47,7 @@ impl WithSource for Alternate {
     fn run<S: TickSource>(self) -> Costs {
         let mut clock = SourceClock::<S>(std::marker::PhantomData);
         let mut unit = Quantum1::default();
-        let bursts: Vec<Vec<u64>> = (0..10)
-            .map(|_| {
-                let mut taken = vec![0; 20_000];
-                sample_turns(&mut clock, &mut unit, &mut taken);
-                taken
-            })
-            .collect();
+        let bursts = sample_bursts(&mut clock, &mut unit, 12, 20_000);
         let threshold_ticks = threshold_ticks(&bursts, self.step_ticks).unwrap_or(self.step_ticks * 5);
         let mut costs = Costs { ours: Vec::new(), bare: Vec::new(), quiet: Vec::new() };
         let (mut counts, mut gaps) = ([0_u32; WINDOWS], vec![Gap::default(); 4096]);

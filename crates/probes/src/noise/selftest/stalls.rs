@@ -10,7 +10,7 @@ use super::lab::{Lab, OTHER};
 use super::score::{Burst, Recall, cover, duration_error, excess_ticks};
 use super::{Options, SelfCheck, State, percent};
 use crate::noise::kernel::Quantum1;
-use crate::noise::measure::{Buffers, Gap, Schedule, WorkUnit, record, sample_turns, threshold_ticks};
+use crate::noise::measure::{Buffers, Gap, Schedule, WorkUnit, record, sample_bursts, threshold_ticks};
 use crate::noise::speed::SourceClock;
 
 /// A class of stalls: length, how often among 1000, and the share of them that must be found.
@@ -102,13 +102,7 @@ impl WithSource for Run {
 
     fn run<S: TickSource>(self) -> Self::Output {
         let mut clock = SourceClock::<S>(std::marker::PhantomData);
-        let bursts: Vec<Vec<u64>> = (0..12)
-            .map(|_| {
-                let mut taken = vec![0; 20_000];
-                sample_turns(&mut clock, &mut Quantum1::default(), &mut taken);
-                taken
-            })
-            .collect();
+        let bursts = sample_bursts(&mut clock, &mut Quantum1::default(), 12, 20_000);
         let threshold_ticks = threshold_ticks(&bursts, self.step_ticks).unwrap_or(self.step_ticks * 5);
         let mut plan = LockedBuf::<Stall>::new(self.plan.len())?;
         plan.as_mut_slice().copy_from_slice(&self.plan);
