@@ -1,6 +1,9 @@
 //! Real Fourier transforms behind spectra, autocovariance and event scans.
 
-use realfft::RealFftPlanner;
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use realfft::{RealFftPlanner, RealToComplex};
 use realfft::num_complex::Complex;
 
 /// Smallest length of the form `2^a 3^b 5^c` that is at least `n` and even.
@@ -22,12 +25,24 @@ pub(crate) fn fast_len(n: usize) -> usize {
     best
 }
 
+thread_local! {
+    /// The last plan made: searches transform the same length again and again, and making a plan costs as much as using it.
+    static LAST: RefCell<Option<Arc<dyn RealToComplex<f64>>>> = const { RefCell::new(None) };
+}
+
+fn forward_plan(len: usize) -> Arc<dyn RealToComplex<f64>> {
+    LAST.with_borrow_mut(|last| match last {
+        Some(plan) if plan.len() == len => Arc::clone(plan),
+        _ => Arc::clone(last.insert(RealFftPlanner::new().plan_fft_forward(len))),
+    })
+}
+
 /// Forward transform of `input`, which is overwritten; `len / 2 + 1` bins, none for an empty input.
 pub(crate) fn forward(input: &mut [f64]) -> Vec<Complex<f64>> {
     if input.is_empty() {
         return Vec::new();
     }
-    let plan = RealFftPlanner::new().plan_fft_forward(input.len());
+    let plan = forward_plan(input.len());
     let mut output = plan.make_output_vec();
     // The lengths come from the plan itself, which is the only way `process` can fail.
     if plan.process(input, &mut output).is_err() {

@@ -8,7 +8,8 @@ use crate::error::StatsError;
 
 /// Largest chance that a log without rhythm yields any comb.
 pub const FALSE_ALARM: f64 = 5e-4;
-/// Numbers of harmonics summed by the search: one finds broad teeth, many find narrow teeth in a crowd.
+/// Numbers of harmonics summed by the search: one finds broad teeth, many find narrow teeth in a crowd. Powers of two,
+/// so that finding a harmonic's place needs no division.
 const HARMONIC_SUMS: [usize; 6] = [1, 2, 4, 8, 16, 32];
 /// Rounds of finding and removing; more than anyone reads.
 const MAX_ROUNDS: usize = 12;
@@ -93,8 +94,9 @@ fn best_line(grid: &Grid, fmin_hz: f64, fmax_hz: f64, sums: &[usize]) -> Option<
         let last =
             ((fmax_hz * harmonics as f64 / grid.step_hz) as usize).min(grid.power.len().saturating_sub(1));
         let mut highest = (0.0, 0);
+        let (shift, half) = (harmonics.trailing_zeros(), harmonics / 2);
         for top in first..=last {
-            let sum: f64 = (1..=harmonics).map(|h| grid.power[(top * h + harmonics / 2) / harmonics]).sum();
+            let sum: f64 = (1..=harmonics).map(|h| grid.power[(top * h + half) >> shift]).sum();
             if sum > highest.0 {
                 highest = (sum, top);
             }

@@ -25,8 +25,15 @@ use crate::noise::info;
 const MIN_EVENTS: usize = 20;
 /// More than this are not needed: the first so many are searched.
 const MAX_EVENTS: usize = 20_000;
+/// Events searched per second of recording, and at least: the search costs a time in proportion to them, and a run has to
+/// end soon after its recording. A rhythm shows in some hundred events.
+const EVENTS_PER_SECOND: f64 = 200.0;
+const ALWAYS_SEARCHED: usize = 2_000;
 /// Fastest rhythm searched, Hz.
 const MAX_HZ: f64 = 5_000.0;
+/// A rhythm that has an event in fewer than one of so many of its cycles is not searched for: the fastest rhythm searched
+/// is this many times the rate of the events.
+const CYCLES_PER_EVENT: f64 = 4.0;
 /// Points kept of a spectrum, spaced evenly on a logarithmic axis.
 const SPECTRUM_POINTS: usize = 400;
 /// Rhythms listed at most.
@@ -72,11 +79,12 @@ pub fn periodic(view: &CpuView<'_>, attributed: &[Attributed], testimony: &Testi
         if events.len() < MIN_EVENTS || wall <= 0.0 {
             continue;
         }
-        events.truncate(MAX_EVENTS);
+        events.truncate(searched(wall));
         let times: Vec<f64> = events.iter().map(|e| e.0).collect();
         let durations: Vec<f64> = events.iter().map(|e| e.1).collect();
         let median_ns = machmeter_stats::quantile::median_of(&durations).unwrap_or(0.0);
-        for comb in comb_search(&times, 2.0 / wall, MAX_HZ).unwrap_or_default() {
+        let fastest_hz = fastest_hz(&times).min(MAX_HZ);
+        for comb in comb_search(&times, 2.0 / wall, fastest_hz).unwrap_or_default() {
             out.push(Periodic {
                 cpu: view.cpu.cpu,
                 class: class.clone(),
@@ -87,6 +95,23 @@ pub fn periodic(view: &CpuView<'_>, attributed: &[Attributed], testimony: &Testi
         }
     }
     out
+}
+
+/// Events of one series that are searched in a recording of `wall_s`.
+fn searched(wall_s: f64) -> usize {
+    ((wall_s * EVENTS_PER_SECOND) as usize).clamp(ALWAYS_SEARCHED, MAX_EVENTS)
+}
+
+/// The fastest rhythm worth searching in events at these times, Hz. The events of a rhythm may come in bursts with long
+/// holes between, so the rate is that between neighbors: of the quarter of the events that follow soonest.
+fn fastest_hz(times_s: &[f64]) -> f64 {
+    let mut between: Vec<f64> = times_s.windows(2).map(|w| w[1] - w[0]).collect();
+    if between.is_empty() {
+        return 0.0;
+    }
+    let quarter = between.len() / 4;
+    let soon_s = *between.select_nth_unstable_by(quarter, f64::total_cmp).1;
+    if soon_s > 0.0 { CYCLES_PER_EVENT / soon_s } else { MAX_HZ }
 }
 
 /// Metrics `noise.period`.
@@ -263,7 +288,7 @@ pub fn memory(views: &[CpuView<'_>]) -> Option<Dataset> {
 
 /// Whether detours of at least 1 us come together on pairs of CPUs more often than chance has it.
 pub fn together(views: &[CpuView<'_>], seed: u64) -> Vec<Finding> {
-    let lists: Vec<(usize, Vec<Event>, f64)> = views
+    let mut lists: Vec<(usize, Vec<Event>, f64)> = views
         .iter()
         .take(MAX_PAIRED)
         .map(|v| {
@@ -275,11 +300,24 @@ pub fn together(views: &[CpuView<'_>], seed: u64) -> Vec<Finding> {
                 .filter(|(_, d)| *d >= 1e3)
                 .map(|(start_s, d)| Event { start_s, end_s: (start_s + d / 1e9).min(span) })
                 .filter(|e| e.start_s <= e.end_s)
-                .take(MAX_EVENTS)
                 .collect();
             (v.cpu.cpu, events, span)
         })
         .collect();
+    // All lists are cut at the same time, or those of busy CPUs would seem to avoid the end of the others'.
+    let until_s = lists
+        .iter()
+        .filter_map(|(_, events, span)| Some(events.get(searched(*span))?.start_s))
+        .min_by(f64::total_cmp);
+    if let Some(until_s) = until_s {
+        for (_, events, span) in &mut lists {
+            events.retain(|e| e.start_s < until_s);
+            for e in &mut events {
+                e.end_s = e.end_s.min(until_s);
+            }
+            *span = span.min(until_s);
+        }
+    }
     let mut out = Vec::new();
     for (i, (cpu_a, a, span)) in lists.iter().enumerate() {
         for (cpu_b, b, _) in &lists[i + 1..] {
