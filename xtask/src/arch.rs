@@ -20,7 +20,6 @@ const LAYERS: [&[&str]; 5] = [
 /// be able to measure.
 const RECORDS_ONLY: [&str; 3] = ["machmeter-compare", "machmeter-report", "machmeter-store"];
 
-
 fn layer(name: &str) -> Option<usize> {
     LAYERS.iter().position(|l| l.contains(&name))
 }
@@ -94,7 +93,11 @@ fn unsafe_stays_home(root: &Path) -> Result<()> {
         .filter(|l| !l.starts_with("crates/sys/") && !l.contains("/kernel.rs:"))
         .filter(|l| !l.starts_with("xtask/"))
         .collect();
-    if strayed.is_empty() { Ok(()) } else { bail!("unsafe code outside sys and kernel.rs:\n  {}", strayed.join("\n  ")) }
+    if strayed.is_empty() {
+        Ok(())
+    } else {
+        bail!("unsafe code outside sys and kernel.rs:\n  {}", strayed.join("\n  "))
+    }
 }
 
 #[cfg(test)]
@@ -108,7 +111,10 @@ mod tests {
 
     #[test]
     fn wrong_edges_are_named() {
-        assert!(objection("machmeter-report", "machmeter-store").is_some(), "neighbors do not see each other");
+        assert!(
+            objection("machmeter-report", "machmeter-store").is_some(),
+            "neighbors do not see each other"
+        );
         assert!(objection("machmeter-stats", "machmeter-engine").is_some(), "upward");
         assert!(objection("machmeter-compare", "machmeter-engine").is_some(), "records only");
         assert!(objection("machmeter-store", "machmeter-sys").is_some(), "records only");

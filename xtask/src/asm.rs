@@ -159,9 +159,11 @@ mod tests {
 
     #[test]
     fn what_a_loop_must_not_do_is_seen() {
-        let good = lines("rdtsc\nmovl %eax, (%rsi,%rdx,4)\nrdtsc\naddq $1, %rcx\ncmpq %rax, %rbx\njb .L1\njae .L2");
+        let good =
+            lines("rdtsc\nmovl %eax, (%rsi,%rdx,4)\nrdtsc\naddq $1, %rcx\ncmpq %rax, %rbx\njb .L1\njae .L2");
         assert!(judge(&RULE, &good).is_ok());
-        for bad in ["callq foo", "divq %rcx", "rdtsc\nrdtsc\nrdtsc", "movq %rax, (%rdi)\nmovq %rax, 8(%rdi)"] {
+        for bad in ["callq foo", "divq %rcx", "rdtsc\nrdtsc\nrdtsc", "movq %rax, (%rdi)\nmovq %rax, 8(%rdi)"]
+        {
             let mut body = good.clone();
             body.splice(0..0, lines(bad));
             assert!(judge(&RULE, &body).is_err(), "{bad}");
@@ -172,12 +174,18 @@ mod tests {
 
     #[test]
     fn stores_are_told_from_loads() {
-        for store in ["movq %rax, (%rdi)", "addq $1, 16(%rsi,%rcx,8)", "incq 8(%rdx)", "movups %xmm0, (%r8,%rcx)"] {
+        for store in
+            ["movq %rax, (%rdi)", "addq $1, 16(%rsi,%rcx,8)", "incq 8(%rdx)", "movups %xmm0, (%r8,%rcx)"]
+        {
             assert!(is_store(store), "{store}");
         }
-        for other in
-            ["movq (%rdi), %rax", "cmpq (%rdi), %rax", "leaq 8(%rdi), %rax", "movq %rax, 8(%rsp)", "movzbl (%rdi,%rax), %ecx"]
-        {
+        for other in [
+            "movq (%rdi), %rax",
+            "cmpq (%rdi), %rax",
+            "leaq 8(%rdi), %rax",
+            "movq %rax, 8(%rsp)",
+            "movzbl (%rdi,%rax), %ecx",
+        ] {
             assert!(!is_store(other), "{other}");
         }
     }

@@ -58,7 +58,13 @@ pub struct Fact {
 impl Fact {
     /// A fact that was read.
     pub fn known(value: impl Into<FactValue>, source: impl Into<String>) -> Self {
-        Self { value: Some(value.into()), unit: None, state: FactState::Known, source: source.into(), why: None }
+        Self {
+            value: Some(value.into()),
+            unit: None,
+            state: FactState::Known,
+            source: source.into(),
+            why: None,
+        }
     }
 
     /// The same fact with a UCUM unit.

@@ -66,8 +66,12 @@ pub struct Interval {
 impl Interval {
     /// An interval if its ends are finite and ordered.
     pub fn new(level: f64, low: f64, high: f64, method: &str) -> Option<Self> {
-        (low.is_finite() && high.is_finite() && low <= high && level > 0.0 && level < 1.0)
-            .then(|| Self { level, low, high, method: method.to_owned() })
+        (low.is_finite() && high.is_finite() && low <= high && level > 0.0 && level < 1.0).then(|| Self {
+            level,
+            low,
+            high,
+            method: method.to_owned(),
+        })
     }
 }
 

@@ -77,7 +77,9 @@ pub fn human(value: f64, unit: Unit) -> String {
     }
     match unit {
         Unit::Nanoseconds => scaled(value, &[(1.0, "ns"), (1e3, "us"), (1e6, "ms"), (1e9, "s")]),
-        Unit::Bytes => scaled(value, &[(1.0, "B"), (1024.0, "KiB"), (1_048_576.0, "MiB"), (1_073_741_824.0, "GiB")]),
+        Unit::Bytes => {
+            scaled(value, &[(1.0, "B"), (1024.0, "KiB"), (1_048_576.0, "MiB"), (1_073_741_824.0, "GiB")])
+        }
         Unit::BytesPerSecond => scaled(value, &[(1.0, "B/s"), (1e3, "kB/s"), (1e6, "MB/s"), (1e9, "GB/s")]),
         Unit::Hertz => scaled(value, &[(1.0, "Hz"), (1e3, "kHz"), (1e6, "MHz"), (1e9, "GHz")]),
         Unit::One => format!("{} %", digits(value * 100.0)),
@@ -92,8 +94,13 @@ pub fn human(value: f64, unit: Unit) -> String {
 fn scaled(value: f64, scales: &[(f64, &str)]) -> String {
     let magnitude = value.abs();
     // 999.5 of a unit already rounds to 1000, which reads better as 1 of the next.
-    let (factor, name) =
-        scales.iter().rev().find(|(f, _)| magnitude >= f * 0.9995).or(scales.first()).copied().unwrap_or((1.0, ""));
+    let (factor, name) = scales
+        .iter()
+        .rev()
+        .find(|(f, _)| magnitude >= f * 0.9995)
+        .or(scales.first())
+        .copied()
+        .unwrap_or((1.0, ""));
     format!("{} {name}", digits(value / factor))
 }
 

@@ -37,7 +37,8 @@ pub(crate) fn command(registries: &Registries) -> Command {
         .max_term_width(100);
     for probe in registries.probes {
         let info = probe.info;
-        let method = format!("{}\n\n{}\n\nReferences:\n{}", info.question, info.method, info.references.join("\n"));
+        let method =
+            format!("{}\n\n{}\n\nReferences:\n{}", info.question, info.method, info.references.join("\n"));
         let sub = Command::new(info.name).about(info.question).long_about(method);
         root = root.subcommand((probe.augment)(sub));
     }
@@ -68,7 +69,7 @@ fn failure(e: &clap::Error) -> Failure {
     let mut help = Vec::new();
     for l in lines.by_ref() {
         if let Some(w) = l.strip_prefix("error: ") {
-            what = w.to_owned();
+            w.clone_into(&mut what);
         } else if l.starts_with("tip:") || l.starts_with('[') || l.starts_with("Usage:") {
             help.push(l.trim_start_matches("tip: ").to_owned());
         } else if !l.starts_with("For more information") && help.is_empty() {

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use machmeter_engine::level::parse_duration_ns;
 use machmeter_engine::Level;
+use machmeter_engine::level::parse_duration_ns;
 
 use crate::failure::Failure;
 
@@ -31,6 +31,7 @@ pub(crate) enum Raw {
 }
 
 /// Global options.
+#[allow(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Globals {

@@ -21,7 +21,8 @@ pub(crate) fn everything(registries: &Registries) -> Vec<Part> {
 /// # Errors
 /// A file that cannot be read or understood, and names that are no probe: one line with what is possible.
 pub(crate) fn load(registries: &Registries, path: &Path) -> Result<Vec<Part>, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;
+    let text =
+        std::fs::read_to_string(path).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;
     parse(registries, &text).map_err(|f| Failure { what: format!("{}: {}", path.display(), f.what), ..f })
 }
 
@@ -29,12 +30,15 @@ fn parse(registries: &Registries, text: &str) -> Result<Vec<Part>, Failure> {
     let tables: Map<String, Value> = toml::from_str(text).map_err(|e| Failure::usage(e.to_string()))?;
     let names: Vec<&str> = registries.probes.iter().map(|p| p.info.name).collect();
     if let Some(unknown) = tables.keys().find(|k| !names.contains(&k.as_str())) {
-        return Err(Failure::usage(format!("no probe '{unknown}'")).help(format!("probes: {}", names.join(", "))));
+        return Err(
+            Failure::usage(format!("no probe '{unknown}'")).help(format!("probes: {}", names.join(", ")))
+        );
     }
     let parts: Vec<Part> =
         registries.probes.iter().filter_map(|p| Some((p, tables.get(p.info.name)?.clone()))).collect();
     if parts.is_empty() {
-        return Err(Failure::usage("the job names no probe").help(format!("write a table, for example [{}]", names[0])));
+        return Err(Failure::usage("the job names no probe")
+            .help(format!("write a table, for example [{}]", names[0])));
     }
     Ok(parts)
 }

@@ -3,6 +3,7 @@
 
 mod cli;
 mod command;
+mod compat;
 mod exit;
 mod failure;
 mod globals;
@@ -11,7 +12,6 @@ mod output;
 mod session;
 mod state;
 mod view;
-mod compat;
 
 use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -3,14 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
-use machmeter_data::facts::{Facts, FactValue};
-use machmeter_data::record::{
-    FORMAT, Machine, Record, Run, SCHEMA_VERSION, Summary, Tool, Warning,
-};
+use machmeter_data::facts::{FactValue, Facts};
+use machmeter_data::record::{FORMAT, Machine, Record, Run, SCHEMA_VERSION, Summary, Tool, Warning};
 use machmeter_engine::host::clock_record;
 use machmeter_engine::placement::parse_priority;
 use machmeter_engine::probe::Outcome;
-use machmeter_engine::{Budget, Entry, Host, Live, Progress, ProbeError};
+use machmeter_engine::{Budget, Entry, Host, Live, ProbeError, Progress};
 use machmeter_store::{History, date};
 use machmeter_sys::clock::{Qualification, qualify};
 use machmeter_sys::topology::{Allowed, CpuSet, Topology, select};
@@ -110,7 +108,11 @@ impl<'a> Session<'a> {
     }
 
     /// Makes the record of the run from what its probes gave.
-    pub(crate) fn end(self, verb: &str, outcomes: Vec<(&Entry, Outcome)>) -> (Record, Vec<machmeter_data::Table>) {
+    pub(crate) fn end(
+        self,
+        verb: &str,
+        outcomes: Vec<(&Entry, Outcome)>,
+    ) -> (Record, Vec<machmeter_data::Table>) {
         let after = facts::capture();
         let mut record = empty_record();
         record.clock = Some(clock_record(&self.clock));
@@ -124,7 +126,7 @@ impl<'a> Session<'a> {
         }
         record.run.started.clone_from(&self.started);
         verb.clone_into(&mut record.run.verb);
-        record.run.level = self.globals.level.name().to_owned();
+        self.globals.level.name().clone_into(&mut record.run.level);
         record.run.seed = self.globals.seed;
         record.run.tags = self.globals.tag.iter().cloned().collect();
         let mut tables = Vec::new();
@@ -145,7 +147,8 @@ impl<'a> Session<'a> {
             record.run.side_effects.extend(side_effects);
             tables.extend(own);
         }
-        record.checks = crate::command::doctor::all(&self.before, &after, &self.clock, &self.cpus, self.live.as_ref());
+        record.checks =
+            crate::command::doctor::all(&self.before, &after, &self.clock, &self.cpus, self.live.as_ref());
         flag_by_checks(&mut record);
         if let Some(name) = &self.globals.name {
             record.run.tags.insert("name".to_owned(), name.clone());
@@ -166,8 +169,12 @@ impl<'a> Session<'a> {
             return;
         }
         for (key, value) in values {
-            let kept =
-                history.best_values().remember_best(&self.fingerprint, key, *value, machmeter_data::Better::Lower);
+            let kept = history.best_values().remember_best(
+                &self.fingerprint,
+                key,
+                *value,
+                machmeter_data::Better::Lower,
+            );
             if let Err(e) = kept {
                 record.warn(Warning {
                     code: "W901".to_owned(),

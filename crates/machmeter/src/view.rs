@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use machmeter_data::record::Record;
 use machmeter_data::Table;
+use machmeter_data::record::Record;
 use machmeter_report::terminal::{self, TerminalStyle};
 use machmeter_report::{format, html};
 
@@ -17,7 +17,11 @@ pub(crate) fn style(globals: &Globals) -> TerminalStyle {
         Color::Never => false,
         Color::Auto => output::stdout_is_terminal() && !state::no_color(),
     };
-    TerminalStyle { width: machmeter_sys::terminal::width().unwrap_or(100).clamp(60, 160), color, ascii: globals.ascii }
+    TerminalStyle {
+        width: machmeter_sys::terminal::width().unwrap_or(100).clamp(60, 160),
+        color,
+        ascii: globals.ascii,
+    }
 }
 
 /// Shows the record in every form asked for; what could not be written comes back in words.

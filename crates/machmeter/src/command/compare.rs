@@ -120,7 +120,9 @@ fn earlier(a: &Record) -> Vec<Record> {
         .iter()
         .rev()
         .filter_map(|n| machmeter_store::json::read(&history.resolve(n).ok()?).ok())
-        .filter(|r| r.machine.fingerprint == a.machine.fingerprint && r.machine.fingerprint.is_some() && r.complete)
+        .filter(|r| {
+            r.machine.fingerprint == a.machine.fingerprint && r.machine.fingerprint.is_some() && r.complete
+        })
         .filter(|r| r.run.verb == a.run.verb && r.run.parameters == a.run.parameters)
         .take(MAX_HISTORY)
         .collect()

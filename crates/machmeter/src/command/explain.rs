@@ -4,7 +4,6 @@ use clap::{Arg, ArgMatches, Command};
 use machmeter_data::Code;
 use machmeter_engine::checks;
 
-
 use super::CommandEntry;
 use crate::Registries;
 use crate::exit::Exit;
@@ -84,9 +83,17 @@ mod tests {
     #[test]
     fn codes_are_unique_and_explained() {
         let all = all(&Registries::default());
-        assert!(all.windows(2).all(|w| w[0].id < w[1].id), "{:?}", all.iter().map(|c| c.id).collect::<Vec<_>>());
+        assert!(
+            all.windows(2).all(|w| w[0].id < w[1].id),
+            "{:?}",
+            all.iter().map(|c| c.id).collect::<Vec<_>>()
+        );
         for c in all {
-            assert!(!c.what.is_empty() && !c.why.is_empty() && !c.how.is_empty() && !c.next.is_empty(), "{}", c.id);
+            assert!(
+                !c.what.is_empty() && !c.why.is_empty() && !c.how.is_empty() && !c.next.is_empty(),
+                "{}",
+                c.id
+            );
         }
     }
 }

@@ -54,7 +54,9 @@ fn run(_registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Res
         for t in &tables {
             let file = match target {
                 Some(dir) if dir.is_dir() => dir.join(format!("{}.parquet", t.name)),
-                Some(stem) => PathBuf::from(format!("{}.{}.parquet", stem.with_extension("").display(), t.name)),
+                Some(stem) => {
+                    PathBuf::from(format!("{}.{}.parquet", stem.with_extension("").display(), t.name))
+                }
                 None => PathBuf::from(format!("{}.parquet", t.name)),
             };
             parquet::write_table(t, &file).map_err(Failure::cannot)?;
@@ -69,11 +71,15 @@ fn run(_registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Res
     (format.write)(&record, &tables, &mut bytes).map_err(Failure::usage)?;
     match target {
         None => match std::io::stdout().lock().write_all(&bytes) {
-            Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => return Err(Failure::cannot(format!("stdout: {e}"))),
+            Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
+                return Err(Failure::cannot(format!("stdout: {e}")));
+            }
             _ => {}
         },
         Some(path) => {
-            let written = File::create(path).map(BufWriter::new).and_then(|mut f| f.write_all(&bytes).and_then(|()| f.flush()));
+            let written = File::create(path)
+                .map(BufWriter::new)
+                .and_then(|mut f| f.write_all(&bytes).and_then(|()| f.flush()));
             written.map_err(|e| Failure::cannot(format!("{}: {e}", path.display())))?;
         }
     }

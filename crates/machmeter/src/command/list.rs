@@ -29,7 +29,11 @@ fn run(registries: &Registries, _globals: &Globals, matches: &ArgMatches) -> Res
         "formats" => machmeter_report::format::FORMATS
             .iter()
             .map(|f| [f.name.to_owned(), format!(".{}", f.extension), f.description.to_owned()])
-            .chain([["parquet".to_owned(), ".parquet".to_owned(), "Raw samples, one file per table.".to_owned()]])
+            .chain([[
+                "parquet".to_owned(),
+                ".parquet".to_owned(),
+                "Raw samples, one file per table.".to_owned(),
+            ]])
             .collect(),
         "probes" => registries
             .probes

@@ -35,7 +35,7 @@ pub(crate) fn probe(entry: &'static Entry, globals: &Globals, matches: &ArgMatch
     let lines = Lines { quiet: globals.quiet };
     let budget_ns = session.budget().left_ns();
     let outcome = session.run(budget_ns, &lines, |host| (entry.run)(host, matches))?;
-    finish(session, entry.info.name, vec![(entry, outcome)], globals, &[])
+    Ok(finish(session, entry.info.name, vec![(entry, outcome)], globals, &[]))
 }
 
 /// Bare `machmeter`.
@@ -72,7 +72,7 @@ pub(crate) fn page(registries: &Registries, globals: &Globals) -> Result<Exit, F
     let name = globals.name.clone().unwrap_or_else(|| host_name().unwrap_or_else(|| "machine".to_owned()));
     let stem = format!("machmeter-{}-{}", file_name(&name), date::now_stamp());
     let files = [PathBuf::from(format!("{stem}.json")), PathBuf::from(format!("{stem}.html"))];
-    finish(session, "characterize", outcomes, globals, &files)
+    Ok(finish(session, "characterize", outcomes, globals, &files))
 }
 
 fn plan(globals: &Globals, total_ns: u64, entries: &[&Entry]) -> Result<Exit, Failure> {
@@ -127,7 +127,7 @@ fn finish(
     outcomes: Vec<(&Entry, machmeter_engine::probe::Outcome)>,
     globals: &Globals,
     files: &[PathBuf],
-) -> Result<Exit, Failure> {
+) -> Exit {
     let history = match &session.history {
         Ok(h) => Ok(h.clone()),
         Err(e) => Err(e.clone()),
@@ -169,14 +169,17 @@ fn finish(
     for t in &trouble {
         output::say(&format!("error: {t}"));
     }
-    Ok(exit(&record, globals, &trouble))
+    exit(&record, globals, &trouble)
 }
 
 /// Writes one file in the form its ending asks for; names what was written.
 fn write(record: &mut Record, tables: &[Table], path: &Path) -> Result<Vec<String>, String> {
-    let size = |p: &Path| std::fs::metadata(p).map_or(String::new(), |m| format!(" ({} kB)", m.len().div_ceil(1000)));
+    let size = |p: &Path| {
+        std::fs::metadata(p).map_or(String::new(), |m| format!(" ({} kB)", m.len().div_ceil(1000)))
+    };
     if path.extension().is_some_and(|e| e == "html") {
-        machmeter_store::text::write(path, &machmeter_report::html::render(record)).map_err(|e| e.to_string())?;
+        machmeter_store::text::write(path, &machmeter_report::html::render(record))
+            .map_err(|e| e.to_string())?;
         return Ok(vec![format!("{}{}", path.display(), size(path))]);
     }
     if tables.is_empty() {

@@ -25,7 +25,11 @@ fn run(registries: &Registries, _globals: &Globals, matches: &ArgMatches) -> Res
         "comparison" => schemars::schema_for!(machmeter_compare::Comparison).to_value(),
         name => match registries.probes.iter().find(|p| p.info.name == name) {
             Some(p) => (p.schema)(),
-            None => return Err(Failure::usage(format!("no schema '{name}'")).help("record, comparison, or a probe")),
+            None => {
+                return Err(
+                    Failure::usage(format!("no schema '{name}'")).help("record, comparison, or a probe")
+                );
+            }
         },
     };
     let text = serde_json::to_string_pretty(&schema).map_err(Failure::cannot)?;

@@ -30,6 +30,8 @@ const FIRST_LOOK_NS: u64 = 150_000_000;
 const LEAD_NS: u64 = 10_000_000;
 /// Measuring threads sleep until this long before the first window, then spin.
 const SPIN_NS: u64 = 1_000_000;
+/// Calibration never goes below this, so that rates of the shortest detours can be compared between runs, ns.
+const LEAST_THRESHOLD_NS: f64 = 50.0;
 /// The main thread looks after the witness this often, ns.
 const ATTEND_NS: u64 = 50_000_000;
 /// Memory for lists of gaps over all CPUs at most, bytes.
@@ -250,6 +252,7 @@ impl Job<'_> {
         }
         let step = self.host.clock.step().map_or(1, |s| s.step_ticks);
         threshold_ticks(&self.bursts()?, step)
+            .map(|t| t.max(self.host.rate.ticks(LEAST_THRESHOLD_NS)))
             .ok_or_else(|| ProbeError::Cannot("the calibration of the loop gave no turns".to_owned()))
     }
 

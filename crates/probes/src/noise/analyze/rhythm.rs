@@ -312,7 +312,7 @@ pub fn together(views: &[CpuView<'_>], seed: u64) -> Vec<Finding> {
     if let Some(until_s) = until_s {
         for (_, events, span) in &mut lists {
             events.retain(|e| e.start_s < until_s);
-            for e in &mut events {
+            for e in events.iter_mut() {
                 e.end_s = e.end_s.min(until_s);
             }
             *span = span.min(until_s);
