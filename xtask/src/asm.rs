@@ -40,7 +40,9 @@ pub(crate) fn check(root: &Path) -> Result<()> {
     }
     let text = std::fs::read_to_string(newest(&folder.join("release/deps"))?)?;
     for rule in &RULES {
-        let found = functions(&text, rule.function);
+        let mut found = functions(&text, rule.function);
+        // The self-test's instance stalls on purpose, by a call into the self-test.
+        found.retain(|(_, body)| !body.iter().any(|l| l.contains("selftest")));
         if found.len() < rule.instances {
             bail!("asm: {} instances of {}, {} expected", found.len(), rule.function, rule.instances);
         }
