@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use realfft::{RealFftPlanner, RealToComplex};
 use realfft::num_complex::Complex;
+use realfft::{RealFftPlanner, RealToComplex};
 
 /// Smallest length of the form `2^a 3^b 5^c` that is at least `n` and even.
 pub(crate) fn fast_len(n: usize) -> usize {

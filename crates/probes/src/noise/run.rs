@@ -36,10 +36,10 @@ const LEAST_THRESHOLD_NS: f64 = 50.0;
 const ATTEND_NS: u64 = 50_000_000;
 /// Memory for lists of gaps over all CPUs at most, bytes.
 const GAP_BYTES: usize = 512 << 20;
-/// Kept back from the budget for analysis, views and storage, ns; and as much of it for each CPU and second recorded,
-/// since the analysis is longer on more samples.
-const RESERVE_NS: u64 = 400_000_000;
-const RESERVE_SHARE: f64 = 0.015;
+/// Kept back from the budget for analysis, views and storage, ns; and this share of it, since the analysis is longer on
+/// more samples. CPUs are analysed side by side.
+const RESERVE_NS: u64 = 450_000_000;
+const RESERVE_SHARE: f64 = 0.03;
 
 /// Base windows of one CPU, and of all together, at most; a longer run gets longer windows.
 const MAX_WINDOWS: u64 = 10_000_000;
@@ -72,7 +72,7 @@ pub(super) fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Sampl
 
     let windows = params.windows.unwrap_or_else(|| {
         let total_ns = host.budget.total_ns();
-        let by_size = (total_ns as f64 * (RESERVE_SHARE * cpus.len() as f64).min(0.1)) as u64;
+        let by_size = (total_ns as f64 * RESERVE_SHARE) as u64;
         let reserve_ns = (RESERVE_NS + by_size).min(total_ns / 5) + LEAD_NS;
         (host.budget.left_ns().saturating_sub(reserve_ns) / window_ns).max(1)
     }) as usize;

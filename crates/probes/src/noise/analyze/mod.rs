@@ -11,6 +11,8 @@ pub mod split;
 mod summary;
 mod warnings;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use machmeter_data::{Dataset, Metric};
 use machmeter_engine::Analysis;
 
@@ -33,12 +35,14 @@ pub fn analyze(samples: &Samples, seed: u64) -> Analysis {
     let attributed: Vec<_> =
         samples.cpus.iter().enumerate().map(|(i, c)| attribute(&mut testimony, i, &c.gaps)).collect();
 
-    let per_cpu: Vec<Vec<Metric>> = views.iter().map(|v| figures::of_cpu(v, seed)).collect();
+    let done = side_by_side(views.len(), |i| {
+        (figures::of_cpu(&views[i], seed), rhythm::periodic(&views[i], &attributed[i], &testimony))
+    });
+    let (per_cpu, rhythms): (Vec<Vec<Metric>>, Vec<Vec<rhythm::Periodic>>) = done.into_iter().unzip();
     let all = figures::of_all(&views, &per_cpu);
     let mut found = Vec::new();
     let mut metrics: Vec<Metric> = all;
-    for ((v, a), own) in views.iter().zip(&attributed).zip(per_cpu) {
-        let rhythms = rhythm::periodic(v, a, &testimony);
+    for (((v, a), own), rhythms) in views.iter().zip(&attributed).zip(per_cpu).zip(rhythms) {
         metrics.extend(own);
         metrics.extend(sources::metrics(v, a, &testimony));
         metrics.extend(rhythm::metrics(&rhythms));
@@ -92,6 +96,26 @@ pub fn analyze(samples: &Samples, seed: u64) -> Analysis {
     }
 }
 
+/// `work` for each of `0..count`, on as many threads as there are CPUs: the analysis of many CPUs is to take no longer
+/// than that of one. The results stand in order, whoever made them.
+fn side_by_side<R: Send>(count: usize, work: impl Fn(usize) -> R + Sync) -> Vec<R> {
+    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(count);
+    if workers <= 1 {
+        return (0..count).map(work).collect();
+    }
+    let next = AtomicUsize::new(0);
+    let one = || {
+        let mine = std::iter::from_fn(|| Some(next.fetch_add(1, Ordering::Relaxed)).filter(|i| *i < count));
+        mine.map(|i| (i, work(i))).collect::<Vec<(usize, R)>>()
+    };
+    let mut done: Vec<(usize, R)> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..workers).map(|_| scope.spawn(one)).collect();
+        threads.into_iter().flat_map(|t| t.join().unwrap_or_else(|e| std::panic::resume_unwind(e))).collect()
+    });
+    done.sort_by_key(|d| d.0);
+    done.into_iter().map(|d| d.1).collect()
+}
+
 /// Share of windows whose turns took 3 % or more longer than the reference.
 fn slow_windows(view: &CpuView<'_>) -> Option<f64> {
     let turns: Vec<f64> = view.split.turn_ticks.iter().flatten().copied().collect();
@@ -134,4 +158,15 @@ fn closure(views: &[CpuView<'_>]) -> Option<machmeter_data::record::Finding> {
         },
         evidence: lines.into_iter().map(|l| l.1).collect(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_side_by_side_keeps_its_order() {
+        assert_eq!(side_by_side(1000, |i| i * i), (0..1000).map(|i| i * i).collect::<Vec<_>>());
+        assert!(side_by_side(0, |i| i).is_empty());
+    }
 }

@@ -27,8 +27,8 @@ const MIN_EVENTS: usize = 20;
 const MAX_EVENTS: usize = 20_000;
 /// Events searched per second of recording, and at least: the search costs a time in proportion to them, and a run has to
 /// end soon after its recording. A rhythm shows in some hundred events.
-const EVENTS_PER_SECOND: f64 = 200.0;
-const ALWAYS_SEARCHED: usize = 2_000;
+const EVENTS_PER_SECOND: f64 = 150.0;
+const ALWAYS_SEARCHED: usize = 1_500;
 /// Fastest rhythm searched, Hz.
 const MAX_HZ: f64 = 5_000.0;
 /// A rhythm that has an event in fewer than one of so many of its cycles is not searched for: the fastest rhythm searched
