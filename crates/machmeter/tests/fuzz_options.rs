@@ -1,0 +1,306 @@
+//! A thousand option sets, wrong and right: none hangs, every one ends with a documented exit code, a refusal is one line.
+//!
+//! Reproducible: the sets depend on the seed alone. `MACHMETER_FUZZ_RUNS` makes more of them measure.
+
+mod program;
+
+use std::time::Duration;
+
+use machmeter_stats::random::Random;
+use program::{DOCUMENTED, Ended, Lab, sound};
+
+/// Sets that are only understood, planned or refused.
+const QUICK_SETS: usize = 1000;
+/// Sets that measure.
+const MEASURED_SETS: usize = 40;
+/// On top of the time asked for; the promise is 1 s, the rest is for machines that run other tests meanwhile.
+const LATE: Duration = Duration::from_secs(5);
+
+/// Values of one option: those that mean something and those that do not.
+struct Choice {
+    option: &'static str,
+    good: &'static [&'static str],
+    bad: &'static [&'static str],
+}
+
+const CHOICES: &[Choice] = &[
+    Choice {
+        option: "--quantum",
+        good: &["1", "15", "31", "63", "cache"],
+        bad: &["2", "", "0", "-1", "CACHE!"],
+    },
+    Choice {
+        option: "--window",
+        good: &["10us", "37us", "100us", "1ms", "7ms", "100ms"],
+        bad: &["1ns", "9.99us", "1s", "", "ms", "-1ms", "1e9"],
+    },
+    Choice {
+        option: "--cpus",
+        good: &["all", "0", "one-per-core", "no-smt", "0,0"],
+        bad: &["7777", "", "1-0", "-1", "0-", "x", "0-999999999999999999999", "numa:99"],
+    },
+    Choice {
+        option: "--prio",
+        good: &[
+            "auto",
+            "other",
+            "other:5",
+            "other:19",
+            "batch",
+            "idle",
+            "fifo:1",
+            "fifo:45",
+            "fifo:98",
+            "rr:10",
+            "deadline:5ms/10ms/10ms",
+        ],
+        bad: &[
+            "fifo:0",
+            "fifo:100",
+            "fifo",
+            "urgent",
+            "deadline:2ms/1ms/1ms",
+            "deadline:0/0/0",
+            "other:99",
+            "",
+        ],
+    },
+    Choice {
+        option: "--attribution",
+        good: &["auto", "trace", "switches", "totals", "none"],
+        bad: &["guess", ""],
+    },
+    Choice {
+        option: "--threshold",
+        good: &["1ns", "30ns", "1us", "1ms", "5m", "0ns"],
+        bad: &["long", "", "-1us", "1e400s"],
+    },
+    Choice {
+        option: "--gap-capacity",
+        good: &["16", "1000", "100000", "1000000"],
+        bad: &["0", "15", "-1", "1e3", "100000001", "99999999999999999999"],
+    },
+    Choice {
+        option: "--sweep-bytes",
+        good: &["1024", "65536", "4194304"],
+        bad: &["0", "1023", "1073741825", "x"],
+    },
+    Choice {
+        option: "--level",
+        good: &["quick", "standard", "thorough", "soak", "1", "4"],
+        bad: &["0", "5", "slow", ""],
+    },
+    Choice {
+        option: "--seed",
+        good: &["0", "1", "18446744073709551615"],
+        bad: &["-1", "18446744073709551616", "x"],
+    },
+    Choice { option: "--raw", good: &["auto", "all", "none"], bad: &["some", ""] },
+    Choice { option: "--color", good: &["auto", "always", "never"], bad: &["blue"] },
+    Choice { option: "--tag", good: &["a=b", "a=", "a=b=c", "weg/../x=y\u{e9}"], bad: &["=b", "ab", ""] },
+    Choice { option: "--name", good: &["box", "a/b", "..", "\u{1f600}", ""], bad: &[] },
+];
+
+/// Options without a value, and outputs inside the working directory.
+const FLAGS: &[&str] = &[
+    "--quiet",
+    "-v",
+    "--ascii",
+    "--strict",
+    "--no-save",
+    "--json",
+    "--json=j.json",
+    "--csv=c.csv",
+    "--md=m.md",
+];
+/// Values of `-o`, some of which cannot be written.
+const OUTPUTS: &[&str] = &["r.json", "r.html", "no-folder/r.json", "/dev/full", "."];
+
+/// A command line, and the time it is to take where it measures.
+struct Set {
+    arguments: Vec<String>,
+    asked: Duration,
+}
+
+fn pick<'a>(random: &mut Random, from: &[&'a str]) -> &'a str {
+    from[random.below(from.len())]
+}
+
+fn chance(random: &mut Random, share: f64) -> bool {
+    random.unit() < share
+}
+
+/// A set that measures for 50 to 400 ms, with values that mean something (rights may still be missing).
+fn measuring(random: &mut Random) -> Set {
+    let mut arguments = vec!["noise".to_owned()];
+    let mut window_ms = 0.1;
+    for c in CHOICES {
+        if chance(random, 0.35) {
+            let value = pick(random, c.good);
+            if c.option == "--window" {
+                window_ms = match value {
+                    "10us" => 0.01,
+                    "37us" => 0.037,
+                    "1ms" => 1.0,
+                    "7ms" => 7.0,
+                    "100ms" => 100.0,
+                    _ => 0.1,
+                };
+            }
+            arguments.extend([c.option.to_owned(), value.to_owned()]);
+        }
+    }
+    let mut asked_ms = 50.0 + (random.unit() * 350.0_f64).round();
+    arguments.extend(["-t".to_owned(), format!("{asked_ms}ms")]);
+    if chance(random, 0.15) {
+        let windows = (asked_ms / window_ms).ceil().max(1.0);
+        arguments.extend(["--windows".to_owned(), format!("{windows}")]);
+        asked_ms = windows * window_ms;
+    }
+    outputs(random, &mut arguments);
+    Set { arguments, asked: Duration::from_secs_f64(asked_ms / 1e3) }
+}
+
+fn outputs(random: &mut Random, arguments: &mut Vec<String>) {
+    for f in FLAGS {
+        if chance(random, 0.12) {
+            arguments.push((*f).to_owned());
+        }
+    }
+    if chance(random, 0.3) {
+        arguments.extend(["-o".to_owned(), pick(random, OUTPUTS).to_owned()]);
+    }
+}
+
+/// A set that must not measure: planned, or wrong somewhere.
+fn quick(random: &mut Random) -> Vec<String> {
+    let mut arguments: Vec<String> = Vec::new();
+    let verb = random.below(12);
+    match verb {
+        0 => {}
+        1 => arguments.extend(["list".to_owned(), pick(random, &["codes", "metrics", "weather"]).to_owned()]),
+        2 => arguments.extend(["explain".to_owned(), pick(random, &["W301", "w900", "", "E9"]).to_owned()]),
+        3 => arguments.extend(["schema".to_owned(), pick(random, &["record", "noise", "x"]).to_owned()]),
+        4 => arguments.extend([
+            "report".to_owned(),
+            pick(random, &["last", "last~9999", "/dev/null", ".", ""]).to_owned(),
+        ]),
+        5 => arguments.extend(["compare", "last", pick(random, &["last~1", "/", "x"])].map(str::to_owned)),
+        6 => arguments.extend(
+            ["export", "--to", pick(random, &["csv", "hlog", "stone", "parquet"])].map(str::to_owned),
+        ),
+        _ => arguments.push("noise".to_owned()),
+    }
+    let probe = verb == 0 || verb > 6;
+    for c in CHOICES.iter().filter(|c| verb > 6 || GLOBAL.contains(&c.option)) {
+        if chance(random, 0.3) {
+            let bad = !c.bad.is_empty() && chance(random, 0.06);
+            arguments
+                .extend([c.option.to_owned(), pick(random, if bad { c.bad } else { c.good }).to_owned()]);
+        }
+    }
+    if chance(random, 0.5) {
+        let time = pick(
+            random,
+            &["0", "1ns", "49ms", "50ms", "20", "1e3", "99h", "9999999h", "-1", "", "ten", "2562047h"],
+        );
+        arguments.extend(["-t".to_owned(), time.to_owned()]);
+    }
+    if verb > 6 && chance(random, 0.3) {
+        let windows = pick(random, &["0", "1", "100000000", "100000001", "-5", "1.5", "x"]);
+        arguments.extend(["--windows".to_owned(), windows.to_owned()]);
+    }
+    outputs(random, &mut arguments);
+    if chance(random, 0.1) {
+        arguments
+            .push(pick(random, &["--no-such", "extra", "--", "-", "\u{0301}", "--json=", "-tt"]).to_owned());
+    }
+    if probe {
+        arguments.insert(random.below(arguments.len() + 1).min(1), "--dry-run".to_owned());
+    }
+    arguments
+}
+
+/// Options that every command takes.
+const GLOBAL: &[&str] = &["--level", "--cpus", "--prio", "--raw", "--color", "--tag", "--name", "--seed"];
+
+/// What holds for every set; returns its exit code.
+fn check(run: &Ended, lab: &Lab) -> i32 {
+    let shown = &run.shown;
+    let code = run.code.unwrap();
+    assert!(DOCUMENTED.contains(&code), "{shown}: exit {code}");
+    let errors = run.errors().len();
+    match code {
+        0 | 1 | 3 | 5 => assert_eq!(errors, 0, "{shown}: exit {code}\n{}", run.stderr),
+        2 => assert_eq!(errors, 1, "{shown}: exit {code}\n{}", run.stderr),
+        // Each output that could not be written has its line.
+        _ => assert!((1..=3).contains(&errors), "{shown}: exit {code}\n{}", run.stderr),
+    }
+    if code == 2 {
+        assert!(
+            run.stderr.lines().all(|l| l.starts_with("error: ") || l.starts_with("help: ")),
+            "{shown}: {}",
+            run.stderr
+        );
+    }
+    for name in lab.files() {
+        assert!(!name.starts_with('.'), "{shown}: left {name}");
+    }
+    code
+}
+
+#[test]
+fn a_thousand_option_sets_are_understood_or_refused_at_once() {
+    let mut random = Random::new(0x6d61_6368);
+    let lab = Lab::new();
+    let mut worst = (Duration::ZERO, String::new());
+    let mut count = [0_usize; 6];
+    for _ in 0..QUICK_SETS {
+        let set = quick(&mut random);
+        let arguments: Vec<&str> = set.iter().map(String::as_str).collect();
+        let run = lab.run(&arguments);
+        let code = check(&run, &lab);
+        count[usize::try_from(code).unwrap().min(5)] += 1;
+        if run.wall > worst.0 {
+            worst = (run.wall, run.shown.clone());
+        }
+        assert!(run.wall < LATE, "{}: {:?}", run.shown, run.wall);
+    }
+    println!("exit codes 0 to 5: {count:?}; slowest {:?}: machmeter {}", worst.0, worst.1);
+    // The generator must reach both sides, or the test tests half of what it says.
+    assert!(count[0] > QUICK_SETS / 20 && count[2] > QUICK_SETS / 4, "{count:?}");
+}
+
+#[test]
+fn measuring_sets_end_in_time_with_a_sound_record() {
+    #[allow(clippy::disallowed_methods, reason = "how long this test takes is the caller's choice")]
+    let asked = std::env::var("MACHMETER_FUZZ_RUNS").ok();
+    let sets = asked.map_or(MEASURED_SETS, |n| n.parse().expect("MACHMETER_FUZZ_RUNS is a number"));
+    let mut random = Random::new(0x6e6f_6973);
+    let mut late: Vec<(f64, String)> = Vec::new();
+    let mut measured = 0;
+    for _ in 0..sets {
+        let set = measuring(&mut random);
+        let lab = Lab::new();
+        let arguments: Vec<&str> = set.arguments.iter().map(String::as_str).collect();
+        let run = lab.run(&arguments);
+        let code = check(&run, &lab);
+        late.push((run.wall.as_secs_f64() - set.asked.as_secs_f64(), run.shown.clone()));
+        assert!(run.wall < set.asked + LATE, "machmeter {}: {:?}", run.shown, run.wall);
+        if set.arguments.iter().any(|a| a == "--json") {
+            sound(&run.stdout, &run.shown);
+        }
+        if code == 0 {
+            measured += 1;
+            for name in ["r.json", "j.json"].iter().filter(|n| lab.work().join(n).exists()) {
+                program::record_in(&lab.work().join(name));
+            }
+        }
+    }
+    late.sort_by(|a, b| b.0.total_cmp(&a.0));
+    println!("{measured} of {sets} sets measured; latest, s:");
+    for (s, shown) in late.iter().take(5) {
+        println!("  {s:+.3}: machmeter {shown}");
+    }
+    assert!(measured * 3 > sets, "only {measured} of {sets} sets measured anything");
+}

@@ -1,0 +1,302 @@
+//! Runs the built program as a user would: with a working directory and a state directory of its own, and never for longer
+//! than a limit.
+
+#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(clippy::disallowed_methods, reason = "the wall time of whole runs, as a user's watch shows it")]
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use machmeter_data::Record;
+use machmeter_data::record::FORMAT;
+use rustix::process::{Pid, Signal};
+
+/// After this long a program that was to run for at most a few seconds hangs.
+const HANGS_AFTER: Duration = Duration::from_secs(60);
+/// Exit codes that the help names; 129 is SIGHUP's.
+pub(crate) const DOCUMENTED: [i32; 9] = [0, 1, 2, 3, 4, 5, 129, 130, 143];
+/// User and group that own nothing.
+pub(crate) const NOBODY: u32 = 65_534;
+
+/// A place to run in; removed with everything in it.
+pub(crate) struct Lab {
+    dir: tempfile::TempDir,
+}
+
+impl Lab {
+    pub(crate) fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("work")).unwrap();
+        Self { dir }
+    }
+
+    /// Where the program runs, empty at first.
+    pub(crate) fn work(&self) -> PathBuf {
+        self.dir.path().join("work")
+    }
+
+    /// The state directory; made by the program.
+    pub(crate) fn state(&self) -> PathBuf {
+        self.dir.path().join("state")
+    }
+
+    /// Names of the files in the working directory, hidden ones included, sorted.
+    pub(crate) fn files(&self) -> Vec<String> {
+        names_in(&self.work())
+    }
+
+    /// A place that everybody may enter and write to, for runs as another user.
+    pub(crate) fn open_to_all(&self) {
+        use std::os::unix::fs::PermissionsExt;
+        for dir in [self.dir.path().to_owned(), self.work()] {
+            fs::set_permissions(dir, fs::Permissions::from_mode(0o777)).unwrap();
+        }
+    }
+
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_machmeter"));
+        self.set_up(command.args(arguments));
+        command
+    }
+
+    fn set_up(&self, command: &mut Command) {
+        command
+            .current_dir(self.work())
+            .env("MACHMETER_STATE", self.state())
+            .env_remove("NO_COLOR")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0);
+    }
+
+    /// The same as a user without rights, on a copy of the program that this user can reach. Only root can.
+    pub(crate) fn as_nobody(&self, arguments: &[&str]) -> Command {
+        self.open_to_all();
+        let copy = self.dir.path().join("machmeter");
+        if !copy.exists() {
+            fs::copy(env!("CARGO_BIN_EXE_machmeter"), &copy).unwrap();
+        }
+        let mut command = Command::new(copy);
+        self.set_up(command.args(arguments));
+        command.uid(NOBODY).gid(NOBODY);
+        command
+    }
+
+    pub(crate) fn start(&self, arguments: &[&str]) -> Running {
+        Running::of(self.command(arguments))
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Ended {
+        self.start(arguments).end()
+    }
+}
+
+/// Names in a folder, sorted; none if it is not there.
+pub(crate) fn names_in(dir: &Path) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
+    let mut names: Vec<String> =
+        entries.map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+/// A program at work.
+pub(crate) struct Running {
+    child: Child,
+    shown: String,
+    begun: Instant,
+    stdout: Option<JoinHandle<Vec<u8>>>,
+    stderr: Option<Receiver<String>>,
+    heard: Vec<String>,
+}
+
+/// How it ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// Exit code; `None` when a signal killed it.
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    pub(crate) wall: Duration,
+    /// The command line, for messages.
+    pub(crate) shown: String,
+}
+
+impl Running {
+    pub(crate) fn of(mut command: Command) -> Self {
+        let shown = command.get_args().map(|a| a.to_string_lossy()).collect::<Vec<_>>().join(" ");
+        let begun = Instant::now();
+        let mut child = command.spawn().unwrap();
+        let stdout = child.stdout.take().map(|mut out| {
+            thread::spawn(move || {
+                let mut bytes = Vec::new();
+                out.read_to_end(&mut bytes).unwrap();
+                bytes
+            })
+        });
+        let stderr = child.stderr.take().map(|err| {
+            let (tell, lines) = mpsc::channel();
+            thread::spawn(move || {
+                for line in BufReader::new(err).lines().map_while(Result::ok) {
+                    if tell.send(line).is_err() {
+                        return;
+                    }
+                }
+            });
+            lines
+        });
+        Self { child, shown, begun, stdout, stderr, heard: Vec::new() }
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits until a line of stderr contains `text`; returns the time since the start, `None` if it ended without.
+    pub(crate) fn hear(&mut self, text: &str) -> Option<Duration> {
+        let lines = self.stderr.as_ref()?;
+        while let Ok(line) = lines.recv_timeout(HANGS_AFTER) {
+            let found = line.contains(text);
+            self.heard.push(line);
+            if found {
+                return Some(self.begun.elapsed());
+            }
+        }
+        None
+    }
+
+    pub(crate) fn send(&self, signal: Signal) {
+        rustix::process::kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Waits for the end; see [`Self::end_within`].
+    pub(crate) fn end(self) -> Ended {
+        self.end_within(HANGS_AFTER)
+    }
+
+    /// Waits for the end, and checks what holds for every run: it ends, nothing of its process group is left, and it did not
+    /// panic.
+    pub(crate) fn end_within(mut self, limit: Duration) -> Ended {
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            if self.begun.elapsed() > limit {
+                self.child.kill().unwrap();
+                self.child.wait().unwrap();
+                panic!("machmeter {}: still running after {limit:?}\n{}", self.shown, self.heard.join("\n"));
+            }
+            thread::sleep(Duration::from_millis(2));
+        };
+        let wall = self.begun.elapsed();
+        let stdout = self.stdout.take().map_or_else(Vec::new, |t| t.join().unwrap());
+        if let Some(lines) = self.stderr.take() {
+            self.heard.extend(lines.iter());
+        }
+        let stderr = self.heard.join("\n");
+        let group = Pid::from_child(&self.child);
+        let nobody_left = rustix::process::test_kill_process_group(group).is_err();
+        assert!(nobody_left, "machmeter {}: left a process behind", self.shown);
+        assert!(!stderr.contains("panicked"), "machmeter {}: {stderr}", self.shown);
+        assert_eq!(status.signal(), None, "machmeter {}: {stderr}", self.shown);
+        let stdout = String::from_utf8(stdout).unwrap();
+        Ended { code: status.code(), stdout, stderr, wall, shown: self.shown }
+    }
+}
+
+impl Ended {
+    #[track_caller]
+    pub(crate) fn expect(&self, code: i32) -> &Self {
+        assert_eq!(self.code, Some(code), "machmeter {}\n{}\n{}", self.shown, self.stderr, self.stdout);
+        self
+    }
+
+    /// Lines of stderr that begin with `error:`.
+    pub(crate) fn errors(&self) -> Vec<&str> {
+        self.stderr.lines().filter(|l| l.starts_with("error:")).collect()
+    }
+
+    /// Refused with exactly one clear line (and advice), saying `about`.
+    #[track_caller]
+    pub(crate) fn refused(&self, about: &str) {
+        self.expect(2);
+        let errors = self.errors();
+        assert_eq!(errors.len(), 1, "machmeter {}: {}", self.shown, self.stderr);
+        assert!(
+            errors[0].contains(about),
+            "machmeter {}: '{}' does not say '{about}'",
+            self.shown,
+            errors[0]
+        );
+        let other = self.stderr.lines().filter(|l| !l.starts_with("error: ") && !l.starts_with("help: "));
+        assert_eq!(other.count(), 0, "machmeter {}: {}", self.shown, self.stderr);
+    }
+
+    /// The one document on stdout.
+    #[track_caller]
+    pub(crate) fn record(&self) -> Record {
+        sound(&self.stdout, &format!("stdout of machmeter {}", self.shown))
+    }
+}
+
+/// Reads a record and checks what every record promises.
+#[track_caller]
+pub(crate) fn sound(text: &str, place: &str) -> Record {
+    let value: serde_json::Value = serde_json::from_str(text).unwrap_or_else(|e| {
+        panic!("{place}: not one JSON document: {e}\n{}", text.chars().take(400).collect::<String>())
+    });
+    let record: Record =
+        serde_json::from_value(value).unwrap_or_else(|e| panic!("{place}: not a record: {e}"));
+    assert_eq!(record.format, FORMAT, "{place}");
+    assert!(
+        !record.id.is_empty() && !record.run.started.is_empty() && !record.stopped_by.is_empty(),
+        "{place}"
+    );
+    for m in &record.metrics {
+        match (m.value, &m.why) {
+            (Some(v), _) => {
+                assert!(v.is_finite() && (v >= 0.0 || may_be_negative(&m.id)), "{place}: {} = {v}", m.id)
+            }
+            (None, why) => assert!(
+                why.as_ref().is_some_and(|w| !w.is_empty()),
+                "{place}: {} has no value and no reason",
+                m.id
+            ),
+        }
+        if let (Some(v), Some(ci)) = (m.value, &m.ci) {
+            assert!(
+                ci.low <= ci.high && ci.low.is_finite() && ci.high.is_finite(),
+                "{place}: {} = {v}, {ci:?}",
+                m.id
+            );
+        }
+    }
+    for w in &record.warnings {
+        assert!(!w.code.is_empty() && !w.text.is_empty() && !w.text.contains('\n'), "{place}: {w:?}");
+    }
+    record
+}
+
+fn may_be_negative(id: &str) -> bool {
+    machmeter_probes::PROBES.iter().flat_map(|p| p.info.metrics).any(|m| m.id == id && m.may_be_negative)
+}
+
+/// The record in a file.
+#[track_caller]
+pub(crate) fn record_in(path: &Path) -> Record {
+    let mut text = String::new();
+    File::open(path).unwrap_or_else(|e| panic!("{}: {e}", path.display())).read_to_string(&mut text).unwrap();
+    sound(&text, &path.display().to_string())
+}
+
+/// Whether the tests run as root, who may do what others may not.
+pub(crate) fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}

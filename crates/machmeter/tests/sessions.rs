@@ -1,0 +1,251 @@
+//! What a user sees: the first figure soon, short answers, one document with `--json` in every outcome, and one clear line
+//! for every wrong input.
+
+mod program;
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use machmeter_data::record::Record;
+use program::{Lab, Running, is_root, names_in, record_in, sound};
+use rustix::process::Signal;
+
+#[test]
+fn the_first_figure_comes_soon() {
+    let lab = Lab::new();
+    // The page as anybody starts it: its length changes nothing about its beginning.
+    let mut run = lab.start(&[]);
+    let first = run.hear("first look").expect("no first figure");
+    run.send(Signal::INT);
+    let ended = run.end();
+    println!("first figure after {first:?}");
+    assert!(first < Duration::from_secs(10), "{first:?}");
+    assert_eq!(ended.expect(130).errors().len(), 0);
+    let files = lab.files();
+    let json = files.iter().find(|f| f.ends_with(".json")).expect("no record");
+    let record = record_in(&lab.work().join(json));
+    let raw = record.raw.iter().map(|r| r.file.clone());
+    let mut expected: Vec<String> = raw.chain([json.clone(), json.replace(".json", ".html")]).collect();
+    expected.sort();
+    assert_eq!(files, expected);
+    assert_eq!((record.complete, record.stopped_by.as_str()), (false, "signal:INT"));
+    assert_eq!(record.run.verb, "characterize");
+}
+
+#[test]
+fn version_and_help_are_short() {
+    let lab = Lab::new();
+    let version = lab.run(&["--version"]);
+    assert_eq!(version.expect(0).stdout.trim(), format!("machmeter {}", env!("CARGO_PKG_VERSION")));
+    for h in [&["-h"][..], &["noise", "-h"]] {
+        let help = lab.run(h);
+        let lines = help.expect(0).stdout.lines().count();
+        println!("machmeter {}: {lines} lines", help.shown);
+        assert!(lines <= 48, "{lines} lines:\n{}", help.stdout);
+    }
+    assert!(lab.files().is_empty() && !lab.state().exists());
+}
+
+#[test]
+fn a_run_gives_page_record_and_files_and_nothing_else() {
+    let lab = Lab::new();
+    let run = lab.run(&["noise", "-t", "300ms", "-o", "a.json", "-o", "b.html", "--csv=c.csv", "--md=d.md"]);
+    assert!(run.expect(0).stdout.contains("NOISE"), "{}", run.stdout);
+    assert_eq!(run.errors().len(), 0);
+    let record = record_in(&lab.work().join("a.json"));
+    assert!(record.complete && !record.metrics.is_empty(), "{:?}", record.stopped_by);
+    let raw: Vec<String> = record.raw.iter().map(|r| r.file.clone()).collect();
+    let mut expected: Vec<String> =
+        raw.into_iter().chain(["a.json", "b.html", "c.csv", "d.md"].map(str::to_owned)).collect();
+    expected.sort();
+    assert_eq!(lab.files(), expected);
+    // The report carries the same record, and the history holds the run.
+    for name in ["b.html", "last"] {
+        let again = lab.run(&["report", name, "-o", "again.html", "--json"]);
+        assert_eq!(again.expect(0).record().id, record.id, "{name}");
+    }
+}
+
+/// A record that says what went wrong and holds no figure.
+fn says_why(record: &Record, about: &str) {
+    assert!(!record.complete && record.metrics.is_empty());
+    assert_eq!(record.stopped_by, "error");
+    assert!(record.warnings.iter().any(|w| w.text.contains(about)), "{:?}", record.warnings);
+}
+
+#[test]
+fn json_is_one_document_in_every_outcome() {
+    let lab = Lab::new();
+    let fine = lab.run(&["noise", "-t", "300ms", "--json"]);
+    assert!(fine.expect(0).record().complete);
+    let to_file = lab.run(&["noise", "-t", "300ms", "--json=r.json", "-q"]);
+    assert!(to_file.expect(0).stdout.contains("NOISE"));
+    assert!(record_in(&lab.work().join("r.json")).complete);
+
+    let plan = lab.run(&["noise", "-t", "300ms", "--json", "--dry-run"]);
+    let record = plan.expect(0).record();
+    assert_eq!((record.complete, record.stopped_by.as_str()), (false, "plan"));
+    assert!(record.metrics.is_empty());
+
+    let wrong: [(&[&str], &str); 8] = [
+        (&["noise", "--json", "--quantumm", "3"], "--quantumm"),
+        (&["noise", "--json", "--cpus", "7777"], "7777"),
+        (&["noise", "--json", "-t", "soon"], "soon"),
+        (&["noise", "--json", "--prio", "urgent"], "urgent"),
+        (&["--json", "-t", "1ns"], "1ns"),
+        (&["nois", "--json"], "nois"),
+        (&["--json=-", "--windows", "0", "noise"], "--windows"),
+        (&["report", "--json", "no-such-file"], "no-such-file"),
+    ];
+    for (arguments, about) in wrong {
+        let run = lab.run(arguments);
+        run.refused(about);
+        says_why(&run.record(), about);
+    }
+    // Two documents on one stdout would be neither.
+    for other in ["--csv", "--md=-"] {
+        let both = lab.run(&["noise", "-t", "300ms", "--json", other]);
+        both.refused("stdout");
+        says_why(&both.record(), "stdout");
+    }
+
+    let mut interrupted = lab.start(&["noise", "-t", "20s", "--json"]);
+    interrupted.hear("first look").expect("no first figure");
+    interrupted.send(Signal::INT);
+    let ended = interrupted.end();
+    let record = ended.expect(130).record();
+    assert_eq!((record.complete, record.stopped_by.as_str()), (false, "signal:INT"));
+}
+
+#[test]
+fn a_denied_policy_is_told_in_the_document() {
+    if !is_root() {
+        // What root tests by giving its rights up, an ordinary user has anyway, unless an rtprio limit grants it.
+        let lab = Lab::new();
+        let run = lab.run(&["noise", "-t", "300ms", "--prio", "fifo:50", "--json"]);
+        assert!(matches!(run.code, Some(0 | 4)), "{run:?}");
+        run.record();
+        return;
+    }
+    let lab = Lab::new();
+    let run = Running::of(lab.as_nobody(&["noise", "-t", "300ms", "--prio", "fifo:50", "--json"])).end();
+    let record = run.expect(4).record();
+    says_why(&record, "fifo:50");
+    assert_eq!(run.errors().len(), 1, "{}", run.stderr);
+    let auto = Running::of(lab.as_nobody(&["noise", "-t", "300ms", "--json"])).end();
+    assert!(auto.expect(0).record().metrics.iter().any(|m| m.value.is_some()));
+}
+
+#[test]
+fn wrong_options_are_refused_in_one_line() {
+    let lab = Lab::new();
+    let cases: [(&[&str], &str); 22] = [
+        (&["noise", "--cpus", "7777"], "7777"),
+        (&["noise", "--cpus", ""], "CPU"),
+        (&["noise", "--cpus", "1-0"], "1-0"),
+        (&["noise", "--cpus", "first"], "first"),
+        (&["noise", "--windows", "0"], "--windows"),
+        (&["noise", "--windows", "many"], "many"),
+        (&["noise", "--window", "1ns"], "1ns"),
+        (&["noise", "--window", "1s"], "1s"),
+        (&["noise", "--threshold", "long"], "long"),
+        (&["noise", "--gap-capacity", "0"], "--gap-capacity"),
+        (&["noise", "--sweep-bytes", "5"], "--sweep-bytes"),
+        (&["noise", "--quantum", "2"], "--quantum"),
+        (&["noise", "--attribution", "guess"], "guess"),
+        (&["noise", "--prio", "fifo:0"], "fifo:0"),
+        (&["noise", "--prio", "fifo:100"], "fifo:100"),
+        (&["noise", "--prio", "deadline:2ms/1ms/1ms"], "deadline"),
+        (&["noise", "--level", "9"], "9"),
+        (&["noise", "--seed", "-1"], "-1"),
+        (&["noise", "--tag", "=x"], "=x"),
+        (&["noise", "-t", "1e99h"], "1e99h"),
+        (&["noise", "-t", "-5"], "-5"),
+        (&["--no-such-option"], "--no-such-option"),
+    ];
+    for (arguments, about) in cases {
+        lab.run(arguments).refused(about);
+        assert!(lab.files().is_empty(), "{arguments:?} left {:?}", lab.files());
+    }
+}
+
+#[test]
+fn wrong_inputs_are_refused_in_one_line_and_leave_nothing() {
+    let lab = Lab::new();
+    let work = lab.work();
+    fs::write(work.join("garbage.json"), b"\x00\x01\xffgarbage {{{").unwrap();
+    fs::write(work.join("half.json"), b"{\"format\": \"machmeter-result\", \"version\": \"1.0\", \"id\"")
+        .unwrap();
+    fs::write(work.join("other.json"), b"{\"a\": 1}").unwrap();
+    fs::write(work.join("words.dat"), b"these are\nnot numbers\n").unwrap();
+    fs::write(work.join("empty.json"), b"").unwrap();
+    fs::write(work.join("page.html"), b"<html><body>hello</body></html>").unwrap();
+    fs::create_dir(work.join("folder")).unwrap();
+    let before = names_in(&work);
+    let bad = [
+        "garbage.json",
+        "half.json",
+        "other.json",
+        "words.dat",
+        "empty.json",
+        "page.html",
+        "folder",
+        "absent.json",
+    ];
+    for name in bad {
+        let said = Path::new(name).file_stem().unwrap().to_str().unwrap();
+        for arguments in [
+            vec!["report", name, "-o", "out.html"],
+            vec!["report", name, "--card", "-o", "out.svg"],
+            vec!["compare", name, name],
+            vec!["export", "--to", "csv", name, "-o", "out.csv"],
+            vec!["export", "--to", "parquet", name, "-o", "out"],
+        ] {
+            lab.run(&arguments).refused(said);
+            assert_eq!(names_in(&work), before, "{arguments:?}");
+        }
+    }
+    for arguments in [&["report", "last"][..], &["compare", "last~1", "last"], &["export", "--to", "csv"]] {
+        lab.run(arguments).refused("last");
+    }
+    lab.run(&["explain", "E99999"]).refused("E99999");
+    lab.run(&["schema", "weather"]).refused("weather");
+    lab.run(&["list", "weather"]).refused("weather");
+    assert_eq!(names_in(&work), before);
+}
+
+#[test]
+fn an_unreadable_file_is_refused() {
+    use std::os::unix::fs::PermissionsExt;
+    let lab = Lab::new();
+    let path = lab.work().join("secret.json");
+    fs::write(&path, "{}").unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
+    let run = |arguments: &[&str]| {
+        if is_root() { Running::of(lab.as_nobody(arguments)).end() } else { lab.run(arguments) }
+    };
+    for arguments in [&["report", "secret.json"][..], &["compare", "secret.json", "secret.json"]] {
+        run(arguments).refused("secret.json");
+    }
+    assert_eq!(lab.files(), ["secret.json"]);
+}
+
+#[test]
+fn the_schema_is_that_of_the_documents() {
+    let lab = Lab::new();
+    let schema = lab.run(&["schema", "record"]);
+    let schema: serde_json::Value = serde_json::from_str(&schema.expect(0).stdout).unwrap();
+    let required: Vec<&str> =
+        schema["required"].as_array().unwrap().iter().filter_map(|r| r.as_str()).collect();
+    for text in
+        [lab.run(&["noise", "-t", "300ms", "--json"]).stdout, lab.run(&["noise", "--json", "-t", "x"]).stdout]
+    {
+        let record: serde_json::Value = serde_json::from_str(&text).unwrap();
+        sound(&text, "stdout");
+        assert!(required.len() > 5);
+        for r in &required {
+            assert!(record.get(r).is_some(), "{r} is missing");
+        }
+    }
+}
