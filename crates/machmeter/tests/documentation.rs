@@ -1,0 +1,221 @@
+//! What the documents show is what the program does.
+//!
+//! Blocks fenced as `console` in README.md and in the book hold sessions. Every command line in them that calls machmeter
+//! must have options that exist. In blocks tagged `console run` the commands are run, and each line shown must come out
+//! again: words as they are, numbers masked, runs of spaces as one, `...` for lines left out. A command ends with code 0
+//! unless the block goes on with `$ echo $?` and the code.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "tests panic on surprises and say what they checked"
+)]
+
+mod program;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use program::Lab;
+
+/// A fenced block.
+struct Block {
+    page: PathBuf,
+    /// Line of its fence, from 1.
+    line: usize,
+    is_run: bool,
+    lines: Vec<String>,
+}
+
+/// A command with what the page says comes out.
+#[derive(Debug, Default)]
+struct Shown {
+    arguments: Vec<String>,
+    output: Vec<String>,
+    code: i32,
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// README.md and the pages of the book.
+fn pages() -> Vec<PathBuf> {
+    let mut found = vec![root().join("README.md")];
+    let mut folders = vec![root().join("docs")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|e| e == "md") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The blocks of a page whose fence begins with `console`.
+fn blocks_of(page: &Path, text: &str) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut open: Option<Block> = None;
+    let mut inside_other = false;
+    for (i, line) in text.lines().enumerate() {
+        let Some(fence) = line.strip_prefix("```") else {
+            if let Some(b) = &mut open {
+                b.lines.push(line.to_owned());
+            }
+            continue;
+        };
+        if let Some(b) = open.take() {
+            blocks.push(b);
+        } else if inside_other {
+            inside_other = false;
+        } else if let Some(tags) = fence.strip_prefix("console") {
+            let is_run = tags.split([' ', ',']).any(|t| t == "run");
+            open = Some(Block { page: page.to_owned(), line: i + 1, is_run, lines: Vec::new() });
+        } else {
+            inside_other = true;
+        }
+    }
+    assert!(open.is_none() && !inside_other, "{}: a fenced block does not end", page.display());
+    blocks
+}
+
+fn blocks() -> Vec<Block> {
+    pages().iter().flat_map(|p| blocks_of(p, &fs::read_to_string(p).unwrap())).collect()
+}
+
+/// Arguments of a line that calls machmeter, as far as they belong to it; `None` for other lines.
+fn arguments(line: &str) -> Option<Vec<String>> {
+    let call = line.strip_prefix("$ machmeter").filter(|rest| rest.is_empty() || rest.starts_with(' '))?;
+    let words =
+        call.split_whitespace().take_while(|w| !["|", ">", "2>", "<", "&&", "&", "#", ";"].contains(w));
+    Some(words.map(|w| w.trim_matches(['\'', '"']).to_owned()).collect())
+}
+
+/// The commands of a block with their output.
+fn commands(block: &Block) -> Vec<Shown> {
+    let mut out: Vec<Shown> = Vec::new();
+    // Lines after the command of another program belong to nobody here.
+    let mut ours = false;
+    let mut wants_code = false;
+    for line in &block.lines {
+        if let Some(arguments) = arguments(line) {
+            out.push(Shown { arguments, ..Shown::default() });
+            (ours, wants_code) = (true, false);
+        } else if line.trim() == "$ echo $?" {
+            (ours, wants_code) = (false, true);
+        } else if line.starts_with("$ ") {
+            (ours, wants_code) = (false, false);
+        } else if let Some(last) = out.last_mut() {
+            if wants_code {
+                last.code = line.trim().parse().unwrap();
+            } else if ours {
+                last.output.push(line.clone());
+            }
+        }
+    }
+    out
+}
+
+/// The shape of a line: numbers masked, also lists of them such as 0-3,8; spaces as one.
+fn shape(line: &str) -> String {
+    let mut out = String::new();
+    let mut rest = line.chars().peekable();
+    while let Some(c) = rest.next() {
+        if c.is_ascii_digit() {
+            while rest.next_if(|n| n.is_ascii_digit() || ",.-".contains(*n)).is_some() {}
+            out.push('#');
+        } else if c.is_whitespace() {
+            if !out.ends_with(' ') {
+                out.push(' ');
+            }
+        } else {
+            out.push(c);
+        }
+    }
+    out.trim().to_owned()
+}
+
+/// The first line shown that does not come out, in the order shown.
+fn missing<'a>(shown: &'a [String], came_out: &str) -> Option<&'a str> {
+    let mut there = came_out.lines().map(shape);
+    shown
+        .iter()
+        .map(String::as_str)
+        .filter(|l| !l.trim().is_empty() && l.trim() != "...")
+        .find(|l| !there.any(|t| t == shape(l)))
+}
+
+#[test]
+fn commands_that_are_shown_to_be_run_do_what_is_shown() {
+    let mut run = 0;
+    for block in blocks().iter().filter(|b| b.is_run) {
+        let place = format!("{}:{}", block.page.display(), block.line);
+        let lab = Lab::new();
+        let commands = commands(block);
+        assert!(!commands.is_empty(), "{place}: nothing to run");
+        for c in commands {
+            let words: Vec<&str> = c.arguments.iter().map(String::as_str).collect();
+            let ended = lab.run(&words);
+            assert_eq!(
+                ended.code,
+                Some(c.code),
+                "{place}: machmeter {}\n{}{}",
+                ended.shown,
+                ended.stdout,
+                ended.stderr
+            );
+            let all = format!("{}\n{}", ended.stdout, ended.stderr);
+            if let Some(line) = missing(&c.output, &all) {
+                panic!("{place}: machmeter {} does not give the line\n{line}\nbut\n{all}", ended.shown);
+            }
+            run += 1;
+        }
+    }
+    println!("{run} commands of the documents run");
+    assert!(run >= 10, "only {run} commands are checked");
+}
+
+#[test]
+fn every_command_that_is_shown_has_options_that_exist() {
+    let lab = Lab::new();
+    let mut checked = 0;
+    for block in blocks() {
+        for c in commands(&block) {
+            // Options are understood from left to right: a wrong one before --help is an error.
+            let mut words: Vec<&str> = c.arguments.iter().map(String::as_str).collect();
+            if c.code != 2 && !words.contains(&"--help") && !words.contains(&"-h") {
+                words.push("--help");
+                let ended = lab.run(&words);
+                let place = format!("{}:{}", block.page.display(), block.line);
+                assert_eq!(ended.code, Some(0), "{place}: machmeter {}\n{}", ended.shown, ended.stderr);
+                checked += 1;
+            }
+        }
+    }
+    println!("{checked} command lines of the documents checked");
+    assert!(checked >= 20, "only {checked} command lines are checked");
+}
+
+#[test]
+fn a_wrong_page_is_noticed() {
+    let text = "```text\n$ machmeter x\n```\n\n```console run\n$ machmeter list\nnoise.turn  ns\n...\n$ echo $?\n2\n$ ls\nfile\n```\n";
+    let blocks = blocks_of(Path::new("page.md"), text);
+    assert_eq!((blocks.len(), blocks[0].line, blocks[0].is_run), (1, 5, true));
+    let c = &commands(&blocks[0])[0];
+    assert_eq!((c.arguments.join(" ").as_str(), c.code), ("list", 2));
+    assert_eq!(c.output, ["noise.turn  ns", "..."]);
+    assert_eq!(missing(&c.output, "a\nnoise.turn ns\n"), None);
+    assert_eq!(missing(&c.output, "noise.turn us\n"), Some("noise.turn  ns"));
+    assert_eq!(shape("CPUs 0-1 of 0-63,  1.5 ms"), shape("CPUs 0 of 0-7, 12 ms"));
+    assert_ne!(shape("1.5 ms"), shape("1.5 us"));
+    assert_eq!(
+        arguments("$ machmeter export --to csv last | head"),
+        Some(["export", "--to", "csv", "last"].map(String::from).to_vec())
+    );
+    assert_eq!(arguments("$ machmeters"), None);
+}
