@@ -2,6 +2,8 @@
 //!
 //! Reproducible: the sets depend on the seed alone. `MACHMETER_FUZZ_RUNS` makes more of them measure.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail and tell their figures")]
+
 mod program;
 
 use std::time::Duration;

@@ -2,6 +2,7 @@
 //! than a limit.
 
 #![allow(dead_code, reason = "each test file uses its part")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 #![allow(clippy::disallowed_methods, reason = "the wall time of whole runs, as a user's watch shows it")]
 
 use std::fs::{self, File};
@@ -18,7 +19,7 @@ use machmeter_data::record::FORMAT;
 use rustix::process::{Pid, Signal};
 
 /// After this long a program that was to run for at most a few seconds hangs.
-const HANGS_AFTER: Duration = Duration::from_secs(60);
+const HANGS_AFTER: Duration = Duration::from_mins(1);
 /// Exit codes that the help names; 129 is SIGHUP's.
 pub(crate) const DOCUMENTED: [i32; 9] = [0, 1, 2, 3, 4, 5, 129, 130, 143];
 /// User and group that own nothing.
@@ -105,6 +106,13 @@ pub(crate) fn names_in(dir: &Path) -> Vec<String> {
         entries.map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect();
     names.sort();
     names
+}
+
+/// Record files in the history of a state directory, in order of time.
+pub(crate) fn kept_runs(state: &Path) -> Vec<PathBuf> {
+    let runs = state.join("runs");
+    let records = names_in(&runs).into_iter().map(|n| runs.join(n));
+    records.filter(|p| p.extension().is_some_and(|e| e == "json")).collect()
 }
 
 /// A program at work.
@@ -262,7 +270,7 @@ pub(crate) fn sound(text: &str, place: &str) -> Record {
     for m in &record.metrics {
         match (m.value, &m.why) {
             (Some(v), _) => {
-                assert!(v.is_finite() && (v >= 0.0 || may_be_negative(&m.id)), "{place}: {} = {v}", m.id)
+                assert!(v.is_finite() && (v >= 0.0 || may_be_negative(&m.id)), "{place}: {} = {v}", m.id);
             }
             (None, why) => assert!(
                 why.as_ref().is_some_and(|w| !w.is_empty()),
