@@ -586,9 +586,12 @@ mod tests {
         assert!(said.contains("fifo:98"), "{said}");
         assert!(feasible(&on(Policy::Fifo(99), "2")).is_ok());
         assert!(feasible(&on(Policy::Fifo(98), "")).is_ok());
-        let deadline = |runtime_ns, period_ns| Policy::Deadline { runtime_ns, deadline_ns: period_ns, period_ns };
+        let deadline =
+            |runtime_ns, period_ns| Policy::Deadline { runtime_ns, deadline_ns: period_ns, period_ns };
         assert!(feasible(&on(deadline(5_000_000, 10_000_000), "")).is_ok());
-        for slow in [deadline(500_000, 10_000_000), deadline(50_000, 100_000), deadline(500_000_000, 1_000_000_000)] {
+        for slow in
+            [deadline(500_000, 10_000_000), deadline(50_000, 100_000), deadline(500_000_000, 1_000_000_000)]
+        {
             assert!(feasible(&on(slow, "2")).is_err(), "{slow}");
         }
     }

@@ -80,19 +80,23 @@ fn notes(out: &mut String, record: &Record, style: &TerminalStyle) {
             Some("33"),
         );
     }
-    for c in &record.checks {
-        let (sign, color) = match c.state {
-            CheckState::Fail => (" ! ", "31"),
-            CheckState::Warn => (" ! ", "33"),
-            CheckState::Unknown => (" ? ", "36"),
-            CheckState::Pass | CheckState::NotApplicable => continue,
-        };
-        let unknown = if c.state == CheckState::Unknown { "unknown: " } else { "" };
-        let mut text = format!("{} {}: {unknown}{}", c.id, c.name, c.observed);
+    let in_state = |state: CheckState| record.checks.iter().filter(move |c| c.state == state);
+    for c in in_state(CheckState::Fail) {
+        let mut text = format!("{} {}: {}", c.id, c.name, c.observed);
         if let Some(limit) = &c.limit {
             let _ = write!(text, " (limit {limit})");
         }
-        push_wrapped(out, style, sign, "   ", &printable(&text), Some(color));
+        push_wrapped(out, style, " ! ", "   ", &printable(&text), Some("31"));
+    }
+    // What failed is told in full; the rest by name, so that the figures stay on the first screen.
+    for (state, sign, word, color) in
+        [(CheckState::Warn, " ! ", "doubtful", "33"), (CheckState::Unknown, " ? ", "unknown", "36")]
+    {
+        let names: Vec<String> = in_state(state).map(|c| format!("{} {}", c.id, c.name)).collect();
+        if !names.is_empty() {
+            let text = format!("{word}: {}   (machmeter doctor)", names.join(", "));
+            push_wrapped(out, style, sign, "   ", &printable(&text), Some(color));
+        }
     }
 }
 

@@ -79,13 +79,35 @@ impl Account {
     }
 }
 
+/// Sources named one by one; what is left is summed up per kind, since a busy machine has hundreds of threads.
+const NAMED: usize = 12;
+
+/// The sources that took most, largest first, then the rest of each kind together.
+fn leading(accounts: Accounts) -> Vec<((String, &'static str), Account)> {
+    let mut all: Vec<_> = accounts.into_iter().collect();
+    all.sort_by(|a, b| b.1.ticks.total_cmp(&a.1.ticks));
+    let rest = all.split_off(all.len().min(NAMED));
+    let mut others = Accounts::new();
+    for ((_, kind), a) in rest {
+        let into = others.entry((format!("other {kind}"), kind)).or_default();
+        into.detours += a.detours;
+        into.ticks += a.ticks;
+        into.longest_ticks = into.longest_ticks.max(a.longest_ticks);
+        into.blocks.resize(BLOCKS, 0.0);
+        for (sum, block) in into.blocks.iter_mut().zip(&a.blocks) {
+            *sum += block;
+        }
+    }
+    all.extend(others);
+    all
+}
+
 /// Metrics `noise.source_fraction` of one CPU, largest first.
 pub fn metrics(view: &CpuView<'_>, attributed: &[Attributed], testimony: &Testimony) -> Vec<Metric> {
     let wall = view.split.wall_ticks;
     let ns = view.setup.ns_per_tick();
-    let mut all: Vec<_> = accounts(view, attributed, testimony).into_iter().collect();
-    all.sort_by(|a, b| b.1.ticks.total_cmp(&a.1.ticks));
-    all.into_iter()
+    leading(accounts(view, attributed, testimony))
+        .into_iter()
         .map(|((name, kind), a)| {
             let p = params([
                 ("cpu", view.cpu.cpu.into()),
@@ -140,7 +162,7 @@ pub fn table(
     let ns = views.first()?.setup.ns_per_tick();
     let mut rows: Vec<_> = merged.into_iter().collect();
     rows.sort_by(|a, b| b.1.ticks.total_cmp(&a.1.ticks));
-    rows.truncate(40);
+    rows.truncate(25);
     let number = |v: f64| if v.is_finite() { Cell::Number(v) } else { Cell::Empty(()) };
     let median = |v: &[f64]| median_of(v).map_or(Cell::Empty(()), |m| number(m * ns));
     let rows = rows
