@@ -39,8 +39,9 @@ pub(crate) fn command(registries: &Registries) -> Command {
         let info = probe.info;
         let method =
             format!("{}\n\n{}\n\nReferences:\n{}", info.question, info.method, info.references.join("\n"));
-        let sub = Command::new(info.name).about(info.question).long_about(method);
-        root = root.subcommand((probe.augment)(sub));
+        // The parameters' own description would take the place of the question, so the question comes last.
+        let sub = (probe.augment)(Command::new(info.name)).about(info.question).long_about(method);
+        root = root.subcommand(sub);
     }
     for c in command::COMMANDS {
         root = root.subcommand((c.define)());

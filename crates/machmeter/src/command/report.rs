@@ -52,7 +52,7 @@ fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Resu
     let mut outputs = globals.output.clone();
     if outputs.is_empty() {
         let stem = names.first().and_then(|n| n.file_stem()).map_or("report".into(), |s| s.to_string_lossy());
-        let stem = stem.replace('~', "-");
+        let stem = if stem == "-" { "stdin".to_owned() } else { stem.replace('~', "-") };
         outputs.push(PathBuf::from(format!("machmeter-{stem}.{}", if as_card { "svg" } else { "html" })));
     }
     let mut saved = Vec::new();

@@ -34,6 +34,8 @@ const SPIN_NS: u64 = 1_000_000;
 const LEAST_THRESHOLD_NS: f64 = 50.0;
 /// The main thread looks after the witness this often, ns.
 const ATTEND_NS: u64 = 50_000_000;
+/// A loop that is later than this is not getting to run, ns.
+const GRACE_NS: u64 = 100_000_000;
 /// Memory for lists of gaps over all CPUs at most, bytes.
 const GAP_BYTES: usize = 512 << 20;
 /// Kept back from the budget for analysis, views and storage, ns; and this share of it, since the analysis is longer on
@@ -347,14 +349,23 @@ impl Job<'_> {
     }
 }
 
-/// Sleeps until the loops are over, looking after the witness.
+/// Sleeps until the loops are over, looking after the witness. A thread that does not get to run (idle or low priority on
+/// a busy CPU) cannot see that its time is over: it is lifted so that it can end.
 fn attend<T>(until_ns: u64, witness: Option<&dyn Witness>, threads: &[ScopedPlacedThread<'_, T>]) {
     loop {
         let now = thread::monotonic_ns();
-        if now >= until_ns || threads.iter().all(ScopedPlacedThread::is_finished) {
+        if threads.iter().all(ScopedPlacedThread::is_finished) {
             return;
         }
-        thread::nanosleep_until((now + ATTEND_NS).min(until_ns));
+        if now >= until_ns + GRACE_NS {
+            for t in threads.iter().filter(|t| !t.is_finished() && !t.placed().policy.is_real_time()) {
+                // Without the right to lift it, it ends when it gets to run.
+                let _ = sched::apply_to(t.placed().tid, Policy::Other { nice: 0 });
+            }
+            return;
+        }
+        let next_ns = if now < until_ns { until_ns } else { until_ns + GRACE_NS };
+        thread::nanosleep_until((now + ATTEND_NS).min(next_ns));
         if let Some(w) = witness {
             w.drain();
         }

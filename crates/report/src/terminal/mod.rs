@@ -76,7 +76,7 @@ fn notes(out: &mut String, record: &Record, style: &TerminalStyle) {
             style,
             " ! ",
             "   ",
-            &printable(&format!("{} {} {}", w.code, w.text, w.next)),
+            &printable(&format!("{} {}. Next: {}", w.code, w.text.trim_end_matches('.'), w.next)),
             Some("33"),
         );
     }

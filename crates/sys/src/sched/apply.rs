@@ -112,12 +112,24 @@ impl SchedAttr {
     }
 }
 
-fn set_attr(attr: &SchedAttr) -> io::Result<()> {
-    let thread_self: libc::pid_t = 0;
+/// The calling thread, as `sched_setattr` names it.
+const THREAD_SELF: libc::pid_t = 0;
+
+fn set_attr(thread: libc::pid_t, attr: &SchedAttr) -> io::Result<()> {
     let flags: libc::c_uint = 0;
     // SAFETY: `attr` is a live, initialized structure whose first field states its size; the kernel only reads it.
-    let rc = unsafe { libc::syscall(libc::SYS_sched_setattr, thread_self, std::ptr::from_ref(attr), flags) };
+    let rc = unsafe { libc::syscall(libc::SYS_sched_setattr, thread, std::ptr::from_ref(attr), flags) };
     if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Gives another thread of this process a policy, by its kernel thread id; for a thread that cannot do it itself because
+/// it does not get to run.
+///
+/// # Errors
+/// [`SchedError`], as for [`apply`].
+pub fn apply_to(tid: i32, policy: Policy) -> Result<(), SchedError> {
+    policy.validate()?;
+    set_attr(tid, &policy.into()).map_err(|source| cause::of_refusal(policy, source))
 }
 
 /// The policy of the calling thread.
@@ -143,7 +155,7 @@ pub fn current() -> Result<Policy, SchedError> {
 /// control group without real-time budget, an affinity too narrow for the deadline policy, or a seccomp filter.
 pub fn apply(policy: Policy) -> Result<(), SchedError> {
     policy.validate()?;
-    set_attr(&policy.into()).map_err(|source| cause::of_refusal(policy, source))?;
+    set_attr(THREAD_SELF, &policy.into()).map_err(|source| cause::of_refusal(policy, source))?;
     let found = current()?;
     if same_policy(policy, found) { Ok(()) } else { Err(SchedError::NotInForce { policy, found }) }
 }

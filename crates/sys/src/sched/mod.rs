@@ -7,7 +7,7 @@ mod apply;
 mod cause;
 mod limits;
 
-pub use apply::{SchedError, apply, current};
+pub use apply::{SchedError, apply, apply_to, current};
 pub use limits::{FairServer, GroupBudget, KernelVersion, RtLimits};
 
 use std::fmt;

@@ -15,9 +15,9 @@ use crate::noise::attribute::matching::Attributed;
 use crate::noise::attribute::testimony::Testimony;
 
 /// Buckets of the time line at most, over all rows together at least 60 each.
-const TIMELINE_POINTS: usize = 1600;
+const TIMELINE_POINTS: usize = 1200;
 /// Columns of the heat map at most.
-const HEAT_COLUMNS: usize = 240;
+const HEAT_COLUMNS: usize = 200;
 /// Marked detours per CPU.
 const MARKS: usize = 12;
 /// Buckets per decade of the size-rate scatter.

@@ -35,7 +35,7 @@ const MAX_HZ: f64 = 5_000.0;
 /// is this many times the rate of the events.
 const CYCLES_PER_EVENT: f64 = 4.0;
 /// Points kept of a spectrum, spaced evenly on a logarithmic axis.
-const SPECTRUM_POINTS: usize = 400;
+const SPECTRUM_POINTS: usize = 320;
 /// Rhythms listed at most.
 const MAX_LISTED: usize = 16;
 /// CPUs whose pairs are compared at most.
@@ -266,7 +266,7 @@ pub fn memory(views: &[CpuView<'_>]) -> Option<Dataset> {
             while lag < r.len() {
                 x.push(lag as f64 * window_ns);
                 y.push((r[lag] * 1e4).round() / 1e4);
-                lag = (lag + 1).max((lag as f64 * 1.03) as usize);
+                lag = (lag + 1).max((lag as f64 * 1.05) as usize);
             }
             (!x.is_empty()).then(|| CurveRow { name: format!("CPU {}", v.cpu.cpu), x, y })
         })

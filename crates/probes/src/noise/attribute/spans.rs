@@ -143,9 +143,10 @@ impl Walk {
     }
 }
 
-/// `comm:pid`; the idle task has no name worth showing.
+/// `comm:pid`. The meter never sleeps, so the idle task runs beside it only when the kernel keeps a real-time meter from
+/// running.
 fn thread_name(comm: &str, pid: i32) -> String {
-    if pid == 0 { "idle".to_owned() } else { format!("{comm}:{pid}") }
+    if pid == 0 { "nobody (real-time throttling)".to_owned() } else { format!("{comm}:{pid}") }
 }
 
 /// The local timer is the tick; every other vector is an interrupt.
