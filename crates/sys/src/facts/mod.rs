@@ -2,7 +2,7 @@
 //! there is none.
 //!
 //! One file per area; each reads through a [`Tree`], so that recorded machines can be captured too. What only a system
-//! call can tell ([`live`]) is added on the running system. Everything under `private.` names the machine and is
+//! call can tell (the module `live`) is added on the running system. Everything under `private.` names the machine and is
 //! removed from a result that is made anonymous.
 
 mod activity;
