@@ -39,6 +39,7 @@ pub fn render(record: &Record) -> String {
     top::summary(&mut page, &record);
     trust::section(&mut page, &record);
     figures::section(&mut page, &record);
+    trust::findings(&mut page, &record.findings);
     tables::metrics(&mut page, &record);
     tables::machine(&mut page, &record);
     tables::provenance(&mut page, &record, &digest::short(&json));

@@ -19,6 +19,7 @@ pub(super) fn header(page: &mut Page, record: &Record) {
         ("summary", "Summary", true),
         ("trust", "Trust", true),
         ("figures", "Figures", !record.datasets.is_empty()),
+        ("findings", "Findings", !record.findings.is_empty()),
         ("metrics", "Metrics", !record.metrics.is_empty()),
         ("machine", "Machine", true),
     ] {

@@ -12,7 +12,6 @@ pub(super) fn section(page: &mut Page, record: &Record) {
     );
     warnings(page, record);
     checks(page, &record.checks);
-    findings(page, &record.findings);
     page.raw("</section>");
 }
 
@@ -51,60 +50,86 @@ fn checks(page: &mut Page, checks: &[Check]) {
         page.raw("<p class=\"quiet\">No environment checks are part of this record: nothing is known about what disturbed it.</p>");
         return;
     }
-    let mut sorted: Vec<&Check> = checks.iter().collect();
-    let rank = |c: &Check| match c.state {
-        CheckState::Fail => 0,
-        CheckState::Warn => 1,
-        CheckState::Unknown => 2,
-        CheckState::Pass => 3,
-        CheckState::NotApplicable => 4,
+    let in_states = |states: &[CheckState]| -> Vec<&Check> {
+        let mut some: Vec<&Check> = checks.iter().filter(|c| states.contains(&c.state)).collect();
+        some.sort_by_key(|c| (states.iter().position(|s| *s == c.state), c.id.clone()));
+        some
     };
-    sorted.sort_by(|a, b| rank(a).cmp(&rank(b)).then(a.id.cmp(&b.id)));
-    let counts: Vec<String> = [
-        CheckState::Fail,
-        CheckState::Warn,
-        CheckState::Unknown,
-        CheckState::Pass,
-        CheckState::NotApplicable,
-    ]
-    .iter()
-    .map(|s| (sorted.iter().filter(|c| c.state == *s).count(), state(*s).1))
-    .filter(|(n, _)| *n > 0)
-    .map(|(n, word)| format!("{n} {word}"))
-    .collect();
+    let counts: Vec<String> = ALL_STATES
+        .iter()
+        .map(|s| (in_states(&[*s]).len(), state(*s).1))
+        .filter(|(n, _)| *n > 0)
+        .map(|(n, word)| format!("{n} {word}"))
+        .collect();
     put!(page, "<h3>Environment checks <small>{}</small></h3>", counts.join(" · "));
-    page.raw(
-        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Environment checks\"><table class=\"checks\">\
-         <thead><tr><th scope=\"col\">State</th><th scope=\"col\">Check</th>\
-         <th scope=\"col\">Seen</th><th scope=\"col\">Limit</th><th scope=\"col\">Weakens</th><th scope=\"col\">What to do</th></tr></thead><tbody>",
+    let against = in_states(&[CheckState::Fail, CheckState::Warn]);
+    if against.is_empty() {
+        page.raw("<p class=\"quiet\">Nothing that was seen speaks against the figures.</p>");
+    } else {
+        table(page, "Checks that speak against the figures", &against);
+    }
+    folded(page, "could not be seen", &in_states(&[CheckState::Unknown]));
+    folded(page, "pass or cannot apply here", &in_states(&[CheckState::Pass, CheckState::NotApplicable]));
+}
+
+const ALL_STATES: [CheckState; 5] =
+    [CheckState::Fail, CheckState::Warn, CheckState::Unknown, CheckState::Pass, CheckState::NotApplicable];
+
+/// Checks that a reader need not see at once, behind their names.
+fn folded(page: &mut Page, what: &str, checks: &[&Check]) {
+    if checks.is_empty() {
+        return;
+    }
+    let names: Vec<String> = checks.iter().map(|c| format!("{} {}", esc(&c.id), esc(&c.name))).collect();
+    put!(
+        page,
+        "<details><summary>{} {what}: <span class=\"quiet\">{}</span></summary>",
+        checks.len(),
+        names.join(", ")
     );
-    for c in sorted {
-        let (class, word) = state(c.state);
-        put!(
-            page,
-            "<tr><td class=\"state st-{class}\"><svg class=\"icon\" aria-hidden=\"true\"><use href=\"#i-{class}\"/></svg>{word}</td>\
-             <th scope=\"row\"><code>{}</code> {}</th><td title=\"{}\">{}</td><td>{}</td><td>{}</td><td>{}",
-            esc(&c.id),
-            esc(&c.name),
-            esc(&c.source),
-            esc(&c.observed),
-            esc(c.limit.as_deref().unwrap_or("")),
-            esc(&c.hurts.join(", ")),
-            esc(c.next.as_deref().unwrap_or(""))
-        );
-        if let Some(undo) = &c.undo {
-            put!(page, " <span class=\"quiet\">Undo: {}</span>", esc(undo));
-        }
-        page.raw("</td></tr>");
+    table(page, &format!("Checks that {what}"), checks);
+    page.raw("</details>");
+}
+
+fn table(page: &mut Page, label: &str, checks: &[&Check]) {
+    put!(
+        page,
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\"><table class=\"checks\">\
+         <thead><tr><th scope=\"col\">State</th><th scope=\"col\">Check</th>\
+         <th scope=\"col\">Seen</th><th scope=\"col\">Limit</th><th scope=\"col\">Weakens</th><th scope=\"col\">What to do</th></tr></thead><tbody>"
+    );
+    for c in checks {
+        row(page, c);
     }
     page.raw("</tbody></table></div>");
 }
 
-fn findings(page: &mut Page, findings: &[Finding]) {
+fn row(page: &mut Page, c: &Check) {
+    let (class, word) = state(c.state);
+    put!(
+        page,
+        "<tr><td class=\"state st-{class}\"><svg class=\"icon\" aria-hidden=\"true\"><use href=\"#i-{class}\"/></svg>{word}</td>\
+         <th scope=\"row\"><code>{}</code> {}</th><td title=\"{}\">{}</td><td>{}</td><td>{}</td><td>{}",
+        esc(&c.id),
+        esc(&c.name),
+        esc(&c.source),
+        esc(&c.observed),
+        esc(c.limit.as_deref().unwrap_or("")),
+        esc(&c.hurts.join(", ")),
+        esc(c.next.as_deref().unwrap_or(""))
+    );
+    if let Some(undo) = &c.undo {
+        put!(page, " <span class=\"quiet\">Undo: {}</span>", esc(undo));
+    }
+    page.raw("</td></tr>");
+}
+
+/// Statements with their evidence.
+pub(super) fn findings(page: &mut Page, findings: &[Finding]) {
     if findings.is_empty() {
         return;
     }
-    page.raw("<h3>Findings</h3><div class=\"findings\">");
+    page.raw("<section id=\"findings\" aria-labelledby=\"h-findings\"><h2 id=\"h-findings\">Findings</h2><div class=\"findings\">");
     for f in findings {
         put!(
             page,
@@ -121,5 +146,5 @@ fn findings(page: &mut Page, findings: &[Finding]) {
         }
         put!(page, "<p class=\"quiet\"><code>{}</code></p></article>", esc(&f.id));
     }
-    page.raw("</div>");
+    page.raw("</div></section>");
 }

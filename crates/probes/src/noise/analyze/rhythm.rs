@@ -37,7 +37,7 @@ const CYCLES_PER_EVENT: f64 = 4.0;
 /// Points kept of a spectrum, spaced evenly on a logarithmic axis.
 const SPECTRUM_POINTS: usize = 320;
 /// Rhythms listed at most.
-const MAX_LISTED: usize = 16;
+const MAX_LISTED: usize = 10;
 /// CPUs whose pairs are compared at most.
 const MAX_PAIRED: usize = 8;
 

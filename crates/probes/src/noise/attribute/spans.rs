@@ -62,7 +62,7 @@ impl Walk {
         match e.kind {
             EventKind::SwitchTo { prev_pid, prev_comm, next_pid, next_comm, .. } => {
                 self.unrecorded(e.ticks, prev_pid, meter, || {
-                    t.intern(Source::new(thread_name(log.name(prev_comm), prev_pid), SourceKind::Thread))
+                    t.intern(Source::new(unrecorded_name(log.name(prev_comm), prev_pid), SourceKind::Thread))
                 });
                 self.running = Some(next_pid);
                 self.end_thread(e.ticks);
@@ -143,10 +143,15 @@ impl Walk {
     }
 }
 
-/// `comm:pid`. The meter never sleeps, so the idle task runs beside it only when the kernel keeps a real-time meter from
-/// running.
+/// `comm:pid`. The meter never sleeps, so the idle task runs in its place only when the kernel holds the meter back
+/// (real-time throttling, a quota).
 fn thread_name(comm: &str, pid: i32) -> String {
-    if pid == 0 { "nobody (real-time throttling)".to_owned() } else { format!("{comm}:{pid}") }
+    if pid == 0 { "nobody (meter held back)".to_owned() } else { format!("{comm}:{pid}") }
+}
+
+/// Name of a thread whose coming was not recorded; when even its going was not, the idle task stands in the record.
+fn unrecorded_name(comm: &str, pid: i32) -> String {
+    if pid == 0 { "thread not recorded".to_owned() } else { format!("{comm}:{pid}") }
 }
 
 /// The local timer is the tick; every other vector is an interrupt.
