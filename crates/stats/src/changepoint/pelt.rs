@@ -48,7 +48,10 @@ pub fn pelt_mean(xs: &[f64], opts: &PeltOptions) -> Result<Vec<usize>, StatsErro
     let sigma = match opts.sigma {
         Some(sigma) => sigma / (cell as f64).sqrt(),
         None => match robust_sigma(&means) {
-            Some(sigma) if sigma > 0.0 => sigma,
+            // Below the rounding of the largest value nothing is noise.
+            Some(sigma) if sigma > 0.0 => {
+                sigma.max(means.iter().fold(0.0, |a: f64, m| a.max(m.abs())) * f64::EPSILON)
+            }
             _ => return Ok(vec![0]),
         },
     };
