@@ -39,8 +39,8 @@ pub struct Placement {
 /// Real-time priority that `auto` takes: above ordinary real-time daemons' default of 1, below interrupt threads (50).
 pub const AUTO_FIFO_PRIORITY: u8 = 45;
 
-/// Chooses the placement. `fifo_permitted` says whether the system lets this process use `SCHED_FIFO`, with its reason
-/// if not. `auto` never takes the last free CPU from everybody else.
+/// Chooses the placement. `fifo_permitted` says whether the system lets this process use `SCHED_FIFO` without holding it
+/// back, with its reason if not. `auto` never takes the last free CPU from everybody else.
 pub fn plan(
     measured: &CpuSet,
     allowed: &CpuSet,

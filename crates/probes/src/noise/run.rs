@@ -170,12 +170,16 @@ fn nominal_hz(host: &Host<'_>) -> Option<(f64, String)> {
 }
 
 pub(super) fn place(host: &Host<'_>) -> Placement {
+    // A real-time meter that the kernel holds back on purpose would measure that above all.
+    let limits = sched::RtLimits::read();
+    let held_back = host.cpus.iter().find(|c| limits.loss_ns_per_s(*c).is_some()).map(|c| limits.explain(c));
     let permitted = std::thread::scope(|scope| {
         let try_it = Policy::Fifo(placement::AUTO_FIFO_PRIORITY);
         let spawned = spawn_placed_scoped(scope, "mm-try", None, try_it, || ());
         spawned.map(ScopedPlacedThread::join).map_err(|e| e.to_string())
     });
-    placement::plan(&host.cpus, &host.allowed, &host.priority, &permitted)
+    let sensible = held_back.map_or(permitted, Err);
+    placement::plan(&host.cpus, &host.allowed, &host.priority, &sensible)
 }
 
 /// What the kernel takes from real-time threads on purpose, once per different answer.

@@ -15,7 +15,7 @@ use crate::noise::attribute::matching::Attributed;
 use crate::noise::attribute::testimony::Testimony;
 
 /// Buckets of the time line at most, over all rows together at least 60 each.
-const TIMELINE_POINTS: usize = 1200;
+const TIMELINE_POINTS: usize = 1000;
 /// Columns of the heat map at most.
 const HEAT_COLUMNS: usize = 200;
 /// Marked detours per CPU.

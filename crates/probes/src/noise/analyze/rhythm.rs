@@ -35,7 +35,7 @@ const MAX_HZ: f64 = 5_000.0;
 /// is this many times the rate of the events.
 const CYCLES_PER_EVENT: f64 = 4.0;
 /// Points kept of a spectrum, spaced evenly on a logarithmic axis.
-const SPECTRUM_POINTS: usize = 320;
+const SPECTRUM_POINTS: usize = 280;
 /// Rhythms listed at most.
 const MAX_LISTED: usize = 10;
 /// CPUs whose pairs are compared at most.
