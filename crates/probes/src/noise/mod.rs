@@ -14,6 +14,7 @@ pub mod info;
 #[allow(unsafe_code, reason = "the work units are assembly: a compiler would remove increments that cancel")]
 pub mod kernel;
 pub mod measure;
+mod on_cpu;
 mod run;
 pub mod samples;
 pub mod selftest;

@@ -1,28 +1,23 @@
 //! Takes a recording on the host: placement, calibration, the loops, the witness.
 
-use std::marker::PhantomData;
-use std::sync::atomic::AtomicBool;
 use std::sync::mpsc;
 
 use machmeter_data::quantity::{Unit, human};
 use machmeter_engine::placement::{self, Placement};
 use machmeter_engine::probe::Measured;
 use machmeter_engine::{Host, ProbeError};
-use machmeter_stats::histogram::LogHistogram;
 use machmeter_sys::affinity;
-use machmeter_sys::clock::{TickSource, WithSource, dispatch};
-use machmeter_sys::guard;
-use machmeter_sys::memory::LockedBuf;
+use machmeter_sys::clock::dispatch;
 use machmeter_sys::sched::{self, Policy};
 use machmeter_sys::thread::{self, ScopedPlacedThread, spawn_placed_scoped};
 
 use super::attribute::testimony::Testimony;
 use super::attribute::{self, Meter, Witness};
-use super::kernel::{CacheSweep, Quantum1, Quantum15, Quantum31, Quantum63};
-use super::measure::{Buffers, Ended, Gap, Schedule, WorkUnit, record, sample_bursts, threshold_ticks};
-use super::samples::{CpuSamples, References, Samples, Setup, SpeedPhase, ThreadFacts};
-use super::speed::{self, SourceClock};
-use super::{Params, Quantum, WINDOW_NS};
+use super::measure::{Gap, Schedule, threshold_ticks};
+use super::on_cpu::{Calibrate, Measuring, Now, Recorded, Start, Task};
+use super::samples::{References, Samples, Setup, SpeedPhase};
+use super::speed;
+use super::{Params, WINDOW_NS};
 
 /// Recording of the first look, ns: long enough to see ticks and steal, short enough to be on the screen at once.
 const FIRST_LOOK_NS: u64 = 150_000_000;
@@ -228,13 +223,6 @@ fn first_look(job: &Job<'_>, schedule: &Schedule) -> Result<(), ProbeError> {
     Ok(())
 }
 
-/// One CPU's recording with how it ended.
-pub(super) struct Recorded {
-    pub(super) samples: CpuSamples,
-    ended: Ended,
-    pub(super) t0_ticks: u64,
-}
-
 /// What stays the same for all recordings of one measurement.
 pub(super) struct Job<'a> {
     pub(super) host: &'a Host<'a>,
@@ -411,163 +399,6 @@ impl Drop for Attendant {
             let _ = affinity::set_mask(&m);
         }
     }
-}
-
-/// When to begin.
-struct Start {
-    t0_ticks: u64,
-    wake_ns: u64,
-}
-
-/// What a measuring thread is to do.
-struct Task<'a> {
-    index: usize,
-    cpu: usize,
-    schedule: Schedule,
-    capacity: usize,
-    quantum: Quantum,
-    sweep_bytes: usize,
-    witness: Option<&'a dyn Witness>,
-}
-
-struct Now;
-
-impl WithSource for Now {
-    type Output = u64;
-
-    fn run<S: TickSource>(self) -> u64 {
-        S::now()
-    }
-}
-
-struct Calibrate {
-    quantum: Quantum,
-    sweep_bytes: usize,
-}
-
-impl WithSource for Calibrate {
-    type Output = Vec<Vec<u64>>;
-
-    fn run<S: TickSource>(self) -> Vec<Vec<u64>> {
-        with_unit(self.quantum, self.sweep_bytes, Bursts(PhantomData::<S>))
-    }
-}
-
-/// Work that is generic over the work unit.
-trait WithUnit {
-    type Output;
-    fn run<W: WorkUnit>(self, unit: W) -> Self::Output;
-}
-
-fn with_unit<F: WithUnit>(quantum: Quantum, sweep_bytes: usize, f: F) -> F::Output {
-    match quantum {
-        Quantum::One => f.run(Quantum1::default()),
-        Quantum::Fifteen => f.run(Quantum15::default()),
-        Quantum::ThirtyOne => f.run(Quantum31::default()),
-        Quantum::SixtyThree => f.run(Quantum63::default()),
-        Quantum::Cache => f.run(CacheSweep::new(sweep_bytes)),
-    }
-}
-
-struct Bursts<S>(PhantomData<S>);
-
-impl<S: TickSource> WithUnit for Bursts<S> {
-    type Output = Vec<Vec<u64>>;
-
-    fn run<W: WorkUnit>(self, mut unit: W) -> Vec<Vec<u64>> {
-        let mut clock = SourceClock::<S>(PhantomData);
-        // The first burst warms caches and clock; it is taken along, since the quietest decides.
-        sample_bursts(&mut clock, &mut unit, 12, 20_000)
-    }
-}
-
-struct Measuring<'a> {
-    task: Task<'a>,
-    ready: mpsc::Sender<Result<(), String>>,
-    start: mpsc::Receiver<Start>,
-}
-
-impl WithSource for Measuring<'_> {
-    type Output = Option<Recorded>;
-
-    fn run<S: TickSource>(self) -> Option<Recorded> {
-        let (quantum, bytes) = (self.task.quantum, self.task.sweep_bytes);
-        with_unit(quantum, bytes, OnThread { measuring: self, source: PhantomData::<S> })
-    }
-}
-
-struct OnThread<'a, S> {
-    measuring: Measuring<'a>,
-    source: PhantomData<S>,
-}
-
-impl<S: TickSource> WithUnit for OnThread<'_, S> {
-    type Output = Option<Recorded>;
-
-    fn run<W: WorkUnit>(self, mut unit: W) -> Option<Recorded> {
-        let Measuring { task, ready, start } = self.measuring;
-        let buffers = LockedBuf::<u32>::new(task.schedule.windows)
-            .and_then(|counts| Ok((counts, LockedBuf::<Gap>::new(task.capacity)?)));
-        let (mut counts, mut gaps) = match buffers {
-            Ok(b) => b,
-            Err(e) => {
-                let _ = ready.send(Err(e.to_string()));
-                return None;
-            }
-        };
-        let mut histogram = LogHistogram::new();
-        if let Some(w) = task.witness {
-            // What cannot be watched is said in the testimony.
-            let _ = w.attach(task.index);
-        }
-        let mut clock = SourceClock::<S>(PhantomData);
-        warm_up(&mut clock, &mut unit, &mut histogram);
-        let _ = ready.send(Ok(()));
-        let Start { t0_ticks, wake_ns } = start.recv().ok()?;
-        let schedule = Schedule { t0_ticks, ..task.schedule };
-        thread::nanosleep_until(wake_ns);
-        let usage = thread::Usage::of_current_thread();
-        let waited = thread::schedstat().ok();
-        let stop: &AtomicBool = guard::stop_flag();
-        let mut out =
-            Buffers { counts: counts.as_mut_slice(), gaps: gaps.as_mut_slice(), histogram: &mut histogram };
-        let ended = record(&mut clock, &mut unit, &schedule, &mut out, stop);
-        let used = thread::Usage::of_current_thread().since(&usage);
-        let waited = waited.and_then(|w| Some(thread::schedstat().ok()?.since(&w).wait_ns));
-        let listed = ended.gaps_seen.min(task.capacity);
-        Some(Recorded {
-            samples: CpuSamples {
-                cpu: task.cpu,
-                counts: counts.as_slice()[..ended.windows_closed].to_vec(),
-                gaps: gaps.as_slice()[..listed].to_vec(),
-                histogram,
-                gaps_dropped: (ended.gaps_seen - listed) as u64,
-                thread: Some(ThreadFacts {
-                    run_delay_ns: waited,
-                    preemptions: used.involuntary_switches,
-                    page_faults: used.minor_faults + used.major_faults,
-                    ended_on_cpu: affinity::current_cpu(),
-                }),
-            },
-            ended,
-            t0_ticks,
-        })
-    }
-}
-
-/// Runs the loop once for a moment with the same code, so that its pages, caches and branch predictors are warm and no
-/// page of the buffers' slow path is touched first during the recording.
-fn warm_up<C: machmeter_engine::Clock, W: WorkUnit>(
-    clock: &mut C,
-    unit: &mut W,
-    histogram: &mut LogHistogram,
-) {
-    let (mut counts, mut gaps) = ([0_u32; 8], [Gap::default(); 8]);
-    let t0 = clock.now();
-    let schedule = Schedule { t0_ticks: t0, window_ticks: 50_000, windows: 8, threshold_ticks: 1 };
-    let mut buffers = Buffers { counts: &mut counts, gaps: &mut gaps, histogram };
-    record(clock, unit, &schedule, &mut buffers, &AtomicBool::new(false));
-    histogram.clear();
 }
 
 #[cfg(test)]

@@ -1,0 +1,181 @@
+//! What runs on a measured CPU: calibration, preparation, and the loop, compiled once per tick source and work unit.
+
+use std::marker::PhantomData;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc;
+
+use machmeter_stats::histogram::LogHistogram;
+use machmeter_sys::clock::{TickSource, WithSource};
+use machmeter_sys::memory::LockedBuf;
+use machmeter_sys::{affinity, guard, thread};
+
+use super::Quantum;
+use super::attribute::Witness;
+use super::kernel::{CacheSweep, Quantum1, Quantum15, Quantum31, Quantum63};
+use super::measure::{Buffers, Ended, Gap, Schedule, WorkUnit, record, sample_bursts};
+use super::samples::{CpuSamples, ThreadFacts};
+use super::speed::SourceClock;
+
+/// One CPU's recording with how it ended.
+pub(super) struct Recorded {
+    pub(super) samples: CpuSamples,
+    pub(super) ended: Ended,
+    pub(super) t0_ticks: u64,
+}
+
+/// When to begin.
+pub(super) struct Start {
+    pub(super) t0_ticks: u64,
+    pub(super) wake_ns: u64,
+}
+
+/// What a measuring thread is to do.
+pub(super) struct Task<'a> {
+    pub(super) index: usize,
+    pub(super) cpu: usize,
+    pub(super) schedule: Schedule,
+    pub(super) capacity: usize,
+    pub(super) quantum: Quantum,
+    pub(super) sweep_bytes: usize,
+    pub(super) witness: Option<&'a dyn Witness>,
+}
+
+pub(super) struct Now;
+
+impl WithSource for Now {
+    type Output = u64;
+
+    fn run<S: TickSource>(self) -> u64 {
+        S::now()
+    }
+}
+
+pub(super) struct Calibrate {
+    pub(super) quantum: Quantum,
+    pub(super) sweep_bytes: usize,
+}
+
+impl WithSource for Calibrate {
+    type Output = Vec<Vec<u64>>;
+
+    fn run<S: TickSource>(self) -> Vec<Vec<u64>> {
+        with_unit(self.quantum, self.sweep_bytes, Bursts(PhantomData::<S>))
+    }
+}
+
+/// Work that is generic over the work unit.
+trait WithUnit {
+    type Output;
+    fn run<W: WorkUnit>(self, unit: W) -> Self::Output;
+}
+
+fn with_unit<F: WithUnit>(quantum: Quantum, sweep_bytes: usize, f: F) -> F::Output {
+    match quantum {
+        Quantum::One => f.run(Quantum1::default()),
+        Quantum::Fifteen => f.run(Quantum15::default()),
+        Quantum::ThirtyOne => f.run(Quantum31::default()),
+        Quantum::SixtyThree => f.run(Quantum63::default()),
+        Quantum::Cache => f.run(CacheSweep::new(sweep_bytes)),
+    }
+}
+
+struct Bursts<S>(PhantomData<S>);
+
+impl<S: TickSource> WithUnit for Bursts<S> {
+    type Output = Vec<Vec<u64>>;
+
+    fn run<W: WorkUnit>(self, mut unit: W) -> Vec<Vec<u64>> {
+        let mut clock = SourceClock::<S>(PhantomData);
+        // The first burst warms caches and clock; it is taken along, since the quietest decides.
+        sample_bursts(&mut clock, &mut unit, 12, 20_000)
+    }
+}
+
+pub(super) struct Measuring<'a> {
+    pub(super) task: Task<'a>,
+    pub(super) ready: mpsc::Sender<Result<(), String>>,
+    pub(super) start: mpsc::Receiver<Start>,
+}
+
+impl WithSource for Measuring<'_> {
+    type Output = Option<Recorded>;
+
+    fn run<S: TickSource>(self) -> Option<Recorded> {
+        let (quantum, bytes) = (self.task.quantum, self.task.sweep_bytes);
+        with_unit(quantum, bytes, OnThread { measuring: self, source: PhantomData::<S> })
+    }
+}
+
+struct OnThread<'a, S> {
+    measuring: Measuring<'a>,
+    source: PhantomData<S>,
+}
+
+impl<S: TickSource> WithUnit for OnThread<'_, S> {
+    type Output = Option<Recorded>;
+
+    fn run<W: WorkUnit>(self, mut unit: W) -> Option<Recorded> {
+        let Measuring { task, ready, start } = self.measuring;
+        let buffers = LockedBuf::<u32>::new(task.schedule.windows)
+            .and_then(|counts| Ok((counts, LockedBuf::<Gap>::new(task.capacity)?)));
+        let (mut counts, mut gaps) = match buffers {
+            Ok(b) => b,
+            Err(e) => {
+                let _ = ready.send(Err(e.to_string()));
+                return None;
+            }
+        };
+        let mut histogram = LogHistogram::new();
+        if let Some(w) = task.witness {
+            // What cannot be watched is said in the testimony.
+            let _ = w.attach(task.index);
+        }
+        let mut clock = SourceClock::<S>(PhantomData);
+        warm_up(&mut clock, &mut unit, &mut histogram);
+        let _ = ready.send(Ok(()));
+        let Start { t0_ticks, wake_ns } = start.recv().ok()?;
+        let schedule = Schedule { t0_ticks, ..task.schedule };
+        thread::nanosleep_until(wake_ns);
+        let usage = thread::Usage::of_current_thread();
+        let waited = thread::schedstat().ok();
+        let stop: &AtomicBool = guard::stop_flag();
+        let mut out =
+            Buffers { counts: counts.as_mut_slice(), gaps: gaps.as_mut_slice(), histogram: &mut histogram };
+        let ended = record(&mut clock, &mut unit, &schedule, &mut out, stop);
+        let used = thread::Usage::of_current_thread().since(&usage);
+        let waited = waited.and_then(|w| Some(thread::schedstat().ok()?.since(&w).wait_ns));
+        let listed = ended.gaps_seen.min(task.capacity);
+        Some(Recorded {
+            samples: CpuSamples {
+                cpu: task.cpu,
+                counts: counts.as_slice()[..ended.windows_closed].to_vec(),
+                gaps: gaps.as_slice()[..listed].to_vec(),
+                histogram,
+                gaps_dropped: (ended.gaps_seen - listed) as u64,
+                thread: Some(ThreadFacts {
+                    run_delay_ns: waited,
+                    preemptions: used.involuntary_switches,
+                    page_faults: used.minor_faults + used.major_faults,
+                    ended_on_cpu: affinity::current_cpu(),
+                }),
+            },
+            ended,
+            t0_ticks,
+        })
+    }
+}
+
+/// Runs the loop once for a moment with the same code, so that its pages, caches and branch predictors are warm and no
+/// page of the buffers' slow path is touched first during the recording.
+fn warm_up<C: machmeter_engine::Clock, W: WorkUnit>(
+    clock: &mut C,
+    unit: &mut W,
+    histogram: &mut LogHistogram,
+) {
+    let (mut counts, mut gaps) = ([0_u32; 8], [Gap::default(); 8]);
+    let t0 = clock.now();
+    let schedule = Schedule { t0_ticks: t0, window_ticks: 50_000, windows: 8, threshold_ticks: 1 };
+    let mut buffers = Buffers { counts: &mut counts, gaps: &mut gaps, histogram };
+    record(clock, unit, &schedule, &mut buffers, &AtomicBool::new(false));
+    histogram.clear();
+}
