@@ -36,7 +36,7 @@ const GAP_BYTES: usize = 512 << 20;
 /// Kept back from the budget for analysis, views and storage, ns; and this share of it, since the analysis is longer on
 /// more samples. CPUs are analysed side by side.
 const RESERVE_NS: u64 = 450_000_000;
-const RESERVE_SHARE: f64 = 0.03;
+const RESERVE_SHARE: f64 = 0.065;
 
 /// Base windows of one CPU, and of all together, at most; a longer run gets longer windows.
 const MAX_WINDOWS: u64 = 10_000_000;
