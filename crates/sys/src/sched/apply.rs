@@ -51,6 +51,16 @@ pub enum SchedError {
         /// The policy read back.
         found: Policy,
     },
+    /// A slice or a utilization clamp is out of range, unknown to the kernel, or not in force.
+    #[error("{attribute} with policy {policy} refused: {cause}")]
+    Extra {
+        /// The policy asked for along with it.
+        policy: Policy,
+        /// The attribute as asked for.
+        attribute: String,
+        /// Why it cannot be, or is not, in force, and what would help.
+        cause: String,
+    },
     /// Any other error of the system call.
     #[error("policy {policy}: {source}")]
     Os {
@@ -61,26 +71,30 @@ pub enum SchedError {
     },
 }
 
-/// `struct sched_attr` of the first ABI version (48 bytes), which every kernel with the call accepts.
+/// `struct sched_attr` of the second ABI version (56 bytes, Linux 5.3). Only its first version is passed unless a clamp is
+/// asked for, because every kernel with the call accepts that.
 #[repr(C)]
 #[derive(Debug, Default, Clone, Copy)]
-struct SchedAttr {
-    size_bytes: u32,
+pub(super) struct SchedAttr {
+    pub(super) size_bytes: u32,
     policy: u32,
-    flags: u64,
+    pub(super) flags: u64,
     nice: i32,
     priority: u32,
-    runtime_ns: u64,
+    pub(super) runtime_ns: u64,
     deadline_ns: u64,
     period_ns: u64,
+    pub(super) clamp_min: u32,
+    pub(super) clamp_max: u32,
 }
 
-const ATTR_BYTES: u32 = size_of::<SchedAttr>() as u32;
+pub(super) const ATTR_BYTES: u32 = size_of::<SchedAttr>() as u32;
+const FIRST_ATTR_BYTES: u32 = ATTR_BYTES - 8;
 const SCHED_DEADLINE: i32 = 6;
 
 impl From<Policy> for SchedAttr {
     fn from(policy: Policy) -> Self {
-        let base = Self { size_bytes: ATTR_BYTES, ..Self::default() };
+        let base = Self { size_bytes: FIRST_ATTR_BYTES, ..Self::default() };
         match policy {
             Policy::Other { nice } => Self { policy: libc::SCHED_OTHER as u32, nice: nice.into(), ..base },
             Policy::Batch => Self { policy: libc::SCHED_BATCH as u32, ..base },
@@ -95,7 +109,7 @@ impl From<Policy> for SchedAttr {
 }
 
 impl SchedAttr {
-    fn to_policy(self) -> io::Result<Policy> {
+    pub(super) fn to_policy(self) -> io::Result<Policy> {
         Ok(match self.policy as i32 {
             libc::SCHED_OTHER => Policy::Other { nice: self.nice as i8 },
             libc::SCHED_BATCH => Policy::Batch,
@@ -113,9 +127,9 @@ impl SchedAttr {
 }
 
 /// The calling thread, as `sched_setattr` names it.
-const THREAD_SELF: libc::pid_t = 0;
+pub(super) const THREAD_SELF: libc::pid_t = 0;
 
-fn set_attr(thread: libc::pid_t, attr: &SchedAttr) -> io::Result<()> {
+pub(super) fn set_attr(thread: libc::pid_t, attr: &SchedAttr) -> io::Result<()> {
     let flags: libc::c_uint = 0;
     // SAFETY: `attr` is a live, initialized structure whose first field states its size; the kernel only reads it.
     let rc = unsafe { libc::syscall(libc::SYS_sched_setattr, thread, std::ptr::from_ref(attr), flags) };
@@ -132,19 +146,23 @@ pub fn apply_to(tid: i32, policy: Policy) -> Result<(), SchedError> {
     set_attr(tid, &policy.into()).map_err(|source| cause::of_refusal(policy, source))
 }
 
+/// The attributes of the calling thread; fields that the kernel does not know stay 0.
+pub(super) fn current_attr() -> io::Result<SchedAttr> {
+    let mut attr = SchedAttr::default();
+    let flags: libc::c_uint = 0;
+    // SAFETY: the buffer is a live, writable structure of exactly the size passed.
+    let rc = unsafe {
+        libc::syscall(libc::SYS_sched_getattr, THREAD_SELF, std::ptr::from_mut(&mut attr), ATTR_BYTES, flags)
+    };
+    if rc == 0 { Ok(attr) } else { Err(io::Error::last_os_error()) }
+}
+
 /// The policy of the calling thread.
 ///
 /// # Errors
 /// The system's error, or an unknown policy number (for example `SCHED_EXT`).
 pub fn current() -> Result<Policy, SchedError> {
-    let mut attr = SchedAttr::default();
-    let thread_self: libc::pid_t = 0;
-    let flags: libc::c_uint = 0;
-    // SAFETY: the buffer is a live, writable structure of exactly the size passed.
-    let rc = unsafe {
-        libc::syscall(libc::SYS_sched_getattr, thread_self, std::ptr::from_mut(&mut attr), ATTR_BYTES, flags)
-    };
-    let read = if rc == 0 { attr.to_policy() } else { Err(io::Error::last_os_error()) };
+    let read = current_attr().and_then(SchedAttr::to_policy);
     read.map_err(|source| SchedError::Os { policy: "read".to_owned(), source })
 }
 
@@ -161,7 +179,7 @@ pub fn apply(policy: Policy) -> Result<(), SchedError> {
 }
 
 /// Equality as far as the kernel keeps the parameters (it may round deadline parameters by less than a microsecond).
-fn same_policy(asked: Policy, found: Policy) -> bool {
+pub(super) fn same_policy(asked: Policy, found: Policy) -> bool {
     match (asked, found) {
         (
             Policy::Deadline { runtime_ns, deadline_ns, period_ns },
