@@ -1,11 +1,13 @@
 //! The host a probe runs on, as calibrated at the start of a run.
 
-use machmeter_data::record::ClockRecord;
+use machmeter_data::Table;
+use machmeter_data::record::{ClockRecord, Record};
 use machmeter_sys::clock::{Qualification, SourceId, TickRate};
 use machmeter_sys::topology::{CpuSet, Topology};
 
 use crate::budget::Budget;
 use crate::level::Level;
+use crate::load::Loads;
 use crate::placement::Priority;
 
 /// Where a run tells a person how far it is. Implementations write to stderr, and only between samples.
@@ -23,6 +25,22 @@ pub struct Silent;
 impl Progress for Silent {
     fn step(&self, _text: &str) {}
     fn figure(&self, _text: &str) {}
+}
+
+/// A stored run: its record and its raw samples.
+pub struct Stored {
+    /// The record.
+    pub record: Record,
+    /// Raw tables that are stored beside it; empty when there are none.
+    pub tables: Vec<Table>,
+}
+
+/// For hosts that have no stored runs.
+///
+/// # Errors
+/// Always.
+pub fn nothing_stored(name: &str) -> Result<Stored, String> {
+    Err(format!("no stored run '{name}' here"))
 }
 
 /// Everything a probe may know about where it runs.
@@ -47,6 +65,10 @@ pub struct Host<'a> {
     pub budget: Budget,
     /// Best figures ever stored for this kind of machine, by key (ns), for comparisons with the past.
     pub best_ever: &'a dyn Fn(&str) -> Option<f64>,
+    /// Opens a stored run by file name or by its name in the history (`last`); one line why not.
+    pub open_record: &'a dyn Fn(&str) -> Result<Stored, String>,
+    /// The loads there are.
+    pub loads: &'a dyn Loads,
     /// Where to tell progress.
     pub progress: &'a dyn Progress,
 }

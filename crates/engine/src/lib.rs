@@ -2,17 +2,25 @@
 //! and the registry through which the program knows it.
 #![forbid(unsafe_code)]
 
+pub mod attributes;
 pub mod budget;
 pub mod checks;
 pub mod clock;
+pub mod cpu_work;
 pub mod host;
 pub mod level;
+pub mod load;
 pub mod placement;
 pub mod probe;
+pub mod stream;
+pub mod worker;
 
+pub use attributes::Attributes;
 pub use budget::Budget;
 pub use checks::{CheckDef, ClockInput, Live, Verdict};
 pub use clock::{Clock, SimulatedClock};
-pub use host::{Host, Progress, Silent};
+pub use host::{Host, Progress, Silent, Stored};
 pub use level::Level;
+pub use load::{LoadError, LoadInfo, LoadReport, LoadRequest, Loads, NoLoads, RunningLoad};
 pub use probe::{Analysis, Entry, Info, Probe, ProbeError};
+pub use worker::Worker;

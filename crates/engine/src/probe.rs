@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 use thiserror::Error;
 
 use crate::host::Host;
+use crate::level::Level;
 
 /// What a probe says about itself.
 #[derive(Debug)]
@@ -80,6 +81,14 @@ pub trait Probe {
     /// Its raw samples.
     type Samples;
 
+    /// Wall time at `level` when no time is given, ns.
+    fn default_ns(_params: &Self::Params, level: Level) -> u64 {
+        level.probe_seconds() * 1_000_000_000
+    }
+
+    /// Parameters on the one-page characterization that differ from the defaults, as a JSON object.
+    const PAGE: &'static str = "{}";
+
     /// Takes samples on the host within `host.budget`.
     ///
     /// # Errors
@@ -122,6 +131,10 @@ pub struct Entry {
     pub info: &'static Info,
     /// Adds its flags to a command.
     pub augment: fn(Command) -> Command,
+    /// Wall time with parameters from the command line when no time is given, ns.
+    pub default_ns: fn(&ArgMatches, Level) -> Result<u64, ProbeError>,
+    /// Parameters on the one-page characterization, a JSON object.
+    pub page: &'static str,
     /// Measures and analyses with parameters from the command line.
     pub run: fn(&Host<'_>, &ArgMatches) -> Result<Outcome, ProbeError>,
     /// Measures and analyses with parameters from a job file or defaults (an empty object).
@@ -141,11 +154,9 @@ impl Entry {
         Self {
             info: &P::INFO,
             augment: |c| P::Params::augment_args(c),
-            run: |host, matches| {
-                let params =
-                    P::Params::from_arg_matches(matches).map_err(|e| ProbeError::Usage(e.to_string()))?;
-                execute::<P>(host, &params)
-            },
+            default_ns: |matches, level| Ok(P::default_ns(&from_matches::<P>(matches)?, level)),
+            page: P::PAGE,
+            run: |host, matches| execute::<P>(host, &from_matches::<P>(matches)?),
             run_with: |host, value| execute::<P>(host, &parameters::<P>(value)?),
             reanalyze: |tables, seed| {
                 let params = parameters::<P>(&serde_json::Value::Object(serde_json::Map::new()))?;
@@ -154,6 +165,10 @@ impl Entry {
             schema: || schemars::schema_for!(P::Params).to_value(),
         }
     }
+}
+
+fn from_matches<P: Probe>(matches: &ArgMatches) -> Result<P::Params, ProbeError> {
+    P::Params::from_arg_matches(matches).map_err(|e| ProbeError::Usage(e.to_string()))
 }
 
 /// Parameters from a JSON object; keys that are not given take the defaults of the command line.

@@ -11,9 +11,13 @@ use crate::failure::Failure;
 /// A probe and its parameters; those not given take the defaults of the command line.
 pub(crate) type Part = (&'static Entry, Value);
 
-/// All probes with default parameters.
+/// All probes with the parameters they have on the page.
 pub(crate) fn everything(registries: &Registries) -> Vec<Part> {
-    registries.probes.iter().map(|p| (p, Value::Object(Map::new()))).collect()
+    registries
+        .probes
+        .iter()
+        .map(|p| (p, serde_json::from_str(p.page).unwrap_or_else(|_| Value::Object(Map::new()))))
+        .collect()
 }
 
 /// The parts of a job file, in the order of the registry.

@@ -17,7 +17,7 @@ use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
-use machmeter_engine::Entry;
+use machmeter_engine::{Entry, Loads, NoLoads, Worker, worker};
 
 pub use exit::Exit;
 
@@ -25,17 +25,27 @@ pub use exit::Exit;
 pub struct Registries {
     /// Probes.
     pub probes: &'static [Entry],
+    /// Loads.
+    pub loads: &'static dyn Loads,
+    /// Roles the program plays when it starts itself.
+    pub workers: &'static [Worker],
 }
+
+/// All roles.
+const WORKERS: &[Worker] = &[worker::NOTHING];
 
 impl Default for Registries {
     fn default() -> Self {
-        Self { probes: machmeter_probes::PROBES }
+        Self { probes: machmeter_probes::PROBES, loads: &NoLoads, workers: WORKERS }
     }
 }
 
 /// Runs the program with the arguments of the process and returns its exit code.
 pub fn main_with(registries: &Registries) -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
+    if let Some(code) = as_worker(registries, &arguments) {
+        return code;
+    }
     let wants_json = failure::wants_json(&arguments);
     failure::tell_defects_in_one_line();
     let work = || match cli::parse(registries, &arguments) {
@@ -46,4 +56,14 @@ pub fn main_with(registries: &Registries) -> ExitCode {
     // A defect of ours is a failure like others: one line, a document when that was asked for, a documented exit code.
     let done = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(failure::defect()));
     done.unwrap_or_else(|f| f.report(wants_json)).into()
+}
+
+/// The exit code of a role, when the program was started in one.
+fn as_worker(registries: &Registries, arguments: &[OsString]) -> Option<ExitCode> {
+    let [_, mark, name, rest @ ..] = arguments else { return None };
+    if mark != worker::ARGUMENT {
+        return None;
+    }
+    let worker = registries.workers.iter().find(|w| name == w.name);
+    Some(ExitCode::from(worker.map_or(Exit::Usage.code(), |w| (w.run)(rest))))
 }

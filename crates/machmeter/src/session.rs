@@ -8,13 +8,14 @@ use machmeter_data::record::{FORMAT, Machine, Record, Run, SCHEMA_VERSION, Summa
 use machmeter_engine::host::clock_record;
 use machmeter_engine::placement::parse_priority;
 use machmeter_engine::probe::Outcome;
-use machmeter_engine::{Budget, Entry, Host, Live, ProbeError, Progress};
+use machmeter_engine::{Budget, Entry, Host, Live, Loads, ProbeError, Progress};
 use machmeter_store::{History, date};
 use machmeter_sys::clock::{Qualification, qualify};
 use machmeter_sys::topology::{Allowed, CpuSet, Topology, select};
 use machmeter_sys::{facts, guard};
 use sha2::{Digest, Sha256};
 
+use crate::Registries;
 use crate::failure::Failure;
 use crate::globals::Globals;
 
@@ -32,6 +33,7 @@ pub(crate) struct Session<'a> {
     pub(crate) history: Result<History, String>,
     fingerprint: String,
     live: Option<Live>,
+    loads: &'static dyn Loads,
 }
 
 impl<'a> Session<'a> {
@@ -39,7 +41,11 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     /// When the CPUs asked for cannot be had, or nothing is known about the machine.
-    pub(crate) fn begin(globals: &'a Globals, total_ns: u64) -> Result<Self, Failure> {
+    pub(crate) fn begin(
+        registries: &Registries,
+        globals: &'a Globals,
+        total_ns: u64,
+    ) -> Result<Self, Failure> {
         let whole = Budget::start(total_ns);
         guard::signals::install().map_err(Failure::cannot)?;
         let started = date::now_rfc3339();
@@ -59,6 +65,7 @@ impl<'a> Session<'a> {
             history: crate::state::history(),
             fingerprint,
             live: None,
+            loads: registries.loads,
         })
     }
 
@@ -102,6 +109,8 @@ impl<'a> Session<'a> {
             seed: self.globals.seed,
             budget: Budget::start(budget_ns),
             best_ever: &best_ever,
+            open_record: &|name| crate::command::open_stored(name),
+            loads: self.loads,
             progress,
         };
         Ok(probe(&host)?)

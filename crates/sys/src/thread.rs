@@ -226,6 +226,23 @@ pub fn monotonic_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
+/// CPU time of the calling thread so far, ns (`CLOCK_THREAD_CPUTIME_ID`).
+pub fn thread_cpu_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// CPU time of all children of this process that have ended and been waited for, ns (`getrusage(RUSAGE_CHILDREN)`, in steps
+/// of a microsecond).
+pub fn children_cpu_ns() -> u64 {
+    // SAFETY: rusage consists of integers, for which all zeros are valid.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: a live, writable rusage; this target can't fail with a valid pointer.
+    unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage) };
+    let ns = |t: libc::timeval| t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1_000;
+    ns(usage.ru_utime) + ns(usage.ru_stime)
+}
+
 /// Sleeps until `CLOCK_MONOTONIC` reaches `deadline_ns`; returns at once if it has. Signals don't end the sleep early.
 pub fn nanosleep_until(deadline_ns: u64) {
     let deadline = rustix::time::Timespec {

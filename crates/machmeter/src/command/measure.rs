@@ -26,12 +26,17 @@ const LOOK_AROUND_FROM_NS: u64 = 5_000_000_000;
 const KEEP_RUNS: usize = 200;
 
 /// `machmeter PROBE`.
-pub(crate) fn probe(entry: &'static Entry, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
-    let total_ns = globals.time.unwrap_or(globals.level.probe_seconds() * 1_000_000_000);
+pub(crate) fn probe(
+    registries: &Registries,
+    entry: &'static Entry,
+    globals: &Globals,
+    matches: &ArgMatches,
+) -> Result<Exit, Failure> {
+    let total_ns = globals.time.map_or_else(|| (entry.default_ns)(matches, globals.level), Ok)?;
     if globals.dry_run {
         return plan(globals, total_ns, &[entry]);
     }
-    let session = Session::begin(globals, total_ns)?;
+    let session = Session::begin(registries, globals, total_ns)?;
     let lines = Lines { quiet: globals.quiet };
     let budget_ns = session.budget().left_ns();
     let outcome = session.run(budget_ns, &lines, |host| (entry.run)(host, matches))?;
@@ -49,7 +54,7 @@ pub(crate) fn page(registries: &Registries, globals: &Globals) -> Result<Exit, F
     if globals.dry_run {
         return plan(globals, total_ns, &entries);
     }
-    let mut session = Session::begin(globals, total_ns)?;
+    let mut session = Session::begin(registries, globals, total_ns)?;
     if total_ns >= LOOK_AROUND_FROM_NS {
         session.look_around();
     }

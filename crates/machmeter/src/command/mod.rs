@@ -11,8 +11,10 @@ mod schema;
 mod selftest;
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use clap::{ArgMatches, Command, FromArgMatches};
+use machmeter_engine::Stored;
 
 use crate::Registries;
 use crate::compat;
@@ -56,7 +58,7 @@ pub(crate) fn run(registries: &Registries, matches: &ArgMatches) -> Result<Exit,
             let globals = Globals::from_arg_matches(sub).unwrap_or(globals);
             globals.check()?;
             if let Some(probe) = registries.probes.iter().find(|p| p.info.name == name) {
-                return measure::probe(probe, &globals, sub);
+                return measure::probe(registries, probe, &globals, sub);
             }
             match COMMANDS.iter().find(|c| c.name == name) {
                 Some(c) => (c.run)(registries, &globals, sub),
@@ -64,6 +66,13 @@ pub(crate) fn run(registries: &Registries, matches: &ArgMatches) -> Result<Exit,
             }
         }
     }
+}
+
+/// A stored run with its raw samples, for a probe that builds on an earlier one.
+pub(crate) fn open_stored(name: &str) -> Result<Stored, String> {
+    let (record, path) = report::located(Path::new(name)).map_err(|f| f.what)?;
+    let tables = report::tables(&record, &path).map_err(|f| f.what)?;
+    Ok(Stored { record, tables })
 }
 
 /// The arguments of `machmeter compat NAME ...` when the program was called by another benchmark's name.

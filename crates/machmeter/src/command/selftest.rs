@@ -49,12 +49,12 @@ fn define() -> Command {
         )
 }
 
-fn run(_registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
+fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
     let quick = matches.get_flag("quick");
     if matches.get_flag("unprivileged-part") {
         return unprivileged_part(globals, quick);
     }
-    let session = Session::begin(globals, if quick { QUICK_NS } else { FULL_NS })?;
+    let session = Session::begin(registries, globals, if quick { QUICK_NS } else { FULL_NS })?;
     let cpu = session.cpus().iter().next_back();
     let options = Options {
         quick,

@@ -3,7 +3,7 @@
 
 use machmeter_data::quantity::{Unit, human};
 use machmeter_engine::placement::Priority;
-use machmeter_engine::{Budget, Host, Level, budget, host};
+use machmeter_engine::{Budget, Host, Level, NoLoads, budget, host};
 use machmeter_probes::noise::Quantum;
 use machmeter_probes::noise::samples::Samples;
 use machmeter_probes::noise::windows::{Turn, WindowRequest, calibrate, record_windows};
@@ -123,6 +123,8 @@ impl Bench {
             seed: 0,
             budget: Budget::start(u64::MAX),
             best_ever: &nothing_remembered,
+            open_record: &host::nothing_stored,
+            loads: &NoLoads,
             progress: &host::Silent,
         }
     }

@@ -2,9 +2,10 @@
 
 use std::cell::RefCell;
 
+use machmeter_engine::host::nothing_stored;
 use machmeter_engine::placement::Priority;
 use machmeter_engine::probe::Measured;
-use machmeter_engine::{Budget, Host, Level, Probe, ProbeError, Progress};
+use machmeter_engine::{Budget, Host, Level, NoLoads, Probe, ProbeError, Progress};
 use machmeter_sys::clock::{Qualification, TickRate, qualify};
 use machmeter_sys::sched::Policy;
 use machmeter_sys::topology::{Allowed, CpuSet, Topology};
@@ -71,6 +72,8 @@ impl<'a> Lab<'a> {
             seed: self.seed,
             budget,
             best_ever: &|_| None,
+            open_record: &nothing_stored,
+            loads: &NoLoads,
             progress: &Steps(self.progress),
         };
         let measured: Result<Measured<Samples>, ProbeError> =

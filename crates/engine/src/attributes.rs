@@ -1,0 +1,56 @@
+//! How the kernel shall treat a task or a load: policy, slice, utilization clamp, CPUs, control group.
+
+use machmeter_sys::affinity;
+use machmeter_sys::sched::Policy;
+use machmeter_sys::topology::CpuSet;
+use serde::{Deserialize, Serialize};
+
+/// Scheduling attributes of one side. What is not given is left as inherited.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attributes {
+    /// Policy with its parameters, as [`Policy`] reads it.
+    pub policy: Option<String>,
+    /// Slice of the normal policy (EEVDF, Linux 6.12 and later), ns.
+    pub slice_ns: Option<u64>,
+    /// Utilization clamp, least and most, 0 to 1024.
+    pub clamp: Option<(u16, u16)>,
+    /// CPUs, as a list.
+    pub cpus: Option<String>,
+    /// A control group with limits: `weight=50,max=40%,cpus=0-1,memory=256M,pids=200`. Joined by whole processes.
+    pub cgroup: Option<String>,
+}
+
+impl Attributes {
+    /// The policy; the normal one with nice 0 when none is given.
+    ///
+    /// # Errors
+    /// When the text is no policy.
+    pub fn policy(&self) -> Result<Policy, String> {
+        self.policy
+            .as_deref()
+            .map_or(Ok(Policy::Other { nice: 0 }), |p| p.parse().map_err(|e| format!("{e}")))
+    }
+
+    /// The CPUs, if any are given.
+    ///
+    /// # Errors
+    /// When the text is no list of CPUs.
+    pub fn cpus(&self) -> Result<Option<CpuSet>, String> {
+        self.cpus.as_deref().map(|c| c.parse().map_err(|e| format!("CPUs '{c}': {e}"))).transpose()
+    }
+
+    /// Applies CPUs, policy, slice and clamp to the calling thread; threads and processes it starts inherit them. Each is
+    /// read back.
+    ///
+    /// # Errors
+    /// One line with the true cause: capability, resource limit, group budget, affinity, kernel.
+    pub fn apply(&self) -> Result<(), String> {
+        if let Some(cpus) = self.cpus()? {
+            affinity::set_mask(&cpus).map_err(|e| e.to_string())?;
+        }
+        if self.policy.is_some() {
+            machmeter_sys::sched::apply(self.policy()?).map_err(|e| e.to_string())?;
+        }
+        Ok(())
+    }
+}

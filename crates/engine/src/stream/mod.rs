@@ -1,0 +1,260 @@
+//! Job streams: when work is released, how much it is, by when it must be done, and what happens when it is not.
+//!
+//! The same streams are tasks that are measured and loads that disturb. [`run()`] executes one on a [`Machine`], real or
+//! simulated; every release is accounted for, so that nothing late can be omitted.
+//!
+//! Sources: Liu and Layland 1973 (periodic tasks); Con Kolivas, interbench 0.31 (audio, video, X, gaming); G. Tene on
+//! coordinated omission.
+
+mod real;
+mod run;
+
+pub use real::{ChainError, RealMachine};
+pub use run::{Machine, Spent, Stop, run};
+
+use serde::{Deserialize, Serialize};
+
+/// When jobs are released.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "law", rename_all = "snake_case")]
+pub enum Release {
+    /// At absolute multiples of a period.
+    Periodic {
+        /// The period, ns.
+        period_ns: u64,
+    },
+    /// Open loop with exponential intervals: arrivals do not wait for the work.
+    Poisson {
+        /// Mean interval, ns.
+        mean_ns: u64,
+    },
+    /// Closed loop: a job is released a think time after the one before has ended; 0 means back to back.
+    Closed {
+        /// Think time, ns.
+        think_ns: u64,
+    },
+}
+
+/// How much work a job is.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "law", rename_all = "snake_case")]
+pub enum Demand {
+    /// CPU time by the thread's own clock.
+    Cpu {
+        /// CPU time per job, ns.
+        ns: u64,
+    },
+    /// A fixed number of turns of the spinning loop, for comparing machines.
+    Turns {
+        /// Turns per job.
+        turns: u64,
+    },
+    /// CPU time that grows from nothing to the whole period and starts anew (interbench's X).
+    Ramp {
+        /// Demand of the last step, ns.
+        most_ns: u64,
+        /// Steps from nothing to `most_ns`, both included; at least 2.
+        steps: u32,
+    },
+    /// The same ramp in turns of the spinning loop.
+    RampTurns {
+        /// Turns of the last step.
+        most_turns: u64,
+        /// Steps, as above.
+        steps: u32,
+    },
+    /// Starts a process that ends at once, and waits for it.
+    Launch,
+}
+
+impl Demand {
+    /// The demand of job `k` as a plain one.
+    #[must_use]
+    pub fn of_job(self, k: u64) -> Self {
+        let share = |most: u64, steps: u32| {
+            let last = u64::from(steps.max(2) - 1);
+            (u128::from(most) * u128::from(k % (last + 1)) / u128::from(last)) as u64
+        };
+        match self {
+            Self::Ramp { most_ns, steps } => Self::Cpu { ns: share(most_ns, steps) },
+            Self::RampTurns { most_turns, steps } => Self::Turns { turns: share(most_turns, steps) },
+            other => other,
+        }
+    }
+
+    /// CPU time of job `k`, ns, where it is known beforehand.
+    pub fn cpu_ns(self, k: u64) -> Option<u64> {
+        match self.of_job(k) {
+            Self::Cpu { ns } => Some(ns),
+            _ => None,
+        }
+    }
+}
+
+/// By when a job must be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "law", rename_all = "snake_case")]
+pub enum Deadline {
+    /// By the next release of a periodic stream.
+    Next,
+    /// Some time after its release.
+    After {
+        /// Relative deadline, ns.
+        ns: u64,
+    },
+    /// A buffer of so many periods.
+    Periods {
+        /// Periods, at least 1.
+        count: u32,
+    },
+    /// There is none.
+    None,
+}
+
+/// What happens to releases that come while the stream is behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "policy", rename_all = "snake_case")]
+pub enum Overload {
+    /// Releases that passed while a job was late are dropped; work goes on at the next slot. A release that could not even
+    /// begin within its own period is dropped, too.
+    Drop,
+    /// Late releases are executed as soon as possible. When one is more than `most_periods` behind at its start, all that
+    /// have passed are dropped and work goes on at the next slot (the buffer ran dry and playback starts anew).
+    Queue {
+        /// Longest backlog in periods (mean intervals of a Poisson stream); 0 means without limit.
+        most_periods: u32,
+    },
+    /// A release whose deadline has passed before it could begin is skipped; the others are executed.
+    Skip,
+}
+
+/// A job stream.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Stream {
+    /// When jobs are released.
+    pub release: Release,
+    /// Work per job; of the first thread if there are `stages`.
+    pub demand: Demand,
+    /// By when.
+    pub deadline: Deadline,
+    /// When behind.
+    pub overload: Overload,
+    /// Work of further threads that a job wakes one after the other (input, client, compositor).
+    #[serde(default)]
+    pub stages: Vec<Demand>,
+}
+
+impl Stream {
+    /// The relative deadline, ns; `None` if there is none.
+    pub fn deadline_ns(&self) -> Option<u64> {
+        match (self.deadline, self.period_ns()) {
+            (Deadline::Next, Some(period)) => Some(period),
+            (Deadline::Periods { count }, Some(period)) => Some(period * u64::from(count)),
+            (Deadline::After { ns }, _) => Some(ns),
+            _ => None,
+        }
+    }
+
+    /// The period, or the mean interval of an open loop, ns.
+    pub fn period_ns(&self) -> Option<u64> {
+        match self.release {
+            Release::Periodic { period_ns } => Some(period_ns),
+            Release::Poisson { mean_ns } => Some(mean_ns),
+            Release::Closed { .. } => None,
+        }
+    }
+
+    /// CPU time that job `k` asks for over all stages, ns, where it is known beforehand.
+    pub fn cpu_ns(&self, k: u64) -> Option<u64> {
+        let first = self.demand.cpu_ns(k)?;
+        self.stages.iter().try_fold(first, |sum, d| Some(sum + d.cpu_ns(k)?))
+    }
+
+    /// Upper bound of the jobs recorded in `length_ns`, for preallocation.
+    pub fn jobs_in(&self, length_ns: u64) -> usize {
+        let per = match self.release {
+            Release::Periodic { period_ns } => period_ns,
+            // Twice the mean number and some: an open loop that exceeds it ends early and says so.
+            Release::Poisson { mean_ns } => mean_ns / 2,
+            Release::Closed { think_ns } => (think_ns + self.demand.cpu_ns(1).unwrap_or(0)).max(100_000),
+        };
+        (length_ns / per.max(1)) as usize + 64
+    }
+}
+
+/// What became of a release.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Fate {
+    /// Executed after a sleep.
+    Ran,
+    /// Executed at once, because its release had passed already.
+    RanBehind,
+    /// Given up.
+    Dropped,
+}
+
+impl Fate {
+    /// As stored: 0, 1, 2.
+    pub const fn number(self) -> i32 {
+        match self {
+            Self::Ran => 0,
+            Self::RanBehind => 1,
+            Self::Dropped => 2,
+        }
+    }
+
+    /// From the stored number.
+    pub const fn from_number(number: i32) -> Option<Self> {
+        match number {
+            0 => Some(Self::Ran),
+            1 => Some(Self::RanBehind),
+            2 => Some(Self::Dropped),
+            _ => None,
+        }
+    }
+}
+
+/// One release and what became of it. Times are ns; `release_ns` counts from the start of the segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Job {
+    /// Number of the release, from 0.
+    pub number: u64,
+    /// When it was released by schedule.
+    pub release_ns: u64,
+    /// From its release until it began (over all stages of a chain: sum of the waits for a wake-up); of a dropped one, until
+    /// it was given up.
+    pub wake_ns: u64,
+    /// From its release until it was done; of a dropped one, until it was given up.
+    pub response_ns: u64,
+    /// CPU time it got, by thread clocks.
+    pub cpu_ns: u64,
+    /// What became of it.
+    pub fate: Fate,
+}
+
+impl Job {
+    /// Whether it was executed.
+    pub fn ran(&self) -> bool {
+        self.fate != Fate::Dropped
+    }
+
+    /// Time in which it had begun and did not get the CPU, ns: what is left of the response. Slightly negative by the
+    /// resolution of the clocks at most.
+    pub fn preempt_ns(&self) -> i64 {
+        self.response_ns as i64 - self.wake_ns as i64 - self.cpu_ns as i64
+    }
+
+    /// Whether it was done by its deadline; `None` for streams without deadlines.
+    pub fn met(&self, stream: &Stream) -> Option<bool> {
+        stream.deadline_ns().map(|d| self.ran() && self.response_ns <= d)
+    }
+
+    /// Lateness, ns: the wait from the scheduled release until it began or was given up. A stream that never sleeps (back to
+    /// back) has no such wait; for it, the time by which a job took longer than its CPU time.
+    pub fn lateness_ns(&self, stream: &Stream) -> u64 {
+        match stream.release {
+            Release::Closed { think_ns: 0 } => self.preempt_ns().max(0) as u64,
+            _ => self.wake_ns,
+        }
+    }
+}
