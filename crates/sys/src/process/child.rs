@@ -1,0 +1,190 @@
+//! A started worker: talking to it, waiting for it, and making sure that nothing of it stays.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::{self, ChildStdin, ExitStatus};
+
+use rustix::process::{Pid, WaitId, WaitIdOptions};
+
+use super::group::{kill_group_of, kill_process, live_processes_of_group};
+use super::lines::{LineReader, ReadError, write_line};
+use crate::thread::{monotonic_ns, nanosleep_until};
+
+/// What [`Child::write_line`] waits for a worker that does not read.
+const WRITE_WITHIN_NS: u64 = 2_000_000_000;
+
+/// How long a dropped child may take to vanish after it was killed. A killed process that is still there then sits in the
+/// kernel (a dying disk), and nobody can do more about it.
+const VANISH_WITHIN_NS: u64 = 2_000_000_000;
+
+/// First and longest pause between two looks at a child.
+const LOOK_FIRST_NS: u64 = 200_000;
+const LOOK_LAST_NS: u64 = 10_000_000;
+
+/// A worker. Dropping it kills it with its group and waits, bounded, until it is gone.
+#[derive(Debug)]
+pub struct Child {
+    inner: process::Child,
+    leads_group: bool,
+    stdin: Option<ChildStdin>,
+    stdout: Option<LineReader>,
+    ended: Option<ExitStatus>,
+}
+
+impl Child {
+    pub(super) fn new(mut inner: process::Child, leads_group: bool) -> io::Result<Self> {
+        let stdin = inner.stdin.take();
+        let stdout = inner.stdout.take().map(OwnedFd::from);
+        // Made first, so that dropping it on an error ends the process.
+        let mut child = Self { inner, leads_group, stdin, stdout: None, ended: None };
+        if let Some(stdin) = &child.stdin {
+            rustix::io::ioctl_fionbio(stdin, true)?;
+        }
+        if let Some(stdout) = stdout {
+            rustix::io::ioctl_fionbio(&stdout, true)?;
+            child.stdout = Some(LineReader::new(stdout));
+        }
+        Ok(child)
+    }
+
+    /// Process id; also the id of its group if it leads one.
+    pub fn pid(&self) -> i32 {
+        self.inner.id() as i32
+    }
+
+    /// Writes a line to the worker's stdin; the line feed is added.
+    ///
+    /// # Errors
+    /// The system's error when stdin is closed or was never piped, the worker ended, or it did not read for 2 s.
+    pub fn write_line(&mut self, line: &str) -> io::Result<()> {
+        self.write_line_within(line, WRITE_WITHIN_NS)
+    }
+
+    pub(super) fn write_line_within(&mut self, line: &str, within_ns: u64) -> io::Result<()> {
+        let stdin = self.stdin.as_ref().ok_or(io::ErrorKind::NotConnected)?;
+        write_line(stdin.as_fd(), line, within_ns)
+    }
+
+    /// The next line of the worker's stdout, `None` at its end. Never takes longer than `timeout_ns`.
+    ///
+    /// # Errors
+    /// [`ReadError`]; after [`ReadError::TimedOut`] the call may be repeated.
+    pub fn read_line(&mut self, timeout_ns: u64) -> Result<Option<String>, ReadError> {
+        let stdout = self.stdout.as_mut().ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected))?;
+        stdout.next(Some(timeout_ns))
+    }
+
+    /// Ends the worker's life line.
+    pub fn close_stdin(&mut self) {
+        self.stdin = None;
+    }
+
+    /// The exit status if the worker has ended. What is left of its group is killed first: while the ended leader is not
+    /// yet reaped, the group's number can't belong to anybody else.
+    pub fn try_wait(&mut self) -> Option<ExitStatus> {
+        if self.ended.is_none() && self.has_ended() {
+            self.kill_group();
+            self.reap(monotonic_ns() + VANISH_WITHIN_NS);
+        }
+        self.ended
+    }
+
+    /// As [`Child::try_wait`], but gives the worker `timeout_ns` to end; `None` when it still runs.
+    pub fn wait(&mut self, timeout_ns: u64) -> Option<ExitStatus> {
+        let deadline_ns = monotonic_ns().saturating_add(timeout_ns);
+        look_until(deadline_ns, || self.try_wait())
+    }
+
+    /// Kills the worker and, if it leads a group, all of the group. Does nothing when the worker has been waited for.
+    pub fn kill_group(&self) {
+        if self.ended.is_some() {
+            return;
+        }
+        if self.leads_group {
+            kill_group_of(self.pid());
+        }
+        // It may not have a group of its own, or have left it.
+        self.kill();
+    }
+
+    /// Kills the worker alone. Does nothing when it has been waited for.
+    pub fn kill(&self) {
+        if self.ended.is_none() {
+            let _ = kill_process(self.pid());
+        }
+    }
+
+    /// Whether the process is a zombie of ours; leaves it one.
+    fn has_ended(&self) -> bool {
+        let Some(pid) = Pid::from_raw(self.pid()) else { return true };
+        let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        loop {
+            match rustix::process::waitid(WaitId::Pid(pid), look) {
+                Ok(status) => return status.is_some(),
+                Err(rustix::io::Errno::INTR) => {}
+                // Somebody else has reaped it.
+                Err(_) => return true,
+            }
+        }
+    }
+
+    /// Waits until the rest of the killed group is gone, then takes the leader's exit status.
+    fn reap(&mut self, deadline_ns: u64) {
+        let leader = self.pid();
+        if self.leads_group {
+            look_until(deadline_ns, || {
+                let rest = live_processes_of_group(leader);
+                rest.iter().filter(|p| **p != leader).for_each(|p| {
+                    let _ = kill_process(*p);
+                });
+                rest.is_empty().then_some(())
+            });
+        }
+        reap_adopted(leader, self.leads_group);
+        self.ended = look_until(deadline_ns, || match self.inner.try_wait() {
+            Ok(status) => status,
+            // Reaped by somebody else: what it said is lost.
+            Err(_) => Some(ExitStatus::default()),
+        });
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        if self.ended.is_some() {
+            return;
+        }
+        self.kill_group();
+        let deadline_ns = monotonic_ns() + VANISH_WITHIN_NS;
+        look_until(deadline_ns, || self.has_ended().then_some(()));
+        self.reap(deadline_ns);
+    }
+}
+
+/// Zombies of the group that became ours because we are a subreaper; the leader is left to [`process::Child`].
+fn reap_adopted(leader: i32, leads_group: bool) {
+    if !leads_group {
+        return;
+    }
+    for member in super::group::processes_of_group(leader).into_iter().filter(|p| *p != leader) {
+        if let Some(pid) = Pid::from_raw(member) {
+            let _ = rustix::process::waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
+        }
+    }
+}
+
+/// Looks again and again, with growing pauses, until there is something or the deadline has passed (one last look then).
+fn look_until<T>(deadline_ns: u64, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+    let mut pause_ns = LOOK_FIRST_NS;
+    loop {
+        let now_ns = monotonic_ns();
+        if let Some(found) = look() {
+            return Some(found);
+        }
+        if now_ns >= deadline_ns {
+            return None;
+        }
+        nanosleep_until(deadline_ns.min(now_ns + pause_ns));
+        pause_ns = (pause_ns * 2).min(LOOK_LAST_NS);
+    }
+}

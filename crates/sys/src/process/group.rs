@@ -1,0 +1,152 @@
+//! Process groups and single processes from outside: signals, and what /proc says about them.
+
+use std::fs;
+use std::io;
+
+use rustix::process::{Pid, Signal};
+
+/// Kills every process of the group `pid`. A group that is gone is no error; 0, 1 and negative numbers do nothing,
+/// since they would name our own group or everything.
+pub fn kill_group_of(pid: i32) {
+    if let Some(group) = (pid > 1).then(|| Pid::from_raw(pid)).flatten() {
+        let _ = rustix::process::kill_process_group(group, Signal::KILL);
+    }
+}
+
+/// Kills one process.
+///
+/// # Errors
+/// The system's error: gone, or not ours.
+pub fn kill_process(pid: i32) -> io::Result<()> {
+    send(pid, Signal::KILL)
+}
+
+/// Stops a process (`SIGSTOP`); it can't prevent that.
+///
+/// # Errors
+/// The system's error: gone, or not ours.
+pub fn stop_process(pid: i32) -> io::Result<()> {
+    send(pid, Signal::STOP)
+}
+
+/// Lets a stopped process go on (`SIGCONT`).
+///
+/// # Errors
+/// The system's error: gone, or not ours.
+pub fn continue_process(pid: i32) -> io::Result<()> {
+    send(pid, Signal::CONT)
+}
+
+/// Numbers below 1 would name more than one process.
+fn send(pid: i32, signal: Signal) -> io::Result<()> {
+    let one = (pid > 0).then(|| Pid::from_raw(pid)).flatten().ok_or(io::ErrorKind::InvalidInput)?;
+    Ok(rustix::process::kill_process(one, signal)?)
+}
+
+/// What we read of `/proc/PID/stat`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Stat {
+    state: char,
+    group: i32,
+    start_ticks: u64,
+}
+
+impl Stat {
+    fn of(pid: i32) -> Option<Self> {
+        Self::parse(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    /// The name in parentheses may hold anything, also parentheses and bytes that are no text.
+    fn parse(stat: &[u8]) -> Option<Self> {
+        let after_name = stat.iter().rposition(|b| *b == b')')? + 1;
+        let text = std::str::from_utf8(&stat[after_name..]).ok()?;
+        let fields: Vec<&str> = text.split_whitespace().collect();
+        Some(Self {
+            state: fields.first()?.chars().next()?,
+            group: fields.get(2)?.parse().ok()?,
+            start_ticks: fields.get(19)?.parse().ok()?,
+        })
+    }
+}
+
+/// State of a process or thread as a letter (`R` running or runnable, `S` sleeping, `D` waiting for a device, `T`
+/// stopped, `Z` ended but not yet reaped, ...); `None` when it is gone.
+pub fn state_of(id: i32) -> Option<char> {
+    Stat::of(id).map(|s| s.state)
+}
+
+/// Clock ticks between the boot and the start of a process; with its id this names one process for ever.
+pub fn start_time_ticks(pid: i32) -> Option<u64> {
+    Stat::of(pid).map(|s| s.start_ticks)
+}
+
+/// Whether the process exists and has not ended (a zombie has).
+pub fn pid_is_alive(pid: i32) -> bool {
+    state_of(pid).is_some_and(is_live)
+}
+
+fn is_live(state: char) -> bool {
+    !matches!(state, 'Z' | 'X' | 'x')
+}
+
+/// All processes of the group `pid`, ascending, with those that ended but were not reaped.
+pub fn processes_of_group(pid: i32) -> Vec<i32> {
+    members(|p| Stat::of(p).is_some_and(|s| s.group == pid))
+}
+
+/// The processes of the group that have not ended.
+pub(super) fn live_processes_of_group(pid: i32) -> Vec<i32> {
+    members(|p| Stat::of(p).is_some_and(|s| s.group == pid && is_live(s.state)))
+}
+
+/// Live processes with `argument` as one of their arguments, ascending; for checks that nothing was left behind.
+pub fn commands_with(argument: &str) -> Vec<i32> {
+    members(|p| {
+        let line = fs::read(format!("/proc/{p}/cmdline")).unwrap_or_default();
+        line.split(|b| *b == 0).any(|a| a == argument.as_bytes()) && pid_is_alive(p)
+    })
+}
+
+fn members(belongs: impl Fn(i32) -> bool) -> Vec<i32> {
+    let number = |e: fs::DirEntry| e.file_name().to_str()?.parse::<i32>().ok();
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let mut pids: Vec<i32> = entries.filter_map(number).filter(|p| belongs(*p)).collect();
+    pids.sort_unstable();
+    pids
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_with_parentheses_and_other_bytes_do_not_shift_the_fields() {
+        let text = b"71 (a) R 9 (\xff) S 1 42 42 0 -1 4194560 100 0 0 0 5 6 0 0 20 0 1 0 98765 1000 1 2 3\n";
+        let stat = Stat::parse(text).unwrap();
+        assert_eq!(stat, Stat { state: 'S', group: 42, start_ticks: 98_765 });
+        for broken in [&b""[..], b"71 no name S 1", b"71 (short) S 1"] {
+            assert_eq!(Stat::parse(broken), None);
+        }
+    }
+
+    #[test]
+    fn this_process_is_found_and_init_is_not_in_its_group() {
+        let me = rustix::process::getpid().as_raw_nonzero().get();
+        let group = rustix::process::getpgrp().as_raw_nonzero().get();
+        assert!(pid_is_alive(me) && processes_of_group(group).contains(&me));
+        assert!(matches!(state_of(me), Some('R' | 'S')));
+        assert!(start_time_ticks(me).unwrap() > 0);
+        let name = std::env::args().next().unwrap();
+        assert!(commands_with(&name).contains(&me));
+    }
+
+    #[test]
+    fn numbers_that_name_more_than_one_process_are_refused() {
+        for pid in [0, -1] {
+            assert!(kill_process(pid).is_err());
+            kill_group_of(pid);
+        }
+        kill_group_of(1);
+        assert!(!pid_is_alive(i32::MAX) && state_of(i32::MAX).is_none());
+    }
+}

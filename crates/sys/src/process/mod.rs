@@ -1,0 +1,42 @@
+//! Processes of our own: this program started again in a role, held by a life line, and never left behind.
+//!
+//! A worker gets a process group of its own if it asks for one, so that everything below it can be killed at once. It is
+//! never given a session of its own: a new session would be a new autogroup, and nice values would then mean nothing
+//! between it and the rest (sched(7), "The autogroup feature").
+
+mod child;
+mod group;
+mod life;
+mod lines;
+mod spawn;
+#[cfg(test)]
+mod tests;
+
+pub use child::Child;
+pub use group::{
+    commands_with, continue_process, kill_group_of, kill_process, pid_is_alive, processes_of_group,
+    start_time_ticks, state_of, stop_process,
+};
+pub use life::{LifeLine, Received, become_subreaper, die_with_parent, life_line};
+pub use lines::{MAX_LINE_BYTES, ReadError};
+pub use spawn::Spawn;
+
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+/// First argument of this program when it is started as a worker; the role follows.
+pub const WORKER_ARGUMENT: &str = "__worker";
+
+static PROGRAM: Mutex<Option<PathBuf>> = Mutex::new(None);
+
+/// The program that is started for workers: this one (`/proc/self/exe`, which stays right when the file has been replaced
+/// or removed), or what [`set_program`] said.
+pub fn program() -> PathBuf {
+    let said = PROGRAM.lock().unwrap_or_else(PoisonError::into_inner);
+    said.clone().unwrap_or_else(|| PathBuf::from("/proc/self/exe"))
+}
+
+/// Workers are started from `path` from now on; for tests whose own executable does not answer [`WORKER_ARGUMENT`].
+pub fn set_program(path: impl Into<PathBuf>) {
+    *PROGRAM.lock().unwrap_or_else(PoisonError::into_inner) = Some(path.into());
+}

@@ -1,0 +1,134 @@
+//! Starting this program again as a worker.
+
+use std::ffi::OsString;
+use std::io;
+use std::marker::PhantomData;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+use super::child::Child;
+use super::life::die_with_parent;
+use super::{WORKER_ARGUMENT, program};
+
+/// How long a worker may take to accept its first line.
+const FIRST_LINE_WITHIN_NS: u64 = 2_000_000_000;
+
+/// Descriptors below this one are stdin, stdout and stderr.
+const FIRST_FREE_FD: RawFd = 3;
+
+/// What a worker is started with. Without [`Spawn::piped`] or [`Spawn::stdin_json`] it has neither stdin nor stdout;
+/// stderr is always the starter's own.
+///
+/// A worker inherits the calling thread's CPUs, policy and nice value.
+#[derive(Debug)]
+#[must_use = "nothing runs before start()"]
+pub struct Spawn<'fd> {
+    arguments: Vec<OsString>,
+    new_group: bool,
+    die_with_parent: bool,
+    piped: bool,
+    first_line: Option<String>,
+    passed: Vec<RawFd>,
+    fds_live: PhantomData<BorrowedFd<'fd>>,
+}
+
+impl<'fd> Spawn<'fd> {
+    /// This program as `__worker ROLE`.
+    pub fn worker(role: &str) -> Self {
+        Self {
+            arguments: vec![WORKER_ARGUMENT.into(), role.into()],
+            new_group: false,
+            die_with_parent: false,
+            piped: false,
+            first_line: None,
+            passed: Vec::new(),
+            fds_live: PhantomData,
+        }
+    }
+
+    /// One more argument.
+    pub fn arg(mut self, argument: impl Into<OsString>) -> Self {
+        self.arguments.push(argument.into());
+        self
+    }
+
+    /// Makes the worker the leader of a process group of its own.
+    pub fn new_group(mut self) -> Self {
+        self.new_group = true;
+        self
+    }
+
+    /// The kernel kills the worker when the *thread* that called [`Spawn::start`] ends (prctl(2), `PR_SET_PDEATHSIG`),
+    /// so start it from a thread that outlives it.
+    pub fn die_with_parent(mut self) -> Self {
+        self.die_with_parent = true;
+        self
+    }
+
+    /// Stdin and stdout are pipes held by [`Child`].
+    pub fn piped(mut self) -> Self {
+        self.piped = true;
+        self
+    }
+
+    /// As [`Spawn::piped`], and `line` (without its line feed) is written to the worker's stdin at once, which then stays
+    /// open as its life line.
+    pub fn stdin_json(mut self, line: &str) -> Self {
+        self.first_line = Some(line.to_owned());
+        self.piped()
+    }
+
+    /// Keeps `fd` open in the worker under the same number.
+    pub fn pass_fd(mut self, fd: BorrowedFd<'fd>) -> Self {
+        self.passed.push(fd.as_raw_fd());
+        self
+    }
+
+    /// Starts the worker.
+    ///
+    /// # Errors
+    /// The system's error when no process can be started, the program is gone, or the first line was not accepted within
+    /// 2 s (the worker is then killed).
+    pub fn start(self) -> io::Result<Child> {
+        if let Some(fd) = self.passed.iter().find(|fd| **fd < FIRST_FREE_FD) {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!(
+                    "descriptor {fd} can't be passed to a worker: 0 to 2 are its stdin, stdout and stderr"
+                ),
+            ));
+        }
+        let mut command = Command::new(program());
+        let pipe_or_null = || if self.piped { Stdio::piped() } else { Stdio::null() };
+        command.args(&self.arguments).stdin(pipe_or_null()).stdout(pipe_or_null());
+        if self.new_group {
+            command.process_group(0);
+        }
+        // Only when there is something to do: without it the standard library need not copy this process.
+        if self.die_with_parent || !self.passed.is_empty() {
+            prepare(&mut command, self.die_with_parent, self.passed);
+        }
+        let mut child = Child::new(command.spawn()?, self.new_group)?;
+        if let Some(line) = &self.first_line {
+            child.write_line_within(line, FIRST_LINE_WITHIN_NS)?;
+        }
+        Ok(child)
+    }
+}
+
+/// Arranges what has to happen between fork and exec.
+fn prepare(command: &mut Command, dies_with_parent: bool, passed: Vec<RawFd>) {
+    let starter = rustix::process::getpid().as_raw_nonzero().get();
+    let between = move || {
+        for fd in &passed {
+            // SAFETY: an integer argument on a descriptor that the borrow in `Spawn` keeps open.
+            if unsafe { libc::fcntl(*fd, libc::F_SETFD, 0) } != 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        if dies_with_parent { die_with_parent(starter) } else { Ok(()) }
+    };
+    // SAFETY: the closure makes system calls only and allocates nothing (an error from an OS code holds no memory).
+    unsafe { command.pre_exec(between) };
+}

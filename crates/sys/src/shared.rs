@@ -1,0 +1,192 @@
+//! Counters in memory that several processes share.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::mm::{MapFlags, ProtFlags};
+
+/// Bytes from one counter to the next: two lines of 64 bytes, since processors fetch lines in pairs.
+const STRIDE_BYTES: usize = 128;
+
+/// No use of ours comes near this; a larger number is a mistake in a request.
+const MAX_COUNTERS: usize = 1 << 16;
+
+/// Counters of 64 bits in a `memfd`, each on cache lines of its own. All operations are relaxed: a counter says how much
+/// was done, and orders nothing else.
+#[derive(Debug)]
+pub struct SharedCounters {
+    memory: OwnedFd,
+    start: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: the memory belongs to the value, is not moved, and is only reached through atomics.
+unsafe impl Send for SharedCounters {}
+// SAFETY: as above; atomics may be used from several threads.
+unsafe impl Sync for SharedCounters {}
+
+impl SharedCounters {
+    /// `n` counters of 0. Pass [`SharedCounters::fd`] to the other process.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] for no counters or more than 65536; else the system's error.
+    pub fn create(n: usize) -> io::Result<Self> {
+        let bytes = bytes_for(n)?;
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let memory = rustix::fs::memfd_create(c"machmeter-counters", flags)?;
+        rustix::fs::ftruncate(&memory, bytes as u64)?;
+        // Nobody can take the memory away under another process, which would be killed by a SIGBUS.
+        rustix::fs::fcntl_add_seals(&memory, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+        Self::map(memory, n)
+    }
+
+    /// The counters behind a descriptor that the starter passed under the number `fd`. The descriptor is duplicated, and
+    /// the original is no longer passed on to children.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] when `fd` is not open or holds not exactly `n` counters; else the system's error.
+    pub fn open_fd(fd: RawFd, n: usize) -> io::Result<Self> {
+        let bytes = bytes_for(n)?;
+        let wrong =
+            |why: String| io::Error::new(io::ErrorKind::InvalidInput, format!("descriptor {fd}: {why}"));
+        // SAFETY: integer arguments; nothing of ours is touched, and a closed descriptor is an error.
+        if fd < 3 || unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) } != 0 {
+            return Err(wrong("not open".to_owned()));
+        }
+        // SAFETY: the call above has shown that it is open; it is borrowed for the duplication only.
+        let passed = unsafe { BorrowedFd::borrow_raw(fd) };
+        let memory = passed.try_clone_to_owned()?;
+        let sealed = rustix::fs::fcntl_get_seals(&memory).is_ok_and(|s| s.contains(SealFlags::SHRINK));
+        let size = rustix::fs::fstat(&memory)?.st_size;
+        if !sealed || usize::try_from(size).ok() != Some(bytes) {
+            return Err(wrong(format!("holds no {n} counters ({size} bytes)")));
+        }
+        Self::map(memory, n)
+    }
+
+    fn map(memory: OwnedFd, len: usize) -> io::Result<Self> {
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        let none = std::ptr::null_mut();
+        // SAFETY: a new mapping at an address of the kernel's choice, over a file of exactly this size that is sealed
+        // against shrinking.
+        let start =
+            unsafe { rustix::mm::mmap(none, len * STRIDE_BYTES, access, MapFlags::SHARED, &memory, 0) }?;
+        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Self { memory, start, len })
+    }
+
+    /// The descriptor to pass to another process.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.memory.as_fd()
+    }
+
+    /// How many counters there are.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Never true.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Adds `n` to counter `i`, wrapping.
+    ///
+    /// # Panics
+    /// If there is no counter `i`.
+    pub fn add(&self, i: usize, n: u64) {
+        self.counter(i).fetch_add(n, Ordering::Relaxed);
+    }
+
+    /// The value of counter `i`.
+    ///
+    /// # Panics
+    /// If there is no counter `i`.
+    pub fn get(&self, i: usize) -> u64 {
+        self.counter(i).load(Ordering::Relaxed)
+    }
+
+    /// Sets counter `i` to `v`.
+    ///
+    /// # Panics
+    /// If there is no counter `i`.
+    pub fn set(&self, i: usize, v: u64) {
+        self.counter(i).store(v, Ordering::Relaxed);
+    }
+
+    fn counter(&self, i: usize) -> &AtomicU64 {
+        assert!(i < self.len, "counter {i} of {}", self.len);
+        // SAFETY: inside the mapping, as just checked.
+        let at = unsafe { self.start.add(i * STRIDE_BYTES) };
+        // SAFETY: mapped for as long as self, aligned to 128 bytes, and reached through atomics only.
+        unsafe { AtomicU64::from_ptr(at.as_ptr().cast()) }
+    }
+}
+
+impl Drop for SharedCounters {
+    fn drop(&mut self) {
+        // SAFETY: the mapping made in `map`, which nobody can reach any more.
+        let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.len * STRIDE_BYTES) };
+    }
+}
+
+fn bytes_for(n: usize) -> io::Result<usize> {
+    if n == 0 || n > MAX_COUNTERS {
+        let why = format!("{n} shared counters: 1 to {MAX_COUNTERS} are possible");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    }
+    Ok(n * STRIDE_BYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn two_mappings_see_the_same_counters() {
+        let ours = SharedCounters::create(3).unwrap();
+        let theirs = SharedCounters::open_fd(ours.fd().as_raw_fd(), 3).unwrap();
+        std::thread::scope(|s| {
+            for _ in 0..4 {
+                s.spawn(|| (0..10_000).for_each(|_| theirs.add(1, 2)));
+            }
+        });
+        theirs.set(2, u64::MAX);
+        ours.add(2, 6);
+        assert_eq!((ours.get(0), ours.get(1), theirs.get(2)), (0, 80_000, 5));
+        assert_eq!((ours.len(), ours.is_empty()), (3, false));
+    }
+
+    #[test]
+    fn counters_outlive_the_mapping_that_made_them() {
+        let ours = SharedCounters::create(1).unwrap();
+        ours.set(0, 7);
+        let theirs = SharedCounters::open_fd(ours.fd().as_raw_fd(), 1).unwrap();
+        drop(ours);
+        assert_eq!(theirs.get(0), 7);
+    }
+
+    #[test]
+    fn wrong_descriptors_and_numbers_are_refused() {
+        let ours = SharedCounters::create(2).unwrap();
+        let fd = ours.fd().as_raw_fd();
+        for (fd, n) in [(fd, 3), (fd, 1), (fd, 0), (9_999, 2), (0, 2), (-1, 2)] {
+            let e = SharedCounters::open_fd(fd, n).unwrap_err();
+            assert_eq!(e.kind(), io::ErrorKind::InvalidInput, "{fd} {n}: {e}");
+        }
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(256).unwrap();
+        assert!(SharedCounters::open_fd(file.as_raw_fd(), 2).is_err(), "a file that could shrink");
+        assert!(SharedCounters::create(0).is_err() && SharedCounters::create(1 << 17).is_err());
+    }
+
+    #[test]
+    #[should_panic(expected = "counter 2 of 2")]
+    fn a_counter_that_is_not_there_is_not_read() {
+        SharedCounters::create(2).unwrap().get(2);
+    }
+}
