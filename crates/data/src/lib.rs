@@ -8,6 +8,7 @@ pub mod check;
 pub mod code;
 pub mod facts;
 pub mod metric;
+pub mod packed;
 pub mod quantity;
 pub mod record;
 pub mod samples;

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::check::Check;
-use crate::facts::Facts;
+use crate::facts::{Fact, Facts};
 use crate::metric::Metric;
+use crate::packed;
 use crate::shape::Dataset;
 
 /// Value of [`Record::format`].
@@ -41,10 +43,10 @@ pub struct Record {
     #[serde(default)]
     pub summary: Summary,
     /// Environment checks.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "packed::list")]
     pub checks: Vec<Check>,
     /// Figures.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "packed::list")]
     pub metrics: Vec<Metric>,
     /// Data to show.
     #[serde(default)]
@@ -135,7 +137,7 @@ pub struct Run {
 }
 
 /// The machine around the run.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Machine {
     /// Facts before.
     pub before: Facts,
@@ -147,6 +149,39 @@ pub struct Machine {
     /// SHA-256 over the hardware facts: same value, same kind of machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
+}
+
+/// Read apart from the derived way because pages write of the facts after the run only what differs, as `after_differs`
+/// with `null` for facts that went away.
+impl<'de> Deserialize<'de> for Machine {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(rename = "Machine")]
+        struct Written {
+            before: Facts,
+            after: Option<Facts>,
+            after_differs: Option<BTreeMap<String, Option<Fact>>>,
+            #[serde(default)]
+            changed: Vec<String>,
+            fingerprint: Option<String>,
+        }
+        let w = Written::deserialize(deserializer)?;
+        let after = match (w.after, w.after_differs) {
+            (Some(after), _) => after,
+            (None, Some(differs)) => {
+                let mut after = w.before.clone();
+                for (path, fact) in differs {
+                    match fact {
+                        Some(fact) => after.0.insert(path, fact),
+                        None => after.0.remove(&path),
+                    };
+                }
+                after
+            }
+            (None, None) => return Err(D::Error::missing_field("after")),
+        };
+        Ok(Self { before: w.before, after, changed: w.changed, fingerprint: w.fingerprint })
+    }
 }
 
 /// The clock and its qualification.

@@ -180,14 +180,36 @@ pub struct ScatterGroup {
 pub struct Matrix {
     /// What the columns are (time after start, the other CPU).
     pub x: Axis,
-    /// Value at the start of each column, in the x unit.
+    /// Value at the start of each column, in the x unit; not read where the columns have names.
     pub columns: Vec<f64>,
+    /// Names of the columns, where they stand for things (loads) instead of values.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub column_names: Vec<String>,
     /// Names of the rows.
     pub rows: Vec<String>,
     /// What a cell holds.
     pub cell: Axis,
     /// One vector per row; `null` where nothing was seen.
     pub values: Vec<Vec<Option<f64>>>,
+}
+
+impl Matrix {
+    /// A matrix whose columns stand for named things; `x` says in a word what they are.
+    pub fn named(
+        x: &str,
+        column_names: Vec<String>,
+        rows: Vec<String>,
+        cell: Axis,
+        values: Vec<Vec<Option<f64>>>,
+    ) -> Self {
+        let columns = (0..column_names.len()).map(|i| i as f64).collect();
+        Self { x: Axis::linear(x, Unit::Count), columns, column_names, rows, cell, values }
+    }
+
+    /// Columns, by name or by value.
+    pub fn width(&self) -> usize {
+        if self.column_names.is_empty() { self.columns.len() } else { self.column_names.len() }
+    }
 }
 
 /// See [`Shape::CostTable`].

@@ -451,6 +451,7 @@ fn matrix(rows: usize, columns: usize, time: bool) -> Matrix {
         columns: (0..columns)
             .map(|c| if time { c as f64 * 1e10 / columns as f64 } else { c as f64 })
             .collect(),
+        column_names: Vec::new(),
         rows: (0..rows).map(|r| format!("CPU {r}")).collect(),
         cell: if time {
             Axis::log("time lost", Unit::One)

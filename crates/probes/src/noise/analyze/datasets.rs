@@ -158,6 +158,7 @@ pub fn heat(views: &[CpuView<'_>]) -> Option<Dataset> {
         Shape::Matrix(Matrix {
             x: Axis::linear("time", Unit::Nanoseconds),
             columns,
+            column_names: Vec::new(),
             rows: views.iter().map(|v| format!("CPU {}", v.cpu.cpu)).collect(),
             cell: Axis::linear("time lost", Unit::One),
             values,
