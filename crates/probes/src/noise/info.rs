@@ -2,18 +2,7 @@
 
 use machmeter_data::MetricInfo;
 use machmeter_data::code::Code;
-use machmeter_data::quantity::{Better, Unit};
 use machmeter_engine::Info;
-
-macro_rules! metric {
-    ($name:ident, $id:literal, [$($p:literal),*], $unit:ident, $better:ident, $text:literal) => {
-        #[doc = $text]
-        pub const $name: MetricInfo = MetricInfo {
-            id: $id, params: &[$($p),*], unit: Unit::$unit, better: Better::$better, description: $text,
-            may_be_negative: false,
-        };
-    };
-}
 
 metric!(
     TURN,

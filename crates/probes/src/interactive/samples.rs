@@ -1,0 +1,107 @@
+//! What was recorded: cells, their segments, every job of them; and the same as tables.
+
+use machmeter_engine::stream::{Job, Stream};
+use serde::{Deserialize, Serialize};
+
+/// Everything recorded.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Samples {
+    /// How it was done.
+    pub setup: Setup,
+    /// Cells in the order of the tasks, then of the loads; of an A/B run, those of setting A before those of B.
+    pub cells: Vec<Cell>,
+    /// Each load that was asked for: its end, its caveats.
+    pub loads: Vec<LoadNote>,
+}
+
+/// How it was recorded.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Setup {
+    /// Policy of the tasks, as in force.
+    pub task_policy: String,
+    /// Policy of the loads, as in force.
+    pub load_policy: String,
+    /// Whether `--rt` was given.
+    pub real_time: bool,
+    /// Number of CPUs the tasks may use.
+    pub cpus: usize,
+    /// Timer slack of the tasks, ns.
+    pub timer_slack_ns: Option<u64>,
+    /// Turns of the loop per ms of CPU time by calibration, and what that took, ns.
+    pub turns_per_ms: f64,
+    /// Time that calibration took in the slowest task process, ns.
+    pub calibration_ns: u64,
+    /// The user's comment.
+    pub comment: String,
+    /// What the kernel takes from real-time threads on purpose and other conditions, in words.
+    pub conditions: Vec<String>,
+    /// Settings of an A/B run: their commands. Empty otherwise.
+    pub settings: Vec<String>,
+    /// Smallest effect that matters in an A/B run, as a fraction.
+    pub ab_delta: f64,
+    /// What the figures were predicted from, when they were not measured.
+    pub predicted_from: Option<String>,
+}
+
+/// A task under a load.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cell {
+    /// Name of the task.
+    pub task: String,
+    /// Name of the load.
+    pub load: String,
+    /// Which setting of an A/B run, 0 or 1; 0 otherwise.
+    pub setting: usize,
+    /// The task's stream.
+    pub stream: Stream,
+    /// Segments in the order of time.
+    pub segments: Vec<Segment>,
+}
+
+/// One uninterrupted recording of a cell.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Segment {
+    /// Start after the start of the run, ns.
+    pub start_ns: u64,
+    /// Length by plan, ns: releases before its end are scheduled.
+    pub length_ns: u64,
+    /// Every release, in order. Those of a chain have the waits of all its threads.
+    pub jobs: Vec<Job>,
+    /// Releases by schedule; equal to the number of jobs, or something was lost.
+    pub scheduled: u64,
+    /// Units of work that the load got done meanwhile, and for how long it was counted, ns.
+    pub load_work: u64,
+    /// See `load_work`.
+    pub load_ns: u64,
+    /// Wait for a CPU by the kernel's account (`schedstat`), over the threads of the task; ns.
+    pub run_delay_ns: Option<u64>,
+    /// CPU time by the kernel's account, over the threads of the task; ns.
+    pub on_cpu_ns: Option<u64>,
+    /// Voluntary switches of the task.
+    pub voluntary: u64,
+    /// Involuntary switches.
+    pub involuntary: u64,
+    /// Time stolen by the hypervisor from all CPUs, ns.
+    pub steal_ns: Option<u64>,
+    /// Pressure: share of time in which some task waited for a CPU, by the kernel's account.
+    pub cpu_pressure: Option<f64>,
+    /// Why the segment is not whole, if it is not.
+    pub trouble: Option<String>,
+}
+
+/// What a load had to say.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LoadNote {
+    /// Its name.
+    pub name: String,
+    /// What a unit of its work is.
+    pub work: String,
+    /// Unit of its work, as a UCUM code of a rate or count.
+    pub unit: String,
+    /// Caveats.
+    pub caveats: Vec<String>,
+    /// Side effects, undone.
+    pub side_effects: Vec<String>,
+    /// Why it could not be had, or ended early.
+    pub failure: Option<String>,
+}

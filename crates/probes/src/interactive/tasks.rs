@@ -1,0 +1,275 @@
+//! The tasks: what is measured. The seed's, and those of today.
+
+use machmeter_engine::stream::{Deadline, Demand, Overload, Release, Stream};
+
+const MS: u64 = 1_000_000;
+
+/// What the figures of a task are about, beside lateness and deadlines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Buffers and xruns.
+    Audio,
+    /// Frame times and stutters.
+    Frames,
+    /// Neither.
+    Plain,
+}
+
+/// What a user may choose about tasks.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Choices {
+    /// Share of a CPU (0 to 1) and period, ns, of the custom task.
+    pub custom: Option<(f64, u64)>,
+    /// Buffers of the audio tasks of today, periods.
+    pub audio_buffers: u32,
+    /// Turns of the loop per millisecond: demands become fixed work instead of CPU time.
+    pub turns_per_ms: Option<u64>,
+    /// Length of a segment, ns: the ramp of X fits into it.
+    pub segment_ns: u64,
+    /// Overload policy instead of the task's own.
+    pub overload: Option<Overload>,
+}
+
+/// A task.
+#[derive(Debug)]
+pub struct TaskInfo {
+    /// Its name, in lower case.
+    pub name: &'static str,
+    /// What it stands for, in one line.
+    pub description: &'static str,
+    /// Named by the seed (interbench).
+    pub classic: bool,
+    /// Run under `--rt`: the seed has audio, video and custom.
+    pub real_time: bool,
+    /// What else is said of it.
+    pub kind: Kind,
+    /// Its stream.
+    stream: fn(&Choices) -> Option<Stream>,
+}
+
+impl TaskInfo {
+    /// The task's stream; `None` for the custom task when it is not described.
+    pub fn stream(&self, choices: &Choices) -> Option<Stream> {
+        let mut stream = (self.stream)(choices)?;
+        if let Some(turns_per_ms) = choices.turns_per_ms {
+            stream.demand = fixed(stream.demand, turns_per_ms);
+            stream.stages.iter_mut().for_each(|d| *d = fixed(*d, turns_per_ms));
+        }
+        if let Some(overload) = choices.overload {
+            stream.overload = overload;
+        }
+        Some(stream)
+    }
+}
+
+/// All tasks, sorted by name.
+pub const TASKS: &[TaskInfo] = &[
+    TaskInfo {
+        name: "audio",
+        description: "audio player: every 50 ms 5 % of a CPU",
+        classic: true,
+        real_time: true,
+        kind: Kind::Audio,
+        stream: |_| Some(periodic(50 * MS, 5 * MS / 2)),
+    },
+    TaskInfo {
+        name: "audio-desktop",
+        description: "desktop audio server: 48 kHz, 1024 frames, 5 % of a CPU, k buffers",
+        classic: false,
+        real_time: true,
+        kind: Kind::Audio,
+        stream: |c| Some(buffered(1024, 0.05, c.audio_buffers)),
+    },
+    TaskInfo {
+        name: "audio-pro",
+        description: "studio audio: 48 kHz, 128 frames, 30 % of a CPU, k buffers",
+        classic: false,
+        real_time: true,
+        kind: Kind::Audio,
+        stream: |c| Some(buffered(128, 0.3, c.audio_buffers)),
+    },
+    TaskInfo {
+        name: "compositor",
+        description: "60 frames a second through three threads: input, client, compositor",
+        classic: false,
+        real_time: false,
+        kind: Kind::Frames,
+        stream: |_| {
+            Some(Stream {
+                stages: vec![Demand::Cpu { ns: 3 * MS }, Demand::Cpu { ns: 2 * MS }],
+                ..periodic(hertz(60), MS / 5)
+            })
+        },
+    },
+    TaskInfo {
+        name: "custom",
+        description: "share of a CPU and interval as given",
+        classic: true,
+        real_time: true,
+        kind: Kind::Plain,
+        stream: |c| {
+            let (share, period_ns) = c.custom?;
+            Some(periodic(period_ns, (share * period_ns as f64) as u64))
+        },
+    },
+    TaskInfo {
+        name: "gaming",
+        description: "unlocked game: frames of 10 ms of CPU time back to back, no deadlines",
+        classic: true,
+        real_time: false,
+        kind: Kind::Frames,
+        stream: |_| {
+            Some(Stream {
+                release: Release::Closed { think_ns: 0 },
+                demand: Demand::Cpu { ns: 10 * MS },
+                deadline: Deadline::None,
+                overload: Overload::Drop,
+                stages: Vec::new(),
+            })
+        },
+    },
+    TaskInfo {
+        name: "launch",
+        description: "start of a program (fork, exec, exit) ten times a second, done within 100 ms",
+        classic: false,
+        real_time: false,
+        kind: Kind::Plain,
+        stream: |_| Some(Stream { demand: Demand::Launch, ..periodic(100 * MS, 0) }),
+    },
+    TaskInfo {
+        name: "typing",
+        description: "keys at random moments, 8 a second, 1 ms of work each, shown within 50 ms",
+        classic: false,
+        real_time: false,
+        kind: Kind::Plain,
+        stream: |_| {
+            Some(Stream {
+                release: Release::Poisson { mean_ns: 125 * MS },
+                demand: Demand::Cpu { ns: MS },
+                deadline: Deadline::After { ns: 50 * MS },
+                overload: Overload::Queue { most_periods: 0 },
+                stages: Vec::new(),
+            })
+        },
+    },
+    TaskInfo {
+        name: "video",
+        description: "video at 60 frames a second, 40 % of a CPU",
+        classic: true,
+        real_time: true,
+        kind: Kind::Frames,
+        stream: |_| Some(periodic(hertz(60), hertz(60) * 2 / 5)),
+    },
+    TaskInfo {
+        name: "video144",
+        description: "game locked to 144 frames a second, 40 % of a CPU",
+        classic: false,
+        real_time: true,
+        kind: Kind::Frames,
+        stream: |_| Some(periodic(hertz(144), hertz(144) * 2 / 5)),
+    },
+    TaskInfo {
+        name: "video24",
+        description: "film at 24 frames a second, 40 % of a CPU",
+        classic: false,
+        real_time: true,
+        kind: Kind::Frames,
+        stream: |_| Some(periodic(hertz(24), hertz(24) * 2 / 5)),
+    },
+    TaskInfo {
+        name: "x",
+        description: "window dragged: every 100 ms a step of a ramp from 0 to 100 % of a CPU",
+        classic: true,
+        real_time: false,
+        kind: Kind::Plain,
+        stream: |c| Some(ramp(c.segment_ns)),
+    },
+];
+
+/// The task of that name.
+pub fn find(name: &str) -> Option<&'static TaskInfo> {
+    TASKS.iter().find(|t| t.name == name)
+}
+
+const fn hertz(rate: u64) -> u64 {
+    1_000_000_000 / rate
+}
+
+fn periodic(period_ns: u64, cpu_ns: u64) -> Stream {
+    Stream {
+        release: Release::Periodic { period_ns },
+        demand: Demand::Cpu { ns: cpu_ns },
+        deadline: Deadline::Next,
+        overload: Overload::Drop,
+        stages: Vec::new(),
+    }
+}
+
+/// The longest buffer for which xruns are counted, periods; a stream further behind starts anew.
+pub const MOST_BUFFERS: u32 = 8;
+
+fn buffered(frames: u64, share: f64, buffers: u32) -> Stream {
+    let period_ns = frames * 1_000_000_000 / 48_000;
+    Stream {
+        deadline: Deadline::Periods { count: buffers },
+        overload: Overload::Queue { most_periods: MOST_BUFFERS },
+        ..periodic(period_ns, (period_ns as f64 * share) as u64)
+    }
+}
+
+/// X: as many steps of 100 ms as make one whole ramp in a segment, 101 at most (the seed's 1 % steps) and 11 at least.
+fn ramp(segment_ns: u64) -> Stream {
+    let steps = (segment_ns / (100 * MS)).clamp(11, 101) as u32;
+    Stream { demand: Demand::Ramp { most_ns: 100 * MS, steps }, ..periodic(100 * MS, 0) }
+}
+
+fn fixed(demand: Demand, turns_per_ms: u64) -> Demand {
+    let turns = |ns: u64| (u128::from(ns) * u128::from(turns_per_ms) / u128::from(MS)) as u64;
+    match demand {
+        Demand::Cpu { ns } => Demand::Turns { turns: turns(ns) },
+        Demand::Ramp { most_ns, steps } => Demand::RampTurns { most_turns: turns(most_ns), steps },
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CHOICES: Choices = Choices {
+        custom: Some((0.25, 20 * MS)),
+        audio_buffers: 2,
+        turns_per_ms: None,
+        segment_ns: 12_000 * MS,
+        overload: None,
+    };
+
+    #[test]
+    fn names_are_sorted_unique_and_lower_case() {
+        assert!(TASKS.windows(2).all(|w| w[0].name < w[1].name));
+        assert!(TASKS.iter().all(|t| t.name == t.name.to_lowercase() && !t.description.is_empty()));
+    }
+
+    #[test]
+    fn the_seeds_tasks_are_as_the_seed_says() {
+        let of = |name: &str| find(name).and_then(|t| t.stream(&CHOICES)).unwrap();
+        assert_eq!((of("audio").period_ns(), of("audio").cpu_ns(0)), (Some(50 * MS), Some(2_500_000)));
+        assert_eq!((of("video").period_ns(), of("video").cpu_ns(0)), (Some(16_666_666), Some(6_666_666)));
+        assert_eq!((of("custom").period_ns(), of("custom").cpu_ns(0)), (Some(20 * MS), Some(5 * MS)));
+        assert_eq!(
+            (of("x").cpu_ns(0), of("x").cpu_ns(100), of("x").cpu_ns(101)),
+            (Some(0), Some(100 * MS), Some(0))
+        );
+        assert_eq!(of("gaming").deadline_ns(), None);
+        assert_eq!(find("custom").and_then(|t| t.stream(&Choices { custom: None, ..CHOICES })), None);
+    }
+
+    #[test]
+    fn fixed_work_replaces_cpu_time() {
+        let choices = Choices { turns_per_ms: Some(1000), ..CHOICES };
+        let video = find("video").and_then(|t| t.stream(&choices)).unwrap();
+        assert_eq!(video.demand, Demand::Turns { turns: 6_666 });
+        let x = find("x").and_then(|t| t.stream(&choices)).unwrap();
+        assert!(matches!(x.demand, Demand::RampTurns { most_turns: 100_000, .. }));
+    }
+}
