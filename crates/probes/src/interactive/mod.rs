@@ -8,5 +8,6 @@
 //! cells of a short run rest on few seconds, and neighbors in time are alike: their intervals are wide for that reason.
 
 pub mod info;
+pub mod params;
 pub mod samples;
 pub mod tasks;

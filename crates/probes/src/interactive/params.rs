@@ -1,0 +1,380 @@
+//! Parameters of the probe, and what they select.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use machmeter_engine::level::parse_duration_ns;
+use machmeter_engine::stream::Overload;
+use machmeter_engine::{Attributes, LoadInfo, ProbeError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::tasks::{Choices, MOST_BUFFERS, TASKS, TaskInfo};
+
+/// Parameters of the interactive probe.
+#[derive(Debug, Clone, Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Params {
+    /// Tasks to measure: names (machmeter list tasks), seed (audio, video, x, gaming), all; -NAME takes one out.
+    #[arg(long, value_name = "LIST", default_value = "seed", allow_hyphen_values = true)]
+    pub tasks: String,
+    /// Loads to measure under: names (machmeter list loads), seed, usual (all that are safe), all; -NAME takes one out.
+    #[arg(long, value_name = "LIST", default_value = "usual", allow_hyphen_values = true)]
+    pub loads: String,
+    /// Real-time mode: tasks that the seed runs so (audio, video, custom) as fifo:50, or as --prio says.
+    #[arg(long)]
+    pub rt: bool,
+    /// Share of a CPU of the custom task and load, percent.
+    #[arg(long, value_name = "PERCENT", value_parser = percent, allow_negative_numbers = true)]
+    pub custom_cpu: Option<f64>,
+    /// Interval of the custom task and load (100us to 10s).
+    #[arg(long, value_name = "DUR", value_parser = interval)]
+    pub custom_interval: Option<String>,
+    /// Periods of buffer of the audio tasks of today; deadlines are counted against it.
+    #[arg(long, value_name = "K", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_BUFFERS)))]
+    pub audio_buffers: u32,
+    /// Fixed work instead of CPU time: turns of the loop per millisecond of demand, to compare machines.
+    #[arg(long, value_name = "PER_MS", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    pub loops: Option<u64>,
+    /// What happens to late releases: drop, queue or skip, instead of the task's own.
+    #[arg(long, value_name = "POLICY", value_parser = ["drop", "queue", "skip"], hide_short_help = true)]
+    pub overload: Option<String>,
+    /// Policy of the loads: other:10, batch, idle, fifo:10, ...
+    #[arg(long, value_name = "POLICY", default_value = "other", value_parser = policy)]
+    pub load_prio: String,
+    /// CPUs of the loads; all that may be used when not given.
+    #[arg(long, value_name = "LIST")]
+    pub load_cpus: Option<String>,
+    /// Threads of the burn load and jobs of the compile load; one per CPU when not given.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub load_threads: Option<u32>,
+    /// Scheduler slice of the tasks (EEVDF, 100us to 100ms).
+    #[arg(long, value_name = "DUR", value_parser = duration, hide_short_help = true)]
+    pub task_slice: Option<String>,
+    /// Scheduler slice of the loads.
+    #[arg(long, value_name = "DUR", value_parser = duration, hide_short_help = true)]
+    pub load_slice: Option<String>,
+    /// Utilization clamp of the tasks, LEAST-MOST of 1024.
+    #[arg(long, value_name = "A-B", value_parser = clamp, hide_short_help = true)]
+    pub task_clamp: Option<String>,
+    /// Utilization clamp of the loads.
+    #[arg(long, value_name = "A-B", value_parser = clamp, hide_short_help = true)]
+    pub load_clamp: Option<String>,
+    /// Control group of the tasks: weight=50,max=40%,cpus=0-1.
+    #[arg(long, value_name = "LIMITS", hide_short_help = true)]
+    pub task_cgroup: Option<String>,
+    /// Control group of the loads.
+    #[arg(long, value_name = "LIMITS", hide_short_help = true)]
+    pub load_cgroup: Option<String>,
+    /// Where loads that need files make their own directory; the current directory when not given.
+    #[arg(long, value_name = "DIR")]
+    pub directory: Option<PathBuf>,
+    /// Bytes of files that a load may keep, in MiB; never more than 5 % of what is free.
+    #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..=1_048_576), hide_short_help = true)]
+    pub disk_budget: u64,
+    /// Bytes of memory that memload may use, in MiB; chosen by what is free when not given.
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(16..=1_073_741_824), hide_short_help = true)]
+    pub memory_budget: Option<u64>,
+    /// A line for the record.
+    #[arg(long, value_name = "TEXT", hide_short_help = true)]
+    pub comment: Option<String>,
+    /// Compare two settings in turns: each command puts one in force before its segments.
+    #[arg(long, num_args = 2, value_names = ["CMD_A", "CMD_B"])]
+    pub ab: Option<Vec<String>>,
+    /// Smallest change that matters in an A/B run, percent.
+    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = percent, hide_short_help = true)]
+    pub ab_delta: f64,
+    /// Predict instead of measure, from the noise that a run recorded (last, a tag, a file).
+    #[arg(long, value_name = "RECORD")]
+    pub predict_from: Option<String>,
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    match text.trim_end_matches('%').parse::<f64>() {
+        Ok(p) if p > 0.0 && p <= 100.0 => Ok(p),
+        _ => Err(format!("{text} is not a percentage above 0 and up to 100")),
+    }
+}
+
+fn duration(text: &str) -> Result<String, String> {
+    parse_duration_ns(text).map(|_| text.to_owned())
+}
+
+fn interval(text: &str) -> Result<String, String> {
+    match parse_duration_ns(text)? {
+        100_000..=10_000_000_000 => Ok(text.to_owned()),
+        _ => Err(format!("an interval of {text} is outside 100us to 10s")),
+    }
+}
+
+fn policy(text: &str) -> Result<String, String> {
+    text.parse::<machmeter_sys::sched::Policy>().map(|p| p.to_string()).map_err(|e| e.to_string())
+}
+
+fn clamp(text: &str) -> Result<String, String> {
+    clamp_of(text).map(|_| text.to_owned())
+}
+
+fn clamp_of(text: &str) -> Result<(u16, u16), String> {
+    let bad = || format!("'{text}' is no utilization clamp: write LEAST-MOST, each 0 to 1024");
+    let (a, b) = text.split_once('-').ok_or_else(bad)?;
+    match (a.trim().parse(), b.trim().parse()) {
+        (Ok(least), Ok(most)) if least <= most && most <= 1024 => Ok((least, most)),
+        _ => Err(bad()),
+    }
+}
+
+/// Names out of a list like `seed,launch,-x`, in the order of `all`, each with whether it was named itself.
+fn select<'a>(
+    kind: &str,
+    list: &str,
+    all: &[(&'a str, bool)],
+    sets: &dyn Fn(&str, &str) -> Option<bool>,
+) -> Result<Vec<(&'a str, bool)>, ProbeError> {
+    let mut chosen = vec![(false, false); all.len()];
+    let words: Vec<String> =
+        list.split(',').map(|w| w.trim().to_lowercase()).filter(|w| !w.is_empty()).collect();
+    let sets_of = |word: &str| all.first().is_some_and(|(first, _)| sets(word, first).is_some());
+    // A list that only takes out takes out of the usual.
+    let only_out = words.iter().all(|w| w.starts_with('-'));
+    for (i, (name, usual)) in all.iter().enumerate() {
+        chosen[i].0 = only_out && *usual;
+        for word in &words {
+            match word.strip_prefix('-') {
+                Some(out) if out == *name || sets(out, name) == Some(true) => chosen[i] = (false, false),
+                None if word == name => chosen[i] = (true, true),
+                None if sets(word, name) == Some(true) => chosen[i].0 = true,
+                _ => {}
+            }
+        }
+    }
+    if let Some(unknown) = words.iter().map(|w| w.trim_start_matches('-')).find(|w| {
+        !sets_of(w) && !all.iter().any(|(name, _)| name == w)
+    }) {
+        let names: Vec<&str> = all.iter().map(|a| a.0).collect();
+        return Err(ProbeError::Usage(format!(
+            "no {kind} '{unknown}': {kind}s are {}",
+            names.join(", ")
+        )));
+    }
+    let out: Vec<(&str, bool)> =
+        all.iter().zip(chosen).filter(|(_, c)| c.0).map(|(a, c)| (a.0, c.1)).collect();
+    if out.is_empty() {
+        return Err(ProbeError::Usage(format!("no {kind} is left of '{list}'")));
+    }
+    Ok(out)
+}
+
+impl Params {
+    /// The custom share and period, if given.
+    ///
+    /// # Errors
+    /// When one is given without the other.
+    pub fn custom(&self) -> Result<Option<(f64, u64)>, ProbeError> {
+        match (self.custom_cpu, &self.custom_interval) {
+            (None, None) => Ok(None),
+            (Some(p), Some(i)) => {
+                let p = percent(&p.to_string()).map_err(ProbeError::Usage)?;
+                let ns = interval(i).and_then(|t| parse_duration_ns(&t)).map_err(ProbeError::Usage)?;
+                Ok(Some((p / 100.0, ns)))
+            }
+            (Some(_), None) => Err(ProbeError::Usage("--custom-cpu needs --custom-interval".to_owned())),
+            (None, Some(_)) => Err(ProbeError::Usage("--custom-interval needs --custom-cpu".to_owned())),
+        }
+    }
+
+    /// The tasks asked for.
+    ///
+    /// # Errors
+    /// Unknown names, and a custom task that is not described.
+    pub fn tasks(&self) -> Result<Vec<&'static TaskInfo>, ProbeError> {
+        let custom = self.custom()?.is_some();
+        let all: Vec<(&str, bool)> = TASKS.iter().map(|t| (t.name, t.classic)).collect();
+        let classic = |name: &str| TASKS.iter().any(|t| t.name == name && t.classic);
+        let chosen = select("task", &self.tasks, &all, &|set, name| match set {
+            "all" => Some(true),
+            "seed" | "usual" => Some(classic(name)),
+            _ => None,
+        })?;
+        let mut out = Vec::new();
+        for (name, named) in chosen {
+            if name == "custom" && !custom {
+                if named {
+                    return Err(ProbeError::Usage(
+                        "the custom task needs --custom-cpu and --custom-interval".to_owned(),
+                    ));
+                }
+                continue;
+            }
+            out.extend(TASKS.iter().filter(|t| t.name == name && (named || !self.rt || t.real_time)));
+        }
+        if out.is_empty() {
+            return Err(ProbeError::Usage(format!("no task of '{}' runs in real-time mode", self.tasks)));
+        }
+        Ok(out)
+    }
+
+    /// The loads asked for out of those there are, and whether each was named itself (then it must be had).
+    ///
+    /// # Errors
+    /// Unknown names, and a custom load that is not described.
+    pub fn loads(&self, infos: &[&'static LoadInfo]) -> Result<Vec<(&'static LoadInfo, bool)>, ProbeError> {
+        let custom = self.custom()?.is_some();
+        let all: Vec<(&str, bool)> = infos.iter().map(|l| (l.name, l.by_default)).collect();
+        let info = |name: &str| infos.iter().find(|l| l.name == name).copied();
+        let chosen = select("load", &self.loads, &all, &|set, name| match set {
+            "all" => Some(true),
+            "usual" => info(name).map(|l| l.by_default),
+            "seed" => info(name).map(|l| l.classic && l.by_default),
+            _ => None,
+        })?;
+        let mut out = Vec::new();
+        for (name, named) in chosen {
+            if name == "custom" && !custom {
+                if named {
+                    return Err(ProbeError::Usage(
+                        "the custom load needs --custom-cpu and --custom-interval".to_owned(),
+                    ));
+                }
+                continue;
+            }
+            out.extend(info(name).map(|l| (l, named)));
+        }
+        // The custom load belongs to what is usual once it is described.
+        if custom && self.loads == "usual" && !out.iter().any(|l| l.0.name == "custom") {
+            out.extend(info("custom").map(|l| (l, false)));
+        }
+        Ok(out)
+    }
+
+    /// What the user chose about tasks.
+    ///
+    /// # Errors
+    /// As [`Params::custom`].
+    pub fn choices(&self, segment_ns: u64) -> Result<Choices, ProbeError> {
+        Ok(Choices {
+            custom: self.custom()?,
+            audio_buffers: self.audio_buffers,
+            turns_per_ms: self.loops,
+            segment_ns,
+            overload: match self.overload.as_deref() {
+                Some("drop") => Some(Overload::Drop),
+                Some("queue") => Some(Overload::Queue { most_periods: 0 }),
+                Some("skip") => Some(Overload::Skip),
+                _ => None,
+            },
+        })
+    }
+
+    /// Attributes of the loads.
+    ///
+    /// # Errors
+    /// When a job file gives what the command line would refuse.
+    pub fn load_attributes(&self) -> Result<Attributes, ProbeError> {
+        let policy = policy(&self.load_prio).map_err(ProbeError::Usage)?;
+        attributes(Some(policy), &self.load_slice, &self.load_clamp, self.load_cpus.clone(), &self.load_cgroup)
+    }
+
+    /// Attributes of the tasks, with the policy and CPUs that the global options say.
+    ///
+    /// # Errors
+    /// As [`Params::load_attributes`].
+    pub fn task_attributes(
+        &self,
+        policy: Option<String>,
+        cpus: Option<String>,
+    ) -> Result<Attributes, ProbeError> {
+        attributes(policy, &self.task_slice, &self.task_clamp, cpus, &self.task_cgroup)
+    }
+}
+
+fn attributes(
+    policy: Option<String>,
+    slice: &Option<String>,
+    clamp: &Option<String>,
+    cpus: Option<String>,
+    cgroup: &Option<String>,
+) -> Result<Attributes, ProbeError> {
+    let slice_ns = slice.as_deref().map(parse_duration_ns).transpose().map_err(ProbeError::Usage)?;
+    let clamp = clamp.as_deref().map(clamp_of).transpose().map_err(ProbeError::Usage)?;
+    Ok(Attributes { policy, slice_ns, clamp, cpus, cgroup: cgroup.clone() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::{Command, FromArgMatches};
+    use machmeter_data::quantity::Unit;
+
+    fn params(words: &[&str]) -> Result<Params, clap::Error> {
+        let command = Params::augment_args(Command::new("interactive").no_binary_name(true));
+        command.try_get_matches_from(words).and_then(|m| Params::from_arg_matches(&m))
+    }
+
+    fn tasks(words: &[&str]) -> Vec<&'static str> {
+        params(words).unwrap().tasks().unwrap().iter().map(|t| t.name).collect()
+    }
+
+    const fn load(name: &'static str, by_default: bool, classic: bool) -> LoadInfo {
+        LoadInfo { name, description: "d", work: "w", unit: Unit::Count, by_default, classic }
+    }
+
+    static LOADS: [LoadInfo; 5] = [
+        load("burn", true, true),
+        load("custom", false, true),
+        load("hack", false, true),
+        load("none", true, true),
+        load("ring", true, false),
+    ];
+
+    fn loads(words: &[&str]) -> Vec<(&'static str, bool)> {
+        let infos: Vec<&LoadInfo> = LOADS.iter().collect();
+        params(words).unwrap().loads(&infos).unwrap().iter().map(|l| (l.0.name, l.1)).collect()
+    }
+
+    #[test]
+    fn tasks_are_chosen_by_name_set_and_exclusion() {
+        assert_eq!(tasks(&[]), ["audio", "gaming", "video", "x"]);
+        assert_eq!(tasks(&["--tasks", "X,Video"]), ["video", "x"]);
+        assert_eq!(tasks(&["--tasks", "-x"]), ["audio", "gaming", "video"]);
+        assert_eq!(tasks(&["--tasks", "seed,launch,-gaming"]), ["audio", "launch", "video", "x"]);
+        assert_eq!(tasks(&["--rt"]), ["audio", "video"]);
+        assert_eq!(
+            tasks(&["--custom-cpu", "10", "--custom-interval", "5ms"]),
+            ["audio", "custom", "gaming", "video", "x"]
+        );
+        assert_eq!(tasks(&["--tasks", "all"]).len(), TASKS.len() - 1);
+    }
+
+    #[test]
+    fn loads_are_chosen_and_remember_whether_they_were_named() {
+        assert_eq!(loads(&[]), [("burn", false), ("none", false), ("ring", false)]);
+        assert_eq!(loads(&["--loads", "none,hack"]), [("hack", true), ("none", true)]);
+        assert_eq!(loads(&["--loads", "seed"]), [("burn", false), ("none", false)]);
+        assert_eq!(loads(&["--loads", "-burn"]), [("none", false), ("ring", false)]);
+        let custom = loads(&["--custom-cpu", "10", "--custom-interval", "5ms"]);
+        assert!(custom.contains(&("custom", false)));
+    }
+
+    #[test]
+    fn wrong_requests_say_what_is_wrong() {
+        for (words, part) in [
+            (&["--custom-cpu", "0"][..], "percentage"),
+            (&["--custom-cpu", "101"], "percentage"),
+            (&["--custom-cpu", "-3"], "percentage"),
+            (&["--custom-interval", "1us"], "outside 100us to 10s"),
+            (&["--load-prio", "fifo:0"], "outside 1..99"),
+            (&["--task-clamp", "9-1"], "LEAST-MOST"),
+            (&["--audio-buffers", "9"], "1..=8"),
+            (&["--overload", "wait"], "drop, queue, skip"),
+        ] {
+            let said = params(words).unwrap_err().to_string();
+            assert!(said.contains(part), "{words:?}: {said}");
+        }
+        let usage = |words: &[&str]| params(words).unwrap().tasks().unwrap_err().to_string();
+        assert!(usage(&["--tasks", "vidio"]).contains("no task 'vidio': tasks are audio, "));
+        assert!(usage(&["--tasks", "custom"]).contains("--custom-interval"));
+        assert!(usage(&["--tasks", "-all"]).contains("no task is left"));
+        assert!(usage(&["--custom-cpu", "5"]).contains("needs --custom-interval"));
+    }
+}
