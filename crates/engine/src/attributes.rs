@@ -1,7 +1,8 @@
 //! How the kernel shall treat a task or a load: policy, slice, utilization clamp, CPUs, control group.
 
 use machmeter_sys::affinity;
-use machmeter_sys::sched::Policy;
+use machmeter_sys::cgroup::Group;
+use machmeter_sys::sched::{self, Extra, Policy};
 use machmeter_sys::topology::CpuSet;
 use serde::{Deserialize, Serialize};
 
@@ -48,9 +49,20 @@ impl Attributes {
         if let Some(cpus) = self.cpus()? {
             affinity::set_mask(&cpus).map_err(|e| e.to_string())?;
         }
-        if self.policy.is_some() {
-            machmeter_sys::sched::apply(self.policy()?).map_err(|e| e.to_string())?;
+        let extra = Extra { slice_ns: self.slice_ns, clamp: self.clamp };
+        if self.policy.is_some() || !extra.is_empty() {
+            sched::apply_with(self.policy()?, &extra).map_err(|e| e.to_string())?;
         }
         Ok(())
+    }
+
+    /// Makes the control group that is asked for, to be joined by processes; removed when dropped.
+    ///
+    /// # Errors
+    /// One line with the true cause: text, controller, permission.
+    pub fn make_group(&self, name: &str) -> Result<Option<Group>, String> {
+        let Some(text) = &self.cgroup else { return Ok(None) };
+        let request = text.parse().map_err(|e| format!("control group '{text}': {e}"))?;
+        Group::create(&request, name).map(Some).map_err(|e| e.to_string())
     }
 }

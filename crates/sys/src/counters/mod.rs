@@ -28,11 +28,10 @@ impl Counters {
     /// # Errors
     /// The file that could not be read or understood, with the reason.
     pub fn read() -> io::Result<Self> {
-        let user_hz = rustix::param::clock_ticks_per_second();
         Ok(Self {
             interrupts: parsed("/proc/interrupts", InterruptCounts::parse)?,
             softirqs: parsed("/proc/softirqs", InterruptCounts::parse)?,
-            times: parsed("/proc/stat", |text| CpuTimes::parse(text, user_hz))?,
+            times: cpu_times()?,
         })
     }
 
@@ -45,6 +44,15 @@ impl Counters {
             times: self.times.since(&earlier.times),
         }
     }
+}
+
+/// `/proc/stat` alone, for looking around a short measurement.
+///
+/// # Errors
+/// As [`Counters::read`].
+pub fn cpu_times() -> io::Result<CpuTimes> {
+    let user_hz = rustix::param::clock_ticks_per_second();
+    parsed("/proc/stat", |text| CpuTimes::parse(text, user_hz))
 }
 
 fn parsed<T>(path: &str, parse: impl Fn(&str) -> Option<T>) -> io::Result<T> {

@@ -54,6 +54,11 @@ impl CpuTimes {
         self.cpus.iter().find(|c| c.cpu == cpu)
     }
 
+    /// Time stolen from all CPUs together, ns.
+    pub fn steal_ns(&self) -> u64 {
+        self.cpus.iter().map(|c| c.steal_ns).sum()
+    }
+
     /// What came since `earlier`; idle time may step back in the kernel's accounting and then counts as zero.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
