@@ -12,7 +12,7 @@ const LAYERS: [&[&str]; 5] = [
     &["machmeter-data"],
     &["machmeter-sys", "machmeter-stats"],
     &["machmeter-engine"],
-    &["machmeter-probes", "machmeter-compare", "machmeter-report", "machmeter-store"],
+    &["machmeter-probes", "machmeter-loads", "machmeter-compare", "machmeter-report", "machmeter-store"],
     &["machmeter"],
 ];
 

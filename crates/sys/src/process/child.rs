@@ -74,6 +74,11 @@ impl Child {
         stdout.next(Some(timeout_ns))
     }
 
+    /// The worker's stdout, for a thread of its own to wait for; [`Child::read_line`] then fails.
+    pub fn take_lines(&mut self) -> Option<LineReader> {
+        self.stdout.take()
+    }
+
     /// Ends the worker's life line.
     pub fn close_stdin(&mut self) {
         self.stdin = None;

@@ -3,7 +3,9 @@
 use std::fs;
 use std::io;
 
-use rustix::process::{Pid, Signal};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
+
+use crate::thread::{monotonic_ns, nanosleep_until};
 
 /// Kills every process of the group `pid`. A group that is gone is no error; 0, 1 and negative numbers do nothing,
 /// since they would name our own group or everything.
@@ -11,6 +13,31 @@ pub fn kill_group_of(pid: i32) {
     if let Some(group) = (pid > 1).then(|| Pid::from_raw(pid)).flatten() {
         let _ = rustix::process::kill_process_group(group, Signal::KILL);
     }
+}
+
+/// Kills the processes of the calling process's group except itself, again and again until none is left or
+/// `deadline_ns` (monotonic) has passed; returns whether none is left.
+pub fn kill_rest_of_group(deadline_ns: u64) -> bool {
+    let group = rustix::process::getpgrp().as_raw_nonzero().get();
+    let me = rustix::process::getpid().as_raw_nonzero().get();
+    loop {
+        let rest: Vec<i32> = live_processes_of_group(group).into_iter().filter(|p| *p != me).collect();
+        let now_ns = monotonic_ns();
+        if rest.is_empty() || now_ns >= deadline_ns {
+            return rest.is_empty();
+        }
+        for pid in rest {
+            let _ = kill_process(pid);
+        }
+        nanosleep_until(now_ns + 2_000_000);
+    }
+}
+
+/// Takes the exit status of every child that has ended, also of those adopted by a subreaper. Not for processes that
+/// still want to wait for children of their own.
+pub fn reap_orphans() {
+    let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
+    while let Ok(Some(_)) | Err(rustix::io::Errno::INTR) = rustix::process::waitid(WaitId::All, look) {}
 }
 
 /// Kills one process.

@@ -1,7 +1,8 @@
 //! The worker's side: ending when the starter is gone.
 
+use std::fs::File;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
@@ -72,22 +73,54 @@ impl LifeLine {
 /// # Errors
 /// The system's error when stdin is closed or there is no thread to give.
 pub fn life_line(on_end: impl FnOnce() + Send + 'static) -> io::Result<LifeLine> {
-    let stdin = io::stdin().as_fd().try_clone_to_owned()?;
     let (sender, lines) = channel();
+    let mut parts = Some((sender, on_end));
+    listen(move |line| match line {
+        Some(line) => {
+            // A worker that no longer listens still wants to know about the end.
+            let _ = parts.as_ref().map(|(sender, _)| sender.send(line));
+        }
+        None => {
+            if let Some((sender, on_end)) = parts.take() {
+                drop(sender);
+                on_end();
+            }
+        }
+    })?;
+    Ok(LifeLine { lines })
+}
+
+/// As [`life_line`], but calls `on_line` with each line and, once, with `None` at the end.
+///
+/// # Errors
+/// As [`life_line`].
+pub fn listen(mut on_line: impl FnMut(Option<String>) + Send + 'static) -> io::Result<()> {
+    let stdin = io::stdin().as_fd().try_clone_to_owned()?;
     crate::thread::spawn_plain("machmeter-life", move || {
         let mut reader = LineReader::new(stdin);
         loop {
             match reader.next(None) {
-                Ok(Some(line)) => {
-                    // A worker that no longer listens still wants to know about the end.
-                    let _ = sender.send(line);
-                }
+                Ok(Some(line)) => on_line(Some(line)),
                 Err(ReadError::NotText) => {}
                 Ok(None) | Err(_) => break,
             }
         }
-        drop(sender);
-        on_end();
+        on_line(None);
     })?;
-    Ok(LifeLine { lines })
+    Ok(())
+}
+
+/// The worker's stdout as a file that no child of it inherits; stdout itself becomes `/dev/null`. So the starter sees the
+/// end of it when the worker ends, not when the last of its descendants does.
+///
+/// # Errors
+/// The system's error.
+pub fn take_stdout() -> io::Result<File> {
+    let ours = io::stdout().as_fd().try_clone_to_owned()?;
+    let null = File::options().write(true).open("/dev/null")?;
+    // SAFETY: both descriptors are open; that stdout now means another file is the purpose.
+    if unsafe { libc::dup2(null.as_raw_fd(), libc::STDOUT_FILENO) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(File::from(ours))
 }

@@ -34,7 +34,7 @@ pub enum ReadError {
 
 /// The reading end of a pipe that carries lines.
 #[derive(Debug)]
-pub(super) struct LineReader {
+pub struct LineReader {
     fd: OwnedFd,
     buffered: Vec<u8>,
     /// Bytes of `buffered` known to hold no line feed.
@@ -48,7 +48,10 @@ impl LineReader {
     }
 
     /// The next line; `None` at the end. A last line without line feed counts. `within_ns` of `None` waits for ever.
-    pub(super) fn next(&mut self, within_ns: Option<u64>) -> Result<Option<String>, ReadError> {
+    ///
+    /// # Errors
+    /// [`ReadError`]; after [`ReadError::TimedOut`] the call may be repeated.
+    pub fn next(&mut self, within_ns: Option<u64>) -> Result<Option<String>, ReadError> {
         let deadline_ns = within_ns.map(|n| monotonic_ns().saturating_add(n));
         loop {
             if let Some(line) = self.take_line() {

@@ -14,11 +14,11 @@ mod tests;
 
 pub use child::Child;
 pub use group::{
-    commands_with, continue_process, kill_group_of, kill_process, pid_is_alive, processes_of_group,
-    start_time_ticks, state_of, stop_process,
+    commands_with, continue_process, kill_group_of, kill_process, kill_rest_of_group, pid_is_alive,
+    processes_of_group, reap_orphans, start_time_ticks, state_of, stop_process,
 };
-pub use life::{LifeLine, Received, become_subreaper, die_with_parent, life_line};
-pub use lines::{MAX_LINE_BYTES, ReadError};
+pub use life::{LifeLine, Received, become_subreaper, die_with_parent, life_line, listen, take_stdout};
+pub use lines::{LineReader, MAX_LINE_BYTES, ReadError};
 pub use spawn::Spawn;
 
 use std::path::PathBuf;

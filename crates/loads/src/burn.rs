@@ -1,0 +1,37 @@
+//! Burn: threads that want the CPU all the time (interbench's load of the same name).
+
+use machmeter_data::quantity::Unit;
+use machmeter_engine::cpu_work::Spinner;
+use machmeter_engine::load::LoadInfo;
+use machmeter_sys::thread;
+
+use crate::work::{LoadEntry, nothing_to_check};
+
+/// CPU time of one unit of work, ns.
+const STRETCH_NS: u64 = 1_000_000;
+
+/// The entry.
+pub(crate) static BURN: LoadEntry = LoadEntry {
+    info: LoadInfo {
+        name: "burn",
+        description: "Threads that compute all the time, one per CPU unless told otherwise.",
+        work: "stretches of 1 ms CPU time",
+        unit: Unit::Hertz,
+        by_default: true,
+        classic: true,
+    },
+    check: nothing_to_check,
+    run: Some(|work| {
+        let threads = work.threads_or_one_per_cpu()?;
+        work.ready();
+        work.threads("mm-burn", threads, |lane| {
+            let mut spinner = Spinner::calibrate();
+            let count = work.count(lane);
+            while !work.stopped() {
+                spinner.burn(thread::thread_cpu_ns(), STRETCH_NS, &|| work.stopped());
+                count.add(1);
+            }
+            Ok(())
+        })
+    }),
+};

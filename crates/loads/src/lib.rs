@@ -1,0 +1,81 @@
+//! Loads: what keeps the machine busy while a task is measured.
+//!
+//! A load is one file and one line of [`LOADS`]. It runs as a process tree of its own:
+//!
+//! ```text
+//! this program ──> leader (role "load") ──> worker (role "load-work") ──> threads, children
+//!   running.rs        leader.rs                work.rs, burn.rs, ...
+//! ```
+//!
+//! The worker does the work, under the scheduling attributes asked for. The leader does nothing but wait, under the normal
+//! policy, so that it can end a worker that is stuck; it leads the process group. The starter holds the leader's stdin:
+//! when that ends, everything ends. Work done is counted in shared memory, which costs nobody a wake-up.
+
+mod burn;
+mod directory;
+mod leader;
+mod message;
+mod none;
+mod running;
+mod work;
+
+pub use work::{Count, LoadEntry, Run, Work, nothing_to_check};
+
+use machmeter_engine::load::{LoadError, LoadInfo, LoadRequest, Loads, RunningLoad};
+use machmeter_engine::worker::Worker;
+
+/// Every load, sorted by name.
+pub const LOADS: &[&LoadEntry] = &[&burn::BURN, &none::NONE];
+
+/// The roles in which loads start this program; the binary answers to them.
+pub const WORKERS: &[Worker] = &[leader::LEADER, work::WORKER];
+
+/// [`LOADS`] as the engine sees them.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct AllLoads;
+
+impl Loads for AllLoads {
+    fn infos(&self) -> Vec<&'static LoadInfo> {
+        LOADS.iter().map(|l| &l.info).collect()
+    }
+
+    fn start(&self, request: &LoadRequest) -> Result<Box<dyn RunningLoad>, LoadError> {
+        let entry = entry(&request.name)?;
+        work::check(entry, request)?;
+        match entry.run {
+            Some(_) => running::start(request),
+            None => Ok(Box::new(none::Nothing)),
+        }
+    }
+}
+
+fn entry(name: &str) -> Result<&'static LoadEntry, LoadError> {
+    LOADS.iter().copied().find(|l| l.info.name == name).ok_or_else(|| {
+        let names: Vec<&str> = LOADS.iter().map(|l| l.info.name).collect();
+        LoadError::Usage(format!("no load '{name}': choose from {}", names.join(", ")))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loads_are_sorted_unique_and_described() {
+        let names: Vec<&str> = LOADS.iter().map(|l| l.info.name).collect();
+        assert!(names.is_sorted_by(|a, b| a < b), "{names:?}");
+        for l in LOADS {
+            let i = &l.info;
+            assert_eq!(i.name, i.name.to_lowercase());
+            assert!(i.description.len() > 10 && !i.description.contains('\n'), "{}", i.name);
+            assert!(!i.work.is_empty(), "{}", i.name);
+            assert!(l.run.is_some() || i.name == "none");
+        }
+    }
+
+    #[test]
+    fn an_unknown_load_is_refused_with_the_names_there_are() {
+        let e = entry("bern").unwrap_err();
+        assert!(matches!(&e, LoadError::Usage(t) if t.contains("'bern'") && t.contains("burn")), "{e}");
+    }
+}

@@ -1,0 +1,38 @@
+//! No load: the idle machine, for comparison.
+
+use machmeter_data::quantity::Unit;
+use machmeter_engine::load::{LoadInfo, LoadReport, RunningLoad};
+
+use crate::work::{LoadEntry, nothing_to_check};
+
+/// The entry.
+pub(crate) static NONE: LoadEntry = LoadEntry {
+    info: LoadInfo {
+        name: "none",
+        description: "Nothing: the machine as it is.",
+        work: "nothings",
+        unit: Unit::Hertz,
+        by_default: true,
+        classic: true,
+    },
+    check: nothing_to_check,
+    run: None,
+};
+
+/// The load that is not there.
+pub(crate) struct Nothing;
+
+impl RunningLoad for Nothing {
+    fn work(&self) -> u64 {
+        0
+    }
+    fn failure(&mut self) -> Option<String> {
+        None
+    }
+    fn processes(&self) -> Vec<i32> {
+        Vec::new()
+    }
+    fn stop(self: Box<Self>) -> LoadReport {
+        LoadReport::default()
+    }
+}

@@ -1,0 +1,180 @@
+//! The starter's side of a running load.
+
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
+
+use machmeter_engine::load::{LoadError, LoadReport, LoadRequest, RunningLoad};
+use machmeter_sys::process::{self, Child, ReadError, Spawn};
+use machmeter_sys::shared::SharedCounters;
+use machmeter_sys::thread::monotonic_ns;
+
+use crate::directory;
+use crate::leader::{LEADER, remove_groups};
+use crate::message::{LANES, Message, Order, STOP};
+
+/// What a load may take to begin to work.
+const START_WITHIN_NS: u64 = 3_000_000_000;
+/// What a leader gets to end its load and to say so; then it is killed with all that is below it.
+const STOP_WITHIN_NS: u64 = 1_500_000_000;
+/// What removing the files may take then.
+const REMOVE_WITHIN_NS: u64 = 300_000_000;
+
+/// A load at work.
+pub(crate) struct Running {
+    name: String,
+    leader: Child,
+    counters: SharedCounters,
+    directory: PathBuf,
+    groups: Vec<PathBuf>,
+    report: LoadReport,
+    /// The request is to blame for the failure in the report.
+    usage: bool,
+    over: bool,
+}
+
+/// Starts the leader of a checked request and waits until the load works.
+pub(crate) fn start(request: &LoadRequest) -> Result<Box<dyn RunningLoad>, LoadError> {
+    let cannot = |e: std::io::Error| LoadError::Cannot(format!("load '{}': {e}", request.name));
+    directory::sweep(&request.directory);
+    // Orphans of a leader that was killed come to us, so that they do not stay as zombies where init does not reap.
+    process::become_subreaper().map_err(cannot)?;
+    let counters = SharedCounters::create(LANES).map_err(cannot)?;
+    let directory = directory::choose(&request.directory);
+    let order = Order {
+        request: request.clone(),
+        directory: directory.clone(),
+        counters_fd: counters.fd().as_raw_fd(),
+    };
+    let line = order.line().map_err(cannot)?;
+    let leader = Spawn::worker(LEADER.name).new_group().pass_fd(counters.fd()).stdin_json(&line).start();
+    let mut running = Running {
+        name: request.name.clone(),
+        leader: leader.map_err(cannot)?,
+        counters,
+        directory,
+        groups: Vec::new(),
+        report: LoadReport::default(),
+        usage: false,
+        over: false,
+    };
+    running.await_ready()?;
+    Ok(Box::new(running))
+}
+
+impl Running {
+    fn await_ready(&mut self) -> Result<(), LoadError> {
+        if self.hear(monotonic_ns() + START_WITHIN_NS, &Message::Ready) {
+            return Ok(());
+        }
+        let name = &self.name;
+        Err(match (self.report.failure.take(), self.usage) {
+            (Some(text), true) => LoadError::Usage(text),
+            (Some(text), false) => LoadError::Cannot(format!("load '{name}': {text}")),
+            (None, _) => LoadError::Cannot(format!(
+                "load '{name}' did not begin to work within {} s",
+                START_WITHIN_NS / 1_000_000_000
+            )),
+        })
+    }
+
+    /// Takes in what the leader says until `last`, a failure, or the deadline; returns whether `last` came.
+    fn hear(&mut self, deadline_ns: u64, last: &Message) -> bool {
+        loop {
+            match self.leader.read_line(deadline_ns.saturating_sub(monotonic_ns())) {
+                Ok(Some(line)) => match Message::read(&line) {
+                    Some(m) if m == *last => return true,
+                    Some(m) => {
+                        self.note(m);
+                        if self.report.failure.is_some() && *last == Message::Ready {
+                            return false;
+                        }
+                    }
+                    None => {}
+                },
+                Ok(None) => {
+                    self.note_death();
+                    return false;
+                }
+                Err(ReadError::TimedOut { .. }) => return false,
+                Err(e) => {
+                    self.report.failure.get_or_insert_with(|| format!("its leader can't be understood: {e}"));
+                    return false;
+                }
+            }
+        }
+    }
+
+    fn note(&mut self, message: Message) {
+        match message {
+            Message::Caveat(text) => self.report.caveats.push(text),
+            Message::SideEffect(text) => self.report.side_effects.push(text),
+            Message::Group(path) => self.groups.push(path),
+            Message::Failure { usage, text } => {
+                self.usage = usage;
+                self.report.failure.get_or_insert(text);
+            }
+            Message::Ready | Message::Ended => {}
+        }
+    }
+
+    fn note_death(&mut self) {
+        let how = self.leader.wait(REMOVE_WITHIN_NS).map_or_else(|| "hangs".to_owned(), |s| s.to_string());
+        self.report.failure.get_or_insert_with(|| format!("its leader ended early ({how})"));
+    }
+
+    /// Ends everything; at most once.
+    fn end(&mut self) {
+        if std::mem::replace(&mut self.over, true) {
+            return;
+        }
+        let asked = self.leader.write_line(STOP).is_ok();
+        let ended = asked && self.hear(monotonic_ns() + STOP_WITHIN_NS, &Message::Ended);
+        // Whatever the leader says: its group is ended now.
+        self.leader.kill_group();
+        let _ = self.leader.wait(REMOVE_WITHIN_NS);
+        if !ended {
+            self.report.failure.get_or_insert_with(|| "it did not end when asked and was killed".to_owned());
+        }
+        self.report.work = self.work();
+        if !directory::remove(&self.directory, monotonic_ns() + REMOVE_WITHIN_NS) {
+            let left = self.directory.display();
+            self.report.caveats.push(format!("its directory could not be removed: {left}"));
+        }
+        remove_groups(&self.groups);
+    }
+}
+
+impl RunningLoad for Running {
+    fn work(&self) -> u64 {
+        (0..self.counters.len()).fold(0, |sum, lane| sum.wrapping_add(self.counters.get(lane)))
+    }
+
+    fn failure(&mut self) -> Option<String> {
+        if self.report.failure.is_none() && !self.over {
+            // Only what is there already.
+            self.hear(0, &Message::Ended);
+            if self.report.failure.is_none() && self.leader.try_wait().is_some() {
+                self.note_death();
+            }
+        }
+        self.report.failure.clone()
+    }
+
+    fn processes(&self) -> Vec<i32> {
+        let leader = self.leader.pid();
+        let mut all = process::processes_of_group(leader);
+        all.sort_by_key(|p| (*p != leader, *p));
+        all
+    }
+
+    fn stop(mut self: Box<Self>) -> LoadReport {
+        self.end();
+        std::mem::take(&mut self.report)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

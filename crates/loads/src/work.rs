@@ -1,0 +1,282 @@
+//! What a load is written against, and the process that runs it.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::Builder;
+
+use machmeter_engine::load::{LoadError, LoadInfo, LoadRequest};
+use machmeter_engine::worker::Worker;
+use machmeter_sys::affinity;
+use machmeter_sys::process::{self, Received, Spawn};
+use machmeter_sys::shared::SharedCounters;
+
+use crate::directory::OwnDirectory;
+use crate::message::{LANES, Message, Order};
+
+/// The role that does the work.
+pub(crate) const WORKER: Worker = Worker { name: "load-work", run: do_the_work };
+
+/// More threads than this are a slip of the finger.
+const THREADS_MAX: u32 = 4096;
+
+/// Caveats and side effects beyond this number are not told: the list is for people.
+const REMARKS_MAX: usize = 32;
+
+/// How long the order may take to arrive.
+const ORDER_WITHIN_NS: u64 = 2_000_000_000;
+
+/// How a load works, see [`LoadEntry::run`].
+pub type Run = fn(&Work) -> Result<(), LoadError>;
+
+/// A load: what it says about itself, and how it works.
+#[derive(Debug)]
+pub struct LoadEntry {
+    /// What it says about itself.
+    pub info: LoadInfo,
+    /// Refuses a wrong request, in the starter, before anything is started. Threads, attributes and the directory have
+    /// been checked.
+    pub check: fn(&LoadRequest) -> Result<(), LoadError>,
+    /// Works until [`Work::stopped`], in a process of its own with the attributes of the request in force. Must call
+    /// [`Work::ready`] within 3 s. `None` is a load without processes.
+    pub run: Option<Run>,
+}
+
+/// For loads that take any request.
+///
+/// # Errors
+/// Never.
+pub fn nothing_to_check(_: &LoadRequest) -> Result<(), LoadError> {
+    Ok(())
+}
+
+/// Checks what every load has in common, then what this one wants.
+pub(crate) fn check(entry: &LoadEntry, request: &LoadRequest) -> Result<(), LoadError> {
+    let name = entry.info.name;
+    let usage = |why: String| LoadError::Usage(format!("load '{name}': {why}"));
+    if request.threads.is_some_and(|n| n == 0 || n > THREADS_MAX) {
+        return Err(usage(format!(
+            "{} threads: 1 to {THREADS_MAX} are possible",
+            request.threads.unwrap_or(0)
+        )));
+    }
+    let policy = request.attributes.policy().map_err(usage)?;
+    if matches!(policy, machmeter_sys::sched::Policy::Fifo(99) | machmeter_sys::sched::Policy::Rr(99)) {
+        return Err(usage("priority 99 is kept for what has to stop it: use 1 to 98".to_owned()));
+    }
+    request.attributes.cpus().map_err(usage)?;
+    if !request.cpus.is_empty() {
+        let parsed = request.cpus.parse::<machmeter_sys::topology::CpuSet>();
+        parsed.map_err(|e| usage(format!("CPUs '{}': {e}", request.cpus)))?;
+    }
+    (entry.check)(request)
+}
+
+/// The running load as its code sees it.
+#[derive(Debug)]
+pub struct Work {
+    request: LoadRequest,
+    stop: Arc<AtomicBool>,
+    counters: Arc<SharedCounters>,
+    said: Mutex<Said>,
+    directory_path: PathBuf,
+    directory: OnceLock<OwnDirectory>,
+}
+
+#[derive(Debug)]
+struct Said {
+    to: File,
+    remarks: Vec<Message>,
+}
+
+impl Work {
+    /// What was asked for.
+    pub fn request(&self) -> &LoadRequest {
+        &self.request
+    }
+
+    /// Whether it is time to end; to be asked at least every 200 ms.
+    pub fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// The flag behind [`Work::stopped`].
+    pub fn stop_flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.stop)
+    }
+
+    /// Says that the load works from now on.
+    pub fn ready(&self) {
+        self.say(&Message::Ready);
+    }
+
+    /// Says what weakens the load here, in one line.
+    pub fn caveat(&self, text: impl Into<String>) {
+        self.remark(Message::Caveat(text.into().replace('\n', " ")));
+    }
+
+    /// Says what it does to the machine and undoes, in one line.
+    pub fn side_effect(&self, text: impl Into<String>) {
+        self.remark(Message::SideEffect(text.into().replace('\n', " ")));
+    }
+
+    /// Has the (then empty) control group at `path` removed when all processes of the load have ended, however they did.
+    /// To be called before the group is made.
+    pub fn remove_group(&self, path: &Path) {
+        self.say(&Message::Group(path.to_owned()));
+    }
+
+    /// Where thread or child `lane` counts its work.
+    pub fn count(&self, lane: usize) -> Count {
+        Count { counters: Arc::clone(&self.counters), lane: lane % LANES }
+    }
+
+    /// The CPUs the load may use.
+    ///
+    /// # Errors
+    /// When the kernel does not tell.
+    pub fn cpus(&self) -> Result<Vec<usize>, LoadError> {
+        affinity::mask().map(|m| m.to_vec()).map_err(|e| LoadError::Cannot(e.to_string()))
+    }
+
+    /// The number of threads asked for, or as many as there are CPUs.
+    ///
+    /// # Errors
+    /// As [`Work::cpus`].
+    pub fn threads_or_one_per_cpu(&self) -> Result<usize, LoadError> {
+        match self.request.threads {
+            Some(n) => Ok(n as usize),
+            None => Ok(self.cpus()?.len().max(1)),
+        }
+    }
+
+    /// Runs `body` in `n` threads, each with its lane's number, until all have ended. When one fails, the others are told
+    /// to stop.
+    ///
+    /// # Errors
+    /// The first failure, or that a thread could not be started.
+    pub fn threads<F>(&self, name: &str, n: usize, body: F) -> Result<(), LoadError>
+    where
+        F: Fn(usize) -> Result<(), LoadError> + Sync,
+    {
+        let first_failure: Mutex<Option<LoadError>> = Mutex::new(None);
+        let fail = |e: LoadError| {
+            self.stop.store(true, Ordering::Relaxed);
+            first_failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(e);
+        };
+        std::thread::scope(|scope| {
+            for lane in 0..n {
+                let (body, fail) = (&body, &fail);
+                let thread = Builder::new().name(name.to_owned()).stack_size(256 * 1024);
+                let started = thread.spawn_scoped(scope, move || body(lane).unwrap_or_else(fail));
+                if let Err(e) = started {
+                    fail(LoadError::Cannot(format!("thread {lane} of {n} could not be started: {e}")));
+                    break;
+                }
+            }
+        });
+        first_failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+    }
+
+    /// The load's own directory, made at the first call: only this user may enter it, and it is removed at the end,
+    /// however that comes.
+    ///
+    /// # Errors
+    /// One line naming the directory and why it can't be made.
+    pub fn directory(&self) -> Result<&Path, LoadError> {
+        if self.directory.get().is_none() {
+            let made = OwnDirectory::create(&self.directory_path)?;
+            // If two threads came at once, one of them was told that the directory exists.
+            let _ = self.directory.set(made);
+        }
+        Ok(&self.directory_path)
+    }
+
+    /// This program again in the role `role`, as a child that dies with the calling thread. The counters are passed on;
+    /// the number of their descriptor is the first argument, see [`Count::of_child`].
+    pub fn spawn(&self, role: &str) -> Spawn<'_> {
+        let fd = self.counters.fd();
+        Spawn::worker(role).arg(fd.as_raw_fd().to_string()).die_with_parent().pass_fd(fd)
+    }
+
+    fn remark(&self, remark: Message) {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        if said.remarks.len() < REMARKS_MAX && !said.remarks.contains(&remark) {
+            remark.send(&mut said.to);
+            said.remarks.push(remark);
+        }
+    }
+
+    fn say(&self, message: &Message) {
+        message.send(&mut self.said.lock().unwrap_or_else(PoisonError::into_inner).to);
+    }
+}
+
+/// Counts units of work.
+#[derive(Debug, Clone)]
+pub struct Count {
+    counters: Arc<SharedCounters>,
+    lane: usize,
+}
+
+impl Count {
+    /// `n` units were done.
+    pub fn add(&self, n: u64) {
+        self.counters.add(self.lane, n);
+    }
+
+    /// The counter of a child started by [`Work::spawn`]: `argument` is its first one.
+    ///
+    /// # Errors
+    /// When the argument is no number of an open descriptor of counters.
+    pub fn of_child(argument: &OsString, lane: usize) -> io::Result<Self> {
+        let fd = argument.to_str().and_then(|a| a.parse().ok()).ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(Self { counters: Arc::new(SharedCounters::open_fd(fd, LANES)?), lane: lane % LANES })
+    }
+}
+
+/// The process of the role: the order from stdin, messages to stdout, and the end when stdin ends.
+fn do_the_work(_: &[OsString]) -> u8 {
+    let Ok(mut to) = process::take_stdout() else { return 1 };
+    match prepare(&to) {
+        Ok((entry, work)) => {
+            let ended = match (work.request.attributes.apply(), entry.run) {
+                (Err(e), _) => Err(LoadError::Usage(format!("load '{}': {e}", entry.info.name))),
+                (Ok(()), Some(run)) => run(&work),
+                (Ok(()), None) => Ok(()),
+            };
+            work.say(&ended.as_ref().map_or_else(Message::failure, |()| Message::Ended));
+            u8::from(ended.is_err())
+        }
+        Err(e) => {
+            Message::failure(&e).send(&mut to);
+            1
+        }
+    }
+}
+
+fn prepare(to: &File) -> Result<(&'static LoadEntry, Work), LoadError> {
+    let cannot = |e: io::Error| LoadError::Cannot(format!("the process of a load: {e}"));
+    let stop = Arc::new(AtomicBool::new(false));
+    let at_end = Arc::clone(&stop);
+    let life = process::life_line(move || at_end.store(true, Ordering::Relaxed)).map_err(cannot)?;
+    let Received::Line(line) = life.next(ORDER_WITHIN_NS) else {
+        return Err(cannot(io::Error::other("no order came")));
+    };
+    let (order, counters) = Order::from_line(&line).map_err(cannot)?;
+    let entry = crate::entry(&order.request.name)?;
+    let said = Said { to: to.try_clone().map_err(cannot)?, remarks: Vec::new() };
+    let work = Work {
+        request: order.request,
+        stop,
+        counters: Arc::new(counters),
+        said: Mutex::new(said),
+        directory_path: order.directory,
+        directory: OnceLock::new(),
+    };
+    Ok((entry, work))
+}
