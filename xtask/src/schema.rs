@@ -6,9 +6,10 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 /// Documents with a schema: argument of `machmeter schema`, file name.
-const SCHEMAS: [(&str, &str); 3] = [
+const SCHEMAS: [(&str, &str); 4] = [
     ("record", "machmeter-result-1.0.schema.json"),
     ("comparison", "machmeter-comparison-1.0.schema.json"),
+    ("interactive", "interactive-parameters.schema.json"),
     ("noise", "noise-parameters.schema.json"),
 ];
 

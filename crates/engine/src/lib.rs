@@ -22,5 +22,5 @@ pub use clock::{Clock, SimulatedClock};
 pub use host::{Host, Progress, Silent, Stored};
 pub use level::Level;
 pub use load::{LoadError, LoadInfo, LoadReport, LoadRequest, Loads, NoLoads, RunningLoad};
-pub use probe::{Analysis, Entry, Info, Probe, ProbeError};
+pub use probe::{Analysis, Entry, Info, Page, Probe, ProbeError};
 pub use worker::Worker;

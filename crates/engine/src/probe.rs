@@ -32,6 +32,15 @@ pub struct Info {
     pub example_job: &'static str,
 }
 
+/// A probe's part of the one-page characterization.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Page {
+    /// Parts run and stand on the page in the order of their places.
+    pub place: u8,
+    /// Parameters that differ from the defaults, as a JSON object.
+    pub parameters: &'static str,
+}
+
 /// Why a probe could not do its work.
 #[derive(Debug, Error)]
 pub enum ProbeError {
@@ -86,8 +95,8 @@ pub trait Probe {
         level.probe_seconds() * 1_000_000_000
     }
 
-    /// Parameters on the one-page characterization that differ from the defaults, as a JSON object.
-    const PAGE: &'static str = "{}";
+    /// Its part of the one-page characterization.
+    const PAGE: Page = Page { place: 100, parameters: "{}" };
 
     /// Takes samples on the host within `host.budget`.
     ///
@@ -133,8 +142,8 @@ pub struct Entry {
     pub augment: fn(Command) -> Command,
     /// Wall time with parameters from the command line when no time is given, ns.
     pub default_ns: fn(&ArgMatches, Level) -> Result<u64, ProbeError>,
-    /// Parameters on the one-page characterization, a JSON object.
-    pub page: &'static str,
+    /// Its part of the one-page characterization.
+    pub page: Page,
     /// Measures and analyses with parameters from the command line.
     pub run: fn(&Host<'_>, &ArgMatches) -> Result<Outcome, ProbeError>,
     /// Measures and analyses with parameters from a job file or defaults (an empty object).

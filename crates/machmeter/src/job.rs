@@ -11,13 +11,12 @@ use crate::failure::Failure;
 /// A probe and its parameters; those not given take the defaults of the command line.
 pub(crate) type Part = (&'static Entry, Value);
 
-/// All probes with the parameters they have on the page.
+/// All probes with the parameters and in the order that they have on the page.
 pub(crate) fn everything(registries: &Registries) -> Vec<Part> {
-    registries
-        .probes
-        .iter()
-        .map(|p| (p, serde_json::from_str(p.page).unwrap_or_else(|_| Value::Object(Map::new()))))
-        .collect()
+    let mut probes: Vec<&'static Entry> = registries.probes.iter().collect();
+    probes.sort_by_key(|p| p.page.place);
+    let parameters = |p: &Entry| serde_json::from_str(p.page.parameters);
+    probes.into_iter().map(|p| (p, parameters(p).unwrap_or_else(|_| Value::Object(Map::new())))).collect()
 }
 
 /// The parts of a job file, in the order of the registry.

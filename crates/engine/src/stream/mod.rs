@@ -15,7 +15,7 @@ pub use run::{Machine, Spent, Stop, run};
 use serde::{Deserialize, Serialize};
 
 /// When jobs are released.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "law", rename_all = "snake_case")]
 pub enum Release {
     /// At absolute multiples of a period.
@@ -36,7 +36,7 @@ pub enum Release {
 }
 
 /// How much work a job is.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "law", rename_all = "snake_case")]
 pub enum Demand {
     /// CPU time by the thread's own clock.
@@ -129,7 +129,7 @@ pub enum Overload {
 }
 
 /// A job stream.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stream {
     /// When jobs are released.
     pub release: Release,

@@ -2,6 +2,8 @@
 
 use clap::{Arg, ArgMatches, Command};
 
+use machmeter_probes::interactive::tasks::TASKS;
+
 use super::{CommandEntry, explain};
 use crate::Registries;
 use crate::exit::Exit;
@@ -11,11 +13,11 @@ use crate::output;
 
 pub(crate) const ENTRY: CommandEntry = CommandEntry { name: "list", define, run };
 
-const KINDS: [&str; 5] = ["codes", "formats", "metrics", "probes", "readers"];
+const KINDS: [&str; 7] = ["codes", "formats", "loads", "metrics", "probes", "readers", "tasks"];
 
 fn define() -> Command {
     Command::new(ENTRY.name)
-        .about("What there is: probes, metrics, codes, export formats, readers of foreign files")
+        .about("What there is: probes, metrics, codes, tasks, loads, export formats, readers of foreign files")
         .arg(Arg::new("what").value_name("WHAT").default_value("metrics").value_parser(KINDS))
 }
 
@@ -34,6 +36,22 @@ fn run(registries: &Registries, _globals: &Globals, matches: &ArgMatches) -> Res
                 ".parquet".to_owned(),
                 "Raw samples, one file per table.".to_owned(),
             ]])
+            .collect(),
+        "loads" => registries
+            .loads
+            .infos()
+            .iter()
+            .map(|l| {
+                let usual = if l.by_default { "usual" } else { "by name" };
+                [l.name.to_owned(), usual.to_owned(), format!("{} Counts {}.", l.description, l.work)]
+            })
+            .collect(),
+        "tasks" => TASKS
+            .iter()
+            .map(|t| {
+                let seed = if t.classic { "seed" } else { "" };
+                [t.name.to_owned(), seed.to_owned(), t.description.to_owned()]
+            })
             .collect(),
         "probes" => registries
             .probes

@@ -28,7 +28,7 @@ use clap::{Args, ValueEnum};
 use machmeter_data::Table;
 use machmeter_engine::level::parse_duration_ns;
 use machmeter_engine::probe::Measured;
-use machmeter_engine::{Analysis, Host, Info, Probe, ProbeError};
+use machmeter_engine::{Analysis, Host, Info, Page, Probe, ProbeError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -140,6 +140,7 @@ impl Params {
 
 impl Probe for Noise {
     const INFO: Info = info::INFO;
+    const PAGE: Page = Page { place: 10, parameters: "{}" };
     type Params = Params;
     type Samples = Samples;
 
