@@ -3,12 +3,14 @@
 //! into /proc and /sys.
 
 pub mod affinity;
+pub mod cgroup;
 pub mod clock;
 pub mod counters;
 pub mod facts;
 pub mod guard;
 pub mod memory;
 pub mod perf;
+pub mod pressure;
 pub mod process;
 pub mod pseudofs;
 pub mod sched;

@@ -3,6 +3,7 @@
 use machmeter_data::facts::Facts;
 
 use super::{from_file, in_unit};
+use crate::pressure::{Pressure, Resource, Stall};
 use crate::tree::Tree;
 
 pub(super) fn add(facts: &mut Facts, tree: &Tree) {
@@ -13,17 +14,14 @@ pub(super) fn add(facts: &mut Facts, tree: &Tree) {
     }
     let running = |t: &str| t.split_whitespace().nth(3)?.split_once('/')?.0.parse::<i64>().ok();
     facts.set("load.running", in_unit(from_file(tree, "proc/loadavg", running), "1"));
-    for resource in ["cpu", "memory", "io"] {
-        for (window, key) in [("avg10", "10s"), ("avg60", "60s")] {
-            let fact = from_file(tree, &format!("proc/pressure/{resource}"), |t| pressure(t, window));
+    // The share of time in which some task waited.
+    for resource in Resource::ALL.map(Resource::name) {
+        let mut add = |key: &str, share: fn(Stall) -> f64| {
+            let percent = |text: &str| Pressure::parse(text).map(|p| share(p.some));
+            let fact = from_file(tree, &format!("proc/pressure/{resource}"), percent);
             facts.set(format!("load.psi_{resource}_{key}"), in_unit(fact, "%"));
-        }
+        };
+        add("10s", |stall| stall.average_10s_percent);
+        add("60s", |stall| stall.average_60s_percent);
     }
-}
-
-/// The share of time in which some task waited, percent: line `some avg10=0.75 avg60=5.46 ...`.
-fn pressure(text: &str, window: &str) -> Option<f64> {
-    let some = text.lines().find_map(|l| l.strip_prefix("some "))?;
-    let value = some.split_whitespace().find_map(|w| w.strip_prefix(window)?.strip_prefix('='))?;
-    value.parse().ok().filter(|v: &f64| v.is_finite())
 }

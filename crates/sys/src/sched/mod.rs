@@ -109,7 +109,7 @@ impl fmt::Display for Policy {
 }
 
 /// The shortest exact text of a time span.
-fn span(ns: u64) -> String {
+pub(crate) fn span(ns: u64) -> String {
     [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")]
         .into_iter()
         .find(|(unit_ns, _)| ns != 0 && ns.is_multiple_of(*unit_ns))
@@ -170,7 +170,7 @@ fn parse_deadline(text: &str) -> Result<Policy, String> {
 }
 
 /// Reads `10ms`, `250us`, `1.5ms`, `800ns`, `1s` as whole nanoseconds.
-fn parse_span_ns(text: &str) -> Result<u64, String> {
+pub(crate) fn parse_span_ns(text: &str) -> Result<u64, String> {
     let text = text.trim();
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit_ns = match &text[digits.len()..] {

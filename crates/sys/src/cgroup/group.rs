@@ -1,0 +1,389 @@
+//! A group of our own, from its making to its removal.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::layout::{self, Parent};
+use super::limits::{self, write_existing};
+use super::removal::{PREFIX, members, remove, sweep_directory};
+use super::{CgroupError, Controller, Events, Request};
+use crate::guard::Guard;
+use crate::tree::Tree;
+
+static NUMBER: AtomicU32 = AtomicU32::new(0);
+
+/// A control group with limits; in version 1 one in each hierarchy that a limit needs. When it is dropped this process goes
+/// back to where it was, other members are killed, and the group is removed; nothing else may then use it.
+#[derive(Debug)]
+pub struct Group {
+    made: Vec<Made>,
+    caveats: Vec<String>,
+    /// Undoes controllers that were switched on for the group; runs after `guard`.
+    switched_on: Vec<Guard>,
+    guard: Option<Guard>,
+}
+
+/// One directory of a group.
+#[derive(Debug, Clone)]
+struct Made {
+    controllers: Vec<Controller>,
+    directory: PathBuf,
+    /// The group this process came from.
+    own: PathBuf,
+}
+
+/// Where a group will be made, before anything is changed.
+#[derive(Debug)]
+pub struct Plan {
+    request: Request,
+    parents: Vec<Parent>,
+    made: Vec<Made>,
+    leaf: String,
+}
+
+impl Plan {
+    /// Looks for the places for the limits of `request`: below this process's own group (in version 2 beside it, where the
+    /// own group may not have children with limits and has none itself). `name` only helps those who look.
+    ///
+    /// # Errors
+    /// [`CgroupError::Empty`], or [`CgroupError::Unusable`] with the true cause.
+    pub fn new(request: &Request, name: &str) -> Result<Self, CgroupError> {
+        let controllers = request.controllers();
+        if controllers.is_empty() {
+            return Err(CgroupError::Empty);
+        }
+        let tree = Tree::host();
+        let parents = layout::parents(&tree, &controllers)
+            .map_err(|(controller, cause)| CgroupError::Unusable { controller, cause })?;
+        let leaf = leaf_name(name);
+        let made = parents.iter().map(|p| Made::below(p, &tree, &leaf)).collect();
+        Ok(Self { request: request.clone(), parents, made, leaf })
+    }
+
+    /// The directories that will be made; what outlives this process may remove them when they are empty.
+    pub fn directories(&self) -> impl Iterator<Item = &Path> {
+        self.made.iter().map(|m| m.directory.as_path())
+    }
+
+    /// Makes the group. Groups that processes of ours left behind when they were killed are removed first.
+    ///
+    /// # Errors
+    /// [`CgroupError`] with the true cause; nothing is then left behind.
+    pub fn make(self) -> Result<Group, CgroupError> {
+        let tree = Tree::host();
+        for parent in &self.parents {
+            sweep_directory(&tree.root().join(&parent.directory));
+        }
+        let undo = places(&self.made);
+        let guard = Guard::new(format!("control group {}", self.leaf), move || {
+            let _ = remove(&undo);
+        });
+        let mut group =
+            Group { made: self.made, caveats: Vec::new(), switched_on: Vec::new(), guard: Some(guard) };
+        for (made, parent) in group.made.iter().zip(&self.parents) {
+            group.switched_on.extend(switch_on(&tree, parent)?);
+            make_directory(&made.directory, &parent.directory)?;
+            limits::put(&made.directory, &limits::plan(&self.request, parent, &tree)?)?;
+            group.caveats.extend(made.real_time_caveat());
+        }
+        Ok(group)
+    }
+}
+
+/// Each directory with the group this process goes back to.
+fn places(made: &[Made]) -> Vec<(PathBuf, PathBuf)> {
+    made.iter().map(|m| (m.directory.clone(), m.own.clone())).collect()
+}
+
+impl Group {
+    /// [`Plan::new`] and [`Plan::make`] in one.
+    ///
+    /// # Errors
+    /// As those.
+    pub fn create(request: &Request, name: &str) -> Result<Self, CgroupError> {
+        Plan::new(request, name)?.make()
+    }
+
+    /// Puts a process with all its threads into the group; children it starts from then on are in it too.
+    ///
+    /// # Errors
+    /// [`CgroupError::Member`] with the cause; it may then be in some of the hierarchies already.
+    pub fn add(&self, pid: i32) -> Result<(), CgroupError> {
+        self.made.iter().try_for_each(|made| {
+            write_existing(&made.directory.join("cgroup.procs"), &pid.to_string()).map_err(|e| {
+                CgroupError::Member {
+                    pid,
+                    group: made.directory.clone(),
+                    cause: made.cause_of_membership(&e),
+                }
+            })
+        })
+    }
+
+    /// Process ids of the members, ascending.
+    pub fn members(&self) -> Vec<i32> {
+        let mut pids: Vec<i32> = self.made.iter().flat_map(|m| members(&m.directory)).collect();
+        pids.sort_unstable();
+        pids.dedup();
+        pids
+    }
+
+    /// What the kernel did to the members so far.
+    pub fn events(&self) -> Events {
+        let mut events = Events::default();
+        for made in &self.made {
+            events.add(&made.directory);
+        }
+        events
+    }
+
+    /// Memory in use, bytes, with the page cache of files that members touched first; `None` without the memory
+    /// controller.
+    pub fn memory_in_use_bytes(&self) -> Option<u64> {
+        let directory = self.directory(Controller::Memory)?;
+        let read = |file: &str| fs::read_to_string(directory.join(file)).ok()?.trim().parse().ok();
+        read("memory.current").or_else(|| read("memory.usage_in_bytes"))
+    }
+
+    /// The directory that holds the files of `controller`.
+    pub fn directory(&self, controller: Controller) -> Option<&Path> {
+        self.made.iter().find(|m| m.controllers.contains(&controller)).map(|m| m.directory.as_path())
+    }
+
+    /// All directories of the group, in the order in which they were made.
+    pub fn directories(&self) -> impl Iterator<Item = &Path> {
+        self.made.iter().map(|m| m.directory.as_path())
+    }
+
+    /// What membership means beside the limits asked for, in one line each.
+    pub fn caveats(&self) -> &[String] {
+        &self.caveats
+    }
+
+    /// Removes the group as dropping it does, and says whether that worked.
+    ///
+    /// # Errors
+    /// [`CgroupError::NotRemoved`] after about 1.5 s of trying.
+    pub fn remove(mut self) -> Result<(), CgroupError> {
+        let removed = remove(&places(&self.made));
+        if let Some(guard) = self.guard.take().filter(|_| removed.is_ok()) {
+            guard.disarm();
+        }
+        removed
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // Controllers can be switched off only when no group uses them.
+        drop(self.guard.take());
+    }
+}
+
+impl Made {
+    fn below(parent: &Parent, tree: &Tree, leaf: &str) -> Self {
+        Self {
+            controllers: parent.controllers.clone(),
+            directory: tree.root().join(&parent.directory).join(leaf),
+            own: tree.root().join(&parent.own),
+        }
+    }
+
+    fn without_real_time_budget(&self) -> bool {
+        let text = fs::read_to_string(self.directory.join("cpu.rt_runtime_us"));
+        text.is_ok_and(|t| t.trim() == "0")
+    }
+
+    fn real_time_caveat(&self) -> Option<String> {
+        self.without_real_time_budget().then(|| {
+            "the new control group has no real-time budget (CONFIG_RT_GROUP_SCHED, cpu.rt_runtime_us = 0): fifo and rr \
+             are refused inside"
+                .to_owned()
+        })
+    }
+
+    fn cause_of_membership(&self, error: &io::Error) -> String {
+        match error.raw_os_error() {
+            Some(libc::ESRCH) => "it has ended".to_owned(),
+            Some(libc::EINVAL) if self.without_real_time_budget() => {
+                "it has real-time threads, and the group has no real-time budget (cpu.rt_runtime_us = 0)".to_owned()
+            }
+            Some(libc::EACCES | libc::EPERM) => {
+                "no permission to move it (it belongs to another user, or the group above both does); run as root"
+                    .to_owned()
+            }
+            Some(libc::EOPNOTSUPP | libc::EBUSY) => {
+                "the group cannot hold processes (threaded or inner group of version 2)".to_owned()
+            }
+            _ => error.to_string(),
+        }
+    }
+}
+
+/// Only letters, digits and dashes reach the file system.
+fn leaf_name(name: &str) -> String {
+    let safe = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).take(32);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    format!("{PREFIX}{}-{number}-{}", std::process::id(), safe.collect::<String>())
+}
+
+fn make_directory(directory: &Path, parent: &str) -> Result<(), CgroupError> {
+    fs::create_dir(directory).map_err(|e| CgroupError::Refused {
+        what: "making it".to_owned(),
+        group: directory.to_owned(),
+        cause: layout::refusal(parent, &e),
+    })
+}
+
+/// Lets the root of version 2 pass controllers on; undone when the guards are dropped.
+fn switch_on(tree: &Tree, parent: &Parent) -> Result<Vec<Guard>, CgroupError> {
+    let control = tree.root().join(&parent.directory).join("cgroup.subtree_control");
+    parent
+        .enable
+        .iter()
+        .map(|controller| {
+            let off = (control.clone(), format!("-{controller}"));
+            let guard = Guard::new(format!("{controller} controller switched on"), move || {
+                let _ = write_existing(&off.0, &off.1);
+            });
+            match write_existing(&control, &format!("+{controller}")) {
+                Ok(()) => Ok(guard),
+                Err(e) => {
+                    guard.disarm();
+                    Err(CgroupError::Refused {
+                        what: format!("cgroup.subtree_control = +{controller}"),
+                        group: control.clone(),
+                        cause: e.to_string(),
+                    })
+                }
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pressure::{Resource, of_group};
+    use std::process::{Child, Command, Stdio};
+    use std::time::Duration;
+
+    fn group(text: &str) -> Option<Group> {
+        match Group::create(&text.parse().unwrap(), "test of groups") {
+            Ok(group) => Some(group),
+            Err(e) => {
+                println!("skipped: {e}");
+                assert!(matches!(e, CgroupError::Unusable { .. } | CgroupError::Refused { .. }), "{e}");
+                assert!(!e.to_string().contains('\n'), "{e}");
+                None
+            }
+        }
+    }
+
+    fn sleeper() -> Child {
+        Command::new("sleep").arg("60").stdin(Stdio::null()).spawn().unwrap()
+    }
+
+    #[test]
+    fn a_member_is_limited_and_killed_when_the_group_goes() {
+        let Some(group) = group("weight=50,max=40%,memory=64M,pids=20") else { return };
+        let mut child = sleeper();
+        let pid = child.id().cast_signed();
+        group.add(pid).unwrap();
+        assert_eq!(group.members(), [pid]);
+        let directories: Vec<PathBuf> = group.made.iter().map(|m| m.directory.clone()).collect();
+        let events = group.events();
+        assert_eq!(events.oom_kills, Some(0), "{events:?}");
+        assert!(group.memory_in_use_bytes().unwrap() < 64 << 20);
+        println!("{:?} {events:?} {:?}", group.caveats(), of_group(&group, Resource::Memory));
+        std::thread::scope(|s| {
+            // A killed child stays a member until it is waited for in some kernels.
+            s.spawn(|| assert!(!child.wait().unwrap().success()));
+            group.remove().unwrap();
+        });
+        assert!(directories.iter().all(|d| !d.exists()), "{directories:?}");
+    }
+
+    #[test]
+    fn the_cpu_limit_throttles_and_is_counted() {
+        let Some(group) = group("max=10%") else { return };
+        let mut child =
+            Command::new("sh").args(["-c", "while :; do :; done"]).stdin(Stdio::null()).spawn().unwrap();
+        group.add(child.id().cast_signed()).unwrap();
+        let throttled = (0..500).any(|_| {
+            std::thread::sleep(Duration::from_millis(10));
+            group.events().throttled_ns.is_some_and(|ns| ns > 0)
+        });
+        let events = group.events();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(throttled && events.throttled_periods.is_some_and(|n| n > 0), "{events:?}");
+    }
+
+    #[test]
+    fn a_cpuset_holds_its_members_and_refuses_cpus_that_are_not_there() {
+        let first = crate::affinity::mask().unwrap().first().unwrap();
+        let Some(group) = group(&format!("cpus={first}")) else { return };
+        let mut child = sleeper();
+        group.add(child.id().cast_signed()).unwrap();
+        let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(status.contains(&format!("Cpus_allowed_list:\t{first}\n")), "{status}");
+        drop(group);
+        let e = Group::create(&"cpus=1000".parse().unwrap(), "far").unwrap_err();
+        assert!(matches!(e, CgroupError::Refused { .. } | CgroupError::NotInForce { .. }), "{e}");
+        println!("{e}");
+    }
+
+    #[test]
+    fn real_time_threads_are_kept_out_of_a_group_without_budget() {
+        let Some(group) = group("weight=100") else { return };
+        if group.caveats().is_empty() {
+            println!("skipped: new groups have a real-time budget here");
+            return;
+        }
+        let mut child = Command::new("chrt").args(["-f", "1", "sleep", "60"]).spawn().unwrap();
+        let pid = child.id();
+        let real_time = (0..300).any(|_| {
+            std::thread::sleep(Duration::from_millis(10));
+            fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|t| t.split(' ').nth(40) == Some("1"))
+        });
+        let joined = group.add(pid.cast_signed());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        if !real_time {
+            println!("skipped: no right to start a real-time process");
+            return;
+        }
+        assert!(joined.unwrap_err().to_string().contains("cpu.rt_runtime_us = 0"));
+    }
+
+    #[test]
+    fn nobody_asks_for_nothing_and_a_user_without_rights_is_told_what_would_help() {
+        assert!(matches!(Group::create(&Request::default(), "x"), Err(CgroupError::Empty)));
+        for (controller, usable) in super::super::usable() {
+            println!("{controller}: {usable:?}");
+        }
+        if !rustix::process::getuid().is_root() {
+            println!("skipped: needs root to drop rights");
+            return;
+        }
+        std::thread::scope(|s| {
+            s.spawn(|| {
+                let nobody: libc::uid_t = 65_534;
+                // SAFETY: the raw system call changes the identity of this thread alone; the thread ends after the test.
+                let rc = unsafe { libc::syscall(libc::SYS_setresuid, nobody, nobody, nobody) };
+                assert_eq!(rc, 0);
+                let e = Group::create(&"pids=7".parse().unwrap(), "x").unwrap_err().to_string();
+                println!("{e}");
+                assert!(
+                    e.starts_with("control group with the pids controller: ") && !e.contains('\n'),
+                    "{e}"
+                );
+            });
+        });
+    }
+}

@@ -1,0 +1,234 @@
+//! The files a request is written to, in the order in which the kernel wants them, and why it refuses one.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use super::layout::{Parent, Version};
+use super::{CgroupError, Controller, Request};
+use crate::topology::CpuQuota;
+use crate::tree::Tree;
+
+/// A file and what is written to it; the kernel must read back the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Limit {
+    pub(super) file: &'static str,
+    pub(super) value: String,
+}
+
+/// `cpu.shares` of a weight: 100 is the normal weight of version 2, 1024 the normal shares of version 1.
+fn shares(weight: u32) -> u64 {
+    (u64::from(weight) * 1024 / 100).clamp(2, 1 << 18)
+}
+
+/// What to write for `request` into a group under `parent`.
+///
+/// # Errors
+/// [`CgroupError::Unusable`] for a limit that this version does not have.
+pub(super) fn plan(request: &Request, parent: &Parent, tree: &Tree) -> Result<Vec<Limit>, CgroupError> {
+    let mut limits = Vec::new();
+    for controller in &parent.controllers {
+        match (controller, parent.version) {
+            (Controller::Cpu, version) => cpu(request, version, &mut limits),
+            (Controller::Cpuset, Version::One) => {
+                // A new group of version 1 has no memory node, and takes no process before it has.
+                let file =
+                    |name| tree.text(&format!("{}/{name}", parent.directory)).filter(|t| !t.is_empty());
+                let nodes = file("cpuset.effective_mems").or_else(|| file("cpuset.mems"));
+                limits.push(Limit { file: "cpuset.mems", value: nodes.unwrap_or_else(|| "0".to_owned()) });
+                push(&mut limits, "cpuset.cpus", request.cpus.as_ref());
+            }
+            (Controller::Cpuset, Version::Two) => push(&mut limits, "cpuset.cpus", request.cpus.as_ref()),
+            (Controller::Memory, version) => memory(request, version, &mut limits)?,
+            (Controller::Pids, _) => push(&mut limits, "pids.max", request.pids.as_ref()),
+        }
+    }
+    Ok(limits)
+}
+
+fn push(limits: &mut Vec<Limit>, file: &'static str, value: Option<&impl ToString>) {
+    limits.extend(value.map(|v| Limit { file, value: v.to_string() }));
+}
+
+fn cpu(request: &Request, version: Version, limits: &mut Vec<Limit>) {
+    let us = |q: CpuQuota| (q.quota_ns / 1_000, q.period_ns / 1_000);
+    match version {
+        Version::One => {
+            push(limits, "cpu.shares", request.weight.map(shares).as_ref());
+            if let Some((quota_us, period_us)) = request.max.map(us) {
+                push(limits, "cpu.cfs_period_us", Some(&period_us));
+                push(limits, "cpu.cfs_quota_us", Some(&quota_us));
+            }
+        }
+        Version::Two => {
+            push(limits, "cpu.weight", request.weight.as_ref());
+            let text = request.max.map(us).map(|(quota_us, period_us)| format!("{quota_us} {period_us}"));
+            push(limits, "cpu.max", text.as_ref());
+        }
+    }
+}
+
+fn memory(request: &Request, version: Version, limits: &mut Vec<Limit>) -> Result<(), CgroupError> {
+    let page_bytes = rustix::param::page_size() as u64;
+    let whole = |bytes: u64| bytes / page_bytes * page_bytes;
+    match version {
+        Version::One if request.memory_high_bytes.is_some() => {
+            return Err(CgroupError::Unusable {
+                controller: Controller::Memory,
+                cause: "memory-high exists in version 2 only, and this machine has version 1".to_owned(),
+            });
+        }
+        Version::One => {
+            push(limits, "memory.limit_in_bytes", request.memory_bytes.map(whole).as_ref());
+        }
+        Version::Two => {
+            push(limits, "memory.high", request.memory_high_bytes.map(whole).as_ref());
+            push(limits, "memory.max", request.memory_bytes.map(whole).as_ref());
+        }
+    }
+    Ok(())
+}
+
+/// Writes `limits` into the group and reads each back.
+///
+/// # Errors
+/// [`CgroupError::Refused`] with the cause, [`CgroupError::NotInForce`] if another value is read back.
+pub(super) fn put(group: &Path, limits: &[Limit]) -> Result<(), CgroupError> {
+    for limit in limits {
+        let path = group.join(limit.file);
+        write_existing(&path, &limit.value).map_err(|source| refused(group, limit, &source))?;
+    }
+    limits.iter().try_for_each(|limit| read_back(group, limit.file, &limit.value))?;
+    // A cpuset may hold CPUs that the groups above do not leave it; it then runs on fewer, or on all of theirs.
+    match limits.iter().find(|l| l.file == "cpuset.cpus") {
+        Some(cpus) if group.join("cpuset.cpus.effective").exists() => {
+            read_back(group, "cpuset.cpus.effective", &cpus.value)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn read_back(group: &Path, file: &'static str, asked: &str) -> Result<(), CgroupError> {
+    let path = group.join(file);
+    let found = fs::read_to_string(&path).map_err(|e| CgroupError::Refused {
+        what: format!("reading {file}"),
+        group: group.to_owned(),
+        cause: e.to_string(),
+    })?;
+    if found.trim() == asked {
+        return Ok(());
+    }
+    Err(CgroupError::NotInForce { file: path, asked: asked.to_owned(), found: found.trim().to_owned() })
+}
+
+/// Files of control groups exist or are not to be had: none is ever created.
+pub(super) fn write_existing(path: &Path, value: &str) -> io::Result<()> {
+    use std::io::Write;
+    fs::OpenOptions::new().write(true).open(path)?.write_all(value.as_bytes())
+}
+
+fn refused(group: &Path, limit: &Limit, error: &io::Error) -> CgroupError {
+    let above = |file: &str| {
+        let path = group.parent().map(|p| p.join(file));
+        path.and_then(|p| fs::read_to_string(p).ok()).unwrap_or_default().trim().to_owned()
+    };
+    let cause = match (limit.file, error.raw_os_error()) {
+        (file, Some(libc::ENOENT)) if file.starts_with("cpu.cfs") || file == "cpu.max" => {
+            "this kernel has no CPU limits (CONFIG_CFS_BANDWIDTH)".to_owned()
+        }
+        (_, Some(libc::ENOENT)) => "this kernel has no such file".to_owned(),
+        ("cpuset.cpus", Some(libc::EACCES | libc::EINVAL | libc::ERANGE)) => {
+            format!("not all of these CPUs are in the group above, which has '{}'", above("cpuset.cpus"))
+        }
+        ("cpu.cfs_quota_us", Some(libc::EINVAL)) => {
+            format!("a group above allows less (its cpu.cfs_quota_us is '{}')", above("cpu.cfs_quota_us"))
+        }
+        _ => error.to_string(),
+    };
+    CgroupError::Refused { what: format!("{} = {}", limit.file, limit.value), group: group.to_owned(), cause }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::expand;
+
+    fn parent(version: Version, controllers: &[Controller]) -> Parent {
+        let directory = "g".to_owned();
+        Parent {
+            version,
+            own: directory.clone(),
+            directory,
+            controllers: controllers.to_vec(),
+            enable: vec![],
+        }
+    }
+
+    fn pairs(limits: &[Limit]) -> Vec<(&str, &str)> {
+        limits.iter().map(|l| (l.file, l.value.as_str())).collect()
+    }
+
+    #[test]
+    fn a_request_becomes_the_files_of_each_version() {
+        let directory = tempfile::tempdir().unwrap();
+        expand("g/cpuset.effective_mems\t0-1\n", directory.path()).unwrap();
+        let tree = Tree::at(directory.path());
+        let request: Request = "weight=50,max=12.5%,cpus=1,0,memory=1048577,pids=9".parse().unwrap();
+        let two = plan(&request, &parent(Version::Two, &Controller::ALL), &tree).unwrap();
+        assert_eq!(
+            pairs(&two),
+            [
+                ("cpu.weight", "50"),
+                ("cpu.max", "12500 100000"),
+                ("cpuset.cpus", "0-1"),
+                ("memory.max", "1048576"),
+                ("pids.max", "9")
+            ]
+        );
+        let one = plan(&request, &parent(Version::One, &Controller::ALL), &tree).unwrap();
+        assert_eq!(
+            pairs(&one),
+            [
+                ("cpu.shares", "512"),
+                ("cpu.cfs_period_us", "100000"),
+                ("cpu.cfs_quota_us", "12500"),
+                ("cpuset.mems", "0-1"),
+                ("cpuset.cpus", "0-1"),
+                ("memory.limit_in_bytes", "1048576"),
+                ("pids.max", "9")
+            ]
+        );
+        let high: Request = "memory-high=2M".parse().unwrap();
+        let e = plan(&high, &parent(Version::One, &[Controller::Memory]), &tree).unwrap_err().to_string();
+        assert!(e.contains("version 2 only"), "{e}");
+    }
+
+    #[test]
+    fn weights_keep_their_ratio_as_shares() {
+        assert_eq!([1, 100, 200, 10_000].map(shares), [10, 1_024, 2_048, 102_400]);
+    }
+
+    #[test]
+    fn what_is_read_back_decides() {
+        let directory = tempfile::tempdir().unwrap();
+        let group = directory.path();
+        fs::write(group.join("pids.max"), "max\n").unwrap();
+        let limit = Limit { file: "pids.max", value: "123".to_owned() };
+        put(group, std::slice::from_ref(&limit)).unwrap();
+        assert_eq!(fs::read_to_string(group.join("pids.max")).unwrap().trim(), "123");
+
+        let missing = Limit { file: "cpu.max", value: "1000 100000".to_owned() };
+        let e = put(group, &[missing]).unwrap_err().to_string();
+        assert!(e.contains("CONFIG_CFS_BANDWIDTH") && !group.join("cpu.max").exists(), "{e}");
+
+        std::os::unix::fs::symlink("/dev/null", group.join("cpu.weight")).unwrap();
+        let lost = Limit { file: "cpu.weight", value: "7".to_owned() };
+        assert!(matches!(put(group, &[lost]).unwrap_err(), CgroupError::NotInForce { .. }));
+
+        fs::write(group.join("cpuset.cpus"), "").unwrap();
+        fs::write(group.join("cpuset.cpus.effective"), "0\n").unwrap();
+        let cpus = Limit { file: "cpuset.cpus", value: "0-1".to_owned() };
+        let e = put(group, &[cpus]).unwrap_err().to_string();
+        assert!(e.contains("cpuset.cpus.effective") && e.contains("'0-1'") && e.contains("'0'"), "{e}");
+    }
+}

@@ -1,0 +1,120 @@
+//! Control groups of our own: a load or a task is put into a child of this process's group with limits that are read back,
+//! and the group is removed afterwards. Versions 1 and 2, and both side by side.
+//!
+//! Sources: Linux Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/{memory,cpusets,pids}.rst, scheduler/sched-bwc.rst,
+//! scheduler/sched-rt-group.rst.
+
+mod events;
+mod group;
+mod layout;
+mod limits;
+mod removal;
+mod request;
+
+pub use events::Events;
+pub use group::{Group, Plan};
+pub use removal::sweep;
+pub use request::{Request, RequestError};
+
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::tree::Tree;
+
+/// What limits a kind of resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Controller {
+    /// Shares and limits of CPU time.
+    Cpu,
+    /// The CPUs that may be used.
+    Cpuset,
+    /// Memory in use.
+    Memory,
+    /// Number of tasks.
+    Pids,
+}
+
+impl Controller {
+    /// All that a [`Request`] knows.
+    pub const ALL: [Self; 4] = [Self::Cpu, Self::Cpuset, Self::Memory, Self::Pids];
+
+    /// The kernel's name of it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::Cpuset => "cpuset",
+            Self::Memory => "memory",
+            Self::Pids => "pids",
+        }
+    }
+}
+
+impl fmt::Display for Controller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Why a group could not be had; each text is one line with what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum CgroupError {
+    /// The request limits nothing.
+    #[error("control group: the request limits nothing")]
+    Empty,
+    /// A controller is not there, or not for this process.
+    #[error("control group with the {controller} controller: {cause}")]
+    Unusable {
+        /// The controller asked for.
+        controller: Controller,
+        /// The true cause and what would help.
+        cause: String,
+    },
+    /// The kernel refused a group or one of its limits.
+    #[error("control group {group}: {what} refused: {cause}", group = group.display())]
+    Refused {
+        /// What was asked of the kernel.
+        what: String,
+        /// Directory of the group.
+        group: PathBuf,
+        /// The cause.
+        cause: String,
+    },
+    /// The kernel accepted a limit but reports another.
+    #[error("control group: {file} was set to '{asked}' but holds '{found}'", file = file.display())]
+    NotInForce {
+        /// The limit's file.
+        file: PathBuf,
+        /// The value asked for.
+        asked: String,
+        /// The value read back.
+        found: String,
+    },
+    /// A process could not be put into the group.
+    #[error("control group {group}: process {pid} cannot join: {cause}", group = group.display())]
+    Member {
+        /// The process.
+        pid: i32,
+        /// Directory of the group.
+        group: PathBuf,
+        /// The cause.
+        cause: String,
+    },
+    /// The group could not be removed in time.
+    #[error("control group {group} is left behind: {cause}", group = group.display())]
+    NotRemoved {
+        /// Directory of the group.
+        group: PathBuf,
+        /// The last refusal.
+        cause: String,
+    },
+}
+
+/// For each controller, whether a group with it can be made, or the true cause why not. Changes nothing.
+pub fn usable() -> Vec<(Controller, Result<(), String>)> {
+    usable_at(&Tree::host())
+}
+
+fn usable_at(tree: &Tree) -> Vec<(Controller, Result<(), String>)> {
+    let ask = |controller| layout::parents(tree, &[controller]).map(|_| ()).map_err(|(_, cause)| cause);
+    Controller::ALL.into_iter().map(|c| (c, ask(c))).collect()
+}

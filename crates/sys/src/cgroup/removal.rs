@@ -1,0 +1,114 @@
+//! Emptying and removing groups, also those of makers that were killed.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+
+use super::limits::write_existing;
+use super::{CgroupError, Controller, layout};
+use crate::tree::Tree;
+
+/// First part of the name of every group of ours; the maker's process id follows, then a dash.
+pub(super) const PREFIX: &str = "machmeter-";
+const REMOVAL_TRIES: u32 = 150;
+const REMOVAL_PAUSE: Duration = Duration::from_millis(10);
+
+/// Visible members; those of other process id namespaces show as 0 and are left out.
+pub(super) fn members(directory: &Path) -> Vec<i32> {
+    let text = fs::read_to_string(directory.join("cgroup.procs")).unwrap_or_default();
+    text.lines().filter_map(|l| l.parse().ok()).filter(|pid| *pid > 0).collect()
+}
+
+/// Empties and removes directories, each given with the group this process goes back to.
+pub(super) fn remove(made: &[(PathBuf, PathBuf)]) -> Result<(), CgroupError> {
+    // The first failure is told, after all have been tried.
+    let removals: Vec<_> = made.iter().map(|(directory, own)| remove_directory(directory, own)).collect();
+    removals.into_iter().collect()
+}
+
+/// Empties and removes one directory. A killed process leaves its group some time after the signal, so it is tried again.
+fn remove_directory(directory: &Path, own: &Path) -> Result<(), CgroupError> {
+    let mut cause = String::new();
+    for _ in 0..REMOVAL_TRIES {
+        match fs::remove_dir(directory) {
+            Ok(()) => return Ok(()),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(e) => cause = e.to_string(),
+        }
+        for pid in members(directory) {
+            if pid.cast_unsigned() == std::process::id() {
+                let _ = write_existing(&own.join("cgroup.procs"), &pid.to_string());
+            } else if let Some(pid) = Pid::from_raw(pid) {
+                let _ = kill_process(pid, Signal::KILL);
+            }
+        }
+        std::thread::sleep(REMOVAL_PAUSE);
+    }
+    Err(CgroupError::NotRemoved { group: directory.to_owned(), cause })
+}
+
+/// Removes groups below this process's own group whose makers have died without doing so, with all processes in them.
+pub fn sweep() {
+    let tree = Tree::host();
+    for controller in Controller::ALL {
+        for parent in layout::parents(&tree, &[controller]).into_iter().flatten() {
+            sweep_directory(&tree.root().join(&parent.directory));
+        }
+    }
+}
+
+pub(super) fn sweep_directory(parent: &Path) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let maker =
+            name.to_str().and_then(|n| n.strip_prefix(PREFIX)?.split('-').next()?.parse::<i32>().ok());
+        let dead = maker
+            .and_then(Pid::from_raw)
+            .is_some_and(|pid| matches!(test_kill_process(pid), Err(rustix::io::Errno::SRCH)));
+        if dead {
+            let _ = remove_directory(&entry.path(), parent);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cgroup::Group;
+    use std::process::{Child, Command, Stdio};
+
+    fn sleeper() -> Child {
+        Command::new("sleep").arg("60").stdin(Stdio::null()).spawn().unwrap()
+    }
+
+    #[test]
+    fn a_group_of_a_dead_maker_is_swept_and_one_of_the_living_is_not() {
+        let group = match Group::create(&"pids=5".parse().unwrap(), "test") {
+            Ok(group) => group,
+            Err(e) => {
+                println!("skipped: {e}");
+                return;
+            }
+        };
+        let mut child = sleeper();
+        let dead = child.id();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        // Below our own group, where nobody else looks for stale ones meanwhile.
+        let parent = group.directories().next().unwrap();
+        let stale = parent.join(format!("{PREFIX}{dead}-0-test"));
+        fs::create_dir(&stale).unwrap();
+        let mut orphan = sleeper();
+        write_existing(&stale.join("cgroup.procs"), &orphan.id().to_string()).unwrap();
+        std::thread::scope(|s| {
+            s.spawn(|| assert!(!orphan.wait().unwrap().success()));
+            sweep_directory(parent);
+        });
+        sweep();
+        assert!(!stale.exists());
+        assert!(parent.exists());
+    }
+}
