@@ -8,6 +8,7 @@
 //! cells of a short run rest on few seconds, and neighbors in time are alike: their intervals are wide for that reason.
 
 pub mod info;
+pub mod oracle;
 pub mod params;
 pub mod samples;
 pub mod tasks;

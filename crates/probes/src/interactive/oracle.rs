@@ -1,0 +1,293 @@
+//! The oracle: an exact simulation of one job stream on one CPU that is taken away in known intervals.
+//!
+//! It shares no code with the runner (`engine::stream::run`): it goes through the releases by the rules of each overload
+//! policy and computes every time exactly, so that it can tell what a recording should have said. The simple theory (hog
+//! with bursts B every P: mean lateness B^2/(2P)) holds only where a job never meets two bursts; with a demand of 0.4
+//! periods it is wrong by 10 points of misses.
+//!
+//! Rules: the CPU is not available in `[from, to)`. A thread begins, and reads the clock at its end, only when it has the
+//! CPU: work whose last instruction falls on `from` is seen to end at `to`.
+
+use machmeter_engine::stream::{Demand, Fate, Job, Overload, Release, Stream};
+
+/// A time in which the CPU is not available: from (included) to (excluded), ns after the start of the segment.
+pub type Away = (u64, u64);
+
+/// Why a stream cannot be simulated.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum OracleError {
+    /// The demand is not CPU time.
+    #[error(
+        "job {job} asks for {demand:?}, whose CPU time is not known beforehand; give the demand as CPU time"
+    )]
+    UnknownDemand {
+        /// Number of the job.
+        job: u64,
+        /// What it asks for.
+        demand: Demand,
+    },
+    /// An open loop without its releases.
+    #[error("the releases of an open loop are random; pass them to simulate_released")]
+    ReleasesNeeded,
+    /// A period of zero.
+    #[error("the period is 0; give one of at least 1 ns")]
+    NoPeriod,
+}
+
+/// Bursts of `burst_ns` every `period_ns`, the first one at `phase_ns`, that begin before `length_ns`. Bursts longer than
+/// the period take the CPU for good.
+pub fn hog(period_ns: u64, burst_ns: u64, phase_ns: u64, length_ns: u64) -> Vec<Away> {
+    let begins = (phase_ns..length_ns).step_by(period_ns.max(1) as usize);
+    begins.map(|from_ns| (from_ns, from_ns + burst_ns)).collect()
+}
+
+/// Every release of a periodic or closed stream before `length_ns`, with the times it takes where the CPU is away as given
+/// and each wake-up from a sleep takes `wake_cost_ns`.
+///
+/// # Errors
+/// [`OracleError`].
+pub fn simulate(
+    stream: &Stream,
+    away: &[Away],
+    length_ns: u64,
+    wake_cost_ns: u64,
+) -> Result<Vec<Job>, OracleError> {
+    match stream.release {
+        Release::Periodic { period_ns: 0 } => Err(OracleError::NoPeriod),
+        Release::Periodic { period_ns } => {
+            // One more than are recorded: whether a release can still begin depends on the next one.
+            let releases: Vec<u64> =
+                (0..=length_ns.div_ceil(period_ns)).map(|k| k.saturating_mul(period_ns)).collect();
+            simulate_released(stream, &releases, away, length_ns, wake_cost_ns)
+        }
+        Release::Poisson { .. } => Err(OracleError::ReleasesNeeded),
+        Release::Closed { think_ns } => closed(stream, think_ns, away, length_ns, wake_cost_ns),
+    }
+}
+
+/// As [`simulate`] for a stream released at `releases` (ascending, ns after the start). Those from `length_ns` on are not
+/// executed; the first of them should be there, since a late release is given up when the next one comes.
+///
+/// # Errors
+/// [`OracleError`].
+pub fn simulate_released(
+    stream: &Stream,
+    releases: &[u64],
+    away: &[Away],
+    length_ns: u64,
+    wake_cost_ns: u64,
+) -> Result<Vec<Job>, OracleError> {
+    let mut one = Simulated::new(stream, away, wake_cost_ns);
+    let mut jobs = Vec::with_capacity(releases.len());
+    for (i, &release_ns) in releases.iter().enumerate().take_while(|(_, r)| **r < length_ns) {
+        jobs.push(one.release(i as u64, release_ns, releases.get(i + 1).copied())?);
+    }
+    Ok(jobs)
+}
+
+fn closed(
+    stream: &Stream,
+    think_ns: u64,
+    away: &[Away],
+    length_ns: u64,
+    wake_cost_ns: u64,
+) -> Result<Vec<Job>, OracleError> {
+    let mut one = Simulated::new(stream, away, wake_cost_ns);
+    let mut jobs: Vec<Job> = Vec::new();
+    let mut release_ns = 0;
+    while release_ns < length_ns {
+        let job = one.release(jobs.len() as u64, release_ns, None)?;
+        let ended_ns = release_ns + job.response_ns;
+        jobs.push(job);
+        // A loop of no work and no thought would stand still.
+        release_ns = (ended_ns + think_ns).max(release_ns + u64::from(job.response_ns == 0));
+    }
+    Ok(jobs)
+}
+
+/// The CPU as the task sees it: it is asked about ascending times only.
+struct Cpu {
+    away: Vec<Away>,
+    next: usize,
+}
+
+impl Cpu {
+    fn new(away: &[Away]) -> Self {
+        let mut sorted: Vec<Away> = away.iter().copied().filter(|(from, to)| from < to).collect();
+        sorted.sort_unstable();
+        let mut merged: Vec<Away> = Vec::with_capacity(sorted.len());
+        for (from_ns, to_ns) in sorted {
+            match merged.last_mut() {
+                Some(last) if from_ns <= last.1 => last.1 = last.1.max(to_ns),
+                _ => merged.push((from_ns, to_ns)),
+            }
+        }
+        Self { away: merged, next: 0 }
+    }
+
+    /// The first moment from `at_ns` on at which the CPU is there.
+    fn there_from(&mut self, at_ns: u64) -> u64 {
+        while self.away.get(self.next).is_some_and(|a| a.1 <= at_ns) {
+            self.next += 1;
+        }
+        match self.away.get(self.next) {
+            Some(&(from_ns, to_ns)) if from_ns <= at_ns => {
+                // The next one begins later than this one ends: what touches was made one.
+                self.next += 1;
+                to_ns
+            }
+            _ => at_ns,
+        }
+    }
+
+    /// When work of `cpu_ns` that begins at `at_ns`, with the CPU there, is seen to be done.
+    fn done(&mut self, mut at_ns: u64, mut cpu_ns: u64) -> u64 {
+        loop {
+            at_ns = self.there_from(at_ns);
+            let gone_ns = self.away.get(self.next).map_or(u64::MAX, |a| a.0);
+            if cpu_ns < gone_ns - at_ns {
+                return at_ns + cpu_ns;
+            }
+            cpu_ns -= gone_ns - at_ns;
+            at_ns = gone_ns;
+        }
+    }
+}
+
+/// A task between two releases.
+struct Simulated<'a> {
+    stream: &'a Stream,
+    deadline_ns: Option<u64>,
+    cpu: Cpu,
+    wake_cost_ns: u64,
+    /// When it last had something to do; nothing before its start.
+    busy_until_ns: Option<u64>,
+    /// What was released up to here is given up, because the task goes on at the next slot.
+    lost_until_ns: Option<u64>,
+}
+
+impl<'a> Simulated<'a> {
+    fn new(stream: &'a Stream, away: &[Away], wake_cost_ns: u64) -> Self {
+        let (cpu, deadline_ns) = (Cpu::new(away), stream.deadline_ns());
+        Self { stream, deadline_ns, cpu, wake_cost_ns, busy_until_ns: None, lost_until_ns: None }
+    }
+
+    fn release(
+        &mut self,
+        number: u64,
+        release_ns: u64,
+        following_ns: Option<u64>,
+    ) -> Result<Job, OracleError> {
+        if let Some(lost_ns) = self.lost_until_ns.filter(|l| release_ns <= *l) {
+            return Ok(given_up(number, release_ns, lost_ns));
+        }
+        let behind_ns = self.busy_until_ns.filter(|b| *b >= release_ns);
+        let begins_ns = self.cpu.there_from(behind_ns.unwrap_or(release_ns + self.wake_cost_ns));
+        let late_ns = begins_ns - release_ns;
+        self.busy_until_ns = Some(begins_ns);
+        match self.stream.overload {
+            Overload::Drop if following_ns.is_some_and(|f| f <= begins_ns) => {
+                self.lost_until_ns = Some(begins_ns);
+                return Ok(given_up(number, release_ns, begins_ns));
+            }
+            Overload::Queue { most_periods } if self.is_dry(most_periods, late_ns) => {
+                self.lost_until_ns = Some(begins_ns);
+                return Ok(given_up(number, release_ns, begins_ns));
+            }
+            Overload::Skip if self.deadline_ns.is_some_and(|d| late_ns > d) => {
+                return Ok(given_up(number, release_ns, begins_ns));
+            }
+            _ => {}
+        }
+        let job = self.execute(number, release_ns, begins_ns, behind_ns.is_some())?;
+        let ended_ns = release_ns + job.response_ns;
+        self.busy_until_ns = Some(ended_ns);
+        if self.stream.overload == Overload::Drop && following_ns.is_some() {
+            self.lost_until_ns = Some(ended_ns);
+        }
+        Ok(job)
+    }
+
+    fn is_dry(&self, most_periods: u32, late_ns: u64) -> bool {
+        let longest_ns = self.stream.period_ns().map(|p| p * u64::from(most_periods));
+        most_periods > 0 && longest_ns.is_some_and(|l| late_ns > l)
+    }
+
+    fn execute(
+        &mut self,
+        number: u64,
+        release_ns: u64,
+        begins_ns: u64,
+        behind: bool,
+    ) -> Result<Job, OracleError> {
+        let cpu_of =
+            |demand: Demand| demand.cpu_ns(number).ok_or(OracleError::UnknownDemand { job: number, demand });
+        let mut cpu_ns = cpu_of(self.stream.demand)?;
+        let mut wake_ns = begins_ns - release_ns;
+        let mut at_ns = self.cpu.done(begins_ns, cpu_ns);
+        for &stage in &self.stream.stages {
+            let woken_ns = self.cpu.there_from(at_ns + self.wake_cost_ns);
+            wake_ns += woken_ns - at_ns;
+            let stage_ns = cpu_of(stage)?;
+            at_ns = self.cpu.done(woken_ns, stage_ns);
+            cpu_ns += stage_ns;
+        }
+        let fate = if behind { Fate::RanBehind } else { Fate::Ran };
+        Ok(Job { number, release_ns, wake_ns, response_ns: at_ns - release_ns, cpu_ns, fate })
+    }
+}
+
+fn given_up(number: u64, release_ns: u64, at_ns: u64) -> Job {
+    let wait_ns = at_ns - release_ns;
+    Job { number, release_ns, wake_ns: wait_ns, response_ns: wait_ns, cpu_ns: 0, fate: Fate::Dropped }
+}
+
+/// What a list of jobs amounts to, simulated or recorded.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Summary {
+    /// Releases.
+    pub scheduled: usize,
+    /// Executed ones.
+    pub executed: usize,
+    /// Share of the releases that were not done by their deadline, dropped ones included; `None` without deadline or
+    /// releases.
+    pub miss_share: Option<f64>,
+    /// Mean lateness over all releases, dropped ones until given up, ns; `None` without releases.
+    pub mean_late_ns: Option<f64>,
+    /// Largest lateness, ns.
+    pub max_late_ns: u64,
+}
+
+impl Summary {
+    /// Of `jobs` of `stream`.
+    pub fn of(stream: &Stream, jobs: &[Job]) -> Self {
+        let n = jobs.len() as f64;
+        let late = || jobs.iter().map(|j| j.lateness_ns(stream));
+        let missed = jobs.iter().filter(|j| j.met(stream) == Some(false)).count() as f64;
+        Self {
+            scheduled: jobs.len(),
+            executed: jobs.iter().filter(|j| j.ran()).count(),
+            miss_share: stream.deadline_ns().filter(|_| n > 0.0).map(|_| missed / n),
+            mean_late_ns: (n > 0.0).then(|| late().map(|l| l as f64).sum::<f64>() / n),
+            max_late_ns: late().max().unwrap_or(0),
+        }
+    }
+}
+
+/// Share of the releases that were late by more than `over_ns`; `None` without releases.
+pub fn share_later_than(stream: &Stream, jobs: &[Job], over_ns: u64) -> Option<f64> {
+    let later = jobs.iter().filter(|j| j.lateness_ns(stream) > over_ns).count();
+    (!jobs.is_empty()).then(|| later as f64 / jobs.len() as f64)
+}
+
+/// Times that a buffer of `periods` periods ran dry: runs of consecutive releases that were dropped or done later than
+/// that many periods after their release. `None` for a stream without period.
+pub fn xruns(stream: &Stream, jobs: &[Job], periods: u32) -> Option<usize> {
+    let buffer_ns = stream.period_ns()? * u64::from(periods);
+    let dry = |j: &Job| !j.ran() || j.response_ns > buffer_ns;
+    let begins = |i: usize| dry(&jobs[i]) && (i == 0 || !dry(&jobs[i - 1]));
+    Some((0..jobs.len()).filter(|i| begins(*i)).count())
+}
+
+#[cfg(test)]
+mod tests;
