@@ -1,9 +1,11 @@
 //! Memory that takes no page fault while measuring: mapped, touched and, where the limits allow, locked.
 
-use std::fs;
 use std::io;
 use std::ops::{Index, IndexMut};
 use std::ptr::NonNull;
+
+use crate::oom::MemoryLeft;
+use crate::tree::Tree;
 
 /// Why a buffer could not be had.
 #[derive(Debug, thiserror::Error)]
@@ -130,7 +132,8 @@ impl<T: Copy + Default> Drop for LockedBuf<T> {
     }
 }
 
-fn map(bytes: usize) -> io::Result<NonNull<u8>> {
+/// A new mapping of `bytes` (whole pages), readable, writable, zero.
+pub(crate) fn map(bytes: usize) -> io::Result<NonNull<u8>> {
     use rustix::mm::{MapFlags, ProtFlags};
     let access = ProtFlags::READ | ProtFlags::WRITE;
     // SAFETY: a new anonymous mapping at an address of the kernel's choice touches no memory in use.
@@ -156,11 +159,8 @@ fn lock_error(errno: rustix::io::Errno) -> io::Error {
     io::Error::new(errno.kind(), format!("memory not locked: {why}"))
 }
 
-/// Memory that can be used without swapping, from `/proc/meminfo`.
 fn available_bytes() -> Option<u64> {
-    let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = meminfo.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
-    line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
+    MemoryLeft::of_machine(&Tree::host()).ok().map(|left| left.available_bytes)
 }
 
 /// Touches and locks `bytes` of the calling thread's stack below this call. The stack is touched even when locking fails.
@@ -173,6 +173,15 @@ pub fn prepare_stack(bytes: usize) -> io::Result<()> {
     let start =
         NonNull::new((low & !(page_bytes - 1)) as *mut u8).ok_or_else(|| io::Error::other("no stack"))?;
     lock(start, bytes.next_multiple_of(page_bytes))
+}
+
+/// Locks every page of this process that is there now, code and libraries too, so that none of them is paged out. Later
+/// allocations are not locked.
+///
+/// # Errors
+/// Why they could not be locked; nothing is locked then.
+pub fn lock_present() -> io::Result<()> {
+    rustix::mm::mlockall(rustix::mm::MlockAllFlags::CURRENT).map_err(lock_error)
 }
 
 /// Writes to every page of `bytes` of stack, by recursion in steps, and returns the lowest address written.

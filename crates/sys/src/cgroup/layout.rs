@@ -65,14 +65,15 @@ pub(super) fn parents(tree: &Tree, controllers: &[Controller]) -> Result<Vec<Par
     Ok(parents)
 }
 
-struct Place {
+/// A group, and the top of what can be seen of its hierarchy; both relative to the tree's root.
+pub(super) struct Place {
     version: Version,
-    directory: String,
-    mount: String,
+    pub(super) directory: String,
+    pub(super) mount: String,
 }
 
 /// This process's own group for `controller`.
-fn place(tree: &Tree, controller: Controller) -> Result<Place, String> {
+pub(super) fn place(tree: &Tree, controller: Controller) -> Result<Place, String> {
     let membership = tree.read("proc/self/cgroup").map_err(|e| format!("/proc/self/cgroup: {e}"))?;
     let mounts = tree.read("proc/self/mountinfo").map_err(|e| format!("/proc/self/mountinfo: {e}"))?;
     let name = controller.name();

@@ -10,11 +10,13 @@ mod layout;
 mod limits;
 mod removal;
 mod request;
+mod room;
 
 pub use events::Events;
 pub use group::{Group, Plan};
 pub use removal::sweep;
 pub use request::{Request, RequestError};
+pub use room::{MemoryLimit, memory_limit};
 
 use std::fmt;
 use std::path::PathBuf;

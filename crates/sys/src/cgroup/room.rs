@@ -1,0 +1,49 @@
+//! What the memory limits above this process leave it.
+
+use super::Controller;
+use super::layout::place;
+use crate::tree::Tree;
+
+/// The memory limit that leaves least.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemoryLimit {
+    /// The limit, bytes.
+    pub limit_bytes: u64,
+    /// What is left of it, counting page cache that can be dropped as free, bytes.
+    pub room_bytes: u64,
+}
+
+/// The tightest memory limit among this process's own group and those above it, as far as they can be seen; `None` if
+/// there is none.
+pub fn memory_limit(tree: &Tree) -> Option<MemoryLimit> {
+    let own = place(tree, Controller::Memory).ok()?;
+    let mut directory = own.directory.as_str();
+    let mut tightest: Option<MemoryLimit> = None;
+    loop {
+        if let Some(limit) = limit_of(tree, directory)
+            && tightest.is_none_or(|t| limit.room_bytes < t.room_bytes)
+        {
+            tightest = Some(limit);
+        }
+        if directory == own.mount {
+            return tightest;
+        }
+        directory = directory.rsplit_once('/')?.0;
+    }
+}
+
+fn limit_of(tree: &Tree, directory: &str) -> Option<MemoryLimit> {
+    // Version 1 writes "no limit" as a number near 2^63.
+    const NO_LIMIT_BYTES: u64 = 1 << 62;
+    let number = |file: &str| tree.number::<u64>(&format!("{directory}/{file}"));
+    let limits = ["memory.max", "memory.high", "memory.limit_in_bytes"].map(number);
+    let limit_bytes = limits.into_iter().flatten().filter(|bytes| *bytes < NO_LIMIT_BYTES).min()?;
+    let used_bytes = number("memory.current").or_else(|| number("memory.usage_in_bytes"))?;
+    let stat = tree.text(&format!("{directory}/memory.stat")).unwrap_or_default();
+    let field = |key: &str| {
+        stat.lines().find_map(|l| l.strip_prefix(key)?.strip_prefix(' ')?.trim().parse::<u64>().ok())
+    };
+    let droppable_bytes = field("total_inactive_file").or_else(|| field("inactive_file")).unwrap_or(0);
+    let room_bytes = limit_bytes.saturating_sub(used_bytes.saturating_sub(droppable_bytes));
+    Some(MemoryLimit { limit_bytes, room_bytes })
+}

@@ -1,0 +1,142 @@
+//! How much memory is left, and who is ended when there is none.
+//!
+//! Sources: `proc(5)` (`/proc/meminfo`, `/proc/PID/oom_score_adj`), Linux Documentation/admin-guide/cgroup-v2.rst (memory).
+
+use std::fs;
+use std::io;
+
+use crate::cgroup;
+use crate::tree::Tree;
+
+/// Memory of the machine, or of what this process may use of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemoryLeft {
+    /// All there is, bytes.
+    pub total_bytes: u64,
+    /// What can be had without swapping (`MemAvailable`: free memory and page cache that can be dropped), bytes.
+    pub available_bytes: u64,
+    /// Free swap space, bytes.
+    pub swap_free_bytes: u64,
+}
+
+impl MemoryLeft {
+    /// The machine's.
+    ///
+    /// # Errors
+    /// One line: `/proc/meminfo` is not readable or not understood.
+    pub fn of_machine(tree: &Tree) -> Result<Self, String> {
+        let text = tree.read("proc/meminfo").map_err(|e| format!("/proc/meminfo: {e}"))?;
+        let bytes = |name: &str| {
+            let value = text.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(':'))?;
+            value.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+        };
+        let needed = |name: &str| bytes(name).ok_or_else(|| format!("/proc/meminfo has no {name}"));
+        Ok(Self {
+            total_bytes: needed("MemTotal")?,
+            available_bytes: needed("MemAvailable")?,
+            swap_free_bytes: bytes("SwapFree").unwrap_or(0),
+        })
+    }
+
+    /// What the machine and the control groups above this process leave it. A container's limit counts, since beyond it
+    /// the out-of-memory killer chooses in the container.
+    ///
+    /// # Errors
+    /// As [`MemoryLeft::of_machine`].
+    pub fn of_this_process(tree: &Tree) -> Result<Self, String> {
+        let machine = Self::of_machine(tree)?;
+        Ok(match cgroup::memory_limit(tree) {
+            Some(limit) => Self {
+                total_bytes: machine.total_bytes.min(limit.limit_bytes),
+                available_bytes: machine.available_bytes.min(limit.room_bytes),
+                ..machine
+            },
+            None => machine,
+        })
+    }
+}
+
+/// Processes that the out-of-memory killer ended since the system was started, in all groups; `None` before Linux 4.13.
+pub fn kills_of_machine(tree: &Tree) -> Option<u64> {
+    let text = tree.text("proc/vmstat")?;
+    text.lines().find_map(|l| l.strip_prefix("oom_kill ")?.trim().parse().ok())
+}
+
+/// Makes the calling process, and those it will start, the first that the out-of-memory killer chooses. Needs no right;
+/// taking it back does.
+///
+/// # Errors
+/// The system's error.
+pub fn volunteer() -> io::Result<()> {
+    fs::write("/proc/self/oom_score_adj", "1000")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cgroup::Group;
+    use crate::tree::expand;
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+
+    const MEMINFO: &str =
+        "proc/meminfo\tMemTotal:  1000 kB\\nMemFree: 1 kB\\nMemAvailable:  600 kB\\nSwapFree: 5 kB\n";
+
+    #[test]
+    fn a_group_above_leaves_less_than_the_machine() {
+        let directory = tempfile::tempdir().unwrap();
+        let group = "proc/self/cgroup\t0::/a/b\n\
+             proc/self/mountinfo\t26 24 0:23 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n\
+             sys/fs/cgroup/a/memory.max\t409600\nsys/fs/cgroup/a/memory.current\t307200\n\
+             sys/fs/cgroup/a/memory.stat\tanon 1\\ninactive_file 51200\\nactive_file 7\n\
+             sys/fs/cgroup/a/b/memory.max\tmax\nsys/fs/cgroup/a/b/memory.current\t1\n";
+        expand(&format!("{MEMINFO}{group}"), directory.path()).unwrap();
+        let tree = Tree::at(directory.path());
+        let machine = MemoryLeft::of_machine(&tree).unwrap();
+        assert_eq!((machine.total_bytes, machine.available_bytes), (1_024_000, 614_400));
+        let left = MemoryLeft::of_this_process(&tree).unwrap();
+        assert_eq!((left.total_bytes, left.available_bytes), (409_600, 153_600));
+        assert_eq!(left.swap_free_bytes, 5 * 1024);
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        expand("proc/meminfo\tMemTotal: 5 kB\n", directory.path()).unwrap();
+        let e = MemoryLeft::of_machine(&Tree::at(directory.path())).unwrap_err();
+        assert!(e.contains("no MemAvailable"), "{e}");
+    }
+
+    #[test]
+    fn an_out_of_memory_kill_stays_in_the_group_and_is_counted() {
+        let tree = Tree::host();
+        let group = match Group::create(&"memory=16M".parse().unwrap(), "oom") {
+            Ok(group) => group,
+            Err(e) => {
+                println!("skipped: {e}");
+                return;
+            }
+        };
+        let left = MemoryLeft::of_machine(&tree).unwrap();
+        if left.swap_free_bytes > 0 {
+            println!("skipped: with swap the group would swap");
+            return;
+        }
+        // Waits for a line, then takes 48 MiB within the group of 16 MiB.
+        let script =
+            "echo 1000 > /proc/self/oom_score_adj; read go; x=$(head -c 50331648 /dev/zero | tr '\\0' x)";
+        let mut shell = Command::new("sh");
+        let mut child =
+            shell.args(["-c", script]).stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        group.add(child.id().cast_signed()).unwrap();
+        let before = kills_of_machine(&tree);
+        child.stdin.take().unwrap().write_all(b"go\n").unwrap();
+        let status = child.wait().unwrap();
+        let kills = group.events().oom_kills.unwrap();
+        assert!(kills >= 1 && !status.success(), "{kills} kills, {status}");
+        if let (Some(before), Some(after)) = (before, kills_of_machine(&tree)) {
+            println!("{kills} kills in the group, {} on the machine meanwhile", after - before);
+            assert!(after - before >= kills);
+        }
+    }
+}
