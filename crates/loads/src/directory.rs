@@ -71,6 +71,16 @@ pub(crate) fn remove(path: &Path, deadline_ns: u64) -> bool {
     }
 }
 
+/// Removes control groups, which are directories that can be removed when their processes have ended, a moment after they
+/// were killed. The last made goes first.
+pub(crate) fn remove_groups(groups: &[PathBuf], deadline_ns: u64) {
+    for group in groups.iter().rev() {
+        while fs::remove_dir(group).is_err() && group.is_dir() && monotonic_ns() < deadline_ns {
+            nanosleep_until(monotonic_ns() + 5_000_000);
+        }
+    }
+}
+
 /// Removes what loads left in `parent` when they, their leaders and their starters were killed at once.
 pub(crate) fn sweep(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {

@@ -11,6 +11,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use machmeter_engine::load::LoadError;
 use machmeter_engine::worker::Worker;
 use machmeter_sys::affinity;
+use machmeter_sys::cgroup::Group;
 use machmeter_sys::process::{self, Child, LineReader, Spawn};
 use machmeter_sys::sched::{self, Policy};
 use machmeter_sys::shared::SharedCounters;
@@ -53,32 +54,55 @@ fn lead(_: &[OsString]) -> u8 {
     let Ok(Event::Line(line)) = heard.and_then(|()| events.recv().map_err(io::Error::other)) else {
         return 1;
     };
-    let led = Order::from_line(&line).and_then(|(order, counters)| {
-        let child = start(&order, &counters, sender)?;
-        Ok(Led { child, directory: order.directory, groups: Vec::new() })
+    let cannot = |e: io::Error| LoadError::Cannot(format!("the leader of a load: {e}"));
+    let led = Order::from_line(&line).map_err(cannot).and_then(|(order, counters)| {
+        be_ordinary(&order);
+        let group = group(&order, &mut to)?;
+        let child = start(&order, &counters, group.as_ref(), sender)?;
+        Ok(Led { child, directory: order.directory, groups: Vec::new(), group })
     });
     match led {
         Ok(led) => led.until_the_end(&events, &mut to),
         Err(e) => {
-            Message::failure(&LoadError::Cannot(format!("the leader of a load: {e}"))).send(&mut to);
+            Message::failure(&e).send(&mut to);
             1
         }
     }
 }
 
-/// Makes this process what a leader has to be and starts the worker.
-fn start(order: &Order, counters: &SharedCounters, events: Sender<Event>) -> io::Result<Child> {
-    process::become_subreaper()?;
-    be_ordinary(order);
+/// Makes the control group that was asked for. The starter is told what to remove should this process be killed.
+fn group(order: &Order, to: &mut File) -> Result<Option<Group>, LoadError> {
+    let group = order.request.attributes.make_group(&format!("load-{}", order.request.name));
+    let group = group.map_err(|e| LoadError::Usage(format!("load '{}': {e}", order.request.name)))?;
+    if let Some(group) = &group {
+        group.directories().for_each(|d| Message::Group(d.to_owned()).send(to));
+        group.caveats().iter().for_each(|c| Message::Caveat(c.clone()).send(to));
+    }
+    Ok(group)
+}
+
+/// Starts the worker, which joins its group before it is told what to do.
+fn start(
+    order: &Order,
+    counters: &SharedCounters,
+    group: Option<&Group>,
+    events: Sender<Event>,
+) -> Result<Child, LoadError> {
+    let cannot = |e: io::Error| LoadError::Cannot(format!("the process of a load: {e}"));
+    process::become_subreaper().map_err(cannot)?;
     let for_worker = Order {
         request: order.request.clone(),
         directory: order.directory.clone(),
         counters_fd: counters.fd().as_raw_fd(),
     };
-    let worker = Spawn::worker(WORKER.name).die_with_parent().pass_fd(counters.fd());
-    let mut child = worker.stdin_json(&for_worker.line()?).start()?;
-    let lines = child.take_lines().ok_or(io::ErrorKind::NotConnected)?;
-    spawn_plain("machmeter-load", move || hear(lines, &events))?;
+    let worker = Spawn::worker(WORKER.name).die_with_parent().pass_fd(counters.fd()).piped();
+    let mut child = worker.start().map_err(cannot)?;
+    if let Some(group) = group {
+        group.add(child.pid()).map_err(|e| LoadError::Usage(e.to_string()))?;
+    }
+    for_worker.line().and_then(|line| child.write_line(&line)).map_err(cannot)?;
+    let lines = child.take_lines().ok_or(io::ErrorKind::NotConnected.into()).map_err(cannot)?;
+    spawn_plain("machmeter-load", move || hear(lines, &events)).map_err(cannot)?;
     Ok(child)
 }
 
@@ -116,6 +140,8 @@ struct Led {
     child: Child,
     directory: PathBuf,
     groups: Vec<PathBuf>,
+    /// Removed last, when no process is in it any more.
+    group: Option<Group>,
 }
 
 impl Led {
@@ -177,14 +203,8 @@ impl Led {
             self.pass_on(message, to);
         }
         directory::remove(&self.directory, monotonic_ns() + REMOVE_WITHIN_NS);
-        remove_groups(&self.groups);
-    }
-}
-
-/// Removes control groups, which are empty directories when their processes have ended; the last made goes first.
-pub(crate) fn remove_groups(groups: &[PathBuf]) {
-    for group in groups.iter().rev() {
-        let _ = std::fs::remove_dir(group);
+        directory::remove_groups(&self.groups, monotonic_ns() + REMOVE_WITHIN_NS);
+        drop(self.group.take());
     }
 }
 

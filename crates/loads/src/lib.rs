@@ -12,12 +12,19 @@
 //! when that ends, everything ends. Work done is counted in shared memory, which costs nobody a wake-up.
 
 mod burn;
+mod custom;
 mod directory;
 mod leader;
+mod membw;
 mod message;
 mod none;
+mod ring;
+mod rt_hog;
 mod running;
+mod streams;
+mod video;
 mod work;
+mod x;
 
 pub use work::{Count, LoadEntry, Run, Work, nothing_to_check};
 
@@ -25,7 +32,16 @@ use machmeter_engine::load::{LoadError, LoadInfo, LoadRequest, Loads, RunningLoa
 use machmeter_engine::worker::Worker;
 
 /// Every load, sorted by name.
-pub const LOADS: &[&LoadEntry] = &[&burn::BURN, &none::NONE];
+pub const LOADS: &[&LoadEntry] = &[
+    &burn::BURN,
+    &custom::CUSTOM,
+    &membw::MEMBW,
+    &none::NONE,
+    &ring::RING,
+    &rt_hog::RT_HOG,
+    &video::VIDEO,
+    &x::X,
+];
 
 /// The roles in which loads start this program; the binary answers to them.
 pub const WORKERS: &[Worker] = &[leader::LEADER, work::WORKER];

@@ -9,7 +9,7 @@ use machmeter_sys::shared::SharedCounters;
 use machmeter_sys::thread::monotonic_ns;
 
 use crate::directory;
-use crate::leader::{LEADER, remove_groups};
+use crate::leader::LEADER;
 use crate::message::{LANES, Message, Order, STOP};
 
 /// What a load may take to begin to work.
@@ -140,7 +140,7 @@ impl Running {
             let left = self.directory.display();
             self.report.caveats.push(format!("its directory could not be removed: {left}"));
         }
-        remove_groups(&self.groups);
+        directory::remove_groups(&self.groups, monotonic_ns() + REMOVE_WITHIN_NS);
     }
 }
 

@@ -1,3 +1,133 @@
 //! Killing any process of a tree at any time leaves nothing behind.
 
-pub(crate) const TESTS: &[(&str, fn())] = &[];
+use std::path::Path;
+
+use machmeter_engine::load::Loads;
+use machmeter_loads::{AllLoads, LOADS};
+use machmeter_stats::random::Random;
+use machmeter_sys::process::{self, Spawn};
+use machmeter_sys::thread::{monotonic_ns, spawn_plain};
+
+use crate::tools::{SECOND_NS, entries, pause_ns, request, within, workers};
+
+pub(crate) const TESTS: &[(&str, fn())] = &[
+    ("random_kills_leave_nothing", random_kills_leave_nothing),
+    ("a_killed_starter_takes_its_load_along", a_killed_starter_takes_its_load_along),
+    ("a_stopped_worker_is_ended_all_the_same", a_stopped_worker_is_ended_all_the_same),
+    ("a_dropped_load_is_stopped", a_dropped_load_is_stopped),
+];
+
+const ROUNDS: u64 = 100;
+const STARTER_ROUNDS: usize = 12;
+/// No start or stop may take longer than this, whoever was killed. The limit of the product is 2 s; a machine that builds
+/// and tests other things at the same time gets some more.
+const BOUND_NS: u64 = 3 * SECOND_NS;
+
+fn loads() -> Vec<&'static str> {
+    LOADS.iter().filter(|l| l.run.is_some()).map(|l| l.info.name).collect()
+}
+
+fn nothing_is_left(directory: &Path, of: &str) {
+    let gone = within(BOUND_NS, || workers().is_empty());
+    assert!(gone, "{of}: processes are left: {:?}", workers());
+    assert!(
+        within(BOUND_NS, || entries(directory).is_empty()),
+        "{of}: files are left: {:?}",
+        entries(directory)
+    );
+}
+
+/// Kills one process of this program in a role, chosen at random, `after_ns`. Returns whether there was one.
+fn kill_one(after_ns: u64, choice: usize) -> bool {
+    pause_ns(after_ns);
+    let all = workers();
+    !all.is_empty() && process::kill_process(all[choice % all.len()]).is_ok()
+}
+
+/// Start, work and stop are each hit, since the kill comes 0 to 60 ms after the start, and the stop 30 ms after it.
+fn random_kills_leave_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut random = Random::new(2026);
+    let (mut hits, mut failures, mut slowest_ns) = (0, 0, 0);
+    for round in 0..ROUNDS {
+        let names = loads();
+        let name = names[random.below(names.len())];
+        let (after_ns, choice) = (random.below(60_000_000) as u64, random.below(1 << 20));
+        let killer = spawn_plain("killer", move || kill_one(after_ns, choice)).unwrap();
+        let begin_ns = monotonic_ns();
+        let started = AllLoads.start(&request(name, directory.path()));
+        let start_ns = monotonic_ns() - begin_ns;
+        let mut failed = started.is_err();
+        let mut stop_ns = 0;
+        if let Ok(mut running) = started {
+            pause_ns(30_000_000);
+            failed |= running.failure().is_some();
+            let begin_ns = monotonic_ns();
+            let report = running.stop();
+            stop_ns = monotonic_ns() - begin_ns;
+            failed |= report.failure.is_some();
+        }
+        hits += u64::from(killer.join().unwrap());
+        failures += u64::from(failed);
+        slowest_ns = slowest_ns.max(start_ns.max(stop_ns));
+        let what = format!("round {round}, {name}, kill after {after_ns} ns");
+        assert!(start_ns < BOUND_NS && stop_ns < BOUND_NS, "{what}: {start_ns} ns, {stop_ns} ns");
+        nothing_is_left(directory.path(), &what);
+    }
+    println!("{hits} of {ROUNDS} kills hit, {failures} loads said so, slowest start or stop {slowest_ns} ns");
+    assert!(hits >= ROUNDS / 4 && failures >= hits / 2, "{hits} hits, {failures} failures");
+}
+
+fn a_killed_starter_takes_its_load_along() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut random = Random::new(7);
+    let names = loads();
+    let mut worked = 0;
+    for round in 0..STARTER_ROUNDS {
+        let name = names[round % names.len()];
+        let starter = Spawn::worker("test-starter").arg(name).arg(directory.path()).new_group().piped();
+        let mut starter = starter.start().unwrap();
+        // Half of them while the load is starting, the others while it works.
+        let group = if round % 2 == 0 {
+            pause_ns(random.below(25_000_000) as u64);
+            None
+        } else {
+            starter.read_line(10 * SECOND_NS).unwrap().and_then(|g| g.parse::<i32>().ok())
+        };
+        starter.kill();
+        let gone = within(BOUND_NS, || workers().iter().all(|p| *p == starter.pid()));
+        assert!(gone, "{name}: processes are left: {:?}", workers());
+        if let Some(group) = group.filter(|g| *g > 0) {
+            worked += 1;
+            assert!(process::processes_of_group(group).iter().all(|p| !process::pid_is_alive(*p)), "{name}");
+        }
+        assert!(starter.wait(BOUND_NS).is_some());
+        nothing_is_left(directory.path(), name);
+    }
+    assert!(worked > 0, "no load worked when its starter was killed");
+}
+
+fn a_stopped_worker_is_ended_all_the_same() {
+    let directory = tempfile::tempdir().unwrap();
+    let running = AllLoads.start(&request("burn", directory.path())).unwrap();
+    let all = running.processes();
+    process::stop_process(all[1]).unwrap();
+    let begin_ns = monotonic_ns();
+    let report = running.stop();
+    assert!(monotonic_ns() - begin_ns < BOUND_NS, "{report:?}");
+    nothing_is_left(directory.path(), "stopped worker");
+
+    let running = AllLoads.start(&request("burn", directory.path())).unwrap();
+    process::stop_process(running.processes()[0]).unwrap();
+    let begin_ns = monotonic_ns();
+    let report = running.stop();
+    assert!(monotonic_ns() - begin_ns < BOUND_NS, "{report:?}");
+    assert!(report.failure.unwrap().contains("killed"));
+    nothing_is_left(directory.path(), "stopped leader");
+}
+
+fn a_dropped_load_is_stopped() {
+    let directory = tempfile::tempdir().unwrap();
+    drop(AllLoads.start(&request("video", directory.path())).unwrap());
+    nothing_is_left(directory.path(), "dropped");
+}

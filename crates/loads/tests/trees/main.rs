@@ -14,6 +14,7 @@ mod work;
 use std::process::ExitCode;
 
 use machmeter_engine::worker;
+use machmeter_sys::process;
 use tools::ROLES;
 
 fn main() -> ExitCode {
@@ -24,6 +25,11 @@ fn main() -> ExitCode {
         let mut roles = machmeter_loads::WORKERS.iter().chain(ROLES);
         return roles.find(|w| name == w.name).map_or(ExitCode::from(2), |w| (w.run)(&rest).into());
     }
+    // A program of its own, so that the workers of another run of the same tests are not taken for ours.
+    let own = tempfile::tempdir().unwrap();
+    let program = own.path().join("trees");
+    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    process::set_program(program);
     let named: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
     let tests: Vec<(&str, fn())> = [work::TESTS, kills::TESTS].concat();
     let mut failed = 0;

@@ -46,9 +46,9 @@ pub(crate) fn within(limit_ns: u64, mut holds: impl FnMut() -> bool) -> bool {
     }
 }
 
-/// Processes of this very program in a role that live now.
+/// Processes that this run of the tests started in a role and that live now.
 pub(crate) fn workers() -> Vec<i32> {
-    let me = std::fs::read_link("/proc/self/exe").unwrap();
+    let me = process::program();
     let ours = |pid: &i32| std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == me);
     process::commands_with(process::WORKER_ARGUMENT).into_iter().filter(ours).collect()
 }

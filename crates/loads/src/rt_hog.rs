@@ -1,0 +1,122 @@
+//! Rt-hog: a real-time thread of known duty on one CPU, against which no normal thread can do anything. The truth of what it
+//! takes away is known, so it is also what a measurement can be tested with.
+
+use machmeter_data::quantity::Unit;
+use machmeter_engine::load::{LoadError, LoadInfo, LoadRequest};
+use machmeter_engine::stream::Demand;
+use machmeter_sys::affinity;
+use machmeter_sys::sched::{self, Policy};
+
+use crate::streams::{periodic, play};
+use crate::work::{LoadEntry, Work};
+
+/// Priority, unless the attributes give one.
+const PRIORITY: u8 = 50;
+/// Unless told otherwise 2 ms in each 20 ms.
+const DUTY: (f64, u64) = (0.1, 20_000_000);
+/// More would take the machine away from those who must be able to stop it.
+const SHARE_MAX: f64 = 0.5;
+const PERIOD_MIN_NS: u64 = 100_000;
+const PERIOD_MAX_NS: u64 = 1_000_000_000;
+/// Length of one round, about.
+const ROUND_NS: u64 = 1_000_000_000;
+
+/// The entry.
+pub(crate) static RT_HOG: LoadEntry = LoadEntry {
+    info: LoadInfo {
+        name: "rt-hog",
+        description: "A FIFO real-time thread that takes 2 ms of every 20 ms on one CPU; needs real-time rights.",
+        work: "bursts",
+        unit: Unit::Hertz,
+        by_default: false,
+        classic: false,
+    },
+    check,
+    run: Some(hog),
+};
+
+fn usage(why: impl std::fmt::Display) -> LoadError {
+    LoadError::Usage(format!("load 'rt-hog': {why}"))
+}
+
+fn check(request: &LoadRequest) -> Result<(), LoadError> {
+    let (share, period_ns) = request.custom.unwrap_or(DUTY);
+    if !(share > 0.0 && share <= SHARE_MAX) {
+        return Err(usage(format!(
+            "a duty of {} %: more than 0 and at most {} are possible",
+            share * 100.0,
+            SHARE_MAX * 100.0
+        )));
+    }
+    if !(PERIOD_MIN_NS..=PERIOD_MAX_NS).contains(&period_ns) {
+        return Err(usage(format!("a period of {period_ns} ns: 100 us to 1 s are possible")));
+    }
+    if request.threads.is_some_and(|n| n != 1) {
+        return Err(usage("it is one thread on one CPU"));
+    }
+    policy(request).map(|_| ())
+}
+
+/// The policy asked for, which must be a real-time one.
+fn policy(request: &LoadRequest) -> Result<Policy, LoadError> {
+    match request.attributes.policy().map_err(usage)? {
+        _ if request.attributes.policy.is_none() => Ok(Policy::Fifo(PRIORITY)),
+        policy @ (Policy::Fifo(_) | Policy::Rr(_)) => Ok(policy),
+        other => Err(usage(format!("the policy {other} is no real-time one: use fifo or rr"))),
+    }
+}
+
+fn hog(work: &Work) -> Result<(), LoadError> {
+    let (share, period_ns) = work.request().custom.unwrap_or(DUTY);
+    let cpu = work.cpus()?.first().copied().ok_or_else(|| usage("no CPU is allowed"))?;
+    affinity::pin(cpu).map_err(usage)?;
+    sched::apply(policy(work.request())?).map_err(usage)?;
+    work.side_effect(format!(
+        "CPU {cpu} belonged to a real-time thread for {} us of every {} us",
+        (share * period_ns as f64 / 1e3).round(),
+        period_ns / 1_000
+    ));
+    let demand = Demand::Cpu { ns: (share * period_ns as f64) as u64 };
+    play(work, "mm-rt-hog", &periodic(period_ns, demand), (ROUND_NS / period_ns).max(1) as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machmeter_engine::attributes::Attributes;
+
+    fn request(custom: Option<(f64, u64)>, policy: Option<&str>) -> LoadRequest {
+        LoadRequest {
+            name: "rt-hog".to_owned(),
+            threads: None,
+            custom,
+            attributes: Attributes { policy: policy.map(str::to_owned), ..Attributes::default() },
+            cpus: String::new(),
+            directory: ".".into(),
+            disk_bytes: 0,
+            memory_bytes: None,
+            seed: 1,
+        }
+    }
+
+    #[test]
+    fn a_hog_of_more_than_half_a_cpu_or_without_real_time_is_refused() {
+        let allowed = [(None, None), (Some((0.5, 1_000_000)), Some("rr:10")), (None, Some("fifo:98"))];
+        for (custom, policy) in allowed {
+            check(&request(custom, policy)).unwrap();
+        }
+        let refused = [
+            (Some((0.51, 1_000_000)), None, "51 %"),
+            (Some((0.0, 1_000_000)), None, "0 %"),
+            (Some((f64::NAN, 1_000_000)), None, "NaN"),
+            (Some((0.1, 10)), None, "10 ns"),
+            (None, Some("other:5"), "other:5"),
+        ];
+        for (custom, policy, named) in refused {
+            let e = check(&request(custom, policy)).unwrap_err().to_string();
+            assert!(e.contains(named) && !e.contains('\n'), "{e}");
+        }
+        let two = LoadRequest { threads: Some(2), ..request(None, None) };
+        assert!(check(&two).is_err());
+    }
+}
