@@ -2,8 +2,10 @@
 //! repeats no name, no unit and no estimator a thousand times. Nothing is rounded: what is unpacked equals what was packed.
 //!
 //! A list is either a plain JSON array or `{"n": rows, "columns": {name: column}}`. A column is a list with one item per
-//! row, `{"all": value}` where every row has the same, or `{"of": list, "at": [index or -1, ...]}` where items repeat or some
-//! rows have none (-1). Members that are `null` are left out, which readers of records take for the same.
+//! row, `{"all": value}` where every row has the same, or `{"of": list}` with what repeats and where it stands: `"at"` has an
+//! index per row, `"runs"` has pairs of index and number of rows, and `"has"` has the numbers of rows that have the next item
+//! and of rows that have none, in turns. The index -1 is a row that has none. Members that are `null` are left out, which
+//! readers of records take for the same.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -53,12 +55,31 @@ fn column(items: Vec<Option<Value>>) -> Value {
     if of.len() == 1 && !at.contains(&-1) {
         return json!({"all": of[0]});
     }
-    let every: Option<Vec<Value>> = items.into_iter().collect();
-    match every {
-        // With hardly a repetition the indices would cost more than they save.
-        Some(every) if of.len() * 4 > at.len() * 3 => pack(every),
-        _ => json!({"of": pack(of), "at": at}),
+    let present = at.iter().filter(|i| **i != -1).count();
+    let repeats = of.len() * 4 <= present * 3;
+    if !repeats && present == at.len() {
+        return pack(items.into_iter().flatten().collect());
     }
+    if repeats {
+        let (at, runs) = (json!(at), json!(runs(&at)));
+        let runs_are_shorter = runs.to_string().len() < at.to_string().len();
+        let (name, places) = if runs_are_shorter { ("runs", runs) } else { ("at", at) };
+        return json!({"of": pack(of), name: places});
+    }
+    let has = has(&at);
+    json!({"of": pack(items.into_iter().flatten().collect()), "has": has})
+}
+
+/// Pairs of an index and how many rows in turn have it.
+fn runs(at: &[i64]) -> Vec<i64> {
+    at.chunk_by(|a, b| a == b).flat_map(|run| [run[0], run.len() as i64]).collect()
+}
+
+/// Numbers of rows with and without an item, in turns, beginning with those that have one.
+fn has(at: &[i64]) -> Vec<usize> {
+    let mut out = if at.first() == Some(&-1) { vec![0] } else { Vec::new() };
+    out.extend(at.chunk_by(|a, b| (*a == -1) == (*b == -1)).map(<[i64]>::len));
+    out
 }
 
 /// The list behind a packed or plain one; the error says what is wrong with it.
@@ -98,17 +119,52 @@ fn expand(column: Value, n: usize) -> Result<Vec<Option<Value>>, String> {
     if let Some(same) = members.remove("all") {
         return Ok(vec![Some(same); n]);
     }
-    let (Some(of), Some(Value::Array(at))) = (members.remove("of"), members.remove("at")) else {
+    let Some(of) = members.remove("of") else {
         return Ok(unpack(Value::Object(members))?.into_iter().map(Some).collect());
     };
     let of = unpack(of)?;
-    at.iter()
-        .map(|i| match i.as_i64() {
-            Some(-1) => Ok(None),
-            Some(i) if i >= 0 && (i as usize) < of.len() => Ok(Some(of[i as usize].clone())),
-            _ => Err(format!("no item {i}")),
+    places(&members, n)?
+        .into_iter()
+        .map(|i| match usize::try_from(i) {
+            Err(_) => Ok(None),
+            Ok(i) => of.get(i).cloned().map(Some).ok_or(format!("no item {i}")),
         })
         .collect()
+}
+
+/// The index of each row, -1 where it has none, from any of the three forms.
+fn places(members: &Map<String, Value>, n: usize) -> Result<Vec<i64>, String> {
+    let numbers = |name: &str| -> Option<Vec<i64>> {
+        members.get(name)?.as_array()?.iter().map(Value::as_i64).collect()
+    };
+    let too_many = || format!("more than {n} rows");
+    let mut at: Vec<i64> = Vec::with_capacity(n);
+    let mut push = |index: &mut dyn FnMut() -> i64, count: i64| -> Result<(), String> {
+        let count = usize::try_from(count).ok().filter(|c| at.len() + c <= n).ok_or_else(too_many)?;
+        at.extend((0..count).map(|_| index()));
+        Ok(())
+    };
+    if let Some(list) = numbers("at") {
+        return Ok(list);
+    } else if let Some(runs) = numbers("runs") {
+        for run in runs.chunks_exact(2) {
+            push(&mut || run[0], run[1])?;
+        }
+    } else if let Some(has) = numbers("has") {
+        let mut next = -1;
+        for (i, count) in has.into_iter().enumerate() {
+            let mut following = || {
+                next += 1;
+                next
+            };
+            let mut none = || -1;
+            let index: &mut dyn FnMut() -> i64 = if i % 2 == 0 { &mut following } else { &mut none };
+            push(index, count)?;
+        }
+    } else {
+        return Err("it does not say where its items stand".to_owned());
+    }
+    Ok(at)
 }
 
 /// Reads a list that is plain or packed; use as `#[serde(deserialize_with = "packed::list")]`.
@@ -159,6 +215,9 @@ mod tests {
                     "params": {"load": i % 4, "task": "audio"},
                     "value": 0.1 + f64::from(i) / 3.0,
                 });
+                if i > 20 {
+                    row["max"] = json!(f64::from(i) * 1.1);
+                }
                 if i % 3 == 0 {
                     row["ci"] = json!({"level": 0.95, "low": f64::from(i) / 7.0, "high": 9.0});
                     row["blocks"] = json!([1.0 / 3.0, i, 2]);
@@ -173,7 +232,9 @@ mod tests {
         let packed = pack(rows());
         let text = packed.to_string();
         assert!(text.len() * 2 < Value::Array(rows()).to_string().len(), "{text}");
-        assert!(text.contains("\"unit\":{\"all\":\"ns\"}"), "{text}");
+        for form in ["\"unit\":{\"all\":\"ns\"}", "\"runs\":[0,10,1,10,", "\"has\":[0,21,19]", "\"at\":["] {
+            assert!(text.contains(form), "{form}: {text}");
+        }
         let read: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(unpack(read).unwrap(), rows());
     }
@@ -193,6 +254,8 @@ mod tests {
             (json!({"n": 2}), "lacks its columns"),
             (json!({"n": 2, "columns": {"a": [1]}}), "1 items for 2 rows"),
             (json!({"n": 1, "columns": {"a": {"of": [1], "at": [1]}}}), "no item 1"),
+            (json!({"n": 1, "columns": {"a": {"of": [1], "runs": [0, 9e18 as i64]}}}), "more than 1 rows"),
+            (json!({"n": 1, "columns": {"a": {"of": [1]}}}), "where its items stand"),
             (json!({"n": 1e15 as u64, "columns": {"a": {"all": 1}}}), "more than"),
             (json!({"n": 1, "columns": {"a": 7}}), "neither"),
         ] {

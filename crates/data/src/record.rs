@@ -151,14 +151,22 @@ pub struct Machine {
     pub fingerprint: Option<String>,
 }
 
-/// Read apart from the derived way because pages write of the facts after the run only what differs, as `after_differs`
-/// with `null` for facts that went away.
+/// Read apart from the derived way because pages write facts in a shorter form: those before the run as rows
+/// (`before_rows`, [packed]), of those after it only what differs (`after_differs`, `null` for what went away).
 impl<'de> Deserialize<'de> for Machine {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
+        struct Row {
+            path: String,
+            #[serde(flatten)]
+            fact: Fact,
+        }
+        #[derive(Deserialize)]
         #[serde(rename = "Machine")]
         struct Written {
-            before: Facts,
+            before: Option<Facts>,
+            #[serde(default, deserialize_with = "packed::list")]
+            before_rows: Vec<Row>,
             after: Option<Facts>,
             after_differs: Option<BTreeMap<String, Option<Fact>>>,
             #[serde(default)]
@@ -166,10 +174,14 @@ impl<'de> Deserialize<'de> for Machine {
             fingerprint: Option<String>,
         }
         let w = Written::deserialize(deserializer)?;
+        let packed = w.after_differs.is_some();
+        let rows = || Facts(w.before_rows.into_iter().map(|r| (r.path, r.fact)).collect());
+        let before =
+            w.before.or_else(|| packed.then(rows)).ok_or_else(|| D::Error::missing_field("before"))?;
         let after = match (w.after, w.after_differs) {
             (Some(after), _) => after,
             (None, Some(differs)) => {
-                let mut after = w.before.clone();
+                let mut after = before.clone();
                 for (path, fact) in differs {
                     match fact {
                         Some(fact) => after.0.insert(path, fact),
@@ -180,7 +192,7 @@ impl<'de> Deserialize<'de> for Machine {
             }
             (None, None) => return Err(D::Error::missing_field("after")),
         };
-        Ok(Self { before: w.before, after, changed: w.changed, fingerprint: w.fingerprint })
+        Ok(Self { before, after, changed: w.changed, fingerprint: w.fingerprint })
     }
 }
 

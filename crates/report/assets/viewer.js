@@ -32,6 +32,7 @@ const human = (v, unit) => {
     const hit = [...s].reverse().find((f) => Math.abs(v) >= f[0] * 0.9995) || s[0];
     return digits(v / hit[0]) + ' ' + hit[1];
   }
+  if (unit === '1' && v >= 0.9995 && v < 1) return v > 0.9999 ? '> 99.99 %' : +(Math.floor(v * 1e4) / 100).toFixed(2) + ' %';
   return unit === '1' ? digits(v * 100) + ' %' : digits(v) + (SUFFIX[unit] || '');
 };
 const tick = (v, unit) => {
@@ -58,6 +59,7 @@ const make = (tag, attributes = {}, ...children) => {
 };
 const color = (name) => getComputedStyle(root).getPropertyValue('--' + name).trim();
 const DASH = [[], [7, 3], [2, 2], [9, 3, 2, 3], [4, 2], [12, 4], [1, 3], [6, 2, 1, 2, 1, 2]];
+const dashOf = (i) => (i + 3 * Math.floor(i / 8)) % 8;
 const redraws = [];
 const WIDE = () => root.clientWidth > 600;
 
@@ -191,7 +193,7 @@ const stage = (figure, kind) => {
   const reset = make('button', { type: 'button', disabled: '' }, 'Reset zoom');
   const tools = make('div', { class: 'tools' }, readout, reset);
   plot.after(tools);
-  const title = $('h3', figure).textContent;
+  const title = $('h3, h4', figure).textContent;
   const host = (name) => {
     const el = make('div', { class: 'live', tabindex: '0', role: 'application', 'aria-roledescription': 'chart', 'aria-label': kind + ': ' + title + (name ? ', ' + name : '') + '. Arrow keys move the cursor; a table follows.' });
     plot.append(el);
@@ -214,7 +216,7 @@ const swatch = (i, symbol) => {
   const ns = 'http://www.w3.org/2000/svg', svg = document.createElementNS(ns, 'svg'), path = document.createElementNS(ns, 'path');
   svg.setAttribute('viewBox', '0 0 22 12');
   svg.setAttribute('aria-hidden', 'true');
-  path.setAttribute('class', (symbol ? 'point c' : 'line d' + (i % 8) + ' c') + (i % 8));
+  path.setAttribute('class', (symbol ? 'point c' : 'line d' + dashOf(i) + ' c') + (i % 8));
   path.setAttribute('d', symbol ? 'M11 6' + SYMBOLS[i % 8] : 'M0 6h22');
   svg.append(path);
   return svg;
@@ -368,8 +370,8 @@ const drawLines = (figure, spec) => {
     return usable.length ? uPlot.join(usable, usable.map(() => [0, 0])) : [[], []];
   };
   chart = new Chart(host, {
-    height: WIDE() ? 340 : 280, top: marks.length ? 36 : 10, x: spec.x, y, zoomY: true, data: join,
-    series: () => rows.map((r, i) => ({ stroke: color('c' + (i % 8)), width: 1.6, dash: DASH[i % 8], spanGaps: true, show: shown[i], points: { show: false } })),
+    height: figure.closest('.multi') ? 250 : WIDE() ? 340 : 280, top: marks.length ? 36 : 10, x: spec.x, y, zoomY: true, data: join,
+    series: () => rows.map((r, i) => ({ stroke: color('c' + (i % 8)), width: 1.6, dash: DASH[dashOf(i)], spanGaps: true, show: shown[i], points: { show: false } })),
     draw: (u) => {
       const { ctx, bbox } = u, d = dpr();
       ctx.save();
@@ -558,7 +560,8 @@ const MOST_ROWS = 200;
 const fill = (holder, heads, rows, remark) => {
   const head = make('tr', {}, ...heads.map((h, i) => make('th', { scope: 'col', class: i ? 'num' : null }, h)));
   const body = rows.map((r) => make('tr', {}, ...r.map((c, i) => (i ? make('td', { class: 'num' }, c) : make('th', { scope: 'row' }, c)))));
-  holder.replaceChildren(make('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': 'Table of values' }, make('table', {}, make('thead', {}, head), make('tbody', {}, ...body))));
+  const name = $('.scroll', holder) && $('.scroll', holder).getAttribute('aria-label');
+  holder.replaceChildren(make('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': name || 'Table of values' }, make('table', {}, make('thead', {}, head), make('tbody', {}, ...body))));
   if (remark) holder.append(make('p', { class: 'quiet' }, remark));
 };
 const longTable = (figure, d) => {
@@ -599,28 +602,102 @@ const sortable = (table) => {
     });
   });
 };
-const metricRow = (m) => {
-  const cell = (text, v) => make('td', v === undefined ? { class: 'num none' } : { class: 'num', 'data-v': String(v) }, text);
-  const ends = m.ci ? [human(m.ci.low, m.unit), human(m.ci.high, m.unit)] : null;
+/* ---- metrics: rows of a group are made when it is unfolded or searched ---- */
+const metricRow = (m, names) => {
+  const cell = (text, v) => make('td', v === undefined ? {} : { 'data-v': String(v) }, text);
+  const [a, b] = m.ci ? [m.ci.low, m.ci.high].map((v) => human(v, m.unit).match(/^(.*?)( \S+)?$/).slice(1)) : [];
+  const ends = m.ci ? (a[1] === b[1] ? `[${a[0]}, ${b[0]}]${a[1] || ''}` : `[${a.join('')}, ${b.join('')}]`) : null;
   const quality = m.quality + (m.flags && m.flags.length ? ' ' + m.flags.join(' ') : '') + (m.why ? ': ' + m.why : '');
-  return make('tr', {}, make('th', { scope: 'row' }, make('code', {}, m.id)), make('td', {}, Object.entries(m.params).map(([k, v]) => `${k}=${v}`).join(', ')),
-    m.value === null ? cell('-') : cell(human(m.value, m.unit), m.value), ends ? cell(`[${ends[0]}, ${ends[1]}]`, m.ci.high - m.ci.low) : cell('-'),
-    cell(String(m.n), m.n), make('td', {}, m.estimator), make('td', {}, quality));
+  return make('tr', {}, ...names.map((k) => make('th', { scope: 'row' }, String((m.params || {})[k] ?? ''))),
+    m.value == null ? cell('-') : cell(human(m.value, m.unit), m.value), ends ? cell(ends, m.ci.high - m.ci.low) : cell('-'),
+    cell(String(m.n), m.n), make('td', { class: 'q' }, m.estimator), make('td', { class: 'q' }, quality));
 };
-const metricTable = (record) => {
-  const table = $('#metric-table');
-  if (!table) return;
-  const body = table.tBodies[0], listed = body.rows.length;
-  if (listed < record.metrics.length) body.append(...record.metrics.slice(listed).map(metricRow));
-  $$('#metrics .static').forEach((el) => el.remove());
-  const box = $('#metric-search'), count = $('#metric-count');
-  const index = [...body.rows].map((tr) => [tr, tr.textContent.toLowerCase()]);
+const metricGroups = (metrics) => {
+  const groups = $$('details.mg').map((el) => {
+    const own = metrics.filter((m) => m.id === el.dataset.id), names = [...new Set(own.flatMap((m) => Object.keys(m.params || {})))];
+    let rows = null;
+    const build = () => {
+      if (rows) return rows;
+      rows = own.map((m) => metricRow(m, names));
+      const head = [...names.map((k) => [k]), ['Value', 1], ['Interval', 1], ['n', 1], ['Estimator'], ['Quality']].map(([t, num]) => make('th', { scope: 'col', class: num ? 'num' : null }, t));
+      const table = make('table', { class: 'rows' }, make('thead', {}, make('tr', {}, ...head)), make('tbody', {}, ...rows));
+      const old = $('table.rows', el), box = old ? old.parentElement : make('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': el.dataset.id + ', rows' });
+      box.replaceChildren(table);
+      if (!old) el.lastElementChild.append(box);
+      $$('.static', el).forEach((s) => s.remove());
+      sortable(table);
+      return rows;
+    };
+    el.addEventListener('toggle', () => { if (el.open) build(); });
+    const texts = own.map((m) => [m.id, ...Object.entries(m.params || {}).map(([k, v]) => `${k}=${v}`), m.estimator, m.quality, ...(m.flags || []), m.why || ''].join(' ').toLowerCase());
+    return { el, build, texts };
+  });
+  const box = $('#metric-search'), count = $('#metric-count'), all = $('#metric-all');
+  if (!box) return;
   box.addEventListener('input', () => {
     const words = box.value.toLowerCase().split(/\s+/).filter(Boolean);
     let n = 0;
-    for (const [tr, text] of index) { const hit = words.every((w) => text.includes(w)); tr.hidden = !hit; n += hit ? 1 : 0; }
-    count.textContent = words.length ? `${n} of ${index.length}` : '';
+    for (const g of groups) {
+      const hits = g.texts.map((t) => words.every((w) => t.includes(w))), some = hits.includes(true);
+      n += hits.filter(Boolean).length;
+      g.el.hidden = !some;
+      g.el.open = words.length > 0 && some;
+      g.el.classList.toggle('found', words.length > 0);
+      if (g.el.open) g.build().forEach((tr, i) => { tr.hidden = !hits[i]; });
+    }
+    if (!words.length) groups.forEach((g) => $$('tr[hidden]', g.el).forEach((tr) => { tr.hidden = false; }));
+    count.textContent = words.length ? `${n} of ${metrics.length}` : '';
+    all.textContent = 'Unfold all';
   });
+  all.addEventListener('click', () => {
+    const open = all.textContent === 'Unfold all';
+    groups.forEach((g) => { g.el.open = open; });
+    all.textContent = open ? 'Fold all' : 'Unfold all';
+  });
+};
+
+/* ---- tables with colors: the exact value of the cell under the pointer or the arrow keys ---- */
+const heatTable = (figure) => {
+  const table = $('table.heat', figure), region = table.parentElement, readout = make('output', { class: 'readout', 'aria-live': 'polite' });
+  $('.heatkey', figure).after(make('div', { class: 'tools' }, readout));
+  const heads = [...table.tHead.rows[0].cells], rows = [...table.tBodies[0].rows], what = $('.heatkey', figure).firstChild.textContent.replace(/^Cells: |\.$/g, '');
+  let at = null;
+  const tell = (r, c) => {
+    if (at) rows[at[0]].cells[at[1]].classList.remove('at');
+    at = [r, c];
+    const cell = rows[r].cells[c];
+    cell.classList.add('at');
+    readout.replaceChildren(`${rows[r].cells[0].textContent}, ${heads[c].textContent}: `, make('b', {}, cell.title || 'not measured'), cell.classList.contains('none') ? '' : ` ${what}`);
+    return cell;
+  };
+  table.addEventListener('mouseover', (e) => {
+    const cell = e.target.closest('td');
+    if (cell) tell(cell.parentElement.sectionRowIndex, cell.cellIndex);
+  });
+  region.addEventListener('keydown', (e) => {
+    const step = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[e.key];
+    if (!step) return;
+    e.preventDefault();
+    const [r, c] = at || [0, 1 - step[1]], clamp = (v, lo, hi) => Math.max(lo, Math.min(hi, v));
+    tell(clamp(at ? r + step[0] : 0, 0, rows.length - 1), clamp(at ? c + step[1] : 1, 1, heads.length - 1)).scrollIntoView({ block: 'nearest', inline: 'nearest' });
+  });
+};
+
+/* ---- packed lists, as written by the program: see packed.rs of the data crate ---- */
+const unpack = (list) => {
+  if (Array.isArray(list)) return list;
+  const out = Array.from({ length: list.n }, () => ({}));
+  for (const [name, c] of Object.entries(list.columns)) {
+    const of = c.of && unpack(c.of);
+    let k = 0;
+    const items = Array.isArray(c) ? c : 'all' in c ? out.map(() => c.all)
+      : c.at ? c.at.map((i) => of[i])
+      : c.runs ? c.runs.flatMap((v, i) => (i % 2 ? Array(v).fill(of[c.runs[i - 1]]) : []))
+      : c.has ? c.has.flatMap((v, i) => Array.from({ length: v }, () => (i % 2 ? undefined : of[k++])))
+      : unpack(c);
+    items.forEach((v, i) => { if (v !== undefined) out[i][name] = v; });
+  }
+  return out;
 };
 
 /* ---- start ---- */
@@ -646,7 +723,8 @@ const start = () => {
     }
   }
   $$('table.sortable').forEach(sortable);
-  metricTable(record);
+  $$('figure.grid-table').forEach(heatTable);
+  metricGroups(unpack(record.metrics));
   root.dataset.charts = String(drawn);
 };
 try { start(); } catch (e) { failed(e); }

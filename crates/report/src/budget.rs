@@ -1,6 +1,7 @@
 //! Keeps pages of large machines small: a dataset with very many numbers is merged before it is embedded, extremes kept,
 //! and its caption says so. The JSON record beside the page has everything.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use machmeter_data::shape::{Curve, Distribution, Matrix, Series};
@@ -9,10 +10,22 @@ use machmeter_data::{Record, Shape};
 /// Numbers of one dataset up to which nothing is merged: over ten times what two CPUs need.
 const NUMBERS: usize = 20_000;
 
+/// Numbers of all percentile curves of one id together up to which nothing is merged: they come in one per task or class.
+const CURVES: usize = 4_000;
+/// Percentiles that tables show: merging keeps them.
+const KEPT: [f64; 9] = [0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999, 0.99999];
+
 /// Merges what is over the budget.
 pub(crate) fn apply(record: &mut Record) {
+    let mut curves: BTreeMap<String, usize> = BTreeMap::new();
+    for d in record.datasets.iter().filter(|d| matches!(d.shape, Shape::Distribution(_))) {
+        *curves.entry(d.id.clone()).or_default() += numbers(&d.shape);
+    }
     for d in &mut record.datasets {
-        let merge = numbers(&d.shape).div_ceil(NUMBERS);
+        let merge = match d.shape {
+            Shape::Distribution(_) => curves.get(&d.id).map_or(1, |n| n.div_ceil(CURVES)),
+            _ => numbers(&d.shape).div_ceil(NUMBERS),
+        };
         if merge < 2 {
             continue;
         }
@@ -65,7 +78,16 @@ fn series(s: &mut Series, k: usize) {
 }
 
 fn distribution(d: &mut Distribution, k: usize) {
-    d.rows.iter_mut().for_each(|r| r.quantiles = every(&r.quantiles, k));
+    for r in &mut d.rows {
+        let asked = KEPT.map(|p| r.quantiles.iter().position(|q| q.0 >= p - 1e-12));
+        let last = r.quantiles.len().saturating_sub(1);
+        let mut i = 0;
+        r.quantiles.retain(|_| {
+            let keep = i % k == 0 || i == last || asked.contains(&Some(i));
+            i += 1;
+            keep
+        });
+    }
 }
 
 /// The greatest point of every `k`, so that no line of a spectrum is lost.
@@ -79,7 +101,7 @@ fn curve(c: &mut Curve, k: usize) {
 
 fn matrix(m: &mut Matrix, k: usize) {
     // Columns that stand for things (another CPU) instead of time can't be merged without losing their names.
-    if m.columns.len() == m.rows.len() {
+    if !m.column_names.is_empty() || m.columns.len() == m.rows.len() {
         return;
     }
     m.columns = m.columns.iter().copied().step_by(k).collect();
@@ -92,7 +114,7 @@ fn matrix(m: &mut Matrix, k: usize) {
 mod tests {
     use super::*;
     use machmeter_data::Unit;
-    use machmeter_data::shape::{Axis, CurveRow, SeriesRow};
+    use machmeter_data::shape::{Axis, CurveRow, DistributionRow, SeriesRow};
 
     #[test]
     fn merging_keeps_extremes_means_and_duration() {
@@ -125,7 +147,20 @@ mod tests {
     }
 
     #[test]
-    fn the_last_quantile_stays() {
+    fn merged_curves_keep_the_percentiles_that_tables_show() {
+        let quantiles: Vec<(f64, f64)> = (0..=1000).map(|i| (f64::from(i) / 1000.0, f64::from(i))).collect();
+        let row = DistributionRow { name: "r".into(), n: 1000, quantiles };
+        let mut d = Distribution { value: Axis::log("y", Unit::Nanoseconds), rows: vec![row] };
+        distribution(&mut d, 40);
+        let kept = &d.rows[0].quantiles;
+        assert!(kept.len() < 40, "{}", kept.len());
+        for p in [0.0, 0.5, 0.9, 0.95, 0.99, 0.999, 1.0] {
+            assert!(kept.contains(&(p, (p * 1000.0_f64).round())), "{p}");
+        }
+    }
+
+    #[test]
+    fn the_last_point_stays() {
         assert_eq!(every(&[1, 2, 3, 4, 5, 6], 2), [1, 3, 5, 6]);
         assert_eq!(every(&[1, 2, 3], 2), [1, 3]);
     }

@@ -9,7 +9,7 @@ use machmeter_data::shape::{Cell, Curve, Distribution, Mark, Matrix, Scatter, Se
 use machmeter_data::{Dataset, Fact, FactState, FactValue, Facts, Metric, Quality, Record, Shape};
 
 /// Digits of drawn values: one part in a million is far below a pixel.
-const DRAWN_DIGITS: i32 = 6;
+const DRAWN_DIGITS: usize = 6;
 
 /// The copy. Metrics, facts and marks keep all their digits; values of datasets keep six.
 pub(crate) fn record(source: &Record) -> Record {
@@ -86,10 +86,14 @@ fn dataset(d: &mut Dataset) {
 
 /// Six significant digits.
 fn cut(v: f64) -> f64 {
+    cut_to(v, DRAWN_DIGITS)
+}
+
+fn cut_to(v: f64, digits: usize) -> f64 {
     if v == 0.0 || !v.is_finite() {
         return v;
     }
-    format!("{v:.*e}", (DRAWN_DIGITS - 1) as usize).parse().unwrap_or(v)
+    format!("{v:.*e}", digits - 1).parse().unwrap_or(v)
 }
 
 fn cut_all(values: &mut [f64]) {
@@ -139,7 +143,9 @@ fn distribution(d: &mut Distribution) -> usize {
         let before = r.quantiles.len();
         r.quantiles.retain(|(p, v)| (0.0..=1.0).contains(p) && v.is_finite());
         lost += before - r.quantiles.len();
-        r.quantiles.iter_mut().for_each(|q| q.1 = cut(q.1));
+        r.quantiles.iter_mut().for_each(|q| *q = (1.0 - cut_to(1.0 - q.0, 4), cut(q.1)));
+        // What is subtracted above leaves digits that mean nothing.
+        r.quantiles.iter_mut().for_each(|q| q.0 = (q.0 * 1e12).round() / 1e12);
     }
     lost
 }
@@ -172,7 +178,7 @@ fn scatter(s: &mut Scatter) -> usize {
 }
 
 fn matrix(m: &mut Matrix) -> usize {
-    if !all_finite(&m.columns) {
+    if m.column_names.is_empty() && !all_finite(&m.columns) {
         let lost = m.rows.len();
         m.rows.clear();
         m.values.clear();
@@ -187,8 +193,12 @@ fn matrix(m: &mut Matrix) -> usize {
         }
         *cell = cell.map(cut);
     }
+    if !all_finite(&m.columns) {
+        m.columns.clear();
+    }
     cut_all(&mut m.columns);
-    m.values.iter_mut().for_each(|r| r.resize(m.columns.len(), None));
+    let width = m.width();
+    m.values.iter_mut().for_each(|r| r.resize(width, None));
     m.values.resize(m.rows.len(), vec![None; m.columns.len()]);
     lost
 }

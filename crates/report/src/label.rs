@@ -1,7 +1,7 @@
 //! How numbers, parameters and axes are worded in every view.
 
 use machmeter_data::quantity::{digits, human};
-use machmeter_data::shape::Axis;
+use machmeter_data::shape::{Axis, Cell, CostTable, Matrix};
 use machmeter_data::{FactValue, Interval, Metric, Params, Quality, Unit};
 
 /// A tick or other round number: [`human`] without trailing zeros, `1 ms` for `1.00 ms`.
@@ -26,14 +26,19 @@ pub(crate) fn params(params: &Params) -> String {
 
 /// The value of a metric, or a dash when it was rejected.
 pub(crate) fn value(metric: &Metric) -> String {
-    metric.value.map_or_else(|| "-".to_owned(), |v| human(v, metric.unit))
+    metric.value.map_or_else(|| "-".to_owned(), |v| figure(v, metric.unit))
+}
+
+/// A figure with three digits; a share that is not all does not read `100 %`.
+fn figure(v: f64, unit: Unit) -> String {
+    if unit == Unit::One && (0.9995..1.0).contains(&v) { share(v) } else { human(v, unit) }
 }
 
 /// `[2.71, 3.13] %`: both ends scaled like people read them.
 pub(crate) fn interval(ci: &Interval, unit: Unit) -> String {
-    let (low, high) = (human(ci.low, unit), human(ci.high, unit));
+    let (low, high) = (figure(ci.low, unit), figure(ci.high, unit));
     match (low.split_once(' '), high.split_once(' ')) {
-        (Some((a, ua)), Some((b, ub))) if ua == ub => format!("[{a}, {b}] {ua}"),
+        (Some((a, ua)), Some((b, ub))) if ua == ub && a != ">" && b != ">" => format!("[{a}, {b}] {ua}"),
         _ => format!("[{low}, {high}]"),
     }
 }
@@ -103,6 +108,50 @@ pub(crate) fn percentile(p: f64) -> String {
     if p >= 1.0 { "max".to_owned() } else { format!("{} %", trim_zeros(&format!("{:.6}", p * 100.0))) }
 }
 
+/// A share in percent with three digits at most. What is not all never reads `100 %`: it keeps as many nines as show that,
+/// four at most.
+pub(crate) fn share(value: f64) -> String {
+    let percent = value * 100.0;
+    if value >= 1.0 || percent < 99.95 {
+        return tick(value, Unit::One);
+    }
+    let text = format!("{:.2}", (percent * 100.0).floor() / 100.0);
+    if percent > 99.99 { "> 99.99 %".to_owned() } else { format!("{} %", trim_zeros(&text)) }
+}
+
+/// What a cell of a matrix shows.
+pub(crate) fn cell(value: f64, unit: Unit) -> String {
+    if unit == Unit::One && (0.0..=1.0).contains(&value) { share(value) } else { tick(value, unit) }
+}
+
+/// Headings of the columns of a matrix.
+pub(crate) fn columns(m: &Matrix) -> Vec<String> {
+    if m.column_names.is_empty() {
+        return m.columns.iter().map(|c| tick(*c, m.x.unit)).collect();
+    }
+    m.column_names.clone()
+}
+
+/// Whether a column of a table holds figures: numbers with a unit, or numbers written as text (`0.4 +/- 2.3`).
+pub(crate) fn is_numeric(t: &CostTable, column: usize) -> bool {
+    let mut cells = t.rows.iter().filter_map(|r| r.cells.get(column)).map(|c| match c {
+        Cell::Text(text) => {
+            text.trim_start_matches(['-', '+', '/', '<', '>', ' ']).starts_with(|c: char| c.is_ascii_digit())
+        }
+        Cell::Number(_) | Cell::Empty(()) => true,
+    });
+    t.columns[column].unit.is_some() || cells.all(|figure| figure)
+}
+
+/// The value of a cell with six digits and without a change of unit.
+pub(crate) fn exact(value: f64, unit: Unit) -> String {
+    let (value, word) = if unit == Unit::One { (value * 100.0, "%") } else { (value, unit.ucum()) };
+    let short: f64 = format!("{value:.5e}").parse().unwrap_or(value);
+    format!("{short} {}", word.trim_matches(|c| c == '{' || c == '}' || c == '[' || c == ']'))
+        .trim_end()
+        .to_owned()
+}
+
 /// A duration in words, two digits.
 pub(crate) fn duration(ns: f64) -> String {
     let seconds = ns / 1e9;
@@ -139,6 +188,15 @@ mod tests {
     fn lists_of_numbers_become_ranges() {
         let list: Vec<i64> = vec![0, 1, 2, 3, 8, 10, 11];
         assert_eq!(fact(&FactValue::from(list), None), "0-3, 8, 10-11");
+    }
+
+    #[test]
+    fn a_share_that_is_not_all_never_reads_so() {
+        assert_eq!([1.0, 0.0, 0.987, 0.5].map(share), ["100 %", "0 %", "98.7 %", "50 %"]);
+        assert_eq!([0.9996, 0.999_9, 0.999_999].map(share), ["99.96 %", "99.99 %", "> 99.99 %"]);
+        assert_eq!(exact(0.999_999, Unit::One), "99.9999 %");
+        assert_eq!(exact(0.1 + 0.2, Unit::One), "30 %");
+        assert_eq!(exact(61.234_567, Unit::Nanoseconds), "61.2346 ns");
     }
 
     #[test]

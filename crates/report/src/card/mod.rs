@@ -79,14 +79,18 @@ fn tiles(svg: &mut Svg, record: &Record) {
     }
 }
 
-/// Percentile curve and source table side by side, then a spectrum or a time line; returns the height used.
+/// The matrix of named things, percentile curve and source table side by side, then a spectrum or a time line; returns the height used.
 fn charts(svg: &mut Svg, record: &Record, top: f64) -> f64 {
     let find = |wanted: fn(&Shape) -> bool| record.datasets.iter().find(|d| wanted(&d.shape));
     let percentiles = find(|s| matches!(s, Shape::Distribution(_)));
     let costs = find(|s| matches!(s, Shape::CostTable(_)));
     let spectrum = find(|s| matches!(s, Shape::Curve(_)));
     let line = find(|s| matches!(s, Shape::Series(_)));
+    let named = find(|s| matches!(s, Shape::Matrix(m) if !m.column_names.is_empty()));
     let mut y = top;
+    if let Some(d) = named {
+        y += parts::chart(svg, d, (LEFT, y), (RIGHT - LEFT, parts::named_height(d))) + 12.0;
+    }
     if percentiles.is_some() || costs.is_some() {
         let half = if costs.is_some() { 376.0 } else { RIGHT - LEFT };
         let mut used = 0.0;

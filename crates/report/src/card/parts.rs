@@ -102,6 +102,12 @@ fn boxes(svg: &mut Svg, (left, top): (f64, f64), cpus: u64, nodes: u64) -> f64 {
     top + (h + GAP) * down as f64 - GAP
 }
 
+/// Height that a matrix of named things takes on the card.
+pub(super) fn named_height(dataset: &Dataset) -> f64 {
+    let Shape::Matrix(m) = &dataset.shape else { return 0.0 };
+    (20.0 + 18.0 * m.rows.len() as f64).min(190.0)
+}
+
 /// A chart with its title at a place; returns the height it took.
 pub(super) fn chart(
     svg: &mut Svg,

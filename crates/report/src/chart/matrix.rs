@@ -5,14 +5,13 @@ use std::fmt::Write as _;
 use machmeter_data::shape::Matrix;
 
 use super::frame::{Area, Size, numeric_ticks, x_axis};
+use super::levels::{LEVELS, Levels};
 use crate::axis::Scale;
 use crate::label;
 use crate::svg::{Anchor, Svg, px};
 
-/// Levels of color.
-pub(crate) const LEVELS: usize = 9;
 /// Cells of a static picture at most.
-const CELLS: usize = 2400;
+const CELLS: usize = 1600;
 /// Rows of a static picture at most.
 const ROWS: usize = 64;
 
@@ -26,7 +25,7 @@ pub(super) fn draw(m: &Matrix, title: &str, size: Size) -> String {
     let per_cell = columns.div_ceil((CELLS / rows.max(1)).clamp(8, 150));
     let shown = columns.div_ceil(per_cell);
     let width = area.width() / shown as f64;
-    let levels = levels_of(m);
+    let levels = Levels::of(m);
     let mut paths: Vec<String> = vec![String::new(); LEVELS];
     for (r, row) in m.values.iter().take(rows).enumerate() {
         let y = area.top + cell_height * r as f64;
@@ -36,7 +35,7 @@ pub(super) fn draw(m: &Matrix, title: &str, size: Size) -> String {
         for (c, part) in row.chunks(per_cell).enumerate() {
             // The largest of the merged cells, so that no spike is lost.
             let Some(v) = part.iter().flatten().copied().reduce(f64::max) else { continue };
-            let path = &mut paths[level(&levels, v)];
+            let path = &mut paths[levels.level(v)];
             let _ = write!(
                 path,
                 "M{} {}h{}v{}h-{}z",
@@ -61,26 +60,8 @@ pub(super) fn draw(m: &Matrix, title: &str, size: Size) -> String {
     svg.finish()
 }
 
-/// The scale of a matrix: nine levels over its finite values.
-pub(crate) fn levels_of(m: &Matrix) -> Scale {
-    let values = m.values.iter().flatten().flatten().copied().filter(|v| v.is_finite());
-    let (low, high) = values
-        .clone()
-        .filter(|v| !m.cell.log || *v > 0.0)
-        .fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)));
-    if low > high {
-        Scale::exact(0.0, 1.0, false, 0.0, 1.0)
-    } else {
-        Scale::exact(low, high, m.cell.log, 0.0, 1.0)
-    }
-}
-
-/// Level of a value, 0 to 8.
-pub(crate) fn level(scale: &Scale, value: f64) -> usize {
-    ((scale.at(value) * LEVELS as f64) as usize).min(LEVELS - 1)
-}
-
-fn scale_bar(svg: &mut Svg, area: Area, m: &Matrix, levels: &Scale) {
+fn scale_bar(svg: &mut Svg, area: Area, m: &Matrix, levels: &Levels) {
+    let Levels::Even(levels) = levels else { return };
     let left = area.right - 9.0 * 14.0 - 70.0;
     svg.text(
         "tick",

@@ -1,15 +1,17 @@
 //! Static charts, one per shape of data: the picture a page shows with scripts off, and the ones on the card.
 
 mod frame;
+mod levels;
 mod matrix;
+mod named;
 mod series;
 mod xy;
 
 use machmeter_data::{Dataset, Shape};
 
 pub(crate) use frame::Size;
-pub(crate) use matrix::{level, levels_of};
-pub(crate) use xy::symbol;
+pub(crate) use levels::{LEVELS, Levels};
+pub(crate) use xy::{line_class, symbol};
 
 /// Rows drawn statically at most; the rest is said in words.
 pub(crate) const STATIC_ROWS: usize = 8;
@@ -22,7 +24,8 @@ pub(crate) fn draw(dataset: &Dataset, size: Size) -> Option<String> {
         Shape::Distribution(d) => Some(xy::distribution(d, title, size)),
         Shape::Curve(c) => Some(xy::curve(c, title, size)),
         Shape::Scatter(s) => Some(xy::scatter(s, title, size)),
-        Shape::Matrix(m) => Some(matrix::draw(m, title, size)),
+        Shape::Matrix(m) if m.column_names.is_empty() => Some(matrix::draw(m, title, size)),
+        Shape::Matrix(m) => Some(named::draw(m, title, size)),
         Shape::CostTable(_) => None,
     }
 }

@@ -9,7 +9,7 @@ use crate::axis::Scale;
 use crate::svg::{Anchor, Svg};
 
 /// Columns of a static strip; more would not be seen at the width of a page.
-const COLUMNS: usize = 300;
+const COLUMNS: usize = 160;
 
 pub(super) fn draw(series: &Series, title: &str, size: Size) -> String {
     let shown = series.rows.len().min(STATIC_ROWS);

@@ -10,9 +10,14 @@ use crate::svg::{Anchor, Svg};
 /// Colors (and symbols) before they repeat.
 const COLORS: usize = 8;
 /// Points of one curve drawn statically.
-const CURVE_POINTS: usize = 320;
+const CURVE_POINTS: usize = 200;
 /// Points of one group drawn statically.
-const GROUP_POINTS: usize = 160;
+const GROUP_POINTS: usize = 120;
+
+/// Classes of the `i`-th line. When colors repeat, dashes do not repeat with them.
+pub(crate) fn line_class(i: usize) -> String {
+    format!("line c{} d{}", i % COLORS, (i + 3 * (i / COLORS)) % COLORS)
+}
 
 /// Where a probability stands on the axis 1/(1-p): the maximum stands at the number of samples.
 pub(super) fn tail_position(p: f64, n: u64) -> f64 {
@@ -43,7 +48,8 @@ pub(super) fn distribution(d: &Distribution, title: &str, size: Size) -> String 
     x_axis(&mut svg, area, &format!("share of samples at or below the {}", d.value.label), &ticks);
     for (i, row) in rows.iter().enumerate() {
         let points: Vec<(f64, f64)> = row.iter().map(|(x, v)| (xs.at(*x), ys.at(*v))).collect();
-        svg.polyline(&format!("line c{} d{}", i % COLORS, i % COLORS), &thin(&points, CURVE_POINTS));
+        let limit = ((size.width * 0.6) as usize / rows.len().max(1)).clamp(24, CURVE_POINTS);
+        svg.polyline(&line_class(i), &thin(&points, limit));
     }
     svg.finish()
 }
@@ -64,7 +70,7 @@ pub(super) fn curve(c: &Curve, title: &str, size: Size) -> String {
             .filter(|(x, y)| (!xs.log || **x > 0.0) && (!ys.log || **y > 0.0))
             .map(|(x, y)| (xs.at(*x), ys.at(*y)))
             .collect();
-        svg.polyline(&format!("line c{} d{}", i % COLORS, i % COLORS), &thin(&points, CURVE_POINTS));
+        svg.polyline(&line_class(i), &thin(&points, CURVE_POINTS));
     }
     vertical_marks(&mut svg, area, &xs, &c.marks);
     svg.finish()

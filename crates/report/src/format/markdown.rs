@@ -3,7 +3,8 @@
 use std::io;
 
 use machmeter_data::quantity::digits;
-use machmeter_data::{Metric, Record, Table};
+use machmeter_data::shape::Matrix;
+use machmeter_data::{Metric, Record, Shape, Table};
 
 use super::{ExportError, Format};
 use crate::identity::Identity;
@@ -25,6 +26,13 @@ fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write) -> Result<
     let id = Identity::of(&record);
     writeln!(out, "{}", clip(&id.line().replace('\n', " "), 80))?;
     writeln!(out, "{} {}, {}\n", record.tool.name, record.tool.version, record.run.started)?;
+    for d in &record.datasets {
+        if let Shape::Matrix(m) = &d.shape
+            && !m.column_names.is_empty()
+        {
+            matrix(out, &d.title, m)?;
+        }
+    }
     row(out, &["metric", "value", "+-", "n"].map(str::to_owned))?;
     let rule: Vec<String> = WIDTHS
         .iter()
@@ -46,6 +54,45 @@ fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write) -> Result<
     writeln!(out, "\n+- is the farther end of the interval, as a share of the value.")?;
     if !record.summary.verdict.is_empty() {
         writeln!(out, "\n{}", record.summary.verdict)?;
+    }
+    Ok(())
+}
+
+/// A matrix of named things under its title, in parts of at most 80 columns.
+fn matrix(out: &mut dyn io::Write, title: &str, m: &Matrix) -> io::Result<()> {
+    writeln!(out, "{}: {}\n", clip(&title.replace('\n', " "), 60), m.cell.label)?;
+    let clean = |text: &str| clip(&text.replace('|', "/").replace('\n', " "), 16);
+    let mut lines: Vec<Vec<String>> = vec![std::iter::once(String::new()).chain(label::columns(m)).collect()];
+    for (name, cells) in m.rows.iter().zip(&m.values) {
+        let figures = cells.iter().map(|v| v.map_or_else(|| "-".to_owned(), |v| label::cell(v, m.cell.unit)));
+        lines.push(std::iter::once(name.clone()).chain(figures).collect());
+    }
+    let lines: Vec<Vec<String>> = lines.iter().map(|l| l.iter().map(|c| clean(c)).collect()).collect();
+    let widths: Vec<usize> = (0..=m.width())
+        .map(|c| lines.iter().filter_map(|l| l.get(c)).map(|t| t.chars().count()).max().unwrap_or(0).max(2))
+        .collect();
+    // A cell takes its text, two spaces and a bar.
+    let mut from = 1;
+    while from < widths.len() {
+        let mut used = widths[0] + 4;
+        let fits = |w: &&usize| {
+            used += **w + 3;
+            used <= 80
+        };
+        let to = from + widths[from..].iter().take_while(fits).count().max(1);
+        let part = |cells: &[String]| {
+            let figures: Vec<String> =
+                (from..to).map(|c| format!("{:>w$}", cells[c], w = widths[c])).collect();
+            format!("| {:<w$} | {} |", cells[0], figures.join(" | "), w = widths[0])
+        };
+        writeln!(out, "{}", part(&lines[0]))?;
+        let rule: Vec<String> = (from..to).map(|c| format!("{}:", "-".repeat(widths[c] - 1))).collect();
+        writeln!(out, "| {} | {} |", "-".repeat(widths[0]), rule.join(" | "))?;
+        for l in &lines[1..] {
+            writeln!(out, "{}", part(l))?;
+        }
+        writeln!(out)?;
+        from = to;
     }
     Ok(())
 }

@@ -20,35 +20,45 @@ const SHORT_GROUPS: usize = 4;
 const TOP_POINTS: usize = 20;
 const PERCENTILES: [f64; 11] = [0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999, 0.99999, 1.0];
 
+/// Percentiles where figures stand side by side.
+const FEW_PERCENTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 1.0];
+
 /// The table of a shape inside `<details>`.
-pub(super) fn details(page: &mut Page, shape: &Shape) {
+pub(super) fn details(page: &mut Page, name: &str, shape: &Shape, small: bool) {
     page.raw("<details class=\"data\"><summary>Table</summary><div class=\"holder\">");
     match shape {
-        Shape::Series(s) => series(page, s),
-        Shape::Distribution(d) => distribution(page, d),
-        Shape::Curve(c) => curve(page, c),
-        Shape::Scatter(s) => scatter(page, s),
-        Shape::Matrix(m) => matrix(page, m),
+        Shape::Series(s) => series(page, name, s),
+        Shape::Distribution(d) => {
+            distribution(page, name, d, if small { &FEW_PERCENTILES } else { &PERCENTILES });
+        }
+        Shape::Curve(c) => curve(page, name, c),
+        Shape::Scatter(s) => scatter(page, name, s),
+        Shape::Matrix(m) => matrix(page, name, m),
         Shape::CostTable(_) => {}
     }
     page.raw("</div></details>");
 }
 
 /// A table; the first cell of a row is its heading.
-fn table(page: &mut Page, heads: &[String], rows: &[Vec<String>], remark: &str) {
-    page.raw("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Table of values\"><table><thead><tr>");
+fn table(page: &mut Page, name: &str, heads: &[String], rows: &[Vec<String>], remark: &str) {
+    put!(
+        page,
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}: {}\"><table><thead><tr>",
+        esc(name),
+        esc(heads.first().map_or("values", String::as_str))
+    );
     for (i, h) in heads.iter().enumerate() {
         let class = if i == 0 { "" } else { " class=\"num\"" };
-        put!(page, "<th scope=\"col\"{class}>{}</th>", esc(h));
+        put!(page, "<th scope=\"col\"{class}>{}", esc(h));
     }
     page.raw("</tr></thead><tbody>");
     for row in rows {
         page.raw("<tr>");
         for (i, cell) in row.iter().enumerate() {
             if i == 0 {
-                put!(page, "<th scope=\"row\">{}</th>", esc(cell));
+                put!(page, "<th scope=\"row\">{}", esc(cell));
             } else {
-                put!(page, "<td class=\"num\">{}</td>", esc(cell));
+                put!(page, "<td class=\"num\">{}", esc(cell));
             }
         }
         page.raw("</tr>");
@@ -63,7 +73,7 @@ fn names(fixed: &[&str]) -> Vec<String> {
     fixed.iter().map(|s| (*s).to_owned()).collect()
 }
 
-fn series(page: &mut Page, s: &Series) {
+fn series(page: &mut Page, name: &str, s: &Series) {
     let n = s.rows.iter().map(|r| r.mean.len()).max().unwrap_or(0);
     let step = n.div_ceil(SHORT_ROWS).max(1);
     let groups = s.rows.len().min(SHORT_GROUPS);
@@ -94,13 +104,13 @@ fn series(page: &mut Page, s: &Series) {
     if groups < s.rows.len() {
         let _ = write!(remark, " {} of {} rows.", groups, s.rows.len());
     }
-    table(page, &heads, &rows, remark.trim());
+    table(page, name, &heads, &rows, remark.trim());
 }
 
-fn distribution(page: &mut Page, d: &Distribution) {
-    let mut heads = names(&["", "samples"]);
+fn distribution(page: &mut Page, name: &str, d: &Distribution, percentiles: &[f64]) {
+    let mut heads = names(&["Name", "samples"]);
     heads.extend(
-        PERCENTILES.iter().map(|p| if *p == 0.0 { "least".to_owned() } else { label::percentile(*p) }),
+        percentiles.iter().map(|p| if *p == 0.0 { "least".to_owned() } else { label::percentile(*p) }),
     );
     let rows: Vec<Vec<String>> = d
         .rows
@@ -108,7 +118,7 @@ fn distribution(page: &mut Page, d: &Distribution) {
         .take(MOST_ROWS)
         .map(|r| {
             let mut cells = vec![r.name.clone(), r.n.to_string()];
-            cells.extend(PERCENTILES.iter().map(|p| {
+            cells.extend(percentiles.iter().map(|p| {
                 // A percentile beyond the samples is not known; the maximum always is.
                 let within = *p >= 1.0 || (1.0 - p) * r.n as f64 >= 1.0;
                 let found = r.quantiles.iter().find(|(q, _)| *q >= *p - 1e-12).filter(|_| within);
@@ -117,14 +127,14 @@ fn distribution(page: &mut Page, d: &Distribution) {
             cells
         })
         .collect();
-    table(page, &heads, &rows, &left_out(d.rows.len()));
+    table(page, name, &heads, &rows, &left_out(d.rows.len()));
 }
 
 fn left_out(rows: usize) -> String {
     if rows > MOST_ROWS { format!("The first {MOST_ROWS} of {rows} rows.") } else { String::new() }
 }
 
-fn curve(page: &mut Page, c: &Curve) {
+fn curve(page: &mut Page, name: &str, c: &Curve) {
     if !c.marks.is_empty() {
         let rows: Vec<Vec<String>> = c
             .marks
@@ -132,7 +142,7 @@ fn curve(page: &mut Page, c: &Curve) {
             .take(MOST_ROWS)
             .map(|m| vec![m.label.clone(), human(m.x, c.x.unit), m.detail.clone()])
             .collect();
-        table(page, &[String::from("Mark"), c.x.label.clone(), String::from("What it is")], &rows, "");
+        table(page, name, &[String::from("Mark"), c.x.label.clone(), String::from("What it is")], &rows, "");
     }
     page.raw("<div class=\"points\">");
     let mut rows = Vec::new();
@@ -148,11 +158,11 @@ fn curve(page: &mut Page, c: &Curve) {
     } else {
         String::new()
     };
-    table(page, &[String::from("Curve"), c.x.label.clone(), c.y.label.clone()], &rows, &remark);
+    table(page, name, &[String::from("Curve"), c.x.label.clone(), c.y.label.clone()], &rows, &remark);
     page.raw("</div>");
 }
 
-fn scatter(page: &mut Page, s: &Scatter) {
+fn scatter(page: &mut Page, name: &str, s: &Scatter) {
     let mut heads = names(&["Group", "points"]);
     for axis in [&s.x, &s.y] {
         heads.extend(["least", "median", "greatest"].map(|w| format!("{} {w}", axis.label)));
@@ -173,7 +183,7 @@ fn scatter(page: &mut Page, s: &Scatter) {
             cells
         })
         .collect();
-    table(page, &heads, &rows, &left_out(s.groups.len()));
+    table(page, name, &heads, &rows, &left_out(s.groups.len()));
     let mut points: Vec<(&str, (f64, f64))> =
         s.groups.iter().flat_map(|g| g.points.iter().map(|p| (g.name.as_str(), *p))).collect();
     points.sort_by(|a, b| b.1.0.total_cmp(&a.1.0));
@@ -184,10 +194,10 @@ fn scatter(page: &mut Page, s: &Scatter) {
         .map(|(name, (x, y))| vec![(*name).to_owned(), human(*x, s.x.unit), human(*y, s.y.unit)])
         .collect();
     let remark = format!("The {} largest of {total} points by {}.", rows.len(), s.x.label);
-    table(page, &[String::from("Group"), s.x.label.clone(), s.y.label.clone()], &rows, &remark);
+    table(page, name, &[String::from("Group"), s.x.label.clone(), s.y.label.clone()], &rows, &remark);
 }
 
-fn matrix(page: &mut Page, m: &Matrix) {
+fn matrix(page: &mut Page, name: &str, m: &Matrix) {
     let rows: Vec<Vec<String>> = m
         .rows
         .iter()
@@ -210,5 +220,5 @@ fn matrix(page: &mut Page, m: &Matrix) {
         })
         .collect();
     let heads = names(&["Row", "cells seen", "least", "mean", "greatest", "greatest at"]);
-    table(page, &heads, &rows, &left_out(m.rows.len()));
+    table(page, name, &heads, &rows, &left_out(m.rows.len()));
 }

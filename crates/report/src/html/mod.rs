@@ -3,25 +3,41 @@
 //!
 //! The record is embedded as JSON, so that the page is also the data ([`extract`]).
 
+mod costs;
 mod data_table;
+mod embedded;
 mod figures;
+mod heat;
+mod metrics;
 mod page;
 mod tables;
 mod top;
 mod trust;
+
+use std::sync::LazyLock;
 
 use machmeter_data::Record;
 
 use crate::{budget, digest, finite};
 use page::{Page, put};
 
+pub(crate) use embedded::data_digest;
+pub use embedded::extract;
+
 const STYLE: &str =
     concat!(include_str!("../../assets/vendor/uplot/uPlot.min.css"), include_str!("../../assets/viewer.css"));
-const SCRIPT: &str = concat!(
-    include_str!("../../assets/vendor/uplot/uPlot.iife.min.js"),
-    include_str!("../../assets/viewer.js")
-);
-const RECORD_OPEN: &str = "<script type=\"application/json\" id=\"machmeter-record\">";
+
+/// The script: uPlot as it was published, then the viewer without the room that only its authors need.
+static SCRIPT: LazyLock<String> = LazyLock::new(|| {
+    let mut script = include_str!("../../assets/vendor/uplot/uPlot.iife.min.js").to_owned();
+    for line in include_str!("../../assets/viewer.js").lines().map(str::trim) {
+        if !line.is_empty() && !(line.starts_with("/*") && line.ends_with("*/")) {
+            script.push_str(line);
+            script.push('\n');
+        }
+    }
+    script
+});
 
 /// The report of a record as one HTML document.
 ///
@@ -30,7 +46,7 @@ const RECORD_OPEN: &str = "<script type=\"application/json\" id=\"machmeter-reco
 pub fn render(record: &Record) -> String {
     let mut record = finite::record(record);
     budget::apply(&mut record);
-    let json = embedded(&record);
+    let json = embedded::write(&record);
     let mut page = Page::default();
     head(&mut page, &record);
     page.raw(include_str!("../../assets/icons.svg"));
@@ -40,7 +56,7 @@ pub fn render(record: &Record) -> String {
     trust::section(&mut page, &record);
     figures::section(&mut page, &record);
     trust::findings(&mut page, &record.findings);
-    tables::metrics(&mut page, &record);
+    metrics::section(&mut page, &record);
     tables::machine(&mut page, &record);
     tables::provenance(&mut page, &record, &digest::short(&json));
     page.raw("</main>");
@@ -51,29 +67,8 @@ pub fn render(record: &Record) -> String {
         esc(&record.tool.name),
         esc(&record.tool.version)
     );
-    put!(page, "{RECORD_OPEN}{json}</script><script>{SCRIPT}</script></body></html>\n");
+    put!(page, "{}{json}</script><script>{}</script></body></html>\n", embedded::OPEN, SCRIPT.as_str());
     page.finish()
-}
-
-/// The record as JSON, taken out of a page that [`render`] wrote; nothing if there is none.
-pub fn extract(html: &str) -> Option<String> {
-    let start = html.find(RECORD_OPEN)? + RECORD_OPEN.len();
-    let length = html[start..].find("</script>")?;
-    Some(html[start..start + length].to_owned())
-}
-
-/// JSON in which `<` is written as an escape, so that nothing inside can end the block or open a comment. In JSON it can
-/// stand only inside strings.
-fn embedded(record: &Record) -> String {
-    // Serializing a record can't fail: keys are strings, and there is no I/O.
-    serde_json::to_string(record).unwrap_or_else(|_| "null".to_owned()).replace('<', "\\u003c")
-}
-
-/// Twelve hexadecimal digits over the embedded data of a record: equal digits, equal data.
-pub(crate) fn data_digest(finite_record: &Record) -> String {
-    let mut record = finite_record.clone();
-    budget::apply(&mut record);
-    digest::short(&embedded(&record))
 }
 
 fn head(page: &mut Page, record: &Record) {
@@ -87,7 +82,7 @@ fn head(page: &mut Page, record: &Record) {
          <meta name=\"color-scheme\" content=\"light dark\"><meta name=\"generator\" content=\"{} {}\">\
          <title>{}: {} report</title><style>{STYLE}</style></head><body>",
         digest::policy_source(STYLE),
-        digest::policy_source(SCRIPT),
+        digest::policy_source(&SCRIPT),
         esc(&record.tool.name),
         esc(&record.tool.version),
         esc(&identity.name),

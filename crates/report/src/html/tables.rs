@@ -1,81 +1,10 @@
-//! Metrics, machine facts, and where the data came from.
+//! Machine facts, and where the data came from.
 
-use machmeter_data::{Fact, FactState, Metric, Record};
+use machmeter_data::{Fact, FactState, Record};
 
 use super::esc;
 use super::page::{Page, put};
 use crate::label;
-
-/// Metrics listed without the script; the script lists all.
-const STATIC_METRICS: usize = 300;
-
-pub(super) fn metrics(page: &mut Page, record: &Record) {
-    if record.metrics.is_empty() {
-        return;
-    }
-    put!(
-        page,
-        "<section id=\"metrics\" aria-labelledby=\"h-metrics\"><h2 id=\"h-metrics\">Metrics <small>{}</small></h2>\
-         <p class=\"js\" hidden><label>Search <input id=\"metric-search\" type=\"search\" placeholder=\"id, parameter, flag\" \
-         autocomplete=\"off\"></label> <output id=\"metric-count\"></output></p>\
-         <div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Metrics\">\
-         <table class=\"sortable metrics\" id=\"metric-table\"><thead><tr><th scope=\"col\">Metric</th>\
-         <th scope=\"col\">Parameters</th><th scope=\"col\" class=\"num\">Value</th><th scope=\"col\" class=\"num\">Interval</th>\
-         <th scope=\"col\" class=\"num\">n</th><th scope=\"col\">Estimator</th><th scope=\"col\">Quality</th></tr></thead><tbody>",
-        record.metrics.len()
-    );
-    for m in record.metrics.iter().take(STATIC_METRICS) {
-        metric_row(page, m);
-    }
-    page.raw("</tbody></table></div>");
-    if record.metrics.len() > STATIC_METRICS {
-        put!(
-            page,
-            "<p class=\"quiet static\">The first {STATIC_METRICS} of {}; with scripts on all are listed.</p>",
-            record.metrics.len()
-        );
-    }
-    page.raw("</section>");
-}
-
-fn metric_row(page: &mut Page, m: &Metric) {
-    put!(
-        page,
-        "<tr><th scope=\"row\"><code>{}</code></th><td>{}</td>",
-        esc(&m.id),
-        esc(&label::params(&m.params))
-    );
-    match m.value {
-        Some(v) => put!(page, "<td class=\"num\" data-v=\"{v:e}\">{}</td>", esc(&label::value(m))),
-        None => page.raw("<td class=\"num none\">-</td>"),
-    }
-    match &m.ci {
-        Some(ci) => put!(
-            page,
-            "<td class=\"num\" data-v=\"{:e}\" title=\"{} %, {}\">{}</td>",
-            ci.high - ci.low,
-            machmeter_data::quantity::digits(ci.level * 100.0),
-            esc(&ci.method),
-            esc(&label::interval(ci, m.unit))
-        ),
-        None => page.raw("<td class=\"num none\">-</td>"),
-    }
-    put!(
-        page,
-        "<td class=\"num\" data-v=\"{}\">{}</td><td>{}</td><td>{}",
-        m.n,
-        m.n,
-        esc(&m.estimator),
-        label::quality(m.quality)
-    );
-    if !m.flags.is_empty() {
-        put!(page, " <code>{}</code>", esc(&m.flags.join(" ")));
-    }
-    if let Some(why) = &m.why {
-        put!(page, ": {}", esc(why));
-    }
-    page.raw("</td></tr>");
-}
 
 pub(super) fn machine(page: &mut Page, record: &Record) {
     page.raw("<section id=\"machine\" aria-labelledby=\"h-machine\"><h2 id=\"h-machine\">Machine</h2>");
@@ -110,31 +39,26 @@ fn facts_table(page: &mut Page, record: &Record, paths: &[&String], name: &str) 
     for path in paths {
         let (a, b) = (before.get(path), after.get(path));
         let differs = !after.0.is_empty() && a.map(|f| (&f.value, f.state)) != b.map(|f| (&f.value, f.state));
-        put!(
-            page,
-            "<tr{}><th scope=\"row\"><code>{}</code></th>",
-            if differs { " class=\"changed\"" } else { "" },
-            esc(path)
-        );
+        put!(page, "<tr{}><th><code>{}</code>", if differs { " class=\"changed\"" } else { "" }, esc(path));
         fact_cell(page, a);
         if differs {
             fact_cell(page, b);
         } else {
-            page.raw("<td class=\"quiet\">same</td>");
+            page.raw("<td>same");
         }
         let source = a.or(b).map_or("", |f| f.source.as_str());
-        put!(page, "<td class=\"source\">{}</td></tr>", esc(source));
+        put!(page, "<td>{}</tr>", esc(source));
     }
     page.raw("</tbody></table></div>");
 }
 
 fn fact_cell(page: &mut Page, fact: Option<&Fact>) {
     let Some(fact) = fact else {
-        page.raw("<td class=\"none\">not captured</td>");
+        page.raw("<td class=\"none\">not captured");
         return;
     };
     if let Some(v) = &fact.value {
-        put!(page, "<td>{}</td>", esc(&label::fact(v, fact.unit.as_deref())));
+        put!(page, "<td>{}", esc(&label::fact(v, fact.unit.as_deref())));
         return;
     }
     let state = match fact.state {
@@ -148,7 +72,6 @@ fn fact_cell(page: &mut Page, fact: Option<&Fact>) {
     if let Some(why) = &fact.why {
         put!(page, ": {}", esc(why));
     }
-    page.raw("</td>");
 }
 
 pub(super) fn provenance(page: &mut Page, record: &Record, digest: &str) {

@@ -7,7 +7,7 @@ use machmeter_data::shape::Cell;
 use machmeter_data::{Dataset, Shape, Unit};
 
 use super::columns::Columns;
-use super::{TerminalStyle, printable, sparkline};
+use super::{TerminalStyle, matrix, printable, sparkline};
 use crate::label;
 
 /// Columns up to which a matrix is shown as figures.
@@ -54,16 +54,8 @@ fn body(shape: &Shape, style: &TerminalStyle) -> String {
             }
             out
         }
-        Shape::Matrix(m) if m.columns.len() <= TABLE_COLUMNS => {
-            let mut heads = vec![m.x.label.clone()];
-            heads.extend(m.columns.iter().map(|c| label::tick(*c, m.x.unit)));
-            let mut t = Columns::new(&heads, &(1..heads.len()).collect::<Vec<_>>());
-            for (name, row) in m.rows.iter().zip(&m.values) {
-                let mut cells = vec![name.clone()];
-                cells.extend(row.iter().map(|v| v.map_or_else(|| "-".to_owned(), |v| human(v, m.cell.unit))));
-                t.row(cells);
-            }
-            t.write(style)
+        Shape::Matrix(m) if !m.column_names.is_empty() || m.columns.len() <= TABLE_COLUMNS => {
+            format!("   {}\n{}", printable(&m.cell.label), matrix::table(m, style))
         }
         Shape::Matrix(m) => {
             let values: Vec<Vec<f64>> =
@@ -91,7 +83,7 @@ fn costs(shape: &Shape, style: &TerminalStyle) -> String {
     let mut heads = vec!["name".to_owned()];
     heads.extend(table.columns.iter().map(|c| c.label.to_lowercase()));
     let numeric: Vec<usize> =
-        table.columns.iter().enumerate().filter(|(_, c)| c.unit.is_some()).map(|(i, _)| i + 1).collect();
+        (0..table.columns.len()).filter(|i| label::is_numeric(table, *i)).map(|i| i + 1).collect();
     let mut t = Columns::new(&heads, &numeric);
     for r in &table.rows {
         let mut cells = vec![r.name.clone()];

@@ -3,6 +3,7 @@
 mod columns;
 mod dataset;
 mod glyphs;
+mod matrix;
 
 use std::fmt::Write as _;
 

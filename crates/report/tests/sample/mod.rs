@@ -5,6 +5,8 @@
     reason = "shared by several tests and the example, each of which uses a part"
 )]
 
+pub mod interactive;
+
 use std::collections::BTreeMap;
 
 use machmeter_data::metric::params;

@@ -1,0 +1,63 @@
+//! Tables of named rows: one alone with bars for its shares, or several of one kind side by side.
+
+use machmeter_data::Unit;
+use machmeter_data::quantity::human;
+use machmeter_data::shape::{Cell, CostTable};
+
+use super::esc;
+use super::page::{Page, put};
+use crate::label;
+
+/// A table; with `bars` its share columns carry them. The script makes it sortable.
+pub(super) fn table(page: &mut Page, title: &str, t: &CostTable, bars: bool) {
+    put!(
+        page,
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table class=\"sortable costs\">\
+         <thead><tr><th scope=\"col\">Name</th>",
+        esc(title)
+    );
+    for (i, c) in t.columns.iter().enumerate() {
+        let class = if label::is_numeric(t, i) { " class=\"num\"" } else { "" };
+        put!(page, "<th scope=\"col\"{class}>{}", esc(&c.label));
+    }
+    page.raw("</tr></thead><tbody>");
+    let largest: Vec<f64> =
+        (0..t.columns.len()).map(|i| if bars { largest_share(t, i) } else { 0.0 }).collect();
+    for row in &t.rows {
+        put!(page, "<tr><th scope=\"row\">{}", esc(&row.name));
+        for (i, column) in t.columns.iter().enumerate() {
+            match (row.cells.get(i), column.unit) {
+                (Some(Cell::Number(v)), unit) => number(page, *v, unit.unwrap_or(Unit::Count), largest[i]),
+                (Some(Cell::Text(text)), _) if label::is_numeric(t, i) => {
+                    put!(page, "<td class=\"num\">{}", esc(text));
+                }
+                (Some(Cell::Text(text)), _) => put!(page, "<td>{}", esc(text)),
+                (Some(Cell::Empty(())) | None, _) => page.raw("<td class=\"num none\">-"),
+            }
+        }
+        page.raw("</tr>");
+    }
+    page.raw("</tbody></table></div>");
+}
+
+/// The largest value of a column of shares; zero for columns that get no bars.
+fn largest_share(t: &CostTable, column: usize) -> f64 {
+    if t.columns[column].unit != Some(Unit::One) {
+        return 0.0;
+    }
+    let values = t.rows.iter().filter_map(|r| match r.cells.get(column) {
+        Some(Cell::Number(v)) => Some(*v),
+        _ => None,
+    });
+    values.fold(0.0, f64::max)
+}
+
+fn number(page: &mut Page, v: f64, unit: Unit, largest: f64) {
+    // Four digits are one more than is shown: enough to sort by.
+    put!(page, "<td class=\"num\" data-v=\"{v:.3e}\">");
+    if largest > 0.0 {
+        let width = (v / largest * 60.0).clamp(0.0, 60.0);
+        put!(page, "<svg class=\"share\"><path d=\"M0 4h{width:.1}\"/></svg>");
+    }
+    put!(page, "{}", esc(&human(v, unit)));
+}

@@ -1,0 +1,67 @@
+//! A matrix small enough to be read cell by cell: a table with colors, the value in every cell.
+
+use machmeter_data::shape::Matrix;
+
+use super::esc;
+use super::page::{Page, put};
+use crate::chart::{LEVELS, Levels};
+use crate::label;
+
+/// Cells up to which a matrix of numbers is a table instead of a picture.
+const CELLS: usize = 400;
+const COLUMNS: usize = 16;
+
+/// Whether a matrix is shown as a table. One with named columns always is.
+pub(super) fn is_table(m: &Matrix) -> bool {
+    !m.column_names.is_empty() || m.columns.len() <= COLUMNS && m.columns.len() * m.rows.len() <= CELLS
+}
+
+pub(super) fn table(page: &mut Page, title: &str, m: &Matrix) {
+    let levels = Levels::of(m);
+    put!(
+        page,
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table class=\"heat\">\
+         <thead><tr><th scope=\"col\" class=\"num\">{}",
+        esc(title),
+        esc(&m.x.label)
+    );
+    for name in label::columns(m) {
+        put!(page, "<th scope=\"col\">{}", esc(&name));
+    }
+    page.raw("</tr></thead><tbody>");
+    for (name, row) in m.rows.iter().zip(&m.values) {
+        put!(page, "<tr><th scope=\"row\">{}", esc(name));
+        for cell in row {
+            match cell {
+                Some(v) => put!(
+                    page,
+                    "<td class=\"{}{}\" title=\"{}\">{}",
+                    levels.letter(),
+                    levels.level(*v),
+                    esc(&label::exact(*v, m.cell.unit)),
+                    esc(&label::cell(*v, m.cell.unit))
+                ),
+                None => page.raw("<td class=\"none\">-"),
+            }
+        }
+        page.raw("</tr>");
+    }
+    page.raw("</tbody></table></div>");
+    key(page, m, &levels);
+}
+
+/// What the cells are and what the colors stand for.
+fn key(page: &mut Page, m: &Matrix, levels: &Levels) {
+    put!(page, "<p class=\"quiet heatkey\">Cells: {}.", esc(&m.cell.label));
+    let words = levels.words();
+    if words.len() == LEVELS {
+        page.raw(" At least");
+        for (i, word) in words.iter().enumerate() {
+            put!(page, " <span class=\"key {}{i}\">{word}</span>", levels.letter());
+        }
+    }
+    if m.values.iter().flatten().any(Option::is_none) {
+        page.raw(" <span class=\"none\">-</span> not measured");
+    }
+    page.raw("</p>");
+}

@@ -1,0 +1,219 @@
+//! What an interactive run adds to a record: tasks against loads, made without chance.
+
+use machmeter_data::metric::params;
+use machmeter_data::shape::{
+    Axis, Cell, CostTable, Dataset, Distribution, DistributionRow, Matrix, Shape, TableColumn, TableRow,
+};
+use machmeter_data::{Better, Interval, Metric, MetricInfo, Params, Record, Unit};
+
+use super::Dice;
+
+pub const TASKS: [&str; 12] = [
+    "audio",
+    "video",
+    "x",
+    "gaming",
+    "custom",
+    "audio-pro",
+    "audio-desktop",
+    "video24",
+    "video144",
+    "compositor",
+    "typing",
+    "launch",
+];
+pub const LOADS: [&str; 13] = [
+    "none", "video", "x", "burn", "write", "read", "compile", "memload", "hack", "ring", "membw", "rt-hog",
+    "custom",
+];
+
+const fn info(id: &'static str, unit: Unit, better: Better) -> MetricInfo {
+    MetricInfo { id, params: &["load", "task"], unit, better, description: "", may_be_negative: false }
+}
+
+/// Ids with unit, direction, and whether they carry blocks.
+const KINDS: [(MetricInfo, bool); 20] = [
+    (info("interactive.deadlines_met", Unit::One, Better::Higher), true),
+    (info("interactive.lateness_mean", Unit::Nanoseconds, Better::Lower), true),
+    (info("interactive.lateness_sd", Unit::Nanoseconds, Better::Lower), false),
+    (info("interactive.lateness_p50", Unit::Nanoseconds, Better::Lower), true),
+    (info("interactive.lateness_p90", Unit::Nanoseconds, Better::Lower), true),
+    (info("interactive.lateness_p99", Unit::Nanoseconds, Better::Lower), true),
+    (info("interactive.lateness_p999", Unit::Nanoseconds, Better::Lower), false),
+    (info("interactive.lateness_max", Unit::Nanoseconds, Better::Lower), false),
+    (info("interactive.desired_cpu", Unit::One, Better::Higher), true),
+    (info("interactive.dropped", Unit::One, Better::Lower), false),
+    (info("interactive.longest_miss_run", Unit::Count, Better::Lower), false),
+    (info("interactive.wake", Unit::Nanoseconds, Better::Lower), true),
+    (info("interactive.preempted", Unit::Nanoseconds, Better::Lower), true),
+    (info("interactive.cpu", Unit::Nanoseconds, Better::Lower), false),
+    (info("interactive.run_delay", Unit::Nanoseconds, Better::Lower), false),
+    (info("interactive.xruns_k2", Unit::Hertz, Better::Lower), false),
+    (info("interactive.safe_buffer", Unit::Count, Better::Lower), false),
+    (info("interactive.frame_low", Unit::Hertz, Better::Higher), false),
+    (info("interactive.stutters", Unit::Hertz, Better::Lower), false),
+    (info("interactive.switches", Unit::Hertz, Better::Neither), false),
+];
+
+/// Adds tasks x loads cells of `kinds` ids each, and their datasets.
+pub fn add(record: &mut Record, tasks: usize, loads: usize, kinds: usize) {
+    let (tasks, loads) = (&TASKS[..tasks], &LOADS[..loads]);
+    let mut dice = Dice(5);
+    for (kind, blocks) in &KINDS[..kinds] {
+        for task in tasks {
+            for load in loads {
+                record.metrics.push(metric(kind, *blocks, task, load, &mut dice));
+            }
+        }
+    }
+    let set = |id: &str, title: &str, caption: &str, task: Option<&str>, shape| Dataset {
+        id: id.to_owned(),
+        params: task.map_or_else(Params::new, |t| params([("task", t.into())])),
+        title: title.to_owned(),
+        caption: caption.to_owned(),
+        shape,
+    };
+    let mut datasets = vec![set(
+        "interactive.met",
+        "Deadlines met",
+        "Share of jobs of each task that ended before their deadline while each load ran. Gaming has no deadlines.",
+        None,
+        Shape::Matrix(met(tasks, loads, &mut dice)),
+    )];
+    for task in tasks {
+        datasets.push(set(
+            "interactive.latency_table",
+            "Latency and deadlines by load",
+            "How late jobs began, what CPU time they got of what they asked for, and how many ended in time.",
+            Some(task),
+            Shape::CostTable(latency(loads, &mut dice)),
+        ));
+    }
+    for task in tasks {
+        datasets.push(set(
+            "interactive.lateness",
+            "Lateness by percentile",
+            "How late the worst share of jobs was, against the moment at which each was due to begin.",
+            Some(task),
+            Shape::Distribution(lateness(loads, &mut dice)),
+        ));
+    }
+    datasets.push(set(
+        "interactive.load_work",
+        "Work that the loads got done",
+        "The price of latency: what each load did per second while the tasks ran.",
+        None,
+        Shape::CostTable(work(loads, &mut dice)),
+    ));
+    datasets.append(&mut record.datasets);
+    record.datasets = datasets;
+}
+
+fn metric(kind: &MetricInfo, blocks: bool, task: &str, load: &str, dice: &mut Dice) -> Metric {
+    let key = params([("load", load.into()), ("task", task.into())]);
+    if task == "gaming" && kind.id == "interactive.deadlines_met" {
+        return Metric::rejected(kind, key, "share of jobs", "the task has no deadlines");
+    }
+    let v = match kind.unit {
+        Unit::One => 1.0 - dice.roll().powi(4),
+        Unit::Count => (dice.roll() * 9.0).floor(),
+        Unit::Hertz => 60.0 * dice.roll(),
+        _ => 10_f64.powf(3.5 + 4.0 * dice.roll()),
+    };
+    let ci =
+        Interval::new(0.95, v * (1.0 - 0.2 * dice.roll()), v * (1.0 + 0.2 * dice.roll()), "block-bootstrap");
+    let mut m = Metric::new(kind, key, v, "mean of segments", 600 + (dice.roll() * 9.0) as u64).with_ci(ci);
+    if blocks {
+        m = m.with_blocks((0..20).map(|_| v * (0.8 + 0.4 * dice.roll())).collect(), 1.5e9);
+    }
+    if load == "rt-hog" || load == "memload" {
+        m.flag("E306");
+    }
+    m
+}
+
+fn met(tasks: &[&str], loads: &[&str], dice: &mut Dice) -> Matrix {
+    let hard = |load: &str| match load {
+        "none" => 0.0,
+        "video" | "ring" => 0.0004,
+        "x" | "read" => 0.004,
+        "write" | "custom" => 0.02,
+        "burn" | "compile" | "membw" => 0.12,
+        _ => 0.8,
+    };
+    let cell = |task: &str, load: &str, dice: &mut Dice| {
+        (task != "gaming").then(|| 1.0 - (hard(load) * (0.3 + 1.2 * dice.roll())).min(1.0))
+    };
+    let values = tasks.iter().map(|t| loads.iter().map(|l| cell(t, l, dice)).collect()).collect();
+    let names = |list: &[&str]| list.iter().map(|s| (*s).to_owned()).collect();
+    Matrix::named("load", names(loads), names(tasks), Axis::linear("deadlines met", Unit::One), values)
+}
+
+fn latency(loads: &[&str], dice: &mut Dice) -> CostTable {
+    let column = |label: &str, unit| TableColumn { label: label.to_owned(), unit };
+    let rows = loads
+        .iter()
+        .map(|load| {
+            let mean = 0.02 * 10_f64.powf(2.5 * dice.roll());
+            TableRow {
+                name: (*load).to_owned(),
+                cells: vec![
+                    Cell::Text(format!("{mean:.3}")),
+                    Cell::Text(format!("+/- {:.2}", mean * 2.0 * dice.roll())),
+                    Cell::Text(format!("{:.1}", mean * (4.0 + 30.0 * dice.roll()))),
+                    Cell::Text(format!("{:.1}", 100.0 - 30.0 * dice.roll().powi(4))),
+                    Cell::Text(format!("{:.1}", 100.0 - 40.0 * dice.roll().powi(4))),
+                ],
+            }
+        })
+        .collect();
+    CostTable {
+        columns: vec![
+            column("Latency (ms)", None),
+            column("SD (ms)", None),
+            column("Max Latency", None),
+            column("% Desired CPU", None),
+            column("% Deadlines Met", None),
+        ],
+        rows,
+    }
+}
+
+fn lateness(loads: &[&str], dice: &mut Dice) -> Distribution {
+    let rows = loads
+        .iter()
+        .map(|load| {
+            let (at, slope) = (2_000.0 * 10_f64.powf(dice.roll()), 0.4 + 0.7 * dice.roll());
+            let mut quantiles: Vec<(f64, f64)> = (0..40)
+                .map(|i| 600_f64.powf(f64::from(i) / 39.0))
+                .map(|x| (1.0 - 1.0 / x, at * x.powf(slope)))
+                .collect();
+            quantiles.push((1.0, at * 700_f64.powf(slope)));
+            DistributionRow { name: (*load).to_owned(), n: 600, quantiles }
+        })
+        .collect();
+    Distribution { value: Axis::log("lateness", Unit::Nanoseconds), rows }
+}
+
+fn work(loads: &[&str], dice: &mut Dice) -> CostTable {
+    let rows = loads
+        .iter()
+        .map(|load| TableRow {
+            name: (*load).to_owned(),
+            cells: vec![
+                Cell::Text("turns/s".to_owned()),
+                Cell::Number(1e6 * dice.roll()),
+                Cell::Number(dice.roll()),
+            ],
+        })
+        .collect();
+    let column = |label: &str, unit| TableColumn { label: label.to_owned(), unit };
+    CostTable {
+        columns: vec![
+            column("Unit", None),
+            column("Work per second", Some(Unit::Count)),
+            column("CPU time", Some(Unit::One)),
+        ],
+        rows,
+    }
+}
