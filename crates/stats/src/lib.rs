@@ -10,6 +10,7 @@
 //! | [`quantile`] | where do the values lie, and how sure is that without assuming a distribution |
 //! | [`spread`] | how much do they vary |
 //! | [`bootstrap`] | intervals that respect correlation in time |
+//! | [`serial`] | means, shares and quantiles of a stream whose neighbors are alike |
 //! | [`rank`] | do two samples differ |
 //! | [`changepoint`] | when did the level change; where does a line bend |
 //! | [`regression`] | fits of linear models with goodness of fit Q; robust slopes |
@@ -36,6 +37,7 @@ pub mod quantile;
 pub mod random;
 pub mod rank;
 pub mod regression;
+pub mod serial;
 pub mod spectrum;
 pub mod spread;
 pub mod tail;

@@ -1,0 +1,209 @@
+//! Intervals of correlated streams hold what they promise: 1,000 streams of known truth of every kind.
+
+#![allow(clippy::print_stdout, reason = "the coverage found is worth reading: cargo test -- --show-output")]
+
+use machmeter_stats::random::Random;
+use machmeter_stats::serial::{mean_interval, quantile_interval, share_interval};
+
+const STREAMS: usize = 1000;
+
+/// What a stream is made of.
+#[derive(Debug, Clone, Copy)]
+enum Law {
+    /// First-order autoregression with this correlation, normal, mean 10, standard deviation 1.
+    Normal(f64),
+    /// Exponential lateness (mean 1) whose neighbors are alike with this correlation (before the change of law).
+    Exponential(f64),
+    /// Two states: quiet (exponential, mean 1) and, for a mean of so many samples and this share of the time, bursts
+    /// (exponential, mean 20).
+    Bursts { share: f64, length: f64 },
+}
+
+fn uniform_to_exponential(z: f64) -> f64 {
+    -machmeter_stats::distribution::normal_sf(z).expect("finite").ln()
+}
+
+fn stream(law: Law, n: usize, random: &mut Random) -> Vec<f64> {
+    match law {
+        Law::Normal(rho) | Law::Exponential(rho) => {
+            let mut z = random.normal();
+            let exponential = matches!(law, Law::Exponential(_));
+            (0..n)
+                .map(|_| {
+                    z = rho * z + (1.0 - rho * rho).sqrt() * random.normal();
+                    if exponential { uniform_to_exponential(z) } else { 10.0 + z }
+                })
+                .collect()
+        }
+        Law::Bursts { share, length } => {
+            let leave = 1.0 / length;
+            let enter = leave * share / (1.0 - share);
+            let mut burst = random.unit() < share;
+            (0..n)
+                .map(|_| {
+                    let turn = random.unit();
+                    burst = if burst { turn >= leave } else { turn < enter };
+                    random.exponential() * if burst { 20.0 } else { 1.0 }
+                })
+                .collect()
+        }
+    }
+}
+
+/// `P(x > limit)` in truth, for the share of misses, and quantiles by bisection of it.
+fn beyond(law: Law, x: f64) -> f64 {
+    match law {
+        Law::Normal(_) => machmeter_stats::distribution::normal_sf(x - 10.0).expect("finite"),
+        Law::Exponential(_) => (-x).exp(),
+        Law::Bursts { share, .. } => (1.0 - share) * (-x).exp() + share * (-x / 20.0).exp(),
+    }
+}
+
+fn true_quantile(law: Law, q: f64) -> f64 {
+    let (mut low, mut high) = (0.0, 1000.0);
+    for _ in 0..100 {
+        let x = f64::midpoint(low, high);
+        if beyond(law, x) > 1.0 - q { low = x } else { high = x }
+    }
+    low
+}
+
+fn true_mean(law: Law) -> f64 {
+    match law {
+        Law::Normal(_) => 10.0,
+        Law::Exponential(_) => 1.0,
+        Law::Bursts { share, .. } => (1.0 - share) + share * 20.0,
+    }
+}
+
+/// Given intervals and hits among them.
+#[derive(Default, Clone, Copy)]
+struct Seen {
+    given: usize,
+    hit: usize,
+}
+
+impl Seen {
+    fn note(&mut self, hit: Option<bool>) {
+        self.given += usize::from(hit.is_some());
+        self.hit += usize::from(hit == Some(true));
+    }
+    fn coverage(self) -> f64 {
+        self.hit as f64 / self.given.max(1) as f64
+    }
+}
+
+/// Coverage of mean, share of misses, p50, p95.
+fn coverage(law: Law, n: usize, miss: f64, seed: u64) -> [Seen; 4] {
+    let mut random = Random::new(seed);
+    let mut seen = [Seen::default(); 4];
+    let limit = true_quantile(law, 1.0 - miss);
+    for _ in 0..STREAMS {
+        let xs = stream(law, n, &mut random);
+        let one = [n];
+        let hits: Vec<bool> = xs.iter().map(|x| *x > limit).collect();
+        seen[0].note(mean_interval(&xs, &one, 0.95).ok().map(|e| e.interval.contains(true_mean(law))));
+        seen[1].note(share_interval(&hits, &xs, &one, 0.95).ok().map(|e| e.interval.contains(miss)));
+        for (i, q) in [0.5, 0.95].into_iter().enumerate() {
+            let e = quantile_interval(&xs, q, &one, 0.95).ok();
+            seen[2 + i].note(e.map(|e| e.interval.contains(true_quantile(law, q))));
+        }
+    }
+    seen
+}
+
+/// Asserts coverage between 93 and 97 % (two standard errors of the count beyond) for every figure with intervals for most
+/// streams; `mostly` says for which of the four that has to be so.
+fn assert_coverage(law: Law, n: usize, mostly: [bool; 4]) {
+    let seen = coverage(law, n, 0.05, 5);
+    let shown: Vec<String> = seen.iter().map(|s| format!("{:.3} of {}", s.coverage(), s.given)).collect();
+    println!("{law:?} n {n}: mean {}, misses {}, p50 {}, p95 {}", shown[0], shown[1], shown[2], shown[3]);
+    for ((s, must), what) in seen.iter().zip(mostly).zip(["mean", "misses", "p50", "p95"]) {
+        if must {
+            assert!(s.given > STREAMS * 3 / 4, "{law:?} n {n} {what}: given for {}", s.given);
+            let margin = 2.0 * (0.05 * 0.95 / s.given as f64).sqrt();
+            let range = 0.93 - margin..=0.97 + margin;
+            assert!(range.contains(&s.coverage()), "{law:?} n {n} {what}: coverage {}", s.coverage());
+        } else {
+            // Refused nearly always, since it could not be held.
+            assert!(s.given < STREAMS / 10, "{law:?} n {n} {what}: given for {}", s.given);
+        }
+    }
+}
+
+const NOT_P95: [bool; 4] = [true, true, true, false];
+
+#[test]
+fn autoregressions_are_covered() {
+    assert_coverage(Law::Normal(0.0), 100, NOT_P95);
+    assert_coverage(Law::Normal(0.4), 100, NOT_P95);
+    assert_coverage(Law::Normal(0.4), 1000, [true; 4]);
+    assert_coverage(Law::Normal(0.9), 300, NOT_P95);
+    assert_coverage(Law::Normal(0.9), 1000, NOT_P95);
+    assert_coverage(Law::Normal(0.9), 3000, [true; 4]);
+}
+
+#[test]
+fn skewed_lateness_is_covered() {
+    assert_coverage(Law::Exponential(0.4), 100, NOT_P95);
+    assert_coverage(Law::Exponential(0.4), 1000, [true; 4]);
+    assert_coverage(Law::Exponential(0.9), 300, NOT_P95);
+    assert_coverage(Law::Exponential(0.9), 1000, NOT_P95);
+}
+
+#[test]
+fn bursts_are_covered_where_there_are_enough_of_them() {
+    assert_coverage(Law::Bursts { share: 0.2, length: 4.0 }, 1000, [true; 4]);
+    assert_coverage(Law::Bursts { share: 0.05, length: 8.0 }, 10_000, [true; 4]);
+}
+
+#[test]
+fn segments_that_differ_make_the_interval_honest() {
+    // Each segment has a level of its own, as cells measured at different moments have.
+    for (segments, length) in [(3, 300), (8, 100)] {
+        let mut random = Random::new(9);
+        let mut seen = Seen::default();
+        for _ in 0..STREAMS {
+            let mut xs = Vec::new();
+            for _ in 0..segments {
+                let level = 10.0 + random.normal();
+                xs.extend((0..length).map(|_| level + random.normal()));
+            }
+            let e = mean_interval(&xs, &vec![length; segments], 0.95).ok();
+            seen.note(e.map(|e| e.interval.contains(10.0)));
+        }
+        println!("{segments} segments: {:.3} of {}", seen.coverage(), seen.given);
+        assert!(seen.given == STREAMS && (0.92..0.98).contains(&seen.coverage()), "{}", seen.coverage());
+    }
+}
+
+#[test]
+fn all_or_nothing_is_bounded_by_the_independent_samples() {
+    let mut random = Random::new(3);
+    let xs = stream(Law::Normal(0.9), 2000, &mut random);
+    let e = share_interval(&[false; 2000], &xs, &[2000], 0.95).expect("enough");
+    // About 105 of the 2000 are independent: the rule of three gives 2.8 %, not 0.15 %.
+    assert_eq!((e.value, e.interval.low), (0.0, 0.0));
+    assert!((0.015..0.06).contains(&e.interval.high), "{e:?}");
+    let e = share_interval(&[true; 2000], &xs, &[2000], 0.95).expect("enough");
+    assert_eq!((e.value, e.interval.high), (1.0, 1.0));
+    assert!((0.94..0.985).contains(&e.interval.low), "{e:?}");
+}
+
+#[test]
+fn what_cannot_be_known_is_refused_with_a_reason() {
+    let mut random = Random::new(4);
+    let xs: Vec<f64> = (0..300).map(|_| random.exponential()).collect();
+    let text = |q| quantile_interval(&xs, q, &[300], 0.95).map_err(|e| e.to_string());
+    assert!(text(0.95).is_ok());
+    assert!(
+        text(0.999).unwrap_err().contains("independent samples) needs at least 6000"),
+        "{:?}",
+        text(0.999)
+    );
+    assert!(mean_interval(&xs[..10], &[10], 0.95).is_err());
+    assert!(mean_interval(&xs, &[200], 0.95).is_err(), "segments do not add up");
+    assert!(mean_interval(&[1.0; 50], &[50], 0.95).is_err(), "a constant has no variance to learn from");
+    assert!(mean_interval(&[f64::NAN; 50], &[50], 0.95).is_err());
+    assert!(mean_interval(&xs, &[300], 1.0).is_err());
+}
