@@ -12,3 +12,4 @@ pub mod oracle;
 pub mod params;
 pub mod samples;
 pub mod tasks;
+pub mod worker;

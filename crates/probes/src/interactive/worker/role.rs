@@ -1,0 +1,289 @@
+//! Inside the task's process: the thread that listens and answers, and the thread that is the task.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+
+use machmeter_engine::stream::{Job, RealMachine, Release, Stop, run as run_stream};
+use machmeter_engine::worker::NOTHING;
+use machmeter_sys::counters::schedstat::SchedstatReader;
+use machmeter_sys::process::{self, WORKER_ARGUMENT};
+use machmeter_sys::sched::{self, Policy};
+use machmeter_sys::{memory, thread};
+
+use super::message::{Message, Ready, Recorded, TaskRequest, packed};
+
+/// A segment that was ordered too late begins so much after it was ordered, ns.
+const LEAD_NS: u64 = 5_000_000;
+const STACK_BYTES: usize = 64 << 10;
+
+/// What the listening thread waits for.
+enum Event {
+    Line(String),
+    End,
+    Say(Message),
+}
+
+/// A segment to be recorded, with room for its jobs.
+struct Order {
+    start_ns: u64,
+    length_ns: u64,
+    jobs: Vec<Job>,
+}
+
+/// The role; see the module above.
+pub(super) fn run(_arguments: &[OsString]) -> u8 {
+    let Ok(mut out) = process::take_stdout() else { return 1 };
+    match serve(&mut out) {
+        Ok(()) => 0,
+        Err(why) => {
+            say(&mut out, &Message::Refused { why });
+            1
+        }
+    }
+}
+
+fn serve(out: &mut File) -> Result<(), String> {
+    let inherited = favor_listening();
+    let (events, received) = channel();
+    let lines = events.clone();
+    process::listen(move |line| {
+        let ended = line.is_none();
+        let _ = lines.send(line.map_or(Event::End, Event::Line));
+        if ended {
+            end_everything();
+        }
+    })
+    .map_err(|e| e.to_string())?;
+    let Ok(Event::Line(first)) = received.recv() else { return Ok(()) };
+    let request: TaskRequest = serde_json::from_str(&first).map_err(|e| format!("request of a task: {e}"))?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let (orders, ordered) = sync_channel(1);
+    let (of_task, stop_of_task, answers) = (request.clone(), Arc::clone(&stop), events);
+    thread::spawn_plain("mm-task", move || task(&of_task, inherited, &stop_of_task, &ordered, &answers))
+        .map_err(|e| format!("the thread of a task could not be started: {e}"))?;
+    listen(out, &request, &received, &orders, &stop)
+}
+
+/// Answers until the end of stdin.
+fn listen(
+    out: &mut File,
+    request: &TaskRequest,
+    received: &Receiver<Event>,
+    orders: &SyncSender<Order>,
+    stop: &AtomicBool,
+) -> Result<(), String> {
+    while let Ok(event) = received.recv() {
+        match event {
+            Event::Line(line) if line == "stop" => stop.store(true, Ordering::Relaxed),
+            Event::Line(line) => {
+                let (start_ns, length_ns) =
+                    parse_go(&line).ok_or_else(|| format!("a task does not understand '{line}'"))?;
+                stop.store(false, Ordering::Relaxed);
+                let jobs = room_for(request.stream.jobs_in(length_ns));
+                // What keeps this thread from listening must not look like lateness of the task.
+                let start_ns = if thread::monotonic_ns() > start_ns {
+                    thread::monotonic_ns() + LEAD_NS
+                } else {
+                    start_ns
+                };
+                orders
+                    .send(Order { start_ns, length_ns, jobs })
+                    .map_err(|_| "the thread of the task ended")?;
+            }
+            Event::Say(message) => {
+                let refused = matches!(message, Message::Refused { .. });
+                say(out, &message);
+                if refused {
+                    return Ok(());
+                }
+            }
+            Event::End => return Ok(()),
+        }
+    }
+    Ok(())
+}
+
+/// The listening thread must get to run beside any load: it is favored where that is permitted. Returns the policy before,
+/// which the task has unless it asks for another.
+fn favor_listening() -> Option<Policy> {
+    let inherited = sched::current().ok()?;
+    if matches!(inherited, Policy::Other { .. }) {
+        // A refusal leaves it as it is.
+        let _ = sched::apply(Policy::Other { nice: -20 });
+    }
+    Some(inherited)
+}
+
+/// The main process is gone: this one ends at once, whatever its threads do, and with it what it started.
+fn end_everything() {
+    let own = std::process::id() as i32;
+    process::kill_group_of(own);
+    // It may have been started without a group of its own.
+    let _ = process::kill_process(own);
+}
+
+fn parse_go(line: &str) -> Option<(u64, u64)> {
+    let (start, length) = line.strip_prefix("go ")?.split_once(' ')?;
+    Some((start.parse().ok()?, length.parse().ok()?))
+}
+
+fn say(out: &mut File, message: &Message) {
+    let Ok(mut line) = serde_json::to_string(message) else { return };
+    line.push('\n');
+    // Nobody listens any more: the end of stdin says so, too.
+    let _ = out.write_all(line.as_bytes());
+}
+
+/// An empty list with `n` places, whose pages are all there and, if possible, locked.
+fn room_for(n: usize) -> Vec<Job> {
+    let none = Job {
+        number: 0,
+        release_ns: 0,
+        wake_ns: 0,
+        response_ns: 0,
+        cpu_ns: 0,
+        fate: machmeter_engine::stream::Fate::Dropped,
+    };
+    let mut jobs = vec![none; n];
+    // The compiler cannot know that nobody looks, so the pages are written.
+    std::hint::black_box(jobs.as_mut_slice());
+    jobs.clear();
+    let _ = memory::lock_present();
+    jobs
+}
+
+/// The thread that is the task.
+fn task(
+    request: &TaskRequest,
+    inherited: Option<Policy>,
+    stop: &Arc<AtomicBool>,
+    orders: &Receiver<Order>,
+    answers: &Sender<Event>,
+) {
+    let (mut machine, ready) = match prepare(request, inherited, stop) {
+        Ok(prepared) => prepared,
+        Err(why) => return drop(answers.send(Event::Say(Message::Refused { why }))),
+    };
+    let threads = ready.tids.clone();
+    let _ = answers.send(Event::Say(Message::Ready(ready)));
+    let mut seed = request.seed;
+    while let Ok(order) = orders.recv() {
+        let message = match request.attributes.apply() {
+            Ok(()) => Message::Segment(record(request, &mut machine, &threads, order, seed)),
+            Err(why) => Message::Refused { why },
+        };
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        if answers.send(Event::Say(message)).is_err() {
+            return;
+        }
+    }
+}
+
+fn prepare(
+    request: &TaskRequest,
+    inherited: Option<Policy>,
+    stop: &Arc<AtomicBool>,
+) -> Result<(RealMachine, Ready), String> {
+    if let Some(policy) = inherited {
+        sched::apply(policy).map_err(|e| e.to_string())?;
+    }
+    // A slack that cannot be set is reported as it is.
+    let _ = thread::set_timer_slack_ns(1);
+    request.attributes.apply()?;
+    let stack = memory::prepare_stack(STACK_BYTES);
+    let before = own_threads();
+    let begun_ns = thread::monotonic_ns();
+    let launch = (process::program(), vec![WORKER_ARGUMENT.into(), NOTHING.name.into()]);
+    let machine = RealMachine::new(&request.stream, Arc::clone(stop), launch).map_err(|e| e.to_string())?;
+    let calibration_ns = thread::monotonic_ns() - begun_ns;
+    let mut tids = vec![thread::tid()];
+    tids.extend(own_threads().into_iter().filter(|t| !before.contains(t)));
+    let ready = Ready {
+        pid: std::process::id() as i32,
+        tids,
+        policy: sched::current().map_err(|e| e.to_string())?.to_string(),
+        timer_slack_ns: thread::timer_slack_ns().ok(),
+        turns_per_ms: machine.spinner().turns_per_ms(),
+        calibration_ns,
+        not_locked: stack.and_then(|()| memory::lock_present()).err().map(|e| e.to_string()),
+    };
+    Ok((machine, ready))
+}
+
+fn own_threads() -> Vec<i32> {
+    let entries = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    entries.filter_map(|e| e.file_name().to_str()?.parse().ok()).collect()
+}
+
+fn record(
+    request: &TaskRequest,
+    machine: &mut RealMachine,
+    threads: &[i32],
+    order: Order,
+    seed: u64,
+) -> Recorded {
+    let Order { start_ns, mut length_ns, mut jobs } = order;
+    let before = Account::of(threads);
+    let ended = run_stream(machine, &request.stream, start_ns, length_ns, seed, &mut jobs);
+    let after = Account::of(threads);
+    let asked_ns = length_ns;
+    if ended == Stop::Asked {
+        length_ns = thread::monotonic_ns().saturating_sub(start_ns).min(length_ns);
+    }
+    let scheduled = match request.stream.release {
+        // By the clock alone, so that nothing the runner leaves out can hide.
+        Release::Periodic { period_ns } => length_ns.div_ceil(period_ns.max(1)),
+        Release::Poisson { .. } | Release::Closed { .. } => jobs.len() as u64,
+    };
+    let trouble = match ended {
+        Stop::Asked => Some(format!("stopped after {length_ns} of {asked_ns} ns")),
+        Stop::Full => Some(format!("more than {} jobs in one segment: no room for more", jobs.len())),
+        Stop::Time if scheduled != jobs.len() as u64 => {
+            Some(format!("{scheduled} releases by schedule, {} on record", jobs.len()))
+        }
+        Stop::Time => None,
+    };
+    let both = |f: fn(&Account) -> Option<u64>| f(&after).zip(f(&before)).map(|(a, b)| a.saturating_sub(b));
+    Recorded {
+        length_ns,
+        jobs: packed(&jobs),
+        scheduled,
+        run_delay_ns: both(|a| a.wait_ns),
+        on_cpu_ns: both(|a| a.run_ns),
+        voluntary: after.voluntary.saturating_sub(before.voluntary),
+        involuntary: after.involuntary.saturating_sub(before.involuntary),
+        trouble,
+    }
+}
+
+/// The kernel's account of the threads of the task so far.
+struct Account {
+    wait_ns: Option<u64>,
+    run_ns: Option<u64>,
+    voluntary: u64,
+    involuntary: u64,
+}
+
+impl Account {
+    fn of(threads: &[i32]) -> Self {
+        let stats = || threads.iter().map(|t| SchedstatReader::open_thread(*t).and_then(|r| r.read()).ok());
+        let switches: Vec<(u64, u64)> = threads.iter().map(|t| switches(*t)).collect();
+        Self {
+            wait_ns: stats().map(|s| s.map(|s| s.wait_ns)).sum(),
+            run_ns: stats().map(|s| s.map(|s| s.run_ns)).sum(),
+            voluntary: switches.iter().map(|s| s.0).sum(),
+            involuntary: switches.iter().map(|s| s.1).sum(),
+        }
+    }
+}
+
+/// Voluntary and involuntary switches of a thread of this process (proc(5), `/proc/PID/task/TID/status`).
+fn switches(tid: i32) -> (u64, u64) {
+    let text = fs::read_to_string(format!("/proc/self/task/{tid}/status")).unwrap_or_default();
+    let of = |key: &str| text.lines().find_map(|l| l.strip_prefix(key)?.trim().parse().ok()).unwrap_or(0);
+    (of("voluntary_ctxt_switches:"), of("nonvoluntary_ctxt_switches:"))
+}
