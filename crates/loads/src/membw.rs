@@ -5,6 +5,7 @@ use std::sync::Barrier;
 
 use machmeter_data::quantity::Unit;
 use machmeter_engine::load::LoadInfo;
+use machmeter_sys::oom::MemoryLeft;
 use machmeter_sys::topology::Topology;
 use machmeter_sys::tree::Tree;
 
@@ -73,7 +74,7 @@ fn triad(a: &mut [f64], b: &[f64], c: &[f64]) {
 /// Elements of one array of one thread.
 fn array_length(work: &Work, threads: usize) -> usize {
     let cache_bytes = last_caches_bytes(work);
-    let available_bytes = available_bytes(&Tree::host());
+    let available_bytes = MemoryLeft::of_this_process(&Tree::host()).ok().map(|left| left.available_bytes);
     let most_bytes = work.request().memory_bytes.unwrap_or(TOTAL_MAX_BYTES);
     let total_bytes = total_bytes(cache_bytes, available_bytes, most_bytes);
     if total_bytes < TIMES_CACHE * cache_bytes {
@@ -105,12 +106,6 @@ fn last_caches_bytes(work: &Work) -> u64 {
     caches.iter().filter_map(|c| c.size_bytes).sum()
 }
 
-fn available_bytes(tree: &Tree) -> Option<u64> {
-    let text = tree.text("proc/meminfo")?;
-    let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
-    line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib * 1024)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -122,16 +117,6 @@ mod tests {
         assert_eq!(total_bytes(1 << 30, Some(64 << 30), TOTAL_MAX_BYTES), TOTAL_MAX_BYTES);
         assert_eq!(total_bytes(96 << 20, Some(1 << 30), TOTAL_MAX_BYTES), 128 << 20);
         assert_eq!(total_bytes(96 << 20, None, 16 << 20), 16 << 20);
-    }
-
-    #[test]
-    fn available_memory_is_read_in_bytes() {
-        let directory = tempfile::tempdir().unwrap();
-        std::fs::create_dir(directory.path().join("proc")).unwrap();
-        let text = "MemTotal:  10 kB\nMemAvailable:    2048 kB\n";
-        std::fs::write(directory.path().join("proc/meminfo"), text).unwrap();
-        assert_eq!(available_bytes(&Tree::at(directory.path())), Some(2 << 20));
-        assert_eq!(available_bytes(&Tree::at(std::path::Path::new("/nowhere"))), None);
     }
 
     #[test]

@@ -6,12 +6,13 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
 
 use machmeter_engine::load::{LoadError, LoadInfo, LoadRequest};
 use machmeter_engine::worker::Worker;
 use machmeter_sys::affinity;
+use machmeter_sys::oom;
 use machmeter_sys::process::{self, Received, Spawn};
 use machmeter_sys::shared::SharedCounters;
 
@@ -84,7 +85,7 @@ pub struct Work {
     counters: Arc<SharedCounters>,
     said: Mutex<Said>,
     directory_path: PathBuf,
-    directory: OnceLock<OwnDirectory>,
+    directory: Mutex<Option<OwnDirectory>>,
 }
 
 #[derive(Debug)]
@@ -188,10 +189,9 @@ impl Work {
     /// # Errors
     /// One line naming the directory and why it can't be made.
     pub fn directory(&self) -> Result<&Path, LoadError> {
-        if self.directory.get().is_none() {
-            let made = OwnDirectory::create(&self.directory_path)?;
-            // If two threads came at once, one of them was told that the directory exists.
-            let _ = self.directory.set(made);
+        let mut made = self.directory.lock().unwrap_or_else(PoisonError::into_inner);
+        if made.is_none() {
+            *made = Some(OwnDirectory::create(&self.directory_path)?);
         }
         Ok(&self.directory_path)
     }
@@ -242,6 +242,8 @@ impl Count {
 /// The process of the role: the order from stdin, messages to stdout, and the end when stdin ends.
 fn do_the_work(_: &[OsString]) -> u8 {
     let Ok(mut to) = process::take_stdout() else { return 1 };
+    // Should memory run out, a load is what can be spared. Where it is refused, the kernel's own choice stands.
+    let _ = oom::volunteer();
     match prepare(&to) {
         Ok((entry, work)) => {
             let ended = match (work.request.attributes.apply(), entry.run) {
@@ -276,7 +278,7 @@ fn prepare(to: &File) -> Result<(&'static LoadEntry, Work), LoadError> {
         counters: Arc::new(counters),
         said: Mutex::new(said),
         directory_path: order.directory,
-        directory: OnceLock::new(),
+        directory: Mutex::new(None),
     };
     Ok((entry, work))
 }

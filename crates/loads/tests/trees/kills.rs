@@ -14,6 +14,10 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
     ("random_kills_leave_nothing", random_kills_leave_nothing),
     ("a_killed_starter_takes_its_load_along", a_killed_starter_takes_its_load_along),
     ("a_stopped_worker_is_ended_all_the_same", a_stopped_worker_is_ended_all_the_same),
+    (
+        "what_nobody_could_remove_is_swept_at_the_next_start",
+        what_nobody_could_remove_is_swept_at_the_next_start,
+    ),
     ("a_dropped_load_is_stopped", a_dropped_load_is_stopped),
 ];
 
@@ -130,4 +134,23 @@ fn a_dropped_load_is_stopped() {
     let directory = tempfile::tempdir().unwrap();
     drop(AllLoads.start(&request("video", directory.path())).unwrap());
     nothing_is_left(directory.path(), "dropped");
+}
+
+/// Starter and leader are killed at once, so that nobody is there to remove files.
+fn what_nobody_could_remove_is_swept_at_the_next_start() {
+    let with_files = loads().into_iter().find(|l| *l == "write" || *l == "compile");
+    let Some(name) = with_files else { return println!("no load makes files") };
+    let directory = tempfile::tempdir().unwrap();
+    let starter = Spawn::worker("test-starter").arg(name).arg(directory.path()).new_group().piped();
+    let mut starter = starter.start().unwrap();
+    let group = starter.read_line(10 * SECOND_NS).unwrap().unwrap().parse::<i32>().unwrap();
+    assert!(within(BOUND_NS, || !entries(directory.path()).is_empty()));
+    process::stop_process(group).unwrap();
+    starter.kill();
+    process::kill_process(group).unwrap();
+    assert!(starter.wait(BOUND_NS).is_some());
+    assert!(within(BOUND_NS, || workers().is_empty()), "{:?}", workers());
+    assert_eq!(entries(directory.path()).len(), 1);
+    drop(AllLoads.start(&request("burn", directory.path())).unwrap());
+    nothing_is_left(directory.path(), "swept");
 }

@@ -11,6 +11,9 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
     ("every_load_starts_works_and_stops", every_load_starts_works_and_stops),
     ("wrong_requests_are_refused_in_one_line", wrong_requests_are_refused_in_one_line),
     ("refused_attributes_name_the_cause", refused_attributes_name_the_cause),
+    ("attributes_reach_the_load_and_not_its_leader", attributes_reach_the_load_and_not_its_leader),
+    ("a_real_time_load_can_be_stopped", a_real_time_load_can_be_stopped),
+    ("a_load_in_a_control_group_leaves_no_group", a_load_in_a_control_group_leaves_no_group),
 ];
 
 fn every_load_starts_works_and_stops() {
@@ -72,4 +75,82 @@ fn wrong_requests_are_refused_in_one_line() {
 fn refused_attributes_name_the_cause() {
     let why = refusal(|r| r.attributes.cpus = Some("1023".to_owned()));
     assert!(why.contains("1023"), "{why}");
+}
+
+/// Policy number and nice value of a process as `/proc` tells them (`proc_pid_stat(5)`, fields 41 and 19).
+fn policy_and_nice(pid: i32) -> (String, String) {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+    (fields[38].to_owned(), fields[16].to_owned())
+}
+
+fn attributes_reach_the_load_and_not_its_leader() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut request = request("burn", directory.path());
+    request.attributes.policy = Some("other:7".to_owned());
+    let running = AllLoads.start(&request).unwrap();
+    let all = running.processes();
+    let (leader, worker) = (policy_and_nice(all[0]), policy_and_nice(all[1]));
+    assert_eq!((leader.0.as_str(), worker.0.as_str(), worker.1.as_str()), ("0", "0", "7"));
+    assert_ne!(leader.1, "7");
+    drop(running);
+
+    request.attributes.policy = Some("batch".to_owned());
+    let running = AllLoads.start(&request).unwrap();
+    let all = running.processes();
+    assert_eq!((policy_and_nice(all[0]).0, policy_and_nice(all[1]).0), ("0".to_owned(), "3".to_owned()));
+}
+
+/// One thread keeps one CPU; what has to stop it is on that CPU, too.
+fn a_real_time_load_can_be_stopped() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut request = request("burn", directory.path());
+    let cpus = machmeter_sys::affinity::mask().unwrap();
+    request.cpus = cpus.first().unwrap().to_string();
+    request.attributes.cpus = Some(request.cpus.clone());
+    request.attributes.policy = Some("fifo:3".to_owned());
+    let running = match AllLoads.start(&request) {
+        Err(LoadError::Usage(why)) => return println!("refused here: {why}"),
+        other => other.map_err(|e| e.to_string()).unwrap(),
+    };
+    let all = running.processes();
+    assert_eq!((policy_and_nice(all[0]).0, policy_and_nice(all[1]).0), ("1".to_owned(), "1".to_owned()));
+    assert!(within(10 * SECOND_NS, || running.work() > 20));
+    let begin_ns = monotonic_ns();
+    let report = running.stop();
+    let stopped_ns = monotonic_ns() - begin_ns;
+    assert!(report.failure.is_none() && stopped_ns < 3 * SECOND_NS, "{report:?} after {stopped_ns} ns");
+    assert!(workers().is_empty());
+}
+
+fn a_load_in_a_control_group_leaves_no_group() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut request = request("burn", directory.path());
+    request.attributes.cgroup = Some("max=20%".to_owned());
+    for kill in [None, Some(0), Some(1)] {
+        let running = match AllLoads.start(&request) {
+            Err(LoadError::Usage(why)) => return println!("refused here: {why}"),
+            other => other.map_err(|e| e.to_string()).unwrap(),
+        };
+        let all = running.processes();
+        let place = std::fs::read_to_string(format!("/proc/{}/cgroup", all[1])).unwrap();
+        let line = place.lines().find(|l| l.contains("/machmeter-") && l.contains("burn"));
+        let line = line.unwrap_or_else(|| panic!("the worker is in no group of ours: {place}")).to_owned();
+        let leaf = line.rsplit('/').next().unwrap().to_owned();
+        if let Some(victim) = kill {
+            process::kill_process(all[victim]).unwrap();
+        }
+        drop(running);
+        let left =
+            within(3 * SECOND_NS, || directories_named(std::path::Path::new("/sys/fs/cgroup"), &leaf) == 0);
+        assert!(left, "{leaf} is left after a kill of {kill:?}");
+    }
+}
+
+fn directories_named(below: &std::path::Path, name: &str) -> usize {
+    let inner = std::fs::read_dir(below).into_iter().flatten().flatten();
+    inner
+        .filter(|e| e.file_type().is_ok_and(|t| t.is_dir()))
+        .map(|e| usize::from(e.file_name() == name) + directories_named(&e.path(), name))
+        .sum()
 }
