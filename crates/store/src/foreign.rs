@@ -1,7 +1,8 @@
 //! Readers of other tools' files, and writers of the formats whose programs machmeter stands in for.
 //!
 //! A reader turns files into the tables that the noise analysis works on, with what the format does not say listed as
-//! assumptions and every known defect of the writing program flagged. Raw values stay as they are in the file.
+//! assumptions and every known defect of the writing program flagged. Raw values stay as they are in the file. Formats that
+//! hold finished figures instead of samples (interbench) give metrics and pictures of their own instead of tables.
 //!
 //! | table | columns |
 //! | --- | --- |
@@ -21,8 +22,8 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use machmeter_data::Table;
-use machmeter_data::record::{Provenance, Warning};
+use machmeter_data::record::{Provenance, Summary, Warning};
+use machmeter_data::{Dataset, Metric, Table};
 use thiserror::Error;
 
 pub mod codes;
@@ -32,6 +33,7 @@ mod ftq_2009;
 mod ftq_2025;
 mod fwq;
 mod histogram;
+mod interbench_log;
 mod jitterdebugger;
 mod locate;
 mod netgauge;
@@ -41,6 +43,7 @@ mod sysjitter;
 mod sysjitter_summary;
 pub mod write;
 
+pub use interbench_log::{METRICS as INTERBENCH_METRICS, OUR_MARK as INTERBENCH_MARK};
 pub use side::SideFacts;
 
 /// A file of another tool, in memory.
@@ -82,8 +85,14 @@ pub struct Input {
 pub struct Imported {
     /// Name of the reader.
     pub format: String,
-    /// Raw samples.
+    /// Raw samples, to be analyzed by a probe.
     pub tables: Vec<Table>,
+    /// Figures of formats that hold no samples, as printed.
+    pub metrics: Vec<Metric>,
+    /// The same to show.
+    pub datasets: Vec<Dataset>,
+    /// The same as lines of the page.
+    pub summary: Summary,
     /// Facts the files state about their run, by name.
     pub notes: Vec<(String, String)>,
     /// Defects and limits found, with codes of [`codes::CODES`].
@@ -144,6 +153,7 @@ pub const READERS: &[Reader] = &[
     ftq_2009::STDOUT_READER,
     ftq_2025::READER,
     fwq::READER,
+    interbench_log::READER,
     jitterdebugger::READER,
     netgauge::READER,
     oslat::READER,
@@ -200,6 +210,9 @@ fn imported(format: &str, input: &Input) -> Imported {
     Imported {
         format: format.to_owned(),
         tables: Vec::new(),
+        metrics: Vec::new(),
+        datasets: Vec::new(),
+        summary: Summary::default(),
         notes: Vec::new(),
         warnings: Vec::new(),
         provenance: Provenance {

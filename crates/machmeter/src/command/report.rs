@@ -23,8 +23,8 @@ fn define() -> Command {
     Command::new(ENTRY.name)
         .about("Draw a saved run, or another tool's files, as page, HTML or card")
         .long_about(
-            "Draws a saved run (last, last~1, a tag, a file, - for stdin) or files of FTQ, FWQ, Netgauge, sysjitter, oslat or \
-             cyclictest. Writes HTML, or the one-page card, to the file named by -o; shows the page on stdout.",
+            "Draws a saved run (last, last~1, a tag, a file, - for stdin) or files of FTQ, FWQ, Netgauge, sysjitter, oslat, \
+             cyclictest or interbench. Writes HTML, or the one-page card, to the file named by -o; shows the page on stdout.",
         )
         .arg(
             Arg::new("run")
@@ -120,9 +120,17 @@ fn record_of(registries: &Registries, imported: foreign::Imported) -> Record {
             record.datasets.extend(analysis.datasets);
             record.findings.extend(analysis.findings);
             record.warnings.extend(analysis.warnings);
-            record.summary = analysis.summary;
+            record.summary.lines.extend(analysis.summary.lines);
+            record.summary.tiles.extend(analysis.summary.tiles);
+            if !analysis.summary.verdict.is_empty() {
+                record.summary.verdict = analysis.summary.verdict;
+            }
         }
     }
+    record.metrics.extend(imported.metrics);
+    record.datasets.extend(imported.datasets);
+    record.summary.lines.extend(imported.summary.lines);
+    record.summary.tiles.extend(imported.summary.tiles);
     record.warnings.extend(imported.warnings);
     for (key, value) in imported.notes {
         record.extra.insert(key, serde_json::Value::String(value));

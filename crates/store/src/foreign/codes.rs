@@ -27,6 +27,10 @@ pub const NO_TIMES: &str = "W709";
 pub const WRONG_EXTREMES: &str = "W710";
 /// A file that ends early.
 pub const CUT_FILE: &str = "W711";
+/// A log of several runs.
+pub const SEVERAL_RUNS: &str = "W712";
+/// Lateness that the writer could not see.
+pub const HIDDEN_LATENESS: &str = "W713";
 
 /// Every code of this module, for `machmeter explain`.
 pub const CODES: &[Code] = &[
@@ -127,6 +131,24 @@ pub const CODES: &[Code] = &[
         why: "The writing program was stopped or its disk was full; the last number cannot be trusted.",
         how: "The last line has no line end, or one file has more lines than its partner.",
         next: "The incomplete end was left out.",
+        undo: None,
+    },
+    Code {
+        id: SEVERAL_RUNS,
+        name: "several runs",
+        what: "The log holds several runs: interbench appends to it.",
+        why: "Figures of different runs have the same names, so only one run can be shown.",
+        how: "Several lines that begin a run, or several tables of one task.",
+        next: "To see an earlier run, copy its lines (from \"Using ... loops per ms\") to a file of its own.",
+        undo: None,
+    },
+    Code {
+        id: HIDDEN_LATENESS,
+        name: "hidden lateness",
+        what: "interbench subtracts the delay of its own timing thread from every wait, and books a late job as whole periods.",
+        why: "What delays both threads (interrupts, a hypervisor, real-time tasks, any load without real-time rights) is missing from the wait; a wait of a little over a deadline counts as a whole period.",
+        how: "The program's source, versions 0.21 to 0.31 and the fork by aeolio.",
+        next: "Compare such logs only with each other; measure with machmeter interactive, which starts at the scheduled release.",
         undo: None,
     },
 ];

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use super::*;
 
 mod defects;
+mod interbench;
 mod round_trips;
 
 fn fixture(name: &str) -> PathBuf {
@@ -45,6 +46,11 @@ const RECORDED: &[(&str, &[&str])] = &[
     ("ftq-2025", &["ftq-2025/run_1.dat"]),
     ("fwq", &["fwq/run"]),
     ("fwq", &["fwq/run_0_times.dat", "fwq/run_1_times.dat"]),
+    ("interbench-log", &["interbench/aeolio.log"]),
+    ("interbench-log", &["interbench/appended.log"]),
+    ("interbench-log", &["interbench/early.log"]),
+    ("interbench-log", &["interbench/plain.log"]),
+    ("interbench-log", &["interbench/real-time.log"]),
     ("jitterdebugger-json", &["jitterdebugger/results.json"]),
     ("netgauge-noise", &["netgauge/selfish.out"]),
     ("netgauge-noise", &["netgauge/ftq.out"]),

@@ -1,0 +1,102 @@
+//! Logs of interbench (0.21 to 0.31, the fork by aeolio, and machmeter in its place): one table per task, one row per load,
+//! figures only.
+//!
+//! There are no samples in a log, so nothing is analyzed again: the printed figures become metrics as they are. Formats: the
+//! program's readme and its sources (0.31 prints `mean +/- SD`, maximum, percent of CPU, percent of deadlines).
+
+mod figures;
+mod parse;
+
+use super::codes::{self, warn};
+use super::{ForeignError, Imported, Input, Reader, imported};
+
+pub use figures::METRICS;
+
+pub(super) const READER: Reader = Reader {
+    name: "interbench-log",
+    description: "interbench 0.21 to 0.31 and its fork by aeolio: KERNEL.log, tables of tasks under loads",
+    sniff: |input| !input.files.is_empty() && input.files.iter().all(|f| parse::has_table(&f.text)),
+    read,
+};
+
+/// Beginning of the line by which machmeter marks a log of its own among those of the original.
+pub const OUR_MARK: &str = "Measured by machmeter";
+
+fn read(input: &Input) -> Result<Imported, ForeignError> {
+    let [file] = input.files.as_slice() else {
+        return Err(ForeignError::new("input".as_ref(), "interbench logs are read one at a time"));
+    };
+    let log = parse::parse(file)?;
+    let mut out = imported(READER.name, input);
+    let with_rows: Vec<&parse::Run> = log.runs.iter().filter(|r| r.rows() > 0).collect();
+    let Some(run) = with_rows.last() else {
+        return Err(ForeignError::new(&file.path, "an interbench log without any row of figures"));
+    };
+    if with_rows.len() > 1 {
+        let which = run.datestamp.as_deref().map_or_else(String::new, |d| format!(", of {d},"));
+        let text = format!("{} holds {} runs; the last one{which} was read", file.name(), with_rows.len());
+        warn(&mut out, codes::SEVERAL_RUNS, text);
+    }
+    for (task, load) in &run.unfinished {
+        let text = format!("{}: {task} under {load} has no figures: the run was stopped there", file.name());
+        warn(&mut out, codes::CUT_FILE, text);
+    }
+    if !run.by_machmeter {
+        let text = "waits are without the timing thread's own delay, and in whole periods beyond a deadline";
+        warn(&mut out, codes::HIDDEN_LATENESS, text);
+    }
+    notes(run, &mut out);
+    assumptions(run, &mut out);
+    figures::fill(run, &mut out);
+    Ok(out)
+}
+
+fn notes(run: &parse::Run, out: &mut Imported) {
+    let texts = [("kernel", &run.kernel), ("datestamp", &run.datestamp), ("comment", &run.comment)];
+    for (key, value) in texts {
+        if let Some(value) = value {
+            out.note(key, value);
+        }
+    }
+    let numbers = [
+        ("loops_per_ms", run.loops_per_ms),
+        ("seconds_per_cell", run.seconds),
+        ("burn_threads", run.processors),
+    ];
+    for (key, value) in numbers {
+        if let Some(value) = value {
+            out.note(key, value.to_string());
+        }
+    }
+    for b in &run.blocks {
+        let mut words = Vec::new();
+        if b.real_time {
+            words.push("real time".to_owned());
+        }
+        words.extend(b.nice.map(|n| format!("nice {n}")));
+        words.extend(b.load_nice.map(|n| format!("load nice {n}")));
+        if !words.is_empty() {
+            out.note(&format!("policy.{}", b.task), words.join(", "));
+        }
+    }
+}
+
+fn assumptions(run: &parse::Run, out: &mut Imported) {
+    out.assume(
+        "figures are those of one cell each, as printed; how many samples are behind them is not in the file",
+    );
+    if run.by_machmeter {
+        out.assume("the printed SD is the standard deviation, as machmeter prints it");
+        return;
+    }
+    if run.blocks.iter().any(parse::Block::spread_is_rms) {
+        out.assume(
+            "the SD printed by 0.31 and before is the root mean square; the standard deviation is taken to be \
+             sqrt(rms^2 - mean^2), known to within the printed digits, and unknown where the mean is the larger of the two",
+        );
+    }
+    if run.blocks.iter().any(|b| !b.spread_is_rms()) {
+        out.assume("the fork by aeolio prints a true standard deviation; its median counts in 100 ns and ends at 100 us");
+    }
+    out.assume("whether jobs used the CPU time they stand for is not known: interbench's own calibration can be off by a factor of 2");
+}

@@ -1,0 +1,214 @@
+//! What a log says as metrics, tables and lines of the page. The ids are those of the interactive probe, so that old logs can
+//! stand beside its runs.
+
+use machmeter_data::metric::params;
+use machmeter_data::quantity::{Better, human};
+use machmeter_data::record::SummaryLine;
+use machmeter_data::shape::{Axis, Cell, CostTable, Matrix, TableColumn, TableRow};
+use machmeter_data::{Dataset, Interval, Metric, MetricInfo, Params, Shape, Unit};
+
+use super::super::{Imported, codes};
+use super::parse::{Block, Printed, Row, Run};
+
+/// The mean that 0.31 and before print is cut off to whole microseconds before it is converted, ns.
+const CUT_OFF_NS: f64 = 1e3;
+
+const fn info(id: &'static str, unit: Unit, better: Better, description: &'static str) -> MetricInfo {
+    MetricInfo { id, params: &["task", "load"], unit, better, description, may_be_negative: false }
+}
+
+const LATENESS: MetricInfo =
+    info("interactive.lateness", Unit::Nanoseconds, Better::Lower, "Mean wait of a job as printed; maximum.");
+const JITTER: MetricInfo =
+    info("interactive.jitter", Unit::Nanoseconds, Better::Lower, "Standard deviation of the wait.");
+const DESIRED_CPU: MetricInfo =
+    info("interactive.desired_cpu", Unit::One, Better::Higher, "Jobs executed of those that were due.");
+const MET: MetricInfo = info(
+    "interactive.deadlines_met",
+    Unit::One,
+    Better::Higher,
+    "Deadlines met of all, as counted by the program.",
+);
+
+/// Figures that a log gives, under ids of the interactive probe.
+pub const METRICS: &[MetricInfo] = &[LATENESS, JITTER, DESIRED_CPU, MET];
+
+/// Fills in metrics, datasets and summary of a run.
+pub(super) fn fill(run: &Run, out: &mut Imported) {
+    for block in &run.blocks {
+        for row in &block.rows {
+            out.metrics.extend(metrics(run, block, row));
+        }
+        if !block.rows.is_empty() {
+            out.datasets.push(table(run, block));
+        }
+    }
+    out.datasets.splice(0..0, met(run));
+    let lines: Vec<String> = run.blocks.iter().filter_map(line).collect();
+    out.summary.lines.push(SummaryLine { section: "INTERACTIVE".to_owned(), lines });
+}
+
+fn metrics(run: &Run, block: &Block, row: &Row) -> Vec<Metric> {
+    let key = || params([("task", block.task.as_str().into()), ("load", row.load.as_str().into())]);
+    let mut lateness = Metric::new(&LATENESS, key(), row.mean.ns, "mean as printed", 0);
+    if lateness.value.is_some() {
+        lateness = lateness.with_max(row.max_ns);
+        if let Some(median_ns) = row.median_ns {
+            lateness = lateness.with_quantiles(&[(0.5, median_ns)]);
+        }
+    }
+    let jitter = match deviation(run, block, row) {
+        Deviation::Printed => Metric::new(&JITTER, key(), row.spread.ns, "standard deviation as printed", 0),
+        Deviation::Derived { ns, low_ns, high_ns } => {
+            Metric::new(&JITTER, key(), ns, "from root mean square and mean as printed", 0)
+                .with_ci(Interval::new(0.999, low_ns, high_ns, "bound of printed digits"))
+        }
+        Deviation::Unknown => Metric::rejected(
+            &JITTER,
+            key(),
+            "from root mean square and mean as printed",
+            "the printed root mean square is below the mean: the digits do not suffice",
+        ),
+    };
+    let mut all = vec![lateness, jitter, share(&DESIRED_CPU, key(), row.desired_cpu)];
+    all.extend(row.deadlines_met.map(|met| share(&MET, key(), met)));
+    if !run.by_machmeter {
+        for m in all.iter_mut().filter(|m| m.id != DESIRED_CPU.id && m.value.is_some()) {
+            m.flag(codes::HIDDEN_LATENESS);
+        }
+    }
+    all
+}
+
+fn share(info: &MetricInfo, key: Params, value: f64) -> Metric {
+    if value > 1.0 {
+        return Metric::rejected(info, key, "share as printed", "more than 100 % was printed");
+    }
+    Metric::new(info, key, value, "share as printed", 0)
+}
+
+/// What is known of the standard deviation.
+enum Deviation {
+    Printed,
+    Derived { ns: f64, low_ns: f64, high_ns: f64 },
+    Unknown,
+}
+
+fn deviation(run: &Run, block: &Block, row: &Row) -> Deviation {
+    if run.by_machmeter || !block.spread_is_rms() {
+        return Deviation::Printed;
+    }
+    let (rms, mean) = (row.spread, row.mean);
+    // Also false for what is not a number.
+    if rms.ns >= mean.ns && mean.ns >= 0.0 {
+        let (low_ns, high_ns) = bounds(rms, mean);
+        Deviation::Derived { ns: root(rms.ns, mean.ns), low_ns, high_ns }
+    } else {
+        Deviation::Unknown
+    }
+}
+
+fn bounds(rms: Printed, mean: Printed) -> (f64, f64) {
+    let most_mean = mean.ns + mean.half_step_ns + CUT_OFF_NS;
+    let least_mean = (mean.ns - mean.half_step_ns).max(0.0);
+    (root(rms.ns - rms.half_step_ns, most_mean), root(rms.ns + rms.half_step_ns, least_mean))
+}
+
+fn root(rms_ns: f64, mean_ns: f64) -> f64 {
+    (rms_ns.max(0.0).powi(2) - mean_ns.powi(2)).max(0.0).sqrt()
+}
+
+/// Tasks by loads, with deadlines met in the cells; nothing when no task had deadlines.
+fn met(run: &Run) -> Option<Dataset> {
+    let blocks: Vec<&Block> =
+        run.blocks.iter().filter(|b| b.rows.iter().any(|r| r.deadlines_met.is_some())).collect();
+    let mut loads: Vec<String> = Vec::new();
+    for row in blocks.iter().flat_map(|b| &b.rows) {
+        if !loads.contains(&row.load) {
+            loads.push(row.load.clone());
+        }
+    }
+    let value = |b: &Block, load: &String| {
+        let met = b.rows.iter().find(|r| r.load == *load)?.deadlines_met?;
+        (0.0..=1.0).contains(&met).then_some(met)
+    };
+    let values: Vec<Vec<Option<f64>>> =
+        blocks.iter().map(|b| loads.iter().map(|l| value(b, l)).collect()).collect();
+    let tasks = blocks.iter().map(|b| b.task.clone()).collect();
+    (!blocks.is_empty()).then(|| Dataset {
+        id: "interactive.met".to_owned(),
+        params: Params::new(),
+        title: "Deadlines met".to_owned(),
+        caption: "Share of deadlines met per task (row) and load (column), as counted by the program."
+            .to_owned(),
+        shape: Shape::Matrix(Matrix::named(
+            "load",
+            loads,
+            tasks,
+            Axis::linear("deadlines met", Unit::One),
+            values,
+        )),
+    })
+}
+
+/// A table as it stands in the log, with the standard deviation beside what is printed under that name.
+fn table(run: &Run, block: &Block) -> Dataset {
+    let rms = block.spread_is_rms() && !run.by_machmeter;
+    let column = |label: &str, unit: Unit| TableColumn { label: label.to_owned(), unit: Some(unit) };
+    let mut columns = vec![column("mean", Unit::Nanoseconds)];
+    if rms {
+        columns.push(column("root mean square (printed as SD)", Unit::Nanoseconds));
+    }
+    columns.push(column("standard deviation", Unit::Nanoseconds));
+    columns.push(column("maximum", Unit::Nanoseconds));
+    columns.push(column("desired CPU", Unit::One));
+    let deadlines = block.rows.iter().any(|r| r.deadlines_met.is_some());
+    if deadlines {
+        columns.push(column("deadlines met", Unit::One));
+    }
+    let cell = |v: f64| if v.is_finite() && v >= 0.0 { Cell::Number(v) } else { Cell::Empty(()) };
+    let rows = block.rows.iter().map(|r| {
+        let mut cells = vec![cell(r.mean.ns)];
+        if rms {
+            cells.push(cell(r.spread.ns));
+        }
+        cells.push(match deviation(run, block, r) {
+            Deviation::Printed => cell(r.spread.ns),
+            Deviation::Derived { ns, .. } => cell(ns),
+            Deviation::Unknown => Cell::Empty(()),
+        });
+        cells.push(cell(r.max_ns));
+        cells.push(cell(r.desired_cpu));
+        if deadlines {
+            cells.push(r.deadlines_met.map_or(Cell::Empty(()), cell));
+        }
+        TableRow { name: r.load.clone(), cells }
+    });
+    Dataset {
+        id: "interactive.latency_table".to_owned(),
+        params: params([("task", block.task.as_str().into())]),
+        title: format!("Latency of {}", block.task),
+        caption: "Wait of a job until it began, per load, as interbench lays it out.".to_owned(),
+        shape: Shape::CostTable(CostTable { columns, rows: rows.collect() }),
+    }
+}
+
+/// One line of the page: the task alone and under its worst load.
+fn line(block: &Block) -> Option<String> {
+    let share = |r: &Row| r.deadlines_met.unwrap_or(r.desired_cpu);
+    let word =
+        if block.rows.iter().any(|r| r.deadlines_met.is_some()) { "deadlines met" } else { "of a CPU" };
+    let known = || block.rows.iter().filter(|r| (0.0..=1.0).contains(&share(r)));
+    let worst = known().min_by(|a, b| share(a).total_cmp(&share(b)))?;
+    let alone = known()
+        .find(|r| r.load == "none" && r.load != worst.load)
+        .map_or_else(String::new, |r| format!("{} alone, ", human(share(r), Unit::One)));
+    let mut text =
+        format!("{:<8} {alone}{} under {}", block.task, human(share(worst), Unit::One), worst.load);
+    text.extend([" (", word, ")"]);
+    if worst.mean.ns >= 0.0 && worst.max_ns >= 0.0 {
+        let (mean, max) = (human(worst.mean.ns, Unit::Nanoseconds), human(worst.max_ns, Unit::Nanoseconds));
+        text.push_str(&format!("; late by {mean} in the mean there, {max} at most"));
+    }
+    Some(text)
+}
