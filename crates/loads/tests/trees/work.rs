@@ -11,6 +11,8 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
     ("every_load_starts_works_and_stops", every_load_starts_works_and_stops),
     ("wrong_requests_are_refused_in_one_line", wrong_requests_are_refused_in_one_line),
     ("refused_attributes_name_the_cause", refused_attributes_name_the_cause),
+    ("a_unit_of_work_costs_what_it_says", a_unit_of_work_costs_what_it_says),
+    ("burn_has_as_many_threads_as_asked_for", burn_has_as_many_threads_as_asked_for),
     ("attributes_reach_the_load_and_not_its_leader", attributes_reach_the_load_and_not_its_leader),
     ("a_real_time_load_can_be_stopped", a_real_time_load_can_be_stopped),
     ("a_load_in_a_control_group_leaves_no_group", a_load_in_a_control_group_leaves_no_group),
@@ -153,4 +155,53 @@ fn directories_named(below: &std::path::Path, name: &str) -> usize {
         .filter(|e| e.file_type().is_ok_and(|t| t.is_dir()))
         .map(|e| usize::from(e.file_name() == name) + directories_named(&e.path(), name))
         .sum()
+}
+
+/// CPU time of all threads of a process so far, ns.
+fn cpu_ns(pid: i32) -> u64 {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    let run_ns = |e: std::fs::DirEntry| -> u64 {
+        let text = std::fs::read_to_string(e.path().join("schedstat")).unwrap();
+        text.split_whitespace().next().unwrap().parse().unwrap()
+    };
+    tasks.map(|e| run_ns(e.unwrap())).sum()
+}
+
+/// However much of the CPU others take: a job's CPU time is counted by its thread's own clock.
+fn a_unit_of_work_costs_what_it_says() {
+    let directory = tempfile::tempdir().unwrap();
+    if !std::path::Path::new("/proc/self/schedstat").exists() {
+        return println!("this kernel does not tell the CPU time of threads");
+    }
+    for (name, unit_ns) in [("burn", 1e6), ("video", 6_666_667.0), ("custom", 1.5e6), ("rt-hog", 2e6)] {
+        let running = match AllLoads.start(&request(name, directory.path())) {
+            Err(LoadError::Usage(why)) if name == "rt-hog" => return println!("refused here: {why}"),
+            other => other.map_err(|e| e.to_string()).unwrap(),
+        };
+        let worker = running.processes()[1];
+        // What comes before the first unit (the start of the program, calibration) is no work.
+        assert!(within(10 * SECOND_NS, || running.work() > 1));
+        let (work, begin_ns) = (running.work(), cpu_ns(worker));
+        assert!(within(20 * SECOND_NS, || running.work() >= work + 100), "{name}");
+        let unit = (cpu_ns(worker) - begin_ns) as f64 / (running.work() - work) as f64;
+        println!("{name}: {unit:.0} ns of CPU time per unit of work");
+        assert!((0.9..1.15).contains(&(unit / unit_ns)), "{name}: {unit} ns instead of {unit_ns} ns");
+    }
+}
+
+fn burn_has_as_many_threads_as_asked_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let cpus = machmeter_sys::affinity::mask().unwrap().len();
+    for (threads, expected) in [(Some(3), 3), (None, cpus)] {
+        let mut request = request("burn", directory.path());
+        request.threads = threads;
+        let running = AllLoads.start(&request).unwrap();
+        let named = || {
+            let tasks = std::fs::read_dir(format!("/proc/{}/task", running.processes()[1])).unwrap();
+            let name =
+                |e: std::fs::DirEntry| std::fs::read_to_string(e.path().join("comm")).unwrap_or_default();
+            tasks.map(|e| name(e.unwrap())).filter(|n| n.trim() == "mm-burn").count()
+        };
+        assert!(within(10 * SECOND_NS, || named() == expected), "{} threads", named());
+    }
 }

@@ -127,7 +127,13 @@ fn prepare(command: &mut Command, dies_with_parent: bool, passed: Vec<RawFd>) {
                 return Err(io::Error::last_os_error());
             }
         }
-        if dies_with_parent { die_with_parent(starter) } else { Ok(()) }
+        match dies_with_parent.then(|| die_with_parent(starter)) {
+            // Nobody is left to take the error, and the standard library would abort with a message of its own.
+            // SAFETY: ends this process at once and runs nothing of it.
+            Some(Err(e)) if e.kind() == io::ErrorKind::NotFound => unsafe { libc::_exit(1) },
+            Some(outcome) => outcome,
+            None => Ok(()),
+        }
     };
     // SAFETY: the closure makes system calls only and allocates nothing (an error from an OS code holds no memory).
     unsafe { command.pre_exec(between) };

@@ -113,6 +113,45 @@ fn child_says_without_end() {
 }
 
 #[test]
+#[ignore = "child process of another test"]
+#[allow(clippy::zombie_processes, reason = "that the heir outlives its parent is what is tested")]
+fn child_takes_stdout() {
+    let mut to = take_stdout().unwrap();
+    let heir = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+    writeln!(to, "say:{}", heir.id()).unwrap();
+}
+
+#[test]
+#[ignore = "child process of another test"]
+fn child_clears_its_group() {
+    become_subreaper().unwrap();
+    let mut family = role("child_with_family").piped().start().unwrap();
+    said(&mut family);
+    let group = rustix::process::getpgrp().as_raw_nonzero().get();
+    let before = processes_of_group(group).len();
+    let cleared = kill_rest_of_group(monotonic_ns() + PATIENCE_NS);
+    reap_orphans();
+    say(&format!("{before} {cleared} {}", processes_of_group(group).len()));
+}
+
+#[test]
+fn a_taken_stdout_ends_with_its_process_whoever_inherits() {
+    let mut child = role("child_takes_stdout").new_group().piped().start().unwrap();
+    let heir: i32 = said(&mut child).parse().unwrap();
+    assert!(child.read_line(PATIENCE_NS).unwrap().is_none());
+    assert!(pid_is_alive(heir));
+    // The heir is of the child's group, and goes with it.
+    assert!(child.wait(PATIENCE_NS).unwrap().success());
+    assert!(!pid_is_alive(heir));
+}
+
+#[test]
+fn a_subreaper_kills_and_reaps_the_rest_of_its_group() {
+    let mut child = role("child_clears_its_group").new_group().piped().start().unwrap();
+    assert_eq!(said(&mut child), "4 true 1");
+}
+
+#[test]
 fn a_child_that_hangs_is_killed_within_the_bound() {
     let mut child = role("child_hangs").new_group().piped().start().unwrap();
     assert_eq!(said(&mut child), "up");
