@@ -2,8 +2,7 @@
 
 use std::ffi::OsString;
 
-/// First argument of a program that is started in a role.
-pub const ARGUMENT: &str = "__worker";
+pub use machmeter_sys::process::WORKER_ARGUMENT as ARGUMENT;
 
 /// A role. The program is started as `machmeter __worker NAME ARGUMENTS...`; nothing else of the command line applies.
 #[derive(Debug, Clone, Copy)]

@@ -17,7 +17,8 @@ use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
-use machmeter_engine::{Entry, Loads, NoLoads, Worker, worker};
+use machmeter_engine::{Entry, Loads, Worker, worker};
+use machmeter_loads::AllLoads;
 
 pub use exit::Exit;
 
@@ -28,15 +29,16 @@ pub struct Registries {
     /// Loads.
     pub loads: &'static dyn Loads,
     /// Roles the program plays when it starts itself.
-    pub workers: &'static [Worker],
+    pub workers: &'static [&'static [Worker]],
 }
 
-/// All roles.
-const WORKERS: &[Worker] = &[worker::NOTHING];
+/// All roles, by the crates they belong to.
+const WORKERS: &[&[Worker]] =
+    &[&[worker::NOTHING], machmeter_loads::WORKERS, machmeter_probes::interactive::WORKERS];
 
 impl Default for Registries {
     fn default() -> Self {
-        Self { probes: machmeter_probes::PROBES, loads: &NoLoads, workers: WORKERS }
+        Self { probes: machmeter_probes::PROBES, loads: &AllLoads, workers: WORKERS }
     }
 }
 
@@ -64,6 +66,6 @@ fn as_worker(registries: &Registries, arguments: &[OsString]) -> Option<ExitCode
     if mark != worker::ARGUMENT {
         return None;
     }
-    let worker = registries.workers.iter().find(|w| name == w.name);
+    let worker = registries.workers.iter().copied().flatten().find(|w| name == w.name);
     Some(ExitCode::from(worker.map_or(Exit::Usage.code(), |w| (w.run)(rest))))
 }

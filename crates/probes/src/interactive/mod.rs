@@ -7,9 +7,16 @@
 //! Sources of error: a wake-up has a cost of its own (tens of microseconds in a virtual machine), which counts as lateness;
 //! cells of a short run rest on few seconds, and neighbors in time are alike: their intervals are wide for that reason.
 
+pub mod ab;
 pub mod info;
 pub mod oracle;
 pub mod params;
+pub mod run;
 pub mod samples;
 pub mod tasks;
 pub mod worker;
+
+use machmeter_engine::Worker;
+
+/// The roles in which this probe starts the program.
+pub const WORKERS: &[Worker] = &[worker::WORKER];

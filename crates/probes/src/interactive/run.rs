@@ -1,0 +1,409 @@
+//! Takes a recording: processes of the tasks, loads one after the other, segments of every cell in rounds.
+
+use machmeter_data::quantity::{Unit, human};
+use machmeter_engine::stream::Stream;
+use machmeter_engine::{Attributes, Host, LoadError, LoadInfo, LoadRequest, ProbeError, RunningLoad, budget};
+use machmeter_stats::random::Random;
+use machmeter_sys::cgroup::Group;
+use machmeter_sys::counters;
+use machmeter_sys::pressure::{self, Resource};
+use machmeter_sys::thread;
+use machmeter_sys::tree::Tree;
+
+use super::samples::{Cell, LoadNote, Samples, Segment, Setup};
+use super::worker::{TaskProcess, TaskRequest};
+
+/// From the order to begin until the first release, ns: the task's thread wakes, touches its memory, sleeps.
+const LEAD_NS: u64 = 30_000_000;
+/// A load works for this long before a task is measured under it, ns.
+const SETTLE_NS: u64 = 250_000_000;
+/// Time that a segment takes beside its length: the lead, the answer, counters; ns.
+const BESIDE_NS: u64 = 60_000_000;
+/// Time that starting and ending a load takes, ns.
+const LOAD_NS: u64 = SETTLE_NS + 350_000_000;
+/// Shortest segment that is worth recording, ns.
+const SHORTEST_NS: u64 = 200_000_000;
+/// A task that has not answered so long after the end of a segment is given up, ns.
+const ANSWER_NS: u64 = 2_500_000_000;
+
+/// What to record.
+#[derive(Debug, Clone)]
+pub struct CellPlan {
+    /// Tasks by name.
+    pub tasks: Vec<(String, Stream)>,
+    /// Loads, each with whether it was asked for by name and so must be had.
+    pub loads: Vec<(LoadRequest, bool)>,
+    /// How the kernel shall treat the tasks.
+    pub attributes: Attributes,
+    /// Length of a segment, ns; those that the budget leaves no room for become shorter.
+    pub segment_ns: u64,
+    /// Rounds: each has a segment of every cell.
+    pub rounds: u32,
+    /// Wall time for all, ns; none: as long as it takes.
+    pub within_ns: Option<u64>,
+    /// Whether the order of loads and tasks is drawn anew in each round.
+    pub shuffled: bool,
+}
+
+impl CellPlan {
+    /// Chooses rounds and the length of segments for so many tasks under the plan's loads and so many settings, so that all
+    /// fits into `within_ns`: as many rounds as leave segments of four seconds, one round at least.
+    pub fn fit(&mut self, tasks: usize, settings: usize, within_ns: u64) {
+        let (passes, loads) = ((settings * self.loads.len()) as u64, self.loads.len() as u64);
+        let cells = passes * tasks as u64;
+        let per_segment = |rounds: u64| {
+            let fixed_ns = rounds * (cells * BESIDE_NS + settings as u64 * loads * LOAD_NS);
+            within_ns.saturating_sub(fixed_ns) / (cells * rounds).max(1)
+        };
+        let rounds = (1..=40).rev().find(|r| per_segment(*r) >= 4_000_000_000).unwrap_or(1);
+        self.rounds = rounds as u32;
+        self.segment_ns = per_segment(rounds).max(SHORTEST_NS);
+        self.within_ns = Some(within_ns);
+    }
+}
+
+/// What accompanies a recording: settings of an A/B run that are put in force.
+pub trait Settings {
+    /// Puts setting `index` in force for the segments that follow.
+    ///
+    /// # Errors
+    /// In one line, when that fails; the recording ends there.
+    fn enter(&mut self, index: usize) -> Result<(), ProbeError>;
+    /// Which setting is in force in each half of `round`, in order; a single one for a run without settings.
+    fn order(&mut self, round: u32) -> Vec<usize>;
+    /// Looks at what there is after a round; false ends the recording.
+    fn go_on(&mut self, samples: &Samples) -> bool;
+}
+
+/// No settings: every round has one pass.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OneSetting;
+
+impl Settings for OneSetting {
+    fn enter(&mut self, _index: usize) -> Result<(), ProbeError> {
+        Ok(())
+    }
+    fn order(&mut self, _round: u32) -> Vec<usize> {
+        vec![0]
+    }
+    fn go_on(&mut self, _samples: &Samples) -> bool {
+        true
+    }
+}
+
+/// Records all cells of `plan` for every setting. What was recorded until something ended it is kept.
+///
+/// # Errors
+/// When a task cannot be started as asked, or a load that was asked for by name cannot be had.
+pub fn record_cells(
+    host: &Host<'_>,
+    plan: &CellPlan,
+    settings: &mut dyn Settings,
+    on_segment: &mut dyn FnMut(&Cell, &Segment),
+) -> Result<Samples, ProbeError> {
+    let begun_ns = thread::monotonic_ns();
+    let mut recorder = Recorder::open(host, plan, begun_ns)?;
+    let mut random = Random::new(host.seed);
+    'rounds: for round in 0..plan.rounds {
+        let passes = settings.order(round);
+        for (pass, &setting) in passes.iter().enumerate() {
+            settings.enter(setting)?;
+            let mut loads: Vec<usize> = (0..plan.loads.len()).collect();
+            if plan.shuffled {
+                random.shuffle(&mut loads);
+            }
+            for (i, &load) in loads.iter().enumerate() {
+                let mut tasks: Vec<usize> = (0..plan.tasks.len()).collect();
+                if plan.shuffled {
+                    random.shuffle(&mut tasks);
+                }
+                let rounds_left = (plan.rounds - round - 1) as usize;
+                let passes_left = (rounds_left * passes.len() + passes.len() - 1 - pass) as u64;
+                let loads_left = (loads.len() - i) as u64;
+                let order = Order { load, tasks, setting, passes_left, loads_left };
+                if !recorder.under_load(&order, on_segment)? {
+                    break 'rounds;
+                }
+            }
+        }
+        if !settings.go_on(&recorder.samples) {
+            break;
+        }
+    }
+    Ok(recorder.close())
+}
+
+/// One load and the tasks that are measured under it.
+struct Order {
+    load: usize,
+    tasks: Vec<usize>,
+    setting: usize,
+    passes_left: u64,
+    loads_left: u64,
+}
+
+struct Recorder<'a> {
+    host: &'a Host<'a>,
+    plan: &'a CellPlan,
+    begun_ns: u64,
+    /// Before `task_group`, which is removed when no process of a task is left in it.
+    processes: Vec<TaskProcess>,
+    task_group: Option<Group>,
+    samples: Samples,
+}
+
+impl<'a> Recorder<'a> {
+    fn open(host: &'a Host<'a>, plan: &'a CellPlan, begun_ns: u64) -> Result<Self, ProbeError> {
+        let task_group = plan.attributes.make_group("tasks").map_err(ProbeError::Usage)?;
+        let mut processes = Vec::new();
+        for (name, stream) in &plan.tasks {
+            processes.push(start(name, stream, plan, host.seed, task_group.as_ref())?);
+        }
+        let of = |f: &dyn Fn(&TaskProcess) -> f64| processes.iter().map(f).fold(0.0, f64::max);
+        let ready = processes.first().map(TaskProcess::ready);
+        let setup = Setup {
+            task_policy: ready.map_or(String::new(), |r| r.policy.clone()),
+            load_policy: plan.loads.first().and_then(|l| l.0.attributes.policy.clone()).unwrap_or_default(),
+            cpus: host.cpus.len(),
+            timer_slack_ns: ready.and_then(|r| r.timer_slack_ns),
+            turns_per_ms: of(&|p| p.ready().turns_per_ms),
+            calibration_ns: of(&|p| p.ready().calibration_ns as f64) as u64,
+            ..Setup::default()
+        };
+        let samples = Samples { setup, ..Samples::default() };
+        Ok(Self { host, plan, begun_ns, processes, task_group, samples })
+    }
+
+    /// Segments of all tasks under one load; false when the recording is over.
+    fn under_load(
+        &mut self,
+        order: &Order,
+        on_segment: &mut dyn FnMut(&Cell, &Segment),
+    ) -> Result<bool, ProbeError> {
+        let (request, by_name) = &self.plan.loads[order.load];
+        if self.is_out(&request.name) {
+            return Ok(!budget::stop_requested());
+        }
+        self.host.progress.step(&format!("interactive: load {}", request.name));
+        let mut load = match self.host.loads.start(request) {
+            Ok(load) => load,
+            Err(LoadError::Usage(why)) => return Err(ProbeError::Usage(why)),
+            Err(LoadError::Cannot(why)) if *by_name => return Err(ProbeError::Usage(why)),
+            Err(LoadError::Cannot(why)) => {
+                self.note(&request.name, |n| n.failure = Some(why.clone()));
+                return Ok(true);
+            }
+        };
+        wait(if load.processes().is_empty() { 0 } else { SETTLE_NS });
+        let mut going = true;
+        for (k, &task) in order.tasks.iter().enumerate() {
+            if budget::stop_requested() {
+                going = false;
+                break;
+            }
+            let tasks_left = (order.tasks.len() - k) as u64;
+            let Some(length_ns) = self.length_ns(order, tasks_left) else {
+                going = false;
+                break;
+            };
+            let segment = self.segment(task, load.as_mut(), length_ns)?;
+            let cell = self.cell(task, order);
+            cell.segments.push(segment);
+            if let Some(segment) = cell.segments.last() {
+                on_segment(cell, segment);
+            }
+        }
+        let report = load.stop();
+        self.note(&request.name, |n| {
+            merge(&mut n.caveats, &report.caveats);
+            merge(&mut n.side_effects, &report.side_effects);
+            if report.failure.is_some() {
+                n.failure.clone_from(&report.failure);
+            }
+        });
+        Ok(going && !budget::stop_requested())
+    }
+
+    /// A load that could not be had is not tried again.
+    fn is_out(&self, load: &str) -> bool {
+        let recorded = self.samples.cells.iter().any(|c| c.load == load && !c.segments.is_empty());
+        !recorded && self.samples.loads.iter().any(|n| n.name == load && n.failure.is_some())
+    }
+
+    fn note(&mut self, load: &str, change: impl FnOnce(&mut LoadNote)) {
+        let position = self.samples.loads.iter().position(|n| n.name == load);
+        let index = position.unwrap_or_else(|| {
+            let info: Option<&LoadInfo> = self.host.loads.infos().into_iter().find(|i| i.name == load);
+            self.samples.loads.push(LoadNote {
+                name: load.to_owned(),
+                work: info.map_or(String::new(), |i| i.work.to_owned()),
+                unit: info.map_or(String::new(), |i| i.unit.ucum().to_owned()),
+                ..LoadNote::default()
+            });
+            self.samples.loads.len() - 1
+        });
+        change(&mut self.samples.loads[index]);
+    }
+
+    /// Length of the next segment: as planned, or an equal share of the time left; `None` when that is too short.
+    fn length_ns(&self, order: &Order, tasks_left: u64) -> Option<u64> {
+        let Some(within_ns) = self.plan.within_ns else { return Some(self.plan.segment_ns) };
+        let spent_ns = thread::monotonic_ns() - self.begun_ns;
+        let (all_loads, all_tasks) = (self.plan.loads.len() as u64, self.plan.tasks.len() as u64);
+        let loads = order.passes_left * all_loads + (order.loads_left - 1);
+        let segments = loads * all_tasks + tasks_left;
+        let fixed_ns = segments * BESIDE_NS + loads * LOAD_NS;
+        let share_ns = within_ns.saturating_sub(spent_ns + fixed_ns) / segments.max(1);
+        let length_ns = share_ns.min(self.plan.segment_ns);
+        (length_ns >= SHORTEST_NS.min(self.plan.segment_ns)).then_some(length_ns)
+    }
+
+    fn cell(&mut self, task: usize, order: &Order) -> &mut Cell {
+        let (name, stream) = &self.plan.tasks[task];
+        let load = &self.plan.loads[order.load].0.name;
+        let is_it = |c: &Cell| c.task == *name && c.load == *load && c.setting == order.setting;
+        let index = self.samples.cells.iter().position(is_it).unwrap_or_else(|| {
+            self.samples.cells.push(Cell {
+                task: name.clone(),
+                load: load.clone(),
+                setting: order.setting,
+                stream: stream.clone(),
+                segments: Vec::new(),
+            });
+            self.samples.cells.len() - 1
+        });
+        &mut self.samples.cells[index]
+    }
+
+    /// Records one segment. A task's process that died is started anew for the next one.
+    fn segment(
+        &mut self,
+        task: usize,
+        load: &mut dyn RunningLoad,
+        length_ns: u64,
+    ) -> Result<Segment, ProbeError> {
+        let start_ns = thread::monotonic_ns() + LEAD_NS;
+        let process = &mut self.processes[task];
+        let mut trouble = process.go(start_ns, length_ns).err();
+        wait_until(start_ns);
+        let before = Around::look(load);
+        if trouble.is_none() {
+            wait_until(start_ns + length_ns);
+        }
+        let after = Around::look(load);
+        if budget::stop_requested() {
+            process.stop();
+        }
+        let mut segment = match process.collect(ANSWER_NS) {
+            Ok(segment) => segment,
+            Err(why) => {
+                trouble.get_or_insert(why);
+                Segment::default()
+            }
+        };
+        segment.start_ns = start_ns - self.begun_ns;
+        segment.length_ns = length_ns;
+        before.until(&after, &mut segment);
+        if let Some(why) = load.failure() {
+            trouble.get_or_insert(format!("the load ended: {why}"));
+        }
+        if trouble.is_some() {
+            segment.trouble = trouble;
+            if !self.processes[task].is_alive() {
+                let (name, stream) = &self.plan.tasks[task];
+                let group = self.task_group.as_ref();
+                self.processes[task] = start(name, stream, self.plan, self.host.seed, group)?;
+            }
+        }
+        Ok(segment)
+    }
+
+    fn close(mut self) -> Samples {
+        let task_of = |c: &Cell| self.plan.tasks.iter().position(|t| t.0 == c.task);
+        let load_of = |c: &Cell| self.plan.loads.iter().position(|l| l.0.name == c.load);
+        self.samples.cells.sort_by_key(|c| (c.setting, task_of(c), load_of(c)));
+        self.samples
+    }
+}
+
+fn start(
+    name: &str,
+    stream: &Stream,
+    plan: &CellPlan,
+    seed: u64,
+    group: Option<&Group>,
+) -> Result<TaskProcess, ProbeError> {
+    let usage = |e: &dyn std::fmt::Display| ProbeError::Usage(format!("task {name}: {e}"));
+    let request = TaskRequest { stream: stream.clone(), attributes: plan.attributes.clone(), seed };
+    let process = TaskProcess::start(&request).map_err(|e| usage(&e))?;
+    if let Some(group) = group {
+        group.add(process.ready().pid).map_err(|e| usage(&e))?;
+    }
+    Ok(process)
+}
+
+/// Adds what is not there yet.
+fn merge(into: &mut Vec<String>, from: &[String]) {
+    for text in from {
+        if !into.contains(text) {
+            into.push(text.clone());
+        }
+    }
+}
+
+/// Sleeps, or less when a signal asks to stop.
+fn wait_until(until_ns: u64) {
+    while thread::monotonic_ns() < until_ns && !budget::stop_requested() {
+        thread::nanosleep_until(until_ns.min(thread::monotonic_ns() + 50_000_000));
+    }
+}
+
+fn wait(ns: u64) {
+    wait_until(thread::monotonic_ns() + ns);
+}
+
+/// What counters and the load say at a moment.
+struct Around {
+    at_ns: u64,
+    work: u64,
+    steal_ns: Option<u64>,
+    cpu_waits_ns: Option<u64>,
+}
+
+impl Around {
+    fn look(load: &dyn RunningLoad) -> Self {
+        Self {
+            at_ns: thread::monotonic_ns(),
+            work: load.work(),
+            steal_ns: counters::cpu_times().ok().map(|t| t.steal_ns()),
+            cpu_waits_ns: pressure::of_machine(&Tree::host(), Resource::Cpu).ok().map(|p| p.some.total_ns),
+        }
+    }
+
+    fn until(&self, after: &Self, segment: &mut Segment) {
+        segment.load_ns = after.at_ns - self.at_ns;
+        segment.load_work = after.work.saturating_sub(self.work);
+        segment.steal_ns = self.steal_ns.zip(after.steal_ns).map(|(a, b)| b.saturating_sub(a));
+        let waits_ns = self.cpu_waits_ns.zip(after.cpu_waits_ns).map(|(a, b)| b.saturating_sub(a));
+        segment.cpu_pressure = waits_ns.map(|ns| ns as f64 / segment.load_ns.max(1) as f64);
+    }
+}
+
+/// A segment in one line, for progress.
+pub(super) fn brief(cell: &Cell, segment: &Segment) -> String {
+    let n = segment.jobs.len().max(1) as f64;
+    let mean_ns = segment.jobs.iter().map(|j| j.lateness_ns(&cell.stream) as f64).sum::<f64>() / n;
+    let max_ns = segment.jobs.iter().map(|j| j.lateness_ns(&cell.stream)).max().unwrap_or(0);
+    let met = segment.jobs.iter().filter(|j| j.met(&cell.stream) == Some(true)).count() as f64 / n;
+    let mut text = format!(
+        "{} under {}: late {} on average, {} at most",
+        cell.task,
+        cell.load,
+        human(mean_ns, Unit::Nanoseconds),
+        human(max_ns as f64, Unit::Nanoseconds)
+    );
+    if cell.stream.deadline_ns().is_some() {
+        text += &format!(", {} of deadlines met", human(met, Unit::One));
+    }
+    text
+}
