@@ -629,6 +629,7 @@ const metricGroups = (metrics) => {
       return rows;
     };
     el.addEventListener('toggle', () => { if (el.open) build(); });
+    if (el.open) build();
     const texts = own.map((m) => [m.id, ...Object.entries(m.params || {}).map(([k, v]) => `${k}=${v}`), m.estimator, m.quality, ...(m.flags || []), m.why || ''].join(' ').toLowerCase());
     return { el, build, texts };
   });

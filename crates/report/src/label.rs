@@ -124,6 +124,11 @@ pub(crate) fn cell(value: f64, unit: Unit) -> String {
     if unit == Unit::One && (0.0..=1.0).contains(&value) { share(value) } else { tick(value, unit) }
 }
 
+/// A title with what its figures are, where it does not already say just that.
+pub(crate) fn headed(title: &str, what: &str) -> String {
+    if title.eq_ignore_ascii_case(what) { title.to_owned() } else { format!("{title}: {what}") }
+}
+
 /// Headings of the columns of a matrix.
 pub(crate) fn columns(m: &Matrix) -> Vec<String> {
     if m.column_names.is_empty() {

@@ -56,6 +56,35 @@ fn the_browser_draws_every_chart_without_an_error() {
 }
 
 #[test]
+fn a_page_of_many_cells_is_drawn_and_its_metrics_unpacked() {
+    let Some(browser) = chromium() else {
+        println!("skipped: chromium not found");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let mut record = sample::record(2, 60);
+    record.datasets.clear();
+    sample::interactive::add(&mut record, 4, 11, 20);
+    let page = folder.path().join("report.html");
+    // Groups that stand open are built from the packed data as soon as the page is there.
+    let html = machmeter_report::html::render(&record);
+    std::fs::write(&page, html.replace("<details class=\"mg\"", "<details open class=\"mg\"")).unwrap();
+    let (dom, log) = open(&browser, &page, &folder.path().join("profile"));
+    let head = &dom[..dom.find("<head>").unwrap_or(dom.len().min(400))];
+    assert!(head.contains("data-ready=\"ok\"") && head.contains("data-errors=\"0\""), "{head}\n{log}");
+    assert!(head.contains("data-charts=\"4\""), "{head}");
+    let rows: usize = dom
+        .split("<table class=\"rows\">")
+        .skip(1)
+        .map(|t| t[..t.find("</table>").unwrap()].matches("<tr>").count() - 1)
+        .sum();
+    assert_eq!(rows, record.metrics.len(), "{log}");
+    assert!(dom.contains(">rejected: the task has no deadlines</td>"));
+    let console: Vec<&str> = log.lines().filter(|l| l.contains("CONSOLE")).collect();
+    assert!(console.is_empty(), "{console:?}");
+}
+
+#[test]
 fn the_policy_is_in_force_in_the_browser() {
     let Some(browser) = chromium() else {
         println!("skipped: chromium not found");

@@ -114,6 +114,41 @@ fn the_mail_table_fits_into_80_columns() {
 }
 
 #[test]
+fn tasks_by_loads_read_well_as_text() {
+    let mut record = sample::record(2, 60);
+    sample::interactive::add(&mut record, 4, 11, 1);
+    let mut out = Vec::new();
+    (format::by_name("markdown").unwrap().write)(&record, &[], &mut out).unwrap();
+    let mail = String::from_utf8(out).unwrap();
+    assert!(mail.lines().all(|l| l.chars().count() <= 80), "{mail}");
+    assert_eq!(
+        mail.lines().filter(|l| l.starts_with("| gaming")).count(),
+        2,
+        "two parts of 11 loads: {mail}"
+    );
+    assert!(mail.contains("|  none |") && mail.contains("| 100 % |"), "{mail}");
+
+    let met = record.datasets.iter().find(|d| d.id == "interactive.met").unwrap();
+    let shown = terminal::dataset(met, &TerminalStyle { width: 100, ..TerminalStyle::default() });
+    assert_eq!(shown.lines().count(), 2 + 4, "{shown}");
+    assert!(shown.lines().all(|l| l.chars().count() <= 100), "{shown}");
+    let narrow = terminal::dataset(met, &TerminalStyle { width: 40, ..TerminalStyle::default() });
+    assert!(narrow.lines().all(|l| l.chars().count() <= 40), "{narrow}");
+}
+
+#[test]
+fn the_card_shows_tasks_by_loads() {
+    let mut record = sample::record(2, 60);
+    sample::interactive::add(&mut record, 12, 13, 1);
+    let svg = card::render(&record);
+    assert!(svg.len() <= 100_000, "{}", svg.len());
+    assert_eq!(svg.matches("<text class=\"cell ").count(), 11 * 13, "gaming has no cells");
+    for name in ["audio-desktop", "rt-hog", "Deadlines met", "Lateness by percentile: audio"] {
+        assert!(svg.contains(name), "{name}");
+    }
+}
+
+#[test]
 fn the_interval_log_reads_back_with_the_planted_gaps() {
     let log = export("hlog");
     let mut per_cpu: BTreeMap<String, Histogram<u64>> = BTreeMap::new();

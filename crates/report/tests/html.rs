@@ -68,10 +68,98 @@ fn the_page_gives_the_record_back() {
 
 #[test]
 fn sizes_stay_within_their_bounds() {
-    let small = render(&sample::record(2, 900)).len();
+    let noise = render(&sample::record(2, 900)).len();
+    assert!(noise <= 330_000, "{noise}");
+    // The one-minute page: noise, and two tasks against two loads.
+    let mut page = sample::record(2, 500);
+    sample::interactive::add(&mut page, 2, 2, 20);
+    let page = render(&page).len();
+    assert!(page <= 400_000, "{page}");
+    // An interactive run of its own: 44 cells, 880 metrics.
+    let interactive = render(&cells(4, 11, 20)).len();
+    assert!(interactive <= 400_000, "{interactive}");
+    // All tasks against all loads: 156 cells, 3,120 metrics.
+    let full = render(&cells(12, 13, 20)).len();
+    assert!(full <= 1_300_000, "{full}");
     let large = render(&sample::record(256, 300)).len();
-    assert!(small <= 400_000, "{small}");
     assert!(large <= 2_000_000, "{large}");
+}
+
+/// A record with nothing but tasks against loads.
+fn cells(tasks: usize, loads: usize, kinds: usize) -> Record {
+    let mut record = sample::record(2, 60);
+    record.metrics.clear();
+    record.datasets.clear();
+    sample::interactive::add(&mut record, tasks, loads, kinds);
+    record
+}
+
+#[test]
+fn a_page_of_many_metrics_gives_every_one_back_exactly() {
+    let record = cells(4, 11, 20);
+    let page = render(&record);
+    let back: Record = serde_json::from_str(&extract(&page).unwrap()).unwrap();
+    assert_eq!(back.metrics.len(), 880);
+    assert_eq!(back.metrics, record.metrics);
+    assert_eq!((&back.machine, &back.checks), (&record.machine, &record.checks));
+    // Other readers take the block as it stands in the page.
+    let block = between(&page, "id=\"machmeter-record\">", "</script>");
+    let direct: Record = serde_json::from_str(block).unwrap();
+    assert_eq!(direct.metrics, record.metrics);
+    assert!(block.len() * 2 < serde_json::to_string(&record).unwrap().len(), "{}", block.len());
+}
+
+#[test]
+fn facts_that_came_changed_or_went_come_back() {
+    let mut record = sample::record(2, 60);
+    record.machine.after.set("after.only", machmeter_data::Fact::known(7_i64, "test"));
+    record.machine.after.0.remove("cpu.model");
+    let back: Record = serde_json::from_str(&extract(&render(&record)).unwrap()).unwrap();
+    assert_eq!(back.machine, record.machine);
+}
+
+#[test]
+fn tasks_by_loads_are_a_table_with_values_and_colors() {
+    let page = render(&cells(4, 11, 2));
+    let figure = between(&page, "class=\"fig grid-table\"", "</figure>");
+    for name in ["none", "memload", "audio", "gaming"] {
+        assert!(figure.contains(&format!(">{name}")), "{name}");
+    }
+    assert_eq!(figure.matches("<td").count(), 44);
+    assert_eq!(figure.matches("<td class=\"none\">-").count(), 11, "gaming has no deadlines");
+    assert!(figure.contains("<td class=\"u0\" title=\"100 %\">100 %"), "{figure}");
+    assert_eq!(figure.matches("class=\"key u").count(), 9, "the scale is explained");
+    // One value below all that was asked for, and not shown as all.
+    assert!(figure.contains("99.9"), "{figure}");
+}
+
+#[test]
+fn figures_of_one_kind_stand_side_by_side_under_one_caption() {
+    let page = render(&cells(4, 11, 2));
+    assert_eq!(page.matches("<div class=\"multi\">").count(), 2, "tables and percentile curves");
+    let figures = between(&page, "<section id=\"figures\"", "</section>");
+    assert_eq!(figures.matches("How late jobs began").count(), 1);
+    let tables = between(&page, "<div class=\"multi\">", "</div></figure></div>");
+    for task in ["audio", "video", "x", "gaming"] {
+        assert!(tables.contains(&format!(">{task}</h4>")), "{task}");
+    }
+    assert!(tables.contains("<td class=\"num\">+/- "), "figures as text stand right");
+}
+
+#[test]
+fn metrics_are_folded_by_id_and_all_values_stand_in_the_page() {
+    let record = cells(4, 11, 20);
+    let page = render(&record);
+    let section = between(&page, "<section id=\"metrics\"", "</section>");
+    assert_eq!(section.matches("<details class=\"mg\"").count(), 20);
+    assert_eq!(section.matches("<table class=\"grid\">").count(), 20);
+    assert_eq!(section.matches("<td>").count(), 880);
+    assert!(section.contains("11 rejected") && section.contains("4 suspect"));
+    // A small record has its rows with intervals too.
+    let small = render(&cells(2, 2, 20));
+    let section = between(&small, "<section id=\"metrics\"", "</section>");
+    assert_eq!(section.matches("<table class=\"rows\">").count(), 20);
+    assert_eq!(section.matches("<td>").count(), 80 * 3);
 }
 
 #[test]

@@ -83,7 +83,7 @@ fn tiles(svg: &mut Svg, record: &Record) {
 fn charts(svg: &mut Svg, record: &Record, top: f64) -> f64 {
     let find = |wanted: fn(&Shape) -> bool| record.datasets.iter().find(|d| wanted(&d.shape));
     let percentiles = find(|s| matches!(s, Shape::Distribution(_)));
-    let costs = find(|s| matches!(s, Shape::CostTable(_)));
+    let costs = find(|s| matches!(s, Shape::CostTable(t) if t.columns.iter().any(|c| c.unit.is_some())));
     let spectrum = find(|s| matches!(s, Shape::Curve(_)));
     let line = find(|s| matches!(s, Shape::Series(_)));
     let named = find(|s| matches!(s, Shape::Matrix(m) if !m.column_names.is_empty()));

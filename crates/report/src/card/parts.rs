@@ -116,7 +116,9 @@ pub(super) fn chart(
     (width, height): (f64, f64),
 ) -> f64 {
     let mut shown = dataset.clone();
-    let mut title = clip(&dataset.title, 44);
+    let values: Vec<String> = dataset.params.values().map(ToString::to_string).collect();
+    let name = if values.is_empty() { String::new() } else { format!(": {}", values.join(", ")) };
+    let mut title = clip(&format!("{}{name}", dataset.title), 44);
     if let Some((reduced, total)) = chart::largest_rows(&dataset.shape) {
         shown.shape = reduced;
         let _ = write!(title, " (highest of {total})");

@@ -48,7 +48,7 @@ pub(super) fn distribution(d: &Distribution, title: &str, size: Size) -> String 
     x_axis(&mut svg, area, &format!("share of samples at or below the {}", d.value.label), &ticks);
     for (i, row) in rows.iter().enumerate() {
         let points: Vec<(f64, f64)> = row.iter().map(|(x, v)| (xs.at(*x), ys.at(*v))).collect();
-        let limit = ((size.width * 0.6) as usize / rows.len().max(1)).clamp(24, CURVE_POINTS);
+        let limit = ((size.width * 0.6) as usize / rows.len().max(1)).clamp(20, CURVE_POINTS);
         svg.polyline(&line_class(i), &thin(&points, limit));
     }
     svg.finish()

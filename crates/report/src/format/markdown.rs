@@ -60,7 +60,7 @@ fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write) -> Result<
 
 /// A matrix of named things under its title, in parts of at most 80 columns.
 fn matrix(out: &mut dyn io::Write, title: &str, m: &Matrix) -> io::Result<()> {
-    writeln!(out, "{}: {}\n", clip(&title.replace('\n', " "), 60), m.cell.label)?;
+    writeln!(out, "{}\n", clip(&label::headed(title, &m.cell.label).replace('\n', " "), 80))?;
     let clean = |text: &str| clip(&text.replace('|', "/").replace('\n', " "), 16);
     let mut lines: Vec<Vec<String>> = vec![std::iter::once(String::new()).chain(label::columns(m)).collect()];
     for (name, cells) in m.rows.iter().zip(&m.values) {

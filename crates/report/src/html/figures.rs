@@ -8,6 +8,9 @@ use super::{costs, data_table, heat};
 use crate::chart::{self, STATIC_ROWS, Size};
 use crate::label;
 
+/// Rows of pictures side by side up to which all are drawn.
+const SMALL_ROWS: usize = 16;
+
 pub(super) fn section(page: &mut Page, record: &Record) {
     if record.datasets.is_empty() {
         return;
@@ -115,7 +118,8 @@ fn picture(page: &mut Page, dataset: &Dataset, small: bool) {
         _ if small => Size { width: 500.0, height: 250.0 },
         _ => Size { width: 900.0, height: 320.0 },
     };
-    let reduced = chart::largest_rows(&dataset.shape);
+    // Side by side, a color stands for the same name in every picture as long as no row is left out.
+    let reduced = chart::largest_rows(&dataset.shape).filter(|(_, total)| !small || *total > SMALL_ROWS);
     let shown = reduced.as_ref().map(|(shape, _)| Dataset { shape: shape.clone(), ..dataset.clone() });
     let shown = shown.as_ref().unwrap_or(dataset);
     page.raw("<div class=\"plot\">");

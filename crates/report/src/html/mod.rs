@@ -31,7 +31,8 @@ const STYLE: &str =
 static SCRIPT: LazyLock<String> = LazyLock::new(|| {
     let mut script = include_str!("../../assets/vendor/uplot/uPlot.iife.min.js").to_owned();
     for line in include_str!("../../assets/viewer.js").lines().map(str::trim) {
-        if !line.is_empty() && !(line.starts_with("/*") && line.ends_with("*/")) {
+        let comment = line.starts_with("/*") && line.ends_with("*/");
+        if !comment && !line.is_empty() {
             script.push_str(line);
             script.push('\n');
         }

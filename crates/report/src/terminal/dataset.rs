@@ -16,7 +16,10 @@ const PERCENTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 1.0];
 
 /// A dataset as its title and a table or a small picture.
 pub fn dataset(d: &Dataset, style: &TerminalStyle) -> String {
-    let mut title = printable(&d.title);
+    let mut title = match &d.shape {
+        Shape::Matrix(m) => printable(&label::headed(&d.title, &m.cell.label)),
+        _ => printable(&d.title),
+    };
     if !d.params.is_empty() {
         let _ = write!(title, " ({})", label::params(&d.params));
     }
@@ -55,7 +58,7 @@ fn body(shape: &Shape, style: &TerminalStyle) -> String {
             out
         }
         Shape::Matrix(m) if !m.column_names.is_empty() || m.columns.len() <= TABLE_COLUMNS => {
-            format!("   {}\n{}", printable(&m.cell.label), matrix::table(m, style))
+            matrix::table(m, style)
         }
         Shape::Matrix(m) => {
             let values: Vec<Vec<f64>> =
