@@ -13,7 +13,7 @@ use machmeter_engine::worker::Worker;
 use machmeter_sys::affinity;
 use machmeter_sys::cgroup::Group;
 use machmeter_sys::process::{self, Child, LineReader, Spawn};
-use machmeter_sys::sched::{self, Policy};
+use machmeter_sys::sched::{self, Policy, RT_PRIORITY_MAX};
 use machmeter_sys::shared::SharedCounters;
 use machmeter_sys::thread::{monotonic_ns, spawn_plain};
 
@@ -109,13 +109,13 @@ fn start(
 /// The policy and the CPUs of the starter's thread are its own affair; a leader must be able to run whatever its load
 /// does. Where that is refused, what was inherited must do.
 fn be_ordinary(order: &Order) {
-    let real_time = order.request.attributes.policy().is_ok_and(|p| p.is_real_time());
-    let wanted = match (order.request.attributes.policy(), real_time) {
-        (Ok(Policy::Fifo(p) | Policy::Rr(p)), _) => Policy::Fifo(p + 1),
-        (_, true) => Policy::Fifo(sched::RT_PRIORITY_MAX),
-        _ => Policy::Other { nice: 0 },
+    let above_the_load = match order.request.attributes.policy() {
+        Ok(Policy::Fifo(p) | Policy::Rr(p)) => Some(p.saturating_add(1).min(RT_PRIORITY_MAX)),
+        Ok(Policy::Deadline { .. }) => Some(RT_PRIORITY_MAX),
+        _ => None,
     };
-    let inherited_fits = matches!(sched::current(), Ok(Policy::Other { .. })) && !real_time;
+    let wanted = above_the_load.map_or(Policy::Other { nice: 0 }, Policy::Fifo);
+    let inherited_fits = matches!(sched::current(), Ok(Policy::Other { .. })) && above_the_load.is_none();
     if !inherited_fits {
         let _ = sched::apply(wanted);
     }

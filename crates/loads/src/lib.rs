@@ -43,6 +43,10 @@ pub const LOADS: &[&LoadEntry] = &[
     &x::X,
 ];
 
+/// Loads that start no processes and all of whose threads are those of [`Work::threads`]; only they can have the deadline
+/// policy.
+pub(crate) const ONLY_THREADS: &[&str] = &["burn", "custom", "membw", "read", "ring", "video", "write", "x"];
+
 /// The roles in which loads start this program; the binary answers to them.
 pub const WORKERS: &[Worker] = &[leader::LEADER, work::WORKER];
 

@@ -1,7 +1,7 @@
 //! Membw: every CPU streams through arrays that no cache can hold, so that memory bandwidth is what is scarce.
 
 use std::hint::black_box;
-use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use machmeter_data::quantity::Unit;
 use machmeter_engine::load::LoadInfo;
@@ -41,11 +41,11 @@ pub(crate) static MEMBW: LoadEntry = LoadEntry {
 fn stream_through_memory(work: &Work) -> Result<(), machmeter_engine::load::LoadError> {
     let threads = work.threads_or_one_per_cpu()?;
     let length = array_length(work, threads);
-    let touched = Barrier::new(threads);
+    let touched = AtomicUsize::new(0);
     work.threads("mm-membw", threads, |lane| {
         // Not zero, so that every page is one of its own.
         let (mut a, b, c) = (vec![0.5_f64; length], vec![1.5_f64; length], vec![2.5_f64; length]);
-        if touched.wait().is_leader() {
+        if touched.fetch_add(1, Ordering::Relaxed) + 1 == threads {
             work.ready();
         }
         let count = work.count(lane);

@@ -1,11 +1,12 @@
 //! What a load is written against, and the process that runs it.
 
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
 
@@ -14,7 +15,9 @@ use machmeter_engine::worker::Worker;
 use machmeter_sys::affinity;
 use machmeter_sys::oom;
 use machmeter_sys::process::{self, Received, Spawn};
+use machmeter_sys::sched::Policy;
 use machmeter_sys::shared::SharedCounters;
+use machmeter_sys::topology::CpuSet;
 
 use crate::directory::OwnDirectory;
 use crate::message::{LANES, Message, Order};
@@ -24,6 +27,9 @@ pub(crate) const WORKER: Worker = Worker { name: "load-work", run: do_the_work }
 
 /// More threads than this are a slip of the finger.
 const THREADS_MAX: u32 = 4096;
+
+/// Stack of a thread; no load needs much.
+const STACK_BYTES: usize = 256 * 1024;
 
 /// Caveats and side effects beyond this number are not told: the list is for people.
 const REMARKS_MAX: usize = 32;
@@ -57,24 +63,36 @@ pub fn nothing_to_check(_: &LoadRequest) -> Result<(), LoadError> {
 
 /// Checks what every load has in common, then what this one wants.
 pub(crate) fn check(entry: &LoadEntry, request: &LoadRequest) -> Result<(), LoadError> {
-    let name = entry.info.name;
-    let usage = |why: String| LoadError::Usage(format!("load '{name}': {why}"));
-    if request.threads.is_some_and(|n| n == 0 || n > THREADS_MAX) {
-        return Err(usage(format!(
-            "{} threads: 1 to {THREADS_MAX} are possible",
-            request.threads.unwrap_or(0)
-        )));
+    if let Some(n) = request.threads.filter(|n| *n == 0 || *n > THREADS_MAX) {
+        return Err(usage(request, format!("{n} threads: 1 to {THREADS_MAX} are possible")));
     }
-    let policy = request.attributes.policy().map_err(usage)?;
-    if matches!(policy, machmeter_sys::sched::Policy::Fifo(99) | machmeter_sys::sched::Policy::Rr(99)) {
-        return Err(usage("priority 99 is kept for what has to stop it: use 1 to 98".to_owned()));
+    match request.attributes.policy().map_err(|e| usage(request, e))? {
+        Policy::Fifo(99) | Policy::Rr(99) => {
+            return Err(usage(request, "priority 99 is kept for what has to stop it: use 1 to 98"));
+        }
+        Policy::Deadline { .. } if !crate::ONLY_THREADS.contains(&entry.info.name) => {
+            return Err(usage(
+                request,
+                "it starts processes, which the kernel forbids to the deadline policy",
+            ));
+        }
+        _ => {}
     }
-    request.attributes.cpus().map_err(usage)?;
+    request.attributes.cpus().map_err(|e| usage(request, e))?;
     if !request.cpus.is_empty() {
-        let parsed = request.cpus.parse::<machmeter_sys::topology::CpuSet>();
-        parsed.map_err(|e| usage(format!("CPUs '{}': {e}", request.cpus)))?;
+        let parsed = request.cpus.parse::<CpuSet>();
+        parsed.map_err(|e| usage(request, format!("CPUs '{}': {e}", request.cpus)))?;
     }
     (entry.check)(request)
+}
+
+fn usage(request: &LoadRequest, why: impl Display) -> LoadError {
+    LoadError::Usage(format!("load '{}': {why}", request.name))
+}
+
+/// Whether each thread has to ask for its policy itself.
+fn by_thread(request: &LoadRequest) -> bool {
+    matches!(request.attributes.policy(), Ok(Policy::Deadline { .. }))
 }
 
 /// The running load as its code sees it.
@@ -84,8 +102,17 @@ pub struct Work {
     stop: Arc<AtomicBool>,
     counters: Arc<SharedCounters>,
     said: Mutex<Said>,
+    placement: Mutex<Placement>,
     directory_path: PathBuf,
     directory: Mutex<Option<OwnDirectory>>,
+}
+
+/// A deadline thread may not start others (`sched(7)`), so that policy is applied by each thread of [`Work::threads`], and
+/// the load is ready only when all of them have it.
+#[derive(Debug, Default)]
+struct Placement {
+    missing_threads: bool,
+    ready: bool,
 }
 
 #[derive(Debug)]
@@ -112,7 +139,16 @@ impl Work {
 
     /// Says that the load works from now on.
     pub fn ready(&self) {
-        self.say(&Message::Ready);
+        self.step(|placement| placement.ready = true);
+    }
+
+    /// Takes a step towards being ready, and says so if it was the last one.
+    fn step(&self, step: impl FnOnce(&mut Placement)) {
+        let mut placement = self.placement.lock().unwrap_or_else(PoisonError::into_inner);
+        step(&mut placement);
+        if placement.ready && !placement.missing_threads {
+            self.say(&Message::Ready);
+        }
     }
 
     /// Says what weakens the load here, in one line.
@@ -169,11 +205,13 @@ impl Work {
             self.stop.store(true, Ordering::Relaxed);
             first_failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(e);
         };
+        let placed = AtomicUsize::new(0);
+        let placed_body = |lane| self.place_thread(&placed, n).and_then(|()| body(lane)).unwrap_or_else(fail);
         std::thread::scope(|scope| {
             for lane in 0..n {
-                let (body, fail) = (&body, &fail);
-                let thread = Builder::new().name(name.to_owned()).stack_size(256 * 1024);
-                let started = thread.spawn_scoped(scope, move || body(lane).unwrap_or_else(fail));
+                let placed_body = &placed_body;
+                let thread = Builder::new().name(name.to_owned()).stack_size(STACK_BYTES);
+                let started = thread.spawn_scoped(scope, move || placed_body(lane));
                 if let Err(e) = started {
                     fail(LoadError::Cannot(format!("thread {lane} of {n} could not be started: {e}")));
                     break;
@@ -181,6 +219,18 @@ impl Work {
             }
         });
         first_failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+    }
+
+    /// Applies to a thread what it can't inherit; the `n`th of them is the last one.
+    fn place_thread(&self, placed: &AtomicUsize, n: usize) -> Result<(), LoadError> {
+        if !by_thread(&self.request) {
+            return Ok(());
+        }
+        self.request.attributes.apply().map_err(|e| usage(&self.request, e))?;
+        if placed.fetch_add(1, Ordering::AcqRel) + 1 == n {
+            self.step(|placement| placement.missing_threads = false);
+        }
+        Ok(())
     }
 
     /// The load's own directory, made at the first call: only this user may enter it, and it is removed at the end,
@@ -244,21 +294,14 @@ fn do_the_work(_: &[OsString]) -> u8 {
     let Ok(mut to) = process::take_stdout() else { return 1 };
     // Should memory run out, a load is what can be spared. Where it is refused, the kernel's own choice stands.
     let _ = oom::volunteer();
-    match prepare(&to) {
-        Ok((entry, work)) => {
-            let ended = match (work.request.attributes.apply(), entry.run) {
-                (Err(e), _) => Err(LoadError::Usage(format!("load '{}': {e}", entry.info.name))),
-                (Ok(()), Some(run)) => run(&work),
-                (Ok(()), None) => Ok(()),
-            };
-            work.say(&ended.as_ref().map_or_else(Message::failure, |()| Message::Ended));
-            u8::from(ended.is_err())
+    let ended = prepare(&to).and_then(|(entry, work)| {
+        if !by_thread(&work.request) {
+            work.request.attributes.apply().map_err(|e| usage(&work.request, e))?;
         }
-        Err(e) => {
-            Message::failure(&e).send(&mut to);
-            1
-        }
-    }
+        entry.run.map_or(Ok(()), |run| run(&work))
+    });
+    ended.as_ref().map_or_else(Message::failure, |()| Message::Ended).send(&mut to);
+    u8::from(ended.is_err())
 }
 
 fn prepare(to: &File) -> Result<(&'static LoadEntry, Work), LoadError> {
@@ -271,12 +314,14 @@ fn prepare(to: &File) -> Result<(&'static LoadEntry, Work), LoadError> {
     };
     let (order, counters) = Order::from_line(&line).map_err(cannot)?;
     let entry = crate::entry(&order.request.name)?;
+    let placement = Placement { missing_threads: by_thread(&order.request), ready: false };
     let said = Said { to: to.try_clone().map_err(cannot)?, remarks: Vec::new() };
     let work = Work {
         request: order.request,
         stop,
         counters: Arc::new(counters),
         said: Mutex::new(said),
+        placement: Mutex::new(placement),
         directory_path: order.directory,
         directory: Mutex::new(None),
     };

@@ -15,6 +15,7 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
     ("burn_has_as_many_threads_as_asked_for", burn_has_as_many_threads_as_asked_for),
     ("attributes_reach_the_load_and_not_its_leader", attributes_reach_the_load_and_not_its_leader),
     ("a_real_time_load_can_be_stopped", a_real_time_load_can_be_stopped),
+    ("the_deadline_policy_is_for_threads", the_deadline_policy_is_for_threads),
     ("a_load_in_a_control_group_leaves_no_group", a_load_in_a_control_group_leaves_no_group),
 ];
 
@@ -203,5 +204,34 @@ fn burn_has_as_many_threads_as_asked_for() {
             tasks.map(|e| name(e.unwrap())).filter(|n| n.trim() == "mm-burn").count()
         };
         assert!(within(10 * SECOND_NS, || named() == expected), "{} threads", named());
+    }
+}
+
+/// Number of the deadline policy in the kernel's tables (sched.h).
+const DEADLINE: &str = "6";
+
+fn the_deadline_policy_is_for_threads() {
+    assert!(
+        refusal(|r| {
+            r.name = "rt-hog".to_owned();
+            r.attributes.policy = Some("deadline:1ms/10ms/10ms".to_owned());
+        })
+        .contains("deadline")
+    );
+    let directory = tempfile::tempdir().unwrap();
+    for name in ["burn", "membw", "video", "ring"] {
+        let mut request = request(name, directory.path());
+        request.threads = Some(2);
+        request.attributes.policy = Some("deadline:1ms/10ms/10ms".to_owned());
+        let running = match AllLoads.start(&request) {
+            Err(LoadError::Usage(why)) => return println!("refused here: {why}"),
+            other => other.map_err(|e| e.to_string()).unwrap(),
+        };
+        let worker = running.processes()[1];
+        let tasks = std::fs::read_dir(format!("/proc/{worker}/task")).unwrap();
+        let tids = tasks.map(|e| e.unwrap().file_name().to_str().unwrap().parse::<i32>().unwrap());
+        assert_eq!(tids.filter(|tid| policy_and_nice(*tid).0 == DEADLINE).count(), 2, "{name}");
+        assert!(within(10 * SECOND_NS, || running.work() > 0), "{name}");
+        assert_eq!(running.stop().failure, None);
     }
 }
