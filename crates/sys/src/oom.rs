@@ -5,7 +5,7 @@
 use std::fs;
 use std::io;
 
-use crate::cgroup;
+use crate::cgroup::{self, MemoryLimit};
 use crate::tree::Tree;
 
 /// Memory of the machine, or of what this process may use of it.
@@ -44,15 +44,27 @@ impl MemoryLeft {
     /// # Errors
     /// As [`MemoryLeft::of_machine`].
     pub fn of_this_process(tree: &Tree) -> Result<Self, String> {
-        let machine = Self::of_machine(tree)?;
-        Ok(match cgroup::memory_limit(tree) {
+        Ok(Self::of_machine(tree)?.within(cgroup::memory_limit(tree)))
+    }
+
+    /// As [`MemoryLeft::of_this_process`], without the limit of this process's own group: for a process in a group of our
+    /// own, which is meant to reach its limit.
+    ///
+    /// # Errors
+    /// As [`MemoryLeft::of_machine`].
+    pub fn of_groups_above(tree: &Tree) -> Result<Self, String> {
+        Ok(Self::of_machine(tree)?.within(cgroup::memory_limit_above(tree)))
+    }
+
+    fn within(self, limit: Option<MemoryLimit>) -> Self {
+        match limit {
             Some(limit) => Self {
-                total_bytes: machine.total_bytes.min(limit.limit_bytes),
-                available_bytes: machine.available_bytes.min(limit.room_bytes),
-                ..machine
+                total_bytes: self.total_bytes.min(limit.limit_bytes),
+                available_bytes: self.available_bytes.min(limit.room_bytes),
+                ..self
             },
-            None => machine,
-        })
+            None => self,
+        }
     }
 }
 
@@ -97,6 +109,10 @@ mod tests {
         let left = MemoryLeft::of_this_process(&tree).unwrap();
         assert_eq!((left.total_bytes, left.available_bytes), (409_600, 153_600));
         assert_eq!(left.swap_free_bytes, 5 * 1024);
+        assert_eq!(MemoryLeft::of_groups_above(&tree).unwrap(), left);
+        std::fs::write(directory.path().join("sys/fs/cgroup/a/b/memory.max"), "4096").unwrap();
+        assert_eq!(MemoryLeft::of_this_process(&tree).unwrap().available_bytes, 4_095);
+        assert_eq!(MemoryLeft::of_groups_above(&tree).unwrap(), left);
     }
 
     #[test]

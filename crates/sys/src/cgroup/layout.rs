@@ -168,11 +168,13 @@ fn unified_parent(tree: &Tree, own: &Place, controllers: &[Controller]) -> Resul
     let above = own.directory.rsplit_once('/').map(|(above, _)| above);
     let above = above.filter(|a| a.len() >= own.mount.len());
     let sibling = above.filter(|a| first_missing(&words(a, "cgroup.subtree_control")).is_none());
-    let limited = ["memory.max", "memory.high", "cpu.max", "cpuset.cpus"]
+    let limits = [("memory.max", "max"), ("memory.high", "max"), ("cpu.max", "max"), ("cpu.weight", "100")];
+    let limited = limits
         .into_iter()
-        .find(|file| words(&own.directory, file).first().is_some_and(|w| w != "max"));
+        .chain([("cpuset.cpus", "")])
+        .any(|(file, none)| words(&own.directory, file).first().is_some_and(|word| word != none));
     match (sibling, limited) {
-        (Some(above), None) if writable(tree, above).is_ok() => Ok(parent(above, Vec::new())),
+        (Some(above), false) if writable(tree, above).is_ok() => Ok(parent(above, Vec::new())),
         _ => {
             let processes = words(&own.directory, "cgroup.procs").len();
             let cause = format!(

@@ -16,7 +16,7 @@ pub use events::Events;
 pub use group::{Group, Plan};
 pub use removal::sweep;
 pub use request::{Request, RequestError};
-pub use room::{MemoryLimit, memory_limit};
+pub use room::{MemoryLimit, memory_limit, memory_limit_above};
 
 use std::fmt;
 use std::path::PathBuf;

@@ -16,11 +16,21 @@ pub struct MemoryLimit {
 /// The tightest memory limit among this process's own group and those above it, as far as they can be seen; `None` if
 /// there is none.
 pub fn memory_limit(tree: &Tree) -> Option<MemoryLimit> {
+    tightest(tree, true)
+}
+
+/// As [`memory_limit`], without the own group: for a process in a group of our own, whose limit is meant to be reached.
+pub fn memory_limit_above(tree: &Tree) -> Option<MemoryLimit> {
+    tightest(tree, false)
+}
+
+fn tightest(tree: &Tree, mut counts: bool) -> Option<MemoryLimit> {
     let own = place(tree, Controller::Memory).ok()?;
     let mut directory = own.directory.as_str();
     let mut tightest: Option<MemoryLimit> = None;
     loop {
-        if let Some(limit) = limit_of(tree, directory)
+        if counts
+            && let Some(limit) = limit_of(tree, directory)
             && tightest.is_none_or(|t| limit.room_bytes < t.room_bytes)
         {
             tightest = Some(limit);
@@ -28,6 +38,7 @@ pub fn memory_limit(tree: &Tree) -> Option<MemoryLimit> {
         if directory == own.mount {
             return tightest;
         }
+        counts = true;
         directory = directory.rsplit_once('/')?.0;
     }
 }

@@ -1,0 +1,238 @@
+//! Memload: constant memory pressure, as interbench's load of the same name, but without harm to others.
+//!
+//! Memory is allocated, filled with bytes that nothing can compress, moved about and freed all the time. Where a memory
+//! control group can be made, the load gets one and wants a tenth more than its limit, so that the kernel has to reclaim
+//! all the time, and an out-of-memory kill can hit nobody but the load. Elsewhere it takes at most half of what is
+//! available and gives way when memory runs short.
+
+mod budget;
+mod touch;
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::ExitStatus;
+
+use machmeter_data::quantity::Unit;
+use machmeter_engine::load::{LoadError, LoadInfo};
+use machmeter_sys::cgroup::{CgroupError, Group, Plan, Request};
+use machmeter_sys::oom::MemoryLeft;
+use machmeter_sys::pressure::{self, Resource};
+use machmeter_sys::process::{Child, ReadError};
+use machmeter_sys::tree::Tree;
+
+use crate::work::{LoadEntry, Work};
+use budget::{LEAST_BYTES, WorkingSet};
+use touch::{Said, TouchOrder};
+
+pub(crate) use touch::TOUCHER;
+
+/// How long the process that takes the memory gets to end by itself.
+const END_WITHIN_NS: u64 = 300_000_000;
+const LISTEN_NS: u64 = 50_000_000;
+/// After so many kills in its group the load is not what it should be.
+const RESTARTS_MAX: u64 = 20;
+const SIGKILL: i32 = 9;
+
+/// The entry.
+pub(crate) static MEMLOAD: LoadEntry = LoadEntry {
+    info: LoadInfo {
+        name: "memload",
+        description: "Memory pressure: allocates, touches, moves and frees, in a memory group of its own where there is one.",
+        work: "bytes touched",
+        unit: Unit::BytesPerSecond,
+        by_default: true,
+        classic: true,
+    },
+    check: |request| match request.memory_bytes {
+        Some(bytes) if bytes < LEAST_BYTES => Err(LoadError::Usage(format!(
+            "load 'memload': {bytes} bytes of memory are too little: give at least {LEAST_BYTES}"
+        ))),
+        _ => Ok(()),
+    },
+    run: Some(run),
+};
+
+fn run(work: &Work) -> Result<(), LoadError> {
+    let left = MemoryLeft::of_this_process(&Tree::host()).map_err(LoadError::Cannot)?;
+    let asked_bytes = work.request().memory_bytes;
+    let (limit_bytes, _) = budget::limit(asked_bytes, left, true).map_err(LoadError::Cannot)?;
+    let load = match own_group(work, limit_bytes) {
+        Ok(group) => Memload::grouped(work, left, limit_bytes, group),
+        Err(e) => {
+            work.caveat(format!(
+                "no memory group of its own ({e}): at most half of the available memory is used"
+            ));
+            Memload::ungrouped(work, left)?
+        }
+    };
+    if let Some(asked) = asked_bytes.filter(|asked| *asked > load.limit_bytes) {
+        let (asked, given) = (asked >> 20, load.limit_bytes >> 20);
+        work.caveat(format!("{given} MiB instead of {asked} MiB: never more than half of what is available"));
+    }
+    load.run()
+}
+
+fn own_group(work: &Work, limit_bytes: u64) -> Result<Group, CgroupError> {
+    let request = Request { memory_bytes: Some(limit_bytes), ..Request::default() };
+    let plan = Plan::new(&request, "memload")?;
+    for directory in plan.directories() {
+        work.remove_group(directory);
+    }
+    plan.make()
+}
+
+/// The part of the load that takes no memory, and watches the part that does.
+struct Memload<'w> {
+    work: &'w Work,
+    group: Option<Group>,
+    limit_bytes: u64,
+    set: WorkingSet,
+    ready: bool,
+}
+
+impl<'w> Memload<'w> {
+    fn grouped(work: &'w Work, left: MemoryLeft, limit_bytes: u64, group: Group) -> Self {
+        let file_most_bytes = match file_allowed_bytes(work) {
+            Ok(bytes) => bytes,
+            Err(why) => {
+                work.caveat(format!("no file beside the memory: {why}"));
+                0
+            }
+        };
+        let set = WorkingSet::for_limit(limit_bytes, left.swap_free_bytes, file_most_bytes);
+        if left.swap_free_bytes < limit_bytes / 2 {
+            work.caveat("too little swap space: its group reclaims page cache, and pages nothing out");
+        }
+        if set.bytes() <= limit_bytes {
+            work.caveat(format!(
+                "its group of {} MiB has nothing to reclaim: {} MiB memory and {} MiB of a file fit into it",
+                limit_bytes >> 20,
+                set.anonymous_bytes >> 20,
+                set.file_bytes >> 20
+            ));
+        }
+        Self { work, group: Some(group), limit_bytes, set, ready: false }
+    }
+
+    fn ungrouped(work: &'w Work, left: MemoryLeft) -> Result<Self, LoadError> {
+        let (limit_bytes, _) =
+            budget::limit(work.request().memory_bytes, left, false).map_err(LoadError::Cannot)?;
+        if left.swap_free_bytes == 0 {
+            work.caveat("no swap space: memory is allocated and freed, and nothing is paged out");
+        }
+        if let Err(why) = pressure::of_machine(&Tree::host(), Resource::Memory) {
+            work.caveat(format!("only the available memory is watched, not its pressure: {why}"));
+        }
+        let set = WorkingSet { anonymous_bytes: limit_bytes, file_bytes: 0 };
+        Ok(Self { work, group: None, limit_bytes, set, ready: false })
+    }
+
+    /// Runs the process that takes the memory, again and again if it is killed for want of memory in its group.
+    fn run(mut self) -> Result<(), LoadError> {
+        let mut ended = Ok(());
+        let mut restarts = 0;
+        while !self.work.stopped() {
+            let before = self.kills();
+            let mut child = self.start()?;
+            let status = self.watch(&mut child)?;
+            if self.work.stopped() {
+                break;
+            }
+            let kills = self.kills();
+            if status.signal() != Some(SIGKILL) || kills == before {
+                ended = Err(format!("the process that takes the memory ended early ({status})"));
+            } else if restarts == RESTARTS_MAX {
+                ended = Err(format!("it was killed {restarts} times for want of memory in its group"));
+            }
+            if ended.is_err() {
+                break;
+            }
+            restarts += 1;
+            // The next one leaves a little more room.
+            self.set.anonymous_bytes -= self.set.anonymous_bytes / 10;
+        }
+        if self.kills() > 0 {
+            self.work.side_effect(format!(
+                "{} out-of-memory kills in its own group; it began again {restarts} times",
+                self.kills()
+            ));
+        }
+        ended.map_err(LoadError::Cannot)
+    }
+
+    /// Out-of-memory kills in the group so far.
+    fn kills(&self) -> u64 {
+        self.group.as_ref().and_then(|g| g.events().oom_kills).unwrap_or(0)
+    }
+
+    fn start(&self) -> Result<Child, LoadError> {
+        let cannot = |e: &dyn std::fmt::Display| LoadError::Cannot(format!("its memory process: {e}"));
+        let file = match self.set.file_bytes {
+            0 => None,
+            bytes => Some((self.work.directory()?.join("pages"), bytes)),
+        };
+        let order = TouchOrder {
+            anonymous_bytes: self.set.anonymous_bytes,
+            file,
+            grouped: self.group.is_some(),
+            seed: self.work.request().seed,
+        };
+        let line = serde_json::to_string(&order).map_err(|e| cannot(&e))?;
+        let mut child = self.work.spawn(TOUCHER.name).piped().start().map_err(|e| cannot(&e))?;
+        if let Some(group) = &self.group {
+            group.add(child.pid()).map_err(|e| cannot(&e))?;
+        }
+        // Only now does it begin: all its memory is charged to the group.
+        child.write_line(&line).map_err(|e| cannot(&e))?;
+        Ok(child)
+    }
+
+    /// Listens to the process until it ends or the load shall.
+    fn watch(&mut self, child: &mut Child) -> Result<ExitStatus, LoadError> {
+        let gone = || LoadError::Cannot("its memory process does not end".to_owned());
+        while !self.work.stopped() {
+            match child.read_line(LISTEN_NS) {
+                Ok(Some(line)) => self.hear(&line)?,
+                Err(ReadError::TimedOut { .. }) => {}
+                Ok(None) | Err(_) => break,
+            }
+        }
+        child.close_stdin();
+        if let Some(status) = child.wait(END_WITHIN_NS) {
+            return Ok(status);
+        }
+        child.kill();
+        child.wait(END_WITHIN_NS).ok_or_else(gone)
+    }
+
+    fn hear(&mut self, line: &str) -> Result<(), LoadError> {
+        match serde_json::from_str(line) {
+            Ok(Said::Ready) if !std::mem::replace(&mut self.ready, true) => self.work.ready(),
+            Ok(Said::Ready) => {}
+            Ok(Said::Caveat(text)) => self.work.caveat(text),
+            Ok(Said::Failed(text)) => return Err(LoadError::Cannot(text)),
+            Err(e) => return Err(LoadError::Cannot(format!("its memory process says '{line}': {e}"))),
+        }
+        Ok(())
+    }
+}
+
+/// Bytes that a file may take in the load's directory.
+fn file_allowed_bytes(work: &Work) -> Result<u64, String> {
+    let directory = work.directory().map_err(|e| e.to_string())?;
+    if lies_in_memory(directory).map_err(|e| format!("{}: {e}", directory.display()))? {
+        return Err(format!(
+            "{} lies in memory itself (tmpfs); choose a directory on a disk",
+            directory.display()
+        ));
+    }
+    crate::write::allowed_bytes(directory, work.request().disk_bytes).map_err(|e| e.to_string())
+}
+
+/// Files of such a file system can only go to swap space.
+fn lies_in_memory(directory: &Path) -> std::io::Result<bool> {
+    const TMPFS_MAGIC: i64 = 0x0102_1994;
+    const RAMFS_MAGIC: i64 = 0x8584_58f6;
+    let kind = rustix::fs::statfs(directory)?.f_type as i64;
+    Ok(kind == TMPFS_MAGIC || kind == RAMFS_MAGIC)
+}
