@@ -39,6 +39,9 @@ pub struct Setup {
     pub settings: Vec<String>,
     /// Smallest effect that matters in an A/B run, as a fraction.
     pub ab_delta: f64,
+    /// Rounds that an A/B run was planned for: what its looks may spend depends on it. 0 when it is not known.
+    #[serde(default)]
+    pub ab_rounds: usize,
     /// What the figures were predicted from, when they were not measured.
     pub predicted_from: Option<String>,
 }

@@ -33,12 +33,13 @@ pub struct Outcome {
     pub lines: Vec<String>,
 }
 
-/// Verdicts of an A/B recording that was planned for `planned_rounds` rounds ([`super::Plan::rounds`]). Nothing when it was
-/// none: `setup.settings` must name the two settings.
-pub fn analyze(samples: &Samples, planned_rounds: usize) -> Outcome {
+/// Verdicts of an A/B recording. Nothing when it was none: `setup.settings` must name the two settings.
+pub fn analyze(samples: &Samples) -> Outcome {
     let [command_a, command_b] = samples.setup.settings.as_slice() else { return Outcome::default() };
     let delta = Some(samples.setup.ab_delta).filter(|d| d.is_finite() && *d > 0.0).unwrap_or(DEFAULT_DELTA);
     let (series, lost_rounds) = series(samples);
+    let recorded = series.iter().map(|s| s.rounds.len()).max().unwrap_or(0);
+    let planned_rounds = if samples.setup.ab_rounds == 0 { recorded } else { samples.setup.ab_rounds };
     let judgement = judge(&series, planned_rounds, delta);
     let cells = by_cell(&series, &judgement.rows);
     let mut lines = vec![format!("A: {command_a}"), format!("B: {command_b}")];

@@ -51,15 +51,15 @@ fn recording(rounds: usize, jobs: u64, factor: f64, missing_b: u64) -> Samples {
         stream: video(),
         segments: Vec::new(),
     });
-    let plan = Plan::new(1, 1, (rounds * SEGMENTS_PER_ROUND) as u64, 5);
-    for (i, step) in (0..rounds).flat_map(|r| plan.round(r)).enumerate() {
-        let (wait_ns, missing) = if step.setting == 0 { (5e4, 0) } else { (5e4 * factor, missing_b) };
+    for (i, setting) in (0..rounds).flat_map(|r| order(r, 5)).enumerate() {
+        let (wait_ns, missing) = if setting == 0 { (5e4, 0) } else { (5e4 * factor, missing_b) };
         let segment = segment(i as u64 * 3_000 * MS, jobs, wait_ns, missing, &mut random);
-        cells[step.setting].segments.push(segment);
+        cells[setting].segments.push(segment);
     }
     let setup = Setup {
         settings: vec!["true".to_owned(), "sysctl x=1".to_owned()],
         ab_delta: 0.1,
+        ab_rounds: rounds,
         ..Setup::default()
     };
     Samples { setup, cells: cells.into(), loads: Vec::new() }
@@ -100,7 +100,7 @@ fn a_round_with_a_broken_segment_is_left_out_and_the_others_stay_paired() {
     samples.cells[1].segments[3].trouble = Some("killed".to_owned());
     let (all, lost) = series(&samples);
     assert_eq!((lost, all[0].rounds.len()), (1, 7));
-    let outcome = analyze(&samples, 8);
+    let outcome = analyze(&samples);
     assert_eq!(outcome.warnings[0].code, "W311");
     // A run that ended within a round: its rest is no lost round.
     samples.cells[1].segments[3].trouble = None;
@@ -110,7 +110,7 @@ fn a_round_with_a_broken_segment_is_left_out_and_the_others_stay_paired() {
 
 #[test]
 fn a_worse_setting_is_called_worse_with_figures() {
-    let outcome = analyze(&recording(12, 187, 2.0, 10), 12);
+    let outcome = analyze(&recording(12, 187, 2.0, 10));
     assert_eq!(outcome.findings.len(), 2);
     assert_eq!(outcome.findings[0].verdict, "worse");
     assert_eq!(outcome.findings[1].verdict, "worse");
@@ -133,10 +133,10 @@ fn a_worse_setting_is_called_worse_with_figures() {
 
 #[test]
 fn a_short_run_says_what_it_would_have_needed() {
-    let outcome = analyze(&recording(4, 30, 1.0, 0), 4);
+    let outcome = analyze(&recording(4, 30, 1.0, 0));
     assert_eq!(outcome.findings[0].verdict, "undecided");
     assert!(outcome.lines[3].contains("would need x"), "{:?}", outcome.lines);
-    let shorter = analyze(&recording(2, 30, 1.0, 0), 2);
+    let shorter = analyze(&recording(2, 30, 1.0, 0));
     assert!(shorter.metrics.iter().all(|m| m.value.is_none()));
     let why = shorter.metrics[0].why.clone().unwrap();
     assert_eq!(why, "2 whole rounds; a verdict needs 4");
@@ -146,10 +146,10 @@ fn a_short_run_says_what_it_would_have_needed() {
 fn other_recordings_have_no_verdicts() {
     let mut samples = recording(4, 30, 1.0, 0);
     samples.setup.settings.clear();
-    let outcome = analyze(&samples, 4);
+    let outcome = analyze(&samples);
     assert!(outcome.metrics.is_empty() && outcome.lines.is_empty() && outcome.table.is_none());
     samples.setup.settings = vec!["a".to_owned(), "b".to_owned()];
     samples.cells.clear();
-    let empty = analyze(&samples, 4);
+    let empty = analyze(&samples);
     assert!(empty.metrics.is_empty() && empty.findings[0].verdict == "undecided");
 }

@@ -56,8 +56,9 @@ impl Settings {
     /// # Errors
     /// One line with the command and its last line of output when it fails.
     pub fn apply(&mut self, setting: usize) -> Result<(), ProbeError> {
+        self.check()?;
         if self.in_force.as_ref().is_some_and(|f| f.setting == setting) {
-            return self.check();
+            return Ok(());
         }
         self.end();
         let command = self.commands.get(setting).cloned().unwrap_or_default();
