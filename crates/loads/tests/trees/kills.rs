@@ -41,6 +41,11 @@ fn nothing_is_left(directory: &Path, of: &str) {
     );
 }
 
+/// A process that is dying has no command line any more, but is still of its group; zombies wait for their parent.
+fn group_ends(group: i32) -> bool {
+    within(BOUND_NS, || process::processes_of_group(group).iter().all(|p| !process::pid_is_alive(*p)))
+}
+
 /// Kills one process of this program in a role, chosen at random, `after_ns`. Returns whether there was one.
 fn kill_one(after_ns: u64, choice: usize) -> bool {
     pause_ns(after_ns);
@@ -62,8 +67,9 @@ fn random_kills_leave_nothing() {
         let started = AllLoads.start(&request(name, directory.path()));
         let start_ns = monotonic_ns() - begin_ns;
         let mut failed = started.is_err();
-        let mut stop_ns = 0;
+        let (mut stop_ns, mut group) = (0, None);
         if let Ok(mut running) = started {
+            group = running.processes().first().copied();
             pause_ns(30_000_000);
             failed |= running.failure().is_some();
             let begin_ns = monotonic_ns();
@@ -76,6 +82,7 @@ fn random_kills_leave_nothing() {
         slowest_ns = slowest_ns.max(start_ns.max(stop_ns));
         let what = format!("round {round}, {name}, kill after {after_ns} ns");
         assert!(start_ns < BOUND_NS && stop_ns < BOUND_NS, "{what}: {start_ns} ns, {stop_ns} ns");
+        assert!(group.is_none_or(group_ends), "{what}: the group lives on");
         nothing_is_left(directory.path(), &what);
     }
     println!("{hits} of {ROUNDS} kills hit, {failures} loads said so, slowest start or stop {slowest_ns} ns");
@@ -103,7 +110,7 @@ fn a_killed_starter_takes_its_load_along() {
         assert!(gone, "{name}: processes are left: {:?}", workers());
         if let Some(group) = group.filter(|g| *g > 0) {
             worked += 1;
-            assert!(process::processes_of_group(group).iter().all(|p| !process::pid_is_alive(*p)), "{name}");
+            assert!(group_ends(group), "{name}: {:?} live on", process::processes_of_group(group));
         }
         assert!(starter.wait(BOUND_NS).is_some());
         nothing_is_left(directory.path(), name);
