@@ -189,17 +189,20 @@ pub enum Fate {
     Ran,
     /// Executed at once, because its release had passed already.
     RanBehind,
-    /// Given up.
+    /// Given up: its release passed while the stream was busy with another job.
     Dropped,
+    /// Given up after a sleep, because it was woken too late to begin.
+    Overslept,
 }
 
 impl Fate {
-    /// As stored: 0, 1, 2.
+    /// As stored: 0 to 3.
     pub const fn number(self) -> i32 {
         match self {
             Self::Ran => 0,
             Self::RanBehind => 1,
             Self::Dropped => 2,
+            Self::Overslept => 3,
         }
     }
 
@@ -209,6 +212,7 @@ impl Fate {
             0 => Some(Self::Ran),
             1 => Some(Self::RanBehind),
             2 => Some(Self::Dropped),
+            3 => Some(Self::Overslept),
             _ => None,
         }
     }
@@ -235,7 +239,12 @@ pub struct Job {
 impl Job {
     /// Whether it was executed.
     pub fn ran(&self) -> bool {
-        self.fate != Fate::Dropped
+        matches!(self.fate, Fate::Ran | Fate::RanBehind)
+    }
+
+    /// Whether its thread slept until its release, so that the wait for a wake-up was its own.
+    pub fn slept(&self) -> bool {
+        matches!(self.fate, Fate::Ran | Fate::Overslept)
     }
 
     /// Time in which it had begun and did not get the CPU, ns: what is left of the response. Slightly negative by the

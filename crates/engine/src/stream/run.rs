@@ -128,7 +128,8 @@ pub fn run<M: Machine>(
             Overload::Skip => deadline_ns.is_some_and(|d| wake_ns > d),
         };
         if give_up {
-            jobs.push(dropped(number, release_ns, begun_ns));
+            let fate = if slept { Fate::Overslept } else { Fate::Dropped };
+            jobs.push(dropped(number, release_ns, begun_ns, fate));
             if stream.overload != Overload::Skip && !drop_passed(&mut schedule, begun_ns, length_ns, jobs) {
                 return Stop::Full;
             }
@@ -150,9 +151,9 @@ pub fn run<M: Machine>(
     }
 }
 
-fn dropped(number: u64, release_ns: u64, now_ns: u64) -> Job {
+fn dropped(number: u64, release_ns: u64, now_ns: u64, fate: Fate) -> Job {
     let wait_ns = now_ns - release_ns;
-    Job { number, release_ns, wake_ns: wait_ns, response_ns: wait_ns, cpu_ns: 0, fate: Fate::Dropped }
+    Job { number, release_ns, wake_ns: wait_ns, response_ns: wait_ns, cpu_ns: 0, fate }
 }
 
 /// Drops every release that has passed at `now_ns`; false when there is no room for one.
@@ -162,7 +163,7 @@ fn drop_passed(schedule: &mut Schedule, now_ns: u64, length_ns: u64, jobs: &mut 
             return false;
         }
         let (number, release_ns) = schedule.take(0);
-        jobs.push(dropped(number, release_ns, now_ns));
+        jobs.push(dropped(number, release_ns, now_ns, Fate::Dropped));
     }
     true
 }
@@ -249,7 +250,7 @@ mod tests {
     #[test]
     fn a_release_that_cannot_begin_within_its_period_is_dropped() {
         let got = jobs(Overload::Drop, &[(1090, 1250)]);
-        assert_eq!(got[1], (100, 150, 150, Fate::Dropped));
+        assert_eq!(got[1], (100, 150, 150, Fate::Overslept));
         assert_eq!(got[2], (200, 50, 50, Fate::Dropped));
         assert_eq!(got[3], (300, 0, 40, Fate::Ran));
     }
@@ -262,14 +263,14 @@ mod tests {
         assert_eq!(got[3], (300, 30, 70, Fate::RanBehind));
         assert_eq!(got[4], (400, 0, 40, Fate::Ran));
         let got = jobs(Overload::Queue { most_periods: 1 }, &[(1090, 1250)]);
-        assert_eq!(got[1], (100, 150, 150, Fate::Dropped));
+        assert_eq!(got[1], (100, 150, 150, Fate::Overslept));
         assert_eq!(got[3], (300, 0, 40, Fate::Ran));
     }
 
     #[test]
     fn skip_leaves_out_only_what_is_already_too_late() {
         let got = jobs(Overload::Skip, &[(1090, 1250)]);
-        assert_eq!(got[1], (100, 150, 150, Fate::Dropped));
+        assert_eq!(got[1], (100, 150, 150, Fate::Overslept));
         assert_eq!(got[2], (200, 50, 90, Fate::RanBehind));
         assert_eq!(got[3], (300, 0, 40, Fate::Ran));
     }
