@@ -12,18 +12,22 @@
 //! when that ends, everything ends. Work done is counted in shared memory, which costs nobody a wake-up.
 
 mod burn;
+mod compile;
 mod custom;
 mod directory;
+mod hack;
 mod leader;
 mod membw;
 mod message;
 mod none;
+mod read;
 mod ring;
 mod rt_hog;
 mod running;
 mod streams;
 mod video;
 mod work;
+mod write;
 mod x;
 
 pub use work::{Count, LoadEntry, Run, Work, nothing_to_check};
@@ -34,12 +38,16 @@ use machmeter_engine::worker::Worker;
 /// Every load, sorted by name.
 pub const LOADS: &[&LoadEntry] = &[
     &burn::BURN,
+    &compile::COMPILE,
     &custom::CUSTOM,
+    &hack::HACK,
     &membw::MEMBW,
     &none::NONE,
+    &read::READ,
     &ring::RING,
     &rt_hog::RT_HOG,
     &video::VIDEO,
+    &write::WRITE,
     &x::X,
 ];
 
@@ -48,7 +56,7 @@ pub const LOADS: &[&LoadEntry] = &[
 pub(crate) const ONLY_THREADS: &[&str] = &["burn", "custom", "membw", "read", "ring", "video", "write", "x"];
 
 /// The roles in which loads start this program; the binary answers to them.
-pub const WORKERS: &[Worker] = &[leader::LEADER, work::WORKER];
+pub const WORKERS: &[Worker] = &[compile::COMPILER, leader::LEADER, work::WORKER];
 
 /// [`LOADS`] as the engine sees them.
 #[derive(Debug, Clone, Copy, Default)]
