@@ -179,23 +179,24 @@ impl<'a> Simulated<'a> {
         following_ns: Option<u64>,
     ) -> Result<Job, OracleError> {
         if let Some(lost_ns) = self.lost_until_ns.filter(|l| release_ns <= *l) {
-            return Ok(given_up(number, release_ns, lost_ns));
+            return Ok(given_up(number, release_ns, lost_ns, Fate::Dropped));
         }
         let behind_ns = self.busy_until_ns.filter(|b| *b >= release_ns);
         let begins_ns = self.cpu.there_from(behind_ns.unwrap_or(release_ns + self.wake_cost_ns));
         let late_ns = begins_ns - release_ns;
         self.busy_until_ns = Some(begins_ns);
+        let lost = if behind_ns.is_some() { Fate::Dropped } else { Fate::Overslept };
         match self.stream.overload {
             Overload::Drop if following_ns.is_some_and(|f| f <= begins_ns) => {
                 self.lost_until_ns = Some(begins_ns);
-                return Ok(given_up(number, release_ns, begins_ns));
+                return Ok(given_up(number, release_ns, begins_ns, lost));
             }
             Overload::Queue { most_periods } if self.is_dry(most_periods, late_ns) => {
                 self.lost_until_ns = Some(begins_ns);
-                return Ok(given_up(number, release_ns, begins_ns));
+                return Ok(given_up(number, release_ns, begins_ns, lost));
             }
             Overload::Skip if self.deadline_ns.is_some_and(|d| late_ns > d) => {
-                return Ok(given_up(number, release_ns, begins_ns));
+                return Ok(given_up(number, release_ns, begins_ns, lost));
             }
             _ => {}
         }
@@ -237,9 +238,9 @@ impl<'a> Simulated<'a> {
     }
 }
 
-fn given_up(number: u64, release_ns: u64, at_ns: u64) -> Job {
+fn given_up(number: u64, release_ns: u64, at_ns: u64, fate: Fate) -> Job {
     let wait_ns = at_ns - release_ns;
-    Job { number, release_ns, wake_ns: wait_ns, response_ns: wait_ns, cpu_ns: 0, fate: Fate::Dropped }
+    Job { number, release_ns, wake_ns: wait_ns, response_ns: wait_ns, cpu_ns: 0, fate }
 }
 
 /// What a list of jobs amounts to, simulated or recorded.
