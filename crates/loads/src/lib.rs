@@ -18,6 +18,7 @@ mod directory;
 mod hack;
 mod leader;
 mod membw;
+mod memload;
 mod message;
 mod none;
 mod read;
@@ -42,6 +43,7 @@ pub const LOADS: &[&LoadEntry] = &[
     &custom::CUSTOM,
     &hack::HACK,
     &membw::MEMBW,
+    &memload::MEMLOAD,
     &none::NONE,
     &read::READ,
     &ring::RING,
@@ -56,7 +58,7 @@ pub const LOADS: &[&LoadEntry] = &[
 pub(crate) const ONLY_THREADS: &[&str] = &["burn", "custom", "membw", "read", "ring", "video", "write", "x"];
 
 /// The roles in which loads start this program; the binary answers to them.
-pub const WORKERS: &[Worker] = &[compile::COMPILER, leader::LEADER, work::WORKER];
+pub const WORKERS: &[Worker] = &[compile::COMPILER, leader::LEADER, memload::TOUCHER, work::WORKER];
 
 /// [`LOADS`] as the engine sees them.
 #[derive(Debug, Clone, Copy, Default)]

@@ -21,7 +21,7 @@ use machmeter_sys::process::{Child, ReadError};
 use machmeter_sys::tree::Tree;
 
 use crate::work::{LoadEntry, Work};
-use budget::{LEAST_BYTES, WorkingSet};
+use budget::{BLOCK_BYTES, LEAST_BYTES, WorkingSet};
 use touch::{Said, TouchOrder};
 
 pub(crate) use touch::TOUCHER;
@@ -55,7 +55,7 @@ pub(crate) static MEMLOAD: LoadEntry = LoadEntry {
 fn run(work: &Work) -> Result<(), LoadError> {
     let left = MemoryLeft::of_this_process(&Tree::host()).map_err(LoadError::Cannot)?;
     let asked_bytes = work.request().memory_bytes;
-    let (limit_bytes, _) = budget::limit(asked_bytes, left, true).map_err(LoadError::Cannot)?;
+    let limit_bytes = budget::limit(asked_bytes, left, true).map_err(LoadError::Cannot)?;
     let load = match own_group(work, limit_bytes) {
         Ok(group) => Memload::grouped(work, left, limit_bytes, group),
         Err(e) => {
@@ -65,7 +65,7 @@ fn run(work: &Work) -> Result<(), LoadError> {
             Memload::ungrouped(work, left)?
         }
     };
-    if let Some(asked) = asked_bytes.filter(|asked| *asked > load.limit_bytes) {
+    if let Some(asked) = asked_bytes.filter(|asked| *asked >= load.limit_bytes + BLOCK_BYTES) {
         let (asked, given) = (asked >> 20, load.limit_bytes >> 20);
         work.caveat(format!("{given} MiB instead of {asked} MiB: never more than half of what is available"));
     }
@@ -115,7 +115,7 @@ impl<'w> Memload<'w> {
     }
 
     fn ungrouped(work: &'w Work, left: MemoryLeft) -> Result<Self, LoadError> {
-        let (limit_bytes, _) =
+        let limit_bytes =
             budget::limit(work.request().memory_bytes, left, false).map_err(LoadError::Cannot)?;
         if left.swap_free_bytes == 0 {
             work.caveat("no swap space: memory is allocated and freed, and nothing is paged out");

@@ -16,12 +16,11 @@ const LOW_PERCENT: u64 = 15;
 /// Above this share of time in which every task waits for memory the load gives way, percent.
 const STALL_PERCENT: f64 = 10.0;
 
-/// The limit of the load's group, or the most it holds without one; and whether less was granted than asked for.
-pub(super) fn limit(
-    asked_bytes: Option<u64>,
-    left: MemoryLeft,
-    grouped: bool,
-) -> Result<(u64, bool), String> {
+/// The limit of the load's group, or the most it holds without one, bytes.
+///
+/// # Errors
+/// One line when too little is available.
+pub(super) fn limit(asked_bytes: Option<u64>, left: MemoryLeft, grouped: bool) -> Result<u64, String> {
     let half_bytes = left.available_bytes / 2;
     let default_bytes = if grouped {
         GROUP_DEFAULT_BYTES.min(left.available_bytes / 4)
@@ -36,7 +35,7 @@ pub(super) fn limit(
             left.total_bytes >> 20
         ));
     }
-    Ok((bytes, asked_bytes.is_some_and(|asked| asked >= bytes + BLOCK_BYTES)))
+    Ok(bytes)
 }
 
 /// What is kept in use inside a group.
@@ -106,11 +105,11 @@ mod tests {
 
     #[test]
     fn limits_follow_what_is_available() {
-        assert_eq!(limit(None, left(24_000, 20_000), true), Ok((1_024 * MIB, false)));
-        assert_eq!(limit(None, left(2_000, 1_600), true), Ok((400 * MIB, false)));
-        assert_eq!(limit(None, left(24_000, 20_000), false), Ok((2_048 * MIB, false)));
-        assert_eq!(limit(Some(64 * MIB), left(24_000, 20_000), true), Ok((64 * MIB, false)));
-        assert_eq!(limit(Some(15_000 * MIB), left(24_000, 20_000), true), Ok((10_000 * MIB, true)));
+        assert_eq!(limit(None, left(24_000, 20_000), true), Ok(1_024 * MIB));
+        assert_eq!(limit(None, left(2_000, 1_600), true), Ok(400 * MIB));
+        assert_eq!(limit(None, left(24_000, 20_000), false), Ok(2_048 * MIB));
+        assert_eq!(limit(Some(64 * MIB), left(24_000, 20_000), true), Ok(64 * MIB));
+        assert_eq!(limit(Some(15_000 * MIB), left(24_000, 20_000), true), Ok(10_000 * MIB));
         assert!(limit(None, left(1_000, 149), false).unwrap_err().contains("149 MiB of 1000 MiB"));
         assert!(limit(None, left(40, 12), false).is_err());
     }

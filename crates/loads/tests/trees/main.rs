@@ -8,6 +8,7 @@
 )]
 
 mod kills;
+mod memload;
 mod tools;
 mod work;
 
@@ -31,7 +32,7 @@ fn main() -> ExitCode {
     std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
     process::set_program(program);
     let named: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
-    let tests: Vec<(&str, fn())> = [work::TESTS, kills::TESTS].concat();
+    let tests: Vec<(&str, fn())> = [work::TESTS, kills::TESTS, memload::TESTS].concat();
     let mut failed = 0;
     for (name, test) in tests.iter().filter(|(n, _)| named.is_empty() || named.iter().any(|f| n.contains(f)))
     {
