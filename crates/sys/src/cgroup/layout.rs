@@ -112,8 +112,13 @@ fn group_of<'a>(membership: &'a str, name: &str) -> Option<&'a str> {
     })
 }
 
-/// Mount point and root within the hierarchy of the first fitting mount.
-fn mount_of<'a>(mountinfo: &'a str, kind: &str, option: Option<&str>) -> Option<(&'a str, &'a str)> {
+/// Mount point, and root within the hierarchy, of the first mount of file system `kind` with `option` among its super-block
+/// options.
+pub(crate) fn mount_of<'a>(
+    mountinfo: &'a str,
+    kind: &str,
+    option: Option<&str>,
+) -> Option<(&'a str, &'a str)> {
     mountinfo.lines().find_map(|line| {
         let (before, after) = line.split_once(" - ")?;
         let mut after = after.split(' ');

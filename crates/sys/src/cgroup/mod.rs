@@ -14,6 +14,7 @@ mod room;
 
 pub use events::Events;
 pub use group::{Group, Plan};
+pub(crate) use layout::mount_of;
 pub use removal::sweep;
 pub use request::{Request, RequestError};
 pub use room::{MemoryLimit, memory_limit, memory_limit_above};

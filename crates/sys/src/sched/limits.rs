@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::cause::{Rights, resource_limit};
+use crate::cgroup;
 use crate::pseudofs::{KernelFs, KernelMount};
 
 /// Version of the running kernel, as far as decisions need it.
@@ -196,15 +197,9 @@ fn join_group(mount: &Path, group: &str) -> PathBuf {
     mount.join(group.trim_start_matches('/'))
 }
 
-/// Where a file system of `kind` (with `option` among its super-block options) is mounted.
+/// Where a hierarchy is mounted, see [`cgroup::mount_of`].
 fn mount_point(mountinfo: &str, kind: &str, option: Option<&str>) -> Option<PathBuf> {
-    mountinfo.lines().find_map(|line| {
-        let (before, after) = line.split_once(" - ")?;
-        let mut after = after.split(' ');
-        let fits = after.next()? == kind
-            && option.is_none_or(|o| after.next_back().is_some_and(|s| s.split(',').any(|x| x == o)));
-        if fits { before.split(' ').nth(4).map(PathBuf::from) } else { None }
-    })
+    cgroup::mount_of(mountinfo, kind, option).map(|(at, _)| PathBuf::from(at))
 }
 
 /// The limits on real-time threads as the calling thread meets them.
