@@ -55,9 +55,21 @@ pub(crate) static MEMLOAD: LoadEntry = LoadEntry {
 fn run(work: &Work) -> Result<(), LoadError> {
     let left = MemoryLeft::of_this_process(&Tree::host()).map_err(LoadError::Cannot)?;
     let asked_bytes = work.request().memory_bytes;
-    let limit_bytes = budget::limit(asked_bytes, left, true).map_err(LoadError::Cannot)?;
+    let (file_most_bytes, why_no_file) = match file_allowed_bytes(work) {
+        Ok(bytes) => (bytes, None),
+        Err(why) => (0, Some(why)),
+    };
+    let mut limit_bytes = budget::limit(asked_bytes, left, true).map_err(LoadError::Cannot)?;
+    if asked_bytes.is_none() && left.swap_free_bytes < limit_bytes / 2 {
+        limit_bytes = budget::reclaimable_limit(limit_bytes, file_most_bytes);
+    }
     let load = match own_group(work, limit_bytes) {
-        Ok(group) => Memload::grouped(work, left, limit_bytes, group),
+        Ok(group) => {
+            if let Some(why) = why_no_file {
+                work.caveat(format!("no file beside the memory: {why}"));
+            }
+            Memload::grouped(work, left, limit_bytes, file_most_bytes, group)
+        }
         Err(e) => {
             work.caveat(format!(
                 "no memory group of its own ({e}): at most half of the available memory is used"
@@ -91,14 +103,13 @@ struct Memload<'w> {
 }
 
 impl<'w> Memload<'w> {
-    fn grouped(work: &'w Work, left: MemoryLeft, limit_bytes: u64, group: Group) -> Self {
-        let file_most_bytes = match file_allowed_bytes(work) {
-            Ok(bytes) => bytes,
-            Err(why) => {
-                work.caveat(format!("no file beside the memory: {why}"));
-                0
-            }
-        };
+    fn grouped(
+        work: &'w Work,
+        left: MemoryLeft,
+        limit_bytes: u64,
+        file_most_bytes: u64,
+        group: Group,
+    ) -> Self {
         let set = WorkingSet::for_limit(limit_bytes, left.swap_free_bytes, file_most_bytes);
         if left.swap_free_bytes < limit_bytes / 2 {
             work.caveat("too little swap space: its group reclaims page cache, and pages nothing out");

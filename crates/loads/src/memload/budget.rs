@@ -38,6 +38,17 @@ pub(super) fn limit(asked_bytes: Option<u64>, left: MemoryLeft, grouped: bool) -
     Ok(bytes)
 }
 
+/// The largest limit up to `limit_bytes` of which a file of `file_most_bytes` makes a good quarter, so that a group without
+/// swap space has something to reclaim; unchanged if there is no file worth it.
+pub(super) fn reclaimable_limit(limit_bytes: u64, file_most_bytes: u64) -> u64 {
+    // In a smaller group whole blocks leave no difference between a tenth more and nothing more.
+    const LEAST_FILE_BYTES: u64 = 8 << 20;
+    if file_most_bytes < LEAST_FILE_BYTES {
+        return limit_bytes;
+    }
+    limit_bytes.min(file_most_bytes.saturating_mul(4)) / BLOCK_BYTES * BLOCK_BYTES
+}
+
 /// What is kept in use inside a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct WorkingSet {
@@ -133,6 +144,16 @@ mod tests {
                 "swap {swap_mib} file {file_mib}"
             );
         }
+    }
+
+    #[test]
+    fn a_limit_of_its_own_choice_leaves_something_to_reclaim() {
+        for file_mib in [8, 9, 13, 16, 50, 256, 5_000] {
+            let limit = reclaimable_limit(1_024 * MIB, file_mib * MIB);
+            let set = WorkingSet::for_limit(limit, 0, file_mib * MIB);
+            assert!(set.bytes() > limit && set.anonymous_bytes <= limit / 10 * 8, "{file_mib}: {set:?}");
+        }
+        assert_eq!(reclaimable_limit(1_024 * MIB, 2 * MIB), 1_024 * MIB);
     }
 
     #[test]

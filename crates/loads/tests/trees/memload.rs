@@ -21,6 +21,7 @@ use crate::tools::{SECOND_NS, entries, pause_ns, request, within, workers};
 pub(crate) const TESTS: &[(&str, fn())] = &[
     ("memload_in_its_group_reclaims_and_kills_nobody_else", in_a_group),
     ("memload_restarts_after_an_out_of_memory_kill_of_its_own", killed_for_want_of_memory),
+    ("memload_of_its_own_choice_starts_and_stops_in_time", of_its_own_choice),
     ("memload_without_rights_keeps_to_half_of_what_is_free", without_rights),
 ];
 
@@ -141,6 +142,25 @@ fn killed_for_want_of_memory() {
     assert!(report.work > 50 * MIB);
     assert!(report.side_effects.iter().any(|t| t.contains("out-of-memory kills in its own group")));
     assert!(workers().is_empty());
+}
+
+/// With the memory and the group, or the lack of one, that it chooses itself.
+fn of_its_own_choice() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut request = request("memload", directory.path());
+    request.memory_bytes = None;
+    let begin_ns = monotonic_ns();
+    let running = AllLoads.start(&request).unwrap();
+    let started_ns = monotonic_ns() - begin_ns;
+    pause_ns(SECOND_NS);
+    let begin_ns = monotonic_ns();
+    let report = running.stop();
+    let stopped_ns = monotonic_ns() - begin_ns;
+    println!("its own choice: start {started_ns} ns, stop {stopped_ns} ns, {report:?}");
+    assert_eq!(report.failure, None);
+    assert!(report.work > 50 * MIB && stopped_ns < 2 * SECOND_NS);
+    assert!(!report.caveats.iter().any(|c| c.contains("nothing to reclaim")));
+    assert!(workers().is_empty() && entries(directory.path()).is_empty());
 }
 
 fn without_rights() {
