@@ -661,7 +661,7 @@ const metricGroups = (metrics) => {
 const heatTable = (figure) => {
   const table = $('table.heat', figure), region = table.parentElement, readout = make('output', { class: 'readout', 'aria-live': 'polite' });
   $('.heatkey', figure).after(make('div', { class: 'tools' }, readout));
-  const heads = [...table.tHead.rows[0].cells], rows = [...table.tBodies[0].rows], what = $('.heatkey', figure).firstChild.textContent.replace(/^Cells: |\.$/g, '');
+  const heads = [...table.tHead.rows[0].cells], rows = [...table.tBodies[0].rows], what = $('.heatkey', figure).firstChild.textContent.replace(/^Cells: |\..*$/g, '');
   let at = null;
   const tell = (r, c) => {
     if (at) rows[at[0]].cells[at[1]].classList.remove('at');

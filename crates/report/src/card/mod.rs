@@ -144,7 +144,8 @@ fn verdict(svg: &mut Svg, record: &Record, top: f64) {
             LEFT,
             y,
             Anchor::Start,
-            &clip(text, 112),
+            // What is bold is wider.
+            &clip(text, if text.starts_with('!') { 100 } else { 112 }),
         );
         y += 17.0;
     }

@@ -45,7 +45,7 @@ fn table(page: &mut Page, name: &str, heads: &[String], rows: &[Vec<String>], re
         page,
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}: {}\"><table><thead><tr>",
         esc(name),
-        esc(heads.first().map_or("values", String::as_str))
+        esc(&heads[..heads.len().min(2)].join(", "))
     );
     for (i, h) in heads.iter().enumerate() {
         let class = if i == 0 { "" } else { " class=\"num\"" };
