@@ -20,6 +20,7 @@ macro_rules! metric {
 
 pub mod interactive;
 pub mod noise;
+pub mod selftest;
 
 use machmeter_engine::Entry;
 

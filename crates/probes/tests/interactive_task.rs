@@ -25,7 +25,7 @@ const ROLES: [Worker; 3] = [WORKER, NOTHING, Worker { name: "owner", run: owner 
 
 type Test = (&'static str, fn());
 
-const TESTS: [Test; 9] = [
+const TESTS: [Test; 10] = [
     ("every_release_is_accounted_for", every_release_is_accounted_for),
     ("one_process_records_many_segments", one_process_records_many_segments),
     ("a_chain_is_one_task", a_chain_is_one_task),
@@ -33,6 +33,7 @@ const TESTS: [Test; 9] = [
     ("what_is_refused_says_why", what_is_refused_says_why),
     ("a_stop_ends_a_segment_early", a_stop_ends_a_segment_early),
     ("a_starved_task_is_lifted_and_tells", a_starved_task_is_lifted_and_tells),
+    ("what_a_task_could_not_get_to_counts_as_dropped", what_a_task_could_not_get_to_counts_as_dropped),
     ("a_task_that_does_not_answer_is_killed", a_task_that_does_not_answer_is_killed),
     ("nothing_outlives_the_main_process", nothing_outlives_the_main_process),
 ];
@@ -194,6 +195,21 @@ fn a_starved_task_is_lifted_and_tells() {
     });
     let s = record(&mut task, 50 * MS);
     assert_eq!((s.scheduled, task.ready().policy.as_str()), (10, "idle"));
+}
+
+fn what_a_task_could_not_get_to_counts_as_dropped() {
+    // Twice as much work as time, and a queue without end: it cannot make up for it in the time it is given.
+    let overload = Overload::Queue { most_periods: 0 };
+    let mut task = start(Stream { overload, ..periodic(5 * MS, 10 * MS) }, here());
+    task.go(monotonic_ns() + 20 * MS, 1_000 * MS).unwrap();
+    let s = task.collect(900 * MS).unwrap();
+    assert_eq!((s.scheduled, s.jobs.len(), s.trouble.as_deref()), (200, 200, None));
+    let dropped: Vec<_> = s.jobs.iter().filter(|j| !j.ran()).collect();
+    assert!(
+        !dropped.is_empty() && dropped.iter().all(|j| j.release_ns + j.response_ns >= 1_000 * MS),
+        "{s:?}"
+    );
+    assert!(s.jobs.iter().zip(0..).all(|(j, k)| j.number == k && j.release_ns == k * 5 * MS));
 }
 
 fn a_task_that_does_not_answer_is_killed() {

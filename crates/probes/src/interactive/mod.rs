@@ -13,6 +13,7 @@ pub mod oracle;
 pub mod params;
 pub mod run;
 pub mod samples;
+pub mod selftest;
 pub mod tasks;
 pub mod worker;
 

@@ -48,6 +48,8 @@ pub(super) enum Message {
 /// A segment as the task knows it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Recorded {
+    /// When its first release was scheduled, ns (monotonic).
+    pub(super) start_ns: u64,
     pub(super) length_ns: u64,
     /// Number, release, wake, response, CPU time (ns), fate: short, since there may be 100,000.
     pub(super) jobs: Vec<(u64, u64, u64, u64, u64, i32)>,
@@ -71,6 +73,7 @@ impl Recorded {
             Some(Job { number, release_ns, wake_ns, response_ns, cpu_ns, fate })
         };
         Segment {
+            start_ns: self.start_ns,
             length_ns: self.length_ns,
             jobs: self.jobs.iter().filter_map(job).collect(),
             scheduled: self.scheduled,
@@ -102,6 +105,7 @@ mod tests {
             })
             .collect();
         let recorded = Recorded {
+            start_ns: 4,
             length_ns: 9,
             jobs: packed(&jobs),
             scheduled: 3,

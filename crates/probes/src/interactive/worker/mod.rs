@@ -79,12 +79,12 @@ impl TaskProcess {
         let _ = self.child.write_line("stop");
     }
 
-    /// What was recorded, at most `timeout_ns` after the segment's end by schedule or after now, whichever is later. What
-    /// only the main process knows (start, the load's work, steal) is not filled in.
+    /// What was recorded, at most `timeout_ns` after the segment's end by schedule or after now, whichever is later. Its
+    /// start is in monotonic time; what only the main process knows (the load's work, steal) is not filled in.
     ///
     /// A task that still has not the CPU a third of that time after the end is lifted to the normal policy, so that it can
-    /// tell; a third later it is told to stop. What waited when it was lifted had to wait at least as long as is recorded;
-    /// see [`TaskProcess::was_lifted`].
+    /// tell; a third later it is told to stop, and what a periodic stream did not get to until then is recorded as dropped.
+    /// What waited when it was lifted had to wait at least as long as is recorded; see [`TaskProcess::was_lifted`].
     ///
     /// # Errors
     /// One line, when it is gone or does not answer; it is then killed.

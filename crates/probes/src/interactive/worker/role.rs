@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
-use machmeter_engine::stream::{Job, RealMachine, Release, Stop, run as run_stream};
+use machmeter_engine::stream::{Fate, Job, RealMachine, Release, Stop, run as run_stream};
 use machmeter_engine::worker::NOTHING;
 use machmeter_sys::counters::schedstat::SchedstatReader;
 use machmeter_sys::process::{self, WORKER_ARGUMENT};
@@ -140,14 +140,8 @@ fn say(out: &mut File, message: &Message) {
 
 /// An empty list with `n` places, whose pages are all there and, if possible, locked.
 fn room_for(n: usize) -> Vec<Job> {
-    let none = Job {
-        number: 0,
-        release_ns: 0,
-        wake_ns: 0,
-        response_ns: 0,
-        cpu_ns: 0,
-        fate: machmeter_engine::stream::Fate::Dropped,
-    };
+    let fate = Fate::Dropped;
+    let none = Job { number: 0, release_ns: 0, wake_ns: 0, response_ns: 0, cpu_ns: 0, fate };
     let mut jobs = vec![none; n];
     // The compiler cannot know that nobody looks, so the pages are written.
     std::hint::black_box(jobs.as_mut_slice());
@@ -230,16 +224,22 @@ fn record(
     let before = Account::of(threads);
     let ended = run_stream(machine, &request.stream, start_ns, length_ns, seed, &mut jobs);
     let after = Account::of(threads);
-    let asked_ns = length_ns;
+    let (asked_ns, passed_ns) = (length_ns, thread::monotonic_ns().saturating_sub(start_ns));
+    let behind = ended == Stop::Asked && passed_ns >= length_ns;
     if ended == Stop::Asked {
-        length_ns = thread::monotonic_ns().saturating_sub(start_ns).min(length_ns);
+        length_ns = passed_ns.min(length_ns);
     }
     let scheduled = match request.stream.release {
         // By the clock alone, so that nothing the runner leaves out can hide.
         Release::Periodic { period_ns } => length_ns.div_ceil(period_ns.max(1)),
         Release::Poisson { .. } | Release::Closed { .. } => jobs.len() as u64,
     };
+    if let (true, Release::Periodic { period_ns }) = (behind, request.stream.release) {
+        // Its time was over and it was hopelessly behind: what it did not get to is given up now, and counts.
+        give_up_rest(&mut jobs, scheduled, period_ns, passed_ns);
+    }
     let trouble = match ended {
+        Stop::Asked if behind && scheduled == jobs.len() as u64 => None,
         Stop::Asked => Some(format!("stopped after {length_ns} of {asked_ns} ns")),
         Stop::Full => Some(format!("more than {} jobs in one segment: no room for more", jobs.len())),
         Stop::Time if scheduled != jobs.len() as u64 => {
@@ -249,6 +249,7 @@ fn record(
     };
     let both = |f: fn(&Account) -> Option<u64>| f(&after).zip(f(&before)).map(|(a, b)| a.saturating_sub(b));
     Recorded {
+        start_ns,
         length_ns,
         jobs: packed(&jobs),
         scheduled,
@@ -257,6 +258,17 @@ fn record(
         voluntary: after.voluntary.saturating_sub(before.voluntary),
         involuntary: after.involuntary.saturating_sub(before.involuntary),
         trouble,
+    }
+}
+
+/// Adds the releases of a periodic stream that are not on record, as far as there is room, as dropped at `now_ns`.
+fn give_up_rest(jobs: &mut Vec<Job>, scheduled: u64, period_ns: u64, now_ns: u64) {
+    let room = jobs.capacity() as u64;
+    for number in jobs.len() as u64..scheduled.min(room) {
+        let release_ns = number * period_ns;
+        let wait_ns = now_ns.saturating_sub(release_ns);
+        let fate = Fate::Dropped;
+        jobs.push(Job { number, release_ns, wake_ns: wait_ns, response_ns: wait_ns, cpu_ns: 0, fate });
     }
 }
 

@@ -15,70 +15,11 @@ mod total;
 use std::ffi::OsString;
 
 use machmeter_engine::{Progress, budget};
-use serde::{Deserialize, Serialize};
 
+use crate::selftest::percent;
 use lab::Lab;
 
-/// Outcome of a check.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum State {
-    /// The bar was met.
-    Pass,
-    /// The bar was missed.
-    Fail,
-    /// The machine was not quiet enough, or a right is missing; the reason stands in `found`.
-    NotShown,
-    /// A figure without a bar.
-    Info,
-}
-
-impl State {
-    /// As printed.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Pass => "pass",
-            Self::Fail => "FAIL",
-            Self::NotShown => "not shown",
-            Self::Info => "info",
-        }
-    }
-
-    /// Pass if `met`, else fail.
-    fn of(met: bool) -> Self {
-        if met { Self::Pass } else { Self::Fail }
-    }
-}
-
-/// One check: what was injected, what is true, what the probe found, and the bar between them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SelfCheck {
-    /// Stable name, `stalls.100ns`.
-    pub id: String,
-    /// What was injected or done.
-    pub what: String,
-    /// What is true, by the injector's own log or by another witness.
-    pub truth: String,
-    /// What the probe said; the reason when nothing could be shown.
-    pub found: String,
-    /// What would pass.
-    pub bar: String,
-    /// Outcome.
-    pub state: State,
-}
-
-impl SelfCheck {
-    fn not_shown(id: &str, what: &str, bar: &str, why: impl std::fmt::Display) -> Self {
-        Self {
-            id: id.to_owned(),
-            what: what.to_owned(),
-            truth: "-".to_owned(),
-            found: why.to_string(),
-            bar: bar.to_owned(),
-            state: State::NotShown,
-        }
-    }
-}
+pub use crate::selftest::{SelfCheck, State};
 
 /// What to test, and where.
 #[derive(Debug, Clone)]
@@ -130,8 +71,4 @@ type Part = fn(&Lab<'_>, &Options) -> Vec<SelfCheck>;
 pub fn run_unprivileged(options: &Options, progress: &dyn Progress) -> Result<Vec<SelfCheck>, String> {
     let lab = Lab::open(options.cpu, options.seed, progress)?;
     Ok(descheduled::as_present_user(&lab, options))
-}
-
-fn percent(share: f64) -> String {
-    format!("{:.2} %", share * 100.0)
 }

@@ -1,0 +1,206 @@
+//! What must hold in every recording, whatever was done to the task: each release accounted for, the CPU time asked for, a
+//! split that closes and agrees with the kernel, a calibration that ends.
+
+use std::sync::atomic::Ordering;
+
+use machmeter_engine::stream::{Job, Overload};
+use machmeter_stats::quantile::median_of;
+
+use super::judge::waited_ns;
+use super::lab::{Disturber, Lab, Log, OTHER, Scene, Trial};
+use super::point::periodic;
+use crate::selftest::{SelfCheck, State, percent};
+
+/// Bars: CPU time of the median job, calibration, closing of the split, agreement with the kernel.
+const CPU: f64 = 0.01;
+const CALIBRATION_NS: u64 = 500_000_000;
+const CLOSES_NS: i64 = 1_000;
+const ACCOUNT: f64 = 0.02;
+const ACCOUNT_NS_PER_S: f64 = 1e6;
+
+/// A task alone: what a wake-up costs here. The other checks take it off where the kernel does not count it as waiting.
+pub(super) fn alone(lab: &mut Lab<'_>) -> Vec<SelfCheck> {
+    let (id, what) = ("alone.wake", format!("nothing injected, a task {OTHER}, 1 ms of CPU every 5 ms"));
+    let length_ns = if lab.quick { 1_000_000_000 } else { 3_000_000_000 };
+    let stream = periodic(5_000, 1_000, Overload::Drop);
+    let trial = match lab.record(&what, &stream, OTHER, length_ns, None) {
+        Ok(trial) => trial,
+        Err(why) => return vec![SelfCheck::not_shown(id, &what, "none", why)],
+    };
+    let jobs = &trial.segment.jobs;
+    let waits: Vec<f64> = jobs.iter().filter(|j| j.slept()).map(|j| j.wake_ns as f64).collect();
+    let Some(median_ns) = median_of(&waits) else {
+        return vec![SelfCheck::not_shown(id, &what, "none", "no job was executed")];
+    };
+    let others = percent(trial.others(false));
+    // What the jobs waited beyond the kernel's account passes before the kernel counts the thread as waiting: the timer, its
+    // interrupt, and then the switch.
+    let delay_ns = trial.segment.run_delay_ns.unwrap_or(0) as f64;
+    let cost_ns = ((waited_ns(jobs) as f64 - delay_ns) / waits.len() as f64).max(0.0);
+    let (truth, n) = (format!("{} releases", jobs.len()), waits.len());
+    lab.wake_cost_ns = cost_ns;
+    vec![SelfCheck {
+        id: id.to_owned(),
+        what,
+        truth,
+        found: format!(
+            "median lateness {:.1} us; {:.1} us of each of {n} wake-ups on average before the kernel counts it as waiting; others had \
+             {others} of the CPU",
+            median_ns / 1e3,
+            cost_ns / 1e3
+        ),
+        bar: "none".to_owned(),
+        state: State::Info,
+    }]
+}
+
+/// A task that shares its CPU with a thread of the same policy: waits that only the kernel knows beforehand.
+pub(super) fn beside_a_spinner(lab: &mut Lab<'_>) -> Vec<SelfCheck> {
+    let what = format!("a spinning thread on the CPU of a task, both {OTHER}, 3 ms of CPU every 10 ms");
+    let stream = periodic(10_000, 3_000, Overload::Queue { most_periods: 8 });
+    let work = |scene: &Scene<'_>| {
+        while !scene.stop.load(Ordering::Relaxed) {
+            std::hint::spin_loop();
+        }
+        Log::default()
+    };
+    let disturber = Disturber { name: "mm-spin", cpu: Some(lab.cpu), policy: OTHER, work: &work };
+    let length_ns = if lab.quick { 2_000_000_000 } else { 8_000_000_000 };
+    match lab.record(&what, &stream, OTHER, length_ns, Some(&disturber)) {
+        Ok(_) => Vec::new(),
+        Err(why) => vec![SelfCheck::not_shown("account.spin", &what, "-", why)],
+    }
+}
+
+/// The checks over everything that was recorded.
+pub(super) fn of_all(lab: &Lab<'_>) -> Vec<SelfCheck> {
+    let trials = &lab.trials;
+    if trials.is_empty() {
+        return vec![SelfCheck::not_shown(
+            "releases",
+            "everything recorded above",
+            "-",
+            "nothing was recorded",
+        )];
+    }
+    let mut checks = vec![releases(trials), cpu(trials), calibration(trials), closes(trials)];
+    for (name, disturber) in [("spin", "mm-spin"), ("hog", "mm-hog")] {
+        let those: Vec<&Trial> = trials.iter().filter(|t| t.disturber == disturber).collect();
+        if !those.is_empty() {
+            checks.push(account(&format!("account.{name}"), &those, lab.wake_cost_ns));
+        }
+    }
+    checks
+}
+
+fn releases(trials: &[Trial]) -> SelfCheck {
+    let of = |t: &Trial| {
+        let jobs = &t.segment.jobs;
+        let due = t.stream.period_ns().map_or(0, |p| t.segment.length_ns.div_ceil(p));
+        let numbered = jobs.iter().zip(0_u64..).all(|(j, k)| j.number == k);
+        let whole = t.segment.trouble.is_none() && numbered && due == jobs.len() as u64;
+        (due, jobs.iter().filter(|j| j.ran()).count(), jobs.iter().filter(|j| !j.ran()).count(), whole)
+    };
+    let all: Vec<_> = trials.iter().map(of).collect();
+    let broken = all.iter().filter(|a| !a.3).count();
+    SelfCheck {
+        id: "releases".to_owned(),
+        what: format!("{} segments", trials.len()),
+        truth: format!("{} releases by the clock", all.iter().map(|a| a.0).sum::<u64>()),
+        found: format!(
+            "{} executed + {} dropped; {broken} segments in which they do not add up",
+            all.iter().map(|a| a.1).sum::<usize>(),
+            all.iter().map(|a| a.2).sum::<usize>()
+        ),
+        bar: "executed + dropped = scheduled, exactly, in every segment".to_owned(),
+        state: State::of(broken == 0),
+    }
+}
+
+fn cpu(trials: &[Trial]) -> SelfCheck {
+    let what = "CPU time per job by the thread's clock, median of each segment";
+    let bar = "within 1 % of what was asked for";
+    let of = |t: &Trial| {
+        let share = |j: &Job| Some(j.cpu_ns as f64 / t.stream.cpu_ns(j.number)? as f64);
+        let shares: Vec<f64> = t.segment.jobs.iter().filter(|j| j.ran()).filter_map(share).collect();
+        median_of(&shares)
+    };
+    let medians: Vec<f64> = trials.iter().filter_map(of).collect();
+    let Some(worst) = medians.iter().copied().max_by(|a, b| (a - 1.0).abs().total_cmp(&(b - 1.0).abs()))
+    else {
+        return SelfCheck::not_shown("cpu", what, bar, "no job was executed");
+    };
+    SelfCheck {
+        id: "cpu".to_owned(),
+        what: what.to_owned(),
+        truth: "1 of what was asked for".to_owned(),
+        found: format!("the worst of {} segments {:+.3} %", medians.len(), (worst - 1.0) * 100.0),
+        bar: bar.to_owned(),
+        state: State::of((worst - 1.0).abs() <= CPU),
+    }
+}
+
+fn calibration(trials: &[Trial]) -> SelfCheck {
+    let longest_ns = trials.iter().map(|t| t.calibration_ns).max().unwrap_or(0);
+    SelfCheck {
+        id: "calibration".to_owned(),
+        what: "calibration of every task's process".to_owned(),
+        truth: format!("{} processes", trials.len()),
+        found: format!("the longest took {:.1} ms", longest_ns as f64 / 1e6),
+        bar: "at most 500 ms".to_owned(),
+        state: State::of(longest_ns <= CALIBRATION_NS),
+    }
+}
+
+fn closes(trials: &[Trial]) -> SelfCheck {
+    let jobs = || trials.iter().flat_map(|t| &t.segment.jobs).filter(|j| j.ran());
+    let least_ns = jobs().map(Job::preempt_ns).min().unwrap_or(0);
+    SelfCheck {
+        id: "split".to_owned(),
+        what: "waiting + preempted + CPU time = response, of every executed job".to_owned(),
+        truth: format!("{} jobs: no part is negative", jobs().count()),
+        found: format!("the smallest part that is left over is {least_ns} ns"),
+        bar: "not below -1 us".to_owned(),
+        state: State::of(least_ns >= -CLOSES_NS),
+    }
+}
+
+/// Waits by the jobs, less what a wake-up costs before the kernel counts the thread as waiting, against the kernel's account.
+fn account(id: &str, trials: &[&Trial], wake_cost_ns: f64) -> SelfCheck {
+    let what = "waits by the jobs against the kernel's run delay of the same thread";
+    let bar = "within 2 % + 1 ms per second";
+    let kernel: Option<u64> = trials.iter().map(|t| t.segment.run_delay_ns).sum();
+    let Some(kernel_ns) = kernel else {
+        return SelfCheck::not_shown(id, what, bar, "the kernel does not account run delay (schedstat)");
+    };
+    let kernel_ns = kernel_ns as f64;
+    let wakes = trials.iter().flat_map(|t| &t.segment.jobs).filter(|j| j.slept()).count() as f64;
+    let raw_ns = trials.iter().map(|t| waited_ns(&t.segment.jobs)).sum::<i64>() as f64;
+    let jobs_ns = raw_ns - wakes * wake_cost_ns;
+    let seconds: f64 = trials.iter().map(|t| t.length_s()).sum();
+    let met = (jobs_ns - kernel_ns).abs() <= ACCOUNT * kernel_ns + ACCOUNT_NS_PER_S * seconds;
+    let stolen = trials.iter().find_map(|t| t.stolen());
+    let mut found = format!(
+        "{:.2} ms by the jobs, {:+.2} % ({:.2} ms before {:.0} us for each of {wakes} wake-ups are taken off)",
+        jobs_ns / 1e6,
+        (jobs_ns / kernel_ns.max(1.0) - 1.0) * 100.0,
+        raw_ns / 1e6,
+        wake_cost_ns / 1e3
+    );
+    let state = match (met, stolen) {
+        (true, _) => State::Pass,
+        (false, Some(why)) => {
+            found = format!("{why}; {found}");
+            State::NotShown
+        }
+        (false, None) => State::Fail,
+    };
+    SelfCheck {
+        id: id.to_owned(),
+        what: what.to_owned(),
+        truth: format!("{:.2} ms in {seconds:.1} s by the kernel", kernel_ns / 1e6),
+        found,
+        bar: bar.to_owned(),
+        state,
+    }
+}

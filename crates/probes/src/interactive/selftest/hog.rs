@@ -1,0 +1,90 @@
+//! A real-time hog above a real-time task on the same CPU. It wakes by an absolute schedule, keeps the CPU for a known time
+//! by the clock, and writes down when it had it.
+
+use std::sync::atomic::Ordering;
+
+use machmeter_sys::sched::{Policy, RtLimits};
+use machmeter_sys::thread;
+
+use super::judge::{Witness, judge};
+use super::lab::{Disturber, Lab, Log, Scene};
+use super::point::{HOG, Point};
+use crate::selftest::SelfCheck;
+
+/// The task is below the hog; both below what a kernel may have at the top.
+const TASK: Policy = Policy::Fifo(50);
+const ABOVE: Policy = Policy::Fifo(60);
+/// A pause in the hog's own loop longer than this is somebody above it (the hypervisor, an interrupt), ns.
+const PAUSE_NS: u64 = 100_000;
+
+pub(super) fn checks(lab: &mut Lab<'_>) -> Vec<SelfCheck> {
+    let mut checks = Vec::new();
+    for point in &HOG {
+        if machmeter_engine::budget::stop_requested() {
+            break;
+        }
+        let check = one(lab, point);
+        let refused = check.truth == "-";
+        checks.push(check);
+        if refused {
+            // What is refused once is refused again.
+            break;
+        }
+    }
+    checks
+}
+
+fn one(lab: &mut Lab<'_>, point: &Point) -> SelfCheck {
+    let (bursts, task) = point.words();
+    let what = format!("hog {ABOVE}, {bursts}, above a task {TASK}, {task}");
+    let id = format!("hog.{}", point.id());
+    let phase_ns = lab.phase_ns(point.period_us * 1_000);
+    let (cpu, length_ns) = (lab.cpu, lab.length_ns());
+    let work = |scene: &Scene<'_>| disturb(scene, point, phase_ns);
+    let disturber = Disturber { name: "mm-hog", cpu: Some(cpu), policy: ABOVE, work: &work };
+    if let Some(why) = throttled(point, cpu) {
+        return SelfCheck::not_shown(&id, &what, super::judge::BAR, why);
+    }
+    match lab.record(&what, &point.stream(), TASK, length_ns, Some(&disturber)) {
+        Ok(trial) => judge(&id, point, trial, Witness::RunDelay),
+        Err(why) => SelfCheck::not_shown(&id, &what, super::judge::BAR, why),
+    }
+}
+
+/// Why the kernel would take time from hog and task on purpose.
+fn throttled(point: &Point, cpu: usize) -> Option<String> {
+    let limits = RtLimits::read();
+    let (loss_ns, mechanism) = limits.loss_ns_per_s(cpu)?;
+    // The fair server acts where normal threads have got nothing for most of a second, throttling beyond its share.
+    let used = point.share();
+    (used > 1.0 - loss_ns / 1e9).then(|| {
+        format!(
+            "hog and task need {:.0} % of the CPU, more than {mechanism} leaves: {}",
+            used * 100.0,
+            limits.explain(cpu)
+        )
+    })
+}
+
+fn disturb(scene: &Scene<'_>, point: &Point, phase_ns: u64) -> Log {
+    let (period_ns, burst_ns) = (point.period_us * 1_000, point.burst_us * 1_000);
+    let mut log = Log { away: Vec::with_capacity(4_096), unsure_ns: 0 };
+    for k in 0_u64.. {
+        thread::nanosleep_until(scene.origin_ns + phase_ns + k * period_ns);
+        if scene.stop.load(Ordering::Relaxed) || log.away.len() == log.away.capacity() {
+            break;
+        }
+        let from_ns = thread::monotonic_ns();
+        let mut now_ns = from_ns;
+        while now_ns - from_ns < burst_ns {
+            let before_ns = now_ns;
+            now_ns = thread::monotonic_ns();
+            let pause_ns = now_ns - before_ns;
+            if pause_ns > PAUSE_NS {
+                log.unsure_ns += pause_ns;
+            }
+        }
+        log.away.push((from_ns, now_ns));
+    }
+    log
+}

@@ -1,0 +1,72 @@
+//! Without any right: a controller stops the task's process and lets it go on, and writes down from when to when the kernel
+//! called it stopped.
+
+use std::sync::atomic::Ordering;
+
+use machmeter_sys::process::{continue_process, state_of, stop_process};
+use machmeter_sys::thread::{monotonic_ns, nanosleep_until};
+
+use super::judge::{BAR, Witness, judge};
+use super::lab::{Disturber, Lab, Log, OTHER, Scene};
+use super::point::{Point, STOPS};
+use crate::selftest::SelfCheck;
+
+/// A process that is not stopped so long after it was told to is let be, ns.
+const GIVE_UP_NS: u64 = 50_000_000;
+
+pub(super) fn checks(lab: &mut Lab<'_>) -> Vec<SelfCheck> {
+    let going = |_: &&Point| !machmeter_engine::budget::stop_requested();
+    STOPS.iter().take_while(going).map(|point| one(lab, point)).collect()
+}
+
+fn one(lab: &mut Lab<'_>, point: &Point) -> SelfCheck {
+    let (bursts, task) = point.words();
+    let what = format!("stopped for {bursts}, a task {OTHER}, {task}");
+    let id = format!("stops.{}", point.id());
+    let phase_ns = lab.phase_ns(point.period_us * 1_000);
+    let (beside, length_ns) = (lab.beside, lab.length_ns());
+    let work = |scene: &Scene<'_>| disturb(scene, point, phase_ns);
+    let disturber = Disturber { name: "mm-stops", cpu: beside, policy: OTHER, work: &work };
+    match lab.record(&what, &point.stream(), OTHER, length_ns, Some(&disturber)) {
+        Ok(trial) => judge(&id, point, trial, Witness::Stopped),
+        Err(why) => SelfCheck::not_shown(&id, &what, BAR, why),
+    }
+}
+
+fn disturb(scene: &Scene<'_>, point: &Point, phase_ns: u64) -> Log {
+    let (period_ns, burst_ns) = (point.period_us * 1_000, point.burst_us * 1_000);
+    let mut log = Log::default();
+    for k in 0_u64.. {
+        nanosleep_until(scene.origin_ns + phase_ns + k * period_ns);
+        if scene.stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let Some((from_ns, unsure_ns)) = stop(scene) else { break };
+        nanosleep_until(from_ns + burst_ns);
+        let told_ns = monotonic_ns();
+        if continue_process(scene.pid).is_err() {
+            break;
+        }
+        log.away.push((from_ns, told_ns.midpoint(monotonic_ns())));
+        log.unsure_ns += unsure_ns;
+    }
+    // Whatever happened, it is not left stopped.
+    let _ = continue_process(scene.pid);
+    log
+}
+
+/// Stops the process; when it was stopped, and how uncertain that is (ns). The truth lies between the last look that saw it
+/// going and the first that saw it stopped.
+fn stop(scene: &Scene<'_>) -> Option<(u64, u64)> {
+    let mut going_ns = monotonic_ns();
+    let give_up_ns = going_ns + GIVE_UP_NS;
+    stop_process(scene.pid).ok()?;
+    loop {
+        let now_ns = monotonic_ns();
+        match state_of(scene.tid) {
+            Some('T') => return Some((going_ns.midpoint(now_ns), now_ns - going_ns)),
+            Some(_) if now_ns < give_up_ns => going_ns = now_ns,
+            _ => return None,
+        }
+    }
+}
