@@ -75,6 +75,7 @@ fn send(pid: i32, signal: Signal) -> io::Result<()> {
 struct Stat {
     state: char,
     group: i32,
+    threads: u32,
     start_ticks: u64,
 }
 
@@ -91,8 +92,14 @@ impl Stat {
         Some(Self {
             state: fields.first()?.chars().next()?,
             group: fields.get(2)?.parse().ok()?,
+            threads: fields.get(17)?.parse().ok()?,
             start_ticks: fields.get(19)?.parse().ok()?,
         })
+    }
+
+    /// The first thread of a process may have ended long before the others.
+    fn is_live(&self) -> bool {
+        !matches!(self.state, 'Z' | 'X' | 'x') || self.threads > 1
     }
 }
 
@@ -109,11 +116,7 @@ pub fn start_time_ticks(pid: i32) -> Option<u64> {
 
 /// Whether the process exists and has not ended (a zombie has).
 pub fn pid_is_alive(pid: i32) -> bool {
-    state_of(pid).is_some_and(is_live)
-}
-
-fn is_live(state: char) -> bool {
-    !matches!(state, 'Z' | 'X' | 'x')
+    Stat::of(pid).is_some_and(|s| s.is_live())
 }
 
 /// All processes of the group `pid`, ascending, with those that ended but were not reaped.
@@ -123,7 +126,7 @@ pub fn processes_of_group(pid: i32) -> Vec<i32> {
 
 /// The processes of the group that have not ended.
 pub(super) fn live_processes_of_group(pid: i32) -> Vec<i32> {
-    members(|p| Stat::of(p).is_some_and(|s| s.group == pid && is_live(s.state)))
+    members(|p| Stat::of(p).is_some_and(|s| s.group == pid && s.is_live()))
 }
 
 /// Live processes with `argument` as one of their arguments, ascending; for checks that nothing was left behind.
@@ -150,7 +153,9 @@ mod tests {
     fn names_with_parentheses_and_other_bytes_do_not_shift_the_fields() {
         let text = b"71 (a) R 9 (\xff) S 1 42 42 0 -1 4194560 100 0 0 0 5 6 0 0 20 0 1 0 98765 1000 1 2 3\n";
         let stat = Stat::parse(text).unwrap();
-        assert_eq!(stat, Stat { state: 'S', group: 42, start_ticks: 98_765 });
+        assert_eq!(stat, Stat { state: 'S', group: 42, threads: 1, start_ticks: 98_765 });
+        assert!(stat.is_live() && !Stat { state: 'Z', ..stat.clone() }.is_live());
+        assert!(Stat { state: 'Z', threads: 2, ..stat }.is_live(), "only its first thread has ended");
         for broken in [&b""[..], b"71 no name S 1", b"71 (short) S 1"] {
             assert_eq!(Stat::parse(broken), None);
         }
