@@ -11,6 +11,7 @@ pub mod ab;
 pub mod info;
 pub mod oracle;
 pub mod params;
+pub mod predict;
 pub mod run;
 pub mod samples;
 pub mod selftest;

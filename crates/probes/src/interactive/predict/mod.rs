@@ -1,0 +1,255 @@
+//! Prediction: how late a task would be beside the noise that a noise run recorded (`interactive --predict-from RECORD`).
+//!
+//! The task is simulated exactly (`oracle`) on a CPU that is away where the record says so. A periodic task meets the
+//! recording at one phase only, by chance; so it is simulated at up to [`MOST_PHASES`] phases, evenly over its period, and every
+//! part of the recording counts.
+//!
+//! # Intervals
+//! Sixteen simulations of one recording are not sixteen recordings. The jobs are therefore put in the order of the
+//! recording: its first piece at every phase, then its second piece at every phase, and so on. An analysis that takes the variance
+//! from the slow changes of the figures, as that of this probe does, then has the pieces of the recording as its units, and
+//! its intervals are those of one recording. At the seams (one in ten jobs or fewer) a run of misses can be cut in two.
+//!
+//! # What it cannot know
+//! The recorded loop wanted its CPU all the time and the task sleeps: what runs because a CPU is idle, what moves away from
+//! a busy CPU, deep sleep states, and what the task itself would push aside are not in the recording.
+
+mod recording;
+#[cfg(test)]
+mod tests;
+
+pub use recording::{Recording, recording};
+
+use machmeter_data::quantity::{Unit, human};
+use machmeter_data::record::Warning;
+use machmeter_engine::stream::{Demand, Job, Release, Stream};
+use machmeter_engine::{ProbeError, Stored};
+use machmeter_stats::random::Random;
+use machmeter_sys::thread::{monotonic_ns, nanosleep_until};
+use machmeter_sys::topology::CpuSet;
+
+use super::info;
+use super::oracle::{self, Away};
+use super::samples::{Cell, LoadNote, Samples, Segment, Setup};
+
+/// Name of the load that a recording stands for.
+pub const RECORDED_NOISE: &str = "recorded-noise";
+
+/// Phases at most, and jobs over all phases, and steps through gaps: what keeps a prediction within seconds.
+pub const MOST_PHASES: u64 = 16;
+const MOST_JOBS: u64 = 200_000;
+const MOST_GAPS: u64 = 20_000_000;
+
+/// Pieces of the recording at most, and periods in a piece at least.
+const MOST_PIECES: u64 = 128;
+const LEAST_PERIODS: u64 = 10;
+
+/// A recording of fewer periods says little about a task.
+const FEW_PERIODS: u64 = 100;
+
+/// Predicts each of `streams` (by name) beside the noise of the worst of `cpus` in `stored`, which is called `name`.
+///
+/// # Errors
+/// One line when the record is no noise run with its samples, lacks the CPUs, or no stream can be simulated.
+pub fn predict(
+    stored: &Stored,
+    streams: &[(String, Stream)],
+    cpus: &CpuSet,
+    name: &str,
+) -> Result<Samples, ProbeError> {
+    let recording = recording(stored, cpus, name)?;
+    let mut caveats = Vec::new();
+    if let Some(whole_ns) = recording.cut_from_ns {
+        caveats.push(format!(
+            "the list of gaps of CPU {} was full after {} of {}: only that part is used",
+            recording.cpu,
+            human(recording.length_ns as f64, Unit::Nanoseconds),
+            human(whole_ns as f64, Unit::Nanoseconds)
+        ));
+    }
+    let wake_cost_ns = recording.wake_cost_ns.unwrap_or(0);
+    let mut cells = Vec::new();
+    let mut refused = Vec::new();
+    for (task, stream) in streams {
+        match jobs(stream, &recording.away, recording.length_ns, wake_cost_ns) {
+            Ok(swept) => {
+                caveats.extend(short(task, &swept));
+                cells.push(cell(task, stream, swept));
+            }
+            Err(why) => refused.push(format!("{task} is left out: {why}")),
+        }
+    }
+    if cells.is_empty() {
+        return Err(ProbeError::Usage(format!("{name}: nothing can be predicted: {}", refused.join("; "))));
+    }
+    let wake = match recording.wake_cost_ns {
+        Some(ns) => {
+            format!("a wake-up takes {}, as by the record without load", human(ns as f64, Unit::Nanoseconds))
+        }
+        None => "the record does not say what a wake-up takes: lateness is without it".to_owned(),
+    };
+    let mut conditions = vec![recording.describe(), wake];
+    conditions.extend(refused);
+    let setup = Setup {
+        task_policy: recording.policy.clone(),
+        cpus: 1,
+        conditions,
+        predicted_from: Some(format!("{name} ({})", recording.describe())),
+        ..Setup::default()
+    };
+    let note = LoadNote { name: RECORDED_NOISE.to_owned(), caveats, ..LoadNote::default() };
+    Ok(Samples { setup, cells, loads: vec![note] })
+}
+
+/// W319 of a prediction: what its note says.
+pub fn warnings(samples: &Samples) -> Vec<Warning> {
+    let Some(code) = info::CODES.iter().find(|c| c.id == "W319") else { return Vec::new() };
+    let notes = samples.loads.iter().filter(|l| l.name == RECORDED_NOISE);
+    notes
+        .flat_map(|l| &l.caveats)
+        .map(|text| Warning { code: code.id.to_owned(), text: text.clone(), next: code.next.to_owned() })
+        .collect()
+}
+
+/// Median time by which a sleeping thread wakes too late on this machine, now, ns: the cost of a wake-up where no record
+/// says it. Takes about 0.1 s.
+pub fn measure_wake_cost_ns() -> u64 {
+    const SLEEPS: usize = 51;
+    const SLEEP_NS: u64 = 2_000_000;
+    let mut late_ns: Vec<u64> = (0..SLEEPS)
+        .map(|_| {
+            let until_ns = monotonic_ns() + SLEEP_NS;
+            nanosleep_until(until_ns);
+            monotonic_ns().saturating_sub(until_ns)
+        })
+        .collect();
+    late_ns.sort_unstable();
+    late_ns[SLEEPS / 2]
+}
+
+/// The jobs of a stream at all phases, in the order of the recording.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Swept {
+    /// Renumbered, their releases one after the other.
+    pub jobs: Vec<Job>,
+    /// Length of all pieces together, ns.
+    pub length_ns: u64,
+    /// Phases.
+    pub phases: u64,
+    /// Periods (mean intervals, undisturbed turns of a closed loop) in the recording.
+    pub periods: u64,
+}
+
+/// Simulates `stream` over a recording of `length_ns` in which the CPU is away as given and a wake-up takes `wake_cost_ns`.
+///
+/// # Errors
+/// One line: a demand that is no CPU time, a recording shorter than two periods.
+pub fn jobs(stream: &Stream, away: &[Away], length_ns: u64, wake_cost_ns: u64) -> Result<Swept, String> {
+    let period_ns = pace_ns(stream)?;
+    // A ramp is simulated in whole, so that each piece asks for the same.
+    let whole = match stream.demand {
+        Demand::Ramp { steps, .. } => u64::from(steps.max(2)),
+        _ => 1,
+    };
+    // One period is kept for the phases, and one so that the last job's deadline lies within what is known.
+    let periods = (length_ns / period_ns).saturating_sub(1 + later_periods(stream)) / whole * whole;
+    if periods == 0 {
+        return Err(format!(
+            "the recording of {} is shorter than {}",
+            human(length_ns as f64, Unit::Nanoseconds),
+            human((period_ns * (whole + 1 + later_periods(stream))) as f64, Unit::Nanoseconds)
+        ));
+    }
+    let by_gaps = MOST_GAPS / (away.len() as u64).max(1);
+    let phases = (MOST_JOBS / periods).min(by_gaps).clamp(1, MOST_PHASES);
+    let piece = (periods / MOST_PIECES).max(LEAST_PERIODS).next_multiple_of(whole);
+    let pieces = (periods / piece).max(1);
+    let mut at_phase = Vec::new();
+    for phase in 0..phases {
+        let jobs =
+            simulate(stream, away, phase * period_ns / phases, periods * period_ns, wake_cost_ns, phase)?;
+        at_phase.push(jobs.into_iter().peekable());
+    }
+    let mut swept = Swept { jobs: Vec::new(), length_ns: 0, phases, periods };
+    for k in 0..pieces {
+        let from_ns = k * piece * period_ns;
+        let to_ns = if k + 1 == pieces { periods } else { (k + 1) * piece } * period_ns;
+        for jobs in &mut at_phase {
+            while let Some(job) = jobs.next_if(|j| j.release_ns < to_ns) {
+                let number = swept.jobs.len() as u64;
+                let release_ns = swept.length_ns + (job.release_ns - from_ns);
+                swept.jobs.push(Job { number, release_ns, ..job });
+            }
+            swept.length_ns += to_ns - from_ns;
+        }
+    }
+    Ok(swept)
+}
+
+/// Period, mean interval, or the time that an undisturbed turn of a closed loop takes; ns.
+fn pace_ns(stream: &Stream) -> Result<u64, String> {
+    let unknown = || "the CPU time it takes is not known beforehand".to_owned();
+    let cpu_ns = stream.cpu_ns(1).ok_or_else(unknown)?;
+    let pace_ns = match stream.release {
+        Release::Closed { think_ns } => cpu_ns + think_ns,
+        _ => stream.period_ns().unwrap_or(0),
+    };
+    if pace_ns == 0 { Err("its period is 0".to_owned()) } else { Ok(pace_ns) }
+}
+
+/// Periods after the last release in which its deadline may still lie.
+fn later_periods(stream: &Stream) -> u64 {
+    let pace_ns = stream.period_ns().unwrap_or(0);
+    stream.deadline_ns().map_or(1, |d| d.div_ceil(pace_ns.max(1))).saturating_sub(1)
+}
+
+fn simulate(
+    stream: &Stream,
+    away: &[Away],
+    phase_ns: u64,
+    length_ns: u64,
+    wake_cost_ns: u64,
+    seed: u64,
+) -> Result<Vec<Job>, String> {
+    let shifted: Vec<Away> = away
+        .iter()
+        .filter(|a| a.1 > phase_ns)
+        .map(|a| (a.0.saturating_sub(phase_ns), a.1 - phase_ns))
+        .collect();
+    let jobs = match stream.release {
+        Release::Poisson { mean_ns } => {
+            let mut random = Random::new(seed);
+            let mut at_ns = 0.0;
+            let mut releases = Vec::new();
+            while at_ns < length_ns as f64 {
+                at_ns += random.exponential() * mean_ns as f64;
+                releases.push(at_ns as u64);
+            }
+            oracle::simulate_released(stream, &releases, &shifted, length_ns, wake_cost_ns)
+        }
+        _ => oracle::simulate(stream, &shifted, length_ns, wake_cost_ns),
+    };
+    jobs.map_err(|e| e.to_string())
+}
+
+fn short(task: &str, swept: &Swept) -> Option<String> {
+    (swept.periods < FEW_PERIODS).then(|| {
+        format!("{task}: the recording has {} of its periods, fewer than {FEW_PERIODS}", swept.periods)
+    })
+}
+
+fn cell(task: &str, stream: &Stream, swept: Swept) -> Cell {
+    let segment = Segment {
+        length_ns: swept.length_ns,
+        scheduled: swept.jobs.len() as u64,
+        jobs: swept.jobs,
+        ..Segment::default()
+    };
+    Cell {
+        task: task.to_owned(),
+        load: RECORDED_NOISE.to_owned(),
+        setting: 0,
+        stream: stream.clone(),
+        segments: vec![segment],
+    }
+}
