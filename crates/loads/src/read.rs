@@ -32,7 +32,7 @@ pub(crate) static READ: LoadEntry = LoadEntry {
     check: |request| check_budget("read", request, LEAST_BUDGET_BYTES),
     run: Some(|work| {
         let directory = work.directory()?;
-        let file_bytes = file_bytes(directory, work.request().disk_bytes)?;
+        let file_bytes = file_bytes(&work.request().directory, work.request().disk_bytes)?;
         work.threads("mm-read", 1, |lane| {
             let count = work.count(lane);
             let stopped = || work.stopped();

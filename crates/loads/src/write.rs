@@ -39,7 +39,7 @@ pub(crate) static WRITE: LoadEntry = LoadEntry {
     check: |request| check_budget("write", request, LEAST_FILE_BYTES),
     run: Some(|work| {
         let directory = work.directory()?;
-        let file_bytes = file_bytes(directory, work.request().disk_bytes)?;
+        let file_bytes = file_bytes(&work.request().directory, work.request().disk_bytes)?;
         work.threads("mm-write", 1, |lane| {
             let count = work.count(lane);
             let mut writer = Writer::create(directory, file_bytes, work.request().seed)?;

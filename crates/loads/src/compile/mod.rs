@@ -82,7 +82,7 @@ fn least_bytes(jobs: usize) -> u64 {
 
 fn run(work: &Work) -> Result<(), LoadError> {
     let directory = work.directory()?;
-    let allowed_bytes = allowed_bytes(directory, work.request().disk_bytes)?;
+    let allowed_bytes = allowed_bytes(&work.request().directory, work.request().disk_bytes)?;
     let jobs = jobs(work, allowed_bytes)?;
     let beside_bytes = (allowed_bytes - program_bytes(jobs)) / 2;
     let seed = work.request().seed;
@@ -255,6 +255,7 @@ impl Build<'_> {
             let well = match self.process("unit", &[task.unit, task.turn]) {
                 Ended::Stopped => return Ok(()),
                 Ended::Failed(why) => {
+                    stages::discard(self.directory, task.turn);
                     self.state().failed(why)?;
                     false
                 }
@@ -307,7 +308,8 @@ impl Build<'_> {
     fn say_failures(&self) {
         let state = self.state();
         if let Some(why) = &state.first_failure {
-            self.work.caveat(format!("{} steps of the build failed, the first one: {why}", state.failures));
+            self.work
+                .caveat(format!("steps of the build that failed: {}, the first one: {why}", state.failures));
         }
     }
 }

@@ -28,21 +28,25 @@ pub(super) fn step<'fd>(step: &str, directory: &Path, numbers: &[usize]) -> Spaw
 }
 
 /// Object file of the `turn`th compilation.
-pub(super) fn object_name(turn: usize) -> String {
+fn object_name(turn: usize) -> String {
     format!("o{turn:09}")
 }
 
 /// List of the files that the `turn`th compilation read.
-pub(super) fn dependencies_name(turn: usize) -> String {
+fn dependencies_name(turn: usize) -> String {
     format!("d{turn:09}")
 }
 
+/// Exit code of a stage whose reader is gone: not the cause of a failure.
+const NOBODY_READS: u8 = 3;
+
 /// What links write.
-pub(super) const IMAGE_NAME: &str = "image";
+const IMAGE_NAME: &str = "image";
 
 fn compiler(arguments: &[OsString]) -> u8 {
     match run(arguments) {
         Ok(()) => 0,
+        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => NOBODY_READS,
         Err(e) => {
             // Nobody may listen any more.
             let _ = writeln!(io::stdout(), "{}", e.to_string().replace('\n', " "));
@@ -91,14 +95,19 @@ fn compile(directory: &Path, unit: usize, turn: usize) -> io::Result<()> {
     let from = number_of(code_out.as_fd());
     let third = step("assemble", directory, &[turn, from]).pass_fd(code_out.as_fd()).start()?;
     drop(code_out);
-    // The last one first: it ends last, and so nobody is asked in vain. The first failure is the cause of the others.
+    // The last one first: it ends last, and so nobody is asked in vain.
     let ended = [third, second, first].map(end_of);
-    let failed = ended.into_iter().rev().find_map(Result::err);
-    if failed.is_some() {
-        // What was made of half a text is no object.
-        let _ = fs::remove_file(directory.join(object_name(turn)));
-    }
-    failed.map_or(Ok(()), Err)
+    let mut failures: Vec<io::Error> = ended.into_iter().filter_map(Result::err).collect();
+    // A stage that fails makes those before it write to nobody, and those behind it read half a text.
+    failures.sort_by_key(|e| e.kind() == io::ErrorKind::BrokenPipe);
+    failures.into_iter().next().map_or(Ok(()), Err)
+}
+
+/// Removes what the `turn`th compilation may have left: nobody shall take for an object what was made of half a text.
+pub(super) fn discard(directory: &Path, turn: usize) {
+    // What it did not come to is not there.
+    let _ = fs::remove_file(directory.join(object_name(turn)));
+    let _ = fs::remove_file(directory.join(dependencies_name(turn)));
 }
 
 /// Waits for a process of this role to end.
@@ -108,6 +117,9 @@ fn end_of(mut child: Child) -> io::Result<()> {
     match (said, status) {
         (Some(why), _) => Err(io::Error::other(why)),
         (None, Some(status)) if status.success() => Ok(()),
+        (None, Some(status)) if status.code() == Some(NOBODY_READS.into()) => {
+            Err(io::ErrorKind::BrokenPipe.into())
+        }
         (None, Some(status)) => Err(io::Error::other(format!("a stage ended with {status}"))),
         (None, None) => Err(io::Error::other("a stage does not end")),
     }
