@@ -13,6 +13,14 @@ metric!(
     "Wait from the scheduled release of a job until it began (dropped ones: until given up): mean, quantiles, maximum. Of gaming: time by which a frame took longer than its CPU time."
 );
 metric!(
+    LATENESS_QUANTILE,
+    "interactive.lateness_quantile",
+    ["task", "load", "p"],
+    Nanoseconds,
+    Lower,
+    "Lateness that p percent of all scheduled releases do not exceed (p is 95, 99 or 99.9), with an interval where there are samples enough."
+);
+metric!(
     JITTER,
     "interactive.jitter",
     ["task", "load"],
@@ -154,6 +162,7 @@ metric!(
 /// Figures the probe reports.
 pub const METRICS: &[MetricInfo] = &[
     LATENESS,
+    LATENESS_QUANTILE,
     JITTER,
     MET,
     DESIRED_CPU,

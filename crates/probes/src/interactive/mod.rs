@@ -8,6 +8,7 @@
 //! cells of a short run rest on few seconds, and neighbors in time are alike: their intervals are wide for that reason.
 
 pub mod ab;
+pub mod analyze;
 pub mod info;
 pub mod oracle;
 pub mod params;
@@ -15,6 +16,7 @@ pub mod predict;
 pub mod run;
 pub mod samples;
 pub mod selftest;
+pub mod tables;
 pub mod tasks;
 pub mod worker;
 

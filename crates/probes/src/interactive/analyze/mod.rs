@@ -1,0 +1,141 @@
+//! The analysis of a recording: a pure function from samples to figures, findings and pictures.
+//!
+//! Intervals are those of [`machmeter_stats::serial`]: jobs next to each other are alike, and segments are units where there
+//! are enough of them. Everything is computed without resampling, so the seed changes nothing.
+
+mod account;
+mod audio;
+mod datasets;
+mod figures;
+mod frames;
+mod summary;
+mod view;
+mod warnings;
+mod work;
+
+#[cfg(test)]
+mod tests;
+
+use machmeter_data::Metric;
+use machmeter_data::quantity::{Unit, human};
+use machmeter_data::record::Finding;
+use machmeter_engine::Analysis;
+
+use super::samples::Samples;
+use account::Accounts;
+use view::{CellView, whole};
+
+/// Analyzes a recording. The verdicts of an A/B run come from elsewhere; here its cells have a parameter `setting` (A or B).
+pub fn analyze(samples: &Samples, _seed: u64) -> Analysis {
+    let views: Vec<CellView<'_>> = samples.cells.iter().map(|c| CellView::new(samples, c)).collect();
+    let alone = account::undisturbed(&views);
+    let cost = |v: &CellView<'_>| alone.get(&v.cell.task).copied();
+    let mut metrics: Vec<Metric> = Vec::new();
+    for v in &views {
+        metrics.extend(figures::of_cell(v));
+        metrics.extend(account::of_cell(v, cost(v)));
+        metrics.extend(audio::of_cell(v));
+        metrics.extend(frames::of_cell(v));
+        metrics.extend(work::of_cell(v));
+    }
+    let accounts: Vec<Option<Accounts>> = views.iter().map(|v| account::accounts(v, cost(v))).collect();
+    let found = warnings::all(samples, &views, &accounts);
+    for f in &found {
+        warnings::flag(&mut metrics, &views, f);
+    }
+    let mut out = found.into_iter().map(|f| f.warning).collect::<Vec<_>>();
+    out.extend(warnings::few(&metrics));
+    let findings = [summary::hurt(&views), balance(&views), kernel(&views, &accounts), conditions(samples)];
+    Analysis {
+        summary: summary::write(samples, &views),
+        datasets: datasets::all(&views, &samples.loads),
+        metrics,
+        findings: findings.into_iter().flatten().collect(),
+        warnings: out,
+        remember: Vec::new(),
+    }
+}
+
+/// The balance: every release was executed or dropped.
+fn balance(views: &[CellView<'_>]) -> Option<Finding> {
+    let segments = || views.iter().flat_map(|v| v.cell.segments.iter().map(move |s| (v, s)));
+    let (scheduled, recorded, dropped) = segments().fold((0, 0, 0), |(s, r, d), (_, segment)| {
+        let ran = segment.jobs.iter().filter(|j| j.ran()).count() as u64;
+        (s + segment.scheduled, r + ran, d + segment.jobs.len() as u64 - ran)
+    });
+    if scheduled == 0 {
+        return None;
+    }
+    let open: Vec<String> = segments()
+        .filter(|(_, s)| !whole(s))
+        .map(|(v, s)| format!("{}: {} of {} releases", v.name(), s.jobs.len(), s.scheduled))
+        .collect();
+    Some(Finding {
+        id: "interactive.balance".to_owned(),
+        verdict: if open.is_empty() { "closed" } else { "open" }.to_owned(),
+        text: format!("{recorded} releases executed and {dropped} dropped of {scheduled} scheduled."),
+        evidence: open,
+    })
+}
+
+/// Waits by both accounts over all cells.
+fn kernel(views: &[CellView<'_>], accounts: &[Option<Accounts>]) -> Option<Finding> {
+    let told: Vec<(&CellView<'_>, &Accounts)> =
+        views.iter().zip(accounts).filter_map(|(v, a)| Some((v, a.as_ref()?))).collect();
+    let sum = |of: fn(&Accounts) -> f64| told.iter().map(|t| of(t.1)).sum::<f64>();
+    let (recorded, kernel, length) = (sum(|a| a.recorded_ns), sum(|a| a.kernel_ns), sum(|a| a.length_ns));
+    if told.is_empty() {
+        return None;
+    }
+    let ns = |v: f64| human(v, Unit::Nanoseconds);
+    let agree = (recorded - kernel).abs() <= (0.1 * kernel).max(length / 1000.0);
+    let mut evidence: Vec<(f64, String)> = told
+        .iter()
+        .map(|(v, a)| {
+            let text = format!("{}: {} here, {} by the kernel", v.name(), ns(a.recorded_ns), ns(a.kernel_ns));
+            ((a.recorded_ns - a.kernel_ns).abs(), text)
+        })
+        .collect();
+    evidence.sort_by(|a, b| b.0.total_cmp(&a.0));
+    Some(Finding {
+        id: "interactive.kernel_account".to_owned(),
+        verdict: if agree { "agrees" } else { "differs" }.to_owned(),
+        text: format!(
+            "The tasks waited {} for a CPU as recorded (less the undisturbed cost of a wake-up), {} by the kernel's account.",
+            ns(recorded),
+            ns(kernel)
+        ),
+        evidence: evidence.into_iter().take(6).map(|e| e.1).collect(),
+    })
+}
+
+/// Under what conditions the tasks ran.
+fn conditions(samples: &Samples) -> Option<Finding> {
+    let s = &samples.setup;
+    let mut evidence = vec![format!("tasks: {}, loads: {}", s.task_policy, s.load_policy)];
+    evidence.extend(s.timer_slack_ns.map(|ns| format!("timer slack of the tasks: {ns} ns")));
+    if s.turns_per_ms > 0.0 {
+        evidence.push(format!(
+            "{:.0} turns of the loop per ms of CPU, calibrated in {}",
+            s.turns_per_ms,
+            human(s.calibration_ns as f64, Unit::Nanoseconds)
+        ));
+    }
+    evidence.extend(s.conditions.iter().cloned());
+    if !s.comment.is_empty() {
+        evidence.push(format!("comment: {}", s.comment));
+    }
+    (!samples.cells.is_empty()).then(|| Finding {
+        id: "interactive.conditions".to_owned(),
+        verdict: if s.predicted_from.is_some() { "predicted" } else { "measured" }.to_owned(),
+        text: format!("{} tasks under loads on {} CPUs.", names_of(samples), s.cpus),
+        evidence,
+    })
+}
+
+fn names_of(samples: &Samples) -> usize {
+    let mut names: Vec<&str> = samples.cells.iter().map(|c| c.task.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names.len()
+}

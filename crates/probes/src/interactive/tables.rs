@@ -1,0 +1,334 @@
+//! Samples as tables, to be stored, and back.
+//!
+//! `interactive_jobs` has a row per release, `interactive_segments` one per segment; cells, loads and how it was done stand
+//! as JSON in the notes of the second. What was not told (run delay, steal, pressure) is stored as -1.
+
+use machmeter_data::quantity::Unit;
+use machmeter_data::{Column, Table, Values};
+use machmeter_engine::ProbeError;
+use machmeter_engine::stream::{Fate, Job, Stream};
+use serde::{Deserialize, Serialize};
+
+use super::samples::{Cell, LoadNote, Samples, Segment, Setup};
+
+/// Name of the table of releases.
+pub const JOBS: &str = "interactive_jobs";
+/// Name of the table of segments.
+pub const SEGMENTS: &str = "interactive_segments";
+
+/// A cell without its segments, as it stands in the notes.
+#[derive(Serialize, Deserialize)]
+struct CellNote {
+    task: String,
+    load: String,
+    setting: usize,
+    stream: Stream,
+}
+
+/// The samples as tables. Times beyond 292 years and a trouble without a text do not survive.
+pub fn to_tables(samples: &Samples) -> Vec<Table> {
+    let cells: Vec<CellNote> = samples
+        .cells
+        .iter()
+        .map(|c| CellNote {
+            task: c.task.clone(),
+            load: c.load.clone(),
+            setting: c.setting,
+            stream: c.stream.clone(),
+        })
+        .collect();
+    let json = |name: &str, value: Option<String>| (name.to_owned(), value.unwrap_or_default());
+    let notes = vec![
+        json("setup", serde_json::to_string(&samples.setup).ok()),
+        json("cells", serde_json::to_string(&cells).ok()),
+        json("loads", serde_json::to_string(&samples.loads).ok()),
+    ];
+    let segments: Vec<(i32, i32, &Segment)> = samples
+        .cells
+        .iter()
+        .zip(0..)
+        .flat_map(|(c, i)| c.segments.iter().zip(0..).map(move |(s, k)| (i, k, s)))
+        .collect();
+    vec![
+        Table { name: JOBS.to_owned(), notes: Vec::new(), columns: job_columns(&segments) },
+        Table { name: SEGMENTS.to_owned(), notes, columns: segment_columns(&segments) },
+    ]
+}
+
+fn small(name: &str, values: Vec<i32>) -> Column {
+    Column { name: name.to_owned(), unit: Unit::Count, values: Values::I32(values) }
+}
+
+fn wide(name: &str, values: Vec<i64>) -> Column {
+    let unit = if name.ends_with("_ns") { Unit::Nanoseconds } else { Unit::Count };
+    Column { name: name.to_owned(), unit, values: Values::I64(values) }
+}
+
+fn job_columns(segments: &[(i32, i32, &Segment)]) -> Vec<Column> {
+    let jobs = || segments.iter().flat_map(|(c, s, segment)| segment.jobs.iter().map(move |j| (*c, *s, j)));
+    let times = |name: &str, of: fn(&Job) -> u64| wide(name, jobs().map(|j| of(j.2) as i64).collect());
+    vec![
+        small("cell", jobs().map(|j| j.0).collect()),
+        small("segment", jobs().map(|j| j.1).collect()),
+        times("number", |j| j.number),
+        times("release_ns", |j| j.release_ns),
+        times("wake_ns", |j| j.wake_ns),
+        times("response_ns", |j| j.response_ns),
+        times("cpu_ns", |j| j.cpu_ns),
+        small("fate", jobs().map(|j| j.2.fate.number()).collect()),
+    ]
+}
+
+fn segment_columns(segments: &[(i32, i32, &Segment)]) -> Vec<Column> {
+    let of =
+        |name: &str, of: fn(&Segment) -> u64| wide(name, segments.iter().map(|s| of(s.2) as i64).collect());
+    let told = |name: &str, of: fn(&Segment) -> Option<u64>| {
+        wide(name, segments.iter().map(|s| of(s.2).map_or(-1, |v| v as i64)).collect())
+    };
+    vec![
+        small("cell", segments.iter().map(|s| s.0).collect()),
+        small("segment", segments.iter().map(|s| s.1).collect()),
+        of("start_ns", |s| s.start_ns),
+        of("length_ns", |s| s.length_ns),
+        of("scheduled", |s| s.scheduled),
+        of("load_work", |s| s.load_work),
+        of("load_ns", |s| s.load_ns),
+        told("run_delay_ns", |s| s.run_delay_ns),
+        told("on_cpu_ns", |s| s.on_cpu_ns),
+        of("voluntary", |s| s.voluntary),
+        of("involuntary", |s| s.involuntary),
+        told("steal_ns", |s| s.steal_ns),
+        Column {
+            name: "cpu_pressure".to_owned(),
+            unit: Unit::One,
+            values: Values::F64(segments.iter().map(|s| s.2.cpu_pressure.unwrap_or(-1.0)).collect()),
+        },
+        Column {
+            name: "trouble".to_owned(),
+            unit: Unit::Count,
+            values: Values::Text(segments.iter().map(|s| s.2.trouble.clone().unwrap_or_default()).collect()),
+        },
+    ]
+}
+
+/// Samples from their tables.
+///
+/// # Errors
+/// When the tables are not this probe's, lack a column or a note, or contradict each other.
+pub fn from_tables(tables: &[Table]) -> Result<Samples, ProbeError> {
+    let find = |name: &str| tables.iter().find(|t| t.name == name);
+    let (Some(jobs), Some(segments)) = (find(JOBS), find(SEGMENTS)) else {
+        let text = format!("no tables called {SEGMENTS} and {JOBS} to analyze as interactive");
+        return Err(ProbeError::Usage(text));
+    };
+    let cells: Vec<CellNote> = note(segments, "cells")?;
+    let setup: Setup = note(segments, "setup")?;
+    let loads: Vec<LoadNote> = note(segments, "loads")?;
+    let mut cells: Vec<Cell> = cells
+        .into_iter()
+        .map(|c| Cell {
+            task: c.task,
+            load: c.load,
+            setting: c.setting,
+            stream: c.stream,
+            segments: Vec::new(),
+        })
+        .collect();
+    read_segments(segments, &mut cells)?;
+    read_jobs(jobs, &mut cells)?;
+    Ok(Samples { setup, cells, loads })
+}
+
+fn note<T: serde::de::DeserializeOwned>(table: &Table, key: &str) -> Result<T, ProbeError> {
+    let bad = |why: &str| ProbeError::Usage(format!("table {}: note {key} {why}", table.name));
+    let text = table.note(key).ok_or_else(|| bad("is missing"))?;
+    serde_json::from_str(text).map_err(|e| bad(&format!("cannot be read: {e}")))
+}
+
+fn missing<'a, T: ?Sized>(table: &'a Table, name: &str, column: Option<&'a T>) -> Result<&'a T, ProbeError> {
+    let text = || format!("table {}: column {name} is missing or of another kind", table.name);
+    column.ok_or_else(|| ProbeError::Usage(text()))
+}
+
+fn wides<'a>(table: &'a Table, name: &str) -> Result<&'a [i64], ProbeError> {
+    missing(table, name, table.i64s(name))
+}
+
+fn smalls<'a>(table: &'a Table, name: &str) -> Result<&'a [i32], ProbeError> {
+    missing(table, name, table.i32s(name))
+}
+
+/// Columns of unequal length have no rows that could be read.
+fn even(table: &Table) -> Result<(), ProbeError> {
+    let rows = table.rows();
+    match table.columns.iter().find(|c| c.values.len() != rows) {
+        Some(c) => {
+            let text = format!("table {}: column {} has not {rows} rows as the first", table.name, c.name);
+            Err(ProbeError::Usage(text))
+        }
+        None => Ok(()),
+    }
+}
+
+fn read_segments(table: &Table, cells: &mut [Cell]) -> Result<(), ProbeError> {
+    even(table)?;
+    let (cell, number) = (smalls(table, "cell")?, smalls(table, "segment")?);
+    let column = |name: &str| wides(table, name);
+    let [start, length, scheduled] = [column("start_ns")?, column("length_ns")?, column("scheduled")?];
+    let [work, load_ns] = [column("load_work")?, column("load_ns")?];
+    let [delay, on_cpu, steal] = [column("run_delay_ns")?, column("on_cpu_ns")?, column("steal_ns")?];
+    let [voluntary, involuntary] = [column("voluntary")?, column("involuntary")?];
+    let pressure = missing(table, "cpu_pressure", table.f64s("cpu_pressure"))?;
+    let trouble = missing(table, "trouble", table.texts("trouble"))?;
+    let told = |v: i64| u64::try_from(v).ok();
+    for i in 0..table.rows() {
+        let target = usize::try_from(cell[i]).ok().and_then(|c| cells.get_mut(c));
+        let Some(c) = target.filter(|c| i32::try_from(c.segments.len()) == Ok(number[i])) else {
+            let text = format!(
+                "table {SEGMENTS}: row {i}: segment {} of cell {} is out of place",
+                number[i], cell[i]
+            );
+            return Err(ProbeError::Usage(text));
+        };
+        c.segments.push(Segment {
+            start_ns: start[i] as u64,
+            length_ns: length[i] as u64,
+            jobs: Vec::new(),
+            scheduled: scheduled[i] as u64,
+            load_work: work[i] as u64,
+            load_ns: load_ns[i] as u64,
+            run_delay_ns: told(delay[i]),
+            on_cpu_ns: told(on_cpu[i]),
+            voluntary: voluntary[i] as u64,
+            involuntary: involuntary[i] as u64,
+            steal_ns: told(steal[i]),
+            cpu_pressure: Some(pressure[i]).filter(|p| *p >= 0.0),
+            trouble: Some(trouble[i].clone()).filter(|t| !t.is_empty()),
+        });
+    }
+    Ok(())
+}
+
+fn read_jobs(table: &Table, cells: &mut [Cell]) -> Result<(), ProbeError> {
+    even(table)?;
+    let [cell, segment, fate] = [smalls(table, "cell")?, smalls(table, "segment")?, smalls(table, "fate")?];
+    let column = |name: &str| wides(table, name);
+    let [number, release, wake] = [column("number")?, column("release_ns")?, column("wake_ns")?];
+    let [response, cpu] = [column("response_ns")?, column("cpu_ns")?];
+    for i in 0..table.rows() {
+        let bad = |what: &str| ProbeError::Usage(format!("table {JOBS}: row {i}: {what}"));
+        let at = |v: i32| usize::try_from(v).ok();
+        let target = at(cell[i])
+            .and_then(|c| cells.get_mut(c))
+            .and_then(|c| at(segment[i]).and_then(|s| c.segments.get_mut(s)));
+        let time = |v: i64| u64::try_from(v).map_err(|_| bad("a time is negative"));
+        target.ok_or_else(|| bad("there is no such segment"))?.jobs.push(Job {
+            number: time(number[i])?,
+            release_ns: time(release[i])?,
+            wake_ns: time(wake[i])?,
+            response_ns: time(response[i])?,
+            cpu_ns: time(cpu[i])?,
+            fate: Fate::from_number(fate[i]).ok_or_else(|| bad("its fate is none that is known"))?,
+        });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use machmeter_engine::stream::{Deadline, Demand, Overload, Release};
+
+    use super::*;
+
+    fn samples() -> Samples {
+        let stream = Stream {
+            release: Release::Poisson { mean_ns: 125_000_000 },
+            demand: Demand::Cpu { ns: 1_000_000 },
+            deadline: Deadline::After { ns: 50_000_000 },
+            overload: Overload::Queue { most_periods: 3 },
+            stages: vec![Demand::Launch, Demand::Turns { turns: 7 }],
+        };
+        let job = |number: u64, fate: Fate| Job {
+            number,
+            release_ns: number * 1_000_003,
+            wake_ns: 17 + number,
+            response_ns: 9_000_000_000_000,
+            cpu_ns: 0,
+            fate,
+        };
+        let whole = Segment {
+            start_ns: 5,
+            length_ns: 3_000_000_000,
+            jobs: vec![job(0, Fate::Ran), job(1, Fate::RanBehind), job(2, Fate::Dropped)],
+            scheduled: 3,
+            load_work: 99,
+            load_ns: 2_999_999_999,
+            run_delay_ns: Some(0),
+            on_cpu_ns: Some(123),
+            voluntary: 4,
+            involuntary: 5,
+            steal_ns: Some(6),
+            cpu_pressure: Some(0.1),
+            trouble: None,
+        };
+        let empty = Segment { trouble: Some("killed, \"at once\"".to_owned()), ..Segment::default() };
+        let cell = |load: &str, setting: usize, segments: Vec<Segment>| Cell {
+            task: "typing".to_owned(),
+            load: load.to_owned(),
+            setting,
+            stream: stream.clone(),
+            segments,
+        };
+        Samples {
+            setup: Setup {
+                task_policy: "fifo:45".to_owned(),
+                turns_per_ms: 1.0 / 3.0,
+                timer_slack_ns: Some(1),
+                settings: vec!["a".to_owned(), "b".to_owned()],
+                ab_delta: 0.05,
+                conditions: vec!["line\nbreak".to_owned()],
+                ..Setup::default()
+            },
+            cells: vec![
+                cell("none", 0, vec![whole.clone(), empty.clone()]),
+                cell("burn", 0, Vec::new()),
+                cell("none", 1, vec![empty, whole]),
+            ],
+            loads: vec![LoadNote { name: "burn".to_owned(), unit: "Hz".to_owned(), ..LoadNote::default() }],
+        }
+    }
+
+    #[test]
+    fn samples_come_back_exactly() {
+        let s = samples();
+        let tables = to_tables(&s);
+        assert_eq!(tables[0].rows(), 6);
+        assert_eq!(from_tables(&tables).unwrap(), s);
+        let nothing = Samples::default();
+        assert_eq!(from_tables(&to_tables(&nothing)).unwrap(), nothing);
+    }
+
+    #[test]
+    fn what_is_not_ours_is_refused_in_one_line() {
+        let refused = |tables: &[Table]| from_tables(tables).unwrap_err().to_string();
+        assert_eq!(
+            refused(&[]),
+            "no tables called interactive_segments and interactive_jobs to analyze as interactive"
+        );
+        let change = |f: &dyn Fn(&mut Vec<Table>)| {
+            let mut t = to_tables(&samples());
+            f(&mut t);
+            let text = refused(&t);
+            assert!(!text.contains('\n'), "{text}");
+            text
+        };
+        assert!(change(&|t| t[1].notes.clear()).contains("note cells is missing"));
+        assert!(change(&|t| t[1].notes[1].1 = "[{}]".to_owned()).contains("note cells cannot be read"));
+        assert!(change(&|t| t[0].columns.truncate(3)).contains("column fate is missing"));
+        assert!(change(&|t| t[0].columns[7].values = Values::I32(vec![9; 6])).contains("fate"));
+        assert!(change(&|t| t[0].columns[0].values = Values::I32(vec![7; 6])).contains("no such segment"));
+        assert!(change(&|t| t[0].columns[3].values = Values::I64(vec![-1; 6])).contains("negative"));
+        assert!(change(&|t| t[1].columns[2].values = Values::I64(vec![1; 2])).contains("rows"));
+        assert!(change(&|t| t[1].columns[0].values = Values::I32(vec![2; 4])).contains("out of place"));
+    }
+}
