@@ -8,11 +8,13 @@ use anyhow::{Result, bail};
 use crate::schema::{program, settle};
 
 /// Registries with a page: argument of `machmeter list`, title.
-const LISTS: [(&str, &str); 4] = [
+const LISTS: [(&str, &str); 6] = [
     ("codes", "Codes"),
     ("formats", "Export formats"),
+    ("loads", "Loads"),
     ("metrics", "Metrics"),
     ("readers", "Files of other tools"),
+    ("tasks", "Tasks"),
 ];
 
 /// Writes or checks the reference pages, then checks links.

@@ -25,4 +25,4 @@ pub mod selftest;
 use machmeter_engine::Entry;
 
 /// All probes, sorted by name.
-pub const PROBES: &[Entry] = &[Entry::of::<noise::Noise>()];
+pub const PROBES: &[Entry] = &[Entry::of::<interactive::Interactive>(), Entry::of::<noise::Noise>()];

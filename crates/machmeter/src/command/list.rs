@@ -17,7 +17,9 @@ const KINDS: [&str; 7] = ["codes", "formats", "loads", "metrics", "probes", "rea
 
 fn define() -> Command {
     Command::new(ENTRY.name)
-        .about("What there is: probes, metrics, codes, tasks, loads, export formats, readers of foreign files")
+        .about(
+            "What there is: probes, metrics, codes, tasks, loads, export formats, readers of foreign files",
+        )
         .arg(Arg::new("what").value_name("WHAT").default_value("metrics").value_parser(KINDS))
 }
 

@@ -1,4 +1,4 @@
-//! `machmeter selftest noise`: injects known disturbances into this machine and checks what the probe says of them.
+//! `machmeter selftest PROBE`: injects known disturbances into this machine and checks what the probe says of them.
 
 use std::ffi::OsString;
 
@@ -7,7 +7,8 @@ use machmeter_data::quantity::{Unit, human};
 use machmeter_data::record::{Finding, Record, SummaryLine};
 use machmeter_engine::Progress;
 use machmeter_engine::host::Silent;
-use machmeter_probes::noise::selftest::{self, Options, SelfCheck, State};
+use machmeter_probes::selftest::{SelfCheck, State};
+use machmeter_probes::{interactive, noise};
 use machmeter_sys::guard::signals;
 
 use super::CommandEntry;
@@ -20,25 +21,58 @@ use crate::session::Session;
 
 pub(crate) const ENTRY: CommandEntry = CommandEntry { name: "selftest", define, run };
 
-/// Time that the whole takes at most, ns; the record wants to know.
-const QUICK_NS: u64 = 30_000_000_000;
-const FULL_NS: u64 = 90_000_000_000;
+/// A probe that can test itself.
+struct Testable {
+    name: &'static str,
+    /// Time that the whole takes at most, quick and full, ns; the record wants to know.
+    within_ns: [u64; 2],
+    run: fn(&Asked) -> Result<Vec<SelfCheck>, String>,
+}
+
+/// What was asked for.
+struct Asked<'a> {
+    globals: &'a Globals,
+    quick: bool,
+    cpu: Option<usize>,
+}
+
+/// Probes that can test themselves, sorted by name.
+const PROBES: [Testable; 2] = [
+    Testable { name: "interactive", within_ns: [60_000_000_000, 200_000_000_000], run: test_interactive },
+    Testable { name: "noise", within_ns: [30_000_000_000, 90_000_000_000], run: test_noise },
+];
+
+fn test_interactive(asked: &Asked<'_>) -> Result<Vec<SelfCheck>, String> {
+    let options =
+        interactive::selftest::Options { quick: asked.quick, cpu: asked.cpu, seed: asked.globals.seed };
+    interactive::selftest::run(&options, &Lines { quiet: asked.globals.quiet })
+}
+
+fn test_noise(asked: &Asked<'_>) -> Result<Vec<SelfCheck>, String> {
+    let options = noise::selftest::Options {
+        quick: asked.quick,
+        cpu: asked.cpu,
+        seed: asked.globals.seed,
+        unprivileged_arguments: Some(child_arguments(asked.globals, asked.cpu, asked.quick)),
+    };
+    noise::selftest::run(&options, &Lines { quiet: asked.globals.quiet })
+}
 
 fn define() -> Command {
     Command::new(ENTRY.name)
         .about("Inject known disturbances and check the answers")
         .long_about(
-            "Injects known disturbances into this machine (stalls inside the loop, a real-time thread above the meter, a \
-             competitor on its CPU) and checks what the probe says of them against the injectors' own logs. As root it \
-             takes one CPU in short pieces, and all CPUs for up to two seconds. Exit code 0: every check passed; 1: one \
-             failed; 3: none failed, but something could not be shown here.",
+            "Injects known disturbances into this machine (stalls inside the loop, a real-time thread above the meter or the \
+             task, a competitor on its CPU, a task that is stopped and continued) and checks what the probe says of them \
+             against the injectors' own logs. As root it takes one CPU in short pieces, and all CPUs for up to two seconds. \
+             Exit code 0: every check passed; 1: one failed; 3: none failed, but something could not be shown here.",
         )
-        .arg(Arg::new("probe").required(true).value_parser(["noise"]).help("The probe to test"))
+        .arg(Arg::new("probe").required(true).value_parser(PROBES.map(|p| p.name)).help("The probe to test"))
         .arg(
             Arg::new("quick")
                 .long("quick")
                 .action(ArgAction::SetTrue)
-                .help("Fewer and shorter injections: about 20 s instead of 60 s"),
+                .help("Fewer and shorter injections: less than half the time"),
         )
         .arg(
             Arg::new("unprivileged-part")
@@ -54,17 +88,15 @@ fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Resu
     if matches.get_flag("unprivileged-part") {
         return unprivileged_part(globals, quick);
     }
-    let session = Session::begin(registries, globals, if quick { QUICK_NS } else { FULL_NS })?;
-    let cpu = session.cpus().iter().next_back();
-    let options = Options {
-        quick,
-        cpu,
-        seed: globals.seed,
-        unprivileged_arguments: Some(child_arguments(globals, cpu, quick)),
+    let name = matches.get_one::<String>("probe").map_or("", String::as_str);
+    let Some(probe) = PROBES.iter().find(|p| p.name == name) else {
+        return Err(Failure::usage(format!("'{name}' has no self-test")));
     };
-    let checks = selftest::run(&options, &Lines { quiet: globals.quiet }).map_err(Failure::cannot)?;
+    let session = Session::begin(registries, globals, probe.within_ns[usize::from(!quick)])?;
+    let cpu = session.cpus().iter().next_back();
+    let checks = (probe.run)(&Asked { globals, quick, cpu }).map_err(Failure::cannot)?;
     let (mut record, _) = session.end("selftest", Vec::new());
-    describe(&mut record, &checks);
+    describe(&mut record, name, &checks);
     let mut trouble = Vec::new();
     for path in globals.output.iter().chain(globals.json.iter().filter(|p| p.as_os_str() != "-")) {
         let text = if path.extension().is_some_and(|e| e == "html") {
@@ -95,9 +127,14 @@ fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Resu
 fn unprivileged_part(globals: &Globals, quick: bool) -> Result<Exit, Failure> {
     signals::install().map_err(Failure::cannot)?;
     let (_, _, cpus) = crate::session::cpus(&globals.cpus)?;
-    let options =
-        Options { quick, cpu: cpus.iter().next_back(), seed: globals.seed, unprivileged_arguments: None };
-    let checks = selftest::run_unprivileged(&options, &Silent as &dyn Progress).map_err(Failure::cannot)?;
+    let options = noise::selftest::Options {
+        quick,
+        cpu: cpus.iter().next_back(),
+        seed: globals.seed,
+        unprivileged_arguments: None,
+    };
+    let checks =
+        noise::selftest::run_unprivileged(&options, &Silent as &dyn Progress).map_err(Failure::cannot)?;
     let text = serde_json::to_string(&checks).map_err(Failure::cannot)?;
     output::print(&text).map_err(|e| Failure::cannot(format!("stdout: {e}")))?;
     Ok(Exit::Fine)
@@ -156,9 +193,9 @@ fn page(checks: &[SelfCheck], wall_ns: u64) -> String {
 }
 
 /// Writes the checks into a record: a finding each.
-fn describe(record: &mut Record, checks: &[SelfCheck]) {
+fn describe(record: &mut Record, probe: &str, checks: &[SelfCheck]) {
     record.findings.extend(checks.iter().map(|c| Finding {
-        id: format!("selftest.noise.{}", c.id),
+        id: format!("selftest.{probe}.{}", c.id),
         verdict: c.state.name().to_lowercase().replace(' ', "_"),
         text: c.what.clone(),
         evidence: vec![
@@ -178,9 +215,11 @@ fn describe(record: &mut Record, checks: &[SelfCheck]) {
     lines.extend(worst(State::NotShown));
     record.summary.lines.push(SummaryLine { section: "SELFTEST".to_owned(), lines });
     record.summary.verdict = match exit(checks) {
-        Exit::Fine => "The noise probe told the truth about everything that was injected.".to_owned(),
-        Exit::Finding => "The noise probe missed a bar: do not trust its figures on this machine before the cause is known.".to_owned(),
-        _ => "The noise probe missed no bar, but not everything could be shown here.".to_owned(),
+        Exit::Fine => format!("The {probe} probe told the truth about everything that was injected."),
+        Exit::Finding => format!(
+            "The {probe} probe missed a bar: do not trust its figures on this machine before the cause is known."
+        ),
+        _ => format!("The {probe} probe missed no bar, but not everything could be shown here."),
     };
 }
 
@@ -218,7 +257,7 @@ mod tests {
         );
         assert!(text.contains("1 passed, 1 failed, 1 not shown"), "{text}");
         let mut record = crate::session::empty_record();
-        describe(&mut record, &checks);
+        describe(&mut record, "noise", &checks);
         let verdicts: Vec<&str> = record.findings.iter().map(|f| f.verdict.as_str()).collect();
         assert_eq!(verdicts, ["pass", "fail", "not_shown"]);
         assert!(record.summary.verdict.contains("missed a bar"));

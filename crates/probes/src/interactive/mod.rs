@@ -10,6 +10,7 @@
 pub mod ab;
 pub mod analyze;
 pub mod info;
+mod measure;
 pub mod oracle;
 pub mod params;
 pub mod predict;
@@ -20,7 +21,54 @@ pub mod tables;
 pub mod tasks;
 pub mod worker;
 
-use machmeter_engine::Worker;
+use machmeter_data::Table;
+use machmeter_data::record::SummaryLine;
+use machmeter_engine::probe::Measured;
+use machmeter_engine::{Analysis, Host, Info, Level, Page, Probe, ProbeError, Worker};
+
+use params::Params;
+use samples::Samples;
 
 /// The roles in which this probe starts the program.
 pub const WORKERS: &[Worker] = &[worker::WORKER];
+
+/// The interactive probe.
+#[derive(Debug, Clone, Copy)]
+pub struct Interactive;
+
+impl Probe for Interactive {
+    const INFO: Info = info::INFO;
+    const PAGE: Page =
+        Page { place: 20, parameters: r#"{"tasks": "audio-pro,video", "loads": "none,burn"}"# };
+    type Params = Params;
+    type Samples = Samples;
+
+    fn default_ns(params: &Params, level: Level) -> u64 {
+        measure::default_ns(params, level)
+    }
+
+    fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Samples>, ProbeError> {
+        measure::measure(host, params)
+    }
+
+    fn analyze(_params: &Params, samples: &Samples, seed: u64) -> Analysis {
+        let mut analysis = analyze::analyze(samples, seed);
+        if !samples.setup.settings.is_empty() {
+            let verdicts = ab::analyze(samples);
+            analysis.metrics.extend(verdicts.metrics);
+            analysis.findings.extend(verdicts.findings);
+            analysis.warnings.extend(verdicts.warnings);
+            analysis.datasets.extend(verdicts.table);
+            analysis.summary.lines.insert(0, SummaryLine { section: "A/B".to_owned(), lines: verdicts.lines });
+        }
+        analysis
+    }
+
+    fn tables(samples: &Samples) -> Vec<Table> {
+        tables::to_tables(samples)
+    }
+
+    fn from_tables(tables: &[Table]) -> Result<Samples, ProbeError> {
+        tables::from_tables(tables)
+    }
+}

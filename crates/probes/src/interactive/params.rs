@@ -39,9 +39,9 @@ pub struct Params {
     /// What happens to late releases: drop, queue or skip, instead of the task's own.
     #[arg(long, value_name = "POLICY", value_parser = ["drop", "queue", "skip"], hide_short_help = true)]
     pub overload: Option<String>,
-    /// Policy of the loads: other:10, batch, idle, fifo:10, ...
-    #[arg(long, value_name = "POLICY", default_value = "other", value_parser = policy)]
-    pub load_prio: String,
+    /// Policy of the loads: other:10, batch, idle, fifo:10, ...; this program's own when not given.
+    #[arg(long, value_name = "POLICY", value_parser = policy)]
+    pub load_prio: Option<String>,
     /// CPUs of the loads; all that may be used when not given.
     #[arg(long, value_name = "LIST")]
     pub load_cpus: Option<String>,
@@ -148,14 +148,13 @@ fn select<'a>(
             }
         }
     }
-    if let Some(unknown) = words.iter().map(|w| w.trim_start_matches('-')).find(|w| {
-        !sets_of(w) && !all.iter().any(|(name, _)| name == w)
-    }) {
+    if let Some(unknown) = words
+        .iter()
+        .map(|w| w.trim_start_matches('-'))
+        .find(|w| !sets_of(w) && !all.iter().any(|(name, _)| name == w))
+    {
         let names: Vec<&str> = all.iter().map(|a| a.0).collect();
-        return Err(ProbeError::Usage(format!(
-            "no {kind} '{unknown}': {kind}s are {}",
-            names.join(", ")
-        )));
+        return Err(ProbeError::Usage(format!("no {kind} '{unknown}': {kind}s are {}", names.join(", "))));
     }
     let out: Vec<(&str, bool)> =
         all.iter().zip(chosen).filter(|(_, c)| c.0).map(|(a, c)| (a.0, c.1)).collect();
@@ -271,8 +270,8 @@ impl Params {
     /// # Errors
     /// When a job file gives what the command line would refuse.
     pub fn load_attributes(&self) -> Result<Attributes, ProbeError> {
-        let policy = policy(&self.load_prio).map_err(ProbeError::Usage)?;
-        attributes(Some(policy), &self.load_slice, &self.load_clamp, self.load_cpus.clone(), &self.load_cgroup)
+        let policy = self.load_prio.as_deref().map(policy).transpose().map_err(ProbeError::Usage)?;
+        attributes(policy, &self.load_slice, &self.load_clamp, self.load_cpus.clone(), &self.load_cgroup)
     }
 
     /// Attributes of the tasks, with the policy and CPUs that the global options say.

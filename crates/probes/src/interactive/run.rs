@@ -7,6 +7,7 @@ use machmeter_stats::random::Random;
 use machmeter_sys::cgroup::Group;
 use machmeter_sys::counters;
 use machmeter_sys::pressure::{self, Resource};
+use machmeter_sys::sched;
 use machmeter_sys::thread;
 use machmeter_sys::tree::Tree;
 
@@ -163,7 +164,7 @@ impl<'a> Recorder<'a> {
         let ready = processes.first().map(TaskProcess::ready);
         let setup = Setup {
             task_policy: ready.map_or(String::new(), |r| r.policy.clone()),
-            load_policy: plan.loads.first().and_then(|l| l.0.attributes.policy.clone()).unwrap_or_default(),
+            load_policy: load_policy(plan),
             cpus: host.cpus.len(),
             timer_slack_ns: ready.and_then(|r| r.timer_slack_ns),
             turns_per_ms: of(&|p| p.ready().turns_per_ms),
@@ -324,6 +325,12 @@ impl<'a> Recorder<'a> {
         self.samples.cells.sort_by_key(|c| (c.setting, task_of(c), load_of(c)));
         self.samples
     }
+}
+
+/// Policy of the loads: as asked for, or inherited from this program.
+fn load_policy(plan: &CellPlan) -> String {
+    let asked = plan.loads.first().and_then(|l| l.0.attributes.policy.clone());
+    asked.or_else(|| sched::current().ok().map(|p| p.to_string())).unwrap_or_default()
 }
 
 fn start(

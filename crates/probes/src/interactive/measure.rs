@@ -1,0 +1,193 @@
+//! From parameters to a recording: what is asked for, whether it can be had, how the time is shared.
+
+use std::path::PathBuf;
+
+use machmeter_engine::placement::Priority;
+use machmeter_engine::probe::Measured;
+use machmeter_engine::{Attributes, Host, Level, LoadRequest, ProbeError};
+use machmeter_sys::sched::{Policy, RtLimits};
+use machmeter_sys::thread;
+
+use super::params::Params;
+use super::run::{self, CellPlan, OneSetting};
+use super::samples::{Cell, Samples, Segment};
+use super::{ab, predict};
+
+/// Policy of `--rt`.
+const REAL_TIME: Policy = Policy::Fifo(50);
+/// Kept back from the budget for analysis, views and storage, ns; and this share of it.
+const RESERVE_NS: u64 = 500_000_000;
+const RESERVE_SHARE: f64 = 0.03;
+
+/// Wall time of a run by level, ns: at most so much per cell, and for all cells together.
+pub(super) fn default_ns(params: &Params, level: Level) -> u64 {
+    const S: u64 = 1_000_000_000;
+    let (per_cell_ns, all_ns) = match level {
+        Level::Quick => (2 * S, 85 * S),
+        Level::Standard => (10 * S, 290 * S),
+        Level::Thorough => (60 * S, 1_150 * S),
+        Level::Soak => return level.probe_seconds() * S,
+    };
+    if params.predict_from.is_some() {
+        return level.probe_seconds() * S;
+    }
+    let tasks = params.tasks().map_or(4, |t| t.len()) as u64;
+    // The loads are the host's to know; a list of names has as many as it has words.
+    let words =
+        params.loads.split(',').filter(|w| !w.trim().is_empty() && !w.trim().starts_with('-')).count();
+    let sets = ["usual", "seed", "all"].iter().any(|s| params.loads.split(',').any(|w| w.trim() == *s));
+    let loads = if sets || words == 0 { 12 } else { words as u64 };
+    let settings = if params.ab.is_some() { 6 } else { 1 };
+    (tasks * loads * settings * per_cell_ns + loads * S).min(all_ns)
+}
+
+/// Measures. See [`machmeter_engine::Probe::measure`].
+pub(super) fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Samples>, ProbeError> {
+    if let Some(name) = &params.predict_from {
+        return predicted(host, params, name);
+    }
+    let attributes = task_attributes(host, params)?;
+    let loads = load_requests(host, params)?;
+    let mut plan = CellPlan {
+        tasks: Vec::new(),
+        loads,
+        attributes,
+        segment_ns: 0,
+        rounds: 1,
+        within_ns: None,
+        shuffled: true,
+    };
+    let tasks = params.tasks()?;
+    let total_ns = host.budget.total_ns();
+    let reserve_ns = (RESERVE_NS + (total_ns as f64 * RESERVE_SHARE) as u64).min(total_ns / 4);
+    let within_ns = host.budget.left_ns().saturating_sub(reserve_ns);
+    match params.ab {
+        None => plan.fit(tasks.len(), 1, within_ns),
+        Some(_) => ab::fit(&mut plan, tasks.len(), within_ns),
+    }
+    let choices = params.choices(plan.segment_ns)?;
+    plan.tasks = tasks.iter().filter_map(|t| Some((t.name.to_owned(), t.stream(&choices)?))).collect();
+    let mut tell = |cell: &Cell, segment: &Segment| {
+        host.progress.figure(&run::brief(cell, segment));
+    };
+    let mut samples = match &params.ab {
+        None => run::record_cells(host, &plan, &mut OneSetting, &mut tell)?,
+        Some(commands) => ab::record(host, &plan, commands, params.ab_delta / 100.0, &mut tell)?,
+    };
+    samples.setup.real_time = params.rt;
+    samples.setup.comment = params.comment.clone().unwrap_or_default();
+    samples.setup.conditions = conditions(host, &plan);
+    let side_effects = side_effects(&samples, &plan, params);
+    let settings = if params.ab.is_some() { 2 } else { 1 };
+    let out = samples.loads.iter().filter(|l| l.failure.is_some()).count();
+    let cells = plan.tasks.len() * plan.loads.len().saturating_sub(out) * settings;
+    let recorded = samples.cells.iter().filter(|c| !c.segments.is_empty()).count();
+    let complete = recorded >= cells && !machmeter_engine::budget::stop_requested();
+    Ok(Measured { policy: samples.setup.task_policy.clone(), samples, side_effects, complete })
+}
+
+/// Simulates the tasks on what a noise run recorded.
+fn predicted(host: &Host<'_>, params: &Params, name: &str) -> Result<Measured<Samples>, ProbeError> {
+    let stored = (host.open_record)(name).map_err(ProbeError::Usage)?;
+    let tasks = params.tasks()?;
+    let choices = params.choices(10_000_000_000)?;
+    let streams =
+        tasks.iter().filter_map(|t| Some((t.name.to_owned(), t.stream(&choices)?))).collect::<Vec<_>>();
+    let samples = predict::predict(&stored, &streams, &host.cpus, name)?;
+    Ok(Measured { samples, policy: "simulated".to_owned(), side_effects: Vec::new(), complete: true })
+}
+
+fn task_attributes(host: &Host<'_>, params: &Params) -> Result<Attributes, ProbeError> {
+    let policy = match (host.priority, params.rt) {
+        (Priority::Asked(p), true) if !p.is_real_time() => {
+            return Err(ProbeError::Usage(format!("--rt and --prio {p} exclude each other")));
+        }
+        (Priority::Asked(p), _) => p,
+        (Priority::Auto, true) => REAL_TIME,
+        (Priority::Auto, false) => Policy::Other { nice: 0 },
+    };
+    let everywhere = host.cpus == host.allowed;
+    if matches!(policy, Policy::Fifo(99) | Policy::Rr(99)) {
+        return Err(ProbeError::Usage(format!(
+            "policy {policy} leaves no priority for what has to stop a task: use {}:98",
+            policy.name()
+        )));
+    }
+    let cpus = (!everywhere).then(|| host.cpus.to_string());
+    let attributes = params.task_attributes(Some(policy.to_string()), cpus)?;
+    try_it(&attributes).map_err(ProbeError::Usage)?;
+    Ok(attributes)
+}
+
+/// Applies attributes to a thread that ends at once: what is refused is refused before anything runs.
+fn try_it(attributes: &Attributes) -> Result<(), String> {
+    std::thread::scope(|scope| scope.spawn(|| attributes.apply()).join())
+        .unwrap_or_else(|_| Err("attributes could not be tried".to_owned()))
+}
+
+fn load_requests(host: &Host<'_>, params: &Params) -> Result<Vec<(LoadRequest, bool)>, ProbeError> {
+    let attributes = params.load_attributes()?;
+    try_it(&attributes).map_err(|e| ProbeError::Usage(format!("--load-prio and its kind: {e}")))?;
+    let directory = directory(params)?;
+    let custom = params.custom()?;
+    let infos = host.loads.infos();
+    let mut chosen = params.loads(&infos)?;
+    // The undisturbed machine comes first in every table.
+    chosen.sort_by_key(|(info, _)| info.name != "none");
+    Ok(chosen
+        .into_iter()
+        .map(|(info, by_name)| {
+            let request = LoadRequest {
+                name: info.name.to_owned(),
+                threads: params.load_threads,
+                custom,
+                attributes: attributes.clone(),
+                cpus: host.allowed.to_string(),
+                directory: directory.clone(),
+                disk_bytes: params.disk_budget << 20,
+                memory_bytes: params.memory_budget.map(|m| m << 20),
+                seed: host.seed,
+            };
+            (request, by_name)
+        })
+        .collect())
+}
+
+fn directory(params: &Params) -> Result<PathBuf, ProbeError> {
+    let directory = params.directory.clone().unwrap_or_else(|| PathBuf::from("."));
+    let absolute = std::fs::canonicalize(&directory);
+    let absolute =
+        absolute.map_err(|e| ProbeError::Usage(format!("--directory {}: {e}", directory.display())))?;
+    if params.directory.is_some() && !absolute.is_dir() {
+        return Err(ProbeError::Usage(format!("--directory {}: not a directory", directory.display())));
+    }
+    Ok(absolute)
+}
+
+fn conditions(host: &Host<'_>, plan: &CellPlan) -> Vec<String> {
+    let mut out = Vec::new();
+    if plan.attributes.policy().is_ok_and(|p| p.is_real_time()) {
+        let limits = RtLimits::read();
+        out.extend(host.cpus.iter().find(|c| limits.loss_ns_per_s(*c).is_some()).map(|c| limits.explain(c)));
+    }
+    if let Ok(slack_ns) = thread::timer_slack_ns()
+        && slack_ns > 1
+    {
+        out.push(format!("tasks run with a timer slack of 1 ns; programs here have {} us", slack_ns / 1000));
+    }
+    out
+}
+
+fn side_effects(samples: &Samples, plan: &CellPlan, params: &Params) -> Vec<String> {
+    let mut out = Vec::new();
+    if plan.attributes.policy().is_ok_and(|p| p.is_real_time()) {
+        out.push(format!("tasks ran as {}", samples.setup.task_policy));
+    }
+    out.extend(params.task_cgroup.iter().map(|g| format!("tasks ran in a control group of their own ({g})")));
+    out.extend(params.load_cgroup.iter().map(|g| format!("loads ran in a control group of their own ({g})")));
+    for l in &samples.loads {
+        out.extend(l.side_effects.iter().map(|s| format!("load {}: {s}", l.name)));
+    }
+    out.extend(params.ab.iter().flatten().map(|c| format!("ran '{c}' to put a setting in force")));
+    out
+}
