@@ -2,6 +2,7 @@
 
 use machmeter_data::MetricInfo;
 use machmeter_data::code::Code;
+use machmeter_data::quantity::{Better, Unit};
 use machmeter_engine::Info;
 
 metric!(
@@ -150,14 +151,15 @@ metric!(
     Higher,
     "Units of work per second that the load got done beside the task: the price of its latency."
 );
-metric!(
-    AB_CHANGE,
-    "interactive.ab_change",
-    ["task", "load", "figure"],
-    One,
-    Neither,
-    "Relative change of a figure from setting A to setting B of an A/B run."
-);
+/// Change of a figure from setting A to setting B of an A/B run.
+pub const AB_CHANGE: MetricInfo = MetricInfo {
+    id: "interactive.ab_change",
+    params: &["task", "load", "figure"],
+    unit: Unit::One,
+    better: Better::Neither,
+    description: "Change of a figure from setting A to setting B of an A/B run: relative; of shares, the difference.",
+    may_be_negative: true,
+};
 
 /// Figures the probe reports.
 pub const METRICS: &[MetricInfo] = &[

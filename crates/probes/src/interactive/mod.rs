@@ -53,6 +53,7 @@ impl Probe for Interactive {
 
     fn analyze(_params: &Params, samples: &Samples, seed: u64) -> Analysis {
         let mut analysis = analyze::analyze(samples, seed);
+        analysis.warnings.extend(predict::warnings(samples));
         if !samples.setup.settings.is_empty() {
             let verdicts = ab::analyze(samples);
             analysis.metrics.extend(verdicts.metrics);

@@ -15,9 +15,6 @@ use crate::interactive::samples::Samples;
 /// Smallest change that matters when a recording does not say: 10 %, or 1 point.
 const DEFAULT_DELTA: f64 = 0.1;
 
-/// A change may be negative, whatever the table of metrics was made with.
-const CHANGE: MetricInfo = MetricInfo { may_be_negative: true, ..AB_CHANGE };
-
 /// What came out of an A/B run.
 #[derive(Debug, Clone, Default)]
 pub struct Outcome {
@@ -109,11 +106,11 @@ fn metric_of(s: &Series, row: &Row) -> Metric {
     };
     let (Some(e), Some(interval)) = (row.evidence, row.interval) else {
         let why = format!("{} whole rounds; a verdict needs {LEAST_ROUNDS}", s.rounds.len());
-        return Metric::rejected(&CHANGE, params, estimator, &why);
+        return Metric::rejected(&AB_CHANGE, params, estimator, &why);
     };
     let (low, high) = (change(scale, interval.low), change(scale, interval.high));
     let blocks: Vec<f64> = s.rounds.iter().map(|r| change(scale, r.b - r.a)).collect();
-    let mut m = Metric::new(&CHANGE, params, change(scale, e.effect), estimator, e.rounds as u64)
+    let mut m = Metric::new(&AB_CHANGE, params, change(scale, e.effect), estimator, e.rounds as u64)
         .with_ci(Interval::new(interval.level, low, high, "t-by-round-over-all-looks"));
     m.blocks = blocks;
     m
