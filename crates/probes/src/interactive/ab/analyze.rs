@@ -3,7 +3,7 @@
 use machmeter_data::quantity::{Unit, digits, human};
 use machmeter_data::record::{Finding, Warning};
 use machmeter_data::shape::{Cell, CostTable, TableColumn, TableRow};
-use machmeter_data::{Dataset, Interval, Metric, MetricInfo, Params, Shape, metric};
+use machmeter_data::{Dataset, Interval, Metric, Params, Shape, metric};
 use machmeter_stats::spread;
 
 use super::figures::{Scale, Series, series};
