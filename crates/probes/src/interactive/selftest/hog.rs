@@ -7,7 +7,7 @@ use machmeter_sys::sched::{Policy, RtLimits};
 use machmeter_sys::thread;
 
 use super::judge::{Witness, judge};
-use super::lab::{Disturber, Lab, Log, Scene};
+use super::lab::{Disturber, Lab, Log, Scene, next_beat};
 use super::point::{HOG, Point};
 use crate::selftest::SelfCheck;
 
@@ -69,8 +69,9 @@ fn throttled(point: &Point, cpu: usize) -> Option<String> {
 fn disturb(scene: &Scene<'_>, point: &Point, phase_ns: u64) -> Log {
     let (period_ns, burst_ns) = (point.period_us * 1_000, point.burst_us * 1_000);
     let mut log = Log { away: Vec::with_capacity(4_096), unsure_ns: 0 };
-    for k in 0_u64.. {
-        thread::nanosleep_until(scene.origin_ns + phase_ns + k * period_ns);
+    let mut beat = 0_u64;
+    loop {
+        thread::nanosleep_until(scene.origin_ns + phase_ns + beat * period_ns);
         if scene.stop.load(Ordering::Relaxed) || log.away.len() == log.away.capacity() {
             break;
         }
@@ -85,6 +86,7 @@ fn disturb(scene: &Scene<'_>, point: &Point, phase_ns: u64) -> Log {
             }
         }
         log.away.push((from_ns, now_ns));
+        beat = next_beat(beat, scene, phase_ns, period_ns);
     }
     log
 }

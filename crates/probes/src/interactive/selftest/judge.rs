@@ -11,6 +11,8 @@ pub(super) const BAR: &str = "misses within 0.5 points (or one release), mean la
 const MISSES: f64 = 0.005;
 const RELATIVE: f64 = 0.03;
 const ABSOLUTE_NS: f64 = 60_000.0;
+/// Share of the planned bursts that there must be for a point to show anything.
+const BURSTS: f64 = 0.8;
 /// A release is off when its lateness differs by more than this, ns.
 const OFF_NS: u64 = 200_000;
 /// The machine is not quiet enough when others had the task wait for more than this, ms per second, or when the log does not
@@ -37,6 +39,13 @@ pub(super) fn judge(id: &str, point: &Point, trial: &Trial, witness: Witness) ->
     let (Some((missed, mean_ns)), Some((found_missed, found_ns))) = (of(&truth), of(&found)) else {
         return SelfCheck::not_shown(id, &trial.what, BAR, "nothing was recorded");
     };
+    let bursts = bursts(trial);
+    let planned = segment.length_ns as f64 / (point.period_us as f64 * 1e3);
+    if (bursts as f64) < BURSTS * planned {
+        let why =
+            format!("the disturber was at work only {bursts} of {planned:.0} times: it was kept from it");
+        return SelfCheck::not_shown(id, &trial.what, BAR, why);
+    }
     let n = truth.scheduled as f64;
     let bound = MISSES.max((point.misses_at_once() + 0.01) / n);
     let met = segment.trouble.is_none()
@@ -68,16 +77,20 @@ pub(super) fn judge(id: &str, point: &Point, trial: &Trial, witness: Witness) ->
         id: id.to_owned(),
         what: trial.what.clone(),
         truth: format!(
-            "misses {}, mean {:.3} ms by the simulation on the log of {} bursts, {} releases",
+            "misses {}, mean {:.3} ms by the simulation on the log of {bursts} bursts, {} releases",
             percent(missed),
             ms(mean_ns),
-            trial.log.away.len(),
             truth.scheduled
         ),
         found: text,
         bar: BAR.to_owned(),
         state,
     }
+}
+
+/// Bursts that fell into the segment.
+fn bursts(trial: &Trial) -> usize {
+    trial.log.away.iter().filter(|a| a.0 < a.1 && a.0 < trial.segment.length_ns).count()
 }
 
 /// Releases whose lateness or fate is not as simulated.
@@ -183,6 +196,16 @@ mod tests {
         let stolen =
             Trial { around: Around { steal: 0.02, ..Around::default() }, ..trial(point, 300_000, 0, 0) };
         assert_eq!(judge("id", point, &stolen, Witness::RunDelay).state, State::NotShown);
+    }
+
+    #[test]
+    fn a_disturber_that_hardly_disturbed_shows_nothing() {
+        let point = &HOG[2];
+        let mut idle = trial(point, 20_000, 0, 0);
+        idle.log.away.truncate(3);
+        idle.segment.jobs = simulate(&idle.stream, &idle.log.away, LENGTH_NS, 20_000).unwrap();
+        let check = judge("id", point, &idle, Witness::RunDelay);
+        assert!(check.state == State::NotShown && check.found.contains("3 of 113"), "{check:?}");
     }
 
     #[test]

@@ -89,6 +89,12 @@ pub(super) struct Around {
     pub(super) pressure: Option<f64>,
 }
 
+/// The beat after `beat`; those that have passed are left out, so that no two bursts follow without a pause.
+pub(super) fn next_beat(beat: u64, scene: &Scene<'_>, phase_ns: u64, period_ns: u64) -> u64 {
+    let since_ns = thread::monotonic_ns().saturating_sub(scene.origin_ns + phase_ns);
+    (beat + 1).max(since_ns / period_ns + 1)
+}
+
 /// Sets a flag when a scope is left, however it is left.
 struct Stopping<'a>(&'a AtomicBool);
 

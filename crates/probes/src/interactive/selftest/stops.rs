@@ -7,7 +7,7 @@ use machmeter_sys::process::{continue_process, state_of, stop_process};
 use machmeter_sys::thread::{monotonic_ns, nanosleep_until};
 
 use super::judge::{BAR, Witness, judge};
-use super::lab::{Disturber, Lab, Log, OTHER, Scene};
+use super::lab::{Disturber, Lab, Log, OTHER, Scene, next_beat};
 use super::point::{Point, STOPS};
 use crate::selftest::SelfCheck;
 
@@ -36,37 +36,50 @@ fn one(lab: &mut Lab<'_>, point: &Point) -> SelfCheck {
 fn disturb(scene: &Scene<'_>, point: &Point, phase_ns: u64) -> Log {
     let (period_ns, burst_ns) = (point.period_us * 1_000, point.burst_us * 1_000);
     let mut log = Log::default();
-    for k in 0_u64.. {
-        nanosleep_until(scene.origin_ns + phase_ns + k * period_ns);
+    let mut beat = 0_u64;
+    loop {
+        nanosleep_until(scene.origin_ns + phase_ns + beat * period_ns);
         if scene.stop.load(Ordering::Relaxed) {
             break;
         }
-        let Some((from_ns, unsure_ns)) = stop(scene) else { break };
-        nanosleep_until(from_ns + burst_ns);
+        let begun_ns = monotonic_ns();
+        let Ok(stopped) = stop(scene) else { break };
+        if let Some((from_ns, _)) = stopped {
+            nanosleep_until(from_ns + burst_ns);
+        }
         let told_ns = monotonic_ns();
         if continue_process(scene.pid).is_err() {
             break;
         }
-        log.away.push((from_ns, told_ns.midpoint(monotonic_ns())));
-        log.unsure_ns += unsure_ns;
+        match stopped {
+            Some((from_ns, unsure_ns)) => {
+                log.away.push((from_ns, told_ns.midpoint(monotonic_ns())));
+                log.unsure_ns += unsure_ns;
+            }
+            // Somebody else had its CPU all the time, so that it could not even stop.
+            None => log.unsure_ns += told_ns - begun_ns,
+        }
+        beat = next_beat(beat, scene, phase_ns, period_ns);
     }
     // Whatever happened, it is not left stopped.
     let _ = continue_process(scene.pid);
     log
 }
 
-/// Stops the process; when it was stopped, and how uncertain that is (ns). The truth lies between the last look that saw it
-/// going and the first that saw it stopped.
-fn stop(scene: &Scene<'_>) -> Option<(u64, u64)> {
+/// Stops the process; when it was stopped, and how uncertain that is (ns); `None` when it did not stop in time. The truth lies
+/// between the last look that saw it going and the first that saw it stopped.
+fn stop(scene: &Scene<'_>) -> std::io::Result<Option<(u64, u64)>> {
     let mut going_ns = monotonic_ns();
     let give_up_ns = going_ns + GIVE_UP_NS;
-    stop_process(scene.pid).ok()?;
+    // By the id of the task's thread, so that the kernel has that one begin the stop and not the thread that listens.
+    stop_process(scene.tid)?;
     loop {
         let now_ns = monotonic_ns();
         match state_of(scene.tid) {
-            Some('T') => return Some((going_ns.midpoint(now_ns), now_ns - going_ns)),
+            Some('T') => return Ok(Some((going_ns.midpoint(now_ns), now_ns - going_ns))),
             Some(_) if now_ns < give_up_ns => going_ns = now_ns,
-            _ => return None,
+            Some(_) => return Ok(None),
+            None => return Err(std::io::ErrorKind::NotFound.into()),
         }
     }
 }
