@@ -3,7 +3,7 @@
 
 use machmeter_data::quantity::{Unit, human};
 use machmeter_engine::placement::Priority;
-use machmeter_engine::{Budget, Host, Level, NoLoads, budget, host};
+use machmeter_engine::{Budget, Host, Level, Loads, NoLoads, budget, host};
 use machmeter_probes::noise::Quantum;
 use machmeter_probes::noise::samples::Samples;
 use machmeter_probes::noise::windows::{Turn, WindowRequest, calibrate, record_windows};
@@ -82,7 +82,7 @@ impl Bench {
     /// # Errors
     /// What the probe says.
     pub(super) fn turn(&self, quantum: Quantum) -> Result<Turn, Failure> {
-        Ok(calibrate(&self.host(), quantum)?)
+        Ok(calibrate(&self.host(&NoLoads), quantum)?)
     }
 
     /// Records `windows` windows of `window_ticks` on all CPUs at once.
@@ -100,7 +100,7 @@ impl Bench {
         let seconds = self.rate().ns(window_ticks) * windows as f64 / 1e9;
         let gap_capacity = (seconds * GAPS_PER_SECOND).clamp(8192.0, GAPS_MOST) as usize;
         let request = WindowRequest { quantum, window_ticks, windows, align, threshold_ticks, gap_capacity };
-        Ok(record_windows(&self.host(), &request)?)
+        Ok(record_windows(&self.host(&NoLoads), &request)?)
     }
 
     /// Waits, or less when a signal asks to stop.
@@ -111,7 +111,8 @@ impl Bench {
         }
     }
 
-    fn host(&self) -> Host<'_> {
+    /// The host as probes know it, with these loads.
+    pub(super) fn host<'a>(&'a self, loads: &'a dyn Loads) -> Host<'a> {
         Host {
             cpus: self.cpus.clone(),
             allowed: self.allowed.clone(),
@@ -124,7 +125,7 @@ impl Bench {
             budget: Budget::start(u64::MAX),
             best_ever: &nothing_remembered,
             open_record: &host::nothing_stored,
-            loads: &NoLoads,
+            loads,
             progress: &host::Silent,
         }
     }

@@ -5,6 +5,7 @@ mod bench;
 mod ftq;
 mod ftq_2025;
 mod fwq;
+mod interbench;
 mod netgauge;
 mod target;
 
@@ -35,6 +36,8 @@ enum Mode {
     Fwq,
     /// Netgauge's noise pattern.
     Selfish,
+    /// interbench as of 0.31.
+    Interbench,
 }
 
 /// Names with what they stand for.
@@ -50,12 +53,13 @@ const MODES: &[(&str, Mode)] = &[
     ("ftq25", Mode::Ftq2025),
     ("fwq", Mode::Fwq),
     ("selfish", Mode::Selfish),
+    ("interbench", Mode::Interbench),
 ];
 
 fn define() -> Command {
     let names: Vec<&str> = MODES.iter().map(|m| m.0).collect();
     Command::new(ENTRY.name)
-        .about("Behave like another benchmark: ftq, fwq, selfish")
+        .about("Behave like another benchmark: ftq, fwq, selfish, interbench")
         .long_about(format!(
             "Takes the options of another benchmark and writes its files: {}. A symlink of such a name to this program does \
              the same. `machmeter compat NAME -h` lists the options of NAME; the global options of machmeter do not apply.",
@@ -73,7 +77,7 @@ fn define() -> Command {
         )
 }
 
-fn run(_registries: &Registries, _globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
+fn run(registries: &Registries, _globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
     let mut arguments = matches.get_many::<OsString>("arguments").into_iter().flatten();
     let asked = arguments.next().map_or(OsStr::new(""), OsString::as_os_str);
     let rest: Vec<&OsString> = arguments.collect();
@@ -90,6 +94,7 @@ fn run(_registries: &Registries, _globals: &Globals, matches: &ArgMatches) -> Re
         Mode::Ftq2025 => ftq_2025::define(name),
         Mode::Fwq => fwq::define(name),
         Mode::Selfish => netgauge::define(name),
+        Mode::Interbench => interbench::define(name),
     };
     let Some(matches) = parse(command, &rest)? else { return Ok(Exit::Fine) };
     match mode {
@@ -97,6 +102,7 @@ fn run(_registries: &Registries, _globals: &Globals, matches: &ArgMatches) -> Re
         Mode::Ftq2025 => ftq_2025::run(name, &matches),
         Mode::Fwq => fwq::run(name, &matches),
         Mode::Selfish => netgauge::run(name, &matches),
+        Mode::Interbench => interbench::run(name, registries, &matches),
     }
 }
 
@@ -190,6 +196,7 @@ mod tests {
                 Mode::Ftq2025 => ftq_2025::define(name),
                 Mode::Fwq => fwq::define(name),
                 Mode::Selfish => netgauge::define(name),
+                Mode::Interbench => interbench::define(name),
             };
             command.debug_assert();
         }

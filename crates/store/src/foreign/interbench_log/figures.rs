@@ -196,19 +196,26 @@ fn table(run: &Run, block: &Block) -> Dataset {
 /// One line of the page: the task alone and under its worst load.
 fn line(block: &Block) -> Option<String> {
     let share = |r: &Row| r.deadlines_met.unwrap_or(r.desired_cpu);
-    let word =
-        if block.rows.iter().any(|r| r.deadlines_met.is_some()) { "deadlines met" } else { "of a CPU" };
+    let word = if block.rows.iter().any(|r| r.deadlines_met.is_some()) { "met" } else { "of a CPU" };
     let known = || block.rows.iter().filter(|r| (0.0..=1.0).contains(&share(r)));
     let worst = known().min_by(|a, b| share(a).total_cmp(&share(b)))?;
-    let alone = known()
-        .find(|r| r.load == "none" && r.load != worst.load)
-        .map_or_else(String::new, |r| format!("{} alone, ", human(share(r), Unit::One)));
-    let mut text =
-        format!("{:<8} {alone}{} under {}", block.task, human(share(worst), Unit::One), worst.load);
-    text.extend([" (", word, ")"]);
+    let alone = known().find(|r| r.load == "none" && r.load != worst.load);
+    let percent = |r: &Row| human(share(r), Unit::One);
+    let mut text = match alone {
+        Some(none) => {
+            format!(
+                "{:<8} {} {word} alone, {} under {}",
+                block.task,
+                percent(none),
+                percent(worst),
+                worst.load
+            )
+        }
+        None => format!("{:<8} {} {word} under {}", block.task, percent(worst), worst.load),
+    };
     if worst.mean.ns >= 0.0 && worst.max_ns >= 0.0 {
         let (mean, max) = (human(worst.mean.ns, Unit::Nanoseconds), human(worst.max_ns, Unit::Nanoseconds));
-        text.push_str(&format!("; late by {mean} in the mean there, {max} at most"));
+        text.push_str(&format!(" (late by {mean} there, {max} at most)"));
     }
     Some(text)
 }

@@ -1,0 +1,213 @@
+//! interbench's options.
+
+use std::ops::RangeInclusive;
+
+use clap::{Arg, ArgAction, ArgMatches, Command};
+
+use super::names::{self, Label, Side};
+use crate::compat::number;
+use crate::failure::Failure;
+
+/// Threads of the burn load that the readme names as default.
+const BURN_THREADS: &str = "4";
+/// Real-time priority of the benchmarked thread under `-r`, as in the original.
+const FIFO_PRIORITY: u8 = 95;
+
+/// What was asked for.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Options {
+    /// Fixed work: turns of the loop per ms of the CPU time that a job stands for.
+    pub(super) turns_per_ms: Option<u64>,
+    /// Threads of the burn load.
+    pub(super) burn_threads: u32,
+    /// Length of a cell, s.
+    pub(super) seconds: u64,
+    pub(super) task_nice: i64,
+    pub(super) load_nice: i64,
+    /// Everything on one CPU.
+    pub(super) uniprocessor: bool,
+    pub(super) recalibrate: bool,
+    pub(super) console_only: bool,
+    pub(super) real_time: bool,
+    /// Share of a CPU and interval, ns, of the custom task and load.
+    pub(super) custom: Option<(f64, u64)>,
+    pub(super) comment: Option<String>,
+    pub(super) loads: Selection,
+    pub(super) tasks: Selection,
+}
+
+/// Names to take (all usual ones if empty) and names to leave out.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Selection {
+    pub(super) only: Vec<&'static Label>,
+    pub(super) without: Vec<&'static Label>,
+}
+
+impl Selection {
+    /// Whether `label` is taken, when it is (or is not) among the usual ones.
+    pub(super) fn takes(&self, label: &Label, usual: bool) -> bool {
+        let named = self.only.contains(&label);
+        (named || (self.only.is_empty() && usual)) && !self.without.contains(&label)
+    }
+}
+
+/// The options as clap knows them.
+pub(in crate::compat) fn define(name: &'static str) -> Command {
+    let whole = |short, long, range: RangeInclusive<i64>, value: &'static str, help: &'static str| {
+        number(short, long, range).value_name(value).help(help)
+    };
+    let flag = |short: char, id: &'static str, help: &'static str| {
+        Arg::new(id).short(short).action(ArgAction::SetTrue).help(help)
+    };
+    let list = |short: char, id: &'static str, value: &'static str, help: &'static str| {
+        Arg::new(id).short(short).value_name(value).action(ArgAction::Append).help(help)
+    };
+    Command::new(name)
+        .about("interbench as of 0.31: latency of simulated interactive tasks in the presence of simulated loads")
+        .arg(whole('l', "loops", 1..=1_000_000_000_000, "LOOPS", "Fixed work of LOOPS per ms instead of CPU time, to compare machines"))
+        .arg(whole('L', "burn", 1..=10_000, "THREADS", "Threads of the burn load").default_value(BURN_THREADS))
+        .arg(whole('t', "seconds", 1..=1_000_000, "SECONDS", "Seconds to run each benchmark").default_value("30"))
+        .arg(whole('B', "bench-nice", -20..=19, "NICE", "Nice value of the benchmarked thread").default_value("0"))
+        .arg(whole('N', "load-nice", -20..=19, "NICE", "Nice value of the load").default_value("0"))
+        .arg(flag('u', "uniprocessor", "Imitate a uniprocessor: everything on the first CPU"))
+        .arg(flag('b', "benchmark", "Benchmark loops_per_ms even if it is already known"))
+        .arg(flag('c', "console", "Output to console only (default: console and log file)"))
+        .arg(flag('r', "real-time", "Real time benchmarks: audio, video, custom as SCHED_FIFO, in us"))
+        .arg(whole('C', "custom-cpu", 1..=100, "PERCENT", "CPU use of a custom task and load (needs -I as well)"))
+        .arg(whole('I', "custom-interval", 10..=60_000_000, "US", "Interval of the custom task and load, us (needs -C as well)"))
+        .arg(Arg::new("comment").short('m').value_name("COMMENT").help("Add COMMENT to the log file as a separate line"))
+        .arg(list('w', "load", "LOAD", "Test against LOAD only; may be given several times"))
+        .arg(list('x', "without-load", "LOAD", "Exclude LOAD from the loads"))
+        .arg(list('W', "bench", "BENCH", "Run BENCH only; may be given several times"))
+        .arg(list('X', "without-bench", "BENCH", "Exclude BENCH from the benchmarks"))
+        .arg(flag('n', "nothing", "").hide(true))
+        .after_help(format!(
+            "Benchmarks: {}. Loads: {}; Ring and Hack only when named with -w.",
+            names::list(Side::Task),
+            names::list(Side::Load)
+        ))
+}
+
+impl Options {
+    /// From what clap found.
+    ///
+    /// # Errors
+    /// A usage error in one line: an unknown name, half of a custom load, a comment of several lines.
+    pub(super) fn of(name: &str, matches: &ArgMatches) -> Result<Self, Failure> {
+        let whole = |id: &str| matches.get_one::<i64>(id).copied();
+        let custom = match (whole("custom-cpu"), whole("custom-interval")) {
+            (Some(percent), Some(us)) => Some((percent as f64 / 100.0, us.unsigned_abs() * 1000)),
+            (None, None) => None,
+            (Some(percent), None) => {
+                return Err(Failure::usage(format!("{name}: -C {percent} needs an interval as well"))
+                    .help("add -I and microseconds, as in -I 20000"));
+            }
+            (None, Some(us)) => {
+                return Err(Failure::usage(format!("{name}: -I {us} needs a percentage of CPU as well"))
+                    .help("add -C and percent, as in -C 10"));
+            }
+        };
+        let comment = matches.get_one::<String>("comment").cloned();
+        if comment.as_ref().is_some_and(|c| c.contains(['\n', '\r'])) {
+            return Err(Failure::usage(format!("{name}: -m: the comment is one line of the log file")));
+        }
+        let named = |id: &str, side: Side, excluded: bool| -> Result<Vec<&'static Label>, Failure> {
+            let given = matches.get_many::<String>(id).into_iter().flatten();
+            given.map(|text| names::find(name, text, side, excluded, custom.is_some())).collect()
+        };
+        Ok(Self {
+            turns_per_ms: whole("loops").map(i64::unsigned_abs),
+            burn_threads: whole("burn").and_then(|n| u32::try_from(n).ok()).unwrap_or(1),
+            seconds: whole("seconds").map_or(1, i64::unsigned_abs),
+            task_nice: whole("bench-nice").unwrap_or(0),
+            load_nice: whole("load-nice").unwrap_or(0),
+            uniprocessor: matches.get_flag("uniprocessor"),
+            recalibrate: matches.get_flag("benchmark"),
+            console_only: matches.get_flag("console"),
+            real_time: matches.get_flag("real-time"),
+            custom,
+            comment,
+            loads: Selection {
+                only: named("load", Side::Load, false)?,
+                without: named("without-load", Side::Load, true)?,
+            },
+            tasks: Selection {
+                only: named("bench", Side::Task, false)?,
+                without: named("without-bench", Side::Task, true)?,
+            },
+        })
+    }
+
+    /// Policy of the task; `None` leaves the one the program was started with.
+    pub(super) fn task_policy(&self) -> Option<String> {
+        if self.real_time { Some(format!("fifo:{FIFO_PRIORITY}")) } else { nice(self.task_nice) }
+    }
+
+    /// Policy of the load.
+    pub(super) fn load_policy(&self) -> Option<String> {
+        nice(self.load_nice)
+    }
+}
+
+fn nice(nice: i64) -> Option<String> {
+    (nice != 0).then(|| format!("other:{nice}"))
+}
+
+#[cfg(test)]
+pub(super) fn parsed(words: &[&str]) -> Result<Options, String> {
+    let matches =
+        define("interbench").no_binary_name(true).try_get_matches_from(words).map_err(|e| e.to_string())?;
+    Options::of("interbench", &matches).map_err(|f| f.what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_those_of_the_readme() {
+        let o = parsed(&[]).unwrap();
+        assert_eq!((o.seconds, o.burn_threads, o.task_nice, o.load_nice), (30, 4, 0, 0));
+        assert_eq!((o.turns_per_ms, o.custom, o.comment.as_deref()), (None, None, None));
+        assert!(!(o.real_time || o.console_only || o.uniprocessor || o.recalibrate));
+        assert_eq!((o.task_policy(), o.load_policy()), (None, None));
+    }
+
+    #[test]
+    fn every_documented_option_is_understood() {
+        let words = "-l 3693567 -L 2 -t 5 -B -5 -N 19 -u -b -c -r -n -C 10 -I 20000 -m two_words -w burn -w None -x write -W AUDIO -X x";
+        let o = parsed(&words.split(' ').collect::<Vec<_>>()).unwrap();
+        assert_eq!((o.turns_per_ms, o.burn_threads, o.seconds), (Some(3_693_567), 2, 5));
+        assert_eq!((o.task_nice, o.load_nice, o.custom), (-5, 19, Some((0.1, 20_000_000))));
+        assert!(o.real_time && o.console_only && o.uniprocessor && o.recalibrate);
+        assert_eq!(
+            (o.task_policy().as_deref(), o.load_policy().as_deref()),
+            (Some("fifo:95"), Some("other:19"))
+        );
+        let labels = |l: &[&'static Label]| l.iter().map(|l| l.label).collect::<Vec<_>>().join(" ");
+        assert_eq!(
+            (labels(&o.loads.only), labels(&o.loads.without)),
+            ("Burn None".to_owned(), "Write".to_owned())
+        );
+        assert_eq!((labels(&o.tasks.only), labels(&o.tasks.without)), ("Audio".to_owned(), "X".to_owned()));
+        assert_eq!(parsed(&["-B-5"]).unwrap().task_policy().as_deref(), Some("other:-5"));
+    }
+
+    #[test]
+    fn wrong_values_are_refused_with_what_is_wrong() {
+        let e = |words: &[&str]| parsed(words).unwrap_err();
+        assert!(e(&["-C", "10"]).contains("needs an interval"));
+        assert!(e(&["-I", "10000"]).contains("needs a percentage"));
+        assert!(e(&["-w", "Burnn"]).contains("'Burnn'"));
+        assert!(e(&["-W", "Memload"]).contains("'Memload'"));
+        assert!(e(&["-w", "Audio"]).contains("'Audio'"));
+        assert!(e(&["-w", "Custom"]).contains("-C"));
+        assert!(e(&["-m", "a\nb"]).contains("one line"));
+        for words in
+            [["-t", "0"], ["-t", "x"], ["-L", "0"], ["-C", "101"], ["-B", "20"], ["-N", "-21"], ["-l", "0"]]
+        {
+            assert!(e(&words).contains(words[1]), "{words:?}");
+        }
+        assert!(parsed(&["-x", "Audio"]).is_ok(), "to exclude what is no load is no mistake");
+    }
+}

@@ -1,0 +1,66 @@
+//! Where lines go: stdout and the log file, each told once when it cannot take them.
+
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use crate::failure::Failure;
+use crate::output;
+
+/// The console and the log file beside it.
+pub(super) struct Sink {
+    log: Option<(File, PathBuf)>,
+    stdout: bool,
+    /// What went wrong, in the order it did.
+    pub(super) trouble: Vec<String>,
+}
+
+impl Sink {
+    /// The console, and the log file unless `log` is none. It is opened before anything is measured.
+    ///
+    /// # Errors
+    /// In one line, when the log file cannot be opened.
+    pub(super) fn open(name: &str, log: Option<&Path>) -> Result<Self, Failure> {
+        let log = match log {
+            None => None,
+            Some(path) => match OpenOptions::new().append(true).create(true).open(path) {
+                Ok(file) => Some((file, path.to_owned())),
+                Err(e) => {
+                    let why = match e.kind() {
+                        ErrorKind::PermissionDenied => "permission denied".to_owned(),
+                        _ => e.to_string(),
+                    };
+                    return Err(Failure::cannot(format!("{name}: log file {}: {why}", path.display()))
+                        .help("-c writes to the console only; or run it in another folder"));
+                }
+            },
+        };
+        Ok(Self { log, stdout: true, trouble: Vec::new() })
+    }
+
+    /// Writes whole lines to both. One that fails is left out from then on.
+    pub(super) fn put(&mut self, text: &str) {
+        if self.stdout
+            && let Err(e) = output::print(text)
+        {
+            self.stdout = false;
+            self.trouble.push(format!("stdout: {e}"));
+        }
+        if let Some((file, path)) = &mut self.log
+            && let Err(e) = file.write_all(text.as_bytes()).and_then(|()| file.flush())
+        {
+            self.trouble.push(format!("log file {}: {e}", path.display()));
+            self.log = None;
+        }
+    }
+
+    /// Whether lines still get anywhere.
+    pub(super) fn is_open(&self) -> bool {
+        self.stdout || self.log.is_some()
+    }
+
+    /// The log file as it is named, if there is one.
+    pub(super) fn log(&self) -> Option<&Path> {
+        self.log.as_ref().map(|(_, path)| path.as_path())
+    }
+}
