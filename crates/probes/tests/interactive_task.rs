@@ -183,7 +183,11 @@ fn a_starved_task_is_lifted_and_tells() {
     std::thread::scope(|scope| {
         // Beside ordinary threads the small weight of the idle policy leaves the task hardly anything.
         for _ in 0..2 {
-            let spin = || while !stop.load(Ordering::Relaxed) {};
+            let spin = || {
+                while !stop.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            };
             spawn_placed_scoped(scope, "spin", cpu, Policy::Other { nice: 0 }, spin).unwrap();
         }
         let begun_ns = monotonic_ns();

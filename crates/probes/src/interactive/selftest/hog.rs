@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use machmeter_sys::sched::{Policy, RtLimits};
 use machmeter_sys::thread;
 
-use super::judge::{Witness, judge};
+use super::judge::{BAR, Witness, judge};
 use super::lab::{Disturber, Lab, Log, Scene, next_beat};
 use super::point::{HOG, Point};
 use crate::selftest::SelfCheck;
@@ -23,10 +23,9 @@ pub(super) fn checks(lab: &mut Lab<'_>) -> Vec<SelfCheck> {
         if machmeter_engine::budget::stop_requested() {
             break;
         }
-        let check = one(lab, point);
-        let refused = check.truth == "-";
+        let (check, recorded) = one(lab, point);
         checks.push(check);
-        if refused {
+        if !recorded {
             // What is refused once is refused again.
             break;
         }
@@ -34,7 +33,8 @@ pub(super) fn checks(lab: &mut Lab<'_>) -> Vec<SelfCheck> {
     checks
 }
 
-fn one(lab: &mut Lab<'_>, point: &Point) -> SelfCheck {
+/// The check, and whether there was anything to record.
+fn one(lab: &mut Lab<'_>, point: &Point) -> (SelfCheck, bool) {
     let (bursts, task) = point.words();
     let what = format!("hog {ABOVE}, {bursts}, above a task {TASK}, {task}");
     let id = format!("hog.{}", point.id());
@@ -43,11 +43,11 @@ fn one(lab: &mut Lab<'_>, point: &Point) -> SelfCheck {
     let work = |scene: &Scene<'_>| disturb(scene, point, phase_ns);
     let disturber = Disturber { name: "mm-hog", cpu: Some(cpu), policy: ABOVE, work: &work };
     if let Some(why) = throttled(point, cpu) {
-        return SelfCheck::not_shown(&id, &what, super::judge::BAR, why);
+        return (SelfCheck::not_shown(&id, &what, BAR, why), true);
     }
     match lab.record(&what, &point.stream(), TASK, length_ns, Some(&disturber)) {
-        Ok(trial) => judge(&id, point, trial, Witness::RunDelay),
-        Err(why) => SelfCheck::not_shown(&id, &what, super::judge::BAR, why),
+        Ok(trial) => (judge(&id, point, trial, Witness::RunDelay), true),
+        Err(why) => (SelfCheck::not_shown(&id, &what, BAR, why), false),
     }
 }
 
