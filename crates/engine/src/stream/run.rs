@@ -175,16 +175,16 @@ mod tests {
 
     /// A machine that is alone except in given intervals.
     struct Planned {
-        now_ns: u64,
-        busy_ns: Vec<(u64, u64)>,
+        clock_ns: u64,
+        busy: Vec<(u64, u64)>,
         wake_cost_ns: u64,
     }
 
     impl Planned {
         fn wait_if_busy(&mut self) {
-            for &(from, to) in &self.busy_ns {
-                if self.now_ns >= from && self.now_ns < to {
-                    self.now_ns = to;
+            for &(from, to) in &self.busy {
+                if self.clock_ns >= from && self.clock_ns < to {
+                    self.clock_ns = to;
                 }
             }
         }
@@ -192,20 +192,20 @@ mod tests {
 
     impl Machine for Planned {
         fn now_ns(&mut self) -> u64 {
-            self.now_ns
+            self.clock_ns
         }
         fn sleep_until(&mut self, at_ns: u64) {
-            self.now_ns = self.now_ns.max(at_ns) + self.wake_cost_ns;
+            self.clock_ns = self.clock_ns.max(at_ns) + self.wake_cost_ns;
             self.wait_if_busy();
         }
         fn execute(&mut self, demand: Demand, _: &[Demand], _: u64) -> Spent {
             let Demand::Cpu { ns } = demand else { panic!("not simulated") };
             for _ in 0..ns {
                 self.wait_if_busy();
-                self.now_ns += 1;
+                self.clock_ns += 1;
             }
             self.wait_if_busy();
-            Spent { cpu_ns: ns, wake_ns: 0, ended_ns: self.now_ns }
+            Spent { cpu_ns: ns, wake_ns: 0, ended_ns: self.clock_ns }
         }
         fn stopped(&self) -> bool {
             false
@@ -222,9 +222,9 @@ mod tests {
         }
     }
 
-    fn jobs(overload: Overload, busy_ns: &[(u64, u64)]) -> Vec<(u64, u64, u64, Fate)> {
+    fn jobs(overload: Overload, busy: &[(u64, u64)]) -> Vec<(u64, u64, u64, Fate)> {
         let mut out = Vec::with_capacity(100);
-        let mut machine = Planned { now_ns: 990, busy_ns: busy_ns.to_vec(), wake_cost_ns: 0 };
+        let mut machine = Planned { clock_ns: 990, busy: busy.to_vec(), wake_cost_ns: 0 };
         assert_eq!(run(&mut machine, &stream(overload), 1000, 600, 1, &mut out), Stop::Time);
         assert_eq!(out.len(), 6, "every release is accounted for");
         out.iter().map(|j| (j.release_ns, j.wake_ns, j.response_ns, j.fate)).collect()
@@ -283,7 +283,7 @@ mod tests {
             ..stream(Overload::Drop)
         };
         let mut out = Vec::with_capacity(100);
-        let mut machine = Planned { now_ns: 0, busy_ns: vec![(45, 60)], wake_cost_ns: 2 };
+        let mut machine = Planned { clock_ns: 0, busy: vec![(45, 60)], wake_cost_ns: 2 };
         run(&mut machine, &stream, 0, 200, 1, &mut out);
         let seen: Vec<_> = out.iter().map(|j| (j.release_ns, j.wake_ns, j.response_ns)).collect();
         assert_eq!(seen, [(0, 0, 40), (50, 10, 50), (110, 2, 42), (162, 2, 42)]);
@@ -300,7 +300,7 @@ mod tests {
         };
         let of = |seed| {
             let mut out = Vec::with_capacity(stream.jobs_in(1_000_000));
-            let mut machine = Planned { now_ns: 0, busy_ns: Vec::new(), wake_cost_ns: 0 };
+            let mut machine = Planned { clock_ns: 0, busy: Vec::new(), wake_cost_ns: 0 };
             run(&mut machine, &stream, 0, 1_000_000, seed, &mut out);
             out
         };

@@ -271,7 +271,8 @@ impl Params {
     /// When a job file gives what the command line would refuse.
     pub fn load_attributes(&self) -> Result<Attributes, ProbeError> {
         let policy = self.load_prio.as_deref().map(policy).transpose().map_err(ProbeError::Usage)?;
-        attributes(policy, &self.load_slice, &self.load_clamp, self.load_cpus.clone(), &self.load_cgroup)
+        let (slice, clamp) = (self.load_slice.as_deref(), self.load_clamp.as_deref());
+        attributes(policy, slice, clamp, self.load_cpus.clone(), self.load_cgroup.clone())
     }
 
     /// Attributes of the tasks, with the policy and CPUs that the global options say.
@@ -283,20 +284,21 @@ impl Params {
         policy: Option<String>,
         cpus: Option<String>,
     ) -> Result<Attributes, ProbeError> {
-        attributes(policy, &self.task_slice, &self.task_clamp, cpus, &self.task_cgroup)
+        let (slice, clamp) = (self.task_slice.as_deref(), self.task_clamp.as_deref());
+        attributes(policy, slice, clamp, cpus, self.task_cgroup.clone())
     }
 }
 
 fn attributes(
     policy: Option<String>,
-    slice: &Option<String>,
-    clamp: &Option<String>,
+    slice: Option<&str>,
+    clamp: Option<&str>,
     cpus: Option<String>,
-    cgroup: &Option<String>,
+    cgroup: Option<String>,
 ) -> Result<Attributes, ProbeError> {
-    let slice_ns = slice.as_deref().map(parse_duration_ns).transpose().map_err(ProbeError::Usage)?;
-    let clamp = clamp.as_deref().map(clamp_of).transpose().map_err(ProbeError::Usage)?;
-    Ok(Attributes { policy, slice_ns, clamp, cpus, cgroup: cgroup.clone() })
+    let slice_ns = slice.map(parse_duration_ns).transpose().map_err(ProbeError::Usage)?;
+    let clamp = clamp.map(clamp_of).transpose().map_err(ProbeError::Usage)?;
+    Ok(Attributes { policy, slice_ns, clamp, cpus, cgroup })
 }
 
 #[cfg(test)]
