@@ -78,12 +78,6 @@ fn lateness_quantiles(view: &CellView<'_>) -> Vec<Metric> {
     let n = s.len();
     let one = |q: f64| {
         let p = view.params_with("p", ParamValue::from(percent(q)));
-        // A quantile that less than one sample lies beyond is the maximum in disguise.
-        if (1.0 - q) * (n as f64) < 1.0 {
-            let why =
-                format!("{n} releases say nothing of a quantile that one in {:.0} exceeds", 1.0 / (1.0 - q));
-            return Metric::rejected(&info::LATENESS_QUANTILE, p, "quantile", &why);
-        }
         let value = quantile(&s, q).unwrap_or(f64::NAN);
         let m = Metric::new(&info::LATENESS_QUANTILE, p, value, "quantile", n as u64);
         let m = with_estimate(m, &quantile_interval(xs, q, &series.lengths, LEVEL), method::RANK);
@@ -98,7 +92,8 @@ fn lateness_quantiles(view: &CellView<'_>) -> Vec<Metric> {
         }
         m
     };
-    OWN_QUANTILES.into_iter().map(one).collect()
+    // A quantile that less than one sample lies beyond is the maximum in disguise.
+    OWN_QUANTILES.into_iter().filter(|q| (1.0 - q) * n as f64 >= 1.0).map(one).collect()
 }
 
 /// `99.9` for 0.999.

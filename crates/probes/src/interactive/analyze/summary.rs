@@ -101,7 +101,7 @@ fn table(task: &str, views: &[&CellView<'_>]) -> Vec<String> {
     let (cpu, met) = if first.back_to_back() { ("%CPU", "") } else { ("%CPU", "%met") };
     let row = |cells: [&str; 7]| {
         let [load, mean_sd, p99, max, cpu, met, extra] = cells;
-        format!("  {load:<13}{mean_sd:>20}{p99:>10}{max:>10}{cpu:>7}{met:>7}{extra:>14}")
+        format!("{load:<11}{mean_sd:>19}{p99:>9}{max:>9}{cpu:>6}{met:>6}{extra:>13}")
     };
     let about = find(task).map_or_else(
         || about_stream(first),
@@ -213,8 +213,10 @@ fn buffer(views: &[&CellView<'_>]) -> Option<String> {
         .filter(|v| v.cell.task == *task)
         .filter_map(|v| Some((safe_buffer(&xruns(v)?), v.load_name())))
         .collect();
-    if let Some((_, load)) = needed.iter().find(|n| n.0.is_none()) {
-        return Some(format!("No buffer up to {MOST_BUFFERS} periods is safe for {task} under {load}."));
+    let unsafe_under: Vec<&str> = needed.iter().filter(|n| n.0.is_none()).map(|n| n.1.as_str()).collect();
+    if !unsafe_under.is_empty() {
+        let loads = unsafe_under.join(", ");
+        return Some(format!("No buffer up to {MOST_BUFFERS} periods is safe for {task} under {loads}."));
     }
     let (most, load) = needed.iter().max_by_key(|n| n.0)?;
     let k = (*most)?;
