@@ -38,6 +38,7 @@ pub fn analyze(samples: &Samples, _seed: u64) -> Analysis {
         metrics.extend(frames::of_cell(v));
         metrics.extend(work::of_cell(v));
     }
+    metrics.iter_mut().for_each(view::brief);
     let accounts: Vec<Option<Accounts>> = views.iter().map(|v| account::accounts(v, cost(v))).collect();
     let found = warnings::all(samples, &views, &accounts);
     for f in &found {

@@ -174,6 +174,17 @@ pub(super) fn with_estimate<E>(mut metric: Metric, estimate: &Result<Estimate, E
     metric.with_ci(Interval::new(e.interval.level, e.interval.low, e.interval.high, method))
 }
 
+/// Rounds what stands beside a value to eight digits, which is more than is known of it: a record of many cells has thousands
+/// of such numbers.
+pub(super) fn brief(metric: &mut Metric) {
+    let round = |x: f64| format!("{x:.7e}").parse().unwrap_or(x);
+    if let (Some(ci), Some(value)) = (&mut metric.ci, metric.value) {
+        (ci.low, ci.high) = (round(ci.low).min(value), round(ci.high).max(value));
+    }
+    metric.n_eff = metric.n_eff.map(|n| (n * 10.0).round() / 10.0);
+    metric.quantiles.values_mut().for_each(|q| *q = round(*q));
+}
+
 /// The intervals' names in records.
 pub(super) mod method {
     /// Of means and ratios.
