@@ -4,16 +4,16 @@ use crate::failure::Failure;
 
 /// A simulation: a benchmark, a load, or both.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Label {
+pub(super) struct Simulation {
     /// As printed; machmeter's own name is the same in lower case.
     pub(super) label: &'static str,
-    pub(super) task: Option<TaskLabel>,
-    pub(super) load: Option<LoadLabel>,
+    pub(super) task: Option<AsTask>,
+    pub(super) load: Option<AsLoad>,
 }
 
 /// How it is benchmarked.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct TaskLabel {
+pub(super) struct AsTask {
     /// Whether it has deadlines, and a column for them.
     pub(super) deadlines: bool,
     /// Whether `-r` runs it.
@@ -22,7 +22,7 @@ pub(super) struct TaskLabel {
 
 /// How it serves as load.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct LoadLabel {
+pub(super) struct AsLoad {
     /// Whether it runs without being named.
     pub(super) by_default: bool,
 }
@@ -34,33 +34,33 @@ pub(super) enum Side {
     Load,
 }
 
-const LOAD: Option<LoadLabel> = Some(LoadLabel { by_default: true });
-const NAMED_LOAD: Option<LoadLabel> = Some(LoadLabel { by_default: false });
+const LOAD: Option<AsLoad> = Some(AsLoad { by_default: true });
+const NAMED_LOAD: Option<AsLoad> = Some(AsLoad { by_default: false });
 
-const fn task(deadlines: bool, real_time: bool) -> Option<TaskLabel> {
-    Some(TaskLabel { deadlines, real_time })
+const fn task(deadlines: bool, real_time: bool) -> AsTask {
+    AsTask { deadlines, real_time }
 }
 
 /// All, in the order in which interbench runs and prints them.
-pub(super) const LABELS: &[Label] = &[
-    Label { label: "None", task: None, load: LOAD },
-    Label { label: "Audio", task: task(true, true), load: None },
-    Label { label: "Video", task: task(true, true), load: LOAD },
-    Label { label: "X", task: task(true, false), load: LOAD },
-    Label { label: "Gaming", task: task(false, false), load: None },
-    Label { label: "Burn", task: None, load: LOAD },
-    Label { label: "Write", task: None, load: LOAD },
-    Label { label: "Read", task: None, load: LOAD },
-    Label { label: "Ring", task: None, load: NAMED_LOAD },
-    Label { label: "Compile", task: None, load: LOAD },
-    Label { label: "Memload", task: None, load: LOAD },
-    Label { label: "Hack", task: None, load: NAMED_LOAD },
+pub(super) const SIMULATIONS: &[Simulation] = &[
+    Simulation { label: "None", task: None, load: LOAD },
+    Simulation { label: "Audio", task: Some(task(true, true)), load: None },
+    Simulation { label: "Video", task: Some(task(true, true)), load: LOAD },
+    Simulation { label: "X", task: Some(task(true, false)), load: LOAD },
+    Simulation { label: "Gaming", task: Some(task(false, false)), load: None },
+    Simulation { label: "Burn", task: None, load: LOAD },
+    Simulation { label: "Write", task: None, load: LOAD },
+    Simulation { label: "Read", task: None, load: LOAD },
+    Simulation { label: "Ring", task: None, load: NAMED_LOAD },
+    Simulation { label: "Compile", task: None, load: LOAD },
+    Simulation { label: "Memload", task: None, load: LOAD },
+    Simulation { label: "Hack", task: None, load: NAMED_LOAD },
     CUSTOM,
 ];
 
-const CUSTOM: Label = Label { label: "Custom", task: task(true, true), load: LOAD };
+const CUSTOM: Simulation = Simulation { label: "Custom", task: Some(task(true, true)), load: LOAD };
 
-impl Label {
+impl Simulation {
     /// The name that machmeter's tasks and loads have.
     pub(super) fn own_name(&self) -> String {
         self.label.to_lowercase()
@@ -81,7 +81,7 @@ impl Label {
 
 /// The names of a side, for messages.
 pub(super) fn list(side: Side) -> String {
-    LABELS.iter().filter(|l| l.is(side)).map(|l| l.label).collect::<Vec<_>>().join(", ")
+    SIMULATIONS.iter().filter(|l| l.is(side)).map(|l| l.label).collect::<Vec<_>>().join(", ")
 }
 
 /// The label of that name, in any case of letters.
@@ -94,14 +94,14 @@ pub(super) fn find(
     side: Side,
     excluded: bool,
     custom: bool,
-) -> Result<&'static Label, Failure> {
+) -> Result<&'static Simulation, Failure> {
     let (option, what) = match (side, excluded) {
         (Side::Load, false) => ("-w", "load"),
         (Side::Load, true) => ("-x", "load"),
         (Side::Task, false) => ("-W", "benchmark"),
         (Side::Task, true) => ("-X", "benchmark"),
     };
-    let found = LABELS.iter().find(|l| l.label.eq_ignore_ascii_case(text) && (excluded || l.is(side)));
+    let found = SIMULATIONS.iter().find(|l| l.label.eq_ignore_ascii_case(text) && (excluded || l.is(side)));
     let Some(label) = found else {
         return Err(Failure::usage(format!("{program}: {option}: there is no {what} '{text}'"))
             .help(format!("one of {}", list(side))));

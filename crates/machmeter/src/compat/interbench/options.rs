@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
-use super::names::{self, Label, Side};
+use super::names::{self, Side, Simulation};
 use crate::compat::number;
 use crate::failure::Failure;
 
@@ -15,6 +15,7 @@ const FIFO_PRIORITY: u8 = 95;
 
 /// What was asked for.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[allow(clippy::struct_excessive_bools, reason = "one per flag of the original")]
 pub(super) struct Options {
     /// Fixed work: turns of the loop per ms of the CPU time that a job stands for.
     pub(super) turns_per_ms: Option<u64>,
@@ -39,13 +40,13 @@ pub(super) struct Options {
 /// Names to take (all usual ones if empty) and names to leave out.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Selection {
-    pub(super) only: Vec<&'static Label>,
-    pub(super) without: Vec<&'static Label>,
+    pub(super) only: Vec<&'static Simulation>,
+    pub(super) without: Vec<&'static Simulation>,
 }
 
 impl Selection {
     /// Whether `label` is taken, when it is (or is not) among the usual ones.
-    pub(super) fn takes(&self, label: &Label, usual: bool) -> bool {
+    pub(super) fn takes(&self, label: &Simulation, usual: bool) -> bool {
         let named = self.only.contains(&label);
         (named || (self.only.is_empty() && usual)) && !self.without.contains(&label)
     }
@@ -111,7 +112,7 @@ impl Options {
         if comment.as_ref().is_some_and(|c| c.contains(['\n', '\r'])) {
             return Err(Failure::usage(format!("{name}: -m: the comment is one line of the log file")));
         }
-        let named = |id: &str, side: Side, excluded: bool| -> Result<Vec<&'static Label>, Failure> {
+        let named = |id: &str, side: Side, excluded: bool| -> Result<Vec<&'static Simulation>, Failure> {
             let given = matches.get_many::<String>(id).into_iter().flatten();
             given.map(|text| names::find(name, text, side, excluded, custom.is_some())).collect()
         };
@@ -184,7 +185,7 @@ mod tests {
             (o.task_policy().as_deref(), o.load_policy().as_deref()),
             (Some("fifo:95"), Some("other:19"))
         );
-        let labels = |l: &[&'static Label]| l.iter().map(|l| l.label).collect::<Vec<_>>().join(" ");
+        let labels = |l: &[&'static Simulation]| l.iter().map(|l| l.label).collect::<Vec<_>>().join(" ");
         assert_eq!(
             (labels(&o.loads.only), labels(&o.loads.without)),
             ("Burn None".to_owned(), "Write".to_owned())

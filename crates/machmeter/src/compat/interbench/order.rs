@@ -7,7 +7,7 @@ use machmeter_engine::load::LoadRequest;
 use machmeter_engine::stream::Stream;
 use machmeter_probes::interactive::tasks::{self, Choices};
 
-use super::names::{LABELS, Label};
+use super::names::{SIMULATIONS, Simulation};
 use super::options::Options;
 use crate::failure::Failure;
 
@@ -32,7 +32,7 @@ pub(super) struct CellOrder {
 /// A table: a task and its cells.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Table {
-    pub(super) task: &'static Label,
+    pub(super) task: &'static Simulation,
     pub(super) cells: Vec<CellOrder>,
 }
 
@@ -55,19 +55,19 @@ pub(super) fn plan(
     place: &Place,
     available: &[&str],
 ) -> Result<(Vec<Table>, Vec<&'static str>), Failure> {
-    let there = |l: &Label| available.contains(&l.own_name().as_str());
+    let there = |l: &Simulation| available.contains(&l.own_name().as_str());
     if let Some(missing) = options.loads.only.iter().find(|l| !there(l)) {
         return Err(Failure::usage(format!("{name}: -w {}: this program has no such load", missing.label)));
     }
     let usual =
-        |l: &Label, by_default: bool| if l.is_custom() { options.custom.is_some() } else { by_default };
-    let taken: Vec<&'static Label> = LABELS
+        |l: &Simulation, by_default: bool| if l.is_custom() { options.custom.is_some() } else { by_default };
+    let taken: Vec<&'static Simulation> = SIMULATIONS
         .iter()
         .filter(|l| l.load.as_ref().is_some_and(|x| options.loads.takes(l, usual(l, x.by_default))))
         .collect();
     let missing = taken.iter().filter(|l| !there(l)).map(|l| l.label).collect();
     let mut tables = Vec::new();
-    for task in LABELS {
+    for task in SIMULATIONS {
         let Some(how) = &task.task else { continue };
         let in_mode = how.real_time || !options.real_time;
         if !options.tasks.takes(task, usual(task, true)) || !in_mode {
@@ -88,8 +88,8 @@ pub(super) fn plan(
 }
 
 fn cell(
-    task: &'static Label,
-    load: &'static Label,
+    task: &'static Simulation,
+    load: &'static Simulation,
     options: &Options,
     place: &Place,
 ) -> Result<CellOrder, Failure> {

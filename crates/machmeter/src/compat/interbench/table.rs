@@ -5,7 +5,7 @@ use machmeter_probes::interactive::samples::Cell;
 use machmeter_stats::spread;
 use machmeter_store::foreign::INTERBENCH_MARK;
 
-use super::names::Label;
+use super::names::Simulation;
 use super::options::Options;
 
 /// Figures of a cell in interbench's columns.
@@ -33,13 +33,13 @@ impl Figures {
             mean_ns: spread::mean(&late_ns)?,
             sd_ns: spread::stddev(&late_ns).unwrap_or(0.0),
             max_ns: late_ns.iter().copied().fold(0.0, f64::max),
-            desired_cpu: desired_cpu(cell, &jobs)?,
+            desired_cpu: desired_cpu(cell, &jobs),
             deadlines_met: cell.stream.deadline_ns().map(|_| met as f64 / jobs.len() as f64),
         })
     }
 }
 
-fn desired_cpu(cell: &Cell, jobs: &[&Job]) -> Option<f64> {
+fn desired_cpu(cell: &Cell, jobs: &[&Job]) -> f64 {
     let turns = |j: &&Job| match cell.stream.demand.of_job(j.number) {
         Demand::Turns { turns } => Some(turns as f64),
         _ => None,
@@ -56,7 +56,7 @@ fn desired_cpu(cell: &Cell, jobs: &[&Job]) -> Option<f64> {
     };
     // The first step of the ramp asks for nothing; clocks let a job overrun by a fraction of a per cent.
     let asked: f64 = asked;
-    Some(if asked > 0.0 { (got / asked).min(1.0) } else { 1.0 })
+    if asked > 0.0 { (got / asked).min(1.0) } else { 1.0 }
 }
 
 /// What stands above the tables.
@@ -88,7 +88,7 @@ pub(super) fn preamble(p: &Preamble<'_>) -> String {
 }
 
 /// Title and heading of a task's table.
-pub(super) fn title(task: &Label, options: &Options) -> String {
+pub(super) fn title(task: &Simulation, options: &Options) -> String {
     let mut text = format!("--- Benchmarking simulated cpu of {} ", task.label);
     if options.real_time {
         text += "real time ";
@@ -143,7 +143,7 @@ fn percent(share: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::names::LABELS;
+    use super::super::names::SIMULATIONS;
     use super::super::options::parsed;
     use super::*;
 
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn titles_and_preamble_say_what_was_asked_for() {
-        let find = |name: &str| LABELS.iter().find(|l| l.label == name).unwrap();
+        let find = |name: &str| SIMULATIONS.iter().find(|l| l.label == name).unwrap();
         let title_of = |name: &str, words: &[&str]| title(find(name), &parsed(words).unwrap());
         assert_eq!(
             title_of("X", &[]),
