@@ -17,6 +17,9 @@ use crate::interactive::tasks::{Kind, MOST_BUFFERS, find};
 /// Tasks up to which a run without other loads than burn is told in two lines.
 const FEW_TASKS: usize = 3;
 
+/// Room of a line of the page beside its heading, columns.
+const WIDTH: usize = 86;
+
 /// Writes the summary.
 pub(super) fn write(samples: &Samples, views: &[CellView<'_>]) -> Summary {
     let seen: Vec<&CellView<'_>> = views.iter().filter(|v| !v.jobs.is_empty()).collect();
@@ -49,7 +52,7 @@ fn ns(v: f64) -> String {
     human(v, Unit::Nanoseconds)
 }
 
-/// One line per load: the lateness of all tasks together, the deadlines of each.
+/// Per load: the lateness of all tasks together, and the deadlines of each beside it or, where that is too wide, below.
 fn wakeup(views: &[&CellView<'_>]) -> Vec<String> {
     let mut loads: Vec<&str> = Vec::new();
     for v in views {
@@ -70,13 +73,17 @@ fn wakeup(views: &[&CellView<'_>]) -> Vec<String> {
         parts.extend(s.last().map(|m| format!("max {}", ns(*m))));
         let met: Vec<String> = of
             .iter()
-            .filter_map(|v| Some(format!("{}: {} met", title(&v.cell.task), human(met_share(v)?, Unit::One))))
+            .filter_map(|v| Some(format!("{} {}", title(&v.cell.task), human(met_share(v)?, Unit::One))))
             .collect();
-        parts.extend((!met.is_empty()).then(|| met.join(", ")));
         let under = if *load == "none" { String::new() } else { format!("under {load}: ") };
-        format!("{under}{}", parts.join("   "))
+        let late = format!("{under}{}", parts.join("   "));
+        let met = if met.is_empty() { String::new() } else { format!("{} met", met.join(", ")) };
+        if late.len() + met.len() + 3 <= WIDTH || met.is_empty() {
+            return vec![format!("{late}   {met}").trim_end().to_owned()];
+        }
+        vec![late, format!("{under}{met}")]
     };
-    loads.iter().map(line).collect()
+    loads.iter().flat_map(line).collect()
 }
 
 /// A task in a few words.

@@ -28,16 +28,25 @@ fn grid(loads: &[&str]) -> Vec<Cell> {
 }
 
 #[test]
-fn the_short_page_has_a_line_per_load() {
+fn the_short_page_has_lateness_and_deadlines_per_load() {
     let a = of(grid(&["none", "burn"]));
     let line = &a.summary.lines[0];
     assert_eq!(line.section, "WAKEUP");
     assert_eq!(
         line.lines,
         [
-            "p50 54.5 us   p99 59.0 us   p99.9 59.0 us   max 59.0 us   audio 48 kHz/128: 100 % met, video: 100 % met",
-            "under burn: p50 54.5 us   p99 59.0 us   p99.9 59.0 us   max 59.0 us   audio 48 kHz/128: 96.0 % met, video: 96.0 % met",
+            "p50 54.5 us   p99 59.0 us   p99.9 59.0 us   max 59.0 us",
+            "audio 48 kHz/128 100 %, video 100 % met",
+            "under burn: p50 54.5 us   p99 59.0 us   p99.9 59.0 us   max 59.0 us",
+            "under burn: audio 48 kHz/128 96.0 %, video 96.0 % met",
         ]
+    );
+    // One task: one line per load.
+    let mut one = grid(&["none", "burn"]);
+    one.truncate(2);
+    assert_eq!(
+        of(one).summary.lines[0].lines[0],
+        "p50 54.5 us   p99 59.0 us   max 59.0 us   audio 48 kHz/128 100 % met"
     );
     assert_eq!(
         a.summary.verdict,
