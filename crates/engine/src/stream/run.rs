@@ -128,6 +128,7 @@ pub fn run<M: Machine>(
             Overload::Skip => deadline_ns.is_some_and(|d| wake_ns > d),
         };
         if give_up {
+            ended_ns = begun_ns;
             let fate = if slept { Fate::Overslept } else { Fate::Dropped };
             jobs.push(dropped(number, release_ns, begun_ns, fate));
             if stream.overload != Overload::Skip && !drop_passed(&mut schedule, begun_ns, length_ns, jobs) {
@@ -287,6 +288,20 @@ mod tests {
         run(&mut machine, &stream, 0, 200, 1, &mut out);
         let seen: Vec<_> = out.iter().map(|j| (j.release_ns, j.wake_ns, j.response_ns)).collect();
         assert_eq!(seen, [(0, 0, 40), (50, 10, 50), (110, 2, 42), (162, 2, 42)]);
+    }
+
+    #[test]
+    fn a_closed_loop_that_skips_goes_on_from_there() {
+        let stream = Stream {
+            release: Release::Closed { think_ns: 10 },
+            deadline: Deadline::After { ns: 5 },
+            ..stream(Overload::Skip)
+        };
+        let mut out = Vec::with_capacity(100);
+        let mut machine = Planned { clock_ns: 0, busy: vec![(45, 60)], wake_cost_ns: 0 };
+        assert_eq!(run(&mut machine, &stream, 0, 200, 1, &mut out), Stop::Time);
+        let seen: Vec<_> = out.iter().map(|j| (j.release_ns, j.wake_ns, j.fate)).collect();
+        assert_eq!(seen[..3], [(0, 0, Fate::RanBehind), (50, 10, Fate::Overslept), (70, 0, Fate::Ran)]);
     }
 
     #[test]

@@ -299,11 +299,10 @@ impl<'a> Recorder<'a> {
             Ok(segment) => segment,
             Err(why) => {
                 trouble.get_or_insert(why);
-                Segment::default()
+                Segment { start_ns, length_ns, ..Segment::default() }
             }
         };
-        segment.start_ns = start_ns - self.begun_ns;
-        segment.length_ns = length_ns;
+        segment.start_ns -= self.begun_ns.min(segment.start_ns);
         before.until(&after, &mut segment);
         if let Some(why) = load.failure() {
             trouble.get_or_insert(format!("the load ended: {why}"));
