@@ -1,6 +1,7 @@
 //! The machine as a compatibility mode uses it: the first CPUs it may use, one thread on each, under the policy the program
 //! was started with, as the originals run.
 
+use machmeter_data::Facts;
 use machmeter_data::quantity::{Unit, human};
 use machmeter_engine::placement::Priority;
 use machmeter_engine::{Budget, Host, Level, Loads, NoLoads, budget, host};
@@ -14,7 +15,7 @@ use machmeter_sys::thread;
 use machmeter_sys::topology::{CpuSet, Topology};
 
 use crate::failure::Failure;
-use crate::session;
+use crate::{output, session};
 
 /// Entries of the list of gaps at most, per thread.
 const GAPS_MOST: f64 = 4e6;
@@ -103,6 +104,17 @@ impl Bench {
         Ok(record_windows(&self.host(&NoLoads), &request)?)
     }
 
+    /// Tells which windows are about to be recorded, and how long that takes.
+    pub(super) fn announce(&self, name: &str, window_ticks: u64, windows: usize) {
+        let window_ticks = window_ticks as f64;
+        output::say(&format!(
+            "{name}: {windows} windows of {} on CPU {}: {}",
+            self.span(window_ticks),
+            self.cpus,
+            self.span(window_ticks * windows as f64)
+        ));
+    }
+
     /// Waits, or less when a signal asks to stop.
     pub(super) fn wait_ms(ms: u64) {
         let until_ns = thread::monotonic_ns() + ms * 1_000_000;
@@ -137,6 +149,22 @@ pub(super) fn counts_of(samples: &Samples) -> Vec<Vec<i32>> {
         samples.cpus.iter().map(|c| c.counts.iter().map(|n| *n as i32).collect()).collect();
     level_off(&mut counts);
     counts
+}
+
+/// What `uname` gives: name, host, release, version, machine.
+pub(super) fn uname(facts: &Facts) -> [String; 5] {
+    [
+        "Linux".to_owned(),
+        fact(facts, "private.hostname"),
+        fact(facts, "kernel.release"),
+        fact(facts, "kernel.version"),
+        std::env::consts::ARCH.to_owned(),
+    ]
+}
+
+/// A fact as the originals print it.
+pub(super) fn fact(facts: &Facts, key: &str) -> String {
+    facts.text(key).unwrap_or("(unknown)").to_owned()
 }
 
 /// Shortens all lists to the shortest, which a signal may have left unequal by a window.

@@ -3,7 +3,6 @@
 //! Formats and rules: ftq.c of 2009 and its README. Windows end at multiples of 2^bits ticks, as there. Those that an
 //! interruption swallows are kept with a count of zero; the original drops them, and with them its time axis.
 
-use std::ffi::OsString;
 use std::path::Path;
 
 use clap::{ArgMatches, Command};
@@ -13,7 +12,7 @@ use machmeter_store::foreign::write;
 use machmeter_sys::guard::signals;
 
 use super::bench::{Bench, counts_of};
-use super::{common, number, target, value_of};
+use super::{nothing_written, number, print, samples, target, tell_more, threads, value_of, with_output};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
@@ -22,7 +21,6 @@ use crate::output;
 pub(super) const LEAST_TURNS: f64 = 4.0;
 
 pub(super) fn define(name: &'static str, threaded: bool) -> Command {
-    let threads = number('t', "threads", 1..=65_536).value_name("THREADS");
     let command = Command::new(name)
         .about("Fixed time quantum benchmark as of 2009: counts of work in windows of 2^BITS clock ticks")
         .arg(
@@ -31,55 +29,34 @@ pub(super) fn define(name: &'static str, threaded: bool) -> Command {
                 .default_value("20")
                 .help("Windows of 2^BITS ticks (3 to 30)"),
         )
-        .arg(
-            number('n', "numsamples", 1..=2_000_000)
-                .value_name("SAMPLES")
-                .default_value("524288")
-                .help("Windows to record (at most 2000000)"),
-        );
-    let command = common(command, "ftq");
+        .arg(samples("524288", "Windows to record (at most 2000000)"));
+    let command = with_output(command, "ftq");
     if threaded {
-        command.arg(threads.default_value("1").help("Threads, each pinned to a CPU of its own"))
+        command.arg(threads().default_value("1"))
     } else {
         // Known only to be refused with a reason.
-        command.arg(threads.hide(true))
+        command.arg(threads().hide(true))
     }
 }
 
 pub(super) fn run(name: &str, quantum: Quantum, matches: &ArgMatches) -> Result<Exit, Failure> {
     let threads = value_of(matches, "threads").max(1) as usize;
-    let to_stdout = matches.get_flag("stdout");
     if !name.starts_with("t_") && matches.contains_id("threads") {
         return Err(Failure::usage(format!("{name}: -t is an option of the threaded form"))
             .help(format!("t_{name} -t {threads}")));
     }
-    if to_stdout && threads > 1 {
-        return Err(Failure::usage(format!(
-            "{name}: -s writes one thread's samples, not those of {threads}"
-        ))
-        .help("leave out -s, or take -t 1"));
-    }
-    let prefix = match matches.get_one::<OsString>("outname") {
-        Some(given) if !to_stdout => Some(target::prefix(name, given)?),
-        _ => None,
-    };
+    let prefix = target::asked(name, matches, threads)?;
     let (bits, windows) = (value_of(matches, "interval"), value_of(matches, "numsamples") as usize);
     let window_ticks = 1_u64 << bits;
     let bench = Bench::of_threads(threads, None)?;
     let turn = bench.turn(quantum)?;
     long_enough(name, bits, turn.mean_ticks, &bench)?;
-    output::say(&format!(
-        "{name}: {windows} windows of {} on CPU {}: {}",
-        bench.span(window_ticks as f64),
-        bench.cpus(),
-        bench.span(window_ticks as f64 * windows as f64)
-    ));
+    bench.announce(name, window_ticks, windows);
     let samples = bench.record(quantum, window_ticks, windows, true, turn.threshold_ticks)?;
     let counts = counts_of(&samples);
     let closed = counts.first().map_or(0, Vec::len);
     if closed == 0 {
-        output::say(&format!("{name}: stopped before the first window ended; nothing written"));
-        return Ok(signals::stop_requested().map_or(Exit::CannotMeasure, Exit::from));
+        return Ok(nothing_written(name, "the first window ended"));
     }
     let view = put(&bench, prefix.as_deref(), &samples.setup.schedule, &counts)?;
     tell(name, &counts, windows, &view);
@@ -143,14 +120,7 @@ fn tell(name: &str, counts: &[Vec<i32>], asked: usize, view: &str) {
         "{name}: {swallowed} of {} windows were swallowed whole and are kept as 0; FTQ of 2009 would have lost them",
         closed * counts.len()
     ));
-    output::say(&format!(
-        "{name}: to see it drawn: machmeter report {view}; to learn who did it: machmeter noise"
-    ));
-}
-
-/// Writes bytes of text to stdout.
-pub(super) fn print(text: &[u8]) -> Result<(), Failure> {
-    output::print(&String::from_utf8_lossy(text)).map_err(|e| Failure::cannot(format!("stdout: {e}")))
+    tell_more(name, view);
 }
 
 #[cfg(test)]

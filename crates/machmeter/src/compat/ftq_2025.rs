@@ -3,7 +3,6 @@
 //! Formats and rules: ftq.c, ftqcore.c and linux.c of 2025. Windows of all threads share one schedule, which the original's
 //! do not; swallowed windows are zero counts in both.
 
-use std::ffi::OsString;
 use std::path::Path;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
@@ -13,9 +12,9 @@ use machmeter_sys::facts;
 use machmeter_sys::guard::signals;
 use machmeter_sys::sched::Policy;
 
-use super::bench::{Bench, counts_of};
-use super::ftq::{LEAST_TURNS, print};
-use super::{common, number, target, value_of};
+use super::bench::{Bench, counts_of, fact, uname};
+use super::ftq::LEAST_TURNS;
+use super::{nothing_written, number, print, samples, target, tell_more, threads, value_of, with_output};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
@@ -32,18 +31,8 @@ pub(super) fn define(name: &'static str) -> Command {
                 .default_value("10000")
                 .help("Windows per second"),
         )
-        .arg(
-            number('n', "numsamples", 1..=2_000_000)
-                .value_name("SAMPLES")
-                .default_value("524288")
-                .help("Windows to record (at most 2000000)"),
-        )
-        .arg(
-            number('t', "threads", 1..=65_536)
-                .value_name("THREADS")
-                .default_value("1")
-                .help("Threads, each pinned to a CPU of its own"),
-        )
+        .arg(samples("524288", "Windows to record (at most 2000000)"))
+        .arg(threads().default_value("1"))
         .arg(
             number('d', "delay", 0..=3_600_000)
                 .value_name("MS")
@@ -72,22 +61,12 @@ pub(super) fn define(name: &'static str) -> Command {
                 .action(ArgAction::SetTrue)
                 .help("Accepted; threads are always pinned here"),
         );
-    common(command, "ftq")
+    with_output(command, "ftq")
 }
 
 pub(super) fn run(name: &str, matches: &ArgMatches) -> Result<Exit, Failure> {
     let threads = value_of(matches, "threads") as usize;
-    let to_stdout = matches.get_flag("stdout");
-    if to_stdout && threads > 1 {
-        return Err(Failure::usage(format!(
-            "{name}: -s writes one thread's samples, not those of {threads}"
-        ))
-        .help("leave out -s, or take -t 1"));
-    }
-    let prefix = match matches.get_one::<OsString>("outname") {
-        Some(given) if !to_stdout => Some(target::prefix(name, given)?),
-        _ => None,
-    };
+    let prefix = target::asked(name, matches, threads)?;
     let policy = matches.get_flag("realtime").then_some(Policy::Fifo(FIFO_PRIORITY));
     let bench = Bench::of_threads(threads, policy)?;
     let turn = bench.turn(Quantum::SixtyThree)?;
@@ -105,19 +84,13 @@ pub(super) fn run(name: &str, matches: &ArgMatches) -> Result<Exit, Failure> {
     }
     doubt_rate(name, matches, ticks_per_ns);
     let windows = value_of(matches, "numsamples") as usize;
-    output::say(&format!(
-        "{name}: {windows} windows of {} on CPU {}: {}",
-        bench.span(window_ticks as f64),
-        bench.cpus(),
-        bench.span(window_ticks as f64 * windows as f64)
-    ));
+    bench.announce(name, window_ticks, windows);
     Bench::wait_ms(value_of(matches, "delay"));
     let samples = bench.record(Quantum::SixtyThree, window_ticks, windows, false, turn.threshold_ticks)?;
     let counts = counts_of(&samples);
     let closed = counts.first().map_or(0, Vec::len);
     if closed == 0 {
-        output::say(&format!("{name}: stopped before the first window ended; nothing written"));
-        return Ok(signals::stop_requested().map_or(Exit::CannotMeasure, Exit::from));
+        return Ok(nothing_written(name, "the first window ended"));
     }
     if closed < windows {
         output::say(&format!("{name}: stopped after {closed} of {windows} windows; those are written"));
@@ -128,9 +101,7 @@ pub(super) fn run(name: &str, matches: &ArgMatches) -> Result<Exit, Failure> {
         ..header(&bench, &counts)
     };
     let view = put(&bench, prefix.as_deref(), &header, window_ticks, &counts)?;
-    output::say(&format!(
-        "{name}: to see it drawn: machmeter report {view}; to learn who did it: machmeter noise"
-    ));
+    tell_more(name, &view);
     Ok(signals::stop_requested().map_or(Exit::Fine, Exit::from))
 }
 
@@ -189,16 +160,9 @@ fn doubt_rate(name: &str, matches: &ArgMatches, ticks_per_ns: f64) {
     }
 }
 
-/// What the original writes of the system that is known here: name, host, release, version, machine.
+/// What the original writes of the system that is known here: name, host, release, version, machine, CPU.
 fn system_lines() -> Vec<String> {
     let facts = facts::capture();
-    let text = |key: &str| facts.text(key).unwrap_or("(unknown)").to_owned();
-    vec![
-        "Linux".to_owned(),
-        text("private.hostname"),
-        text("kernel.release"),
-        text("kernel.version"),
-        std::env::consts::ARCH.to_owned(),
-        format!("model name\t: {}", text("cpu.model")),
-    ]
+    let model = format!("model name\t: {}", fact(&facts, "cpu.model"));
+    uname(&facts).into_iter().chain([model]).collect()
 }

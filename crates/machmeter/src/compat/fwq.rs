@@ -3,7 +3,6 @@
 //! Format: fwq.c. A piece is 2^bits turns of this program's loop (one count and one clock read each), derived from the
 //! recording of windows and gaps, so that it is known to about two turns.
 
-use std::ffi::OsString;
 use std::path::Path;
 
 use clap::{ArgMatches, Command};
@@ -14,8 +13,7 @@ use machmeter_store::foreign::write;
 use machmeter_sys::guard::signals;
 
 use super::bench::{Bench, level_off};
-use super::ftq::print;
-use super::{common, number, target, value_of};
+use super::{nothing_written, number, print, samples, target, tell_more, threads, value_of, with_output};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
@@ -36,40 +34,20 @@ pub(super) fn define(name: &'static str) -> Command {
                 .default_value("20")
                 .help("Pieces of 2^BITS turns of the loop (8 to 30)"),
         )
-        .arg(
-            number('n', "numsamples", 1..=2_000_000)
-                .value_name("SAMPLES")
-                .default_value("10000")
-                .help("Pieces to time (at most 2000000)"),
-        )
-        .arg(
-            number('t', "threads", 1..=65_536)
-                .value_name("THREADS")
-                .default_value("1")
-                .help("Threads, each pinned to a CPU of its own"),
-        );
-    common(command, "fwq")
+        .arg(samples("10000", "Pieces to time (at most 2000000)"))
+        .arg(threads().default_value("1"));
+    with_output(command, "fwq")
 }
 
 pub(super) fn run(name: &str, matches: &ArgMatches) -> Result<Exit, Failure> {
     let threads = value_of(matches, "threads") as usize;
-    let to_stdout = matches.get_flag("stdout");
-    if to_stdout && threads > 1 {
-        return Err(Failure::usage(format!(
-            "{name}: -s writes one thread's samples, not those of {threads}"
-        ))
-        .help("leave out -s, or take -t 1"));
-    }
     let bits = value_of(matches, "work");
     if bits < LEAST_BITS {
         let what =
             format!("{name}: -w {bits}: a piece of {} turns is too short to be timed to 1 %", 1_u64 << bits);
         return Err(Failure::usage(what).help(format!("the least possible is -w {LEAST_BITS}")));
     }
-    let prefix = match matches.get_one::<OsString>("outname") {
-        Some(given) if !to_stdout => Some(target::prefix(name, given)?),
-        _ => None,
-    };
+    let prefix = target::asked(name, matches, threads)?;
     let wanted = value_of(matches, "numsamples") as usize;
     let bench = Bench::of_threads(threads, None)?;
     let turn = bench.turn(Quantum::One)?;
@@ -131,8 +109,7 @@ fn finish(
     let done = pieces.ticks.first().map_or(0, Vec::len);
     let stopped = signals::stop_requested();
     if done == 0 {
-        output::say(&format!("{name}: stopped before the first piece was done; nothing written"));
-        return Ok(stopped.map_or(Exit::CannotMeasure, Exit::from));
+        return Ok(nothing_written(name, "the first piece was done"));
     }
     let view = if let Some(prefix) = prefix {
         for (thread, ticks) in pieces.ticks.iter().enumerate() {
@@ -157,9 +134,7 @@ fn finish(
         output::say(&format!("{name}: {why}; {done} of {wanted} pieces are written"));
     }
     summary(name, bench, pieces);
-    output::say(&format!(
-        "{name}: to see it drawn: machmeter report {view}; to learn who did it: machmeter noise"
-    ));
+    tell_more(name, &view);
     Ok(stopped.map_or(if done < wanted { Exit::Partial } else { Exit::Fine }, Exit::from))
 }
 

@@ -10,11 +10,13 @@ mod netgauge;
 mod target;
 
 use std::ffi::{OsStr, OsString};
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use clap::error::ErrorKind;
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use machmeter_probes::noise::Quantum;
+use machmeter_sys::guard::signals;
 
 use crate::Registries;
 use crate::command::CommandEntry;
@@ -41,7 +43,7 @@ enum Mode {
 }
 
 /// Names with what they stand for.
-const MODES: &[(&str, Mode)] = &[
+const MODES: [(&str, Mode); 12] = [
     ("ftq", Mode::Ftq { quantum: Quantum::One, threaded: false }),
     ("ftq15", Mode::Ftq { quantum: Quantum::Fifteen, threaded: false }),
     ("ftq31", Mode::Ftq { quantum: Quantum::ThirtyOne, threaded: false }),
@@ -56,14 +58,17 @@ const MODES: &[(&str, Mode)] = &[
     ("interbench", Mode::Interbench),
 ];
 
+fn names() -> String {
+    MODES.map(|m| m.0).join(", ")
+}
+
 fn define() -> Command {
-    let names: Vec<&str> = MODES.iter().map(|m| m.0).collect();
     Command::new(ENTRY.name)
         .about("Behave like another benchmark: ftq, fwq, selfish, interbench")
         .long_about(format!(
             "Takes the options of another benchmark and writes its files: {}. A symlink of such a name to this program does \
              the same. `machmeter compat NAME -h` lists the options of NAME; the global options of machmeter do not apply.",
-            names.join(", ")
+            names()
         ))
         .arg(
             Arg::new("arguments")
@@ -81,24 +86,16 @@ fn run(registries: &Registries, _globals: &Globals, matches: &ArgMatches) -> Res
     let mut arguments = matches.get_many::<OsString>("arguments").into_iter().flatten();
     let asked = arguments.next().map_or(OsStr::new(""), OsString::as_os_str);
     let rest: Vec<&OsString> = arguments.collect();
-    let Some((name, mode)) = MODES.iter().find(|m| asked == m.0) else {
-        let names: Vec<&str> = MODES.iter().map(|m| m.0).collect();
+    let Some((name, mode)) = MODES.into_iter().find(|m| asked == m.0) else {
         return Err(Failure::usage(format!(
             "compat '{}' is no benchmark this program stands in for",
             asked.display()
         ))
-        .help(format!("one of {}", names.join(", "))));
+        .help(format!("one of {}", names())));
     };
-    let command = match mode {
-        Mode::Ftq { threaded, .. } => ftq::define(name, *threaded),
-        Mode::Ftq2025 => ftq_2025::define(name),
-        Mode::Fwq => fwq::define(name),
-        Mode::Selfish => netgauge::define(name),
-        Mode::Interbench => interbench::define(name),
-    };
-    let Some(matches) = parse(command, &rest)? else { return Ok(Exit::Fine) };
+    let Some(matches) = parse(options(name, mode), &rest)? else { return Ok(Exit::Fine) };
     match mode {
-        Mode::Ftq { quantum, .. } => ftq::run(name, *quantum, &matches),
+        Mode::Ftq { quantum, .. } => ftq::run(name, quantum, &matches),
         Mode::Ftq2025 => ftq_2025::run(name, &matches),
         Mode::Fwq => fwq::run(name, &matches),
         Mode::Selfish => netgauge::run(name, &matches),
@@ -106,7 +103,18 @@ fn run(registries: &Registries, _globals: &Globals, matches: &ArgMatches) -> Res
     }
 }
 
-/// The options of a benchmark; `None` when its usage was asked for and printed.
+/// The options that a benchmark has.
+fn options(name: &'static str, mode: Mode) -> Command {
+    match mode {
+        Mode::Ftq { threaded, .. } => ftq::define(name, threaded),
+        Mode::Ftq2025 => ftq_2025::define(name),
+        Mode::Fwq => fwq::define(name),
+        Mode::Selfish => netgauge::define(name),
+        Mode::Interbench => interbench::define(name),
+    }
+}
+
+/// The options as given; `None` when its usage was asked for and printed.
 fn parse(command: Command, rest: &[&OsString]) -> Result<Option<ArgMatches>, Failure> {
     let name = command.get_name().to_owned();
     match command.no_binary_name(true).try_get_matches_from(rest) {
@@ -134,16 +142,25 @@ pub(crate) fn arguments(arguments: &[OsString]) -> Option<Vec<OsString>> {
     Some(out)
 }
 
-/// `-s`, `-o`, and `-t` as several of the benchmarks have them.
-fn common(command: Command, prefix: &'static str) -> Command {
+/// Windows, pieces or detours that a run may record.
+const SAMPLES: RangeInclusive<i64> = 1..=2_000_000;
+/// Threads, or ranks, that may be asked for.
+const THREADS: RangeInclusive<i64> = 1..=65_536;
+
+/// `-n`, how many to record.
+fn samples(default: &'static str, help: &'static str) -> Arg {
+    number('n', "numsamples", SAMPLES).value_name("SAMPLES").default_value(default).help(help)
+}
+
+/// `-t`, without a default.
+fn threads() -> Arg {
+    number('t', "threads", THREADS).value_name("THREADS").help("Threads, each pinned to a CPU of its own")
+}
+
+/// The command with `-s` and `-o`, which [`target::asked`] reads.
+fn with_output(command: Command, prefix: &'static str) -> Command {
     command
-        .arg(
-            Arg::new("stdout")
-                .short('s')
-                .long("stdout")
-                .action(clap::ArgAction::SetTrue)
-                .help("Write to stdout"),
-        )
+        .arg(Arg::new("stdout").short('s').long("stdout").action(ArgAction::SetTrue).help("Write to stdout"))
         .arg(
             Arg::new("outname")
                 .short('o')
@@ -156,7 +173,7 @@ fn common(command: Command, prefix: &'static str) -> Command {
 }
 
 /// A whole number within bounds, given as `-x N`; a negative one is out of bounds, not an option.
-fn number(short: char, long: &'static str, range: std::ops::RangeInclusive<i64>) -> Arg {
+fn number(short: char, long: &'static str, range: RangeInclusive<i64>) -> Arg {
     Arg::new(long)
         .short(short)
         .long(long)
@@ -167,6 +184,24 @@ fn number(short: char, long: &'static str, range: std::ops::RangeInclusive<i64>)
 /// The value of [`number`], which always has one.
 fn value_of(matches: &ArgMatches, name: &str) -> u64 {
     matches.get_one::<i64>(name).map_or(0, |v| v.unsigned_abs())
+}
+
+/// Writes bytes of text to stdout.
+fn print(text: &[u8]) -> Result<(), Failure> {
+    output::print(&String::from_utf8_lossy(text)).map_err(|e| Failure::cannot(format!("stdout: {e}")))
+}
+
+/// Where to see more of what was written; `view` is what `report` is to be given.
+fn tell_more(name: &str, view: &str) {
+    output::say(&format!(
+        "{name}: to see it drawn: machmeter report {view}; to learn who did it: machmeter noise"
+    ));
+}
+
+/// The end of a run that was stopped before `what`.
+fn nothing_written(name: &str, what: &str) -> Exit {
+    output::say(&format!("{name}: stopped before {what}; nothing written"));
+    signals::stop_requested().map_or(Exit::CannotMeasure, Exit::from)
 }
 
 #[cfg(test)]
@@ -191,14 +226,7 @@ mod tests {
     #[test]
     fn every_mode_is_soundly_defined() {
         for (name, mode) in MODES {
-            let command = match mode {
-                Mode::Ftq { threaded, .. } => ftq::define(name, *threaded),
-                Mode::Ftq2025 => ftq_2025::define(name),
-                Mode::Fwq => fwq::define(name),
-                Mode::Selfish => netgauge::define(name),
-                Mode::Interbench => interbench::define(name),
-            };
-            command.debug_assert();
+            options(name, mode).debug_assert();
         }
     }
 

@@ -15,9 +15,9 @@ use machmeter_store::foreign::write::{self, NetgaugeHeader, SelfishFacts};
 use machmeter_sys::facts;
 use machmeter_sys::guard::signals;
 
-use super::bench::Bench;
-use super::ftq::{LEAST_TURNS, print};
-use super::{fwq, number, target, value_of};
+use super::bench::{Bench, uname};
+use super::ftq::LEAST_TURNS;
+use super::{SAMPLES, THREADS, fwq, number, print, target, tell_more, value_of};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
@@ -39,7 +39,7 @@ pub(super) fn define(name: &'static str) -> Command {
                 .help("Method"),
         )
         .arg(
-            number('s', "samples", 1..=2_000_000)
+            number('s', "samples", SAMPLES)
                 .value_name("N")
                 .default_value("100000")
                 .help("Detours (at most), windows or pieces to record"),
@@ -57,7 +57,7 @@ pub(super) fn define(name: &'static str) -> Command {
                 .help("Least length of a detour as percent of an undisturbed turn (selfish)"),
         )
         .arg(
-            number('p', "ranks", 1..=65_536)
+            number('p', "ranks", THREADS)
                 .value_name("RANKS")
                 .default_value("1")
                 .help("Threads in place of MPI ranks, each pinned to a CPU of its own"),
@@ -273,26 +273,13 @@ impl Task<'_> {
 
     fn end(&self, exit: Exit) -> Exit {
         let file = self.path(0).unwrap_or_else(|| Path::new("FILE").to_owned());
-        output::say(&format!(
-            "{}: to see it drawn: machmeter report {}; to learn who did it: machmeter noise",
-            self.name,
-            file.display()
-        ));
+        tell_more(self.name, &file.display().to_string());
         signals::stop_requested().map_or(exit, Exit::from)
     }
 }
 
 /// The original's lines about the system.
 fn system_lines() -> Vec<(String, String)> {
-    let facts = facts::capture();
-    let text = |key: &str| facts.text(key).unwrap_or("(unknown)").to_owned();
-    [
-        ("Sysname", "Linux".to_owned()),
-        ("Nodename", text("private.hostname")),
-        ("Release", text("kernel.release")),
-        ("Version", text("kernel.version")),
-        ("Machine", std::env::consts::ARCH.to_owned()),
-    ]
-    .map(|(k, v)| (k.to_owned(), v))
-    .to_vec()
+    let keys = ["Sysname", "Nodename", "Release", "Version", "Machine"].map(str::to_owned);
+    keys.into_iter().zip(uname(&facts::capture())).collect()
 }

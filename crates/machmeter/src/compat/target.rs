@@ -6,11 +6,28 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process;
 
+use clap::ArgMatches;
 use machmeter_store::foreign::SideFacts;
 use machmeter_store::foreign::write::side_file;
 
 use super::bench::Bench;
 use crate::failure::Failure;
+
+/// The prefix that `-o` names, or `None` for stdout (`-s`), which takes the samples of one thread.
+///
+/// # Errors
+/// A usage error for several threads to stdout, else as [`prefix`].
+pub(super) fn asked(name: &str, matches: &ArgMatches, threads: usize) -> Result<Option<PathBuf>, Failure> {
+    let to_stdout = matches.get_flag("stdout");
+    if to_stdout && threads > 1 {
+        return Err(Failure::usage(format!(
+            "{name}: -s writes one thread's samples, not those of {threads}"
+        ))
+        .help("leave out -s, or take -t 1"));
+    }
+    let given = matches.get_one::<OsString>("outname").filter(|_| !to_stdout);
+    given.map(|given| prefix(name, given)).transpose()
+}
 
 /// The prefix, if files can be made with it.
 ///
