@@ -7,7 +7,7 @@ use machmeter_data::facts::{FactValue, Facts};
 use machmeter_data::record::{FORMAT, Machine, Record, Run, SCHEMA_VERSION, Summary, Tool, Warning};
 use machmeter_engine::host::clock_record;
 use machmeter_engine::placement::parse_priority;
-use machmeter_engine::probe::Outcome;
+use machmeter_engine::probe::{Analysis, Outcome};
 use machmeter_engine::{Budget, Entry, Host, Live, Loads, ProbeError, Progress};
 use machmeter_store::{History, date};
 use machmeter_sys::clock::{Qualification, qualify};
@@ -142,15 +142,7 @@ impl<'a> Session<'a> {
         for (entry, outcome) in outcomes {
             let Outcome { analysis, tables: own, parameters, policy, side_effects, .. } = outcome;
             self.remember(&analysis.remember, &mut record);
-            record.metrics.extend(analysis.metrics);
-            record.datasets.extend(analysis.datasets);
-            record.findings.extend(analysis.findings);
-            record.warnings.extend(analysis.warnings);
-            record.summary.lines.extend(analysis.summary.lines);
-            record.summary.tiles.extend(analysis.summary.tiles);
-            if !analysis.summary.verdict.is_empty() {
-                record.summary.verdict = analysis.summary.verdict;
-            }
+            add(&mut record, analysis);
             record.run.parameters.insert(entry.info.name.to_owned(), parameters);
             record.run.policy = policy;
             record.run.side_effects.extend(side_effects);
@@ -232,6 +224,19 @@ fn fingerprint(facts: &Facts) -> String {
         let _ = write!(text, "{byte:02x}");
         text
     })
+}
+
+/// Adds to the record what a probe says; the last verdict stands.
+pub(crate) fn add(record: &mut Record, analysis: Analysis) {
+    record.metrics.extend(analysis.metrics);
+    record.datasets.extend(analysis.datasets);
+    record.findings.extend(analysis.findings);
+    record.warnings.extend(analysis.warnings);
+    record.summary.lines.extend(analysis.summary.lines);
+    record.summary.tiles.extend(analysis.summary.tiles);
+    if !analysis.summary.verdict.is_empty() {
+        record.summary.verdict = analysis.summary.verdict;
+    }
 }
 
 /// A record that says who and where, and nothing measured.

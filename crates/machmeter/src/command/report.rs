@@ -14,7 +14,7 @@ use crate::Registries;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::globals::Globals;
-use crate::session::empty_record;
+use crate::session::{self, empty_record};
 use crate::{output, state, view};
 
 pub(crate) const ENTRY: CommandEntry = CommandEntry { name: "report", define, run };
@@ -116,15 +116,7 @@ fn record_of(registries: &Registries, imported: foreign::Imported) -> Record {
     "end of file".clone_into(&mut record.stopped_by);
     for p in registries.probes {
         if let Ok(analysis) = (p.reanalyze)(&imported.tables, 1) {
-            record.metrics.extend(analysis.metrics);
-            record.datasets.extend(analysis.datasets);
-            record.findings.extend(analysis.findings);
-            record.warnings.extend(analysis.warnings);
-            record.summary.lines.extend(analysis.summary.lines);
-            record.summary.tiles.extend(analysis.summary.tiles);
-            if !analysis.summary.verdict.is_empty() {
-                record.summary.verdict = analysis.summary.verdict;
-            }
+            session::add(&mut record, analysis);
         }
     }
     record.metrics.extend(imported.metrics);
