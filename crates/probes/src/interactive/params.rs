@@ -182,29 +182,43 @@ impl Params {
         }
     }
 
+    /// As [`select`], without a custom task or load that is not described.
+    ///
+    /// # Errors
+    /// Those of [`Params::custom`] and [`select`], and when `custom` was named itself but is not described.
+    fn described<'a>(
+        &self,
+        kind: &str,
+        list: &str,
+        all: &[(&'a str, bool)],
+        sets: &dyn Fn(&str, &str) -> Option<bool>,
+    ) -> Result<Vec<(&'a str, bool)>, ProbeError> {
+        let custom = self.custom()?;
+        let mut chosen = select(kind, list, all, sets)?;
+        if custom.is_none() {
+            if chosen.contains(&("custom", true)) {
+                let what = format!("the custom {kind} needs --custom-cpu and --custom-interval");
+                return Err(ProbeError::Usage(what));
+            }
+            chosen.retain(|(name, _)| *name != "custom");
+        }
+        Ok(chosen)
+    }
+
     /// The tasks asked for.
     ///
     /// # Errors
     /// Unknown names, and a custom task that is not described.
     pub fn tasks(&self) -> Result<Vec<&'static TaskInfo>, ProbeError> {
-        let custom = self.custom()?.is_some();
         let all: Vec<(&str, bool)> = TASKS.iter().map(|t| (t.name, t.classic)).collect();
         let classic = |name: &str| TASKS.iter().any(|t| t.name == name && t.classic);
-        let chosen = select("task", &self.tasks, &all, &|set, name| match set {
+        let chosen = self.described("task", &self.tasks, &all, &|set, name| match set {
             "all" => Some(true),
             "seed" | "usual" => Some(classic(name)),
             _ => None,
         })?;
         let mut out = Vec::new();
         for (name, named) in chosen {
-            if name == "custom" && !custom {
-                if named {
-                    return Err(ProbeError::Usage(
-                        "the custom task needs --custom-cpu and --custom-interval".to_owned(),
-                    ));
-                }
-                continue;
-            }
             out.extend(TASKS.iter().filter(|t| t.name == name && (named || !self.rt || t.real_time)));
         }
         if out.is_empty() {
@@ -221,7 +235,7 @@ impl Params {
         let custom = self.custom()?.is_some();
         let all: Vec<(&str, bool)> = infos.iter().map(|l| (l.name, l.by_default)).collect();
         let info = |name: &str| infos.iter().find(|l| l.name == name).copied();
-        let chosen = select("load", &self.loads, &all, &|set, name| match set {
+        let chosen = self.described("load", &self.loads, &all, &|set, name| match set {
             "all" => Some(true),
             "usual" => info(name).map(|l| l.by_default),
             "seed" => info(name).map(|l| l.classic && l.by_default),
@@ -229,14 +243,6 @@ impl Params {
         })?;
         let mut out = Vec::new();
         for (name, named) in chosen {
-            if name == "custom" && !custom {
-                if named {
-                    return Err(ProbeError::Usage(
-                        "the custom load needs --custom-cpu and --custom-interval".to_owned(),
-                    ));
-                }
-                continue;
-            }
             out.extend(info(name).map(|l| (l, named)));
         }
         // The custom load belongs to what is usual once it is described.
