@@ -60,7 +60,10 @@ impl Probe for Interactive {
             analysis.findings.extend(verdicts.findings);
             analysis.warnings.extend(verdicts.warnings);
             analysis.datasets.extend(verdicts.table);
-            analysis.summary.lines.insert(0, SummaryLine { section: "A/B".to_owned(), lines: verdicts.lines });
+            analysis
+                .summary
+                .lines
+                .insert(0, SummaryLine { section: "A/B".to_owned(), lines: verdicts.lines });
         }
         analysis
     }
