@@ -31,7 +31,7 @@ pub(crate) static MEMBW: LoadEntry = LoadEntry {
         description: "Streams through memory on every CPU, in arrays far larger than the last cache.",
         work: "bytes read and written",
         unit: Unit::BytesPerSecond,
-        by_default: false,
+        by_default: true,
         classic: false,
     },
     check: nothing_to_check,

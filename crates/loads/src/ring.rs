@@ -20,7 +20,7 @@ pub(crate) static RING: LoadEntry = LoadEntry {
         description: "Threads that pass a token round through pipes, one per CPU and at least two unless told otherwise.",
         work: "passes of the token",
         unit: Unit::Hertz,
-        by_default: false,
+        by_default: true,
         classic: true,
     },
     check,

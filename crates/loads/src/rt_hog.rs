@@ -28,7 +28,7 @@ pub(crate) static RT_HOG: LoadEntry = LoadEntry {
         description: "A FIFO real-time thread that takes 2 ms of every 20 ms on one CPU; needs real-time rights.",
         work: "bursts",
         unit: Unit::Hertz,
-        by_default: false,
+        by_default: true,
         classic: false,
     },
     check,

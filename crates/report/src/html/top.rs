@@ -89,7 +89,8 @@ pub(super) fn summary(page: &mut Page, record: &Record) {
     if !record.summary.lines.is_empty() {
         page.raw("<dl class=\"lines\">");
         for line in &record.summary.lines {
-            put!(page, "<div><dt>{}</dt><dd>", esc(&line.section));
+            let class = if is_table(&line.lines) { " class=\"table\"" } else { "" };
+            put!(page, "<div><dt>{}</dt><dd{class}>", esc(&line.section));
             for text in &line.lines {
                 put!(page, "<p>{}</p>", esc(text));
             }
@@ -98,4 +99,10 @@ pub(super) fn summary(page: &mut Page, record: &Record) {
         page.raw("</dl>");
     }
     page.raw("</section>");
+}
+
+/// Whether most lines are rows with aligned columns, which need letters of one width.
+fn is_table(lines: &[String]) -> bool {
+    let rows = lines.iter().filter(|l| l.trim().matches("  ").count() >= 3).count();
+    rows * 2 > lines.len()
 }

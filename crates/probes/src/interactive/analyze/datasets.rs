@@ -23,14 +23,17 @@ const PER_DECADE: f64 = 5.0;
 /// All pictures of a recording.
 pub(super) fn all(views: &[CellView<'_>], loads: &[LoadNote]) -> Vec<Dataset> {
     let mut out: Vec<Dataset> = met(views).into_iter().collect();
-    for task in names(views, |v| v.cell.task.clone()) {
-        let of: Vec<&CellView<'_>> =
-            views.iter().filter(|v| v.cell.task == task && !v.jobs.is_empty()).collect();
-        if !of.is_empty() {
-            out.push(latency_table(&task, &of));
-            out.push(lateness(&task, &of));
-        }
-    }
+    let tasks: Vec<(String, Vec<&CellView<'_>>)> = names(views, |v| v.cell.task.clone())
+        .into_iter()
+        .map(|task| {
+            let of = views.iter().filter(|v| v.cell.task == task && !v.jobs.is_empty()).collect();
+            (task, of)
+        })
+        .filter(|(_, of): &(String, Vec<_>)| !of.is_empty())
+        .collect();
+    // Alike ones follow each other, so that a view can set them side by side.
+    out.extend(tasks.iter().map(|(task, of)| latency_table(task, of)));
+    out.extend(tasks.iter().map(|(task, of)| lateness(task, of)));
     out.extend(load_work(views, loads));
     out.extend(audio(views));
     out.extend(frame_table(views));
@@ -128,7 +131,7 @@ fn latency_table(task: &str, views: &[&CellView<'_>]) -> Dataset {
     dataset(
         "interactive.latency_table",
         params([("task", task.into())]),
-        &format!("Latency of {task}"),
+        "Latency under each load",
         "Laid out as interbench does. Latency runs from the scheduled release to the begin of the job; SD is its true standard deviation.",
         Shape::CostTable(CostTable { columns, rows: rows.collect() }),
     )
@@ -142,7 +145,7 @@ fn lateness(task: &str, views: &[&CellView<'_>]) -> Dataset {
     dataset(
         "interactive.lateness",
         params([("task", task.into())]),
-        &format!("Lateness of {task}"),
+        "Percentiles of lateness",
         "Percentiles of the wait from the scheduled release of a job until it began, per load; each step to the right is ten times rarer. \
          The right end of a curve is a single release: see interactive.lateness_quantile for intervals.",
         Shape::Distribution(Distribution {
