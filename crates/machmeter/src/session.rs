@@ -226,7 +226,7 @@ fn fingerprint(facts: &Facts) -> String {
     })
 }
 
-/// Adds to the record what a probe says; the last verdict stands.
+/// Adds to the record what a probe says; verdicts follow each other.
 pub(crate) fn add(record: &mut Record, analysis: Analysis) {
     record.metrics.extend(analysis.metrics);
     record.datasets.extend(analysis.datasets);
@@ -234,9 +234,11 @@ pub(crate) fn add(record: &mut Record, analysis: Analysis) {
     record.warnings.extend(analysis.warnings);
     record.summary.lines.extend(analysis.summary.lines);
     record.summary.tiles.extend(analysis.summary.tiles);
-    if !analysis.summary.verdict.is_empty() {
-        record.summary.verdict = analysis.summary.verdict;
+    let verdict = &mut record.summary.verdict;
+    if !verdict.is_empty() && !analysis.summary.verdict.is_empty() {
+        verdict.push(' ');
     }
+    verdict.push_str(&analysis.summary.verdict);
 }
 
 /// A record that says who and where, and nothing measured.
