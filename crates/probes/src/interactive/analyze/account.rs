@@ -56,7 +56,7 @@ fn preempt(view: &CellView<'_>) -> Metric {
     let Some(value) = mean(&xs) else { return view.refuse(&info::PREEMPT, "no job was executed") };
     let m = Metric::new(&info::PREEMPT, view.params(), value, "mean", n as u64);
     let m = with_estimate(m, &mean_interval(&xs, &series.lengths, LEVEL), method::MEAN);
-    view.with_blocks(with_tail(m, &xs), &xs, mean)
+    with_tail(m, &xs)
 }
 
 fn is_impossible(job: &Job) -> bool {

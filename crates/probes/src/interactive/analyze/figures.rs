@@ -1,6 +1,7 @@
 //! Lateness, deadlines and CPU of a cell.
 
 use machmeter_data::metric::ParamValue;
+use machmeter_data::quantity::Better;
 use machmeter_data::{Interval, Metric};
 use machmeter_engine::stream::Job;
 use machmeter_stats::quantile::{median_of, quantile, sorted};
@@ -67,7 +68,7 @@ fn jitter(view: &CellView<'_>) -> Metric {
         e
     });
     let m = Metric::new(&info::JITTER, view.params(), sd, "standard deviation", xs.len() as u64);
-    view.with_blocks(with_estimate(m, &e, method::MEAN), xs, stddev)
+    with_estimate(m, &e, method::MEAN)
 }
 
 /// `interactive.lateness_quantile`: what lies in the tail, with its interval or without one where it rests on too few samples.
@@ -200,5 +201,7 @@ pub(super) fn median_metric(
     let Some(value) = median_of(xs) else { return view.refuse(info, why_not) };
     let m = Metric::new(info, view.params(), value, "median", xs.len() as u64);
     let m = with_estimate(m, &quantile_interval(xs, 0.5, &series.lengths, LEVEL), method::RANK);
-    view.with_blocks(with_tail(m, xs), xs, median_of)
+    let m = with_tail(m, xs);
+    // What is neither good nor bad is not watched for changes, and pages are to stay small.
+    if info.better == Better::Neither { m } else { view.with_blocks(m, xs, median_of) }
 }
