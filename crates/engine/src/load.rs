@@ -89,6 +89,11 @@ pub trait RunningLoad: Send {
 pub trait Loads: Sync {
     /// All, sorted by name.
     fn infos(&self) -> Vec<&'static LoadInfo>;
+    /// Refuses what can be told to be wrong without starting anything.
+    ///
+    /// # Errors
+    /// One line with the true cause.
+    fn check(&self, request: &LoadRequest) -> Result<(), LoadError>;
     /// Starts one. Returns when it works.
     ///
     /// # Errors
@@ -103,6 +108,9 @@ pub struct NoLoads;
 impl Loads for NoLoads {
     fn infos(&self) -> Vec<&'static LoadInfo> {
         Vec::new()
+    }
+    fn check(&self, request: &LoadRequest) -> Result<(), LoadError> {
+        Err(LoadError::Usage(format!("no load '{}': this program has none", request.name)))
     }
     fn start(&self, request: &LoadRequest) -> Result<Box<dyn RunningLoad>, LoadError> {
         Err(LoadError::Usage(format!("no load '{}': this program has none", request.name)))

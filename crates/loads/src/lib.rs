@@ -69,6 +69,10 @@ impl Loads for AllLoads {
         LOADS.iter().map(|l| &l.info).collect()
     }
 
+    fn check(&self, request: &LoadRequest) -> Result<(), LoadError> {
+        work::check(entry(&request.name)?, request)
+    }
+
     fn start(&self, request: &LoadRequest) -> Result<Box<dyn RunningLoad>, LoadError> {
         let entry = entry(&request.name)?;
         work::check(entry, request)?;

@@ -51,10 +51,10 @@ fn check(request: &LoadRequest) -> Result<(), LoadError> {
     if !(PERIOD_MIN_NS..=PERIOD_MAX_NS).contains(&period_ns) {
         return Err(usage(format!("a period of {period_ns} ns: 100 us to 1 s are possible")));
     }
-    if request.threads.is_some_and(|n| n != 1) {
-        return Err(usage("it is one thread on one CPU"));
-    }
-    policy(request).map(|_| ())
+    let policy = policy(request)?;
+    // On a thread that ends at once, so that a refusal comes before anything runs.
+    let tried = std::thread::scope(|scope| scope.spawn(|| sched::apply(policy)).join());
+    tried.map_or(Ok(()), |t| t.map_err(usage))
 }
 
 /// The policy asked for, which must be a real-time one.

@@ -79,7 +79,9 @@ pub(super) fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Sampl
     samples.setup.conditions = conditions(host, &plan);
     let side_effects = side_effects(&samples, &plan, params);
     let settings = if params.ab.is_some() { 2 } else { 1 };
-    let out = samples.loads.iter().filter(|l| l.failure.is_some()).count();
+    // What was not asked for by name need not be had.
+    let failed = |name: &str| samples.loads.iter().any(|l| l.name == name && l.failure.is_some());
+    let out = plan.loads.iter().filter(|(request, by_name)| !by_name && failed(&request.name)).count();
     let cells = plan.tasks.len() * plan.loads.len().saturating_sub(out) * settings;
     let recorded = samples.cells.iter().filter(|c| !c.segments.is_empty()).count();
     let complete = recorded >= cells && !machmeter_engine::budget::stop_requested();
@@ -127,7 +129,9 @@ fn try_it(attributes: &Attributes) -> Result<(), String> {
 
 fn load_requests(host: &Host<'_>, params: &Params) -> Result<Vec<(LoadRequest, bool)>, ProbeError> {
     let attributes = params.load_attributes()?;
-    try_it(&attributes).map_err(|e| ProbeError::Usage(format!("--load-prio and its kind: {e}")))?;
+    try_it(&attributes).map_err(|e| ProbeError::Usage(format!("loads: {e}")))?;
+    // Each load makes a group of its own; that one can be had is found out now.
+    drop(attributes.make_group("try").map_err(|e| ProbeError::Usage(format!("loads: {e}")))?);
     let directory = directory(params)?;
     let custom = params.custom()?;
     let infos = host.loads.infos();
@@ -140,7 +144,8 @@ fn load_requests(host: &Host<'_>, params: &Params) -> Result<Vec<(LoadRequest, b
             let request = LoadRequest {
                 name: info.name.to_owned(),
                 threads: params.load_threads,
-                custom,
+                // Another load takes it only when the user named that load.
+                custom: custom.filter(|_| by_name || info.name == "custom"),
                 attributes: attributes.clone(),
                 cpus: host.allowed.to_string(),
                 directory: directory.clone(),

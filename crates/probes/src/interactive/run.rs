@@ -155,6 +155,9 @@ struct Recorder<'a> {
 
 impl<'a> Recorder<'a> {
     fn open(host: &'a Host<'a>, plan: &'a CellPlan, begun_ns: u64) -> Result<Self, ProbeError> {
+        for (request, _) in plan.loads.iter().filter(|l| l.1) {
+            host.loads.check(request).map_err(|e| ProbeError::Usage(e.to_string()))?;
+        }
         let task_group = plan.attributes.make_group("tasks").map_err(ProbeError::Usage)?;
         let mut processes = Vec::new();
         for (name, stream) in &plan.tasks {
@@ -188,9 +191,13 @@ impl<'a> Recorder<'a> {
         self.host.progress.step(&format!("interactive: load {}", request.name));
         let mut load = match self.host.loads.start(request) {
             Ok(load) => load,
-            Err(LoadError::Usage(why)) => return Err(ProbeError::Usage(why)),
-            Err(LoadError::Cannot(why)) if *by_name => return Err(ProbeError::Usage(why)),
-            Err(LoadError::Cannot(why)) => {
+            // With nothing measured so far there is nothing to lose by an error.
+            Err(LoadError::Usage(why) | LoadError::Cannot(why))
+                if *by_name && self.samples.cells.is_empty() =>
+            {
+                return Err(ProbeError::Usage(why));
+            }
+            Err(LoadError::Usage(why) | LoadError::Cannot(why)) => {
                 self.note(&request.name, |n| n.failure = Some(why.clone()));
                 return Ok(true);
             }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
-use machmeter_engine::stream::{Fate, Job, RealMachine, Release, Stop, run as run_stream};
+use machmeter_engine::stream::{Fate, Job, RealMachine, Release, Stop, Stream, run as run_stream};
 use machmeter_engine::worker::NOTHING;
 use machmeter_sys::counters::schedstat::SchedstatReader;
 use machmeter_sys::process::{self, WORKER_ARGUMENT};
@@ -225,21 +225,21 @@ fn record(
     let ended = run_stream(machine, &request.stream, start_ns, length_ns, seed, &mut jobs);
     let after = Account::of(threads);
     let (asked_ns, passed_ns) = (length_ns, thread::monotonic_ns().saturating_sub(start_ns));
-    let behind = ended == Stop::Asked && passed_ns >= length_ns;
     if ended == Stop::Asked {
-        length_ns = passed_ns.min(length_ns);
+        length_ns = stopped_at(&request.stream, jobs.len() as u64, passed_ns).min(length_ns);
     }
     let scheduled = match request.stream.release {
         // By the clock alone, so that nothing the runner leaves out can hide.
         Release::Periodic { period_ns } => length_ns.div_ceil(period_ns.max(1)),
         Release::Poisson { .. } | Release::Closed { .. } => jobs.len() as u64,
     };
-    if let (true, Release::Periodic { period_ns }) = (behind, request.stream.release) {
-        // Its time was over and it was hopelessly behind: what it did not get to is given up now, and counts.
+    if let (Stop::Asked, Release::Periodic { period_ns }) = (ended, request.stream.release) {
+        // It was stopped while it was behind: what it did not get to is given up now, and counts.
         give_up_rest(&mut jobs, scheduled, period_ns, passed_ns);
     }
     let trouble = match ended {
-        Stop::Asked if behind && scheduled == jobs.len() as u64 => None,
+        // Its time was over, and it was told so because it was hopelessly behind.
+        Stop::Asked if passed_ns >= asked_ns && scheduled == jobs.len() as u64 => None,
         Stop::Asked => Some(format!("stopped after {length_ns} of {asked_ns} ns")),
         Stop::Full => Some(format!("more than {} jobs in one segment: no room for more", jobs.len())),
         Stop::Time if scheduled != jobs.len() as u64 => {
@@ -258,6 +258,17 @@ fn record(
         voluntary: after.voluntary.saturating_sub(before.voluntary),
         involuntary: after.involuntary.saturating_sub(before.involuntary),
         trouble,
+    }
+}
+
+/// Length of a segment that was stopped after `passed_ns`, ns. A stop is heard at the next release, which is then not begun:
+/// the segment ends before it, if that is all that is missing.
+fn stopped_at(stream: &Stream, jobs: u64, passed_ns: u64) -> u64 {
+    match stream.release {
+        Release::Periodic { period_ns } if passed_ns.saturating_sub(jobs * period_ns) <= period_ns => {
+            passed_ns.min(jobs * period_ns)
+        }
+        _ => passed_ns,
     }
 }
 

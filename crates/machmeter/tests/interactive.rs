@@ -1,0 +1,251 @@
+//! The interactive probe as a user runs it: what is refused, what a record holds, and that nothing is left of its processes
+//! and files, however it ends.
+
+#![allow(
+    clippy::disallowed_methods,
+    reason = "wall times as a user's watch shows them, the number of kills from outside"
+)]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail and tell their figures")]
+
+mod program;
+
+use std::fs;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use machmeter_data::Record;
+use machmeter_stats::random::Random;
+use machmeter_sys::process::{kill_process, pid_is_alive};
+use program::{Ended, Lab, Running, is_root};
+use rustix::process::Signal;
+
+/// Longest time beyond its plan that a run may take, whatever is killed; tests run on busy machines.
+const LATE: Duration = Duration::from_secs(6);
+
+/// Everything below `main` in the tree of processes.
+fn descendants(main: i32) -> Vec<i32> {
+    let parent = |pid: i32| -> Option<i32> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
+    };
+    let all: Vec<(i32, i32)> = fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter_map(|e| e.file_name().to_str()?.parse().ok())
+        .filter_map(|pid| Some((pid, parent(pid)?)))
+        .collect();
+    let mut found = vec![main];
+    let mut next = 0;
+    while next < found.len() {
+        let of = found[next];
+        found.extend(all.iter().filter(|(_, p)| *p == of).map(|(pid, _)| *pid));
+        next += 1;
+    }
+    found.split_off(1)
+}
+
+/// Waits until none of `processes` is left.
+#[track_caller]
+fn all_gone(processes: &[i32], place: &str) {
+    let begun = Instant::now();
+    while processes.iter().any(|p| pid_is_alive(*p)) {
+        let left: Vec<&i32> = processes.iter().filter(|p| pid_is_alive(**p)).collect();
+        assert!(begun.elapsed() < Duration::from_secs(5), "{place}: processes {left:?} are left");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Value of a metric of a cell.
+fn figure(record: &Record, id: &str, task: &str, load: &str) -> Option<f64> {
+    record.metric(id, &[("task", task), ("load", load)])?.value
+}
+
+/// Every release of every cell is accounted for.
+#[track_caller]
+fn balanced(record: &Record) {
+    let scheduled = record.metrics.iter().filter(|m| m.id == "interactive.scheduled");
+    for m in scheduled {
+        let of = |id: &str| {
+            let other = record.metrics.iter().find(|o| o.id == id && o.params == m.params);
+            other.and_then(|o| o.value).unwrap()
+        };
+        assert_eq!(
+            m.value.unwrap(),
+            of("interactive.recorded") + of("interactive.dropped"),
+            "{:?}",
+            m.params
+        );
+    }
+}
+
+/// Nothing but the record's files is in the working directory.
+fn nothing_left(lab: &Lab, ended: &Ended) {
+    let strange: Vec<String> = lab.files().into_iter().filter(|f| f.starts_with("machmeter-load")).collect();
+    assert!(strange.is_empty(), "machmeter {}: left {strange:?}", ended.shown);
+}
+
+#[test]
+fn a_run_measures_every_cell_and_accounts_for_every_release() {
+    let lab = Lab::new();
+    let ended = lab.run(&[
+        "interactive",
+        "--tasks",
+        "Audio,video,audio-pro",
+        "--loads",
+        "none,burn,write",
+        "-t",
+        "8",
+        "--json",
+        "-q",
+    ]);
+    let record = ended.expect(0).record();
+    balanced(&record);
+    for task in ["audio", "video", "audio-pro"] {
+        for load in ["none", "burn", "write"] {
+            assert!(figure(&record, "interactive.lateness", task, load).is_some(), "{task}/{load}");
+            assert!(figure(&record, "interactive.deadlines_met", task, load).unwrap() <= 1.0);
+            assert!(figure(&record, "interactive.load_work", task, load).is_some() == (load != "none"));
+        }
+    }
+    assert!(record.datasets("interactive.met").count() == 1 && record.complete);
+    assert_eq!(record.summary.lines[0].section, "INTERACTIVE");
+    nothing_left(&lab, &ended);
+}
+
+#[test]
+fn wrong_requests_are_refused_in_one_line() {
+    let lab = Lab::new();
+    let missing = lab.work().join("missing");
+    let missing = missing.to_str().unwrap();
+    for (arguments, about) in [
+        (&["--tasks", "vidio"][..], "no task 'vidio'"),
+        (&["--loads", "bern"], "no load 'bern'"),
+        (&["--custom-cpu", "101", "--custom-interval", "5ms"], "percentage"),
+        (&["--custom-cpu", "0"], "percentage"),
+        (&["--custom-cpu", "5"], "--custom-interval"),
+        (&["--tasks", "custom"], "--custom-cpu"),
+        (&["--custom-interval", "1us", "--custom-cpu", "5"], "100us to 10s"),
+        (&["--directory", missing], "missing"),
+        (&["--load-prio", "fifo:0"], "outside 1..99"),
+        (&["--prio", "fifo:99"], "99"),
+        (&["--rt", "--prio", "other:5"], "--rt"),
+        (&["--task-slice", "1s"], "slice"),
+        (&["--load-cgroup", "wheight=5"], "wheight"),
+        (&["--load-cpus", "9999"], "9999"),
+        (&["--predict-from", "no-such-run"], "no-such-run"),
+    ] {
+        let mut line = vec!["interactive", "-t", "2", "-q"];
+        line.extend(arguments);
+        lab.run(&line).refused(about);
+    }
+    assert!(lab.files().is_empty(), "{:?}", lab.files());
+}
+
+#[test]
+fn a_policy_without_the_right_is_refused_with_the_true_cause() {
+    if !is_root() {
+        println!("skipped: needs root to become nobody");
+        return;
+    }
+    for arguments in
+        [&["--rt"][..], &["--prio", "fifo:10"], &["--load-prio", "rr:5"], &["--prio", "other:-5"]]
+    {
+        let lab = Lab::new();
+        let mut line = vec!["interactive", "-t", "2", "-q"];
+        line.extend(arguments);
+        Running::of(lab.as_nobody(&line)).end().refused("CAP_SYS_NICE");
+    }
+}
+
+#[test]
+fn without_rights_it_works_and_says_what_is_weaker() {
+    if !is_root() {
+        println!("skipped: needs root to become nobody");
+        return;
+    }
+    let lab = Lab::new();
+    let line = ["interactive", "--tasks", "audio-pro", "-t", "12", "--json", "-q"];
+    let ended = Running::of(lab.as_nobody(&line)).end();
+    let record = ended.expect(0).record();
+    balanced(&record);
+    assert!(figure(&record, "interactive.lateness", "audio-pro", "compile").is_some());
+    let said =
+        |code: &str, about: &str| record.warnings.iter().any(|w| w.code == code && w.text.contains(about));
+    assert!(said("W312", "rt-hog"), "a load that could not be had is told: {:?}", record.warnings);
+    assert!(said("W313", "memload"), "a load that is weaker is told: {:?}", record.warnings);
+    nothing_left(&lab, &ended);
+}
+
+#[test]
+fn a_signal_ends_it_with_what_was_measured() {
+    for load in ["burn", "compile", "memload"] {
+        let lab = Lab::new();
+        let mut run =
+            lab.start(&["interactive", "--tasks", "audio-pro", "--loads", load, "-t", "30", "--json"]);
+        run.hear(&format!("load {load}")).expect("the load did not begin");
+        thread::sleep(Duration::from_millis(1500));
+        let below = descendants(run.id() as i32);
+        assert!(below.len() >= 3, "a task, a leader, a worker: {below:?}");
+        let sent = Instant::now();
+        run.send(Signal::INT);
+        let ended = run.end();
+        assert!(sent.elapsed() < Duration::from_secs(4), "{load}: {:?}", sent.elapsed());
+        let record = ended.expect(130).record();
+        balanced(&record);
+        assert!(!record.complete && figure(&record, "interactive.lateness", "audio-pro", load).is_some());
+        all_gone(&below, load);
+        nothing_left(&lab, &ended);
+    }
+}
+
+#[test]
+fn killing_the_program_takes_everything_along() {
+    for load in ["burn", "compile", "write", "memload"] {
+        let lab = Lab::new();
+        let mut run = lab.start(&["interactive", "--tasks", "audio-pro,launch", "--loads", load, "-t", "30"]);
+        run.hear(&format!("load {load}")).expect("the load did not begin");
+        thread::sleep(Duration::from_millis(700));
+        let below = descendants(run.id() as i32);
+        run.send(Signal::KILL);
+        all_gone(&below, load);
+        drop(run);
+        let begun = Instant::now();
+        while !lab.files().is_empty() {
+            assert!(begun.elapsed() < Duration::from_secs(3), "{load}: {:?} is left", lab.files());
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+/// Kills random processes of the tree of short runs. `MACHMETER_KILLS=100` kills that many.
+#[test]
+fn random_kills_leave_a_valid_record_and_nothing_else() {
+    let wanted: usize = std::env::var("MACHMETER_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(12);
+    let mut random = Random::new(4);
+    let (mut hit, mut latest) = (0, Duration::ZERO);
+    while hit < wanted {
+        let lab = Lab::new();
+        let loads = ["burn,compile", "write,ring", "memload,video", "read,hack"][random.below(4)];
+        let line = ["interactive", "--tasks", "audio-pro,video", "--loads", loads, "-t", "4", "--json"];
+        let mut run = lab.start(&line);
+        run.hear("load ").expect("it did not begin");
+        let main = run.id() as i32;
+        let mut below = Vec::new();
+        for _ in 0..4 {
+            thread::sleep(Duration::from_millis(100 + random.below(700) as u64));
+            below = descendants(main);
+            if let Some(pid) = (!below.is_empty()).then(|| below[random.below(below.len())]) {
+                hit += usize::from(kill_process(pid).is_ok());
+            }
+        }
+        let ended = run.end();
+        latest = latest.max(ended.wall);
+        let record = ended.record();
+        assert!(matches!(ended.code, Some(0 | 5)), "{:?}: {}", ended.code, ended.stderr);
+        balanced(&record);
+        assert!(ended.wall < Duration::from_secs(4) + LATE, "{:?}", ended.wall);
+        all_gone(&below, "after kills");
+        nothing_left(&lab, &ended);
+    }
+    println!("{hit} kills, the latest run of 4 s took {latest:?}");
+}
