@@ -226,7 +226,16 @@ fn random_kills_leave_a_valid_record_and_nothing_else() {
     while hit < wanted {
         let lab = Lab::new();
         let loads = ["burn,compile", "write,ring", "memload,video", "read,hack"][random.below(4)];
-        let line = ["interactive", "--tasks", "audio-pro,video", "--loads", loads, "-t", "4", "--json"];
+        let line = [
+            "interactive",
+            "--tasks",
+            "audio-pro,video",
+            "--loads",
+            &format!("none,{loads}"),
+            "-t",
+            "4",
+            "--json",
+        ];
         let mut run = lab.start(&line);
         run.hear("load ").expect("it did not begin");
         let main = run.id() as i32;

@@ -131,7 +131,7 @@ pub fn record_cells(
             break;
         }
     }
-    Ok(recorder.close())
+    recorder.close()
 }
 
 /// One load and the tasks that are measured under it.
@@ -192,9 +192,7 @@ impl<'a> Recorder<'a> {
         let mut load = match self.host.loads.start(request) {
             Ok(load) => load,
             // With nothing measured so far there is nothing to lose by an error.
-            Err(LoadError::Usage(why) | LoadError::Cannot(why))
-                if *by_name && self.samples.cells.is_empty() =>
-            {
+            Err(LoadError::Usage(why)) if *by_name && self.samples.cells.is_empty() => {
                 return Err(ProbeError::Usage(why));
             }
             Err(LoadError::Usage(why) | LoadError::Cannot(why)) => {
@@ -325,11 +323,15 @@ impl<'a> Recorder<'a> {
         Ok(segment)
     }
 
-    fn close(mut self) -> Samples {
+    fn close(mut self) -> Result<Samples, ProbeError> {
+        let failure = self.samples.loads.iter().find_map(|l| Some((&l.name, l.failure.as_ref()?)));
+        if let (Some((name, why)), true) = (failure, self.samples.cells.is_empty()) {
+            return Err(ProbeError::Cannot(format!("nothing could be measured: load {name}: {why}")));
+        }
         let task_of = |c: &Cell| self.plan.tasks.iter().position(|t| t.0 == c.task);
         let load_of = |c: &Cell| self.plan.loads.iter().position(|l| l.0.name == c.load);
         self.samples.cells.sort_by_key(|c| (c.setting, task_of(c), load_of(c)));
-        self.samples
+        Ok(self.samples)
     }
 }
 
