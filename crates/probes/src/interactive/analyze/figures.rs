@@ -1,7 +1,6 @@
 //! Lateness, deadlines and CPU of a cell.
 
 use machmeter_data::metric::ParamValue;
-use machmeter_data::quantity::Better;
 use machmeter_data::{Interval, Metric};
 use machmeter_engine::stream::Job;
 use machmeter_stats::quantile::{median_of, quantile, sorted};
@@ -190,7 +189,7 @@ pub(super) fn longest_miss_run(view: &CellView<'_>) -> Option<usize> {
     view.by_segment().map(of).max()
 }
 
-/// Median with its interval, quantiles, maximum and blocks of medians.
+/// Median with its interval, quantiles and maximum.
 pub(super) fn median_metric(
     view: &CellView<'_>,
     info: &machmeter_data::MetricInfo,
@@ -201,7 +200,5 @@ pub(super) fn median_metric(
     let Some(value) = median_of(xs) else { return view.refuse(info, why_not) };
     let m = Metric::new(info, view.params(), value, "median", xs.len() as u64);
     let m = with_estimate(m, &quantile_interval(xs, 0.5, &series.lengths, LEVEL), method::RANK);
-    let m = with_tail(m, xs);
-    // What is neither good nor bad is not watched for changes, and pages are to stay small.
-    if info.better == Better::Neither { m } else { view.with_blocks(m, xs, median_of) }
+    with_tail(m, xs)
 }
