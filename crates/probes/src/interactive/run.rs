@@ -326,7 +326,7 @@ impl<'a> Recorder<'a> {
     fn close(mut self) -> Result<Samples, ProbeError> {
         let failure = self.samples.loads.iter().find_map(|l| Some((&l.name, l.failure.as_ref()?)));
         if let (Some((name, why)), true) = (failure, self.samples.cells.is_empty()) {
-            return Err(ProbeError::Cannot(format!("nothing could be measured: load {name}: {why}")));
+            return Err(ProbeError::Cannot(format!("nothing could be measured under load {name}: {why}")));
         }
         let task_of = |c: &Cell| self.plan.tasks.iter().position(|t| t.0 == c.task);
         let load_of = |c: &Cell| self.plan.loads.iter().position(|l| l.0.name == c.load);

@@ -89,7 +89,7 @@ pub(super) fn summary(page: &mut Page, record: &Record) {
     if !record.summary.lines.is_empty() {
         page.raw("<dl class=\"lines\">");
         for line in &record.summary.lines {
-            let class = if is_table(&line.lines) { " class=\"table\"" } else { "" };
+            let class = if is_table(&line.lines) { " class=\"table\" tabindex=\"0\"" } else { "" };
             put!(page, "<div><dt>{}</dt><dd{class}>", esc(&line.section));
             for text in &line.lines {
                 put!(page, "<p>{}</p>", esc(text));

@@ -49,7 +49,10 @@ pub(super) fn all(samples: &Samples, views: &[CellView<'_>], accounts: &[Option<
     out.extend(views.iter().enumerate().filter_map(|(i, v)| not_whole(i, v)));
     // What a prediction rests on has a code of its own.
     for l in samples.loads.iter().filter(|_| samples.setup.predicted_from.is_none()) {
-        out.extend(l.failure.iter().map(|f| found("W312", format!("load {}: {f}", l.name), Vec::new(), &[])));
+        // Most failures name their load themselves.
+        let named =
+            |f: &String| if f.starts_with("load ") { f.clone() } else { format!("load {}: {f}", l.name) };
+        out.extend(l.failure.iter().map(|f| found("W312", named(f), Vec::new(), &[])));
         out.extend(l.caveats.iter().map(|c| found("W313", format!("load {}: {c}", l.name), Vec::new(), &[])));
     }
     out.extend(disagree(views, accounts));
