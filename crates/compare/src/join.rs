@@ -101,13 +101,20 @@ fn by_key<'a>(
     out
 }
 
-/// The metrics in `map` in the order of the record.
+/// The metrics in `map`, those of one id together, otherwise in the order of the record.
 fn ordered<'a>(
     r: &'a Record,
     map: &BTreeMap<String, &'a Metric>,
 ) -> impl Iterator<Item = (String, &'a Metric)> {
-    r.metrics
-        .iter()
+    let mut place: BTreeMap<&str, usize> = BTreeMap::new();
+    for m in &r.metrics {
+        let next = place.len();
+        place.entry(&m.id).or_insert(next);
+    }
+    let mut metrics: Vec<&Metric> = r.metrics.iter().collect();
+    metrics.sort_by_key(|m| place.get(m.id.as_str()));
+    metrics
+        .into_iter()
         .map(|m| (m.key(), m))
         .filter(|(k, m)| map.get(k).is_some_and(|first| std::ptr::eq(*first, *m)))
 }
