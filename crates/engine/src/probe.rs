@@ -91,8 +91,11 @@ pub trait Probe {
     type Samples;
 
     /// Wall time at `level` when no time is given, ns.
-    fn default_ns(_params: &Self::Params, level: Level) -> u64 {
-        level.probe_seconds() * 1_000_000_000
+    ///
+    /// # Errors
+    /// When the parameters are seen to be wrong without a host.
+    fn default_ns(_params: &Self::Params, level: Level) -> Result<u64, ProbeError> {
+        Ok(level.probe_seconds() * 1_000_000_000)
     }
 
     /// Its part of the one-page characterization.
@@ -163,7 +166,7 @@ impl Entry {
         Self {
             info: &P::INFO,
             augment: |c| P::Params::augment_args(c),
-            default_ns: |matches, level| Ok(P::default_ns(&from_matches::<P>(matches)?, level)),
+            default_ns: |matches, level| P::default_ns(&from_matches::<P>(matches)?, level),
             page: P::PAGE,
             run: |host, matches| execute::<P>(host, &from_matches::<P>(matches)?),
             run_with: |host, value| execute::<P>(host, &parameters::<P>(value)?),

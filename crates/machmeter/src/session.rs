@@ -34,6 +34,7 @@ pub(crate) struct Session<'a> {
     fingerprint: String,
     live: Option<Live>,
     loads: &'static dyn Loads,
+    left_out: Vec<Warning>,
 }
 
 impl<'a> Session<'a> {
@@ -66,12 +67,22 @@ impl<'a> Session<'a> {
             fingerprint,
             live: None,
             loads: registries.loads,
+            left_out: Vec::new(),
         })
     }
 
     /// Samples what else runs on the machine for a fifth of a second, for the checks.
     pub(crate) fn look_around(&mut self) {
         self.live = Some(machmeter_engine::checks::live::sample(std::time::Duration::from_millis(200)));
+    }
+
+    /// Notes that a part was not measured, and why: the record is not complete.
+    pub(crate) fn leave_out(&mut self, part: &str, why: &str) {
+        self.left_out.push(Warning {
+            code: "W903".to_owned(),
+            text: format!("{part} was left out: {why}"),
+            next: "more time, or see the reason".to_owned(),
+        });
     }
 
     /// The CPUs that are measured.
@@ -125,7 +136,7 @@ impl<'a> Session<'a> {
         let after = facts::capture();
         let mut record = empty_record();
         record.clock = Some(clock_record(&self.clock));
-        record.complete = outcomes.iter().all(|o| o.1.complete);
+        record.complete = self.left_out.is_empty() && outcomes.iter().all(|o| o.1.complete);
         record.stopped_by = match guard::signals::stop_requested() {
             Some(s) => format!("signal:{}", s.to_string().trim_start_matches("SIG")),
             None => "time".to_owned(),
@@ -151,6 +162,7 @@ impl<'a> Session<'a> {
         record.checks =
             crate::command::doctor::all(&self.before, &after, &self.clock, &self.cpus, self.live.as_ref());
         flag_by_checks(&mut record);
+        record.warnings.extend(self.left_out.iter().cloned());
         if let Some(name) = &self.globals.name {
             record.run.tags.insert("name".to_owned(), name.clone());
         }

@@ -88,6 +88,14 @@ const CHOICES: &[Choice] = &[
         bad: &["0", "1023", "1073741825", "x"],
     },
     Choice {
+        option: "--tasks",
+        good: &["audio", "Video,X", "seed", "all", "-gaming", "audio-pro,launch"],
+        bad: &["", "vidio", "audio,", "-all", ","],
+    },
+    Choice { option: "--audio-buffers", good: &["1", "8"], bad: &["0", "9", "-1", "two"] },
+    Choice { option: "--custom-interval", good: &["100us", "5ms", "10s"], bad: &["1us", "11s", "", "-1ms"] },
+    Choice { option: "--load-prio", good: &["other:10", "batch", "idle"], bad: &["fifo:0", "", "nice"] },
+    Choice {
         option: "--level",
         good: &["quick", "standard", "thorough", "soak", "1", "4"],
         bad: &["0", "5", "slow", ""],
@@ -136,7 +144,7 @@ fn chance(random: &mut Random, share: f64) -> bool {
 fn measuring(random: &mut Random) -> Set {
     let mut arguments = vec!["noise".to_owned()];
     let mut window_ms = 0.1;
-    for c in CHOICES {
+    for c in CHOICES.iter().filter(|c| !INTERACTIVE.contains(&c.option)) {
         if chance(random, 0.35) {
             let value = pick(random, c.good);
             if c.option == "--window" {
@@ -191,10 +199,15 @@ fn quick(random: &mut Random) -> Vec<String> {
         6 => arguments.extend(
             ["export", "--to", pick(random, &["csv", "hlog", "stone", "parquet"])].map(str::to_owned),
         ),
+        7 | 8 => arguments.push("interactive".to_owned()),
         _ => arguments.push("noise".to_owned()),
     }
+    let own = |c: &&Choice| match verb {
+        7 | 8 => INTERACTIVE.contains(&c.option) || GLOBAL.contains(&c.option),
+        _ => verb > 6 && !INTERACTIVE.contains(&c.option) || GLOBAL.contains(&c.option),
+    };
     let probe = verb == 0 || verb > 6;
-    for c in CHOICES.iter().filter(|c| verb > 6 || GLOBAL.contains(&c.option)) {
+    for c in CHOICES.iter().filter(own) {
         if chance(random, 0.3) {
             let bad = !c.bad.is_empty() && chance(random, 0.06);
             arguments
@@ -208,7 +221,7 @@ fn quick(random: &mut Random) -> Vec<String> {
         );
         arguments.extend(["-t".to_owned(), time.to_owned()]);
     }
-    if verb > 6 && chance(random, 0.3) {
+    if verb > 8 && chance(random, 0.3) {
         let windows = pick(random, &["0", "1", "100000000", "100000001", "-5", "1.5", "x"]);
         arguments.extend(["--windows".to_owned(), windows.to_owned()]);
     }
@@ -225,6 +238,9 @@ fn quick(random: &mut Random) -> Vec<String> {
 
 /// Options that every command takes.
 const GLOBAL: &[&str] = &["--level", "--cpus", "--prio", "--raw", "--color", "--tag", "--name", "--seed"];
+
+/// Options of the interactive probe; the other ones that are not global are the noise probe's.
+const INTERACTIVE: &[&str] = &["--tasks", "--audio-buffers", "--custom-interval", "--load-prio"];
 
 /// What holds for every set; returns its exit code.
 fn check(run: &Ended, lab: &Lab) -> i32 {

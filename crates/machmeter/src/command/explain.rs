@@ -42,6 +42,15 @@ pub(crate) const CODES: &[Code] = &[
         next: "Free space, or give --raw none.",
         undo: None,
     },
+    Code {
+        id: "W903",
+        name: "part left out",
+        what: "A part of the page could not be measured; the others were.",
+        why: "The record says nothing of that part.",
+        how: "The probe refused, or the system refused it.",
+        next: "See the text; often more time is needed: -t 30 or more for the whole page.",
+        undo: None,
+    },
 ];
 
 /// All codes of the program, its checks and its probes.

@@ -32,7 +32,8 @@ pub(crate) fn probe(
     globals: &Globals,
     matches: &ArgMatches,
 ) -> Result<Exit, Failure> {
-    let total_ns = globals.time.map_or_else(|| (entry.default_ns)(matches, globals.level), Ok)?;
+    let by_level_ns = (entry.default_ns)(matches, globals.level)?;
+    let total_ns = globals.time.unwrap_or(by_level_ns);
     if globals.dry_run {
         return plan(globals, total_ns, &[entry]);
     }
@@ -70,9 +71,24 @@ pub(crate) fn page(registries: &Registries, globals: &Globals) -> Result<Exit, F
         ));
     }
     let mut outcomes = Vec::new();
+    let mut refused: Vec<(&str, Failure)> = Vec::new();
     for (i, (entry, parameters)) in parts.iter().enumerate() {
         let budget_ns = session.budget().left_ns() / (parts.len() - i) as u64;
-        outcomes.push((*entry, session.run(budget_ns, &lines, |host| (entry.run_with)(host, parameters))?));
+        match session.run(budget_ns, &lines, |host| (entry.run_with)(host, parameters)) {
+            Ok(outcome) => outcomes.push((*entry, outcome)),
+            // What a job names must be had.
+            Err(failure) if globals.job.is_some() => return Err(failure),
+            Err(failure) => refused.push((entry.info.name, failure)),
+        }
+    }
+    // One part that cannot be had must not cost the others; if there are no others, it is the failure.
+    if outcomes.is_empty()
+        && let Some((_, failure)) = refused.pop()
+    {
+        return Err(failure);
+    }
+    for (part, failure) in &refused {
+        session.leave_out(part, &failure.what);
     }
     let name = globals.name.clone().unwrap_or_else(|| host_name().unwrap_or_else(|| "machine".to_owned()));
     let stem = format!("machmeter-{}-{}", file_name(&name), date::now_stamp());

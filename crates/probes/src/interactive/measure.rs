@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use machmeter_data::quantity::{Unit, human};
 use machmeter_engine::placement::Priority;
 use machmeter_engine::probe::Measured;
 use machmeter_engine::{Attributes, Host, Level, LoadRequest, ProbeError};
@@ -20,25 +21,25 @@ const RESERVE_NS: u64 = 500_000_000;
 const RESERVE_SHARE: f64 = 0.03;
 
 /// Wall time of a run by level, ns: at most so much per cell, and for all cells together.
-pub(super) fn default_ns(params: &Params, level: Level) -> u64 {
+pub(super) fn default_ns(params: &Params, level: Level) -> Result<u64, ProbeError> {
     const S: u64 = 1_000_000_000;
+    let tasks = params.tasks()?.len() as u64;
     let (per_cell_ns, all_ns) = match level {
         Level::Quick => (2 * S, 85 * S),
         Level::Standard => (10 * S, 290 * S),
         Level::Thorough => (60 * S, 1_150 * S),
-        Level::Soak => return level.probe_seconds() * S,
+        Level::Soak => return Ok(level.probe_seconds() * S),
     };
     if params.predict_from.is_some() {
-        return level.probe_seconds() * S;
+        return Ok(level.probe_seconds() * S);
     }
-    let tasks = params.tasks().map_or(4, |t| t.len()) as u64;
     // The loads are the host's to know; a list of names has as many as it has words.
     let words =
         params.loads.split(',').filter(|w| !w.trim().is_empty() && !w.trim().starts_with('-')).count();
     let sets = ["usual", "seed", "all"].iter().any(|s| params.loads.split(',').any(|w| w.trim() == *s));
     let loads = if sets || words == 0 { 12 } else { words as u64 };
     let settings = if params.ab.is_some() { 6 } else { 1 };
-    (tasks * loads * settings * per_cell_ns + loads * S).min(all_ns)
+    Ok((tasks * loads * settings * per_cell_ns + loads * S).min(all_ns))
 }
 
 /// Measures. See [`machmeter_engine::Probe::measure`].
@@ -61,6 +62,16 @@ pub(super) fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Sampl
     let total_ns = host.budget.total_ns();
     let reserve_ns = (RESERVE_NS + (total_ns as f64 * RESERVE_SHARE) as u64).min(total_ns / 4);
     let within_ns = host.budget.left_ns().saturating_sub(reserve_ns);
+    let least_ns = plan.least_ns(tasks.len(), if params.ab.is_some() { 2 } else { 1 });
+    if within_ns < least_ns {
+        return Err(ProbeError::Usage(format!(
+            "{} is too short for {} tasks under {} loads: give {} s or more, or name fewer",
+            human(total_ns as f64, Unit::Nanoseconds),
+            tasks.len(),
+            plan.loads.len(),
+            (least_ns + 2 * reserve_ns).div_ceil(1_000_000_000) + 1
+        )));
+    }
     match params.ab {
         None => plan.fit(tasks.len(), 1, within_ns),
         Some(_) => ab::fit(&mut plan, tasks.len(), within_ns),

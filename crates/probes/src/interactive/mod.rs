@@ -43,7 +43,7 @@ impl Probe for Interactive {
     type Params = Params;
     type Samples = Samples;
 
-    fn default_ns(params: &Params, level: Level) -> u64 {
+    fn default_ns(params: &Params, level: Level) -> Result<u64, ProbeError> {
         measure::default_ns(params, level)
     }
 
