@@ -64,11 +64,11 @@ pub struct Host<'a> {
     /// Time that this probe may take.
     pub budget: Budget,
     /// Best figures ever stored for this kind of machine, by key (ns), for comparisons with the past.
-    pub best_ever: &'a dyn Fn(&str) -> Option<f64>,
+    pub best_ever: &'a (dyn Fn(&str) -> Option<f64> + Sync),
     /// Opens a stored run by file name or by its name in the history (`last`); one line why not.
-    pub open_record: &'a dyn Fn(&str) -> Result<Stored, String>,
+    pub open_record: &'a (dyn Fn(&str) -> Result<Stored, String> + Sync),
     /// The loads there are.
-    pub loads: &'a dyn Loads,
+    pub loads: &'a (dyn Loads + Sync),
     /// Where to tell progress.
     pub progress: &'a dyn Progress,
 }

@@ -6,13 +6,16 @@ pub mod attributes;
 pub mod budget;
 pub mod checks;
 pub mod clock;
+pub mod cost;
 pub mod cpu_work;
 pub mod host;
 pub mod level;
 pub mod load;
 pub mod placement;
 pub mod probe;
+pub mod sampling;
 pub mod stream;
+pub mod team;
 pub mod worker;
 
 pub use attributes::Attributes;

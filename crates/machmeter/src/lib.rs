@@ -27,7 +27,7 @@ pub struct Registries {
     /// Probes.
     pub probes: &'static [Entry],
     /// Loads.
-    pub loads: &'static dyn Loads,
+    pub loads: &'static (dyn Loads + Sync),
     /// Roles the program plays when it starts itself.
     pub workers: &'static [&'static [Worker]],
 }

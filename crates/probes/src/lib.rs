@@ -19,10 +19,20 @@ macro_rules! metric {
 }
 
 pub mod interactive;
+pub mod memory;
 pub mod noise;
+pub mod ops;
+mod part;
 pub mod selftest;
+pub mod sync;
 
 use machmeter_engine::Entry;
 
 /// All probes, sorted by name.
-pub const PROBES: &[Entry] = &[Entry::of::<interactive::Interactive>(), Entry::of::<noise::Noise>()];
+pub const PROBES: &[Entry] = &[
+    Entry::of::<interactive::Interactive>(),
+    Entry::of::<memory::Memory>(),
+    Entry::of::<noise::Noise>(),
+    Entry::of::<ops::Ops>(),
+    Entry::of::<sync::Sync>(),
+];

@@ -1,0 +1,204 @@
+//! From pairs of batches to a cost with an interval, or to a bound, or to the reason why there is neither.
+
+use machmeter_data::metric::Params;
+use machmeter_data::{Interval, Metric, MetricInfo};
+use machmeter_stats::quantile::{median, quantile, quantile_interval, sorted};
+
+use super::{Pair, Row};
+
+/// Confidence level of all intervals.
+pub const LEVEL: f64 = 0.95;
+/// Fewest clean pairs: with fewer there is no rank interval of a median at 95 %.
+pub const FEWEST: usize = 6;
+/// Values over time that a metric carries.
+const BLOCKS: usize = 20;
+
+/// What one operation costs.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Cost {
+    /// Known, ns per operation.
+    Known(Known),
+    /// Smaller than can be told from nothing: at most `bound_ns` per operation (upper end of the interval, and no less than
+    /// one clock step over the batch).
+    Below {
+        /// Upper bound, ns per operation.
+        bound_ns: f64,
+        /// Clean pairs.
+        n: usize,
+    },
+    /// Not known.
+    Unknown {
+        /// One line.
+        why: String,
+    },
+}
+
+/// A known cost, ns per operation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Known {
+    /// Median over the clean pairs.
+    pub value_ns: f64,
+    /// Rank interval of the median.
+    pub low_ns: f64,
+    /// Its upper end.
+    pub high_ns: f64,
+    /// 5 % quantile: what it costs when nothing is in the way.
+    pub fast_ns: f64,
+    /// 95 % quantile.
+    pub slow_ns: f64,
+    /// Largest.
+    pub max_ns: f64,
+    /// Clean pairs.
+    pub n: usize,
+    /// Medians of up to 20 stretches of time.
+    pub blocks_ns: Vec<f64>,
+}
+
+impl Cost {
+    /// Of all pairs of a row.
+    pub fn of(row: &Row, ns_per_tick: f64, step_ticks: u64) -> Self {
+        Self::of_pairs(row, &row.pairs, ns_per_tick, step_ticks)
+    }
+
+    /// Of some of its pairs (those of one regime).
+    pub fn of_pairs(row: &Row, pairs: &[Pair], ns_per_tick: f64, step_ticks: u64) -> Self {
+        if let Some(why) = &row.refused {
+            return Self::Unknown { why: why.clone() };
+        }
+        if let Some(p) = row.proof.as_ref().filter(|p| p.seen < p.expected) {
+            return Self::Unknown { why: format!("{}: {} seen, {} expected", p.what, p.seen, p.expected) };
+        }
+        let values = values_ns(row, pairs, ns_per_tick);
+        let tried = values.len() as u64 + row.rejected.total();
+        let unknown = || Self::Unknown { why: format!("{} undisturbed samples of {tried}", values.len()) };
+        let Ok(s) = sorted(&values) else { return unknown() };
+        let (Some(value), Some(ci)) = (median(&s), quantile_interval(&s, 0.5, LEVEL)) else {
+            return unknown();
+        };
+        if values.len() < FEWEST {
+            return unknown();
+        }
+        let operations = operations(row);
+        let step_ns = step_ticks.max(1) as f64 * ns_per_tick / operations;
+        if ci.low <= 0.0 || value <= 0.0 {
+            return Self::Below { bound_ns: ci.high.max(step_ns), n: values.len() };
+        }
+        let at = |p: f64| quantile(&s, p).unwrap_or(value).max(0.0);
+        let per_block = values.len().div_ceil(BLOCKS).max(1);
+        let blocks = values.chunks(per_block).filter_map(|c| median(&sorted(c).ok()?)).filter(|m| *m >= 0.0);
+        Self::Known(Known {
+            value_ns: value,
+            low_ns: ci.low,
+            high_ns: ci.high,
+            fast_ns: at(0.05),
+            slow_ns: at(0.95),
+            max_ns: at(1.0),
+            n: values.len(),
+            blocks_ns: blocks.collect(),
+        })
+    }
+
+    /// The known cost.
+    pub fn known(&self) -> Option<&Known> {
+        match self {
+            Self::Known(k) => Some(k),
+            _ => None,
+        }
+    }
+
+    /// Median, ns per operation, where known.
+    pub fn value_ns(&self) -> Option<f64> {
+        self.known().map(|k| k.value_ns)
+    }
+
+    /// As a metric in ns (`info` must have that unit). A bound or an unknown becomes a metric without a value that says why.
+    pub fn metric(&self, info: &MetricInfo, params: Params) -> Metric {
+        self.metric_as(info, params, |ns| ns)
+    }
+
+    /// As a metric of a quantity that follows from the cost by a monotone function (bytes per second: `|ns| 1e9 / ns`).
+    pub fn metric_as(&self, info: &MetricInfo, params: Params, f: impl Fn(f64) -> f64) -> Metric {
+        match self {
+            Self::Known(k) => {
+                let (a, b) = (f(k.low_ns), f(k.high_ns));
+                let quantiles = [(0.05, f(k.fast_ns)), (0.95, f(k.slow_ns))];
+                let span_ns = k.blocks_ns.len().max(1) as f64;
+                Metric::new(info, params, f(k.value_ns), "median of differences", k.n as u64)
+                    .with_ci(Interval::new(LEVEL, a.min(b), a.max(b), "rank"))
+                    .with_quantiles(&quantiles)
+                    .with_blocks(k.blocks_ns.iter().map(|b| f(*b)).collect(), span_ns)
+            }
+            Self::Below { bound_ns, n } => {
+                let why = format!("below resolution: at most {bound_ns:.3} ns ({n} samples)");
+                Metric::rejected(info, params, "median of differences", &why)
+            }
+            Self::Unknown { why } => Metric::rejected(info, params, "median of differences", why),
+        }
+    }
+}
+
+/// Operations by which the long batch is longer.
+fn operations(row: &Row) -> f64 {
+    row.long_turns.saturating_sub(row.short_turns).max(1) as f64 * row.per_turn
+}
+
+/// Cost of an operation by each pair, ns; may be negative where a short batch was disturbed.
+pub fn values_ns(row: &Row, pairs: &[Pair], ns_per_tick: f64) -> Vec<f64> {
+    let operations = operations(row);
+    pairs.iter().map(|p| (p.long_ticks as f64 - p.short_ticks as f64) * ns_per_tick / operations).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::{Kind, Proof};
+
+    fn row(ticks: impl Iterator<Item = (u64, u64)>) -> Row {
+        let mut row = Row::new("ladder", "chase", Kind::Latency).per_turn(16.0);
+        (row.short_turns, row.long_turns) = (100, 200);
+        row.pairs = ticks
+            .enumerate()
+            .map(|(i, (short_ticks, long_ticks))| Pair {
+                at_ns: i as f64,
+                short_ticks,
+                long_ticks,
+                regime_ns: 0.0,
+            })
+            .collect();
+        row
+    }
+
+    #[test]
+    fn what_is_constant_cancels_and_what_disturbs_one_pair_in_five_does_not_show() {
+        // 500 ticks of call and clock, 3 ticks per operation at 2 ns a tick.
+        let pairs = (0..50).map(|i| {
+            let disturbed = if i % 5 == 0 { 40_000 } else { 0 };
+            (500 + 100 * 48 + i % 3, 500 + 200 * 48 + disturbed + i % 2)
+        });
+        let cost = Cost::of(&row(pairs), 2.0, 1);
+        let k = cost.known().expect("known");
+        assert!((k.value_ns - 6.0).abs() < 0.01, "{k:?}");
+        assert!(k.low_ns <= 6.0 && 6.0 <= k.high_ns && k.max_ns > 10.0, "{k:?}");
+    }
+
+    #[test]
+    fn nothing_is_a_bound_and_never_negative() {
+        let cost = Cost::of(&row((0..40).map(|i| (1000 + i % 7, 1000 + (i * 3) % 7))), 1.0, 1);
+        let Cost::Below { bound_ns, .. } = cost else { panic!("{cost:?}") };
+        assert!(bound_ns > 0.0 && bound_ns < 0.01, "{bound_ns}");
+        let always_less = Cost::of(&row((0..40).map(|_| (1000, 990))), 1.0, 1);
+        assert!(matches!(always_less, Cost::Below { bound_ns, .. } if bound_ns > 0.0), "{always_less:?}");
+    }
+
+    #[test]
+    fn too_few_and_unproven_samples_have_no_cost_but_a_reason() {
+        let few = Cost::of(&row((0..5).map(|_| (10, 2000))), 1.0, 1);
+        assert!(
+            matches!(&few, Cost::Unknown { why } if why.contains("5 undisturbed samples of 5")),
+            "{few:?}"
+        );
+        let mut r = row((0..50).map(|_| (10, 2000)));
+        r.proof = Some(Proof { what: "children that exited with 0".to_owned(), expected: 50, seen: 0 });
+        assert!(matches!(Cost::of(&r, 1.0, 1), Cost::Unknown { why } if why.contains("0 seen, 50 expected")));
+    }
+}

@@ -1,0 +1,183 @@
+//! Rows: what an operation costs, as it was measured. A row holds pairs of timed batches, one of `short_turns` and one of
+//! `long_turns` turns of the same operation; what is constant in both cancels in their difference (method of nanoBench and
+//! lmbench's interval test; research behind `docs/memory.md`).
+//!
+//! Raw ticks are kept; [`estimate`] converts later.
+
+pub mod estimate;
+mod tables;
+
+use std::collections::BTreeMap;
+
+use machmeter_data::metric::Params;
+
+pub use estimate::Cost;
+
+/// Which question the time of a turn answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// Each turn needs the one before: how long one takes.
+    Latency,
+    /// Turns overlap as the machine likes: how many per time.
+    Throughput,
+}
+
+impl Kind {
+    /// As in tables and metrics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Latency => "latency",
+            Self::Throughput => "throughput",
+        }
+    }
+}
+
+/// Two timed batches, one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Pair {
+    /// When, ns after the start of the measurement.
+    pub at_ns: f64,
+    /// Ticks of `short_turns` turns; 0 where there is no short batch (`short_turns` is 0).
+    pub short_ticks: u64,
+    /// Ticks of `long_turns` turns.
+    pub long_ticks: u64,
+    /// What a probe of the placement said beside it (one-way transfer between two CPUs, ns); 0 where nobody asked.
+    pub regime_ns: f64,
+}
+
+/// Pairs that were thrown away, by the reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Rejected {
+    /// A thread that took part was switched out.
+    pub preempted: u64,
+    /// A thread that took part changed its CPU.
+    pub migrated: u64,
+    /// A partner did not do its share meanwhile.
+    pub partner: u64,
+    /// The operation did not do what it should (a call failed).
+    pub failed: u64,
+}
+
+impl Rejected {
+    /// All of them.
+    pub fn total(self) -> u64 {
+        self.preempted + self.migrated + self.partner + self.failed
+    }
+}
+
+/// That the thing happened: counted by another witness than the loop (faults, children's exit codes, bytes in a file).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Proof {
+    /// What was counted.
+    pub what: String,
+    /// How often it should have happened.
+    pub expected: u64,
+    /// How often it did.
+    pub seen: u64,
+}
+
+/// One operation under one set of conditions.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// Part of the probe it belongs to (`ladder`).
+    pub part: String,
+    /// Operation (`chase`, `fork`, `cas`).
+    pub operation: String,
+    /// Conditions; with the operation the key of the row.
+    pub params: Params,
+    /// Latency or throughput.
+    pub kind: Kind,
+    /// Turns of the short batch; 0 where batches are timed alone.
+    pub short_turns: u64,
+    /// Turns of the long batch.
+    pub long_turns: u64,
+    /// Operations (loads, bytes, trips) per turn.
+    pub per_turn: f64,
+    /// The samples, in order of time.
+    pub pairs: Vec<Pair>,
+    /// What was thrown away.
+    pub rejected: Rejected,
+    /// Proof that it happened, where the loop itself is none.
+    pub proof: Option<Proof>,
+    /// Other measured facts by name with unit suffix (`share_max`, `achieved_bytes_per_s`).
+    pub extras: BTreeMap<String, f64>,
+    /// Why there are no samples: one line.
+    pub refused: Option<String>,
+}
+
+impl Row {
+    /// A row without samples.
+    pub fn new(part: &str, operation: &str, kind: Kind) -> Self {
+        Self {
+            part: part.to_owned(),
+            operation: operation.to_owned(),
+            params: Params::new(),
+            kind,
+            short_turns: 0,
+            long_turns: 0,
+            per_turn: 1.0,
+            pairs: Vec::new(),
+            rejected: Rejected::default(),
+            proof: None,
+            extras: BTreeMap::new(),
+            refused: None,
+        }
+    }
+
+    /// With a condition.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<machmeter_data::metric::ParamValue>) -> Self {
+        self.params.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// With so many operations per turn.
+    #[must_use]
+    pub fn per_turn(mut self, operations: f64) -> Self {
+        self.per_turn = operations;
+        self
+    }
+
+    /// A condition that is a whole number.
+    pub fn int(&self, name: &str) -> Option<i64> {
+        match self.params.get(name)? {
+            machmeter_data::metric::ParamValue::Int(i) => Some(*i),
+            machmeter_data::metric::ParamValue::Text(_) => None,
+        }
+    }
+
+    /// A condition as text; empty when there is none.
+    pub fn text(&self, name: &str) -> String {
+        self.params.get(name).map(ToString::to_string).unwrap_or_default()
+    }
+}
+
+/// Everything a probe of costs measured.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Rows {
+    /// Ticks per second of the clock.
+    pub tick_hz: f64,
+    /// Smallest step of the clock, ticks.
+    pub step_ticks: u64,
+    /// The rows.
+    pub rows: Vec<Row>,
+    /// Facts that the analysis needs (sizes the system claims, CPUs), as text by name.
+    pub facts: BTreeMap<String, String>,
+}
+
+impl Rows {
+    /// Length of a tick, ns.
+    pub fn ns_per_tick(&self) -> f64 {
+        1e9 / self.tick_hz
+    }
+
+    /// Rows of one part.
+    pub fn part<'a>(&'a self, part: &'a str) -> impl Iterator<Item = &'a Row> {
+        self.rows.iter().filter(move |r| r.part == part)
+    }
+
+    /// What a row costs.
+    pub fn cost(&self, row: &Row) -> Cost {
+        Cost::of(row, self.ns_per_tick(), self.step_ticks)
+    }
+}

@@ -1,0 +1,385 @@
+//! How costs are sampled: batches long enough for the clock and short enough to fall between interruptions, in pairs of two
+//! lengths, kept only where nothing that took part was switched out or moved, interleaved over all rows in random order so
+//! that drift of the machine does not become structure of the result.
+
+use machmeter_stats::random::Random;
+use machmeter_sys::clock::{SourceId, TickRate, TickSource, WithSource, dispatch};
+use machmeter_sys::{affinity, thread};
+
+use crate::budget::stop_requested;
+use crate::cost::{Pair, Proof, Row};
+use crate::host::Host;
+
+/// An operation that can be repeated.
+pub trait Subject {
+    /// Makes ready for the next visit (builds a chain, opens a file); not timed.
+    ///
+    /// # Errors
+    /// One line why it cannot be; the row is refused with it.
+    fn prepare(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Executes `turns` turns; timed. False when the thing did not happen.
+    fn run(&mut self, turns: u64) -> bool;
+
+    /// Whether partners did their share since the last call; asked after each pair.
+    fn partners_moved(&mut self) -> bool {
+        true
+    }
+
+    /// What a probe of the placement says beside the pair, ns; 0 for nothing.
+    fn regime_ns(&mut self) -> f64 {
+        0.0
+    }
+
+    /// Undoes `prepare`; not timed.
+    fn leave(&mut self) {}
+
+    /// Proof that it happened, over all visits; asked once at the end.
+    fn proof(&mut self) -> Option<Proof> {
+        None
+    }
+}
+
+/// Why a pair was not kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Disturbance {
+    /// The thread was switched out against its will.
+    Preempted,
+    /// The thread came back on another CPU.
+    Migrated,
+    /// A partner stood still.
+    Partner,
+    /// The operation failed.
+    Failed,
+}
+
+/// Time and disturbances, of the host or simulated.
+pub trait Timing {
+    /// Ticks that `work` takes.
+    fn time(&mut self, work: &mut dyn FnMut()) -> u64;
+
+    /// A mark that [`Self::disturbed_since`] compares with: involuntary switches and CPU.
+    fn mark(&mut self) -> (u64, Option<usize>);
+
+    /// Time for humans and budgets, ns.
+    fn now_ns(&self) -> u64;
+
+    /// What happened to this thread since `mark`.
+    fn disturbed_since(&mut self, mark: (u64, Option<usize>)) -> Option<Disturbance> {
+        let now = self.mark();
+        if now.0 != mark.0 {
+            Some(Disturbance::Preempted)
+        } else if now.1 != mark.1 {
+            Some(Disturbance::Migrated)
+        } else {
+            None
+        }
+    }
+}
+
+/// Time of the host.
+#[derive(Debug, Clone, Copy)]
+pub struct HostTiming {
+    source: SourceId,
+}
+
+impl HostTiming {
+    /// With this clock.
+    pub fn new(source: SourceId) -> Self {
+        Self { source }
+    }
+}
+
+struct Timed<'a>(&'a mut dyn FnMut());
+
+impl WithSource for Timed<'_> {
+    type Output = u64;
+
+    #[inline(never)]
+    fn run<S: TickSource>(self) -> u64 {
+        let start = S::now();
+        (self.0)();
+        S::now().saturating_sub(start)
+    }
+}
+
+impl Timing for HostTiming {
+    fn time(&mut self, work: &mut dyn FnMut()) -> u64 {
+        // The source was qualified before, so it is there; without one no time would pass, and nothing would be kept.
+        dispatch(self.source, Timed(work)).unwrap_or(0)
+    }
+
+    fn mark(&mut self) -> (u64, Option<usize>) {
+        (thread::Usage::of_current_thread().involuntary_switches, affinity::current_cpu())
+    }
+
+    fn now_ns(&self) -> u64 {
+        thread::monotonic_ns()
+    }
+}
+
+/// How long batches are, and when to end.
+#[derive(Debug, Clone, Copy)]
+pub struct Pace {
+    /// Length of a short batch, ns.
+    pub batch_ns: f64,
+    /// Pairs per visit of a row.
+    pub pairs_per_visit: usize,
+    /// Rounds over all rows.
+    pub rounds: usize,
+    /// End of the time given, on the clock of [`Timing::now_ns`].
+    pub until_ns: u64,
+}
+
+impl Pace {
+    /// Batches of 0.5 ms: above 10,000 steps of any clock in use, and mostly between two ticks of the scheduler.
+    pub const BATCH_NS: f64 = 500_000.0;
+    /// Batches of operations in which two CPUs take part.
+    pub const SHARED_BATCH_NS: f64 = 100_000.0;
+}
+
+/// A row with what it measures.
+pub struct Bench<'a> {
+    /// The row.
+    pub row: Row,
+    /// The operation.
+    pub subject: Box<dyn Subject + 'a>,
+}
+
+impl<'a> Bench<'a> {
+    /// A bench.
+    pub fn new(row: Row, subject: impl Subject + 'a) -> Self {
+        Self { row, subject: Box::new(subject) }
+    }
+}
+
+/// The sampler.
+pub struct Sampler<T: Timing> {
+    /// Time.
+    pub timing: T,
+    rate: TickRate,
+    start_ns: u64,
+    random: Random,
+}
+
+impl Sampler<HostTiming> {
+    /// On this host; the calling thread is the one that measures, already placed.
+    pub fn on(host: &Host<'_>) -> Self {
+        Self::new(HostTiming::new(host.source()), host.rate, host.seed)
+    }
+}
+
+impl<T: Timing> Sampler<T> {
+    /// With any time.
+    pub fn new(timing: T, rate: TickRate, seed: u64) -> Self {
+        let start_ns = timing.now_ns();
+        Self { timing, rate, start_ns, random: Random::new(seed) }
+    }
+
+    /// Visits all benches in rounds, each round in a new random order, until the rounds are done or the time is over. The
+    /// first round always takes place, shortened where time is short. Returns whether all rounds were done.
+    pub fn interleave(&mut self, benches: &mut [Bench<'_>], pace: &Pace) -> bool {
+        let mut order: Vec<usize> = (0..benches.len()).collect();
+        let mut complete = true;
+        'rounds: for round in 0..pace.rounds {
+            for i in (1..order.len()).rev() {
+                let j = (self.random.unit() * (i + 1) as f64) as usize;
+                order.swap(i, j.min(i));
+            }
+            for &i in &order {
+                if stop_requested() || (self.timing.now_ns() >= pace.until_ns) {
+                    complete =
+                        round > 0 && !stop_requested() && benches.iter().all(|b| !b.row.pairs.is_empty());
+                    break 'rounds;
+                }
+                self.visit(&mut benches[i], pace);
+            }
+        }
+        for b in benches.iter_mut() {
+            b.row.proof = b.subject.proof().or(b.row.proof.take());
+        }
+        complete
+    }
+
+    /// One visit of one bench: prepare, calibrate on the first visit, warm up, take pairs.
+    pub fn visit(&mut self, bench: &mut Bench<'_>, pace: &Pace) {
+        if bench.row.refused.is_some() {
+            return;
+        }
+        if let Err(why) = bench.subject.prepare() {
+            bench.row.refused = Some(why);
+            return;
+        }
+        if bench.row.long_turns == 0 {
+            match self.turns_for(bench.subject.as_mut(), pace.batch_ns, pace.until_ns) {
+                Some(turns) => (bench.row.short_turns, bench.row.long_turns) = (turns, turns * 2),
+                None => bench.row.refused = Some("the operation fails".to_owned()),
+            }
+        } else {
+            // Warms what the visits in between have cooled.
+            bench.subject.run(bench.row.short_turns.max(1));
+        }
+        if bench.row.refused.is_none() {
+            for _ in 0..pace.pairs_per_visit {
+                self.take(bench);
+            }
+        }
+        bench.subject.leave();
+    }
+
+    /// Takes one pair, or counts why not.
+    pub fn take(&mut self, bench: &mut Bench<'_>) {
+        let row = &mut bench.row;
+        match self.pair(bench.subject.as_mut(), row.short_turns, row.long_turns) {
+            Ok(pair) => row.pairs.push(pair),
+            Err(Disturbance::Preempted) => row.rejected.preempted += 1,
+            Err(Disturbance::Migrated) => row.rejected.migrated += 1,
+            Err(Disturbance::Partner) => row.rejected.partner += 1,
+            Err(Disturbance::Failed) => row.rejected.failed += 1,
+        }
+    }
+
+    fn pair(
+        &mut self,
+        subject: &mut dyn Subject,
+        short_turns: u64,
+        long_turns: u64,
+    ) -> Result<Pair, Disturbance> {
+        let at_ns = self.timing.now_ns().saturating_sub(self.start_ns) as f64;
+        let mark = self.timing.mark();
+        let mut done = true;
+        let mut batch =
+            |turns: u64| if turns == 0 { 0 } else { self.timing.time(&mut || done &= subject.run(turns)) };
+        // In either order equally often, so that what changes over a pair favors neither.
+        let long_first = self.random.unit() < 0.5;
+        let (short_ticks, long_ticks) = if long_first {
+            let long = batch(long_turns);
+            (batch(short_turns), long)
+        } else {
+            (batch(short_turns), batch(long_turns))
+        };
+        if !done {
+            return Err(Disturbance::Failed);
+        }
+        if let Some(d) = self.timing.disturbed_since(mark) {
+            return Err(d);
+        }
+        if !subject.partners_moved() {
+            return Err(Disturbance::Partner);
+        }
+        Ok(Pair { at_ns, short_ticks, long_ticks, regime_ns: subject.regime_ns() })
+    }
+
+    /// Turns of which a batch takes about `batch_ns`: doubled until it is long enough, then set by proportion. None when the
+    /// operation fails. Ends at `until_ns` with what it has.
+    fn turns_for(&mut self, subject: &mut dyn Subject, batch_ns: f64, until_ns: u64) -> Option<u64> {
+        let mut turns = 1_u64;
+        loop {
+            let mut done = true;
+            let ticks = self.timing.time(&mut || done = subject.run(turns));
+            if !done {
+                return None;
+            }
+            let ns = self.rate.ns(ticks);
+            if ns >= batch_ns / 4.0 || turns > 1 << 40 || self.timing.now_ns() >= until_ns {
+                // Once more, warm: the quicker of the two is less disturbed.
+                let again = self.rate.ns(self.timing.time(&mut || done &= subject.run(turns)));
+                let each = ns.min(again).max(f64::MIN_POSITIVE) / turns as f64;
+                return done.then(|| ((batch_ns / each).round() as u64).clamp(1, turns.saturating_mul(8)));
+            }
+            turns *= 2;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::{Cost, Kind};
+    use std::cell::Cell;
+    use std::rc::Rc;
+
+    /// Simulated time: one tick per ns; every 37th batch is preempted for 3 ms.
+    #[derive(Clone, Default)]
+    struct Fake {
+        now_ns: Rc<Cell<u64>>,
+        switches: Rc<Cell<u64>>,
+        batches: u64,
+    }
+
+    impl Timing for Fake {
+        fn time(&mut self, work: &mut dyn FnMut()) -> u64 {
+            let start = self.now_ns.get();
+            work();
+            self.batches += 1;
+            if self.batches.is_multiple_of(37) {
+                self.now_ns.set(self.now_ns.get() + 3_000_000);
+                self.switches.set(self.switches.get() + 1);
+            }
+            self.now_ns.set(self.now_ns.get() + 23);
+            self.now_ns.get() - start
+        }
+        fn mark(&mut self) -> (u64, Option<usize>) {
+            (self.switches.get(), Some(0))
+        }
+        fn now_ns(&self) -> u64 {
+            self.now_ns.get()
+        }
+    }
+
+    struct Costs {
+        now_ns: Rc<Cell<u64>>,
+        each_ns: f64,
+        fails: bool,
+    }
+
+    impl Subject for Costs {
+        fn run(&mut self, turns: u64) -> bool {
+            self.now_ns.set(self.now_ns.get() + 40 + (turns as f64 * self.each_ns) as u64);
+            !self.fails
+        }
+    }
+
+    #[test]
+    fn planted_costs_are_found_among_preemptions_and_failures_are_refused() {
+        let fake = Fake::default();
+        let bench = |each_ns: f64, fails| {
+            Bench::new(
+                Row::new("test", "planted", Kind::Latency),
+                Costs { now_ns: fake.now_ns.clone(), each_ns, fails },
+            )
+        };
+        let planted = [0.27, 3.8, 151.0, 515_000.0];
+        let mut benches: Vec<Bench<'_>> = planted.iter().map(|ns| bench(*ns, false)).collect();
+        benches.push(bench(10.0, true));
+        let mut sampler = Sampler::new(fake.clone(), TickRate::NANOSECONDS, 7);
+        let pace = Pace { batch_ns: Pace::BATCH_NS, pairs_per_visit: 5, rounds: 8, until_ns: u64::MAX };
+        assert!(sampler.interleave(&mut benches, &pace));
+        for (b, truth) in benches.iter().zip(planted) {
+            let cost = Cost::of(&b.row, 1.0, 1);
+            let k = cost.known().unwrap_or_else(|| panic!("{cost:?}"));
+            assert!((k.value_ns / truth - 1.0).abs() < 0.001, "{truth}: {k:?}");
+            assert!(k.max_ns < truth * 1.01, "no preempted pair was kept: {k:?}");
+        }
+        assert!(benches.iter().map(|b| b.row.rejected.preempted).sum::<u64>() > 3);
+        assert_eq!(benches[4].row.refused.as_deref(), Some("the operation fails"));
+    }
+
+    #[test]
+    fn the_time_given_is_kept() {
+        let fake = Fake::default();
+        let mut benches = vec![Bench::new(
+            Row::new("t", "x", Kind::Latency),
+            Costs { now_ns: fake.now_ns.clone(), each_ns: 5.0, fails: false },
+        )];
+        let mut sampler = Sampler::new(fake.clone(), TickRate::NANOSECONDS, 7);
+        let pace = Pace { batch_ns: 500_000.0, pairs_per_visit: 3, rounds: 1_000_000, until_ns: 100_000_000 };
+        assert!(
+            sampler.interleave(&mut benches, &pace),
+            "rounds ended by time, with samples for all, are whole"
+        );
+        assert!(fake.now_ns.get() < 120_000_000, "{}", fake.now_ns.get());
+    }
+}

@@ -1,0 +1,148 @@
+//! Teams: several workers that execute one piece of work at once, each on its CPU, in one programming model. The seed's
+//! models (POSIX threads, Sequent's forked processes with shared sections, Solaris' user-level threads) are implementations
+//! of one trait, so that every measurement with partners runs in each of them.
+//!
+//! Workers end by themselves at the deadline; nothing waits for a controller that may not get a CPU. All that they share
+//! lies in an [`Arena`] of shared memory, in every model, so that models are compared on the same memory.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use machmeter_sys::pages::{Extent, Pages};
+use machmeter_sys::sched::Policy;
+use machmeter_sys::thread;
+
+/// Bytes from one cell to the next: two lines, since processors fetch lines in pairs.
+pub const CELL_BYTES: usize = 128;
+
+/// Shared memory of a team: cells on lines of their own, and a heap.
+#[derive(Debug)]
+pub struct Arena {
+    pages: Pages,
+    cells: usize,
+}
+
+impl Arena {
+    /// With so many cells (each a 64-bit word, 0 at first) and a heap of so many bytes.
+    ///
+    /// # Errors
+    /// When the memory is not there: one line.
+    pub fn new(cells: usize, heap_bytes: usize) -> io::Result<Self> {
+        let bytes = cells
+            .checked_mul(CELL_BYTES)
+            .and_then(|b| b.checked_next_multiple_of(4_096)?.checked_add(heap_bytes));
+        let pages = Pages::shared(bytes.ok_or(io::ErrorKind::OutOfMemory)?)?;
+        Ok(Self { pages, cells })
+    }
+
+    /// Cell `i`; `None` beyond the last.
+    pub fn cell(&self, i: usize) -> Option<&AtomicU64> {
+        if i >= self.cells {
+            return None;
+        }
+        self.pages.extent().part(i * CELL_BYTES, 8)?.atomics().first()
+    }
+
+    /// The heap, aligned to a page.
+    pub fn heap(&self) -> Extent<'_> {
+        let start = (self.cells * CELL_BYTES).next_multiple_of(4_096);
+        let extent = self.pages.extent();
+        extent.part(start, extent.bytes() - start).unwrap_or(extent)
+    }
+}
+
+/// Where the members sit: member `i` on `cpus[i]`. Several members may share a CPU.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Seats {
+    /// CPUs by rank.
+    pub cpus: Vec<usize>,
+    /// Policy of all members.
+    pub policy: Policy,
+}
+
+/// What a member knows.
+pub struct Member<'a> {
+    /// Its number, from 0.
+    pub rank: usize,
+    /// Number of members.
+    pub members: usize,
+    /// Moment at which everything must end, monotonic ns.
+    pub deadline_ns: u64,
+    /// Lets another member on the same CPU go on, or tells the processor that this is a waiting loop.
+    pub relax: &'a dyn Fn(),
+}
+
+impl Member<'_> {
+    /// Waits until `done`, relaxing meanwhile. False when the deadline came first (looked at every 1,024 turns).
+    pub fn wait(&self, mut done: impl FnMut() -> bool) -> bool {
+        loop {
+            for _ in 0..1_024 {
+                if done() {
+                    return true;
+                }
+                (self.relax)();
+            }
+            if thread::monotonic_ns() >= self.deadline_ns {
+                return done();
+            }
+        }
+    }
+
+    /// Waits until all members came here. `cell` counts arrivals and must be used for nothing else; `round` is 0, 1, 2, ...
+    /// False when the deadline came first.
+    pub fn meet(&self, cell: &AtomicU64, round: u64) -> bool {
+        cell.fetch_add(1, Ordering::AcqRel);
+        let all = (round + 1) * self.members as u64;
+        self.wait(|| cell.load(Ordering::Acquire) >= all)
+    }
+}
+
+/// Why a team did not do its work.
+#[derive(Debug, thiserror::Error)]
+pub enum TeamError {
+    /// A member could not be started or placed.
+    #[error("{model}: member {rank} could not be started: {why}")]
+    Start {
+        /// Model.
+        model: &'static str,
+        /// Member.
+        rank: usize,
+        /// Cause.
+        why: String,
+    },
+    /// A member died or did not end in time.
+    #[error("{model}: member {rank} {why}")]
+    Lost {
+        /// Model.
+        model: &'static str,
+        /// Member.
+        rank: usize,
+        /// What became of it.
+        why: String,
+    },
+}
+
+/// What is known of one member after the work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Attendance {
+    /// Times it was switched out against its will while it worked.
+    pub preempted: u64,
+    /// Whether it ended on the CPU it was seated on.
+    pub stayed: bool,
+}
+
+/// The work of a team: called once in every member. What it finds it writes into the arena.
+pub type Work<'w> = &'w (dyn Fn(&Member<'_>) + Sync);
+
+/// A programming model.
+pub trait Team: Sync {
+    /// `threads`, `processes`, `user-threads`: as in metric parameters.
+    fn model(&self) -> &'static str;
+
+    /// Lets every member do `work` once, all at the same time. The caller waits; it is a member itself nowhere. Members get
+    /// `limit_ns` from the start.
+    ///
+    /// # Errors
+    /// [`TeamError`]; nothing is left running.
+    fn run(&self, seats: &Seats, limit_ns: u64, work: Work<'_>) -> Result<Vec<Attendance>, TeamError>;
+}

@@ -1,0 +1,35 @@
+//! What the ops probe says about itself: metrics, warnings, method, sources.
+
+use machmeter_data::MetricInfo;
+use machmeter_data::code::Code;
+use machmeter_engine::Info;
+
+/// All metrics, part by part.
+const METRICS: &[MetricInfo] = &[];
+
+/// A part of the probe that could not be measured at all.
+pub(super) const NOT_MEASURED: Code = Code {
+    id: "W440",
+    name: "ops part not measured",
+    what: "A part of the ops probe could not be measured; the reason is in the text.",
+    why: "Its figures are missing, not zero.",
+    how: "The part ended with an error before its first sample.",
+    next: "The other parts stand; give the part what it lacks and repeat it with --parts.",
+    undo: None,
+};
+
+/// All codes, part by part.
+const CODES: &[Code] = &[NOT_MEASURED];
+
+/// The probe's description.
+pub const INFO: Info = Info {
+    name: "ops",
+    question: "What does a call cost: system calls, processes, files, memory, arithmetic?",
+    method: "Each figure comes from pairs of batches of n and 2n turns of one operation; what is constant cancels in their \
+             difference. Batches during which a thread was switched out, moved, or waited for a partner that stood still are \
+             counted and left out. All rows are visited in random order, several times.",
+    references: &[],
+    metrics: METRICS,
+    codes: CODES,
+    example_job: "ops.toml",
+};

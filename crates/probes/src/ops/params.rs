@@ -1,0 +1,15 @@
+//! Parameters of the probe: flags, keys of job files, schema and record in one struct.
+
+use clap::Args;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Parameters of the ops probe.
+#[derive(Debug, Clone, Args, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Params {
+    /// Parts to measure: arithmetic, calls, processes, seed; all when not given.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    #[serde(default)]
+    pub parts: Vec<String>,
+}

@@ -1,0 +1,178 @@
+//! Parts: a probe of costs is a list of parts, each with its own measurement and its own analysis of its rows. Parts share
+//! the time by weight, and the thread that measures.
+
+use machmeter_data::code::Code;
+use machmeter_data::record::{Summary, SummaryLine, Warning};
+use machmeter_engine::cost::{Row, Rows};
+use machmeter_engine::placement;
+use machmeter_engine::probe::Measured;
+use machmeter_engine::sampling::{HostTiming, Sampler};
+use machmeter_engine::{Analysis, Budget, Host, ProbeError};
+use machmeter_sys::sched;
+use machmeter_sys::thread::spawn_placed_scoped;
+
+/// A part of a probe with parameters `P`.
+pub(crate) struct Part<P: 'static> {
+    /// Name, as in `--parts` and in rows.
+    pub(crate) name: &'static str,
+    /// Its share of the time, relative to the other parts that run.
+    pub(crate) weight: u32,
+    /// Measures on the calling thread, which sits on the first measured CPU, until `at.until_ns`.
+    pub(crate) measure: fn(&mut At<'_, '_>, &P) -> Result<Vec<Row>, ProbeError>,
+    /// What the rows say. `rows` holds all parts; a part reads its own, and others where it needs them.
+    pub(crate) analyze: fn(&P, &Rows, u64) -> Analysis,
+}
+
+/// Where a part measures.
+pub(crate) struct At<'h, 's> {
+    /// The host.
+    pub(crate) host: &'h Host<'h>,
+    /// The sampler of this thread.
+    pub(crate) sampler: &'s mut Sampler<HostTiming>,
+    /// When this part has to be done, monotonic ns.
+    pub(crate) until_ns: u64,
+    /// Policy of measuring threads.
+    pub(crate) policy: sched::Policy,
+    /// Facts for the analysis.
+    pub(crate) facts: &'s mut std::collections::BTreeMap<String, String>,
+}
+
+impl At<'_, '_> {
+    /// Time left for this part, ns.
+    pub(crate) fn left_ns(&self) -> u64 {
+        self.until_ns.saturating_sub(machmeter_sys::thread::monotonic_ns())
+    }
+
+    /// Measured CPUs.
+    pub(crate) fn cpus(&self) -> Vec<usize> {
+        self.host.cpus.to_vec()
+    }
+}
+
+/// Share of a probe's time that is kept for analysis and storage.
+const KEPT: f64 = 0.05;
+
+/// The parts with these names, or all if none is named.
+///
+/// # Errors
+/// A name that no part has: one line with those there are.
+pub(crate) fn select<'p, P>(parts: &'p [Part<P>], names: &[String]) -> Result<Vec<&'p Part<P>>, ProbeError> {
+    if let Some(wrong) = names.iter().find(|n| !parts.iter().any(|p| p.name == n.as_str())) {
+        let known: Vec<&str> = parts.iter().map(|p| p.name).collect();
+        return Err(ProbeError::Usage(format!("part '{wrong}' is not one of {}", known.join(", "))));
+    }
+    Ok(parts.iter().filter(|p| names.is_empty() || names.iter().any(|n| n == p.name)).collect())
+}
+
+/// Measures the selected parts one after the other on a thread on the first measured CPU.
+///
+/// # Errors
+/// The first part's error that is one of the request; what the system refuses a part is a refused row of that part.
+pub(crate) fn measure<P: Sync>(
+    host: &Host<'_>,
+    params: &P,
+    parts: &[Part<P>],
+    names: &[String],
+) -> Result<Measured<Rows>, ProbeError> {
+    let selected = select(parts, names)?;
+    let plan = placement::plan(
+        &host.cpus,
+        &host.allowed,
+        &host.priority,
+        &Err("costs are measured under the ordinary policy".to_owned()),
+    );
+    let kept_ns = (host.budget.total_ns() as f64 * KEPT).min(2e9) as u64;
+    let cpu = host.cpus.first();
+    let work = || measure_here(host, params, &selected, plan.policy, kept_ns);
+    let (samples, complete) = std::thread::scope(|scope| {
+        spawn_placed_scoped(scope, "mm-cost", cpu, plan.policy, work)
+            .map_err(|e| ProbeError::Cannot(e.to_string()))?
+            .join()
+    })?;
+    Ok(Measured { samples, policy: plan.policy.to_string(), side_effects: Vec::new(), complete })
+}
+
+fn measure_here<P>(
+    host: &Host<'_>,
+    params: &P,
+    selected: &[&Part<P>],
+    policy: sched::Policy,
+    kept_ns: u64,
+) -> Result<(Rows, bool), ProbeError> {
+    let mut rows = Rows {
+        tick_hz: host.rate.hz(),
+        step_ticks: host.clock.step().map_or(1, |s| s.step_ticks),
+        ..Rows::default()
+    };
+    let mut sampler = Sampler::on(host);
+    let mut complete = true;
+    for (i, part) in selected.iter().enumerate() {
+        let weights: u32 = selected[i..].iter().map(|p| p.weight).sum();
+        let left_ns = host.budget.left_ns().saturating_sub(kept_ns);
+        let share_ns = (left_ns as f64 * f64::from(part.weight) / f64::from(weights.max(1))) as u64;
+        if machmeter_engine::budget::stop_requested() {
+            complete = false;
+            break;
+        }
+        host.progress.step(part.name);
+        let until_ns = machmeter_sys::thread::monotonic_ns() + share_ns;
+        let mut at = At { host, sampler: &mut sampler, until_ns, policy, facts: &mut rows.facts };
+        match (part.measure)(&mut at, params) {
+            Ok(found) => rows.rows.extend(found),
+            Err(ProbeError::Cannot(why)) => {
+                let mut row = Row::new(part.name, "part", machmeter_engine::cost::Kind::Latency);
+                row.refused = Some(why);
+                rows.rows.push(row);
+            }
+            Err(e) => return Err(e),
+        }
+    }
+    Ok((rows, complete && !machmeter_engine::budget::stop_requested()))
+}
+
+/// Analyses of all parts put together; lines of one section of the page are joined. `missing` is the code of a part that
+/// could not be measured.
+pub(crate) fn analyze<P>(params: &P, rows: &Rows, seed: u64, parts: &[Part<P>], missing: &Code) -> Analysis {
+    let mut out = Analysis::default();
+    for part in parts.iter().filter(|p| rows.part(p.name).next().is_some()) {
+        let a = (part.analyze)(params, rows, seed);
+        out.metrics.extend(a.metrics);
+        out.datasets.extend(a.datasets);
+        out.findings.extend(a.findings);
+        out.warnings.extend(a.warnings);
+        out.remember.extend(a.remember);
+        join(&mut out.summary, a.summary);
+        for row in rows.part(part.name).filter(|r| r.operation == "part") {
+            out.warnings.push(Warning {
+                code: missing.id.to_owned(),
+                text: format!(
+                    "{} was not measured: {}",
+                    part.name,
+                    row.refused.as_deref().unwrap_or("no reason given")
+                ),
+                next: missing.next.to_owned(),
+            });
+        }
+    }
+    out
+}
+
+fn join(into: &mut Summary, from: Summary) {
+    for SummaryLine { section, lines } in from.lines {
+        match into.lines.iter_mut().find(|l| l.section == section) {
+            Some(l) => l.lines.extend(lines),
+            None => into.lines.push(SummaryLine { section, lines }),
+        }
+    }
+    into.tiles.extend(from.tiles);
+    if !from.verdict.is_empty() {
+        into.verdict =
+            if into.verdict.is_empty() { from.verdict } else { format!("{} {}", into.verdict, from.verdict) };
+    }
+}
+
+/// The budget of a part as one that starts now.
+#[allow(dead_code, reason = "parts that run a load for a time need one")]
+pub(crate) fn budget(at: &At<'_, '_>) -> Budget {
+    Budget::start(at.left_ns())
+}

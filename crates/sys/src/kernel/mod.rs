@@ -1,0 +1,187 @@
+//! Kernels: the assembly whose cost the memory probes measure, each with what it does per turn declared beside it.
+//!
+//! A kernel is a naked function, so that its bytes are exactly the instructions written here; [`decode`] reads them back and
+//! compares them with the declaration (in tests, and in `machmeter selftest` on the binary in use). All kernels have one
+//! form: `passes` times `turns` turns of the inner body, from the start of its operands each pass.
+
+mod register;
+
+use crate::pages::Extent;
+
+/// Machine code of a kernel: `passes`, `turns` per pass (both at least 1), three operands, bytes from one access to the next
+/// where the kernel takes a stride. Returns what keeps the work observable (a sum, the last pointer).
+pub type Code = unsafe extern "C" fn(u64, u64, *mut u8, *mut u8, *mut u8, u64) -> u64;
+
+/// Whether an access or operation needs the result of the one before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Chain {
+    /// Each needs the one before: time per turn is latency.
+    Dependent,
+    /// None waits for another: time per turn is throughput.
+    Independent,
+}
+
+/// What one turn of the inner body does. Prologue and epilogue are not counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Declared {
+    /// Load instructions (memory read), prefetches not counted.
+    pub loads: u32,
+    /// Store instructions (memory written), streaming ones included.
+    pub stores: u32,
+    /// Stores that bypass the caches.
+    pub streaming_stores: u32,
+    /// Bytes that the loads read.
+    pub load_bytes: u32,
+    /// Bytes that the stores write.
+    pub store_bytes: u32,
+    /// Branches: the closing one included.
+    pub branches: u32,
+    /// Floating-point operations (an FMA counts two), over all lanes.
+    pub flops: u32,
+    /// Dependent or not.
+    pub chain: Chain,
+}
+
+/// How the operands are walked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Walk {
+    /// No memory.
+    Register,
+    /// Operand a, b, c forward by so many bytes per turn.
+    Forward([u32; 3]),
+    /// Operand a forward by so many strides per turn; the stride is given at the call.
+    Strided(u32),
+    /// Follows pointers from a on.
+    Chase,
+}
+
+/// A registered kernel.
+#[derive(Debug, Clone, Copy)]
+pub struct Kernel {
+    /// Name, `read.avx512`, as in metric parameters and records.
+    pub name: &'static str,
+    /// What it does, in one line.
+    pub what: &'static str,
+    /// Width of its widest access, bits.
+    pub width_bits: u32,
+    /// Whether this processor can run it.
+    pub available: fn() -> bool,
+    /// What a turn does.
+    pub declared: Declared,
+    /// How it moves.
+    pub walk: Walk,
+    /// The code.
+    pub code: Code,
+}
+
+/// All kernels of this architecture, sorted by family and name.
+pub const KERNELS: &[&[Kernel]] = &[register::KERNELS];
+
+/// All kernels.
+pub fn all() -> impl Iterator<Item = &'static Kernel> {
+    KERNELS.iter().copied().flatten()
+}
+
+/// The kernel with this name.
+pub fn named(name: &str) -> Option<&'static Kernel> {
+    all().find(|k| k.name == name)
+}
+
+/// Why a kernel was not run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum KernelError {
+    /// The processor lacks the instructions.
+    #[error("kernel {0} needs instructions this processor does not have")]
+    Unavailable(&'static str),
+    /// The operands are too small, misaligned, or of a kind the kernel does not take.
+    #[error("kernel {name}: {why}")]
+    Operands {
+        /// Kernel.
+        name: &'static str,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+/// A kernel with operands that were found to fit, ready to run in a measuring loop without further checks.
+#[derive(Debug, Clone, Copy)]
+pub struct Ready<'a> {
+    kernel: &'static Kernel,
+    turns: u64,
+    operands: [Extent<'a>; 3],
+    step_bytes: u64,
+}
+
+impl Kernel {
+    /// Checks that `turns` turns stay inside the operands. Kernels of registers take none (give any), a forward walk takes one
+    /// per operand it moves, a strided walk one. Chains are run by their owner.
+    ///
+    /// # Errors
+    /// [`KernelError`].
+    pub fn ready<'a>(
+        &'static self,
+        turns: u64,
+        operands: [Extent<'a>; 3],
+        step_bytes: u64,
+    ) -> Result<Ready<'a>, KernelError> {
+        let wrong = |why: String| KernelError::Operands { name: self.name, why };
+        if !(self.available)() {
+            return Err(KernelError::Unavailable(self.name));
+        }
+        if turns == 0 {
+            return Err(wrong("0 turns".to_owned()));
+        }
+        let need = |per_turn: u64, at: usize| {
+            let bytes = turns.saturating_mul(per_turn);
+            let has = operands[at].bytes() as u64;
+            let align = u64::from(self.width_bits / 8).max(8);
+            if bytes > has {
+                Err(wrong(format!("{turns} turns need {bytes} bytes, operand {at} has {has}")))
+            } else if per_turn > 0 && !(operands[at].address() as u64).is_multiple_of(align) {
+                Err(wrong(format!("operand {at} is not aligned to {align} bytes")))
+            } else {
+                Ok(())
+            }
+        };
+        match self.walk {
+            Walk::Register => {}
+            Walk::Forward(bytes) => {
+                for (at, b) in bytes.into_iter().enumerate() {
+                    need(u64::from(b), at)?;
+                }
+            }
+            Walk::Strided(strides) => {
+                if step_bytes < 8 || !step_bytes.is_multiple_of(8) {
+                    return Err(wrong(format!("a stride of {step_bytes} bytes is not a multiple of 8")));
+                }
+                need(u64::from(strides) * step_bytes, 0)?;
+            }
+            Walk::Chase => return Err(wrong("follows a chain; it is run by the chain".to_owned())),
+        }
+        Ok(Ready { kernel: self, turns, operands, step_bytes })
+    }
+}
+
+impl Ready<'_> {
+    /// The kernel.
+    pub fn kernel(&self) -> &'static Kernel {
+        self.kernel
+    }
+
+    /// Turns per pass.
+    pub fn turns(&self) -> u64 {
+        self.turns
+    }
+
+    /// Runs `passes` passes (none for 0).
+    #[inline]
+    pub fn run(&self, passes: u64) -> u64 {
+        if passes == 0 {
+            return 0;
+        }
+        let [a, b, c] = self.operands.map(Extent::address);
+        // SAFETY: `ready` has checked processor, alignment and bounds for this number of turns; every pass begins anew at the
+        // start of the operands, which outlive `self`.
+        unsafe { (self.kernel.code)(passes, self.turns, a, b, c, self.step_bytes) }
+    }
+}
