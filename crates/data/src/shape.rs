@@ -40,6 +40,8 @@ pub enum Shape {
     Matrix(Matrix),
     /// Rows of named costs or sources.
     CostTable(CostTable),
+    /// Named costs on a logarithmic scale, decade by decade.
+    Decades(Decades),
 }
 
 /// An axis: name, unit, and whether it is best drawn logarithmically.
@@ -249,4 +251,63 @@ pub enum Cell {
     Text(String),
     /// Nothing, with no number to show.
     Empty(()),
+}
+
+/// See [`Shape::Decades`]. Values are positive.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Decades {
+    /// Value axis; times are placed by the decade of their seconds ("ten to the power minus").
+    pub value: Axis,
+    /// Rows in the order of the table they come from.
+    pub rows: Vec<DecadeRow>,
+}
+
+/// One named cost of a [`Decades`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DecadeRow {
+    /// Name.
+    pub name: String,
+    /// Value, in the axis' unit.
+    pub value: f64,
+    /// Lower end of its interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub low: Option<f64>,
+    /// Upper end of its interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub high: Option<f64>,
+}
+
+impl DecadeRow {
+    /// Distance in decades to the next edge between two whole decades (half way between them) up to which a row is said to
+    /// lie on the edge: its whole number can differ between two runs.
+    pub const EDGE: f64 = 0.05;
+
+    /// Decimal logarithm in the base unit: of seconds for `unit` ns, of the unit itself for others. `None` unless positive.
+    pub fn log10(&self, unit: Unit) -> Option<f64> {
+        let scale = if unit == Unit::Nanoseconds { 1e-9 } else { 1.0 };
+        (self.value > 0.0 && self.value.is_finite()).then(|| (self.value * scale).log10())
+    }
+
+    /// The nearest whole decade, and whether it lies on the edge to another.
+    pub fn decade(&self, unit: Unit) -> Option<(i32, bool)> {
+        let log = self.log10(unit)?;
+        let nearest = log.round();
+        Some((nearest as i32, 0.5 - (log - nearest).abs() <= Self::EDGE))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn costs_lie_at_their_nearest_decade_and_edges_are_told() {
+        let row = |value| DecadeRow { name: String::new(), value, low: None, high: None };
+        let at = |value| row(value).decade(Unit::Nanoseconds);
+        assert_eq!(at(1.0), Some((-9, false)));
+        assert_eq!(at(184.0), Some((-7, false)), "the seed cuts this to -6");
+        assert_eq!(at(328.0), Some((-6, true)), "log10 is -6.48: 0.02 from the edge");
+        assert_eq!(at(0.0), None);
+        assert_eq!(row(20.0).decade(Unit::Bytes), Some((1, false)));
+    }
 }

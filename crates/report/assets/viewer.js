@@ -711,7 +711,7 @@ const start = () => {
   let drawn = 0;
   for (const figure of $$('figure[data-dataset]')) {
     const d = record.datasets[Number(figure.dataset.dataset)];
-    if (!$('.plot', figure)) continue;
+    if (!$('.plot', figure) || !DRAW[d.shape]) continue; // what has no interactive form stays as it was drawn
     const still = $('.plot', figure).innerHTML;
     try {
       DRAW[d.shape](figure, d);

@@ -35,7 +35,7 @@ pub(crate) fn apply(record: &mut Record) {
             Shape::Curve(c) => curve(c, merge),
             Shape::Matrix(m) => matrix(m, merge),
             Shape::Scatter(s) => s.groups.iter_mut().for_each(|g| g.points = every(&g.points, merge)),
-            Shape::CostTable(_) => continue,
+            Shape::CostTable(_) | Shape::Decades(_) => continue,
         }
         let _ = write!(
             d.caption,
@@ -51,7 +51,7 @@ fn numbers(shape: &Shape) -> usize {
         Shape::Curve(c) => c.rows.iter().map(|r| 2 * r.x.len()).sum(),
         Shape::Scatter(s) => s.groups.iter().map(|g| 2 * g.points.len()).sum(),
         Shape::Matrix(m) => m.values.iter().map(Vec::len).sum(),
-        Shape::CostTable(_) => 0,
+        Shape::CostTable(_) | Shape::Decades(_) => 0,
     }
 }
 

@@ -65,6 +65,15 @@ fn finite_fact(value: &FactValue) -> bool {
 
 fn dataset(d: &mut Dataset) {
     let lost = match &mut d.shape {
+        Shape::Decades(x) => {
+            let rows = x.rows.len();
+            x.rows.retain(|r| r.value.is_finite() && r.value > 0.0);
+            for r in &mut x.rows {
+                r.low = r.low.filter(|v| v.is_finite());
+                r.high = r.high.filter(|v| v.is_finite());
+            }
+            rows - x.rows.len()
+        }
         Shape::Series(s) => series(s),
         Shape::Distribution(x) => distribution(x),
         Shape::Curve(c) => curve(c),

@@ -279,6 +279,7 @@ fn a_shape_without_rows_is_still_shown() {
                 Shape::Scatter(s) => s.groups.clear(),
                 Shape::Matrix(m) => (m.rows, m.values, m.columns) = (vec![], vec![], vec![]),
                 Shape::CostTable(t) => t.rows.clear(),
+                Shape::Decades(d) => d.rows.clear(),
             }
             d
         })

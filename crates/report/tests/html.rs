@@ -259,6 +259,7 @@ fn plant(record: &mut Record, value: f64, at: usize) {
             Shape::Scatter(s) => s.groups[0].points[at % 40].0 = value,
             Shape::Matrix(m) => m.values[0][at % 2] = Some(value),
             Shape::CostTable(t) => t.rows[0].cells[2] = Cell::Number(value),
+            Shape::Decades(d) => d.rows[0].value = value,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Static charts, one per shape of data: the picture a page shows with scripts off, and the ones on the card.
 
+mod decades;
 mod frame;
 mod levels;
 mod matrix;
@@ -26,6 +27,7 @@ pub(crate) fn draw(dataset: &Dataset, size: Size) -> Option<String> {
         Shape::Scatter(s) => Some(xy::scatter(s, title, size)),
         Shape::Matrix(m) if m.column_names.is_empty() => Some(matrix::draw(m, title, size)),
         Shape::Matrix(m) => Some(named::draw(m, title, size)),
+        Shape::Decades(d) => Some(decades::draw(d, title, size)),
         Shape::CostTable(_) => None,
     }
 }
@@ -36,7 +38,7 @@ pub(crate) fn legend(shape: &Shape) -> Vec<&str> {
         Shape::Distribution(d) => d.rows.iter().map(|r| r.name.as_str()).collect(),
         Shape::Curve(c) => c.rows.iter().map(|r| r.name.as_str()).collect(),
         Shape::Scatter(s) => s.groups.iter().map(|g| g.name.as_str()).collect(),
-        Shape::Series(_) | Shape::Matrix(_) | Shape::CostTable(_) => Vec::new(),
+        Shape::Series(_) | Shape::Matrix(_) | Shape::CostTable(_) | Shape::Decades(_) => Vec::new(),
     }
 }
 
@@ -48,7 +50,7 @@ pub(crate) fn largest_rows(shape: &Shape) -> Option<(Shape, usize)> {
         Shape::Series(s) => keep(&mut s.rows, |r| greatest(&mut r.max.iter().copied())),
         Shape::Distribution(d) => keep(&mut d.rows, |r| greatest(&mut r.quantiles.iter().map(|q| q.1))),
         Shape::Curve(c) => keep(&mut c.rows, |r| greatest(&mut r.y.iter().copied())),
-        Shape::Scatter(_) | Shape::Matrix(_) | Shape::CostTable(_) => return None,
+        Shape::Scatter(_) | Shape::Matrix(_) | Shape::CostTable(_) | Shape::Decades(_) => return None,
     };
     (total > STATIC_ROWS).then_some((kept, total))
 }

@@ -34,6 +34,15 @@ pub(super) fn details(page: &mut Page, name: &str, shape: &Shape, small: bool) {
         Shape::Curve(c) => curve(page, name, c),
         Shape::Scatter(s) => scatter(page, name, s),
         Shape::Matrix(m) => matrix(page, name, m),
+        Shape::Decades(d) => {
+            let heads = ["operation", "value", "from", "to", "ten to power"].map(str::to_owned);
+            let figure = |v: Option<f64>| v.map_or_else(|| "-".to_owned(), |v| human(v, d.value.unit));
+            let row = |r: &machmeter_data::shape::DecadeRow| {
+                let log = r.log10(d.value.unit).map_or_else(|| "-".to_owned(), |l| format!("{l:.2}"));
+                vec![r.name.clone(), figure(Some(r.value)), figure(r.low), figure(r.high), log]
+            };
+            table(page, name, &heads, &d.rows.iter().map(row).collect::<Vec<_>>(), "");
+        }
         Shape::CostTable(_) => {}
     }
     page.raw("</div></details>");

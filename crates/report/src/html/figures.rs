@@ -109,12 +109,15 @@ fn shape_name(shape: &Shape) -> &'static str {
         Shape::Matrix(m) if heat::is_table(m) => "grid-table",
         Shape::Matrix(_) => "matrix",
         Shape::CostTable(_) => "costs",
+        Shape::Decades(_) => "decades",
     }
 }
 
 fn picture(page: &mut Page, dataset: &Dataset, small: bool) {
     let size = match &dataset.shape {
         Shape::Matrix(_) => Size { width: 900.0, height: 200.0 },
+        // As high as its rows need.
+        Shape::Decades(d) => Size { width: 900.0, height: 56.0 + 18.0 * d.rows.len() as f64 },
         _ if small => Size { width: 500.0, height: 250.0 },
         _ => Size { width: 900.0, height: 320.0 },
     };

@@ -7,7 +7,7 @@ use machmeter_data::shape::Cell;
 use machmeter_data::{Dataset, Shape, Unit};
 
 use super::columns::Columns;
-use super::{TerminalStyle, matrix, printable, sparkline};
+use super::{TerminalStyle, decades, matrix, printable, sparkline};
 use crate::label;
 
 /// Columns up to which a matrix is shown as figures.
@@ -29,6 +29,7 @@ pub fn dataset(d: &Dataset, style: &TerminalStyle) -> String {
 fn body(shape: &Shape, style: &TerminalStyle) -> String {
     match shape {
         Shape::CostTable(_) => costs(shape, style),
+        Shape::Decades(d) => decades::ladder(d, style),
         Shape::Distribution(d) => {
             let mut heads = vec![String::new(), "n".to_owned()];
             heads.extend(PERCENTILES.iter().map(|p| label::percentile(*p)));

@@ -2,6 +2,7 @@
 
 mod columns;
 mod dataset;
+mod decades;
 mod glyphs;
 mod matrix;
 

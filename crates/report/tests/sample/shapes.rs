@@ -1,8 +1,8 @@
 //! Datasets of the synthetic record, one of every shape.
 
 use machmeter_data::shape::{
-    Axis, Cell, CostTable, Curve, CurveRow, Dataset, Distribution, DistributionRow, Mark, Matrix, Scatter,
-    ScatterGroup, Series, SeriesRow, Shape, TableColumn, TableRow,
+    Axis, Cell, CostTable, Curve, CurveRow, Dataset, DecadeRow, Decades, Distribution, DistributionRow, Mark,
+    Matrix, Scatter, ScatterGroup, Series, SeriesRow, Shape, TableColumn, TableRow,
 };
 use machmeter_data::{Params, Unit};
 
@@ -53,6 +53,12 @@ pub fn datasets(cpus: usize, buckets: usize) -> Vec<Dataset> {
             "Core to core",
             "Time of one hand-over.",
             Shape::Matrix(matrix(cpus.min(8), cpus.min(8), false)),
+        ),
+        set(
+            "ops.ladder",
+            "Ten to the power minus",
+            "What operations cost, decade by decade.",
+            Shape::Decades(decades()),
         ),
         set(
             "noise.sources",
@@ -238,4 +244,21 @@ fn costs() -> CostTable {
             row("unknown", "unknown", 0.09, 19.0, 1.2e3, None),
         ],
     }
+}
+
+fn decades() -> Decades {
+    let rows = [
+        ("rd cache", 1.08),
+        ("rd main", 152.0),
+        ("call", 169.0),
+        ("fopen", 21_000.0),
+        ("thr_create", 29_000.0),
+    ];
+    let row = |(name, value): (&str, f64)| DecadeRow {
+        name: name.to_owned(),
+        value,
+        low: Some(value * 0.9),
+        high: Some(value * 1.2),
+    };
+    Decades { value: Axis::log("cost", Unit::Nanoseconds), rows: rows.into_iter().map(row).collect() }
 }
