@@ -18,6 +18,9 @@ pub enum Unit {
     /// Bytes per second.
     #[serde(rename = "By/s")]
     BytesPerSecond,
+    /// Floating-point operations per second.
+    #[serde(rename = "{flop}/s")]
+    FlopsPerSecond,
     /// Events per second.
     #[serde(rename = "Hz")]
     Hertz,
@@ -46,6 +49,7 @@ impl Unit {
             Self::Ticks => "{tick}",
             Self::Bytes => "By",
             Self::BytesPerSecond => "By/s",
+            Self::FlopsPerSecond => "{flop}/s",
             Self::Hertz => "Hz",
             Self::One => "1",
             Self::Count => "{count}",
@@ -81,6 +85,9 @@ pub fn human(value: f64, unit: Unit) -> String {
             scaled(value, &[(1.0, "B"), (1024.0, "KiB"), (1_048_576.0, "MiB"), (1_073_741_824.0, "GiB")])
         }
         Unit::BytesPerSecond => scaled(value, &[(1.0, "B/s"), (1e3, "kB/s"), (1e6, "MB/s"), (1e9, "GB/s")]),
+        Unit::FlopsPerSecond => {
+            scaled(value, &[(1.0, "flop/s"), (1e3, "kflop/s"), (1e6, "Mflop/s"), (1e9, "Gflop/s")])
+        }
         Unit::Hertz => scaled(value, &[(1.0, "Hz"), (1e3, "kHz"), (1e6, "MHz"), (1e9, "GHz")]),
         Unit::One => format!("{} %", digits(value * 100.0)),
         Unit::Count => digits(value),
@@ -137,6 +144,7 @@ mod tests {
         assert_eq!(human(999_600.0, Unit::Nanoseconds), "1.00 ms");
         assert_eq!(human(0.029, Unit::One), "2.90 %");
         assert_eq!(human(250.0, Unit::Hertz), "250 Hz");
+        assert_eq!(human(5.85e10, Unit::FlopsPerSecond), "58.5 Gflop/s");
         assert_eq!(human(0.0, Unit::One), "0 %");
         assert_eq!(human(f64::NAN, Unit::One), "?");
         assert_eq!(human(49_152.0, Unit::Bytes), "48.0 KiB");

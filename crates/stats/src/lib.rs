@@ -13,6 +13,8 @@
 //! | [`serial`] | means, shares and quantiles of a stream whose neighbors are alike |
 //! | [`rank`] | do two samples differ |
 //! | [`changepoint`] | when did the level change; where does a line bend |
+//! | [`isotonic`], [`plateau`] | which ascending curve is it; where are its levels and the steps between them |
+//! | [`regimes`] | between which levels does a series jump |
 //! | [`regression`] | fits of linear models with goodness of fit Q; robust slopes |
 //! | [`spectrum`], [`autocorr`] | periodicity and memory of an evenly sampled series |
 //! | [`events`], [`coincidence`] | periodicity of event times; do two CPUs stop together |
@@ -33,9 +35,12 @@ pub mod events;
 mod fourier;
 pub mod histogram;
 mod interval;
+pub mod isotonic;
+pub mod plateau;
 pub mod quantile;
 pub mod random;
 pub mod rank;
+pub mod regimes;
 pub mod regression;
 pub mod serial;
 pub mod spectrum;

@@ -3,6 +3,7 @@
 //! into /proc and /sys.
 
 pub mod affinity;
+pub mod call;
 pub mod cgroup;
 pub mod clock;
 pub mod counters;
@@ -20,9 +21,13 @@ pub mod pseudofs;
 pub mod region;
 pub mod sched;
 pub mod shared;
+pub mod sync;
+pub mod stdio;
 pub mod task_room;
 pub mod terminal;
 pub mod thread;
 pub mod topology;
 pub mod trace;
 pub mod tree;
+#[cfg(feature = "user-threads")]
+pub mod user_threads;

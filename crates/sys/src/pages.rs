@@ -4,7 +4,7 @@
 use std::io;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 
@@ -23,6 +23,42 @@ pub enum Backing {
     Huge,
     /// As the system does by itself.
     Unasked,
+}
+
+/// Contents of memory to measure on. Machines move lines of zeros faster than others (up to three times on some), so the
+/// contents belong to a bandwidth as much as the size does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fill {
+    /// Words of a generator with this seed: incompressible. As floating-point numbers, some of them are subnormal or not
+    /// a number: for arithmetic see [`Self::Doubles`].
+    Random(u64),
+    /// Doubles in \[1, 2) with random mantissas: as good as incompressible, and arithmetic on them takes no slow path.
+    Doubles(u64),
+    /// Zeros.
+    Zeros,
+    /// One byte, repeated.
+    Byte(u8),
+}
+
+impl Fill {
+    /// Word number `index` of the contents.
+    fn word(self, index: u64) -> u64 {
+        match self {
+            Self::Random(seed) => mix(seed, index),
+            Self::Doubles(seed) => (mix(seed, index) >> 12) | 0x3ff0_0000_0000_0000,
+            Self::Zeros => 0,
+            Self::Byte(byte) => u64::from(byte) * 0x0101_0101_0101_0101,
+        }
+    }
+}
+
+/// The `index`-th output of `SplitMix64` (Steele, Lea and Flood 2014) with this seed: every word by itself, so that a
+/// processor can work on several at a time.
+pub(crate) fn mix(seed: u64, index: u64) -> u64 {
+    let z = seed.wrapping_add(index.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
 }
 
 /// A mapping of whole pages that starts at a multiple of [`HUGE_PAGE_BYTES`]. Untouched pages read as zero.
@@ -123,10 +159,41 @@ impl Pages {
         self.backing
     }
 
+    /// How much of this mapping is in transparent huge pages now, bytes: what was granted, whatever was asked for. Memory
+    /// that was never written is in no page at all. Without a backing asked for, the system may keep the mapping together
+    /// with a neighbour, whose huge pages then count here, up to this mapping's size.
+    ///
+    /// # Errors
+    /// What the system says about `/proc/self/smaps`.
+    pub fn huge_bytes(&self) -> io::Result<u64> {
+        let start = self.start.as_ptr() as u64;
+        let smaps = Tree::host().read("proc/self/smaps")?;
+        Ok(huge_bytes(&smaps, start, start + self.bytes as u64).min(self.bytes as u64))
+    }
+
     /// All of it.
     pub fn extent(&self) -> Extent<'_> {
         Extent { start: self.start, bytes: self.bytes, pages: PhantomData }
     }
+}
+
+/// The huge pages of the mappings in a text of `/proc/PID/smaps` that overlap `start..end`, bytes.
+fn huge_bytes(smaps: &str, start: u64, end: u64) -> u64 {
+    let mut inside = false;
+    let mut kib = 0;
+    for line in smaps.lines() {
+        let mut words = line.split_ascii_whitespace();
+        let Some(first) = words.next() else { continue };
+        if let Some(field) = first.strip_suffix(':') {
+            if inside && matches!(field, "AnonHugePages" | "ShmemPmdMapped") {
+                kib += words.next().and_then(|w| w.parse::<u64>().ok()).unwrap_or(0);
+            }
+        } else if let Some((from, to)) = first.split_once('-') {
+            let address = |text| u64::from_str_radix(text, 16).unwrap_or(0);
+            inside = address(from) < end && address(to) > start;
+        }
+    }
+    kib * 1_024
 }
 
 impl Drop for Pages {
@@ -159,18 +226,56 @@ impl<'a> Extent<'a> {
 
     /// The memory as 64-bit atomics: as many as fit from its first multiple of 8 on.
     pub fn atomics(self) -> &'a [AtomicU64] {
-        let skip = self.start.as_ptr().align_offset(align_of::<AtomicU64>()).min(self.bytes);
-        // SAFETY: `skip` is at most the size.
+        let skip = self.start.as_ptr().align_offset(align_of::<AtomicU64>());
+        if skip >= self.bytes {
+            return &[];
+        }
+        // SAFETY: `skip` is less than the size.
         let first = unsafe { self.start.add(skip) }.cast::<AtomicU64>();
         // SAFETY: mapped, aligned, live for 'a, initialized (zero or written), and reached only through atomics and assembly.
         unsafe { std::slice::from_raw_parts(first.as_ptr(), (self.bytes - skip) / size_of::<AtomicU64>()) }
+    }
+
+    /// Writes these contents over all of it.
+    pub fn fill(self, fill: Fill) {
+        let words = self.atomics();
+        let skip = self.start.as_ptr().align_offset(align_of::<AtomicU64>()).min(self.bytes);
+        for (word, index) in words.iter().zip(0..) {
+            word.store(fill.word(index), Ordering::Relaxed);
+        }
+        let last = skip + size_of_val(words);
+        for at in (0..skip).chain(last..self.bytes) {
+            let byte = fill.word(at as u64).to_le_bytes()[7];
+            self.byte(at).store(byte, Ordering::Relaxed);
+        }
+    }
+
+    /// Brings every page in by a write that keeps its contents: the caller's CPU decides where memory comes from.
+    pub fn touch(self) {
+        let page_bytes = rustix::param::page_size();
+        let first = self.start.as_ptr().align_offset(page_bytes);
+        if self.bytes > 0 {
+            // An exchange of zero for zero keeps what is there, also under writes of others, and faults as a write does.
+            let _ = self.byte(0).compare_exchange(0, 0, Ordering::Relaxed, Ordering::Relaxed);
+        }
+        for at in (first..self.bytes).step_by(page_bytes) {
+            let _ = self.byte(at).compare_exchange(0, 0, Ordering::Relaxed, Ordering::Relaxed);
+        }
+    }
+
+    /// Byte `at`, which must lie inside.
+    fn byte(self, at: usize) -> &'a AtomicU8 {
+        debug_assert!(at < self.bytes);
+        // SAFETY: inside, as the callers' ranges say.
+        let byte = unsafe { self.start.add(at) };
+        // SAFETY: mapped, live for 'a, initialized, and reached only through atomics and assembly.
+        unsafe { AtomicU8::from_ptr(byte.as_ptr()) }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::Ordering;
 
     #[test]
     fn extents_are_aligned_zero_and_shared() {
@@ -182,6 +287,87 @@ mod tests {
         words[7].store(3, Ordering::Relaxed);
         assert_eq!(pages.extent().part(56, 8).unwrap().atomics()[0].load(Ordering::Relaxed), 3);
         assert!(pages.extent().part(pages.bytes() - 4, 8).is_none());
+    }
+
+    #[test]
+    fn contents_cover_every_byte_and_nothing_outside() {
+        let pages = Pages::new(8_192, Backing::Small).unwrap();
+        let bytes = |at: usize| {
+            let word = pages.extent().atomics()[at / 8].load(Ordering::Relaxed);
+            word.to_le_bytes()[at % 8]
+        };
+        for (from, size) in [(64, 64), (3, 61), (5, 2), (9, 4_000), (0, 8_192)] {
+            pages.extent().fill(Fill::Zeros);
+            pages.extent().part(from, size).unwrap().fill(Fill::Byte(0x5a));
+            for at in 0..8_192 {
+                let want = if (from..from + size).contains(&at) { 0x5a } else { 0 };
+                assert_eq!(bytes(at), want, "byte {at} of {size} bytes from {from}");
+            }
+        }
+        pages.extent().fill(Fill::Random(7));
+        let words: Vec<u64> = pages.extent().atomics().iter().map(|w| w.load(Ordering::Relaxed)).collect();
+        let ones: u32 = words.iter().map(|w| w.count_ones()).sum();
+        assert!((31_000..34_600).contains(&ones), "{ones} of 65536 bits, sd 128");
+        assert!(words.iter().all(|w| *w != 0) && words.windows(2).all(|w| w[0] != w[1]));
+        pages.extent().fill(Fill::Doubles(7));
+        for word in pages.extent().atomics() {
+            assert!((1.0..2.0).contains(&f64::from_bits(word.load(Ordering::Relaxed))));
+        }
+    }
+
+    #[test]
+    fn a_touch_brings_pages_in_and_keeps_contents() {
+        let pages = Pages::new(1 << 20, Backing::Small).unwrap();
+        pages.extent().atomics()[3].store(9, Ordering::Relaxed);
+        let faults = minor_faults;
+        let before = faults();
+        pages.extent().touch();
+        assert!(faults() - before >= 255, "a fault per page that was not there");
+        let before = faults();
+        pages.extent().fill(Fill::Byte(1));
+        assert!(faults() - before < 128, "they were there as pages to write to, not as the zero page");
+        let pages = Pages::new(4_096, Backing::Small).unwrap();
+        pages.extent().atomics()[0].store(9, Ordering::Relaxed);
+        pages.extent().touch();
+        pages.extent().part(1, 7).unwrap().touch();
+        pages.extent().part(1, 0).unwrap().touch();
+        assert_eq!(pages.extent().atomics()[0].load(Ordering::Relaxed), 9);
+    }
+
+    fn minor_faults() -> u64 {
+        // Field 10 of the thread's stat, after the name in parentheses.
+        let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+        stat.rsplit_once(')').unwrap().1.split_whitespace().nth(7).unwrap().parse().unwrap()
+    }
+
+    #[test]
+    fn huge_pages_are_counted_for_the_mapping_alone() {
+        let smaps = "\
+7f0000000000-7f0000400000 rw-p 00000000 00:00 0 
+Size:               4096 kB
+AnonHugePages:      4096 kB
+ShmemPmdMapped:        0 kB
+7f0000400000-7f0000800000 rw-p 00000000 00:00 0 
+AnonHugePages:      2048 kB
+7f0000800000-7f0000a00000 rw-s 00000000 00:01 5  /dev/zero (deleted)
+AnonHugePages:         0 kB
+ShmemPmdMapped:     2048 kB
+VmFlags: rd wr mr mw me ac sd
+";
+        assert_eq!(huge_bytes(smaps, 0x7f00_0040_0000, 0x7f00_0080_0000), 2 << 20);
+        assert_eq!(huge_bytes(smaps, 0x7f00_003f_f000, 0x7f00_0080_0000), 6 << 20);
+        assert_eq!(huge_bytes(smaps, 0x7f00_0080_0000, 0x7f00_00a0_0000), 2 << 20);
+        assert_eq!(huge_bytes(smaps, 0x1000, 0x2000), 0);
+
+        let small = Pages::new(8 << 20, Backing::Small).unwrap();
+        small.extent().touch();
+        assert_eq!(small.huge_bytes().unwrap(), 0, "small pages were asked for");
+        if let Ok(huge) = Pages::new(8 << 20, Backing::Huge) {
+            assert_eq!(huge.huge_bytes().unwrap(), 0, "never written");
+            huge.extent().touch();
+            let granted = huge.huge_bytes().unwrap();
+            assert!(granted <= 8 << 20 && granted.is_multiple_of(HUGE_PAGE_BYTES as u64), "{granted}");
+        }
     }
 
     #[test]

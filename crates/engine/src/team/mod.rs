@@ -5,6 +5,15 @@
 //! Workers end by themselves at the deadline; nothing waits for a controller that may not get a CPU. All that they share
 //! lies in an [`Arena`] of shared memory, in every model, so that models are compared on the same memory.
 
+pub mod heap;
+pub mod processes;
+mod roster;
+#[cfg(test)]
+mod tests;
+pub mod threads;
+#[cfg(feature = "user-threads")]
+pub mod user_threads;
+
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -145,4 +154,26 @@ pub trait Team: Sync {
     /// # Errors
     /// [`TeamError`]; nothing is left running.
     fn run(&self, seats: &Seats, limit_ns: u64, work: Work<'_>) -> Result<Vec<Attendance>, TeamError>;
+}
+
+/// Whether two members sit on one CPU.
+fn shares_a_cpu(seats: &Seats) -> bool {
+    let mut cpus = seats.cpus.clone();
+    cpus.sort_unstable();
+    cpus.windows(2).any(|two| two[0] == two[1])
+}
+
+/// All models of this program, `user-threads` only where it was built with that feature.
+pub fn models() -> &'static [&'static dyn Team] {
+    &[
+        &threads::Threads,
+        &processes::Processes,
+        #[cfg(feature = "user-threads")]
+        &user_threads::UserThreads,
+    ]
+}
+
+/// The model with this name.
+pub fn named(name: &str) -> Option<&'static dyn Team> {
+    models().iter().copied().find(|m| m.model() == name)
 }

@@ -4,8 +4,29 @@ use machmeter_data::MetricInfo;
 use machmeter_data::code::Code;
 use machmeter_engine::Info;
 
+use super::{bandwidth, ladder, loaded, table};
+
 /// All metrics, part by part.
-const METRICS: &[MetricInfo] = &[];
+const METRICS: &[MetricInfo] = &[
+    ladder::info::LATENCY,
+    ladder::info::LATENCY_CYCLES,
+    ladder::info::CORE_CLOCK,
+    ladder::info::CACHE_SIZE,
+    ladder::info::LINE_SIZE,
+    ladder::info::ASSOCIATIVITY,
+    ladder::info::TRANSLATIONS,
+    ladder::info::HUGE_GRANTED,
+    ladder::info::HUGE_EFFECTIVE,
+    ladder::info::PARALLELISM,
+    table::info::SHARED,
+    bandwidth::info::BANDWIDTH,
+    bandwidth::info::WITH_ALLOCATE,
+    bandwidth::info::PEAK,
+    bandwidth::info::SATURATION,
+    bandwidth::info::SCALING,
+    loaded::info::LATENCY,
+    loaded::info::TRAFFIC,
+];
 
 /// A part of the probe that could not be measured at all.
 pub(super) const NOT_MEASURED: Code = Code {
@@ -19,7 +40,24 @@ pub(super) const NOT_MEASURED: Code = Code {
 };
 
 /// All codes, part by part.
-const CODES: &[Code] = &[NOT_MEASURED];
+const CODES: &[Code] = &[
+    NOT_MEASURED,
+    ladder::info::NO_HUGE,
+    ladder::info::HUGE_NOT_EFFECTIVE,
+    ladder::info::CLOCK_MOVED,
+    ladder::info::LAST_DRIFTS,
+    ladder::info::SHORT_LADDER,
+    table::info::ALONE,
+    table::info::MODEL_FAILED,
+    bandwidth::info::SMALL_BUFFER,
+    bandwidth::info::DATA_MATTERS,
+    bandwidth::info::NO_HUGE,
+    bandwidth::info::ONE_CPU,
+    bandwidth::info::NOT_TOGETHER,
+    bandwidth::info::NOT_REACHED,
+    loaded::info::SMALL_CHAIN,
+    loaded::info::LOAD_STOOD,
+];
 
 /// The probe's description.
 pub const INFO: Info = Info {

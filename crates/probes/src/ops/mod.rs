@@ -5,7 +5,9 @@ pub mod calls;
 pub mod info;
 pub mod params;
 pub mod processes;
+mod repeated;
 pub mod seed;
+mod table;
 
 use machmeter_data::Table;
 use machmeter_engine::cost::Rows;
@@ -31,6 +33,7 @@ impl Probe for Ops {
 
     fn default_ns(params: &Params, level: Level) -> Result<u64, ProbeError> {
         part::select(PARTS, &params.parts)?;
+        params.check()?;
         let seconds = match level {
             Level::Quick => 15,
             Level::Standard => 40,
@@ -41,6 +44,7 @@ impl Probe for Ops {
     }
 
     fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Rows>, ProbeError> {
+        params.check()?;
         part::measure(host, params, PARTS, &params.parts)
     }
 

@@ -1,6 +1,9 @@
 //! Parameters of the probe: flags, keys of job files, schema and record in one struct.
 
+use std::path::{Path, PathBuf};
+
 use clap::Args;
+use machmeter_engine::ProbeError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,4 +15,37 @@ pub struct Params {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     #[serde(default)]
     pub parts: Vec<String>,
+    /// Print the table of operations with the seed's whole numbers (the logarithm cut off) instead of exact ones.
+    #[arg(long)]
+    #[serde(default)]
+    pub seed_rounding: bool,
+    /// Directory in which the files of a run are made (and removed): the one for temporary files when not given.
+    #[arg(long, value_name = "DIR")]
+    #[serde(default)]
+    pub directory: Option<String>,
+    /// Program to start in place of this one and of /bin/true; it must end by itself with exit code 0.
+    #[arg(long, value_name = "PATH")]
+    #[serde(default)]
+    pub exec_target: Option<String>,
+}
+
+impl Params {
+    /// Looks at what was asked for by name.
+    ///
+    /// # Errors
+    /// One line: a directory that is none, a program that is not there.
+    pub(super) fn check(&self) -> Result<(), ProbeError> {
+        if let Some(d) = self.directory.as_ref().filter(|d| !Path::new(d).is_dir()) {
+            return Err(ProbeError::Usage(format!("--directory {d}: there is no such directory")));
+        }
+        if let Some(p) = self.exec_target.as_ref().filter(|p| !Path::new(p).is_file()) {
+            return Err(ProbeError::Usage(format!("--exec-target {p}: there is no such program")));
+        }
+        Ok(())
+    }
+
+    /// Where the files of a run are made.
+    pub(super) fn files_in(&self) -> PathBuf {
+        self.directory.as_ref().map_or_else(std::env::temp_dir, PathBuf::from)
+    }
 }

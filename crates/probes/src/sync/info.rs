@@ -4,8 +4,28 @@ use machmeter_data::MetricInfo;
 use machmeter_data::code::Code;
 use machmeter_engine::Info;
 
+use super::{contention, locks, models, transfer, wakeups};
+
+metric!(
+    COST,
+    "sync.cost",
+    ["operation", "cpus", "distance_bytes", "model", "kind", "wake"],
+    Nanoseconds,
+    Lower,
+    "Cost of an operation for each CPU that takes part; of a contended lock, time per acquisition, whoever got it. \
+     Distance: how far apart the words are (0: the same word). Wake: where the one who is woken is."
+);
+
 /// All metrics, part by part.
-const METRICS: &[MetricInfo] = &[];
+const METRICS: &[MetricInfo] = &[
+    COST,
+    transfer::CORE_TO_CORE,
+    transfer::REGIME_SHARE,
+    contention::FAIRNESS,
+    contention::FALSE_SHARING,
+    locks::HANDOFF,
+    locks::FAIRNESS,
+];
 
 /// A part of the probe that could not be measured at all.
 pub(super) const NOT_MEASURED: Code = Code {
@@ -19,7 +39,22 @@ pub(super) const NOT_MEASURED: Code = Code {
 };
 
 /// All codes, part by part.
-const CODES: &[Code] = &[NOT_MEASURED];
+const CODES: &[Code] = &[
+    NOT_MEASURED,
+    transfer::MOVES,
+    transfer::ONE_CPU,
+    transfer::ASYMMETRY,
+    transfer::SAMPLED,
+    contention::UNFAIR,
+    locks::ONE_CPU,
+    locks::BROKEN,
+    locks::UNFAIR,
+    wakeups::AWAKE,
+    wakeups::ONE_CPU,
+    models::NEEDS_TWO,
+    models::DISAGREE,
+    models::NO_USER_THREADS,
+];
 
 /// The probe's description.
 pub const INFO: Info = Info {

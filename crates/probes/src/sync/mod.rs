@@ -3,6 +3,7 @@
 pub mod contention;
 pub mod info;
 pub mod locks;
+pub mod models;
 pub mod params;
 pub mod transfer;
 pub mod wakeups;
@@ -21,7 +22,7 @@ use crate::part::{self, Part};
 pub struct Sync;
 
 /// Its parts, in the order in which they run and stand on the page.
-const PARTS: &[Part<Params>] = &[transfer::PART, contention::PART, locks::PART, wakeups::PART];
+const PARTS: &[Part<Params>] = &[transfer::PART, contention::PART, locks::PART, wakeups::PART, models::PART];
 
 impl Probe for Sync {
     const INFO: Info = info::INFO;

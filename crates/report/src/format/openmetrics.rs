@@ -22,6 +22,7 @@ const fn base(unit: Unit) -> (&'static str, f64) {
         Unit::Nanoseconds => ("seconds", 1e-9),
         Unit::Bytes => ("bytes", 1.0),
         Unit::BytesPerSecond => ("bytes_per_second", 1.0),
+        Unit::FlopsPerSecond => ("flops_per_second", 1.0),
         Unit::Hertz => ("hertz", 1.0),
         Unit::One => ("ratio", 1.0),
         Unit::NanosecondsPerByte => ("seconds_per_byte", 1e-9),

@@ -1,6 +1,7 @@
 //! The ladder of decades as text: the exponent at the left, the operations of that decade beside it, as the seed prints it.
 
 use machmeter_data::Unit;
+use machmeter_data::quantity::human;
 use machmeter_data::shape::Decades;
 
 use super::{TerminalStyle, printable};
@@ -13,14 +14,20 @@ pub(super) fn ladder(d: &Decades, style: &TerminalStyle) -> String {
         .filter_map(|r| {
             let (decade, edge) = r.decade(d.value.unit)?;
             let exact = r.log10(d.value.unit)?;
-            Some((decade, format!("{} {exact:.1}{}", printable(&r.name), if edge { "~" } else { "" })))
+            let edge = if edge { "~" } else { "" };
+            let figure = human(r.value, d.value.unit);
+            Some((decade, format!("{} {exact:.1}{edge} ({figure})", printable(&r.name))))
         })
         .collect();
     let (Some(low), Some(high)) = (placed.iter().map(|p| p.0).min(), placed.iter().map(|p| p.0).max()) else {
         return "   nothing was measured\n".to_owned();
     };
     let minus = d.value.unit == Unit::Nanoseconds && high <= 0;
-    let mut out = format!("   {}\n", if minus { "Ten to power minus (seconds):" } else { "Ten to power:" });
+    let what = if minus { "   seconds, ten to the power minus" } else { "   ten to the power" };
+    let mut out = format!(
+        "{what}
+"
+    );
     for decade in low..=high {
         let head = format!("{:>5}  ", if minus { -decade } else { decade });
         let mut line = head.clone();
@@ -54,12 +61,12 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "Ten to power minus (seconds):",
-                "9  rd cache -9.0",
+                "seconds, ten to the power minus",
+                "9  rd cache -9.0 (1.10 ns)",
                 "8",
-                "7  call -6.8",
-                "6  rd main -6.5~",
-                "5  fopen -4.7"
+                "7  call -6.8 (170 ns)",
+                "6  rd main -6.5~ (328 ns)",
+                "5  fopen -4.7 (20.0 us)"
             ]
         );
         let none = Decades { value: Axis::log("cost", Unit::Nanoseconds), rows: Vec::new() };

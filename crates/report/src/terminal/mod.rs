@@ -8,7 +8,7 @@ mod matrix;
 
 use std::fmt::Write as _;
 
-use machmeter_data::{CheckState, Metric, Record};
+use machmeter_data::{CheckState, Metric, Record, Shape};
 
 use crate::identity::Identity;
 use crate::{finite, label};
@@ -43,7 +43,7 @@ impl TerminalStyle {
 /// Width of the section names.
 const SECTION: usize = 13;
 
-/// The page of a record: who, what weakens it, the sections of its summary, the verdict.
+/// The page of a record: who, what weakens it, the sections of its summary, ladders of costs, the verdict.
 pub fn page(record: &Record, style: &TerminalStyle) -> String {
     let record = finite::record(record);
     let id = Identity::of(&record);
@@ -61,6 +61,16 @@ pub fn page(record: &Record, style: &TerminalStyle) -> String {
         for (i, text) in line.lines.iter().enumerate() {
             let heading = if i == 0 { line.section.as_str() } else { "" };
             section(&mut out, style, heading, text);
+        }
+    }
+    for d in &record.datasets {
+        if let Shape::Decades(ladder) = &d.shape {
+            let _ = write!(
+                out,
+                "\n {}\n{}",
+                style.paint("1", &printable(&d.title)),
+                decades::ladder(ladder, style)
+            );
         }
     }
     if !record.summary.verdict.is_empty() {

@@ -2,9 +2,24 @@
 //!
 //! A kernel is a naked function, so that its bytes are exactly the instructions written here; [`decode`] reads them back and
 //! compares them with the declaration (in tests, and in `machmeter selftest` on the binary in use). All kernels have one
-//! form: `passes` times `turns` turns of the inner body, from the start of its operands each pass.
+//! form: `passes` times `turns` turns of the inner body, from the start of its operands each pass. Operand a is written, b
+//! and c are read; kernels with one operand have only a. Writes store what a begins with, so that the contents of memory
+//! decide also about what is written.
 
-mod register;
+#[cfg(target_arch = "aarch64")]
+mod aarch64;
+pub mod chain;
+mod declared;
+pub mod decode;
+#[cfg(test)]
+mod tests;
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
+
+#[cfg(target_arch = "aarch64")]
+use aarch64 as instructions;
+#[cfg(target_arch = "x86_64")]
+use x86_64 as instructions;
 
 use crate::pages::Extent;
 
@@ -38,6 +53,8 @@ pub struct Declared {
     pub branches: u32,
     /// Floating-point operations (an FMA counts two), over all lanes.
     pub flops: u32,
+    /// Instructions on registers besides those that count and branch; 0 for kernels that touch memory.
+    pub operations: u32,
     /// Dependent or not.
     pub chain: Chain,
 }
@@ -74,8 +91,11 @@ pub struct Kernel {
     pub code: Code,
 }
 
-/// All kernels of this architecture, sorted by family and name.
-pub const KERNELS: &[&[Kernel]] = &[register::KERNELS];
+/// All kernels of this architecture, sorted by instruction set and family.
+pub const KERNELS: &[&[Kernel]] = instructions::KERNELS;
+
+/// Bytes of a line that a write reads first, where accesses are a stride apart.
+const LINE_BYTES: u64 = 64;
 
 /// All kernels.
 pub fn all() -> impl Iterator<Item = &'static Kernel> {
@@ -113,6 +133,31 @@ pub struct Ready<'a> {
 }
 
 impl Kernel {
+    /// Bytes that a turn loads and stores.
+    pub fn bytes_per_turn(&self) -> u64 {
+        u64::from(self.declared.load_bytes) + u64::from(self.declared.store_bytes)
+    }
+
+    /// Bytes that a turn moves if a cache reads every line that is written before it is complete (write-allocate): ordinary
+    /// stores count twice, unless the turn loads the same bytes anyway. Kernels with a stride count a line of 64 bytes for
+    /// each such read. Only within caches, or where a machine claims lines without reading them, is it less.
+    pub fn bytes_with_allocate(&self) -> u64 {
+        let Declared { stores, streaming_stores, load_bytes, store_bytes, .. } = self.declared;
+        let ordinary = u64::from(stores.saturating_sub(streaming_stores));
+        let allocated = match self.walk {
+            Walk::Register | Walk::Chase => 0,
+            Walk::Strided(_) => ordinary * LINE_BYTES,
+            Walk::Forward(bytes) => {
+                // What is walked once but accessed twice is both loaded and stored.
+                let walked: u32 = bytes.iter().sum();
+                let both = (load_bytes + store_bytes).saturating_sub(walked);
+                let stored = u64::from(store_bytes.saturating_sub(both));
+                stored * ordinary / u64::from(stores.max(1))
+            }
+        };
+        self.bytes_per_turn() + allocated
+    }
+
     /// Checks that `turns` turns stay inside the operands. Kernels of registers take none (give any), a forward walk takes one
     /// per operand it moves, a strided walk one. Chains are run by their owner.
     ///
@@ -154,7 +199,7 @@ impl Kernel {
                 if step_bytes < 8 || !step_bytes.is_multiple_of(8) {
                     return Err(wrong(format!("a stride of {step_bytes} bytes is not a multiple of 8")));
                 }
-                need(u64::from(strides) * step_bytes, 0)?;
+                need(step_bytes.saturating_mul(u64::from(strides)), 0)?;
             }
             Walk::Chase => return Err(wrong("follows a chain; it is run by the chain".to_owned())),
         }

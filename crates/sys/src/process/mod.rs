@@ -5,6 +5,8 @@
 //! between it and the rest (sched(7), "The autogroup feature").
 
 mod child;
+pub mod fork;
+pub mod gate;
 mod group;
 mod life;
 mod lines;

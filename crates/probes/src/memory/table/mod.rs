@@ -1,18 +1,23 @@
-//! To be written.
+//! The seed's table A: reads and writes of one's own cache, one's own memory and a neighbour's memory, by one member of a team
+//! alone or by all at once, in each programming model (Howell, "Microbenchmarking", 1998).
+//!
+//! Streamed figures walk the buffer one block apart, eight accesses a turn, as the seed's loop does (with all eight; its
+//! printed loop does seven): the machine overlaps them, and prefetches. Dependent figures follow a random chain: what one
+//! access takes. "Cache" is a buffer that stays in the first cache; "local" and "neighbour" are buffers of at least twice
+//! the cache, each touched first by its owner, a fresh area each pass. The neighbour of the last member is the first.
 
-use machmeter_engine::cost::{Row, Rows};
-use machmeter_engine::{Analysis, ProbeError};
+mod analyze;
+pub mod info;
+mod measure;
+mod member;
+mod plan;
+
+#[cfg(test)]
+mod tests;
 
 use super::Params;
-use crate::part::{At, Part};
+use crate::part::Part;
 
 /// The part.
-pub(super) const PART: Part<Params> = Part { name: "table", weight: 25, measure, analyze };
-
-fn measure(_at: &mut At<'_, '_>, _params: &Params) -> Result<Vec<Row>, ProbeError> {
-    Ok(Vec::new())
-}
-
-fn analyze(_params: &Params, _rows: &Rows, _seed: u64) -> Analysis {
-    Analysis::default()
-}
+pub(super) const PART: Part<Params> =
+    Part { name: "table", weight: 25, measure: measure::measure, analyze: analyze::analyze };

@@ -1,18 +1,99 @@
-//! To be written.
+//! The seed's table B: twelve operations by the decade of their cost (Howell, "Microbenchmarking", 1998), with what each row is
+//! here: `fopen` and `fclose` of a buffered stream on a file (closing writes the one character it holds), one character into
+//! the buffer, a line of 24 characters written at once (line buffering, as on a terminal), reads and writes of 8,000 words one
+//! cache line apart in memory (a fresh area each time) and in the first cache, a thread made and joined, `y = a x + y` over
+//! 100, 1,000 and 10,000 numbers as the compiler writes it.
+//!
+//! Reads and writes are independent of each other, as in the seed's loop, so the machine overlaps them: throughput, not
+//! latency. The dependent figures are those of the memory probe.
 
-use machmeter_engine::cost::{Row, Rows};
-use machmeter_engine::{Analysis, ProbeError};
+mod measure;
+mod subjects;
+mod table;
 
-use super::Params;
-use crate::part::{At, Part};
+#[cfg(test)]
+mod tests;
+
+use machmeter_data::record::SummaryLine;
+use machmeter_data::shape::{Axis, DecadeRow, Decades, Shape};
+use machmeter_data::{Dataset, Params as Conditions, Unit};
+use machmeter_engine::Analysis;
+use machmeter_engine::cost::Rows;
+
+use super::{Params, info};
+use crate::part::Part;
 
 /// The part.
-pub(super) const PART: Part<Params> = Part { name: "seed", weight: 25, measure, analyze };
+pub(super) const PART: Part<Params> = Part { name: "seed", weight: 25, measure: measure::measure, analyze };
 
-fn measure(_at: &mut At<'_, '_>, _params: &Params) -> Result<Vec<Row>, ProbeError> {
-    Ok(Vec::new())
-}
+/// Operations of the seed's table in its order: the id of the row, and the name as the seed prints it.
+pub(super) const OPERATIONS: [(&str, &str); 12] = [
+    ("fopen", "fopen"),
+    ("fprintf", "fprintf (1 char)"),
+    ("printf", "printf (string)"),
+    ("fclose", "fclose"),
+    ("read_main_8000", "rd main mem 8000"),
+    ("read_cache_8000", "rd cache mem 8000"),
+    ("write_main_8000", "wr main mem 8000"),
+    ("write_cache_8000", "wr cache mem 8000"),
+    ("thr_create", "thr_create"),
+    ("daxpy100", "daxpy100"),
+    ("daxpy1000", "daxpy1000"),
+    ("daxpy10000", "daxpy10000"),
+];
 
-fn analyze(_params: &Params, _rows: &Rows, _seed: u64) -> Analysis {
-    Analysis::default()
+/// Rows of other parts that join the ladder, where they were measured: the id, and the name shown.
+const ALONGSIDE: [(&str, &str); 6] = [
+    ("getppid", "system call"),
+    ("page_fault_4k", "page fault"),
+    ("fork_exit_wait", "fork"),
+    ("spawn", "spawn a program"),
+    ("yield_two_threads", "switch threads"),
+    ("add", "add"),
+];
+
+fn analyze(params: &Params, rows: &Rows, _seed: u64) -> Analysis {
+    let mut out = Analysis::default();
+    let mut ladder = Vec::new();
+    for row in rows.part(PART.name).filter(|r| r.operation != "part") {
+        let cost = rows.cost(row);
+        let mut conditions = Conditions::new();
+        conditions.insert("operation".to_owned(), row.operation.as_str().into());
+        out.metrics.push(cost.metric(&info::COST, conditions));
+        if let (Some((_, name)), Some(k)) = (OPERATIONS.iter().find(|o| o.0 == row.operation), cost.known()) {
+            ladder.push(DecadeRow {
+                name: (*name).to_owned(),
+                value: k.value_ns,
+                low: Some(k.low_ns),
+                high: Some(k.high_ns),
+            });
+        }
+    }
+    if ladder.is_empty() {
+        return out;
+    }
+    if params.seed_rounding {
+        out.summary.lines.push(SummaryLine { section: "OPERATIONS".to_owned(), lines: table::seed(&ladder) });
+    }
+    for (id, name) in ALONGSIDE {
+        let found = rows.rows.iter().find(|r| r.part != PART.name && r.operation == id);
+        if let Some(k) = found.map(|r| rows.cost(r)).as_ref().and_then(|c| c.known()) {
+            ladder.push(DecadeRow {
+                name: name.to_owned(),
+                value: k.value_ns,
+                low: Some(k.low_ns),
+                high: Some(k.high_ns),
+            });
+        }
+    }
+    out.datasets.push(Dataset {
+        id: "ops.ladder".to_owned(),
+        params: Conditions::new(),
+        title: "Ten to the power minus".to_owned(),
+        caption: "What one operation costs, by the decade of its seconds; ~ marks what lies on the edge between two decades. \
+                  Reads and writes are per word, one line apart, as fast as the machine overlaps them."
+            .to_owned(),
+        shape: Shape::Decades(Decades { value: Axis::log("cost", Unit::Nanoseconds), rows: ladder }),
+    });
+    out
 }

@@ -1,18 +1,93 @@
-//! To be written.
+//! Core to core: what it costs to move a cache line from one CPU to another, for every pair of CPUs, both ways, in several
+//! kinds, and how that changes over time. Unit: ns one way (half a round trip), or ns per line read.
+//!
+//! A virtual machine's CPUs move between the host's: the same two are on one core now and on two dies later. So every sample
+//! carries what a compare-and-swap cost in the same millisecond, the series of these is clustered into levels
+//! ([`machmeter_stats::regimes`]), and figures are given per level with its share of the time.
+//!
+//! Methods after core-to-core-latency (compare-and-swap of one word), c2clat (two words, lowest batches) and Intel's MLC
+//! (reads of lines that are clean or dirty in the other CPU's cache).
 
-use machmeter_engine::cost::{Row, Rows};
-use machmeter_engine::{Analysis, ProbeError};
+mod analyze;
+#[allow(unsafe_code, reason = "cache lines are thrown out by an instruction that no safe function offers")]
+mod kernel;
+mod measure;
+mod plan;
+mod regime_probe;
+mod show;
+mod trips;
+mod visit;
+
+use machmeter_data::code::Code;
 
 use super::Params;
-use crate::part::{At, Part};
+use crate::part::Part;
+
+pub(crate) use regime_probe::RegimeProbe;
 
 /// The part.
-pub(super) const PART: Part<Params> = Part { name: "transfer", weight: 35, measure, analyze };
+pub(super) const PART: Part<Params> =
+    Part { name: "transfer", weight: 35, measure: measure::measure, analyze: analyze::analyze };
 
-fn measure(_at: &mut At<'_, '_>, _params: &Params) -> Result<Vec<Row>, ProbeError> {
-    Ok(Vec::new())
-}
+metric!(
+    CORE_TO_CORE,
+    "memory.core_to_core",
+    ["from", "to", "kind", "regime"],
+    Nanoseconds,
+    Lower,
+    "Latency of a cache line from one CPU to another: half a round trip (cas, store_load_1, store_load_2), or one dependent \
+     read of a line that the other CPU holds (read_dirty, read_clean). Regime 1 is the level with the largest share of time."
+);
+metric!(
+    REGIME_SHARE,
+    "sync.regime_share",
+    ["from", "to", "regime"],
+    One,
+    Neither,
+    "Share of the time that two CPUs spent on one level of transfer latency; regime 1 has the largest share."
+);
 
-fn analyze(_params: &Params, _rows: &Rows, _seed: u64) -> Analysis {
-    Analysis::default()
-}
+/// Placement moves.
+pub(super) const MOVES: Code = Code {
+    id: "W421",
+    name: "placement moves",
+    what: "What two CPUs pay each other jumped between levels while it was measured.",
+    why: "One figure for all of the time would describe none of it. Costs of everything two CPUs share follow the level.",
+    how: "Levels of the logarithm of compare-and-swap latency at least a factor of 1.5 apart, each proven by its samples.",
+    next: "Read the figures per regime; on a virtual machine ask for pinned CPUs, else measure longer to see the shares settle.",
+    undo: None,
+};
+/// One CPU.
+pub(super) const ONE_CPU: Code = Code {
+    id: "W422",
+    name: "one CPU only",
+    what: "Costs between CPUs were not measured: there is only one CPU to measure on.",
+    why: "They need two CPUs at once.",
+    how: "The number of selected CPUs.",
+    next: "Select more CPUs (--cpus), or widen the affinity mask (taskset) or the cgroup's cpuset.",
+    undo: None,
+};
+/// Asymmetry.
+pub(super) const ASYMMETRY: Code = Code {
+    id: "W423",
+    name: "asymmetric pair",
+    what: "Two CPUs pay differently depending on which of them owns the memory and asks first.",
+    why: "A round trip is the same both ways; what differs is where the line lives (memory node, slice of the cache) or how \
+          fast the two CPUs are.",
+    how: "Both directions at the same level, intervals apart, ratio above 1.25.",
+    next: "Place shared data on the memory node of the side with the cheaper figure.",
+    undo: None,
+};
+/// Sampled pairs.
+pub(super) const SAMPLED: Code = Code {
+    id: "W424",
+    name: "pairs sampled",
+    what: "Only some of the pairs of CPUs were measured.",
+    why: "The time given did not allow all; what was not measured is null in the matrix.",
+    how: "Pairs measured against pairs there are. One of each class of neighborhood comes first.",
+    next: "Measure longer (-t), or select fewer CPUs (--cpus).",
+    undo: None,
+};
+
+#[cfg(test)]
+mod tests;

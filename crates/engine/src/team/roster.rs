@@ -1,0 +1,219 @@
+//! The roster: the shared memory through which the members of a team and its caller know of each other, the same in every
+//! model. Members report that they are placed, wait asleep until the gate opens (so that a real-time member never keeps the
+//! caller from starting the next one), then meet and begin together.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use machmeter_sys::process::gate;
+use machmeter_sys::thread::{self, Usage};
+use machmeter_sys::{affinity, process};
+
+use super::{Arena, Attendance, Member, Seats, TeamError, Work};
+
+/// Cells: of the gate, of the deadline, of reports, of arrivals; then two for each member.
+const GATE: usize = 0;
+const DEADLINE: usize = 1;
+const REPORTS: usize = 2;
+const ARRIVALS: usize = 3;
+const FIRST_MEMBER: usize = 4;
+
+const CLOSED: u64 = 0;
+const OPEN: u64 = 1;
+const CANCELLED: u64 = 2;
+
+/// Longest text of a member, bytes.
+const TEXT_BYTES: usize = 240;
+/// Words of a member's entry on the heap: length of the text, then the text.
+const ENTRY_WORDS: usize = 1 + TEXT_BYTES / 8;
+
+/// How far a member has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    /// Nothing was heard of it.
+    Absent,
+    /// It could not be placed.
+    Refused,
+    /// It is on its CPU.
+    Placed,
+    /// The others did not come until the deadline, and it did nothing.
+    Alone,
+    /// It has begun.
+    Working,
+    /// It has ended.
+    Done,
+    /// Its work panicked.
+    Panicked,
+}
+
+impl State {
+    const ALL: [Self; 7] =
+        [Self::Absent, Self::Refused, Self::Placed, Self::Alone, Self::Working, Self::Done, Self::Panicked];
+}
+
+/// Shared memory of one run of a team.
+#[derive(Debug)]
+pub(super) struct Roster<'s> {
+    arena: Arena,
+    seats: &'s Seats,
+    nowhere: AtomicU64,
+}
+
+impl<'s> Roster<'s> {
+    pub(super) fn new(seats: &'s Seats) -> io::Result<Self> {
+        let members = seats.cpus.len();
+        let arena = Arena::new(FIRST_MEMBER + 2 * members, members * ENTRY_WORDS * 8)?;
+        Ok(Self { arena, seats, nowhere: AtomicU64::new(0) })
+    }
+
+    /// Cells are made for all members, so the spare one is never used.
+    fn cell(&self, i: usize) -> &AtomicU64 {
+        self.arena.cell(i).unwrap_or(&self.nowhere)
+    }
+
+    fn state_cell(&self, rank: usize) -> &AtomicU64 {
+        self.cell(FIRST_MEMBER + 2 * rank)
+    }
+
+    fn attendance_cell(&self, rank: usize) -> &AtomicU64 {
+        self.cell(FIRST_MEMBER + 2 * rank + 1)
+    }
+
+    pub(super) fn members(&self) -> usize {
+        self.seats.cpus.len()
+    }
+
+    pub(super) fn state(&self, rank: usize) -> State {
+        let code = self.state_cell(rank).load(Ordering::Acquire);
+        State::ALL.get(code as usize).copied().unwrap_or(State::Absent)
+    }
+
+    fn set_state(&self, rank: usize, state: State) {
+        let code = State::ALL.iter().position(|s| *s == state).unwrap_or(0);
+        self.state_cell(rank).store(code as u64, Ordering::Release);
+    }
+
+    fn entry(&self, rank: usize) -> &[AtomicU64] {
+        self.arena.heap().atomics().get(rank * ENTRY_WORDS..(rank + 1) * ENTRY_WORDS).unwrap_or(&[])
+    }
+
+    fn write_text(&self, rank: usize, text: &str) {
+        let bytes = &text.as_bytes()[..text.floor_char_boundary(TEXT_BYTES)];
+        let Some((length, words)) = self.entry(rank).split_first() else { return };
+        for (word, chunk) in words.iter().zip(bytes.chunks(8)) {
+            let mut eight = [0; 8];
+            eight[..chunk.len()].copy_from_slice(chunk);
+            word.store(u64::from_le_bytes(eight), Ordering::Relaxed);
+        }
+        length.store(bytes.len() as u64, Ordering::Release);
+    }
+
+    /// What a member left: why it was refused, or what its panic said.
+    pub(super) fn text(&self, rank: usize) -> String {
+        let Some((length, words)) = self.entry(rank).split_first() else { return String::new() };
+        let bytes: Vec<u8> = words.iter().flat_map(|w| w.load(Ordering::Relaxed).to_le_bytes()).collect();
+        let length = (length.load(Ordering::Acquire) as usize).min(bytes.len());
+        String::from_utf8_lossy(&bytes[..length]).replace('\n', " ")
+    }
+
+    /// A member reports that it sits where it should, or why not.
+    pub(super) fn report(&self, rank: usize, placed: Result<(), String>) {
+        match placed {
+            Ok(()) => self.set_state(rank, State::Placed),
+            Err(why) => {
+                self.write_text(rank, &why);
+                self.set_state(rank, State::Refused);
+            }
+        }
+        self.cell(REPORTS).fetch_add(1, Ordering::AcqRel);
+        gate::wake_all(self.cell(REPORTS));
+    }
+
+    /// Sleeps until another member has reported, `until_ns` at the latest; returns how many have.
+    pub(super) fn wait_report(&self, seen: u64, until_ns: u64) -> u64 {
+        gate::sleep_while(self.cell(REPORTS), seen, until_ns);
+        self.cell(REPORTS).load(Ordering::Acquire)
+    }
+
+    /// Lets the members begin; returns the deadline.
+    pub(super) fn open(&self, limit_ns: u64) -> u64 {
+        let deadline_ns = thread::monotonic_ns().saturating_add(limit_ns);
+        self.cell(DEADLINE).store(deadline_ns, Ordering::Relaxed);
+        self.set_gate(OPEN);
+        deadline_ns
+    }
+
+    /// Sends the members home.
+    pub(super) fn cancel(&self) {
+        self.set_gate(CANCELLED);
+    }
+
+    fn set_gate(&self, to: u64) {
+        self.cell(GATE).store(to, Ordering::Release);
+        gate::wake_all(self.cell(GATE));
+    }
+
+    /// Sleeps until the gate opens; the deadline, or `None` when there is nothing to do.
+    pub(super) fn enter(&self) -> Option<u64> {
+        loop {
+            match self.cell(GATE).load(Ordering::Acquire) {
+                CLOSED => gate::sleep_while(self.cell(GATE), CLOSED, u64::MAX),
+                OPEN => return Some(self.cell(DEADLINE).load(Ordering::Relaxed)),
+                _ => return None,
+            }
+        }
+    }
+
+    /// Meets the others and does the work; a panic ends here. True when the work ended well.
+    pub(super) fn perform(&self, rank: usize, deadline_ns: u64, relax: &dyn Fn(), work: Work<'_>) -> bool {
+        let member = Member { rank, members: self.members(), deadline_ns, relax };
+        if !member.meet(self.cell(ARRIVALS), 0) {
+            self.set_state(rank, State::Alone);
+            return false;
+        }
+        self.set_state(rank, State::Working);
+        let before = Usage::of_current_thread();
+        let ended = catch_unwind(AssertUnwindSafe(|| work(&member)));
+        let preempted = Usage::of_current_thread().since(&before).involuntary_switches;
+        let stayed = affinity::current_cpu() == self.seats.cpus.get(rank).copied();
+        self.attendance_cell(rank).store(preempted << 1 | u64::from(stayed), Ordering::Relaxed);
+        let state = match &ended {
+            Ok(()) => State::Done,
+            Err(payload) => {
+                self.write_text(rank, process::fork::panic_text(payload.as_ref()));
+                State::Panicked
+            }
+        };
+        self.set_state(rank, state);
+        ended.is_ok()
+    }
+
+    /// What became of the team, when nobody works any more. `fate` says of a member what only the model knows.
+    pub(super) fn result(
+        &self,
+        model: &'static str,
+        fate: impl Fn(usize) -> Option<String>,
+    ) -> Result<Vec<Attendance>, TeamError> {
+        let lost = |rank, why| Err(TeamError::Lost { model, rank, why });
+        let ranks = 0..self.members();
+        if let Some(rank) = ranks.clone().find(|r| self.state(*r) == State::Refused) {
+            return Err(TeamError::Start { model, rank, why: self.text(rank) });
+        }
+        for rank in ranks.clone() {
+            match (self.state(rank), fate(rank)) {
+                (State::Panicked, _) => return lost(rank, format!("panicked: {}", self.text(rank))),
+                (_, Some(why)) => return lost(rank, why),
+                _ => {}
+            }
+        }
+        // The one that stayed away is to blame, not those that waited for it.
+        let unfinished = |r: &usize| self.state(*r) != State::Done;
+        let away = |r: &usize| !matches!(self.state(*r), State::Done | State::Alone);
+        if let Some(rank) = ranks.clone().find(away).or_else(|| ranks.clone().find(unfinished)) {
+            return lost(rank, "did not begin before the deadline".to_owned());
+        }
+        let attendance = ranks.map(|r| self.attendance_cell(r).load(Ordering::Relaxed));
+        Ok(attendance.map(|a| Attendance { preempted: a >> 1, stayed: a & 1 == 1 }).collect())
+    }
+}

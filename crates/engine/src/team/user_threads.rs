@@ -1,0 +1,76 @@
+//! User-level threads on pinned workers (Solaris' M:N threads): every CPU of the seats gets one worker, a thread of the system
+//! with its own run queue, and the members seated there are user threads on it. The number of distinct CPUs is what
+//! `thr_setconcurrency` sets.
+//!
+//! Two members on one worker switch without the kernel, in nanoseconds instead of microseconds; in return, one that does not
+//! relax while it waits keeps the others of its worker from running.
+
+use machmeter_sys::thread::spawn_placed_scoped;
+use machmeter_sys::user_threads::{Stacks, run_all};
+
+use super::roster::Roster;
+use super::{Attendance, Seats, Team, TeamError, Work};
+
+/// Stack of a member, bytes; only what is used takes memory.
+const STACK_BYTES: usize = 256 * 1024;
+
+/// One user thread for each member. As with threads, nobody can end them from outside: work must keep its deadline.
+/// [`Attendance::preempted`] counts what came to the worker while the member had begun and not ended.
+#[derive(Debug, Clone, Copy)]
+pub struct UserThreads;
+
+impl Team for UserThreads {
+    fn model(&self) -> &'static str {
+        "user-threads"
+    }
+
+    fn run(&self, seats: &Seats, limit_ns: u64, work: Work<'_>) -> Result<Vec<Attendance>, TeamError> {
+        let model = self.model();
+        let start = |rank, why: String| TeamError::Start { model, rank, why };
+        let roster = Roster::new(seats).map_err(|e| start(0, e.to_string()))?;
+        std::thread::scope(|scope| {
+            for (cpu, ranks) in workers(seats) {
+                let first = ranks.first().copied().unwrap_or(0);
+                let placed =
+                    Stacks::new(ranks.len(), STACK_BYTES).map_err(|e| e.to_string()).and_then(|stacks| {
+                        let roster = &roster;
+                        let body = move || serve(roster, &ranks, stacks, work);
+                        spawn_placed_scoped(scope, "mm-team", Some(cpu), seats.policy, body)
+                            .map_err(|e| e.to_string())
+                    });
+                if let Err(why) = placed {
+                    roster.cancel();
+                    return Err(start(first, why));
+                }
+            }
+            roster.open(limit_ns);
+            Ok(())
+        })?;
+        roster.result(model, |_| None)
+    }
+}
+
+/// The workers: CPU and members, in the order in which the CPUs appear.
+fn workers(seats: &Seats) -> Vec<(usize, Vec<usize>)> {
+    let mut workers: Vec<(usize, Vec<usize>)> = Vec::new();
+    for (rank, cpu) in seats.cpus.iter().enumerate() {
+        match workers.iter_mut().find(|(c, _)| c == cpu) {
+            Some((_, ranks)) => ranks.push(rank),
+            None => workers.push((*cpu, vec![rank])),
+        }
+    }
+    workers
+}
+
+fn serve(roster: &Roster<'_>, ranks: &[usize], mut stacks: Stacks, work: Work<'_>) {
+    for rank in ranks {
+        roster.report(*rank, Ok(()));
+    }
+    let Some(deadline_ns) = roster.enter() else { return };
+    // Panics of the work are taken by the roster; none gets as far as here.
+    let _ = run_all(&mut stacks, &|i, turn| {
+        if let Some(rank) = ranks.get(i) {
+            roster.perform(*rank, deadline_ns, &|| turn.yield_now(), work);
+        }
+    });
+}

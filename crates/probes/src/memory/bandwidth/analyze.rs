@@ -1,0 +1,366 @@
+//! What the rows say: bandwidths, what depends on the contents, how it scales with CPUs.
+
+use machmeter_data::metric::{Params as MetricParams, params};
+use machmeter_data::quantity::{digits, human};
+use machmeter_data::record::{Finding, Summary, SummaryLine, Tile, Warning};
+use machmeter_data::{Interval, Metric, Unit};
+use machmeter_engine::Analysis;
+use machmeter_engine::cost::estimate::LEVEL;
+use machmeter_engine::cost::{Cost, Row, Rows};
+
+use super::info::{
+    BANDWIDTH, DATA_MATTERS, NO_HUGE, NOT_REACHED, NOT_TOGETHER, ONE_CPU, PEAK, SATURATION, SCALING,
+    SMALL_BUFFER, WITH_ALLOCATE,
+};
+use super::plan::split;
+use super::sizes::Level;
+use super::{NAME, datasets, roofline};
+use crate::memory::Params;
+
+/// Zeros that are moved so much faster are worth a warning.
+const DATA_RATIO: f64 = 1.2;
+/// Share of the highest bandwidth at which more CPUs give no more.
+const SATURATED: f64 = 0.95;
+/// Kernels whose metric with write-allocate is reported; the table has it for all.
+const ALLOCATING: [&str; 5] = ["write", "copy", "scale", "add", "triad"];
+/// Kernels whose scaling is reported.
+const SCALED: [&str; 2] = ["read", "copy"];
+
+/// A row, and what its figures are.
+pub(super) struct Figure<'r> {
+    pub(super) row: &'r Row,
+    pub(super) cost: Cost,
+    pub(super) family: &'r str,
+    pub(super) level: String,
+    pub(super) cpus: i64,
+    pub(super) working_set_bytes: i64,
+    /// Bytes with write-allocate for each byte requested.
+    pub(super) allocated: f64,
+}
+
+impl<'r> Figure<'r> {
+    fn new(rows: &Rows, row: &'r Row) -> Self {
+        Self {
+            row,
+            cost: rows.cost(row),
+            family: split(&row.operation).0,
+            level: row.text("level"),
+            cpus: row.int("cpus").unwrap_or(1),
+            working_set_bytes: row.int("working_set_bytes").unwrap_or(0),
+            allocated: row.extras.get("allocated_per_requested").copied().unwrap_or(1.0).max(1.0),
+        }
+    }
+
+    /// Whether it is a row of arithmetic on registers.
+    pub(super) fn is_peak(&self) -> bool {
+        self.level == "registers"
+    }
+
+    /// Requested bytes per second.
+    pub(super) fn rate(&self) -> Option<f64> {
+        self.cost.value_ns().map(|ns| 1e9 / ns)
+    }
+
+    /// Bytes per second with write-allocate.
+    pub(super) fn rate_with_allocate(&self) -> Option<f64> {
+        self.rate().map(|r| r * self.allocated)
+    }
+
+    /// The ordinary conditions: small pages, no other convention.
+    pub(super) fn is_plain(&self) -> bool {
+        self.row.text("pages") == "small" && self.row.text("convention").is_empty()
+    }
+
+    pub(super) fn is_level(&self, level: Level) -> bool {
+        self.level == level.name()
+    }
+
+    pub(super) fn data(&self) -> String {
+        self.row.text("data")
+    }
+
+    fn width(&self) -> f64 {
+        self.row.extras.get("width_bits").copied().unwrap_or(0.0)
+    }
+
+    fn metric_params(&self) -> MetricParams {
+        let mut p = self.row.params.clone();
+        p.insert("kernel".to_owned(), self.row.operation.as_str().into());
+        p
+    }
+}
+
+/// All figures of the part.
+pub(super) struct Figures<'r> {
+    pub(super) all: Vec<Figure<'r>>,
+    /// Contents of the rows that are not about contents.
+    pub(super) data: String,
+}
+
+impl<'r> Figures<'r> {
+    pub(super) fn new(rows: &'r Rows) -> Self {
+        let all = rows.part(NAME).filter(|r| r.operation != "part").map(|r| Figure::new(rows, r)).collect();
+        let data = rows.facts.get("bandwidth.data").map_or("random", String::as_str).to_owned();
+        Self { all, data }
+    }
+
+    /// The figure of a family under ordinary conditions, of its widest kernel.
+    pub(super) fn plain(&self, family: &str, level: Level, cpus: i64) -> Option<&Figure<'r>> {
+        self.all
+            .iter()
+            .filter(|f| f.family == family && f.is_level(level) && f.cpus == cpus)
+            .filter(|f| f.is_plain() && f.data() == self.data && f.rate().is_some())
+            .max_by(|a, b| a.width().total_cmp(&b.width()))
+    }
+
+    /// Numbers of CPUs there are figures for, ascending.
+    pub(super) fn cpu_counts(&self) -> Vec<i64> {
+        let mut counts: Vec<i64> = self.all.iter().map(|f| f.cpus).collect();
+        counts.sort_unstable();
+        counts.dedup();
+        counts
+    }
+
+    /// Most CPUs.
+    pub(super) fn most_cpus(&self) -> i64 {
+        self.cpu_counts().last().copied().unwrap_or(1)
+    }
+}
+
+/// Everything the part says.
+pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
+    let figures = Figures::new(rows);
+    let mut out = Analysis::default();
+    out.metrics.extend(bandwidths(&figures));
+    for f in figures.all.iter().filter(|f| f.is_peak()) {
+        let p = params([("kernel", f.row.operation.as_str().into())]);
+        out.metrics.push(f.cost.metric_as(&PEAK, p, |ns| 1e9 / ns));
+    }
+    scaling(&figures, &mut out);
+    data_dependence(&figures, &mut out);
+    conditions(&figures, rows, &mut out);
+    out.datasets.extend(datasets::all(&figures));
+    out.datasets.extend(roofline::dataset(&figures));
+    out.summary = summary(&figures);
+    out
+}
+
+/// A metric for each row that is not only a point of the curve.
+fn bandwidths(figures: &Figures<'_>) -> Vec<Metric> {
+    let mut out = Vec::new();
+    for f in figures.all.iter().filter(|f| !f.is_peak() && !f.is_level(Level::Sweep)) {
+        out.push(f.cost.metric_as(&BANDWIDTH, f.metric_params(), |ns| 1e9 / ns));
+        let twice = f.allocated > 1.001 && f.is_level(Level::Memory) && f.is_plain();
+        if twice && f.data() == figures.data && ALLOCATING.contains(&f.family) {
+            let factor = f.allocated;
+            out.push(f.cost.metric_as(&WITH_ALLOCATE, f.metric_params(), |ns| factor * 1e9 / ns));
+        }
+    }
+    out
+}
+
+/// The ratio of two costs as a metric value with an interval: the ends of one over the opposite ends of the other.
+fn ratio(of: &Cost, to: &Cost) -> Option<(f64, Interval, u64)> {
+    let (a, b) = (of.known()?, to.known()?);
+    // Costs are times per byte; the ratio of rates is their inverse.
+    let ci = Interval::new(LEVEL, b.low_ns / a.high_ns, b.high_ns / a.low_ns, "rank, both")?;
+    Some((b.value_ns / a.value_ns, ci, a.n.min(b.n) as u64))
+}
+
+fn scaling(figures: &Figures<'_>, out: &mut Analysis) {
+    let counts = figures.cpu_counts();
+    for family in SCALED {
+        let Some(one) = figures.plain(family, Level::Memory, 1) else { continue };
+        let mut rates = vec![(1, one.rate().unwrap_or(0.0))];
+        for cpus in counts.iter().copied().filter(|c| *c > 1) {
+            let Some(many) = figures.plain(family, Level::Memory, cpus) else { continue };
+            let Some((value, ci, n)) = ratio(&many.cost, &one.cost) else { continue };
+            let p = params([("kernel", many.row.operation.as_str().into()), ("cpus", cpus.into())]);
+            out.metrics.push(Metric::new(&SCALING, p, value, "ratio of medians", n).with_ci(Some(ci)));
+            rates.push((cpus, many.rate().unwrap_or(0.0)));
+        }
+        if let Some(cpus) = saturation(&rates).filter(|_| rates.len() > 2) {
+            let n = rates.len() as u64;
+            let p = params([("kernel", one.row.operation.as_str().into())]);
+            let value = cpus as f64;
+            let ci = Interval::new(LEVEL, value, value, "steps measured");
+            out.metrics.push(Metric::new(&SATURATION, p, value, "fewest at 95 %", n).with_ci(ci));
+        }
+        if let Some((cpus, rate)) = rates.last().filter(|_| rates.len() > 1) {
+            let times = rate / rates[0].1;
+            out.findings.push(Finding {
+                id: "memory.scaling".to_owned(),
+                verdict: if times >= 0.9 * *cpus as f64 { "scales" } else { "saturates" }.to_owned(),
+                text: format!(
+                    "{cpus} CPUs {family} {} times what one does: {} against {}.",
+                    digits(times),
+                    human(*rate, Unit::BytesPerSecond),
+                    human(rates[0].1, Unit::BytesPerSecond)
+                ),
+                evidence: rates
+                    .iter()
+                    .map(|(c, r)| format!("{family} on {c}: {}", human(*r, Unit::BytesPerSecond)))
+                    .collect(),
+            });
+        }
+    }
+}
+
+/// Fewest CPUs at 95 % of the highest rate. `rates` are (CPUs, rate).
+pub(super) fn saturation(rates: &[(i64, f64)]) -> Option<i64> {
+    let highest = rates.iter().map(|(_, r)| *r).fold(0.0, f64::max);
+    rates.iter().filter(|(_, r)| highest > 0.0 && *r >= SATURATED * highest).map(|(c, _)| *c).min()
+}
+
+fn data_dependence(figures: &Figures<'_>, out: &mut Analysis) {
+    let mut evidence = Vec::new();
+    let mut worst: Option<(f64, &Figure<'_>)> = None;
+    let mut doubtful = false;
+    let zeros = figures.all.iter().filter(|f| f.data() == "zeros" && figures.data == "random");
+    for z in zeros.filter(|f| f.is_level(Level::Memory)) {
+        let same = |f: &&Figure<'_>| {
+            f.row.operation == z.row.operation
+                && (f.cpus, f.working_set_bytes, &f.level) == (z.cpus, z.working_set_bytes, &z.level)
+                && f.row.text("pages") == z.row.text("pages")
+                && f.row.text("convention") == z.row.text("convention")
+                && f.data() == "random"
+        };
+        let Some(r) = figures.all.iter().find(same) else { continue };
+        let Some((times, ci, _)) = ratio(&z.cost, &r.cost) else { continue };
+        evidence.push(format!(
+            "{}: zeros {} times [{}, {}] the bandwidth of random data",
+            z.row.operation,
+            digits(times),
+            digits(ci.low),
+            digits(ci.high)
+        ));
+        if times > DATA_RATIO && ci.low > 1.0 && worst.is_none_or(|(t, _)| times > t) {
+            worst = Some((times, z));
+        }
+        doubtful |= ci.high > DATA_RATIO;
+    }
+    if evidence.is_empty() {
+        return;
+    }
+    let (verdict, text) = match worst {
+        Some((times, z)) => {
+            let text = format!(
+                "{} of zeros reaches {}, {} times what random data gets.",
+                z.row.operation,
+                human(z.rate().unwrap_or(0.0), Unit::BytesPerSecond),
+                digits(times)
+            );
+            out.warnings.push(warning(&DATA_MATTERS, text.clone()));
+            ("present", text)
+        }
+        None if doubtful => (
+            "unknown",
+            "Zeros may be moved more than 1.2 times as fast: the intervals are too wide to tell.".to_owned(),
+        ),
+        None => ("none_seen", "Zeros are moved no more than 1.2 times as fast as random data.".to_owned()),
+    };
+    out.findings.push(Finding {
+        id: "memory.data_dependence".to_owned(),
+        verdict: verdict.to_owned(),
+        text,
+        evidence,
+    });
+}
+
+fn warning(code: &machmeter_data::code::Code, text: String) -> Warning {
+    Warning { code: code.id.to_owned(), text, next: code.next.to_owned() }
+}
+
+fn conditions(figures: &Figures<'_>, rows: &Rows, out: &mut Analysis) {
+    let fact = |name: &str| rows.facts.get(&format!("{NAME}.{name}")).and_then(|t| t.parse::<f64>().ok());
+    if let (Some(buffer), Some(last)) = (fact("memory_bytes"), fact("last_cache_bytes"))
+        && buffer < 4.0 * last
+    {
+        let text = format!(
+            "bandwidth of memory was taken over {}; four times the last cache are {}",
+            human(buffer, Unit::Bytes),
+            human(4.0 * last, Unit::Bytes)
+        );
+        out.warnings.push(warning(&SMALL_BUFFER, text));
+    }
+    let refused = |f: &&Figure<'_>| f.row.refused.is_some();
+    let reason = |f: &Figure<'_>| f.row.refused.clone().unwrap_or_default();
+    if let Some(f) = figures.all.iter().filter(refused).find(|f| f.row.text("pages") == "huge") {
+        out.warnings.push(warning(&NO_HUGE, reason(f)));
+    }
+    if fact("cpus").is_some_and(|c| c < 2.0) {
+        out.warnings.push(warning(&ONE_CPU, "bandwidth of several CPUs needs two CPUs, has 1".to_owned()));
+    }
+    let tried = |f: &&Figure<'_>| f.cpus > 1 && f.row.refused.is_none();
+    let kept: u64 = figures.all.iter().filter(tried).map(|f| f.row.pairs.len() as u64).sum();
+    let lost: u64 = figures.all.iter().filter(tried).map(|f| f.row.rejected.total()).sum();
+    if lost > kept {
+        let text = format!("{kept} of {} samples with several CPUs were undisturbed", kept + lost);
+        out.warnings.push(warning(&NOT_TOGETHER, text));
+    }
+    let unreached = figures
+        .all
+        .iter()
+        .filter(|f| f.cost.known().is_none() && f.row.rejected.total() < 3 && f.row.text("pages") != "huge")
+        .filter(|f| !f.row.refused.as_ref().is_some_and(|w| w.starts_with("needs")))
+        .count();
+    if unreached > 0 {
+        let text = format!("{unreached} of {} rows of bandwidth have too few samples", figures.all.len());
+        out.warnings.push(warning(&NOT_REACHED, text));
+    }
+}
+
+fn summary(figures: &Figures<'_>) -> Summary {
+    let rate = |family: &str, level, cpus| figures.plain(family, level, cpus);
+    let said = |f: &Figure<'_>| f.rate().map(|r| human(r, Unit::BytesPerSecond)).unwrap_or_default();
+    let both = |f: &Figure<'_>| match f.rate_with_allocate().filter(|_| f.allocated > 1.001) {
+        Some(all) => format!("{} ({} with write-allocate)", said(f), human(all, Unit::BytesPerSecond)),
+        None => said(f),
+    };
+    let mut lines = Vec::new();
+    let mut memory = Vec::new();
+    for (family, word) in
+        [("read", "read"), ("write", "write"), ("copy", "copy"), ("copy_nt", "streaming copy")]
+    {
+        memory.extend(rate(family, Level::Memory, 1).map(|f| format!("{word} {}", both(f))));
+    }
+    if !memory.is_empty() {
+        let data = if figures.data == "zeros" { " of zeros" } else { "" };
+        lines.push(format!("memory{data}, 1 CPU: {}", memory.join(", ")));
+    }
+    let most = figures.most_cpus();
+    let together: Vec<String> = ["read", "write", "copy", "triad"]
+        .iter()
+        .filter(|_| most > 1)
+        .filter_map(|f| rate(f, Level::Memory, most).map(|figure| format!("{f} {}", said(figure))))
+        .collect();
+    if !together.is_empty() {
+        lines.push(format!("{most} CPUs: {}", together.join(", ")));
+    }
+    let mut caches: Vec<String> = [Level::L1, Level::L2, Level::Last]
+        .iter()
+        .filter_map(|l| rate("read", *l, 1).map(|f| format!("{} {}", l.name(), said(f))))
+        .collect();
+    let peak = figures.all.iter().filter(|f| f.is_peak()).filter_map(Figure::rate).fold(0.0, f64::max);
+    if !caches.is_empty() {
+        let first = caches.remove(0);
+        caches.insert(0, format!("read from {first}"));
+    }
+    if peak > 0.0 {
+        caches.push(format!("peak {}", human(peak, Unit::FlopsPerSecond)));
+    }
+    if !caches.is_empty() {
+        lines.push(caches.join(", "));
+    }
+    let tile = rate("read", Level::Memory, 1).map(|f| Tile {
+        label: "memory read".to_owned(),
+        value: said(f),
+        note: rate("read", Level::Memory, most)
+            .filter(|_| most > 1)
+            .map(|all| format!("{most} CPUs: {}", said(all)))
+            .unwrap_or_default(),
+    });
+    let lines =
+        if lines.is_empty() { Vec::new() } else { vec![SummaryLine { section: "MEMORY".to_owned(), lines }] };
+    Summary { lines, tiles: tile.into_iter().collect(), verdict: String::new() }
+}

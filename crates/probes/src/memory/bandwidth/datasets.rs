@@ -1,0 +1,153 @@
+//! What is shown: the table of kernels, bandwidth over working sets, bandwidth over CPUs.
+
+use machmeter_data::Unit;
+use machmeter_data::shape::{Axis, Cell, CostTable, Curve, CurveRow, Dataset, Shape, TableColumn, TableRow};
+
+use super::analyze::{Figure, Figures};
+use super::sizes::Level;
+
+/// Kernels of the curve over working sets.
+const CURVES: [&str; 3] = ["read", "write", "copy"];
+
+/// All datasets that there are figures for.
+pub(super) fn all(figures: &Figures<'_>) -> Vec<Dataset> {
+    [table(figures), sizes(figures), cpus(figures)].into_iter().flatten().collect()
+}
+
+fn dataset(id: &str, title: &str, caption: String, shape: Shape) -> Dataset {
+    Dataset { id: id.to_owned(), params: Default::default(), title: title.to_owned(), caption, shape }
+}
+
+/// A row per kernel and width; columns by level, with and without write-allocate, with all CPUs, huge pages and zeros.
+fn table(figures: &Figures<'_>) -> Option<Dataset> {
+    let most = figures.most_cpus();
+    let mut kernels: Vec<&str> = Vec::new();
+    for f in figures.all.iter().filter(|f| !f.is_peak() && !f.is_level(Level::Sweep)) {
+        let name = f.row.operation.as_str();
+        if !kernels.contains(&name) && f.rate().is_some() {
+            kernels.push(name);
+        }
+    }
+    if kernels.is_empty() {
+        return None;
+    }
+    let mut labels: Vec<String> = Level::TABLE.iter().map(|l| l.name().to_owned()).collect();
+    labels.push("DRAM with write-allocate".to_owned());
+    if most > 1 {
+        labels.push(format!("{most} CPUs"));
+        labels.push(format!("{most} CPUs with write-allocate"));
+    }
+    labels.push("huge pages".to_owned());
+    labels.push("zeros".to_owned());
+    let row = |kernel: &str| {
+        let find = |test: &dyn Fn(&&Figure<'_>) -> bool| {
+            figures
+                .all
+                .iter()
+                .filter(|f| f.row.operation == kernel && f.row.text("convention").is_empty())
+                .find(test)
+        };
+        let plain = |level: Level, cpus: i64| {
+            find(&|f| f.is_level(level) && f.cpus == cpus && f.is_plain() && f.data() == figures.data)
+        };
+        let cell = |rate: Option<f64>| rate.map_or(Cell::Empty(()), Cell::Number);
+        let mut cells: Vec<Cell> =
+            Level::TABLE.iter().map(|l| cell(plain(*l, 1).and_then(Figure::rate))).collect();
+        cells.push(cell(plain(Level::Memory, 1).and_then(Figure::rate_with_allocate)));
+        if most > 1 {
+            cells.push(cell(plain(Level::Memory, most).and_then(Figure::rate)));
+            cells.push(cell(plain(Level::Memory, most).and_then(Figure::rate_with_allocate)));
+        }
+        let memory = |f: &&Figure<'_>| f.is_level(Level::Memory) && f.cpus == 1;
+        cells.push(cell(find(&|f| memory(f) && f.row.text("pages") == "huge").and_then(Figure::rate)));
+        cells.push(cell(find(&|f| memory(f) && f.is_plain() && f.data() == "zeros").and_then(Figure::rate)));
+        TableRow { name: kernel.to_owned(), cells }
+    };
+    let rows: Vec<TableRow> = kernels.iter().map(|k| row(k)).collect();
+    // A column in which nothing was measured only takes room.
+    let used: Vec<bool> =
+        (0..labels.len()).map(|i| rows.iter().any(|r| r.cells[i] != Cell::Empty(()))).collect();
+    let keep = |cells: Vec<Cell>| cells.into_iter().zip(&used).filter(|(_, u)| **u).map(|(c, _)| c).collect();
+    let columns = labels.into_iter().zip(&used).filter(|(_, u)| **u);
+    let shape = CostTable {
+        columns: columns.map(|(label, _)| TableColumn { label, unit: Some(Unit::BytesPerSecond) }).collect(),
+        rows: rows.into_iter().map(|r| TableRow { name: r.name, cells: keep(r.cells) }).collect(),
+    };
+    let caption = format!(
+        "Bytes loaded and stored per second, as the instructions ask for them (STREAM counts so). With write-allocate: plus a \
+         read of each line that is stored without having been loaded. Memory holds {} data and lies in small pages unless the \
+         column says otherwise; kernels that only write repeat the vector they find first.",
+        figures.data
+    );
+    Some(dataset("memory.bandwidth_table", "Bandwidth by kernel", caption, Shape::CostTable(shape)))
+}
+
+fn sizes(figures: &Figures<'_>) -> Option<Dataset> {
+    let rows: Vec<CurveRow> = CURVES
+        .iter()
+        .filter_map(|family| {
+            let widest =
+                figures.plain(family, Level::L1, 1).or_else(|| figures.plain(family, Level::Memory, 1))?;
+            let same = |f: &&Figure<'_>| {
+                f.row.operation == widest.row.operation
+                    && f.cpus == 1
+                    && f.is_plain()
+                    && f.data() == figures.data
+            };
+            let mut points: Vec<(f64, f64)> = figures
+                .all
+                .iter()
+                .filter(same)
+                .filter_map(|f| Some((f.working_set_bytes as f64, f.rate()?)))
+                .collect();
+            points.sort_by(|a, b| a.0.total_cmp(&b.0));
+            points.dedup_by(|a, b| a.0 == b.0);
+            let (x, y) = points.into_iter().unzip();
+            Some(CurveRow { name: widest.row.operation.clone(), x, y })
+        })
+        .filter(|r: &CurveRow| r.x.len() > 1)
+        .collect();
+    let shape = Curve {
+        x: Axis::log("working set, all operands", Unit::Bytes),
+        y: Axis::log("requested bytes", Unit::BytesPerSecond),
+        rows,
+        marks: Vec::new(),
+    };
+    let caption = "One CPU, small pages. A copy of a working set reads half of it and writes the other half; both count.";
+    (!shape.rows.is_empty()).then(|| {
+        dataset(
+            "memory.bandwidth_sizes",
+            "Bandwidth over working sets",
+            caption.to_owned(),
+            Shape::Curve(shape),
+        )
+    })
+}
+
+fn cpus(figures: &Figures<'_>) -> Option<Dataset> {
+    let counts = figures.cpu_counts();
+    if counts.len() < 3 {
+        return None;
+    }
+    let rows: Vec<CurveRow> = ["read", "write", "copy", "triad"]
+        .iter()
+        .map(|family| {
+            let points = counts
+                .iter()
+                .filter_map(|c| Some((*c as f64, figures.plain(family, Level::Memory, *c)?.rate()?)));
+            let (x, y) = points.unzip();
+            CurveRow { name: (*family).to_owned(), x, y }
+        })
+        .filter(|r| r.x.len() > 1)
+        .collect();
+    let shape = Curve {
+        x: Axis::log("CPUs at once", Unit::Count),
+        y: Axis::linear("requested bytes, all CPUs", Unit::BytesPerSecond),
+        rows,
+        marks: Vec::new(),
+    };
+    let caption = "Each CPU on memory of its own that it has touched first. Where a curve is flat, memory is the limit.";
+    (!shape.rows.is_empty()).then(|| {
+        dataset("memory.bandwidth_cpus", "Bandwidth over CPUs", caption.to_owned(), Shape::Curve(shape))
+    })
+}

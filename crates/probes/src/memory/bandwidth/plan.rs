@@ -1,0 +1,328 @@
+//! Which rows are measured, most important first: by the time there is, the CPUs, and what was asked for.
+
+use machmeter_engine::ProbeError;
+use machmeter_engine::cost::{Kind, Row};
+use machmeter_sys::kernel::{self, Kernel};
+
+use super::sizes::{self, Level};
+use super::stream::{Contents, moved};
+use crate::memory::Params;
+
+/// Families of the first rows of every table, in its order.
+pub(super) const FAMILIES: [&str; 9] =
+    ["read", "write", "write_nt", "copy", "copy_nt", "scale", "add", "triad", "update"];
+/// Families that STREAM has; it counts what they load and store, and nothing else.
+pub(super) const STREAM_FAMILIES: [&str; 4] = ["copy", "scale", "add", "triad"];
+/// Variants by vector width. Others (`rep_stosb`) are ways of their own and measured beside them.
+const VECTORS: [&str; 5] = ["scalar", "sse2", "neon", "avx2", "avx512"];
+
+/// What the memory of a row is mapped with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PageSize {
+    /// Base pages.
+    Small,
+    /// Huge pages, found to be granted.
+    Huge,
+}
+
+impl PageSize {
+    /// As in metric parameters.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Small => "small",
+            Self::Huge => "huge",
+        }
+    }
+}
+
+/// One row to measure.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Spec {
+    pub(super) kernel: &'static Kernel,
+    pub(super) level: Level,
+    /// All operands together, per CPU, bytes.
+    pub(super) working_set_bytes: usize,
+    pub(super) cpus: usize,
+    pub(super) contents: Contents,
+    pub(super) pages: PageSize,
+    /// Compiled-code width, for comparison with the STREAM program.
+    pub(super) as_stream: bool,
+}
+
+impl Spec {
+    /// The row it fills. `per_turn` is in bytes requested, over all CPUs.
+    pub(super) fn row(&self, kernel_turns: u64) -> Row {
+        let declared = self.kernel.declared;
+        let requested = self.kernel.bytes_per_turn().max(1) as f64;
+        let mut row = Row::new(super::NAME, self.kernel.name, Kind::Throughput)
+            .with("level", self.level.name())
+            .with("working_set_bytes", self.working_set_bytes)
+            .with("cpus", self.cpus)
+            .with("data", self.contents.name())
+            .with("pages", self.pages.name())
+            .per_turn(requested * kernel_turns as f64 * self.cpus as f64);
+        if self.as_stream {
+            row = row.with("convention", "stream");
+        }
+        let allocated = self.kernel.bytes_with_allocate() as f64;
+        row.extras.insert("allocated_per_requested".to_owned(), allocated / requested);
+        row.extras.insert("flops_per_byte".to_owned(), f64::from(declared.flops) / requested);
+        row.extras.insert("width_bits".to_owned(), f64::from(self.kernel.width_bits));
+        row
+    }
+
+    /// The row, refused.
+    pub(super) fn refused(&self, why: &str) -> Row {
+        let mut row = self.row(1);
+        row.refused = Some(why.to_owned());
+        row
+    }
+}
+
+/// Family and variant of a kernel's name.
+pub(super) fn split(name: &str) -> (&str, &str) {
+    name.split_once('.').unwrap_or((name, ""))
+}
+
+/// Kernels for bandwidth: those that walk forward over memory.
+fn streams() -> impl Iterator<Item = &'static Kernel> {
+    kernel::all().filter(|k| moved(k).is_some())
+}
+
+/// The widest variant of a family that this processor runs.
+pub(in crate::memory) fn widest(family: &str) -> Option<&'static Kernel> {
+    let vector = |k: &&Kernel| {
+        let (f, variant) = split(k.name);
+        f == family && VECTORS.contains(&variant) && (k.available)()
+    };
+    kernel::all().filter(vector).max_by_key(|k| k.width_bits)
+}
+
+/// What was asked for, checked.
+#[derive(Debug, Clone)]
+pub(super) struct Request {
+    /// Chosen kernels; none for the plan's own choice.
+    pub(super) kernels: Vec<&'static Kernel>,
+    /// Most CPUs at once.
+    pub(super) cpus: usize,
+    /// Working set in memory, bytes.
+    pub(super) buffer_bytes: Option<usize>,
+    /// Contents of all rows that are not about contents.
+    pub(super) contents: Contents,
+}
+
+impl Request {
+    /// Of the parameters, on so many measured CPUs.
+    ///
+    /// # Errors
+    /// [`ProbeError::Usage`]: an unknown kernel, more threads than CPUs, no size.
+    pub(super) fn new(params: &Params, cpus: usize) -> Result<Self, ProbeError> {
+        let usage = |why: String| Err(ProbeError::Usage(why));
+        let mut kernels = Vec::new();
+        for name in &params.kernels {
+            match streams().find(|k| k.name == name).or_else(|| widest(name).filter(|k| moved(k).is_some())) {
+                Some(k) if (k.available)() => kernels.push(k),
+                Some(k) => {
+                    return usage(format!(
+                        "kernel '{}' needs instructions this processor does not have",
+                        k.name
+                    ));
+                }
+                None => return usage(format!("kernel '{name}' is not one of {}", known())),
+            }
+        }
+        let threads = params.threads.map_or(cpus, |t| t as usize);
+        if threads == 0 || threads > cpus {
+            return usage(format!("--threads {threads}: 1 to {cpus} CPUs are measured"));
+        }
+        let buffer = params.buffer.as_deref().map(sizes::parse_bytes).transpose();
+        let buffer = match buffer {
+            Err(why) => return usage(format!("--buffer: {why}")),
+            Ok(Some(b)) if b < sizes::MEMORY_FEWEST_BYTES as u64 => {
+                return usage(format!("--buffer: {b} bytes fit a cache; at least 8M"));
+            }
+            Ok(b) => b.map(|b| usize::try_from(b).unwrap_or(usize::MAX)),
+        };
+        let contents = match params.data.as_str() {
+            "random" => Contents::Random,
+            "zeros" => Contents::Zeros,
+            other => return usage(format!("--data '{other}' is not one of random, zeros")),
+        };
+        Ok(Self { kernels, cpus: threads, buffer_bytes: buffer, contents })
+    }
+}
+
+/// Families, and one name as an example of a width.
+fn known() -> String {
+    let mut families: Vec<&str> = streams().filter(|k| (k.available)()).map(|k| split(k.name).0).collect();
+    families.sort_unstable();
+    families.dedup();
+    let example = widest("read").map_or("read.scalar", |k| k.name);
+    format!("{} (or one width of them, as {example})", families.join(", "))
+}
+
+/// How much is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Depth {
+    /// Under 1.1 s.
+    Least,
+    /// A part of the one-minute page.
+    Page,
+    /// Everything.
+    Full,
+}
+
+impl Depth {
+    /// By the time of the part.
+    pub(super) fn of(left_ns: u64) -> Self {
+        match left_ns {
+            0..1_100_000_000 => Self::Least,
+            1_100_000_000..7_000_000_000 => Self::Page,
+            _ => Self::Full,
+        }
+    }
+}
+
+/// Rows for one CPU and rows for several.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    pub(super) single: Vec<Spec>,
+    pub(super) together: Vec<Spec>,
+    /// Kernels of arithmetic peaks.
+    pub(super) peaks: Vec<&'static Kernel>,
+}
+
+/// Chooses the rows. `cached` are working sets by level, `memory_bytes` the one in memory on one CPU, `together_bytes` with
+/// all CPUs.
+pub(super) fn rows(
+    depth: Depth,
+    request: &Request,
+    cached: &[(Level, usize)],
+    memory_bytes: usize,
+    together_bytes: usize,
+) -> Plan {
+    let mut plan = Plan::default();
+    let spec = |kernel, level, working_set_bytes| Spec {
+        kernel,
+        level,
+        working_set_bytes,
+        cpus: 1,
+        contents: contents_of(kernel, request.contents),
+        pages: PageSize::Small,
+        as_stream: false,
+    };
+    let chosen = |list: &[&str]| -> Vec<&'static Kernel> {
+        if request.kernels.is_empty() {
+            list.iter().filter_map(|f| widest(f)).collect()
+        } else {
+            request.kernels.clone()
+        }
+    };
+    let everything = || -> Vec<&'static Kernel> {
+        if request.kernels.is_empty() {
+            streams().filter(|k| (k.available)()).collect()
+        } else {
+            request.kernels.clone()
+        }
+    };
+    let (in_caches, in_memory, at_once) = match depth {
+        Depth::Least => (
+            chosen(&["read", "write", "copy"]),
+            chosen(&["read", "write", "write_nt", "copy", "triad"]),
+            chosen(&["read", "copy"]),
+        ),
+        Depth::Page => (
+            chosen(&["read", "write", "copy"]),
+            chosen(&FAMILIES),
+            chosen(&["read", "write", "copy", "triad"]),
+        ),
+        Depth::Full => (everything(), everything(), chosen(&FAMILIES)),
+    };
+    plan.single.extend(in_memory.iter().map(|k| spec(k, Level::Memory, memory_bytes)));
+    for (level, bytes) in cached {
+        // Streaming stores go to memory, however small the working set.
+        let caching = in_caches.iter().filter(|k| k.declared.streaming_stores == 0);
+        plan.single.extend(caching.map(|k| spec(k, *level, *bytes)));
+    }
+    plan.peaks = peaks(depth);
+    if let Some(k) = widest("daxpy").filter(|_| depth > Depth::Least && request.kernels.is_empty()) {
+        plan.single.extend(cached.first().map(|(level, bytes)| spec(k, *level, *bytes)));
+    }
+    if depth > Depth::Least {
+        let full = depth == Depth::Full;
+        let zeroed = if full { chosen(&FAMILIES) } else { chosen(&["write", "write_nt"]) };
+        let huge = if full { chosen(&FAMILIES) } else { chosen(&["read", "copy"]) };
+        let memory = |k: &&'static Kernel| spec(k, Level::Memory, memory_bytes);
+        if request.contents == Contents::Random {
+            let ordinary = zeroed.iter().map(memory).filter(|s| s.contents == Contents::Random);
+            plan.single.extend(ordinary.map(|s| Spec { contents: Contents::Zeros, ..s }));
+        }
+        plan.single.extend(huge.iter().map(memory).map(|s| Spec { pages: PageSize::Huge, ..s }));
+    }
+    let counts = cpu_counts(request.cpus, depth);
+    let together = |k: &'static Kernel, cpus| Spec { cpus, ..spec(k, Level::Memory, together_bytes) };
+    plan.together.extend(counts.iter().flat_map(|n| at_once.iter().map(|k| together(k, *n))));
+    if depth == Depth::Full {
+        for k in chosen(&["read", "write", "copy"]) {
+            plan.single.extend(sizes::sweep(memory_bytes).into_iter().map(|b| spec(k, Level::Sweep, b)));
+        }
+        let compiled =
+            STREAM_FAMILIES.iter().filter_map(|f| compiled_width(f)).filter(|_| request.kernels.is_empty());
+        for k in compiled {
+            plan.single.push(Spec { as_stream: true, ..spec(k, Level::Memory, memory_bytes) });
+            let all = counts.last().map(|n| Spec { as_stream: true, ..together(k, *n) });
+            plan.together.extend(all);
+        }
+    }
+    for specs in [&mut plan.single, &mut plan.together] {
+        // A change of sign makes zeros that are not all zero bits, and the other rows share the memory.
+        specs.retain(|s| s.contents == Contents::Random || split(s.kernel.name).0 != "update");
+        once(specs);
+    }
+    plan
+}
+
+/// Leaves of equal rows the first.
+fn once(specs: &mut Vec<Spec>) {
+    let key = |s: &Spec| {
+        (s.kernel.name, s.level, s.working_set_bytes, s.cpus, s.contents.name(), s.pages.name(), s.as_stream)
+    };
+    let mut seen = std::collections::BTreeSet::new();
+    specs.retain(|s| seen.insert(key(s)));
+}
+
+/// The instruction that zeroes a line writes zeros whatever it is given.
+fn contents_of(kernel: &Kernel, asked: Contents) -> Contents {
+    if split(kernel.name).1 == "zva" { Contents::Zeros } else { asked }
+}
+
+/// What a compiler emits for STREAM's loops without further flags.
+fn compiled_width(family: &str) -> Option<&'static Kernel> {
+    ["sse2", "neon"].iter().find_map(|v| kernel::named(&format!("{family}.{v}"))).filter(|k| (k.available)())
+}
+
+fn peaks(depth: Depth) -> Vec<&'static Kernel> {
+    let scalar = kernel::named("fma.scalar").filter(|k| (k.available)());
+    match depth {
+        Depth::Least => widest("fma").into_iter().collect(),
+        Depth::Page => {
+            let mut both: Vec<_> = widest("fma").into_iter().chain(scalar).collect();
+            both.dedup_by_key(|k| k.name);
+            both
+        }
+        Depth::Full => kernel::all().filter(|k| split(k.name).0 == "fma" && (k.available)()).collect(),
+    }
+}
+
+/// 2, 4, 8, ... and all of the CPUs; all of them alone where time is short.
+fn cpu_counts(cpus: usize, depth: Depth) -> Vec<usize> {
+    if cpus < 2 {
+        return Vec::new();
+    }
+    let mut counts: Vec<usize> = (1..usize::BITS).map(|s| 1_usize << s).take_while(|n| *n < cpus).collect();
+    if depth < Depth::Full {
+        counts.clear();
+    }
+    counts.push(cpus);
+    counts
+}

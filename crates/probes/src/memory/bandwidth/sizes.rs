@@ -1,0 +1,120 @@
+//! How large the working sets are: one that fits each cache that the system claims, and one that fits none.
+
+/// Where a working set lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::memory) enum Level {
+    /// First data cache.
+    L1,
+    /// Second cache.
+    L2,
+    /// Last cache, where it is not the second.
+    Last,
+    /// Memory: larger than every cache.
+    Memory,
+    /// A point between, of the curve over sizes.
+    Sweep,
+}
+
+impl Level {
+    /// The levels of tables, in order.
+    pub(in crate::memory) const TABLE: [Self; 4] = [Self::L1, Self::L2, Self::Last, Self::Memory];
+
+    /// As in metric parameters.
+    pub(in crate::memory) const fn name(self) -> &'static str {
+        match self {
+            Self::L1 => "L1",
+            Self::L2 => "L2",
+            Self::Last => "LLC",
+            Self::Memory => "DRAM",
+            Self::Sweep => "sweep",
+        }
+    }
+}
+
+/// Capacities of the data caches of a CPU as the system claims them, bytes; 0 where it claims none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(in crate::memory) struct Claimed {
+    /// First data cache.
+    pub(in crate::memory) l1_bytes: usize,
+    /// Second cache.
+    pub(in crate::memory) l2_bytes: usize,
+    /// The largest.
+    pub(in crate::memory) last_bytes: usize,
+}
+
+/// Taken where the system claims no caches: small enough for the first caches of all processors in use.
+const L1_UNCLAIMED_BYTES: usize = 32 << 10;
+/// Walked in memory where no last cache is claimed.
+const MEMORY_UNCLAIMED_BYTES: usize = 256 << 20;
+/// Least for memory: small claimed caches are claimed wrongly more often than they exist.
+const MEMORY_LEAST_BYTES: usize = 64 << 20;
+/// Fewest bytes that are still called memory.
+pub(in crate::memory) const MEMORY_FEWEST_BYTES: usize = 8 << 20;
+
+/// The working set for each level that there is, memory not among them, bytes over all operands.
+pub(in crate::memory) fn cached(claimed: Claimed) -> Vec<(Level, usize)> {
+    let l1_bytes = if claimed.l1_bytes > 0 { claimed.l1_bytes } else { L1_UNCLAIMED_BYTES };
+    let mut out = vec![(Level::L1, l1_bytes / 4 * 3)];
+    if claimed.l2_bytes >= 4 * l1_bytes {
+        out.push((Level::L2, claimed.l2_bytes / 2));
+    }
+    if claimed.last_bytes >= 4 * claimed.l2_bytes.max(l1_bytes) {
+        // A shared last cache is seldom ours alone, and in a virtual machine what is claimed is not what is had: take little.
+        let bytes = (claimed.last_bytes / 10).max(2 * claimed.l2_bytes).max(4 * l1_bytes);
+        out.push((Level::Last, bytes.next_multiple_of(64 << 10)));
+    }
+    out
+}
+
+/// The working set that fits no cache: four times the last one, as STREAM's rule and the loaded-latency tools have it.
+pub(in crate::memory) fn memory_wanted(claimed: Claimed) -> usize {
+    if claimed.last_bytes == 0 {
+        MEMORY_UNCLAIMED_BYTES
+    } else {
+        claimed.last_bytes.saturating_mul(4).max(MEMORY_LEAST_BYTES)
+    }
+}
+
+/// `wanted` halved until it is at most `most`, so that runs with about the same time and memory take the same size;
+/// `None` when that is too little to be memory.
+pub(in crate::memory) fn within(wanted: usize, most: usize) -> Option<usize> {
+    let mut bytes = wanted;
+    while bytes > most {
+        bytes /= 2;
+    }
+    let bytes = bytes / 4_096 * 4_096;
+    (bytes >= MEMORY_FEWEST_BYTES.min(wanted)).then_some(bytes)
+}
+
+/// Sizes of the curve: two per octave from 4 KiB up to `memory_bytes`, without those next to a level's own.
+pub(in crate::memory) fn sweep(memory_bytes: usize) -> Vec<usize> {
+    let octaves = |bytes: usize| [bytes, (bytes as f64 * std::f64::consts::SQRT_2) as usize / 256 * 256];
+    (12..usize::BITS - 2)
+        .map(|shift| 1_usize << shift)
+        .take_while(|bytes| *bytes < memory_bytes)
+        .flat_map(octaves)
+        .filter(|bytes| *bytes < memory_bytes)
+        .collect()
+}
+
+/// A size as a person writes it: `65536`, `64K`, `64KiB`, `1.5G`; units are powers of 1,024.
+///
+/// # Errors
+/// One line that says what is understood.
+pub(in crate::memory) fn parse_bytes(text: &str) -> Result<u64, String> {
+    let t = text.trim();
+    let digits = t.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(t.len());
+    let (number, unit) = t.split_at(digits);
+    let wrong = || format!("'{text}' is not a size: write for example 65536, 64M or 1GiB");
+    let unit = unit.trim().to_ascii_lowercase();
+    let unit_bytes: u64 = match unit.trim_end_matches('b').trim_end_matches('i') {
+        "" => 1,
+        "k" => 1 << 10,
+        "m" => 1 << 20,
+        "g" => 1 << 30,
+        "t" => 1 << 40,
+        _ => return Err(wrong()),
+    };
+    let bytes = number.parse::<f64>().map_err(|_| wrong())? * unit_bytes as f64;
+    if bytes.is_finite() && bytes >= 1.0 && bytes < 9e18 { Ok(bytes as u64) } else { Err(wrong()) }
+}

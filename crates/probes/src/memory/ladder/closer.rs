@@ -1,0 +1,102 @@
+//! What a first look at the staircase makes worth measuring.
+
+use super::chase::{ONE_PER_PAGE, PAGE_BYTES, PAGE_LOCAL};
+use super::hierarchy::{detect, looks_like};
+use super::plan;
+use super::reading::Reading;
+use super::steps::step;
+
+/// Pages of the first look at the translation buffers.
+pub(super) const PAGE_COUNTS: &[usize] =
+    &[8, 12, 16, 20, 24, 32, 40, 48, 56, 64, 72, 80, 96, 112, 128, 160, 192, 256];
+/// Working sets beyond the reach of the first translation buffer, as multiples of it, on which huge pages must help.
+pub(super) const BEYOND_REACH: &[usize] = &[2];
+/// Lines that compete for one set.
+pub(super) const CONFLICTS: &[usize] =
+    &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 20, 24];
+/// Chains at a time.
+pub(super) const CHAINS: &[usize] = &[1, 2, 4, 8, 12, 16, 24];
+/// Strides of the surface, bytes.
+pub(super) const STRIDES: &[usize] = &[64, 128, 256, 512, 1_024, 2_048, 4_096];
+/// Working set for the line where no second cache is known, bytes.
+const LINE_SET_BYTES: usize = 256 << 10;
+/// Least step of the cost where translations begin to be missed.
+pub(super) const REACH_RATIO: f64 = 1.4;
+
+/// Offsets of the second access, bytes.
+pub(super) fn offsets(full: bool) -> &'static [usize] {
+    if full { &[8, 16, 24, 32, 48, 64, 96, 128, 192, 256] } else { &[8, 16, 32, 64, 128, 256] }
+}
+
+/// What to measure more closely.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Closer {
+    /// Working sets near boundaries, bytes.
+    pub(super) near_boundaries: Vec<usize>,
+    /// Working sets of one line per page near the step of the first translation buffer, bytes.
+    pub(super) pages: Vec<usize>,
+    /// One working set inside each level, the last being the largest there is, bytes.
+    pub(super) inside_levels: Vec<usize>,
+    /// Reach of the first translation buffer, bytes.
+    pub(super) first_reach_bytes: usize,
+    /// Working set for the line, bytes: half of the second cache.
+    pub(super) line_set_bytes: usize,
+    /// Size of the first cache, bytes; 0 while unknown.
+    pub(super) first_cache_bytes: usize,
+}
+
+impl Closer {
+    /// From the rows so far.
+    pub(super) fn of(reading: &Reading<'_>, most_bytes: usize) -> Self {
+        let pages = reading.first_pages();
+        let points = reading.points(PAGE_LOCAL, pages);
+        let sizes: Vec<usize> = points.iter().map(|p| p.size as usize).collect();
+        let found = detect(&points, 1);
+        let capacities: Vec<f64> = found.boundaries.iter().map(|b| looks_like(b.size)).collect();
+        let reach = step(&reading.points(ONE_PER_PAGE, pages), REACH_RATIO);
+        // One size per page count between the two neighbours of the step.
+        let near_reach = reach.as_ref().map_or(0..0, |s| {
+            (s.last as usize / PAGE_BYTES).saturating_sub(1)..(s.next as usize / PAGE_BYTES) + 1
+        });
+        let fine = if near_reach.len() > 24 { near_reach.len() / 12 } else { 1 };
+        Self {
+            near_boundaries: found.boundaries.iter().flat_map(|b| plan::refined(&sizes, b.size)).collect(),
+            pages: near_reach.step_by(fine).map(|n| n * PAGE_BYTES).collect(),
+            inside_levels: inside(&capacities, most_bytes),
+            first_reach_bytes: reach.map_or(64 * PAGE_BYTES, |s| s.last as usize),
+            line_set_bytes: match capacities[..] {
+                [_, second, _, ..] => (second / 2.0) as usize / PAGE_BYTES * PAGE_BYTES,
+                _ => LINE_SET_BYTES,
+            },
+            first_cache_bytes: capacities.first().map_or(0, |c| *c as usize),
+        }
+    }
+}
+
+/// A power of two inside each level given the capacities, and the largest working set.
+pub(super) fn inside(capacities: &[f64], most_bytes: usize) -> Vec<usize> {
+    let below = std::iter::once(0.0).chain(capacities.iter().copied());
+    let mut out: Vec<usize> = below
+        .zip(capacities)
+        .map(|(before, capacity)| {
+            // The first cache is best asked half full, the others where most of them is used but little of what is before.
+            let middle = if before > 0.0 { (before * capacity).sqrt() } else { capacity / 2.0 };
+            (1_usize << middle.max(plan::LEAST_BYTES as f64).log2().round() as u32).min(most_bytes)
+        })
+        .collect();
+    out.push(most_bytes);
+    out.dedup();
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_working_set_lies_inside_each_level() {
+        let all = inside(&[32_768.0, 1_048_576.0, 33_554_432.0], 128 << 20);
+        assert_eq!(all, [16 << 10, 256 << 10, 8 << 20, 128 << 20]);
+        assert_eq!(inside(&[], 1 << 20), [1 << 20]);
+    }
+}

@@ -1,0 +1,278 @@
+//! What the rows show, before it is worded: levels with names, steps, shares.
+
+use machmeter_engine::cost::{Cost, Row};
+use machmeter_stats::quantile::median_of;
+
+use super::chase::{GLOBAL, HUGE, ONE_PER_PAGE, PAGE_BYTES, PAGE_LOCAL, SMALL, STRIDE_BYTES};
+use super::claims::{Claim, Claims};
+use super::closer::{BEYOND_REACH, REACH_RATIO};
+use super::hierarchy::{Boundary, Hierarchy, detect, looks_like};
+use super::reading::Reading;
+use super::steps::{Step, step};
+
+/// A load that costs more on the page-local curve comes from memory: no cache in use is that slow.
+const MEMORY_NS: f64 = 25.0;
+/// Largest working set that reaches memory whatever the curve looks like, where the system claims no cache.
+const MEMORY_BYTES: f64 = 67_108_864.0;
+/// Least step of the cost at the end of a line, and at the last way.
+const LINE_RATIO: f64 = 1.12;
+const WAYS_RATIO: f64 = 1.4;
+
+/// A cache that was found.
+#[derive(Debug, Clone)]
+pub(super) struct Cache {
+    /// `L1`, `L2`, `L3`, or `LLC` for the last one beyond the second.
+    pub(super) name: String,
+    /// Where it passes into the next level.
+    pub(super) boundary: Boundary,
+    /// Capacity that this is most likely a measurement of, bytes.
+    pub(super) looks_like: f64,
+    /// What the system claims for it.
+    pub(super) claim: Option<Claim>,
+    /// Whether it is the cache before memory and not one of the first two: others may use it.
+    pub(super) shared: bool,
+}
+
+/// A level with the row that prices it.
+#[derive(Debug, Clone)]
+pub(super) struct Priced<'r> {
+    /// Name of the level; `DRAM` for memory.
+    pub(super) level: String,
+    /// The row inside it.
+    pub(super) row: &'r Row,
+    /// Its cost.
+    pub(super) cost: Cost,
+}
+
+/// All that was found.
+pub(super) struct Found<'r> {
+    /// Levels of the page-local curve.
+    pub(super) hierarchy: Hierarchy,
+    /// Caches, nearest first.
+    pub(super) caches: Vec<Cache>,
+    /// Name of each level.
+    pub(super) names: Vec<String>,
+    /// Whether the last level is memory.
+    pub(super) memory_reached: bool,
+    /// Pages on which sizes were detected.
+    pub(super) first_pages: &'static str,
+    /// Cost of one dependent addition: a cycle.
+    pub(super) cycle: Option<Cost>,
+    /// Largest relative change of the clock between rounds.
+    pub(super) clock_change: Option<f64>,
+    /// The end of the line; `next` is its size.
+    pub(super) line: Option<Step>,
+    /// The last way of the first cache.
+    pub(super) ways: Option<Step>,
+    /// Reach of the first buffer of translations, bytes.
+    pub(super) first_reach: Option<Step>,
+    /// Reach of the second one as a range, bytes.
+    pub(super) second_reach: Option<(f64, f64)>,
+    /// Share of the memory asked for in huge pages that was granted.
+    pub(super) huge_granted: Option<f64>,
+    /// Share of the cost of translations that huge pages take away.
+    pub(super) huge_effective: Option<(f64, u64)>,
+    /// Largest working set, bytes.
+    pub(super) most_bytes: f64,
+    reading: &'r Reading<'r>,
+}
+
+impl<'r> Found<'r> {
+    /// Reads the rows.
+    pub(super) fn of(reading: &'r Reading<'r>, seed: u64) -> Self {
+        let claims = Claims::read(reading.facts());
+        let first_pages = reading.first_pages();
+        let points = reading.points(PAGE_LOCAL, first_pages);
+        let most_bytes = points.last().map_or(0.0, |p| p.size);
+        let mut hierarchy = detect(&points, seed);
+        // Memory has no plateaus: what differs there are open rows, channels and neighbours.
+        while let [.., before, _] = hierarchy.levels[..]
+            && before.cost_ns >= MEMORY_NS
+        {
+            hierarchy.levels.pop();
+            hierarchy.boundaries.pop();
+        }
+        let beyond = claims.last_bytes().map_or(MEMORY_BYTES, |last| 2.0 * last as f64);
+        let slow = hierarchy.levels.last().is_some_and(|l| l.cost_ns >= MEMORY_NS);
+        let memory_reached = hierarchy.levels.len() > 1 && (slow || most_bytes >= beyond);
+        let names = names(hierarchy.levels.len(), memory_reached);
+        let last = names.len().saturating_sub(1 + usize::from(memory_reached));
+        let caches = hierarchy
+            .boundaries
+            .iter()
+            .zip(&names)
+            .enumerate()
+            .map(|(i, (b, name))| {
+                let shared = i == last && i >= 2;
+                let claim = if shared { claims.0.last().copied() } else { claims.0.get(i).copied() };
+                Cache {
+                    name: name.clone(),
+                    boundary: b.clone(),
+                    looks_like: looks_like(b.size),
+                    claim,
+                    shared,
+                }
+            })
+            .collect();
+        let adds = reading.rows().find(|r| r.operation == "adds");
+        let mut found = Self {
+            hierarchy,
+            caches,
+            names,
+            memory_reached,
+            first_pages,
+            cycle: adds.map(|r| reading.cost(r)),
+            clock_change: adds.and_then(|r| change(&reading.costs_ns(r))),
+            line: line(reading),
+            ways: step(&reading.curve("lines", |r| r.operation == "conflict"), WAYS_RATIO),
+            first_reach: None,
+            second_reach: None,
+            huge_granted: reading
+                .number("huge_asked_bytes")
+                .filter(|asked| *asked > 0.0)
+                .and_then(|asked| Some((reading.number("huge_granted_bytes")? / asked).clamp(0.0, 1.0))),
+            huge_effective: None,
+            most_bytes,
+            reading,
+        };
+        found.first_reach = found.first_reach();
+        found.second_reach = found.second_reach(seed);
+        found.huge_effective = found.huge_effective();
+        found
+    }
+
+    /// Nearest step of the one-line-per-page curve, while its lines fit in half of the first cache.
+    fn first_reach(&self) -> Option<Step> {
+        let lines = self.lines_of(0)? / 2.0;
+        let mut points = self.reading.points(ONE_PER_PAGE, self.first_pages);
+        points.retain(|p| p.size / PAGE_BYTES as f64 <= lines);
+        step(&points, REACH_RATIO)
+    }
+
+    /// Lines that a cache holds.
+    fn lines_of(&self, cache: usize) -> Option<f64> {
+        let line_bytes = self.line.as_ref().map_or(64.0, |l| l.next);
+        Some(self.caches.get(cache)?.looks_like / line_bytes)
+    }
+
+    /// The first further rise of the one-line-per-page curve that no cache explains: from the end of the plateau before it
+    /// to where it is crossed.
+    fn second_reach(&self, seed: u64) -> Option<(f64, f64)> {
+        let first = self.first_reach.as_ref()?;
+        let found = detect(&self.reading.points(ONE_PER_PAGE, self.first_pages), seed);
+        let page_bytes = PAGE_BYTES as f64;
+        let by_cache = |bytes: f64| {
+            (0..self.caches.len()).filter_map(|i| self.lines_of(i)).any(|lines| {
+                let ratio = bytes / page_bytes / lines;
+                (0.6..1.7).contains(&ratio)
+            })
+        };
+        let rises = found.boundaries.iter().zip(&found.levels);
+        rises
+            .filter(|(b, level)| level.last > 2.0 * first.last && !by_cache(b.size))
+            .map(|(b, level)| (level.last.min(b.size), b.size))
+            .next()
+    }
+
+    fn huge_effective(&self) -> Option<(f64, u64)> {
+        let reach = self.first_reach.as_ref()?;
+        let at = |pages: &str| {
+            let rows = BEYOND_REACH.iter().filter_map(|factor| {
+                self.reading.chase(ONE_PER_PAGE, pages, factor * reach.last as usize, STRIDE_BYTES)
+            });
+            rows.filter_map(|r| Some((self.reading.cost(r).known()?.value_ns, r.pairs.len() as u64))).next()
+        };
+        let ((small_ns, n), (huge_ns, m)) = (at(SMALL)?, at(HUGE)?);
+        let missed_ns = small_ns - reach.before_ns;
+        (missed_ns > 0.1 * reach.before_ns)
+            .then(|| (((small_ns - huge_ns) / missed_ns).clamp(0.0, 1.0), n.min(m)))
+    }
+
+    /// The price of each level on a curve: a row inside the level, memory at the largest working set.
+    pub(super) fn prices(&self, order: &str, pages: &str) -> Vec<Priced<'r>> {
+        let last = self.names.len().saturating_sub(1);
+        let inside = |i: usize, bytes: f64| {
+            let from = i.checked_sub(1).map_or(0.0, |b| self.hierarchy.boundaries[b].size * 1.5);
+            let to = self.hierarchy.boundaries.get(i).map_or(f64::INFINITY, |b| b.size * 0.75);
+            (from..to).contains(&bytes)
+        };
+        (0..self.names.len())
+            .filter_map(|i| {
+                let rows = self.reading.rows().filter(|r| {
+                    r.operation == "chase"
+                        && r.text("order") == order
+                        && r.text("pages") == pages
+                        && r.int("stride_bytes") == Some(STRIDE_BYTES as i64)
+                        && inside(i, r.int("working_set_bytes").unwrap_or(0) as f64)
+                });
+                let priced = rows.map(|row| (row, self.reading.cost(row)));
+                let priced = priced.filter(|(_, cost)| cost.known().is_some());
+                let bytes = |row: &Row| row.int("working_set_bytes").unwrap_or(0) as f64;
+                let middle = self.middle(i);
+                // The row nearest to the middle of the level; in memory the largest.
+                let (row, cost) = priced.min_by(|a, b| {
+                    let far = |row: &Row| {
+                        if i == last { -bytes(row) } else { (bytes(row) / middle).ln().abs() }
+                    };
+                    far(a.0).total_cmp(&far(b.0))
+                })?;
+                Some(Priced { level: self.names[i].clone(), row, cost })
+            })
+            .collect()
+    }
+
+    /// Middle of a level on the scale of logarithms; half of the first cache.
+    fn middle(&self, level: usize) -> f64 {
+        let edge = |i: usize| self.hierarchy.boundaries.get(i).map(|b| looks_like(b.size));
+        match (level.checked_sub(1).and_then(edge), edge(level)) {
+            (Some(before), Some(after)) => (before * after).sqrt(),
+            (None, Some(after)) => after / 2.0,
+            _ => self.most_bytes,
+        }
+    }
+
+    /// Prices of the levels as programs pay them: random order over small pages where measured.
+    pub(super) fn usual_prices(&self) -> Vec<Priced<'r>> {
+        self.prices(GLOBAL, self.first_pages)
+    }
+}
+
+/// Names of so many levels.
+fn names(levels: usize, memory_reached: bool) -> Vec<String> {
+    let caches = levels - usize::from(memory_reached && levels > 0);
+    let cache = |i: usize| {
+        if i + 1 == caches && i >= 2 && memory_reached { "LLC".to_owned() } else { format!("L{}", i + 1) }
+    };
+    (0..caches).map(cache).chain(memory_reached.then(|| "DRAM".to_owned())).collect()
+}
+
+/// The line ends where the second access of a block begins to cost more.
+fn line(reading: &Reading<'_>) -> Option<Step> {
+    // Of several sets that were tried, the one with the most pairs was settled on.
+    let mut sets: Vec<i64> = reading
+        .rows()
+        .filter(|r| r.operation == "second")
+        .filter_map(|r| r.int("working_set_bytes"))
+        .collect();
+    sets.sort_unstable();
+    sets.dedup();
+    let curves = sets.into_iter().filter_map(|set| {
+        let is = |r: &Row| r.operation == "second" && r.int("working_set_bytes") == Some(set);
+        step(&reading.curve("offset_bytes", is), LINE_RATIO)
+    });
+    curves.max_by_key(|s| s.n)
+}
+
+/// Largest relative difference between the medians of two rounds.
+fn change(costs_ns: &[(usize, f64)]) -> Option<f64> {
+    let rounds = costs_ns.iter().map(|c| c.0).max()? + 1;
+    let medians: Vec<f64> = (0..rounds)
+        .filter_map(|round| {
+            let of: Vec<f64> = costs_ns.iter().filter(|c| c.0 == round).map(|c| c.1).collect();
+            median_of(&of)
+        })
+        .collect();
+    let least = medians.iter().copied().min_by(f64::total_cmp)?;
+    let most = medians.iter().copied().max_by(f64::total_cmp)?;
+    (least > 0.0).then(|| most / least - 1.0)
+}

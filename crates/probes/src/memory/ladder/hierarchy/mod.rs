@@ -1,0 +1,174 @@
+//! From a latency curve over working sets to the levels of the hierarchy and the sizes at which one passes into the next.
+//! Knows nothing of what the system claims.
+//!
+//! Method: Saavedra-Barrera & Smith (1995) read plateaus off such curves; here they are stretches of at least 0.75 octave on
+//! which the log-log slope of the isotonic fit stays below 0.22, those nearer than a factor of 1.35 being one. The capacity
+//! lies where the curve crosses the geometric mean of two levels.
+
+use machmeter_stats::Interval;
+use machmeter_stats::plateau::{PlateauOptions, crossing, plateaus};
+use machmeter_stats::quantile::{quantile, sorted};
+use machmeter_stats::random::Random;
+
+/// Shortest plateau, octaves.
+const LEAST_OCTAVES: f64 = 0.75;
+/// Steepest slope of ln cost over ln size on a plateau.
+const MOST_SLOPE: f64 = 0.22;
+/// Least ratio of the costs of two levels.
+const LEAST_RATIO: f64 = 1.35;
+/// Quantile of the costs of a point that its curve takes.
+pub(super) const LOW: f64 = 0.1;
+/// Resamples of the bootstrap.
+const RESAMPLES: usize = 200;
+/// Fractions of an octave that capacities of caches have (sets are a power of two, ways are not always), each with what
+/// speaks against it: whole powers of two are by far the most frequent.
+const FORMS: [(f64, f64); 4] = [(1.0, 0.0), (1.25, 0.06), (1.5, 0.04), (1.75, 0.1)];
+
+/// A working set with what a load cost in it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Point {
+    /// Working set, bytes (or any other size that grows along the curve).
+    pub(super) size: f64,
+    /// Round and cost, ns, of each undisturbed pair.
+    pub(super) costs_ns: Vec<(usize, f64)>,
+}
+
+/// A level: the working sets that mostly live in one cache, or in memory.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Level {
+    /// Smallest size on its plateau.
+    pub(super) first: f64,
+    /// Largest size on its plateau.
+    pub(super) last: f64,
+    /// Cost on the curve, ns.
+    pub(super) cost_ns: f64,
+}
+
+/// Where one level passes into the next.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Boundary {
+    /// Size at which the curve crosses the geometric mean of both.
+    pub(super) size: f64,
+    /// From the bootstrap over pairs, no narrower than the two measured sizes on either side.
+    pub(super) interval: Interval,
+    /// The same by each round alone, in order.
+    pub(super) by_round: Vec<f64>,
+    /// Cost that was crossed, ns.
+    pub(super) threshold_ns: f64,
+}
+
+/// Levels, and one boundary less.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Hierarchy {
+    /// Nearest first.
+    pub(super) levels: Vec<Level>,
+    /// `boundaries[i]` lies between `levels[i]` and `levels[i + 1]`.
+    pub(super) boundaries: Vec<Boundary>,
+}
+
+/// Finds levels and boundaries of a curve whose points ascend in size; points without costs are passed over. Empty when
+/// there are too few.
+pub(super) fn detect(points: &[Point], seed: u64) -> Hierarchy {
+    let curve = Curve::of(points, |p| lowest(p.costs_ns.iter().map(|c| c.1)));
+    let options = PlateauOptions {
+        least_width: LEAST_OCTAVES,
+        most_slope: MOST_SLOPE * std::f64::consts::LN_2,
+        least_step: LEAST_RATIO.ln(),
+    };
+    let Ok(found) = plateaus(&curve.octaves, &curve.ln_ns, &options) else { return Hierarchy::default() };
+    let levels: Vec<Level> = found
+        .iter()
+        .map(|p| Level {
+            first: curve.octaves[p.first].exp2(),
+            last: curve.octaves[p.last].exp2(),
+            cost_ns: p.level.exp(),
+        })
+        .collect();
+    let between = levels.windows(2).map(|w| boundary(points, &curve, &w[0], &w[1], seed));
+    let boundaries: Option<Vec<Boundary>> = between.collect();
+    boundaries.map_or_else(Hierarchy::default, |boundaries| Hierarchy { levels, boundaries })
+}
+
+/// The capacity that `bytes` most likely is a measurement of.
+pub(super) fn looks_like(bytes: f64) -> f64 {
+    let octave = bytes.max(1.0).log2().floor();
+    let forms =
+        [octave, octave + 1.0].into_iter().flat_map(|o| FORMS.map(|(f, against)| (f * o.exp2(), against)));
+    let far = |form: &(f64, f64)| (form.0 / bytes).ln().abs() + form.1;
+    forms.min_by(|a, b| far(a).total_cmp(&far(b))).map_or(bytes, |f| f.0)
+}
+
+/// Cost above which a size counts as beyond the lower of two levels.
+fn threshold_ns(lower: &Level, upper: &Level) -> f64 {
+    (lower.cost_ns * upper.cost_ns).sqrt()
+}
+
+/// A low quantile: what a working set costs while nobody else uses the cache. Neighbours on the same core only ever make
+/// it look smaller.
+fn lowest(costs_ns: impl Iterator<Item = f64>) -> Option<f64> {
+    quantile(&sorted(&costs_ns.collect::<Vec<_>>()).ok()?, LOW)
+}
+
+fn boundary(points: &[Point], curve: &Curve, lower: &Level, upper: &Level, seed: u64) -> Option<Boundary> {
+    let threshold_ns = threshold_ns(lower, upper);
+    let size = curve.crossing(threshold_ns)?;
+    let mut random = Random::new(seed ^ size.to_bits());
+    let resampled: Vec<f64> = (0..RESAMPLES)
+        .filter_map(|_| {
+            let draw =
+                |p: &Point| lowest(p.costs_ns.iter().map(|_| p.costs_ns[random.below(p.costs_ns.len())].1));
+            Curve::of(points, draw).crossing(threshold_ns)
+        })
+        .collect();
+    let resampled = sorted(&resampled).ok()?;
+    let (below, above) = curve.neighbours(size);
+    let low = quantile(&resampled, 0.025)?.min(below).min(size);
+    let high = quantile(&resampled, 0.975)?.max(above).max(size);
+    let rounds = points.iter().flat_map(|p| &p.costs_ns).map(|c| c.0 + 1).max().unwrap_or(0);
+    let by_round = (0..rounds).filter_map(|round| {
+        let of_round = |p: &Point| lowest(p.costs_ns.iter().filter(|c| c.0 == round).map(|c| c.1));
+        Curve::of(points, of_round).crossing(threshold_ns)
+    });
+    Some(Boundary {
+        size,
+        interval: Interval::new(0.95, low, high)?,
+        by_round: by_round.collect(),
+        threshold_ns,
+    })
+}
+
+/// A curve in logarithms.
+struct Curve {
+    octaves: Vec<f64>,
+    ln_ns: Vec<f64>,
+}
+
+impl Curve {
+    fn of(points: &[Point], mut cost_ns: impl FnMut(&Point) -> Option<f64>) -> Self {
+        let mut curve = Self { octaves: Vec::with_capacity(points.len()), ln_ns: Vec::new() };
+        for p in points {
+            if let Some(ns) = cost_ns(p).filter(|ns| *ns > 0.0) {
+                curve.octaves.push(p.size.log2());
+                curve.ln_ns.push(ns.ln());
+            }
+        }
+        curve
+    }
+
+    /// Size at which the fitted curve crosses a cost.
+    fn crossing(&self, ns: f64) -> Option<f64> {
+        crossing(&self.octaves, &self.ln_ns, ns.ln()).map(f64::exp2)
+    }
+
+    /// Measured sizes on either side of `size`.
+    fn neighbours(&self, size: f64) -> (f64, f64) {
+        let at = self.octaves.partition_point(|o| o.exp2() <= size * (1.0 + 1e-9));
+        let get = |i: Option<usize>| i.and_then(|i| self.octaves.get(i)).map_or(size, |o| o.exp2());
+        (get(at.checked_sub(1)), get(Some(at)))
+    }
+}
+
+#[cfg(test)]
+mod sim;
+#[cfg(test)]
+mod tests;

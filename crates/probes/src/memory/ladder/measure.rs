@@ -1,0 +1,344 @@
+//! The rounds: a first look at the staircase, then what it makes worth a closer look, then everything again in other orders
+//! until the figures are good or the time is over.
+
+use machmeter_engine::budget::stop_requested;
+use machmeter_engine::cost::{Row, Rows};
+use machmeter_engine::sampling::{Bench, Pace};
+use machmeter_engine::{ProbeError, sampling::HostTiming, sampling::Sampler};
+use machmeter_stats::random::Random;
+use machmeter_sys::facts;
+use machmeter_sys::oom::MemoryLeft;
+use machmeter_sys::pages::{Backing, HUGE_PAGE_BYTES, Pages};
+use machmeter_sys::thread::monotonic_ns;
+use machmeter_sys::tree::Tree;
+
+use super::super::Params;
+use super::chase::{self, GLOBAL, Ground, ONE_PER_PAGE, PAGE_LOCAL, SMALL, STRIDE_BYTES};
+use super::claims::Claims;
+use super::reading::Reading;
+use super::request::{Limit, Request};
+use super::{closer, plan};
+use crate::part::At;
+
+/// Length of a short batch: above 1,000 steps of any clock in use, and short enough for 100 rows in a second.
+const BATCH_NS: f64 = 200_000.0;
+/// Pairs per visit.
+const PAIRS: usize = 3;
+/// Rounds after which figures are good enough.
+const MOST_ROUNDS: usize = 6;
+/// Rounds that what is added later gets at least, or it is not begun.
+const LEAST_ROUNDS: f64 = 3.0;
+/// Share of the time that bringing in the memory of one page size may take.
+const TOUCH_SHARE: f64 = 0.12;
+/// Memory brought in between two looks at the time, bytes.
+const TOUCH_BYTES: usize = 4 * HUGE_PAGE_BYTES;
+/// Times below which the plan is the short one, ns.
+const SHORT_NS: u64 = 10_000_000_000;
+/// Working sets per octave of the short and the full plan.
+const PER_OCTAVE: [u32; 2] = [4, 8];
+/// Kept at the end for the visit that is under way, ns.
+const TAIL_NS: u64 = 20_000_000;
+
+/// Measures the ladder.
+///
+/// # Errors
+/// A wrong request; too little memory.
+pub(super) fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, ProbeError> {
+    let start_ns = monotonic_ns();
+    let claims = Claims::of(&at.host.topology, at.host.cpus.first().unwrap_or(0));
+    let left = MemoryLeft::of_this_process(&Tree::host()).map_err(ProbeError::Cannot)?;
+    let mut request = Request::new(params, &claims, left.available_bytes)?;
+    claims.tell(at.facts);
+    let hypervisor = facts::capture().text("virt.hypervisor").unwrap_or("unknown").to_owned();
+    tell(at, "hypervisor", hypervisor);
+    let touch_ns = (at.left_ns() as f64 * TOUCH_SHARE) as u64;
+    let full = at.left_ns() >= SHORT_NS;
+
+    let small = if request.pages.small {
+        let pages = Pages::new(request.most_bytes, Backing::Small);
+        let pages = pages.map_err(|e| ProbeError::Cannot(e.to_string()))?;
+        let bytes = touch(&pages, touch_ns);
+        if bytes < request.most_bytes {
+            (request.most_bytes, request.limit) = (bytes, Limit::Time);
+        }
+        Some(pages)
+    } else {
+        None
+    };
+    let (huge, huge_bytes) = huge(at, &mut request, touch_ns)?;
+    tell(at, "most_bytes", request.most_bytes.to_string());
+    tell(at, "limit", request.limit.name().to_owned());
+    let mut grounds: Vec<Ground<'_>> = Vec::new();
+    grounds.extend(small.as_ref().and_then(|p| ground(p, request.most_bytes)));
+    grounds.extend(huge.as_ref().and_then(|p| ground(p, huge_bytes)));
+    if grounds.is_empty() {
+        return Err(ProbeError::Cannot("no memory of the pages asked for".to_owned()));
+    }
+    let until_ns = at.until_ns.saturating_sub(TAIL_NS);
+    let mut ladder = Ladder {
+        sampler: at.sampler,
+        random: Random::new(at.host.seed ^ 0x6c61_6464_6572),
+        tick_hz: at.host.rate.hz(),
+        step_ticks: at.host.clock.step().map_or(1, |s| s.step_ticks),
+        facts: at.facts.clone(),
+        until_ns,
+        benches: Vec::new(),
+        visit_ns: Vec::new(),
+        round_ends_ns: Vec::new(),
+        most_bytes: request.most_bytes,
+        build_ns: 20.0,
+    };
+    ladder.run(&grounds, &request, full);
+    let ends: Vec<String> = ladder.round_ends_ns.iter().map(|ns| format!("{ns:.0}")).collect();
+    let rows = ladder.benches.into_iter().map(|b| b.row).collect();
+    tell(at, "rounds_ns", ends.join(","));
+    tell(at, "spent_ns", monotonic_ns().saturating_sub(start_ns).to_string());
+    Ok(rows)
+}
+
+fn ground(pages: &Pages, bytes: usize) -> Option<Ground<'_>> {
+    Some(Ground { extent: pages.extent().part(0, bytes)?, backing: pages.backing() })
+}
+
+fn tell(at: &mut At<'_, '_>, name: &str, text: String) {
+    at.facts.insert(format!("ladder.{name}"), text);
+}
+
+/// Brings memory in until the time is over; returns how much, bytes.
+fn touch(pages: &Pages, ns: u64) -> usize {
+    let until_ns = monotonic_ns() + ns;
+    let all = pages.extent();
+    let mut done = 0;
+    while done < all.bytes() && (done < TOUCH_BYTES || monotonic_ns() < until_ns) && !stop_requested() {
+        let bytes = TOUCH_BYTES.min(all.bytes() - done);
+        if let Some(part) = all.part(done, bytes) {
+            part.touch();
+        }
+        done += bytes;
+    }
+    done
+}
+
+/// Huge pages where they are wanted, with what was granted told as facts.
+fn huge(
+    at: &mut At<'_, '_>,
+    request: &mut Request,
+    touch_ns: u64,
+) -> Result<(Option<Pages>, usize), ProbeError> {
+    if !request.pages.huge || request.most_bytes < 2 * HUGE_PAGE_BYTES {
+        return Ok((None, 0));
+    }
+    let pages = match Pages::new(request.most_bytes, Backing::Huge) {
+        Ok(pages) => pages,
+        Err(e) if request.pages.small => {
+            tell(at, "huge_refused", e.to_string());
+            return Ok((None, 0));
+        }
+        Err(e) => return Err(ProbeError::Cannot(e.to_string())),
+    };
+    let bytes = touch(&pages, touch_ns);
+    if !request.pages.small && bytes < request.most_bytes {
+        (request.most_bytes, request.limit) = (bytes, Limit::Time);
+    }
+    match pages.huge_bytes() {
+        Ok(granted) => {
+            tell(at, "huge_asked_bytes", bytes.to_string());
+            tell(at, "huge_granted_bytes", granted.min(bytes as u64).to_string());
+        }
+        Err(e) => tell(at, "huge_refused", e.to_string()),
+    }
+    Ok((Some(pages), bytes))
+}
+
+struct Ladder<'a, 's> {
+    sampler: &'s mut Sampler<HostTiming>,
+    random: Random,
+    tick_hz: f64,
+    step_ticks: u64,
+    facts: std::collections::BTreeMap<String, String>,
+    until_ns: u64,
+    benches: Vec<Bench<'a>>,
+    /// Longest visit of each bench, ns; 0 before the first.
+    visit_ns: Vec<u64>,
+    /// Time of the last pair of each round, on the clock of the pairs.
+    round_ends_ns: Vec<f64>,
+    most_bytes: usize,
+    /// What a node of a large chain takes to link, ns.
+    build_ns: f64,
+}
+
+impl<'a> Ladder<'a, '_> {
+    fn run(&mut self, grounds: &[Ground<'a>], request: &Request, full: bool) {
+        let Some(first) = grounds.first().copied() else { return };
+        let per_octave = request.per_octave.unwrap_or(PER_OCTAVE[usize::from(full)]);
+        if let Ok(adds) = chase::adds(first.extent) {
+            self.add(adds);
+        }
+        self.curve(first, PAGE_LOCAL, &plan::sizes(per_octave, self.most_bytes));
+        let pages: Vec<usize> = closer::PAGE_COUNTS.iter().map(|n| n * chase::PAGE_BYTES).collect();
+        self.curve(first, ONE_PER_PAGE, &pages);
+        self.round();
+        // What the first look found, looked at more closely; the second round may still correct it.
+        self.look_closer(grounds, full);
+        self.round();
+        self.look_closer(grounds, full);
+        self.round();
+        if full {
+            self.widen(grounds, per_octave, request.surface);
+        } else if request.surface {
+            self.surface(first);
+        }
+        while self.round_ends_ns.len() < MOST_ROUNDS && self.round() {}
+    }
+
+    fn add(&mut self, bench: Bench<'a>) {
+        let row = &bench.row;
+        if !self.benches.iter().any(|b| b.row.operation == row.operation && b.row.params == row.params) {
+            self.benches.push(bench);
+            self.visit_ns.push(0);
+        }
+    }
+
+    fn seed(&mut self) -> u64 {
+        self.random.bits()
+    }
+
+    fn curve(&mut self, ground: Ground<'a>, order: &str, sizes: &[usize]) {
+        for size in sizes.iter().filter(|s| **s <= ground.extent.bytes()) {
+            let seed = self.seed();
+            self.add(chase::chase(ground, order, *size, STRIDE_BYTES, seed));
+        }
+    }
+
+    /// Adds what the rows so far make worth measuring: sizes near boundaries, one working set inside each level for its
+    /// price, the line, the reach of the first translation buffer.
+    fn look_closer(&mut self, grounds: &[Ground<'a>], full: bool) {
+        let rows = Rows {
+            tick_hz: self.tick_hz,
+            step_ticks: self.step_ticks,
+            rows: self.benches.iter().map(|b| b.row.clone()).collect(),
+            facts: self.facts.clone(),
+        };
+        let reading = Reading::of(&rows);
+        let found = closer::Closer::of(&reading, self.most_bytes);
+        let Some(first) = grounds.first().copied() else { return };
+        self.curve(first, PAGE_LOCAL, &found.near_boundaries);
+        self.curve(first, ONE_PER_PAGE, &found.pages);
+        for ground in grounds {
+            self.curve(*ground, GLOBAL, &found.inside_levels);
+            if ground.pages() != SMALL {
+                let beyond: Vec<usize> =
+                    closer::BEYOND_REACH.iter().map(|factor| factor * found.first_reach_bytes).collect();
+                self.curve(*ground, ONE_PER_PAGE, &beyond);
+                self.curve(
+                    *ground,
+                    PAGE_LOCAL,
+                    &found.inside_levels[found.inside_levels.len().saturating_sub(1)..],
+                );
+            } else if grounds.len() > 1 {
+                let beyond: Vec<usize> =
+                    closer::BEYOND_REACH.iter().map(|factor| factor * found.first_reach_bytes).collect();
+                self.curve(*ground, ONE_PER_PAGE, &beyond);
+            }
+        }
+        for offset in closer::offsets(full) {
+            let seed = self.seed();
+            self.add(chase::second(first, found.line_set_bytes.min(first.extent.bytes()), *offset, seed));
+        }
+        if full && found.first_cache_bytes > 0 {
+            for lines in closer::CONFLICTS {
+                let seed = self.seed();
+                if lines * found.first_cache_bytes <= first.extent.bytes() {
+                    self.add(chase::conflict(first, *lines, found.first_cache_bytes, seed));
+                }
+            }
+        }
+    }
+
+    /// Adds the curves of the full plan, as far as there is time for enough rounds of them.
+    fn widen(&mut self, grounds: &[Ground<'a>], per_octave: u32, surface: bool) {
+        let Some(first) = grounds.first().copied() else { return };
+        for chains in closer::CHAINS {
+            let seed = self.seed();
+            self.add(chase::parallel(first, *chains, first.extent.bytes(), seed));
+        }
+        if surface {
+            self.surface(first);
+        }
+        let mut sizes = Vec::new();
+        for finer in [1, 2, per_octave.min(4), per_octave] {
+            sizes = plan::sizes(finer, self.most_bytes);
+            for ground in grounds {
+                for order in [GLOBAL, PAGE_LOCAL, ONE_PER_PAGE] {
+                    if self.affordable(&sizes) {
+                        self.curve(*ground, order, &sizes);
+                    }
+                }
+            }
+        }
+        drop(sizes);
+    }
+
+    fn surface(&mut self, ground: Ground<'a>) {
+        for stride in closer::STRIDES {
+            for size in plan::sizes(1, self.most_bytes) {
+                let seed = self.seed();
+                if size >= 2 * stride && self.affordable(&[size]) {
+                    self.add(chase::chase(ground, GLOBAL, size, *stride, seed));
+                }
+            }
+        }
+    }
+
+    /// Whether a curve over these sizes can be visited often enough beside what there is.
+    fn affordable(&self, sizes: &[usize]) -> bool {
+        let more: f64 = sizes.iter().map(|s| self.expected_ns(s / STRIDE_BYTES)).sum();
+        let there: f64 = (0..self.benches.len()).map(|i| self.next_visit_ns(i)).sum();
+        (more + there) * LEAST_ROUNDS <= self.until_ns.saturating_sub(monotonic_ns()) as f64
+    }
+
+    fn expected_ns(&self, nodes: usize) -> f64 {
+        // Calibrating, warming, and the pairs of one short and one long batch.
+        nodes as f64 * self.build_ns + BATCH_NS * (3 * PAIRS + 2) as f64
+    }
+
+    fn next_visit_ns(&self, i: usize) -> f64 {
+        if self.visit_ns[i] > 0 {
+            return self.visit_ns[i] as f64;
+        }
+        let bytes = self.benches[i].row.int("working_set_bytes").unwrap_or(0).max(0) as usize;
+        self.expected_ns(bytes / STRIDE_BYTES)
+    }
+
+    /// One round over all benches in random order; false when the time is over. What would not end in time is passed over,
+    /// so that small working sets still get their share.
+    fn round(&mut self) -> bool {
+        let mut order: Vec<usize> = (0..self.benches.len()).collect();
+        self.random.shuffle(&mut order);
+        let pace = Pace { batch_ns: BATCH_NS, pairs_per_visit: PAIRS, rounds: 1, until_ns: self.until_ns };
+        let mut visited = 0;
+        for i in order {
+            let now_ns = monotonic_ns();
+            if stop_requested() || now_ns >= self.until_ns {
+                break;
+            }
+            if now_ns as f64 + self.next_visit_ns(i) > self.until_ns as f64 {
+                continue;
+            }
+            self.sampler.visit(&mut self.benches[i], &pace);
+            let took_ns = monotonic_ns().saturating_sub(now_ns);
+            self.visit_ns[i] = self.visit_ns[i].max(took_ns);
+            let bytes = self.benches[i].row.int("working_set_bytes").unwrap_or(0);
+            if bytes >= 16 << 20 {
+                let each = took_ns as f64 / (bytes as usize / STRIDE_BYTES) as f64;
+                self.build_ns = self.build_ns.max(each.min(500.0));
+            }
+            visited += 1;
+        }
+        let last = |b: &Bench<'_>| b.row.pairs.last().map_or(0.0, |p| p.at_ns);
+        if visited > 0 {
+            self.round_ends_ns.push(self.benches.iter().map(last).fold(0.0, f64::max));
+        }
+        visited > 0 && !stop_requested() && monotonic_ns() < self.until_ns
+    }
+}

@@ -1,0 +1,87 @@
+//! Single steps of short curves: the line, the ways, the reach of a translation buffer.
+
+use machmeter_stats::isotonic::non_decreasing;
+use machmeter_stats::quantile::{quantile, sorted};
+
+use super::hierarchy::{LOW, Point};
+
+/// A step of a curve.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Step {
+    /// Last size before it.
+    pub(super) last: f64,
+    /// First size after it.
+    pub(super) next: f64,
+    /// Cost before, ns.
+    pub(super) before_ns: f64,
+    /// Cost after, ns.
+    pub(super) after_ns: f64,
+    /// Pairs behind the curve.
+    pub(super) n: usize,
+}
+
+/// The step of a curve that begins low and ends high: where its ascending fit crosses the geometric mean of both ends.
+/// `None` unless the end costs at least `least_ratio` times the beginning.
+pub(super) fn step(points: &[Point], least_ratio: f64) -> Option<Step> {
+    let cost = |p: &Point| {
+        quantile(&sorted(&p.costs_ns.iter().map(|c| c.1).collect::<Vec<_>>()).ok()?, LOW)
+            .filter(|ns| *ns > 0.0)
+            .map(|ns| (p.size, ns.ln()))
+    };
+    let (sizes, ln_ns): (Vec<f64>, Vec<f64>) = points.iter().filter_map(cost).unzip();
+    let fit = non_decreasing(&ln_ns).ok()?;
+    let (first, last) = (*fit.first()?, *fit.last()?);
+    if last - first < least_ratio.ln() {
+        return None;
+    }
+    let above = fit.iter().position(|y| *y > f64::midpoint(first, last))?;
+    let below = above.checked_sub(1)?;
+    Some(Step {
+        last: sizes[below],
+        next: sizes[above],
+        before_ns: first.exp(),
+        after_ns: last.exp(),
+        n: points.iter().map(|p| p.costs_ns.len()).sum(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machmeter_stats::random::Random;
+
+    /// Cost 1.3 up to `last`, 1.3 times `ratio` beyond, with noise and outliers.
+    fn curve(sizes: &[f64], last: f64, ratio: f64, seed: u64) -> Vec<Point> {
+        let mut random = Random::new(seed);
+        let mut cost = |size: f64| {
+            let wild = if random.unit() < 0.15 { 5.0 } else { 1.0 };
+            wild * (1.0 + 0.01 * random.normal()) * if size > last { 1.3 * ratio } else { 1.3 }
+        };
+        sizes
+            .iter()
+            .map(|s| Point { size: *s, costs_ns: (0..9).map(|i| (i / 3, cost(*s))).collect() })
+            .collect()
+    }
+
+    #[test]
+    fn planted_steps_are_found_exactly() {
+        let counts: Vec<f64> = (56..80).map(f64::from).collect();
+        let offsets = [8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
+        for seed in 0..20 {
+            let s = step(&curve(&counts, 72.0, 2.75, seed), 1.4).unwrap();
+            assert_eq!((s.last, s.next), (72.0, 73.0), "seed {seed}");
+            for line in [32.0, 64.0, 128.0] {
+                let s = step(&curve(&offsets, line - 1.0, 1.3, seed), 1.15).unwrap();
+                assert_eq!(s.next, line, "seed {seed}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_level_curve_has_no_step() {
+        for seed in 0..20 {
+            assert_eq!(step(&curve(&[1.0, 2.0, 3.0, 4.0], 9.0, 2.0, seed), 1.15), None);
+        }
+        assert_eq!(step(&[], 1.15), None);
+    }
+}

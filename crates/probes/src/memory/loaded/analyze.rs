@@ -1,0 +1,191 @@
+//! What the rows say: latency over the bandwidth that others take meanwhile.
+
+use machmeter_data::Unit;
+use machmeter_data::quantity::{digits, human};
+use machmeter_data::record::{Finding, Summary, SummaryLine, Warning};
+use machmeter_data::shape::{Axis, Curve, CurveRow, Dataset, Shape};
+use machmeter_engine::Analysis;
+use machmeter_engine::cost::{Cost, Row, Rows};
+
+use super::NAME;
+use super::info::{LATENCY, LOAD_STOOD, SMALL_CHAIN, TRAFFIC};
+use crate::memory::Params;
+use crate::memory::bandwidth::info::ONE_CPU;
+
+/// Figures of all points up to so many; beyond, only those without a pause.
+const FEW: usize = 10;
+
+/// A point with both of its figures.
+struct Point<'r> {
+    row: &'r Row,
+    latency: Cost,
+    traffic: Option<(&'r Row, Cost)>,
+}
+
+impl Point<'_> {
+    fn load(&self) -> String {
+        self.row.text("load")
+    }
+    fn cpus(&self) -> i64 {
+        self.row.int("load_cpus").unwrap_or(0)
+    }
+    fn pause_ns(&self) -> i64 {
+        self.row.int("pause_ns").unwrap_or(0)
+    }
+    /// Bytes per second of the load.
+    fn rate(&self) -> Option<f64> {
+        if self.cpus() == 0 { Some(0.0) } else { Some(1e9 / self.traffic.as_ref()?.1.value_ns()?) }
+    }
+}
+
+fn points(rows: &Rows) -> Vec<Point<'_>> {
+    let of = |operation: &'static str| rows.part(NAME).filter(move |r| r.operation == operation);
+    of("chase")
+        .map(|row| Point {
+            row,
+            latency: rows.cost(row),
+            traffic: of("traffic")
+                .find(|t| t.params == row.params && row.text("load") != "none")
+                .map(|t| (t, rows.cost(t))),
+        })
+        .collect()
+}
+
+/// Everything the part says.
+pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
+    let points = points(rows);
+    let mut out = Analysis::default();
+    for p in &points {
+        out.metrics.push(p.latency.metric(&LATENCY, p.row.params.clone()));
+        if let Some((row, cost)) = &p.traffic
+            && (points.len() > FEW || p.pause_ns() == 0)
+        {
+            out.metrics.push(cost.metric_as(&TRAFFIC, row.params.clone(), |ns| 1e9 / ns));
+        }
+    }
+    out.datasets.extend(curve(&points));
+    conditions(rows, &points, &mut out);
+    let idle = points.iter().find(|p| p.cpus() == 0);
+    let full = points
+        .iter()
+        .filter(|p| p.cpus() > 0 && p.rate().is_some() && p.latency.known().is_some())
+        .max_by(|a, b| a.rate().unwrap_or(0.0).total_cmp(&b.rate().unwrap_or(0.0)));
+    if let (Some(idle), Some(full)) = (idle, full) {
+        rise(idle, full, &points, &mut out);
+    }
+    out
+}
+
+/// Idle against the most bandwidth taken.
+fn rise(idle: &Point<'_>, full: &Point<'_>, points: &[Point<'_>], out: &mut Analysis) {
+    let (Some(a), Some(b)) = (idle.latency.known(), full.latency.known()) else { return };
+    let ns = |ns: f64| human(ns, Unit::Nanoseconds);
+    let rate = human(full.rate().unwrap_or(0.0), Unit::BytesPerSecond);
+    let verdict = if b.low_ns > 1.05 * a.high_ns {
+        "rises"
+    } else if b.high_ns < 1.2 * a.low_ns {
+        "flat"
+    } else {
+        "unknown"
+    };
+    let cpus = full.cpus();
+    let others = if cpus == 1 { "one other CPU".to_owned() } else { format!("{cpus} other CPUs") };
+    let text = format!(
+        "A load from memory takes {} when the machine is idle and {} while {others} move {rate} ({}): {} times.",
+        ns(a.value_ns),
+        ns(b.value_ns),
+        full.load(),
+        digits(b.value_ns / a.value_ns)
+    );
+    let evidence = points.iter().filter_map(|p| {
+        let k = p.latency.known()?;
+        Some(format!(
+            "{} on {} with pauses of {}: {} [{}, {}] beside {}",
+            p.load(),
+            p.cpus(),
+            ns(p.pause_ns() as f64),
+            ns(k.value_ns),
+            ns(k.low_ns),
+            ns(k.high_ns),
+            human(p.rate()?, Unit::BytesPerSecond)
+        ))
+    });
+    out.findings.push(Finding {
+        id: "memory.loaded_latency".to_owned(),
+        verdict: verdict.to_owned(),
+        text,
+        evidence: evidence.collect(),
+    });
+    let line = format!(
+        "latency under load: {} idle, {} beside {rate} of {}",
+        ns(a.value_ns),
+        ns(b.value_ns),
+        full.load()
+    );
+    out.summary = Summary {
+        lines: vec![SummaryLine { section: "MEMORY".to_owned(), lines: vec![line] }],
+        ..Summary::default()
+    };
+}
+
+/// A curve for each load on the most CPUs it ran on, from the idle machine on.
+fn curve(points: &[Point<'_>]) -> Option<Dataset> {
+    let most = points.iter().map(Point::cpus).max()?;
+    let idle = points.iter().find(|p| p.cpus() == 0).and_then(|p| p.latency.value_ns());
+    let mut loads: Vec<String> = Vec::new();
+    for p in points.iter().filter(|p| p.cpus() == most && most > 0) {
+        if !loads.contains(&p.load()) {
+            loads.push(p.load());
+        }
+    }
+    let row = |load: &String| {
+        let known = points.iter().filter(|p| p.load() == *load && p.cpus() == most);
+        let mut at: Vec<(f64, f64)> =
+            known.filter_map(|p| Some((p.rate()?, p.latency.value_ns()?))).collect();
+        at.extend(idle.filter(|_| !at.is_empty()).map(|ns| (0.0, ns)));
+        at.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (x, y) = at.into_iter().unzip();
+        CurveRow { name: load.clone(), x, y }
+    };
+    let rows: Vec<CurveRow> = loads.iter().map(row).filter(|r| r.x.len() > 1).collect();
+    let shape = Curve {
+        x: Axis::linear("bandwidth of the other CPUs", Unit::BytesPerSecond),
+        y: Axis::linear("latency of a load from memory", Unit::Nanoseconds),
+        rows,
+        marks: Vec::new(),
+    };
+    let caption = "One CPU follows a random chain through memory, the others move data with shorter and shorter pauses; their \
+                   bandwidth is counted in the same windows. The curve bends where memory is full.";
+    (!shape.rows.is_empty()).then(|| Dataset {
+        id: "memory.loaded_latency".to_owned(),
+        params: Default::default(),
+        title: "Latency under load".to_owned(),
+        caption: caption.to_owned(),
+        shape: Shape::Curve(shape),
+    })
+}
+
+fn conditions(rows: &Rows, points: &[Point<'_>], out: &mut Analysis) {
+    let mut warn = |code: &machmeter_data::code::Code, text: String| {
+        out.warnings.push(Warning { code: code.id.to_owned(), text, next: code.next.to_owned() });
+    };
+    let fact = |name: &str| rows.facts.get(&format!("{NAME}.{name}")).and_then(|t| t.parse::<f64>().ok());
+    if fact("cpus").is_some_and(|c| c < 2.0) && rows.part("bandwidth").next().is_none() {
+        warn(&ONE_CPU, "latency under load needs two CPUs, has 1".to_owned());
+    }
+    if let (Some(chain), Some(last)) = (fact("chain_bytes"), fact("last_cache_bytes"))
+        && chain < 2.0 * last
+    {
+        let text = format!(
+            "the chain has {} of lines; twice the last cache are {}",
+            human(chain, Unit::Bytes),
+            human(2.0 * last, Unit::Bytes)
+        );
+        warn(&SMALL_CHAIN, text);
+    }
+    let kept: u64 = points.iter().map(|p| p.row.pairs.len() as u64).sum();
+    let lost: u64 = points.iter().map(|p| p.row.rejected.total()).sum();
+    if lost > kept {
+        warn(&LOAD_STOOD, format!("{kept} of {} samples were undisturbed", kept + lost));
+    }
+}

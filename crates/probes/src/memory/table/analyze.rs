@@ -1,0 +1,166 @@
+//! From the members' rows to the table: mean and maximum over members, as the seed prints them.
+
+use machmeter_data::metric::Params as Conditions;
+use machmeter_data::record::{SummaryLine, Warning};
+use machmeter_data::shape::{Cell, CostTable, TableColumn, TableRow};
+use machmeter_data::{Dataset, Interval, Metric, Shape, Unit};
+use machmeter_engine::Analysis;
+use machmeter_engine::cost::estimate::LEVEL;
+use machmeter_engine::cost::{Cost, Row, Rows};
+
+use super::plan::{Access, LINES};
+use super::{PART, info};
+use crate::memory::Params;
+
+/// One line of the table in one model, of all its members.
+struct Figure {
+    /// Mean over members of their medians, ns.
+    mean_ns: f64,
+    low_ns: f64,
+    high_ns: f64,
+    /// Largest median of a member, ns.
+    max_member_ns: f64,
+    /// Largest sample of any member, ns.
+    max_ns: f64,
+    n: usize,
+}
+
+pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
+    let mut out = Analysis::default();
+    let mut models: Vec<String> =
+        rows.part(PART.name).map(|r| r.text("model")).filter(|m| !m.is_empty()).collect();
+    models.dedup();
+    for model in &models {
+        of_model(&mut out, rows, model);
+    }
+    out
+}
+
+fn of_model(out: &mut Analysis, rows: &Rows, model: &str) {
+    let mut table = Vec::new();
+    let mut reasons: Vec<String> = Vec::new();
+    for line in LINES {
+        let mut cells = vec![Cell::Empty(()); 6];
+        for access in [Access::Dependent, Access::Streamed] {
+            let is = |r: &&Row| {
+                r.operation == line.name && r.text("model") == model && r.text("access") == access.name()
+            };
+            let members: Vec<&Row> = rows.part(PART.name).filter(is).collect();
+            if members.is_empty() {
+                continue;
+            }
+            let found = figure(rows, &members);
+            out.metrics.push(metric(&found, members[0], model, access));
+            // The first three lines are neither streamed nor dependent accesses and stand in the seed's two columns.
+            let at = if access == line.access() { 0 } else { 3 };
+            match found {
+                Ok(f) => {
+                    cells[at] = Cell::Number(f.mean_ns);
+                    cells[at + 1] = Cell::Number(f.max_member_ns);
+                    cells[at + 2] = Cell::Number(f.max_ns);
+                }
+                Err(why) => {
+                    cells[at] = Cell::Text(if why.starts_with('<') { why.clone() } else { "-".to_owned() });
+                    if !why.starts_with('<') && !reasons.contains(&why) {
+                        reasons.push(why);
+                    }
+                }
+            }
+        }
+        table.push(TableRow { name: line.name.to_owned(), cells });
+    }
+    for why in reasons {
+        let code = if why.contains("needs two CPUs") { &info::ALONE } else { &info::MODEL_FAILED };
+        let text = format!("table A, {model}: {why}");
+        out.warnings.push(Warning { code: code.id.to_owned(), text, next: code.next.to_owned() });
+    }
+    summary(out, &table, model);
+    let column = |label: &str| TableColumn { label: label.to_owned(), unit: Some(Unit::Nanoseconds) };
+    let mut conditions = Conditions::new();
+    conditions.insert("model".to_owned(), model.into());
+    let fact = |name: &str| rows.facts.get(name).and_then(|t| t.parse::<f64>().ok()).unwrap_or(0.0);
+    let size = |name: &str| machmeter_data::quantity::human(fact(name), Unit::Bytes);
+    out.datasets.push(Dataset {
+        id: "memory.table_a".to_owned(),
+        params: conditions,
+        title: "Reads and writes of own and shared memory".to_owned(),
+        caption: format!(
+            "The seed's table: one access, ns; mean and maximum over members, and the largest sample. One member at a time, or all at \
+             once. Cache: {} per member; local and neighbour: {} each; one access every {}. Streamed accesses overlap, dependent \
+             ones wait for each other.",
+            size("table_cached_bytes"),
+            size("table_main_bytes"),
+            size("table_block_bytes")
+        ),
+        shape: Shape::CostTable(CostTable {
+            columns: vec![
+                column("streamed, avg"),
+                column("max of members"),
+                column("largest sample"),
+                column("dependent, avg"),
+                column("max of members"),
+                column("largest sample"),
+            ],
+            rows: table,
+        }),
+    });
+}
+
+fn summary(out: &mut Analysis, table: &[TableRow], model: &str) {
+    let cell = |name: &str, at: usize| {
+        let row = table.iter().find(|r| r.name == name)?;
+        match row.cells.get(at)? {
+            Cell::Number(v) => Some(machmeter_data::quantity::human(*v, Unit::Nanoseconds)),
+            _ => None,
+        }
+    };
+    let figures = [
+        ("reading own", cell("read_local", 3)),
+        ("a neighbour's", cell("read_neighbour", 3)),
+        ("all at once", cell("allread_neighbour", 3)),
+        ("meeting", cell("barrier", 0)),
+    ];
+    let known: Vec<String> =
+        figures.into_iter().filter_map(|(name, v)| Some(format!("{name} {}", v?))).collect();
+    if known.len() > 1 {
+        let line = format!("{model}: {}", known.join(", "));
+        out.summary.lines.push(SummaryLine { section: "MEMORY".to_owned(), lines: vec![line] });
+    }
+}
+
+/// Of the members' costs; the reason, or `< bound`, where not all are known.
+fn figure(rows: &Rows, members: &[&Row]) -> Result<Figure, String> {
+    let mut known = Vec::new();
+    for row in members {
+        match rows.cost(row) {
+            Cost::Known(k) => known.push(k),
+            Cost::Below { bound_ns, .. } => return Err(format!("< {bound_ns:.3} ns")),
+            Cost::Unknown { why } => return Err(why),
+        }
+    }
+    let n = known.len() as f64;
+    let mean = |f: fn(&machmeter_engine::cost::estimate::Known) -> f64| known.iter().map(f).sum::<f64>() / n;
+    Ok(Figure {
+        mean_ns: mean(|k| k.value_ns),
+        // The mean of the ends covers at least as often as each interval does.
+        low_ns: mean(|k| k.low_ns),
+        high_ns: mean(|k| k.high_ns),
+        max_member_ns: known.iter().map(|k| k.value_ns).fold(0.0, f64::max),
+        max_ns: known.iter().map(|k| k.max_ns).fold(0.0, f64::max),
+        n: known.iter().map(|k| k.n).sum(),
+    })
+}
+
+fn metric(found: &Result<Figure, String>, row: &Row, model: &str, access: Access) -> Metric {
+    let mut conditions = Conditions::new();
+    conditions.insert("operation".to_owned(), row.operation.as_str().into());
+    conditions.insert("model".to_owned(), model.into());
+    conditions.insert("access".to_owned(), access.name().into());
+    conditions.insert("cpus".to_owned(), row.int("cpus").unwrap_or(0).into());
+    match found {
+        Ok(f) => Metric::new(&info::SHARED, conditions, f.mean_ns, "mean of members' medians", f.n as u64)
+            .with_ci(Interval::new(LEVEL, f.low_ns, f.high_ns, "rank"))
+            .with_max(f.max_member_ns),
+        Err(why) => Metric::rejected(&info::SHARED, conditions, "mean of members' medians", why),
+    }
+}

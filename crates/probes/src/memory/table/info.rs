@@ -1,0 +1,34 @@
+//! What table A reports.
+
+use machmeter_data::code::Code;
+
+metric!(
+    SHARED,
+    "memory.shared",
+    ["operation", "model", "cpus", "access"],
+    Nanoseconds,
+    Lower,
+    "One access of the seed's table A: mean over the members' medians; the largest member's median is its maximum."
+);
+
+/// Rows that need two CPUs.
+pub const ALONE: Code = Code {
+    id: "W413",
+    name: "no neighbour",
+    what: "Rows of table A that need a neighbour or all members at once were not measured: one CPU is there.",
+    why: "A second member on the same CPU would measure the scheduler, not memory.",
+    how: "The number of measured CPUs.",
+    next: "Measure with two or more CPUs (--cpus).",
+    undo: None,
+};
+
+/// A model that could not be run.
+pub const MODEL_FAILED: Code = Code {
+    id: "W414",
+    name: "model not measured",
+    what: "A programming model could not run its rows of table A; the reason is in the text.",
+    why: "Its figures are missing, not zero.",
+    how: "The team could not be started, or a member was lost.",
+    next: "Look at the limits on processes and memory (ulimit -u, container limits), or leave the model out with --models.",
+    undo: None,
+};

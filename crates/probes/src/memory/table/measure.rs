@@ -1,0 +1,217 @@
+//! Lets teams do the rows of table A, in rounds of random order, until the time is over.
+
+use machmeter_engine::ProbeError;
+use machmeter_engine::budget::stop_requested;
+use machmeter_engine::cost::{Pair, Row};
+use machmeter_engine::sampling::HostTiming;
+use machmeter_engine::team::{Seats, Team};
+use machmeter_stats::random::Random;
+use machmeter_sys::pages::Fill;
+use machmeter_sys::thread;
+
+use super::member::{Floor, PAIRS, Taken, Visit, per_turn};
+use super::plan::{Access, LINES, Line, Operation, Place, Sizes, models};
+use crate::memory::Params;
+use crate::part::At;
+
+/// Length of a short batch, ns: long against the clock, short against the scheduler's ticks.
+const BATCH_NS: f64 = 150_000.0;
+/// A visit may take this long before its members give up, ns.
+const VISIT_NS: u64 = 2_000_000_000;
+/// Rounds at most.
+const ROUNDS: usize = 40;
+/// Members at most: a row in which more take part says nothing new, and their memory adds up.
+const MEMBERS: usize = 8;
+/// Share of the available memory that the buffers may take.
+const MEMORY_SHARE: u64 = 4;
+
+/// Rows measured together: one line with one active member, or with all.
+struct Slot {
+    line: Line,
+    active: usize,
+    rows: Vec<Row>,
+}
+
+pub(super) fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, ProbeError> {
+    let models = models(&params.models)?;
+    let sizes = sizes(at, params)?;
+    let mut cpus = at.cpus();
+    cpus.truncate(MEMBERS);
+    let needed = sizes.main_bytes as u64 * cpus.len() as u64;
+    let available = machmeter_sys::oom::MemoryLeft::of_machine(&machmeter_sys::tree::Tree::host());
+    let available = available.map_or(u64::MAX, |left| left.available_bytes);
+    if needed > available / MEMORY_SHARE {
+        let said = format!(
+            "table A needs {needed} bytes, a {MEMORY_SHARE}th of the available {available} at most: give a smaller --cache-size"
+        );
+        return Err(if params.cache_size.is_some() {
+            ProbeError::Usage(said)
+        } else {
+            ProbeError::Cannot(said)
+        });
+    }
+    for (name, value) in [
+        ("table_cached_bytes", sizes.cached_bytes),
+        ("table_main_bytes", sizes.main_bytes),
+        ("table_block_bytes", sizes.block_bytes),
+    ] {
+        at.facts.insert(name.to_owned(), value.to_string());
+    }
+    let floor = Floor::new(sizes, cpus.len()).map_err(|e| ProbeError::Cannot(e.to_string()))?;
+    let seats = Seats { cpus, policy: at.policy };
+    let mut rows = Vec::new();
+    for (i, model) in models.iter().enumerate() {
+        let share_ns = at.left_ns() / (models.len() - i) as u64;
+        rows.extend(of_model(at, *model, &seats, &floor, sizes, thread::monotonic_ns() + share_ns));
+    }
+    Ok(rows)
+}
+
+fn sizes(at: &At<'_, '_>, params: &Params) -> Result<Sizes, ProbeError> {
+    let cpu = at.host.cpus.first().unwrap_or(0);
+    let mut caches = (1..=4).filter_map(|level| at.host.topology.cache(cpu, level));
+    let sizes: Vec<u64> = caches.clone().filter_map(|c| c.size_bytes).collect();
+    let line = caches.find_map(|c| c.line_bytes).unwrap_or(64);
+    // Where the system says nothing: what the smallest machines of today have.
+    let (first, last) =
+        (sizes.first().copied().unwrap_or(32 << 10), sizes.last().copied().unwrap_or(8 << 20));
+    Sizes::of(params, first, last, line)
+}
+
+fn of_model(
+    at: &mut At<'_, '_>,
+    model: &dyn Team,
+    seats: &Seats,
+    floor: &Floor,
+    sizes: Sizes,
+    until_ns: u64,
+) -> Vec<Row> {
+    let members = seats.cpus.len();
+    let mut slots = slots(model.model(), members, sizes);
+    // Zeros, so that a sum of what was read stays what it is; each member touches its own memory first.
+    let begin = model.run(seats, VISIT_NS, &|m| {
+        for e in [floor.main(m.rank), floor.cached(m.rank)].into_iter().flatten() {
+            e.fill(Fill::Zeros);
+        }
+    });
+    if let Err(e) = begin {
+        slots.iter_mut().flat_map(|s| &mut s.rows).for_each(|r| r.refused = Some(e.to_string()));
+        return slots.into_iter().flat_map(|s| s.rows).collect();
+    }
+    let (start_ns, seed) = (thread::monotonic_ns(), at.host.seed);
+    let mut random = Random::new(seed);
+    let mut order: Vec<usize> = (0..slots.len()).collect();
+    'rounds: for round in 0..ROUNDS {
+        for i in (1..order.len()).rev() {
+            order.swap(i, ((random.unit() * (i + 1) as f64) as usize).min(i));
+        }
+        for &i in &order {
+            if stop_requested() || thread::monotonic_ns() >= until_ns {
+                break 'rounds;
+            }
+            let slot = &mut slots[i];
+            if slot.rows.iter().all(|r| r.refused.is_none()) {
+                visit(at, model, seats, floor, slot, start_ns, seed ^ round as u64);
+            }
+        }
+    }
+    for row in slots.iter_mut().flat_map(|s| &mut s.rows) {
+        if row.refused.is_none() && row.pairs.is_empty() && row.rejected.total() == 0 {
+            row.refused = Some("not reached in the time given".to_owned());
+        }
+    }
+    slots.into_iter().flat_map(|s| s.rows).collect()
+}
+
+/// Lines as the seed has them, dependent reads behind; a line of one active member once per member.
+fn slots(model: &str, members: usize, sizes: Sizes) -> Vec<Slot> {
+    let lines = LINES.into_iter().chain(LINES.into_iter().filter_map(Line::dependent));
+    let mut slots = Vec::new();
+    for line in lines {
+        let row = |rank| {
+            let mut row = line.row(model, members, rank).per_turn(per_turn(line, sizes));
+            if line.needs_two() && members < 2 {
+                row.refused = Some("needs two CPUs, has 1".to_owned());
+            }
+            row
+        };
+        if line.all {
+            slots.push(Slot { line, active: 0, rows: (0..members).map(row).collect() });
+        } else {
+            slots.extend((0..members).map(|rank| Slot { line, active: rank, rows: vec![row(rank)] }));
+        }
+    }
+    slots
+}
+
+/// One visit of a slot: calibrated on the first, then as many pairs as its line can afford.
+fn visit(
+    at: &At<'_, '_>,
+    model: &dyn Team,
+    seats: &Seats,
+    floor: &Floor,
+    slot: &mut Slot,
+    start_ns: u64,
+    seed: u64,
+) {
+    let Slot { line, active, rows } = slot;
+    let go = |short_turns: u64, pairs: usize| {
+        floor.clear();
+        let visit = Visit {
+            floor,
+            line: *line,
+            active: *active,
+            short_turns,
+            long_turns: 2 * short_turns,
+            pairs,
+            timing: HostTiming::new(at.host.source()),
+            seed,
+        };
+        model.run(seats, VISIT_NS, &|m| visit.work(m)).map_err(|e| e.to_string())
+    };
+    let rank_of = |i: usize| if line.all { i } else { *active };
+    if rows[0].long_turns == 0 {
+        let mut short_turns = 4;
+        for _ in 0..2 {
+            if let Err(why) = go(short_turns, 1) {
+                refuse(rows, &why);
+                return;
+            }
+            if let Some(Taken::Clean { long_ticks, .. }) = floor.taken(rank_of(0), 1).first() {
+                let each_ns = at.host.rate.ns(*long_ticks) / (2 * short_turns) as f64;
+                short_turns = ((BATCH_NS / each_ns.max(0.1)) as u64).clamp(4, 1 << 24) / 4 * 4;
+            }
+        }
+        for r in rows.iter_mut() {
+            (r.short_turns, r.long_turns) = (short_turns, 2 * short_turns);
+        }
+    }
+    let at_ns = thread::monotonic_ns().saturating_sub(start_ns) as f64;
+    // A chain beyond the caches takes long to build, so it is used longer.
+    let dear = matches!(
+        line.operation,
+        Operation::Touch { place: Place::Local | Place::Neighbour, access: Access::Dependent, .. }
+    );
+    let pairs = if dear { PAIRS } else { PAIRS / 4 };
+    if let Err(why) = go(rows[0].short_turns, pairs) {
+        refuse(rows, &why);
+        return;
+    }
+    for (i, row) in rows.iter_mut().enumerate() {
+        for taken in floor.taken(rank_of(i), pairs) {
+            match taken {
+                Taken::Clean { short_ticks, long_ticks } => {
+                    row.pairs.push(Pair { at_ns, short_ticks, long_ticks, regime_ns: 0.0 });
+                }
+                Taken::Preempted => row.rejected.preempted += 1,
+                Taken::Apart => row.rejected.partner += 1,
+            }
+        }
+    }
+}
+
+fn refuse(rows: &mut [Row], why: &str) {
+    for r in rows {
+        r.refused = Some(why.to_owned());
+    }
+}

@@ -1,0 +1,90 @@
+//! The table from planted costs, the sizes, and a short real run.
+
+use machmeter_engine::cost::{Pair, Rows};
+
+use super::plan::{Access, LINES, Line, Sizes, models};
+use super::{analyze, info};
+use crate::memory::Params;
+
+fn params(words: &[&str]) -> Params {
+    use clap::{Args, Command, FromArgMatches};
+    let command = Params::augment_args(Command::new("memory").no_binary_name(true));
+    Params::from_arg_matches(&command.try_get_matches_from(words).unwrap()).unwrap()
+}
+
+/// Rows of two members whose costs are 10 ns times the number of the line, the second member's 20 % more.
+fn planted() -> Rows {
+    let mut rows = Rows { tick_hz: 1e9, step_ticks: 1, ..Rows::default() };
+    let dependent = LINES.into_iter().filter_map(Line::dependent);
+    for (i, line) in LINES.into_iter().chain(dependent).enumerate() {
+        for rank in 0..2 {
+            let ns = 10.0 * (i + 1) as f64 * if rank == 0 { 1.0 } else { 1.2 };
+            let mut row = line.row("threads", 2, rank).per_turn(8.0);
+            (row.short_turns, row.long_turns) = (100, 200);
+            let pair = |k: u32| Pair {
+                at_ns: f64::from(k),
+                short_ticks: 700 + (800.0 * ns) as u64,
+                long_ticks: 700 + (1_600.0 * ns) as u64,
+                regime_ns: 0.0,
+            };
+            row.pairs = (0..12).map(pair).collect();
+            rows.rows.push(row);
+        }
+    }
+    rows
+}
+
+#[test]
+fn the_mean_and_the_largest_member_are_told_apart() {
+    let a = analyze::analyze(&params(&[]), &planted(), 1);
+    assert_eq!(a.metrics.len(), 21, "fifteen lines and six dependent ones");
+    let of = |operation: &str, access: Access| {
+        let is = |m: &&machmeter_data::Metric| {
+            m.params["operation"].to_string() == operation && m.params["access"].to_string() == access.name()
+        };
+        a.metrics.iter().find(is).unwrap()
+    };
+    // Line 6 of the seed: 60 and 72 ns.
+    let m = of("read_local", Access::Streamed);
+    assert!((m.value.unwrap() - 66.0).abs() < 0.1 && (m.max.unwrap() - 72.0).abs() < 0.1, "{m:?}");
+    assert_eq!(m.id, info::SHARED.id);
+    assert!(of("read_local", Access::Dependent).value.unwrap() > 150.0);
+    assert!(a.warnings.is_empty());
+}
+
+#[test]
+fn one_cpu_is_said_once_and_never_a_number() {
+    let mut rows = planted();
+    for r in
+        rows.rows.iter_mut().filter(|r| r.operation.contains("neighbour") || r.operation.starts_with("all"))
+    {
+        r.refused = Some("needs two CPUs, has 1".to_owned());
+    }
+    let a = analyze::analyze(&params(&[]), &rows, 1);
+    assert_eq!(a.warnings.len(), 1);
+    assert_eq!(a.warnings[0].code, info::ALONE.id);
+    for m in a.metrics.iter().filter(|m| m.params["operation"].to_string().contains("neighbour")) {
+        assert!(m.value.is_none() && m.why.as_deref().unwrap().contains("two CPUs"));
+    }
+}
+
+#[test]
+fn sizes_hold_whole_turns_and_wrong_ones_are_one_line() {
+    let s = Sizes::of(&params(&[]), 32 << 10, 32 << 20, 64).unwrap();
+    assert_eq!((s.cached_bytes, s.main_bytes, s.block_bytes), (16 << 10, 64 << 20, 64));
+    let s =
+        Sizes::of(&params(&["--cache-size", "3M", "--block-size", "128"]), 48 << 10, 32 << 20, 64).unwrap();
+    assert!(
+        s.main_bytes >= 6_000_000
+            && s.main_bytes.is_multiple_of(1_024)
+            && s.cached_bytes.is_multiple_of(1_024)
+    );
+    for wrong in
+        [["--block-size", "63"], ["--block-size", "0"], ["--block-size", "8192"], ["--cache-size", "a lot"]]
+    {
+        let said = Sizes::of(&params(&wrong), 32 << 10, 32 << 20, 64).unwrap_err().to_string();
+        assert!(said.contains(wrong[0]) && !said.contains('\n'), "{said}");
+    }
+    let said = models(&["fibers".to_owned()]).err().unwrap().to_string();
+    assert!(said.contains("fibers") && said.contains("threads"), "{said}");
+}

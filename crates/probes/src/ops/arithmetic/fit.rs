@@ -1,0 +1,115 @@
+//! The known-cost ladder: chains of 1 to 64 dependent additions must cost 1 to 64 cycles. What a cycle is, is the slope;
+//! that the points lie on a line shows that the meter prices what it is given (a harness that lets turns overlap shows one
+//! cycle for sixteen additions; see research behind `docs/memory.md`, latency against throughput).
+
+use machmeter_data::Interval;
+use machmeter_stats::regression::{Weighting, line};
+
+/// Largest residual of a ladder that holds, as a share of the line.
+pub(super) const MOST_RESIDUAL: f64 = 0.01;
+/// Intercepts nearer to zero than this share of a cycle are none. A turn's count and branch run beside the additions.
+const MOST_INTERCEPT: f64 = 0.1;
+/// Fewest points for a line that can be wrong.
+const FEWEST: usize = 4;
+
+/// A rung of the ladder.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Rung {
+    /// Dependent additions per turn.
+    pub(super) additions: f64,
+    /// Cost of a turn, ns.
+    pub(super) turn_ns: f64,
+}
+
+/// The line through the rungs.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Ladder {
+    /// Slope: length of a cycle, ns.
+    pub(super) cycle_ns: f64,
+    /// Its interval at 95 % (normal, from the residuals).
+    pub(super) interval: Option<Interval>,
+    /// Cost of no addition, cycles.
+    pub(super) intercept_cycles: f64,
+    /// Largest distance of a rung from the line, as a share of the line.
+    pub(super) residual: f64,
+    /// Slope over cost of one addition in the longest chain: 1 where the line begins at zero.
+    pub(super) against_longest: f64,
+    /// Rungs.
+    pub(super) n: usize,
+}
+
+impl Ladder {
+    /// Fits relative distances, so that short chains count as much as long ones.
+    ///
+    /// # Errors
+    /// One line: too few rungs, or none that make a line upward.
+    pub(super) fn fit(rungs: &[Rung]) -> Result<Self, String> {
+        if rungs.len() < FEWEST {
+            return Err(format!("{} of at least {FEWEST} chains have a cost", rungs.len()));
+        }
+        let x: Vec<f64> = rungs.iter().map(|r| r.additions).collect();
+        let y: Vec<f64> = rungs.iter().map(|r| r.turn_ns).collect();
+        let weights: Vec<f64> = y.iter().map(|y| 1.0 / (y * y)).collect();
+        let fit = line(&x, &y, Weighting::Relative(&weights)).map_err(|e| e.to_string())?;
+        let [intercept_ns, cycle_ns] = fit.coefficients[..] else { return Err("no line".to_owned()) };
+        if !(cycle_ns > 0.0 && cycle_ns.is_finite()) {
+            return Err(format!("the slope of {cycle_ns} ns is no cycle"));
+        }
+        let on_line = |x: f64| (intercept_ns + cycle_ns * x).max(f64::MIN_POSITIVE);
+        let residual =
+            rungs.iter().map(|r| (r.turn_ns / on_line(r.additions) - 1.0).abs()).fold(0.0, f64::max);
+        let longest = rungs.iter().max_by(|a, b| a.additions.total_cmp(&b.additions)).unwrap_or(&rungs[0]);
+        let half_ns = 1.96 * fit.standard_errors[1];
+        Ok(Self {
+            cycle_ns,
+            interval: Interval::new(0.95, (cycle_ns - half_ns).max(0.0), cycle_ns + half_ns, "normal"),
+            intercept_cycles: intercept_ns / cycle_ns,
+            residual,
+            against_longest: cycle_ns / (longest.turn_ns / longest.additions),
+            n: rungs.len(),
+        })
+    }
+
+    /// Whether known costs came out as known.
+    pub(super) fn holds(&self) -> bool {
+        self.residual < MOST_RESIDUAL
+            && self.intercept_cycles.abs() < MOST_INTERCEPT
+            && (self.against_longest - 1.0).abs() < MOST_RESIDUAL
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rungs(turn_ns: impl Fn(f64) -> f64) -> Vec<Rung> {
+        let chains = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
+        chains.iter().map(|n| Rung { additions: *n, turn_ns: turn_ns(*n) }).collect()
+    }
+
+    #[test]
+    fn a_sound_ladder_gives_the_cycle() {
+        // Distances of up to 0.3 % in both directions.
+        let ladder = Ladder::fit(&rungs(|n| n * 0.2707 * (1.0 + 0.003 * (n * 1.7).sin()))).unwrap();
+        assert!((ladder.cycle_ns / 0.2707 - 1.0).abs() < 0.01, "{ladder:?}");
+        assert!(ladder.holds() && ladder.residual < 0.006, "{ladder:?}");
+        let ci = ladder.interval.unwrap();
+        assert!(ci.low < 0.2707 && 0.2707 < ci.high);
+    }
+
+    #[test]
+    fn overlap_throttling_and_overhead_are_seen() {
+        let overlapping = Ladder::fit(&rungs(|n| if n > 8.0 { n * 0.1 } else { n * 0.27 })).unwrap();
+        assert!(!overlapping.holds(), "{overlapping:?}");
+        let slower_once = Ladder::fit(&rungs(|n| if n == 16.0 { n * 0.31 } else { n * 0.27 })).unwrap();
+        assert!(!slower_once.holds() && slower_once.residual > 0.05, "{slower_once:?}");
+        let overhead = Ladder::fit(&rungs(|n| 0.3 + n * 0.27)).unwrap();
+        assert!(!overhead.holds() && overhead.intercept_cycles > 1.0, "{overhead:?}");
+    }
+
+    #[test]
+    fn no_line_is_an_error_in_one_line() {
+        assert!(Ladder::fit(&rungs(|n| n)[..3]).unwrap_err().contains("3 of at least 4"));
+        assert!(Ladder::fit(&rungs(|n| 100.0 / n)).is_err());
+    }
+}

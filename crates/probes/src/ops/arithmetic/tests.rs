@@ -1,0 +1,61 @@
+//! The analysis on rows with known truth.
+
+use machmeter_engine::cost::{Kind, Pair, Row, Rows};
+
+use super::{CHAINS, PART_NAME, PASS_TURNS, analyze};
+use crate::ops::Params;
+
+fn params() -> Params {
+    serde_json::from_str("{}").unwrap()
+}
+
+/// Chains whose turns cost what `turn_ns` says, on a clock of 2.5 ticks per ns, with a constant of 60 ticks per batch and a
+/// jitter of a few ticks.
+fn rows(turn_ns: impl Fn(u64) -> f64) -> Rows {
+    let row = |additions: u64| {
+        let mut row = Row::new(PART_NAME, "add", Kind::Latency)
+            .with("chain", additions as i64)
+            .per_turn((additions * PASS_TURNS) as f64);
+        (row.short_turns, row.long_turns) = (100, 200);
+        let ticks = |turns: u64| turns as f64 * PASS_TURNS as f64 * turn_ns(additions) * 2.5 + 60.0;
+        row.pairs = (0..40)
+            .map(|i| Pair {
+                at_ns: f64::from(i),
+                short_ticks: ticks(100) as u64 + u64::from(i as u32 * 7 % 5),
+                long_ticks: ticks(200) as u64 + u64::from(i as u32 * 11 % 13),
+                regime_ns: 0.0,
+            })
+            .collect();
+        row
+    };
+    Rows { tick_hz: 2.5e9, step_ticks: 1, rows: CHAINS.map(row).into(), ..Rows::default() }
+}
+
+#[test]
+fn the_cycle_is_found_and_the_ladder_holds() {
+    let a = analyze(&params(), &rows(|n| n as f64 * 0.2707), 1);
+    let cycle = a.metrics.iter().find(|m| m.id == "ops.cycle").unwrap();
+    assert!((cycle.value.unwrap() / 0.2707 - 1.0).abs() < 0.001, "{cycle:?}");
+    assert_eq!(a.findings[0].verdict, "holds");
+    assert!(a.warnings.is_empty(), "{:?}", a.warnings);
+    assert!(a.summary.lines[0].lines[0].starts_with("cycle 0.271 ns"), "{:?}", a.summary);
+    assert_eq!(a.metrics.len(), CHAINS.len() + 1);
+}
+
+#[test]
+fn a_ladder_of_overlapping_turns_is_told() {
+    let a = analyze(&params(), &rows(|n| (n as f64 * 0.2707).min(1.5)), 1);
+    assert_eq!(a.findings[0].verdict, "fails");
+    assert_eq!(a.warnings[0].code, "W441");
+}
+
+#[test]
+fn without_chains_there_is_no_cycle_but_a_reason() {
+    let mut few = rows(|n| n as f64);
+    few.rows.truncate(2);
+    let a = analyze(&params(), &few, 1);
+    let cycle = a.metrics.iter().find(|m| m.id == "ops.cycle").unwrap();
+    assert!(cycle.value.is_none() && cycle.why.as_ref().unwrap().contains("2 of at least 4"));
+    assert_eq!(a.findings[0].verdict, "unknown");
+    assert!(analyze(&params(), &Rows::default(), 1).metrics.is_empty());
+}

@@ -1,0 +1,227 @@
+//! The calls that are priced, each with what proves that it happened.
+
+use std::cell::Cell;
+use std::ffi::CString;
+use std::fs::File;
+use std::hint::black_box;
+use std::io;
+use std::os::unix::process::parent_id;
+use std::path::Path;
+use std::sync::atomic::AtomicU32;
+
+use machmeter_sys::call::{self, event, file, map, signal};
+use machmeter_sys::thread::{Usage, monotonic_ns, tid};
+
+use super::PART_NAME;
+use super::touches::{FILE_STEP_BYTES, Touches};
+use crate::ops::repeated::{Planned, Repeated, Witness, one_line};
+
+/// Size of the file that is read, and mapped, bytes.
+pub(super) const FILE_BYTES: usize = Touches::FILE_STEPS * FILE_STEP_BYTES;
+
+/// Operations that need files in the private directory.
+pub(super) const ON_FILES: [&str; 6] = ["stat", "open_close", "create_unlink", "lseek", "pread", "pwrite"];
+
+/// Files that the calls work on; removed with it.
+pub(super) struct Place {
+    data: File,
+    data_path: CString,
+    new_path: CString,
+    // Last, so that the files are closed before their directory goes.
+    _directory: file::PrivateDirectory,
+}
+
+impl Place {
+    /// In `parent`.
+    ///
+    /// # Errors
+    /// One line why there can be no files: not there, not writable, full, a limit on file sizes.
+    pub(super) fn make(parent: &Path) -> Result<Self, String> {
+        let refused = |e: io::Error| format!("no files in {}: {}", parent.display(), one_line(&e));
+        let directory = file::PrivateDirectory::create(parent).map_err(refused)?;
+        let data = directory.file("data", FILE_BYTES as u64).map_err(refused)?;
+        let path = |name: &str| file::c_path(&directory.path().join(name)).map_err(refused);
+        Ok(Self { data, data_path: path("data")?, new_path: path("new")?, _directory: directory })
+    }
+}
+
+fn happened(ok: bool, what: &str) -> io::Result<()> {
+    if ok { Ok(()) } else { Err(io::Error::other(what.to_owned())) }
+}
+
+fn plan<'a>(operation: &str, what: &'static str, once: impl FnMut() -> io::Result<()> + 'a) -> Planned<'a> {
+    Planned::new(PART_NAME, operation, Repeated::returning(what, once))
+}
+
+/// A row whose subject has to be made first.
+fn made<'a, T>(operation: &str, made: io::Result<T>, with: impl FnOnce(T) -> Planned<'a>) -> Planned<'a> {
+    match made {
+        Ok(made) => with(made),
+        Err(e) => Planned::refused(PART_NAME, operation, &one_line(&e)),
+    }
+}
+
+/// All rows; those on files are refused with the reason when there is no `place`.
+pub(super) fn all<'a>(
+    place: &'a Result<Place, String>,
+    handler: &'a io::Result<signal::Handler>,
+) -> Vec<Planned<'a>> {
+    let mut rows = plain();
+    rows.extend(signals(handler));
+    rows.extend(descriptors());
+    rows.extend(memory());
+    match place {
+        Ok(place) => {
+            rows.extend(on_files(place));
+            rows.push(made("page_fault_file", Touches::file(&place.data), |t| {
+                Touches::plan("page_fault_file", t).first()
+            }));
+        }
+        Err(why) => {
+            let operations = ON_FILES.iter().chain(&["page_fault_file"]);
+            rows.extend(operations.map(|o| Planned::refused(PART_NAME, o, why)));
+        }
+    }
+    rows
+}
+
+/// Calls on nothing but the process itself.
+fn plain<'a>() -> Vec<Planned<'a>> {
+    let (parent, thread) = (parent_id() as i32, tid());
+    let mut random = [0_u8; 16];
+    let later = |last: &Cell<u64>, now_ns: u64| {
+        let ok = now_ns >= last.replace(now_ns);
+        happened(ok, "the clock went backward")
+    };
+    let (vdso, kernel) = (Cell::new(0), Cell::new(0));
+    let futex = AtomicU32::new(0);
+    vec![
+        plan("getppid", "ids of the parent", move || {
+            happened(call::parent_by_call() == parent, "another parent")
+        })
+        .first(),
+        plan("gettid", "ids of the thread", move || {
+            happened(call::thread_by_call() == thread, "another thread")
+        }),
+        plan("clock_gettime", "times in order", move || later(&vdso, monotonic_ns())).first(),
+        plan("clock_gettime_syscall", "times in order", move || {
+            later(&kernel, call::monotonic_by_call_ns()?)
+        }),
+        plan("getrusage", "counts of faults above 0", || {
+            happened(Usage::of_current_thread().minor_faults > 0, "no fault at all")
+        }),
+        plan("getrandom", "calls that gave 16 bytes", move || call::random_by_call(&mut random))
+            .with("bytes", 16_i64),
+        plan("sched_yield", "calls that returned 0", call::yield_cpu).first(),
+        plan("futex_wake", "calls that woke nobody", move || event::wake_nobody(&futex)),
+    ]
+}
+
+/// Installing a handler, and catching a signal that the thread sends to itself; what the handler counts is the proof.
+fn signals(handler: &io::Result<signal::Handler>) -> Vec<Planned<'_>> {
+    let handler = match handler {
+        Ok(handler) => handler,
+        Err(e) => {
+            let refused = |o| Planned::refused(PART_NAME, o, &one_line(e));
+            return ["signal_install", "signal_catch"].map(refused).into();
+        }
+    };
+    let thread = tid();
+    let witness =
+        Witness { what: "signals that the handler counted", count: signal::Handler::caught, each: 1 };
+    let caught = Repeated::witnessed(witness, move || handler.raise(thread));
+    vec![
+        plan("signal_install", "times our handler was found installed", || handler.reinstall()),
+        Planned::new(PART_NAME, "signal_catch", caught).first(),
+    ]
+}
+
+/// Calls on descriptors without files.
+fn descriptors<'a>() -> Vec<Planned<'a>> {
+    let open = |path: &str| File::options().read(true).write(true).open(path);
+    let mut rows = vec![
+        made("read_zero", open("/dev/zero"), |zero| {
+            plan("read_zero", "bytes of 0", move || {
+                let mut byte = [1_u8];
+                event::read_all_at_once(&zero, &mut byte)?;
+                happened(byte[0] == 0, "another byte than 0")
+            })
+            .with("bytes", 1_i64)
+            .first()
+        }),
+        made("write_null", open("/dev/null"), |null| {
+            plan("write_null", "bytes taken", move || event::write_all_at_once(&null, &[1]))
+                .with("bytes", 1_i64)
+        }),
+        made("pipe", event::Pipe::new(), |pipe| {
+            let mut byte = 0_u8;
+            plan("pipe", "bytes that came back", move || {
+                byte = byte.wrapping_add(1);
+                pipe.put_and_take(byte)
+            })
+            .with("bytes", 1_i64)
+        }),
+        made("eventfd", event::Event::new(), |e| {
+            plan("eventfd", "counts that came back", move || e.add_and_take(3))
+        }),
+        made("timerfd_settime", event::Timer::new(), |timer| {
+            plan("timerfd_settime", "earlier settings that came back", move || timer.set())
+        }),
+    ];
+    rows.push(made("epoll_wait", event::Waiting::new(8), |w| {
+        plan("epoll_wait", "ready descriptors", move || w.epoll()).with("descriptors", 8_i64)
+    }));
+    rows.push(made("poll", event::Waiting::new(8), |mut w| {
+        plan("poll", "ready descriptors", move || w.poll()).with("descriptors", 8_i64)
+    }));
+    for count in [8_usize, 64] {
+        rows.push(made("select", event::Waiting::new(count), |w| {
+            plan("select", "ready descriptors", move || w.select()).with("descriptors", count)
+        }));
+    }
+    rows
+}
+
+/// The address space, the allocator, first touches.
+fn memory<'a>() -> Vec<Planned<'a>> {
+    let mut rows = Vec::new();
+    for bytes in [map::page_bytes(), 1 << 20] {
+        let mapped = plan("mmap_munmap", "mappings made and removed", move || map::map_and_unmap(bytes));
+        rows.push(mapped.with("bytes", bytes));
+    }
+    rows.push(made("mprotect", map::Guarded::new(), |page| {
+        plan("mprotect", "pairs of calls that returned 0", move || page.protect_and_release())
+            .row(|row| row.per_turn(2.0))
+    }));
+    for bytes in [64_usize, 4 << 10, 1 << 20] {
+        let allocated = plan("malloc_free", "blocks of the size asked for", move || {
+            let block: Vec<u8> = Vec::with_capacity(black_box(bytes));
+            happened(black_box(&block).capacity() >= bytes, "a smaller block")
+        });
+        rows.push(allocated.with("bytes", bytes));
+    }
+    rows.push(made("page_fault_4k", Touches::small(), |t| Touches::plan("page_fault_4k", t).first()));
+    rows.push(made("page_fault_huge", Touches::huge(), |t| Touches::plan("page_fault_huge", t)));
+    rows
+}
+
+fn on_files(place: &Place) -> Vec<Planned<'_>> {
+    let Place { data, data_path, new_path, .. } = place;
+    let mut page = vec![0_u8; 4 << 10];
+    let contents = vec![0x5a_u8; 4 << 10];
+    let mut offset_bytes = 0;
+    vec![
+        plan("stat", "sizes as they are", || file::stat(data_path, FILE_BYTES as u64)),
+        plan("open_close", "files opened", || file::open_and_close(data_path)).first(),
+        plan("create_unlink", "files made and removed", || file::create_and_unlink(new_path)),
+        plan("lseek", "offsets reached", move || {
+            offset_bytes ^= 4_096;
+            file::seek(data, offset_bytes)
+        }),
+        plan("pread", "reads of 4 KiB", move || file::read_at(data, &mut page, 8_192))
+            .with("bytes", 4_096_i64)
+            .first(),
+        plan("pwrite", "writes of 4 KiB", move || file::write_at(data, &contents, 8_192))
+            .with("bytes", 4_096_i64),
+    ]
+}

@@ -1,0 +1,178 @@
+//! First touches of pages, with the kernel's count of faults as proof that each was one.
+
+use std::fs::File;
+use std::io;
+
+use machmeter_engine::cost::Proof;
+use machmeter_engine::sampling::Subject;
+use machmeter_sys::call::map::{Untouched, page_bytes};
+use machmeter_sys::pages::HUGE_PAGE_BYTES;
+use machmeter_sys::thread::Usage;
+
+use super::{PAIRS_PER_VISIT, PART_NAME};
+use crate::ops::repeated::{Planned, one_line};
+
+/// Bytes of a mapped file from one touch to the next: as many as a fault maps by default, so that each touch is one fault.
+pub(super) const FILE_STEP_BYTES: usize = 64 << 10;
+
+/// Touches of the short batch; the long one has twice as many.
+const SMALL_TURNS: usize = 256;
+const HUGE_TURNS: usize = 2;
+const FILE_TURNS: usize = 4;
+
+/// Steps that a visit touches: a short batch to warm up, then pairs.
+const fn steps(short_turns: usize) -> usize {
+    short_turns * (1 + 3 * PAIRS_PER_VISIT)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pages {
+    Small,
+    Huge,
+    File,
+}
+
+/// Untouched memory that is touched step by step and renewed between visits.
+pub(super) struct Touches {
+    memory: Untouched,
+    pages: Pages,
+    /// What was touched since the last renewal.
+    touched: u64,
+    tally: Tally,
+}
+
+impl Touches {
+    /// Steps of a mapped file.
+    pub(super) const FILE_STEPS: usize = steps(FILE_TURNS);
+
+    /// Anonymous base pages.
+    pub(super) fn small() -> io::Result<Self> {
+        Ok(Self::of(Untouched::small(steps(SMALL_TURNS))?, Pages::Small))
+    }
+
+    /// Anonymous huge pages, if they are granted.
+    pub(super) fn huge() -> io::Result<Self> {
+        Ok(Self::of(Untouched::huge(steps(HUGE_TURNS))?, Pages::Huge))
+    }
+
+    /// A mapped file in the page cache.
+    pub(super) fn file(file: &File) -> io::Result<Self> {
+        let bytes = Self::FILE_STEPS * FILE_STEP_BYTES;
+        Ok(Self::of(Untouched::file(file, bytes, FILE_STEP_BYTES)?, Pages::File))
+    }
+
+    fn of(memory: Untouched, pages: Pages) -> Self {
+        Self { memory, pages, touched: 0, tally: Tally::default() }
+    }
+
+    /// The row. Batches have a fixed number of turns, because memory to be touched is limited.
+    pub(super) fn plan<'a>(operation: &str, touches: Self) -> Planned<'a> {
+        let (short_turns, bytes) = match touches.pages {
+            Pages::Small => (SMALL_TURNS, page_bytes()),
+            Pages::Huge => (HUGE_TURNS, HUGE_PAGE_BYTES),
+            Pages::File => (FILE_TURNS, page_bytes()),
+        };
+        Planned::new(PART_NAME, operation, touches)
+            .row(|mut row| {
+                (row.short_turns, row.long_turns) = (short_turns as u64, 2 * short_turns as u64);
+                row
+            })
+            .with("bytes", bytes)
+    }
+}
+
+impl Subject for Touches {
+    fn prepare(&mut self) -> Result<(), String> {
+        self.touched = 0;
+        self.memory.renew().map_err(|e| one_line(&e))
+    }
+
+    fn run(&mut self, turns: u64) -> bool {
+        let before = Usage::of_current_thread();
+        let touched = self.memory.touch(turns);
+        let faults = Usage::of_current_thread().since(&before);
+        if touched {
+            self.touched += turns;
+            self.tally.touches += turns;
+            self.tally.faults += faults.minor_faults + faults.major_faults;
+        }
+        touched
+    }
+
+    fn leave(&mut self) {
+        if self.pages == Pages::Huge {
+            // Untimed: whoever was given a huge page takes no fault on its second small page.
+            let small = self.memory.second_touch_faults();
+            self.tally.granted += self.touched.saturating_sub(small);
+        }
+        // Gives the memory back while others are measured.
+        let _ = self.memory.renew();
+    }
+
+    fn proof(&mut self) -> Option<Proof> {
+        (self.tally.touches > 0).then(|| self.tally.proof(self.pages == Pages::Huge))
+    }
+}
+
+/// What was counted over all visits.
+#[derive(Debug, Clone, Copy, Default)]
+struct Tally {
+    touches: u64,
+    faults: u64,
+    /// Touches that were served by a huge page.
+    granted: u64,
+}
+
+impl Tally {
+    fn proof(self, huge: bool) -> Proof {
+        let Self { touches, faults, granted } = self;
+        if huge {
+            return Proof { what: "huge pages granted".to_owned(), expected: touches, seen: granted };
+        }
+        // A few more come from elsewhere (page migration); many more would mean that a touch is not one fault.
+        let excess = faults.saturating_sub(touches + touches / 50 + 2);
+        let seen = faults.min(touches).saturating_sub(excess);
+        Proof { what: "touches with one fault each".to_owned(), expected: touches, seen }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_touch_must_be_one_fault() {
+        let proof = |touches, faults| Tally { touches, faults, granted: 0 }.proof(false);
+        for (touches, faults) in [(1_000, 1_000), (1_000, 1_015)] {
+            let p = proof(touches, faults);
+            assert_eq!(p.seen, p.expected);
+        }
+        // Groups of pages served by one fault, and several faults for one touch.
+        for (touches, faults) in [(16_384, 421), (1_000, 999), (1_000, 2_000), (10, 0)] {
+            let p = proof(touches, faults);
+            assert!(p.seen < p.expected, "{touches} {faults}: {p:?}");
+        }
+    }
+
+    #[test]
+    fn granted_huge_pages_are_those_without_a_second_fault() {
+        let p = Tally { touches: 26, faults: 26, granted: 25 }.proof(true);
+        assert!(p.seen < p.expected && p.what.contains("granted"));
+    }
+
+    #[test]
+    fn a_visit_never_runs_out_of_untouched_memory() {
+        let mut touches = Touches::small().unwrap();
+        for _ in 0..2 {
+            touches.prepare().unwrap();
+            assert!(touches.run(SMALL_TURNS as u64));
+            for _ in 0..PAIRS_PER_VISIT {
+                assert!(touches.run(SMALL_TURNS as u64) && touches.run(2 * SMALL_TURNS as u64));
+            }
+            assert!(!touches.run(1), "no more than that is kept");
+            touches.leave();
+        }
+        let p = touches.proof().unwrap();
+        assert_eq!((p.seen, p.expected), (p.expected, 2 * steps(SMALL_TURNS) as u64));
+    }
+}

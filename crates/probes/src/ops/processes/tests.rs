@@ -1,0 +1,54 @@
+//! The analysis on rows with known truth: what did not happen has no figure.
+
+use machmeter_engine::cost::{Kind, Pair, Proof, Row, Rows};
+
+use super::{PART_NAME, analyze};
+use crate::ops::Params;
+
+fn params() -> Params {
+    serde_json::from_str("{}").unwrap()
+}
+
+fn row(operation: &str, each_ns: u64) -> Row {
+    let mut row = Row::new(PART_NAME, operation, Kind::Latency);
+    (row.short_turns, row.long_turns) = (4, 8);
+    row.pairs = (0..30)
+        .map(|i| Pair {
+            at_ns: i as f64,
+            short_ticks: 4 * each_ns + i % 3,
+            long_ticks: 8 * each_ns + i % 5,
+            regime_ns: 0.0,
+        })
+        .collect();
+    row.proof = Some(Proof { what: "children that exited with 0".to_owned(), expected: 90, seen: 90 });
+    row
+}
+
+#[test]
+fn what_happened_stands_on_the_page() {
+    let rows = [row("thread_create_join", 22_000), row("fork_exit_wait", 139_000), row("spawn", 515_000)];
+    let a =
+        analyze(&params(), &Rows { tick_hz: 1e9, step_ticks: 1, rows: rows.into(), ..Rows::default() }, 1);
+    assert_eq!(a.summary.lines[0].lines, ["thread 22.0 us, fork 139 us, spawn 515 us"]);
+    assert!(a.warnings.is_empty());
+    assert!(a.metrics.iter().all(|m| m.ci.is_some() && m.n == 30));
+}
+
+#[test]
+fn children_that_were_not_seen_to_end_well_have_no_price() {
+    let mut unseen = row("fork_exec", 150_000);
+    unseen.proof = Some(Proof { what: "children that exited with 0".to_owned(), expected: 90, seen: 0 });
+    let mut refused = row("spawn", 1);
+    (refused.refused, refused.pairs) = (Some("/x: No such file or directory".to_owned()), Vec::new());
+    let rows = vec![unseen, refused];
+    let a = analyze(&params(), &Rows { tick_hz: 1e9, step_ticks: 1, rows, ..Rows::default() }, 1);
+    assert!(a.metrics.iter().all(|m| m.value.is_none() && m.why.is_some()), "{:?}", a.metrics);
+    assert!(a.summary.lines.is_empty());
+    assert_eq!(a.warnings.len(), 1);
+    let text = &a.warnings[0].text;
+    assert!(
+        a.warnings[0].code == "W445" && text.contains("0 seen, 90 expected") && text.contains("No such file")
+    );
+    let serde = serde_json::to_string(&a.datasets).unwrap();
+    assert!(!serde.contains("150000"), "the time of what failed is shown nowhere");
+}

@@ -1,0 +1,234 @@
+//! An operation that is repeated in a loop and counts, while it is timed, how often it did what it should.
+
+use std::io;
+
+use machmeter_engine::cost::{Kind, Proof, Row};
+use machmeter_engine::sampling::{Bench, Pace, Subject};
+
+/// A row to measure, and whether it belongs to the few that come first when time is short.
+pub(super) struct Planned<'a> {
+    /// The bench.
+    pub(super) bench: Bench<'a>,
+    /// Among the first.
+    pub(super) first: bool,
+}
+
+impl<'a> Planned<'a> {
+    /// A row of `part` that repeats `subject`.
+    pub(super) fn new(part: &str, operation: &str, subject: impl Subject + 'a) -> Self {
+        Self { bench: Bench::new(Row::new(part, operation, Kind::Latency), subject), first: false }
+    }
+
+    /// A row that cannot be measured, with the reason.
+    pub(super) fn refused(part: &str, operation: &str, why: &str) -> Self {
+        let mut row = Row::new(part, operation, Kind::Latency);
+        row.refused = Some(why.to_owned());
+        Self { bench: Bench::new(row, Repeated::returning("nothing", || Ok(()))), first: true }
+    }
+
+    /// Belongs to the first.
+    pub(super) fn first(mut self) -> Self {
+        self.first = true;
+        self
+    }
+
+    /// With another row in place of the plain one.
+    pub(super) fn row(mut self, change: impl FnOnce(Row) -> Row) -> Self {
+        let row = std::mem::replace(&mut self.bench.row, Row::new("", "", Kind::Latency));
+        self.bench.row = change(row);
+        self
+    }
+
+    /// With a condition.
+    pub(super) fn with(self, name: &str, value: impl Into<machmeter_data::metric::ParamValue>) -> Self {
+        self.row(|row| row.with(name, value))
+    }
+}
+
+/// The rows there is time for: all of them if each can be visited [`ROUNDS`] times before `until_ns`, else the first ones.
+/// A visit is taken to last a tenth more than its batches.
+pub(super) fn affordable<'a>(planned: Vec<Planned<'a>>, pace: &Pace, now_ns: u64) -> Vec<Bench<'a>> {
+    // The calibration of a row costs about as much as two pairs.
+    let pair_ns = 3.0 * pace.batch_ns * 1.1;
+    let round_ns = planned.len() as f64 * (pace.pairs_per_visit as f64 + 2.0) * pair_ns;
+    let all = pace.until_ns.saturating_sub(now_ns) as f64 >= ROUNDS * round_ns;
+    planned.into_iter().filter(|p| all || p.first).map(|p| p.bench).collect()
+}
+
+/// Fewest rounds over a long list: a short list visited more often says more.
+const ROUNDS: f64 = 12.0;
+
+/// Witness other than the operation itself.
+pub(super) struct Witness {
+    /// What it counts.
+    pub(super) what: &'static str,
+    /// Its count so far.
+    pub(super) count: fn() -> u64,
+    /// By how much one operation raises it.
+    pub(super) each: u64,
+}
+
+/// See the module.
+pub(super) struct Repeated<F> {
+    once: F,
+    what: &'static str,
+    witness: Option<Witness>,
+    tried: bool,
+    expected: u64,
+    seen: u64,
+}
+
+impl<F: FnMut() -> io::Result<()>> Repeated<F> {
+    /// `once` is one operation, which compares what it gets with what it should get (`what` says what that is).
+    pub(super) fn returning(what: &'static str, once: F) -> Self {
+        Self { once, what, witness: None, tried: false, expected: 0, seen: 0 }
+    }
+
+    /// An operation with a witness, which is asked before and after each batch.
+    pub(super) fn witnessed(witness: Witness, once: F) -> Self {
+        Self { once, what: witness.what, witness: Some(witness), tried: false, expected: 0, seen: 0 }
+    }
+}
+
+impl<F: FnMut() -> io::Result<()>> Subject for Repeated<F> {
+    /// Does it once, so that what the system refuses is told with its cause.
+    fn prepare(&mut self) -> Result<(), String> {
+        if !self.tried {
+            (self.once)().map_err(|e| one_line(&e))?;
+            self.tried = true;
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, turns: u64) -> bool {
+        let before = self.witness.as_ref().map_or(0, |w| (w.count)());
+        let mut done = 0;
+        for _ in 0..turns {
+            done += u64::from((self.once)().is_ok());
+        }
+        let after = self.witness.as_ref().map_or(0, |w| (w.count)());
+        if done < turns {
+            return false;
+        }
+        if let Some(w) = &self.witness {
+            self.expected += turns * w.each;
+            self.seen += after.saturating_sub(before);
+        } else {
+            self.expected += turns;
+            self.seen += done;
+        }
+        true
+    }
+
+    fn proof(&mut self) -> Option<Proof> {
+        (self.expected > 0).then(|| Proof {
+            what: self.what.to_owned(),
+            expected: self.expected,
+            seen: self.seen,
+        })
+    }
+}
+
+/// An error as one line.
+pub(super) fn one_line(e: &io::Error) -> String {
+    e.to_string().replace('\n', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machmeter_engine::cost::Cost;
+    use machmeter_engine::sampling::{Sampler, Timing};
+    use machmeter_sys::clock::TickRate;
+    use std::cell::Cell;
+    use std::rc::Rc;
+
+    #[derive(Clone, Default)]
+    struct Fake(Rc<Cell<u64>>);
+
+    impl Timing for Fake {
+        fn time(&mut self, work: &mut dyn FnMut()) -> u64 {
+            let start = self.0.get();
+            work();
+            self.0.get() - start
+        }
+        fn mark(&mut self) -> (u64, Option<usize>) {
+            (0, Some(0))
+        }
+        fn now_ns(&self) -> u64 {
+            self.0.get()
+        }
+    }
+
+    const PACE: Pace = Pace { batch_ns: 10_000.0, pairs_per_visit: 4, rounds: 5, until_ns: u64::MAX };
+
+    fn cost_of(fake: &Fake, planned: Planned<'_>) -> (Cost, Row) {
+        let mut benches = [planned.bench];
+        Sampler::new(fake.clone(), TickRate::NANOSECONDS, 1).interleave(&mut benches, &PACE);
+        let [bench] = benches;
+        (Cost::of(&bench.row, 1.0, 1), bench.row)
+    }
+
+    fn takes(fake: &Fake, ns: u64) {
+        fake.0.set(fake.0.get() + ns);
+    }
+
+    #[test]
+    fn what_happens_is_priced_and_what_a_witness_misses_is_not() {
+        let fake = Fake::default();
+        let clock = fake.clone();
+        let good = Repeated::returning("calls that returned 0", move || {
+            takes(&clock, 50);
+            Ok(())
+        });
+        let (cost, row) = cost_of(&fake, Planned::new("calls", "good", good));
+        assert_eq!(cost.value_ns(), Some(50.0));
+        assert_eq!(row.proof.as_ref().map(|p| p.seen == p.expected && p.seen > 100), Some(true));
+
+        // The call says it worked, but nothing came of it.
+        let clock = fake.clone();
+        let witness = Witness { what: "signals caught", count: || 7, each: 1 };
+        let idle = Repeated::witnessed(witness, move || {
+            takes(&clock, 50);
+            Ok(())
+        });
+        let (cost, _) = cost_of(&fake, Planned::new("calls", "idle", idle));
+        assert!(
+            matches!(&cost, Cost::Unknown { why } if why.starts_with("signals caught: 0 seen")),
+            "{cost:?}"
+        );
+    }
+
+    #[test]
+    fn what_fails_at_once_is_refused_with_its_cause_and_what_fails_later_is_counted() {
+        let fake = Fake::default();
+        let refused = Repeated::returning("x", || Err(io::Error::from_raw_os_error(libc::ENOSPC)));
+        let (cost, row) = cost_of(&fake, Planned::new("calls", "full", refused));
+        assert!(row.refused.as_deref().is_some_and(|w| w.contains("No space left")), "{row:?}");
+        assert!(matches!(cost, Cost::Unknown { .. }));
+        let clock = fake.clone();
+        let mut left = 5_000;
+        let fading = Repeated::returning("x", move || {
+            takes(&clock, 50);
+            left -= 1;
+            if left > 0 { Ok(()) } else { Err(io::ErrorKind::OutOfMemory.into()) }
+        });
+        let (_, row) = cost_of(&fake, Planned::new("calls", "fading", fading));
+        assert!(row.rejected.failed > 0 && row.pairs.len() + row.rejected.failed as usize == 20, "{row:?}");
+    }
+
+    #[test]
+    fn short_time_keeps_the_first_rows() {
+        let planned = || {
+            let row = |name: &str| Planned::new("calls", name, Repeated::returning("x", || Ok(())));
+            vec![row("a").first(), row("b"), row("c").first(), row("d")]
+        };
+        let names = |until_ns: u64| -> Vec<String> {
+            let pace = Pace { until_ns, ..PACE };
+            affordable(planned(), &pace, 1_000).into_iter().map(|b| b.row.operation).collect()
+        };
+        assert_eq!(names(u64::MAX).join(""), "abcd");
+        assert_eq!(names(1_000_000).join(""), "ac");
+        assert_eq!(names(0).join(""), "ac");
+    }
+}

@@ -1,0 +1,199 @@
+//! Rows as metrics, as a table for people, and as warnings where there is no figure.
+
+use machmeter_data::code::Code;
+use machmeter_data::metric::{Params, params};
+use machmeter_data::quantity::{Unit, human};
+use machmeter_data::record::{Summary, SummaryLine, Warning};
+use machmeter_data::shape::{Cell, CostTable, Shape, TableColumn, TableRow};
+use machmeter_data::{Dataset, Metric, MetricInfo};
+use machmeter_engine::cost::{Cost, Row, Rows};
+
+/// Heading of the probe's part of the page.
+pub(super) const SECTION: &str = "OPERATIONS";
+
+/// A row with what it costs.
+pub(super) struct Priced<'a> {
+    /// The row.
+    pub(super) row: &'a Row,
+    /// Its cost.
+    pub(super) cost: Cost,
+}
+
+/// Rows of a part with their costs; not the one that stands for the whole part when it could not be measured.
+pub(super) fn priced<'a>(rows: &'a Rows, part: &'a str) -> Vec<Priced<'a>> {
+    let own = rows.part(part).filter(|r| r.operation != "part");
+    own.map(|row| Priced { row, cost: rows.cost(row) }).collect()
+}
+
+/// Cost of an operation (any conditions), where known.
+pub(super) fn cost_ns(priced: &[Priced<'_>], operation: &str) -> Option<f64> {
+    priced.iter().filter(|p| p.row.operation == operation).find_map(|p| p.cost.value_ns())
+}
+
+/// The metric of a row: operation and conditions are its parameters.
+pub(super) fn metric(info: &MetricInfo, p: &Priced<'_>) -> Metric {
+    let mut key: Params = params([("operation", p.row.operation.as_str().into())]);
+    key.extend(p.row.params.clone());
+    p.cost.metric(info, key)
+}
+
+/// Name of a row for people: operation and conditions.
+pub(super) fn name(row: &Row) -> String {
+    let shown = |(name, value): (&String, &machmeter_data::metric::ParamValue)| match name.as_str() {
+        "bytes" => human(value.to_string().parse().unwrap_or(0.0), Unit::Bytes),
+        "code" | "program" => value.to_string(),
+        _ => format!("{value} {name}"),
+    };
+    let conditions: Vec<String> = row.params.iter().map(shown).collect();
+    if conditions.is_empty() {
+        row.operation.clone()
+    } else {
+        format!("{} ({})", row.operation, conditions.join(", "))
+    }
+}
+
+/// The table of a part.
+pub(super) fn dataset(part: &str, title: &str, caption: &str, priced: &[Priced<'_>]) -> Dataset {
+    let column = |label: &str, unit: Option<Unit>| TableColumn { label: label.to_owned(), unit };
+    let ns = Some(Unit::Nanoseconds);
+    Dataset {
+        id: "ops.costs".to_owned(),
+        params: params([("part", part.into())]),
+        title: title.to_owned(),
+        caption: caption.to_owned(),
+        shape: Shape::CostTable(CostTable {
+            columns: vec![
+                column("cost", ns),
+                column("95 % low", ns),
+                column("95 % high", ns),
+                column("pairs", Some(Unit::Count)),
+                column("kind", None),
+                column("proof", None),
+            ],
+            rows: priced.iter().map(table_row).collect(),
+        }),
+    }
+}
+
+fn table_row(p: &Priced<'_>) -> TableRow {
+    let text = |t: &str| Cell::Text(t.to_owned());
+    let proof = || match &p.row.proof {
+        Some(proof) => text(&format!("{} {}", proof.seen, proof.what)),
+        None => Cell::Empty(()),
+    };
+    // Rounded to what the interval can carry, which keeps pages small.
+    let number = |ns: f64| Cell::Number(format!("{ns:.4e}").parse().unwrap_or(ns));
+    let cells = match &p.cost {
+        Cost::Known(k) => vec![
+            number(k.value_ns),
+            number(k.low_ns),
+            number(k.high_ns),
+            Cell::Number(k.n as f64),
+            text(p.row.kind.name()),
+            proof(),
+        ],
+        Cost::Below { bound_ns, n } => vec![
+            text("below resolution"),
+            Cell::Empty(()),
+            number(*bound_ns),
+            Cell::Number(*n as f64),
+            text(p.row.kind.name()),
+            proof(),
+        ],
+        Cost::Unknown { why } => vec![
+            text("unknown"),
+            Cell::Empty(()),
+            Cell::Empty(()),
+            Cell::Number(p.row.pairs.len() as f64),
+            text(p.row.kind.name()),
+            text(why),
+        ],
+    };
+    TableRow { name: name(p.row), cells }
+}
+
+/// Why a row has no figure; `None` if it has one.
+pub(super) fn reason<'a>(p: &'a Priced<'_>) -> Option<&'a str> {
+    match &p.cost {
+        Cost::Unknown { why } => Some(why),
+        _ => None,
+    }
+}
+
+/// One warning for all rows that `select` picks and that have no figure; rows with the same reason are named together.
+pub(super) fn warning(code: &Code, priced: &[Priced<'_>], select: impl Fn(&Row) -> bool) -> Option<Warning> {
+    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
+    for p in priced.iter().filter(|p| select(p.row)) {
+        let Some(why) = reason(p) else { continue };
+        match reasons.iter_mut().find(|(w, _)| *w == why) {
+            Some((_, names)) => names.push(name(p.row)),
+            None => reasons.push((why, vec![name(p.row)])),
+        }
+    }
+    let told: Vec<String> =
+        reasons.iter().map(|(why, names)| format!("{}: {why}", names.join(", "))).collect();
+    (!told.is_empty()).then(|| Warning {
+        code: code.id.to_owned(),
+        text: told.join("; "),
+        next: code.next.to_owned(),
+    })
+}
+
+/// A line of the page from the figures that are known, as `(words, ns)`; nothing when none is.
+pub(super) fn line(figures: &[(&str, Option<f64>)]) -> Summary {
+    let known: Vec<String> = figures
+        .iter()
+        .filter_map(|(words, ns)| Some(format!("{words} {}", human((*ns)?, Unit::Nanoseconds))))
+        .collect();
+    let mut summary = Summary::default();
+    if !known.is_empty() {
+        summary.lines.push(SummaryLine { section: SECTION.to_owned(), lines: vec![known.join(", ")] });
+    }
+    summary
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machmeter_engine::cost::{Kind, Pair, Proof};
+
+    const CODE: Code = Code { id: "W459", name: "", what: "", why: "", how: "", next: "do", undo: None };
+
+    fn row(operation: &str, long_ticks: u64) -> Row {
+        let mut row = Row::new("calls", operation, Kind::Latency).with("bytes", 4_096_i64);
+        (row.short_turns, row.long_turns) = (10, 20);
+        row.pairs = vec![Pair { at_ns: 0.0, short_ticks: 1_000, long_ticks, regime_ns: 0.0 }; 20];
+        row
+    }
+
+    #[test]
+    fn known_bounded_and_unknown_rows_are_told_apart() {
+        let mut unproven = row("unproven", 2_000);
+        unproven.proof = Some(Proof { what: "faults".to_owned(), expected: 5, seen: 4 });
+        let mut refused = row("refused", 2_000);
+        refused.refused = Some("no space".to_owned());
+        let mut also = row("also", 2_000);
+        also.refused = Some("no space".to_owned());
+        let rows = Rows {
+            tick_hz: 1e9,
+            step_ticks: 1,
+            rows: vec![row("known", 2_000), row("nothing", 1_000), unproven, refused, also],
+            ..Rows::default()
+        };
+        let priced = priced(&rows, "calls");
+        assert_eq!(cost_ns(&priced, "known"), Some(100.0));
+        assert!(["nothing", "unproven", "refused"].iter().all(|o| cost_ns(&priced, o).is_none()));
+        let Shape::CostTable(t) = dataset("calls", "t", "c", &priced).shape else { panic!() };
+        assert_eq!(t.rows[0].name, "known (4.00 KiB)");
+        assert_eq!(t.rows[0].cells[0], Cell::Number(100.0));
+        for r in &t.rows[1..] {
+            assert!(matches!(r.cells[0], Cell::Text(_)), "{r:?}");
+        }
+        let w = warning(&CODE, &priced, |r| r.operation != "unproven").unwrap();
+        assert_eq!(w.text, "refused (4.00 KiB), also (4.00 KiB): no space");
+        assert!(warning(&CODE, &priced, |r| r.operation == "nothing").is_none());
+        let summary = line(&[("known", Some(100.0)), ("other", None)]);
+        assert_eq!(summary.lines[0].lines, ["known 100 ns"]);
+        assert!(line(&[("other", None)]).lines.is_empty());
+    }
+}

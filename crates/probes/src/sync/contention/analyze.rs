@@ -1,0 +1,289 @@
+//! Costs per operation and distance, on the placement where most of the time was spent; how far false sharing reaches.
+
+use machmeter_data::metric::params;
+use machmeter_data::quantity::{Unit, human};
+use machmeter_data::record::{Finding, Summary, SummaryLine, Warning};
+use machmeter_data::shape::{Axis, Cell, CostTable, Curve, CurveRow, TableColumn, TableRow};
+use machmeter_data::{Dataset, Interval, Metric, Params as Keys, Shape};
+use machmeter_engine::Analysis;
+use machmeter_engine::cost::estimate::LEVEL;
+use machmeter_engine::cost::{Cost, Pair, Row, Rows};
+use machmeter_stats::regimes::{RegimeOptions, Regimes, regimes};
+
+use super::measure::APART_BYTES;
+use super::operations::Operation;
+use super::{FAIRNESS, FALSE_SHARING, PART, UNFAIR};
+use crate::sync::transfer::{MOVES, ONE_CPU};
+use crate::sync::{Params, info};
+
+/// Cost over that of counters far apart from which on two disturb each other.
+const DISTURBED: f64 = 1.5;
+/// Fairness below which a warning is due.
+const UNFAIR_BELOW: f64 = 0.5;
+
+/// A row's cost where the CPUs were placed most of the time.
+struct View<'r> {
+    row: &'r Row,
+    cpus: i64,
+    distance_bytes: i64,
+    cost: Cost,
+}
+
+pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
+    let mut out = Analysis::default();
+    let levels = levels(rows);
+    let views: Vec<View<'_>> = rows
+        .part(PART.name)
+        .filter(|r| r.operation != "part")
+        .filter_map(|row| {
+            let cost =
+                Cost::of_pairs(row, &on_main(row, levels.as_ref()), rows.ns_per_tick(), rows.step_ticks);
+            Some(View { row, cpus: row.int("cpus")?, distance_bytes: row.int("distance_bytes")?, cost })
+        })
+        .collect();
+    for v in &views {
+        out.metrics.push(cost(v, levels.as_ref()));
+        out.metrics.extend(fairness(v));
+    }
+    for operation in [Operation::FetchAdd, Operation::StoreLoad] {
+        let Some((metric, finding)) = reach(&views, operation.name()) else { continue };
+        out.metrics.push(metric);
+        out.findings.push(finding);
+    }
+    out.warnings = warnings(&views, levels.as_ref());
+    if views.iter().any(|v| v.cost.known().is_some()) {
+        out.datasets = vec![table(&views)];
+        out.datasets.extend(curve(&views));
+    }
+    out.summary = summary(&views);
+    out
+}
+
+/// Levels of the placement over all rows' visits.
+fn levels(rows: &Rows) -> Option<Regimes> {
+    let mut seen: Vec<(f64, f64)> = rows
+        .part(PART.name)
+        .flat_map(|r| r.pairs.iter().map(|p| (p.at_ns, p.regime_ns)))
+        .filter(|(_, ns)| *ns > 0.0)
+        .collect();
+    seen.sort_by(|a, b| a.0.total_cmp(&b.0));
+    // One look at the placement serves several visits: it counts once.
+    seen.dedup_by(|a, b| a.1.to_bits() == b.1.to_bits());
+    let (times, values): (Vec<f64>, Vec<f64>) = seen.into_iter().unzip();
+    regimes(&times, &values, &RegimeOptions { level: LEVEL, ..RegimeOptions::default() }).ok()
+}
+
+/// Samples taken on the most frequent level; all where the placement is not known to move.
+fn on_main(row: &Row, levels: Option<&Regimes>) -> Vec<Pair> {
+    let Some(levels) = levels.filter(|l| l.regimes.len() > 1) else { return row.pairs.clone() };
+    let main = levels.main();
+    row.pairs.iter().filter(|p| p.regime_ns > 0.0 && levels.nearest(p.regime_ns) == main).copied().collect()
+}
+
+fn keys(v: &View<'_>) -> Keys {
+    params([
+        ("operation", v.row.operation.as_str().into()),
+        ("cpus", v.cpus.into()),
+        ("distance_bytes", v.distance_bytes.into()),
+        ("model", v.row.text("model").into()),
+    ])
+}
+
+fn cost(v: &View<'_>, levels: Option<&Regimes>) -> Metric {
+    let mut p = keys(v);
+    p.insert("kind".to_owned(), v.row.kind.name().into());
+    let mut m = v.cost.metric(&info::COST, p);
+    "median of batches".clone_into(&mut m.estimator);
+    if m.value.is_some() && v.cpus > 1 && levels.is_some_and(|l| l.regimes.len() > 1) {
+        m.flag(MOVES.id);
+    }
+    m
+}
+
+fn fairness(v: &View<'_>) -> Option<Metric> {
+    let share = *v.row.extras.get("fairness")?;
+    let n = v.row.pairs.len() as u64;
+    let end = |name: &str| v.row.extras.get(name).copied().unwrap_or(share);
+    let ci = Interval::new(LEVEL, end("fairness_low"), end("fairness_high"), "rank");
+    (v.cpus > 1 && v.distance_bytes == 0)
+        .then(|| Metric::new(&FAIRNESS, keys(v), share, "median of batches", n).with_ci(ci))
+}
+
+fn known_ns(views: &[View<'_>], operation: &str, cpus: i64, distance_bytes: i64) -> Option<f64> {
+    let is =
+        |v: &&View<'_>| v.row.operation == operation && v.cpus == cpus && v.distance_bytes == distance_bytes;
+    views.iter().find(is)?.cost.value_ns()
+}
+
+/// How far false sharing reaches: the distances between two words, upward, until two no longer disturb each other. The
+/// largest distance is the measure of the others, so it never disturbs.
+fn reach(views: &[View<'_>], operation: &str) -> Option<(Metric, Finding)> {
+    let apart_ns = known_ns(views, operation, 2, APART_BYTES as i64)?;
+    let mut at: Vec<(i64, f64)> = views
+        .iter()
+        .filter(|v| v.row.operation == operation && v.cpus == 2 && v.distance_bytes > 0)
+        .filter_map(|v| Some((v.distance_bytes, v.cost.value_ns()?)))
+        .collect();
+    at.sort_by_key(|a| a.0);
+    let disturbed = at.iter().take_while(|(_, ns)| *ns > DISTURBED * apart_ns).count();
+    let reach_bytes = disturbed.checked_sub(1).map_or(0, |i| at[i].0);
+    let n: usize = views.iter().filter(|v| v.row.operation == operation).map(|v| v.row.pairs.len()).sum();
+    // The true distance lies behind the last that disturbs and not behind the first that does not.
+    let free_bytes = at.get(disturbed)?.0;
+    let p = params([("operation", operation.into())]);
+    let metric = Metric::new(&FALSE_SHARING, p, free_bytes as f64, "first distance undisturbed", n as u64)
+        .with_ci(Interval::new(LEVEL, reach_bytes as f64, free_bytes as f64, "bracket"));
+    let text = if reach_bytes > 0 {
+        format!(
+            "{operation}: words {reach_bytes} bytes apart disturb each other, {free_bytes} bytes apart they do not"
+        )
+    } else {
+        format!("{operation}: words {free_bytes} bytes apart do not disturb each other")
+    };
+    let evidence =
+        at.iter().map(|(d, ns)| format!("{d} bytes apart: {}", human(*ns, Unit::Nanoseconds))).collect();
+    let verdict = if reach_bytes > 0 { "shared" } else { "apart" };
+    let finding = Finding {
+        id: format!("sync.false_sharing.{operation}"),
+        verdict: verdict.to_owned(),
+        text,
+        evidence,
+    };
+    Some((metric, finding))
+}
+
+fn warnings(views: &[View<'_>], levels: Option<&Regimes>) -> Vec<Warning> {
+    let warn = |code: &machmeter_data::code::Code, text: String| Warning {
+        code: code.id.to_owned(),
+        text,
+        next: code.next.to_owned(),
+    };
+    let mut out = Vec::new();
+    if views.iter().any(|v| v.row.refused.as_deref().is_some_and(|w| w.contains("needs two CPUs"))) {
+        let text = "contention was not measured: it needs two CPUs, and there is 1";
+        out.push(warn(&ONE_CPU, text.to_owned()));
+    }
+    if let Some(levels) = levels.filter(|l| l.regimes.len() > 1) {
+        let main = &levels.regimes[levels.main()];
+        let text = format!(
+            "contention: the CPUs' placement moved between {} levels; costs are those at {} one way ({} of the time)",
+            levels.regimes.len(),
+            human(main.center, Unit::Nanoseconds),
+            human(main.share, Unit::One)
+        );
+        out.push(warn(&MOVES, text));
+    }
+    let worst = views
+        .iter()
+        .filter(|v| v.cpus > 1 && v.distance_bytes == 0)
+        .filter_map(|v| Some((*v.row.extras.get("fairness")?, v)))
+        .min_by(|a, b| a.0.total_cmp(&b.0));
+    if let Some((share, v)) = worst.filter(|w| w.0 < UNFAIR_BELOW) {
+        let text = format!(
+            "{} by {} CPUs: the slowest does {} of what the fastest does",
+            v.row.operation,
+            v.cpus,
+            human(share, Unit::One)
+        );
+        out.push(warn(&UNFAIR, text));
+    }
+    out
+}
+
+fn table(views: &[View<'_>]) -> Dataset {
+    let row = |v: &View<'_>| {
+        let number = |x: Option<f64>| {
+            x.map_or(Cell::Empty(()), |x| Cell::Number(format!("{x:.3e}").parse().unwrap_or(x)))
+        };
+        let known = v.cost.known();
+        let place = match (v.cpus, v.distance_bytes) {
+            (1, _) => "alone".to_owned(),
+            (n, 0) => format!("{n} CPUs, one word"),
+            (n, d) => format!("{n} CPUs, {d} bytes apart"),
+        };
+        let tried = v.row.pairs.len() as u64 + v.row.rejected.total();
+        TableRow {
+            name: format!("{}, {place}", v.row.operation),
+            cells: vec![
+                number(known.map(|k| k.value_ns)),
+                number(known.map(|k| k.fast_ns)),
+                number(known.map(|k| k.slow_ns)),
+                number(v.row.extras.get("fairness").copied().filter(|_| v.cpus > 1)),
+                Cell::Text(format!("{} of {tried}", v.row.pairs.len())),
+            ],
+        }
+    };
+    let column = |label: &str, unit| TableColumn { label: label.to_owned(), unit };
+    Dataset {
+        id: "sync.contention".to_owned(),
+        params: Keys::new(),
+        title: "Operations on shared and separate words".to_owned(),
+        caption: "Cost for each CPU while all of them repeat the operation. store_load adds one without being atomic. Fairness: \
+                  operations of the slowest CPU over those of the fastest. Batches: those in which every CPU worked."
+            .to_owned(),
+        shape: Shape::CostTable(CostTable {
+            columns: vec![
+                column("per operation", Some(Unit::Nanoseconds)),
+                column("p5", Some(Unit::Nanoseconds)),
+                column("p95", Some(Unit::Nanoseconds)),
+                column("fairness", Some(Unit::One)),
+                column("batches", None),
+            ],
+            rows: views.iter().map(row).collect(),
+        }),
+    }
+}
+
+/// Cost over the distance of two words.
+fn curve(views: &[View<'_>]) -> Option<Dataset> {
+    let line = |operation: Operation| {
+        let mut at: Vec<(f64, f64)> = views
+            .iter()
+            .filter(|v| v.row.operation == operation.name() && v.cpus == 2 && v.distance_bytes > 0)
+            .filter_map(|v| Some((v.distance_bytes as f64, v.cost.value_ns()?)))
+            .collect();
+        at.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (x, y): (Vec<f64>, Vec<f64>) = at.into_iter().unzip();
+        (x.len() > 1).then(|| CurveRow { name: operation.name().to_owned(), x, y })
+    };
+    let rows: Vec<CurveRow> =
+        [Operation::FetchAdd, Operation::StoreLoad].into_iter().filter_map(line).collect();
+    (!rows.is_empty()).then(|| Dataset {
+        id: "sync.false_sharing".to_owned(),
+        params: Keys::new(),
+        title: "False sharing".to_owned(),
+        caption:
+            "Cost of an operation on a CPU's own word while another CPU works on a word so many bytes away."
+                .to_owned(),
+        shape: Shape::Curve(Curve {
+            x: Axis::log("distance", Unit::Bytes),
+            y: Axis::log("per operation", Unit::Nanoseconds),
+            rows,
+            marks: Vec::new(),
+        }),
+    })
+}
+
+fn summary(views: &[View<'_>]) -> Summary {
+    let add = Operation::FetchAdd.name();
+    let most = views
+        .iter()
+        .filter(|v| v.row.operation == add && v.distance_bytes == 0 && v.cpus > 1)
+        .filter(|v| v.cost.known().is_some())
+        .map(|v| v.cpus)
+        .max();
+    let shared = most.and_then(|cpus| Some((cpus, known_ns(views, add, cpus, 0)?)));
+    let Some((cpus, ns)) = shared else { return Summary::default() };
+    let mut line = format!("shared counter {} per add with {cpus} CPUs", human(ns, Unit::Nanoseconds));
+    if let Some(alone) = known_ns(views, add, 1, 0) {
+        line.push_str(&format!(", {} alone", human(alone, Unit::Nanoseconds)));
+    }
+    if let Some((metric, _)) = reach(views, add) {
+        let bytes = metric.value.unwrap_or(0.0);
+        line.push_str(&format!("; false sharing below {bytes:.0} B"));
+    }
+    Summary {
+        lines: vec![SummaryLine { section: "CORES".to_owned(), lines: vec![line] }],
+        ..Summary::default()
+    }
+}

@@ -1,0 +1,88 @@
+//! What members do to a word at once: one operation, over and over.
+
+use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Operations between two looks at whether to stop: 0.5 % of the time at most.
+pub(super) const CHUNK: u64 = 256;
+
+/// An operation on a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Operation {
+    /// Atomic add whose result nobody reads: a counter.
+    FetchAdd,
+    /// Load, then compare-and-swap to one more; counts an attempt whether it succeeds or not.
+    Cas,
+    /// Atomic exchange.
+    Swap,
+    /// Load, add one, store: not atomic together. A store alone would vanish in the store buffer; here each load needs what
+    /// the store before left.
+    StoreLoad,
+    /// Load.
+    Load,
+}
+
+impl Operation {
+    /// As in rows and metrics.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::FetchAdd => "fetch_add",
+            Self::Cas => "cas",
+            Self::Swap => "swap",
+            Self::StoreLoad => "store_load",
+            Self::Load => "load",
+        }
+    }
+
+    /// Executes a chunk on the word.
+    pub(super) fn chunk(self, word: &AtomicU64) {
+        match self {
+            Self::FetchAdd => fetch_add(word),
+            Self::Cas => cas(word),
+            Self::Swap => swap(word),
+            Self::StoreLoad => store_load(word),
+            Self::Load => load(word),
+        }
+    }
+}
+
+#[inline(never)]
+fn fetch_add(word: &AtomicU64) {
+    for _ in 0..CHUNK {
+        word.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+#[inline(never)]
+fn cas(word: &AtomicU64) {
+    let mut seen = word.load(Ordering::Relaxed);
+    for _ in 0..CHUNK {
+        seen = match word.compare_exchange(seen, seen.wrapping_add(1), Ordering::AcqRel, Ordering::Relaxed) {
+            Ok(old) => old.wrapping_add(1),
+            Err(now) => now,
+        };
+    }
+}
+
+#[inline(never)]
+fn swap(word: &AtomicU64) {
+    let mut mine = 0;
+    for _ in 0..CHUNK {
+        mine = word.swap(mine, Ordering::AcqRel);
+    }
+    black_box(mine);
+}
+
+#[inline(never)]
+fn store_load(word: &AtomicU64) {
+    for _ in 0..CHUNK {
+        word.store(word.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    }
+}
+
+#[inline(never)]
+fn load(word: &AtomicU64) {
+    for _ in 0..CHUNK {
+        black_box(word.load(Ordering::Relaxed));
+    }
+}

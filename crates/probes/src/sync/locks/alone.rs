@@ -1,0 +1,124 @@
+//! One thread alone: lock and unlock without anybody else, and the other operations of synchronization when nobody waits.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use machmeter_engine::cost::{self, Proof, Row};
+use machmeter_engine::sampling::{Bench, Subject};
+use machmeter_engine::team::Member;
+use machmeter_sys::sync::{EventCounter, Monitor, Pipe, Semaphore, Sharing, Word};
+
+use super::contended::PROOF;
+use super::kinds::WithLocks;
+use super::lock::Lock;
+
+/// The only member there is.
+const ALONE: Member<'static> =
+    Member { rank: 0, members: 1, deadline_ns: u64::MAX, relax: &std::hint::spin_loop };
+
+/// A lock taken and given back by one thread; the number it protects is the proof.
+struct Uncontended<L> {
+    lock: L,
+    number: AtomicU64,
+    turns: u64,
+}
+
+impl<L: Lock> Subject for Uncontended<L> {
+    #[inline(never)]
+    fn run(&mut self, turns: u64) -> bool {
+        for done in 0..turns {
+            let Some(held) = self.lock.acquire(&ALONE) else {
+                self.turns += done;
+                return false;
+            };
+            self.number.store(self.number.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+            drop(held);
+        }
+        self.turns += turns;
+        true
+    }
+
+    fn proof(&mut self) -> Option<Proof> {
+        let seen = self.number.load(Ordering::Relaxed);
+        Some(Proof { what: PROOF.to_owned(), expected: self.turns, seen })
+    }
+}
+
+/// Makes the subject of one lock.
+pub(super) struct Uncontend;
+
+impl<'m> WithLocks<'m> for Uncontend {
+    type Output = Option<Box<dyn Subject + 'm>>;
+
+    fn run<L: Lock + 'm>(self, locks: Vec<L>) -> Self::Output {
+        let lock = locks.into_iter().next()?;
+        Some(Box::new(Uncontended { lock, number: AtomicU64::new(0), turns: 0 }))
+    }
+}
+
+/// Something that one thread does over and over, and that says whether it happened.
+struct Repeated<F> {
+    once: F,
+    done: Proof,
+}
+
+impl<F: FnMut() -> bool> Subject for Repeated<F> {
+    #[inline(never)]
+    fn run(&mut self, turns: u64) -> bool {
+        let mut happened = 0;
+        for _ in 0..turns {
+            happened += u64::from((self.once)());
+        }
+        self.done.expected += turns;
+        self.done.seen += happened;
+        happened == turns
+    }
+
+    fn proof(&mut self) -> Option<Proof> {
+        Some(self.done.clone())
+    }
+}
+
+/// A row of an operation done by one thread.
+pub(super) fn row(part: &str, operation: &str, model: &str) -> Row {
+    Row::new(part, operation, cost::Kind::Latency)
+        .with("state", "alone")
+        .with("cpus", 1_i64)
+        .with("model", model)
+}
+
+/// The other operations when nobody waits: post and wait of a semaphore, a signal that nobody hears, a futex that wakes
+/// nobody, an event given and taken, a byte through a pipe.
+pub(super) fn primitives(part: &str, model: &str) -> Vec<Bench<'static>> {
+    let sharing = Sharing::Threads;
+    vec![
+        bench(part, model, "semaphore_post_wait", Semaphore::new(sharing), |s| s.post() && s.wait()),
+        bench(part, model, "condvar_signal_unheard", Monitor::new(sharing), |m| {
+            m.signal();
+            true
+        }),
+        bench(part, model, "futex_wake_nobody", Word::new(sharing), |w| w.wake(1) == 0),
+        bench(part, model, "eventfd_give_take", EventCounter::new(false), |e| e.give() && e.take()),
+        bench(part, model, "pipe_give_take", Pipe::new(false), |p| p.give() && p.take()),
+    ]
+}
+
+fn bench<T: 'static>(
+    part: &str,
+    model: &str,
+    operation: &str,
+    object: std::io::Result<T>,
+    once: impl Fn(&T) -> bool + 'static,
+) -> Bench<'static> {
+    let mut row = row(part, operation, model);
+    let what = "operations that succeeded".to_owned();
+    match object {
+        Ok(object) => {
+            let done = Proof { what, expected: 0, seen: 0 };
+            Bench::new(row, Repeated { once: move || once(&object), done })
+        }
+        Err(e) => {
+            row.refused = Some(e.to_string());
+            Bench::new(row, Repeated { once: || false, done: Proof { what, expected: 0, seen: 0 } })
+        }
+    }
+}

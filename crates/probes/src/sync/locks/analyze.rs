@@ -1,0 +1,341 @@
+//! From rows to metrics, tables and lines. Pure.
+
+use machmeter_data::quantity::{Unit, human};
+use machmeter_data::record::{Finding, Summary, SummaryLine, Tile, Warning};
+use machmeter_data::shape::{Axis, Cell, CostTable, Matrix, Shape, TableColumn, TableRow};
+use machmeter_data::{Dataset, Interval, Metric};
+use machmeter_engine::Analysis;
+use machmeter_engine::cost::estimate::LEVEL;
+use machmeter_engine::cost::{Cost, Row, Rows};
+
+use super::contended::{JAIN, LONGEST_STREAK, PROOF};
+use super::{BROKEN, FAIRNESS, HANDOFF, NAME, ONE_CPU, UNFAIR, fairness};
+use crate::sync::{Params, info};
+
+/// Fairness below which a warning is due.
+const UNFAIR_BELOW: f64 = 0.8;
+/// Pairs of CPUs whose hand-offs become metrics; the matrix shows all.
+const MAX_PAIRS: usize = 8;
+
+struct View<'r> {
+    row: &'r Row,
+    cost: Cost,
+    state: String,
+    model: String,
+    cpus: i64,
+}
+
+/// What the rows say.
+pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
+    let views: Vec<View<'_>> = rows
+        .part(NAME)
+        .filter(|r| r.operation != "part")
+        .map(|row| View {
+            row,
+            cost: rows.cost(row),
+            state: row.text("state"),
+            model: row.text("model"),
+            cpus: row.int("cpus").unwrap_or(2),
+        })
+        .collect();
+    let metrics: Vec<Metric> = metrics(&views);
+    Analysis {
+        datasets: datasets(&views),
+        findings: findings(&metrics),
+        warnings: warnings(&views, &metrics),
+        summary: summary(&views),
+        metrics,
+        ..Analysis::default()
+    }
+}
+
+fn metrics(views: &[View<'_>]) -> Vec<Metric> {
+    let mut out = Vec::new();
+    let mut pairs: Vec<(String, String)> = Vec::new();
+    for v in views {
+        let lock = v.row.operation.as_str();
+        if v.state == "handoff" {
+            let pair = (v.row.text("from"), v.row.text("to"));
+            if !pairs.contains(&pair) {
+                pairs.push(pair.clone());
+            }
+            if pairs.iter().position(|p| *p == pair).is_some_and(|i| i < MAX_PAIRS) {
+                let keys = [("lock", lock.into()), ("model", v.model.as_str().into())];
+                let mut keys = machmeter_data::metric::params(keys);
+                keys.insert("from".to_owned(), pair.0.into());
+                keys.insert("to".to_owned(), pair.1.into());
+                out.push(v.cost.metric(&HANDOFF, keys));
+            }
+            continue;
+        }
+        let keys = machmeter_data::metric::params([
+            ("operation", lock.into()),
+            ("cpus", v.cpus.into()),
+            ("model", v.model.as_str().into()),
+            ("kind", v.row.kind.name().into()),
+        ]);
+        out.push(v.cost.metric(&info::COST, keys));
+        out.extend(fairness_of(v).map(|(value, low, high, n)| {
+            let keys = machmeter_data::metric::params([
+                ("lock", lock.into()),
+                ("cpus", v.cpus.into()),
+                ("model", v.model.as_str().into()),
+            ]);
+            Metric::new(&FAIRNESS, keys, value, "median of batches", n as u64)
+                .with_ci(Interval::new(LEVEL, low, high, "rank"))
+        }));
+    }
+    out
+}
+
+fn fairness_of(v: &View<'_>) -> Option<(f64, f64, f64, usize)> {
+    let proven = v.row.proof.as_ref().is_some_and(|p| p.seen >= p.expected);
+    let indices: Vec<f64> =
+        v.row.extras.iter().filter(|(k, _)| k.starts_with(JAIN)).map(|(_, v)| *v).collect();
+    fairness::center(&indices).filter(|_| proven)
+}
+
+/// Rows of the table of locks: lock and model, in the order in which they first appear.
+fn locks(views: &[View<'_>]) -> Vec<(String, String)> {
+    let mut out: Vec<(String, String)> = Vec::new();
+    for v in views.iter().filter(|v| v.state == "contended" || (v.state == "alone" && is_lock(v))) {
+        let key = (v.row.operation.clone(), v.model.clone());
+        if !out.contains(&key) {
+            out.push(key);
+        }
+    }
+    out
+}
+
+fn is_lock(v: &View<'_>) -> bool {
+    ["spin_", "mutex_", "rwlock_"].iter().any(|p| v.row.operation.starts_with(p))
+}
+
+fn column(label: &str, unit: Unit) -> TableColumn {
+    TableColumn { label: label.to_owned(), unit: Some(unit) }
+}
+
+fn number(value: Option<f64>) -> Cell {
+    value.map_or(Cell::Empty(()), Cell::Number)
+}
+
+fn datasets(views: &[View<'_>]) -> Vec<Dataset> {
+    let mut widths: Vec<i64> = views.iter().filter(|v| v.state == "contended").map(|v| v.cpus).collect();
+    widths.sort_unstable();
+    widths.dedup();
+    let find = |lock: &(String, String), state: &str, cpus: Option<i64>| {
+        views.iter().find(|v| {
+            v.row.operation == lock.0
+                && v.model == lock.1
+                && v.state == state
+                && cpus.is_none_or(|c| v.cpus == c)
+        })
+    };
+    let mut columns = vec![column("alone", Unit::Nanoseconds)];
+    columns.extend(widths.iter().map(|w| column(&format!("wanted by {w}"), Unit::Nanoseconds)));
+    columns.push(column("hand-off", Unit::Nanoseconds));
+    columns.push(column("fairness", Unit::One));
+    columns.push(column("longest streak", Unit::Count));
+    let rows = locks(views).into_iter().map(|lock| {
+        let cost = |state: &str, cpus| number(find(&lock, state, cpus).and_then(|v| v.cost.value_ns()));
+        let mut cells = vec![cost("alone", None)];
+        cells.extend(widths.iter().map(|w| cost("contended", Some(*w))));
+        cells.push(cost("handoff", None));
+        let widest = widths.last().and_then(|w| find(&lock, "contended", Some(*w)));
+        let fair = widest.and_then(fairness_of);
+        cells.push(number(fair.map(|f| f.0)));
+        let streak = widest.filter(|_| fair.is_some()).and_then(|v| v.row.extras.get(LONGEST_STREAK));
+        cells.push(number(streak.copied()));
+        let name = if lock.1 == "threads" { lock.0.clone() } else { format!("{} ({})", lock.0, lock.1) };
+        TableRow { name, cells }
+    });
+    let rows: Vec<TableRow> = rows.collect();
+    let dataset = |id: &str, title: &str, caption: &str, shape| Dataset {
+        id: id.to_owned(),
+        params: machmeter_data::metric::Params::new(),
+        title: title.to_owned(),
+        caption: caption.to_owned(),
+        shape,
+    };
+    let mut out = Vec::new();
+    if !rows.is_empty() {
+        out.push(dataset(
+            "sync.locks",
+            "Locks",
+            "Alone: lock, add, unlock by one thread. Wanted by n: time per acquisition, whoever got it; readers share. \
+             Hand-off: release on one CPU to acquisition on the other. Fairness: Jain's index of the widest fight; 1 is even.",
+            Shape::CostTable(CostTable { columns, rows }),
+        ));
+    }
+    let others: Vec<TableRow> = views
+        .iter()
+        .filter(|v| v.state == "barrier" || (v.state == "alone" && !is_lock(v)))
+        .map(|v| TableRow {
+            name: v.row.operation.clone(),
+            cells: vec![
+                Cell::Number(v.cpus as f64),
+                Cell::Text(v.model.clone()),
+                number(v.cost.value_ns()),
+                number(v.cost.known().map(|k| k.low_ns)),
+                number(v.cost.known().map(|k| k.high_ns)),
+            ],
+        })
+        .collect();
+    if !others.is_empty() {
+        let columns = vec![
+            column("CPUs", Unit::Count),
+            TableColumn { label: "model".to_owned(), unit: None },
+            column("cost", Unit::Nanoseconds),
+            column("from", Unit::Nanoseconds),
+            column("to", Unit::Nanoseconds),
+        ];
+        out.push(dataset(
+            "sync.primitives",
+            "Barriers, and operations when nobody waits",
+            "Cost of one barrier for all members, or of one operation by a thread alone, with its 95 % interval.",
+            Shape::CostTable(CostTable { columns, rows: others }),
+        ));
+    }
+    out.extend(matrices(views).into_iter().map(|(lock, matrix)| {
+        let mut d = dataset(
+            "sync.handoff_matrix",
+            &format!("Hand-off of {lock}"),
+            "From the release on one CPU to the acquisition on the other, half a round trip; the same in both directions.",
+            Shape::Matrix(matrix),
+        );
+        d.params.insert("lock".to_owned(), lock.into());
+        d
+    }));
+    out
+}
+
+/// Hand-offs over pairs, for locks of which more than one pair was measured.
+fn matrices(views: &[View<'_>]) -> Vec<(String, Matrix)> {
+    let handed = || views.iter().filter(|v| v.state == "handoff" && v.model == "threads");
+    let mut names: Vec<&str> = handed().map(|v| v.row.operation.as_str()).collect();
+    names.dedup();
+    names.sort_unstable();
+    names.dedup();
+    let mut out = Vec::new();
+    for name in names {
+        let of: Vec<(usize, usize, f64)> = handed()
+            .filter(|v| v.row.operation == name)
+            .filter_map(|v| {
+                Some((v.row.text("from").parse().ok()?, v.row.text("to").parse().ok()?, v.cost.value_ns()?))
+            })
+            .collect();
+        let mut cpus: Vec<usize> = of.iter().flat_map(|(a, b, _)| [*a, *b]).collect();
+        cpus.sort_unstable();
+        cpus.dedup();
+        if cpus.len() < 3 {
+            continue;
+        }
+        let at = |a: usize, b: usize| {
+            of.iter().find(|(x, y, _)| (*x, *y) == (a, b) || (*y, *x) == (a, b)).map(|(_, _, ns)| *ns)
+        };
+        let labels: Vec<String> = cpus.iter().map(|c| format!("CPU {c}")).collect();
+        let values = cpus.iter().map(|a| cpus.iter().map(|b| at(*a, *b)).collect()).collect();
+        let cell = Axis::log("hand-off", Unit::Nanoseconds);
+        out.push((name.to_owned(), Matrix::named("other CPU", labels.clone(), labels, cell, values)));
+    }
+    out
+}
+
+fn findings(metrics: &[Metric]) -> Vec<Finding> {
+    let fair: Vec<&Metric> = metrics
+        .iter()
+        .filter(|m| m.id == FAIRNESS.id && m.params.get("model") == Some(&"threads".into()))
+        .collect();
+    let worst = fair.iter().filter_map(|m| Some((m.value?, *m))).min_by(|a, b| a.0.total_cmp(&b.0));
+    let Some((value, worst)) = worst else { return Vec::new() };
+    let lock = worst.params.get("lock").map(ToString::to_string).unwrap_or_default();
+    let unfair = value < UNFAIR_BELOW;
+    vec![Finding {
+        id: FAIRNESS.id.to_owned(),
+        verdict: if unfair { "uneven" } else { "even" }.to_owned(),
+        text: format!(
+            "The least even lock is {lock}: Jain's index {value:.2} of at most 1{}.",
+            if unfair { "; others are passed over while its holder takes it again" } else { "" }
+        ),
+        evidence: fair.iter().filter_map(|m| Some(format!("{} {:.3}", m.key(), m.value?))).collect(),
+    }]
+}
+
+fn warnings(views: &[View<'_>], metrics: &[Metric]) -> Vec<Warning> {
+    let warn = |code: &machmeter_data::code::Code, text: String| Warning {
+        code: code.id.to_owned(),
+        text,
+        next: code.next.to_owned(),
+    };
+    let mut out = Vec::new();
+    let lonely = |v: &&View<'_>| v.row.refused.as_ref().is_some_and(|w| w.contains("needs two CPUs"));
+    let refused = views.iter().filter(lonely).count();
+    if refused > 0 {
+        out.push(warn(&ONE_CPU, format!("{refused} rows of locks and barriers need two CPUs.")));
+    }
+    for v in views {
+        if let Some(p) = v.row.proof.as_ref().filter(|p| p.what == PROOF && p.seen < p.expected) {
+            let of = format!("{} ({}, {} CPUs)", v.row.operation, v.state, v.cpus);
+            out.push(warn(
+                &BROKEN,
+                format!("{of}: {} of {} additions are missing.", p.expected - p.seen, p.expected),
+            ));
+        }
+    }
+    let unfair: Vec<String> = metrics
+        .iter()
+        .filter(|m| m.id == FAIRNESS.id)
+        .filter_map(|m| {
+            let value = m.value.filter(|v| *v < UNFAIR_BELOW)?;
+            Some(format!("{} {value:.2}", m.params.get("lock")?))
+        })
+        .collect();
+    if !unfair.is_empty() {
+        out.push(warn(
+            &UNFAIR,
+            format!("Uneven shares of contended locks (Jain's index): {}.", unfair.join(", ")),
+        ));
+    }
+    out
+}
+
+fn summary(views: &[View<'_>]) -> Summary {
+    let ns = |lock: &str, state: &str| {
+        let of = |v: &&View<'_>| v.row.operation == lock && v.state == state && v.model == "threads";
+        views.iter().find(of)?.cost.value_ns().map(|ns| human(ns, Unit::Nanoseconds))
+    };
+    let mutex = "mutex_pthread";
+    let mut first: Vec<String> = Vec::new();
+    first.extend(ns(mutex, "alone").map(|c| format!("lock+unlock {c} alone")));
+    first.extend(ns(mutex, "contended").map(|c| format!("{c} contended (pthread mutex)")));
+    let mut second: Vec<String> = Vec::new();
+    second.extend(ns("spin_ticket", "handoff").map(|c| format!("hand-off {c} spinning")));
+    second.extend(ns(mutex, "handoff").map(|c| format!("{c} sleeping")));
+    let mut lines: Vec<String> = Vec::new();
+    let all = [first.join(", "), second.join(", ")];
+    let line: Vec<String> = all.into_iter().filter(|l| !l.is_empty()).collect();
+    if !line.is_empty() {
+        lines.push(line.join("; "));
+    }
+    let barriers: Vec<String> = [("barrier_spin", "spinning"), ("barrier_pthread", "sleeping")]
+        .iter()
+        .filter_map(|(b, how)| Some(format!("{} {how}", ns(b, "barrier")?)))
+        .collect();
+    if !barriers.is_empty() {
+        lines.push(format!("barrier of 2: {}", barriers.join(", ")));
+    }
+    let tiles = ns("spin_ticket", "handoff").map(|value| Tile {
+        label: "Lock hand-off".to_owned(),
+        value,
+        note: "ticket lock, one CPU to another".to_owned(),
+    });
+    Summary {
+        lines: if lines.is_empty() {
+            Vec::new()
+        } else {
+            vec![SummaryLine { section: "CORES".to_owned(), lines }]
+        },
+        tiles: tiles.into_iter().collect(),
+        verdict: String::new(),
+    }
+}

@@ -1,0 +1,135 @@
+//! Barriers: nobody goes on before all have come. Kinds differ by a factor of a hundred, so each row says which.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use machmeter_engine::cost::{Proof, Row};
+use machmeter_engine::team::{Arena, Member};
+use machmeter_sys::sync::{Barrier, Sharing};
+
+use super::rally::{Joint, Visit};
+
+/// A kind of barrier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::sync) enum Kind {
+    /// Ours: a counter of arrivals and a generation on which the others spin.
+    Spin,
+    /// `std::sync::Barrier`, for threads.
+    Std,
+    /// `pthread_barrier_t`.
+    Posix,
+}
+
+impl Kind {
+    /// As in metrics and tables.
+    pub(in crate::sync) const fn name(self) -> &'static str {
+        match self {
+            Self::Spin => "barrier_spin",
+            Self::Std => "barrier_std",
+            Self::Posix => "barrier_pthread",
+        }
+    }
+
+    /// Whether those who wait sleep.
+    pub(in crate::sync) const fn sleeps(self) -> bool {
+        !matches!(self, Self::Spin)
+    }
+}
+
+/// Cells: arrivals, generation, members that went on too early, steps of all members.
+const ARRIVED: usize = 0;
+const GENERATION: usize = 1;
+const EARLY: usize = 2;
+const STEPS: usize = 3;
+const FIRST_MEMBER: usize = 4;
+
+/// One visit of a row of barriers of this kind.
+///
+/// # Errors
+/// When the system has no barrier to give: one line.
+pub(super) fn visit(kind: Kind, visit: &Visit<'_>, sharing: Sharing, row: &mut Row) -> Result<(), String> {
+    let members = visit.cpus.len();
+    let board = Arena::new(FIRST_MEMBER + members, 64).map_err(|e| e.to_string())?;
+    let spare = board.heap().atomics();
+    match kind {
+        Kind::Spin => {
+            let wait = |m: &Member<'_>| spin(&board, spare, m);
+            visit.take(row, &Together { wait, board: &board, spare })?;
+        }
+        Kind::Std => {
+            let barrier = std::sync::Barrier::new(members);
+            let wait = |_: &Member<'_>| {
+                barrier.wait();
+                true
+            };
+            visit.take(row, &Together { wait, board: &board, spare })?;
+        }
+        Kind::Posix => {
+            let barrier = Barrier::new(members, sharing).map_err(|e| e.to_string())?;
+            visit.take(row, &Together { wait: |_: &Member<'_>| barrier.wait(), board: &board, spare })?;
+        }
+    }
+    let read = |i: usize| board.cell(i).map_or(0, |c| c.load(Ordering::Relaxed));
+    let before = row.proof.take().map_or((0, 0), |p| (p.expected, p.seen));
+    row.proof = Some(Proof {
+        what: "steps with all members present".to_owned(),
+        expected: before.0 + read(STEPS),
+        seen: before.1 + read(STEPS).saturating_sub(read(EARLY)),
+    });
+    Ok(())
+}
+
+#[inline]
+fn spin(board: &Arena, spare: &[AtomicU64], member: &Member<'_>) -> bool {
+    let cell = |i: usize| board.cell(i).unwrap_or(&spare[0]);
+    let generation = cell(GENERATION).load(Ordering::Acquire);
+    if cell(ARRIVED).fetch_add(1, Ordering::AcqRel) + 1 == member.members as u64 {
+        cell(ARRIVED).store(0, Ordering::Relaxed);
+        cell(GENERATION).store(generation + 1, Ordering::Release);
+        return true;
+    }
+    member.wait(|| cell(GENERATION).load(Ordering::Acquire) != generation)
+}
+
+struct Together<'a, W> {
+    wait: W,
+    board: &'a Arena,
+    spare: &'a [AtomicU64],
+}
+
+impl<W: Fn(&Member<'_>) -> bool + Sync> Joint for Together<'_, W> {
+    fn ready(&self) {
+        for i in FIRST_MEMBER.. {
+            let Some(cell) = self.board.cell(i) else { break };
+            cell.store(0, Ordering::Relaxed);
+        }
+    }
+
+    #[inline(never)]
+    fn batch(&self, member: &Member<'_>, turns: u64) -> bool {
+        let cell = |i: usize| self.board.cell(i).unwrap_or(&self.spare[0]);
+        let mine = cell(FIRST_MEMBER + member.rank);
+        // Looks at one other member only now and then, which costs a line's transfer.
+        let other = cell(FIRST_MEMBER + (member.rank + 1) % member.members);
+        let mut early = 0;
+        for turn in 1..=turns {
+            mine.store(turn, Ordering::Release);
+            if !(self.wait)(member) {
+                return false;
+            }
+            if turn % 64 == 1 && other.load(Ordering::Acquire) < turn {
+                early += 1;
+            }
+        }
+        cell(EARLY).fetch_add(early, Ordering::Relaxed);
+        cell(STEPS).fetch_add(turns, Ordering::Relaxed);
+        true
+    }
+}
+
+/// A row of one kind for so many members.
+pub(super) fn row(part: &str, kind: Kind, members: usize, model: &str) -> Row {
+    Row::new(part, kind.name(), machmeter_engine::cost::Kind::Latency)
+        .with("state", "barrier")
+        .with("cpus", members)
+        .with("model", model)
+}

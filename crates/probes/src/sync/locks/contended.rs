@@ -1,0 +1,169 @@
+//! A lock that all members want at once: each takes it, adds 1 to a plain number, gives it back, and comes again at once,
+//! until the number is as large as asked for. Time per acquisition, whoever got it; shares tell how fair that was.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use machmeter_engine::cost::{Proof, Row};
+use machmeter_engine::sampling::Disturbance;
+use machmeter_engine::team::{Arena, Member};
+
+use super::fairness;
+use super::kinds::WithLocks;
+use super::lock::Lock;
+use super::rally::{Joint, Visit};
+
+/// Cells: the number that the lock protects, members that are done, and for each member what it got and its longest streak.
+const NUMBER: usize = 0;
+const DONE: usize = 1;
+const FIRST_MEMBER: usize = 2;
+
+/// Words of the heap: acquisitions as members counted them, as the number says, longest streak, and indices.
+const COUNTED: usize = 0;
+const ADDED: usize = 1;
+const LONGEST: usize = 2;
+const INDICES: usize = 3;
+const FIRST_INDEX: usize = 4;
+/// Indices kept of one visit, and of a row.
+const MAX_PER_VISIT: usize = 64;
+const MAX_OF_ROW: usize = 32;
+
+/// Names of what is told beside the pairs.
+pub(super) const LONGEST_STREAK: &str = "longest_streak";
+pub(super) const JAIN: &str = "jain_";
+pub(super) const SHARE: &str = "acquired_";
+/// Proof of every lock.
+pub(super) const PROOF: &str = "additions under the lock, of those made";
+
+/// One visit of a row in which members fight for a lock.
+pub(super) struct Fight<'v, 'r> {
+    pub(super) visit: &'v Visit<'v>,
+    pub(super) row: &'r mut Row,
+}
+
+impl<'m> WithLocks<'m> for Fight<'_, '_> {
+    type Output = Result<(), String>;
+
+    fn run<L: Lock + 'm>(self, locks: Vec<L>) -> Self::Output {
+        let members = self.visit.cpus.len();
+        let heap_bytes = (FIRST_INDEX + MAX_PER_VISIT + members) * 8;
+        let board = Arena::new(FIRST_MEMBER + 2 * members, heap_bytes).map_err(|e| e.to_string())?;
+        let lock = locks.first().ok_or("no lock")?;
+        let contended = Contended { lock, board: &board, heap: board.heap().atomics(), members };
+        self.visit.take(self.row, &contended)?;
+        contended.tell(self.row);
+        Ok(())
+    }
+}
+
+struct Contended<'a, L> {
+    lock: &'a L,
+    board: &'a Arena,
+    heap: &'a [AtomicU64],
+    members: usize,
+}
+
+impl<L: Lock> Contended<'_, L> {
+    fn cell(&self, i: usize) -> &AtomicU64 {
+        self.board.cell(i).unwrap_or(&self.heap[0])
+    }
+
+    /// Exclusive: until the number is `turns`. (acquisitions, longest streak), and whether the deadline left it alone.
+    fn until_full(&self, member: &Member<'_>, turns: u64) -> (u64, u64, bool) {
+        let number = self.cell(NUMBER);
+        let (mut mine, mut streak, mut longest) = (0, 0, 0);
+        let mut expected = u64::MAX;
+        loop {
+            let Some(held) = self.lock.acquire(member) else { return (mine, longest, false) };
+            let seen = number.load(Ordering::Relaxed);
+            if seen >= turns {
+                return (mine, longest, true);
+            }
+            number.store(seen + 1, Ordering::Relaxed);
+            drop(held);
+            streak = if seen == expected { streak + 1 } else { 1 };
+            expected = seen + 1;
+            longest = streak.max(longest);
+            mine += 1;
+        }
+    }
+
+    /// Shared: a fixed part for each member; the number is only read.
+    fn own_part(&self, member: &Member<'_>, turns: u64) -> (u64, u64, bool) {
+        let number = self.cell(NUMBER);
+        let part = turns.div_ceil(member.members as u64);
+        for done in 0..part {
+            let Some(held) = self.lock.acquire(member) else { return (done, 0, false) };
+            std::hint::black_box(number.load(Ordering::Relaxed));
+            drop(held);
+        }
+        let all = self.cell(DONE).fetch_add(1, Ordering::AcqRel) + 1;
+        // The time ends when the last of them is through.
+        let met = member.rank != 0
+            || all == member.members as u64
+            || member.wait(|| self.cell(DONE).load(Ordering::Acquire) == member.members as u64);
+        (part, 0, met)
+    }
+
+    fn counts(&self) -> Vec<u64> {
+        (0..self.members).map(|m| self.cell(FIRST_MEMBER + 2 * m).load(Ordering::Relaxed)).collect()
+    }
+
+    /// What the visit says beside its pairs.
+    fn tell(&self, row: &mut Row) {
+        let word = |i: usize| self.heap[i].load(Ordering::Relaxed);
+        let before = row.proof.take().map_or((0, 0), |p| (p.expected, p.seen));
+        let (expected, seen) = (before.0 + word(COUNTED), before.1 + word(ADDED));
+        row.proof = Some(Proof { what: PROOF.to_owned(), expected, seen });
+        if self.lock.is_shared() {
+            return;
+        }
+        let longest = row.extras.entry(LONGEST_STREAK.to_owned()).or_default();
+        *longest = longest.max(word(LONGEST) as f64);
+        let known = row.extras.keys().filter(|k| k.starts_with(JAIN)).count();
+        for i in 0..(word(INDICES) as usize).min(MAX_PER_VISIT).min(MAX_OF_ROW.saturating_sub(known)) {
+            row.extras.insert(format!("{JAIN}{:02}", known + i), f64::from_bits(word(FIRST_INDEX + i)));
+        }
+        for m in 0..self.members {
+            let got = word(FIRST_INDEX + MAX_PER_VISIT + m) as f64;
+            *row.extras.entry(format!("{SHARE}{m:03}")).or_default() += got;
+        }
+    }
+}
+
+impl<L: Lock> Joint for Contended<'_, L> {
+    fn ready(&self) {
+        self.cell(NUMBER).store(0, Ordering::Relaxed);
+        self.cell(DONE).store(0, Ordering::Relaxed);
+    }
+
+    #[inline(never)]
+    fn batch(&self, member: &Member<'_>, turns: u64) -> bool {
+        let (mine, longest, met) =
+            if self.lock.is_shared() { self.own_part(member, turns) } else { self.until_full(member, turns) };
+        self.cell(FIRST_MEMBER + 2 * member.rank).store(mine, Ordering::Relaxed);
+        self.cell(FIRST_MEMBER + 2 * member.rank + 1).store(longest, Ordering::Relaxed);
+        met
+    }
+
+    fn judge(&self, _turns: u64, long: bool) -> Option<Disturbance> {
+        let counts = self.counts();
+        let counted: u64 = counts.iter().sum();
+        let added = if self.lock.is_shared() { counted } else { self.cell(NUMBER).load(Ordering::Relaxed) };
+        self.heap[COUNTED].fetch_add(counted, Ordering::Relaxed);
+        self.heap[ADDED].fetch_add(added, Ordering::Relaxed);
+        if long && !self.lock.is_shared() {
+            for m in 0..self.members {
+                let streak = self.cell(FIRST_MEMBER + 2 * m + 1).load(Ordering::Relaxed);
+                self.heap[LONGEST].fetch_max(streak, Ordering::Relaxed);
+                self.heap[FIRST_INDEX + MAX_PER_VISIT + m].fetch_add(counts[m], Ordering::Relaxed);
+            }
+            let i = self.heap[INDICES].load(Ordering::Relaxed) as usize;
+            if let Some(index) = fairness::jain(&counts).filter(|_| i < MAX_PER_VISIT) {
+                self.heap[FIRST_INDEX + i].store(index.to_bits(), Ordering::Relaxed);
+                self.heap[INDICES].store(i as u64 + 1, Ordering::Relaxed);
+            }
+        }
+        // Without a share for everybody there was no fight.
+        counts.contains(&0).then_some(Disturbance::Partner)
+    }
+}

@@ -1,0 +1,95 @@
+//! Hand-off: from the release on one CPU to the acquisition on another, as half a round trip. Two members go round a ring of
+//! three locks, hand over hand: each takes the next lock, for which it has to wait since the other holds it, then gives its
+//! own away, for which the other waits. So every acquisition follows a release of the other, by turns.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use machmeter_engine::cost::{Proof, Row};
+use machmeter_engine::sampling::Disturbance;
+use machmeter_engine::team::{Arena, Member};
+
+use super::kinds::WithLocks;
+use super::lock::Lock;
+use super::rally::{Joint, Visit};
+
+/// Locks of the ring: one more than members.
+pub(super) const RING: usize = 3;
+
+/// Cells: members that hold their first lock; steps that each lock protects; steps of both members over all batches, as
+/// counted by them and as the locks say.
+const HOLDING: usize = 0;
+const FIRST_LOCK: usize = 1;
+const COUNTED: usize = FIRST_LOCK + RING;
+const ADDED: usize = COUNTED + 1;
+const CELLS: usize = ADDED + 1;
+
+/// One visit of a row of hand-offs.
+pub(super) struct Pass<'v, 'r> {
+    pub(super) visit: &'v Visit<'v>,
+    pub(super) row: &'r mut Row,
+}
+
+impl<'m> WithLocks<'m> for Pass<'_, '_> {
+    type Output = Result<(), String>;
+
+    fn run<L: Lock + 'm>(self, locks: Vec<L>) -> Self::Output {
+        let board = Arena::new(CELLS, 64).map_err(|e| e.to_string())?;
+        let ring = Ring { locks, board: &board, spare: board.heap().atomics() };
+        self.visit.take(self.row, &ring)?;
+        let before = self.row.proof.take().map_or((0, 0), |p| (p.expected, p.seen));
+        let all = |i| ring.cell(i).load(Ordering::Relaxed);
+        let (expected, seen) = (before.0 + all(COUNTED), before.1 + all(ADDED));
+        self.row.proof = Some(Proof { what: super::contended::PROOF.to_owned(), expected, seen });
+        Ok(())
+    }
+}
+
+struct Ring<'a, L> {
+    locks: Vec<L>,
+    board: &'a Arena,
+    spare: &'a [AtomicU64],
+}
+
+impl<L> Ring<'_, L> {
+    fn cell(&self, i: usize) -> &AtomicU64 {
+        self.board.cell(i).unwrap_or(&self.spare[0])
+    }
+}
+
+impl<L: Lock> Joint for Ring<'_, L> {
+    fn ready(&self) {
+        self.cell(HOLDING).store(0, Ordering::Relaxed);
+        (0..RING).for_each(|i| self.cell(FIRST_LOCK + i).store(0, Ordering::Relaxed));
+    }
+
+    #[inline(never)]
+    fn batch(&self, member: &Member<'_>, turns: u64) -> bool {
+        let mut at = member.rank;
+        let mut held = self.locks[at].acquire(member);
+        let holding = self.cell(HOLDING);
+        holding.fetch_add(1, Ordering::AcqRel);
+        if held.is_none() || !member.wait(|| holding.load(Ordering::Acquire) == 2) {
+            return false;
+        }
+        for _ in 0..turns {
+            at = if at + 1 == RING { 0 } else { at + 1 };
+            let next = self.locks[at].acquire(member);
+            if next.is_none() {
+                return false;
+            }
+            let steps = self.cell(FIRST_LOCK + at);
+            steps.store(steps.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+            // Drops the one behind.
+            held = next;
+        }
+        drop(held);
+        true
+    }
+
+    fn judge(&self, turns: u64, _long: bool) -> Option<Disturbance> {
+        let added: u64 = (0..RING).map(|i| self.cell(FIRST_LOCK + i).load(Ordering::Relaxed)).sum();
+        self.cell(COUNTED).fetch_add(2 * turns, Ordering::Relaxed);
+        self.cell(ADDED).fetch_add(added, Ordering::Relaxed);
+        None
+    }
+}

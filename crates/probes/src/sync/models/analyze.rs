@@ -1,0 +1,123 @@
+//! Costs by model: metrics, one table, what to read first, and whether the models agree.
+
+use machmeter_data::code::Code;
+use machmeter_data::quantity::{Unit, human};
+use machmeter_data::record::{Summary, SummaryLine, Warning};
+use machmeter_data::shape::{Cell, CostTable, TableColumn, TableRow};
+use machmeter_data::{Dataset, Params as Conditions, Shape};
+use machmeter_engine::Analysis;
+use machmeter_engine::cost::{Cost, Row, Rows};
+
+use super::measure::{ONE_CPU, PROCESSES, THREADS, USER_THREADS, WITHOUT};
+use super::{DISAGREE, NEEDS_TWO, NO_USER_THREADS, PART};
+use crate::sync::{Params, info};
+
+/// Ratio of two models from which on they disagree.
+const DISAGREEMENT: f64 = 1.25;
+
+pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
+    let own: Vec<(&Row, Cost)> =
+        rows.part(PART.name).filter(|r| r.operation != "part").map(|r| (r, rows.cost(r))).collect();
+    let mut out = Analysis::default();
+    for (row, cost) in &own {
+        let mut conditions: Conditions = row.params.clone();
+        conditions.insert("operation".to_owned(), row.operation.as_str().into());
+        conditions.insert("kind".to_owned(), row.kind.name().into());
+        out.metrics.push(cost.metric(&info::COST, conditions));
+    }
+    out.datasets.extend(table(&own));
+    out.summary = Summary {
+        lines: vec![SummaryLine { section: "CORES".to_owned(), lines: lines(&own) }],
+        ..Summary::default()
+    };
+    out.warnings.extend(disagreement(&own));
+    for (why, code) in [(ONE_CPU, &NEEDS_TWO), (WITHOUT, &NO_USER_THREADS)] {
+        let refused = own.iter().filter(|(r, _)| r.refused.as_deref() == Some(why)).count();
+        if refused > 0 {
+            out.warnings.push(warn(code, format!("models: {refused} rows were not measured: {why}")));
+        }
+    }
+    out
+}
+
+fn warn(code: &Code, text: String) -> Warning {
+    Warning { code: code.id.to_owned(), text, next: code.next.to_owned() }
+}
+
+fn find<'c>(own: &'c [(&Row, Cost)], operation: &str, model: &str, cpus: i64) -> Option<&'c Cost> {
+    let is = |r: &Row| r.operation == operation && r.text("model") == model && r.int("cpus") == Some(cpus);
+    own.iter().find(|(r, _)| is(r)).map(|(_, cost)| cost)
+}
+
+/// One row for each operation and number of CPUs, one column for each model.
+fn table(own: &[(&Row, Cost)]) -> Option<Dataset> {
+    let mut keys: Vec<(&str, i64)> = Vec::new();
+    for (row, _) in own {
+        let key = (row.operation.as_str(), row.int("cpus").unwrap_or(1));
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    let cell = |operation: &str, cpus, model: &str| match find(own, operation, model, cpus) {
+        Some(Cost::Known(k)) => Cell::Number(k.value_ns),
+        Some(Cost::Below { bound_ns, .. }) => {
+            Cell::Text(format!("< {}", human(*bound_ns, Unit::Nanoseconds)))
+        }
+        Some(Cost::Unknown { .. }) | None => Cell::Empty(()),
+    };
+    let models = [THREADS, PROCESSES, USER_THREADS];
+    let rows: Vec<TableRow> = keys
+        .into_iter()
+        .map(|(operation, cpus)| TableRow {
+            name: format!("{}, {cpus} CPU{}", operation.replace('_', " "), if cpus == 1 { "" } else { "s" }),
+            cells: models.iter().map(|m| cell(operation, cpus, m)).collect(),
+        })
+        .collect();
+    let column = |m: &&str| TableColumn { label: (*m).to_owned(), unit: Some(Unit::Nanoseconds) };
+    own.iter().any(|(_, c)| c.known().is_some()).then(|| Dataset {
+        id: "sync.models".to_owned(),
+        params: Conditions::new(),
+        title: "The same work in three programming models".to_owned(),
+        caption: "Medians. hand over: one member sets the word another waits for, half a round trip; on one CPU it takes a switch. \
+                  ping pong: one way of a compare-and-swapped word. put and get: between the parts of a symmetric heap, word by \
+                  word; fresh: the owner wrote it just before."
+            .to_owned(),
+        shape: Shape::CostTable(CostTable { columns: models.iter().map(column).collect(), rows }),
+    })
+}
+
+fn lines(own: &[(&Row, Cost)]) -> Vec<String> {
+    let figure = |operation, cpus| {
+        let one = |(model, name): &(&str, &str)| {
+            let ns = find(own, operation, model, cpus)?.value_ns()?;
+            Some(format!("{name} {}", human(ns, Unit::Nanoseconds)))
+        };
+        let names = [(THREADS, "thread"), (PROCESSES, "process"), (USER_THREADS, "user thread")];
+        names.iter().filter_map(one).collect::<Vec<_>>().join(", ")
+    };
+    [
+        ("create and join", figure("create_join", 1)),
+        ("hand over on one CPU", figure("hand_over", 1)),
+        ("barrier of two", figure("barrier", 2)),
+    ]
+    .into_iter()
+    .filter(|(_, figures)| !figures.is_empty())
+    .map(|(what, figures)| format!("{what}: {figures}"))
+    .collect()
+}
+
+fn disagreement(own: &[(&Row, Cost)]) -> Option<Warning> {
+    let a = find(own, "ping_pong", THREADS, 2)?.known()?;
+    let b = find(own, "ping_pong", PROCESSES, 2)?.known()?;
+    let ratio = (a.value_ns / b.value_ns).max(b.value_ns / a.value_ns);
+    let apart = a.low_ns > b.high_ns || b.low_ns > a.high_ns;
+    let ns = |x| human(x, Unit::Nanoseconds);
+    (apart && ratio > DISAGREEMENT).then(|| {
+        let text = format!(
+            "a compare-and-swapped word takes {} between threads and {} between processes",
+            ns(a.value_ns),
+            ns(b.value_ns)
+        );
+        warn(&DISAGREE, text)
+    })
+}

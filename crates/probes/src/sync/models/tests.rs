@@ -1,0 +1,161 @@
+//! Members made are counted, the operations really happen in every model, and what is planted is found.
+
+use machmeter_engine::cost::{Kind, Pair, Row, Rows};
+use machmeter_engine::sampling::{Bench, HostTiming, Pace, Sampler};
+use machmeter_engine::team::{self, Seats};
+use machmeter_sys::affinity;
+use machmeter_sys::clock::{SourceId, TickRate};
+use machmeter_sys::sched::Policy;
+use machmeter_sys::thread::monotonic_ns;
+
+use super::duet::Visit;
+use super::measure::{DUETS, ONE_CPU, PROCESSES, THREADS, USER_THREADS, row};
+use super::operations::Operation;
+use super::{analyze, create};
+use crate::sync::Params;
+
+const OTHER: Policy = Policy::Other { nice: 0 };
+const RATE: TickRate = TickRate::NANOSECONDS;
+/// The system's own clock, whose tick is a nanosecond.
+const SOURCE: SourceId = SourceId::MonotonicRaw;
+
+fn seats(cpus: usize) -> Option<Seats> {
+    let allowed = affinity::mask().unwrap().to_vec();
+    let cpus = match (cpus, &allowed[..]) {
+        (1, [one, ..]) => vec![*one; 2],
+        (_, [one, two, ..]) => vec![*one, *two],
+        _ => return None,
+    };
+    Some(Seats { cpus, policy: OTHER })
+}
+
+fn visit(operation: Operation, model: &str, seats: &Seats, limit_ns: u64) -> Result<Vec<(u64, u64)>, String> {
+    let team = team::named(model).expect("a model of this program");
+    let visit = Visit {
+        operation,
+        team,
+        seats,
+        source: SOURCE,
+        rate: RATE,
+        batch_ns: 20_000.0,
+        short_turns: 0,
+        pairs_ns: 20_000_000,
+        limit_ns,
+        seed: 7,
+    };
+    let found = visit.make()?;
+    assert!(found.pairs.is_empty() || found.short_turns > 0);
+    Ok(found.pairs.iter().map(|(_, short, long)| (*short, *long)).collect())
+}
+
+#[test]
+fn every_operation_of_two_happens_in_its_model() {
+    for (operation, model, cpus) in DUETS {
+        let (Some(seats), Some(_)) = (seats(cpus), team::named(model)) else {
+            println!("skipped: {} {model} {cpus}", operation.name());
+            continue;
+        };
+        // On a busy machine the two may hardly run at once; several tries make that improbable.
+        let pairs =
+            (0..20).map(|_| visit(operation, model, &seats, 2_000_000_000).unwrap()).find(|p| !p.is_empty());
+        let pairs = pairs.unwrap_or_else(|| panic!("{} {model} {cpus}", operation.name()));
+        assert!(pairs.iter().all(|(short, long)| *short > 0 && *long > 0), "{}", operation.name());
+    }
+}
+
+#[test]
+fn a_visit_ends_at_its_limit_although_nothing_was_found() {
+    let Some(seats) = seats(2) else { return };
+    for model in [THREADS, PROCESSES] {
+        let begin_ns = monotonic_ns();
+        // Too short for anything.
+        let found = visit(Operation::Barrier, model, &seats, 1);
+        match found {
+            Ok(pairs) => assert!(pairs.is_empty(), "{model}: {pairs:?}"),
+            Err(why) => assert!(why.contains("did not begin before the deadline"), "{why}"),
+        }
+        assert!(monotonic_ns() - begin_ns < 2_000_000_000);
+    }
+}
+
+#[test]
+fn what_is_created_is_counted() {
+    let new_row = |model| row("create_join", Kind::Latency, model, 1);
+    let mut benches = vec![
+        Bench::new(new_row(THREADS), create::Threads::default()),
+        Bench::new(new_row(PROCESSES), create::Processes::default()),
+    ];
+    #[cfg(feature = "user-threads")]
+    benches.extend([
+        Bench::new(new_row(USER_THREADS), super::user_threads::Create::new(false)),
+        Bench::new(new_row(USER_THREADS), super::user_threads::Create::new(true)),
+        Bench::new(new_row(USER_THREADS), super::user_threads::Switch::default()),
+    ]);
+    let mut sampler = Sampler::new(HostTiming::new(SOURCE), RATE, 7);
+    let pace = Pace {
+        batch_ns: 200_000.0,
+        pairs_per_visit: 2,
+        rounds: 2,
+        until_ns: monotonic_ns() + 20_000_000_000,
+    };
+    sampler.interleave(&mut benches, &pace);
+    for b in &benches {
+        let proof = b.row.proof.as_ref().expect("counted");
+        assert!(proof.expected > 0 && proof.seen == proof.expected, "{proof:?}");
+        assert_eq!(b.row.refused, None);
+    }
+}
+
+/// A row whose pairs say `ns` per operation, in ticks of a nanosecond.
+fn planted(operation: &str, model: &str, cpus: usize, ns: u64) -> Row {
+    let mut row = row(operation, Kind::Latency, model, cpus);
+    (row.short_turns, row.long_turns) = (100, 200);
+    row.pairs = (0..20)
+        .map(|i| Pair {
+            at_ns: i as f64,
+            short_ticks: 50 + 100 * ns + i % 3,
+            long_ticks: 50 + 200 * ns + i % 2,
+            regime_ns: 0.0,
+        })
+        .collect();
+    row
+}
+
+fn analysis(rows: Vec<Row>) -> machmeter_engine::Analysis {
+    let rows = Rows { tick_hz: 1e9, step_ticks: 1, rows, ..Rows::default() };
+    (analyze::analyze)(&Params { parts: Vec::new() }, &rows, 7)
+}
+
+#[test]
+fn planted_costs_come_out_and_models_that_agree_are_not_named() {
+    let a = analysis(vec![
+        planted("ping_pong", THREADS, 2, 24),
+        planted("ping_pong", PROCESSES, 2, 25),
+        planted("create_join", THREADS, 1, 25_000),
+        planted("create_join", USER_THREADS, 1, 5),
+    ]);
+    let found: Vec<f64> = a.metrics.iter().filter_map(|m| m.value).collect();
+    for (value, truth) in found.iter().zip([24.0, 25.0, 25_000.0, 5.0]) {
+        assert!((value / truth - 1.0).abs() < 0.01, "{value} {truth}");
+    }
+    assert_eq!(found.len(), 4);
+    assert!(a.warnings.is_empty() && a.datasets.len() == 1, "{:?}", a.warnings);
+    let lines = &a.summary.lines[0].lines;
+    assert!(lines[0].contains("thread 25") && lines[0].contains("user thread 5"), "{lines:?}");
+}
+
+#[test]
+fn models_that_disagree_and_rows_that_were_refused_are_named_once() {
+    let mut refused = row("barrier", Kind::Latency, THREADS, 2);
+    refused.refused = Some(ONE_CPU.to_owned());
+    let a = analysis(vec![
+        planted("ping_pong", THREADS, 2, 24),
+        planted("ping_pong", PROCESSES, 2, 105),
+        refused.clone(),
+        refused,
+    ]);
+    let codes: Vec<&str> = a.warnings.iter().map(|w| w.code.as_str()).collect();
+    assert_eq!(codes, [super::DISAGREE.id, super::NEEDS_TWO.id]);
+    assert!(a.warnings[1].text.contains("2 rows"), "{}", a.warnings[1].text);
+    assert_eq!(a.metrics.iter().filter(|m| m.value.is_some()).count(), 2);
+}

@@ -1,0 +1,257 @@
+//! Levels of each couple of CPUs, and the cost of each kind of transfer on each level.
+
+use machmeter_data::code::Code;
+use machmeter_data::metric::params;
+use machmeter_data::quantity::{Unit, digits, human};
+use machmeter_data::record::{Finding, Warning};
+use machmeter_data::{Interval, Metric};
+use machmeter_engine::Analysis;
+use machmeter_engine::cost::estimate::{FEWEST, LEVEL};
+use machmeter_engine::cost::{Cost, Pair, Row, Rows};
+use machmeter_stats::regimes::{RegimeOptions, Regimes, regimes};
+
+use super::trips::Kind;
+use super::{ASYMMETRY, CORE_TO_CORE, MOVES, ONE_CPU, PART, REGIME_SHARE, SAMPLED, show};
+use crate::sync::Params;
+
+/// Ratio of two directions from which on they differ.
+const ASYMMETRIC: f64 = 1.25;
+/// Couples whose figures become metrics at most; the matrix holds all.
+const COUPLES_MAX: usize = 64;
+/// Regimes of a couple that are reported at most.
+pub(super) const REGIMES_MAX: usize = 4;
+
+/// Two CPUs and the levels between them.
+pub(super) struct View<'r> {
+    pub(super) low: usize,
+    pub(super) high: usize,
+    /// Class of neighborhood, in words.
+    pub(super) class: String,
+    /// Moments (ns) and one-way latencies (ns) of all laps, in order of time.
+    pub(super) times_ns: Vec<f64>,
+    pub(super) values_ns: Vec<f64>,
+    pub(super) levels: Regimes,
+    /// Levels by share of time, the largest first: place `i` is regime `i + 1`.
+    pub(super) order: Vec<usize>,
+    rows: Vec<&'r Row>,
+}
+
+impl View<'_> {
+    /// Rows of one direction.
+    fn direction(&self, from: usize) -> impl Iterator<Item = &Row> {
+        self.rows.iter().copied().filter(move |r| r.int("from") == Some(from as i64))
+    }
+
+    /// Samples of a row on one regime (from 0).
+    fn on(&self, row: &Row, regime: usize) -> Vec<Pair> {
+        let level = self.order.get(regime).copied();
+        let tag = |p: &Pair| {
+            let i = self.times_ns.partition_point(|t| *t < p.at_ns);
+            self.levels.tags.get(i).copied()
+        };
+        row.pairs.iter().filter(|p| level.is_some() && tag(p) == level).copied().collect()
+    }
+
+    /// Cost of a kind from one CPU to the other on one regime (from 0); `None` for a kind that has no row.
+    pub(super) fn cost(&self, rows: &Rows, from: usize, kind: Kind, regime: usize) -> Option<Cost> {
+        let row = self.direction(from).find(|r| r.operation == kind.name())?;
+        Some(Cost::of_pairs(row, &self.on(row, regime), rows.ns_per_tick(), rows.step_ticks))
+    }
+
+    /// Regimes to report: at most [`REGIMES_MAX`], of those beside the first only such with samples enough for a figure.
+    pub(super) fn reported(&self) -> Vec<(usize, &machmeter_stats::regimes::Regime)> {
+        let regimes = self.order.iter().map(|k| &self.levels.regimes[*k]).enumerate();
+        regimes.filter(|(i, r)| *i == 0 || r.n >= FEWEST).take(REGIMES_MAX).collect()
+    }
+
+    /// The other CPU.
+    pub(super) fn other(&self, cpu: usize) -> usize {
+        if cpu == self.low { self.high } else { self.low }
+    }
+}
+
+/// All couples with at least one lap, in the order in which they were visited.
+pub(super) fn views(rows: &Rows) -> Vec<View<'_>> {
+    let classes = rows.facts.get("transfer.classes").map_or("", String::as_str);
+    let couple = |entry: &str| {
+        let (pair, class) = entry.split_once('=')?;
+        let (low, high) = pair.split_once('-')?;
+        Some((low.parse::<usize>().ok()?, high.parse::<usize>().ok()?, class.to_owned()))
+    };
+    let listed = classes.split(',').filter_map(couple);
+    listed
+        .filter_map(|(low, high, class)| {
+            let ends = [low as i64, high as i64];
+            let own: Vec<&Row> = rows
+                .part(PART.name)
+                .filter(|r| {
+                    r.int("from") != r.int("to")
+                        && [r.int("from"), r.int("to")].iter().all(|e| e.is_some_and(|e| ends.contains(&e)))
+                })
+                .collect();
+            let mut laps: Vec<(f64, f64)> = own
+                .iter()
+                .filter(|r| r.operation == Kind::Cas.name())
+                .flat_map(|r| r.pairs.iter().map(|p| (p.at_ns, p.regime_ns)))
+                .collect();
+            laps.sort_by(|a, b| a.0.total_cmp(&b.0));
+            let (times_ns, values_ns): (Vec<f64>, Vec<f64>) = laps.into_iter().unzip();
+            let options = RegimeOptions { level: LEVEL, ..RegimeOptions::default() };
+            let levels = regimes(&times_ns, &values_ns, &options).ok()?;
+            let mut order: Vec<usize> = (0..levels.regimes.len()).collect();
+            order.sort_by(|a, b| levels.regimes[*b].share.total_cmp(&levels.regimes[*a].share));
+            Some(View { low, high, class, times_ns, values_ns, levels, order, rows: own })
+        })
+        .collect()
+}
+
+pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
+    let views = views(rows);
+    let mut out = Analysis::default();
+    if views.is_empty() {
+        refuse(rows, &mut out);
+        return out;
+    }
+    for v in views.iter().take(COUPLES_MAX) {
+        out.metrics.extend(costs(v, rows));
+        out.metrics.extend(shares(v));
+        if let Some((finding, warning)) = asymmetry(v, rows) {
+            out.findings.push(finding);
+            out.warnings.push(warning);
+        }
+    }
+    out.warnings.extend(moves(&views));
+    let couples = rows.facts.get("transfer.couples").and_then(|n| n.parse::<usize>().ok()).unwrap_or(0);
+    if views.len() < couples {
+        let text = format!("{} of {couples} pairs of CPUs were measured", views.len());
+        out.warnings.push(warn(&SAMPLED, text));
+    }
+    out.datasets = show::datasets(&views, rows);
+    out.summary = show::summary(&views, rows);
+    out
+}
+
+fn warn(code: &Code, text: String) -> Warning {
+    Warning { code: code.id.to_owned(), text, next: code.next.to_owned() }
+}
+
+/// Nothing was measured: the reasons, as metrics without a value.
+fn refuse(rows: &Rows, out: &mut Analysis) {
+    for row in rows.part(PART.name).filter(|r| r.operation != "part") {
+        let why = row.refused.as_deref().unwrap_or("the two CPUs never ran at once for long enough");
+        let end = |name: &str| row.int(name).map_or_else(|| "any".into(), Into::into);
+        let p = params([
+            ("from", end("from")),
+            ("to", end("to")),
+            ("kind", row.operation.as_str().into()),
+            ("regime", 1_i64.into()),
+        ]);
+        out.metrics.push(Metric::rejected(&CORE_TO_CORE, p, "median of laps", why));
+    }
+    if rows.part(PART.name).any(|r| r.refused.as_deref().is_some_and(|w| w.contains("needs two CPUs"))) {
+        out.warnings.push(warn(
+            &ONE_CPU,
+            "core to core was not measured: it needs two CPUs, and there is 1".to_owned(),
+        ));
+    }
+}
+
+fn costs(v: &View<'_>, rows: &Rows) -> Vec<Metric> {
+    let mut out = Vec::new();
+    for (i, _) in v.reported() {
+        for from in [v.low, v.high] {
+            for kind in Kind::ALL {
+                let Some(cost) = v.cost(rows, from, *kind, i) else { continue };
+                if i > 0 && cost.known().is_none() {
+                    continue;
+                }
+                let p = params([
+                    ("from", from.into()),
+                    ("to", v.other(from).into()),
+                    ("kind", kind.name().into()),
+                    ("regime", (i + 1).into()),
+                ]);
+                let mut m = cost.metric(&CORE_TO_CORE, p);
+                "median of laps' lower batches".clone_into(&mut m.estimator);
+                out.push(m);
+            }
+        }
+    }
+    out
+}
+
+fn shares(v: &View<'_>) -> Vec<Metric> {
+    let metric = |(i, r): (usize, &machmeter_stats::regimes::Regime)| {
+        let p = params([("from", v.low.into()), ("to", v.high.into()), ("regime", (i + 1).into())]);
+        let ci = r
+            .share_interval
+            .and_then(|c| Interval::new(c.level, c.low, c.high, "share of a correlated series"));
+        Metric::new(&REGIME_SHARE, p, r.share, "time-share", v.values_ns.len() as u64).with_ci(ci)
+    };
+    v.reported().into_iter().map(metric).collect()
+}
+
+/// Levels in words: `24.1 ns one way (92 % of the time), 105 ns (8 %)`.
+pub(super) fn levels_text(v: &View<'_>) -> String {
+    let one = |(i, r): (usize, &machmeter_stats::regimes::Regime)| {
+        let share =
+            if r.share < 0.01 { human(r.share, Unit::One) } else { format!("{:.0} %", r.share * 100.0) };
+        let (way, time) = if i == 0 { (" one way", " of the time") } else { ("", "") };
+        format!("{}{way} ({share}{time})", human(r.center, Unit::Nanoseconds))
+    };
+    v.reported().into_iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+fn moves(views: &[View<'_>]) -> Option<Warning> {
+    let moving: Vec<&View<'_>> = views.iter().filter(|v| v.reported().len() > 1).collect();
+    let first = moving.first()?;
+    let more =
+        if moving.len() > 1 { format!(", and {} other pairs", moving.len() - 1) } else { String::new() };
+    let text = format!(
+        "CPU {} and {} pay each other on several levels: {}{more}",
+        first.low,
+        first.high,
+        levels_text(first)
+    );
+    Some(warn(&MOVES, text))
+}
+
+/// Both directions of the first regime compared, kind by kind; the largest ratio is told.
+fn asymmetry(v: &View<'_>, rows: &Rows) -> Option<(Finding, Warning)> {
+    let mut evidence = Vec::new();
+    let mut largest: Option<(f64, String)> = None;
+    for kind in Kind::ALL {
+        let both = [v.low, v.high].map(|from| v.cost(rows, from, *kind, 0));
+        let [Some(Cost::Known(there)), Some(Cost::Known(back))] = both else { continue };
+        let (cheap, dear, from) =
+            if there.value_ns < back.value_ns { (&there, &back, v.high) } else { (&back, &there, v.low) };
+        let ratio = dear.value_ns / cheap.value_ns;
+        if cheap.high_ns >= dear.low_ns || ratio <= ASYMMETRIC {
+            continue;
+        }
+        let text = format!(
+            "{}: {} from CPU {from} to {}, {} the other way",
+            kind.name(),
+            human(dear.value_ns, Unit::Nanoseconds),
+            v.other(from),
+            human(cheap.value_ns, Unit::Nanoseconds)
+        );
+        if largest.as_ref().is_none_or(|l| ratio > l.0) {
+            largest = Some((ratio, text.clone()));
+        }
+        evidence.push(text);
+    }
+    let (ratio, text) = largest?;
+    let finding = Finding {
+        id: format!("sync.asymmetry.{}-{}", v.low, v.high),
+        verdict: "asymmetric".to_owned(),
+        text: format!(
+            "CPU {} and {} pay up to {} times as much in one direction as in the other",
+            v.low,
+            v.high,
+            digits(ratio)
+        ),
+        evidence,
+    };
+    Some((finding, warn(&ASYMMETRY, text)))
+}

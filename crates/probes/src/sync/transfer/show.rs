@@ -1,0 +1,202 @@
+//! What to draw and what to say: matrices per level, the series with its levels, the lines of the page.
+
+use machmeter_data::metric::params;
+use machmeter_data::quantity::{Unit, human};
+use machmeter_data::record::{Summary, SummaryLine, Tile};
+use machmeter_data::shape::{Axis, Cell, CostTable, Matrix, Scatter, ScatterGroup, TableColumn, TableRow};
+use machmeter_data::{Dataset, Params, Shape};
+use machmeter_engine::cost::Rows;
+use machmeter_stats::quantile::median_of;
+
+use super::analyze::{View, levels_text};
+use super::plan::Class;
+use super::trips::Kind;
+
+/// CPUs in a matrix at most.
+const MATRIX_CPUS: usize = 32;
+/// Points of the series at most.
+const POINTS: usize = 240;
+/// Couples that the table and the page name one by one.
+const NAMED: usize = 3;
+
+pub(super) fn datasets(views: &[View<'_>], rows: &Rows) -> Vec<Dataset> {
+    let mut out = vec![table(views, rows)];
+    let regimes = views.iter().map(|v| v.reported().len()).max().unwrap_or(0);
+    out.extend((0..regimes).map(|i| matrix(views, rows, Kind::Cas, i)));
+    if views.len() > 1 {
+        out.extend(Kind::ALL[1..].iter().map(|k| matrix(views, rows, *k, 0)));
+    }
+    out.extend(views.first().map(series));
+    out
+}
+
+/// Three significant digits.
+fn brief(x: f64) -> f64 {
+    format!("{x:.2e}").parse().unwrap_or(x)
+}
+
+fn matrix(views: &[View<'_>], rows: &Rows, kind: Kind, regime: usize) -> Dataset {
+    let mut cpus: Vec<usize> = views.iter().flat_map(|v| [v.low, v.high]).collect();
+    cpus.sort_unstable();
+    cpus.dedup();
+    cpus.truncate(MATRIX_CPUS);
+    let cell = |from: usize, to: usize| {
+        let v = views.iter().find(|v| (v.low, v.high) == (from.min(to), from.max(to)))?;
+        v.cost(rows, from, kind, regime)?.value_ns().map(brief)
+    };
+    let name = |cpu: &usize| format!("CPU {cpu}");
+    let values = cpus.iter().map(|from| cpus.iter().map(|to| cell(*from, *to)).collect()).collect();
+    let time = match views {
+        [v] => v
+            .reported()
+            .get(regime)
+            .map_or(String::new(), |(_, r)| format!(", {} of the time", human(r.share, Unit::One))),
+        _ if regime == 0 => ", most of the time".to_owned(),
+        _ => format!(", regime {}", regime + 1),
+    };
+    Dataset {
+        id: "sync.core_to_core".to_owned(),
+        params: params([("kind", kind.name().into()), ("regime", (regime + 1).into())]),
+        title: format!("Core to core: {}{time}", describe(kind)),
+        caption: "Row: the CPU that asks and near whose memory the line lies. Column: the CPU that answers. Empty: not measured."
+            .to_owned(),
+        shape: Shape::Matrix(Matrix::named(
+            "to",
+            cpus.iter().map(name).collect(),
+            cpus.iter().map(name).collect(),
+            Axis::log("one way", Unit::Nanoseconds),
+            values,
+        )),
+    }
+}
+
+fn describe(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Cas => "compare-and-swap of one line",
+        Kind::OneLine => "store and load of one line",
+        Kind::TwoLines => "store and load of two lines",
+        Kind::ReadDirty => "read of a line just written",
+        Kind::ReadClean => "read of a line just read",
+    }
+}
+
+fn table(views: &[View<'_>], rows: &Rows) -> Dataset {
+    let mut out = Vec::new();
+    for v in views.iter().take(NAMED) {
+        for (i, r) in v.reported() {
+            for from in [v.low, v.high] {
+                let figure = |k: &Kind| {
+                    let value = v.cost(rows, from, *k, i).and_then(|c| c.value_ns());
+                    value.map_or(Cell::Empty(()), |ns| Cell::Number(brief(ns)))
+                };
+                out.push(TableRow {
+                    name: format!("CPU {from} to {}, regime {}", v.other(from), i + 1),
+                    cells: std::iter::once(Cell::Number(brief(r.share)))
+                        .chain(Kind::ALL.iter().map(figure))
+                        .collect(),
+                });
+            }
+        }
+    }
+    let kind = |k: &Kind| TableColumn { label: k.name().to_owned(), unit: Some(Unit::Nanoseconds) };
+    let share = TableColumn { label: "share of time".to_owned(), unit: Some(Unit::One) };
+    Dataset {
+        id: "sync.transfer".to_owned(),
+        params: Params::new(),
+        title: "A cache line from one CPU to another".to_owned(),
+        caption: "cas: both compare-and-swap one word. store_load_1: both store and load one word. store_load_2: each has a line \
+                  of its own. These are half a round trip. read_dirty and read_clean: one dependent read of a line that the other \
+                  CPU has just written or read. Regimes are levels of latency over time, the most frequent first."
+            .to_owned(),
+        shape: Shape::CostTable(CostTable { columns: std::iter::once(share).chain(Kind::ALL.iter().map(kind)).collect(), rows: out }),
+    }
+}
+
+fn series(v: &View<'_>) -> Dataset {
+    let step = v.values_ns.len().div_ceil(POINTS).max(1);
+    // A rare level must not fall between the points: of a level with few samples every one is kept.
+    let group = |(i, r): (usize, &machmeter_stats::regimes::Regime)| {
+        let on = v.levels.tags.iter().enumerate().filter(|(_, t)| **t == v.order[i]).map(|(at, _)| at);
+        let step = if r.share < 0.1 { 1 } else { step };
+        let points = on
+            .step_by(step)
+            .take(POINTS)
+            .map(|at| ((v.times_ns[at] / 1e6).round() * 1e6, brief(v.values_ns[at])));
+        ScatterGroup {
+            name: format!(
+                "{}, {} of the time",
+                human(r.center, Unit::Nanoseconds),
+                human(r.share, Unit::One)
+            ),
+            points: points.collect(),
+        }
+    };
+    Dataset {
+        id: "sync.regimes".to_owned(),
+        params: params([("from", v.low.into()), ("to", v.high.into())]),
+        title: format!("CPU {} and {} over time", v.low, v.high),
+        caption: "One way of a compare-and-swapped line, one point per lap of about a millisecond. Levels at least a factor of 1.5 \
+                  apart are regimes: where the host has put the two CPUs."
+            .to_owned(),
+        shape: Shape::Scatter(Scatter {
+            x: Axis::linear("time", Unit::Nanoseconds),
+            y: Axis::log("one way", Unit::Nanoseconds),
+            groups: v.reported().into_iter().map(group).collect(),
+        }),
+    }
+}
+
+pub(super) fn summary(views: &[View<'_>], rows: &Rows) -> Summary {
+    let mut lines = Vec::new();
+    if views.len() <= NAMED {
+        lines.extend(views.iter().map(|v| format!("CPU {} <-> {}: {}", v.low, v.high, levels_text(v))));
+    } else {
+        lines.extend(Class::ALL.iter().filter_map(|class| of_class(views, class.name())));
+    }
+    let Some(first) = views.first() else { return Summary::default() };
+    let figure = |kind: Kind, what: &str| {
+        let ns = first.cost(rows, first.low, kind, 0)?.value_ns()?;
+        Some(format!("{what} {}", human(ns, Unit::Nanoseconds)))
+    };
+    let kinds: Vec<String> = [
+        (Kind::OneLine, "store and load of one line"),
+        (Kind::TwoLines, "of two lines"),
+        (Kind::ReadDirty, "read of a line the other CPU wrote"),
+        (Kind::ReadClean, "only read"),
+    ]
+    .into_iter()
+    .filter_map(|(kind, what)| figure(kind, what))
+    .collect();
+    if !kinds.is_empty() {
+        lines.push(kinds.join(", "));
+    }
+    let main = first.reported().first().map(|(_, r)| r.center);
+    let tile = main.map(|ns| Tile {
+        label: "Core to core".to_owned(),
+        value: human(ns, Unit::Nanoseconds),
+        note: if views.len() == 1 {
+            levels_text(first)
+        } else {
+            format!("CPU {} to {}, one way", first.low, first.high)
+        },
+    });
+    Summary {
+        lines: vec![SummaryLine { section: "CORES".to_owned(), lines }],
+        tiles: tile.into_iter().collect(),
+        verdict: String::new(),
+    }
+}
+
+/// One line for all couples of a class: median and range of their most frequent level.
+fn of_class(views: &[View<'_>], class: &str) -> Option<String> {
+    let centers: Vec<f64> = views
+        .iter()
+        .filter(|v| v.class == class)
+        .filter_map(|v| v.reported().first().map(|(_, r)| r.center))
+        .collect();
+    let middle = median_of(&centers)?;
+    let (low, high) =
+        (centers.iter().copied().fold(f64::INFINITY, f64::min), centers.iter().copied().fold(0.0, f64::max));
+    let ns = |x: f64| human(x, Unit::Nanoseconds);
+    Some(format!("{class}: {} one way ({} to {}, {} pairs)", ns(middle), ns(low), ns(high), centers.len()))
+}

@@ -1,0 +1,246 @@
+//! The loops: round trips of a word between two CPUs, and reads of lines that the other CPU holds. Times are taken on one CPU
+//! only, so that no two clocks are compared; half a round trip is one way.
+//!
+//! Who waits spins without a pause instruction, which would add its own length, and looks at the deadline once in
+//! [`LOOKS`] turns, so that a partner without a CPU cannot hold it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use machmeter_engine::team::Member;
+use machmeter_stats::random::Random;
+use machmeter_sys::clock::{TickSource, WithSource};
+use machmeter_sys::thread;
+
+use super::kernel;
+
+/// Round trips of a batch.
+pub(super) const TRIPS: u64 = 100;
+/// Round trips before the first stamp of a batch: the partner may have been on its way into its loop.
+const WARM_TRIPS: u64 = 10;
+/// Lines that a batch of reads visits, each once.
+pub(super) const LINES: u64 = 128;
+/// Turns of a waiting loop between two looks at the deadline.
+const LOOKS: u32 = 4_096;
+
+/// Words from one line in use to the next: four lines apart, so that no prefetcher of neighbors takes part.
+const LINE_WORDS: usize = 32;
+/// First word of the lines that are read.
+const CHAIN: usize = 512;
+/// Words in use.
+pub(super) const WORDS: usize = CHAIN + LINES as usize * LINE_WORDS;
+
+/// How a line goes from one CPU to the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Both compare-and-swap one word (as core-to-core-latency does).
+    Cas,
+    /// Both store to and load from one word.
+    OneLine,
+    /// Each stores to a line of its own and loads the other's (as c2clat does).
+    TwoLines,
+    /// One reads, line by line, what the other has just written.
+    ReadDirty,
+    /// One reads, line by line, what the other has just read from memory.
+    ReadClean,
+}
+
+impl Kind {
+    /// All that this processor can do, the most telling first.
+    pub(super) const ALL: &'static [Self] = if kernel::CAN_FLUSH {
+        &[Self::Cas, Self::OneLine, Self::TwoLines, Self::ReadDirty, Self::ReadClean]
+    } else {
+        &[Self::Cas, Self::OneLine, Self::TwoLines, Self::ReadDirty]
+    };
+
+    /// As in rows and metrics.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Cas => "cas",
+            Self::OneLine => "store_load_1",
+            Self::TwoLines => "store_load_2",
+            Self::ReadDirty => "read_dirty",
+            Self::ReadClean => "read_clean",
+        }
+    }
+
+    /// Turns of a batch and ways of the line per turn.
+    pub(super) const fn batch(self) -> (u64, f64) {
+        match self {
+            Self::Cas | Self::OneLine | Self::TwoLines => (TRIPS, 2.0),
+            Self::ReadDirty | Self::ReadClean => (LINES, 1.0),
+        }
+    }
+}
+
+/// The lines in shared memory.
+#[derive(Clone, Copy)]
+pub(super) struct Lines<'a>(pub(super) &'a [AtomicU64]);
+
+impl<'a> Lines<'a> {
+    /// The word of a kind, on a line of its own; `second` for the other line of a pair.
+    fn word(self, kind: Kind, second: bool) -> &'a AtomicU64 {
+        &self.0[(kind as usize * 2 + usize::from(second)) * LINE_WORDS]
+    }
+
+    /// Writes all lines, which lets the system take their pages from the memory of the calling CPU, and links those to be
+    /// read into one random cycle (Sattolo), so that each read needs the one before.
+    pub(super) fn prepare(self, seed: u64) {
+        for word in self.0 {
+            word.store(0, Ordering::Relaxed);
+        }
+        let mut next: Vec<usize> = (0..LINES as usize).collect();
+        let mut random = Random::new(seed);
+        for i in (1..next.len()).rev() {
+            next.swap(i, random.below(i));
+        }
+        for (i, to) in next.iter().enumerate() {
+            let at = |line: usize| CHAIN + line * LINE_WORDS;
+            self.0[at(i)].store(at(*to) as u64, Ordering::Relaxed);
+        }
+    }
+
+    fn chain(self) -> impl Iterator<Item = &'a AtomicU64> {
+        self.0[CHAIN..].iter().step_by(LINE_WORDS)
+    }
+}
+
+/// Turns until `done`; false when the deadline came first.
+#[inline(always)]
+fn until(member: &Member<'_>, mut done: impl FnMut() -> bool) -> bool {
+    loop {
+        for _ in 0..LOOKS {
+            if done() {
+                return true;
+            }
+        }
+        if !goes_on(member) {
+            return false;
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn goes_on(member: &Member<'_>) -> bool {
+    (member.relax)();
+    thread::monotonic_ns() < member.deadline_ns
+}
+
+/// Swaps the word from one value to the other as often as it comes back.
+#[inline(never)]
+fn swap_trips(word: &AtomicU64, from: u64, to: u64, trips: u64, member: &Member<'_>) -> bool {
+    (0..trips).all(|_| {
+        until(member, || word.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok())
+    })
+}
+
+/// Stores a new number and waits for the answer, which is one higher.
+#[inline(never)]
+fn ask_trips(mine: &AtomicU64, other: &AtomicU64, first: u64, trips: u64, member: &Member<'_>) -> bool {
+    (0..trips).all(|i| {
+        let number = first + 2 * i + 1;
+        mine.store(number, Ordering::Release);
+        until(member, || other.load(Ordering::Acquire) == number + 1)
+    })
+}
+
+/// Waits for each number and answers with the next.
+#[inline(never)]
+fn answer_trips(mine: &AtomicU64, other: &AtomicU64, first: u64, trips: u64, member: &Member<'_>) -> bool {
+    (0..trips).all(|i| {
+        let number = first + 2 * i + 1;
+        until(member, || other.load(Ordering::Acquire) == number) && {
+            mine.store(number + 1, Ordering::Release);
+            true
+        }
+    })
+}
+
+/// Follows the links, each of which needs the read before. Ends where it began, having been everywhere; else false.
+#[inline(never)]
+fn read_chain(words: &[AtomicU64]) -> bool {
+    let mut at = CHAIN;
+    for _ in 0..LINES {
+        let Some(word) = words.get(at) else { return false };
+        at = word.load(Ordering::Relaxed) as usize;
+    }
+    at == CHAIN
+}
+
+/// The measuring member's side of batch `index` of a kind: ticks of the batch; `None` when the deadline came first.
+pub(super) struct Batch<'a> {
+    pub(super) kind: Kind,
+    pub(super) index: u64,
+    pub(super) lines: Lines<'a>,
+    pub(super) member: &'a Member<'a>,
+}
+
+impl WithSource for Batch<'_> {
+    type Output = Option<u64>;
+
+    #[inline(never)]
+    fn run<S: TickSource>(self) -> Option<u64> {
+        let Self { kind, index, lines, member } = self;
+        let (word, second) = (lines.word(kind, false), lines.word(kind, true));
+        let first = index * 2 * (WARM_TRIPS + TRIPS);
+        match kind {
+            Kind::Cas => {
+                let warm = swap_trips(word, 0, 1, WARM_TRIPS, member);
+                let start = S::now();
+                let done = warm && swap_trips(word, 0, 1, TRIPS, member);
+                let ticks = S::now().saturating_sub(start);
+                done.then_some(ticks)
+            }
+            Kind::OneLine | Kind::TwoLines => {
+                let other = if kind == Kind::OneLine { word } else { second };
+                let warm = ask_trips(word, other, first, WARM_TRIPS, member);
+                let start = S::now();
+                let done = warm && ask_trips(word, other, first + 2 * WARM_TRIPS, TRIPS, member);
+                let ticks = S::now().saturating_sub(start);
+                done.then_some(ticks)
+            }
+            Kind::ReadDirty | Kind::ReadClean => {
+                // The partner prepares between the first and the second answer.
+                if !ask_trips(word, word, index * 4, 1, member) {
+                    return None;
+                }
+                let start = S::now();
+                let done = read_chain(lines.0);
+                let ticks = S::now().saturating_sub(start);
+                (ask_trips(word, word, index * 4 + 2, 1, member) && done).then_some(ticks)
+            }
+        }
+    }
+}
+
+/// The partner's side of the same batch; false when the deadline came first.
+pub(super) fn accompany(kind: Kind, index: u64, lines: Lines<'_>, member: &Member<'_>) -> bool {
+    let (word, second) = (lines.word(kind, false), lines.word(kind, true));
+    let trips = WARM_TRIPS + TRIPS;
+    match kind {
+        Kind::Cas => swap_trips(word, 1, 0, trips, member),
+        Kind::OneLine => answer_trips(word, word, index * 2 * trips, trips, member),
+        Kind::TwoLines => answer_trips(second, word, index * 2 * trips, trips, member),
+        Kind::ReadDirty | Kind::ReadClean => {
+            let number = index * 4 + 1;
+            if !until(member, || word.load(Ordering::Acquire) == number) {
+                return false;
+            }
+            for w in lines.chain() {
+                let link = w.load(Ordering::Relaxed);
+                if kind == Kind::ReadDirty {
+                    w.store(link, Ordering::Relaxed);
+                } else {
+                    kernel::flush(w);
+                }
+            }
+            if kind == Kind::ReadClean {
+                kernel::wait_flushed();
+                let sum = lines.chain().fold(0, |s: u64, w| s.wrapping_add(w.load(Ordering::Relaxed)));
+                std::hint::black_box(sum);
+            }
+            word.store(number + 1, Ordering::Release);
+            answer_trips(word, word, index * 4 + 2, 1, member)
+        }
+    }
+}

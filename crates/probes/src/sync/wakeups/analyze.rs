@@ -1,0 +1,160 @@
+//! From rows to metrics, a table and a line. Pure.
+
+use machmeter_data::metric::Params as Keys;
+use machmeter_data::quantity::{Unit, human};
+use machmeter_data::record::{Summary, SummaryLine, Tile, Warning};
+use machmeter_data::shape::{Cell, CostTable, Shape, TableColumn, TableRow};
+use machmeter_data::{Dataset, Metric};
+use machmeter_engine::Analysis;
+use machmeter_engine::cost::{Cost, Row, Rows};
+
+use super::plan::Wake;
+use super::{AWAKE, NAME, ONE_CPU};
+use crate::sync::locks::rally::AWAKE_PAIRS;
+use crate::sync::{Params, info};
+
+/// Columns of the table.
+const COLUMNS: [(Wake, &str); 4] = [
+    (Wake::Running, "looking"),
+    (Wake::SameCpu, "same CPU"),
+    (Wake::Busy, "busy CPU"),
+    (Wake::Idle, "idle CPU"),
+];
+
+struct View<'r> {
+    row: &'r Row,
+    cost: Cost,
+    wake: String,
+    model: String,
+}
+
+/// What the rows say.
+pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
+    let views: Vec<View<'_>> = rows
+        .part(NAME)
+        .filter(|r| r.operation != "part")
+        .map(|row| View { row, cost: rows.cost(row), wake: row.text("wake"), model: row.text("model") })
+        .collect();
+    Analysis {
+        metrics: views.iter().map(metric).collect(),
+        datasets: table(&views).into_iter().collect(),
+        warnings: warnings(&views),
+        summary: summary(&views),
+        ..Analysis::default()
+    }
+}
+
+fn metric(v: &View<'_>) -> Metric {
+    let mut keys: Keys = v.row.params.clone();
+    keys.insert("operation".to_owned(), v.row.operation.clone().into());
+    keys.insert("kind".to_owned(), v.row.kind.name().into());
+    v.cost.metric(&info::COST, keys)
+}
+
+fn table(views: &[View<'_>]) -> Option<Dataset> {
+    let mut names: Vec<(String, String)> = Vec::new();
+    for v in views.iter().filter(|v| v.row.operation.starts_with("wake_")) {
+        let name = (v.row.operation.clone(), v.model.clone());
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let cell = |name: &(String, String), wake: Wake| {
+        let of = |v: &&View<'_>| v.row.operation == name.0 && v.model == name.1 && v.wake == wake.name();
+        views.iter().find(of).and_then(|v| v.cost.value_ns()).map_or(Cell::Empty(()), Cell::Number)
+    };
+    let mut rows: Vec<TableRow> = names
+        .iter()
+        .map(|name| TableRow {
+            name: if name.1 == "threads" { name.0.clone() } else { format!("{} ({})", name.0, name.1) },
+            cells: COLUMNS.iter().map(|(wake, _)| cell(name, *wake)).collect(),
+        })
+        .collect();
+    for v in views.iter().filter(|v| v.row.operation == "broadcast_condvar" && v.model == "threads") {
+        let mut cells = vec![Cell::Empty(()); COLUMNS.len()];
+        cells[COLUMNS.len() - 1] = v.cost.value_ns().map_or(Cell::Empty(()), Cell::Number);
+        let others = v.row.int("cpus").unwrap_or(2) - 1;
+        rows.push(TableRow { name: format!("broadcast to {others} until all are awake"), cells });
+    }
+    (!rows.is_empty()).then(|| Dataset {
+        id: "sync.wakeups".to_owned(),
+        params: Keys::new(),
+        title: "Wake-ups, one way".to_owned(),
+        caption: "Half a round trip of two threads that wake each other. Same CPU: the switch from one to the other. Busy: \
+                  another thread runs where the woken one has to. Looking: nobody sleeps."
+            .to_owned(),
+        shape: Shape::CostTable(CostTable {
+            columns: COLUMNS
+                .iter()
+                .map(|(_, label)| TableColumn { label: (*label).to_owned(), unit: Some(Unit::Nanoseconds) })
+                .collect(),
+            rows,
+        }),
+    })
+}
+
+fn warnings(views: &[View<'_>]) -> Vec<Warning> {
+    let mut out = Vec::new();
+    let refused = |what: &str| {
+        views.iter().filter(|v| v.row.refused.as_ref().is_some_and(|w| w.contains(what))).count()
+    };
+    let alone = refused("needs two CPUs");
+    if alone > 0 {
+        out.push(Warning {
+            code: ONE_CPU.id.to_owned(),
+            text: format!("{alone} rows of wake-ups need two CPUs."),
+            next: ONE_CPU.next.to_owned(),
+        });
+    }
+    let awake: Vec<String> = views
+        .iter()
+        .filter_map(|v| {
+            let pairs = v.row.extras.get(AWAKE_PAIRS).copied().unwrap_or(0.0);
+            let tried = v.row.pairs.len() as f64 + v.row.rejected.total() as f64;
+            (pairs > tried / 2.0).then(|| format!("{} {} ({pairs} of {tried})", v.row.operation, v.wake))
+        })
+        .collect();
+    if !awake.is_empty() {
+        out.push(Warning {
+            code: AWAKE.id.to_owned(),
+            text: format!("The partner did not sleep in most samples of {}.", awake.join(", ")),
+            next: AWAKE.next.to_owned(),
+        });
+    }
+    out
+}
+
+fn summary(views: &[View<'_>]) -> Summary {
+    let cost = |wake: Wake| {
+        let of =
+            |v: &&View<'_>| v.row.operation == "wake_futex" && v.wake == wake.name() && v.model == "threads";
+        views.iter().find(of).and_then(|v| v.cost.known().cloned())
+    };
+    let named = [(Wake::SameCpu, "same CPU"), (Wake::Idle, "idle CPU"), (Wake::Busy, "busy CPU")];
+    let parts: Vec<String> = named
+        .iter()
+        .filter_map(|(wake, name)| {
+            Some(format!("{} {name}", human(cost(*wake)?.value_ns, Unit::Nanoseconds)))
+        })
+        .collect();
+    if parts.is_empty() {
+        return Summary::default();
+    }
+    let tile = cost(Wake::Idle).map(|k| Tile {
+        label: "Wake-up".to_owned(),
+        value: human(k.value_ns, Unit::Nanoseconds),
+        note: format!(
+            "idle CPU, futex [{}, {}]",
+            human(k.low_ns, Unit::Nanoseconds),
+            human(k.high_ns, Unit::Nanoseconds)
+        ),
+    });
+    Summary {
+        lines: vec![SummaryLine {
+            section: "CORES".to_owned(),
+            lines: vec![format!("wake-up (futex): {}", parts.join(", "))],
+        }],
+        tiles: tile.into_iter().collect(),
+        verdict: String::new(),
+    }
+}

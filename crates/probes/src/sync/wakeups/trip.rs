@@ -1,0 +1,110 @@
+//! Round trips of an event between two members, and a broadcast from one to all others. Further members keep CPUs busy.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use machmeter_engine::team::{Arena, Member};
+use machmeter_sys::sync::Monitor;
+
+use super::events::{Event, receive};
+use crate::sync::locks::rally::Joint;
+
+/// Cells needed.
+pub(super) const CELLS: usize = 1;
+
+/// There and back: half of it is one way, since both ways are alike.
+pub(super) struct Trip<'a> {
+    /// From member 0 to member 1.
+    pub(super) there: &'a dyn Event,
+    /// And back.
+    pub(super) back: &'a dyn Event,
+    /// Whether they look again and again instead of sleeping.
+    pub(super) polls: bool,
+    /// One cell: set when the batch is over.
+    pub(super) board: &'a Arena,
+}
+
+impl Joint for Trip<'_> {
+    fn ready(&self) {
+        self.board.cell(0).iter().for_each(|over| over.store(0, Ordering::Relaxed));
+    }
+
+    #[inline(never)]
+    fn batch(&self, member: &Member<'_>, turns: u64) -> bool {
+        let Some(over) = self.board.cell(0) else { return false };
+        match member.rank {
+            0 => {
+                let done = (0..turns).all(|_| self.there.give() && receive(self.back, member, self.polls));
+                over.store(1, Ordering::Release);
+                done
+            }
+            1 => (0..turns).all(|_| receive(self.there, member, self.polls) && self.back.give()),
+            _ => keep_busy(over, member),
+        }
+    }
+}
+
+/// Uses the CPU until the batch is over; nobody else gets it who does not take it away.
+fn keep_busy(over: &AtomicU64, member: &Member<'_>) -> bool {
+    let spinning = Member { relax: &std::hint::spin_loop, ..*member };
+    spinning.wait(|| over.load(Ordering::Acquire) != 0)
+}
+
+/// One wakes all others by a condition variable; a turn ends when each has said that it is awake.
+pub(super) struct Broadcast<'a> {
+    /// Holds the number of the broadcast.
+    pub(super) monitor: &'a Monitor,
+    /// One cell: those who said so.
+    pub(super) board: &'a Arena,
+}
+
+/// Number of a broadcast that calls it off.
+const CALLED_OFF: u64 = u64::MAX;
+
+impl Joint for Broadcast<'_> {
+    fn ready(&self) {
+        self.board.cell(0).iter().for_each(|awake| awake.store(0, Ordering::Relaxed));
+    }
+
+    #[inline(never)]
+    fn batch(&self, member: &Member<'_>, turns: u64) -> bool {
+        let Some(awake) = self.board.cell(0) else { return false };
+        let others = member.members as u64 - 1;
+        if member.rank != 0 {
+            return self.hear(awake, turns);
+        }
+        for turn in 0..=turns {
+            // The first time: all have come. They are inside until they sleep, so that none can miss the broadcast.
+            let all = member.wait(|| awake.load(Ordering::Acquire) >= others * (turn + 1));
+            if all && turn == turns {
+                return true;
+            }
+            let Some(mut inside) = self.monitor.enter() else { return false };
+            let next = if all { inside.get() + 1 } else { CALLED_OFF };
+            inside.set(next);
+            self.monitor.broadcast();
+            if !all {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+impl Broadcast<'_> {
+    fn hear(&self, awake: &AtomicU64, turns: u64) -> bool {
+        let Some(mut inside) = self.monitor.enter() else { return false };
+        let mut heard = inside.get();
+        awake.fetch_add(1, Ordering::AcqRel);
+        for _ in 0..turns {
+            while inside.get() == heard {
+                inside.wait();
+            }
+            heard = inside.get();
+            if heard == CALLED_OFF {
+                return false;
+            }
+            awake.fetch_add(1, Ordering::AcqRel);
+        }
+        true
+    }
+}

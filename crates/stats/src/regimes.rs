@@ -1,0 +1,411 @@
+//! Levels between which a series jumps: a virtual machine's two CPUs are on one core, then on one die, then on two, and what
+//! they pay each other jumps with it. Found by clustering the logarithms of the values in one dimension: a level is a mode of
+//! their density that lies at least a given factor away from the next, with a valley between that the samples prove.
+//!
+//! Disturbed samples lie above their level, spread over decades; they make no level, since they are not dense anywhere, and
+//! take the level of their neighbors in time.
+
+use crate::distribution::binomial_cdf;
+use crate::error::{StatsError, check, check_pair};
+use crate::interval::Interval;
+use crate::quantile::{median, quantile_interval, sorted};
+use crate::serial;
+
+/// Density between two levels relative to the lower of their peaks, at most.
+const VALLEY: f64 = 0.5;
+/// Chance that a peak and its valley are equally dense, at most: for levels of at least [`LARGE`] of the samples, and for
+/// smaller ones, of which a long tail offers many.
+const CHANCE: (f64, f64) = (1e-3, 1e-5);
+const LARGE: f64 = 0.05;
+/// Samples that stay on a level for so many in a row on average need less of other proof, if there are so many.
+const PERSISTENT_RUN: f64 = 3.0;
+const PERSISTENT_SAMPLES: usize = 6;
+const PERSISTENT_CHANCE: f64 = 0.05;
+/// Mean length of stays from which on a single sample on another level than all its neighbors is a disturbance.
+const STEADY_STAY: f64 = 5.0;
+
+/// What counts as another level.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RegimeOptions {
+    /// Smallest ratio of two levels; above 1.
+    pub gap: f64,
+    /// Confidence level of the intervals.
+    pub level: f64,
+}
+
+impl Default for RegimeOptions {
+    fn default() -> Self {
+        Self { gap: 1.5, level: 0.95 }
+    }
+}
+
+/// A level.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Regime {
+    /// Median of its samples.
+    pub center: f64,
+    /// Rank interval of the median; `None` with fewer than 6 samples.
+    pub interval: Option<Interval>,
+    /// Share of the time of the series.
+    pub share: f64,
+    /// Interval of the share that respects how long stays last; `None` for too short a series.
+    pub share_interval: Option<Interval>,
+    /// Samples whose value lies on it.
+    pub n: usize,
+    /// Times it was entered.
+    pub stays: usize,
+}
+
+/// The levels of a series.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Regimes {
+    /// Levels, ascending.
+    pub regimes: Vec<Regime>,
+    /// Index of the level of each sample.
+    pub tags: Vec<usize>,
+}
+
+impl Regimes {
+    /// Index of the level with the largest share of the time.
+    pub fn main(&self) -> usize {
+        let share = |i: &usize| self.regimes.get(*i).map_or(0.0, |r| r.share);
+        (0..self.regimes.len()).max_by(|a, b| share(a).total_cmp(&share(b))).unwrap_or(0)
+    }
+
+    /// Level nearest to `value` on the logarithm.
+    pub fn nearest(&self, value: f64) -> usize {
+        let distance = |i: &usize| (value / self.regimes[*i].center).ln().abs();
+        (0..self.regimes.len()).min_by(|a, b| distance(a).total_cmp(&distance(b))).unwrap_or(0)
+    }
+}
+
+/// Finds the levels of `values` taken at `times` (ascending, any unit). A sample stands for the time half way to its
+/// neighbors.
+///
+/// # Errors
+/// No sample, values that are not positive and finite, times that go backward, a gap of 1 or less.
+pub fn regimes(times: &[f64], values: &[f64], options: &RegimeOptions) -> Result<Regimes, StatsError> {
+    check_pair("times and values", times.len(), values.len())?;
+    check("values", values, 1)?;
+    check("times", times, 1)?;
+    if options.gap.partial_cmp(&1.0) != Some(std::cmp::Ordering::Greater) || !options.gap.is_finite() {
+        return Err(StatsError::Parameter { name: "gap", value: options.gap, allowed: "above 1" });
+    }
+    if let Some(bad) = values.iter().find(|v| **v <= 0.0) {
+        return Err(StatsError::Parameter { name: "value", value: *bad, allowed: "above 0" });
+    }
+    if let Some(w) = times.windows(2).find(|w| w[1] < w[0]) {
+        return Err(StatsError::Parameter {
+            name: "time",
+            value: w[1],
+            allowed: "not before the one before",
+        });
+    }
+    let logs: Vec<f64> = values.iter().map(|v| v.ln()).collect();
+    let gap = options.gap.ln();
+    let levels = levels(&logs, gap);
+    let by_value: Vec<Option<usize>> = logs.iter().map(|x| levels.of(*x, gap)).collect();
+    let tags = steady(&filled(times, &by_value));
+    let weights = weights(times);
+    let all: f64 = weights.iter().sum();
+    let regime = |k: usize| -> Result<Regime, StatsError> {
+        let own: Vec<f64> =
+            values.iter().zip(&by_value).filter(|(_, t)| **t == Some(k)).map(|(v, _)| *v).collect();
+        let own = sorted(&own)?;
+        let hits: Vec<bool> = tags.iter().map(|t| *t == k).collect();
+        let spent: f64 = weights.iter().zip(&hits).filter(|(_, hit)| **hit).map(|(w, _)| w).sum();
+        let share = (spent / all).clamp(0.0, 1.0);
+        let like =
+            serial::share_interval(&hits, &logs, &[hits.len()], options.level).ok().map(|e| e.interval);
+        Ok(Regime {
+            center: median(&own).unwrap_or_else(|| levels.peaks[k].exp()),
+            interval: quantile_interval(&own, 0.5, options.level),
+            share,
+            share_interval: like.and_then(|i| Interval::new(i.level, i.low.min(share), i.high.max(share))),
+            n: own.len(),
+            stays: hits.windows(2).filter(|w| w[1] && !w[0]).count() + usize::from(hits[0]),
+        })
+    };
+    let regimes = (0..levels.peaks.len()).map(regime).collect::<Result<_, _>>()?;
+    Ok(Regimes { regimes, tags })
+}
+
+/// Modes of the logarithms and the valleys between them.
+struct Levels {
+    peaks: Vec<f64>,
+    valleys: Vec<f64>,
+}
+
+impl Levels {
+    /// The level that a value lies on; none for one too far from its level's mode.
+    fn of(&self, x: f64, gap: f64) -> Option<usize> {
+        let k = self.valleys.iter().filter(|v| x >= **v).count();
+        ((x - self.peaks[k]).abs() <= gap / 2.0).then_some(k)
+    }
+}
+
+fn levels(logs: &[f64], gap: f64) -> Levels {
+    let mut ordered = logs.to_vec();
+    ordered.sort_unstable_by(f64::total_cmp);
+    let density = Density::of(&ordered, gap / 4.0);
+    let mut peaks = density.peaks();
+    loop {
+        let cuts: Vec<usize> = peaks.windows(2).map(|w| density.lowest(w[0], w[1])).collect();
+        // The pair least apart is joined first, until all pairs are apart.
+        let joined = (0..cuts.len())
+            .filter(|i| !apart(&density, logs, &ordered, gap, [peaks[*i], cuts[*i], peaks[*i + 1]]))
+            .max_by(|a, b| {
+                let depth = |i: usize| {
+                    density.at[cuts[i]]
+                        / density.at[peaks[i]].min(density.at[peaks[i + 1]]).max(f64::MIN_POSITIVE)
+                };
+                depth(*a).total_cmp(&depth(*b))
+            });
+        let Some(i) = joined else {
+            let x = |at: &usize| density.x(*at);
+            return Levels { peaks: peaks.iter().map(x).collect(), valleys: cuts.iter().map(x).collect() };
+        };
+        let lower = if density.at[peaks[i]] < density.at[peaks[i + 1]] { i } else { i + 1 };
+        peaks.remove(lower);
+    }
+}
+
+/// Whether two neighboring peaks are two levels: far enough apart, with a deep valley, and with more samples than chance
+/// would put on the smaller of them.
+fn apart(density: &Density, logs: &[f64], ordered: &[f64], gap: f64, [left, cut, right]: [usize; 3]) -> bool {
+    let smaller = if density.at[left] < density.at[right] { left } else { right };
+    if density.x(right) - density.x(left) < gap || density.at[cut] > VALLEY * density.at[smaller] {
+        return false;
+    }
+    let half = gap / 4.0;
+    let within =
+        |at: f64| ordered.partition_point(|x| *x <= at + half) - ordered.partition_point(|x| *x < at - half);
+    let peak = density.x(smaller);
+    let (on_peak, in_valley) = (within(peak), within(density.x(cut)));
+    let all = (on_peak + in_valley) as u64;
+    let chance = binomial_cdf(in_valley as u64, all, 0.5).unwrap_or(1.0);
+    let large = on_peak as f64 >= LARGE * logs.len() as f64;
+    if chance < if large { CHANCE.0 } else { CHANCE.1 } {
+        return true;
+    }
+    let on: Vec<bool> = logs.iter().map(|x| (x - peak).abs() <= half).collect();
+    let runs = on.windows(2).filter(|w| w[1] && !w[0]).count() + usize::from(on.first() == Some(&true));
+    on_peak >= PERSISTENT_SAMPLES
+        && on_peak as f64 >= PERSISTENT_RUN * runs as f64
+        && chance < PERSISTENT_CHANCE
+}
+
+/// Density on an even grid by a Gaussian kernel.
+struct Density {
+    start: f64,
+    step: f64,
+    at: Vec<f64>,
+}
+
+impl Density {
+    /// Of ascending samples, with this kernel width.
+    fn of(ordered: &[f64], width: f64) -> Self {
+        let step = width / 4.0;
+        let (first, last) = (ordered[0], ordered[ordered.len() - 1]);
+        let start = first - 4.0 * width;
+        let points = ((last - first + 8.0 * width) / step).ceil() as usize + 1;
+        let mut at = vec![0.0; points];
+        for x in ordered {
+            let center = ((x - start) / step).round() as usize;
+            for (i, d) in at.iter_mut().enumerate().take(center + 13).skip(center.saturating_sub(12)) {
+                let z = (start + i as f64 * step - x) / width;
+                *d += (-0.5 * z * z).exp();
+            }
+        }
+        Self { start, step, at }
+    }
+
+    fn x(&self, i: usize) -> f64 {
+        self.start + i as f64 * self.step
+    }
+
+    /// Local maxima; of a flat top the first point. At least one.
+    fn peaks(&self) -> Vec<usize> {
+        let mut out: Vec<usize> = (1..self.at.len().saturating_sub(1))
+            .filter(|i| self.at[*i] > self.at[i - 1] && self.at[*i] >= self.at[i + 1] && self.at[*i] > 0.0)
+            .collect();
+        if out.is_empty() {
+            out.push(self.at.len() / 2);
+        }
+        out
+    }
+
+    fn lowest(&self, from: usize, to: usize) -> usize {
+        // The middle of the lowest stretch, so that an empty valley is cut half way.
+        let low = self.at[from..=to].iter().copied().fold(f64::INFINITY, f64::min);
+        let lowest: Vec<usize> = (from..=to).filter(|i| self.at[*i] <= low).collect();
+        lowest[lowest.len() / 2]
+    }
+}
+
+/// Samples without a level take that of the nearest in time that has one.
+fn filled(times: &[f64], tags: &[Option<usize>]) -> Vec<usize> {
+    let mut before: Vec<Option<usize>> = Vec::with_capacity(tags.len());
+    let mut last = None;
+    for (i, t) in tags.iter().enumerate() {
+        last = t.map(|_| i).or(last);
+        before.push(last);
+    }
+    let mut next = None;
+    let mut out = vec![0; tags.len()];
+    for i in (0..tags.len()).rev() {
+        next = tags[i].map(|_| i).or(next);
+        let nearest = match (before[i], next) {
+            (Some(b), Some(n)) if times[i] - times[b] > times[n] - times[i] => Some(n),
+            (b, n) => b.or(n),
+        };
+        out[i] = nearest.and_then(|j| tags[j]).unwrap_or(0);
+    }
+    out
+}
+
+/// Where stays are long, a single sample that differs from the two before and the two after is one of them that was disturbed.
+fn steady(tags: &[usize]) -> Vec<usize> {
+    let stays = 1 + tags.windows(2).filter(|w| w[0] != w[1]).count();
+    if (tags.len() as f64) < STEADY_STAY * stays as f64 {
+        return tags.to_vec();
+    }
+    let mut out = tags.to_vec();
+    for (i, w) in tags.windows(5).enumerate() {
+        if w[0] == w[1] && w[1] == w[3] && w[3] == w[4] {
+            out[i + 2] = w[0];
+        }
+    }
+    out
+}
+
+/// Time that each sample stands for; equal where all times are the same.
+fn weights(times: &[f64]) -> Vec<f64> {
+    let n = times.len();
+    if n < 2 || times[n - 1] <= times[0] {
+        return vec![1.0; n];
+    }
+    let middle = |i: usize| f64::midpoint(times[i], times[i + 1]);
+    (0..n)
+        .map(|i| {
+            let from = if i == 0 { times[0] } else { middle(i - 1) };
+            let to = if i + 1 == n { times[n - 1] } else { middle(i) };
+            to - from
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    /// A trace that jumps between levels with stays of `stay` samples on average; disturbed samples with the probability
+    /// `disturbed` are up to five times too long. Times, values, truth.
+    fn trace(
+        levels: &[f64],
+        stay: f64,
+        n: usize,
+        disturbed: f64,
+        seed: u64,
+    ) -> (Vec<f64>, Vec<f64>, Vec<usize>) {
+        let mut random = Random::new(seed);
+        let (mut at, mut now) = (0.0, 0);
+        let (mut times, mut values, mut truth) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..n {
+            if random.unit() < 1.0 / stay {
+                now = random.below(levels.len());
+            }
+            at += 1.0 + random.unit();
+            let mut value = levels[now] * (1.0 + 0.04 * random.normal()).max(0.8);
+            if random.unit() < disturbed {
+                value *= 5f64.powf(random.unit());
+            }
+            times.push(at);
+            values.push(value);
+            truth.push(now);
+        }
+        (times, values, truth)
+    }
+
+    #[test]
+    fn planted_levels_are_found_and_99_of_100_samples_tagged_right() {
+        let planted = [9.5, 26.0, 106.0];
+        for seed in 0..20 {
+            let (times, values, truth) = trace(&planted, 60.0, 3_000, 0.05, seed);
+            let found = regimes(&times, &values, &RegimeOptions::default()).unwrap();
+            assert_eq!(found.regimes.len(), 3, "seed {seed}: {:?}", found.regimes);
+            for (k, (r, level)) in found.regimes.iter().zip(planted).enumerate() {
+                assert!((r.center / level - 1.0).abs() < 0.03, "seed {seed}: {r:?}");
+                let share = truth.iter().filter(|t| **t == k).count() as f64 / truth.len() as f64;
+                assert!((r.share - share).abs() < 0.02, "seed {seed}: {} of {share}", r.share);
+                let i = r.share_interval.unwrap();
+                assert!(i.contains(r.share) && r.interval.unwrap().contains(r.center));
+            }
+            let right = found.tags.iter().zip(&truth).filter(|(a, b)| a == b).count();
+            assert!(right >= 2_970, "seed {seed}: {right} of 3000 tagged right");
+        }
+    }
+
+    #[test]
+    fn a_rare_level_that_lasts_is_found_and_one_that_is_gone_is_not() {
+        let (mut times, mut values, _) = trace(&[24.0], 60.0, 400, 0.03, 5);
+        for v in &mut values[200..209] {
+            *v = 105.0 + (*v - 24.0).clamp(-1.0, 1.0);
+        }
+        let found = regimes(&times, &values, &RegimeOptions::default()).unwrap();
+        assert_eq!(found.regimes.len(), 2, "{:?}", found.regimes);
+        assert!((found.regimes[1].share - 9.0 / 400.0).abs() < 0.01 && found.regimes[1].stays == 1);
+        assert_eq!((found.main(), found.nearest(60.0)), (0, 1));
+        times.truncate(200);
+        values.truncate(200);
+        assert_eq!(regimes(&times, &values, &RegimeOptions::default()).unwrap().regimes.len(), 1);
+    }
+
+    #[test]
+    fn one_noisy_level_is_one_level_whatever_its_noise() {
+        for seed in 0..20 {
+            let mut random = Random::new(100 + seed);
+            for n in [12, 60, 400, 3_000] {
+                let times: Vec<f64> = (0..n).map(f64::from).collect();
+                let mut noisy = |spread: f64, tail: f64| -> Vec<f64> {
+                    (0..n)
+                        .map(|_| {
+                            let disturbed =
+                                if random.unit() < tail { 10f64.powf(2.0 * random.unit()) } else { 1.0 };
+                            24.0 * (spread * random.normal()).exp() * disturbed
+                        })
+                        .collect()
+                };
+                for (spread, tail) in [(0.02, 0.0), (0.02, 0.15), (0.1, 0.3), (0.3, 0.0), (0.3, 0.1)] {
+                    let values = noisy(spread, tail);
+                    let found = regimes(&times, &values, &RegimeOptions::default()).unwrap();
+                    let one = &found.regimes;
+                    assert_eq!(one.len(), 1, "seed {seed}, n {n}, spread {spread}, tail {tail}: {one:?}");
+                    assert!((one[0].share - 1.0).abs() < 1e-12 && found.tags.iter().all(|t| *t == 0));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn levels_nearer_than_the_gap_are_one() {
+        let (times, values, _) = trace(&[24.0, 30.0], 60.0, 2_000, 0.0, 1);
+        assert_eq!(regimes(&times, &values, &RegimeOptions::default()).unwrap().regimes.len(), 1);
+        let close = RegimeOptions { gap: 1.15, ..RegimeOptions::default() };
+        let (times, values, _) = trace(&[24.0, 34.0], 60.0, 2_000, 0.0, 1);
+        assert_eq!(regimes(&times, &values, &close).unwrap().regimes.len(), 2);
+    }
+
+    #[test]
+    fn what_is_no_series_is_refused() {
+        let o = RegimeOptions::default();
+        assert!(regimes(&[], &[], &o).is_err());
+        assert!(regimes(&[0.0, 1.0], &[1.0, 0.0], &o).is_err());
+        assert!(regimes(&[1.0, 0.0], &[1.0, 1.0], &o).is_err());
+        assert!(regimes(&[0.0], &[f64::NAN], &o).is_err());
+        assert!(regimes(&[0.0], &[1.0], &RegimeOptions { gap: 1.0, ..o }).is_err());
+        let one = regimes(&[0.0], &[3.0], &o).unwrap();
+        assert!((one.regimes[0].center - 3.0).abs() < 1e-12 && (one.regimes[0].share - 1.0).abs() < 1e-12);
+    }
+}

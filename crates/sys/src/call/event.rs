@@ -1,0 +1,289 @@
+//! Descriptors that carry events within one thread: pipe, eventfd, epoll, select, timerfd, and a futex that nobody waits on.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::AtomicU32;
+
+use super::{expect, number, zero};
+
+fn owned(fd: RawFd) -> io::Result<OwnedFd> {
+    number(libc::c_long::from(fd))?;
+    // SAFETY: a descriptor that was just opened belongs to nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Writes `bytes` to a descriptor; fails if fewer were taken.
+///
+/// # Errors
+/// The system's error, or how many bytes were taken.
+#[inline]
+pub fn write_all_at_once(to: &impl AsRawFd, bytes: &[u8]) -> io::Result<()> {
+    // SAFETY: the bytes are live for their length.
+    let n = unsafe { libc::write(to.as_raw_fd(), bytes.as_ptr().cast(), bytes.len()) };
+    expect("bytes written", number(n as libc::c_long)? as i64, bytes.len() as i64)
+}
+
+/// Reads all of `bytes` from a descriptor in one call; fails if fewer came.
+///
+/// # Errors
+/// The system's error, or how many bytes came.
+#[inline]
+pub fn read_all_at_once(from: &impl AsRawFd, bytes: &mut [u8]) -> io::Result<()> {
+    // SAFETY: the buffer is live and writable for its length.
+    let n = unsafe { libc::read(from.as_raw_fd(), bytes.as_mut_ptr().cast(), bytes.len()) };
+    expect("bytes read", number(n as libc::c_long)? as i64, bytes.len() as i64)
+}
+
+/// A pipe whose both ends are here.
+#[derive(Debug)]
+pub struct Pipe {
+    reader: OwnedFd,
+    writer: OwnedFd,
+}
+
+impl Pipe {
+    /// A pipe.
+    ///
+    /// # Errors
+    /// The system's error.
+    pub fn new() -> io::Result<Self> {
+        let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+        Ok(Self { reader, writer })
+    }
+
+    /// Puts one byte in; waits while the pipe is full.
+    ///
+    /// # Errors
+    /// The system's error.
+    #[inline]
+    pub fn put(&self, byte: u8) -> io::Result<()> {
+        write_all_at_once(&self.writer, &[byte])
+    }
+
+    /// Takes one byte out; waits while there is none. `None` when all writers are gone.
+    ///
+    /// # Errors
+    /// The system's error.
+    #[inline]
+    pub fn take(&self) -> io::Result<Option<u8>> {
+        let mut byte = [0_u8];
+        // SAFETY: one writable byte.
+        let n = unsafe { libc::read(self.reader.as_raw_fd(), byte.as_mut_ptr().cast(), 1) };
+        Ok((number(n as libc::c_long)? == 1).then_some(byte[0]))
+    }
+
+    /// One byte in and out again.
+    ///
+    /// # Errors
+    /// The system's error, or that another byte came out.
+    #[inline]
+    pub fn put_and_take(&self, byte: u8) -> io::Result<()> {
+        self.put(byte)?;
+        expect("byte from the pipe", self.take()?.map_or(-1, i64::from), i64::from(byte))
+    }
+}
+
+/// An eventfd (eventfd(2)).
+#[derive(Debug)]
+pub struct Event(File);
+
+impl Event {
+    /// With count 0.
+    ///
+    /// # Errors
+    /// The system's error.
+    pub fn new() -> io::Result<Self> {
+        // SAFETY: no memory is involved.
+        Ok(Self(File::from(owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?)))
+    }
+
+    /// Adds `count` (at least 1).
+    ///
+    /// # Errors
+    /// The system's error.
+    #[inline]
+    pub fn add(&self, count: u64) -> io::Result<()> {
+        write_all_at_once(&self.0, &count.to_ne_bytes())
+    }
+
+    /// Adds `count` and takes it out again.
+    ///
+    /// # Errors
+    /// The system's error, or that another count came out.
+    #[inline]
+    pub fn add_and_take(&self, count: u64) -> io::Result<()> {
+        self.add(count)?;
+        let mut bytes = [0_u8; 8];
+        read_all_at_once(&self.0, &mut bytes)?;
+        expect("count of the eventfd", u64::from_ne_bytes(bytes) as i64, count as i64)
+    }
+}
+
+/// Descriptors of which exactly one is ready, asked about by epoll, poll and select.
+#[derive(Debug)]
+pub struct Waiting {
+    epoll: OwnedFd,
+    events: Vec<Event>,
+    polled: Vec<libc::pollfd>,
+}
+
+impl Waiting {
+    /// `count` eventfds (1 to 512), the last of which is ready.
+    ///
+    /// # Errors
+    /// The system's error (the limit of open files); a count out of range.
+    pub fn new(count: usize) -> io::Result<Self> {
+        if count == 0 || count > 512 {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let events: Vec<Event> = (0..count).map(|_| Event::new()).collect::<io::Result<_>>()?;
+        // SAFETY: no memory is involved.
+        let epoll = owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
+        for e in &events {
+            let mut interest = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
+            let (into, fd) = (epoll.as_raw_fd(), e.0.as_raw_fd());
+            // SAFETY: a live event; both descriptors are open.
+            zero(unsafe { libc::epoll_ctl(into, libc::EPOLL_CTL_ADD, fd, &raw mut interest) })?;
+        }
+        events[count - 1].add(1)?;
+        let polled = events
+            .iter()
+            .map(|e| libc::pollfd { fd: e.0.as_raw_fd(), events: libc::POLLIN, revents: 0 })
+            .collect();
+        Ok(Self { epoll, events, polled })
+    }
+
+    /// `epoll_wait` without waiting.
+    ///
+    /// # Errors
+    /// The system's error, or how many were ready instead of one.
+    #[inline]
+    pub fn epoll(&self) -> io::Result<()> {
+        let mut ready = [libc::epoll_event { events: 0, u64: 0 }; 4];
+        // SAFETY: room for as many events as is said.
+        let n = unsafe { libc::epoll_wait(self.epoll.as_raw_fd(), ready.as_mut_ptr(), 4, 0) };
+        expect("ready descriptors", i64::from(n), 1)
+    }
+
+    /// `poll` without waiting.
+    ///
+    /// # Errors
+    /// As [`Self::epoll`].
+    #[inline]
+    pub fn poll(&mut self) -> io::Result<()> {
+        // SAFETY: a live, writable slice of its length.
+        let n = unsafe { libc::poll(self.polled.as_mut_ptr(), self.polled.len() as libc::nfds_t, 0) };
+        expect("ready descriptors", i64::from(n), 1)
+    }
+
+    /// `select` for reading without waiting; its set is made anew each time, as select(2) demands.
+    ///
+    /// # Errors
+    /// As [`Self::epoll`]; descriptors beyond what a set holds.
+    #[inline]
+    pub fn select(&self) -> io::Result<()> {
+        // SAFETY: a set of integers, for which all zeros are valid.
+        let mut set: libc::fd_set = unsafe { std::mem::zeroed() };
+        let mut highest = 0;
+        for e in &self.events {
+            let fd = e.0.as_raw_fd();
+            if fd as usize >= libc::FD_SETSIZE {
+                return Err(io::Error::other("a descriptor beyond what select can take"));
+            }
+            highest = highest.max(fd);
+            // SAFETY: the descriptor fits into the set, as was just seen.
+            unsafe { libc::FD_SET(fd, &raw mut set) };
+        }
+        let mut no_wait = libc::timeval { tv_sec: 0, tv_usec: 0 };
+        let none = std::ptr::null_mut();
+        // SAFETY: a live set and timeout; null where nothing is asked.
+        let n = unsafe { libc::select(highest + 1, &raw mut set, none, none, &raw mut no_wait) };
+        expect("ready descriptors", i64::from(n), 1)
+    }
+}
+
+/// A timer that is a descriptor (`timerfd_create(2)`).
+#[derive(Debug)]
+pub struct Timer(OwnedFd);
+
+impl Timer {
+    /// On `CLOCK_MONOTONIC`, not set.
+    ///
+    /// # Errors
+    /// The system's error.
+    pub fn new() -> io::Result<Self> {
+        // SAFETY: no memory is involved.
+        Ok(Self(owned(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC) })?))
+    }
+
+    /// Sets it to an hour from now; fails if it was not set to about that before (the first time: to nothing).
+    ///
+    /// # Errors
+    /// The system's error, or what it had been set to.
+    #[inline]
+    pub fn set(&self) -> io::Result<()> {
+        let zero_time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        let hour = libc::timespec { tv_sec: 3_600, tv_nsec: 0 };
+        let new = libc::itimerspec { it_interval: zero_time, it_value: hour };
+        // SAFETY: integers, for which all zeros are valid.
+        let mut old: libc::itimerspec = unsafe { std::mem::zeroed() };
+        // SAFETY: live values of the right type.
+        zero(unsafe { libc::timerfd_settime(self.0.as_raw_fd(), 0, &raw const new, &raw mut old) })?;
+        let before_s = old.it_value.tv_sec;
+        if before_s == 0 || (3_000..=3_600).contains(&before_s) {
+            Ok(())
+        } else {
+            expect("timer's earlier setting, s", before_s, 3_600)
+        }
+    }
+}
+
+/// `FUTEX_WAKE` of one waiter where nobody waits.
+///
+/// # Errors
+/// The system's error, or how many were woken.
+#[inline]
+pub fn wake_nobody(word: &AtomicU32) -> io::Result<()> {
+    let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+    // SAFETY: the word is live; the operation reads nothing of it.
+    let woken = unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, 1) };
+    expect("woken", number(woken)? as i64, 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_come_out_as_they_went_in() {
+        let pipe = Pipe::new().unwrap();
+        (0..=255).for_each(|b| pipe.put_and_take(b).unwrap());
+        pipe.put(1).unwrap();
+        assert!(pipe.put_and_take(2).unwrap_err().to_string().contains("1 instead of 2"));
+        let event = Event::new().unwrap();
+        (1..50).for_each(|n| event.add_and_take(n).unwrap());
+        let timer = Timer::new().unwrap();
+        timer.set().unwrap();
+        timer.set().unwrap();
+        wake_nobody(&AtomicU32::new(0)).unwrap();
+    }
+
+    #[test]
+    fn one_of_many_is_ready_and_none_is_an_error() {
+        for count in [1, 2, 64, 200] {
+            let mut waiting = Waiting::new(count).unwrap();
+            for _ in 0..3 {
+                waiting.epoll().unwrap();
+                waiting.poll().unwrap();
+                waiting.select().unwrap();
+            }
+            let mut bytes = [0_u8; 8];
+            read_all_at_once(&waiting.events[count - 1].0, &mut bytes).unwrap();
+            for e in [waiting.epoll(), waiting.poll(), waiting.select()] {
+                assert!(e.unwrap_err().to_string().contains("0 instead of 1"));
+            }
+        }
+        assert!(Waiting::new(0).is_err() && Waiting::new(513).is_err());
+    }
+}

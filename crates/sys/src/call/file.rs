@@ -1,0 +1,206 @@
+//! Calls on files, and a private directory in which they can be made; it is removed however the program ends, SIGKILL
+//! excepted, and what that leaves is removed by the next.
+
+use std::collections::hash_map::RandomState;
+use std::ffi::{CStr, CString};
+use std::fs::{self, DirBuilder, File};
+use std::hash::{BuildHasher, Hasher};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::process::{Resource, getrlimit};
+
+use super::{expect, number};
+use crate::guard::Guard;
+use crate::process::pid_is_alive;
+use crate::thread::effective_user;
+
+const PREFIX: &str = "machmeter-calls-";
+
+/// A directory of our own, entered by nobody else.
+#[derive(Debug)]
+pub struct PrivateDirectory {
+    path: PathBuf,
+    _removal: Guard,
+}
+
+impl PrivateDirectory {
+    /// Makes one in `parent`, and removes those that killed runs of this user left there.
+    ///
+    /// # Errors
+    /// The system's error: not there, not writable, read-only, out of space or inodes.
+    pub fn create(parent: &Path) -> io::Result<Self> {
+        sweep(parent);
+        // The standard library seeds its hash tables from the system's random numbers.
+        let random = RandomState::new().build_hasher().finish();
+        let path = parent.join(format!("{PREFIX}{}-{random:016x}", std::process::id()));
+        let removed = path.clone();
+        let removal = Guard::new("files to time calls on", move || {
+            let _ = fs::remove_dir_all(removed);
+        });
+        DirBuilder::new().mode(0o700).create(&path)?;
+        Ok(Self { path, _removal: removal })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A new file in it of `bytes` that are not all the same, in the page cache.
+    ///
+    /// # Errors
+    /// The system's error, a full disk for one; a limit on file sizes that is smaller (`ulimit -f`).
+    pub fn file(&self, name: &str, bytes: u64) -> io::Result<File> {
+        // Beyond the limit the kernel would end the program by SIGXFSZ (setrlimit(2)).
+        if let Some(limit) = getrlimit(Resource::Fsize).current.filter(|limit| *limit < bytes) {
+            let said =
+                format!("a file of {bytes} bytes is over the limit of {limit} bytes a file (ulimit -f)");
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, said));
+        }
+        let path = self.path.join(name);
+        let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(path)?;
+        // In small writes, so that the page cache keeps small pages: one fault maps all of a large one (large folios).
+        let mut contents = [0_u8; 4_096];
+        for begin in (0..bytes).step_by(contents.len()) {
+            for (i, byte) in (begin..).zip(&mut contents) {
+                *byte = (i.wrapping_mul(0x9e37_79b9) >> 13) as u8;
+            }
+            let part = contents.len().min((bytes - begin) as usize);
+            file.write_all_at(&contents[..part], begin)?;
+        }
+        Ok(file)
+    }
+}
+
+/// Removes what runs of this user left in `parent` that do not live any more.
+fn sweep(parent: &Path) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let starter = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-')?.0.parse().ok());
+        let ours =
+            fs::symlink_metadata(entry.path()).is_ok_and(|m| m.is_dir() && m.uid() == effective_user());
+        if ours && starter.is_some_and(|pid: i32| !pid_is_alive(pid)) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// A path as system calls take it.
+///
+/// # Errors
+/// A path with a zero byte in it.
+pub fn c_path(path: &Path) -> io::Result<CString> {
+    Ok(CString::new(path.as_os_str().as_bytes())?)
+}
+
+/// `stat`; fails if the file has another size than `bytes`.
+///
+/// # Errors
+/// The system's error, or the size found.
+#[inline]
+pub fn stat(path: &CStr, bytes: u64) -> io::Result<()> {
+    expect("size of the file", rustix::fs::stat(path)?.st_size, bytes as i64)
+}
+
+/// `open` for reading, and `close`.
+///
+/// # Errors
+/// The system's error.
+#[inline]
+pub fn open_and_close(path: &CStr) -> io::Result<()> {
+    drop(rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?);
+    Ok(())
+}
+
+/// `open` of a file that must not exist, `close`, `unlink`.
+///
+/// # Errors
+/// The system's error.
+#[inline]
+pub fn create_and_unlink(path: &CStr) -> io::Result<()> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    drop(rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?);
+    Ok(rustix::fs::unlink(path)?)
+}
+
+/// `lseek` to `offset_bytes` from the start.
+///
+/// # Errors
+/// The system's error, or the offset reached.
+#[inline]
+pub fn seek(file: &File, offset_bytes: u64) -> io::Result<()> {
+    let reached = rustix::fs::seek(file, rustix::fs::SeekFrom::Start(offset_bytes))?;
+    expect("offset", reached as i64, offset_bytes as i64)
+}
+
+/// `pread` of all of `into`.
+///
+/// # Errors
+/// The system's error, or how many bytes came.
+#[inline]
+pub fn read_at(file: &File, into: &mut [u8], offset_bytes: u64) -> io::Result<()> {
+    let offset = offset_bytes as libc::off_t;
+    // SAFETY: the buffer is live and writable for its length.
+    let n = unsafe { libc::pread(file.as_raw_fd(), into.as_mut_ptr().cast(), into.len(), offset) };
+    expect("bytes read", number(n as libc::c_long)? as i64, into.len() as i64)
+}
+
+/// `pwrite` of all of `bytes`.
+///
+/// # Errors
+/// The system's error, or how many bytes were taken.
+#[inline]
+pub fn write_at(file: &File, bytes: &[u8], offset_bytes: u64) -> io::Result<()> {
+    let offset = offset_bytes as libc::off_t;
+    // SAFETY: the bytes are live for their length.
+    let n = unsafe { libc::pwrite(file.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), offset) };
+    expect("bytes written", number(n as libc::c_long)? as i64, bytes.len() as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn files_live_in_a_private_place_that_goes() {
+        let parent = tempfile::tempdir().unwrap();
+        // Process ids end far below this number.
+        let left = parent.path().join(format!("{PREFIX}999999999-00"));
+        let other = parent.path().join("other");
+        fs::create_dir(&left).unwrap();
+        fs::create_dir(&other).unwrap();
+        let place = PrivateDirectory::create(parent.path()).unwrap();
+        assert!(!left.exists() && other.exists());
+        assert_eq!(fs::metadata(place.path()).unwrap().permissions().mode() & 0o777, 0o700);
+        let file = place.file("data", 10_000).unwrap();
+        let path = c_path(&place.path().join("data")).unwrap();
+        stat(&path, 10_000).unwrap();
+        assert!(stat(&path, 1).unwrap_err().to_string().contains("10000 instead of 1"));
+        open_and_close(&path).unwrap();
+        assert_eq!(create_and_unlink(&path).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        create_and_unlink(&c_path(&place.path().join("new")).unwrap()).unwrap();
+        seek(&file, 5_000).unwrap();
+        write_at(&file, b"abc", 9_000).unwrap();
+        let mut read = [0_u8; 3];
+        read_at(&file, &mut read, 9_000).unwrap();
+        assert_eq!(&read, b"abc");
+        assert!(read_at(&file, &mut read, 9_999).unwrap_err().to_string().contains("1 instead of 3"));
+        drop(place);
+        assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn places_that_take_no_files_say_why() {
+        let absent = PrivateDirectory::create(Path::new("/nowhere/at/all")).unwrap_err();
+        assert_eq!(absent.kind(), io::ErrorKind::NotFound);
+        assert!(PrivateDirectory::create(Path::new("/proc")).is_err());
+        assert!(!crate::guard::pending().iter().any(|n| n.contains("nowhere")));
+    }
+}

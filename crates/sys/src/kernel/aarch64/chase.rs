@@ -1,0 +1,77 @@
+//! Loads that each give the address of the next. Operand a holds where each chain stands; the kernel goes on from there and
+//! leaves there where it ends. Passes and turns are one count.
+
+use core::arch::naked_asm;
+
+use crate::kernel::declared::chase;
+use crate::kernel::{Code, Kernel, Walk};
+
+const fn row(name: &'static str, what: &'static str, ways: u32, code: Code) -> Kernel {
+    Kernel { name, what, width_bits: 64, available: || true, declared: chase(ways), walk: Walk::Chase, code }
+}
+
+/// The kernels.
+pub(in crate::kernel) const KERNELS: &[Kernel] = &[
+    row("chase.1", "follows a chain, 16 loads", 1, chase_1),
+    row("chase.2", "follows 2 chains, 16 loads each", 2, chase_2),
+    row("chase.3", "follows 3 chains, 16 loads each", 3, chase_3),
+    row("chase.4", "follows 4 chains, 16 loads each", 4, chase_4),
+    row("chase.5", "follows 5 chains, 16 loads each", 5, chase_5),
+    row("chase.6", "follows 6 chains, 16 loads each", 6, chase_6),
+    row("chase.8", "follows 8 chains, 16 loads each", 8, chase_8),
+    row("chase.10", "follows 10 chains, 16 loads each", 10, chase_10),
+    row("chase.12", "follows 12 chains, 16 loads each", 12, chase_12),
+    row("chase.16", "follows 16 chains, 16 loads each", 16, chase_16),
+    row("chase.24", "follows 24 chains, 16 loads each", 24, chase_24),
+];
+
+/// The chains' registers, in the order of their places in `a`.
+macro_rules! chase {
+    ($name:ident, $list:literal) => {
+        #[unsafe(naked)]
+        unsafe extern "C" fn $name(_: u64, _: u64, _: *mut u8, _: *mut u8, _: *mut u8, _: u64) -> u64 {
+            naked_asm!(
+                "stp x19, x20, [sp, #-80]!",
+                "stp x21, x22, [sp, #16]",
+                "stp x23, x24, [sp, #32]",
+                "stp x25, x26, [sp, #48]",
+                "str x2, [sp, #64]",
+                "mul x0, x0, x1",
+                concat!(".irp r,", $list),
+                "ldr x\\r, [x2], #8",
+                ".endr",
+                ".p2align 6",
+                "3:",
+                ".rept 16",
+                concat!(".irp r,", $list),
+                "ldr x\\r, [x\\r]",
+                ".endr",
+                ".endr",
+                "subs x0, x0, #1",
+                "b.ne 3b",
+                "ldr x2, [sp, #64]",
+                concat!(".irp r,", $list),
+                "str x\\r, [x2], #8",
+                ".endr",
+                "mov x0, x3",
+                "ldp x21, x22, [sp, #16]",
+                "ldp x23, x24, [sp, #32]",
+                "ldp x25, x26, [sp, #48]",
+                "ldp x19, x20, [sp], #80",
+                "ret",
+            )
+        }
+    };
+}
+
+chase!(chase_1, "3");
+chase!(chase_2, "3,4");
+chase!(chase_3, "3,4,5");
+chase!(chase_4, "3,4,5,6");
+chase!(chase_5, "3,4,5,6,7");
+chase!(chase_6, "3,4,5,6,7,8");
+chase!(chase_8, "3,4,5,6,7,8,9,10");
+chase!(chase_10, "3,4,5,6,7,8,9,10,11,12");
+chase!(chase_12, "3,4,5,6,7,8,9,10,11,12,13,14");
+chase!(chase_16, "3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,1");
+chase!(chase_24, "3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,1,19,20,21,22,23,24,25,26");

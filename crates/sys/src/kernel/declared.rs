@@ -1,0 +1,119 @@
+//! What kernels do per turn, by family: the same declaration for every instruction set, given the bytes of an access and
+//! how many elements a turn unrolls.
+
+use super::{Chain, Declared, Walk};
+
+/// Doubles have this many bytes.
+const DOUBLE_BYTES: u32 = 8;
+
+/// Families of loops that stream through memory. Operand a is written (by those that write), b and c are read; kernels
+/// with one operand have only a.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stream {
+    Read,
+    Write,
+    WriteStreaming,
+    Copy,
+    CopyStreaming,
+    Scale,
+    Add,
+    Triad,
+    Update,
+    Daxpy,
+    /// So many reads from b, then so many writes to a.
+    Mix(u32, u32),
+}
+
+impl Stream {
+    pub(super) const fn what(self) -> &'static str {
+        match self {
+            Self::Read => "reads a; sums its words",
+            Self::Write => "writes what a begins with all over a",
+            Self::WriteStreaming => "writes what a begins with all over a, past the caches",
+            Self::Copy => "a = b",
+            Self::CopyStreaming => "a = b, written past the caches",
+            Self::Scale => "a = 3 b, doubles",
+            Self::Add => "a = b + c, doubles",
+            Self::Triad => "a = b + 3 c, doubles",
+            Self::Update => "a = -a, by a multiplication of doubles",
+            Self::Daxpy => "a = a + 3 b, doubles",
+            Self::Mix(3, _) => "reads three of b (sums its words) for each write of what a begins with to a",
+            Self::Mix(2, _) => "reads two of b (sums its words) for each write of what a begins with to a",
+            Self::Mix(..) => "reads one of b (sums its words) for each write of what a begins with to a",
+        }
+    }
+
+    /// Loads, stores and floating-point operations per element of a turn.
+    const fn each(self) -> (u32, u32, u32) {
+        match self {
+            Self::Read => (1, 0, 0),
+            Self::Write | Self::WriteStreaming => (0, 1, 0),
+            Self::Copy | Self::CopyStreaming => (1, 1, 0),
+            Self::Scale | Self::Update => (1, 1, 1),
+            Self::Add => (2, 1, 1),
+            Self::Triad | Self::Daxpy => (2, 1, 2),
+            Self::Mix(reads, writes) => (reads, writes, 0),
+        }
+    }
+
+    /// A turn of `count` elements of `bytes` each.
+    pub(super) const fn declared(self, count: u32, bytes: u32) -> Declared {
+        let (loads, stores, operations) = self.each();
+        let streaming = matches!(self, Self::WriteStreaming | Self::CopyStreaming);
+        Declared {
+            loads: loads * count,
+            stores: stores * count,
+            streaming_stores: if streaming { stores * count } else { 0 },
+            load_bytes: loads * count * bytes,
+            store_bytes: stores * count * bytes,
+            flops: operations * count * bytes / DOUBLE_BYTES,
+            ..register(Chain::Independent)
+        }
+    }
+
+    pub(super) const fn walk(self, count: u32, bytes: u32) -> Walk {
+        let turn = count * bytes;
+        Walk::Forward(match self {
+            Self::Read | Self::Write | Self::WriteStreaming | Self::Update => [turn, 0, 0],
+            Self::Copy | Self::CopyStreaming | Self::Scale | Self::Daxpy => [turn, turn, 0],
+            Self::Add | Self::Triad => [turn, turn, turn],
+            Self::Mix(reads, writes) => [writes * turn, reads * turn, 0],
+        })
+    }
+}
+
+/// Nothing but the closing branch.
+pub(super) const fn register(chain: Chain) -> Declared {
+    Declared {
+        operations: 0,
+        loads: 0,
+        stores: 0,
+        streaming_stores: 0,
+        load_bytes: 0,
+        store_bytes: 0,
+        branches: 1,
+        flops: 0,
+        chain,
+    }
+}
+
+/// So many additions, each needing the one before.
+pub(super) const fn additions(operations: u32) -> Declared {
+    Declared { operations, ..register(Chain::Dependent) }
+}
+
+/// So many instructions side by side that make so many floating-point operations.
+pub(super) const fn arithmetic(operations: u32, flops: u32) -> Declared {
+    Declared { flops, operations, ..register(Chain::Independent) }
+}
+
+/// Accesses of 8 bytes, a stride apart.
+pub(super) const fn strided(loads: u32, stores: u32) -> Declared {
+    Declared { loads, stores, load_bytes: loads * 8, store_bytes: stores * 8, ..register(Chain::Independent) }
+}
+
+/// Sixteen loads of each of `ways` chains. With one chain, each load waits for the one before.
+pub(super) const fn chase(ways: u32) -> Declared {
+    let chain = if ways == 1 { Chain::Dependent } else { Chain::Independent };
+    Declared { loads: 16 * ways, load_bytes: 128 * ways, ..register(chain) }
+}

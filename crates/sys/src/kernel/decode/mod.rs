@@ -1,0 +1,128 @@
+//! What the code of a kernel does, read back from its own bytes in this process: the seed's rule that the generated code
+//! must be looked at, made automatic. The seed's own example shows why: its loop of eight reads makes seven.
+
+#[cfg(any(test, target_arch = "aarch64"))]
+mod aarch64;
+mod body;
+mod fixtures;
+#[cfg(test)]
+mod tests;
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
+
+#[cfg(target_arch = "aarch64")]
+use aarch64::read;
+#[cfg(target_arch = "x86_64")]
+use x86_64::read;
+
+use super::{Chain, Kernel, Walk};
+
+pub use fixtures::FIXTURES;
+
+/// A function longer than this is not one of ours, bytes.
+const LONGEST_BYTES: usize = 16 << 10;
+
+/// What one turn of the inner body does: the instructions from the target of the innermost backward branch to that branch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decoded {
+    /// Instructions that load; a repeated one (`rep movsb`) counts once.
+    pub loads: u32,
+    /// Instructions that store.
+    pub stores: u32,
+    /// Stores that bypass the caches.
+    pub streaming_stores: u32,
+    /// Bytes loaded, those of every repetition.
+    pub load_bytes: u32,
+    /// Bytes stored.
+    pub store_bytes: u32,
+    /// Branches, the closing one included.
+    pub branches: u32,
+    /// Floating-point operations over all lanes, a fused multiply-add as two.
+    pub flops: u32,
+    /// Calls of other functions.
+    pub calls: u32,
+    /// Accesses to the stack.
+    pub spills: u32,
+    /// Instructions on registers besides those that count and branch, where the body touches no memory.
+    pub operations: u32,
+    /// Whether every access (every operation, where there is no access) needs a result of the one before.
+    pub dependent: bool,
+    /// By how many bytes each address moves on, largest first; addresses that move by a register's value are left out.
+    pub advances: Vec<u32>,
+    /// Whether each address that moves on touches every byte that it passes.
+    pub gapless: bool,
+    /// Length of the body, instructions.
+    pub instructions: u32,
+}
+
+/// Reads a kernel's code.
+///
+/// # Errors
+/// One line: an instruction that is not known, no end, no loop.
+pub fn decode(kernel: &Kernel) -> Result<Decoded, String> {
+    let steps = read(kernel.code)?;
+    body::decode(&steps)
+}
+
+/// Whether the code does what is declared, and nothing besides: no call, no access to the stack, one branch that closes the
+/// body, addresses that move on by what a turn is said to walk and leave nothing out.
+///
+/// # Errors
+/// The first difference, in one line.
+pub fn check(kernel: &Kernel) -> Result<(), String> {
+    let code = decode(kernel).map_err(|why| format!("{}: {why}", kernel.name))?;
+    let declared = kernel.declared;
+    let differs = |what: &str, said: u32, found: u32| {
+        Err(format!("{}: declares {said} {what}, its code has {found}", kernel.name))
+    };
+    let counts = [
+        ("calls", 0, code.calls),
+        ("accesses to the stack", 0, code.spills),
+        ("branches", declared.branches, code.branches),
+        ("loads", declared.loads, code.loads),
+        ("stores", declared.stores, code.stores),
+        ("streaming stores", declared.streaming_stores, code.streaming_stores),
+        ("bytes loaded", declared.load_bytes, code.load_bytes),
+        ("bytes stored", declared.store_bytes, code.store_bytes),
+        ("floating-point operations", declared.flops, code.flops),
+        ("operations", declared.operations, code.operations),
+    ];
+    for (what, said, found) in counts {
+        if said != found {
+            return differs(what, said, found);
+        }
+    }
+    if (declared.chain == Chain::Dependent) != code.dependent {
+        let found = if code.dependent { "are" } else { "are not" };
+        return Err(format!(
+            "{}: declares {:?} accesses or operations, in its code each {found} in need of the one before",
+            kernel.name, declared.chain
+        ));
+    }
+    let mut walked: Vec<u32> = match kernel.walk {
+        Walk::Forward(bytes) => bytes.into_iter().filter(|b| *b > 0).collect(),
+        Walk::Register | Walk::Strided(_) | Walk::Chase => Vec::new(),
+    };
+    walked.sort_unstable_by(|a, b| b.cmp(a));
+    if walked != code.advances {
+        return Err(format!(
+            "{}: declares addresses that move on by {walked:?} bytes, in its code they move by {:?}",
+            kernel.name, code.advances
+        ));
+    }
+    if !code.gapless {
+        return Err(format!("{}: its code leaves bytes out that it passes", kernel.name));
+    }
+    Ok(())
+}
+
+/// Hash of a kernel's code (FNV-1a, 64 bits, 16 hexadecimal digits), from its first to its last instruction: two records with
+/// equal ones have run the same loop. Empty if the code cannot be read.
+pub fn fingerprint(kernel: &Kernel) -> String {
+    let Ok(steps) = read(kernel.code) else { return String::new() };
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for byte in steps.iter().flat_map(body::Step::bytes) {
+        hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    }
+    format!("{hash:016x}")
+}

@@ -1,0 +1,91 @@
+//! Loads that each give the address of the next. Operand a holds where each chain stands; the kernel goes on from there and
+//! leaves there where it ends. Passes and turns are one count.
+
+use core::arch::naked_asm;
+
+use crate::kernel::declared::chase;
+use crate::kernel::{Code, Kernel, Walk};
+
+const fn row(name: &'static str, what: &'static str, ways: u32, code: Code) -> Kernel {
+    Kernel { name, what, width_bits: 64, available: || true, declared: chase(ways), walk: Walk::Chase, code }
+}
+
+/// The kernels.
+pub(in crate::kernel) const KERNELS: &[Kernel] = &[
+    row("chase.1", "follows a chain, 16 loads", 1, chase_1),
+    row("chase.2", "follows 2 chains, 16 loads each", 2, chase_2),
+    row("chase.3", "follows 3 chains, 16 loads each", 3, chase_3),
+    row("chase.4", "follows 4 chains, 16 loads each", 4, chase_4),
+    row("chase.5", "follows 5 chains, 16 loads each", 5, chase_5),
+    row("chase.6", "follows 6 chains, 16 loads each", 6, chase_6),
+    row("chase.8", "follows 8 chains, 16 loads each", 8, chase_8),
+    row("chase.10", "follows 10 chains, 16 loads each", 10, chase_10),
+    row("chase.12", "follows 12 chains, 16 loads each", 12, chase_12),
+    row("chase.16", "follows 16 chains, 16 loads each; 4 wait in vector registers", 16, chase_16),
+    row("chase.24", "follows 24 chains, 16 loads each; 12 wait in vector registers", 24, chase_24),
+];
+
+/// The chains' places in `a`, each with the register that holds it. A chain in a vector register passes through rsi for its
+/// load, which costs it a few cycles: little beside the misses that so many chains are for.
+macro_rules! chase {
+    ($name:ident, [$($at:literal $reg:literal)*], [$($far:literal $vector:literal)*]) => {
+        #[unsafe(naked)]
+        unsafe extern "C" fn $name(_: u64, _: u64, _: *mut u8, _: *mut u8, _: *mut u8, _: u64) -> u64 {
+            naked_asm!(
+                ".irp kept,rbx,rbp,r12,r13,r14,r15,rdx",
+                "push \\kept",
+                ".endr",
+                "imul rdi, rsi",
+                $(concat!("movq ", $vector, ", qword ptr [rdx+8*", $far, "]"),)*
+                $(concat!("mov ", $reg, ", [rdx+8*", $at, "]"),)*
+                ".p2align 6",
+                "3:",
+                ".rept 16",
+                $(concat!("mov ", $reg, ", [", $reg, "]"),)*
+                $(
+                    concat!("movq rsi, ", $vector),
+                    "mov rsi, [rsi]",
+                    concat!("movq ", $vector, ", rsi"),
+                )*
+                ".endr",
+                "dec rdi",
+                "jnz 3b",
+                "pop rdx",
+                $(concat!("mov [rdx+8*", $at, "], ", $reg),)*
+                $(concat!("movq qword ptr [rdx+8*", $far, "], ", $vector),)*
+                ".irp kept,r15,r14,r13,r12,rbp,rbx",
+                "pop \\kept",
+                ".endr",
+                "mov rax, [rdx]",
+                "ret",
+                ".skip 16, 0xcc",
+            )
+        }
+    };
+}
+
+chase!(chase_1, [0 "rax"], []);
+chase!(chase_2, [0 "rax" 1 "rcx"], []);
+chase!(chase_3, [0 "rax" 1 "rcx" 2 "r8"], []);
+chase!(chase_4, [0 "rax" 1 "rcx" 2 "r8" 3 "r9"], []);
+chase!(chase_5, [0 "rax" 1 "rcx" 2 "r8" 3 "r9" 4 "r10"], []);
+chase!(chase_6, [0 "rax" 1 "rcx" 2 "r8" 3 "r9" 4 "r10" 5 "r11"], []);
+chase!(chase_8, [0 "rax" 1 "rcx" 2 "r8" 3 "r9" 4 "r10" 5 "r11" 6 "rbx" 7 "rbp"], []);
+chase!(chase_10, [0 "rax" 1 "rcx" 2 "r8" 3 "r9" 4 "r10" 5 "r11" 6 "rbx" 7 "rbp" 8 "r12" 9 "r13"], []);
+chase!(
+    chase_12,
+    [0 "rax" 1 "rcx" 2 "r8" 3 "r9" 4 "r10" 5 "r11" 6 "rbx" 7 "rbp" 8 "r12" 9 "r13" 10 "r14" 11 "r15"],
+    []
+);
+chase!(
+    chase_16,
+    [0 "rax" 1 "rcx" 2 "r8" 3 "r9" 4 "r10" 5 "r11" 6 "rbx" 7 "rbp" 8 "r12" 9 "r13" 10 "r14" 11 "r15"],
+    [12 "xmm0" 13 "xmm1" 14 "xmm2" 15 "xmm3"]
+);
+chase!(
+    chase_24,
+    [0 "rax" 1 "rcx" 2 "r8" 3 "r9" 4 "r10" 5 "r11" 6 "rbx" 7 "rbp" 8 "r12" 9 "r13" 10 "r14" 11 "r15"],
+    [
+        12 "xmm0" 13 "xmm1" 14 "xmm2" 15 "xmm3" 16 "xmm4" 17 "xmm5" 18 "xmm6" 19 "xmm7" 20 "xmm8" 21 "xmm9" 22 "xmm10" 23 "xmm11"
+    ]
+);

@@ -1,0 +1,134 @@
+//! Kernels that touch no memory: the empty loop (the control of the seed's method), chains of additions whose cost is known
+//! to be one cycle each, and as much floating-point arithmetic as the processor can take.
+
+use super::looped;
+use crate::kernel::declared::{additions, arithmetic};
+use crate::kernel::{Code, Declared, Kernel, Walk};
+
+const fn row(
+    name: &'static str,
+    what: &'static str,
+    width_bits: u32,
+    available: fn() -> bool,
+    declared: Declared,
+    code: Code,
+) -> Kernel {
+    Kernel { name, what, width_bits, available, declared, walk: Walk::Register, code }
+}
+
+const fn adds(name: &'static str, what: &'static str, count: u32, code: Code) -> Kernel {
+    row(name, what, 64, || true, additions(count), code)
+}
+
+/// The kernels.
+pub(in crate::kernel) const KERNELS: &[Kernel] = &[
+    adds("empty", "the loop itself: count down and branch", 0, empty),
+    adds("adds.1", "one addition, needing that of the turn before", 1, adds_1),
+    adds("adds.2", "2 additions, each needing the one before", 2, adds_2),
+    adds("adds.4", "4 additions, each needing the one before", 4, adds_4),
+    adds("adds.8", "8 additions, each needing the one before", 8, adds_8),
+    adds("adds.16", "16 additions, each needing the one before", 16, adds_16),
+    adds("adds.32", "32 additions, each needing the one before", 32, adds_32),
+    adds("adds.64", "64 additions, each needing the one before", 64, adds_64),
+    row("fma.scalar", "12 fused multiply-adds side by side", 64, fused, arithmetic(12, 24), fma_scalar),
+    row(
+        "fma.sse2",
+        "7 multiplications and 7 additions side by side (this instruction set has no fused form)",
+        128,
+        || true,
+        arithmetic(14, 28),
+        fma_sse2,
+    ),
+    row("fma.avx2", "12 fused multiply-adds side by side", 256, fused, arithmetic(12, 96), fma_avx2),
+    row(
+        "fma.avx512",
+        "12 fused multiply-adds side by side",
+        512,
+        || is_x86_feature_detected!("avx512f"),
+        arithmetic(12, 192),
+        fma_avx512,
+    ),
+];
+
+fn fused() -> bool {
+    is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")
+}
+
+looped!(empty, before: [], pass: [], turn: [], after: []);
+
+macro_rules! additions {
+    ($name:ident, $count:literal) => {
+        // The second operand is a register, because recent processors fold chains of additions of constants.
+        looped!(
+            $name,
+            before: ["xor r10d, r10d", "mov ecx, 1"],
+            pass: [],
+            turn: [concat!(".rept ", $count), "add r10, rcx", ".endr"],
+            after: ["mov rax, r10"]
+        );
+    };
+}
+
+additions!(adds_1, "1");
+additions!(adds_2, "2");
+additions!(adds_4, "4");
+additions!(adds_8, "8");
+additions!(adds_16, "16");
+additions!(adds_32, "32");
+additions!(adds_64, "64");
+
+/// x = 0.5 and y = 1 in the last two registers: x acc + y tends to 2 and stays a normal number. Returns the first
+/// accumulator.
+macro_rules! fused_multiply_adds {
+    ($name:ident, $reg:literal, $suffix:literal, splat: [$($splat:expr),*]) => {
+        looped!(
+            $name,
+            before: [
+                ".irp i,0,1,2,3,4,5,6,7,8,9,10,11",
+                "vxorps xmm\\i, xmm\\i, xmm\\i",
+                ".endr",
+                "mov rax, 0x3fe0000000000000",
+                "vmovq xmm14, rax",
+                "mov rax, 0x3ff0000000000000",
+                "vmovq xmm15, rax",
+                $($splat),*
+            ],
+            pass: [],
+            turn: [
+                ".irp i,0,1,2,3,4,5,6,7,8,9,10,11",
+                concat!("vfmadd213", $suffix, " ", $reg, "\\i, ", $reg, "14, ", $reg, "15"),
+                ".endr",
+            ],
+            after: ["vmovq rax, xmm0", "vzeroupper"]
+        );
+    };
+}
+
+fused_multiply_adds!(fma_scalar, "xmm", "sd", splat: []);
+fused_multiply_adds!(
+    fma_avx2, "ymm", "pd", splat: ["vpbroadcastq ymm14, xmm14", "vpbroadcastq ymm15, xmm15"]
+);
+fused_multiply_adds!(
+    fma_avx512, "zmm", "pd", splat: ["vpbroadcastq zmm14, xmm14", "vpbroadcastq zmm15, xmm15"]
+);
+
+looped!(
+    fma_sse2,
+    before: [
+        "mov rax, 0x3ff0000000000000",
+        ".irp i,0,1,2,3,4,5,6,7,8,9,10,11,12,13,15",
+        "movq xmm\\i, rax",
+        "punpcklqdq xmm\\i, xmm\\i",
+        ".endr",
+    ],
+    pass: [],
+    turn: [
+        ".irp i,0,1,2,3,4,5,6",
+        "mulpd xmm\\i, xmm15",
+        ".endr",
+        ".irp i,7,8,9,10,11,12,13",
+        "addpd xmm\\i, xmm15",
+        ".endr",
+    ],
+    after: ["movq rax, xmm0"]
+);

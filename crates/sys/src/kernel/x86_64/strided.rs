@@ -1,0 +1,80 @@
+//! Eight accesses a turn, a given stride apart (the loop of the seed's table of shared memory). None waits for another: with
+//! a stride that prefetchers follow, time per access is throughput. The dependent row beside it is a chain in
+//! [`crate::kernel::chain::Order::Sequential`] with the same stride.
+
+use super::looped;
+use crate::kernel::declared::strided;
+use crate::kernel::{Kernel, Walk};
+
+/// The kernels.
+pub(in crate::kernel) const KERNELS: &[Kernel] = &[
+    Kernel {
+        name: "read.strided8",
+        what: "reads 8 words of a, a stride apart; sums them",
+        width_bits: 64,
+        available: || true,
+        declared: strided(8, 0),
+        walk: Walk::Strided(8),
+        code: read,
+    },
+    Kernel {
+        name: "write.strided8",
+        what: "writes the word that a begins with to 8 words of a, a stride apart",
+        width_bits: 64,
+        available: || true,
+        declared: strided(0, 8),
+        walk: Walk::Strided(8),
+        code: write,
+    },
+];
+
+// r11, rcx and r8 hold the stride three, five and seven times. Registers beyond those that calls leave free are put back.
+looped!(
+    read,
+    before: [
+        "push rbx",
+        "push r12",
+        "lea r11, [r9+2*r9]",
+        "lea rcx, [r9+4*r9]",
+        "lea r8, [r11+4*r9]",
+        "xor ebx, ebx",
+        "xor r12d, r12d",
+    ],
+    pass: ["mov r10, rdx"],
+    turn: [
+        "add rbx, [r10]",
+        "add r12, [r10+r9]",
+        "add rbx, [r10+2*r9]",
+        "add r12, [r10+r11]",
+        "add rbx, [r10+4*r9]",
+        "add r12, [r10+rcx]",
+        "add rbx, [r10+2*r11]",
+        "add r12, [r10+r8]",
+        "lea r10, [r10+8*r9]",
+    ],
+    after: ["lea rax, [rbx+r12]", "pop r12", "pop rbx"]
+);
+
+looped!(
+    write,
+    before: [
+        "push rbx",
+        "mov rbx, [rdx]",
+        "lea r11, [r9+2*r9]",
+        "lea rcx, [r9+4*r9]",
+        "lea r8, [r11+4*r9]",
+    ],
+    pass: ["mov r10, rdx"],
+    turn: [
+        "mov [r10], rbx",
+        "mov [r10+r9], rbx",
+        "mov [r10+2*r9], rbx",
+        "mov [r10+r11], rbx",
+        "mov [r10+4*r9], rbx",
+        "mov [r10+rcx], rbx",
+        "mov [r10+2*r11], rbx",
+        "mov [r10+r8], rbx",
+        "lea r10, [r10+8*r9]",
+    ],
+    after: ["pop rbx"]
+);

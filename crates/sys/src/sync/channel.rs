@@ -1,0 +1,82 @@
+//! Event counters (eventfd(2)) and pipes (pipe(2)), one event at a time.
+
+use std::io;
+use std::os::fd::{FromRawFd, OwnedFd};
+
+use rustix::pipe::PipeFlags;
+
+/// An event counter, 0 at first.
+#[derive(Debug)]
+pub struct EventCounter(OwnedFd);
+
+impl EventCounter {
+    /// With `polls`, [`Self::take`] returns false at once instead of sleeping.
+    ///
+    /// # Errors
+    /// The system's error.
+    pub fn new(polls: bool) -> io::Result<Self> {
+        let flags = libc::EFD_CLOEXEC | libc::EFD_SEMAPHORE | if polls { libc::EFD_NONBLOCK } else { 0 };
+        // SAFETY: integer arguments; touches no memory of ours.
+        let fd = unsafe { libc::eventfd(0, flags) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: a new descriptor that nobody else has.
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    /// Adds one event.
+    #[inline]
+    pub fn give(&self) -> bool {
+        rustix::io::write(&self.0, &1_u64.to_ne_bytes()) == Ok(8)
+    }
+
+    /// Takes one event; sleeps until there is one unless it polls.
+    #[inline]
+    pub fn take(&self) -> bool {
+        take(|| rustix::io::read(&self.0, &mut [0_u8; 8]).map(|n| n == 8))
+    }
+}
+
+/// A pipe through which single bytes go.
+#[derive(Debug)]
+pub struct Pipe {
+    reader: OwnedFd,
+    writer: OwnedFd,
+}
+
+impl Pipe {
+    /// With `polls`, [`Self::take`] returns false at once instead of sleeping.
+    ///
+    /// # Errors
+    /// The system's error.
+    pub fn new(polls: bool) -> io::Result<Self> {
+        let flags = PipeFlags::CLOEXEC | if polls { PipeFlags::NONBLOCK } else { PipeFlags::empty() };
+        let (reader, writer) = rustix::pipe::pipe_with(flags)?;
+        Ok(Self { reader, writer })
+    }
+
+    /// Writes one byte.
+    #[inline]
+    pub fn give(&self) -> bool {
+        rustix::io::write(&self.writer, &[1]) == Ok(1)
+    }
+
+    /// Reads one byte; sleeps until there is one unless it polls.
+    #[inline]
+    pub fn take(&self) -> bool {
+        take(|| rustix::io::read(&self.reader, &mut [0_u8; 1]).map(|n| n == 1))
+    }
+}
+
+/// A signal may interrupt a sleep; that is no event.
+#[inline]
+fn take(mut read: impl FnMut() -> rustix::io::Result<bool>) -> bool {
+    loop {
+        match read() {
+            Ok(taken) => return taken,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return false,
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! What the system offers to threads and processes that wait for each other: futexes, the POSIX objects, event counters and
+//! pipes. Each object lies on a page of its own that is mapped shared, so that it works between threads and, when made for
+//! them, between processes forked later; and so that no two objects share a cache line.
+
+mod barrier;
+mod channel;
+mod futex;
+mod monitor;
+mod mutex;
+mod place;
+mod rwlock;
+mod semaphore;
+
+pub use barrier::Barrier;
+pub use channel::{EventCounter, Pipe};
+pub use futex::Word;
+pub use monitor::{InMonitor, Monitor};
+pub use mutex::{Mutex, MutexHeld, Spin, SpinHeld};
+pub use rwlock::{ReadHeld, RwLock, WriteHeld};
+pub use semaphore::Semaphore;
+
+/// Between whom an object works. The kernel finds a waiter in one address space more cheaply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sharing {
+    /// Threads of one process (`PTHREAD_PROCESS_PRIVATE`, `FUTEX_PRIVATE_FLAG`).
+    Threads,
+    /// Also processes forked later (`PTHREAD_PROCESS_SHARED`).
+    Processes,
+}
+
+impl Sharing {
+    /// As the POSIX functions want it.
+    fn pshared(self) -> libc::c_int {
+        match self {
+            Self::Threads => libc::PTHREAD_PROCESS_PRIVATE,
+            Self::Processes => libc::PTHREAD_PROCESS_SHARED,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,121 @@
+//! The condition variable of the C library with its mutex and the number they protect: a monitor (Hoare 1974).
+
+use std::io;
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+
+use super::Sharing;
+use super::mutex::init_mutex;
+use super::place::{Place, checked};
+
+#[repr(C)]
+#[derive(Debug)]
+struct Parts {
+    mutex: libc::pthread_mutex_t,
+    condition: libc::pthread_cond_t,
+    value: u64,
+}
+
+/// A number, 0 at first, with a mutex and a condition variable.
+#[derive(Debug)]
+pub struct Monitor(Place<Parts>);
+
+/// Inside the monitor: the mutex is held.
+#[derive(Debug)]
+pub struct InMonitor<'a> {
+    monitor: &'a Monitor,
+    /// Only the thread that locked may unlock.
+    here: PhantomData<*const ()>,
+}
+
+impl Monitor {
+    /// A free monitor.
+    ///
+    /// # Errors
+    /// The system's error.
+    pub fn new(sharing: Sharing) -> io::Result<Self> {
+        let place = Place::<Parts>::new()?;
+        let monitor = Self(place);
+        init_mutex(monitor.mutex(), sharing)?;
+        let mut attributes = MaybeUninit::<libc::pthread_condattr_t>::uninit();
+        // SAFETY: writable memory of the right type.
+        checked(unsafe { libc::pthread_condattr_init(attributes.as_mut_ptr()) })?;
+        // SAFETY: initialized above.
+        let set = unsafe { libc::pthread_condattr_setpshared(attributes.as_mut_ptr(), sharing.pshared()) };
+        let made = checked(set).and_then(|()| {
+            // SAFETY: zeroed memory that nobody uses yet, and initialized attributes.
+            checked(unsafe { libc::pthread_cond_init(monitor.condition(), attributes.as_ptr()) })
+        });
+        // SAFETY: initialized above, and not used after this.
+        unsafe { libc::pthread_condattr_destroy(attributes.as_mut_ptr()) };
+        made.map(|()| monitor)
+    }
+
+    fn mutex(&self) -> *mut libc::pthread_mutex_t {
+        // SAFETY: the place is mapped and large enough; no reference is formed.
+        unsafe { &raw mut (*self.0.pointer()).mutex }
+    }
+
+    fn condition(&self) -> *mut libc::pthread_cond_t {
+        // SAFETY: as above.
+        unsafe { &raw mut (*self.0.pointer()).condition }
+    }
+
+    fn value(&self) -> *mut u64 {
+        // SAFETY: as above.
+        unsafe { &raw mut (*self.0.pointer()).value }
+    }
+
+    /// Enters. `None` when the library refuses.
+    #[inline]
+    pub fn enter(&self) -> Option<InMonitor<'_>> {
+        // SAFETY: made in `new`, at this address since.
+        let code = unsafe { libc::pthread_mutex_lock(self.mutex()) };
+        (code == 0).then(|| InMonitor { monitor: self, here: PhantomData })
+    }
+
+    /// Wakes one that waits; may be called inside and outside.
+    #[inline]
+    pub fn signal(&self) {
+        // SAFETY: made in `new`, at this address since.
+        unsafe { libc::pthread_cond_signal(self.condition()) };
+    }
+
+    /// Wakes all that wait.
+    #[inline]
+    pub fn broadcast(&self) {
+        // SAFETY: made in `new`, at this address since.
+        unsafe { libc::pthread_cond_broadcast(self.condition()) };
+    }
+}
+
+impl InMonitor<'_> {
+    /// The number.
+    #[inline]
+    pub fn get(&self) -> u64 {
+        // SAFETY: mapped, aligned, and protected by the mutex, which is held.
+        unsafe { self.monitor.value().read() }
+    }
+
+    /// Sets the number.
+    #[inline]
+    pub fn set(&mut self, value: u64) {
+        // SAFETY: as above.
+        unsafe { self.monitor.value().write(value) };
+    }
+
+    /// Leaves, sleeps until woken (or for no reason, as POSIX allows), and enters again.
+    #[inline]
+    pub fn wait(&mut self) {
+        // SAFETY: both made in `new`; this thread holds the mutex.
+        unsafe { libc::pthread_cond_wait(self.monitor.condition(), self.monitor.mutex()) };
+    }
+}
+
+impl Drop for InMonitor<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: this thread locked it: the value can't leave the thread.
+        unsafe { libc::pthread_mutex_unlock(self.monitor.mutex()) };
+    }
+}

@@ -1,0 +1,212 @@
+//! User-level threads: many of them on one thread of the system, with a run queue of their own (the user side of Solaris' M:N
+//! threads). They are switched by themselves, never by the kernel: a thread goes on until it yields or ends.
+
+use std::io;
+use std::num::NonZeroUsize;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::NonNull;
+
+use corosensei::stack::{MIN_STACK_SIZE, Stack, StackPointer};
+use corosensei::{Coroutine, CoroutineResult, Yielder};
+use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
+
+use crate::process::fork::panic_text;
+
+/// A mapped stack. Its lowest page is a guard that nobody can touch.
+struct MappedStack {
+    lowest: NonNull<u8>,
+    bytes: NonZeroUsize,
+}
+
+impl MappedStack {
+    fn new(bytes: usize) -> io::Result<Self> {
+        let page_bytes = rustix::param::page_size();
+        let bytes = bytes.max(MIN_STACK_SIZE).checked_next_multiple_of(page_bytes);
+        let bytes = bytes.and_then(|b| b.checked_add(page_bytes)).and_then(NonZeroUsize::new);
+        let bytes = bytes.ok_or(io::ErrorKind::OutOfMemory)?;
+        let (none, access) = (std::ptr::null_mut(), ProtFlags::READ | ProtFlags::WRITE);
+        let kind = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::STACK;
+        // SAFETY: a new anonymous mapping at an address of the kernel's choice touches no memory in use.
+        let lowest = unsafe { rustix::mm::mmap_anonymous(none, bytes.get(), access, kind) }?;
+        let stack = Self { lowest: NonNull::new(lowest.cast()).ok_or(io::ErrorKind::OutOfMemory)?, bytes };
+        // SAFETY: the first page of the mapping just made, in which nothing lies.
+        unsafe { rustix::mm::mprotect(lowest, page_bytes, MprotectFlags::empty()) }?;
+        Ok(stack)
+    }
+}
+
+impl Drop for MappedStack {
+    fn drop(&mut self) {
+        // SAFETY: exactly the mapping made in `new`; no thread runs on it any more, since threads borrow it.
+        let _ = unsafe { rustix::mm::munmap(self.lowest.as_ptr().cast(), self.bytes.get()) };
+    }
+}
+
+// SAFETY: the mapping belongs to this value alone.
+unsafe impl Send for MappedStack {}
+
+// SAFETY: base and limit are the ends of one mapping with a guard page at its lower end and at least the smallest size above;
+// both are multiples of a page, hence of the alignment of stacks.
+unsafe impl Stack for MappedStack {
+    fn base(&self) -> StackPointer {
+        self.lowest.addr().checked_add(self.bytes.get()).unwrap_or(StackPointer::MAX)
+    }
+
+    fn limit(&self) -> StackPointer {
+        self.lowest.addr()
+    }
+}
+
+/// Stacks to run on, kept from one run to the next, so that their pages are touched once.
+#[derive(Default)]
+pub struct Stacks {
+    stacks: Vec<MappedStack>,
+}
+
+impl Stacks {
+    /// `count` stacks of at least `bytes` each, with a guard page below.
+    ///
+    /// # Errors
+    /// The system's error when there is no memory to map.
+    pub fn new(count: usize, bytes: usize) -> io::Result<Self> {
+        let stacks = (0..count).map(|_| MappedStack::new(bytes)).collect::<io::Result<_>>()?;
+        Ok(Self { stacks })
+    }
+
+    /// Number of stacks.
+    pub fn count(&self) -> usize {
+        self.stacks.len()
+    }
+}
+
+/// The running user thread's way to let the next one go on.
+pub struct Turn<'y>(&'y Yielder<(), ()>);
+
+impl Turn<'_> {
+    /// Lets the others go on; returns when all that are ready had their turn.
+    #[inline]
+    pub fn yield_now(&self) {
+        self.0.suspend(());
+    }
+}
+
+/// Runs `work(i, turn)` as user thread `i` for every stack, in turns on the calling thread, until all have ended. A panic ends
+/// its own thread and is returned as its text.
+pub fn run_all<F: Fn(usize, &Turn<'_>)>(stacks: &mut Stacks, work: &F) -> Vec<Result<(), String>> {
+    let mut ends = vec![Ok(()); stacks.count()];
+    let mut queue = Vec::with_capacity(ends.len());
+    for (i, (stack, end)) in stacks.stacks.iter_mut().zip(&mut ends).enumerate() {
+        let body = move |yielder: &Yielder<(), ()>, ()| {
+            let ended = catch_unwind(AssertUnwindSafe(|| work(i, &Turn(yielder))));
+            *end = ended.map_err(|payload| panic_text(payload.as_ref()).to_owned());
+        };
+        // SAFETY: the thread ends or is dropped in this function, which `work`, its stack and its end outlive.
+        queue.push(unsafe { Coroutine::<(), (), (), _>::with_stack_unchecked(stack, body) });
+    }
+    let mut next = 0;
+    while !queue.is_empty() {
+        let Some(thread) = queue.get_mut(next) else {
+            next = 0;
+            continue;
+        };
+        match thread.resume(()) {
+            CoroutineResult::Yield(()) => next += 1,
+            CoroutineResult::Return(()) => drop(queue.remove(next)),
+        }
+    }
+    drop(queue);
+    ends
+}
+
+/// Creates a user thread on the first stack, runs it to its end and joins it, `times` times; `work` says whether it did its
+/// share. Returns how many did. Nothing without a stack.
+#[inline]
+pub fn create_and_join<F: Fn(&Turn<'_>) -> bool>(stacks: &mut Stacks, times: u64, work: &F) -> u64 {
+    let Some(stack) = stacks.stacks.first_mut() else { return 0 };
+    let mut done = 0;
+    for _ in 0..times {
+        let body = move |yielder: &Yielder<(), ()>, ()| work(&Turn(yielder));
+        // SAFETY: the thread ends or is dropped in this turn of the loop, which `work` and the stack outlive.
+        let mut thread = unsafe { Coroutine::<(), (), bool, _>::with_stack_unchecked(&mut *stack, body) };
+        loop {
+            if let CoroutineResult::Return(ok) = thread.resume(()) {
+                done += u64::from(ok);
+                break;
+            }
+        }
+    }
+    done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::thread::monotonic_ns;
+    use std::cell::{Cell, RefCell};
+
+    #[test]
+    fn threads_take_turns_and_a_panic_ends_one_alone() {
+        let mut stacks = Stacks::new(3, 64 * 1024).unwrap();
+        for _ in 0..2 {
+            let log = RefCell::new(Vec::new());
+            let ends = run_all(&mut stacks, &|i, turn| {
+                for step in 0..=i {
+                    assert!(!(i == 1 && step == 1), "thread {i} on purpose");
+                    log.borrow_mut().push((i, step));
+                    turn.yield_now();
+                }
+            });
+            assert_eq!(ends, [Ok(()), Err("thread 1 on purpose".to_owned()), Ok(())]);
+            assert_eq!(log.into_inner(), [(0, 0), (1, 0), (2, 0), (2, 1), (2, 2)]);
+        }
+    }
+
+    #[test]
+    fn created_threads_are_joined_with_what_they_did() {
+        let mut stacks = Stacks::new(1, 16 * 1024).unwrap();
+        let count = Cell::new(0_u64);
+        let work = |turn: &Turn<'_>| {
+            count.set(count.get() + 1);
+            turn.yield_now();
+            count.get().is_multiple_of(2)
+        };
+        assert_eq!(create_and_join(&mut stacks, 1_000, &work), 500);
+        assert_eq!(count.get(), 1_000);
+        assert_eq!(create_and_join(&mut Stacks::default(), 10, &work), 0);
+    }
+
+    /// The run queue adds little to what the library itself takes to switch to two threads in turn.
+    #[test]
+    fn a_turn_costs_what_two_bare_switches_cost() {
+        const TURNS: u64 = 100_000;
+        let timed = |work: &mut dyn FnMut()| {
+            let begin_ns = monotonic_ns();
+            work();
+            monotonic_ns() - begin_ns
+        };
+        let mut stacks = Stacks::new(2, 64 * 1024).unwrap();
+        let mut ours = || {
+            let ends = run_all(&mut stacks, &|_, turn| (0..TURNS).for_each(|_| turn.yield_now()));
+            assert!(ends.iter().all(Result::is_ok));
+        };
+        let thread = || {
+            let stack = MappedStack::new(64 * 1024).unwrap();
+            let body = |yielder: &Yielder<(), ()>, ()| (0..TURNS).for_each(|_| yielder.suspend(()));
+            Coroutine::<(), (), (), _>::with_stack(stack, body)
+        };
+        let mut bare = || {
+            let (mut a, mut b) = (thread(), thread());
+            while let CoroutineResult::Yield(()) = a.resume(()) {
+                b.resume(());
+            }
+            b.resume(());
+        };
+        // In turns, so that a slower moment of the machine meets both.
+        let pairs: Vec<(u64, u64)> = (0..25).map(|_| (timed(&mut ours), timed(&mut bare))).collect();
+        let (ours_ns, bare_ns) =
+            (pairs.iter().map(|p| p.0).min().unwrap(), pairs.iter().map(|p| p.1).min().unwrap());
+        let ratio = ours_ns as f64 / bare_ns as f64;
+        // Unoptimized builds weigh the queue more than the switch.
+        assert!((0.3..4.0).contains(&ratio), "{ours_ns} ns against {bare_ns} ns");
+    }
+}
