@@ -22,7 +22,7 @@ const digits = (v) => {
 const SCALES = {
   ns: [[1, 'ns'], [1e3, 'us'], [1e6, 'ms'], [1e9, 's']],
   By: [[1, 'B'], [1024, 'KiB'], [1048576, 'MiB'], [1073741824, 'GiB']],
-  'By/s': [[1, 'B/s'], [1e3, 'kB/s'], [1e6, 'MB/s'], [1e9, 'GB/s']],
+  'By/s': [[1, 'B/s'], [1e3, 'kB/s'], [1e6, 'MB/s'], [1e9, 'GB/s']], '{flop}/s': [[1, 'flop/s'], [1e3, 'kflop/s'], [1e6, 'Mflop/s'], [1e9, 'Gflop/s']],
   Hz: [[1, 'Hz'], [1e3, 'kHz'], [1e6, 'MHz'], [1e9, 'GHz']],
 };
 const SUFFIX = { '{tick}': ' ticks', 'ns/By': ' ns/B', '[ppm]': ' ppm', '/Hz': ' /Hz' };

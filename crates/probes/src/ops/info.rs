@@ -18,7 +18,7 @@ metric!(
     [],
     Nanoseconds,
     Neither,
-    "Length of a processor cycle: slope of the cost of 1 to 64 additions that each need the one before."
+    "Length of a processor cycle: slope of the cost of 4 to 64 additions that each need the one before."
 );
 
 /// All metrics, part by part.
@@ -42,7 +42,8 @@ pub(super) const KNOWN_COSTS: Code = Code {
     what: "Dependent additions did not cost a whole number of cycles: the line through 1 to 64 of them leaves more than 1 %.",
     why: "What the meter says about operations of known cost it says about all others: the processor's speed changed between \
           rows, or something else shared the core.",
-    how: "Least squares through the costs of 1, 2, 4, ... 64 additions per turn; largest residual, intercept.",
+    how: "Least squares through the costs of 4, 8, ... 64 additions per turn; residuals of these and of 1 and 2, which may be as \
+          slow as the empty loop; intercept.",
     next: "Repeat on a quieter machine, or with a fixed frequency; read small differences between rows with care.",
     undo: None,
 };

@@ -64,6 +64,13 @@ pub fn monotonic_by_call_ns() -> io::Result<u64> {
     Ok(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
 }
 
+/// CPU time of all threads of this process and of all its children that were waited for, ns (children in steps of a
+/// microsecond).
+pub fn family_cpu_ns() -> u64 {
+    let own = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    own.tv_sec as u64 * 1_000_000_000 + own.tv_nsec as u64 + crate::thread::children_cpu_ns()
+}
+
 /// `sched_yield`.
 ///
 /// # Errors
@@ -96,6 +103,10 @@ mod tests {
         let (a, b) = (monotonic_by_call_ns().unwrap(), crate::thread::monotonic_ns());
         assert!(b >= a && b - a < 1_000_000_000, "{a} {b}");
         yield_cpu().unwrap();
+        let before_ns = family_cpu_ns();
+        let until_ns = crate::thread::thread_cpu_ns() + 3_000_000;
+        while crate::thread::thread_cpu_ns() < until_ns {}
+        assert!(family_cpu_ns() >= before_ns + 2_000_000);
         let mut bytes = [0_u8; 64];
         random_by_call(&mut bytes).unwrap();
         assert!(bytes.iter().any(|b| *b != 0));

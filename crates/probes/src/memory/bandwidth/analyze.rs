@@ -141,8 +141,24 @@ pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     conditions(&figures, rows, &mut out);
     out.datasets.extend(datasets::all(&figures));
     out.datasets.extend(roofline::dataset(&figures));
-    out.summary = summary(&figures);
+    out.summary = summary(&figures, buffer_said(rows).as_deref());
     out
+}
+
+/// Size of the buffer and whether it is at least four times the last cache; `None` where that is not known.
+fn buffer(rows: &Rows) -> Option<(f64, f64, bool)> {
+    let fact = |name: &str| rows.facts.get(&format!("{NAME}.{name}"))?.parse::<f64>().ok();
+    let (bytes, last_bytes) = (fact("memory_bytes")?, fact("last_cache_bytes")?);
+    Some((bytes, last_bytes, bytes >= 4.0 * last_bytes))
+}
+
+/// The size of a buffer that is small, for the page; `None` for one that fits the last cache: it tells nothing of memory.
+fn buffer_said(rows: &Rows) -> Option<String> {
+    match buffer(rows) {
+        Some((bytes, last_bytes, _)) if bytes <= last_bytes => None,
+        Some((bytes, _, false)) => Some(format!(" (buffer of {})", human(bytes, Unit::Bytes))),
+        _ => Some(String::new()),
+    }
 }
 
 /// A metric for each row that is not only a point of the curve.
@@ -186,7 +202,9 @@ fn scaling(figures: &Figures<'_>, out: &mut Analysis) {
             let ci = Interval::new(LEVEL, value, value, "steps measured");
             out.metrics.push(Metric::new(&SATURATION, p, value, "fewest at 95 %", n).with_ci(ci));
         }
-        if let Some((cpus, rate)) = rates.last().filter(|_| rates.len() > 1) {
+        // Reads and copies say the same; one sentence is enough.
+        let said = out.findings.iter().any(|f| f.id == "memory.scaling");
+        if let Some((cpus, rate)) = rates.last().filter(|_| rates.len() > 1 && !said) {
             let times = rate / rates[0].1;
             out.findings.push(Finding {
                 id: "memory.scaling".to_owned(),
@@ -273,15 +291,18 @@ fn warning(code: &machmeter_data::code::Code, text: String) -> Warning {
 
 fn conditions(figures: &Figures<'_>, rows: &Rows, out: &mut Analysis) {
     let fact = |name: &str| rows.facts.get(&format!("{NAME}.{name}")).and_then(|t| t.parse::<f64>().ok());
-    if let (Some(buffer), Some(last)) = (fact("memory_bytes"), fact("last_cache_bytes"))
-        && buffer < 4.0 * last
-    {
+    if let Some((bytes, last_bytes, false)) = buffer(rows) {
         let text = format!(
             "bandwidth of memory was taken over {}; four times the last cache are {}",
-            human(buffer, Unit::Bytes),
-            human(4.0 * last, Unit::Bytes)
+            human(bytes, Unit::Bytes),
+            human(4.0 * last_bytes, Unit::Bytes)
         );
         out.warnings.push(warning(&SMALL_BUFFER, text));
+        let level = Level::Memory.name();
+        for m in out.metrics.iter_mut().filter(|m| m.params.get("level").is_some_and(|l| *l == level.into()))
+        {
+            m.flag(SMALL_BUFFER.id);
+        }
     }
     let refused = |f: &&Figure<'_>| f.row.refused.is_some();
     let reason = |f: &Figure<'_>| f.row.refused.clone().unwrap_or_default();
@@ -310,8 +331,10 @@ fn conditions(figures: &Figures<'_>, rows: &Rows, out: &mut Analysis) {
     }
 }
 
-fn summary(figures: &Figures<'_>) -> Summary {
-    let rate = |family: &str, level, cpus| figures.plain(family, level, cpus);
+fn summary(figures: &Figures<'_>, buffer: Option<&str>) -> Summary {
+    let rate = |family: &str, level, cpus| {
+        figures.plain(family, level, cpus).filter(|_| buffer.is_some() || level != Level::Memory)
+    };
     let said = |f: &Figure<'_>| f.rate().map(|r| human(r, Unit::BytesPerSecond)).unwrap_or_default();
     let both = |f: &Figure<'_>| match f.rate_with_allocate().filter(|_| f.allocated > 1.001) {
         Some(all) => format!("{} ({} with write-allocate)", said(f), human(all, Unit::BytesPerSecond)),
@@ -326,7 +349,7 @@ fn summary(figures: &Figures<'_>) -> Summary {
     }
     if !memory.is_empty() {
         let data = if figures.data == "zeros" { " of zeros" } else { "" };
-        lines.push(format!("memory{data}, 1 CPU: {}", memory.join(", ")));
+        lines.push(format!("memory{}{data}, 1 CPU: {}", buffer.unwrap_or_default(), memory.join(", ")));
     }
     let most = figures.most_cpus();
     let together: Vec<String> = ["read", "write", "copy", "triad"]

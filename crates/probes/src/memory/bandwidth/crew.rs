@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use machmeter_engine::budget::stop_requested;
 use machmeter_engine::cost::{Pair, Row};
-use machmeter_engine::sampling::{Disturbance, HostTiming, Pace, Timing};
+use machmeter_engine::sampling::{Disturbance, HostTiming, Timing};
 use machmeter_engine::team::{Arena, Member, Seats, Team, TeamError};
 use machmeter_stats::random::Random;
 use machmeter_sys::clock::{SourceId, TickRate, TickSource, WithSource, dispatch};
@@ -14,6 +14,7 @@ use machmeter_sys::thread::monotonic_ns;
 
 use super::plan::Spec;
 use super::stream::{Buffer, Stream};
+use super::{BATCH_NS, MOST_ROUNDS, PAIRS};
 
 /// Cells of the arena: orders of member 0, then four per member.
 const GO: usize = 0;
@@ -203,11 +204,6 @@ impl Crew<'_> {
     }
 }
 
-/// Rounds after which more change nothing.
-const MOST_ROUNDS: usize = 40;
-/// Pairs per visit of a row.
-const PAIRS: usize = 3;
-
 struct Conductor<'a, 'm> {
     crew: &'a Crew<'a>,
     member: &'a Member<'m>,
@@ -226,9 +222,8 @@ impl Conductor<'_, '_> {
             loop {
                 let (ticks, _) = self.together(index, cpus, stream, turns)?;
                 let ns = self.crew.rate.ns(ticks).max(1.0);
-                if ns >= Pace::BATCH_NS / 4.0 || turns > 1 << 40 {
-                    row.short_turns =
-                        ((Pace::BATCH_NS / ns * turns as f64).round() as u64).clamp(1, turns * 8);
+                if ns >= BATCH_NS / 4.0 || turns > 1 << 40 {
+                    row.short_turns = ((BATCH_NS / ns * turns as f64).round() as u64).clamp(1, turns * 8);
                     row.long_turns = row.short_turns * 2;
                     break;
                 }

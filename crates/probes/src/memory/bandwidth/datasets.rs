@@ -1,7 +1,7 @@
 //! What is shown: the table of kernels, bandwidth over working sets, bandwidth over CPUs.
 
-use machmeter_data::Unit;
 use machmeter_data::shape::{Axis, Cell, CostTable, Curve, CurveRow, Dataset, Shape, TableColumn, TableRow};
+use machmeter_data::{Params, Unit};
 
 use super::analyze::{Figure, Figures};
 use super::sizes::Level;
@@ -15,7 +15,7 @@ pub(super) fn all(figures: &Figures<'_>) -> Vec<Dataset> {
 }
 
 fn dataset(id: &str, title: &str, caption: String, shape: Shape) -> Dataset {
-    Dataset { id: id.to_owned(), params: Default::default(), title: title.to_owned(), caption, shape }
+    Dataset { id: id.to_owned(), params: Params::new(), title: title.to_owned(), caption, shape }
 }
 
 /// A row per kernel and width; columns by level, with and without write-allocate, with all CPUs, huge pages and zeros.

@@ -52,6 +52,13 @@ const FILLING_ASKED: f64 = 0.4;
 const MEMORY: f64 = 0.5;
 /// Written to learn how fast memory is written.
 const TRIAL_BYTES: usize = 2 << 20;
+/// Length of a short batch, ns: half of the usual, since walks over memory need no longer one and a pair then mostly falls
+/// between two interruptions of a busy machine.
+const BATCH_NS: f64 = 250_000.0;
+/// Pairs per visit of a row.
+const PAIRS: usize = 4;
+/// Rounds after which more change nothing.
+const MOST_ROUNDS: usize = 40;
 /// Left at the end for the last visit.
 const TAIL_NS: u64 = 15_000_000;
 /// Part of a mapping that must be in huge pages to be called so.
@@ -129,9 +136,8 @@ fn memory_bytes(at: &At<'_, '_>, request: &Request, claimed: Claimed) -> Result<
         }
         return Ok(bytes);
     }
-    sizes::within(sizes::memory_wanted(claimed), by_memory.min(by_time(FILLING)) as usize).ok_or_else(|| {
-        ProbeError::Cannot("neither time nor memory for a buffer larger than caches".to_owned())
-    })
+    sizes::within(sizes::memory_wanted(claimed), by_memory.min(by_time(FILLING)) as usize)
+        .ok_or_else(|| ProbeError::Cannot("too little memory for a buffer larger than caches".to_owned()))
 }
 
 /// Rows of one CPU, interleaved.
@@ -165,7 +171,7 @@ fn alone(at: &mut At<'_, '_>, plan: &Plan, first: &Buffer, until_ns: u64) -> Vec
         }
     }
     benches.extend(plan.peaks.iter().filter_map(|k| peak(k, first.pages())));
-    let pace = Pace { batch_ns: Pace::BATCH_NS, pairs_per_visit: 3, rounds: 40, until_ns };
+    let pace = Pace { batch_ns: BATCH_NS, pairs_per_visit: PAIRS, rounds: MOST_ROUNDS, until_ns };
     at.sampler.interleave(&mut benches, &pace);
     rows.extend(benches.into_iter().map(|b| b.row));
     rows

@@ -33,6 +33,7 @@ impl Level {
 
 /// Capacities of the data caches of a CPU as the system claims them, bytes; 0 where it claims none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[allow(clippy::struct_field_names, reason = "units stand in names")]
 pub(in crate::memory) struct Claimed {
     /// First data cache.
     pub(in crate::memory) l1_bytes: usize,
@@ -116,5 +117,5 @@ pub(in crate::memory) fn parse_bytes(text: &str) -> Result<u64, String> {
         _ => return Err(wrong()),
     };
     let bytes = number.parse::<f64>().map_err(|_| wrong())? * unit_bytes as f64;
-    if bytes.is_finite() && bytes >= 1.0 && bytes < 9e18 { Ok(bytes as u64) } else { Err(wrong()) }
+    if (1.0..9e18).contains(&bytes) { Ok(bytes as u64) } else { Err(wrong()) }
 }

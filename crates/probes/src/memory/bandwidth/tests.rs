@@ -3,11 +3,17 @@
 use machmeter_data::Metric;
 use machmeter_data::shape::Shape;
 use machmeter_engine::Analysis;
-use machmeter_engine::cost::{Pair, Row, Rows};
+use machmeter_engine::cost::{Cost, Pair, Row, Rows};
+use machmeter_engine::sampling::{Bench, HostTiming, Pace, Sampler};
+use machmeter_engine::team::{Seats, threads::Threads};
+use machmeter_sys::clock::{SourceId, TickRate};
 use machmeter_sys::kernel;
 use machmeter_sys::pages::Backing;
+use machmeter_sys::sched::Policy;
+use machmeter_sys::thread::monotonic_ns;
 
 use super::analyze::{analyze, saturation};
+use super::crew;
 use super::plan::{self, Depth, PageSize, Request, Spec, widest};
 use super::sizes::{self, Claimed, Level};
 use super::stream::{Buffer, Contents, Stream};
@@ -40,7 +46,7 @@ fn planted(spec: &Spec, rate: f64) -> Row {
     let short_ns = 100.0 * row.per_turn / rate * 1e9;
     row.pairs = (0..40)
         .map(|i| {
-            let disturbed = if i % 5 == 0 { short_ns * 0.7 } else { (i % 3) as f64 };
+            let disturbed = if i % 5 == 0 { short_ns * 0.7 } else { f64::from(i % 3) };
             Pair {
                 at_ns: f64::from(i),
                 short_ticks: (800.0 + short_ns) as u64,
@@ -119,6 +125,34 @@ fn planted_bandwidths_are_found_and_stores_count_twice_with_their_allocation() {
     };
     assert!(table.rows.iter().all(|r| r.cells.len() == table.columns.len()));
     assert_eq!(table.columns.iter().map(|c| c.label.as_str()).collect::<Vec<_>>()[..2], ["L1", "DRAM"]);
+}
+
+#[test]
+fn a_buffer_that_fits_the_last_cache_says_nothing_of_memory() {
+    let mut rows = Rows {
+        tick_hz: 1e9,
+        step_ticks: 1,
+        rows: vec![
+            planted(&spec("read", Level::Memory, 1, Contents::Random), 42e9),
+            planted(&spec("read", Level::L1, 1, Contents::Random), 210e9),
+        ],
+        ..Rows::default()
+    };
+    let said = |rows: &Rows| analyze(&params(&[]), rows, 1);
+    rows.facts.insert("bandwidth.last_cache_bytes".to_owned(), (32 << 20).to_string());
+    for (bytes, in_summary) in [
+        (8 << 20, None),
+        (64 << 20, Some("memory (buffer of 64.0 MiB), 1 CPU")),
+        (128 << 20, Some("memory, 1 CPU")),
+    ] {
+        rows.facts.insert("bandwidth.memory_bytes".to_owned(), bytes.to_string());
+        let a = said(&rows);
+        let lines = a.summary.lines[0].lines.join("; ");
+        assert_eq!(in_summary.is_some_and(|t| lines.contains(t)), in_summary.is_some(), "{lines}");
+        assert_eq!(lines.contains("42"), in_summary.is_some(), "{lines}");
+        let flagged = a.metrics.iter().filter(|m| m.flags.contains(&"W406".to_owned())).count();
+        assert_eq!(flagged, usize::from(bytes < 128 << 20));
+    }
 }
 
 #[test]
@@ -306,18 +340,76 @@ fn streams_stay_inside_and_move_what_they_say() {
             let before = sum();
             stream.walk(stream.round() + 1);
             let moved = stream.bytes_per_turn() * stream.round();
-            let operands = kernel.bytes_per_turn() as usize
-                / super::stream::moved(kernel).unwrap().iter().sum::<usize>();
-            assert!(
-                moved as usize <= bytes * operands.max(1) && moved as usize > bytes / 2,
-                "{} {bytes}: {moved}",
-                kernel.name
-            );
+            // Bytes accessed for each byte of the working set: two where an operand is read and written.
+            let walked: usize = super::stream::moved(kernel).unwrap().iter().sum();
+            let most = bytes as u64 * kernel.bytes_per_turn() / walked as u64;
+            assert!(moved <= most && moved > most / 2, "{} {bytes}: {moved}", kernel.name);
             if kernel.declared.stores == 0 {
                 assert_eq!(sum(), before, "{} wrote", kernel.name);
             }
         }
         assert!(Stream::new(kernel, &buffer, 8 << 20).is_err(), "{}", kernel.name);
         assert!(Stream::new(kernel, &buffer, 7).is_err(), "{}", kernel.name);
+    }
+}
+
+fn clock() -> (SourceId, TickRate) {
+    (SourceId::MonotonicRaw, TickRate::NANOSECONDS)
+}
+
+#[test]
+fn the_first_cache_is_read_faster_than_memory() {
+    let (source, rate) = clock();
+    let bytes = 64 << 20;
+    let buffer = Buffer::new(bytes, Backing::Small, Contents::Random).unwrap();
+    buffer.fill(3);
+    let near = Spec { working_set_bytes: 24 << 10, ..spec("read", Level::L1, 1, Contents::Random) };
+    let far = Spec { working_set_bytes: bytes, level: Level::Memory, ..near };
+    let mut benches: Vec<Bench<'_>> = [near, far]
+        .iter()
+        .map(|s| {
+            let stream = Stream::new(s.kernel, &buffer, s.working_set_bytes).unwrap();
+            Bench::new(s.row(stream.kernel_turns()), stream)
+        })
+        .collect();
+    let begin_ns = monotonic_ns();
+    let until_ns = begin_ns + 1_000_000_000;
+    let pace = Pace { batch_ns: Pace::BATCH_NS, pairs_per_visit: 3, rounds: 200, until_ns };
+    Sampler::new(HostTiming::new(source), rate, 7).interleave(&mut benches, &pace);
+    assert!(monotonic_ns() < until_ns + 1_000_000_000, "the time was not kept");
+    let costs: Vec<Cost> = benches.iter().map(|b| Cost::of(&b.row, rate.ns_per_tick(), 1)).collect();
+    let [Some(near), Some(far)] = [costs[0].value_ns(), costs[1].value_ns()] else {
+        let rejected: u64 = benches.iter().map(|b| b.row.rejected.total()).sum();
+        assert!(rejected > 0, "no figures, and nothing disturbed: {costs:?}");
+        return;
+    };
+    assert!(near * 1.3 < far, "{near} ns per byte in L1, {far} in memory");
+}
+
+#[test]
+fn several_cpus_work_at_once_and_end_in_time() {
+    let (source, rate) = clock();
+    let cpus = machmeter_sys::affinity::mask().unwrap().to_vec();
+    if cpus.len() < 2 {
+        println!("skipped: one CPU only");
+        return;
+    }
+    let bytes = 32 << 20;
+    let specs = [1_usize, 2]
+        .map(|cpus| Spec { working_set_bytes: bytes, ..spec("copy", Level::Memory, cpus, Contents::Random) });
+    let buffer = || Buffer::new(bytes, Backing::Small, Contents::Random).unwrap();
+    let buffers = [buffer(), buffer()];
+    buffers[0].fill(1);
+    let seats = Seats { cpus: cpus[..2].to_vec(), policy: Policy::Other { nice: 0 } };
+    let until_ns = monotonic_ns() + 1_500_000_000;
+    let setting = crew::Setting { seats: &seats, buffers: &buffers, source, rate, seed: 1, until_ns };
+    let rows = crew::measure(&Threads, &setting, &specs).unwrap();
+    assert!(monotonic_ns() < until_ns + 1_000_000_000, "the time was not kept");
+    let tried: u64 = rows.iter().map(|r| r.pairs.len() as u64 + r.rejected.total()).sum();
+    assert!(tried > 0, "{rows:?}");
+    for row in rows.iter().filter(|r| r.pairs.len() > 6) {
+        let Some(ns) = Cost::of(row, rate.ns_per_tick(), 1).value_ns() else { continue };
+        // Between a tenth of the slowest and ten times the fastest memory there is.
+        assert!((1e8..1e13).contains(&(1e9 / ns)), "{ns} ns per byte: {row:?}");
     }
 }

@@ -78,7 +78,7 @@ impl Subject for Chase<'_> {
     }
 }
 
-fn bench<'a>(row: Row, extent: Extent<'a>, spec: ChainSpec, ways: usize) -> Bench<'a> {
+fn bench(row: Row, extent: Extent<'_>, spec: ChainSpec, ways: usize) -> Bench<'_> {
     let row = row.per_turn((LOADS_PER_TURN * ways as u64) as f64);
     Bench::new(row, Chase { extent, spec, ways, one: None, many: None })
 }
@@ -110,12 +110,12 @@ pub(super) fn chase<'a>(
 }
 
 /// Pairs of accesses `offset_bytes` apart in blocks of [`BLOCK_BYTES`].
-pub(super) fn second<'a>(
-    ground: Ground<'a>,
+pub(super) fn second(
+    ground: Ground<'_>,
     working_set_bytes: usize,
     offset_bytes: usize,
     seed: u64,
-) -> Bench<'a> {
+) -> Bench<'_> {
     let row = Row::new(NAME, "second", Kind::Latency)
         .with("offset_bytes", offset_bytes)
         .with("working_set_bytes", working_set_bytes);
@@ -124,7 +124,7 @@ pub(super) fn second<'a>(
 }
 
 /// Lines `step_bytes` apart.
-pub(super) fn conflict<'a>(ground: Ground<'a>, lines: usize, step_bytes: usize, seed: u64) -> Bench<'a> {
+pub(super) fn conflict(ground: Ground<'_>, lines: usize, step_bytes: usize, seed: u64) -> Bench<'_> {
     let row = Row::new(NAME, "conflict", Kind::Latency).with("lines", lines).with("step_bytes", step_bytes);
     let order = Order::Conflict { step_bytes };
     let spec = ChainSpec { working_set_bytes: lines * step_bytes, stride_bytes: STRIDE_BYTES, order, seed };
@@ -132,12 +132,7 @@ pub(super) fn conflict<'a>(ground: Ground<'a>, lines: usize, step_bytes: usize, 
 }
 
 /// Several chains at a time: how many misses the processor keeps under way.
-pub(super) fn parallel<'a>(
-    ground: Ground<'a>,
-    chains: usize,
-    working_set_bytes: usize,
-    seed: u64,
-) -> Bench<'a> {
+pub(super) fn parallel(ground: Ground<'_>, chains: usize, working_set_bytes: usize, seed: u64) -> Bench<'_> {
     let row = Row::new(NAME, "parallel", Kind::Throughput)
         .with("chains", chains)
         .with("working_set_bytes", working_set_bytes);

@@ -12,8 +12,7 @@ pub(super) const PAGE_COUNTS: &[usize] =
 /// Working sets beyond the reach of the first translation buffer, as multiples of it, on which huge pages must help.
 pub(super) const BEYOND_REACH: &[usize] = &[2];
 /// Lines that compete for one set.
-pub(super) const CONFLICTS: &[usize] =
-    &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 20, 24];
+pub(super) const CONFLICTS: &[usize] = &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 15, 16, 17, 24];
 /// Chains at a time.
 pub(super) const CHAINS: &[usize] = &[1, 2, 4, 8, 12, 16, 24];
 /// Strides of the surface, bytes.

@@ -1,6 +1,7 @@
 //! Figures.
 
 use machmeter_data::metric::{ParamValue, Params, params};
+use machmeter_data::quantity::{Unit, human};
 use machmeter_data::{Interval, Metric};
 use machmeter_engine::cost::estimate::LEVEL;
 
@@ -89,10 +90,20 @@ fn size(cache: &Cache) -> Metric {
     let p = params([("level", cache.name.as_str().into())]);
     let b = &cache.boundary;
     let n = b.by_round.len() as u64;
-    let (low, high) = if cache.shared { range(cache) } else { (b.interval.low, b.interval.high) };
+    let (mut low, mut high) = (b.interval.low, b.interval.high);
+    if cache.shared {
+        let rounds = range(cache);
+        (low, high) = (low.min(rounds.0), high.max(rounds.1));
+    }
     let method = if cache.shared { "range of rounds" } else { "bootstrap" };
     Metric::new(&info::CACHE_SIZE, p, b.size, "crossing of two levels", n)
         .with_ci(Interval::new(LEVEL, low, high, method))
+}
+
+/// From one size to another as a person reads it; one size where both read alike.
+pub(super) fn span(low: f64, high: f64) -> String {
+    let (low, high) = (human(low, Unit::Bytes), human(high, Unit::Bytes));
+    if low == high { low } else { format!("{low} to {high}") }
 }
 
 /// Sizes by round and of all rounds together, from least to most.
@@ -109,13 +120,13 @@ fn translations(found: &Found<'_>) -> Vec<Metric> {
         Some(s) => {
             let (entries, next) = (s.last / page_bytes, s.next / page_bytes);
             Metric::new(&info::TRANSLATIONS, first, entries, "step of one line per page", s.n as u64)
-                .with_ci(Interval::new(LEVEL, entries, (next - 1.0).max(entries), "bracket"))
+                .with_ci(Interval::new(LEVEL, entries, next, "bracket"))
         }
         None => Metric::rejected(
             &info::TRANSLATIONS,
             first,
             "step of one line per page",
-            "no step within half of the lines of the first cache",
+            "no step within half of the lines of the first cache, or too few undisturbed pairs around it",
         ),
     });
     out.extend(found.second_reach.map(|(low, high)| {

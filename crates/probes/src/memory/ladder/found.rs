@@ -1,21 +1,27 @@
 //! What the rows show, before it is worded: levels with names, steps, shares.
 
+use machmeter_engine::cost::estimate::FEWEST;
 use machmeter_engine::cost::{Cost, Row};
 use machmeter_stats::quantile::median_of;
 
 use super::chase::{GLOBAL, HUGE, ONE_PER_PAGE, PAGE_BYTES, PAGE_LOCAL, SMALL, STRIDE_BYTES};
 use super::claims::{Claim, Claims};
-use super::closer::{BEYOND_REACH, REACH_RATIO};
-use super::hierarchy::{Boundary, Hierarchy, detect, looks_like};
+use super::closer::REACH_RATIO;
+use super::hierarchy::{Boundary, Hierarchy, Point, detect, looks_like, lowest};
 use super::reading::Reading;
 use super::steps::{Step, step};
 
+/// Name of memory as a level.
+pub(super) const MEMORY: &str = "DRAM";
 /// A load that costs more on the page-local curve comes from memory: no cache in use is that slow.
 const MEMORY_NS: f64 = 25.0;
 /// Largest working set that reaches memory whatever the curve looks like, where the system claims no cache.
 const MEMORY_BYTES: f64 = 67_108_864.0;
-/// Least step of the cost at the end of a line, and at the last way.
+/// Widest bracket of a translation buffer's reach that is still a figure, as a ratio.
+const REACH_BRACKET: f64 = 1.2;
+/// Least step of the cost at the end of a line.
 const LINE_RATIO: f64 = 1.12;
+/// Least step of the cost at the last way.
 const WAYS_RATIO: f64 = 1.4;
 
 /// A cache that was found.
@@ -33,14 +39,12 @@ pub(super) struct Cache {
     pub(super) shared: bool,
 }
 
-/// A level with the row that prices it.
+/// A level with its price.
 #[derive(Debug, Clone)]
-pub(super) struct Priced<'r> {
+pub(super) struct Priced {
     /// Name of the level; `DRAM` for memory.
     pub(super) level: String,
-    /// The row inside it.
-    pub(super) row: &'r Row,
-    /// Its cost.
+    /// Cost of a working set inside it.
     pub(super) cost: Cost,
 }
 
@@ -124,7 +128,12 @@ impl<'r> Found<'r> {
             cycle: adds.map(|r| reading.cost(r)),
             clock_change: adds.and_then(|r| change(&reading.costs_ns(r))),
             line: line(reading),
-            ways: step(&reading.curve("lines", |r| r.operation == "conflict"), WAYS_RATIO),
+            // Only neighbouring numbers say how many.
+            ways: step(
+                &reading.curve("lines", |r| r.operation == "conflict" && r.pairs.len() >= FEWEST),
+                WAYS_RATIO,
+            )
+            .filter(|s| s.next - s.last < 1.5),
             first_reach: None,
             second_reach: None,
             huge_granted: reading
@@ -145,8 +154,8 @@ impl<'r> Found<'r> {
     fn first_reach(&self) -> Option<Step> {
         let lines = self.lines_of(0)? / 2.0;
         let mut points = self.reading.points(ONE_PER_PAGE, self.first_pages);
-        points.retain(|p| p.size / PAGE_BYTES as f64 <= lines);
-        step(&points, REACH_RATIO)
+        points.retain(|p| p.size / PAGE_BYTES as f64 <= lines && p.costs_ns.len() >= FEWEST);
+        step(&points, REACH_RATIO).filter(|s| s.next / s.last < REACH_BRACKET)
     }
 
     /// Lines that a cache holds.
@@ -176,20 +185,26 @@ impl<'r> Found<'r> {
 
     fn huge_effective(&self) -> Option<(f64, u64)> {
         let reach = self.first_reach.as_ref()?;
-        let at = |pages: &str| {
-            let rows = BEYOND_REACH.iter().filter_map(|factor| {
-                self.reading.chase(ONE_PER_PAGE, pages, factor * reach.last as usize, STRIDE_BYTES)
-            });
-            rows.filter_map(|r| Some((self.reading.cost(r).known()?.value_ns, r.pairs.len() as u64))).next()
+        let beyond = |pages: &str| {
+            let mut points = self.reading.points(ONE_PER_PAGE, pages);
+            points.retain(|p| (1.5 * reach.last..3.0 * reach.last).contains(&p.size));
+            points
         };
-        let ((small_ns, n), (huge_ns, m)) = (at(SMALL)?, at(HUGE)?);
-        let missed_ns = small_ns - reach.before_ns;
-        (missed_ns > 0.1 * reach.before_ns)
-            .then(|| (((small_ns - huge_ns) / missed_ns).clamp(0.0, 1.0), n.min(m)))
+        let (small, huge) = (beyond(SMALL), beyond(HUGE));
+        let least_ns = |p: &Point| lowest(p.costs_ns.iter().map(|c| c.1));
+        // Where both were measured: any of these working sets tells.
+        let pairs = huge.iter().filter_map(|h| {
+            let s = small.iter().find(|s| s.size == h.size)?;
+            let missed_ns = least_ns(s)? - reach.before_ns;
+            let share = ((least_ns(s)? - least_ns(h)?) / missed_ns).clamp(0.0, 1.0);
+            (missed_ns > 0.1 * reach.before_ns)
+                .then(|| (share, s.costs_ns.len().min(h.costs_ns.len()) as u64))
+        });
+        pairs.max_by_key(|(_, n)| *n)
     }
 
     /// The price of each level on a curve: a row inside the level, memory at the largest working set.
-    pub(super) fn prices(&self, order: &str, pages: &str) -> Vec<Priced<'r>> {
+    pub(super) fn prices(&self, order: &str, pages: &str) -> Vec<Priced> {
         let last = self.names.len().saturating_sub(1);
         let inside = |i: usize, bytes: f64| {
             let from = i.checked_sub(1).map_or(0.0, |b| self.hierarchy.boundaries[b].size * 1.5);
@@ -210,13 +225,13 @@ impl<'r> Found<'r> {
                 let bytes = |row: &Row| row.int("working_set_bytes").unwrap_or(0) as f64;
                 let middle = self.middle(i);
                 // The row nearest to the middle of the level; in memory the largest.
-                let (row, cost) = priced.min_by(|a, b| {
+                let (_, cost) = priced.min_by(|a, b| {
                     let far = |row: &Row| {
                         if i == last { -bytes(row) } else { (bytes(row) / middle).ln().abs() }
                     };
                     far(a.0).total_cmp(&far(b.0))
                 })?;
-                Some(Priced { level: self.names[i].clone(), row, cost })
+                Some(Priced { level: self.names[i].clone(), cost })
             })
             .collect()
     }
@@ -232,7 +247,7 @@ impl<'r> Found<'r> {
     }
 
     /// Prices of the levels as programs pay them: random order over small pages where measured.
-    pub(super) fn usual_prices(&self) -> Vec<Priced<'r>> {
+    pub(super) fn usual_prices(&self) -> Vec<Priced> {
         self.prices(GLOBAL, self.first_pages)
     }
 }
@@ -243,7 +258,7 @@ fn names(levels: usize, memory_reached: bool) -> Vec<String> {
     let cache = |i: usize| {
         if i + 1 == caches && i >= 2 && memory_reached { "LLC".to_owned() } else { format!("L{}", i + 1) }
     };
-    (0..caches).map(cache).chain(memory_reached.then(|| "DRAM".to_owned())).collect()
+    (0..caches).map(cache).chain(memory_reached.then(|| MEMORY.to_owned())).collect()
 }
 
 /// The line ends where the second access of a block begins to cost more.
@@ -260,7 +275,8 @@ fn line(reading: &Reading<'_>) -> Option<Step> {
         let is = |r: &Row| r.operation == "second" && r.int("working_set_bytes") == Some(set);
         step(&reading.curve("offset_bytes", is), LINE_RATIO)
     });
-    curves.max_by_key(|s| s.n)
+    // A line is a power of two: the step must lie between two of them.
+    curves.filter(|s| s.next / s.last <= 2.0).max_by_key(|s| s.n)
 }
 
 /// Largest relative difference between the medians of two rounds.

@@ -22,8 +22,14 @@ use crate::part::At;
 
 /// Length of a short batch: above 1,000 steps of any clock in use, and short enough for 100 rows in a second.
 const BATCH_NS: f64 = 200_000.0;
-/// Pairs per visit.
+/// Pairs per visit of large working sets, whose chains take longer to build than to walk.
 const PAIRS: usize = 3;
+/// Pairs per visit of small working sets.
+const MORE_PAIRS: usize = 6;
+/// Pairs per visit of working sets that price a level.
+const PRICE_PAIRS: usize = 8;
+/// Largest of the small working sets, bytes.
+const SMALL_BYTES: i64 = 2 << 20;
 /// Rounds after which figures are good enough.
 const MOST_ROUNDS: usize = 6;
 /// Rounds that what is added later gets at least, or it is not begun.
@@ -34,8 +40,10 @@ const TOUCH_SHARE: f64 = 0.12;
 const TOUCH_BYTES: usize = 4 * HUGE_PAGE_BYTES;
 /// Times below which the plan is the short one, ns.
 const SHORT_NS: u64 = 10_000_000_000;
-/// Working sets per octave of the short and the full plan.
-const PER_OCTAVE: [u32; 2] = [4, 8];
+/// Working sets per octave of the full plan.
+const PER_OCTAVE: u32 = 8;
+/// Visits between two looks at the clock of the core.
+const CLOCK_EVERY: usize = 16;
 /// Kept at the end for the visit that is under way, ns.
 const TAIL_NS: u64 = 20_000_000;
 
@@ -170,11 +178,14 @@ struct Ladder<'a, 's> {
 impl<'a> Ladder<'a, '_> {
     fn run(&mut self, grounds: &[Ground<'a>], request: &Request, full: bool) {
         let Some(first) = grounds.first().copied() else { return };
-        let per_octave = request.per_octave.unwrap_or(PER_OCTAVE[usize::from(full)]);
+        let first_look = match request.per_octave {
+            Some(n) => plan::sizes(n, self.most_bytes),
+            None => plan::first_look(self.most_bytes),
+        };
         if let Ok(adds) = chase::adds(first.extent) {
             self.add(adds);
         }
-        self.curve(first, PAGE_LOCAL, &plan::sizes(per_octave, self.most_bytes));
+        self.curve(first, PAGE_LOCAL, &first_look);
         let pages: Vec<usize> = closer::PAGE_COUNTS.iter().map(|n| n * chase::PAGE_BYTES).collect();
         self.curve(first, ONE_PER_PAGE, &pages);
         self.round();
@@ -184,7 +195,7 @@ impl<'a> Ladder<'a, '_> {
         self.look_closer(grounds, full);
         self.round();
         if full {
-            self.widen(grounds, per_octave, request.surface);
+            self.widen(grounds, request.per_octave.unwrap_or(PER_OCTAVE), request.surface);
         } else if request.surface {
             self.surface(first);
         }
@@ -241,6 +252,9 @@ impl<'a> Ladder<'a, '_> {
                 self.curve(*ground, ONE_PER_PAGE, &beyond);
             }
         }
+        if self.benches.iter().any(|b| b.row.operation == "second") {
+            return;
+        }
         for offset in closer::offsets(full) {
             let seed = self.seed();
             self.add(chase::second(first, found.line_set_bytes.min(first.extent.bytes()), *offset, seed));
@@ -260,14 +274,15 @@ impl<'a> Ladder<'a, '_> {
         let Some(first) = grounds.first().copied() else { return };
         for chains in closer::CHAINS {
             let seed = self.seed();
-            self.add(chase::parallel(first, *chains, first.extent.bytes(), seed));
+            if self.affordable(&[first.extent.bytes()]) {
+                self.add(chase::parallel(first, *chains, first.extent.bytes(), seed));
+            }
         }
         if surface {
             self.surface(first);
         }
-        let mut sizes = Vec::new();
         for finer in [1, 2, per_octave.min(4), per_octave] {
-            sizes = plan::sizes(finer, self.most_bytes);
+            let sizes = plan::sizes(finer, self.most_bytes);
             for ground in grounds {
                 for order in [GLOBAL, PAGE_LOCAL, ONE_PER_PAGE] {
                     if self.affordable(&sizes) {
@@ -276,7 +291,6 @@ impl<'a> Ladder<'a, '_> {
                 }
             }
         }
-        drop(sizes);
     }
 
     fn surface(&mut self, ground: Ground<'a>) {
@@ -299,7 +313,7 @@ impl<'a> Ladder<'a, '_> {
 
     fn expected_ns(&self, nodes: usize) -> f64 {
         // Calibrating, warming, and the pairs of one short and one long batch.
-        nodes as f64 * self.build_ns + BATCH_NS * (3 * PAIRS + 2) as f64
+        nodes as f64 * self.build_ns + BATCH_NS * (3 * MORE_PAIRS + 2) as f64
     }
 
     fn next_visit_ns(&self, i: usize) -> f64 {
@@ -310,12 +324,21 @@ impl<'a> Ladder<'a, '_> {
         self.expected_ns(bytes / STRIDE_BYTES)
     }
 
-    /// One round over all benches in random order; false when the time is over. What would not end in time is passed over,
-    /// so that small working sets still get their share.
+    /// One round over all benches; false when the time is over. Those visited least come first, in random order
+    /// among themselves, so that a round cut short leaves no holes. What would not end in time is passed over.
     fn round(&mut self) -> bool {
         let mut order: Vec<usize> = (0..self.benches.len()).collect();
         self.random.shuffle(&mut order);
-        let pace = Pace { batch_ns: BATCH_NS, pairs_per_visit: PAIRS, rounds: 1, until_ns: self.until_ns };
+        order.sort_by_key(|i| {
+            let row = &self.benches[*i].row;
+            row.pairs.len().div_ceil(pairs_per_visit(row))
+        });
+        let pace = |pairs_per_visit| Pace {
+            batch_ns: BATCH_NS,
+            pairs_per_visit,
+            rounds: 1,
+            until_ns: self.until_ns,
+        };
         let mut visited = 0;
         for i in order {
             let now_ns = monotonic_ns();
@@ -325,7 +348,14 @@ impl<'a> Ladder<'a, '_> {
             if now_ns as f64 + self.next_visit_ns(i) > self.until_ns as f64 {
                 continue;
             }
-            self.sampler.visit(&mut self.benches[i], &pace);
+            if visited % CLOCK_EVERY == 0
+                && let Some(clock) = self.benches.iter_mut().find(|b| b.row.operation == "adds")
+            {
+                self.sampler.visit(clock, &pace(PAIRS));
+            }
+            let now_ns = monotonic_ns();
+            let pairs = pairs_per_visit(&self.benches[i].row);
+            self.sampler.visit(&mut self.benches[i], &pace(pairs));
             let took_ns = monotonic_ns().saturating_sub(now_ns);
             self.visit_ns[i] = self.visit_ns[i].max(took_ns);
             let bytes = self.benches[i].row.int("working_set_bytes").unwrap_or(0);
@@ -340,5 +370,14 @@ impl<'a> Ladder<'a, '_> {
             self.round_ends_ns.push(self.benches.iter().map(last).fold(0.0, f64::max));
         }
         visited > 0 && !stop_requested() && monotonic_ns() < self.until_ns
+    }
+}
+
+fn pairs_per_visit(row: &Row) -> usize {
+    let small = row.int("working_set_bytes").is_none_or(|bytes| bytes <= SMALL_BYTES);
+    match (row.text("order") == GLOBAL, small) {
+        (true, _) => PRICE_PAIRS,
+        (false, true) => MORE_PAIRS,
+        (false, false) => PAIRS,
     }
 }

@@ -3,7 +3,7 @@
 //! the core, and how many misses it keeps under way.
 //!
 //! Loads follow a chain of pointers in random order, rebuilt at every visit. Detection reads the curves alone; what the
-//! system claims is compared afterwards. Sources: Saavedra-Barrera and Smith (1995), lmbench (McVoy and Staelin 1996),
+//! system claims is compared afterwards. Sources: Saavedra-Barrera and Smith (1995), lmbench (`McVoy` and Staelin 1996),
 //! multichase, X-Ray (Yotov and others 2005).
 
 mod chase;

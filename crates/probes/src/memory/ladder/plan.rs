@@ -3,6 +3,9 @@
 /// Smallest working set, bytes.
 pub(super) const LEAST_BYTES: usize = 4_096;
 
+/// Up to here the first look takes many sizes, bytes.
+const MANY_BYTES: usize = 4 << 20;
+
 /// Working sets from [`LEAST_BYTES`] to `most_bytes`: `per_octave` in each octave, evenly spaced inside it (so that sizes of
 /// caches, whole fractions of an octave, are among them), in whole base pages.
 pub(super) fn sizes(per_octave: u32, most_bytes: usize) -> Vec<usize> {
@@ -18,6 +21,17 @@ pub(super) fn sizes(per_octave: u32, most_bytes: usize) -> Vec<usize> {
         }
         let Some(next) = octave.checked_mul(2) else { break };
         octave = next;
+    }
+    out
+}
+
+/// Working sets of the first look: four per octave up to [`MANY_BYTES`], two from there, where caches are large and building
+/// chains takes most of the time.
+pub(super) fn first_look(most_bytes: usize) -> Vec<usize> {
+    let mut out = sizes(4, most_bytes.min(MANY_BYTES));
+    out.extend(sizes(2, most_bytes).into_iter().filter(|s| *s > MANY_BYTES));
+    if out.last().is_some_and(|last| *last < most_bytes) {
+        out.push(most_bytes);
     }
     out
 }
@@ -46,6 +60,9 @@ mod tests {
             assert!(all.contains(&(form << 10)), "{form}");
         }
         assert_eq!((all[0], all.last().copied()), (4_096, Some(128 << 20)));
+        let first = first_look((128 << 20) + LEAST_BYTES);
+        assert!(first.windows(2).all(|w| w[0] < w[1]) && first.len() < 60);
+        assert_eq!(first.last(), Some(&((128 << 20) + LEAST_BYTES)));
         assert_eq!(sizes(1, 16_384), [4_096, 8_192, 16_384]);
         assert!(sizes(8, 4_095).is_empty());
         assert!(sizes(8, usize::MAX).len() < 500);

@@ -79,27 +79,12 @@ impl Request {
         if let Some(n) = params.ladder_points.filter(|n| !(1..=32).contains(n)) {
             return usage(format!("--ladder-points {n}: 1 to 32 working sets per octave"));
         }
-        let room_bytes = available_bytes / MEMORY_SHARE;
-        let (most_bytes, limit) = match &params.max_bytes {
-            Some(text) => {
-                let bytes = parse_bytes(text).map_err(|e| ProbeError::Usage(format!("--max-bytes: {e}")))?;
-                if bytes < LEAST_MOST_BYTES || !bytes.is_multiple_of(LEAST_BYTES as u64) {
-                    return usage(format!(
-                        "--max-bytes {text}: a multiple of {LEAST_BYTES} bytes of at least {LEAST_MOST_BYTES} is needed"
-                    ));
-                }
-                if bytes > room_bytes {
-                    return usage(format!(
-                        "--max-bytes {text}: {available_bytes} bytes of memory are available, and the ladder takes at \
-                         most a quarter of them"
-                    ));
-                }
-                (bytes, Limit::Asked)
-            }
-            None => {
-                let wanted = claims.last_bytes().unwrap_or(0).saturating_mul(4).max(USUAL_BYTES) as u64;
-                if wanted <= room_bytes { (wanted, Limit::None) } else { (room_bytes, Limit::Memory) }
-            }
+        let (most_bytes, limit) = if let Some(text) = &params.max_bytes {
+            (asked_bytes(text, available_bytes)?, Limit::Asked)
+        } else {
+            let wanted = claims.last_bytes().unwrap_or(0).saturating_mul(4).max(USUAL_BYTES) as u64;
+            let room_bytes = available_bytes / MEMORY_SHARE;
+            if wanted <= room_bytes { (wanted, Limit::None) } else { (room_bytes, Limit::Memory) }
         };
         let most_bytes = usize::try_from(most_bytes).unwrap_or(usize::MAX) / LEAST_BYTES * LEAST_BYTES;
         if most_bytes < LEAST_MOST_BYTES as usize {
@@ -111,11 +96,28 @@ impl Request {
     }
 }
 
+/// The largest working set asked for, bytes.
+fn asked_bytes(text: &str, available_bytes: u64) -> Result<u64, ProbeError> {
+    let bytes = parse_bytes(text).map_err(|e| ProbeError::Usage(format!("--max-bytes: {e}")))?;
+    if bytes < LEAST_MOST_BYTES || !bytes.is_multiple_of(LEAST_BYTES as u64) {
+        return Err(ProbeError::Usage(format!(
+            "--max-bytes {text}: a multiple of {LEAST_BYTES} bytes of at least {LEAST_MOST_BYTES} is needed"
+        )));
+    }
+    if bytes > available_bytes / MEMORY_SHARE {
+        return Err(ProbeError::Usage(format!(
+            "--max-bytes {text}: {available_bytes} bytes of memory are available, and the ladder takes at most a quarter \
+             of them"
+        )));
+    }
+    Ok(bytes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn asked(json: serde_json::Value) -> Result<Request, String> {
+    fn asked(json: &serde_json::Value) -> Result<Request, String> {
         let mut all = serde_json::json!({
             "parts": [], "kernels": [], "threads": null, "buffer": null, "data": "random",
             "max_bytes": null, "pages": "both", "surface": false, "ladder_points": null,
@@ -137,12 +139,12 @@ mod tests {
             (serde_json::json!({"pages": "large"}), "small, huge or both"),
             (serde_json::json!({"ladder_points": 0}), "1 to 32"),
         ] {
-            let said = asked(json).unwrap_err();
+            let said = asked(&json).unwrap_err();
             assert!(said.contains(words) && !said.contains('\n'), "{said}");
         }
-        let r = asked(serde_json::json!({"max_bytes": "16M", "pages": "small"})).unwrap();
+        let r = asked(&serde_json::json!({"max_bytes": "16M", "pages": "small"})).unwrap();
         assert_eq!((r.most_bytes, r.limit, r.pages.huge), (16 << 20, Limit::Asked, false));
-        let r = asked(serde_json::json!({})).unwrap();
+        let r = asked(&serde_json::json!({})).unwrap();
         assert_eq!((r.most_bytes, r.limit), (USUAL_BYTES, Limit::None));
     }
 

@@ -1,9 +1,6 @@
 //! Single steps of short curves: the line, the ways, the reach of a translation buffer.
 
-use machmeter_stats::isotonic::non_decreasing;
-use machmeter_stats::quantile::{quantile, sorted};
-
-use super::hierarchy::{LOW, Point};
+use super::hierarchy::{Point, lower_from_the_right, lowest};
 
 /// A step of a curve.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -20,16 +17,15 @@ pub(super) struct Step {
     pub(super) n: usize,
 }
 
-/// The step of a curve that begins low and ends high: where its ascending fit crosses the geometric mean of both ends.
+/// The step of a curve that begins low and ends high: where its ascending lower bound crosses the geometric mean of both ends.
 /// `None` unless the end costs at least `least_ratio` times the beginning.
 pub(super) fn step(points: &[Point], least_ratio: f64) -> Option<Step> {
     let cost = |p: &Point| {
-        quantile(&sorted(&p.costs_ns.iter().map(|c| c.1).collect::<Vec<_>>()).ok()?, LOW)
-            .filter(|ns| *ns > 0.0)
-            .map(|ns| (p.size, ns.ln()))
+        let ns = lowest(p.costs_ns.iter().map(|c| c.1)).filter(|ns| *ns > 0.0)?;
+        Some((p.size, ns.ln()))
     };
-    let (sizes, ln_ns): (Vec<f64>, Vec<f64>) = points.iter().filter_map(cost).unzip();
-    let fit = non_decreasing(&ln_ns).ok()?;
+    let (sizes, mut fit): (Vec<f64>, Vec<f64>) = points.iter().filter_map(cost).unzip();
+    lower_from_the_right(&mut fit);
     let (first, last) = (*fit.first()?, *fit.last()?);
     if last - first < least_ratio.ln() {
         return None;

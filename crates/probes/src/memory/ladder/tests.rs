@@ -1,1 +1,189 @@
+//! The analysis on rows of a simulated machine.
 
+use machmeter_engine::cost::{Kind, Pair, Row, Rows};
+
+use super::chase::{GLOBAL, HUGE, ONE_PER_PAGE, PAGE_LOCAL, SMALL};
+use super::claims::{Claim, Claims};
+use super::hierarchy::Point;
+use super::hierarchy::sim::{Machine, Order};
+use super::*;
+
+const LOADS: f64 = 16.0;
+const TURNS: u64 = 500;
+
+fn row(operation: &str, point: &Point) -> Row {
+    let mut row = Row::new(NAME, operation, Kind::Latency).per_turn(LOADS);
+    (row.short_turns, row.long_turns) = (TURNS, 2 * TURNS);
+    let pair = |(round, ns): &(usize, f64)| Pair {
+        at_ns: *round as f64 * 1e9 + 1.0,
+        short_ticks: (ns * LOADS * TURNS as f64) as u64,
+        long_ticks: (ns * LOADS * 2.0 * TURNS as f64) as u64,
+        regime_ns: 0.0,
+    };
+    row.pairs = point.costs_ns.iter().map(pair).collect();
+    row
+}
+
+fn curve(machine: &Machine, order: Order, name: &str, pages: &str, sizes: &[f64]) -> Vec<Row> {
+    let points = machine.curve(order, sizes, 4, 11);
+    let row = |p: &Point| {
+        row("chase", p)
+            .with("order", name)
+            .with("pages", pages)
+            .with("working_set_bytes", p.size as i64)
+            .with("stride_bytes", 64_i64)
+    };
+    points.iter().map(row).collect()
+}
+
+fn flat(operation: &str, over: &str, costs: &[(i64, f64)]) -> Vec<Row> {
+    let point = |ns: f64| Point { size: 0.0, costs_ns: (0..12).map(|i| (i / 3, ns)).collect() };
+    costs.iter().map(|(x, ns)| row(operation, &point(*ns)).with(over, *x)).collect()
+}
+
+/// What the usual machine would measure in full.
+fn rows(machine: &Machine) -> Rows {
+    let mut rows = Rows { tick_hz: 1e9, step_ticks: 1, ..Rows::default() };
+    let claim = |level, bytes, ways| Claim { level, bytes, line_bytes: 64, ways };
+    Claims(vec![claim(1, 32 << 10, 8), claim(2, 1 << 20, 8), claim(3, 32 << 20, 16)]).tell(&mut rows.facts);
+    for (name, value) in [
+        ("rounds_ns", "1.0,1000000001.0,2000000001.0,3000000001.0"),
+        ("hypervisor", "none"),
+        ("huge_asked_bytes", "134217728"),
+        ("huge_granted_bytes", "134217728"),
+        ("limit", "none"),
+    ] {
+        rows.facts.insert(format!("ladder.{name}"), value.to_owned());
+    }
+    let sizes: Vec<f64> = plan::sizes(8, 128 << 20).into_iter().map(|s| s as f64).collect();
+    let pages: Vec<f64> = (8..=160).map(|n| f64::from(n) * 4_096.0).collect();
+    // With huge pages nothing is translated twice: as a machine without buffers.
+    let no_misses = Machine { translations: Vec::new(), ..machine.clone() };
+    rows.rows.extend(curve(machine, Order::PageLocal, PAGE_LOCAL, SMALL, &sizes));
+    rows.rows.extend(curve(machine, Order::Global, GLOBAL, SMALL, &sizes));
+    rows.rows.extend(curve(&no_misses, Order::Global, GLOBAL, HUGE, &sizes[sizes.len() - 9..]));
+    rows.rows.extend(curve(machine, Order::OnePerPage, ONE_PER_PAGE, SMALL, &pages));
+    rows.rows.extend(curve(&no_misses, Order::OnePerPage, ONE_PER_PAGE, HUGE, &[144.0 * 4_096.0]));
+    let seconds: Vec<(i64, f64)> =
+        [8, 16, 32, 64, 128, 256].map(|d| (d, if d < 64 { 2.6 } else { 3.8 })).to_vec();
+    let line = flat("second", "offset_bytes", &seconds);
+    rows.rows.extend(line.into_iter().map(|r| r.with("working_set_bytes", 524_288_i64)));
+    let lines: Vec<(i64, f64)> = (1..=16).map(|k| (k, if k <= 8 { 1.08 } else { 3.8 })).collect();
+    rows.rows.extend(flat("conflict", "lines", &lines));
+    rows.rows.extend(flat("parallel", "chains", &[(1, 110.0), (2, 55.0), (8, 15.0)]));
+    rows.rows.extend(flat("adds", "none", &[(0, 0.27)]).into_iter().map(|mut r| {
+        r.params.clear();
+        r
+    }));
+    rows
+}
+
+fn params() -> Params {
+    serde_json::from_value(serde_json::json!({ "pages": "both", "data": "random" })).expect("parameters")
+}
+
+fn value(a: &Analysis, id: &str, of: &[(&str, &str)]) -> Option<f64> {
+    let is = |m: &&machmeter_data::Metric| {
+        m.id == id && of.iter().all(|(k, v)| m.params.get(*k).is_some_and(|p| p.to_string() == *v))
+    };
+    a.metrics.iter().find(is).and_then(|m| m.value)
+}
+
+#[test]
+fn a_planted_machine_is_described() {
+    let machine = Machine::usual();
+    let a = analyze(&params(), &rows(&machine), 7);
+    let near = |id: &str, of: &[(&str, &str)], truth: f64, within: f64| {
+        let v = value(&a, id, of).unwrap_or_else(|| panic!("{id} {of:?} is missing"));
+        assert!((v / truth - 1.0).abs() < within, "{id} {of:?}: {v}, not {truth}");
+    };
+    near("memory.cache_size", &[("level", "L1")], 32_768.0, 0.15);
+    near("memory.cache_size", &[("level", "L2")], 1_048_576.0, 0.12);
+    near("memory.cache_size", &[("level", "LLC")], 33_554_432.0, 0.2);
+    near("memory.latency", &[("level", "L1"), ("order", "global")], 1.08, 0.03);
+    near("memory.latency_cycles", &[("level", "L1")], 4.0, 0.03);
+    near("memory.latency", &[("level", "DRAM"), ("pages", "huge")], 110.0, 0.05);
+    near("memory.core_clock", &[], 3.7037e9, 0.001);
+    near("memory.line_size", &[], 64.0, 1e-9);
+    near("memory.associativity", &[], 8.0, 1e-9);
+    near("memory.tlb_entries", &[("level", "1")], 72.0, 1e-9);
+    near("memory.huge_pages_effective", &[], 1.0, 0.02);
+    near("memory.parallelism", &[("chains", "8")], 110.0 / 15.0, 0.01);
+    assert!(a.warnings.is_empty(), "{:?}", a.warnings);
+    assert_eq!(a.findings[0].verdict, "equal", "{:?}", a.findings);
+    let lines = &a.summary.lines[0].lines;
+    assert!(lines[0].starts_with("L1 32.0 KiB 1.0") && lines[0].contains("(2 MiB)"), "{lines:?}");
+    assert!(lines[1].contains("line 64 B; 8 ways in L1; 72 pages"), "{lines:?}");
+    for m in &a.metrics {
+        assert!(m.value.is_none_or(|v| v.is_finite() && v >= 0.0), "{m:?}");
+    }
+    let drawn: usize =
+        a.datasets.iter().map(|d| serde_json::to_string(d).expect("a dataset is JSON").len()).sum();
+    assert!(drawn < 20_000, "{drawn} bytes of datasets");
+}
+
+#[test]
+fn conditions_that_weaken_it_are_told() {
+    let machine = Machine { drift: 0.7, ..Machine::usual() };
+    let mut r = rows(&machine);
+    r.facts.insert("ladder.hypervisor".to_owned(), "kvm".to_owned());
+    // Huge pages that translate like small ones, a clock that moves, and memory not asked for in full.
+    for row in r.rows.iter_mut().filter(|r| r.text("order") == ONE_PER_PAGE && r.text("pages") == HUGE) {
+        row.pairs
+            .iter_mut()
+            .for_each(|p| (p.short_ticks, p.long_ticks) = (p.short_ticks * 3, p.long_ticks * 3));
+    }
+    for row in r.rows.iter_mut().filter(|r| r.operation == "adds") {
+        row.pairs.iter_mut().take(3).for_each(|p| (p.short_ticks, p.long_ticks) = (2_400, 4_800));
+    }
+    let a = analyze(&params(), &r, 7);
+    let codes: Vec<&str> = a.warnings.iter().map(|w| w.code.as_str()).collect();
+    assert_eq!(codes, ["W402", "W403", "W404"], "{:?}", a.warnings);
+    assert_eq!(a.findings[0].verdict, "effective", "{:?}", a.findings);
+    let last = a.metrics.iter().find(|m| m.key() == "memory.cache_size{level=LLC}").expect("a last cache");
+    assert_eq!(last.flags, ["W404"]);
+
+    r.facts.insert("ladder.huge_refused".to_owned(), "never".to_owned());
+    assert!(analyze(&params(), &r, 7).warnings.iter().any(|w| w.code == "W401"));
+
+    let mut short = rows(&Machine::usual());
+    short.rows.retain(|r| r.int("working_set_bytes").is_none_or(|b| b <= 4 << 20));
+    short.facts.insert("ladder.limit".to_owned(), "time".to_owned());
+    let a = analyze(&params(), &short, 7);
+    assert!(
+        a.warnings.iter().any(|w| w.code == "W405" && w.text.contains("bounded by time")),
+        "{:?}",
+        a.warnings
+    );
+    assert!(a.metrics.iter().all(|m| m.params.get("level").is_none_or(|l| l.to_string() != "DRAM")));
+}
+
+#[test]
+fn a_larger_cache_than_claimed_differs_and_none_claimed_is_said() {
+    let mut r = rows(&Machine::usual());
+    let claim = Claim { level: 1, bytes: 16 << 10, line_bytes: 64, ways: 4 };
+    Claims(vec![claim]).tell(&mut r.facts);
+    let a = analyze(&params(), &r, 7);
+    assert_eq!(a.findings[0].verdict, "differs", "{:?}", a.findings);
+    let text = a.findings[0].evidence.join("\n");
+    assert!(
+        text.contains("16.0 KiB claimed: differs") && text.contains("nothing claimed: not claimed"),
+        "{text}"
+    );
+    assert!(text.contains("4 claimed: differs"), "{text}");
+}
+
+#[test]
+fn nothing_measured_says_nothing() {
+    let empty = Rows { tick_hz: 1e9, step_ticks: 1, ..Rows::default() };
+    let a = analyze(&params(), &empty, 7);
+    assert!(a.metrics.is_empty() && a.summary.lines.is_empty() && a.warnings.is_empty());
+    // A few pairs of a few working sets: no figure is made of them.
+    let mut few = rows(&Machine::usual());
+    few.rows.truncate(3);
+    few.rows.iter_mut().for_each(|r| r.pairs.truncate(2));
+    let a = analyze(&params(), &few, 7);
+    let counted = "memory.huge_pages_granted";
+    assert!(a.metrics.iter().all(|m| m.value.is_none() || m.id == counted), "{:?}", a.metrics);
+    assert!(a.warnings.iter().any(|w| w.code == "W405"));
+}

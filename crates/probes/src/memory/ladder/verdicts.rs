@@ -5,7 +5,7 @@ use machmeter_data::code::Code;
 use machmeter_data::quantity::{Unit, human};
 use machmeter_data::record::{Finding, Warning};
 
-use super::figures::range;
+use super::figures::{range, span};
 use super::found::{Cache, Found};
 use super::info;
 use super::reading::Reading;
@@ -101,12 +101,15 @@ fn hierarchy(reading: &Reading<'_>, found: &Found<'_>) -> Option<Finding> {
         ([], Some((c, _))) => {
             let (low, high) = range(c);
             format!(
-                "Caches are as the system claims, but of the last one {} to {} were effectively there.",
-                human(low, Unit::Bytes),
-                human(high, Unit::Bytes)
+                "Caches are as the system claims, but of the last one {} were effectively there.",
+                span(low, high)
             )
         }
-        (names, _) => format!("{} differs from what the system claims.", names.join(" and ")),
+        (names, _) => format!(
+            "{} {} from what the system claims; whoever shares a cache, or the core, makes it look smaller.",
+            names.join(" and "),
+            if names.len() == 1 { "differs" } else { "differ" }
+        ),
     };
     let word = if differs.is_empty() {
         effective.map_or(Verdict::Equal, |e| e.1).name()
@@ -199,12 +202,7 @@ pub(super) fn warnings(reading: &Reading<'_>, found: &Found<'_>) -> Vec<Warning>
         let claimed = cache.claim.map(|c| c.bytes as f64);
         if high / low > LAST_RATIO || claimed.is_some_and(|c| high < LAST_SHARE * c) {
             let of = claimed.map_or(String::new(), |c| format!(" of {} claimed", human(c, Unit::Bytes)));
-            let text = format!(
-                "the last cache was effectively {} to {}{of}",
-                human(low, Unit::Bytes),
-                human(high, Unit::Bytes)
-            );
-            warn(&info::LAST_DRIFTS, text);
+            warn(&info::LAST_DRIFTS, format!("the last cache was effectively {}{of}", span(low, high)));
         }
     }
     if !found.memory_reached {

@@ -89,9 +89,9 @@ fn rise(idle: &Point<'_>, full: &Point<'_>, points: &[Point<'_>], out: &mut Anal
         "unknown"
     };
     let cpus = full.cpus();
-    let others = if cpus == 1 { "one other CPU".to_owned() } else { format!("{cpus} other CPUs") };
+    let others = if cpus == 1 { "one other CPU moves".to_owned() } else { format!("{cpus} other CPUs move") };
     let text = format!(
-        "A load from memory takes {} when the machine is idle and {} while {others} move {rate} ({}): {} times.",
+        "A load from memory takes {} when the machine is idle and {} while {others} {rate} ({}): {} times.",
         ns(a.value_ns),
         ns(b.value_ns),
         full.load(),
@@ -158,7 +158,7 @@ fn curve(points: &[Point<'_>]) -> Option<Dataset> {
                    bandwidth is counted in the same windows. The curve bends where memory is full.";
     (!shape.rows.is_empty()).then(|| Dataset {
         id: "memory.loaded_latency".to_owned(),
-        params: Default::default(),
+        params: machmeter_data::Params::new(),
         title: "Latency under load".to_owned(),
         caption: caption.to_owned(),
         shape: Shape::Curve(shape),
@@ -166,8 +166,9 @@ fn curve(points: &[Point<'_>]) -> Option<Dataset> {
 }
 
 fn conditions(rows: &Rows, points: &[Point<'_>], out: &mut Analysis) {
+    let mut warnings = Vec::new();
     let mut warn = |code: &machmeter_data::code::Code, text: String| {
-        out.warnings.push(Warning { code: code.id.to_owned(), text, next: code.next.to_owned() });
+        warnings.push(Warning { code: code.id.to_owned(), text, next: code.next.to_owned() });
     };
     let fact = |name: &str| rows.facts.get(&format!("{NAME}.{name}")).and_then(|t| t.parse::<f64>().ok());
     if fact("cpus").is_some_and(|c| c < 2.0) && rows.part("bandwidth").next().is_none() {
@@ -182,10 +183,14 @@ fn conditions(rows: &Rows, points: &[Point<'_>], out: &mut Analysis) {
             human(2.0 * last, Unit::Bytes)
         );
         warn(&SMALL_CHAIN, text);
+        for m in out.metrics.iter_mut().filter(|m| m.id == LATENCY.id) {
+            m.flag(SMALL_CHAIN.id);
+        }
     }
     let kept: u64 = points.iter().map(|p| p.row.pairs.len() as u64).sum();
     let lost: u64 = points.iter().map(|p| p.row.rejected.total()).sum();
     if lost > kept {
         warn(&LOAD_STOOD, format!("{kept} of {} samples were undisturbed", kept + lost));
     }
+    out.warnings.extend(warnings);
 }

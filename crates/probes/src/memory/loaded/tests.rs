@@ -1,11 +1,19 @@
 //! The analysis finds the planted curve, and says so when there is none.
 
 use machmeter_data::shape::Shape;
-use machmeter_engine::cost::{Kind, Pair, Row, Rows};
+use machmeter_engine::cost::{Cost, Kind, Pair, Row, Rows};
+use machmeter_engine::team::{Seats, threads::Threads};
+use machmeter_sys::clock::{SourceId, TickRate};
+use machmeter_sys::kernel::chain::{Chain, ChainSpec, Order};
+use machmeter_sys::pages::{Backing, Pages};
+use machmeter_sys::sched::Policy;
+use machmeter_sys::thread::monotonic_ns;
 
 use super::analyze::analyze;
+use super::measure::{Setting, measure};
 use super::plan::{Chase, Point, TRAFFIC_BYTES, points};
 use crate::memory::Params;
+use crate::memory::bandwidth::stream::{Buffer, Contents};
 use crate::memory::bandwidth::widest;
 
 const CHASE: Chase = Chase { working_set_bytes: 128 << 20, stride_bytes: 128, pages: "huge" };
@@ -114,4 +122,44 @@ fn points_begin_idle_and_grow_with_time() {
         assert!(all.len() >= at_least, "{left_ns}: {}", all.len());
     }
     assert!(points(10_000_000_000, 7).iter().any(|p| p.cpus == 4));
+}
+
+#[test]
+fn a_chase_beside_a_load_tells_both_and_ends_in_time() {
+    let cpus = machmeter_sys::affinity::mask().unwrap().to_vec();
+    if cpus.len() < 2 {
+        println!("skipped: one CPU only");
+        return;
+    }
+    let bytes = 16 << 20;
+    let pages = Pages::new(bytes, Backing::Small).unwrap();
+    let spec = ChainSpec { working_set_bytes: bytes, stride_bytes: 128, order: Order::Global, seed: 3 };
+    let chain = Chain::build(pages.extent(), &spec).unwrap();
+    let points = [
+        Point { load: None, cpus: 0, pause_ns: 0 },
+        Point { load: widest("read"), cpus: 1, pause_ns: 0 },
+        Point { load: widest("read"), cpus: 1, pause_ns: 20_000 },
+    ];
+    let until_ns = monotonic_ns() + 1_500_000_000;
+    let setting = Setting {
+        seats: &Seats { cpus: cpus[..2].to_vec(), policy: Policy::Other { nice: 0 } },
+        buffers: &[Buffer::new(bytes, Backing::Small, Contents::Random).unwrap()],
+        points: &points,
+        chase: CHASE,
+        source: SourceId::MonotonicRaw,
+        rate: TickRate::NANOSECONDS,
+        seed: 1,
+        until_ns,
+    };
+    let measured = measure(&Threads, &setting, chain).unwrap();
+    assert!(monotonic_ns() < until_ns + 1_000_000_000, "the time was not kept");
+    let tried = |r: &Row| r.pairs.len() as u64 + r.rejected.total();
+    assert!(measured.iter().map(tried).sum::<u64>() > 0, "{measured:?}");
+    let rate = |pause_ns: i64| {
+        let row = measured.iter().find(|r| r.operation == "traffic" && r.int("pause_ns") == Some(pause_ns));
+        row.and_then(|r| Cost::of(r, 1.0, 1).value_ns()).map(|ns| 1e9 / ns)
+    };
+    if let (Some(full), Some(paused)) = (rate(0).filter(|_| tried(&measured[2]) > 0), rate(20_000)) {
+        assert!(full > 1.5 * paused, "{full} without and {paused} bytes per second with pauses");
+    }
 }

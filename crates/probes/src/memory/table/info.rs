@@ -13,7 +13,7 @@ metric!(
 
 /// Rows that need two CPUs.
 pub const ALONE: Code = Code {
-    id: "W413",
+    id: "W415",
     name: "no neighbour",
     what: "Rows of table A that need a neighbour or all members at once were not measured: one CPU is there.",
     why: "A second member on the same CPU would measure the scheduler, not memory.",
@@ -24,7 +24,7 @@ pub const ALONE: Code = Code {
 
 /// A model that could not be run.
 pub const MODEL_FAILED: Code = Code {
-    id: "W414",
+    id: "W416",
     name: "model not measured",
     what: "A programming model could not run its rows of table A; the reason is in the text.",
     why: "Its figures are missing, not zero.",

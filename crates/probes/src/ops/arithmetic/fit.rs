@@ -1,6 +1,10 @@
 //! The known-cost ladder: chains of 1 to 64 dependent additions must cost 1 to 64 cycles. What a cycle is, is the slope;
 //! that the points lie on a line shows that the meter prices what it is given (a harness that lets turns overlap shows one
 //! cycle for sixteen additions; see research behind `docs/memory.md`, latency against throughput).
+//!
+//! A turn has a count and a branch beside its additions, which cannot go faster than the empty loop; how fast that is
+//! depends on the processor and on who shares the core. The line goes through the chains that are long enough to hide it,
+//! and the short ones are compared with the line or the empty loop, whichever is slower.
 
 use machmeter_data::Interval;
 use machmeter_stats::regression::{Weighting, line};
@@ -9,6 +13,8 @@ use machmeter_stats::regression::{Weighting, line};
 pub(super) const MOST_RESIDUAL: f64 = 0.01;
 /// Intercepts nearer to zero than this share of a cycle are none. A turn's count and branch run beside the additions.
 const MOST_INTERCEPT: f64 = 0.1;
+/// Additions that hide the loop around them.
+const HIDING: f64 = 4.0;
 /// Fewest points for a line that can be wrong.
 const FEWEST: usize = 4;
 
@@ -34,28 +40,30 @@ pub(super) struct Ladder {
     pub(super) residual: f64,
     /// Slope over cost of one addition in the longest chain: 1 where the line begins at zero.
     pub(super) against_longest: f64,
-    /// Rungs.
+    /// Rungs that the line goes through.
     pub(super) n: usize,
 }
 
 impl Ladder {
-    /// Fits relative distances, so that short chains count as much as long ones.
+    /// Fits relative distances, so that short chains count as much as long ones. `empty_ns` is a turn of the empty loop.
     ///
     /// # Errors
     /// One line: too few rungs, or none that make a line upward.
-    pub(super) fn fit(rungs: &[Rung]) -> Result<Self, String> {
-        if rungs.len() < FEWEST {
-            return Err(format!("{} of at least {FEWEST} chains have a cost", rungs.len()));
+    pub(super) fn fit(rungs: &[Rung], empty_ns: Option<f64>) -> Result<Self, String> {
+        let hiding: Vec<&Rung> = rungs.iter().filter(|r| r.additions >= HIDING).collect();
+        if hiding.len() < FEWEST {
+            return Err(format!("{} of at least {FEWEST} long chains have a cost", hiding.len()));
         }
-        let x: Vec<f64> = rungs.iter().map(|r| r.additions).collect();
-        let y: Vec<f64> = rungs.iter().map(|r| r.turn_ns).collect();
+        let x: Vec<f64> = hiding.iter().map(|r| r.additions).collect();
+        let y: Vec<f64> = hiding.iter().map(|r| r.turn_ns).collect();
         let weights: Vec<f64> = y.iter().map(|y| 1.0 / (y * y)).collect();
         let fit = line(&x, &y, Weighting::Relative(&weights)).map_err(|e| e.to_string())?;
         let [intercept_ns, cycle_ns] = fit.coefficients[..] else { return Err("no line".to_owned()) };
         if !(cycle_ns > 0.0 && cycle_ns.is_finite()) {
             return Err(format!("the slope of {cycle_ns} ns is no cycle"));
         }
-        let on_line = |x: f64| (intercept_ns + cycle_ns * x).max(f64::MIN_POSITIVE);
+        let floor_ns = empty_ns.unwrap_or(0.0).max(f64::MIN_POSITIVE);
+        let on_line = |x: f64| (intercept_ns + cycle_ns * x).max(floor_ns);
         let residual =
             rungs.iter().map(|r| (r.turn_ns / on_line(r.additions) - 1.0).abs()).fold(0.0, f64::max);
         let longest = rungs.iter().max_by(|a, b| a.additions.total_cmp(&b.additions)).unwrap_or(&rungs[0]);
@@ -66,7 +74,7 @@ impl Ladder {
             intercept_cycles: intercept_ns / cycle_ns,
             residual,
             against_longest: cycle_ns / (longest.turn_ns / longest.additions),
-            n: rungs.len(),
+            n: hiding.len(),
         })
     }
 
@@ -90,7 +98,8 @@ mod tests {
     #[test]
     fn a_sound_ladder_gives_the_cycle() {
         // Distances of up to 0.3 % in both directions.
-        let ladder = Ladder::fit(&rungs(|n| n * 0.2707 * (1.0 + 0.003 * (n * 1.7).sin()))).unwrap();
+        let ladder =
+            Ladder::fit(&rungs(|n| n * 0.2707 * (1.0 + 0.003 * (n * 1.7).sin())), Some(0.271)).unwrap();
         assert!((ladder.cycle_ns / 0.2707 - 1.0).abs() < 0.01, "{ladder:?}");
         assert!(ladder.holds() && ladder.residual < 0.006, "{ladder:?}");
         let ci = ladder.interval.unwrap();
@@ -98,18 +107,28 @@ mod tests {
     }
 
     #[test]
+    fn short_chains_may_be_held_back_by_the_loop_but_by_nothing_else() {
+        // A branch every other cycle, as on a shared core.
+        let slow_branch = rungs(|n| (n * 0.27).max(0.54));
+        assert!(Ladder::fit(&slow_branch, Some(0.54)).unwrap().holds());
+        assert!(!Ladder::fit(&slow_branch, Some(0.27)).unwrap().holds());
+        assert!(!Ladder::fit(&slow_branch, None).unwrap().holds());
+    }
+
+    #[test]
     fn overlap_throttling_and_overhead_are_seen() {
-        let overlapping = Ladder::fit(&rungs(|n| if n > 8.0 { n * 0.1 } else { n * 0.27 })).unwrap();
+        let fit = |turn_ns: fn(f64) -> f64| Ladder::fit(&rungs(turn_ns), Some(0.27)).unwrap();
+        let overlapping = fit(|n| if n > 8.0 { n * 0.1 } else { n * 0.27 });
         assert!(!overlapping.holds(), "{overlapping:?}");
-        let slower_once = Ladder::fit(&rungs(|n| if n == 16.0 { n * 0.31 } else { n * 0.27 })).unwrap();
+        let slower_once = fit(|n| if n == 16.0 { n * 0.31 } else { n * 0.27 });
         assert!(!slower_once.holds() && slower_once.residual > 0.05, "{slower_once:?}");
-        let overhead = Ladder::fit(&rungs(|n| 0.3 + n * 0.27)).unwrap();
+        let overhead = fit(|n| 0.3 + n * 0.27);
         assert!(!overhead.holds() && overhead.intercept_cycles > 1.0, "{overhead:?}");
     }
 
     #[test]
     fn no_line_is_an_error_in_one_line() {
-        assert!(Ladder::fit(&rungs(|n| n)[..3]).unwrap_err().contains("3 of at least 4"));
-        assert!(Ladder::fit(&rungs(|n| 100.0 / n)).is_err());
+        assert!(Ladder::fit(&rungs(|n| n)[..5], None).unwrap_err().contains("3 of at least 4"));
+        assert!(Ladder::fit(&rungs(|n| 100.0 / n), None).is_err());
     }
 }

@@ -179,7 +179,8 @@ fn known_costs(priced: &[Priced<'_>]) -> (Metric, Finding, Option<Warning>) {
         text,
         evidence,
     };
-    let ladder = match Ladder::fit(&rungs) {
+    let empty_ns = table::cost_ns(priced, "empty_loop");
+    let ladder = match Ladder::fit(&rungs, empty_ns) {
         Ok(ladder) => ladder,
         Err(why) => {
             let cycle = Metric::rejected(&CYCLE, Conditions::new(), "least squares", &why);
@@ -199,10 +200,10 @@ fn known_costs(priced: &[Priced<'_>]) -> (Metric, Finding, Option<Warning>) {
         ladder.intercept_cycles,
         ladder.residual * 100.0
     );
-    let evidence: Vec<String> = rungs
-        .iter()
-        .map(|r| format!("{} dependent additions: {:.3} cycles", r.additions, r.turn_ns / ladder.cycle_ns))
-        .collect();
+    let cycles = |ns: f64| format!("{:.3} cycles", ns / ladder.cycle_ns);
+    let chains = rungs.iter().map(|r| format!("{} dependent additions: {}", r.additions, cycles(r.turn_ns)));
+    let empty = empty_ns.map(|ns| format!("a turn of the empty loop: {}", cycles(ns)));
+    let evidence: Vec<String> = chains.chain(empty).collect();
     if ladder.holds() {
         let text = format!("Operations of known cost come out right: {figures}.");
         return (cycle, told("holds", text, evidence), None);

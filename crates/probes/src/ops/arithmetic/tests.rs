@@ -52,7 +52,7 @@ fn a_ladder_of_overlapping_turns_is_told() {
 #[test]
 fn without_chains_there_is_no_cycle_but_a_reason() {
     let mut few = rows(|n| n as f64);
-    few.rows.truncate(2);
+    few.rows.truncate(4);
     let a = analyze(&params(), &few, 1);
     let cycle = a.metrics.iter().find(|m| m.id == "ops.cycle").unwrap();
     assert!(cycle.value.is_none() && cycle.why.as_ref().unwrap().contains("2 of at least 4"));

@@ -8,6 +8,10 @@
 mod catalogue;
 mod touches;
 
+#[cfg(test)]
+mod tests;
+
+use machmeter_data::code::Code;
 use machmeter_engine::cost::{Row, Rows};
 use machmeter_engine::sampling::Pace;
 use machmeter_engine::{Analysis, ProbeError};
@@ -44,6 +48,21 @@ fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, ProbeError>
     Ok(benches.into_iter().map(|b| b.row).collect())
 }
 
+/// Codes of rows without a figure, in the order of the page.
+const CODES: [Code; 4] = [NO_FILES, HUGE_DENIED, FAULT_GROUPS, NO_FIGURE];
+
+/// The code that a row without a figure falls under.
+fn code_of(row: &Row) -> Code {
+    let unproven = row.proof.as_ref().is_some_and(|p| p.seen < p.expected);
+    match row.operation.as_str() {
+        "page_fault_huge" if unproven || row.refused.is_some() => HUGE_DENIED,
+        "page_fault_4k" | "page_fault_file" if unproven => FAULT_GROUPS,
+        "page_fault_file" if row.refused.is_some() => NO_FILES,
+        o if catalogue::ON_FILES.contains(&o) && row.refused.is_some() => NO_FILES,
+        _ => NO_FIGURE,
+    }
+}
+
 fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     let priced = table::priced(rows, PART_NAME);
     let mut out = Analysis::default();
@@ -57,16 +76,8 @@ fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
         "Cost of one call on one CPU with warm caches; page faults are per fault, as counted by the kernel.",
         &priced,
     ));
-    let on_files = |r: &Row| catalogue::ON_FILES.contains(&r.operation.as_str());
-    let refused_file = |r: &Row| r.operation == "page_fault_file" && r.refused.is_some();
-    let groups =
-        |r: &Row| matches!(r.operation.as_str(), "page_fault_4k" | "page_fault_file") && !refused_file(r);
-    let huge = |r: &Row| r.operation == "page_fault_huge";
-    out.warnings.extend(table::warning(&NO_FILES, &priced, |r| on_files(r) || refused_file(r)));
-    out.warnings.extend(table::warning(&HUGE_DENIED, &priced, huge));
-    out.warnings.extend(table::warning(&FAULT_GROUPS, &priced, groups));
-    let others = |r: &Row| !on_files(r) && !refused_file(r) && !groups(r) && !huge(r);
-    out.warnings.extend(table::warning(&NO_FIGURE, &priced, others));
+    out.warnings
+        .extend(CODES.iter().filter_map(|code| table::warning(code, &priced, |r| code_of(r) == *code)));
     let cost = |operation: &str| table::cost_ns(&priced, operation);
     out.summary = table::line(&[
         ("system call", cost("getppid")),

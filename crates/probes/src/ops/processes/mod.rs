@@ -3,8 +3,8 @@
 //!
 //! A start that fails is quicker than one that works (lmbench once priced `exec` of a program that did not exist), so every
 //! thread writes a word and every child's exit code is looked at. The child may run before its parent goes on, which takes
-//! the CPU away from the parent: involuntary switches belong to these operations and do not reject a sample; medians stand
-//! against the few that strangers take.
+//! the CPU away from the parent: involuntary switches belong to these operations. A sample is disturbed where the CPU was
+//! used by others: where the CPU time of this process and its children falls short of the wall time.
 
 mod catalogue;
 mod switch;
@@ -13,8 +13,10 @@ mod switch;
 mod tests;
 
 use machmeter_engine::cost::{Row, Rows};
-use machmeter_engine::sampling::{HostTiming, Pace, Sampler, Timing};
+use machmeter_engine::sampling::{Disturbance, HostTiming, Pace, Sampler, Timing};
 use machmeter_engine::{Analysis, ProbeError};
+use machmeter_sys::affinity::current_cpu;
+use machmeter_sys::call::family_cpu_ns;
 use machmeter_sys::thread::monotonic_ns;
 
 use super::Params;
@@ -35,21 +37,47 @@ const SWITCHES: [(&str, By); 2] = [("pipe_two_threads", By::Pipe), ("yield_two_t
 /// The part.
 pub(super) const PART: Part<Params> = Part { name: PART_NAME, weight: 25, measure, analyze };
 
-/// Time of the host, on which only a change of the CPU disturbs.
-struct Switching(HostTiming);
+/// Time of others in a pair that is not held against it: a share of the pair, and ns beside it (interrupts, the steps of the
+/// children's clock).
+const OTHERS_SHARE: f64 = 0.1;
+const OTHERS_NS: f64 = 30_000.0;
 
-impl Timing for Switching {
+/// Time of the host, on which a pair is disturbed when others had the CPU, or when it is another CPU.
+struct Sharing {
+    host: HostTiming,
+    began_ns: u64,
+    used_ns: u64,
+}
+
+impl Timing for Sharing {
     fn time(&mut self, work: &mut dyn FnMut()) -> u64 {
-        self.0.time(work)
+        self.host.time(work)
     }
 
     fn mark(&mut self) -> (u64, Option<usize>) {
-        (0, self.0.mark().1)
+        (self.began_ns, self.used_ns) = (monotonic_ns(), family_cpu_ns());
+        (0, current_cpu())
     }
 
     fn now_ns(&self) -> u64 {
-        self.0.now_ns()
+        self.host.now_ns()
     }
+
+    fn disturbed_since(&mut self, mark: (u64, Option<usize>)) -> Option<Disturbance> {
+        let wall_ns = monotonic_ns().saturating_sub(self.began_ns);
+        let used_ns = family_cpu_ns().saturating_sub(self.used_ns);
+        if used_by_others(wall_ns, used_ns) {
+            Some(Disturbance::Preempted)
+        } else if current_cpu() != mark.1 {
+            Some(Disturbance::Migrated)
+        } else {
+            None
+        }
+    }
+}
+
+fn used_by_others(wall_ns: u64, used_ns: u64) -> bool {
+    wall_ns.saturating_sub(used_ns) as f64 > OTHERS_SHARE * wall_ns as f64 + OTHERS_NS
 }
 
 fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, ProbeError> {
@@ -65,7 +93,7 @@ fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, ProbeError>
         until_ns: at.until_ns,
     };
     let mut benches = affordable(planned, &pace, monotonic_ns());
-    let timing = Switching(HostTiming::new(at.host.source()));
+    let timing = Sharing { host: HostTiming::new(at.host.source()), began_ns: 0, used_ns: 0 };
     Sampler::new(timing, at.host.rate, at.host.seed).interleave(&mut benches, &pace);
     Ok(benches.into_iter().map(|b| b.row).collect())
 }

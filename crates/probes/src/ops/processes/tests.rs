@@ -2,7 +2,7 @@
 
 use machmeter_engine::cost::{Kind, Pair, Proof, Row, Rows};
 
-use super::{PART_NAME, analyze};
+use super::{PART_NAME, analyze, used_by_others};
 use crate::ops::Params;
 
 fn params() -> Params {
@@ -51,4 +51,13 @@ fn children_that_were_not_seen_to_end_well_have_no_price() {
     );
     let serde = serde_json::to_string(&a.datasets).unwrap();
     assert!(!serde.contains("150000"), "the time of what failed is shown nowhere");
+}
+
+#[test]
+fn a_pair_in_which_others_had_the_cpu_is_told_by_its_cpu_time() {
+    // A fork of 139 us thrice, with an interrupt; the same with a stranger's slice of 3 ms; a spawn of 515 us thrice.
+    assert!(!used_by_others(417_000, 395_000));
+    assert!(used_by_others(3_417_000, 400_000));
+    assert!(!used_by_others(1_545_000, 1_480_000));
+    assert!(!used_by_others(0, 10), "clocks of different steps");
 }

@@ -27,6 +27,9 @@ const FIRST_INDEX: usize = 4;
 const MAX_PER_VISIT: usize = 64;
 const MAX_OF_ROW: usize = 32;
 
+/// Fewest turns of which shares say something: below are the first steps toward a batch that is long enough.
+const LEAST_TURNS: u64 = 64;
+
 /// Names of what is told beside the pairs.
 pub(super) const LONGEST_STREAK: &str = "longest_streak";
 pub(super) const JAIN: &str = "jain_";
@@ -145,17 +148,17 @@ impl<L: Lock> Joint for Contended<'_, L> {
         met
     }
 
-    fn judge(&self, _turns: u64, long: bool) -> Option<Disturbance> {
+    fn judge(&self, turns: u64, clean: bool) -> Option<Disturbance> {
         let counts = self.counts();
         let counted: u64 = counts.iter().sum();
         let added = if self.lock.is_shared() { counted } else { self.cell(NUMBER).load(Ordering::Relaxed) };
         self.heap[COUNTED].fetch_add(counted, Ordering::Relaxed);
         self.heap[ADDED].fetch_add(added, Ordering::Relaxed);
-        if long && !self.lock.is_shared() {
-            for m in 0..self.members {
+        if clean && turns >= LEAST_TURNS && !self.lock.is_shared() {
+            for (m, count) in counts.iter().enumerate() {
                 let streak = self.cell(FIRST_MEMBER + 2 * m + 1).load(Ordering::Relaxed);
                 self.heap[LONGEST].fetch_max(streak, Ordering::Relaxed);
-                self.heap[FIRST_INDEX + MAX_PER_VISIT + m].fetch_add(counts[m], Ordering::Relaxed);
+                self.heap[FIRST_INDEX + MAX_PER_VISIT + m].fetch_add(*count, Ordering::Relaxed);
             }
             let i = self.heap[INDICES].load(Ordering::Relaxed) as usize;
             if let Some(index) = fairness::jain(&counts).filter(|_| i < MAX_PER_VISIT) {

@@ -86,7 +86,7 @@ impl<L: Lock> Joint for Ring<'_, L> {
         true
     }
 
-    fn judge(&self, turns: u64, _long: bool) -> Option<Disturbance> {
+    fn judge(&self, turns: u64, _clean: bool) -> Option<Disturbance> {
         let added: u64 = (0..RING).map(|i| self.cell(FIRST_LOCK + i).load(Ordering::Relaxed)).sum();
         self.cell(COUNTED).fetch_add(2 * turns, Ordering::Relaxed);
         self.cell(ADDED).fetch_add(added, Ordering::Relaxed);

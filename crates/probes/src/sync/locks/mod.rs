@@ -82,7 +82,7 @@ pub(super) const UNFAIR: Code = Code {
     name: "unfair lock",
     what: "One CPU gets a contended lock much more often than another.",
     why: "Time per acquisition looks good because the holder takes the lock again while its line is still near; the others wait.",
-    how: "Jain's index of the acquisitions in each batch (0.1 to 1 ms), median below 0.8 of what two even members have.",
+    how: "Jain's index of the acquisitions in each undisturbed batch (up to 1 ms), median below 0.8.",
     next: "Where waiting threads must advance, use a lock that queues, and compare hand-off instead of contended figures.",
     undo: None,
 };

@@ -22,8 +22,9 @@ pub(in crate::sync) trait Joint: Sync {
     /// A member's part of a batch. The return of member 0 ends the time. False when it could not be done.
     fn batch(&self, member: &Member<'_>, turns: u64) -> bool;
 
-    /// Looks at what was done; in member 0, after all have come back from a batch, `long` or short.
-    fn judge(&self, _turns: u64, _long: bool) -> Option<Disturbance> {
+    /// Looks at what was done; in member 0, after all have come back from a batch of so many turns. `clean`: nobody who
+    /// matters was switched out against its will.
+    fn judge(&self, _turns: u64, _clean: bool) -> Option<Disturbance> {
         None
     }
 }
@@ -78,7 +79,9 @@ const CAME_BACK: usize = 0;
 const ROUND: usize = 1;
 const TURNS: usize = 2;
 const FAILED: usize = 3;
-const FIRST_MEMBER: usize = 4;
+const READY: usize = 4;
+const GO: usize = 5;
+const FIRST_MEMBER: usize = 6;
 /// Rounds never come this far.
 const OVER: u64 = u64::MAX;
 /// Members that hear nothing of member 0 for so long after the end leave by themselves.
@@ -159,13 +162,29 @@ impl Rally<'_> {
             if said == OVER {
                 return;
             }
-            self.serve(member, self.cell(TURNS).load(Ordering::Relaxed));
+            self.serve(member, round);
         }
     }
 
+    /// Whether every member has a CPU of its own. Then all wait, running, for the start, so that nobody is still waiting for a
+    /// CPU when the time begins; that a member lost its CPU while it waited is seen too. Members that share a CPU can't.
+    fn starts_together(&self) -> bool {
+        let mut cpus = self.visit.cpus.clone();
+        cpus.sort_unstable();
+        cpus.windows(2).all(|two| two[0] != two[1])
+    }
+
     /// One batch with the switches it took.
-    fn serve(&self, member: &Member<'_>, turns: u64) {
+    fn serve(&self, member: &Member<'_>, round: u64) {
+        let turns = self.cell(TURNS).load(Ordering::Relaxed);
         let before = Usage::of_current_thread();
+        if self.starts_together() {
+            self.cell(READY).fetch_add(1, Ordering::AcqRel);
+            // Member 0 always says so, if late.
+            while self.cell(GO).load(Ordering::Acquire) < round {
+                (member.relax)();
+            }
+        }
         let done = self.joint.batch(member, turns);
         let seen = Usage::of_current_thread().since(&before);
         let cell = |i| self.cell(FIRST_MEMBER + 2 * member.rank + i);
@@ -260,7 +279,7 @@ impl Leader<'_> {
         if turns == 0 {
             let Some(found) = self.turns_for_batch() else { return };
             turns = found;
-        } else if self.batch(turns, false).is_none() {
+        } else if self.batch(turns).is_none() {
             return;
         }
         ledger[0].store(turns, Ordering::Relaxed);
@@ -271,8 +290,8 @@ impl Leader<'_> {
             let long_first = visit.order >> (entry % 64) & 1 == 1;
             let at_ns = monotonic_ns().saturating_sub(visit.start_ns);
             let lengths = if long_first { [2, 1] } else { [1, 2] };
-            let Some(first) = self.batch(turns * lengths[0], long_first) else { return };
-            let Some(second) = self.batch(turns * lengths[1], !long_first) else { return };
+            let Some(first) = self.batch(turns * lengths[0]) else { return };
+            let Some(second) = self.batch(turns * lengths[1]) else { return };
             let (short, long) = if long_first { (second, first) } else { (first, second) };
             let words = [
                 fate(visit.rule, &short, &long, turns * 3) as u64,
@@ -295,14 +314,14 @@ impl Leader<'_> {
         let (rate, wanted_ns) = (self.rally.visit.rate, self.rally.visit.batch_ns);
         let mut turns = 1_u64;
         for _ in 0..DOUBLINGS {
-            let batch = self.batch(turns, false)?;
+            let batch = self.batch(turns)?;
             if batch.disturbance == Some(Disturbance::Failed) {
                 return None;
             }
             let ns = rate.ns(batch.ticks);
             if ns >= wanted_ns / 4.0 || monotonic_ns() >= self.member.deadline_ns {
                 // Once more, warm: the quicker of the two is less disturbed.
-                let each = ns.min(rate.ns(self.batch(turns, false)?.ticks)).max(1.0) / turns as f64;
+                let each = ns.min(rate.ns(self.batch(turns)?.ticks)).max(1.0) / turns as f64;
                 let least = self.rally.visit.min_turns.max(1);
                 return Some(
                     ((wanted_ns / each).round() as u64).clamp(least, turns.saturating_mul(8).max(least)),
@@ -314,7 +333,7 @@ impl Leader<'_> {
     }
 
     /// All members do one batch. `None` when a member is missing.
-    fn batch(&mut self, turns: u64, long: bool) -> Option<Batch> {
+    fn batch(&mut self, turns: u64) -> Option<Batch> {
         let rally = self.rally;
         let came_back = |round: u64| {
             let all = (self.member.members as u64 - 1) * round;
@@ -329,6 +348,11 @@ impl Leader<'_> {
         self.round += 1;
         rally.cell(ROUND).store(self.round, Ordering::Release);
         let before = Usage::of_current_thread();
+        if rally.starts_together() {
+            let all = (self.member.members as u64 - 1) * self.round;
+            self.member.wait(|| rally.cell(READY).load(Ordering::Acquire) >= all);
+            rally.cell(GO).store(self.round, Ordering::Release);
+        }
         let mut done = false;
         let ticks = self.timing.time(&mut || done = rally.joint.batch(self.member, turns));
         let seen = Usage::of_current_thread().since(&before);
@@ -343,7 +367,7 @@ impl Leader<'_> {
             switches.involuntary += cell(1);
         }
         let failed = !done || ticks == 0 || rally.cell(FAILED).load(Ordering::Relaxed) != 0;
-        let judged = rally.joint.judge(turns, long);
+        let judged = rally.joint.judge(turns, switches.involuntary == 0);
         let disturbance = if failed { Some(Disturbance::Failed) } else { judged };
         Some(Batch { ticks, switches, disturbance })
     }

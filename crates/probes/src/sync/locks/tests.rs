@@ -108,7 +108,9 @@ fn readers_see_no_half_written_pair() {
                     (false, false) => (r, w, sr, sw) = (None, None, std_lock.read().ok(), None),
                 }
                 if write {
-                    words.iter().for_each(|x| x.store(turn, Ordering::Relaxed));
+                    for x in &words {
+                        x.store(turn, Ordering::Relaxed);
+                    }
                 } else if words[0].load(Ordering::Relaxed) != words[1].load(Ordering::Relaxed) {
                     torn.fetch_add(1, Ordering::Relaxed);
                 }

@@ -16,8 +16,12 @@ const LEAST_OCTAVES: f64 = 0.75;
 const MOST_SLOPE: f64 = 0.22;
 /// Least ratio of the costs of two levels.
 const LEAST_RATIO: f64 = 1.35;
-/// Quantile of the costs of a point that its curve takes.
-pub(super) const LOW: f64 = 0.1;
+/// Ratio of costs beyond which a cache may hide between two levels.
+const STEEP_RATIO: f64 = 8.0;
+/// Ratio of costs at which a cache is full.
+const KNEE_RATIO: f64 = 1.5;
+/// Ratio of sizes from there to the next level beyond which there is another cache between.
+const SMEARED_RATIO: f64 = 1.7;
 /// Resamples of the bootstrap.
 const RESAMPLES: usize = 200;
 /// Fractions of an octave that capacities of caches have (sets are a power of two, ways are not always), each with what
@@ -76,7 +80,7 @@ pub(super) fn detect(points: &[Point], seed: u64) -> Hierarchy {
         least_step: LEAST_RATIO.ln(),
     };
     let Ok(found) = plateaus(&curve.octaves, &curve.ln_ns, &options) else { return Hierarchy::default() };
-    let levels: Vec<Level> = found
+    let mut levels: Vec<Level> = found
         .iter()
         .map(|p| Level {
             first: curve.octaves[p.first].exp2(),
@@ -84,6 +88,11 @@ pub(super) fn detect(points: &[Point], seed: u64) -> Hierarchy {
             cost_ns: p.level.exp(),
         })
         .collect();
+    for upper in (2..levels.len()).rev() {
+        if let Some(level) = hidden(&curve, &levels[upper - 1], &levels[upper]) {
+            levels.insert(upper, level);
+        }
+    }
     let between = levels.windows(2).map(|w| boundary(points, &curve, &w[0], &w[1], seed));
     let boundaries: Option<Vec<Boundary>> = between.collect();
     boundaries.map_or_else(Hierarchy::default, |boundaries| Hierarchy { levels, boundaries })
@@ -94,7 +103,9 @@ pub(super) fn looks_like(bytes: f64) -> f64 {
     let octave = bytes.max(1.0).log2().floor();
     let forms =
         [octave, octave + 1.0].into_iter().flat_map(|o| FORMS.map(|(f, against)| (f * o.exp2(), against)));
-    let far = |form: &(f64, f64)| (form.0 / bytes).ln().abs() + form.1;
+    // Whoever shares a cache makes it look smaller, nobody makes it look larger.
+    let apart = |form: f64| if form > bytes { 0.7 * (form / bytes).ln() } else { (bytes / form).ln() };
+    let far = |form: &(f64, f64)| apart(form.0) + form.1;
     forms.min_by(|a, b| far(a).total_cmp(&far(b))).map_or(bytes, |f| f.0)
 }
 
@@ -103,10 +114,30 @@ fn threshold_ns(lower: &Level, upper: &Level) -> f64 {
     (lower.cost_ns * upper.cost_ns).sqrt()
 }
 
-/// A low quantile: what a working set costs while nobody else uses the cache. Neighbours on the same core only ever make
-/// it look smaller.
-fn lowest(costs_ns: impl Iterator<Item = f64>) -> Option<f64> {
-    quantile(&sorted(&costs_ns.collect::<Vec<_>>()).ok()?, LOW)
+/// A cache between two plateaus that shows none of its own, because others leave too little of it: the cost rises by more
+/// than from any cache to the next, and over more sizes than one full cache explains.
+fn hidden(curve: &Curve, lower: &Level, upper: &Level) -> Option<Level> {
+    if upper.cost_ns < STEEP_RATIO * lower.cost_ns {
+        return None;
+    }
+    // With this cost it begins where the lower cache is full: where a load costs half as much again.
+    let cost_ns = lower.cost_ns * KNEE_RATIO * KNEE_RATIO;
+    let first = curve.crossing(lower.cost_ns * KNEE_RATIO)?;
+    let last = curve.crossing((cost_ns * upper.cost_ns).sqrt())?;
+    (last > SMEARED_RATIO * first).then_some(Level { first, last, cost_ns })
+}
+
+/// Lowers each value to the least of those after it.
+pub(super) fn lower_from_the_right(values: &mut [f64]) {
+    for i in (1..values.len()).rev() {
+        values[i - 1] = values[i - 1].min(values[i]);
+    }
+}
+
+/// The least cost: what a working set costs while nobody else uses the cache. Neighbours on the same core only ever make a
+/// cache look smaller, and no batch is quicker than its loads.
+pub(super) fn lowest(costs_ns: impl Iterator<Item = f64>) -> Option<f64> {
+    costs_ns.min_by(f64::total_cmp)
 }
 
 fn boundary(points: &[Point], curve: &Curve, lower: &Level, upper: &Level, seed: u64) -> Option<Boundary> {
@@ -144,6 +175,8 @@ struct Curve {
 }
 
 impl Curve {
+    /// Of the points for which there is a cost. Working sets are nested, so that one costs no more than any larger one: what
+    /// was seen to cost more was disturbed.
     fn of(points: &[Point], mut cost_ns: impl FnMut(&Point) -> Option<f64>) -> Self {
         let mut curve = Self { octaves: Vec::with_capacity(points.len()), ln_ns: Vec::new() };
         for p in points {
@@ -152,6 +185,7 @@ impl Curve {
                 curve.ln_ns.push(ns.ln());
             }
         }
+        lower_from_the_right(&mut curve.ln_ns);
         curve
     }
 
@@ -169,6 +203,6 @@ impl Curve {
 }
 
 #[cfg(test)]
-mod sim;
+pub(super) mod sim;
 #[cfg(test)]
 mod tests;

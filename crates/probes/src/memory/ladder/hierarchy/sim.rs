@@ -43,7 +43,7 @@ pub(in super::super) struct Machine {
     pub(in super::super) translations: Vec<Translations>,
     /// Largest share of the last cache that neighbours take away in a round.
     pub(in super::super) drift: f64,
-    /// Standard deviation of a sample, relative.
+    /// What a sample has too much, relative: the scale of a half-normal law, since no batch is quicker than its loads.
     pub(in super::super) noise: f64,
     /// Share of samples in which something else ran.
     pub(in super::super) outliers: f64,
@@ -88,8 +88,7 @@ impl Machine {
                 for _ in 0..3 {
                     let disturbed =
                         if random.unit() < self.outliers { 2.0 + 40.0 * random.unit() } else { 1.0 };
-                    p.costs_ns
-                        .push((round, truth * (1.0 + self.noise * random.normal()).max(0.5) * disturbed));
+                    p.costs_ns.push((round, truth * (1.0 + self.noise * random.normal().abs()) * disturbed));
                 }
             }
         }

@@ -112,8 +112,27 @@ fn a_last_cache_that_neighbours_share_is_a_range() {
 }
 
 #[test]
+fn a_last_cache_of_which_little_is_left_does_not_enlarge_the_second() {
+    // Effectively 1.25 MiB behind 512 KiB: no plateau is left of it.
+    let machine = Machine {
+        caches: caches(&[(32.0 * KIB, 8.0, 1.2), (512.0 * KIB, 8.0, 3.8), (1.25 * MIB, 10.0, 13.0)]),
+        ..Machine::usual()
+    };
+    let right = (0..20)
+        .filter(|seed| {
+            let found = measured(&machine, 8, *seed);
+            let second = found.boundaries.get(1).map_or(0.0, |b| b.size);
+            found.levels.len() == 4 && (second / (512.0 * KIB)).ln().abs() < 0.25
+        })
+        .count();
+    assert!(right >= 19, "{right} of 20");
+}
+
+#[test]
 fn forms_of_caches_are_snapped_to() {
-    for (measured, form) in [(34.9, 32.0), (47.0, 48.0), (51.7, 48.0), (949.0, 1_024.0), (1_250.0, 1_280.0)] {
+    for (measured, form) in
+        [(34.9, 32.0), (47.0, 48.0), (51.7, 48.0), (442.0, 512.0), (949.0, 1_024.0), (1_250.0, 1_280.0)]
+    {
         assert_eq!(looks_like(measured * KIB), form * KIB, "{measured}");
     }
 }

@@ -1,0 +1,66 @@
+//! The analysis on rows with known truth: each reason for a missing figure under its own code.
+
+use machmeter_engine::cost::{Kind, Pair, Proof, Row, Rows};
+
+use super::{PART_NAME, analyze};
+use crate::ops::Params;
+
+fn row(operation: &str, each_ns: u64) -> Row {
+    let mut row = Row::new(PART_NAME, operation, Kind::Latency);
+    (row.short_turns, row.long_turns) = (1_000, 2_000);
+    row.pairs = (0..30)
+        .map(|i| Pair {
+            at_ns: i as f64,
+            short_ticks: 1_000 * each_ns + i % 7,
+            long_ticks: 2_000 * each_ns + i % 3,
+            regime_ns: 0.0,
+        })
+        .collect();
+    row
+}
+
+fn refused(operation: &str, why: &str) -> Row {
+    let mut row = Row::new(PART_NAME, operation, Kind::Latency);
+    row.refused = Some(why.to_owned());
+    row
+}
+
+fn unproven(operation: &str, seen: u64) -> Row {
+    let mut row = row(operation, 33);
+    row.proof = Some(Proof { what: "touches with one fault each".to_owned(), expected: 16_384, seen });
+    row
+}
+
+fn analysis(rows: Vec<Row>) -> machmeter_engine::Analysis {
+    let params: Params = serde_json::from_str("{}").unwrap();
+    analyze(&params, &Rows { tick_hz: 1e9, step_ticks: 1, rows, ..Rows::default() }, 1)
+}
+
+#[test]
+fn sound_rows_make_the_line_of_the_page() {
+    let a = analysis(vec![row("getppid", 169), row("page_fault_4k", 2_100), row("clock_gettime", 23)]);
+    assert_eq!(a.summary.lines[0].lines, ["system call 169 ns, clock 23.0 ns, page fault 2.10 us"]);
+    assert!(a.warnings.is_empty() && a.metrics.iter().all(|m| m.value.is_some() && m.ci.is_some()));
+}
+
+#[test]
+fn every_reason_has_its_code() {
+    let mut few = row("pread", 500);
+    few.pairs.truncate(3);
+    let a = analysis(vec![
+        row("getppid", 169),
+        refused("stat", "no files in /x: No space left on device"),
+        refused("page_fault_file", "no files in /x: No space left on device"),
+        unproven("page_fault_huge", 0),
+        unproven("page_fault_4k", 421),
+        unproven("signal_catch", 0),
+        few,
+    ]);
+    let told: Vec<(&str, &str)> = a.warnings.iter().map(|w| (w.code.as_str(), w.text.as_str())).collect();
+    assert_eq!(told.iter().map(|t| t.0).collect::<Vec<_>>(), ["W442", "W443", "W444", "W446"]);
+    assert_eq!(told[0].1, "stat, page_fault_file: no files in /x: No space left on device");
+    assert!(told[2].1.contains("421 seen, 16384 expected"));
+    assert!(told[3].1.contains("signal_catch") && told[3].1.contains("pread: 3 undisturbed samples of 3"));
+    let priced: Vec<&machmeter_data::Metric> = a.metrics.iter().filter(|m| m.value.is_some()).collect();
+    assert_eq!(priced.len(), 1, "only what happened has a price: {priced:?}");
+}
