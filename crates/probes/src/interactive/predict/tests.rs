@@ -230,12 +230,14 @@ fn intervals_are_those_of_one_recording_not_of_sixteen() {
         let swept = jobs(&s, &noise(length_ns, 100 + seed), length_ns, 0).unwrap();
         let missed: Vec<f64> =
             swept.jobs.iter().map(|j| f64::from(u8::from(j.met(&s) == Some(false)))).collect();
-        let mean = serial::mean_interval(&missed, &[missed.len()], 0.95).unwrap();
-        mean.interval.contains(truth)
+        let mean = serial::mean_interval(&missed, &[missed.len()], 0.95).ok()?;
+        Some(mean.interval.contains(truth))
     };
-    let covered = (0..100).filter(|seed| covers(*seed)).count();
-    println!("truth {truth:.4}, {covered} of 100 intervals hold it");
-    assert!(covered >= 87, "{covered} of 100");
+    // A recording whose misses a few clusters make gets no interval.
+    let given: Vec<bool> = (0..100).filter_map(covers).collect();
+    let covered = given.iter().filter(|c| **c).count();
+    println!("truth {truth:.4}, {covered} of {} intervals hold it", given.len());
+    assert!(given.len() >= 50 && covered * 100 >= given.len() * 87, "{covered} of {}", given.len());
 }
 
 fn empty_record() -> Record {

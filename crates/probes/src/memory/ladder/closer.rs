@@ -17,8 +17,10 @@ pub(super) const CONFLICTS: &[usize] = &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 
 pub(super) const CHAINS: &[usize] = &[1, 2, 4, 8, 12, 16, 24];
 /// Strides of the surface, bytes.
 pub(super) const STRIDES: &[usize] = &[64, 128, 256, 512, 1_024, 2_048, 4_096];
-/// Working set for the line where no second cache is known, bytes.
-const LINE_SET_BYTES: usize = 256 << 10;
+/// Working set for the line where the first caches are not known, bytes.
+const LINE_SET_BYTES: usize = 128 << 10;
+/// Working set for the line over the first cache: blocks of 512 bytes use few of its sets, so that hardly one hits there.
+const LINE_SET_CACHES: f64 = 4.0;
 /// Least step of the cost where translations begin to be missed.
 pub(super) const REACH_RATIO: f64 = 1.4;
 
@@ -38,7 +40,7 @@ pub(super) struct Closer {
     pub(super) inside_levels: Vec<usize>,
     /// Reach of the first translation buffer, bytes.
     pub(super) first_reach_bytes: usize,
-    /// Working set for the line, bytes: half of the second cache.
+    /// Working set for the line, bytes: beyond the first cache, and at most half of the second.
     pub(super) line_set_bytes: usize,
     /// Size of the first cache, bytes; 0 while unknown.
     pub(super) first_cache_bytes: usize,
@@ -64,7 +66,10 @@ impl Closer {
             inside_levels: inside(&capacities, most_bytes),
             first_reach_bytes: reach.map_or(64 * PAGE_BYTES, |s| s.last as usize),
             line_set_bytes: match capacities[..] {
-                [_, second, _, ..] => (second / 2.0) as usize / PAGE_BYTES * PAGE_BYTES,
+                [first, second, _, ..] => {
+                    let bytes = (LINE_SET_CACHES * first).min(second / 2.0) as usize;
+                    bytes / PAGE_BYTES * PAGE_BYTES
+                }
                 _ => LINE_SET_BYTES,
             },
             first_cache_bytes: capacities.first().map_or(0, |c| *c as usize),

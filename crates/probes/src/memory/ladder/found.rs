@@ -275,8 +275,9 @@ fn line(reading: &Reading<'_>) -> Option<Step> {
         let is = |r: &Row| r.operation == "second" && r.int("working_set_bytes") == Some(set);
         step(&reading.curve("offset_bytes", is), LINE_RATIO)
     });
-    // A line is a power of two: the step must lie between two of them.
-    curves.filter(|s| s.next / s.last <= 2.0).max_by_key(|s| s.n)
+    // A line is a power of two. A step between others was seen too early, by what disturbs, and never too late.
+    let line = |s: Step| Step { next: (s.next as u64).next_power_of_two() as f64, ..s };
+    curves.filter(|s| s.next / s.last <= 2.0).max_by_key(|s| s.n).map(line)
 }
 
 /// Largest relative difference between the medians of two rounds.

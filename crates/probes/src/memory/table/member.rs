@@ -236,8 +236,7 @@ impl Visit<'_> {
         }
         let after = self.progress_of_others(member);
         let mut others = after.iter().zip(&before).map(|(a, b)| a.saturating_sub(*b) as f64);
-        let alongside =
-            !self.line.all || others.all(|made| TOGETHER.contains(&(made / mine)));
+        let alongside = !self.line.all || others.all(|made| TOGETHER.contains(&(made / mine)));
         if together && alongside { Taken::Clean { short_ticks, long_ticks } } else { Taken::Apart }
     }
 

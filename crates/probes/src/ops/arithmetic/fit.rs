@@ -4,7 +4,8 @@
 //!
 //! A turn has a count and a branch beside its additions, which cannot go faster than the empty loop; how fast that is
 //! depends on the processor and on who shares the core. The line goes through the chains that are long enough to hide it,
-//! and the short ones are compared with the line or the empty loop, whichever is slower.
+//! and the short ones may lie anywhere between the line and the slow end of the empty loop (where two share a core, a branch
+//! takes one cycle or two from one moment to the next).
 
 use machmeter_data::Interval;
 use machmeter_stats::regression::{Weighting, line};
@@ -45,7 +46,8 @@ pub(super) struct Ladder {
 }
 
 impl Ladder {
-    /// Fits relative distances, so that short chains count as much as long ones. `empty_ns` is a turn of the empty loop.
+    /// Fits relative distances, so that short chains count as much as long ones. `empty_ns` is a turn of the empty loop
+    /// when it is slow.
     ///
     /// # Errors
     /// One line: too few rungs, or none that make a line upward.
@@ -62,10 +64,13 @@ impl Ladder {
         if !(cycle_ns > 0.0 && cycle_ns.is_finite()) {
             return Err(format!("the slope of {cycle_ns} ns is no cycle"));
         }
-        let floor_ns = empty_ns.unwrap_or(0.0).max(f64::MIN_POSITIVE);
-        let on_line = |x: f64| (intercept_ns + cycle_ns * x).max(floor_ns);
-        let residual =
-            rungs.iter().map(|r| (r.turn_ns / on_line(r.additions) - 1.0).abs()).fold(0.0, f64::max);
+        let slow_ns = empty_ns.unwrap_or(0.0);
+        let distance = |r: &Rung| {
+            let on_line_ns = (intercept_ns + cycle_ns * r.additions).max(f64::MIN_POSITIVE);
+            let nearest_ns = r.turn_ns.clamp(on_line_ns, on_line_ns.max(slow_ns));
+            (r.turn_ns / nearest_ns - 1.0).abs()
+        };
+        let residual = rungs.iter().map(distance).fold(0.0, f64::max);
         let longest = rungs.iter().max_by(|a, b| a.additions.total_cmp(&b.additions)).unwrap_or(&rungs[0]);
         let half_ns = 1.96 * fit.standard_errors[1];
         Ok(Self {

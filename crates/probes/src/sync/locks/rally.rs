@@ -16,6 +16,11 @@ use machmeter_sys::thread::{Usage, monotonic_ns};
 
 /// An operation that members do together.
 pub(in crate::sync) trait Joint: Sync {
+    /// Time of every turn that members spend waiting on purpose, ns; it is taken off the time of a batch.
+    fn pause_ns(&self) -> u64 {
+        0
+    }
+
     /// Makes ready for a batch; in member 0, while all others wait.
     fn ready(&self) {}
 
@@ -89,6 +94,9 @@ const GRACE_NS: u64 = 2_000_000_000;
 /// Turns are doubled at most this often.
 const DOUBLINGS: u32 = 40;
 
+/// Further tries of a batch that was disturbed while the number of turns is sought.
+const TRIES: usize = 4;
+
 /// Words of an entry in the ledger: fate, short ticks, long ticks, moment, switches by will, against it, turns.
 const ENTRY: usize = 7;
 /// Words before the entries: turns of a short batch, number of entries.
@@ -112,7 +120,8 @@ impl Visit<'_> {
         let ledger = board.heap().atomics();
         let rally = Rally { visit: self, board: &board, ledger, joint };
         if let Some(turns) = ledger.first() {
-            turns.store(row.short_turns, Ordering::Relaxed);
+            // As long as there is no pair the length is found anew: the first time may have been disturbed.
+            turns.store(if row.pairs.is_empty() { 0 } else { row.short_turns }, Ordering::Relaxed);
         }
         let seats = Seats { cpus: self.cpus.clone(), policy: self.policy };
         let attended = self.team.run(&seats, self.limit_ns, &|member| rally.attend(member));
@@ -314,14 +323,14 @@ impl Leader<'_> {
         let (rate, wanted_ns) = (self.rally.visit.rate, self.rally.visit.batch_ns);
         let mut turns = 1_u64;
         for _ in 0..DOUBLINGS {
-            let batch = self.batch(turns)?;
+            let batch = self.clean_batch(turns)?;
             if batch.disturbance == Some(Disturbance::Failed) {
                 return None;
             }
             let ns = rate.ns(batch.ticks);
             if ns >= wanted_ns / 4.0 || monotonic_ns() >= self.member.deadline_ns {
                 // Once more, warm: the quicker of the two is less disturbed.
-                let each = ns.min(rate.ns(self.batch(turns)?.ticks)).max(1.0) / turns as f64;
+                let each = ns.min(rate.ns(self.clean_batch(turns)?.ticks)).max(1.0) / turns as f64;
                 let least = self.rally.visit.min_turns.max(1);
                 return Some(
                     ((wanted_ns / each).round() as u64).clamp(least, turns.saturating_mul(8).max(least)),
@@ -330,6 +339,20 @@ impl Leader<'_> {
             turns *= 2;
         }
         None
+    }
+
+    /// A batch in which nobody who has a CPU of its own lost it: without a partner that holds it up, an operation looks quick.
+    /// After a few tries, whatever there is.
+    fn clean_batch(&mut self, turns: u64) -> Option<Batch> {
+        let mut batch = self.batch(turns)?;
+        for _ in 0..TRIES {
+            let lost = self.rally.starts_together() && batch.switches.involuntary > 0;
+            if !lost || monotonic_ns() >= self.member.deadline_ns {
+                break;
+            }
+            batch = self.batch(turns)?;
+        }
+        Some(batch)
     }
 
     /// All members do one batch. `None` when a member is missing.
@@ -355,6 +378,8 @@ impl Leader<'_> {
         }
         let mut done = false;
         let ticks = self.timing.time(&mut || done = rally.joint.batch(self.member, turns));
+        let waited_ns = rally.joint.pause_ns() as f64 * turns as f64;
+        let ticks = ticks.saturating_sub((waited_ns / rally.visit.rate.ns_per_tick()) as u64);
         let seen = Usage::of_current_thread().since(&before);
         if !came_back(self.round + 1) {
             return None;

@@ -107,7 +107,8 @@ pub(super) fn perform(visit: &Visit<'_>, job: &mut Job) -> Result<(), String> {
         What::Trip(way, wake) => {
             let polls = wake == Wake::Running;
             let (there, back) = (way.make(sharing, polls)?, way.make(sharing, polls)?);
-            let trip = Trip { there: &*there, back: &*back, polls, board: &board };
+            let settles = wake == Wake::Idle;
+            let trip = Trip { there: &*there, back: &*back, polls, settles, board: &board };
             visit.take(&mut job.row, &trip)
         }
         What::Broadcast => {

@@ -1,7 +1,7 @@
 //! Wake-ups: from telling a thread that something happened until it runs, as half a round trip between two that wake each
 //! other by turns. Apart by where the one who is woken is: on the waker's CPU (a switch), on an idle CPU (which has to leave
 //! its idle state; in a guest, an exit to the host), on a CPU busy with another thread (which has to be preempted), or awake
-//! and looking. That it slept is proven by the kernel's count of its switches.
+//! and looking. Before it wakes an idle one, a member waits until it is idle; that time is taken off. That it slept is proven by the kernel's count of its switches.
 
 mod analyze;
 mod events;

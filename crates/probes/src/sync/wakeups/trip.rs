@@ -4,9 +4,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use machmeter_engine::team::{Arena, Member};
 use machmeter_sys::sync::Monitor;
+use machmeter_sys::thread::monotonic_ns;
 
 use super::events::{Event, receive};
 use crate::sync::locks::rally::Joint;
+
+/// Before it answers, a member waits so long that the other has gone to sleep and its CPU become idle, ns. Else the answer may
+/// be there before the other sleeps, and nobody is woken. The waiting is taken off again; what is left of it is at most one
+/// read of the clock.
+const SETTLE_NS: u64 = 30_000;
+
+fn settle() {
+    let until_ns = monotonic_ns() + SETTLE_NS;
+    while monotonic_ns() < until_ns {
+        std::hint::spin_loop();
+    }
+}
 
 /// Cells needed.
 pub(super) const CELLS: usize = 1;
@@ -19,11 +32,26 @@ pub(super) struct Trip<'a> {
     pub(super) back: &'a dyn Event,
     /// Whether they look again and again instead of sleeping.
     pub(super) polls: bool,
+    /// Whether each waits until the other must be asleep.
+    pub(super) settles: bool,
     /// One cell: set when the batch is over.
     pub(super) board: &'a Arena,
 }
 
+impl Trip<'_> {
+    fn answer(&self, event: &dyn Event) -> bool {
+        if self.settles {
+            settle();
+        }
+        event.give()
+    }
+}
+
 impl Joint for Trip<'_> {
+    fn pause_ns(&self) -> u64 {
+        if self.settles { 2 * SETTLE_NS } else { 0 }
+    }
+
     fn ready(&self) {
         self.board.cell(0).iter().for_each(|over| over.store(0, Ordering::Relaxed));
     }
@@ -33,11 +61,12 @@ impl Joint for Trip<'_> {
         let Some(over) = self.board.cell(0) else { return false };
         match member.rank {
             0 => {
-                let done = (0..turns).all(|_| self.there.give() && receive(self.back, member, self.polls));
+                let done =
+                    (0..turns).all(|_| self.answer(self.there) && receive(self.back, member, self.polls));
                 over.store(1, Ordering::Release);
                 done
             }
-            1 => (0..turns).all(|_| receive(self.there, member, self.polls) && self.back.give()),
+            1 => (0..turns).all(|_| receive(self.there, member, self.polls) && self.answer(self.back)),
             _ => keep_busy(over, member),
         }
     }
@@ -61,6 +90,10 @@ pub(super) struct Broadcast<'a> {
 const CALLED_OFF: u64 = u64::MAX;
 
 impl Joint for Broadcast<'_> {
+    fn pause_ns(&self) -> u64 {
+        SETTLE_NS
+    }
+
     fn ready(&self) {
         self.board.cell(0).iter().for_each(|awake| awake.store(0, Ordering::Relaxed));
     }
@@ -73,11 +106,12 @@ impl Joint for Broadcast<'_> {
             return self.hear(awake, turns);
         }
         for turn in 0..=turns {
-            // The first time: all have come. They are inside until they sleep, so that none can miss the broadcast.
+            // The first time: all have come. They are inside until they begin to wait, so that none can miss the broadcast.
             let all = member.wait(|| awake.load(Ordering::Acquire) >= others * (turn + 1));
             if all && turn == turns {
                 return true;
             }
+            settle();
             let Some(mut inside) = self.monitor.enter() else { return false };
             let next = if all { inside.get() + 1 } else { CALLED_OFF };
             inside.set(next);
