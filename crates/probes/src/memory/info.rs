@@ -49,6 +49,7 @@ const CODES: &[Code] = &[
     ladder::info::SHORT_LADDER,
     table::info::ALONE,
     table::info::MODEL_FAILED,
+    table::info::THIN,
     bandwidth::info::SMALL_BUFFER,
     bandwidth::info::DATA_MATTERS,
     bandwidth::info::NO_HUGE,

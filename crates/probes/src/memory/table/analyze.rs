@@ -69,10 +69,16 @@ fn of_model(out: &mut Analysis, rows: &Rows, model: &str) {
         }
         table.push(TableRow { name: line.name.to_owned(), cells });
     }
-    for why in reasons {
-        let code = if why.contains("needs two CPUs") { &info::ALONE } else { &info::MODEL_FAILED };
-        let text = format!("table A, {model}: {why}");
+    let mut warn = |code: &machmeter_data::code::Code, text: String| {
         out.warnings.push(Warning { code: code.id.to_owned(), text, next: code.next.to_owned() });
+    };
+    let thin = |why: &String| why.contains("undisturbed samples") || why.contains("not reached");
+    if let Some(first) = reasons.iter().find(|w| thin(w)) {
+        warn(&info::THIN, format!("table A, {model}: rows without a figure, for one: {first}"));
+    }
+    for why in reasons.iter().filter(|w| !thin(w)) {
+        let code = if why.contains("needs two CPUs") { &info::ALONE } else { &info::MODEL_FAILED };
+        warn(code, format!("table A, {model}: {why}"));
     }
     summary(out, &table, model);
     let column = |label: &str| TableColumn { label: label.to_owned(), unit: Some(Unit::Nanoseconds) };

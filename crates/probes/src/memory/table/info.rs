@@ -22,6 +22,17 @@ pub const ALONE: Code = Code {
     undo: None,
 };
 
+/// Rows with too few samples.
+pub const THIN: Code = Code {
+    id: "W417",
+    name: "table A incomplete",
+    what: "Rows of table A have no figure: too few samples were undisturbed, or the time was over.",
+    why: "A figure of fewer than six samples has no interval.",
+    how: "Samples during which no member was switched out and all did their share, against six.",
+    next: "Give more time (-t, or --parts table), or stop what else runs on these CPUs.",
+    undo: None,
+};
+
 /// A model that could not be run.
 pub const MODEL_FAILED: Code = Code {
     id: "W416",

@@ -10,12 +10,14 @@ use machmeter_sys::pages::Fill;
 use machmeter_sys::thread;
 
 use super::member::{Floor, PAIRS, Taken, Visit, per_turn};
-use super::plan::{Access, LINES, Line, Operation, Place, Sizes, models};
+use super::plan::{LINES, Line, Sizes, models};
 use crate::memory::Params;
 use crate::part::At;
 
 /// Length of a short batch, ns: long against the clock, short against the scheduler's ticks.
 const BATCH_NS: f64 = 150_000.0;
+/// Turns of a short batch along a chain beyond the caches: a thousand loads.
+const DEAR_TURNS: u64 = 64;
 /// A visit may take this long before its members give up, ns.
 const VISIT_NS: u64 = 2_000_000_000;
 /// Rounds at most.
@@ -105,6 +107,8 @@ fn of_model(
         for i in (1..order.len()).rev() {
             order.swap(i, ((random.unit() * (i + 1) as f64) as usize).min(i));
         }
+        // What is quickly had comes first, so that a short run has most of the table.
+        order.sort_by_key(|i| slots[*i].line.is_dear());
         for &i in &order {
             if stop_requested() || thread::monotonic_ns() >= until_ns {
                 break 'rounds;
@@ -171,8 +175,9 @@ fn visit(
     };
     let rank_of = |i: usize| if line.all { i } else { *active };
     if rows[0].long_turns == 0 {
-        let mut short_turns = 4;
-        for _ in 0..2 {
+        // A chain is not built only to learn how long it takes.
+        let mut short_turns = if line.is_dear() { DEAR_TURNS } else { 4 };
+        for _ in 0..if line.is_dear() { 0 } else { 2 } {
             if let Err(why) = go(short_turns, 1) {
                 refuse(rows, &why);
                 return;
@@ -187,12 +192,7 @@ fn visit(
         }
     }
     let at_ns = thread::monotonic_ns().saturating_sub(start_ns) as f64;
-    // A chain beyond the caches takes long to build, so it is used longer.
-    let dear = matches!(
-        line.operation,
-        Operation::Touch { place: Place::Local | Place::Neighbour, access: Access::Dependent, .. }
-    );
-    let pairs = if dear { PAIRS } else { PAIRS / 4 };
+    let pairs = if line.is_dear() { PAIRS } else { PAIRS / 2 };
     if let Err(why) = go(rows[0].short_turns, pairs) {
         refuse(rows, &why);
         return;

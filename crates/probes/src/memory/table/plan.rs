@@ -97,6 +97,12 @@ impl Line {
         self.all || matches!(self.operation, Operation::Touch { place: Place::Neighbour, .. })
     }
 
+    /// Whether a visit begins with a chain beyond the caches, which takes some hundred times as long to build as to follow.
+    pub(super) fn is_dear(self) -> bool {
+        use {Access::Dependent, Place::Cache};
+        matches!(self.operation, Operation::Touch { place, access: Dependent, .. } if place != Cache)
+    }
+
     pub(super) fn access(self) -> Access {
         match self.operation {
             Operation::Touch { access, .. } => access,
