@@ -226,10 +226,12 @@ pub const CODES: &[Code] = &[
     },
     Code {
         id: "W314",
-        name: "few samples for the tail",
-        what: "A quantile was asked of fewer samples than it needs.",
-        why: "p99 of less than 100 samples, p99.9 of less than 1000 is one of the largest samples, no estimate.",
-        how: "Counts the samples of the cell.",
+        name: "few samples",
+        what: "A figure has no interval: too few independent samples, or too few spells of trouble, carry it.",
+        why: "Neighbors in time are alike, so that many releases can say as little as a few; p99.9 of less than 1000 samples is \
+              one of the largest, no estimate; a mean that one spell makes can be anything in the next run.",
+        how: "Independent samples by the memory of the stream, at least 13 (more beyond a quantile), and clusters by the third \
+              moment of sums over blocks.",
         next: "Measure longer: -t or -l.",
         undo: None,
     },

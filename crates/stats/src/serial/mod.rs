@@ -13,7 +13,7 @@
 //! that the variance amounts to, reduced for its own degrees of freedom as in Korn & Graubard (1998).
 //!
 //! Refused, with the reason: figures of fewer than about 13 independent samples, and figures that a few clusters carry
-//! ([`doubt`]). Coverage where an interval is given for most streams (tests: 1,000 streams per case, 34 to 10,000 values,
+//! (`doubt`). Coverage where an interval is given for most streams (tests: 1,000 streams per case, 34 to 10,000 values,
 //! correlation 0 to 0.9, normal, exponential, bursts; mean, shares of 5, 20 and 50 %, median, 95 % quantile): 93 to 97 %, shares
 //! of 34 to 100 values up to 98 %, since their counts are whole numbers. Where it is given for few streams only, those that pass
 //! are a selection, and cover less. No interval can tell of what did not happen in the recording: one without a single burst says
@@ -33,6 +33,8 @@ use memory::Memory;
 pub use variance::SEGMENTS;
 use variance::{Variance, variance, within};
 
+/// What is short where a stream never changes; every other shortage is one of samples.
+pub const CONSTANT: &str = "the variance of a stream";
 /// Fewest values a variance is taken from.
 pub const FEWEST: usize = 16;
 /// Independent samples of the rarer answer at which their own correlation and that of the figures count alike.
@@ -86,7 +88,7 @@ fn centered(xs: &[f64], segments: &[usize]) -> Result<(Vec<f64>, f64), StatsErro
     let spread = sum(&z.iter().map(|z| z * z).collect::<Vec<_>>()) / (n - 1.0);
     // Less than rounding of the values: nothing to learn a variance from.
     if spread.sqrt() <= 1e-12 * center.abs() || spread <= 0.0 {
-        return Err(StatsError::TooFew { what: "the variance of a stream", needed: 2, got: 1 });
+        return Err(StatsError::TooFew { what: CONSTANT, needed: 2, got: 1 });
     }
     Ok((z, spread))
 }

@@ -3,7 +3,8 @@
 use machmeter_data::metric::{ParamValue, params};
 use machmeter_data::{Interval, Metric, MetricInfo, Params};
 use machmeter_engine::stream::{Demand, Job, Release, Stream};
-use machmeter_stats::serial::Estimate;
+use machmeter_stats::StatsError;
+use machmeter_stats::serial::{CONSTANT, Estimate};
 
 use crate::interactive::samples::{Cell, Samples, Segment};
 use crate::interactive::tasks::{Kind, find};
@@ -167,11 +168,24 @@ pub(super) fn block_values(series: &[f64], of: impl Fn(&[f64]) -> Option<f64>) -
     (0..blocks).filter_map(|b| of(&series[b * n / blocks..(b + 1) * n / blocks])).collect()
 }
 
-/// Adds the interval and the number of independent samples of an estimate, if there is one.
-pub(super) fn with_estimate<E>(mut metric: Metric, estimate: &Result<Estimate, E>, method: &str) -> Metric {
-    let Ok(e) = estimate else { return metric };
-    metric.n_eff = Some(e.n_eff);
-    metric.with_ci(Interval::new(e.interval.level, e.interval.low, e.interval.high, method))
+/// Adds the interval and the number of independent samples of an estimate. Where there is none because too few samples or
+/// clusters carry it, the metric is marked; a stream that never changes needs no mark.
+pub(super) fn with_estimate(
+    mut metric: Metric,
+    estimate: &Result<Estimate, StatsError>,
+    method: &str,
+) -> Metric {
+    match estimate {
+        Ok(e) => {
+            metric.n_eff = Some(e.n_eff);
+            metric.with_ci(Interval::new(e.interval.level, e.interval.low, e.interval.high, method))
+        }
+        Err(StatsError::TooFew { what, .. }) if *what != CONSTANT => {
+            metric.flag("W314");
+            metric
+        }
+        Err(_) => metric,
+    }
 }
 
 /// Rounds what stands beside a value to eight digits, which is more than is known of it: a record of many cells has thousands

@@ -118,20 +118,24 @@ fn not_whole(index: usize, view: &CellView<'_>) -> Option<Found> {
     Some(found("W311", text, vec![index], &["*"]))
 }
 
-/// W314: quantiles that came out without an interval or not at all.
+/// W314: figures that came out without an interval, because too little carries them.
 pub(super) fn few(metrics: &[Metric]) -> Option<Warning> {
     let named: Vec<String> = metrics
         .iter()
-        .filter(|m| m.id == "interactive.lateness_quantile" && m.value.is_some() && m.ci.is_none())
+        .filter(|m| m.value.is_some() && m.ci.is_none() && m.flags.iter().any(|f| f == "W314"))
         .map(|m| {
             let of = |k: &str| m.params.get(k).map(ToString::to_string).unwrap_or_default();
             let setting = m.params.get("setting").map_or(String::new(), |s| format!(" [{s}]"));
-            format!("p{} of {}/{}{setting} ({} releases)", of("p"), of("task"), of("load"), m.n)
+            let figure = match m.id.strip_prefix("interactive.").unwrap_or(&m.id) {
+                "lateness_quantile" => format!("p{}", of("p")),
+                other => other.replace('_', " "),
+            };
+            format!("{figure} of {}/{}{setting} ({} samples)", of("task"), of("load"), m.n)
         })
         .collect();
     let text = format!(
-        "{} of lateness have no interval: too few independent releases lie beyond (neighbors are alike): {}",
-        if named.len() == 1 { "1 quantile".to_owned() } else { format!("{} quantiles", named.len()) },
+        "no interval for {}: too few independent releases, or too few spells of trouble, carry them (neighbors are alike): {}",
+        if named.len() == 1 { "1 figure".to_owned() } else { format!("{} figures", named.len()) },
         list(&named)
     );
     (!named.is_empty()).then(|| found("W314", text, Vec::new(), &[]).warning)

@@ -1,5 +1,5 @@
 //! Operations whose cost is known or nearly so: dependent additions, the empty loop, reads of the clocks, `daxpy`, copies
-//! and fills. They are the meter's own test: see [`fit`].
+//! and fills. They are the meter's own test: see `fit`.
 
 mod fit;
 mod subjects;
