@@ -64,14 +64,17 @@ fn every_operation_of_two_happens_in_its_model() {
 }
 
 #[test]
-fn a_visit_ends_at_its_limit_although_nothing_was_found() {
+fn a_visit_ends_soon_after_its_limit() {
     let Some(seats) = seats(2) else { return };
     for model in [THREADS, PROCESSES] {
         let begin_ns = monotonic_ns();
         // Too short for anything.
         let found = visit(Operation::Barrier, model, &seats, 1);
         match found {
-            Ok(pairs) => assert!(pairs.is_empty(), "{model}: {pairs:?}"),
+            // The deadline is looked at now and then, so that a quick visit may have got through.
+            Ok(pairs) => {
+                assert!(pairs.iter().all(|(short, long)| *short > 0 && *long > 0), "{model}: {pairs:?}")
+            }
             Err(why) => assert!(why.contains("did not begin before the deadline"), "{why}"),
         }
         assert!(monotonic_ns() - begin_ns < 2_000_000_000);

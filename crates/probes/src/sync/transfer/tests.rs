@@ -84,7 +84,9 @@ fn planted_placements_are_found_with_their_costs_and_shares() {
         let key = format!("sync.regime_share{{from=0,regime={regime},to=1}}");
         assert!((value(&a.metrics, &key) - share).abs() < 0.02, "{key}");
     }
-    assert!(a.metrics.iter().all(|m| m.ci.is_some() && m.n >= 6), "every figure has an interval");
+    // A share of time that a few stays carry may have none.
+    let needs = |m: &&machmeter_data::Metric| m.id != "sync.regime_share";
+    assert!(a.metrics.iter().filter(needs).all(|m| m.ci.is_some() && m.n >= 6), "every cost has an interval");
     let codes: Vec<&str> = a.warnings.iter().map(|w| w.code.as_str()).collect();
     assert_eq!(codes, [MOVES.id]);
     let line = &a.summary.lines[0].lines[0];
