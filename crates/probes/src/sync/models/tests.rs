@@ -73,7 +73,7 @@ fn a_visit_ends_soon_after_its_limit() {
         match found {
             // The deadline is looked at now and then, so that a quick visit may have got through.
             Ok(pairs) => {
-                assert!(pairs.iter().all(|(short, long)| *short > 0 && *long > 0), "{model}: {pairs:?}")
+                assert!(pairs.iter().all(|(short, long)| *short > 0 && *long > 0), "{model}: {pairs:?}");
             }
             Err(why) => assert!(why.contains("did not begin before the deadline"), "{why}"),
         }
