@@ -25,6 +25,8 @@ pub mod ops;
 mod part;
 pub mod selftest;
 pub mod sync;
+#[cfg(test)]
+mod turn;
 
 use machmeter_engine::Entry;
 

@@ -359,6 +359,7 @@ fn clock() -> (SourceId, TickRate) {
 
 #[test]
 fn the_first_cache_is_read_faster_than_memory() {
+    let _turn = crate::turn::turn();
     let (source, rate) = clock();
     let bytes = 64 << 20;
     let buffer = Buffer::new(bytes, Backing::Small, Contents::Random).unwrap();
@@ -388,6 +389,7 @@ fn the_first_cache_is_read_faster_than_memory() {
 
 #[test]
 fn several_cpus_work_at_once_and_end_in_time() {
+    let _turn = crate::turn::turn();
     let (source, rate) = clock();
     let cpus = machmeter_sys::affinity::mask().unwrap().to_vec();
     if cpus.len() < 2 {

@@ -126,6 +126,7 @@ fn points_begin_idle_and_grow_with_time() {
 
 #[test]
 fn a_chase_beside_a_load_tells_both_and_ends_in_time() {
+    let _turn = crate::turn::turn();
     let cpus = machmeter_sys::affinity::mask().unwrap().to_vec();
     if cpus.len() < 2 {
         println!("skipped: one CPU only");

@@ -112,6 +112,7 @@ fn batches_without_a_partner_are_not_kept() {
 /// On this machine: an add to a word that two CPUs share costs more than to words far apart.
 #[test]
 fn sharing_costs_more_than_not_sharing() {
+    let _turn = crate::turn::turn();
     let cpus = affinity::mask().unwrap().to_vec();
     if cpus.len() < 2 {
         println!("skipped: one CPU");

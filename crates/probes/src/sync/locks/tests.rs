@@ -55,6 +55,7 @@ impl<'m> WithLocks<'m> for Exclude {
 
 #[test]
 fn holders_of_every_exclusive_lock_exclude_each_other() {
+    let _turn = crate::turn::turn();
     for kind in ALL.into_iter().filter(|k| !k.is_shared()) {
         for (members, turns) in [(2, 20_000), (4, 2_000)] {
             let room = Room::new(members, Sharing::Threads, members > cpus().len()).unwrap();
@@ -92,6 +93,7 @@ fn a_spin_lock_is_not_had_after_the_deadline() {
 /// Writers change two words; readers must never see them differ.
 #[test]
 fn readers_see_no_half_written_pair() {
+    let _turn = crate::turn::turn();
     let std_lock = std::sync::RwLock::new(());
     let lock = machmeter_sys::sync::RwLock::new(Sharing::Threads).unwrap();
     for posix in [false, true] {
@@ -147,6 +149,7 @@ fn take(job: &mut Job, visits: usize, limit_ns: u64) -> Result<(), String> {
 
 #[test]
 fn rows_of_two_members_have_costs_with_proof() {
+    let _turn = crate::turn::turn();
     let cpus = cpus();
     if cpus.len() < 2 {
         println!("skipped: one CPU");
@@ -177,6 +180,7 @@ fn rows_of_two_members_have_costs_with_proof() {
 
 #[test]
 fn more_members_than_cpus_end_in_time() {
+    let _turn = crate::turn::turn();
     for kind in ALL {
         let n = cpus().len() + 2;
         let template = jobs(&[0, 1], "threads", Size::Full);
@@ -207,6 +211,7 @@ impl Lock for Open {
 
 #[test]
 fn a_lock_that_does_not_exclude_has_no_figure() {
+    let _turn = crate::turn::turn();
     if cpus().len() < 2 {
         println!("skipped: one CPU");
         return;

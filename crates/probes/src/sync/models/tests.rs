@@ -50,6 +50,7 @@ fn visit(operation: Operation, model: &str, seats: &Seats, limit_ns: u64) -> Res
 
 #[test]
 fn every_operation_of_two_happens_in_its_model() {
+    let _turn = crate::turn::turn();
     for (operation, model, cpus) in DUETS {
         let (Some(seats), Some(_)) = (seats(cpus), team::named(model)) else {
             println!("skipped: {} {model} {cpus}", operation.name());
@@ -65,6 +66,7 @@ fn every_operation_of_two_happens_in_its_model() {
 
 #[test]
 fn a_visit_ends_soon_after_its_limit() {
+    let _turn = crate::turn::turn();
     let Some(seats) = seats(2) else { return };
     for model in [THREADS, PROCESSES] {
         let begin_ns = monotonic_ns();
@@ -83,6 +85,7 @@ fn a_visit_ends_soon_after_its_limit() {
 
 #[test]
 fn what_is_created_is_counted() {
+    let _turn = crate::turn::turn();
     let new_row = |model| row("create_join", Kind::Latency, model, 1);
     let mut benches = vec![
         Bench::new(new_row(THREADS), create::Threads::default()),

@@ -229,6 +229,7 @@ fn one_couple_of_each_neighborhood_comes_first() {
 /// On this machine: laps of all kinds come back with plausible times, on threads; the words went the right ways.
 #[test]
 fn two_cpus_exchange_lines_in_every_kind() {
+    let _turn = crate::turn::turn();
     let cpus = affinity::mask().unwrap().to_vec();
     if cpus.len() < 2 {
         println!("skipped: one CPU");
@@ -250,6 +251,7 @@ fn two_cpus_exchange_lines_in_every_kind() {
 
 #[test]
 fn a_partner_that_never_comes_costs_the_limit_and_gives_nothing() {
+    let _turn = crate::turn::turn();
     let cpus = affinity::mask().unwrap().to_vec();
     let seats = Seats { cpus: vec![cpus[0], 4_000], policy: Policy::Other { nice: 0 } };
     let plan = Plan { kinds: Kind::ALL, laps: 1, laps_ns: 1, limit_ns: 10_000_000, seed: 1 };

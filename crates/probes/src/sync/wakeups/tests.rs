@@ -31,6 +31,7 @@ fn visit(job: &mut Job, limit_ns: u64) -> Result<(), String> {
 
 #[test]
 fn every_way_wakes_and_sleep_is_proven() {
+    let _turn = crate::turn::turn();
     let cpus: Vec<usize> = affinity::mask().unwrap().iter().collect();
     let mut rows = Rows { tick_hz: 1e9, step_ticks: 1, ..Rows::default() };
     for mut job in jobs(&cpus, "threads", true) {
