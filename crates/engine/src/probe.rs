@@ -184,7 +184,10 @@ fn from_matches<P: Probe>(matches: &ArgMatches) -> Result<P::Params, ProbeError>
 }
 
 /// Parameters from a JSON object; keys that are not given take the defaults of the command line.
-fn parameters<P: Probe>(value: &serde_json::Value) -> Result<P::Params, ProbeError> {
+///
+/// # Errors
+/// One line: a key that there is not, a value of another type.
+pub fn parameters<P: Probe>(value: &serde_json::Value) -> Result<P::Params, ProbeError> {
     let command = P::Params::augment_args(Command::new(P::INFO.name).no_binary_name(true));
     let matches = command.try_get_matches_from(std::iter::empty::<String>());
     let defaults = matches.and_then(|m| P::Params::from_arg_matches(&m));

@@ -7,8 +7,8 @@ use machmeter_data::quantity::{Unit, human};
 use machmeter_data::record::{Finding, Record, SummaryLine};
 use machmeter_engine::Progress;
 use machmeter_engine::host::Silent;
-use machmeter_probes::selftest::{SelfCheck, State};
-use machmeter_probes::{interactive, noise};
+use machmeter_probes::selftest::{Options, SelfCheck, State};
+use machmeter_probes::{interactive, memory, noise, ops, sync};
 use machmeter_sys::guard::signals;
 
 use super::CommandEntry;
@@ -37,10 +37,30 @@ struct Asked<'a> {
 }
 
 /// Probes that can test themselves, sorted by name.
-const PROBES: [Testable; 2] = [
+const PROBES: [Testable; 5] = [
     Testable { name: "interactive", within_ns: [60_000_000_000, 200_000_000_000], run: test_interactive },
+    Testable {
+        name: "memory",
+        within_ns: [15_000_000_000, 40_000_000_000],
+        run: |asked| memory::selftest::run(&costs(asked), &Lines { quiet: asked.globals.quiet }),
+    },
     Testable { name: "noise", within_ns: [30_000_000_000, 90_000_000_000], run: test_noise },
+    Testable {
+        name: "ops",
+        within_ns: [40_000_000_000, 90_000_000_000],
+        run: |asked| ops::selftest::run(&costs(asked), &Lines { quiet: asked.globals.quiet }),
+    },
+    Testable {
+        name: "sync",
+        within_ns: [30_000_000_000, 90_000_000_000],
+        run: |asked| sync::selftest::run(&costs(asked), &Lines { quiet: asked.globals.quiet }),
+    },
 ];
+
+/// Options of the probes of costs.
+fn costs(asked: &Asked<'_>) -> Options {
+    Options { quick: asked.quick, cpu: asked.cpu, seed: asked.globals.seed }
+}
 
 fn test_interactive(asked: &Asked<'_>) -> Result<Vec<SelfCheck>, String> {
     let options =
@@ -63,8 +83,8 @@ fn define() -> Command {
         .about("Inject known disturbances and check the answers")
         .long_about(
             "Injects known disturbances into this machine (stalls inside the loop, a real-time thread above the meter or the \
-             task, a competitor on its CPU, a task that is stopped and continued) and checks what the probe says of them \
-             against the injectors' own logs. As root it takes one CPU in short pieces, and all CPUs for up to two seconds. \
+             task, a competitor on its CPU, a task that is stopped and continued, waits of known length, locks that do not \
+             lock, programs that fail) and checks what the probe says of them against the injectors' own logs. As root it takes one CPU in short pieces, and all CPUs for up to two seconds. \
              Exit code 0: every check passed; 1: one failed; 3: none failed, but something could not be shown here.",
         )
         .arg(Arg::new("probe").required(true).value_parser(PROBES.map(|p| p.name)).help("The probe to test"))

@@ -6,6 +6,7 @@ pub mod info;
 pub mod ladder;
 pub mod loaded;
 pub mod params;
+pub mod selftest;
 pub mod table;
 
 use machmeter_data::Table;

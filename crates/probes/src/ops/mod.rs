@@ -7,6 +7,7 @@ pub mod params;
 pub mod processes;
 mod repeated;
 pub mod seed;
+pub mod selftest;
 mod table;
 
 use machmeter_data::Table;

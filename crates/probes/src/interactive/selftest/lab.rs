@@ -17,6 +17,7 @@ use super::Options;
 use crate::interactive::oracle::Away;
 use crate::interactive::samples::Segment;
 use crate::interactive::worker::{TaskProcess, TaskRequest};
+use crate::selftest::machine::STEAL;
 use crate::selftest::percent;
 
 /// The ordinary policy.
@@ -25,8 +26,6 @@ pub(super) const OTHER: Policy = Policy::Other { nice: 0 };
 const LEAD_NS: u64 = 60_000_000;
 /// A task may answer so long after its end, ns.
 const ANSWER_NS: u64 = 3_000_000_000;
-/// More steal than this share is not quiet.
-const STEAL: f64 = 0.005;
 
 /// The place, and what was recorded there.
 pub(super) struct Lab<'a> {

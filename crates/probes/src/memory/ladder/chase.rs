@@ -9,14 +9,14 @@ use machmeter_sys::pages::{Backing, Extent};
 use super::NAME;
 
 /// Base page, bytes: groups of [`Order::PageLocal`] and steps of [`Order::OnePerPage`], whatever backs the memory.
-pub(super) const PAGE_BYTES: usize = 4_096;
+pub(in crate::memory) const PAGE_BYTES: usize = 4_096;
 /// Distance of neighbouring nodes where the distance is not the question, bytes.
-pub(super) const STRIDE_BYTES: usize = 64;
+pub(in crate::memory) const STRIDE_BYTES: usize = 64;
 /// Blocks in which a second access looks for the end of the line, bytes.
 pub(super) const BLOCK_BYTES: usize = 512;
 
 /// Orders by name, as in rows and metrics.
-pub(super) const GLOBAL: &str = "global";
+pub(in crate::memory) const GLOBAL: &str = "global";
 /// See [`GLOBAL`].
 pub(super) const PAGE_LOCAL: &str = "page_local";
 /// See [`GLOBAL`].
@@ -28,11 +28,11 @@ pub(super) const HUGE: &str = "huge";
 
 /// Memory of one page size.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Ground<'a> {
+pub(in crate::memory) struct Ground<'a> {
     /// The memory, every page of it touched.
-    pub(super) extent: Extent<'a>,
+    pub(in crate::memory) extent: Extent<'a>,
     /// Page size asked for.
-    pub(super) backing: Backing,
+    pub(in crate::memory) backing: Backing,
 }
 
 impl Ground<'_> {
@@ -93,7 +93,7 @@ fn order(name: &str) -> Order {
 }
 
 /// A dependent chase in one of the named orders.
-pub(super) fn chase<'a>(
+pub(in crate::memory) fn chase<'a>(
     ground: Ground<'a>,
     order_name: &str,
     working_set_bytes: usize,

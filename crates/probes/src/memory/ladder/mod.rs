@@ -6,7 +6,7 @@
 //! system claims is compared afterwards. Sources: Saavedra-Barrera and Smith (1995), lmbench (`McVoy` and Staelin 1996),
 //! multichase, X-Ray (Yotov and others 2005).
 
-mod chase;
+pub(super) mod chase;
 mod claims;
 mod closer;
 mod datasets;

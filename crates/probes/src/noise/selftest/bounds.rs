@@ -18,12 +18,12 @@ const MIN_DETOURS: usize = 50;
 /// The hardest case for ending in time: a real-time meter on every CPU.
 pub(super) fn fifo_everywhere(lab: &Lab<'_>, options: &Options) -> Vec<SelfCheck> {
     let policy = Policy::Fifo(45);
-    let (id, what) = ("bounds.fifo", format!("meters under {policy} on CPU {}", lab.allowed));
+    let (id, what) = ("bounds.fifo", format!("meters under {policy} on CPU {}", lab.machine.allowed));
     let bar = "ends within its time + 1 s";
     let budget_ns = if options.quick { 1_000_000_000 } else { 2_000_000_000 };
     let run = lab.noise(Order {
         what: &what,
-        cpus: lab.allowed.clone(),
+        cpus: lab.machine.allowed.clone(),
         policy: Some(policy),
         attribution: Attribution::Auto,
         budget_ns,
@@ -84,7 +84,8 @@ pub(super) fn attribution_cost(lab: &Lab<'_>, options: &Options) -> Vec<SelfChec
     let (id, what) = ("attribution.cost", "runs with and without the kernel's trace, in pairs");
     let bar = "none (research bar: at most 1.05)";
     let run = |attribution| {
-        let order = Order { what, cpus: lab.here(), policy: None, attribution, budget_ns: 600_000_000 };
+        let order =
+            Order { what, cpus: lab.machine.here(), policy: None, attribution, budget_ns: 600_000_000 };
         lab.noise(order).map(|s| median_detour_ns(&s))
     };
     let mut ratios = Vec::new();

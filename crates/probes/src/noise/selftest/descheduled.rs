@@ -97,15 +97,16 @@ pub(super) fn as_present_user(lab: &Lab<'_>, options: &Options) -> Vec<SelfCheck
 fn compete(lab: &Lab<'_>, budget_ns: u64) -> Result<(Samples, Vec<(u64, u64)>), String> {
     let stop = AtomicBool::new(false);
     let log = LockedBuf::new(STRETCHES).map_err(|e| e.to_string())?;
-    let work = Burning { pause_ticks: lab.rate.ticks(PAUSE_NS), log, stop: &stop };
-    let source = lab.clock.source();
+    let work = Burning { pause_ticks: lab.machine.rate.ticks(PAUSE_NS), log, stop: &stop };
+    let source = lab.machine.clock.source();
     std::thread::scope(|scope| {
-        let burner =
-            spawn_placed_scoped(scope, "mm-burn", Some(lab.cpu), OTHER, move || dispatch(source, work))
-                .map_err(|e| e.to_string())?;
+        let burner = spawn_placed_scoped(scope, "mm-burn", Some(lab.machine.cpu), OTHER, move || {
+            dispatch(source, work)
+        })
+        .map_err(|e| e.to_string())?;
         let samples = lab.noise(Order {
             what: "unprivileged, with a competitor",
-            cpus: lab.here(),
+            cpus: lab.machine.here(),
             policy: Some(OTHER),
             attribution: Attribution::Switches,
             budget_ns,
@@ -143,7 +144,7 @@ fn judge(what: &str, lab: &Lab<'_>, samples: &Samples, ran: &[(u64, u64)]) -> Ve
         return vec![SelfCheck::not_shown(id, what, bar, "the competitor never ran during the recording")];
     }
     let share = overlap_ticks(&within, &charged) as f64 / total as f64;
-    let ms = |ticks: u64| lab.rate.ns(ticks) / 1e6;
+    let ms = |ticks: u64| lab.machine.rate.ns(ticks) / 1e6;
     let state = match (share >= CLASSED, lost) {
         (true, _) => State::Pass,
         (false, 0) => State::Fail,
@@ -161,7 +162,7 @@ fn judge(what: &str, lab: &Lab<'_>, samples: &Samples, ran: &[(u64, u64)]) -> Ve
         state,
     };
     let away: u64 = attributed.iter().flat_map(|a| &a.parts).filter(|p| is_thread(p.0)).map(|p| p.1).sum();
-    vec![classed, account(what, lab.rate.ns(away), cpu.thread.and_then(|t| t.run_delay_ns), lost)]
+    vec![classed, account(what, lab.machine.rate.ns(away), cpu.thread.and_then(|t| t.run_delay_ns), lost)]
 }
 
 /// Time classed as other threads' against the time the kernel says that the meter waited for its CPU.
@@ -196,7 +197,7 @@ fn tick(lab: &Lab<'_>, options: &Options, user: u32) -> SelfCheck {
         ("unprivileged.tick", format!("user {user}: nothing injected, rhythms of detours without names"));
     let samples = lab.noise(Order {
         what: "unprivileged, undisturbed",
-        cpus: lab.here(),
+        cpus: lab.machine.here(),
         policy: Some(OTHER),
         attribution: Attribution::Switches,
         budget_ns: if options.quick { 1_500_000_000 } else { 3_000_000_000 },
@@ -205,7 +206,7 @@ fn tick(lab: &Lab<'_>, options: &Options, user: u32) -> SelfCheck {
         Ok(s) => s,
         Err(e) => return SelfCheck::not_shown(id, &what, "none", e),
     };
-    let metrics = analyze(&samples, lab.seed).metrics;
+    let metrics = analyze(&samples, lab.machine.seed).metrics;
     let rhythms: Vec<(f64, String)> = metrics
         .iter()
         .filter(|m| m.id == "noise.period")

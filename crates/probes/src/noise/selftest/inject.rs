@@ -90,14 +90,15 @@ pub(super) fn with_injector(
     let seconds = order.budget_ns as f64 / 1e9 + 5.0;
     let log = LockedBuf::new((seconds * setting.hz) as usize + 16).map_err(|e| e.to_string())?;
     let stop = AtomicBool::new(false);
-    let burst_ticks = lab.rate.ticks(setting.burst_us * 1e3);
+    let burst_ticks = lab.machine.rate.ticks(setting.burst_us * 1e3);
     let work = Injecting { setting, burst_ticks, log, stop: &stop };
-    let source = lab.clock.source();
+    let source = lab.machine.clock.source();
     std::thread::scope(|scope| {
-        let injector = spawn_placed_scoped(scope, NAME, Some(lab.cpu), Policy::Fifo(PRIORITY), move || {
-            dispatch(source, work)
-        })
-        .map_err(|e| e.to_string())?;
+        let injector =
+            spawn_placed_scoped(scope, NAME, Some(lab.machine.cpu), Policy::Fifo(PRIORITY), move || {
+                dispatch(source, work)
+            })
+            .map_err(|e| e.to_string())?;
         let samples = lab.noise(order);
         stop.store(true, Ordering::Relaxed);
         let mut log = ScopedPlacedThread::join(injector).map_err(|e| e.to_string())?;
@@ -135,7 +136,7 @@ fn one(lab: &Lab<'_>, setting: Setting, seconds: u64) -> Vec<SelfCheck> {
     );
     let order = Order {
         what: &what,
-        cpus: lab.here(),
+        cpus: lab.machine.here(),
         policy: Some(OTHER),
         attribution: Attribution::Auto,
         budget_ns: seconds * 1_000_000_000,
@@ -191,7 +192,7 @@ fn judge(
     }
     let charged = attributed.iter().filter(|a| injector.contains(&a.main)).count();
     if log.bursts.len() >= MIN_RHYTHM && testimony.sight == Sight::Everything {
-        let metrics = analyze(samples, lab.seed).metrics;
+        let metrics = analyze(samples, lab.machine.seed).metrics;
         out.push(rhythm(id, what, setting.hz, log.bursts.len(), charged, &metrics));
     }
     out
@@ -207,7 +208,7 @@ fn recall(
 ) -> SelfCheck {
     let r = Recall::of_cover(covered);
     let overhead = duration_error(excess).map_or_else(String::new, |e| {
-        let us = |ticks: f64| ticks * lab.rate.ns_per_tick() / 1e3;
+        let us = |ticks: f64| ticks * lab.machine.rate.ns_per_tick() / 1e3;
         format!(
             "; gap minus burst: median {:.1} us, 95 % within {:.1} us of it, n = {}",
             us(e.bias),

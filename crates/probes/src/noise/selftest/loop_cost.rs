@@ -96,14 +96,14 @@ fn spread<'a>(bursts: impl Iterator<Item = &'a [f64]>) -> Option<f64> {
 }
 
 pub(super) fn checks(lab: &Lab<'_>, options: &Options) -> Vec<SelfCheck> {
-    let source = lab.clock.source();
+    let source = lab.machine.clock.source();
     let work = Alternate {
-        window_ticks: lab.rate.ticks(WINDOW_NS),
-        step_ticks: lab.clock.step().map_or(1, |s| s.step_ticks),
+        window_ticks: lab.machine.rate.ticks(WINDOW_NS),
+        step_ticks: lab.machine.clock.step().map_or(1, |s| s.step_ticks),
         rounds: if options.quick { 60 } else { 250 },
     };
     let costs = std::thread::scope(|scope| {
-        spawn_placed_scoped(scope, "mm-loop", Some(lab.cpu), OTHER, move || dispatch(source, work))
+        spawn_placed_scoped(scope, "mm-loop", Some(lab.machine.cpu), OTHER, move || dispatch(source, work))
             .map(ScopedPlacedThread::join)
     });
     let (what, bar) = ("turns of the loop at quantum 1, bare loop in between", "at most 10.5 ns");
@@ -116,8 +116,9 @@ pub(super) fn checks(lab: &Lab<'_>, options: &Options) -> Vec<SelfCheck> {
 
 /// The fastest burst of each loop decides: noise only lengthens.
 fn turn(lab: &Lab<'_>, costs: &Costs, what: &str) -> SelfCheck {
-    let least = |xs: &[f64]| xs.iter().copied().min_by(f64::total_cmp).map(|t| t * lab.rate.ns_per_tick());
-    let read_ns = lab.clock.read_cost().map_or(f64::INFINITY, |c| c.mean_ns());
+    let least =
+        |xs: &[f64]| xs.iter().copied().min_by(f64::total_cmp).map(|t| t * lab.machine.rate.ns_per_tick());
+    let read_ns = lab.machine.clock.read_cost().map_or(f64::INFINITY, |c| c.mean_ns());
     let (Some(ours), Some(bare)) = (least(&costs.ours), least(&costs.bare)) else {
         return SelfCheck::not_shown("loop.turn", what, "-", "there is no bare loop for this processor");
     };
@@ -131,7 +132,7 @@ fn turn(lab: &Lab<'_>, costs: &Costs, what: &str) -> SelfCheck {
             ours <= RATIO * bare,
         )
     };
-    let median = |xs: &[f64]| median_of(xs).map_or(0.0, |t| t * lab.rate.ns_per_tick());
+    let median = |xs: &[f64]| median_of(xs).map_or(0.0, |t| t * lab.machine.rate.ns_per_tick());
     SelfCheck {
         id: "loop.turn".to_owned(),
         what: what.to_owned(),

@@ -137,7 +137,7 @@ impl WithSource for Run {
 }
 
 fn plan(lab: &Lab<'_>, stalls: usize) -> Vec<Stall> {
-    let mut random = Random::new(lab.seed);
+    let mut random = Random::new(lab.machine.seed);
     (0..stalls)
         .map(|_| {
             let mut draw = random.below(1000);
@@ -151,7 +151,7 @@ fn plan(lab: &Lab<'_>, stalls: usize) -> Vec<Stall> {
                 .unwrap_or(0);
             Stall {
                 turns: 20 + (random.exponential() * MEAN_TURNS) as u64,
-                length_ticks: lab.rate.ticks(CLASSES[class].ns as f64),
+                length_ticks: lab.machine.rate.ticks(CLASSES[class].ns as f64),
                 class,
                 done: Burst::default(),
             }
@@ -161,15 +161,15 @@ fn plan(lab: &Lab<'_>, stalls: usize) -> Vec<Stall> {
 
 /// Injects for `duration_ns`.
 fn inject(lab: &Lab<'_>, duration_ns: f64) -> Result<Logged, String> {
-    let source = lab.clock.source();
+    let source = lab.machine.clock.source();
     let run = Run {
         plan: plan(lab, (duration_ns / 30_000.0) as usize),
-        window_ticks: lab.rate.ticks(100_000.0),
+        window_ticks: lab.machine.rate.ticks(100_000.0),
         windows: (duration_ns / 100_000.0) as usize,
-        step_ticks: lab.clock.step().map_or(1, |s| s.step_ticks),
+        step_ticks: lab.machine.clock.step().map_or(1, |s| s.step_ticks),
     };
     let logged = std::thread::scope(|scope| {
-        spawn_placed_scoped(scope, "mm-stalls", Some(lab.cpu), OTHER, move || dispatch(source, run))
+        spawn_placed_scoped(scope, "mm-stalls", Some(lab.machine.cpu), OTHER, move || dispatch(source, run))
             .map(ScopedPlacedThread::join)
             .map_err(|e| e.to_string())
     })?;
@@ -215,7 +215,7 @@ fn recall(lab: &Lab<'_>, logged: &Logged, class: usize) -> SelfCheck {
         (true, false, false) if r.compatible_with(bar) => State::NotShown,
         (true, _, _) => State::of(met && r.of > 0),
     };
-    let threshold_ns = lab.rate.ns(logged.threshold_ticks);
+    let threshold_ns = lab.machine.rate.ns(logged.threshold_ticks);
     SelfCheck {
         id: format!("stalls.{label}"),
         what: format!("stalls of {label} inside the loop, about every 50 us"),
@@ -231,8 +231,10 @@ fn durations(lab: &Lab<'_>, logged: &Logged) -> SelfCheck {
     let bar = "95 % within 30 ns, the median error taken off";
     let stalls: Vec<Burst> = logged.stalls.iter().filter(|s| CLASSES[s.0].ns >= 100).map(|s| s.1).collect();
     let covered = cover(&stalls, &logged.gaps);
-    let errors: Vec<f64> =
-        excess_ticks(&stalls, &logged.gaps, &covered).iter().map(|t| t * lab.rate.ns_per_tick()).collect();
+    let errors: Vec<f64> = excess_ticks(&stalls, &logged.gaps, &covered)
+        .iter()
+        .map(|t| t * lab.machine.rate.ns_per_tick())
+        .collect();
     let Some(e) = duration_error(&errors) else {
         return SelfCheck::not_shown("stalls.duration", what, bar, "no stall was found");
     };
@@ -272,7 +274,7 @@ mod tests {
             logged.stalls.iter().filter(|s| CLASSES[s.0].ns >= 1_000).map(|s| s.1).collect();
         let excess = excess_ticks(&stalls, &logged.gaps, &cover(&stalls, &logged.gaps));
         let e = duration_error(&excess).unwrap();
-        assert!(e.bias >= 0.0 && lab.rate.ns_per_tick() * e.bias < 1_000.0, "{e:?}");
+        assert!(e.bias >= 0.0 && lab.machine.rate.ns_per_tick() * e.bias < 1_000.0, "{e:?}");
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub(super) fn checks(lab: &Lab<'_>, options: &Options) -> Vec<SelfCheck> {
     let bar = "within 5 % of bursts plus switches";
     let order = Order {
         what: &what,
-        cpus: lab.here(),
+        cpus: lab.machine.here(),
         policy: Some(METER),
         attribution: Attribution::Auto,
         budget_ns: if options.quick { 2_500_000_000 } else { 5_000_000_000 },
@@ -127,8 +127,8 @@ fn blocks(lab: &Lab<'_>, samples: &Samples, log: &Log) -> Vec<Block> {
     let Some(cpu) = samples.cpus.first() else { return Vec::new() };
     let schedule = samples.setup.schedule;
     let split = split(cpu, &schedule);
-    let block_ticks = lab.rate.ticks(BLOCK_NS as f64);
-    let edge_ticks = lab.rate.ticks(EDGE_NS);
+    let block_ticks = lab.machine.rate.ticks(BLOCK_NS as f64);
+    let edge_ticks = lab.machine.rate.ticks(EDGE_NS);
     let others: Vec<(u64, u64)> = samples.testimony.spans.first().map_or_else(Vec::new, |spans| {
         let other = |source: u32| {
             let s = &samples.testimony.sources[source as usize];

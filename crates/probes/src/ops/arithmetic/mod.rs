@@ -31,7 +31,7 @@ const PART_NAME: &str = "arithmetic";
 pub(super) const PART: Part<Params> = Part { name: PART_NAME, weight: 15, measure, analyze };
 
 /// Lengths of the chains of additions, per turn of the kernels `adds.N`.
-const CHAINS: [u64; 7] = [1, 2, 4, 8, 16, 32, 64];
+pub(super) const CHAINS: [u64; 7] = [1, 2, 4, 8, 16, 32, 64];
 /// Turns of the inner loop in a pass: the branch at its end is mispredicted once a pass, which must not show.
 const PASS_TURNS: u64 = 4_096;
 /// Elements of the seed's daxpy rows.

@@ -10,7 +10,7 @@ mod barriers;
 mod contended;
 mod fairness;
 mod handoff;
-mod kinds;
+pub(super) mod kinds;
 mod lock;
 mod measure;
 mod plan;
@@ -19,6 +19,7 @@ mod sleeping;
 mod spin;
 #[cfg(test)]
 mod tests;
+pub(super) mod trial;
 
 use machmeter_data::code::Code;
 

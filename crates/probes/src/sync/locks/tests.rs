@@ -27,40 +27,14 @@ fn seats(members: usize) -> Seats {
     Seats { cpus: (0..members).map(|i| cpus[i % cpus.len()]).collect(), policy: Policy::Other { nice: 0 } }
 }
 
-struct Exclude {
-    members: usize,
-    turns: u64,
-}
-
-impl<'m> WithLocks<'m> for Exclude {
-    type Output = (u64, u64);
-
-    /// The sum as the plain number says, and additions that members report.
-    fn run<L: Lock + 'm>(self, locks: Vec<L>) -> (u64, u64) {
-        let (number, added) = (AtomicU64::new(0), AtomicU64::new(0));
-        let work = |member: &Member<'_>| {
-            for _ in 0..self.turns {
-                let Some(held) = locks[0].acquire(member) else { return };
-                let seen = number.load(Ordering::Relaxed);
-                std::hint::black_box(seen);
-                number.store(seen + 1, Ordering::Relaxed);
-                drop(held);
-                added.fetch_add(1, Ordering::Relaxed);
-            }
-        };
-        Threads.run(&seats(self.members), 30_000_000_000, &work).unwrap();
-        (number.into_inner(), added.into_inner())
-    }
-}
-
 #[test]
 fn holders_of_every_exclusive_lock_exclude_each_other() {
     let _turn = crate::turn::turn();
     for kind in ALL.into_iter().filter(|k| !k.is_shared()) {
         for (members, turns) in [(2, 20_000), (4, 2_000)] {
-            let room = Room::new(members, Sharing::Threads, members > cpus().len()).unwrap();
-            let (number, added) = with_locks(kind, 1, &room, Exclude { members, turns }).unwrap();
-            assert_eq!((number, added), (members as u64 * turns, number), "{kind:?} {members}");
+            let sums = trial::sums(kind, &cpus(), members, turns).unwrap();
+            let truth = members as u64 * turns;
+            assert_eq!((sums.number, sums.counted), (truth, truth), "{kind:?} {members}");
         }
     }
 }
@@ -198,17 +172,6 @@ fn more_members_than_cpus_end_in_time() {
     }
 }
 
-/// Lets everybody in: the proof must notice.
-struct Open;
-
-impl Lock for Open {
-    type Held<'a> = ();
-
-    fn acquire<'a>(&'a self, _member: &'a Member<'_>) -> Option<()> {
-        Some(())
-    }
-}
-
 #[test]
 fn a_lock_that_does_not_exclude_has_no_figure() {
     let _turn = crate::turn::turn();
@@ -216,29 +179,8 @@ fn a_lock_that_does_not_exclude_has_no_figure() {
         println!("skipped: one CPU");
         return;
     }
-    let mut job = jobs(&cpus()[..2], "threads", Size::Short).remove(0);
-    for order in 0..20 {
-        let visit = Visit {
-            team: &Threads,
-            cpus: job.cpus.clone(),
-            policy: Policy::Other { nice: 0 },
-            source: SourceId::MonotonicRaw,
-            rate: TickRate::NANOSECONDS,
-            players: 2,
-            rule: Rule::Undisturbed,
-            batch_ns: 200_000.0,
-            min_turns: 1,
-            pairs: 8,
-            limit_ns: 500_000_000,
-            start_ns: 0,
-            order,
-        };
-        contended::Fight { visit: &visit, row: &mut job.row }.run(vec![Open]).unwrap();
-        if job.row.proof.as_ref().is_some_and(|p| p.seen < p.expected) {
-            break;
-        }
-    }
-    let rows = Rows { tick_hz: 1e9, step_ticks: 1, rows: vec![job.row], ..Rows::default() };
+    let row = trial::open_lock(&cpus()[..2]).unwrap();
+    let rows = Rows { tick_hz: 1e9, step_ticks: 1, rows: vec![row], ..Rows::default() };
     let cost = rows.cost(&rows.rows[0]);
     assert!(matches!(&cost, Cost::Unknown { why } if why.contains("additions under the lock")), "{cost:?}");
     let a = analyze::analyze(&Params { parts: Vec::new() }, &rows, 1);

@@ -1,0 +1,46 @@
+//! The self-tests of the probes of costs as a user runs them: what does not depend on a quiet machine has to pass anywhere.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail and tell what was found")]
+
+mod program;
+
+use std::time::Duration;
+
+use program::Lab;
+
+/// Longest time of a quick self-test; tests run on busy machines.
+const LONGEST: Duration = Duration::from_secs(58);
+
+/// Runs it, and looks at those checks whose truth no neighbor can change.
+fn passes_anywhere(probe: &str, sure: &[&str], least: usize) {
+    let lab = Lab::new();
+    let ended = lab.run(&["selftest", probe, "--quick", "--json", "-q"]);
+    assert!(matches!(ended.code, Some(0 | 1 | 3)), "{ended:?}");
+    assert!(ended.wall < LONGEST, "{:?}", ended.wall);
+    let record = ended.record();
+    for f in &record.findings {
+        println!("{} {}: {:?}", f.id, f.verdict, f.evidence);
+    }
+    let prefix = |s: &&str| format!("selftest.{probe}.{s}");
+    let sure: Vec<String> = sure.iter().map(prefix).collect();
+    let of = record.findings.iter().filter(|f| sure.iter().any(|s| f.id.starts_with(s)));
+    let verdicts: Vec<(&str, &str)> = of.map(|f| (f.id.as_str(), f.verdict.as_str())).collect();
+    assert!(verdicts.len() >= least, "{verdicts:?}");
+    assert!(verdicts.iter().all(|v| v.1 == "pass"), "{verdicts:?}");
+    assert!(lab.files().is_empty(), "{:?}", lab.files());
+}
+
+#[test]
+fn memory_knows_its_kernels_and_chains() {
+    passes_anywhere("memory", &["code.kernels", "code.fixtures", "chains."], 3);
+}
+
+#[test]
+fn sync_knows_locks_that_do_not_lock() {
+    passes_anywhere("sync", &["exclusion.", "killed."], 11);
+}
+
+#[test]
+fn ops_prices_nothing_that_did_not_happen() {
+    passes_anywhere("ops", &["nothing.", "failing."], 3);
+}
