@@ -139,7 +139,9 @@ pub(crate) fn analyze<P>(params: &P, rows: &Rows, seed: u64, parts: &[Part<P>], 
         out.metrics.extend(a.metrics);
         out.datasets.extend(a.datasets);
         out.findings.extend(a.findings);
-        out.warnings.extend(a.warnings);
+        for warning in a.warnings {
+            warn(&mut out.warnings, warning);
+        }
         out.remember.extend(a.remember);
         join(&mut out.summary, a.summary);
         for row in rows.part(part.name).filter(|r| r.operation == "part") {
@@ -155,6 +157,15 @@ pub(crate) fn analyze<P>(params: &P, rows: &Rows, seed: u64, parts: &[Part<P>], 
         }
     }
     out
+}
+
+/// Adds a warning; parts that warn of the same become one warning.
+fn warn(into: &mut Vec<Warning>, from: Warning) {
+    match into.iter_mut().find(|w| w.code == from.code) {
+        Some(w) if w.text != from.text => w.text = format!("{}; {}", w.text.trim_end_matches('.'), from.text),
+        Some(_) => {}
+        None => into.push(from),
+    }
 }
 
 fn join(into: &mut Summary, from: Summary) {

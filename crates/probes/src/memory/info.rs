@@ -67,7 +67,13 @@ pub const INFO: Info = Info {
     method: "Each figure comes from pairs of batches of n and 2n turns of one operation; what is constant cancels in their \
              difference. Batches during which a thread was switched out, moved, or waited for a partner that stood still are \
              counted and left out. All rows are visited in random order, several times.",
-    references: &[],
+    references: &[
+        "R. H. Saavedra-Barrera, A. J. Smith: Measuring cache and TLB performance and their effect on benchmark runtimes, IEEE Transactions on Computers 44, 1995",
+        "L. McVoy, C. Staelin: lmbench: portable tools for performance analysis, USENIX 1996",
+        "K. Yotov, K. Pingali, P. Stodghill: Automatic measurement of memory hierarchy parameters (X-Ray), SIGMETRICS 2005",
+        "J. D. McCalpin: Memory bandwidth and machine balance in current high performance computers (STREAM), IEEE TCCA Newsletter, 1995",
+        "S. Williams, A. Waterman, D. Patterson: Roofline: an insightful visual performance model, Communications of the ACM 52, 2009",
+    ],
     metrics: METRICS,
     codes: CODES,
     example_job: "memory.toml",

@@ -114,7 +114,11 @@ pub const INFO: Info = Info {
     method: "Each figure comes from pairs of batches of n and 2n turns of one operation; what is constant cancels in their \
              difference. Batches during which a thread was switched out, moved, or waited for a partner that stood still are \
              counted and left out. All rows are visited in random order, several times.",
-    references: &[],
+    references: &[
+        "L. McVoy, C. Staelin: lmbench: portable tools for performance analysis, USENIX 1996",
+        "A. Abel, J. Reineke: nanoBench: a low-overhead tool for running microbenchmarks on x86 systems, ISPASS 2020 (two lengths)",
+        "A. Baumann et al.: A fork() in the road, HotOS 2019",
+    ],
     metrics: METRICS,
     codes: CODES,
     example_job: "ops.toml",

@@ -38,20 +38,29 @@ pub(super) const NOT_MEASURED: Code = Code {
     undo: None,
 };
 
+/// One CPU, whichever part needs two.
+pub(super) const ONE_CPU: Code = Code {
+    id: "W422",
+    name: "one CPU only",
+    what: "What takes two CPUs was not measured: there is only one CPU to measure on. The text names the parts.",
+    why: "On one CPU every lock is free when a thread gets to run, and nobody is woken beside the waker: the figures would be \
+          those of the scheduler.",
+    how: "The number of selected CPUs.",
+    next: "Select more CPUs (--cpus), or widen the affinity mask (taskset) or the cgroup's cpuset.",
+    undo: None,
+};
+
 /// All codes, part by part.
 const CODES: &[Code] = &[
     NOT_MEASURED,
     transfer::MOVES,
-    transfer::ONE_CPU,
+    ONE_CPU,
     transfer::ASYMMETRY,
     transfer::SAMPLED,
     contention::UNFAIR,
-    locks::ONE_CPU,
     locks::BROKEN,
     locks::UNFAIR,
     wakeups::AWAKE,
-    wakeups::ONE_CPU,
-    models::NEEDS_TWO,
     models::DISAGREE,
     models::NO_USER_THREADS,
 ];
@@ -63,7 +72,12 @@ pub const INFO: Info = Info {
     method: "Each figure comes from pairs of batches of n and 2n turns of one operation; what is constant cancels in their \
              difference. Batches during which a thread was switched out, moved, or waited for a partner that stood still are \
              counted and left out. All rows are visited in random order, several times.",
-    references: &[],
+    references: &[
+        "T. E. Anderson: The performance of spin lock alternatives for shared-memory multiprocessors, IEEE TPDS 1, 1990",
+        "J. M. Mellor-Crummey, M. L. Scott: Algorithms for scalable synchronization on shared-memory multiprocessors, ACM TOCS 9, 1991 (MCS)",
+        "T. David, R. Guerraoui, V. Trigonakis: Everything you always wanted to know about synchronization but were afraid to ask, SOSP 2013",
+        "R. Jain, D. Chiu, W. Hawe: A quantitative measure of fairness and discrimination, DEC TR-301, 1984",
+    ],
     metrics: METRICS,
     codes: CODES,
     example_job: "sync.toml",

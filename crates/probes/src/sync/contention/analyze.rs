@@ -13,7 +13,8 @@ use machmeter_stats::regimes::{RegimeOptions, Regimes, regimes};
 use super::measure::APART_BYTES;
 use super::operations::Operation;
 use super::{FAIRNESS, FALSE_SHARING, PART, UNFAIR};
-use crate::sync::transfer::{MOVES, ONE_CPU};
+use crate::sync::info::ONE_CPU;
+use crate::sync::transfer::MOVES;
 use crate::sync::{Params, info};
 
 /// Cost over that of counters far apart from which on two disturb each other.

@@ -13,7 +13,8 @@ use super::operations::Operation;
 use super::visit::{Plan, judge, visit};
 use super::{PART, UNFAIR};
 use crate::sync::Params;
-use crate::sync::transfer::{MOVES, ONE_CPU};
+use crate::sync::info::ONE_CPU;
+use crate::sync::transfer::MOVES;
 
 fn no_parameters() -> Params {
     serde_json::from_str(r#"{"parts": []}"#).unwrap()

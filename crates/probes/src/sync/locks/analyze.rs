@@ -9,7 +9,8 @@ use machmeter_engine::cost::estimate::LEVEL;
 use machmeter_engine::cost::{Cost, Row, Rows};
 
 use super::contended::{JAIN, LONGEST_STREAK, PROOF};
-use super::{BROKEN, FAIRNESS, HANDOFF, NAME, ONE_CPU, UNFAIR, fairness};
+use super::{BROKEN, FAIRNESS, HANDOFF, NAME, UNFAIR, fairness};
+use crate::sync::info::ONE_CPU;
 use crate::sync::{Params, info};
 
 /// Fairness below which a warning is due.

@@ -55,17 +55,6 @@ pub(super) fn widths(cpus: usize, full: bool) -> Vec<usize> {
     plan::widths(cpus, if full { plan::Size::Full } else { plan::Size::Short })
 }
 
-/// One CPU.
-pub(super) const ONE_CPU: Code = Code {
-    id: "W430",
-    name: "locks on one CPU",
-    what: "Contention, hand-off and barriers need two CPUs and were not measured.",
-    why: "On one CPU every lock is free when a thread gets to run: the figures would be those of the scheduler.",
-    how: "Fewer than two CPUs are allowed for the measurement.",
-    next: "Allow two CPUs (--cpus, taskset, cpuset).",
-    undo: None,
-};
-
 /// A lock that does not exclude.
 pub(super) const BROKEN: Code = Code {
     id: "W431",

@@ -9,7 +9,7 @@ use machmeter_engine::Analysis;
 use machmeter_engine::cost::{Cost, Row, Rows};
 
 use super::measure::{ONE_CPU, PROCESSES, THREADS, USER_THREADS, WITHOUT};
-use super::{DISAGREE, NEEDS_TWO, NO_USER_THREADS, PART};
+use super::{DISAGREE, NO_USER_THREADS, PART};
 use crate::sync::{Params, info};
 
 /// Ratio of two models from which on they disagree.
@@ -31,7 +31,7 @@ pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
         ..Summary::default()
     };
     out.warnings.extend(disagreement(&own));
-    for (why, code) in [(ONE_CPU, &NEEDS_TWO), (WITHOUT, &NO_USER_THREADS)] {
+    for (why, code) in [(ONE_CPU, &info::ONE_CPU), (WITHOUT, &NO_USER_THREADS)] {
         let refused = own.iter().filter(|(r, _)| r.refused.as_deref() == Some(why)).count();
         if refused > 0 {
             out.warnings.push(warn(code, format!("models: {refused} rows were not measured: {why}")));

@@ -33,16 +33,6 @@ use crate::part::Part;
 pub(super) const PART: Part<Params> =
     Part { name: "models", weight: 15, measure: measure::measure, analyze: analyze::analyze };
 
-/// One CPU.
-pub(super) const NEEDS_TWO: Code = Code {
-    id: "W435",
-    name: "models need two CPUs",
-    what: "Some rows of the programming models were not measured: two members need two CPUs.",
-    why: "On one CPU they would measure the scheduler.",
-    how: "The number of selected CPUs.",
-    next: "Select more CPUs (--cpus), or widen the affinity mask (taskset) or the cgroup's cpuset.",
-    undo: None,
-};
 /// Threads and processes differ.
 pub(super) const DISAGREE: Code = Code {
     id: "W436",

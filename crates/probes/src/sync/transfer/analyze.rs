@@ -11,8 +11,9 @@ use machmeter_engine::cost::{Cost, Pair, Row, Rows};
 use machmeter_stats::regimes::{RegimeOptions, Regimes, regimes};
 
 use super::trips::Kind;
-use super::{ASYMMETRY, CORE_TO_CORE, MOVES, ONE_CPU, PART, REGIME_SHARE, SAMPLED, show};
+use super::{ASYMMETRY, CORE_TO_CORE, MOVES, PART, REGIME_SHARE, SAMPLED, show};
 use crate::sync::Params;
+use crate::sync::info::ONE_CPU;
 
 /// Ratio of two directions from which on they differ.
 const ASYMMETRIC: f64 = 1.25;

@@ -57,16 +57,6 @@ pub(super) const MOVES: Code = Code {
     next: "Read the figures per regime; on a virtual machine ask for pinned CPUs, else measure longer to see the shares settle.",
     undo: None,
 };
-/// One CPU.
-pub(super) const ONE_CPU: Code = Code {
-    id: "W422",
-    name: "one CPU only",
-    what: "Costs between CPUs were not measured: there is only one CPU to measure on.",
-    why: "They need two CPUs at once.",
-    how: "The number of selected CPUs.",
-    next: "Select more CPUs (--cpus), or widen the affinity mask (taskset) or the cgroup's cpuset.",
-    undo: None,
-};
 /// Asymmetry.
 pub(super) const ASYMMETRY: Code = Code {
     id: "W423",

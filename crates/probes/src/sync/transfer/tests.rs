@@ -13,8 +13,9 @@ use super::analyze::analyze;
 use super::plan::{Class, couples};
 use super::trips::Kind;
 use super::visit::{BATCHES, Plan, condense, visit};
-use super::{ASYMMETRY, MOVES, ONE_CPU, PART, SAMPLED};
+use super::{ASYMMETRY, MOVES, PART, SAMPLED};
 use crate::sync::Params;
+use crate::sync::info::ONE_CPU;
 
 /// One-way latency of each kind where a compare-and-swap takes 1.
 const RELATIVE: [f64; 5] = [1.0, 1.05, 2.0, 1.9, 1.6];

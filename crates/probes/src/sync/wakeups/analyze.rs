@@ -9,7 +9,8 @@ use machmeter_engine::Analysis;
 use machmeter_engine::cost::{Cost, Row, Rows};
 
 use super::plan::Wake;
-use super::{AWAKE, NAME, ONE_CPU};
+use super::{AWAKE, NAME};
+use crate::sync::info::ONE_CPU;
 use crate::sync::locks::rally::AWAKE_PAIRS;
 use crate::sync::{Params, info};
 

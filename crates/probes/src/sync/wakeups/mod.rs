@@ -34,14 +34,3 @@ pub(super) const AWAKE: Code = Code {
     next: "Measure on an otherwise idle machine, or longer (-t).",
     undo: None,
 };
-
-/// One CPU.
-pub(super) const ONE_CPU: Code = Code {
-    id: "W434",
-    name: "wake-ups on one CPU",
-    what: "Wake-ups from one CPU to another need two CPUs and were not measured; the switch on one CPU was.",
-    why: "With one CPU the waker has to stop before the other can run.",
-    how: "Fewer than two CPUs are allowed for the measurement.",
-    next: "Allow two CPUs (--cpus, taskset, cpuset).",
-    undo: None,
-};
