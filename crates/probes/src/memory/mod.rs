@@ -2,6 +2,7 @@
 //! load, and the seed's table of shared accesses.
 
 pub mod bandwidth;
+mod code;
 pub mod info;
 pub mod ladder;
 pub mod loaded;
@@ -43,11 +44,15 @@ impl Probe for Memory {
     }
 
     fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Rows>, ProbeError> {
-        part::measure(host, params, PARTS, &params.parts)
+        let mut measured = part::measure(host, params, PARTS, &params.parts)?;
+        code::tell(&mut measured.samples.facts);
+        Ok(measured)
     }
 
     fn analyze(params: &Params, samples: &Rows, seed: u64) -> Analysis {
-        part::analyze(params, samples, seed, PARTS, &info::NOT_MEASURED)
+        let mut analysis = part::analyze(params, samples, seed, PARTS, &info::NOT_MEASURED);
+        analysis.findings.extend(code::finding(&samples.facts));
+        analysis
     }
 
     fn tables(samples: &Rows) -> Vec<Table> {
