@@ -1,9 +1,8 @@
 //! The C library's buffered streams, as a C program uses them: `fopen`, `fprintf`, `fclose`. They are what the seed's table of
 //! operations times; Rust's own files have other costs.
 
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 use std::io;
-use std::path::Path;
 use std::ptr::NonNull;
 
 /// An open stream for writing.
@@ -14,15 +13,6 @@ pub struct Stream {
 
 // SAFETY: streams may be used from any thread (they lock themselves); the value is the only handle.
 unsafe impl Send for Stream {}
-
-/// A path for the C library.
-///
-/// # Errors
-/// [`io::ErrorKind::InvalidInput`] for a path with a NUL byte.
-pub fn c_path(path: &Path) -> io::Result<CString> {
-    use std::os::unix::ffi::OsStrExt;
-    CString::new(path.as_os_str().as_bytes()).map_err(|e| io::Error::new(io::ErrorKind::InvalidInput, e))
-}
 
 impl Stream {
     /// `fopen(path, "w+")`: fully buffered.
@@ -99,6 +89,7 @@ impl Drop for Stream {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::call::file::c_path;
 
     #[test]
     fn what_is_printed_arrives_and_lines_arrive_at_once() {

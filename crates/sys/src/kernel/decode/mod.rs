@@ -119,10 +119,17 @@ pub fn check(kernel: &Kernel) -> Result<(), String> {
 /// Hash of a kernel's code (FNV-1a, 64 bits, 16 hexadecimal digits), from its first to its last instruction: two records with
 /// equal ones have run the same loop. Empty if the code cannot be read.
 pub fn fingerprint(kernel: &Kernel) -> String {
-    let Ok(steps) = read(kernel.code) else { return String::new() };
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    for byte in steps.iter().flat_map(body::Step::bytes) {
-        hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    }
-    format!("{hash:016x}")
+    read(kernel.code).map_or_else(|_| String::new(), |steps| fnv(steps.iter().flat_map(body::Step::bytes)))
+}
+
+/// Hash of the code of several kernels, whatever their order: equal ones have the same names and have run the same loops.
+pub fn fingerprint_of_all(kernels: impl Iterator<Item = &'static Kernel>) -> String {
+    let mut lines: Vec<String> = kernels.map(|k| format!("{} {}\n", k.name, fingerprint(k))).collect();
+    lines.sort();
+    fnv(lines.iter().flat_map(String::as_bytes))
+}
+
+fn fnv<'b>(bytes: impl Iterator<Item = &'b u8>) -> String {
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    format!("{:016x}", bytes.fold(0xcbf2_9ce4_8422_2325_u64, step))
 }

@@ -71,6 +71,9 @@ fn a_fingerprint_is_of_the_code_alone() {
     assert_eq!(prints.len(), count, "no two kernels have the same code");
     let one = all().next().unwrap();
     assert_eq!(fingerprint(one), fingerprint(&Kernel { name: "renamed", ..*one }));
+    let of_all = fingerprint_of_all(all());
+    assert_eq!(of_all, fingerprint_of_all(all().collect::<Vec<_>>().into_iter().rev()));
+    assert_ne!(of_all, fingerprint_of_all(all().skip(1)), "one fewer");
 }
 
 /// Words as the LLVM assembler writes them.
