@@ -17,8 +17,14 @@ pub(super) fn all(reading: &Reading<'_>, found: &Found<'_>) -> Vec<Metric> {
     out.extend(cycles(found));
     out.extend(found.caches.iter().map(size));
     out.extend(found.line.as_ref().map(|s| {
-        Metric::new(&info::LINE_SIZE, Params::new(), s.next, "step of the second access", s.n as u64)
-            .with_ci(Interval::new(LEVEL, s.last, s.next, "bracket"))
+        Metric::new(
+            &info::LINE_SIZE,
+            params([("level", "L1".into())]),
+            s.next,
+            "step of the second access",
+            s.n as u64,
+        )
+        .with_ci(Interval::new(LEVEL, s.last, s.next, "bracket"))
     }));
     out.extend(found.ways.as_ref().map(|s| {
         let p = params([("level", "L1".into())]);

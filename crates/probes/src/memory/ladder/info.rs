@@ -40,7 +40,7 @@ metric!(
 metric!(
     LINE_SIZE,
     "memory.line_size",
-    [],
+    ["level"],
     Bytes,
     Neither,
     "Distance from which a second access in the same block of memory misses although the first was fetched."

@@ -104,7 +104,7 @@ fn a_planted_machine_is_described() {
     near("memory.latency_cycles", &[("level", "L1")], 4.0, 0.03);
     near("memory.latency", &[("level", "DRAM"), ("pages", "huge")], 110.0, 0.05);
     near("memory.core_clock", &[], 3.7037e9, 0.001);
-    near("memory.line_size", &[], 64.0, 1e-9);
+    near("memory.line_size", &[("level", "L1")], 64.0, 1e-9);
     near("memory.associativity", &[], 8.0, 1e-9);
     near("memory.tlb_entries", &[("level", "1")], 72.0, 1e-9);
     near("memory.huge_pages_effective", &[], 1.0, 0.02);
