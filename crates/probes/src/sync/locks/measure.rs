@@ -1,11 +1,9 @@
 //! Takes the rows: first what one thread does alone, then, in rounds, what members do together.
 
 use machmeter_engine::ProbeError;
-use machmeter_engine::budget::stop_requested;
 use machmeter_engine::cost::Row;
 use machmeter_engine::sampling::{Bench, Pace, Subject};
 use machmeter_engine::team::{self, Team};
-use machmeter_stats::random::Random;
 use machmeter_sys::sync::Sharing;
 use machmeter_sys::thread::monotonic_ns;
 
@@ -17,6 +15,7 @@ use super::rally::{Rule, Visit};
 use super::{NAME, alone, barriers};
 use crate::part::At;
 use crate::sync::Params;
+use crate::sync::rounds::{ROUNDS, rounds};
 
 /// Time below which the plan is short, ns.
 const SHORT_BELOW_NS: u64 = 6_000_000_000;
@@ -28,8 +27,6 @@ const VISIT_NS: u64 = 250_000_000;
 const SLEEPING_BATCH_NS: f64 = 500_000.0;
 /// Pairs of a visit: the first visit alone can make a figure.
 const PAIRS: usize = 8;
-/// No more rounds than this, whatever the time.
-const ROUNDS: usize = 200;
 
 /// Measures the part.
 #[allow(clippy::unnecessary_wraps, reason = "the form of all parts")]
@@ -44,20 +41,10 @@ pub(super) fn measure(at: &mut At<'_, '_>, _params: &Params) -> Result<Vec<Row>,
         .into_iter()
         .flat_map(|m| jobs(&cpus, m.model(), size).into_iter().map(move |j| (m, j)))
         .collect();
-    let mut random = Random::new(at.host.seed ^ 0x10c5);
-    let mut order: Vec<usize> = (0..all.len()).collect();
-    'rounds: for round in 0..ROUNDS {
-        if round > 0 {
-            random.shuffle(&mut order);
-        }
-        for &i in &order {
-            if stop_requested() || at.left_ns() == 0 {
-                break 'rounds;
-            }
-            let (model, job) = &mut all[i];
-            visit(at, *model, job, start_ns, random.bits());
-        }
-    }
+    rounds(at, 0x10c5, all.len(), |i, order| {
+        let (model, job) = &mut all[i];
+        visit(at, *model, job, start_ns, order);
+    });
     rows.extend(all.into_iter().map(|(_, job)| {
         let mut row = job.row;
         if row.refused.is_none() && row.pairs.is_empty() && row.rejected.total() == 0 {

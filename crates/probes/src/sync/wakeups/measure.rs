@@ -1,11 +1,9 @@
 //! Takes the rows in rounds, each round in a new order.
 
 use machmeter_engine::ProbeError;
-use machmeter_engine::budget::stop_requested;
 use machmeter_engine::cost::{Proof, Row};
 use machmeter_engine::sampling::Pace;
 use machmeter_engine::team::{self, Arena, Team};
-use machmeter_stats::random::Random;
 use machmeter_sys::sync::{Monitor, Sharing};
 use machmeter_sys::thread::monotonic_ns;
 
@@ -14,6 +12,7 @@ use super::trip::{Broadcast, CELLS, Trip};
 use crate::part::At;
 use crate::sync::Params;
 use crate::sync::locks::rally::{AWAKE_PAIRS, Rule, SLEEPS, TAKEN_OFF, TURNS_SEEN, Visit};
+use crate::sync::rounds::rounds;
 
 /// Time below which the plan is short, ns.
 const SHORT_BELOW_NS: u64 = 5_000_000_000;
@@ -25,8 +24,6 @@ const BATCH_NS: f64 = 500_000.0;
 const MIN_TURNS: u64 = 4;
 /// Pairs of a visit: the first visit alone can make a figure.
 const PAIRS: usize = 8;
-/// No more rounds than this, whatever the time.
-const ROUNDS: usize = 200;
 
 /// Measures the part.
 #[allow(clippy::unnecessary_wraps, reason = "the form of all parts")]
@@ -40,42 +37,32 @@ pub(super) fn measure(at: &mut At<'_, '_>, _params: &Params) -> Result<Vec<Row>,
         .into_iter()
         .flat_map(|m| jobs(&cpus, m.model(), full).into_iter().map(move |j| (m, j)))
         .collect();
-    let mut random = Random::new(at.host.seed ^ 0x3a6e);
-    let mut order: Vec<usize> = (0..all.len()).collect();
-    'rounds: for round in 0..ROUNDS {
-        if round > 0 {
-            random.shuffle(&mut order);
+    rounds(at, 0x3a6e, all.len(), |i, order| {
+        let (model, job) = &mut all[i];
+        if job.row.refused.is_some() {
+            return;
         }
-        for &i in &order {
-            if stop_requested() || at.left_ns() == 0 {
-                break 'rounds;
-            }
-            let (model, job) = &mut all[i];
-            if job.row.refused.is_some() {
-                continue;
-            }
-            let visit = Visit {
-                team: *model,
-                cpus: job.cpus.clone(),
-                policy: at.policy,
-                source: at.host.source(),
-                rate: at.host.rate,
-                players: players(job),
-                rule: rule(job),
-                batch_ns: batch_ns(job.what),
-                min_turns: MIN_TURNS,
-                pairs: PAIRS,
-                limit_ns: at.left_ns().clamp(1, VISIT_NS[usize::from(full)]),
-                start_ns,
-                order: random.bits(),
-            };
-            if let Err(why) = perform(&visit, job)
-                && job.row.pairs.is_empty()
-            {
-                job.row.refused = Some(why);
-            }
+        let visit = Visit {
+            team: *model,
+            cpus: job.cpus.clone(),
+            policy: at.policy,
+            source: at.host.source(),
+            rate: at.host.rate,
+            players: players(job),
+            rule: rule(job),
+            batch_ns: batch_ns(job.what),
+            min_turns: MIN_TURNS,
+            pairs: PAIRS,
+            limit_ns: at.left_ns().clamp(1, VISIT_NS[usize::from(full)]),
+            start_ns,
+            order,
+        };
+        if let Err(why) = perform(&visit, job)
+            && job.row.pairs.is_empty()
+        {
+            job.row.refused = Some(why);
         }
-    }
+    });
     Ok(all.into_iter().map(|(_, job)| conclude(job)).collect())
 }
 
