@@ -7,6 +7,8 @@
 //! and of rows that have none, in turns. The index -1 is a row that has none. Members that are `null` are left out, which
 //! readers of records take for the same.
 
+pub mod deflated;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
@@ -17,6 +19,10 @@ use serde_json::{Map, Value, json};
 
 /// Rows of a packed list at most: more than any record has, and few enough that a broken file can't exhaust memory.
 const MOST_ROWS: usize = 1_000_000;
+/// Memory that one list may take once unpacked, estimated: a short text can say a million times the same long thing.
+const MOST_BYTES: usize = 256 << 20;
+/// What one value takes at least.
+const VALUE_BYTES: usize = 48;
 
 /// The packed form of a list of objects; any other list comes back as it is.
 pub fn pack(rows: Vec<Value>) -> Value {
@@ -82,8 +88,31 @@ fn has(at: &[i64]) -> Vec<usize> {
     out
 }
 
+/// What is left of [`MOST_BYTES`] while a list is unpacked.
+struct Room(usize);
+
+impl Room {
+    /// Takes room for `count` values of `bytes` each, before they are made.
+    fn take(&mut self, count: usize, bytes: usize) -> Result<(), String> {
+        let left = count.checked_mul(bytes).and_then(|all| self.0.checked_sub(all));
+        self.0 = left.ok_or_else(|| format!("more than {} MiB once unpacked", MOST_BYTES >> 20))?;
+        Ok(())
+    }
+}
+
+/// About what a value takes in memory.
+fn weight(value: &Value) -> usize {
+    VALUE_BYTES
+        + match value {
+            Value::String(text) => text.len(),
+            Value::Array(items) => items.iter().map(weight).sum(),
+            Value::Object(members) => members.iter().map(|(name, v)| name.len() + weight(v)).sum(),
+            Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        }
+}
+
 /// The list behind a packed or plain one; the error says what is wrong with it.
-fn unpack(list: Value) -> Result<Vec<Value>, String> {
+fn unpack(list: Value, room: &mut Room) -> Result<Vec<Value>, String> {
     let mut table = match list {
         Value::Array(items) => return Ok(items),
         Value::Object(table) => table,
@@ -96,9 +125,11 @@ fn unpack(list: Value) -> Result<Vec<Value>, String> {
     let Some(Value::Object(columns)) = table.remove("columns") else {
         return Err("a packed list lacks its columns".to_owned());
     };
+    room.take(n, VALUE_BYTES)?;
     let mut rows = vec![Map::new(); n];
     for (name, column) in columns {
-        let items = expand(column, n).map_err(|why| format!("column {name}: {why}"))?;
+        room.take(n, VALUE_BYTES + name.len())?;
+        let items = expand(column, n, room).map_err(|why| format!("column {name}: {why}"))?;
         if items.len() != n {
             return Err(format!("column {name} has {} items for {n} rows", items.len()));
         }
@@ -112,22 +143,28 @@ fn unpack(list: Value) -> Result<Vec<Value>, String> {
 }
 
 /// One item per row, or none where a row has none.
-fn expand(column: Value, n: usize) -> Result<Vec<Option<Value>>, String> {
+fn expand(column: Value, n: usize, room: &mut Room) -> Result<Vec<Option<Value>>, String> {
     let Value::Object(mut members) = column else {
-        return Ok(unpack(column)?.into_iter().map(Some).collect());
+        return Ok(unpack(column, room)?.into_iter().map(Some).collect());
     };
     if let Some(same) = members.remove("all") {
+        room.take(n, weight(&same))?;
         return Ok(vec![Some(same); n]);
     }
     let Some(of) = members.remove("of") else {
-        return Ok(unpack(Value::Object(members))?.into_iter().map(Some).collect());
+        return Ok(unpack(Value::Object(members), room)?.into_iter().map(Some).collect());
     };
-    let of = unpack(of)?;
+    let of = unpack(of, room)?;
+    let weights: Vec<usize> = of.iter().map(weight).collect();
     places(&members, n)?
         .into_iter()
         .map(|i| match usize::try_from(i) {
             Err(_) => Ok(None),
-            Ok(i) => of.get(i).cloned().map(Some).ok_or(format!("no item {i}")),
+            Ok(i) => {
+                let item = of.get(i).ok_or_else(|| format!("no item {i}"))?;
+                room.take(1, weights[i])?;
+                Ok(Some(item.clone()))
+            }
         })
         .collect()
 }
@@ -197,7 +234,7 @@ impl<'de, T: DeserializeOwned> Visitor<'de> for Either<T> {
         while let Some((name, value)) = members.next_entry::<String, Value>()? {
             table.insert(name, value);
         }
-        let rows = unpack(Value::Object(table)).map_err(A::Error::custom)?;
+        let rows = unpack(Value::Object(table), &mut Room(MOST_BYTES)).map_err(A::Error::custom)?;
         rows.into_iter().map(|row| T::deserialize(row).map_err(A::Error::custom)).collect()
     }
 }
@@ -236,7 +273,7 @@ mod tests {
             assert!(text.contains(form), "{form}: {text}");
         }
         let read: Value = serde_json::from_str(&text).unwrap();
-        assert_eq!(unpack(read).unwrap(), rows());
+        assert_eq!(unpack(read, &mut Room(MOST_BYTES)).unwrap(), rows());
     }
 
     #[test]
@@ -259,8 +296,23 @@ mod tests {
             (json!({"n": 1e15 as u64, "columns": {"a": {"all": 1}}}), "more than"),
             (json!({"n": 1, "columns": {"a": 7}}), "neither"),
         ] {
-            let why = unpack(bad).unwrap_err();
+            let why = unpack(bad, &mut Room(MOST_BYTES)).unwrap_err();
             assert!(why.contains(word), "{why}");
+        }
+    }
+
+    #[test]
+    fn a_short_text_that_would_fill_memory_is_refused() {
+        let long = "x".repeat(10_000);
+        let empty_rows = json!({"n": MOST_ROWS, "columns": {}});
+        let many: Map<String, Value> = (0..1000).map(|i| (format!("c{i}"), empty_rows.clone())).collect();
+        for bomb in [
+            json!({"n": MOST_ROWS, "columns": {"a": {"all": long}}}),
+            json!({"n": 100_000, "columns": {"a": {"of": [long], "runs": [0, 100_000]}}}),
+            json!({"n": MOST_ROWS, "columns": many}),
+        ] {
+            let why = unpack(bomb, &mut Room(MOST_BYTES)).unwrap_err();
+            assert!(why.contains("256 MiB"), "{why}");
         }
     }
 }

@@ -50,6 +50,18 @@ impl Scale {
         if self.log { self.log_ticks(wanted) } else { self.linear_ticks(wanted) }
     }
 
+    /// At most `wanted` powers of two on a logarithmic scale, the round values of sizes; nothing where there are hardly any.
+    pub(crate) fn powers_of_two(&self, wanted: usize) -> Option<Vec<f64>> {
+        if !self.log || self.high / self.low < 8.0 {
+            return None;
+        }
+        let first = (self.low.log2() - 1e-9).ceil() as i32;
+        let last = (self.high.log2() + 1e-9).floor() as i32;
+        let every = ((last - first + 1) as usize).div_ceil(wanted.max(1)).max(1);
+        let begin = first + (-first).rem_euclid(every as i32);
+        Some((begin..=last).step_by(every).map(|e| 2_f64.powi(e)).collect())
+    }
+
     fn linear_ticks(&self, wanted: usize) -> Vec<f64> {
         let step = round_step((self.high - self.low) / wanted.max(1) as f64);
         let first = (self.low / step - 1e-9).ceil();
@@ -125,6 +137,23 @@ mod tests {
         assert_eq!((s.low, s.high), (1.0, 10_000.0));
         assert_eq!(s.ticks(6), [1.0, 10.0, 100.0, 1000.0, 10_000.0]);
         assert!((s.at(100.0) - 50.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn sizes_get_ticks_at_powers_of_two() {
+        let s = Scale::exact(3_000.0, 300e6, true, 0.0, 100.0);
+        let kib = |k: f64| k * 1024.0;
+        assert_eq!(
+            s.powers_of_two(9).unwrap(),
+            [4.0, 16.0, 64.0, 256.0, 1024.0, 4096.0, 16384.0, 65536.0, 262_144.0].map(kib)
+        );
+        assert_eq!(s.powers_of_two(5).unwrap(), [4.0, 64.0, 1024.0, 16384.0, 262_144.0].map(kib));
+        assert_eq!(
+            Scale::exact(8.0, 4096.0, true, 0.0, 1.0).powers_of_two(4).unwrap(),
+            [8.0, 64.0, 512.0, 4096.0]
+        );
+        assert_eq!(Scale::exact(4096.0, 8192.0, true, 0.0, 1.0).powers_of_two(4), None);
+        assert_eq!(Scale::exact(0.0, 8192.0, true, 0.0, 1.0).powers_of_two(4), None);
     }
 
     #[test]

@@ -31,7 +31,12 @@ pub(crate) fn value(metric: &Metric) -> String {
 
 /// A figure with three digits; a share that is not all does not read `100 %`.
 fn figure(v: f64, unit: Unit) -> String {
-    if unit == Unit::One && (0.9995..1.0).contains(&v) { share(v) } else { human(v, unit) }
+    if unit == Unit::One && (0.9995..1.0).contains(&v) { share(v) } else { amount(v, unit) }
+}
+
+/// A figure with three digits, whole numbers of things as they are.
+pub(crate) fn amount(v: f64, unit: Unit) -> String {
+    if unit == Unit::Count && v == v.trunc() && v.abs() < 1e6 { format!("{v:.0}") } else { human(v, unit) }
 }
 
 /// `[2.71, 3.13] %`: both ends scaled like people read them.
@@ -137,15 +142,21 @@ pub(crate) fn columns(m: &Matrix) -> Vec<String> {
     m.column_names.clone()
 }
 
-/// Whether a column of a table holds figures: numbers with a unit, or numbers written as text (`0.4 +/- 2.3`).
+/// Whether a column of a table holds figures: numbers with a unit, or numbers written as text (`0.4 +/- 2.3`, `3 of 9`), not
+/// sentences that begin with a number.
 pub(crate) fn is_numeric(t: &CostTable, column: usize) -> bool {
     let mut cells = t.rows.iter().filter_map(|r| r.cells.get(column)).map(|c| match c {
-        Cell::Text(text) => {
-            text.trim_start_matches(['-', '+', '/', '<', '>', ' ']).starts_with(|c: char| c.is_ascii_digit())
-        }
+        Cell::Text(text) => is_figure(text),
         Cell::Number(_) | Cell::Empty(()) => true,
     });
     t.columns[column].unit.is_some() || cells.all(|figure| figure)
+}
+
+fn is_figure(text: &str) -> bool {
+    let number =
+        text.trim_start_matches(['-', '+', '/', '<', '>', ' ']).starts_with(|c: char| c.is_ascii_digit());
+    let longest = text.split(|c: char| !c.is_alphabetic()).map(str::len).max().unwrap_or(0);
+    number && longest < 6
 }
 
 /// The value of a cell with six digits and without a change of unit.
@@ -202,6 +213,23 @@ mod tests {
         assert_eq!(exact(0.999_999, Unit::One), "99.9999 %");
         assert_eq!(exact(0.1 + 0.2, Unit::One), "30 %");
         assert_eq!(exact(61.234_567, Unit::Nanoseconds), "61.2346 ns");
+    }
+
+    #[test]
+    fn figures_as_text_are_told_from_sentences() {
+        for figure in ["0.4 +/- 2.3", "117 of 120", "< 190.594 ns", "3 (8.00 ms)", "-1", "12.5 Gflop/s"] {
+            assert!(is_figure(figure), "{figure}");
+        }
+        for words in ["92 children that exited with 0", "threads", "none up to 8", ""] {
+            assert!(!is_figure(words), "{words}");
+        }
+    }
+
+    #[test]
+    fn things_are_counted_in_whole_numbers() {
+        assert_eq!([28.0, 0.0, 46_432.0].map(|v| amount(v, Unit::Count)), ["28", "0", "46432"]);
+        assert_eq!(amount(2.5, Unit::Count), "2.50");
+        assert_eq!(amount(28.0, Unit::Hertz), "28.0 Hz");
     }
 
     #[test]

@@ -76,6 +76,18 @@ impl Svg {
         self.path(class, &d);
     }
 
+    /// A line without length at each point: what is seen is its cap.
+    pub(crate) fn dots(&mut self, class: &str, points: &[(f64, f64)]) {
+        if points.is_empty() {
+            return;
+        }
+        let mut d = String::new();
+        for (x, y) in points {
+            let _ = write!(d, "M{} {}h0", px(*x), px(*y));
+        }
+        self.path(class, &d);
+    }
+
     /// The area between an upper and a lower line over the same x.
     pub(crate) fn band(&mut self, class: &str, upper: &[(f64, f64)], lower: &[(f64, f64)]) {
         if upper.is_empty() {

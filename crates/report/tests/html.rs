@@ -2,6 +2,7 @@
 
 mod sample;
 
+use machmeter_data::packed::deflated;
 use machmeter_data::shape::Cell;
 use machmeter_data::{Quality, Record, Shape};
 use machmeter_report::html::{extract, render};
@@ -50,9 +51,7 @@ fn nothing_is_loaded_from_elsewhere() {
 fn the_page_gives_the_record_back() {
     let record = sample::record(2, 300);
     let page = render(&record);
-    let json = extract(&page).unwrap();
-    assert!(!json.contains('<'));
-    let back: Record = serde_json::from_str(&json).unwrap();
+    let back: Record = serde_json::from_str(&extract(&page).unwrap()).unwrap();
     assert_eq!(back.metrics, record.metrics);
     assert_eq!(back.machine, record.machine);
     assert_eq!(back.checks, record.checks);
@@ -68,21 +67,20 @@ fn the_page_gives_the_record_back() {
 
 #[test]
 fn sizes_stay_within_their_bounds() {
-    let noise = render(&sample::record(2, 900)).len();
-    assert!(noise <= 330_000, "{noise}");
-    // The one-minute page: noise, and two tasks against two loads.
-    let mut page = sample::record(2, 500);
-    sample::interactive::add(&mut page, 2, 2, 20);
-    let page = render(&page).len();
-    assert!(page <= 400_000, "{page}");
-    // An interactive run of its own: 44 cells, 880 metrics.
-    let interactive = render(&cells(4, 11, 20)).len();
-    assert!(interactive <= 400_000, "{interactive}");
-    // All tasks against all loads: 156 cells, 3,120 metrics.
-    let full = render(&cells(12, 13, 20)).len();
-    assert!(full <= 1_300_000, "{full}");
-    let large = render(&sample::record(256, 300)).len();
-    assert!(large <= 2_000_000, "{large}");
+    // The promise is 400 kB for two CPUs and 2 MB for 256. The bounds stand close above what the pages need, so that growth is
+    // seen; a recorded one-minute page (more sources, findings and warnings) came to 337 kB where this one came to 308.
+    let one_minute = sample::one_minute();
+    for (name, record, bound) in [
+        ("one minute", one_minute, 325_000),
+        ("noise", sample::record(2, 900), 220_000),
+        ("44 cells, 880 metrics", cells(4, 11, 20), 260_000),
+        ("156 cells, 3,120 metrics", cells(12, 13, 20), 500_000),
+        ("256 CPUs", sample::record(256, 300), 520_000),
+    ] {
+        let size = render(&record).len();
+        println!("{name}: {size} bytes");
+        assert!(size <= bound, "{name}: {size}");
+    }
 }
 
 /// A record with nothing but tasks against loads.
@@ -102,11 +100,38 @@ fn a_page_of_many_metrics_gives_every_one_back_exactly() {
     assert_eq!(back.metrics.len(), 880);
     assert_eq!(back.metrics, record.metrics);
     assert_eq!((&back.machine, &back.checks), (&record.machine, &record.checks));
-    // Other readers take the block as it stands in the page.
+    // What the block inflates to reads as a record by itself, and is far longer than the block.
     let block = between(&page, "id=\"machmeter-record\">", "</script>");
-    let direct: Record = serde_json::from_str(block).unwrap();
+    let json = deflated::read(block).unwrap();
+    let direct: Record = serde_json::from_str(&json).unwrap();
     assert_eq!(direct.metrics, record.metrics);
-    assert!(block.len() * 2 < serde_json::to_string(&record).unwrap().len(), "{}", block.len());
+    assert!(json.len() * 2 < serde_json::to_string(&record).unwrap().len(), "{}", json.len());
+    assert!(block.len() * 10 < json.len() * 6, "{} of {}", block.len(), json.len());
+}
+
+#[test]
+fn pages_of_earlier_versions_give_their_record_back() {
+    // As the first version wrote it: JSON in the open, metrics as a list, facts twice.
+    let metric = |cpu: u32, value: f64| {
+        format!(
+            r#"{{"id":"noise.turn","params":{{"cpu":{cpu}}},"unit":"ns","better":"lower","value":{value},"estimator":"median",
+"ci":{{"level":0.95,"low":9.0,"high":10.0,"method":"rank"}},"n":3,"quality":"ok","blocks":[9.1,9.2]}}"#
+        )
+    };
+    let whole = sample::record(2, 60);
+    let mut document = serde_json::to_value(&whole).unwrap();
+    let metrics = format!("[{},{}]", metric(0, 9.47), metric(1, 0.1 + 0.2));
+    document["metrics"] = serde_json::from_str(&metrics).unwrap();
+    let json = document.to_string().replace('<', "\\u003c");
+    let page = format!(
+        "<!doctype html><title>t</title><script type=\"application/json\" id=\"machmeter-record\">{json}</script><script>1</script>"
+    );
+    let back: Record = serde_json::from_str(&extract(&page).unwrap()).unwrap();
+    assert_eq!(back.metrics.len(), 2);
+    assert_eq!(back.metrics[1].value, Some(0.1 + 0.2));
+    assert_eq!(back.metrics[0].blocks, [9.1, 9.2]);
+    assert_eq!(back.machine, whole.machine);
+    assert_eq!(extract(&page.replace("\"format\"", "\"oops\"")), None);
 }
 
 #[test]
@@ -143,23 +168,20 @@ fn figures_of_one_kind_stand_side_by_side_under_one_caption() {
     for task in ["audio", "video", "x", "gaming"] {
         assert!(tables.contains(&format!(">{task}</h4>")), "{task}");
     }
-    assert!(tables.contains("<td class=\"num\">+/- "), "figures as text stand right");
+    assert!(tables.contains("<td>+/- "), "figures as text stand right");
 }
 
 #[test]
-fn metrics_are_folded_by_id_and_all_values_stand_in_the_page() {
+fn what_only_the_script_lays_out_is_counted_and_there_is_another_way_to_it() {
     let record = cells(4, 11, 20);
     let page = render(&record);
     let section = between(&page, "<section id=\"metrics\"", "</section>");
-    assert_eq!(section.matches("<details class=\"mg\"").count(), 20);
-    assert_eq!(section.matches("<table class=\"grid\">").count(), 20);
-    assert_eq!(section.matches("<td>").count(), 880);
-    assert!(section.contains("11 rejected") && section.contains("4 suspect"));
-    // A small record has its rows with intervals too.
-    let small = render(&cells(2, 2, 20));
-    let section = between(&small, "<section id=\"metrics\"", "</section>");
-    assert_eq!(section.matches("<table class=\"rows\">").count(), 20);
-    assert_eq!(section.matches("<td>").count(), 80 * 3);
+    assert!(section.contains("880 figures of 20 kinds"), "{section}");
+    assert!(section.contains("<p class=\"need quiet\">") && section.contains("--csv"), "{section}");
+    assert!(!section.contains("<table"), "rows would be most of the page");
+    let machine = between(&page, "<section id=\"machine\"", "</section>");
+    assert!(machine.contains("need quiet") && machine.contains("2 of 16 facts changed"), "{machine}");
+    assert_eq!(machine.matches("<tr class=\"changed\">").count(), 2);
 }
 
 #[test]
@@ -171,19 +193,25 @@ fn names_from_the_system_can_not_become_markup() {
 
 #[test]
 fn every_shape_has_its_picture_or_table_without_scripts() {
-    let record = sample::record(2, 300);
+    let record = sample::one_minute();
     let page = render(&record);
+    let mut drawn = std::collections::BTreeMap::<&str, usize>::new();
     for (i, d) in record.datasets.iter().enumerate() {
         let figure = between(&page, &format!("<figure id=\"fig-{i}\""), "</figure>");
-        assert!(figure.contains(&d.caption), "{}", d.id);
-        assert!(figure.contains("<table"), "{}: numbers", d.id);
+        assert!(figure.contains(&d.caption) || page.matches(&d.caption).count() == 1, "{}", d.id);
+        let is_table = matches!(d.shape, Shape::CostTable(_))
+            || ["sync.core_to_core", "interactive.met"].contains(&d.id.as_str());
+        assert_eq!(figure.contains("<table"), is_table, "{}", d.id);
+        if is_table {
+            continue;
+        }
         let picture = figure.contains("<svg") && figure.contains("<title>");
-        let is_table = matches!(d.shape, Shape::CostTable(_)) || d.id == "memory.core_to_core";
-        assert!(picture || is_table, "{}: picture", d.id);
+        assert!(picture != figure.contains("need quiet"), "{}: drawn, or said to need the script", d.id);
+        *drawn.entry(d.id.split('.').next().unwrap()).or_default() += usize::from(picture);
+        assert!(picture || !matches!(d.shape, Shape::Decades(_)), "has no other form");
     }
-    for m in &record.metrics {
-        assert!(page.contains(&m.id));
-    }
+    let expected = [("interactive", 2), ("memory", 2), ("noise", 2), ("ops", 1), ("sync", 2)];
+    assert_eq!(drawn.into_iter().collect::<Vec<_>>(), expected);
 }
 
 #[test]
@@ -191,9 +219,10 @@ fn unknown_is_never_shown_as_a_pass() {
     let page = render(&sample::record(2, 60));
     let row = between(&page, "st-unknown\">", "</tr>");
     assert!(row.contains("#i-unknown") && row.contains("unknown</td>") && row.contains("E202"), "{row}");
-    assert_eq!(page.matches("state st-pass").count(), 1);
+    assert_eq!(page.matches("state st-pass").count(), 0);
     assert!(page.contains("1 fail · 1 warning · 1 unknown · 1 pass · 1 n/a"));
-    assert!(page.contains("absent: the hypervisor shows no cpufreq"));
+    let quiet = between(&page, "<details id=\"quiet-checks\">", "</details>");
+    assert!(quiet.contains("E101") && !quiet.contains("E202"), "{quiet}");
 }
 
 #[test]
@@ -278,8 +307,10 @@ proptest! {
             prop_assert_eq!(m.quality, Quality::Rejected);
             prop_assert!(m.why.is_some());
             prop_assert!(page.contains("left out"));
+            prop_assert!(m.value.is_none());
         }
-        let shown = page.replace(between(&page, "<script>", "</script>"), "").replace(json.as_str(), "");
+        let block = between(&page, "id=\"machmeter-record\">", "</script>");
+        let shown = page.replace(between(&page, "<script>", "</script>"), "").replace(block, "");
         let card = machmeter_report::card::render(&record);
         for word in ["NaN", "inf ", "inf<", "\"inf", "Infinity"] {
             prop_assert!(!shown.contains(word), "{} in the page", word);

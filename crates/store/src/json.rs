@@ -1,10 +1,12 @@
 //! The record as a JSON document.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
 use machmeter_data::Record;
+use machmeter_data::packed::deflated;
 use machmeter_data::record::{FORMAT, SCHEMA_VERSION};
 use serde::Serialize;
 use serde_json::Serializer;
@@ -116,25 +118,49 @@ pub fn from_bytes(bytes: &[u8], name: &Path) -> Result<Record, StoreError> {
         )
     })?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let (json, lines_before) = match text.trim_start().chars().next() {
+    let (json, place) = match text.trim_start().chars().next() {
         None => return Err(StoreError::new(name, "empty; expected a machmeter record as JSON or HTML")),
-        Some('<') => embedded(text).ok_or_else(|| {
-            StoreError::new(
-                name,
-                format!(
-                    "an HTML page without a machmeter record (no script element with id {HTML_ELEMENT_ID})"
-                ),
-            )
-        })?,
-        Some(_) => (text, 0),
+        Some('<') => in_page(text).map_err(|why| StoreError::new(name, why))?,
+        Some(_) => (Cow::Borrowed(text), Place::File { lines_before: 0 }),
     };
-    match serde_json::from_str::<Record>(json) {
+    match serde_json::from_str::<Record>(&json) {
         Ok(record) => accept(record).map_err(|why| StoreError::new(name, why)),
-        Err(e) => Err(StoreError::new(name, explain(json, &e, lines_before))),
+        Err(e) => Err(StoreError::new(name, explain(&json, &e, &place))),
     }
 }
 
-/// The record's JSON inside an HTML page, and the number of line ends before it.
+/// Where the lines of a document stand that an error is about.
+enum Place {
+    /// In the file, after so many lines of its own.
+    File { lines_before: usize },
+    /// In the record inside a page, once inflated.
+    Inflated,
+}
+
+impl Place {
+    fn of(&self, e: &serde_json::Error) -> String {
+        match self {
+            Self::File { lines_before } => format!("line {}, column {}", e.line() + lines_before, e.column()),
+            Self::Inflated => {
+                format!("the record inside the page, line {}, column {}", e.line(), e.column())
+            }
+        }
+    }
+}
+
+/// The record's JSON out of an HTML page: inflated, or as it stands in pages of earlier versions.
+fn in_page(html: &str) -> Result<(Cow<'_, str>, Place), String> {
+    let (block, lines_before) = embedded(html).ok_or_else(|| {
+        format!("an HTML page without a machmeter record (no script element with id {HTML_ELEMENT_ID})")
+    })?;
+    if block.trim_start().starts_with('{') {
+        return Ok((Cow::Borrowed(block), Place::File { lines_before }));
+    }
+    let json = deflated::read(block).map_err(|why| format!("the record inside the page: {why}"))?;
+    Ok((Cow::Owned(json), Place::Inflated))
+}
+
+/// The block of an HTML page that holds the record, and the number of line ends before it.
 fn embedded(html: &str) -> Option<(&str, usize)> {
     let mut rest = 0;
     while let Some(at) = html[rest..].find("<script") {
@@ -184,15 +210,14 @@ fn check_identity(format: Option<&str>, version: Option<&str>) -> Result<(), Str
 }
 
 /// Why `json` is no record. Another format or version is the better explanation than the first field that differs.
-fn explain(json: &str, error: &serde_json::Error, lines_before: usize) -> String {
-    let place = |e: &serde_json::Error| format!("line {}, column {}", e.line() + lines_before, e.column());
+fn explain(json: &str, error: &serde_json::Error, place: &Place) -> String {
     match serde_json::from_str::<serde_json::Value>(json) {
-        Err(e) => format!("{}: broken JSON: {}", place(&e), without_place(&e)),
+        Err(e) => format!("{}: broken JSON: {}", place.of(&e), without_place(&e)),
         Ok(v) => {
             let part = |key: &str| v.get(key).and_then(serde_json::Value::as_str);
-            check_identity(part("format"), part("version"))
-                .err()
-                .unwrap_or_else(|| format!("{}: not a valid record: {}", place(error), without_place(error)))
+            check_identity(part("format"), part("version")).err().unwrap_or_else(|| {
+                format!("{}: not a valid record: {}", place.of(error), without_place(error))
+            })
         }
     }
 }

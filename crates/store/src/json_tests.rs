@@ -72,6 +72,35 @@ fn a_report_page_yields_its_record_and_line_numbers_of_the_page() {
 }
 
 #[test]
+fn a_page_with_a_deflated_record_yields_it_and_says_what_is_broken() {
+    let page = |body: &str| {
+        format!(
+            "<!doctype html>\n<script type=\"application/zlib\" id=\"machmeter-record\">{body}</script>\n"
+        )
+    };
+    let json = to_string(&sample_record()).unwrap();
+    let small = deflated::write(&json);
+    assert!(small.len() < json.len());
+    let read = |body: &str| from_bytes(page(body).as_bytes(), Path::new("a.html"));
+    assert_eq!(read(&small).unwrap(), sample_record());
+    assert_eq!(read(&format!("\n  {small}\n")).unwrap(), sample_record());
+    for (body, says) in [
+        (small[..small.len() / 8 * 4].to_owned(), "inside the page: damaged"),
+        ("hello!".to_owned(), "inside the page: not base64"),
+        (String::new(), "inside the page: damaged"),
+        (deflated::write("{\n\"format\": }"), "inside the page, line 2, column 11: broken JSON"),
+        (
+            deflated::write(&json.replace("\"version\": \"1.0\"", "\"version\": \"2.0\"")),
+            "newer than this program",
+        ),
+        (deflated::write(&" ".repeat(deflated::MOST_BYTES + 1)), "more than 64 MiB"),
+    ] {
+        let e = error(&page(&body));
+        assert!(e.contains(says), "{says}: {e}");
+    }
+}
+
+#[test]
 fn foreign_and_broken_documents_get_one_clear_line() {
     assert!(error("").contains("empty"));
     assert!(error("   \n").contains("empty"));
@@ -124,12 +153,15 @@ fn a_megabyte_is_read_within_a_small_multiple_of_scanning_it_as_plain_json() {
 proptest! {
     #[test]
     fn damaged_documents_never_panic(at in 0_usize..4000, byte in any::<u8>(), cut in 0_usize..4000) {
-        let mut bytes = to_string(&sample_record()).unwrap().into_bytes();
-        let n = bytes.len();
-        bytes[at % n] = byte;
-        bytes.truncate(n - cut % n);
-        if let Err(e) = from_bytes(&bytes, Path::new("x")) {
-            prop_assert_eq!(e.to_string().lines().count(), 1);
+        let json = to_string(&sample_record()).unwrap();
+        let page = format!("<script id=\"machmeter-record\">{}</script>", deflated::write(&json));
+        for mut bytes in [json.into_bytes(), page.into_bytes()] {
+            let n = bytes.len();
+            bytes[at % n] = byte;
+            bytes.truncate(n - cut % n);
+            if let Err(e) = from_bytes(&bytes, Path::new("x")) {
+                prop_assert_eq!(e.to_string().lines().count(), 1);
+            }
         }
     }
 }

@@ -6,11 +6,12 @@ use machmeter_data::shape::Decades;
 
 use super::frame::Size;
 use crate::axis::Scale;
+use crate::label;
 use crate::svg::{Anchor, Svg};
 
 /// Room for the names of the rows.
 const NAMES: f64 = 190.0;
-/// Room for value and exponent at the right.
+/// Room for exponent and value at the right.
 const FIGURES: f64 = 150.0;
 /// Room for the ticks above.
 const HEADS: f64 = 36.0;
@@ -37,22 +38,25 @@ pub(super) fn draw(d: &Decades, title: &str, size: Size) -> String {
                 x,
                 HEADS - 23.0,
                 Anchor::Middle,
-                &human(10_f64.powi(decade + 9), Unit::Nanoseconds),
+                &label::tick(10_f64.powi(decade + 9), Unit::Nanoseconds),
             );
         }
     }
     let shift = if d.value.unit == Unit::Nanoseconds { 9.0 } else { 0.0 };
     for (i, (row, log)) in rows.iter().enumerate() {
         let y = HEADS + step * (i as f64 + 0.5);
-        svg.text("tick", NAMES - 8.0, y + 3.5, Anchor::End, &row.name);
+        svg.line("grid", (left, y), (right, y));
+        svg.text("entry", NAMES - 10.0, y + 4.0, Anchor::End, &row.name);
         if let (Some(a), Some(b)) = (row.low.filter(|v| *v > 0.0), row.high.filter(|v| *v > 0.0)) {
-            svg.line("l0", (scale.at(a.log10() - shift), y), (scale.at(b.log10() - shift), y));
+            svg.line("line c0", (scale.at(a.log10() - shift), y), (scale.at(b.log10() - shift), y));
         }
         let x = scale.at(*log);
         svg.path("point c0", &format!("M{:.1} {:.1}h6v6h-6z", x - 3.0, y - 3.0));
-        let edge = if row.decade(d.value.unit).is_some_and(|(_, edge)| edge) { " ~" } else { "" };
-        let text = format!("{log:.1}{edge}   {}", human(row.value, d.value.unit));
-        svg.text("tick", right + 12.0, y + 3.5, Anchor::Start, &text);
+        svg.text("tick", right + 38.0, y + 4.0, Anchor::End, &format!("{log:.1}"));
+        if row.decade(d.value.unit).is_some_and(|(_, edge)| edge) {
+            svg.text("tick", right + 42.0, y + 4.0, Anchor::Start, "~");
+        }
+        svg.text("entry", size.width - 34.0, y + 4.0, Anchor::End, &human(row.value, d.value.unit));
     }
     svg.finish()
 }

@@ -39,7 +39,7 @@ impl Area {
 /// Horizontal grid with tick labels on the left and the axis name above them.
 pub(crate) fn y_axis(svg: &mut Svg, area: Area, scale: &Scale, unit: Unit) {
     let wanted = (area.height() / 34.0).clamp(2.0, 8.0) as usize;
-    for t in scale.ticks(wanted) {
+    for t in ticks(scale, wanted, unit) {
         let y = scale.at(t);
         svg.line("grid", (area.left, y), (area.right, y));
         svg.text("tick", area.left - 6.0, y + 3.5, Anchor::End, &label::tick(t, unit));
@@ -65,5 +65,11 @@ pub(crate) fn x_axis(svg: &mut Svg, area: Area, name: &str, ticks: &[(f64, Strin
 
 /// Ticks of a numeric axis as [`x_axis`] wants them.
 pub(crate) fn numeric_ticks(scale: &Scale, wanted: usize, unit: Unit) -> Vec<(f64, String)> {
-    scale.ticks(wanted).into_iter().map(|t| (scale.at(t), label::tick(t, unit))).collect()
+    ticks(scale, wanted, unit).into_iter().map(|t| (scale.at(t), label::tick(t, unit))).collect()
+}
+
+/// Round values; for sizes these are powers of two.
+fn ticks(scale: &Scale, wanted: usize, unit: Unit) -> Vec<f64> {
+    let powers = if unit == Unit::Bytes { scale.powers_of_two(wanted) } else { None };
+    powers.unwrap_or_else(|| scale.ticks(wanted))
 }

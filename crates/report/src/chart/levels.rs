@@ -12,6 +12,9 @@ pub(crate) const LEVELS: usize = 9;
 /// apart, so that 99 % and 99.9 % differ as plainly as 90 % and 99 %.
 const NINES: [f64; LEVELS - 1] = [1.0, 0.999, 0.997, 0.99, 0.97, 0.9, 0.7, 0.5];
 
+/// Ratio of greatest to least value that a table's colors span at least.
+const NARROWEST: f64 = 1.5;
+
 /// A scale of nine levels.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Levels {
@@ -37,6 +40,16 @@ impl Levels {
         } else {
             Scale::exact(low, high, m.cell.log, 0.0, 1.0)
         })
+    }
+
+    /// The scale for cells that show their values: never narrower than a factor of 1.5, so that what is nearly equal looks so.
+    pub(crate) fn of_table(m: &Matrix) -> Self {
+        let scale = match Self::of(m) {
+            Self::Even(scale) if scale.low > 0.0 && scale.high < scale.low * NARROWEST => scale,
+            other => return other,
+        };
+        let (middle, half) = ((scale.low * scale.high).sqrt(), NARROWEST.sqrt());
+        Self::Even(Scale::exact(middle / half, middle * half, scale.log, 0.0, 1.0))
     }
 
     /// Level of a value, 0 to 8.
@@ -94,6 +107,10 @@ mod tests {
     fn other_values_span_the_scale() {
         let levels = Levels::of(&matrix(&[3.0, 12.0]));
         assert_eq!((levels.level(3.0), levels.level(12.0)), (0, 8));
+        let levels = Levels::of_table(&matrix(&[92.8, 95.4]));
+        assert!(levels.level(95.4) - levels.level(92.8) <= 1, "nearly equal");
+        assert!((3..=5).contains(&levels.level(94.0)), "and in the middle");
+        assert_eq!(Levels::of_table(&matrix(&[3.0, 12.0])), Levels::of(&matrix(&[3.0, 12.0])));
         let none = Matrix { values: vec![vec![None]], ..matrix(&[1.0]) };
         assert_eq!(Levels::of(&none).level(0.0), 8);
     }

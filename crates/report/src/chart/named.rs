@@ -19,7 +19,7 @@ pub(super) fn draw(m: &Matrix, title: &str, size: Size) -> String {
     let (columns, rows) = (m.width().max(1) as f64, m.rows.len().max(1) as f64);
     let step = ((size.height - HEADS) / rows).clamp(8.0, ROW);
     let width = ((size.width - NAMES) / columns).min(90.0);
-    let levels = Levels::of(m);
+    let levels = Levels::of_table(m);
     let mut svg = Svg::new(size.width, HEADS + step * rows, "chart", title);
     // A character of the smallest text is about 5.4 units wide.
     let room = (width / 5.4) as usize;

@@ -1,5 +1,6 @@
 //! Charts on two numeric axes: percentile curves, curves with marks, scatter of groups.
 
+use machmeter_data::Unit;
 use machmeter_data::shape::{Curve, Distribution, Mark, Scatter};
 
 use super::frame::{Area, Size, numeric_ticks, x_axis, y_axis};
@@ -58,7 +59,7 @@ pub(super) fn distribution(d: &Distribution, title: &str, size: Size) -> String 
 pub(super) fn curve(c: &Curve, title: &str, size: Size) -> String {
     let area = Area { top: 34.0, ..Area::of(size) };
     let mut svg = Svg::new(size.width, size.height, "chart", title);
-    let xs = Scale::fit(c.rows.iter().flat_map(|r| r.x.iter().copied()), c.x.log, area.left, area.right);
+    let xs = x_scale(c, area);
     let ys = Scale::fit(c.rows.iter().flat_map(|r| r.y.iter().copied()), c.y.log, area.bottom, area.top);
     y_axis(&mut svg, area, &ys, c.y.unit);
     x_axis(&mut svg, area, &label::axis(&c.x), &numeric_ticks(&xs, 8, c.x.unit));
@@ -74,6 +75,20 @@ pub(super) fn curve(c: &Curve, title: &str, size: Size) -> String {
     }
     vertical_marks(&mut svg, area, &xs, &c.marks);
     svg.finish()
+}
+
+/// Sizes fill the width, since they are powers of two and no decade is round; all else lies between round ends.
+fn x_scale(c: &Curve, area: Area) -> Scale {
+    let values = || c.rows.iter().flat_map(|r| r.x.iter().copied());
+    if c.x.unit == Unit::Bytes && c.x.log {
+        let (low, high) = values()
+            .filter(|v| *v > 0.0 && v.is_finite())
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)));
+        if low < high {
+            return Scale::exact(low, high, true, area.left, area.right);
+        }
+    }
+    Scale::fit(values(), c.x.log, area.left, area.right)
 }
 
 /// Named vertical lines; labels go to the second line, then away, where they would overlap.
@@ -104,11 +119,16 @@ pub(super) fn scatter(s: &Scatter, title: &str, size: Size) -> String {
     x_axis(&mut svg, area, &label::axis(&s.x), &numeric_ticks(&xs, 8, s.x.unit));
     for (i, group) in s.groups.iter().enumerate() {
         let points: Vec<(f64, f64)> = group.points.iter().map(|(x, y)| (xs.at(*x), ys.at(*y))).collect();
-        let mut d = String::new();
-        for (x, y) in thin(&points, GROUP_POINTS) {
-            d.push_str(&symbol(i, x, y));
+        let shown = thin(&points, GROUP_POINTS);
+        // Ends of lines without length are drawn round or square: a quarter of the text of an outline.
+        match i % COLORS {
+            0 => svg.dots("line dot c0", &shown),
+            1 => svg.dots("line square c1", &shown),
+            color => {
+                let outlines: String = shown.iter().map(|(x, y)| symbol(i, *x, *y)).collect();
+                svg.path(&format!("point c{color}"), &outlines);
+            }
         }
-        svg.path(&format!("point c{}", i % COLORS), &d);
     }
     svg.text("name", area.left + 4.0, area.top + 9.0, Anchor::Start, &label::axis(&s.y));
     svg.finish()

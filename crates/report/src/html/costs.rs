@@ -1,14 +1,13 @@
 //! Tables of named rows: one alone with bars for its shares, or several of one kind side by side.
 
 use machmeter_data::Unit;
-use machmeter_data::quantity::human;
 use machmeter_data::shape::{Cell, CostTable};
 
 use super::esc;
 use super::page::{Page, put};
 use crate::label;
 
-/// A table; with `bars` its share columns carry them. The script makes it sortable.
+/// A table; with `bars` its share columns carry them. Figures stand right, words left; the script makes it sortable, by the values of the record.
 pub(super) fn table(page: &mut Page, title: &str, t: &CostTable, bars: bool) {
     put!(
         page,
@@ -28,11 +27,12 @@ pub(super) fn table(page: &mut Page, title: &str, t: &CostTable, bars: bool) {
         for (i, column) in t.columns.iter().enumerate() {
             match (row.cells.get(i), column.unit) {
                 (Some(Cell::Number(v)), unit) => number(page, *v, unit.unwrap_or(Unit::Count), largest[i]),
-                (Some(Cell::Text(text)), _) if label::is_numeric(t, i) => {
-                    put!(page, "<td class=\"num\">{}", esc(text));
+                (Some(Cell::Text(text)), _) if label::is_numeric(t, i) => put!(page, "<td>{}", esc(text)),
+                (Some(Cell::Text(text)), _) => put!(page, "<td class=\"text\">{}", esc(text)),
+                (Some(Cell::Empty(())) | None, _) if label::is_numeric(t, i) => {
+                    page.raw("<td class=\"none\">-");
                 }
-                (Some(Cell::Text(text)), _) => put!(page, "<td>{}", esc(text)),
-                (Some(Cell::Empty(())) | None, _) => page.raw("<td class=\"num none\">-"),
+                (Some(Cell::Empty(())) | None, _) => page.raw("<td class=\"text none\">-"),
             }
         }
         page.raw("</tr>");
@@ -52,12 +52,11 @@ fn largest_share(t: &CostTable, column: usize) -> f64 {
     values.fold(0.0, f64::max)
 }
 
+/// The bar stands after its figure, so that bars of one column begin at one line.
 fn number(page: &mut Page, v: f64, unit: Unit, largest: f64) {
-    // Four digits are one more than is shown: enough to sort by.
-    put!(page, "<td class=\"num\" data-v=\"{v:.3e}\">");
+    put!(page, "<td>{}", esc(&label::amount(v, unit)));
     if largest > 0.0 {
         let width = (v / largest * 60.0).clamp(0.0, 60.0);
-        put!(page, "<svg class=\"share\"><path d=\"M0 4h{width:.1}\"/></svg>");
+        put!(page, "<svg class=\"share\"><path d=\"M0 4h{width:.0}\"/></svg>");
     }
-    put!(page, "{}", esc(&human(v, unit)));
 }

@@ -1,19 +1,22 @@
 //! The record inside the page: the page is also the data.
 //!
-//! It is JSON that reads as a record; to keep pages of many metrics small, metrics and checks stand in the
-//! [packed](machmeter_data::packed) form, facts as rows in that form too, and of the facts after the run only those that
-//! differ.
+//! It is JSON that reads as a record; metrics and checks stand in the [packed](machmeter_data::packed) form, facts as rows in
+//! that form too, and of the facts after the run only those that differ. The page carries it
+//! [deflated](machmeter_data::packed::deflated). Pages of earlier versions carry the JSON itself.
 
-use machmeter_data::{Facts, Record, packed};
+use machmeter_data::packed::{self, deflated};
+use machmeter_data::{Facts, Record};
 use serde_json::{Map, Value};
 
 use crate::{budget, digest};
 
 /// The tag before the record.
-pub(super) const OPEN: &str = "<script type=\"application/json\" id=\"machmeter-record\">";
+pub(super) const OPEN: &str = "<script type=\"application/zlib\" id=\"machmeter-record\">";
+/// What every tag before a record ends with, in every version.
+const OPEN_END: &str = "id=\"machmeter-record\">";
 
-/// The record as a page carries it, with `<` written as an escape, so that nothing inside can end the block or open a comment.
-pub(super) fn write(record: &Record) -> String {
+/// The record's JSON in the form that a page carries.
+pub(super) fn json(record: &Record) -> String {
     // Serializing a record can't fail: keys are strings, and there is no I/O.
     let mut document = serde_json::to_value(record).unwrap_or_default();
     for name in ["metrics", "checks"] {
@@ -31,7 +34,12 @@ pub(super) fn write(record: &Record) -> String {
         let differs = differing(&record.machine.before, &record.machine.after);
         machine.insert("after_differs".to_owned(), Value::Object(differs));
     }
-    escaped(&document.to_string())
+    document.to_string()
+}
+
+/// The block between the tags.
+pub(super) fn block(json: &str) -> String {
+    deflated::write(json)
 }
 
 /// A fact with its path as one more member.
@@ -49,23 +57,20 @@ fn differing(before: &Facts, after: &Facts) -> Map<String, Value> {
         .collect()
 }
 
-/// In JSON a `<` can stand only inside strings.
-fn escaped(json: &str) -> String {
-    json.replace('<', "\\u003c")
-}
-
-/// The record as plain JSON by the schema, taken out of a page that [`render`](super::render) wrote; nothing if there is
-/// none. Metrics, facts and checks have all their digits.
+/// The record as plain JSON by the schema, taken out of a page that [`render`](super::render) of this or an earlier version
+/// wrote; nothing if there is none. Metrics, facts and checks have all their digits.
 pub fn extract(html: &str) -> Option<String> {
-    let start = html.find(OPEN)? + OPEN.len();
-    let length = html[start..].find("</script>")?;
-    let record: Record = serde_json::from_str(&html[start..start + length]).ok()?;
-    serde_json::to_string(&record).ok().map(|json| escaped(&json))
+    let start = html.find(OPEN_END)? + OPEN_END.len();
+    let block = &html[start..start + html[start..].find("</script>")?];
+    let plain = block.trim_start().starts_with('{');
+    let json = if plain { block.to_owned() } else { deflated::read(block).ok()? };
+    let record: Record = serde_json::from_str(&json).ok()?;
+    serde_json::to_string(&record).ok()
 }
 
-/// Twelve hexadecimal digits over the embedded data of a record: equal digits, equal data.
+/// Twelve hexadecimal digits over the embedded data of a record, before it is deflated: equal digits, equal data.
 pub(crate) fn data_digest(finite_record: &Record) -> String {
     let mut record = finite_record.clone();
     budget::apply(&mut record);
-    digest::short(&write(&record))
+    digest::short(&json(&record))
 }

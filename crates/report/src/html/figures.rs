@@ -1,13 +1,20 @@
-//! One figure per dataset, by shape: heading, caption, picture, legend and the numbers behind it.
+//! One figure per dataset, by shape: heading, caption, and what can be seen without the script. Tables and small matrices are
+//! whole; of the pictures the first of each probe are drawn, the others are left to the script, which draws from the record.
+
+use std::collections::BTreeMap;
 
 use machmeter_data::{Dataset, Record, Shape};
 
 use super::esc;
 use super::page::{Page, put};
-use super::{costs, data_table, heat};
+use super::{costs, heat};
 use crate::chart::{self, STATIC_ROWS, Size};
 use crate::label;
 
+/// Columns up to which tables fit side by side.
+const SMALL_COLUMNS: usize = 5;
+/// Pictures of each probe that are drawn without the script.
+const STATIC_PICTURES: usize = 2;
 /// Rows of pictures side by side up to which all are drawn.
 const SMALL_ROWS: usize = 16;
 
@@ -18,42 +25,69 @@ pub(super) fn section(page: &mut Page, record: &Record) {
     page.raw(
         "<section id=\"figures\" aria-labelledby=\"h-figures\"><h2 id=\"h-figures\">Figures</h2>\
          <p class=\"quiet js\" hidden>Drag over a chart to zoom, double-click to go back. With the keyboard: Tab to a chart, \
-         arrows move the cursor, <kbd>+</kbd> and <kbd>-</kbd> zoom, <kbd>0</kbd> resets.</p>",
+         arrows move the cursor, <kbd>+</kbd> and <kbd>-</kbd> zoom, <kbd>0</kbd> resets.</p>\
+         <p class=\"need quiet\">Some pictures, and the tables under pictures, are drawn by this page's script, in browsers from 2023 \
+         on. Their numbers are in the record: <code>machmeter report THIS.html --json</code>.</p>",
     );
+    let mut drawn = Drawn::default();
     let mut at = 0;
     while at < record.datasets.len() {
         let alike = run_of_alike(&record.datasets[at..]);
         if alike > 1 {
-            side_by_side(page, at, &record.datasets[at..at + alike]);
+            side_by_side(page, &mut drawn, at, &record.datasets[at..at + alike]);
         } else {
-            alone(page, at, &record.datasets[at]);
+            alone(page, &mut drawn, at, &record.datasets[at]);
         }
         at += alike;
     }
     page.raw("</section>");
 }
 
+/// Pictures drawn so far, by probe.
+#[derive(Default)]
+struct Drawn<'a>(BTreeMap<&'a str, usize>);
+
+impl<'a> Drawn<'a> {
+    /// Whether a picture is drawn here. Shapes without an interactive form always are.
+    fn next(&mut self, dataset: &'a Dataset) -> bool {
+        if matches!(dataset.shape, Shape::Decades(_)) {
+            return true;
+        }
+        let probe = dataset.id.split('.').next().unwrap_or_default();
+        let count = self.0.entry(probe).or_default();
+        *count += 1;
+        *count <= STATIC_PICTURES
+    }
+}
+
 /// How many datasets from the first on are one kind for several things (one id, one shape) and fit side by side.
 fn run_of_alike(datasets: &[Dataset]) -> usize {
     let first = &datasets[0];
-    let narrow = matches!(first.shape, Shape::CostTable(_) | Shape::Distribution(_));
-    let alike = |d: &&Dataset| {
-        d.id == first.id && std::mem::discriminant(&d.shape) == std::mem::discriminant(&first.shape)
-    };
-    if narrow { datasets.iter().take_while(alike).count() } else { 1 }
+    let kind = std::mem::discriminant(&first.shape);
+    let alike =
+        |d: &&Dataset| d.id == first.id && std::mem::discriminant(&d.shape) == kind && is_narrow(&d.shape);
+    datasets.iter().take_while(alike).count().max(1)
 }
 
-fn alone(page: &mut Page, index: usize, dataset: &Dataset) {
+fn is_narrow(shape: &Shape) -> bool {
+    match shape {
+        Shape::CostTable(t) => t.columns.len() <= SMALL_COLUMNS,
+        Shape::Distribution(_) => true,
+        _ => false,
+    }
+}
+
+fn alone<'a>(page: &mut Page, drawn: &mut Drawn<'a>, index: usize, dataset: &'a Dataset) {
     let params = label::params(&dataset.params);
     let small = if params.is_empty() { String::new() } else { format!(" <small>{}</small>", esc(&params)) };
     open(page, index, dataset);
     put!(page, "<h3 id=\"fig-t-{index}\">{}{small}</h3>", esc(&dataset.title));
     put!(page, "<figcaption>{}</figcaption>", esc(&dataset.caption));
-    body(page, dataset, false);
+    body(page, drawn, dataset, false);
 }
 
 /// Small figures of one kind in as many columns as there is room for. What they share, title and caption, is said once.
-fn side_by_side(page: &mut Page, first: usize, datasets: &[Dataset]) {
+fn side_by_side<'a>(page: &mut Page, drawn: &mut Drawn<'a>, first: usize, datasets: &'a [Dataset]) {
     let one_title = datasets.iter().all(|d| d.title == datasets[0].title);
     let one_caption = datasets.iter().all(|d| d.caption == datasets[0].caption);
     if one_title {
@@ -72,7 +106,7 @@ fn side_by_side(page: &mut Page, first: usize, datasets: &[Dataset]) {
         if !one_caption {
             put!(page, "<figcaption>{}</figcaption>", esc(&d.caption));
         }
-        body(page, d, true);
+        body(page, drawn, d, true);
     }
     page.raw("</div>");
 }
@@ -85,11 +119,18 @@ fn open(page: &mut Page, index: usize, dataset: &Dataset) {
     );
 }
 
-fn body(page: &mut Page, dataset: &Dataset, small: bool) {
+fn body<'a>(page: &mut Page, drawn: &mut Drawn<'a>, dataset: &'a Dataset, small: bool) {
     match &dataset.shape {
         Shape::CostTable(t) => costs::table(page, &name_of(dataset), t, !small),
         Shape::Matrix(m) if heat::is_table(m) => heat::table(page, &name_of(dataset), m),
-        _ => picture(page, dataset, small),
+        _ => {
+            if drawn.next(dataset) {
+                picture(page, dataset, small);
+            } else {
+                page.raw("<div class=\"plot\"><p class=\"need quiet\">This picture is drawn by the script.</p></div>");
+            }
+            page.raw("<details class=\"data\" data-js hidden><summary>Table</summary></details>");
+        }
     }
     page.raw("</figure>");
 }
@@ -125,7 +166,13 @@ fn picture(page: &mut Page, dataset: &Dataset, small: bool) {
     let reduced = chart::largest_rows(&dataset.shape).filter(|(_, total)| !small || *total > SMALL_ROWS);
     let shown = reduced.as_ref().map(|(shape, _)| Dataset { shape: shape.clone(), ..dataset.clone() });
     let shown = shown.as_ref().unwrap_or(dataset);
-    page.raw("<div class=\"plot\">");
+    if matches!(dataset.shape, Shape::Decades(_)) {
+        // Wider than a telephone: it scrolls.
+        let name = esc(&name_of(dataset));
+        put!(page, "<div class=\"plot\" tabindex=\"0\" role=\"region\" aria-label=\"{name}\">");
+    } else {
+        page.raw("<div class=\"plot\">");
+    }
     if let Some(svg) = chart::draw(shown, size) {
         page.raw(&svg);
     }
@@ -137,7 +184,6 @@ fn picture(page: &mut Page, dataset: &Dataset, small: bool) {
             "<p class=\"quiet static\">Shown: the {STATIC_ROWS} rows of {total} that reach highest.</p>"
         );
     }
-    data_table::details(page, &name_of(dataset), &dataset.shape, small);
 }
 
 fn static_legend(page: &mut Page, names: &[&str], symbols: bool) {

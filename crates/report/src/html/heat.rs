@@ -17,7 +17,7 @@ pub(super) fn is_table(m: &Matrix) -> bool {
 }
 
 pub(super) fn table(page: &mut Page, title: &str, m: &Matrix) {
-    let levels = Levels::of(m);
+    let levels = Levels::of_table(m);
     put!(
         page,
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table class=\"heat\">\

@@ -1,10 +1,10 @@
-//! The HTML report: one file that works from disk, offline, under a content policy that allows nothing but its own two
-//! blocks. Everything can be read with scripts off; the script adds zoom, search, sorting and the theme switch.
+//! The HTML report: one file that works from disk, offline, under a content policy that allows nothing but its own
+//! two blocks. What a reader needs first can be read with scripts off: summary, trust, tables of costs, the main pictures and
+//! findings. The script draws the rest from the embedded record: more pictures, the tables under them, metrics and facts.
 //!
-//! The record is embedded as JSON, so that the page is also the data ([`extract`]).
+//! The record is embedded, so that the page is also the data ([`extract`]).
 
 mod costs;
-mod data_table;
 mod embedded;
 mod figures;
 mod heat;
@@ -27,16 +27,30 @@ pub use embedded::extract;
 const STYLE: &str =
     concat!(include_str!("../../assets/vendor/uplot/uPlot.min.css"), include_str!("../../assets/viewer.css"));
 
+/// The parts of the viewer, in the order in which they build on one another.
+const VIEWER: [&str; 8] = [
+    include_str!("../../assets/viewer/words.js"),
+    include_str!("../../assets/viewer/chart.js"),
+    include_str!("../../assets/viewer/lines.js"),
+    include_str!("../../assets/viewer/heat.js"),
+    include_str!("../../assets/viewer/tables.js"),
+    include_str!("../../assets/viewer/metrics.js"),
+    include_str!("../../assets/viewer/facts.js"),
+    include_str!("../../assets/viewer/start.js"),
+];
+
 /// The script: uPlot as it was published, then the viewer without the room that only its authors need.
 static SCRIPT: LazyLock<String> = LazyLock::new(|| {
     let mut script = include_str!("../../assets/vendor/uplot/uPlot.iife.min.js").to_owned();
-    for line in include_str!("../../assets/viewer.js").lines().map(str::trim) {
+    script.push_str("\n(()=>{'use strict';\n");
+    for line in VIEWER.iter().flat_map(|part| part.lines()).map(str::trim) {
         let comment = line.starts_with("/*") && line.ends_with("*/");
         if !comment && !line.is_empty() {
             script.push_str(line);
             script.push('\n');
         }
     }
+    script.push_str("})();");
     script
 });
 
@@ -47,7 +61,7 @@ static SCRIPT: LazyLock<String> = LazyLock::new(|| {
 pub fn render(record: &Record) -> String {
     let mut record = finite::record(record);
     budget::apply(&mut record);
-    let json = embedded::write(&record);
+    let json = embedded::json(&record);
     let mut page = Page::default();
     head(&mut page, &record);
     page.raw(include_str!("../../assets/icons.svg"));
@@ -68,7 +82,13 @@ pub fn render(record: &Record) -> String {
         esc(&record.tool.name),
         esc(&record.tool.version)
     );
-    put!(page, "{}{json}</script><script>{}</script></body></html>\n", embedded::OPEN, SCRIPT.as_str());
+    put!(
+        page,
+        "{}{}</script><script>{}</script></body></html>\n",
+        embedded::OPEN,
+        embedded::block(&json),
+        SCRIPT.as_str()
+    );
     page.finish()
 }
 

@@ -1,7 +1,6 @@
 //! The document being written.
 //!
-//! Tables of figures leave out the end tags of cells, which HTML permits: in a page of a thousand metrics they would be a
-//! tenth of it.
+//! Tables of figures leave out the end tags of cells, which HTML permits: there are thousands of cells.
 
 use std::fmt;
 

@@ -20,32 +20,29 @@ pub(super) fn machine(page: &mut Page, record: &Record) {
     let compared = !after.0.is_empty();
     if compared && !changed.is_empty() {
         put!(page, "<p>{} of {} facts changed while the run lasted:</p>", changed.len(), paths.len());
-        facts_table(page, record, &changed.iter().collect::<Vec<_>>(), "Changed facts");
+        changed_facts(page, record, &changed);
     } else if compared {
         put!(page, "<p class=\"quiet\">None of {} facts changed while the run lasted.</p>", paths.len());
     }
-    put!(page, "<details><summary>All {} facts</summary>", paths.len());
-    facts_table(page, record, &paths, "Machine facts");
-    page.raw("</details></section>");
-}
-
-fn facts_table(page: &mut Page, record: &Record, paths: &[&String], name: &str) {
     put!(
         page,
-        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{name}\"><table class=\"facts\"><thead><tr>\
+        "<p class=\"need quiet\">All {0} facts: listed by this page's script.</p>\
+         <details id=\"all-facts\" data-js hidden><summary>All {0} facts</summary></details></section>",
+        paths.len()
+    );
+}
+
+fn changed_facts(page: &mut Page, record: &Record, paths: &[String]) {
+    page.raw(
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Changed facts\"><table class=\"facts\"><thead><tr>\
          <th scope=\"col\">Fact</th><th scope=\"col\">Value</th><th scope=\"col\">After the run</th><th scope=\"col\">Source</th></tr></thead><tbody>"
     );
     let (before, after) = (&record.machine.before, &record.machine.after);
     for path in paths {
         let (a, b) = (before.get(path), after.get(path));
-        let differs = !after.0.is_empty() && a.map(|f| (&f.value, f.state)) != b.map(|f| (&f.value, f.state));
-        put!(page, "<tr{}><th><code>{}</code>", if differs { " class=\"changed\"" } else { "" }, esc(path));
+        put!(page, "<tr class=\"changed\"><th scope=\"row\"><code>{}</code>", esc(path));
         fact_cell(page, a);
-        if differs {
-            fact_cell(page, b);
-        } else {
-            page.raw("<td>same");
-        }
+        fact_cell(page, b);
         let source = a.or(b).map_or("", |f| f.source.as_str());
         put!(page, "<td>{}</tr>", esc(source));
     }

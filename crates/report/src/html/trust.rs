@@ -68,27 +68,33 @@ fn checks(page: &mut Page, checks: &[Check]) {
     } else {
         table(page, "Checks that speak against the figures", &against);
     }
-    folded(page, "could not be seen", &in_states(&[CheckState::Unknown]));
-    folded(page, "pass or cannot apply here", &in_states(&[CheckState::Pass, CheckState::NotApplicable]));
+    let unknown = in_states(&[CheckState::Unknown]);
+    if open_folded(page, "", "could not be seen", &unknown) {
+        table(page, "Checks that could not be seen", &unknown);
+        page.raw("</details>");
+    }
+    let quiet = in_states(&[CheckState::Pass, CheckState::NotApplicable]);
+    if open_folded(page, " id=\"quiet-checks\"", "pass or cannot apply here", &quiet) {
+        page.raw("<p class=\"need quiet\">What was seen: listed by this page's script.</p></details>");
+    }
 }
 
 const ALL_STATES: [CheckState; 5] =
     [CheckState::Fail, CheckState::Warn, CheckState::Unknown, CheckState::Pass, CheckState::NotApplicable];
 
-/// Checks that a reader need not see at once, behind their names.
-fn folded(page: &mut Page, what: &str, checks: &[&Check]) {
+/// Begins a list of checks that a reader need not see at once, behind their names; false if there are none.
+fn open_folded(page: &mut Page, attributes: &str, what: &str, checks: &[&Check]) -> bool {
     if checks.is_empty() {
-        return;
+        return false;
     }
     let names: Vec<String> = checks.iter().map(|c| format!("{} {}", esc(&c.id), esc(&c.name))).collect();
     put!(
         page,
-        "<details><summary>{} {what}: <span class=\"quiet\">{}</span></summary>",
+        "<details{attributes}><summary>{} {what}: <span class=\"quiet\">{}</span></summary>",
         checks.len(),
         names.join(", ")
     );
-    table(page, &format!("Checks that {what}"), checks);
-    page.raw("</details>");
+    true
 }
 
 fn table(page: &mut Page, label: &str, checks: &[&Check]) {

@@ -5,6 +5,7 @@
     reason = "shared by several tests and the example, each of which uses a part"
 )]
 
+pub mod costs;
 pub mod interactive;
 mod shapes;
 
@@ -293,4 +294,13 @@ pub fn tables() -> Vec<Table> {
     let sources = Table::new("noise_sources", vec![column("name", Unit::Count, Values::Text(names))])
         .expect("columns of equal length");
     vec![gaps, sources]
+}
+
+/// The one-minute page: noise, two tasks against two loads, memory, synchronization and operations.
+pub fn one_minute() -> Record {
+    let mut r = record(2, 500);
+    r.datasets.retain(|d| d.id.starts_with("noise."));
+    interactive::add(&mut r, 2, 2, 20);
+    costs::add(&mut r);
+    r
 }

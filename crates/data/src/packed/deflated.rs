@@ -1,0 +1,142 @@
+//! Text made small enough for a page: zlib (RFC 1950, which browsers inflate as `deflate`) in base64 (RFC 4648, section 4).
+
+use miniz_oxide::deflate::compress_to_vec_zlib;
+use miniz_oxide::inflate::{TINFLStatus, decompress_to_vec_zlib_with_limit};
+
+/// Bytes of inflated text at most: far more than any record has, few enough that a hostile page can't exhaust memory.
+pub const MOST_BYTES: usize = 64 << 20;
+/// Effort of the compressor, 0 to 10; more than 9 costs time and gains next to nothing.
+const EFFORT: u8 = 9;
+const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/// The text in its small form: letters, digits and `+/=` only, so that it can stand anywhere in a page.
+pub fn write(text: &str) -> String {
+    base64(&compress_to_vec_zlib(text.as_bytes(), EFFORT))
+}
+
+/// The text behind its small form; white space around and inside is skipped.
+///
+/// # Errors
+/// What is wrong with it, in a few words: not base64, damaged, more than [`MOST_BYTES`], not UTF-8.
+pub fn read(small: &str) -> Result<String, String> {
+    let bytes = from_base64(small)?;
+    let inflated = decompress_to_vec_zlib_with_limit(&bytes, MOST_BYTES).map_err(|e| match e.status {
+        TINFLStatus::HasMoreOutput => format!("inflates to more than {} MiB", MOST_BYTES >> 20),
+        TINFLStatus::Adler32Mismatch => "damaged: its checksum differs".to_owned(),
+        _ => "damaged or cut off".to_owned(),
+    })?;
+    String::from_utf8(inflated).map_err(|_| "not UTF-8 once inflated".to_owned())
+}
+
+/// Base64 with the standard alphabet and padding.
+pub fn base64(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let bits = (0..3).fold(0_u32, |acc, i| acc << 8 | u32::from(group.get(i).copied().unwrap_or(0)));
+        for i in 0..4 {
+            if i <= group.len() {
+                out.push(char::from(ALPHABET[(bits >> (18 - 6 * i) & 63) as usize]));
+            } else {
+                out.push('=');
+            }
+        }
+    }
+    out
+}
+
+fn from_base64(text: &str) -> Result<Vec<u8>, String> {
+    let mut out = Vec::with_capacity(text.len() / 4 * 3);
+    let (mut bits, mut held, mut letters, mut padding) = (0_u32, 0_u32, 0_usize, 0_usize);
+    for c in text.bytes().filter(|c| !c.is_ascii_whitespace()) {
+        letters += 1;
+        if c == b'=' {
+            padding += 1;
+            continue;
+        }
+        let six = match c {
+            b'A'..=b'Z' => c - b'A',
+            b'a'..=b'z' => c - b'a' + 26,
+            b'0'..=b'9' => c - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => 64,
+        };
+        if six > 63 || padding > 0 {
+            return Err("not base64".to_owned());
+        }
+        bits = bits << 6 | u32::from(six);
+        held += 6;
+        if held >= 8 {
+            held -= 8;
+            out.push((bits >> held) as u8);
+        }
+    }
+    if letters % 4 != 0 || padding > 2 { Err("cut off: base64 comes in fours".to_owned()) } else { Ok(out) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_agrees_with_the_vectors_of_rfc_4648() {
+        let vectors = [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foob", "Zm9vYg=="),
+            ("fooba", "Zm9vYmE="),
+            ("foobar", "Zm9vYmFy"),
+        ];
+        for (plain, coded) in vectors {
+            assert_eq!(base64(plain.as_bytes()), coded);
+            assert_eq!(from_base64(coded).unwrap(), plain.as_bytes());
+        }
+    }
+
+    #[test]
+    fn text_comes_back_exactly_and_is_shorter() {
+        let text: String = (0..2000).map(|i| format!("{{\"ü\":{}}},", f64::from(i) / 3.0)).collect();
+        let small = write(&text);
+        assert!(small.len() * 2 < text.len(), "{} of {}", small.len(), text.len());
+        assert_eq!(read(&small).unwrap(), text);
+        let broken_up: String =
+            small.as_bytes().chunks(76).map(|c| format!("{}\n", std::str::from_utf8(c).unwrap())).collect();
+        assert_eq!(read(&broken_up).unwrap(), text);
+        assert_eq!(read(&write("")).unwrap(), "");
+    }
+
+    #[test]
+    fn what_another_program_wrote_is_read() {
+        // Python: base64.b64encode(zlib.compress(b'{"format":"machmeter"}' * 3, 9))
+        let foreign = "eNqrVkrLL8pNLFGyUspNTM7ITS1JLVKqrSZBFAAeURfs";
+        assert_eq!(read(foreign).unwrap(), "{\"format\":\"machmeter\"}".repeat(3));
+    }
+
+    #[test]
+    fn broken_text_is_refused_with_the_reason() {
+        let small = write("some text that is long enough to be cut");
+        let flipped = small.replacen(&small[12..13], if &small[12..13] == "A" { "B" } else { "A" }, 1);
+        for (bad, word) in [
+            ("{}", "not base64"),
+            (&small[..small.len() - 3], "cut off"),
+            (&small[..small.len() / 8 * 4], "damaged"),
+            ("AAAA", "damaged"),
+            (&flipped, "damaged"),
+        ] {
+            let why = read(bad).unwrap_err();
+            assert!(why.contains(word), "{bad}: {why}");
+        }
+        let latin = base64(&compress_to_vec_zlib(b"\xff\xfe", EFFORT));
+        assert!(read(&latin).unwrap_err().contains("UTF-8"));
+    }
+
+    #[test]
+    fn a_text_that_would_fill_memory_is_refused() {
+        let zeros = vec![b' '; MOST_BYTES + 1];
+        let bomb = base64(&compress_to_vec_zlib(&zeros, 1));
+        assert!(bomb.len() < 4 << 20, "{}", bomb.len());
+        assert!(read(&bomb).unwrap_err().contains("more than 64 MiB"));
+    }
+}

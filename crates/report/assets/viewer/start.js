@@ -1,0 +1,71 @@
+/* Packed lists, as written by the program: see packed.rs of the data crate. */
+const unpack = (list) => {
+  if (Array.isArray(list)) return list;
+  const out = Array.from({ length: list.n }, () => ({}));
+  for (const [name, c] of Object.entries(list.columns)) {
+    const of = c.of && unpack(c.of);
+    let k = 0;
+    const items = Array.isArray(c) ? c : 'all' in c ? out.map(() => c.all)
+      : c.at ? c.at.map((i) => of[i])
+      : c.runs ? c.runs.flatMap((v, i) => (i % 2 ? Array(v).fill(of[c.runs[i - 1]]) : []))
+      : c.has ? c.has.flatMap((v, i) => Array.from({ length: v }, () => (i % 2 ? undefined : of[k++])))
+      : unpack(c);
+    items.forEach((v, i) => { if (v !== undefined) out[i][name] = v; });
+  }
+  return out;
+};
+/* The record as the page carries it: zlib in base64. */
+const inflated = async (text) => {
+  const stream = new DecompressionStream('deflate'), writer = stream.writable.getWriter();
+  const written = writer.write(Uint8Array.from(atob(text.trim()), (c) => c.charCodeAt(0))).then(() => writer.close());
+  const reader = stream.readable.getReader(), words = new TextDecoder();
+  let out = '';
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    out += words.decode(value, { stream: true });
+  }
+  await written;
+  return out + words.decode();
+};
+
+const DRAW = { series: drawSeries, distribution: drawDistribution, curve: drawCurve, scatter: drawScatter, matrix: drawMatrix };
+const drawFigure = (figure, d) => {
+  const plot = $('.plot', figure), data = $('details.data', figure);
+  if (d.shape === 'cost_table') {
+    $$('tbody tr', figure).forEach((tr, r) => d.rows[r].cells.forEach((v, c) => { if (typeof v === 'number') tr.cells[c + 1].dataset.v = String(v); }));
+  }
+  if (data) unfolded(data, () => data.append(...TABLE[d.shape]($('h3, h4', figure).textContent, d, !!figure.closest('.multi'))));
+  if (!plot || !DRAW[d.shape]) return 0; // what has no interactive form stays as it was drawn
+  const still = plot.innerHTML;
+  try {
+    DRAW[d.shape](figure, d);
+    return 1;
+  } catch (e) {
+    failed(e);
+    plot.innerHTML = still;
+    return 0;
+  }
+};
+const needs = (met) => $$('.need').forEach((el) => { el.hidden = met; });
+const start = async () => {
+  applyTheme(theme);
+  nameTheme();
+  themeButton.hidden = false;
+  if (!('DecompressionStream' in window)) return;
+  needs(true);
+  const record = JSON.parse(await inflated($('#machmeter-record').textContent));
+  $$('.js,[data-js]').forEach((el) => { el.hidden = false; });
+  let charts = 0;
+  $$('figure[data-dataset]').forEach((el) => { charts += drawFigure(el, record.datasets[Number(el.dataset.dataset)]); });
+  $$('table.sortable').forEach(sortable);
+  $$('figure.grid-table').forEach(heatTable);
+  metricList(unpack(record.metrics));
+  factList(record.machine);
+  quietChecks(unpack(record.checks));
+  root.dataset.charts = String(charts);
+  /* The charts moved what the address names. */
+  const target = /^#[a-z][\w-]*$/.test(location.hash) && $(location.hash);
+  if (target) target.scrollIntoView({ behavior: 'instant' });
+};
+start().catch((e) => { failed(e); needs(false); }).then(() => { root.dataset.ready = errors ? 'failed' : 'ok'; });
