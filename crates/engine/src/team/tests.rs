@@ -1,6 +1,7 @@
 //! Every model does the same work; what goes wrong has a cause, ends in time and leaves nothing behind.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{PoisonError, RwLock};
 
 use machmeter_sys::sched::Policy;
 use machmeter_sys::thread::{monotonic_ns, nanosleep_until};
@@ -13,6 +14,9 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// Far more than the work takes, also on a busy machine.
 const LIMIT_NS: u64 = 20 * SECOND_NS;
 const OTHER: Policy = Policy::Other { nice: 0 };
+
+/// Held for writing by the test that takes all CPUs in real time: beside it no other team would be placed in time.
+static CPUS: RwLock<()> = RwLock::new(());
 
 /// `members` seats over the CPUs there are, in turn.
 fn seats(members: usize, policy: Policy) -> Seats {
@@ -44,6 +48,7 @@ fn count(model: &dyn Team, seats: &Seats) {
 
 #[test]
 fn every_member_works_once_and_they_meet() {
+    let _shared = CPUS.read().unwrap_or_else(PoisonError::into_inner);
     for model in models() {
         for members in [1, 2, 5] {
             count(*model, &seats(members, OTHER));
@@ -57,11 +62,13 @@ fn every_member_works_once_and_they_meet() {
 #[test]
 #[cfg(feature = "user-threads")]
 fn many_user_threads_meet_on_few_workers() {
+    let _shared = CPUS.read().unwrap_or_else(PoisonError::into_inner);
     count(&user_threads::UserThreads, &seats(64, OTHER));
 }
 
 #[test]
 fn who_does_not_come_is_waited_for_until_the_deadline_only() {
+    let _shared = CPUS.read().unwrap_or_else(PoisonError::into_inner);
     for model in models() {
         let arena = Arena::new(1, 0).unwrap();
         let begin_ns = monotonic_ns();
@@ -80,6 +87,7 @@ fn who_does_not_come_is_waited_for_until_the_deadline_only() {
 
 #[test]
 fn a_member_that_panics_is_lost_with_what_it_said() {
+    let _shared = CPUS.read().unwrap_or_else(PoisonError::into_inner);
     for model in models() {
         let run = model.run(&seats(3, OTHER), LIMIT_NS, &|m: &Member<'_>| {
             assert!(m.rank != 1, "rank {} on purpose", m.rank);
@@ -91,6 +99,7 @@ fn a_member_that_panics_is_lost_with_what_it_said() {
 
 #[test]
 fn a_killed_process_is_lost_and_nothing_stays() {
+    let _shared = CPUS.read().unwrap_or_else(PoisonError::into_inner);
     let pids = Arena::new(3, 0).unwrap();
     let begin_ns = monotonic_ns();
     let run = processes::Processes.run(&seats(3, OTHER), SECOND_NS / 5, &|m: &Member<'_>| {
@@ -113,6 +122,7 @@ fn a_killed_process_is_lost_and_nothing_stays() {
 
 #[test]
 fn a_process_past_its_limit_is_killed_and_named() {
+    let _shared = CPUS.read().unwrap_or_else(PoisonError::into_inner);
     let run = processes::Processes.run(&seats(1, OTHER), SECOND_NS / 20, &|_: &Member<'_>| {
         nanosleep_until(monotonic_ns() + 60 * SECOND_NS);
     });
@@ -122,6 +132,7 @@ fn a_process_past_its_limit_is_killed_and_named() {
 
 #[test]
 fn a_missing_cpu_is_one_clear_line_and_nobody_works() {
+    let _shared = CPUS.read().unwrap_or_else(PoisonError::into_inner);
     for model in models() {
         let mut seats = seats(2, OTHER);
         seats.cpus[1] = 1_023;
@@ -137,6 +148,7 @@ fn a_missing_cpu_is_one_clear_line_and_nobody_works() {
 
 #[test]
 fn a_real_time_team_on_all_cpus_ends_in_time() {
+    let _alone = CPUS.write().unwrap_or_else(PoisonError::into_inner);
     let allowed = affinity::mask().unwrap().len();
     let permitted = std::thread::scope(|s| s.spawn(|| sched::apply(Policy::Fifo(1))).join().unwrap());
     if let Err(e) = permitted {
@@ -158,6 +170,7 @@ fn a_real_time_team_on_all_cpus_ends_in_time() {
 
 #[test]
 fn locks_exclude_and_what_is_put_is_got() {
+    let _shared = CPUS.read().unwrap_or_else(PoisonError::into_inner);
     for model in models() {
         let mut layout = Layout::default();
         let (lock, sum) = (layout.take(1), layout.take(1));
@@ -216,6 +229,7 @@ fn what_is_taken_from_a_layout_shares_no_line() {
 
 #[test]
 fn repeated_runs_do_not_grow() {
+    let _shared = CPUS.read().unwrap_or_else(PoisonError::into_inner);
     let resident_kb = || {
         let status = std::fs::read_to_string("/proc/self/status").unwrap();
         let line = status.lines().find(|l| l.starts_with("VmRSS:")).unwrap();

@@ -6,6 +6,8 @@ use std::fmt;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::process::{Pid, PidfdFlags, WaitOptions};
 
@@ -63,6 +65,7 @@ pub struct Forked {
 /// # Errors
 /// The system's error when there is no process to give.
 pub fn fork_run(work: &dyn Fn() -> u8) -> io::Result<Forked> {
+    silence_children();
     // Blocked across the fork, so that no handler of the parent ever runs in the child.
     let blocked = SignalsBlocked::new()?;
     let parent = rustix::process::getpid().as_raw_nonzero().get();
@@ -84,16 +87,30 @@ pub fn fork_run(work: &dyn Fn() -> u8) -> io::Result<Forked> {
     }
 }
 
+/// Whether this process is a child of [`fork_run`].
+static IN_CHILD: AtomicBool = AtomicBool::new(false);
+
+/// Makes panics in children silent: the parent tells what happened, and a message from the child would come in the middle of
+/// its own. Set up before the first fork, since the lock of the hook may be held for ever in a child whose parent had a
+/// thread that panicked just then.
+fn silence_children() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if !IN_CHILD.load(Ordering::Relaxed) {
+                before(panic);
+            }
+        }));
+    });
+}
+
 fn child(parent: i32, work: &dyn Fn() -> u8) -> ! {
     let code = if die_with_parent(parent).is_err() {
         ORPHAN
     } else {
-        let run = || {
-            // The parent tells what happened; a second message from here would come in the middle of its own.
-            std::panic::set_hook(Box::new(|_| {}));
-            work()
-        };
-        libc::c_int::from(catch_unwind(AssertUnwindSafe(run)).unwrap_or(PANICKED))
+        IN_CHILD.store(true, Ordering::Relaxed);
+        libc::c_int::from(catch_unwind(AssertUnwindSafe(work)).unwrap_or(PANICKED))
     };
     // SAFETY: ends this process at once and runs nothing of the parent's.
     unsafe { libc::_exit(code) }
@@ -225,7 +242,6 @@ mod tests {
     use super::*;
     use crate::pages::Pages;
     use crate::process::{pid_is_alive, state_of};
-    use std::sync::atomic::Ordering;
 
     const PATIENCE_NS: u64 = 20_000_000_000;
 
@@ -261,6 +277,27 @@ mod tests {
         .unwrap();
         let ended = c.wait_until(monotonic_ns() + PATIENCE_NS).unwrap().unwrap();
         assert_eq!(ended.to_string(), "was killed by SIGKILL");
+    }
+
+    /// What another thread of the parent does at the moment of the fork stays half done in the child for ever.
+    #[test]
+    fn children_end_whatever_other_threads_do_while_they_are_forked() {
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while !stop.load(Ordering::Relaxed) {
+                        let _ = catch_unwind(|| panic!("on purpose"));
+                    }
+                });
+            }
+            for i in 0..100_u8 {
+                let mut child = fork_run(&|| if i % 2 == 0 { i } else { panic!("in the child") }).unwrap();
+                let ended = child.wait_until(monotonic_ns() + PATIENCE_NS).unwrap();
+                stop.store(i == 99 || ended.is_none(), Ordering::Relaxed);
+                assert_eq!(ended, Some(Ended::Exited(if i % 2 == 0 { i } else { PANICKED })), "{i}");
+            }
+        });
     }
 
     #[test]
