@@ -18,6 +18,9 @@ const OFF_NS: u64 = 200_000;
 /// The machine is not quiet enough when others had the task wait for more than this, ms per second, or when the log does not
 /// know what was true for as long.
 const UNREST_MS_PER_S: f64 = 2.0;
+/// Nor when a wake-up alone costs more than this, ns (a host that lets an idle virtual CPU wait): the bar has room for 60 us of
+/// what the simulation does not know, and wake-ups vary by as much as they cost.
+const SLOW_WAKE_NS: f64 = 30_000.0;
 
 /// What the kernel's run delay of the task should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,6 +130,14 @@ fn unrest(trial: &Trial, expected: &[Job], witness: Witness) -> Option<String> {
     if let Some(why) = trial.stolen() {
         return Some(why);
     }
+    let wake_cost_ns = trial.around.wake_cost_ns;
+    if wake_cost_ns > SLOW_WAKE_NS {
+        return Some(format!(
+            "a wake-up alone costs {:.0} us here (bound {:.0} us)",
+            wake_cost_ns / 1e3,
+            SLOW_WAKE_NS / 1e3
+        ));
+    }
     let Some(delay_ns) = trial.segment.run_delay_ns else {
         return Some(
             "the kernel does not account run delay (schedstat), so quiet cannot be told from noise"
@@ -196,6 +207,17 @@ mod tests {
         let stolen =
             Trial { around: Around { steal: 0.02, ..Around::default() }, ..trial(point, 300_000, 0, 0) };
         assert_eq!(judge("id", point, &stolen, Witness::RunDelay).state, State::NotShown);
+        // The kernel saw no waiting, and yet everything was late: the host wakes slowly, or the recording is wrong.
+        let waking = |wake_cost_ns| {
+            let late = trial(point, 300_000, 0, 0);
+            let simulated = simulate(&late.stream, &late.log.away, LENGTH_NS, 0).unwrap();
+            let segment =
+                Segment { run_delay_ns: Some(waited_ns(&simulated) as u64), ..late.segment.clone() };
+            Trial { around: Around { wake_cost_ns, ..Around::default() }, segment, ..late }
+        };
+        let slow = judge("id", point, &waking(63_000.0), Witness::RunDelay);
+        assert!(slow.state == State::NotShown && slow.found.contains("63 us"), "{slow:?}");
+        assert_eq!(judge("id", point, &waking(12_000.0), Witness::RunDelay).state, State::Fail);
     }
 
     #[test]

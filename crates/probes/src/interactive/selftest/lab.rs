@@ -86,6 +86,8 @@ pub(super) struct Around {
     pub(super) busy: f64,
     /// Share of the time in which some thread of the machine waited for a CPU.
     pub(super) pressure: Option<f64>,
+    /// What a wake-up cost when nothing was in the way, ns.
+    pub(super) wake_cost_ns: f64,
 }
 
 /// The beat after `beat`; those that have passed are left out, so that no two bursts follow without a pause.
@@ -166,7 +168,8 @@ impl<'a> Lab<'a> {
             wait_for(start_ns + length_ns, &mut task);
             let segment = task.collect(ANSWER_NS);
             let after = counters::cpu_times().map_err(|e| e.to_string())?;
-            let around = Around::between(self.cpu, &before, &after, waits_ns, length_ns + LEAD_NS);
+            let mut around = Around::between(self.cpu, &before, &after, waits_ns, length_ns + LEAD_NS);
+            around.wake_cost_ns = self.wake_cost_ns;
             drop(stopping);
             let log = running.map(ScopedPlacedThread::join).unwrap_or_default();
             Ok::<_, String>((segment?, log, around))
@@ -221,6 +224,7 @@ impl Around {
             steal: share(spent.steal_ns),
             busy: share(spent.user_ns + spent.system_ns + spent.irq_ns + spent.softirq_ns),
             pressure: waits_ns.zip(self::waits_ns()).map(|(b, a)| share(a.saturating_sub(b))),
+            wake_cost_ns: 0.0,
         }
     }
 }
