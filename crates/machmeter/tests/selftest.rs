@@ -4,6 +4,7 @@
 
 mod program;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use program::Lab;
@@ -12,15 +13,17 @@ use program::Lab;
 const LONGEST: Duration = Duration::from_secs(58);
 
 /// Runs it, and looks at those checks whose truth no neighbor can change.
-fn passes_anywhere(probe: &str, sure: &[&str], least: usize) {
+fn passes_anywhere(probe: &str, options: &[&str], sure: &[&str], least: usize) {
     let lab = Lab::new();
-    let ended = lab.run(&["selftest", probe, "--quick", "--json", "-q"]);
+    let ended = lab.run(&[&["selftest", probe, "--quick", "--json", "-q"], options].concat());
     assert!(matches!(ended.code, Some(0 | 1 | 3)), "{ended:?}");
     assert!(ended.wall < LONGEST, "{:?}", ended.wall);
     let record = ended.record();
     for f in &record.findings {
         println!("{} {}: {:?}", f.id, f.verdict, f.evidence);
     }
+    let ids: BTreeSet<&str> = record.findings.iter().map(|f| f.id.as_str()).collect();
+    assert_eq!(ids.len(), record.findings.len(), "a check stands there twice");
     let prefix = |s: &&str| format!("selftest.{probe}.{s}");
     let sure: Vec<String> = sure.iter().map(prefix).collect();
     let of = record.findings.iter().filter(|f| sure.iter().any(|s| f.id.starts_with(s)));
@@ -32,15 +35,26 @@ fn passes_anywhere(probe: &str, sure: &[&str], least: usize) {
 
 #[test]
 fn memory_knows_its_kernels_and_chains() {
-    passes_anywhere("memory", &["code.kernels", "code.fixtures", "chains."], 3);
+    passes_anywhere("memory", &[], &["code.kernels", "code.fixtures", "chains."], 3);
 }
 
 #[test]
 fn sync_knows_locks_that_do_not_lock() {
-    passes_anywhere("sync", &["exclusion.", "killed."], 11);
+    passes_anywhere("sync", &[], &["exclusion.", "killed."], 11);
 }
 
 #[test]
 fn ops_prices_nothing_that_did_not_happen() {
-    passes_anywhere("ops", &["nothing.", "failing."], 3);
+    passes_anywhere("ops", &[], &["nothing.", "failing."], 3);
+}
+
+#[test]
+fn interactive_accounts_for_every_release_and_tries_again_within_its_time() {
+    passes_anywhere("interactive", &["-t", "40s"], &["releases", "split", "calibration"], 3);
+}
+
+#[test]
+fn a_time_is_refused_where_it_would_be_ignored() {
+    let lab = Lab::new();
+    lab.run(&["selftest", "memory", "-t", "5s"]).refused("takes no -t");
 }

@@ -10,6 +10,7 @@ use machmeter_engine::host::Silent;
 use machmeter_probes::selftest::{Options, SelfCheck, State};
 use machmeter_probes::{interactive, memory, noise, ops, sync};
 use machmeter_sys::guard::signals;
+use machmeter_sys::thread::monotonic_ns;
 
 use super::CommandEntry;
 use crate::Registries;
@@ -63,8 +64,13 @@ fn costs(asked: &Asked<'_>) -> Options {
 }
 
 fn test_interactive(asked: &Asked<'_>) -> Result<Vec<SelfCheck>, String> {
-    let options =
-        interactive::selftest::Options { quick: asked.quick, cpu: asked.cpu, seed: asked.globals.seed };
+    let given_ns = asked.globals.time.unwrap_or(0);
+    let options = interactive::selftest::Options {
+        quick: asked.quick,
+        cpu: asked.cpu,
+        seed: asked.globals.seed,
+        until_ns: monotonic_ns() + given_ns,
+    };
     interactive::selftest::run(&options, &Lines { quiet: asked.globals.quiet })
 }
 
@@ -85,6 +91,7 @@ fn define() -> Command {
             "Injects known disturbances into this machine (stalls inside the loop, a real-time thread above the meter or the \
              task, a competitor on its CPU, a task that is stopped and continued, waits of known length, locks that do not \
              lock, programs that fail) and checks what the probe says of them against the injectors' own logs. As root it takes one CPU in short pieces, and all CPUs for up to two seconds. \
+             With -t, the self-test of interactive records again what the machine was not quiet enough for, while there is time. \
              Exit code 0: every check passed; 1: one failed; 3: none failed, but something could not be shown here.",
         )
         .arg(Arg::new("probe").required(true).value_parser(PROBES.map(|p| p.name)).help("The probe to test"))
@@ -112,7 +119,13 @@ fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Resu
     let Some(probe) = PROBES.iter().find(|p| p.name == name) else {
         return Err(Failure::usage(format!("'{name}' has no self-test")));
     };
-    let session = Session::begin(registries, globals, probe.within_ns[usize::from(!quick)])?;
+    if globals.time.is_some() && name != "interactive" {
+        return Err(Failure::usage(format!(
+            "the self-test of {name} takes no -t: it ends when its checks are done; --quick does fewer"
+        )));
+    }
+    let within_ns = probe.within_ns[usize::from(!quick)].max(globals.time.unwrap_or(0));
+    let session = Session::begin(registries, globals, within_ns)?;
     let cpu = session.cpus().iter().next_back();
     let checks = (probe.run)(&Asked { globals, quick, cpu }).map_err(Failure::cannot)?;
     let (mut record, _) = session.end("selftest", Vec::new());

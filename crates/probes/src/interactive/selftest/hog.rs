@@ -6,9 +6,10 @@ use std::sync::atomic::Ordering;
 use machmeter_sys::sched::{Policy, RtLimits};
 use machmeter_sys::thread;
 
-use super::judge::{BAR, Witness, judge};
+use super::judge::{BAR, Witness, judged};
 use super::lab::{Disturber, Lab, Log, Scene, next_beat};
-use super::point::{HOG, Point};
+use super::point::Point;
+use super::{Next, Outcome};
 use crate::selftest::SelfCheck;
 
 /// The task is below the hog; both below what a kernel may have at the top.
@@ -17,24 +18,7 @@ const ABOVE: Policy = Policy::Fifo(60);
 /// A pause in the hog's own loop longer than this is somebody above it (the hypervisor, an interrupt), ns.
 const PAUSE_NS: u64 = 100_000;
 
-pub(super) fn checks(lab: &mut Lab<'_>) -> Vec<SelfCheck> {
-    let mut checks = Vec::new();
-    for point in &HOG {
-        if machmeter_engine::budget::stop_requested() {
-            break;
-        }
-        let (check, recorded) = one(lab, point);
-        checks.push(check);
-        if !recorded {
-            // What is refused once is refused again.
-            break;
-        }
-    }
-    checks
-}
-
-/// The check, and whether there was anything to record.
-fn one(lab: &mut Lab<'_>, point: &Point) -> (SelfCheck, bool) {
+pub(super) fn record(lab: &mut Lab<'_>, point: &Point) -> Outcome {
     let (bursts, task) = point.words();
     let what = format!("hog {ABOVE}, {bursts}, above a task {TASK}, {task}");
     let id = format!("hog.{}", point.id());
@@ -43,12 +27,10 @@ fn one(lab: &mut Lab<'_>, point: &Point) -> (SelfCheck, bool) {
     let work = |scene: &Scene<'_>| disturb(scene, point, phase_ns);
     let disturber = Disturber { name: "mm-hog", cpu: Some(cpu), policy: ABOVE, work: &work };
     if let Some(why) = throttled(point, cpu) {
-        return (SelfCheck::not_shown(&id, &what, BAR, why), true);
+        return Outcome { check: SelfCheck::not_shown(&id, &what, BAR, why), next: Next::Nothing };
     }
-    match lab.record(&what, &point.stream(), TASK, length_ns, Some(&disturber)) {
-        Ok(trial) => (judge(&id, point, trial, Witness::RunDelay), true),
-        Err(why) => (SelfCheck::not_shown(&id, &what, BAR, why), false),
-    }
+    let trial = lab.record(&what, &point.stream(), TASK, length_ns, Some(&disturber));
+    judged(&id, &what, point, trial, Witness::RunDelay)
 }
 
 /// Why the kernel would take time from hog and task on purpose.

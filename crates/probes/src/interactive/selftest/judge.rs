@@ -4,6 +4,7 @@ use machmeter_engine::stream::Job;
 
 use super::lab::Trial;
 use super::point::Point;
+use super::{Next, Outcome};
 use crate::interactive::oracle::{Summary, simulate};
 use crate::selftest::{SelfCheck, State, percent};
 
@@ -31,7 +32,25 @@ pub(super) enum Witness {
     Stopped,
 }
 
-pub(super) fn judge(id: &str, point: &Point, trial: &Trial, witness: Witness) -> SelfCheck {
+/// What came of recording a point.
+pub(super) fn judged(
+    id: &str,
+    what: &str,
+    point: &Point,
+    trial: Result<&Trial, String>,
+    witness: Witness,
+) -> Outcome {
+    match trial {
+        Ok(trial) => {
+            let check = judge(id, point, trial, witness);
+            let next = if check.state == State::NotShown { Next::Again } else { Next::Nothing };
+            Outcome { check, next }
+        }
+        Err(why) => Outcome { check: SelfCheck::not_shown(id, what, BAR, why), next: Next::GiveUp },
+    }
+}
+
+fn judge(id: &str, point: &Point, trial: &Trial, witness: Witness) -> SelfCheck {
     let (stream, segment) = (&trial.stream, &trial.segment);
     let expected = match simulate(stream, &trial.log.away, segment.length_ns, 0) {
         Ok(jobs) => jobs,

@@ -1,9 +1,10 @@
 //! One CPU, on which a task is recorded while a disturber works; and how quiet the machine was meanwhile.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::Scope;
 
 use machmeter_engine::stream::Stream;
-use machmeter_engine::{Attributes, Progress, budget};
+use machmeter_engine::{Attributes, Progress, budget, cpu_work};
 use machmeter_stats::random::Random;
 use machmeter_sys::counters;
 use machmeter_sys::counters::stat::CpuTimes;
@@ -86,6 +87,8 @@ pub(super) struct Around {
     pub(super) busy: f64,
     /// Share of the time in which some thread of the machine waited for a CPU.
     pub(super) pressure: Option<f64>,
+    /// Share that only kept the CPU awake.
+    pub(super) awake: f64,
     /// What a wake-up cost when nothing was in the way, ns.
     pub(super) wake_cost_ns: f64,
 }
@@ -162,6 +165,8 @@ impl<'a> Lab<'a> {
                 .map(|d| spawn_placed_scoped(scope, d.name, d.cpu, d.policy, || (d.work)(&scene)))
                 .transpose()
                 .map_err(|e| e.to_string())?;
+            let cpus = std::iter::once(self.cpu).chain(self.beside.filter(|_| disturber.is_some()));
+            let keepers: Vec<_> = cpus.map(|cpu| keep_awake(scope, cpu, &stop)).collect::<Result<_, _>>()?;
             let before = counters::cpu_times().map_err(|e| e.to_string())?;
             let waits_ns = waits_ns();
             task.go(start_ns, length_ns)?;
@@ -171,6 +176,8 @@ impl<'a> Lab<'a> {
             let mut around = Around::between(self.cpu, &before, &after, waits_ns, length_ns + LEAD_NS);
             around.wake_cost_ns = self.wake_cost_ns;
             drop(stopping);
+            let awake_ns = keepers.into_iter().map(ScopedPlacedThread::join).next().unwrap_or(0);
+            around.awake = awake_ns as f64 / (length_ns + LEAD_NS) as f64;
             let log = running.map(ScopedPlacedThread::join).unwrap_or_default();
             Ok::<_, String>((segment?, log, around))
         })?;
@@ -201,7 +208,7 @@ impl Trial {
         let within = |a: &Away| a.1.min(length_ns).saturating_sub(a.0.min(length_ns));
         let away_ns: u64 = if disturber_on_cpu { self.log.away.iter().map(within).sum() } else { 0 };
         let ours_ns = self.segment.on_cpu_ns.unwrap_or(0) + away_ns;
-        (self.around.busy - ours_ns as f64 / length_ns as f64).max(0.0)
+        (self.around.busy - self.around.awake - ours_ns as f64 / length_ns as f64).max(0.0)
     }
 
     /// Why the hypervisor was in the way, if it was.
@@ -223,10 +230,27 @@ impl Around {
         Self {
             steal: share(spent.steal_ns),
             busy: share(spent.user_ns + spent.system_ns + spent.irq_ns + spent.softirq_ns),
+            awake: 0.0,
             pressure: waits_ns.zip(self::waits_ns()).map(|(b, a)| share(a.saturating_sub(b))),
             wake_cost_ns: 0.0,
         }
     }
+}
+
+/// Spins on a CPU below everything else until `stop`, and says how much CPU time that took, ns. A host lets a virtual CPU that
+/// went idle wait before it runs again (tens to hundreds of us on a busy one), of which neither a log nor a simulation knows.
+fn keep_awake<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    cpu: usize,
+    stop: &'scope AtomicBool,
+) -> Result<ScopedPlacedThread<'scope, u64>, String> {
+    let spin = move || {
+        while !stop.load(Ordering::Relaxed) {
+            cpu_work::spin(10_000);
+        }
+        thread::thread_cpu_ns()
+    };
+    spawn_placed_scoped(scope, "mm-awake", Some(cpu), Policy::Idle, spin).map_err(|e| e.to_string())
 }
 
 fn waits_ns() -> Option<u64> {

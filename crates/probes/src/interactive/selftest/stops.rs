@@ -6,20 +6,15 @@ use std::sync::atomic::Ordering;
 use machmeter_sys::process::{continue_process, state_of, stop_process};
 use machmeter_sys::thread::{monotonic_ns, nanosleep_until};
 
-use super::judge::{BAR, Witness, judge};
+use super::Outcome;
+use super::judge::{Witness, judged};
 use super::lab::{Disturber, Lab, Log, OTHER, Scene, next_beat};
-use super::point::{Point, STOPS};
-use crate::selftest::SelfCheck;
+use super::point::Point;
 
 /// A process that is not stopped so long after it was told to is let be, ns.
 const GIVE_UP_NS: u64 = 50_000_000;
 
-pub(super) fn checks(lab: &mut Lab<'_>) -> Vec<SelfCheck> {
-    let going = |_: &&Point| !machmeter_engine::budget::stop_requested();
-    STOPS.iter().take_while(going).map(|point| one(lab, point)).collect()
-}
-
-fn one(lab: &mut Lab<'_>, point: &Point) -> SelfCheck {
+pub(super) fn record(lab: &mut Lab<'_>, point: &Point) -> Outcome {
     let (bursts, task) = point.words();
     let what = format!("stopped for {bursts}, a task {OTHER}, {task}");
     let id = format!("stops.{}", point.id());
@@ -27,10 +22,8 @@ fn one(lab: &mut Lab<'_>, point: &Point) -> SelfCheck {
     let (beside, length_ns) = (lab.beside, lab.length_ns());
     let work = |scene: &Scene<'_>| disturb(scene, point, phase_ns);
     let disturber = Disturber { name: "mm-stops", cpu: beside, policy: OTHER, work: &work };
-    match lab.record(&what, &point.stream(), OTHER, length_ns, Some(&disturber)) {
-        Ok(trial) => judge(&id, point, trial, Witness::Stopped),
-        Err(why) => SelfCheck::not_shown(&id, &what, BAR, why),
-    }
+    let trial = lab.record(&what, &point.stream(), OTHER, length_ns, Some(&disturber));
+    judged(&id, &what, point, trial, Witness::Stopped)
 }
 
 fn disturb(scene: &Scene<'_>, point: &Point, phase_ns: u64) -> Log {
