@@ -138,6 +138,21 @@ pub fn create_and_join<F: Fn(&Turn<'_>) -> bool>(stacks: &mut Stacks, times: u64
     done
 }
 
+/// What [`run_all`] takes without its queue: the first two stacks' threads in turns, resumed by hand, `turns` times each.
+/// Returns the switches made; nothing without two stacks.
+pub fn bare_switches(stacks: &mut Stacks, turns: u64) -> u64 {
+    let [one, two, ..] = &mut stacks.stacks[..] else { return 0 };
+    let body = move |yielder: &Yielder<(), ()>, ()| (0..turns).for_each(|_| yielder.suspend(()));
+    // SAFETY: both threads end or are dropped in this function, which their stacks outlive; they borrow nothing.
+    let [mut a, mut b] =
+        [one, two].map(|stack| unsafe { Coroutine::<(), (), (), _>::with_stack_unchecked(stack, body) });
+    let mut made = 0;
+    while let (CoroutineResult::Yield(()), CoroutineResult::Yield(())) = (a.resume(()), b.resume(())) {
+        made += 2;
+    }
+    made
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -189,18 +204,8 @@ mod tests {
             let ends = run_all(&mut stacks, &|_, turn| (0..TURNS).for_each(|_| turn.yield_now()));
             assert!(ends.iter().all(Result::is_ok));
         };
-        let thread = || {
-            let stack = MappedStack::new(64 * 1024).unwrap();
-            let body = |yielder: &Yielder<(), ()>, ()| (0..TURNS).for_each(|_| yielder.suspend(()));
-            Coroutine::<(), (), (), _>::with_stack(stack, body)
-        };
-        let mut bare = || {
-            let (mut a, mut b) = (thread(), thread());
-            while let CoroutineResult::Yield(()) = a.resume(()) {
-                b.resume(());
-            }
-            b.resume(());
-        };
+        let mut others = Stacks::new(2, 64 * 1024).unwrap();
+        let mut bare = || assert_eq!(bare_switches(&mut others, TURNS), 2 * TURNS);
         // In turns, so that a slower moment of the machine meets both.
         let pairs: Vec<(u64, u64)> = (0..25).map(|_| (timed(&mut ours), timed(&mut bare))).collect();
         let (ours_ns, bare_ns) =

@@ -1,6 +1,7 @@
 //! From pairs of batches to a cost with an interval, or to a bound, or to the reason why there is neither.
 
 use machmeter_data::metric::Params;
+use machmeter_data::quantity::{Unit, human};
 use machmeter_data::{Interval, Metric, MetricInfo};
 use machmeter_stats::quantile::{median, quantile, quantile_interval, sorted};
 
@@ -129,7 +130,10 @@ impl Cost {
                     .with_blocks(k.blocks_ns.iter().map(|b| f(*b)).collect(), span_ns)
             }
             Self::Below { bound_ns, n } => {
-                let why = format!("below resolution: at most {bound_ns:.3} ns ({n} samples)");
+                let why = format!(
+                    "below resolution: at most {} ({n} samples)",
+                    human(*bound_ns, Unit::Nanoseconds)
+                );
                 Metric::rejected(info, params, "median of differences", &why)
             }
             Self::Unknown { why } => Metric::rejected(info, params, "median of differences", why),

@@ -16,6 +16,7 @@ use machmeter_sys::thread::{monotonic_ns, nanosleep_until};
 use super::Sync;
 use super::locks::kinds::ALL;
 use super::locks::{PART as LOCKS, trial};
+use super::models;
 use super::transfer::{CORE_TO_CORE, PART as TRANSFER};
 use crate::selftest::machine::{Busy, Machine, ORDINARY, Order, Steal};
 use crate::selftest::{self, SelfCheck, State, ends_in_time};
@@ -27,11 +28,12 @@ pub use crate::selftest::Options;
 /// # Errors
 /// In one line, when there is no CPU or no clock to test on.
 pub fn run(options: &Options, progress: &dyn Progress) -> Result<Vec<SelfCheck>, String> {
-    let parts: [(&str, selftest::Part); 5] = [
+    let parts: [(&str, selftest::Part); 6] = [
         ("locks exclude", exclusion),
         ("a lock that does not", open_lock),
         ("a member that is killed", killed),
         ("transfer beside busy neighbors", transfer),
+        ("models side by side", models::selftest::checks),
         ("real-time on all CPUs", bounds),
     ];
     selftest::run("sync", &parts, options, progress)

@@ -376,7 +376,7 @@ fn summary(figures: &Figures<'_>, buffer: Option<&str>) -> Summary {
         lines.push(caches.join(", "));
     }
     let tile = rate("read", Level::Memory, 1).map(|f| Tile {
-        label: "memory read".to_owned(),
+        label: "Memory read".to_owned(),
         value: said(f),
         note: rate("read", Level::Memory, most)
             .filter(|_| most > 1)

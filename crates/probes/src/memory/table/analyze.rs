@@ -1,6 +1,7 @@
 //! From the members' rows to the table: mean and maximum over members, as the seed prints them.
 
 use machmeter_data::metric::Params as Conditions;
+use machmeter_data::quantity::human;
 use machmeter_data::record::{SummaryLine, Warning};
 use machmeter_data::shape::{Cell, CostTable, TableColumn, TableRow};
 use machmeter_data::{Dataset, Interval, Metric, Shape, Unit};
@@ -140,7 +141,7 @@ fn figure(rows: &Rows, members: &[&Row]) -> Result<Figure, String> {
     for row in members {
         match rows.cost(row) {
             Cost::Known(k) => known.push(k),
-            Cost::Below { bound_ns, .. } => return Err(format!("< {bound_ns:.3} ns")),
+            Cost::Below { bound_ns, .. } => return Err(format!("< {}", human(bound_ns, Unit::Nanoseconds))),
             Cost::Unknown { why } => return Err(why),
         }
     }

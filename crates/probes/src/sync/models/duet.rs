@@ -3,6 +3,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use machmeter_engine::cost::Pair;
 use machmeter_engine::sampling::{HostTiming, Timing};
 use machmeter_engine::team::heap::Heap;
 use machmeter_engine::team::{Arena, Member, Seats, Team};
@@ -41,7 +42,20 @@ pub(super) struct Visit<'v> {
 }
 
 /// One pair of batches: when (monotonic ns), ticks of the short and the long one.
-pub(super) type Taken = (u64, u64, u64);
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Taken(u64, u64, u64);
+
+impl Taken {
+    /// As a sample of a row whose times count from `start_ns`.
+    pub(super) fn pair(&self, start_ns: u64) -> Pair {
+        Pair {
+            at_ns: self.0.saturating_sub(start_ns) as f64,
+            short_ticks: self.1,
+            long_ticks: self.2,
+            regime_ns: 0.0,
+        }
+    }
+}
 
 /// What a visit found.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -98,8 +112,9 @@ impl Visit<'_> {
         let work = |m: &Member<'_>| if m.rank == 0 { self.lead(&desk, m) } else { self.follow(&desk, m) };
         self.team.run(self.seats, self.limit_ns, &work).map_err(|e| e.to_string())?;
         let word = |i: usize| desk.out.get(i).map_or(0, |w| w.load(Ordering::Acquire));
-        let pair =
-            |i: usize| (word(HEAD_WORDS + 3 * i), word(HEAD_WORDS + 3 * i + 1), word(HEAD_WORDS + 3 * i + 2));
+        let pair = |i: usize| {
+            Taken(word(HEAD_WORDS + 3 * i), word(HEAD_WORDS + 3 * i + 1), word(HEAD_WORDS + 3 * i + 2))
+        };
         let n = (word(1) as usize).min(PAIRS_MAX);
         Ok(Found { short_turns: word(0), pairs: (0..n).map(pair).collect(), preempted: word(2) })
     }

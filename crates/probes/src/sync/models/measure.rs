@@ -3,7 +3,7 @@
 
 use machmeter_engine::ProbeError;
 use machmeter_engine::budget::stop_requested;
-use machmeter_engine::cost::{Kind, Pair, Row};
+use machmeter_engine::cost::{Kind, Row};
 use machmeter_engine::sampling::{Bench, Pace};
 use machmeter_engine::team::{self, Seats, Team};
 use machmeter_stats::random::Random;
@@ -181,12 +181,7 @@ impl Lane {
                     (self.row.short_turns, self.row.long_turns) = (found.short_turns, 2 * found.short_turns);
                 }
                 self.row.rejected.preempted += found.preempted;
-                self.row.pairs.extend(found.pairs.iter().map(|(at_ns, short_ticks, long_ticks)| Pair {
-                    at_ns: at_ns.saturating_sub(start_ns) as f64,
-                    short_ticks: *short_ticks,
-                    long_ticks: *long_ticks,
-                    regime_ns: 0.0,
-                }));
+                self.row.pairs.extend(found.pairs.iter().map(|p| p.pair(start_ns)));
             }
             // A lost visit is lost, and the next may find the CPUs free.
             Err(why) => {

@@ -19,6 +19,7 @@ mod create;
 mod duet;
 mod measure;
 mod operations;
+pub(super) mod selftest;
 #[cfg(test)]
 mod tests;
 #[cfg(feature = "user-threads")]

@@ -45,7 +45,7 @@ fn visit(operation: Operation, model: &str, seats: &Seats, limit_ns: u64) -> Res
     };
     let found = visit.make()?;
     assert!(found.pairs.is_empty() || found.short_turns > 0);
-    Ok(found.pairs.iter().map(|(_, short, long)| (*short, *long)).collect())
+    Ok(found.pairs.iter().map(|p| p.pair(0)).map(|p| (p.short_ticks, p.long_ticks)).collect())
 }
 
 #[test]

@@ -7,7 +7,7 @@ use machmeter_engine::sampling::Subject;
 use machmeter_sys::user_threads::{Stacks, create_and_join, run_all};
 
 /// Stack of a user thread, bytes.
-const STACK_BYTES: usize = 64 * 1024;
+pub(super) const STACK_BYTES: usize = 64 * 1024;
 
 /// Made on a stack that was in use before, or on a new one each time.
 pub(super) struct Create {
