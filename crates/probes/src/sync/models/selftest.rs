@@ -21,7 +21,7 @@ const LIMIT_NS: u64 = 200_000_000;
 const LEAST: usize = 5;
 
 const BARE_ID: &str = "models.switch";
-const BARE_WHAT: &str = "two user threads in turns, beside a loop that resumes them by hand";
+const BARE_WHAT: &str = "two user threads in turns, beside a plain loop that resumes them";
 const BARE_BAR: &str = "within 20 %";
 
 pub(in crate::sync) fn checks(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck> {
@@ -188,7 +188,7 @@ mod user_threads {
         SelfCheck {
             id: id.to_owned(),
             what: what.to_owned(),
-            truth: format!("{bare_ns:.2} ns a switch by hand"),
+            truth: format!("{bare_ns:.2} ns a switch in a plain loop"),
             found: format!(
                 "{ours_ns:.2} ns with the run queue, {ratio:.3} times as much{}",
                 stolen.as_ref().map_or_else(String::new, |w| format!("; {w}"))
