@@ -5,8 +5,8 @@
 //! continues the task's process (needs no right at all; the log holds when the kernel said "stopped"). A check that the
 //! machine or the rights do not permit is "not shown", with the reason; never "pass".
 //!
-//! Where the machine was not quiet, a point is recorded again while there is time. What was judged quiet counts, whichever
-//! way it went: a missed bar is final.
+//! Where the machine was not quiet and a bar was missed, the point is recorded again while there is time. A bar missed in quiet
+//! is final. A bar met in noise counts, so repeats favor passes.
 
 mod accounts;
 mod hog;
