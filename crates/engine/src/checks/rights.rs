@@ -54,6 +54,7 @@ pub(super) const REAL_TIME: CheckDef = CheckDef {
 };
 
 fn real_time(inputs: &Inputs) -> Judged {
+    const TRY: &str = "machmeter noise --prio fifo:45 tries it";
     let limit = format!("priority {AUTO_FIFO_PRIORITY}");
     let group = inputs.text("limits.rt_group")?;
     let capability = effective(inputs, "limits.cap_sys_nice")?;
@@ -73,9 +74,14 @@ fn real_time(inputs: &Inputs) -> Judged {
             .undo("rm /etc/security/limits.d/95-rtprio.conf"));
     }
     if let Some(why) = group.strip_prefix("hidden: ") {
-        return Ok(Outcome::unknown(format!("rights are there, but {why}"))
-            .limit(limit)
-            .next("machmeter noise --prio fifo:45 tries it"));
+        return Ok(Outcome::unknown(format!("rights are there, but {why}")).limit(limit).next(TRY));
+    }
+    if group != "not refused" {
+        return Ok(Outcome::unknown(format!(
+            "rights are there, but of the control group's budget it says {group:?}"
+        ))
+        .limit(limit)
+        .next(TRY));
     }
     let by =
         if capability { "by CAP_SYS_NICE".to_owned() } else { format!("up to {}", three_digits(highest)) };

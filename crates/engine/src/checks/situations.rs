@@ -144,6 +144,7 @@ fn live(name: &str) -> Option<Live> {
 }
 
 /// One situation with everything it borrows.
+#[derive(Clone)]
 pub(super) struct Situation {
     pub(super) name: String,
     pub(super) facts: Facts,

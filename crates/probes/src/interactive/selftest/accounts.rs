@@ -133,13 +133,12 @@ fn cpu(trials: &[Trial]) -> SelfCheck {
         if quiet == 0 { all.len() } else { quiet },
         worst * 100.0
     );
-    let state = match (worst.abs() <= CPU, stolen) {
-        (true, _) => State::Pass,
-        (false, Some(why)) => {
+    let state = match stolen {
+        Some(why) => {
             found = format!("{why} in every segment; {found}");
             State::NotShown
         }
-        (false, None) => State::Fail,
+        None => State::of(worst.abs() <= CPU),
     };
     if quiet > 0 && quiet < all.len() {
         found += &format!("; {} more in which the hypervisor took more than 0.5 %", all.len() - quiet);
@@ -216,13 +215,12 @@ fn account(disturber: &str, trials: &[Trial]) -> Option<SelfCheck> {
         off_ns / 1e6,
         trials.iter().map(|t| wakes(t)).sum::<f64>()
     );
-    let state = match (met, stolen) {
-        (true, _) => State::Pass,
-        (false, Some(why)) => {
+    let state = match stolen {
+        Some(why) => {
             found = format!("{why}; {found}");
             State::NotShown
         }
-        (false, None) => State::Fail,
+        None => State::of(met),
     };
     Some(SelfCheck {
         id,

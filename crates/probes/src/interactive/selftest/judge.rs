@@ -77,24 +77,18 @@ fn judge(id: &str, point: &Point, trial: &Trial, witness: Witness) -> SelfCheck 
     let unrest = unrest(trial, &expected, witness);
     let off = off(&expected, &segment.jobs);
     let ms = |ns: f64| ns / 1e6;
-    let mut text = format!(
+    let text = format!(
         "misses {} ({:+.2} points), mean {:.3} ms ({:+.0} us), {off} releases off by more than 0.2 ms",
         percent(found_missed),
         (found_missed - missed) * 100.0,
         ms(found_ns),
         (found_ns - mean_ns) / 1e3
     );
-    let state = match (met, &unrest) {
-        (true, _) => State::Pass,
-        (false, Some(why)) => {
-            text = format!("{why}; {text}");
-            State::NotShown
-        }
-        (false, None) => State::Fail,
-    };
-    if let Some(trouble) = &segment.trouble {
-        text = format!("{trouble}; {text}");
-    }
+    // Whatever came out: were a bar that is met in noise a pass, repeats would favor passes.
+    let state = if unrest.is_some() { State::NotShown } else { State::of(met) };
+    let in_noise =
+        unrest.map(|why| format!("{why}; the bar was {} meanwhile", if met { "met" } else { "missed" }));
+    let words: Vec<String> = segment.trouble.clone().into_iter().chain(in_noise).chain([text]).collect();
     SelfCheck {
         id: id.to_owned(),
         what: trial.what.clone(),
@@ -104,7 +98,7 @@ fn judge(id: &str, point: &Point, trial: &Trial, witness: Witness) -> SelfCheck 
             ms(mean_ns),
             truth.scheduled
         ),
-        found: text,
+        found: words.join("; "),
         bar: BAR.to_owned(),
         state,
     }
@@ -192,7 +186,9 @@ mod tests {
         let (period_ns, burst_ns) = (point.period_us * 1_000, point.burst_us * 1_000);
         let away = hog(period_ns, burst_ns, 1_000_000, LENGTH_NS + 1_000_000_000);
         let jobs = simulate(&stream, &away, LENGTH_NS, wake_cost_ns).unwrap();
-        let run_delay_ns = Some((waited_ns(&jobs) + delay_ns) as u64);
+        // What a wake-up costs passes before the kernel counts the thread as waiting.
+        let counted = simulate(&stream, &away, LENGTH_NS, 0).unwrap();
+        let run_delay_ns = Some((waited_ns(&counted) + delay_ns) as u64);
         let segment = Segment { length_ns: LENGTH_NS, jobs, run_delay_ns, ..Segment::default() };
         let shifted = away.iter().map(|a| (a.0, a.1 - log_shift_ns)).collect();
         let log = Log { away: shifted, unsure_ns: 0 };
@@ -237,6 +233,13 @@ mod tests {
         let slow = judge("id", point, &waking(63_000.0), Witness::RunDelay);
         assert!(slow.state == State::NotShown && slow.found.contains("63 us"), "{slow:?}");
         assert_eq!(judge("id", point, &waking(12_000.0), Witness::RunDelay).state, State::Fail);
+    }
+
+    #[test]
+    fn a_bar_met_in_noise_is_no_pass() {
+        let trial = trial(&HOG[2], 20_000, 0, 30_000_000);
+        let check = judge("id", &HOG[2], &trial, Witness::RunDelay);
+        assert!(check.state == State::NotShown && check.found.contains("the bar was met"), "{check:?}");
     }
 
     #[test]
