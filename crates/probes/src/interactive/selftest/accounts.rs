@@ -64,7 +64,8 @@ pub(super) fn beside_a_spinner(lab: &mut Lab<'_>) -> Vec<SelfCheck> {
         }
         Log::default()
     };
-    let disturber = Disturber { name: "mm-spin", cpu: Some(lab.cpu), policy: OTHER, work: &work };
+    let disturber =
+        Disturber { name: "mm-spin", cpu: Some(lab.cpu), policy: OTHER, logs: false, work: &work };
     let length_ns = if lab.quick { 2_000_000_000 } else { 8_000_000_000 };
     match lab.record(&what, &stream, OTHER, length_ns, Some(&disturber)) {
         Ok(_) => Vec::new(),
@@ -112,44 +113,35 @@ fn releases(trials: &[Trial]) -> SelfCheck {
     }
 }
 
-/// Of the segments that the hypervisor left alone, where there are any: what it takes in the middle of a job is counted as the
-/// job's CPU time by a kernel that does not know better.
+/// Of the jobs in whose busy stretch nothing but the disturber had the CPU: what a hypervisor takes in the middle of a job is
+/// counted as the job's CPU time by a kernel that does not know better.
 fn cpu(trials: &[Trial]) -> SelfCheck {
     let what = "CPU time per job by the thread's clock, median of each segment";
     let bar = "within 1 % of what was asked for";
     let of = |t: &Trial| {
         let share = |j: &Job| Some(j.cpu_ns as f64 / t.stream.cpu_ns(j.number)? as f64);
-        let shares: Vec<f64> = t.segment.jobs.iter().filter(|j| j.ran()).filter_map(share).collect();
-        Some((median_of(&shares)? - 1.0, t.stolen()))
+        let shares: Vec<f64> =
+            t.judged(&t.segment.jobs)?.iter().filter(|j| j.ran()).filter_map(share).collect();
+        Some((median_of(&shares)? - 1.0, shares.len()))
     };
-    let all: Vec<(f64, Option<String>)> = trials.iter().filter_map(of).collect();
-    let quiet = all.iter().filter(|a| a.1.is_none()).count();
-    let counted = all.iter().filter(|a| quiet == 0 || a.1.is_none());
-    let Some((worst, stolen)) = counted.max_by(|a, b| a.0.abs().total_cmp(&b.0.abs())) else {
-        return SelfCheck::not_shown("cpu", what, bar, "no job was executed");
+    let all: Vec<(f64, usize)> = trials.iter().filter_map(of).collect();
+    let Some((worst, _)) = all.iter().max_by(|a, b| a.0.abs().total_cmp(&b.0.abs())) else {
+        return SelfCheck::not_shown("cpu", what, bar, "in no segment most jobs were undisturbed");
     };
-    let mut found = format!(
-        "the worst of {} segments {:+.3} %",
-        if quiet == 0 { all.len() } else { quiet },
-        worst * 100.0
-    );
-    let state = match stolen {
-        Some(why) => {
-            found = format!("{why} in every segment; {found}");
-            State::NotShown
-        }
-        None => State::of(worst.abs() <= CPU),
-    };
-    if quiet > 0 && quiet < all.len() {
-        found += &format!("; {} more in which the hypervisor took more than 0.5 %", all.len() - quiet);
-    }
     SelfCheck {
         id: "cpu".to_owned(),
         what: what.to_owned(),
         truth: "as much as was asked for".to_owned(),
-        found,
+        found: format!(
+            "the worst of {} segments {:+.3} %, of {} undisturbed jobs in all; {} more segments in which most were disturbed or it is \
+             not known",
+            all.len(),
+            worst * 100.0,
+            all.iter().map(|a| a.1).sum::<usize>(),
+            trials.len() - all.len()
+        ),
         bar: bar.to_owned(),
-        state,
+        state: State::of(worst.abs() <= CPU),
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use machmeter_sys::sched::{Policy, RtLimits};
 use machmeter_sys::thread;
 
-use super::judge::{BAR, Witness, judged};
+use super::judge::{BAR, judged};
 use super::lab::{Disturber, Lab, Log, Scene, next_beat};
 use super::point::Point;
 use super::{Next, Outcome};
@@ -15,8 +15,6 @@ use crate::selftest::SelfCheck;
 /// The task is below the hog; both below what a kernel may have at the top.
 const TASK: Policy = Policy::Fifo(50);
 const ABOVE: Policy = Policy::Fifo(60);
-/// A pause in the hog's own loop longer than this is somebody above it (the hypervisor, an interrupt), ns.
-const PAUSE_NS: u64 = 100_000;
 
 pub(super) fn record(lab: &mut Lab<'_>, point: &Point) -> Outcome {
     let (bursts, task) = point.words();
@@ -25,12 +23,12 @@ pub(super) fn record(lab: &mut Lab<'_>, point: &Point) -> Outcome {
     let phase_ns = lab.phase_ns(point.period_us * 1_000);
     let (cpu, length_ns) = (lab.cpu, lab.length_ns());
     let work = |scene: &Scene<'_>| disturb(scene, point, phase_ns);
-    let disturber = Disturber { name: "mm-hog", cpu: Some(cpu), policy: ABOVE, work: &work };
+    let disturber = Disturber { name: "mm-hog", cpu: Some(cpu), policy: ABOVE, logs: true, work: &work };
     if let Some(why) = throttled(point, cpu) {
         return Outcome { check: SelfCheck::not_shown(&id, &what, BAR, why), next: Next::Nothing };
     }
     let trial = lab.record(&what, &point.stream(), TASK, length_ns, Some(&disturber));
-    judged(&id, &what, point, trial, Witness::RunDelay)
+    judged(&id, &what, point, trial)
 }
 
 /// Why the kernel would take time from hog and task on purpose.
@@ -50,7 +48,7 @@ fn throttled(point: &Point, cpu: usize) -> Option<String> {
 
 fn disturb(scene: &Scene<'_>, point: &Point, phase_ns: u64) -> Log {
     let (period_ns, burst_ns) = (point.period_us * 1_000, point.burst_us * 1_000);
-    let mut log = Log { away: Vec::with_capacity(4_096), unsure_ns: 0 };
+    let mut log = Log { away: Vec::with_capacity(4_096), unsure: Vec::new() };
     let mut beat = 0_u64;
     loop {
         thread::nanosleep_until(scene.origin_ns + phase_ns + beat * period_ns);
@@ -60,12 +58,7 @@ fn disturb(scene: &Scene<'_>, point: &Point, phase_ns: u64) -> Log {
         let from_ns = thread::monotonic_ns();
         let mut now_ns = from_ns;
         while now_ns - from_ns < burst_ns {
-            let before_ns = now_ns;
             now_ns = thread::monotonic_ns();
-            let pause_ns = now_ns - before_ns;
-            if pause_ns > PAUSE_NS {
-                log.unsure_ns += pause_ns;
-            }
         }
         log.away.push((from_ns, now_ns));
         beat = next_beat(beat, scene, phase_ns, period_ns);

@@ -3,19 +3,18 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Scope;
 
-use machmeter_engine::stream::Stream;
-use machmeter_engine::{Attributes, Progress, budget, cpu_work};
+use machmeter_engine::stream::{Job, Stream};
+use machmeter_engine::{Attributes, Progress, budget};
 use machmeter_stats::random::Random;
 use machmeter_sys::counters;
 use machmeter_sys::counters::stat::CpuTimes;
-use machmeter_sys::pressure::{self, Resource};
 use machmeter_sys::sched::Policy;
 use machmeter_sys::thread::{self, ScopedPlacedThread, spawn_placed_scoped};
 use machmeter_sys::topology::{Allowed, Topology};
-use machmeter_sys::tree::Tree;
 
 use super::Options;
-use crate::interactive::oracle::Away;
+use super::witness::{Gaps, undisturbed, watch};
+use crate::interactive::oracle::{Away, simulate};
 use crate::interactive::samples::Segment;
 use crate::interactive::worker::{TaskProcess, TaskRequest};
 use crate::selftest::machine::STEAL;
@@ -49,6 +48,10 @@ pub(super) struct Trial {
     pub(super) stream: Stream,
     pub(super) segment: Segment,
     pub(super) log: Log,
+    /// The jobs as they should have been, by the simulation on the log.
+    pub(super) expected: Vec<Job>,
+    /// Which of those nothing but the disturber touched; `None` where that is not known.
+    pub(super) undisturbed: Option<Vec<bool>>,
     pub(super) around: Around,
     pub(super) calibration_ns: u64,
 }
@@ -58,8 +61,8 @@ pub(super) struct Trial {
 pub(super) struct Log {
     /// When the task could not have the CPU; monotonic time, then counted from the segment's start.
     pub(super) away: Vec<Away>,
-    /// Time for which the log does not know what was true, ns.
-    pub(super) unsure_ns: u64,
+    /// When the log does not know exactly what was true; ascending.
+    pub(super) unsure: Vec<Away>,
 }
 
 /// Where a disturber acts.
@@ -76,6 +79,8 @@ pub(super) struct Disturber<'a> {
     pub(super) name: &'static str,
     pub(super) cpu: Option<usize>,
     pub(super) policy: Policy,
+    /// Whether its log tells when the task could not have the CPU.
+    pub(super) logs: bool,
     pub(super) work: &'a (dyn Fn(&Scene<'_>) -> Log + Sync),
 }
 
@@ -85,8 +90,6 @@ pub(super) struct Around {
     /// Shares of the time: taken by the hypervisor; busy, whoever it was.
     pub(super) steal: f64,
     pub(super) busy: f64,
-    /// Share of the time in which some thread of the machine waited for a CPU.
-    pub(super) pressure: Option<f64>,
     /// Share that only kept the CPU awake.
     pub(super) awake: f64,
     /// What a wake-up cost when nothing was in the way, ns.
@@ -159,7 +162,7 @@ impl<'a> Lab<'a> {
         let ready = task.ready().clone();
         let scene =
             Scene { pid: ready.pid, tid: ready.tids[0], origin_ns: start_ns - LEAD_NS / 2, stop: &stop };
-        let (segment, mut log, around) = std::thread::scope(|scope| {
+        let (segment, mut log, gaps, around) = std::thread::scope(|scope| {
             let stopping = Stopping(&stop);
             let running = disturber
                 .map(|d| spawn_placed_scoped(scope, d.name, d.cpu, d.policy, || (d.work)(&scene)))
@@ -168,28 +171,36 @@ impl<'a> Lab<'a> {
             let cpus = std::iter::once(self.cpu).chain(self.beside.filter(|_| disturber.is_some()));
             let keepers: Vec<_> = cpus.map(|cpu| keep_awake(scope, cpu, &stop)).collect::<Result<_, _>>()?;
             let before = counters::cpu_times().map_err(|e| e.to_string())?;
-            let waits_ns = waits_ns();
             task.go(start_ns, length_ns)?;
             wait_for(start_ns + length_ns, &mut task);
             let segment = task.collect(ANSWER_NS);
             let after = counters::cpu_times().map_err(|e| e.to_string())?;
-            let mut around = Around::between(self.cpu, &before, &after, waits_ns, length_ns + LEAD_NS);
+            let mut around = Around::between(self.cpu, &before, &after, length_ns + LEAD_NS);
             around.wake_cost_ns = self.wake_cost_ns;
             drop(stopping);
-            let awake_ns = keepers.into_iter().map(ScopedPlacedThread::join).next().unwrap_or(0);
-            around.awake = awake_ns as f64 / (length_ns + LEAD_NS) as f64;
+            let gaps = keepers.into_iter().map(ScopedPlacedThread::join).next().unwrap_or_default();
+            around.awake = gaps.cpu_ns as f64 / (length_ns + LEAD_NS) as f64;
             let log = running.map(ScopedPlacedThread::join).unwrap_or_default();
-            Ok::<_, String>((segment?, log, around))
+            Ok::<_, String>((segment?, log, gaps, around))
         })?;
-        let zero_ns = segment.start_ns;
-        log.away =
-            log.away.iter().map(|a| (a.0.saturating_sub(zero_ns), a.1.saturating_sub(zero_ns))).collect();
+        let from_start = |spans: &[Away]| -> Vec<Away> {
+            let since = |ns: u64| ns.saturating_sub(segment.start_ns);
+            spans.iter().map(|s| (since(s.0), since(s.1))).collect()
+        };
+        log = Log { away: from_start(&log.away), unsure: from_start(&log.unsure) };
+        let expected = simulate(stream, &log.away, segment.length_ns, 0).map_err(|e| e.to_string())?;
+        let known = gaps.whole() && disturber.is_none_or(|d| d.logs);
+        let takes_cpu = disturber.is_some_and(|d| d.cpu == Some(self.cpu));
+        let undisturbed =
+            known.then(|| undisturbed(&expected, &log.away, &log.unsure, takes_cpu, &from_start(&gaps.gaps)));
         self.trials.push(Trial {
             what: what.to_owned(),
             disturber: disturber.map_or("", |d| d.name),
             stream: stream.clone(),
             segment,
             log,
+            expected,
+            undisturbed,
             around,
             calibration_ns: ready.calibration_ns,
         });
@@ -211,6 +222,14 @@ impl Trial {
         (self.around.busy - self.around.awake - ours_ns as f64 / length_ns as f64).max(0.0)
     }
 
+    /// Those of `jobs` (simulated or recorded, all of them) that nothing but the disturber touched; `None` where that is not
+    /// known, or those are less than half.
+    pub(super) fn judged(&self, jobs: &[Job]) -> Option<Vec<Job>> {
+        let undisturbed = self.undisturbed.as_ref()?;
+        let those: Vec<Job> = jobs.iter().zip(undisturbed).filter(|(_, u)| **u).map(|(j, _)| *j).collect();
+        (2 * those.len() >= undisturbed.len()).then_some(those)
+    }
+
     /// Why the hypervisor was in the way, if it was.
     pub(super) fn stolen(&self) -> Option<String> {
         (self.around.steal > STEAL).then(|| {
@@ -224,37 +243,26 @@ impl Trial {
 }
 
 impl Around {
-    fn between(cpu: usize, before: &CpuTimes, after: &CpuTimes, waits_ns: Option<u64>, wall_ns: u64) -> Self {
+    fn between(cpu: usize, before: &CpuTimes, after: &CpuTimes, wall_ns: u64) -> Self {
         let spent = after.since(before).on_cpu(cpu).copied().unwrap_or_default();
         let share = |ns: u64| ns as f64 / wall_ns as f64;
         Self {
             steal: share(spent.steal_ns),
             busy: share(spent.user_ns + spent.system_ns + spent.irq_ns + spent.softirq_ns),
             awake: 0.0,
-            pressure: waits_ns.zip(self::waits_ns()).map(|(b, a)| share(a.saturating_sub(b))),
             wake_cost_ns: 0.0,
         }
     }
 }
 
-/// Spins on a CPU below everything else until `stop`, and says how much CPU time that took, ns. A host lets a virtual CPU that
-/// went idle wait before it runs again (tens to hundreds of us on a busy one), of which neither a log nor a simulation knows.
+/// Watches a CPU below everything else until `stop`, which keeps it awake: a host lets a virtual CPU that went idle wait
+/// before it runs again (tens to hundreds of us on a busy one), of which neither a log nor a simulation knows.
 fn keep_awake<'scope>(
     scope: &'scope Scope<'scope, '_>,
     cpu: usize,
     stop: &'scope AtomicBool,
-) -> Result<ScopedPlacedThread<'scope, u64>, String> {
-    let spin = move || {
-        while !stop.load(Ordering::Relaxed) {
-            cpu_work::spin(10_000);
-        }
-        thread::thread_cpu_ns()
-    };
-    spawn_placed_scoped(scope, "mm-awake", Some(cpu), Policy::Idle, spin).map_err(|e| e.to_string())
-}
-
-fn waits_ns() -> Option<u64> {
-    pressure::of_machine(&Tree::host(), Resource::Cpu).ok().map(|p| p.some.total_ns)
+) -> Result<ScopedPlacedThread<'scope, Gaps>, String> {
+    spawn_placed_scoped(scope, "mm-awake", Some(cpu), Policy::Idle, || watch(stop)).map_err(|e| e.to_string())
 }
 
 /// Sleeps until then; a signal ends the segment.

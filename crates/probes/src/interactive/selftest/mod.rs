@@ -5,8 +5,9 @@
 //! continues the task's process (needs no right at all; the log holds when the kernel said "stopped"). A check that the
 //! machine or the rights do not permit is "not shown", with the reason; never "pass".
 //!
-//! Only what was recorded in quiet is judged, met or missed, and quiet is told by the kernel's counters alone. A point recorded
-//! in noise is recorded again while there is time; its first recording in quiet decides, so that repeats favor no outcome.
+//! Only what was recorded in quiet is judged, met or missed, and quiet is told by a third party that knows nothing of the
+//! recording (`witness`). A point of which too little was recorded in quiet is recorded again while there is time; the first
+//! recording with enough decides, so that repeats favor no outcome.
 
 mod accounts;
 mod hog;
@@ -14,6 +15,7 @@ mod judge;
 mod lab;
 mod point;
 mod stops;
+mod witness;
 
 use machmeter_engine::{Progress, budget};
 use machmeter_sys::thread::monotonic_ns;

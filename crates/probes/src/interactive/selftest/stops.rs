@@ -7,10 +7,12 @@ use machmeter_sys::process::{continue_process, state_of, stop_process};
 use machmeter_sys::thread::{monotonic_ns, nanosleep_until};
 
 use super::Outcome;
-use super::judge::{Witness, judged};
+use super::judge::judged;
 use super::lab::{Disturber, Lab, Log, OTHER, Scene, next_beat};
 use super::point::Point;
 
+/// What is known of a moment no better than this is not known, ns.
+const UNSURE_NS: u64 = 100_000;
 /// A process that is not stopped so long after it was told to is let be, ns.
 const GIVE_UP_NS: u64 = 50_000_000;
 
@@ -21,9 +23,9 @@ pub(super) fn record(lab: &mut Lab<'_>, point: &Point) -> Outcome {
     let phase_ns = lab.phase_ns(point.period_us * 1_000);
     let (beside, length_ns) = (lab.beside, lab.length_ns());
     let work = |scene: &Scene<'_>| disturb(scene, point, phase_ns);
-    let disturber = Disturber { name: "mm-stops", cpu: beside, policy: OTHER, work: &work };
+    let disturber = Disturber { name: "mm-stops", cpu: beside, policy: OTHER, logs: true, work: &work };
     let trial = lab.record(&what, &point.stream(), OTHER, length_ns, Some(&disturber));
-    judged(&id, &what, point, trial, Witness::Stopped)
+    judged(&id, &what, point, trial)
 }
 
 fn disturb(scene: &Scene<'_>, point: &Point, phase_ns: u64) -> Log {
@@ -44,13 +46,14 @@ fn disturb(scene: &Scene<'_>, point: &Point, phase_ns: u64) -> Log {
         if continue_process(scene.pid).is_err() {
             break;
         }
-        match stopped {
-            Some((from_ns, unsure_ns)) => {
-                log.away.push((from_ns, told_ns.midpoint(monotonic_ns())));
-                log.unsure_ns += unsure_ns;
-            }
-            // Somebody else had its CPU all the time, so that it could not even stop.
-            None => log.unsure_ns += told_ns - begun_ns,
+        let back_ns = monotonic_ns();
+        // Where it did not stop, somebody else had its CPU all the time.
+        let sure = stopped.is_some_and(|(_, unsure_ns)| unsure_ns.max(back_ns - told_ns) <= UNSURE_NS);
+        if !sure {
+            log.unsure.push((begun_ns, back_ns));
+        }
+        if let Some((from_ns, _)) = stopped {
+            log.away.push((from_ns, told_ns.midpoint(back_ns)));
         }
         beat = next_beat(beat, scene, phase_ns, period_ns);
     }

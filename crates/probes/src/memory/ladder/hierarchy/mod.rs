@@ -27,6 +27,9 @@ const RESAMPLES: usize = 200;
 /// Fractions of an octave that capacities of caches have (sets are a power of two, ways are not always), each with what
 /// speaks against it: whole powers of two are by far the most frequent.
 const FORMS: [(f64, f64); 4] = [(1.0, 0.0), (1.25, 0.06), (1.5, 0.04), (1.75, 0.1)];
+/// Between these no processor is known whose caches are not whole powers of two, bytes: smaller ones are first caches of 12 ways
+/// (48 and 192 KiB), larger ones are second caches of 10 or 12 (1.25 and 3 MiB) and shared ones.
+const PLAIN_BYTES: std::ops::Range<f64> = 262_144.0..1_048_576.0;
 
 /// A working set with what a load cost in it.
 #[derive(Debug, Clone, PartialEq)]
@@ -106,7 +109,8 @@ pub(super) fn looks_like(bytes: f64) -> f64 {
     // Whoever shares a cache makes it look smaller, nobody makes it look larger.
     let apart = |form: f64| if form > bytes { 0.7 * (form / bytes).ln() } else { (bytes / form).ln() };
     let far = |form: &(f64, f64)| apart(form.0) + form.1;
-    forms.min_by(|a, b| far(a).total_cmp(&far(b))).map_or(bytes, |f| f.0)
+    let known = |form: &(f64, f64)| form.1 == 0.0 || !PLAIN_BYTES.contains(&form.0);
+    forms.filter(known).min_by(|a, b| far(a).total_cmp(&far(b))).map_or(bytes, |f| f.0)
 }
 
 /// Cost above which a size counts as beyond the lower of two levels.

@@ -130,9 +130,18 @@ fn a_last_cache_of_which_little_is_left_does_not_enlarge_the_second() {
 
 #[test]
 fn forms_of_caches_are_snapped_to() {
-    for (measured, form) in
-        [(34.9, 32.0), (47.0, 48.0), (51.7, 48.0), (442.0, 512.0), (949.0, 1_024.0), (1_250.0, 1_280.0)]
-    {
+    for (measured, form) in [
+        (34.9, 32.0),
+        (47.0, 48.0),
+        (51.7, 48.0),
+        (181.0, 192.0),
+        // Another thread of the core had part of it.
+        (392.0, 512.0),
+        (442.0, 512.0),
+        (949.0, 1_024.0),
+        (1_250.0, 1_280.0),
+        (2_900.0, 3_072.0),
+    ] {
         assert_eq!(looks_like(measured * KIB), form * KIB, "{measured}");
     }
 }
