@@ -16,9 +16,9 @@ const ABSOLUTE_NS: f64 = 60_000.0;
 const BURSTS: f64 = 0.8;
 /// A release is off when its lateness differs by more than this, ns.
 const OFF_NS: u64 = 200_000;
-/// The machine is not quiet enough when a wake-up alone costs more than this, ns (a host that lets an idle virtual CPU wait):
+/// The machine is not quiet enough when a wake-up costs more than this by the third party, ns:
 /// the bar has room for 60 us of what the simulation does not know, and wake-ups vary.
-const SLOW_WAKE_NS: f64 = 45_000.0;
+const SLOW_WAKE_NS: f64 = 50_000.0;
 
 /// What came of recording a point.
 pub(super) fn judged(id: &str, what: &str, point: &Point, trial: Result<&Trial, String>) -> Outcome {
@@ -60,12 +60,13 @@ fn judge(id: &str, point: &Point, trial: &Trial) -> SelfCheck {
         && (found_ns - mean_ns).abs() <= RELATIVE * mean_ns + ABSOLUTE_NS;
     let ms = |ns: f64| ns / 1e6;
     let text = format!(
-        "misses {} ({:+.2} points), mean {:.3} ms ({:+.0} us), {} releases off by more than 0.2 ms",
+        "misses {} ({:+.2} points), mean {:.3} ms ({:+.0} us), {} releases off by more than 0.2 ms; a wake-up cost {:.0} us",
         percent(found_missed),
         (found_missed - missed) * 100.0,
         ms(found_ns),
         (found_ns - mean_ns) / 1e3,
-        off(&expected, &jobs)
+        off(&expected, &jobs),
+        trial.around.wake_cost_ns / 1e3
     );
     SelfCheck {
         id: id.to_owned(),
@@ -115,12 +116,12 @@ fn unrest(trial: &Trial) -> Option<String> {
     let wake_cost_ns = trial.around.wake_cost_ns;
     if wake_cost_ns > SLOW_WAKE_NS {
         return Some(format!(
-            "a wake-up alone costs {:.0} us here (bound {:.0} us)",
+            "a wake-up costs {:.0} us here by the third party (bound {:.0} us)",
             wake_cost_ns / 1e3,
             SLOW_WAKE_NS / 1e3
         ));
     }
-    let undisturbed = trial.undisturbed.as_ref()?;
+    let undisturbed = &trial.seen.as_ref()?.undisturbed;
     let mut left = trial.expected.iter().zip(undisturbed);
     let (mut touched, mut known) = (0, 0);
     for (_, undisturbed) in left.by_ref().filter(|(job, _)| job.response_ns != job.cpu_ns) {
@@ -144,7 +145,7 @@ mod tests {
 
     use super::super::lab::{Around, Log};
     use super::super::point::{HOG, STOPS, periodic};
-    use super::super::witness::{tests::seen, undisturbed};
+    use super::super::witness::{compare, tests::gaps};
     use super::*;
     use crate::interactive::oracle::{Away, hog, simulate};
     use crate::interactive::samples::Segment;
@@ -164,19 +165,21 @@ mod tests {
         let away = hog(period_ns, burst_ns, 1_000_000, LENGTH_NS + 1_000_000_000);
         let truly: Vec<Away> = away.iter().chain(taken).copied().collect();
         let jobs = simulate(&stream, &truly, LENGTH_NS, 20_000).unwrap();
-        let gaps = if takes_cpu { seen(&jobs, &truly, &[]) } else { seen(&jobs, taken, &away) };
-        let away: Vec<Away> = away.iter().map(|a| (a.0, a.1 - lie_ns)).collect();
-        let expected = simulate(&stream, &away, LENGTH_NS, 0).unwrap();
-        let undisturbed = Some(undisturbed(&expected, &away, &[], takes_cpu, &gaps));
+        // Something else has the CPU from anybody, whether the task is stopped or not.
+        let all = gaps(&jobs, &truly, takes_cpu, taken, 20_000);
+        let log = Log { away: away.iter().map(|a| (a.0, a.1 - lie_ns)).collect(), unsure: Vec::new() };
+        let expected = simulate(&stream, &log.away, LENGTH_NS, 0).unwrap();
+        let seen = compare(&expected, &log, takes_cpu, &all);
+        let around = Around { wake_cost_ns: seen.wake_cost_ns.unwrap_or(0.0), ..Around::default() };
         Trial {
             what: String::new(),
             disturber: "mm-hog",
             stream,
             segment: Segment { length_ns: LENGTH_NS, jobs, ..Segment::default() },
-            log: Log { away, unsure: Vec::new() },
+            log,
             expected,
-            undisturbed,
-            around: Around::default(),
+            seen: Some(seen),
+            around,
             calibration_ns: 0,
         }
     }
@@ -191,7 +194,9 @@ mod tests {
             let trial = trial(point, takes_cpu, &[], 0);
             let check = of(point, &trial);
             assert_eq!(check.state, State::Pass, "{check:?}");
-            assert!(check.truth.contains(" 0 more left out"), "{check:?}");
+            let undisturbed = &trial.seen.as_ref().unwrap().undisturbed;
+            let left_out = undisturbed.iter().filter(|u| !**u).count();
+            assert!(100 * left_out < undisturbed.len(), "{check:?}");
         }
     }
 
@@ -204,15 +209,16 @@ mod tests {
             let check = of(point, &trial);
             assert_eq!(check.state, State::Pass, "{check:?}");
             assert!(!check.truth.contains(" 0 more left out"), "{check:?}");
-            let all = Trial { undisturbed: Some(vec![true; trial.expected.len()]), ..trial };
-            assert!(off(&all.expected, &all.segment.jobs) > 0, "{point:?}: nothing was disturbed");
+            assert!(off(&trial.expected, &trial.segment.jobs) > 0, "{point:?}: nothing was disturbed");
         }
     }
 
     #[test]
     fn a_false_recording_fails() {
-        for (point, takes_cpu) in points() {
-            let mut trial = trial(point, takes_cpu, &[], 0);
+        let taken = hog(171_173_000, 3_000_000, 7_000_000, LENGTH_NS);
+        let both = |p: (&'static Point, bool)| [(p, &[][..]), (p, &taken[..])];
+        for ((point, takes_cpu), taken) in points().flat_map(both) {
+            let mut trial = trial(point, takes_cpu, taken, 0);
             // A clock that loses a quarter of each wait.
             for job in &mut trial.segment.jobs {
                 let lost_ns = job.wake_ns / 4;
@@ -243,7 +249,7 @@ mod tests {
         let slow = waking(63_000.0);
         assert!(slow.state == State::NotShown && slow.found.contains("63 us"), "{slow:?}");
         assert_eq!(waking(12_000.0).state, State::Pass);
-        let blind = Trial { undisturbed: None, ..trial(point, true, &[], 0) };
+        let blind = Trial { seen: None, ..trial(point, true, &[], 0) };
         assert_eq!(of(point, &blind).state, State::NotShown);
     }
 

@@ -13,7 +13,7 @@ use machmeter_sys::thread::{self, ScopedPlacedThread, spawn_placed_scoped};
 use machmeter_sys::topology::{Allowed, Topology};
 
 use super::Options;
-use super::witness::{Gaps, undisturbed, watch};
+use super::witness::{Gaps, Seen, compare, watch};
 use crate::interactive::oracle::{Away, simulate};
 use crate::interactive::samples::Segment;
 use crate::interactive::worker::{TaskProcess, TaskRequest};
@@ -51,7 +51,7 @@ pub(super) struct Trial {
     /// The jobs as they should have been, by the simulation on the log.
     pub(super) expected: Vec<Job>,
     /// Which of those nothing but the disturber touched; `None` where that is not known.
-    pub(super) undisturbed: Option<Vec<bool>>,
+    pub(super) seen: Option<Seen>,
     pub(super) around: Around,
     pub(super) calibration_ns: u64,
 }
@@ -92,7 +92,7 @@ pub(super) struct Around {
     pub(super) busy: f64,
     /// Share that only kept the CPU awake.
     pub(super) awake: f64,
-    /// What a wake-up cost when nothing was in the way, ns.
+    /// What a wake-up cost when nothing was in the way, ns: as the third party saw it, or as it was before.
     pub(super) wake_cost_ns: f64,
 }
 
@@ -162,7 +162,7 @@ impl<'a> Lab<'a> {
         let ready = task.ready().clone();
         let scene =
             Scene { pid: ready.pid, tid: ready.tids[0], origin_ns: start_ns - LEAD_NS / 2, stop: &stop };
-        let (segment, mut log, gaps, around) = std::thread::scope(|scope| {
+        let (segment, mut log, gaps, mut around) = std::thread::scope(|scope| {
             let stopping = Stopping(&stop);
             let running = disturber
                 .map(|d| spawn_placed_scoped(scope, d.name, d.cpu, d.policy, || (d.work)(&scene)))
@@ -191,8 +191,10 @@ impl<'a> Lab<'a> {
         let expected = simulate(stream, &log.away, segment.length_ns, 0).map_err(|e| e.to_string())?;
         let known = gaps.whole() && disturber.is_none_or(|d| d.logs);
         let takes_cpu = disturber.is_some_and(|d| d.cpu == Some(self.cpu));
-        let undisturbed =
-            known.then(|| undisturbed(&expected, &log.away, &log.unsure, takes_cpu, &from_start(&gaps.gaps)));
+        let seen = known.then(|| compare(&expected, &log, takes_cpu, &from_start(&gaps.gaps)));
+        if let Some(cost_ns) = seen.as_ref().and_then(|s| s.wake_cost_ns) {
+            around.wake_cost_ns = cost_ns;
+        }
         self.trials.push(Trial {
             what: what.to_owned(),
             disturber: disturber.map_or("", |d| d.name),
@@ -200,7 +202,7 @@ impl<'a> Lab<'a> {
             segment,
             log,
             expected,
-            undisturbed,
+            seen,
             around,
             calibration_ns: ready.calibration_ns,
         });
@@ -225,7 +227,7 @@ impl Trial {
     /// Those of `jobs` (simulated or recorded, all of them) that nothing but the disturber touched; `None` where that is not
     /// known, or those are less than half.
     pub(super) fn judged(&self, jobs: &[Job]) -> Option<Vec<Job>> {
-        let undisturbed = self.undisturbed.as_ref()?;
+        let undisturbed = &self.seen.as_ref()?.undisturbed;
         let those: Vec<Job> = jobs.iter().zip(undisturbed).filter(|(_, u)| **u).map(|(j, _)| *j).collect();
         (2 * those.len() >= undisturbed.len()).then_some(those)
     }
