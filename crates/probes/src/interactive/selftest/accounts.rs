@@ -38,7 +38,8 @@ pub(super) fn alone(lab: &mut Lab<'_>) -> Vec<SelfCheck> {
     let delay_ns = trial.segment.run_delay_ns.unwrap_or(0) as f64;
     let cost_ns = ((waited_ns(jobs) as f64 - delay_ns) / waits.len() as f64).max(0.0);
     let (truth, n) = (format!("{} releases", jobs.len()), waits.len());
-    lab.wake_cost_ns = cost_ns;
+    let around_job_ns = trial.seen.as_ref().and_then(|s| s.around_job_ns);
+    (lab.wake_cost_ns, lab.around_job_ns) = (cost_ns, around_job_ns);
     vec![SelfCheck {
         id: id.to_owned(),
         what,

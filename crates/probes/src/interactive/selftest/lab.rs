@@ -36,6 +36,8 @@ pub(super) struct Lab<'a> {
     pub(super) trials: Vec<Trial>,
     /// What a wake-up costs here before the kernel counts the thread as waiting, ns.
     pub(super) wake_cost_ns: f64,
+    /// What waking up and going to sleep cost together at that time, by the third party, ns.
+    pub(super) around_job_ns: Option<f64>,
     random: Random,
     progress: &'a dyn Progress,
 }
@@ -92,7 +94,7 @@ pub(super) struct Around {
     pub(super) busy: f64,
     /// Share that only kept the CPU awake.
     pub(super) awake: f64,
-    /// What a wake-up cost when nothing was in the way, ns: as the third party saw it, or as it was before.
+    /// What a wake-up cost when nothing was in the way, ns: as it did alone, and as much more as the third party saw.
     pub(super) wake_cost_ns: f64,
 }
 
@@ -125,6 +127,7 @@ impl<'a> Lab<'a> {
             quick: options.quick,
             trials: Vec::new(),
             wake_cost_ns: 0.0,
+            around_job_ns: None,
             random: Random::new(options.seed),
             progress,
         })
@@ -192,8 +195,9 @@ impl<'a> Lab<'a> {
         let known = gaps.whole() && disturber.is_none_or(|d| d.logs);
         let takes_cpu = disturber.is_some_and(|d| d.cpu == Some(self.cpu));
         let seen = known.then(|| compare(&expected, &log, takes_cpu, &from_start(&gaps.gaps)));
-        if let Some(cost_ns) = seen.as_ref().and_then(|s| s.wake_cost_ns) {
-            around.wake_cost_ns = cost_ns;
+        let around_job_ns = seen.as_ref().and_then(|s| s.around_job_ns);
+        if let Some((now_ns, alone_ns)) = around_job_ns.zip(self.around_job_ns) {
+            around.wake_cost_ns = (around.wake_cost_ns + now_ns - alone_ns).max(0.0);
         }
         self.trials.push(Trial {
             what: what.to_owned(),

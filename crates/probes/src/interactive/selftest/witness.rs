@@ -63,9 +63,9 @@ pub(super) struct Seen {
     /// Which of the simulated jobs fell into stretches in which the CPU was taken when it should have been, and in which the
     /// disturber's log is sure.
     pub(super) undisturbed: Vec<bool>,
-    /// What a wake-up cost: the CPU was taken for so much longer than the job needed, ns; the median of undisturbed jobs that
-    /// nobody delayed. `None` if there were none.
-    pub(super) wake_cost_ns: Option<f64>,
+    /// What waking up and going to sleep cost: the CPU was taken for so much longer than the job needed, ns; the median of
+    /// undisturbed jobs that nobody delayed. `None` if there were none.
+    pub(super) around_job_ns: Option<f64>,
 }
 
 /// A stretch in which the task has something to do or is kept from it, by the simulation: before and after it the CPU is free.
@@ -106,7 +106,7 @@ pub(super) fn compare(jobs: &[Job], log: &Log, takes_cpu: bool, gaps: &[Away]) -
     let stretch_of = |job: &Job| stretches.partition_point(|s| s.from_ns <= job.release_ns).checked_sub(1);
     Seen {
         undisturbed: jobs.iter().map(|job| stretch_of(job).is_some_and(|i| !left_out[i])).collect(),
-        wake_cost_ns: median_of(&costs_ns),
+        around_job_ns: median_of(&costs_ns),
     }
 }
 
@@ -212,7 +212,7 @@ pub(super) mod tests {
             let gaps = gaps(&jobs, &away, takes_cpu, &[], 30_000);
             let seen = compare(&jobs, &log(&away, &[]), takes_cpu, &gaps);
             assert_eq!(left_out(&seen), [] as [usize; 0]);
-            assert_eq!(seen.wake_cost_ns, Some(30_000.0));
+            assert_eq!(seen.around_job_ns, Some(30_000.0));
         }
     }
 
