@@ -114,6 +114,9 @@ pub(super) fn waited_ns(jobs: &[Job]) -> i64 {
 /// Why the machine was not quiet enough for the bars, if so. The third party is the witness, not the recording.
 fn unrest(trial: &Trial) -> Option<String> {
     let wake_cost_ns = trial.around.wake_cost_ns;
+    if wake_cost_ns.is_infinite() {
+        return Some("it is not known what a wake-up costs here: something else had the CPU".to_owned());
+    }
     if wake_cost_ns > SLOW_WAKE_NS {
         return Some(format!(
             "a wake-up costs {:.0} us here (bound {:.0} us)",
