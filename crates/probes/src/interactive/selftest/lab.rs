@@ -50,7 +50,7 @@ pub(super) struct Trial {
     pub(super) stream: Stream,
     pub(super) segment: Segment,
     pub(super) log: Log,
-    /// The jobs as they should have been, by the simulation on the log.
+    /// The jobs as they should have been, by the simulation on the log and with what a wake-up costs.
     pub(super) expected: Vec<Job>,
     /// Which of those nothing but the disturber touched; `None` where that is not known.
     pub(super) seen: Option<Seen>,
@@ -191,13 +191,19 @@ impl<'a> Lab<'a> {
             spans.iter().map(|s| (since(s.0), since(s.1))).collect()
         };
         log = Log { away: from_start(&log.away), unsure: from_start(&log.unsure) };
-        let expected = simulate(stream, &log.away, segment.length_ns, 0).map_err(|e| e.to_string())?;
+        let simulated = |wake_cost_ns: f64| {
+            simulate(stream, &log.away, segment.length_ns, wake_cost_ns as u64).map_err(|e| e.to_string())
+        };
+        let mut expected = simulated(0.0)?;
         let known = gaps.whole() && disturber.is_none_or(|d| d.logs);
         let takes_cpu = disturber.is_some_and(|d| d.cpu == Some(self.cpu));
         let seen = known.then(|| compare(&expected, &log, takes_cpu, &from_start(&gaps.gaps)));
         let around_job_ns = seen.as_ref().and_then(|s| s.around_job_ns);
         if let Some((now_ns, alone_ns)) = around_job_ns.zip(self.around_job_ns) {
             around.wake_cost_ns = (around.wake_cost_ns + now_ns - alone_ns).max(0.0);
+        }
+        if around.wake_cost_ns.is_finite() {
+            expected = simulated(around.wake_cost_ns)?;
         }
         self.trials.push(Trial {
             what: what.to_owned(),

@@ -1,0 +1,180 @@
+//! Faults put into runs of the memory and sync probes: one clear line or a reason instead of a price, never a number.
+//!
+//! Those of the ops probe (programs that are missing, fail, do not end or cannot start; files without room, permission or
+//! length; huge pages and processes denied) are in `ops.rs`; a member that is killed and a lock that lets everybody in are in the
+//! self-test of sync.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail and tell their figures")]
+
+mod program;
+
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use machmeter_data::{Metric, Record};
+use program::{DOCUMENTED, Ended, Lab, Running, is_root};
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+/// Longest time beyond its plan that a run may take; tests run on busy machines.
+const LATE: Duration = Duration::from_secs(8);
+/// What two CPUs pay for a line is tens to hundreds of ns; where one of them has to wait for its turn it is ms.
+const NO_TRANSFER_NS: f64 = 5_000.0;
+
+/// One run at a time: two would take the CPU from each other in the middle of what they price.
+fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs the program from a shell that first does what `before` says.
+fn after(lab: &Lab, before: &str, arguments: &str) -> Ended {
+    let program = env!("CARGO_BIN_EXE_machmeter");
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", &format!("{before} && exec {program} {arguments} --json -q")]);
+    command.current_dir(lab.work()).env("MACHMETER_STATE", lab.state());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    Running::of(command).end()
+}
+
+fn of<'r>(record: &'r Record, id: &'r str) -> impl Iterator<Item = &'r Metric> {
+    record.metrics.iter().filter(move |m| m.id == id)
+}
+
+#[track_caller]
+fn warned(record: &Record, code: &str) {
+    assert!(record.warnings.iter().any(|w| w.code == code), "{code} is not among {:?}", record.warnings);
+}
+
+/// Every metric has a figure or a reason.
+#[track_caller]
+fn reasons(record: &Record) {
+    for m in record.metrics.iter().filter(|m| m.value.is_none()) {
+        assert!(m.why.as_deref().is_some_and(|w| !w.is_empty()), "{m:?}");
+    }
+}
+
+/// A CPU of this process.
+fn some_cpu() -> usize {
+    let mask = sched_getaffinity(None).unwrap();
+    (0..CpuSet::MAX_CPU).find(|c| mask.is_set(*c)).unwrap()
+}
+
+#[test]
+fn sizes_and_kernels_that_cannot_be_are_refused_in_one_line() {
+    let _turn = turn();
+    let lab = Lab::new();
+    for (arguments, about) in [
+        (&["--kernels", "nonsense"][..], "nonsense"),
+        (&["--kernels", "read.avx9"], "read.avx9"),
+        (&["--max-bytes", "3"], "--max-bytes"),
+        (&["--max-bytes", "64T"], "--max-bytes"),
+        (&["--buffer", "64T"], "--buffer"),
+        (&["--cache-size", "0"], "--cache-size"),
+        (&["--block-size", "63"], "--block-size"),
+        (&["--threads", "0"], "--threads"),
+        (&["--models", "coroutines"], "coroutines"),
+    ] {
+        println!("{arguments:?}");
+        lab.run(&[&["memory", "-t", "2", "-q"], arguments].concat()).refused(about);
+    }
+}
+
+#[test]
+fn one_cpu_only_has_nobody_to_pay_for() {
+    let _turn = turn();
+    let lab = Lab::new();
+    let cpu = some_cpu().to_string();
+    let record = lab.run(&["sync", "-c", &cpu, "-t", "4", "--json", "-q"]).record();
+    warned(&record, "W422");
+    reasons(&record);
+    for id in ["memory.core_to_core", "sync.handoff"] {
+        assert!(of(&record, id).all(|m| m.value.is_none()), "{id}");
+    }
+    let record = lab.run(&["memory", "-c", &cpu, "--parts", "table", "-t", "4", "--json", "-q"]).record();
+    warned(&record, "W415");
+    reasons(&record);
+}
+
+/// Somebody else moves all threads of the run to one CPU, again and again: a partner that cannot run is no distance.
+#[test]
+fn partners_that_are_pinned_away_give_no_distance() {
+    let _turn = turn();
+    let lab = Lab::new();
+    let seconds = Duration::from_secs(5);
+    let running = lab.start(&["sync", "--parts", "transfer", "-t", "5", "--json", "-q"]);
+    let mut one = CpuSet::new();
+    one.set(some_cpu());
+    let begun = Instant::now();
+    let mut moved = 0;
+    while begun.elapsed() < seconds {
+        let Ok(threads) = fs::read_dir(format!("/proc/{}/task", running.id())) else { break };
+        for thread in threads.flatten() {
+            let tid = thread.file_name().to_str().and_then(|n| n.parse().ok()).and_then(Pid::from_raw);
+            moved += usize::from(sched_setaffinity(tid, &one).is_ok());
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let ended = running.end();
+    assert!(moved > 0 && ended.wall < seconds + LATE, "{moved} moved, {:?}", ended.wall);
+    let record = ended.record();
+    reasons(&record);
+    for m in of(&record, "memory.core_to_core") {
+        println!("{:?} {:?} {:?}", m.params, m.value, m.why);
+        assert!(m.value.is_none_or(|ns| ns < NO_TRANSFER_NS), "{m:?}");
+    }
+}
+
+#[test]
+fn huge_pages_that_are_denied_leave_no_row() {
+    let _turn = turn();
+    let lab = Lab::new();
+    // Inherited by what this process starts; no other test of this file asks for huge pages.
+    rustix::thread::disable_transparent_huge_pages(true).unwrap();
+    let record = lab.run(&["memory", "--parts", "ladder", "-t", "8", "--json", "-q"]).record();
+    warned(&record, "W401");
+    reasons(&record);
+    let huge = |m: &&Metric| m.params.get("pages").is_some_and(|p| p.to_string().contains("huge"));
+    assert!(of(&record, "memory.latency").filter(huge).all(|m| m.value.is_none()));
+}
+
+#[test]
+fn too_little_memory_files_or_processes_are_named() {
+    let _turn = turn();
+    let lab = Lab::new();
+    for (before, arguments) in [
+        ("ulimit -v 200000", "memory -t 4"),
+        ("ulimit -v 200000", "sync --parts locks -t 2"),
+        ("ulimit -n 8", "sync --parts wakeups -t 3"),
+    ] {
+        let ended = after(&lab, before, arguments);
+        println!("{before}, {arguments}: exit code {:?}, {}", ended.code, ended.stderr);
+        assert!(ended.code.is_some_and(|c| DOCUMENTED.contains(&c)), "{ended:?}");
+        if ended.stdout.is_empty() {
+            assert!(!ended.stderr.is_empty() && !ended.stderr.contains("panicked"), "{ended:?}");
+        } else {
+            reasons(&ended.record());
+        }
+    }
+    if !is_root() {
+        println!("skipped: a user with few processes can only be had as root");
+        return;
+    }
+    let mut command = lab.as_nobody(&[]);
+    let program = command.get_program().to_str().unwrap().to_owned();
+    command = Command::new("/bin/bash");
+    command.args(["-c", &format!("ulimit -u 3 && exec {program} sync --parts models -t 3 --json -q")]);
+    command.current_dir(lab.work()).env("MACHMETER_STATE", lab.state());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    command.uid(program::NOBODY).gid(program::NOBODY);
+    let ended = Running::of(command).end();
+    assert!(ended.code.is_some_and(|c| DOCUMENTED.contains(&c)), "{ended:?}");
+    if ended.stdout.is_empty() {
+        assert!(!ended.stderr.is_empty() && !ended.stderr.contains("panicked"), "{ended:?}");
+    } else {
+        reasons(&ended.record());
+    }
+}
