@@ -70,9 +70,9 @@ impl Spinner {
         let mut used_ns = thread::thread_cpu_ns() - before_ns;
         while used_ns + REST_NS < cpu_ns && !stop() {
             let rest_ns = cpu_ns - used_ns;
-            // The last stretch is short, since the one before it may have been misjudged.
+            // Shorter and shorter ones: a core that others share may have slowed down by a third since the last look.
             let stretch_ns =
-                if rest_ns > 2 * STRETCH_NS { STRETCH_NS } else { (rest_ns * 9 / 10).min(STRETCH_NS) };
+                if rest_ns > 2 * STRETCH_NS { STRETCH_NS } else { (rest_ns * 7 / 10).min(STRETCH_NS) };
             spin(((stretch_ns as f64 * self.turns_per_ns) as u64).max(1));
             let now_ns = thread::thread_cpu_ns() - before_ns;
             self.learn(stretch_ns, now_ns - used_ns);
