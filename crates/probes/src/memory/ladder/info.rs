@@ -93,7 +93,7 @@ pub const NO_HUGE: Code = Code {
     id: "W401",
     name: "ladder without huge pages",
     what: "The system did not give huge pages, or only for a part of the memory.",
-    why: "The curves for huge pages are missing or mixed: latency in memory includes translations that huge pages would save.",
+    why: "The curves for huge pages are missing: latency in memory includes translations that huge pages would save.",
     how: "AnonHugePages of the mapping in /proc/self/smaps, against what was asked for with madvise.",
     next: "Set /sys/kernel/mm/transparent_hugepage/enabled to madvise or always, and free memory.",
     undo: Some("Write the old value back."),

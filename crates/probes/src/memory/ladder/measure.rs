@@ -16,7 +16,7 @@ use super::super::Params;
 use super::chase::{self, GLOBAL, Ground, ONE_PER_PAGE, PAGE_LOCAL, SMALL, STRIDE_BYTES};
 use super::claims::Claims;
 use super::reading::Reading;
-use super::request::{Limit, Request};
+use super::request::{GRANTED, Limit, Request};
 use super::{closer, plan};
 use crate::part::At;
 
@@ -152,6 +152,10 @@ fn huge(
         Ok(granted) => {
             tell(at, "huge_asked_bytes", bytes.to_string());
             tell(at, "huge_granted_bytes", granted.min(bytes as u64).to_string());
+            if (granted as f64) < GRANTED * bytes as f64 {
+                let why = format!("huge pages were asked for {bytes} bytes and granted for {granted}");
+                return if request.pages.small { Ok((None, 0)) } else { Err(ProbeError::Cannot(why)) };
+            }
         }
         Err(e) => tell(at, "huge_refused", e.to_string()),
     }

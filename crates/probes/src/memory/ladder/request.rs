@@ -7,6 +7,9 @@ use super::super::bandwidth::sizes::parse_bytes;
 use super::claims::Claims;
 use super::plan::LEAST_BYTES;
 
+/// Share of huge pages granted that counts as granted; with less there are no rows of huge pages.
+pub(super) const GRANTED: f64 = 0.9;
+
 /// Smallest ladder that can show a step, bytes.
 const LEAST_MOST_BYTES: u64 = 64 << 10;
 /// Reached where the system claims no cache, and at least, bytes.

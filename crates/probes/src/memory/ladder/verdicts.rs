@@ -9,6 +9,7 @@ use super::figures::{range, span};
 use super::found::{Cache, Found};
 use super::info;
 use super::reading::Reading;
+use super::request::GRANTED;
 
 /// Change of the core's clock between rounds that is worth a warning.
 const CLOCK_CHANGE: f64 = 0.01;
@@ -16,8 +17,6 @@ const CLOCK_CHANGE: f64 = 0.01;
 const LAST_RATIO: f64 = 1.3;
 /// Share of the claimed last cache below which the rest belongs to others.
 const LAST_SHARE: f64 = 0.6;
-/// Share of huge pages granted that counts as granted.
-const GRANTED: f64 = 0.9;
 /// Share of the cost of translations taken away that counts as effective.
 const EFFECTIVE: f64 = 0.5;
 
