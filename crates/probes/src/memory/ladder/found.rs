@@ -7,7 +7,7 @@ use machmeter_stats::quantile::median_of;
 use super::chase::{GLOBAL, HUGE, ONE_PER_PAGE, PAGE_BYTES, PAGE_LOCAL, SMALL, STRIDE_BYTES};
 use super::claims::{Claim, Claims};
 use super::closer::REACH_RATIO;
-use super::hierarchy::{Boundary, Hierarchy, Point, detect, looks_like, lowest};
+use super::hierarchy::{Boundary, Hierarchy, Point, caches, detect, looks_like, lowest};
 use super::reading::Reading;
 use super::steps::{Step, step};
 
@@ -88,7 +88,7 @@ impl<'r> Found<'r> {
         let first_pages = reading.first_pages();
         let points = reading.points(PAGE_LOCAL, first_pages);
         let most_bytes = points.last().map_or(0.0, |p| p.size);
-        let mut hierarchy = detect(&points, seed);
+        let mut hierarchy = caches(&points, seed);
         // Memory has no plateaus: what differs there are open rows, channels and neighbours.
         while let [.., before, _] = hierarchy.levels[..]
             && before.cost_ns >= MEMORY_NS

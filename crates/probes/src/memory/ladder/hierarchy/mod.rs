@@ -22,6 +22,10 @@ const STEEP_RATIO: f64 = 8.0;
 const KNEE_RATIO: f64 = 1.5;
 /// Ratio of sizes from there to the next level beyond which there is another cache between.
 const SMEARED_RATIO: f64 = 1.7;
+/// Caches before this one are a core's own.
+const FIRST_SHARED: usize = 2;
+/// Ratio of the sizes at which a cache of the core's own ends in two rounds, at most.
+const MOVES_RATIO: f64 = 1.3;
 /// Resamples of the bootstrap.
 const RESAMPLES: usize = 200;
 /// Fractions of an octave that capacities of caches have (sets are a power of two, ways are not always), each with what
@@ -64,6 +68,14 @@ pub(super) struct Boundary {
     pub(super) threshold_ns: f64,
 }
 
+impl Boundary {
+    /// Whether it was not at the same size in all rounds.
+    fn moves(&self) -> bool {
+        let most = self.by_round.iter().copied().fold(0.0, f64::max);
+        self.by_round.iter().any(|size| MOVES_RATIO * size < most)
+    }
+}
+
 /// Levels, and one boundary less.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Hierarchy {
@@ -99,6 +111,28 @@ pub(super) fn detect(points: &[Point], seed: u64) -> Hierarchy {
     let between = levels.windows(2).map(|w| boundary(points, &curve, &w[0], &w[1], seed));
     let boundaries: Option<Vec<Boundary>> = between.collect();
     boundaries.map_or_else(Hierarchy::default, |boundaries| Hierarchy { levels, boundaries })
+}
+
+/// [`detect`] of a curve of caches, of which the last may belong to others too. What is left of it changes while the curve is
+/// measured, so that it can show a plateau for each of two times. A cache before the last one ends at the same size in every
+/// round, before the last one does; where that is not so, both are one.
+pub(super) fn caches(points: &[Point], seed: u64) -> Hierarchy {
+    let mut found = detect(points, seed);
+    let curve = Curve::of(points, |p| lowest(p.costs_ns.iter().map(|c| c.1)));
+    while let [.., before, last] = &found.boundaries[..]
+        && found.boundaries.len() > FIRST_SHARED + 1
+        && (before.moves() || last.by_round.iter().any(|size| *size <= before.size))
+    {
+        let upper = found.levels.len() - 1;
+        let Some(one) = boundary(points, &curve, &found.levels[upper - 2], &found.levels[upper], seed) else {
+            break;
+        };
+        found.levels[upper - 2].last = found.levels[upper - 1].last;
+        found.levels.remove(upper - 1);
+        found.boundaries.truncate(upper - 2);
+        found.boundaries.push(one);
+    }
+    found
 }
 
 /// The capacity that `bytes` most likely is a measurement of.

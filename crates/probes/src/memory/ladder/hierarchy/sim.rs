@@ -43,6 +43,8 @@ pub(in super::super) struct Machine {
     pub(in super::super) translations: Vec<Translations>,
     /// Largest share of the last cache that neighbours take away in a round.
     pub(in super::super) drift: f64,
+    /// How often that changes within a round: the probability at each working set.
+    pub(in super::super) restless: f64,
     /// What a sample has too much, relative: the scale of a half-normal law, since no batch is quicker than its loads.
     pub(in super::super) noise: f64,
     /// Share of samples in which something else ran.
@@ -66,6 +68,7 @@ impl Machine {
                 Translations { entries: 3_072.0, miss_ns: 20.0 },
             ],
             drift: 0.0,
+            restless: 0.0,
             noise: 0.01,
             outliers: 0.05,
         }
@@ -82,8 +85,11 @@ impl Machine {
         let mut random = Random::new(seed);
         let mut points: Vec<Point> = sizes.iter().map(|s| Point { size: *s, costs_ns: Vec::new() }).collect();
         for round in 0..rounds {
-            let last_share = 1.0 - self.drift * random.unit();
+            let mut last_share = 1.0 - self.drift * random.unit();
             for p in &mut points {
+                if random.unit() < self.restless {
+                    last_share = 1.0 - self.drift * random.unit();
+                }
                 let truth = self.cost_ns(order, p.size, last_share, &mut random);
                 for _ in 0..3 {
                     let disturbed =
