@@ -5,6 +5,7 @@
 //! self-test of sync.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail and tell their figures")]
+#![allow(clippy::disallowed_methods, reason = "the wall time of whole runs, as a user's watch shows it")]
 
 mod program;
 

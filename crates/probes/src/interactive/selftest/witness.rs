@@ -182,7 +182,9 @@ pub(super) mod tests {
     ) -> Vec<Away> {
         let mut all = due(jobs, away, takes_cpu);
         all.extend(taken);
-        all.iter_mut().for_each(|s| s.1 += wake_ns);
+        for span in &mut all {
+            span.1 += wake_ns;
+        }
         all.sort_unstable();
         let mut merged: Vec<Away> = Vec::new();
         for (from_ns, to_ns) in all {
