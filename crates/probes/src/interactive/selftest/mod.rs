@@ -20,7 +20,7 @@ mod witness;
 use machmeter_engine::{Progress, budget};
 use machmeter_sys::thread::monotonic_ns;
 
-use crate::selftest::SelfCheck;
+use crate::selftest::{SelfCheck, State};
 use lab::Lab;
 use point::{HOG, Point, STOPS};
 
@@ -88,7 +88,7 @@ impl Tried {
 pub fn run(options: &Options, progress: &dyn Progress) -> Result<Vec<SelfCheck>, String> {
     let mut lab = Lab::open(options, progress)?;
     progress.step("selftest interactive: a task alone");
-    let mut checks = accounts::alone(&mut lab);
+    let mut alone = accounts::alone(&mut lab);
     let mut points: Vec<Tried> = Vec::new();
     let kinds: [(&str, &'static [Point], Record); 2] = [
         ("a real-time hog above a real-time task", &HOG, hog::record),
@@ -108,18 +108,26 @@ pub fn run(options: &Options, progress: &dyn Progress) -> Result<Vec<SelfCheck>,
             }
         }
     }
+    let mut beside = Vec::new();
     if !budget::stop_requested() {
         progress.step("selftest interactive: a task beside a spinning thread");
-        checks.extend(accounts::beside_a_spinner(&mut lab));
+        beside = accounts::beside_a_spinner(&mut lab);
     }
-    again(&mut lab, &mut points, options.until_ns, progress);
+    again(&mut lab, &mut points, &mut alone, options.until_ns, progress);
+    let mut checks = [alone, beside].concat();
     checks.extend(points.into_iter().map(Tried::check));
     checks.extend(accounts::of_all(&lab));
     Ok(checks)
 }
 
 /// Records again what was recorded in noise, in rounds, each after another look at what a wake-up costs.
-fn again(lab: &mut Lab<'_>, points: &mut [Tried], until_ns: u64, progress: &dyn Progress) {
+fn again(
+    lab: &mut Lab<'_>,
+    points: &mut [Tried],
+    alone: &mut Vec<SelfCheck>,
+    until_ns: u64,
+    progress: &dyn Progress,
+) {
     let late = |ns: u64| monotonic_ns() + ns > until_ns || budget::stop_requested();
     loop {
         let open = points.iter().filter(|p| p.outcome.next == Next::Again).count();
@@ -131,7 +139,10 @@ fn again(lab: &mut Lab<'_>, points: &mut [Tried], until_ns: u64, progress: &dyn 
             "selftest interactive: {open} points again, for which the machine was not quiet; {} s are left",
             (until_ns - monotonic_ns()) / 1_000_000_000
         ));
-        accounts::alone(lab);
+        let tried = accounts::alone(lab);
+        if alone.iter().all(|c| c.state == State::NotShown) {
+            *alone = tried;
+        }
         for tried in points.iter_mut().filter(|p| p.outcome.next == Next::Again) {
             if late(lab.length_ns()) {
                 return;
