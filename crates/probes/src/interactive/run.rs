@@ -218,7 +218,7 @@ impl<'a> Recorder<'a> {
                 going = false;
                 break;
             };
-            let segment = self.segment(task, load.as_mut(), length_ns)?;
+            let segment = self.segment(task, load.as_mut(), length_ns);
             let cell = self.cell(task, order);
             cell.segments.push(segment);
             if let Some(segment) = cell.segments.last() {
@@ -288,12 +288,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// Records one segment. A task's process that died is started anew for the next one.
-    fn segment(
-        &mut self,
-        task: usize,
-        load: &mut dyn RunningLoad,
-        length_ns: u64,
-    ) -> Result<Segment, ProbeError> {
+    fn segment(&mut self, task: usize, load: &mut dyn RunningLoad, length_ns: u64) -> Segment {
         let start_ns = thread::monotonic_ns() + LEAD_NS;
         let process = &mut self.processes[task];
         let mut trouble = process.go(start_ns, length_ns).err();
@@ -318,15 +313,19 @@ impl<'a> Recorder<'a> {
         if let Some(why) = load.failure() {
             trouble.get_or_insert(format!("the load ended: {why}"));
         }
-        if trouble.is_some() {
-            segment.trouble = trouble;
-            if !self.processes[task].is_alive() {
-                let (name, stream) = &self.plan.tasks[task];
-                let group = self.task_group.as_ref();
-                self.processes[task] = start(name, stream, self.plan, self.host.seed, group)?;
+        if let Some(why) = &mut trouble
+            && !self.processes[task].is_alive()
+        {
+            let (name, stream) = &self.plan.tasks[task];
+            // Whoever killed it may kill the next one while it begins: what was recorded so far is kept, and the next segment
+            // tries again.
+            match start(name, stream, self.plan, self.host.seed, self.task_group.as_ref()) {
+                Ok(process) => self.processes[task] = process,
+                Err(e) => *why = format!("{why}; {e}"),
             }
         }
-        Ok(segment)
+        segment.trouble = trouble;
+        segment
     }
 
     fn close(mut self) -> Result<Samples, ProbeError> {
