@@ -103,16 +103,8 @@ pub fn run_all<F: Fn(usize, &Turn<'_>)>(stacks: &mut Stacks, work: &F) -> Vec<Re
         // SAFETY: the thread ends or is dropped in this function, which `work`, its stack and its end outlive.
         queue.push(unsafe { Coroutine::<(), (), (), _>::with_stack_unchecked(stack, body) });
     }
-    let mut next = 0;
     while !queue.is_empty() {
-        let Some(thread) = queue.get_mut(next) else {
-            next = 0;
-            continue;
-        };
-        match thread.resume(()) {
-            CoroutineResult::Yield(()) => next += 1,
-            CoroutineResult::Return(()) => drop(queue.remove(next)),
-        }
+        queue.retain_mut(|thread| matches!(thread.resume(()), CoroutineResult::Yield(())));
     }
     drop(queue);
     ends
