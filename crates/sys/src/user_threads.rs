@@ -104,10 +104,23 @@ pub fn run_all<F: Fn(usize, &Turn<'_>)>(stacks: &mut Stacks, work: &F) -> Vec<Re
         queue.push(unsafe { Coroutine::<(), (), (), _>::with_stack_unchecked(stack, body) });
     }
     while !queue.is_empty() {
-        queue.retain_mut(|thread| matches!(thread.resume(()), CoroutineResult::Yield(())));
+        until_one_ends(&mut queue);
+        queue.retain(|thread| !thread.done());
     }
     drop(queue);
     ends
+}
+
+/// Whole rounds over the threads, until one in which a thread ended. On its own, so that little else wants the two registers that
+/// outlive a switch.
+#[inline(never)]
+fn until_one_ends(queue: &mut [Coroutine<(), (), (), &mut MappedStack>]) {
+    let mut ended = queue.is_empty();
+    while !ended {
+        for thread in &mut *queue {
+            ended |= matches!(thread.resume(()), CoroutineResult::Return(()));
+        }
+    }
 }
 
 /// Creates a user thread on the first stack, runs it to its end and joins it, `times` times; `work` says whether it did its
