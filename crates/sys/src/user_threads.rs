@@ -1,6 +1,7 @@
 //! User-level threads: many of them on one thread of the system, with a run queue of their own (the user side of Solaris' M:N
 //! threads). They are switched by themselves, never by the kernel: a thread goes on until it yields or ends.
 
+use std::hint::black_box;
 use std::io;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -104,23 +105,27 @@ pub fn run_all<F: Fn(usize, &Turn<'_>)>(stacks: &mut Stacks, work: &F) -> Vec<Re
         queue.push(unsafe { Coroutine::<(), (), (), _>::with_stack_unchecked(stack, body) });
     }
     while !queue.is_empty() {
-        until_one_ends(&mut queue);
+        black_box(until_one_ends(&mut queue));
         queue.retain(|thread| !thread.done());
     }
     drop(queue);
     ends
 }
 
-/// Whole rounds over the threads, until one in which a thread ended. On its own, so that little else wants the two registers that
-/// outlive a switch.
+/// Whole rounds over the threads, until one in which a thread ended; returns the rounds. On its own, so that little else wants the
+/// two registers that outlive a switch. Counting keeps the compiler from turning the way back to the first thread into a
+/// conditional move, for which each switch would wait.
 #[inline(never)]
-fn until_one_ends(queue: &mut [Coroutine<(), (), (), &mut MappedStack>]) {
+fn until_one_ends(queue: &mut [Coroutine<(), (), (), &mut MappedStack>]) -> u64 {
+    let mut rounds = 0;
     let mut ended = queue.is_empty();
     while !ended {
+        rounds += 1;
         for thread in &mut *queue {
             ended |= matches!(thread.resume(()), CoroutineResult::Return(()));
         }
     }
+    rounds
 }
 
 /// Creates a user thread on the first stack, runs it to its end and joins it, `times` times; `work` says whether it did its
