@@ -11,6 +11,7 @@ pub mod cpu_work;
 pub mod host;
 pub mod level;
 pub mod load;
+pub mod neighbour;
 pub mod placement;
 pub mod probe;
 pub mod sampling;

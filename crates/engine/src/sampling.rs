@@ -9,6 +9,7 @@ use machmeter_sys::{affinity, thread};
 use crate::budget::stop_requested;
 use crate::cost::{Pair, Proof, Row};
 use crate::host::Host;
+use crate::neighbour::Witness;
 
 /// An operation that can be repeated.
 pub trait Subject {
@@ -66,6 +67,11 @@ pub trait Timing {
     /// Time for humans and budgets, ns.
     fn now_ns(&self) -> u64;
 
+    /// How wide the core is just now, as far as it is ours; 0 where nobody looks ([`crate::neighbour`]).
+    fn core_width(&mut self) -> f64 {
+        0.0
+    }
+
     /// What happened to this thread since `mark`.
     fn disturbed_since(&mut self, mark: (u64, Option<usize>)) -> Option<Disturbance> {
         let now = self.mark();
@@ -83,12 +89,13 @@ pub trait Timing {
 #[derive(Debug, Clone, Copy)]
 pub struct HostTiming {
     source: SourceId,
+    witness: Option<Witness>,
 }
 
 impl HostTiming {
     /// With this clock.
     pub fn new(source: SourceId) -> Self {
-        Self { source }
+        Self { source, witness: Witness::new() }
     }
 }
 
@@ -117,6 +124,11 @@ impl Timing for HostTiming {
 
     fn now_ns(&self) -> u64 {
         thread::monotonic_ns()
+    }
+
+    fn core_width(&mut self) -> f64 {
+        let source = self.source;
+        self.witness.map_or(0.0, |w| w.width(|work| dispatch(source, Timed(work)).unwrap_or(0)))
     }
 }
 
@@ -250,8 +262,16 @@ impl<T: Timing> Sampler<T> {
         let at_ns = self.timing.now_ns().saturating_sub(self.start_ns) as f64;
         let mark = self.timing.mark();
         let mut done = true;
-        let mut batch =
-            |turns: u64| if turns == 0 { 0 } else { self.timing.time(&mut || done &= subject.run(turns)) };
+        // A neighbour that was there at any of three moments counts as there.
+        let mut core_width = self.timing.core_width();
+        let mut batch = |turns: u64| {
+            if turns == 0 {
+                return 0;
+            }
+            let ticks = self.timing.time(&mut || done &= subject.run(turns));
+            core_width = core_width.min(self.timing.core_width());
+            ticks
+        };
         // In either order equally often, so that what changes over a pair favors neither.
         let long_first = self.random.unit() < 0.5;
         let (short_ticks, long_ticks) = if long_first {
@@ -269,7 +289,7 @@ impl<T: Timing> Sampler<T> {
         if !subject.partners_moved() {
             return Err(Disturbance::Partner);
         }
-        Ok(Pair { at_ns, short_ticks, long_ticks, regime_ns: subject.regime_ns() })
+        Ok(Pair { at_ns, short_ticks, long_ticks, regime_ns: subject.regime_ns(), core_width })
     }
 
     /// Turns of which a batch takes about `batch_ns`: doubled until it is long enough, then set by proportion. None when the

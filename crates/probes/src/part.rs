@@ -127,6 +127,7 @@ fn measure_here<P>(
             Err(e) => return Err(e),
         }
     }
+    rows.tell_width();
     Ok((rows, complete && !machmeter_engine::budget::stop_requested()))
 }
 
@@ -134,6 +135,7 @@ fn measure_here<P>(
 /// could not be measured.
 pub(crate) fn analyze<P>(params: &P, rows: &Rows, seed: u64, parts: &[Part<P>], missing: &Code) -> Analysis {
     let mut out = Analysis::default();
+    out.warnings.extend(shared_core(rows));
     for part in parts.iter().filter(|p| rows.part(p.name).next().is_some()) {
         let a = (part.analyze)(params, rows, seed);
         out.metrics.extend(a.metrics);
@@ -157,6 +159,40 @@ pub(crate) fn analyze<P>(params: &P, rows: &Rows, seed: u64, parts: &[Part<P>], 
         }
     }
     out
+}
+
+/// Somebody else on the core, whom nothing else shows.
+pub(crate) const SHARED_CORE: Code = Code {
+    id: "W448",
+    name: "core shared",
+    what: "During part of the samples somebody else used the same core: its other hardware thread was at work, for another guest of \
+           the host or for a program on a sibling CPU.",
+    why: "Two hardware threads share the core's units and first caches: most operations take longer then, some half as long again. \
+          Such samples are left out of the figures as long as enough others remain; quantiles are of all samples.",
+    how: "Independent additions beside dependent ones, before, between and after the two batches of each pair of samples: their \
+          ratio falls while another hardware thread of the core works, whatever the clock does.",
+    next: "On a rented machine choose one with whole cores; on your own, keep the sibling idle or switch SMT off. Quantiles show \
+           what programs pay beside the neighbour.",
+    undo: None,
+};
+
+/// Share of the samples with a neighbour that is worth a word.
+const SHARED_SHARE: f64 = 0.05;
+
+fn shared_core(rows: &Rows) -> Option<Warning> {
+    let (share, n) = rows.shared_core().filter(|(share, _)| *share > SHARED_SHARE)?;
+    let alone = |r: &&Row| rows.cost(r).known().is_some_and(|k| k.alone);
+    let looked = || rows.rows.iter().filter(|r| r.pairs.iter().any(|p| p.core_width > 0.0));
+    let (all, alone) = (looked().count(), looked().filter(alone).count());
+    Some(Warning {
+        code: SHARED_CORE.id.to_owned(),
+        text: format!(
+            "somebody else used the core during {:.0} % of {n} samples; {alone} of {all} figures are of the others alone, the rest \
+             had none of them or too few",
+            share * 100.0
+        ),
+        next: SHARED_CORE.next.to_owned(),
+    })
 }
 
 /// Adds a warning; parts that warn of the same become one warning.

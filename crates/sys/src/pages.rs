@@ -90,6 +90,11 @@ unsafe impl Send for Extent<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for Extent<'_> {}
 
+impl Extent<'static> {
+    /// No bytes, for kernels that touch no memory.
+    pub(crate) const NOTHING: Self = Self { start: NonNull::dangling(), bytes: 0, pages: PhantomData };
+}
+
 impl Pages {
     /// Maps `bytes` (at least 1, rounded up to base pages) for this process alone.
     ///

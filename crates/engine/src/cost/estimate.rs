@@ -6,11 +6,15 @@ use machmeter_data::{Interval, Metric, MetricInfo};
 use machmeter_stats::quantile::{median, quantile, quantile_interval, sorted};
 
 use super::{Pair, Row};
+use crate::neighbour;
 
 /// Confidence level of all intervals.
 pub const LEVEL: f64 = 0.95;
 /// Fewest clean pairs: with fewer there is no rank interval of a median at 95 %.
 pub const FEWEST: usize = 6;
+/// Fewest pairs alone on the core that stand for all, and of how many of all they have to be one.
+const ALONE_FEWEST: usize = 2 * FEWEST;
+const ALONE_ONE_IN: usize = 10;
 /// Values over time that a metric carries.
 const BLOCKS: usize = 20;
 
@@ -49,8 +53,10 @@ pub struct Known {
     pub slow_ns: f64,
     /// Largest.
     pub max_ns: f64,
-    /// Clean pairs.
+    /// Clean pairs behind value and interval.
     pub n: usize,
+    /// Whether these were only those during which nobody else used the core; quantiles and maximum are of all.
+    pub alone: bool,
     /// Medians of up to 20 stretches of time.
     pub blocks_ns: Vec<f64>,
 }
@@ -95,8 +101,25 @@ impl Cost {
             slow_ns: at(0.95),
             max_ns: at(1.0),
             n: values.len(),
+            alone: false,
             blocks_ns: blocks.collect(),
         })
+    }
+
+    /// Of the pairs during which nobody else used the core of this `whole` width; quantiles are of all. `None` unless they are a
+    /// tenth of all, and enough for a cost.
+    pub fn alone(row: &Row, whole: f64, ns_per_tick: f64, step_ticks: u64) -> Option<Self> {
+        let alone: Vec<Pair> =
+            row.pairs.iter().filter(|p| neighbour::alone(p, whole) == Some(true)).copied().collect();
+        if alone.len() < ALONE_FEWEST || alone.len() * ALONE_ONE_IN < row.pairs.len() {
+            return None;
+        }
+        let cost = Self::of_pairs(row, &alone, ns_per_tick, step_ticks);
+        let (Self::Known(quiet), Self::Known(all)) = (&cost, Self::of(row, ns_per_tick, step_ticks)) else {
+            return Some(cost);
+        };
+        let Known { fast_ns, slow_ns, max_ns, .. } = all;
+        Some(Self::Known(Known { alone: true, fast_ns, slow_ns, max_ns, ..quiet.clone() }))
     }
 
     /// The known cost.
@@ -123,9 +146,10 @@ impl Cost {
             Self::Known(k) => {
                 let (a, b) = (f(k.low_ns), f(k.high_ns));
                 let quantiles = [(0.05, f(k.fast_ns)), (0.95, f(k.slow_ns))];
+                let method = if k.alone { "rank, alone on the core" } else { "rank" };
                 let span_ns = k.blocks_ns.len().max(1) as f64;
                 Metric::new(info, params, f(k.value_ns), "median of differences", k.n as u64)
-                    .with_ci(Interval::new(LEVEL, a.min(b), a.max(b), "rank"))
+                    .with_ci(Interval::new(LEVEL, a.min(b), a.max(b), method))
                     .with_quantiles(&quantiles)
                     .with_blocks(k.blocks_ns.iter().map(|b| f(*b)).collect(), span_ns)
             }
@@ -167,6 +191,7 @@ mod tests {
                 short_ticks,
                 long_ticks,
                 regime_ns: 0.0,
+                ..Pair::default()
             })
             .collect();
         row
@@ -183,6 +208,43 @@ mod tests {
         let k = cost.known().expect("known");
         assert!((k.value_ns - 6.0).abs() < 0.01, "{k:?}");
         assert!(k.low_ns <= 6.0 && 6.0 <= k.high_ns && k.max_ns > 10.0, "{k:?}");
+    }
+
+    #[test]
+    fn a_neighbour_on_the_core_shows_in_the_quantiles_alone() {
+        // 3 ns while alone; three of four pairs with a neighbour, who makes it cost 4.
+        let mut row = row((0..80).map(|i| {
+            let each = if i % 4 == 0 { 48 } else { 64 };
+            (500 + 100 * each + i % 3, 500 + 200 * each + i % 2)
+        }));
+        for (i, pair) in row.pairs.iter_mut().enumerate() {
+            pair.core_width = if i % 4 == 0 { 3.9 } else { 2.1 };
+        }
+        let rows = |row: &Row| {
+            let mut rows = crate::cost::Rows { tick_hz: 1e9, step_ticks: 1, ..Default::default() };
+            rows.rows.push(row.clone());
+            rows.tell_width();
+            rows
+        };
+        let all = rows(&row);
+        let cost = all.cost(&row);
+        let k = cost.known().expect("known");
+        assert!(k.alone && k.n == 20 && (k.value_ns - 3.0).abs() < 0.01, "{k:?}");
+        assert!(k.high_ns < 3.1 && k.slow_ns > 3.9 && k.blocks_ns.iter().all(|b| *b < 3.1), "{k:?}");
+        assert_eq!(all.shared_core(), Some((0.75, 80)));
+        // Too few alone, or nobody looked: all of them.
+        for (i, pair) in row.pairs.iter_mut().enumerate() {
+            pair.core_width = if i < 7 { 3.9 } else { 2.1 };
+        }
+        for pairs in [
+            row.clone(),
+            Row { pairs: row.pairs.iter().map(|p| Pair { core_width: 0.0, ..*p }).collect(), ..row },
+        ] {
+            let all = rows(&pairs);
+            let cost = all.cost(&pairs);
+            let k = cost.known().expect("known");
+            assert!(!k.alone && k.n == 80 && k.value_ns > 3.9, "{k:?}");
+        }
     }
 
     #[test]

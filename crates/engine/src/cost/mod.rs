@@ -13,6 +13,11 @@ use machmeter_data::metric::Params;
 
 pub use estimate::Cost;
 
+use crate::neighbour;
+
+/// Fact: the whole width of the core.
+const WHOLE_WIDTH: &str = "core.width";
+
 /// Which question the time of a turn answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
@@ -43,6 +48,9 @@ pub struct Pair {
     pub long_ticks: u64,
     /// What a probe of the placement said beside it (one-way transfer between two CPUs, ns); 0 where nobody asked.
     pub regime_ns: f64,
+    /// How wide the core was around and between the batches, at least: independent additions in the time of a dependent one.
+    /// Less than usual while somebody else uses the core; 0 where nobody looked ([`crate::neighbour`]).
+    pub core_width: f64,
 }
 
 /// Pairs that were thrown away, by the reason.
@@ -176,8 +184,35 @@ impl Rows {
         self.rows.iter().filter(move |r| r.part == part)
     }
 
-    /// What a row costs.
+    /// What a row costs: by the pairs during which nobody else used the core, where there are enough of them.
     pub fn cost(&self, row: &Row) -> Cost {
-        Cost::of(row, self.ns_per_tick(), self.step_ticks)
+        let all = || Cost::of(row, self.ns_per_tick(), self.step_ticks);
+        match self.whole_width() {
+            Some(whole) if row.pairs.iter().any(|p| neighbour::alone(p, whole) == Some(false)) => {
+                Cost::alone(row, whole, self.ns_per_tick(), self.step_ticks).unwrap_or_else(all)
+            }
+            _ => all(),
+        }
+    }
+
+    /// Keeps the whole width of the core, as the greatest that any pair saw, for the analysis.
+    pub fn tell_width(&mut self) {
+        if let Some(whole) = neighbour::whole_width(&self.rows) {
+            self.facts.insert(WHOLE_WIDTH.to_owned(), whole.to_string());
+        }
+    }
+
+    /// The whole width of the core, where somebody looked.
+    pub fn whole_width(&self) -> Option<f64> {
+        self.facts.get(WHOLE_WIDTH)?.parse().ok().filter(|w: &f64| w.is_finite() && *w > 0.0)
+    }
+
+    /// Share of the pairs during which somebody else used the core, and their number; `None` where nobody looked.
+    pub fn shared_core(&self) -> Option<(f64, usize)> {
+        let whole = self.whole_width()?;
+        let seen: Vec<bool> =
+            self.rows.iter().flat_map(|r| &r.pairs).filter_map(|p| neighbour::alone(p, whole)).collect();
+        let shared = seen.iter().filter(|alone| !**alone).count();
+        (!seen.is_empty()).then(|| (shared as f64 / seen.len() as f64, seen.len()))
     }
 }

@@ -64,6 +64,7 @@ impl Rows {
             column("short_ticks", Unit::Ticks, i64s(|p| p.short_ticks)),
             column("long_ticks", Unit::Ticks, i64s(|p| p.long_ticks)),
             column("regime_ns", Unit::Nanoseconds, f64s(|p| p.regime_ns)),
+            column("core_width", Unit::One, f64s(|p| p.core_width)),
         ];
         let mut tables: Vec<Table> = [(format!("{probe}_rows"), rows), (format!("{probe}_pairs"), pairs)]
             .into_iter()
@@ -136,6 +137,8 @@ impl Rows {
         let rows = of_pairs.i32s("row").ok_or_else(|| wrong("column row is missing"))?;
         let (at, regime) = (f64s(of_pairs, "at_ns")?, f64s(of_pairs, "regime_ns")?);
         let (short, long) = (i64s(of_pairs, "short_ticks")?, i64s(of_pairs, "long_ticks")?);
+        // Records of before do not have it.
+        let widths = f64s(of_pairs, "core_width").unwrap_or_else(|_| vec![0.0; at.len()]);
         for (i, row) in rows.iter().enumerate() {
             let Some(row) = usize::try_from(*row).ok().and_then(|r| out.rows.get_mut(r)) else {
                 return Err(wrong(&format!("pair {i} is of no row")));
@@ -145,6 +148,7 @@ impl Rows {
                 short_ticks: short[i].max(0) as u64,
                 long_ticks: long[i].max(0) as u64,
                 regime_ns: regime[i],
+                core_width: widths[i],
             });
         }
         Ok(out)
@@ -158,7 +162,8 @@ mod tests {
     #[test]
     fn rows_come_back_as_they_were() {
         let mut row = Row::new("ladder", "chase", Kind::Latency).with("stride_bytes", 64_i64).per_turn(16.0);
-        row.pairs = vec![Pair { at_ns: 1.5, short_ticks: 7, long_ticks: 19, regime_ns: 24.0 }; 3];
+        row.pairs =
+            vec![Pair { at_ns: 1.5, short_ticks: 7, long_ticks: 19, regime_ns: 24.0, core_width: 3.5 }; 3];
         row.rejected.preempted = 4;
         row.proof = Some(Proof { what: "faults".to_owned(), expected: 8, seen: 8 });
         row.extras.insert("share_max".to_owned(), 0.5);

@@ -60,6 +60,8 @@ pub(crate) fn all(registries: &Registries) -> Vec<&'static Code> {
     all.extend(machmeter_store::foreign::codes::CODES);
     all.extend(CODES);
     all.sort_by_key(|c| c.id);
+    // Probes share some.
+    all.dedup();
     all
 }
 

@@ -5,6 +5,7 @@ use machmeter_data::code::Code;
 use machmeter_engine::Info;
 
 use super::{bandwidth, ladder, loaded, table};
+use crate::part::SHARED_CORE;
 
 /// All metrics, part by part.
 const METRICS: &[MetricInfo] = &[
@@ -42,6 +43,7 @@ pub(super) const NOT_MEASURED: Code = Code {
 /// All codes, part by part.
 const CODES: &[Code] = &[
     NOT_MEASURED,
+    SHARED_CORE,
     ladder::info::NO_HUGE,
     ladder::info::HUGE_NOT_EFFECTIVE,
     ladder::info::CLOCK_MOVED,

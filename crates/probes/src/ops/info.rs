@@ -4,6 +4,8 @@ use machmeter_data::MetricInfo;
 use machmeter_data::code::Code;
 use machmeter_engine::Info;
 
+use crate::part::SHARED_CORE;
+
 metric!(
     COST,
     "ops.cost",
@@ -105,7 +107,7 @@ pub(super) const NO_FIGURE: Code = Code {
 
 /// All codes, part by part.
 const CODES: &[Code] =
-    &[NOT_MEASURED, KNOWN_COSTS, NO_FILES, HUGE_DENIED, FAULT_GROUPS, NOT_STARTED, NO_FIGURE];
+    &[NOT_MEASURED, SHARED_CORE, KNOWN_COSTS, NO_FILES, HUGE_DENIED, FAULT_GROUPS, NOT_STARTED, NO_FIGURE];
 
 /// The probe's description.
 pub const INFO: Info = Info {

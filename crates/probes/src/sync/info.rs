@@ -5,6 +5,7 @@ use machmeter_data::code::Code;
 use machmeter_engine::Info;
 
 use super::{contention, locks, models, transfer, wakeups};
+use crate::part::SHARED_CORE;
 
 metric!(
     COST,
@@ -53,6 +54,7 @@ pub(super) const ONE_CPU: Code = Code {
 /// All codes, part by part.
 const CODES: &[Code] = &[
     NOT_MEASURED,
+    SHARED_CORE,
     transfer::MOVES,
     ONE_CPU,
     transfer::ASYMMETRY,

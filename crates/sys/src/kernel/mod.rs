@@ -158,6 +158,12 @@ impl Kernel {
         self.bytes_per_turn() + allocated
     }
 
+    /// A kernel of registers, which takes no operands; `None` for others and where the processor lacks the instructions.
+    pub fn of_registers(&'static self, turns: u64) -> Option<Ready<'static>> {
+        let ready = || Ready { kernel: self, turns, operands: [Extent::NOTHING; 3], step_bytes: 0 };
+        (self.walk == Walk::Register && turns > 0 && (self.available)()).then(ready)
+    }
+
     /// Checks that `turns` turns stay inside the operands. Kernels of registers take none (give any), a forward walk takes one
     /// per operand it moves, a strided walk one. Chains are run by their owner.
     ///

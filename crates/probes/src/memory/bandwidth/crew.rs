@@ -241,7 +241,13 @@ impl Conductor<'_, '_> {
             let (short, long) = if long_first { (second, first) } else { (first, second) };
             match short.1.or(long.1) {
                 None => {
-                    row.pairs.push(Pair { at_ns, short_ticks: short.0, long_ticks: long.0, regime_ns: 0.0 });
+                    row.pairs.push(Pair {
+                        at_ns,
+                        short_ticks: short.0,
+                        long_ticks: long.0,
+                        regime_ns: 0.0,
+                        ..Pair::default()
+                    });
                 }
                 Some(Disturbance::Partner) => row.rejected.partner += 1,
                 Some(_) => row.rejected.preempted += 1,

@@ -52,6 +52,7 @@ fn planted(spec: &Spec, rate: f64) -> Row {
                 short_ticks: (800.0 + short_ns) as u64,
                 long_ticks: (800.0 + 2.0 * short_ns + disturbed) as u64,
                 regime_ns: 0.0,
+                ..Pair::default()
             }
         })
         .collect();

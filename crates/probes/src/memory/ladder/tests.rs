@@ -19,6 +19,7 @@ fn row(operation: &str, point: &Point) -> Row {
         short_ticks: (ns * LOADS * TURNS as f64) as u64,
         long_ticks: (ns * LOADS * 2.0 * TURNS as f64) as u64,
         regime_ns: 0.0,
+        ..Pair::default()
     };
     row.pairs = point.costs_ns.iter().map(pair).collect();
     row

@@ -26,6 +26,7 @@ fn planted() -> Rows {
                 short_ticks: 700 + (800.0 * ns) as u64,
                 long_ticks: 700 + (1_600.0 * ns) as u64,
                 regime_ns: 0.0,
+                ..Pair::default()
             };
             row.pairs = (0..12).map(pair).collect();
             rows.rows.push(row);

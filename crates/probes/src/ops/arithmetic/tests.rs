@@ -24,6 +24,7 @@ fn rows(turn_ns: impl Fn(u64) -> f64) -> Rows {
                 short_ticks: ticks(100) as u64 + u64::from(i as u32 * 7 % 5),
                 long_ticks: ticks(200) as u64 + u64::from(i as u32 * 11 % 13),
                 regime_ns: 0.0,
+                ..Pair::default()
             })
             .collect();
         row

@@ -63,6 +63,10 @@ impl Timing for Sharing {
         self.host.now_ns()
     }
 
+    fn core_width(&mut self) -> f64 {
+        self.host.core_width()
+    }
+
     fn disturbed_since(&mut self, mark: (u64, Option<usize>)) -> Option<Disturbance> {
         let wall_ns = monotonic_ns().saturating_sub(self.began_ns);
         let used_ns = family_cpu_ns().saturating_sub(self.used_ns);

@@ -18,6 +18,7 @@ fn row(operation: &str, each_ns: u64) -> Row {
             short_ticks: 4 * each_ns + i % 3,
             long_ticks: 8 * each_ns + i % 5,
             regime_ns: 0.0,
+            ..Pair::default()
         })
         .collect();
     row.proof = Some(Proof { what: "children that exited with 0".to_owned(), expected: 90, seen: 90 });

@@ -36,7 +36,13 @@ fn recorded(line_bytes: i64, level_ns: impl Fn(usize) -> f64, fairness: f64) -> 
                 let shared = cpus > 1 && distance < line_bytes;
                 let each = if shared { regime / 3.0 } else { 2.0 };
                 let ticks = each * 64.0 * 256.0 * (1.0 + 0.02 * random.normal());
-                Pair { at_ns: i as f64 * 1e7, short_ticks: 0, long_ticks: ticks as u64, regime_ns: regime }
+                Pair {
+                    at_ns: i as f64 * 1e7,
+                    short_ticks: 0,
+                    long_ticks: ticks as u64,
+                    regime_ns: regime,
+                    ..Pair::default()
+                }
             })
             .collect();
         row.extras.insert("fairness".to_owned(), fairness);

@@ -53,6 +53,7 @@ impl Taken {
             short_ticks: self.1,
             long_ticks: self.2,
             regime_ns: 0.0,
+            ..Pair::default()
         }
     }
 }

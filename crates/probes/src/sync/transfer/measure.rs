@@ -113,6 +113,7 @@ impl Lane {
                         short_ticks: 0,
                         long_ticks: *ticks,
                         regime_ns: ns(regime) / (turns as f64 * ways),
+                        ..Pair::default()
                     });
                 }
             }

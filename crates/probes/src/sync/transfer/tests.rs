@@ -51,6 +51,7 @@ fn recorded(laps: usize, skew: f64, seed: u64, level_ns: impl Fn(usize) -> f64) 
                 short_ticks: 0,
                 long_ticks: (ns * row.long_turns as f64 * row.per_turn) as u64,
                 regime_ns: cas_ns,
+                ..Pair::default()
             });
         }
     }

@@ -2,7 +2,7 @@
 //! to be one cycle each, and as much floating-point arithmetic as the processor can take.
 
 use super::looped;
-use crate::kernel::declared::{additions, arithmetic};
+use crate::kernel::declared::{additions, arithmetic, side_by_side};
 use crate::kernel::{Code, Declared, Kernel, Walk};
 
 const fn row(
@@ -29,6 +29,7 @@ pub(in crate::kernel) const KERNELS: &[Kernel] = &[
     adds("adds.16", "16 additions, each needing the one before", 16, adds_16),
     adds("adds.32", "32 additions, each needing the one before", 32, adds_32),
     adds("adds.64", "64 additions, each needing the one before", 64, adds_64),
+    row("side.60", "60 additions, five at a time", 64, side_by_side(60), side_60),
     row("fma.scalar", "12 fused multiply-adds side by side", 64, arithmetic(12, 24), fma_scalar),
     row("fma.neon", "12 fused multiply-adds side by side", 128, arithmetic(12, 48), fma_neon),
 ];
@@ -54,6 +55,22 @@ additions!(adds_8, "8");
 additions!(adds_16, "16");
 additions!(adds_32, "32");
 additions!(adds_64, "64");
+
+looped!(
+    side_60,
+    before: ["mov x10, xzr", "mov x11, #1", "mov x12, xzr", "mov x13, xzr", "mov x14, xzr", "mov x15, xzr"],
+    pass: [],
+    turn: [
+        ".rept 12",
+        "add x10, x10, x11",
+        "add x12, x12, x11",
+        "add x13, x13, x11",
+        "add x14, x14, x11",
+        "add x15, x15, x11",
+        ".endr",
+    ],
+    after: ["add x0, x10, x12", "add x0, x0, x13", "add x0, x0, x14", "add x0, x0, x15"]
+);
 
 // acc = 0.5 acc + 1 tends to 2 and stays a normal number.
 looped!(
