@@ -5,12 +5,17 @@
 //! knows neither the clock of the core nor that of the machine. Nothing else tells of it inside a virtual machine: time is
 //! not stolen, counters of the processor are not there, and topologies often hide the siblings.
 
+use machmeter_stats::quantile::{median, quantile, sorted};
 use machmeter_sys::kernel::{Ready, named};
 
 use crate::cost::{Pair, Row};
 
-/// Share of the greatest width at which nobody else used the core. A neighbour takes at least a tenth; the ratio is known to 2 %.
+/// Share of the whole width at which nobody else used the core. A neighbour takes at least a tenth; the ratio is known to 2 %.
 pub const ALONE: f64 = 0.95;
+/// Share of the greatest widths that are passed over.
+const WILD: f64 = 0.02;
+/// Most steps on the way to the densest width.
+const STEPS: usize = 50;
 /// Turns of the chain: 2,048 additions, about 0.6 us.
 const DEPENDENT_TURNS: u64 = 32;
 /// Turns side by side: 7,680 additions, about as long.
@@ -46,10 +51,23 @@ impl Witness {
     }
 }
 
-/// The whole width of the core: the greatest that any pair saw. `None` where nobody looked.
+/// The whole width of the core: where the widths that pairs saw are densest at their upper end. `None` where nobody looked.
+///
+/// Single widths may be greater: a chain that was itself held up. So the highest [`WILD`] of them are passed over, and from there the
+/// median of all nearby is gone to, until it stays. A core that was whole for less than that is not told from one that never was.
 pub fn whole_width(rows: &[Row]) -> Option<f64> {
-    let widths = rows.iter().flat_map(|r| &r.pairs).map(|p| p.core_width);
-    Some(widths.fold(0.0, f64::max)).filter(|w| *w > 0.0)
+    let widths = rows.iter().flat_map(|r| &r.pairs).map(|p| p.core_width).filter(|w| *w > 0.0);
+    let widths = sorted(&widths.collect::<Vec<f64>>()).ok()?;
+    let mut whole = quantile(&widths, 1.0 - WILD)?;
+    for _ in 0..STEPS {
+        let near = widths.iter().filter(|w| (**w - whole).abs() <= (1.0 - ALONE) * whole).copied();
+        let next = median(&sorted(&near.collect::<Vec<f64>>()).ok()?)?;
+        if next == whole {
+            break;
+        }
+        whole = next;
+    }
+    Some(whole)
 }
 
 /// Whether nobody else used the core while a pair was taken, given its whole width; unknown where nobody looked.
@@ -60,6 +78,8 @@ pub fn alone(pair: &Pair, whole: f64) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cost::Kind;
+    use machmeter_stats::random::Random;
     use machmeter_sys::thread::monotonic_ns;
 
     #[test]
@@ -73,6 +93,31 @@ mod tests {
         // 2 ticks a dependent addition, half a tick one of the others.
         assert!((width - 4.0).abs() < 1e-9, "{width}");
         assert_eq!(witness.width(|_| 0), 0.0);
+    }
+
+    #[test]
+    fn the_whole_width_is_found_beside_neighbours_and_wild_values() {
+        let mut random = Random::new(3);
+        for (alone, with_one, truth) in [(0.5, 2.0, 3.7), (0.05, 2.0, 3.7), (1.0, 2.0, 5.4), (0.3, 3.3, 3.9)]
+        {
+            let mut row = Row::new("t", "x", Kind::Latency);
+            row.pairs = (0..3_000)
+                .map(|_| {
+                    // A neighbour at work all the time, or for part of the look.
+                    let shared = if random.unit() < 0.5 {
+                        with_one
+                    } else {
+                        with_one + (truth - with_one) * random.unit()
+                    };
+                    let width = if random.unit() < alone { truth } else { shared };
+                    let wild = if random.unit() < 0.01 { 1.0 + random.unit() } else { 1.0 };
+                    Pair { core_width: width * wild * (1.0 + 0.015 * random.normal()), ..Pair::default() }
+                })
+                .collect();
+            let found = whole_width(&[row]).unwrap();
+            assert!((found / truth - 1.0).abs() < 0.03, "{found}, planted {truth}");
+        }
+        assert_eq!(whole_width(&[Row::new("t", "x", Kind::Latency)]), None);
     }
 
     #[test]

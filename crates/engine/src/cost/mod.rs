@@ -195,7 +195,7 @@ impl Rows {
         }
     }
 
-    /// Keeps the whole width of the core, as the greatest that any pair saw, for the analysis.
+    /// Keeps the whole width of the core, as the pairs saw it, for the analysis.
     pub fn tell_width(&mut self) {
         if let Some(whole) = neighbour::whole_width(&self.rows) {
             self.facts.insert(WHOLE_WIDTH.to_owned(), whole.to_string());
