@@ -11,12 +11,11 @@ mod program;
 
 use std::fs;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use machmeter_data::{Metric, Record};
-use program::{DOCUMENTED, Ended, Lab, Running, is_root};
+use program::{DOCUMENTED, Lab, Running, is_root};
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
@@ -29,16 +28,6 @@ const NO_TRANSFER_NS: f64 = 5_000.0;
 fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Runs the program from a shell that first does what `before` says.
-fn after(lab: &Lab, before: &str, arguments: &str) -> Ended {
-    let program = env!("CARGO_BIN_EXE_machmeter");
-    let mut command = Command::new("/bin/sh");
-    command.args(["-c", &format!("{before} && exec {program} {arguments} --json -q")]);
-    command.current_dir(lab.work()).env("MACHMETER_STATE", lab.state());
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-    Running::of(command).end()
 }
 
 fn of<'r>(record: &'r Record, id: &'r str) -> impl Iterator<Item = &'r Metric> {
@@ -152,7 +141,8 @@ fn too_little_memory_files_or_processes_are_named() {
         ("ulimit -v 200000", "sync --parts locks -t 2"),
         ("ulimit -n 8", "sync --parts wakeups -t 3"),
     ] {
-        let ended = after(&lab, before, arguments);
+        let words: Vec<&str> = arguments.split(' ').chain(["--json", "-q"]).collect();
+        let ended = Running::of(lab.after(&["/bin/sh", "-c"], before, &lab.command(&words))).end();
         println!("{before}, {arguments}: exit code {:?}, {}", ended.code, ended.stderr);
         assert!(ended.code.is_some_and(|c| DOCUMENTED.contains(&c)), "{ended:?}");
         if ended.stdout.is_empty() {
@@ -165,12 +155,8 @@ fn too_little_memory_files_or_processes_are_named() {
         println!("skipped: a user with few processes can only be had as root");
         return;
     }
-    let mut command = lab.as_nobody(&[]);
-    let program = command.get_program().to_str().unwrap().to_owned();
-    command = Command::new("/bin/bash");
-    command.args(["-c", &format!("ulimit -u 3 && exec {program} sync --parts models -t 3 --json -q")]);
-    command.current_dir(lab.work()).env("MACHMETER_STATE", lab.state());
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    let models = lab.as_nobody(&["sync", "--parts", "models", "-t", "3", "--json", "-q"]);
+    let mut command = lab.after(&["/bin/bash", "-c"], "ulimit -u 3", &models);
     command.uid(program::NOBODY).gid(program::NOBODY);
     let ended = Running::of(command).end();
     assert!(ended.code.is_some_and(|c| DOCUMENTED.contains(&c)), "{ended:?}");

@@ -8,7 +8,6 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -29,16 +28,6 @@ fn turn() -> MutexGuard<'static, ()> {
 
 fn arguments<'a>(part: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     [&["ops", "--parts", part, "-t", "2", "--json", "-q"], more].concat()
-}
-
-/// Runs the program from a shell that first does what `before` says.
-fn after(lab: &Lab, before: &str, part: &str, more: &[&str]) -> Ended {
-    let program = env!("CARGO_BIN_EXE_machmeter");
-    let line = format!("{before} && exec {program} {}", arguments(part, more).join(" "));
-    let mut command = Command::new("/bin/sh");
-    command.args(["-c", &line]).current_dir(lab.work()).env("MACHMETER_STATE", lab.state());
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-    Running::of(command).end()
 }
 
 fn price(record: &Record, operation: &str) -> Option<f64> {
@@ -164,18 +153,15 @@ fn directories_without_room_give_reasons_and_no_prices() {
     fs::create_dir(&small).unwrap();
     let directory = ["--directory", small.to_str().unwrap()];
     // 512 or 1024 bytes each, by the shell.
-    check(after(&lab, "ulimit -f 2000", "calls", &directory), "ulimit -f");
+    let calls = lab.command(&arguments("calls", &directory));
+    let limited = lab.after(&["/bin/sh", "-c"], "ulimit -f 2000", &calls);
+    check(Running::of(limited).end(), "ulimit -f");
     if !is_root() {
         println!("skipped: full and closed directories need root");
         return;
     }
     let mount = format!("mount -t tmpfs -o size=1m none {}", small.display());
-    let program = env!("CARGO_BIN_EXE_machmeter");
-    let line = format!("{mount} && exec {program} {}", arguments("calls", &directory).join(" "));
-    let mut command = Command::new("unshare");
-    command.args(["-m", "/bin/sh", "-c", &line]).current_dir(lab.work()).env("MACHMETER_STATE", lab.state());
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-    let ended = Running::of(command).end();
+    let ended = Running::of(lab.after(&["unshare", "-m", "/bin/sh", "-c"], &mount, &calls)).end();
     if ended.stdout.is_empty() {
         println!("skipped: no file systems can be mounted here: {}", ended.stderr);
     } else {
@@ -208,12 +194,8 @@ fn limits_of_processes_are_named_or_the_run_is_refused() {
     let _turn = turn();
     let lab = Lab::new();
     for tasks in [1, 3, 4] {
-        let mut command = lab.as_nobody(&[]);
-        let program = command.get_program().to_str().unwrap().to_owned();
-        let line = format!("ulimit -u {tasks} && exec {program} {}", arguments("processes", &[]).join(" "));
-        command = Command::new("/bin/bash");
-        command.args(["-c", &line]).current_dir(lab.work()).env("MACHMETER_STATE", lab.state());
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        let processes = lab.as_nobody(&arguments("processes", &[]));
+        let mut command = lab.after(&["/bin/bash", "-c"], &format!("ulimit -u {tasks}"), &processes);
         command.uid(program::NOBODY).gid(program::NOBODY);
         let ended = Running::of(command).end();
         assert!(ended.code.is_some_and(|c| DOCUMENTED.contains(&c)), "{ended:?}");

@@ -108,14 +108,16 @@ impl Cost {
 
     /// Of the pairs during which nobody else used the core of this `whole` width; quantiles are of all. `None` unless they are a
     /// tenth of all, and enough for a cost.
-    pub fn alone(row: &Row, whole: f64, ns_per_tick: f64, step_ticks: u64) -> Option<Self> {
+    pub fn alone(row: &Row, pairs: &[Pair], whole: f64, ns_per_tick: f64, step_ticks: u64) -> Option<Self> {
         let alone: Vec<Pair> =
-            row.pairs.iter().filter(|p| neighbour::alone(p, whole) == Some(true)).copied().collect();
-        if alone.len() < ALONE_FEWEST || alone.len() * ALONE_ONE_IN < row.pairs.len() {
+            pairs.iter().filter(|p| neighbour::alone(p, whole) == Some(true)).copied().collect();
+        if alone.len() < ALONE_FEWEST || alone.len() * ALONE_ONE_IN < pairs.len() {
             return None;
         }
         let cost = Self::of_pairs(row, &alone, ns_per_tick, step_ticks);
-        let (Self::Known(quiet), Self::Known(all)) = (&cost, Self::of(row, ns_per_tick, step_ticks)) else {
+        let (Self::Known(quiet), Self::Known(all)) =
+            (&cost, Self::of_pairs(row, pairs, ns_per_tick, step_ticks))
+        else {
             return Some(cost);
         };
         let Known { fast_ns, slow_ns, max_ns, .. } = all;

@@ -186,10 +186,15 @@ impl Rows {
 
     /// What a row costs: by the pairs during which nobody else used the core, where there are enough of them.
     pub fn cost(&self, row: &Row) -> Cost {
-        let all = || Cost::of(row, self.ns_per_tick(), self.step_ticks);
+        self.cost_of(row, &row.pairs)
+    }
+
+    /// The same by some of its pairs (those of one regime).
+    pub fn cost_of(&self, row: &Row, pairs: &[Pair]) -> Cost {
+        let all = || Cost::of_pairs(row, pairs, self.ns_per_tick(), self.step_ticks);
         match self.whole_width() {
-            Some(whole) if row.pairs.iter().any(|p| neighbour::alone(p, whole) == Some(false)) => {
-                Cost::alone(row, whole, self.ns_per_tick(), self.step_ticks).unwrap_or_else(all)
+            Some(whole) if pairs.iter().any(|p| neighbour::alone(p, whole) == Some(false)) => {
+                Cost::alone(row, pairs, whole, self.ns_per_tick(), self.step_ticks).unwrap_or_else(all)
             }
             _ => all(),
         }

@@ -90,6 +90,15 @@ impl Lab {
         command
     }
 
+    /// What `command` says, but from a shell (a program with its arguments up to the line) that first does what `before` says.
+    pub(crate) fn after(&self, shell: &[&str], before: &str, command: &Command) -> Command {
+        let words = std::iter::once(command.get_program()).chain(command.get_args());
+        let line: Vec<&str> = words.filter_map(|word| word.to_str()).collect();
+        let mut shelled = Command::new(shell[0]);
+        self.set_up(shelled.args(&shell[1..]).arg(format!("{before} && exec {}", line.join(" "))));
+        shelled
+    }
+
     pub(crate) fn start(&self, arguments: &[&str]) -> Running {
         Running::of(self.command(arguments))
     }

@@ -37,8 +37,7 @@ pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
         .part(PART.name)
         .filter(|r| r.operation != "part")
         .filter_map(|row| {
-            let cost =
-                Cost::of_pairs(row, &on_main(row, levels.as_ref()), rows.ns_per_tick(), rows.step_ticks);
+            let cost = rows.cost_of(row, &on_main(row, levels.as_ref()));
             Some(View { row, cpus: row.int("cpus")?, distance_bytes: row.int("distance_bytes")?, cost })
         })
         .collect();

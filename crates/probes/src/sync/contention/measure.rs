@@ -64,7 +64,7 @@ impl Lane {
             // Batches have as many chunks as the time allowed: kept as ticks of a fixed number of them.
             long_ticks: (s.ticks as f64 * CHUNKS as f64 / s.chunks.max(1) as f64).round() as u64,
             regime_ns,
-            ..Pair::default()
+            core_width: s.core_width,
         }));
         self.fairness.extend(samples.iter().map(|s| s.fairness));
     }

@@ -102,17 +102,19 @@ fn unfairness_and_one_cpu_are_told() {
 
 #[test]
 fn batches_without_a_partner_are_not_kept() {
-    // Ticks, own chunks, slowest, fastest, moment.
+    // Ticks, own chunks, slowest, fastest, moment, width of the core.
+    let width = 3.5_f64.to_bits();
     let batches = [
-        [1_000, 50, 45, 52, 1],
-        [1_000, 50, 9, 50, 2],
-        [1_000, 50, 50, 251, 3],
-        [u64::MAX, 50, 50, 50, 4],
-        [0, 0, 0, 0, 0],
+        [1_000, 50, 45, 52, 1, width],
+        [1_000, 50, 9, 50, 2, width],
+        [1_000, 50, 50, 251, 3, width],
+        [u64::MAX, 50, 50, 50, 4, width],
+        [0, 0, 0, 0, 0, 0],
     ];
     let (samples, rejected) = judge(batches.into_iter());
     assert_eq!(samples.len(), 1);
     assert!((samples[0].fairness - 45.0 / 52.0).abs() < 1e-12);
+    assert_eq!(samples[0].core_width.to_bits(), width);
     assert_eq!((rejected.partner, rejected.preempted), (2, 1));
 }
 

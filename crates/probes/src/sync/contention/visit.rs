@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use machmeter_engine::cost::Rejected;
+use machmeter_engine::sampling::{HostTiming, Timing};
 use machmeter_engine::team::{Arena, Member, Seats, Team};
 use machmeter_sys::clock::{SourceId, TickSource, WithSource, dispatch};
 use machmeter_sys::thread::{self, Usage};
@@ -17,8 +18,9 @@ pub(super) const OVERLAP: (f64, f64) = (0.2, 5.0);
 const ARRIVALS: usize = 0;
 const STOP: usize = 1;
 const FIRST: usize = 2;
-/// Words of a batch in the results: ticks, own chunks, least and most chunks of any member, moment.
-const BATCH_WORDS: usize = 5;
+/// Words of a batch in the results: ticks, own chunks, least and most chunks of any member, moment,
+/// width of the core (bits of a number).
+const BATCH_WORDS: usize = 6;
 /// Written in place of ticks.
 const SWITCHED: u64 = u64::MAX;
 
@@ -56,6 +58,8 @@ pub(super) struct Sample {
     pub(super) chunks: u64,
     /// Chunks of the slowest member over chunks of the fastest.
     pub(super) fairness: f64,
+    /// Width of the core around it at least, where one member is alone; 0 where several are.
+    pub(super) core_width: f64,
 }
 
 /// Visits. Undisturbed batches, and the others by the reason.
@@ -77,6 +81,8 @@ pub(super) fn visit(
         return Err("the shared memory has no cells".to_owned());
     };
     let progress: Vec<&AtomicU64> = (0..members).filter_map(|rank| arena.cell(FIRST + rank)).collect();
+    // Several cores would need one width each.
+    let timing = (members == 1).then(|| HostTiming::new(source));
     let work = |member: &Member<'_>| {
         let (Some(word), Some(own)) =
             (words.get(member.rank * plan.distance_bytes / 8), progress.get(member.rank).copied())
@@ -94,7 +100,7 @@ pub(super) fn visit(
         let side = Side { plan, word, own, stop, progress: &progress, member };
         if member.rank == 0 {
             for batch in results.chunks_exact(BATCH_WORDS).take(plan.batches) {
-                let _ = dispatch(source, Batch { side: &side, results: batch });
+                let _ = dispatch(source, Batch { side: &side, timing, results: batch });
             }
             stop.store(1, Ordering::Release);
         } else {
@@ -114,14 +120,20 @@ pub(super) fn visit(
 pub(super) fn judge(batches: impl Iterator<Item = [u64; BATCH_WORDS]>) -> (Vec<Sample>, Rejected) {
     let mut rejected = Rejected::default();
     let mut samples = Vec::new();
-    for [ticks, chunks, least, most, at_ns] in batches.filter(|b| b[0] != 0) {
+    for [ticks, chunks, least, most, at_ns, width] in batches.filter(|b| b[0] != 0) {
         let (own, low, high) = (chunks.max(1) as f64, least as f64, most as f64);
         if ticks == SWITCHED {
             rejected.preempted += 1;
         } else if chunks == 0 || low < OVERLAP.0 * own || high > OVERLAP.1 * own {
             rejected.partner += 1;
         } else {
-            samples.push(Sample { at_ns, ticks, chunks, fairness: low / high });
+            samples.push(Sample {
+                at_ns,
+                ticks,
+                chunks,
+                fairness: low / high,
+                core_width: f64::from_bits(width),
+            });
         }
     }
     (samples, rejected)
@@ -158,6 +170,7 @@ impl Side<'_> {
 
 struct Batch<'a> {
     side: &'a Side<'a>,
+    timing: Option<HostTiming>,
     results: &'a [AtomicU64],
 }
 
@@ -172,6 +185,8 @@ impl WithSource for Batch<'_> {
             return;
         }
         let operation = side.plan.operation;
+        let width = || self.timing.map_or(0.0, |mut t| t.core_width());
+        let width_before = width();
         // Warms the word, and tells how many chunks fit between two reads of the clock.
         let start = S::now();
         operation.chunk(side.word);
@@ -197,8 +212,9 @@ impl WithSource for Batch<'_> {
         let others = (1..side.progress.len().min(MEMBERS_MAX)).map(|i| after[i].saturating_sub(before[i]));
         let least = others.clone().min().unwrap_or(chunks).min(chunks);
         let most = others.max().unwrap_or(chunks).max(chunks);
+        let width = width_before.min(width());
         let ticks = if switched { SWITCHED } else { ticks.max(1) };
-        for (word, value) in self.results.iter().zip([ticks, chunks, least, most, at_ns]) {
+        for (word, value) in self.results.iter().zip([ticks, chunks, least, most, at_ns, width.to_bits()]) {
             word.store(value, Ordering::Relaxed);
         }
     }

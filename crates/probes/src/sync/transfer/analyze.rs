@@ -56,7 +56,7 @@ impl View<'_> {
     /// Cost of a kind from one CPU to the other on one regime (from 0); `None` for a kind that has no row.
     pub(super) fn cost(&self, rows: &Rows, from: usize, kind: Kind, regime: usize) -> Option<Cost> {
         let row = self.direction(from).find(|r| r.operation == kind.name())?;
-        Some(Cost::of_pairs(row, &self.on(row, regime), rows.ns_per_tick(), rows.step_ticks))
+        Some(rows.cost_of(row, &self.on(row, regime)))
     }
 
     /// Regimes to report: at most [`REGIMES_MAX`], of those beside the first only such with samples enough for a figure.
