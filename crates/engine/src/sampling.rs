@@ -146,8 +146,9 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Batches of 0.5 ms: above 10,000 steps of any clock in use, and mostly between two ticks of the scheduler.
-    pub const BATCH_NS: f64 = 500_000.0;
+    /// Batches of 0.2 ms: some 5,000 steps of the coarsest clock in use, and mostly between two ticks of the scheduler, one of which
+    /// costs a virtual CPU some 40 us.
+    pub const BATCH_NS: f64 = 200_000.0;
     /// Batches of operations in which two CPUs take part.
     pub const SHARED_BATCH_NS: f64 = 100_000.0;
 }

@@ -46,6 +46,7 @@ pub mod serial;
 pub mod spectrum;
 pub mod spread;
 pub mod tail;
+pub mod visits;
 
 pub use error::StatsError;
 pub use interval::Interval;

@@ -3,7 +3,8 @@
 use machmeter_data::metric::Params;
 use machmeter_data::quantity::{Unit, human};
 use machmeter_data::{Interval, Metric, MetricInfo};
-use machmeter_stats::quantile::{median, quantile, quantile_interval, sorted};
+use machmeter_stats::quantile::{median, quantile, sorted};
+use machmeter_stats::visits::median_interval;
 
 use super::{Pair, Row};
 use crate::neighbour;
@@ -43,10 +44,12 @@ pub enum Cost {
 pub struct Known {
     /// Median over the clean pairs.
     pub value_ns: f64,
-    /// Rank interval of the median.
+    /// Rank interval of the median, by visits.
     pub low_ns: f64,
     /// Its upper end.
     pub high_ns: f64,
+    /// Median of all clean pairs, neighbours or not.
+    pub usual_ns: f64,
     /// 5 % quantile: what it costs when nothing is in the way.
     pub fast_ns: f64,
     /// 95 % quantile.
@@ -79,7 +82,8 @@ impl Cost {
         let tried = values.len() as u64 + row.rejected.total();
         let unknown = || Self::Unknown { why: format!("{} undisturbed samples of {tried}", values.len()) };
         let Ok(s) = sorted(&values) else { return unknown() };
-        let (Some(value), Some(ci)) = (median(&s), quantile_interval(&s, 0.5, LEVEL)) else {
+        let times: Vec<f64> = pairs.iter().map(|p| p.at_ns).collect();
+        let (Some(value), Some(ci)) = (median(&s), median_interval(&times, &values, LEVEL)) else {
             return unknown();
         };
         if values.len() < FEWEST {
@@ -97,6 +101,7 @@ impl Cost {
             value_ns: value,
             low_ns: ci.low,
             high_ns: ci.high,
+            usual_ns: value,
             fast_ns: at(0.05),
             slow_ns: at(0.95),
             max_ns: at(1.0),
@@ -120,8 +125,8 @@ impl Cost {
         else {
             return Some(cost);
         };
-        let Known { fast_ns, slow_ns, max_ns, .. } = all;
-        Some(Self::Known(Known { alone: true, fast_ns, slow_ns, max_ns, ..quiet.clone() }))
+        let Known { usual_ns, fast_ns, slow_ns, max_ns, .. } = all;
+        Some(Self::Known(Known { alone: true, usual_ns, fast_ns, slow_ns, max_ns, ..quiet.clone() }))
     }
 
     /// The known cost.
@@ -147,7 +152,10 @@ impl Cost {
         match self {
             Self::Known(k) => {
                 let (a, b) = (f(k.low_ns), f(k.high_ns));
-                let quantiles = [(0.05, f(k.fast_ns)), (0.95, f(k.slow_ns))];
+                let mut quantiles = vec![(0.05, f(k.fast_ns)), (0.95, f(k.slow_ns))];
+                if k.alone {
+                    quantiles.insert(1, (0.5, f(k.usual_ns)));
+                }
                 let method = if k.alone { "rank, alone on the core" } else { "rank" };
                 let span_ns = k.blocks_ns.len().max(1) as f64;
                 Metric::new(info, params, f(k.value_ns), "median of differences", k.n as u64)
@@ -232,7 +240,10 @@ mod tests {
         let cost = all.cost(&row);
         let k = cost.known().expect("known");
         assert!(k.alone && k.n == 20 && (k.value_ns - 3.0).abs() < 0.01, "{k:?}");
-        assert!(k.high_ns < 3.1 && k.slow_ns > 3.9 && k.blocks_ns.iter().all(|b| *b < 3.1), "{k:?}");
+        assert!(
+            k.high_ns < 3.1 && k.slow_ns > 3.9 && k.usual_ns > 3.9 && k.blocks_ns.iter().all(|b| *b < 3.1),
+            "{k:?}"
+        );
         assert_eq!(all.shared_core(), Some((0.75, 80)));
         // Too few alone, or nobody looked: all of them.
         for (i, pair) in row.pairs.iter_mut().enumerate() {

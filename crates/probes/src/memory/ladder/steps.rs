@@ -7,7 +7,7 @@ use super::hierarchy::{Point, lower_from_the_right};
 /// Quantile of the pairs taken for the cost of a size. Neighbours on the same core only make it dearer; but beyond the step some pairs
 /// cost as little as before it, where the order of the accesses happens to suit the replacement (seen with one page too many for
 /// a buffer of 64: one or two pairs of 24), so the least of all would be too low.
-const LOW: f64 = 0.25;
+const LOW: f64 = 0.15;
 
 /// A step of a curve.
 #[derive(Debug, Clone, Copy, PartialEq)]

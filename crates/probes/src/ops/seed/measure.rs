@@ -46,7 +46,7 @@ pub(super) fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, 
         let row = Row::new(PART.name, id, kind);
         benches.push(bench(row, path.clone(), main.as_ref(), cache.as_ref()));
     }
-    let pace = Pace { batch_ns: Pace::BATCH_NS, pairs_per_visit: 4, rounds: 60, until_ns: at.until_ns };
+    let pace = Pace { batch_ns: Pace::BATCH_NS, pairs_per_visit: 4, rounds: 150, until_ns: at.until_ns };
     at.sampler.interleave(&mut benches, &pace);
     Ok(benches.into_iter().map(|b| b.row).collect())
 }

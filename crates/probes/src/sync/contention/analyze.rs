@@ -7,13 +7,14 @@ use machmeter_data::shape::{Axis, Cell, CostTable, Curve, CurveRow, TableColumn,
 use machmeter_data::{Dataset, Interval, Metric, Params as Keys, Shape};
 use machmeter_engine::Analysis;
 use machmeter_engine::cost::estimate::LEVEL;
-use machmeter_engine::cost::{Cost, Pair, Row, Rows};
-use machmeter_stats::regimes::{RegimeOptions, Regimes, regimes};
+use machmeter_engine::cost::{Cost, Row, Rows};
+use machmeter_stats::regimes::Regimes;
 
 use super::measure::APART_BYTES;
 use super::operations::Operation;
 use super::{FAIRNESS, FALSE_SHARING, PART, UNFAIR};
 use crate::sync::info::ONE_CPU;
+use crate::sync::placement::{self, levels, on_main};
 use crate::sync::transfer::MOVES;
 use crate::sync::{Params, info};
 
@@ -32,7 +33,7 @@ struct View<'r> {
 
 pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     let mut out = Analysis::default();
-    let levels = levels(rows);
+    let levels = levels(rows, PART.name);
     let views: Vec<View<'_>> = rows
         .part(PART.name)
         .filter(|r| r.operation != "part")
@@ -57,27 +58,6 @@ pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     }
     out.summary = summary(&views);
     out
-}
-
-/// Levels of the placement over all rows' visits.
-fn levels(rows: &Rows) -> Option<Regimes> {
-    let mut seen: Vec<(f64, f64)> = rows
-        .part(PART.name)
-        .flat_map(|r| r.pairs.iter().map(|p| (p.at_ns, p.regime_ns)))
-        .filter(|(_, ns)| *ns > 0.0)
-        .collect();
-    seen.sort_by(|a, b| a.0.total_cmp(&b.0));
-    // One look at the placement serves several visits: it counts once.
-    seen.dedup_by(|a, b| a.1.to_bits() == b.1.to_bits());
-    let (times, values): (Vec<f64>, Vec<f64>) = seen.into_iter().unzip();
-    regimes(&times, &values, &RegimeOptions { level: LEVEL, ..RegimeOptions::default() }).ok()
-}
-
-/// Samples taken on the most frequent level; all where the placement is not known to move.
-fn on_main(row: &Row, levels: Option<&Regimes>) -> Vec<Pair> {
-    let Some(levels) = levels.filter(|l| l.regimes.len() > 1) else { return row.pairs.clone() };
-    let main = levels.main();
-    row.pairs.iter().filter(|p| p.regime_ns > 0.0 && levels.nearest(p.regime_ns) == main).copied().collect()
 }
 
 fn keys(v: &View<'_>) -> Keys {
@@ -163,16 +143,7 @@ fn warnings(views: &[View<'_>], levels: Option<&Regimes>) -> Vec<Warning> {
         let text = "contention was not measured: it needs two CPUs, and there is 1";
         out.push(warn(&ONE_CPU, text.to_owned()));
     }
-    if let Some(levels) = levels.filter(|l| l.regimes.len() > 1) {
-        let main = &levels.regimes[levels.main()];
-        let text = format!(
-            "contention: the CPUs' placement moved between {} levels; costs are those at {} one way ({} of the time)",
-            levels.regimes.len(),
-            human(main.center, Unit::Nanoseconds),
-            human(main.share, Unit::One)
-        );
-        out.push(warn(&MOVES, text));
-    }
+    out.extend(placement::moved(PART.name, levels).map(|text| warn(&MOVES, text)));
     let worst = views
         .iter()
         .filter(|v| v.cpus > 1 && v.distance_bytes == 0)

@@ -15,7 +15,7 @@ use super::operations::{CHUNK, Operation};
 use super::visit::{MEMBERS_MAX, Plan, Sample, visit};
 use crate::part::At;
 use crate::sync::Params;
-use crate::sync::transfer::RegimeProbe;
+use crate::sync::placement::Watch;
 
 /// Distances of two counters, bytes; 0 is one counter for all.
 const DISTANCES: [usize; 6] = [0, 8, 32, 64, 128, 4_096];
@@ -34,8 +34,6 @@ const PAUSE_NS: u64 = 250_000_000;
 const LIMIT_NS: (u64, u64) = (5_000_000, 60_000_000);
 /// Time that starting and ending a team takes, ns.
 const TEAM_NS: u64 = 3_000_000;
-/// The placement is looked at again after so many times what the last look took.
-const PROBE_EVERY: u64 = 3;
 
 /// A row to measure.
 struct Lane {
@@ -121,13 +119,13 @@ pub(super) fn measure(at: &mut At<'_, '_>, _params: &Params) -> Result<Vec<Row>,
         refused.row.refused = Some("needs two CPUs, has 1".to_owned());
         return Ok(vec![refused.row]);
     };
-    let probe = RegimeProbe::new(at.host, at.policy, first, second);
+    let mut placement = Watch::new(at, first, second);
     let start_ns = thread::monotonic_ns();
     let gap_ns = (at.left_ns() / SPREAD_ROUNDS).min(PAUSE_NS);
     let batch_ticks = at.host.rate.ticks(Pace::SHARED_BATCH_NS);
     let mut random = Random::new(at.host.seed);
     let mut order: Vec<usize> = (0..lanes.len()).collect();
-    let (mut regime_ns, mut next_probe_ns) = (0.0, 0);
+    let mut regime_ns = 0.0;
     for round in 0_usize.. {
         if round > 0 {
             random.shuffle(&mut order);
@@ -139,11 +137,8 @@ pub(super) fn measure(at: &mut At<'_, '_>, _params: &Params) -> Result<Vec<Row>,
                 return rows(lanes);
             }
             let lane = &mut lanes[*i];
-            let before_ns = thread::monotonic_ns();
-            if before_ns >= next_probe_ns && most_ns > LIMIT_NS.1 {
-                regime_ns = probe.one_way_ns(random.bits());
-                let after_ns = thread::monotonic_ns();
-                next_probe_ns = after_ns + PROBE_EVERY * (after_ns - before_ns).saturating_sub(TEAM_NS);
+            if most_ns > LIMIT_NS.1 {
+                regime_ns = placement.one_way_ns(random.bits());
             }
             let share_ns = left_ns / (order.len() as u64 * ROUNDS);
             let plan = Plan {

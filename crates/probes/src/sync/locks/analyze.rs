@@ -1,16 +1,20 @@
 //! From rows to metrics, tables and lines. Pure.
 
+use machmeter_data::metric::Params as Keys;
 use machmeter_data::quantity::{Unit, human};
 use machmeter_data::record::{Finding, Summary, SummaryLine, Tile, Warning};
 use machmeter_data::shape::{Axis, Cell, CostTable, Matrix, Shape, TableColumn, TableRow};
-use machmeter_data::{Dataset, Interval, Metric};
+use machmeter_data::{Dataset, Interval, Metric, MetricInfo};
 use machmeter_engine::Analysis;
 use machmeter_engine::cost::estimate::LEVEL;
 use machmeter_engine::cost::{Cost, Row, Rows};
+use machmeter_stats::regimes::Regimes;
 
 use super::contended::{JAIN, LONGEST_STREAK, PROOF};
 use super::{BROKEN, FAIRNESS, HANDOFF, NAME, UNFAIR, fairness};
 use crate::sync::info::ONE_CPU;
+use crate::sync::placement::{self, levels, on_main};
+use crate::sync::transfer::MOVES;
 use crate::sync::{Params, info};
 
 /// Fairness below which a warning is due.
@@ -24,18 +28,23 @@ struct View<'r> {
     state: String,
     model: String,
     cpus: i64,
+    /// Whether the figure is that of one placement of several.
+    placed: bool,
 }
 
 /// What the rows say.
 pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
+    let levels = levels(rows, NAME);
     let views: Vec<View<'_>> = rows
         .part(NAME)
         .filter(|r| r.operation != "part")
         .map(|row| View {
             row,
-            cost: rows.cost(row),
+            cost: rows.cost_of(row, &on_main(row, levels.as_ref())),
             state: row.text("state"),
             model: row.text("model"),
+            placed: levels.as_ref().is_some_and(|l| l.regimes.len() > 1)
+                && row.pairs.iter().any(|p| p.regime_ns > 0.0),
             cpus: row.int("cpus").unwrap_or(2),
         })
         .collect();
@@ -43,7 +52,7 @@ pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     Analysis {
         datasets: datasets(&views),
         findings: findings(&metrics),
-        warnings: warnings(&views, &metrics),
+        warnings: warnings(&views, &metrics, levels.as_ref()),
         summary: summary(&views),
         metrics,
         ..Analysis::default()
@@ -65,7 +74,7 @@ fn metrics(views: &[View<'_>]) -> Vec<Metric> {
                 let mut keys = machmeter_data::metric::params(keys);
                 keys.insert("from".to_owned(), pair.0.into());
                 keys.insert("to".to_owned(), pair.1.into());
-                out.push(v.cost.metric(&HANDOFF, keys));
+                out.push(priced(v, &HANDOFF, keys));
             }
             continue;
         }
@@ -75,7 +84,7 @@ fn metrics(views: &[View<'_>]) -> Vec<Metric> {
             ("model", v.model.as_str().into()),
             ("kind", v.row.kind.name().into()),
         ]);
-        out.push(v.cost.metric(&info::COST, keys));
+        out.push(priced(v, &info::COST, keys));
         out.extend(fairness_of(v).map(|(value, low, high, n)| {
             let keys = machmeter_data::metric::params([
                 ("lock", lock.into()),
@@ -87,6 +96,14 @@ fn metrics(views: &[View<'_>]) -> Vec<Metric> {
         }));
     }
     out
+}
+
+fn priced(v: &View<'_>, info: &MetricInfo, keys: Keys) -> Metric {
+    let mut m = v.cost.metric(info, keys);
+    if m.value.is_some() && v.placed {
+        m.flag(MOVES.id);
+    }
+    m
 }
 
 fn fairness_of(v: &View<'_>) -> Option<(f64, f64, f64, usize)> {
@@ -153,7 +170,7 @@ fn datasets(views: &[View<'_>]) -> Vec<Dataset> {
     let rows: Vec<TableRow> = rows.collect();
     let dataset = |id: &str, title: &str, caption: &str, shape| Dataset {
         id: id.to_owned(),
-        params: machmeter_data::metric::Params::new(),
+        params: Keys::new(),
         title: title.to_owned(),
         caption: caption.to_owned(),
         shape,
@@ -262,7 +279,7 @@ fn findings(metrics: &[Metric]) -> Vec<Finding> {
     }]
 }
 
-fn warnings(views: &[View<'_>], metrics: &[Metric]) -> Vec<Warning> {
+fn warnings(views: &[View<'_>], metrics: &[Metric], levels: Option<&Regimes>) -> Vec<Warning> {
     let warn = |code: &machmeter_data::code::Code, text: String| Warning {
         code: code.id.to_owned(),
         text,
@@ -274,6 +291,7 @@ fn warnings(views: &[View<'_>], metrics: &[Metric]) -> Vec<Warning> {
     if refused > 0 {
         out.push(warn(&ONE_CPU, format!("{refused} rows of locks and barriers need two CPUs.")));
     }
+    out.extend(placement::moved(NAME, levels).map(|text| warn(&MOVES, text)));
     for v in views {
         if let Some(p) = v.row.proof.as_ref().filter(|p| p.what == PROOF && p.seen < p.expected) {
             let of = format!("{} ({}, {} CPUs)", v.row.operation, v.state, v.cpus);

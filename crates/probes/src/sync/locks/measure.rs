@@ -15,6 +15,7 @@ use super::rally::{Rule, Visit};
 use super::{NAME, alone, barriers};
 use crate::part::At;
 use crate::sync::Params;
+use crate::sync::placement::Watch;
 use crate::sync::rounds::{ROUNDS, rounds};
 
 /// Time below which the plan is short, ns.
@@ -41,9 +42,20 @@ pub(super) fn measure(at: &mut At<'_, '_>, _params: &Params) -> Result<Vec<Row>,
         .into_iter()
         .flat_map(|m| jobs(&cpus, m.model(), size).into_iter().map(move |j| (m, j)))
         .collect();
+    let mut placement = match cpus[..] {
+        [first, second, ..] => Some(([first, second], Watch::new(at, first, second))),
+        _ => None,
+    };
     rounds(at, 0x10c5, all.len(), |i, order| {
         let (model, job) = &mut all[i];
+        let taken = job.row.pairs.len();
+        // Rows of other CPUs are not told by where these two are.
+        let watched = placement
+            .as_mut()
+            .filter(|(two, _)| job.cpus.len() == 2 && two.iter().all(|c| job.cpus.contains(c)));
+        let regime_ns = watched.map_or(0.0, |(_, watch)| watch.one_way_ns(order));
         visit(at, *model, job, start_ns, order);
+        job.row.pairs[taken..].iter_mut().for_each(|p| p.regime_ns = regime_ns);
     });
     rows.extend(all.into_iter().map(|(_, job)| {
         let mut row = job.row;
