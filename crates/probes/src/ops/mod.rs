@@ -2,6 +2,7 @@
 
 pub mod arithmetic;
 pub mod calls;
+mod daxpy;
 pub mod info;
 pub mod params;
 pub mod processes;

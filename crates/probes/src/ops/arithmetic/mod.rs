@@ -18,12 +18,13 @@ use machmeter_sys::pages::{Backing, Pages};
 use machmeter_sys::thread::monotonic_ns;
 
 use super::Params;
+use super::daxpy::Daxpy;
 use super::info::{COST, CYCLE, KNOWN_COSTS, NO_FIGURE};
 use super::repeated::{Planned, affordable};
 use super::table::{self, Priced};
 use crate::part::{At, Part};
 use fit::{Ladder, MOST_RESIDUAL, Rung};
-use subjects::{Bytes, Daxpy, Passes, Reads};
+use subjects::{Bytes, Passes, Reads};
 
 const PART_NAME: &str = "arithmetic";
 

@@ -82,42 +82,6 @@ impl Subject for Reads {
     }
 }
 
-/// `y = a x + y` as the compiler writes it.
-pub(super) struct Daxpy {
-    x: Vec<f64>,
-    y: Vec<f64>,
-}
-
-impl Daxpy {
-    /// Over `n` elements.
-    pub(super) fn new(n: usize) -> Self {
-        Self { x: (0..n).map(|i| 1.0 + i as f64 * 0.25).collect(), y: vec![1.0; n] }
-    }
-}
-
-#[inline(never)]
-fn daxpy(a: f64, x: &[f64], y: &mut [f64]) {
-    for (y, x) in y.iter_mut().zip(x) {
-        *y += a * x;
-    }
-}
-
-impl Subject for Daxpy {
-    fn run(&mut self, turns: u64) -> bool {
-        for i in 0..turns {
-            // To and fro, so that values stay where they are.
-            let a = if i % 2 == 0 { 0.5 } else { -0.5 };
-            daxpy(black_box(a), black_box(&self.x), black_box(&mut self.y));
-        }
-        true
-    }
-
-    fn proof(&mut self) -> Option<Proof> {
-        let finite = self.y.iter().filter(|y| y.is_finite()).count() as u64;
-        Some(Proof { what: "finite results".to_owned(), expected: self.y.len() as u64, seen: finite })
-    }
-}
-
 /// Copies or fills of bytes by the library's functions.
 pub(super) struct Bytes {
     from: AlignedBytes,
@@ -197,8 +161,5 @@ mod tests {
             let p = bytes.proof().unwrap();
             assert_eq!(p.seen, p.expected);
         }
-        let mut d = Daxpy::new(100);
-        assert!(d.run(1) && (d.y[4] - (1.0 + 0.5 * 2.0)).abs() < 1e-12);
-        assert!(d.run(10_001) && d.proof().unwrap().seen == 100);
     }
 }

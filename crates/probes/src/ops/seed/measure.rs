@@ -10,8 +10,9 @@ use machmeter_sys::call::file::{PrivateDirectory, c_path};
 use machmeter_sys::kernel::{self, Ready};
 use machmeter_sys::pages::{Backing, Fill, Pages};
 
-use super::subjects::{Closes, Daxpy, Opens, Prints, STREAM_TURNS, Threads, Walks};
+use super::subjects::{Closes, Opens, Prints, STREAM_TURNS, Threads, Walks};
 use super::{PART, Params};
+use crate::ops::daxpy::Daxpy;
 use crate::part::At;
 
 /// Words that a row of memory reads or writes per turn.

@@ -164,34 +164,3 @@ impl Subject for Threads {
             .all(|i| thread::spawn_plain("mm-seed", move || i).ok().and_then(|t| t.join().ok()) == Some(i))
     }
 }
-
-/// `y = a x + y`.
-pub(super) struct Daxpy {
-    x: Vec<f64>,
-    y: Vec<f64>,
-}
-
-impl Daxpy {
-    pub(super) fn new(n: usize) -> Self {
-        Self { x: (0..n).map(|i| i as f64 * 0.25 + 1.0).collect(), y: vec![1.0; n] }
-    }
-}
-
-/// As the compiler writes it.
-#[inline(never)]
-fn daxpy(a: f64, x: &[f64], y: &mut [f64]) {
-    for (y, x) in y.iter_mut().zip(x) {
-        *y += a * x;
-    }
-}
-
-impl Subject for Daxpy {
-    fn run(&mut self, turns: u64) -> bool {
-        for i in 0..turns {
-            // To and fro, so that values stay where they are.
-            let a = if i % 2 == 0 { 0.5 } else { -0.5 };
-            daxpy(std::hint::black_box(a), &self.x, &mut self.y);
-        }
-        std::hint::black_box(&self.y).iter().all(|y| y.is_finite())
-    }
-}
