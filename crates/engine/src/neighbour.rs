@@ -53,7 +53,7 @@ impl Witness {
 
 /// The whole width of the core: where the widths that pairs saw are densest at their upper end. `None` where nobody looked.
 ///
-/// Single widths may be greater: a chain that was itself held up. So the highest [`WILD`] of them are passed over, and from there the
+/// Single widths may be greater: a chain that was itself held up. So the highest two in a hundred are passed over, and from there the
 /// median of all nearby is gone to, until it stays. A core that was whole for less than that is not told from one that never was.
 pub fn whole_width(rows: &[Row]) -> Option<f64> {
     let widths = rows.iter().flat_map(|r| &r.pairs).map(|p| p.core_width).filter(|w| *w > 0.0);
