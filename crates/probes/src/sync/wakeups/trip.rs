@@ -128,6 +128,10 @@ impl Broadcast<'_> {
     fn hear(&self, awake: &AtomicU64, turns: u64) -> bool {
         let Some(mut inside) = self.monitor.enter() else { return false };
         let mut heard = inside.get();
+        // Who comes after that would wait for ever: nobody wakes it any more.
+        if heard == CALLED_OFF {
+            return false;
+        }
         awake.fetch_add(1, Ordering::AcqRel);
         for _ in 0..turns {
             while inside.get() == heard {
@@ -140,5 +144,23 @@ impl Broadcast<'_> {
             awake.fetch_add(1, Ordering::AcqRel);
         }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machmeter_sys::sync::Sharing;
+
+    /// The one who wakes gives up before the other has come: that one must not wait for a broadcast that was.
+    #[test]
+    fn who_comes_after_a_broadcast_was_called_off_goes() {
+        let monitor = Monitor::new(Sharing::Threads).unwrap();
+        let board = Arena::new(CELLS, 64).unwrap();
+        let broadcast = Broadcast { monitor: &monitor, board: &board };
+        broadcast.ready();
+        let member = |rank| Member { rank, members: 2, deadline_ns: 0, relax: &std::hint::spin_loop };
+        assert!(!broadcast.batch(&member(0), 3), "nobody came");
+        assert!(!broadcast.batch(&member(1), 3));
     }
 }
