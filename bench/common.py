@@ -3,6 +3,8 @@
 import json
 import os
 import pathlib
+import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -12,6 +14,10 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BINARY = ROOT / "target/release/machmeter"
 # Where the hypervisor takes more of the CPU time, a figure shows nothing: neither a bar met nor one missed counts.
 STEAL = 0.005
+# Other tools run on this CPU, as ours do beside them.
+CPU = 0
+# One thread for STREAM; lmbench takes 50 ms a sample instead of looking for a time (minutes where the clock is noisy).
+SETTINGS = {"OMP_NUM_THREADS": "1", "ENOUGH": "50000", "TIMING_O": "0", "LOOP_O": "0"}
 
 
 class Bench:
@@ -41,6 +47,20 @@ class Bench:
             return [], []
 
 
+class Busy:
+    """Programs that want all CPUs."""
+
+    def __init__(self, n):
+        self.n = n
+
+    def __enter__(self):
+        self.all = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(self.n)]
+
+    def __exit__(self, *_):
+        for program in self.all:
+            program.kill()
+            program.wait()
+
 
 def state(met, quiet=True):
     """What a bar is worth."""
@@ -66,3 +86,35 @@ def find(metrics, id, wanted):
 def median(values):
     """The median, or nothing."""
     return statistics.median(values) if values else None
+
+
+def said(command, pattern, pinned=True, group=1):
+    """Figures that a tool prints; none if it is not installed, says nothing or does not come back in time."""
+    if not shutil.which(command[0]):
+        return []
+    if pinned:
+        command = ["taskset", "-c", str(CPU), *command]
+    # A process group of its own: some tools leave a child behind when they are ended.
+    tool = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+                            env={**os.environ, **SETTINGS})
+    try:
+        text = tool.communicate(timeout=30)[0]
+    except subprocess.TimeoutExpired:
+        # What it said so far counts.
+        os.killpg(tool.pid, 9)
+        text = tool.communicate()[0]
+    try:
+        os.killpg(tool.pid, 9)
+    except ProcessLookupError:
+        pass
+    return [float(m.group(group)) for m in re.finditer(pattern, text, re.M)]
+
+
+def chase(size):
+    """multichase, best of four half seconds in a random order over all of it."""
+    return median(said(["multichase", "-n", "4", "-s", "64", "-m", size, "-T", size], r"^\s*([\d.]+)\s*$"))
+
+
+def c2clat(samples, *options):
+    """c2clat, ns one way between the first two CPUs: the best of its samples, whole nanoseconds."""
+    return said(["c2clat", "-s", str(samples), *options], r"^\s*0\s+0\s+(\d+)", pinned=False)

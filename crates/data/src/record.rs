@@ -81,11 +81,27 @@ impl Record {
         self.datasets.iter().filter(move |d| d.id == id)
     }
 
-    /// Adds a warning once per code and text.
+    /// Adds a warning once per code and text. Warnings of one code that say the same up to a colon become one:
+    /// `disk full: result lost` and `disk full: samples lost` become `disk full: result lost; samples lost`.
     pub fn warn(&mut self, warning: Warning) {
-        if !self.warnings.contains(&warning) {
-            self.warnings.push(warning);
+        add(&mut self.warnings, warning);
+    }
+}
+
+/// As [`Record::warn`].
+fn add(to: &mut Vec<Warning>, warning: Warning) {
+    let same = |w: &&mut Warning| w.code == warning.code && w.next == warning.next;
+    let Some((head, tail)) = warning.text.split_once(": ") else {
+        if !to.contains(&warning) {
+            to.push(warning);
         }
+        return;
+    };
+    let told = |w: &&mut Warning| w.text.split_once(": ").is_some_and(|(h, _)| h == head);
+    match to.iter_mut().filter(same).find(told) {
+        Some(w) if format!("; {};", &w.text[head.len() + 2..]).contains(&format!("; {tail};")) => {}
+        Some(w) => w.text = format!("{}; {tail}", w.text),
+        None => to.push(warning),
     }
 }
 
@@ -300,4 +316,41 @@ pub struct Provenance {
     /// What the format does not say, and what was assumed.
     #[serde(default)]
     pub assumptions: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Warning, add};
+
+    #[test]
+    fn warnings_that_begin_alike_become_one() {
+        let warning = |code: &str, text: &str| Warning {
+            code: code.to_owned(),
+            text: text.to_owned(),
+            next: "free some space".to_owned(),
+        };
+        let mut all = Vec::new();
+        for (code, text) in [
+            ("W901", "disk full: result lost"),
+            ("W901", "disk full: samples lost; log lost"),
+            ("W901", "disk full: result lost"),
+            ("W901", "disk full: samples lost; log lost"),
+            ("W902", "disk full: result lost"),
+            ("W901", "disk slow: result late"),
+            ("W901", "no colon"),
+            ("W901", "no colon"),
+        ] {
+            add(&mut all, warning(code, text));
+        }
+        let told: Vec<(&str, &str)> = all.iter().map(|w| (w.code.as_str(), w.text.as_str())).collect();
+        assert_eq!(
+            told,
+            [
+                ("W901", "disk full: result lost; samples lost; log lost"),
+                ("W902", "disk full: result lost"),
+                ("W901", "disk slow: result late"),
+                ("W901", "no colon"),
+            ]
+        );
+    }
 }

@@ -243,7 +243,7 @@ pub(crate) fn add(record: &mut Record, analysis: Analysis) {
     record.metrics.extend(analysis.metrics);
     record.datasets.extend(analysis.datasets);
     record.findings.extend(analysis.findings);
-    record.warnings.extend(analysis.warnings);
+    analysis.warnings.into_iter().for_each(|w| record.warn(w));
     record.summary.lines.extend(analysis.summary.lines);
     record.summary.tiles.extend(analysis.summary.tiles);
     let verdict = &mut record.summary.verdict;

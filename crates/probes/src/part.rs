@@ -7,7 +7,7 @@ use machmeter_engine::cost::{Row, Rows};
 use machmeter_engine::placement;
 use machmeter_engine::probe::Measured;
 use machmeter_engine::sampling::{HostTiming, Sampler};
-use machmeter_engine::{Analysis, Budget, Host, ProbeError};
+use machmeter_engine::{Analysis, Budget, Host, Info, ProbeError};
 use machmeter_sys::sched;
 use machmeter_sys::thread::spawn_placed_scoped;
 
@@ -133,9 +133,16 @@ fn measure_here<P>(
 
 /// Analyses of all parts put together; lines of one section of the page are joined. `missing` is the code of a part that
 /// could not be measured.
-pub(crate) fn analyze<P>(params: &P, rows: &Rows, seed: u64, parts: &[Part<P>], missing: &Code) -> Analysis {
+pub(crate) fn analyze<P>(
+    probe: &Info,
+    params: &P,
+    rows: &Rows,
+    seed: u64,
+    parts: &[Part<P>],
+    missing: &Code,
+) -> Analysis {
     let mut out = Analysis::default();
-    out.warnings.extend(shared_core(rows));
+    out.warnings.extend(shared_core(probe.name, rows));
     for part in parts.iter().filter(|p| rows.part(p.name).next().is_some()) {
         let a = (part.analyze)(params, rows, seed);
         out.metrics.extend(a.metrics);
@@ -179,7 +186,9 @@ pub(crate) const SHARED_CORE: Code = Code {
 /// Share of the samples with a neighbour that is worth a word.
 const SHARED_SHARE: f64 = 0.05;
 
-fn shared_core(rows: &Rows) -> Option<Warning> {
+/// What a neighbour on the core did to a probe. Figures and name stand behind a colon, so that probes that all had one say the first
+/// half once ([`Record::warn`](machmeter_data::Record::warn)).
+fn shared_core(probe: &str, rows: &Rows) -> Option<Warning> {
     let (share, n) = rows.shared_core().filter(|(share, _)| *share > SHARED_SHARE)?;
     let alone = |r: &&Row| rows.cost(r).known().is_some_and(|k| k.alone);
     let looked = || rows.rows.iter().filter(|r| r.pairs.iter().any(|p| p.core_width > 0.0));
@@ -187,8 +196,8 @@ fn shared_core(rows: &Rows) -> Option<Warning> {
     Some(Warning {
         code: SHARED_CORE.id.to_owned(),
         text: format!(
-            "somebody else used the core during {:.0} % of {n} samples; {alone} of {all} figures are of the others alone, the rest \
-             had none of them or too few",
+            "somebody else used the core: during {:.0} % of {n} samples of {probe} ({alone} of {all} figures are of the others \
+             alone)",
             share * 100.0
         ),
         next: SHARED_CORE.next.to_owned(),

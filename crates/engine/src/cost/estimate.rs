@@ -153,7 +153,9 @@ impl Cost {
         match self {
             Self::Known(k) => {
                 let (a, b) = (f(k.low_ns), f(k.high_ns));
-                let mut quantiles = vec![(0.05, f(k.fast_ns)), (0.95, f(k.slow_ns))];
+                // Of a rate the slow pairs are the low ones.
+                let (fast, slow) = (f(k.fast_ns), f(k.slow_ns));
+                let mut quantiles = vec![(0.05, fast.min(slow)), (0.95, fast.max(slow))];
                 if k.alone {
                     quantiles.insert(1, (0.5, f(k.usual_ns)));
                 }
@@ -211,7 +213,6 @@ mod tests {
                 at_ns: i as f64,
                 short_ticks,
                 long_ticks,
-                regime_ns: 0.0,
                 ..Pair::default()
             })
             .collect();
@@ -282,6 +283,22 @@ mod tests {
         for ns in [k.value_ns, k.fast_ns, k.usual_ns, k.slow_ns] {
             assert!((ns - 6.0).abs() < 0.01, "{k:?}");
         }
+    }
+
+    #[test]
+    fn quantiles_of_a_rate_ascend() {
+        const RATE: MetricInfo = MetricInfo {
+            id: "test.rate",
+            params: &[],
+            unit: Unit::BytesPerSecond,
+            better: machmeter_data::Better::Higher,
+            description: "A rate.",
+            may_be_negative: false,
+        };
+        let pairs = (0..60).map(|i| (500 + 100 * 48 + i % 5, 500 + 200 * 48 + (i * 7) % 90));
+        let m = Cost::of(&row(pairs), 2.0, 1).metric_as(&RATE, Params::new(), |ns| 1e9 / ns);
+        let (low, high) = (m.quantiles["0.05"], m.quantiles["0.95"]);
+        assert!(low < high && low < m.value.unwrap() * 1.01 && high > m.value.unwrap() * 0.99, "{m:?}");
     }
 
     #[test]

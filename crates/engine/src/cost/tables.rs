@@ -176,4 +176,19 @@ mod tests {
         assert!(Rows::from_tables("ops", &tables).unwrap_err().to_string().contains("ops_rows is missing"));
         assert!(Rows::from_tables("memory", &tables[..1]).is_err());
     }
+
+    #[test]
+    fn records_without_looks_at_the_neighbour_are_read() {
+        let mut row = Row::new("ladder", "chase", Kind::Latency);
+        row.pairs = vec![Pair { short_ticks: 7, long_ticks: 19, core_width: 3.5, ..Pair::default() }; 3];
+        let rows = Rows { tick_hz: 2.5e9, step_ticks: 26, rows: vec![row], ..Rows::default() };
+        let mut tables = rows.to_tables("memory");
+        for table in &mut tables {
+            table.columns.retain(|c| c.name != "core_width");
+        }
+        let read = Rows::from_tables("memory", &tables).unwrap();
+        let widths: Vec<f64> = read.rows[0].pairs.iter().map(|p| p.core_width).collect();
+        assert_eq!(widths, [0.0; 3]);
+        assert_eq!(read.shared_core(), None);
+    }
 }

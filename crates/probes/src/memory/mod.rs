@@ -50,7 +50,7 @@ impl Probe for Memory {
     }
 
     fn analyze(params: &Params, samples: &Rows, seed: u64) -> Analysis {
-        let mut analysis = part::analyze(params, samples, seed, PARTS, &info::NOT_MEASURED);
+        let mut analysis = part::analyze(&info::INFO, params, samples, seed, PARTS, &info::NOT_MEASURED);
         analysis.findings.extend(code::finding(&samples.facts));
         analysis
     }

@@ -162,8 +162,7 @@ mod tests {
     fn row(operation: &str, long_ticks: u64) -> Row {
         let mut row = Row::new("calls", operation, Kind::Latency).with("bytes", 4_096_i64);
         (row.short_turns, row.long_turns) = (10, 20);
-        row.pairs =
-            vec![Pair { at_ns: 0.0, short_ticks: 1_000, long_ticks, regime_ns: 0.0, ..Pair::default() }; 20];
+        row.pairs = vec![Pair { at_ns: 0.0, short_ticks: 1_000, long_ticks, ..Pair::default() }; 20];
         row
     }
 

@@ -49,7 +49,7 @@ impl Probe for Sync {
     }
 
     fn analyze(params: &Params, samples: &Rows, seed: u64) -> Analysis {
-        part::analyze(params, samples, seed, PARTS, &info::NOT_MEASURED)
+        part::analyze(&info::INFO, params, samples, seed, PARTS, &info::NOT_MEASURED)
     }
 
     fn tables(samples: &Rows) -> Vec<Table> {

@@ -245,7 +245,6 @@ impl Conductor<'_, '_> {
                         at_ns,
                         short_ticks: short.0,
                         long_ticks: long.0,
-                        regime_ns: 0.0,
                         ..Pair::default()
                     });
                 }

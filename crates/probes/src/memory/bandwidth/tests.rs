@@ -51,7 +51,6 @@ fn planted(spec: &Spec, rate: f64) -> Row {
                 at_ns: f64::from(i),
                 short_ticks: (800.0 + short_ns) as u64,
                 long_ticks: (800.0 + 2.0 * short_ns + disturbed) as u64,
-                regime_ns: 0.0,
                 ..Pair::default()
             }
         })

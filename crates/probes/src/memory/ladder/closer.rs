@@ -1,10 +1,12 @@
 //! What a first look at the staircase makes worth measuring.
 
-use super::chase::{ONE_PER_PAGE, PAGE_BYTES, PAGE_LOCAL};
+use machmeter_engine::cost::Row;
+
+use super::chase::{GLOBAL, ONE_PER_PAGE, PAGE_BYTES, PAGE_LOCAL};
 use super::hierarchy::{detect, looks_like};
 use super::plan;
 use super::reading::Reading;
-use super::steps::step;
+use super::steps::{LOW, MIDDLE, step};
 
 /// Pages of the first look at the translation buffers.
 pub(super) const PAGE_COUNTS: &[usize] =
@@ -29,11 +31,23 @@ pub(super) fn offsets(full: bool) -> &'static [usize] {
     if full { &[8, 16, 24, 32, 48, 64, 96, 128, 192, 256] } else { &[8, 16, 32, 64, 128, 256] }
 }
 
+/// Pairs alone on the core that a price should have, a page count at the end of the first translation buffer, and a working set at the
+/// end of a cache of the core's own, where the least of all pairs counts.
+const PRICE_ALONE: usize = 24;
+const REACH_ALONE: usize = 6;
+const CACHE_ALONE: usize = 2;
+/// Larger caches are hardly a core's own, bytes.
+const OWN_BYTES: f64 = 4_194_304.0;
+/// Working sets that decide where a cache ends, relative to where it seems to.
+const NEAR: std::ops::Range<f64> = 0.85..1.2;
+
 /// What to measure more closely.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Closer {
     /// Working sets near boundaries, bytes.
     pub(super) near_boundaries: Vec<usize>,
+    /// Ends of the core's own caches as they look so far, bytes.
+    pub(super) boundaries: Vec<f64>,
     /// Working sets of one line per page near the step of the first translation buffer, bytes.
     pub(super) pages: Vec<usize>,
     /// One working set inside each level, the last being the largest there is, bytes.
@@ -54,7 +68,8 @@ impl Closer {
         let sizes: Vec<usize> = points.iter().map(|p| p.size as usize).collect();
         let found = detect(&points, 1);
         let capacities: Vec<f64> = found.boundaries.iter().map(|b| looks_like(b.size)).collect();
-        let reach = step(&reading.points(ONE_PER_PAGE, pages), REACH_RATIO);
+        let reach = step(&reading.quiet_points(ONE_PER_PAGE, pages), REACH_RATIO, MIDDLE)
+            .or_else(|| step(&reading.points(ONE_PER_PAGE, pages), REACH_RATIO, LOW));
         // One size per page count between the two neighbours of the step.
         let near_reach = reach.as_ref().map_or(0..0, |s| {
             (s.last as usize / PAGE_BYTES).saturating_sub(1)..(s.next as usize / PAGE_BYTES) + 1
@@ -62,6 +77,7 @@ impl Closer {
         let fine = if near_reach.len() > 24 { near_reach.len() / 12 } else { 1 };
         Self {
             near_boundaries: found.boundaries.iter().flat_map(|b| plan::refined(&sizes, b.size)).collect(),
+            boundaries: found.boundaries.iter().map(|b| b.size).filter(|size| *size <= OWN_BYTES).collect(),
             pages: near_reach.step_by(fine).map(|n| n * PAGE_BYTES).collect(),
             inside_levels: inside(&capacities, most_bytes),
             first_reach_bytes: reach.map_or(64 * PAGE_BYTES, |s| s.last as usize),
@@ -74,6 +90,25 @@ impl Closer {
             },
             first_cache_bytes: capacities.first().map_or(0, |c| *c as usize),
         }
+    }
+}
+
+impl Closer {
+    /// Rows on which figures hang and that were seen too seldom while nobody else used the core: prices of levels, ends of caches and of
+    /// the first translation buffer.
+    pub(super) fn wanting(&self, reading: &Reading<'_>) -> Vec<usize> {
+        let near = |ratio: f64| NEAR.contains(&ratio);
+        let wants = |row: &Row| {
+            let bytes = row.int("working_set_bytes").and_then(|b| usize::try_from(b).ok()).unwrap_or(0);
+            let least = match row.text("order").as_str() {
+                GLOBAL if self.inside_levels.contains(&bytes) => PRICE_ALONE,
+                ONE_PER_PAGE if self.pages.contains(&bytes) => REACH_ALONE,
+                PAGE_LOCAL if self.boundaries.iter().any(|b| near(bytes as f64 / b)) => CACHE_ALONE,
+                _ => 0,
+            };
+            reading.alone(row) < least
+        };
+        reading.rows().enumerate().filter(|(_, row)| wants(row)).map(|(i, _)| i).collect()
     }
 }
 

@@ -9,7 +9,7 @@ use super::claims::{Claim, Claims};
 use super::closer::REACH_RATIO;
 use super::hierarchy::{Boundary, Hierarchy, Point, caches, detect, looks_like, lowest};
 use super::reading::Reading;
-use super::steps::{Step, step};
+use super::steps::{LOW, MIDDLE, Step, step};
 
 /// Name of memory as a level.
 pub(super) const MEMORY: &str = "DRAM";
@@ -132,6 +132,7 @@ impl<'r> Found<'r> {
             ways: step(
                 &reading.curve("lines", |r| r.operation == "conflict" && r.pairs.len() >= FEWEST),
                 WAYS_RATIO,
+                LOW,
             )
             .filter(|s| s.next - s.last < 1.5),
             first_reach: None,
@@ -153,9 +154,13 @@ impl<'r> Found<'r> {
     /// Nearest step of the one-line-per-page curve, while its lines fit in half of the first cache.
     fn first_reach(&self) -> Option<Step> {
         let lines = self.lines_of(0)? / 2.0;
-        let mut points = self.reading.points(ONE_PER_PAGE, self.first_pages);
-        points.retain(|p| p.size / PAGE_BYTES as f64 <= lines && p.costs_ns.len() >= FEWEST);
-        step(&points, REACH_RATIO).filter(|s| s.next / s.last < REACH_BRACKET)
+        let end = |mut points: Vec<Point>, least: usize, of: f64| {
+            points.retain(|p| p.size / PAGE_BYTES as f64 <= lines && p.costs_ns.len() >= least);
+            step(&points, REACH_RATIO, of).filter(|s| s.next / s.last < REACH_BRACKET)
+        };
+        // A neighbour on the core takes some of the buffer, and what he takes looks like a smaller one.
+        end(self.reading.quiet_points(ONE_PER_PAGE, self.first_pages), 0, MIDDLE)
+            .or_else(|| end(self.reading.points(ONE_PER_PAGE, self.first_pages), FEWEST, LOW))
     }
 
     /// Lines that a cache holds.
@@ -273,7 +278,7 @@ fn line(reading: &Reading<'_>) -> Option<Step> {
     sets.dedup();
     let curves = sets.into_iter().filter_map(|set| {
         let is = |r: &Row| r.operation == "second" && r.int("working_set_bytes") == Some(set);
-        step(&reading.curve("offset_bytes", is), LINE_RATIO)
+        step(&reading.curve("offset_bytes", is), LINE_RATIO, LOW)
     });
     // A line is a power of two. A step between others was seen too early, by what disturbs, and never too late.
     let line = |s: Step| Step { next: (s.next as u64).next_power_of_two() as f64, ..s };

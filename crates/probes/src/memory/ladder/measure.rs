@@ -42,6 +42,9 @@ const TOUCH_BYTES: usize = 4 * HUGE_PAGE_BYTES;
 const SHORT_NS: u64 = 10_000_000_000;
 /// Working sets per octave of the full plan.
 const PER_OCTAVE: u32 = 8;
+/// Share of the time left that may go after each round, and after the last one, to what was seldom seen alone on the core.
+const AGAIN: f64 = 0.08;
+const LAST_AGAIN: f64 = 0.5;
 /// Visits between two looks at the clock of the core.
 const CLOCK_EVERY: usize = 16;
 /// Kept at the end for the visit that is under way, ns.
@@ -203,7 +206,11 @@ impl<'a> Ladder<'a, '_> {
         } else if request.surface {
             self.surface(first);
         }
-        while self.round_ends_ns.len() < MOST_ROUNDS && self.round() {}
+        self.again(first, AGAIN);
+        while self.round_ends_ns.len() < MOST_ROUNDS && self.round() {
+            self.again(first, AGAIN);
+        }
+        self.again(first, LAST_AGAIN);
     }
 
     fn add(&mut self, bench: Bench<'a>) {
@@ -228,12 +235,7 @@ impl<'a> Ladder<'a, '_> {
     /// Adds what the rows so far make worth measuring: sizes near boundaries, one working set inside each level for its
     /// price, the line, the reach of the first translation buffer.
     fn look_closer(&mut self, grounds: &[Ground<'a>], full: bool) {
-        let rows = Rows {
-            tick_hz: self.tick_hz,
-            step_ticks: self.step_ticks,
-            rows: self.benches.iter().map(|b| b.row.clone()).collect(),
-            facts: self.facts.clone(),
-        };
+        let rows = self.rows();
         let reading = Reading::of(&rows);
         let found = closer::Closer::of(&reading, self.most_bytes);
         let Some(first) = grounds.first().copied() else { return };
@@ -270,6 +272,51 @@ impl<'a> Ladder<'a, '_> {
                     self.add(chase::conflict(first, *lines, found.first_cache_bytes, seed));
                 }
             }
+        }
+    }
+
+    /// The rows so far.
+    fn rows(&self) -> Rows {
+        let mut rows = Rows {
+            tick_hz: self.tick_hz,
+            step_ticks: self.step_ticks,
+            rows: self.benches.iter().map(|b| b.row.clone()).collect(),
+            facts: self.facts.clone(),
+        };
+        rows.tell_width();
+        rows
+    }
+
+    /// Visits once more what figures hang on, until nobody else used the core often enough meanwhile; for at most this share of the
+    /// time left.
+    fn again(&mut self, ground: Ground<'a>, share: f64) {
+        let begin_ns = monotonic_ns();
+        let until_ns = begin_ns + (self.until_ns.saturating_sub(begin_ns) as f64 * share) as u64;
+        let mut visited = true;
+        while visited && !stop_requested() && monotonic_ns() < until_ns {
+            let rows = self.rows();
+            let reading = Reading::of(&rows);
+            let found = closer::Closer::of(&reading, self.most_bytes);
+            self.curve(ground, ONE_PER_PAGE, &found.pages);
+            self.curve(ground, PAGE_LOCAL, &found.near_boundaries);
+            visited = false;
+            let wanting = if reading.looked() { found.wanting(&reading) } else { Vec::new() };
+            for i in wanting {
+                if monotonic_ns() as f64 + self.next_visit_ns(i) < until_ns as f64 && !stop_requested() {
+                    self.visit(i);
+                    visited = true;
+                }
+            }
+        }
+        self.end_round();
+    }
+
+    /// The last pair so far belongs to the last round.
+    fn end_round(&mut self) {
+        let last = |b: &Bench<'_>| b.row.pairs.last().map_or(0.0, |p| p.at_ns);
+        let last_ns = self.benches.iter().map(last).fold(0.0, f64::max);
+        if let Some(end) = self.round_ends_ns.last_mut() {
+            *end = last_ns.max(*end);
         }
     }
 
@@ -337,12 +384,7 @@ impl<'a> Ladder<'a, '_> {
             let row = &self.benches[*i].row;
             row.pairs.len().div_ceil(pairs_per_visit(row))
         });
-        let pace = |pairs_per_visit| Pace {
-            batch_ns: BATCH_NS,
-            pairs_per_visit,
-            rounds: 1,
-            until_ns: self.until_ns,
-        };
+        let clock = self.pace(PAIRS);
         let mut visited = 0;
         for i in order {
             let now_ns = monotonic_ns();
@@ -353,27 +395,37 @@ impl<'a> Ladder<'a, '_> {
                 continue;
             }
             if visited % CLOCK_EVERY == 0
-                && let Some(clock) = self.benches.iter_mut().find(|b| b.row.operation == "adds")
+                && let Some(adds) = self.benches.iter_mut().find(|b| b.row.operation == "adds")
             {
-                self.sampler.visit(clock, &pace(PAIRS));
+                self.sampler.visit(adds, &clock);
             }
-            let now_ns = monotonic_ns();
-            let pairs = pairs_per_visit(&self.benches[i].row);
-            self.sampler.visit(&mut self.benches[i], &pace(pairs));
-            let took_ns = monotonic_ns().saturating_sub(now_ns);
-            self.visit_ns[i] = self.visit_ns[i].max(took_ns);
-            let bytes = self.benches[i].row.int("working_set_bytes").unwrap_or(0);
-            if bytes >= 16 << 20 {
-                let each = took_ns as f64 / (bytes as usize / STRIDE_BYTES) as f64;
-                self.build_ns = self.build_ns.max(each.min(500.0));
-            }
+            self.visit(i);
             visited += 1;
         }
-        let last = |b: &Bench<'_>| b.row.pairs.last().map_or(0.0, |p| p.at_ns);
         if visited > 0 {
-            self.round_ends_ns.push(self.benches.iter().map(last).fold(0.0, f64::max));
+            self.round_ends_ns.push(0.0);
+            self.end_round();
         }
         visited > 0 && !stop_requested() && monotonic_ns() < self.until_ns
+    }
+
+    /// The visit of a bench, with its usual number of pairs.
+    fn visit(&mut self, i: usize) {
+        let now_ns = monotonic_ns();
+        let pairs = pairs_per_visit(&self.benches[i].row);
+        let pace = self.pace(pairs);
+        self.sampler.visit(&mut self.benches[i], &pace);
+        let took_ns = monotonic_ns().saturating_sub(now_ns);
+        self.visit_ns[i] = self.visit_ns[i].max(took_ns);
+        let bytes = self.benches[i].row.int("working_set_bytes").unwrap_or(0);
+        if bytes >= 16 << 20 {
+            let each = took_ns as f64 / (bytes as usize / STRIDE_BYTES) as f64;
+            self.build_ns = self.build_ns.max(each.min(500.0));
+        }
+    }
+
+    fn pace(&self, pairs_per_visit: usize) -> Pace {
+        Pace { batch_ns: BATCH_NS, pairs_per_visit, rounds: 1, until_ns: self.until_ns }
     }
 }
 

@@ -3,23 +3,30 @@
 use std::collections::BTreeMap;
 
 use machmeter_engine::cost::{Cost, Pair, Row, Rows};
+use machmeter_engine::neighbour;
 
 use super::NAME;
 use super::chase::{HUGE, SMALL, STRIDE_BYTES};
 use super::hierarchy::Point;
+
+/// Fewest pairs alone on the core that speak for a size.
+const ALONE_LEAST: usize = 4;
 
 /// The rows of the ladder, with what is needed to read them.
 pub(super) struct Reading<'r> {
     rows: &'r Rows,
     /// Time of the last pair of each round.
     round_ends_ns: Vec<f64>,
+    /// Width of the core without neighbours, where somebody looked.
+    whole_width: Option<f64>,
 }
 
 impl<'r> Reading<'r> {
     /// Of these rows.
     pub(super) fn of(rows: &'r Rows) -> Self {
         let ends = rows.facts.get("ladder.rounds_ns").map_or("", String::as_str);
-        Self { rows, round_ends_ns: ends.split(',').filter_map(|t| t.parse().ok()).collect() }
+        let round_ends_ns = ends.split(',').filter_map(|t| t.parse().ok()).collect();
+        Self { rows, round_ends_ns, whole_width: rows.whole_width() }
     }
 
     /// All rows of the ladder.
@@ -65,6 +72,11 @@ impl<'r> Reading<'r> {
         })
     }
 
+    /// Whether somebody looked for neighbours on the core.
+    pub(super) fn looked(&self) -> bool {
+        self.whole_width.is_some()
+    }
+
     /// What a row costs.
     pub(super) fn cost(&self, row: &Row) -> Cost {
         self.rows.cost(row)
@@ -85,6 +97,30 @@ impl<'r> Reading<'r> {
             .collect();
         points.sort_by(|a, b| a.size.total_cmp(&b.size));
         points
+    }
+
+    /// [`Reading::points`] by the pairs during which nobody else used the core; without those points that have too few of them.
+    /// Empty where nobody looked.
+    pub(super) fn quiet_points(&self, order: &str, pages: &str) -> Vec<Point> {
+        let rows =
+            self.rows().filter(|r| is_chase(r, order, pages, STRIDE_BYTES) && self.alone(r) >= ALONE_LEAST);
+        let point = |r: &Row| {
+            let alone =
+                Row { pairs: r.pairs.iter().filter(|p| self.is_alone(p)).copied().collect(), ..r.clone() };
+            Some(Point { size: r.int("working_set_bytes")? as f64, costs_ns: self.costs_ns(&alone) })
+        };
+        let mut points: Vec<Point> = rows.filter_map(point).collect();
+        points.sort_by(|a, b| a.size.total_cmp(&b.size));
+        points
+    }
+
+    /// Pairs of a row during which nobody else used the core, as far as is known.
+    pub(super) fn alone(&self, row: &Row) -> usize {
+        row.pairs.iter().filter(|p| self.is_alone(p)).count()
+    }
+
+    fn is_alone(&self, pair: &Pair) -> bool {
+        self.whole_width.is_some_and(|whole| neighbour::alone(pair, whole) == Some(true))
     }
 
     /// Round and cost of each pair: the quicker of its two batches. Unlike the difference of both it is never less than

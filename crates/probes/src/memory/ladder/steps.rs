@@ -7,7 +7,9 @@ use super::hierarchy::{Point, lower_from_the_right};
 /// Quantile of the pairs taken for the cost of a size. Neighbours on the same core only make it dearer; but beyond the step some pairs
 /// cost as little as before it, where the order of the accesses happens to suit the replacement (seen with one page too many for
 /// a buffer of 64: one or two pairs of 24), so the least of all would be too low.
-const LOW: f64 = 0.15;
+pub(super) const LOW: f64 = 0.15;
+/// The same of pairs during which nobody else used the core: they have nothing to avoid on either side.
+pub(super) const MIDDLE: f64 = 0.5;
 
 /// A step of a curve.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -25,11 +27,11 @@ pub(super) struct Step {
 }
 
 /// The step of a curve that begins low and ends high: where its ascending lower bound crosses the geometric mean of both ends.
-/// `None` unless the end costs at least `least_ratio` times the beginning.
-pub(super) fn step(points: &[Point], least_ratio: f64) -> Option<Step> {
+/// `None` unless the end costs at least `least_ratio` times the beginning. A size costs the `of` quantile of its pairs.
+pub(super) fn step(points: &[Point], least_ratio: f64, of: f64) -> Option<Step> {
     let cost = |p: &Point| {
         let costs_ns: Vec<f64> = p.costs_ns.iter().map(|c| c.1).collect();
-        let ns = quantile(&sorted(&costs_ns).ok()?, LOW).filter(|ns| *ns > 0.0)?;
+        let ns = quantile(&sorted(&costs_ns).ok()?, of).filter(|ns| *ns > 0.0)?;
         Some((p.size, ns.ln()))
     };
     let (sizes, mut fit): (Vec<f64>, Vec<f64>) = points.iter().filter_map(cost).unzip();
@@ -73,10 +75,10 @@ mod tests {
         let counts: Vec<f64> = (56..80).map(f64::from).collect();
         let offsets = [8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
         for seed in 0..20 {
-            let s = step(&curve(&counts, 72.0, 2.75, seed), 1.4).unwrap();
+            let s = step(&curve(&counts, 72.0, 2.75, seed), 1.4, LOW).unwrap();
             assert_eq!((s.last, s.next), (72.0, 73.0), "seed {seed}");
             for line in [32.0, 64.0, 128.0] {
-                let s = step(&curve(&offsets, line - 1.0, 1.3, seed), 1.15).unwrap();
+                let s = step(&curve(&offsets, line - 1.0, 1.3, seed), 1.15, LOW).unwrap();
                 assert_eq!(s.next, line, "seed {seed}");
             }
         }
@@ -85,8 +87,8 @@ mod tests {
     #[test]
     fn a_level_curve_has_no_step() {
         for seed in 0..20 {
-            assert_eq!(step(&curve(&[1.0, 2.0, 3.0, 4.0], 9.0, 2.0, seed), 1.15), None);
+            assert_eq!(step(&curve(&[1.0, 2.0, 3.0, 4.0], 9.0, 2.0, seed), 1.15, LOW), None);
         }
-        assert_eq!(step(&[], 1.15), None);
+        assert_eq!(step(&[], 1.15, LOW), None);
     }
 }

@@ -18,7 +18,6 @@ fn row(operation: &str, point: &Point) -> Row {
         at_ns: *round as f64 * 1e9 + 1.0,
         short_ticks: (ns * LOADS * TURNS as f64) as u64,
         long_ticks: (ns * LOADS * 2.0 * TURNS as f64) as u64,
-        regime_ns: 0.0,
         ..Pair::default()
     };
     row.pairs = point.costs_ns.iter().map(pair).collect();
@@ -88,6 +87,60 @@ fn value(a: &Analysis, id: &str, of: &[(&str, &str)]) -> Option<f64> {
         m.id == id && of.iter().all(|(k, v)| m.params.get(*k).is_some_and(|p| p.to_string() == *v))
     };
     a.metrics.iter().find(is).and_then(|m| m.value)
+}
+
+/// Widths of the core beside each pair; a neighbour is there in most of them, and then takes twelve pages of the buffer.
+fn beside_a_neighbour(rows: &mut Rows) {
+    for row in &mut rows.rows {
+        for pair in &mut row.pairs {
+            pair.core_width = 3.75;
+        }
+        let pages = row.int("working_set_bytes").unwrap_or(0) as f64 / 4_096.0;
+        if row.text("order") == ONE_PER_PAGE && (60.0..=72.0).contains(&pages) {
+            let missed = |p: &Pair| Pair {
+                long_ticks: 3 * p.long_ticks,
+                short_ticks: 3 * p.short_ticks,
+                core_width: 2.2,
+                ..*p
+            };
+            row.pairs.truncate(5);
+            let shared: Vec<Pair> = row.pairs.iter().map(missed).cycle().take(40).collect();
+            row.pairs.extend(shared);
+        }
+    }
+}
+
+#[test]
+fn what_a_neighbour_takes_of_the_translation_buffer_is_not_its_size() {
+    let mut rows = rows(&Machine::usual());
+    beside_a_neighbour(&mut rows);
+    let entries = |rows: &Rows| value(&analyze(&params(), rows, 7), "memory.tlb_entries", &[("level", "1")]);
+    assert_eq!(entries(&rows), Some(59.0), "nobody looked");
+    rows.tell_width();
+    assert_eq!(entries(&rows), Some(72.0));
+}
+
+#[test]
+fn what_was_seldom_seen_alone_is_wanted_again() {
+    let mut rows = rows(&Machine::usual());
+    beside_a_neighbour(&mut rows);
+    rows.tell_width();
+    let reading = Reading::of(&rows);
+    let found = closer::Closer::of(&reading, 128 << 20);
+    let wanted: Vec<(String, i64)> = found
+        .wanting(&reading)
+        .iter()
+        .map(|i| (rows.rows[*i].text("order"), rows.rows[*i].int("working_set_bytes").unwrap()))
+        .collect();
+    // Prices were seen twelve times, the step lies between 72 and 73 pages, and 73 were seen alone every time.
+    let pages: Vec<i64> = wanted.iter().filter(|w| w.0 == ONE_PER_PAGE).map(|w| w.1 / 4_096).collect();
+    assert_eq!(pages, [71, 72]);
+    let priced: Vec<i64> = wanted.iter().filter(|w| w.0 == GLOBAL).map(|w| w.1).collect();
+    assert!(priced.contains(&(16 << 10)) && priced.contains(&(128 << 20)) && priced.len() <= 8, "{priced:?}");
+    for row in &mut rows.rows {
+        row.pairs = row.pairs.iter().copied().cycle().take(200).collect();
+    }
+    assert_eq!(found.wanting(&Reading::of(&rows)), [0; 0]);
 }
 
 #[test]

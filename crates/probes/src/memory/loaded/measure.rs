@@ -203,13 +203,7 @@ impl Floor<'_> {
                     let at_ns = monotonic_ns().saturating_sub(start_ns) as f64;
                     match self.pair(member, chain, point, latency, random.unit() < 0.5) {
                         Ok((short_ticks, long_ticks, traffic_ticks)) => {
-                            latency.pairs.push(Pair {
-                                at_ns,
-                                short_ticks,
-                                long_ticks,
-                                regime_ns: 0.0,
-                                ..Pair::default()
-                            });
+                            latency.pairs.push(Pair { at_ns, short_ticks, long_ticks, ..Pair::default() });
                             let pair = Pair { at_ns, long_ticks: traffic_ticks, ..Pair::default() };
                             traffic.pairs.extend((point.cpus > 0).then_some(pair));
                         }

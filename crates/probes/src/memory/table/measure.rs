@@ -201,13 +201,7 @@ fn visit(
         for taken in floor.taken(rank_of(i), pairs) {
             match taken {
                 Taken::Clean { short_ticks, long_ticks } => {
-                    row.pairs.push(Pair {
-                        at_ns,
-                        short_ticks,
-                        long_ticks,
-                        regime_ns: 0.0,
-                        ..Pair::default()
-                    });
+                    row.pairs.push(Pair { at_ns, short_ticks, long_ticks, ..Pair::default() });
                 }
                 Taken::Preempted => row.rejected.preempted += 1,
                 Taken::Apart => row.rejected.partner += 1,

@@ -25,7 +25,6 @@ fn planted() -> Rows {
                 at_ns: f64::from(k),
                 short_ticks: 700 + (800.0 * ns) as u64,
                 long_ticks: 700 + (1_600.0 * ns) as u64,
-                regime_ns: 0.0,
                 ..Pair::default()
             };
             row.pairs = (0..12).map(pair).collect();

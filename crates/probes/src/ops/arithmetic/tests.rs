@@ -23,7 +23,6 @@ fn rows(turn_ns: impl Fn(u64) -> f64) -> Rows {
                 at_ns: f64::from(i),
                 short_ticks: ticks(100) as u64 + u64::from(i as u32 * 7 % 5),
                 long_ticks: ticks(200) as u64 + u64::from(i as u32 * 11 % 13),
-                regime_ns: 0.0,
                 ..Pair::default()
             })
             .collect();

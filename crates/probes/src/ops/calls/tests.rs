@@ -13,7 +13,6 @@ fn row(operation: &str, each_ns: u64) -> Row {
             at_ns: i as f64,
             short_ticks: 1_000 * each_ns + i % 7,
             long_ticks: 2_000 * each_ns + i % 3,
-            regime_ns: 0.0,
             ..Pair::default()
         })
         .collect();

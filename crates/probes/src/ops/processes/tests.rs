@@ -17,7 +17,6 @@ fn row(operation: &str, each_ns: u64) -> Row {
             at_ns: i as f64,
             short_ticks: 4 * each_ns + i % 3,
             long_ticks: 8 * each_ns + i % 5,
-            regime_ns: 0.0,
             ..Pair::default()
         })
         .collect();

@@ -19,7 +19,6 @@ fn planted(costs_ns: &[(&str, f64)]) -> Rows {
                 at_ns: f64::from(i),
                 short_ticks: 5_000 + (1_000.0 * ns) as u64,
                 long_ticks: 5_000 + (2_000.0 * ns) as u64,
-                regime_ns: 0.0,
                 ..Pair::default()
             })
             .collect();

@@ -227,13 +227,7 @@ impl Rally<'_> {
                     add(TAKEN_OFF, w(5) as f64);
                     add(TURNS_SEEN, w(6) as f64);
                     let (short_ticks, long_ticks) = (w(1), w(2));
-                    row.pairs.push(Pair {
-                        at_ns: w(3) as f64,
-                        short_ticks,
-                        long_ticks,
-                        regime_ns: 0.0,
-                        ..Pair::default()
-                    });
+                    row.pairs.push(Pair { at_ns: w(3) as f64, short_ticks, long_ticks, ..Pair::default() });
                 }
                 Fate::Kept => row.rejected.migrated += 1,
                 Fate::Preempted => row.rejected.preempted += 1,

@@ -52,7 +52,6 @@ impl Taken {
             at_ns: self.0.saturating_sub(start_ns) as f64,
             short_ticks: self.1,
             long_ticks: self.2,
-            regime_ns: 0.0,
             ..Pair::default()
         }
     }

@@ -121,7 +121,6 @@ fn planted(operation: &str, model: &str, cpus: usize, ns: u64) -> Row {
             at_ns: i as f64,
             short_ticks: 50 + 100 * ns + i % 3,
             long_ticks: 50 + 200 * ns + i % 2,
-            regime_ns: 0.0,
             ..Pair::default()
         })
         .collect();

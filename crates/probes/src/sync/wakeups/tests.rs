@@ -66,10 +66,7 @@ fn planted(slept_of_100: u64, awake: f64, pairs: usize) -> Rows {
         .unwrap();
     (job.row.short_turns, job.row.long_turns) = (10, 20);
     job.row.pairs =
-        vec![
-            Pair { at_ns: 0.0, short_ticks: 200_000, long_ticks: 400_000, regime_ns: 0.0, ..Pair::default() };
-            pairs
-        ];
+        vec![Pair { at_ns: 0.0, short_ticks: 200_000, long_ticks: 400_000, ..Pair::default() }; pairs];
     job.row.rejected.partner = awake as u64;
     job.row.extras.insert(TURNS_SEEN.to_owned(), 50.0);
     job.row.extras.insert(SLEEPS.to_owned(), slept_of_100 as f64);
