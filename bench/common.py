@@ -42,6 +42,10 @@ class Bench:
         try:
             subprocess.run([BINARY, *arguments, "-q", f"--json={path}"], stdout=subprocess.DEVNULL, timeout=180, check=False)
             record = json.load(open(path))
+            beside = any(w["code"] == "W448" for w in record["warnings"])
+            for m in record["metrics"]:
+                # Of samples during which nobody else used the core: all, or those that were told apart.
+                m["alone"] = not beside or "alone" in (m.get("ci") or {}).get("method", "")
             return record["metrics"], record["findings"]
         except (OSError, ValueError, KeyError, subprocess.TimeoutExpired):
             return [], []
