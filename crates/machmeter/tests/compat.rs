@@ -207,6 +207,7 @@ fn wrong_options_get_one_clear_line_and_exit_code_2() {
         (&["fwq", "-w", "31"], "3..=30"),
         (&["fwq", "-w", "3"], "-w 8"),
         (&["selfish", "-t", "90"], "101"),
+        (&["selfish", "-p", &most], "error: -p"),
         (&["selfish", "-e", "osnoise"], "osnoise"),
         (&["selfish", "--time", "1us"], "too short"),
         (&["ftq25", "-f", "0"], "1..="),

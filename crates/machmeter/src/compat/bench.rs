@@ -36,19 +36,20 @@ fn nothing_remembered(_key: &str) -> Option<f64> {
 }
 
 impl Bench {
-    /// Takes the first `threads` CPUs that may be used; thread k gets the k-th. Without a policy it is the caller's.
+    /// Takes the first `threads` CPUs that may be used, asked for by this `option`; thread k gets the k-th. Without a policy it is
+    /// the caller's.
     ///
     /// # Errors
     /// When there are fewer CPUs, or no clock can be used.
-    pub(super) fn of_threads(threads: usize, policy: Option<Policy>) -> Result<Self, Failure> {
+    pub(super) fn of_threads(option: &str, threads: usize, policy: Option<Policy>) -> Result<Self, Failure> {
         signals::install().map_err(Failure::cannot)?;
         let (topology, allowed, usable) = session::cpus("all")?;
         if threads > usable.len() {
             let what = format!(
-                "-t {threads}: each thread needs a CPU of its own, and only {} may be used here (CPU {usable})",
+                "{option} {threads}: each thread needs a CPU of its own, and only {} may be used here (CPU {usable})",
                 usable.len()
             );
-            return Err(Failure::usage(what).help(format!("-t {}", usable.len())));
+            return Err(Failure::usage(what).help(format!("{option} {}", usable.len())));
         }
         let cpus: CpuSet = usable.iter().take(threads).collect();
         let policy = match policy {

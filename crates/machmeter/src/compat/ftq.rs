@@ -48,7 +48,7 @@ pub(super) fn run(name: &str, quantum: Quantum, matches: &ArgMatches) -> Result<
     let prefix = target::asked(name, matches, threads)?;
     let (bits, windows) = (value_of(matches, "interval"), value_of(matches, "numsamples") as usize);
     let window_ticks = 1_u64 << bits;
-    let bench = Bench::of_threads(threads, None)?;
+    let bench = Bench::of_threads("-t", threads, None)?;
     let turn = bench.turn(quantum)?;
     long_enough(name, bits, turn.mean_ticks, &bench)?;
     bench.announce(name, window_ticks, windows);

@@ -68,7 +68,7 @@ pub(super) fn run(name: &str, matches: &ArgMatches) -> Result<Exit, Failure> {
     let threads = value_of(matches, "threads") as usize;
     let prefix = target::asked(name, matches, threads)?;
     let policy = matches.get_flag("realtime").then_some(Policy::Fifo(FIFO_PRIORITY));
-    let bench = Bench::of_threads(threads, policy)?;
+    let bench = Bench::of_threads("-t", threads, policy)?;
     let turn = bench.turn(Quantum::SixtyThree)?;
     let ticks_per_ns = 1.0 / bench.rate().ns_per_tick();
     // Whole nanoseconds, as the original has it.

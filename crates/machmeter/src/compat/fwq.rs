@@ -49,7 +49,7 @@ pub(super) fn run(name: &str, matches: &ArgMatches) -> Result<Exit, Failure> {
     }
     let prefix = target::asked(name, matches, threads)?;
     let wanted = value_of(matches, "numsamples") as usize;
-    let bench = Bench::of_threads(threads, None)?;
+    let bench = Bench::of_threads("-t", threads, None)?;
     let turn = bench.turn(Quantum::One)?;
     let piece_ticks = turn.mean_ticks * (1_u64 << bits) as f64;
     output::say(&format!(

@@ -112,7 +112,7 @@ pub(super) fn run(name: &str, matches: &ArgMatches) -> Result<Exit, Failure> {
         ))
         .help("name a file with -o"));
     }
-    let bench = Bench::of_threads(ranks, None)?;
+    let bench = Bench::of_threads("-p", ranks, None)?;
     let turn = bench.turn(Quantum::One)?;
     let header = NetgaugeHeader {
         duration_us: value_of(matches, "duration"),

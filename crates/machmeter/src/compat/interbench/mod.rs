@@ -34,7 +34,7 @@ pub(super) use options::define;
 pub(super) fn run(name: &str, registries: &Registries, matches: &ArgMatches) -> Result<Exit, Failure> {
     let options = Options::of(name, matches)?;
     let cpus = if options.uniprocessor { 1 } else { session::cpus("all")?.2.len() };
-    let bench = Bench::of_threads(cpus, None)?;
+    let bench = Bench::of_threads("--cpus", cpus, None)?;
     let directory = std::env::current_dir()
         .map_err(|e| Failure::cannot(format!("{name}: the current folder cannot be named: {e}")))?;
     let place = Place { cpus: bench.cpus().to_string(), directory };
