@@ -8,6 +8,9 @@ use std::io;
 use crate::cgroup::{self, MemoryLimit};
 use crate::tree::Tree;
 
+/// Requests from which on the limits of control groups are asked, bytes.
+const LARGE_BYTES: usize = 2 << 20;
+
 /// Memory of the machine, or of what this process may use of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryLeft {
@@ -54,6 +57,16 @@ impl MemoryLeft {
     /// As [`MemoryLeft::of_machine`].
     pub fn of_groups_above(tree: &Tree) -> Result<Self, String> {
         Ok(Self::of_machine(tree)?.within(cgroup::memory_limit_above(tree)))
+    }
+
+    /// What a request of `bytes` is held against: for one from 2 MiB on what is left to this process, for a smaller one
+    /// what the machine has. A group counts page cache in use as taken although it would be dropped, so that little is always
+    /// had where it says that there is none.
+    ///
+    /// # Errors
+    /// As [`MemoryLeft::of_machine`].
+    pub fn for_request(tree: &Tree, bytes: usize) -> Result<Self, String> {
+        if bytes < LARGE_BYTES { Self::of_machine(tree) } else { Self::of_this_process(tree) }
     }
 
     fn within(self, limit: Option<MemoryLimit>) -> Self {
@@ -113,6 +126,8 @@ mod tests {
         std::fs::write(directory.path().join("sys/fs/cgroup/a/b/memory.max"), "4096").unwrap();
         assert_eq!(MemoryLeft::of_this_process(&tree).unwrap().available_bytes, 4_095);
         assert_eq!(MemoryLeft::of_groups_above(&tree).unwrap(), left);
+        let for_request = |bytes| MemoryLeft::for_request(&tree, bytes).unwrap().available_bytes;
+        assert_eq!((for_request(LARGE_BYTES), for_request(LARGE_BYTES - 1)), (4_095, 614_400));
     }
 
     #[test]

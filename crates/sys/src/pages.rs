@@ -99,7 +99,7 @@ impl Pages {
     /// Maps `bytes` (at least 1, rounded up to base pages) for this process alone.
     ///
     /// # Errors
-    /// One line: more than the machine has available, or the system's refusal.
+    /// One line: more than the machine, or for 2 MiB and more a control group, has available; or the system's refusal.
     pub fn new(bytes: usize, backing: Backing) -> io::Result<Self> {
         Self::map(bytes, backing, MapFlags::PRIVATE)
     }
@@ -114,8 +114,8 @@ impl Pages {
 
     fn map(bytes: usize, backing: Backing, flags: MapFlags) -> io::Result<Self> {
         let page_bytes = rustix::param::page_size();
-        let available_bytes =
-            MemoryLeft::of_machine(&Tree::host()).map_or(u64::MAX, |left| left.available_bytes);
+        let left = MemoryLeft::for_request(&Tree::host(), bytes);
+        let available_bytes = left.map_or(u64::MAX, |left| left.available_bytes);
         let too_large = || {
             let said = format!("{bytes} bytes do not fit: {available_bytes} bytes of memory are available");
             io::Error::new(io::ErrorKind::OutOfMemory, said)

@@ -6,8 +6,10 @@ use machmeter_engine::cost::{Pair, Row};
 use machmeter_engine::sampling::HostTiming;
 use machmeter_engine::team::{Seats, Team};
 use machmeter_stats::random::Random;
+use machmeter_sys::oom::MemoryLeft;
 use machmeter_sys::pages::Fill;
 use machmeter_sys::thread;
+use machmeter_sys::tree::Tree;
 
 use super::member::{Floor, PAIRS, Taken, Visit, per_turn};
 use super::plan::{LINES, Line, Sizes, models};
@@ -40,8 +42,8 @@ pub(super) fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, 
     let mut cpus = at.cpus();
     cpus.truncate(MEMBERS);
     let needed = sizes.main_bytes as u64 * cpus.len() as u64;
-    let available = machmeter_sys::oom::MemoryLeft::of_machine(&machmeter_sys::tree::Tree::host());
-    let available = available.map_or(u64::MAX, |left| left.available_bytes);
+    let left = MemoryLeft::of_this_process(&Tree::host());
+    let available = left.map_or(u64::MAX, |left| left.available_bytes);
     if needed > available / MEMORY_SHARE {
         let said = format!(
             "table A needs {needed} bytes, a {MEMORY_SHARE}th of the available {available} at most: give a smaller --cache-size"
