@@ -1,8 +1,10 @@
 //! The C library's buffered streams, as a C program uses them: `fopen`, `fprintf`, `fclose`. They are what the seed's table of
 //! operations times; Rust's own files have other costs.
 
+use std::collections::BTreeSet;
 use std::ffi::CStr;
 use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
 
 /// An open stream for writing.
@@ -50,7 +52,7 @@ impl Stream {
         written == text.to_bytes().len() as libc::c_int + 1
     }
 
-    /// Bytes written so far (`ftell` after `fflush`).
+    /// Bytes written since the start or since [`Self::rewind`], as the kernel has it: the descriptor's offset after `fflush`.
     ///
     /// # Errors
     /// The system's, a full disk for one.
@@ -59,8 +61,25 @@ impl Stream {
         if unsafe { libc::fflush(self.file.as_ptr()) } != 0 {
             return Err(io::Error::last_os_error());
         }
+        Ok(rustix::fs::tell(self.descriptor())?)
+    }
+
+    /// The next output goes to this offset (`fseek`).
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn seek(&mut self, offset_bytes: usize) -> io::Result<()> {
+        let offset = libc::c_long::try_from(offset_bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
         // SAFETY: the stream is open.
-        u64::try_from(unsafe { libc::ftell(self.file.as_ptr()) }).map_err(|_| io::Error::last_os_error())
+        let done = unsafe { libc::fseek(self.file.as_ptr(), offset, libc::SEEK_SET) };
+        if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        // SAFETY: the stream is open.
+        let descriptor = unsafe { libc::fileno(self.file.as_ptr()) };
+        // SAFETY: it stays open as long as `self` is borrowed, since closing takes the stream.
+        unsafe { BorrowedFd::borrow_raw(descriptor) }
     }
 
     /// Back to the start; what was written will be overwritten.
@@ -86,6 +105,17 @@ impl Drop for Stream {
     }
 }
 
+/// How many of these streams the kernel has open on the file at `path`, each by a descriptor of its own.
+pub fn open_on(streams: &[Stream], path: &CStr) -> usize {
+    let Ok(file) = rustix::fs::stat(path) else { return 0 };
+    let mut descriptors = BTreeSet::new();
+    let mut of_file = |s: &&Stream| {
+        rustix::fs::fstat(s.descriptor()).is_ok_and(|f| (f.st_dev, f.st_ino) == (file.st_dev, file.st_ino))
+            && descriptors.insert(s.descriptor().as_raw_fd())
+    };
+    streams.iter().filter(|s| of_file(s)).count()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,6 +138,18 @@ mod tests {
         lines.rewind();
         assert!(lines.print_line(c"A") && lines.close());
         assert_eq!(std::fs::read(&path).unwrap(), b"A\nline\n");
+        let name = c_path(&path).unwrap();
+        let mut both = [Stream::open(&name).unwrap(), Stream::open(&name).unwrap()];
+        assert_eq!((open_on(&both, &name), open_on(&both, c"/dev/null"), open_on(&[], &name)), (2, 0, 0));
+        for (i, s) in both.iter_mut().enumerate() {
+            s.seek(2 * i).unwrap();
+            assert!(s.print_char(b'x'));
+        }
+        assert_eq!(both[1].flushed_bytes().unwrap(), 3);
+        both[1].rewind();
+        assert_eq!(both[1].flushed_bytes().unwrap(), 0, "from the start again");
+        drop(both);
+        assert_eq!(std::fs::read(&path).unwrap(), b"x\0x");
     }
 
     #[test]

@@ -14,18 +14,25 @@ pub(super) struct Daxpy {
     x: usize,
     y: usize,
     n: usize,
+    turns: u64,
 }
+
+/// By how much of x a turn raises y, and where x and y begin: halves, quarters and ones, so that sums of them are exact in doubles
+/// for more turns than there is time for.
+const A: f64 = 0.5;
+const X_STEP: f64 = 0.25;
+const BEGIN: f64 = 1.0;
 
 impl Daxpy {
     /// Over `n` elements.
     pub(super) fn new(n: usize) -> Self {
         let pages = n.div_ceil(PAGE);
-        let mut room = vec![1.0; (2 * pages + 1) * PAGE];
+        let mut room = vec![BEGIN; (2 * pages + 1) * PAGE];
         let x = room.as_ptr().align_offset(PAGE * size_of::<f64>()).min(PAGE);
         for (i, x) in room[x..x + n].iter_mut().enumerate() {
-            *x = 1.0 + i as f64 * 0.25;
+            *x = BEGIN + i as f64 * X_STEP;
         }
-        Self { room, x, y: x + pages * PAGE, n }
+        Self { room, x, y: x + pages * PAGE, n, turns: 0 }
     }
 
     fn vectors(&mut self) -> (&[f64], &mut [f64]) {
@@ -44,18 +51,24 @@ fn daxpy(a: f64, x: &[f64], y: &mut [f64]) {
 impl Subject for Daxpy {
     fn run(&mut self, turns: u64) -> bool {
         let (x, y) = self.vectors();
-        for i in 0..turns {
-            // To and fro, so that values stay where they are.
-            let a = if i % 2 == 0 { 0.5 } else { -0.5 };
-            daxpy(black_box(a), black_box(x), black_box(&mut *y));
+        for _ in 0..turns {
+            daxpy(black_box(A), black_box(x), black_box(&mut *y));
         }
+        self.turns += turns;
         true
     }
 
+    /// Every turn has raised y, so what it is says how many there were.
+    #[allow(clippy::float_cmp, reason = "all of these sums are exact")]
     fn proof(&mut self) -> Option<Proof> {
-        let (_, y) = self.vectors();
-        let finite = y.iter().filter(|y| y.is_finite()).count() as u64;
-        Some(Proof { what: "finite results".to_owned(), expected: self.n as u64, seen: finite })
+        let turns = self.turns as f64;
+        let (x, y) = self.vectors();
+        let right = y.iter().zip(x).filter(|(y, x)| **y == BEGIN + turns * A * **x).count() as u64;
+        (turns > 0.0).then(|| Proof {
+            what: "elements that grew with every turn".to_owned(),
+            expected: self.n as u64,
+            seen: right,
+        })
     }
 }
 
@@ -64,18 +77,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_element_is_added_to_and_back() {
+    fn every_element_is_added_to_and_tells_how_often() {
         for n in [1, 100, 513, 1_000] {
             let mut d = Daxpy::new(n);
-            assert!(d.run(1));
+            assert!(d.proof().is_none() && d.run(1));
             let (x, y) = d.vectors();
             assert!((x.len(), y.len()) == (n, n) && x.as_ptr().align_offset(4_096) == 0);
             for (i, y) in y.iter().enumerate() {
                 assert_eq!(*y, 1.5 + i as f64 * 0.125);
             }
-            assert!(d.run(1));
-            let proof = d.proof().unwrap();
-            assert_eq!((proof.seen, proof.expected), (n as u64, n as u64));
+            assert!(d.run(1_000_000 / n as u64));
+            let seen = |d: &mut Daxpy| d.proof().map(|p| (p.seen, p.expected));
+            assert_eq!(seen(&mut d), Some((n as u64, n as u64)));
+            d.turns += 1;
+            assert_eq!(seen(&mut d), Some((0, n as u64)), "a turn that did not take place");
+            d.turns -= 1;
+            d.vectors().1[n - 1] += 0.125;
+            assert_eq!(seen(&mut d), Some((n as u64 - 1, n as u64)));
         }
     }
 }

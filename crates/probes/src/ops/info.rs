@@ -9,7 +9,18 @@ use crate::part::SHARED_CORE;
 metric!(
     COST,
     "ops.cost",
-    ["operation", "bytes", "chain", "code", "descriptors", "elements", "program", "stack", "stride_bytes"],
+    [
+        "operation",
+        "bytes",
+        "chain",
+        "code",
+        "descriptors",
+        "elements",
+        "kind",
+        "program",
+        "stack",
+        "stride_bytes"
+    ],
     Nanoseconds,
     Lower,
     "Time of one operation; conditions beside its name only where they tell rows apart."

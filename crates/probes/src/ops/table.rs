@@ -30,9 +30,10 @@ pub(super) fn cost_ns(priced: &[Priced<'_>], operation: &str) -> Option<f64> {
     priced.iter().filter(|p| p.row.operation == operation).find_map(|p| p.cost.value_ns())
 }
 
-/// The metric of a row: operation and conditions are its parameters.
+/// The metric of a row: operation, conditions and whether it is latency or throughput are its parameters.
 pub(super) fn metric(info: &MetricInfo, p: &Priced<'_>) -> Metric {
-    let mut key: Params = params([("operation", p.row.operation.as_str().into())]);
+    let mut key: Params =
+        params([("operation", p.row.operation.as_str().into()), ("kind", p.row.kind.name().into())]);
     key.extend(p.row.params.clone());
     p.cost.metric(info, key)
 }
@@ -183,6 +184,11 @@ mod tests {
         let priced = priced(&rows, "calls");
         assert_eq!(cost_ns(&priced, "known"), Some(100.0));
         assert!(["nothing", "unproven", "refused"].iter().all(|o| cost_ns(&priced, o).is_none()));
+        const INFO: MetricInfo = crate::ops::info::COST;
+        assert!(
+            priced.iter().all(|p| metric(&INFO, p).params.keys().all(|k| INFO.params.contains(&k.as_str())))
+        );
+        assert_eq!(metric(&INFO, &priced[0]).key(), "ops.cost{bytes=4096,kind=latency,operation=known}");
         let Shape::CostTable(t) = dataset("calls", "t", "c", &priced).shape else { panic!() };
         assert_eq!(t.rows[0].name, "known (4.00 KiB)");
         assert_eq!(t.rows[0].cells[0], Cell::Number(100.0));

@@ -24,7 +24,7 @@ use super::repeated::{Planned, affordable};
 use super::table::{self, Priced};
 use crate::part::{At, Part};
 use fit::{Ladder, MOST_RESIDUAL, Rung};
-use subjects::{Bytes, Passes, Reads};
+use subjects::{Bytes, Grows, Passes, Reads};
 
 const PART_NAME: &str = "arithmetic";
 
@@ -102,9 +102,9 @@ fn ladder(pages: &Pages) -> Vec<Planned<'_>> {
     planned
 }
 
-/// A read of every clock there is.
+/// A read of every clock there is. No read needs the one before; those that do not wait by themselves overlap.
 fn clocks<'a>() -> Vec<Planned<'a>> {
-    let row = |id: SourceId| Planned::new(PART_NAME, "read_clock", Reads(id)).with("code", id.name()).first();
+    let row = |id: SourceId| throughput("read_clock", Reads::new(id)).with("code", id.name()).first();
     SourceId::available().into_iter().map(row).collect()
 }
 
@@ -115,9 +115,8 @@ fn daxpys(pages: &Pages) -> Vec<Planned<'_>> {
         let compiled = throughput("daxpy", Daxpy::new(n)).with("elements", n).with("code", "compiled");
         planned.push(if n == ELEMENTS[1] { compiled.first() } else { compiled });
         for k in kernel::all().filter(|k| k.name.starts_with("daxpy.") && (k.available)()) {
-            if let Some(ready) = whole(k, n, pages) {
-                planned
-                    .push(throughput("daxpy", Passes::new(ready)).with("elements", n).with("code", k.name));
+            if let Some(grows) = whole(k, n, pages) {
+                planned.push(throughput("daxpy", grows).with("elements", n).with("code", k.name));
             }
         }
     }
@@ -125,7 +124,7 @@ fn daxpys(pages: &Pages) -> Vec<Planned<'_>> {
 }
 
 /// The kernel over exactly `n` elements; `None` where its turns do not come out even.
-fn whole<'a>(k: &'static kernel::Kernel, n: usize, pages: &'a Pages) -> Option<Ready<'a>> {
+fn whole<'a>(k: &'static kernel::Kernel, n: usize, pages: &'a Pages) -> Option<Grows<'a>> {
     let Walk::Forward([turn_bytes, ..]) = k.walk else { return None };
     let bytes = n * size_of::<f64>();
     if turn_bytes == 0 || !bytes.is_multiple_of(turn_bytes as usize) {
@@ -133,7 +132,8 @@ fn whole<'a>(k: &'static kernel::Kernel, n: usize, pages: &'a Pages) -> Option<R
     }
     let half = pages.bytes() / 2 / 4_096 * 4_096;
     let (y, x) = (pages.extent().part(0, half)?, pages.extent().part(half, half)?);
-    k.ready((bytes / turn_bytes as usize) as u64, [y, x, x], 0).ok()
+    let ready = k.ready((bytes / turn_bytes as usize) as u64, [y, x, x], 0).ok()?;
+    Some(Grows::new(ready, y.part(0, bytes)?.atomics()))
 }
 
 fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {

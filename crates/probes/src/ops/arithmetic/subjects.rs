@@ -1,12 +1,14 @@
 //! What is priced: kernels, reads of clocks, loops as the compiler writes them.
 
 use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use machmeter_engine::cost::Proof;
 use machmeter_engine::sampling::Subject;
 use machmeter_sys::clock::{SourceId, TickSource, WithSource, dispatch};
 use machmeter_sys::disk::AlignedBytes;
 use machmeter_sys::kernel::Ready;
+use machmeter_sys::thread::monotonic_ns;
 
 /// What copies begin at a multiple of.
 const PAGE_BYTES: usize = 4_096;
@@ -55,30 +57,111 @@ impl Subject for Passes<'_> {
     }
 }
 
-/// Reads of a clock.
-pub(super) struct Reads(pub(super) SourceId);
+/// A kernel that adds three times x to y, `y = y + 3 x` over doubles, of which a turn is one pass. All of x must be ones, so that y
+/// says how many passes there were.
+pub(super) struct Grows<'a> {
+    ready: Ready<'a>,
+    y: &'a [AtomicU64],
+    passes: u64,
+    expected: u64,
+    seen: u64,
+}
+
+impl<'a> Grows<'a> {
+    /// What y begins with, and by how much a pass raises it.
+    const BEGIN: f64 = 1.0;
+    const RISE: f64 = 3.0;
+
+    /// `y` is all that the kernel adds to.
+    pub(super) fn new(ready: Ready<'a>, y: &'a [AtomicU64]) -> Self {
+        Self { ready, y, passes: 0, expected: 0, seen: 0 }
+    }
+}
+
+impl Subject for Grows<'_> {
+    fn prepare(&mut self) -> Result<(), String> {
+        self.passes = 0;
+        self.y.iter().for_each(|y| y.store(Self::BEGIN.to_bits(), Ordering::Relaxed));
+        Ok(())
+    }
+
+    fn run(&mut self, turns: u64) -> bool {
+        black_box(self.ready.run(turns));
+        self.passes += turns;
+        true
+    }
+
+    fn leave(&mut self) {
+        if self.passes > 0 {
+            // Whole numbers far below 2^53: exact.
+            let grown = (Self::BEGIN + Self::RISE * self.passes as f64).to_bits();
+            self.expected += self.y.len() as u64;
+            self.seen += self.y.iter().filter(|y| y.load(Ordering::Relaxed) == grown).count() as u64;
+        }
+    }
+
+    fn proof(&mut self) -> Option<Proof> {
+        (self.expected > 0).then(|| Proof {
+            what: "elements that grew with every pass".to_owned(),
+            expected: self.expected,
+            seen: self.seen,
+        })
+    }
+}
+
+/// Reads of a clock, none of which waits for the one before.
+pub(super) struct Reads {
+    id: SourceId,
+    expected: u64,
+    seen: u64,
+}
+
+impl Reads {
+    /// Batches at least this long last many steps of every clock, ns.
+    const LONG_NS: u64 = 20_000;
+
+    pub(super) fn new(id: SourceId) -> Self {
+        Self { id, expected: 0, seen: 0 }
+    }
+}
 
 struct Loop {
     turns: u64,
 }
 
 impl WithSource for Loop {
-    type Output = bool;
+    type Output = Option<u64>;
 
+    /// Ticks from before the first to the last; `None` if the clock went backward.
     #[inline(never)]
-    fn run<S: TickSource>(self) -> bool {
+    fn run<S: TickSource>(self) -> Option<u64> {
         let begin = S::now();
         let mut last = begin;
         for _ in 0..self.turns {
             last = black_box(S::now());
         }
-        last >= begin
+        last.checked_sub(begin)
     }
 }
 
 impl Subject for Reads {
     fn run(&mut self, turns: u64) -> bool {
-        dispatch(self.0, Loop { turns }).unwrap_or(false)
+        let begin_ns = monotonic_ns();
+        let Ok(Some(ticks)) = dispatch(self.id, Loop { turns }) else { return false };
+        if monotonic_ns() - begin_ns >= Self::LONG_NS {
+            self.expected += 1;
+            self.seen += u64::from(ticks > 0);
+        }
+        true
+    }
+
+    /// How often it was read shows nowhere; that it was, shows in its going on.
+    fn proof(&mut self) -> Option<Proof> {
+        (self.expected > 0).then(|| Proof {
+            what: "batches during which the clock went on".to_owned(),
+            expected: self.expected,
+            seen: self.seen,
+        })
     }
 }
 
@@ -128,7 +211,7 @@ impl Subject for Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use machmeter_sys::kernel;
+    use machmeter_sys::kernel::{self, Walk};
     use machmeter_sys::pages::{Backing, Pages};
 
     #[test]
@@ -149,9 +232,42 @@ mod tests {
     }
 
     #[test]
+    fn vectors_say_how_many_passes_there_were() {
+        let pages = Pages::new(1 << 16, Backing::Small).unwrap();
+        let bits = 1.0_f64.to_bits();
+        pages.extent().atomics().iter().for_each(|w| w.store(bits, Ordering::Relaxed));
+        let half = |at: usize| pages.extent().part(at, 1 << 15).unwrap();
+        let mut tried = 0;
+        for k in kernel::all().filter(|k| k.name.starts_with("daxpy.") && (k.available)()) {
+            let Walk::Forward([turn_bytes, ..]) = k.walk else { panic!("{}", k.name) };
+            let ready = k.ready(7, [half(0), half(1 << 15), half(1 << 15)], 0).unwrap();
+            let n = 7 * turn_bytes as usize / 8;
+            let proof = |y: &[AtomicU64], missing: u64| {
+                let mut grows = Grows::new(ready, y);
+                for _ in 0..2 {
+                    grows.prepare().unwrap();
+                    assert!(grows.run(3) && grows.run(1_000));
+                    grows.passes += missing;
+                    grows.leave();
+                }
+                grows.proof().map(|p| (p.seen, p.expected))
+            };
+            let (all, each) = (half(0).atomics(), 2 * n as u64);
+            assert_eq!(proof(&all[..n], 0), Some((each, each)), "{}", k.name);
+            assert_eq!(proof(&all[..n], 1), Some((0, each)), "a pass that did not take place");
+            assert_eq!(proof(&all[..=n], 0), Some((each, each + 2)), "an element that was left out");
+            tried += 1;
+        }
+        assert!(tried > 0);
+    }
+
+    #[test]
     fn loops_do_what_they_say() {
         for id in SourceId::available() {
-            assert!(Reads(id).run(1_000));
+            let mut reads = Reads::new(id);
+            assert!(reads.run(1) && reads.run(100_000));
+            let p = reads.proof().unwrap();
+            assert!(p.seen == p.expected && p.expected >= 1, "{p:?}");
         }
         for fill in [false, true] {
             let mut bytes = Bytes::new(1_000, fill, 3);

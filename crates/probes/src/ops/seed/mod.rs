@@ -7,9 +7,9 @@
 //! Reads and writes are independent of each other, as in the seed's loop, so the machine overlaps them: throughput, not
 //! latency. The dependent figures are those of the memory probe.
 
+mod layout;
 mod measure;
 mod subjects;
-mod table;
 
 #[cfg(test)]
 mod tests;
@@ -18,9 +18,12 @@ use machmeter_data::record::SummaryLine;
 use machmeter_data::shape::{Axis, DecadeRow, Decades, Shape};
 use machmeter_data::{Dataset, Params as Conditions, Unit};
 use machmeter_engine::Analysis;
-use machmeter_engine::cost::Rows;
+use machmeter_engine::cost::estimate::Known;
+use machmeter_engine::cost::{Row, Rows};
 
-use super::{Params, info};
+use super::Params;
+use super::info::{COST, NO_FIGURE, NO_FILES};
+use super::table::{self, Priced};
 use crate::part::Part;
 
 /// The part.
@@ -42,6 +45,9 @@ pub(super) const OPERATIONS: [(&str, &str); 12] = [
     ("daxpy10000", "daxpy10000"),
 ];
 
+/// Operations that need a file in the private directory.
+const ON_FILES: [&str; 4] = ["fopen", "fprintf", "printf", "fclose"];
+
 /// Rows of other parts that join the ladder, where they were measured: the id, and the name shown.
 const ALONGSIDE: [(&str, &str); 6] = [
     ("getppid", "system call"),
@@ -53,37 +59,35 @@ const ALONGSIDE: [(&str, &str); 6] = [
 ];
 
 fn analyze(params: &Params, rows: &Rows, _seed: u64) -> Analysis {
-    let mut out = Analysis::default();
-    let mut ladder = Vec::new();
-    for row in rows.part(PART.name).filter(|r| r.operation != "part") {
-        let cost = rows.cost(row);
-        let mut conditions = Conditions::new();
-        conditions.insert("operation".to_owned(), row.operation.as_str().into());
-        out.metrics.push(cost.metric(&info::COST, conditions));
-        if let (Some((_, name)), Some(k)) = (OPERATIONS.iter().find(|o| o.0 == row.operation), cost.known()) {
-            ladder.push(DecadeRow {
-                name: (*name).to_owned(),
-                value: k.value_ns,
-                low: Some(k.low_ns),
-                high: Some(k.high_ns),
-            });
-        }
-    }
+    let priced = table::priced(rows, PART.name);
+    let mut out =
+        Analysis { metrics: priced.iter().map(|p| table::metric(&COST, p)).collect(), ..Analysis::default() };
+    let on_files = |r: &Row| ON_FILES.contains(&r.operation.as_str()) && r.refused.is_some();
+    out.warnings.extend(table::warning(&NO_FILES, &priced, on_files));
+    out.warnings.extend(table::warning(&NO_FIGURE, &priced, |r| !on_files(r)));
+    let rung = |name: &str, k: &Known| DecadeRow {
+        name: name.to_owned(),
+        value: k.value_ns,
+        low: Some(k.low_ns),
+        high: Some(k.high_ns),
+    };
+    let shown = |p: &Priced<'_>| {
+        let (_, name) = OPERATIONS.iter().find(|o| o.0 == p.row.operation)?;
+        Some(rung(name, p.cost.known()?))
+    };
+    let mut ladder: Vec<DecadeRow> = priced.iter().filter_map(shown).collect();
     if ladder.is_empty() {
         return out;
     }
     if params.seed_rounding {
-        out.summary.lines.push(SummaryLine { section: "OPERATIONS".to_owned(), lines: table::seed(&ladder) });
+        out.summary
+            .lines
+            .push(SummaryLine { section: table::SECTION.to_owned(), lines: layout::seed(&ladder) });
     }
     for (id, name) in ALONGSIDE {
         let found = rows.rows.iter().find(|r| r.part != PART.name && r.operation == id);
         if let Some(k) = found.map(|r| rows.cost(r)).as_ref().and_then(|c| c.known()) {
-            ladder.push(DecadeRow {
-                name: name.to_owned(),
-                value: k.value_ns,
-                low: Some(k.low_ns),
-                high: Some(k.high_ns),
-            });
+            ladder.push(rung(name, k));
         }
     }
     out.datasets.push(Dataset {

@@ -1,85 +1,164 @@
-//! The operations of the table.
+//! The operations of the table, each with a witness of its own: the kernel's descriptors, the file afterwards, sums, memory.
 
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, OsStr};
+use std::fs;
+use std::hint::black_box;
+use std::io;
+use std::iter::StepBy;
+use std::mem::take;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::slice::Iter;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use machmeter_engine::cost::Proof;
 use machmeter_engine::sampling::Subject;
 use machmeter_sys::kernel::Ready;
-use machmeter_sys::stdio::Stream;
+use machmeter_sys::stdio::{Stream, open_on};
 use machmeter_sys::thread;
+
+use super::measure::PAIRS_PER_VISIT;
+use crate::ops::repeated::Repeated;
 
 /// Turns of the two batches of `fopen` and `fclose`: they use up streams, which are made and closed between pairs.
 pub(super) const STREAM_TURNS: (u64, u64) = (32, 96);
 /// A warm-up, then a pair.
 const STREAMS: usize = (2 * STREAM_TURNS.0 + STREAM_TURNS.1) as usize;
+/// A warm-up, then all pairs of a visit: what disturbed pairs open is closed with the next that was not.
+const VISIT_STREAMS: usize =
+    STREAM_TURNS.0 as usize + PAIRS_PER_VISIT * (STREAM_TURNS.0 + STREAM_TURNS.1) as usize;
+/// The character that streams hold.
+const MARK: u8 = b'x';
 /// The line that is printed.
 const LINE: &CStr = c"24 characters in a line.";
+
+/// What the loop says it did since its witness was asked last, and what the witness saw over all visits.
+#[derive(Default)]
+struct Tally {
+    due: u64,
+    expected: u64,
+    seen: u64,
+}
+
+impl Tally {
+    /// The witness found `found` of what is due.
+    fn settle(&mut self, found: u64) {
+        let due = take(&mut self.due);
+        self.expected += due;
+        self.seen += found.min(due);
+    }
+
+    fn proof(&self, what: &str) -> Option<Proof> {
+        (self.expected > 0).then(|| Proof { what: what.to_owned(), expected: self.expected, seen: self.seen })
+    }
+}
 
 /// Opens streams; they are closed between pairs.
 pub(super) struct Opens {
     path: CString,
     open: Vec<Stream>,
+    tally: Tally,
 }
 
 impl Opens {
     pub(super) fn new(path: CString) -> Self {
-        Self { path, open: Vec::with_capacity(STREAMS) }
+        Self { path, open: Vec::with_capacity(VISIT_STREAMS), tally: Tally::default() }
+    }
+
+    fn close_all(&mut self) {
+        self.tally.settle(open_on(&self.open, &self.path) as u64);
+        self.open.clear();
     }
 }
 
 impl Subject for Opens {
     fn run(&mut self, turns: u64) -> bool {
+        let before = self.open.len();
         for _ in 0..turns {
             match Stream::open(&self.path) {
                 Ok(s) => self.open.push(s),
-                Err(_) => return false,
+                Err(_) => {
+                    // What failed is not priced, so it must not stand in for what is.
+                    self.open.truncate(before);
+                    return false;
+                }
             }
         }
+        self.tally.due += turns;
         true
     }
 
     fn partners_moved(&mut self) -> bool {
-        self.open.clear();
+        self.close_all();
         true
     }
 
     fn leave(&mut self) {
-        self.open.clear();
+        self.close_all();
+    }
+
+    fn proof(&mut self) -> Option<Proof> {
+        self.tally.proof("streams that the kernel had open on the file")
     }
 }
 
-/// Closes streams that hold one character each; they are opened between pairs.
+/// Closes streams that hold one character each; they are opened between pairs, and each writes to a place of its own, so that
+/// the file tells afterwards how many were closed.
 pub(super) struct Closes {
     path: CString,
     open: Vec<Stream>,
+    tally: Tally,
 }
 
 impl Closes {
     pub(super) fn new(path: CString) -> Self {
-        Self { path, open: Vec::with_capacity(STREAMS) }
+        Self { path, open: Vec::with_capacity(STREAMS), tally: Tally::default() }
+    }
+
+    /// Reads the file, which the next stream that is opened empties.
+    fn settle(&mut self) {
+        if self.tally.due > 0 {
+            let path = PathBuf::from(OsStr::from_bytes(self.path.to_bytes()));
+            let written = fs::read(path).unwrap_or_default();
+            self.tally.settle(written.iter().filter(|b| **b == MARK).count() as u64);
+        }
     }
 }
 
 impl Subject for Closes {
     fn prepare(&mut self) -> Result<(), String> {
         while self.open.len() < STREAMS {
-            let mut s =
-                Stream::open(&self.path).map_err(|e| format!("{STREAMS} streams cannot be open: {e}"))?;
-            s.print_char(b'x');
+            let refused = |e: io::Error| format!("{STREAMS} streams cannot be open: {e}");
+            let mut s = Stream::open(&self.path).map_err(refused)?;
+            s.seek(self.open.len()).map_err(refused)?;
+            s.print_char(MARK);
             self.open.push(s);
         }
         Ok(())
     }
 
     fn run(&mut self, turns: u64) -> bool {
-        (0..turns).all(|_| self.open.pop().is_some_and(Stream::close))
+        // Streams are all used up after a pair that was disturbed: what is not there cannot be closed.
+        if (self.open.len() as u64) < turns {
+            return false;
+        }
+        let closed = (0..turns).all(|_| self.open.pop().is_some_and(Stream::close));
+        self.tally.due += if closed { turns } else { 0 };
+        closed
     }
 
     fn partners_moved(&mut self) -> bool {
+        self.settle();
         self.prepare().is_ok()
     }
 
     fn leave(&mut self) {
+        self.settle();
         self.open.clear();
+    }
+
+    fn proof(&mut self) -> Option<Proof> {
+        self.tally.proof("characters in the file after closing")
     }
 }
 
@@ -88,11 +167,25 @@ pub(super) struct Prints {
     path: CString,
     lines: bool,
     stream: Option<Stream>,
+    tally: Tally,
 }
 
 impl Prints {
     pub(super) fn new(path: CString, lines: bool) -> Self {
-        Self { path, lines, stream: None }
+        Self { path, lines, stream: None, tally: Tally::default() }
+    }
+
+    /// Flushed, so that a disk that filled up meanwhile is noticed; then from the start, so that the file stays short. What could
+    /// not be kept is not priced.
+    fn settle(&mut self) -> bool {
+        let Some(s) = &mut self.stream else { return false };
+        let written = s.flushed_bytes();
+        s.rewind();
+        match written {
+            Ok(bytes) => self.tally.settle(bytes),
+            Err(_) => self.tally.due = 0,
+        }
+        written.is_ok()
     }
 }
 
@@ -108,59 +201,269 @@ impl Subject for Prints {
 
     fn run(&mut self, turns: u64) -> bool {
         let Some(s) = &mut self.stream else { return false };
-        if self.lines {
-            (0..turns).all(|_| s.print_line(LINE))
+        let (printed, each_bytes) = if self.lines {
+            ((0..turns).all(|_| s.print_line(LINE)), LINE.to_bytes().len() as u64 + 1)
         } else {
-            (0..turns).all(|_| s.print_char(b'x'))
-        }
+            ((0..turns).all(|_| s.print_char(MARK)), 1)
+        };
+        self.tally.due += if printed { turns * each_bytes } else { 0 };
+        printed
     }
 
     fn partners_moved(&mut self) -> bool {
-        // Flushed, so that a disk that filled up meanwhile is noticed; then from the start, so that the file stays short.
-        self.stream.as_mut().is_some_and(|s| {
-            let kept = s.flushed_bytes().is_ok();
-            s.rewind();
-            kept
-        })
+        self.settle()
     }
 
     fn leave(&mut self) {
+        self.settle();
         self.stream = None;
     }
-}
 
-/// Walks over memory, one area a turn and the next area in the next.
-pub(super) struct Walks<'a> {
-    areas: Vec<Ready<'a>>,
-    next: usize,
-}
-
-impl<'a> Walks<'a> {
-    /// `areas` must not be empty.
-    pub(super) fn new(areas: Vec<Ready<'a>>) -> Self {
-        Self { areas, next: 0 }
+    fn proof(&mut self) -> Option<Proof> {
+        self.tally.proof("bytes that the kernel took for the file")
     }
 }
 
-impl Subject for Walks<'_> {
+/// A stretch of memory of which a turn reads or writes every word that is a step from the one before.
+pub(super) struct Area<'a> {
+    /// The loop over it.
+    pub(super) ready: Ready<'a>,
+    /// The words from the first that is touched to the last.
+    pub(super) memory: &'a [AtomicU64],
+    /// From one that is touched to the next, words.
+    pub(super) step: usize,
+}
+
+impl<'a> Area<'a> {
+    fn touched(&self) -> StepBy<Iter<'a, AtomicU64>> {
+        self.memory.iter().step_by(self.step)
+    }
+}
+
+/// Reads memory, one area a turn and the next area in the next. All words must be ones, so that the sum of what was read is a
+/// count.
+pub(super) struct Reads<'a> {
+    areas: Vec<Area<'a>>,
+    next: usize,
+    words: u64,
+    tally: Tally,
+}
+
+impl<'a> Reads<'a> {
+    /// `areas` must not be empty, and all of one size.
+    pub(super) fn new(areas: Vec<Area<'a>>) -> Self {
+        let words = areas.first().map_or(0, |a| a.touched().count() as u64);
+        Self { areas, next: 0, words, tally: Tally::default() }
+    }
+}
+
+impl Subject for Reads<'_> {
+    fn run(&mut self, turns: u64) -> bool {
+        if self.areas.is_empty() {
+            return false;
+        }
+        let mut sum = 0_u64;
+        for _ in 0..turns {
+            sum = sum.wrapping_add(black_box(self.areas[self.next].ready.run(1)));
+            self.next = (self.next + 1) % self.areas.len();
+        }
+        self.tally.due += turns * self.words;
+        // A larger sum is as wrong as a smaller one.
+        self.tally.settle(if sum > turns * self.words { 0 } else { sum });
+        true
+    }
+
+    fn proof(&mut self) -> Option<Proof> {
+        self.tally.proof("words in the sum of what was read")
+    }
+}
+
+/// Writes memory, one area a turn and the next area in the next. What is written is the first word of the area, which is
+/// another in each visit: after it, all words of the areas that were visited must hold it.
+pub(super) struct Writes<'a> {
+    areas: Vec<Area<'a>>,
+    next: usize,
+    visit: u64,
+    turns: u64,
+    tally: Tally,
+}
+
+impl<'a> Writes<'a> {
+    /// `areas` must not be empty.
+    pub(super) fn new(areas: Vec<Area<'a>>) -> Self {
+        Self { areas, next: 0, visit: 1, turns: 0, tally: Tally::default() }
+    }
+}
+
+impl Subject for Writes<'_> {
+    fn prepare(&mut self) -> Result<(), String> {
+        (self.visit, self.turns) = (self.visit + 1, 0);
+        for area in &self.areas {
+            area.memory[0].store(self.visit, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
     fn run(&mut self, turns: u64) -> bool {
         if self.areas.is_empty() {
             return false;
         }
         for _ in 0..turns {
-            std::hint::black_box(self.areas[self.next].run(1));
+            black_box(self.areas[self.next].ready.run(1));
             self.next = (self.next + 1) % self.areas.len();
         }
+        self.turns += turns;
         true
+    }
+
+    fn leave(&mut self) {
+        let all = self.areas.len();
+        let visited = take(&mut self.turns).min(all as u64) as usize;
+        for back in 1..=visited {
+            let area = &self.areas[(self.next + all - back) % all];
+            // The first says what is written, so it shows nothing.
+            let written = area.touched().skip(1);
+            self.tally.due += written.clone().count() as u64;
+            let held = written.filter(|w| w.load(Ordering::Relaxed) == self.visit).count();
+            self.tally.settle(held as u64);
+        }
+    }
+
+    fn proof(&mut self) -> Option<Proof> {
+        self.tally.proof("words that hold what was written last")
     }
 }
 
-/// Makes a thread and joins it.
-pub(super) struct Threads;
+/// Makes a thread and joins it; it gives back the number it was given.
+pub(super) fn threads() -> impl Subject {
+    let mut number = 0_u64;
+    Repeated::returning("threads that gave back their number", move || {
+        number += 1;
+        let given = number;
+        let thread = thread::spawn_plain("mm-seed", move || black_box(given))?;
+        let right = thread.join().is_ok_and(|back| back == number);
+        if right { Ok(()) } else { Err(io::Error::other("a thread gave back another number")) }
+    })
+}
 
-impl Subject for Threads {
-    fn run(&mut self, turns: u64) -> bool {
-        (0..turns)
-            .all(|i| thread::spawn_plain("mm-seed", move || i).ok().and_then(|t| t.join().ok()) == Some(i))
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machmeter_sys::call::file::c_path;
+    use machmeter_sys::kernel;
+    use machmeter_sys::pages::{Backing, Pages};
+
+    /// A visit as the sampler does it: warm-up, then pairs, the second of which is disturbed.
+    fn visit(subject: &mut impl Subject, (short, long): (u64, u64)) {
+        subject.prepare().unwrap();
+        assert!(subject.run(short));
+        for pair in 0..PAIRS_PER_VISIT {
+            let done = subject.run(short) && subject.run(long);
+            if done && pair != 1 {
+                assert!(subject.partners_moved());
+            }
+        }
+        subject.leave();
+    }
+
+    #[track_caller]
+    fn proven(subject: &mut impl Subject, least: u64) {
+        let p = subject.proof().unwrap();
+        assert!(p.seen == p.expected && p.expected >= least, "{p:?}");
+    }
+
+    #[test]
+    fn streams_are_witnessed_by_the_kernel_and_by_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("stream");
+        let name = c_path(&path).unwrap();
+        let pair = STREAM_TURNS.0 + STREAM_TURNS.1;
+        let mut opens = Opens::new(name.clone());
+        let mut closes = Closes::new(name.clone());
+        for _ in 0..2 {
+            visit(&mut opens, STREAM_TURNS);
+            visit(&mut closes, STREAM_TURNS);
+        }
+        proven(&mut opens, 2 * PAIRS_PER_VISIT as u64 * pair);
+        proven(&mut closes, 4 * pair);
+        assert!(opens.open.capacity() == VISIT_STREAMS && opens.open.is_empty() && closes.open.is_empty());
+        for lines in [false, true] {
+            let mut prints = Prints::new(name.clone(), lines);
+            visit(&mut prints, (500, 1_000));
+            proven(&mut prints, if lines { 25 * 6_500 } else { 6_500 });
+        }
+
+        // What the loop says and the witness does not see has no proof: another file, a file emptied, lines taken away.
+        opens.prepare().unwrap();
+        assert!(opens.run(2));
+        std::fs::rename(&path, folder.path().join("other")).unwrap();
+        std::fs::write(&path, "").unwrap();
+        opens.leave();
+        closes.prepare().unwrap();
+        assert!(closes.run(3));
+        std::fs::write(&path, "x").unwrap();
+        closes.leave();
+        let (opened, closed) = (opens.proof().unwrap(), closes.proof().unwrap());
+        assert_eq!((opened.expected - opened.seen, closed.expected - closed.seen), (2, 2));
+    }
+
+    #[test]
+    fn streams_that_fail_are_neither_priced_nor_counted() {
+        let mut opens = Opens::new(c"/nowhere/at/all".to_owned());
+        assert!(!opens.run(3));
+        opens.leave();
+        assert!(opens.proof().is_none());
+        assert!(Closes::new(c"/nowhere/at/all".to_owned()).prepare().is_err());
+        if std::path::Path::new("/dev/full").exists() {
+            let mut prints = Prints::new(c"/dev/full".to_owned(), false);
+            prints.prepare().unwrap();
+            assert!(prints.run(5) && !prints.partners_moved(), "nothing is kept");
+            prints.leave();
+            assert!(prints.proof().is_none());
+        }
+    }
+
+    const STEP: usize = 64;
+
+    fn areas<'a>(pages: &'a Pages, name: &str, claimed: usize) -> Vec<Area<'a>> {
+        let area = |offset: usize| {
+            let extent = pages.extent().part(offset, 16 * STEP).unwrap();
+            let memory = &pages.extent().part(offset, claimed * STEP).unwrap().atomics()[..];
+            let ready = kernel::named(name).unwrap().ready(2, [extent; 3], STEP as u64).unwrap();
+            Area { ready, memory, step: STEP / 8 }
+        };
+        vec![area(0), area(32 * STEP)]
+    }
+
+    #[test]
+    fn words_that_were_not_read_or_written_are_missed() {
+        let pages = Pages::new(1 << 16, Backing::Small).unwrap();
+        pages.extent().atomics().iter().for_each(|w| w.store(1, Ordering::Relaxed));
+        let mut reads = Reads::new(areas(&pages, "read.strided8", 16));
+        visit(&mut reads, (3, 6));
+        proven(&mut reads, 16 * 30);
+        let mut writes = Writes::new(areas(&pages, "write.strided8", 16));
+        visit(&mut writes, (3, 6));
+        visit(&mut writes, (3, 6));
+        proven(&mut writes, 2 * 2 * 15);
+        // Loops that do 16 of 24 words.
+        let mut reads = Reads::new(areas(&pages, "read.strided8", 24));
+        let mut writes = Writes::new(areas(&pages, "write.strided8", 24));
+        visit(&mut reads, (3, 6));
+        visit(&mut writes, (3, 6));
+        for p in [reads.proof().unwrap(), writes.proof().unwrap()] {
+            assert!(p.seen < p.expected, "{p:?}");
+        }
+        let mut idle = Writes::new(areas(&pages, "write.strided8", 16));
+        idle.prepare().unwrap();
+        idle.leave();
+        assert!(idle.proof().is_none(), "nothing was written");
+    }
+
+    #[test]
+    fn threads_give_back_their_numbers() {
+        let mut threads = threads();
+        visit(&mut threads, (2, 4));
+        proven(&mut threads, 26);
     }
 }

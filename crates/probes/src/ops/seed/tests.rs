@@ -1,8 +1,8 @@
 //! The table of the seed from planted costs.
 
-use machmeter_engine::cost::{Kind, Pair, Row, Rows};
+use machmeter_engine::cost::{Kind, Pair, Proof, Row, Rows};
 
-use super::{OPERATIONS, PART, Params, Shape, Unit, analyze};
+use super::{ON_FILES, OPERATIONS, PART, Params, Shape, Unit, analyze};
 
 fn params(words: &[&str]) -> Params {
     use clap::{Args, Command, FromArgMatches};
@@ -61,4 +61,42 @@ fn every_operation_of_the_seed_has_its_row_and_unknown_ones_are_left_out_with_a_
     let Shape::Decades(d) = &a.datasets[0].shape else { panic!("a ladder") };
     assert_eq!(d.rows.len(), 11, "what is not known has no place on the ladder");
     assert!(d.rows.iter().all(|r| r.name != "fopen"));
+}
+
+#[test]
+fn operations_without_a_figure_are_named_on_the_page_even_if_there_is_no_other() {
+    let all: Vec<(&str, f64)> = OPERATIONS.iter().map(|o| (o.0, 25.0)).collect();
+    let mut rows = planted(&all);
+    for row in &mut rows.rows {
+        let why =
+            if ON_FILES.contains(&row.operation.as_str()) { "/full: no space" } else { "too little memory" };
+        row.refused = Some(why.to_owned());
+    }
+    let told = |rows: &Rows| -> Vec<(String, String)> {
+        analyze(&params(&[]), rows, 1).warnings.into_iter().map(|w| (w.code, w.text)).collect()
+    };
+    let none = analyze(&params(&["--seed-rounding"]), &rows, 1);
+    assert!(none.datasets.is_empty() && none.summary.lines.is_empty() && none.metrics.len() == 12);
+    let warnings = told(&rows);
+    assert_eq!(
+        warnings[0],
+        ("W442".to_owned(), "fopen, fprintf, printf, fclose: /full: no space".to_owned())
+    );
+    assert!(warnings[1].0 == "W446" && warnings.len() == 2);
+    assert!(OPERATIONS.iter().all(|(id, _)| warnings.iter().any(|w| w.1.contains(id))), "{warnings:?}");
+    // A stream whose witness saw less, and a word of memory that was not written, have a figure no more than those.
+    let mut rows = planted(&all);
+    for i in [0, 7] {
+        rows.rows[i].proof = Some(Proof { what: "seen".to_owned(), expected: 9, seen: 8 });
+    }
+    let warnings = told(&rows);
+    let text = "fopen, write_cache_8000: seen: 8 seen, 9 expected";
+    assert_eq!(warnings, [("W446".to_owned(), text.to_owned())]);
+    assert!(told(&planted(&all)).is_empty());
+}
+
+#[test]
+fn every_row_says_whether_it_is_latency_or_throughput() {
+    let a = analyze(&params(&[]), &planted(&[("fprintf", 25.0)]), 1);
+    assert_eq!(a.metrics[0].key(), "ops.cost{kind=throughput,operation=fprintf}");
 }
