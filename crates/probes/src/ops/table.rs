@@ -158,6 +158,7 @@ mod tests {
     use super::*;
     use machmeter_engine::cost::{Kind, Pair, Proof};
 
+    const INFO: MetricInfo = crate::ops::info::COST;
     const CODE: Code = Code { id: "W459", name: "", what: "", why: "", how: "", next: "do", undo: None };
 
     fn row(operation: &str, long_ticks: u64) -> Row {
@@ -184,7 +185,6 @@ mod tests {
         let priced = priced(&rows, "calls");
         assert_eq!(cost_ns(&priced, "known"), Some(100.0));
         assert!(["nothing", "unproven", "refused"].iter().all(|o| cost_ns(&priced, o).is_none()));
-        const INFO: MetricInfo = crate::ops::info::COST;
         assert!(
             priced.iter().all(|p| metric(&INFO, p).params.keys().all(|k| INFO.params.contains(&k.as_str())))
         );

@@ -75,14 +75,12 @@ impl Subject for Opens {
     fn run(&mut self, turns: u64) -> bool {
         let before = self.open.len();
         for _ in 0..turns {
-            match Stream::open(&self.path) {
-                Ok(s) => self.open.push(s),
-                Err(_) => {
-                    // What failed is not priced, so it must not stand in for what is.
-                    self.open.truncate(before);
-                    return false;
-                }
-            }
+            let Ok(stream) = Stream::open(&self.path) else {
+                // What failed is not priced, so it must not stand in for what is.
+                self.open.truncate(before);
+                return false;
+            };
+            self.open.push(stream);
         }
         self.tally.due += turns;
         true
@@ -120,7 +118,7 @@ impl Closes {
         if self.tally.due > 0 {
             let path = PathBuf::from(OsStr::from_bytes(self.path.to_bytes()));
             let written = fs::read(path).unwrap_or_default();
-            self.tally.settle(written.iter().filter(|b| **b == MARK).count() as u64);
+            self.tally.settle(written.iter().map(|b| u64::from(*b == MARK)).sum());
         }
     }
 }
@@ -428,7 +426,7 @@ mod tests {
     fn areas<'a>(pages: &'a Pages, name: &str, claimed: usize) -> Vec<Area<'a>> {
         let area = |offset: usize| {
             let extent = pages.extent().part(offset, 16 * STEP).unwrap();
-            let memory = &pages.extent().part(offset, claimed * STEP).unwrap().atomics()[..];
+            let memory = pages.extent().part(offset, claimed * STEP).unwrap().atomics();
             let ready = kernel::named(name).unwrap().ready(2, [extent; 3], STEP as u64).unwrap();
             Area { ready, memory, step: STEP / 8 }
         };
