@@ -23,6 +23,7 @@ pub mod memory;
 pub mod noise;
 pub mod ops;
 mod part;
+mod placement;
 pub mod selftest;
 pub mod sync;
 #[cfg(test)]

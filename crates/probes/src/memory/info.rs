@@ -6,6 +6,7 @@ use machmeter_engine::Info;
 
 use super::{bandwidth, ladder, loaded, table};
 use crate::part::SHARED_CORE;
+use crate::placement::MOVES;
 
 /// All metrics, part by part.
 const METRICS: &[MetricInfo] = &[
@@ -44,6 +45,7 @@ pub(super) const NOT_MEASURED: Code = Code {
 const CODES: &[Code] = &[
     NOT_MEASURED,
     SHARED_CORE,
+    MOVES,
     ladder::info::NO_HUGE,
     ladder::info::HUGE_NOT_EFFECTIVE,
     ladder::info::CLOCK_MOVED,

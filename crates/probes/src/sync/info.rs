@@ -6,6 +6,7 @@ use machmeter_engine::Info;
 
 use super::{contention, locks, models, transfer, wakeups};
 use crate::part::SHARED_CORE;
+use crate::placement::MOVES;
 
 metric!(
     COST,
@@ -55,7 +56,7 @@ pub(super) const ONE_CPU: Code = Code {
 const CODES: &[Code] = &[
     NOT_MEASURED,
     SHARED_CORE,
-    transfer::MOVES,
+    MOVES,
     ONE_CPU,
     transfer::ASYMMETRY,
     transfer::SAMPLED,

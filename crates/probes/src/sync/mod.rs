@@ -5,7 +5,6 @@ pub mod info;
 pub mod locks;
 pub mod models;
 pub mod params;
-mod placement;
 mod rounds;
 pub mod selftest;
 pub mod transfer;

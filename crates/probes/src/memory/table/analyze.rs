@@ -8,10 +8,12 @@ use machmeter_data::{Dataset, Interval, Metric, Shape, Unit};
 use machmeter_engine::Analysis;
 use machmeter_engine::cost::estimate::LEVEL;
 use machmeter_engine::cost::{Cost, Row, Rows};
+use machmeter_stats::regimes::Regimes;
 
 use super::plan::{Access, LINES};
 use super::{PART, info};
 use crate::memory::Params;
+use crate::placement::{self, MOVES, levels};
 
 /// One line of the table in one model, of all its members.
 struct Figure {
@@ -24,6 +26,8 @@ struct Figure {
     /// Largest sample of any member, ns.
     max_ns: f64,
     n: usize,
+    /// Whether it is that of one placement of the CPUs of several.
+    placed: bool,
 }
 
 pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
@@ -31,13 +35,15 @@ pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     let mut models: Vec<String> =
         rows.part(PART.name).map(|r| r.text("model")).filter(|m| !m.is_empty()).collect();
     models.dedup();
+    let levels = levels(rows, PART.name);
     for model in &models {
-        of_model(&mut out, rows, model);
+        of_model(&mut out, rows, model, levels.as_ref());
     }
+    out.warnings.extend(placement::moved("table A", levels.as_ref()));
     out
 }
 
-fn of_model(out: &mut Analysis, rows: &Rows, model: &str) {
+fn of_model(out: &mut Analysis, rows: &Rows, model: &str, levels: Option<&Regimes>) {
     let mut table = Vec::new();
     let mut reasons: Vec<String> = Vec::new();
     for line in LINES {
@@ -50,7 +56,7 @@ fn of_model(out: &mut Analysis, rows: &Rows, model: &str) {
             if members.is_empty() {
                 continue;
             }
-            let found = figure(rows, &members);
+            let found = figure(rows, &members, levels);
             out.metrics.push(metric(&found, members[0], model, access));
             // The first three lines are neither streamed nor dependent accesses and stand in the seed's two columns.
             let at = if access == line.access() { 0 } else { 3 };
@@ -136,10 +142,13 @@ fn summary(out: &mut Analysis, table: &[TableRow], model: &str) {
 }
 
 /// Of the members' costs; the reason, or `< bound`, where not all are known.
-fn figure(rows: &Rows, members: &[&Row]) -> Result<Figure, String> {
+fn figure(rows: &Rows, members: &[&Row], levels: Option<&Regimes>) -> Result<Figure, String> {
     let mut known = Vec::new();
+    let mut placed = false;
     for row in members {
-        match rows.cost(row) {
+        let (cost, moved) = placement::cost(rows, row, levels);
+        placed |= moved;
+        match cost {
             Cost::Known(k) => known.push(k),
             Cost::Below { bound_ns, .. } => return Err(format!("< {}", human(bound_ns, Unit::Nanoseconds))),
             Cost::Unknown { why } => return Err(why),
@@ -155,6 +164,7 @@ fn figure(rows: &Rows, members: &[&Row]) -> Result<Figure, String> {
         max_member_ns: known.iter().map(|k| k.value_ns).fold(0.0, f64::max),
         max_ns: known.iter().map(|k| k.max_ns).fold(0.0, f64::max),
         n: known.iter().map(|k| k.n).sum(),
+        placed,
     })
 }
 
@@ -165,9 +175,15 @@ fn metric(found: &Result<Figure, String>, row: &Row, model: &str, access: Access
     conditions.insert("access".to_owned(), access.name().into());
     conditions.insert("cpus".to_owned(), row.int("cpus").unwrap_or(0).into());
     match found {
-        Ok(f) => Metric::new(&info::SHARED, conditions, f.mean_ns, "mean of members' medians", f.n as u64)
-            .with_ci(Interval::new(LEVEL, f.low_ns, f.high_ns, "rank"))
-            .with_max(f.max_member_ns),
+        Ok(f) => {
+            let m = Metric::new(&info::SHARED, conditions, f.mean_ns, "mean of members' medians", f.n as u64);
+            let mut m =
+                m.with_ci(Interval::new(LEVEL, f.low_ns, f.high_ns, "rank")).with_max(f.max_member_ns);
+            if f.placed {
+                m.flag(MOVES.id);
+            }
+            m
+        }
         Err(why) => Metric::rejected(&info::SHARED, conditions, "mean of members' medians", why),
     }
 }

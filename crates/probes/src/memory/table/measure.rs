@@ -1,5 +1,7 @@
 //! Lets teams do the rows of table A, in rounds of random order, until the time is over.
 
+use std::ops::Range;
+
 use machmeter_engine::ProbeError;
 use machmeter_engine::budget::stop_requested;
 use machmeter_engine::cost::{Pair, Row};
@@ -15,6 +17,7 @@ use super::member::{Floor, PAIRS, Taken, Visit, per_turn};
 use super::plan::{LINES, Line, Sizes, models};
 use crate::memory::Params;
 use crate::part::At;
+use crate::placement::Watch;
 
 /// Length of a short batch, ns: long against the clock, short against the scheduler's ticks.
 const BATCH_NS: f64 = 150_000.0;
@@ -26,6 +29,8 @@ const VISIT_NS: u64 = 2_000_000_000;
 const ROUNDS: usize = 40;
 /// Members at most: a row in which more take part says nothing new, and their memory adds up.
 const MEMBERS: usize = 8;
+/// From one look at the placement to the next, at least, ns: a look takes about as long as a visit.
+const LOOK_NS: u64 = 50_000_000;
 /// Share of the available memory that the buffers may take.
 const MEMORY_SHARE: u64 = 4;
 
@@ -34,6 +39,8 @@ struct Slot {
     line: Line,
     active: usize,
     rows: Vec<Row>,
+    /// Placement of its two members when last looked at, ns one way; 0 where nobody looks.
+    regime_ns: f64,
 }
 
 pub(super) fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, ProbeError> {
@@ -63,10 +70,13 @@ pub(super) fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, 
     }
     let floor = Floor::new(sizes, cpus.len()).map_err(|e| ProbeError::Cannot(e.to_string()))?;
     let seats = Seats { cpus, policy: at.policy };
+    let mut placement = Watch::of(at).map(|w| w.rarely(LOOK_NS));
+    let start_ns = thread::monotonic_ns();
     let mut rows = Vec::new();
     for (i, model) in models.iter().enumerate() {
         let share_ns = at.left_ns() / (models.len() - i) as u64;
-        rows.extend(of_model(at, *model, &seats, &floor, sizes, thread::monotonic_ns() + share_ns));
+        let time_ns = start_ns..thread::monotonic_ns() + share_ns;
+        rows.extend(of_model(at, *model, &seats, &floor, sizes, time_ns, &mut placement));
     }
     Ok(rows)
 }
@@ -82,13 +92,15 @@ fn sizes(at: &At<'_, '_>, params: &Params) -> Result<Sizes, ProbeError> {
     Sizes::of(params, first, last, line)
 }
 
+/// Rows of one model; moments count from the beginning of `time_ns`, which is that of all models.
 fn of_model(
     at: &mut At<'_, '_>,
     model: &dyn Team,
     seats: &Seats,
     floor: &Floor,
     sizes: Sizes,
-    until_ns: u64,
+    time_ns: Range<u64>,
+    placement: &mut Option<Watch>,
 ) -> Vec<Row> {
     let members = seats.cpus.len();
     let mut slots = slots(model.model(), members, sizes);
@@ -102,7 +114,7 @@ fn of_model(
         slots.iter_mut().flat_map(|s| &mut s.rows).for_each(|r| r.refused = Some(e.to_string()));
         return slots.into_iter().flat_map(|s| s.rows).collect();
     }
-    let (start_ns, seed) = (thread::monotonic_ns(), at.host.seed);
+    let (start_ns, seed) = (time_ns.start, at.host.seed);
     let mut random = Random::new(seed);
     let mut order: Vec<usize> = (0..slots.len()).collect();
     'rounds: for round in 0..ROUNDS {
@@ -112,11 +124,15 @@ fn of_model(
         // What is quickly had comes first, so that a short run has most of the table.
         order.sort_by_key(|i| slots[*i].line.is_dear());
         for &i in &order {
-            if stop_requested() || thread::monotonic_ns() >= until_ns {
+            if stop_requested() || thread::monotonic_ns() >= time_ns.end {
                 break 'rounds;
             }
             let slot = &mut slots[i];
             if slot.rows.iter().all(|r| r.refused.is_none()) {
+                if slot.line.needs_two() {
+                    let look = |p: &mut Watch| p.beside(&seats.cpus, random.bits());
+                    slot.regime_ns = placement.as_mut().map_or(0.0, look);
+                }
                 visit(at, model, seats, floor, slot, start_ns, seed ^ round as u64);
             }
         }
@@ -142,9 +158,10 @@ fn slots(model: &str, members: usize, sizes: Sizes) -> Vec<Slot> {
             row
         };
         if line.all {
-            slots.push(Slot { line, active: 0, rows: (0..members).map(row).collect() });
+            slots.push(Slot { line, active: 0, rows: (0..members).map(row).collect(), regime_ns: 0.0 });
         } else {
-            slots.extend((0..members).map(|rank| Slot { line, active: rank, rows: vec![row(rank)] }));
+            let own = |rank| Slot { line, active: rank, rows: vec![row(rank)], regime_ns: 0.0 };
+            slots.extend((0..members).map(own));
         }
     }
     slots
@@ -160,7 +177,7 @@ fn visit(
     start_ns: u64,
     seed: u64,
 ) {
-    let Slot { line, active, rows } = slot;
+    let Slot { line, active, rows, regime_ns } = slot;
     let go = |short_turns: u64, pairs: usize| {
         floor.clear();
         let visit = Visit {
@@ -203,7 +220,13 @@ fn visit(
         for taken in floor.taken(rank_of(i), pairs) {
             match taken {
                 Taken::Clean { short_ticks, long_ticks } => {
-                    row.pairs.push(Pair { at_ns, short_ticks, long_ticks, ..Pair::default() });
+                    row.pairs.push(Pair {
+                        at_ns,
+                        short_ticks,
+                        long_ticks,
+                        regime_ns: *regime_ns,
+                        ..Pair::default()
+                    });
                 }
                 Taken::Preempted => row.rejected.preempted += 1,
                 Taken::Apart => row.rejected.partner += 1,

@@ -5,6 +5,7 @@ use machmeter_engine::cost::{Pair, Rows};
 use super::plan::{Access, LINES, Line, Sizes, models};
 use super::{analyze, info};
 use crate::memory::Params;
+use crate::placement::MOVES;
 
 fn params(words: &[&str]) -> Params {
     use clap::{Args, Command, FromArgMatches};
@@ -50,6 +51,37 @@ fn the_mean_and_the_largest_member_are_told_apart() {
     assert_eq!(m.id, info::SHARED.id);
     assert!(of("read_local", Access::Dependent).value.unwrap() > 150.0);
     assert!(a.warnings.is_empty());
+}
+
+#[test]
+fn rows_of_two_are_told_at_the_placement_that_ruled_most_of_the_time() {
+    let follows = |name: &str| name == "barrier" || name.contains("neighbour") || name.starts_with("all");
+    let mut rows = planted();
+    for row in &mut rows.rows {
+        let (one, follows) = (row.pairs[0], follows(&row.operation));
+        // Three quarters of the visits at one placement, the rest where the same costs five times as much.
+        let pair = |k: u32| {
+            let level = if k % 40 < 30 || !follows { 1 } else { 5 };
+            let look_ns = 24.0 * level as f64 * (1.0 + 0.002 * f64::from(k % 9));
+            Pair {
+                at_ns: f64::from(k) * 1e7,
+                short_ticks: 700 + (one.short_ticks - 700) * level,
+                long_ticks: 700 + (one.long_ticks - 700) * level,
+                regime_ns: if follows { look_ns } else { 0.0 },
+                core_width: 0.0,
+            }
+        };
+        row.pairs = (0..80).map(pair).collect();
+    }
+    let a = analyze::analyze(&params(&[]), &rows, 1);
+    let plain = analyze::analyze(&params(&[]), &planted(), 1);
+    for (m, without) in a.metrics.iter().zip(&plain.metrics) {
+        assert!((m.value.unwrap() / without.value.unwrap() - 1.0).abs() < 1e-3, "{m:?}");
+        let name = m.params["operation"].to_string();
+        assert_eq!(m.flags.contains(&MOVES.id.to_owned()), follows(&name), "{name}");
+    }
+    assert_eq!(a.warnings.iter().map(|w| w.code.as_str()).collect::<Vec<_>>(), [MOVES.id]);
+    assert!(a.warnings[0].text.starts_with("table A"), "{}", a.warnings[0].text);
 }
 
 #[test]

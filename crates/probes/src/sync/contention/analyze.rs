@@ -13,9 +13,8 @@ use machmeter_stats::regimes::Regimes;
 use super::measure::APART_BYTES;
 use super::operations::Operation;
 use super::{FAIRNESS, FALSE_SHARING, PART, UNFAIR};
+use crate::placement::{self, MOVES, levels};
 use crate::sync::info::ONE_CPU;
-use crate::sync::placement::{self, levels, on_main};
-use crate::sync::transfer::MOVES;
 use crate::sync::{Params, info};
 
 /// Cost over that of counters far apart from which on two disturb each other.
@@ -38,7 +37,7 @@ pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
         .part(PART.name)
         .filter(|r| r.operation != "part")
         .filter_map(|row| {
-            let cost = rows.cost_of(row, &on_main(row, levels.as_ref()));
+            let (cost, _) = placement::cost(rows, row, levels.as_ref());
             Some(View { row, cpus: row.int("cpus")?, distance_bytes: row.int("distance_bytes")?, cost })
         })
         .collect();
@@ -143,7 +142,7 @@ fn warnings(views: &[View<'_>], levels: Option<&Regimes>) -> Vec<Warning> {
         let text = "contention was not measured: it needs two CPUs, and there is 1";
         out.push(warn(&ONE_CPU, text.to_owned()));
     }
-    out.extend(placement::moved(PART.name, levels).map(|text| warn(&MOVES, text)));
+    out.extend(placement::moved(PART.name, levels));
     let worst = views
         .iter()
         .filter(|v| v.cpus > 1 && v.distance_bytes == 0)

@@ -14,8 +14,8 @@ use super::PART;
 use super::operations::{CHUNK, Operation};
 use super::visit::{MEMBERS_MAX, Plan, Sample, visit};
 use crate::part::At;
+use crate::placement::Watch;
 use crate::sync::Params;
-use crate::sync::placement::Watch;
 
 /// Distances of two counters, bytes; 0 is one counter for all.
 const DISTANCES: [usize; 6] = [0, 8, 32, 64, 128, 4_096];
@@ -114,12 +114,11 @@ fn lanes(cpus: usize) -> Vec<Lane> {
 pub(super) fn measure(at: &mut At<'_, '_>, _params: &Params) -> Result<Vec<Row>, ProbeError> {
     let cpus = at.cpus();
     let mut lanes = lanes(cpus.len());
-    let [first, second, ..] = cpus[..] else {
+    let Some(mut placement) = Watch::of(at) else {
         let mut refused = Lane::new(Operation::FetchAdd, 2, 0);
         refused.row.refused = Some("needs two CPUs, has 1".to_owned());
         return Ok(vec![refused.row]);
     };
-    let mut placement = Watch::new(at, first, second);
     let start_ns = thread::monotonic_ns();
     let gap_ns = (at.left_ns() / SPREAD_ROUNDS).min(PAUSE_NS);
     let batch_ticks = at.host.rate.ticks(Pace::SHARED_BATCH_NS);

@@ -12,9 +12,9 @@ use super::analyze::analyze;
 use super::operations::Operation;
 use super::visit::{Plan, judge, visit};
 use super::{PART, UNFAIR};
+use crate::placement::MOVES;
 use crate::sync::Params;
 use crate::sync::info::ONE_CPU;
-use crate::sync::transfer::MOVES;
 
 fn no_parameters() -> Params {
     serde_json::from_str(r#"{"parts": []}"#).unwrap()

@@ -12,9 +12,8 @@ use machmeter_stats::regimes::Regimes;
 
 use super::contended::{JAIN, LONGEST_STREAK, PROOF};
 use super::{BROKEN, FAIRNESS, HANDOFF, NAME, UNFAIR, fairness};
+use crate::placement::{self, MOVES, levels};
 use crate::sync::info::ONE_CPU;
-use crate::sync::placement::{self, levels, on_main};
-use crate::sync::transfer::MOVES;
 use crate::sync::{Params, info};
 
 /// Fairness below which a warning is due.
@@ -38,14 +37,16 @@ pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     let views: Vec<View<'_>> = rows
         .part(NAME)
         .filter(|r| r.operation != "part")
-        .map(|row| View {
-            row,
-            cost: rows.cost_of(row, &on_main(row, levels.as_ref())),
-            state: row.text("state"),
-            model: row.text("model"),
-            placed: levels.as_ref().is_some_and(|l| l.regimes.len() > 1)
-                && row.pairs.iter().any(|p| p.regime_ns > 0.0),
-            cpus: row.int("cpus").unwrap_or(2),
+        .map(|row| {
+            let (cost, placed) = placement::cost(rows, row, levels.as_ref());
+            View {
+                row,
+                cost,
+                state: row.text("state"),
+                model: row.text("model"),
+                placed,
+                cpus: row.int("cpus").unwrap_or(2),
+            }
         })
         .collect();
     let metrics: Vec<Metric> = metrics(&views);
@@ -291,7 +292,7 @@ fn warnings(views: &[View<'_>], metrics: &[Metric], levels: Option<&Regimes>) ->
     if refused > 0 {
         out.push(warn(&ONE_CPU, format!("{refused} rows of locks and barriers need two CPUs.")));
     }
-    out.extend(placement::moved(NAME, levels).map(|text| warn(&MOVES, text)));
+    out.extend(placement::moved(NAME, levels));
     for v in views {
         if let Some(p) = v.row.proof.as_ref().filter(|p| p.what == PROOF && p.seen < p.expected) {
             let of = format!("{} ({}, {} CPUs)", v.row.operation, v.state, v.cpus);

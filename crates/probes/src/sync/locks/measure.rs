@@ -14,8 +14,8 @@ use super::plan::{Job, Size, Together, jobs};
 use super::rally::{Rule, Visit};
 use super::{NAME, alone, barriers};
 use crate::part::At;
+use crate::placement::Watch;
 use crate::sync::Params;
-use crate::sync::placement::Watch;
 use crate::sync::rounds::{ROUNDS, rounds};
 
 /// Time below which the plan is short, ns.
@@ -42,18 +42,11 @@ pub(super) fn measure(at: &mut At<'_, '_>, _params: &Params) -> Result<Vec<Row>,
         .into_iter()
         .flat_map(|m| jobs(&cpus, m.model(), size).into_iter().map(move |j| (m, j)))
         .collect();
-    let mut placement = match cpus[..] {
-        [first, second, ..] => Some(([first, second], Watch::new(at, first, second))),
-        _ => None,
-    };
+    let mut placement = Watch::of(at);
     rounds(at, 0x10c5, all.len(), |i, order| {
         let (model, job) = &mut all[i];
         let taken = job.row.pairs.len();
-        // Rows of other CPUs are not told by where these two are.
-        let watched = placement
-            .as_mut()
-            .filter(|(two, _)| job.cpus.len() == 2 && two.iter().all(|c| job.cpus.contains(c)));
-        let regime_ns = watched.map_or(0.0, |(_, watch)| watch.one_way_ns(order));
+        let regime_ns = placement.as_mut().map_or(0.0, |p| p.beside(&job.cpus, order));
         visit(at, *model, job, start_ns, order);
         job.row.pairs[taken..].iter_mut().for_each(|p| p.regime_ns = regime_ns);
     });

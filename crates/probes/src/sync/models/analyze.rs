@@ -10,26 +10,35 @@ use machmeter_engine::cost::{Cost, Row, Rows};
 
 use super::measure::{ONE_CPU, PROCESSES, THREADS, USER_THREADS, WITHOUT};
 use super::{DISAGREE, NO_USER_THREADS, PART};
+use crate::placement::{self, MOVES, levels};
 use crate::sync::{Params, info};
 
 /// Ratio of two models from which on they disagree.
 const DISAGREEMENT: f64 = 1.25;
 
 pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
-    let own: Vec<(&Row, Cost)> =
-        rows.part(PART.name).filter(|r| r.operation != "part").map(|r| (r, rows.cost(r))).collect();
+    // Models take turns, so that each may have seen other placements than the next: they are compared at one.
+    let levels = levels(rows, PART.name);
+    let mut own: Vec<(&Row, Cost)> = Vec::new();
     let mut out = Analysis::default();
-    for (row, cost) in &own {
+    for row in rows.part(PART.name).filter(|r| r.operation != "part") {
+        let (cost, moved) = placement::cost(rows, row, levels.as_ref());
         let mut conditions: Conditions = row.params.clone();
         conditions.insert("operation".to_owned(), row.operation.as_str().into());
         conditions.insert("kind".to_owned(), row.kind.name().into());
-        out.metrics.push(cost.metric(&info::COST, conditions));
+        let mut metric = cost.metric(&info::COST, conditions);
+        if metric.value.is_some() && moved {
+            metric.flag(MOVES.id);
+        }
+        out.metrics.push(metric);
+        own.push((row, cost));
     }
     out.datasets.extend(table(&own));
     out.summary = Summary {
         lines: vec![SummaryLine { section: "CORES".to_owned(), lines: lines(&own) }],
         ..Summary::default()
     };
+    out.warnings.extend(placement::moved(PART.name, levels.as_ref()));
     out.warnings.extend(disagreement(&own));
     for (why, code) in [(ONE_CPU, &info::ONE_CPU), (WITHOUT, &NO_USER_THREADS)] {
         let refused = own.iter().filter(|(r, _)| r.refused.as_deref() == Some(why)).count();

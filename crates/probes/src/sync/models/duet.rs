@@ -46,12 +46,13 @@ pub(super) struct Visit<'v> {
 pub(super) struct Taken(u64, u64, u64);
 
 impl Taken {
-    /// As a sample of a row whose times count from `start_ns`.
-    pub(super) fn pair(&self, start_ns: u64) -> Pair {
+    /// As a sample of a row whose times count from `start_ns`, beside a look at the placement (0: nobody looked).
+    pub(super) fn pair(&self, start_ns: u64, regime_ns: f64) -> Pair {
         Pair {
             at_ns: self.0.saturating_sub(start_ns) as f64,
             short_ticks: self.1,
             long_ticks: self.2,
+            regime_ns,
             ..Pair::default()
         }
     }

@@ -16,6 +16,7 @@ use super::operations::Operation;
 #[cfg(feature = "user-threads")]
 use super::user_threads;
 use crate::part::At;
+use crate::placement::Watch;
 use crate::sync::Params;
 
 /// Share of the time for what is created.
@@ -26,6 +27,8 @@ const ROUNDS: u64 = 4;
 const VISIT_NS: (u64, u64) = (2_000_000, 20_000_000);
 /// What starting, warming and ending a team takes on busy CPUs, ns.
 const TEAM_NS: u64 = 10_000_000;
+/// From one look at the placement to the next, at least, ns: a look takes about as long as the shortest visit.
+const LOOK_NS: u64 = 50_000_000;
 /// Batch of two members on one CPU, ns: switches by the kernel take microseconds.
 const ONE_CPU_BATCH_NS: f64 = 200_000.0;
 
@@ -134,6 +137,7 @@ fn lanes(at: &At<'_, '_>) -> Vec<Lane> {
 fn duets(at: &mut At<'_, '_>) -> Vec<Row> {
     let mut lanes = lanes(at);
     let open = lanes.iter().filter(|l| l.row.refused.is_none()).count() as u64;
+    let mut placement = Watch::of(at).map(|w| w.rarely(LOOK_NS));
     let mut random = Random::new(at.host.seed ^ 0x6d6f_6465_6c73);
     let start_ns = monotonic_ns();
     let mut order: Vec<usize> = (0..lanes.len()).collect();
@@ -148,6 +152,7 @@ fn duets(at: &mut At<'_, '_>) -> Vec<Row> {
         for i in &order {
             let lane = &mut lanes[*i];
             let Some(team) = lane.team.filter(|_| lane.row.refused.is_none()) else { continue };
+            let regime_ns = placement.as_mut().map_or(0.0, |p| p.beside(&lane.seats.cpus, random.bits()));
             let left_ns = at.left_ns();
             if left_ns < TEAM_NS || stop_requested() {
                 break 'rounds;
@@ -167,21 +172,21 @@ fn duets(at: &mut At<'_, '_>) -> Vec<Row> {
                 limit_ns: (3 * visit_ns + TEAM_NS).min(left_ns),
                 seed: random.bits(),
             };
-            lane.take(visit.make(), start_ns);
+            lane.take(visit.make(), start_ns, regime_ns);
         }
     }
     lanes.into_iter().map(Lane::close).collect()
 }
 
 impl Lane {
-    fn take(&mut self, found: Result<Found, String>, start_ns: u64) {
+    fn take(&mut self, found: Result<Found, String>, start_ns: u64, regime_ns: f64) {
         match found {
             Ok(found) => {
                 if found.short_turns > 0 {
                     (self.row.short_turns, self.row.long_turns) = (found.short_turns, 2 * found.short_turns);
                 }
                 self.row.rejected.preempted += found.preempted;
-                self.row.pairs.extend(found.pairs.iter().map(|p| p.pair(start_ns)));
+                self.row.pairs.extend(found.pairs.iter().map(|p| p.pair(start_ns, regime_ns)));
             }
             // A lost visit is lost, and the next may find the CPUs free.
             Err(why) => {

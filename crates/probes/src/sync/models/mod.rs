@@ -39,9 +39,10 @@ pub(super) const DISAGREE: Code = Code {
     id: "W436",
     name: "models disagree",
     what: "The same instructions on the same kind of memory cost threads and processes differently.",
-    why: "They should not, so something else moved between the samples: most often the host moved a virtual CPU.",
-    how: "Cost of a compare-and-swapped word, one way, intervals apart and more than a quarter between them.",
-    next: "Repeat it; compare with the regimes of the part transfer, and measure longer so that both models see all of them.",
+    why: "They should not, so something else differed between the samples; a virtual CPU that the host moves makes placements, and \
+          only samples of one placement are compared.",
+    how: "Cost of a compare-and-swapped word at the main placement, one way, intervals apart and more than a quarter between them.",
+    next: "Repeat it and measure longer, so that both models have more samples at each placement; see also the part transfer.",
     undo: None,
 };
 /// Built without user threads.

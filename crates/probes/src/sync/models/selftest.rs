@@ -111,7 +111,7 @@ fn visit(
     let found = visit.make()?;
     let mut row = row("selftest", operation.kind(), model, seats.cpus.len()).per_turn(operation.per_turn());
     (row.short_turns, row.long_turns) = (found.short_turns, 2 * found.short_turns);
-    let pairs: Vec<_> = found.pairs.iter().map(|p| p.pair(0)).collect();
+    let pairs: Vec<_> = found.pairs.iter().map(|p| p.pair(0, 0.0)).collect();
     median_of(&values_ns(&row, &pairs, machine.tick().0))
         .filter(|ns| *ns > 0.0)
         .ok_or_else(|| format!("a visit of {model} had no undisturbed pair"))

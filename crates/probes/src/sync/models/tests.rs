@@ -12,6 +12,7 @@ use super::duet::Visit;
 use super::measure::{DUETS, ONE_CPU, PROCESSES, THREADS, USER_THREADS, row};
 use super::operations::Operation;
 use super::{analyze, create};
+use crate::placement::MOVES;
 use crate::sync::Params;
 
 const OTHER: Policy = Policy::Other { nice: 0 };
@@ -45,7 +46,7 @@ fn visit(operation: Operation, model: &str, seats: &Seats, limit_ns: u64) -> Res
     };
     let found = visit.make()?;
     assert!(found.pairs.is_empty() || found.short_turns > 0);
-    Ok(found.pairs.iter().map(|p| p.pair(0)).map(|p| (p.short_ticks, p.long_ticks)).collect())
+    Ok(found.pairs.iter().map(|p| p.pair(0, 0.0)).map(|p| (p.short_ticks, p.long_ticks)).collect())
 }
 
 #[test]
@@ -148,6 +149,49 @@ fn planted_costs_come_out_and_models_that_agree_are_not_named() {
     assert!(a.warnings.is_empty() && a.datasets.len() == 1, "{:?}", a.warnings);
     let lines = &a.summary.lines[0].lines;
     assert!(lines[0].contains("thread 25") && lines[0].contains("user thread 5"), "{lines:?}");
+}
+
+/// Pairs of `planted` with looks beside them: of every 20 in a row the first `near` at 24 ns one way, the rest at 105, where the
+/// operation costs four times as much.
+fn moved(mut row: Row, near: usize) -> Row {
+    let one = row.pairs.clone();
+    let pair = |i: usize| {
+        let (times, regime_ns) = if i % 20 < near { (1, 24.0) } else { (4, 105.0) };
+        Pair {
+            at_ns: i as f64 * 1e7,
+            short_ticks: one[i % 20].short_ticks * times,
+            long_ticks: one[i % 20].long_ticks * times,
+            regime_ns: regime_ns * (1.0 + 0.002 * (i % 7) as f64),
+            ..Pair::default()
+        }
+    };
+    row.pairs = (0..120).map(pair).collect();
+    row
+}
+
+#[test]
+fn models_are_compared_at_the_main_placement() {
+    // Half of what the processes saw was far away, a tenth of what the threads saw: their medians differ by placement alone.
+    let rows = || {
+        vec![
+            moved(planted("ping_pong", THREADS, 2, 24), 18),
+            moved(planted("ping_pong", PROCESSES, 2, 25), 9),
+            planted("create_join", THREADS, 1, 25_000),
+        ]
+    };
+    let a = analysis(rows());
+    for (m, truth) in a.metrics.iter().zip([24.0, 25.0, 25_000.0]) {
+        assert!((m.value.unwrap() / truth - 1.0).abs() < 0.02, "{m:?}");
+        assert_eq!(m.flags.contains(&MOVES.id.to_owned()), truth < 1_000.0, "{m:?}");
+    }
+    let codes: Vec<&str> = a.warnings.iter().map(|w| w.code.as_str()).collect();
+    assert_eq!(codes, [MOVES.id], "and not that the models disagree");
+    assert!(a.warnings[0].text.contains("2 levels"), "{}", a.warnings[0].text);
+    // Without the looks they would: the processes' median is of the other placement.
+    let mut blind = rows();
+    blind.iter_mut().flat_map(|r| &mut r.pairs).for_each(|p| p.regime_ns = 0.0);
+    let codes: Vec<String> = analysis(blind).warnings.into_iter().map(|w| w.code).collect();
+    assert_eq!(codes, [super::DISAGREE.id]);
 }
 
 #[test]

@@ -11,7 +11,8 @@ use machmeter_engine::cost::{Cost, Pair, Row, Rows};
 use machmeter_stats::regimes::{RegimeOptions, Regimes, regimes};
 
 use super::trips::Kind;
-use super::{ASYMMETRY, CORE_TO_CORE, MOVES, PART, REGIME_SHARE, SAMPLED, show};
+use super::{ASYMMETRY, CORE_TO_CORE, PART, REGIME_SHARE, SAMPLED, show};
+use crate::placement::MOVES;
 use crate::sync::Params;
 use crate::sync::info::ONE_CPU;
 

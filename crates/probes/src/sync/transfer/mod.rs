@@ -47,16 +47,6 @@ metric!(
     "Share of the time that two CPUs spent on one level of transfer latency; regime 1 has the largest share."
 );
 
-/// Placement moves.
-pub(super) const MOVES: Code = Code {
-    id: "W421",
-    name: "placement moves",
-    what: "What two CPUs pay each other jumped between levels while it was measured.",
-    why: "One figure for all of the time would describe none of it. Costs of everything two CPUs share follow the level.",
-    how: "Levels of the logarithm of compare-and-swap latency at least a factor of 1.5 apart, each proven by its samples.",
-    next: "Read the figures per regime; on a virtual machine ask for pinned CPUs, else measure longer to see the shares settle.",
-    undo: None,
-};
 /// Asymmetry.
 pub(super) const ASYMMETRY: Code = Code {
     id: "W423",

@@ -13,7 +13,8 @@ use super::analyze::analyze;
 use super::plan::{Class, couples};
 use super::trips::Kind;
 use super::visit::{BATCHES, Plan, condense, visit};
-use super::{ASYMMETRY, MOVES, PART, SAMPLED};
+use super::{ASYMMETRY, PART, SAMPLED};
+use crate::placement::MOVES;
 use crate::sync::Params;
 use crate::sync::info::ONE_CPU;
 

@@ -10,6 +10,7 @@ use machmeter_engine::cost::{Cost, Row, Rows};
 
 use super::plan::Wake;
 use super::{AWAKE, NAME};
+use crate::placement::{self, MOVES, levels};
 use crate::sync::info::ONE_CPU;
 use crate::sync::locks::rally::AWAKE_PAIRS;
 use crate::sync::{Params, info};
@@ -27,19 +28,25 @@ struct View<'r> {
     cost: Cost,
     wake: String,
     model: String,
+    /// Whether the figure is that of one placement of several.
+    placed: bool,
 }
 
 /// What the rows say.
 pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
+    let levels = levels(rows, NAME);
     let views: Vec<View<'_>> = rows
         .part(NAME)
         .filter(|r| r.operation != "part")
-        .map(|row| View { row, cost: rows.cost(row), wake: row.text("wake"), model: row.text("model") })
+        .map(|row| {
+            let (cost, placed) = placement::cost(rows, row, levels.as_ref());
+            View { row, cost, wake: row.text("wake"), model: row.text("model"), placed }
+        })
         .collect();
     Analysis {
         metrics: views.iter().map(metric).collect(),
         datasets: table(&views).into_iter().collect(),
-        warnings: warnings(&views),
+        warnings: warnings(&views).into_iter().chain(placement::moved(NAME, levels.as_ref())).collect(),
         summary: summary(&views),
         ..Analysis::default()
     }
@@ -49,7 +56,11 @@ fn metric(v: &View<'_>) -> Metric {
     let mut keys: Keys = v.row.params.clone();
     keys.insert("operation".to_owned(), v.row.operation.clone().into());
     keys.insert("kind".to_owned(), v.row.kind.name().into());
-    v.cost.metric(&info::COST, keys)
+    let mut m = v.cost.metric(&info::COST, keys);
+    if m.value.is_some() && v.placed {
+        m.flag(MOVES.id);
+    }
+    m
 }
 
 fn table(views: &[View<'_>]) -> Option<Dataset> {

@@ -10,6 +10,7 @@ use machmeter_sys::thread::monotonic_ns;
 use super::plan::{Job, Wake, What, jobs};
 use super::trip::{Broadcast, CELLS, Trip};
 use crate::part::At;
+use crate::placement::Watch;
 use crate::sync::Params;
 use crate::sync::locks::rally::{AWAKE_PAIRS, Rule, SLEEPS, TAKEN_OFF, TURNS_SEEN, Visit};
 use crate::sync::rounds::rounds;
@@ -37,11 +38,14 @@ pub(super) fn measure(at: &mut At<'_, '_>, _params: &Params) -> Result<Vec<Row>,
         .into_iter()
         .flat_map(|m| jobs(&cpus, m.model(), full).into_iter().map(move |j| (m, j)))
         .collect();
+    let mut placement = Watch::of(at);
     rounds(at, 0x3a6e, all.len(), |i, order| {
         let (model, job) = &mut all[i];
         if job.row.refused.is_some() {
             return;
         }
+        let taken = job.row.pairs.len();
+        let regime_ns = placement.as_mut().map_or(0.0, |p| p.beside(&job.cpus, order));
         let visit = Visit {
             team: *model,
             cpus: job.cpus.clone(),
@@ -62,6 +66,7 @@ pub(super) fn measure(at: &mut At<'_, '_>, _params: &Params) -> Result<Vec<Row>,
         {
             job.row.refused = Some(why);
         }
+        job.row.pairs[taken..].iter_mut().for_each(|p| p.regime_ns = regime_ns);
     });
     Ok(all.into_iter().map(|(_, job)| conclude(job)).collect())
 }

@@ -8,6 +8,7 @@ use machmeter_sys::{affinity, thread};
 
 use super::plan::{Job, Wake, What, jobs};
 use super::*;
+use crate::placement::MOVES;
 use crate::sync::info::ONE_CPU;
 use crate::sync::locks::rally::{AWAKE_PAIRS, SLEEPS, TURNS_SEEN, Visit};
 
@@ -91,6 +92,31 @@ fn a_row_whose_partner_did_not_sleep_is_refused() {
     assert!(none.metrics[0].why.as_deref().is_some_and(|w| w.contains("did not sleep")));
     assert!(none.warnings.iter().any(|w| w.code == AWAKE.id));
     assert!(none.metrics[0].value.is_none() && none.summary.lines.is_empty());
+}
+
+#[test]
+fn a_wake_up_is_told_at_the_main_placement() {
+    let mut rows = planted(96, 0.0, 20);
+    let pair = |i: usize| {
+        // A third of the time on another die, where everything takes three times as long.
+        let (times, regime_ns) = if i % 60 < 40 { (1, 24.0) } else { (3, 105.0) };
+        Pair {
+            at_ns: i as f64 * 1e7,
+            short_ticks: 200_000 * times,
+            long_ticks: 400_000 * times,
+            regime_ns: regime_ns * (1.0 + 0.002 * (i % 7) as f64),
+            ..Pair::default()
+        }
+    };
+    rows.rows[0].pairs = (0..120).map(pair).collect();
+    let same = planted(96, 0.0, 20).rows.remove(0).with("wake", Wake::SameCpu.name());
+    rows.rows.push(same);
+    let a = analyze::analyze(&Params { parts: Vec::new() }, &rows, 1);
+    let (idle, same) = (&a.metrics[0], &a.metrics[1]);
+    assert_eq!((idle.value, idle.n), (Some(10_000.0), 80));
+    assert_eq!(idle.flags, [MOVES.id]);
+    assert!(same.value == Some(10_000.0) && same.flags.is_empty(), "one CPU has no placement: {same:?}");
+    assert_eq!(a.warnings.iter().map(|w| w.code.as_str()).collect::<Vec<_>>(), [MOVES.id]);
 }
 
 #[test]
