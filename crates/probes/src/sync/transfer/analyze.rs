@@ -18,8 +18,8 @@ use crate::sync::info::ONE_CPU;
 
 /// Ratio of two directions from which on they differ.
 const ASYMMETRIC: f64 = 1.25;
-/// Couples whose figures become metrics at most; the matrix holds all.
-const COUPLES_MAX: usize = 64;
+/// Couples whose figures become metrics at most; the matrices hold those of up to 32 CPUs, and both say so.
+pub(super) const COUPLES_MAX: usize = 64;
 /// Regimes of a couple that are reported at most.
 pub(super) const REGIMES_MAX: usize = 4;
 
@@ -193,11 +193,15 @@ fn shares(v: &View<'_>) -> Vec<Metric> {
     v.reported().into_iter().map(metric).collect()
 }
 
+/// A share of time in whole percent, unless it is less than one.
+pub(super) fn percent(share: f64) -> String {
+    if share < 0.01 { human(share, Unit::One) } else { format!("{:.0} %", share * 100.0) }
+}
+
 /// Levels in words: `24.1 ns one way (92 % of the time), 105 ns (8 %)`.
 pub(super) fn levels_text(v: &View<'_>) -> String {
     let one = |(i, r): (usize, &machmeter_stats::regimes::Regime)| {
-        let share =
-            if r.share < 0.01 { human(r.share, Unit::One) } else { format!("{:.0} %", r.share * 100.0) };
+        let share = percent(r.share);
         let (way, time) = if i == 0 { (" one way", " of the time") } else { ("", "") };
         format!("{}{way} ({share}{time})", human(r.center, Unit::Nanoseconds))
     };

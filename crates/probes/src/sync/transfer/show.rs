@@ -8,26 +8,35 @@ use machmeter_data::{Dataset, Params, Shape};
 use machmeter_engine::cost::Rows;
 use machmeter_stats::quantile::median_of;
 
-use super::analyze::{View, levels_text};
+use super::analyze::{COUPLES_MAX, View, levels_text, percent};
 use super::plan::Class;
 use super::trips::Kind;
 
 /// CPUs in a matrix at most.
-const MATRIX_CPUS: usize = 32;
+pub(super) const MATRIX_CPUS: usize = 32;
 /// Points of the series at most.
 const POINTS: usize = 240;
-/// Couples that the table and the page name one by one.
+/// Couples that the page names one by one, and the table.
 const NAMED: usize = 3;
+const TABLE_COUPLES: usize = 16;
 
 pub(super) fn datasets(views: &[View<'_>], rows: &Rows) -> Vec<Dataset> {
     let mut out = vec![table(views, rows)];
     let regimes = views.iter().map(|v| v.reported().len()).max().unwrap_or(0);
-    out.extend((0..regimes).map(|i| matrix(views, rows, Kind::Cas, i)));
-    if views.len() > 1 {
-        out.extend(Kind::ALL[1..].iter().map(|k| matrix(views, rows, *k, 0)));
+    for i in 0..regimes {
+        out.extend(Kind::ALL.iter().filter_map(|kind| matrix(views, rows, *kind, i)));
     }
-    out.extend(views.first().map(series));
+    out.extend(watched(views).map(series));
     out
+}
+
+/// Couples whose time line is drawn: of each class of neighborhood the one that moved between most levels.
+fn watched<'v, 'r>(views: &'v [View<'r>]) -> impl Iterator<Item = &'v View<'r>> {
+    Class::ALL.iter().filter_map(|class| {
+        let of = views.iter().filter(|v| v.class == class.name());
+        // The first of several, which was visited first.
+        of.rev().max_by_key(|v| v.reported().len())
+    })
 }
 
 /// Three significant digits.
@@ -35,31 +44,38 @@ fn brief(x: f64) -> f64 {
     format!("{x:.2e}").parse().unwrap_or(x)
 }
 
-fn matrix(views: &[View<'_>], rows: &Rows, kind: Kind, regime: usize) -> Dataset {
+/// One kind on one regime of each couple; `None` where no couple has a figure.
+fn matrix(views: &[View<'_>], rows: &Rows, kind: Kind, regime: usize) -> Option<Dataset> {
     let mut cpus: Vec<usize> = views.iter().flat_map(|v| [v.low, v.high]).collect();
     cpus.sort_unstable();
     cpus.dedup();
+    let all = cpus.len();
     cpus.truncate(MATRIX_CPUS);
     let cell = |from: usize, to: usize| {
         let v = views.iter().find(|v| (v.low, v.high) == (from.min(to), from.max(to)))?;
+        v.reported().get(regime)?;
         v.cost(rows, from, kind, regime)?.value_ns().map(brief)
     };
     let name = |cpu: &usize| format!("CPU {cpu}");
-    let values = cpus.iter().map(|from| cpus.iter().map(|to| cell(*from, *to)).collect()).collect();
-    let time = match views {
-        [v] => v
-            .reported()
-            .get(regime)
-            .map_or(String::new(), |(_, r)| format!(", {} of the time", human(r.share, Unit::One))),
-        _ if regime == 0 => ", most of the time".to_owned(),
-        _ => format!(", regime {}", regime + 1),
-    };
-    Dataset {
+    let values: Vec<Vec<Option<f64>>> =
+        cpus.iter().map(|from| cpus.iter().map(|to| cell(*from, *to)).collect()).collect();
+    if values.iter().flatten().all(Option::is_none) {
+        return None;
+    }
+    let mut caption =
+        "Row: the CPU that asks and near whose memory the line lies. Column: the CPU that answers. Empty: not measured."
+            .to_owned();
+    if views.len() > 1 {
+        caption.push_str(" Each pair has its own levels; regime 1 is the one on which it spent most time.");
+    }
+    if all > cpus.len() {
+        caption.push_str(&format!(" The first {} of {all} CPUs are drawn.", cpus.len()));
+    }
+    Some(Dataset {
         id: "sync.core_to_core".to_owned(),
         params: params([("kind", kind.name().into()), ("regime", (regime + 1).into())]),
-        title: format!("Core to core: {}{time}", describe(kind)),
-        caption: "Row: the CPU that asks and near whose memory the line lies. Column: the CPU that answers. Empty: not measured."
-            .to_owned(),
+        title: format!("Core to core: {}, {}", describe(kind), time(views, regime)),
+        caption,
         shape: Shape::Matrix(Matrix::named(
             "to",
             cpus.iter().map(name).collect(),
@@ -67,6 +83,17 @@ fn matrix(views: &[View<'_>], rows: &Rows, kind: Kind, regime: usize) -> Dataset
             Axis::log("one way", Unit::Nanoseconds),
             values,
         )),
+    })
+}
+
+/// How much of the time a regime ruled: `72 % of the time`, of several couples the median.
+fn time(views: &[View<'_>], regime: usize) -> String {
+    let shares: Vec<f64> =
+        views.iter().filter_map(|v| v.reported().get(regime).map(|(_, r)| r.share)).collect();
+    let share = percent(median_of(&shares).unwrap_or(0.0));
+    match views {
+        [_] => format!("{share} of the time"),
+        _ => format!("{share} of the time (median of {} of {} pairs)", shares.len(), views.len()),
     }
 }
 
@@ -82,7 +109,7 @@ fn describe(kind: Kind) -> &'static str {
 
 fn table(views: &[View<'_>], rows: &Rows) -> Dataset {
     let mut out = Vec::new();
-    for v in views.iter().take(NAMED) {
+    for v in views.iter().take(TABLE_COUPLES) {
         for (i, r) in v.reported() {
             for from in [v.low, v.high] {
                 let figure = |k: &Kind| {
@@ -98,17 +125,30 @@ fn table(views: &[View<'_>], rows: &Rows) -> Dataset {
             }
         }
     }
+    let mut caption = "cas: both compare-and-swap one word. store_load_1: both store and load one word. store_load_2: each has a \
+                       line of its own. These are half a round trip. read_dirty and read_clean: one dependent read of a line that \
+                       the other CPU has just written or read. Regimes are levels of latency over time, the most frequent first."
+        .to_owned();
+    if views.len() > TABLE_COUPLES {
+        caption.push_str(&format!(
+            " The first {TABLE_COUPLES} of {} pairs, of each neighborhood some.",
+            views.len()
+        ));
+    }
+    if views.len() > COUPLES_MAX {
+        caption.push_str(&format!(" The first {COUPLES_MAX} pairs have metrics of their own."));
+    }
     let kind = |k: &Kind| TableColumn { label: k.name().to_owned(), unit: Some(Unit::Nanoseconds) };
     let share = TableColumn { label: "share of time".to_owned(), unit: Some(Unit::One) };
     Dataset {
         id: "sync.transfer".to_owned(),
         params: Params::new(),
         title: "A cache line from one CPU to another".to_owned(),
-        caption: "cas: both compare-and-swap one word. store_load_1: both store and load one word. store_load_2: each has a line \
-                  of its own. These are half a round trip. read_dirty and read_clean: one dependent read of a line that the other \
-                  CPU has just written or read. Regimes are levels of latency over time, the most frequent first."
-            .to_owned(),
-        shape: Shape::CostTable(CostTable { columns: std::iter::once(share).chain(Kind::ALL.iter().map(kind)).collect(), rows: out }),
+        caption,
+        shape: Shape::CostTable(CostTable {
+            columns: std::iter::once(share).chain(Kind::ALL.iter().map(kind)).collect(),
+            rows: out,
+        }),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Planted placements are found in simulated samples; the loops on the machine say what they did.
 
-use machmeter_data::{Metric, Shape};
+use machmeter_data::shape::Matrix;
+use machmeter_data::{Dataset, Metric, Shape};
 use machmeter_engine::cost::{Kind as Question, Pair, Row, Rows};
 use machmeter_engine::team::{Seats, threads::Threads};
 use machmeter_stats::random::Random;
@@ -9,8 +10,9 @@ use machmeter_sys::clock::SourceId;
 use machmeter_sys::sched::Policy;
 use machmeter_sys::topology::{Cache, CacheKind, Cpu, CpuSet, Topology};
 
-use super::analyze::analyze;
+use super::analyze::{COUPLES_MAX, analyze};
 use super::plan::{Class, couples};
+use super::show::MATRIX_CPUS;
 use super::trips::Kind;
 use super::visit::{BATCHES, Plan, condense, visit};
 use super::{ASYMMETRY, PART, SAMPLED};
@@ -99,10 +101,98 @@ fn planted_placements_are_found_with_their_costs_and_shares() {
             && line.ends_with("(8 %)"),
         "{line}"
     );
-    let matrices = a.datasets.iter().filter(|d| matches!(d.shape, Shape::Matrix(_))).count();
-    assert_eq!(matrices, 3, "one matrix for each placement");
+    let matrices: Vec<&Dataset> = matrices(&a.datasets).map(|(d, _)| d).collect();
+    assert_eq!(matrices.len(), 3 * Kind::ALL.len(), "one matrix of each kind for each placement");
+    for (d, share) in matrices.iter().step_by(Kind::ALL.len()).zip(["72", "20", "8"]) {
+        assert!(
+            d.title.contains(&format!(", {share}")) && d.title.ends_with(" % of the time"),
+            "{}",
+            d.title
+        );
+    }
     let bytes = serde_json::to_vec(&a.datasets).unwrap().len();
-    assert!(bytes < 10_000, "{bytes} bytes of datasets");
+    assert!(bytes < 20_000, "{bytes} bytes of datasets");
+}
+
+fn matrices(datasets: &[Dataset]) -> impl Iterator<Item = (&Dataset, &Matrix)> {
+    datasets.iter().filter_map(|d| match &d.shape {
+        Shape::Matrix(m) => Some((d, m)),
+        _ => None,
+    })
+}
+
+/// All couples of so many CPUs; each couple's moves begin elsewhere, so that each has its own shares.
+fn machine(cpus: usize, laps: usize, level_ns: impl Fn(usize, usize) -> f64) -> Rows {
+    let mut all = Rows { tick_hz: 1e9, step_ticks: 1, ..Rows::default() };
+    let mut classes: Vec<String> = Vec::new();
+    for (low, high) in (0..cpus).flat_map(|low| (low + 1..cpus).map(move |high| (low, high))) {
+        let n = classes.len();
+        let of = recorded(laps, 1.0, n as u64, |lap| level_ns(n, lap));
+        all.rows.extend(of.rows.into_iter().map(|row| {
+            let end = |name: &str| if row.int(name) == Some(0) { low } else { high };
+            let (from, to) = (end("from"), end("to"));
+            row.with("from", from).with("to", to)
+        }));
+        classes.push(format!("{low}-{high}=same {}", if (low, high) == (0, 1) { "core" } else { "package" }));
+    }
+    all.facts.insert("transfer.couples".to_owned(), classes.len().to_string());
+    all.facts.insert("transfer.classes".to_owned(), classes.join(","));
+    all
+}
+
+#[test]
+fn every_kind_has_a_matrix_on_every_level_with_the_median_share() {
+    // The second and the third of three couples move: a fifth and two fifths of the time at four times the cost.
+    let rows = machine(3, 600, |couple, lap| if (lap / 12) % 10 < 2 * couple { 96.0 } else { 24.0 });
+    let a = analyze(&no_parameters(), &rows, 1);
+    let all: Vec<(&Dataset, &Matrix)> = matrices(&a.datasets).collect();
+    assert_eq!(all.len(), 2 * Kind::ALL.len());
+    for (i, kind) in Kind::ALL.iter().enumerate() {
+        for (regime, (share, level, cells)) in [
+            ("80 % of the time (median of 3 of 3 pairs)", 24.0, 6),
+            ("30 % of the time (median of 2 of 3 pairs)", 96.0, 4),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let (d, m) = all[regime * Kind::ALL.len() + i];
+            assert_eq!(
+                (d.params["kind"].to_string(), d.params["regime"].to_string()),
+                (kind.name().to_owned(), (regime + 1).to_string())
+            );
+            assert!(d.title.ends_with(share), "{}", d.title);
+            let found: Vec<f64> = m.values.iter().flatten().flatten().copied().collect();
+            assert_eq!(found.len(), cells, "{}", d.title);
+            assert!(
+                found.iter().all(|ns| (ns / (level * RELATIVE[i]) - 1.0).abs() < 0.05),
+                "{}: {found:?}",
+                d.title
+            );
+        }
+    }
+    // A time line for each neighborhood: of the couples in one package that which moved first.
+    let lines: Vec<String> =
+        a.datasets.iter().filter(|d| d.id == "sync.regimes").map(|d| d.title.clone()).collect();
+    assert_eq!(lines, ["CPU 0 and 1 over time", "CPU 0 and 2 over time"]);
+}
+
+#[test]
+fn what_is_cut_off_is_said() {
+    let small = analyze(&no_parameters(), &machine(4, 24, |_, _| 24.0), 1);
+    assert!(!small.datasets.iter().any(|d| d.caption.contains("The first")), "nothing is cut off of 6 pairs");
+    let rows = machine(34, 24, |_, _| 24.0);
+    let a = analyze(&no_parameters(), &rows, 1);
+    let (d, m) = matrices(&a.datasets).next().expect("a matrix");
+    assert_eq!(m.rows.len(), MATRIX_CPUS);
+    assert!(d.caption.contains("The first 32 of 34 CPUs"), "{}", d.caption);
+    let table = a.datasets.iter().find(|d| d.id == "sync.transfer").expect("the table");
+    assert!(
+        table.caption.contains("16 of 561 pairs") && table.caption.contains("first 64 pairs have metrics"),
+        "{}",
+        table.caption
+    );
+    let couples = a.metrics.iter().filter(|m| m.id == "sync.regime_share").count();
+    assert_eq!(couples, COUPLES_MAX);
 }
 
 #[test]
