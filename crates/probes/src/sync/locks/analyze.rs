@@ -12,6 +12,7 @@ use machmeter_stats::regimes::Regimes;
 
 use super::contended::{JAIN, LONGEST_STREAK, PROOF};
 use super::{BROKEN, FAIRNESS, HANDOFF, NAME, UNFAIR, fairness};
+use super::{kinds, plan};
 use crate::placement::{self, MOVES, levels};
 use crate::sync::info::ONE_CPU;
 use crate::sync::{Params, info};
@@ -54,7 +55,7 @@ pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
         datasets: datasets(&views),
         findings: findings(&metrics),
         warnings: warnings(&views, &metrics, levels.as_ref()),
-        summary: summary(&views),
+        summary: summary(&views, rows.facts.contains_key(plan::SHORT_FACT)),
         metrics,
         ..Analysis::default()
     }
@@ -127,7 +128,7 @@ fn locks(views: &[View<'_>]) -> Vec<(String, String)> {
 }
 
 fn is_lock(v: &View<'_>) -> bool {
-    ["spin_", "mutex_", "rwlock_"].iter().any(|p| v.row.operation.starts_with(p))
+    kinds::ALL.iter().any(|k| k.name() == v.row.operation)
 }
 
 fn column(label: &str, unit: Unit) -> TableColumn {
@@ -319,7 +320,7 @@ fn warnings(views: &[View<'_>], metrics: &[Metric], levels: Option<&Regimes>) ->
     out
 }
 
-fn summary(views: &[View<'_>]) -> Summary {
+fn summary(views: &[View<'_>], short: bool) -> Summary {
     let ns = |lock: &str, state: &str| {
         let of = |v: &&View<'_>| v.row.operation == lock && v.state == state && v.model == "threads";
         views.iter().find(of)?.cost.value_ns().map(|ns| human(ns, Unit::Nanoseconds))
@@ -343,6 +344,9 @@ fn summary(views: &[View<'_>]) -> Summary {
         .collect();
     if !barriers.is_empty() {
         lines.push(format!("barrier of 2: {}", barriers.join(", ")));
+    }
+    if short {
+        lines.push(plan::left_out());
     }
     let tiles = ns("spin_ticket", "handoff").map(|value| Tile {
         label: "Lock hand-off".to_owned(),

@@ -7,7 +7,7 @@ use machmeter_engine::team::Arena;
 use machmeter_sys::sync::{Mutex, RwLock, Sharing, Spin, Word};
 
 use super::lock::Lock;
-use super::sleeping::{FutexMutex, PosixSpin, Readers, Writers};
+use super::sleeping::{FutexMutex, OneUnit, PosixSpin, Readers, Writers};
 use super::spin::{self, Queue, TestAndSet, TestTestAndSet, Ticket};
 
 /// A kind of lock.
@@ -25,10 +25,11 @@ pub(in crate::sync) enum Kind {
     StdWrite,
     PosixRead,
     PosixWrite,
+    Semaphore,
 }
 
 /// All of them.
-pub(in crate::sync) const ALL: [Kind; 12] = [
+pub(in crate::sync) const ALL: [Kind; 13] = [
     Kind::TestAndSet,
     Kind::TestTestAndSet,
     Kind::Ticket,
@@ -41,6 +42,7 @@ pub(in crate::sync) const ALL: [Kind; 12] = [
     Kind::StdWrite,
     Kind::PosixRead,
     Kind::PosixWrite,
+    Kind::Semaphore,
 ];
 
 impl Kind {
@@ -59,6 +61,7 @@ impl Kind {
             Self::StdWrite => "rwlock_std_write",
             Self::PosixRead => "rwlock_pthread_read",
             Self::PosixWrite => "rwlock_pthread_write",
+            Self::Semaphore => "semaphore_posix",
         }
     }
 
@@ -146,5 +149,6 @@ pub(in crate::sync) fn with_locks<'m, W: WithLocks<'m>>(
         Kind::StdWrite => work.run(make(n, |_| Ok(Writers(std::sync::RwLock::new(()))))?),
         Kind::PosixRead => work.run(make(n, |_| Ok(Readers(RwLock::new(sharing)?)))?),
         Kind::PosixWrite => work.run(make(n, |_| Ok(Writers(RwLock::new(sharing)?)))?),
+        Kind::Semaphore => work.run(make(n, |_| OneUnit::new(sharing))?),
     })
 }

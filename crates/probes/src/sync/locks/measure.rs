@@ -10,7 +10,7 @@ use machmeter_sys::thread::monotonic_ns;
 use super::contended::Fight;
 use super::handoff::{Pass, RING};
 use super::kinds::{self, Kind, Room, with_locks};
-use super::plan::{Job, Size, Together, jobs};
+use super::plan::{self, Job, Size, Together, jobs};
 use super::rally::{Rule, Visit};
 use super::{NAME, alone, barriers};
 use crate::part::At;
@@ -34,6 +34,9 @@ const PAIRS: usize = 8;
 pub(super) fn measure(at: &mut At<'_, '_>, _params: &Params) -> Result<Vec<Row>, ProbeError> {
     let start_ns = monotonic_ns();
     let size = if at.left_ns() < SHORT_BELOW_NS { Size::Short } else { Size::Full };
+    if size == Size::Short && at.cpus().len() > 1 {
+        at.facts.insert(plan::SHORT_FACT.to_owned(), "1".to_owned());
+    }
     let mut rows = alone(at)?;
     let mut models: Vec<&dyn Team> = vec![&team::threads::Threads];
     models.extend(team::named("processes").filter(|_| size == Size::Full));

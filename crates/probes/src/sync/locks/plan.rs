@@ -53,6 +53,18 @@ const SHORT_HANDED: [Kind; 5] =
     [Kind::Ticket, Kind::PosixMutex, Kind::TestTestAndSet, Kind::Queue, Kind::StdMutex];
 const BARRIERS: [barriers::Kind; 3] = [barriers::Kind::Spin, barriers::Kind::Std, barriers::Kind::Posix];
 
+/// The fact that says that the plan was short, for the analysis.
+pub(super) const SHORT_FACT: &str = "locks.short_plan";
+
+/// What a short plan leaves out, in a line that says how to have it.
+pub(super) fn left_out() -> String {
+    let kinds = kinds::ALL.iter().filter(|k| !SHORT_CONTENDED.contains(k)).map(|k| k.name());
+    format!(
+        "locks, short of time: {} only alone, nothing between processes (all: machmeter sync --parts locks)",
+        kinds.collect::<Vec<_>>().join(", ")
+    )
+}
+
 /// Numbers of members: 2, all, and with time the powers of two between.
 pub(super) fn widths(cpus: usize, size: Size) -> Vec<usize> {
     let between = (1..usize::BITS).map(|b| 1_usize << b).take_while(|w| *w < cpus);
@@ -153,6 +165,22 @@ mod tests {
             assert_eq!(keys.len(), all, "{n} {size:?}");
             assert!(size == Size::Full || all < 70, "{all}");
             assert!(jobs.iter().all(|j| j.row.refused.is_none() && j.cpus.len() >= 2));
+        }
+    }
+
+    #[test]
+    fn what_a_short_plan_leaves_out_is_named() {
+        let contended = |size| -> Vec<Kind> {
+            let kind = |j: Job| match j.what {
+                Together::Contend(kind) => Some(kind),
+                _ => None,
+            };
+            jobs(&[0, 1], "threads", size).into_iter().filter_map(kind).collect()
+        };
+        let (short, said) = (contended(Size::Short), left_out());
+        for kind in contended(Size::Full) {
+            let word = |w: &str| w.trim_end_matches(',') == kind.name();
+            assert_eq!(said.split(' ').any(word), !short.contains(&kind), "{kind:?}: {said}");
         }
     }
 

@@ -1,10 +1,13 @@
 //! Locks whose waiters sleep: our own on a bare futex, and those of the C and Rust libraries.
 
+use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError, RwLockReadGuard, RwLockWriteGuard};
 
 use machmeter_engine::team::Member;
-use machmeter_sys::sync::{Mutex, MutexHeld, ReadHeld, RwLock, Spin, SpinHeld, Word, WriteHeld};
+use machmeter_sys::sync::{
+    Mutex, MutexHeld, ReadHeld, RwLock, Semaphore, Sharing, Spin, SpinHeld, Word, WriteHeld,
+};
 
 use super::lock::Lock;
 
@@ -71,6 +74,36 @@ impl Lock for PosixSpin {
             });
         }
         held
+    }
+}
+
+/// A semaphore of one unit: who has taken it holds the lock. Unlike a mutex it would let anybody give it back.
+pub(in crate::sync) struct OneUnit(Semaphore);
+
+/// Holding the unit.
+pub(in crate::sync) struct UnitHeld<'a>(&'a Semaphore);
+
+impl OneUnit {
+    /// With its unit in it.
+    pub(in crate::sync) fn new(sharing: Sharing) -> io::Result<Self> {
+        let semaphore = Semaphore::new(sharing)?;
+        if semaphore.post() { Ok(Self(semaphore)) } else { Err(io::Error::last_os_error()) }
+    }
+}
+
+impl Lock for OneUnit {
+    type Held<'a> = UnitHeld<'a>;
+
+    #[inline]
+    fn acquire<'a>(&'a self, _member: &'a Member<'_>) -> Option<UnitHeld<'a>> {
+        self.0.wait().then(|| UnitHeld(&self.0))
+    }
+}
+
+impl Drop for UnitHeld<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.post();
     }
 }
 

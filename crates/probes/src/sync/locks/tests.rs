@@ -200,6 +200,19 @@ fn one_cpu_gives_refusals_and_one_warning() {
 }
 
 #[test]
+fn a_short_plan_is_one_line_on_the_page() {
+    let mut rows = Rows { tick_hz: 1e9, step_ticks: 1, ..Rows::default() };
+    rows.rows.push(jobs(&[0, 1], "threads", Size::Short).remove(0).row);
+    let lines = |rows: &Rows| {
+        let a = analyze::analyze(&Params { parts: Vec::new() }, rows, 1);
+        a.summary.lines.into_iter().flat_map(|l| l.lines).filter(|l| l.contains("semaphore_posix")).count()
+    };
+    assert_eq!(lines(&rows), 0);
+    rows.facts.insert(plan::SHORT_FACT.to_owned(), "1".to_owned());
+    assert_eq!(lines(&rows), 1);
+}
+
+#[test]
 fn planted_unfair_shares_are_told() {
     let mut job = jobs(&[0, 1], "threads", Size::Short).remove(0);
     for i in 0..12 {
