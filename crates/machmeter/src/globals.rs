@@ -86,7 +86,7 @@ pub(crate) struct Globals {
     /// No progress on stderr.
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
-    /// More detail; may be repeated.
+    /// All views below the page, as text; with doctor, all checks.
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
     /// When to color.

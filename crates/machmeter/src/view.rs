@@ -47,7 +47,11 @@ pub(crate) fn show(record: &Record, tables: &[Table], globals: &Globals, saved: 
         put(target, in_format("markdown", record, tables));
     }
     if !globals.stdout_is_taken() {
-        let mut text = terminal::page(record, &style(globals));
+        let style = style(globals);
+        let mut text = terminal::page(record, &style);
+        if globals.verbose > 0 {
+            text.push_str(&terminal::views(record, &style));
+        }
         for name in saved {
             text.push_str(&format!(" saved  {name}\n"));
         }

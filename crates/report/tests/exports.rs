@@ -84,6 +84,31 @@ fn every_shape_has_a_text_form_and_ascii_is_ascii() {
 }
 
 #[test]
+fn all_views_fit_below_the_page() {
+    let mut record = sample::record(2, 60);
+    sample::interactive::add(&mut record, 4, 11, 1);
+    let ladder = |d: &&machmeter_data::Dataset| matches!(d.shape, machmeter_data::Shape::Decades(_));
+    for width in [60, 72, 100, 160] {
+        let text = terminal::views(&record, &TerminalStyle { width, color: false, ascii: true });
+        assert!(text.lines().all(|l| l.chars().count() <= width), "{width}: {text}");
+        assert!(!text.contains('\u{1b}'));
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for d in record.datasets.iter().filter(|d| !ladder(d)) {
+            assert!(words.contains(&d.title), "{} at {width}: {text}", d.title);
+            assert!(words.contains(&d.caption), "{} at {width}: {text}", d.caption);
+        }
+        // The page draws ladders itself.
+        assert!(record.datasets.iter().filter(ladder).all(|d| !text.contains(&d.title)), "{text}");
+    }
+    // What several datasets of one kind have in common is said once.
+    let twice = record.datasets.windows(2).find(|w| w[0].caption == w[1].caption).expect("two of a kind");
+    let text = terminal::views(&record, &TerminalStyle { width: 4_000, ..TerminalStyle::default() });
+    assert_eq!(text.matches(&twice[0].caption).count(), 1, "{text}");
+    let colored = terminal::views(&record, &TerminalStyle { width: 80, color: true, ascii: true });
+    assert!(colored.contains("\u{1b}[1m"));
+}
+
+#[test]
 fn csv_has_one_row_per_metric_in_full_digits() {
     let out = text("csv");
     let lines: Vec<&str> = out.split("\r\n").collect();

@@ -1,6 +1,8 @@
 //! Aligned columns.
 
-use super::{TerminalStyle, printable};
+use std::ops::Range;
+
+use super::{TerminalStyle, printable, wrap};
 
 /// Space between columns.
 const GAP: &str = "  ";
@@ -29,25 +31,133 @@ impl Columns {
 
     /// The lines, each with one leading space.
     pub(super) fn write(&self, style: &TerminalStyle) -> String {
-        let widths: Vec<usize> = (0..self.heads.len())
-            .map(|i| self.rows.iter().chain([&self.heads]).map(|r| r[i].chars().count()).max().unwrap_or(0))
-            .collect();
-        let line = |cells: &[String]| {
-            let padded: Vec<String> = cells
-                .iter()
-                .enumerate()
-                .map(|(i, c)| {
-                    let fill = " ".repeat(widths[i] - c.chars().count());
-                    if self.right[i] { format!("{fill}{c}") } else { format!("{c}{fill}") }
-                })
-                .collect();
-            format!(" {}", padded.join(GAP)).trim_end().to_owned()
+        self.part(&(1..self.heads.len().max(1)), &self.widths(), style)
+    }
+
+    /// The same in lines that the terminal has room for: in several parts, each with the first column again, where not all columns
+    /// fit beside each other, and with cells broken at words where a single column does not fit.
+    pub(super) fn fit(&self, style: &TerminalStyle) -> String {
+        let room = style.width.saturating_sub(1);
+        let mut widths = self.widths();
+        let Some((first, rest)) = widths.split_first_mut() else { return String::new() };
+        let widest = rest.iter().copied().max().unwrap_or(0);
+        // The first column gives way until the widest other one fits beside it, but not below half.
+        if *first + GAP.len() + widest > room {
+            *first = (*first).min(room.saturating_sub(GAP.len() + widest).max(room / 2)).max(1);
+        }
+        let beside = room.saturating_sub(*first + GAP.len()).max(1);
+        for w in rest.iter_mut() {
+            *w = beside.min(*w);
+        }
+        let parts = parts(rest, beside + GAP.len(), GAP.len());
+        if parts.is_empty() {
+            return self.part(&(1..1), &widths, style);
+        }
+        parts.iter().map(|p| self.part(&(p.start + 1..p.end + 1), &widths, style)).collect()
+    }
+
+    fn widths(&self) -> Vec<usize> {
+        let width = |i: usize| self.rows.iter().chain([&self.heads]).map(|r| r[i].chars().count()).max();
+        (0..self.heads.len()).map(|i| width(i).unwrap_or(0)).collect()
+    }
+
+    /// The first column and some others.
+    fn part(&self, columns: &Range<usize>, widths: &[usize], style: &TerminalStyle) -> String {
+        let lines = |cells: &[String]| {
+            let shown: Vec<usize> = std::iter::once(0).chain(columns.clone()).collect();
+            let broken: Vec<Vec<String>> = shown.iter().map(|i| cut(&cells[*i], widths[*i])).collect();
+            let height = broken.iter().map(Vec::len).max().unwrap_or(0);
+            let line = |n: usize| {
+                let padded: Vec<String> = shown
+                    .iter()
+                    .zip(&broken)
+                    .map(|(i, lines)| {
+                        let text = lines.get(n).map_or("", String::as_str);
+                        let fill = " ".repeat(widths[*i].saturating_sub(text.chars().count()));
+                        if self.right[*i] { format!("{fill}{text}") } else { format!("{text}{fill}") }
+                    })
+                    .collect();
+                format!(" {}", padded.join(GAP)).trim_end().to_owned()
+            };
+            (0..height).map(line).collect::<Vec<String>>()
         };
-        let mut out = style.paint("2", &line(&self.heads)) + "\n";
-        for r in &self.rows {
-            out.push_str(&line(r));
+        let mut out = String::new();
+        for line in lines(&self.heads) {
+            out.push_str(&style.paint("2", &line));
+            out.push('\n');
+        }
+        for line in self.rows.iter().flat_map(|r| lines(r)) {
+            out.push_str(&line);
             out.push('\n');
         }
         out
+    }
+}
+
+/// Columns that fit into `room` together, each with a gap before it, in order; at least one each.
+pub(super) fn parts(widths: &[usize], room: usize, gap: usize) -> Vec<Range<usize>> {
+    let mut parts = Vec::new();
+    let (mut from, mut used) = (0, 0);
+    for (c, w) in widths.iter().enumerate() {
+        if c > from && used + w + gap > room {
+            parts.push(from..c);
+            (from, used) = (c, 0);
+        }
+        used += w + gap;
+    }
+    if from < widths.len() {
+        parts.push(from..widths.len());
+    }
+    parts
+}
+
+/// Text in lines of at most `room` characters, at words where that is possible; one line where it fits.
+pub(super) fn cut(text: &str, room: usize) -> Vec<String> {
+    if text.chars().count() <= room {
+        return vec![text.to_owned()];
+    }
+    let pieces = wrap(text, room.max(1)).into_iter().flat_map(|line| {
+        let letters: Vec<char> = line.chars().collect();
+        letters.chunks(room.max(1)).map(|c| c.iter().collect::<String>()).collect::<Vec<_>>()
+    });
+    pieces.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Columns {
+        let mut t = Columns::new(&["name", "value", "why"], &[1]);
+        t.row(vec!["read of a neighbour".to_owned(), "12.5 ns".to_owned(), "nothing said".to_owned()]);
+        t.row(vec!["x".to_owned(), "7 us".to_owned(), "the partner was not there in time".to_owned()]);
+        t
+    }
+
+    #[test]
+    fn what_fits_is_written_in_one_part() {
+        let wide = TerminalStyle::default();
+        assert_eq!(table().fit(&wide), table().write(&wide));
+        assert_eq!(table().fit(&wide).lines().count(), 3);
+    }
+
+    #[test]
+    fn narrow_terminals_get_parts_with_the_names_again_and_every_word() {
+        for width in 24..80 {
+            let text = table().fit(&TerminalStyle { width, ..TerminalStyle::default() });
+            assert!(text.lines().all(|l| l.chars().count() <= width), "{width}:\n{text}");
+            for word in ["value", "12.5", "neighbour", "partner", "time", "why"] {
+                assert!(text.contains(word), "{word} at {width}:\n{text}");
+            }
+        }
+        let narrow = table().fit(&TerminalStyle { width: 40, ..TerminalStyle::default() });
+        assert_eq!(narrow.matches("name").count(), 2, "{narrow}");
+    }
+
+    #[test]
+    fn words_longer_than_the_room_are_cut() {
+        assert_eq!(cut("aa bbbbbbb", 4), ["aa", "bbbb", "bbb"]);
+        assert_eq!(cut("", 4), [""]);
+        assert_eq!(parts(&[9, 9, 50, 1], 24, 2), [0..2, 2..3, 3..4]);
     }
 }

@@ -6,8 +6,8 @@ use machmeter_data::quantity::human;
 use machmeter_data::shape::Cell;
 use machmeter_data::{Dataset, Shape, Unit};
 
-use super::columns::Columns;
-use super::{TerminalStyle, decades, matrix, printable, sparkline};
+use super::columns::{Columns, cut};
+use super::{TerminalStyle, decades, matrix, printable, push_wrapped, sparkline};
 use crate::label;
 
 /// Columns up to which a matrix is shown as figures.
@@ -23,7 +23,9 @@ pub fn dataset(d: &Dataset, style: &TerminalStyle) -> String {
     if !d.params.is_empty() {
         let _ = write!(title, " ({})", label::params(&d.params));
     }
-    format!(" {}\n{}", style.paint("1", &title), body(&d.shape, style))
+    let mut out = String::new();
+    push_wrapped(&mut out, style, " ", "   ", &title, Some("1"));
+    out + &body(&d.shape, style)
 }
 
 fn body(shape: &Shape, style: &TerminalStyle) -> String {
@@ -43,7 +45,7 @@ fn body(shape: &Shape, style: &TerminalStyle) -> String {
                 }));
                 t.row(cells);
             }
-            t.write(style)
+            t.fit(style)
         }
         Shape::Series(s) => {
             let rows = s.rows.iter().map(|r| (r.name.as_str(), r.max.as_slice()));
@@ -53,8 +55,8 @@ fn body(shape: &Shape, style: &TerminalStyle) -> String {
             let rows = c.rows.iter().map(|r| (r.name.as_str(), r.y.as_slice()));
             let mut out = pictures(rows, c.y.unit, &format!("{} over {}", c.y.label, c.x.label), style);
             for m in &c.marks {
-                out.push_str(&printable(&format!("   {}  {}  {}", human(m.x, c.x.unit), m.label, m.detail)));
-                out.push('\n');
+                let text = format!("{}  {}  {}", human(m.x, c.x.unit), m.label, m.detail);
+                push_wrapped(&mut out, style, "   ", "     ", &printable(&text), None);
             }
             out
         }
@@ -77,7 +79,7 @@ fn body(shape: &Shape, style: &TerminalStyle) -> String {
                 let y = median(g.points.iter().map(|p| p.1), s.y.unit);
                 t.row(vec![g.name.clone(), g.points.len().to_string(), x, y]);
             }
-            t.write(style)
+            t.fit(style)
         }
     }
 }
@@ -85,20 +87,30 @@ fn body(shape: &Shape, style: &TerminalStyle) -> String {
 fn costs(shape: &Shape, style: &TerminalStyle) -> String {
     let Shape::CostTable(table) = shape else { return String::new() };
     let mut heads = vec!["name".to_owned()];
-    heads.extend(table.columns.iter().map(|c| c.label.to_lowercase()));
+    heads.extend(table.columns.iter().map(|c| small(&c.label)));
     let numeric: Vec<usize> =
         (0..table.columns.len()).filter(|i| label::is_numeric(table, *i)).map(|i| i + 1).collect();
     let mut t = Columns::new(&heads, &numeric);
     for r in &table.rows {
         let mut cells = vec![r.name.clone()];
         cells.extend(r.cells.iter().zip(&table.columns).map(|(cell, column)| match cell {
-            Cell::Number(v) => human(*v, column.unit.unwrap_or(Unit::Count)),
+            Cell::Number(v) => match column.unit.unwrap_or(Unit::Count) {
+                Unit::Count if v.fract() == 0.0 && v.abs() < 1e6 => format!("{v:.0}"),
+                unit => human(*v, unit),
+            },
             Cell::Text(text) => text.clone(),
             Cell::Empty(()) => "-".to_owned(),
         }));
         t.row(cells);
     }
-    t.write(style)
+    t.fit(style)
+}
+
+/// A heading in small letters, but for names such as L1, DRAM and CPUs.
+fn small(label: &str) -> String {
+    let is_name = |w: &str| w.chars().nth(1).is_some_and(|c| c.is_ascii_digit() || c.is_uppercase());
+    let word = |w: &str| if is_name(w) { w.to_owned() } else { w.to_lowercase() };
+    label.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }
 
 fn median(values: impl Iterator<Item = f64>, unit: Unit) -> String {
@@ -115,13 +127,23 @@ fn pictures<'a>(
     style: &TerminalStyle,
 ) -> String {
     let rows: Vec<(&str, &[f64])> = rows.collect();
-    let name_width = rows.iter().map(|(n, _)| n.chars().count()).max().unwrap_or(0);
-    let room = style.width.saturating_sub(name_width + 16).clamp(8, 100);
-    let mut out = printable(&format!("   {what}\n").replace('\n', "")) + "\n";
+    // A longer name gets lines of its own.
+    let most = style.width / 2;
+    let name_width = rows.iter().map(|(n, _)| n.chars().count()).filter(|n| *n <= most).max().unwrap_or(0);
+    let room = style.width.saturating_sub(name_width + 20).clamp(8, 100);
+    let mut out = String::new();
+    push_wrapped(&mut out, style, "   ", "   ", &printable(what), None);
     for (name, values) in rows {
+        let mut name = printable(name);
+        if name.chars().count() > name_width {
+            for line in cut(&name, style.width.saturating_sub(3)) {
+                let _ = writeln!(out, "   {line}");
+            }
+            name.clear();
+        }
         let greatest = values.iter().copied().filter(|v| v.is_finite()).fold(f64::NEG_INFINITY, f64::max);
         let line = sparkline(values, room, style.ascii);
-        let _ = writeln!(out, "   {:<name_width$} {line} max {}", printable(name), human(greatest, unit));
+        let _ = writeln!(out, "   {name:<name_width$} {line} max {}", human(greatest, unit));
     }
     out
 }

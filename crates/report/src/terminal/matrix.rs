@@ -3,6 +3,7 @@
 use machmeter_data::Unit;
 use machmeter_data::shape::Matrix;
 
+use super::columns::parts;
 use super::{TerminalStyle, printable};
 use crate::chart::Levels;
 use crate::label;
@@ -33,7 +34,7 @@ pub(super) fn table(m: &Matrix, style: &TerminalStyle) -> String {
         })
         .collect();
     let mut out = String::new();
-    for part in parts(&widths, style.width.saturating_sub(first + 1)) {
+    for part in parts(&widths, style.width.saturating_sub(first + 1), GAP) {
         let mut line = format!(" {corner:<first$}");
         for c in part.clone() {
             line.push_str(&format!("{:>width$}", heads[c], width = widths[c] + GAP));
@@ -51,23 +52,6 @@ pub(super) fn table(m: &Matrix, style: &TerminalStyle) -> String {
         }
     }
     out
-}
-
-/// Columns that fit into `room` together, in order; at least one each.
-fn parts(widths: &[usize], room: usize) -> Vec<std::ops::Range<usize>> {
-    let mut parts = Vec::new();
-    let (mut from, mut used) = (0, 0);
-    for (c, w) in widths.iter().enumerate() {
-        if c > from && used + w + GAP > room {
-            parts.push(from..c);
-            (from, used) = (c, 0);
-        }
-        used += w + GAP;
-    }
-    if from < widths.len() {
-        parts.push(from..widths.len());
-    }
-    parts
 }
 
 /// Shares by what is missing: green, plain, yellow, red. Other values keep the plain color, since which way is good is not
@@ -112,6 +96,5 @@ mod tests {
         let text = table(&met(), &narrow);
         assert!(text.lines().all(|l| l.chars().count() <= 24), "{text}");
         assert_eq!(text.matches("audio").count(), 2);
-        assert_eq!(parts(&[9, 9, 50, 1], 24), [0..2, 2..3, 3..4]);
     }
 }

@@ -80,6 +80,23 @@ pub fn page(record: &Record, style: &TerminalStyle) -> String {
     out
 }
 
+/// Every dataset of a record that the page does not draw itself, one below the other, with what to know when reading it.
+pub fn views(record: &Record, style: &TerminalStyle) -> String {
+    let record = finite::record(record);
+    let mut out = String::new();
+    let mut said = "";
+    for d in record.datasets.iter().filter(|d| !matches!(d.shape, Shape::Decades(_))) {
+        out.push('\n');
+        out.push_str(&dataset(d, style));
+        // Datasets of one kind follow each other: what they have in common is said once.
+        if d.caption != said {
+            push_wrapped(&mut out, style, "   ", "   ", &printable(&d.caption), Some("2"));
+            said = &d.caption;
+        }
+    }
+    out
+}
+
 /// Lines for what failed, warns or is unknown: ` ! code text`, ` ? code text`.
 fn notes(out: &mut String, record: &Record, style: &TerminalStyle) {
     for w in &record.warnings {
