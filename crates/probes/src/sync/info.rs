@@ -72,8 +72,8 @@ const CODES: &[Code] = &[
 pub const INFO: Info = Info {
     name: "sync",
     question: "What do two CPUs pay to agree: a line, a lock, a wake-up?",
-    method: "Each figure comes from pairs of batches of n and 2n turns of one operation; what is constant cancels in their \
-             difference. Batches during which a thread was switched out, moved, or waited for a partner that stood still are \
+    method: "Locks, wake-ups and models: pairs of batches of n and 2n turns of one operation; what is constant cancels in their \
+             difference. Transfers and contention: single batches, long against a reading of the clock. Batches during which a thread was switched out, moved, or waited for a partner that stood still are \
              counted and left out. All rows are visited in random order, several times.",
     references: &[
         "T. E. Anderson: The performance of spin lock alternatives for shared-memory multiprocessors, IEEE TPDS 1, 1990",
