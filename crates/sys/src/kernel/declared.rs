@@ -117,6 +117,11 @@ pub(super) const fn strided(loads: u32, stores: u32) -> Declared {
     Declared { loads, stores, load_bytes: loads * 8, store_bytes: stores * 8, ..register(Chain::Independent) }
 }
 
+/// Sixteen loads of one chain, each followed by a store of what it loaded to where it was.
+pub(super) const fn chase_and_store() -> Declared {
+    Declared { stores: 16, store_bytes: 128, ..chase(1) }
+}
+
 /// Sixteen loads of each of `ways` chains. With one chain, each load waits for the one before.
 pub(super) const fn chase(ways: u32) -> Declared {
     let chain = if ways == 1 { Chain::Dependent } else { Chain::Independent };

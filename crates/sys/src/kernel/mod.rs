@@ -30,7 +30,7 @@ pub type Code = unsafe extern "C" fn(u64, u64, *mut u8, *mut u8, *mut u8, u64) -
 /// Whether an access or operation needs the result of the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Chain {
-    /// Each needs the one before: time per turn is latency.
+    /// Each needs the one before (a store what the load before it loaded, the next load the same): time per turn is latency.
     Dependent,
     /// None waits for another: time per turn is throughput.
     Independent,

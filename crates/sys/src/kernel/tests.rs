@@ -194,6 +194,7 @@ fn bytes_are_counted_with_and_without_allocation() {
     assert_eq!(bytes("write.strided8"), (64, 64 + 8 * 64));
     assert_eq!(bytes("read.strided8"), (64, 64));
     assert_eq!(bytes("chase.2"), (256, 256));
+    assert_eq!(bytes("chase_store.1"), (256, 256), "the line is loaded anyway");
     assert_eq!(bytes("empty"), (0, 0));
     let (requested, moved) = all()
         .find(|k| k.name.starts_with("mix_3r1w"))

@@ -1,9 +1,10 @@
 //! Loads that each give the address of the next. Operand a holds where each chain stands; the kernel goes on from there and
-//! leaves there where it ends. Passes and turns are one count.
+//! leaves there where it ends. Passes and turns are one count. The one that stores writes every line that it comes through, as
+//! multichase's `incr` does, with what is there already: the chain stays what it is.
 
 use core::arch::naked_asm;
 
-use crate::kernel::declared::chase;
+use crate::kernel::declared::{chase, chase_and_store};
 use crate::kernel::{Code, Kernel, Walk};
 
 const fn row(name: &'static str, what: &'static str, ways: u32, code: Code) -> Kernel {
@@ -23,6 +24,15 @@ pub(in crate::kernel) const KERNELS: &[Kernel] = &[
     row("chase.12", "follows 12 chains, 16 loads each", 12, chase_12),
     row("chase.16", "follows 16 chains, 16 loads each", 16, chase_16),
     row("chase.24", "follows 24 chains, 16 loads each", 24, chase_24),
+    Kernel {
+        declared: chase_and_store(),
+        ..row(
+            "chase_store.1",
+            "follows a chain, 16 loads; writes each pointer back to where it was",
+            1,
+            store_1,
+        )
+    },
 ];
 
 /// The chains' registers, in the order of their places in `a`.
@@ -75,3 +85,24 @@ chase!(chase_10, "3,4,5,6,7,8,9,10,11,12");
 chase!(chase_12, "3,4,5,6,7,8,9,10,11,12,13,14");
 chase!(chase_16, "3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,1");
 chase!(chase_24, "3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,1,19,20,21,22,23,24,25,26");
+
+#[unsafe(naked)]
+unsafe extern "C" fn store_1(_: u64, _: u64, _: *mut u8, _: *mut u8, _: *mut u8, _: u64) -> u64 {
+    naked_asm!(
+        "mul x0, x0, x1",
+        "ldr x3, [x2]",
+        ".p2align 6",
+        "3:",
+        ".rept 8",
+        "ldr x4, [x3]",
+        "str x4, [x3]",
+        "ldr x3, [x4]",
+        "str x3, [x4]",
+        ".endr",
+        "subs x0, x0, #1",
+        "b.ne 3b",
+        "str x3, [x2]",
+        "mov x0, x3",
+        "ret",
+    )
+}

@@ -1,6 +1,6 @@
 //! Eight accesses a turn, a given stride apart (the loop of the seed's table of shared memory). None waits for another: with
-//! a stride that prefetchers follow, time per access is throughput. The dependent row beside it is a chain in
-//! [`crate::kernel::chain::Order::Sequential`] with the same stride.
+//! a stride that prefetchers follow, time per access is throughput. What the same walk costs when each load waits for the one
+//! before is told by a chain in [`crate::kernel::chain::Order::Sequential`].
 
 use super::looped;
 use crate::kernel::declared::strided;

@@ -99,6 +99,15 @@ impl<'a> Chain<'a> {
         Chains::build(extent, spec, 1).map(Self)
     }
 
+    /// The same chain, to be followed by a kernel that writes each pointer back to where it was: every line that it comes
+    /// through is written, and the chain stays what it is.
+    ///
+    /// # Errors
+    /// As [`Chain::build`].
+    pub fn build_written(extent: Extent<'a>, spec: &ChainSpec) -> Result<Self, KernelError> {
+        Chains::with(extent, spec, 1, "chase_store.1").map(Self)
+    }
+
     /// Nodes: loads until it comes back to where it was.
     pub fn nodes(&self) -> usize {
         self.0.nodes()
@@ -122,10 +131,14 @@ impl<'a> Chains<'a> {
     /// # Errors
     /// As [`Chain::build`]; a number of chains without a kernel, or more than there are nodes or pages.
     pub fn build(extent: Extent<'a>, spec: &ChainSpec, ways: usize) -> Result<Self, KernelError> {
+        Self::with(extent, spec, ways, &format!("chase.{ways}"))
+    }
+
+    fn with(extent: Extent<'a>, spec: &ChainSpec, ways: usize, kernel: &str) -> Result<Self, KernelError> {
         let wrong = |why: String| KernelError::Operands { name: "chase", why };
         let kernel = WAYS
             .contains(&ways)
-            .then(|| named(&format!("chase.{ways}")))
+            .then(|| named(kernel))
             .flatten()
             .ok_or_else(|| wrong(format!("{ways} chains; there are kernels for {WAYS:?}")))?;
         let nodes = Nodes::new(extent, *spec).map_err(wrong)?;
@@ -152,7 +165,7 @@ impl<'a> Chains<'a> {
         }
         let none = std::ptr::null_mut();
         // SAFETY: the kernel loads and stores `ways` addresses at `at`, which holds at least as many, and follows them through
-        // words that `build` linked into cycles and that nobody else writes to.
+        // words that `with` linked into cycles and that nobody else writes to; one that stores writes back what it loaded.
         unsafe { (self.code)(1, turns, self.at.as_mut_ptr().cast(), none, none, 0) };
     }
 

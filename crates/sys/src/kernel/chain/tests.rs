@@ -155,6 +155,27 @@ fn a_chase_goes_sixteen_nodes_a_turn_and_on_from_there() {
 }
 
 #[test]
+fn a_written_chain_goes_the_same_way_and_stays_one() {
+    let pages = Pages::new(1 << 16, Backing::Unasked).unwrap();
+    for &order in ORDERS {
+        for bytes in [512, 12_288, 1 << 16] {
+            let spec = spec(bytes, 64, order);
+            let Ok(mut plain) = Chain::build(pages.extent(), &spec) else { continue };
+            plain.chase(5);
+            let at = plain.0.at[0];
+            let mut written = Chain::build_written(pages.extent(), &spec).unwrap();
+            let before: Vec<u64> =
+                written.0.nodes.words().iter().map(|w| w.load(Ordering::Relaxed)).collect();
+            written.chase(5);
+            assert_eq!(written.0.at[0], at, "{spec:?}");
+            assert!(written.is_one_cycle(), "{spec:?}");
+            let after = written.0.nodes.words().iter().map(|w| w.load(Ordering::Relaxed));
+            assert!(after.eq(before), "{spec:?}: it writes back what was there");
+        }
+    }
+}
+
+#[test]
 fn what_cannot_be_built_is_refused_in_one_line() {
     let pages = Pages::new(1 << 16, Backing::Unasked).unwrap();
     let refused = |extent, spec: ChainSpec, ways, said: &str| {

@@ -163,13 +163,14 @@ fn count(before: &[Step], register: Registers) -> Option<u32> {
     (set == register).then(|| u32::try_from(value).ok()).flatten()
 }
 
-/// Whether each needs a register that the one before writes, the first one that of the last one a turn ago.
+/// Whether each needs a register that the one before writes, the first one that of the last one a turn ago. A store leaves no
+/// result in a register: what follows it is to need what was before it.
 fn chained(work: &[&Step]) -> bool {
+    let before = |i: usize| {
+        (1..=work.len()).map(|back| work[(i + work.len() - back) % work.len()]).find(|s| s.writes != 0)
+    };
     work.iter().all(|step| step.repeated_by.is_none())
-        && work.iter().enumerate().all(|(i, step)| {
-            let before = work[(i + work.len() - 1) % work.len()];
-            before.writes & step.reads != 0
-        })
+        && work.iter().enumerate().all(|(i, step)| before(i).is_some_and(|b| b.writes & step.reads != 0))
 }
 
 /// How far the addresses move on in a turn, and whether they touch all that they pass.

@@ -1,9 +1,10 @@
 //! Loads that each give the address of the next. Operand a holds where each chain stands; the kernel goes on from there and
-//! leaves there where it ends. Passes and turns are one count.
+//! leaves there where it ends. Passes and turns are one count. The one that stores writes every line that it comes through, as
+//! multichase's `incr` does, with what is there already: the chain stays what it is.
 
 use core::arch::naked_asm;
 
-use crate::kernel::declared::chase;
+use crate::kernel::declared::{chase, chase_and_store};
 use crate::kernel::{Code, Kernel, Walk};
 
 const fn row(name: &'static str, what: &'static str, ways: u32, code: Code) -> Kernel {
@@ -23,6 +24,15 @@ pub(in crate::kernel) const KERNELS: &[Kernel] = &[
     row("chase.12", "follows 12 chains, 16 loads each", 12, chase_12),
     row("chase.16", "follows 16 chains, 16 loads each; 4 wait in vector registers", 16, chase_16),
     row("chase.24", "follows 24 chains, 16 loads each; 12 wait in vector registers", 24, chase_24),
+    Kernel {
+        declared: chase_and_store(),
+        ..row(
+            "chase_store.1",
+            "follows a chain, 16 loads; writes each pointer back to where it was",
+            1,
+            store_1,
+        )
+    },
 ];
 
 /// The chains' places in `a`, each with the register that holds it. A chain in a vector register passes through rsi for its
@@ -89,3 +99,24 @@ chase!(
         12 "xmm0" 13 "xmm1" 14 "xmm2" 15 "xmm3" 16 "xmm4" 17 "xmm5" 18 "xmm6" 19 "xmm7" 20 "xmm8" 21 "xmm9" 22 "xmm10" 23 "xmm11"
     ]
 );
+
+#[unsafe(naked)]
+unsafe extern "C" fn store_1(_: u64, _: u64, _: *mut u8, _: *mut u8, _: *mut u8, _: u64) -> u64 {
+    naked_asm!(
+        "imul rdi, rsi",
+        "mov rax, [rdx]",
+        ".p2align 6",
+        "3:",
+        ".rept 8",
+        "mov rcx, [rax]",
+        "mov [rax], rcx",
+        "mov rax, [rcx]",
+        "mov [rcx], rax",
+        ".endr",
+        "dec rdi",
+        "jnz 3b",
+        "mov [rdx], rax",
+        "ret",
+        ".skip 16, 0xcc",
+    )
+}
