@@ -21,6 +21,8 @@ pub(in crate::memory) const GLOBAL: &str = "global";
 pub(super) const PAGE_LOCAL: &str = "page_local";
 /// See [`GLOBAL`].
 pub(super) const ONE_PER_PAGE: &str = "one_per_page";
+/// See [`GLOBAL`]. Node after node upwards, a stride apart.
+pub(super) const STRIDED: &str = "strided";
 /// Page sizes by name.
 pub(super) const SMALL: &str = "small";
 /// See [`SMALL`].
@@ -96,6 +98,7 @@ fn order(name: &str) -> Order {
     match name {
         PAGE_LOCAL => Order::PageLocal { page_bytes: PAGE_BYTES },
         ONE_PER_PAGE => Order::OnePerPage { page_bytes: PAGE_BYTES },
+        STRIDED => Order::Sequential,
         _ => Order::Global,
     }
 }

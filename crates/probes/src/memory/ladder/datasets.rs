@@ -5,7 +5,7 @@ use machmeter_data::shape::{Axis, Curve, CurveRow, Mark, Matrix};
 use machmeter_data::{Dataset, Params, Shape};
 use machmeter_stats::quantile::median_of;
 
-use super::chase::{GLOBAL, HUGE, ONE_PER_PAGE, PAGE_BYTES, PAGE_LOCAL, SMALL};
+use super::chase::{GLOBAL, HUGE, ONE_PER_PAGE, PAGE_BYTES, PAGE_LOCAL, SMALL, STRIDED};
 use super::closer::STRIDES;
 use super::found::Found;
 use super::hierarchy::Point;
@@ -45,9 +45,12 @@ fn row(name: &str, points: &[Point], per_x: f64) -> Option<CurveRow> {
 fn staircase(reading: &Reading<'_>, found: &Found<'_>) -> Option<Dataset> {
     let mut rows = Vec::new();
     for (pages, of_pages) in [(SMALL, "4 KiB pages"), (HUGE, "2 MiB pages")] {
-        for (order, in_order) in
-            [(GLOBAL, "random"), (PAGE_LOCAL, "random inside pages"), (ONE_PER_PAGE, "one line per page")]
-        {
+        for (order, in_order) in [
+            (GLOBAL, "random"),
+            (PAGE_LOCAL, "random inside pages"),
+            (ONE_PER_PAGE, "one line per page"),
+            (STRIDED, "line after line"),
+        ] {
             rows.extend(row(&format!("{in_order}, {of_pages}"), &reading.points(order, pages), 1.0));
         }
     }
@@ -73,8 +76,8 @@ fn staircase(reading: &Reading<'_>, found: &Found<'_>) -> Option<Dataset> {
             "Latency over working set",
             "What a load costs whose address comes from the load before. Each tread is a cache; the last one is memory. Random \
              order pays for caches and address translation; random inside pages pays for hardly any translation, and \
-             prefetchers may help it; one line per page is mostly translation. Marks: where levels end, found and as the \
-             system claims.",
+             prefetchers may help it; one line per page is mostly translation; line after line is what prefetchers are made \
+             for. Marks: where levels end, found and as the system claims.",
             Shape::Curve(Curve {
                 x: Axis::log("working set", Unit::Bytes),
                 y: Axis::log("latency", Unit::Nanoseconds),

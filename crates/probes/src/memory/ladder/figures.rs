@@ -5,7 +5,7 @@ use machmeter_data::quantity::{Unit, human};
 use machmeter_data::{Interval, Metric};
 use machmeter_engine::cost::estimate::LEVEL;
 
-use super::chase::{GLOBAL, HUGE, PAGE_BYTES, PAGE_LOCAL, SMALL, STRIDE_BYTES};
+use super::chase::{GLOBAL, HUGE, PAGE_BYTES, PAGE_LOCAL, SMALL, STRIDE_BYTES, STRIDED};
 use super::found::{Cache, Found};
 use super::info;
 use super::reading::Reading;
@@ -50,7 +50,7 @@ fn latency_params(level: &str, order: &str, pages: &str) -> Params {
 fn latencies(found: &Found<'_>) -> Vec<Metric> {
     let mut out = Vec::new();
     for pages in [SMALL, HUGE] {
-        for order in [GLOBAL, PAGE_LOCAL] {
+        for order in [GLOBAL, PAGE_LOCAL, STRIDED] {
             for p in found.prices(order, pages) {
                 out.push(p.cost.metric(&info::LATENCY, latency_params(&p.level, order, pages)));
             }

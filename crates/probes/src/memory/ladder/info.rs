@@ -8,9 +8,10 @@ metric!(
     ["level", "order", "pages", "stride_bytes", "working_set_bytes"],
     Nanoseconds,
     Lower,
-    "Latency of a load whose address is the result of the load before, in a random order over the lines of a working set. \
-     order=global: over all of it, translation of addresses included; page_local: page by page, so that translation hardly \
-     counts; one_per_page: one line of each page. level stands for a working set inside what was found to be that level."
+    "Latency of a load whose address is the result of the load before, in an order over the lines of a working set. \
+     order=global: random over all of it, translation of addresses included; page_local: random page by page, so that \
+     translation hardly counts; one_per_page: one line of each page; strided: line after line upwards, which prefetchers \
+     follow. level stands for a working set inside what was found to be that level."
 );
 metric!(
     LATENCY_CYCLES,

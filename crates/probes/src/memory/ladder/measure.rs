@@ -13,11 +13,12 @@ use machmeter_sys::thread::monotonic_ns;
 use machmeter_sys::tree::Tree;
 
 use super::super::Params;
-use super::chase::{self, GLOBAL, Ground, ONE_PER_PAGE, PAGE_LOCAL, SMALL, STRIDE_BYTES};
+use super::chase::{self, GLOBAL, Ground, ONE_PER_PAGE, PAGE_LOCAL, SMALL, STRIDE_BYTES, STRIDED};
 use super::claims::Claims;
+use super::found::Found;
 use super::reading::Reading;
 use super::request::{GRANTED, Limit, Request};
-use super::{closer, plan};
+use super::{closer, plan, seen};
 use crate::part::At;
 
 /// Length of a short batch: above 1,000 steps of any clock in use, and short enough for 100 rows in a second.
@@ -45,6 +46,8 @@ const PER_OCTAVE: u32 = 8;
 /// Share of the time left that may go after each round, and after the last one, to what was seldom seen alone on the core.
 const AGAIN: f64 = 0.08;
 const LAST_AGAIN: f64 = 0.5;
+/// Working sets per octave of the strided order: it shows what prefetchers make of the levels, not where they end.
+const STRIDED_PER_OCTAVE: u32 = 1;
 /// Visits between two looks at the clock of the core.
 const CLOCK_EVERY: usize = 16;
 /// Kept at the end for the visit that is under way, ns.
@@ -101,8 +104,15 @@ pub(super) fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, 
     };
     ladder.run(&grounds, &request, full);
     let ends: Vec<String> = ladder.round_ends_ns.iter().map(|ns| format!("{ns:.0}")).collect();
-    let rows = ladder.benches.into_iter().map(|b| b.row).collect();
+    let rows: Vec<Row> = ladder.benches.into_iter().map(|b| b.row).collect();
     tell(at, "rounds_ns", ends.join(","));
+    let seen = Rows {
+        tick_hz: at.host.rate.hz(),
+        step_ticks: at.host.clock.step().map_or(1, |s| s.step_ticks),
+        rows: rows.clone(),
+        facts: at.facts.clone(),
+    };
+    seen::tell(at.facts, &Found::of(&Reading::of(&seen), at.host.seed));
     tell(at, "spent_ns", monotonic_ns().saturating_sub(start_ns).to_string());
     Ok(rows)
 }
@@ -201,6 +211,12 @@ impl<'a> Ladder<'a, '_> {
         self.round();
         self.look_closer(grounds, full);
         self.round();
+        let strided = plan::sizes(STRIDED_PER_OCTAVE, self.most_bytes);
+        let (small, large) = strided.split_at(strided.partition_point(|bytes| *bytes as i64 <= SMALL_BYTES));
+        self.curve(first, STRIDED, small);
+        if self.affordable(large) {
+            self.curve(first, STRIDED, large);
+        }
         if full {
             self.widen(grounds, request.per_octave.unwrap_or(PER_OCTAVE), request.surface);
         } else if request.surface {
@@ -241,6 +257,7 @@ impl<'a> Ladder<'a, '_> {
         let Some(first) = grounds.first().copied() else { return };
         self.curve(first, PAGE_LOCAL, &found.near_boundaries);
         self.curve(first, ONE_PER_PAGE, &found.pages);
+        self.curve(first, STRIDED, &found.inside_levels);
         for ground in grounds {
             self.curve(*ground, GLOBAL, &found.inside_levels);
             if ground.pages() != SMALL {

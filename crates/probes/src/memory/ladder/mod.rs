@@ -18,6 +18,7 @@ mod measure;
 mod plan;
 mod reading;
 mod request;
+pub(super) mod seen;
 mod steps;
 mod summary;
 #[cfg(test)]

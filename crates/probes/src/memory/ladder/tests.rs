@@ -2,7 +2,7 @@
 
 use machmeter_engine::cost::{Kind, Pair, Row, Rows};
 
-use super::chase::{GLOBAL, HUGE, ONE_PER_PAGE, PAGE_LOCAL, SMALL};
+use super::chase::{GLOBAL, HUGE, ONE_PER_PAGE, PAGE_LOCAL, SMALL, STRIDED};
 use super::claims::{Claim, Claims};
 use super::hierarchy::Point;
 use super::hierarchy::sim::{Machine, Order};
@@ -70,6 +70,16 @@ fn rows(machine: &Machine) -> Rows {
     rows.rows.extend(line.into_iter().map(|r| r.with("working_set_bytes", 524_288_i64)));
     let lines: Vec<(i64, f64)> = (1..=16).map(|k| (k, if k <= 8 { 1.08 } else { 3.8 })).collect();
     rows.rows.extend(flat("conflict", "lines", &lines));
+    // Prefetchers hide all levels, and twice as much of the last: no curve to find caches on.
+    let hidden = |bytes: f64| if bytes < 64e6 { 1.2 } else { 2.4 };
+    rows.rows.extend(plan::sizes(1, 128 << 20).into_iter().map(|bytes| {
+        let costs_ns = (0..12).map(|i| (i / 3, hidden(bytes as f64))).collect();
+        row("chase", &Point { size: bytes as f64, costs_ns })
+            .with("order", STRIDED)
+            .with("pages", SMALL)
+            .with("working_set_bytes", bytes)
+            .with("stride_bytes", 64_i64)
+    }));
     rows.rows.extend(flat("parallel", "chains", &[(1, 110.0), (2, 55.0), (8, 15.0)]));
     rows.rows.extend(flat("adds", "none", &[(0, 0.27)]).into_iter().map(|mut r| {
         r.params.clear();
@@ -155,6 +165,8 @@ fn a_planted_machine_is_described() {
     near("memory.cache_size", &[("level", "L2")], 1_048_576.0, 0.12);
     near("memory.cache_size", &[("level", "LLC")], 33_554_432.0, 0.2);
     near("memory.latency", &[("level", "L1"), ("order", "global")], 1.08, 0.03);
+    near("memory.latency", &[("level", "L1"), ("order", "strided")], 1.2, 0.01);
+    near("memory.latency", &[("level", "DRAM"), ("order", "strided")], 2.4, 0.01);
     near("memory.latency_cycles", &[("level", "L1")], 4.0, 0.03);
     near("memory.latency", &[("level", "DRAM"), ("pages", "huge")], 110.0, 0.05);
     near("memory.core_clock", &[], 3.7037e9, 0.001);
@@ -225,6 +237,25 @@ fn a_larger_cache_than_claimed_differs_and_none_claimed_is_said() {
         "{text}"
     );
     assert!(text.contains("4 claimed: differs"), "{text}");
+}
+
+#[test]
+fn what_was_found_is_told_to_the_parts_after_it() {
+    let told = |rows: &Rows| {
+        let mut facts = std::collections::BTreeMap::new();
+        seen::tell(&mut facts, &Found::of(&Reading::of(rows), 7));
+        seen::Seen::read(&facts)
+    };
+    let all = told(&rows(&Machine::usual()));
+    assert_eq!((all.first_bytes, all.line_bytes), (Some(32 << 10), Some(64)));
+    let (least, most) = all.last_bytes.expect("a last cache");
+    assert!((26 << 20..=most).contains(&least) && most < 41 << 20, "{least} to {most}");
+    // Memory not reached: what ends the curve may be any cache.
+    let mut short = rows(&Machine::usual());
+    short.rows.retain(|r| r.int("working_set_bytes").is_none_or(|b| b <= 4 << 20));
+    let short = told(&short);
+    assert_eq!((short.first_bytes, short.last_bytes), (Some(32 << 10), None));
+    assert_eq!(told(&Rows { tick_hz: 1e9, step_ticks: 1, ..Rows::default() }), seen::Seen::default());
 }
 
 #[test]
