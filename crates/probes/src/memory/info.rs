@@ -53,6 +53,7 @@ const CODES: &[Code] = &[
     ladder::info::SHORT_LADDER,
     table::info::ALONE,
     table::info::MODEL_FAILED,
+    table::info::SMALL_BUFFER,
     table::info::THIN,
     bandwidth::info::SMALL_BUFFER,
     bandwidth::info::DATA_MATTERS,
@@ -68,8 +69,9 @@ const CODES: &[Code] = &[
 pub const INFO: Info = Info {
     name: "memory",
     question: "What does a load cost, from the first cache to memory, and how much fits through?",
-    method: "Each figure comes from pairs of batches of n and 2n turns of one operation; what is constant cancels in their \
-             difference. Batches during which a thread was switched out, moved, or waited for a partner that stood still are \
+    method: "Each cost comes from pairs of batches of n and 2n turns of one operation; what is constant cancels in their \
+             difference. Only the bytes that a load moves beside a chase are counted instead, over the time of such a pair. \
+             Batches during which a thread was switched out, moved, or waited for a partner that stood still are \
              counted and left out. All rows are visited in random order, several times.",
     references: &[
         "R. H. Saavedra-Barrera, A. J. Smith: Measuring cache and TLB performance and their effect on benchmark runtimes, IEEE Transactions on Computers 44, 1995",

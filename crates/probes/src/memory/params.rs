@@ -44,11 +44,13 @@ pub struct Params {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     #[serde(default)]
     pub models: Vec<String>,
-    /// Size of the cache that table A's buffers are twice as large as (32M); the last one that the system claims when not given.
+    /// Size of the last cache, for table A, whose buffers are twice as large (32M); when not given, the larger of what the ladder
+    /// of the same run found and what the system claims, and buffers of at most 256 MiB.
     #[arg(long, value_name = "SIZE")]
     #[serde(default)]
     pub cache_size: Option<String>,
-    /// Distance of table A's accesses (64); the line that the system claims when not given.
+    /// Distance of table A's accesses (64); when not given, the line: the larger of the one that the ladder of the same run found
+    /// and the one that the system claims.
     #[arg(long, value_name = "SIZE")]
     #[serde(default)]
     pub block_size: Option<String>,

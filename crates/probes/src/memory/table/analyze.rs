@@ -43,7 +43,62 @@ pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     out
 }
 
+/// Number of a fact; `None` for rows of a time that did not tell it.
+fn number(rows: &Rows, name: &str) -> Option<f64> {
+    rows.facts.get(&format!("table_{name}"))?.parse().ok()
+}
+
+/// Word of a fact.
+fn word<'r>(rows: &'r Rows, name: &str) -> &'r str {
+    rows.facts.get(&format!("table_{name}")).map_or("claimed", String::as_str)
+}
+
+/// What is said where buffers are less than twice the last cache.
+fn small(rows: &Rows) -> Option<Warning> {
+    let (main, last) = (number(rows, "main_bytes")?, number(rows, "last_bytes")?);
+    (main < 2.0 * last).then(|| Warning {
+        code: info::SMALL_BUFFER.id.to_owned(),
+        text: format!(
+            "table A walks over {} per member, less than twice the last cache of {} ({})",
+            human(main, Unit::Bytes),
+            human(last, Unit::Bytes),
+            word(rows, "last_source")
+        ),
+        next: info::SMALL_BUFFER.next.to_owned(),
+    })
+}
+
+/// What the table shows and on how much memory, with who says how large the caches are.
+fn caption(rows: &Rows) -> String {
+    let size = |name: &str| human(number(rows, name).unwrap_or(0.0), Unit::Bytes);
+    let last = match (number(rows, "last_bytes"), number(rows, "last_claimed_bytes")) {
+        (Some(last), claimed) => {
+            let source = word(rows, "last_source");
+            let claimed = claimed.filter(|c| *c > 0.0 && *c != last && source != "claimed");
+            let claimed = claimed.map_or(String::new(), |c| format!("; {} claimed", human(c, Unit::Bytes)));
+            format!(" (last cache: {} {source}{claimed})", human(last, Unit::Bytes))
+        }
+        _ => String::new(),
+    };
+    format!(
+        "The seed's table: one access, ns; mean and maximum over members, and the largest sample. One member at a time, or all at \
+         once. Cache: {} per member, half of a first cache as {}; local and neighbour: {} each{last}; one access every {} (line as {}). \
+         Incompressible data. Streamed accesses overlap; dependent ones follow a random chain, and dependent writes write each \
+         line that they come through.",
+        size("cached_bytes"),
+        word(rows, "first_source"),
+        size("main_bytes"),
+        size("block_bytes"),
+        word(rows, "block_source"),
+    )
+}
+
 fn of_model(out: &mut Analysis, rows: &Rows, model: &str, levels: Option<&Regimes>) {
+    let small = small(rows);
+    if let Some(warning) = small.clone().filter(|w| out.warnings.iter().all(|o| o.code != w.code)) {
+        out.warnings.push(warning);
+    }
+    let small = small.is_some();
     let mut table = Vec::new();
     let mut reasons: Vec<String> = Vec::new();
     for line in LINES {
@@ -57,7 +112,11 @@ fn of_model(out: &mut Analysis, rows: &Rows, model: &str, levels: Option<&Regime
                 continue;
             }
             let found = figure(rows, &members, levels);
-            out.metrics.push(metric(&found, members[0], model, access));
+            let mut m = metric(&found, members[0], model, access);
+            if small && m.value.is_some() && line.is_beyond_caches() {
+                m.flag(info::SMALL_BUFFER.id);
+            }
+            out.metrics.push(m);
             // The first three lines are neither streamed nor dependent accesses and stand in the seed's two columns.
             let at = if access == line.access() { 0 } else { 3 };
             match found {
@@ -91,20 +150,11 @@ fn of_model(out: &mut Analysis, rows: &Rows, model: &str, levels: Option<&Regime
     let column = |label: &str| TableColumn { label: label.to_owned(), unit: Some(Unit::Nanoseconds) };
     let mut conditions = Conditions::new();
     conditions.insert("model".to_owned(), model.into());
-    let fact = |name: &str| rows.facts.get(name).and_then(|t| t.parse::<f64>().ok()).unwrap_or(0.0);
-    let size = |name: &str| machmeter_data::quantity::human(fact(name), Unit::Bytes);
     out.datasets.push(Dataset {
         id: "memory.table_a".to_owned(),
         params: conditions,
         title: "Reads and writes of own and shared memory".to_owned(),
-        caption: format!(
-            "The seed's table: one access, ns; mean and maximum over members, and the largest sample. One member at a time, or all at \
-             once. Cache: {} per member; local and neighbour: {} each; one access every {}. Streamed accesses overlap, dependent \
-             ones wait for each other.",
-            size("table_cached_bytes"),
-            size("table_main_bytes"),
-            size("table_block_bytes")
-        ),
+        caption: caption(rows),
         shape: Shape::CostTable(CostTable {
             columns: vec![
                 column("streamed, avg"),

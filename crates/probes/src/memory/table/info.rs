@@ -8,7 +8,9 @@ metric!(
     ["operation", "model", "cpus", "access"],
     Nanoseconds,
     Lower,
-    "One access of the seed's table A: mean over the members' medians; the largest member's median is its maximum."
+    "One access of the seed's table A: mean over the members' medians; the largest member's median is its maximum. \
+     access=streamed: accesses overlap. access=dependent: along a random chain; a dependent write also reads the line that it \
+     writes, for the way on."
 );
 
 /// Rows that need two CPUs.
@@ -30,6 +32,18 @@ pub const THIN: Code = Code {
     why: "A figure of fewer than six samples has no interval.",
     how: "Samples during which no member was switched out and all did their share, against six.",
     next: "Give more time (-t, or --parts table), or stop what else runs on these CPUs.",
+    undo: None,
+};
+
+/// Buffers that may be found in the last cache.
+pub const SMALL_BUFFER: Code = Code {
+    id: "W418",
+    name: "table A within a cache",
+    what: "The buffers of table A are less than twice the last cache.",
+    why: "Rows of local and neighbour memory may partly be of the cache, and look cheaper than memory is.",
+    how: "Size of a member's buffer, which free memory (a quarter of it for all), the time and 256 MiB bound, against the last cache \
+          that was asked for, detected by the ladder of the same run, or claimed by the system.",
+    next: "Free memory or give more (container limits), give more time (-t), or name the cache with --cache-size.",
     undo: None,
 };
 

@@ -14,8 +14,9 @@ use machmeter_sys::thread;
 use machmeter_sys::tree::Tree;
 
 use super::member::{Floor, PAIRS, Taken, Visit, per_turn};
-use super::plan::{LINES, Line, Sizes, models};
+use super::plan::{Choice, Known, LINES, Line, MOST_BYTES, Sizes, models};
 use crate::memory::Params;
+use crate::memory::ladder::seen::Seen;
 use crate::part::At;
 use crate::placement::Watch;
 
@@ -33,6 +34,12 @@ const MEMBERS: usize = 8;
 const LOOK_NS: u64 = 50_000_000;
 /// Share of the available memory that the buffers may take.
 const MEMORY_SHARE: u64 = 4;
+/// Share of the time that building chains in large buffers may take, once each.
+const BUILDING: f64 = 0.5;
+/// Time to link a node of a chain beyond the caches, at most, ns.
+const LINK_NS: f64 = 100.0;
+/// Buffers up to this size are taken however short the time is: most rows need no chain, bytes.
+const ALWAYS_BYTES: u64 = 64 << 20;
 
 /// Rows measured together: one line with one active member, or with all.
 struct Slot {
@@ -45,15 +52,20 @@ struct Slot {
 
 pub(super) fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, ProbeError> {
     let models = models(&params.models)?;
-    let sizes = sizes(at, params)?;
     let mut cpus = at.cpus();
     cpus.truncate(MEMBERS);
-    let needed = sizes.main_bytes as u64 * cpus.len() as u64;
+    // Shared memory counts against the limits of control groups as any other does.
     let left = MemoryLeft::of_this_process(&Tree::host());
-    let available = left.map_or(u64::MAX, |left| left.available_bytes);
-    if needed > available / MEMORY_SHARE {
+    let room = left.map_or(u64::MAX, |left| left.available_bytes) / MEMORY_SHARE;
+    let known = known(at);
+    let most_bytes =
+        MOST_BYTES.min(room / cpus.len().max(1) as u64).min(by_time(at, models.len(), cpus.len()));
+    let choice = Choice::of(params, &known, most_bytes)?;
+    let sizes = choice.sizes;
+    let needed = (sizes.main_bytes as u64).saturating_mul(cpus.len() as u64);
+    if needed > room {
         let said = format!(
-            "table A needs {needed} bytes, a {MEMORY_SHARE}th of the available {available} at most: give a smaller --cache-size"
+            "table A needs {needed} bytes, and may take {room}, a {MEMORY_SHARE}th of the memory available: give a smaller --cache-size"
         );
         return Err(if params.cache_size.is_some() {
             ProbeError::Usage(said)
@@ -61,13 +73,7 @@ pub(super) fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, 
             ProbeError::Cannot(said)
         });
     }
-    for (name, value) in [
-        ("table_cached_bytes", sizes.cached_bytes),
-        ("table_main_bytes", sizes.main_bytes),
-        ("table_block_bytes", sizes.block_bytes),
-    ] {
-        at.facts.insert(name.to_owned(), value.to_string());
-    }
+    tell(at, &choice, &known);
     let floor = Floor::new(sizes, cpus.len()).map_err(|e| ProbeError::Cannot(e.to_string()))?;
     let seats = Seats { cpus, policy: at.policy };
     let mut placement = Watch::of(at).map(|w| w.rarely(LOOK_NS));
@@ -81,15 +87,42 @@ pub(super) fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, 
     Ok(rows)
 }
 
-fn sizes(at: &At<'_, '_>, params: &Params) -> Result<Sizes, ProbeError> {
+/// Facts for the analysis.
+fn tell(at: &mut At<'_, '_>, choice: &Choice, known: &Known) {
+    let Choice { sizes, first, last, block } = choice;
+    for (name, value) in [
+        ("cached_bytes", sizes.cached_bytes.to_string()),
+        ("main_bytes", sizes.main_bytes.to_string()),
+        ("block_bytes", sizes.block_bytes.to_string()),
+        ("block_source", block.source.name().to_owned()),
+        ("first_source", first.source.name().to_owned()),
+        ("last_bytes", last.bytes.to_string()),
+        ("last_source", last.source.name().to_owned()),
+        ("last_claimed_bytes", known.last_bytes.unwrap_or(0).to_string()),
+    ] {
+        at.facts.insert(format!("table_{name}"), value);
+    }
+}
+
+/// What the ladder of this run found, and what the system claims of the caches of the first measured CPU.
+fn known(at: &At<'_, '_>) -> Known {
     let cpu = at.host.cpus.first().unwrap_or(0);
     let mut caches = (1..=4).filter_map(|level| at.host.topology.cache(cpu, level));
     let sizes: Vec<u64> = caches.clone().filter_map(|c| c.size_bytes).collect();
-    let line = caches.find_map(|c| c.line_bytes).unwrap_or(64);
-    // Where the system says nothing: what the smallest machines of today have.
-    let (first, last) =
-        (sizes.first().copied().unwrap_or(32 << 10), sizes.last().copied().unwrap_or(8 << 20));
-    Sizes::of(params, first, last, line)
+    Known {
+        seen: Seen::read(at.facts),
+        first_bytes: sizes.first().copied(),
+        last_bytes: sizes.last().copied(),
+        line_bytes: caches.find_map(|c| c.line_bytes),
+    }
+}
+
+/// Largest buffer whose chains can be built in the time there is, once in each row that needs one.
+fn by_time(at: &At<'_, '_>, models: usize, members: usize) -> u64 {
+    let dear = LINES.into_iter().filter_map(Line::dependent).filter(|l| l.is_dear());
+    let visits: usize = dear.map(|l| if l.all { 1 } else { members }).sum();
+    let nodes = at.left_ns() as f64 * BUILDING / LINK_NS / (visits * models).max(1) as f64;
+    ((nodes * 64.0) as u64).max(ALWAYS_BYTES)
 }
 
 /// Rows of one model; moments count from the beginning of `time_ns`, which is that of all models.
@@ -104,17 +137,18 @@ fn of_model(
 ) -> Vec<Row> {
     let members = seats.cpus.len();
     let mut slots = slots(model.model(), members, sizes);
-    // Zeros, so that a sum of what was read stays what it is; each member touches its own memory first.
+    let seed = at.host.seed;
+    // Incompressible, since some machines move zeros faster; sums of it wrap around. Each member touches its own memory first.
     let begin = model.run(seats, VISIT_NS, &|m| {
-        for e in [floor.main(m.rank), floor.cached(m.rank)].into_iter().flatten() {
-            e.fill(Fill::Zeros);
+        for (e, salt) in [floor.main(m.rank), floor.cached(m.rank)].into_iter().flatten().zip(0..) {
+            e.fill(Fill::Random(seed ^ (2 * m.rank as u64 + salt)));
         }
     });
     if let Err(e) = begin {
         slots.iter_mut().flat_map(|s| &mut s.rows).for_each(|r| r.refused = Some(e.to_string()));
         return slots.into_iter().flat_map(|s| s.rows).collect();
     }
-    let (start_ns, seed) = (time_ns.start, at.host.seed);
+    let start_ns = time_ns.start;
     let mut random = Random::new(seed);
     let mut order: Vec<usize> = (0..slots.len()).collect();
     'rounds: for round in 0..ROUNDS {
@@ -122,7 +156,7 @@ fn of_model(
             order.swap(i, ((random.unit() * (i + 1) as f64) as usize).min(i));
         }
         // What is quickly had comes first, so that a short run has most of the table.
-        order.sort_by_key(|i| slots[*i].line.is_dear());
+        order.sort_by_key(|i| slots[*i].line.turn());
         for &i in &order {
             if stop_requested() || thread::monotonic_ns() >= time_ns.end {
                 break 'rounds;
@@ -145,7 +179,7 @@ fn of_model(
     slots.into_iter().flat_map(|s| s.rows).collect()
 }
 
-/// Lines as the seed has them, dependent reads behind; a line of one active member once per member.
+/// Lines as the seed has them, dependent accesses behind; a line of one active member once per member.
 fn slots(model: &str, members: usize, sizes: Sizes) -> Vec<Slot> {
     let lines = LINES.into_iter().chain(LINES.into_iter().filter_map(Line::dependent));
     let mut slots = Vec::new();

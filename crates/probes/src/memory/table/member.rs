@@ -270,7 +270,8 @@ impl Visit<'_> {
                         order: Order::Global,
                         seed: self.seed,
                     };
-                    return Chain::build(buffer, &spec).ok().map(|c| Repeated::Chain(Box::new(c)));
+                    let build = if write { Chain::build_written } else { Chain::build };
+                    return build(buffer, &spec).ok().map(|c| Repeated::Chain(Box::new(c)));
                 }
                 let kernel = kernel::named(if write { "write.strided8" } else { "read.strided8" })?;
                 if place == Place::Cache {

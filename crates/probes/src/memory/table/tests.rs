@@ -2,9 +2,10 @@
 
 use machmeter_engine::cost::{Pair, Rows};
 
-use super::plan::{Access, LINES, Line, Sizes, models};
+use super::plan::{Access, Choice, Known, LINES, Line, MOST_BYTES, Source, models};
 use super::{analyze, info};
 use crate::memory::Params;
+use crate::memory::ladder::seen::Seen;
 use crate::placement::MOVES;
 
 fn params(words: &[&str]) -> Params {
@@ -38,7 +39,7 @@ fn planted() -> Rows {
 #[test]
 fn the_mean_and_the_largest_member_are_told_apart() {
     let a = analyze::analyze(&params(&[]), &planted(), 1);
-    assert_eq!(a.metrics.len(), 21, "fifteen lines and six dependent ones");
+    assert_eq!(a.metrics.len(), 27, "fifteen lines and twelve dependent ones");
     let of = |operation: &str, access: Access| {
         let is = |m: &&machmeter_data::Metric| {
             m.params["operation"].to_string() == operation && m.params["access"].to_string() == access.name()
@@ -50,6 +51,7 @@ fn the_mean_and_the_largest_member_are_told_apart() {
     assert!((m.value.unwrap() - 66.0).abs() < 0.1 && (m.max.unwrap() - 72.0).abs() < 0.1, "{m:?}");
     assert_eq!(m.id, info::SHARED.id);
     assert!(of("read_local", Access::Dependent).value.unwrap() > 150.0);
+    assert!(of("write_neighbour", Access::Dependent).value.unwrap() > 150.0);
     assert!(a.warnings.is_empty());
 }
 
@@ -100,23 +102,92 @@ fn one_cpu_is_said_once_and_never_a_number() {
     }
 }
 
+fn claimed(first: u64, last: u64) -> Known {
+    Known { first_bytes: Some(first), last_bytes: Some(last), line_bytes: Some(64), ..Known::default() }
+}
+
 #[test]
 fn sizes_hold_whole_turns_and_wrong_ones_are_one_line() {
-    let s = Sizes::of(&params(&[]), 32 << 10, 32 << 20, 64).unwrap();
-    assert_eq!((s.cached_bytes, s.main_bytes, s.block_bytes), (16 << 10, 64 << 20, 64));
-    let s =
-        Sizes::of(&params(&["--cache-size", "3M", "--block-size", "128"]), 48 << 10, 32 << 20, 64).unwrap();
+    let of = |words: &[&str], known: &Known, most| Choice::of(&params(words), known, most).unwrap();
+    let usual = claimed(32 << 10, 32 << 20);
+    let c = of(&[], &usual, MOST_BYTES);
+    assert_eq!((c.sizes.cached_bytes, c.sizes.main_bytes, c.sizes.block_bytes), (16 << 10, 64 << 20, 64));
+    assert_eq!((c.last.bytes, c.last.source, c.block.source), (32 << 20, Source::Claimed, Source::Claimed));
+    let c = of(&["--cache-size", "3M", "--block-size", "128"], &claimed(48 << 10, 32 << 20), MOST_BYTES);
     assert!(
-        s.main_bytes >= 6_000_000
-            && s.main_bytes.is_multiple_of(1_024)
-            && s.cached_bytes.is_multiple_of(1_024)
+        c.sizes.main_bytes >= 6_000_000
+            && c.sizes.main_bytes.is_multiple_of(1_024)
+            && c.sizes.cached_bytes.is_multiple_of(1_024)
     );
+    assert_eq!((c.last.source, c.block.source), (Source::Asked, Source::Asked));
+    // What is asked for is not bounded; what is not asked for is.
+    assert_eq!(of(&["--cache-size", "512M"], &usual, 1 << 20).sizes.main_bytes, 1 << 30);
+    assert_eq!(of(&[], &usual, 5_000_000).sizes.main_bytes, 5_000_000 / 512 * 512);
+    assert_eq!(of(&[], &claimed(32 << 10, 1 << 30), MOST_BYTES).sizes.main_bytes as u64, MOST_BYTES);
+    assert_eq!(of(&[], &Known::default(), MOST_BYTES).last.source, Source::Assumed);
     for wrong in
         [["--block-size", "63"], ["--block-size", "0"], ["--block-size", "8192"], ["--cache-size", "a lot"]]
     {
-        let said = Sizes::of(&params(&wrong), 32 << 10, 32 << 20, 64).unwrap_err().to_string();
+        let said = Choice::of(&params(&wrong), &usual, MOST_BYTES).unwrap_err().to_string();
         assert!(said.contains(wrong[0]) && !said.contains('\n'), "{said}");
     }
     let said = models(&["fibers".to_owned()]).err().unwrap().to_string();
     assert!(said.contains("fibers") && said.contains("threads"), "{said}");
+}
+
+#[test]
+fn what_the_ladder_found_counts_and_never_makes_a_buffer_smaller() {
+    let seen =
+        |first, last, line| Seen { first_bytes: Some(first), last_bytes: last, line_bytes: Some(line) };
+    let of = |seen| {
+        let known = Known { seen, ..claimed(32 << 10, 32 << 20) };
+        Choice::of(&params(&[]), &known, MOST_BYTES).unwrap()
+    };
+    // A virtual machine: 5 to 7 MB were ours, which may be more in the next minute.
+    let c = of(seen(32 << 10, Some((5_000_000, 7_000_001)), 64));
+    assert_eq!((c.last.bytes, c.last.source), (7_000_001, Source::Detected));
+    assert_eq!(
+        (c.sizes.main_bytes, c.block.source, c.first.source),
+        (64 << 20, Source::Detected, Source::Detected)
+    );
+    // More than claimed, by a size that is no whole number of turns: at least twice that.
+    let c = of(seen(1 << 20, Some((40_000_000, 50_000_001)), 128));
+    assert!(c.sizes.main_bytes >= 100_000_002 && c.sizes.main_bytes.is_multiple_of(1_024), "{c:?}");
+    assert_eq!(
+        (c.sizes.cached_bytes, c.first.source),
+        (16 << 10, Source::Claimed),
+        "a first cache that was missed"
+    );
+    assert_eq!((c.sizes.block_bytes, c.block.source), (128, Source::Detected));
+    // A line that looks too small would make two accesses share one.
+    assert_eq!(of(seen(32 << 10, None, 16)).block.source, Source::Claimed);
+    assert_eq!(of(seen(32 << 10, None, 64)).last.source, Source::Claimed);
+}
+
+#[test]
+fn buffers_within_the_last_cache_are_told_and_flagged() {
+    let analyzed = |main: &str, last: &str| {
+        let mut rows = planted();
+        for (name, value) in [
+            ("main_bytes", main),
+            ("last_bytes", last),
+            ("last_source", "detected"),
+            ("last_claimed_bytes", "33554432"),
+        ] {
+            rows.facts.insert(format!("table_{name}"), value.to_owned());
+        }
+        analyze::analyze(&params(&[]), &rows, 1)
+    };
+    let small = analyzed("8388608", "5000000");
+    let told: Vec<&str> = small.warnings.iter().map(|w| w.code.as_str()).collect();
+    assert_eq!(told, [info::SMALL_BUFFER.id]);
+    for m in &small.metrics {
+        let operation = m.params["operation"].to_string();
+        let beyond = operation.ends_with("_local") || operation.ends_with("_neighbour");
+        assert_eq!(!m.flags.is_empty(), beyond, "{m:?}");
+    }
+    let caption = &small.datasets[0].caption;
+    assert!(caption.contains("last cache: 4.77 MiB detected; 32.0 MiB claimed"), "{caption}");
+    let enough = analyzed("10000000", "5000000");
+    assert!(enough.warnings.is_empty() && enough.metrics.iter().all(|m| m.flags.is_empty()));
 }
