@@ -16,6 +16,7 @@ use super::plan::split;
 use super::sizes::Level;
 use super::{NAME, datasets, roofline};
 use crate::memory::Params;
+use crate::memory::ladder::{info::LAST_DRIFTS, seen::Seen};
 
 /// Zeros that are moved so much faster are worth a warning.
 const DATA_RATIO: f64 = 1.2;
@@ -128,7 +129,7 @@ impl<'r> Figures<'r> {
 }
 
 /// Everything the part says.
-pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
+pub(super) fn analyze(asked: &Params, rows: &Rows, _seed: u64) -> Analysis {
     let figures = Figures::new(rows);
     let mut out = Analysis::default();
     out.metrics.extend(bandwidths(&figures));
@@ -139,7 +140,7 @@ pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     scaling(&figures, &mut out);
     data_dependence(&figures, &mut out);
     conditions(&figures, rows, &mut out);
-    out.datasets.extend(datasets::all(&figures));
+    out.datasets.extend(datasets::all(&figures, !asked.kernels.is_empty()));
     out.datasets.extend(roofline::dataset(&figures));
     out.summary = summary(&figures, buffer_said(rows).as_deref());
     out
@@ -304,6 +305,7 @@ fn conditions(figures: &Figures<'_>, rows: &Rows, out: &mut Analysis) {
             m.flag(SMALL_BUFFER.id);
         }
     }
+    beyond_the_last_cache(figures, rows, out);
     let refused = |f: &&Figure<'_>| f.row.refused.is_some();
     let reason = |f: &Figure<'_>| f.row.refused.clone().unwrap_or_default();
     if let Some(f) = figures.all.iter().filter(refused).find(|f| f.row.text("pages") == "huge") {
@@ -328,6 +330,25 @@ fn conditions(figures: &Figures<'_>, rows: &Rows, out: &mut Analysis) {
     if unreached > 0 {
         let text = format!("{unreached} of {} rows of bandwidth have too few samples", figures.all.len());
         out.warnings.push(warning(&NOT_REACHED, text));
+    }
+}
+
+/// The working set of the last cache follows from the claimed one. Where the ladder of the same run found less of it, its rows
+/// are partly of memory.
+fn beyond_the_last_cache(figures: &Figures<'_>, rows: &Rows, out: &mut Analysis) {
+    let Some((least, _)) = Seen::read(&rows.facts).last_bytes else { return };
+    let beyond = |f: &&Figure<'_>| f.is_level(Level::Last) && f.working_set_bytes > least as i64;
+    let Some(f) = figures.all.iter().filter(beyond).find(|f| f.rate().is_some()) else { return };
+    let bytes = |b: f64| human(b, Unit::Bytes);
+    let text = format!(
+        "bandwidth of the last cache was taken over {}, of which {} were effectively there at times",
+        bytes(f.working_set_bytes as f64),
+        bytes(least as f64)
+    );
+    out.warnings.push(warning(&LAST_DRIFTS, text));
+    let level = Level::Last.name();
+    for m in out.metrics.iter_mut().filter(|m| m.params.get("level").is_some_and(|l| *l == level.into())) {
+        m.flag(LAST_DRIFTS.id);
     }
 }
 

@@ -6,19 +6,42 @@ use machmeter_data::{Params, Unit};
 use super::analyze::{Figure, Figures};
 use super::sizes::Level;
 
-/// Kernels of the curve over working sets.
+/// Families of the curves over working sets, the widest kernel of each, where no kernels were asked for.
 const CURVES: [&str; 3] = ["read", "write", "copy"];
+/// Families of the curves over CPUs, likewise.
+const CPU_CURVES: [&str; 4] = ["read", "write", "copy", "triad"];
 
-/// All datasets that there are figures for.
-pub(super) fn all(figures: &Figures<'_>) -> Vec<Dataset> {
-    [table(figures), sizes(figures), cpus(figures)].into_iter().flatten().collect()
+/// All datasets that there are figures for. `chosen`: whether kernels were asked for, which are then those of the curves.
+pub(super) fn all(figures: &Figures<'_>, chosen: bool) -> Vec<Dataset> {
+    [table(figures), sizes(figures, chosen), cpus(figures, chosen)].into_iter().flatten().collect()
+}
+
+/// Kernels of a curve: the widest of each of `families`, or all that were measured.
+fn drawn<'r>(figures: &Figures<'r>, families: &[&str], chosen: bool) -> Vec<&'r str> {
+    if !chosen {
+        let widest = |f: &&str| {
+            let at = |level, cpus| figures.plain(f, level, cpus);
+            let many = || figures.cpu_counts().into_iter().find_map(|cpus| at(Level::Memory, cpus));
+            at(Level::L1, 1).or_else(many).map(|f| f.row.operation.as_str())
+        };
+        return families.iter().filter_map(widest).collect();
+    }
+    let mut kernels: Vec<&str> = Vec::new();
+    for f in figures.all.iter().filter(|f| !f.is_peak() && f.rate().is_some()) {
+        let name = f.row.operation.as_str();
+        if !kernels.contains(&name) {
+            kernels.push(name);
+        }
+    }
+    kernels
 }
 
 fn dataset(id: &str, title: &str, caption: String, shape: Shape) -> Dataset {
     Dataset { id: id.to_owned(), params: Params::new(), title: title.to_owned(), caption, shape }
 }
 
-/// A row per kernel and width; columns by level, with and without write-allocate, with all CPUs, huge pages and zeros.
+/// A row per kernel and width; columns by level, with and without write-allocate, with all CPUs, huge pages, zeros, and as
+/// STREAM.
 fn table(figures: &Figures<'_>) -> Option<Dataset> {
     let most = figures.most_cpus();
     let mut kernels: Vec<&str> = Vec::new();
@@ -39,6 +62,10 @@ fn table(figures: &Figures<'_>) -> Option<Dataset> {
     }
     labels.push("huge pages".to_owned());
     labels.push("zeros".to_owned());
+    labels.push("as STREAM".to_owned());
+    if most > 1 {
+        labels.push(format!("as STREAM, {most} CPUs"));
+    }
     let row = |kernel: &str| {
         let find = |test: &dyn Fn(&&Figure<'_>) -> bool| {
             figures
@@ -61,6 +88,14 @@ fn table(figures: &Figures<'_>) -> Option<Dataset> {
         let memory = |f: &&Figure<'_>| f.is_level(Level::Memory) && f.cpus == 1;
         cells.push(cell(find(&|f| memory(f) && f.row.text("pages") == "huge").and_then(Figure::rate)));
         cells.push(cell(find(&|f| memory(f) && f.is_plain() && f.data() == "zeros").and_then(Figure::rate)));
+        let as_stream = |cpus: i64| {
+            let of = |f: &&Figure<'_>| f.row.operation == kernel && f.row.text("convention") == "stream";
+            figures.all.iter().filter(of).find(|f| f.cpus == cpus).and_then(Figure::rate)
+        };
+        cells.push(cell(as_stream(1)));
+        if most > 1 {
+            cells.push(cell(as_stream(most)));
+        }
         TableRow { name: kernel.to_owned(), cells }
     };
     let rows: Vec<TableRow> = kernels.iter().map(|k| row(k)).collect();
@@ -76,23 +111,19 @@ fn table(figures: &Figures<'_>) -> Option<Dataset> {
     let caption = format!(
         "Bytes loaded and stored per second, as the instructions ask for them (STREAM counts so). With write-allocate: plus a \
          read of each line that is stored without having been loaded. Memory holds {} data and lies in small pages unless the \
-         column says otherwise; kernels that only write repeat the vector they find first.",
+         column says otherwise; kernels that only write repeat the vector they find first. As STREAM: rows for comparison with \
+         that program, of the width that a compiler takes for its loops.",
         figures.data
     );
     Some(dataset("memory.bandwidth_table", "Bandwidth by kernel", caption, Shape::CostTable(shape)))
 }
 
-fn sizes(figures: &Figures<'_>) -> Option<Dataset> {
-    let rows: Vec<CurveRow> = CURVES
-        .iter()
-        .filter_map(|family| {
-            let widest =
-                figures.plain(family, Level::L1, 1).or_else(|| figures.plain(family, Level::Memory, 1))?;
+fn sizes(figures: &Figures<'_>, chosen: bool) -> Option<Dataset> {
+    let rows: Vec<CurveRow> = drawn(figures, &CURVES, chosen)
+        .into_iter()
+        .map(|kernel| {
             let same = |f: &&Figure<'_>| {
-                f.row.operation == widest.row.operation
-                    && f.cpus == 1
-                    && f.is_plain()
-                    && f.data() == figures.data
+                f.row.operation == kernel && f.cpus == 1 && f.is_plain() && f.data() == figures.data
             };
             let mut points: Vec<(f64, f64)> = figures
                 .all
@@ -103,7 +134,7 @@ fn sizes(figures: &Figures<'_>) -> Option<Dataset> {
             points.sort_by(|a, b| a.0.total_cmp(&b.0));
             points.dedup_by(|a, b| a.0 == b.0);
             let (x, y) = points.into_iter().unzip();
-            Some(CurveRow { name: widest.row.operation.clone(), x, y })
+            CurveRow { name: kernel.to_owned(), x, y }
         })
         .filter(|r: &CurveRow| r.x.len() > 1)
         .collect();
@@ -124,19 +155,24 @@ fn sizes(figures: &Figures<'_>) -> Option<Dataset> {
     })
 }
 
-fn cpus(figures: &Figures<'_>) -> Option<Dataset> {
+fn cpus(figures: &Figures<'_>, chosen: bool) -> Option<Dataset> {
     let counts = figures.cpu_counts();
     if counts.len() < 3 {
         return None;
     }
-    let rows: Vec<CurveRow> = ["read", "write", "copy", "triad"]
-        .iter()
-        .map(|family| {
-            let points = counts
-                .iter()
-                .filter_map(|c| Some((*c as f64, figures.plain(family, Level::Memory, *c)?.rate()?)));
+    let rows: Vec<CurveRow> = drawn(figures, &CPU_CURVES, chosen)
+        .into_iter()
+        .map(|kernel| {
+            let same = |f: &&Figure<'_>| {
+                f.row.operation == kernel
+                    && f.is_level(Level::Memory)
+                    && f.is_plain()
+                    && f.data() == figures.data
+            };
+            let of = |cpus: &i64| figures.all.iter().filter(same).find(|f| f.cpus == *cpus)?.rate();
+            let points = counts.iter().filter_map(|c| Some((*c as f64, of(c)?)));
             let (x, y) = points.unzip();
-            CurveRow { name: (*family).to_owned(), x, y }
+            CurveRow { name: kernel.to_owned(), x, y }
         })
         .filter(|r| r.x.len() > 1)
         .collect();

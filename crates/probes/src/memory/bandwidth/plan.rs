@@ -13,6 +13,8 @@ pub(super) const FAMILIES: [&str; 9] =
     ["read", "write", "write_nt", "copy", "copy_nt", "scale", "add", "triad", "update"];
 /// Families that STREAM has; it counts what they load and store, and nothing else.
 pub(super) const STREAM_FAMILIES: [&str; 4] = ["copy", "scale", "add", "triad"];
+/// The family that changes the sign of what it finds.
+const UPDATE: &str = "update";
 /// Variants by vector width. Others (`rep_stosb`) are ways of their own and measured beside them.
 const VECTORS: [&str; 5] = ["scalar", "sse2", "neon", "avx2", "avx512"];
 
@@ -148,6 +150,13 @@ impl Request {
             "zeros" => Contents::Zeros,
             other => return usage(format!("--data '{other}' is not one of random, zeros")),
         };
+        let updates = |k: &&&'static Kernel| split(k.name).0 == UPDATE;
+        if let Some(k) = kernels.iter().find(updates).filter(|_| contents == Contents::Zeros) {
+            return usage(format!(
+                "--data zeros with kernel '{}': a change of sign makes zeros that are not all zero bits; leave one of them out",
+                k.name
+            ));
+        }
         Ok(Self { kernels, cpus: threads, buffer_bytes: buffer, contents })
     }
 }
@@ -276,7 +285,7 @@ pub(super) fn rows(
     }
     for specs in [&mut plan.single, &mut plan.together] {
         // A change of sign makes zeros that are not all zero bits, and the other rows share the memory.
-        specs.retain(|s| s.contents == Contents::Random || split(s.kernel.name).0 != "update");
+        specs.retain(|s| s.contents == Contents::Random || split(s.kernel.name).0 != UPDATE);
         once(specs);
     }
     plan

@@ -61,6 +61,7 @@ pub(in crate::memory) fn cached(claimed: Claimed) -> Vec<(Level, usize)> {
     }
     if claimed.last_bytes >= 4 * claimed.l2_bytes.max(l1_bytes) {
         // A shared last cache is seldom ours alone, and in a virtual machine what is claimed is not what is had: take little.
+        // What the ladder finds to be less still is told by the analysis.
         let bytes = (claimed.last_bytes / 10).max(2 * claimed.l2_bytes).max(4 * l1_bytes);
         out.push((Level::Last, bytes.next_multiple_of(64 << 10)));
     }

@@ -1,7 +1,7 @@
 //! The analysis finds what was planted; the measurement on this machine obeys what must hold on any.
 
 use machmeter_data::Metric;
-use machmeter_data::shape::Shape;
+use machmeter_data::shape::{Cell, Shape};
 use machmeter_engine::Analysis;
 use machmeter_engine::cost::{Cost, Pair, Row, Rows};
 use machmeter_engine::sampling::{Bench, HostTiming, Pace, Sampler};
@@ -294,6 +294,11 @@ fn what_was_asked_for_wrongly_is_one_line() {
     assert!(with(&|p| p.buffer = Some("64 apples".to_owned())).contains("not a size"));
     assert!(with(&|p| p.buffer = Some("4K".to_owned())).contains("at least 8M"));
     assert!(with(&|p| p.data = "ones".to_owned()).contains("random, zeros"));
+    let signs = with(&|p| {
+        p.data = "zeros".to_owned();
+        p.kernels = vec!["read".to_owned(), "update".to_owned()];
+    });
+    assert!(signs.contains("'update.") && signs.contains("--data zeros") && !signs.contains('\n'), "{signs}");
     let named = Request::new(&params(&["copy", "read.scalar"]), 2).unwrap();
     assert_eq!(named.kernels.iter().map(|k| k.name).collect::<Vec<_>>()[1], "read.scalar");
 }
@@ -351,6 +356,79 @@ fn streams_stay_inside_and_move_what_they_say() {
         assert!(Stream::new(kernel, &buffer, 8 << 20).is_err(), "{}", kernel.name);
         assert!(Stream::new(kernel, &buffer, 7).is_err(), "{}", kernel.name);
     }
+}
+
+fn curves<'a>(a: &'a Analysis, id: &str) -> Vec<(&'a str, usize)> {
+    let Some(Shape::Curve(c)) = a.datasets.iter().find(|d| d.id == id).map(|d| &d.shape) else {
+        return Vec::new();
+    };
+    c.rows.iter().map(|r| (r.name.as_str(), r.x.len())).collect()
+}
+
+#[test]
+fn chosen_kernels_are_drawn_and_others_by_family() {
+    let at = |family: &str, level, working_set_bytes, cpus| {
+        planted(&Spec { working_set_bytes, cpus, ..spec(family, level, cpus, Contents::Random) }, 2e10)
+    };
+    let of = |family: &str| {
+        let alone = [(Level::L1, 24 << 10), (Level::Sweep, 1 << 20), (Level::Sweep, 2 << 20)];
+        let alone = alone.into_iter().map(|(level, bytes)| at(family, level, bytes, 1));
+        let together = [1, 2, 4].map(|cpus| at(family, Level::Memory, MEMORY_BYTES, cpus));
+        alone.chain(together).collect::<Vec<Row>>()
+    };
+    let rows = Rows {
+        tick_hz: 1e9,
+        step_ticks: 1,
+        rows: ["triad", "update", "read"].map(of).concat(),
+        ..Rows::default()
+    };
+    let name = |family| widest(family).unwrap().name;
+    let usual = analyze(&params(&[]), &rows, 1);
+    assert_eq!(curves(&usual, "memory.bandwidth_sizes"), [(name("read"), 4)]);
+    assert_eq!(curves(&usual, "memory.bandwidth_cpus"), [(name("read"), 3), (name("triad"), 3)]);
+    let chosen = analyze(&params(&["triad", "update", "read"]), &rows, 1);
+    for (id, points) in [("memory.bandwidth_sizes", 4), ("memory.bandwidth_cpus", 3)] {
+        assert_eq!(curves(&chosen, id), ["triad", "update", "read"].map(|f| (name(f), points)), "{id}");
+    }
+}
+
+#[test]
+fn rows_as_stream_have_columns() {
+    let plain = |cpus| spec("triad", Level::Memory, cpus, Contents::Random);
+    let as_stream = |cpus| Spec { as_stream: true, ..plain(cpus) };
+    let a = analysis(vec![
+        planted(&plain(1), 24e9),
+        planted(&plain(2), 30e9),
+        planted(&as_stream(1), 21e9),
+        planted(&as_stream(2), 28e9),
+    ]);
+    let table = a.datasets.iter().find(|d| d.id == "memory.bandwidth_table").map(|d| &d.shape);
+    let Some(Shape::CostTable(table)) = table else { panic!("no table") };
+    for (label, truth) in [("DRAM", 24e9), ("2 CPUs", 30e9), ("as STREAM", 21e9), ("as STREAM, 2 CPUs", 28e9)]
+    {
+        let at = table.columns.iter().position(|c| c.label == label).unwrap_or_else(|| panic!("{label}"));
+        let cell = &table.rows[0].cells[at];
+        let Cell::Number(rate) = cell else { panic!("{label}: {cell:?}") };
+        assert!((rate / truth - 1.0).abs() < 0.01, "{label}: {rate}");
+    }
+}
+
+#[test]
+fn rows_of_the_last_cache_that_do_not_fit_what_was_found_are_flagged() {
+    let last = Spec { working_set_bytes: 3 << 20, ..spec("read", Level::Last, 1, Contents::Random) };
+    let flags = |low: usize| {
+        let rows = vec![planted(&last, 60e9), planted(&spec("read", Level::L2, 1, Contents::Random), 9e10)];
+        let mut rows = Rows { tick_hz: 1e9, step_ticks: 1, rows, ..Rows::default() };
+        for (name, bytes) in [("low", low), ("high", 9 << 20)] {
+            rows.facts.insert(format!("ladder.found_last_{name}_bytes"), bytes.to_string());
+        }
+        let a = analyze(&params(&[]), &rows, 1);
+        let warned = a.warnings.iter().filter(|w| w.code == "W404").count();
+        let flagged = a.metrics.iter().filter(|m| m.flags.contains(&"W404".to_owned()));
+        (warned, flagged.map(|m| m.params["level"].to_string()).collect::<Vec<_>>())
+    };
+    assert_eq!(flags(2 << 20), (1, vec!["LLC".to_owned()]));
+    assert_eq!(flags(4 << 20), (0, Vec::new()));
 }
 
 fn clock() -> (SourceId, TickRate) {
