@@ -15,6 +15,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use machmeter_data::{Metric, Record};
+use machmeter_sys::cgroup::Group;
 use program::{DOCUMENTED, Lab, Running, is_root};
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -165,4 +166,33 @@ fn too_little_memory_files_or_processes_are_named() {
     } else {
         reasons(&ended.record());
     }
+}
+
+/// A container: what its limit leaves counts, not what the machine has. Table A's shared memory is charged to it too.
+#[test]
+fn table_a_fits_the_limit_of_its_control_group() {
+    const LIMIT: &str = "memory=112M";
+    let _turn = turn();
+    let lab = Lab::new();
+    let group = match Group::create(&LIMIT.parse().unwrap(), "faults") {
+        Ok(group) => group,
+        Err(e) => {
+            println!("skipped: {e}");
+            return;
+        }
+    };
+    let join: Vec<String> =
+        group.directories().map(|d| format!("echo $$ > {}/cgroup.procs", d.display())).collect();
+    let within = |arguments: &[&str]| {
+        let command = lab.command(&[&["memory", "--parts", "table", "--json", "-q"], arguments].concat());
+        Running::of(lab.after(&["/bin/sh", "-c"], &join.join(" && "), &command)).end()
+    };
+    let record = within(&["-t", "6"]).record();
+    let priced = of(&record, "memory.shared").filter(|m| m.value.is_some()).count();
+    println!("{priced} rows priced, {:?}", record.warnings);
+    assert!(priced > 3, "{:?}", record.warnings);
+    reasons(&record);
+    // More than the limit leaves is refused before it is taken.
+    within(&["-t", "2", "--cache-size", "48M"]).refused("--cache-size");
+    assert_eq!(group.events().oom_kills.unwrap_or(0), 0, "{LIMIT}: the kernel ended a process");
 }
