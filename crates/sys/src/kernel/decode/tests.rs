@@ -147,3 +147,24 @@ fn a_loop_of_aarch64_is_counted() {
     );
     assert_eq!(body::decode(&steps[..3]).unwrap_err(), "no loop");
 }
+
+/// A store between two loads leaves no result that the next load could need; it belongs to the chain if it needs what was loaded.
+#[test]
+fn stores_are_part_of_a_chain_that_leads_past_them() {
+    let dependent = |middle: [u32; 4]| {
+        // middle; subs x0, x0, #1; b.ne middle; ret
+        let words = [&middle[..], &[0xf100_0400, 0x54ff_ff61, 0xd65f_03c0]].concat();
+        let steps = function(4_096, |at| aarch64::step(words[at / 4], at as i64)).unwrap();
+        let found = body::decode(&steps).unwrap();
+        assert_eq!(found.loads + found.stores, 4);
+        found.dependent
+    };
+    // ldr x4, [x3]; str x4, [x3]; ldr x3, [x4]; str x3, [x4]
+    assert!(dependent([0xf940_0064, 0xf900_0064, 0xf940_0083, 0xf900_0083]));
+    // The first store is str x5, [x6].
+    assert!(!dependent([0xf940_0064, 0xf900_00c5, 0xf940_0083, 0xf900_0083]));
+    // The second load is ldr x3, [x5].
+    assert!(!dependent([0xf940_0064, 0xf900_0064, 0xf940_00a3, 0xf900_0083]));
+    // Stores alone.
+    assert!(!dependent([0xf900_0064, 0xf900_0083, 0xf900_0064, 0xf900_0083]));
+}
