@@ -70,6 +70,38 @@ fn a_run_gives_page_record_and_files_and_nothing_else() {
     }
 }
 
+#[test]
+fn verbose_pages_show_all_that_was_measured() {
+    let lab = Lab::new();
+    for (probe, part, title) in [
+        ("memory", "table", "Reads and writes of own and shared memory"),
+        ("sync", "wakeups", "Wake-ups, one way"),
+        ("ops", "arithmetic", "Arithmetic and clocks"),
+    ] {
+        let run = lab.run(&[probe, "--parts", part, "-t", "800ms", "-v"]);
+        let again = lab.run(&["report", "last", "-v", "-o", "a.html"]);
+        let brief = lab.run(&["report", "last", "-o", "a.html"]);
+        assert!(!brief.expect(0).stdout.contains(title), "{}", brief.stdout);
+        for page in [&run, &again] {
+            let text = &page.expect(0).stdout;
+            assert!(text.contains(&format!("\n {title}")), "{text}");
+            // Not a terminal: 100 columns and no color.
+            assert!(text.lines().all(|l| l.chars().count() <= 100) && !text.contains('\u{1b}'), "{text}");
+        }
+    }
+    // A document stays one.
+    lab.run(&["report", "last", "-v", "-o", "a.html", "--json"]).expect(0).record();
+    let colored = |no_color: bool, when: &str| {
+        let mut command = lab.command(&["report", "last", "-v", "-o", "a.html", "--color", when]);
+        if no_color {
+            command.env("NO_COLOR", "1");
+        }
+        let page = Running::of(command).end();
+        page.expect(0).stdout.contains('\u{1b}')
+    };
+    assert!(colored(false, "always") && !colored(true, "auto") && !colored(false, "never"));
+}
+
 /// A record that says what went wrong and holds no figure.
 fn says_why(record: &Record, about: &str) {
     assert!(!record.complete && record.metrics.is_empty());
