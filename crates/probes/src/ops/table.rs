@@ -42,6 +42,7 @@ pub(super) fn metric(info: &MetricInfo, p: &Priced<'_>) -> Metric {
 pub(super) fn name(row: &Row) -> String {
     let shown = |(name, value): (&String, &machmeter_data::metric::ParamValue)| match name.as_str() {
         "bytes" => human(value.to_string().parse().unwrap_or(0.0), Unit::Bytes),
+        "stride_bytes" => format!("{value} B apart"),
         "code" | "program" => value.to_string(),
         _ => format!("{value} {name}"),
     };
@@ -192,6 +193,8 @@ mod tests {
         let Shape::CostTable(t) = dataset("calls", "t", "c", &priced).shape else { panic!() };
         assert_eq!(t.rows[0].name, "known (4.00 KiB)");
         assert_eq!(t.rows[0].cells[0], Cell::Number(100.0));
+        let strided = Row::new("seed", "read", Kind::Throughput).with("stride_bytes", 64_i64);
+        assert_eq!(name(&strided), "read (64 B apart)");
         for r in &t.rows[1..] {
             assert!(matches!(r.cells[0], Cell::Text(_)), "{r:?}");
         }
