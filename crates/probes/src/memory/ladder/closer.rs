@@ -33,7 +33,7 @@ pub(super) fn offsets(full: bool) -> &'static [usize] {
 
 /// Pairs alone on the core that a price should have, a page count at the end of the first translation buffer, and a working set at the
 /// end of a cache of the core's own, where the least of all pairs counts.
-const PRICE_ALONE: usize = 24;
+const PRICE_ALONE: usize = 96;
 const REACH_ALONE: usize = 6;
 const CACHE_ALONE: usize = 2;
 /// Larger caches are hardly a core's own, bytes.

@@ -43,9 +43,9 @@ const TOUCH_BYTES: usize = 4 * HUGE_PAGE_BYTES;
 const SHORT_NS: u64 = 10_000_000_000;
 /// Working sets per octave of the full plan.
 const PER_OCTAVE: u32 = 8;
-/// Share of the time left that may go after each round, and after the last one, to what was seldom seen alone on the core.
-const AGAIN: f64 = 0.08;
-const LAST_AGAIN: f64 = 0.5;
+/// Share of the time that is kept for what was seldom seen alone on the core, and of that for one visit, at most.
+const AGAIN: f64 = 0.3;
+const ONE_VISIT: f64 = 0.25;
 /// Working sets per octave of the strided order: it shows what prefetchers make of the levels, not where they end.
 const STRIDED_PER_OCTAVE: u32 = 1;
 /// Visits between two looks at the clock of the core.
@@ -195,6 +195,15 @@ struct Ladder<'a, 's> {
 impl<'a> Ladder<'a, '_> {
     fn run(&mut self, grounds: &[Ground<'a>], request: &Request, full: bool) {
         let Some(first) = grounds.first().copied() else { return };
+        let (now_ns, end_ns) = (monotonic_ns(), self.until_ns);
+        self.until_ns = end_ns - (end_ns.saturating_sub(now_ns) as f64 * AGAIN) as u64;
+        self.rounds(grounds, first, request, full);
+        self.until_ns = end_ns;
+        self.again(first);
+        while self.round_ends_ns.len() < MOST_ROUNDS && self.round() {}
+    }
+
+    fn rounds(&mut self, grounds: &[Ground<'a>], first: Ground<'a>, request: &Request, full: bool) {
         let first_look = match request.per_octave {
             Some(n) => plan::sizes(n, self.most_bytes),
             None => plan::first_look(self.most_bytes),
@@ -222,11 +231,7 @@ impl<'a> Ladder<'a, '_> {
         } else if request.surface {
             self.surface(first);
         }
-        self.again(first, AGAIN);
-        while self.round_ends_ns.len() < MOST_ROUNDS && self.round() {
-            self.again(first, AGAIN);
-        }
-        self.again(first, LAST_AGAIN);
+        while self.round_ends_ns.len() < MOST_ROUNDS && self.round() {}
     }
 
     fn add(&mut self, bench: Bench<'a>) {
@@ -304,22 +309,21 @@ impl<'a> Ladder<'a, '_> {
         rows
     }
 
-    /// Visits once more what figures hang on, until nobody else used the core often enough meanwhile; for at most this share of the
-    /// time left.
-    fn again(&mut self, ground: Ground<'a>, share: f64) {
-        let begin_ns = monotonic_ns();
-        let until_ns = begin_ns + (self.until_ns.saturating_sub(begin_ns) as f64 * share) as u64;
+    /// Visits once more what figures hang on, until nobody else used the core often enough meanwhile, or the time is over.
+    fn again(&mut self, ground: Ground<'a>) {
         let mut visited = true;
-        while visited && !stop_requested() && monotonic_ns() < until_ns {
+        while visited && !stop_requested() && monotonic_ns() < self.until_ns {
             let rows = self.rows();
             let reading = Reading::of(&rows);
             let found = closer::Closer::of(&reading, self.most_bytes);
             self.curve(ground, ONE_PER_PAGE, &found.pages);
             self.curve(ground, PAGE_LOCAL, &found.near_boundaries);
+            let mut wanting = if reading.looked() { found.wanting(&reading) } else { Vec::new() };
+            wanting.sort_by(|a, b| self.next_visit_ns(*a).total_cmp(&self.next_visit_ns(*b)));
             visited = false;
-            let wanting = if reading.looked() { found.wanting(&reading) } else { Vec::new() };
             for i in wanting {
-                if monotonic_ns() as f64 + self.next_visit_ns(i) < until_ns as f64 && !stop_requested() {
+                let left_ns = self.until_ns.saturating_sub(monotonic_ns()) as f64;
+                if self.next_visit_ns(i) < ONE_VISIT * left_ns && !stop_requested() {
                     self.visit(i);
                     visited = true;
                 }
