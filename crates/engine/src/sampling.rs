@@ -24,7 +24,8 @@ pub trait Subject {
     /// Executes `turns` turns; timed. False when the thing did not happen.
     fn run(&mut self, turns: u64) -> bool;
 
-    /// Whether partners did their share since the last call; asked after each pair.
+    /// Replaces what a pair used up, and says whether partners did their share since the last call; asked after each pair, whatever
+    /// came of it.
     fn partners_moved(&mut self) -> bool {
         true
     }
@@ -281,13 +282,16 @@ impl<T: Timing> Sampler<T> {
         } else {
             (batch(short_turns), batch(long_turns))
         };
+        let disturbed = self.timing.disturbed_since(mark);
+        // Whatever came of the pair: here subjects replace what they have used up.
+        let moved = subject.partners_moved();
         if !done {
             return Err(Disturbance::Failed);
         }
-        if let Some(d) = self.timing.disturbed_since(mark) {
+        if let Some(d) = disturbed {
             return Err(d);
         }
-        if !subject.partners_moved() {
+        if !moved {
             return Err(Disturbance::Partner);
         }
         Ok(Pair { at_ns, short_ticks, long_ticks, regime_ns: subject.regime_ns(), core_width })
@@ -386,6 +390,38 @@ mod tests {
         }
         assert!(benches.iter().map(|b| b.row.rejected.preempted).sum::<u64>() > 3);
         assert_eq!(benches[4].row.refused.as_deref(), Some("the operation fails"));
+    }
+
+    /// Uses up one of its stock with every turn.
+    struct UsesUp {
+        costs: Costs,
+        stock: u64,
+    }
+
+    impl Subject for UsesUp {
+        fn run(&mut self, turns: u64) -> bool {
+            let enough = self.stock >= turns;
+            self.stock = self.stock.saturating_sub(turns);
+            self.costs.run(turns) && enough
+        }
+
+        fn partners_moved(&mut self) -> bool {
+            self.stock = 128;
+            true
+        }
+    }
+
+    #[test]
+    fn what_a_preempted_pair_used_up_is_replaced() {
+        let fake = Fake::default();
+        let mut row = Row::new("t", "x", Kind::Latency);
+        (row.short_turns, row.long_turns) = (32, 96);
+        let costs = Costs { now_ns: fake.now_ns.clone(), each_ns: 5.0, fails: false };
+        let mut benches = vec![Bench::new(row, UsesUp { costs, stock: 160 })];
+        let pace = Pace { batch_ns: 1.0, pairs_per_visit: 100, rounds: 1, until_ns: u64::MAX };
+        Sampler::new(fake.clone(), TickRate::NANOSECONDS, 7).interleave(&mut benches, &pace);
+        let rejected = benches[0].row.rejected;
+        assert!(rejected.preempted > 2 && rejected.total() == rejected.preempted, "{rejected:?}");
     }
 
     #[test]

@@ -104,6 +104,7 @@ fn measure_here<P>(
         step_ticks: host.clock.step().map_or(1, |s| s.step_ticks),
         ..Rows::default()
     };
+    rows.remember_width((host.best_ever)(NARROWEST));
     let mut sampler = Sampler::on(host);
     let mut complete = true;
     for (i, part) in selected.iter().enumerate() {
@@ -143,6 +144,7 @@ pub(crate) fn analyze<P>(
 ) -> Analysis {
     let mut out = Analysis::default();
     out.warnings.extend(shared_core(probe.name, rows));
+    out.remember.extend(rows.narrowness().map(|n| (NARROWEST.to_owned(), n)));
     for part in parts.iter().filter(|p| rows.part(p.name).next().is_some()) {
         let a = (part.analyze)(params, rows, seed);
         out.metrics.extend(a.metrics);
@@ -182,6 +184,9 @@ pub(crate) const SHARED_CORE: Code = Code {
            what programs pay beside the neighbour.",
     undo: None,
 };
+
+/// Key under which the least that an independent addition costs of a dependent one is remembered for a kind of machine.
+const NARROWEST: &str = "costs.side_60_of_adds_64";
 
 /// Share of the samples with a neighbour that is worth a word.
 const SHARED_SHARE: f64 = 0.05;

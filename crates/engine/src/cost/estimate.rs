@@ -273,6 +273,37 @@ mod tests {
     }
 
     #[test]
+    fn a_core_that_was_never_whole_is_known_from_before() {
+        let rows = |widths: &[f64], before| {
+            let mut row = row((0..400).map(|i| (500 + 100 * 48 + i % 3, 500 + 200 * 48 + i % 2)));
+            for (pair, width) in row.pairs.iter_mut().zip(widths.iter().cycle()) {
+                pair.core_width = *width;
+            }
+            let mut rows = crate::cost::Rows { tick_hz: 1e9, step_ticks: 1, ..Default::default() };
+            rows.rows.push(row);
+            rows.remember_width(before);
+            rows.tell_width();
+            rows
+        };
+        let whole = rows(&[3.7, 3.7, 2.1], None);
+        let narrowness = whole.narrowness().expect("sure");
+        assert!((narrowness * 3.7 - 1.0).abs() < 0.01, "{narrowness}");
+        let shared = |rows: &crate::cost::Rows| rows.shared_core().expect("looked").0;
+        let never = [3.0, 3.0, 2.1];
+        assert!(shared(&rows(&never, None)) < 0.4, "taken for whole");
+        let known = rows(&never, Some(narrowness));
+        assert!((shared(&known) - 1.0).abs() < 1e-9 && known.narrowness().is_none());
+        // What was less before, or is no figure, changes nothing.
+        for before in [Some(1.0 / 3.0), Some(0.0), Some(f64::NAN), Some(-1.0)] {
+            assert!((shared(&rows(&[3.7, 3.7, 2.1], before)) - 1.0 / 3.0).abs() < 0.01, "{before:?}");
+        }
+        // Four of 400 pairs are no proof.
+        let mut rare = vec![2.1; 99];
+        rare.push(3.7);
+        assert!(rows(&rare, None).narrowness().is_none_or(|n| n * 2.1 > 0.9));
+    }
+
+    #[test]
     fn a_disturbed_short_batch_makes_no_quantile_less_than_the_cost() {
         let pairs = (0..60).map(|i| {
             let disturbed = if i % 5 == 0 { 2_400 } else { 0 };

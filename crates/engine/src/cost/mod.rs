@@ -17,6 +17,11 @@ use crate::neighbour;
 
 /// Fact: the whole width of the core.
 const WHOLE_WIDTH: &str = "core.width";
+/// Fact: what it was on this kind of machine before, at most.
+const WIDTH_BEFORE: &str = "core.width_before";
+/// Pairs alone on the core, and their share of all, from which on its whole width is sure.
+const SURE_PAIRS: f64 = 100.0;
+const SURE_SHARE: f64 = 0.1;
 
 /// Which question the time of a turn answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -200,16 +205,38 @@ impl Rows {
         }
     }
 
-    /// Keeps the whole width of the core, as the pairs saw it, for the analysis.
+    /// Keeps the whole width of the core, as the pairs saw it, for the analysis; or as it was seen on this kind of machine before, if
+    /// that was more: then nobody saw it whole this time.
     pub fn tell_width(&mut self) {
         if let Some(whole) = neighbour::whole_width(&self.rows) {
+            let whole = self.width(WIDTH_BEFORE).map_or(whole, |before| whole.max(before));
             self.facts.insert(WHOLE_WIDTH.to_owned(), whole.to_string());
         }
     }
 
+    /// Takes over what the whole width of the core was before, as [`Rows::narrowness`] told it.
+    pub fn remember_width(&mut self, narrowness: Option<f64>) {
+        if let Some(width) = narrowness.map(|n| 1.0 / n).filter(|w| w.is_finite() && *w > 0.0) {
+            self.facts.insert(WIDTH_BEFORE.to_owned(), width.to_string());
+        }
+    }
+
+    /// What an independent addition costs of a dependent one on the whole core: less is better, and the least is worth remembering.
+    /// `None` where too few pairs had the core to themselves to be sure of it.
+    pub fn narrowness(&self) -> Option<f64> {
+        let (shared, pairs) = self.shared_core()?;
+        let alone = (1.0 - shared) * pairs as f64;
+        (alone >= SURE_PAIRS && 1.0 - shared >= SURE_SHARE)
+            .then(|| 1.0 / self.whole_width().unwrap_or(f64::NAN))
+    }
+
     /// The whole width of the core, where somebody looked.
     pub fn whole_width(&self) -> Option<f64> {
-        self.facts.get(WHOLE_WIDTH)?.parse().ok().filter(|w: &f64| w.is_finite() && *w > 0.0)
+        self.width(WHOLE_WIDTH)
+    }
+
+    fn width(&self, fact: &str) -> Option<f64> {
+        self.facts.get(fact)?.parse().ok().filter(|w: &f64| w.is_finite() && *w > 0.0)
     }
 
     /// Share of the pairs during which somebody else used the core, and their number; `None` where nobody looked.

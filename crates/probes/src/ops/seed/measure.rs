@@ -35,7 +35,7 @@ const MEMORY_SHARE: u64 = 2;
 /// Memory for the rows of the cache: half of the smallest first cache in use.
 const CACHE_BYTES: usize = 16 << 10;
 /// Pairs of a visit.
-pub(super) const PAIRS_PER_VISIT: usize = 4;
+const PAIRS_PER_VISIT: usize = 4;
 
 pub(super) fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, ProbeError> {
     let parent = params.files_in();

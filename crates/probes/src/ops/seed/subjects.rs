@@ -17,16 +17,12 @@ use machmeter_sys::kernel::Ready;
 use machmeter_sys::stdio::{Stream, open_on};
 use machmeter_sys::thread;
 
-use super::measure::PAIRS_PER_VISIT;
 use crate::ops::repeated::Repeated;
 
 /// Turns of the two batches of `fopen` and `fclose`: they use up streams, which are made and closed between pairs.
 pub(super) const STREAM_TURNS: (u64, u64) = (32, 96);
 /// A warm-up, then a pair.
 const STREAMS: usize = (2 * STREAM_TURNS.0 + STREAM_TURNS.1) as usize;
-/// A warm-up, then all pairs of a visit: what disturbed pairs open is closed with the next that was not.
-const VISIT_STREAMS: usize =
-    STREAM_TURNS.0 as usize + PAIRS_PER_VISIT * (STREAM_TURNS.0 + STREAM_TURNS.1) as usize;
 /// The character that streams hold.
 const MARK: u8 = b'x';
 /// The line that is printed.
@@ -62,7 +58,7 @@ pub(super) struct Opens {
 
 impl Opens {
     pub(super) fn new(path: CString) -> Self {
-        Self { path, open: Vec::with_capacity(VISIT_STREAMS), tally: Tally::default() }
+        Self { path, open: Vec::with_capacity(STREAMS), tally: Tally::default() }
     }
 
     fn close_all(&mut self) {
@@ -136,7 +132,7 @@ impl Subject for Closes {
     }
 
     fn run(&mut self, turns: u64) -> bool {
-        // Streams are all used up after a pair that was disturbed: what is not there cannot be closed.
+        // Where opening them again failed: what is not there cannot be closed.
         if (self.open.len() as u64) < turns {
             return false;
         }
