@@ -31,8 +31,8 @@ pub(super) fn offsets(full: bool) -> &'static [usize] {
     if full { &[8, 16, 24, 32, 48, 64, 96, 128, 192, 256] } else { &[8, 16, 32, 64, 128, 256] }
 }
 
-/// Pairs alone on the core that a price should have, a page count at the end of the first translation buffer, and a working set at the
-/// end of a cache of the core's own, where the least of all pairs counts.
+/// Pairs alone on the core that a price should have, a page count at the end of the first translation buffer (and what tells of lines
+/// and ways), and a working set at the end of a cache of the core's own, where the least of all pairs counts.
 const PRICE_ALONE: usize = 96;
 const REACH_ALONE: usize = 6;
 const CACHE_ALONE: usize = 2;
@@ -104,6 +104,7 @@ impl Closer {
                 GLOBAL if self.inside_levels.contains(&bytes) => PRICE_ALONE,
                 ONE_PER_PAGE if self.pages.contains(&bytes) => REACH_ALONE,
                 PAGE_LOCAL if self.boundaries.iter().any(|b| near(bytes as f64 / b)) => CACHE_ALONE,
+                _ if matches!(row.operation.as_str(), "second" | "conflict") => REACH_ALONE,
                 _ => 0,
             };
             reading.alone(row) < least

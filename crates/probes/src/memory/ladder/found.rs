@@ -128,13 +128,7 @@ impl<'r> Found<'r> {
             cycle: adds.map(|r| reading.cost(r)),
             clock_change: adds.and_then(|r| change(&reading.costs_ns(r))),
             line: line(reading),
-            // Only neighbouring numbers say how many.
-            ways: step(
-                &reading.curve("lines", |r| r.operation == "conflict" && r.pairs.len() >= FEWEST),
-                WAYS_RATIO,
-                LOW,
-            )
-            .filter(|s| s.next - s.last < 1.5),
+            ways: ways(reading),
             first_reach: None,
             second_reach: None,
             huge_granted: reading
@@ -266,6 +260,26 @@ fn names(levels: usize, memory_reached: bool) -> Vec<String> {
     (0..caches).map(cache).chain(memory_reached.then(|| MEMORY.to_owned())).collect()
 }
 
+/// The step of the rows over one of their conditions: by pairs alone on the core where they show one that is good enough, else by all.
+/// What a neighbour uses of a cache or buffer makes steps seem to come too early.
+fn quiet_step(
+    reading: &Reading<'_>,
+    over: &str,
+    which: impl Fn(&Row) -> bool,
+    least_ratio: f64,
+    good: impl Fn(&Step) -> bool,
+) -> Option<Step> {
+    step(&reading.quiet_curve(over, &which), least_ratio, MIDDLE)
+        .filter(&good)
+        .or_else(|| step(&reading.curve(over, &which), least_ratio, LOW).filter(&good))
+}
+
+/// The last of the lines that fit into one set. Only neighbouring numbers say how many.
+fn ways(reading: &Reading<'_>) -> Option<Step> {
+    let is = |r: &Row| r.operation == "conflict" && r.pairs.len() >= FEWEST;
+    quiet_step(reading, "lines", is, WAYS_RATIO, |s| s.next - s.last < 1.5)
+}
+
 /// The line ends where the second access of a block begins to cost more.
 fn line(reading: &Reading<'_>) -> Option<Step> {
     // Of several sets that were tried, the one with the most pairs was settled on.
@@ -278,11 +292,11 @@ fn line(reading: &Reading<'_>) -> Option<Step> {
     sets.dedup();
     let curves = sets.into_iter().filter_map(|set| {
         let is = |r: &Row| r.operation == "second" && r.int("working_set_bytes") == Some(set);
-        step(&reading.curve("offset_bytes", is), LINE_RATIO, LOW)
+        quiet_step(reading, "offset_bytes", is, LINE_RATIO, |s| s.next / s.last <= 2.0)
     });
     // A line is a power of two. A step between others was seen too early, by what disturbs, and never too late.
     let line = |s: Step| Step { next: (s.next as u64).next_power_of_two() as f64, ..s };
-    curves.filter(|s| s.next / s.last <= 2.0).max_by_key(|s| s.n).map(line)
+    curves.max_by_key(|s| s.n).map(line)
 }
 
 /// Largest relative difference between the medians of two rounds.

@@ -89,29 +89,31 @@ impl<'r> Reading<'r> {
 
     /// Curve of the rows of an operation over one of their conditions.
     pub(super) fn curve(&self, over: &str, which: impl Fn(&Row) -> bool) -> Vec<Point> {
+        self.curve_of(over, which, |_| true)
+    }
+
+    fn curve_of(&self, over: &str, which: impl Fn(&Row) -> bool, of: impl Fn(&Pair) -> bool) -> Vec<Point> {
+        let costs_ns = |r: &Row| self.costs_of(r, r.pairs.iter().filter(|p| of(p)));
         let mut points: Vec<Point> = self
             .rows()
             .filter(|r| which(r))
-            .filter_map(|r| Some(Point { size: r.int(over)? as f64, costs_ns: self.costs_ns(r) }))
+            .filter_map(|r| Some(Point { size: r.int(over)? as f64, costs_ns: costs_ns(r) }))
             .filter(|p| !p.costs_ns.is_empty())
             .collect();
         points.sort_by(|a, b| a.size.total_cmp(&b.size));
         points
     }
 
-    /// [`Reading::points`] by the pairs during which nobody else used the core; without those points that have too few of them.
-    /// Empty where nobody looked.
+    /// [`Reading::points`] by the pairs during which nobody else used the core.
     pub(super) fn quiet_points(&self, order: &str, pages: &str) -> Vec<Point> {
-        let rows =
-            self.rows().filter(|r| is_chase(r, order, pages, STRIDE_BYTES) && self.alone(r) >= ALONE_LEAST);
-        let point = |r: &Row| {
-            let alone =
-                Row { pairs: r.pairs.iter().filter(|p| self.is_alone(p)).copied().collect(), ..r.clone() };
-            Some(Point { size: r.int("working_set_bytes")? as f64, costs_ns: self.costs_ns(&alone) })
-        };
-        let mut points: Vec<Point> = rows.filter_map(point).collect();
-        points.sort_by(|a, b| a.size.total_cmp(&b.size));
-        points
+        self.quiet_curve("working_set_bytes", |r| is_chase(r, order, pages, STRIDE_BYTES))
+    }
+
+    /// [`Reading::curve`] by the pairs during which nobody else used the core; without those points that have too few of them.
+    /// Empty where nobody looked.
+    pub(super) fn quiet_curve(&self, over: &str, which: impl Fn(&Row) -> bool) -> Vec<Point> {
+        let quiet = |r: &Row| which(r) && self.alone(r) >= ALONE_LEAST;
+        self.curve_of(over, quiet, |p| self.is_alone(p))
     }
 
     /// Pairs of a row during which nobody else used the core, as far as is known.
@@ -126,6 +128,10 @@ impl<'r> Reading<'r> {
     /// Round and cost of each pair: the quicker of its two batches. Unlike the difference of both it is never less than
     /// what the loads took; what it has too much is the clock's reading, one part in thousands of a batch.
     pub(super) fn costs_ns(&self, row: &Row) -> Vec<(usize, f64)> {
+        self.costs_of(row, row.pairs.iter())
+    }
+
+    fn costs_of<'p>(&self, row: &Row, pairs: impl Iterator<Item = &'p Pair>) -> Vec<(usize, f64)> {
         let ns_per_tick = self.rows.ns_per_tick();
         let each = |ticks: u64, turns: u64| ticks as f64 * ns_per_tick / (turns.max(1) as f64 * row.per_turn);
         let cost = |p: &Pair| {
@@ -133,7 +139,7 @@ impl<'r> Reading<'r> {
             if p.short_ticks == 0 { long_ns } else { long_ns.min(each(p.short_ticks, row.short_turns)) }
         };
         let round = |p: &Pair| self.round_ends_ns.partition_point(|end| *end < p.at_ns);
-        row.pairs.iter().map(|p| (round(p), cost(p))).filter(|(_, ns)| *ns > 0.0 && ns.is_finite()).collect()
+        pairs.map(|p| (round(p), cost(p))).filter(|(_, ns)| *ns > 0.0 && ns.is_finite()).collect()
     }
 }
 
