@@ -147,9 +147,9 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Batches of 0.2 ms: some 5,000 steps of the coarsest clock in use, and mostly between two ticks of the scheduler, one of which
-    /// costs a virtual CPU some 40 us.
-    pub const BATCH_NS: f64 = 200_000.0;
+    /// Batches of 0.05 ms: over 1,000 steps of the coarsest clock in use, mostly between two ticks of the scheduler (one costs a virtual
+    /// CPU some 40 us), and so short that a neighbour on the core who comes and goes is seen by the looks beside them.
+    pub const BATCH_NS: f64 = 50_000.0;
     /// Batches of operations in which two CPUs take part.
     pub const SHARED_BATCH_NS: f64 = 100_000.0;
 }

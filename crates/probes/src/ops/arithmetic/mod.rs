@@ -41,7 +41,7 @@ const ELEMENTS: [usize; 3] = [100, 1_000, 10_000];
 const SIZES: [usize; 4] = [64, 4 << 10, 64 << 10, 1 << 20];
 const PAIRS_PER_VISIT: usize = 4;
 /// More rounds narrow the intervals no further than the machine's own drift.
-const ROUNDS: usize = 150;
+const ROUNDS: usize = 400;
 
 fn measure(at: &mut At<'_, '_>, _params: &Params) -> Result<Vec<Row>, ProbeError> {
     let element_bytes = size_of::<f64>();

@@ -27,7 +27,7 @@ use crate::part::{At, Part};
 const PART_NAME: &str = "calls";
 const PAIRS_PER_VISIT: usize = 4;
 /// More rounds narrow the intervals no further than the machine's own drift.
-const ROUNDS: usize = 150;
+const ROUNDS: usize = 400;
 
 /// The part.
 pub(super) const PART: Part<Params> = Part { name: PART_NAME, weight: 35, measure, analyze };

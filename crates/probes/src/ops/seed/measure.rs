@@ -34,6 +34,8 @@ const MAIN_FEWEST_BYTES: u64 = 16 << 20;
 const MEMORY_SHARE: u64 = 2;
 /// Memory for the rows of the cache: half of the smallest first cache in use.
 const CACHE_BYTES: usize = 16 << 10;
+/// Rounds at most.
+const ROUNDS: usize = 400;
 /// Pairs of a visit.
 const PAIRS_PER_VISIT: usize = 4;
 
@@ -53,7 +55,7 @@ pub(super) fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, 
     let pace = Pace {
         batch_ns: Pace::BATCH_NS,
         pairs_per_visit: PAIRS_PER_VISIT,
-        rounds: 150,
+        rounds: ROUNDS,
         until_ns: at.until_ns,
     };
     at.sampler.interleave(&mut benches, &pace);

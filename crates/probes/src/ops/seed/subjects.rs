@@ -25,6 +25,8 @@ pub(super) const STREAM_TURNS: (u64, u64) = (32, 96);
 const STREAMS: usize = (2 * STREAM_TURNS.0 + STREAM_TURNS.1) as usize;
 /// The character that streams hold.
 const MARK: u8 = b'x';
+/// Another one.
+const OTHER: u8 = b'-';
 /// The line that is printed.
 const LINE: &CStr = c"24 characters in a line.";
 
@@ -121,14 +123,25 @@ impl Closes {
 
 impl Subject for Closes {
     fn prepare(&mut self) -> Result<(), String> {
-        while self.open.len() < STREAMS {
-            let refused = |e: io::Error| format!("{STREAMS} streams cannot be open: {e}");
-            let mut s = Stream::open(&self.path).map_err(refused)?;
-            s.seek(self.open.len()).map_err(refused)?;
-            s.print_char(MARK);
-            self.open.push(s);
+        if self.open.len() == STREAMS {
+            return Ok(());
         }
-        Ok(())
+        let opened = |at: usize, character: u8| -> io::Result<Stream> {
+            let mut s = Stream::open(&self.path)?;
+            s.seek(at)?;
+            s.print_char(character);
+            Ok(s)
+        };
+        let refused = |e: io::Error| format!("{STREAMS} streams cannot be open: {e}");
+        while self.open.len() < STREAMS {
+            self.open.push(opened(self.open.len(), MARK).map_err(refused)?);
+        }
+        // The first to be closed would pay for the file's first block, which whoever opens it gives back.
+        if opened(STREAMS, OTHER).map_err(refused)?.close() {
+            Ok(())
+        } else {
+            Err("a stream cannot be closed".to_owned())
+        }
     }
 
     fn run(&mut self, turns: u64) -> bool {
