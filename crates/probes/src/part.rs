@@ -104,7 +104,9 @@ fn measure_here<P>(
         step_ticks: host.clock.step().map_or(1, |s| s.step_ticks),
         ..Rows::default()
     };
-    rows.remember_width((host.best_ever)(NARROWEST));
+    let cpu = host.cpus.first().unwrap_or(0).to_string();
+    rows.remember_width((host.best_ever)(&narrowest(&cpu)));
+    rows.facts.insert(CPU.to_owned(), cpu);
     let mut sampler = Sampler::on(host);
     let mut complete = true;
     for (i, part) in selected.iter().enumerate() {
@@ -144,7 +146,8 @@ pub(crate) fn analyze<P>(
 ) -> Analysis {
     let mut out = Analysis::default();
     out.warnings.extend(shared_core(probe.name, rows));
-    out.remember.extend(rows.narrowness().map(|n| (NARROWEST.to_owned(), n)));
+    let narrowness = rows.facts.get(CPU).zip(rows.narrowness());
+    out.remember.extend(narrowness.map(|(cpu, n)| (narrowest(cpu), n)));
     for part in parts.iter().filter(|p| rows.part(p.name).next().is_some()) {
         let a = (part.analyze)(params, rows, seed);
         out.metrics.extend(a.metrics);
@@ -185,8 +188,14 @@ pub(crate) const SHARED_CORE: Code = Code {
     undo: None,
 };
 
-/// Key under which the least that an independent addition costs of a dependent one is remembered for a kind of machine.
-const NARROWEST: &str = "costs.side_60_of_adds_64";
+/// Fact: the CPU that measured.
+const CPU: &str = "core.cpu";
+
+/// Key under which the least that an independent addition costs of a dependent one is remembered for a CPU of a kind of machine: not all
+/// of its CPUs need be alike.
+fn narrowest(cpu: &str) -> String {
+    format!("costs.side_60_of_adds_64.cpu{cpu}")
+}
 
 /// Share of the samples with a neighbour that is worth a word.
 const SHARED_SHARE: f64 = 0.05;

@@ -198,7 +198,7 @@ impl Rows {
     pub fn cost_of(&self, row: &Row, pairs: &[Pair]) -> Cost {
         let all = || Cost::of_pairs(row, pairs, self.ns_per_tick(), self.step_ticks);
         match self.whole_width() {
-            Some(whole) if pairs.iter().any(|p| neighbour::alone(p, whole) == Some(false)) => {
+            Some(whole) if pairs.iter().any(|p| neighbour::alone(p, whole).is_some()) => {
                 Cost::alone(row, pairs, whole, self.ns_per_tick(), self.step_ticks).unwrap_or_else(all)
             }
             _ => all(),

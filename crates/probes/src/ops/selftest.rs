@@ -264,7 +264,7 @@ fn proofs(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck> {
     }
 }
 
-const WITNESSED: &str = "each row with a figure, the empty loop excepted, happened as often as it was priced";
+const WITNESSED: &str = "each row with a figure has a witness, the empty loop excepted";
 
 fn witnessed(id: &str, what: &str, rows: &Rows) -> SelfCheck {
     let figures: Vec<&Row> = rows.rows.iter().filter(|r| rows.cost(r).known().is_some()).collect();
@@ -277,7 +277,8 @@ fn witnessed(id: &str, what: &str, rows: &Rows) -> SelfCheck {
     let short = |r: &Row| r.proof.as_ref().is_some_and(|p| p.seen < p.expected);
     let all: Vec<&Row> = rows.rows.iter().collect();
     let parts = PARTS.iter().filter(|p| figures.iter().any(|r| r.part == p.name)).count();
-    let met = !figures.iter().any(|r| lacks(r) || short(r));
+    // A witness that saw too few leaves no figure.
+    let met = !figures.iter().any(|r| lacks(r));
     SelfCheck {
         id: id.to_owned(),
         what: what.to_owned(),

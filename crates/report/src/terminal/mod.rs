@@ -166,7 +166,9 @@ fn wrap(text: &str, room: usize) -> Vec<String> {
     let mut rest = text.trim_end();
     while rest.chars().count() > room {
         let limit = rest.char_indices().nth(room).map_or(rest.len(), |(i, _)| i);
-        let break_at = rest[..=limit.min(rest.len() - 1)].rfind(' ').filter(|i| *i > 0);
+        // The line may be as long as there is room, so the space may come just behind.
+        let behind = rest[limit..].starts_with(' ').then_some(limit);
+        let break_at = behind.or_else(|| rest[..limit].rfind(' ')).filter(|i| *i > 0);
         let Some(at) = break_at.or_else(|| rest.find(' ')) else { break };
         lines.push(rest[..at].trim_end().to_owned());
         rest = rest[at..].trim_start();
@@ -208,6 +210,7 @@ mod tests {
         assert_eq!(wrap("aa  bb cc", 6), ["aa  bb", "cc"]);
         assert_eq!(wrap("unbreakable", 4), ["unbreakable"]);
         assert_eq!(wrap("ä ö ü", 3), ["ä ö", "ü"]);
+        assert_eq!(wrap("éééé éé 漢字", 3), ["éééé", "éé", "漢字"]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use machmeter_engine::cost::Row;
 
-use super::chase::{GLOBAL, ONE_PER_PAGE, PAGE_BYTES, PAGE_LOCAL};
+use super::chase::{GLOBAL, ONE_PER_PAGE, PAGE_BYTES, PAGE_LOCAL, STRIDE_BYTES};
 use super::hierarchy::{detect, looks_like};
 use super::plan;
 use super::reading::Reading;
@@ -25,6 +25,8 @@ const LINE_SET_BYTES: usize = 128 << 10;
 const LINE_SET_CACHES: f64 = 4.0;
 /// Least step of the cost where translations begin to be missed.
 pub(super) const REACH_RATIO: f64 = 1.4;
+/// Widest bracket of its reach that is still a figure, as a ratio.
+pub(super) const REACH_BRACKET: f64 = 1.2;
 
 /// Offsets of the second access, bytes.
 pub(super) fn offsets(full: bool) -> &'static [usize] {
@@ -69,6 +71,7 @@ impl Closer {
         let found = detect(&points, 1);
         let capacities: Vec<f64> = found.boundaries.iter().map(|b| looks_like(b.size)).collect();
         let reach = step(&reading.quiet_points(ONE_PER_PAGE, pages), REACH_RATIO, MIDDLE)
+            .filter(|s| s.next / s.last < REACH_BRACKET)
             .or_else(|| step(&reading.points(ONE_PER_PAGE, pages), REACH_RATIO, LOW));
         // One size per page count between the two neighbours of the step.
         let near_reach = reach.as_ref().map_or(0..0, |s| {
@@ -101,16 +104,20 @@ impl Closer {
         let wants = |row: &Row| {
             let bytes = row.int("working_set_bytes").and_then(|b| usize::try_from(b).ok()).unwrap_or(0);
             let least = match row.text("order").as_str() {
-                GLOBAL if self.inside_levels.contains(&bytes) => PRICE_ALONE,
+                GLOBAL if self.inside_levels.contains(&bytes) && is_line_apart(row) => PRICE_ALONE,
                 ONE_PER_PAGE if self.pages.contains(&bytes) => REACH_ALONE,
                 PAGE_LOCAL if self.boundaries.iter().any(|b| near(bytes as f64 / b)) => CACHE_ALONE,
                 _ if matches!(row.operation.as_str(), "second" | "conflict") => REACH_ALONE,
                 _ => 0,
             };
-            reading.alone(row) < least
+            row.refused.is_none() && reading.alone(row) < least
         };
         reading.rows().enumerate().filter(|(_, row)| wants(row)).map(|(i, _)| i).collect()
     }
+}
+
+fn is_line_apart(row: &Row) -> bool {
+    row.int("stride_bytes") == Some(STRIDE_BYTES as i64)
 }
 
 /// A power of two inside each level given the capacities, and the largest working set.

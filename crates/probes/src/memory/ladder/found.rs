@@ -6,7 +6,7 @@ use machmeter_stats::quantile::median_of;
 
 use super::chase::{GLOBAL, HUGE, ONE_PER_PAGE, PAGE_BYTES, PAGE_LOCAL, SMALL, STRIDE_BYTES};
 use super::claims::{Claim, Claims};
-use super::closer::REACH_RATIO;
+use super::closer::{REACH_BRACKET, REACH_RATIO};
 use super::hierarchy::{Boundary, Hierarchy, Point, caches, detect, looks_like, lowest};
 use super::reading::Reading;
 use super::steps::{LOW, MIDDLE, Step, step};
@@ -17,8 +17,6 @@ pub(super) const MEMORY: &str = "DRAM";
 const MEMORY_NS: f64 = 25.0;
 /// Largest working set that reaches memory whatever the curve looks like, where the system claims no cache.
 const MEMORY_BYTES: f64 = 67_108_864.0;
-/// Widest bracket of a translation buffer's reach that is still a figure, as a ratio.
-const REACH_BRACKET: f64 = 1.2;
 /// Least step of the cost at the end of a line.
 const LINE_RATIO: f64 = 1.12;
 /// Least step of the cost at the last way.

@@ -106,12 +106,13 @@ pub(super) fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, 
     let ends: Vec<String> = ladder.round_ends_ns.iter().map(|ns| format!("{ns:.0}")).collect();
     let rows: Vec<Row> = ladder.benches.into_iter().map(|b| b.row).collect();
     tell(at, "rounds_ns", ends.join(","));
-    let seen = Rows {
+    let mut seen = Rows {
         tick_hz: at.host.rate.hz(),
         step_ticks: at.host.clock.step().map_or(1, |s| s.step_ticks),
         rows: rows.clone(),
         facts: at.facts.clone(),
     };
+    seen.tell_width();
     seen::tell(at.facts, &Found::of(&Reading::of(&seen), at.host.seed));
     tell(at, "spent_ns", monotonic_ns().saturating_sub(start_ns).to_string());
     Ok(rows)
@@ -311,21 +312,26 @@ impl<'a> Ladder<'a, '_> {
 
     /// Visits once more what figures hang on, until nobody else used the core often enough meanwhile, or the time is over.
     fn again(&mut self, ground: Ground<'a>) {
-        let mut visited = true;
-        while visited && !stop_requested() && monotonic_ns() < self.until_ns {
+        let mut more = true;
+        while more && !stop_requested() && monotonic_ns() < self.until_ns {
             let rows = self.rows();
             let reading = Reading::of(&rows);
+            if !reading.looked() {
+                return;
+            }
             let found = closer::Closer::of(&reading, self.most_bytes);
+            let mut wanting = found.wanting(&reading);
+            let there = self.benches.len();
             self.curve(ground, ONE_PER_PAGE, &found.pages);
             self.curve(ground, PAGE_LOCAL, &found.near_boundaries);
-            let mut wanting = if reading.looked() { found.wanting(&reading) } else { Vec::new() };
+            wanting.extend(there..self.benches.len());
             wanting.sort_by(|a, b| self.next_visit_ns(*a).total_cmp(&self.next_visit_ns(*b)));
-            visited = false;
+            more = false;
             for i in wanting {
                 let left_ns = self.until_ns.saturating_sub(monotonic_ns()) as f64;
                 if self.next_visit_ns(i) < ONE_VISIT * left_ns && !stop_requested() {
                     self.visit(i);
-                    visited = true;
+                    more = true;
                 }
             }
         }

@@ -26,6 +26,8 @@ const BATCH_NS: f64 = 150_000.0;
 const DEAR_TURNS: u64 = 64;
 /// A visit may take this long before its members give up, ns.
 const VISIT_NS: u64 = 2_000_000_000;
+/// And as much longer where its memory is filled, ns per byte: on a busy CPU.
+const FILL_NS_PER_BYTE: u64 = 4;
 /// Rounds at most.
 const ROUNDS: usize = 40;
 /// Members at most: a row in which more take part says nothing new, and their memory adds up.
@@ -139,7 +141,8 @@ fn of_model(
     let mut slots = slots(model.model(), members, sizes);
     let seed = at.host.seed;
     // Incompressible, since some machines move zeros faster; sums of it wrap around. Each member touches its own memory first.
-    let begin = model.run(seats, VISIT_NS, &|m| {
+    let fill_ns = VISIT_NS + (sizes.main_bytes + sizes.cached_bytes) as u64 * FILL_NS_PER_BYTE;
+    let begin = model.run(seats, fill_ns, &|m| {
         for (e, salt) in [floor.main(m.rank), floor.cached(m.rank)].into_iter().flatten().zip(0..) {
             e.fill(Fill::Random(seed ^ (2 * m.rank as u64 + salt)));
         }
