@@ -9,8 +9,9 @@ all: build run
 build:
 	$(CARGO) build --release --locked
 
+# Through cargo, which knows where it builds.
 run:
-	./target/release/machmeter
+	$(CARGO) run --release --locked --quiet
 
 # Everything that can fail: set-up, static checks, then all tests.
 test: setup check

@@ -171,7 +171,7 @@ fn no_spread(which: &str) -> Refusal {
 /// All numbers of a metric that enter the comparison.
 fn figures(m: &Metric) -> impl Iterator<Item = &f64> {
     let fallback = m.blocks.len() < MIN_BLOCKS;
-    let interval = m.ci.iter().filter(move |_| fallback).map(|c| &c.low);
+    let interval = m.own_interval().into_iter().filter(move |_| fallback).map(|c| &c.low);
     m.blocks.iter().chain(m.value.iter().filter(move |_| fallback)).chain(interval)
 }
 
@@ -183,7 +183,7 @@ fn locate(m: &Metric, scale: Scale, models: &mut DriftModels) -> Option<Located>
         let fit = models.fit(&level.series, RESOLUTION * unit);
         return Some(Located { location: level.location, block_sd: level.block_sd, fit, level: Some(level) });
     }
-    let (value, ci) = (m.value?, m.ci.as_ref()?);
+    let (value, ci) = (m.value?, m.own_interval()?);
     let half = f64::midpoint(scale.apply(ci.high), -scale.apply(ci.low));
     let se = half / normal_quantile(f64::midpoint(1.0, ci.level))?;
     let location = scale.apply(value);

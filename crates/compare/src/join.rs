@@ -133,7 +133,7 @@ fn past<'a>(a: &Record, b: &Record, options: &Options<'a>) -> Vec<&'a Record> {
 }
 
 /// True if an earlier figure says something about the spread of this one.
-fn usable(earlier: &Metric, m: &Metric) -> bool {
+pub(crate) fn usable(earlier: &Metric, m: &Metric) -> bool {
     let finite = |v: &f64| v.is_finite();
     earlier.quality != Quality::Rejected
         && earlier.value.as_ref().is_some_and(finite)

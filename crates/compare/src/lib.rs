@@ -83,6 +83,7 @@
 #![forbid(unsafe_code)]
 
 mod allowance;
+mod between;
 mod comparison;
 mod drift;
 mod environment;
@@ -95,6 +96,7 @@ mod options;
 mod view;
 
 pub use allowance::{DEFAULT_SD, DEFAULT_SD_PER_BLOCK_SD, MIN_HISTORY, WEAKENED_FACTOR};
+pub use between::include_earlier;
 pub use comparison::{ChangeScale, Comparison, Counts, FailOn, Row, RunName, Side, Verdict, exit_code};
 pub use join::compare;
 pub use options::Options;

@@ -107,6 +107,9 @@ pub struct Metric {
     pub estimator: String,
     /// Interval of the value.
     pub ci: Option<Interval>,
+    /// Where `ci` also holds what earlier runs differed by: the interval that this run knew by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_ci: Option<Interval>,
     /// Samples behind the value.
     pub n: u64,
     /// Samples worth, after autocorrelation.
@@ -144,6 +147,7 @@ impl Metric {
             why: None,
             estimator: estimator.to_owned(),
             ci: None,
+            own_ci: None,
             n,
             n_eff: None,
             quantiles: BTreeMap::new(),
@@ -173,6 +177,7 @@ impl Metric {
     fn reject(&mut self, why: &str) {
         self.value = None;
         self.ci = None;
+        self.own_ci = None;
         self.quality = Quality::Rejected;
         self.why = Some(why.to_owned());
     }
@@ -208,6 +213,11 @@ impl Metric {
     pub fn with_max(mut self, max: f64) -> Self {
         self.max = max.is_finite().then_some(max);
         self
+    }
+
+    /// The interval that the run knew by itself.
+    pub fn own_interval(&self) -> Option<&Interval> {
+        self.own_ci.as_ref().or(self.ci.as_ref())
     }
 
     /// Marks the metric suspect by `code`.

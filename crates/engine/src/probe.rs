@@ -26,6 +26,9 @@ pub struct Info {
     pub references: &'static [&'static str],
     /// Metrics it reports.
     pub metrics: &'static [MetricInfo],
+    /// Whether they stand for the machine (what an operation costs) and not for what happened meanwhile (who stole how much): then
+    /// earlier runs are asked for what differs between runs.
+    pub lasting: bool,
     /// Warnings it can give.
     pub codes: &'static [Code],
     /// Name of its example job.

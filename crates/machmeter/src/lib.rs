@@ -9,6 +9,7 @@ mod failure;
 mod globals;
 mod job;
 mod output;
+mod past;
 mod session;
 mod state;
 mod view;

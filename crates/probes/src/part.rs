@@ -99,11 +99,7 @@ fn measure_here<P>(
     policy: sched::Policy,
     kept_ns: u64,
 ) -> Result<(Rows, bool), ProbeError> {
-    let mut rows = Rows {
-        tick_hz: host.rate.hz(),
-        step_ticks: host.clock.step().map_or(1, |s| s.step_ticks),
-        ..Rows::default()
-    };
+    let mut rows = Rows { tick_hz: host.rate.hz(), step_ticks: host.clock.step_ticks(), ..Rows::default() };
     let cpu = host.cpus.first().unwrap_or(0).to_string();
     rows.remember_width((host.best_ever)(&narrowest(&cpu)));
     rows.facts.insert(CPU.to_owned(), cpu);

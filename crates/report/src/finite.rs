@@ -33,11 +33,12 @@ fn metric(m: &mut Metric) {
     if m.value.is_some_and(|v| !v.is_finite()) {
         m.value = None;
         m.ci = None;
+        m.own_ci = None;
         m.quality = Quality::Rejected;
         m.why = Some("the stored value is not a finite number".to_owned());
     }
-    if m.ci.as_ref().is_some_and(|c| !(c.low.is_finite() && c.high.is_finite() && c.level.is_finite())) {
-        m.ci = None;
+    for ci in [&mut m.ci, &mut m.own_ci] {
+        ci.take_if(|c| !(c.low.is_finite() && c.high.is_finite() && c.level.is_finite()));
     }
     m.quantiles.retain(|_, v| v.is_finite());
     m.blocks.retain(|v| v.is_finite());

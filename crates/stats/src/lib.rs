@@ -10,6 +10,7 @@
 //! | [`quantile`] | where do the values lie, and how sure is that without assuming a distribution |
 //! | [`spread`] | how much do they vary |
 //! | [`bootstrap`] | intervals that respect correlation in time |
+//! | [`between`] | what runs differ by, beyond what each sees itself |
 //! | [`serial`] | means, shares and quantiles of a stream whose neighbors are alike |
 //! | [`rank`] | do two samples differ |
 //! | [`changepoint`] | when did the level change; where does a line bend |
@@ -26,6 +27,7 @@
 #![forbid(unsafe_code)]
 
 pub mod autocorr;
+pub mod between;
 pub mod bootstrap;
 pub mod changepoint;
 pub mod coincidence;

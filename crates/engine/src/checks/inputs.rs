@@ -52,7 +52,7 @@ impl From<&Qualification> for ClockInput {
             source: q.source().name().to_owned(),
             rate_error_ppm: q.rate.as_ref().map(|r| r.error_ppm),
             kernel_deviation_ppm: q.deviation_ppm,
-            step_ns: q.step().map(|s| rate.ns(s.step_ticks)),
+            step_ns: q.step().map(|s| s.granularity_ticks * rate.ns_per_tick()),
             read_ns: q.read_cost().map(|c| c.mean_ns()),
             cross_cpu_bound_ns: q.cross_cpu_bound_ns(),
             compared_cpus: q.cross_cpu.len(),

@@ -44,7 +44,7 @@ pub enum Cost {
 pub struct Known {
     /// Median over the clean pairs.
     pub value_ns: f64,
-    /// Rank interval of the median, by visits.
+    /// Rank interval of the median, by visits, and a step of the clock more on either side.
     pub low_ns: f64,
     /// Its upper end.
     pub high_ns: f64,
@@ -90,9 +90,11 @@ impl Cost {
             return unknown();
         }
         let operations = operations(row);
+        // Where hardly anything disturbs, all pairs show the same value of the clock: equal, and all off by up to a step.
         let step_ns = step_ticks.max(1) as f64 * ns_per_tick / operations;
-        if ci.low <= 0.0 || value <= 0.0 {
-            return Self::Below { bound_ns: ci.high.max(step_ns), n: values.len() };
+        let (low_ns, high_ns) = (ci.low - step_ns, ci.high + step_ns);
+        if low_ns <= 0.0 || value <= 0.0 {
+            return Self::Below { bound_ns: high_ns.max(step_ns), n: values.len() };
         }
         let batches = sorted(&batches_ns(row, pairs, ns_per_tick, value)).unwrap_or_else(|_| s.clone());
         let at = |p: f64| quantile(&batches, p).unwrap_or(value);
@@ -100,8 +102,8 @@ impl Cost {
         let blocks = values.chunks(per_block).filter_map(|c| median(&sorted(c).ok()?)).filter(|m| *m >= 0.0);
         Self::Known(Known {
             value_ns: value,
-            low_ns: ci.low,
-            high_ns: ci.high,
+            low_ns,
+            high_ns,
             usual_ns: at(0.5),
             fast_ns: at(0.05),
             slow_ns: at(0.95),
@@ -330,6 +332,16 @@ mod tests {
         let m = Cost::of(&row(pairs), 2.0, 1).metric_as(&RATE, Params::new(), |ns| 1e9 / ns);
         let (low, high) = (m.quantiles["0.05"], m.quantiles["0.95"]);
         assert!(low < high && low < m.value.unwrap() * 1.01 && high > m.value.unwrap() * 0.99, "{m:?}");
+    }
+
+    #[test]
+    fn an_interval_is_no_narrower_than_the_clock_steps() {
+        // All pairs alike, on a clock that steps by 25 ticks: 4,800 ticks may be 4,825.
+        let cost = |step| Cost::of(&row((0..40).map(|_| (500 + 100 * 48, 500 + 200 * 48))), 2.0, step);
+        let half = |step| cost(step).known().map(|k| (k.high_ns - k.low_ns) / 2.0 / k.value_ns).unwrap();
+        assert!((half(25) - 25.0 / 4_800.0).abs() < 1e-9 && half(1) < 0.001, "{} {}", half(25), half(1));
+        // Less than a step is nothing.
+        assert!(matches!(cost(4_801), Cost::Below { .. }));
     }
 
     #[test]

@@ -170,7 +170,7 @@ impl Row {
 pub struct Rows {
     /// Ticks per second of the clock.
     pub tick_hz: f64,
-    /// Smallest step of the clock, ticks.
+    /// Distance of neighbouring values of the clock, ticks.
     pub step_ticks: u64,
     /// The rows.
     pub rows: Vec<Row>,

@@ -12,7 +12,7 @@ use crate::Registries;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::globals::Globals;
-use crate::{output, state, view};
+use crate::{output, past, view};
 
 pub(crate) const ENTRY: CommandEntry = CommandEntry { name: "compare", define, run };
 
@@ -66,7 +66,7 @@ fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Resu
         report::load(registries, &[name], &SideFacts::default())
     };
     let (a, b) = (side("a")?, side("b")?);
-    let earlier = if matches.get_flag("history") { earlier(&a) } else { Vec::new() };
+    let earlier = if matches.get_flag("history") { past::like(&a, MAX_HISTORY) } else { Vec::new() };
     let earlier: Vec<&Record> = earlier.iter().collect();
     let options = Options {
         min_effect: matches.get_one::<f64>("min-effect").copied().unwrap_or(0.02),
@@ -110,20 +110,4 @@ fn show(comparison: &Comparison, globals: &Globals) -> Result<(), Failure> {
         put(&PathBuf::from("-"), &text(comparison, view::style(globals).width))?;
     }
     Ok(())
-}
-
-/// Earlier runs in the history on the same kind of machine, for the spread between runs.
-fn earlier(a: &Record) -> Vec<Record> {
-    let Ok(history) = state::history() else { return Vec::new() };
-    let Ok(names) = history.list() else { return Vec::new() };
-    names
-        .iter()
-        .rev()
-        .filter_map(|n| machmeter_store::json::read(&history.resolve(n).ok()?).ok())
-        .filter(|r| {
-            r.machine.fingerprint == a.machine.fingerprint && r.machine.fingerprint.is_some() && r.complete
-        })
-        .filter(|r| r.run.verb == a.run.verb && r.run.parameters == a.run.parameters)
-        .take(MAX_HISTORY)
-        .collect()
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::ArgMatches;
+use machmeter_compare::include_earlier;
 use machmeter_data::record::{Record, Warning};
 use machmeter_data::{CheckState, Table};
 use machmeter_engine::Entry;
@@ -15,6 +16,7 @@ use crate::failure::Failure;
 use crate::globals::{Globals, Raw};
 use crate::job;
 use crate::output::{self, Lines};
+use crate::past;
 use crate::session::{self, Session};
 use crate::view;
 
@@ -22,6 +24,8 @@ use crate::view;
 const MANY_ROWS: usize = 5_000_000;
 /// Pages of at least this length look at what else runs on the machine, ns.
 const LOOK_AROUND_FROM_NS: u64 = 5_000_000_000;
+/// Earlier runs that are asked for what differs between runs, at most.
+const ASK_RUNS: usize = 16;
 /// Runs kept in the history.
 const KEEP_RUNS: usize = 200;
 
@@ -153,7 +157,15 @@ fn finish(
         Ok(h) => Ok(h.clone()),
         Err(e) => Err(e.clone()),
     };
+    let lasting: Vec<&str> =
+        outcomes.iter().filter(|(e, _)| e.info.lasting).map(|(e, _)| e.info.name).collect();
     let (mut record, tables) = session.end(verb, outcomes);
+    if !lasting.is_empty() {
+        let earlier = past::like(&record, ASK_RUNS);
+        include_earlier(&mut record, &earlier, |m| {
+            m.id.split_once('.').is_some_and(|(probe, _)| lasting.contains(&probe))
+        });
+    }
     let tables = match globals.raw {
         Raw::None => Vec::new(),
         Raw::Auto if rows(&tables) > MANY_ROWS => Vec::new(),

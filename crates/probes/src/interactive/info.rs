@@ -299,6 +299,7 @@ pub const INFO: Info = Info {
         "Linux: Documentation/scheduler/sched-eevdf.rst, sched-deadline.rst, sched-stats.rst",
     ],
     metrics: METRICS,
+    lasting: false,
     codes: CODES,
     example_job: "interactive.toml",
 };

@@ -81,6 +81,7 @@ pub const INFO: Info = Info {
         "S. Williams, A. Waterman, D. Patterson: Roofline: an insightful visual performance model, Communications of the ACM 52, 2009",
     ],
     metrics: METRICS,
+    lasting: true,
     codes: CODES,
     example_job: "memory.toml",
 };

@@ -177,6 +177,7 @@ pub const INFO: Info = Info {
          simulation, SC 2010",
     ],
     metrics: METRICS,
+    lasting: false,
     codes: CODES,
     example_job: "noise.toml",
 };

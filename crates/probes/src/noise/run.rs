@@ -96,7 +96,7 @@ pub(super) fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Sampl
             quantum: params.quantum.name().to_owned(),
             schedule,
             tick_hz: host.rate.hz(),
-            step_ticks: host.clock.step().map_or(1, |s| s.step_ticks),
+            step_ticks: host.clock.step_ticks(),
             policy: placement.policy.to_string(),
             real_time_share: real_time_share(&placement),
             has_gaps: true,
@@ -244,7 +244,7 @@ impl Job<'_> {
         if let Some(ns) = self.params.threshold_ns()? {
             return Ok(self.host.rate.ticks(ns as f64).max(1));
         }
-        let step = self.host.clock.step().map_or(1, |s| s.step_ticks);
+        let step = self.host.clock.step_ticks();
         threshold_ticks(&self.bursts()?, step)
             .map(|t| t.max(self.host.rate.ticks(LEAST_THRESHOLD_NS)))
             .ok_or_else(|| ProbeError::Cannot("the calibration of the loop gave no turns".to_owned()))

@@ -45,7 +45,7 @@ pub fn calibrate(host: &Host<'_>, quantum: Quantum) -> Result<Turn, ProbeError> 
     let params = params(quantum, 0);
     let job = Job { host, params: &params, cpus: &cpus, placement: &placement, align: false };
     let bursts = job.bursts()?;
-    let step = host.clock.step().map_or(1, |s| s.step_ticks);
+    let step = host.clock.step_ticks();
     let nothing = || ProbeError::Cannot("the calibration of the loop gave no turns".to_owned());
     let mean_ticks = bursts
         .iter()
@@ -79,7 +79,7 @@ pub fn record_windows(host: &Host<'_>, request: &WindowRequest) -> Result<Sample
             quantum: quantum.name().to_owned(),
             schedule: Schedule { t0_ticks: recorded.first().map_or(0, |r| r.t0_ticks), ..schedule },
             tick_hz: host.rate.hz(),
-            step_ticks: host.clock.step().map_or(1, |s| s.step_ticks),
+            step_ticks: host.clock.step_ticks(),
             policy: placement.policy.to_string(),
             real_time_share: Vec::new(),
             has_gaps: true,

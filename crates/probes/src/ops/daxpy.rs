@@ -1,4 +1,4 @@
-//! `y = a x + y` as the compiler writes it for the least processor of its kind.
+//! `y = a x + y` as the compiler writes it for the least processor of its kind, unrolled by hand.
 
 use std::hint::black_box;
 
@@ -41,9 +41,19 @@ impl Daxpy {
     }
 }
 
+/// Four elements a turn, as LINPACK has it since 1978. A loop of single elements takes one or two cycles for each by where its code
+/// happens to lie, which no figure should hang on.
 #[inline(never)]
 fn daxpy(a: f64, x: &[f64], y: &mut [f64]) {
+    let (x, last_of_x) = x.as_chunks::<4>();
+    let (y, last_of_y) = y.as_chunks_mut::<4>();
     for (y, x) in y.iter_mut().zip(x) {
+        y[0] += a * x[0];
+        y[1] += a * x[1];
+        y[2] += a * x[2];
+        y[3] += a * x[3];
+    }
+    for (y, x) in last_of_y.iter_mut().zip(last_of_x) {
         *y += a * x;
     }
 }

@@ -133,6 +133,7 @@ pub const INFO: Info = Info {
         "A. Baumann et al.: A fork() in the road, HotOS 2019",
     ],
     metrics: METRICS,
+    lasting: true,
     codes: CODES,
     example_job: "ops.toml",
 };

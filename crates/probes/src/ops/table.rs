@@ -66,8 +66,8 @@ pub(super) fn dataset(part: &str, title: &str, caption: &str, priced: &[Priced<'
         shape: Shape::CostTable(CostTable {
             columns: vec![
                 column("cost", ns),
-                column("95 % low", ns),
-                column("95 % high", ns),
+                column("low, this run", ns),
+                column("high, this run", ns),
                 column("pairs", Some(Unit::Count)),
                 column("kind", None),
                 column("proof", None),

@@ -107,7 +107,7 @@ impl<'a> Machine<'a> {
 
     /// Ticks as ns of one tick, and the clock's step in ticks: what costs are estimated with.
     pub(crate) fn tick(&self) -> (f64, u64) {
-        (self.rate.ns_per_tick(), self.clock.step().map_or(1, |s| s.step_ticks))
+        (self.rate.ns_per_tick(), self.clock.step_ticks())
     }
 }
 

@@ -82,6 +82,7 @@ pub const INFO: Info = Info {
         "R. Jain, D. Chiu, W. Hawe: A quantitative measure of fairness and discrimination, DEC TR-301, 1984",
     ],
     metrics: METRICS,
+    lasting: true,
     codes: CODES,
     example_job: "sync.toml",
 };

@@ -93,7 +93,7 @@ pub(super) fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, 
         sampler: at.sampler,
         random: Random::new(at.host.seed ^ 0x6c61_6464_6572),
         tick_hz: at.host.rate.hz(),
-        step_ticks: at.host.clock.step().map_or(1, |s| s.step_ticks),
+        step_ticks: at.host.clock.step_ticks(),
         facts: at.facts.clone(),
         until_ns,
         benches: Vec::new(),
@@ -108,7 +108,7 @@ pub(super) fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, 
     tell(at, "rounds_ns", ends.join(","));
     let mut seen = Rows {
         tick_hz: at.host.rate.hz(),
-        step_ticks: at.host.clock.step().map_or(1, |s| s.step_ticks),
+        step_ticks: at.host.clock.step_ticks(),
         rows: rows.clone(),
         facts: at.facts.clone(),
     };

@@ -99,7 +99,7 @@ pub(super) fn checks(lab: &Lab<'_>, options: &Options) -> Vec<SelfCheck> {
     let source = lab.machine.clock.source();
     let work = Alternate {
         window_ticks: lab.machine.rate.ticks(WINDOW_NS),
-        step_ticks: lab.machine.clock.step().map_or(1, |s| s.step_ticks),
+        step_ticks: lab.machine.clock.step_ticks(),
         rounds: if options.quick { 60 } else { 250 },
     };
     let costs = std::thread::scope(|scope| {

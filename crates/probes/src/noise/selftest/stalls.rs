@@ -166,7 +166,7 @@ fn inject(lab: &Lab<'_>, duration_ns: f64) -> Result<Logged, String> {
         plan: plan(lab, (duration_ns / 30_000.0) as usize),
         window_ticks: lab.machine.rate.ticks(100_000.0),
         windows: (duration_ns / 100_000.0) as usize,
-        step_ticks: lab.machine.clock.step().map_or(1, |s| s.step_ticks),
+        step_ticks: lab.machine.clock.step_ticks(),
     };
     let logged = std::thread::scope(|scope| {
         spawn_placed_scoped(scope, "mm-stalls", Some(lab.machine.cpu), OTHER, move || dispatch(source, run))

@@ -206,8 +206,8 @@ fn datasets(views: &[View<'_>]) -> Vec<Dataset> {
             column("CPUs", Unit::Count),
             TableColumn { label: "model".to_owned(), unit: None },
             column("cost", Unit::Nanoseconds),
-            column("from", Unit::Nanoseconds),
-            column("to", Unit::Nanoseconds),
+            column("low, this run", Unit::Nanoseconds),
+            column("high, this run", Unit::Nanoseconds),
         ];
         out.push(dataset(
             "sync.primitives",

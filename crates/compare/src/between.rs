@@ -1,0 +1,54 @@
+//! Earlier runs of the same thing tell what no single run can see of itself: how far runs lie apart.
+
+use std::collections::BTreeMap;
+
+use machmeter_data::{Interval, Metric, Record};
+use machmeter_stats::between::{Estimate, among_runs};
+
+use crate::join::usable;
+
+/// Earlier runs that are asked at most: the machine of long ago is another one.
+const MOST: usize = 11;
+
+/// Widens the intervals of figures by what they and those of `earlier` runs (the latest first) differ by, and says so in their method;
+/// [`Metric::own_ci`] keeps what the run knew by itself. Only figures for which `lasting` is true: those that stand for the machine and
+/// not for what happened during the run. Earlier figures count that were made in the same way under the same doubts.
+///
+/// # Returns
+/// How many figures were widened or confirmed.
+pub fn include_earlier(record: &mut Record, earlier: &[Record], lasting: impl Fn(&Metric) -> bool) -> usize {
+    let earlier: Vec<BTreeMap<String, &Metric>> = earlier
+        .iter()
+        .filter(|r| r.id != record.id && r.tool == record.tool)
+        .map(|r| r.metrics.iter().map(|m| (m.key(), m)).collect())
+        .collect();
+    let mut included = 0;
+    for m in record.metrics.iter_mut().filter(|m| lasting(m) && m.own_ci.is_none()) {
+        let key = m.key();
+        let past: Vec<Estimate> = earlier
+            .iter()
+            .filter_map(|r| r.get(&key).copied())
+            .filter(|e| alike(e, m))
+            .filter_map(estimate)
+            .take(MOST)
+            .collect();
+        let Some(wide) = estimate(m).and_then(|this| among_runs(this, &past)) else { continue };
+        let Some(own) = m.ci.take() else { continue };
+        let method = format!("{}; {} earlier runs", own.method, past.len());
+        m.ci = Interval::new(wide.level, wide.low, wide.high, &method);
+        m.own_ci = Some(own);
+        included += 1;
+    }
+    included
+}
+
+/// True if an earlier figure was made in the same way under the same doubts.
+fn alike(earlier: &Metric, m: &Metric) -> bool {
+    let way = |m: &Metric| m.own_interval().map(|ci| (ci.method.clone(), ci.level));
+    usable(earlier, m) && earlier.flags == m.flags && way(earlier) == way(m)
+}
+
+fn estimate(m: &Metric) -> Option<Estimate> {
+    let own = m.own_interval()?;
+    Some(Estimate { value: m.value?, own: machmeter_stats::Interval::new(own.level, own.low, own.high)? })
+}

@@ -1,0 +1,96 @@
+//! What earlier runs tell of a run's figures, and which of them are asked.
+#![allow(clippy::unwrap_used, reason = "tests panic on surprises")]
+
+#[allow(dead_code, reason = "shared by the tests of this folder, each of which uses a part")]
+mod machines;
+
+use machines::{metric, record};
+use machmeter_compare::{Options, compare, include_earlier};
+use machmeter_data::{Better, Interval, Metric, Record, Unit};
+
+/// A cost that its run knows up to 0.1.
+fn cost(value: f64) -> Metric {
+    metric("ops.cost", Unit::Nanoseconds, Better::Lower, value, "median of differences")
+        .with_ci(Interval::new(0.95, value - 0.1, value + 0.1, "rank"))
+}
+
+fn run(id: &str, m: Metric) -> Record {
+    record(id, vec![m])
+}
+
+fn earlier(values: &[f64]) -> Vec<Record> {
+    values.iter().enumerate().map(|(i, v)| run(&format!("past{i}"), cost(*v))).collect()
+}
+
+/// Half width of the first figure's interval, and of what its run knew by itself, if that is kept apart.
+fn widths(r: &Record) -> (f64, Option<f64>) {
+    let half = |ci: &Interval| (ci.high - ci.low) / 2.0;
+    (half(r.metrics[0].ci.as_ref().unwrap()), r.metrics[0].own_ci.as_ref().map(half))
+}
+
+#[test]
+fn what_runs_differ_by_widens_the_interval_and_its_own_is_kept() {
+    let mut this = run("this", cost(100.0));
+    assert_eq!(include_earlier(&mut this, &earlier(&[99.0, 101.0, 102.0, 98.0]), |_| true), 1);
+    let (wide, own) = widths(&this);
+    assert!((wide - 4.4).abs() < 0.3 && (own.unwrap() - 0.1).abs() < 1e-9, "{wide} {own:?}");
+    assert_eq!(this.metrics[0].ci.as_ref().unwrap().method, "rank; 4 earlier runs");
+    assert_eq!(this.metrics[0].value, Some(100.0));
+    // What was widened is not widened again, and counts in later runs with what it knew by itself.
+    assert_eq!(include_earlier(&mut this, &earlier(&[50.0; 5]), |_| true), 0);
+    let mut past = earlier(&[99.0, 101.0, 102.0]);
+    past.push(this);
+    let mut next = run("next", cost(100.0));
+    assert_eq!(include_earlier(&mut next, &past, |_| true), 1);
+    assert_eq!(next.metrics[0].ci.as_ref().unwrap().method, "rank; 4 earlier runs");
+}
+
+#[test]
+fn runs_that_agree_leave_the_interval_as_it_is() {
+    let mut this = run("this", cost(100.0));
+    assert_eq!(include_earlier(&mut this, &earlier(&[100.01, 99.99, 100.0]), |_| true), 1);
+    let (wide, own) = widths(&this);
+    assert!((wide - own.unwrap()).abs() < 1e-9);
+}
+
+#[test]
+fn only_like_figures_of_like_runs_are_asked() {
+    let alone = |value: f64| {
+        let mut m = cost(value);
+        m.ci = Interval::new(0.95, value - 0.1, value + 0.1, "rank, alone on the core");
+        m
+    };
+    let doubtful = |value: f64| {
+        let mut m = cost(value);
+        m.flag("E105");
+        m
+    };
+    let means = |value: f64| metric("ops.cost", Unit::Nanoseconds, Better::Lower, value, "mean");
+    let past = earlier(&[99.0, 101.0, 102.0]);
+    let asked = |mut past: Vec<Record>, more: Record| {
+        past.truncate(2);
+        past.push(more);
+        let mut this = run("this", cost(100.0));
+        include_earlier(&mut this, &past, |_| true)
+    };
+    assert_eq!(asked(past.clone(), past[2].clone()), 1);
+    for unlike in [alone(102.0), doubtful(102.0), means(102.0)] {
+        assert_eq!(asked(past.clone(), run("past9", unlike.clone())), 0, "{unlike:?}");
+    }
+    let mut newer = past[2].clone();
+    newer.tool.version = "9.0.0".to_owned();
+    assert_eq!(asked(past.clone(), newer), 0, "another version may measure otherwise");
+    assert_eq!(asked(past.clone(), run("this", cost(102.0))), 0, "itself");
+    let mut this = run("this", cost(100.0));
+    assert_eq!(include_earlier(&mut this, &past, |_| false), 0, "what happened meanwhile");
+}
+
+#[test]
+fn a_comparison_counts_what_runs_differ_by_once() {
+    let mut wide = run("b", cost(130.0));
+    include_earlier(&mut wide, &earlier(&[99.0, 101.0, 160.0, 70.0]), |_| true);
+    assert!(widths(&wide).0 > 20.0);
+    let half =
+        |b: &Record| compare(&run("a", cost(100.0)), b, &Options::default()).rows[0].half_width.unwrap();
+    assert_eq!(half(&wide), half(&run("b", cost(130.0))));
+}
