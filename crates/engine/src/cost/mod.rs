@@ -53,7 +53,7 @@ pub struct Pair {
     pub long_ticks: u64,
     /// What a probe of the placement said beside it (one-way transfer between two CPUs, ns); 0 where nobody asked.
     pub regime_ns: f64,
-    /// How wide the core was around and between the batches, at least: independent additions in the time of a dependent one.
+    /// How wide the core was around and between the batches, at least: instructions of a mixture in the time of a dependent addition.
     /// Less than usual while somebody else uses the core; 0 where nobody looked ([`crate::neighbour`]).
     pub core_width: f64,
 }

@@ -102,12 +102,7 @@ pub(super) const fn additions(operations: u32) -> Declared {
     Declared { operations, ..register(Chain::Dependent) }
 }
 
-/// So many additions, of which several can be done at a time.
-pub(super) const fn side_by_side(operations: u32) -> Declared {
-    Declared { operations, ..register(Chain::Independent) }
-}
-
-/// So many instructions side by side that make so many floating-point operations.
+/// So many instructions, of which several go at a time, that make so many floating-point operations.
 pub(super) const fn arithmetic(operations: u32, flops: u32) -> Declared {
     Declared { flops, operations, ..register(Chain::Independent) }
 }

@@ -2,7 +2,7 @@
 //! to be one cycle each, and as much floating-point arithmetic as the processor can take.
 
 use super::looped;
-use crate::kernel::declared::{additions, arithmetic, side_by_side};
+use crate::kernel::declared::{additions, arithmetic};
 use crate::kernel::{Code, Declared, Kernel, Walk};
 
 const fn row(
@@ -29,7 +29,13 @@ pub(in crate::kernel) const KERNELS: &[Kernel] = &[
     adds("adds.16", "16 additions, each needing the one before", 16, adds_16),
     adds("adds.32", "32 additions, each needing the one before", 32, adds_32),
     adds("adds.64", "64 additions, each needing the one before", 64, adds_64),
-    row("side.60", "60 additions, five at a time", 64, side_by_side(60), side_60),
+    row(
+        "mix.160",
+        "10 additions of doubles, each needing the one before, and 160 of integers, five at a time",
+        64,
+        arithmetic(171, 10),
+        mix_160,
+    ),
     row("fma.scalar", "12 fused multiply-adds side by side", 64, arithmetic(12, 24), fma_scalar),
     row("fma.neon", "12 fused multiply-adds side by side", 128, arithmetic(12, 48), fma_neon),
 ];
@@ -57,11 +63,23 @@ additions!(adds_32, "32");
 additions!(adds_64, "64");
 
 looped!(
-    side_60,
-    before: ["mov x10, xzr", "mov x11, #1", "mov x12, xzr", "mov x13, xzr", "mov x14, xzr", "mov x15, xzr"],
+    mix_160,
+    before: [
+        "mov x10, xzr",
+        "mov x11, #1",
+        "mov x12, xzr",
+        "mov x13, xzr",
+        "mov x14, xzr",
+        "mov x15, xzr",
+        "fmov d1, xzr",
+    ],
     pass: [],
     turn: [
-        ".rept 12",
+        "fmov d0, d1",
+        ".rept 10",
+        "fadd d0, d0, d1",
+        ".endr",
+        ".rept 32",
         "add x10, x10, x11",
         "add x12, x12, x11",
         "add x13, x13, x11",

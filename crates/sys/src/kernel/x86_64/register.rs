@@ -2,7 +2,7 @@
 //! to be one cycle each, and as much floating-point arithmetic as the processor can take.
 
 use super::looped;
-use crate::kernel::declared::{additions, arithmetic, side_by_side};
+use crate::kernel::declared::{additions, arithmetic};
 use crate::kernel::{Code, Declared, Kernel, Walk};
 
 const fn row(
@@ -30,7 +30,14 @@ pub(in crate::kernel) const KERNELS: &[Kernel] = &[
     adds("adds.16", "16 additions, each needing the one before", 16, adds_16),
     adds("adds.32", "32 additions, each needing the one before", 32, adds_32),
     adds("adds.64", "64 additions, each needing the one before", 64, adds_64),
-    row("side.60", "60 additions, five at a time", 64, || true, side_by_side(60), side_60),
+    row(
+        "mix.160",
+        "10 additions of doubles, each needing the one before, and 160 of integers, five at a time",
+        64,
+        || true,
+        arithmetic(171, 10),
+        mix_160,
+    ),
     row("fma.scalar", "12 fused multiply-adds side by side", 64, fused, arithmetic(12, 24), fma_scalar),
     row(
         "fma.sse2",
@@ -79,10 +86,30 @@ additions!(adds_32, "32");
 additions!(adds_64, "64");
 
 looped!(
-    side_60,
-    before: ["xor r10d, r10d", "mov ecx, 1", "xor r8d, r8d", "xor r9d, r9d", "xor r11d, r11d", "xor edx, edx"],
+    mix_160,
+    before: [
+        "xor r10d, r10d",
+        "mov ecx, 1",
+        "xor r8d, r8d",
+        "xor r9d, r9d",
+        "xor r11d, r11d",
+        "xor edx, edx",
+        "xorps xmm1, xmm1",
+    ],
     pass: [],
-    turn: [".rept 12", "add r10, rcx", "add r8, rcx", "add r9, rcx", "add r11, rcx", "add rdx, rcx", ".endr"],
+    turn: [
+        "xorps xmm0, xmm0",
+        ".rept 10",
+        "addsd xmm0, xmm1",
+        ".endr",
+        ".rept 32",
+        "add r10, rcx",
+        "add r8, rcx",
+        "add r9, rcx",
+        "add r11, rcx",
+        "add rdx, rcx",
+        ".endr",
+    ],
     after: ["lea rax, [r10 + r8]", "add rax, r9", "add rax, r11", "add rax, rdx"]
 );
 
