@@ -136,6 +136,8 @@ impl Timing for HostTiming {
 /// How long batches are, and when to end.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
+    /// How long a row runs at each visit before it is timed, ns ([`Pace::SETTLE_NS`]); once, for a short batch, where 0.
+    pub settle_ns: u64,
     /// Length of a short batch, ns.
     pub batch_ns: f64,
     /// Pairs per visit of a row.
@@ -150,6 +152,10 @@ impl Pace {
     /// Batches of 0.05 ms: over 1,000 steps of the coarsest clock in use, mostly between two ticks of the scheduler (one costs a virtual
     /// CPU some 40 us), and so short that a neighbour on the core who comes and goes is seen by the looks beside them.
     pub const BATCH_NS: f64 = 50_000.0;
+    /// For operations that keep a core busy. One that was idle or waited for memory does not do as many instructions a cycle as it can until
+    /// it has been busy for a while: loops over vectors took up to twice their time, in steps of a twentieth of the rate, for 1 ms
+    /// after a sleep of 20 ms (AMD Zen 5), while chains of dependent additions were as quick as ever.
+    pub const SETTLE_NS: u64 = 1_500_000;
     /// Batches of operations in which two CPUs take part.
     pub const SHARED_BATCH_NS: f64 = 100_000.0;
 }
@@ -236,6 +242,11 @@ impl<T: Timing> Sampler<T> {
             bench.subject.run(bench.row.short_turns.max(1));
         }
         if bench.row.refused.is_none() {
+            let settled_ns = self.timing.now_ns().saturating_add(pace.settle_ns).min(pace.until_ns);
+            while pace.settle_ns > 0 && self.timing.now_ns() < settled_ns && !stop_requested() {
+                bench.subject.run(bench.row.short_turns.max(1));
+                bench.subject.partners_moved();
+            }
             for _ in 0..pace.pairs_per_visit {
                 self.take(bench);
             }
@@ -311,8 +322,15 @@ impl<T: Timing> Sampler<T> {
             if ns >= batch_ns / 4.0 || turns > 1 << 40 || self.timing.now_ns() >= until_ns {
                 // Once more, warm: the quicker of the two is less disturbed.
                 let again = self.rate.ns(self.timing.time(&mut || done &= subject.run(turns)));
-                let each = ns.min(again).max(f64::MIN_POSITIVE) / turns as f64;
-                return done.then(|| ((batch_ns / each).round() as u64).clamp(1, turns.saturating_mul(8)));
+                let quick = ns.min(again).max(f64::MIN_POSITIVE);
+                if !done {
+                    return None;
+                }
+                // Only held up: a few turns would be the batches of the whole run.
+                if quick >= batch_ns / 8.0 || turns > 1 << 40 || self.timing.now_ns() >= until_ns {
+                    let each = quick / turns as f64;
+                    return Some(((batch_ns / each).round() as u64).clamp(1, turns.saturating_mul(8)));
+                }
             }
             turns *= 2;
         }
@@ -380,16 +398,58 @@ mod tests {
         let mut benches: Vec<Bench<'_>> = planted.iter().map(|ns| bench(*ns, false)).collect();
         benches.push(bench(10.0, true));
         let mut sampler = Sampler::new(fake.clone(), TickRate::NANOSECONDS, 7);
-        let pace = Pace { batch_ns: Pace::BATCH_NS, pairs_per_visit: 5, rounds: 8, until_ns: u64::MAX };
+        let pace = Pace {
+            settle_ns: 0,
+            batch_ns: Pace::BATCH_NS,
+            pairs_per_visit: 5,
+            rounds: 8,
+            until_ns: u64::MAX,
+        };
         assert!(sampler.interleave(&mut benches, &pace));
         for (b, truth) in benches.iter().zip(planted) {
             let cost = Cost::of(&b.row, 1.0, 1);
             let k = cost.known().unwrap_or_else(|| panic!("{cost:?}"));
             assert!((k.value_ns / truth - 1.0).abs() < 0.001, "{truth}: {k:?}");
             assert!(k.max_ns < truth * 1.01, "no preempted pair was kept: {k:?}");
+            let batch_ns = b.row.short_turns as f64 * truth;
+            assert!(batch_ns > Pace::BATCH_NS / 4.0, "a disturbed calibration was kept: {batch_ns}");
         }
         assert!(benches.iter().map(|b| b.row.rejected.preempted).sum::<u64>() > 3);
         assert_eq!(benches[4].row.refused.as_deref(), Some("the operation fails"));
+    }
+
+    /// Takes twice its time until it has been busy for 1 ms of its visit, as cores do after a rest.
+    struct Settles {
+        costs: Costs,
+        busy_until_ns: u64,
+    }
+
+    impl Subject for Settles {
+        fn prepare(&mut self) -> Result<(), String> {
+            self.busy_until_ns = self.costs.now_ns.get() + 1_000_000;
+            Ok(())
+        }
+
+        fn run(&mut self, turns: u64) -> bool {
+            let rested = self.costs.now_ns.get() < self.busy_until_ns;
+            self.costs.run(if rested { 2 * turns } else { turns })
+        }
+    }
+
+    #[test]
+    fn a_core_that_rested_is_not_timed_before_it_has_settled() {
+        let cost = |settle_ns| {
+            let fake = Fake::default();
+            let costs = Costs { now_ns: fake.now_ns.clone(), each_ns: 5.0, fails: false };
+            let row = Row::new("t", "x", Kind::Throughput);
+            let mut benches = vec![Bench::new(row, Settles { costs, busy_until_ns: 0 })];
+            let pace =
+                Pace { settle_ns, batch_ns: 20_000.0, pairs_per_visit: 4, rounds: 10, until_ns: u64::MAX };
+            Sampler::new(fake, TickRate::NANOSECONDS, 7).interleave(&mut benches, &pace);
+            Cost::of(&benches[0].row, 1.0, 1).value_ns().expect("known")
+        };
+        assert!((cost(Pace::SETTLE_NS) - 5.0).abs() < 0.01, "{}", cost(Pace::SETTLE_NS));
+        assert!(cost(0) > 9.0, "{}", cost(0));
     }
 
     /// Uses up one of its stock with every turn.
@@ -418,7 +478,7 @@ mod tests {
         (row.short_turns, row.long_turns) = (32, 96);
         let costs = Costs { now_ns: fake.now_ns.clone(), each_ns: 5.0, fails: false };
         let mut benches = vec![Bench::new(row, UsesUp { costs, stock: 160 })];
-        let pace = Pace { batch_ns: 1.0, pairs_per_visit: 100, rounds: 1, until_ns: u64::MAX };
+        let pace = Pace { settle_ns: 0, batch_ns: 1.0, pairs_per_visit: 100, rounds: 1, until_ns: u64::MAX };
         Sampler::new(fake.clone(), TickRate::NANOSECONDS, 7).interleave(&mut benches, &pace);
         let rejected = benches[0].row.rejected;
         assert!(rejected.preempted > 2 && rejected.total() == rejected.preempted, "{rejected:?}");
@@ -432,7 +492,13 @@ mod tests {
             Costs { now_ns: fake.now_ns.clone(), each_ns: 5.0, fails: false },
         )];
         let mut sampler = Sampler::new(fake.clone(), TickRate::NANOSECONDS, 7);
-        let pace = Pace { batch_ns: 500_000.0, pairs_per_visit: 3, rounds: 1_000_000, until_ns: 100_000_000 };
+        let pace = Pace {
+            settle_ns: 0,
+            batch_ns: 500_000.0,
+            pairs_per_visit: 3,
+            rounds: 1_000_000,
+            until_ns: 100_000_000,
+        };
         assert!(
             sampler.interleave(&mut benches, &pace),
             "rounds ended by time, with samples for all, are whole"

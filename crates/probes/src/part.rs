@@ -177,7 +177,7 @@ pub(crate) const SHARED_CORE: Code = Code {
            the host or for a program on a sibling CPU.",
     why: "Two hardware threads share the core's units and first caches: most operations take longer then, some half as long again. \
           Such samples are left out of the figures as long as enough others remain; quantiles are of all samples.",
-    how: "Independent additions beside dependent ones, before, between and after the two batches of each pair of samples: their \
+    how: "A mixture of additions beside dependent ones, before, between and after the two batches of each pair of samples: their \
           ratio falls while another hardware thread of the core works, whatever the clock does.",
     next: "On a rented machine choose one with whole cores; on your own, keep the sibling idle or switch SMT off. Quantiles show \
            what programs pay beside the neighbour.",
@@ -190,7 +190,7 @@ const CPU: &str = "core.cpu";
 /// Key under which the least that an independent addition costs of a dependent one is remembered for a CPU of a kind of machine: not all
 /// of its CPUs need be alike.
 fn narrowest(cpu: &str) -> String {
-    format!("costs.side_60_of_adds_64.cpu{cpu}")
+    format!("costs.mix_160_of_adds_64.cpu{cpu}")
 }
 
 /// Share of the samples with a neighbour that is worth a word.

@@ -81,7 +81,8 @@ pub const INFO: Info = Info {
         "S. Williams, A. Waterman, D. Patterson: Roofline: an insightful visual performance model, Communications of the ACM 52, 2009",
     ],
     metrics: METRICS,
-    lasting: true,
+    // Sizes and counts are exact or bracketed, shares are of the run.
+    lasting: |m| m.unit.is_price(),
     codes: CODES,
     example_job: "memory.toml",
 };

@@ -185,6 +185,7 @@ fn alternate(
         for turn in 0..2 * TURNS {
             let busy = if turn % 2 == 1 { Some(Busy::start(NEIGHBORS)?) } else { None };
             let pace = Pace {
+                settle_ns: 0,
                 batch_ns: 200_000.0,
                 pairs_per_visit: 8,
                 rounds: usize::MAX,

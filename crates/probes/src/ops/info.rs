@@ -133,7 +133,8 @@ pub const INFO: Info = Info {
         "A. Baumann et al.: A fork() in the road, HotOS 2019",
     ],
     metrics: METRICS,
-    lasting: true,
+    // Sizes and counts are exact or bracketed, shares are of the run.
+    lasting: |m| m.unit.is_price(),
     codes: CODES,
     example_job: "ops.toml",
 };

@@ -50,7 +50,8 @@ impl<'a> Planned<'a> {
 pub(super) fn affordable<'a>(planned: Vec<Planned<'a>>, pace: &Pace, now_ns: u64) -> Vec<Bench<'a>> {
     // The calibration of a row costs about as much as two pairs.
     let pair_ns = 3.0 * pace.batch_ns * 1.1;
-    let round_ns = planned.len() as f64 * (pace.pairs_per_visit as f64 + 2.0) * pair_ns;
+    let visit_ns = (pace.pairs_per_visit as f64 + 2.0) * pair_ns + pace.settle_ns as f64;
+    let round_ns = planned.len() as f64 * visit_ns;
     let all = pace.until_ns.saturating_sub(now_ns) as f64 >= ROUNDS * round_ns;
     planned.into_iter().filter(|p| all || p.first).map(|p| p.bench).collect()
 }
@@ -160,7 +161,8 @@ mod tests {
         }
     }
 
-    const PACE: Pace = Pace { batch_ns: 10_000.0, pairs_per_visit: 4, rounds: 5, until_ns: u64::MAX };
+    const PACE: Pace =
+        Pace { settle_ns: 0, batch_ns: 10_000.0, pairs_per_visit: 4, rounds: 5, until_ns: u64::MAX };
 
     fn cost_of(fake: &Fake, planned: Planned<'_>) -> (Cost, Row) {
         let mut benches = [planned.bench];

@@ -80,6 +80,7 @@ fn planted(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck> {
             let mut row = Row::new("selftest", "stall", Kind::Latency);
             let mut stall = stall;
             let pace = Pace {
+                settle_ns: 0,
                 batch_ns: Pace::BATCH_NS,
                 pairs_per_visit: 5,
                 rounds: usize::MAX,
@@ -200,6 +201,7 @@ fn nothing(machine: &Machine<'_>, _: &Options) -> Vec<SelfCheck> {
         };
         let mut benches: Vec<Bench<'_>> = (0..ROWS).filter_map(bench).collect();
         let pace = Pace {
+            settle_ns: 0,
             batch_ns: 2_000.0,
             pairs_per_visit: 8,
             rounds: 1,

@@ -171,7 +171,8 @@ fn alone(at: &mut At<'_, '_>, plan: &Plan, first: &Buffer, until_ns: u64) -> Vec
         }
     }
     benches.extend(plan.peaks.iter().filter_map(|k| peak(k, first.pages())));
-    let pace = Pace { batch_ns: BATCH_NS, pairs_per_visit: PAIRS, rounds: MOST_ROUNDS, until_ns };
+    let pace =
+        Pace { settle_ns: 0, batch_ns: BATCH_NS, pairs_per_visit: PAIRS, rounds: MOST_ROUNDS, until_ns };
     at.sampler.interleave(&mut benches, &pace);
     rows.extend(benches.into_iter().map(|b| b.row));
     rows

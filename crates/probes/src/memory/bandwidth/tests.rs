@@ -453,7 +453,7 @@ fn the_first_cache_is_read_faster_than_memory() {
         .collect();
     let begin_ns = monotonic_ns();
     let until_ns = begin_ns + 1_000_000_000;
-    let pace = Pace { batch_ns: Pace::BATCH_NS, pairs_per_visit: 3, rounds: 200, until_ns };
+    let pace = Pace { settle_ns: 0, batch_ns: Pace::BATCH_NS, pairs_per_visit: 3, rounds: 200, until_ns };
     Sampler::new(HostTiming::new(source), rate, 7).interleave(&mut benches, &pace);
     assert!(monotonic_ns() < until_ns + 1_000_000_000, "the time was not kept");
     let costs: Vec<Cost> = benches.iter().map(|b| Cost::of(&b.row, rate.ns_per_tick(), 1)).collect();

@@ -452,7 +452,7 @@ impl<'a> Ladder<'a, '_> {
     }
 
     fn pace(&self, pairs_per_visit: usize) -> Pace {
-        Pace { batch_ns: BATCH_NS, pairs_per_visit, rounds: 1, until_ns: self.until_ns }
+        Pace { settle_ns: 0, batch_ns: BATCH_NS, pairs_per_visit, rounds: 1, until_ns: self.until_ns }
     }
 }
 

@@ -39,7 +39,7 @@ const PASS_TURNS: u64 = 4_096;
 const ELEMENTS: [usize; 3] = [100, 1_000, 10_000];
 /// Sizes of copies and fills, bytes.
 const SIZES: [usize; 4] = [64, 4 << 10, 64 << 10, 1 << 20];
-const PAIRS_PER_VISIT: usize = 4;
+const PAIRS_PER_VISIT: usize = 12;
 /// More rounds narrow the intervals no further than the machine's own drift.
 const ROUNDS: usize = 400;
 
@@ -63,6 +63,7 @@ fn measure(at: &mut At<'_, '_>, _params: &Params) -> Result<Vec<Row>, ProbeError
         }
     }
     let pace = Pace {
+        settle_ns: Pace::SETTLE_NS,
         batch_ns: Pace::BATCH_NS,
         pairs_per_visit: PAIRS_PER_VISIT,
         rounds: ROUNDS,

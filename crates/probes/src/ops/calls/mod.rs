@@ -38,6 +38,7 @@ fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, ProbeError>
     let handler = Handler::install();
     let planned = catalogue::all(&place, &handler);
     let pace = Pace {
+        settle_ns: 0,
         batch_ns: Pace::BATCH_NS,
         pairs_per_visit: PAIRS_PER_VISIT,
         rounds: ROUNDS,

@@ -91,6 +91,7 @@ fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, ProbeError>
     planned.extend(catalogue::starts());
     planned.extend(SWITCHES.map(|(operation, by)| Switches::plan(operation, by, cpu, at.policy)));
     let pace = Pace {
+        settle_ns: 0,
         batch_ns: Pace::BATCH_NS,
         pairs_per_visit: PAIRS_PER_VISIT,
         rounds: ROUNDS,

@@ -37,7 +37,7 @@ const CACHE_BYTES: usize = 16 << 10;
 /// Rounds at most.
 const ROUNDS: usize = 400;
 /// Pairs of a visit.
-const PAIRS_PER_VISIT: usize = 4;
+const PAIRS_PER_VISIT: usize = 12;
 
 pub(super) fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, ProbeError> {
     let parent = params.files_in();
@@ -53,6 +53,7 @@ pub(super) fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, 
     let mut benches: Vec<Bench<'_>> =
         super::OPERATIONS.iter().map(|(id, _)| bench(id, &path, &main, &cache)).collect();
     let pace = Pace {
+        settle_ns: Pace::SETTLE_NS,
         batch_ns: Pace::BATCH_NS,
         pairs_per_visit: PAIRS_PER_VISIT,
         rounds: ROUNDS,

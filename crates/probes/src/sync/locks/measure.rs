@@ -84,6 +84,7 @@ fn alone(at: &mut At<'_, '_>) -> Result<Vec<Row>, ProbeError> {
     benches.extend(alone::primitives(NAME, "threads"));
     let share_ns = (at.left_ns() as f64 * ALONE) as u64;
     let pace = Pace {
+        settle_ns: 0,
         batch_ns: Pace::SHARED_BATCH_NS,
         pairs_per_visit: 3,
         rounds: ROUNDS,

@@ -88,7 +88,7 @@ fn created(at: &mut At<'_, '_>, until_ns: u64) -> Vec<Row> {
         Bench::new(row("create_join_new_stack", USER_THREADS), user_threads::Create::new(true)),
         Bench::new(row("switch", USER_THREADS).per_turn(2.0), user_threads::Switch::default()),
     ]);
-    let pace = Pace { batch_ns: Pace::BATCH_NS, pairs_per_visit: 4, rounds: 30, until_ns };
+    let pace = Pace { settle_ns: 0, batch_ns: Pace::BATCH_NS, pairs_per_visit: 4, rounds: 30, until_ns };
     at.sampler.interleave(&mut benches, &pace);
     let mut rows: Vec<Row> = benches.into_iter().map(|b| b.row).collect();
     if cfg!(not(feature = "user-threads")) {

@@ -165,6 +165,7 @@ mod user_threads {
             let mut benches =
                 [Bench::new(row("switch"), Switch::default()), Bench::new(row("bare"), Bare::default())];
             let pace = Pace {
+                settle_ns: 0,
                 batch_ns: Pace::BATCH_NS,
                 pairs_per_visit: 4,
                 rounds: 1_000,

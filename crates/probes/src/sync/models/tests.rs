@@ -100,6 +100,7 @@ fn what_is_created_is_counted() {
     ]);
     let mut sampler = Sampler::new(HostTiming::new(SOURCE), RATE, 7);
     let pace = Pace {
+        settle_ns: 0,
         batch_ns: 200_000.0,
         pairs_per_visit: 2,
         rounds: 2,
