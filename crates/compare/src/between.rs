@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use machmeter_data::metric::Earlier;
 use machmeter_data::{Interval, Metric, Record};
 use machmeter_stats::between::{Estimate, among_runs};
 
@@ -11,19 +12,22 @@ use crate::join::usable;
 const MOST: usize = 11;
 
 /// Widens the intervals of figures by what they and those of `earlier` runs (the latest first) differ by, and says so in their method;
-/// [`Metric::own_ci`] keeps what the run knew by itself. Only figures for which `lasting` is true: those that stand for the machine and
-/// not for what happened during the run. Earlier figures count that were made in the same way under the same doubts.
+/// [`Metric::earlier`] keeps what the run knew by itself. Only figures for which `lasting` is true: those that stand for the machine and
+/// not for what happened during the run. Earlier figures count that were made by the same program on the same CPUs under the same policy, in the
+/// same way with the same doubts.
 ///
 /// # Returns
 /// How many figures were widened or confirmed.
 pub fn include_earlier(record: &mut Record, earlier: &[Record], lasting: impl Fn(&Metric) -> bool) -> usize {
+    let conditions = |r: &Record| (r.tool.clone(), r.run.policy.clone(), r.run.cpus.clone());
+    let around = conditions(record);
     let earlier: Vec<BTreeMap<String, &Metric>> = earlier
         .iter()
-        .filter(|r| r.id != record.id && r.tool == record.tool)
+        .filter(|r| r.id != record.id && conditions(r) == around)
         .map(|r| r.metrics.iter().map(|m| (m.key(), m)).collect())
         .collect();
     let mut included = 0;
-    for m in record.metrics.iter_mut().filter(|m| lasting(m) && m.own_ci.is_none()) {
+    for m in record.metrics.iter_mut().filter(|m| lasting(m) && m.earlier.is_none()) {
         let key = m.key();
         let past: Vec<Estimate> = earlier
             .iter()
@@ -33,10 +37,11 @@ pub fn include_earlier(record: &mut Record, earlier: &[Record], lasting: impl Fn
             .take(MOST)
             .collect();
         let Some(wide) = estimate(m).and_then(|this| among_runs(this, &past)) else { continue };
-        let Some(own) = m.ci.take() else { continue };
+        let Some(own) = m.ci.clone() else { continue };
         let method = format!("{}; {} earlier runs", own.method, past.len());
-        m.ci = Interval::new(wide.level, wide.low, wide.high, &method);
-        m.own_ci = Some(own);
+        let Some(ci) = Interval::new(wide.level, wide.low, wide.high, &method) else { continue };
+        m.ci = Some(ci);
+        m.earlier = Some(Earlier { runs: past.len() as u64, own_ci: own });
         included += 1;
     }
     included

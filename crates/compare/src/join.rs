@@ -170,7 +170,7 @@ fn blank(key: &str, a: &Metric, b: &Metric) -> Row {
 fn side(m: &Metric) -> Side {
     Side {
         value: m.value.filter(|v| v.is_finite()),
-        ci: m.ci.clone(),
+        ci: m.own_interval().cloned(),
         n: m.n,
         location: None,
         blocks: m.blocks.len(),

@@ -75,6 +75,15 @@ impl Interval {
     }
 }
 
+/// Earlier runs whose differences an interval holds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Earlier {
+    /// How many.
+    pub runs: u64,
+    /// The interval that this run knew by itself.
+    pub own_ci: Interval,
+}
+
 /// How far a figure can be trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -107,9 +116,9 @@ pub struct Metric {
     pub estimator: String,
     /// Interval of the value.
     pub ci: Option<Interval>,
-    /// Where `ci` also holds what earlier runs differed by: the interval that this run knew by itself.
+    /// Where `ci` also holds what earlier runs differed by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub own_ci: Option<Interval>,
+    pub earlier: Option<Earlier>,
     /// Samples behind the value.
     pub n: u64,
     /// Samples worth, after autocorrelation.
@@ -147,7 +156,7 @@ impl Metric {
             why: None,
             estimator: estimator.to_owned(),
             ci: None,
-            own_ci: None,
+            earlier: None,
             n,
             n_eff: None,
             quantiles: BTreeMap::new(),
@@ -177,7 +186,7 @@ impl Metric {
     fn reject(&mut self, why: &str) {
         self.value = None;
         self.ci = None;
-        self.own_ci = None;
+        self.earlier = None;
         self.quality = Quality::Rejected;
         self.why = Some(why.to_owned());
     }
@@ -217,7 +226,7 @@ impl Metric {
 
     /// The interval that the run knew by itself.
     pub fn own_interval(&self) -> Option<&Interval> {
-        self.own_ci.as_ref().or(self.ci.as_ref())
+        self.earlier.as_ref().map(|e| &e.own_ci).or(self.ci.as_ref())
     }
 
     /// Marks the metric suspect by `code`.

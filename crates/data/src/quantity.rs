@@ -42,6 +42,18 @@ pub enum Unit {
 }
 
 impl Unit {
+    /// True for times, rates and costs per byte: what something takes, and not a size, a number or a share.
+    pub const fn is_price(self) -> bool {
+        matches!(
+            self,
+            Self::Nanoseconds
+                | Self::Ticks
+                | Self::BytesPerSecond
+                | Self::FlopsPerSecond
+                | Self::NanosecondsPerByte
+        )
+    }
+
     /// The UCUM code.
     pub const fn ucum(self) -> &'static str {
         match self {

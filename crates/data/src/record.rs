@@ -141,6 +141,9 @@ pub struct Run {
     pub euid: u32,
     /// Scheduling policy that the measuring threads got, `other` or `fifo:45`.
     pub policy: String,
+    /// CPUs that were asked for, `0-1`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub cpus: String,
     /// Parameters of each probe, as recorded from its parameter struct.
     #[serde(default)]
     pub parameters: BTreeMap<String, serde_json::Value>,

@@ -26,9 +26,9 @@ pub struct Info {
     pub references: &'static [&'static str],
     /// Metrics it reports.
     pub metrics: &'static [MetricInfo],
-    /// Whether they stand for the machine (what an operation costs) and not for what happened meanwhile (who stole how much): then
-    /// earlier runs are asked for what differs between runs.
-    pub lasting: bool,
+    /// Whether one of them stands for the machine (what an operation costs) and not for what happened meanwhile (who stole how much,
+    /// which placement ruled): then earlier runs are asked for what runs differ by.
+    pub lasting: fn(&Metric) -> bool,
     /// Warnings it can give.
     pub codes: &'static [Code],
     /// Name of its example job.

@@ -1,18 +1,17 @@
 //! Earlier runs like this one: what differs between runs can only be learned from them.
 
 use machmeter_data::Record;
+use machmeter_store::History;
 
-use crate::state;
-
-/// Complete runs in the history of the same verb with the same parameters on the same kind of machine, the latest first, `most` at
-/// most. None where there is no history.
-pub(crate) fn like(record: &Record, most: usize) -> Vec<Record> {
-    let Ok(history) = state::history() else { return Vec::new() };
+/// Complete runs of the history of the same verb with the same parameters on the same kind of machine, the latest first: `most` at
+/// most, among the latest `files`. What cannot be read is no run.
+pub(crate) fn like(history: &History, record: &Record, most: usize, files: usize) -> Vec<Record> {
     let Ok(names) = history.list() else { return Vec::new() };
     names
         .iter()
         .rev()
-        .filter_map(|n| machmeter_store::json::read(&history.resolve(n).ok()?).ok())
+        .take(files)
+        .filter_map(|n| history.read(n).ok())
         .filter(|r| {
             let machine = &r.machine.fingerprint;
             machine.is_some() && *machine == record.machine.fingerprint && r.complete

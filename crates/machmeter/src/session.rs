@@ -145,6 +145,7 @@ impl<'a> Session<'a> {
             record.complete = false;
         }
         record.run.started.clone_from(&self.started);
+        record.run.cpus = self.cpus.to_string();
         verb.clone_into(&mut record.run.verb);
         self.globals.level.name().clone_into(&mut record.run.level);
         record.run.seed = self.globals.seed;
@@ -279,6 +280,7 @@ pub(crate) fn empty_record() -> Record {
             policy: String::new(),
             parameters: BTreeMap::new(),
             tags: BTreeMap::new(),
+            cpus: String::new(),
             side_effects: Vec::new(),
         },
         machine: Machine::default(),

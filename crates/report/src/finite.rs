@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use machmeter_data::shape::{Cell, Curve, Distribution, Mark, Matrix, Scatter, Series};
-use machmeter_data::{Dataset, Fact, FactState, FactValue, Facts, Metric, Quality, Record, Shape};
+use machmeter_data::{Dataset, Fact, FactState, FactValue, Facts, Interval, Metric, Quality, Record, Shape};
 
 /// Digits of drawn values: one part in a million is far below a pixel.
 const DRAWN_DIGITS: usize = 6;
@@ -33,12 +33,14 @@ fn metric(m: &mut Metric) {
     if m.value.is_some_and(|v| !v.is_finite()) {
         m.value = None;
         m.ci = None;
-        m.own_ci = None;
+        m.earlier = None;
         m.quality = Quality::Rejected;
         m.why = Some("the stored value is not a finite number".to_owned());
     }
-    for ci in [&mut m.ci, &mut m.own_ci] {
-        ci.take_if(|c| !(c.low.is_finite() && c.high.is_finite() && c.level.is_finite()));
+    let finite = |c: &Interval| c.low.is_finite() && c.high.is_finite() && c.level.is_finite();
+    if !(m.ci.iter().all(finite) && m.earlier.iter().all(|e| finite(&e.own_ci))) {
+        m.ci = None;
+        m.earlier = None;
     }
     m.quantiles.retain(|_, v| v.is_finite());
     m.blocks.retain(|v| v.is_finite());

@@ -39,6 +39,11 @@ pub(crate) fn amount(v: f64, unit: Unit) -> String {
     if unit == Unit::Count && v == v.trunc() && v.abs() < 1e6 { format!("{v:.0}") } else { human(v, unit) }
 }
 
+/// Of how many runs an interval knows, where it is more than one: ` 9 runs`.
+pub(crate) fn runs(m: &Metric) -> String {
+    m.earlier.as_ref().map_or_else(String::new, |e| format!(" {} runs", e.runs + 1))
+}
+
 /// `[2.71, 3.13] %`: both ends scaled like people read them.
 pub(crate) fn interval(ci: &Interval, unit: Unit) -> String {
     let (low, high) = (figure(ci.low, unit), figure(ci.high, unit));

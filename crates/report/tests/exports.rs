@@ -70,6 +70,38 @@ fn the_terminal_page_fits_and_names_what_weakens_it() {
 }
 
 #[test]
+fn many_warnings_begin_before_the_figures_and_end_after_the_verdict() {
+    let mut record = sample::record(2, 60);
+    let long = "during 72 % of 24269 samples the core was shared with somebody whom nobody invited";
+    record.warnings = ["W301", "W421", "W448"]
+        .map(|code| machmeter_data::record::Warning {
+            code: code.to_owned(),
+            text: long.to_owned(),
+            next: "ask him to leave".to_owned(),
+        })
+        .into();
+    let page = |r: &machmeter_data::Record| terminal::page(r, &TerminalStyle::default());
+    let all = page(&record);
+    let (first, rest) = all.split_once(" NOISE ").unwrap();
+    let after = rest.split_once(" VERDICT ").unwrap().1;
+    for code in ["W301", "W421", "W448"] {
+        let line = first.lines().find(|l| l.contains(code)).unwrap();
+        assert!(line.starts_with(" ! W") && line.ends_with(" ...") && line.len() <= 80, "{line}");
+        assert!(after.contains(code), "{after}");
+    }
+    assert!(
+        !first.contains("invited") && after.contains("invited") && after.contains("Next: ask him"),
+        "{all}"
+    );
+    record.warnings.truncate(2);
+    let few = page(&record);
+    assert!(
+        few.split_once(" NOISE ").unwrap().0.contains("Next: ask him") && !few.contains("WARNINGS"),
+        "{few}"
+    );
+}
+
+#[test]
 fn every_shape_has_a_text_form_and_ascii_is_ascii() {
     let record = sample::record(2, 60);
     let style = TerminalStyle::default();

@@ -1,8 +1,9 @@
 //! Interval of a quantity that differs from run to run by more than any one run can see: the layout of memory that a process was given,
 //! the clock of that hour. Earlier runs tell how much.
 //!
-//! One-way random effects with unequal variances (method of moments; Paule and Mandel, "Consensus values and weighting factors",
-//! J. Res. Natl. Bur. Stand. 1982): what the runs differ by, less what their own intervals explain, is the variance between runs.
+//! One-way random effects: a run's value is off by what its own interval tells and by what runs differ by. The variance between runs
+//! is the one with which both together explain how the values scatter (R. C. Paule, J. Mandel, "Consensus values and weighting
+//! factors", J. Res. Natl. Bur. Stand. 1982): a run that knows little of itself has little to say about the others.
 
 use crate::Interval;
 use crate::distribution::{normal_quantile, t_quantile};
@@ -21,31 +22,63 @@ pub struct Estimate {
 }
 
 /// The interval of `this` run's value for the quantity itself: its own, widened by what it and the `earlier` runs differ by. Never
-/// narrower than its own. Differences are taken as ratios where all that is said is positive, so that an interval of a positive
-/// quantity holds no negative value. `None` with fewer than [`FEWEST`] earlier runs, or figures that are not finite.
+/// narrower than its own. Differences are taken as ratios where all values are positive; where nothing that is said is
+/// negative, the interval is not either. `None` with fewer than [`FEWEST`] earlier runs, or figures that are not finite.
 pub fn among_runs(this: Estimate, earlier: &[Estimate]) -> Option<Interval> {
-    let all = || earlier.iter().chain([&this]);
+    let all: Vec<Estimate> = earlier.iter().copied().chain([this]).collect();
     let ends = |e: &Estimate| [e.value, e.own.low, e.own.high];
-    if earlier.len() < FEWEST || !all().flat_map(ends).all(f64::is_finite) {
+    if earlier.len() < FEWEST || !all.iter().flat_map(ends).all(f64::is_finite) {
         return None;
     }
-    let ratios = all().flat_map(ends).all(|v| v > 0.0);
+    let ratios = all.iter().all(|e| e.value > 0.0) && this.own.low > 0.0;
     let scaled = |v: f64| if ratios { v.ln() } else { v };
-    let back = |v: f64| if ratios { v.exp() } else { v };
-    let sure = |level: f64| normal_quantile(f64::midpoint(1.0, level));
-    let mut within = 0.0;
-    for e in all() {
-        let half = (scaled(e.own.high) - scaled(e.own.low)) / 2.0;
-        within += (half / sure(e.own.level)?).powi(2) / (earlier.len() + 1) as f64;
+    let mut values = Vec::new();
+    let mut variances = Vec::new();
+    for e in &all {
+        let sure = normal_quantile(f64::midpoint(1.0, e.own.level))?;
+        let error = e.own.width() / 2.0 / sure / if ratios { e.value } else { 1.0 };
+        values.push(scaled(e.value));
+        variances.push(error * error);
     }
-    let values: Vec<f64> = all().map(|e| scaled(e.value)).collect();
-    let between = (spread::variance(&values)? - within).max(0.0).sqrt();
+    let between = variance_between(&values, &variances)?.sqrt();
     let reach = between * t_quantile(f64::midpoint(1.0, this.own.level), earlier.len() as f64)?;
     let middle = scaled(this.value);
-    let low = back(middle - (middle - scaled(this.own.low)).hypot(reach));
-    let high = back(middle + (scaled(this.own.high) - middle).hypot(reach));
+    let low = middle - (middle - scaled(this.own.low)).hypot(reach);
+    let high = middle + (scaled(this.own.high) - middle).hypot(reach);
+    let (mut low, high) = if ratios { (low.exp(), high.exp()) } else { (low, high) };
+    if all.iter().flat_map(ends).all(|v| v >= 0.0) {
+        low = low.max(0.0);
+    }
     // Logarithm and back may lose the last digit.
     Interval::new(this.own.level, low.min(this.own.low), high.max(this.own.high))
+}
+
+/// The variance that `values` have in addition to their own `variances`: with weights of one over the sum of both, the squared distances
+/// from the weighted mean add up to the degrees of freedom. 0 where their own explain more than there is.
+fn variance_between(values: &[f64], variances: &[f64]) -> Option<f64> {
+    const HALVINGS: usize = 200;
+    let freedom = values.len().checked_sub(1).filter(|f| *f > 0)? as f64;
+    let excess = |between: f64| {
+        // A run that claims to know itself exactly has a weight, too.
+        let weights: Vec<f64> = variances.iter().map(|v| 1.0 / (v + between).max(1e-200)).collect();
+        let mean = weights.iter().zip(values).map(|(w, x)| w * x).sum::<f64>() / weights.iter().sum::<f64>();
+        weights.iter().zip(values).map(|(w, x)| w * (x - mean).powi(2)).sum::<f64>() - freedom
+    };
+    let none = excess(0.0);
+    if none.is_nan() || none <= 0.0 {
+        return Some(0.0);
+    }
+    // It falls with the variance, and is not above zero at that of the values as they stand.
+    let (mut low, mut high) = (0.0, spread::variance(values)?);
+    for _ in 0..HALVINGS {
+        let middle = f64::midpoint(low, high);
+        if excess(middle) > 0.0 {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    Some(high)
 }
 
 #[cfg(test)]
@@ -101,9 +134,31 @@ mod tests {
         assert_eq!(among_runs(e(5.0), &[e(5.0), e(5.0)]), None);
         let broken = Estimate { value: f64::NAN, own: e(5.0).own };
         assert_eq!(among_runs(e(5.0), &[e(5.0), e(5.0), broken]), None);
-        // Far apart, near zero: an interval of ratios stays positive, one of differences need not.
+        // Far apart, near zero: an interval of ratios stays positive, and where nothing negative was said, so does one of differences.
         let positive = among_runs(e(0.3), &[e(3.0), e(30.0), e(300.0)]).unwrap();
         assert!(positive.low > 0.0 && positive.high > 300.0, "{positive:?}");
+        assert_eq!(among_runs(e(0.1), &[e(1.0), e(2.0), e(3.0)]).unwrap().low, 0.0);
         assert!(among_runs(e(0.05), &[e(1.0), e(2.0), e(3.0)]).unwrap().low < 0.0);
+    }
+
+    #[test]
+    fn a_run_that_hardly_knows_itself_does_not_speak_for_the_others() {
+        let e = |value: f64, half: f64| Estimate {
+            value,
+            own: Interval::new(0.95, value - half, value + half).unwrap(),
+        };
+        let mut past: Vec<Estimate> =
+            [97.0, 98.0, 99.0, 99.5, 100.5, 101.0, 102.0, 103.0].map(|v| e(v, 0.1)).into();
+        let known = among_runs(e(100.0, 0.1), &past).unwrap();
+        past.push(e(100.0, 15.0));
+        let with = among_runs(e(100.0, 0.1), &past).unwrap();
+        assert!(
+            known.width() > 8.0 && (with.width() / known.width() - 1.0).abs() < 0.1,
+            "{known:?} {with:?}"
+        );
+        // One that claims to know itself exactly is heard, and no more than that.
+        past.push(e(100.0, 0.0));
+        let exact = among_runs(e(100.0, 0.1), &past).unwrap();
+        assert!((exact.width() / known.width() - 1.0).abs() < 0.2, "{exact:?}");
     }
 }

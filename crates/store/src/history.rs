@@ -143,6 +143,15 @@ impl History {
         }
     }
 
+    /// The record of a saved run by its whole name, as [`Self::list`] gives it.
+    ///
+    /// # Errors
+    /// When it is no file or no record. A pipe of that name is not waited for.
+    pub fn read(&self, name: &str) -> Result<Record, StoreError> {
+        let path = self.runs().join(format!("{name}.json"));
+        if path.is_file() { json::read(&path) } else { Err(StoreError::new(&path, "no file".to_owned())) }
+    }
+
     /// Names of all saved runs, oldest first.
     ///
     /// # Errors

@@ -31,6 +31,7 @@ pub(crate) fn sample_record() -> Record {
             policy: "other".to_owned(),
             parameters: BTreeMap::new(),
             tags: BTreeMap::new(),
+            cpus: String::new(),
             side_effects: vec![],
         },
         machine: Machine::default(),

@@ -138,6 +138,7 @@ pub(crate) fn record(id: &str, metrics: Vec<Metric>) -> Record {
             policy: "other".to_owned(),
             parameters: BTreeMap::new(),
             tags: BTreeMap::new(),
+            cpus: "0-1".to_owned(),
             side_effects: Vec::new(),
         },
         machine: Surroundings::default(),

@@ -12,7 +12,7 @@ use crate::Registries;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::globals::Globals;
-use crate::{output, past, view};
+use crate::{output, past, state, view};
 
 pub(crate) const ENTRY: CommandEntry = CommandEntry { name: "compare", define, run };
 
@@ -66,7 +66,7 @@ fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Resu
         report::load(registries, &[name], &SideFacts::default())
     };
     let (a, b) = (side("a")?, side("b")?);
-    let earlier = if matches.get_flag("history") { past::like(&a, MAX_HISTORY) } else { Vec::new() };
+    let earlier = if matches.get_flag("history") { earlier(&a) } else { Vec::new() };
     let earlier: Vec<&Record> = earlier.iter().collect();
     let options = Options {
         min_effect: matches.get_one::<f64>("min-effect").copied().unwrap_or(0.02),
@@ -110,4 +110,9 @@ fn show(comparison: &Comparison, globals: &Globals) -> Result<(), Failure> {
         put(&PathBuf::from("-"), &text(comparison, view::style(globals).width))?;
     }
     Ok(())
+}
+
+/// Earlier runs in the history, for the spread between runs.
+fn earlier(a: &Record) -> Vec<Record> {
+    state::history().map_or_else(|_| Vec::new(), |h| past::like(&h, a, MAX_HISTORY, usize::MAX))
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::ArgMatches;
 use machmeter_compare::include_earlier;
 use machmeter_data::record::{Record, Warning};
-use machmeter_data::{CheckState, Table};
+use machmeter_data::{CheckState, Metric, Table};
 use machmeter_engine::Entry;
 use machmeter_store::{date, history, json};
 use machmeter_sys::guard::signals;
@@ -26,6 +26,8 @@ const MANY_ROWS: usize = 5_000_000;
 const LOOK_AROUND_FROM_NS: u64 = 5_000_000_000;
 /// Earlier runs that are asked for what differs between runs, at most.
 const ASK_RUNS: usize = 16;
+/// Records that are opened to find them, at most: a tenth of a second.
+const ASK_FILES: usize = 50;
 /// Runs kept in the history.
 const KEEP_RUNS: usize = 200;
 
@@ -157,14 +159,19 @@ fn finish(
         Ok(h) => Ok(h.clone()),
         Err(e) => Err(e.clone()),
     };
-    let lasting: Vec<&str> =
-        outcomes.iter().filter(|(e, _)| e.info.lasting).map(|(e, _)| e.info.name).collect();
+    let probes: Vec<&Entry> = outcomes.iter().map(|(e, _)| *e).collect();
+    let lasting = |m: &Metric| {
+        let reports = |e: &&&Entry| e.info.metrics.iter().any(|i| i.id == m.id);
+        probes.iter().find(reports).is_some_and(|e| (e.info.lasting)(m))
+    };
     let (mut record, tables) = session.end(verb, outcomes);
-    if !lasting.is_empty() {
-        let earlier = past::like(&record, ASK_RUNS);
-        include_earlier(&mut record, &earlier, |m| {
-            m.id.split_once('.').is_some_and(|(probe, _)| lasting.contains(&probe))
-        });
+    // Nobody who asked for an end waits for the history.
+    if let Ok(history) = &history
+        && signals::stop_requested().is_none()
+        && record.metrics.iter().any(&lasting)
+    {
+        let earlier = past::like(history, &record, ASK_RUNS, ASK_FILES);
+        include_earlier(&mut record, &earlier, lasting);
     }
     let tables = match globals.raw {
         Raw::None => Vec::new(),

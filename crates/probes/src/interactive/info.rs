@@ -299,7 +299,7 @@ pub const INFO: Info = Info {
         "Linux: Documentation/scheduler/sched-eevdf.rst, sched-deadline.rst, sched-stats.rst",
     ],
     metrics: METRICS,
-    lasting: false,
+    lasting: |_| false,
     codes: CODES,
     example_job: "interactive.toml",
 };

@@ -177,7 +177,7 @@ pub const INFO: Info = Info {
          simulation, SC 2010",
     ],
     metrics: METRICS,
-    lasting: false,
+    lasting: |_| false,
     codes: CODES,
     example_job: "noise.toml",
 };

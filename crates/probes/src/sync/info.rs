@@ -82,7 +82,8 @@ pub const INFO: Info = Info {
         "R. Jain, D. Chiu, W. Hawe: A quantitative measure of fairness and discrimination, DEC TR-301, 1984",
     ],
     metrics: METRICS,
-    lasting: true,
+    // What several CPUs pay depends on the placement of the hour, which the figure names: runs of other hours say nothing of it.
+    lasting: |m| m.unit.is_price() && m.params.get("cpus") == Some(&1_i64.into()),
     codes: CODES,
     example_job: "sync.toml",
 };

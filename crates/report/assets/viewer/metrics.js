@@ -5,7 +5,8 @@ const BETTER = { lower: 'lower is better', higher: 'higher is better', neither: 
 const valueOf = (m) => (m.value == null ? '-' : human(m.value, m.unit));
 const interval = (m) => {
   const [a, b] = [m.ci.low, m.ci.high].map((v) => human(v, m.unit).match(/^(.*?)( \S+)?$/).slice(1));
-  return a[1] === b[1] ? `[${a[0]}, ${b[0]}]${a[1] || ''}` : `[${a.join('')}, ${b.join('')}]`;
+  const text = a[1] === b[1] ? `[${a[0]}, ${b[0]}]${a[1] || ''}` : `[${a.join('')}, ${b.join('')}]`;
+  return m.earlier ? `${text}, ${m.earlier.runs + 1} runs` : text;
 };
 const paramsOf = (m) => Object.entries(m.params || {}).map(([k, v]) => `${k}=${v}`);
 const metricRow = (m, names) => {

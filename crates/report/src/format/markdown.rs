@@ -111,7 +111,7 @@ fn name(m: &Metric) -> String {
 fn half_width(m: &Metric) -> String {
     match (m.value, &m.ci) {
         (Some(v), Some(ci)) if v != 0.0 => {
-            format!("{} %", digits((ci.high - v).max(v - ci.low) / v.abs() * 100.0))
+            format!("{} %{}", digits((ci.high - v).max(v - ci.low) / v.abs() * 100.0), label::runs(m))
         }
         _ => String::new(),
     }

@@ -8,6 +8,7 @@ mod matrix;
 
 use std::fmt::Write as _;
 
+use machmeter_data::record::Warning;
 use machmeter_data::{CheckState, Metric, Record, Shape};
 
 use crate::identity::Identity;
@@ -42,8 +43,11 @@ impl TerminalStyle {
 
 /// Width of the section names.
 const SECTION: usize = 13;
+/// Warnings that are told in full before the figures. Of more, the figures would not be on the first screen.
+const TOLD_FIRST: usize = 2;
 
-/// The page of a record: who, what weakens it, the sections of its summary, ladders of costs, the verdict.
+/// The page of a record: who, what weakens it, the sections of its summary, ladders of costs, the verdict, and in full what was too much
+/// to be told first.
 pub fn page(record: &Record, style: &TerminalStyle) -> String {
     let record = finite::record(record);
     let id = Identity::of(&record);
@@ -77,6 +81,12 @@ pub fn page(record: &Record, style: &TerminalStyle) -> String {
         out.push('\n');
         section(&mut out, style, "VERDICT", &record.summary.verdict);
     }
+    if record.warnings.len() > TOLD_FIRST {
+        let _ = write!(out, "\n {}\n", style.paint("1", "WARNINGS"));
+        for w in &record.warnings {
+            push_warning(&mut out, w, style);
+        }
+    }
     out
 }
 
@@ -99,15 +109,17 @@ pub fn views(record: &Record, style: &TerminalStyle) -> String {
 
 /// Lines for what failed, warns or is unknown: ` ! code text`, ` ? code text`.
 fn notes(out: &mut String, record: &Record, style: &TerminalStyle) {
-    for w in &record.warnings {
-        push_wrapped(
-            out,
-            style,
-            " ! ",
-            "   ",
-            &printable(&format!("{} {}. Next: {}", w.code, w.text.trim_end_matches('.'), w.next)),
-            Some("33"),
-        );
+    let warnings = &record.warnings;
+    if warnings.len() > TOLD_FIRST {
+        for w in warnings {
+            let told = begin(&printable(&format!("{} {}", w.code, w.text)), style);
+            push_wrapped(out, style, " ! ", "   ", &told, Some("33"));
+        }
+        push_wrapped(out, style, "   ", "   ", "(warnings in full: below)", Some("33"));
+    } else {
+        for w in warnings {
+            push_warning(out, w, style);
+        }
     }
     let in_state = |state: CheckState| record.checks.iter().filter(move |c| c.state == state);
     for c in in_state(CheckState::Fail) {
@@ -127,6 +139,22 @@ fn notes(out: &mut String, record: &Record, style: &TerminalStyle) {
             push_wrapped(out, style, sign, "   ", &printable(&text), Some(color));
         }
     }
+}
+
+fn push_warning(out: &mut String, w: &Warning, style: &TerminalStyle) {
+    let text = printable(&format!("{} {}. Next: {}", w.code, w.text.trim_end_matches('.'), w.next));
+    push_wrapped(out, style, " ! ", "   ", &text, Some("33"));
+}
+
+/// As many words of a text as fit on one line beside its sign; dots tell that there are more.
+fn begin(text: &str, style: &TerminalStyle) -> String {
+    const MORE: &str = " ...";
+    let room = style.width.saturating_sub(" ! ".len()).max(20);
+    if text.chars().count() <= room {
+        return text.to_owned();
+    }
+    let first = wrap(text, room - MORE.len()).into_iter().next().unwrap_or_default();
+    format!("{}{MORE}", first.trim_end_matches([' ', ',', ';', ':', '(']))
 }
 
 fn section(out: &mut String, style: &TerminalStyle, heading: &str, text: &str) {
@@ -195,7 +223,8 @@ pub fn metrics(metrics: &[Metric], style: &TerminalStyle) -> String {
             let _ = write!(quality, ": {why}");
         }
         let value = m.value.filter(|v| v.is_finite()).map_or_else(|| "-".to_owned(), |_| label::value(m));
-        let ci = m.ci.as_ref().map_or_else(|| "-".to_owned(), |c| label::interval(c, m.unit));
+        let ci =
+            m.ci.as_ref().map_or_else(|| "-".to_owned(), |c| label::interval(c, m.unit) + &label::runs(m));
         table.row(vec![m.key(), value, ci, m.n.to_string(), quality]);
     }
     table.write(style)
@@ -211,6 +240,13 @@ mod tests {
         assert_eq!(wrap("unbreakable", 4), ["unbreakable"]);
         assert_eq!(wrap("ä ö ü", 3), ["ä ö", "ü"]);
         assert_eq!(wrap("éééé éé 漢字", 3), ["éééé", "éé", "漢字"]);
+    }
+
+    #[test]
+    fn the_beginning_of_a_text_fits_on_a_line() {
+        let style = TerminalStyle { width: 33, ..TerminalStyle::default() };
+        assert_eq!(begin("W448 somebody else used the", &style), "W448 somebody else used the");
+        assert_eq!(begin("W448 somebody else used the core: 72 %", &style), "W448 somebody else used ...");
     }
 
     #[test]

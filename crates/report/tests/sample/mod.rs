@@ -95,6 +95,7 @@ fn run() -> Run {
             serde_json::json!({"window_ns": 100_000, "quantum": 1}),
         )]),
         tags: BTreeMap::from([("rack".to_owned(), "7".to_owned())]),
+        cpus: "0-1".to_owned(),
         side_effects: vec!["private tracefs instance machmeter-4711".to_owned()],
     }
 }

@@ -30,6 +30,8 @@ pub struct StepEstimate {
 const LARGEST_MULTIPLE: f64 = 6.0;
 /// Share of the differences that must be multiples of the step.
 const COMMON_SHARE: f64 = 0.98;
+/// Share of the small differences that each of two multiples must have.
+const MULTIPLE_SHARE: f64 = 0.03;
 /// Below this a scaled or bumped step can't be told from a counter that counts every tick.
 const SMALLEST_COARSE_TICKS: u64 = 8;
 
@@ -96,7 +98,7 @@ fn scaled_step(positive: &[u64], smallest_ticks: u64) -> Option<f64> {
 }
 
 /// The same if it is near `guess`: hardly any of the small differences is more than a tick from its multiples, and at least two
-/// different multiples were seen.
+/// different multiples were seen often.
 fn scaled_step_near(positive: &[u64], guess: f64) -> Option<f64> {
     if guess < SMALLEST_COARSE_TICKS as f64 {
         return None;
@@ -115,10 +117,14 @@ fn scaled_step_near(positive: &[u64], guess: f64) -> Option<f64> {
     }
     let near: Vec<f64> =
         positive.iter().map(|d| *d as f64).filter(|d| *d < (LARGEST_MULTIPLE + 0.5) * step).collect();
-    let fitting = near.iter().filter(|d| (**d - (**d / step).round() * step).abs() <= 1.05).count();
-    let fits = fitting as f64 >= COMMON_SHARE * near.len() as f64;
-    let multiples = |m: f64| near.iter().any(|d| (d / step).round() == m);
-    (fits && (1..=LARGEST_MULTIPLE as u32).filter(|m| multiples(f64::from(*m))).count() >= 2).then_some(step)
+    let all = near.len() as f64;
+    let fitting: Vec<f64> =
+        near.into_iter().filter(|d| (d - (d / step).round() * step).abs() <= 1.05).collect();
+    // A stray value is no second multiple.
+    let often =
+        |m: f64| fitting.iter().filter(|d| (**d / step).round() == m).count() as f64 >= MULTIPLE_SHARE * all;
+    let multiples = (1..=LARGEST_MULTIPLE as u32).filter(|m| often(f64::from(*m))).count();
+    (fitting.len() as f64 >= COMMON_SHARE * all && multiples >= 2).then_some(step)
 }
 
 fn gcd(a: u64, b: u64) -> u64 {
@@ -217,6 +223,8 @@ mod tests {
         // A counter that counts every tick is none of that, however few values its differences have.
         let fine: Vec<i64> = (0..2_000).map(|i| 48 + (i * 7) % 60).collect();
         assert_eq!(step_from_deltas(&fine).unwrap().granularity_ticks, 1.0);
+        let narrow: Vec<i64> = (0..2_000).map(|i| if i % 200 == 0 { 61 } else { 26 + i % 3 }).collect();
+        assert_eq!(step_from_deltas(&narrow).unwrap().granularity_ticks, 1.0);
     }
 
     #[test]
