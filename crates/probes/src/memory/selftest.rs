@@ -1,7 +1,7 @@
 //! Self-test: the code of the kernels is read back, chains are followed, neighbors are let loose on the CPUs.
 
 use machmeter_engine::Progress;
-use machmeter_engine::cost::Cost;
+use machmeter_engine::cost::{Cost, Rows};
 use machmeter_engine::sampling::{Bench, Pace};
 use machmeter_sys::kernel;
 use machmeter_sys::kernel::chain::{ChainSpec, Chains, Order};
@@ -121,6 +121,8 @@ fn chains(_: &Machine<'_>, options: &Options) -> Vec<SelfCheck> {
 const NEIGHBORS: usize = 8;
 /// Most that they may move the median of a cache's latency.
 const MOVED: f64 = 0.05;
+/// Share of the samples in quiet beside a stranger on the core from which on a miss shows nothing: he empties the caches, too.
+const STRANGER: f64 = 0.1;
 /// Turns of quiet and noise.
 const TURNS: usize = 3;
 
@@ -138,8 +140,8 @@ fn caches(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck> {
     let steal = Steal::watch();
     let found = alternate(machine, &sizes.map(|s| s.1), slice_ns, options.seed);
     let stolen = steal.told(&machine.here());
-    let costs = match found {
-        Ok(costs) => costs,
+    let (costs, shared) = match found {
+        Ok(found) => found,
         Err(why) => return sizes.iter().map(|s| SelfCheck::not_shown(s.0, &what, bar, &why)).collect(),
     };
     let check = |((id, bytes), [quiet, busy]): (&(&str, usize), [Cost; 2])| {
@@ -154,7 +156,11 @@ fn caches(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck> {
         let moved = (b.value_ns / q.value_ns - 1.0).abs();
         let met = moved < MOVED;
         let mut found = format!("{:.3} ns beside them (n {}): {:.1} %", b.value_ns, b.n, moved * 100.0);
-        if let Some(why) = stolen.as_ref().filter(|_| !met) {
+        let stranger = shared.filter(|s| *s > STRANGER);
+        let stranger = stranger
+            .map(|s| format!("somebody else used the core in {:.0} % of the samples alone", s * 100.0));
+        let disturbed = stolen.clone().or(stranger);
+        if let Some(why) = disturbed.as_ref().filter(|_| !met) {
             found = format!("{found}; {why}");
         }
         SelfCheck {
@@ -163,19 +169,19 @@ fn caches(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck> {
             truth: format!("{} KiB cost {:.3} ns a load alone (n {})", bytes >> 10, q.value_ns, q.n),
             found,
             bar: bar.to_owned(),
-            state: if !met && stolen.is_some() { State::NotShown } else { State::of(met) },
+            state: if !met && disturbed.is_some() { State::NotShown } else { State::of(met) },
         }
     };
     sizes.iter().zip(costs).map(check).collect()
 }
 
-/// Costs of a load by working set, alone and beside neighbors, in turns.
+/// Costs of a load by working set, alone and beside neighbors, in turns, and the share of the samples alone in which a stranger used the core.
 fn alternate(
     machine: &Machine<'_>,
     sizes: &[usize; 2],
     slice_ns: u64,
     seed: u64,
-) -> Result<Vec<[Cost; 2]>, String> {
+) -> Result<(Vec<[Cost; 2]>, Option<f64>), String> {
     let pages = Pages::new(1 << 20, Backing::Small).map_err(|e| e.to_string())?;
     pages.extent().touch();
     let rows = machine.sample(|sampler| {
@@ -197,8 +203,15 @@ fn alternate(
         Ok::<_, String>(benches.map(|all| all.into_iter().map(|b| b.row).collect::<Vec<_>>()))
     })??;
     let (ns_per_tick, step) = machine.tick();
-    let [quiet, busy] = rows;
-    Ok(quiet.iter().zip(&busy).map(|(q, b)| [q, b].map(|r| Cost::of(r, ns_per_tick, step))).collect())
+    // As in a run: a stranger on the core, who shares its caches, is none of the neighbors that were planted.
+    let mut all = Rows { tick_hz: 1e9 / ns_per_tick, step_ticks: step, ..Rows::default() };
+    all.rows = rows.into_iter().flatten().collect();
+    all.tell_width();
+    let (quiet, busy) = all.rows.split_at(sizes.len());
+    let costs = quiet.iter().zip(busy).map(|(q, b)| [q, b].map(|r| all.cost(r))).collect();
+    // Of the turns in quiet: the planted neighbors may share the core, too.
+    all.rows.truncate(sizes.len());
+    Ok((costs, all.shared_core().map(|s| s.0)))
 }
 
 fn bounds(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck> {

@@ -75,7 +75,7 @@ looped!(
     ],
     pass: [],
     turn: [
-        "fmov d0, d1",
+        "movi v0.2d, #0",
         ".rept 10",
         "fadd d0, d0, d1",
         ".endr",
