@@ -1,0 +1,159 @@
+//! The sampler on simulated time.
+
+use super::*;
+use crate::cost::{Cost, Kind};
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// Simulated time: one tick per ns; every 37th batch is preempted for 3 ms.
+#[derive(Clone, Default)]
+struct Fake {
+    now_ns: Rc<Cell<u64>>,
+    switches: Rc<Cell<u64>>,
+    batches: u64,
+}
+
+impl Timing for Fake {
+    fn time(&mut self, work: &mut dyn FnMut()) -> u64 {
+        let start = self.now_ns.get();
+        work();
+        self.batches += 1;
+        if self.batches.is_multiple_of(37) {
+            self.now_ns.set(self.now_ns.get() + 3_000_000);
+            self.switches.set(self.switches.get() + 1);
+        }
+        self.now_ns.set(self.now_ns.get() + 23);
+        self.now_ns.get() - start
+    }
+    fn mark(&mut self) -> (u64, Option<usize>) {
+        (self.switches.get(), Some(0))
+    }
+    fn now_ns(&self) -> u64 {
+        self.now_ns.get()
+    }
+}
+
+struct Costs {
+    now_ns: Rc<Cell<u64>>,
+    each_ns: f64,
+    fails: bool,
+}
+
+impl Subject for Costs {
+    fn run(&mut self, turns: u64) -> bool {
+        self.now_ns.set(self.now_ns.get() + 40 + (turns as f64 * self.each_ns) as u64);
+        !self.fails
+    }
+}
+
+#[test]
+fn planted_costs_are_found_among_preemptions_and_failures_are_refused() {
+    let fake = Fake::default();
+    let bench = |each_ns: f64, fails| {
+        Bench::new(
+            Row::new("test", "planted", Kind::Latency),
+            Costs { now_ns: fake.now_ns.clone(), each_ns, fails },
+        )
+    };
+    let planted = [0.27, 3.8, 151.0, 515_000.0];
+    let mut benches: Vec<Bench<'_>> = planted.iter().map(|ns| bench(*ns, false)).collect();
+    benches.push(bench(10.0, true));
+    let mut sampler = Sampler::new(fake.clone(), TickRate::NANOSECONDS, 7);
+    let pace =
+        Pace { settle_ns: 0, batch_ns: Pace::BATCH_NS, pairs_per_visit: 5, rounds: 8, until_ns: u64::MAX };
+    assert!(sampler.interleave(&mut benches, &pace));
+    for (b, truth) in benches.iter().zip(planted) {
+        let cost = Cost::of(&b.row, 1.0, 1);
+        let k = cost.known().unwrap_or_else(|| panic!("{cost:?}"));
+        assert!((k.value_ns / truth - 1.0).abs() < 0.001, "{truth}: {k:?}");
+        assert!(k.max_ns < truth * 1.01, "no preempted pair was kept: {k:?}");
+        let batch_ns = b.row.short_turns as f64 * truth;
+        assert!(batch_ns > Pace::BATCH_NS / 4.0, "a disturbed calibration was kept: {batch_ns}");
+    }
+    assert!(benches.iter().map(|b| b.row.rejected.preempted).sum::<u64>() > 3);
+    assert_eq!(benches[4].row.refused.as_deref(), Some("the operation fails"));
+}
+
+/// Takes twice its time until it has been busy for 1 ms of its visit, as cores do after a rest.
+struct Settles {
+    costs: Costs,
+    busy_until_ns: u64,
+}
+
+impl Subject for Settles {
+    fn prepare(&mut self) -> Result<(), String> {
+        self.busy_until_ns = self.costs.now_ns.get() + 1_000_000;
+        Ok(())
+    }
+
+    fn run(&mut self, turns: u64) -> bool {
+        let rested = self.costs.now_ns.get() < self.busy_until_ns;
+        self.costs.run(if rested { 2 * turns } else { turns })
+    }
+}
+
+#[test]
+fn a_core_that_rested_is_not_timed_before_it_has_settled() {
+    let cost = |settle_ns| {
+        let fake = Fake::default();
+        let costs = Costs { now_ns: fake.now_ns.clone(), each_ns: 5.0, fails: false };
+        let row = Row::new("t", "x", Kind::Throughput);
+        let mut benches = vec![Bench::new(row, Settles { costs, busy_until_ns: 0 })];
+        let pace = Pace { settle_ns, batch_ns: 20_000.0, pairs_per_visit: 4, rounds: 10, until_ns: u64::MAX };
+        Sampler::new(fake, TickRate::NANOSECONDS, 7).interleave(&mut benches, &pace);
+        Cost::of(&benches[0].row, 1.0, 1).value_ns().expect("known")
+    };
+    assert!((cost(Pace::SETTLE_NS) - 5.0).abs() < 0.01, "{}", cost(Pace::SETTLE_NS));
+    assert!(cost(0) > 9.0, "{}", cost(0));
+}
+
+/// Uses up one of its stock with every turn.
+struct UsesUp {
+    costs: Costs,
+    stock: u64,
+}
+
+impl Subject for UsesUp {
+    fn run(&mut self, turns: u64) -> bool {
+        let enough = self.stock >= turns;
+        self.stock = self.stock.saturating_sub(turns);
+        self.costs.run(turns) && enough
+    }
+
+    fn partners_moved(&mut self) -> bool {
+        self.stock = 128;
+        true
+    }
+}
+
+#[test]
+fn what_a_preempted_pair_used_up_is_replaced() {
+    let fake = Fake::default();
+    let mut row = Row::new("t", "x", Kind::Latency);
+    (row.short_turns, row.long_turns) = (32, 96);
+    let costs = Costs { now_ns: fake.now_ns.clone(), each_ns: 5.0, fails: false };
+    let mut benches = vec![Bench::new(row, UsesUp { costs, stock: 160 })];
+    let pace = Pace { settle_ns: 0, batch_ns: 1.0, pairs_per_visit: 100, rounds: 1, until_ns: u64::MAX };
+    Sampler::new(fake.clone(), TickRate::NANOSECONDS, 7).interleave(&mut benches, &pace);
+    let rejected = benches[0].row.rejected;
+    assert!(rejected.preempted > 2 && rejected.total() == rejected.preempted, "{rejected:?}");
+}
+
+#[test]
+fn the_time_given_is_kept() {
+    let fake = Fake::default();
+    let mut benches = vec![Bench::new(
+        Row::new("t", "x", Kind::Latency),
+        Costs { now_ns: fake.now_ns.clone(), each_ns: 5.0, fails: false },
+    )];
+    let mut sampler = Sampler::new(fake.clone(), TickRate::NANOSECONDS, 7);
+    let pace = Pace {
+        settle_ns: 0,
+        batch_ns: 500_000.0,
+        pairs_per_visit: 3,
+        rounds: 1_000_000,
+        until_ns: 100_000_000,
+    };
+    assert!(sampler.interleave(&mut benches, &pace), "rounds ended by time, with samples for all, are whole");
+    assert!(fake.now_ns.get() < 120_000_000, "{}", fake.now_ns.get());
+}
