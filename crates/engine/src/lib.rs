@@ -4,6 +4,7 @@
 
 pub mod attributes;
 pub mod budget;
+pub mod calibration;
 pub mod checks;
 pub mod clock;
 pub mod cost;

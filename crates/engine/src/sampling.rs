@@ -7,6 +7,7 @@ use machmeter_sys::clock::{SourceId, TickRate, TickSource, WithSource, dispatch}
 use machmeter_sys::{affinity, thread};
 
 use crate::budget::stop_requested;
+use crate::calibration::{self, Tried};
 use crate::cost::{Pair, Proof, Row};
 use crate::host::Host;
 use crate::neighbour::Witness;
@@ -308,32 +309,14 @@ impl<T: Timing> Sampler<T> {
         Ok(Pair { at_ns, short_ticks, long_ticks, regime_ns: subject.regime_ns(), core_width })
     }
 
-    /// Turns of which a batch takes about `batch_ns`: doubled until it is long enough, then set by proportion. None when the
-    /// operation fails. Ends at `until_ns` with what it has.
+    /// Turns of which a batch takes about `batch_ns`. None when the operation fails. Ends at `until_ns` with what it has.
     fn turns_for(&mut self, subject: &mut dyn Subject, batch_ns: f64, until_ns: u64) -> Option<u64> {
-        let mut turns = 1_u64;
-        loop {
+        calibration::turns_for(batch_ns, 1, |turns| {
             let mut done = true;
             let ticks = self.timing.time(&mut || done = subject.run(turns));
-            if !done {
-                return None;
-            }
-            let ns = self.rate.ns(ticks);
-            if ns >= batch_ns / 4.0 || turns > 1 << 40 || self.timing.now_ns() >= until_ns {
-                // Once more, warm: the quicker of the two is less disturbed.
-                let again = self.rate.ns(self.timing.time(&mut || done &= subject.run(turns)));
-                let quick = ns.min(again).max(f64::MIN_POSITIVE);
-                if !done {
-                    return None;
-                }
-                // Only held up: a few turns would be the batches of the whole run.
-                if quick >= batch_ns / 8.0 || turns > 1 << 40 || self.timing.now_ns() >= until_ns {
-                    let each = quick / turns as f64;
-                    return Some(((batch_ns / each).round() as u64).clamp(1, turns.saturating_mul(8)));
-                }
-            }
-            turns *= 2;
-        }
+            let tried = Tried { ns: self.rate.ns(ticks), late: self.timing.now_ns() >= until_ns };
+            done.then_some(tried)
+        })
     }
 }
 

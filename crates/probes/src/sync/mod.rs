@@ -36,7 +36,7 @@ impl Probe for Sync {
         part::select(PARTS, &params.parts)?;
         let seconds = match level {
             Level::Quick => 15,
-            Level::Standard => 45,
+            Level::Standard => 60,
             Level::Thorough => 180,
             Level::Soak => level.probe_seconds(),
         };

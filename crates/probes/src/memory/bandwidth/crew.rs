@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use machmeter_engine::budget::stop_requested;
+use machmeter_engine::calibration::{self, Tried};
 use machmeter_engine::cost::{Pair, Row};
 use machmeter_engine::sampling::{Disturbance, HostTiming, Timing};
 use machmeter_engine::team::{Arena, Member, Seats, Team, TeamError};
@@ -218,17 +219,12 @@ impl Conductor<'_, '_> {
         let cpus = self.crew.specs[index].cpus;
         if row.long_turns == 0 {
             row.per_turn *= stream.kernel_turns() as f64;
-            let mut turns = stream.round().div_ceil(4);
-            loop {
+            let rate = self.crew.rate;
+            let turns = calibration::turns_for(BATCH_NS, stream.round().div_ceil(4), |turns| {
                 let (ticks, _) = self.together(index, cpus, stream, turns)?;
-                let ns = self.crew.rate.ns(ticks).max(1.0);
-                if ns >= BATCH_NS / 4.0 || turns > 1 << 40 {
-                    row.short_turns = ((BATCH_NS / ns * turns as f64).round() as u64).clamp(1, turns * 8);
-                    row.long_turns = row.short_turns * 2;
-                    break;
-                }
-                turns *= 2;
-            }
+                Some(Tried::of(rate.ns(ticks)))
+            })?;
+            (row.short_turns, row.long_turns) = (turns, turns * 2);
         } else {
             self.together(index, cpus, stream, stream.round().div_ceil(4))?;
         }

@@ -15,11 +15,12 @@ use super::rally::{Joint, Visit};
 /// Locks of the ring: one more than members.
 pub(super) const RING: usize = 3;
 
-/// Cells: members that hold their first lock; steps that each lock protects; steps of both members over all batches, as
-/// counted by them and as the locks say.
+/// Cells: members that hold their first lock; steps that each lock protects; steps of both members in this batch as they count
+/// them; and over all batches, as counted by them and as the locks say.
 const HOLDING: usize = 0;
 const FIRST_LOCK: usize = 1;
-const COUNTED: usize = FIRST_LOCK + RING;
+const MADE: usize = FIRST_LOCK + RING;
+const COUNTED: usize = MADE + 1;
 const ADDED: usize = COUNTED + 1;
 const CELLS: usize = ADDED + 1;
 
@@ -59,7 +60,7 @@ impl<L> Ring<'_, L> {
 impl<L: Lock> Joint for Ring<'_, L> {
     fn ready(&self) {
         self.cell(HOLDING).store(0, Ordering::Relaxed);
-        (0..RING).for_each(|i| self.cell(FIRST_LOCK + i).store(0, Ordering::Relaxed));
+        (FIRST_LOCK..=MADE).for_each(|i| self.cell(i).store(0, Ordering::Relaxed));
     }
 
     #[inline(never)]
@@ -71,10 +72,12 @@ impl<L: Lock> Joint for Ring<'_, L> {
         if held.is_none() || !member.wait(|| holding.load(Ordering::Acquire) == 2) {
             return false;
         }
-        for _ in 0..turns {
+        // The deadline may break a batch off: then fewer steps than turns were made.
+        for done in 0..turns {
             at = if at + 1 == RING { 0 } else { at + 1 };
             let next = self.locks[at].acquire(member);
             if next.is_none() {
+                self.cell(MADE).fetch_add(done, Ordering::Relaxed);
                 return false;
             }
             let steps = self.cell(FIRST_LOCK + at);
@@ -83,12 +86,13 @@ impl<L: Lock> Joint for Ring<'_, L> {
             held = next;
         }
         drop(held);
+        self.cell(MADE).fetch_add(turns, Ordering::Relaxed);
         true
     }
 
-    fn judge(&self, turns: u64, _clean: bool) -> Option<Disturbance> {
+    fn judge(&self, _turns: u64, _clean: bool) -> Option<Disturbance> {
         let added: u64 = (0..RING).map(|i| self.cell(FIRST_LOCK + i).load(Ordering::Relaxed)).sum();
-        self.cell(COUNTED).fetch_add(2 * turns, Ordering::Relaxed);
+        self.cell(COUNTED).fetch_add(self.cell(MADE).load(Ordering::Relaxed), Ordering::Relaxed);
         self.cell(ADDED).fetch_add(added, Ordering::Relaxed);
         None
     }

@@ -22,12 +22,16 @@ use crate::sync::rounds::{ROUNDS, rounds};
 const SHORT_BELOW_NS: u64 = 6_000_000_000;
 /// Share of the time for what one thread does alone.
 const ALONE: f64 = 0.25;
-/// Longest visit, ns.
-const VISIT_NS: u64 = 250_000_000;
+/// Longest visit, ns: many times what one takes, but one whose partner was held up must not take the time of all others.
+const VISIT_NS: u64 = 60_000_000;
 /// Batches of operations in which members sleep, ns: many wake-ups long.
 const SLEEPING_BATCH_NS: f64 = 500_000.0;
-/// Pairs of a visit: the first visit alone can make a figure.
-const PAIRS: usize = 8;
+/// Turns of a batch at most in which one member waits for the other in every turn and may sleep: libraries' locks spin first, and whether
+/// that is enough changes within a batch. One of so many turns takes half a millisecond when all sleep, and hardly any time when none does.
+const WAITING_TURNS: u64 = 16;
+/// Pairs of a visit in which members spin, and sleep. The first visit alone can make a figure; many short visits tell more than few
+/// long ones, since the CPUs' placement moves between them.
+const PAIRS: [usize; 2] = [8, 6];
 
 /// Measures the part.
 #[allow(clippy::unnecessary_wraps, reason = "the form of all parts")]
@@ -112,6 +116,10 @@ fn visit(at: &At<'_, '_>, model: &dyn Team, job: &mut Job, start_ns: u64, order:
         Together::Contend(k) | Together::HandOff(k) => k.sleeps(),
         Together::Barrier(k) => k.sleeps(),
     };
+    let most_turns = match job.what {
+        Together::HandOff(_) | Together::Barrier(_) if sleeps => WAITING_TURNS,
+        _ => u64::MAX,
+    };
     let visit = Visit {
         team: model,
         cpus: job.cpus.clone(),
@@ -122,7 +130,8 @@ fn visit(at: &At<'_, '_>, model: &dyn Team, job: &mut Job, start_ns: u64, order:
         rule: Rule::Undisturbed,
         batch_ns: if sleeps { SLEEPING_BATCH_NS } else { Pace::SHARED_BATCH_NS },
         min_turns: 1,
-        pairs: PAIRS,
+        most_turns,
+        pairs: PAIRS[usize::from(sleeps)],
         limit_ns: at.left_ns().clamp(1, VISIT_NS),
         start_ns,
         order,

@@ -31,7 +31,7 @@ const NAME: &str = "locks";
 
 /// The part.
 pub(super) const PART: Part<Params> =
-    Part { name: NAME, weight: 25, measure: measure::measure, analyze: analyze::analyze };
+    Part { name: NAME, weight: 35, measure: measure::measure, analyze: analyze::analyze };
 
 metric!(
     HANDOFF,

@@ -7,6 +7,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use machmeter_engine::calibration::{self, Tried};
 use machmeter_engine::cost::{Pair, Row};
 use machmeter_engine::sampling::{Disturbance, HostTiming, Timing};
 use machmeter_engine::team::{Arena, Member, Seats, Team};
@@ -69,6 +70,8 @@ pub(in crate::sync) struct Visit<'a> {
     pub(in crate::sync) batch_ns: f64,
     /// Fewest turns of a short batch.
     pub(in crate::sync) min_turns: u64,
+    /// Most turns of a short batch.
+    pub(in crate::sync) most_turns: u64,
     /// Pairs to take.
     pub(in crate::sync) pairs: usize,
     /// Time for the visit, ns.
@@ -91,8 +94,9 @@ const FIRST_MEMBER: usize = 6;
 const OVER: u64 = u64::MAX;
 /// Members that hear nothing of member 0 for so long after the end leave by themselves.
 const GRACE_NS: u64 = 2_000_000_000;
-/// Turns are doubled at most this often.
-const DOUBLINGS: u32 = 40;
+/// One of so many turns warms the rest, and tells whether they still take as long as they did: no farther off than this factor.
+const WARMING: u64 = 8;
+const FAR_OFF: f64 = 8.0;
 
 /// Further tries of a batch that was disturbed while the number of turns is sought.
 const TRIES: usize = 4;
@@ -120,7 +124,7 @@ impl Visit<'_> {
         let ledger = board.heap().atomics();
         let rally = Rally { visit: self, board: &board, ledger, joint };
         if let Some(turns) = ledger.first() {
-            // As long as there is no pair the length is found anew: the first time may have been disturbed.
+            // As long as there is no pair nothing is known of the length.
             turns.store(if row.pairs.is_empty() { 0 } else { row.short_turns }, Ordering::Relaxed);
         }
         let seats = Seats { cpus: self.cpus.clone(), policy: self.policy };
@@ -217,7 +221,7 @@ impl Rally<'_> {
             row.rejected.failed += 1;
             return;
         }
-        (row.short_turns, row.long_turns) = (turns, turns * 2);
+        let scale = share_turns(row, turns);
         for entry in 0..(word(1) as usize).min(self.visit.pairs) {
             let w = |i: usize| word(HEAD + entry * ENTRY + i);
             let mut add = |name: &str, v: f64| *row.extras.entry(name.to_owned()).or_default() += v;
@@ -226,7 +230,7 @@ impl Rally<'_> {
                     add(SLEEPS, w(4) as f64);
                     add(TAKEN_OFF, w(5) as f64);
                     add(TURNS_SEEN, w(6) as f64);
-                    let (short_ticks, long_ticks) = (w(1), w(2));
+                    let [short_ticks, long_ticks] = [w(1), w(2)].map(|t| scaled(t, scale));
                     row.pairs.push(Pair { at_ns: w(3) as f64, short_ticks, long_ticks, ..Pair::default() });
                 }
                 Fate::Kept => row.rejected.migrated += 1,
@@ -240,6 +244,26 @@ impl Rally<'_> {
             }
         }
     }
+}
+
+/// Gives the row the turns of a visit or keeps its own, whichever are more: one row has one number of turns, and ticks of batches of
+/// fewer are those that so many would have taken. The factor for ticks of this visit.
+fn share_turns(row: &mut Row, turns: u64) -> f64 {
+    if turns <= row.short_turns {
+        return row.short_turns as f64 / turns as f64;
+    }
+    if row.short_turns > 0 {
+        let factor = turns as f64 / row.short_turns as f64;
+        for p in &mut row.pairs {
+            [p.short_ticks, p.long_ticks] = [p.short_ticks, p.long_ticks].map(|t| scaled(t, factor));
+        }
+    }
+    (row.short_turns, row.long_turns) = (turns, turns * 2);
+    1.0
+}
+
+fn scaled(ticks: u64, factor: f64) -> u64 {
+    (ticks as f64 * factor).round() as u64
 }
 
 /// What became of a pair.
@@ -284,14 +308,13 @@ struct Leader<'a> {
 impl Leader<'_> {
     fn sample(&mut self) {
         let (ledger, visit) = (self.rally.ledger, self.rally.visit);
-        let mut turns = ledger[0].load(Ordering::Relaxed);
-        if turns == 0 {
-            let Some(found) = self.turns_for_batch() else { return };
-            turns = found;
-        } else if self.batch(turns).is_none() {
-            return;
-        }
-        ledger[0].store(turns, Ordering::Relaxed);
+        let found = match ledger[0].load(Ordering::Relaxed) {
+            0 => self.turns_for_batch(),
+            known => self.turns_again(known),
+        };
+        // A visit that is broken off here says so by no turns.
+        ledger[0].store(found.unwrap_or(0), Ordering::Relaxed);
+        let Some(turns) = found else { return };
         for entry in 0..visit.pairs {
             if monotonic_ns() >= self.member.deadline_ns {
                 return;
@@ -320,25 +343,25 @@ impl Leader<'_> {
 
     /// Turns of which a batch takes about as long as it should; `None` when the operation or a partner fails.
     fn turns_for_batch(&mut self) -> Option<u64> {
-        let (rate, wanted_ns) = (self.rally.visit.rate, self.rally.visit.batch_ns);
-        let mut turns = 1_u64;
-        for _ in 0..DOUBLINGS {
+        let visit = self.rally.visit;
+        let turns = calibration::turns_for(visit.batch_ns, 1, |turns| {
             let batch = self.clean_batch(turns)?;
-            if batch.disturbance == Some(Disturbance::Failed) {
-                return None;
-            }
-            let ns = rate.ns(batch.ticks);
-            if ns >= wanted_ns / 4.0 || monotonic_ns() >= self.member.deadline_ns {
-                // Once more, warm: the quicker of the two is less disturbed.
-                let each = ns.min(rate.ns(self.clean_batch(turns)?.ticks)).max(1.0) / turns as f64;
-                let least = self.rally.visit.min_turns.max(1);
-                return Some(
-                    ((wanted_ns / each).round() as u64).clamp(least, turns.saturating_mul(8).max(least)),
-                );
-            }
-            turns *= 2;
-        }
-        None
+            let late = turns >= visit.most_turns || monotonic_ns() >= self.member.deadline_ns;
+            let tried = Tried { ns: visit.rate.ns(batch.ticks), late };
+            (batch.disturbance != Some(Disturbance::Failed)).then_some(tried)
+        });
+        turns.map(|t| t.min(visit.most_turns).max(visit.min_turns))
+    }
+
+    /// The turns of the visits before, warmed by a part of them, unless that part takes far longer or shorter than it should: whoever
+    /// waits for a lock spins in one visit and sleeps in another, which costs hundreds of times as much.
+    fn turns_again(&mut self, known: u64) -> Option<u64> {
+        let visit = self.rally.visit;
+        let part = (known / WARMING).max(visit.min_turns).max(1);
+        let expected_ns = visit.batch_ns * part as f64 / known as f64;
+        let ns = visit.rate.ns(self.clean_batch(part)?.ticks);
+        let alike = (expected_ns / FAR_OFF..=expected_ns * FAR_OFF).contains(&ns);
+        if alike { Some(known) } else { self.turns_for_batch() }
     }
 
     /// A batch in which nobody who has a CPU of its own lost it: without a partner that holds it up, an operation looks quick.
@@ -426,6 +449,20 @@ mod tests {
 
     fn batch(voluntary: u64, involuntary: u64, disturbance: Option<Disturbance>) -> Batch {
         Batch { ticks: 100, switches: Switches { voluntary, involuntary }, disturbance }
+    }
+
+    #[test]
+    fn visits_of_other_turns_say_the_same() {
+        let mut row = Row::new("locks", "x", machmeter_engine::cost::Kind::Latency);
+        // 7 ticks a turn, and 30 beside.
+        for turns in [10, 400, 16, 400, 7] {
+            let scale = share_turns(&mut row, turns);
+            let [short_ticks, long_ticks] = [turns, 2 * turns].map(|t| scaled(30 + 7 * t, scale));
+            row.pairs.push(Pair { short_ticks, long_ticks, ..Pair::default() });
+        }
+        assert_eq!((row.short_turns, row.long_turns), (400, 800));
+        let each = machmeter_engine::cost::estimate::values_ns(&row, &row.pairs, 1.0);
+        assert!(each.iter().all(|ns| (ns - 7.0).abs() < 0.01), "{each:?}");
     }
 
     #[test]

@@ -95,6 +95,7 @@ pub(in crate::sync) fn open_lock(cpus: &[usize]) -> Result<Row, String> {
             rule: Rule::Undisturbed,
             batch_ns: 200_000.0,
             min_turns: 1,
+            most_turns: u64::MAX,
             pairs: 8,
             limit_ns: 500_000_000,
             start_ns: 0,

@@ -3,6 +3,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use machmeter_engine::calibration::{self, Tried};
 use machmeter_engine::cost::Pair;
 use machmeter_engine::sampling::{HostTiming, Timing};
 use machmeter_engine::team::heap::Heap;
@@ -181,16 +182,8 @@ impl Leader<'_> {
 
     /// Turns of which a batch takes about as long as it should.
     fn find_turns(&mut self) -> Option<u64> {
-        let mut turns = 1;
-        loop {
-            let ns = self.visit.rate.ns(self.batch(turns)?);
-            if ns >= self.visit.batch_ns / 4.0 || turns >= 1 << 32 {
-                // Once more, warm: the quicker of the two is less disturbed.
-                let each = ns.min(self.visit.rate.ns(self.batch(turns)?)).max(1.0) / turns as f64;
-                return Some(((self.visit.batch_ns / each).round() as u64).clamp(1, turns * 8));
-            }
-            turns *= 2;
-        }
+        let visit = self.visit;
+        calibration::turns_for(visit.batch_ns, 1, |turns| Some(Tried::of(visit.rate.ns(self.batch(turns)?))))
     }
 
     /// Involuntary switches of both so far. Members that share a CPU are switched on purpose, which the kernel counts alike.

@@ -23,6 +23,7 @@ fn visit(job: &mut Job, limit_ns: u64) -> Result<(), String> {
         rule: measure::rule(job),
         batch_ns: 100_000.0,
         min_turns: 4,
+        most_turns: u64::MAX,
         pairs: 8,
         limit_ns,
         start_ns: thread::monotonic_ns(),
