@@ -10,7 +10,7 @@ use crate::distribution::{normal_quantile, t_quantile};
 use crate::spread;
 
 /// Earlier runs from which on their spread is known at all.
-pub const FEWEST: usize = 3;
+pub const FEWEST: usize = 2;
 
 /// What one run said: a value, and the interval that it knew of by itself.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -95,9 +95,15 @@ mod tests {
     #[test]
     fn intervals_cover_whatever_runs_differ_by() {
         let mut random = Random::new(11);
-        for (earlier, between, within) in
-            [(3, 0.1, 0.001), (3, 0.1, 0.1), (5, 0.0, 0.1), (11, 0.1, 0.001), (11, 0.1, 0.1), (11, 0.0, 0.1)]
-        {
+        for (earlier, between, within) in [
+            (2, 0.1, 0.001),
+            (2, 0.1, 0.1),
+            (3, 0.1, 0.1),
+            (5, 0.0, 0.1),
+            (11, 0.1, 0.001),
+            (11, 0.1, 0.1),
+            (11, 0.0, 0.1),
+        ] {
             let covers = (0..2_000).filter(|_| {
                 let past: Vec<Estimate> = (0..earlier).map(|_| run(&mut random, between, within)).collect();
                 among_runs(run(&mut random, between, within), &past).unwrap().contains(10.0)
@@ -131,7 +137,7 @@ mod tests {
         let e = |value: f64| Estimate { value, own: Interval::new(0.95, value - 0.1, value + 0.2).unwrap() };
         let same = among_runs(e(5.0), &[e(5.01), e(4.99), e(5.0)]).unwrap();
         assert!((same.low - 4.9).abs() < 1e-9 && (same.high - 5.2).abs() < 1e-9, "{same:?}");
-        assert_eq!(among_runs(e(5.0), &[e(5.0), e(5.0)]), None);
+        assert_eq!(among_runs(e(5.0), &[e(5.0)]), None);
         let broken = Estimate { value: f64::NAN, own: e(5.0).own };
         assert_eq!(among_runs(e(5.0), &[e(5.0), e(5.0), broken]), None);
         // Far apart, near zero: an interval of ratios stays positive, and where nothing negative was said, so does one of differences.

@@ -151,8 +151,10 @@ impl<'r> Found<'r> {
             step(&points, REACH_RATIO, of).filter(|s| s.next / s.last < REACH_BRACKET)
         };
         // A neighbour on the core takes some of the buffer, and what he takes looks like a smaller one.
+        let all = |least: usize| end(self.reading.points(ONE_PER_PAGE, self.first_pages), least, LOW);
         end(self.reading.quiet_points(ONE_PER_PAGE, self.first_pages), 0, MIDDLE)
-            .or_else(|| end(self.reading.points(ONE_PER_PAGE, self.first_pages), FEWEST, LOW))
+            .or_else(|| all(FEWEST))
+            .or_else(|| all(FEWEST / 2))
     }
 
     /// Lines that a cache holds.
@@ -290,7 +292,10 @@ fn line(reading: &Reading<'_>) -> Option<Step> {
     sets.dedup();
     let curves = sets.into_iter().filter_map(|set| {
         let is = |r: &Row| r.operation == "second" && r.int("working_set_bytes") == Some(set);
-        quiet_step(reading, "offset_bytes", is, LINE_RATIO, |s| s.next / s.last <= 2.0)
+        // An offset of which too little is known must not hide the end.
+        let offsets: Vec<f64> = reading.curve("offset_bytes", is).iter().map(|p| p.size).collect();
+        let neighbours = |s: &Step| !offsets.iter().any(|o| s.last < *o && *o < s.next);
+        quiet_step(reading, "offset_bytes", is, LINE_RATIO, |s| s.next / s.last <= 2.0 && neighbours(s))
     });
     // A line is a power of two. A step between others was seen too early, by what disturbs, and never too late.
     let line = |s: Step| Step { next: (s.next as u64).next_power_of_two() as f64, ..s };

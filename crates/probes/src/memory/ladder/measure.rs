@@ -71,7 +71,7 @@ pub(super) fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, 
     let small = if request.pages.small {
         let pages = Pages::new(request.most_bytes, Backing::Small);
         let pages = pages.map_err(|e| ProbeError::Cannot(e.to_string()))?;
-        let bytes = touch(&pages, touch_ns);
+        let bytes = touch(&pages, touch_ns, at.host.seed);
         if bytes < request.most_bytes {
             (request.most_bytes, request.limit) = (bytes, Limit::Time);
         }
@@ -126,15 +126,20 @@ fn tell(at: &mut At<'_, '_>, name: &str, text: String) {
     at.facts.insert(format!("ladder.{name}"), text);
 }
 
-/// Brings memory in until the time is over; returns how much, bytes.
-fn touch(pages: &Pages, ns: u64) -> usize {
+/// Brings memory in until the time is over; returns how much, bytes. Pages in a random order, since the system hands out neighbours one
+/// after the other while it has them: a cache would hold more of a freshly started machine's pages than of another's, and a
+/// translation buffer that joins neighbours would look larger. Huge pages are neighbours inside whatever their order.
+fn touch(pages: &Pages, ns: u64, seed: u64) -> usize {
+    let mut random = Random::new(seed);
     let until_ns = monotonic_ns() + ns;
     let all = pages.extent();
     let mut done = 0;
     while done < all.bytes() && (done < TOUCH_BYTES || monotonic_ns() < until_ns) && !stop_requested() {
         let bytes = TOUCH_BYTES.min(all.bytes() - done);
-        if let Some(part) = all.part(done, bytes) {
-            part.touch();
+        let mut order: Vec<usize> = (done..done + bytes).step_by(chase::PAGE_BYTES).collect();
+        random.shuffle(&mut order);
+        for page in order.into_iter().filter_map(|at| all.part(at, chase::PAGE_BYTES.min(all.bytes() - at))) {
+            page.touch();
         }
         done += bytes;
     }
@@ -158,7 +163,7 @@ fn huge(
         }
         Err(e) => return Err(ProbeError::Cannot(e.to_string())),
     };
-    let bytes = touch(&pages, touch_ns);
+    let bytes = touch(&pages, touch_ns, at.host.seed);
     if !request.pages.small && bytes < request.most_bytes {
         (request.most_bytes, request.limit) = (bytes, Limit::Time);
     }

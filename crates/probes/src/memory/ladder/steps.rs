@@ -1,13 +1,13 @@
 //! Single steps of short curves: the line, the ways, the reach of a translation buffer.
 
-use machmeter_stats::quantile::{quantile, sorted};
+use machmeter_stats::quantile::sorted;
 
 use super::hierarchy::{Point, lower_from_the_right};
 
 /// Quantile of the pairs taken for the cost of a size. Neighbours on the same core only make it dearer; but beyond the step some pairs
 /// cost as little as before it, where the order of the accesses happens to suit the replacement (seen with one page too many for
 /// a buffer of 64: one or two pairs of 24), so the least of all would be too low.
-pub(super) const LOW: f64 = 0.15;
+pub(super) const LOW: f64 = 0.18;
 /// The same of pairs during which nobody else used the core: they have nothing to avoid on either side.
 pub(super) const MIDDLE: f64 = 0.5;
 
@@ -27,11 +27,13 @@ pub(super) struct Step {
 }
 
 /// The step of a curve that begins low and ends high: where its ascending lower bound crosses the geometric mean of both ends.
-/// `None` unless the end costs at least `least_ratio` times the beginning. A size costs the `of` quantile of its pairs.
+/// `None` unless the end costs at least `least_ratio` times the beginning. A size costs the `of` quantile of its pairs; of two pairs
+/// that it lies between, the cheaper: halfway from one side of a step to the other there is nothing.
 pub(super) fn step(points: &[Point], least_ratio: f64, of: f64) -> Option<Step> {
     let cost = |p: &Point| {
         let costs_ns: Vec<f64> = p.costs_ns.iter().map(|c| c.1).collect();
-        let ns = quantile(&sorted(&costs_ns).ok()?, of).filter(|ns| *ns > 0.0)?;
+        let s = sorted(&costs_ns).ok()?;
+        let ns = s.get((of * s.len().checked_sub(1)? as f64) as usize).filter(|ns| **ns > 0.0)?;
         Some((p.size, ns.ln()))
     };
     let (sizes, mut fit): (Vec<f64>, Vec<f64>) = points.iter().filter_map(cost).unzip();

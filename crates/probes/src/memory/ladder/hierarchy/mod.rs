@@ -26,6 +26,8 @@ const SMEARED_RATIO: f64 = 1.7;
 const FIRST_SHARED: usize = 2;
 /// Ratio of the sizes at which a cache of the core's own ends in two rounds, at most.
 const MOVES_RATIO: f64 = 1.3;
+/// The last cache ends at more than so many times the size of the one before it, in every round.
+const NEXT_RATIO: f64 = 1.5;
 /// Resamples of the bootstrap.
 const RESAMPLES: usize = 200;
 /// Fractions of an octave that capacities of caches have (sets are a power of two, ways are not always), each with what
@@ -115,13 +117,13 @@ pub(super) fn detect(points: &[Point], seed: u64) -> Hierarchy {
 
 /// [`detect`] of a curve of caches, of which the last may belong to others too. What is left of it changes while the curve is
 /// measured, so that it can show a plateau for each of two times. A cache before the last one ends at the same size in every
-/// round, before the last one does; where that is not so, both are one.
+/// round, well before the last one does; where that is not so, both are one.
 pub(super) fn caches(points: &[Point], seed: u64) -> Hierarchy {
     let mut found = detect(points, seed);
     let curve = Curve::of(points, |p| lowest(p.costs_ns.iter().map(|c| c.1)));
     while let [.., before, last] = &found.boundaries[..]
         && found.boundaries.len() > FIRST_SHARED + 1
-        && (before.moves() || last.by_round.iter().any(|size| *size <= before.size))
+        && (before.moves() || last.by_round.iter().any(|size| *size <= NEXT_RATIO * before.size))
     {
         let upper = found.levels.len() - 1;
         let Some(one) = boundary(points, &curve, &found.levels[upper - 2], &found.levels[upper], seed) else {
