@@ -125,8 +125,14 @@ fn translations(found: &Found<'_>) -> Vec<Metric> {
     out.push(match &found.first_reach {
         Some(s) => {
             let (entries, next) = (s.last / page_bytes, s.next / page_bytes);
-            Metric::new(&info::TRANSLATIONS, first, entries, "step of one line per page", s.n as u64)
-                .with_ci(Interval::new(LEVEL, entries, next, "bracket"))
+            Metric::new(&info::TRANSLATIONS, first, entries, "step of one line per page", s.n as u64).with_ci(
+                Interval::new(
+                    LEVEL,
+                    entries,
+                    next,
+                    if found.first_reach_alone { "bracket, alone on the core" } else { "bracket" },
+                ),
+            )
         }
         None => Metric::rejected(
             &info::TRANSLATIONS,

@@ -68,6 +68,8 @@ pub(super) struct Found<'r> {
     pub(super) ways: Option<Step>,
     /// Reach of the first buffer of translations, bytes.
     pub(super) first_reach: Option<Step>,
+    /// Whether nobody else used the core when that was seen.
+    pub(super) first_reach_alone: bool,
     /// Reach of the second one as a range, bytes.
     pub(super) second_reach: Option<(f64, f64)>,
     /// Share of the memory asked for in huge pages that was granted.
@@ -128,6 +130,7 @@ impl<'r> Found<'r> {
             line: line(reading),
             ways: ways(reading),
             first_reach: None,
+            first_reach_alone: false,
             second_reach: None,
             huge_granted: reading
                 .number("huge_asked_bytes")
@@ -137,24 +140,48 @@ impl<'r> Found<'r> {
             most_bytes,
             reading,
         };
-        found.first_reach = found.first_reach();
+        if let Some((step, alone)) = found.first_reach() {
+            (found.first_reach, found.first_reach_alone) = (Some(step), alone);
+        }
         found.second_reach = found.second_reach(seed);
         found.huge_effective = found.huge_effective();
         found
     }
 
-    /// Nearest step of the one-line-per-page curve, while its lines fit in half of the first cache.
-    fn first_reach(&self) -> Option<Step> {
+    /// Nearest step of the one-line-per-page curve, while its lines fit in half of the first cache; and whether it was seen while nobody
+    /// else used the core. A neighbour takes some of the buffer, and what he takes looks like a smaller one: beside him the step lies
+    /// somewhere from where most pairs say to where none is quick any more.
+    fn first_reach(&self) -> Option<(Step, bool)> {
         let lines = self.lines_of(0)? / 2.0;
-        let end = |mut points: Vec<Point>, least: usize, of: f64| {
+        let near = |mut points: Vec<Point>, least: usize| {
             points.retain(|p| p.size / PAGE_BYTES as f64 <= lines && p.costs_ns.len() >= least);
-            step(&points, REACH_RATIO, of).filter(|s| s.next / s.last < REACH_BRACKET)
+            points
         };
-        // A neighbour on the core takes some of the buffer, and what he takes looks like a smaller one.
-        let all = |least: usize| end(self.reading.points(ONE_PER_PAGE, self.first_pages), least, LOW);
-        end(self.reading.quiet_points(ONE_PER_PAGE, self.first_pages), 0, MIDDLE)
-            .or_else(|| all(FEWEST))
-            .or_else(|| all(FEWEST / 2))
+        let narrow = |s: &Step| s.next / s.last < REACH_BRACKET;
+        let quiet = near(self.reading.quiet_points(ONE_PER_PAGE, self.first_pages), 0);
+        let quiet = step(&quiet, REACH_RATIO, MIDDLE).filter(narrow);
+        let exact = |s: &&Step| s.next - s.last <= PAGE_BYTES as f64;
+        if let Some(s) = quiet.as_ref().filter(exact) {
+            return Some((*s, true));
+        }
+        let points = near(self.reading.points(ONE_PER_PAGE, self.first_pages), FEWEST / 2);
+        let enough = near(points.clone(), FEWEST);
+        let most = [&enough, &points].into_iter().find_map(|p| step(p, REACH_RATIO, LOW).filter(narrow));
+        match (quiet, most) {
+            (Some(q), Some(m)) if (q.last..q.next).contains(&m.last) => {
+                Some((Step { last: m.last, ..q }, false))
+            }
+            (Some(q), _) => Some((q, true)),
+            (None, Some(m)) => {
+                let dear_ns = (m.before_ns * m.after_ns).sqrt();
+                let quick =
+                    |p: &&Point| lowest(p.costs_ns.iter().map(|c| c.1)).is_some_and(|ns| ns < dear_ns);
+                let last_quick = points.iter().filter(quick).map(|p| p.size).fold(m.last, f64::max);
+                let next = points.iter().map(|p| p.size).find(|size| *size > last_quick).unwrap_or(m.next);
+                Some((Step { next: next.max(m.next), ..m }, false))
+            }
+            (None, None) => None,
+        }
     }
 
     /// Lines that a cache holds.

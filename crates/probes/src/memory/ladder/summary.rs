@@ -41,12 +41,11 @@ pub(super) fn write(reading: &Reading<'_>, found: &Found<'_>) -> Summary {
     let mut rest = Vec::new();
     rest.extend(found.line.as_ref().map(|l| format!("line {:.0} B", l.next)));
     rest.extend(found.ways.as_ref().map(|w| format!("{:.0} ways in L1", w.last)));
-    rest.extend(
-        found
-            .first_reach
-            .as_ref()
-            .map(|s| format!("{:.0} pages in the first translation buffer", s.last / PAGE_BYTES as f64)),
-    );
+    rest.extend(found.first_reach.as_ref().map(|s| {
+        let [fit, fail] = [s.last, s.next].map(|bytes| bytes / PAGE_BYTES as f64);
+        let most = if fail > fit + 1.0 { format!(" to {:.0}", fail - 1.0) } else { String::new() };
+        format!("{fit:.0}{most} pages in the first translation buffer")
+    }));
     if let Some((low, high)) = found.second_reach {
         let page = PAGE_BYTES as f64;
         rest.push(format!("{:.0} to {:.0} in the second", low / page, high / page));
