@@ -120,17 +120,18 @@ fn is_line_apart(row: &Row) -> bool {
     row.int("stride_bytes") == Some(STRIDE_BYTES as i64)
 }
 
-/// A power of two inside each level given the capacities, and the largest working set.
+/// The working set whose price is that of a level between the capacities of two caches, a power of two. The first cache is best asked
+/// half full, the others where most of them is used but little of what is before.
+pub(super) fn inside_level(before: f64, capacity: f64) -> usize {
+    let middle = if before > 0.0 { (before * capacity).sqrt() } else { capacity / 2.0 };
+    1_usize << middle.max(plan::LEAST_BYTES as f64).log2().round() as u32
+}
+
+/// A working set inside each level given the capacities, and the largest.
 pub(super) fn inside(capacities: &[f64], most_bytes: usize) -> Vec<usize> {
     let below = std::iter::once(0.0).chain(capacities.iter().copied());
-    let mut out: Vec<usize> = below
-        .zip(capacities)
-        .map(|(before, capacity)| {
-            // The first cache is best asked half full, the others where most of them is used but little of what is before.
-            let middle = if before > 0.0 { (before * capacity).sqrt() } else { capacity / 2.0 };
-            (1_usize << middle.max(plan::LEAST_BYTES as f64).log2().round() as u32).min(most_bytes)
-        })
-        .collect();
+    let level = |(before, capacity): (f64, &f64)| inside_level(before, *capacity).min(most_bytes);
+    let mut out: Vec<usize> = below.zip(capacities).map(level).collect();
     out.push(most_bytes);
     out.dedup();
     out

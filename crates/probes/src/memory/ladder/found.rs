@@ -6,7 +6,7 @@ use machmeter_stats::quantile::median_of;
 
 use super::chase::{GLOBAL, HUGE, ONE_PER_PAGE, PAGE_BYTES, PAGE_LOCAL, SMALL, STRIDE_BYTES};
 use super::claims::{Claim, Claims};
-use super::closer::{REACH_BRACKET, REACH_RATIO};
+use super::closer::{REACH_BRACKET, REACH_RATIO, inside_level};
 use super::hierarchy::{Boundary, Hierarchy, Point, caches, detect, looks_like, lowest};
 use super::reading::Reading;
 use super::steps::{LOW, MIDDLE, Step, step};
@@ -249,11 +249,11 @@ impl<'r> Found<'r> {
                 let priced = rows.map(|row| (row, self.reading.cost(row)));
                 let priced = priced.filter(|(_, cost)| cost.known().is_some());
                 let bytes = |row: &Row| row.int("working_set_bytes").unwrap_or(0) as f64;
-                let middle = self.middle(i);
-                // The row nearest to the middle of the level; in memory the largest.
+                let asked = self.asked(i);
+                // The row nearest to what was asked for; in memory the largest.
                 let (_, cost) = priced.min_by(|a, b| {
                     let far = |row: &Row| {
-                        if i == last { -bytes(row) } else { (bytes(row) / middle).ln().abs() }
+                        if i == last { -bytes(row) } else { (bytes(row) / asked).ln().abs() }
                     };
                     far(a.0).total_cmp(&far(b.0))
                 })?;
@@ -262,14 +262,11 @@ impl<'r> Found<'r> {
             .collect()
     }
 
-    /// Middle of a level on the scale of logarithms; half of the first cache.
-    fn middle(&self, level: usize) -> f64 {
+    /// The working set of which a level's price was asked for, bytes: such rows are visited until they were seen alone on the core.
+    fn asked(&self, level: usize) -> f64 {
         let edge = |i: usize| self.hierarchy.boundaries.get(i).map(|b| looks_like(b.size));
-        match (level.checked_sub(1).and_then(edge), edge(level)) {
-            (Some(before), Some(after)) => (before * after).sqrt(),
-            (None, Some(after)) => after / 2.0,
-            _ => self.most_bytes,
-        }
+        let before = level.checked_sub(1).and_then(edge).unwrap_or(0.0);
+        edge(level).map_or(self.most_bytes, |capacity| inside_level(before, capacity) as f64)
     }
 
     /// Prices of the levels as programs pay them: random order over small pages where measured.
