@@ -3,7 +3,7 @@
 use machmeter_engine::cost::Row;
 
 use super::chase::{GLOBAL, ONE_PER_PAGE, PAGE_BYTES, PAGE_LOCAL, STRIDE_BYTES};
-use super::hierarchy::{detect, looks_like};
+use super::hierarchy::{caches, looks_like};
 use super::plan;
 use super::reading::Reading;
 use super::steps::{LOW, MIDDLE, step};
@@ -27,6 +27,8 @@ const LINE_SET_CACHES: f64 = 4.0;
 pub(super) const REACH_RATIO: f64 = 1.4;
 /// Widest bracket of its reach that is still a figure, as a ratio.
 pub(super) const REACH_BRACKET: f64 = 1.2;
+/// Widest range that it is said to lie in beside a neighbour.
+pub(super) const REACH_RANGE: f64 = 1.5;
 
 /// Offsets of the second access, bytes.
 pub(super) fn offsets(full: bool) -> &'static [usize] {
@@ -68,7 +70,7 @@ impl Closer {
         let pages = reading.first_pages();
         let points = reading.points(PAGE_LOCAL, pages);
         let sizes: Vec<usize> = points.iter().map(|p| p.size as usize).collect();
-        let found = detect(&points, 1);
+        let found = caches(&points, 1);
         let capacities: Vec<f64> = found.boundaries.iter().map(|b| looks_like(b.size)).collect();
         let reach = step(&reading.quiet_points(ONE_PER_PAGE, pages), REACH_RATIO, MIDDLE)
             .filter(|s| s.next / s.last < REACH_BRACKET)

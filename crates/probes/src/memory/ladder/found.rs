@@ -6,7 +6,7 @@ use machmeter_stats::quantile::median_of;
 
 use super::chase::{GLOBAL, HUGE, ONE_PER_PAGE, PAGE_BYTES, PAGE_LOCAL, SMALL, STRIDE_BYTES};
 use super::claims::{Claim, Claims};
-use super::closer::{REACH_BRACKET, REACH_RATIO, inside_level};
+use super::closer::{REACH_BRACKET, REACH_RANGE, REACH_RATIO, inside_level};
 use super::hierarchy::{Boundary, Hierarchy, Point, caches, detect, looks_like, lowest};
 use super::reading::Reading;
 use super::steps::{LOW, MIDDLE, Step, step};
@@ -177,8 +177,8 @@ impl<'r> Found<'r> {
                 let quick =
                     |p: &&Point| lowest(p.costs_ns.iter().map(|c| c.1)).is_some_and(|ns| ns < dear_ns);
                 let last_quick = points.iter().filter(quick).map(|p| p.size).fold(m.last, f64::max);
-                let next = points.iter().map(|p| p.size).find(|size| *size > last_quick).unwrap_or(m.next);
-                Some((Step { next: next.max(m.next), ..m }, false))
+                let next = points.iter().map(|p| p.size).find(|size| *size > last_quick)?.max(m.next);
+                (next / m.last < REACH_RANGE).then_some((Step { next, ..m }, false))
             }
             (None, None) => None,
         }

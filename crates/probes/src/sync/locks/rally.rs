@@ -28,8 +28,8 @@ pub(in crate::sync) trait Joint: Sync {
     /// A member's part of a batch. The return of member 0 ends the time. False when it could not be done.
     fn batch(&self, member: &Member<'_>, turns: u64) -> bool;
 
-    /// Looks at what was done; in member 0, after all have come back from a batch of so many turns. `clean`: nobody who
-    /// matters was switched out against its will.
+    /// Looks at what was done; in member 0, after all have come back from a batch of so many turns. `clean`: the batch is one of a pair, and
+    /// nobody who matters was switched out against its will.
     fn judge(&self, _turns: u64, _clean: bool) -> Option<Disturbance> {
         None
     }
@@ -94,9 +94,11 @@ const FIRST_MEMBER: usize = 6;
 const OVER: u64 = u64::MAX;
 /// Members that hear nothing of member 0 for so long after the end leave by themselves.
 const GRACE_NS: u64 = 2_000_000_000;
-/// One of so many turns warms the rest, and tells whether they still take as long as they did: no farther off than this factor.
-const WARMING: u64 = 8;
+/// One of so many turns tells whether the known number still makes a batch about as long as wanted: no farther off than this factor.
+const LOOKING: u64 = 64;
 const FAR_OFF: f64 = 8.0;
+/// One of so many turns warms the rest.
+const WARMING: u64 = 8;
 
 /// Further tries of a batch that was disturbed while the number of turns is sought.
 const TRIES: usize = 4;
@@ -209,7 +211,13 @@ impl Rally<'_> {
     }
 
     fn lead(&self, member: &Member<'_>) {
-        let mut leader = Leader { rally: self, member, round: 0, timing: HostTiming::new(self.visit.source) };
+        let mut leader = Leader {
+            rally: self,
+            member,
+            round: 0,
+            timing: HostTiming::new(self.visit.source),
+            in_pairs: false,
+        };
         leader.sample();
         self.cell(ROUND).store(OVER, Ordering::Release);
     }
@@ -249,14 +257,12 @@ impl Rally<'_> {
 /// Gives the row the turns of a visit or keeps its own, whichever are more: one row has one number of turns, and ticks of batches of
 /// fewer are those that so many would have taken. The factor for ticks of this visit.
 fn share_turns(row: &mut Row, turns: u64) -> f64 {
-    if turns <= row.short_turns {
+    if !row.pairs.is_empty() && turns <= row.short_turns {
         return row.short_turns as f64 / turns as f64;
     }
-    if row.short_turns > 0 {
+    for p in &mut row.pairs {
         let factor = turns as f64 / row.short_turns as f64;
-        for p in &mut row.pairs {
-            [p.short_ticks, p.long_ticks] = [p.short_ticks, p.long_ticks].map(|t| scaled(t, factor));
-        }
+        [p.short_ticks, p.long_ticks] = [p.short_ticks, p.long_ticks].map(|t| scaled(t, factor));
     }
     (row.short_turns, row.long_turns) = (turns, turns * 2);
     1.0
@@ -303,6 +309,8 @@ struct Leader<'a> {
     member: &'a Member<'a>,
     round: u64,
     timing: HostTiming,
+    /// Whether the number of turns is settled.
+    in_pairs: bool,
 }
 
 impl Leader<'_> {
@@ -315,6 +323,7 @@ impl Leader<'_> {
         // A visit that is broken off here says so by no turns.
         ledger[0].store(found.unwrap_or(0), Ordering::Relaxed);
         let Some(turns) = found else { return };
+        self.in_pairs = true;
         for entry in 0..visit.pairs {
             if monotonic_ns() >= self.member.deadline_ns {
                 return;
@@ -353,15 +362,21 @@ impl Leader<'_> {
         turns.map(|t| t.min(visit.most_turns).max(visit.min_turns))
     }
 
-    /// The turns of the visits before, warmed by a part of them, unless that part takes far longer or shorter than it should: whoever
+    /// The turns of the visits before, warmed by a part of them, unless a smaller part takes far longer or shorter than it should: whoever
     /// waits for a lock spins in one visit and sleeps in another, which costs hundreds of times as much.
     fn turns_again(&mut self, known: u64) -> Option<u64> {
         let visit = self.rally.visit;
-        let part = (known / WARMING).max(visit.min_turns).max(1);
-        let expected_ns = visit.batch_ns * part as f64 / known as f64;
-        let ns = visit.rate.ns(self.clean_batch(part)?.ticks);
-        let alike = (expected_ns / FAR_OFF..=expected_ns * FAR_OFF).contains(&ns);
-        if alike { Some(known) } else { self.turns_for_batch() }
+        let part = |of: u64| (known / of).max(visit.min_turns).max(1);
+        let expected_ns = visit.batch_ns * part(LOOKING) as f64 / known as f64;
+        let look = self.clean_batch(part(LOOKING))?;
+        if look.disturbance == Some(Disturbance::Failed) {
+            return None;
+        }
+        if (expected_ns / FAR_OFF..=expected_ns * FAR_OFF).contains(&visit.rate.ns(look.ticks)) {
+            self.batch(part(WARMING))?;
+            return Some(known);
+        }
+        self.turns_for_batch()
     }
 
     /// A batch in which nobody who has a CPU of its own lost it: without a partner that holds it up, an operation looks quick.
@@ -415,7 +430,7 @@ impl Leader<'_> {
             switches.involuntary += cell(1);
         }
         let failed = !done || ticks == 0 || rally.cell(FAILED).load(Ordering::Relaxed) != 0;
-        let judged = rally.joint.judge(turns, switches.involuntary == 0);
+        let judged = rally.joint.judge(turns, self.in_pairs && switches.involuntary == 0);
         let disturbance = if failed { Some(Disturbance::Failed) } else { judged };
         Some(Batch { ticks, switches, disturbance })
     }
