@@ -68,7 +68,7 @@ fn only_like_figures_of_like_runs_are_asked() {
     let means = |value: f64| metric("ops.cost", Unit::Nanoseconds, Better::Lower, value, "mean");
     let past = earlier(&[99.0, 101.0, 102.0]);
     let asked = |mut past: Vec<Record>, more: Record| {
-        past.truncate(2);
+        past.truncate(1);
         past.push(more);
         let mut this = run("this", cost(100.0));
         include_earlier(&mut this, &past, |_| true)
