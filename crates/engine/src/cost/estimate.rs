@@ -117,7 +117,7 @@ impl Cost {
     }
 
     /// Of the pairs during which nobody else used the core of this `whole` width; quantiles are of all. `None` unless they are a
-    /// tenth of all, and enough for a cost.
+    /// tenth of all, and enough for a cost where all are.
     pub fn alone(row: &Row, pairs: &[Pair], whole: f64, ns_per_tick: f64, step_ticks: u64) -> Option<Self> {
         let alone: Vec<Pair> =
             pairs.iter().filter(|p| neighbour::alone(p, whole) == Some(true)).copied().collect();
@@ -125,11 +125,14 @@ impl Cost {
             return None;
         }
         let cost = Self::of_pairs(row, &alone, ns_per_tick, step_ticks);
-        let (Self::Known(quiet), Self::Known(all)) =
-            (&cost, Self::of_pairs(row, pairs, ns_per_tick, step_ticks))
-        else {
-            return Some(cost);
-        };
+        let all = Self::of_pairs(row, pairs, ns_per_tick, step_ticks);
+        if let (Self::Below { bound_ns, .. }, Self::Known(all)) = (&cost, &all)
+            && all.low_ns <= *bound_ns
+        {
+            // Those alone do not deny what all say; they were just too few visits.
+            return None;
+        }
+        let (Self::Known(quiet), Self::Known(all)) = (&cost, all) else { return Some(cost) };
         let Known { usual_ns, fast_ns, slow_ns, max_ns, .. } = all;
         Some(Self::Known(Known { alone: true, usual_ns, fast_ns, slow_ns, max_ns, ..quiet.clone() }))
     }
@@ -274,6 +277,31 @@ mod tests {
             let k = cost.known().expect("known");
             assert!(!k.alone && k.n == 80 && k.value_ns > 3.9, "{k:?}");
         }
+    }
+
+    #[test]
+    fn few_visits_alone_do_not_take_away_what_all_pairs_say() {
+        // Twelve visits, two of them alone; in one of these the short batches were held up.
+        let alone = |i: u64| matches!(i / 20, 3 | 9);
+        let planted = |each: u64| {
+            let mut row = row((0..240).map(|i| {
+                let held_up = if i / 20 == 9 { 20_000 } else { 0 };
+                let busy = if alone(i) || i / 20 % 2 == 0 { 0 } else { 800 };
+                (500 + 100 * each + held_up + i % 3, 500 + 200 * each + busy + i % 2)
+            }));
+            for (i, pair) in row.pairs.iter_mut().enumerate() {
+                pair.at_ns = (i + i / 20 * 1_000) as f64;
+                pair.core_width = if alone(i as u64) { 3.9 } else { 2.1 };
+            }
+            row
+        };
+        let sure = planted(48);
+        let cost = Cost::alone(&sure, &sure.pairs, 3.9, 1.0, 1);
+        assert_eq!(cost, None);
+        // What costs nothing alone does not cost what a neighbour makes of it.
+        let nothing = planted(0);
+        let cost = Cost::alone(&nothing, &nothing.pairs, 3.9, 1.0, 1);
+        assert!(matches!(cost, Some(Cost::Below { bound_ns, .. }) if bound_ns < 0.1), "{cost:?}");
     }
 
     #[test]

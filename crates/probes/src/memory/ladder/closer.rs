@@ -35,9 +35,19 @@ pub(super) fn offsets(full: bool) -> &'static [usize] {
     if full { &[8, 16, 24, 32, 48, 64, 96, 128, 192, 256] } else { &[8, 16, 32, 64, 128, 256] }
 }
 
-/// Pairs alone on the core that a price should have, a page count at the end of the first translation buffer (and what tells of lines
-/// and ways), and a working set at the end of a cache of the core's own, where the least of all pairs counts.
-const PRICE_ALONE: usize = 96;
+/// Length of a short batch: above 1,000 steps of any clock in use, and short enough for 100 rows in a second.
+pub(super) const BATCH_NS: f64 = 200_000.0;
+/// Pairs per visit of a working set that prices a level.
+const PRICE_PAIRS: usize = 8;
+/// Largest working set that a core's own caches keep, bytes. Something takes some of its lines every half millisecond (a neighbour in passing,
+/// the hypervisor), which costs a few microseconds. Most pairs of these short batches are spared that, so their median is; of ones
+/// three times as long, half were hit. Lines of larger working sets would not all be brought in by a short batch.
+const OWN_SET_BYTES: usize = 524_288;
+const OWN_SET_BATCH_NS: f64 = 60_000.0;
+const OWN_SET_PAIRS: usize = 3 * PRICE_PAIRS;
+/// Visits alone on the core that a price should have; pairs of a page count at the end of the first translation buffer (and of what tells
+/// of lines and ways), and of a working set at the end of a cache of the core's own, where the least of all pairs counts.
+const PRICE_ALONE: usize = 12;
 const REACH_ALONE: usize = 6;
 const CACHE_ALONE: usize = 2;
 /// Larger caches are hardly a core's own, bytes.
@@ -106,7 +116,9 @@ impl Closer {
         let wants = |row: &Row| {
             let bytes = row.int("working_set_bytes").and_then(|b| usize::try_from(b).ok()).unwrap_or(0);
             let least = match row.text("order").as_str() {
-                GLOBAL if self.inside_levels.contains(&bytes) && is_line_apart(row) => PRICE_ALONE,
+                GLOBAL if self.inside_levels.contains(&bytes) && is_line_apart(row) => {
+                    PRICE_ALONE * price_visits(bytes).1
+                }
                 ONE_PER_PAGE if self.pages.contains(&bytes) => REACH_ALONE,
                 PAGE_LOCAL if self.boundaries.iter().any(|b| near(bytes as f64 / b)) => CACHE_ALONE,
                 _ if matches!(row.operation.as_str(), "second" | "conflict") => REACH_ALONE,
@@ -116,6 +128,11 @@ impl Closer {
         };
         reading.rows().enumerate().filter(|(_, row)| wants(row)).map(|(i, _)| i).collect()
     }
+}
+
+/// Length of a short batch of a working set that prices a level, ns, and pairs per visit.
+pub(super) fn price_visits(bytes: usize) -> (f64, usize) {
+    if bytes <= OWN_SET_BYTES { (OWN_SET_BATCH_NS, OWN_SET_PAIRS) } else { (BATCH_NS, PRICE_PAIRS) }
 }
 
 fn is_line_apart(row: &Row) -> bool {
@@ -148,5 +165,14 @@ mod tests {
         let all = inside(&[32_768.0, 1_048_576.0, 33_554_432.0], 128 << 20);
         assert_eq!(all, [16 << 10, 256 << 10, 8 << 20, 128 << 20]);
         assert_eq!(inside(&[], 1 << 20), [1 << 20]);
+    }
+
+    #[test]
+    fn a_short_batch_brings_in_all_that_a_price_of_its_own_caches_needs() {
+        // 5 ns a load of the second cache, a round at least; and as much time a visit as before.
+        let (batch_ns, pairs) = price_visits(OWN_SET_BYTES);
+        assert!((OWN_SET_BYTES / STRIDE_BYTES) as f64 * 5.0 < batch_ns);
+        assert_eq!(price_visits(OWN_SET_BYTES + 1), (BATCH_NS, PRICE_PAIRS));
+        assert!((batch_ns * pairs as f64) <= BATCH_NS * PRICE_PAIRS as f64);
     }
 }

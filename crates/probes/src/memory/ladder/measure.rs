@@ -21,14 +21,10 @@ use super::request::{GRANTED, Limit, Request};
 use super::{closer, plan, seen};
 use crate::part::At;
 
-/// Length of a short batch: above 1,000 steps of any clock in use, and short enough for 100 rows in a second.
-const BATCH_NS: f64 = 200_000.0;
 /// Pairs per visit of large working sets, whose chains take longer to build than to walk.
 const PAIRS: usize = 3;
 /// Pairs per visit of small working sets.
 const MORE_PAIRS: usize = 6;
-/// Pairs per visit of working sets that price a level.
-const PRICE_PAIRS: usize = 8;
 /// Largest of the small working sets, bytes.
 const SMALL_BYTES: i64 = 2 << 20;
 /// Rounds after which figures are good enough.
@@ -396,7 +392,7 @@ impl<'a> Ladder<'a, '_> {
 
     fn expected_ns(&self, nodes: usize) -> f64 {
         // Calibrating, warming, and the pairs of one short and one long batch.
-        nodes as f64 * self.build_ns + BATCH_NS * (3 * MORE_PAIRS + 2) as f64
+        nodes as f64 * self.build_ns + closer::BATCH_NS * (3 * MORE_PAIRS + 2) as f64
     }
 
     fn next_visit_ns(&self, i: usize) -> f64 {
@@ -414,9 +410,9 @@ impl<'a> Ladder<'a, '_> {
         self.random.shuffle(&mut order);
         order.sort_by_key(|i| {
             let row = &self.benches[*i].row;
-            row.pairs.len().div_ceil(pairs_per_visit(row))
+            row.pairs.len().div_ceil(visits(row).1)
         });
-        let clock = self.pace(PAIRS);
+        let clock = self.pace(closer::BATCH_NS, PAIRS);
         let mut visited = 0;
         for i in order {
             let now_ns = monotonic_ns();
@@ -444,8 +440,8 @@ impl<'a> Ladder<'a, '_> {
     /// The visit of a bench, with its usual number of pairs.
     fn visit(&mut self, i: usize) {
         let now_ns = monotonic_ns();
-        let pairs = pairs_per_visit(&self.benches[i].row);
-        let pace = self.pace(pairs);
+        let (batch_ns, pairs) = visits(&self.benches[i].row);
+        let pace = self.pace(batch_ns, pairs);
         self.sampler.visit(&mut self.benches[i], &pace);
         let took_ns = monotonic_ns().saturating_sub(now_ns);
         self.visit_ns[i] = self.visit_ns[i].max(took_ns);
@@ -456,16 +452,16 @@ impl<'a> Ladder<'a, '_> {
         }
     }
 
-    fn pace(&self, pairs_per_visit: usize) -> Pace {
-        Pace { settle_ns: 0, batch_ns: BATCH_NS, pairs_per_visit, rounds: 1, until_ns: self.until_ns }
+    fn pace(&self, batch_ns: f64, pairs_per_visit: usize) -> Pace {
+        Pace { settle_ns: 0, batch_ns, pairs_per_visit, rounds: 1, until_ns: self.until_ns }
     }
 }
 
-fn pairs_per_visit(row: &Row) -> usize {
-    let small = row.int("working_set_bytes").is_none_or(|bytes| bytes <= SMALL_BYTES);
-    match (row.text("order") == GLOBAL, small) {
-        (true, _) => PRICE_PAIRS,
-        (false, true) => MORE_PAIRS,
-        (false, false) => PAIRS,
+/// Length of a short batch of a row, ns, and pairs per visit.
+fn visits(row: &Row) -> (f64, usize) {
+    let bytes = row.int("working_set_bytes");
+    if row.text("order") == GLOBAL {
+        return closer::price_visits(bytes.and_then(|b| usize::try_from(b).ok()).unwrap_or(0));
     }
+    (closer::BATCH_NS, if bytes.is_none_or(|bytes| bytes <= SMALL_BYTES) { MORE_PAIRS } else { PAIRS })
 }

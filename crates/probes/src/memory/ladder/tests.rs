@@ -154,7 +154,7 @@ fn what_was_seldom_seen_alone_is_wanted_again() {
     let priced: Vec<i64> = wanted.iter().filter(|w| w.0 == GLOBAL).map(|w| w.1).collect();
     assert!(priced.contains(&(16 << 10)) && priced.contains(&(128 << 20)) && priced.len() <= 8, "{priced:?}");
     for row in &mut rows.rows {
-        row.pairs = row.pairs.iter().copied().cycle().take(200).collect();
+        row.pairs = row.pairs.iter().copied().cycle().take(300).collect();
     }
     assert_eq!(found.wanting(&Reading::of(&rows)), [0; 0]);
 }

@@ -32,6 +32,9 @@ const MAIN_BYTES: (u64, u64) = (64 << 20, 256 << 20);
 const MAIN_FEWEST_BYTES: u64 = 16 << 20;
 /// Share of what is left to this process that they take at most, as one part in so many.
 const MEMORY_SHARE: u64 = 2;
+/// Areas that a short and a long batch read or write in main memory: what one of them takes differs by more than its half, so that batches of
+/// one or two say little for the time that they take.
+const MAIN_TURNS: (u64, u64) = (8, 16);
 /// Memory for the rows of the cache: half of the smallest first cache in use.
 const CACHE_BYTES: usize = 16 << 10;
 /// Rounds at most.
@@ -124,7 +127,11 @@ fn bench<'a>(
             "daxpy1000" => Ok(boxed(Daxpy::new(1_000))),
             "daxpy10000" => Ok(boxed(Daxpy::new(10_000))),
             _ => {
-                let pages = if matches!(id, "read_main_8000" | "write_main_8000") { main } else { cache };
+                let in_main = matches!(id, "read_main_8000" | "write_main_8000");
+                if in_main {
+                    (row.short_turns, row.long_turns) = MAIN_TURNS;
+                }
+                let pages = if in_main { main } else { cache };
                 let reads = id.starts_with("read");
                 row = row.with("stride_bytes", STEP_BYTES);
                 pages.as_ref().map_err(Clone::clone).and_then(|p| areas(reads, p)).map(|(areas, words)| {

@@ -211,7 +211,7 @@ impl Subject for Prints {
         let (printed, each_bytes) = if self.lines {
             ((0..turns).all(|_| s.print_line(LINE)), LINE.to_bytes().len() as u64 + 1)
         } else {
-            ((0..turns).all(|_| s.print_char(MARK)), 1)
+            (s.print_chars(MARK, turns), 1)
         };
         self.tally.due += if printed { turns * each_bytes } else { 0 };
         printed
