@@ -27,7 +27,9 @@ const FIRST_SHARED: usize = 2;
 /// Ratio of the sizes at which a cache of the core's own ends in two rounds, at most.
 const MOVES_RATIO: f64 = 1.3;
 /// The last cache ends at more than so many times the size of the one before it, in every round.
-const NEXT_RATIO: f64 = 1.5;
+const NEXT_RATIO: f64 = 2.0;
+/// Rounds that must have seen where a cache ends before and behind which there are others. Those beside many busy programs show nothing.
+const LEAST_ROUNDS: usize = 3;
 /// Resamples of the bootstrap.
 const RESAMPLES: usize = 200;
 /// Fractions of an octave that capacities of caches have (sets are a power of two, ways are not always), each with what
@@ -123,7 +125,9 @@ pub(super) fn caches(points: &[Point], seed: u64) -> Hierarchy {
     let curve = Curve::of(points, |p| lowest(p.costs_ns.iter().map(|c| c.1)));
     while let [.., before, last] = &found.boundaries[..]
         && found.boundaries.len() > FIRST_SHARED + 1
-        && (before.moves() || last.by_round.iter().any(|size| *size <= NEXT_RATIO * before.size))
+        && (before.moves()
+            || before.by_round.len().min(last.by_round.len()) < LEAST_ROUNDS
+            || last.by_round.iter().any(|size| *size <= NEXT_RATIO * before.size))
     {
         let upper = found.levels.len() - 1;
         let Some(one) = boundary(points, &curve, &found.levels[upper - 2], &found.levels[upper], seed) else {
