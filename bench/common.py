@@ -91,7 +91,7 @@ def median(values):
 
 
 def said(command, pattern, pinned=True, group=1):
-    """Figures that a tool prints; none if it is not installed, says nothing or does not come back in time."""
+    """Figures that a tool prints, of several groups those of each match together; none if it is not installed, says nothing or does not come back in time."""
     if not shutil.which(command[0]):
         return []
     if pinned:
@@ -109,7 +109,8 @@ def said(command, pattern, pinned=True, group=1):
         os.killpg(tool.pid, 9)
     except ProcessLookupError:
         pass
-    return [float(m.group(group)) for m in re.finditer(pattern, text, re.M)]
+    found = re.finditer(pattern, text, re.M)
+    return [tuple(map(float, m.group(*group))) if isinstance(group, tuple) else float(m.group(group)) for m in found]
 
 
 def chase(size):
@@ -118,5 +119,5 @@ def chase(size):
 
 
 def c2clat(samples, *options):
-    """c2clat, ns one way between the first two CPUs: the best of its samples, whole nanoseconds."""
-    return said(["c2clat", "-s", str(samples), *options], r"^\s*0\s+0\s+(\d+)", pinned=False)
+    """c2clat, ns one way between the first two CPUs: the best of its samples. It cuts fractions off, so half a nanosecond is missing."""
+    return [ns + 0.5 for ns in said(["c2clat", "-s", str(samples), *options], r"^\s*0\s+0\s+(\d+)", pinned=False)]
