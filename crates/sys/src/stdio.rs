@@ -44,9 +44,10 @@ impl Stream {
         unsafe { libc::fprintf(self.file.as_ptr(), c"%c".as_ptr(), libc::c_int::from(c)) == 1 }
     }
 
-    /// `fprintf(stream, "%c", c)` so many times; whether all were taken. From eight places of the code in turn: what precedes a call
-    /// decides how well the processor foresees the library's branches, and from a single place, every tenth process paid for one
-    /// misprediction more per call, for its whole life.
+    /// `fprintf(stream, "%c", c)` so many times; whether all were taken. From eight places of the code in turn: called from a
+    /// single one, it took a quarter longer in some processes (5 of 49) for their whole lives. It was not brought about by
+    /// where stream or stack lay; foreseeing of branches, which depends on what precedes a call, would explain it, but no counter was
+    /// there to show it.
     pub fn print_chars(&mut self, c: u8, times: u64) -> bool {
         let mut taken = true;
         for _ in 0..times / 8 {

@@ -39,9 +39,9 @@ pub(super) fn offsets(full: bool) -> &'static [usize] {
 pub(super) const BATCH_NS: f64 = 200_000.0;
 /// Pairs per visit of a working set that prices a level.
 const PRICE_PAIRS: usize = 8;
-/// Largest working set that a core's own caches keep, bytes. Something takes some of its lines every half millisecond (a neighbour in passing,
-/// the hypervisor), which costs a few microseconds. Most pairs of these short batches are spared that, so their median is; of ones
-/// three times as long, half were hit. Lines of larger working sets would not all be brought in by a short batch.
+/// Largest working set that a core's own caches keep, bytes. Batches now and then take some microseconds more,
+/// as if something took some of its lines (a neighbour in passing, the hypervisor). Most pairs of these short batches are spared that, so
+/// their median is; of ones three times as long, about half were hit. Lines of larger working sets would not all be brought in by a short batch.
 const OWN_SET_BYTES: usize = 524_288;
 const OWN_SET_BATCH_NS: f64 = 60_000.0;
 const OWN_SET_PAIRS: usize = 3 * PRICE_PAIRS;
