@@ -12,7 +12,15 @@ const LAYERS: [&[&str]; 5] = [
     &["machmeter-data"],
     &["machmeter-sys", "machmeter-stats"],
     &["machmeter-engine"],
-    &["machmeter-probes", "machmeter-loads", "machmeter-compare", "machmeter-report", "machmeter-store"],
+    &[
+        "machmeter-noise",
+        "machmeter-interactive",
+        "machmeter-costs",
+        "machmeter-loads",
+        "machmeter-compare",
+        "machmeter-report",
+        "machmeter-store",
+    ],
     &["machmeter"],
 ];
 
@@ -118,7 +126,11 @@ mod tests {
         assert!(objection("machmeter-stats", "machmeter-engine").is_some(), "upward");
         assert!(objection("machmeter-compare", "machmeter-engine").is_some(), "records only");
         assert!(objection("machmeter-store", "machmeter-sys").is_some(), "records only");
-        assert!(objection("machmeter-probes", "machmeter-attic").is_some(), "no layer");
-        assert!(objection("machmeter-probes", "machmeter-engine").is_none());
+        assert!(objection("machmeter-noise", "machmeter-attic").is_some(), "no layer");
+        assert!(
+            objection("machmeter-interactive", "machmeter-noise").is_some(),
+            "probes do not see each other"
+        );
+        assert!(objection("machmeter-noise", "machmeter-engine").is_none());
     }
 }

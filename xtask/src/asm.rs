@@ -8,6 +8,8 @@ use anyhow::{Context, Result, bail};
 
 /// What is allowed in one function.
 struct Rule {
+    /// Crate that has it.
+    package: &'static str,
     /// Part of the mangled name.
     function: &'static str,
     /// Instances expected at least.
@@ -19,27 +21,17 @@ struct Rule {
     stores: usize,
 }
 
-const RULES: [Rule; 1] = [Rule { function: "5noise7measure6record", instances: 5, reads: 2, stores: 24 }];
+const RULES: [Rule; 1] =
+    [Rule { package: "machmeter-noise", function: "7measure6record", instances: 5, reads: 2, stores: 24 }];
 
-/// Compiles the probes with assembly output and checks the loops.
+/// Compiles the crates of the rules with assembly output and checks the loops.
 pub(crate) fn check(root: &Path) -> Result<()> {
     if !cfg!(target_arch = "x86_64") {
         println!("asm: skipped, the rules are written for x86-64");
         return Ok(());
     }
-    let folder = root.join("target/asm");
-    let status = Command::new(env!("CARGO"))
-        .args(["rustc", "--quiet", "--release", "-p", "machmeter-probes", "--lib", "--target-dir"])
-        .arg(&folder)
-        .args(["--", "--emit", "asm", "-C", "codegen-units=1", "-C", "debuginfo=0"])
-        .current_dir(root)
-        .status()
-        .context("cargo rustc could not be run")?;
-    if !status.success() {
-        bail!("the probes do not compile");
-    }
-    let text = std::fs::read_to_string(newest(&folder.join("release/deps"))?)?;
     for rule in &RULES {
+        let text = assembly(root, rule.package)?;
         let mut found = functions(&text, rule.function);
         // The self-test's instance stalls on purpose, by a call into the self-test.
         found.retain(|(_, body)| !body.iter().any(|l| l.contains("selftest")));
@@ -54,12 +46,28 @@ pub(crate) fn check(root: &Path) -> Result<()> {
     Ok(())
 }
 
-fn newest(folder: &Path) -> Result<PathBuf> {
+/// Assembly text of a crate, compiled as in a release.
+fn assembly(root: &Path, package: &str) -> Result<String> {
+    let folder = root.join("target/asm");
+    let status = Command::new(env!("CARGO"))
+        .args(["rustc", "--quiet", "--release", "-p", package, "--lib", "--target-dir"])
+        .arg(&folder)
+        .args(["--", "--emit", "asm", "-C", "codegen-units=1", "-C", "debuginfo=0"])
+        .current_dir(root)
+        .status()
+        .context("cargo rustc could not be run")?;
+    if !status.success() {
+        bail!("{package} does not compile");
+    }
+    Ok(std::fs::read_to_string(newest(&folder.join("release/deps"), &package.replace('-', "_"))?)?)
+}
+
+fn newest(folder: &Path, prefix: &str) -> Result<PathBuf> {
     let mut files: Vec<_> = std::fs::read_dir(folder)?
         .filter_map(Result::ok)
         .map(|e| e.path())
         .filter(|p| p.extension().is_some_and(|e| e == "s"))
-        .filter(|p| p.file_name().is_some_and(|n| n.to_string_lossy().starts_with("machmeter_probes")))
+        .filter(|p| p.file_name().is_some_and(|n| n.to_string_lossy().starts_with(prefix)))
         .collect();
     files.sort_by_key(|p| std::fs::metadata(p).and_then(|m| m.modified()).ok());
     files.pop().context("no assembly file was written")

@@ -3,10 +3,12 @@
 //! A run is one [`record::Record`]: facts about the machine before and after, the clock, checks, metrics with intervals,
 //! datasets in a few [`shape::Shape`]s that views know how to draw, and references to raw samples stored beside it.
 #![forbid(unsafe_code)]
+#![deny(missing_docs)]
 
 pub mod check;
 pub mod code;
 pub mod facts;
+pub mod gaps;
 pub mod metric;
 pub mod packed;
 pub mod quantity;

@@ -8,6 +8,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::quantity::{Better, Unit};
 
+/// A registered metric that cannot be negative, as a constant.
+#[macro_export]
+macro_rules! metric {
+    ($name:ident, $id:literal, [$($p:literal),*], $unit:ident, $better:ident, $text:literal) => {
+        #[doc = $text]
+        pub const $name: $crate::MetricInfo = $crate::MetricInfo {
+            id: $id,
+            params: &[$($p),*],
+            unit: $crate::quantity::Unit::$unit,
+            better: $crate::quantity::Better::$better,
+            description: $text,
+            may_be_negative: false,
+        };
+    };
+}
+
 /// A parameter value of a metric: `cpu=1`, `cpu=all`, `quantum=31`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]

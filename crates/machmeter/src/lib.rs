@@ -33,13 +33,21 @@ pub struct Registries {
     pub workers: &'static [&'static [Worker]],
 }
 
+/// All probes, sorted by name.
+pub const PROBES: &[Entry] = &[
+    Entry::of::<machmeter_interactive::Interactive>(),
+    Entry::of::<machmeter_costs::Memory>(),
+    Entry::of::<machmeter_noise::Noise>(),
+    Entry::of::<machmeter_costs::Ops>(),
+    Entry::of::<machmeter_costs::Sync>(),
+];
+
 /// All roles, by the crates they belong to.
-const WORKERS: &[&[Worker]] =
-    &[&[worker::NOTHING], machmeter_loads::WORKERS, machmeter_probes::interactive::WORKERS];
+const WORKERS: &[&[Worker]] = &[&[worker::NOTHING], machmeter_loads::WORKERS, machmeter_interactive::WORKERS];
 
 impl Default for Registries {
     fn default() -> Self {
-        Self { probes: machmeter_probes::PROBES, loads: &AllLoads, workers: WORKERS }
+        Self { probes: PROBES, loads: &AllLoads, workers: WORKERS }
     }
 }
 

@@ -409,7 +409,7 @@ fn interbench_refuses_in_one_line() {
 
 #[test]
 fn figures_of_old_logs_have_the_names_of_the_interactive_probe() {
-    let registered = machmeter_probes::interactive::info::METRICS;
+    let registered = machmeter_interactive::info::METRICS;
     for m in machmeter_store::foreign::INTERBENCH_METRICS {
         let found = registered.iter().find(|r| r.id == m.id);
         assert!(

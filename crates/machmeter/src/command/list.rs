@@ -2,7 +2,7 @@
 
 use clap::{Arg, ArgMatches, Command};
 
-use machmeter_probes::interactive::tasks::TASKS;
+use machmeter_interactive::tasks::TASKS;
 
 use super::{CommandEntry, explain};
 use crate::Registries;

@@ -3,12 +3,14 @@
 use std::ffi::OsString;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use machmeter_costs::{memory, ops, sync};
 use machmeter_data::quantity::{Unit, human};
 use machmeter_data::record::{Finding, Record, SummaryLine};
 use machmeter_engine::Progress;
 use machmeter_engine::host::Silent;
-use machmeter_probes::selftest::{Options, SelfCheck, State};
-use machmeter_probes::{interactive, memory, noise, ops, sync};
+use machmeter_engine::selftest::{Options, SelfCheck, State};
+use machmeter_interactive as interactive;
+use machmeter_noise as noise;
 use machmeter_sys::guard::signals;
 use machmeter_sys::thread::monotonic_ns;
 

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use machmeter_probes::noise::Quantum;
+use machmeter_noise::Quantum;
 use machmeter_store::foreign::write::{self, Ftq2025Header};
 use machmeter_sys::facts;
 use machmeter_sys::guard::signals;

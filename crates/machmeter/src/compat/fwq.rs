@@ -6,9 +6,9 @@
 use std::path::Path;
 
 use clap::{ArgMatches, Command};
-use machmeter_probes::noise::Quantum;
-use machmeter_probes::noise::analyze::derive;
-use machmeter_probes::noise::windows::Turn;
+use machmeter_noise::Quantum;
+use machmeter_noise::analyze::derive;
+use machmeter_noise::windows::Turn;
 use machmeter_store::foreign::write;
 use machmeter_sys::guard::signals;
 

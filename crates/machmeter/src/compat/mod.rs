@@ -15,7 +15,7 @@ use std::path::Path;
 
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use machmeter_probes::noise::Quantum;
+use machmeter_noise::Quantum;
 use machmeter_sys::guard::signals;
 
 use crate::Registries;

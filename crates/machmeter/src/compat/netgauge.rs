@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use machmeter_engine::level::parse_duration_ns;
-use machmeter_probes::noise::Quantum;
-use machmeter_probes::noise::samples::{CpuSamples, Samples};
-use machmeter_probes::noise::windows::Turn;
+use machmeter_noise::Quantum;
+use machmeter_noise::samples::{CpuSamples, Samples};
+use machmeter_noise::windows::Turn;
 use machmeter_store::foreign::write::{self, NetgaugeHeader, SelfishFacts};
 use machmeter_sys::facts;
 use machmeter_sys::guard::signals;

@@ -10,7 +10,8 @@ use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 use machmeter_data::{Record, Table};
 
-use super::{ExportError, Format, Gaps};
+use super::{ExportError, Format, gaps};
+use machmeter_data::gaps::Gaps;
 
 /// The registry's row.
 pub(super) const FORMAT: Format = Format {
@@ -26,7 +27,7 @@ const DIGITS: u8 = 3;
 const INTERVALS: usize = 10;
 
 fn write(record: &Record, tables: &[Table], out: &mut dyn io::Write) -> Result<(), ExportError> {
-    let gaps = Gaps::find(tables, "hlog")?;
+    let gaps = gaps(tables, "hlog")?;
     let mut out = out;
     let mut serializer = V2DeflateSerializer::new();
     let comment = format!(

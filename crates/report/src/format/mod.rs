@@ -9,6 +9,7 @@ mod protobuf;
 
 use std::io;
 
+use machmeter_data::gaps::{GAPS, Gaps, GapsError};
 use machmeter_data::{Record, Table};
 use thiserror::Error;
 
@@ -67,66 +68,14 @@ pub fn by_name(name: &str) -> Option<&'static Format> {
     FORMATS.iter().find(|f| f.name == name)
 }
 
-/// The gaps of a noise recording, found in its raw table.
-struct Gaps<'a> {
-    cpu: &'a [i32],
-    start_ticks: &'a [i64],
-    end_ticks: &'a [i64],
-    table: &'a Table,
-    tick_hz: f64,
-    t0_ticks: i64,
-}
-
-impl<'a> Gaps<'a> {
-    fn find(tables: &'a [Table], format: &'static str) -> Result<Self, ExportError> {
-        let needs = "columns cpu, start_ticks, end_ticks and the note tick_hz";
-        let missing = || ExportError::MissingTable { format, table: "noise_gaps", needs };
-        let table = tables.iter().find(|t| t.name == "noise_gaps").ok_or_else(missing)?;
-        let tick_hz: f64 = table.note("tick_hz").and_then(|n| n.parse().ok()).ok_or_else(missing)?;
-        if !(tick_hz.is_finite() && tick_hz > 0.0) {
-            return Err(missing());
+/// The gaps of a noise recording.
+fn gaps<'a>(tables: &'a [Table], format: &'static str) -> Result<Gaps<'a>, ExportError> {
+    Gaps::find(tables).map_err(|e| match e {
+        GapsError::Missing(needs) => ExportError::MissingTable { format, table: GAPS, needs },
+        GapsError::EndsBeforeStart(row) => {
+            ExportError::BadRow { table: GAPS, row, what: "the gap ends before it starts".into() }
         }
-        let start_ticks = table.i64s("start_ticks").ok_or_else(missing)?;
-        let t0 = table.note("t0_ticks").and_then(|n| n.parse().ok());
-        let gaps = Self {
-            cpu: table.i32s("cpu").ok_or_else(missing)?,
-            start_ticks,
-            end_ticks: table.i64s("end_ticks").ok_or_else(missing)?,
-            table,
-            tick_hz,
-            t0_ticks: t0.or_else(|| start_ticks.iter().min().copied()).unwrap_or(0),
-        };
-        let bad = (0..start_ticks.len()).find(|i| gaps.end_ticks[*i] < gaps.start_ticks[*i]);
-        if let Some(row) = bad {
-            return Err(ExportError::BadRow {
-                table: "noise_gaps",
-                row,
-                what: "the gap ends before it starts".into(),
-            });
-        }
-        Ok(gaps)
-    }
-
-    /// CPUs that have gaps, ascending.
-    fn cpus(&self) -> Vec<i32> {
-        let mut cpus = self.cpu.to_vec();
-        cpus.sort_unstable();
-        cpus.dedup();
-        cpus
-    }
-
-    fn ns(&self, ticks: i64) -> f64 {
-        ticks as f64 * 1e9 / self.tick_hz
-    }
-
-    /// Start of gap `i` after the start of the run, ns; never negative.
-    fn start_ns(&self, i: usize) -> f64 {
-        self.ns(self.start_ticks[i].saturating_sub(self.t0_ticks)).max(0.0)
-    }
-
-    fn duration_ns(&self, i: usize) -> f64 {
-        self.ns(self.end_ticks[i] - self.start_ticks[i])
-    }
+    })
 }
 
 #[cfg(test)]

@@ -9,8 +9,9 @@ use machmeter_data::shape::Series;
 use machmeter_data::{Record, Shape, Table, Unit};
 
 use super::protobuf::Message;
-use super::{ExportError, Format, Gaps};
+use super::{ExportError, Format, gaps};
 use crate::finite;
+use machmeter_data::gaps::Gaps;
 
 /// The registry's row.
 pub(super) const FORMAT: Format = Format {
@@ -50,7 +51,7 @@ const FIRST_COUNTER_TRACK: u64 = 1_000_000;
 
 fn write(record: &Record, tables: &[Table], out: &mut dyn io::Write) -> Result<(), ExportError> {
     let record = finite::record(record);
-    let gaps = Gaps::find(tables, "perfetto")?;
+    let gaps = gaps(tables, "perfetto")?;
     let root = Message::default().number(descriptor::UUID, ROOT_TRACK).text(descriptor::NAME, "machmeter");
     // The first packet of a sequence says that its incremental state starts here.
     put(out, &Message::default().number(packet::SEQUENCE_FLAGS, 1).message(packet::TRACK_DESCRIPTOR, &root))?;

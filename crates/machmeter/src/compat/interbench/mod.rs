@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use clap::ArgMatches;
 use machmeter_data::quantity::{Unit, human};
 use machmeter_engine::{Attributes, budget};
-use machmeter_probes::interactive::samples::Cell;
+use machmeter_interactive::samples::Cell;
 use machmeter_store::date;
 use machmeter_sys::facts;
 use machmeter_sys::guard::signals;
@@ -181,7 +181,7 @@ fn tell(name: &str, sink: &Sink) {
 #[cfg(test)]
 mod tests {
     use machmeter_engine::stream::{Fate, Job};
-    use machmeter_probes::interactive::samples::Segment;
+    use machmeter_interactive::samples::Segment;
     use machmeter_store::foreign::{Input, SideFacts, SourceFile, read_input};
 
     use super::options::parsed;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use machmeter_engine::attributes::Attributes;
 use machmeter_engine::load::LoadRequest;
 use machmeter_engine::stream::Stream;
-use machmeter_probes::interactive::tasks::{self, Choices};
+use machmeter_interactive::tasks::{self, Choices};
 
 use super::names::{SIMULATIONS, Simulation};
 use super::options::Options;

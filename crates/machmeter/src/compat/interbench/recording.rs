@@ -1,8 +1,8 @@
 //! One cell of interbench by the recorder of the interactive probe.
 
 use machmeter_engine::{Host, ProbeError};
-use machmeter_probes::interactive::run::{CellPlan, OneSetting, record_cells};
-use machmeter_probes::interactive::samples::{Cell, Samples};
+use machmeter_interactive::run::{CellPlan, OneSetting, record_cells};
+use machmeter_interactive::samples::{Cell, Samples};
 
 use super::order::CellOrder;
 use crate::failure::Failure;

@@ -1,7 +1,7 @@
 //! Lines of the log and the console, laid out as interbench does: a preamble, and per task a title, a heading, a row per load.
 
 use machmeter_engine::stream::{Demand, Job, Release};
-use machmeter_probes::interactive::samples::Cell;
+use machmeter_interactive::samples::Cell;
 use machmeter_stats::spread;
 use machmeter_store::foreign::INTERBENCH_MARK;
 

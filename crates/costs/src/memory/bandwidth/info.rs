@@ -1,0 +1,108 @@
+//! What the part tells: metrics and warnings.
+
+use machmeter_data::code::Code;
+
+machmeter_data::metric!(
+    BANDWIDTH,
+    "memory.bandwidth",
+    ["kernel", "level", "working_set_bytes", "cpus", "pages", "data", "convention"],
+    BytesPerSecond,
+    Higher,
+    "Bytes that the kernel's instructions load and store per second, over all CPUs that take part, each on memory of its own. \
+     With convention=stream: the width a compiler takes for STREAM's loops; the bytes are counted alike."
+);
+machmeter_data::metric!(
+    WITH_ALLOCATE,
+    "memory.bandwidth_with_allocate",
+    ["kernel", "level", "working_set_bytes", "cpus", "pages", "data", "convention"],
+    BytesPerSecond,
+    Higher,
+    "The same with a read of every line that an ordinary store writes without having loaded it: what the memory bus moves, \
+     unless the processor finds a way around it."
+);
+machmeter_data::metric!(
+    SCALING,
+    "memory.scaling",
+    ["kernel", "cpus"],
+    One,
+    Higher,
+    "Bandwidth in memory of so many CPUs over that of one."
+);
+machmeter_data::metric!(
+    SATURATION,
+    "memory.saturation_cpus",
+    ["kernel"],
+    Count,
+    Neither,
+    "Fewest CPUs that reach 95 % of the highest bandwidth seen with any number of them."
+);
+machmeter_data::metric!(
+    PEAK,
+    "memory.peak_flops",
+    ["kernel"],
+    FlopsPerSecond,
+    Higher,
+    "Floating-point operations per second of one CPU on registers alone: independent multiply-adds, each counting two."
+);
+
+/// Walks in memory may have found part of it in caches.
+pub const SMALL_BUFFER: Code = Code {
+    id: "W406",
+    name: "memory buffer small",
+    what: "The memory that the kernels walked over is less than four times the last cache that the system claims.",
+    why: "What is still in the cache from the round before is not moved again; the bandwidth of memory looks higher than it is.",
+    how: "Size of the buffer, which time and free memory bound, against the claimed capacity.",
+    next: "Give more time (-t), free memory, or name the size with --buffer.",
+    undo: None,
+};
+/// Zeros are quicker.
+pub const DATA_MATTERS: Code = Code {
+    id: "W407",
+    name: "bandwidth depends on the data",
+    what: "Memory that holds zeros is moved faster than memory that does not.",
+    why: "Processors and hosts shorten transfers of zeros; a meter that writes zeros reports a bandwidth that no program with \
+          real data has.",
+    how: "The same kernels over zeros and over random mantissas, interleaved; more than 1.2 times is told.",
+    next: "Compare with tools only where the contents agree; most others write zeros (memset, calloc).",
+    undo: None,
+};
+/// Huge pages were asked for and not given.
+pub const NO_HUGE: Code = Code {
+    id: "W408",
+    name: "huge pages not granted",
+    what: "The rows with huge pages have no figures: the system gave none, or not for all of the buffer.",
+    why: "Asking is not having: figures of small pages under the name of huge ones would mislead.",
+    how: "AnonHugePages of the mapping in /proc/self/smaps after it was written.",
+    next: "Allow them: /sys/kernel/mm/transparent_hugepage/enabled must say madvise or always.",
+    undo: None,
+};
+/// Only one CPU.
+pub const ONE_CPU: Code = Code {
+    id: "W409",
+    name: "memory by one CPU only",
+    what: "Bandwidth of several CPUs and latency under load were not measured: they need two CPUs.",
+    why: "One CPU seldom moves what the memory can give.",
+    how: "Number of measured CPUs.",
+    next: "Measure with more CPUs (--cpus).",
+    undo: None,
+};
+/// CPUs could not be had at the same time.
+pub const NOT_TOGETHER: Code = Code {
+    id: "W410",
+    name: "CPUs seldom worked together",
+    what: "Most samples with several CPUs were thrown away, because one of them was switched out or came late.",
+    why: "What is left are moments at which nothing else ran; there may be too few of them for a figure.",
+    how: "Samples kept against samples tried.",
+    next: "Stop what else runs on these CPUs.",
+    undo: None,
+};
+/// Rows without figures because the time was over.
+pub const NOT_REACHED: Code = Code {
+    id: "W411",
+    name: "bandwidth rows not reached",
+    what: "Some rows have no figure because the time was over before enough samples were taken.",
+    why: "They are missing, not zero.",
+    how: "Rows of the plan with fewer samples than an interval needs.",
+    next: "Give more time (-t), or name fewer kernels (--kernels).",
+    undo: None,
+};

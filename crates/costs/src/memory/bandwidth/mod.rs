@@ -1,0 +1,258 @@
+//! Bandwidth: what the kernels move per second, by kernel, width, working set, contents, page size and number of CPUs, and the
+//! roofline that follows.
+//!
+//! Bytes are counted twice: as the instructions request them (which is STREAM's count), and with the reads that ordinary
+//! stores cause when they allocate their line (Hager and Wellein: that is why a copy seems to get less than a read).
+//! Memory holds numbers with random mantissas unless a row says zeros, and is first touched by the CPU that uses it.
+
+mod analyze;
+pub(super) mod crew;
+mod datasets;
+pub mod info;
+mod plan;
+mod roofline;
+pub(super) mod sizes;
+pub(super) mod stream;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+
+use machmeter_engine::ProbeError;
+use machmeter_engine::cost::{Kind, Row};
+use machmeter_engine::sampling::{Bench, Pace, Subject};
+use machmeter_engine::team::{Seats, Team, threads::Threads};
+use machmeter_sys::kernel::{Kernel, Ready};
+use machmeter_sys::oom::MemoryLeft;
+use machmeter_sys::pages::{Backing, Pages};
+use machmeter_sys::thread::monotonic_ns;
+use machmeter_sys::topology::Topology;
+use machmeter_sys::tree::Tree;
+
+use super::Params;
+use machmeter_engine::part::{At, Part};
+pub(super) use plan::widest;
+use plan::{Depth, PageSize, Plan, Request, Spec};
+use sizes::Claimed;
+use stream::{Buffer, Contents, Stream};
+
+/// Name of the part.
+const NAME: &str = "bandwidth";
+
+/// The part.
+pub(super) const PART: Part<Params> = Part { name: NAME, weight: 25, measure, analyze: analyze::analyze };
+
+/// Share of the part's time for rows with several CPUs.
+const TOGETHER: f64 = 0.35;
+/// Share of the part's time that writing one buffer may take.
+const FILLING: f64 = 0.1;
+/// Share of the part's time up to which a buffer asked for by name may be written.
+const FILLING_ASKED: f64 = 0.4;
+/// Share of the available memory that all buffers take at most.
+const MEMORY: f64 = 0.5;
+/// Written to learn how fast memory is written.
+const TRIAL_BYTES: usize = 2 << 20;
+/// Length of a short batch, ns: half of the usual, since walks over memory need no longer one and a pair then mostly falls
+/// between two interruptions of a busy machine.
+const BATCH_NS: f64 = 250_000.0;
+/// Pairs per visit of a row.
+const PAIRS: usize = 4;
+/// Rounds after which more change nothing.
+const MOST_ROUNDS: usize = 40;
+/// Left at the end for the last visit.
+const TAIL_NS: u64 = 15_000_000;
+/// Part of a mapping that must be in huge pages to be called so.
+const HUGE_SHARE: f64 = 0.9;
+
+fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, ProbeError> {
+    let cpus = at.cpus();
+    let request = Request::new(params, cpus.len())?;
+    let depth = Depth::of(at.left_ns());
+    let claimed = claimed(&at.host.topology, cpus.first().copied().unwrap_or(0));
+    let memory_bytes = memory_bytes(at, &request, claimed)?;
+    let plan = plan::rows(depth, &request, &sizes::cached(claimed), memory_bytes, memory_bytes);
+    for (name, value) in [
+        ("memory_bytes", memory_bytes.to_string()),
+        ("last_cache_bytes", claimed.last_bytes.to_string()),
+        ("cpus", cpus.len().to_string()),
+        ("data", request.contents.name().to_owned()),
+    ] {
+        at.facts.insert(format!("{NAME}.{name}"), value);
+    }
+    let cannot = |e: io::Error| ProbeError::Cannot(e.to_string());
+    let first = Buffer::new(memory_bytes, Backing::Small, request.contents).map_err(cannot)?;
+    first.fill(at.host.seed);
+    let mut rows = alone(at, &plan, &first, at_until(at, request.cpus));
+    let at_once = &plan.together;
+    if cpus.len() < 2 {
+        rows.extend(one_cpu(&request, memory_bytes));
+    } else if !at_once.is_empty() {
+        rows.extend(together(at, at_once, first, &cpus[..request.cpus], memory_bytes));
+    }
+    Ok(rows)
+}
+
+/// When the rows of one CPU end, ns.
+fn at_until(at: &At<'_, '_>, cpus: usize) -> u64 {
+    let share = if cpus < 2 { 0.0 } else { TOGETHER };
+    let tail_ns = TAIL_NS + (at.left_ns() as f64 * share) as u64;
+    at.until_ns.saturating_sub(tail_ns)
+}
+
+pub(super) fn claimed(topology: &Topology, cpu: usize) -> Claimed {
+    let bytes = |level| topology.cache(cpu, level).and_then(|c| c.size_bytes).map_or(0, |b| b as usize);
+    let last_bytes = (1..=5).map(bytes).max().unwrap_or(0);
+    Claimed { l1_bytes: bytes(1), l2_bytes: bytes(2), last_bytes }
+}
+
+/// The working set in memory that the machine has room and the part has time for.
+fn memory_bytes(at: &At<'_, '_>, request: &Request, claimed: Claimed) -> Result<usize, ProbeError> {
+    let trial = Buffer::new(2 * TRIAL_BYTES, Backing::Small, request.contents)
+        .map_err(|e| ProbeError::Cannot(e.to_string()))?;
+    // The quicker of two, since one may be switched out.
+    let ns_per_byte = [0, TRIAL_BYTES].map(|offset| {
+        let begin_ns = monotonic_ns();
+        trial.fill_part(offset, TRIAL_BYTES, at.host.seed);
+        (monotonic_ns() - begin_ns) as f64 / TRIAL_BYTES as f64
+    });
+    let ns_per_byte = ns_per_byte[0].min(ns_per_byte[1]).max(1e-3);
+    let available_bytes = MemoryLeft::of_this_process(&Tree::host())
+        .map_or(sizes::MEMORY_FEWEST_BYTES as f64 * 8.0, |m| m.available_bytes as f64);
+    // One for each CPU, one with zeros, one on huge pages.
+    let by_memory = available_bytes * MEMORY / (request.cpus + 2) as f64;
+    let by_time = |share: f64| at.left_ns() as f64 * share / ns_per_byte;
+    if let Some(bytes) = request.buffer_bytes {
+        if bytes as f64 > by_memory {
+            return Err(ProbeError::Usage(format!(
+                "--buffer: {} buffers of {bytes} bytes are more than half of the {available_bytes} bytes of memory available",
+                request.cpus + 2
+            )));
+        }
+        if bytes as f64 > by_time(FILLING_ASKED) {
+            let seconds = bytes as f64 * ns_per_byte / 1e9 / FILLING_ASKED;
+            return Err(ProbeError::Cannot(format!(
+                "writing a buffer of {bytes} bytes takes too much of its time; it would need {seconds:.1} s"
+            )));
+        }
+        return Ok(bytes);
+    }
+    sizes::within(sizes::memory_wanted(claimed), by_memory.min(by_time(FILLING)) as usize)
+        .ok_or_else(|| ProbeError::Cannot("too little memory for a buffer larger than caches".to_owned()))
+}
+
+/// Rows of one CPU, interleaved.
+fn alone(at: &mut At<'_, '_>, plan: &Plan, first: &Buffer, until_ns: u64) -> Vec<Row> {
+    let wants = |pages: PageSize, contents: Contents| {
+        plan.single.iter().any(|s| s.pages == pages && s.contents == contents)
+    };
+    let other = if first.contents() == Contents::Random { Contents::Zeros } else { Contents::Random };
+    let extra = |pages: PageSize, contents: Contents| -> Option<Result<Buffer, String>> {
+        wants(pages, contents).then(|| extra_buffer(first.bytes(), pages, contents, at.host.seed))
+    };
+    let zeros = extra(PageSize::Small, other);
+    let huge = extra(PageSize::Huge, first.contents());
+    let buffer = |s: &Spec| -> Result<&Buffer, String> {
+        match (s.pages, s.contents == first.contents()) {
+            (PageSize::Small, true) => Ok(first),
+            (PageSize::Small, false) => {
+                zeros.as_ref().ok_or("no such memory")?.as_ref().map_err(Clone::clone)
+            }
+            (PageSize::Huge, _) => huge.as_ref().ok_or("no such memory")?.as_ref().map_err(Clone::clone),
+        }
+    };
+    let mut rows = Vec::new();
+    let mut benches = Vec::new();
+    for s in &plan.single {
+        let stream =
+            buffer(s).and_then(|b| Stream::new(s.kernel, b, s.working_set_bytes).map_err(|e| e.to_string()));
+        match stream {
+            Ok(stream) => benches.push(Bench::new(s.row(stream.kernel_turns()), stream)),
+            Err(why) => rows.push(s.refused(&why)),
+        }
+    }
+    benches.extend(plan.peaks.iter().filter_map(|k| peak(k, first.pages())));
+    let pace =
+        Pace { settle_ns: 0, batch_ns: BATCH_NS, pairs_per_visit: PAIRS, rounds: MOST_ROUNDS, until_ns };
+    at.sampler.interleave(&mut benches, &pace);
+    rows.extend(benches.into_iter().map(|b| b.row));
+    rows
+}
+
+fn extra_buffer(bytes: usize, pages: PageSize, contents: Contents, seed: u64) -> Result<Buffer, String> {
+    let backing = if pages == PageSize::Huge { Backing::Huge } else { Backing::Small };
+    let buffer = Buffer::new(bytes, backing, contents).map_err(|e| e.to_string())?;
+    buffer.fill(seed ^ 0x5a5a);
+    if pages == PageSize::Huge {
+        granted(buffer.pages())?;
+    }
+    Ok(buffer)
+}
+
+/// Whether (nearly) all of a mapping lies in huge pages; else one line.
+pub(super) fn granted(pages: &Pages) -> Result<(), String> {
+    let huge = pages.huge_bytes().map_err(|e| format!("whether huge pages were granted is not told: {e}"))?;
+    if (huge as f64) < pages.bytes() as f64 * HUGE_SHARE {
+        return Err(format!("huge pages granted for {huge} of {} bytes", pages.bytes()));
+    }
+    Ok(())
+}
+
+/// Arithmetic on registers.
+struct Peak<'a>(Ready<'a>);
+
+impl Subject for Peak<'_> {
+    fn run(&mut self, turns: u64) -> bool {
+        self.0.run(turns);
+        true
+    }
+}
+
+/// Turns of a peak kernel in one turn of its row: long against the call.
+const PEAK_TURNS: u64 = 1_000;
+
+fn peak<'a>(kernel: &'static Kernel, pages: &'a Pages) -> Option<Bench<'a>> {
+    let ready = kernel.ready(PEAK_TURNS, [pages.extent(); 3], 0).ok()?;
+    let row = Row::new(NAME, kernel.name, Kind::Throughput)
+        .with("level", "registers")
+        .per_turn(f64::from(kernel.declared.flops) * PEAK_TURNS as f64);
+    Some(Bench::new(row, Peak(ready)))
+}
+
+/// Rows of several CPUs; refused where the team cannot be had.
+fn together(at: &At<'_, '_>, specs: &[Spec], first: Buffer, cpus: &[usize], bytes: usize) -> Vec<Row> {
+    let refuse = |why: String| specs.iter().map(|s| s.refused(&why)).collect();
+    let contents = first.contents();
+    let mut buffers = vec![first];
+    for _ in 1..cpus.len() {
+        match Buffer::new(bytes, Backing::Small, contents) {
+            Ok(b) => buffers.push(b),
+            Err(e) => return refuse(e.to_string()),
+        }
+    }
+    let seats = Seats { cpus: cpus.to_vec(), policy: at.policy };
+    let setting = crew::Setting {
+        seats: &seats,
+        buffers: &buffers,
+        source: at.host.source(),
+        rate: at.host.rate,
+        seed: at.host.seed,
+        until_ns: at.until_ns.saturating_sub(TAIL_NS),
+    };
+    let team: &dyn Team = &Threads;
+    crew::measure(team, &setting, specs).unwrap_or_else(|e| refuse(e.to_string()))
+}
+
+/// What is not measured because there is one CPU.
+fn one_cpu(request: &Request, memory_bytes: usize) -> Option<Row> {
+    let kernel = request.kernels.first().copied().or_else(|| plan::widest("read"))?;
+    let spec = Spec {
+        kernel,
+        level: sizes::Level::Memory,
+        working_set_bytes: memory_bytes,
+        cpus: 2,
+        contents: request.contents,
+        pages: PageSize::Small,
+        as_stream: false,
+    };
+    Some(spec.refused("needs two CPUs, has 1"))
+}

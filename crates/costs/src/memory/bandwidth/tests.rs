@@ -1,0 +1,495 @@
+//! The analysis finds what was planted; the measurement on this machine obeys what must hold on any.
+
+use machmeter_data::Metric;
+use machmeter_data::shape::{Cell, Shape};
+use machmeter_engine::Analysis;
+use machmeter_engine::cost::{Cost, Pair, Row, Rows};
+use machmeter_engine::sampling::{Bench, HostTiming, Pace, Sampler};
+use machmeter_engine::team::{Seats, threads::Threads};
+use machmeter_sys::clock::{SourceId, TickRate};
+use machmeter_sys::kernel;
+use machmeter_sys::pages::Backing;
+use machmeter_sys::sched::Policy;
+use machmeter_sys::thread::monotonic_ns;
+
+use super::analyze::{analyze, saturation};
+use super::crew;
+use super::plan::{self, Depth, PageSize, Request, Spec, widest};
+use super::sizes::{self, Claimed, Level};
+use super::stream::{Buffer, Contents, Stream};
+use crate::memory::Params;
+
+const MEMORY_BYTES: usize = 128 << 20;
+
+fn params(kernels: &[&str]) -> Params {
+    use clap::{Args, FromArgMatches};
+    let command = Params::augment_args(clap::Command::new("memory").no_binary_name(true));
+    let list = kernels.join(",");
+    let args: Vec<&str> = if kernels.is_empty() { vec![] } else { vec!["--kernels", &list] };
+    Params::from_arg_matches(&command.try_get_matches_from(args).unwrap()).unwrap()
+}
+
+fn spec(family: &str, level: Level, cpus: usize, contents: Contents) -> Spec {
+    let working_set_bytes = match level {
+        Level::L1 => 24 << 10,
+        Level::L2 => 512 << 10,
+        _ => MEMORY_BYTES,
+    };
+    let kernel = widest(family).unwrap();
+    Spec { kernel, level, working_set_bytes, cpus, contents, pages: PageSize::Small, as_stream: false }
+}
+
+/// A row with this bandwidth, bytes per second, at a tick per ns; every fifth pair is disturbed.
+fn planted(spec: &Spec, rate: f64) -> Row {
+    let mut row = spec.row(1_000);
+    (row.short_turns, row.long_turns) = (100, 200);
+    let short_ns = 100.0 * row.per_turn / rate * 1e9;
+    row.pairs = (0..40)
+        .map(|i| {
+            let disturbed = if i % 5 == 0 { short_ns * 0.7 } else { f64::from(i % 3) };
+            Pair {
+                at_ns: f64::from(i),
+                short_ticks: (800.0 + short_ns) as u64,
+                long_ticks: (800.0 + 2.0 * short_ns + disturbed) as u64,
+                ..Pair::default()
+            }
+        })
+        .collect();
+    row
+}
+
+fn analysis(rows: Vec<Row>) -> Analysis {
+    let mut rows = Rows { tick_hz: 1e9, step_ticks: 1, rows, ..Rows::default() };
+    for (k, v) in
+        [("cpus", "2"), ("data", "random"), ("memory_bytes", "134217728"), ("last_cache_bytes", "33554432")]
+    {
+        rows.facts.insert(format!("bandwidth.{k}"), v.to_owned());
+    }
+    analyze(&params(&[]), &rows, 1)
+}
+
+fn metric<'a>(a: &'a Analysis, id: &str, kernel: &str, cpus: &str, data: &str) -> &'a Metric {
+    let is = |m: &&Metric, k: &str, v: &str| m.params.get(k).is_none_or(|p| p.to_string().starts_with(v));
+    a.metrics
+        .iter()
+        .find(|m| m.id == id && is(m, "kernel", kernel) && is(m, "cpus", cpus) && is(m, "data", data))
+        .unwrap_or_else(|| panic!("{id} {kernel} {cpus}"))
+}
+
+fn close(m: &Metric, truth: f64) {
+    let v = m.value.unwrap_or_else(|| panic!("{m:?}"));
+    let ci = m.ci.as_ref().unwrap();
+    assert!((v / truth - 1.0).abs() < 0.01, "{}: {v} for {truth}", m.key());
+    assert!(ci.low <= v && v <= ci.high && m.n == 40, "{m:?}");
+}
+
+#[test]
+fn planted_bandwidths_are_found_and_stores_count_twice_with_their_allocation() {
+    let memory = |family, cpus| spec(family, Level::Memory, cpus, Contents::Random);
+    let a = analysis(vec![
+        planted(&memory("read", 1), 24e9),
+        planted(&memory("write", 1), 23e9),
+        planted(&memory("write_nt", 1), 27e9),
+        planted(&memory("copy", 1), 22e9),
+        planted(&memory("triad", 1), 21e9),
+        planted(&memory("update", 1), 20e9),
+        planted(&memory("read", 2), 34e9),
+        planted(&spec("read", Level::L1, 1, Contents::Random), 210e9),
+    ]);
+    for (kernel, truth) in
+        [("read.", 24e9), ("write.", 23e9), ("write_nt.", 27e9), ("copy.", 22e9), ("triad.", 21e9)]
+    {
+        close(metric(&a, "memory.bandwidth", kernel, "1", "random"), truth);
+    }
+    close(metric(&a, "memory.bandwidth", "read.", "2", "random"), 34e9);
+    close(metric(&a, "memory.bandwidth_with_allocate", "write.", "1", "random"), 46e9);
+    close(metric(&a, "memory.bandwidth_with_allocate", "copy.", "1", "random"), 33e9);
+    close(metric(&a, "memory.bandwidth_with_allocate", "triad.", "1", "random"), 28e9);
+    let allocating = a.metrics.iter().filter(|m| m.id == "memory.bandwidth_with_allocate").count();
+    assert_eq!(allocating, 3, "streaming stores, reads and updates allocate nothing");
+    close(metric(&a, "memory.scaling", "read.", "2", ""), 34.0 / 24.0);
+    let said = a.summary.lines[0].lines.join(" ");
+    for part in [
+        "read 24.0 GB/s",
+        "write 23.0 GB/s (46.0 GB/s with write-allocate)",
+        "2 CPUs: read 34.0 GB/s",
+        "L1 210 GB/s",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(a.warnings.is_empty(), "{:?}", a.warnings);
+    let Some(Shape::CostTable(table)) =
+        a.datasets.iter().find(|d| d.id == "memory.bandwidth_table").map(|d| &d.shape)
+    else {
+        panic!("no table")
+    };
+    assert!(table.rows.iter().all(|r| r.cells.len() == table.columns.len()));
+    assert_eq!(table.columns.iter().map(|c| c.label.as_str()).collect::<Vec<_>>()[..2], ["L1", "DRAM"]);
+}
+
+#[test]
+fn a_buffer_that_fits_the_last_cache_says_nothing_of_memory() {
+    let mut rows = Rows {
+        tick_hz: 1e9,
+        step_ticks: 1,
+        rows: vec![
+            planted(&spec("read", Level::Memory, 1, Contents::Random), 42e9),
+            planted(&spec("read", Level::L1, 1, Contents::Random), 210e9),
+        ],
+        ..Rows::default()
+    };
+    let said = |rows: &Rows| analyze(&params(&[]), rows, 1);
+    rows.facts.insert("bandwidth.last_cache_bytes".to_owned(), (32 << 20).to_string());
+    for (bytes, in_summary) in [
+        (8 << 20, None),
+        (64 << 20, Some("memory (buffer of 64.0 MiB), 1 CPU")),
+        (128 << 20, Some("memory, 1 CPU")),
+    ] {
+        rows.facts.insert("bandwidth.memory_bytes".to_owned(), bytes.to_string());
+        let a = said(&rows);
+        let lines = a.summary.lines[0].lines.join("; ");
+        assert_eq!(in_summary.is_some_and(|t| lines.contains(t)), in_summary.is_some(), "{lines}");
+        assert_eq!(lines.contains("42"), in_summary.is_some(), "{lines}");
+        let flagged = a.metrics.iter().filter(|m| m.flags.contains(&"W406".to_owned())).count();
+        assert_eq!(flagged, usize::from(bytes < 128 << 20));
+    }
+}
+
+#[test]
+fn quick_zeros_are_flagged_and_only_they() {
+    let random = |family| spec(family, Level::Memory, 1, Contents::Random);
+    let zeros = |family| spec(family, Level::Memory, 1, Contents::Zeros);
+    let quick = analysis(vec![
+        planted(&random("write"), 23e9),
+        planted(&random("write_nt"), 27e9),
+        planted(&zeros("write"), 26e9),
+        planted(&zeros("write_nt"), 75e9),
+    ]);
+    let finding = quick.findings.iter().find(|f| f.id == "memory.data_dependence").unwrap();
+    assert_eq!(finding.verdict, "present");
+    assert!(finding.text.contains("write_nt") && finding.text.contains("2.78"), "{}", finding.text);
+    assert!(quick.warnings.iter().any(|w| w.code == "W407"), "{:?}", quick.warnings);
+    // What the page says is the bandwidth of real data.
+    let said = quick.summary.lines[0].lines.join(" ");
+    assert!(said.contains("write 23.0") && !said.contains("75.0"), "{said}");
+    let alike = analysis(vec![planted(&random("write"), 23e9), planted(&zeros("write"), 24e9)]);
+    assert_eq!(alike.findings[0].verdict, "none_seen");
+    assert!(alike.warnings.iter().all(|w| w.code != "W407"));
+}
+
+#[test]
+fn saturation_is_where_more_cpus_give_no_more() {
+    assert_eq!(saturation(&[(1, 24.0), (2, 40.0), (4, 61.0), (8, 62.0), (16, 60.5)]), Some(4));
+    assert_eq!(saturation(&[(1, 10.0), (2, 20.0), (4, 40.0)]), Some(4));
+    assert_eq!(saturation(&[(1, 30.0), (2, 25.0)]), Some(1));
+    assert_eq!(saturation(&[]), None);
+    let rows = [(1, 24e9), (2, 40e9), (4, 61e9), (8, 62e9)];
+    let a = analysis(
+        rows.iter().map(|(n, r)| planted(&spec("read", Level::Memory, *n, Contents::Random), *r)).collect(),
+    );
+    assert_eq!(metric(&a, "memory.saturation_cpus", "read.", "", "").value, Some(4.0));
+    let finding = a.findings.iter().find(|f| f.id == "memory.scaling").unwrap();
+    assert_eq!(finding.verdict, "saturates");
+    assert!(a.datasets.iter().any(|d| d.id == "memory.bandwidth_cpus"));
+}
+
+#[test]
+fn the_roofline_bends_where_bandwidth_meets_the_peak() {
+    let mut rows = vec![
+        planted(&spec("read", Level::Memory, 1, Contents::Random), 25e9),
+        planted(&spec("read", Level::L1, 1, Contents::Random), 200e9),
+        planted(&spec("triad", Level::Memory, 1, Contents::Random), 24e9),
+    ];
+    let mut peak = planted(&spec("read", Level::L1, 1, Contents::Random), 50e9);
+    peak.operation = "fma.test".to_owned();
+    peak.params = [("level".to_owned(), "registers".into())].into();
+    rows.push(peak);
+    let a = analysis(rows);
+    close(metric(&a, "memory.peak_flops", "fma.test", "", ""), 50e9);
+    let Some(Shape::Curve(c)) = a.datasets.iter().find(|d| d.id == "memory.roofline").map(|d| &d.shape)
+    else {
+        panic!("no roofline")
+    };
+    let memory = c.rows.iter().find(|r| r.name == "DRAM read").unwrap();
+    assert!((memory.x[1] - 2.0).abs() < 0.02 && (memory.y[1] / 50e9 - 1.0).abs() < 0.01, "{memory:?}");
+    assert!(c.rows.iter().all(|r| r.y.iter().all(|y| *y <= 50.5e9)));
+    // 2 operations per 24 bytes at 24 GB/s.
+    assert!((c.marks[0].y.unwrap() / 2e9 - 1.0).abs() < 0.01, "{:?}", c.marks);
+}
+
+#[test]
+fn what_is_missing_is_said_and_never_a_number() {
+    let s = spec("read", Level::Memory, 2, Contents::Random);
+    let huge = Spec { pages: PageSize::Huge, cpus: 1, ..s };
+    let mut rows = Rows {
+        tick_hz: 1e9,
+        step_ticks: 1,
+        rows: vec![s.refused("needs two CPUs, has 1"), huge.refused("huge pages granted for 0 of 9 bytes")],
+        ..Rows::default()
+    };
+    for (k, v) in
+        [("cpus", "1"), ("data", "random"), ("memory_bytes", "16777216"), ("last_cache_bytes", "33554432")]
+    {
+        rows.facts.insert(format!("bandwidth.{k}"), v.to_owned());
+    }
+    let a = analyze(&params(&[]), &rows, 1);
+    assert!(a.metrics.iter().all(|m| m.value.is_none() && m.why.is_some()), "{:?}", a.metrics);
+    let codes: Vec<&str> = a.warnings.iter().map(|w| w.code.as_str()).collect();
+    assert_eq!(codes, ["W406", "W408", "W409"], "{:?}", a.warnings);
+    assert!(a.datasets.is_empty() && a.summary.lines.is_empty());
+}
+
+#[test]
+fn sizes_fit_their_caches_whatever_is_claimed() {
+    let kib = |l1: usize, l2: usize, last: usize| Claimed {
+        l1_bytes: l1 << 10,
+        l2_bytes: l2 << 10,
+        last_bytes: last << 10,
+    };
+    for c in [
+        kib(32, 1024, 32 << 10),
+        kib(48, 1280, 24 << 10),
+        kib(32, 512, 16 << 10),
+        kib(64, 0, 64),
+        kib(128, 16 << 10, 16 << 10),
+        kib(0, 0, 0),
+    ] {
+        let levels = sizes::cached(c);
+        assert!(levels.windows(2).all(|w| w[0].1 < w[1].1), "{c:?}: {levels:?}");
+        for (level, bytes) in &levels {
+            match level {
+                Level::L1 => assert!(*bytes <= c.l1_bytes.max(32 << 10) * 3 / 4),
+                Level::L2 => assert!(*bytes > c.l1_bytes && *bytes <= c.l2_bytes / 2),
+                _ => assert!(*bytes >= 2 * c.l2_bytes && *bytes <= c.last_bytes / 2),
+            }
+        }
+        assert!(sizes::memory_wanted(c) >= 4 * c.last_bytes.max(16 << 20));
+    }
+    assert_eq!(sizes::within(128 << 20, 100 << 20), Some(64 << 20));
+    assert_eq!(sizes::within(128 << 20, 5 << 20), None);
+    for (text, bytes) in
+        [("65536", 65_536), ("64M", 64 << 20), ("64MiB", 64 << 20), ("1.5g", 3 << 29), ("8kb", 8 << 10)]
+    {
+        assert_eq!(sizes::parse_bytes(text), Ok(bytes), "{text}");
+    }
+    for text in ["", "x", "-5M", "5 apples", "0", "nan", "1e99G", "M"] {
+        let said = sizes::parse_bytes(text).unwrap_err();
+        assert!(said.contains("not a size") && !said.contains('\n'), "{said}");
+    }
+}
+
+#[test]
+fn what_was_asked_for_wrongly_is_one_line() {
+    let said = |p: &Params, cpus| Request::new(p, cpus).unwrap_err().to_string();
+    let unknown = said(&params(&["reed"]), 2);
+    assert!(unknown.contains("'reed'") && unknown.contains("read") && !unknown.contains('\n'), "{unknown}");
+    assert!(said(&params(&["chase.1"]), 2).contains("is not one of"));
+    let with = |f: &dyn Fn(&mut Params)| {
+        let mut p = params(&[]);
+        f(&mut p);
+        said(&p, 2)
+    };
+    assert!(with(&|p| p.threads = Some(3)).contains("1 to 2 CPUs"));
+    assert!(with(&|p| p.threads = Some(0)).contains("--threads 0"));
+    assert!(with(&|p| p.buffer = Some("64 apples".to_owned())).contains("not a size"));
+    assert!(with(&|p| p.buffer = Some("4K".to_owned())).contains("at least 8M"));
+    assert!(with(&|p| p.data = "ones".to_owned()).contains("random, zeros"));
+    let signs = with(&|p| {
+        p.data = "zeros".to_owned();
+        p.kernels = vec!["read".to_owned(), "update".to_owned()];
+    });
+    assert!(signs.contains("'update.") && signs.contains("--data zeros") && !signs.contains('\n'), "{signs}");
+    let named = Request::new(&params(&["copy", "read.scalar"]), 2).unwrap();
+    assert_eq!(named.kernels.iter().map(|k| k.name).collect::<Vec<_>>()[1], "read.scalar");
+}
+
+#[test]
+fn plans_name_each_row_once_and_the_page_has_few() {
+    let cached = sizes::cached(Claimed { l1_bytes: 32 << 10, l2_bytes: 1 << 20, last_bytes: 32 << 20 });
+    let request = Request::new(&params(&[]), 2).unwrap();
+    let plan = |depth| plan::rows(depth, &request, &cached, MEMORY_BYTES, MEMORY_BYTES);
+    let key = |s: &Spec| format!("{:?}{}", s.row(1).params, s.kernel.name);
+    for depth in [Depth::Least, Depth::Page, Depth::Full] {
+        let p = plan(depth);
+        let keys: std::collections::BTreeSet<String> = p.single.iter().chain(&p.together).map(key).collect();
+        assert_eq!(keys.len(), p.single.len() + p.together.len(), "{depth:?}");
+        assert!(p.together.iter().all(|s| s.cpus == 2));
+        assert!(!p.peaks.is_empty());
+    }
+    let rows: Vec<Row> = plan(Depth::Page)
+        .single
+        .iter()
+        .chain(&plan(Depth::Page).together)
+        .map(|s| planted(s, 2e10))
+        .collect();
+    let metrics = analysis(rows).metrics.len();
+    assert!((30..=40).contains(&metrics), "{metrics} metrics on the page");
+    assert!(plan(Depth::Full).single.len() > 2 * plan(Depth::Page).single.len());
+}
+
+#[test]
+fn streams_stay_inside_and_move_what_they_say() {
+    let buffer = Buffer::new(3 << 20, Backing::Small, Contents::Random).unwrap();
+    buffer.fill(5);
+    let words = buffer.pages().extent().atomics();
+    let sum =
+        || words.iter().map(|w| w.load(std::sync::atomic::Ordering::Relaxed)).fold(0_u64, u64::wrapping_add);
+    assert!(
+        words
+            .iter()
+            .all(|w| (1.0..2.0).contains(&f64::from_bits(w.load(std::sync::atomic::Ordering::Relaxed))))
+    );
+    for kernel in kernel::all().filter(|k| super::stream::moved(k).is_some() && (k.available)()) {
+        for bytes in [24 << 10, 100_000, 3 << 20] {
+            let mut stream = Stream::new(kernel, &buffer, bytes).unwrap();
+            let before = sum();
+            stream.walk(stream.round() + 1);
+            let moved = stream.bytes_per_turn() * stream.round();
+            // Bytes accessed for each byte of the working set: two where an operand is read and written.
+            let walked: usize = super::stream::moved(kernel).unwrap().iter().sum();
+            let most = bytes as u64 * kernel.bytes_per_turn() / walked as u64;
+            assert!(moved <= most && moved > most / 2, "{} {bytes}: {moved}", kernel.name);
+            if kernel.declared.stores == 0 {
+                assert_eq!(sum(), before, "{} wrote", kernel.name);
+            }
+        }
+        assert!(Stream::new(kernel, &buffer, 8 << 20).is_err(), "{}", kernel.name);
+        assert!(Stream::new(kernel, &buffer, 7).is_err(), "{}", kernel.name);
+    }
+}
+
+fn curves<'a>(a: &'a Analysis, id: &str) -> Vec<(&'a str, usize)> {
+    let Some(Shape::Curve(c)) = a.datasets.iter().find(|d| d.id == id).map(|d| &d.shape) else {
+        return Vec::new();
+    };
+    c.rows.iter().map(|r| (r.name.as_str(), r.x.len())).collect()
+}
+
+#[test]
+fn chosen_kernels_are_drawn_and_others_by_family() {
+    let at = |family: &str, level, working_set_bytes, cpus| {
+        planted(&Spec { working_set_bytes, cpus, ..spec(family, level, cpus, Contents::Random) }, 2e10)
+    };
+    let of = |family: &str| {
+        let alone = [(Level::L1, 24 << 10), (Level::Sweep, 1 << 20), (Level::Sweep, 2 << 20)];
+        let alone = alone.into_iter().map(|(level, bytes)| at(family, level, bytes, 1));
+        let together = [1, 2, 4].map(|cpus| at(family, Level::Memory, MEMORY_BYTES, cpus));
+        alone.chain(together).collect::<Vec<Row>>()
+    };
+    let rows = Rows {
+        tick_hz: 1e9,
+        step_ticks: 1,
+        rows: ["triad", "update", "read"].map(of).concat(),
+        ..Rows::default()
+    };
+    let name = |family| widest(family).unwrap().name;
+    let usual = analyze(&params(&[]), &rows, 1);
+    assert_eq!(curves(&usual, "memory.bandwidth_sizes"), [(name("read"), 4)]);
+    assert_eq!(curves(&usual, "memory.bandwidth_cpus"), [(name("read"), 3), (name("triad"), 3)]);
+    let chosen = analyze(&params(&["triad", "update", "read"]), &rows, 1);
+    for (id, points) in [("memory.bandwidth_sizes", 4), ("memory.bandwidth_cpus", 3)] {
+        assert_eq!(curves(&chosen, id), ["triad", "update", "read"].map(|f| (name(f), points)), "{id}");
+    }
+}
+
+#[test]
+fn rows_as_stream_have_columns() {
+    let plain = |cpus| spec("triad", Level::Memory, cpus, Contents::Random);
+    let as_stream = |cpus| Spec { as_stream: true, ..plain(cpus) };
+    let a = analysis(vec![
+        planted(&plain(1), 24e9),
+        planted(&plain(2), 30e9),
+        planted(&as_stream(1), 21e9),
+        planted(&as_stream(2), 28e9),
+    ]);
+    let table = a.datasets.iter().find(|d| d.id == "memory.bandwidth_table").map(|d| &d.shape);
+    let Some(Shape::CostTable(table)) = table else { panic!("no table") };
+    for (label, truth) in [("DRAM", 24e9), ("2 CPUs", 30e9), ("as STREAM", 21e9), ("as STREAM, 2 CPUs", 28e9)]
+    {
+        let at = table.columns.iter().position(|c| c.label == label).unwrap_or_else(|| panic!("{label}"));
+        let cell = &table.rows[0].cells[at];
+        let Cell::Number(rate) = cell else { panic!("{label}: {cell:?}") };
+        assert!((rate / truth - 1.0).abs() < 0.01, "{label}: {rate}");
+    }
+}
+
+#[test]
+fn rows_of_the_last_cache_that_do_not_fit_what_was_found_are_flagged() {
+    let last = Spec { working_set_bytes: 3 << 20, ..spec("read", Level::Last, 1, Contents::Random) };
+    let flags = |low: usize| {
+        let rows = vec![planted(&last, 60e9), planted(&spec("read", Level::L2, 1, Contents::Random), 9e10)];
+        let mut rows = Rows { tick_hz: 1e9, step_ticks: 1, rows, ..Rows::default() };
+        for (name, bytes) in [("low", low), ("high", 9 << 20)] {
+            rows.facts.insert(format!("ladder.found_last_{name}_bytes"), bytes.to_string());
+        }
+        let a = analyze(&params(&[]), &rows, 1);
+        let warned = a.warnings.iter().filter(|w| w.code == "W404").count();
+        let flagged = a.metrics.iter().filter(|m| m.flags.contains(&"W404".to_owned()));
+        (warned, flagged.map(|m| m.params["level"].to_string()).collect::<Vec<_>>())
+    };
+    assert_eq!(flags(2 << 20), (1, vec!["LLC".to_owned()]));
+    assert_eq!(flags(4 << 20), (0, Vec::new()));
+}
+
+fn clock() -> (SourceId, TickRate) {
+    (SourceId::MonotonicRaw, TickRate::NANOSECONDS)
+}
+
+#[test]
+fn the_first_cache_is_read_faster_than_memory() {
+    let _cpus = crate::test_cpu_lock::lock();
+    let (source, rate) = clock();
+    let bytes = 64 << 20;
+    let buffer = Buffer::new(bytes, Backing::Small, Contents::Random).unwrap();
+    buffer.fill(3);
+    let near = Spec { working_set_bytes: 24 << 10, ..spec("read", Level::L1, 1, Contents::Random) };
+    let far = Spec { working_set_bytes: bytes, level: Level::Memory, ..near };
+    let mut benches: Vec<Bench<'_>> = [near, far]
+        .iter()
+        .map(|s| {
+            let stream = Stream::new(s.kernel, &buffer, s.working_set_bytes).unwrap();
+            Bench::new(s.row(stream.kernel_turns()), stream)
+        })
+        .collect();
+    let begin_ns = monotonic_ns();
+    let until_ns = begin_ns + 1_000_000_000;
+    let pace = Pace { settle_ns: 0, batch_ns: Pace::BATCH_NS, pairs_per_visit: 3, rounds: 200, until_ns };
+    Sampler::new(HostTiming::new(source), rate, 7).interleave(&mut benches, &pace);
+    assert!(monotonic_ns() < until_ns + 1_000_000_000, "the time was not kept");
+    let costs: Vec<Cost> = benches.iter().map(|b| Cost::of(&b.row, rate.ns_per_tick(), 1)).collect();
+    let [Some(near), Some(far)] = [costs[0].value_ns(), costs[1].value_ns()] else {
+        let rejected: u64 = benches.iter().map(|b| b.row.rejected.total()).sum();
+        assert!(rejected > 0, "no figures, and nothing disturbed: {costs:?}");
+        return;
+    };
+    assert!(near * 1.3 < far, "{near} ns per byte in L1, {far} in memory");
+}
+
+#[test]
+fn several_cpus_work_at_once_and_end_in_time() {
+    let _cpus = crate::test_cpu_lock::lock();
+    let (source, rate) = clock();
+    let cpus = machmeter_sys::affinity::mask().unwrap().to_vec();
+    if cpus.len() < 2 {
+        println!("skipped: one CPU only");
+        return;
+    }
+    let bytes = 32 << 20;
+    let specs = [1_usize, 2]
+        .map(|cpus| Spec { working_set_bytes: bytes, ..spec("copy", Level::Memory, cpus, Contents::Random) });
+    let buffer = || Buffer::new(bytes, Backing::Small, Contents::Random).unwrap();
+    let buffers = [buffer(), buffer()];
+    buffers[0].fill(1);
+    let seats = Seats { cpus: cpus[..2].to_vec(), policy: Policy::Other { nice: 0 } };
+    let until_ns = monotonic_ns() + 1_500_000_000;
+    let setting = crew::Setting { seats: &seats, buffers: &buffers, source, rate, seed: 1, until_ns };
+    let rows = crew::measure(&Threads, &setting, &specs).unwrap();
+    assert!(monotonic_ns() < until_ns + 1_000_000_000, "the time was not kept");
+    let tried: u64 = rows.iter().map(|r| r.pairs.len() as u64 + r.rejected.total()).sum();
+    assert!(tried > 0, "{rows:?}");
+    for row in rows.iter().filter(|r| r.pairs.len() > 6) {
+        let Some(ns) = Cost::of(row, rate.ns_per_tick(), 1).value_ns() else { continue };
+        // Between a tenth of the slowest and ten times the fastest memory there is.
+        assert!((1e8..1e13).contains(&(1e9 / ns)), "{ns} ns per byte: {row:?}");
+    }
+}

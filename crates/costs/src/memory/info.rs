@@ -1,0 +1,88 @@
+//! What the memory probe says about itself: metrics, warnings, method, sources.
+
+use machmeter_data::MetricInfo;
+use machmeter_data::code::Code;
+use machmeter_engine::Info;
+
+use super::{bandwidth, ladder, loaded, table};
+use crate::placement::MOVES;
+use machmeter_engine::part::SHARED_CORE;
+
+/// All metrics, part by part.
+const METRICS: &[MetricInfo] = &[
+    ladder::info::LATENCY,
+    ladder::info::LATENCY_CYCLES,
+    ladder::info::CORE_CLOCK,
+    ladder::info::CACHE_SIZE,
+    ladder::info::LINE_SIZE,
+    ladder::info::ASSOCIATIVITY,
+    ladder::info::TRANSLATIONS,
+    ladder::info::HUGE_GRANTED,
+    ladder::info::HUGE_EFFECTIVE,
+    ladder::info::PARALLELISM,
+    table::info::SHARED,
+    bandwidth::info::BANDWIDTH,
+    bandwidth::info::WITH_ALLOCATE,
+    bandwidth::info::PEAK,
+    bandwidth::info::SATURATION,
+    bandwidth::info::SCALING,
+    loaded::info::LATENCY,
+    loaded::info::TRAFFIC,
+];
+
+/// A part of the probe that could not be measured at all.
+pub(super) const NOT_MEASURED: Code = Code {
+    id: "W400",
+    name: "memory part not measured",
+    what: "A part of the memory probe could not be measured; the reason is in the text.",
+    why: "Its figures are missing, not zero.",
+    how: "The part ended with an error before its first sample.",
+    next: "The other parts stand; give the part what it lacks and repeat it with --parts.",
+    undo: None,
+};
+
+/// All codes, part by part.
+const CODES: &[Code] = &[
+    NOT_MEASURED,
+    SHARED_CORE,
+    MOVES,
+    ladder::info::NO_HUGE,
+    ladder::info::HUGE_NOT_EFFECTIVE,
+    ladder::info::CLOCK_MOVED,
+    ladder::info::LAST_DRIFTS,
+    ladder::info::SHORT_LADDER,
+    table::info::ALONE,
+    table::info::MODEL_FAILED,
+    table::info::SMALL_BUFFER,
+    table::info::THIN,
+    bandwidth::info::SMALL_BUFFER,
+    bandwidth::info::DATA_MATTERS,
+    bandwidth::info::NO_HUGE,
+    bandwidth::info::ONE_CPU,
+    bandwidth::info::NOT_TOGETHER,
+    bandwidth::info::NOT_REACHED,
+    loaded::info::SMALL_CHAIN,
+    loaded::info::LOAD_STOOD,
+];
+
+/// The probe's description.
+pub const INFO: Info = Info {
+    name: "memory",
+    question: "What does a load cost, from the first cache to memory, and how much fits through?",
+    method: "Each cost comes from pairs of batches of n and 2n turns of one operation; what is constant cancels in their \
+             difference. Only the bytes that a load moves beside a chase are counted instead, over the time of such a pair. \
+             Batches during which a thread was switched out, moved, or waited for a partner that stood still are \
+             counted and left out. All rows are visited in random order, several times.",
+    references: &[
+        "R. H. Saavedra-Barrera, A. J. Smith: Measuring cache and TLB performance and their effect on benchmark runtimes, IEEE Transactions on Computers 44, 1995",
+        "L. McVoy, C. Staelin: lmbench: portable tools for performance analysis, USENIX 1996",
+        "K. Yotov, K. Pingali, P. Stodghill: Automatic measurement of memory hierarchy parameters (X-Ray), SIGMETRICS 2005",
+        "J. D. McCalpin: Memory bandwidth and machine balance in current high performance computers (STREAM), IEEE TCCA Newsletter, 1995",
+        "S. Williams, A. Waterman, D. Patterson: Roofline: an insightful visual performance model, Communications of the ACM 52, 2009",
+    ],
+    metrics: METRICS,
+    // Sizes and counts are exact or bracketed, shares are of the run.
+    lasting: |m| m.unit.is_price(),
+    codes: CODES,
+    example_job: "memory.toml",
+};

@@ -1,0 +1,123 @@
+//! Loaded latency: how long a dependent load takes while other CPUs move data, over the bandwidth they get (the curve that
+//! Intel's Memory Latency Checker made usual; multichase has it as multiload).
+
+mod analyze;
+pub mod info;
+mod measure;
+mod plan;
+#[cfg(test)]
+mod tests;
+
+use machmeter_engine::ProbeError;
+use machmeter_engine::cost::{Kind, Row};
+use machmeter_engine::team::{Seats, threads::Threads};
+use machmeter_sys::kernel::chain::{Chain, ChainSpec, Order};
+use machmeter_sys::oom::MemoryLeft;
+use machmeter_sys::pages::{Backing, Pages};
+use machmeter_sys::thread::monotonic_ns;
+use machmeter_sys::tree::Tree;
+
+use super::Params;
+use super::bandwidth::stream::{Buffer, Contents};
+use super::bandwidth::{claimed, granted, sizes};
+use machmeter_engine::part::{At, Part};
+use plan::Chase;
+
+/// Name of the part.
+const NAME: &str = "loaded";
+
+/// The part.
+pub(super) const PART: Part<Params> = Part { name: NAME, weight: 10, measure, analyze: analyze::analyze };
+
+/// Distance of the nodes: a pair of lines, since processors fetch lines in pairs.
+const STRIDE_BYTES: usize = 128;
+/// A line.
+const LINE_BYTES: usize = 64;
+/// Share of the part's time that building the chain, and that filling the memory of the load, may take.
+const BUILDING: f64 = 0.25;
+/// Share of the available memory that all of it takes at most.
+const MEMORY: f64 = 0.5;
+/// Built to learn how fast chains are built.
+const TRIAL_BYTES: usize = 512 << 10;
+/// By how much building beyond the caches is slower than the trial.
+const BEYOND_CACHES: f64 = 3.0;
+/// Left at the end for the last visit.
+const TAIL_NS: u64 = 10_000_000;
+
+fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, ProbeError> {
+    let cpus = at.cpus();
+    at.facts.insert(format!("{NAME}.cpus"), cpus.len().to_string());
+    let most = params.threads.map_or(cpus.len(), |t| (t as usize).saturating_add(1).min(cpus.len()));
+    if most < 2 {
+        let mut row = Row::new(NAME, "chase", Kind::Latency);
+        row.refused = Some("needs two CPUs, has 1".to_owned());
+        return Ok(vec![row]);
+    }
+    let cannot = |e: &dyn std::fmt::Display| ProbeError::Cannot(e.to_string());
+    let cpus = &cpus[..most];
+    let points = plan::points(at.left_ns(), most - 1);
+    let claimed = claimed(&at.host.topology, cpus[0]);
+    let bytes = chain_bytes(at, sizes::memory_wanted(claimed), cpus.len())?;
+    let (pages, name) = pages(bytes)?;
+    let spec = ChainSpec {
+        working_set_bytes: bytes,
+        stride_bytes: STRIDE_BYTES,
+        order: Order::Global,
+        seed: at.host.seed,
+    };
+    let chain = Chain::build(pages.extent(), &spec).map_err(|e| cannot(&e))?;
+    let name = if name == "huge" && granted(&pages).is_err() { "small" } else { name };
+    at.facts.insert(format!("{NAME}.chain_bytes"), (chain.nodes() * LINE_BYTES).to_string());
+    at.facts.insert(format!("{NAME}.last_cache_bytes"), claimed.last_bytes.to_string());
+    let buffers = (1..most)
+        .map(|_| Buffer::new(bytes / 2, Backing::Small, Contents::Random))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|e| cannot(&e))?;
+    let seats = Seats { cpus: cpus.to_vec(), policy: at.policy };
+    let setting = measure::Setting {
+        seats: &seats,
+        buffers: &buffers,
+        points: &points,
+        chase: Chase { working_set_bytes: bytes, stride_bytes: STRIDE_BYTES, pages: name },
+        source: at.host.source(),
+        rate: at.host.rate,
+        seed: at.host.seed,
+        until_ns: at.until_ns.saturating_sub(TAIL_NS),
+    };
+    measure::measure(&Threads, &setting, chain).map_err(|e| cannot(&e))
+}
+
+/// Memory for the chain: on huge pages where there are any, so that translation does not hide what memory does.
+fn pages(bytes: usize) -> Result<(Pages, &'static str), ProbeError> {
+    let huge = Pages::new(bytes, Backing::Huge).map(|p| (p, "huge"));
+    huge.or_else(|_| Pages::new(bytes, Backing::Small).map(|p| (p, "small")))
+        .map_err(|e| ProbeError::Cannot(e.to_string()))
+}
+
+/// The working set that the machine has room and the part has time for.
+fn chain_bytes(at: &At<'_, '_>, wanted: usize, cpus: usize) -> Result<usize, ProbeError> {
+    let cannot = |e: &dyn std::fmt::Display| ProbeError::Cannot(e.to_string());
+    let trial = Pages::new(TRIAL_BYTES, Backing::Small).map_err(|e| cannot(&e))?;
+    let spec = ChainSpec {
+        working_set_bytes: TRIAL_BYTES,
+        stride_bytes: STRIDE_BYTES,
+        order: Order::Global,
+        seed: at.host.seed,
+    };
+    // The quickest of three: the first touches the pages, and one may be switched out.
+    let mut ns_per_byte = f64::INFINITY;
+    for _ in 0..3 {
+        let begin_ns = monotonic_ns();
+        Chain::build(trial.extent(), &spec).map_err(|e| cannot(&e))?;
+        let ns = (monotonic_ns() - begin_ns) as f64 / TRIAL_BYTES as f64 * BEYOND_CACHES;
+        ns_per_byte = ns_per_byte.min(ns.max(1e-3));
+    }
+    let available_bytes = MemoryLeft::of_this_process(&Tree::host())
+        .map_or(sizes::MEMORY_FEWEST_BYTES as f64 * 8.0, |m| m.available_bytes as f64);
+    // Load threads take half as much each.
+    let by_memory = available_bytes * MEMORY / (1.0 + cpus as f64 / 2.0);
+    // Where time is very short, a little is better than nothing, and said to be little.
+    let by_time = (at.left_ns() as f64 * BUILDING / ns_per_byte).max(sizes::MEMORY_FEWEST_BYTES as f64 * 2.0);
+    sizes::within(wanted, by_memory.min(by_time) as usize)
+        .ok_or_else(|| ProbeError::Cannot("too little memory for a chain larger than caches".to_owned()))
+}

@@ -1,0 +1,166 @@
+//! The analysis finds the planted curve, and says so when there is none.
+
+use machmeter_data::shape::Shape;
+use machmeter_engine::cost::{Cost, Kind, Pair, Row, Rows};
+use machmeter_engine::team::{Seats, threads::Threads};
+use machmeter_sys::clock::{SourceId, TickRate};
+use machmeter_sys::kernel::chain::{Chain, ChainSpec, Order};
+use machmeter_sys::pages::{Backing, Pages};
+use machmeter_sys::sched::Policy;
+use machmeter_sys::thread::monotonic_ns;
+
+use super::analyze::analyze;
+use super::measure::{Setting, measure};
+use super::plan::{Chase, Point, TRAFFIC_BYTES, points};
+use crate::memory::Params;
+use crate::memory::bandwidth::stream::{Buffer, Contents};
+use crate::memory::bandwidth::widest;
+
+const CHASE: Chase = Chase { working_set_bytes: 128 << 20, stride_bytes: 128, pages: "huge" };
+
+fn params() -> Params {
+    use clap::{Args, FromArgMatches};
+    let command = Params::augment_args(clap::Command::new("memory").no_binary_name(true));
+    Params::from_arg_matches(&command.try_get_matches_from(Vec::<&str>::new()).unwrap()).unwrap()
+}
+
+/// The rows of a point with this latency, ns, and rate, bytes per second, at a tick per ns.
+fn planted(point: &Point, latency_ns: f64, rate: f64) -> Vec<Row> {
+    let mut latency = point.latency(&CHASE, 16);
+    (latency.short_turns, latency.long_turns) = (100, 200);
+    let mut traffic = point.traffic(&CHASE);
+    for i in 0..30 {
+        let batch = 1_600.0 * latency_ns;
+        let late = if i % 6 == 0 { batch } else { f64::from(i % 4) };
+        latency.pairs.push(Pair {
+            short_ticks: (batch + 50.0) as u64,
+            long_ticks: (2.0 * batch + 50.0 + late) as u64,
+            ..Pair::default()
+        });
+        if point.cpus > 0 {
+            let ticks = TRAFFIC_BYTES / rate * 1e9 * (1.0 + f64::from(i % 3) / 1_000.0);
+            traffic.pairs.push(Pair { long_ticks: ticks as u64, ..Pair::default() });
+        }
+    }
+    vec![latency, traffic]
+}
+
+fn rows(rows: Vec<Row>, chain_bytes: u64) -> Rows {
+    let mut rows = Rows { tick_hz: 1e9, step_ticks: 1, rows, ..Rows::default() };
+    for (k, v) in [("cpus", 2), ("chain_bytes", chain_bytes), ("last_cache_bytes", 32 << 20)] {
+        rows.facts.insert(format!("loaded.{k}"), v.to_string());
+    }
+    rows
+}
+
+#[test]
+fn the_curve_of_latency_over_bandwidth_is_found() {
+    let load = widest("read");
+    let point = |cpus: usize, pause_ns: u64| Point { load: load.filter(|_| cpus > 0), cpus, pause_ns };
+    let truth = [(0, 0, 140.0, 0.0), (1, 4_000, 145.0, 4e9), (1, 250, 165.0, 18e9), (1, 0, 260.0, 27e9)];
+    let planted = truth.iter().flat_map(|(c, p, ns, rate)| planted(&point(*c, *p), *ns, *rate)).collect();
+    let a = analyze(&params(), &rows(planted, 64 << 20), 1);
+    for (cpus, pause, ns, _) in truth {
+        let m = a
+            .metrics
+            .iter()
+            .find(|m| {
+                m.id == "memory.loaded_latency"
+                    && m.params["load_cpus"] == cpus.into()
+                    && m.params["pause_ns"] == (pause as i64).into()
+            })
+            .unwrap();
+        assert!((m.value.unwrap() / ns - 1.0).abs() < 0.01, "{m:?}");
+        assert!(m.ci.is_some() && m.n == 30);
+    }
+    let traffic: Vec<f64> =
+        a.metrics.iter().filter(|m| m.id == "memory.loaded_bandwidth").filter_map(|m| m.value).collect();
+    assert!(traffic.len() == 1 && (traffic[0] / 27e9 - 1.0).abs() < 0.01, "{traffic:?}");
+    let Shape::Curve(curve) = &a.datasets[0].shape else { panic!("no curve") };
+    assert_eq!(curve.rows[0].x.len(), 4);
+    assert!(curve.rows[0].x.windows(2).all(|w| w[0] < w[1]), "{:?}", curve.rows[0].x);
+    assert_eq!(curve.rows[0].x[0], 0.0);
+    let finding = &a.findings[0];
+    assert_eq!(finding.verdict, "rises");
+    assert!(
+        finding.text.contains("140 ns") && finding.text.contains("260 ns") && finding.text.contains("1.86"),
+        "{}",
+        finding.text
+    );
+    assert!(a.warnings.is_empty(), "{:?}", a.warnings);
+    assert!(a.summary.lines[0].lines[0].contains("140 ns idle, 260 ns beside 27"), "{:?}", a.summary);
+}
+
+#[test]
+fn a_flat_curve_and_a_small_chain_are_said() {
+    let idle = Point { load: None, cpus: 0, pause_ns: 0 };
+    let busy = Point { load: widest("read"), cpus: 1, pause_ns: 0 };
+    let both = [planted(&idle, 140.0, 0.0), planted(&busy, 142.0, 9e9)].concat();
+    let a = analyze(&params(), &rows(both, 16 << 20), 1);
+    assert_eq!(a.findings[0].verdict, "flat");
+    assert!(a.warnings.len() == 1 && a.warnings[0].code == "W412", "{:?}", a.warnings);
+}
+
+#[test]
+fn one_cpu_gives_a_reason_and_one_warning() {
+    let mut row = Row::new("loaded", "chase", Kind::Latency);
+    row.refused = Some("needs two CPUs, has 1".to_owned());
+    let mut rows = Rows { tick_hz: 1e9, step_ticks: 1, rows: vec![row], ..Rows::default() };
+    rows.facts.insert("loaded.cpus".to_owned(), "1".to_owned());
+    let a = analyze(&params(), &rows, 1);
+    assert!(a.metrics.len() == 1 && a.metrics[0].value.is_none());
+    assert!(a.metrics[0].why.as_ref().unwrap().contains("needs two CPUs"));
+    assert!(a.warnings.len() == 1 && a.warnings[0].code == "W409", "{:?}", a.warnings);
+    assert!(a.datasets.is_empty() && a.findings.is_empty());
+}
+
+#[test]
+fn points_begin_idle_and_grow_with_time() {
+    for (left_ns, at_least) in [(300_000_000, 3), (1_100_000_000, 5), (10_000_000_000, 20)] {
+        let all = points(left_ns, 1);
+        assert!(all[0].load.is_none() && all[1..].iter().all(|p| p.load.is_some() && p.cpus == 1));
+        assert!(all.len() >= at_least, "{left_ns}: {}", all.len());
+    }
+    assert!(points(10_000_000_000, 7).iter().any(|p| p.cpus == 4));
+}
+
+#[test]
+fn a_chase_beside_a_load_tells_both_and_ends_in_time() {
+    let _cpus = crate::test_cpu_lock::lock();
+    let cpus = machmeter_sys::affinity::mask().unwrap().to_vec();
+    if cpus.len() < 2 {
+        println!("skipped: one CPU only");
+        return;
+    }
+    let bytes = 16 << 20;
+    let pages = Pages::new(bytes, Backing::Small).unwrap();
+    let spec = ChainSpec { working_set_bytes: bytes, stride_bytes: 128, order: Order::Global, seed: 3 };
+    let chain = Chain::build(pages.extent(), &spec).unwrap();
+    let points = [
+        Point { load: None, cpus: 0, pause_ns: 0 },
+        Point { load: widest("read"), cpus: 1, pause_ns: 0 },
+        Point { load: widest("read"), cpus: 1, pause_ns: 20_000 },
+    ];
+    let until_ns = monotonic_ns() + 1_500_000_000;
+    let setting = Setting {
+        seats: &Seats { cpus: cpus[..2].to_vec(), policy: Policy::Other { nice: 0 } },
+        buffers: &[Buffer::new(bytes, Backing::Small, Contents::Random).unwrap()],
+        points: &points,
+        chase: CHASE,
+        source: SourceId::MonotonicRaw,
+        rate: TickRate::NANOSECONDS,
+        seed: 1,
+        until_ns,
+    };
+    let measured = measure(&Threads, &setting, chain).unwrap();
+    assert!(monotonic_ns() < until_ns + 1_000_000_000, "the time was not kept");
+    let tried = |r: &Row| r.pairs.len() as u64 + r.rejected.total();
+    assert!(measured.iter().map(tried).sum::<u64>() > 0, "{measured:?}");
+    let rate = |pause_ns: i64| {
+        let row = measured.iter().find(|r| r.operation == "traffic" && r.int("pause_ns") == Some(pause_ns));
+        row.and_then(|r| Cost::of(r, 1.0, 1).value_ns()).map(|ns| 1e9 / ns)
+    };
+    if let (Some(full), Some(paused)) = (rate(0).filter(|_| tried(&measured[2]) > 0), rate(20_000)) {
+        assert!(full > 1.5 * paused, "{full} without and {paused} bytes per second with pauses");
+    }
+}

@@ -1,0 +1,220 @@
+//! Self-test: the code of the kernels is read back, chains are followed, neighbors are let loose on the CPUs.
+
+use machmeter_engine::Progress;
+use machmeter_engine::cost::{Cost, Rows};
+use machmeter_engine::sampling::{Bench, Pace};
+use machmeter_sys::kernel;
+use machmeter_sys::kernel::chain::{ChainSpec, Chains, Order};
+use machmeter_sys::kernel::decode::{FIXTURES, check};
+use machmeter_sys::pages::{Backing, Pages};
+use machmeter_sys::thread::monotonic_ns;
+
+use super::Memory;
+use super::ladder::chase::{self, GLOBAL, Ground, STRIDE_BYTES};
+use machmeter_engine::selftest::machine::{Busy, Machine, Steal};
+use machmeter_engine::selftest::{self, SelfCheck, State, ends_in_time};
+
+pub use machmeter_engine::selftest::Options;
+
+/// Runs all checks in order. Ends early, with what was done so far, when a signal asks to stop.
+///
+/// # Errors
+/// In one line, when there is no CPU or no clock to test on.
+pub fn run(options: &Options, progress: &dyn Progress) -> Result<Vec<SelfCheck>, String> {
+    let parts: [(&str, selftest::Part); 4] = [
+        ("code of the kernels", code),
+        ("chains of pointers", chains),
+        ("caches beside busy neighbors", caches),
+        ("real-time on all CPUs", bounds),
+    ];
+    selftest::run("memory", &parts, options, progress)
+}
+
+/// Time that reading all kernels may take, ns.
+const READING_NS: u64 = 50_000_000;
+
+fn code(_: &Machine<'_>, _: &Options) -> Vec<SelfCheck> {
+    let what = "the machine code of every kernel, read back from its own bytes";
+    let begin_ns = monotonic_ns();
+    let all = kernel::all().count();
+    let wrong: Vec<String> = kernel::all().filter_map(|k| check(k).err()).collect();
+    let caught: Vec<String> = FIXTURES.iter().filter_map(|k| check(k).err()).collect();
+    let took_ns = monotonic_ns() - begin_ns;
+    let of = |id: &str, truth: String, found: String, bar: &str, met: bool| SelfCheck {
+        id: id.to_owned(),
+        what: what.to_owned(),
+        truth,
+        found,
+        bar: bar.to_owned(),
+        state: State::of(met),
+    };
+    let first = wrong.first().map_or_else(String::new, |w| format!("; {w}"));
+    let seed = caught.first().map_or_else(String::new, |w| format!("; {w}"));
+    vec![
+        of(
+            "code.kernels",
+            format!("{all} kernels declare what a turn does"),
+            format!("{} do it{first}", all - wrong.len()),
+            "all",
+            wrong.is_empty() && all > 0,
+        ),
+        of(
+            "code.fixtures",
+            format!("{} loops do not do what they declare", FIXTURES.len()),
+            format!("{} are told{seed}", caught.len()),
+            "all",
+            caught.len() == FIXTURES.len(),
+        ),
+        of(
+            "code.time",
+            format!("{} loops", all + FIXTURES.len()),
+            format!("read in {:.1} ms", took_ns as f64 / 1e6),
+            "50 ms",
+            took_ns <= READING_NS,
+        ),
+    ]
+}
+
+fn chains(_: &Machine<'_>, options: &Options) -> Vec<SelfCheck> {
+    const ID: &str = "chains.cycle";
+    let (what, bar) =
+        ("chains in every order, followed node by node", "every node once, and back to the first");
+    let pages = match Pages::new(4 << 20, Backing::Unasked) {
+        Ok(pages) => pages,
+        Err(e) => return vec![SelfCheck::not_shown(ID, what, bar, e)],
+    };
+    let orders = [
+        Order::Global,
+        Order::PageLocal { page_bytes: chase::PAGE_BYTES },
+        Order::OnePerPage { page_bytes: chase::PAGE_BYTES },
+        Order::Sequential,
+    ];
+    let (mut built, mut nodes, mut broken) = (0, 0, Vec::new());
+    for order in orders {
+        for working_set_bytes in [4 << 10, 48 << 10, 1 << 20, 4 << 20] {
+            for ways in [1, 4] {
+                let spec =
+                    ChainSpec { working_set_bytes, stride_bytes: STRIDE_BYTES, order, seed: options.seed };
+                // One page holds no four chains of pages.
+                let Ok(chains) = Chains::build(pages.extent(), &spec, ways) else { continue };
+                built += 1;
+                nodes += chains.nodes();
+                if !chains.are_cycles() {
+                    broken.push(format!("{spec:?}"));
+                }
+            }
+        }
+    }
+    vec![SelfCheck {
+        id: ID.to_owned(),
+        what: what.to_owned(),
+        truth: format!("{built} sets of chains over {nodes} nodes"),
+        found: broken
+            .first()
+            .map_or_else(|| "all are cycles".to_owned(), |b| format!("{} are not: {b}", broken.len())),
+        bar: bar.to_owned(),
+        state: State::of(broken.is_empty() && built >= 24),
+    }]
+}
+
+/// Neighbors that want the CPUs.
+const NEIGHBORS: usize = 8;
+/// Most that they may move the median of a cache's latency.
+const MOVED: f64 = 0.05;
+/// Share of the samples in quiet beside a stranger on the core from which on a miss shows nothing: he empties the caches, too.
+const STRANGER: f64 = 0.1;
+/// Turns of quiet and noise.
+const TURNS: usize = 3;
+
+fn caches(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck> {
+    let what =
+        format!("{NEIGHBORS} threads that want the CPUs, beside dependent loads on CPU {}", machine.cpu);
+    let bar = "their medians differ by less than 5 %";
+    let slice_ns = if options.quick { 500_000_000 } else { 2_000_000_000 };
+    let second_bytes = machine
+        .topology
+        .cache(machine.cpu, 2)
+        .and_then(|c| c.size_bytes)
+        .map_or(256 << 10, |bytes| bytes as usize / 2);
+    let sizes = [("busy.l1", 16 << 10), ("busy.l2", second_bytes.min(256 << 10))];
+    let steal = Steal::watch();
+    let found = alternate(machine, &sizes.map(|s| s.1), slice_ns, options.seed);
+    let stolen = steal.told(&machine.here());
+    let (costs, shared) = match found {
+        Ok(found) => found,
+        Err(why) => return sizes.iter().map(|s| SelfCheck::not_shown(s.0, &what, bar, &why)).collect(),
+    };
+    let check = |((id, bytes), [quiet, busy]): (&(&str, usize), [Cost; 2])| {
+        let (Some(q), Some(b)) = (quiet.known(), busy.known()) else {
+            let why = [quiet, busy].into_iter().find_map(|c| match c {
+                Cost::Unknown { why } => Some(why),
+                Cost::Below { .. } => Some("below what the clock can tell".to_owned()),
+                Cost::Known(_) => None,
+            });
+            return SelfCheck::not_shown(id, &what, bar, why.unwrap_or_default());
+        };
+        let moved = (b.value_ns / q.value_ns - 1.0).abs();
+        let met = moved < MOVED;
+        let mut found = format!("{:.3} ns beside them (n {}): {:.1} %", b.value_ns, b.n, moved * 100.0);
+        let stranger = shared.filter(|s| *s > STRANGER);
+        let stranger = stranger
+            .map(|s| format!("somebody else used the core in {:.0} % of the samples alone", s * 100.0));
+        let disturbed = stolen.clone().or(stranger);
+        if let Some(why) = disturbed.as_ref().filter(|_| !met) {
+            found = format!("{found}; {why}");
+        }
+        SelfCheck {
+            id: (*id).to_owned(),
+            what: what.clone(),
+            truth: format!("{} KiB cost {:.3} ns a load alone (n {})", bytes >> 10, q.value_ns, q.n),
+            found,
+            bar: bar.to_owned(),
+            state: if !met && disturbed.is_some() { State::NotShown } else { State::of(met) },
+        }
+    };
+    sizes.iter().zip(costs).map(check).collect()
+}
+
+/// Costs of a load by working set, alone and beside neighbors, in turns, and the share of the samples alone in which a stranger used the core.
+fn alternate(
+    machine: &Machine<'_>,
+    sizes: &[usize; 2],
+    slice_ns: u64,
+    seed: u64,
+) -> Result<(Vec<[Cost; 2]>, Option<f64>), String> {
+    let pages = Pages::new(1 << 20, Backing::Small).map_err(|e| e.to_string())?;
+    pages.extent().touch();
+    let rows = machine.sample(|sampler| {
+        let ground = Ground { extent: pages.extent(), backing: pages.backing() };
+        let make = || sizes.map(|bytes| chase::chase(ground, GLOBAL, bytes, STRIDE_BYTES, seed)).into();
+        let mut benches: [Vec<Bench<'_>>; 2] = [make(), make()];
+        for turn in 0..2 * TURNS {
+            let busy = if turn % 2 == 1 { Some(Busy::start(NEIGHBORS)?) } else { None };
+            let pace = Pace {
+                settle_ns: 0,
+                batch_ns: 200_000.0,
+                pairs_per_visit: 8,
+                rounds: usize::MAX,
+                until_ns: monotonic_ns() + slice_ns,
+            };
+            sampler.interleave(&mut benches[turn % 2], &pace);
+            drop(busy);
+        }
+        Ok::<_, String>(benches.map(|all| all.into_iter().map(|b| b.row).collect::<Vec<_>>()))
+    })??;
+    let (ns_per_tick, step) = machine.tick();
+    // As in a run: a stranger on the core, who shares its caches, is none of the neighbors that were planted.
+    let mut all = Rows { tick_hz: 1e9 / ns_per_tick, step_ticks: step, ..Rows::default() };
+    all.rows = rows.into_iter().flatten().collect();
+    all.tell_width();
+    let (quiet, busy) = all.rows.split_at(sizes.len());
+    let costs = quiet.iter().zip(busy).map(|(q, b)| [q, b].map(|r| all.cost(r))).collect();
+    // Of the turns in quiet: the planted neighbors may share the core, too.
+    all.rows.truncate(sizes.len());
+    Ok((costs, all.shared_core().map(|s| s.0)))
+}
+
+fn bounds(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck> {
+    let budget_ns = if options.quick { 2_000_000_000 } else { 5_000_000_000 };
+    vec![ends_in_time::<Memory>(machine, budget_ns)]
+}

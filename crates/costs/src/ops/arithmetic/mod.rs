@@ -1,0 +1,226 @@
+//! Operations whose cost is known or nearly so: dependent additions, the empty loop, reads of the clocks, `daxpy`, copies
+//! and fills. They are the meter's own test: see `fit`.
+
+mod fit;
+mod subjects;
+
+#[cfg(test)]
+mod tests;
+
+use machmeter_data::record::{Finding, Warning};
+use machmeter_data::{Metric, Params as Conditions};
+use machmeter_engine::cost::{Kind, Row, Rows};
+use machmeter_engine::sampling::{Pace, Subject};
+use machmeter_engine::{Analysis, ProbeError};
+use machmeter_sys::clock::SourceId;
+use machmeter_sys::kernel::{self, Ready, Walk};
+use machmeter_sys::pages::{Backing, Pages};
+use machmeter_sys::thread::monotonic_ns;
+
+use super::Params;
+use super::daxpy::Daxpy;
+use super::info::{COST, CYCLE, KNOWN_COSTS, NO_FIGURE};
+use super::repeated::{Planned, affordable};
+use super::table::{self, Priced};
+use fit::{Ladder, MOST_RESIDUAL, Rung};
+use machmeter_engine::part::{At, Part};
+use subjects::{Bytes, Grows, Passes, Reads};
+
+const PART_NAME: &str = "arithmetic";
+
+/// The part.
+pub(super) const PART: Part<Params> = Part { name: PART_NAME, weight: 15, measure, analyze };
+
+/// Lengths of the chains of additions, per turn of the kernels `adds.N`.
+pub(super) const CHAINS: [u64; 7] = [1, 2, 4, 8, 16, 32, 64];
+/// Turns of the inner loop in a pass: the branch at its end is mispredicted once a pass, which must not show.
+const PASS_TURNS: u64 = 4_096;
+/// Elements of the seed's daxpy rows.
+const ELEMENTS: [usize; 3] = [100, 1_000, 10_000];
+/// Sizes of copies and fills, bytes.
+const SIZES: [usize; 4] = [64, 4 << 10, 64 << 10, 1 << 20];
+const PAIRS_PER_VISIT: usize = 12;
+/// More rounds narrow the intervals no further than the machine's own drift.
+const ROUNDS: usize = 400;
+
+fn measure(at: &mut At<'_, '_>, _params: &Params) -> Result<Vec<Row>, ProbeError> {
+    let element_bytes = size_of::<f64>();
+    let room_bytes = ELEMENTS[2] * element_bytes;
+    let made = Pages::new(2 * room_bytes.next_multiple_of(4_096), Backing::Unasked);
+    let pages = made.map_err(|e| ProbeError::Cannot(e.to_string()))?;
+    let one = 1.0_f64.to_bits();
+    for word in pages.extent().atomics() {
+        word.store(one, std::sync::atomic::Ordering::Relaxed);
+    }
+    let mut planned = ladder(&pages);
+    planned.extend(clocks());
+    planned.extend(daxpys(&pages));
+    for bytes in SIZES {
+        for (operation, fill) in [("memcpy", false), ("memset", true)] {
+            let moved = Bytes::new(bytes, fill, at.host.seed);
+            let row = throughput(operation, moved).with("bytes", bytes);
+            planned.push(if bytes == SIZES[1] { row.first() } else { row });
+        }
+    }
+    let pace = Pace {
+        settle_ns: Pace::SETTLE_NS,
+        batch_ns: Pace::BATCH_NS,
+        pairs_per_visit: PAIRS_PER_VISIT,
+        rounds: ROUNDS,
+        until_ns: at.until_ns,
+    };
+    let mut benches = affordable(planned, &pace, monotonic_ns());
+    at.sampler.interleave(&mut benches, &pace);
+    Ok(benches.into_iter().map(|b| b.row).collect())
+}
+
+fn throughput<'a>(operation: &str, subject: impl Subject + 'a) -> Planned<'a> {
+    Planned::new(PART_NAME, operation, subject).row(|mut row| {
+        row.kind = Kind::Throughput;
+        row
+    })
+}
+
+/// A kernel of registers as passes of [`PASS_TURNS`].
+fn registers<'a>(name: &str, pages: &'a Pages) -> Option<Ready<'a>> {
+    kernel::named(name)?.ready(PASS_TURNS, [pages.extent(); 3], 0).ok()
+}
+
+/// The empty loop and the chains of additions.
+fn ladder(pages: &Pages) -> Vec<Planned<'_>> {
+    let mut planned = Vec::new();
+    for additions in CHAINS {
+        let per_pass = additions * PASS_TURNS;
+        if let Some(ready) = registers(&format!("adds.{additions}"), pages) {
+            let row = Planned::new(PART_NAME, "add", Passes::adding(ready, per_pass));
+            planned.push(row.row(|r| r.per_turn(per_pass as f64)).with("chain", additions as i64).first());
+        }
+    }
+    if let Some(ready) = registers("empty", pages) {
+        let row = Planned::new(PART_NAME, "empty_loop", Passes::new(ready));
+        planned.push(row.row(|r| r.per_turn(PASS_TURNS as f64)).first());
+    }
+    planned
+}
+
+/// A read of every clock there is. No read needs the one before; those that do not wait by themselves overlap.
+fn clocks<'a>() -> Vec<Planned<'a>> {
+    let row = |id: SourceId| throughput("read_clock", Reads::new(id)).with("code", id.name()).first();
+    SourceId::available().into_iter().map(row).collect()
+}
+
+/// `y = a x + y` by the compiler, and by each kernel that fits the number of elements.
+fn daxpys(pages: &Pages) -> Vec<Planned<'_>> {
+    let mut planned = Vec::new();
+    for n in ELEMENTS {
+        let compiled = throughput("daxpy", Daxpy::new(n)).with("elements", n).with("code", "compiled");
+        planned.push(if n == ELEMENTS[1] { compiled.first() } else { compiled });
+        for k in kernel::all().filter(|k| k.name.starts_with("daxpy.") && (k.available)()) {
+            if let Some(grows) = whole(k, n, pages) {
+                planned.push(throughput("daxpy", grows).with("elements", n).with("code", k.name));
+            }
+        }
+    }
+    planned
+}
+
+/// The kernel over exactly `n` elements; `None` where its turns do not come out even.
+fn whole<'a>(k: &'static kernel::Kernel, n: usize, pages: &'a Pages) -> Option<Grows<'a>> {
+    let Walk::Forward([turn_bytes, ..]) = k.walk else { return None };
+    let bytes = n * size_of::<f64>();
+    if turn_bytes == 0 || !bytes.is_multiple_of(turn_bytes as usize) {
+        return None;
+    }
+    let half = pages.bytes() / 2 / 4_096 * 4_096;
+    let (y, x) = (pages.extent().part(0, half)?, pages.extent().part(half, half)?);
+    let ready = k.ready((bytes / turn_bytes as usize) as u64, [y, x, x], 0).ok()?;
+    Some(Grows::new(ready, y.part(0, bytes)?.atomics()))
+}
+
+fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
+    let priced = table::priced(rows, PART_NAME);
+    let mut out = Analysis::default();
+    if priced.is_empty() {
+        return out;
+    }
+    out.metrics = priced.iter().map(|p| table::metric(&COST, p)).collect();
+    let (cycle, finding, warning) = known_costs(&priced);
+    out.metrics.push(cycle);
+    out.findings.push(finding);
+    out.warnings.extend(warning);
+    out.warnings.extend(table::warning(&NO_FIGURE, &priced, |_| true));
+    out.datasets.push(table::dataset(
+        PART_NAME,
+        "Arithmetic and clocks",
+        "Latency: each operation needs the one before. Throughput: they overlap as the machine likes.",
+        &priced,
+    ));
+    let clock = priced.iter().find(|p| p.row.operation == "read_clock").and_then(|p| p.cost.value_ns());
+    let daxpy = |p: &&Priced<'_>| p.row.int("elements") == Some(1_000) && p.row.text("code") == "compiled";
+    out.summary = table::line(&[
+        ("cycle", out.metrics.iter().find(|m| m.id == CYCLE.id).and_then(|m| m.value)),
+        ("clock read", clock),
+        ("daxpy of 1000", priced.iter().find(daxpy).and_then(|p| p.cost.value_ns())),
+    ]);
+    out
+}
+
+/// The cycle, what the ladder of known costs says, and the warning when it does not hold.
+fn known_costs(priced: &[Priced<'_>]) -> (Metric, Finding, Option<Warning>) {
+    let rungs: Vec<Rung> = priced
+        .iter()
+        .filter(|p| p.row.operation == "add")
+        .filter_map(|p| {
+            let additions = p.row.int("chain")? as f64;
+            Some(Rung { additions, turn_ns: p.cost.value_ns()? * additions })
+        })
+        .collect();
+    let told = |verdict: &str, text: String, evidence: Vec<String>| Finding {
+        id: "ops.known_costs".to_owned(),
+        verdict: verdict.to_owned(),
+        text,
+        evidence,
+    };
+    let empty = priced.iter().find(|p| p.row.operation == "empty_loop").and_then(|p| p.cost.known());
+    let empty_ns = empty.map(|k| k.slow_ns);
+    let ladder = match Ladder::fit(&rungs, empty_ns) {
+        Ok(ladder) => ladder,
+        Err(why) => {
+            let cycle = Metric::rejected(&CYCLE, Conditions::new(), "least squares", &why);
+            return (
+                cycle,
+                told("unknown", format!("Known costs were not checked: {why}."), Vec::new()),
+                None,
+            );
+        }
+    };
+    let cycle = Metric::new(&CYCLE, Conditions::new(), ladder.cycle_ns, "least squares", ladder.n as u64)
+        .with_ci(ladder.interval.clone());
+    let figures = format!(
+        "slope {:.4} ns a cycle, {:.3} of the longest chain's; intercept {:.3} cycles; largest residual {:.2} %",
+        ladder.cycle_ns,
+        ladder.against_longest,
+        ladder.intercept_cycles,
+        ladder.residual * 100.0
+    );
+    let cycles = |ns: f64| format!("{:.3} cycles", ns / ladder.cycle_ns);
+    let chains = rungs.iter().map(|r| format!("{} dependent additions: {}", r.additions, cycles(r.turn_ns)));
+    let empty = empty.map(|k| {
+        format!("a turn of the empty loop: {}, 95 % of them below {}", cycles(k.value_ns), cycles(k.slow_ns))
+    });
+    let evidence: Vec<String> = chains.chain(empty).collect();
+    if ladder.holds() {
+        let text = format!("Operations of known cost come out right: {figures}.");
+        return (cycle, told("holds", text, evidence), None);
+    }
+    let text = format!(
+        "Operations of known cost do not come out right (more than {} % off): {figures}.",
+        MOST_RESIDUAL * 100.0
+    );
+    let warning = Warning {
+        code: KNOWN_COSTS.id.to_owned(),
+        text: format!("dependent additions: {figures}"),
+        next: KNOWN_COSTS.next.to_owned(),
+    };
+    (cycle, told("fails", text, evidence), Some(warning))
+}

@@ -1,0 +1,92 @@
+//! What a call of the operating system costs when nothing stands in its way: one thread on one CPU, warm caches, each row
+//! with a witness that the call did its work.
+//!
+//! Rows on files work on a small file that lies in the page cache; page faults touch memory that was given back before, and
+//! the kernel's count of faults must equal the touches (lmbench's page fault row divides by pages although one fault serves
+//! up to sixteen). What the system refuses is a row without a figure and with the cause.
+
+mod catalogue;
+mod touches;
+
+#[cfg(test)]
+mod tests;
+
+use machmeter_data::code::Code;
+use machmeter_engine::cost::{Row, Rows};
+use machmeter_engine::sampling::Pace;
+use machmeter_engine::{Analysis, ProbeError};
+use machmeter_sys::call::signal::Handler;
+use machmeter_sys::thread::monotonic_ns;
+
+use super::Params;
+use super::info::{COST, FAULT_GROUPS, HUGE_DENIED, NO_FIGURE, NO_FILES};
+use super::repeated::affordable;
+use super::table;
+use machmeter_engine::part::{At, Part};
+
+const PART_NAME: &str = "calls";
+const PAIRS_PER_VISIT: usize = 4;
+/// More rounds narrow the intervals no further than the machine's own drift.
+const ROUNDS: usize = 400;
+
+/// The part.
+pub(super) const PART: Part<Params> = Part { name: PART_NAME, weight: 35, measure, analyze };
+
+#[allow(clippy::unnecessary_wraps, reason = "the form of all parts")]
+fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, ProbeError> {
+    let place = catalogue::Place::make(&params.files_in());
+    let handler = Handler::install();
+    let planned = catalogue::all(&place, &handler);
+    let pace = Pace {
+        settle_ns: 0,
+        batch_ns: Pace::BATCH_NS,
+        pairs_per_visit: PAIRS_PER_VISIT,
+        rounds: ROUNDS,
+        until_ns: at.until_ns,
+    };
+    let mut benches = affordable(planned, &pace, monotonic_ns());
+    at.sampler.interleave(&mut benches, &pace);
+    Ok(benches.into_iter().map(|b| b.row).collect())
+}
+
+/// Codes of rows without a figure, in the order of the page.
+const CODES: [Code; 4] = [NO_FILES, HUGE_DENIED, FAULT_GROUPS, NO_FIGURE];
+
+/// The code that a row without a figure falls under.
+fn code_of(row: &Row) -> Code {
+    let unproven = row.proof.as_ref().is_some_and(|p| p.seen < p.expected);
+    match row.operation.as_str() {
+        "page_fault_huge" if unproven || row.refused.is_some() => HUGE_DENIED,
+        "page_fault_4k" | "page_fault_file" if unproven => FAULT_GROUPS,
+        "page_fault_file" if row.refused.is_some() => NO_FILES,
+        o if catalogue::ON_FILES.contains(&o) && row.refused.is_some() => NO_FILES,
+        _ => NO_FIGURE,
+    }
+}
+
+fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
+    let priced = table::priced(rows, PART_NAME);
+    let mut out = Analysis::default();
+    if priced.is_empty() {
+        return out;
+    }
+    out.metrics = priced.iter().map(|p| table::metric(&COST, p)).collect();
+    out.datasets.push(table::dataset(
+        PART_NAME,
+        "System calls",
+        "Cost of one call on one CPU with warm caches; page faults are per fault, as counted by the kernel.",
+        &priced,
+    ));
+    out.warnings
+        .extend(CODES.iter().filter_map(|code| table::warning(code, &priced, |r| code_of(r) == *code)));
+    let cost = |operation: &str| table::cost_ns(&priced, operation);
+    out.summary = table::line(&[
+        ("system call", cost("getppid")),
+        ("clock", cost("clock_gettime")),
+        ("signal", cost("signal_catch")),
+        ("page fault", cost("page_fault_4k")),
+        ("open and close", cost("open_close")),
+        ("read of 4 KiB", cost("pread")),
+    ]);
+    out
+}

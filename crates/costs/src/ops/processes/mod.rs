@@ -1,0 +1,130 @@
+//! What it costs to start something that does nothing and to wait for its end, and to switch between two threads: all on
+//! one CPU, so that no row waits for another CPU to wake up (the sync probe prices that).
+//!
+//! A start that fails is quicker than one that works (lmbench once priced `exec` of a program that did not exist), so every
+//! thread writes a word and every child's exit code is looked at. The child may run before its parent goes on, which takes
+//! the CPU away from the parent: involuntary switches belong to these operations. A sample is disturbed where the CPU was
+//! used by others: where the CPU time of this process and its children falls short of the wall time.
+
+mod catalogue;
+mod switch;
+
+#[cfg(test)]
+mod tests;
+
+use machmeter_engine::cost::{Row, Rows};
+use machmeter_engine::sampling::{Disturbance, HostTiming, Pace, Sampler, Timing};
+use machmeter_engine::{Analysis, ProbeError};
+use machmeter_sys::affinity::current_cpu;
+use machmeter_sys::call::family_cpu_ns;
+use machmeter_sys::thread::monotonic_ns;
+
+use super::Params;
+use super::info::{COST, NO_FIGURE, NOT_STARTED};
+use super::repeated::affordable;
+use super::table;
+use machmeter_engine::part::{At, Part};
+use switch::{By, Switches};
+
+const PART_NAME: &str = "processes";
+/// Few, because a pair of the slowest rows takes several ms.
+const PAIRS_PER_VISIT: usize = 2;
+/// More rounds narrow the intervals no further than the machine's own drift.
+const ROUNDS: usize = 150;
+/// Rows that are no starts.
+const SWITCHES: [(&str, By); 2] = [("pipe_two_threads", By::Pipe), ("yield_two_threads", By::Yield)];
+
+/// The part.
+pub(super) const PART: Part<Params> = Part { name: PART_NAME, weight: 25, measure, analyze };
+
+/// Time of others in a pair that is not held against it: a share of the pair, and ns beside it (interrupts, the steps of the
+/// children's clock).
+const OTHERS_SHARE: f64 = 0.1;
+const OTHERS_NS: f64 = 30_000.0;
+
+/// Time of the host, on which a pair is disturbed when others had the CPU, or when it is another CPU.
+struct Sharing {
+    host: HostTiming,
+    began_ns: u64,
+    used_ns: u64,
+}
+
+impl Timing for Sharing {
+    fn time(&mut self, work: &mut dyn FnMut()) -> u64 {
+        self.host.time(work)
+    }
+
+    fn mark(&mut self) -> (u64, Option<usize>) {
+        (self.began_ns, self.used_ns) = (monotonic_ns(), family_cpu_ns());
+        (0, current_cpu())
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.host.now_ns()
+    }
+
+    fn core_width(&mut self) -> f64 {
+        self.host.core_width()
+    }
+
+    fn disturbed_since(&mut self, mark: (u64, Option<usize>)) -> Option<Disturbance> {
+        let wall_ns = monotonic_ns().saturating_sub(self.began_ns);
+        let used_ns = family_cpu_ns().saturating_sub(self.used_ns);
+        if used_by_others(wall_ns, used_ns) {
+            Some(Disturbance::Preempted)
+        } else if current_cpu() != mark.1 {
+            Some(Disturbance::Migrated)
+        } else {
+            None
+        }
+    }
+}
+
+fn used_by_others(wall_ns: u64, used_ns: u64) -> bool {
+    wall_ns.saturating_sub(used_ns) as f64 > OTHERS_SHARE * wall_ns as f64 + OTHERS_NS
+}
+
+fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, ProbeError> {
+    let no_cpu = || ProbeError::Cannot("there is no CPU to measure on".to_owned());
+    let cpu = at.host.cpus.first().ok_or_else(no_cpu)?;
+    let mut planned = catalogue::programs(params, at.left_ns());
+    planned.extend(catalogue::starts());
+    planned.extend(SWITCHES.map(|(operation, by)| Switches::plan(operation, by, cpu, at.policy)));
+    let pace = Pace {
+        settle_ns: 0,
+        batch_ns: Pace::BATCH_NS,
+        pairs_per_visit: PAIRS_PER_VISIT,
+        rounds: ROUNDS,
+        until_ns: at.until_ns,
+    };
+    let mut benches = affordable(planned, &pace, monotonic_ns());
+    let timing = Sharing { host: HostTiming::new(at.host.source()), began_ns: 0, used_ns: 0 };
+    Sampler::new(timing, at.host.rate, at.host.seed).interleave(&mut benches, &pace);
+    Ok(benches.into_iter().map(|b| b.row).collect())
+}
+
+fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
+    let priced = table::priced(rows, PART_NAME);
+    let mut out = Analysis::default();
+    if priced.is_empty() {
+        return out;
+    }
+    out.metrics = priced.iter().map(|p| table::metric(&COST, p)).collect();
+    out.datasets.push(table::dataset(
+        PART_NAME,
+        "Threads and processes",
+        "Starting something that does nothing and waiting for its end, and handing the CPU to another thread; all on one CPU.",
+        &priced,
+    ));
+    let is_switch = |r: &Row| SWITCHES.iter().any(|s| s.0 == r.operation);
+    out.warnings.extend(table::warning(&NOT_STARTED, &priced, |r| !is_switch(r)));
+    out.warnings.extend(table::warning(&NO_FIGURE, &priced, is_switch));
+    let cost = |operation: &str| table::cost_ns(&priced, operation);
+    out.summary = table::line(&[
+        ("thread", cost("thread_create_join")),
+        ("fork", cost("fork_exit_wait")),
+        ("spawn", cost("spawn")),
+        ("switch", cost("yield_two_threads").or_else(|| cost("pipe_two_threads"))),
+    ]);
+    out
+}

@@ -1,0 +1,213 @@
+//! Measures the rows of the table.
+
+use std::ffi::CString;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use machmeter_engine::ProbeError;
+use machmeter_engine::cost::{Kind, Row};
+use machmeter_engine::sampling::{Bench, Pace, Subject};
+use machmeter_sys::call::file::{PrivateDirectory, c_path};
+use machmeter_sys::kernel;
+use machmeter_sys::oom::MemoryLeft;
+use machmeter_sys::pages::{Backing, Pages};
+use machmeter_sys::tree::Tree;
+
+use super::subjects::{Area, Closes, Opens, Prints, Reads, STREAM_TURNS, Writes, threads};
+use super::{ON_FILES, PART, Params};
+use crate::ops::daxpy::Daxpy;
+use crate::ops::repeated::Repeated;
+use machmeter_engine::part::At;
+
+/// Words that a row of memory reads or writes per turn.
+const WORDS: usize = 8_000;
+/// Bytes from one word to the next: a cache line, the seed's `blk_size`.
+const STEP_BYTES: usize = 64;
+/// Where in its line the word lies that is read, and the one that is written: rows that share memory must not see each other's.
+const READ_AT: usize = 0;
+const WRITTEN_AT: usize = 8;
+/// Memory for the rows of main memory: at least this much where there is enough, and at most.
+const MAIN_BYTES: (u64, u64) = (64 << 20, 256 << 20);
+/// Fewest bytes that are still called main memory.
+const MAIN_FEWEST_BYTES: u64 = 16 << 20;
+/// Share of what is left to this process that they take at most, as one part in so many.
+const MEMORY_SHARE: u64 = 2;
+/// Areas that a short and a long batch read or write in main memory: what one of them takes differs by more than its half, so that batches of
+/// one or two say little for the time that they take.
+const MAIN_TURNS: (u64, u64) = (8, 16);
+/// Memory for the rows of the cache: half of the smallest first cache in use.
+const CACHE_BYTES: usize = 16 << 10;
+/// Rounds at most.
+const ROUNDS: usize = 400;
+/// Pairs of a visit.
+const PAIRS_PER_VISIT: usize = 12;
+
+pub(super) fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, ProbeError> {
+    let parent = params.files_in();
+    let folder = PrivateDirectory::create(&parent).map_err(|e| format!("{}: {e}", parent.display()));
+    if let (Some(_), Err(why)) = (&params.directory, &folder) {
+        return Err(ProbeError::Usage(why.clone()));
+    }
+    let path = folder.as_ref().map_err(Clone::clone).and_then(|f| file(f.path()));
+    let claimed = at.host.topology.caches.iter().filter_map(|c| c.size_bytes).max().unwrap_or(0);
+    let left = MemoryLeft::of_this_process(&Tree::host());
+    let main = left.and_then(|left| main_bytes(claimed, left.available_bytes)).and_then(ones);
+    let cache = ones(CACHE_BYTES);
+    let mut benches: Vec<Bench<'_>> =
+        super::OPERATIONS.iter().map(|(id, _)| bench(id, &path, &main, &cache)).collect();
+    let pace = Pace {
+        settle_ns: Pace::SETTLE_NS,
+        batch_ns: Pace::BATCH_NS,
+        pairs_per_visit: PAIRS_PER_VISIT,
+        rounds: ROUNDS,
+        until_ns: at.until_ns,
+    };
+    at.sampler.interleave(&mut benches, &pace);
+    Ok(benches.into_iter().map(|b| b.row).collect())
+}
+
+fn file(folder: &Path) -> Result<CString, String> {
+    c_path(&folder.join("stream")).map_err(|e| e.to_string())
+}
+
+/// Memory for the rows of main memory: four times the largest cache that the system claims, within bounds; less where half of what
+/// is left to this process is less, as long as it is twice that cache.
+fn main_bytes(claimed_bytes: u64, left_bytes: u64) -> Result<usize, String> {
+    let (least, most) = MAIN_BYTES;
+    let wanted = claimed_bytes.saturating_mul(4).clamp(least, most);
+    let fewest = claimed_bytes.saturating_mul(2).clamp(MAIN_FEWEST_BYTES, most);
+    let bytes = wanted.min(left_bytes / MEMORY_SHARE);
+    if bytes < fewest {
+        return Err(format!(
+            "too little memory: {fewest} bytes are larger than caches, and {left_bytes} are left, of which half may be taken"
+        ));
+    }
+    usize::try_from(bytes).map_err(|_| format!("{bytes} bytes are more than this processor has addresses"))
+}
+
+/// Memory of ones, so that a sum of words is a count.
+fn ones(bytes: usize) -> Result<Pages, String> {
+    let pages = Pages::new(bytes, Backing::Unasked).map_err(|e| e.to_string())?;
+    for word in pages.extent().atomics() {
+        word.store(1, Ordering::Relaxed);
+    }
+    Ok(pages)
+}
+
+fn boxed<'a>(subject: impl Subject + 'a) -> Box<dyn Subject + 'a> {
+    Box::new(subject)
+}
+
+/// The bench of a row; what it needs and cannot have becomes the reason for which the row is refused.
+fn bench<'a>(
+    id: &str,
+    path: &Result<CString, String>,
+    main: &'a Result<Pages, String>,
+    cache: &'a Result<Pages, String>,
+) -> Bench<'a> {
+    let kind = if matches!(id, "fopen" | "fclose" | "printf" | "thr_create") {
+        Kind::Latency
+    } else {
+        Kind::Throughput
+    };
+    let mut row = Row::new(PART.name, id, kind);
+    let subject = if ON_FILES.contains(&id) {
+        if matches!(id, "fopen" | "fclose") {
+            (row.short_turns, row.long_turns) = STREAM_TURNS;
+        }
+        path.clone().map(|path| match id {
+            "fopen" => boxed(Opens::new(path)),
+            "fclose" => boxed(Closes::new(path)),
+            _ => boxed(Prints::new(path, id == "printf")),
+        })
+    } else {
+        match id {
+            "thr_create" => Ok(boxed(threads())),
+            "daxpy100" => Ok(boxed(Daxpy::new(100))),
+            "daxpy1000" => Ok(boxed(Daxpy::new(1_000))),
+            "daxpy10000" => Ok(boxed(Daxpy::new(10_000))),
+            _ => {
+                let in_main = matches!(id, "read_main_8000" | "write_main_8000");
+                if in_main {
+                    (row.short_turns, row.long_turns) = MAIN_TURNS;
+                }
+                let pages = if in_main { main } else { cache };
+                let reads = id.starts_with("read");
+                row = row.with("stride_bytes", STEP_BYTES);
+                pages.as_ref().map_err(Clone::clone).and_then(|p| areas(reads, p)).map(|(areas, words)| {
+                    row.per_turn = words as f64;
+                    if reads { boxed(Reads::new(areas)) } else { boxed(Writes::new(areas)) }
+                })
+            }
+        }
+    };
+    match subject {
+        Ok(subject) => Bench { row, subject },
+        Err(why) => {
+            row.refused = Some(why);
+            Bench::new(row, Repeated::returning("nothing", || Ok(())))
+        }
+    }
+}
+
+/// The areas of a buffer, each as long as 8,000 words need or as the whole buffer if it is shorter, and words per area.
+fn areas(reads: bool, pages: &Pages) -> Result<(Vec<Area<'_>>, usize), String> {
+    let (name, at) = if reads { ("read.strided8", READ_AT) } else { ("write.strided8", WRITTEN_AT) };
+    let kernel = kernel::named(name).ok_or_else(|| format!("no kernel {name} on this processor"))?;
+    let whole = pages.extent();
+    // Eight words a turn of the kernel.
+    let turns = WORDS.min((whole.bytes() - at) / STEP_BYTES) / 8;
+    let bytes = turns * 8 * STEP_BYTES;
+    let mut areas = Vec::new();
+    let mut offset = at;
+    while let Some(area) = whole.part(offset, bytes) {
+        let ready = kernel.ready(turns as u64, [area; 3], STEP_BYTES as u64).map_err(|e| e.to_string())?;
+        areas.push(Area { ready, memory: area.atomics(), step: STEP_BYTES / 8 });
+        offset += bytes;
+    }
+    Ok((areas, turns * 8))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn main_memory_is_what_is_left_to_the_process_and_larger_than_caches_or_refused() {
+        let bytes = |claimed, left| main_bytes(claimed * MIB, left * MIB).map(|b| b as u64 / MIB);
+        assert_eq!(bytes(32, 8_192), Ok(128));
+        assert_eq!(bytes(0, 8_192), Ok(64));
+        assert_eq!(bytes(260, 8_192), Ok(256));
+        assert_eq!(bytes(32, 200), Ok(100), "half of what a small group has");
+        assert_eq!(bytes(8, 40), Ok(20));
+        for (claimed, left) in [(32, 120), (8, 30), (260, 500), (0, 0)] {
+            let why = bytes(claimed, left).unwrap_err();
+            assert!(why.contains(&format!("{} are left", left * MIB)) && !why.contains('\n'), "{why}");
+        }
+    }
+
+    #[test]
+    fn every_row_has_its_subject_and_its_key_whether_it_can_be_had_or_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let main = ones(2 << 20);
+        let cache = ones(CACHE_BYTES);
+        let path = file(folder.path());
+        let no_path: Result<CString, String> = Err("no such thing".to_owned());
+        let no_main: Result<Pages, String> = Err("no such thing".to_owned());
+        for (id, _) in super::super::OPERATIONS {
+            let had = bench(id, &path, &main, &cache).row;
+            let refused = bench(id, &no_path, &no_main, &no_main).row;
+            assert_eq!((had.refused, &had.params, had.kind), (None, &refused.params, refused.kind), "{id}");
+            let needs = ON_FILES.contains(&id) || id.ends_with("_8000");
+            assert_eq!(refused.refused.as_deref(), needs.then_some("no such thing"), "{id}");
+        }
+        for (pages, words, count) in [(&main, [8_000, 8_000], 4), (&cache, [256, 248], 1)] {
+            for (reads, words) in [true, false].into_iter().zip(words) {
+                let (found, each) = areas(reads, pages.as_ref().unwrap()).unwrap();
+                assert_eq!((found.len(), each), (count, words));
+            }
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The seed's table B: twelve operations by the decade of their cost (Howell, "Microbenchmarking", 1998), with what each row is
+//! here: `fopen` and `fclose` of a buffered stream on a file (closing writes the one character it holds), one character into
+//! the buffer, a line of 24 characters written at once (line buffering, as on a terminal), reads and writes of 8,000 words one
+//! cache line apart in memory (a fresh area each time) and in the first cache, a thread made and joined, `y = a x + y` over
+//! 100, 1,000 and 10,000 numbers as the compiler writes it.
+//!
+//! Reads and writes are independent of each other, as in the seed's loop, so the machine overlaps them: throughput, not
+//! latency. The dependent figures are those of the memory probe.
+
+mod layout;
+mod measure;
+mod subjects;
+
+#[cfg(test)]
+mod tests;
+
+use machmeter_data::record::SummaryLine;
+use machmeter_data::shape::{Axis, DecadeRow, Decades, Shape};
+use machmeter_data::{Dataset, Params as Conditions, Unit};
+use machmeter_engine::Analysis;
+use machmeter_engine::cost::estimate::Known;
+use machmeter_engine::cost::{Row, Rows};
+
+use super::Params;
+use super::info::{COST, NO_FIGURE, NO_FILES};
+use super::table::{self, Priced};
+use machmeter_engine::part::Part;
+
+/// The part.
+pub(super) const PART: Part<Params> = Part { name: "seed", weight: 25, measure: measure::measure, analyze };
+
+/// Operations of the seed's table in its order: the id of the row, and the name as the seed prints it.
+pub(super) const OPERATIONS: [(&str, &str); 12] = [
+    ("fopen", "fopen"),
+    ("fprintf", "fprintf (1 char)"),
+    ("printf", "printf (string)"),
+    ("fclose", "fclose"),
+    ("read_main_8000", "rd main mem 8000"),
+    ("read_cache_8000", "rd cache mem 8000"),
+    ("write_main_8000", "wr main mem 8000"),
+    ("write_cache_8000", "wr cache mem 8000"),
+    ("thr_create", "thr_create"),
+    ("daxpy100", "daxpy100"),
+    ("daxpy1000", "daxpy1000"),
+    ("daxpy10000", "daxpy10000"),
+];
+
+/// Operations that need a file in the private directory.
+const ON_FILES: [&str; 4] = ["fopen", "fprintf", "printf", "fclose"];
+
+/// Rows of other parts that join the ladder, where they were measured: the id, and the name shown.
+const ALONGSIDE: [(&str, &str); 6] = [
+    ("getppid", "system call"),
+    ("page_fault_4k", "page fault"),
+    ("fork_exit_wait", "fork"),
+    ("spawn", "spawn a program"),
+    ("yield_two_threads", "switch threads"),
+    ("add", "add"),
+];
+
+fn analyze(params: &Params, rows: &Rows, _seed: u64) -> Analysis {
+    let priced = table::priced(rows, PART.name);
+    let mut out =
+        Analysis { metrics: priced.iter().map(|p| table::metric(&COST, p)).collect(), ..Analysis::default() };
+    let on_files = |r: &Row| ON_FILES.contains(&r.operation.as_str()) && r.refused.is_some();
+    out.warnings.extend(table::warning(&NO_FILES, &priced, on_files));
+    out.warnings.extend(table::warning(&NO_FIGURE, &priced, |r| !on_files(r)));
+    let rung = |name: &str, k: &Known| DecadeRow {
+        name: name.to_owned(),
+        value: k.value_ns,
+        low: Some(k.low_ns),
+        high: Some(k.high_ns),
+    };
+    let shown = |p: &Priced<'_>| {
+        let (_, name) = OPERATIONS.iter().find(|o| o.0 == p.row.operation)?;
+        Some(rung(name, p.cost.known()?))
+    };
+    let mut ladder: Vec<DecadeRow> = priced.iter().filter_map(shown).collect();
+    if ladder.is_empty() {
+        return out;
+    }
+    if params.seed_rounding {
+        out.summary
+            .lines
+            .push(SummaryLine { section: table::SECTION.to_owned(), lines: layout::seed(&ladder) });
+    }
+    for (id, name) in ALONGSIDE {
+        let found = rows.rows.iter().find(|r| r.part != PART.name && r.operation == id);
+        if let Some(k) = found.map(|r| rows.cost(r)).as_ref().and_then(|c| c.known()) {
+            ladder.push(rung(name, k));
+        }
+    }
+    out.datasets.push(Dataset {
+        id: "ops.ladder".to_owned(),
+        params: Conditions::new(),
+        title: "Ten to the power minus".to_owned(),
+        caption: "What one operation costs, by the decade of its seconds; ~ marks what lies on the edge between two decades. \
+                  Reads and writes are per word, one line apart, as fast as the machine overlaps them."
+            .to_owned(),
+        shape: Shape::Decades(Decades { value: Axis::log("cost", Unit::Nanoseconds), rows: ladder }),
+    });
+    out
+}

@@ -1,0 +1,174 @@
+//! Rows beside a probe of the placement: a virtual machine's CPUs move under it, and what two of them share costs several times as
+//! much at some places as at others. Such rows are told at the place where the CPUs were most of the time.
+
+use machmeter_data::code::Code;
+use machmeter_data::quantity::{Unit, human};
+use machmeter_data::record::Warning;
+use machmeter_engine::cost::estimate::{FEWEST, LEVEL};
+use machmeter_engine::cost::{Cost, Pair, Row, Rows};
+use machmeter_stats::regimes::{RegimeOptions, Regimes, regimes};
+use machmeter_sys::thread::monotonic_ns;
+
+use crate::sync::transfer::RegimeProbe;
+use machmeter_engine::part::At;
+
+/// Placement moves.
+pub(crate) const MOVES: Code = Code {
+    id: "W421",
+    name: "placement moves",
+    what: "What two CPUs pay each other jumped between levels while it was measured.",
+    why: "One figure for all of the time would describe none of it. Costs of everything two CPUs share follow the level.",
+    how: "Levels of the logarithm of compare-and-swap latency at least a factor of 1.5 apart, each proven by its samples.",
+    next: "Read the figures per regime; on a virtual machine ask for pinned CPUs, else measure longer to see the shares settle.",
+    undo: None,
+};
+
+/// The placement is looked at again after so many times what the last look took.
+const EVERY: u64 = 3;
+/// Time of a look that starting and ending its team takes, ns.
+const TEAM_NS: u64 = 3_000_000;
+
+/// Looks at the placement of two CPUs from time to time.
+pub(crate) struct Watch {
+    probe: RegimeProbe,
+    cpus: [usize; 2],
+    /// Shortest time from one look to the next, ns.
+    least_ns: u64,
+    regime_ns: f64,
+    next_ns: u64,
+}
+
+impl Watch {
+    /// Of the first two measured CPUs; `None` where there is only one.
+    pub(crate) fn of(at: &At<'_, '_>) -> Option<Self> {
+        let [first, second, ..] = at.cpus()[..] else { return None };
+        let probe = RegimeProbe::new(at.host, at.policy, first, second);
+        Some(Self { probe, cpus: [first, second], least_ns: 0, regime_ns: 0.0, next_ns: 0 })
+    }
+
+    /// The same, and no more than one look in so many ns: for visits that are short against a look.
+    #[must_use]
+    pub(crate) fn rarely(mut self, least_ns: u64) -> Self {
+        self.least_ns = least_ns;
+        self
+    }
+
+    /// What the two pay each other one way, ns, now or a little before; 0 where a look failed.
+    pub(crate) fn one_way_ns(&mut self, seed: u64) -> f64 {
+        let before_ns = monotonic_ns();
+        if before_ns >= self.next_ns {
+            self.regime_ns = self.probe.one_way_ns(seed);
+            let after_ns = monotonic_ns();
+            let rest_ns = EVERY * (after_ns - before_ns).saturating_sub(TEAM_NS);
+            self.next_ns = after_ns + rest_ns.max(self.least_ns);
+        }
+        self.regime_ns
+    }
+
+    /// The same beside a row whose members sit on `cpus`; 0 unless these are the two: other rows are not told by where they are.
+    pub(crate) fn beside(&mut self, cpus: &[usize], seed: u64) -> f64 {
+        if are_the_two(self.cpus, cpus) { self.one_way_ns(seed) } else { 0.0 }
+    }
+}
+
+/// Whether members sit on both of `two`, and nowhere else.
+fn are_the_two(two: [usize; 2], cpus: &[usize]) -> bool {
+    two.iter().all(|c| cpus.contains(c)) && cpus.iter().all(|c| two.contains(c))
+}
+
+/// Levels of the placement over all rows of a part; `None` where it was not looked at often enough.
+pub(crate) fn levels(rows: &Rows, part: &str) -> Option<Regimes> {
+    let mut seen: Vec<(f64, f64)> = rows
+        .part(part)
+        .flat_map(|r| r.pairs.iter().map(|p| (p.at_ns, p.regime_ns)))
+        .filter(|(_, ns)| *ns > 0.0)
+        .collect();
+    seen.sort_by(|a, b| a.0.total_cmp(&b.0));
+    // One look at the placement serves several visits: it counts once.
+    seen.dedup_by(|a, b| a.1.to_bits() == b.1.to_bits());
+    let (times, values): (Vec<f64>, Vec<f64>) = seen.into_iter().unzip();
+    regimes(&times, &values, &RegimeOptions { level: LEVEL, ..RegimeOptions::default() }).ok()
+}
+
+/// Samples taken on the most frequent level; all where the placement did not move, or nobody looked at it beside this row.
+pub(crate) fn on_main(row: &Row, levels: Option<&Regimes>) -> Vec<Pair> {
+    let looked = row.pairs.iter().any(|p| p.regime_ns > 0.0);
+    let Some(levels) = levels.filter(|l| looked && l.regimes.len() > 1) else { return row.pairs.clone() };
+    let main = levels.main();
+    row.pairs.iter().filter(|p| p.regime_ns > 0.0 && levels.nearest(p.regime_ns) == main).copied().collect()
+}
+
+/// What a row costs on the most frequent level, and whether that is one of several: then the figure is to be flagged.
+pub(crate) fn cost(rows: &Rows, row: &Row, levels: Option<&Regimes>) -> (Cost, bool) {
+    let main = on_main(row, levels);
+    let mut cost = rows.cost_of(row, &main);
+    let elsewhere = row.pairs.len() - main.len();
+    let proven = row.proof.as_ref().is_none_or(|p| p.seen >= p.expected);
+    if let Cost::Unknown { why } = &mut cost
+        && elsewhere > 0
+        && proven
+        && main.len() < FEWEST
+    {
+        why.push_str(&format!(" at the main placement of the CPUs; {elsewhere} at others"));
+    }
+    let moved = levels.is_some_and(|l| l.regimes.len() > 1) && row.pairs.iter().any(|p| p.regime_ns > 0.0);
+    (cost, moved)
+}
+
+/// A warning where the placement moved.
+pub(crate) fn moved(part: &str, levels: Option<&Regimes>) -> Option<Warning> {
+    let levels = levels.filter(|l| l.regimes.len() > 1)?;
+    let main = &levels.regimes[levels.main()];
+    let text = format!(
+        "{part}: the CPUs' placement moved between {} levels; costs are those at {} one way ({} of the time)",
+        levels.regimes.len(),
+        human(main.center, Unit::Nanoseconds),
+        human(main.share, Unit::One)
+    );
+    Some(Warning { code: MOVES.id.to_owned(), text, next: MOVES.next.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machmeter_engine::cost::Kind;
+
+    #[test]
+    fn rows_of_the_two_follow_them_and_no_others() {
+        assert!(are_the_two([0, 4], &[4, 0]) && are_the_two([0, 4], &[0, 4, 0, 4]));
+        for others in [&[0, 0][..], &[0, 1], &[0, 4, 5], &[]] {
+            assert!(!are_the_two([0, 4], others), "{others:?}");
+        }
+    }
+
+    #[test]
+    fn a_row_that_was_elsewhere_says_so_instead_of_giving_a_figure() {
+        let at = |i: usize, regime_ns: f64| Pair {
+            at_ns: i as f64 * 1e6,
+            short_ticks: 100,
+            long_ticks: 200 + (regime_ns as u64),
+            regime_ns,
+            core_width: 0.0,
+        };
+        let mut main = Row::new("part", "long", Kind::Latency);
+        // A look differs a little from the next, or it would be the same look.
+        let wiggle = |i: usize| 1.0 + 0.001 * (i % 17) as f64 + 1e-6 * i as f64;
+        main.pairs = (0..200).map(|i| at(i, 24.0 * wiggle(i))).collect();
+        let mut brief = Row::new("part", "brief", Kind::Latency);
+        brief.pairs = (200..230).map(|i| at(i, 105.0 * wiggle(i))).collect();
+        let mut other = Row::new("part", "elsewhere", Kind::Latency);
+        other.pairs = (0..20).map(|i| at(i, 0.0)).collect();
+        let mut rows = Rows { tick_hz: 1e9, step_ticks: 1, ..Rows::default() };
+        rows.rows = vec![main, brief, other];
+        let levels = levels(&rows, "part").expect("two levels");
+        assert_eq!(levels.regimes.len(), 2);
+        let of = |i: usize| cost(&rows, &rows.rows[i], Some(&levels));
+        assert!(matches!(of(0), (Cost::Known(k), true) if k.n == 200));
+        assert!(
+            matches!(of(1), (Cost::Unknown { why }, true) if why.contains("0 undisturbed samples") && why.ends_with("30 at others"))
+        );
+        assert!(matches!(of(2), (Cost::Known(k), false) if k.n == 20), "nobody looked beside it");
+        let said = moved("part", Some(&levels)).expect("a warning");
+        assert!(said.code == MOVES.id && said.text.contains("2 levels"), "{}", said.text);
+    }
+}

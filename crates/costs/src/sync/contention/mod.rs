@@ -1,0 +1,50 @@
+//! Contention: what an operation costs each of several CPUs when all do it at once, to one word, to words of one line
+//! (false sharing), or to words far apart. Unit: ns per operation and CPU.
+//!
+//! Unless all really work at once the figure means nothing: a batch counts only if each partner did between 0.2 and 5 times
+//! as much in it, by counters of progress on lines of their own.
+
+mod analyze;
+mod measure;
+mod operations;
+mod visit;
+
+use machmeter_data::code::Code;
+
+use super::Params;
+use machmeter_engine::part::Part;
+
+/// The part.
+pub(super) const PART: Part<Params> =
+    Part { name: "contention", weight: 20, measure: measure::measure, analyze: analyze::analyze };
+
+machmeter_data::metric!(
+    FAIRNESS,
+    "sync.fairness",
+    ["operation", "cpus", "distance_bytes", "model"],
+    One,
+    Higher,
+    "Operations of the slowest CPU over those of the fastest at one word, median of batches."
+);
+machmeter_data::metric!(
+    FALSE_SHARING,
+    "sync.false_sharing",
+    ["operation"],
+    Bytes,
+    Lower,
+    "Smallest distance measured from which on two CPUs leave each other's words alone: costs no more than half above words far apart."
+);
+
+/// Unfair.
+pub(super) const UNFAIR: Code = Code {
+    id: "W425",
+    name: "unfair line",
+    what: "One CPU gets a contended line much more often than another.",
+    why: "The figure is that of the measuring CPU, by turns each of them; a thread on the slow side waits longer than it says.",
+    how: "Operations of the slowest over those of the fastest CPU in each batch, median below 0.5.",
+    next: "Use one counter per thread, or a fair lock, where every thread must advance.",
+    undo: None,
+};
+
+#[cfg(test)]
+mod tests;

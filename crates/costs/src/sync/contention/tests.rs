@@ -1,0 +1,155 @@
+//! Planted costs and lines are found; batches without a partner are thrown away; the machine's own figures are plausible.
+
+use machmeter_data::Metric;
+use machmeter_engine::cost::{Kind, Pair, Row, Rows};
+use machmeter_engine::team::{Seats, threads::Threads};
+use machmeter_stats::random::Random;
+use machmeter_sys::affinity;
+use machmeter_sys::clock::SourceId;
+use machmeter_sys::sched::Policy;
+
+use super::analyze::analyze;
+use super::operations::Operation;
+use super::visit::{Plan, judge, visit};
+use super::{PART, UNFAIR};
+use crate::placement::MOVES;
+use crate::sync::Params;
+use crate::sync::info::ONE_CPU;
+
+fn no_parameters() -> Params {
+    serde_json::from_str(r#"{"parts": []}"#).unwrap()
+}
+
+/// Rows of a machine with lines of `line_bytes`: an add costs 2 ns alone and 8 at 24 ns of transfer, four times that at 96.
+fn recorded(line_bytes: i64, level_ns: impl Fn(usize) -> f64, fairness: f64) -> Rows {
+    let mut random = Random::new(4);
+    let mut rows = Rows { tick_hz: 1e9, step_ticks: 1, ..Rows::default() };
+    for (cpus, distance) in [(1_i64, 0), (2, 0), (2, 8), (2, 32), (2, 64), (2, 128), (2, 4_096)] {
+        let mut row = Row::new(PART.name, "fetch_add", Kind::Throughput)
+            .with("cpus", cpus)
+            .with("distance_bytes", distance)
+            .with("model", "threads");
+        (row.long_turns, row.per_turn) = (64, 256.0);
+        row.pairs = (0..120)
+            .map(|i| {
+                let regime = level_ns(i) * (1.0 + 0.02 * random.normal());
+                let shared = cpus > 1 && distance < line_bytes;
+                let each = if shared { regime / 3.0 } else { 2.0 };
+                let ticks = each * 64.0 * 256.0 * (1.0 + 0.02 * random.normal());
+                Pair {
+                    at_ns: i as f64 * 1e7,
+                    short_ticks: 0,
+                    long_ticks: ticks as u64,
+                    regime_ns: regime,
+                    ..Pair::default()
+                }
+            })
+            .collect();
+        row.extras.insert("fairness".to_owned(), fairness);
+        rows.rows.push(row);
+    }
+    rows
+}
+
+fn value(metrics: &[Metric], key: &str) -> f64 {
+    let found = metrics.iter().find(|m| m.key() == key);
+    found.and_then(|m| m.value).unwrap_or_else(|| panic!("{key}: {metrics:?}"))
+}
+
+fn add(cpus: i64, distance: i64) -> String {
+    format!(
+        "sync.cost{{cpus={cpus},distance_bytes={distance},kind=throughput,model=threads,operation=fetch_add}}"
+    )
+}
+
+#[test]
+fn the_reach_of_false_sharing_is_the_planted_line() {
+    for line in [8_i32, 32, 64, 128] {
+        let a = analyze(&no_parameters(), &recorded(i64::from(line), |_| 24.0, 0.9), 1);
+        let found = value(&a.metrics, "sync.false_sharing{operation=fetch_add}");
+        assert!((found - f64::from(line)).abs() < 1e-9, "lines of {line} bytes: {found}");
+        assert!((value(&a.metrics, &add(2, 0)) / 8.0 - 1.0).abs() < 0.03);
+        assert!((value(&a.metrics, &add(1, 0)) / 2.0 - 1.0).abs() < 0.03);
+        assert!(a.warnings.is_empty(), "{:?}", a.warnings);
+        let line = &a.summary.lines[0].lines[0];
+        assert!(line.contains(" ns alone"), "{line}");
+        assert!(serde_json::to_vec(&a.datasets).unwrap().len() < 10_000);
+    }
+}
+
+#[test]
+fn figures_are_those_of_the_most_frequent_placement() {
+    let a = analyze(&no_parameters(), &recorded(64, |i| if i % 40 < 12 { 96.0 } else { 24.0 }, 0.9), 1);
+    assert!((value(&a.metrics, &add(2, 0)) / 8.0 - 1.0).abs() < 0.03, "not a mean of both placements");
+    assert_eq!(a.warnings.iter().map(|w| w.code.as_str()).collect::<Vec<_>>(), [MOVES.id]);
+    let shared = a.metrics.iter().find(|m| m.key() == add(2, 0)).unwrap();
+    assert_eq!(shared.flags, [MOVES.id]);
+}
+
+#[test]
+fn unfairness_and_one_cpu_are_told() {
+    let a = analyze(&no_parameters(), &recorded(64, |_| 24.0, 0.3), 1);
+    assert_eq!(a.warnings.iter().map(|w| w.code.as_str()).collect::<Vec<_>>(), [UNFAIR.id]);
+    let mut rows = Rows { tick_hz: 1e9, step_ticks: 1, ..Rows::default() };
+    let mut row =
+        Row::new(PART.name, "fetch_add", Kind::Throughput).with("cpus", 2_i64).with("distance_bytes", 0_i64);
+    row.refused = Some("needs two CPUs, has 1".to_owned());
+    rows.rows.push(row);
+    let a = analyze(&no_parameters(), &rows, 1);
+    assert!(a.metrics.iter().all(|m| m.value.is_none()) && a.datasets.is_empty());
+    assert_eq!(a.warnings[0].code, ONE_CPU.id);
+}
+
+#[test]
+fn batches_without_a_partner_are_not_kept() {
+    // Ticks, own chunks, slowest, fastest, moment, width of the core.
+    let width = 3.5_f64.to_bits();
+    let batches = [
+        [1_000, 50, 45, 52, 1, width],
+        [1_000, 50, 9, 50, 2, width],
+        [1_000, 50, 50, 251, 3, width],
+        [u64::MAX, 50, 50, 50, 4, width],
+        [0, 0, 0, 0, 0, 0],
+    ];
+    let (samples, rejected) = judge(batches.into_iter());
+    assert_eq!(samples.len(), 1);
+    assert!((samples[0].fairness - 45.0 / 52.0).abs() < 1e-12);
+    assert_eq!(samples[0].core_width.to_bits(), width);
+    assert_eq!((rejected.partner, rejected.preempted), (2, 1));
+}
+
+/// On this machine: an add to a word that two CPUs share costs more than to words far apart.
+#[test]
+fn sharing_costs_more_than_not_sharing() {
+    let _cpus = crate::test_cpu_lock::lock();
+    let cpus = affinity::mask().unwrap().to_vec();
+    if cpus.len() < 2 {
+        println!("skipped: one CPU");
+        return;
+    }
+    let seats = Seats { cpus: cpus[..2].to_vec(), policy: Policy::Other { nice: 0 } };
+    let best_ns = |operation, distance_bytes| {
+        let plan =
+            Plan { operation, distance_bytes, batches: 40, batch_ticks: 100_000, limit_ns: 200_000_000 };
+        let mut each: Vec<f64> = Vec::new();
+        // On a busy machine the two are rarely on their CPUs at once.
+        for _ in 0..20 {
+            let (samples, _) = visit(&Threads, SourceId::MonotonicRaw, &seats, &plan).unwrap();
+            each.extend(samples.iter().map(|s| s.ticks as f64 / (s.chunks as f64 * 256.0)));
+            if each.len() >= 40 {
+                break;
+            }
+        }
+        each.sort_by(f64::total_cmp);
+        assert!(!each.is_empty(), "the two never worked at once");
+        each[each.len() / 2]
+    };
+    let (shared, apart) = (best_ns(Operation::FetchAdd, 0), best_ns(Operation::FetchAdd, 4_096));
+    println!("fetch_add: {shared:.2} ns shared, {apart:.2} apart");
+    assert!(shared > 1.3 * apart, "{shared} shared, {apart} apart");
+    for operation in [Operation::Cas, Operation::Swap, Operation::StoreLoad, Operation::Load] {
+        let ns = best_ns(operation, 0);
+        println!("{}: {ns:.2} ns", operation.name());
+        assert!(ns > 0.05 && ns < 10_000.0, "{}: {ns}", operation.name());
+    }
+}

@@ -1,0 +1,78 @@
+//! Locks: what it costs to take and give one back alone (latency), when all want it (time per acquisition, throughput), and
+//! from the release on one CPU to the acquisition on another (latency of a hand-off); how fair it is; and barriers.
+//!
+//! Kinds: spin locks of the literature (`spin`), the C and Rust libraries' locks, and a mutex on a bare futex
+//! (`sleeping`). Every lock is proven: a plain number that it protects must come out exact, else there is no figure.
+
+mod alone;
+mod analyze;
+mod barriers;
+mod contended;
+mod fairness;
+mod handoff;
+pub(super) mod kinds;
+mod lock;
+mod measure;
+mod plan;
+pub(super) mod rally;
+mod sleeping;
+mod spin;
+#[cfg(test)]
+mod tests;
+pub(super) mod trial;
+
+use machmeter_data::code::Code;
+
+use super::Params;
+use machmeter_engine::part::Part;
+
+/// Name of the part.
+const NAME: &str = "locks";
+
+/// The part.
+pub(super) const PART: Part<Params> =
+    Part { name: NAME, weight: 35, measure: measure::measure, analyze: analyze::analyze };
+
+machmeter_data::metric!(
+    HANDOFF,
+    "sync.handoff",
+    ["lock", "from", "to", "model"],
+    Nanoseconds,
+    Lower,
+    "From the release of a lock on one CPU to its acquisition on the other: half a round trip."
+);
+machmeter_data::metric!(
+    FAIRNESS,
+    "sync.lock_fairness",
+    ["lock", "cpus", "model"],
+    One,
+    Higher,
+    "Jain's index of the acquisitions of all CPUs that want a lock, median over batches: 1 even, 1/cpus when one gets all."
+);
+
+/// Numbers of members that are measured with so many CPUs; all of the plan when `full`.
+pub(super) fn widths(cpus: usize, full: bool) -> Vec<usize> {
+    plan::widths(cpus, if full { plan::Size::Full } else { plan::Size::Short })
+}
+
+/// A lock that does not exclude.
+pub(super) const BROKEN: Code = Code {
+    id: "W431",
+    name: "lock does not exclude",
+    what: "A number protected by a lock did not come out exact; the lock's figures are left out.",
+    why: "Two holders at once: the machine, the library or this program is broken.",
+    how: "Members add 1 to a plain number under the lock and count for themselves; the sums differ.",
+    next: "Repeat; if it stays, report it with the record.",
+    undo: None,
+};
+
+/// Unfair.
+pub(super) const UNFAIR: Code = Code {
+    id: "W432",
+    name: "unfair lock",
+    what: "One CPU gets a contended lock much more often than another.",
+    why: "Time per acquisition looks good because the holder takes the lock again while its line is still near; the others wait.",
+    how: "Jain's index of the acquisitions in each undisturbed batch (up to 1 ms), median below 0.8.",
+    next: "Where waiting threads must advance, use a lock that queues, and compare hand-off instead of contended figures.",
+    undo: None,
+};

@@ -1,0 +1,265 @@
+//! Laws of the locks and of their rows.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use machmeter_engine::cost::{Cost, Rows};
+use machmeter_engine::team::threads::Threads;
+use machmeter_engine::team::{Member, Seats, Team};
+use machmeter_sys::clock::{SourceId, TickRate};
+use machmeter_sys::sched::Policy;
+use machmeter_sys::sync::Sharing;
+use machmeter_sys::{affinity, thread};
+
+use super::kinds::{ALL, Kind, Room, WithLocks, with_locks};
+use super::lock::Lock;
+use super::measure::perform;
+use super::plan::{Job, Size, Together, jobs};
+use super::rally::{Rule, Visit};
+use super::*;
+use crate::sync::info::ONE_CPU;
+
+fn cpus() -> Vec<usize> {
+    affinity::mask().unwrap().iter().collect()
+}
+
+/// `members` on the CPUs there are, several on one where there are too few.
+fn seats(members: usize) -> Seats {
+    let cpus = cpus();
+    Seats { cpus: (0..members).map(|i| cpus[i % cpus.len()]).collect(), policy: Policy::Other { nice: 0 } }
+}
+
+#[test]
+fn holders_of_every_exclusive_lock_exclude_each_other() {
+    let _cpus = crate::test_cpu_lock::lock();
+    for kind in ALL.into_iter().filter(|k| !k.is_shared()) {
+        for (members, turns) in [(2, 20_000), (4, 2_000)] {
+            let sums = trial::sums(kind, &cpus(), members, turns).unwrap();
+            let truth = members as u64 * turns;
+            assert_eq!((sums.number, sums.counted), (truth, truth), "{kind:?} {members}");
+        }
+    }
+}
+
+/// A member that comes to its deadline gets no lock, and takes none from its holder.
+#[test]
+fn a_spin_lock_is_not_had_after_the_deadline() {
+    struct Late;
+    impl<'m> WithLocks<'m> for Late {
+        type Output = (bool, bool);
+
+        fn run<L: Lock + 'm>(self, locks: Vec<L>) -> (bool, bool) {
+            let late = |rank| Member { rank, members: 2, deadline_ns: 0, relax: &|| {} };
+            let (a, b) = (late(0), late(1));
+            let held = locks[0].acquire(&a);
+            let got = locks[0].acquire(&b).is_some();
+            let again = locks[0].acquire(&b).is_some();
+            drop(held);
+            (got, again)
+        }
+    }
+    for kind in ALL.into_iter().filter(|k| !k.sleeps()) {
+        let room = Room::new(2, Sharing::Threads, true).unwrap();
+        if kind != Kind::Queue {
+            assert_eq!(with_locks(kind, 1, &room, Late).unwrap(), (false, false), "{kind:?}");
+        }
+    }
+}
+
+/// Writers change two words; readers must never see them differ.
+#[test]
+fn readers_see_no_half_written_pair() {
+    let _cpus = crate::test_cpu_lock::lock();
+    let std_lock = std::sync::RwLock::new(());
+    let lock = machmeter_sys::sync::RwLock::new(Sharing::Threads).unwrap();
+    for posix in [false, true] {
+        let words = [AtomicU64::new(0), AtomicU64::new(0)];
+        let torn = AtomicU64::new(0);
+        let work = |member: &Member<'_>| {
+            for turn in 0..2_000 {
+                let write = member.rank == 0 && turn % 2 == 0;
+                let (r, w, sr, sw);
+                match (posix, write) {
+                    (true, true) => (r, w, sr, sw) = (None, lock.write(), None, None),
+                    (true, false) => (r, w, sr, sw) = (lock.read(), None, None, None),
+                    (false, true) => (r, w, sr, sw) = (None, None, None, std_lock.write().ok()),
+                    (false, false) => (r, w, sr, sw) = (None, None, std_lock.read().ok(), None),
+                }
+                if write {
+                    for x in &words {
+                        x.store(turn, Ordering::Relaxed);
+                    }
+                } else if words[0].load(Ordering::Relaxed) != words[1].load(Ordering::Relaxed) {
+                    torn.fetch_add(1, Ordering::Relaxed);
+                }
+                drop((r, w, sr, sw));
+            }
+        };
+        Threads.run(&seats(3), 30_000_000_000, &work).unwrap();
+        assert_eq!(torn.into_inner(), 0);
+    }
+}
+
+fn take(job: &mut Job, visits: usize, limit_ns: u64) -> Result<(), String> {
+    take_batches(job, visits, limit_ns, 50_000.0)
+}
+
+fn take_batches(job: &mut Job, visits: usize, limit_ns: u64, batch_ns: f64) -> Result<(), String> {
+    let crowded = job.cpus.len() > cpus().len();
+    for order in 0..visits {
+        let visit = Visit {
+            team: &Threads,
+            cpus: job.cpus.clone(),
+            policy: Policy::Other { nice: 0 },
+            source: SourceId::MonotonicRaw,
+            rate: TickRate::NANOSECONDS,
+            players: job.cpus.len(),
+            rule: Rule::Undisturbed,
+            batch_ns,
+            min_turns: 1,
+            most_turns: u64::MAX,
+            pairs: 8,
+            limit_ns,
+            start_ns: thread::monotonic_ns(),
+            order: order as u64 * 0x55,
+        };
+        perform(&visit, Sharing::Threads, crowded, job)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn rows_of_two_members_have_costs_with_proof() {
+    let _cpus = crate::test_cpu_lock::lock();
+    let cpus = cpus();
+    if cpus.len() < 2 {
+        println!("skipped: one CPU");
+        return;
+    }
+    let mut rows = Rows { tick_hz: 1e9, step_ticks: 1, ..Rows::default() };
+    for mut job in jobs(&cpus[..2], "threads", Size::Full) {
+        // On a busy machine most pairs may be disturbed: visits go on until there are enough, in bounded number.
+        for _ in 0..25 {
+            take(&mut job, 1, 500_000_000).unwrap();
+            if job.row.pairs.len() >= 8 {
+                break;
+            }
+        }
+        let proof = job.row.proof.clone().expect("a proof");
+        assert!(proof.seen == proof.expected && proof.seen > 0, "{:?}: {proof:?}", job.row);
+        rows.rows.push(job.row);
+    }
+    let known = rows.rows.iter().filter(|r| matches!(rows.cost(r), Cost::Known(_))).count();
+    assert!(known * 3 >= rows.rows.len() * 2, "{known} of {}", rows.rows.len());
+    let a = analyze::analyze(&Params { parts: Vec::new() }, &rows, 1);
+    assert!(a.metrics.iter().all(|m| m.value.is_none_or(|v| v.is_finite() && v >= 0.0)));
+    assert!(a.metrics.iter().any(|m| m.id == "sync.lock_fairness"));
+    assert!(a.metrics.iter().any(|m| m.id == "sync.handoff" && m.value.is_some()));
+    assert!(!a.warnings.iter().any(|w| w.code == BROKEN.id));
+    assert!(a.summary.lines[0].lines[0].contains("hand-off"), "{:?}", a.summary);
+}
+
+#[test]
+fn more_members_than_cpus_end_in_time() {
+    let _cpus = crate::test_cpu_lock::lock();
+    for kind in ALL {
+        let n = cpus().len() + 2;
+        let template = jobs(&[0, 1], "threads", Size::Full);
+        let mut job = template
+            .into_iter()
+            .find(|j| j.what == Together::Contend(kind))
+            .map(|j| Job { cpus: seats(n).cpus, ..j })
+            .unwrap();
+        let start_ns = thread::monotonic_ns();
+        take(&mut job, 1, 150_000_000).unwrap();
+        let took_ns = thread::monotonic_ns() - start_ns;
+        assert!(took_ns < 5_000_000_000, "{kind:?}: {took_ns} ns");
+        let proof = job.row.proof.expect("a proof");
+        assert_eq!(proof.seen, proof.expected, "{kind:?}");
+    }
+}
+
+#[test]
+fn a_batch_that_the_deadline_breaks_off_does_not_accuse_the_lock() {
+    let _cpus = crate::test_cpu_lock::lock();
+    let two = cpus();
+    if two.len() < 2 {
+        println!("skipped: one CPU");
+        return;
+    }
+    for kind in [Kind::Ticket, Kind::Queue, Kind::TestAndSet] {
+        let mut job = jobs(&two[..2], "threads", Size::Full)
+            .into_iter()
+            .find(|j| j.what == Together::HandOff(kind))
+            .unwrap();
+        // Batches would take a second: none ends.
+        take_batches(&mut job, 1, 30_000_000, 1e9).unwrap();
+        let proof = job.row.proof.expect("a proof");
+        assert!(proof.seen == proof.expected && proof.seen > 0, "{kind:?}: {proof:?}");
+        assert!(job.row.pairs.is_empty());
+    }
+}
+
+#[test]
+fn a_lock_that_does_not_exclude_has_no_figure() {
+    let _cpus = crate::test_cpu_lock::lock();
+    if cpus().len() < 2 {
+        println!("skipped: one CPU");
+        return;
+    }
+    let row = trial::open_lock(&cpus()[..2]).unwrap();
+    let rows = Rows { tick_hz: 1e9, step_ticks: 1, rows: vec![row], ..Rows::default() };
+    let cost = rows.cost(&rows.rows[0]);
+    assert!(matches!(&cost, Cost::Unknown { why } if why.contains("additions under the lock")), "{cost:?}");
+    let a = analyze::analyze(&Params { parts: Vec::new() }, &rows, 1);
+    assert!(a.warnings.iter().any(|w| w.code == BROKEN.id));
+    assert!(a.metrics.iter().all(|m| m.value.is_none()), "{:?}", a.metrics);
+}
+
+#[test]
+fn one_cpu_gives_refusals_and_one_warning() {
+    let rows = jobs(&[0], "threads", Size::Short).into_iter().map(|j| j.row).collect();
+    let rows = Rows { tick_hz: 1e9, step_ticks: 1, rows, ..Rows::default() };
+    let a = analyze::analyze(&Params { parts: Vec::new() }, &rows, 1);
+    assert!(!a.metrics.is_empty() && a.metrics.iter().all(|m| m.value.is_none()));
+    assert_eq!(a.warnings.iter().map(|w| w.code.as_str()).collect::<Vec<_>>(), [ONE_CPU.id]);
+    assert!(a.findings.is_empty() && a.summary.lines.is_empty());
+}
+
+#[test]
+fn a_short_plan_is_one_line_on_the_page() {
+    let mut rows = Rows { tick_hz: 1e9, step_ticks: 1, ..Rows::default() };
+    rows.rows.push(jobs(&[0, 1], "threads", Size::Short).remove(0).row);
+    let lines = |rows: &Rows| {
+        let a = analyze::analyze(&Params { parts: Vec::new() }, rows, 1);
+        a.summary.lines.into_iter().flat_map(|l| l.lines).filter(|l| l.contains("semaphore_posix")).count()
+    };
+    assert_eq!(lines(&rows), 0);
+    rows.facts.insert(plan::SHORT_FACT.to_owned(), "1".to_owned());
+    assert_eq!(lines(&rows), 1);
+}
+
+#[test]
+fn planted_unfair_shares_are_told() {
+    let mut job = jobs(&[0, 1], "threads", Size::Short).remove(0);
+    for i in 0..12 {
+        job.row.extras.insert(format!("{}{i:02}", contended::JAIN), 0.55 + 0.001 * f64::from(i));
+    }
+    job.row.proof =
+        Some(machmeter_engine::cost::Proof { what: contended::PROOF.to_owned(), expected: 9, seen: 9 });
+    let rows = Rows { tick_hz: 1e9, step_ticks: 1, rows: vec![job.row], ..Rows::default() };
+    let a = analyze::analyze(&Params { parts: Vec::new() }, &rows, 1);
+    let m = a.metrics.iter().find(|m| m.id == "sync.lock_fairness").unwrap();
+    let ci = m.ci.as_ref().unwrap();
+    assert!((m.value.unwrap() - 0.5555).abs() < 1e-3 && ci.low < 0.5555 && ci.high > 0.5555 && m.n == 12);
+    assert!(a.warnings.iter().any(|w| w.code == UNFAIR.id));
+    assert_eq!(a.findings[0].verdict, "uneven");
+}
+
+#[test]
+fn kinds_have_their_own_names() {
+    let mut names: Vec<&str> = ALL.iter().map(|k| k.name()).collect();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), ALL.len());
+    assert!(Kind::Futex.sleeps() && !Kind::Queue.sleeps());
+}

@@ -1,0 +1,208 @@
+//! Rows and rounds: what is created first, on the thread that measures; then the operations of two members, in rounds over all
+//! rows in random order.
+
+use machmeter_engine::ProbeError;
+use machmeter_engine::budget::stop_requested;
+use machmeter_engine::cost::{Kind, Row};
+use machmeter_engine::sampling::{Bench, Pace};
+use machmeter_engine::team::{self, Seats, Team};
+use machmeter_stats::random::Random;
+use machmeter_sys::thread::monotonic_ns;
+
+use super::PART;
+use super::create;
+use super::duet::{Found, Visit};
+use super::operations::Operation;
+#[cfg(feature = "user-threads")]
+use super::user_threads;
+use crate::placement::Watch;
+use crate::sync::Params;
+use machmeter_engine::part::At;
+
+/// Share of the time for what is created.
+const CREATE_SHARE: f64 = 0.3;
+/// Rounds over the operations of two, at least, where time allows.
+const ROUNDS: u64 = 4;
+/// Shortest and longest time for pairs in a visit, ns.
+const VISIT_NS: (u64, u64) = (2_000_000, 20_000_000);
+/// What starting, warming and ending a team takes on busy CPUs, ns.
+const TEAM_NS: u64 = 10_000_000;
+/// From one look at the placement to the next, at least, ns: a look takes about as long as the shortest visit.
+const LOOK_NS: u64 = 50_000_000;
+/// Batch of two members on one CPU, ns: switches by the kernel take microseconds.
+const ONE_CPU_BATCH_NS: f64 = 200_000.0;
+
+/// Why user threads have no rows.
+pub(super) const WITHOUT: &str = "this program was built without user-threads";
+/// Why two members have no rows.
+pub(super) const ONE_CPU: &str = "needs two CPUs, has 1";
+
+pub(super) const THREADS: &str = "threads";
+pub(super) const PROCESSES: &str = "processes";
+pub(super) const USER_THREADS: &str = "user-threads";
+
+/// Operations of two members: model and CPUs, the most important first.
+pub(super) const DUETS: [(Operation, &str, usize); 17] = [
+    (Operation::PingPong, THREADS, 2),
+    (Operation::PingPong, PROCESSES, 2),
+    (Operation::HandOver, THREADS, 1),
+    (Operation::HandOver, PROCESSES, 1),
+    (Operation::HandOver, USER_THREADS, 1),
+    (Operation::Barrier, THREADS, 2),
+    (Operation::Barrier, PROCESSES, 2),
+    (Operation::Barrier, USER_THREADS, 2),
+    (Operation::HandOver, THREADS, 2),
+    (Operation::HandOver, PROCESSES, 2),
+    (Operation::LockUnlock, PROCESSES, 2),
+    (Operation::Put { bytes: 8 }, PROCESSES, 2),
+    (Operation::Get { bytes: 8 }, PROCESSES, 2),
+    (Operation::GetFresh, PROCESSES, 2),
+    (Operation::Put { bytes: 2_048 }, PROCESSES, 2),
+    (Operation::Put { bytes: 32_768 }, PROCESSES, 2),
+    (Operation::PingPong, USER_THREADS, 2),
+];
+
+pub(super) fn row(operation: &str, kind: Kind, model: &str, cpus: usize) -> Row {
+    Row::new(PART.name, operation, kind).with("model", model).with("cpus", cpus)
+}
+
+pub(super) fn measure(at: &mut At<'_, '_>, _params: &Params) -> Result<Vec<Row>, ProbeError> {
+    if at.cpus().is_empty() {
+        return Err(ProbeError::Cannot("there is no CPU to measure on".to_owned()));
+    }
+    let until_ns = monotonic_ns() + (at.left_ns() as f64 * CREATE_SHARE) as u64;
+    let mut rows = created(at, until_ns);
+    rows.extend(duets(at));
+    Ok(rows)
+}
+
+fn created(at: &mut At<'_, '_>, until_ns: u64) -> Vec<Row> {
+    let row = |operation, model| row(operation, Kind::Latency, model, 1);
+    let mut benches = vec![
+        Bench::new(row("create_join", THREADS), create::Threads::default()),
+        Bench::new(row("create_join", PROCESSES), create::Processes::default()),
+    ];
+    #[cfg(feature = "user-threads")]
+    benches.extend([
+        Bench::new(row("create_join", USER_THREADS), user_threads::Create::new(false)),
+        Bench::new(row("create_join_new_stack", USER_THREADS), user_threads::Create::new(true)),
+        Bench::new(row("switch", USER_THREADS).per_turn(2.0), user_threads::Switch::default()),
+    ]);
+    let pace = Pace { settle_ns: 0, batch_ns: Pace::BATCH_NS, pairs_per_visit: 4, rounds: 30, until_ns };
+    at.sampler.interleave(&mut benches, &pace);
+    let mut rows: Vec<Row> = benches.into_iter().map(|b| b.row).collect();
+    if cfg!(not(feature = "user-threads")) {
+        for operation in ["create_join", "create_join_new_stack", "switch"] {
+            let mut row = row(operation, USER_THREADS);
+            row.refused = Some(WITHOUT.to_owned());
+            rows.push(row);
+        }
+    }
+    rows
+}
+
+/// A row of two members.
+struct Lane {
+    operation: Operation,
+    team: Option<&'static dyn Team>,
+    seats: Seats,
+    row: Row,
+    /// Why the last visit that was lost was lost.
+    lost: Option<String>,
+}
+
+fn lanes(at: &At<'_, '_>) -> Vec<Lane> {
+    let all = at.cpus();
+    DUETS
+        .into_iter()
+        .map(|(operation, model, cpus)| {
+            let mut row =
+                row(&operation.name(), operation.kind(), model, cpus).per_turn(operation.per_turn());
+            let team = team::named(model);
+            let seats = match (cpus, &all[..]) {
+                (1, [one, ..]) => vec![*one; 2],
+                (_, [one, two, ..]) => vec![*one, *two],
+                _ => Vec::new(),
+            };
+            if team.is_none() {
+                row.refused = Some(WITHOUT.to_owned());
+            } else if seats.is_empty() {
+                row.refused = Some(ONE_CPU.to_owned());
+            }
+            Lane { operation, team, seats: Seats { cpus: seats, policy: at.policy }, row, lost: None }
+        })
+        .collect()
+}
+
+fn duets(at: &mut At<'_, '_>) -> Vec<Row> {
+    let mut lanes = lanes(at);
+    let open = lanes.iter().filter(|l| l.row.refused.is_none()).count() as u64;
+    let mut placement = Watch::of(at).map(|w| w.rarely(LOOK_NS));
+    let mut random = Random::new(at.host.seed ^ 0x6d6f_6465_6c73);
+    let start_ns = monotonic_ns();
+    let mut order: Vec<usize> = (0..lanes.len()).collect();
+    'rounds: for round in 0.. {
+        // The first round follows the order of importance, in case it is the only one.
+        if round > 0 {
+            random.shuffle(&mut order);
+        }
+        if open == 0 {
+            break;
+        }
+        for i in &order {
+            let lane = &mut lanes[*i];
+            let Some(team) = lane.team.filter(|_| lane.row.refused.is_none()) else { continue };
+            let regime_ns = placement.as_mut().map_or(0.0, |p| p.beside(&lane.seats.cpus, random.bits()));
+            let left_ns = at.left_ns();
+            if left_ns < TEAM_NS || stop_requested() {
+                break 'rounds;
+            }
+            let share_ns = left_ns / (open * ROUNDS.saturating_sub(round).max(1));
+            let visit_ns = share_ns.saturating_sub(TEAM_NS / 5).clamp(VISIT_NS.0, VISIT_NS.1);
+            let one_cpu = lane.row.int("cpus") == Some(1);
+            let visit = Visit {
+                operation: lane.operation,
+                team,
+                seats: &lane.seats,
+                source: at.host.source(),
+                rate: at.host.rate,
+                batch_ns: if one_cpu { ONE_CPU_BATCH_NS } else { Pace::SHARED_BATCH_NS },
+                short_turns: lane.row.short_turns,
+                pairs_ns: visit_ns,
+                limit_ns: (3 * visit_ns + TEAM_NS).min(left_ns),
+                seed: random.bits(),
+            };
+            lane.take(visit.make(), start_ns, regime_ns);
+        }
+    }
+    lanes.into_iter().map(Lane::close).collect()
+}
+
+impl Lane {
+    fn take(&mut self, found: Result<Found, String>, start_ns: u64, regime_ns: f64) {
+        match found {
+            Ok(found) => {
+                if found.short_turns > 0 {
+                    (self.row.short_turns, self.row.long_turns) = (found.short_turns, 2 * found.short_turns);
+                }
+                self.row.rejected.preempted += found.preempted;
+                self.row.pairs.extend(found.pairs.iter().map(|p| p.pair(start_ns, regime_ns)));
+            }
+            // A lost visit is lost, and the next may find the CPUs free.
+            Err(why) => {
+                self.row.rejected.failed += 1;
+                self.lost = Some(why);
+            }
+        }
+    }
+
+    fn close(mut self) -> Row {
+        if self.row.pairs.is_empty() && self.row.refused.is_none() {
+            self.row.refused = self.lost.or_else(|| {
+                (self.row.rejected.total() == 0)
+                    .then(|| "the time given ended before its first sample".to_owned())
+            });
+        }
+        self.row
+    }
+}

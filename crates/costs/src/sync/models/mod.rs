@@ -1,0 +1,57 @@
+//! Programming models side by side: POSIX threads, forked processes on shared memory (Sequent) and user-level threads on
+//! pinned workers (Solaris) do the same things with the same instructions on the same memory, so that what differs is the
+//! model. With them the operations of a symmetric heap (SHMEM on the Cray T3D) between processes.
+//!
+//! | row | what a turn is |
+//! | --- | --- |
+//! | `create_join` | a member is made, does one addition or exits with a code, and is joined or waited for; user threads on a stack in use before |
+//! | `create_join_new_stack` | the same with a stack that is mapped and unmapped for it |
+//! | `switch` | one user thread lets the next of its worker go on |
+//! | `barrier` | two members meet at a central barrier that spins |
+//! | `hand_over` | one member sets the word another waits for, through the heap (half a round trip); with one CPU this takes a switch |
+//! | `ping_pong` | one way of a compare-and-swapped word |
+//! | `lock_unlock` | a heap lock nobody else wants |
+//! | `put_...`, `get_...` | bytes into or from the other rank's part, word by word; after each put `quiet` |
+//! | `get_8b_fresh` | dependent reads of words that the owner wrote just before; `get_8b` reads what nobody has changed |
+
+mod analyze;
+mod create;
+mod duet;
+mod measure;
+mod operations;
+pub(super) mod selftest;
+#[cfg(test)]
+mod tests;
+#[cfg(feature = "user-threads")]
+mod user_threads;
+
+use machmeter_data::code::Code;
+
+use super::Params;
+use machmeter_engine::part::Part;
+
+/// The part.
+pub(super) const PART: Part<Params> =
+    Part { name: "models", weight: 15, measure: measure::measure, analyze: analyze::analyze };
+
+/// Threads and processes differ.
+pub(super) const DISAGREE: Code = Code {
+    id: "W436",
+    name: "models disagree",
+    what: "The same instructions on the same kind of memory cost threads and processes differently.",
+    why: "They should not, so something else differed between the samples; a virtual CPU that the host moves makes placements, and \
+          only samples of one placement are compared.",
+    how: "Cost of a compare-and-swapped word at the main placement, one way, intervals apart and more than a quarter between them.",
+    next: "Repeat it and measure longer, so that both models have more samples at each placement; see also the part transfer.",
+    undo: None,
+};
+/// Built without user threads.
+pub(super) const NO_USER_THREADS: Code = Code {
+    id: "W437",
+    name: "no user threads",
+    what: "This program was built without user-level threads.",
+    why: "Their rows are missing.",
+    how: "The feature user-threads was off when it was compiled.",
+    next: "Build with the default features.",
+    undo: None,
+};

@@ -1,0 +1,201 @@
+//! Self-test: the models do the same with the same instructions, so they have to cost the same. Threads and processes are asked in
+//! turns, visit by visit, since a virtual CPU may be moved; user threads beside a loop that has no run queue.
+
+use machmeter_engine::cost::estimate::values_ns;
+use machmeter_engine::sampling::Pace;
+use machmeter_engine::team::{self, Seats};
+use machmeter_stats::quantile::median_of;
+
+use super::duet::Visit;
+use super::measure::{ONE_CPU, PROCESSES, THREADS, row};
+use super::operations::Operation;
+use machmeter_engine::selftest::machine::{Machine, ORDINARY, Steal};
+use machmeter_engine::selftest::{Options, SelfCheck, State};
+
+/// Most by which processes may differ from threads.
+const APART: f64 = 0.10;
+/// Time for the pairs of a visit, and for all of it, ns.
+const VISIT_NS: u64 = 15_000_000;
+const LIMIT_NS: u64 = 200_000_000;
+/// Visits of both models that there must be.
+const LEAST: usize = 5;
+
+const BARE_ID: &str = "models.switch";
+const BARE_WHAT: &str = "two user threads in turns, beside a plain loop that resumes them";
+const BARE_BAR: &str = "within 20 %";
+
+pub(in crate::sync) fn checks(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck> {
+    [(Operation::PingPong, "ping_pong"), (Operation::HandOver, "hand_over")]
+        .into_iter()
+        .map(|(operation, name)| {
+            let id = format!("models.{name}");
+            side_by_side(machine, operation, &id, if options.quick { 12 } else { 40 })
+        })
+        .chain([user_threads::beside_a_bare_loop(machine, options)])
+        .collect()
+}
+
+/// One operation of two members on two CPUs, by threads and by processes in turns.
+fn side_by_side(machine: &Machine<'_>, operation: Operation, id: &str, visits: usize) -> SelfCheck {
+    let what = format!("{} between two CPUs, {visits} times by threads and by processes", operation.name());
+    let bar = "the median ratio of visits that follow each other within 10 % of 1";
+    let cpus: Vec<usize> = machine.allowed.iter().take(2).collect();
+    if cpus.len() < 2 {
+        return SelfCheck::not_shown(id, &what, bar, ONE_CPU);
+    }
+    let seats = Seats { cpus, policy: ORDINARY };
+    let steal = Steal::watch();
+    let (mut threads, mut ratios, mut lost) = (Vec::new(), Vec::new(), None);
+    for i in 0..visits {
+        let of = |model| visit(machine, operation, model, &seats, i as u64);
+        // Who comes first changes, so that a drift helps nobody.
+        let pair = if i % 2 == 0 {
+            of(THREADS).and_then(|t| Ok((t, of(PROCESSES)?)))
+        } else {
+            of(PROCESSES).and_then(|p| Ok((of(THREADS)?, p)))
+        };
+        match pair {
+            Ok((thread_ns, process_ns)) => {
+                threads.push(thread_ns);
+                ratios.push(process_ns / thread_ns);
+            }
+            Err(why) => lost = Some(why),
+        }
+    }
+    let (Some(thread_ns), Some(ratio)) = (median_of(&threads), median_of(&ratios)) else {
+        return SelfCheck::not_shown(id, &what, bar, lost.unwrap_or_else(|| "no visit was made".to_owned()));
+    };
+    let met = (ratio - 1.0).abs() <= APART;
+    let why = match steal.told(&machine.allowed) {
+        _ if met => None,
+        _ if ratios.len() < LEAST => {
+            Some(format!("only {} of {visits} visits were undisturbed", ratios.len()))
+        }
+        stolen => stolen,
+    };
+    SelfCheck {
+        id: id.to_owned(),
+        what,
+        truth: format!("{thread_ns:.1} ns by threads"),
+        found: format!(
+            "processes take {ratio:.3} times as long ({} pairs of visits){}",
+            ratios.len(),
+            why.as_ref().map_or_else(String::new, |w| format!("; {w}"))
+        ),
+        bar: bar.to_owned(),
+        state: if why.is_some() { State::NotShown } else { State::of(met) },
+    }
+}
+
+/// Median cost in one visit, ns.
+fn visit(
+    machine: &Machine<'_>,
+    operation: Operation,
+    model: &str,
+    seats: &Seats,
+    seed: u64,
+) -> Result<f64, String> {
+    let team = team::named(model).ok_or("no such model")?;
+    let visit = Visit {
+        operation,
+        team,
+        seats,
+        source: machine.clock.source(),
+        rate: machine.rate,
+        batch_ns: Pace::SHARED_BATCH_NS,
+        short_turns: 0,
+        pairs_ns: VISIT_NS,
+        limit_ns: LIMIT_NS,
+        seed,
+    };
+    let found = visit.make()?;
+    let mut row = row("selftest", operation.kind(), model, seats.cpus.len()).per_turn(operation.per_turn());
+    (row.short_turns, row.long_turns) = (found.short_turns, 2 * found.short_turns);
+    let pairs: Vec<_> = found.pairs.iter().map(|p| p.pair(0, 0.0)).collect();
+    median_of(&values_ns(&row, &pairs, machine.tick().0))
+        .filter(|ns| *ns > 0.0)
+        .ok_or_else(|| format!("a visit of {model} had no undisturbed pair"))
+}
+
+#[cfg(not(feature = "user-threads"))]
+mod user_threads {
+    use super::super::measure::WITHOUT;
+    use super::{BARE_BAR, BARE_ID, BARE_WHAT, Machine, Options, SelfCheck};
+
+    pub(super) fn beside_a_bare_loop(_: &Machine<'_>, _: &Options) -> SelfCheck {
+        SelfCheck::not_shown(BARE_ID, BARE_WHAT, BARE_BAR, WITHOUT)
+    }
+}
+
+#[cfg(feature = "user-threads")]
+mod user_threads {
+    use machmeter_engine::cost::{Cost, Kind, Row};
+    use machmeter_engine::sampling::{Bench, Pace, Subject};
+    use machmeter_sys::thread::monotonic_ns;
+    use machmeter_sys::user_threads::{Stacks, bare_switches};
+
+    use super::super::user_threads::{STACK_BYTES, Switch};
+    use super::{BARE_BAR, BARE_ID, BARE_WHAT, Machine, Options, SelfCheck, State, Steal};
+
+    /// Most by which the run queue may make a switch dearer.
+    const DEARER: f64 = 0.20;
+
+    #[derive(Default)]
+    struct Bare(Stacks);
+
+    impl Subject for Bare {
+        fn prepare(&mut self) -> Result<(), String> {
+            if self.0.count() == 0 {
+                self.0 = Stacks::new(2, STACK_BYTES).map_err(|e| e.to_string())?;
+            }
+            Ok(())
+        }
+
+        fn run(&mut self, turns: u64) -> bool {
+            bare_switches(&mut self.0, turns) == 2 * turns
+        }
+    }
+
+    pub(super) fn beside_a_bare_loop(machine: &Machine<'_>, options: &Options) -> SelfCheck {
+        let (id, what, bar) = (BARE_ID, BARE_WHAT, BARE_BAR);
+        let seconds = if options.quick { 1 } else { 3 };
+        let steal = Steal::watch();
+        let sampled = machine.sample(|sampler| {
+            let row = |name: &str| Row::new("selftest", name, Kind::Latency).per_turn(2.0);
+            let mut benches =
+                [Bench::new(row("switch"), Switch::default()), Bench::new(row("bare"), Bare::default())];
+            let pace = Pace {
+                settle_ns: 0,
+                batch_ns: Pace::BATCH_NS,
+                pairs_per_visit: 4,
+                rounds: 1_000,
+                until_ns: monotonic_ns() + seconds * 1_000_000_000,
+            };
+            sampler.interleave(&mut benches, &pace);
+            benches.map(|b| b.row)
+        });
+        let rows = match sampled {
+            Ok(rows) => rows,
+            Err(why) => return SelfCheck::not_shown(id, what, bar, why),
+        };
+        let (ns_per_tick, step) = machine.tick();
+        let [ours, bare] = rows.each_ref().map(|row| Cost::of(row, ns_per_tick, step));
+        let (Some(ours_ns), Some(bare_ns)) = (ours.value_ns(), bare.value_ns()) else {
+            return SelfCheck::not_shown(id, what, bar, format!("{ours:?}; {bare:?}"));
+        };
+        let ratio = ours_ns / bare_ns;
+        let met = (ratio - 1.0).abs() <= DEARER;
+        let stolen = steal.told(&machine.allowed).filter(|_| !met);
+        SelfCheck {
+            id: id.to_owned(),
+            what: what.to_owned(),
+            truth: format!("{bare_ns:.2} ns a switch in a plain loop"),
+            found: format!(
+                "{ours_ns:.2} ns with the run queue, {ratio:.3} times as much{}",
+                stolen.as_ref().map_or_else(String::new, |w| format!("; {w}"))
+            ),
+            bar: bar.to_owned(),
+            state: if stolen.is_some() { State::NotShown } else { State::of(met) },
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Members made are counted, the operations really happen in every model, and what is planted is found.
+
+use machmeter_engine::cost::{Kind, Pair, Row, Rows};
+use machmeter_engine::sampling::{Bench, HostTiming, Pace, Sampler};
+use machmeter_engine::team::{self, Seats};
+use machmeter_sys::affinity;
+use machmeter_sys::clock::{SourceId, TickRate};
+use machmeter_sys::sched::Policy;
+use machmeter_sys::thread::monotonic_ns;
+
+use super::duet::Visit;
+use super::measure::{DUETS, ONE_CPU, PROCESSES, THREADS, USER_THREADS, row};
+use super::operations::Operation;
+use super::{analyze, create};
+use crate::placement::MOVES;
+use crate::sync::Params;
+
+const OTHER: Policy = Policy::Other { nice: 0 };
+const RATE: TickRate = TickRate::NANOSECONDS;
+/// The system's own clock, whose tick is a nanosecond.
+const SOURCE: SourceId = SourceId::MonotonicRaw;
+
+fn seats(cpus: usize) -> Option<Seats> {
+    let allowed = affinity::mask().unwrap().to_vec();
+    let cpus = match (cpus, &allowed[..]) {
+        (1, [one, ..]) => vec![*one; 2],
+        (_, [one, two, ..]) => vec![*one, *two],
+        _ => return None,
+    };
+    Some(Seats { cpus, policy: OTHER })
+}
+
+fn visit(operation: Operation, model: &str, seats: &Seats, limit_ns: u64) -> Result<Vec<(u64, u64)>, String> {
+    let team = team::named(model).expect("a model of this program");
+    let visit = Visit {
+        operation,
+        team,
+        seats,
+        source: SOURCE,
+        rate: RATE,
+        batch_ns: 20_000.0,
+        short_turns: 0,
+        pairs_ns: 20_000_000,
+        limit_ns,
+        seed: 7,
+    };
+    let found = visit.make()?;
+    assert!(found.pairs.is_empty() || found.short_turns > 0);
+    Ok(found.pairs.iter().map(|p| p.pair(0, 0.0)).map(|p| (p.short_ticks, p.long_ticks)).collect())
+}
+
+#[test]
+fn every_operation_of_two_happens_in_its_model() {
+    let _cpus = crate::test_cpu_lock::lock();
+    for (operation, model, cpus) in DUETS {
+        let (Some(seats), Some(_)) = (seats(cpus), team::named(model)) else {
+            println!("skipped: {} {model} {cpus}", operation.name());
+            continue;
+        };
+        // On a busy machine the two may hardly run at once; several tries make that improbable.
+        let pairs =
+            (0..20).map(|_| visit(operation, model, &seats, 2_000_000_000).unwrap()).find(|p| !p.is_empty());
+        let pairs = pairs.unwrap_or_else(|| panic!("{} {model} {cpus}", operation.name()));
+        assert!(pairs.iter().all(|(short, long)| *short > 0 && *long > 0), "{}", operation.name());
+    }
+}
+
+#[test]
+fn a_visit_ends_soon_after_its_limit() {
+    let _cpus = crate::test_cpu_lock::lock();
+    let Some(seats) = seats(2) else { return };
+    for model in [THREADS, PROCESSES] {
+        let begin_ns = monotonic_ns();
+        // Too short for anything.
+        let found = visit(Operation::Barrier, model, &seats, 1);
+        match found {
+            // The deadline is looked at now and then, so that a quick visit may have got through.
+            Ok(pairs) => {
+                assert!(pairs.iter().all(|(short, long)| *short > 0 && *long > 0), "{model}: {pairs:?}");
+            }
+            Err(why) => assert!(why.contains("did not begin before the deadline"), "{why}"),
+        }
+        assert!(monotonic_ns() - begin_ns < 2_000_000_000);
+    }
+}
+
+#[test]
+fn what_is_created_is_counted() {
+    let _cpus = crate::test_cpu_lock::lock();
+    let new_row = |model| row("create_join", Kind::Latency, model, 1);
+    let mut benches = vec![
+        Bench::new(new_row(THREADS), create::Threads::default()),
+        Bench::new(new_row(PROCESSES), create::Processes::default()),
+    ];
+    #[cfg(feature = "user-threads")]
+    benches.extend([
+        Bench::new(new_row(USER_THREADS), super::user_threads::Create::new(false)),
+        Bench::new(new_row(USER_THREADS), super::user_threads::Create::new(true)),
+        Bench::new(new_row(USER_THREADS), super::user_threads::Switch::default()),
+    ]);
+    let mut sampler = Sampler::new(HostTiming::new(SOURCE), RATE, 7);
+    let pace = Pace {
+        settle_ns: 0,
+        batch_ns: 200_000.0,
+        pairs_per_visit: 2,
+        rounds: 2,
+        until_ns: monotonic_ns() + 20_000_000_000,
+    };
+    sampler.interleave(&mut benches, &pace);
+    for b in &benches {
+        let proof = b.row.proof.as_ref().expect("counted");
+        assert!(proof.expected > 0 && proof.seen == proof.expected, "{proof:?}");
+        assert_eq!(b.row.refused, None);
+    }
+}
+
+/// A row whose pairs say `ns` per operation, in ticks of a nanosecond.
+fn planted(operation: &str, model: &str, cpus: usize, ns: u64) -> Row {
+    let mut row = row(operation, Kind::Latency, model, cpus);
+    (row.short_turns, row.long_turns) = (100, 200);
+    row.pairs = (0..20)
+        .map(|i| Pair {
+            at_ns: i as f64,
+            short_ticks: 50 + 100 * ns + i % 3,
+            long_ticks: 50 + 200 * ns + i % 2,
+            ..Pair::default()
+        })
+        .collect();
+    row
+}
+
+fn analysis(rows: Vec<Row>) -> machmeter_engine::Analysis {
+    let rows = Rows { tick_hz: 1e9, step_ticks: 1, rows, ..Rows::default() };
+    (analyze::analyze)(&Params { parts: Vec::new() }, &rows, 7)
+}
+
+#[test]
+fn planted_costs_come_out_and_models_that_agree_are_not_named() {
+    let a = analysis(vec![
+        planted("ping_pong", THREADS, 2, 24),
+        planted("ping_pong", PROCESSES, 2, 25),
+        planted("create_join", THREADS, 1, 25_000),
+        planted("create_join", USER_THREADS, 1, 5),
+    ]);
+    let found: Vec<f64> = a.metrics.iter().filter_map(|m| m.value).collect();
+    for (value, truth) in found.iter().zip([24.0, 25.0, 25_000.0, 5.0]) {
+        assert!((value / truth - 1.0).abs() < 0.01, "{value} {truth}");
+    }
+    assert_eq!(found.len(), 4);
+    assert!(a.warnings.is_empty() && a.datasets.len() == 1, "{:?}", a.warnings);
+    let lines = &a.summary.lines[0].lines;
+    assert!(lines[0].contains("thread 25") && lines[0].contains("user thread 5"), "{lines:?}");
+}
+
+/// Pairs of `planted` with looks beside them: of every 20 in a row the first `near` at 24 ns one way, the rest at 105, where the
+/// operation costs four times as much.
+fn moved(mut row: Row, near: usize) -> Row {
+    let one = row.pairs.clone();
+    let pair = |i: usize| {
+        let (times, regime_ns) = if i % 20 < near { (1, 24.0) } else { (4, 105.0) };
+        Pair {
+            at_ns: i as f64 * 1e7,
+            short_ticks: one[i % 20].short_ticks * times,
+            long_ticks: one[i % 20].long_ticks * times,
+            regime_ns: regime_ns * (1.0 + 0.002 * (i % 7) as f64),
+            ..Pair::default()
+        }
+    };
+    row.pairs = (0..120).map(pair).collect();
+    row
+}
+
+#[test]
+fn models_are_compared_at_the_main_placement() {
+    // Half of what the processes saw was far away, a tenth of what the threads saw: their medians differ by placement alone.
+    let rows = || {
+        vec![
+            moved(planted("ping_pong", THREADS, 2, 24), 18),
+            moved(planted("ping_pong", PROCESSES, 2, 25), 9),
+            planted("create_join", THREADS, 1, 25_000),
+        ]
+    };
+    let a = analysis(rows());
+    for (m, truth) in a.metrics.iter().zip([24.0, 25.0, 25_000.0]) {
+        assert!((m.value.unwrap() / truth - 1.0).abs() < 0.02, "{m:?}");
+        assert_eq!(m.flags.contains(&MOVES.id.to_owned()), truth < 1_000.0, "{m:?}");
+    }
+    let codes: Vec<&str> = a.warnings.iter().map(|w| w.code.as_str()).collect();
+    assert_eq!(codes, [MOVES.id], "and not that the models disagree");
+    assert!(a.warnings[0].text.contains("2 levels"), "{}", a.warnings[0].text);
+    // Without the looks they would: the processes' median is of the other placement.
+    let mut blind = rows();
+    blind.iter_mut().flat_map(|r| &mut r.pairs).for_each(|p| p.regime_ns = 0.0);
+    let codes: Vec<String> = analysis(blind).warnings.into_iter().map(|w| w.code).collect();
+    assert_eq!(codes, [super::DISAGREE.id]);
+}
+
+#[test]
+fn models_that_disagree_and_rows_that_were_refused_are_named_once() {
+    let mut refused = row("barrier", Kind::Latency, THREADS, 2);
+    refused.refused = Some(ONE_CPU.to_owned());
+    let a = analysis(vec![
+        planted("ping_pong", THREADS, 2, 24),
+        planted("ping_pong", PROCESSES, 2, 105),
+        refused.clone(),
+        refused,
+    ]);
+    let codes: Vec<&str> = a.warnings.iter().map(|w| w.code.as_str()).collect();
+    assert_eq!(codes, [super::DISAGREE.id, crate::sync::info::ONE_CPU.id]);
+    assert!(a.warnings[1].text.contains("2 rows"), "{}", a.warnings[1].text);
+    assert_eq!(a.metrics.iter().filter(|m| m.value.is_some()).count(), 2);
+}

@@ -1,0 +1,73 @@
+//! Core to core: what it costs to move a cache line from one CPU to another, for every pair of CPUs, both ways, in several
+//! kinds, and how that changes over time. Unit: ns one way (half a round trip), or ns per line read.
+//!
+//! A virtual machine's CPUs move between the host's: the same two are on one core now and on two dies later. So every sample
+//! carries what a compare-and-swap cost in the same millisecond, the series of these is clustered into levels
+//! ([`machmeter_stats::regimes`]), and figures are given per level with its share of the time.
+//!
+//! Methods after core-to-core-latency (compare-and-swap of one word), c2clat (two words, lowest batches) and Intel's MLC
+//! (reads of lines that are clean or dirty in the other CPU's cache).
+
+mod analyze;
+#[allow(unsafe_code, reason = "cache lines are thrown out by an instruction that no safe function offers")]
+mod kernel;
+mod measure;
+mod plan;
+mod regime_probe;
+mod show;
+mod trips;
+mod visit;
+
+use machmeter_data::code::Code;
+
+use super::Params;
+use machmeter_engine::part::Part;
+
+pub(crate) use regime_probe::RegimeProbe;
+
+/// The part.
+pub(super) const PART: Part<Params> =
+    Part { name: "transfer", weight: 35, measure: measure::measure, analyze: analyze::analyze };
+
+machmeter_data::metric!(
+    CORE_TO_CORE,
+    "memory.core_to_core",
+    ["from", "to", "kind", "regime"],
+    Nanoseconds,
+    Lower,
+    "Latency of a cache line from one CPU to another: half a round trip (cas, store_load_1, store_load_2), or one dependent \
+     read of a line that the other CPU holds (read_dirty, read_clean). Regime 1 is the level with the largest share of time."
+);
+machmeter_data::metric!(
+    REGIME_SHARE,
+    "sync.regime_share",
+    ["from", "to", "regime"],
+    One,
+    Neither,
+    "Share of the time that two CPUs spent on one level of transfer latency; regime 1 has the largest share."
+);
+
+/// Asymmetry.
+pub(super) const ASYMMETRY: Code = Code {
+    id: "W423",
+    name: "asymmetric pair",
+    what: "Two CPUs pay differently depending on which of them owns the memory and asks first.",
+    why: "A round trip is the same both ways; what differs is where the line lives (memory node, slice of the cache) or how \
+          fast the two CPUs are.",
+    how: "Both directions at the same level, intervals apart, ratio above 1.25.",
+    next: "Place shared data on the memory node of the side with the cheaper figure.",
+    undo: None,
+};
+/// Sampled pairs.
+pub(super) const SAMPLED: Code = Code {
+    id: "W424",
+    name: "pairs sampled",
+    what: "Only some of the pairs of CPUs were measured.",
+    why: "The time given did not allow all; what was not measured is null in the matrix.",
+    how: "Pairs measured against pairs there are. One of each class of neighborhood comes first.",
+    next: "Measure longer (-t), or select fewer CPUs (--cpus).",
+    undo: None,
+};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,359 @@
+//! Planted placements are found in simulated samples; the loops on the machine say what they did.
+
+use machmeter_data::shape::Matrix;
+use machmeter_data::{Dataset, Metric, Shape};
+use machmeter_engine::cost::{Kind as Question, Pair, Row, Rows};
+use machmeter_engine::team::{Seats, threads::Threads};
+use machmeter_stats::random::Random;
+use machmeter_sys::affinity;
+use machmeter_sys::clock::SourceId;
+use machmeter_sys::sched::Policy;
+use machmeter_sys::topology::{Cache, CacheKind, Cpu, CpuSet, Topology};
+
+use super::analyze::{COUPLES_MAX, analyze};
+use super::plan::{Class, couples};
+use super::show::MATRIX_CPUS;
+use super::trips::Kind;
+use super::visit::{BATCHES, Plan, condense, visit};
+use super::{ASYMMETRY, PART, SAMPLED};
+use crate::placement::MOVES;
+use crate::sync::Params;
+use crate::sync::info::ONE_CPU;
+
+/// One-way latency of each kind where a compare-and-swap takes 1.
+const RELATIVE: [f64; 5] = [1.0, 1.05, 2.0, 1.9, 1.6];
+
+fn no_parameters() -> Params {
+    serde_json::from_str(r#"{"parts": []}"#).unwrap()
+}
+
+/// What a machine whose CPUs 0 and 1 are placed by `level_ns(lap)` would give: both directions by turns, three laps a visit,
+/// the second direction dearer by `skew`. A clock of 1 tick per ns.
+fn recorded(laps: usize, skew: f64, seed: u64, level_ns: impl Fn(usize) -> f64) -> Rows {
+    let mut random = Random::new(seed);
+    let mut rows = Rows { tick_hz: 1e9, step_ticks: 1, ..Rows::default() };
+    rows.facts.insert("transfer.couples".to_owned(), "1".to_owned());
+    rows.facts.insert("transfer.classes".to_owned(), "0-1=same cache".to_owned());
+    for (from, to) in [(0_usize, 1_usize), (1, 0)] {
+        for kind in Kind::ALL {
+            let mut row =
+                Row::new(PART.name, kind.name(), Question::Latency).with("from", from).with("to", to);
+            (row.long_turns, row.per_turn) = kind.batch();
+            rows.rows.push(row);
+        }
+    }
+    for lap in 0..laps {
+        let direction = (lap / 3) % 2;
+        let way_ns = level_ns(lap) * if direction == 1 { skew } else { 1.0 };
+        let cas_ns = way_ns * (1.0 + 0.03 * random.normal());
+        for (i, factor) in RELATIVE.iter().enumerate().take(Kind::ALL.len()) {
+            let row = &mut rows.rows[direction * Kind::ALL.len() + i];
+            let ns = if i == 0 { cas_ns } else { way_ns * factor * (1.0 + 0.03 * random.normal()) };
+            row.pairs.push(Pair {
+                at_ns: lap as f64 * 2e6,
+                short_ticks: 0,
+                long_ticks: (ns * row.long_turns as f64 * row.per_turn) as u64,
+                regime_ns: cas_ns,
+                ..Pair::default()
+            });
+        }
+    }
+    rows
+}
+
+fn value(metrics: &[Metric], key: &str) -> f64 {
+    let found = metrics.iter().find(|m| m.key() == key);
+    found.and_then(|m| m.value).unwrap_or_else(|| panic!("{key}: {found:?}"))
+}
+
+#[test]
+fn planted_placements_are_found_with_their_costs_and_shares() {
+    // 72 % of the time at 24 ns, 20 % at 105, 8 % at 9.5.
+    let rows = recorded(600, 1.0, 3, |lap| match (lap / 12) % 25 {
+        0 | 1 => 9.5,
+        5..=9 => 105.0,
+        _ => 24.0,
+    });
+    let a = analyze(&no_parameters(), &rows, 1);
+    for (regime, level, share) in [(1, 24.0, 0.72), (2, 105.0, 0.2), (3, 9.5, 0.08)] {
+        for (kind, factor) in Kind::ALL.iter().zip(RELATIVE) {
+            for (from, to) in [(0, 1), (1, 0)] {
+                let key = format!(
+                    "memory.core_to_core{{from={from},kind={},regime={regime},to={to}}}",
+                    kind.name()
+                );
+                let found = value(&a.metrics, &key);
+                assert!((found / (level * factor) - 1.0).abs() < 0.05, "{key}: {found}");
+            }
+        }
+        let key = format!("sync.regime_share{{from=0,regime={regime},to=1}}");
+        assert!((value(&a.metrics, &key) - share).abs() < 0.02, "{key}");
+    }
+    // A share of time that a few stays carry may have none.
+    let needs = |m: &&machmeter_data::Metric| m.id != "sync.regime_share";
+    assert!(a.metrics.iter().filter(needs).all(|m| m.ci.is_some() && m.n >= 6), "every cost has an interval");
+    let codes: Vec<&str> = a.warnings.iter().map(|w| w.code.as_str()).collect();
+    assert_eq!(codes, [MOVES.id]);
+    let line = &a.summary.lines[0].lines[0];
+    assert!(
+        line.starts_with("CPU 0 <-> 1: 2")
+            && line.contains(" ns one way (72 % of the time), 10")
+            && line.ends_with("(8 %)"),
+        "{line}"
+    );
+    let matrices: Vec<&Dataset> = matrices(&a.datasets).map(|(d, _)| d).collect();
+    assert_eq!(matrices.len(), 3, "of two CPUs one matrix for each placement: the table has the other kinds");
+    for (i, (d, share)) in matrices.iter().zip(["72", "20", "8"]).enumerate() {
+        assert!(
+            d.title.contains(&format!(", {share}")) && d.title.ends_with(" % of the time"),
+            "{}",
+            d.title
+        );
+        assert_eq!((&d.params["kind"], &d.params["regime"]), (&"cas".into(), &(i as i64 + 1).into()));
+    }
+    let bytes = serde_json::to_vec(&a.datasets).unwrap().len();
+    assert!(bytes < 20_000, "{bytes} bytes of datasets");
+}
+
+fn matrices(datasets: &[Dataset]) -> impl Iterator<Item = (&Dataset, &Matrix)> {
+    datasets.iter().filter_map(|d| match &d.shape {
+        Shape::Matrix(m) => Some((d, m)),
+        _ => None,
+    })
+}
+
+/// All couples of so many CPUs; each couple's moves begin elsewhere, so that each has its own shares.
+fn machine(cpus: usize, laps: usize, level_ns: impl Fn(usize, usize) -> f64) -> Rows {
+    let mut all = Rows { tick_hz: 1e9, step_ticks: 1, ..Rows::default() };
+    let mut classes: Vec<String> = Vec::new();
+    for (low, high) in (0..cpus).flat_map(|low| (low + 1..cpus).map(move |high| (low, high))) {
+        let n = classes.len();
+        let of = recorded(laps, 1.0, n as u64, |lap| level_ns(n, lap));
+        all.rows.extend(of.rows.into_iter().map(|row| {
+            let end = |name: &str| if row.int(name) == Some(0) { low } else { high };
+            let (from, to) = (end("from"), end("to"));
+            row.with("from", from).with("to", to)
+        }));
+        classes.push(format!("{low}-{high}=same {}", if (low, high) == (0, 1) { "core" } else { "package" }));
+    }
+    all.facts.insert("transfer.couples".to_owned(), classes.len().to_string());
+    all.facts.insert("transfer.classes".to_owned(), classes.join(","));
+    all
+}
+
+#[test]
+fn every_kind_has_a_matrix_on_every_level_with_the_median_share() {
+    // The second and the third of three couples move: a fifth and two fifths of the time at four times the cost.
+    let rows = machine(3, 600, |couple, lap| if (lap / 12) % 10 < 2 * couple { 96.0 } else { 24.0 });
+    let a = analyze(&no_parameters(), &rows, 1);
+    let all: Vec<(&Dataset, &Matrix)> = matrices(&a.datasets).collect();
+    assert_eq!(all.len(), 2 * Kind::ALL.len());
+    for (i, kind) in Kind::ALL.iter().enumerate() {
+        for (regime, (share, level, cells)) in [
+            ("80 % of the time (median of 3 of 3 pairs)", 24.0, 6),
+            ("30 % of the time (median of 2 of 3 pairs)", 96.0, 4),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let (d, m) = all[regime * Kind::ALL.len() + i];
+            assert_eq!(
+                (d.params["kind"].to_string(), d.params["regime"].to_string()),
+                (kind.name().to_owned(), (regime + 1).to_string())
+            );
+            assert!(d.title.ends_with(share), "{}", d.title);
+            let found: Vec<f64> = m.values.iter().flatten().flatten().copied().collect();
+            assert_eq!(found.len(), cells, "{}", d.title);
+            assert!(
+                found.iter().all(|ns| (ns / (level * RELATIVE[i]) - 1.0).abs() < 0.05),
+                "{}: {found:?}",
+                d.title
+            );
+        }
+    }
+    // A time line for each neighborhood: of the couples in one package that which moved first.
+    let lines: Vec<String> =
+        a.datasets.iter().filter(|d| d.id == "sync.regimes").map(|d| d.title.clone()).collect();
+    assert_eq!(lines, ["CPU 0 and 1 over time", "CPU 0 and 2 over time"]);
+}
+
+#[test]
+fn what_is_cut_off_is_said() {
+    let small = analyze(&no_parameters(), &machine(4, 24, |_, _| 24.0), 1);
+    assert!(!small.datasets.iter().any(|d| d.caption.contains("The first")), "nothing is cut off of 6 pairs");
+    let rows = machine(34, 24, |_, _| 24.0);
+    let a = analyze(&no_parameters(), &rows, 1);
+    let (d, m) = matrices(&a.datasets).next().expect("a matrix");
+    assert_eq!(m.rows.len(), MATRIX_CPUS);
+    assert!(d.caption.contains("The first 32 of 34 CPUs"), "{}", d.caption);
+    let table = a.datasets.iter().find(|d| d.id == "sync.transfer").expect("the table");
+    assert!(
+        table.caption.contains("16 of 561 pairs") && table.caption.contains("first 64 pairs have metrics"),
+        "{}",
+        table.caption
+    );
+    let couples = a.metrics.iter().filter(|m| m.id == "sync.regime_share").count();
+    assert_eq!(couples, COUPLES_MAX);
+}
+
+#[test]
+fn a_machine_that_stands_still_has_one_regime_and_no_warning() {
+    for seed in 0..20 {
+        let a = analyze(&no_parameters(), &recorded(300, 1.0, seed, |_| 24.0), 1);
+        assert!(a.warnings.is_empty() && a.findings.is_empty(), "seed {seed}: {:?}", a.warnings);
+        assert!(a.metrics.iter().all(|m| m.params["regime"].to_string() == "1"), "seed {seed}");
+        assert!(!a.summary.lines[0].lines[0].contains(','), "{:?}", a.summary.lines);
+    }
+}
+
+#[test]
+fn a_dearer_direction_is_named() {
+    let a = analyze(&no_parameters(), &recorded(300, 1.4, 5, |_| 60.0), 1);
+    assert_eq!(a.warnings.len(), 1);
+    assert_eq!(a.warnings[0].code, ASYMMETRY.id);
+    assert!(a.warnings[0].text.contains("from CPU 1 to 0"), "{}", a.warnings[0].text);
+    assert_eq!(a.findings[0].evidence.len(), Kind::ALL.len());
+}
+
+#[test]
+fn one_cpu_gives_reasons_and_no_figure() {
+    let mut rows = Rows { tick_hz: 1e9, step_ticks: 1, ..Rows::default() };
+    let mut row = Row::new(PART.name, "cas", Question::Latency);
+    row.refused = Some("needs two CPUs, has 1".to_owned());
+    rows.rows.push(row);
+    let a = analyze(&no_parameters(), &rows, 1);
+    assert!(a.metrics.iter().all(|m| m.value.is_none() && m.why.as_deref() == Some("needs two CPUs, has 1")));
+    assert_eq!((a.metrics.len(), a.warnings.len()), (1, 1));
+    assert_eq!(a.warnings[0].code, ONE_CPU.id);
+}
+
+#[test]
+fn couples_that_were_not_reached_are_told_and_null() {
+    let mut rows = recorded(60, 1.0, 1, |_| 24.0);
+    rows.facts.insert("transfer.couples".to_owned(), "6".to_owned());
+    let a = analyze(&no_parameters(), &rows, 1);
+    assert_eq!(a.warnings[0].code, SAMPLED.id);
+    let Some(Shape::Matrix(m)) = a.datasets.iter().map(|d| &d.shape).find(|s| matches!(s, Shape::Matrix(_)))
+    else {
+        panic!("no matrix")
+    };
+    assert_eq!((m.values[0][0], m.values[0][1].is_some()), (None, true));
+}
+
+/// Busy neighbors: batches that were interrupted without a switch (the host took the CPU, an interrupt) by any length.
+#[test]
+fn foreign_load_moves_a_lap_by_less_than_15_percent() {
+    for seed in 0..20 {
+        let mut random = Random::new(seed);
+        let mut laps: Vec<f64> = (0..40)
+            .filter_map(|_| {
+                let batches: Vec<u64> = (0..BATCHES)
+                    .map(|_| {
+                        let quiet = 4_800.0 * (1.0 + 0.02 * random.normal());
+                        match random.below(10) {
+                            0 => u64::MAX,
+                            1 => u64::MAX - 1,
+                            2..=4 => (quiet * (1.0 + 30.0 * random.exponential())) as u64,
+                            _ => quiet as u64,
+                        }
+                    })
+                    .collect();
+                condense(&batches).0.map(|t| t as f64)
+            })
+            .collect();
+        laps.sort_by(f64::total_cmp);
+        let middle = laps[laps.len() / 2];
+        assert!((middle / 4_800.0 - 1.0).abs() < 0.15, "seed {seed}: {middle}");
+    }
+    let (none, rejected) = condense(&[u64::MAX, u64::MAX - 1, 5_000, 0]);
+    assert_eq!((none, rejected.preempted), (None, 2), "one clean batch is no sample");
+}
+
+fn topology(cpus: usize) -> Topology {
+    let set = |range: std::ops::Range<usize>| range.collect::<CpuSet>();
+    let cpu = |cpu: usize| Cpu {
+        cpu,
+        package: Some(cpu / 8),
+        die: None,
+        core: Some(cpu / 2),
+        node: None,
+        siblings: set(cpu / 2 * 2..cpu / 2 * 2 + 2),
+        max_hz: None,
+        base_hz: None,
+        capacity: None,
+    };
+    let cache = |first: usize| Cache {
+        level: 3,
+        kind: CacheKind::Unified,
+        size_bytes: None,
+        line_bytes: None,
+        ways: None,
+        cpus: set(first..first + 4),
+    };
+    Topology {
+        online: set(0..cpus),
+        present: set(0..cpus),
+        possible: set(0..cpus),
+        isolated: CpuSet::default(),
+        nohz_full: CpuSet::default(),
+        smt_active: Some(true),
+        cpus: (0..cpus).map(cpu).collect(),
+        nodes: Vec::new(),
+        caches: (0..cpus).step_by(4).map(cache).collect(),
+    }
+}
+
+#[test]
+fn one_couple_of_each_neighborhood_comes_first() {
+    let t = topology(16);
+    let cpus: Vec<usize> = (0..16).collect();
+    for seed in 0..5 {
+        let all = couples(&t, &cpus, seed);
+        assert_eq!(all.len(), 120);
+        let first: Vec<Class> = all[..4].iter().map(|c| c.class).collect();
+        assert_eq!(first, Class::ALL);
+        for (class, n) in Class::ALL.iter().zip([8, 16, 32, 64]) {
+            assert_eq!(all.iter().filter(|c| c.class == *class).count(), n, "{}", class.name());
+        }
+    }
+    assert_eq!(Class::of(&t, 2, 3), Class::Core);
+    assert_eq!(Class::of(&t, 0, 9), Class::Machine);
+}
+
+/// On this machine: laps of all kinds come back with plausible times, on threads; the words went the right ways.
+#[test]
+fn two_cpus_exchange_lines_in_every_kind() {
+    let _cpus = crate::test_cpu_lock::lock();
+    let cpus = affinity::mask().unwrap().to_vec();
+    if cpus.len() < 2 {
+        println!("skipped: one CPU");
+        return;
+    }
+    let seats = Seats { cpus: cpus[..2].to_vec(), policy: Policy::Other { nice: 0 } };
+    let plan = Plan { kinds: Kind::ALL, laps: 50, laps_ns: 2_000_000_000, limit_ns: 3_000_000_000, seed: 1 };
+    // In ns, so that the bounds below hold for any clock; the batch is long enough for it.
+    let laps = visit(&Threads, SourceId::MonotonicRaw, &seats, &plan).unwrap();
+    assert!(!laps.is_empty());
+    for (i, kind) in Kind::ALL.iter().enumerate() {
+        let (turns, ways) = kind.batch();
+        let best = laps.iter().filter_map(|l| l.kinds[i].0).min().map(|t| t as f64 / (turns as f64 * ways));
+        let best = best.unwrap_or_else(|| panic!("{}: no clean lap", kind.name()));
+        println!("{}: {best:.1} ns", kind.name());
+        assert!(best > 1.0 && best < 20_000.0, "{}: {best} ns", kind.name());
+    }
+}
+
+#[test]
+fn a_partner_that_never_comes_costs_the_limit_and_gives_nothing() {
+    let _cpus = crate::test_cpu_lock::lock();
+    let cpus = affinity::mask().unwrap().to_vec();
+    let seats = Seats { cpus: vec![cpus[0], 4_000], policy: Policy::Other { nice: 0 } };
+    let plan = Plan { kinds: Kind::ALL, laps: 1, laps_ns: 1, limit_ns: 10_000_000, seed: 1 };
+    assert!(visit(&Threads, SourceId::MonotonicRaw, &seats, &plan).is_err());
+    // Both on one CPU: each turn of the line takes a change of threads, and the limit ends it.
+    let seats = Seats { cpus: vec![cpus[0], cpus[0]], policy: Policy::Other { nice: 0 } };
+    let begin_ns = machmeter_sys::thread::monotonic_ns();
+    let laps = visit(&Threads, SourceId::MonotonicRaw, &seats, &plan).unwrap();
+    assert!(machmeter_sys::thread::monotonic_ns() - begin_ns < 5_000_000_000);
+    assert!(laps.iter().all(|l| l.kinds.iter().all(|(ticks, _)| ticks.is_none())), "{laps:?}");
+}

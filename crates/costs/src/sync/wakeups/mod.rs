@@ -1,0 +1,36 @@
+//! Wake-ups: from telling a thread that something happened until it runs, as half a round trip between two that wake each
+//! other by turns. Apart by where the one who is woken is: on the waker's CPU (a switch), on an idle CPU (which has to leave
+//! its idle state; in a guest, an exit to the host), on a CPU busy with another thread (which has to be preempted), or awake
+//! and looking. Before it wakes an idle one, a member waits until it is idle; that time is taken off. That it slept is proven by the kernel's count of its switches.
+
+mod analyze;
+mod events;
+mod measure;
+mod plan;
+#[cfg(test)]
+mod tests;
+mod trip;
+
+use machmeter_data::code::Code;
+
+use super::Params;
+use machmeter_engine::part::Part;
+
+/// Name of the part.
+const NAME: &str = "wakeups";
+
+/// The part.
+pub(super) const PART: Part<Params> =
+    Part { name: NAME, weight: 20, measure: measure::measure, analyze: analyze::analyze };
+
+/// Partner awake.
+pub(super) const AWAKE: Code = Code {
+    id: "W433",
+    name: "partner not asleep",
+    what: "A wake-up was to be measured, but the partner had not gone to sleep yet.",
+    why: "Then nobody is woken, and the time is that of a polling partner: too short.",
+    how: "The kernel's count of voluntary switches (of all switches, on one CPU) in each batch; fewer than 90 % of those that \
+          waking takes, and the batch is left out.",
+    next: "Measure on an otherwise idle machine, or longer (-t).",
+    undo: None,
+};

@@ -1,0 +1,133 @@
+//! Laws of wake-ups: events arrive, sleepers are proven, rows without sleep are refused.
+
+use machmeter_engine::cost::{Cost, Pair, Rows};
+use machmeter_engine::team::threads::Threads;
+use machmeter_sys::clock::{SourceId, TickRate};
+use machmeter_sys::sched::Policy;
+use machmeter_sys::{affinity, thread};
+
+use super::plan::{Job, Wake, What, jobs};
+use super::*;
+use crate::placement::MOVES;
+use crate::sync::info::ONE_CPU;
+use crate::sync::locks::rally::{AWAKE_PAIRS, SLEEPS, TURNS_SEEN, Visit};
+
+fn visit(job: &mut Job, limit_ns: u64) -> Result<(), String> {
+    let visit = Visit {
+        team: &Threads,
+        cpus: job.cpus.clone(),
+        policy: Policy::Other { nice: 0 },
+        source: SourceId::MonotonicRaw,
+        rate: TickRate::NANOSECONDS,
+        players: measure::players(job),
+        rule: measure::rule(job),
+        batch_ns: 100_000.0,
+        min_turns: 4,
+        most_turns: u64::MAX,
+        pairs: 8,
+        limit_ns,
+        start_ns: thread::monotonic_ns(),
+        order: 0x55,
+    };
+    measure::perform(&visit, job)
+}
+
+#[test]
+fn every_way_wakes_and_sleep_is_proven() {
+    let _cpus = crate::test_cpu_lock::lock();
+    let cpus: Vec<usize> = affinity::mask().unwrap().iter().collect();
+    let mut rows = Rows { tick_hz: 1e9, step_ticks: 1, ..Rows::default() };
+    for mut job in jobs(&cpus, "threads", true) {
+        for _ in 0..20 {
+            if job.row.refused.is_some() || job.row.pairs.len() >= 8 {
+                break;
+            }
+            let start_ns = thread::monotonic_ns();
+            visit(&mut job, 300_000_000).unwrap();
+            let took_ns = thread::monotonic_ns() - start_ns;
+            assert!(took_ns < 10_000_000_000, "{:?} took {took_ns} ns", job.what);
+        }
+        rows.rows.push(measure::conclude(job));
+    }
+    let a = analyze::analyze(&Params { parts: Vec::new() }, &rows, 1);
+    assert!(a.metrics.iter().all(|m| m.value.is_none_or(|v| v > 0.0 && v.is_finite())));
+    // Switches on one CPU can be had anywhere, though the tests beside this one disturb most of them; the others may all
+    // be disturbed on a busy machine.
+    let same = rows.rows.iter().filter(|r| r.text("wake") == Wake::SameCpu.name());
+    let known = same.filter(|r| matches!(rows.cost(r), Cost::Known(_))).count();
+    assert!(known >= 1, "{known}");
+    for row in rows.rows.iter().filter(|r| r.text("wake") == Wake::Idle.name() && !r.pairs.is_empty()) {
+        assert!(row.proof.as_ref().is_some_and(|p| p.seen >= p.expected && p.expected > 0), "{row:?}");
+    }
+}
+
+fn planted(slept_of_100: u64, awake: f64, pairs: usize) -> Rows {
+    let mut job = jobs(&[0, 1], "threads", false)
+        .into_iter()
+        .find(|j| matches!(j.what, What::Trip(_, Wake::Idle)))
+        .unwrap();
+    (job.row.short_turns, job.row.long_turns) = (10, 20);
+    job.row.pairs =
+        vec![Pair { at_ns: 0.0, short_ticks: 200_000, long_ticks: 400_000, ..Pair::default() }; pairs];
+    job.row.rejected.partner = awake as u64;
+    job.row.extras.insert(TURNS_SEEN.to_owned(), 50.0);
+    job.row.extras.insert(SLEEPS.to_owned(), slept_of_100 as f64);
+    job.row.extras.insert(AWAKE_PAIRS.to_owned(), awake);
+    Rows { tick_hz: 1e9, step_ticks: 1, rows: vec![measure::conclude(job)], ..Rows::default() }
+}
+
+#[test]
+fn a_row_whose_partner_did_not_sleep_is_refused() {
+    let analyzed = |rows: &Rows| analyze::analyze(&Params { parts: Vec::new() }, rows, 1);
+    let sound = planted(96, 0.0, 20);
+    let a = analyzed(&sound);
+    assert_eq!(a.metrics[0].value, Some(10_000.0));
+    assert!(
+        a.warnings.is_empty() && a.summary.lines[0].lines[0].contains("10.0 us idle CPU"),
+        "{:?}",
+        a.summary
+    );
+    let awake = analyzed(&planted(3, 0.0, 20));
+    assert!(awake.metrics[0].why.as_deref().is_some_and(|w| w.contains("sleeps of those who were woken")));
+    let none = analyzed(&planted(0, 9.0, 0));
+    assert!(none.metrics[0].why.as_deref().is_some_and(|w| w.contains("did not sleep")));
+    assert!(none.warnings.iter().any(|w| w.code == AWAKE.id));
+    assert!(none.metrics[0].value.is_none() && none.summary.lines.is_empty());
+}
+
+#[test]
+fn a_wake_up_is_told_at_the_main_placement() {
+    let mut rows = planted(96, 0.0, 20);
+    let pair = |i: usize| {
+        // A third of the time on another die, where everything takes three times as long.
+        let (times, regime_ns) = if i % 60 < 40 { (1, 24.0) } else { (3, 105.0) };
+        Pair {
+            at_ns: i as f64 * 1e7,
+            short_ticks: 200_000 * times,
+            long_ticks: 400_000 * times,
+            regime_ns: regime_ns * (1.0 + 0.002 * (i % 7) as f64),
+            ..Pair::default()
+        }
+    };
+    rows.rows[0].pairs = (0..120).map(pair).collect();
+    let same = planted(96, 0.0, 20).rows.remove(0).with("wake", Wake::SameCpu.name());
+    rows.rows.push(same);
+    let a = analyze::analyze(&Params { parts: Vec::new() }, &rows, 1);
+    let (idle, same) = (&a.metrics[0], &a.metrics[1]);
+    assert_eq!((idle.value, idle.n), (Some(10_000.0), 80));
+    assert_eq!(idle.flags, [MOVES.id]);
+    assert!(same.value == Some(10_000.0) && same.flags.is_empty(), "one CPU has no placement: {same:?}");
+    assert_eq!(a.warnings.iter().map(|w| w.code.as_str()).collect::<Vec<_>>(), [MOVES.id]);
+}
+
+#[test]
+fn one_cpu_gives_refusals_and_one_warning() {
+    let rows = jobs(&[0], "threads", false).into_iter().map(measure::conclude).collect();
+    let a = analyze::analyze(
+        &Params { parts: Vec::new() },
+        &Rows { tick_hz: 1e9, step_ticks: 1, rows, ..Rows::default() },
+        1,
+    );
+    assert!(!a.metrics.is_empty() && a.metrics.iter().all(|m| m.value.is_none()));
+    assert_eq!(a.warnings.iter().map(|w| w.code.as_str()).collect::<Vec<_>>(), [ONE_CPU.id]);
+}

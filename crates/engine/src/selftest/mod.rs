@@ -1,0 +1,133 @@
+//! What a self-test says: checks of a probe against what was injected.
+//!
+//! A check that the machine or the rights do not permit is "not shown", with the reason; never "pass".
+
+pub mod machine;
+
+use crate::probe::parameters;
+use crate::{Probe, Progress, budget};
+use machmeter_sys::sched::Policy;
+use serde::{Deserialize, Serialize};
+
+/// Outcome of a check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// The bar was met.
+    Pass,
+    /// The bar was missed.
+    Fail,
+    /// The machine was not quiet enough, or a right is missing; the reason stands in `found`.
+    NotShown,
+    /// A figure without a bar.
+    Info,
+}
+
+impl State {
+    /// As printed.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Fail => "FAIL",
+            Self::NotShown => "not shown",
+            Self::Info => "info",
+        }
+    }
+
+    /// Pass if `met`, else fail.
+    pub fn of(met: bool) -> Self {
+        if met { Self::Pass } else { Self::Fail }
+    }
+}
+
+/// One check: what was injected, what is true, what the probe found, and the bar between them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SelfCheck {
+    /// Stable name, `stalls.100ns`.
+    pub id: String,
+    /// What was injected or done.
+    pub what: String,
+    /// What is true, by the injector's own log or by another witness.
+    pub truth: String,
+    /// What the probe said; the reason when nothing could be shown.
+    pub found: String,
+    /// What would pass.
+    pub bar: String,
+    /// Outcome.
+    pub state: State,
+}
+
+impl SelfCheck {
+    pub fn not_shown(id: &str, what: &str, bar: &str, why: impl std::fmt::Display) -> Self {
+        Self {
+            id: id.to_owned(),
+            what: what.to_owned(),
+            truth: "-".to_owned(),
+            found: why.to_string(),
+            bar: bar.to_owned(),
+            state: State::NotShown,
+        }
+    }
+}
+
+/// A share as text.
+pub fn percent(share: f64) -> String {
+    format!("{:.2} %", share * 100.0)
+}
+
+/// What to test, and where: probes of costs.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Shorter runs: less than half the time.
+    pub quick: bool,
+    /// The CPU to test on; the last allowed one when not given.
+    pub cpu: Option<usize>,
+    /// Seed of random choices.
+    pub seed: u64,
+}
+
+/// Checks of one kind.
+pub type Part = fn(&machine::Machine<'_>, &Options) -> Vec<SelfCheck>;
+
+/// Runs the parts in order. Ends early, with what was done so far, when a signal asks to stop.
+///
+/// # Errors
+/// In one line, when there is no CPU or no clock to test on.
+pub fn run(
+    probe: &str,
+    parts: &[(&str, Part)],
+    options: &Options,
+    progress: &dyn Progress,
+) -> Result<Vec<SelfCheck>, String> {
+    let machine = machine::Machine::open(options.cpu, options.seed, progress)?;
+    let mut checks = Vec::new();
+    for (name, part) in parts {
+        if budget::stop_requested() {
+            break;
+        }
+        progress.step(&format!("selftest {probe}: {name}"));
+        checks.extend(part(&machine, options));
+    }
+    Ok(checks)
+}
+
+/// Whether a run of probe `P` with real-time threads on all CPUs ends in its time and a second.
+pub fn ends_in_time<P: Probe>(machine: &machine::Machine<'_>, budget_ns: u64) -> SelfCheck {
+    const LATE_NS: u64 = 1_000_000_000;
+    let policy = Policy::Fifo(1);
+    let what = format!("a run with default parameters under {policy} on CPUs {}", machine.allowed);
+    let bar = "its time and 1 s";
+    let order = machine::Order { cpus: machine.allowed.clone(), policy: Some(policy), budget_ns };
+    let measured = parameters::<P>(&serde_json::json!({})).map(|p| machine.measure::<P>(order, &p));
+    match measured {
+        Err(why) | Ok((Err(why), _)) => SelfCheck::not_shown("bounds.fifo", &what, bar, why),
+        Ok((Ok(_), spent_ns)) => SelfCheck {
+            id: "bounds.fifo".to_owned(),
+            what,
+            truth: format!("{:.1} s were given", budget_ns as f64 / 1e9),
+            found: format!("it took {:.2} s", spent_ns as f64 / 1e9),
+            bar: bar.to_owned(),
+            state: State::of(spent_ns < budget_ns + LATE_NS),
+        },
+    }
+}

@@ -1,0 +1,118 @@
+//! Where the time of a job went: waiting to be woken, kept from the CPU, working; and what the kernel says of it.
+
+use std::collections::BTreeMap;
+
+use machmeter_data::Metric;
+use machmeter_engine::stream::{Fate, Job};
+use machmeter_stats::quantile::median_of;
+use machmeter_stats::serial::mean_interval;
+use machmeter_stats::spread::mean;
+
+use super::figures::{median_metric, with_tail};
+use super::view::{CellView, LEVEL, method, with_estimate};
+use crate::info;
+
+/// Jobs whose CPU time exceeds their response by more than this, ns, and a hundredth of the response are impossible.
+const CLOCKS_NS: f64 = 20_000.0;
+
+/// Wake-up cost of each task when nothing disturbs it: the median under load none, ns per job that slept.
+pub(super) fn undisturbed(views: &[CellView<'_>]) -> BTreeMap<String, f64> {
+    let alone = views.iter().filter(|v| v.cell.load == "none");
+    alone.filter_map(|v| Some((v.cell.task.clone(), median_of(&wakes(v).values)?))).collect()
+}
+
+fn wakes(view: &CellView<'_>) -> super::view::Series {
+    view.series(|j| (j.fate == Fate::Ran).then_some(j.wake_ns as f64))
+}
+
+/// Wake, preemption, CPU and response of the executed jobs, and the comparison with the kernel's account.
+pub(super) fn of_cell(view: &CellView<'_>, undisturbed_ns: Option<f64>) -> Vec<Metric> {
+    if view.jobs.is_empty() {
+        return Vec::new();
+    }
+    let mut out = Vec::new();
+    if !view.back_to_back() {
+        out.push(median_metric(view, &info::WAKE, &wakes(view), "no executed job had slept"));
+    }
+    out.push(preempt(view));
+    let cpu = view.series(|j| j.ran().then_some(j.cpu_ns as f64));
+    out.push(median_metric(view, &info::CPU, &cpu, "no job was executed"));
+    let response = view.series(|j| j.ran().then_some(j.response_ns as f64));
+    out.push(median_metric(view, &info::RESPONSE, &response, "no job was executed"));
+    out.extend(kernel_wait(view, undisturbed_ns));
+    out
+}
+
+fn preempt(view: &CellView<'_>) -> Metric {
+    let series = view.series(|j| j.ran().then_some(j.preempt_ns() as f64));
+    let n = series.values.len();
+    let impossible = view.jobs.iter().filter(|j| j.ran() && is_impossible(j)).count();
+    if impossible * 100 > n {
+        let why = format!("{impossible} of {n} jobs used more CPU time than they took: the clocks disagree");
+        return view.refuse(&info::PREEMPT, &why);
+    }
+    // What is below zero is the resolution of two clocks.
+    let xs: Vec<f64> = series.values.iter().map(|x| x.max(0.0)).collect();
+    let Some(value) = mean(&xs) else { return view.refuse(&info::PREEMPT, "no job was executed") };
+    let m = Metric::new(&info::PREEMPT, view.params(), value, "mean", n as u64);
+    let m = with_estimate(m, &mean_interval(&xs, &series.lengths, LEVEL), method::MEAN);
+    with_tail(m, &xs)
+}
+
+fn is_impossible(job: &Job) -> bool {
+    (job.preempt_ns() as f64) < -CLOCKS_NS - job.response_ns as f64 / 100.0
+}
+
+/// Waits of a cell by both accounts, ns, over the segments whose run delay the kernel told.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Accounts {
+    /// As recorded, less the undisturbed cost of the wake-ups.
+    pub(super) recorded_ns: f64,
+    /// By the kernel.
+    pub(super) kernel_ns: f64,
+    /// Time over which.
+    pub(super) length_ns: f64,
+    /// Jobs.
+    pub(super) jobs: u64,
+}
+
+/// Both accounts; `None` where the kernel told nothing.
+pub(super) fn accounts(view: &CellView<'_>, undisturbed_ns: Option<f64>) -> Option<Accounts> {
+    let mut out = Accounts { recorded_ns: 0.0, kernel_ns: 0.0, length_ns: 0.0, jobs: 0 };
+    for s in &view.segments {
+        let Some(kernel) = s.run_delay_ns else { continue };
+        let (waits, wakeups) = waits(&s.jobs);
+        let preempted: i64 = s.jobs.iter().filter(|j| j.ran()).map(Job::preempt_ns).sum();
+        out.recorded_ns += waits as f64 - undisturbed_ns.unwrap_or(0.0) * wakeups as f64 + preempted as f64;
+        out.kernel_ns += kernel as f64;
+        out.length_ns += s.length_ns as f64;
+        out.jobs += s.jobs.len() as u64;
+    }
+    out.recorded_ns = out.recorded_ns.max(0.0);
+    (out.jobs > 0).then_some(out)
+}
+
+/// Sum of the waits for wake-ups of one segment, ns, and the wake-ups. While the job before was still at work the task did not
+/// wait for a CPU: of a release that came meanwhile, only what lies after that job's end counts, and of all the releases that
+/// one late wake-up cost, only the first.
+fn waits(jobs: &[Job]) -> (u64, u64) {
+    let (mut busy_until_ns, mut sum_ns, mut wakeups) = (0, 0, 0);
+    for j in jobs {
+        let head_start_ns = busy_until_ns.max(j.release_ns) - j.release_ns;
+        let wait_ns = j.wake_ns.saturating_sub(head_start_ns);
+        let slept = j.release_ns >= busy_until_ns && (j.fate == Fate::Ran || wait_ns > 0);
+        sum_ns += wait_ns;
+        wakeups += u64::from(slept);
+        busy_until_ns = busy_until_ns.max(j.release_ns + j.response_ns);
+    }
+    (sum_ns, wakeups)
+}
+
+fn kernel_wait(view: &CellView<'_>, undisturbed_ns: Option<f64>) -> Option<Metric> {
+    let a = accounts(view, undisturbed_ns)?;
+    if a.kernel_ns <= 0.0 {
+        return Some(view.refuse(&info::KERNEL_WAIT, "the kernel counted no wait at all"));
+    }
+    let ratio = a.recorded_ns / a.kernel_ns;
+    Some(Metric::new(&info::KERNEL_WAIT, view.params(), ratio, "ratio of sums", a.jobs))
+}

@@ -1,0 +1,288 @@
+//! What to draw: the matrix of deadlines, the tables, the distributions.
+
+use machmeter_data::metric::params;
+use machmeter_data::quantity::Unit;
+use machmeter_data::shape::{
+    Axis, Cell, CostTable, Distribution, DistributionRow, Matrix, TableColumn, TableRow,
+};
+use machmeter_data::{Dataset, Params, Shape};
+use machmeter_stats::quantile::{quantile, sorted};
+use machmeter_stats::spread::{mean, stddev};
+
+use super::audio::{safe_buffer, xruns};
+use super::figures::{lateness_series, met_flags};
+use super::frames::frames;
+use super::view::CellView;
+use super::work::rate_hz;
+use crate::samples::LoadNote;
+use crate::tasks::{Kind, MOST_BUFFERS};
+
+/// Points of a percentile curve per factor of ten of 1 / (1 - p).
+const PER_DECADE: f64 = 5.0;
+
+/// All pictures of a recording.
+pub(super) fn all(views: &[CellView<'_>], loads: &[LoadNote]) -> Vec<Dataset> {
+    let mut out: Vec<Dataset> = met(views).into_iter().collect();
+    let tasks: Vec<(String, Vec<&CellView<'_>>)> = names(views, |v| v.cell.task.clone())
+        .into_iter()
+        .map(|task| {
+            let of = views.iter().filter(|v| v.cell.task == task && !v.jobs.is_empty()).collect();
+            (task, of)
+        })
+        .filter(|(_, of): &(String, Vec<_>)| !of.is_empty())
+        .collect();
+    // Alike ones follow each other, so that a view can set them side by side.
+    out.extend(tasks.iter().map(|(task, of)| latency_table(task, of)));
+    out.extend(tasks.iter().map(|(task, of)| lateness(task, of)));
+    out.extend(load_work(views, loads));
+    out.extend(audio(views));
+    out.extend(frame_table(views));
+    out
+}
+
+/// Names in the order in which they first come.
+pub(super) fn names(views: &[CellView<'_>], of: impl Fn(&CellView<'_>) -> String) -> Vec<String> {
+    let mut out = Vec::new();
+    for name in views.iter().map(of) {
+        if !out.contains(&name) {
+            out.push(name);
+        }
+    }
+    out
+}
+
+/// Four significant digits: what a drawing can show.
+fn brief(x: f64) -> f64 {
+    format!("{x:.3e}").parse().unwrap_or(0.0)
+}
+
+fn number(x: Option<f64>) -> Cell {
+    x.filter(|x| x.is_finite()).map_or(Cell::Empty(()), |x| Cell::Number(brief(x)))
+}
+
+fn column(label: &str, unit: Unit) -> TableColumn {
+    TableColumn { label: label.to_owned(), unit: Some(unit) }
+}
+
+fn dataset(id: &str, params: Params, title: &str, caption: &str, shape: Shape) -> Dataset {
+    Dataset { id: id.to_owned(), params, title: title.to_owned(), caption: caption.to_owned(), shape }
+}
+
+/// Share of deadlines met, exact: 1 only where none was missed.
+pub(super) fn met_share(view: &CellView<'_>) -> Option<f64> {
+    let flags = met_flags(view).filter(|f| !f.is_empty())?;
+    Some(flags.iter().filter(|f| **f).count() as f64 / flags.len() as f64)
+}
+
+fn met(views: &[CellView<'_>]) -> Option<Dataset> {
+    let loads = names(views, |v| v.cell.load.clone());
+    let row = |v: &CellView<'_>| {
+        v.setting.map_or_else(|| v.cell.task.clone(), |s| format!("{} [{s}]", v.cell.task))
+    };
+    let with_deadlines: Vec<&CellView<'_>> =
+        views.iter().filter(|v| v.stream().deadline_ns().is_some()).collect();
+    let mut rows: Vec<String> = Vec::new();
+    for v in &with_deadlines {
+        if !rows.contains(&row(v)) {
+            rows.push(row(v));
+        }
+    }
+    let value = |name: &String, load: &String| {
+        let v = with_deadlines.iter().find(|v| row(v) == *name && v.cell.load == *load)?;
+        met_share(v).map(|m| (m * 1e5).round() / 1e5)
+    };
+    let values: Vec<Vec<Option<f64>>> =
+        rows.iter().map(|r| loads.iter().map(|l| value(r, l)).collect()).collect();
+    (!rows.is_empty()).then(|| {
+        dataset(
+            "interactive.met",
+            Params::new(),
+            "Deadlines met",
+            "Share of all scheduled releases that were done in time, per task (row) and load (column). What was dropped was missed.",
+            Shape::Matrix(Matrix::named("load", loads, rows, Axis::linear("deadlines met", Unit::One), values)),
+        )
+    })
+}
+
+/// The share of CPU got, as in `interactive.desired_cpu`.
+pub(super) fn cpu_share(view: &CellView<'_>) -> Option<f64> {
+    super::figures::of_desired_cpu(view).value
+}
+
+fn latency_table(task: &str, views: &[&CellView<'_>]) -> Dataset {
+    let columns = vec![
+        column("Latency", Unit::Nanoseconds),
+        column("SD", Unit::Nanoseconds),
+        column("Max Latency", Unit::Nanoseconds),
+        column("Desired CPU", Unit::One),
+        column("Deadlines Met", Unit::One),
+    ];
+    let rows = views.iter().map(|v| {
+        let xs = lateness_series(v).values;
+        let cells = vec![
+            number(mean(&xs)),
+            number(stddev(&xs)),
+            number(xs.iter().copied().reduce(f64::max)),
+            number(cpu_share(v)),
+            number(met_share(v)),
+        ];
+        TableRow { name: v.load_name(), cells }
+    });
+    dataset(
+        "interactive.latency_table",
+        params([("task", task.into())]),
+        "Latency under each load",
+        "Laid out as interbench does. Latency runs from the scheduled release to the begin of the job; SD is its true standard deviation.",
+        Shape::CostTable(CostTable { columns, rows: rows.collect() }),
+    )
+}
+
+fn lateness(task: &str, views: &[&CellView<'_>]) -> Dataset {
+    let rows = views.iter().filter_map(|v| {
+        let s = sorted(&lateness_series(v).values).ok().filter(|s| !s.is_empty())?;
+        Some(DistributionRow { name: v.load_name(), n: s.len() as u64, quantiles: curve(&s) })
+    });
+    dataset(
+        "interactive.lateness",
+        params([("task", task.into())]),
+        "Percentiles of lateness",
+        "Percentiles of the wait from the scheduled release of a job until it began, per load; each step to the right is ten times rarer. \
+         The right end of a curve is a single release: see interactive.lateness_quantile for intervals.",
+        Shape::Distribution(Distribution {
+            value: Axis::log("lateness", Unit::Nanoseconds),
+            rows: rows.collect(),
+        }),
+    )
+}
+
+/// Quantiles of ascending samples, dense toward the tail, the maximum last.
+fn curve(s: &[f64]) -> Vec<(f64, f64)> {
+    // Sixteen factors of ten are more than any recording has.
+    let mut out: Vec<(f64, f64)> = (0..16 * PER_DECADE as u32)
+        .map(|k| 1.0 - 10f64.powf(-f64::from(k) / PER_DECADE))
+        .take_while(|p| (1.0 - p) * s.len() as f64 >= 1.0)
+        .map(|p| ((p * 1e6).round() / 1e6, brief(quantile(s, p).unwrap_or(0.0))))
+        .collect();
+    out.push((1.0, brief(s[s.len() - 1])));
+    out
+}
+
+fn load_work(views: &[CellView<'_>], loads: &[LoadNote]) -> Option<Dataset> {
+    let worked: Vec<&CellView<'_>> = views.iter().filter(|v| rate_hz(v).is_some()).collect();
+    let tasks = names(views, |v| v.cell.task.clone());
+    let mut rows: Vec<TableRow> = Vec::new();
+    for v in &worked {
+        let name = v.load_name();
+        if rows.iter().any(|r| r.name == name) {
+            continue;
+        }
+        let unit = loads.iter().find(|l| l.name == v.cell.load).map_or("", |l| l.work.as_str());
+        let mut cells = vec![Cell::Text(unit.to_owned())];
+        cells.extend(tasks.iter().map(|t| {
+            number(
+                worked.iter().find(|w| w.cell.task == *t && w.load_name() == name).and_then(|w| rate_hz(w)),
+            )
+        }));
+        rows.push(TableRow { name, cells });
+    }
+    let mut columns = vec![TableColumn { label: "unit of work".to_owned(), unit: None }];
+    columns.extend(tasks.iter().map(|t| column(&format!("beside {t}"), Unit::Hertz)));
+    (!rows.is_empty()).then(|| {
+        dataset(
+            "interactive.load_work",
+            Params::new(),
+            "Work of the loads",
+            "Units of work per second that each load (row) got done beside each task: what the task's latency costs.",
+            Shape::CostTable(CostTable { columns, rows }),
+        )
+    })
+}
+
+fn audio(views: &[CellView<'_>]) -> Option<Dataset> {
+    let rows: Vec<TableRow> = views
+        .iter()
+        .filter_map(|v| {
+            let counts = xruns(v)?;
+            let safe = match (safe_buffer(&counts), v.stream().period_ns()) {
+                (Some(k), Some(period_ns)) => {
+                    format!(
+                        "{k} ({})",
+                        machmeter_data::quantity::human((k as u64 * period_ns) as f64, Unit::Nanoseconds)
+                    )
+                }
+                _ => format!("none up to {MOST_BUFFERS}"),
+            };
+            let mut cells: Vec<Cell> = counts.iter().map(|c| Cell::Number(*c as f64)).collect();
+            cells.push(Cell::Text(safe));
+            Some(TableRow { name: format!("{} under {}", v.cell.task, v.load_name()), cells })
+        })
+        .collect();
+    let mut columns: Vec<TableColumn> = (1..=MOST_BUFFERS)
+        .map(|k| column(&format!("{k} period{}", if k == 1 { "" } else { "s" }), Unit::Count))
+        .collect();
+    columns.push(TableColumn { label: "safe buffer".to_owned(), unit: None });
+    (!rows.is_empty()).then(|| {
+        dataset(
+            "interactive.audio",
+            Params::new(),
+            "Audio buffers",
+            "Times a buffer of so many periods ran dry in the recording, and the smallest that never did. Consecutive late periods are one \
+             xrun; a dropped release is late for every buffer.",
+            Shape::CostTable(CostTable { columns, rows }),
+        )
+    })
+}
+
+fn frame_table(views: &[CellView<'_>]) -> Option<Dataset> {
+    let rows: Vec<TableRow> = views
+        .iter()
+        .filter(|v| v.kind() == Kind::Frames)
+        .filter_map(|v| {
+            let f = frames(v)?;
+            let cells = vec![
+                number(Some(f.median_ns)),
+                number(Some(f.p99_ns)),
+                number(Some(f.low_percentile_hz)),
+                number(Some(f.low_tail_mean_hz)),
+                number(Some(f.stutters as f64 / f.time_s * 60.0)),
+            ];
+            Some(TableRow { name: format!("{} under {}", v.cell.task, v.load_name()), cells })
+        })
+        .collect();
+    let columns = vec![
+        column("median frame time", Unit::Nanoseconds),
+        column("p99 frame time", Unit::Nanoseconds),
+        column("1 % low (percentile)", Unit::Hertz),
+        column("1 % low (mean of slowest)", Unit::Hertz),
+        column("stutters per minute", Unit::Count),
+    ];
+    (!rows.is_empty()).then(|| {
+        dataset(
+            "interactive.frames",
+            Params::new(),
+            "Frames",
+            "Time between the ends of consecutive frames. Both 1 % lows that are in use: the rate at the 99th percentile of frame times, and \
+             the rate of the mean of the slowest hundredth. A stutter is a frame of more than 1.5 median frame times.",
+            Shape::CostTable(CostTable { columns, rows }),
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_curve_of_ten_thousand_is_short_and_ends_with_the_maximum() {
+        let s: Vec<f64> = (1..=10_000).map(f64::from).collect();
+        let c = curve(&s);
+        assert!(c.len() <= 25, "{}", c.len());
+        assert_eq!(c.last(), Some(&(1.0, 10_000.0)));
+        assert!(c.windows(2).all(|w| w[0].0 < w[1].0 && w[0].1 <= w[1].1));
+    }
+
+    #[test]
+    fn figures_of_drawings_have_four_digits() {
+        assert_eq!((brief(123_456.0), brief(0.0), brief(0.000_123_456)), (123_500.0, 0.0, 0.000_123_5));
+    }
+}

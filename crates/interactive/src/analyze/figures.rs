@@ -1,0 +1,204 @@
+//! Lateness, deadlines and CPU of a cell.
+
+use machmeter_data::metric::ParamValue;
+use machmeter_data::{Interval, Metric};
+use machmeter_engine::stream::Job;
+use machmeter_stats::quantile::{median_of, quantile, sorted};
+use machmeter_stats::serial::{mean_interval, quantile_interval, ratio_interval, share_interval};
+use machmeter_stats::spread::{mean, stddev};
+
+use super::view::{CellView, LEVEL, Series, block_values, method, with_estimate};
+use crate::info;
+
+/// Quantiles that times carry.
+pub(super) const QUANTILES: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 0.999];
+/// Quantiles of lateness that are metrics of their own, with intervals.
+pub(super) const OWN_QUANTILES: [f64; 3] = [0.95, 0.99, 0.999];
+
+/// All figures of this kind of one cell.
+pub(super) fn of_cell(view: &CellView<'_>) -> Vec<Metric> {
+    if view.jobs.is_empty() {
+        return vec![view.refuse(&info::LATENESS, "no segment was recorded whole")];
+    }
+    let mut out = vec![lateness(view), jitter(view)];
+    out.extend(lateness_quantiles(view));
+    out.extend(met(view));
+    out.push(of_desired_cpu(view));
+    out.extend(counts(view));
+    out
+}
+
+/// The lateness of every release.
+pub(super) fn lateness_series(view: &CellView<'_>) -> Series {
+    view.series(|j| Some(j.lateness_ns(view.stream()) as f64))
+}
+
+fn lateness(view: &CellView<'_>) -> Metric {
+    let series = lateness_series(view);
+    let xs = &series.values;
+    let m =
+        Metric::new(&info::LATENESS, view.params(), mean(xs).unwrap_or(f64::NAN), "mean", xs.len() as u64);
+    let m = with_estimate(m, &mean_interval(xs, &series.lengths, LEVEL), method::MEAN);
+    view.with_blocks(with_tail(m, xs), xs, mean)
+}
+
+/// Adds the quantiles that at least one sample lies beyond, and the maximum.
+pub(super) fn with_tail(metric: Metric, xs: &[f64]) -> Metric {
+    let Some(s) = sorted(xs).ok().filter(|s| !s.is_empty()) else { return metric };
+    let shown: Vec<(f64, f64)> = QUANTILES
+        .iter()
+        .filter(|q| (1.0 - **q) * s.len() as f64 >= 1.0)
+        .filter_map(|q| Some((*q, quantile(&s, *q)?)))
+        .collect();
+    metric.with_quantiles(&shown).with_max(s[s.len() - 1])
+}
+
+fn jitter(view: &CellView<'_>) -> Metric {
+    let series = lateness_series(view);
+    let xs = &series.values;
+    let Some(sd) = stddev(xs) else {
+        return view.refuse(&info::JITTER, "a deviation needs two releases at least");
+    };
+    let center = mean(xs).unwrap_or(0.0);
+    let unbiased = xs.len() as f64 / (xs.len() as f64 - 1.0);
+    let squares: Vec<f64> = xs.iter().map(|x| (x - center).powi(2) * unbiased).collect();
+    let e = mean_interval(&squares, &series.lengths, LEVEL).map(|mut e| {
+        (e.interval.low, e.interval.high) = (e.interval.low.max(0.0).sqrt(), e.interval.high.sqrt());
+        e
+    });
+    let m = Metric::new(&info::JITTER, view.params(), sd, "standard deviation", xs.len() as u64);
+    with_estimate(m, &e, method::MEAN)
+}
+
+/// `interactive.lateness_quantile`: what lies in the tail, with its interval or without one where it rests on too few samples.
+fn lateness_quantiles(view: &CellView<'_>) -> Vec<Metric> {
+    let series = lateness_series(view);
+    let xs = &series.values;
+    let Ok(s) = sorted(xs) else { return Vec::new() };
+    let n = s.len();
+    let one = |q: f64| {
+        let p = view.params_with("p", ParamValue::from(percent(q)));
+        let value = quantile(&s, q).unwrap_or(f64::NAN);
+        let m = Metric::new(&info::LATENESS_QUANTILE, p, value, "quantile", n as u64);
+        let m = with_estimate(m, &quantile_interval(xs, q, &series.lengths, LEVEL), method::RANK);
+        let blocks = block_values(xs, |b| {
+            let enough = (1.0 - q) * b.len() as f64 >= 1.0;
+            enough.then(|| sorted(b).ok().and_then(|b| quantile(&b, q))).flatten()
+        });
+        let block_ns = view.length_ns() / blocks.len().max(1) as f64;
+        let mut m = if blocks.is_empty() { m } else { m.with_blocks(blocks, block_ns) };
+        if m.ci.is_none() {
+            m.flag("W314");
+        }
+        m
+    };
+    // A quantile that less than one sample lies beyond is the maximum in disguise.
+    OWN_QUANTILES.into_iter().filter(|q| (1.0 - q) * n as f64 >= 1.0).map(one).collect()
+}
+
+/// `99.9` for 0.999.
+pub(super) fn percent(q: f64) -> String {
+    let text = format!("{:.3}", q * 100.0);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// Whether each release met its deadline, in order; `None` for streams without deadlines.
+pub(super) fn met_flags(view: &CellView<'_>) -> Option<Vec<bool>> {
+    view.stream().deadline_ns()?;
+    Some(view.jobs.iter().map(|j| j.met(view.stream()) == Some(true)).collect())
+}
+
+fn met(view: &CellView<'_>) -> Option<Metric> {
+    let flags = met_flags(view)?;
+    let share = |part: &[f64]| mean(part);
+    let hits: Vec<f64> = flags.iter().map(|f| f64::from(u8::from(*f))).collect();
+    let value = mean(&hits).unwrap_or(f64::NAN);
+    let like: Vec<f64> = view.jobs.iter().map(|j| j.response_ns as f64).collect();
+    let m = Metric::new(&info::MET, view.params(), value, "share of scheduled releases", flags.len() as u64);
+    let kind = if value == 0.0 || value == 1.0 { method::BOUND } else { method::SHARE };
+    let m = with_estimate(m, &share_interval(&flags, &like, &view.lengths, LEVEL), kind);
+    Some(view.with_blocks(m, &hits, share))
+}
+
+/// CPU got over CPU asked for. Where the task never sleeps, over wall time; where the ask is not known (starts of programs),
+/// jobs executed over jobs due.
+pub(super) fn of_desired_cpu(view: &CellView<'_>) -> Metric {
+    type Of<'f> = Box<dyn Fn(&Job) -> f64 + 'f>;
+    let known = view.jobs.iter().all(|j| view.asked_ns(j).is_some());
+    let cpu = |j: &Job| j.cpu_ns as f64;
+    let (got, asked, estimator): (Of<'_>, Of<'_>, &str) = if view.back_to_back() {
+        (Box::new(cpu), Box::new(|j: &Job| j.response_ns as f64), "CPU got over wall time")
+    } else if known {
+        (Box::new(cpu), Box::new(|j: &Job| view.asked_ns(j).unwrap_or(0.0)), "CPU got over CPU asked for")
+    } else {
+        (
+            Box::new(|j: &Job| f64::from(u8::from(j.ran()))),
+            Box::new(|_: &Job| 1.0),
+            "jobs executed over jobs due",
+        )
+    };
+    let num: Vec<f64> = view.jobs.iter().map(&got).collect();
+    let den: Vec<f64> = view.jobs.iter().map(&asked).collect();
+    let (sum_num, sum_den): (f64, f64) = (num.iter().sum(), den.iter().sum());
+    if sum_den <= 0.0 {
+        return view.refuse(&info::DESIRED_CPU, "no CPU time was asked for");
+    }
+    let m = Metric::new(&info::DESIRED_CPU, view.params(), sum_num / sum_den, estimator, num.len() as u64);
+    let mut m = with_estimate(m, &ratio_interval(&num, &den, &view.lengths, LEVEL), method::MEAN);
+    // Of the wall time, and of the jobs due, nobody gets more than all.
+    if (view.back_to_back() || !known)
+        && let Some(ci) = &m.ci
+    {
+        m.ci = Interval::new(ci.level, ci.low, ci.high.min(1.0), &ci.method);
+    }
+    let index: Vec<f64> = (0..num.len()).map(|i| i as f64).collect();
+    let ratio = |part: &[f64]| {
+        let at = || part.iter().map(|i| *i as usize);
+        let below: f64 = at().map(|i| den[i]).sum();
+        (below > 0.0).then(|| at().map(|i| num[i]).sum::<f64>() / below)
+    };
+    view.with_blocks(m, &index, ratio)
+}
+
+fn counts(view: &CellView<'_>) -> Vec<Metric> {
+    let n = view.jobs.len() as u64;
+    let scheduled: u64 = view.segments.iter().map(|s| s.scheduled).sum();
+    let recorded = view.jobs.iter().filter(|j| j.ran()).count();
+    let dropped = view.jobs.len() - recorded;
+    let metric = |info, value: f64| Metric::new(info, view.params(), value, "count", n);
+    let mut out = vec![
+        metric(&info::SCHEDULED, scheduled as f64),
+        metric(&info::RECORDED, recorded as f64),
+        metric(&info::DROPPED, dropped as f64),
+    ];
+    out.extend(longest_miss_run(view).map(|run| metric(&info::MISS_RUN, run as f64)));
+    out
+}
+
+/// Longest run of consecutive misses within a segment; `None` for streams without deadlines.
+pub(super) fn longest_miss_run(view: &CellView<'_>) -> Option<usize> {
+    view.stream().deadline_ns()?;
+    let of = |jobs: &[Job]| {
+        let (mut run, mut longest) = (0, 0);
+        for j in jobs {
+            run = if j.met(view.stream()) == Some(true) { 0 } else { run + 1 };
+            longest = longest.max(run);
+        }
+        longest
+    };
+    view.by_segment().map(of).max()
+}
+
+/// Median with its interval, quantiles and maximum.
+pub(super) fn median_metric(
+    view: &CellView<'_>,
+    info: &machmeter_data::MetricInfo,
+    series: &Series,
+    why_not: &str,
+) -> Metric {
+    let xs = &series.values;
+    let Some(value) = median_of(xs) else { return view.refuse(info, why_not) };
+    let m = Metric::new(info, view.params(), value, "median", xs.len() as u64);
+    let m = with_estimate(m, &quantile_interval(xs, 0.5, &series.lengths, LEVEL), method::RANK);
+    with_tail(m, xs)
+}

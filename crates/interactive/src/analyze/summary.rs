@@ -1,0 +1,301 @@
+//! What a person should read first.
+
+use machmeter_data::quantity::{Unit, digits, human};
+use machmeter_data::record::{Finding, Summary, SummaryLine, Tile};
+use machmeter_stats::quantile::{quantile, sorted};
+use machmeter_stats::spread::{mean, stddev};
+
+use super::audio::{safe_buffer, xruns};
+use super::datasets::{cpu_share, met_share, names};
+use super::figures::lateness_series;
+use super::frames::frames;
+use super::view::CellView;
+use super::warnings::{MISSES, unavoidable};
+use crate::samples::Samples;
+use crate::tasks::{Kind, MOST_BUFFERS, find};
+
+/// Tasks up to which a run without other loads than burn is told in two lines.
+const FEW_TASKS: usize = 3;
+
+/// Room of a line of the page beside its heading, columns.
+const WIDTH: usize = 86;
+
+/// Writes the summary.
+pub(super) fn write(samples: &Samples, views: &[CellView<'_>]) -> Summary {
+    let seen: Vec<&CellView<'_>> = views.iter().filter(|v| !v.jobs.is_empty()).collect();
+    if seen.is_empty() {
+        return Summary::default();
+    }
+    let tasks = names(views, |v| v.cell.task.clone());
+    let plain = views.iter().all(|v| ["none", "burn"].contains(&v.cell.load.as_str()));
+    let short = plain && tasks.len() <= FEW_TASKS && samples.setup.settings.is_empty();
+    let (section, mut lines) = if short {
+        ("WAKEUP", wakeup(&seen))
+    } else {
+        ("INTERACTIVE", tasks.iter().flat_map(|t| table(t, &seen)).collect())
+    };
+    lines.extend(
+        samples
+            .setup
+            .predicted_from
+            .iter()
+            .map(|p| format!("predicted by simulation over {p}, not measured")),
+    );
+    Summary {
+        lines: vec![SummaryLine { section: section.to_owned(), lines }],
+        tiles: tiles(&seen),
+        verdict: verdict(&seen),
+    }
+}
+
+fn ns(v: f64) -> String {
+    human(v, Unit::Nanoseconds)
+}
+
+/// Per load: the lateness of all tasks together, and the deadlines of each beside it or, where that is too wide, below.
+fn wakeup(views: &[&CellView<'_>]) -> Vec<String> {
+    let mut loads: Vec<&str> = Vec::new();
+    for v in views {
+        if !loads.contains(&v.cell.load.as_str()) {
+            loads.push(&v.cell.load);
+        }
+    }
+    let line = |load: &&str| {
+        let of: Vec<&&CellView<'_>> = views.iter().filter(|v| v.cell.load == **load).collect();
+        let all: Vec<f64> =
+            of.iter().filter(|v| !v.back_to_back()).flat_map(|v| lateness_series(v).values).collect();
+        let s = sorted(&all).unwrap_or_default();
+        let mut parts: Vec<String> = [(0.5, "p50"), (0.99, "p99"), (0.999, "p99.9")]
+            .iter()
+            .filter(|(p, _)| (1.0 - p) * s.len() as f64 >= 1.0)
+            .filter_map(|(p, name)| Some(format!("{name} {}", ns(quantile(&s, *p)?))))
+            .collect();
+        parts.extend(s.last().map(|m| format!("max {}", ns(*m))));
+        let met: Vec<String> = of
+            .iter()
+            .filter_map(|v| Some(format!("{} {}", title(&v.cell.task), human(met_share(v)?, Unit::One))))
+            .collect();
+        let under = if *load == "none" { String::new() } else { format!("under {load}: ") };
+        let late = format!("{under}{}", parts.join("   "));
+        let met = if met.is_empty() { String::new() } else { format!("{} met", met.join(", ")) };
+        if late.len() + met.len() + 3 <= WIDTH || met.is_empty() {
+            return vec![format!("{late}   {met}").trim_end().to_owned()];
+        }
+        vec![late, format!("{under}{met}")]
+    };
+    loads.iter().flat_map(line).collect()
+}
+
+/// A task in a few words.
+fn title(task: &str) -> String {
+    match task {
+        "audio-pro" => "audio 48 kHz/128".to_owned(),
+        "audio-desktop" => "audio 48 kHz/1024".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
+/// Rows of one task, a load each.
+fn table(task: &str, views: &[&CellView<'_>]) -> Vec<String> {
+    let of: Vec<&&CellView<'_>> = views.iter().filter(|v| v.cell.task == task).collect();
+    let Some(first) = of.first() else { return Vec::new() };
+    let kind = first.kind();
+    let extra = match kind {
+        Kind::Audio => "xruns/min",
+        Kind::Frames => "stutters/min",
+        Kind::Plain => "",
+    };
+    let (cpu, met) = if first.back_to_back() { ("%CPU", "") } else { ("%CPU", "%met") };
+    let row = |cells: [&str; 7]| {
+        let [load, mean_sd, p99, max, cpu, met, extra] = cells;
+        format!("{load:<11}{mean_sd:>19}{p99:>9}{max:>9}{cpu:>6}{met:>6}{extra:>13}")
+    };
+    let about = find(task).map_or_else(
+        || about_stream(first),
+        |t| match task {
+            "custom" => about_stream(first),
+            _ => t.description.to_owned(),
+        },
+    );
+    let mut out = vec![
+        format!("{task}: {about}"),
+        row(["load", "lateness mean +- sd", "p99", "max", cpu, met, extra]).trim_end().to_owned(),
+    ];
+    out.extend(of.iter().map(|v| {
+        let s = sorted(&lateness_series(v).values).unwrap_or_default();
+        let p99 = (s.len() >= 100).then(|| quantile(&s, 0.99)).flatten();
+        let missed = met_share(v).map(|m| 1.0 - m);
+        let text = row([
+            &v.load_name(),
+            &mean_and_sd(mean(&s).unwrap_or(0.0), stddev(&s).unwrap_or(0.0)),
+            &p99.map_or("-".to_owned(), ns),
+            &s.last().map_or("-".to_owned(), |m| ns(*m)),
+            &cpu_share(v).map_or("-".to_owned(), percent),
+            &met_share(v).map_or(String::new(), percent),
+            &per_minute(v).map_or(String::new(), digits),
+        ]);
+        let too_many = MISSES + unavoidable(v, views.iter().copied());
+        let mark = if missed.is_some_and(|m| m > too_many) { "  <- misses" } else { "" };
+        format!("{}{mark}", text.trim_end())
+    }));
+    out
+}
+
+/// The stream of a task that the user described.
+fn about_stream(view: &CellView<'_>) -> String {
+    let period = view.stream().period_ns().map(|p| format!("every {} ", ns(p as f64)));
+    let cpu = view.stream().cpu_ns(0).map_or("work".to_owned(), |c| format!("{} of CPU", ns(c as f64)));
+    format!("{}{cpu}", period.unwrap_or_default())
+}
+
+/// `3.90 +- 5.00 ms`: both in the unit that fits the larger one unless the mean would vanish in it.
+fn mean_and_sd(mean_ns: f64, sd_ns: f64) -> String {
+    let fits = |ns: f64| [(1e9, "s"), (1e6, "ms"), (1e3, "us")].into_iter().find(|(f, _)| ns >= f * 0.9995);
+    let (factor, unit) = fits(mean_ns.max(sd_ns / 30.0)).unwrap_or((1.0, "ns"));
+    format!("{} +- {} {unit}", digits(mean_ns / factor), digits(sd_ns / factor))
+}
+
+/// Percent without the sign, never 100 for less than all.
+fn percent(share: f64) -> String {
+    let p = share * 100.0;
+    if share < 1.0 && p >= 99.95 { format!("{:.2}", (p * 100.0).floor() / 100.0) } else { digits(p) }
+}
+
+/// Xruns (of the task's own buffer) or stutters per minute.
+fn per_minute(view: &CellView<'_>) -> Option<f64> {
+    let minutes = view.length_ns() / 60e9;
+    match view.kind() {
+        Kind::Audio => {
+            let own = view.stream().deadline_ns()? / view.stream().period_ns()?.max(1);
+            let count = *xruns(view)?.get((own.max(1) - 1) as usize)?;
+            (minutes > 0.0).then(|| count as f64 / minutes)
+        }
+        Kind::Frames => frames(view).map(|f| f.stutters as f64 / f.time_s * 60.0),
+        Kind::Plain => None,
+    }
+}
+
+/// Cells that miss over 1 % more than is unavoidable, the worst first, with the share missed.
+fn worst<'v, 'a>(views: &[&'v CellView<'a>]) -> Vec<(&'v CellView<'a>, f64)> {
+    let mut out: Vec<(&CellView<'_>, f64)> = views
+        .iter()
+        .filter_map(|v| Some((*v, 1.0 - met_share(v)?)))
+        .filter(|(v, missed)| *missed > MISSES + unavoidable(v, views.iter().copied()))
+        .collect();
+    out.sort_by(|a, b| b.1.total_cmp(&a.1));
+    out
+}
+
+fn verdict(views: &[&CellView<'_>]) -> String {
+    let bad = worst(views);
+    let first = if views.iter().all(|v| met_share(v).is_none()) {
+        String::new()
+    } else if bad.is_empty() {
+        "No load measured made a task miss 1 % of its deadlines.".to_owned()
+    } else {
+        let mut tasks: Vec<&str> = Vec::new();
+        let mut named = Vec::new();
+        for (v, missed) in &bad {
+            if !tasks.contains(&v.cell.task.as_str()) && named.len() < 3 {
+                tasks.push(&v.cell.task);
+                named.push(format!(
+                    "{} under {} ({} missed)",
+                    v.cell.task,
+                    v.load_name(),
+                    human(*missed, Unit::One)
+                ));
+            }
+        }
+        format!("Hurt most: {}.", named.join(", "))
+    };
+    format!("{first} {}", buffer(views).unwrap_or_default()).trim().to_owned()
+}
+
+/// The audio task with the shortest period and the buffer it needs under all loads.
+fn buffer(views: &[&CellView<'_>]) -> Option<String> {
+    let audio: Vec<&&CellView<'_>> = views.iter().filter(|v| xruns(v).is_some()).collect();
+    let shortest = audio.iter().min_by_key(|v| v.stream().period_ns())?;
+    let (task, period_ns) = (&shortest.cell.task, shortest.stream().period_ns()?);
+    let needed: Vec<(Option<usize>, String)> = audio
+        .iter()
+        .filter(|v| v.cell.task == *task)
+        .filter_map(|v| Some((safe_buffer(&xruns(v)?), v.load_name())))
+        .collect();
+    let unsafe_under: Vec<&str> = needed.iter().filter(|n| n.0.is_none()).map(|n| n.1.as_str()).collect();
+    if !unsafe_under.is_empty() {
+        let loads = unsafe_under.join(", ");
+        return Some(format!("No buffer up to {MOST_BUFFERS} periods is safe for {task} under {loads}."));
+    }
+    let (most, load) = needed.iter().max_by_key(|n| n.0)?;
+    let k = (*most)?;
+    let length = ns((period_ns * k as u64) as f64);
+    let plural = if k == 1 { "" } else { "s" };
+    let cause = if k == 1 || needed.len() == 1 { String::new() } else { format!(", because of {load}") };
+    Some(format!("Safe audio buffer for {task}: {k} period{plural} ({length}){cause}."))
+}
+
+fn tiles(views: &[&CellView<'_>]) -> Vec<Tile> {
+    let tile = |label: &str, value: String, note: String| Tile { label: label.to_owned(), value, note };
+    let mut out = Vec::new();
+    let with_deadlines = views.iter().filter_map(|v| Some((*v, met_share(v)?)));
+    if let Some((v, met)) = with_deadlines.min_by(|a, b| a.1.total_cmp(&b.1)) {
+        out.push(tile("Deadlines met, worst", format!("{} %", percent(met)), v.name()));
+    }
+    let p99 = views.iter().filter(|v| !v.back_to_back()).filter_map(|v| {
+        let s = sorted(&lateness_series(v).values).ok().filter(|s| s.len() >= 100)?;
+        Some((*v, quantile(&s, 0.99)?))
+    });
+    if let Some((v, worst)) = p99.max_by(|a, b| a.1.total_cmp(&b.1)) {
+        out.push(tile("Lateness p99, worst", ns(worst), v.name()));
+    }
+    let buffers: Vec<(&CellView<'_>, Option<usize>)> =
+        views.iter().filter_map(|v| Some((*v, safe_buffer(&xruns(v)?)))).collect();
+    // None (no safe buffer) is worse than any number of periods.
+    let worst = buffers
+        .iter()
+        .max_by_key(|(v, k)| k.map_or(u64::MAX, |k| k as u64 * v.stream().period_ns().unwrap_or(0)));
+    if let Some((v, k)) = worst {
+        let value = match (k, v.stream().period_ns()) {
+            (Some(k), Some(period_ns)) => ns((period_ns * *k as u64) as f64),
+            _ => format!("more than {MOST_BUFFERS} periods"),
+        };
+        out.push(tile("Safe audio buffer, worst", value, v.name()));
+    }
+    let stutters =
+        views.iter().filter(|v| v.kind() == Kind::Frames).filter_map(|v| Some((*v, per_minute(v)?)));
+    if let Some((v, rate)) = stutters.max_by(|a, b| a.1.total_cmp(&b.1)) {
+        out.push(tile("Stutters, worst", format!("{}/min", digits(rate)), v.name()));
+    }
+    out
+}
+
+/// Which loads hurt which tasks.
+pub(super) fn hurt(views: &[CellView<'_>]) -> Option<Finding> {
+    let seen: Vec<&CellView<'_>> = views.iter().filter(|v| met_share(v).is_some()).collect();
+    if seen.is_empty() {
+        return None;
+    }
+    let bad = worst(&seen);
+    let evidence = bad.iter().take(12).map(|(v, missed)| {
+        let late = sorted(&lateness_series(v).values).unwrap_or_default();
+        let run = super::figures::longest_miss_run(v).unwrap_or(0);
+        format!(
+            "{}: {} of {} deadlines missed, longest run {run}, lateness up to {}",
+            v.name(),
+            human(*missed, Unit::One),
+            v.jobs.len(),
+            late.last().map_or("-".to_owned(), |m| ns(*m))
+        )
+    });
+    let text = if bad.is_empty() {
+        format!("No load made a task miss more than 1 % of its deadlines, in {} cells.", seen.len())
+    } else {
+        format!("{} of {} cells missed more than 1 % of their deadlines.", bad.len(), seen.len())
+    };
+    Some(Finding {
+        id: "interactive.misses".to_owned(),
+        verdict: if bad.is_empty() { "none_seen" } else { "present" }.to_owned(),
+        text,
+        evidence: evidence.collect(),
+    })
+}

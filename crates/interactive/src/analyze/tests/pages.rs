@@ -1,0 +1,100 @@
+//! The page and the pictures of a recording.
+
+use machmeter_data::Shape;
+use machmeter_data::shape::Cell as TableCell;
+
+use super::{cell, job, of, segment, task};
+use crate::samples::Cell;
+
+const MS: u64 = 1_000_000;
+
+/// Two tasks under three loads.
+fn grid(loads: &[&str]) -> Vec<Cell> {
+    let mut out = Vec::new();
+    for name in ["audio-pro", "video"] {
+        let s = task(name);
+        for (i, load) in loads.iter().enumerate() {
+            let every = 50 / (i as u64 + 1);
+            let late = |k: u64| {
+                let hit = i > 0 && k % every == every - 1;
+                job(&s, k, 50_000 + 1000 * (k % 10), if hit { 12 * MS } else { 0 })
+            };
+            let mut seg = segment(&s, (0..600).map(late).collect());
+            (seg.load_work, seg.load_ns) = (1000, seg.length_ns);
+            out.push(cell(name, load, vec![seg]));
+        }
+    }
+    out
+}
+
+#[test]
+fn the_short_page_has_lateness_and_deadlines_per_load() {
+    let a = of(grid(&["none", "burn"]));
+    let line = &a.summary.lines[0];
+    assert_eq!(line.section, "WAKEUP");
+    assert_eq!(
+        line.lines,
+        [
+            "p50 54.5 us   p99 59.0 us   p99.9 59.0 us   max 59.0 us",
+            "audio 48 kHz/128 100 %, video 100 % met",
+            "under burn: p50 54.5 us   p99 59.0 us   p99.9 59.0 us   max 59.0 us",
+            "under burn: audio 48 kHz/128 96.0 %, video 96.0 % met",
+        ]
+    );
+    // One task: one line per load.
+    let mut one = grid(&["none", "burn"]);
+    one.truncate(2);
+    assert_eq!(
+        of(one).summary.lines[0].lines[0],
+        "p50 54.5 us   p99 59.0 us   max 59.0 us   audio 48 kHz/128 100 % met"
+    );
+    assert_eq!(
+        a.summary.verdict,
+        "Hurt most: audio-pro under burn (4.00 % missed), video under burn (4.00 % missed). Safe audio buffer for audio-pro: 5 periods (13.3 ms), because of burn."
+    );
+}
+
+#[test]
+fn the_page_has_a_table_per_task() {
+    let a = of(grid(&["none", "burn", "compile"]));
+    let line = &a.summary.lines[0];
+    assert_eq!(line.section, "INTERACTIVE");
+    let text = line.lines.join("\n");
+    let expected = "\
+audio-pro: studio audio: 48 kHz, 128 frames, 30 % of a CPU, k buffers
+load       lateness mean +- sd      p99      max  %CPU  %met    xruns/min";
+    assert!(text.starts_with(expected), "{text}");
+    assert!(line.lines.iter().all(|l| l.chars().count() <= 86), "{text}");
+    assert!(
+        text.contains("burn           54.5 +- 2.87 us  59.0 us  59.0 us   100  96.0          900  <- misses")
+    );
+    assert!(a.summary.verdict.starts_with("Hurt most: audio-pro under compile (6.17 % missed), video under"));
+    assert_eq!(a.summary.tiles.len(), 4);
+}
+
+#[test]
+fn pictures_have_the_shapes_the_views_expect() {
+    let a = of(grid(&["none", "burn", "compile"]));
+    let shape = |id: &str| &a.datasets.iter().find(|d| d.id == id).unwrap().shape;
+    let Shape::Matrix(m) = shape("interactive.met") else { panic!("a matrix") };
+    assert_eq!(
+        (m.rows.join(" "), m.column_names.join(" ")),
+        ("audio-pro video".to_owned(), "none burn compile".to_owned())
+    );
+    assert_eq!(m.values[1][..2], [Some(1.0), Some(0.96)]);
+    let Shape::CostTable(t) = shape("interactive.latency_table") else { panic!("a table") };
+    assert_eq!((t.columns.len(), t.rows.len()), (5, 3));
+    let Shape::Distribution(d) = shape("interactive.lateness") else { panic!("a distribution") };
+    assert!(d.rows.iter().all(|r| r.quantiles.len() <= 25));
+    let Shape::CostTable(t) = shape("interactive.load_work") else { panic!("a table") };
+    assert_eq!(t.rows.iter().map(|r| r.name.as_str()).collect::<Vec<_>>(), ["burn", "compile"]);
+    let Shape::CostTable(t) = shape("interactive.audio") else { panic!("a table") };
+    assert_eq!(t.rows[1].cells[8], TableCell::Text("5 (13.3 ms)".to_owned()));
+    let Shape::CostTable(t) = shape("interactive.frames") else { panic!("a table") };
+    assert_eq!(t.rows.len(), 3);
+    for m in &a.metrics {
+        assert!(crate::info::METRICS.iter().any(|i| i.id == m.id), "{} is not registered", m.id);
+        let ordered = m.ci.as_ref().zip(m.value).is_none_or(|(c, v)| c.low <= v + 1e-9 && v <= c.high + 1e-9);
+        assert!(ordered, "{}: {:?} {:?}", m.key(), m.value, m.ci);
+    }
+}

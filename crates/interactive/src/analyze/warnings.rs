@@ -1,0 +1,259 @@
+//! What weakens a recording, said with figures.
+
+use machmeter_data::Metric;
+use machmeter_data::quantity::{Unit, digits, human};
+use machmeter_data::record::Warning;
+use machmeter_engine::stream::Demand;
+use machmeter_stats::quantile::median_of;
+
+use super::account::Accounts;
+use super::datasets::met_share;
+use super::view::{CellView, whole};
+use crate::info::CODES;
+use crate::samples::Samples;
+
+/// Share of misses that is worth a mark.
+pub(super) const MISSES: f64 = 0.01;
+/// Relative error of the CPU dose of the median job.
+const DOSE: f64 = 0.01;
+/// Share of the CPUs that may be stolen.
+const STEAL: f64 = 0.005;
+/// Cells named in one warning.
+const NAMED: usize = 6;
+
+/// A warning, with the cells it speaks of.
+pub(super) struct Found {
+    /// The warning.
+    pub(super) warning: Warning,
+    /// Cells, as indices.
+    cells: Vec<usize>,
+    /// Ids of the metrics it weakens; none for what concerns no figure's trust.
+    hurts: &'static [&'static str],
+}
+
+fn found(code: &str, text: String, cells: Vec<usize>, hurts: &'static [&'static str]) -> Found {
+    let next = CODES.iter().find(|c| c.id == code).map_or("", |c| c.next);
+    Found { warning: Warning { code: code.to_owned(), text, next: next.to_owned() }, cells, hurts }
+}
+
+/// Names and figures of at most [`NAMED`] cells.
+fn list(named: &[String]) -> String {
+    let more = named.len().saturating_sub(NAMED);
+    let shown = named[..named.len().min(NAMED)].join(", ");
+    if more > 0 { format!("{shown} and {more} more") } else { shown }
+}
+
+/// All warnings of a recording. `accounts` has the waits of each cell by both accounts.
+pub(super) fn all(samples: &Samples, views: &[CellView<'_>], accounts: &[Option<Accounts>]) -> Vec<Found> {
+    let mut out = misses(views);
+    out.extend(views.iter().enumerate().filter_map(|(i, v)| not_whole(i, v)));
+    // What a prediction rests on has a code of its own.
+    for l in samples.loads.iter().filter(|_| samples.setup.predicted_from.is_none()) {
+        // Most failures name their load themselves.
+        let named =
+            |f: &String| if f.starts_with("load ") { f.clone() } else { format!("load {}: {f}", l.name) };
+        out.extend(l.failure.iter().map(|f| found("W312", named(f), Vec::new(), &[])));
+        out.extend(l.caveats.iter().map(|c| found("W313", format!("load {}: {c}", l.name), Vec::new(), &[])));
+    }
+    out.extend(disagree(views, accounts));
+    out.extend(dose(views));
+    out.extend(steal(samples, views));
+    out.extend(held_back(samples, views));
+    out
+}
+
+/// Misses that a cell has for other reasons than its load: those of the same task without load, and those of a ramp, whose
+/// last step asks for all of the CPU, cannot be done in time, and lets the next slot pass.
+pub(super) fn unavoidable<'a>(view: &CellView<'_>, views: impl Iterator<Item = &'a CellView<'a>>) -> f64 {
+    let by_stream = match view.stream().demand {
+        Demand::Ramp { steps, .. } | Demand::RampTurns { steps, .. } => 2.0 / f64::from(steps.max(2)),
+        _ => 0.0,
+    };
+    let alone = views.filter(|v| v.cell.load == "none" && v.cell.task == view.cell.task);
+    let same = alone.filter(|v| v.setting == view.setting && view.cell.load != "none");
+    let without_load = same.filter_map(|v| Some(1.0 - met_share(v)?)).fold(0.0, f64::max);
+    f64::max(by_stream, without_load)
+}
+
+fn misses(views: &[CellView<'_>]) -> Vec<Found> {
+    let mut tasks: Vec<&str> = Vec::new();
+    for v in views {
+        if !tasks.contains(&v.cell.task.as_str()) {
+            tasks.push(&v.cell.task);
+        }
+    }
+    let of_task = |task: &&str| {
+        let mut bad: Vec<(usize, f64, usize)> = Vec::new();
+        for (i, v) in views.iter().enumerate().filter(|(_, v)| v.cell.task == **task) {
+            let Some(missed) = met_share(v).map(|m| 1.0 - m) else { continue };
+            if missed > MISSES + unavoidable(v, views.iter()) {
+                bad.push((i, missed, v.jobs.len()));
+            }
+        }
+        bad.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let named: Vec<String> = bad
+            .iter()
+            .map(|(i, m, n)| format!("{} {} of {n}", views[*i].load_name(), human(*m, Unit::One)))
+            .collect();
+        let text = format!("{task} misses more than 1 % of its deadlines under {}", list(&named));
+        (!bad.is_empty()).then(|| found("W310", text, bad.iter().map(|b| b.0).collect(), &[]))
+    };
+    tasks.iter().filter_map(of_task).collect()
+}
+
+fn not_whole(index: usize, view: &CellView<'_>) -> Option<Found> {
+    let bad: Vec<_> = view.cell.segments.iter().filter(|s| s.trouble.is_some() || !whole(s)).collect();
+    let first = bad.first()?;
+    let why = first
+        .trouble
+        .clone()
+        .unwrap_or_else(|| format!("{} of {} releases are accounted for", first.jobs.len(), first.scheduled));
+    let left_out = bad.iter().filter(|s| !whole(s)).count();
+    let text = format!(
+        "{}: {} of {} segments not whole, {left_out} left out of the figures: {why}",
+        view.name(),
+        bad.len(),
+        view.cell.segments.len()
+    );
+    Some(found("W311", text, vec![index], &["*"]))
+}
+
+/// W314: figures that came out without an interval, because too little carries them.
+pub(super) fn few(metrics: &[Metric]) -> Option<Warning> {
+    let named: Vec<String> = metrics
+        .iter()
+        .filter(|m| m.value.is_some() && m.ci.is_none() && m.flags.iter().any(|f| f == "W314"))
+        .map(|m| {
+            let of = |k: &str| m.params.get(k).map(ToString::to_string).unwrap_or_default();
+            let setting = m.params.get("setting").map_or(String::new(), |s| format!(" [{s}]"));
+            let figure = match m.id.strip_prefix("interactive.").unwrap_or(&m.id) {
+                "lateness_quantile" => format!("p{}", of("p")),
+                other => other.replace('_', " "),
+            };
+            format!("{figure} of {}/{}{setting} ({} samples)", of("task"), of("load"), m.n)
+        })
+        .collect();
+    let text = format!(
+        "no interval for {}: too few independent releases, or too few spells of trouble, carry them (neighbors are alike): {}",
+        if named.len() == 1 { "1 figure".to_owned() } else { format!("{} figures", named.len()) },
+        list(&named)
+    );
+    (!named.is_empty()).then(|| found("W314", text, Vec::new(), &[]).warning)
+}
+
+fn disagree(views: &[CellView<'_>], accounts: &[Option<Accounts>]) -> Option<Found> {
+    let bad: Vec<(usize, &Accounts)> = accounts
+        .iter()
+        .enumerate()
+        .filter_map(|(i, a)| Some((i, a.as_ref()?)))
+        .filter(|(_, a)| {
+            let off = (a.recorded_ns - a.kernel_ns).abs();
+            off > 0.1 * a.kernel_ns && off > a.length_ns / 1000.0
+        })
+        .collect();
+    let ns = |v: f64| human(v, Unit::Nanoseconds);
+    let named: Vec<String> = bad
+        .iter()
+        .map(|(i, a)| format!("{}: {} here, {} there", views[*i].name(), ns(a.recorded_ns), ns(a.kernel_ns)))
+        .collect();
+    let text = format!("waits as recorded and by the kernel's account differ: {}", list(&named));
+    let hurts = &["interactive.wake", "interactive.preempt", "interactive.kernel_wait_ratio"];
+    (!bad.is_empty()).then(|| found("W315", text, bad.iter().map(|b| b.0).collect(), hurts))
+}
+
+fn dose(views: &[CellView<'_>]) -> Option<Found> {
+    let off = |v: &CellView<'_>| {
+        let ratio = |j: &machmeter_engine::stream::Job| {
+            let asked = v.asked_ns(j).filter(|a| *a > 0.0 && j.ran())?;
+            Some(j.cpu_ns as f64 / asked)
+        };
+        median_of(&v.jobs.iter().filter_map(ratio).collect::<Vec<_>>()).map(|m| m - 1.0)
+    };
+    let bad: Vec<(usize, f64)> = views
+        .iter()
+        .enumerate()
+        .filter_map(|(i, v)| Some((i, off(v)?)))
+        .filter(|(_, o)| o.abs() > DOSE)
+        .collect();
+    let named: Vec<String> =
+        bad.iter().map(|(i, o)| format!("{} {:+.1} %", views[*i].name(), o * 100.0)).collect();
+    let text = format!("CPU time of the median job off the request: {}", list(&named));
+    let hurts = &["interactive.cpu", "interactive.desired_cpu"];
+    (!bad.is_empty()).then(|| found("W316", text, bad.iter().map(|b| b.0).collect(), hurts))
+}
+
+fn steal(samples: &Samples, views: &[CellView<'_>]) -> Option<Found> {
+    let cpus = samples.setup.cpus.max(1) as f64;
+    let share = |v: &CellView<'_>| {
+        let of = |s: &&crate::samples::Segment| Some(s.steal_ns? as f64 / s.length_ns as f64 / cpus);
+        v.segments.iter().filter_map(of).fold(0.0, f64::max)
+    };
+    let mut bad: Vec<(usize, f64)> =
+        views.iter().enumerate().map(|(i, v)| (i, share(v))).filter(|s| s.1 > STEAL).collect();
+    bad.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let named: Vec<String> =
+        bad.iter().map(|(i, s)| format!("{} {}", views[*i].name(), human(*s, Unit::One))).collect();
+    let text = format!("the hypervisor took part of the CPUs in segments of {}", list(&named));
+    let hurts = &["interactive.lateness", "interactive.lateness_quantile", "interactive.deadlines_met"];
+    (!bad.is_empty()).then(|| found("W317", text, bad.iter().map(|b| b.0).collect(), hurts))
+}
+
+/// Waits about as long as what the kernel takes from real-time threads on purpose.
+fn held_back(samples: &Samples, views: &[CellView<'_>]) -> Option<Found> {
+    let lengths_ms: Vec<f64> = samples.setup.conditions.iter().flat_map(|c| milliseconds(c)).collect();
+    let longest_ms = |v: &CellView<'_>| {
+        let of = |j: &machmeter_engine::stream::Job| j.wake_ns.max(j.preempt_ns().max(0) as u64);
+        v.jobs.iter().map(of).max().unwrap_or(0) as f64 / 1e6
+    };
+    let bad: Vec<(usize, f64)> = views
+        .iter()
+        .enumerate()
+        .map(|(i, v)| (i, longest_ms(v)))
+        .filter(|(_, ms)| lengths_ms.iter().any(|l| (0.8 * l..=1.2 * l).contains(ms)))
+        .collect();
+    let named: Vec<String> =
+        bad.iter().map(|(i, ms)| format!("{} {} ms", views[*i].name(), digits(*ms))).collect();
+    let text = format!(
+        "the longest waits are as long as what the kernel takes from real-time threads ({}): {}",
+        samples.setup.conditions.join("; "),
+        list(&named)
+    );
+    let hurts = &["interactive.lateness", "interactive.wake", "interactive.preempt"];
+    (!bad.is_empty()).then(|| found("W318", text, bad.iter().map(|b| b.0).collect(), hurts))
+}
+
+/// Lengths in a text that are given in ms, a per-second figure (`50 ms per second`, `50 ms/s`) included.
+fn milliseconds(text: &str) -> Vec<f64> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let is_ms = |w: &str| w.trim_end_matches(|c: char| !c.is_alphabetic()).split('/').next() == Some("ms");
+    words
+        .windows(2)
+        .filter(|w| is_ms(w[1]))
+        .filter_map(|w| w[0].parse().ok())
+        .filter(|ms| *ms > 0.0)
+        .collect()
+}
+
+/// Marks the metrics that a warning weakens.
+pub(super) fn flag(metrics: &mut [Metric], views: &[CellView<'_>], found: &Found) {
+    for i in &found.cells {
+        let params = views[*i].params();
+        let of_cell = |m: &&mut Metric| params.iter().all(|(k, v)| m.params.get(k) == Some(v));
+        for m in metrics.iter_mut().filter(of_cell) {
+            if found.hurts.contains(&m.id.as_str()) || found.hurts.contains(&"*") {
+                m.flag(&found.warning.code);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_read_from_conditions() {
+        assert_eq!(milliseconds("the fair server takes 50 ms per second, 1.5 ms/s"), [50.0, 1.5]);
+        assert!(milliseconds("none of 1000 us").is_empty());
+    }
+}

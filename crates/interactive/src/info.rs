@@ -1,0 +1,319 @@
+//! What the interactive probe says about itself: metrics, warnings, method, sources.
+
+use machmeter_data::MetricInfo;
+use machmeter_data::code::Code;
+use machmeter_data::quantity::{Better, Unit};
+use machmeter_engine::Info;
+
+machmeter_data::metric!(
+    LATENESS,
+    "interactive.lateness",
+    ["task", "load"],
+    Nanoseconds,
+    Lower,
+    "Wait from the scheduled release of a job until it began (dropped ones: until given up): mean, quantiles, maximum. Of gaming: time by which a frame took longer than its CPU time."
+);
+machmeter_data::metric!(
+    LATENESS_QUANTILE,
+    "interactive.lateness_quantile",
+    ["task", "load", "p"],
+    Nanoseconds,
+    Lower,
+    "Lateness that p percent of all scheduled releases do not exceed (p is 95, 99 or 99.9), with an interval where there are samples enough."
+);
+machmeter_data::metric!(
+    JITTER,
+    "interactive.jitter",
+    ["task", "load"],
+    Nanoseconds,
+    Lower,
+    "Standard deviation of the lateness (the true one; interbench prints a root mean square under that name)."
+);
+machmeter_data::metric!(
+    MET,
+    "interactive.deadlines_met",
+    ["task", "load"],
+    One,
+    Higher,
+    "Share of all scheduled releases that were executed and done by their deadline."
+);
+machmeter_data::metric!(
+    DESIRED_CPU,
+    "interactive.desired_cpu",
+    ["task", "load"],
+    One,
+    Higher,
+    "CPU time got over CPU time asked for, of all scheduled releases. Of gaming: over wall time."
+);
+machmeter_data::metric!(
+    SCHEDULED,
+    "interactive.scheduled",
+    ["task", "load"],
+    Count,
+    Neither,
+    "Releases by schedule; equals recorded + dropped."
+);
+machmeter_data::metric!(
+    RECORDED,
+    "interactive.recorded",
+    ["task", "load"],
+    Count,
+    Neither,
+    "Releases that were executed."
+);
+machmeter_data::metric!(
+    DROPPED,
+    "interactive.dropped",
+    ["task", "load"],
+    Count,
+    Lower,
+    "Releases that were given up."
+);
+machmeter_data::metric!(
+    MISS_RUN,
+    "interactive.longest_miss_run",
+    ["task", "load"],
+    Count,
+    Lower,
+    "Longest run of consecutive releases that missed their deadline."
+);
+machmeter_data::metric!(
+    WAKE,
+    "interactive.wake",
+    ["task", "load"],
+    Nanoseconds,
+    Lower,
+    "Wait for a wake-up per executed job that slept, over all threads of a chain: median, quantiles, maximum."
+);
+machmeter_data::metric!(
+    PREEMPT,
+    "interactive.preempt",
+    ["task", "load"],
+    Nanoseconds,
+    Lower,
+    "Time per executed job in which it had begun and did not have the CPU: mean, quantiles, maximum."
+);
+machmeter_data::metric!(
+    CPU,
+    "interactive.cpu",
+    ["task", "load"],
+    Nanoseconds,
+    Neither,
+    "CPU time per executed job by the thread's clock: median and quantiles."
+);
+machmeter_data::metric!(
+    RESPONSE,
+    "interactive.response",
+    ["task", "load"],
+    Nanoseconds,
+    Lower,
+    "Time from release to done of executed jobs: median, quantiles, maximum."
+);
+machmeter_data::metric!(
+    KERNEL_WAIT,
+    "interactive.kernel_wait_ratio",
+    ["task", "load"],
+    One,
+    Neither,
+    "Waits as recorded (wake-ups and preemption, less the undisturbed cost of a wake-up) over the kernel's run delay of the same threads: 1 when both accounts agree."
+);
+machmeter_data::metric!(
+    XRUNS,
+    "interactive.xruns",
+    ["task", "load", "buffers"],
+    Count,
+    Lower,
+    "Times an audio buffer of so many periods ran dry."
+);
+machmeter_data::metric!(
+    SAFE_BUFFER,
+    "interactive.safe_buffer",
+    ["task", "load"],
+    Count,
+    Lower,
+    "Fewest periods of buffer without an xrun in this recording; none when even the largest ran dry."
+);
+machmeter_data::metric!(
+    FRAME_TIME,
+    "interactive.frame_time",
+    ["task", "load"],
+    Nanoseconds,
+    Lower,
+    "Time between the ends of consecutive executed frames: median, quantiles, maximum."
+);
+machmeter_data::metric!(
+    LOW_RATE,
+    "interactive.low_rate",
+    ["task", "load", "definition"],
+    Hertz,
+    Higher,
+    "1 % low of the frame rate: `percentile` is the rate at the 99th percentile of frame times, `tail-mean` that of the mean of the slowest 1 %."
+);
+machmeter_data::metric!(
+    STUTTERS,
+    "interactive.stutters",
+    ["task", "load"],
+    Hertz,
+    Lower,
+    "Frames that took more than 1.5 times the median frame time, per second."
+);
+machmeter_data::metric!(
+    LOAD_WORK,
+    "interactive.load_work",
+    ["load", "task"],
+    Hertz,
+    Higher,
+    "Units of work per second that the load got done beside the task: the price of its latency."
+);
+/// Change of a figure from setting A to setting B of an A/B run.
+pub const AB_CHANGE: MetricInfo = MetricInfo {
+    id: "interactive.ab_change",
+    params: &["task", "load", "figure"],
+    unit: Unit::One,
+    better: Better::Neither,
+    description: "Change of a figure from setting A to setting B of an A/B run: relative; of shares, the difference.",
+    may_be_negative: true,
+};
+
+/// Figures the probe reports.
+pub const METRICS: &[MetricInfo] = &[
+    LATENESS,
+    LATENESS_QUANTILE,
+    JITTER,
+    MET,
+    DESIRED_CPU,
+    SCHEDULED,
+    RECORDED,
+    DROPPED,
+    MISS_RUN,
+    WAKE,
+    PREEMPT,
+    CPU,
+    RESPONSE,
+    KERNEL_WAIT,
+    XRUNS,
+    SAFE_BUFFER,
+    FRAME_TIME,
+    LOW_RATE,
+    STUTTERS,
+    LOAD_WORK,
+    AB_CHANGE,
+];
+
+/// Warnings the probe can give.
+pub const CODES: &[Code] = &[
+    Code {
+        id: "W310",
+        name: "deadlines missed",
+        what: "A task with deadlines missed more than 1 % of them under some load.",
+        why: "What runs like this task will be heard or seen to stutter under that load.",
+        how: "Counted over all scheduled releases, dropped ones included.",
+        next: "Give the task a real-time policy or a shorter slice, the load a nice value or a control group; larger buffers.",
+        undo: None,
+    },
+    Code {
+        id: "W311",
+        name: "segment not whole",
+        what: "A recording of a cell ended early or its process died.",
+        why: "The cell's figures rest on what was recorded until then.",
+        how: "The process of the task ended, was killed, or could not be read in time.",
+        next: "See the text for the cause; repeat the run.",
+        undo: None,
+    },
+    Code {
+        id: "W312",
+        name: "load not at work",
+        what: "A load could not be started, or died while a task was measured.",
+        why: "The cells of that load are missing or were measured without it.",
+        how: "The load's process tree told so, or ended.",
+        next: "See the text for the cause.",
+        undo: None,
+    },
+    Code {
+        id: "W313",
+        name: "load weakened here",
+        what: "A load runs, but not as it would elsewhere: no swap, no memory group, no direct I/O, a small budget.",
+        why: "Its figures compare only with runs under the same condition.",
+        how: "The load says so when it starts.",
+        next: "See the text.",
+        undo: None,
+    },
+    Code {
+        id: "W314",
+        name: "few samples",
+        what: "A figure has no interval: too few independent samples, or too few spells of trouble, carry it.",
+        why: "Neighbors in time are alike, so that many releases can say as little as a few; p99.9 of less than 1000 samples is \
+              one of the largest, no estimate; a mean that one spell makes can be anything in the next run.",
+        how: "Independent samples by the memory of the stream, at least 13 (more beyond a quantile), and clusters by the third \
+              moment of sums over blocks.",
+        next: "Measure longer: -t or -l.",
+        undo: None,
+    },
+    Code {
+        id: "W315",
+        name: "accounts disagree",
+        what: "The waits recorded for a cell differ from the kernel's run delay by more than 10 % and 1 ms per second.",
+        why: "The split into waiting and working cannot be trusted in that cell.",
+        how: "Sum of wake-up and preemption waits, less the undisturbed cost of a wake-up, against schedstat.",
+        next: "Look for steal (E110), real-time throttling (E306), another user's real-time threads.",
+        undo: None,
+    },
+    Code {
+        id: "W316",
+        name: "CPU demand missed",
+        what: "The CPU time of the median job differs from the request by more than 1 %.",
+        why: "The task is another one than asked for.",
+        how: "Thread clock of every job.",
+        next: "Very short jobs cannot be dosed to 1 %; look for steal (E110).",
+        undo: None,
+    },
+    Code {
+        id: "W317",
+        name: "steal during the run",
+        what: "The hypervisor took more than 0.5 % of the CPUs during some segments.",
+        why: "Lateness of those segments is not the scheduler's doing alone.",
+        how: "Steal time in /proc/stat around each segment.",
+        next: "A dedicated instance, or a quieter time.",
+        undo: None,
+    },
+    Code {
+        id: "W318",
+        name: "policy held back",
+        what: "The kernel takes time from real-time threads on purpose (throttling, fair server), and a cell shows the gaps.",
+        why: "Maxima of about that length are the kernel's protection, not its scheduling.",
+        how: "The limits as read, and waits of 80 to 120 % of their length.",
+        next: "See E306.",
+        undo: None,
+    },
+    Code {
+        id: "W319",
+        name: "prediction outside of what was recorded",
+        what: "A prediction rests on a recording too short for the task, or on gaps that ended early.",
+        why: "Rare long gaps rule the misses.",
+        how: "Length of the recording against the period, and the list of gaps.",
+        next: "Record noise for longer: machmeter noise -t 2m.",
+        undo: None,
+    },
+];
+
+/// The probe's own description.
+pub const INFO: Info = Info {
+    name: "interactive",
+    question: "How late do audio, video, X, games and your own tasks run under load?",
+    method: "Runs tasks (job streams with a release law, a demand of CPU time and a deadline) under loads, each in processes of \
+             its own, and records every release: how long it waited to begin, how long it was kept from the CPU, when it was \
+             done. Measurement starts at the scheduled release; there is no helper thread whose delay could hide the task's, \
+             and what is dropped is counted. Wake-up, preemption and CPU time close to the response of every job and are \
+             checked against the kernel's own account. Intervals come from blocks of time, since neighbors are alike. The load \
+             tells how much work it got done: the price of latency.",
+    references: &[
+        "C. Kolivas, interbench 0.31 (2006): tasks, loads and figures; its readme is this probe's minimum",
+        "G. Tene, How NOT to measure latency (2013): coordinated omission",
+        "B. Efron, R. Tibshirani, An Introduction to the Bootstrap (1993); H. Kuensch, Annals of Statistics 17 (1989): blocks",
+        "Linux: Documentation/scheduler/sched-eevdf.rst, sched-deadline.rst, sched-stats.rst",
+    ],
+    metrics: METRICS,
+    lasting: |_| false,
+    codes: CODES,
+    example_job: "interactive.toml",
+};

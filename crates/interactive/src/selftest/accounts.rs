@@ -1,0 +1,243 @@
+//! What must hold in every recording, whatever was done to the task: each release accounted for, the CPU time asked for, a
+//! split that closes and agrees with the kernel, a calibration that ends.
+
+use std::sync::atomic::Ordering;
+
+use machmeter_engine::stream::{Job, Overload};
+use machmeter_stats::quantile::median_of;
+
+use super::judge::waited_ns;
+use super::lab::{Disturber, Lab, Log, OTHER, Scene, Trial};
+use super::point::periodic;
+use machmeter_engine::selftest::{SelfCheck, State, percent};
+
+/// Bars: CPU time of the median job, calibration, closing of the split, agreement with the kernel.
+const CPU: f64 = 0.01;
+const CALIBRATION_NS: u64 = 500_000_000;
+const CLOSES_NS: i64 = 1_000;
+const ACCOUNT: f64 = 0.02;
+const ACCOUNT_NS_PER_S: f64 = 1e6;
+
+/// What the clocks of a task and the third party may differ by, with their loops, ns.
+const CLOCK_NS: f64 = 10_000.0;
+/// Times that the task alone is recorded until the machine was quiet.
+const ALONE: usize = 4;
+
+/// A task alone: what a wake-up costs here, which the simulation has to know. The task begins after the CPU was taken from the third
+/// party, and ends before that has it back: what it says of its lateness has to fit in between.
+pub(super) fn alone(lab: &mut Lab<'_>) -> Vec<SelfCheck> {
+    let (id, what) = ("alone.wake", format!("nothing injected, a task {OTHER}, 1 ms of CPU every 5 ms"));
+    let bar = "median lateness not above what the third party lost, and 10 us";
+    let length_ns = if lab.quick { 1_000_000_000 } else { 3_000_000_000 };
+    let stream = periodic(5_000, 1_000, Overload::Drop);
+    (lab.wake_cost_ns, lab.around_job_ns) = (f64::INFINITY, None);
+    for _ in 0..ALONE {
+        let trial = match lab.record(&what, &stream, OTHER, length_ns, None) {
+            Ok(trial) => trial,
+            Err(why) => return vec![SelfCheck::not_shown(id, &what, bar, why)],
+        };
+        let jobs = trial.judged(&trial.segment.jobs);
+        let waits: Vec<f64> = jobs.iter().flatten().filter(|j| j.slept()).map(|j| j.wake_ns as f64).collect();
+        let Some(median_ns) = median_of(&waits) else { continue };
+        let others = percent(trial.others(false));
+        // Nearly all of it passes before the kernel counts the thread as waiting: the timer, its interrupt.
+        let cost_ns = waits.iter().sum::<f64>() / waits.len() as f64;
+        let around_job_ns = trial.seen.as_ref().and_then(|s| s.around_job_ns);
+        let truth = format!("{} releases", trial.segment.jobs.len());
+        (lab.wake_cost_ns, lab.around_job_ns) = (cost_ns, around_job_ns);
+        let Some(around_ns) = around_job_ns else { continue };
+        return vec![SelfCheck {
+            id: id.to_owned(),
+            what,
+            truth: format!(
+                "{truth}; a third party lost the CPU for {:.1} us more than the job needed",
+                around_ns / 1e3
+            ),
+            found: format!(
+                "lateness {:.1} us in the median, {:.1} us on average of {} undisturbed wake-ups; others had {others} of the CPU",
+                median_ns / 1e3,
+                cost_ns / 1e3,
+                waits.len()
+            ),
+            bar: bar.to_owned(),
+            state: State::of(median_ns <= around_ns + CLOCK_NS),
+        }];
+    }
+    let why =
+        format!("something else had the CPU in {ALONE} recordings; it is not known what a wake-up costs");
+    vec![SelfCheck::not_shown(id, &what, bar, why)]
+}
+
+/// A task that shares its CPU with a thread of the same policy: waits that only the kernel knows beforehand.
+pub(super) fn beside_a_spinner(lab: &mut Lab<'_>) -> Vec<SelfCheck> {
+    let what = format!("a spinning thread on the CPU of a task, both {OTHER}, 3 ms of CPU every 10 ms");
+    let stream = periodic(10_000, 3_000, Overload::Queue { most_periods: 8 });
+    let work = |scene: &Scene<'_>| {
+        while !scene.stop.load(Ordering::Relaxed) {
+            std::hint::spin_loop();
+        }
+        Log::default()
+    };
+    let disturber =
+        Disturber { name: "mm-spin", cpu: Some(lab.cpu), policy: OTHER, logs: false, work: &work };
+    let length_ns = if lab.quick { 2_000_000_000 } else { 8_000_000_000 };
+    match lab.record(&what, &stream, OTHER, length_ns, Some(&disturber)) {
+        Ok(_) => Vec::new(),
+        Err(why) => vec![SelfCheck::not_shown("account.spin", &what, "-", why)],
+    }
+}
+
+/// The checks over everything that was recorded.
+pub(super) fn of_all(lab: &Lab<'_>) -> Vec<SelfCheck> {
+    let trials = &lab.trials;
+    if trials.is_empty() {
+        return vec![SelfCheck::not_shown(
+            "releases",
+            "everything recorded above",
+            "-",
+            "nothing was recorded",
+        )];
+    }
+    let mut checks = vec![releases(trials), cpu(trials), calibration(trials), closes(trials)];
+    checks.extend(["spin", "hog"].iter().filter_map(|name| account(name, trials)));
+    checks
+}
+
+fn releases(trials: &[Trial]) -> SelfCheck {
+    let of = |t: &Trial| {
+        let jobs = &t.segment.jobs;
+        let due = t.stream.period_ns().map_or(0, |p| t.segment.length_ns.div_ceil(p));
+        let numbered = jobs.iter().zip(0_u64..).all(|(j, k)| j.number == k);
+        let whole = t.segment.trouble.is_none() && numbered && due == jobs.len() as u64;
+        (due, jobs.iter().filter(|j| j.ran()).count(), jobs.iter().filter(|j| !j.ran()).count(), whole)
+    };
+    let all: Vec<_> = trials.iter().map(of).collect();
+    let broken = all.iter().filter(|a| !a.3).count();
+    SelfCheck {
+        id: "releases".to_owned(),
+        what: format!("{} segments", trials.len()),
+        truth: format!("{} releases by the clock", all.iter().map(|a| a.0).sum::<u64>()),
+        found: format!(
+            "{} executed + {} dropped; {broken} segments in which they do not add up",
+            all.iter().map(|a| a.1).sum::<usize>(),
+            all.iter().map(|a| a.2).sum::<usize>()
+        ),
+        bar: "executed + dropped = scheduled, exactly, in every segment".to_owned(),
+        state: State::of(broken == 0),
+    }
+}
+
+/// Of the jobs in whose busy stretch nothing but the disturber had the CPU, in segments that the hypervisor left alone: what it takes
+/// in the middle of a job is counted as the job's CPU time by a kernel that does not know better, however short it is.
+fn cpu(trials: &[Trial]) -> SelfCheck {
+    let what = "CPU time per job by the thread's clock, median of each segment";
+    let bar = "within 1 % of what was asked for";
+    let of = |t: &Trial| {
+        if t.stolen().is_some() {
+            return None;
+        }
+        let share = |j: &Job| Some(j.cpu_ns as f64 / t.stream.cpu_ns(j.number)? as f64);
+        let shares: Vec<f64> =
+            t.judged(&t.segment.jobs)?.iter().filter(|j| j.ran()).filter_map(share).collect();
+        Some((median_of(&shares)? - 1.0, shares.len()))
+    };
+    let all: Vec<(f64, usize)> = trials.iter().filter_map(of).collect();
+    let Some((worst, _)) = all.iter().max_by(|a, b| a.0.abs().total_cmp(&b.0.abs())) else {
+        return SelfCheck::not_shown(
+            "cpu",
+            what,
+            bar,
+            "in every segment the hypervisor or something else had the CPU",
+        );
+    };
+    SelfCheck {
+        id: "cpu".to_owned(),
+        what: what.to_owned(),
+        truth: "as much as was asked for".to_owned(),
+        found: format!(
+            "the worst of {} segments {:+.3} %, of {} undisturbed jobs in all; {} more segments were \
+             disturbed or it is not known",
+            all.len(),
+            worst * 100.0,
+            all.iter().map(|a| a.1).sum::<usize>(),
+            trials.len() - all.len()
+        ),
+        bar: bar.to_owned(),
+        state: State::of(worst.abs() <= CPU),
+    }
+}
+
+fn calibration(trials: &[Trial]) -> SelfCheck {
+    let longest_ns = trials.iter().map(|t| t.calibration_ns).max().unwrap_or(0);
+    SelfCheck {
+        id: "calibration".to_owned(),
+        what: "calibration of every task's process".to_owned(),
+        truth: format!("{} processes", trials.len()),
+        found: format!("the longest took {:.1} ms", longest_ns as f64 / 1e6),
+        bar: "at most 500 ms".to_owned(),
+        state: State::of(longest_ns <= CALIBRATION_NS),
+    }
+}
+
+fn closes(trials: &[Trial]) -> SelfCheck {
+    let jobs = || trials.iter().flat_map(|t| &t.segment.jobs).filter(|j| j.ran());
+    let least_ns = jobs().map(Job::preempt_ns).min().unwrap_or(0);
+    SelfCheck {
+        id: "split".to_owned(),
+        what: "waiting + preempted + CPU time = response, of every executed job".to_owned(),
+        truth: format!("{} jobs: no part is negative", jobs().count()),
+        found: format!("the smallest part that is left over is {least_ns} ns"),
+        bar: "not below -1 us".to_owned(),
+        state: State::of(least_ns >= -CLOSES_NS),
+    }
+}
+
+/// Whether the waits beside a spinning thread are not shown yet, though the kernel accounts for them.
+pub(super) fn spinner_is_open(lab: &Lab<'_>) -> bool {
+    let accounted = lab.trials.iter().all(|t| t.segment.run_delay_ns.is_some());
+    accounted && account("spin", &lab.trials).is_some_and(|c| c.state == State::NotShown)
+}
+
+/// Waits by the jobs, less what a wake-up costs before the kernel counts the thread as waiting, against the kernel's account;
+/// of the segments that the hypervisor left alone.
+fn account(disturber: &str, trials: &[Trial]) -> Option<SelfCheck> {
+    let id = format!("account.{disturber}");
+    let what = "waits by the jobs against the kernel's run delay of the same thread";
+    let bar = "within 2 % + 1 ms per second";
+    let mut trials: Vec<&Trial> =
+        trials.iter().filter(|t| t.disturber.strip_prefix("mm-") == Some(disturber)).collect();
+    let first = *trials.first()?;
+    trials.retain(|t| t.stolen().is_none() && t.around.wake_cost_ns.is_finite());
+    if trials.is_empty() {
+        let unknown = || "it is not known what a wake-up costs here: something else had the CPU".to_owned();
+        return Some(SelfCheck::not_shown(&id, what, bar, first.stolen().unwrap_or_else(unknown)));
+    }
+    let kernel: Option<u64> = trials.iter().map(|t| t.segment.run_delay_ns).sum();
+    let Some(kernel_ns) = kernel else {
+        let why = "the kernel does not account run delay (schedstat)";
+        return Some(SelfCheck::not_shown(&id, what, bar, why));
+    };
+    let kernel_ns = kernel_ns as f64;
+    let wakes = |t: &Trial| t.segment.jobs.iter().filter(|j| j.slept()).count() as f64;
+    let raw_ns = trials.iter().map(|t| waited_ns(&t.segment.jobs)).sum::<i64>() as f64;
+    let off_ns = trials.iter().map(|t| wakes(t) * t.around.wake_cost_ns).sum::<f64>();
+    let jobs_ns = raw_ns - off_ns;
+    let seconds: f64 = trials.iter().map(|t| t.length_s()).sum();
+    let met = (jobs_ns - kernel_ns).abs() <= ACCOUNT * kernel_ns + ACCOUNT_NS_PER_S * seconds;
+    let found = format!(
+        "{:.2} ms by the jobs, {:+.2} % ({:.2} ms before {:.2} ms for {} wake-ups are taken off)",
+        jobs_ns / 1e6,
+        (jobs_ns / kernel_ns.max(1.0) - 1.0) * 100.0,
+        raw_ns / 1e6,
+        off_ns / 1e6,
+        trials.iter().map(|t| wakes(t)).sum::<f64>()
+    );
+    Some(SelfCheck {
+        id,
+        what: what.to_owned(),
+        truth: format!("{:.2} ms in {seconds:.1} s by the kernel", kernel_ns / 1e6),
+        found,
+        bar: bar.to_owned(),
+        state: State::of(met),
+    })
+}

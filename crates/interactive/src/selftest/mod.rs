@@ -1,0 +1,157 @@
+//! Self-test: a task is kept from its CPU at known times, and what the probe records of it is checked against the exact
+//! simulation of the task run on the disturber's own log.
+//!
+//! Two disturbers: a real-time hog above a real-time task (needs the right to real time), and a controller that stops and
+//! continues the task's process (needs no right at all; the log holds when the kernel said "stopped"). A check that the
+//! machine or the rights do not permit is "not shown", with the reason; never "pass".
+//!
+//! Only what was recorded in quiet is judged, met or missed, and quiet is told by a third party that knows nothing of the
+//! recording (`witness`). A point of which too little was recorded in quiet is recorded again while there is time; the first
+//! recording with enough decides, so that repeats favor no outcome.
+
+mod accounts;
+mod hog;
+mod judge;
+mod lab;
+mod point;
+mod stops;
+mod witness;
+
+use machmeter_engine::{Progress, budget};
+use machmeter_sys::thread::monotonic_ns;
+
+use lab::Lab;
+use machmeter_engine::selftest::{SelfCheck, State};
+use point::{HOG, Point, STOPS};
+
+/// What to test, and where.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Segments of 1.5 s instead of 8 s: about 30 s instead of 140 s in all.
+    pub quick: bool,
+    /// The CPU to test on; the last allowed one when not given.
+    pub cpu: Option<usize>,
+    /// Seed of the phases between tasks and disturbers.
+    pub seed: u64,
+    /// Until when points are recorded again that the machine was not quiet enough for, ns (monotonic); every point is
+    /// recorded once, however late that becomes.
+    pub until_ns: u64,
+}
+
+/// One recording of a disturbed task, judged.
+struct Outcome {
+    check: SelfCheck,
+    next: Next,
+}
+
+/// What is to be done about a point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    /// Nothing: it was judged, or cannot be here.
+    Nothing,
+    /// Another try may show what this one did not: the machine was not quiet.
+    Again,
+    /// It was refused, and so will be the others of its kind.
+    GiveUp,
+}
+
+/// How a point's disturber is made.
+type Record = fn(&mut Lab<'_>, &Point) -> Outcome;
+
+/// A point, and what came of the last of its tries.
+struct Tried {
+    point: &'static Point,
+    record: Record,
+    outcome: Outcome,
+    tries: usize,
+}
+
+impl Tried {
+    fn check(self) -> SelfCheck {
+        let mut check = self.outcome.check;
+        if self.tries > 1 {
+            let which = match self.outcome.next {
+                Next::Nothing => format!("try {}, the first in quiet", self.tries),
+                _ => format!("none of {} tries was in quiet", self.tries),
+            };
+            check.found = format!("{which}: {}", check.found);
+        }
+        check
+    }
+}
+
+/// Runs all checks in order. Ends early, with what was done so far, when a signal asks to stop. Call it from a thread that
+/// lives on: the tasks' processes are tied to it.
+///
+/// # Errors
+/// In one line, when there is no CPU to test on.
+pub fn run(options: &Options, progress: &dyn Progress) -> Result<Vec<SelfCheck>, String> {
+    let mut lab = Lab::open(options, progress)?;
+    progress.step("selftest interactive: a task alone");
+    let mut alone = accounts::alone(&mut lab);
+    let mut points: Vec<Tried> = Vec::new();
+    let kinds: [(&str, &'static [Point], Record); 2] = [
+        ("a real-time hog above a real-time task", &HOG, hog::record),
+        ("stopping and continuing a task, without rights", &STOPS, stops::record),
+    ];
+    for (name, those, record) in kinds {
+        progress.step(&format!("selftest interactive: {name}"));
+        for point in those {
+            if budget::stop_requested() {
+                break;
+            }
+            let outcome = record(&mut lab, point);
+            let next = outcome.next;
+            points.push(Tried { point, record, outcome, tries: 1 });
+            if next == Next::GiveUp {
+                break;
+            }
+        }
+    }
+    let mut beside = Vec::new();
+    if !budget::stop_requested() {
+        progress.step("selftest interactive: a task beside a spinning thread");
+        beside = accounts::beside_a_spinner(&mut lab);
+    }
+    again(&mut lab, &mut points, &mut alone, options.until_ns, progress);
+    let mut checks = [alone, beside].concat();
+    checks.extend(points.into_iter().map(Tried::check));
+    checks.extend(accounts::of_all(&lab));
+    Ok(checks)
+}
+
+/// Records again what was recorded in noise, in rounds, each after another look at what a wake-up costs.
+fn again(
+    lab: &mut Lab<'_>,
+    points: &mut [Tried],
+    alone: &mut Vec<SelfCheck>,
+    until_ns: u64,
+    progress: &dyn Progress,
+) {
+    let late = |ns: u64| monotonic_ns() + ns > until_ns || budget::stop_requested();
+    loop {
+        let open = points.iter().filter(|p| p.outcome.next == Next::Again).count();
+        let unaccounted = accounts::spinner_is_open(lab);
+        if (open == 0 && !unaccounted) || late(2 * lab.length_ns()) {
+            return;
+        }
+        progress.step(&format!(
+            "selftest interactive: {open} points again, for which the machine was not quiet; {} s are left",
+            (until_ns - monotonic_ns()) / 1_000_000_000
+        ));
+        let tried = accounts::alone(lab);
+        if alone.iter().all(|c| c.state == State::NotShown) {
+            *alone = tried;
+        }
+        for tried in points.iter_mut().filter(|p| p.outcome.next == Next::Again) {
+            if late(lab.length_ns()) {
+                return;
+            }
+            tried.outcome = (tried.record)(lab, tried.point);
+            tried.tries += 1;
+        }
+        if unaccounted && !late(lab.length_ns()) {
+            accounts::beside_a_spinner(lab);
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Constant interference: noise that is there all the time looks like no noise at all, only with a lower mean. The FTQ
+//! documents name the problem and promise a method; this is one.
+//!
+//! A loop cannot see from inside that every turn is slow. It can be compared: with the same work while the other CPUs are
+//! left idle, with other CPUs, with the best this kind of machine ever did, with the clock the processor is sold with, and
+//! with the turn that is bound by the tick read instead of by arithmetic. Only a reference from outside the run can
+//! acquit; any comparison can convict.
+
+use machmeter_data::record::Finding;
+
+use crate::samples::{References, SpeedPhase, SpeedSample};
+
+/// A loss of this share is interference.
+const PRESENT: f64 = 0.03;
+/// Below this share two speeds are the same.
+const SAME: f64 = 0.015;
+
+/// One comparison.
+struct Comparison {
+    text: String,
+    loss: f64,
+    /// Whether the reference lies outside this run.
+    outside: bool,
+}
+
+/// The verdict on constant interference with its evidence. `slow_share` is the share of windows in which the loop ran
+/// below its best speed by 3 % or more, per CPU.
+pub fn verdict(speed: &[SpeedSample], references: &References, slow_share: &[(usize, f64)]) -> Finding {
+    let comparisons = compare(speed, references);
+    let mut evidence: Vec<String> = comparisons.iter().map(|c| c.text.clone()).collect();
+    for (cpu, share) in slow_share {
+        evidence.push(format!(
+            "CPU {cpu}: {:.1} % of windows ran 3 % or more below the CPU's own best (interference that comes and goes)",
+            share * 100.0
+        ));
+    }
+    let worst = comparisons.iter().max_by(|a, b| a.loss.total_cmp(&b.loss));
+    let acquitted = comparisons.iter().any(|c| c.outside && c.loss < SAME);
+    let (verdict, text) = match worst {
+        Some(w) if w.loss >= PRESENT => {
+            ("present", format!("Constant interference of about {:.1} %: {}.", w.loss * 100.0, w.text))
+        }
+        Some(_) if acquitted => (
+            "none_seen",
+            "No constant interference seen: the CPUs run as fast as a reference from outside this run.".to_owned(),
+        ),
+        Some(_) => (
+            "unknown",
+            "Nothing in this run points to constant interference, but nothing outside it says how fast the CPUs could be."
+                .to_owned(),
+        ),
+        None => ("unknown", "The speed of the CPUs was not sampled in this recording.".to_owned()),
+    };
+    Finding { id: "noise.constant_interference".to_owned(), verdict: verdict.to_owned(), text, evidence }
+}
+
+fn best(speed: &[SpeedSample], cpu: usize, phase: SpeedPhase) -> Option<&SpeedSample> {
+    speed.iter().find(|s| s.cpu == cpu && s.phase == phase)
+}
+
+fn compare(speed: &[SpeedSample], references: &References) -> Vec<Comparison> {
+    let mut out = Vec::new();
+    let mut cpus: Vec<usize> = speed.iter().map(|s| s.cpu).collect();
+    cpus.sort_unstable();
+    cpus.dedup();
+    let ghz = |ns: f64| 1.0 / ns;
+    for &cpu in &cpus {
+        let (alone, together) = (best(speed, cpu, SpeedPhase::Alone), best(speed, cpu, SpeedPhase::Together));
+        if let (Some(a), Some(t)) = (alone, together) {
+            out.push(Comparison {
+                text: format!(
+                    "CPU {cpu} does {:.3} additions/ns with the other CPUs at work and {:.3} with them idle",
+                    ghz(t.median_ns),
+                    ghz(a.median_ns)
+                ),
+                loss: 1.0 - a.median_ns / t.median_ns,
+                outside: false,
+            });
+        }
+    }
+    let alone: Vec<&SpeedSample> = cpus.iter().filter_map(|c| best(speed, *c, SpeedPhase::Alone)).collect();
+    let fastest = alone.iter().min_by(|a, b| a.best_ns.total_cmp(&b.best_ns));
+    let slowest = alone.iter().max_by(|a, b| a.best_ns.total_cmp(&b.best_ns));
+    if let (Some(f), Some(s)) = (fastest, slowest)
+        && f.cpu != s.cpu
+    {
+        out.push(Comparison {
+            text: format!(
+                "the slowest CPU ({}) does {:.3} additions/ns at its best, the fastest ({}) {:.3}",
+                s.cpu,
+                ghz(s.best_ns),
+                f.cpu,
+                ghz(f.best_ns)
+            ),
+            loss: 1.0 - f.best_ns / s.best_ns,
+            outside: false,
+        });
+    }
+    let Some(now) = fastest else { return out };
+    if let Some(ever) = references.best_ever_add_ns.filter(|b| *b > 0.0) {
+        out.push(Comparison {
+            text: format!(
+                "the fastest CPU does {:.3} additions/ns at its best, the best ever stored for this kind of machine is {:.3}",
+                ghz(now.best_ns),
+                ghz(ever)
+            ),
+            loss: 1.0 - ever / now.best_ns,
+            outside: true,
+        });
+    }
+    if let Some(hz) = references.nominal_hz.filter(|h| *h > 0.0) {
+        out.push(Comparison {
+            text: format!(
+                "the fastest CPU does {:.3} dependent additions/ns, one per cycle, so it runs at {:.3} GHz of the {:.3} GHz \
+                 that {} gives",
+                ghz(now.best_ns),
+                ghz(now.best_ns),
+                hz / 1e9,
+                references.nominal_source
+            ),
+            loss: 1.0 - ghz(now.best_ns) * 1e9 / hz,
+            outside: true,
+        });
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(cpu: usize, phase: SpeedPhase, ns: f64) -> SpeedSample {
+        SpeedSample { cpu, phase, best_ns: ns, median_ns: ns, n: 100 }
+    }
+
+    fn quiet() -> Vec<SpeedSample> {
+        (0..2).flat_map(|c| [SpeedPhase::Alone, SpeedPhase::Together].map(|p| sample(c, p, 0.27))).collect()
+    }
+
+    #[test]
+    fn without_an_outside_reference_nothing_is_acquitted() {
+        assert_eq!(verdict(&quiet(), &References::default(), &[]).verdict, "unknown");
+        assert_eq!(verdict(&[], &References::default(), &[]).verdict, "unknown");
+    }
+
+    #[test]
+    fn the_best_ever_acquits_or_convicts() {
+        let r = |ns| References { best_ever_add_ns: Some(ns), ..References::default() };
+        assert_eq!(verdict(&quiet(), &r(0.27), &[]).verdict, "none_seen");
+        let f = verdict(&quiet(), &r(0.25), &[]);
+        assert_eq!(f.verdict, "present");
+        assert!(f.text.contains("7.4 %"), "{}", f.text);
+        assert_eq!(
+            verdict(&quiet(), &r(0.264), &[]).verdict,
+            "unknown",
+            "2 % off is neither the same nor proof"
+        );
+    }
+
+    #[test]
+    fn a_neighbor_that_slows_us_is_found_inside_the_run() {
+        let mut s = quiet();
+        s[1].median_ns = 0.40;
+        assert_eq!(verdict(&s, &References::default(), &[]).verdict, "present");
+    }
+
+    #[test]
+    fn a_slower_cpu_is_found_by_its_fellows() {
+        let mut s = quiet();
+        s[2].best_ns = 0.30;
+        s[2].median_ns = 0.30;
+        s[3].best_ns = 0.30;
+        s[3].median_ns = 0.30;
+        let f = verdict(&s, &References::default(), &[]);
+        assert_eq!(f.verdict, "present");
+        assert!(f.text.contains("slowest CPU (1)"), "{}", f.text);
+    }
+}

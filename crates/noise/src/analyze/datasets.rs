@@ -1,0 +1,284 @@
+//! What to draw: time line, heat map, percentile curve, size-rate scatter.
+
+use std::collections::BTreeMap;
+
+use machmeter_data::quantity::{Unit, human};
+use machmeter_data::shape::{
+    Axis, Distribution, DistributionRow, Mark, Matrix, Scatter, ScatterGroup, Series, SeriesRow,
+};
+use machmeter_data::{Dataset, Params, Shape};
+use machmeter_stats::quantile::{quantile, sorted};
+
+use super::figures::CpuView;
+use super::sources::group;
+use crate::attribute::matching::Attributed;
+use crate::attribute::testimony::Testimony;
+
+/// Buckets of the time line at most, over all rows together at least 60 each.
+const TIMELINE_POINTS: usize = 1000;
+/// Columns of the heat map at most.
+const HEAT_COLUMNS: usize = 200;
+/// Marked detours per CPU.
+const MARKS: usize = 12;
+/// Buckets per decade of the size-rate scatter.
+const PER_DECADE: f64 = 8.0;
+
+fn dataset(id: &str, title: &str, caption: &str, shape: Shape) -> Dataset {
+    Dataset {
+        id: id.to_owned(),
+        params: Params::new(),
+        title: title.to_owned(),
+        caption: caption.to_owned(),
+        shape,
+    }
+}
+
+/// Rounds to four significant digits: what a drawing can show, and a record need not carry more.
+fn brief(x: f64) -> f64 {
+    if x == 0.0 || !x.is_finite() {
+        return 0.0;
+    }
+    let scale = 10f64.powi(3 - x.abs().log10().floor() as i32);
+    let rounded = (x * scale).round() / scale;
+    if rounded.is_finite() { rounded } else { x }
+}
+
+/// Share of each window's time lost to anything (gaps and slowdown), in order: what is missing to the count of an
+/// undisturbed window.
+pub fn lost(view: &CpuView<'_>) -> Vec<f64> {
+    let w = view.setup.schedule.window_ticks as f64;
+    let reference = view.split.reference_ticks;
+    if view.cpu.counts.is_empty() || reference <= 0.0 {
+        return view.split.stolen_ticks.iter().map(|s| (s / w).clamp(0.0, 1.0)).collect();
+    }
+    view.cpu.counts.iter().map(|n| (1.0 - f64::from(*n) * reference / w).clamp(0.0, 1.0)).collect()
+}
+
+/// Time line of the share of time lost, with the longest detours marked.
+pub fn timeline(
+    views: &[CpuView<'_>],
+    attributed: &[Vec<Attributed>],
+    testimony: &Testimony,
+) -> Option<Dataset> {
+    let first = views.first()?;
+    let windows = views.iter().map(|v| v.split.stolen_ticks.len()).max()?;
+    let wanted = (TIMELINE_POINTS / views.len()).clamp(60, 1200);
+    let per_bucket = windows.div_ceil(wanted).max(1);
+    let step_ns = first.setup.window_ns() * per_bucket as f64;
+    let rows = views
+        .iter()
+        .zip(attributed)
+        .map(|(v, a)| {
+            let lost = lost(v);
+            let parts = || lost.chunks(per_bucket);
+            SeriesRow {
+                name: format!("CPU {}", v.cpu.cpu),
+                min: parts().map(|p| brief(p.iter().copied().fold(1.0, f64::min))).collect(),
+                mean: parts().map(|p| brief(p.iter().sum::<f64>() / p.len() as f64)).collect(),
+                max: parts().map(|p| brief(p.iter().copied().fold(0.0, f64::max))).collect(),
+                marks: marks(v, a, testimony),
+            }
+        })
+        .collect();
+    Some(dataset(
+        "noise.timeline",
+        "Time lost over time",
+        "Share of each window's time that the loop did not get, by gaps or by running slower. The band spans the smallest and the \
+         largest window of each bucket, so that no extreme is hidden; marks are the longest detours. Drag to zoom.",
+        Shape::Series(Series { start_ns: 0.0, step_ns, y: Axis::linear("time lost", Unit::One), rows }),
+    ))
+}
+
+fn marks(view: &CpuView<'_>, attributed: &[Attributed], testimony: &Testimony) -> Vec<Mark> {
+    let durations = view.durations_ns();
+    let starts = view.starts_s();
+    let mut order: Vec<usize> = (0..durations.len()).collect();
+    order.sort_by(|a, b| durations[*b].total_cmp(&durations[*a]));
+    order.truncate(MARKS);
+    order.sort_unstable();
+    let ns = view.setup.ns_per_tick();
+    order
+        .into_iter()
+        .map(|i| {
+            let what = attributed.get(i).and_then(|a| testimony.sources.get(a.main as usize));
+            let parts = attributed.get(i).map_or(String::new(), |a| describe(a, testimony, ns));
+            Mark {
+                x: brief_time(starts[i] * 1e9),
+                y: None,
+                label: human(durations[i], Unit::Nanoseconds),
+                detail: format!("{}{parts}", what.map_or("unknown", |s| &s.name)),
+            }
+        })
+        .collect()
+}
+
+fn brief_time(ns: f64) -> f64 {
+    (ns / 100.0).round() * 100.0
+}
+
+fn describe(a: &Attributed, testimony: &Testimony, ns: f64) -> String {
+    let mut parts: Vec<(u32, u64)> = a.parts.iter().copied().filter(|p| p.1 > 0).collect();
+    parts.sort_by_key(|p| std::cmp::Reverse(p.1));
+    if parts.is_empty() {
+        return String::new();
+    }
+    let list: Vec<String> = parts
+        .iter()
+        .take(4)
+        .filter_map(|(s, t)| {
+            let source = testimony.sources.get(*s as usize)?;
+            Some(format!("{} {}", source.name, human(*t as f64 * ns, Unit::Nanoseconds)))
+        })
+        .collect();
+    format!(
+        " (entry {}, {}, exit {})",
+        human(a.entry_ticks as f64 * ns, Unit::Nanoseconds),
+        list.join(", "),
+        human(a.exit_ticks as f64 * ns, Unit::Nanoseconds)
+    )
+}
+
+/// Heat map CPU by time, so that what hits several CPUs at once is visible.
+pub fn heat(views: &[CpuView<'_>]) -> Option<Dataset> {
+    let first = views.first()?;
+    let windows = views.iter().map(|v| v.split.stolen_ticks.len()).max()?;
+    let per_column = windows.div_ceil(HEAT_COLUMNS).max(1);
+    let step = first.setup.window_ns() * per_column as f64;
+    let columns = (0..windows.div_ceil(per_column)).map(|c| c as f64 * step).collect();
+    let values = views
+        .iter()
+        .map(|v| {
+            lost(v).chunks(per_column).map(|p| Some(brief(p.iter().sum::<f64>() / p.len() as f64))).collect()
+        })
+        .collect();
+    Some(dataset(
+        "noise.heat",
+        "CPU by time",
+        "Share of time lost per CPU and slice of the run. A vertical line is something that hit several CPUs at once.",
+        Shape::Matrix(Matrix {
+            x: Axis::linear("time", Unit::Nanoseconds),
+            columns,
+            column_names: Vec::new(),
+            rows: views.iter().map(|v| format!("CPU {}", v.cpu.cpu)).collect(),
+            cell: Axis::linear("time lost", Unit::One),
+            values,
+        }),
+    ))
+}
+
+/// Percentile curves of detour durations.
+pub fn percentiles(views: &[CpuView<'_>]) -> Option<Dataset> {
+    let rows: Vec<DistributionRow> = views
+        .iter()
+        .filter_map(|v| {
+            let s = sorted(&v.durations_ns()).ok().filter(|s| !s.is_empty())?;
+            Some(DistributionRow {
+                name: format!("CPU {}", v.cpu.cpu),
+                n: s.len() as u64,
+                quantiles: curve(&s),
+            })
+        })
+        .collect();
+    (!rows.is_empty()).then(|| {
+        dataset(
+            "noise.percentiles",
+            "Detour durations",
+            "Percentiles of the duration of detours; each step to the right is ten times rarer.",
+            Shape::Distribution(Distribution { value: Axis::log("duration", Unit::Nanoseconds), rows }),
+        )
+    })
+}
+
+/// Quantiles of ascending samples, dense toward the tail: ten per factor of ten of 1 / (1 - p), the maximum last.
+fn curve(s: &[f64]) -> Vec<(f64, f64)> {
+    let mut out: Vec<(f64, f64)> = Vec::new();
+    let mut k = 0;
+    loop {
+        let p = 1.0 - 10f64.powf(-f64::from(k) / 10.0);
+        if (1.0 - p) * (s.len() as f64) < 1.0 {
+            break;
+        }
+        out.push(((p * 1e7).round() / 1e7, brief(quantile(s, p).unwrap_or(0.0))));
+        k += 1;
+    }
+    out.push((1.0, brief(s[s.len() - 1])));
+    out
+}
+
+/// Detours by size and rate, one group per source.
+pub fn scatter(
+    views: &[CpuView<'_>],
+    attributed: &[Vec<Attributed>],
+    testimony: &Testimony,
+) -> Option<Dataset> {
+    let wall_s: f64 = views.iter().map(CpuView::wall_s).sum();
+    let mut cells: BTreeMap<String, (f64, BTreeMap<i32, u64>)> = BTreeMap::new();
+    for (v, a) in views.iter().zip(attributed) {
+        for (d, at) in v.durations_ns().iter().zip(a) {
+            let name =
+                testimony.sources.get(at.main as usize).map_or_else(|| "unknown".to_owned(), |s| group(s).0);
+            let bucket = (d.max(1.0).log10() * PER_DECADE).floor() as i32;
+            let entry = cells.entry(name).or_default();
+            entry.0 += d;
+            *entry.1.entry(bucket).or_default() += 1;
+        }
+    }
+    let mut groups: Vec<(f64, ScatterGroup)> = cells
+        .into_iter()
+        .map(|(name, (total, buckets))| {
+            let points = buckets
+                .into_iter()
+                .map(|(b, n)| {
+                    (brief(10f64.powf((f64::from(b) + 0.5) / PER_DECADE)), brief(n as f64 / wall_s))
+                })
+                .collect();
+            (total, ScatterGroup { name, points })
+        })
+        .collect();
+    groups.sort_by(|a, b| b.0.total_cmp(&a.0));
+    // Beyond eight colors nobody can tell groups apart: the small ones become one.
+    if groups.len() > 8 {
+        let mut rest: BTreeMap<u64, (f64, f64)> = BTreeMap::new();
+        for (_, g) in groups.drain(7..) {
+            for (x, y) in g.points {
+                rest.entry(x.to_bits()).or_insert((x, 0.0)).1 += y;
+            }
+        }
+        groups.push((0.0, ScatterGroup { name: "others".to_owned(), points: rest.into_values().collect() }));
+    }
+    (!groups.is_empty()).then(|| {
+        dataset(
+            "noise.scatter",
+            "Detours by size and rate",
+            "Each point is a class of durations of one source: how long (right is longer) and how often per CPU (up is more \
+             often). Programs that synchronize often fear the right side, throughput fears the upper right.",
+            Shape::Scatter(Scatter {
+                x: Axis::log("duration", Unit::Nanoseconds),
+                y: Axis::log("rate per CPU", Unit::Hertz),
+                groups: groups.into_iter().map(|g| g.1).collect(),
+            }),
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn brief_keeps_four_digits() {
+        assert_eq!(brief(0.012_345_6), 0.012_35);
+        assert_eq!(brief(123_456.0), 123_500.0);
+        assert_eq!(brief(0.0), 0.0);
+        assert_eq!(brief(f64::NAN), 0.0);
+    }
+
+    #[test]
+    fn the_curve_ends_with_the_maximum_and_ascends() {
+        let s: Vec<f64> = (1..=1000).map(f64::from).collect();
+        let c = curve(&s);
+        assert_eq!(c.last(), Some(&(1.0, 1000.0)));
+        assert!(c.windows(2).all(|w| w[0].0 <= w[1].0 && w[0].1 <= w[1].1));
+        assert!(c.len() > 25);
+    }
+}

@@ -1,0 +1,158 @@
+//! Other benchmarks' data from one recording: FTQ at any window length, FWQ at any work size, the selfish histogram at
+//! any threshold.
+
+use crate::measure::{Gap, Schedule};
+use crate::samples::CpuSamples;
+
+/// FTQ: start (ticks) and count of each window of `multiple` base windows; an incomplete last window is left out.
+pub fn ftq(cpu: &CpuSamples, schedule: &Schedule, multiple: usize) -> Vec<(u64, u64)> {
+    let multiple = multiple.max(1);
+    let length = schedule.window_ticks * multiple as u64;
+    cpu.counts
+        .chunks_exact(multiple)
+        .enumerate()
+        .map(|(k, c)| (schedule.t0_ticks + k as u64 * length, c.iter().map(|n| u64::from(*n)).sum()))
+        .collect()
+}
+
+/// FWQ: duration in ticks of each consecutive piece of `turns` turns, from the time line that counts and gaps describe.
+///
+/// Between gaps the loop is taken to run evenly within a base window, so that a duration is exact to about two turns
+/// wherever a piece does not begin or end inside a window that also holds a gap, and to the gap's neighbourhood there.
+pub fn fwq(cpu: &CpuSamples, schedule: &Schedule, turns: u64) -> Vec<u64> {
+    let turns = turns.max(1);
+    let mut line = TimeLine::new(cpu, schedule);
+    let mut out = Vec::new();
+    let mut previous = schedule.t0_ticks as f64;
+    let mut wanted = turns as f64;
+    while let Some(t) = line.time_of(wanted) {
+        out.push((t - previous).max(0.0).round() as u64);
+        previous = t;
+        wanted += turns as f64;
+    }
+    out
+}
+
+/// Selfish detour: the gaps of at least `threshold_ticks` as (start, duration) in ticks.
+///
+/// The threshold cannot be below the one of the recording.
+pub fn selfish(cpu: &CpuSamples, schedule: &Schedule, threshold_ticks: u64) -> Vec<(u64, u64)> {
+    let threshold = threshold_ticks.max(schedule.threshold_ticks);
+    cpu.gaps.iter().filter(|g| g.ticks() >= threshold).map(|g| (g.start_ticks, g.ticks())).collect()
+}
+
+/// Pieces of time in which turns pass evenly: walks windows and gaps once, in order.
+struct TimeLine<'a> {
+    cpu: &'a CpuSamples,
+    schedule: &'a Schedule,
+    window: usize,
+    gap: usize,
+    /// Pieces of the current window: (turns in it, start, end); a gap is one turn.
+    pieces: Vec<(f64, f64, f64)>,
+    piece: usize,
+    turns_before: f64,
+    /// End of the last gap, which may lie windows ahead.
+    busy_until: f64,
+}
+
+impl<'a> TimeLine<'a> {
+    fn new(cpu: &'a CpuSamples, schedule: &'a Schedule) -> Self {
+        let t0 = schedule.t0_ticks as f64;
+        Self {
+            cpu,
+            schedule,
+            window: 0,
+            gap: 0,
+            pieces: Vec::new(),
+            piece: 0,
+            turns_before: 0.0,
+            busy_until: t0,
+        }
+    }
+
+    /// Time at which turn number `wanted` ended; calls must ascend.
+    fn time_of(&mut self, wanted: f64) -> Option<f64> {
+        loop {
+            while let Some(&(turns, start, end)) = self.pieces.get(self.piece) {
+                if self.turns_before + turns >= wanted {
+                    let share = if turns > 0.0 { (wanted - self.turns_before) / turns } else { 1.0 };
+                    return Some(start + share * (end - start));
+                }
+                self.turns_before += turns;
+                self.piece += 1;
+            }
+            self.next_window()?;
+        }
+    }
+
+    fn next_window(&mut self) -> Option<()> {
+        let count = f64::from(*self.cpu.counts.get(self.window)?);
+        let w = self.schedule.window_ticks;
+        let start = (self.schedule.t0_ticks + self.window as u64 * w) as f64;
+        let end = start + w as f64;
+        self.window += 1;
+        self.pieces.clear();
+        self.piece = 0;
+        let first = self.gap;
+        while self.cpu.gaps.get(self.gap).is_some_and(|g| (g.start_ticks as f64) < end) {
+            self.gap += 1;
+        }
+        let gaps = &self.cpu.gaps[first..self.gap];
+        let from = start.max(self.busy_until);
+        let busy: f64 = gaps.iter().map(|g: &Gap| g.ticks() as f64).sum();
+        let last_end = gaps.last().map_or(from, |g| g.end_ticks as f64);
+        let free = (end.max(last_end) - from - busy).max(0.0);
+        let quiet = (count - gaps.len() as f64).max(0.0);
+        let per_tick = if free > 0.0 { quiet / free } else { 0.0 };
+        let mut at = from;
+        for g in gaps {
+            let (a, b) = ((g.start_ticks as f64).max(at), g.end_ticks as f64);
+            self.pieces.push((per_tick * (a - at), at, a));
+            self.pieces.push((1.0, a, b));
+            at = b;
+        }
+        if at < end {
+            self.pieces.push((per_tick * (end - at), at, end));
+        }
+        self.busy_until = self.busy_until.max(last_end);
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machmeter_stats::histogram::LogHistogram;
+
+    const S: Schedule = Schedule { t0_ticks: 1000, window_ticks: 100, windows: 6, threshold_ticks: 20 };
+
+    fn cpu(counts: Vec<u32>, gaps: &[(u64, u64)]) -> CpuSamples {
+        let gaps = gaps.iter().map(|&(start_ticks, end_ticks)| Gap { start_ticks, end_ticks }).collect();
+        CpuSamples { cpu: 0, counts, gaps, histogram: LogHistogram::new(), gaps_dropped: 0, thread: None }
+    }
+
+    #[test]
+    fn ftq_windows_are_sums_of_base_windows() {
+        let c = cpu(vec![1, 2, 3, 4, 5, 6], &[]);
+        assert_eq!(ftq(&c, &S, 2), [(1000, 3), (1200, 7), (1400, 11)]);
+        assert_eq!(ftq(&c, &S, 4), [(1000, 10)]);
+    }
+
+    #[test]
+    fn fwq_durations_hold_the_gaps() {
+        // Ten turns a window, a gap from 1250 to 1450 (one turn), then turns again.
+        let c = cpu(vec![10, 10, 6, 0, 5, 10], &[(1250, 1450)]);
+        let durations = fwq(&c, &S, 10);
+        assert_eq!(durations[0..2], [100, 100]);
+        // Ten turns: five before the gap, the gap's own, four after it.
+        assert_eq!(durations[2], 50 + 200 + 40);
+        assert_eq!(durations.iter().sum::<u64>(), 590);
+    }
+
+    #[test]
+    fn selfish_cannot_see_below_the_recording() {
+        let c = cpu(vec![10; 6], &[(1010, 1035), (1100, 1190)]);
+        assert_eq!(selfish(&c, &S, 5).len(), 2);
+        assert_eq!(selfish(&c, &S, 50), [(1100, 90)]);
+    }
+}

@@ -1,0 +1,216 @@
+//! What a person should read first.
+
+use machmeter_data::Metric;
+use machmeter_data::quantity::{Unit, human};
+use machmeter_data::record::{Finding, Summary, SummaryLine, Tile};
+
+use super::figures::CpuView;
+use super::rhythm::Periodic;
+use crate::samples::Samples;
+
+/// Stolen share under which a CPU is fit for work that synchronizes often, and detour length that tail-sensitive work
+/// bears, ns.
+const FIT_SHARE: f64 = 0.01;
+const FIT_LONGEST_NS: f64 = 1e6;
+
+/// Writes the summary.
+pub(super) fn write(
+    samples: &Samples,
+    views: &[CpuView<'_>],
+    metrics: &[Metric],
+    found: &[Periodic],
+) -> Summary {
+    let get = |id: &str, cpu: &str| {
+        metrics.iter().find(|m| m.id == id && m.params.get("cpu").is_some_and(|p| p.to_string() == cpu))
+    };
+    let Some(all) = get("noise.stolen_fraction", "all").filter(|m| m.value.is_some()) else {
+        return of_counts(get("noise.lost_fraction", "all"));
+    };
+    let longest = metrics
+        .iter()
+        .filter(|m| m.id == "noise.detour_duration")
+        .filter_map(|m| Some((m.max?, m.params.get("cpu")?.to_string())))
+        .max_by(|a, b| a.0.total_cmp(&b.0));
+    let worst = metrics
+        .iter()
+        .filter(|m| m.id == "noise.stolen_fraction")
+        .filter_map(|m| Some((m.value?, m.params.get("cpu")?.to_string())))
+        .filter(|(_, cpu)| cpu != "all")
+        .max_by(|a, b| a.0.total_cmp(&b.0));
+    let mut first = vec![format!("{} of CPU time stolen {}", with_unit(all), bracket(all))];
+    let worst = worst.filter(|_| views.len() > 1);
+    first.extend(worst.map(|(v, cpu)| format!("worst CPU {cpu}: {}", human(v, Unit::One))));
+    first.extend(
+        longest.as_ref().map(|(max, _)| format!("longest detour {}", human(*max, Unit::Nanoseconds))),
+    );
+    let mut lines = vec![first.join("   ")];
+    lines.extend(mostly(metrics, views.len()));
+    lines.extend(per_cpu(metrics, views));
+    lines.extend(periodic(found));
+    let slowdown = get("noise.slowdown_fraction", "all");
+    let mut tiles = vec![Tile { label: "Time stolen".to_owned(), value: with_unit(all), note: bracket(all) }];
+    if let Some((max, cpu)) = &longest {
+        tiles.push(Tile {
+            label: "Longest detour".to_owned(),
+            value: human(*max, Unit::Nanoseconds),
+            note: format!("CPU {cpu}, in {}", human(views[0].wall_s() * 1e9, Unit::Nanoseconds)),
+        });
+    }
+    if let Some(s) = slowdown.filter(|s| s.value.is_some()) {
+        tiles.push(Tile { label: "Slowdown".to_owned(), value: with_unit(s), note: bracket(s) });
+    }
+    let rate: f64 = metrics.iter().filter(|m| m.id == "noise.detour_rate").filter_map(|m| m.value).sum();
+    tiles.push(Tile {
+        label: "Detours".to_owned(),
+        value: format!("{}/s", machmeter_data::quantity::digits(rate / views.len() as f64)),
+        note: format!("per CPU, of {} or more", human(threshold_ns(samples), Unit::Nanoseconds)),
+    });
+    let share = all.value.unwrap_or(0.0);
+    let long = longest.map_or(0.0, |l| l.0);
+    let verdict = match (share <= FIT_SHARE, long <= FIT_LONGEST_NS) {
+        (true, true) => {
+            "Quiet in this run: fit for throughput work and for work that minds delays of a millisecond."
+        }
+        (true, false) => {
+            "Fit for throughput work; not for work that minds single delays of a millisecond or more."
+        }
+        (false, true) => {
+            "Others take more than 1 % of the CPUs, in short pieces: throughput suffers, tails little."
+        }
+        (false, false) => "Not fit for tail latency, and more than 1 % of the CPUs is taken by others.",
+    };
+    Summary {
+        lines: vec![SummaryLine { section: "NOISE".to_owned(), lines }],
+        tiles,
+        verdict: verdict.to_owned(),
+    }
+}
+
+/// Summary of an imported series of counts.
+fn of_counts(lost: Option<&Metric>) -> Summary {
+    let Some(lost) = lost.filter(|m| m.value.is_some()) else { return Summary::default() };
+    Summary {
+        lines: vec![SummaryLine {
+            section: "NOISE".to_owned(),
+            lines: vec![format!(
+                "{} of CPU time lost {}, stolen or slowed down",
+                with_unit(lost),
+                bracket(lost)
+            )],
+        }],
+        tiles: vec![Tile { label: "Time lost".to_owned(), value: with_unit(lost), note: bracket(lost) }],
+        verdict: String::new(),
+    }
+}
+
+fn threshold_ns(samples: &Samples) -> f64 {
+    samples.setup.schedule.threshold_ticks as f64 * samples.setup.ns_per_tick()
+}
+
+fn with_unit(m: &Metric) -> String {
+    m.value.map_or_else(|| "?".to_owned(), |v| human(v, m.unit))
+}
+
+fn bracket(m: &Metric) -> String {
+    m.ci.as_ref().map_or(String::new(), |c| format!("[{}, {}]", human(c.low, m.unit), human(c.high, m.unit)))
+}
+
+/// The largest sources over all CPUs.
+fn mostly(metrics: &[Metric], cpus: usize) -> Option<String> {
+    let mut by_source: Vec<(String, f64)> = Vec::new();
+    for m in metrics.iter().filter(|m| m.id == "noise.source_fraction") {
+        let (Some(name), Some(value)) = (m.params.get("source"), m.value) else { continue };
+        let name = name.to_string();
+        match by_source.iter_mut().find(|s| s.0 == name) {
+            Some(s) => s.1 += value,
+            None => by_source.push((name, value)),
+        }
+    }
+    by_source.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let shown: Vec<String> = by_source
+        .iter()
+        .take(4)
+        .filter(|s| s.1 > 0.0)
+        .map(|(name, v)| format!("{name} {}", human(v / cpus.max(1) as f64, Unit::One)))
+        .collect();
+    (!shown.is_empty()).then(|| format!("mostly: {}", shown.join(", ")))
+}
+
+fn per_cpu(metrics: &[Metric], views: &[CpuView<'_>]) -> Vec<String> {
+    let get = |id: &str, cpu: usize| {
+        metrics
+            .iter()
+            .find(|m| m.id == id && m.params.get("cpu").is_some_and(|p| p.to_string() == cpu.to_string()))
+    };
+    views
+        .iter()
+        .take(16)
+        .filter_map(|v| {
+            let cpu = v.cpu.cpu;
+            let (stolen, duration) = (get("noise.stolen_fraction", cpu)?, get("noise.detour_duration", cpu)?);
+            let rate = get("noise.detour_rate", cpu)?.value?;
+            let q =
+                |p: &str| duration.quantiles.get(p).map_or("-".to_owned(), |v| human(*v, Unit::Nanoseconds));
+            Some(format!(
+                "CPU {cpu}: {} stolen {}, {}/s, p50 {}, p99 {}, p99.9 {}, max {}",
+                with_unit(stolen),
+                bracket(stolen),
+                machmeter_data::quantity::digits(rate),
+                q("0.5"),
+                q("0.99"),
+                q("0.999"),
+                duration.max.map_or("-".to_owned(), |m| human(m, Unit::Nanoseconds))
+            ))
+        })
+        .collect()
+}
+
+fn periodic(found: &[Periodic]) -> Option<String> {
+    let mut shown: Vec<String> = Vec::new();
+    let mut strongest: Vec<&Periodic> = found.iter().collect();
+    strongest.sort_by_key(|f| std::cmp::Reverse(f.comb.events_in_comb));
+    for f in strongest {
+        let name = if f.source == "unknown" { &f.class } else { &f.source };
+        let text = format!(
+            "{:.2} Hz ({name}, {} each)",
+            f.comb.fundamental_hz,
+            human(f.median_ns, Unit::Nanoseconds)
+        );
+        if shown.len() < 4 && !shown.iter().any(|s| s.split(", ").next() == text.split(", ").next()) {
+            shown.push(text);
+        }
+    }
+    (!shown.is_empty()).then(|| format!("periodic: {}", shown.join(", ")))
+}
+
+/// What counters say beside the loops: interrupts by name and steal.
+pub(super) fn counters(samples: &Samples) -> Option<Finding> {
+    let t = &samples.testimony;
+    let mut evidence: Vec<String> = samples
+        .cpus
+        .iter()
+        .zip(&t.steal_ns)
+        .filter_map(|(c, s)| {
+            s.map(|ns| format!("CPU {}: steal {}", c.cpu, human(ns as f64, Unit::Nanoseconds)))
+        })
+        .collect();
+    let mut counts = t.counters.clone();
+    counts.sort_by_key(|c| std::cmp::Reverse(c.2));
+    evidence.extend(counts.iter().take(12).map(|(cpu, name, n)| format!("CPU {cpu}: {n} times {name}")));
+    for c in &samples.cpus {
+        if let Some(thread) = c.thread {
+            let delay =
+                thread.run_delay_ns.map_or("not told".to_owned(), |ns| human(ns as f64, Unit::Nanoseconds));
+            evidence.push(format!(
+                "CPU {}: the meter waited {delay} for the CPU, {} involuntary switches",
+                c.cpu, thread.preemptions
+            ));
+        }
+    }
+    (!evidence.is_empty()).then(|| Finding {
+        id: "noise.counters".to_owned(),
+        verdict: "seen".to_owned(),
+        text: "What the kernel's counters gained during the recording.".to_owned(),
+        evidence,
+    })
+}

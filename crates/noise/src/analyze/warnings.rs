@@ -1,0 +1,108 @@
+//! What weakens a recording, said with figures.
+
+use machmeter_data::Metric;
+use machmeter_data::quantity::{Unit, human};
+use machmeter_data::record::Warning;
+
+use super::figures::CpuView;
+use crate::attribute::testimony::Sight;
+use crate::info::CODES;
+use crate::samples::Samples;
+
+/// Half of the stolen time in fewer detours than this will not settle.
+const FEW: usize = 30;
+
+fn warning(code: &str, text: String) -> Warning {
+    let next = CODES.iter().find(|c| c.id == code).map_or("", |c| c.next);
+    Warning { code: code.to_owned(), text, next: next.to_owned() }
+}
+
+/// All warnings of a recording.
+pub(super) fn all(samples: &Samples, views: &[CpuView<'_>]) -> Vec<Warning> {
+    let mut out = Vec::new();
+    for v in views {
+        out.extend(few_rule(v));
+        let cpu = v.cpu.cpu;
+        if v.cpu.gaps_dropped > 0 {
+            let total = v.cpu.gaps_dropped + v.cpu.gaps.len() as u64;
+            out.push(warning(
+                "W302",
+                format!("CPU {cpu}: {} of {total} detours found no place in the list", v.cpu.gaps_dropped),
+            ));
+        }
+        if let Some(t) = v.cpu.thread {
+            if t.page_faults > 0 {
+                out.push(warning("W303", format!("CPU {cpu}: {} page faults in the loop", t.page_faults)));
+            }
+            if t.ended_on_cpu.is_some_and(|c| c != cpu) {
+                let on = t.ended_on_cpu.unwrap_or(cpu);
+                out.push(warning("W309", format!("the thread of CPU {cpu} ended on CPU {on}")));
+            }
+        }
+        if v.cpu.counts.len() < samples.setup.schedule.windows && v.cpu.thread.is_some() {
+            out.push(warning(
+                "W307",
+                format!("CPU {cpu}: {} of {} windows", v.cpu.counts.len(), samples.setup.schedule.windows),
+            ));
+        }
+    }
+    out.extend(samples.setup.real_time_share.iter().map(|text| warning("W304", text.clone())));
+    let lost: u64 = samples.testimony.lost.iter().sum();
+    if lost > 0 {
+        out.push(warning("W305", format!("the witness ({}) lost {lost} events", samples.testimony.witness)));
+    }
+    if samples.testimony.sight != Sight::Everything && views.iter().any(|v| v.cpu.thread.is_some()) {
+        let why = samples.testimony.notes.join("; ");
+        let why = if why.is_empty() { "not asked for".to_owned() } else { why };
+        out.push(warning("W306", format!("witness: {} ({why})", samples.testimony.witness)));
+    }
+    out
+}
+
+/// Marks the metrics that a warning weakens.
+pub(super) fn flag(metrics: &mut [Metric], warning: &Warning) {
+    let hurts: &[&str] = match warning.code.as_str() {
+        "W301" => &["noise.stolen_fraction"],
+        "W304" => &["noise.stolen_fraction", "noise.detour_duration"],
+        "W302" => &["noise.source_fraction", "noise.period"],
+        "W303" | "W309" => &["noise.stolen_fraction", "noise.detour_rate", "noise.detour_duration"],
+        "W305" => &["noise.source_fraction"],
+        _ => &[],
+    };
+    let cpu = warning.text.strip_prefix("CPU ").and_then(|t| t.split([':', ' ']).next());
+    for m in metrics.iter_mut().filter(|m| hurts.contains(&m.id.as_str())) {
+        let of = m.params.get("cpu").map(ToString::to_string);
+        if cpu.is_none() || of.as_deref() == cpu || of.as_deref() == Some("all") {
+            m.flag(&warning.code);
+        }
+    }
+}
+
+fn few_rule(view: &CpuView<'_>) -> Option<Warning> {
+    let mut durations = view.durations_ns();
+    let total: f64 = durations.iter().sum();
+    // Below one part in a thousand of the wall time nobody minds.
+    if total < 1e-3 * view.wall_s() * 1e9 {
+        return None;
+    }
+    durations.sort_by(|a, b| b.total_cmp(a));
+    let mut sum = 0.0;
+    let half = durations.iter().take_while(|d| {
+        let before = sum;
+        sum += **d;
+        before < total / 2.0
+    });
+    let few = half.count();
+    (few < FEW).then(|| {
+        warning(
+            "W301",
+            format!(
+                "CPU {}: half of the stolen time comes from {few} detours of {} or more; the share of stolen time will not \
+                 settle in {}",
+                view.cpu.cpu,
+                human(durations[few.saturating_sub(1)], Unit::Nanoseconds),
+                human(view.wall_s() * 1e9, Unit::Nanoseconds)
+            ),
+        )
+    })
+}

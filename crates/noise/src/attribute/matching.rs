@@ -1,0 +1,207 @@
+//! Matching gaps with what a witness saw: a pure pass over both lists in order of time.
+//!
+//! The anatomy of a detour is entry lag (from the last good turn to the first event in the kernel: on a virtual machine
+//! the exit to the hypervisor and the injection), the handlers and threads themselves, and exit lag (from the last event
+//! back to the loop). The parts always sum to the gap.
+
+use std::collections::BinaryHeap;
+
+use super::testimony::{Sight, Source, SourceKind, Span, Testimony};
+use crate::measure::Gap;
+
+/// What a gap consisted of.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Attributed {
+    /// Index of the source that is charged with the gap.
+    pub main: u32,
+    /// From the start of the gap to the first event in it, ticks; the whole gap when there was none.
+    pub entry_ticks: u64,
+    /// From the last event to the end, ticks.
+    pub exit_ticks: u64,
+    /// Time that each source had, nested time counted once; ticks.
+    pub parts: Vec<(u32, u64)>,
+}
+
+impl Attributed {
+    /// Whether `source` had a part in the gap.
+    pub fn names(&self, source: u32) -> bool {
+        self.parts.iter().any(|(s, _)| *s == source)
+    }
+}
+
+/// Clocks of witness and loop may disagree by this much, ticks.
+const SLACK_TICKS: u64 = 5_000;
+
+/// Attributes every gap of one CPU (the `index`-th of the testimony). Sources for unexplained gaps are added to the
+/// testimony's list.
+///
+/// The turns before a gap prove that the meter had the CPU until then, so only what began in the gap can explain it. That
+/// matters because some kernels do not record every switch: a span whose end was not recorded would explain everything
+/// after it.
+pub fn attribute(testimony: &mut Testimony, index: usize, gaps: &[Gap]) -> Vec<Attributed> {
+    let lost = testimony.lost.get(index).copied().unwrap_or(0) > 0;
+    let silent = unexplained(testimony.sight, lost);
+    let silent = testimony.intern(silent);
+    let spans: Vec<Span> = testimony.spans.get(index).cloned().unwrap_or_default();
+    let kinds: Vec<SourceKind> = testimony.sources.iter().map(|s| s.kind).collect();
+    gaps.iter()
+        .map(|g| {
+            let from = spans.partition_point(|s| s.start_ticks + SLACK_TICKS < g.start_ticks);
+            let to = spans.partition_point(|s| s.start_ticks <= g.end_ticks);
+            let inside = spans.get(from..to).unwrap_or(&[]);
+            explain(g, inside, &kinds, silent)
+        })
+        .collect()
+}
+
+fn unexplained(sight: Sight, lost: bool) -> Source {
+    match sight {
+        Sight::Everything if !lost => Source::new("outside the kernel", SourceKind::Outside),
+        Sight::Everything => Source::new("not traced", SourceKind::Unknown),
+        Sight::Switches if !lost => Source::new("interrupt or hypervisor", SourceKind::Unknown),
+        Sight::Switches | Sight::Nothing => Source::new("unknown", SourceKind::Unknown),
+    }
+}
+
+/// Explains one gap by the spans that may overlap it.
+fn explain(gap: &Gap, spans: &[Span], kinds: &[SourceKind], silent: u32) -> Attributed {
+    let clipped: Vec<Span> = spans
+        .iter()
+        .filter(|s| s.end_ticks >= gap.start_ticks && s.start_ticks <= gap.end_ticks)
+        .map(|s| Span {
+            start_ticks: s.start_ticks.max(gap.start_ticks),
+            end_ticks: s.end_ticks.min(gap.end_ticks),
+            ..*s
+        })
+        .collect();
+    let (Some(first), Some(last)) =
+        (clipped.iter().map(|s| s.start_ticks).min(), clipped.iter().map(|s| s.end_ticks).max())
+    else {
+        return Attributed { main: silent, entry_ticks: gap.ticks(), exit_ticks: 0, parts: Vec::new() };
+    };
+    let parts = exclusive(&clipped);
+    // A thread that got the CPU is the cause, however long the interrupt that woke it; else whoever took longest.
+    let rank = |&(source, ticks): &(u32, u64)| {
+        let thread = kinds.get(source as usize) == Some(&SourceKind::Thread);
+        (thread, ticks)
+    };
+    let main = parts.iter().copied().max_by_key(rank).map_or(silent, |(s, _)| s);
+    Attributed { main, entry_ticks: first - gap.start_ticks, exit_ticks: gap.end_ticks - last, parts }
+}
+
+/// Time per source with nested time given to the deepest span only. Sources without time of their own (events whose
+/// duration is unknown) are listed with zero.
+fn exclusive(spans: &[Span]) -> Vec<(u32, u64)> {
+    let mut edges: Vec<u64> = spans.iter().flat_map(|s| [s.start_ticks, s.end_ticks]).collect();
+    edges.sort_unstable();
+    edges.dedup();
+    let mut parts: Vec<(u32, u64)> = Vec::new();
+    let mut add = |source: u32, ticks: u64| match parts.iter_mut().find(|(s, _)| *s == source) {
+        Some((_, t)) => *t += ticks,
+        None => parts.push((source, ticks)),
+    };
+    for s in spans {
+        add(s.source, 0);
+    }
+    // A long gap holds thousands of spans: walk them once, the open ones in a heap with the deepest on top.
+    let mut by_start: Vec<usize> = (0..spans.len()).collect();
+    by_start.sort_by_key(|i| spans[*i].start_ticks);
+    let mut waiting = by_start.into_iter().peekable();
+    let mut open: BinaryHeap<(u8, usize)> = BinaryHeap::new();
+    for pair in edges.windows(2) {
+        let (a, b) = (pair[0], pair[1]);
+        while let Some(i) = waiting.next_if(|i| spans[*i].start_ticks <= a) {
+            open.push((spans[i].depth, i));
+        }
+        while open.peek().is_some_and(|(_, i)| spans[*i].end_ticks <= a) {
+            open.pop();
+        }
+        if let Some((_, i)) = open.peek() {
+            add(spans[*i].source, b - a);
+        }
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn testimony(sight: Sight, spans: Vec<Span>) -> Testimony {
+        let mut t = Testimony { sight, spans: vec![spans], lost: vec![0], ..Testimony::none() };
+        t.intern(Source::new("timer", SourceKind::Tick));
+        t.intern(Source::new("cc1", SourceKind::Thread));
+        t
+    }
+
+    fn span(start_ticks: u64, end_ticks: u64, source: u32, depth: u8) -> Span {
+        Span { start_ticks, end_ticks, source, depth }
+    }
+
+    fn gap(start_ticks: u64, end_ticks: u64) -> Gap {
+        Gap { start_ticks, end_ticks }
+    }
+
+    #[test]
+    fn anatomy_sums_to_the_gap_and_nested_time_counts_once() {
+        // A thread from 120 to 190 with an interrupt inside it from 150 to 160, after a tick from 110 to 118.
+        let spans = vec![span(110, 118, 0, 1), span(120, 190, 1, 0), span(150, 160, 0, 1)];
+        let mut t = testimony(Sight::Everything, spans);
+        let a = &attribute(&mut t, 0, &[gap(100, 200)])[0];
+        assert_eq!((a.entry_ticks, a.exit_ticks), (10, 10));
+        assert_eq!(a.parts, [(0, 18), (1, 60)]);
+        assert_eq!(t.sources[a.main as usize].name, "cc1", "the thread is the cause");
+        let inner_hole = 2;
+        assert_eq!(a.entry_ticks + a.exit_ticks + inner_hole + a.parts.iter().map(|p| p.1).sum::<u64>(), 100);
+    }
+
+    #[test]
+    fn a_gap_with_very_many_spans_is_explained_at_once() {
+        // One thread away for a whole second, interrupted every 10 us: quadratic work would take minutes.
+        let mut spans = vec![span(0, 1_000_000_000, 1, 0)];
+        spans.extend((0..100_000).map(|i| span(i * 10_000, i * 10_000 + 1_000, 0, 1)));
+        let mut t = testimony(Sight::Everything, spans);
+        let a = &attribute(&mut t, 0, &[gap(0, 1_000_000_000)])[0];
+        assert_eq!(a.parts, [(1, 900_000_000), (0, 100_000_000)]);
+    }
+
+    #[test]
+    fn silence_is_called_outside_only_when_nothing_was_lost() {
+        let mut t = testimony(Sight::Everything, vec![span(10, 20, 0, 1)]);
+        let a = attribute(&mut t, 0, &[gap(5, 25), gap(100, 200)]);
+        assert_eq!(t.sources[a[1].main as usize].kind, SourceKind::Outside);
+        assert_eq!(a[1].entry_ticks, 100);
+        let mut t = testimony(Sight::Everything, vec![]);
+        t.lost = vec![3];
+        let a = attribute(&mut t, 0, &[gap(100, 200)]);
+        assert_eq!(t.sources[a[0].main as usize].kind, SourceKind::Unknown);
+        let mut t = testimony(Sight::Switches, vec![]);
+        let a = attribute(&mut t, 0, &[gap(100, 200)]);
+        assert_eq!(t.sources[a[0].main as usize].name, "interrupt or hypervisor");
+    }
+
+    #[test]
+    fn a_span_whose_end_was_not_recorded_explains_only_the_gap_it_began_in() {
+        let long = span(100_000, 900_000, 1, 0);
+        let mut t = testimony(Sight::Everything, vec![long, span(500_000, 500_010, 0, 1)]);
+        let a = attribute(&mut t, 0, &[gap(99_000, 140_000), gap(499_990, 500_050), gap(600_000, 700_000)]);
+        assert!(a[0].names(1));
+        assert_eq!(t.sources[a[1].main as usize].name, "timer");
+        assert_eq!(t.sources[a[2].main as usize].kind, SourceKind::Outside);
+    }
+
+    #[test]
+    fn clocks_may_disagree_a_little() {
+        let mut t = testimony(Sight::Switches, vec![span(99_000, 150_000, 1, 0)]);
+        let a = attribute(&mut t, 0, &[gap(100_000, 160_000)]);
+        assert!(a[0].names(1));
+        assert_eq!((a[0].entry_ticks, a[0].exit_ticks), (0, 10_000));
+    }
+
+    #[test]
+    fn an_event_of_unknown_duration_still_names_its_gap() {
+        let mut t = testimony(Sight::Everything, vec![span(150, 150, 0, 1)]);
+        let a = &attribute(&mut t, 0, &[gap(100, 200)])[0];
+        assert_eq!((a.main, a.entry_ticks, a.exit_ticks), (0, 50, 50));
+    }
+}

@@ -1,0 +1,257 @@
+//! Turns the kernel's events on one CPU into nested spans of who had it.
+
+use machmeter_sys::trace::{EventKind, TraceEvent, TraceLog, softirq_name};
+
+use super::Meter;
+use super::testimony::{Source, SourceKind, Span, Testimony};
+
+/// Depth of a span of another thread; interrupts lie above it.
+const THREAD_DEPTH: u8 = 0;
+
+/// Something that began and has not ended yet.
+struct Open {
+    start_ticks: u64,
+    source: u32,
+    /// Which exit event closes it.
+    closes: Closes,
+}
+
+#[derive(PartialEq, Eq, Clone, Copy)]
+enum Closes {
+    Irq(i32),
+    Softirq(u8),
+    Vector,
+}
+
+/// Adds the spans of the meter's CPU to the testimony. `ns_per_tick` converts durations that events carry in ns.
+pub(super) fn add(log: &TraceLog, meter: &Meter, ns_per_tick: f64, testimony: &mut Testimony) {
+    let mut walk = Walk { spans: Vec::new(), open: Vec::new(), thread: None, running: None };
+    let mut last_ticks = 0;
+    for e in log.on_cpu(meter.cpu) {
+        walk.event(e, log, meter, ns_per_tick, testimony);
+        last_ticks = e.ticks;
+    }
+    walk.close_all(last_ticks);
+    walk.spans.sort_by_key(|s| s.start_ticks);
+    testimony.spans.push(walk.spans);
+}
+
+struct Walk {
+    spans: Vec<Span>,
+    open: Vec<Open>,
+    /// The other thread that has the CPU: since when, and its source.
+    thread: Option<(u64, u32)>,
+    /// Who was switched in last.
+    running: Option<i32>,
+}
+
+impl Walk {
+    /// Some kernels do not record every switch. When the thread that leaves is not the one that came last, the switch
+    /// between was not recorded, and who leaves had the CPU meanwhile.
+    fn unrecorded(&mut self, ticks: u64, prev_pid: i32, meter: &Meter, leaving: impl FnOnce() -> u32) {
+        let Some(came) = self.running else { return };
+        if came == prev_pid || prev_pid == meter.tid {
+            return;
+        }
+        // When it began is not known, so it is an event without duration: it names the gap that it ended in and no other.
+        let source = leaving();
+        self.spans.push(Span { start_ticks: ticks, end_ticks: ticks, source, depth: THREAD_DEPTH });
+    }
+
+    fn event(&mut self, e: &TraceEvent, log: &TraceLog, meter: &Meter, ns_per_tick: f64, t: &mut Testimony) {
+        match e.kind {
+            EventKind::SwitchTo { prev_pid, prev_comm, next_pid, next_comm, .. } => {
+                self.unrecorded(e.ticks, prev_pid, meter, || {
+                    t.intern(Source::new(unrecorded_name(log.name(prev_comm), prev_pid), SourceKind::Thread))
+                });
+                self.running = Some(next_pid);
+                self.end_thread(e.ticks);
+                if next_pid != meter.tid {
+                    let name = thread_name(log.name(next_comm), next_pid);
+                    self.thread = Some((e.ticks, t.intern(Source::new(name, SourceKind::Thread))));
+                }
+            }
+            EventKind::IrqEntry { irq, name } => {
+                self.begin(e.ticks, t.intern(Source::new(log.name(name), SourceKind::Irq)), Closes::Irq(irq));
+            }
+            EventKind::IrqExit { irq } => self.end(e.ticks, Closes::Irq(irq)),
+            EventKind::SoftirqEntry { vec } => {
+                let source = Source::new(format!("softirq {}", softirq_name(vec)), SourceKind::Softirq);
+                self.begin(e.ticks, t.intern(source), Closes::Softirq(vec));
+            }
+            EventKind::SoftirqExit { vec } => self.end(e.ticks, Closes::Softirq(vec)),
+            EventKind::VectorEntry { name } => {
+                let source = vector(log.name(name));
+                self.begin(e.ticks, t.intern(source), Closes::Vector);
+            }
+            EventKind::VectorExit { .. } => self.end(e.ticks, Closes::Vector),
+            EventKind::PageFault { .. } => {
+                // Only the entry is told: the gap's rest is its exit lag.
+                let source = t.intern(Source::new("page fault", SourceKind::Fault));
+                self.span(e.ticks, e.ticks, source);
+            }
+            EventKind::Nmi { delta_ns } => {
+                let ticks = (delta_ns as f64 / ns_per_tick) as u64;
+                let source = t.intern(Source::new("NMI", SourceKind::Irq));
+                self.span(e.ticks.saturating_sub(ticks), e.ticks, source);
+            }
+            // Work items run inside kernel worker threads, which the switches name already.
+            EventKind::WorkStart { .. }
+            | EventKind::WorkEnd { .. }
+            | EventKind::TimerEntry { .. }
+            | EventKind::TimerExit
+            | EventKind::Other { .. } => {}
+        }
+    }
+
+    fn begin(&mut self, start_ticks: u64, source: u32, closes: Closes) {
+        self.open.push(Open { start_ticks, source, closes });
+    }
+
+    /// Closes the innermost open span that this exit belongs to; what was left open inside it ends with it.
+    fn end(&mut self, ticks: u64, closes: Closes) {
+        if let Some(at) = self.open.iter().rposition(|o| o.closes == closes) {
+            while self.open.len() > at {
+                self.close_innermost(ticks);
+            }
+        }
+    }
+
+    fn close_innermost(&mut self, ticks: u64) {
+        if let Some(o) = self.open.pop() {
+            let depth = THREAD_DEPTH + 1 + self.open.len().min(200) as u8;
+            self.spans.push(Span { start_ticks: o.start_ticks, end_ticks: ticks, source: o.source, depth });
+        }
+    }
+
+    fn span(&mut self, start_ticks: u64, end_ticks: u64, source: u32) {
+        let depth = THREAD_DEPTH + 1 + self.open.len().min(200) as u8;
+        self.spans.push(Span { start_ticks, end_ticks, source, depth });
+    }
+
+    fn end_thread(&mut self, ticks: u64) {
+        if let Some((start_ticks, source)) = self.thread.take() {
+            self.spans.push(Span { start_ticks, end_ticks: ticks, source, depth: THREAD_DEPTH });
+        }
+    }
+
+    fn close_all(&mut self, ticks: u64) {
+        while !self.open.is_empty() {
+            self.close_innermost(ticks);
+        }
+        self.end_thread(ticks);
+    }
+}
+
+/// `comm:pid`. The meter never sleeps, so the idle task runs in its place only when the kernel holds the meter back
+/// (real-time throttling, a quota).
+fn thread_name(comm: &str, pid: i32) -> String {
+    if pid == 0 { "nobody (meter held back)".to_owned() } else { format!("{comm}:{pid}") }
+}
+
+/// Name of a thread whose coming was not recorded; when even its going was not, the idle task stands in the record.
+fn unrecorded_name(comm: &str, pid: i32) -> String {
+    if pid == 0 { "thread not recorded".to_owned() } else { format!("{comm}:{pid}") }
+}
+
+/// The local timer is the tick; every other vector is an interrupt.
+fn vector(name: &str) -> Source {
+    if name == "local_timer" {
+        Source::new("timer tick", SourceKind::Tick)
+    } else {
+        Source::new(name.replace('_', " "), SourceKind::Irq)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attribute::matching::attribute;
+    use crate::attribute::testimony::Sight;
+    use crate::measure::Gap;
+    use machmeter_sys::trace::{Names, TaskState};
+
+    const METER: Meter = Meter { cpu: 1, tid: 42 };
+
+    fn log(events: Vec<(u64, u16, EventKind)>, names: Names) -> TraceLog {
+        let events = events.into_iter().map(|(ticks, cpu, kind)| TraceEvent { ticks, cpu, kind }).collect();
+        TraceLog { events, names, ..TraceLog::default() }
+    }
+
+    #[test]
+    fn a_preemption_with_a_tick_inside_is_charged_to_the_thread() {
+        let mut names = Names::default();
+        let (timer, meter, cc1) =
+            (names.intern(b"local_timer"), names.intern(b"mm-noise"), names.intern(b"cc1"));
+        let switch = |prev_pid, prev_comm, next_pid, next_comm| EventKind::SwitchTo {
+            prev_pid,
+            prev_comm,
+            prev_state: TaskState(0),
+            next_pid,
+            next_comm,
+        };
+        let events = vec![
+            (110, 1, EventKind::VectorEntry { name: timer }),
+            (112, 0, EventKind::VectorEntry { name: timer }),
+            (114, 1, EventKind::SoftirqEntry { vec: 7 }),
+            (116, 1, EventKind::SoftirqExit { vec: 7 }),
+            (120, 1, EventKind::VectorExit { name: timer }),
+            (125, 1, switch(42, meter, 7, cc1)),
+            (180, 1, switch(7, cc1, 42, meter)),
+        ];
+        let mut t = Testimony { sight: Sight::Everything, lost: vec![0], ..Testimony::none() };
+        add(&log(events, names), &METER, 1.0, &mut t);
+        let a = &attribute(&mut t, 0, &[Gap { start_ticks: 100, end_ticks: 200 }])[0];
+        assert_eq!(t.sources[a.main as usize], Source::new("cc1:7", SourceKind::Thread));
+        assert_eq!((a.entry_ticks, a.exit_ticks), (10, 20));
+        let time = |name: &str| {
+            let i = t.sources.iter().position(|s| s.name == name).unwrap() as u32;
+            a.parts.iter().find(|p| p.0 == i).unwrap().1
+        };
+        assert_eq!((time("timer tick"), time("softirq SCHED"), time("cc1:7")), (8, 2, 55));
+    }
+
+    #[test]
+    fn a_thread_whose_coming_was_not_recorded_names_the_gap_it_ended_in() {
+        let mut names = Names::default();
+        let (meter, worker) = (names.intern(b"mm-noise"), names.intern(b"worker"));
+        let back = EventKind::SwitchTo {
+            prev_pid: 9,
+            prev_comm: worker,
+            prev_state: TaskState(1),
+            next_pid: 42,
+            next_comm: meter,
+        };
+        let first = EventKind::SwitchTo {
+            prev_pid: 0,
+            prev_comm: worker,
+            prev_state: TaskState(0),
+            next_pid: 42,
+            next_comm: meter,
+        };
+        let mut t = Testimony { sight: Sight::Everything, lost: vec![0], ..Testimony::none() };
+        add(&log(vec![(5, 1, first), (190, 1, back)], names), &METER, 1.0, &mut t);
+        let a = attribute(
+            &mut t,
+            0,
+            &[Gap { start_ticks: 50, end_ticks: 60 }, Gap { start_ticks: 100, end_ticks: 200 }],
+        );
+        assert_eq!(t.sources[a[0].main as usize].kind, SourceKind::Outside);
+        assert_eq!(t.sources[a[1].main as usize].name, "worker:9");
+    }
+
+    #[test]
+    fn an_exit_whose_entry_was_lost_does_no_harm() {
+        let mut names = Names::default();
+        let timer = names.intern(b"local_timer");
+        let events = vec![
+            (10, 1, EventKind::VectorExit { name: timer }),
+            (20, 1, EventKind::IrqEntry { irq: 3, name: timer }),
+            (30, 1, EventKind::SoftirqExit { vec: 1 }),
+        ];
+        let mut t = Testimony { sight: Sight::Everything, lost: vec![0], ..Testimony::none() };
+        add(&log(events, names), &METER, 1.0, &mut t);
+        assert_eq!(t.spans[0].len(), 1, "the open interrupt ends with the log");
+        assert_eq!(t.spans[0][0].end_ticks, 30);
+    }
+}

@@ -1,0 +1,183 @@
+//! What the noise probe says about itself: metrics, warnings, method, sources.
+
+use machmeter_data::MetricInfo;
+use machmeter_data::code::Code;
+use machmeter_engine::Info;
+
+machmeter_data::metric!(
+    TURN,
+    "noise.turn",
+    ["cpu", "quantum"],
+    Nanoseconds,
+    Lower,
+    "Cost of one undisturbed turn of the loop: one work unit, one tick read, two comparisons."
+);
+machmeter_data::metric!(
+    STOLEN,
+    "noise.stolen_fraction",
+    ["cpu"],
+    One,
+    Lower,
+    "Share of wall time in which the loop did not run (gaps), without the work of the interrupted turns."
+);
+machmeter_data::metric!(
+    SLOWDOWN,
+    "noise.slowdown_fraction",
+    ["cpu"],
+    One,
+    Lower,
+    "Share of wall time lost because the loop ran slower than its own best 5 % of windows."
+);
+machmeter_data::metric!(
+    LOST,
+    "noise.lost_fraction",
+    ["cpu"],
+    One,
+    Lower,
+    "Share of wall time lost to anything, by stolen time or by slowdown: what is missing to the count of undisturbed windows."
+);
+machmeter_data::metric!(RATE, "noise.detour_rate", ["cpu"], Hertz, Lower, "Detours per second of wall time.");
+machmeter_data::metric!(
+    DURATION,
+    "noise.detour_duration",
+    ["cpu"],
+    Nanoseconds,
+    Lower,
+    "Duration of a detour, one undisturbed turn subtracted: median, quantiles, maximum."
+);
+machmeter_data::metric!(
+    SOURCE,
+    "noise.source_fraction",
+    ["cpu", "source", "kind"],
+    One,
+    Lower,
+    "Share of wall time taken by one source of detours."
+);
+machmeter_data::metric!(
+    PERIOD,
+    "noise.period",
+    ["cpu", "class", "source"],
+    Hertz,
+    Neither,
+    "Frequency of a periodic source of detours, found in the event times of one class of durations or one source."
+);
+machmeter_data::metric!(
+    LONGEST_EXPECTED,
+    "noise.longest_expected",
+    ["cpu", "horizon_s"],
+    Nanoseconds,
+    Lower,
+    "Detour duration that is expected to be exceeded once in the horizon, from a generalized Pareto tail."
+);
+
+/// All metrics of the probe, sorted by id.
+pub const METRICS: &[MetricInfo] =
+    &[DURATION, RATE, LONGEST_EXPECTED, LOST, PERIOD, SLOWDOWN, SOURCE, STOLEN, TURN];
+
+/// Warnings of the probe, sorted by id.
+pub const CODES: &[Code] = &[
+    Code {
+        id: "W301",
+        name: "few detours rule",
+        what: "Most of the stolen time comes from so few detours that the share of stolen time will not settle in this run.",
+        why: "A mean over a heavy tail is ruled by its few largest members: another run of this length may differ by as much as \
+              the share of those few.",
+        how: "The share of all stolen time in the detours that make up half of it, when those are fewer than 30.",
+        next: "Measure longer (-t), or read percentiles and rates per class instead of the share.",
+        undo: None,
+    },
+    Code {
+        id: "W302",
+        name: "gap list full",
+        what: "More detours happened than the list of gaps holds; totals and percentiles include the rest, times do not.",
+        why: "Attribution, spectra of events and exports know only the listed detours.",
+        how: "The loop counts the gaps that found no place; their lengths are in the histogram.",
+        next: "Measure shorter, or raise --gap-capacity.",
+        undo: None,
+    },
+    Code {
+        id: "W303",
+        name: "page faults in the loop",
+        what: "The measuring thread took page faults during the recording.",
+        why: "The meter disturbed itself: some detours are its own memory being mapped.",
+        how: "Difference of the thread's fault counters around the loop; 0 in a sound recording.",
+        next: "Allow memory locking (ulimit -l) and free memory.",
+        undo: None,
+    },
+    Code {
+        id: "W304",
+        name: "real-time share",
+        what: "The kernel takes time from real-time threads on purpose: the fair server or RT throttling.",
+        why: "A measuring thread under a real-time policy loses up to 50 ms of each second whenever an ordinary thread wants the \
+              CPU; this shows as detours of that length and is not the machine's noise.",
+        how: "Read from sched_rt_runtime_us and the fair server's settings; named when the policy is real-time.",
+        next: "Measure with --prio other, or move ordinary threads off the CPU.",
+        undo: None,
+    },
+    Code {
+        id: "W305",
+        name: "trace incomplete",
+        what: "The kernel's trace lost events; unexplained detours cannot be called outside the kernel.",
+        why: "Silence of an incomplete witness proves nothing.",
+        how: "Overrun counters of the private trace buffers.",
+        next: "Measure shorter or fewer CPUs.",
+        undo: None,
+    },
+    Code {
+        id: "W306",
+        name: "culprits not named",
+        what: "This run could not see which thread or interrupt caused a detour.",
+        why: "Names need the kernel's trace events, which only root or CAP_PERFMON may read.",
+        how: "Opening the tracing file system, then per-thread context-switch records, failed or were denied; the reason is in the text.",
+        next: "Run as root once to learn the names; the unprivileged figures stand without them.",
+        undo: None,
+    },
+    Code {
+        id: "W307",
+        name: "stopped early",
+        what: "The recording ended before its plan.",
+        why: "Intervals are wider and rare events less likely to have been seen.",
+        how: "Windows closed against windows planned.",
+        next: "Run again without interruption.",
+        undo: None,
+    },
+    Code {
+        id: "W308",
+        name: "recording incomplete in an imported file",
+        what: "The imported file lacks something that noise analysis needs.",
+        why: "What the other tool did not store cannot be analysed.",
+        how: "Columns and time stamps of the file.",
+        next: "Measure again with machmeter noise.",
+        undo: None,
+    },
+    Code {
+        id: "W309",
+        name: "migrated",
+        what: "A measuring thread was not on its CPU at the end of the recording.",
+        why: "Its figures belong to more than one CPU.",
+        how: "The CPU number after the loop against the one asked for.",
+        next: "Look for a program that changes affinities (cgroup cpuset, cpusets of a container) and run again.",
+        undo: None,
+    },
+];
+
+/// The probe's description.
+pub const INFO: Info = Info {
+    name: "noise",
+    question: "Who steals my CPU, when, and how much?",
+    method: "One loop per CPU repeats a small work unit and reads the tick counter after each. Turns per window give the \
+             fixed-time-quantum counts, turns that take too long give the list of detours; both come from the same loop. Time \
+             stolen (gaps) is told apart from slowdown (the loop runs, but slower). As root the kernel's own events, recorded in \
+             a private trace instance with the same clock, name what happened in each detour.",
+    references: &[
+        "M. Sottile, R. Minnich: Analysis of microbenchmarks for performance tuning of clusters, IEEE Cluster 2004 (FTQ)",
+        "P. Beckman et al.: Benchmarking the effects of operating system interference on extreme-scale parallel machines, \
+         Cluster Computing 11, 2008 (selfish detour)",
+        "T. Hoefler, T. Schneider, A. Lumsdaine: Characterizing the influence of system noise on large-scale applications by \
+         simulation, SC 2010",
+    ],
+    metrics: METRICS,
+    lasting: |_| false,
+    codes: CODES,
+    example_job: "noise.toml",
+};

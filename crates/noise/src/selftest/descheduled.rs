@@ -1,0 +1,231 @@
+//! Without privileges: a competitor on the same CPU takes it from the meter, and the time it had must be classed as
+//! another thread's. Truth is the competitor's own log of when it ran, and the kernel's account of the meter's waiting.
+
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use machmeter_sys::clock::{TickSource, WithSource, dispatch};
+use machmeter_sys::memory::LockedBuf;
+use machmeter_sys::thread::{self, ScopedPlacedThread, spawn_placed_scoped};
+
+use super::lab::{Lab, OTHER, Order};
+use super::score::overlap_ticks;
+use super::{Options, SelfCheck, State, percent};
+use crate::analyze::analyze;
+use crate::attribute::Attribution;
+use crate::attribute::matching::attribute;
+use crate::attribute::testimony::{Sight, SourceKind};
+use crate::samples::Samples;
+
+/// The user that owns nothing, by convention.
+const NOBODY: u32 = 65_534;
+/// Bar: share of the competitor's time that is classed as another thread's, and agreement with the kernel's account.
+const CLASSED: f64 = 0.99;
+const ACCOUNT: f64 = 0.01;
+/// A pause in the competitor's own loop longer than this ends a stretch of running, ns.
+const PAUSE_NS: f64 = 2_000.0;
+/// Stretches kept.
+const STRETCHES: usize = 400_000;
+
+/// Spins and writes down from when to when it ran without a pause.
+struct Burning<'a> {
+    pause_ticks: u64,
+    log: LockedBuf<[u64; 2]>,
+    stop: &'a AtomicBool,
+}
+
+impl WithSource for Burning<'_> {
+    type Output = Vec<(u64, u64)>;
+
+    fn run<S: TickSource>(mut self) -> Self::Output {
+        let log = self.log.as_mut_slice();
+        let (mut done, mut turns) = (0, 0_u32);
+        let mut start = S::now();
+        let mut previous = start;
+        while done < log.len() {
+            let now = S::now();
+            if now.saturating_sub(previous) > self.pause_ticks {
+                log[done] = [start, previous];
+                done += 1;
+                start = now;
+            }
+            previous = now;
+            turns = turns.wrapping_add(1);
+            if turns.is_multiple_of(1024) && self.stop.load(Ordering::Relaxed) {
+                break;
+            }
+        }
+        self.log.as_slice()[..done].iter().map(|s| (s[0], s[1])).collect()
+    }
+}
+
+/// As the present user when that is not root; else as nobody, in a copy of this program.
+pub(super) fn checks(lab: &Lab<'_>, options: &Options) -> Vec<SelfCheck> {
+    let (true, Some(arguments)) = (thread::effective_user() == 0, &options.unprivileged_arguments) else {
+        return as_present_user(lab, options);
+    };
+    let child = Command::new("/proc/self/exe")
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .uid(NOBODY)
+        .gid(NOBODY)
+        .output();
+    let told = child.map_err(|e| e.to_string()).and_then(|output| {
+        serde_json::from_slice(&output.stdout)
+            .map_err(|e| format!("{} and said nothing that can be read ({e})", output.status))
+    });
+    told.unwrap_or_else(|e: String| {
+        let what = format!("this program as user {NOBODY}");
+        vec![SelfCheck::not_shown("unprivileged", &what, "-", e)]
+    })
+}
+
+pub(super) fn as_present_user(lab: &Lab<'_>, options: &Options) -> Vec<SelfCheck> {
+    let user = thread::effective_user();
+    let mut out = vec![tick(lab, options, user)];
+    let what = format!("user {user}: a spinning thread on the meter's CPU, both under {OTHER}");
+    match compete(lab, if options.quick { 2_000_000_000 } else { 4_000_000_000 }) {
+        Ok((samples, ran)) => out.extend(judge(&what, lab, &samples, &ran)),
+        Err(e) => out.push(SelfCheck::not_shown("unprivileged.classed", &what, "at least 99 %", e)),
+    }
+    out
+}
+
+/// Runs the probe beside a competitor.
+fn compete(lab: &Lab<'_>, budget_ns: u64) -> Result<(Samples, Vec<(u64, u64)>), String> {
+    let stop = AtomicBool::new(false);
+    let log = LockedBuf::new(STRETCHES).map_err(|e| e.to_string())?;
+    let work = Burning { pause_ticks: lab.machine.rate.ticks(PAUSE_NS), log, stop: &stop };
+    let source = lab.machine.clock.source();
+    std::thread::scope(|scope| {
+        let burner = spawn_placed_scoped(scope, "mm-burn", Some(lab.machine.cpu), OTHER, move || {
+            dispatch(source, work)
+        })
+        .map_err(|e| e.to_string())?;
+        let samples = lab.noise(Order {
+            what: "unprivileged, with a competitor",
+            cpus: lab.machine.here(),
+            policy: Some(OTHER),
+            attribution: Attribution::Switches,
+            budget_ns,
+        });
+        stop.store(true, Ordering::Relaxed);
+        let ran = ScopedPlacedThread::join(burner).map_err(|e| e.to_string())?;
+        Ok((samples.map_err(|e| e.to_string())?, ran))
+    })
+}
+
+fn judge(what: &str, lab: &Lab<'_>, samples: &Samples, ran: &[(u64, u64)]) -> Vec<SelfCheck> {
+    let (id, bar) = ("unprivileged.classed", "at least 99 %");
+    let Some(cpu) = samples.cpus.first().filter(|_| samples.testimony.sight == Sight::Switches) else {
+        return vec![SelfCheck::not_shown(id, what, bar, "context switches could not be recorded")];
+    };
+    let mut testimony = samples.testimony.clone();
+    let lost: u64 = testimony.lost.iter().sum();
+    let attributed = attribute(&mut testimony, 0, &cpu.gaps);
+    let is_thread = |s: u32| testimony.sources[s as usize].kind == SourceKind::Thread;
+    let charged: Vec<(u64, u64)> = cpu
+        .gaps
+        .iter()
+        .zip(&attributed)
+        .filter(|(_, a)| is_thread(a.main))
+        .map(|(g, _)| (g.start_ticks, g.end_ticks))
+        .collect();
+    let schedule = samples.setup.schedule;
+    let within: Vec<(u64, u64)> = ran
+        .iter()
+        .map(|r| (r.0.max(schedule.t0_ticks), r.1.min(schedule.end_ticks())))
+        .filter(|r| r.0 < r.1)
+        .collect();
+    let total: u64 = within.iter().map(|r| r.1 - r.0).sum();
+    if total == 0 {
+        return vec![SelfCheck::not_shown(id, what, bar, "the competitor never ran during the recording")];
+    }
+    let share = overlap_ticks(&within, &charged) as f64 / total as f64;
+    let ms = |ticks: u64| lab.machine.rate.ns(ticks) / 1e6;
+    let state = match (share >= CLASSED, lost) {
+        (true, _) => State::Pass,
+        (false, 0) => State::Fail,
+        (false, _) => State::NotShown,
+    };
+    let classed = SelfCheck {
+        id: id.to_owned(),
+        what: what.to_owned(),
+        truth: format!("the competitor ran {:.1} ms by its own log", ms(total)),
+        found: format!(
+            "{} of that in detours charged to other threads ({lost} records lost)",
+            percent(share)
+        ),
+        bar: bar.to_owned(),
+        state,
+    };
+    let away: u64 = attributed.iter().flat_map(|a| &a.parts).filter(|p| is_thread(p.0)).map(|p| p.1).sum();
+    vec![classed, account(what, lab.machine.rate.ns(away), cpu.thread.and_then(|t| t.run_delay_ns), lost)]
+}
+
+/// Time classed as other threads' against the time the kernel says that the meter waited for its CPU.
+fn account(what: &str, away_ns: f64, waited_ns: Option<u64>, lost: u64) -> SelfCheck {
+    let (id, bar) = ("unprivileged.account", "within 1 %");
+    let Some(waited) = waited_ns.filter(|w| *w > 0) else {
+        return SelfCheck::not_shown(id, what, bar, "the kernel does not account run delay (schedstat)");
+    };
+    let error = away_ns / waited as f64 - 1.0;
+    let state = match (error.abs() <= ACCOUNT, lost) {
+        (true, _) => State::Pass,
+        (false, 0) => State::Fail,
+        (false, _) => State::NotShown,
+    };
+    SelfCheck {
+        id: id.to_owned(),
+        what: what.to_owned(),
+        truth: format!("the meter waited {:.1} ms for its CPU by schedstat", waited as f64 / 1e6),
+        found: format!(
+            "{:.1} ms in detours classed as other threads: {:+.2} %",
+            away_ns / 1e6,
+            error * 100.0
+        ),
+        bar: bar.to_owned(),
+        state,
+    }
+}
+
+/// The rhythm of the timer tick as an unprivileged user sees it, for information.
+fn tick(lab: &Lab<'_>, options: &Options, user: u32) -> SelfCheck {
+    let (id, what) =
+        ("unprivileged.tick", format!("user {user}: nothing injected, rhythms of detours without names"));
+    let samples = lab.noise(Order {
+        what: "unprivileged, undisturbed",
+        cpus: lab.machine.here(),
+        policy: Some(OTHER),
+        attribution: Attribution::Switches,
+        budget_ns: if options.quick { 1_500_000_000 } else { 3_000_000_000 },
+    });
+    let samples = match samples {
+        Ok(s) => s,
+        Err(e) => return SelfCheck::not_shown(id, &what, "none", e),
+    };
+    let metrics = analyze(&samples, lab.machine.seed).metrics;
+    let rhythms: Vec<(f64, String)> = metrics
+        .iter()
+        .filter(|m| m.id == "noise.period")
+        .filter_map(|m| Some((m.value?, m.params.get("class")?.to_string())))
+        .collect();
+    let rates = [100.0, 250.0, 300.0, 1000.0];
+    let hz = rhythms.iter().find(|r| rates.iter().any(|hz| (r.0 / hz - 1.0).abs() < 0.001));
+    let seen: Vec<String> = rhythms.iter().map(|r| format!("{:.2} Hz ({})", r.0, r.1)).collect();
+    let found = match hz {
+        Some((f, class)) => format!("{f:.3} Hz in the class {class}"),
+        None if seen.is_empty() => "no rhythm".to_owned(),
+        None => format!("none at such a rate; {}", seen.join(", ")),
+    };
+    SelfCheck {
+        id: id.to_owned(),
+        what,
+        truth: "the kernel ticks a busy CPU 100, 250, 300 or 1000 times a second".to_owned(),
+        found,
+        bar: "none".to_owned(),
+        state: State::Info,
+    }
+}

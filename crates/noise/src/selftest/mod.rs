@@ -1,0 +1,74 @@
+//! Self-test: known disturbances are injected into the real machine, and what the probe says of them is checked against
+//! the injectors' own logs.
+//!
+//! A check that the machine or the rights do not permit is "not shown", with the reason; never "pass".
+
+mod bounds;
+mod descheduled;
+mod inject;
+mod lab;
+mod loop_cost;
+pub mod score;
+mod stalls;
+mod total;
+
+use std::ffi::OsString;
+
+use machmeter_engine::{Progress, budget};
+
+use lab::Lab;
+use machmeter_engine::selftest::percent;
+
+pub use machmeter_engine::selftest::{SelfCheck, State};
+
+/// What to test, and where.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Fewer and shorter injections: about 15 s instead of 50 s.
+    pub quick: bool,
+    /// The CPU to test on; the last allowed one when not given.
+    pub cpu: Option<usize>,
+    /// Seed of the injections' random times.
+    pub seed: u64,
+    /// Arguments with which this very program prints the checks of [`run_unprivileged`] as a JSON list: it is started
+    /// so, as an unprivileged user, when this one is root. Without it those checks run as the present user.
+    pub unprivileged_arguments: Option<Vec<OsString>>,
+}
+
+/// Runs all checks in order. Ends early, with what was done so far, when a signal asks to stop.
+///
+/// # Errors
+/// In one line, when there is no CPU or no clock to test on.
+pub fn run(options: &Options, progress: &dyn Progress) -> Result<Vec<SelfCheck>, String> {
+    let lab = Lab::open(options.cpu, options.seed, progress)?;
+    let mut checks = Vec::new();
+    let parts: [(&str, Part); 7] = [
+        ("cost of the loop", loop_cost::checks),
+        ("stalls inside the loop", stalls::checks),
+        ("an injector above the meter", inject::checks),
+        ("the total of stolen time", total::checks),
+        ("loss of the CPU, without privileges", descheduled::checks),
+        ("real-time on all CPUs", bounds::fifo_everywhere),
+        ("cost of attribution", bounds::attribution_cost),
+    ];
+    for (name, part) in parts {
+        if budget::stop_requested() {
+            return Ok(checks);
+        }
+        progress.step(&format!("selftest noise: {name}"));
+        checks.extend(part(&lab, options));
+    }
+    checks.push(bounds::in_time(&lab));
+    Ok(checks)
+}
+
+type Part = fn(&Lab<'_>, &Options) -> Vec<SelfCheck>;
+
+/// Runs only the checks that are about having no privileges, as the present user.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_unprivileged(options: &Options, progress: &dyn Progress) -> Result<Vec<SelfCheck>, String> {
+    let lab = Lab::open(options.cpu, options.seed, progress)?;
+    Ok(descheduled::as_present_user(&lab, options))
+}

@@ -1,0 +1,290 @@
+//! Stalls inside the loop: the work unit itself spins now and then, with its own stamps.
+
+use machmeter_stats::histogram::LogHistogram;
+use machmeter_stats::random::Random;
+use machmeter_sys::clock::{TickSource, WithSource, dispatch};
+use machmeter_sys::memory::{LockedBuf, MemoryError};
+use machmeter_sys::thread::{ScopedPlacedThread, spawn_placed_scoped};
+
+use super::lab::{Lab, OTHER};
+use super::score::{Burst, Recall, cover, duration_error, excess_ticks};
+use super::{Options, SelfCheck, State, percent};
+use crate::kernel::Quantum1;
+use crate::measure::{Buffers, Gap, Schedule, WorkUnit, record, sample_bursts, threshold_ticks};
+use crate::speed::SourceClock;
+
+/// A class of stalls: length, how often among 1000, and the share of them that must be found.
+struct Class {
+    ns: u64,
+    per_mille: usize,
+    recall: f64,
+}
+
+const CLASSES: [Class; 8] = [
+    Class { ns: 30, per_mille: 150, recall: 0.0 },
+    Class { ns: 50, per_mille: 200, recall: 0.95 },
+    Class { ns: 100, per_mille: 250, recall: 0.999 },
+    Class { ns: 300, per_mille: 150, recall: 0.999 },
+    Class { ns: 1_000, per_mille: 120, recall: 0.999 },
+    Class { ns: 10_000, per_mille: 100, recall: 0.999 },
+    Class { ns: 100_000, per_mille: 25, recall: 0.999 },
+    Class { ns: 1_000_000, per_mille: 5, recall: 0.999 },
+];
+/// Mean number of turns from one stall to the next: about 50 us.
+const MEAN_TURNS: f64 = 5_000.0;
+/// Error of the duration after bias removal, 95 % quantile, ns.
+const P95_NS: f64 = 30.0;
+/// Stalls of a class needed to speak of a recall of 99.9 %.
+const MIN_STALLS: usize = 1_000;
+/// An excess this far beyond the bias means that another detour fell into the same turn, ns.
+const MERGED_NS: f64 = 200.0;
+
+/// One planned stall and, once done, its stamps.
+#[derive(Debug, Clone, Copy, Default)]
+struct Stall {
+    /// Turns to run before it.
+    turns: u64,
+    length_ticks: u64,
+    class: usize,
+    done: Burst,
+}
+
+/// The work unit: nothing, and now and then a stall.
+struct Stalling<'a, S> {
+    plan: &'a mut [Stall],
+    next: usize,
+    turns_left: u64,
+    source: std::marker::PhantomData<S>,
+}
+
+impl<S: TickSource> WorkUnit for Stalling<'_, S> {
+    #[inline(always)]
+    fn unit(&mut self) {
+        self.turns_left = self.turns_left.wrapping_sub(1);
+        if self.turns_left == 0 {
+            self.stall();
+        }
+    }
+}
+
+impl<S: TickSource> Stalling<'_, S> {
+    #[inline(never)]
+    fn stall(&mut self) {
+        let Some(stall) = self.plan.get_mut(self.next) else { return };
+        let start_ticks = S::now();
+        let mut end_ticks = start_ticks;
+        while end_ticks.saturating_sub(start_ticks) < stall.length_ticks {
+            end_ticks = S::now();
+        }
+        stall.done = Burst { start_ticks, end_ticks };
+        self.next += 1;
+        self.turns_left = self.plan.get(self.next).map_or(u64::MAX, |s| s.turns);
+    }
+}
+
+/// What the loop and the unit wrote.
+struct Logged {
+    stalls: Vec<(usize, Burst)>,
+    gaps: Vec<Gap>,
+    dropped: usize,
+    threshold_ticks: u64,
+}
+
+struct Run {
+    plan: Vec<Stall>,
+    window_ticks: u64,
+    windows: usize,
+    step_ticks: u64,
+}
+
+impl WithSource for Run {
+    type Output = Result<Logged, MemoryError>;
+
+    fn run<S: TickSource>(self) -> Self::Output {
+        let mut clock = SourceClock::<S>(std::marker::PhantomData);
+        let bursts = sample_bursts(&mut clock, &mut Quantum1::default(), 12, 20_000);
+        let threshold_ticks = threshold_ticks(&bursts, self.step_ticks).unwrap_or(self.step_ticks * 5);
+        let mut plan = LockedBuf::<Stall>::new(self.plan.len())?;
+        plan.as_mut_slice().copy_from_slice(&self.plan);
+        let mut counts = LockedBuf::<u32>::new(self.windows)?;
+        let mut gaps = LockedBuf::<Gap>::new(self.plan.len() * 2 + self.windows * 10)?;
+        let mut histogram = LogHistogram::new();
+        let first = self.plan.first().map_or(u64::MAX, |s| s.turns);
+        let mut unit = Stalling::<S> {
+            plan: plan.as_mut_slice(),
+            next: 0,
+            turns_left: first,
+            source: std::marker::PhantomData,
+        };
+        let schedule = Schedule {
+            t0_ticks: S::now() + self.window_ticks,
+            window_ticks: self.window_ticks,
+            windows: self.windows,
+            threshold_ticks,
+        };
+        let mut buffers =
+            Buffers { counts: counts.as_mut_slice(), gaps: gaps.as_mut_slice(), histogram: &mut histogram };
+        let ended = record(&mut clock, &mut unit, &schedule, &mut buffers, machmeter_sys::guard::stop_flag());
+        let done = unit.next;
+        let listed = ended.gaps_seen.min(gaps.len());
+        Ok(Logged {
+            stalls: plan.as_slice()[..done].iter().map(|s| (s.class, s.done)).collect(),
+            gaps: gaps.as_slice()[..listed].to_vec(),
+            dropped: ended.gaps_seen - listed,
+            threshold_ticks,
+        })
+    }
+}
+
+fn plan(lab: &Lab<'_>, stalls: usize) -> Vec<Stall> {
+    let mut random = Random::new(lab.machine.seed);
+    (0..stalls)
+        .map(|_| {
+            let mut draw = random.below(1000);
+            let class = CLASSES
+                .iter()
+                .position(|c| {
+                    let here = draw < c.per_mille;
+                    draw = draw.saturating_sub(c.per_mille);
+                    here
+                })
+                .unwrap_or(0);
+            Stall {
+                turns: 20 + (random.exponential() * MEAN_TURNS) as u64,
+                length_ticks: lab.machine.rate.ticks(CLASSES[class].ns as f64),
+                class,
+                done: Burst::default(),
+            }
+        })
+        .collect()
+}
+
+/// Injects for `duration_ns`.
+fn inject(lab: &Lab<'_>, duration_ns: f64) -> Result<Logged, String> {
+    let source = lab.machine.clock.source();
+    let run = Run {
+        plan: plan(lab, (duration_ns / 30_000.0) as usize),
+        window_ticks: lab.machine.rate.ticks(100_000.0),
+        windows: (duration_ns / 100_000.0) as usize,
+        step_ticks: lab.machine.clock.step_ticks(),
+    };
+    let logged = std::thread::scope(|scope| {
+        spawn_placed_scoped(scope, "mm-stalls", Some(lab.machine.cpu), OTHER, move || dispatch(source, run))
+            .map(ScopedPlacedThread::join)
+            .map_err(|e| e.to_string())
+    })?;
+    logged.map_err(|e| e.to_string())?.map_err(|e| e.to_string())
+}
+
+pub(super) fn checks(lab: &Lab<'_>, options: &Options) -> Vec<SelfCheck> {
+    let duration_ns = if options.quick { 2e9 } else { 5e9 };
+    match inject(lab, duration_ns) {
+        Ok(logged) => {
+            let mut out: Vec<SelfCheck> =
+                (0..CLASSES.len()).map(|class| recall(lab, &logged, class)).collect();
+            out.push(durations(lab, &logged));
+            out
+        }
+        Err(e) => vec![SelfCheck::not_shown("stalls", "stalls in the work unit", "-", e)],
+    }
+}
+
+/// Recall of one class of stalls.
+fn recall_of(logged: &Logged, ns: u64) -> Recall {
+    let of = |class: usize| CLASSES[class].ns == ns;
+    let stalls: Vec<Burst> = logged.stalls.iter().filter(|s| of(s.0)).map(|s| s.1).collect();
+    Recall::of_cover(&cover(&stalls, &logged.gaps))
+}
+
+fn recall(lab: &Lab<'_>, logged: &Logged, class: usize) -> SelfCheck {
+    let Class { ns, recall: bar, .. } = CLASSES[class];
+    let r = recall_of(logged, ns);
+    let label = if ns < 1000 {
+        format!("{ns}ns")
+    } else if ns < 1_000_000 {
+        format!("{}us", ns / 1000)
+    } else {
+        format!("{}ms", ns / 1_000_000)
+    };
+    let met = r.share() >= bar;
+    // Long stalls are few: there a miss counts against the bar only if chance does not explain it.
+    let state = match (bar > 0.0, met, r.of >= MIN_STALLS) {
+        (false, _, _) => State::Info,
+        (true, true, _) if r.of > 0 => State::Pass,
+        (true, false, _) if logged.dropped > 0 => State::NotShown,
+        (true, false, false) if r.compatible_with(bar) => State::NotShown,
+        (true, _, _) => State::of(met && r.of > 0),
+    };
+    let threshold_ns = lab.machine.rate.ns(logged.threshold_ticks);
+    SelfCheck {
+        id: format!("stalls.{label}"),
+        what: format!("stalls of {label} inside the loop, about every 50 us"),
+        truth: format!("{} stalls", r.of),
+        found: format!("{} in a gap: {:.3} % (threshold {threshold_ns:.0} ns)", r.found, r.share() * 100.0),
+        bar: if bar > 0.0 { format!("at least {:.1} %", bar * 100.0) } else { "none".to_owned() },
+        state,
+    }
+}
+
+fn durations(lab: &Lab<'_>, logged: &Logged) -> SelfCheck {
+    let what = "durations of all stalls of 100 ns and more";
+    let bar = "95 % within 30 ns, the median error taken off";
+    let stalls: Vec<Burst> = logged.stalls.iter().filter(|s| CLASSES[s.0].ns >= 100).map(|s| s.1).collect();
+    let covered = cover(&stalls, &logged.gaps);
+    let errors: Vec<f64> = excess_ticks(&stalls, &logged.gaps, &covered)
+        .iter()
+        .map(|t| t * lab.machine.rate.ns_per_tick())
+        .collect();
+    let Some(e) = duration_error(&errors) else {
+        return SelfCheck::not_shown("stalls.duration", what, bar, "no stall was found");
+    };
+    let merged = errors.iter().filter(|x| **x - e.bias > MERGED_NS).count();
+    SelfCheck {
+        id: "stalls.duration".to_owned(),
+        what: what.to_owned(),
+        truth: format!("{} stalls by their own stamps", stalls.len()),
+        found: format!(
+            "median error {:+.0} ns (stamps and turn), 95 % within {:.0} ns of it; {} merged with a real detour ({})",
+            e.bias,
+            e.p95,
+            merged,
+            percent(merged as f64 / e.n as f64)
+        ),
+        bar: bar.to_owned(),
+        state: State::of(e.p95 <= P95_NS),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machmeter_engine::host::Silent;
+
+    #[test]
+    fn real_stalls_are_found_and_timed_on_a_busy_machine_too() {
+        let lab = Lab::open(None, 7, &Silent).unwrap();
+        let begin_ns = machmeter_sys::thread::monotonic_ns();
+        let logged = inject(&lab, 8e8).unwrap();
+        let took_ns = machmeter_sys::thread::monotonic_ns() - begin_ns;
+        assert!(took_ns < 10_000_000_000, "took {took_ns} ns for a loop of 0.8 s");
+        let r = recall_of(&logged, 10_000);
+        assert!(r.of >= 5, "only {} stalls of 10 us were done", r.of);
+        assert!(r.share() >= 0.95, "{r:?}");
+        let stalls: Vec<Burst> =
+            logged.stalls.iter().filter(|s| CLASSES[s.0].ns >= 1_000).map(|s| s.1).collect();
+        let excess = excess_ticks(&stalls, &logged.gaps, &cover(&stalls, &logged.gaps));
+        let e = duration_error(&excess).unwrap();
+        assert!(e.bias >= 0.0 && lab.machine.rate.ns_per_tick() * e.bias < 1_000.0, "{e:?}");
+    }
+
+    #[test]
+    fn a_plan_draws_every_class_as_often_as_it_says() {
+        assert_eq!(CLASSES.iter().map(|c| c.per_mille).sum::<usize>(), 1000);
+        let lab = Lab::open(None, 7, &Silent).unwrap();
+        let plan = plan(&lab, 20_000);
+        for (i, c) in CLASSES.iter().enumerate() {
+            let n = plan.iter().filter(|s| s.class == i).count();
+            assert!(n.abs_diff(c.per_mille * 20) <= 40 + c.per_mille * 3, "{} ns: {n}", c.ns);
+        }
+    }
+}
