@@ -21,8 +21,13 @@ struct Rule {
     stores: usize,
 }
 
-const RULES: [Rule; 1] =
-    [Rule { package: "machmeter-noise", function: "machmeter_noise7measure6record", instances: 5, reads: 2, stores: 24 }];
+const RULES: [Rule; 1] = [Rule {
+    package: "machmeter-noise",
+    function: "machmeter_noise7measure6record",
+    instances: 5,
+    reads: 2,
+    stores: 24,
+}];
 
 /// Compiles the crates of the rules with assembly output and checks the loops.
 pub(crate) fn check(root: &Path) -> Result<()> {
@@ -165,7 +170,7 @@ mod tests {
         text.lines().map(|l| l.trim().to_owned()).collect()
     }
 
-    const RULE: Rule = Rule { function: "x", instances: 1, reads: 2, stores: 1 };
+    const RULE: Rule = Rule { package: "machmeter-noise", function: "x", instances: 1, reads: 2, stores: 1 };
 
     #[test]
     fn what_a_loop_must_not_do_is_seen() {

@@ -1,15 +1,22 @@
 //! Parts: a probe of costs is a list of parts, each with its own measurement and its own analysis of its rows. Parts share
 //! the time by weight, and the thread that measures.
 
+use clap::Args;
+use machmeter_data::code::Code;
+use machmeter_data::record::{Summary, SummaryLine, Warning};
+use machmeter_data::{MetricInfo, Table};
+use machmeter_sys::sched;
+use machmeter_sys::thread::spawn_placed_scoped;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use crate::cost::{Row, Rows};
 use crate::placement;
 use crate::probe::Measured;
 use crate::sampling::{HostTiming, Sampler};
-use crate::{Analysis, Budget, Host, Info, ProbeError};
-use machmeter_data::code::Code;
-use machmeter_data::record::{Summary, SummaryLine, Warning};
-use machmeter_sys::sched;
-use machmeter_sys::thread::spawn_placed_scoped;
+use crate::selftest::Injection;
+use crate::{Analysis, Host, Info, Level, Page, Probe, ProbeError};
 
 /// A part of a probe with parameters `P`.
 pub struct Part<P: 'static> {
@@ -18,9 +25,88 @@ pub struct Part<P: 'static> {
     /// Its share of the time, relative to the other parts that run.
     pub weight: u32,
     /// Measures on the calling thread, which sits on the first measured CPU, until `at.until_ns`.
-    pub measure: fn(&mut At<'_, '_>, &P) -> Result<Vec<Row>, ProbeError>,
+    pub measure: Measure<P>,
     /// What the rows say. `rows` holds all parts; a part reads its own, and others where it needs them.
     pub analyze: fn(&P, &Rows, u64) -> Analysis,
+    /// Metrics that it alone reports.
+    pub metrics: &'static [MetricInfo],
+    /// Warnings that it alone gives.
+    pub codes: &'static [Code],
+    /// Its self-test.
+    pub selftest: &'static [Injection],
+}
+
+/// How a part measures.
+pub type Measure<P> = fn(&mut At<'_, '_>, &P) -> Result<Vec<Row>, ProbeError>;
+
+impl<P> Part<P> {
+    /// A part without metrics, warnings and self-test of its own.
+    pub const fn of(
+        name: &'static str,
+        weight: u32,
+        measure: Measure<P>,
+        analyze: fn(&P, &Rows, u64) -> Analysis,
+    ) -> Self {
+        Self { name, weight, measure, analyze, metrics: &[], codes: &[], selftest: &[] }
+    }
+}
+
+/// A probe that is a list of parts.
+pub trait Verb {
+    /// What it is.
+    const INFO: Info;
+    /// Its parts, in the order in which they run and stand on the page.
+    const PARTS: &'static [Part<Self::Params>];
+    /// Warning that a part could not be measured.
+    const NOT_MEASURED: Code;
+    /// Its place on the page.
+    const PLACE: u8;
+    /// Its parameters.
+    type Params: Args + Serialize + DeserializeOwned + JsonSchema + Sync + 'static;
+
+    /// Names of the parts asked for; all when empty.
+    fn names(params: &Self::Params) -> &[String];
+
+    /// Wall time when none is given, s.
+    fn seconds(level: Level) -> u64;
+
+    /// Looks at what was asked for by name.
+    ///
+    /// # Errors
+    /// One line: what is not there.
+    fn check(_params: &Self::Params) -> Result<(), ProbeError> {
+        Ok(())
+    }
+}
+
+impl<V: Verb> Probe for V {
+    const INFO: Info = V::INFO;
+    const PAGE: Page = Page { place: V::PLACE, parameters: "{}" };
+    type Params = V::Params;
+    type Samples = Rows;
+
+    fn default_ns(params: &V::Params, level: Level) -> Result<u64, ProbeError> {
+        select(V::PARTS, V::names(params))?;
+        V::check(params)?;
+        Ok(V::seconds(level) * 1_000_000_000)
+    }
+
+    fn measure(host: &Host<'_>, params: &V::Params) -> Result<Measured<Rows>, ProbeError> {
+        V::check(params)?;
+        measure(host, params, V::PARTS, V::names(params))
+    }
+
+    fn analyze(params: &V::Params, samples: &Rows, seed: u64) -> Analysis {
+        analyze::<V>(params, samples, seed)
+    }
+
+    fn tables(samples: &Rows) -> Vec<Table> {
+        samples.to_tables(V::INFO.name)
+    }
+
+    fn from_tables(tables: &[Table]) -> Result<Rows, ProbeError> {
+        Rows::from_tables(V::INFO.name, tables)
+    }
 }
 
 /// Where a part measures.
@@ -56,7 +142,7 @@ const KEPT: f64 = 0.05;
 ///
 /// # Errors
 /// A name that no part has: one line with those there are.
-pub fn select<'p, P>(parts: &'p [Part<P>], names: &[String]) -> Result<Vec<&'p Part<P>>, ProbeError> {
+fn select<'p, P>(parts: &'p [Part<P>], names: &[String]) -> Result<Vec<&'p Part<P>>, ProbeError> {
     if let Some(wrong) = names.iter().find(|n| !parts.iter().any(|p| p.name == n.as_str())) {
         let known: Vec<&str> = parts.iter().map(|p| p.name).collect();
         return Err(ProbeError::Usage(format!("part '{wrong}' is not one of {}", known.join(", "))));
@@ -68,7 +154,7 @@ pub fn select<'p, P>(parts: &'p [Part<P>], names: &[String]) -> Result<Vec<&'p P
 ///
 /// # Errors
 /// The first part's error that is one of the request; what the system refuses a part is a refused row of that part.
-pub fn measure<P: Sync>(
+fn measure<P: Sync>(
     host: &Host<'_>,
     params: &P,
     parts: &[Part<P>],
@@ -130,21 +216,13 @@ fn measure_here<P>(
     Ok((rows, complete && !crate::budget::stop_requested()))
 }
 
-/// Analyses of all parts put together; lines of one section of the page are joined. `missing` is the code of a part that
-/// could not be measured.
-pub fn analyze<P>(
-    probe: &Info,
-    params: &P,
-    rows: &Rows,
-    seed: u64,
-    parts: &[Part<P>],
-    missing: &Code,
-) -> Analysis {
+/// Analyses of all parts put together; lines of one section of the page are joined.
+fn analyze<V: Verb>(params: &V::Params, rows: &Rows, seed: u64) -> Analysis {
     let mut out = Analysis::default();
-    out.warnings.extend(shared_core(probe.name, rows));
+    out.warnings.extend(shared_core(V::INFO.name, rows));
     let narrowness = rows.facts.get(CPU).zip(rows.narrowness());
     out.remember.extend(narrowness.map(|(cpu, n)| (narrowest(cpu), n)));
-    for part in parts.iter().filter(|p| rows.part(p.name).next().is_some()) {
+    for part in V::PARTS.iter().filter(|p| rows.part(p.name).next().is_some()) {
         let a = (part.analyze)(params, rows, seed);
         out.metrics.extend(a.metrics);
         out.datasets.extend(a.datasets);
@@ -156,13 +234,13 @@ pub fn analyze<P>(
         join(&mut out.summary, a.summary);
         for row in rows.part(part.name).filter(|r| r.operation == "part") {
             out.warnings.push(Warning {
-                code: missing.id.to_owned(),
+                code: V::NOT_MEASURED.id.to_owned(),
                 text: format!(
                     "{} was not measured: {}",
                     part.name,
                     row.refused.as_deref().unwrap_or("no reason given")
                 ),
-                next: missing.next.to_owned(),
+                next: V::NOT_MEASURED.next.to_owned(),
             });
         }
     }
@@ -235,10 +313,4 @@ fn join(into: &mut Summary, from: Summary) {
         into.verdict =
             if into.verdict.is_empty() { from.verdict } else { format!("{} {}", into.verdict, from.verdict) };
     }
-}
-
-/// The budget of a part as one that starts now.
-#[allow(dead_code, reason = "parts that run a load for a time need one")]
-pub fn budget(at: &At<'_, '_>) -> Budget {
-    Budget::start(at.left_ns())
 }

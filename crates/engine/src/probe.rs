@@ -24,15 +24,27 @@ pub struct Info {
     pub method: &'static str,
     /// Where the method comes from.
     pub references: &'static [&'static str],
-    /// Metrics it reports.
-    pub metrics: &'static [MetricInfo],
+    /// Metrics it reports, part by part.
+    pub metrics: &'static [&'static [MetricInfo]],
     /// Whether one of them stands for the machine (what an operation costs) and not for what happened meanwhile (who stole how much,
     /// which placement ruled): then earlier runs are asked for what runs differ by.
     pub lasting: fn(&Metric) -> bool,
-    /// Warnings it can give.
-    pub codes: &'static [Code],
+    /// Warnings it can give, part by part.
+    pub codes: &'static [&'static [Code]],
     /// Name of its example job.
     pub example_job: &'static str,
+}
+
+impl Info {
+    /// All metrics it reports.
+    pub fn metrics(&self) -> impl Iterator<Item = &'static MetricInfo> + use<> {
+        self.metrics.iter().copied().flatten()
+    }
+
+    /// All warnings it can give.
+    pub fn codes(&self) -> impl Iterator<Item = &'static Code> + use<> {
+        self.codes.iter().copied().flatten()
+    }
 }
 
 /// A probe's part of the one-page characterization.

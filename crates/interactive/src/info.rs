@@ -312,8 +312,8 @@ pub const INFO: Info = Info {
         "B. Efron, R. Tibshirani, An Introduction to the Bootstrap (1993); H. Kuensch, Annals of Statistics 17 (1989): blocks",
         "Linux: Documentation/scheduler/sched-eevdf.rst, sched-deadline.rst, sched-stats.rst",
     ],
-    metrics: METRICS,
+    metrics: &[METRICS],
     lasting: |_| false,
-    codes: CODES,
+    codes: &[CODES],
     example_job: "interactive.toml",
 };

@@ -176,8 +176,8 @@ pub const INFO: Info = Info {
         "T. Hoefler, T. Schneider, A. Lumsdaine: Characterizing the influence of system noise on large-scale applications by \
          simulation, SC 2010",
     ],
-    metrics: METRICS,
+    metrics: &[METRICS],
     lasting: |_| false,
-    codes: CODES,
+    codes: &[CODES],
     example_job: "noise.toml",
 };

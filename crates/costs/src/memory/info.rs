@@ -1,34 +1,11 @@
 //! What the memory probe says about itself: metrics, warnings, method, sources.
 
-use machmeter_data::MetricInfo;
 use machmeter_data::code::Code;
 use machmeter_engine::Info;
 
 use super::{bandwidth, ladder, loaded, table};
 use crate::placement::MOVES;
 use machmeter_engine::part::SHARED_CORE;
-
-/// All metrics, part by part.
-const METRICS: &[MetricInfo] = &[
-    ladder::info::LATENCY,
-    ladder::info::LATENCY_CYCLES,
-    ladder::info::CORE_CLOCK,
-    ladder::info::CACHE_SIZE,
-    ladder::info::LINE_SIZE,
-    ladder::info::ASSOCIATIVITY,
-    ladder::info::TRANSLATIONS,
-    ladder::info::HUGE_GRANTED,
-    ladder::info::HUGE_EFFECTIVE,
-    ladder::info::PARALLELISM,
-    table::info::SHARED,
-    bandwidth::info::BANDWIDTH,
-    bandwidth::info::WITH_ALLOCATE,
-    bandwidth::info::PEAK,
-    bandwidth::info::SATURATION,
-    bandwidth::info::SCALING,
-    loaded::info::LATENCY,
-    loaded::info::TRAFFIC,
-];
 
 /// A part of the probe that could not be measured at all.
 pub(super) const NOT_MEASURED: Code = Code {
@@ -40,30 +17,6 @@ pub(super) const NOT_MEASURED: Code = Code {
     next: "The other parts stand; give the part what it lacks and repeat it with --parts.",
     undo: None,
 };
-
-/// All codes, part by part.
-const CODES: &[Code] = &[
-    NOT_MEASURED,
-    SHARED_CORE,
-    MOVES,
-    ladder::info::NO_HUGE,
-    ladder::info::HUGE_NOT_EFFECTIVE,
-    ladder::info::CLOCK_MOVED,
-    ladder::info::LAST_DRIFTS,
-    ladder::info::SHORT_LADDER,
-    table::info::ALONE,
-    table::info::MODEL_FAILED,
-    table::info::SMALL_BUFFER,
-    table::info::THIN,
-    bandwidth::info::SMALL_BUFFER,
-    bandwidth::info::DATA_MATTERS,
-    bandwidth::info::NO_HUGE,
-    bandwidth::info::ONE_CPU,
-    bandwidth::info::NOT_TOGETHER,
-    bandwidth::info::NOT_REACHED,
-    loaded::info::SMALL_CHAIN,
-    loaded::info::LOAD_STOOD,
-];
 
 /// The probe's description.
 pub const INFO: Info = Info {
@@ -80,9 +33,15 @@ pub const INFO: Info = Info {
         "J. D. McCalpin: Memory bandwidth and machine balance in current high performance computers (STREAM), IEEE TCCA Newsletter, 1995",
         "S. Williams, A. Waterman, D. Patterson: Roofline: an insightful visual performance model, Communications of the ACM 52, 2009",
     ],
-    metrics: METRICS,
+    metrics: &[ladder::PART.metrics, table::PART.metrics, bandwidth::PART.metrics, loaded::PART.metrics],
     // Sizes and counts are exact or bracketed, shares are of the run.
     lasting: |m| m.unit.is_price(),
-    codes: CODES,
+    codes: &[
+        &[NOT_MEASURED, SHARED_CORE, MOVES],
+        ladder::PART.codes,
+        table::PART.codes,
+        bandwidth::PART.codes,
+        loaded::PART.codes,
+    ],
     example_job: "memory.toml",
 };

@@ -2,63 +2,46 @@
 
 pub mod arithmetic;
 pub mod calls;
+mod cost;
 mod daxpy;
 pub mod info;
 pub mod params;
 pub mod processes;
 mod repeated;
 pub mod seed;
-pub mod selftest;
 mod table;
 
-use machmeter_data::Table;
-use machmeter_engine::cost::Rows;
-use machmeter_engine::probe::Measured;
-use machmeter_engine::{Analysis, Host, Info, Level, Page, Probe, ProbeError};
+use machmeter_data::code::Code;
+use machmeter_engine::part::{Part, Verb};
+use machmeter_engine::{Info, Level, ProbeError};
 
 pub use params::Params;
-
-use machmeter_engine::part::{self, Part};
 
 /// The probe.
 #[derive(Debug, Clone, Copy)]
 pub struct Ops;
 
-/// Its parts, in the order in which they run and stand on the page.
-const PARTS: &[Part<Params>] = &[arithmetic::PART, calls::PART, processes::PART, seed::PART];
-
-impl Probe for Ops {
+impl Verb for Ops {
     const INFO: Info = info::INFO;
-    const PAGE: Page = Page { place: 50, parameters: "{}" };
+    const PARTS: &'static [Part<Params>] = &[arithmetic::PART, calls::PART, processes::PART, seed::PART];
+    const NOT_MEASURED: Code = cost::NOT_MEASURED;
+    const PLACE: u8 = 50;
     type Params = Params;
-    type Samples = Rows;
 
-    fn default_ns(params: &Params, level: Level) -> Result<u64, ProbeError> {
-        part::select(PARTS, &params.parts)?;
-        params.check()?;
-        let seconds = match level {
+    fn names(params: &Params) -> &[String] {
+        &params.parts
+    }
+
+    fn seconds(level: Level) -> u64 {
+        match level {
             Level::Quick => 15,
             Level::Standard => 40,
             Level::Thorough => 180,
             Level::Soak => level.probe_seconds(),
-        };
-        Ok(seconds * 1_000_000_000)
+        }
     }
 
-    fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Rows>, ProbeError> {
-        params.check()?;
-        part::measure(host, params, PARTS, &params.parts)
-    }
-
-    fn analyze(params: &Params, samples: &Rows, seed: u64) -> Analysis {
-        part::analyze(&info::INFO, params, samples, seed, PARTS, &info::NOT_MEASURED)
-    }
-
-    fn tables(samples: &Rows) -> Vec<Table> {
-        samples.to_tables(info::INFO.name)
-    }
-
-    fn from_tables(tables: &[Table]) -> Result<Rows, ProbeError> {
-        Rows::from_tables(info::INFO.name, tables)
+    fn check(params: &Params) -> Result<(), ProbeError> {
+        params.check()
     }
 }

@@ -159,7 +159,7 @@ mod tests {
     use super::*;
     use machmeter_engine::cost::{Kind, Pair, Proof};
 
-    const INFO: MetricInfo = crate::ops::info::COST;
+    const INFO: MetricInfo = crate::ops::cost::COST;
     const CODE: Code = Code { id: "W459", name: "", what: "", why: "", how: "", next: "do", undo: None };
 
     fn row(operation: &str, long_ticks: u64) -> Row {

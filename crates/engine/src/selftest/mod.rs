@@ -4,8 +4,9 @@
 
 pub mod machine;
 
+use crate::part::Verb;
 use crate::probe::parameters;
-use crate::{Probe, Progress, budget};
+use crate::{Progress, budget};
 use machmeter_sys::sched::Policy;
 use serde::{Deserialize, Serialize};
 
@@ -86,40 +87,38 @@ pub struct Options {
     pub seed: u64,
 }
 
-/// Checks of one kind.
-pub type Part = fn(&machine::Machine<'_>, &Options) -> Vec<SelfCheck>;
+/// Something that is injected or done: its name, and the checks of what the probe says of it.
+pub type Injection = (&'static str, fn(&machine::Machine<'_>, &Options) -> Vec<SelfCheck>);
 
-/// Runs the parts in order. Ends early, with what was done so far, when a signal asks to stop.
+/// Self-test of a probe that is a list of parts: theirs in order, then its time under real-time threads. Ends early, with
+/// what was done so far, when a signal asks to stop.
 ///
 /// # Errors
 /// In one line, when there is no CPU or no clock to test on.
-pub fn run(
-    probe: &str,
-    parts: &[(&str, Part)],
-    options: &Options,
-    progress: &dyn Progress,
-) -> Result<Vec<SelfCheck>, String> {
+pub fn run<V: Verb>(options: &Options, progress: &dyn Progress) -> Result<Vec<SelfCheck>, String> {
     let machine = machine::Machine::open(options.cpu, options.seed, progress)?;
     let mut checks = Vec::new();
-    for (name, part) in parts {
+    let bounds: Injection = ("real-time on all CPUs", ends_in_time::<V>);
+    for (name, inject) in V::PARTS.iter().flat_map(|p| p.selftest).chain([&bounds]) {
         if budget::stop_requested() {
             break;
         }
-        progress.step(&format!("selftest {probe}: {name}"));
-        checks.extend(part(&machine, options));
+        progress.step(&format!("selftest {}: {name}", V::INFO.name));
+        checks.extend(inject(&machine, options));
     }
     Ok(checks)
 }
 
-/// Whether a run of probe `P` with real-time threads on all CPUs ends in its time and a second.
-pub fn ends_in_time<P: Probe>(machine: &machine::Machine<'_>, budget_ns: u64) -> SelfCheck {
+/// Whether a run with real-time threads on all CPUs ends in its time and a second.
+fn ends_in_time<V: Verb>(machine: &machine::Machine<'_>, options: &Options) -> Vec<SelfCheck> {
     const LATE_NS: u64 = 1_000_000_000;
+    let budget_ns = if options.quick { 2_000_000_000 } else { 5_000_000_000 };
     let policy = Policy::Fifo(1);
     let what = format!("a run with default parameters under {policy} on CPUs {}", machine.allowed);
     let bar = "its time and 1 s";
     let order = machine::Order { cpus: machine.allowed.clone(), policy: Some(policy), budget_ns };
-    let measured = parameters::<P>(&serde_json::json!({})).map(|p| machine.measure::<P>(order, &p));
-    match measured {
+    let measured = parameters::<V>(&serde_json::json!({})).map(|p| machine.measure::<V>(order, &p));
+    vec![match measured {
         Err(why) | Ok((Err(why), _)) => SelfCheck::not_shown("bounds.fifo", &what, bar, why),
         Ok((Ok(_), spent_ns)) => SelfCheck {
             id: "bounds.fifo".to_owned(),
@@ -129,5 +128,5 @@ pub fn ends_in_time<P: Probe>(machine: &machine::Machine<'_>, budget_ns: u64) ->
             bar: bar.to_owned(),
             state: State::of(spent_ns < budget_ns + LATE_NS),
         },
-    }
+    }]
 }

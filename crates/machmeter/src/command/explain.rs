@@ -56,7 +56,7 @@ pub(crate) const CODES: &[Code] = &[
 /// All codes of the program, its checks and its probes.
 pub(crate) fn all(registries: &Registries) -> Vec<&'static Code> {
     let mut all: Vec<&'static Code> = checks::codes().collect();
-    all.extend(registries.probes.iter().flat_map(|p| p.info.codes));
+    all.extend(registries.probes.iter().flat_map(|p| p.info.codes()));
     all.extend(machmeter_store::foreign::codes::CODES);
     all.extend(CODES);
     all.sort_by_key(|c| c.id);

@@ -67,7 +67,7 @@ fn run(registries: &Registries, _globals: &Globals, matches: &ArgMatches) -> Res
         _ => registries
             .probes
             .iter()
-            .flat_map(|p| p.info.metrics)
+            .flat_map(|p| p.info.metrics())
             .map(|m| {
                 let better = format!("{:?}", m.better).to_lowercase();
                 [

@@ -161,7 +161,7 @@ fn finish(
     };
     let probes: Vec<&Entry> = outcomes.iter().map(|(e, _)| *e).collect();
     let lasting = |m: &Metric| {
-        let reports = |e: &&&Entry| e.info.metrics.iter().any(|i| i.id == m.id);
+        let reports = |e: &&&Entry| e.info.metrics().any(|i| i.id == m.id);
         probes.iter().find(reports).is_some_and(|e| (e.info.lasting)(m))
     };
     let (mut record, tables) = session.end(verb, outcomes);

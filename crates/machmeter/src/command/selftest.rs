@@ -3,12 +3,12 @@
 use std::ffi::OsString;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use machmeter_costs::{memory, ops, sync};
+use machmeter_costs::{Memory, Ops, Sync};
 use machmeter_data::quantity::{Unit, human};
 use machmeter_data::record::{Finding, Record, SummaryLine};
 use machmeter_engine::Progress;
 use machmeter_engine::host::Silent;
-use machmeter_engine::selftest::{Options, SelfCheck, State};
+use machmeter_engine::selftest::{self, Options, SelfCheck, State};
 use machmeter_interactive as interactive;
 use machmeter_noise as noise;
 use machmeter_sys::guard::signals;
@@ -45,18 +45,18 @@ const PROBES: [Testable; 5] = [
     Testable {
         name: "memory",
         within_ns: [15_000_000_000, 40_000_000_000],
-        run: |asked| memory::selftest::run(&costs(asked), &Lines { quiet: asked.globals.quiet }),
+        run: |asked| selftest::run::<Memory>(&costs(asked), &Lines { quiet: asked.globals.quiet }),
     },
     Testable { name: "noise", within_ns: [30_000_000_000, 90_000_000_000], run: test_noise },
     Testable {
         name: "ops",
         within_ns: [40_000_000_000, 90_000_000_000],
-        run: |asked| ops::selftest::run(&costs(asked), &Lines { quiet: asked.globals.quiet }),
+        run: |asked| selftest::run::<Ops>(&costs(asked), &Lines { quiet: asked.globals.quiet }),
     },
     Testable {
         name: "sync",
         within_ns: [30_000_000_000, 90_000_000_000],
-        run: |asked| sync::selftest::run(&costs(asked), &Lines { quiet: asked.globals.quiet }),
+        run: |asked| selftest::run::<Sync>(&costs(asked), &Lines { quiet: asked.globals.quiet }),
     },
 ];
 

@@ -302,7 +302,7 @@ pub(crate) fn sound(text: &str, place: &str) -> Record {
 }
 
 fn may_be_negative(id: &str) -> bool {
-    machmeter::PROBES.iter().flat_map(|p| p.info.metrics).any(|m| m.id == id && m.may_be_negative)
+    machmeter::PROBES.iter().flat_map(|p| p.info.metrics()).any(|m| m.id == id && m.may_be_negative)
 }
 
 /// The record in a file.

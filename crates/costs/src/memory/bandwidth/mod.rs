@@ -40,7 +40,18 @@ use stream::{Buffer, Contents, Stream};
 const NAME: &str = "bandwidth";
 
 /// The part.
-pub(super) const PART: Part<Params> = Part { name: NAME, weight: 25, measure, analyze: analyze::analyze };
+pub(super) const PART: Part<Params> = Part {
+    metrics: &[info::BANDWIDTH, info::WITH_ALLOCATE, info::PEAK, info::SATURATION, info::SCALING],
+    codes: &[
+        info::SMALL_BUFFER,
+        info::DATA_MATTERS,
+        info::NO_HUGE,
+        info::ONE_CPU,
+        info::NOT_TOGETHER,
+        info::NOT_REACHED,
+    ],
+    ..Part::of(NAME, 25, measure, analyze::analyze)
+};
 
 /// Share of the part's time for rows with several CPUs.
 const TOGETHER: f64 = 0.35;

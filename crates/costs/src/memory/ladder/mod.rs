@@ -19,6 +19,7 @@ mod plan;
 mod reading;
 mod request;
 pub(super) mod seen;
+mod selftest;
 mod steps;
 mod summary;
 #[cfg(test)]
@@ -37,7 +38,33 @@ use reading::Reading;
 const NAME: &str = "ladder";
 
 /// The part.
-pub(super) const PART: Part<Params> = Part { name: NAME, weight: 40, measure: measure::measure, analyze };
+pub(super) const PART: Part<Params> = Part {
+    metrics: &[
+        info::LATENCY,
+        info::LATENCY_CYCLES,
+        info::CORE_CLOCK,
+        info::CACHE_SIZE,
+        info::LINE_SIZE,
+        info::ASSOCIATIVITY,
+        info::TRANSLATIONS,
+        info::HUGE_GRANTED,
+        info::HUGE_EFFECTIVE,
+        info::PARALLELISM,
+    ],
+    codes: &[
+        info::NO_HUGE,
+        info::HUGE_NOT_EFFECTIVE,
+        info::CLOCK_MOVED,
+        info::LAST_DRIFTS,
+        info::SHORT_LADDER,
+    ],
+    selftest: &[
+        ("code of the kernels", selftest::code),
+        ("chains of pointers", selftest::chains),
+        ("caches beside busy neighbors", selftest::caches),
+    ],
+    ..Part::of(NAME, 40, measure::measure, analyze)
+};
 
 fn analyze(_params: &Params, rows: &Rows, seed: u64) -> Analysis {
     let reading = Reading::of(rows);

@@ -27,7 +27,11 @@ use plan::Chase;
 const NAME: &str = "loaded";
 
 /// The part.
-pub(super) const PART: Part<Params> = Part { name: NAME, weight: 10, measure, analyze: analyze::analyze };
+pub(super) const PART: Part<Params> = Part {
+    metrics: &[info::LATENCY, info::TRAFFIC],
+    codes: &[info::SMALL_CHAIN, info::LOAD_STOOD],
+    ..Part::of(NAME, 10, measure, analyze::analyze)
+};
 
 /// Distance of the nodes: a pair of lines, since processors fetch lines in pairs.
 const STRIDE_BYTES: usize = 128;

@@ -21,5 +21,8 @@ use super::Params;
 use machmeter_engine::part::Part;
 
 /// The part.
-pub(super) const PART: Part<Params> =
-    Part { name: "table", weight: 25, measure: measure::measure, analyze: analyze::analyze };
+pub(super) const PART: Part<Params> = Part {
+    metrics: &[info::SHARED],
+    codes: &[info::ALONE, info::MODEL_FAILED, info::SMALL_BUFFER, info::THIN],
+    ..Part::of("table", 25, measure::measure, analyze::analyze)
+};

@@ -2,11 +2,13 @@
 //! and fills. They are the meter's own test: see `fit`.
 
 mod fit;
+mod selftest;
 mod subjects;
 
 #[cfg(test)]
 mod tests;
 
+use machmeter_data::code::Code;
 use machmeter_data::record::{Finding, Warning};
 use machmeter_data::{Metric, Params as Conditions};
 use machmeter_engine::cost::{Kind, Row, Rows};
@@ -18,8 +20,8 @@ use machmeter_sys::pages::{Backing, Pages};
 use machmeter_sys::thread::monotonic_ns;
 
 use super::Params;
+use super::cost::{COST, NO_FIGURE};
 use super::daxpy::Daxpy;
-use super::info::{COST, CYCLE, KNOWN_COSTS, NO_FIGURE};
 use super::repeated::{Planned, affordable};
 use super::table::{self, Priced};
 use fit::{Ladder, MOST_RESIDUAL, Rung};
@@ -28,8 +30,39 @@ use subjects::{Bytes, Grows, Passes, Reads};
 
 const PART_NAME: &str = "arithmetic";
 
+machmeter_data::metric!(
+    CYCLE,
+    "ops.cycle",
+    [],
+    Nanoseconds,
+    Neither,
+    "Length of a processor cycle: slope of the cost of 4 to 64 additions that each need the one before."
+);
+
+/// Operations whose cost is known beforehand do not cost that.
+const KNOWN_COSTS: Code = Code {
+    id: "W441",
+    name: "known costs do not fit",
+    what: "Dependent additions did not cost a whole number of cycles: the line through 1 to 64 of them leaves more than 1 %.",
+    why: "What the meter says about operations of known cost it says about all others: the processor's speed changed between \
+          rows, or something else shared the core.",
+    how: "Least squares through the costs of 4, 8, ... 64 additions per turn; residuals of these and of 1 and 2, which may be as \
+          slow as the empty loop; intercept.",
+    next: "Repeat on a quieter machine, or with a fixed frequency; read small differences between rows with care.",
+    undo: None,
+};
+
 /// The part.
-pub(super) const PART: Part<Params> = Part { name: PART_NAME, weight: 15, measure, analyze };
+pub(super) const PART: Part<Params> = Part {
+    metrics: &[CYCLE],
+    codes: &[KNOWN_COSTS],
+    selftest: &[
+        ("operations of known length", selftest::planted),
+        ("additions of known cost", selftest::known),
+        ("a thousand costs of next to nothing", selftest::nothing),
+    ],
+    ..Part::of(PART_NAME, 15, measure, analyze)
+};
 
 /// Lengths of the chains of additions, per turn of the kernels `adds.N`.
 pub(super) const CHAINS: [u64; 7] = [1, 2, 4, 8, 16, 32, 64];

@@ -19,7 +19,7 @@ use machmeter_sys::call::signal::Handler;
 use machmeter_sys::thread::monotonic_ns;
 
 use super::Params;
-use super::info::{COST, FAULT_GROUPS, HUGE_DENIED, NO_FIGURE, NO_FILES};
+use super::cost::{COST, NO_FIGURE, NO_FILES};
 use super::repeated::affordable;
 use super::table;
 use machmeter_engine::part::{At, Part};
@@ -29,8 +29,30 @@ const PAIRS_PER_VISIT: usize = 4;
 /// More rounds narrow the intervals no further than the machine's own drift.
 const ROUNDS: usize = 400;
 
+/// Huge pages that were not granted.
+const HUGE_DENIED: Code = Code {
+    id: "W443",
+    name: "huge pages not granted",
+    what: "Memory was not given in huge pages although they were asked for, or not all of it.",
+    why: "A fault that gives a small page is no price of a huge one.",
+    how: "The second small page of each huge one is touched too: a fault there means that the first was small.",
+    next: "Allow transparent huge pages (/sys/kernel/mm/transparent_hugepage/enabled: madvise) and free memory.",
+    undo: None,
+};
+
+/// First touches that were not one fault each.
+const FAULT_GROUPS: Code = Code {
+    id: "W444",
+    name: "faults served in groups",
+    what: "First touches and faults are not one to one: the kernel served several pages by one fault, or the reverse.",
+    why: "Dividing the time by touches would give the price of something that did not happen that often.",
+    how: "The kernel's count of the thread's faults against the touches (getrusage).",
+    next: "Look at fault_around_bytes in debugfs and at large folios of the file system.",
+    undo: None,
+};
+
 /// The part.
-pub(super) const PART: Part<Params> = Part { name: PART_NAME, weight: 35, measure, analyze };
+pub(super) const PART: Part<Params> = Part { codes: &CODES, ..Part::of(PART_NAME, 35, measure, analyze) };
 
 #[allow(clippy::unnecessary_wraps, reason = "the form of all parts")]
 fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, ProbeError> {

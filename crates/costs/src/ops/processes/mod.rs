@@ -7,11 +7,13 @@
 //! used by others: where the CPU time of this process and its children falls short of the wall time.
 
 mod catalogue;
+pub(super) mod selftest;
 mod switch;
 
 #[cfg(test)]
 mod tests;
 
+use machmeter_data::code::Code;
 use machmeter_engine::cost::{Row, Rows};
 use machmeter_engine::sampling::{Disturbance, HostTiming, Pace, Sampler, Timing};
 use machmeter_engine::{Analysis, ProbeError};
@@ -20,7 +22,7 @@ use machmeter_sys::call::family_cpu_ns;
 use machmeter_sys::thread::monotonic_ns;
 
 use super::Params;
-use super::info::{COST, NO_FIGURE, NOT_STARTED};
+use super::cost::{COST, NO_FIGURE};
 use super::repeated::affordable;
 use super::table;
 use machmeter_engine::part::{At, Part};
@@ -34,8 +36,23 @@ const ROUNDS: usize = 150;
 /// Rows that are no starts.
 const SWITCHES: [(&str, By); 2] = [("pipe_two_threads", By::Pipe), ("yield_two_threads", By::Yield)];
 
+/// Programs, processes or threads that could not be started.
+const NOT_STARTED: Code = Code {
+    id: "W445",
+    name: "processes not priced",
+    what: "Threads or processes could not be started, or did not end as they should; the rows have no figure.",
+    why: "A start that fails is quicker than one that works: its time would be a wrong price.",
+    how: "Exit codes of all children, and a word that each thread writes.",
+    next: "Look at the limits of processes (ulimit -u, pids.max of the control group), and at the program given by --exec-target.",
+    undo: None,
+};
+
 /// The part.
-pub(super) const PART: Part<Params> = Part { name: PART_NAME, weight: 25, measure, analyze };
+pub(super) const PART: Part<Params> = Part {
+    codes: &[NOT_STARTED],
+    selftest: &[("what calls did", selftest::proofs), ("programs that fail", selftest::failing)],
+    ..Part::of(PART_NAME, 25, measure, analyze)
+};
 
 /// Time of others in a pair that is not held against it: a share of the pair, and ns beside it (interrupts, the steps of the
 /// children's clock).

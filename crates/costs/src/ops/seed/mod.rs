@@ -22,12 +22,12 @@ use machmeter_engine::cost::estimate::Known;
 use machmeter_engine::cost::{Row, Rows};
 
 use super::Params;
-use super::info::{COST, NO_FIGURE, NO_FILES};
+use super::cost::{COST, NO_FIGURE, NO_FILES};
 use super::table::{self, Priced};
 use machmeter_engine::part::Part;
 
 /// The part.
-pub(super) const PART: Part<Params> = Part { name: "seed", weight: 25, measure: measure::measure, analyze };
+pub(super) const PART: Part<Params> = Part::of("seed", 25, measure::measure, analyze);
 
 /// Operations of the seed's table in its order: the id of the row, and the name as the seed prints it.
 pub(super) const OPERATIONS: [(&str, &str); 12] = [

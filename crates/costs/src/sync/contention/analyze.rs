@@ -14,8 +14,9 @@ use super::measure::APART_BYTES;
 use super::operations::Operation;
 use super::{FAIRNESS, FALSE_SHARING, PART, UNFAIR};
 use crate::placement::{self, MOVES, levels};
-use crate::sync::info::ONE_CPU;
-use crate::sync::{Params, info};
+use crate::sync::Params;
+use crate::sync::cost::COST;
+use crate::sync::cost::ONE_CPU;
 
 /// Cost over that of counters far apart from which on two disturb each other.
 const DISTURBED: f64 = 1.5;
@@ -71,7 +72,7 @@ fn keys(v: &View<'_>) -> Keys {
 fn cost(v: &View<'_>, levels: Option<&Regimes>) -> Metric {
     let mut p = keys(v);
     p.insert("kind".to_owned(), v.row.kind.name().into());
-    let mut m = v.cost.metric(&info::COST, p);
+    let mut m = v.cost.metric(&COST, p);
     "median of batches".clone_into(&mut m.estimator);
     if m.value.is_some() && v.cpus > 1 && levels.is_some_and(|l| l.regimes.len() > 1) {
         m.flag(MOVES.id);

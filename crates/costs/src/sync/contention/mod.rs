@@ -15,8 +15,11 @@ use super::Params;
 use machmeter_engine::part::Part;
 
 /// The part.
-pub(super) const PART: Part<Params> =
-    Part { name: "contention", weight: 20, measure: measure::measure, analyze: analyze::analyze };
+pub(super) const PART: Part<Params> = Part {
+    metrics: &[FAIRNESS, FALSE_SHARING],
+    codes: &[UNFAIR],
+    ..Part::of("contention", 20, measure::measure, analyze::analyze)
+};
 
 machmeter_data::metric!(
     FAIRNESS,

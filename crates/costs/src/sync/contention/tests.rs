@@ -14,7 +14,7 @@ use super::visit::{Plan, judge, visit};
 use super::{PART, UNFAIR};
 use crate::placement::MOVES;
 use crate::sync::Params;
-use crate::sync::info::ONE_CPU;
+use crate::sync::cost::ONE_CPU;
 
 fn no_parameters() -> Params {
     serde_json::from_str(r#"{"parts": []}"#).unwrap()

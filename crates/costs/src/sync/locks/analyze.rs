@@ -14,8 +14,9 @@ use super::contended::{JAIN, LONGEST_STREAK, PROOF};
 use super::{BROKEN, FAIRNESS, HANDOFF, NAME, UNFAIR, fairness};
 use super::{kinds, plan};
 use crate::placement::{self, MOVES, levels};
-use crate::sync::info::ONE_CPU;
-use crate::sync::{Params, info};
+use crate::sync::Params;
+use crate::sync::cost::COST;
+use crate::sync::cost::ONE_CPU;
 
 /// Fairness below which a warning is due.
 const UNFAIR_BELOW: f64 = 0.8;
@@ -86,7 +87,7 @@ fn metrics(views: &[View<'_>]) -> Vec<Metric> {
             ("model", v.model.as_str().into()),
             ("kind", v.row.kind.name().into()),
         ]);
-        out.push(priced(v, &info::COST, keys));
+        out.push(priced(v, &COST, keys));
         out.extend(fairness_of(v).map(|(value, low, high, n)| {
             let keys = machmeter_data::metric::params([
                 ("lock", lock.into()),

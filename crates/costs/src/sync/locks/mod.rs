@@ -15,6 +15,7 @@ mod lock;
 mod measure;
 mod plan;
 pub(super) mod rally;
+mod selftest;
 mod sleeping;
 mod spin;
 #[cfg(test)]
@@ -30,8 +31,12 @@ use machmeter_engine::part::Part;
 const NAME: &str = "locks";
 
 /// The part.
-pub(super) const PART: Part<Params> =
-    Part { name: NAME, weight: 35, measure: measure::measure, analyze: analyze::analyze };
+pub(super) const PART: Part<Params> = Part {
+    metrics: &[HANDOFF, FAIRNESS],
+    codes: &[BROKEN, UNFAIR],
+    selftest: &[("locks exclude", selftest::exclusion), ("a lock that does not", selftest::open_lock)],
+    ..Part::of(NAME, 35, measure::measure, analyze::analyze)
+};
 
 machmeter_data::metric!(
     HANDOFF,

@@ -16,7 +16,7 @@ use super::measure::perform;
 use super::plan::{Job, Size, Together, jobs};
 use super::rally::{Rule, Visit};
 use super::*;
-use crate::sync::info::ONE_CPU;
+use crate::sync::cost::ONE_CPU;
 
 fn cpus() -> Vec<usize> {
     affinity::mask().unwrap().iter().collect()

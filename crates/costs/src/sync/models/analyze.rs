@@ -11,7 +11,8 @@ use machmeter_engine::cost::{Cost, Row, Rows};
 use super::measure::{ONE_CPU, PROCESSES, THREADS, USER_THREADS, WITHOUT};
 use super::{DISAGREE, NO_USER_THREADS, PART};
 use crate::placement::{self, MOVES, levels};
-use crate::sync::{Params, info};
+use crate::sync::Params;
+use crate::sync::cost::{self, COST};
 
 /// Ratio of two models from which on they disagree.
 const DISAGREEMENT: f64 = 1.25;
@@ -26,7 +27,7 @@ pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
         let mut conditions: Conditions = row.params.clone();
         conditions.insert("operation".to_owned(), row.operation.as_str().into());
         conditions.insert("kind".to_owned(), row.kind.name().into());
-        let mut metric = cost.metric(&info::COST, conditions);
+        let mut metric = cost.metric(&COST, conditions);
         if metric.value.is_some() && moved {
             metric.flag(MOVES.id);
         }
@@ -40,7 +41,7 @@ pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     };
     out.warnings.extend(placement::moved(PART.name, levels.as_ref()));
     out.warnings.extend(disagreement(&own));
-    for (why, code) in [(ONE_CPU, &info::ONE_CPU), (WITHOUT, &NO_USER_THREADS)] {
+    for (why, code) in [(ONE_CPU, &cost::ONE_CPU), (WITHOUT, &NO_USER_THREADS)] {
         let refused = own.iter().filter(|(r, _)| r.refused.as_deref() == Some(why)).count();
         if refused > 0 {
             out.warnings.push(warn(code, format!("models: {refused} rows were not measured: {why}")));

@@ -19,7 +19,7 @@ mod create;
 mod duet;
 mod measure;
 mod operations;
-pub(super) mod selftest;
+mod selftest;
 #[cfg(test)]
 mod tests;
 #[cfg(feature = "user-threads")]
@@ -31,8 +31,14 @@ use super::Params;
 use machmeter_engine::part::Part;
 
 /// The part.
-pub(super) const PART: Part<Params> =
-    Part { name: "models", weight: 15, measure: measure::measure, analyze: analyze::analyze };
+pub(super) const PART: Part<Params> = Part {
+    codes: &[DISAGREE, NO_USER_THREADS],
+    selftest: &[
+        ("a member that is killed", selftest::killed),
+        ("models side by side", selftest::side_by_sides),
+    ],
+    ..Part::of("models", 15, measure::measure, analyze::analyze)
+};
 
 /// Threads and processes differ.
 pub(super) const DISAGREE: Code = Code {

@@ -1,10 +1,15 @@
 //! Self-test: the models do the same with the same instructions, so they have to cost the same. Threads and processes are asked in
 //! turns, visit by visit, since a virtual CPU may be moved; user threads beside a loop that has no run queue.
 
+use std::sync::atomic::Ordering;
+
 use machmeter_engine::cost::estimate::values_ns;
 use machmeter_engine::sampling::Pace;
-use machmeter_engine::team::{self, Seats};
+use machmeter_engine::team::processes::Processes;
+use machmeter_engine::team::{self, Arena, Member, Seats, Team};
 use machmeter_stats::quantile::median_of;
+use machmeter_sys::process;
+use machmeter_sys::thread::{monotonic_ns, nanosleep_until};
 
 use super::duet::Visit;
 use super::measure::{ONE_CPU, PROCESSES, THREADS, row};
@@ -24,7 +29,7 @@ const BARE_ID: &str = "models.switch";
 const BARE_WHAT: &str = "two user threads in turns, beside a plain loop that resumes them";
 const BARE_BAR: &str = "within 20 %";
 
-pub(in crate::sync) fn checks(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck> {
+pub(super) fn side_by_sides(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck> {
     [(Operation::PingPong, "ping_pong"), (Operation::HandOver, "hand_over")]
         .into_iter()
         .map(|(operation, name)| {
@@ -33,6 +38,49 @@ pub(in crate::sync) fn checks(machine: &Machine<'_>, options: &Options) -> Vec<S
         })
         .chain([user_threads::beside_a_bare_loop(machine, options)])
         .collect()
+}
+
+pub(super) fn killed(machine: &Machine<'_>, _: &Options) -> Vec<SelfCheck> {
+    const LIMIT_NS: u64 = 500_000_000;
+    let what = "one of three member processes is killed, another one sleeps on";
+    let bar = "the member and the signal named, in time, and no process left";
+    let id = "killed.member";
+    let pids = match Arena::new(3, 0) {
+        Ok(pids) => pids,
+        Err(e) => return vec![SelfCheck::not_shown(id, what, bar, e)],
+    };
+    let seats = Seats { cpus: vec![machine.cpu; 3], policy: ORDINARY };
+    let begin_ns = monotonic_ns();
+    let run = Processes.run(&seats, LIMIT_NS, &|m: &Member<'_>| {
+        let me = std::process::id();
+        if let Some(cell) = pids.cell(m.rank) {
+            cell.store(u64::from(me), Ordering::Release);
+        }
+        match m.rank {
+            1 => drop(process::kill_process(me as i32)),
+            2 => nanosleep_until(monotonic_ns() + 60_000_000_000),
+            _ => {}
+        }
+    });
+    let took_ns = monotonic_ns() - begin_ns;
+    let left = (0..3).filter(|rank| {
+        let pid = pids.cell(*rank).map_or(0, |c| c.load(Ordering::Acquire));
+        pid > 0 && process::state_of(pid as i32).is_some()
+    });
+    let left = left.count();
+    let said = run.map_or_else(|e| e.to_string(), |_| "nothing".to_owned());
+    vec![SelfCheck {
+        id: id.to_owned(),
+        what: what.to_owned(),
+        truth: "member 1 gets SIGKILL".to_owned(),
+        found: format!("'{said}' after {:.2} s, {left} processes left", took_ns as f64 / 1e9),
+        bar: bar.to_owned(),
+        state: State::of(
+            said.contains("member 1 was killed by SIGKILL")
+                && left == 0
+                && took_ns < LIMIT_NS + 1_000_000_000,
+        ),
+    }]
 }
 
 /// One operation of two members on two CPUs, by threads and by processes in turns.

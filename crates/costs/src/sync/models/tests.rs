@@ -206,7 +206,7 @@ fn models_that_disagree_and_rows_that_were_refused_are_named_once() {
         refused,
     ]);
     let codes: Vec<&str> = a.warnings.iter().map(|w| w.code.as_str()).collect();
-    assert_eq!(codes, [super::DISAGREE.id, crate::sync::info::ONE_CPU.id]);
+    assert_eq!(codes, [super::DISAGREE.id, crate::sync::cost::ONE_CPU.id]);
     assert!(a.warnings[1].text.contains("2 rows"), "{}", a.warnings[1].text);
     assert_eq!(a.metrics.iter().filter(|m| m.value.is_some()).count(), 2);
 }

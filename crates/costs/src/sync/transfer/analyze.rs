@@ -14,7 +14,7 @@ use super::trips::Kind;
 use super::{ASYMMETRY, CORE_TO_CORE, PART, REGIME_SHARE, SAMPLED, show};
 use crate::placement::MOVES;
 use crate::sync::Params;
-use crate::sync::info::ONE_CPU;
+use crate::sync::cost::ONE_CPU;
 
 /// Ratio of two directions from which on they differ.
 const ASYMMETRIC: f64 = 1.25;

@@ -14,6 +14,7 @@ mod kernel;
 mod measure;
 mod plan;
 mod regime_probe;
+mod selftest;
 mod show;
 mod trips;
 mod visit;
@@ -26,8 +27,12 @@ use machmeter_engine::part::Part;
 pub(crate) use regime_probe::RegimeProbe;
 
 /// The part.
-pub(super) const PART: Part<Params> =
-    Part { name: "transfer", weight: 35, measure: measure::measure, analyze: analyze::analyze };
+pub(super) const PART: Part<Params> = Part {
+    metrics: &[CORE_TO_CORE, REGIME_SHARE],
+    codes: &[ASYMMETRY, SAMPLED],
+    selftest: &[("transfer beside busy neighbors", selftest::busy_neighbors)],
+    ..Part::of("transfer", 35, measure::measure, analyze::analyze)
+};
 
 machmeter_data::metric!(
     CORE_TO_CORE,

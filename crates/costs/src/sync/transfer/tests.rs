@@ -18,7 +18,7 @@ use super::visit::{BATCHES, Plan, condense, visit};
 use super::{ASYMMETRY, PART, SAMPLED};
 use crate::placement::MOVES;
 use crate::sync::Params;
-use crate::sync::info::ONE_CPU;
+use crate::sync::cost::ONE_CPU;
 
 /// One-way latency of each kind where a compare-and-swap takes 1.
 const RELATIVE: [f64; 5] = [1.0, 1.05, 2.0, 1.9, 1.6];

@@ -11,9 +11,10 @@ use machmeter_engine::cost::{Cost, Row, Rows};
 use super::plan::Wake;
 use super::{AWAKE, NAME};
 use crate::placement::{self, MOVES, levels};
-use crate::sync::info::ONE_CPU;
+use crate::sync::Params;
+use crate::sync::cost::COST;
+use crate::sync::cost::ONE_CPU;
 use crate::sync::locks::rally::AWAKE_PAIRS;
-use crate::sync::{Params, info};
 
 /// Columns of the table.
 const COLUMNS: [(Wake, &str); 4] = [
@@ -56,7 +57,7 @@ fn metric(v: &View<'_>) -> Metric {
     let mut keys: Keys = v.row.params.clone();
     keys.insert("operation".to_owned(), v.row.operation.clone().into());
     keys.insert("kind".to_owned(), v.row.kind.name().into());
-    let mut m = v.cost.metric(&info::COST, keys);
+    let mut m = v.cost.metric(&COST, keys);
     if m.value.is_some() && v.placed {
         m.flag(MOVES.id);
     }

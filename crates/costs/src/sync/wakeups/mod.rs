@@ -21,7 +21,7 @@ const NAME: &str = "wakeups";
 
 /// The part.
 pub(super) const PART: Part<Params> =
-    Part { name: NAME, weight: 20, measure: measure::measure, analyze: analyze::analyze };
+    Part { codes: &[AWAKE], ..Part::of(NAME, 20, measure::measure, analyze::analyze) };
 
 /// Partner awake.
 pub(super) const AWAKE: Code = Code {

@@ -9,7 +9,7 @@ use machmeter_sys::{affinity, thread};
 use super::plan::{Job, Wake, What, jobs};
 use super::*;
 use crate::placement::MOVES;
-use crate::sync::info::ONE_CPU;
+use crate::sync::cost::ONE_CPU;
 use crate::sync::locks::rally::{AWAKE_PAIRS, SLEEPS, TURNS_SEEN, Visit};
 
 fn visit(job: &mut Job, limit_ns: u64) -> Result<(), String> {

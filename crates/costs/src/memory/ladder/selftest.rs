@@ -1,6 +1,5 @@
 //! Self-test: the code of the kernels is read back, chains are followed, neighbors are let loose on the CPUs.
 
-use machmeter_engine::Progress;
 use machmeter_engine::cost::{Cost, Rows};
 use machmeter_engine::sampling::{Bench, Pace};
 use machmeter_sys::kernel;
@@ -9,31 +8,14 @@ use machmeter_sys::kernel::decode::{FIXTURES, check};
 use machmeter_sys::pages::{Backing, Pages};
 use machmeter_sys::thread::monotonic_ns;
 
-use super::Memory;
-use super::ladder::chase::{self, GLOBAL, Ground, STRIDE_BYTES};
+use super::chase::{self, GLOBAL, Ground, STRIDE_BYTES};
 use machmeter_engine::selftest::machine::{Busy, Machine, Steal};
-use machmeter_engine::selftest::{self, SelfCheck, State, ends_in_time};
-
-pub use machmeter_engine::selftest::Options;
-
-/// Runs all checks in order. Ends early, with what was done so far, when a signal asks to stop.
-///
-/// # Errors
-/// In one line, when there is no CPU or no clock to test on.
-pub fn run(options: &Options, progress: &dyn Progress) -> Result<Vec<SelfCheck>, String> {
-    let parts: [(&str, selftest::Part); 4] = [
-        ("code of the kernels", code),
-        ("chains of pointers", chains),
-        ("caches beside busy neighbors", caches),
-        ("real-time on all CPUs", bounds),
-    ];
-    selftest::run("memory", &parts, options, progress)
-}
+use machmeter_engine::selftest::{Options, SelfCheck, State};
 
 /// Time that reading all kernels may take, ns.
 const READING_NS: u64 = 50_000_000;
 
-fn code(_: &Machine<'_>, _: &Options) -> Vec<SelfCheck> {
+pub(super) fn code(_: &Machine<'_>, _: &Options) -> Vec<SelfCheck> {
     let what = "the machine code of every kernel, read back from its own bytes";
     let begin_ns = monotonic_ns();
     let all = kernel::all().count();
@@ -75,7 +57,7 @@ fn code(_: &Machine<'_>, _: &Options) -> Vec<SelfCheck> {
     ]
 }
 
-fn chains(_: &Machine<'_>, options: &Options) -> Vec<SelfCheck> {
+pub(super) fn chains(_: &Machine<'_>, options: &Options) -> Vec<SelfCheck> {
     const ID: &str = "chains.cycle";
     let (what, bar) =
         ("chains in every order, followed node by node", "every node once, and back to the first");
@@ -126,7 +108,7 @@ const STRANGER: f64 = 0.1;
 /// Turns of quiet and noise.
 const TURNS: usize = 3;
 
-fn caches(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck> {
+pub(super) fn caches(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck> {
     let what =
         format!("{NEIGHBORS} threads that want the CPUs, beside dependent loads on CPU {}", machine.cpu);
     let bar = "their medians differ by less than 5 %";
@@ -212,9 +194,4 @@ fn alternate(
     // Of the turns in quiet: the planted neighbors may share the core, too.
     all.rows.truncate(sizes.len());
     Ok((costs, all.shared_core().map(|s| s.0)))
-}
-
-fn bounds(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck> {
-    let budget_ns = if options.quick { 2_000_000_000 } else { 5_000_000_000 };
-    vec![ends_in_time::<Memory>(machine, budget_ns)]
 }

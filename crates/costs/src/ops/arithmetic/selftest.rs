@@ -1,0 +1,217 @@
+//! Self-test: operations that take a known time, additions that take a known number of cycles, and a thousand operations that
+//! cost next to nothing beside busy neighbors.
+
+use machmeter_engine::budget;
+use machmeter_engine::cost::{Cost, Kind, Row};
+use machmeter_engine::sampling::{Bench, Pace, Subject};
+use machmeter_engine::selftest::machine::{Busy, Machine, Steal};
+use machmeter_engine::selftest::{Options, SelfCheck, State};
+use machmeter_stats::quantile::median_of;
+use machmeter_sys::kernel::{self, Ready};
+use machmeter_sys::pages::{Backing, Pages};
+use machmeter_sys::thread::monotonic_ns;
+
+use super::{CHAINS, PART};
+use crate::ops::cost::COST;
+use crate::ops::processes::selftest::measured;
+
+/// Waits by the clock, and writes down how long each wait was.
+struct Stall {
+    length_ns: u64,
+    log_ns: Vec<f64>,
+}
+
+impl Subject for Stall {
+    fn run(&mut self, turns: u64) -> bool {
+        let mut begin_ns = monotonic_ns();
+        for _ in 0..turns {
+            let mut now_ns = begin_ns;
+            while now_ns - begin_ns < self.length_ns {
+                now_ns = monotonic_ns();
+            }
+            if self.log_ns.len() < self.log_ns.capacity() {
+                self.log_ns.push((now_ns - begin_ns) as f64);
+            }
+            // Each wait begins where the one before ended, so that the log leaves nothing out.
+            begin_ns = now_ns;
+        }
+        true
+    }
+}
+
+/// Error that a cost may have beside its own interval.
+const WRONG: f64 = 0.01;
+/// Steps of the clock on both ends, ns.
+const STEPS_NS: f64 = 40.0;
+
+pub(super) fn planted(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck> {
+    let what = "waits by the clock, priced like any operation";
+    let bar = "1 % and 40 ns";
+    let slice_ns = if options.quick { 200_000_000 } else { 1_000_000_000 };
+    let mut checks = Vec::new();
+    for length_ns in [1_000, 10_000, 100_000, 2_000_000] {
+        let id = format!("planted.{}us", length_ns / 1_000);
+        let stall = Stall { length_ns, log_ns: Vec::with_capacity(1 << 20) };
+        let sampled = machine.sample(|sampler| {
+            let mut row = Row::new("selftest", "stall", Kind::Latency);
+            let mut stall = stall;
+            let pace = Pace {
+                settle_ns: 0,
+                batch_ns: Pace::BATCH_NS,
+                pairs_per_visit: 5,
+                rounds: usize::MAX,
+                until_ns: monotonic_ns() + slice_ns,
+            };
+            let mut benches = [Bench::new(row.clone(), Logged(&mut stall))];
+            sampler.interleave(&mut benches, &pace);
+            row = benches[0].row.clone();
+            drop(benches);
+            (row, stall.log_ns)
+        });
+        let (ns_per_tick, step) = machine.tick();
+        checks.push(match sampled {
+            Err(why) => SelfCheck::not_shown(&id, what, bar, why),
+            Ok((row, log_ns)) => match (Cost::of(&row, ns_per_tick, step), median_of(&log_ns)) {
+                (Cost::Known(k), Some(truth_ns)) => SelfCheck {
+                    id,
+                    what: what.to_owned(),
+                    truth: format!("{truth_ns:.0} ns, median of {} waits", log_ns.len()),
+                    found: format!("{:.0} ns [{:.0}, {:.0}], n {}", k.value_ns, k.low_ns, k.high_ns, k.n),
+                    bar: bar.to_owned(),
+                    state: State::of(
+                        k.value_ns >= truth_ns * (1.0 - WRONG)
+                            && k.value_ns <= truth_ns * (1.0 + WRONG) + STEPS_NS,
+                    ),
+                },
+                (cost, _) => SelfCheck::not_shown(&id, what, bar, format!("{cost:?}")),
+            },
+        });
+    }
+    checks
+}
+
+/// A stall that is looked at afterwards.
+struct Logged<'s>(&'s mut Stall);
+
+impl Subject for Logged<'_> {
+    fn run(&mut self, turns: u64) -> bool {
+        self.0.run(turns)
+    }
+}
+
+pub(super) fn known(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck> {
+    const TRIES: usize = 3;
+    let (id, what) = ("known.additions", "chains of dependent additions, 1 to 64 a turn");
+    let bar =
+        "slope within 1 % of the longest chain's, intercept within 0.1 cycles, no chain 1 % off the line";
+    let budget_ns = if options.quick { 2_000_000_000 } else { 6_000_000_000 };
+    let steal = Steal::watch();
+    let mut told = String::new();
+    for _ in 0..TRIES {
+        match measured(machine, budget_ns, &serde_json::json!({"parts": [PART.name]})) {
+            Err(why) => return vec![SelfCheck::not_shown(id, what, bar, why)],
+            Ok((_, analysis)) => {
+                let Some(finding) = analysis.findings.into_iter().find(|f| f.id == "ops.known_costs") else {
+                    return vec![SelfCheck::not_shown(id, what, bar, "no finding")];
+                };
+                told = finding.text;
+                if finding.verdict == "holds" || budget::stop_requested() {
+                    break;
+                }
+            }
+        }
+    }
+    let holds = told.contains("come out right");
+    let stolen = steal.told(&machine.here()).filter(|_| !holds);
+    vec![SelfCheck {
+        id: id.to_owned(),
+        what: what.to_owned(),
+        truth: "as many cycles as additions".to_owned(),
+        found: stolen.as_ref().map_or_else(|| told.clone(), |why| format!("{told} {why}")),
+        bar: bar.to_owned(),
+        state: if stolen.is_some() { State::NotShown } else { State::of(holds) },
+    }]
+}
+
+/// Operations of which a pass is a few cycles.
+struct Few<'a>(Ready<'a>);
+
+impl Subject for Few<'_> {
+    fn run(&mut self, turns: u64) -> bool {
+        std::hint::black_box(self.0.run(turns));
+        true
+    }
+}
+
+pub(super) fn nothing(machine: &Machine<'_>, _: &Options) -> Vec<SelfCheck> {
+    const ROWS: usize = 1_000;
+    const NEIGHBORS: usize = 4;
+    let id = "nothing.never_negative";
+    let what = format!(
+        "{ROWS} rows of 0 to 64 additions in batches of 2 us, beside {NEIGHBORS} threads that want the CPUs"
+    );
+    let bar = "no figure that is negative, nothing or not a number; a bound or a reason instead";
+    let pages = match Pages::new(4_096, Backing::Unasked) {
+        Ok(pages) => pages,
+        Err(e) => return vec![SelfCheck::not_shown(id, &what, bar, e)],
+    };
+    let names: Vec<String> = CHAINS.iter().map(|n| format!("adds.{n}")).chain(["empty".to_owned()]).collect();
+    let busy = Busy::start(NEIGHBORS);
+    let sampled = machine.sample(|sampler| {
+        let bench = |i: usize| {
+            let ready = kernel::named(&names[i % names.len()])?.ready(1, [pages.extent(); 3], 0).ok()?;
+            Some(Bench::new(Row::new("selftest", "few", Kind::Latency).with("row", i), Few(ready)))
+        };
+        let mut benches: Vec<Bench<'_>> = (0..ROWS).filter_map(bench).collect();
+        let pace = Pace {
+            settle_ns: 0,
+            batch_ns: 2_000.0,
+            pairs_per_visit: 8,
+            rounds: 1,
+            until_ns: monotonic_ns() + 20_000_000_000,
+        };
+        sampler.interleave(&mut benches, &pace);
+        benches.into_iter().map(|b| b.row).collect::<Vec<_>>()
+    });
+    drop(busy);
+    let (ns_per_tick, step) = machine.tick();
+    let rows = match sampled {
+        Ok(rows) => rows,
+        Err(why) => return vec![SelfCheck::not_shown(id, &what, bar, why)],
+    };
+    let (mut known, mut below, mut unknown, mut wrong) = (0, 0, 0, Vec::new());
+    for row in &rows {
+        let cost = Cost::of(row, ns_per_tick, step);
+        let metric = cost.metric(&COST, row.params.clone());
+        let sound = |v: f64| v > 0.0 && v.is_finite();
+        let sane = match &cost {
+            Cost::Known(k) => {
+                known += 1;
+                sound(k.value_ns) && k.low_ns <= k.value_ns && k.value_ns <= k.high_ns
+            }
+            Cost::Below { bound_ns, .. } => {
+                below += 1;
+                sound(*bound_ns) && metric.value.is_none_or(|v| v >= 0.0)
+            }
+            Cost::Unknown { why } => {
+                unknown += 1;
+                !why.is_empty() && metric.value.is_none()
+            }
+        };
+        if !sane || metric.value.is_some_and(|v| !(v >= 0.0 && v.is_finite())) {
+            wrong.push(format!("{cost:?}"));
+        }
+    }
+    let first = wrong.first().map_or_else(String::new, |w| format!("; {w}"));
+    vec![SelfCheck {
+        id: id.to_owned(),
+        what,
+        truth: format!("{} rows, none of which takes less than no time", rows.len()),
+        found: format!(
+            "{known} known, {below} below what the clock can tell, {unknown} unknown with a reason, {} impossible{first}",
+            wrong.len()
+        ),
+        bar: bar.to_owned(),
+        state: State::of(wrong.is_empty() && rows.len() == ROWS),
+    }]
+}
