@@ -2,7 +2,6 @@
 //! load, and the seed's table of shared accesses.
 
 pub mod bandwidth;
-mod code;
 pub mod info;
 pub mod ladder;
 pub mod loaded;
@@ -44,15 +43,11 @@ impl Probe for Memory {
     }
 
     fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Rows>, ProbeError> {
-        let mut measured = part::measure(host, params, PARTS, &params.parts)?;
-        code::tell(&mut measured.samples.facts);
-        Ok(measured)
+        part::measure(host, params, PARTS, &params.parts)
     }
 
     fn analyze(params: &Params, samples: &Rows, seed: u64) -> Analysis {
-        let mut analysis = part::analyze(&info::INFO, params, samples, seed, PARTS, &info::NOT_MEASURED);
-        analysis.findings.extend(code::finding(&samples.facts));
-        analysis
+        part::analyze(&info::INFO, params, samples, seed, PARTS, &info::NOT_MEASURED)
     }
 
     fn tables(samples: &Rows) -> Vec<Table> {
