@@ -1,9 +1,8 @@
-//! Memory of an evenly sampled series: autocorrelation, Ljung-Box test, integrated correlation time.
+//! Memory of an evenly sampled series: autocorrelation, integrated correlation time.
 //!
-//! Sources: Ljung & Box, "On a Measure of Lack of Fit in Time Series Models" (Biometrika 1978); Sokal, "Monte
-//! Carlo Methods in Statistical Mechanics" (1997), for the self-consistent window of the correlation time.
+//! Source: Sokal, "Monte Carlo Methods in Statistical Mechanics" (1997), for the self-consistent window of the
+//! correlation time.
 
-use crate::distribution::chi2_sf;
 use crate::error::{check, finite};
 use crate::fourier::lagged_products;
 
@@ -28,29 +27,6 @@ pub fn autocorrelation(xs: &[f64], max_lag: usize) -> Option<Vec<f64>> {
         *value = (*value / variance).clamp(-1.0, 1.0);
     }
     Some(out)
-}
-
-/// Result of the Ljung-Box test.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct LjungBox {
-    /// Statistic over lags `1..=lags`.
-    pub q: f64,
-    /// Number of lags, the degrees of freedom.
-    pub lags: usize,
-    /// Probability of a statistic at least this large in white noise.
-    pub p: f64,
-}
-
-/// Ljung-Box test that lags `1..=lags` carry no correlation.
-pub fn ljung_box(xs: &[f64], lags: usize) -> Option<LjungBox> {
-    if lags == 0 || lags >= xs.len() {
-        return None;
-    }
-    let n = xs.len() as f64;
-    let correlations = autocorrelation(xs, lags)?;
-    let sum: f64 = correlations.iter().enumerate().skip(1).map(|(k, r)| r * r / (n - k as f64)).sum();
-    let q = n * (n + 2.0) * sum;
-    Some(LjungBox { q, lags, p: chi2_sf(q, lags as f64)? })
 }
 
 /// Integrated autocorrelation time `1 + 2 sum rho(k)` in samples, summed up to the first lag that exceeds five

@@ -2,27 +2,16 @@
 //!
 //! Circular moving blocks: Politis & Romano, "A Circular Block-Resampling Procedure for Stationary Data" (1992).
 //! Block length: Politis & White, "Automatic Block-Length Selection for the Dependent Bootstrap" (2004) with the
-//! correction of Patton, Politis & White (2009). `BCa`: Efron, "Better Bootstrap Confidence Intervals" (1987), with
-//! a delete-one-block jackknife. Tail probabilities are widened for the small number of blocks as in Hesterberg,
+//! correction of Patton, Politis & White (2009). Tail probabilities are widened for the small number of blocks as in Hesterberg,
 //! "What Teachers Should Know About the Bootstrap" (2015), section 4.3; without it blocks undercover.
 
 use crate::autocorr::{autocovariance, integrated_time};
-use crate::distribution::{normal_cdf, normal_quantile, t_quantile};
+use crate::distribution::{normal_cdf, t_quantile};
 use crate::error::{check, finite};
 use crate::interval::{Interval, valid_level};
 use crate::quantile::quantile;
 use crate::random::Random;
 use crate::spread::sum;
-
-/// How the interval is read off the replicates.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum BootstrapMethod {
-    /// Quantiles of the replicates, with widened tails.
-    #[default]
-    Percentile,
-    /// Bias-corrected and accelerated.
-    Bca,
-}
 
 /// Options of the block bootstrap.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -35,26 +24,16 @@ pub struct BootstrapOptions {
     pub block_len: Option<usize>,
     /// Seed of the random stream.
     pub seed: u64,
-    /// How the interval is formed.
-    pub method: BootstrapMethod,
 }
 
 impl Default for BootstrapOptions {
     fn default() -> Self {
-        Self {
-            level: 0.95,
-            resamples: 1000,
-            block_len: None,
-            seed: 0x6d61_6368,
-            method: BootstrapMethod::Percentile,
-        }
+        Self { level: 0.95, resamples: 1000, block_len: None, seed: 0x6d61_6368 }
     }
 }
 
 /// At most this many blocks make up one resample of a ratio; longer series use longer blocks.
 const MAX_BLOCKS: usize = 2000;
-/// At most this many groups are left out in turn by the jackknife.
-const MAX_JACKKNIFE: usize = 200;
 
 /// What the autocovariances say about a series, summed with Politis and White's flat-top weights.
 struct Dependence {
@@ -104,13 +83,6 @@ impl Dependence {
     }
 }
 
-/// Block length for the circular bootstrap of the mean, chosen from the data (1 for white noise).
-///
-/// Returns between 1 and `ceil(min(3 sqrt n, n / 3))`; `None` for fewer than 8 or for non-finite values.
-pub fn optimal_block_len(xs: &[f64]) -> Option<usize> {
-    Some(dependence(xs)?.block_len(xs.len() as f64))
-}
-
 /// Number of independent samples that would carry the same information about the mean, in `[1, n]`.
 pub fn effective_sample_size(xs: &[f64]) -> Option<f64> {
     let n = xs.len() as f64;
@@ -128,7 +100,7 @@ pub fn block_bootstrap(
 ) -> Option<Interval> {
     let cut = cut(xs, opts, 1)?;
     let (n, block) = (xs.len(), cut.block);
-    let estimate = finite(stat(xs))?;
+    finite(stat(xs))?;
     let mut random = Random::new(opts.seed);
     let mut resample = Vec::with_capacity(n + block);
     let mut replicates = Vec::with_capacity(opts.resamples);
@@ -143,20 +115,7 @@ pub fn block_bootstrap(
         }
         replicates.push(stat(&resample));
     }
-    let acceleration = match opts.method {
-        BootstrapMethod::Percentile => 0.0,
-        BootstrapMethod::Bca => {
-            let group = block.max(n.div_ceil(MAX_JACKKNIFE));
-            let left_out = (0..n).step_by(group).map(|start| {
-                resample.clear();
-                resample.extend_from_slice(&xs[..start]);
-                resample.extend_from_slice(&xs[(start + group).min(n)..]);
-                stat(&resample)
-            });
-            acceleration(left_out.collect())
-        }
-    };
-    interval(replicates, estimate, acceleration, &cut, opts)
+    interval(replicates, &cut, opts)
 }
 
 /// Interval for `sum(num) / sum(den)` of two series sampled together, for example stolen time over elapsed time.
@@ -187,19 +146,7 @@ pub fn ratio_block_bootstrap(num: &[f64], den: &[f64], opts: &BootstrapOptions) 
             ratio(a, b).unwrap_or(f64::NAN)
         })
         .collect();
-    let acceleration = match opts.method {
-        BootstrapMethod::Percentile => 0.0,
-        BootstrapMethod::Bca => {
-            let group = block.max(n.div_ceil(MAX_JACKKNIFE));
-            let left_out = (0..n).step_by(group).map(|start| {
-                let len = group.min(n - start);
-                ratio(num.total() - num.block(start, len), den.total() - den.block(start, len))
-                    .unwrap_or(f64::NAN)
-            });
-            acceleration(left_out.collect())
-        }
-    };
-    interval(replicates, estimate, acceleration, &cut, opts)
+    interval(replicates, &cut, opts)
 }
 
 fn ratio(num: f64, den: f64) -> Option<f64> {
@@ -252,31 +199,13 @@ impl CircularSums {
     }
 }
 
-/// Skewness of the jackknife values over 6: how fast the standard error changes with the estimate.
-fn acceleration(left_out: Vec<f64>) -> f64 {
-    let Some(center) = crate::spread::mean(&left_out) else { return 0.0 };
-    let (mut squares, mut cubes) = (0.0, 0.0);
-    for value in left_out {
-        let d = center - value;
-        squares += d * d;
-        cubes += d * d * d;
-    }
-    finite(cubes / (6.0 * squares.powf(1.5))).unwrap_or(0.0)
-}
-
 /// Quantile at position `p (B + 1)`: that of type 7 would leave out too much of the tails of a few hundred values.
 fn replicate_quantile(ascending: &[f64], p: f64) -> Option<f64> {
     let b = ascending.len() as f64;
     quantile(ascending, ((p * (b + 1.0) - 1.0) / (b - 1.0)).clamp(0.0, 1.0))
 }
 
-fn interval(
-    mut replicates: Vec<f64>,
-    estimate: f64,
-    acceleration: f64,
-    cut: &Cut,
-    opts: &BootstrapOptions,
-) -> Option<Interval> {
+fn interval(mut replicates: Vec<f64>, cut: &Cut, opts: &BootstrapOptions) -> Option<Interval> {
     let drawn = replicates.len();
     replicates.retain(|r| r.is_finite());
     if replicates.len() * 10 < drawn * 9 {
@@ -285,22 +214,7 @@ fn interval(
     replicates.sort_unstable_by(f64::total_cmp);
     let dof = (cut.blocks - 1.0).max(1.0);
     let z = cut.widening * (cut.blocks / dof).sqrt() * t_quantile(0.5 + opts.level / 2.0, dof)?;
-    let bias = match opts.method {
-        BootstrapMethod::Percentile => 0.0,
-        BootstrapMethod::Bca => {
-            let count = replicates.len() as f64;
-            let below = replicates.partition_point(|r| *r < estimate) as f64;
-            let through = replicates.partition_point(|r| *r <= estimate) as f64;
-            let share = (0.5 * (below + through) / count).clamp(0.5 / count, 1.0 - 0.5 / count);
-            normal_quantile(share)?
-        }
-    };
-    let tail = |z: f64| {
-        let shifted = bias + z;
-        let adjusted = bias + shifted / (1.0 - acceleration * shifted).max(1e-3);
-        normal_cdf(adjusted)
-    };
     let (low, high) =
-        (replicate_quantile(&replicates, tail(-z)?)?, replicate_quantile(&replicates, tail(z)?)?);
+        (replicate_quantile(&replicates, normal_cdf(-z)?)?, replicate_quantile(&replicates, normal_cdf(z)?)?);
     Interval::new(opts.level, low.min(high), low.max(high))
 }

@@ -59,29 +59,9 @@ pub fn t_quantile(p: f64, dof: f64) -> Option<f64> {
     finite(if p < 0.5 { -magnitude } else { magnitude })
 }
 
-/// `P(X <= x)` of the chi-square law.
-pub fn chi2_cdf(x: f64, dof: f64) -> Option<f64> {
-    gamma_p(0.5 * dof, 0.5 * x)
-}
-
 /// `P(X > x)` of the chi-square law: the goodness-of-fit probability Q.
 pub fn chi2_sf(x: f64, dof: f64) -> Option<f64> {
     gamma_q(0.5 * dof, 0.5 * x)
-}
-
-/// Quantile of the chi-square law; `p` strictly between 0 and 1.
-pub fn chi2_quantile(p: f64, dof: f64) -> Option<f64> {
-    if !(p > 0.0 && p < 1.0 && dof > 0.0 && dof.is_finite()) {
-        return None;
-    }
-    let reached = |x: f64| {
-        if p < 0.5 {
-            chi2_cdf(x, dof).is_none_or(|c| c >= p)
-        } else {
-            chi2_sf(x, dof).is_none_or(|s| s <= 1.0 - p)
-        }
-    };
-    finite(invert_increasing(1e300, reached))
 }
 
 /// `P(X <= k)` for `n` trials of probability `p` in `[0, 1]`.
@@ -95,26 +75,15 @@ pub fn binomial_cdf(k: u64, n: u64, p: f64) -> Option<f64> {
     beta_regularized((n - k) as f64, k as f64 + 1.0, 1.0 - p)
 }
 
-/// Regularized lower incomplete gamma function `P(a, x)`.
-pub fn gamma_p(a: f64, x: f64) -> Option<f64> {
-    gamma_pair(a, x).map(|(p, _)| p)
-}
-
 /// Regularized upper incomplete gamma function `Q(a, x)`; also `P(S > x)` for a sum of `a` unit exponentials.
 pub fn gamma_q(a: f64, x: f64) -> Option<f64> {
-    gamma_pair(a, x).map(|(_, q)| q)
-}
-
-fn gamma_pair(a: f64, x: f64) -> Option<(f64, f64)> {
     if !(a > 0.0 && a.is_finite() && x >= 0.0 && x.is_finite()) {
         return None;
     }
     if x == 0.0 {
-        return Some((0.0, 1.0));
+        return Some(1.0);
     }
-    let lower = gamma::checked_gamma_lr(a, x).ok()?;
-    let upper = gamma::checked_gamma_ur(a, x).ok()?;
-    Some((finite(lower)?.clamp(0.0, 1.0), finite(upper)?.clamp(0.0, 1.0)))
+    finite(gamma::checked_gamma_ur(a, x).ok()?).map(|q| q.clamp(0.0, 1.0))
 }
 
 /// Regularized incomplete beta function `I_x(a, b)`.

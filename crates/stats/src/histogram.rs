@@ -62,30 +62,6 @@ impl LogHistogram {
         self.max = self.max.max(value);
     }
 
-    /// Counts one value `times` times.
-    pub fn record_n(&mut self, value: u64, times: u64) {
-        if times == 0 {
-            return;
-        }
-        let cell = &mut self.counts[slot(value) & (SLOTS - 1)];
-        *cell = cell.saturating_add(times);
-        self.count = self.count.saturating_add(times);
-        self.sum = self.sum.saturating_add(u128::from(value) * u128::from(times));
-        self.min = self.min.min(value);
-        self.max = self.max.max(value);
-    }
-
-    /// Adds all values of another histogram.
-    pub fn merge(&mut self, other: &Self) {
-        for (mine, theirs) in self.counts.iter_mut().zip(other.counts.iter()) {
-            *mine = mine.saturating_add(*theirs);
-        }
-        self.count = self.count.saturating_add(other.count);
-        self.sum = self.sum.saturating_add(other.sum);
-        self.min = self.min.min(other.min);
-        self.max = self.max.max(other.max);
-    }
-
     /// Forgets all values.
     pub fn clear(&mut self) {
         self.counts.fill(0);
@@ -137,11 +113,6 @@ impl LogHistogram {
             }
         }
         None
-    }
-
-    /// Number of values in buckets that lie wholly at or above `value`'s bucket.
-    pub fn count_from(&self, value: u64) -> u64 {
-        self.counts[slot(value) & (SLOTS - 1)..].iter().fold(0, |a, &c| a.saturating_add(c))
     }
 
     /// Non-empty buckets in ascending order.

@@ -13,10 +13,10 @@
 //! | [`between`] | what runs differ by, beyond what each sees itself |
 //! | [`serial`] | means, shares and quantiles of a stream whose neighbors are alike |
 //! | [`rank`] | do two samples differ |
-//! | [`changepoint`] | when did the level change; where does a line bend |
-//! | [`isotonic`], [`plateau`] | which ascending curve is it; where are its levels and the steps between them |
+//! | [`segmented`] | where does a line bend |
+//! | [`plateau`] | where are the levels of an ascending curve and the steps between them |
 //! | [`regimes`] | between which levels does a series jump |
-//! | [`regression`] | fits of linear models with goodness of fit Q; robust slopes |
+//! | [`regression`] | fits of linear models with goodness of fit Q |
 //! | [`spectrum`], [`autocorr`] | periodicity and memory of an evenly sampled series |
 //! | [`events`], [`coincidence`] | periodicity of event times; do two CPUs stop together |
 //! | [`tail`] | the rare, long values |
@@ -30,7 +30,6 @@
 pub mod autocorr;
 pub mod between;
 pub mod bootstrap;
-pub mod changepoint;
 pub mod coincidence;
 pub mod distribution;
 mod error;
@@ -38,13 +37,13 @@ pub mod events;
 mod fourier;
 pub mod histogram;
 mod interval;
-pub mod isotonic;
 pub mod plateau;
 pub mod quantile;
 pub mod random;
 pub mod rank;
 pub mod regimes;
 pub mod regression;
+pub mod segmented;
 pub mod serial;
 pub mod spectrum;
 pub mod spread;

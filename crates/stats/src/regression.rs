@@ -1,20 +1,15 @@
-//! Linear models: weighted least squares with goodness of fit, and the Theil-Sen slope.
+//! Linear models: weighted least squares with goodness of fit.
 //!
 //! Least squares by Householder QR with column scaling (Golub & Van Loan, *Matrix Computations*, 4th ed., 5.2 and
 //! 5.3). Q is the chi-square probability of *Numerical Recipes* section 15.1, the figure Howell reports beside
-//! each fit: near 1 the model is good (or the errors are overstated), below 0.001 it is not. Theil (1950), Sen
-//! (JASA 1968) for the median of pairwise slopes and its interval.
+//! each fit: near 1 the model is good (or the errors are overstated), below 0.001 it is not.
 
-use crate::distribution::{chi2_sf, normal_quantile};
+use crate::distribution::chi2_sf;
 use crate::error::{StatsError, check, check_pair};
-use crate::interval::{Interval, valid_level};
-use crate::quantile::{quantile, select_median, sorted};
 use crate::spread::sum;
 
 /// Largest number of columns of a design.
 pub const MAX_COLUMNS: usize = 12;
-/// Largest number of points of [`theil_sen`], which holds every pairwise slope.
-pub const MAX_THEIL_SEN: usize = 4096;
 
 /// What is known about the errors of the observations.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -214,66 +209,4 @@ fn normalize(design: &mut [Vec<f64>]) -> Result<Vec<f64>, StatsError> {
         scales.push(length);
     }
     Ok(scales)
-}
-
-/// A robust line.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct TheilSen {
-    /// Median of the pairwise slopes, unit of `y` per unit of `x`.
-    pub slope: f64,
-    /// Median of `y` minus slope times median of `x`.
-    pub intercept: f64,
-    /// Distribution-free interval of the slope; `None` if there are too few points for the level.
-    pub interval: Option<Interval>,
-}
-
-/// Theil-Sen line through at least 3 and at most 4096 points; breaks down only if 29 % of them are wrong.
-///
-/// # Errors
-/// Unequal lengths, non-finite input, too few or too many points, level out of range, all `x` equal.
-pub fn theil_sen(x: &[f64], y: &[f64], level: f64) -> Result<TheilSen, StatsError> {
-    check_pair("x and y", x.len(), y.len())?;
-    check("x", x, 3)?;
-    check("y", y, 3)?;
-    if x.len() > MAX_THEIL_SEN {
-        return Err(StatsError::TooMany { what: "Theil-Sen line", limit: MAX_THEIL_SEN, got: x.len() });
-    }
-    if !valid_level(level) {
-        return Err(StatsError::Parameter { name: "level", value: level, allowed: "between 0 and 1" });
-    }
-    let mut slopes = Vec::with_capacity(x.len() * (x.len() - 1) / 2);
-    for i in 0..x.len() {
-        for j in i + 1..x.len() {
-            let slope = (y[j] - y[i]) / (x[j] - x[i]);
-            if x[j] != x[i] && slope.is_finite() {
-                slopes.push(slope);
-            }
-        }
-    }
-    if slopes.is_empty() {
-        return Err(StatsError::RankDeficient { column: 1 });
-    }
-    slopes.sort_unstable_by(f64::total_cmp);
-    let slope = quantile(&slopes, 0.5).ok_or(StatsError::Overflow { what: "slope" })?;
-    let intercept = select_median(&mut y.to_vec()) - slope * select_median(&mut x.to_vec());
-    if !intercept.is_finite() {
-        return Err(StatsError::Overflow { what: "intercept" });
-    }
-    Ok(TheilSen { slope, intercept, interval: slope_interval(&slopes, x, y, level) })
-}
-
-fn slope_interval(slopes: &[f64], x: &[f64], y: &[f64], level: f64) -> Option<Interval> {
-    let spread = |n: f64| n * (n - 1.0) * (2.0 * n + 5.0);
-    let ties = |values: &[f64]| -> Option<f64> {
-        Some(sorted(values).ok()?.chunk_by(|a, b| a == b).map(|run| spread(run.len() as f64)).sum())
-    };
-    let variance = (spread(x.len() as f64) - ties(x)? - ties(y)?) / 18.0;
-    let half = normal_quantile(0.5 + level / 2.0)? * variance.max(0.0).sqrt();
-    let count = slopes.len() as f64;
-    let low = ((count - half) / 2.0).round() - 1.0;
-    let high = f64::midpoint(count, half).round();
-    if low < 0.0 || high >= count {
-        return None;
-    }
-    Interval::new(level, slopes[low as usize], slopes[high as usize])
 }

@@ -2,10 +2,10 @@
 //!
 //! Sources: Chan, Golub & `LeVeque`, "Algorithms for Computing the Sample Variance" (1983), which finds the corrected
 //! two-pass form more exact than Welford's single pass where the mean dwarfs the spread, as in time stamps; Neumaier
-//! (1974) for the compensated sum; Huber & Ronchetti, *Robust Statistics* (2009) for MAD and trimmed mean.
+//! (1974) for the compensated sum; Huber & Ronchetti, *Robust Statistics* (2009) for the MAD.
 
 use crate::error::{check, finite};
-use crate::quantile::{quantile, select_median, sorted};
+use crate::quantile::select_median;
 
 /// `1 / Phi^-1(3/4)`: makes the MAD of normal data estimate its standard deviation.
 pub const MAD_SCALE: f64 = 1.482_602_218_505_602;
@@ -61,29 +61,4 @@ pub fn mad_raw(xs: &[f64]) -> Option<f64> {
 /// Median absolute deviation times [`MAD_SCALE`]: estimates the standard deviation of normal data.
 pub fn mad(xs: &[f64]) -> Option<f64> {
     mad_raw(xs).and_then(|m| finite(m * MAD_SCALE))
-}
-
-/// Interquartile range (type 7 quartiles).
-pub fn iqr(xs: &[f64]) -> Option<f64> {
-    let ascending = sorted(xs).ok()?;
-    finite(quantile(&ascending, 0.75)? - quantile(&ascending, 0.25)?)
-}
-
-/// Coefficient of variation: standard deviation over the magnitude of the mean; `None` for a zero mean.
-pub fn cov(xs: &[f64]) -> Option<f64> {
-    let center = mean(xs)?;
-    if center == 0.0 {
-        return None;
-    }
-    finite(stddev(xs)? / center.abs())
-}
-
-/// Mean after dropping `floor(fraction * n)` values from each end; `fraction` in `[0, 0.5)`.
-pub fn trimmed_mean(xs: &[f64], fraction: f64) -> Option<f64> {
-    if !(0.0..0.5).contains(&fraction) {
-        return None;
-    }
-    let ascending = sorted(xs).ok()?;
-    let cut = (fraction * xs.len() as f64).floor() as usize;
-    mean(ascending.get(cut..ascending.len().checked_sub(cut)?)?)
 }

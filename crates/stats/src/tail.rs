@@ -1,36 +1,17 @@
-//! The rare, long values: peaks over threshold, return levels, tail index.
+//! The rare, long values: peaks over threshold, return levels.
 //!
 //! Excesses over a high threshold follow a generalized Pareto law (Pickands 1975). It is fitted by probability
 //! weighted moments (Hosking & Wallis, "Parameter and Quantile Estimation for the Generalized Pareto
 //! Distribution", Technometrics 1987), which needs no iteration and is stable for the shapes that occur in
-//! detour lengths (shape below 0.5). Hill, "A Simple General Approach to Inference About the Tail" (1975).
+//! detour lengths (shape below 0.5).
 
 use crate::error::{check, finite};
 use crate::interval::{Interval, valid_level};
-use crate::quantile::{quantile, sorted};
+use crate::quantile::quantile;
 use crate::random::Random;
 
 /// Fewer excesses than this support no fit.
 pub const MIN_EXCESSES: usize = 30;
-
-/// A generalized Pareto law for excesses, `P(X > x) = (1 + shape x / scale)^(-1 / shape)`.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ParetoTail {
-    /// The threshold, in the unit of the values.
-    pub threshold: f64,
-    /// Shape (xi): 0 exponential, positive heavier, negative bounded.
-    pub shape: f64,
-    /// Scale (sigma), in the unit of the values.
-    pub scale: f64,
-    /// Number of values above the threshold.
-    pub excesses: usize,
-    /// Number of values in all.
-    pub n: usize,
-    /// Bootstrap interval of the shape.
-    pub shape_interval: Option<Interval>,
-    /// Bootstrap interval of the scale.
-    pub scale_interval: Option<Interval>,
-}
 
 /// Options of the tail bootstrap.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -60,27 +41,10 @@ pub struct ReturnLevel {
     pub extrapolated: bool,
 }
 
-/// Fits the excesses over `threshold`; `None` for fewer than [`MIN_EXCESSES`] or non-finite values, excesses all
-/// equal, a shape estimate of 0.5 or more (the moments do not exist there), or a bad option.
-pub fn fit_tail(xs: &[f64], threshold: f64, opts: &TailOptions) -> Option<ParetoTail> {
-    let excesses = excesses(xs, threshold)?;
-    let (shape, scale) = pareto_moments(&excesses)?;
-    let fits = refits(&excesses, opts)?;
-    let pick = |f: fn(&(f64, f64)) -> f64| percentile(fits.iter().map(f).collect(), opts.level, fits.len());
-    Some(ParetoTail {
-        threshold,
-        shape,
-        scale,
-        excesses: excesses.len(),
-        n: xs.len(),
-        shape_interval: pick(|f| f.0),
-        scale_interval: pick(|f| f.1),
-    })
-}
-
 /// Level exceeded on average once in `horizon` values (for events at a known rate: rate times duration).
 ///
-/// `None` as [`fit_tail`], or if the level lies below the threshold.
+/// `None` for fewer than [`MIN_EXCESSES`] or non-finite values, excesses all equal, a shape estimate of 0.5 or more
+/// (the moments do not exist there), a bad option, or a level below the threshold.
 pub fn return_level(xs: &[f64], threshold: f64, horizon: f64, opts: &TailOptions) -> Option<ReturnLevel> {
     let excesses = excesses(xs, threshold)?;
     let share = excesses.len() as f64 / xs.len() as f64;
@@ -96,23 +60,6 @@ pub fn return_level(xs: &[f64], threshold: f64, horizon: f64, opts: &TailOptions
         interval: percentile(levels, opts.level, fits.len()),
         extrapolated: horizon > xs.len() as f64,
     })
-}
-
-/// Hill's tail index `alpha` from the `k` largest values: `P(X > x)` falls as `x^-alpha`.
-///
-/// `None` unless `2 <= k < n`, the values are finite, the `k + 1` largest positive and not all equal.
-pub fn hill(xs: &[f64], k: usize) -> Option<f64> {
-    let ascending = sorted(xs).ok()?;
-    if k < 2 || k >= ascending.len() {
-        return None;
-    }
-    let (below, top) = ascending.split_at(ascending.len() - k);
-    let floor = *below.last()?;
-    if floor <= 0.0 {
-        return None;
-    }
-    let mean = top.iter().map(|x| (x / floor).ln()).sum::<f64>() / k as f64;
-    if mean > 0.0 { finite(1.0 / mean) } else { None }
 }
 
 fn excesses(xs: &[f64], threshold: f64) -> Option<Vec<f64>> {

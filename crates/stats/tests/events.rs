@@ -1,7 +1,7 @@
 //! Planted combs are found, nothing else is, in logs like those of a noisy machine.
 
 use machmeter_stats::StatsError;
-use machmeter_stats::events::{Comb, FALSE_ALARM, comb_search, rayleigh, rayleigh_scan};
+use machmeter_stats::events::{Comb, FALSE_ALARM, comb_search};
 use machmeter_stats::random::Random;
 
 fn poisson(random: &mut Random, rate_hz: f64, span_s: f64) -> Vec<f64> {
@@ -171,20 +171,6 @@ fn hundred_thousand_events() {
 }
 
 #[test]
-fn scan_finds_the_line_and_judges_it() {
-    let mut random = Random::new(7);
-    let mut times = comb(&mut random, 37.5, 8.0, 0.15, 0.9);
-    times.extend(poisson(&mut random, 20.0, 8.0));
-    let scan = rayleigh_scan(&times, 5.0, 200.0).expect("valid log");
-    assert!((scan.peak.freq_hz / 37.5 - 1.0).abs() < 2e-3, "{:?}", scan.peak);
-    assert!(scan.p_global < 1e-6 && scan.step_hz <= 0.25 / 7.9);
-    let exact = rayleigh(&times, scan.first_hz + 100.0 * scan.step_hz).expect("valid").power;
-    assert!((scan.power[100] - exact).abs() < 0.1 + 0.1 * exact, "{} against {exact}", scan.power[100]);
-    let noise = poisson(&mut random, 100.0, 8.0);
-    assert!(rayleigh_scan(&noise, 5.0, 200.0).expect("valid log").p_global > 1e-3);
-}
-
-#[test]
 fn bad_logs_are_refused_with_a_reason() {
     assert!(matches!(comb_search(&[], 1.0, 10.0), Err(StatsError::TooFew { .. })));
     assert!(matches!(comb_search(&[1.0; 9], 1.0, 10.0), Err(StatsError::Parameter { .. })));
@@ -193,5 +179,4 @@ fn bad_logs_are_refused_with_a_reason() {
         Err(StatsError::NonFinite { .. })
     ));
     assert!(matches!(comb_search(&[0.0, 1.0, 2.0, 3.0, 4.0], 10.0, 1.0), Err(StatsError::Parameter { .. })));
-    assert!(rayleigh(&[], 1.0).is_none() && rayleigh(&[1.0], 0.0).is_none());
 }

@@ -1,21 +1,18 @@
 //! Laws that hold for any input, checked on generated ones.
 
-use machmeter_stats::autocorr::{autocorrelation, integrated_time, ljung_box};
+use machmeter_stats::autocorr::{autocorrelation, integrated_time};
 use machmeter_stats::bootstrap::{
     BootstrapOptions, block_bootstrap, effective_sample_size, ratio_block_bootstrap,
 };
-use machmeter_stats::changepoint::{PeltOptions, SegmentedOptions, pelt_mean, segmented_regression};
-use machmeter_stats::events::{comb_search, rayleigh, rayleigh_scan};
+use machmeter_stats::events::comb_search;
 use machmeter_stats::histogram::LogHistogram;
 use machmeter_stats::quantile::{median, median_of, quantile, quantile_interval, sorted};
-use machmeter_stats::rank::{
-    PermutationOptions, hodges_lehmann, holm, kolmogorov_smirnov, mann_whitney, permutation_test,
-    wilcoxon_signed_rank,
-};
-use machmeter_stats::regression::{Weighting, line, theil_sen};
-use machmeter_stats::spectrum::{Window, clip_robust, periodogram, spectral_lines};
-use machmeter_stats::spread::{cov, iqr, mad, mean, stddev, trimmed_mean, variance};
-use machmeter_stats::tail::{TailOptions, fit_tail, hill};
+use machmeter_stats::rank::{hodges_lehmann, holm, mann_whitney};
+use machmeter_stats::regression::{Weighting, line};
+use machmeter_stats::segmented::{SegmentedOptions, segmented_regression};
+use machmeter_stats::spectrum::{Window, clip_robust, welch};
+use machmeter_stats::spread::{mad, mean, stddev, variance};
+use machmeter_stats::tail::{TailOptions, return_level};
 use proptest::prelude::*;
 
 fn sample() -> impl Strategy<Value = Vec<f64>> {
@@ -55,7 +52,7 @@ proptest! {
     #[test]
     fn spread_ignores_shifts_and_follows_scales(xs in sample(), shift in -1e3..1e3_f64, scale in 0.1..10.0_f64) {
         let moved: Vec<f64> = xs.iter().map(|x| x * scale + shift).collect();
-        for f in [stddev, mad, iqr] {
+        for f in [stddev, mad] {
             if let (Some(a), Some(b)) = (f(&xs), f(&moved)) {
                 prop_assert!((b - a * scale).abs() <= 1e-7 * (1.0 + a * scale), "{} {}", a * scale, b);
             }
@@ -69,8 +66,6 @@ proptest! {
         let (ab, ba) = (mann_whitney(&x, &y).expect("valid"), mann_whitney(&y, &x).expect("valid"));
         prop_assert!((ab.effect + ba.effect - 1.0).abs() < 1e-9 && (ab.p - ba.p).abs() < 1e-9);
         prop_assert!((0.0..=1.0).contains(&ab.p));
-        let (ks, sk) = (kolmogorov_smirnov(&x, &y).expect("valid"), kolmogorov_smirnov(&y, &x).expect("valid"));
-        prop_assert!(ks.d == sk.d && (ks.p - sk.p).abs() < 1e-9 && (0.0..=1.0).contains(&ks.p));
         let (hl, lh) = (hodges_lehmann(&x, &y, 0.9).expect("valid"), hodges_lehmann(&y, &x, 0.9).expect("valid"));
         prop_assert!((hl.estimate + lh.estimate).abs() <= 1e-6);
         if let Some(interval) = hl.interval {
@@ -96,26 +91,21 @@ proptest! {
         let y: Vec<f64> = x.iter().map(|x| a + b * x).collect();
         let fit = line(&x, &y, Weighting::Unit).expect("valid");
         prop_assert!((fit.coefficients[0] - a).abs() < 1e-7 && (fit.coefficients[1] - b).abs() < 1e-7);
-        let robust = theil_sen(&x, &y, 0.95).expect("valid");
-        prop_assert!((robust.slope - b).abs() < 1e-7 && (robust.intercept - a).abs() < 1e-6);
     }
 
     #[test]
     fn histogram_bounds_every_quantile(values in prop::collection::vec(any::<u64>(), 1..200), shift in 0_u32..64, p in 0.0..=1.0_f64) {
         let mut ascending: Vec<u64> = values.iter().map(|v| v >> shift).collect();
-        let (mut left, mut right, mut whole) = (LogHistogram::new(), LogHistogram::new(), LogHistogram::new());
-        for (i, v) in ascending.iter().enumerate() {
-            if i % 2 == 0 { left.record(*v) } else { right.record(*v) }
+        let mut whole = LogHistogram::new();
+        for v in &ascending {
             whole.record(*v);
         }
-        left.merge(&right);
         ascending.sort_unstable();
         let rank = ((p * ascending.len() as f64).ceil() as usize).clamp(1, ascending.len());
         let truth = ascending[rank - 1];
         let bucket = whole.quantile(p).expect("not empty");
         prop_assert!(bucket.low <= truth && truth <= bucket.high);
         prop_assert!(bucket.high - bucket.low <= bucket.low / 32);
-        prop_assert_eq!(left.iter().collect::<Vec<_>>(), whole.iter().collect::<Vec<_>>());
         prop_assert_eq!(whole.sum(), ascending.iter().map(|v| u128::from(*v)).sum::<u128>());
         prop_assert_eq!((whole.min(), whole.max()), (Some(ascending[0]), ascending.last().copied()));
         prop_assert_eq!(whole.iter().map(|b| b.count).sum::<u64>(), whole.count());
@@ -139,36 +129,27 @@ proptest! {
     #[test]
     fn nothing_panics_or_gives_nan_on_wild_input(x in wild(), y in wild()) {
         let figures = [
-            mean(&x), variance(&x), cov(&x), mad(&x), iqr(&x), trimmed_mean(&x, 0.2), median_of(&x), hill(&x, 3),
+            mean(&x), variance(&x), mad(&x), median_of(&x),
             integrated_time(&x), effective_sample_size(&x), median(&x), quantile(&x, 0.9),
-            mann_whitney(&x, &y).map(|t| t.p), kolmogorov_smirnov(&x, &y).map(|t| t.p),
-            hodges_lehmann(&x, &y, 0.9).map(|t| t.estimate), wilcoxon_signed_rank(&x).map(|t| t.p),
-            permutation_test(&x, &y, &PermutationOptions { permutations: 9, ..Default::default() }).map(|t| t.p),
-            ljung_box(&x, 3).map(|t| t.p), rayleigh(&x, 2.0).map(|t| t.p),
-            fit_tail(&x, 0.0, &TailOptions::default()).map(|t| t.shape),
+            mann_whitney(&x, &y).map(|t| t.p), hodges_lehmann(&x, &y, 0.9).map(|t| t.estimate),
+            return_level(&x, 0.0, 100.0, &TailOptions::default()).map(|t| t.level),
         ];
         prop_assert!(all_finite(&figures), "{:?}", figures);
         let opts = BootstrapOptions { resamples: 20, ..BootstrapOptions::default() };
         let lists = [
             autocorrelation(&x, 5).unwrap_or_default(), clip_robust(&x, 3.0).unwrap_or_default(), holm(&x),
             sorted(&x).unwrap_or_default(),
-            periodogram(&x, 10.0, Window::Hann).map(|s| s.power).unwrap_or_default(),
+            welch(&x, 10.0, x.len(), 0, Window::Hann).map(|s| s.power).unwrap_or_default(),
             block_bootstrap(&x, |v| v[0], &opts).map(|i| vec![i.low, i.high]).unwrap_or_default(),
             ratio_block_bootstrap(&x, &x, &opts).map(|i| vec![i.low, i.high]).unwrap_or_default(),
-            theil_sen(&x, &x, 0.9).map(|t| vec![t.slope, t.intercept]).unwrap_or_default(),
             line(&x, &x, Weighting::Unit).map(|f| f.coefficients).unwrap_or_default(),
             segmented_regression(&sorted(&x).unwrap_or_default(), &x, None, &SegmentedOptions::default())
                 .map(|s| s.iter().flat_map(|s| [s.slope, s.intercept]).collect()).unwrap_or_default(),
         ];
         prop_assert!(lists.iter().flatten().all(|v| v.is_finite()), "{:?}", lists);
-        prop_assert!(pelt_mean(&x, &PeltOptions::default()).is_ok_and(|s| s[0] == 0) || x.len() < 2 || !x.iter().all(|v| v.abs() < 1e100));
         let moderate: Vec<f64> = x.iter().copied().filter(|v| v.abs() <= 1e3).collect();
         for comb in comb_search(&moderate, 0.5, 5.0).unwrap_or_default() {
             prop_assert!(comb.p > 0.0 && comb.p <= 1.0 && comb.fundamental_hz.is_finite() && comb.jitter_s.is_finite());
-        }
-        prop_assert!(rayleigh_scan(&moderate, 0.5, 5.0).is_err() || moderate.len() >= 5);
-        if let Ok(spectrum) = periodogram(&x, 10.0, Window::Hann) {
-            prop_assert!(spectral_lines(&spectrum, 3.0).iter().all(|l| l.freq_hz.is_finite() && l.over_floor_db.is_finite()));
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Every function against recorded figures of numpy, scipy, statsmodels and arch (fixtures/oracle/make.py).
+//! Every function against recorded figures of numpy, scipy and statsmodels (fixtures/oracle/make.py).
 
 use std::path::Path;
 
-use machmeter_stats::{autocorr, bootstrap, distribution, quantile, rank, regression, spectrum, spread};
+use machmeter_stats::{autocorr, distribution, quantile, rank, regression, spectrum, spread};
 use serde_json::Value;
 
 fn load(name: &str) -> Value {
@@ -57,9 +57,6 @@ fn quantiles_and_spread() {
         close(spread::variance(&x), &case["variance"], 1e-9, name);
         close(spread::mad_raw(&x), &case["mad_raw"], 1e-9, name);
         close(spread::mad(&x), &case["mad"], 1e-9, name);
-        close(spread::iqr(&x), &case["iqr"], 1e-9, name);
-        close(spread::cov(&x), &case["cov"], 1e-9, name);
-        close(spread::trimmed_mean(&x, 0.1), &case["trimmed_mean_10"], 1e-12, name);
     }
 }
 
@@ -82,9 +79,12 @@ fn distributions() {
         close(distribution::t_cdf(1.5, dof), &row["cdf_at_1_5"], 1e-12, "t cdf");
     }
     for row in list(&oracle["chi2"]) {
-        let (p, dof) = (number(&row["p"]), number(&row["dof"]));
-        close(distribution::chi2_quantile(p, dof), &row["x"], 1e-10, &format!("chi2 quantile {row}"));
-        close(distribution::chi2_sf(12.0, dof), &row["sf_at_12"], 1e-11, &format!("chi2 sf {row}"));
+        close(
+            distribution::chi2_sf(12.0, number(&row["dof"])),
+            &row["sf_at_12"],
+            1e-11,
+            &format!("chi2 sf {row}"),
+        );
     }
     for row in list(&oracle["binomial"]) {
         let got =
@@ -125,19 +125,6 @@ fn least_squares() {
 }
 
 #[test]
-fn theil_sen() {
-    for case in list(&load("regression")["theil_sen"]) {
-        let (x, y) = (numbers(&case["x"]), numbers(&case["y"]));
-        let fit = regression::theil_sen(&x, &y, number(&case["level"])).expect("valid");
-        close(Some(fit.slope), &case["slope"], 1e-12, "slope");
-        close(Some(fit.intercept), &case["intercept"], 1e-12, "intercept");
-        let interval = fit.interval.expect("enough points");
-        close(Some(interval.low), &case["low"], 1e-12, "low");
-        close(Some(interval.high), &case["high"], 1e-12, "high");
-    }
-}
-
-#[test]
 fn rank_tests() {
     let oracle = load("rank");
     for case in list(&oracle["two"]) {
@@ -146,35 +133,12 @@ fn rank_tests() {
         let test = rank::mann_whitney(&x, &y).expect("valid");
         assert_eq!(test.u, number(&case["u"]), "{name}");
         close(Some(test.p), &case["mw_p"], 1e-9, name);
-        let ks = rank::kolmogorov_smirnov(&x, &y).expect("valid");
-        close(Some(ks.d), &case["ks_d"], 1e-12, name);
-        close(Some(ks.p), &case["ks_p"], 1e-9, name);
         let shift = rank::hodges_lehmann(&x, &y, 0.95).expect("valid");
         close(Some(shift.estimate), &case["hodges_lehmann"], 1e-12, name);
         assert!(shift.interval.is_some_and(|i| i.contains(shift.estimate)), "{name}: {shift:?}");
     }
-    for case in list(&oracle["signed"]) {
-        let name = case["name"].as_str().expect("name");
-        let test = rank::wilcoxon_signed_rank(&numbers(&case["d"])).expect("valid");
-        assert_eq!(test.w_plus.min(test.w_minus), number(&case["w"]), "{name}");
-        close(Some(test.p), &case["p"], 1e-9, name);
-    }
     let holm = rank::holm(&numbers(&oracle["holm"]["p"]));
     all_close(&holm, &oracle["holm"]["adjusted"], 1e-14, "holm");
-}
-
-#[test]
-fn large_kolmogorov_smirnov_uses_the_limiting_law() {
-    let oracle = load("rank");
-    let (x, y) = (numbers(&oracle["ks_large"]["x"]), numbers(&oracle["ks_large"]["y"]));
-    let test = rank::kolmogorov_smirnov(&x, &y).expect("valid");
-    assert!(!test.exact);
-    close(Some(test.d), &oracle["ks_large"]["d"], 1e-9, "d");
-    close(Some(test.p), &oracle["ks_large"]["p_limit"], 1e-9, "p");
-    for row in list(&oracle["kolmogorov"]) {
-        let got = rank::kolmogorov_sf(number(&row["t"]));
-        close(got, &row["sf"], 1e-10, &format!("limiting law {row}"));
-    }
 }
 
 #[test]
@@ -211,12 +175,5 @@ fn correlations() {
         for (got, want) in got.iter().zip(numbers(&case["acf"])) {
             assert!((got - want).abs() < 1e-11, "{name}: {got} instead of {want}");
         }
-        let test = autocorr::ljung_box(&x, 10).expect("valid");
-        close(Some(test.q), &case["lb_stat"], 1e-9, name);
-        close(Some(test.p), &case["lb_p"], 1e-7, name);
-        // arch rounds differently inside the rule for the cutoff lag: the same to a sample or a quarter.
-        let (ours, theirs) =
-            (bootstrap::optimal_block_len(&x).expect("valid") as f64, number(&case["block_len"]));
-        assert!((ours - theirs).abs() <= 1.5 + 0.25 * theirs, "{name}: block {ours}, arch {theirs}");
     }
 }

@@ -1,7 +1,7 @@
 //! From Rayleigh lines to combs: fundamental search, removal, next comb.
 
 use super::fold::{find_tooth, polish, thin};
-use super::rayleigh::{climb, harmonic_power, rayleigh};
+use super::rayleigh::{climb, harmonic_power, power};
 use super::scan::{Grid, ln_gamma_tail};
 use super::{Log, check_band};
 use crate::error::StatsError;
@@ -225,7 +225,7 @@ fn describe(
         fundamental_hz: freq_hz,
         fundamental_error_hz,
         p,
-        power: rayleigh(&log.times_s, freq_hz)?.power,
+        power: power(&log.times_s, freq_hz),
         harmonics: (1..=64).filter(|h| stands_out(*h)).count(),
         events_in_comb: tooth.excess.round() as usize,
         occupancy: tooth.excess / (log.span_s * freq_hz),

@@ -4,8 +4,7 @@
 //! is the Rayleigh power `z(f) = |sum exp(2 pi i f t)|^2 / n`: mean 1 for events without rhythm, `n` for a perfect
 //! comb, at every multiple of its fundamental alike. [`comb_search`] turns those lines back into combs.
 //!
-//! Sources: Mardia & Jupp, *Directional Statistics* (2000), for the Rayleigh test and Wilkie (1983) for its
-//! probability; Buccheri et al., "Search for pulsed gamma-ray emission" (A&A 1983), for sums over harmonics; de
+//! Sources: Mardia & Jupp, *Directional Statistics* (2000), for the Rayleigh power; Buccheri et al., "Search for pulsed gamma-ray emission" (A&A 1983), for sums over harmonics; de
 //! Jager, Raubenheimer & Swanepoel (A&A 1989); Zhuang, Ogata & Vere-Jones (JASA 2002) for thinning events by
 //! weight instead of deleting them.
 
@@ -15,8 +14,6 @@ mod rayleigh;
 mod scan;
 
 pub use comb::{Comb, FALSE_ALARM, comb_search};
-pub use rayleigh::{Rayleigh, rayleigh};
-pub use scan::{RayleighScan, rayleigh_scan};
 
 use crate::error::{StatsError, check};
 

@@ -1,44 +1,16 @@
 //! Rayleigh power at one frequency, exact.
 
-use crate::error::check;
-
-/// Rayleigh test of event times at one frequency.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Rayleigh {
-    /// Tested frequency.
-    pub freq_hz: f64,
-    /// `z = R^2 / n`, between 0 and `n`.
-    pub power: f64,
-    /// Probability of at least this power at one frequency chosen beforehand if phases are uniform.
-    pub p: f64,
-    /// Mean phase in cycles, in `[0, 1)`: events cluster at times `(phase + k) / freq_hz`.
-    pub phase: f64,
-    /// Number of events.
-    pub n: usize,
-}
-
-/// Rayleigh test at `freq_hz`; `None` for no events, non-finite times or a frequency that is not positive.
-pub fn rayleigh(times_s: &[f64], freq_hz: f64) -> Option<Rayleigh> {
-    check("event times", times_s, 1).ok()?;
-    if !(freq_hz > 0.0 && freq_hz.is_finite()) {
-        return None;
-    }
+/// Rayleigh power `z = R^2 / n`, between 0 and `n`, of event times at `freq_hz`.
+pub(super) fn power(times_s: &[f64], freq_hz: f64) -> f64 {
     let n = times_s.len() as f64;
     let (mut cosine, mut sine) = (0.0, 0.0);
     for t in times_s {
         let cycles = freq_hz * t;
-        if !cycles.is_finite() {
-            return None;
-        }
         let (s, c) = (std::f64::consts::TAU * (cycles - cycles.floor())).sin_cos();
         cosine += c;
         sine += s;
     }
-    let squared = cosine * cosine + sine * sine;
-    let power = (squared / n).min(n);
-    let p = ((1.0 + 4.0 * n + 4.0 * (n * n - squared).max(0.0)).sqrt() - (1.0 + 2.0 * n)).exp().min(1.0);
-    let phase = (sine.atan2(cosine) / std::f64::consts::TAU).rem_euclid(1.0);
-    Some(Rayleigh { freq_hz, power, p, phase: if phase < 1.0 { phase } else { 0.0 }, n: times_s.len() })
+    ((cosine * cosine + sine * sine) / n).min(n)
 }
 
 /// Sum of the weighted Rayleigh powers of the first `harmonics` multiples of `freq_hz`, coherent within each of

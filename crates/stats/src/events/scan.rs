@@ -1,9 +1,7 @@
 //! Rayleigh powers on a grid fine enough for the span, through binning and a Fourier transform.
 
-use super::rayleigh::{Rayleigh, climb, harmonic_power, rayleigh};
-use super::{Log, check_band};
+use super::Log;
 use crate::distribution::gamma_q;
-use crate::error::StatsError;
 use crate::fourier;
 use crate::quantile::select_median;
 
@@ -19,8 +17,6 @@ pub(super) struct Grid {
     pub(super) step_hz: f64,
     /// Power divided by the floor, summed over the segments: Gamma(segments) where there is no rhythm.
     pub(super) power: Vec<f64>,
-    /// Local background over that of a Poisson process, at least 1.
-    pub(super) floor: Vec<f64>,
     pub(super) segments: usize,
     pub(super) segment_span_s: f64,
 }
@@ -67,7 +63,7 @@ impl Grid {
         let segments = used.max(1);
         let floor = floor(&power, segments);
         power.iter_mut().zip(&floor).for_each(|(p, f)| *p /= f);
-        Self { step_hz, power, floor, segments, segment_span_s }
+        Self { step_hz, power, segments, segment_span_s }
     }
 
     /// Power over floor at the grid point nearest to `freq_hz`; `None` above the grid.
@@ -109,65 +105,4 @@ pub(super) fn ln_gamma_tail(shape: f64, x: f64) -> f64 {
         _ if x > shape => -(x - shape - shape * (x / shape).ln()),
         _ => 0.0,
     }
-}
-
-/// Rayleigh powers over a band.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RayleighScan {
-    /// Frequency of the first value.
-    pub first_hz: f64,
-    /// Distance between values, at most a quarter of `1 / span`.
-    pub step_hz: f64,
-    /// Power per segment: mean 1 for a Poisson process.
-    pub power: Vec<f64>,
-    /// Number of segments whose powers were averaged; 1 unless span times band is very large.
-    pub segments: usize,
-    /// The highest peak, at its refined frequency, over the whole span.
-    pub peak: Rayleigh,
-    /// Probability that a log without rhythm shows a peak as high anywhere in the band, judged against the local
-    /// background and corrected for every grid point.
-    pub p_global: f64,
-}
-
-/// Scans `fmin_hz..=fmax_hz` (from three cycles per span up) and refines the highest peak.
-///
-/// # Errors
-/// Fewer than 5 events, non-finite times, a band that is empty or below three cycles per span.
-pub fn rayleigh_scan(times_s: &[f64], fmin_hz: f64, fmax_hz: f64) -> Result<RayleighScan, StatsError> {
-    check_band(fmin_hz, fmax_hz)?;
-    let log = Log::new(times_s, 5)?;
-    let weights = vec![1.0; log.times_s.len()];
-    let grid = Grid::new(&log, &weights, fmax_hz);
-    let first = (fmin_hz.max(grid.lowest_hz()) / grid.step_hz).ceil() as usize;
-    let band = grid.power.get(first..).unwrap_or_default();
-    let Some((offset, height)) = band.iter().copied().enumerate().max_by(|a, b| a.1.total_cmp(&b.1)) else {
-        return Err(StatsError::Parameter {
-            name: "fmax_hz",
-            value: fmax_hz,
-            allowed: "above three cycles per span of the events",
-        });
-    };
-    let mut freq_hz = (first + offset) as f64 * grid.step_hz;
-    let mut segments = grid.segments;
-    loop {
-        let reach = 0.3 * segments as f64 / log.span_s;
-        freq_hz =
-            climb(freq_hz, reach, |f| harmonic_power(&log.times_s, &weights, log.span_s, segments, f, 1));
-        if segments == 1 {
-            break;
-        }
-        segments = segments.div_ceil(2);
-    }
-    let peak = rayleigh(times_s, freq_hz).ok_or(StatsError::Overflow { what: "frequency times time" })?;
-    let trials = (band.len() as f64).ln();
-    let p_global = (ln_gamma_tail(grid.segments as f64, height) + trials).exp().clamp(f64::MIN_POSITIVE, 1.0);
-    let per_segment = |i: usize| grid.power[i] * grid.floor[i] / grid.segments as f64;
-    Ok(RayleighScan {
-        first_hz: first as f64 * grid.step_hz,
-        step_hz: grid.step_hz,
-        power: (first..grid.power.len()).map(per_segment).collect(),
-        segments: grid.segments,
-        peak,
-        p_global,
-    })
 }

@@ -1,20 +1,14 @@
 //! Tests that two samples differ, and by how much, without assuming a distribution.
 //!
-//! All of them assume independent draws; for series correlated in time use [`permutation_test`] with blocks, or
-//! compare per-block summaries. Sources: Hollander, Wolfe & Chicken, *Nonparametric Statistical Methods*, 3rd ed.
-//! (2014); Hodges & Lehmann (1963); Kolmogorov-Smirnov after Hodges (1958); Holm (1979); Kunsch (1989) for blocks.
+//! All of them assume independent draws; for series correlated in time compare per-block summaries.
+//! Sources: Hollander, Wolfe & Chicken, *Nonparametric Statistical Methods*, 3rd ed.
+//! (2014); Hodges & Lehmann (1963); Holm (1979).
 
 mod hodges_lehmann;
-mod kolmogorov;
 mod mann_whitney;
-mod permutation;
-mod wilcoxon;
 
 pub use hodges_lehmann::{Shift, hodges_lehmann};
-pub use kolmogorov::{KolmogorovSmirnov, kolmogorov_sf, kolmogorov_smirnov};
 pub use mann_whitney::{MannWhitney, mann_whitney};
-pub use permutation::{Center, Permutation, PermutationOptions, permutation_test};
-pub use wilcoxon::{Wilcoxon, wilcoxon_signed_rank};
 
 use crate::distribution::normal_sf;
 

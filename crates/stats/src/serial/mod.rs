@@ -44,7 +44,7 @@ const RARE_NEEDED: f64 = 6.0;
 
 /// How exactly the mean of a stream is known.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Precision {
+struct Precision {
     /// Standard error of the mean, in the unit of the values.
     pub standard_error: f64,
     /// Degrees of freedom of the standard error.
@@ -70,7 +70,7 @@ pub struct Estimate {
 /// [`StatsError::TooFew`] for fewer than [`FEWEST`] values, fewer than about 13 independent ones or clusters too few to carry the
 /// mean, or a stream that never changes; [`StatsError::LengthMismatch`] when the segments do not add up;
 /// [`StatsError::NonFinite`].
-pub fn precision(xs: &[f64], segments: &[usize]) -> Result<Precision, StatsError> {
+fn precision(xs: &[f64], segments: &[usize]) -> Result<Precision, StatsError> {
     let (z, spread) = centered(xs, segments)?;
     let v = variance(&z, segments, None)?;
     let own = if v.by_segments { within(&z, segments) } else { z };

@@ -1,8 +1,7 @@
 //! Kernels: the assembly whose cost the memory probes measure, each with what it does per turn declared beside it.
 //!
-//! A kernel is a naked function, so that its bytes are exactly the instructions written here; [`decode`] reads them back and
-//! compares them with the declaration (in tests, and in `machmeter selftest` on the binary in use). All kernels have one
-//! form: `passes` times `turns` turns of the inner body, from the start of its operands each pass. Operand a is written, b
+//! A kernel is a naked function, so that its bytes are exactly the instructions written here, whatever the optimizer does; a
+//! test reads them back and compares them with the declaration. All kernels have one form: `passes` times `turns` turns of the inner body, from the start of its operands each pass. Operand a is written, b
 //! and c are read; kernels with one operand have only a. Writes store what a begins with, so that the contents of memory
 //! decide also about what is written.
 
@@ -10,7 +9,8 @@
 mod aarch64;
 pub mod chain;
 mod declared;
-pub mod decode;
+#[cfg(test)]
+mod decode;
 #[cfg(test)]
 mod tests;
 #[cfg(target_arch = "x86_64")]

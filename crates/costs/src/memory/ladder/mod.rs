@@ -59,7 +59,6 @@ pub(super) const PART: Part<Params> = Part {
         info::SHORT_LADDER,
     ],
     selftest: &[
-        ("code of the kernels", selftest::code),
         ("chains of pointers", selftest::chains),
         ("caches beside busy neighbors", selftest::caches),
     ],

@@ -1,63 +1,39 @@
-//! Self-test: the code of the kernels is read back, chains are followed, neighbors are let loose on the CPUs.
+//! Self-test: chains are followed, neighbors are let loose on the CPUs.
 
 use machmeter_engine::cost::{Cost, Rows};
 use machmeter_engine::sampling::{Bench, Pace};
-use machmeter_sys::kernel;
+use machmeter_engine::selftest::machine::{Busy, Machine, Steal};
+use machmeter_engine::selftest::{Options, SelfCheck, State};
 use machmeter_sys::kernel::chain::{ChainSpec, Chains, Order};
-use machmeter_sys::kernel::decode::{FIXTURES, check};
 use machmeter_sys::pages::{Backing, Pages};
 use machmeter_sys::thread::monotonic_ns;
 
 use super::chase::{self, GLOBAL, Ground, STRIDE_BYTES};
-use machmeter_engine::selftest::machine::{Busy, Machine, Steal};
-use machmeter_engine::selftest::{Options, SelfCheck, State};
-
-/// Time that reading all kernels may take, ns.
-const READING_NS: u64 = 50_000_000;
-
-pub(super) fn code(_: &Machine<'_>, _: &Options) -> Vec<SelfCheck> {
-    let what = "the machine code of every kernel, read back from its own bytes";
-    let begin_ns = monotonic_ns();
-    let all = kernel::all().count();
-    let wrong: Vec<String> = kernel::all().filter_map(|k| check(k).err()).collect();
-    let caught: Vec<String> = FIXTURES.iter().filter_map(|k| check(k).err()).collect();
-    let took_ns = monotonic_ns() - begin_ns;
-    let of = |id: &str, truth: String, found: String, bar: &str, met: bool| SelfCheck {
-        id: id.to_owned(),
-        what: what.to_owned(),
-        truth,
-        found,
-        bar: bar.to_owned(),
-        state: State::of(met),
-    };
-    let first = wrong.first().map_or_else(String::new, |w| format!("; {w}"));
-    let seed = caught.first().map_or_else(String::new, |w| format!("; {w}"));
-    vec![
-        of(
-            "code.kernels",
-            format!("{all} kernels declare what a turn does"),
-            format!("{} do it{first}", all - wrong.len()),
-            "all",
-            wrong.is_empty() && all > 0,
-        ),
-        of(
-            "code.fixtures",
-            format!("{} loops do not do what they declare", FIXTURES.len()),
-            format!("{} are told{seed}", caught.len()),
-            "all",
-            caught.len() == FIXTURES.len(),
-        ),
-        of(
-            "code.time",
-            format!("{} loops", all + FIXTURES.len()),
-            format!("read in {:.1} ms", took_ns as f64 / 1e6),
-            "50 ms",
-            took_ns <= READING_NS,
-        ),
-    ]
-}
 
 pub(super) fn chains(_: &Machine<'_>, options: &Options) -> Vec<SelfCheck> {
+=======
+use super::Memory;
+use super::ladder::chase::{self, GLOBAL, Ground, STRIDE_BYTES};
+use crate::selftest::machine::{Busy, Machine, Steal};
+use crate::selftest::{self, SelfCheck, State, ends_in_time};
+
+pub use crate::selftest::Options;
+
+/// Runs all checks in order. Ends early, with what was done so far, when a signal asks to stop.
+///
+/// # Errors
+/// In one line, when there is no CPU or no clock to test on.
+pub fn run(options: &Options, progress: &dyn Progress) -> Result<Vec<SelfCheck>, String> {
+    let parts: [(&str, selftest::Part); 3] = [
+        ("chains of pointers", chains),
+        ("caches beside busy neighbors", caches),
+        ("real-time on all CPUs", bounds),
+    ];
+    selftest::run("memory", &parts, options, progress)
+}
+
+fn chains(_: &Machine<'_>, options: &Options) -> Vec<SelfCheck> {
+>>>>>>> diet:crates/probes/src/memory/selftest.rs
     const ID: &str = "chains.cycle";
     let (what, bar) =
         ("chains in every order, followed node by node", "every node once, and back to the first");

@@ -22,12 +22,9 @@ pub(super) fn read(code: crate::kernel::Code) -> Result<Vec<Step>, String> {
 }
 
 /// What is the same of most instructions, to be changed by what differs.
-fn plain(word: u32, at: i64) -> Step {
-    let mut code = [0; 15];
-    code[..usize::from(INSTRUCTION_BYTES)].copy_from_slice(&word.to_le_bytes());
+fn plain(at: i64) -> Step {
     Step {
         at,
-        code,
         length: INSTRUCTION_BYTES,
         flow: Flow::Next,
         accesses: Vec::new(),
@@ -81,7 +78,7 @@ fn branch(word: u32, at: i64) -> Option<Step> {
         w if w & 0xfc00_0000 == 0x9400_0000 => Flow::Call,
         _ => return None,
     };
-    Some(Step { flow, ..plain(word, at) })
+    Some(Step { flow, ..plain(at) })
 }
 
 /// Loads and stores of one register of 64 or 128 bits, and `dc zva`.
@@ -89,7 +86,7 @@ fn single(word: u32, at: i64) -> Option<Step> {
     let (base, target) = (bits(word, 5, 5), bits(word, 0, 5));
     if word & 0xffff_ffe0 == 0xd50b_7420 {
         let access = access(target, 0, 64, false);
-        return Some(Step { accesses: vec![access], reads: general(target), ..plain(word, at) });
+        return Some(Step { accesses: vec![access], reads: general(target), ..plain(at) });
     }
     if word & 0x3a00_0000 != 0x3800_0000 {
         return None;
@@ -123,7 +120,7 @@ fn single(word: u32, at: i64) -> Option<Step> {
     } else {
         reads |= moved;
     }
-    Some(Step { accesses: vec![access], reads, writes, advance, ..plain(word, at) })
+    Some(Step { accesses: vec![access], reads, writes, advance, ..plain(at) })
 }
 
 /// Loads and stores of two registers.
@@ -163,7 +160,7 @@ fn pair(word: u32, at: i64) -> Option<Step> {
     } else {
         reads |= moved;
     }
-    Some(Step { accesses: vec![access], reads, writes, advance, ..plain(word, at) })
+    Some(Step { accesses: vec![access], reads, writes, advance, ..plain(at) })
 }
 
 fn access(base: u32, displacement: i64, bytes: u32, load: bool) -> Access {
@@ -182,7 +179,7 @@ fn access(base: u32, displacement: i64, bytes: u32, load: bool) -> Access {
 fn integer(word: u32, at: i64) -> Option<Step> {
     let (to, from, other) =
         (general(bits(word, 0, 5)), general(bits(word, 5, 5)), general(bits(word, 16, 5)));
-    let step = plain(word, at);
+    let step = plain(at);
     match word {
         // nop, which alignment is made of.
         0xd503_201f => Some(step),
@@ -211,8 +208,8 @@ fn integer(word: u32, at: i64) -> Option<Step> {
 /// Arithmetic on vector registers.
 fn floating(word: u32, at: i64) -> Option<Step> {
     let (to, from, other) = (vector(bits(word, 0, 5)), vector(bits(word, 5, 5)), vector(bits(word, 16, 5)));
-    let step = plain(word, at);
-    let binary = |flops| Some(Step { reads: from | other, writes: to, flops, ..plain(word, at) });
+    let step = plain(at);
+    let binary = |flops| Some(Step { reads: from | other, writes: to, flops, ..plain(at) });
     match word & 0xffe0_fc00 {
         // fmul and fadd of doubles and of pairs of doubles; fmla; add of pairs of words.
         0x1e60_0800 | 0x1e60_2800 => return binary(1),

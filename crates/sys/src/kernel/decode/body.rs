@@ -43,7 +43,6 @@ pub(super) enum Flow {
 pub(super) struct Step {
     /// Offset in the function, bytes.
     pub at: i64,
-    pub code: [u8; 15],
     pub length: u8,
     pub flow: Flow,
     pub accesses: Vec<Access>,
@@ -56,12 +55,6 @@ pub(super) struct Step {
     pub constant: Option<(Registers, u64)>,
     /// Repeats itself so many times as this register says; `accesses` are those of one time, and their addresses move on.
     pub repeated_by: Option<Registers>,
-}
-
-impl Step {
-    pub(super) fn bytes(&self) -> &[u8] {
-        &self.code[..usize::from(self.length)]
-    }
 }
 
 /// Reads instruction after instruction, by `next` from an offset on, up to the return that nothing jumps over.

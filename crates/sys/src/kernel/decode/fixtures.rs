@@ -18,7 +18,7 @@ const fn fixture(
 const EIGHT_READS: Declared = strided(8, 0);
 
 /// Every one of these must fail [`super::check`]. None is available to run.
-pub const FIXTURES: &[Kernel] = &[
+pub(in crate::kernel) const FIXTURES: &[Kernel] = &[
     fixture(
         "seed_unrolled",
         "the seed's loop: 8 reads a turn",

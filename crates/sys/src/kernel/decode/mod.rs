@@ -1,11 +1,9 @@
 //! What the code of a kernel does, read back from its own bytes in this process: the seed's rule that the generated code
 //! must be looked at, made automatic. The seed's own example shows why: its loop of eight reads makes seven.
 
-#[cfg(any(test, target_arch = "aarch64"))]
 mod aarch64;
 mod body;
 mod fixtures;
-#[cfg(test)]
 mod tests;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
@@ -17,49 +15,49 @@ use x86_64::read;
 
 use super::{Chain, Kernel, Walk};
 
-pub use fixtures::FIXTURES;
+pub(super) use fixtures::FIXTURES;
 
 /// A function longer than this is not one of ours, bytes.
 const LONGEST_BYTES: usize = 16 << 10;
 
 /// What one turn of the inner body does: the instructions from the target of the innermost backward branch to that branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Decoded {
+struct Decoded {
     /// Instructions that load; a repeated one (`rep movsb`) counts once.
-    pub loads: u32,
+    loads: u32,
     /// Instructions that store.
-    pub stores: u32,
+    stores: u32,
     /// Stores that bypass the caches.
-    pub streaming_stores: u32,
+    streaming_stores: u32,
     /// Bytes loaded, those of every repetition.
-    pub load_bytes: u32,
+    load_bytes: u32,
     /// Bytes stored.
-    pub store_bytes: u32,
+    store_bytes: u32,
     /// Branches, the closing one included.
-    pub branches: u32,
+    branches: u32,
     /// Floating-point operations over all lanes, a fused multiply-add as two.
-    pub flops: u32,
+    flops: u32,
     /// Calls of other functions.
-    pub calls: u32,
+    calls: u32,
     /// Accesses to the stack.
-    pub spills: u32,
+    spills: u32,
     /// Instructions on registers besides those that count and branch, where the body touches no memory.
-    pub operations: u32,
+    operations: u32,
     /// Whether every access (every operation, where there is no access) needs a result of the one before.
-    pub dependent: bool,
+    dependent: bool,
     /// By how many bytes each address moves on, largest first; addresses that move by a register's value are left out.
-    pub advances: Vec<u32>,
+    advances: Vec<u32>,
     /// Whether each address that moves on touches every byte that it passes.
-    pub gapless: bool,
+    gapless: bool,
     /// Length of the body, instructions.
-    pub instructions: u32,
+    instructions: u32,
 }
 
 /// Reads a kernel's code.
 ///
 /// # Errors
 /// One line: an instruction that is not known, no end, no loop.
-pub fn decode(kernel: &Kernel) -> Result<Decoded, String> {
+fn decode(kernel: &Kernel) -> Result<Decoded, String> {
     let steps = read(kernel.code)?;
     body::decode(&steps)
 }
@@ -69,7 +67,7 @@ pub fn decode(kernel: &Kernel) -> Result<Decoded, String> {
 ///
 /// # Errors
 /// The first difference, in one line.
-pub fn check(kernel: &Kernel) -> Result<(), String> {
+fn check(kernel: &Kernel) -> Result<(), String> {
     let code = decode(kernel).map_err(|why| format!("{}: {why}", kernel.name))?;
     let declared = kernel.declared;
     let differs = |what: &str, said: u32, found: u32| {
@@ -114,22 +112,4 @@ pub fn check(kernel: &Kernel) -> Result<(), String> {
         return Err(format!("{}: its code leaves bytes out that it passes", kernel.name));
     }
     Ok(())
-}
-
-/// Hash of a kernel's code (FNV-1a, 64 bits, 16 hexadecimal digits), from its first to its last instruction: two records with
-/// equal ones have run the same loop. Empty if the code cannot be read.
-pub fn fingerprint(kernel: &Kernel) -> String {
-    read(kernel.code).map_or_else(|_| String::new(), |steps| fnv(steps.iter().flat_map(body::Step::bytes)))
-}
-
-/// Hash of the code of several kernels, whatever their order: equal ones have the same names and have run the same loops.
-pub fn fingerprint_of_all(kernels: impl Iterator<Item = &'static Kernel>) -> String {
-    let mut lines: Vec<String> = kernels.map(|k| format!("{} {}\n", k.name, fingerprint(k))).collect();
-    lines.sort();
-    fnv(lines.iter().flat_map(String::as_bytes))
-}
-
-fn fnv<'b>(bytes: impl Iterator<Item = &'b u8>) -> String {
-    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    format!("{:016x}", bytes.fold(0xcbf2_9ce4_8422_2325_u64, step))
 }

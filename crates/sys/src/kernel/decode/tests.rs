@@ -61,21 +61,6 @@ fn a_changed_declaration_is_caught() {
     }
 }
 
-#[test]
-fn a_fingerprint_is_of_the_code_alone() {
-    let mut prints: Vec<String> = all().chain(FIXTURES).map(fingerprint).collect();
-    assert!(prints.iter().all(|p| p.len() == 16 && p.bytes().all(|b| b.is_ascii_hexdigit())));
-    let count = prints.len();
-    prints.sort_unstable();
-    prints.dedup();
-    assert_eq!(prints.len(), count, "no two kernels have the same code");
-    let one = all().next().unwrap();
-    assert_eq!(fingerprint(one), fingerprint(&Kernel { name: "renamed", ..*one }));
-    let of_all = fingerprint_of_all(all());
-    assert_eq!(of_all, fingerprint_of_all(all().collect::<Vec<_>>().into_iter().rev()));
-    assert_ne!(of_all, fingerprint_of_all(all().skip(1)), "one fewer");
-}
-
 /// Words as the LLVM assembler writes them.
 #[test]
 fn instructions_of_aarch64_are_read_on_any_machine() {

@@ -68,7 +68,6 @@ fn step(bytes: &[u8; INSTRUCTION_BYTES], at: i64, info: &mut InstructionInfoFact
     });
     Ok(Step {
         at,
-        code: *bytes,
         length: instruction.len() as u8,
         flow,
         accesses: accesses.collect(),

@@ -1,4 +1,6 @@
-//! Piecewise linear regression with the breaks found exactly.
+//! Where a line bends: piecewise linear regression with the breaks found exactly.
+//!
+//! Dynamic programming after Bai & Perron, "Computation and Analysis of Multiple Structural Change Models" (2003).
 
 use crate::error::{StatsError, check, check_pair};
 
