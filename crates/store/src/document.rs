@@ -64,7 +64,8 @@ mod tests {
         };
         let known = SideFacts::default();
         let text = json::to_string(&sample_record()).unwrap();
-        let page = format!("<html><script id=\"machmeter-record\">{text}</script></html>");
+        let block = machmeter_data::deflated::write(&text);
+        let page = format!("<html><script id=\"machmeter-record\">{block}</script></html>");
         for paths in [at("r.json", &text), at("r.html", &page)] {
             assert_eq!(open(&paths, &known).unwrap(), Document::Record(Box::new(sample_record())));
         }

@@ -230,7 +230,7 @@ fn tag_names(key: &str, value: &str) -> Vec<String> {
 }
 
 /// A name as a file name: bytes that are not plain are written as `%41`.
-fn portable(name: &str) -> String {
+pub(crate) fn portable(name: &str) -> String {
     name.bytes()
         .map(|b| match b {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'-' | b'=' => char::from(b).to_string(),

@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use machmeter_data::Record;
-use machmeter_data::packed::deflated;
+use machmeter_data::deflated;
 use machmeter_data::record::{FORMAT, SCHEMA_VERSION};
 use serde::Serialize;
 use serde_json::Serializer;
@@ -120,8 +120,8 @@ pub fn from_bytes(bytes: &[u8], name: &Path) -> Result<Record, StoreError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (json, place) = match text.trim_start().chars().next() {
         None => return Err(StoreError::new(name, "empty; expected a machmeter record as JSON or HTML")),
-        Some('<') => in_page(text).map_err(|why| StoreError::new(name, why))?,
-        Some(_) => (Cow::Borrowed(text), Place::File { lines_before: 0 }),
+        Some('<') => (Cow::Owned(in_page(text).map_err(|why| StoreError::new(name, why))?), Place::Inflated),
+        Some(_) => (Cow::Borrowed(text), Place::File),
     };
     match serde_json::from_str::<Record>(&json) {
         Ok(record) => accept(record).map_err(|why| StoreError::new(name, why)),
@@ -131,37 +131,32 @@ pub fn from_bytes(bytes: &[u8], name: &Path) -> Result<Record, StoreError> {
 
 /// Where the lines of a document stand that an error is about.
 enum Place {
-    /// In the file, after so many lines of its own.
-    File { lines_before: usize },
+    /// In the file.
+    File,
     /// In the record inside a page, once inflated.
     Inflated,
 }
 
 impl Place {
     fn of(&self, e: &serde_json::Error) -> String {
-        match self {
-            Self::File { lines_before } => format!("line {}, column {}", e.line() + lines_before, e.column()),
-            Self::Inflated => {
-                format!("the record inside the page, line {}, column {}", e.line(), e.column())
-            }
-        }
+        let within = match self {
+            Self::File => "",
+            Self::Inflated => "the record inside the page, ",
+        };
+        format!("{within}line {}, column {}", e.line(), e.column())
     }
 }
 
-/// The record's JSON out of an HTML page: inflated, or as it stands in pages of earlier versions.
-fn in_page(html: &str) -> Result<(Cow<'_, str>, Place), String> {
-    let (block, lines_before) = embedded(html).ok_or_else(|| {
+/// The record's JSON out of an HTML page, inflated.
+fn in_page(html: &str) -> Result<String, String> {
+    let block = embedded(html).ok_or_else(|| {
         format!("an HTML page without a machmeter record (no script element with id {HTML_ELEMENT_ID})")
     })?;
-    if block.trim_start().starts_with('{') {
-        return Ok((Cow::Borrowed(block), Place::File { lines_before }));
-    }
-    let json = deflated::read(block).map_err(|why| format!("the record inside the page: {why}"))?;
-    Ok((Cow::Owned(json), Place::Inflated))
+    deflated::read(block).map_err(|why| format!("the record inside the page: {why}"))
 }
 
-/// The block of an HTML page that holds the record, and the number of line ends before it.
-fn embedded(html: &str) -> Option<(&str, usize)> {
+/// The block of an HTML page that holds the record.
+fn embedded(html: &str) -> Option<&str> {
     let mut rest = 0;
     while let Some(at) = html[rest..].find("<script") {
         let tag = rest + at;
@@ -176,7 +171,7 @@ fn embedded(html: &str) -> Option<(&str, usize)> {
         .iter()
         .any(|id| attributes.contains(id.as_str()))
         {
-            return Some((&html[body..end], html[..body].matches('\n').count()));
+            return Some(&html[body..end]);
         }
         rest = end;
     }

@@ -1,14 +1,14 @@
-//! Text files (reports, cards, tables), written in one step.
+//! Files of other kinds (reports, cards, exports), written in one step.
 
 use std::io::Write;
 use std::path::Path;
 
 use crate::{StoreError, atomic};
 
-/// Writes `text` to `path`; a crash or a full disk leaves the old file or none.
+/// Writes `content` to `path`; a crash or a full disk leaves the old file or none.
 ///
 /// # Errors
 /// One line when it cannot be written.
-pub fn write(path: &Path, text: &str) -> Result<(), StoreError> {
-    atomic::replace(path, |out| out.write_all(text.as_bytes()))
+pub fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<(), StoreError> {
+    atomic::replace(path, |out| out.write_all(content.as_ref()))
 }

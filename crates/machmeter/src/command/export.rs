@@ -1,7 +1,6 @@
 //! `machmeter export --to FORMAT RUN`.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
@@ -76,12 +75,7 @@ fn run(_registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Res
             }
             _ => {}
         },
-        Some(path) => {
-            let written = File::create(path)
-                .map(BufWriter::new)
-                .and_then(|mut f| f.write_all(&bytes).and_then(|()| f.flush()));
-            written.map_err(|e| Failure::cannot(format!("{}: {e}", path.display())))?;
-        }
+        Some(path) => machmeter_store::text::write(path, &bytes).map_err(Failure::cannot)?,
     }
     Ok(Exit::Fine)
 }

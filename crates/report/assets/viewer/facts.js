@@ -19,10 +19,10 @@ const factList = (machine) => {
   const box = $('#all-facts');
   if (!box) return;
   unfolded(box, () => {
-    const before = new Map(unpack(machine.before_rows).map((f) => [f.path, f])), differs = machine.after_differs;
-    const paths = [...new Set([...before.keys(), ...Object.keys(differs)])].sort(), compared = paths.some((p) => differs[p] !== null);
+    const { before, after } = machine, compared = Object.keys(after).length > 0;
+    const paths = Object.keys({ ...before, ...after }).sort();
     const rows = paths.map((path) => {
-      const a = before.get(path), b = path in differs ? differs[path] : a;
+      const a = before[path], b = after[path];
       const key = (f) => JSON.stringify(f ? [f.value ?? null, f.state] : null), changed = compared && key(a) !== key(b);
       return make('tr', { class: changed ? 'changed' : null }, make('th', { scope: 'row' }, make('code', {}, path)), factCell(a), changed ? factCell(b) : make('td', {}, compared ? 'same' : '-'), make('td', {}, (a || b).source));
     });

@@ -1,19 +1,3 @@
-/* Packed lists, as written by the program: see packed.rs of the data crate. */
-const unpack = (list) => {
-  if (Array.isArray(list)) return list;
-  const out = Array.from({ length: list.n }, () => ({}));
-  for (const [name, c] of Object.entries(list.columns)) {
-    const of = c.of && unpack(c.of);
-    let k = 0;
-    const items = Array.isArray(c) ? c : 'all' in c ? out.map(() => c.all)
-      : c.at ? c.at.map((i) => of[i])
-      : c.runs ? c.runs.flatMap((v, i) => (i % 2 ? Array(v).fill(of[c.runs[i - 1]]) : []))
-      : c.has ? c.has.flatMap((v, i) => Array.from({ length: v }, () => (i % 2 ? undefined : of[k++])))
-      : unpack(c);
-    items.forEach((v, i) => { if (v !== undefined) out[i][name] = v; });
-  }
-  return out;
-};
 /* The record as the page carries it: zlib in base64. */
 const inflated = async (text) => {
   const stream = new DecompressionStream('deflate'), writer = stream.writable.getWriter();
@@ -60,9 +44,9 @@ const start = async () => {
   $$('figure[data-dataset]').forEach((el) => { charts += drawFigure(el, record.datasets[Number(el.dataset.dataset)]); });
   $$('table.sortable').forEach(sortable);
   $$('figure.grid-table').forEach(heatTable);
-  metricList(unpack(record.metrics));
+  metricList(record.metrics);
   factList(record.machine);
-  quietChecks(unpack(record.checks));
+  quietChecks(record.checks);
   root.dataset.charts = String(charts);
   /* The charts moved what the address names. */
   const target = /^#[a-z][\w-]*$/.test(location.hash) && $(location.hash);

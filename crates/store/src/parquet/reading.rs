@@ -18,6 +18,7 @@ use sha2::{Digest, Sha256};
 use super::{NOTE_PREFIX, TABLE_KEY, UNIT_PREFIX, open};
 use crate::date::hex;
 use crate::error::StoreError;
+use crate::history::portable;
 
 /// Reads a table of raw samples: required columns of 32-bit and 64-bit integers, doubles and text.
 ///
@@ -89,8 +90,15 @@ fn decode(reader: &dyn FileReader, path: &Path) -> Result<Table, ParquetError> {
         });
     }
     let stem = path.file_stem().map_or_else(String::new, |s| s.to_string_lossy().into_owned());
-    let mut table = Table::new(fact(TABLE_KEY).unwrap_or(&stem), columns)
-        .map_err(|e| ParquetError::General(e.to_string()))?;
+    // Exports name files after tables, so a name is never a path.
+    let name = match fact(TABLE_KEY) {
+        Some(n) if portable(n) != n => {
+            return Err(ParquetError::General(format!("its table is called {n:?}, which is no plain name")));
+        }
+        Some(n) => n.to_owned(),
+        None => portable(&stem),
+    };
+    let mut table = Table::new(&name, columns).map_err(|e| ParquetError::General(e.to_string()))?;
     table.notes = facts
         .iter()
         .filter_map(|(k, v)| Some((k.strip_prefix(NOTE_PREFIX)?.to_owned(), v.clone())))
