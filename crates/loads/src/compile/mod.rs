@@ -2,12 +2,8 @@
 //! computing of tens of milliseconds; and beside it a light burn, streaming writes and reads of a device, of which the
 //! load of this name in interbench consists.
 
-mod object;
-mod preprocess;
-mod registers;
-mod source;
 mod stages;
-mod translate;
+mod text;
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -21,7 +17,7 @@ use machmeter_sys::process::ReadError;
 use machmeter_sys::task_room::TaskRoom;
 use machmeter_sys::thread::{monotonic_ns, nanosleep_until, thread_cpu_ns};
 
-pub(crate) use stages::COMPILER;
+pub(crate) use stages::BUILDER;
 
 use crate::read::{Order, Reader};
 use crate::work::{LoadEntry, Work};
@@ -62,7 +58,7 @@ pub(crate) static COMPILE: LoadEntry = LoadEntry {
     info: LoadInfo {
         name: "compile",
         description: "A build: processes, pipes and small files, one job per CPU, with a light burn, writes and reads.",
-        work: "units compiled",
+        work: "units built",
         unit: Unit::Hertz,
         by_default: true,
         classic: true,
@@ -73,7 +69,7 @@ pub(crate) static COMPILE: LoadEntry = LoadEntry {
 
 /// Bytes of files for the program and what is made of it, by `jobs` at once.
 fn program_bytes(jobs: usize) -> u64 {
-    source::SOURCE_BYTES + OUTPUT_BYTES + jobs as u64 * JOB_BYTES
+    text::SOURCE_BYTES + OUTPUT_BYTES + jobs as u64 * JOB_BYTES
 }
 
 fn least_bytes(jobs: usize) -> u64 {
@@ -86,7 +82,7 @@ fn run(work: &Work) -> Result<(), LoadError> {
     let jobs = jobs(work, allowed_bytes)?;
     let beside_bytes = (allowed_bytes - program_bytes(jobs)) / 2;
     let seed = work.request().seed;
-    source::generate(directory, seed).map_err(|e| cannot(directory, &e))?;
+    text::generate(directory, seed).map_err(|e| cannot(directory, &e))?;
     let build = Build { work, directory, state: Mutex::new(State::new(seed)) };
     work.ready();
     let ended = work.threads("mm-compile", jobs + 3, |thread| match thread {
@@ -160,11 +156,11 @@ fn burn_beside(work: &Work) {
     }
 }
 
-/// A unit to compile.
+/// A unit to build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Task {
     unit: usize,
-    /// Counts all compilations.
+    /// Counts all units built.
     turn: usize,
 }
 
@@ -184,7 +180,7 @@ impl State {
     fn new(seed: u64) -> Self {
         Self {
             random: Random::new(seed),
-            order: (0..source::UNITS).collect(),
+            order: (0..text::UNITS).collect(),
             turn: 0,
             links: HashMap::new(),
             failures: 0,
@@ -193,7 +189,7 @@ impl State {
         }
     }
 
-    /// What to compile next: all units in random order, again and again.
+    /// What to build next: all units in random order, again and again.
     fn next(&mut self) -> Task {
         let at = self.turn % self.order.len();
         if at == 0 {
@@ -203,7 +199,7 @@ impl State {
         Task { unit: self.order[at], turn: self.turn - 1 }
     }
 
-    /// Notes the end of a compilation; returns the turns to link when it was the last one of its link.
+    /// Notes the end of a unit; returns the turns to link when it was the last one of its link.
     fn done(&mut self, task: Task, well: bool) -> Option<Vec<usize>> {
         let link = task.turn / UNITS_PER_LINK;
         let (done, turns) = self.links.entry(link).or_default();
@@ -323,7 +319,7 @@ mod tests {
         let mut state = State::new(4);
         for _ in 0..3 {
             let mut units: Vec<usize> = Vec::new();
-            let tasks: Vec<Task> = (0..source::UNITS).map(|_| state.next()).collect();
+            let tasks: Vec<Task> = (0..text::UNITS).map(|_| state.next()).collect();
             let mut linked = 0;
             // The last job of a link is not the last one that was begun.
             for task in tasks.iter().rev() {
@@ -334,8 +330,8 @@ mod tests {
                 }
             }
             units.sort_unstable();
-            assert_eq!(units, (0..source::UNITS).collect::<Vec<_>>());
-            assert_eq!((linked, state.links.len()), (source::UNITS - 1, 0), "the failed one is not linked");
+            assert_eq!(units, (0..text::UNITS).collect::<Vec<_>>());
+            assert_eq!((linked, state.links.len()), (text::UNITS - 1, 0), "the failed one is not linked");
         }
     }
 

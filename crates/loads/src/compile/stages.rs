@@ -1,5 +1,4 @@
-//! The processes of a compilation, as a compiler driver makes them: one for the unit, below it one for each stage with
-//! pipes between them; one for a link.
+//! The processes of a build: one for a unit, below it one for each stage with pipes between them; one for a link.
 //!
 //! A process says on its stdout, in one line, why it failed; nothing if it did not.
 
@@ -12,27 +11,26 @@ use std::path::Path;
 use machmeter_engine::worker::Worker;
 use machmeter_sys::process::{Child, Spawn};
 
-use super::object::{self, Object};
-use super::{preprocess, source, translate};
+use super::text;
 
 /// The role of all of them; the first argument tells which.
-pub(crate) const COMPILER: Worker = Worker { name: "load-compile", run: compiler };
+pub(crate) const BUILDER: Worker = Worker { name: "load-compile", run: be_a_step };
 
 /// No stage takes nearly as long on the slowest machine; who waits longer waits for ever.
 const STAGE_WITHIN_NS: u64 = 60_000_000_000;
 
 /// A worker of this role for one step, in `directory`, with the numbers `numbers`.
 pub(super) fn step<'fd>(step: &str, directory: &Path, numbers: &[usize]) -> Spawn<'fd> {
-    let spawn = Spawn::worker(COMPILER.name).die_with_parent().piped().arg(step).arg(directory);
+    let spawn = Spawn::worker(BUILDER.name).die_with_parent().piped().arg(step).arg(directory);
     numbers.iter().fold(spawn, |spawn, n| spawn.arg(n.to_string()))
 }
 
-/// Object file of the `turn`th compilation.
+/// Object file of the `turn`th unit that is built.
 fn object_name(turn: usize) -> String {
     format!("o{turn:09}")
 }
 
-/// List of the files that the `turn`th compilation read.
+/// List of the files that the `turn`th unit that is built read.
 fn dependencies_name(turn: usize) -> String {
     format!("d{turn:09}")
 }
@@ -43,7 +41,7 @@ const NOBODY_READS: u8 = 3;
 /// What links write.
 const IMAGE_NAME: &str = "image";
 
-fn compiler(arguments: &[OsString]) -> u8 {
+fn be_a_step(arguments: &[OsString]) -> u8 {
     match run(arguments) {
         Ok(()) => 0,
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => NOBODY_READS,
@@ -56,16 +54,16 @@ fn compiler(arguments: &[OsString]) -> u8 {
 }
 
 fn run(arguments: &[OsString]) -> io::Result<()> {
-    let wrong = || io::Error::new(io::ErrorKind::InvalidInput, "wrong arguments of a compilation");
+    let wrong = || io::Error::new(io::ErrorKind::InvalidInput, "wrong arguments of a build");
     let (step, rest) = arguments.split_first().ok_or_else(wrong)?;
     let (directory, rest) = rest.split_first().ok_or_else(wrong)?;
     let directory = Path::new(directory);
     let numbers: Option<Vec<usize>> = rest.iter().map(|a| a.to_str()?.parse().ok()).collect();
     match (step.to_str(), &numbers.ok_or_else(wrong)?[..]) {
-        (Some("unit"), [unit, turn]) => compile(directory, *unit, *turn),
-        (Some("preprocess"), [unit, turn, to]) => preprocess_stage(directory, *unit, *turn, *to),
-        (Some("translate"), [from, to]) => translate_stage(*from, *to),
-        (Some("assemble"), [turn, from]) => assemble_stage(directory, *turn, *from),
+        (Some("unit"), [unit, turn]) => build(directory, *unit, *turn),
+        (Some("gather"), [unit, turn, to]) => gather_stage(directory, *unit, *turn, *to),
+        (Some("transform"), [from, to]) => transform_stage(*from, *to),
+        (Some("seal"), [turn, from]) => seal_stage(directory, *turn, *from),
         (Some("link"), turns) => link_step(directory, turns),
         _ => Err(wrong()),
     }
@@ -81,19 +79,19 @@ fn passed(number: usize, to_write: bool) -> io::Result<File> {
     File::options().read(!to_write).write(to_write).open(format!("/proc/self/fd/{number}"))
 }
 
-/// preprocess | translate | assemble
-fn compile(directory: &Path, unit: usize, turn: usize) -> io::Result<()> {
+/// gather | transform | seal
+fn build(directory: &Path, unit: usize, turn: usize) -> io::Result<()> {
     let (text_out, text_in) = io::pipe()?;
     let (code_out, code_in) = io::pipe()?;
     let to = number_of(text_in.as_fd());
-    let first = step("preprocess", directory, &[unit, turn, to]).pass_fd(text_in.as_fd()).start()?;
+    let first = step("gather", directory, &[unit, turn, to]).pass_fd(text_in.as_fd()).start()?;
     drop(text_in);
     let ends = [number_of(text_out.as_fd()), number_of(code_in.as_fd())];
     let second =
-        step("translate", directory, &ends).pass_fd(text_out.as_fd()).pass_fd(code_in.as_fd()).start()?;
+        step("transform", directory, &ends).pass_fd(text_out.as_fd()).pass_fd(code_in.as_fd()).start()?;
     drop((text_out, code_in));
     let from = number_of(code_out.as_fd());
-    let third = step("assemble", directory, &[turn, from]).pass_fd(code_out.as_fd()).start()?;
+    let third = step("seal", directory, &[turn, from]).pass_fd(code_out.as_fd()).start()?;
     drop(code_out);
     // The last one first: it ends last, and so nobody is asked in vain.
     let ended = [third, second, first].map(end_of);
@@ -103,7 +101,7 @@ fn compile(directory: &Path, unit: usize, turn: usize) -> io::Result<()> {
     failures.into_iter().next().map_or(Ok(()), Err)
 }
 
-/// Removes what the `turn`th compilation may have left: nobody shall take for an object what was made of half a text.
+/// Removes what the `turn`th unit that is built may have left: nobody shall take for an object what was made of half a text.
 pub(super) fn discard(directory: &Path, turn: usize) {
     // What it did not come to is not there.
     let _ = fs::remove_file(directory.join(object_name(turn)));
@@ -125,31 +123,29 @@ fn end_of(mut child: Child) -> io::Result<()> {
     }
 }
 
-fn preprocess_stage(directory: &Path, unit: usize, turn: usize, to: usize) -> io::Result<()> {
+fn gather_stage(directory: &Path, unit: usize, turn: usize, to: usize) -> io::Result<()> {
     let mut to = BufWriter::with_capacity(1 << 16, passed(to, true)?);
-    let files = preprocess::preprocess(directory, &source::unit_name(unit), &mut to)?;
+    let files = text::gather(directory, &text::unit_name(unit), &mut to)?;
     to.flush()?;
     put(directory, &dependencies_name(turn), files.join("\n").as_bytes())
 }
 
-fn translate_stage(from: usize, to: usize) -> io::Result<()> {
+fn transform_stage(from: usize, to: usize) -> io::Result<()> {
     let mut text = String::new();
     passed(from, false)?.read_to_string(&mut text)?;
-    let code = translate::translate(&text).map_err(io::Error::other)?;
-    passed(to, true)?.write_all(code.as_bytes())
+    passed(to, true)?.write_all(text::transform(text).as_bytes())
 }
 
-fn assemble_stage(directory: &Path, turn: usize, from: usize) -> io::Result<()> {
-    let mut code = String::new();
-    passed(from, false)?.read_to_string(&mut code)?;
-    let object = Object::assemble(&code).map_err(io::Error::other)?;
-    put(directory, &object_name(turn), &object.to_bytes())
+fn seal_stage(directory: &Path, turn: usize, from: usize) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    passed(from, false)?.read_to_end(&mut bytes)?;
+    put(directory, &object_name(turn), &text::seal(bytes))
 }
 
 /// Reads the objects of `turns` and writes the image; then the objects go. Looks at all files they were made of, as a
 /// build tool does to see what has changed.
 fn link_step(directory: &Path, turns: &[usize]) -> io::Result<()> {
-    let mut objects = Vec::with_capacity(turns.len());
+    let mut image = Vec::new();
     for turn in turns {
         let dependencies = read(directory, &dependencies_name(*turn))?;
         for file in String::from_utf8_lossy(&dependencies).lines() {
@@ -158,10 +154,9 @@ fn link_step(directory: &Path, turns: &[usize]) -> io::Result<()> {
         let name = object_name(*turn);
         let bytes = read(directory, &name)?;
         let damaged = |why: &str| named(directory, &name, &io::Error::other(why));
-        objects.push(Object::from_bytes(&bytes).map_err(damaged)?);
+        image.extend(text::open(&bytes).map_err(damaged)?);
     }
-    let (image, _) = object::link(&objects);
-    put(directory, IMAGE_NAME, &image)?;
+    put(directory, IMAGE_NAME, &text::seal(image))?;
     for turn in turns {
         fs::remove_file(directory.join(object_name(*turn)))?;
         fs::remove_file(directory.join(dependencies_name(*turn)))?;
