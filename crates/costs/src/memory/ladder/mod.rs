@@ -58,10 +58,7 @@ pub(super) const PART: Part<Params> = Part {
         info::LAST_DRIFTS,
         info::SHORT_LADDER,
     ],
-    selftest: &[
-        ("chains of pointers", selftest::chains),
-        ("caches beside busy neighbors", selftest::caches),
-    ],
+    selftest: &[("chains of pointers", selftest::chains), ("caches beside busy neighbors", selftest::caches)],
     ..Part::of(NAME, 40, measure::measure, analyze)
 };
 

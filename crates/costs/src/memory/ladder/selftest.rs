@@ -11,29 +11,6 @@ use machmeter_sys::thread::monotonic_ns;
 use super::chase::{self, GLOBAL, Ground, STRIDE_BYTES};
 
 pub(super) fn chains(_: &Machine<'_>, options: &Options) -> Vec<SelfCheck> {
-=======
-use super::Memory;
-use super::ladder::chase::{self, GLOBAL, Ground, STRIDE_BYTES};
-use crate::selftest::machine::{Busy, Machine, Steal};
-use crate::selftest::{self, SelfCheck, State, ends_in_time};
-
-pub use crate::selftest::Options;
-
-/// Runs all checks in order. Ends early, with what was done so far, when a signal asks to stop.
-///
-/// # Errors
-/// In one line, when there is no CPU or no clock to test on.
-pub fn run(options: &Options, progress: &dyn Progress) -> Result<Vec<SelfCheck>, String> {
-    let parts: [(&str, selftest::Part); 3] = [
-        ("chains of pointers", chains),
-        ("caches beside busy neighbors", caches),
-        ("real-time on all CPUs", bounds),
-    ];
-    selftest::run("memory", &parts, options, progress)
-}
-
-fn chains(_: &Machine<'_>, options: &Options) -> Vec<SelfCheck> {
->>>>>>> diet:crates/probes/src/memory/selftest.rs
     const ID: &str = "chains.cycle";
     let (what, bar) =
         ("chains in every order, followed node by node", "every node once, and back to the first");
