@@ -125,7 +125,7 @@ pub(crate) fn moved(part: &str, levels: Option<&Regimes>) -> Option<Warning> {
         human(main.center, Unit::Nanoseconds),
         human(main.share, Unit::One)
     );
-    Some(Warning { code: MOVES.id.to_owned(), text, next: MOVES.next.to_owned() })
+    Some(MOVES.warning(text))
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Stable codes: every check (`E`), warning (`W`) and model remark (`M`) has one, with a text for `machmeter explain`.
 
+use crate::record::Warning;
+
 /// One registered code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Code {
@@ -17,4 +19,11 @@ pub struct Code {
     pub next: &'static str,
     /// How to undo that.
     pub undo: Option<&'static str>,
+}
+
+impl Code {
+    /// A warning of this code; `text`: what happened, with figures.
+    pub fn warning(&self, text: impl Into<String>) -> Warning {
+        Warning { code: self.id.to_owned(), text: text.into(), next: self.next.to_owned() }
+    }
 }

@@ -24,6 +24,20 @@ pub struct Dataset {
     pub shape: Shape,
 }
 
+impl Dataset {
+    /// The only one of its id.
+    pub fn new(id: &str, title: impl Into<String>, caption: impl Into<String>, shape: Shape) -> Self {
+        Self { id: id.to_owned(), params: Params::new(), title: title.into(), caption: caption.into(), shape }
+    }
+
+    /// One of several of its id.
+    #[must_use]
+    pub fn with_params(mut self, params: Params) -> Self {
+        self.params = params;
+        self
+    }
+}
+
 /// The shapes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "shape", rename_all = "snake_case")]
@@ -230,6 +244,13 @@ pub struct TableColumn {
     pub label: String,
     /// Unit of its numbers; none for text.
     pub unit: Option<Unit>,
+}
+
+impl TableColumn {
+    /// A column with this heading; `None` for texts.
+    pub fn new(label: impl Into<String>, unit: impl Into<Option<Unit>>) -> Self {
+        Self { label: label.into(), unit: unit.into() }
+    }
 }
 
 /// A row of a [`CostTable`].

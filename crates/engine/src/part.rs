@@ -233,15 +233,11 @@ fn analyze<V: Verb>(params: &V::Params, rows: &Rows, seed: u64) -> Analysis {
         out.remember.extend(a.remember);
         join(&mut out.summary, a.summary);
         for row in rows.part(part.name).filter(|r| r.operation == "part") {
-            out.warnings.push(Warning {
-                code: V::NOT_MEASURED.id.to_owned(),
-                text: format!(
-                    "{} was not measured: {}",
-                    part.name,
-                    row.refused.as_deref().unwrap_or("no reason given")
-                ),
-                next: V::NOT_MEASURED.next.to_owned(),
-            });
+            out.warnings.push(V::NOT_MEASURED.warning(format!(
+                "{} was not measured: {}",
+                part.name,
+                row.refused.as_deref().unwrap_or("no reason given")
+            )));
         }
     }
     out
@@ -281,15 +277,11 @@ fn shared_core(probe: &str, rows: &Rows) -> Option<Warning> {
     let alone = |r: &&Row| rows.cost(r).known().is_some_and(|k| k.alone);
     let looked = || rows.rows.iter().filter(|r| r.pairs.iter().any(|p| p.core_width > 0.0));
     let (all, alone) = (looked().count(), looked().filter(alone).count());
-    Some(Warning {
-        code: SHARED_CORE.id.to_owned(),
-        text: format!(
+    Some(SHARED_CORE.warning(format!(
             "somebody else used the core: during {:.0} % of {n} samples of {probe} ({alone} of {all} figures are of the others \
              alone)",
             share * 100.0
-        ),
-        next: SHARED_CORE.next.to_owned(),
-    })
+        )))
 }
 
 /// Adds a warning; parts that warn of the same become one warning.

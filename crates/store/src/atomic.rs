@@ -36,10 +36,8 @@ pub(crate) fn replace<T>(
     match fs::symlink_metadata(&target) {
         Ok(m) if m.is_dir() => return Err(StoreError::new(path, "cannot write: it is a folder")),
         // Links to unnamed pipes (`/proc/self/fd/1`) have no path beyond them.
-        Ok(m) if m.is_symlink() => {
-            if fs::metadata(&target).is_ok_and(|m| m.file_type().is_fifo()) {
-                return write_directly(path, &target, fill);
-            }
+        Ok(m) if m.is_symlink() && fs::metadata(&target).is_ok_and(|m| m.file_type().is_fifo()) => {
+            return write_directly(path, &target, fill);
         }
         Ok(m) if !m.is_file() => return write_directly(path, &target, fill),
         _ => {}

@@ -56,25 +56,24 @@ pub(super) fn name(row: &Row) -> String {
 
 /// The table of a part.
 pub(super) fn dataset(part: &str, title: &str, caption: &str, priced: &[Priced<'_>]) -> Dataset {
-    let column = |label: &str, unit: Option<Unit>| TableColumn { label: label.to_owned(), unit };
     let ns = Some(Unit::Nanoseconds);
-    Dataset {
-        id: "ops.costs".to_owned(),
-        params: params([("part", part.into())]),
-        title: title.to_owned(),
-        caption: caption.to_owned(),
-        shape: Shape::CostTable(CostTable {
+    Dataset::new(
+        "ops.costs",
+        title,
+        caption,
+        Shape::CostTable(CostTable {
             columns: vec![
-                column("cost", ns),
-                column("low, this run", ns),
-                column("high, this run", ns),
-                column("pairs", Some(Unit::Count)),
-                column("kind", None),
-                column("proof", None),
+                TableColumn::new("cost", ns),
+                TableColumn::new("low, this run", ns),
+                TableColumn::new("high, this run", ns),
+                TableColumn::new("pairs", Some(Unit::Count)),
+                TableColumn::new("kind", None),
+                TableColumn::new("proof", None),
             ],
             rows: priced.iter().map(table_row).collect(),
         }),
-    }
+    )
+    .with_params(params([("part", part.into())]))
 }
 
 fn table_row(p: &Priced<'_>) -> TableRow {
@@ -134,11 +133,7 @@ pub(super) fn warning(code: &Code, priced: &[Priced<'_>], select: impl Fn(&Row) 
     }
     let told: Vec<String> =
         reasons.iter().map(|(why, names)| format!("{}: {why}", names.join(", "))).collect();
-    (!told.is_empty()).then(|| Warning {
-        code: code.id.to_owned(),
-        text: told.join("; "),
-        next: code.next.to_owned(),
-    })
+    (!told.is_empty()).then(|| code.warning(told.join("; ")))
 }
 
 /// A line of the page from the figures that are known, as `(words, ns)`; nothing when none is.

@@ -246,15 +246,14 @@ fn on_the_whole(cells: &[OfCell<'_>], j: &Judgement, planned: usize, delta: f64)
 
 fn warnings(lost_rounds: usize) -> Option<Warning> {
     let code = info::CODES.iter().find(|c| c.id == "W311")?;
-    (lost_rounds > 0).then(|| Warning {
-        code: code.id.to_owned(),
-        text: format!("{lost_rounds} rounds of the A/B run were left out: a segment of them is not whole"),
-        next: code.next.to_owned(),
+    (lost_rounds > 0).then(|| {
+        code.warning(format!(
+            "{lost_rounds} rounds of the A/B run were left out: a segment of them is not whole"
+        ))
     })
 }
 
 fn table(series: &[Series], rows: &[Row]) -> Dataset {
-    let column = |label: &str, unit| TableColumn { label: label.to_owned(), unit };
     let text = |t: String| Cell::Text(t);
     let row = |(s, r): (&Series, &Row)| {
         let scale = s.figure.scale();
@@ -274,27 +273,25 @@ fn table(series: &[Series], rows: &[Row]) -> Dataset {
             ],
         }
     };
-    Dataset {
-        id: "interactive.ab".to_owned(),
-        params: Params::new(),
-        title: "Setting B against setting A".to_owned(),
-        caption: "Change from A to B with its 95 % interval, paired by rounds that were measured in random order. Detectable \
+    Dataset::new(
+        "interactive.ab",
+        "Setting B against setting A",
+        "Change from A to B with its 95 % interval, paired by rounds that were measured in random order. Detectable \
                   is the smallest change that would have been found in 9 of 10 such runs. p holds for all looks, cells and \
-                  figures together."
-            .to_owned(),
-        shape: Shape::CostTable(CostTable {
+                  figures together.",
+        Shape::CostTable(CostTable {
             columns: vec![
-                column("B is", None),
-                column("A", None),
-                column("B", None),
-                column("change", None),
-                column("low", None),
-                column("high", None),
-                column("detectable", None),
-                column("p", None),
-                column("rounds", Some(Unit::Count)),
+                TableColumn::new("B is", None),
+                TableColumn::new("A", None),
+                TableColumn::new("B", None),
+                TableColumn::new("change", None),
+                TableColumn::new("low", None),
+                TableColumn::new("high", None),
+                TableColumn::new("detectable", None),
+                TableColumn::new("p", None),
+                TableColumn::new("rounds", Some(Unit::Count)),
             ],
             rows: series.iter().zip(rows).map(row).collect(),
         }),
-    }
+    )
 }

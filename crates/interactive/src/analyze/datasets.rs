@@ -60,12 +60,8 @@ fn number(x: Option<f64>) -> Cell {
     x.filter(|x| x.is_finite()).map_or(Cell::Empty(()), |x| Cell::Number(brief(x)))
 }
 
-fn column(label: &str, unit: Unit) -> TableColumn {
-    TableColumn { label: label.to_owned(), unit: Some(unit) }
-}
-
 fn dataset(id: &str, params: Params, title: &str, caption: &str, shape: Shape) -> Dataset {
-    Dataset { id: id.to_owned(), params, title: title.to_owned(), caption: caption.to_owned(), shape }
+    Dataset::new(id, title, caption, shape).with_params(params)
 }
 
 /// Share of deadlines met, exact: 1 only where none was missed.
@@ -111,11 +107,11 @@ pub(super) fn cpu_share(view: &CellView<'_>) -> Option<f64> {
 
 fn latency_table(task: &str, views: &[&CellView<'_>]) -> Dataset {
     let columns = vec![
-        column("Latency", Unit::Nanoseconds),
-        column("SD", Unit::Nanoseconds),
-        column("Max Latency", Unit::Nanoseconds),
-        column("Desired CPU", Unit::One),
-        column("Deadlines Met", Unit::One),
+        TableColumn::new("Latency", Unit::Nanoseconds),
+        TableColumn::new("SD", Unit::Nanoseconds),
+        TableColumn::new("Max Latency", Unit::Nanoseconds),
+        TableColumn::new("Desired CPU", Unit::One),
+        TableColumn::new("Deadlines Met", Unit::One),
     ];
     let rows = views.iter().map(|v| {
         let xs = lateness_series(v).values;
@@ -185,8 +181,8 @@ fn load_work(views: &[CellView<'_>], loads: &[LoadNote]) -> Option<Dataset> {
         }));
         rows.push(TableRow { name, cells });
     }
-    let mut columns = vec![TableColumn { label: "unit of work".to_owned(), unit: None }];
-    columns.extend(tasks.iter().map(|t| column(&format!("beside {t}"), Unit::Hertz)));
+    let mut columns = vec![TableColumn::new("unit of work", None)];
+    columns.extend(tasks.iter().map(|t| TableColumn::new(format!("beside {t}"), Unit::Hertz)));
     (!rows.is_empty()).then(|| {
         dataset(
             "interactive.load_work",
@@ -218,9 +214,9 @@ fn audio(views: &[CellView<'_>]) -> Option<Dataset> {
         })
         .collect();
     let mut columns: Vec<TableColumn> = (1..=MOST_BUFFERS)
-        .map(|k| column(&format!("{k} period{}", if k == 1 { "" } else { "s" }), Unit::Count))
+        .map(|k| TableColumn::new(format!("{k} period{}", if k == 1 { "" } else { "s" }), Unit::Count))
         .collect();
-    columns.push(TableColumn { label: "safe buffer".to_owned(), unit: None });
+    columns.push(TableColumn::new("safe buffer", None));
     (!rows.is_empty()).then(|| {
         dataset(
             "interactive.audio",
@@ -250,11 +246,11 @@ fn frame_table(views: &[CellView<'_>]) -> Option<Dataset> {
         })
         .collect();
     let columns = vec![
-        column("median frame time", Unit::Nanoseconds),
-        column("p99 frame time", Unit::Nanoseconds),
-        column("1 % low (percentile)", Unit::Hertz),
-        column("1 % low (mean of slowest)", Unit::Hertz),
-        column("stutters per minute", Unit::Count),
+        TableColumn::new("median frame time", Unit::Nanoseconds),
+        TableColumn::new("p99 frame time", Unit::Nanoseconds),
+        TableColumn::new("1 % low (percentile)", Unit::Hertz),
+        TableColumn::new("1 % low (mean of slowest)", Unit::Hertz),
+        TableColumn::new("stutters per minute", Unit::Count),
     ];
     (!rows.is_empty()).then(|| {
         dataset(

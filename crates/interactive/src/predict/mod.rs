@@ -105,10 +105,7 @@ pub fn predict(
 pub fn warnings(samples: &Samples) -> Vec<Warning> {
     let Some(code) = info::CODES.iter().find(|c| c.id == "W319") else { return Vec::new() };
     let notes = samples.loads.iter().filter(|l| l.name == RECORDED_NOISE);
-    notes
-        .flat_map(|l| &l.caveats)
-        .map(|text| Warning { code: code.id.to_owned(), text: text.clone(), next: code.next.to_owned() })
-        .collect()
+    notes.flat_map(|l| &l.caveats).map(|text| code.warning(text.clone())).collect()
 }
 
 /// Median time by which a sleeping thread wakes too late on this machine, now, ns: the cost of a wake-up where no record

@@ -218,7 +218,7 @@ fn write(record: &mut Record, tables: &[Table], path: &Path) -> Result<Vec<Strin
         std::fs::metadata(p).map_or(String::new(), |m| format!(" ({} kB)", m.len().div_ceil(1000)))
     };
     if path.extension().is_some_and(|e| e == "html") {
-        machmeter_store::text::write(path, &machmeter_report::html::render(record))
+        machmeter_store::text::write(path, machmeter_report::html::render(record))
             .map_err(|e| e.to_string())?;
         return Ok(vec![format!("{}{}", path.display(), size(path))]);
     }

@@ -2,7 +2,7 @@
 
 use machmeter_data::metric::{Params as MetricParams, params};
 use machmeter_data::quantity::{digits, human};
-use machmeter_data::record::{Finding, Summary, SummaryLine, Tile, Warning};
+use machmeter_data::record::{Finding, Summary, SummaryLine, Tile};
 use machmeter_data::{Interval, Metric, Unit};
 use machmeter_engine::Analysis;
 use machmeter_engine::cost::estimate::LEVEL;
@@ -269,7 +269,7 @@ fn data_dependence(figures: &Figures<'_>, out: &mut Analysis) {
                 human(z.rate().unwrap_or(0.0), Unit::BytesPerSecond),
                 digits(times)
             );
-            out.warnings.push(warning(&DATA_MATTERS, text.clone()));
+            out.warnings.push(DATA_MATTERS.warning(text.clone()));
             ("present", text)
         }
         None if doubtful => (
@@ -286,10 +286,6 @@ fn data_dependence(figures: &Figures<'_>, out: &mut Analysis) {
     });
 }
 
-fn warning(code: &machmeter_data::code::Code, text: String) -> Warning {
-    Warning { code: code.id.to_owned(), text, next: code.next.to_owned() }
-}
-
 fn conditions(figures: &Figures<'_>, rows: &Rows, out: &mut Analysis) {
     let fact = |name: &str| rows.facts.get(&format!("{NAME}.{name}")).and_then(|t| t.parse::<f64>().ok());
     if let Some((bytes, last_bytes, false)) = buffer(rows) {
@@ -298,7 +294,7 @@ fn conditions(figures: &Figures<'_>, rows: &Rows, out: &mut Analysis) {
             human(bytes, Unit::Bytes),
             human(4.0 * last_bytes, Unit::Bytes)
         );
-        out.warnings.push(warning(&SMALL_BUFFER, text));
+        out.warnings.push(SMALL_BUFFER.warning(text));
         let level = Level::Memory.name();
         for m in out.metrics.iter_mut().filter(|m| m.params.get("level").is_some_and(|l| *l == level.into()))
         {
@@ -309,17 +305,17 @@ fn conditions(figures: &Figures<'_>, rows: &Rows, out: &mut Analysis) {
     let refused = |f: &&Figure<'_>| f.row.refused.is_some();
     let reason = |f: &Figure<'_>| f.row.refused.clone().unwrap_or_default();
     if let Some(f) = figures.all.iter().filter(refused).find(|f| f.row.text("pages") == "huge") {
-        out.warnings.push(warning(&NO_HUGE, reason(f)));
+        out.warnings.push(NO_HUGE.warning(reason(f)));
     }
     if fact("cpus").is_some_and(|c| c < 2.0) {
-        out.warnings.push(warning(&ONE_CPU, "bandwidth of several CPUs needs two CPUs, has 1".to_owned()));
+        out.warnings.push(ONE_CPU.warning("bandwidth of several CPUs needs two CPUs, has 1".to_owned()));
     }
     let tried = |f: &&Figure<'_>| f.cpus > 1 && f.row.refused.is_none();
     let kept: u64 = figures.all.iter().filter(tried).map(|f| f.row.pairs.len() as u64).sum();
     let lost: u64 = figures.all.iter().filter(tried).map(|f| f.row.rejected.total()).sum();
     if lost > kept {
         let text = format!("{kept} of {} samples with several CPUs were undisturbed", kept + lost);
-        out.warnings.push(warning(&NOT_TOGETHER, text));
+        out.warnings.push(NOT_TOGETHER.warning(text));
     }
     let unreached = figures
         .all
@@ -329,7 +325,7 @@ fn conditions(figures: &Figures<'_>, rows: &Rows, out: &mut Analysis) {
         .count();
     if unreached > 0 {
         let text = format!("{unreached} of {} rows of bandwidth have too few samples", figures.all.len());
-        out.warnings.push(warning(&NOT_REACHED, text));
+        out.warnings.push(NOT_REACHED.warning(text));
     }
 }
 
@@ -345,7 +341,7 @@ fn beyond_the_last_cache(figures: &Figures<'_>, rows: &Rows, out: &mut Analysis)
         bytes(f.working_set_bytes as f64),
         bytes(least as f64)
     );
-    out.warnings.push(warning(&LAST_DRIFTS, text));
+    out.warnings.push(LAST_DRIFTS.warning(text));
     let level = Level::Last.name();
     for m in out.metrics.iter_mut().filter(|m| m.params.get("level").is_some_and(|l| *l == level.into())) {
         m.flag(LAST_DRIFTS.id);

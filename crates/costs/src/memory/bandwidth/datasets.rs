@@ -1,7 +1,7 @@
 //! What is shown: the table of kernels, bandwidth over working sets, bandwidth over CPUs.
 
+use machmeter_data::Unit;
 use machmeter_data::shape::{Axis, Cell, CostTable, Curve, CurveRow, Dataset, Shape, TableColumn, TableRow};
-use machmeter_data::{Params, Unit};
 
 use super::analyze::{Figure, Figures};
 use super::sizes::Level;
@@ -37,7 +37,7 @@ fn drawn<'r>(figures: &Figures<'r>, families: &[&str], chosen: bool) -> Vec<&'r 
 }
 
 fn dataset(id: &str, title: &str, caption: String, shape: Shape) -> Dataset {
-    Dataset { id: id.to_owned(), params: Params::new(), title: title.to_owned(), caption, shape }
+    Dataset::new(id, title, caption, shape)
 }
 
 /// A row per kernel and width; columns by level, with and without write-allocate, with all CPUs, huge pages, zeros, and as
@@ -105,7 +105,7 @@ fn table(figures: &Figures<'_>) -> Option<Dataset> {
     let keep = |cells: Vec<Cell>| cells.into_iter().zip(&used).filter(|(_, u)| **u).map(|(c, _)| c).collect();
     let columns = labels.into_iter().zip(&used).filter(|(_, u)| **u);
     let shape = CostTable {
-        columns: columns.map(|(label, _)| TableColumn { label, unit: Some(Unit::BytesPerSecond) }).collect(),
+        columns: columns.map(|(label, _)| TableColumn::new(label, Unit::BytesPerSecond)).collect(),
         rows: rows.into_iter().map(|r| TableRow { name: r.name, cells: keep(r.cells) }).collect(),
     };
     let caption = format!(

@@ -2,7 +2,7 @@
 //! most, by its operations per byte, for operands that lie in each cache or in memory; and where measured loops stand.
 
 use machmeter_data::shape::{Axis, Curve, CurveRow, Dataset, Mark, Shape};
-use machmeter_data::{Params, Unit, quantity::human};
+use machmeter_data::{Unit, quantity::human};
 
 use super::analyze::{Figure, Figures};
 use super::plan::split;
@@ -45,13 +45,7 @@ pub(super) fn dataset(figures: &Figures<'_>) -> Option<Dataset> {
         rows,
         marks: marks(figures),
     };
-    Some(Dataset {
-        id: "memory.roofline".to_owned(),
-        params: Params::new(),
-        title: "Roofline".to_owned(),
-        caption: caption.to_owned(),
-        shape: Shape::Curve(shape),
-    })
+    Some(Dataset::new("memory.roofline", "Roofline", caption, Shape::Curve(shape)))
 }
 
 /// Bandwidth times operations per byte, up to the peak.

@@ -2,7 +2,7 @@
 
 use machmeter_data::Unit;
 use machmeter_data::quantity::{digits, human};
-use machmeter_data::record::{Finding, Summary, SummaryLine, Warning};
+use machmeter_data::record::{Finding, Summary, SummaryLine};
 use machmeter_data::shape::{Axis, Curve, CurveRow, Dataset, Shape};
 use machmeter_engine::Analysis;
 use machmeter_engine::cost::{Cost, Row, Rows};
@@ -156,19 +156,14 @@ fn curve(points: &[Point<'_>]) -> Option<Dataset> {
     };
     let caption = "One CPU follows a random chain through memory, the others move data with shorter and shorter pauses; their \
                    bandwidth is counted in the same windows. The curve bends where memory is full.";
-    (!shape.rows.is_empty()).then(|| Dataset {
-        id: "memory.loaded_latency".to_owned(),
-        params: machmeter_data::Params::new(),
-        title: "Latency under load".to_owned(),
-        caption: caption.to_owned(),
-        shape: Shape::Curve(shape),
-    })
+    (!shape.rows.is_empty())
+        .then(|| Dataset::new("memory.loaded_latency", "Latency under load", caption, Shape::Curve(shape)))
 }
 
 fn conditions(rows: &Rows, points: &[Point<'_>], out: &mut Analysis) {
     let mut warnings = Vec::new();
     let mut warn = |code: &machmeter_data::code::Code, text: String| {
-        warnings.push(Warning { code: code.id.to_owned(), text, next: code.next.to_owned() });
+        warnings.push(code.warning(text));
     };
     let fact = |name: &str| rows.facts.get(&format!("{NAME}.{name}")).and_then(|t| t.parse::<f64>().ok());
     if fact("cpus").is_some_and(|c| c < 2.0) && rows.part("bandwidth").next().is_none() {

@@ -56,15 +56,13 @@ fn word<'r>(rows: &'r Rows, name: &str) -> &'r str {
 /// What is said where buffers are less than twice the last cache.
 fn small(rows: &Rows) -> Option<Warning> {
     let (main, last) = (number(rows, "main_bytes")?, number(rows, "last_bytes")?);
-    (main < 2.0 * last).then(|| Warning {
-        code: info::SMALL_BUFFER.id.to_owned(),
-        text: format!(
+    (main < 2.0 * last).then(|| {
+        info::SMALL_BUFFER.warning(format!(
             "table A walks over {} per member, less than twice the last cache of {} ({})",
             human(main, Unit::Bytes),
             human(last, Unit::Bytes),
             word(rows, "last_source")
-        ),
-        next: info::SMALL_BUFFER.next.to_owned(),
+        ))
     })
 }
 
@@ -136,7 +134,7 @@ fn of_model(out: &mut Analysis, rows: &Rows, model: &str, levels: Option<&Regime
         table.push(TableRow { name: line.name.to_owned(), cells });
     }
     let mut warn = |code: &machmeter_data::code::Code, text: String| {
-        out.warnings.push(Warning { code: code.id.to_owned(), text, next: code.next.to_owned() });
+        out.warnings.push(code.warning(text));
     };
     let thin = |why: &String| why.contains("undisturbed samples") || why.contains("not reached");
     if let Some(first) = reasons.iter().find(|w| thin(w)) {
@@ -147,26 +145,28 @@ fn of_model(out: &mut Analysis, rows: &Rows, model: &str, levels: Option<&Regime
         warn(code, format!("table A, {model}: {why}"));
     }
     summary(out, &table, model);
-    let column = |label: &str| TableColumn { label: label.to_owned(), unit: Some(Unit::Nanoseconds) };
+    let column = |label: &str| TableColumn::new(label, Unit::Nanoseconds);
     let mut conditions = Conditions::new();
     conditions.insert("model".to_owned(), model.into());
-    out.datasets.push(Dataset {
-        id: "memory.table_a".to_owned(),
-        params: conditions,
-        title: "Reads and writes of own and shared memory".to_owned(),
-        caption: caption(rows),
-        shape: Shape::CostTable(CostTable {
-            columns: vec![
-                column("streamed, avg"),
-                column("max of members"),
-                column("largest sample"),
-                column("dependent, avg"),
-                column("max of members"),
-                column("largest sample"),
-            ],
-            rows: table,
-        }),
-    });
+    out.datasets.push(
+        Dataset::new(
+            "memory.table_a",
+            "Reads and writes of own and shared memory",
+            caption(rows),
+            Shape::CostTable(CostTable {
+                columns: vec![
+                    column("streamed, avg"),
+                    column("max of members"),
+                    column("largest sample"),
+                    column("dependent, avg"),
+                    column("max of members"),
+                    column("largest sample"),
+                ],
+                rows: table,
+            }),
+        )
+        .with_params(conditions),
+    );
 }
 
 fn summary(out: &mut Analysis, table: &[TableRow], model: &str) {

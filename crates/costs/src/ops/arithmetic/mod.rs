@@ -250,10 +250,6 @@ fn known_costs(priced: &[Priced<'_>]) -> (Metric, Finding, Option<Warning>) {
         "Operations of known cost do not come out right (more than {} % off): {figures}.",
         MOST_RESIDUAL * 100.0
     );
-    let warning = Warning {
-        code: KNOWN_COSTS.id.to_owned(),
-        text: format!("dependent additions: {figures}"),
-        next: KNOWN_COSTS.next.to_owned(),
-    };
+    let warning = KNOWN_COSTS.warning(format!("dependent additions: {figures}"));
     (cycle, told("fails", text, evidence), Some(warning))
 }

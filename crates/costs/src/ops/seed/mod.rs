@@ -16,7 +16,7 @@ mod tests;
 
 use machmeter_data::record::SummaryLine;
 use machmeter_data::shape::{Axis, DecadeRow, Decades, Shape};
-use machmeter_data::{Dataset, Params as Conditions, Unit};
+use machmeter_data::{Dataset, Unit};
 use machmeter_engine::Analysis;
 use machmeter_engine::cost::estimate::Known;
 use machmeter_engine::cost::{Row, Rows};
@@ -90,14 +90,7 @@ fn analyze(params: &Params, rows: &Rows, _seed: u64) -> Analysis {
             ladder.push(rung(name, k));
         }
     }
-    out.datasets.push(Dataset {
-        id: "ops.ladder".to_owned(),
-        params: Conditions::new(),
-        title: "Ten to the power minus".to_owned(),
-        caption: "What one operation costs, by the decade of its seconds; ~ marks what lies on the edge between two decades. \
-                  Reads and writes are per word, one line apart, as fast as the machine overlaps them."
-            .to_owned(),
-        shape: Shape::Decades(Decades { value: Axis::log("cost", Unit::Nanoseconds), rows: ladder }),
-    });
+    out.datasets.push(Dataset::new("ops.ladder", "Ten to the power minus", "What one operation costs, by the decade of its seconds; ~ marks what lies on the edge between two decades. \
+                  Reads and writes are per word, one line apart, as fast as the machine overlaps them.", Shape::Decades(Decades { value: Axis::log("cost", Unit::Nanoseconds), rows: ladder })));
     out
 }

@@ -133,15 +133,10 @@ fn reach(views: &[View<'_>], operation: &str) -> Option<(Metric, Finding)> {
 }
 
 fn warnings(views: &[View<'_>], levels: Option<&Regimes>) -> Vec<Warning> {
-    let warn = |code: &machmeter_data::code::Code, text: String| Warning {
-        code: code.id.to_owned(),
-        text,
-        next: code.next.to_owned(),
-    };
     let mut out = Vec::new();
     if views.iter().any(|v| v.row.refused.as_deref().is_some_and(|w| w.contains("needs two CPUs"))) {
         let text = "contention was not measured: it needs two CPUs, and there is 1";
-        out.push(warn(&ONE_CPU, text.to_owned()));
+        out.push(ONE_CPU.warning(text.to_owned()));
     }
     out.extend(placement::moved(PART.name, levels));
     let worst = views
@@ -156,7 +151,7 @@ fn warnings(views: &[View<'_>], levels: Option<&Regimes>) -> Vec<Warning> {
             v.cpus,
             human(share, Unit::One)
         );
-        out.push(warn(&UNFAIR, text));
+        out.push(UNFAIR.warning(text));
     }
     out
 }
@@ -184,25 +179,22 @@ fn table(views: &[View<'_>]) -> Dataset {
             ],
         }
     };
-    let column = |label: &str, unit| TableColumn { label: label.to_owned(), unit };
-    Dataset {
-        id: "sync.contention".to_owned(),
-        params: Keys::new(),
-        title: "Operations on shared and separate words".to_owned(),
-        caption: "Cost for each CPU while all of them repeat the operation. store_load adds one without being atomic. Fairness: \
-                  operations of the slowest CPU over those of the fastest. Batches: those in which every CPU worked."
-            .to_owned(),
-        shape: Shape::CostTable(CostTable {
+    Dataset::new(
+        "sync.contention",
+        "Operations on shared and separate words",
+        "Cost for each CPU while all of them repeat the operation. store_load adds one without being atomic. Fairness: \
+                  operations of the slowest CPU over those of the fastest. Batches: those in which every CPU worked.",
+        Shape::CostTable(CostTable {
             columns: vec![
-                column("per operation", Some(Unit::Nanoseconds)),
-                column("p5", Some(Unit::Nanoseconds)),
-                column("p95", Some(Unit::Nanoseconds)),
-                column("fairness", Some(Unit::One)),
-                column("batches", None),
+                TableColumn::new("per operation", Some(Unit::Nanoseconds)),
+                TableColumn::new("p5", Some(Unit::Nanoseconds)),
+                TableColumn::new("p95", Some(Unit::Nanoseconds)),
+                TableColumn::new("fairness", Some(Unit::One)),
+                TableColumn::new("batches", None),
             ],
             rows: views.iter().map(row).collect(),
         }),
-    }
+    )
 }
 
 /// Cost over the distance of two words.
@@ -219,19 +211,18 @@ fn curve(views: &[View<'_>]) -> Option<Dataset> {
     };
     let rows: Vec<CurveRow> =
         [Operation::FetchAdd, Operation::StoreLoad].into_iter().filter_map(line).collect();
-    (!rows.is_empty()).then(|| Dataset {
-        id: "sync.false_sharing".to_owned(),
-        params: Keys::new(),
-        title: "False sharing".to_owned(),
-        caption:
-            "Cost of an operation on a CPU's own word while another CPU works on a word so many bytes away."
-                .to_owned(),
-        shape: Shape::Curve(Curve {
-            x: Axis::log("distance", Unit::Bytes),
-            y: Axis::log("per operation", Unit::Nanoseconds),
-            rows,
-            marks: Vec::new(),
-        }),
+    (!rows.is_empty()).then(|| {
+        Dataset::new(
+            "sync.false_sharing",
+            "False sharing",
+            "Cost of an operation on a CPU's own word while another CPU works on a word so many bytes away.",
+            Shape::Curve(Curve {
+                x: Axis::log("distance", Unit::Bytes),
+                y: Axis::log("per operation", Unit::Nanoseconds),
+                rows,
+                marks: Vec::new(),
+            }),
+        )
     })
 }
 

@@ -132,10 +132,6 @@ fn is_lock(v: &View<'_>) -> bool {
     kinds::ALL.iter().any(|k| k.name() == v.row.operation)
 }
 
-fn column(label: &str, unit: Unit) -> TableColumn {
-    TableColumn { label: label.to_owned(), unit: Some(unit) }
-}
-
 fn number(value: Option<f64>) -> Cell {
     value.map_or(Cell::Empty(()), Cell::Number)
 }
@@ -152,11 +148,11 @@ fn datasets(views: &[View<'_>]) -> Vec<Dataset> {
                 && cpus.is_none_or(|c| v.cpus == c)
         })
     };
-    let mut columns = vec![column("alone", Unit::Nanoseconds)];
-    columns.extend(widths.iter().map(|w| column(&format!("wanted by {w}"), Unit::Nanoseconds)));
-    columns.push(column("hand-off", Unit::Nanoseconds));
-    columns.push(column("fairness", Unit::One));
-    columns.push(column("longest streak", Unit::Count));
+    let mut columns = vec![TableColumn::new("alone", Unit::Nanoseconds)];
+    columns.extend(widths.iter().map(|w| TableColumn::new(format!("wanted by {w}"), Unit::Nanoseconds)));
+    columns.push(TableColumn::new("hand-off", Unit::Nanoseconds));
+    columns.push(TableColumn::new("fairness", Unit::One));
+    columns.push(TableColumn::new("longest streak", Unit::Count));
     let rows = locks(views).into_iter().map(|lock| {
         let cost = |state: &str, cpus| number(find(&lock, state, cpus).and_then(|v| v.cost.value_ns()));
         let mut cells = vec![cost("alone", None)];
@@ -171,13 +167,7 @@ fn datasets(views: &[View<'_>]) -> Vec<Dataset> {
         TableRow { name, cells }
     });
     let rows: Vec<TableRow> = rows.collect();
-    let dataset = |id: &str, title: &str, caption: &str, shape| Dataset {
-        id: id.to_owned(),
-        params: Keys::new(),
-        title: title.to_owned(),
-        caption: caption.to_owned(),
-        shape,
-    };
+    let dataset = |id: &str, title: &str, caption: &str, shape| Dataset::new(id, title, caption, shape);
     let mut out = Vec::new();
     if !rows.is_empty() {
         out.push(dataset(
@@ -204,11 +194,11 @@ fn datasets(views: &[View<'_>]) -> Vec<Dataset> {
         .collect();
     if !others.is_empty() {
         let columns = vec![
-            column("CPUs", Unit::Count),
-            TableColumn { label: "model".to_owned(), unit: None },
-            column("cost", Unit::Nanoseconds),
-            column("low, this run", Unit::Nanoseconds),
-            column("high, this run", Unit::Nanoseconds),
+            TableColumn::new("CPUs", Unit::Count),
+            TableColumn::new("model", None),
+            TableColumn::new("cost", Unit::Nanoseconds),
+            TableColumn::new("low, this run", Unit::Nanoseconds),
+            TableColumn::new("high, this run", Unit::Nanoseconds),
         ];
         out.push(dataset(
             "sync.primitives",
@@ -283,25 +273,21 @@ fn findings(metrics: &[Metric]) -> Vec<Finding> {
 }
 
 fn warnings(views: &[View<'_>], metrics: &[Metric], levels: Option<&Regimes>) -> Vec<Warning> {
-    let warn = |code: &machmeter_data::code::Code, text: String| Warning {
-        code: code.id.to_owned(),
-        text,
-        next: code.next.to_owned(),
-    };
     let mut out = Vec::new();
     let lonely = |v: &&View<'_>| v.row.refused.as_ref().is_some_and(|w| w.contains("needs two CPUs"));
     let refused = views.iter().filter(lonely).count();
     if refused > 0 {
-        out.push(warn(&ONE_CPU, format!("{refused} rows of locks and barriers need two CPUs.")));
+        out.push(ONE_CPU.warning(format!("{refused} rows of locks and barriers need two CPUs.")));
     }
     out.extend(placement::moved(NAME, levels));
     for v in views {
         if let Some(p) = v.row.proof.as_ref().filter(|p| p.what == PROOF && p.seen < p.expected) {
             let of = format!("{} ({}, {} CPUs)", v.row.operation, v.state, v.cpus);
-            out.push(warn(
-                &BROKEN,
-                format!("{of}: {} of {} additions are missing.", p.expected - p.seen, p.expected),
-            ));
+            out.push(BROKEN.warning(format!(
+                "{of}: {} of {} additions are missing.",
+                p.expected - p.seen,
+                p.expected
+            )));
         }
     }
     let unfair: Vec<String> = metrics
@@ -313,10 +299,10 @@ fn warnings(views: &[View<'_>], metrics: &[Metric], levels: Option<&Regimes>) ->
         })
         .collect();
     if !unfair.is_empty() {
-        out.push(warn(
-            &UNFAIR,
-            format!("Uneven shares of contended locks (Jain's index): {}.", unfair.join(", ")),
-        ));
+        out.push(
+            UNFAIR
+                .warning(format!("Uneven shares of contended locks (Jain's index): {}.", unfair.join(", "))),
+        );
     }
     out
 }

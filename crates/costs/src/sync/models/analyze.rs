@@ -1,6 +1,5 @@
 //! Costs by model: metrics, one table, what to read first, and whether the models agree.
 
-use machmeter_data::code::Code;
 use machmeter_data::quantity::{Unit, human};
 use machmeter_data::record::{Summary, SummaryLine, Warning};
 use machmeter_data::shape::{Cell, CostTable, TableColumn, TableRow};
@@ -44,14 +43,10 @@ pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     for (why, code) in [(ONE_CPU, &cost::ONE_CPU), (WITHOUT, &NO_USER_THREADS)] {
         let refused = own.iter().filter(|(r, _)| r.refused.as_deref() == Some(why)).count();
         if refused > 0 {
-            out.warnings.push(warn(code, format!("models: {refused} rows were not measured: {why}")));
+            out.warnings.push(code.warning(format!("models: {refused} rows were not measured: {why}")));
         }
     }
     out
-}
-
-fn warn(code: &Code, text: String) -> Warning {
-    Warning { code: code.id.to_owned(), text, next: code.next.to_owned() }
 }
 
 fn find<'c>(own: &'c [(&Row, Cost)], operation: &str, model: &str, cpus: i64) -> Option<&'c Cost> {
@@ -83,17 +78,10 @@ fn table(own: &[(&Row, Cost)]) -> Option<Dataset> {
             cells: models.iter().map(|m| cell(operation, cpus, m)).collect(),
         })
         .collect();
-    let column = |m: &&str| TableColumn { label: (*m).to_owned(), unit: Some(Unit::Nanoseconds) };
-    own.iter().any(|(_, c)| c.known().is_some()).then(|| Dataset {
-        id: "sync.models".to_owned(),
-        params: Conditions::new(),
-        title: "The same work in three programming models".to_owned(),
-        caption: "Medians. hand over: one member sets the word another waits for, half a round trip; on one CPU it takes a switch. \
+    let column = |m: &&str| TableColumn::new((*m).to_owned(), Unit::Nanoseconds);
+    own.iter().any(|(_, c)| c.known().is_some()).then(|| Dataset::new("sync.models", "The same work in three programming models", "Medians. hand over: one member sets the word another waits for, half a round trip; on one CPU it takes a switch. \
                   ping pong: one way of a compare-and-swapped word. put and get: between the parts of a symmetric heap, word by \
-                  word; fresh: the owner wrote it just before."
-            .to_owned(),
-        shape: Shape::CostTable(CostTable { columns: models.iter().map(column).collect(), rows }),
-    })
+                  word; fresh: the owner wrote it just before.", Shape::CostTable(CostTable { columns: models.iter().map(column).collect(), rows })))
 }
 
 fn lines(own: &[(&Row, Cost)]) -> Vec<String> {
@@ -128,6 +116,6 @@ fn disagreement(own: &[(&Row, Cost)]) -> Option<Warning> {
             ns(a.value_ns),
             ns(b.value_ns)
         );
-        warn(&DISAGREE, text)
+        DISAGREE.warning(text)
     })
 }

@@ -1,6 +1,5 @@
 //! Levels of each couple of CPUs, and the cost of each kind of transfer on each level.
 
-use machmeter_data::code::Code;
 use machmeter_data::metric::params;
 use machmeter_data::quantity::{Unit, digits, human};
 use machmeter_data::record::{Finding, Warning};
@@ -126,15 +125,11 @@ pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     let couples = rows.facts.get("transfer.couples").and_then(|n| n.parse::<usize>().ok()).unwrap_or(0);
     if views.len() < couples {
         let text = format!("{} of {couples} pairs of CPUs were measured", views.len());
-        out.warnings.push(warn(&SAMPLED, text));
+        out.warnings.push(SAMPLED.warning(text));
     }
     out.datasets = show::datasets(&views, rows);
     out.summary = show::summary(&views, rows);
     out
-}
-
-fn warn(code: &Code, text: String) -> Warning {
-    Warning { code: code.id.to_owned(), text, next: code.next.to_owned() }
 }
 
 /// Nothing was measured: the reasons, as metrics without a value.
@@ -151,10 +146,9 @@ fn refuse(rows: &Rows, out: &mut Analysis) {
         out.metrics.push(Metric::rejected(&CORE_TO_CORE, p, "median of laps", why));
     }
     if rows.part(PART.name).any(|r| r.refused.as_deref().is_some_and(|w| w.contains("needs two CPUs"))) {
-        out.warnings.push(warn(
-            &ONE_CPU,
-            "core to core was not measured: it needs two CPUs, and there is 1".to_owned(),
-        ));
+        out.warnings.push(
+            ONE_CPU.warning("core to core was not measured: it needs two CPUs, and there is 1".to_owned()),
+        );
     }
 }
 
@@ -219,7 +213,7 @@ fn moves(views: &[View<'_>]) -> Option<Warning> {
         first.high,
         levels_text(first)
     );
-    Some(warn(&MOVES, text))
+    Some(MOVES.warning(text))
 }
 
 /// Both directions of the first regime compared, kind by kind; the largest ratio is told.
@@ -259,5 +253,5 @@ fn asymmetry(v: &View<'_>, rows: &Rows) -> Option<(Finding, Warning)> {
         ),
         evidence,
     };
-    Some((finding, warn(&ASYMMETRY, text)))
+    Some((finding, ASYMMETRY.warning(text)))
 }

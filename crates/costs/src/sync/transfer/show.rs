@@ -4,7 +4,7 @@ use machmeter_data::metric::params;
 use machmeter_data::quantity::{Unit, human};
 use machmeter_data::record::{Summary, SummaryLine, Tile};
 use machmeter_data::shape::{Axis, Cell, CostTable, Matrix, Scatter, ScatterGroup, TableColumn, TableRow};
-use machmeter_data::{Dataset, Params, Shape};
+use machmeter_data::{Dataset, Shape};
 use machmeter_engine::cost::Rows;
 use machmeter_stats::quantile::median_of;
 
@@ -73,19 +73,21 @@ fn matrix(views: &[View<'_>], rows: &Rows, kind: Kind, regime: usize) -> Option<
     if all > cpus.len() {
         caption.push_str(&format!(" The first {} of {all} CPUs are drawn.", cpus.len()));
     }
-    Some(Dataset {
-        id: "sync.core_to_core".to_owned(),
-        params: params([("kind", kind.name().into()), ("regime", (regime + 1).into())]),
-        title: format!("Core to core: {}, {}", describe(kind), time(views, regime)),
-        caption,
-        shape: Shape::Matrix(Matrix::named(
-            "to",
-            cpus.iter().map(name).collect(),
-            cpus.iter().map(name).collect(),
-            Axis::log("one way", Unit::Nanoseconds),
-            values,
-        )),
-    })
+    Some(
+        Dataset::new(
+            "sync.core_to_core",
+            format!("Core to core: {}, {}", describe(kind), time(views, regime)),
+            caption,
+            Shape::Matrix(Matrix::named(
+                "to",
+                cpus.iter().map(name).collect(),
+                cpus.iter().map(name).collect(),
+                Axis::log("one way", Unit::Nanoseconds),
+                values,
+            )),
+        )
+        .with_params(params([("kind", kind.name().into()), ("regime", (regime + 1).into())])),
+    )
 }
 
 /// How much of the time a regime ruled: `72 % of the time`, of several couples the median.
@@ -140,18 +142,17 @@ fn table(views: &[View<'_>], rows: &Rows) -> Dataset {
     if views.len() > COUPLES_MAX {
         caption.push_str(&format!(" The first {COUPLES_MAX} pairs have metrics of their own."));
     }
-    let kind = |k: &Kind| TableColumn { label: k.name().to_owned(), unit: Some(Unit::Nanoseconds) };
-    let share = TableColumn { label: "share of time".to_owned(), unit: Some(Unit::One) };
-    Dataset {
-        id: "sync.transfer".to_owned(),
-        params: Params::new(),
-        title: "A cache line from one CPU to another".to_owned(),
+    let kind = |k: &Kind| TableColumn::new(k.name().to_owned(), Unit::Nanoseconds);
+    let share = TableColumn::new("share of time", Unit::One);
+    Dataset::new(
+        "sync.transfer",
+        "A cache line from one CPU to another",
         caption,
-        shape: Shape::CostTable(CostTable {
+        Shape::CostTable(CostTable {
             columns: std::iter::once(share).chain(Kind::ALL.iter().map(kind)).collect(),
             rows: out,
         }),
-    }
+    )
 }
 
 fn series(v: &View<'_>) -> Dataset {
@@ -173,19 +174,12 @@ fn series(v: &View<'_>) -> Dataset {
             points: points.collect(),
         }
     };
-    Dataset {
-        id: "sync.regimes".to_owned(),
-        params: params([("from", v.low.into()), ("to", v.high.into())]),
-        title: format!("CPU {} and {} over time", v.low, v.high),
-        caption: "One way of a compare-and-swapped line, one point per lap of about a millisecond. Levels at least a factor of 1.5 \
-                  apart are regimes: where the host has put the two CPUs."
-            .to_owned(),
-        shape: Shape::Scatter(Scatter {
+    Dataset::new("sync.regimes", format!("CPU {} and {} over time", v.low, v.high), "One way of a compare-and-swapped line, one point per lap of about a millisecond. Levels at least a factor of 1.5 \
+                  apart are regimes: where the host has put the two CPUs.", Shape::Scatter(Scatter {
             x: Axis::linear("time", Unit::Nanoseconds),
             y: Axis::log("one way", Unit::Nanoseconds),
             groups: v.reported().into_iter().map(group).collect(),
-        }),
-    }
+        })).with_params(params([("from", v.low.into()), ("to", v.high.into())]))
 }
 
 pub(super) fn summary(views: &[View<'_>], rows: &Rows) -> Summary {

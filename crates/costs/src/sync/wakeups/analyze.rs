@@ -89,21 +89,14 @@ fn table(views: &[View<'_>]) -> Option<Dataset> {
         let others = v.row.int("cpus").unwrap_or(2) - 1;
         rows.push(TableRow { name: format!("broadcast to {others} until all are awake"), cells });
     }
-    (!rows.is_empty()).then(|| Dataset {
-        id: "sync.wakeups".to_owned(),
-        params: Keys::new(),
-        title: "Wake-ups, one way".to_owned(),
-        caption: "Half a round trip of two threads that wake each other. Same CPU: the switch from one to the other. Busy: \
-                  another thread runs where the woken one has to. Looking: nobody sleeps."
-            .to_owned(),
-        shape: Shape::CostTable(CostTable {
+    (!rows.is_empty()).then(|| Dataset::new("sync.wakeups", "Wake-ups, one way", "Half a round trip of two threads that wake each other. Same CPU: the switch from one to the other. Busy: \
+                  another thread runs where the woken one has to. Looking: nobody sleeps.", Shape::CostTable(CostTable {
             columns: COLUMNS
                 .iter()
-                .map(|(_, label)| TableColumn { label: (*label).to_owned(), unit: Some(Unit::Nanoseconds) })
+                .map(|(_, label)| TableColumn::new((*label).to_owned(), Unit::Nanoseconds))
                 .collect(),
             rows,
-        }),
-    })
+        })))
 }
 
 fn warnings(views: &[View<'_>]) -> Vec<Warning> {
@@ -113,11 +106,7 @@ fn warnings(views: &[View<'_>]) -> Vec<Warning> {
     };
     let alone = refused("needs two CPUs");
     if alone > 0 {
-        out.push(Warning {
-            code: ONE_CPU.id.to_owned(),
-            text: format!("{alone} rows of wake-ups need two CPUs."),
-            next: ONE_CPU.next.to_owned(),
-        });
+        out.push(ONE_CPU.warning(format!("{alone} rows of wake-ups need two CPUs.")));
     }
     let awake: Vec<String> = views
         .iter()
@@ -128,11 +117,9 @@ fn warnings(views: &[View<'_>]) -> Vec<Warning> {
         })
         .collect();
     if !awake.is_empty() {
-        out.push(Warning {
-            code: AWAKE.id.to_owned(),
-            text: format!("The partner did not sleep in most samples of {}.", awake.join(", ")),
-            next: AWAKE.next.to_owned(),
-        });
+        out.push(
+            AWAKE.warning(format!("The partner did not sleep in most samples of {}.", awake.join(", "))),
+        );
     }
     out
 }

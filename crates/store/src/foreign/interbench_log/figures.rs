@@ -135,36 +135,35 @@ fn met(run: &Run) -> Option<Dataset> {
     let values: Vec<Vec<Option<f64>>> =
         blocks.iter().map(|b| loads.iter().map(|l| value(b, l)).collect()).collect();
     let tasks = blocks.iter().map(|b| b.task.clone()).collect();
-    (!blocks.is_empty()).then(|| Dataset {
-        id: "interactive.met".to_owned(),
-        params: Params::new(),
-        title: "Deadlines met".to_owned(),
-        caption: "Share of deadlines met per task (row) and load (column), as counted by the program."
-            .to_owned(),
-        shape: Shape::Matrix(Matrix::named(
-            "load",
-            loads,
-            tasks,
-            Axis::linear("deadlines met", Unit::One),
-            values,
-        )),
+    (!blocks.is_empty()).then(|| {
+        Dataset::new(
+            "interactive.met",
+            "Deadlines met",
+            "Share of deadlines met per task (row) and load (column), as counted by the program.",
+            Shape::Matrix(Matrix::named(
+                "load",
+                loads,
+                tasks,
+                Axis::linear("deadlines met", Unit::One),
+                values,
+            )),
+        )
     })
 }
 
 /// A table as it stands in the log, with the standard deviation beside what is printed under that name.
 fn table(run: &Run, block: &Block) -> Dataset {
     let rms = block.spread_is_rms() && !run.by_machmeter;
-    let column = |label: &str, unit: Unit| TableColumn { label: label.to_owned(), unit: Some(unit) };
-    let mut columns = vec![column("mean", Unit::Nanoseconds)];
+    let mut columns = vec![TableColumn::new("mean", Unit::Nanoseconds)];
     if rms {
-        columns.push(column("root mean square (printed as SD)", Unit::Nanoseconds));
+        columns.push(TableColumn::new("root mean square (printed as SD)", Unit::Nanoseconds));
     }
-    columns.push(column("standard deviation", Unit::Nanoseconds));
-    columns.push(column("maximum", Unit::Nanoseconds));
-    columns.push(column("desired CPU", Unit::One));
+    columns.push(TableColumn::new("standard deviation", Unit::Nanoseconds));
+    columns.push(TableColumn::new("maximum", Unit::Nanoseconds));
+    columns.push(TableColumn::new("desired CPU", Unit::One));
     let deadlines = block.rows.iter().any(|r| r.deadlines_met.is_some());
     if deadlines {
-        columns.push(column("deadlines met", Unit::One));
+        columns.push(TableColumn::new("deadlines met", Unit::One));
     }
     let cell = |v: f64| if v.is_finite() && v >= 0.0 { Cell::Number(v) } else { Cell::Empty(()) };
     let rows = block.rows.iter().map(|r| {
@@ -184,13 +183,13 @@ fn table(run: &Run, block: &Block) -> Dataset {
         }
         TableRow { name: r.load.clone(), cells }
     });
-    Dataset {
-        id: "interactive.latency_table".to_owned(),
-        params: params([("task", block.task.as_str().into())]),
-        title: format!("Latency of {}", block.task),
-        caption: "Wait of a job until it began, per load, as interbench lays it out.".to_owned(),
-        shape: Shape::CostTable(CostTable { columns, rows: rows.collect() }),
-    }
+    Dataset::new(
+        "interactive.latency_table",
+        format!("Latency of {}", block.task),
+        "Wait of a job until it began, per load, as interbench lays it out.",
+        Shape::CostTable(CostTable { columns, rows: rows.collect() }),
+    )
+    .with_params(params([("task", block.task.as_str().into())]))
 }
 
 /// One line of the page: the task alone and under its worst load.
