@@ -22,14 +22,12 @@ pub struct Attributes {
 }
 
 impl Attributes {
-    /// The policy; the normal one with nice 0 when none is given.
+    /// The policy; the normal one with the inherited nice value when none is given.
     ///
     /// # Errors
     /// When the text is no policy.
     pub fn policy(&self) -> Result<Policy, String> {
-        self.policy
-            .as_deref()
-            .map_or(Ok(Policy::Other { nice: 0 }), |p| p.parse().map_err(|e| format!("{e}")))
+        self.policy.as_deref().map_or(Ok(Policy::ordinary()), |p| p.parse().map_err(|e| format!("{e}")))
     }
 
     /// The CPUs, if any are given.

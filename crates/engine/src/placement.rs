@@ -6,7 +6,7 @@ use machmeter_sys::topology::CpuSet;
 /// What the user asked for with `--prio`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Priority {
-    /// A real-time policy where it is permitted and leaves a CPU free, else the ordinary one.
+    /// A real-time policy where it is permitted and leaves a CPU free, else [`Policy::ordinary`].
     Auto,
     /// This policy, or an error.
     Asked(Policy),
@@ -51,12 +51,12 @@ pub fn plan(
     let (policy, why) = match asked {
         Priority::Asked(p) => (*p, "asked for".to_owned()),
         Priority::Auto if housekeeping.is_empty() => (
-            Policy::Other { nice: 0 },
+            Policy::ordinary(),
             "every allowed CPU is measured: a real-time policy would leave none for others".to_owned(),
         ),
         Priority::Auto => match fifo_permitted {
             Ok(()) => (Policy::Fifo(AUTO_FIFO_PRIORITY), "permitted, and a CPU stays free".to_owned()),
-            Err(reason) => (Policy::Other { nice: 0 }, reason.clone()),
+            Err(reason) => (Policy::ordinary(), reason.clone()),
         },
     };
     Placement { measured: measured.clone(), housekeeping, policy, why }
@@ -73,12 +73,12 @@ mod tests {
     #[test]
     fn auto_takes_fifo_only_with_a_free_cpu_and_the_right() {
         let p = plan(&set("0-1"), &set("0-1"), &Priority::Auto, &Ok(()));
-        assert_eq!(p.policy, Policy::Other { nice: 0 });
+        assert_eq!(p.policy, Policy::ordinary());
         let p = plan(&set("1"), &set("0-1"), &Priority::Auto, &Ok(()));
         assert_eq!(p.policy, Policy::Fifo(AUTO_FIFO_PRIORITY));
         assert_eq!(p.housekeeping, set("0"));
         let p = plan(&set("1"), &set("0-1"), &Priority::Auto, &Err("no CAP_SYS_NICE".to_owned()));
-        assert_eq!((p.policy, p.why.as_str()), (Policy::Other { nice: 0 }, "no CAP_SYS_NICE"));
+        assert_eq!((p.policy, p.why.as_str()), (Policy::ordinary(), "no CAP_SYS_NICE"));
     }
 
     #[test]

@@ -94,7 +94,9 @@ pub(super) fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Sampl
     let failed = |name: &str| samples.loads.iter().any(|l| l.name == name && l.failure.is_some());
     let out = plan.loads.iter().filter(|(request, by_name)| !by_name && failed(&request.name)).count();
     let cells = plan.tasks.len() * plan.loads.len().saturating_sub(out) * settings;
-    let recorded = samples.cells.iter().filter(|c| !c.segments.is_empty()).count();
+    // A task or load that was killed leaves a segment that says so.
+    let is_intact = |c: &&Cell| !c.segments.is_empty() && c.segments.iter().all(|s| s.trouble.is_none());
+    let recorded = samples.cells.iter().filter(is_intact).count();
     let complete = recorded >= cells && !machmeter_engine::budget::stop_requested();
     Ok(Measured { policy: samples.setup.task_policy.clone(), samples, side_effects, complete })
 }
@@ -117,7 +119,7 @@ fn task_attributes(host: &Host<'_>, params: &Params) -> Result<Attributes, Probe
         }
         (Priority::Asked(p), _) => p,
         (Priority::Auto, true) => REAL_TIME,
-        (Priority::Auto, false) => Policy::Other { nice: 0 },
+        (Priority::Auto, false) => Policy::ordinary(),
     };
     let everywhere = host.cpus == host.allowed;
     if matches!(policy, Policy::Fifo(99) | Policy::Rr(99)) {

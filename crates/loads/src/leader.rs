@@ -114,7 +114,7 @@ fn be_ordinary(order: &Order) {
         Ok(Policy::Deadline { .. }) => Some(RT_PRIORITY_MAX),
         _ => None,
     };
-    let wanted = above_the_load.map_or(Policy::Other { nice: 0 }, Policy::Fifo);
+    let wanted = above_the_load.map_or(Policy::ordinary(), Policy::Fifo);
     let inherited_fits = matches!(sched::current(), Ok(Policy::Other { .. })) && above_the_load.is_none();
     if !inherited_fits {
         let _ = sched::apply(wanted);

@@ -53,6 +53,8 @@ impl Default for Registries {
 
 /// Runs the program with the arguments of the process and returns its exit code.
 pub fn main_with(registries: &Registries) -> ExitCode {
+    // Before any thread may change it.
+    machmeter_sys::sched::inherited_nice();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     if let Some(code) = as_worker(registries, &arguments) {
         return code;

@@ -16,33 +16,11 @@ use std::time::{Duration, Instant};
 use machmeter_data::Record;
 use machmeter_stats::random::Random;
 use machmeter_sys::process::{kill_process, pid_is_alive};
-use program::{Ended, Lab, Running, is_root};
+use program::{Ended, Lab, Running, descendants, is_root};
 use rustix::process::Signal;
 
 /// Longest time beyond its plan that a run may take, whatever is killed; tests run on busy machines.
 const LATE: Duration = Duration::from_secs(6);
-
-/// Everything below `main` in the tree of processes.
-fn descendants(main: i32) -> Vec<i32> {
-    let parent = |pid: i32| -> Option<i32> {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
-    };
-    let all: Vec<(i32, i32)> = fs::read_dir("/proc")
-        .unwrap()
-        .flatten()
-        .filter_map(|e| e.file_name().to_str()?.parse().ok())
-        .filter_map(|pid| Some((pid, parent(pid)?)))
-        .collect();
-    let mut found = vec![main];
-    let mut next = 0;
-    while next < found.len() {
-        let of = found[next];
-        found.extend(all.iter().filter(|(_, p)| *p == of).map(|(pid, _)| *pid));
-        next += 1;
-    }
-    found.split_off(1)
-}
 
 /// Waits until none of `processes` is left.
 #[track_caller]

@@ -256,7 +256,7 @@ impl Job<'_> {
             let cpu = self.cpus.first().copied();
             let (source, quantum, bytes) = (self.host.source(), self.params.quantum, self.params.sweep_bytes);
             let work = move || dispatch(source, Calibrate { quantum, sweep_bytes: bytes as usize });
-            spawn_placed_scoped(scope, "mm-calibrate", cpu, Policy::Other { nice: 0 }, work)
+            spawn_placed_scoped(scope, "mm-calibrate", cpu, Policy::ordinary(), work)
                 .map(ScopedPlacedThread::join)
                 .map_err(|e| ProbeError::Cannot(e.to_string()))
         })?;
@@ -352,7 +352,7 @@ fn attend<T>(until_ns: u64, witness: Option<&dyn Witness>, threads: &[ScopedPlac
         if now >= until_ns + GRACE_NS {
             for t in threads.iter().filter(|t| !t.is_finished() && !t.placed().policy.is_real_time()) {
                 // Without the right to lift it, it ends when it gets to run.
-                let _ = sched::apply_to(t.placed().tid, Policy::Other { nice: 0 });
+                let _ = sched::apply_to(t.placed().tid, Policy::ordinary());
             }
             return;
         }

@@ -69,7 +69,7 @@ pub(super) fn alone(cpus: &[usize], source: SourceId, rate: TickRate, each_ns: f
     let one = |cpu: usize| {
         std::thread::scope(|scope| {
             let work = move || sample(cpu, SpeedPhase::Alone, source, rate, each_ns);
-            spawn_placed_scoped(scope, "mm-speed", Some(cpu), Policy::Other { nice: 0 }, work)
+            spawn_placed_scoped(scope, "mm-speed", Some(cpu), Policy::ordinary(), work)
                 .ok()
                 .and_then(machmeter_sys::thread::ScopedPlacedThread::join)
         })
@@ -101,7 +101,7 @@ pub(super) fn together(
                     drop(go);
                     sample(cpu, phase, source, rate, each_ns)
                 };
-                spawn_placed_scoped(scope, "mm-speed", Some(cpu), Policy::Other { nice: 0 }, work).ok()
+                spawn_placed_scoped(scope, "mm-speed", Some(cpu), Policy::ordinary(), work).ok()
             })
             .collect();
         *start.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = true;

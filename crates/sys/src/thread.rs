@@ -347,7 +347,7 @@ mod tests {
     fn a_scoped_thread_borrows_and_a_panic_reaches_the_joiner() {
         let data = [1_u64, 2, 3];
         let sum = std::thread::scope(|scope| {
-            let other = Policy::Other { nice: 0 };
+            let other = Policy::ordinary();
             spawn_placed_scoped(scope, "sum", None, other, || data.iter().sum::<u64>()).unwrap().join()
         });
         assert_eq!(sum, 6);

@@ -99,7 +99,7 @@ impl<'a> Machine<'a> {
         let (source, rate, seed) = (self.clock.source(), self.rate, self.seed);
         let here = move || work(&mut Sampler::new(HostTiming::new(source), rate, seed));
         std::thread::scope(|scope| {
-            thread::spawn_placed_scoped(scope, "mm-selftest", Some(self.cpu), ORDINARY, here)
+            thread::spawn_placed_scoped(scope, "mm-selftest", Some(self.cpu), Policy::ordinary(), here)
                 .map_err(|e| e.to_string())
                 .map(thread::ScopedPlacedThread::join)
         })
@@ -110,9 +110,6 @@ impl<'a> Machine<'a> {
         (self.rate.ns_per_tick(), self.clock.step_ticks())
     }
 }
-
-/// The ordinary policy.
-pub const ORDINARY: Policy = Policy::Other { nice: 0 };
 
 /// Passes on the steps of a run but not its first figures, which are no result of the self-test.
 struct Steps<'a>(&'a dyn Progress);

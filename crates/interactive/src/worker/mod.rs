@@ -134,7 +134,7 @@ impl TaskProcess {
     fn lift(&mut self) -> Vec<(i32, Policy)> {
         self.lifted = true;
         let Ok(own) = self.ready.policy.parse::<Policy>() else { return Vec::new() };
-        let normal = Policy::Other { nice: 0 };
+        let normal = Policy::ordinary();
         let favored = matches!(own, Policy::Other { nice } if nice <= 0);
         let threads = self.ready.tids.iter().filter(|_| !favored);
         threads.filter(|tid| sched::apply_to(**tid, normal).is_ok()).map(|tid| (*tid, own)).collect()

@@ -58,7 +58,7 @@ impl Bench {
             None => sched::current()
                 .ok()
                 .filter(|p| !matches!(p, Policy::Deadline { .. }))
-                .unwrap_or(Policy::Other { nice: 0 }),
+                .unwrap_or(Policy::ordinary()),
         };
         let clock = qualify(&cpus.to_vec()).map_err(Failure::cannot)?;
         Ok(Self { topology, allowed, cpus, clock, priority: Priority::Asked(policy) })

@@ -317,3 +317,25 @@ pub(crate) fn record_in(path: &Path) -> Record {
 pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
+
+/// Everything below `main` in the tree of processes.
+pub(crate) fn descendants(main: i32) -> Vec<i32> {
+    let parent = |pid: i32| -> Option<i32> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
+    };
+    let all: Vec<(i32, i32)> = fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter_map(|e| e.file_name().to_str()?.parse().ok())
+        .filter_map(|pid| Some((pid, parent(pid)?)))
+        .collect();
+    let mut found = vec![main];
+    let mut next = 0;
+    while next < found.len() {
+        let of = found[next];
+        found.extend(all.iter().filter(|(_, p)| *p == of).map(|(pid, _)| *pid));
+        next += 1;
+    }
+    found.split_off(1)
+}

@@ -14,13 +14,14 @@ pub use limits::{FairServer, GroupBudget, KernelVersion, RtLimits};
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::OnceLock;
 
 /// Highest priority of the `fifo` and `rr` policies; the lowest is 1.
 pub const RT_PRIORITY_MAX: u8 = 99;
 
 /// A scheduling policy with its parameters.
 ///
-/// The text form, which [`FromStr`] reads and [`fmt::Display`] writes, is `other`, `other:-5` (nice), `batch`, `idle`,
+/// The text form, which [`FromStr`] reads and [`fmt::Display`] writes, is `other` (nice as inherited), `other:-5`, `batch`, `idle`,
 /// `fifo:50`, `rr:10`, `deadline:1ms/10ms/10ms` (runtime, deadline, period).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
@@ -48,7 +49,20 @@ pub enum Policy {
     },
 }
 
+/// The nice value that this process was started with (`nice`, batch queues, cron), read at the first call.
+pub fn inherited_nice() -> i8 {
+    static NICE: OnceLock<i8> = OnceLock::new();
+    // The main thread's, which no measurement changes; -20 to 19 by the kernel's promise.
+    *NICE.get_or_init(|| rustix::process::getpriority_process(None).map_or(0, |nice| nice as i8))
+}
+
 impl Policy {
+    /// The normal policy with the nice value that this process was started with: what `other` without a number means. A
+    /// process without rights may not leave it.
+    pub fn ordinary() -> Self {
+        Self::Other { nice: inherited_nice() }
+    }
+
     /// Whether threads of this policy run before every `other` thread (`fifo`, `rr`, `deadline`).
     pub fn is_real_time(&self) -> bool {
         matches!(self, Self::Fifo(_) | Self::Rr(_) | Self::Deadline { .. })
@@ -98,7 +112,8 @@ impl Policy {
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::Other { nice: 0 } | Self::Batch | Self::Idle => f.write_str(self.name()),
+            Self::Other { nice: 0 } if inherited_nice() == 0 => f.write_str(self.name()),
+            Self::Batch | Self::Idle => f.write_str(self.name()),
             Self::Other { nice } => write!(f, "other:{nice}"),
             Self::Fifo(p) | Self::Rr(p) => write!(f, "{}:{p}", self.name()),
             Self::Deadline { runtime_ns, deadline_ns, period_ns } => {
@@ -142,7 +157,7 @@ impl FromStr for Policy {
             digits.parse::<u8>().map_err(|_| fail("priority must be a whole number, 1 to 99"))
         };
         let policy = match (name.to_ascii_lowercase().as_str(), rest) {
-            ("other" | "normal", None) => Self::Other { nice: 0 },
+            ("other" | "normal", None) => Self::ordinary(),
             ("other" | "normal", Some(nice)) => Self::Other {
                 nice: nice.parse().map_err(|_| fail("nice must be a whole number, -20 to 19"))?,
             },
@@ -196,7 +211,7 @@ mod tests {
 
     #[test]
     fn texts_of_the_documentation_are_read() {
-        assert_eq!("other".parse(), Ok(Policy::Other { nice: 0 }));
+        assert_eq!("other".parse(), Ok(Policy::ordinary()));
         assert_eq!("other:-5".parse(), Ok(Policy::Other { nice: -5 }));
         assert_eq!("fifo:50".parse(), Ok(Policy::Fifo(50)));
         assert_eq!("RR:1".parse(), Ok(Policy::Rr(1)));

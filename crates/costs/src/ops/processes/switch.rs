@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn the_partner_has_a_turn_for_each_of_ours_and_goes() {
         let cpu = affinity::mask().unwrap().first().unwrap();
-        let policy = Policy::Other { nice: 0 };
+        let policy = Policy::ordinary();
         let main = spawn_placed("main", Some(cpu), policy, move || {
             let mut s = Switches { by: By::Pipe, cpu, policy, partner: None, expected: 0, seen: 0 };
             assert!(!s.run(1), "nobody is there");

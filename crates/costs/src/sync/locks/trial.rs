@@ -34,10 +34,8 @@ pub(in crate::sync) struct Sums {
 /// One line: no memory, no member.
 pub(in crate::sync) fn sums(kind: Kind, cpus: &[usize], members: usize, turns: u64) -> Result<Sums, String> {
     let room = Room::new(members, Sharing::Threads, members > cpus.len())?;
-    let seats = Seats {
-        cpus: cpus.iter().copied().cycle().take(members).collect(),
-        policy: Policy::Other { nice: 0 },
-    };
+    let seats =
+        Seats { cpus: cpus.iter().copied().cycle().take(members).collect(), policy: Policy::ordinary() };
     with_locks(kind, 1, &room, Adding { seats: &seats, turns })?
 }
 
@@ -88,7 +86,7 @@ pub(in crate::sync) fn open_lock(cpus: &[usize]) -> Result<Row, String> {
         let visit = Visit {
             team: &Threads,
             cpus: job.cpus.clone(),
-            policy: Policy::Other { nice: 0 },
+            policy: Policy::ordinary(),
             source: SourceId::MonotonicRaw,
             rate: TickRate::NANOSECONDS,
             players: 2,

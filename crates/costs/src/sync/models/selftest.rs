@@ -11,10 +11,12 @@ use machmeter_stats::quantile::median_of;
 use machmeter_sys::process;
 use machmeter_sys::thread::{monotonic_ns, nanosleep_until};
 
+use machmeter_sys::sched::Policy;
+
 use super::duet::Visit;
 use super::measure::{ONE_CPU, PROCESSES, THREADS, row};
 use super::operations::Operation;
-use machmeter_engine::selftest::machine::{Machine, ORDINARY, Steal};
+use machmeter_engine::selftest::machine::{Machine, Steal};
 use machmeter_engine::selftest::{Options, SelfCheck, State};
 
 /// Most by which processes may differ from threads.
@@ -49,7 +51,7 @@ pub(super) fn killed(machine: &Machine<'_>, _: &Options) -> Vec<SelfCheck> {
         Ok(pids) => pids,
         Err(e) => return vec![SelfCheck::not_shown(id, what, bar, e)],
     };
-    let seats = Seats { cpus: vec![machine.cpu; 3], policy: ORDINARY };
+    let seats = Seats { cpus: vec![machine.cpu; 3], policy: Policy::ordinary() };
     let begin_ns = monotonic_ns();
     let run = Processes.run(&seats, LIMIT_NS, &|m: &Member<'_>| {
         let me = std::process::id();
@@ -91,7 +93,7 @@ fn side_by_side(machine: &Machine<'_>, operation: Operation, id: &str, visits: u
     if cpus.len() < 2 {
         return SelfCheck::not_shown(id, &what, bar, ONE_CPU);
     }
-    let seats = Seats { cpus, policy: ORDINARY };
+    let seats = Seats { cpus, policy: Policy::ordinary() };
     let steal = Steal::watch();
     let (mut threads, mut ratios, mut lost) = (Vec::new(), Vec::new(), None);
     for i in 0..visits {

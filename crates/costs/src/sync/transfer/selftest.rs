@@ -4,8 +4,10 @@ use machmeter_data::Metric;
 use machmeter_data::metric::ParamValue;
 use machmeter_engine::Probe;
 use machmeter_engine::probe::parameters;
-use machmeter_engine::selftest::machine::{Busy, Machine, ORDINARY, Order, Steal};
+use machmeter_engine::selftest::machine::{Busy, Machine, Order, Steal};
 use machmeter_engine::selftest::{Options, SelfCheck, State};
+
+use machmeter_sys::sched::Policy;
 
 use super::{CORE_TO_CORE, PART};
 use crate::sync::Sync;
@@ -40,7 +42,7 @@ pub(super) fn busy_neighbors(machine: &Machine<'_>, options: &Options) -> Vec<Se
             return refuse(why);
         }
         let cpus = machine.allowed.iter().take(2).collect();
-        let order = Order { cpus, policy: Some(ORDINARY), budget_ns: slice_ns };
+        let order = Order { cpus, policy: Some(Policy::ordinary()), budget_ns: slice_ns };
         let measured = parameters::<Sync>(&serde_json::json!({"parts": [PART.name]})).and_then(|p| {
             machine.measure::<Sync>(order, &p).0.map(|m| Sync::analyze(&p, &m.samples, machine.seed))
         });
