@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use machmeter_engine::level::parse_duration_ns;
+use machmeter_data::quantity::parse_duration_ns;
 use machmeter_probes::noise::Quantum;
 use machmeter_probes::noise::samples::{CpuSamples, Samples};
 use machmeter_probes::noise::windows::Turn;
