@@ -120,16 +120,14 @@ fn single_figures_are_equal_or_unclear() {
     assert_eq!(exit_code(&c, FailOn::Worse), 3);
 }
 
+fn within_a_hundredth(v: f64) -> Option<Interval> {
+    Interval::new(0.95, 0.99 * v, 1.01 * v, "rank")
+}
+
 #[test]
 fn intervals_stand_in_for_blocks() {
-    let figure = |v: f64| {
-        metric("x.y", Unit::Nanoseconds, Better::Lower, v, "median").with_ci(Interval::new(
-            0.95,
-            0.99 * v,
-            1.01 * v,
-            "rank",
-        ))
-    };
+    let figure =
+        |v: f64| metric("x.y", Unit::Nanoseconds, Better::Lower, v, "median").with_ci(within_a_hundredth(v));
     assert_eq!(one(figure(100.0), figure(103.0)).rows[0].verdict, Verdict::Same);
     let c = one(figure(100.0), figure(200.0));
     assert_eq!(c.rows[0].verdict, Verdict::Worse);
@@ -139,12 +137,7 @@ fn intervals_stand_in_for_blocks() {
 #[test]
 fn a_maximum_gets_no_verdict_unless_every_block_has_one() {
     let longest = |v: f64| {
-        metric("noise.longest", Unit::Nanoseconds, Better::Lower, v, "maximum").with_ci(Interval::new(
-            0.95,
-            0.99 * v,
-            1.01 * v,
-            "bound",
-        ))
+        metric("noise.longest", Unit::Nanoseconds, Better::Lower, v, "maximum").with_ci(within_a_hundredth(v))
     };
     assert!(why(&one(longest(1e3), longest(9e6))).contains("does not repeat"));
     let per_block = |level| longest(level).with_blocks(blocks(level, 0.05, 7), 1e6);

@@ -110,6 +110,37 @@ pub fn human(value: f64, unit: Unit) -> String {
     }
 }
 
+/// Parses a duration as people write it: `20` and `20s` are seconds; `500ms`, `100us`, `5m`, `1.5h` as they say.
+///
+/// # Errors
+/// One line that names the text and the forms that are understood.
+pub fn parse_duration_ns(text: &str) -> Result<u64, String> {
+    let t = text.trim();
+    let split = t.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(t.len());
+    let (number, unit) = t.split_at(split);
+    let scale = match unit.trim() {
+        "ns" => 1.0,
+        "us" | "µs" => 1e3,
+        "ms" => 1e6,
+        "" | "s" => 1e9,
+        "m" | "min" => 60e9,
+        "h" => 3600e9,
+        other => {
+            return Err(format!(
+                "'{text}' is not a duration: unit '{other}' is not one of ns, us, ms, s, m, h"
+            ));
+        }
+    };
+    let value: f64 = number
+        .parse()
+        .map_err(|_| format!("'{text}' is not a duration: write for example 500ms, 20s or 5m"))?;
+    let ns = value * scale;
+    if !(ns.is_finite() && ns < 9e18) {
+        return Err(format!("'{text}' is not a duration this program can keep"));
+    }
+    Ok(ns.round() as u64)
+}
+
 fn scaled(value: f64, scales: &[(f64, &str)]) -> String {
     let magnitude = value.abs();
     // 999.5 of a unit already rounds to 1000, which reads better as 1 of the next.
@@ -168,5 +199,16 @@ mod tests {
         for u in [Unit::Nanoseconds, Unit::Bytes, Unit::One, Unit::Hertz, Unit::Count, Unit::PerHertz] {
             assert_eq!(serde_json::to_string(&u).unwrap(), format!("\"{}\"", u.ucum()));
         }
+    }
+
+    #[test]
+    fn durations_are_read_as_people_write_them() {
+        assert_eq!(parse_duration_ns("20"), Ok(20_000_000_000));
+        assert_eq!(parse_duration_ns("100us"), Ok(100_000));
+        assert_eq!(parse_duration_ns("1.5m"), Ok(90_000_000_000));
+        assert!(parse_duration_ns("5 parsecs").unwrap_err().contains("parsecs"));
+        assert!(parse_duration_ns("").is_err());
+        assert!(parse_duration_ns("-3s").is_err());
+        assert!(parse_duration_ns("999999999999999h").is_err());
     }
 }

@@ -67,6 +67,30 @@ pub struct Record {
 }
 
 impl Record {
+    /// A record of this format in which nothing stands yet but who wrote what under which id.
+    pub fn new(id: String, tool: Tool, run: Run) -> Self {
+        Self {
+            format: FORMAT.to_owned(),
+            version: SCHEMA_VERSION.to_owned(),
+            id,
+            complete: false,
+            stopped_by: String::new(),
+            tool,
+            run,
+            machine: Machine::default(),
+            clock: None,
+            summary: Summary::default(),
+            checks: Vec::new(),
+            metrics: Vec::new(),
+            datasets: Vec::new(),
+            findings: Vec::new(),
+            warnings: Vec::new(),
+            raw: Vec::new(),
+            provenance: None,
+            extra: BTreeMap::new(),
+        }
+    }
+
     /// The metric with this id whose parameters include all of `wanted`.
     pub fn metric(&self, id: &str, wanted: &[(&str, &str)]) -> Option<&Metric> {
         self.metrics.iter().find(|m| {
@@ -104,7 +128,7 @@ fn add(to: &mut Vec<Warning>, warning: Warning) {
 }
 
 /// The program that wrote a record.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Tool {
     /// `machmeter`.
     pub name: String,
@@ -121,7 +145,7 @@ pub struct Tool {
 }
 
 /// What was asked for and how it went.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Run {
     /// Start, RFC 3339 UTC.
     pub started: String,

@@ -54,11 +54,6 @@ impl Spinner {
         Self { turns_per_ns: rates.get(rates.len() / 2).copied().unwrap_or(1.0).max(1e-3) }
     }
 
-    /// A spinner of known rate.
-    pub fn of_rate(turns_per_ns: f64) -> Self {
-        Self { turns_per_ns }
-    }
-
     /// Turns per millisecond of CPU time.
     pub fn turns_per_ms(&self) -> f64 {
         self.turns_per_ns * 1e6
@@ -114,7 +109,7 @@ mod tests {
     fn a_wrong_calibration_is_mended_by_the_clock() {
         for factor in [0.2, 5.0] {
             let right = Spinner::calibrate();
-            let mut wrong = Spinner::of_rate(right.turns_per_ns * factor);
+            let mut wrong = Spinner { turns_per_ns: right.turns_per_ns * factor };
             let before = thread::thread_cpu_ns();
             wrong.burn(before, 20_000_000, &|| false);
             let got = (thread::thread_cpu_ns() - before) as f64;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use machmeter_engine::level::parse_duration_ns;
+use machmeter_data::quantity::parse_duration_ns;
 use machmeter_engine::stream::Overload;
 use machmeter_engine::{Attributes, LoadInfo, ProbeError};
 use schemars::JsonSchema;

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use machmeter_data::quantity::parse_duration_ns;
 use machmeter_engine::Level;
-use machmeter_engine::level::parse_duration_ns;
 
 use crate::failure::Failure;
 

@@ -1,10 +1,9 @@
 //! One run from start to record: the machine before, the clock, the probe, the machine after, the checks.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 use machmeter_data::facts::{FactValue, Facts};
-use machmeter_data::record::{FORMAT, Machine, Record, Run, SCHEMA_VERSION, Summary, Tool, Warning};
+use machmeter_data::record::{Machine, Record, Run, Tool, Warning};
 use machmeter_engine::host::clock_record;
 use machmeter_engine::placement::parse_priority;
 use machmeter_engine::probe::{Analysis, Outcome};
@@ -256,43 +255,18 @@ pub(crate) fn add(record: &mut Record, analysis: Analysis) {
 
 /// A record that says who and where, and nothing measured.
 pub(crate) fn empty_record() -> Record {
-    Record {
-        format: FORMAT.to_owned(),
-        version: SCHEMA_VERSION.to_owned(),
-        id: date::new_run_id(),
-        complete: false,
-        stopped_by: String::new(),
-        tool: Tool {
-            name: "machmeter".to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            commit: option_env!("MACHMETER_COMMIT").map(str::to_owned),
-            target: format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS),
-            rustc: None,
-        },
-        run: Run {
-            started: date::now_rfc3339(),
-            wall_ns: 0,
-            command: std::env::args().collect(),
-            verb: String::new(),
-            level: String::new(),
-            seed: 0,
-            euid: machmeter_sys::thread::effective_user(),
-            policy: String::new(),
-            parameters: BTreeMap::new(),
-            tags: BTreeMap::new(),
-            cpus: String::new(),
-            side_effects: Vec::new(),
-        },
-        machine: Machine::default(),
-        clock: None,
-        summary: Summary::default(),
-        checks: Vec::new(),
-        metrics: Vec::new(),
-        datasets: Vec::new(),
-        findings: Vec::new(),
-        warnings: Vec::new(),
-        raw: Vec::new(),
-        provenance: None,
-        extra: BTreeMap::new(),
-    }
+    let tool = Tool {
+        name: "machmeter".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        commit: option_env!("MACHMETER_COMMIT").map(str::to_owned),
+        target: format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS),
+        rustc: None,
+    };
+    let run = Run {
+        started: date::now_rfc3339(),
+        command: std::env::args().collect(),
+        euid: machmeter_sys::thread::effective_user(),
+        ..Run::default()
+    };
+    Record::new(date::new_run_id(), tool, run)
 }

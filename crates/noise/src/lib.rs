@@ -26,7 +26,7 @@ mod sim;
 
 use clap::{Args, ValueEnum};
 use machmeter_data::Table;
-use machmeter_engine::level::parse_duration_ns;
+use machmeter_data::quantity::parse_duration_ns;
 use machmeter_engine::probe::Measured;
 use machmeter_engine::{Analysis, Host, Info, Page, Probe, ProbeError};
 use schemars::JsonSchema;

@@ -40,16 +40,6 @@ pub(super) struct Task<'a> {
     pub(super) witness: Option<&'a dyn Witness>,
 }
 
-pub(super) struct Now;
-
-impl WithSource for Now {
-    type Output = u64;
-
-    fn run<S: TickSource>(self) -> u64 {
-        S::now()
-    }
-}
-
 pub(super) struct Calibrate {
     pub(super) quantum: Quantum,
     pub(super) sweep_bytes: usize,

@@ -7,14 +7,14 @@ use machmeter_engine::placement::{self, Placement};
 use machmeter_engine::probe::Measured;
 use machmeter_engine::{Host, ProbeError};
 use machmeter_sys::affinity;
-use machmeter_sys::clock::dispatch;
+use machmeter_sys::clock::{self, dispatch};
 use machmeter_sys::sched::{self, Policy};
 use machmeter_sys::thread::{self, ScopedPlacedThread, spawn_placed_scoped};
 
 use super::attribute::testimony::Testimony;
 use super::attribute::{self, Meter, Witness};
 use super::measure::{Gap, Schedule, threshold_ticks};
-use super::on_cpu::{Calibrate, Measuring, Now, Recorded, Start, Task};
+use super::on_cpu::{Calibrate, Measuring, Recorded, Start, Task};
 use super::samples::{References, Samples, Setup, SpeedPhase};
 use super::speed;
 use super::{Params, WINDOW_NS};
@@ -315,7 +315,7 @@ impl Job<'_> {
                 .collect();
             let _home = Attendant::settle(self.placement);
             let begun_ns = thread::monotonic_ns();
-            let now = dispatch(self.host.source(), Now).map_err(|e| ProbeError::Cannot(e.to_string()))?;
+            let now = clock::now(self.host.source()).map_err(|e| ProbeError::Cannot(e.to_string()))?;
             let mut t0_ticks = now + self.host.rate.ticks(LEAD_NS as f64);
             if self.align {
                 t0_ticks = t0_ticks.next_multiple_of(schedule.window_ticks);

@@ -8,12 +8,17 @@ use std::process::Command;
 
 use machmeter_data::Shape;
 
+#[allow(clippy::print_stdout, reason = "says that a test did nothing")]
 fn chromium() -> Option<PathBuf> {
     #[allow(clippy::disallowed_methods, reason = "a test that looks for an optional tool")]
     let (named, path) = (std::env::var("CHROMIUM").ok(), std::env::var("PATH").unwrap_or_default());
     let names = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
     let on_path = std::env::split_paths(&path).flat_map(|d| names.map(|n| d.join(n)));
-    named.map(PathBuf::from).into_iter().chain(on_path).find(|p| p.is_file())
+    let found = named.map(PathBuf::from).into_iter().chain(on_path).find(|p| p.is_file());
+    if found.is_none() {
+        println!("skipped: chromium not found");
+    }
+    found
 }
 
 /// The document after the script ran, and what the browser logged.
@@ -56,10 +61,7 @@ fn assert_drawn((dom, log): &(String, String), charts: usize) {
 
 #[test]
 fn the_browser_draws_every_chart_without_an_error() {
-    let Some(browser) = chromium() else {
-        println!("skipped: chromium not found");
-        return;
-    };
+    let Some(browser) = chromium() else { return };
     let folder = tempfile::tempdir().unwrap();
     let mut record = sample::one_minute();
     record.datasets.extend(sample::record(2, 300).datasets);
@@ -91,10 +93,7 @@ fn kinds(record: &machmeter_data::Record) -> usize {
 
 #[test]
 fn lists_that_the_script_lays_out_hold_every_figure_of_the_record() {
-    let Some(browser) = chromium() else {
-        println!("skipped: chromium not found");
-        return;
-    };
+    let Some(browser) = chromium() else { return };
     let folder = tempfile::tempdir().unwrap();
     let mut record = sample::record(2, 60);
     record.datasets.truncate(5);
@@ -139,10 +138,7 @@ fn lists_that_the_script_lays_out_hold_every_figure_of_the_record() {
 
 #[test]
 fn a_page_that_can_not_be_inflated_says_so_and_keeps_what_it_has() {
-    let Some(browser) = chromium() else {
-        println!("skipped: chromium not found");
-        return;
-    };
+    let Some(browser) = chromium() else { return };
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("report.html");
     let html = machmeter_report::html::render(&sample::record(2, 60));
@@ -167,10 +163,7 @@ fn a_page_that_can_not_be_inflated_says_so_and_keeps_what_it_has() {
 
 #[test]
 fn the_policy_is_in_force_in_the_browser() {
-    let Some(browser) = chromium() else {
-        println!("skipped: chromium not found");
-        return;
-    };
+    let Some(browser) = chromium() else { return };
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("report.html");
     let html = machmeter_report::html::render(&sample::record(2, 60));

@@ -2,22 +2,12 @@
 //!
 //! Welch, "The Use of Fast Fourier Transform for the Estimation of Power Spectra" (1967). Scaling and conventions
 //! are those of `scipy.signal.welch`: one-sided power spectral density, constant detrending per segment, periodic
-//! window. Counts of noise are ruled by rare long holes: pass them through [`clip_robust`] first.
+//! Hann window. Counts of noise are ruled by rare long holes: pass them through [`clip_robust`] first.
 
 use crate::error::{StatsError, check, finite};
 use crate::fourier;
 use crate::quantile::select_median;
 use crate::spread::{mad, sum};
-
-/// Taper of each segment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Window {
-    /// Periodic Hann window.
-    #[default]
-    Hann,
-    /// No taper.
-    Rectangular,
-}
 
 /// A one-sided power spectral density.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,13 +25,7 @@ pub struct Spectrum {
 /// # Errors
 /// Fewer samples than one segment, non-finite samples, a rate that is not positive, `segment_len` below 4,
 /// `overlap` not below `segment_len`.
-pub fn welch(
-    xs: &[f64],
-    rate_hz: f64,
-    segment_len: usize,
-    overlap: usize,
-    window: Window,
-) -> Result<Spectrum, StatsError> {
+pub fn welch(xs: &[f64], rate_hz: f64, segment_len: usize, overlap: usize) -> Result<Spectrum, StatsError> {
     if segment_len < 4 {
         return Err(StatsError::Parameter {
             name: "segment_len",
@@ -64,7 +48,7 @@ pub fn welch(
         });
     }
     check("series", xs, segment_len)?;
-    let taper = taper(window, segment_len);
+    let taper = hann(segment_len);
     let energy: f64 = taper.iter().map(|w| w * w).sum();
     let mut power = vec![0.0; segment_len / 2 + 1];
     let mut segments = 0_usize;
@@ -89,14 +73,10 @@ pub fn welch(
     Ok(Spectrum { freq_hz, power, segments })
 }
 
-fn taper(window: Window, len: usize) -> Vec<f64> {
-    match window {
-        Window::Rectangular => vec![1.0; len],
-        Window::Hann => {
-            let step = std::f64::consts::TAU / len as f64;
-            (0..len).map(|i| 0.5 - 0.5 * (step * i as f64).cos()).collect()
-        }
-    }
+/// The periodic Hann window.
+fn hann(len: usize) -> Vec<f64> {
+    let step = std::f64::consts::TAU / len as f64;
+    (0..len).map(|i| 0.5 - 0.5 * (step * i as f64).cos()).collect()
 }
 
 /// Values limited to the median plus or minus `k_mad` scaled MADs; unchanged if the MAD is zero.

@@ -10,7 +10,7 @@ use machmeter_stats::quantile::{median, median_of, quantile, quantile_interval, 
 use machmeter_stats::rank::{hodges_lehmann, holm, mann_whitney};
 use machmeter_stats::regression::{Weighting, line};
 use machmeter_stats::segmented::{SegmentedOptions, segmented_regression};
-use machmeter_stats::spectrum::{Window, clip_robust, welch};
+use machmeter_stats::spectrum::{clip_robust, welch};
 use machmeter_stats::spread::{mad, mean, stddev, variance};
 use machmeter_stats::tail::{TailOptions, return_level};
 use proptest::prelude::*;
@@ -139,7 +139,7 @@ proptest! {
         let lists = [
             autocorrelation(&x, 5).unwrap_or_default(), clip_robust(&x, 3.0).unwrap_or_default(), holm(&x),
             sorted(&x).unwrap_or_default(),
-            welch(&x, 10.0, x.len(), 0, Window::Hann).map(|s| s.power).unwrap_or_default(),
+            welch(&x, 10.0, x.len(), 0).map(|s| s.power).unwrap_or_default(),
             block_bootstrap(&x, |v| v[0], &opts).map(|i| vec![i.low, i.high]).unwrap_or_default(),
             ratio_block_bootstrap(&x, &x, &opts).map(|i| vec![i.low, i.high]).unwrap_or_default(),
             line(&x, &x, Weighting::Unit).map(|f| f.coefficients).unwrap_or_default(),

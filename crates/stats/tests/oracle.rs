@@ -145,14 +145,10 @@ fn rank_tests() {
 fn spectra() {
     for case in list(&load("series")["spectra"]) {
         let name = case["name"].as_str().expect("name");
-        let window = match case["window"].as_str() {
-            Some("hann") => spectrum::Window::Hann,
-            _ => spectrum::Window::Rectangular,
-        };
         let len = number(&case["segment_len"]) as usize;
         let overlap = number(&case["overlap"]) as usize;
-        let got = spectrum::welch(&numbers(&case["x"]), number(&case["rate_hz"]), len, overlap, window)
-            .expect("valid");
+        let got =
+            spectrum::welch(&numbers(&case["x"]), number(&case["rate_hz"]), len, overlap).expect("valid");
         all_close(&got.freq_hz, &case["freq_hz"], 1e-12, name);
         let want = numbers(&case["power"]);
         let highest = want.iter().copied().fold(0.0, f64::max);

@@ -3,7 +3,7 @@
 use machmeter_stats::coincidence::{CoincidenceOptions, Event, coincidence};
 use machmeter_stats::quantile::median_of;
 use machmeter_stats::random::Random;
-use machmeter_stats::spectrum::{Window, clip_robust, welch};
+use machmeter_stats::spectrum::{clip_robust, welch};
 use machmeter_stats::tail::{TailOptions, return_level};
 
 #[test]
@@ -75,7 +75,7 @@ fn line_in_clipped_counts_is_found_at_its_frequency() {
         xs[hole..hole + 40].fill(0.0);
     }
     let clipped = clip_robust(&xs, 8.0).expect("valid");
-    let spectrum = welch(&clipped, rate_hz, clipped.len(), 0, Window::Hann).expect("valid");
+    let spectrum = welch(&clipped, rate_hz, clipped.len(), 0).expect("valid");
     let bins = || spectrum.freq_hz.iter().zip(&spectrum.power).filter(|(hz, _)| **hz > 20.0);
     let (highest_hz, highest) = bins().max_by(|a, b| a.1.total_cmp(b.1)).expect("bins");
     let floor = median_of(&spectrum.power).expect("bins");
@@ -84,7 +84,7 @@ fn line_in_clipped_counts_is_found_at_its_frequency() {
         "{highest_hz} Hz: {highest}, {floor}"
     );
     let white: Vec<f64> = (0..4096).map(|_| random.normal()).collect();
-    let spectrum = welch(&white, 1000.0, 512, 256, Window::Hann).expect("valid");
+    let spectrum = welch(&white, 1000.0, 512, 256).expect("valid");
     let total: f64 = spectrum.power.iter().sum::<f64>() * 1000.0 / 512.0;
     assert!((total - 1.0).abs() < 0.1, "power {total} of unit variance");
 }

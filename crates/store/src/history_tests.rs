@@ -1,51 +1,29 @@
-use std::collections::BTreeMap;
-
-use machmeter_data::record::{FORMAT, Machine, Run, SCHEMA_VERSION, Summary, Tool};
+use machmeter_data::record::{Run, Tool};
 use machmeter_data::{Column, Unit, Values};
 
 use super::*;
 
 /// A record with nothing measured in it.
 pub(crate) fn sample_record() -> Record {
-    Record {
-        format: FORMAT.to_owned(),
-        version: SCHEMA_VERSION.to_owned(),
-        id: "00000000-0000-4000-8000-000000000000".to_owned(),
-        complete: true,
-        stopped_by: "time".to_owned(),
-        tool: Tool {
-            name: "machmeter".to_owned(),
-            version: "0.1.0".to_owned(),
-            commit: None,
-            target: "x86_64-unknown-linux-gnu".to_owned(),
-            rustc: None,
-        },
-        run: Run {
-            started: "2026-11-21T19:42:00Z".to_owned(),
-            wall_ns: 1_000_000_000,
-            command: vec!["machmeter".to_owned(), "noise".to_owned()],
-            verb: "noise".to_owned(),
-            level: "quick".to_owned(),
-            seed: 1,
-            euid: 1000,
-            policy: "other".to_owned(),
-            parameters: BTreeMap::new(),
-            tags: BTreeMap::new(),
-            cpus: String::new(),
-            side_effects: vec![],
-        },
-        machine: Machine::default(),
-        clock: None,
-        summary: Summary::default(),
-        checks: vec![],
-        metrics: vec![],
-        datasets: vec![],
-        findings: vec![],
-        warnings: vec![],
-        raw: vec![],
-        provenance: None,
-        extra: BTreeMap::new(),
-    }
+    let tool = Tool {
+        name: "machmeter".to_owned(),
+        version: "0.1.0".to_owned(),
+        target: "x86_64-unknown-linux-gnu".to_owned(),
+        ..Tool::default()
+    };
+    let run = Run {
+        started: "2026-11-21T19:42:00Z".to_owned(),
+        wall_ns: 1_000_000_000,
+        command: vec!["machmeter".to_owned(), "noise".to_owned()],
+        verb: "noise".to_owned(),
+        level: "quick".to_owned(),
+        seed: 1,
+        euid: 1000,
+        policy: "other".to_owned(),
+        ..Run::default()
+    };
+    let id = "00000000-0000-4000-8000-000000000000".to_owned();
+    Record { complete: true, stopped_by: "time".to_owned(), ..Record::new(id, tool, run) }
 }
 
 fn table(rows: i64) -> Table {

@@ -83,11 +83,6 @@ impl<T: Copy + Default> LockedBuf<T> {
         self.len == 0
     }
 
-    /// Whether the memory is locked and can't be paged out.
-    pub fn is_locked(&self) -> bool {
-        self.not_locked.is_none()
-    }
-
     /// Why the memory is not locked; `None` when it is.
     pub fn not_locked(&self) -> Option<&str> {
         self.not_locked.as_deref()
@@ -218,7 +213,7 @@ mod tests {
             buf.mapped_bytes()
         );
         assert_eq!(buf[len - 1], [len as u64 - 1, 1]);
-        println!("locked: {} {:?}", buf.is_locked(), buf.not_locked());
+        println!("not locked: {:?}", buf.not_locked());
     }
 
     #[test]

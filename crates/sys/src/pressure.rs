@@ -1,12 +1,9 @@
-//! Pressure stall information: the share of time in which tasks waited for a resource, for the machine and for a group.
+//! Pressure stall information: the share of time in which tasks waited for a resource.
 //!
 //! Source: Linux Documentation/accounting/psi.rst.
 
-use std::fs;
 use std::io;
-use std::path::Path;
 
-use crate::cgroup::{Controller, Group};
 use crate::tree::Tree;
 
 /// What tasks wait for.
@@ -87,28 +84,6 @@ pub fn of_machine(tree: &Tree, resource: Resource) -> Result<Pressure, String> {
     understood(&format!("/{file}"), tree.read(&file))
 }
 
-/// Pressure on `resource` among the members of `group`, which version 2 alone tells.
-///
-/// # Errors
-/// One line with the reason why there is none.
-pub fn of_group(group: &Group, resource: Resource) -> Result<Pressure, String> {
-    let controller = match resource {
-        Resource::Cpu => Controller::Cpu,
-        Resource::Memory | Resource::Io => Controller::Memory,
-    };
-    let directory = group.directory(controller);
-    let directory = directory.ok_or_else(|| format!("the group has not the {controller} controller"))?;
-    in_directory(directory, resource)
-}
-
-fn in_directory(directory: &Path, resource: Resource) -> Result<Pressure, String> {
-    let file = directory.join(format!("{}.pressure", resource.name()));
-    if !file.exists() && !directory.join("cgroup.controllers").exists() {
-        return Err("control groups of version 1 do not tell their pressure".to_owned());
-    }
-    understood(&file.display().to_string(), fs::read_to_string(&file))
-}
-
 fn understood(file: &str, text: io::Result<String>) -> Result<Pressure, String> {
     match text {
         Ok(text) => Pressure::parse(&text).ok_or_else(|| format!("{file} holds '{}'", text.trim())),
@@ -125,7 +100,6 @@ fn understood(file: &str, text: io::Result<String>) -> Result<Pressure, String> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::expand;
 
     const TEXT: &str = "some avg10=0.75 avg60=5.46 avg300=3.20 total=4031861590\n\
                         full avg10=0.10 avg60=0.20 avg300=0.30 total=12\n";
@@ -152,13 +126,8 @@ mod tests {
     #[test]
     fn what_is_absent_has_a_reason() {
         let directory = tempfile::tempdir().unwrap();
-        expand("g/cgroup.controllers\tmemory\ng/memory.pressure\tsome thing\n", directory.path()).unwrap();
         let e = of_machine(&Tree::at(directory.path()), Resource::Memory).unwrap_err();
         assert!(e.starts_with("/proc/pressure/memory is not there"), "{e}");
-        let e = in_directory(&directory.path().join("g"), Resource::Memory).unwrap_err();
-        assert!(e.contains("holds 'some thing'"), "{e}");
-        let e = in_directory(directory.path(), Resource::Io).unwrap_err();
-        assert!(e.contains("version 1"), "{e}");
     }
 
     #[test]
@@ -168,7 +137,7 @@ mod tests {
             println!("{resource:?}: {read:?}");
             assert!(
                 read.is_ok_and(|p| p.full.is_none_or(|f| f.total_ns <= p.some.total_ns + 1_000_000_000))
-                    || !Path::new("/proc/pressure").exists()
+                    || !std::path::Path::new("/proc/pressure").exists()
             );
         }
     }

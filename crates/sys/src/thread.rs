@@ -303,6 +303,11 @@ impl Usage {
         }
     }
 
+    /// Switches of both kinds.
+    pub fn switches(&self) -> u64 {
+        self.voluntary_switches + self.involuntary_switches
+    }
+
     /// What came since `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {

@@ -174,37 +174,3 @@ fn a_full_ring_counts_what_it_lost() {
     // 400 naps make 800 switches, preemptions not counted; kernels before 6.0 know only the first loss.
     assert!(first_lost >= 1 && lost >= 200, "{first_lost} {lost}");
 }
-
-/// Figures, not a law: what a recorded switch costs. Run with `--ignored --nocapture`.
-#[test]
-#[ignore = "prints figures"]
-fn cost_of_a_recorded_switch() {
-    use std::io::{Read, Write};
-    use std::os::unix::net::UnixStream;
-    let cpu = machmeter_sys::affinity::mask().unwrap().first().unwrap();
-    let turns = 20_000_u64;
-    let other = Policy::Other { nice: 0 };
-    let run = |watched: bool| {
-        let (mut a, mut b) = UnixStream::pair().unwrap();
-        let echo = thread::spawn_placed("mm-echo", Some(cpu), other, move || {
-            let mut byte = [0];
-            while b.read_exact(&mut byte).is_ok() && b.write_all(&byte).is_ok() {}
-        });
-        let caller = thread::spawn_placed("mm-call", Some(cpu), other, move || {
-            let log = if watched { open(512) } else { None };
-            let begin_ns = thread::monotonic_ns();
-            for _ in 0..turns {
-                a.write_all(&[1]).unwrap();
-                a.read_exact(&mut [0]).unwrap();
-            }
-            let elapsed_ns = thread::monotonic_ns() - begin_ns;
-            (elapsed_ns / turns, log.map(SwitchLog::stop).map(|(s, lost)| (s.len(), lost)))
-        });
-        let result = caller.unwrap().join();
-        echo.unwrap().join();
-        result
-    };
-    for _ in 0..7 {
-        println!("per turn (out and in): plain {:?}, recorded {:?}", run(false).0, run(true));
-    }
-}

@@ -306,37 +306,6 @@ fn the_instance_goes_away_on_signals_and_after_a_kill_at_the_next_start() {
     assert!(!instances().contains(&name), "the next start removes what a killed process left");
 }
 
-/// Figures, not a law: what a traced switch costs. Run with `--ignored --nocapture`.
-#[test]
-#[ignore = "prints figures"]
-fn cost_of_a_traced_switch() {
-    let cpu = last_cpu();
-    let turns = 20_000;
-    let (mut plain_ns, mut traced_ns) = (Vec::new(), Vec::new());
-    for _ in 0..7 {
-        plain_ns.push(ping_pong(cpu, turns) / u64::from(turns) / 2);
-        let begin_ns = thread::monotonic_ns();
-        let Some(session) = start(&TraceConfig { buffer_bytes_per_cpu: 32 << 20, ..on_cpu(cpu) }) else {
-            return;
-        };
-        let start_ns = thread::monotonic_ns() - begin_ns;
-        traced_ns.push(ping_pong(cpu, turns) / u64::from(turns) / 2);
-        let begin_ns = thread::monotonic_ns();
-        let log = session.stop().unwrap();
-        let stop_ns = thread::monotonic_ns() - begin_ns;
-        println!(
-            "start {} us, stop {} us, {} events, dropped {}",
-            start_ns / 1_000,
-            stop_ns / 1_000,
-            log.events.len(),
-            log.dropped_total()
-        );
-    }
-    plain_ns.sort_unstable();
-    traced_ns.sort_unstable();
-    println!("per switch: plain {plain_ns:?} ns, traced {traced_ns:?} ns");
-}
-
 /// Draining from another thread while the traced one runs keeps every event.
 #[test]
 fn a_session_can_be_drained_by_another_thread() {

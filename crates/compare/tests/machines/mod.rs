@@ -1,9 +1,7 @@
 //! Machines with known behavior: seeded generators of the block values of runs, and the records around them.
 
-use std::collections::BTreeMap;
-
 use machmeter_data::metric::Params;
-use machmeter_data::record::{FORMAT, Machine as Surroundings, Run, SCHEMA_VERSION, Summary, Tool};
+use machmeter_data::record::{Run, Tool};
 use machmeter_data::{Better, Metric, MetricInfo, Record, Unit};
 use machmeter_stats::random::Random;
 
@@ -114,43 +112,23 @@ pub(crate) fn metric(id: &'static str, unit: Unit, better: Better, value: f64, e
 
 /// A record with these metrics.
 pub(crate) fn record(id: &str, metrics: Vec<Metric>) -> Record {
-    Record {
-        format: FORMAT.to_owned(),
-        version: SCHEMA_VERSION.to_owned(),
-        id: id.to_owned(),
-        complete: true,
-        stopped_by: "time".to_owned(),
-        tool: Tool {
-            name: "machmeter".to_owned(),
-            version: "0.1.0".to_owned(),
-            commit: None,
-            target: "x86_64-unknown-linux-gnu".to_owned(),
-            rustc: None,
-        },
-        run: Run {
-            started: "2026-01-01T00:00:00Z".to_owned(),
-            wall_ns: 1_000_000_000,
-            command: vec!["machmeter".to_owned(), "noise".to_owned()],
-            verb: "noise".to_owned(),
-            level: "quick".to_owned(),
-            seed: 1,
-            euid: 1000,
-            policy: "other".to_owned(),
-            parameters: BTreeMap::new(),
-            tags: BTreeMap::new(),
-            cpus: "0-1".to_owned(),
-            side_effects: Vec::new(),
-        },
-        machine: Surroundings::default(),
-        clock: None,
-        summary: Summary::default(),
-        checks: Vec::new(),
-        metrics,
-        datasets: Vec::new(),
-        findings: Vec::new(),
-        warnings: Vec::new(),
-        raw: Vec::new(),
-        provenance: None,
-        extra: BTreeMap::new(),
-    }
+    let tool = Tool {
+        name: "machmeter".to_owned(),
+        version: "0.1.0".to_owned(),
+        target: "x86_64-unknown-linux-gnu".to_owned(),
+        ..Tool::default()
+    };
+    let run = Run {
+        started: "2026-01-01T00:00:00Z".to_owned(),
+        wall_ns: 1_000_000_000,
+        command: vec!["machmeter".to_owned(), "noise".to_owned()],
+        verb: "noise".to_owned(),
+        level: "quick".to_owned(),
+        seed: 1,
+        euid: 1000,
+        policy: "other".to_owned(),
+        cpus: "0-1".to_owned(),
+        ..Run::default()
+    };
+    Record { complete: true, stopped_by: "time".to_owned(), metrics, ..Record::new(id.to_owned(), tool, run) }
 }

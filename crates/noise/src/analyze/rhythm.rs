@@ -11,7 +11,7 @@ use machmeter_data::{Dataset, Interval, Metric, Params, Shape};
 use machmeter_stats::autocorr::autocorrelation;
 use machmeter_stats::coincidence::{CoincidenceOptions, Event, coincidence};
 use machmeter_stats::events::{Comb, comb_search};
-use machmeter_stats::spectrum::{Window, clip_robust, welch};
+use machmeter_stats::spectrum::{clip_robust, welch};
 
 use super::classes::{CLASSES, class_of};
 use super::datasets::lost;
@@ -188,7 +188,7 @@ pub fn spectrum(views: &[CpuView<'_>], found: &[Periodic]) -> Option<Dataset> {
         .filter_map(|v| {
             let series = clip_robust(&lost(v), 8.0)?;
             let segment = (series.len() / 8).next_power_of_two().clamp(64, 16_384).min(series.len());
-            let s = welch(&series, rate, segment, segment / 2, Window::Hann).ok()?;
+            let s = welch(&series, rate, segment, segment / 2).ok()?;
             let (x, y) = thin(&s.freq_hz, &s.power);
             (!x.is_empty()).then(|| CurveRow { name: format!("CPU {}", v.cpu.cpu), x, y })
         })

@@ -17,7 +17,7 @@ use machmeter_data::record::{
 };
 use machmeter_data::{
     Better, Check, CheckState, Column, Fact, FactState, Facts, Interval, Metric, MetricInfo, Table, Unit,
-    Values, record,
+    Values,
 };
 
 /// Even pseudo-random numbers in [0, 1): a 64-bit linear congruential generator, high bits.
@@ -31,20 +31,16 @@ impl Dice {
 }
 
 pub fn record(cpus: usize, buckets: usize) -> Record {
+    let tool = Tool {
+        name: "machmeter".to_owned(),
+        version: "0.1.0".to_owned(),
+        commit: Some("e7812a9c5d".to_owned()),
+        target: "x86_64-unknown-linux-gnu".to_owned(),
+        rustc: Some("1.95.0".to_owned()),
+    };
     Record {
-        format: record::FORMAT.to_owned(),
-        version: record::SCHEMA_VERSION.to_owned(),
-        id: "0192f0c1-7a52-7c11-9c1e-5b8f2f6f2a01".to_owned(),
         complete: true,
         stopped_by: "time".to_owned(),
-        tool: Tool {
-            name: "machmeter".to_owned(),
-            version: "0.1.0".to_owned(),
-            commit: Some("e7812a9c5d".to_owned()),
-            target: "x86_64-unknown-linux-gnu".to_owned(),
-            rustc: Some("1.95.0".to_owned()),
-        },
-        run: run(),
         machine: machine(cpus),
         clock: Some(ClockRecord {
             source: "rdtsc".to_owned(),
@@ -75,8 +71,7 @@ pub fn record(cpus: usize, buckets: usize) -> Record {
             rows: 41_207,
             sha256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08".to_owned(),
         }],
-        provenance: None,
-        extra: BTreeMap::new(),
+        ..Record::new("0192f0c1-7a52-7c11-9c1e-5b8f2f6f2a01".to_owned(), tool, run())
     }
 }
 

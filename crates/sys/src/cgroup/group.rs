@@ -139,14 +139,6 @@ impl Group {
         events
     }
 
-    /// Memory in use, bytes, with the page cache of files that members touched first; `None` without the memory
-    /// controller.
-    pub fn memory_in_use_bytes(&self) -> Option<u64> {
-        let directory = self.directory(Controller::Memory)?;
-        let read = |file: &str| fs::read_to_string(directory.join(file)).ok()?.trim().parse().ok();
-        read("memory.current").or_else(|| read("memory.usage_in_bytes"))
-    }
-
     /// The directory that holds the files of `controller`.
     pub fn directory(&self, controller: Controller) -> Option<&Path> {
         self.made.iter().find(|m| m.controllers.contains(&controller)).map(|m| m.directory.as_path())
@@ -266,7 +258,6 @@ fn switch_on(tree: &Tree, parent: &Parent) -> Result<Vec<Guard>, CgroupError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pressure::{Resource, of_group};
     use std::process::{Child, Command, Stdio};
     use std::time::Duration;
 
@@ -296,8 +287,7 @@ mod tests {
         let directories: Vec<PathBuf> = group.made.iter().map(|m| m.directory.clone()).collect();
         let events = group.events();
         assert_eq!(events.oom_kills, Some(0), "{events:?}");
-        assert!(group.memory_in_use_bytes().unwrap() < 64 << 20);
-        println!("{:?} {events:?} {:?}", group.caveats(), of_group(&group, Resource::Memory));
+        println!("{:?} {events:?}", group.caveats());
         std::thread::scope(|s| {
             // A killed child stays a member until it is waited for in some kernels.
             s.spawn(|| assert!(!child.wait().unwrap().success()));

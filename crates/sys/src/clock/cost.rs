@@ -26,16 +26,6 @@ impl ReadCost {
     pub fn mean_ns(&self) -> f64 {
         self.mean_ticks * 1e9 / self.tick_hz
     }
-
-    /// Median cost in ns.
-    pub fn p50_ns(&self) -> f64 {
-        self.p50_ticks as f64 * 1e9 / self.tick_hz
-    }
-
-    /// 99.9 % quantile of the cost in ns.
-    pub fn p999_ns(&self) -> f64 {
-        self.p999_ticks as f64 * 1e9 / self.tick_hz
-    }
 }
 
 /// Summarizes differences of back-to-back reads; negative ones are left out. `None` if none is left.
@@ -77,7 +67,6 @@ mod tests {
         assert_eq!((cost.p50_ticks, cost.p999_ticks, cost.n), (26, 52, 1999));
         let truth = (1100.0 * 26.0 + 898.0 * 52.0) / 1998.0;
         assert!((cost.mean_ticks - truth).abs() < 1e-9, "{cost:?}");
-        assert!((cost.p50_ns() - 10.0).abs() < 1e-9);
         assert_eq!(backward_steps(&deltas), 1);
     }
 

@@ -1,7 +1,5 @@
 //! The counter rate the kernel works with, from wherever it shows it.
 
-use std::path::Path;
-
 use serde::{Deserialize, Serialize};
 
 /// Where the kernel's rate was found.
@@ -16,8 +14,6 @@ pub enum KernelRateSource {
     CpuidHypervisor,
     /// CPUID leaf 0x15: crystal rate and ratio.
     CpuidCrystal,
-    /// The kernel's log (`tsc: Detected 2599.996 MHz processor`, or the refined figure that follows it).
-    KernelLog,
 }
 
 /// A published rate.
@@ -32,9 +28,9 @@ pub struct KernelRate {
 }
 
 /// The kernel's own figure for this architecture's counter, the most exact one that can be seen; `None` where the
-/// system shows none (perf forbidden, no CPUID leaf, log not readable).
+/// system shows none (perf forbidden, no CPUID leaf).
 pub fn kernel_rate() -> Option<KernelRate> {
-    from_perf_page().or_else(from_cpu).or_else(|| from_log(&kernel_log()?))
+    from_perf_page().or_else(from_cpu)
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -63,37 +59,6 @@ fn from_cpu() -> Option<KernelRate> {
 
 fn published(rate_hz: f64, half_digit_hz: f64, source: KernelRateSource) -> KernelRate {
     KernelRate { rate_hz, rounding_ppm: half_digit_hz / rate_hz * 1e6, source }
-}
-
-/// The last rate named in a kernel log: the refined calibration, where there is one, follows the first detection.
-fn from_log(log: &str) -> Option<KernelRate> {
-    let mhz = log.lines().filter_map(rate_in_line).next_back()?;
-    Some(published(mhz * 1e6, 500.0, KernelRateSource::KernelLog))
-}
-
-fn rate_in_line(line: &str) -> Option<f64> {
-    let refined = || line.split_once("tsc: Refined TSC clocksource calibration: ");
-    let (_, rest) = line.split_once("tsc: Detected ").or_else(refined)?;
-    let mhz: f64 = rest.split_once(" MHz")?.0.parse().ok()?;
-    (mhz.is_finite() && mhz > 0.0 && !rest.contains("TSC is unstable")).then_some(mhz)
-}
-
-/// Bytes of the log to look at: the boot messages of a kernel that has not yet said much more.
-const LOG_BYTES: usize = 512 * 1024;
-
-fn kernel_log() -> Option<String> {
-    /// Read all messages, leaving them there (syslog(2)).
-    const READ_ALL: libc::c_int = 3;
-    // Ask for the rule first: a refused read makes the kernel log a complaint.
-    let restricted = std::fs::read_to_string(Path::new("/proc/sys/kernel/dmesg_restrict")).ok();
-    if restricted.is_none_or(|r| r.trim() != "0") && !rustix::process::geteuid().is_root() {
-        return None;
-    }
-    let mut bytes = vec![0_u8; LOG_BYTES];
-    // SAFETY: the buffer is writable for the stated length.
-    let n = unsafe { libc::klogctl(READ_ALL, bytes.as_mut_ptr().cast(), LOG_BYTES as libc::c_int) };
-    bytes.truncate(usize::try_from(n).ok()?);
-    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// `struct perf_event_attr` of its first published size (`PERF_ATTR_SIZE_VER0`), as words; zero but for type, size,
@@ -168,18 +133,6 @@ fn rate_from_mult(valid: bool, mult: u32, shift: u16) -> Option<KernelRate> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_last_rate_of_a_log_counts() {
-        let log = "<6>[    0.000000] Linux version 6.1\n\
-                   <6>[    0.000000] tsc: Detected 2100.000 MHz processor\n\
-                   <6>[    1.100000] tsc: Refined TSC clocksource calibration: 2095.078 MHz\n\
-                   <6>[    1.200000] usb 1-1: new device\n";
-        let rate = from_log(log).unwrap();
-        assert!((rate.rate_hz - 2.095_078e9).abs() < 1.0, "{rate:?}");
-        assert!(rate.rounding_ppm < 0.3, "{rate:?}");
-        assert_eq!(from_log("nothing here\ntsc: Detected x MHz processor"), None);
-    }
 
     #[test]
     fn mult_and_shift_give_the_rate_and_a_page_without_time_none() {

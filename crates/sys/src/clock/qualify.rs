@@ -385,7 +385,7 @@ mod tests {
         q.kernel_rate = Some(KernelRate {
             rate_hz: 2.6e9,
             rounding_ppm: 0.2,
-            source: crate::clock::KernelRateSource::KernelLog,
+            source: crate::clock::KernelRateSource::PerfPage,
         });
         q.deviation_ppm = Some(1.2);
         assert!(notes(&q).is_empty());

@@ -159,10 +159,18 @@ impl Topology {
         packages.len()
     }
 
+    /// The data and unified caches that serve `cpu`, nearest first, one of a level.
+    pub fn data_caches(&self, cpu: usize) -> Vec<&Cache> {
+        let data = |c: &&Cache| c.kind != CacheKind::Instruction && c.cpus.contains(cpu);
+        let mut caches: Vec<&Cache> = self.caches.iter().filter(data).collect();
+        caches.sort_by_key(|c| c.level);
+        caches.dedup_by_key(|c| c.level);
+        caches
+    }
+
     /// The data or unified cache of `level` that serves `cpu`.
     pub fn cache(&self, cpu: usize, level: u32) -> Option<&Cache> {
-        let data = |c: &&Cache| c.level == level && c.kind != CacheKind::Instruction && c.cpus.contains(cpu);
-        self.caches.iter().find(data)
+        self.data_caches(cpu).into_iter().find(|c| c.level == level)
     }
 }
 

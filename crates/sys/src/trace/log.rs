@@ -40,11 +40,6 @@ impl TaskState {
     /// The bits that mean waiting, in order: `S D T t X Z P I`.
     const LETTERS: &'static str = "SDTtXZPI";
 
-    /// Whether the task still wanted the CPU, that is, was preempted or yielded.
-    pub fn is_runnable(self) -> bool {
-        self.0.trailing_zeros() >= Self::LETTERS.len() as u32
-    }
-
     /// The letter `ps` and the trace text use: `R` runnable, else the first of `S D T t X Z P I` that is set.
     pub fn letter(self) -> char {
         Self::LETTERS.chars().nth(self.0.trailing_zeros() as usize).unwrap_or('R')
@@ -282,7 +277,6 @@ mod tests {
     fn task_states_have_the_letters_of_ps() {
         let letters: String = [0, 1, 2, 0x40, 0x80, 0x100].map(|s| TaskState(s).letter()).iter().collect();
         assert_eq!(letters, "RSDPIR");
-        assert!(TaskState(0x100).is_runnable() && !TaskState(2).is_runnable());
     }
 
     #[test]

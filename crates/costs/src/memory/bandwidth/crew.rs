@@ -10,7 +10,7 @@ use machmeter_engine::cost::{Pair, Row};
 use machmeter_engine::sampling::{Disturbance, HostTiming, Timing};
 use machmeter_engine::team::{Arena, Member, Seats, Team, TeamError};
 use machmeter_stats::random::Random;
-use machmeter_sys::clock::{SourceId, TickRate, TickSource, WithSource, dispatch};
+use machmeter_sys::clock::{self, SourceId, TickRate};
 use machmeter_sys::thread::monotonic_ns;
 
 use super::plan::Spec;
@@ -35,21 +35,11 @@ const QUIT: u64 = u64::MAX;
 /// Part of the long batch by which a start may be late: beyond it, the members did not work at the same time.
 const LATE: f64 = 0.05;
 
-/// The counter of the run's clock. Readings of different CPUs are compared: they agree to far less than a batch, or another
+/// The counter of the run's clock, ticks. Readings of different CPUs are compared: they agree to far less than a batch, or another
 /// clock would have been taken.
-struct Now;
-
-impl WithSource for Now {
-    type Output = u64;
-    fn run<S: TickSource>(self) -> u64 {
-        S::now()
-    }
-}
-
-/// Reads the clock of the run, ticks.
 pub(in crate::memory) fn ticks(source: SourceId) -> u64 {
     // The source was qualified before, so it is there.
-    dispatch(source, Now).unwrap_or(0)
+    clock::now(source).unwrap_or(0)
 }
 
 /// What the members share.

@@ -112,7 +112,8 @@ fn at_until(at: &At<'_, '_>, cpus: usize) -> u64 {
 
 pub(super) fn claimed(topology: &Topology, cpu: usize) -> Claimed {
     let bytes = |level| topology.cache(cpu, level).and_then(|c| c.size_bytes).map_or(0, |b| b as usize);
-    let last_bytes = (1..=5).map(bytes).max().unwrap_or(0);
+    let all = topology.data_caches(cpu);
+    let last_bytes = all.iter().filter_map(|c| c.size_bytes).max().map_or(0, |b| b as usize);
     Claimed { l1_bytes: bytes(1), l2_bytes: bytes(2), last_bytes }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use machmeter_sys::topology::{CacheKind, Topology};
+use machmeter_sys::topology::{Cache, Topology};
 
 /// Name of the fact.
 const CACHES: &str = "ladder.caches";
@@ -27,19 +27,14 @@ pub(super) struct Claims(pub(super) Vec<Claim>);
 impl Claims {
     /// Of a CPU.
     pub(super) fn of(topology: &Topology, cpu: usize) -> Self {
-        let serves =
-            topology.caches.iter().filter(|c| c.cpus.contains(cpu) && c.kind != CacheKind::Instruction);
         let number = |n: Option<u64>| n.and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
-        let claim = |c: &machmeter_sys::topology::Cache| Claim {
+        let claim = |c: &Cache| Claim {
             level: c.level,
             bytes: number(c.size_bytes),
             line_bytes: number(c.line_bytes),
             ways: c.ways.map_or(0, |w| w as usize),
         };
-        let mut claims: Vec<Claim> = serves.map(claim).filter(|c| c.bytes > 0).collect();
-        claims.sort_by_key(|c| c.level);
-        claims.dedup_by_key(|c| c.level);
-        Self(claims)
+        Self(topology.data_caches(cpu).into_iter().map(claim).filter(|c| c.bytes > 0).collect())
     }
 
     /// Size of the last cache, bytes.

@@ -109,13 +109,13 @@ fn tell(at: &mut At<'_, '_>, choice: &Choice, known: &Known) {
 /// What the ladder of this run found, and what the system claims of the caches of the first measured CPU.
 fn known(at: &At<'_, '_>) -> Known {
     let cpu = at.host.cpus.first().unwrap_or(0);
-    let mut caches = (1..=4).filter_map(|level| at.host.topology.cache(cpu, level));
-    let sizes: Vec<u64> = caches.clone().filter_map(|c| c.size_bytes).collect();
+    let caches = at.host.topology.data_caches(cpu);
+    let sizes: Vec<u64> = caches.iter().filter_map(|c| c.size_bytes).collect();
     Known {
         seen: Seen::read(at.facts),
         first_bytes: sizes.first().copied(),
         last_bytes: sizes.last().copied(),
-        line_bytes: caches.find_map(|c| c.line_bytes),
+        line_bytes: caches.iter().find_map(|c| c.line_bytes),
     }
 }
 

@@ -193,7 +193,7 @@ impl WithSource for Batch<'_> {
         let chunk_ticks = S::now().saturating_sub(start).max(1);
         let per_look = (side.plan.batch_ticks / LOOKS / chunk_ticks).clamp(1, PER_LOOK_MAX);
         let (mut before, mut after) = ([0; MEMBERS_MAX], [0; MEMBERS_MAX]);
-        let switches = switches();
+        let switches = Usage::of_current_thread().switches();
         let mut chunks = 0_u64;
         side.progress(&mut before);
         let start = S::now();
@@ -208,7 +208,7 @@ impl WithSource for Batch<'_> {
             }
         };
         side.progress(&mut after);
-        let switched = self::switches() != switches;
+        let switched = Usage::of_current_thread().switches() != switches;
         let others = (1..side.progress.len().min(MEMBERS_MAX)).map(|i| after[i].saturating_sub(before[i]));
         let least = others.clone().min().unwrap_or(chunks).min(chunks);
         let most = others.max().unwrap_or(chunks).max(chunks);
@@ -218,9 +218,4 @@ impl WithSource for Batch<'_> {
             word.store(value, Ordering::Relaxed);
         }
     }
-}
-
-fn switches() -> u64 {
-    let usage = Usage::of_current_thread();
-    usage.involuntary_switches + usage.voluntary_switches
 }

@@ -116,11 +116,6 @@ struct Pair<'a> {
     plan: &'a Plan<'a>,
 }
 
-fn switches() -> u64 {
-    let usage = Usage::of_current_thread();
-    usage.involuntary_switches + usage.voluntary_switches
-}
-
 impl Pair<'_> {
     /// The measuring member. Ends early, leaving zeros, when the deadline comes.
     fn measure(&self, member: &Member<'_>) {
@@ -145,10 +140,10 @@ impl Pair<'_> {
 
     fn batch(&self, kind: Kind, index: u64, member: &Member<'_>) -> Option<u64> {
         let partner_before = self.partner_after(index, member)?;
-        let before = switches();
+        let before = Usage::of_current_thread().switches();
         let batch = Batch { kind, index, lines: self.lines, member };
         let ticks = dispatch(self.source, batch).ok()??;
-        let own = switches() != before;
+        let own = Usage::of_current_thread().switches() != before;
         let others = self.partner_after(index + 1, member)? != partner_before;
         Some(if own {
             OWN_SWITCH
@@ -172,7 +167,7 @@ impl Pair<'_> {
     fn partner(&self, member: &Member<'_>) {
         let mut batch = 0_u64;
         let tell = |batches: u64| {
-            let switches = switches() & ((1 << SWITCH_BITS) - 1);
+            let switches = Usage::of_current_thread().switches() & ((1 << SWITCH_BITS) - 1);
             self.partner.store(((batches + 1) << SWITCH_BITS) | switches, Ordering::Release);
         };
         tell(0);

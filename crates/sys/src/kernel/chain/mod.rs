@@ -118,11 +118,6 @@ impl<'a> Chain<'a> {
     pub fn chase(&mut self, turns: u64) {
         self.0.chase(turns);
     }
-
-    /// Whether following it visits every node once and comes back; takes a load and a check per node.
-    pub fn is_one_cycle(&self) -> bool {
-        self.0.are_cycles()
-    }
 }
 
 impl<'a> Chains<'a> {
