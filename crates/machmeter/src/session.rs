@@ -272,7 +272,7 @@ pub(crate) fn empty_record() -> Record {
         run: Run {
             started: date::now_rfc3339(),
             wall_ns: 0,
-            command: std::env::args().collect(),
+            command: std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect(),
             verb: String::new(),
             level: String::new(),
             seed: 0,

@@ -45,9 +45,20 @@ impl Probe for Ops {
         Ok(seconds * 1_000_000_000)
     }
 
+    fn commands(params: &Params) -> Vec<(&'static str, &str)> {
+        let starts = params.parts.is_empty() || params.parts.iter().any(|p| p == processes::PART.name);
+        params.exec_target.iter().filter(|_| starts).map(|c| ("exec_target", c.as_str())).collect()
+    }
+
     fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Rows>, ProbeError> {
         params.check()?;
-        part::measure(host, params, PARTS, &params.parts)
+        let mut measured = part::measure(host, params, PARTS, &params.parts)?;
+        let started = params
+            .exec_target
+            .iter()
+            .filter(|_| measured.samples.part(processes::PART.name).next().is_some());
+        measured.side_effects.extend(started.map(|c| format!("started {c:?} (--exec-target)")));
+        Ok(measured)
     }
 
     fn analyze(params: &Params, samples: &Rows, seed: u64) -> Analysis {
