@@ -251,6 +251,24 @@ fn wrong_inputs_are_refused_in_one_line_and_leave_nothing() {
 }
 
 #[test]
+fn pages_of_one_second_have_names_of_their_own() {
+    let lab = Lab::new();
+    fs::write(lab.work().join("n.toml"), "[noise]\n").unwrap();
+    let start =
+        |_| lab.start(&["--job", "n.toml", "-t", "60ms", "--no-save", "-q", "--raw", "none", "--name", "m"]);
+    let runs: Vec<Running> = (0..6).map(start).collect();
+    for run in runs {
+        run.end().expect(0);
+    }
+    let files = lab.files();
+    let of = |kind: &str| -> Vec<&str> { files.iter().filter_map(|f| f.strip_suffix(kind)).collect() };
+    assert_eq!((of(".json").len(), of(".json")), (6, of(".html")), "{files:?}");
+    for stem in of(".json") {
+        assert!(record_in(&lab.work().join(format!("{stem}.json"))).complete);
+    }
+}
+
+#[test]
 fn a_samples_file_does_not_say_where_it_is_exported_to() {
     let lab = Lab::new();
     let path = lab.work().join("r.json");

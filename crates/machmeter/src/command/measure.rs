@@ -207,20 +207,7 @@ fn finish(
         Raw::Auto if rows(&tables) > MANY_ROWS => Vec::new(),
         Raw::Auto | Raw::All => tables,
     };
-    let mut trouble: Vec<String> = Vec::new();
-    let mut saved: Vec<String> = Vec::new();
-    let files = stem.map(free_files);
-    for path in files.iter().flatten().chain(&globals.output) {
-        match write(&mut record, &tables, path) {
-            Ok(names) => saved.extend(names),
-            Err(e) => trouble.push(e),
-        }
-    }
-    if let Some([held, _]) = &files
-        && held.metadata().is_ok_and(|m| m.len() == 0)
-    {
-        let _ = std::fs::remove_file(held);
-    }
+    let (mut saved, mut trouble) = write_all(&mut record, &tables, stem, &globals.output);
     if !globals.no_save {
         let kept = history.and_then(|h| {
             let kept = h.save(&mut record, &tables).map_err(|e| e.to_string());
@@ -229,7 +216,7 @@ fn finish(
         });
         match kept {
             Ok(s) => {
-                if files.is_none() && globals.output.is_empty() {
+                if stem.is_none() && globals.output.is_empty() {
                     saved.push(format!("run {} (machmeter report last)", s.name));
                 }
             }
@@ -245,6 +232,29 @@ fn finish(
         output::say(&format!("error: {t}"));
     }
     exit(&record, globals, &trouble)
+}
+
+/// Writes the files of `stem` and those asked for: what was written, and what went wrong.
+fn write_all(
+    record: &mut Record,
+    tables: &[Table],
+    stem: Option<&str>,
+    asked_for: &[PathBuf],
+) -> (Vec<String>, Vec<String>) {
+    let (mut saved, mut trouble) = (Vec::new(), Vec::new());
+    let files = stem.map(free_files);
+    for path in files.iter().flatten().chain(asked_for) {
+        match write(record, tables, path) {
+            Ok(names) => saved.extend(names),
+            Err(e) => trouble.push(e),
+        }
+    }
+    if let Some([held, _]) = &files
+        && held.metadata().is_ok_and(|m| m.len() == 0)
+    {
+        let _ = std::fs::remove_file(held);
+    }
+    (saved, trouble)
 }
 
 /// Writes one file in the form its ending asks for; names what was written.
