@@ -77,6 +77,11 @@ pub trait Verb {
     fn check(_params: &Self::Params) -> Result<(), ProbeError> {
         Ok(())
     }
+
+    /// As [`Probe::commands`].
+    fn commands(_params: &Self::Params) -> Vec<(&'static str, &str)> {
+        Vec::new()
+    }
 }
 
 impl<V: Verb> Probe for V {
@@ -93,7 +98,14 @@ impl<V: Verb> Probe for V {
 
     fn measure(host: &Host<'_>, params: &V::Params) -> Result<Measured<Rows>, ProbeError> {
         V::check(params)?;
-        measure(host, params, V::PARTS, V::names(params))
+        let mut measured = measure(host, params, V::PARTS, V::names(params))?;
+        let started = V::commands(params).into_iter();
+        measured.side_effects.extend(started.map(|(key, line)| format!("started {line:?} ({key})")));
+        Ok(measured)
+    }
+
+    fn commands(params: &V::Params) -> Vec<(&'static str, &str)> {
+        V::commands(params)
     }
 
     fn analyze(params: &V::Params, samples: &Rows, seed: u64) -> Analysis {

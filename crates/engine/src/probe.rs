@@ -1,7 +1,7 @@
 //! The probe: what it is called, what it measures, and the two halves of its work. Measuring takes samples on the host;
 //! analysis is a pure function of samples, so that saved samples can be analysed again.
 
-use clap::{ArgMatches, Args, Command, FromArgMatches};
+use clap::{ArgMatches, Args, FromArgMatches};
 use machmeter_data::code::Code;
 use machmeter_data::record::{Finding, Summary, Warning};
 use machmeter_data::{Dataset, Metric, MetricInfo, Table};
@@ -96,6 +96,31 @@ pub struct Measured<S> {
     pub complete: bool,
 }
 
+/// A program that parameters ask for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Command {
+    /// Probe and key in a job file: `ops.exec_target`.
+    pub key: String,
+    /// What is run.
+    pub line: String,
+}
+
+impl std::fmt::Display for Command {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Quoted and escaped: it may come from a file of somebody else.
+        write!(f, "{:?} ({})", self.line, self.key)
+    }
+}
+
+/// Where parameters come from.
+#[derive(Debug)]
+pub enum Parameters<'a> {
+    /// The command line.
+    Given(&'a ArgMatches),
+    /// A table of a job file.
+    Job(&'a serde_json::Value),
+}
+
 /// A probe.
 pub trait Probe {
     /// What it is.
@@ -111,6 +136,11 @@ pub trait Probe {
     /// When the parameters are seen to be wrong without a host.
     fn default_ns(_params: &Self::Params, level: Level) -> Result<u64, ProbeError> {
         Ok(level.probe_seconds() * 1_000_000_000)
+    }
+
+    /// Keys of the parameters that have a program run, each with what is run. A job file with any needs `--allow-commands`.
+    fn commands(_params: &Self::Params) -> Vec<(&'static str, &str)> {
+        Vec::new()
     }
 
     /// Its part of the one-page characterization.
@@ -157,11 +187,13 @@ pub struct Entry {
     /// What it is.
     pub info: &'static Info,
     /// Adds its flags to a command.
-    pub augment: fn(Command) -> Command,
+    pub augment: fn(clap::Command) -> clap::Command,
     /// Wall time with parameters from the command line when no time is given, ns.
     pub default_ns: fn(&ArgMatches, Level) -> Result<u64, ProbeError>,
     /// Its part of the one-page characterization.
     pub page: Page,
+    /// The programs that its parameters ask for.
+    pub commands: fn(&Parameters<'_>) -> Result<Vec<Command>, ProbeError>,
     /// Measures and analyses with parameters from the command line.
     pub run: fn(&Host<'_>, &ArgMatches) -> Result<Outcome, ProbeError>,
     /// Measures and analyses with parameters from a job file or defaults (an empty object).
@@ -183,6 +215,7 @@ impl Entry {
             augment: |c| P::Params::augment_args(c),
             default_ns: |matches, level| P::default_ns(&from_matches::<P>(matches)?, level),
             page: P::PAGE,
+            commands: commands::<P>,
             run: |host, matches| execute::<P>(host, &from_matches::<P>(matches)?),
             run_with: |host, value| execute::<P>(host, &parameters::<P>(value)?),
             reanalyze: |tables, seed| {
@@ -203,7 +236,7 @@ fn from_matches<P: Probe>(matches: &ArgMatches) -> Result<P::Params, ProbeError>
 /// # Errors
 /// One line: a key that there is not, a value of another type.
 pub fn parameters<P: Probe>(value: &serde_json::Value) -> Result<P::Params, ProbeError> {
-    let command = P::Params::augment_args(Command::new(P::INFO.name).no_binary_name(true));
+    let command = P::Params::augment_args(clap::Command::new(P::INFO.name).no_binary_name(true));
     let matches = command.try_get_matches_from(std::iter::empty::<String>());
     let defaults = matches.and_then(|m| P::Params::from_arg_matches(&m));
     let defaults = defaults.map_err(|e| ProbeError::Usage(e.to_string()))?;
@@ -214,6 +247,16 @@ pub fn parameters<P: Probe>(value: &serde_json::Value) -> Result<P::Params, Prob
         }
     }
     serde_json::from_value(merged).map_err(|e| ProbeError::Usage(format!("{}: {e}", P::INFO.name)))
+}
+
+fn commands<P: Probe>(from: &Parameters<'_>) -> Result<Vec<Command>, ProbeError> {
+    let params = match from {
+        Parameters::Given(matches) => from_matches::<P>(matches)?,
+        Parameters::Job(value) => parameters::<P>(value)?,
+    };
+    let whole =
+        |(key, line): (&str, &str)| Command { key: format!("{}.{key}", P::INFO.name), line: line.to_owned() };
+    Ok(P::commands(&params).into_iter().map(whole).collect())
 }
 
 fn execute<P: Probe>(host: &Host<'_>, params: &P::Params) -> Result<Outcome, ProbeError> {

@@ -47,6 +47,11 @@ impl Probe for Interactive {
         measure::default_ns(params, level)
     }
 
+    fn commands(params: &Params) -> Vec<(&'static str, &str)> {
+        let runs = params.ab.iter().filter(|_| params.predict_from.is_none());
+        runs.flatten().map(|c| ("ab", c.as_str())).collect()
+    }
+
     fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Samples>, ProbeError> {
         measure::measure(host, params)
     }

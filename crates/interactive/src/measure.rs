@@ -206,6 +206,6 @@ fn side_effects(samples: &Samples, plan: &CellPlan, params: &Params) -> Vec<Stri
     for l in &samples.loads {
         out.extend(l.side_effects.iter().map(|s| format!("load {}: {s}", l.name)));
     }
-    out.extend(params.ab.iter().flatten().map(|c| format!("ran '{c}' to put a setting in force")));
+    out.extend(params.ab.iter().flatten().map(|c| format!("ran {c:?} to put a setting in force (--ab)")));
     out
 }

@@ -80,6 +80,9 @@ pub(crate) struct Globals {
     /// Run the probes of a job file (TOML) instead of all.
     #[arg(long, global = true, value_name = "FILE", hide_short_help = true)]
     pub(crate) job: Option<PathBuf>,
+    /// Run the commands that the job file names.
+    #[arg(long, global = true, hide_short_help = true)]
+    pub(crate) allow_commands: bool,
     /// Print the plan and its time, measure nothing.
     #[arg(long, global = true)]
     pub(crate) dry_run: bool,

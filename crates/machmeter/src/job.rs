@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use machmeter_engine::Entry;
+use machmeter_engine::probe::{Command, Parameters};
 use serde_json::{Map, Value};
 
 use crate::Registries;
@@ -27,6 +28,15 @@ pub(crate) fn load(registries: &Registries, path: &Path) -> Result<Vec<Part>, Fa
     let text =
         std::fs::read_to_string(path).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;
     parse(registries, &text).map_err(|f| Failure { what: format!("{}: {}", path.display(), f.what), ..f })
+}
+
+/// The programs that the parts ask for.
+///
+/// # Errors
+/// Parameters that are not the probe's.
+pub(crate) fn commands(parts: &[Part]) -> Result<Vec<Command>, Failure> {
+    let of = |(entry, value): &Part| (entry.commands)(&Parameters::Job(value));
+    Ok(parts.iter().map(of).collect::<Result<Vec<_>, _>>()?.concat())
 }
 
 fn parse(registries: &Registries, text: &str) -> Result<Vec<Part>, Failure> {

@@ -264,7 +264,7 @@ pub(crate) fn empty_record() -> Record {
     };
     let run = Run {
         started: date::now_rfc3339(),
-        command: std::env::args().collect(),
+        command: std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect(),
         euid: machmeter_sys::thread::effective_user(),
         ..Run::default()
     };

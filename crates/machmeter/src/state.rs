@@ -7,7 +7,7 @@ use machmeter_store::History;
 /// The state directory: `MACHMETER_STATE`, else `XDG_STATE_HOME/machmeter`, else `~/.local/state/machmeter`.
 #[allow(clippy::disallowed_methods, reason = "the only variables this program honours are read here")]
 pub(crate) fn directory() -> Option<PathBuf> {
-    let var = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty()).map(PathBuf::from);
+    let var = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     var("MACHMETER_STATE")
         .or_else(|| var("XDG_STATE_HOME").map(|d| d.join("machmeter")))
         .or_else(|| var("HOME").map(|d| d.join(".local/state/machmeter")))
@@ -16,7 +16,7 @@ pub(crate) fn directory() -> Option<PathBuf> {
 /// Whether the user asked for no color in general.
 #[allow(clippy::disallowed_methods, reason = "the only variables this program honours are read here")]
 pub(crate) fn no_color() -> bool {
-    std::env::var("NO_COLOR").is_ok_and(|v| !v.is_empty())
+    std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty())
 }
 
 /// The history of runs.

@@ -9,7 +9,6 @@
 
 mod program;
 
-use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 

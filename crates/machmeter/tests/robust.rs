@@ -239,6 +239,28 @@ fn a_home_that_cannot_be_written_costs_only_the_history() {
 }
 
 #[test]
+fn a_file_size_limit_is_told_like_a_full_disk() {
+    let lab = Lab::new();
+    let command = lab.command(&["noise", "-t", "200ms", "--raw", "none", "--no-save", "-q", "-o", "r.json"]);
+    let run = Running::of(lab.after(&["sh", "-c"], "ulimit -f 8", &command)).end();
+    assert_eq!((run.expect(4).errors().len(), lab.files()), (1, Vec::new()), "{}", run.stderr);
+}
+
+#[test]
+fn nohup_holds_and_a_signal_hides_no_failure() {
+    let lab = Lab::new();
+    let command = lab.command(&["noise", "-t", "1s", "--json", "--no-save"]);
+    let ignoring = lab.after(&["sh", "-c"], "trap '' HUP", &command);
+    let full = lab.command(&["noise", "-t", "20s", "--no-save", "-o", "/dev/full"]);
+    for (command, signal, code) in [(ignoring, Signal::HUP, 0), (full, Signal::INT, 4)] {
+        let mut run = Running::of(command);
+        run.hear("first look").expect("no first figure");
+        run.send(signal);
+        assert_eq!(run.end().expect(code).errors().len(), usize::from(code == 4));
+    }
+}
+
+#[test]
 fn runs_at_the_same_time_do_not_disturb_each_other() {
     let lab = Lab::new();
     let runs: Vec<Running> = ["a", "b", "c"]

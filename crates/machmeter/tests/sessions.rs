@@ -251,6 +251,113 @@ fn wrong_inputs_are_refused_in_one_line_and_leave_nothing() {
 }
 
 #[test]
+fn pages_of_one_second_have_names_of_their_own() {
+    let lab = Lab::new();
+    fs::write(lab.work().join("n.toml"), "[noise]\n").unwrap();
+    let start =
+        |_| lab.start(&["--job", "n.toml", "-t", "60ms", "--no-save", "-q", "--raw", "none", "--name", "m"]);
+    let runs: Vec<Running> = (0..6).map(start).collect();
+    for run in runs {
+        run.end().expect(0);
+    }
+    let files = lab.files();
+    let of = |kind: &str| -> Vec<&str> { files.iter().filter_map(|f| f.strip_suffix(kind)).collect() };
+    assert_eq!((of(".json").len(), of(".json")), (6, of(".html")), "{files:?}");
+    for stem in of(".json") {
+        assert!(record_in(&lab.work().join(format!("{stem}.json"))).complete);
+    }
+}
+
+#[test]
+fn a_samples_file_does_not_say_where_it_is_exported_to() {
+    let lab = Lab::new();
+    let path = lab.work().join("r.json");
+    lab.run(&["noise", "-t", "100ms", "--raw", "all", "--no-save", "-q", "-o", "r.json"]).expect(0);
+    fs::create_dir(lab.work().join("out")).unwrap();
+    let before = lab.files();
+    let mut record = record_in(&path);
+    let file = lab.work().join(&record.raw[0].file);
+    let mut table = machmeter_store::parquet::read_table(&file).unwrap();
+    for name in ["/tmp/machmeter-owned", "../x", "..", "a/b"] {
+        name.clone_into(&mut table.name);
+        record.raw[0] = machmeter_store::parquet::write_table(&table, &file).unwrap();
+        machmeter_store::json::write(&record, &path).unwrap();
+        for more in [&[][..], &["-o", "out"], &["-o", "stem"]] {
+            lab.run(&[&["export", "--to", "parquet", "r.json"], more].concat()).refused("no plain name");
+            assert_eq!(
+                (lab.files(), names_in(&lab.work().join("out"))),
+                (before.clone(), Vec::new()),
+                "{name}"
+            );
+        }
+        assert!(!Path::new("/tmp/machmeter-owned.parquet").exists());
+    }
+}
+
+#[test]
+fn a_job_runs_commands_only_when_that_is_allowed() {
+    use std::os::unix::fs::PermissionsExt;
+    let lab = Lab::new();
+    let target = lab.work().join("target");
+    fs::write(&target, "#!/bin/sh\n: > ran\n").unwrap();
+    fs::set_permissions(&target, fs::Permissions::from_mode(0o755)).unwrap();
+    let jobs = [
+        ("[ops]\nparts = [\"processes\"]\nexec_target = \"./target\"\n", "ops.exec_target", "./target"),
+        (
+            "[interactive]\ntasks = \"x\"\nloads = \"none\"\nab = [\": > ran\", \": > ran\"]\n",
+            "interactive.ab",
+            ": > ran",
+        ),
+    ];
+    for (job, key, command) in jobs {
+        fs::write(lab.work().join("job.toml"), job).unwrap();
+        let job = ["--job", "job.toml", "--no-save", "-q", "-t", "4", "--json"];
+        let refused = lab.run(&job);
+        refused.refused(&format!("{command:?} ({key})"));
+        assert!(refused.stderr.contains("--allow-commands"), "{}", refused.stderr);
+        let plan = lab.run(&[&job[..], &["--dry-run"]].concat());
+        let plan = plan.expect(0).record().summary.verdict;
+        assert!(plan.contains(&format!("; runs {command:?} ({key})")), "{plan}");
+        assert_eq!(lab.files(), ["job.toml", "target"], "a command ran");
+
+        let allowed = lab.run(&[&job[..], &["--allow-commands"]].concat());
+        let record = allowed.record();
+        assert!(lab.files().contains(&"ran".to_owned()), "{}", allowed.stderr);
+        let listed = |s: &String| s.contains(&format!("{command:?}"));
+        assert!(record.run.side_effects.iter().any(listed), "{:?}", record.run.side_effects);
+        for file in lab.files().into_iter().filter(|f| f != "target") {
+            fs::remove_file(lab.work().join(file)).unwrap();
+        }
+    }
+    // A job without commands needs no leave.
+    fs::write(lab.work().join("job.toml"), "[noise]\n").unwrap();
+    lab.run(&["--job", "job.toml", "--no-save", "-q", "-t", "100ms"]).expect(0);
+}
+
+#[test]
+fn words_that_are_not_utf_8_are_paths_or_refused() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    let lab = Lab::new();
+    let run = |arguments: &[&str], last: &[u8]| {
+        let mut command = lab.command(arguments);
+        command.arg(OsStr::from_bytes(last));
+        Running::of(command).end()
+    };
+    run(&["noise", "-t", "100ms", "--no-save", "-q", "-o"], b"\xff.json").expect(0);
+    assert!(record_in(&lab.work().join(OsStr::from_bytes(b"\xff.json"))).complete);
+    for (arguments, last, about) in [
+        (&["noise", "--json", "--dry-run"][..], &b"--name=\xff"[..], "UTF-8"),
+        (&["--json"], b"\xff", "\u{fffd}"),
+        (&["report", "--json"], b"\xff.none", "\u{fffd}"),
+    ] {
+        let refused = run(arguments, last);
+        refused.refused(about);
+        assert_eq!(refused.record().stopped_by, "error");
+    }
+}
+
+#[test]
 fn an_unreadable_file_is_refused() {
     use std::os::unix::fs::PermissionsExt;
     let lab = Lab::new();

@@ -33,14 +33,15 @@ pub(crate) fn replace<T>(
             None => break,
         }
     }
-    match fs::symlink_metadata(&target) {
+    let direct = match fs::symlink_metadata(&target) {
         Ok(m) if m.is_dir() => return Err(StoreError::new(path, "cannot write: it is a folder")),
         // Links to unnamed pipes (`/proc/self/fd/1`) have no path beyond them.
-        Ok(m) if m.is_symlink() && fs::metadata(&target).is_ok_and(|m| m.file_type().is_fifo()) => {
-            return write_directly(path, &target, fill);
-        }
-        Ok(m) if !m.is_file() => return write_directly(path, &target, fill),
-        _ => {}
+        Ok(m) if m.is_symlink() => fs::metadata(&target).is_ok_and(|m| m.file_type().is_fifo()),
+        Ok(m) => !m.is_file(),
+        Err(_) => false,
+    };
+    if direct {
+        return write_directly(path, &target, fill);
     }
     let temporary = name_beside(&target);
     let written = write_new(&temporary, fill)

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use machmeter_data::Better;
@@ -104,6 +105,7 @@ impl BestStore {
             .create(true)
             .truncate(false)
             .write(true)
+            .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
             .open(&path)
             .map_err(|e| StoreError::io(&path, "write", &e))?;
         file.lock().map_err(|e| StoreError::io(&path, "lock", &e))?;

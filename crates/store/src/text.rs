@@ -9,6 +9,6 @@ use crate::{StoreError, atomic};
 ///
 /// # Errors
 /// One line when it cannot be written.
-pub fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<(), StoreError> {
+pub fn write(path: &Path, content: &(impl AsRef<[u8]> + ?Sized)) -> Result<(), StoreError> {
     atomic::replace(path, |out| out.write_all(content.as_ref()))
 }

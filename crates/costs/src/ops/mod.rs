@@ -44,4 +44,9 @@ impl Verb for Ops {
     fn check(params: &Params) -> Result<(), ProbeError> {
         params.check()
     }
+
+    fn commands(params: &Params) -> Vec<(&'static str, &str)> {
+        let starts = params.parts.is_empty() || params.parts.iter().any(|p| p == processes::PART.name);
+        params.exec_target.iter().filter(|_| starts).map(|c| ("exec_target", c.as_str())).collect()
+    }
 }

@@ -1,5 +1,7 @@
 //! Measuring: one probe by its verb, or the one-page characterization.
 
+use std::fs::File;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use clap::ArgMatches;
@@ -7,6 +9,7 @@ use machmeter_compare::include_earlier;
 use machmeter_data::record::{Record, Warning};
 use machmeter_data::{CheckState, Metric, Table};
 use machmeter_engine::Entry;
+use machmeter_engine::probe::{Command, Parameters};
 use machmeter_store::{date, history, json};
 use machmeter_sys::guard::signals;
 
@@ -41,13 +44,14 @@ pub(crate) fn probe(
     let by_level_ns = (entry.default_ns)(matches, globals.level)?;
     let total_ns = globals.time.unwrap_or(by_level_ns);
     if globals.dry_run {
-        return plan(globals, total_ns, &[entry]);
+        let commands = (entry.commands)(&Parameters::Given(matches))?;
+        return plan(globals, total_ns, &[entry.info.name], &commands);
     }
     let session = Session::begin(registries, globals, total_ns)?;
     let lines = Lines { quiet: globals.quiet };
     let budget_ns = session.budget().left_ns();
     let outcome = session.run(budget_ns, &lines, |host| (entry.run)(host, matches))?;
-    Ok(finish(session, entry.info.name, vec![(entry, outcome)], globals, &[]))
+    Ok(finish(session, entry.info.name, vec![(entry, outcome)], globals, None))
 }
 
 /// Bare `machmeter`.
@@ -57,9 +61,14 @@ pub(crate) fn page(registries: &Registries, globals: &Globals) -> Result<Exit, F
         Some(path) => job::load(registries, path)?,
         None => job::everything(registries),
     };
-    let entries: Vec<&'static Entry> = parts.iter().map(|p| p.0).collect();
+    let names: Vec<&str> = parts.iter().map(|p| p.0.info.name).collect();
+    let commands = job::commands(&parts)?;
     if globals.dry_run {
-        return plan(globals, total_ns, &entries);
+        return plan(globals, total_ns, &names, &commands);
+    }
+    if let Some(first) = commands.first().filter(|_| !globals.allow_commands) {
+        return Err(Failure::usage(format!("the job runs a command: {first}"))
+            .help("look at what it runs with --dry-run; give --allow-commands if that is wanted"));
     }
     let mut session = Session::begin(registries, globals, total_ns)?;
     if total_ns >= LOOK_AROUND_FROM_NS {
@@ -71,8 +80,8 @@ pub(crate) fn page(registries: &Registries, globals: &Globals) -> Result<Exit, F
             "machmeter {}: {} s in {} part{} on CPU {}",
             env!("CARGO_PKG_VERSION"),
             total_ns / 1_000_000_000,
-            entries.len(),
-            if entries.len() == 1 { "" } else { "s" },
+            names.len(),
+            if names.len() == 1 { "" } else { "s" },
             session.cpus()
         ));
     }
@@ -98,20 +107,40 @@ pub(crate) fn page(registries: &Registries, globals: &Globals) -> Result<Exit, F
     }
     let name = globals.name.clone().unwrap_or_else(|| host_name().unwrap_or_else(|| "machine".to_owned()));
     let stem = format!("machmeter-{}-{}", file_name(&name), date::now_stamp());
-    let files = [PathBuf::from(format!("{stem}.json")), PathBuf::from(format!("{stem}.html"))];
-    Ok(finish(session, "characterize", outcomes, globals, &files))
+    Ok(finish(session, "characterize", outcomes, globals, Some(&stem)))
 }
 
-fn plan(globals: &Globals, total_ns: u64, entries: &[&Entry]) -> Result<Exit, Failure> {
+/// Record and report in this directory under `stem`, or under `stem-2`, `stem-3` and so on when runs of the same second have
+/// that. An empty record holds the place.
+fn free_files(stem: &str) -> [PathBuf; 2] {
+    for n in 1..1000 {
+        let stem = if n == 1 { stem.to_owned() } else { format!("{stem}-{n}") };
+        let files = ["json", "html"].map(|e| PathBuf::from(format!("{stem}.{e}")));
+        if files[1].symlink_metadata().is_ok() {
+            continue;
+        }
+        match File::create_new(&files[0]) {
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
+            // What else is wrong is told when the record is written.
+            _ => return files,
+        }
+    }
+    // No second has a thousand runs; a name that nobody else chooses all the same.
+    ["json", "html"].map(|e| PathBuf::from(format!("{stem}-{}.{e}", std::process::id())))
+}
+
+fn plan(globals: &Globals, total_ns: u64, parts: &[&str], commands: &[Command]) -> Result<Exit, Failure> {
     let (_, allowed, cpus) = session::cpus(&globals.cpus)?;
-    let parts: Vec<&str> = entries.iter().map(|e| e.info.name).collect();
-    let text = format!(
+    let mut text = format!(
         "plan: {} s, parts: {}; CPUs {cpus} of {allowed}, policy {}, level {}",
         total_ns as f64 / 1e9,
         parts.join(", "),
         globals.prio,
         globals.level
     );
+    for command in commands {
+        text.push_str(&format!("; runs {command}"));
+    }
     if globals.json.is_none() {
         print(&text)?;
         return Ok(Exit::Fine);
@@ -153,7 +182,7 @@ fn finish(
     verb: &str,
     outcomes: Vec<(&Entry, machmeter_engine::probe::Outcome)>,
     globals: &Globals,
-    files: &[PathBuf],
+    stem: Option<&str>,
 ) -> Exit {
     let history = match &session.history {
         Ok(h) => Ok(h.clone()),
@@ -178,14 +207,7 @@ fn finish(
         Raw::Auto if rows(&tables) > MANY_ROWS => Vec::new(),
         Raw::Auto | Raw::All => tables,
     };
-    let mut trouble: Vec<String> = Vec::new();
-    let mut saved: Vec<String> = Vec::new();
-    for path in files.iter().chain(&globals.output) {
-        match write(&mut record, &tables, path) {
-            Ok(names) => saved.extend(names),
-            Err(e) => trouble.push(e),
-        }
-    }
+    let (mut saved, mut trouble) = write_all(&mut record, &tables, stem, &globals.output);
     if !globals.no_save {
         let kept = history.and_then(|h| {
             let kept = h.save(&mut record, &tables).map_err(|e| e.to_string());
@@ -194,7 +216,7 @@ fn finish(
         });
         match kept {
             Ok(s) => {
-                if files.is_empty() && globals.output.is_empty() {
+                if stem.is_none() && globals.output.is_empty() {
                     saved.push(format!("run {} (machmeter report last)", s.name));
                 }
             }
@@ -212,13 +234,36 @@ fn finish(
     exit(&record, globals, &trouble)
 }
 
+/// Writes the files of `stem` and those asked for: what was written, and what went wrong.
+fn write_all(
+    record: &mut Record,
+    tables: &[Table],
+    stem: Option<&str>,
+    asked_for: &[PathBuf],
+) -> (Vec<String>, Vec<String>) {
+    let (mut saved, mut trouble) = (Vec::new(), Vec::new());
+    let files = stem.map(free_files);
+    for path in files.iter().flatten().chain(asked_for) {
+        match write(record, tables, path) {
+            Ok(names) => saved.extend(names),
+            Err(e) => trouble.push(e),
+        }
+    }
+    if let Some([held, _]) = &files
+        && held.metadata().is_ok_and(|m| m.len() == 0)
+    {
+        let _ = std::fs::remove_file(held);
+    }
+    (saved, trouble)
+}
+
 /// Writes one file in the form its ending asks for; names what was written.
 fn write(record: &mut Record, tables: &[Table], path: &Path) -> Result<Vec<String>, String> {
     let size = |p: &Path| {
         std::fs::metadata(p).map_or(String::new(), |m| format!(" ({} kB)", m.len().div_ceil(1000)))
     };
     if path.extension().is_some_and(|e| e == "html") {
-        machmeter_store::text::write(path, machmeter_report::html::render(record))
+        machmeter_store::text::write(path, &machmeter_report::html::render(record))
             .map_err(|e| e.to_string())?;
         return Ok(vec![format!("{}{}", path.display(), size(path))]);
     }
@@ -247,11 +292,12 @@ fn write(record: &mut Record, tables: &[Table], path: &Path) -> Result<Vec<Strin
 }
 
 fn exit(record: &Record, globals: &Globals, trouble: &[String]) -> Exit {
-    if let Some(s) = signals::stop_requested() {
-        return s.into();
-    }
+    // Codes of signals promise that the result was saved.
     if !trouble.is_empty() {
         return Exit::CannotMeasure;
+    }
+    if let Some(s) = signals::stop_requested() {
+        return s.into();
     }
     if globals.strict && record.checks.iter().any(|c| c.state == CheckState::Fail) {
         return Exit::Inconclusive;

@@ -7,10 +7,10 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use machmeter_data::quantity::parse_duration_ns;
 use machmeter_noise::Quantum;
 use machmeter_noise::samples::{CpuSamples, Samples};
 use machmeter_noise::windows::Turn;
-use machmeter_data::quantity::parse_duration_ns;
 use machmeter_store::foreign::write::{self, NetgaugeHeader, SelfishFacts};
 use machmeter_sys::facts;
 use machmeter_sys::guard::signals;

@@ -72,8 +72,9 @@ pub fn stop_requested() -> Option<Signal> {
     if STOP.load(Ordering::Acquire) { Signal::from_number(FIRST.load(Ordering::Acquire)) } else { None }
 }
 
-/// Installs the handlers, starts the signal thread and ignores SIGPIPE (a closed pipe is then an ordinary write error).
-/// Further calls do nothing.
+/// Installs the handlers, starts the signal thread and ignores SIGPIPE and SIGXFSZ (a closed pipe and a file size limit are
+/// then ordinary write errors). A signal that was ignored at the start (`nohup`, background jobs) stays so. Further calls do
+/// nothing.
 ///
 /// # Errors
 /// The system's error when a handler, the pipe or the thread can't be made.
@@ -90,14 +91,25 @@ pub fn install() -> io::Result<()> {
         std::mem::forget(wake);
         fd
     };
-    for signal in Signal::ALL {
+    for signal in Signal::ALL.into_iter().filter(|s| !is_ignored(s.number())) {
         // SAFETY: the action touches atomics and calls clock_gettime and write only, all async-signal-safe.
         unsafe { signal_hook::low_level::register(signal.number(), move || on_signal(signal, wake)) }?;
     }
-    // SAFETY: SIG_IGN is a valid disposition and replaces no handler of ours.
-    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
+    for number in [libc::SIGPIPE, libc::SIGXFSZ] {
+        // SAFETY: SIG_IGN is a valid disposition and replaces no handler of ours.
+        unsafe { libc::signal(number, libc::SIG_IGN) };
+    }
     *installed = true;
     Ok(())
+}
+
+/// Whether the process ignores a signal now.
+fn is_ignored(number: i32) -> bool {
+    // SAFETY: all bytes 0 are a valid `sigaction`.
+    let mut now: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: a null action only asks; the answer's place lives through the call.
+    let asked = unsafe { libc::sigaction(number, std::ptr::null(), &raw mut now) };
+    asked == 0 && now.sa_sigaction == libc::SIG_IGN
 }
 
 /// Runs inside the signal handler.

@@ -94,7 +94,7 @@ fn keep(state: &Path, per_ms: u64) -> Result<PathBuf, Failure> {
     let file = state.join(FILE);
     fs::create_dir_all(state)
         .map_err(|e| Failure::cannot(format!("{}: {e}; loops_per_ms not saved", state.display())))?;
-    machmeter_store::text::write(&file, format!("{per_ms}\n")).map_err(Failure::cannot)?;
+    machmeter_store::text::write(&file, &format!("{per_ms}\n")).map_err(Failure::cannot)?;
     Ok(file)
 }
 
