@@ -34,8 +34,12 @@ pub struct Registries {
 }
 
 /// All roles, by the crates they belong to.
-const WORKERS: &[&[Worker]] =
-    &[&[worker::NOTHING], machmeter_loads::WORKERS, machmeter_probes::interactive::WORKERS];
+const WORKERS: &[&[Worker]] = &[
+    &[worker::NOTHING],
+    machmeter_loads::WORKERS,
+    machmeter_probes::interactive::WORKERS,
+    machmeter_probes::noise::WORKERS,
+];
 
 impl Default for Registries {
     fn default() -> Self {

@@ -1,12 +1,8 @@
 //! `machmeter selftest PROBE`: injects known disturbances into this machine and checks what the probe says of them.
 
-use std::ffi::OsString;
-
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use machmeter_data::quantity::{Unit, human};
 use machmeter_data::record::{Finding, Record, SummaryLine};
-use machmeter_engine::Progress;
-use machmeter_engine::host::Silent;
 use machmeter_probes::selftest::{Options, SelfCheck, State};
 use machmeter_probes::{interactive, memory, noise, ops, sync};
 use machmeter_sys::guard::signals;
@@ -43,23 +39,26 @@ const PROBES: [Testable; 5] = [
     Testable {
         name: "memory",
         within_ns: [15_000_000_000, 40_000_000_000],
-        run: |asked| memory::selftest::run(&costs(asked), &Lines { quiet: asked.globals.quiet }),
+        run: |asked| memory::selftest::run(&options(asked), &Lines { quiet: asked.globals.quiet }),
     },
-    Testable { name: "noise", within_ns: [30_000_000_000, 90_000_000_000], run: test_noise },
+    Testable {
+        name: "noise",
+        within_ns: [30_000_000_000, 90_000_000_000],
+        run: |asked| noise::selftest::run(&options(asked), &Lines { quiet: asked.globals.quiet }),
+    },
     Testable {
         name: "ops",
         within_ns: [40_000_000_000, 90_000_000_000],
-        run: |asked| ops::selftest::run(&costs(asked), &Lines { quiet: asked.globals.quiet }),
+        run: |asked| ops::selftest::run(&options(asked), &Lines { quiet: asked.globals.quiet }),
     },
     Testable {
         name: "sync",
         within_ns: [30_000_000_000, 90_000_000_000],
-        run: |asked| sync::selftest::run(&costs(asked), &Lines { quiet: asked.globals.quiet }),
+        run: |asked| sync::selftest::run(&options(asked), &Lines { quiet: asked.globals.quiet }),
     },
 ];
 
-/// Options of the probes of costs.
-fn costs(asked: &Asked<'_>) -> Options {
+fn options(asked: &Asked<'_>) -> Options {
     Options { quick: asked.quick, cpu: asked.cpu, seed: asked.globals.seed }
 }
 
@@ -72,16 +71,6 @@ fn test_interactive(asked: &Asked<'_>) -> Result<Vec<SelfCheck>, String> {
         until_ns: monotonic_ns() + given_ns,
     };
     interactive::selftest::run(&options, &Lines { quiet: asked.globals.quiet })
-}
-
-fn test_noise(asked: &Asked<'_>) -> Result<Vec<SelfCheck>, String> {
-    let options = noise::selftest::Options {
-        quick: asked.quick,
-        cpu: asked.cpu,
-        seed: asked.globals.seed,
-        unprivileged_arguments: Some(child_arguments(asked.globals, asked.cpu, asked.quick)),
-    };
-    noise::selftest::run(&options, &Lines { quiet: asked.globals.quiet })
 }
 
 fn define() -> Command {
@@ -101,20 +90,10 @@ fn define() -> Command {
                 .action(ArgAction::SetTrue)
                 .help("Fewer and shorter injections: less than half the time"),
         )
-        .arg(
-            Arg::new("unprivileged-part")
-                .long("unprivileged-part")
-                .action(ArgAction::SetTrue)
-                .hide(true)
-                .help("Only what needs no privilege; prints the checks as a JSON list"),
-        )
 }
 
 fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
     let quick = matches.get_flag("quick");
-    if matches.get_flag("unprivileged-part") {
-        return unprivileged_part(globals, quick);
-    }
     let name = matches.get_one::<String>("probe").map_or("", String::as_str);
     let Some(probe) = PROBES.iter().find(|p| p.name == name) else {
         return Err(Failure::usage(format!("'{name}' has no self-test")));
@@ -154,31 +133,6 @@ fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Resu
         None if !trouble.is_empty() => Exit::CannotMeasure,
         None => exit(&checks),
     })
-}
-
-/// The child says nothing but its checks, whatever else was asked of the parent.
-fn unprivileged_part(globals: &Globals, quick: bool) -> Result<Exit, Failure> {
-    signals::install().map_err(Failure::cannot)?;
-    let (_, _, cpus) = crate::session::cpus(&globals.cpus)?;
-    let options = noise::selftest::Options {
-        quick,
-        cpu: cpus.iter().next_back(),
-        seed: globals.seed,
-        unprivileged_arguments: None,
-    };
-    let checks =
-        noise::selftest::run_unprivileged(&options, &Silent as &dyn Progress).map_err(Failure::cannot)?;
-    let text = serde_json::to_string(&checks).map_err(Failure::cannot)?;
-    output::print(&text).map_err(|e| Failure::cannot(format!("stdout: {e}")))?;
-    Ok(Exit::Fine)
-}
-
-fn child_arguments(globals: &Globals, cpu: Option<usize>, quick: bool) -> Vec<OsString> {
-    let mut arguments: Vec<String> = ["selftest", "noise", "--unprivileged-part"].map(str::to_owned).to_vec();
-    arguments.extend(cpu.map(|c| format!("--cpus={c}")));
-    arguments.push(format!("--seed={}", globals.seed));
-    arguments.extend(quick.then(|| "--quick".to_owned()));
-    arguments.into_iter().map(OsString::from).collect()
 }
 
 fn count(checks: &[SelfCheck], state: State) -> usize {

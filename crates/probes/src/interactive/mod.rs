@@ -30,7 +30,7 @@ use params::Params;
 use samples::Samples;
 
 /// The roles in which this probe starts the program.
-pub const WORKERS: &[Worker] = &[worker::WORKER];
+pub const WORKERS: &[Worker] = &[worker::WORKER, ab::GUARD];
 
 /// The interactive probe.
 #[derive(Debug, Clone, Copy)]

@@ -28,12 +28,15 @@ use clap::{Args, ValueEnum};
 use machmeter_data::Table;
 use machmeter_engine::level::parse_duration_ns;
 use machmeter_engine::probe::Measured;
-use machmeter_engine::{Analysis, Host, Info, Page, Probe, ProbeError};
+use machmeter_engine::{Analysis, Host, Info, Page, Probe, ProbeError, Worker};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use attribute::Attribution;
 use samples::Samples;
+
+/// The roles in which this probe starts the program.
+pub const WORKERS: &[Worker] = &[selftest::UNPRIVILEGED];
 
 /// The noise probe.
 #[derive(Debug, Clone, Copy)]

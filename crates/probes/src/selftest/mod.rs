@@ -75,8 +75,8 @@ pub(crate) fn percent(share: f64) -> String {
     format!("{:.2} %", share * 100.0)
 }
 
-/// What to test, and where: probes of costs.
-#[derive(Debug, Clone)]
+/// What to test, and where.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Options {
     /// Shorter runs: less than half the time.
     pub quick: bool,
