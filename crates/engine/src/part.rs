@@ -15,7 +15,7 @@ use crate::cost::{Row, Rows};
 use crate::placement;
 use crate::probe::Measured;
 use crate::sampling::{HostTiming, Sampler};
-use crate::selftest::Injection;
+use crate::selftest::{self, Injection, SelfTest};
 use crate::{Analysis, Host, Info, Level, Page, Probe, ProbeError};
 
 /// A part of a probe with parameters `P`.
@@ -61,6 +61,8 @@ pub trait Verb {
     const NOT_MEASURED: Code;
     /// Its place on the page.
     const PLACE: u8;
+    /// Time that its self-test takes at most, quick and full, s.
+    const SELFTEST_WITHIN_S: [u64; 2];
     /// Its parameters.
     type Params: Args + Serialize + DeserializeOwned + JsonSchema + Sync + 'static;
 
@@ -87,6 +89,8 @@ pub trait Verb {
 impl<V: Verb> Probe for V {
     const INFO: Info = V::INFO;
     const PAGE: Page = Page { place: V::PLACE, parameters: "{}" };
+    const SELFTEST: SelfTest =
+        SelfTest { within_s: V::SELFTEST_WITHIN_S, tries_again: false, run: selftest::run::<V> };
     type Params = V::Params;
     type Samples = Rows;
 

@@ -12,6 +12,7 @@ use thiserror::Error;
 
 use crate::host::Host;
 use crate::level::Level;
+use crate::selftest::SelfTest;
 
 /// What a probe says about itself.
 #[derive(Debug)]
@@ -146,6 +147,9 @@ pub trait Probe {
     /// Its part of the one-page characterization.
     const PAGE: Page = Page { place: 100, parameters: "{}" };
 
+    /// Its self-test.
+    const SELFTEST: SelfTest;
+
     /// Takes samples on the host within `host.budget`.
     ///
     /// # Errors
@@ -200,6 +204,8 @@ pub struct Entry {
     pub run_with: fn(&Host<'_>, &serde_json::Value) -> Result<Outcome, ProbeError>,
     /// Analyses stored or imported tables with default parameters.
     pub reanalyze: fn(&[Table], u64) -> Result<Analysis, ProbeError>,
+    /// Its self-test.
+    pub selftest: SelfTest,
     /// JSON schema of its parameters.
     pub schema: fn() -> serde_json::Value,
 }
@@ -222,6 +228,7 @@ impl Entry {
                 let params = parameters::<P>(&serde_json::Value::Object(serde_json::Map::new()))?;
                 Ok(P::analyze(&params, &P::from_tables(tables)?, seed))
             },
+            selftest: P::SELFTEST,
             schema: || schemars::schema_for!(P::Params).to_value(),
         }
     }

@@ -24,13 +24,14 @@ pub mod worker;
 use machmeter_data::Table;
 use machmeter_data::record::SummaryLine;
 use machmeter_engine::probe::Measured;
+use machmeter_engine::selftest::SelfTest;
 use machmeter_engine::{Analysis, Host, Info, Level, Page, Probe, ProbeError, Worker};
 
 use params::Params;
 use samples::Samples;
 
 /// The roles in which this probe starts the program.
-pub const WORKERS: &[Worker] = &[worker::WORKER];
+pub const WORKERS: &[Worker] = &[worker::WORKER, ab::GUARD];
 
 /// The interactive probe.
 #[derive(Debug, Clone, Copy)]
@@ -38,6 +39,7 @@ pub struct Interactive;
 
 impl Probe for Interactive {
     const INFO: Info = info::INFO;
+    const SELFTEST: SelfTest = SelfTest { within_s: [60, 200], tries_again: true, run: selftest::run };
     const PAGE: Page =
         Page { place: 20, parameters: r#"{"tasks": "audio-pro,video", "loads": "none,burn"}"# };
     type Params = Params;

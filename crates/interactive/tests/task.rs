@@ -6,13 +6,18 @@
     reason = "a test ends with what went wrong; the lint knows tests of the harness only"
 )]
 
+#[path = "task/settings.rs"]
+mod settings;
+
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use machmeter_engine::Attributes;
+use machmeter_engine::role::{self, Role};
 use machmeter_engine::stream::{Deadline, Demand, Overload, Release, Stream};
 use machmeter_engine::worker::{ARGUMENT, NOTHING, Worker};
+use machmeter_interactive::WORKERS;
 use machmeter_interactive::samples::Segment;
 use machmeter_interactive::worker::{TaskProcess, TaskRequest, WORKER};
 use machmeter_sys::affinity;
@@ -21,7 +26,8 @@ use machmeter_sys::sched::Policy;
 use machmeter_sys::thread::{monotonic_ns, nanosleep_until, spawn_placed_scoped};
 
 const MS: u64 = 1_000_000;
-const ROLES: [Worker; 3] = [WORKER, NOTHING, Worker { name: "owner", run: owner }];
+const ROLES: [Worker; 3] =
+    [NOTHING, Worker { name: "owner", run: owner }, Worker { name: "setting-owner", run: settings::owner }];
 
 type Test = (&'static str, fn());
 
@@ -41,13 +47,14 @@ const TESTS: [Test; 10] = [
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     if arguments.first().is_some_and(|a| a == ARGUMENT) {
-        let role = ROLES.iter().find(|w| arguments.get(1).is_some_and(|a| a == w.name));
+        let mut roles = ROLES.iter().chain(WORKERS);
+        let role = roles.find(|w| arguments.get(1).is_some_and(|a| a == w.name));
         return role.map_or(ExitCode::from(2), |w| ExitCode::from((w.run)(&arguments[2..])));
     }
     // As of the test harness: words choose tests, options are its own affair.
     let words: Vec<&str> =
         arguments.iter().filter_map(|a| a.to_str()).filter(|a| !a.starts_with('-')).collect();
-    for (name, test) in TESTS {
+    for (name, test) in TESTS.iter().chain(settings::TESTS) {
         if words.is_empty() || words.iter().any(|w| name.contains(w)) {
             test();
             println!("test {name} ... ok");
@@ -60,7 +67,8 @@ fn main() -> ExitCode {
 fn owner(_: &[OsString]) -> u8 {
     let mut task = start(periodic(10 * MS, MS), Attributes::default());
     task.go(monotonic_ns() + 20 * MS, 60_000 * MS).unwrap();
-    println!("{}", task.ready().pid);
+    let (_requests, mut to) = role::starter::<(), i32>().unwrap();
+    to.send(&task.ready().pid).unwrap();
     nanosleep_until(monotonic_ns() + 60_000 * MS);
     0
 }
@@ -234,14 +242,14 @@ fn a_task_that_does_not_answer_is_killed() {
 }
 
 fn nothing_outlives_the_main_process() {
-    let mut owner = Spawn::worker("owner").piped().start().unwrap();
-    let pid: i32 = owner.read_line(30_000 * MS).unwrap().unwrap().parse().unwrap();
+    let mut owner: Role<(), i32> = Role::start(Spawn::worker("owner")).unwrap();
+    let pid = owner.receive(monotonic_ns() + 30_000 * MS).unwrap();
     assert!(pid_is_alive(pid) && commands_with(WORKER.name).contains(&pid));
-    kill_process(owner.pid()).unwrap();
+    kill_process(owner.peer().pid()).unwrap();
     let until_ns = monotonic_ns() + 10_000 * MS;
     while pid_is_alive(pid) && monotonic_ns() < until_ns {
         nanosleep_until(monotonic_ns() + 5 * MS);
     }
     assert!(!pid_is_alive(pid) && !commands_with(WORKER.name).contains(&pid));
-    assert!(owner.wait(10_000 * MS).is_some());
+    assert!(owner.peer_mut().wait(10_000 * MS).is_some());
 }

@@ -1,7 +1,6 @@
 //! The leader of a load: a process that waits, and ends the load when it is told to or when its starter is gone.
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
@@ -9,16 +8,17 @@ use std::process::ExitStatus;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use machmeter_engine::load::LoadError;
+use machmeter_engine::role::{self, Role, RoleError};
 use machmeter_engine::worker::Worker;
 use machmeter_sys::affinity;
 use machmeter_sys::cgroup::Group;
-use machmeter_sys::process::{self, Child, LineReader, Spawn};
+use machmeter_sys::process::{self, Spawn};
 use machmeter_sys::sched::{self, Policy, RT_PRIORITY_MAX};
 use machmeter_sys::shared::SharedCounters;
-use machmeter_sys::thread::{monotonic_ns, spawn_plain};
+use machmeter_sys::thread::monotonic_ns;
 
 use crate::directory;
-use crate::message::{Message, Order};
+use crate::message::{Message, Order, Replies, Request};
 use crate::work::WORKER;
 
 /// The role that leads.
@@ -33,33 +33,32 @@ const REMOVE_WITHIN_NS: u64 = 400_000_000;
 
 /// What a leader waits for.
 enum Event {
-    /// A line from the starter.
-    Line(String),
+    /// The load shall end.
+    End,
     /// The starter is gone.
     Alone,
     /// The worker says something.
     Says(Message),
-    /// The worker has closed its end, as all processes do when they end.
-    Silent,
+    /// The worker says nothing any more.
+    Silent(RoleError),
 }
 
 /// The process of the role.
 fn lead(_: &[OsString]) -> u8 {
-    let Ok(mut to) = process::take_stdout() else { return 1 };
+    let Ok((mut requests, mut to)) = role::starter::<Request, Message>() else { return 1 };
+    let Ok(Request::Begin(order)) = requests.next(None) else { return 1 };
     let (sender, events) = channel();
     let from_starter = sender.clone();
-    let heard = process::listen(move |line| {
-        let _ = from_starter.send(line.map_or(Event::Alone, Event::Line));
+    let heard = requests.listen(move |request| {
+        let _ = from_starter.send(request.map_or(Event::Alone, |_| Event::End));
     });
-    let Ok(Event::Line(line)) = heard.and_then(|()| events.recv().map_err(io::Error::other)) else {
-        return 1;
-    };
     let cannot = |e: io::Error| LoadError::Cannot(format!("the leader of a load: {e}"));
-    let led = Order::from_line(&line).map_err(cannot).and_then(|(order, counters)| {
+    let led = heard.and_then(|()| order.counters()).map_err(cannot).and_then(|counters| {
         be_ordinary(&order);
         let group = group(&order, &mut to)?;
-        let child = start(&order, &counters, group.as_ref(), sender)?;
-        Ok(Led { child, directory: order.directory, groups: Vec::new(), group })
+        let directory = order.directory.clone();
+        let worker = start(*order, &counters, group.as_ref(), sender)?;
+        Ok(Led { worker, directory, groups: Vec::new(), group })
     });
     match led {
         Ok(led) => led.until_the_end(&events, &mut to),
@@ -71,7 +70,7 @@ fn lead(_: &[OsString]) -> u8 {
 }
 
 /// Makes the control group that was asked for. The starter is told what to remove should this process be killed.
-fn group(order: &Order, to: &mut File) -> Result<Option<Group>, LoadError> {
+fn group(order: &Order, to: &mut Replies) -> Result<Option<Group>, LoadError> {
     let group = order.request.attributes.make_group(&format!("load-{}", order.request.name));
     let group = group.map_err(|e| LoadError::Usage(format!("load '{}': {e}", order.request.name)))?;
     if let Some(group) = &group {
@@ -83,27 +82,26 @@ fn group(order: &Order, to: &mut File) -> Result<Option<Group>, LoadError> {
 
 /// Starts the worker, which joins its group before it is told what to do.
 fn start(
-    order: &Order,
+    mut order: Order,
     counters: &SharedCounters,
     group: Option<&Group>,
     events: Sender<Event>,
-) -> Result<Child, LoadError> {
+) -> Result<Role<Order, Message>, LoadError> {
     let cannot = |e: io::Error| LoadError::Cannot(format!("the process of a load: {e}"));
     process::become_subreaper().map_err(cannot)?;
-    let for_worker = Order {
-        request: order.request.clone(),
-        directory: order.directory.clone(),
-        counters_fd: counters.fd().as_raw_fd(),
-    };
-    let worker = Spawn::worker(WORKER.name).die_with_parent().pass_fd(counters.fd()).piped();
-    let mut child = worker.start().map_err(cannot)?;
+    let spawn = Spawn::worker(WORKER.name).die_with_parent().pass_fd(counters.fd());
+    let mut worker = Role::start(spawn).map_err(cannot)?;
     if let Some(group) = group {
-        group.add(child.pid()).map_err(|e| LoadError::Usage(e.to_string()))?;
+        group.add(worker.peer().pid()).map_err(|e| LoadError::Usage(e.to_string()))?;
     }
-    for_worker.line().and_then(|line| child.write_line(&line)).map_err(cannot)?;
-    let lines = child.take_lines().ok_or(io::ErrorKind::NotConnected.into()).map_err(cannot)?;
-    spawn_plain("machmeter-load", move || hear(lines, &events)).map_err(cannot)?;
-    Ok(child)
+    order.counters_fd = counters.fd().as_raw_fd();
+    worker.send(&order).map_err(|e| LoadError::Cannot(format!("the process of a load {e}")))?;
+    let said = worker.take_replies().ok_or(io::ErrorKind::NotConnected.into()).map_err(cannot)?;
+    said.listen(move |message| {
+        let _ = events.send(message.map_or_else(Event::Silent, Event::Says));
+    })
+    .map_err(cannot)?;
+    Ok(worker)
 }
 
 /// The policy and the CPUs of the starter's thread are its own affair; a leader must be able to run whatever its load
@@ -124,20 +122,9 @@ fn be_ordinary(order: &Order) {
     }
 }
 
-fn hear(mut lines: LineReader, events: &Sender<Event>) {
-    while let Ok(Some(line)) = lines.next(None) {
-        if let Some(message) = Message::read(&line)
-            && events.send(Event::Says(message)).is_err()
-        {
-            return;
-        }
-    }
-    let _ = events.send(Event::Silent);
-}
-
 /// A worker and what to remove after it.
 struct Led {
-    child: Child,
+    worker: Role<Order, Message>,
     directory: PathBuf,
     groups: Vec<PathBuf>,
     /// Removed last, when no process is in it any more.
@@ -145,7 +132,7 @@ struct Led {
 }
 
 impl Led {
-    fn until_the_end(mut self, events: &Receiver<Event>, to: &mut File) -> u8 {
+    fn until_the_end(mut self, events: &Receiver<Event>, to: &mut Replies) -> u8 {
         let mut said_the_last = false;
         while let Ok(event) = events.recv() {
             match event {
@@ -157,15 +144,15 @@ impl Led {
                     said_the_last |= matches!(message, Message::Failure { .. });
                     self.pass_on(message, to);
                 }
-                Event::Silent => {
-                    let status = self.child.wait(KILL_WITHIN_NS);
+                Event::Silent(why) => {
+                    let status = self.worker.peer_mut().wait(KILL_WITHIN_NS);
                     if !said_the_last {
-                        Message::failure(&LoadError::Cannot(death(status))).send(to);
+                        Message::failure(&LoadError::Cannot(death(&why, status))).send(to);
                     }
                     // What it started goes with it; the starter's next word is awaited without a load.
                     process::kill_rest_of_group(monotonic_ns() + KILL_WITHIN_NS);
                 }
-                Event::Line(_) => {
+                Event::End => {
                     self.end(END_WITHIN_NS, events, to);
                     Message::Ended.send(to);
                     return 0;
@@ -178,7 +165,7 @@ impl Led {
     }
 
     /// The worker's own end is not the load's.
-    fn pass_on(&mut self, message: Message, to: &mut File) {
+    fn pass_on(&mut self, message: Message, to: &mut Replies) {
         match message {
             Message::Ended => {}
             message => {
@@ -191,13 +178,13 @@ impl Led {
     }
 
     /// Ends the worker, first by asking; kills the rest; removes what it made.
-    fn end(&mut self, within_ns: u64, events: &Receiver<Event>, to: &mut File) {
-        self.child.close_stdin();
-        if self.child.wait(within_ns).is_none() {
-            self.child.kill();
+    fn end(&mut self, within_ns: u64, events: &Receiver<Event>, to: &mut Replies) {
+        self.worker.close();
+        if self.worker.peer_mut().wait(within_ns).is_none() {
+            self.worker.peer().kill();
         }
         process::kill_rest_of_group(monotonic_ns() + KILL_WITHIN_NS);
-        let _ = self.child.wait(KILL_WITHIN_NS);
+        let _ = self.worker.peer_mut().wait(KILL_WITHIN_NS);
         process::reap_orphans();
         while let Ok(Event::Says(message)) = events.try_recv() {
             self.pass_on(message, to);
@@ -208,9 +195,10 @@ impl Led {
     }
 }
 
-fn death(status: Option<ExitStatus>) -> String {
-    match status {
-        Some(status) => format!("its process ended early ({status})"),
-        None => "its process closed its output and hangs".to_owned(),
+fn death(why: &RoleError, status: Option<ExitStatus>) -> String {
+    match (why, status) {
+        (RoleError::Ended(_), Some(status)) => format!("its process ended early ({status})"),
+        (RoleError::Ended(_), None) => "its process closed its output and hangs".to_owned(),
+        (why, _) => format!("its process {why}"),
     }
 }

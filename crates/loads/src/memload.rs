@@ -14,15 +14,17 @@ use std::process::ExitStatus;
 
 use machmeter_data::quantity::Unit;
 use machmeter_engine::load::{LoadError, LoadInfo};
+use machmeter_engine::role::{Role, RoleError};
 use machmeter_sys::cgroup::{CgroupError, Group, Plan, Request};
 use machmeter_sys::oom::MemoryLeft;
 use machmeter_sys::pressure::{self, Resource};
-use machmeter_sys::process::{Child, ReadError};
+use machmeter_sys::thread::monotonic_ns;
 use machmeter_sys::tree::Tree;
 
+use crate::message::Message;
 use crate::work::{LoadEntry, Work};
 use budget::{BLOCK_BYTES, LEAST_BYTES, WorkingSet};
-use touch::{Said, TouchOrder};
+use touch::TouchOrder;
 
 pub(crate) use touch::TOUCHER;
 
@@ -144,8 +146,8 @@ impl<'w> Memload<'w> {
         let mut restarts = 0;
         while !self.work.stopped() {
             let before = self.kills();
-            let mut child = self.start()?;
-            let status = self.watch(&mut child)?;
+            let mut toucher = self.start()?;
+            let status = self.watch(&mut toucher)?;
             if self.work.stopped() {
                 break;
             }
@@ -176,7 +178,7 @@ impl<'w> Memload<'w> {
         self.group.as_ref().and_then(|g| g.events().oom_kills).unwrap_or(0)
     }
 
-    fn start(&self) -> Result<Child, LoadError> {
+    fn start(&self) -> Result<Role<TouchOrder, Message>, LoadError> {
         let cannot = |e: &dyn std::fmt::Display| LoadError::Cannot(format!("its memory process: {e}"));
         let file = match self.set.file_bytes {
             0 => None,
@@ -187,42 +189,42 @@ impl<'w> Memload<'w> {
             file,
             grouped: self.group.is_some(),
             seed: self.work.request().seed,
+            counters_fd: self.work.counters_fd(),
         };
-        let line = serde_json::to_string(&order).map_err(|e| cannot(&e))?;
-        let mut child = self.work.spawn(TOUCHER.name).piped().start().map_err(|e| cannot(&e))?;
+        let mut toucher = Role::start(self.work.spawn(TOUCHER.name)).map_err(|e| cannot(&e))?;
         if let Some(group) = &self.group {
-            group.add(child.pid()).map_err(|e| cannot(&e))?;
+            group.add(toucher.peer().pid()).map_err(|e| cannot(&e))?;
         }
         // Only now does it begin: all its memory is charged to the group.
-        child.write_line(&line).map_err(|e| cannot(&e))?;
-        Ok(child)
+        toucher.send(&order).map_err(|e| cannot(&e))?;
+        Ok(toucher)
     }
 
     /// Listens to the process until it ends or the load shall.
-    fn watch(&mut self, child: &mut Child) -> Result<ExitStatus, LoadError> {
-        let gone = || LoadError::Cannot("its memory process does not end".to_owned());
+    fn watch(&mut self, toucher: &mut Role<TouchOrder, Message>) -> Result<ExitStatus, LoadError> {
+        let cannot = |e: &RoleError| LoadError::Cannot(format!("its memory process {e}"));
         while !self.work.stopped() {
-            match child.read_line(LISTEN_NS) {
-                Ok(Some(line)) => self.hear(&line)?,
-                Err(ReadError::TimedOut { .. }) => {}
-                Ok(None) | Err(_) => break,
+            match toucher.receive(monotonic_ns() + LISTEN_NS) {
+                Ok(message) => self.hear(message)?,
+                Err(RoleError::Late) => {}
+                Err(RoleError::Ended(_)) => break,
+                Err(e) => return Err(cannot(&e)),
             }
         }
-        child.close_stdin();
-        if let Some(status) = child.wait(END_WITHIN_NS) {
+        toucher.close();
+        if let Some(status) = toucher.peer_mut().wait(END_WITHIN_NS) {
             return Ok(status);
         }
-        child.kill();
-        child.wait(END_WITHIN_NS).ok_or_else(gone)
+        toucher.kill();
+        toucher.peer_mut().wait(END_WITHIN_NS).ok_or_else(|| cannot(&RoleError::Late))
     }
 
-    fn hear(&mut self, line: &str) -> Result<(), LoadError> {
-        match serde_json::from_str(line) {
-            Ok(Said::Ready) if !std::mem::replace(&mut self.ready, true) => self.work.ready(),
-            Ok(Said::Ready) => {}
-            Ok(Said::Caveat(text)) => self.work.caveat(text),
-            Ok(Said::Failed(text)) => return Err(LoadError::Cannot(text)),
-            Err(e) => return Err(LoadError::Cannot(format!("its memory process says '{line}': {e}"))),
+    fn hear(&mut self, message: Message) -> Result<(), LoadError> {
+        match message {
+            Message::Ready if !std::mem::replace(&mut self.ready, true) => self.work.ready(),
+            Message::Caveat(text) => self.work.caveat(text),
+            Message::Failure { text, .. } => return Err(LoadError::Cannot(text)),
+            _ => {}
         }
         Ok(())
     }

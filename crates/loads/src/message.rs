@@ -1,19 +1,26 @@
-//! What the processes of a load say to each other: one JSON value a line.
+//! What the processes of a load say to each other.
 
-use std::io::{self, Write};
+use std::fs::File;
+use std::io;
 use std::path::PathBuf;
 
 use machmeter_engine::load::{LoadError, LoadRequest};
+use machmeter_engine::role::MessageWriter;
 use machmeter_sys::shared::SharedCounters;
 use serde::{Deserialize, Serialize};
 
 /// Lanes in which work is counted. More threads than that share lanes.
 pub(crate) const LANES: usize = 64;
 
-/// What the starter writes to the leader to have it end; the end of the pipe means the same.
-pub(crate) const STOP: &str = "stop";
+/// What the starter asks of a leader. The end of its requests means the same as the second one.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Request {
+    Begin(Box<Order>),
+    End,
+}
 
-/// The first line to a leader, and from it to its worker.
+/// What to do, for a leader and from it for its worker.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Order {
     pub(crate) request: LoadRequest,
@@ -24,15 +31,9 @@ pub(crate) struct Order {
 }
 
 impl Order {
-    pub(crate) fn line(&self) -> io::Result<String> {
-        serde_json::to_string(self).map_err(io::Error::other)
-    }
-
-    /// Reads the line and opens the counters.
-    pub(crate) fn from_line(line: &str) -> io::Result<(Self, SharedCounters)> {
-        let order: Self = serde_json::from_str(line).map_err(io::Error::other)?;
-        let counters = SharedCounters::open_fd(order.counters_fd, LANES)?;
-        Ok((order, counters))
+    /// Opens the counters.
+    pub(crate) fn counters(&self) -> io::Result<SharedCounters> {
+        SharedCounters::open_fd(self.counters_fd, LANES)
     }
 }
 
@@ -68,14 +69,11 @@ impl Message {
         }
     }
 
-    /// Writes itself as a line. A reader that is gone is noticed elsewhere.
-    pub(crate) fn send(&self, to: &mut impl Write) {
-        if let Ok(line) = serde_json::to_string(self) {
-            let _ = to.write_all(format!("{line}\n").as_bytes());
-        }
-    }
-
-    pub(crate) fn read(line: &str) -> Option<Self> {
-        serde_json::from_str(line).ok()
+    /// Sends itself. A reader that is gone is noticed elsewhere.
+    pub(crate) fn send(&self, to: &mut Replies) {
+        let _ = to.send(self);
     }
 }
+
+/// What takes the messages of a process to the one that started it.
+pub(crate) type Replies = MessageWriter<Message, File>;

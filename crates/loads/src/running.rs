@@ -4,13 +4,14 @@ use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 
 use machmeter_engine::load::{LoadError, LoadReport, LoadRequest, RunningLoad};
-use machmeter_sys::process::{self, Child, ReadError, Spawn};
+use machmeter_engine::role::{Role, RoleError};
+use machmeter_sys::process::{self, Spawn};
 use machmeter_sys::shared::SharedCounters;
 use machmeter_sys::thread::monotonic_ns;
 
 use crate::directory;
 use crate::leader::LEADER;
-use crate::message::{LANES, Message, Order, STOP};
+use crate::message::{LANES, Message, Order, Request};
 
 /// What a load may take to begin to work.
 const START_WITHIN_NS: u64 = 3_000_000_000;
@@ -22,7 +23,7 @@ const REMOVE_WITHIN_NS: u64 = 300_000_000;
 /// A load at work.
 pub(crate) struct Running {
     name: String,
-    leader: Child,
+    leader: Role<Request, Message>,
     counters: SharedCounters,
     directory: PathBuf,
     groups: Vec<PathBuf>,
@@ -45,11 +46,10 @@ pub(crate) fn start(request: &LoadRequest) -> Result<Box<dyn RunningLoad>, LoadE
         directory: directory.clone(),
         counters_fd: counters.fd().as_raw_fd(),
     };
-    let line = order.line().map_err(cannot)?;
-    let leader = Spawn::worker(LEADER.name).new_group().pass_fd(counters.fd()).stdin_json(&line).start();
+    let leader = Spawn::worker(LEADER.name).new_group().pass_fd(counters.fd());
     let mut running = Running {
         name: request.name.clone(),
-        leader: leader.map_err(cannot)?,
+        leader: Role::start(leader).map_err(cannot)?,
         counters,
         directory,
         groups: Vec::new(),
@@ -57,12 +57,14 @@ pub(crate) fn start(request: &LoadRequest) -> Result<Box<dyn RunningLoad>, LoadE
         usage: false,
         over: false,
     };
-    running.await_ready()?;
+    running.begin(order)?;
     Ok(Box::new(running))
 }
 
 impl Running {
-    fn await_ready(&mut self) -> Result<(), LoadError> {
+    fn begin(&mut self, order: Order) -> Result<(), LoadError> {
+        // A leader that is gone is noticed below.
+        let _ = self.leader.send(&Request::Begin(Box::new(order)));
         if self.hear(monotonic_ns() + START_WITHIN_NS, &Message::Ready) {
             return Ok(());
         }
@@ -80,24 +82,17 @@ impl Running {
     /// Takes in what the leader says until `last`, a failure, or the deadline; returns whether `last` came.
     fn hear(&mut self, deadline_ns: u64, last: &Message) -> bool {
         loop {
-            match self.leader.read_line(deadline_ns.saturating_sub(monotonic_ns())) {
-                Ok(Some(line)) => match Message::read(&line) {
-                    Some(m) if m == *last => return true,
-                    Some(m) => {
-                        self.note(m);
-                        if self.report.failure.is_some() && *last == Message::Ready {
-                            return false;
-                        }
+            match self.leader.receive(deadline_ns) {
+                Ok(m) if m == *last => return true,
+                Ok(m) => {
+                    self.note(m);
+                    if self.report.failure.is_some() && *last == Message::Ready {
+                        return false;
                     }
-                    None => {}
-                },
-                Ok(None) => {
-                    self.note_death();
-                    return false;
                 }
-                Err(ReadError::TimedOut { .. }) => return false,
+                Err(RoleError::Late) => return false,
                 Err(e) => {
-                    self.report.failure.get_or_insert_with(|| format!("its leader can't be understood: {e}"));
+                    self.report.failure.get_or_insert_with(|| format!("its leader {e}"));
                     return false;
                 }
             }
@@ -117,21 +112,16 @@ impl Running {
         }
     }
 
-    fn note_death(&mut self) {
-        let how = self.leader.wait(REMOVE_WITHIN_NS).map_or_else(|| "hangs".to_owned(), |s| s.to_string());
-        self.report.failure.get_or_insert_with(|| format!("its leader ended early ({how})"));
-    }
-
     /// Ends everything; at most once.
     fn end(&mut self) {
         if std::mem::replace(&mut self.over, true) {
             return;
         }
-        let asked = self.leader.write_line(STOP).is_ok();
+        let asked = self.leader.send(&Request::End).is_ok();
         let ended = asked && self.hear(monotonic_ns() + STOP_WITHIN_NS, &Message::Ended);
         // Whatever the leader says: its group is ended now.
-        self.leader.kill_group();
-        let _ = self.leader.wait(REMOVE_WITHIN_NS);
+        self.leader.kill();
+        let _ = self.leader.peer_mut().wait(REMOVE_WITHIN_NS);
         if !ended {
             self.report.failure.get_or_insert_with(|| "it did not end when asked and was killed".to_owned());
         }
@@ -153,15 +143,12 @@ impl RunningLoad for Running {
         if self.report.failure.is_none() && !self.over {
             // Only what is there already.
             self.hear(0, &Message::Ended);
-            if self.report.failure.is_none() && self.leader.try_wait().is_some() {
-                self.note_death();
-            }
         }
         self.report.failure.clone()
     }
 
     fn processes(&self) -> Vec<i32> {
-        let leader = self.leader.pid();
+        let leader = self.leader.peer().pid();
         let mut all = process::processes_of_group(leader);
         all.sort_by_key(|p| (*p != leader, *p));
         all

@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::fmt::Display;
-use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
@@ -11,16 +10,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
 
 use machmeter_engine::load::{LoadError, LoadInfo, LoadRequest};
+use machmeter_engine::role::{self, MessageReader};
 use machmeter_engine::worker::Worker;
 use machmeter_sys::affinity;
 use machmeter_sys::oom;
-use machmeter_sys::process::{self, Received, Spawn};
+use machmeter_sys::process::Spawn;
 use machmeter_sys::sched::Policy;
 use machmeter_sys::shared::SharedCounters;
+use machmeter_sys::thread::monotonic_ns;
 use machmeter_sys::topology::CpuSet;
 
 use crate::directory::OwnDirectory;
-use crate::message::{LANES, Message, Order};
+use crate::message::{LANES, Message, Order, Replies};
 
 /// The role that does the work.
 pub(crate) const WORKER: Worker = Worker { name: "load-work", run: do_the_work };
@@ -101,7 +102,7 @@ pub struct Work {
     request: LoadRequest,
     stop: Arc<AtomicBool>,
     counters: Arc<SharedCounters>,
-    said: Mutex<Said>,
+    said: Arc<Mutex<Said>>,
     placement: Mutex<Placement>,
     directory_path: PathBuf,
     directory: Mutex<Option<OwnDirectory>>,
@@ -117,7 +118,7 @@ struct Placement {
 
 #[derive(Debug)]
 struct Said {
-    to: File,
+    to: Replies,
     remarks: Vec<Message>,
 }
 
@@ -246,11 +247,15 @@ impl Work {
         Ok(&self.directory_path)
     }
 
-    /// This program again in the role `role`, as a child that dies with the calling thread. The counters are passed on;
-    /// the number of their descriptor is the first argument, see [`Count::of_child`].
+    /// This program again in the role `role`, as a child that dies with the calling thread. The counters are passed on, see
+    /// [`Work::counters_fd`].
     pub fn spawn(&self, role: &str) -> Spawn<'_> {
-        let fd = self.counters.fd();
-        Spawn::worker(role).arg(fd.as_raw_fd().to_string()).die_with_parent().pass_fd(fd)
+        Spawn::worker(role).die_with_parent().pass_fd(self.counters.fd())
+    }
+
+    /// Number of the counters' descriptor, here and in children, see [`Count::of_child`].
+    pub fn counters_fd(&self) -> i32 {
+        self.counters.fd().as_raw_fd()
     }
 
     fn remark(&self, remark: Message) {
@@ -279,48 +284,50 @@ impl Count {
         self.counters.add(self.lane, n);
     }
 
-    /// The counter of a child started by [`Work::spawn`]: `argument` is its first one.
+    /// The counter of a child started by [`Work::spawn`], to which [`Work::counters_fd`] was told.
     ///
     /// # Errors
-    /// When the argument is no number of an open descriptor of counters.
-    pub fn of_child(argument: &OsString, lane: usize) -> io::Result<Self> {
-        let fd = argument.to_str().and_then(|a| a.parse().ok()).ok_or(io::ErrorKind::InvalidInput)?;
-        Ok(Self { counters: Arc::new(SharedCounters::open_fd(fd, LANES)?), lane: lane % LANES })
+    /// When it is no number of an open descriptor of counters.
+    pub fn of_child(counters_fd: i32, lane: usize) -> io::Result<Self> {
+        Ok(Self { counters: Arc::new(SharedCounters::open_fd(counters_fd, LANES)?), lane: lane % LANES })
     }
 }
 
-/// The process of the role: the order from stdin, messages to stdout, and the end when stdin ends.
+/// The process of the role.
 fn do_the_work(_: &[OsString]) -> u8 {
-    let Ok(mut to) = process::take_stdout() else { return 1 };
+    let Ok((requests, to)) = role::starter() else { return 1 };
+    let said = Arc::new(Mutex::new(Said { to, remarks: Vec::new() }));
     // Should memory run out, a load is what can be spared. Where it is refused, the kernel's own choice stands.
     let _ = oom::volunteer();
-    let ended = prepare(&to).and_then(|(entry, work)| {
+    let ended = prepare(requests, Arc::clone(&said)).and_then(|(entry, work)| {
         if !by_thread(&work.request) {
             work.request.attributes.apply().map_err(|e| usage(&work.request, e))?;
         }
         entry.run.map_or(Ok(()), |run| run(&work))
     });
-    ended.as_ref().map_or_else(Message::failure, |()| Message::Ended).send(&mut to);
+    let last = ended.as_ref().map_or_else(Message::failure, |()| Message::Ended);
+    last.send(&mut said.lock().unwrap_or_else(PoisonError::into_inner).to);
     u8::from(ended.is_err())
 }
 
-fn prepare(to: &File) -> Result<(&'static LoadEntry, Work), LoadError> {
+fn prepare(
+    mut requests: MessageReader<Order>,
+    said: Arc<Mutex<Said>>,
+) -> Result<(&'static LoadEntry, Work), LoadError> {
     let cannot = |e: io::Error| LoadError::Cannot(format!("the process of a load: {e}"));
+    let order = requests.next(Some(monotonic_ns() + ORDER_WITHIN_NS));
+    let order = order.map_err(|e| LoadError::Cannot(format!("the leader of a load {e}")))?;
     let stop = Arc::new(AtomicBool::new(false));
     let at_end = Arc::clone(&stop);
-    let life = process::life_line(move || at_end.store(true, Ordering::Relaxed)).map_err(cannot)?;
-    let Received::Line(line) = life.next(ORDER_WITHIN_NS) else {
-        return Err(cannot(io::Error::other("no order came")));
-    };
-    let (order, counters) = Order::from_line(&line).map_err(cannot)?;
+    requests.listen(move |_| at_end.store(true, Ordering::Relaxed)).map_err(cannot)?;
+    let counters = order.counters().map_err(cannot)?;
     let entry = crate::entry(&order.request.name)?;
     let placement = Placement { missing_threads: by_thread(&order.request), ready: false };
-    let said = Said { to: to.try_clone().map_err(cannot)?, remarks: Vec::new() };
     let work = Work {
         request: order.request,
         stop,
         counters: Arc::new(counters),
-        said: Mutex::new(said),
+        said,
         placement: Mutex::new(placement),
         directory_path: order.directory,
         directory: Mutex::new(None),

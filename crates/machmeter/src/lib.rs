@@ -43,7 +43,8 @@ pub const PROBES: &[Entry] = &[
 ];
 
 /// All roles, by the crates they belong to.
-const WORKERS: &[&[Worker]] = &[&[worker::NOTHING], machmeter_loads::WORKERS, machmeter_interactive::WORKERS];
+const WORKERS: &[&[Worker]] =
+    &[&[worker::NOTHING], machmeter_loads::WORKERS, machmeter_interactive::WORKERS, machmeter_noise::WORKERS];
 
 impl Default for Registries {
     fn default() -> Self {

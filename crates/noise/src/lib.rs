@@ -28,12 +28,16 @@ use clap::{Args, ValueEnum};
 use machmeter_data::Table;
 use machmeter_data::quantity::parse_duration_ns;
 use machmeter_engine::probe::Measured;
-use machmeter_engine::{Analysis, Host, Info, Page, Probe, ProbeError};
+use machmeter_engine::selftest::SelfTest;
+use machmeter_engine::{Analysis, Host, Info, Page, Probe, ProbeError, Worker};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use attribute::Attribution;
 use samples::Samples;
+
+/// The roles in which this probe starts the program.
+pub const WORKERS: &[Worker] = &[selftest::UNPRIVILEGED];
 
 /// The noise probe.
 #[derive(Debug, Clone, Copy)]
@@ -141,6 +145,7 @@ impl Params {
 impl Probe for Noise {
     const INFO: Info = info::INFO;
     const PAGE: Page = Page { place: 10, parameters: "{}" };
+    const SELFTEST: SelfTest = SelfTest { within_s: [30, 90], tries_again: false, run: selftest::run };
     type Params = Params;
     type Samples = Samples;
 

@@ -23,6 +23,7 @@ impl Verb for Memory {
     const PARTS: &'static [Part<Params>] = &[ladder::PART, bandwidth::PART, loaded::PART, table::PART];
     const NOT_MEASURED: Code = info::NOT_MEASURED;
     const PLACE: u8 = 30;
+    const SELFTEST_WITHIN_S: [u64; 2] = [15, 40];
     type Params = Params;
 
     fn names(params: &Params) -> &[String] {

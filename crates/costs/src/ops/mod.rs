@@ -26,6 +26,7 @@ impl Verb for Ops {
     const PARTS: &'static [Part<Params>] = &[arithmetic::PART, calls::PART, processes::PART, seed::PART];
     const NOT_MEASURED: Code = cost::NOT_MEASURED;
     const PLACE: u8 = 50;
+    const SELFTEST_WITHIN_S: [u64; 2] = [40, 90];
     type Params = Params;
 
     fn names(params: &Params) -> &[String] {

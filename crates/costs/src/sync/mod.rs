@@ -26,6 +26,7 @@ impl Verb for Sync {
         &[transfer::PART, contention::PART, locks::PART, wakeups::PART, models::PART];
     const NOT_MEASURED: Code = cost::NOT_MEASURED;
     const PLACE: u8 = 40;
+    const SELFTEST_WITHIN_S: [u64; 2] = [30, 90];
     type Params = Params;
 
     fn names(params: &Params) -> &[String] {

@@ -76,8 +76,8 @@ pub fn percent(share: f64) -> String {
     format!("{:.2} %", share * 100.0)
 }
 
-/// What to test, and where: probes of costs.
-#[derive(Debug, Clone)]
+/// What to test, and where.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Options {
     /// Shorter runs: less than half the time.
     pub quick: bool,
@@ -85,6 +85,23 @@ pub struct Options {
     pub cpu: Option<usize>,
     /// Seed of random choices.
     pub seed: u64,
+    /// Until when what the machine was not quiet enough for is tried again, ns (monotonic); everything is tried once,
+    /// however late that becomes.
+    pub until_ns: u64,
+}
+
+/// The self-test of a probe.
+#[derive(Debug, Clone, Copy)]
+pub struct SelfTest {
+    /// Time that the whole takes at most, quick and full, s.
+    pub within_s: [u64; 2],
+    /// Whether it tries again within a time that is given.
+    pub tries_again: bool,
+    /// Runs all checks in order. Ends early, with what was done so far, when a signal asks to stop.
+    ///
+    /// # Errors
+    /// In one line, when there is no CPU or no clock to test on.
+    pub run: fn(&Options, &dyn Progress) -> Result<Vec<SelfCheck>, String>,
 }
 
 /// Something that is injected or done: its name, and the checks of what the probe says of it.

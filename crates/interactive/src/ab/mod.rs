@@ -16,6 +16,7 @@
 mod analyze;
 mod evidence;
 mod figures;
+mod guard;
 mod plan;
 mod record;
 #[cfg(test)]
@@ -29,6 +30,7 @@ mod verdict;
 pub use analyze::{Outcome, analyze};
 pub use evidence::Evidence;
 pub use figures::{Figure, Round, Scale, Series, series};
+pub(super) use guard::GUARD;
 pub use plan::{MOST_ROUNDS, SEGMENTS_PER_ROUND, order, rounds_for};
 pub use record::{fit, record};
 pub use spending::{LEAST_ROUNDS, Looks, MOST_LOOKS};

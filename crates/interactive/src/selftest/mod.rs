@@ -21,22 +21,8 @@ use machmeter_engine::{Progress, budget};
 use machmeter_sys::thread::monotonic_ns;
 
 use lab::Lab;
-use machmeter_engine::selftest::{SelfCheck, State};
+use machmeter_engine::selftest::{Options, SelfCheck, State};
 use point::{HOG, Point, STOPS};
-
-/// What to test, and where.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// Segments of 1.5 s instead of 8 s: about 30 s instead of 140 s in all.
-    pub quick: bool,
-    /// The CPU to test on; the last allowed one when not given.
-    pub cpu: Option<usize>,
-    /// Seed of the phases between tasks and disturbers.
-    pub seed: u64,
-    /// Until when points are recorded again that the machine was not quiet enough for, ns (monotonic); every point is
-    /// recorded once, however late that becomes.
-    pub until_ns: u64,
-}
 
 /// One recording of a disturbed task, judged.
 struct Outcome {

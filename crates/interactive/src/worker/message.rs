@@ -1,4 +1,4 @@
-//! What the main process and a task's process say to each other: one JSON line each.
+//! What the main process and a task's process say to each other.
 
 use machmeter_engine::Attributes;
 use machmeter_engine::stream::{Fate, Job, Stream};
@@ -15,6 +15,20 @@ pub struct TaskRequest {
     pub attributes: Attributes,
     /// Seed of random releases; each segment draws others.
     pub seed: u64,
+}
+
+/// What the main process asks of a task's process: first a task, then segments.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Request {
+    Begin(TaskRequest),
+    /// To record a segment; the start is ns (monotonic).
+    Record {
+        start_ns: u64,
+        length_ns: u64,
+    },
+    /// The present segment shall end early.
+    Stop,
 }
 
 /// What a task's process says when it can begin.
@@ -38,10 +52,11 @@ pub struct Ready {
 
 /// What a task's process says.
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(tag = "say", rename_all = "snake_case")]
-pub(super) enum Message {
+#[serde(rename_all = "snake_case")]
+pub(super) enum Reply {
     Ready(Ready),
-    Refused { why: String },
+    /// Why, in one line.
+    Refused(String),
     Segment(Recorded),
 }
 
@@ -115,8 +130,8 @@ mod tests {
             involuntary: 2,
             trouble: Some("x".to_owned()),
         };
-        let line = serde_json::to_string(&Message::Segment(recorded)).unwrap();
-        let Message::Segment(back) = serde_json::from_str(&line).unwrap() else { panic!("{line}") };
+        let line = serde_json::to_string(&Reply::Segment(recorded)).unwrap();
+        let Reply::Segment(back) = serde_json::from_str(&line).unwrap() else { panic!("{line}") };
         let segment = back.segment();
         assert_eq!((segment.jobs, segment.run_delay_ns, segment.on_cpu_ns), (jobs, Some(u64::MAX), None));
         assert_eq!((segment.voluntary, segment.involuntary, segment.trouble.as_deref()), (1, 2, Some("x")));

@@ -1,22 +1,23 @@
 //! The process of a task: this program started again in the role [`WORKER`], and the main process's side of it.
 //!
-//! One JSON line with a [`TaskRequest`] comes in; one with [`Ready`] goes out when the task's thread has its attributes, is
-//! calibrated and asleep. Then `go START_NS LENGTH_NS` records a segment, answered by one JSON line when it is over; `stop`
-//! ends it early. The end of stdin ends everything at once. Only the thread of the task (and of its stages) has the task's
-//! attributes; the thread that listens does not, so that a starved task can still be ended.
+//! It gets a [`TaskRequest`] and says [`Ready`] when the task's thread has its attributes, is calibrated and asleep. Then each
+//! request for a segment is answered when that is over; a stop ends it early. The end of stdin ends everything at once. Only
+//! the thread of the task (and of its stages) has the task's attributes; the thread that listens does not, so that a starved
+//! task can still be ended.
 
 mod message;
 mod role;
 
 pub use message::{Ready, TaskRequest};
 
+use machmeter_engine::role::{Role, RoleError};
 use machmeter_engine::worker::Worker;
-use machmeter_sys::process::{Child, ReadError, Spawn};
+use machmeter_sys::process::Spawn;
 use machmeter_sys::sched::{self, Policy};
 use machmeter_sys::thread::monotonic_ns;
 
 use super::samples::Segment;
-use message::Message;
+use message::{Reply, Request};
 
 /// The role of a task's process, to be registered by the program.
 pub const WORKER: Worker = Worker { name: "interactive-task", run: role::run };
@@ -27,7 +28,7 @@ const READY_WITHIN_NS: u64 = 5_000_000_000;
 /// A task's process, seen from the main process. Dropping it kills it. It is tied to the *thread* that started it, too.
 #[derive(Debug)]
 pub struct TaskProcess {
-    child: Child,
+    role: Role<Request, Reply>,
     ready: Ready,
     /// When the present segment is over by schedule, ns (monotonic).
     due_ns: u64,
@@ -40,18 +41,14 @@ impl TaskProcess {
     /// # Errors
     /// One line with the true cause: an attribute that is refused, no process to be had.
     pub fn start(request: &TaskRequest) -> Result<Self, String> {
-        let line = serde_json::to_string(request).map_err(|e| e.to_string())?;
-        let mut child = Spawn::worker(WORKER.name)
-            .new_group()
-            .die_with_parent()
-            .stdin_json(&line)
-            .start()
-            .map_err(|e| format!("the process of a task could not be started: {e}"))?;
-        let answer = child.read_line(READY_WITHIN_NS);
-        match read_message(&mut child, answer)? {
-            Message::Ready(ready) => Ok(Self { child, ready, due_ns: 0, lifted: false }),
-            Message::Refused { why } => Err(why),
-            Message::Segment(_) => Err("the process of a task spoke out of turn".to_owned()),
+        let spawn = Spawn::worker(WORKER.name).new_group().die_with_parent();
+        let mut role =
+            Role::start(spawn).map_err(|e| format!("the process of a task could not be started: {e}"))?;
+        match role.ask(&Request::Begin(request.clone()), READY_WITHIN_NS) {
+            Ok(Reply::Ready(ready)) => Ok(Self { role, ready, due_ns: 0, lifted: false }),
+            Ok(Reply::Refused(why)) => Err(why),
+            Ok(Reply::Segment(_)) => Err(OUT_OF_TURN.to_owned()),
+            Err(e) => Err(fault(&e)),
         }
     }
 
@@ -68,15 +65,13 @@ impl TaskProcess {
     pub fn go(&mut self, start_ns: u64, length_ns: u64) -> Result<(), String> {
         self.due_ns = start_ns.max(monotonic_ns()) + length_ns;
         self.lifted = false;
-        self.child
-            .write_line(&format!("go {start_ns} {length_ns}"))
-            .map_err(|e| format!("the process of the task does not listen: {e}{}", self.end()))
+        self.role.send(&Request::Record { start_ns, length_ns }).map_err(|e| fault(&e))
     }
 
     /// Ends the present segment early: at the next release, or within the job that is being executed.
     pub fn stop(&mut self) {
         // One that is gone is noticed when its segment is collected.
-        let _ = self.child.write_line("stop");
+        let _ = self.role.send(&Request::Stop);
     }
 
     /// What was recorded, at most `timeout_ns` after the segment's end by schedule or after now, whichever is later. Its
@@ -91,27 +86,27 @@ impl TaskProcess {
     pub fn collect(&mut self, timeout_ns: u64) -> Result<Segment, String> {
         let over_ns = self.due_ns.max(monotonic_ns());
         let third_ns = timeout_ns / 3;
-        let mut answer = self.read_until(over_ns + third_ns);
+        let mut answer = self.role.receive(over_ns + third_ns);
         let mut lifted = Vec::new();
-        if matches!(answer, Err(ReadError::TimedOut { .. })) {
+        if matches!(answer, Err(RoleError::Late)) {
             lifted = self.lift();
-            answer = self.read_until(over_ns + 2 * third_ns);
+            answer = self.role.receive(over_ns + 2 * third_ns);
         }
-        if matches!(answer, Err(ReadError::TimedOut { .. })) {
+        if matches!(answer, Err(RoleError::Late)) {
             self.stop();
-            answer = self.read_until(over_ns + timeout_ns);
+            answer = self.role.receive(over_ns + timeout_ns);
         }
         for (tid, policy) in lifted {
             // A thread that is gone needs no policy; the task applies its own anew before it begins a segment.
             let _ = sched::apply_to(tid, policy);
         }
-        match read_message(&mut self.child, answer) {
-            Ok(Message::Segment(recorded)) => Ok(recorded.segment()),
-            Ok(Message::Refused { why }) => Err(why),
-            Ok(Message::Ready(_)) => Err("the process of the task spoke out of turn".to_owned()),
-            Err(why) => {
-                self.child.kill_group();
-                Err(why)
+        match answer {
+            Ok(Reply::Segment(recorded)) => Ok(recorded.segment()),
+            Ok(Reply::Refused(why)) => Err(why),
+            Ok(Reply::Ready(_)) => Err(OUT_OF_TURN.to_owned()),
+            Err(e) => {
+                self.role.kill();
+                Err(fault(&e))
             }
         }
     }
@@ -123,11 +118,7 @@ impl TaskProcess {
 
     /// Whether the process is there.
     pub fn is_alive(&mut self) -> bool {
-        self.child.try_wait().is_none()
-    }
-
-    fn read_until(&mut self, until_ns: u64) -> Result<Option<String>, ReadError> {
-        self.child.read_line(until_ns.saturating_sub(monotonic_ns()))
+        self.role.peer_mut().try_wait().is_none()
     }
 
     /// Gives the task's threads the normal policy; returns those that had another one, with it.
@@ -139,24 +130,10 @@ impl TaskProcess {
         let threads = self.ready.tids.iter().filter(|_| !favored);
         threads.filter(|tid| sched::apply_to(**tid, normal).is_ok()).map(|tid| (*tid, own)).collect()
     }
-
-    fn end(&mut self) -> String {
-        self.child.try_wait().map_or(String::new(), |status| format!(" (it ended: {status})"))
-    }
 }
 
-/// How an ended process gets to tell its status, ns.
-const STATUS_WITHIN_NS: u64 = 200_000_000;
+const OUT_OF_TURN: &str = "the process of the task spoke out of turn";
 
-fn read_message(child: &mut Child, answer: Result<Option<String>, ReadError>) -> Result<Message, String> {
-    match answer {
-        Ok(Some(line)) => serde_json::from_str(&line)
-            .map_err(|e| format!("the process of a task said what cannot be read: {e}")),
-        Ok(None) => Err(child.wait(STATUS_WITHIN_NS).map_or_else(
-            || "the process of the task closed its output".to_owned(),
-            |status| format!("the process of the task ended: {status}"),
-        )),
-        Err(ReadError::TimedOut { .. }) => Err("the process of the task did not answer in time".to_owned()),
-        Err(e) => Err(format!("the process of the task could not be read: {e}")),
-    }
+fn fault(e: &RoleError) -> String {
+    format!("the process of the task {e}")
 }

@@ -1,12 +1,12 @@
 //! Inside the task's process: the thread that listens and answers, and the thread that is the task.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
-use std::io::Write;
+use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
+use machmeter_engine::role::{self, MessageReader, MessageWriter, RoleError};
 use machmeter_engine::stream::{Fate, Job, RealMachine, Release, Stop, Stream, run as run_stream};
 use machmeter_engine::worker::NOTHING;
 use machmeter_sys::counters::schedstat::SchedstatReader;
@@ -14,7 +14,7 @@ use machmeter_sys::process::{self, WORKER_ARGUMENT};
 use machmeter_sys::sched::{self, Policy};
 use machmeter_sys::{memory, thread};
 
-use super::message::{Message, Ready, Recorded, TaskRequest, packed};
+use super::message::{Ready, Recorded, Reply, Request, TaskRequest, packed};
 
 /// A segment that was ordered too late begins so much after it was ordered, ns.
 const LEAD_NS: u64 = 5_000_000;
@@ -22,10 +22,14 @@ const STACK_BYTES: usize = 64 << 10;
 
 /// What the listening thread waits for.
 enum Event {
-    Line(String),
-    End,
-    Say(Message),
+    Asked(Request),
+    /// What was asked cannot be read.
+    Fault(RoleError),
+    Say(Reply),
 }
+
+/// What takes replies to the main process. Where nobody listens any more, the end of stdin says so, too.
+type Replies = MessageWriter<Reply, fs::File>;
 
 /// A segment to be recorded, with room for its jobs.
 struct Order {
@@ -35,31 +39,34 @@ struct Order {
 }
 
 /// The role; see the module above.
-pub(super) fn run(_arguments: &[OsString]) -> u8 {
-    let Ok(mut out) = process::take_stdout() else { return 1 };
-    match serve(&mut out) {
+pub(super) fn run(_: &[OsString]) -> u8 {
+    let Ok((requests, mut out)) = role::starter() else { return 1 };
+    match serve(requests, &mut out) {
         Ok(()) => 0,
         Err(why) => {
-            say(&mut out, &Message::Refused { why });
+            let _ = out.send(&Reply::Refused(why));
             1
         }
     }
 }
 
-fn serve(out: &mut File) -> Result<(), String> {
+fn serve(mut requests: MessageReader<Request>, out: &mut Replies) -> Result<(), String> {
     let inherited = favor_listening();
+    let request = match requests.next(None) {
+        Ok(Request::Begin(request)) => request,
+        Ok(_) => return Err("a segment was asked for before a task".to_owned()),
+        Err(RoleError::Ended(_)) => return Ok(()),
+        Err(e) => return Err(asked_wrongly(&e)),
+    };
     let (events, received) = channel();
-    let lines = events.clone();
-    process::listen(move |line| {
-        let ended = line.is_none();
-        let _ = lines.send(line.map_or(Event::End, Event::Line));
-        if ended {
-            end_everything();
-        }
-    })
-    .map_err(|e| e.to_string())?;
-    let Ok(Event::Line(first)) = received.recv() else { return Ok(()) };
-    let request: TaskRequest = serde_json::from_str(&first).map_err(|e| format!("request of a task: {e}"))?;
+    let asked = events.clone();
+    requests
+        .listen(move |request| match request {
+            Ok(request) => _ = asked.send(Event::Asked(request)),
+            Err(RoleError::Ended(_)) => end_everything(),
+            Err(e) => _ = asked.send(Event::Fault(e)),
+        })
+        .map_err(|e| e.to_string())?;
     let stop = Arc::new(AtomicBool::new(false));
     let (orders, ordered) = sync_channel(1);
     let (of_task, stop_of_task, answers) = (request.clone(), Arc::clone(&stop), events);
@@ -68,9 +75,13 @@ fn serve(out: &mut File) -> Result<(), String> {
     listen(out, &request, &received, &orders, &stop)
 }
 
-/// Answers until the end of stdin.
+fn asked_wrongly(e: &RoleError) -> String {
+    format!("the starter of a task {e}")
+}
+
+/// Answers until a task is refused or nobody asks any more.
 fn listen(
-    out: &mut File,
+    out: &mut Replies,
     request: &TaskRequest,
     received: &Receiver<Event>,
     orders: &SyncSender<Order>,
@@ -78,10 +89,8 @@ fn listen(
 ) -> Result<(), String> {
     while let Ok(event) = received.recv() {
         match event {
-            Event::Line(line) if line == "stop" => stop.store(true, Ordering::Relaxed),
-            Event::Line(line) => {
-                let (start_ns, length_ns) =
-                    parse_go(&line).ok_or_else(|| format!("a task does not understand '{line}'"))?;
+            Event::Asked(Request::Stop) => stop.store(true, Ordering::Relaxed),
+            Event::Asked(Request::Record { start_ns, length_ns }) => {
                 stop.store(false, Ordering::Relaxed);
                 let jobs = room_for(request.stream.jobs_in(length_ns));
                 // What keeps this thread from listening must not look like lateness of the task.
@@ -94,14 +103,14 @@ fn listen(
                     .send(Order { start_ns, length_ns, jobs })
                     .map_err(|_| "the thread of the task ended")?;
             }
-            Event::Say(message) => {
-                let refused = matches!(message, Message::Refused { .. });
-                say(out, &message);
-                if refused {
+            Event::Asked(Request::Begin(_)) => return Err("a process has one task".to_owned()),
+            Event::Fault(e) => return Err(asked_wrongly(&e)),
+            Event::Say(reply) => {
+                let _ = out.send(&reply);
+                if matches!(reply, Reply::Refused(_)) {
                     return Ok(());
                 }
             }
-            Event::End => return Ok(()),
         }
     }
     Ok(())
@@ -126,18 +135,6 @@ fn end_everything() {
     let _ = process::kill_process(own);
 }
 
-fn parse_go(line: &str) -> Option<(u64, u64)> {
-    let (start, length) = line.strip_prefix("go ")?.split_once(' ')?;
-    Some((start.parse().ok()?, length.parse().ok()?))
-}
-
-fn say(out: &mut File, message: &Message) {
-    let Ok(mut line) = serde_json::to_string(message) else { return };
-    line.push('\n');
-    // Nobody listens any more: the end of stdin says so, too.
-    let _ = out.write_all(line.as_bytes());
-}
-
 /// An empty list with `n` places, whose pages are all there and, if possible, locked.
 fn room_for(n: usize) -> Vec<Job> {
     let fate = Fate::Dropped;
@@ -160,18 +157,18 @@ fn task(
 ) {
     let (mut machine, ready) = match prepare(request, inherited, stop) {
         Ok(prepared) => prepared,
-        Err(why) => return drop(answers.send(Event::Say(Message::Refused { why }))),
+        Err(why) => return drop(answers.send(Event::Say(Reply::Refused(why)))),
     };
     let threads = ready.tids.clone();
-    let _ = answers.send(Event::Say(Message::Ready(ready)));
+    let _ = answers.send(Event::Say(Reply::Ready(ready)));
     let mut seed = request.seed;
     while let Ok(order) = orders.recv() {
-        let message = match request.attributes.apply() {
-            Ok(()) => Message::Segment(record(request, &mut machine, &threads, order, seed)),
-            Err(why) => Message::Refused { why },
+        let reply = match request.attributes.apply() {
+            Ok(()) => Reply::Segment(record(request, &mut machine, &threads, order, seed)),
+            Err(why) => Reply::Refused(why),
         };
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        if answers.send(Event::Say(message)).is_err() {
+        if answers.send(Event::Say(reply)).is_err() {
             return;
         }
     }

@@ -12,12 +12,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use machmeter_data::quantity::Unit;
 use machmeter_engine::cpu_work::Spinner;
 use machmeter_engine::load::{LoadError, LoadInfo};
+use machmeter_engine::role::RoleError;
 use machmeter_stats::random::Random;
-use machmeter_sys::process::ReadError;
 use machmeter_sys::task_room::TaskRoom;
 use machmeter_sys::thread::{monotonic_ns, nanosleep_until, thread_cpu_ns};
 
 pub(crate) use stages::BUILDER;
+use stages::{End, Step};
 
 use crate::read::{Order, Reader};
 use crate::work::{LoadEntry, Work};
@@ -248,7 +249,9 @@ impl Build<'_> {
         let count = self.work.count(lane);
         while !self.work.stopped() {
             let task = self.state().next();
-            let well = match self.process("unit", &[task.unit, task.turn]) {
+            let directory = self.directory.to_owned();
+            let step = Step::Unit { directory: directory.clone(), unit: task.unit, turn: task.turn };
+            let well = match self.process(&step) {
                 Ended::Stopped => return Ok(()),
                 Ended::Failed(why) => {
                     stages::discard(self.directory, task.turn);
@@ -263,7 +266,7 @@ impl Build<'_> {
             };
             let due = self.state().done(task, well);
             if let Some(turns) = due
-                && let Ended::Failed(why) = self.process("link", &turns)
+                && let Ended::Failed(why) = self.process(&Step::Link { directory, turns })
             {
                 self.state().failed(why)?;
             }
@@ -272,32 +275,29 @@ impl Build<'_> {
     }
 
     /// Runs a process of the build to its end, or kills it when it is time to stop. What is below it dies with it.
-    fn process(&self, step: &str, numbers: &[usize]) -> Ended {
-        let mut child = match stages::step(step, self.directory, numbers).start() {
-            Ok(child) => child,
+    fn process(&self, step: &Step) -> Ended {
+        let mut role = match stages::start(step, &[]) {
+            Ok(role) => role,
             Err(e) => return Ended::Failed(format!("no process to be had: {e}")),
         };
-        let mut said = None;
-        loop {
-            match child.read_line(LOOK_EVERY_NS) {
-                Ok(Some(line)) => said = Some(line),
-                Ok(None) => break,
-                Err(ReadError::TimedOut { .. }) if !self.work.stopped() => {}
-                Err(ReadError::TimedOut { .. }) => {
-                    child.kill();
-                    let _ = child.wait(VANISH_WITHIN_NS);
-                    return Ended::Stopped;
-                }
-                Err(e) => return Ended::Failed(e.to_string()),
+        let end = loop {
+            match role.receive(monotonic_ns() + LOOK_EVERY_NS) {
+                Err(RoleError::Late) if !self.work.stopped() => {}
+                end => break end,
             }
+        };
+        if matches!(end, Err(RoleError::Late)) {
+            role.kill();
         }
-        match (child.wait(VANISH_WITHIN_NS), said) {
-            (Some(status), None) if status.success() => Ended::Well,
+        let gone = role.peer_mut().wait(VANISH_WITHIN_NS).is_some();
+        match end {
+            Ok(End::Done) if gone => Ended::Well,
             // Those that are being killed now did nothing wrong.
             _ if self.work.stopped() => Ended::Stopped,
-            (_, Some(why)) => Ended::Failed(why),
-            (Some(status), None) => Ended::Failed(format!("a process of the build ended with {status}")),
-            (None, None) => Ended::Failed("a process of the build does not end".to_owned()),
+            Ok(End::Failed(why)) => Ended::Failed(why),
+            Ok(End::NobodyReads) => Ended::Failed("the reader of a stage is gone".to_owned()),
+            Ok(End::Done) => Ended::Failed("a process of the build does not end".to_owned()),
+            Err(e) => Ended::Failed(format!("a process of the build {e}")),
         }
     }
 

@@ -1,28 +1,55 @@
 //! The processes of a build: one for a unit, below it one for each stage with pipes between them; one for a link.
 //!
-//! A process says on its stdout, in one line, why it failed; nothing if it did not.
+//! Each is asked for one step and replies once; no step starts a thread.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use machmeter_engine::role::{self, Role};
 use machmeter_engine::worker::Worker;
-use machmeter_sys::process::{Child, Spawn};
+use machmeter_sys::process::Spawn;
+use machmeter_sys::thread::monotonic_ns;
+use serde::{Deserialize, Serialize};
 
 use super::text;
 
-/// The role of all of them; the first argument tells which.
+/// The role of all of them.
 pub(crate) const BUILDER: Worker = Worker { name: "load-compile", run: be_a_step };
 
 /// No stage takes nearly as long on the slowest machine; who waits longer waits for ever.
 const STAGE_WITHIN_NS: u64 = 60_000_000_000;
 
-/// A worker of this role for one step, in `directory`, with the numbers `numbers`.
-pub(super) fn step<'fd>(step: &str, directory: &Path, numbers: &[usize]) -> Spawn<'fd> {
-    let spawn = Spawn::worker(BUILDER.name).die_with_parent().piped().arg(step).arg(directory);
-    numbers.iter().fold(spawn, |spawn, n| spawn.arg(n.to_string()))
+/// What a process is asked for. Descriptors are passed under their numbers.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) enum Step {
+    Unit { directory: PathBuf, unit: usize, turn: usize },
+    Gather { directory: PathBuf, unit: usize, turn: usize, to: i32 },
+    Transform { from: i32, to: i32 },
+    Seal { directory: PathBuf, turn: usize, from: i32 },
+    Link { directory: PathBuf, turns: Vec<usize> },
+}
+
+/// How a step ended.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum End {
+    Done,
+    /// The reader of its output is gone: not the cause of a failure.
+    NobodyReads,
+    /// Why, in one line.
+    Failed(String),
+}
+
+/// Starts the process of a step, which gets no other request. `passed` stay open in it.
+pub(super) fn start(step: &Step, passed: &[BorrowedFd<'_>]) -> io::Result<Role<Step, End>> {
+    let spawn = Spawn::worker(BUILDER.name).die_with_parent();
+    let mut role = Role::start(passed.iter().fold(spawn, |spawn, fd| spawn.pass_fd(*fd)))?;
+    role.send(step).map_err(|e| io::Error::other(format!("a process of the build {e}")))?;
+    // It ends after its reply, and with it what it has inherited.
+    role.close();
+    Ok(role)
 }
 
 /// Object file of the `turn`th unit that is built.
@@ -35,47 +62,29 @@ fn dependencies_name(turn: usize) -> String {
     format!("d{turn:09}")
 }
 
-/// Exit code of a stage whose reader is gone: not the cause of a failure.
-const NOBODY_READS: u8 = 3;
-
 /// What links write.
 const IMAGE_NAME: &str = "image";
 
-fn be_a_step(arguments: &[OsString]) -> u8 {
-    match run(arguments) {
-        Ok(()) => 0,
-        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => NOBODY_READS,
-        Err(e) => {
-            // Nobody may listen any more.
-            let _ = writeln!(io::stdout(), "{}", e.to_string().replace('\n', " "));
-            1
-        }
-    }
+fn be_a_step(_: &[OsString]) -> u8 {
+    role::answer(|step| match run(&step) {
+        Ok(()) => End::Done,
+        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => End::NobodyReads,
+        Err(e) => End::Failed(e.to_string().replace('\n', " ")),
+    })
 }
 
-fn run(arguments: &[OsString]) -> io::Result<()> {
-    let wrong = || io::Error::new(io::ErrorKind::InvalidInput, "wrong arguments of a build");
-    let (step, rest) = arguments.split_first().ok_or_else(wrong)?;
-    let (directory, rest) = rest.split_first().ok_or_else(wrong)?;
-    let directory = Path::new(directory);
-    let numbers: Option<Vec<usize>> = rest.iter().map(|a| a.to_str()?.parse().ok()).collect();
-    match (step.to_str(), &numbers.ok_or_else(wrong)?[..]) {
-        (Some("unit"), [unit, turn]) => build(directory, *unit, *turn),
-        (Some("gather"), [unit, turn, to]) => gather_stage(directory, *unit, *turn, *to),
-        (Some("transform"), [from, to]) => transform_stage(*from, *to),
-        (Some("seal"), [turn, from]) => seal_stage(directory, *turn, *from),
-        (Some("link"), turns) => link_step(directory, turns),
-        _ => Err(wrong()),
+fn run(step: &Step) -> io::Result<()> {
+    match step {
+        Step::Unit { directory, unit, turn } => build(directory, *unit, *turn),
+        Step::Gather { directory, unit, turn, to } => gather_stage(directory, *unit, *turn, *to),
+        Step::Transform { from, to } => transform_stage(*from, *to),
+        Step::Seal { directory, turn, from } => seal_stage(directory, *turn, *from),
+        Step::Link { directory, turns } => link_step(directory, turns),
     }
-}
-
-fn number_of(fd: BorrowedFd<'_>) -> usize {
-    // A descriptor that is open is not negative.
-    usize::try_from(fd.as_raw_fd()).unwrap_or_default()
 }
 
 /// The descriptor that was passed under this number. Opened anew, which works for pipes as for files (proc(5)).
-fn passed(number: usize, to_write: bool) -> io::Result<File> {
+fn passed(number: i32, to_write: bool) -> io::Result<File> {
     File::options().read(!to_write).write(to_write).open(format!("/proc/self/fd/{number}"))
 }
 
@@ -83,15 +92,14 @@ fn passed(number: usize, to_write: bool) -> io::Result<File> {
 fn build(directory: &Path, unit: usize, turn: usize) -> io::Result<()> {
     let (text_out, text_in) = io::pipe()?;
     let (code_out, code_in) = io::pipe()?;
-    let to = number_of(text_in.as_fd());
-    let first = step("gather", directory, &[unit, turn, to]).pass_fd(text_in.as_fd()).start()?;
+    let directory = directory.to_owned();
+    let step = Step::Gather { directory: directory.clone(), unit, turn, to: text_in.as_raw_fd() };
+    let first = start(&step, &[text_in.as_fd()])?;
     drop(text_in);
-    let ends = [number_of(text_out.as_fd()), number_of(code_in.as_fd())];
-    let second =
-        step("transform", directory, &ends).pass_fd(text_out.as_fd()).pass_fd(code_in.as_fd()).start()?;
+    let step = Step::Transform { from: text_out.as_raw_fd(), to: code_in.as_raw_fd() };
+    let second = start(&step, &[text_out.as_fd(), code_in.as_fd()])?;
     drop((text_out, code_in));
-    let from = number_of(code_out.as_fd());
-    let third = step("seal", directory, &[turn, from]).pass_fd(code_out.as_fd()).start()?;
+    let third = start(&Step::Seal { directory, turn, from: code_out.as_raw_fd() }, &[code_out.as_fd()])?;
     drop(code_out);
     // The last one first: it ends last, and so nobody is asked in vain.
     let ended = [third, second, first].map(end_of);
@@ -109,34 +117,33 @@ pub(super) fn discard(directory: &Path, turn: usize) {
 }
 
 /// Waits for a process of this role to end.
-fn end_of(mut child: Child) -> io::Result<()> {
-    let said = child.read_line(STAGE_WITHIN_NS).map_err(io::Error::other)?;
-    let status = child.wait(STAGE_WITHIN_NS);
-    match (said, status) {
-        (Some(why), _) => Err(io::Error::other(why)),
-        (None, Some(status)) if status.success() => Ok(()),
-        (None, Some(status)) if status.code() == Some(NOBODY_READS.into()) => {
-            Err(io::ErrorKind::BrokenPipe.into())
-        }
-        (None, Some(status)) => Err(io::Error::other(format!("a stage ended with {status}"))),
-        (None, None) => Err(io::Error::other("a stage does not end")),
+fn end_of(mut stage: Role<Step, End>) -> io::Result<()> {
+    let end = stage.receive(monotonic_ns() + STAGE_WITHIN_NS);
+    if end.is_ok() && stage.peer_mut().wait(STAGE_WITHIN_NS).is_none() {
+        return Err(io::Error::other("a stage does not end"));
+    }
+    match end {
+        Ok(End::Done) => Ok(()),
+        Ok(End::NobodyReads) => Err(io::ErrorKind::BrokenPipe.into()),
+        Ok(End::Failed(why)) => Err(io::Error::other(why)),
+        Err(e) => Err(io::Error::other(format!("a stage {e}"))),
     }
 }
 
-fn gather_stage(directory: &Path, unit: usize, turn: usize, to: usize) -> io::Result<()> {
+fn gather_stage(directory: &Path, unit: usize, turn: usize, to: i32) -> io::Result<()> {
     let mut to = BufWriter::with_capacity(1 << 16, passed(to, true)?);
     let files = text::gather(directory, &text::unit_name(unit), &mut to)?;
     to.flush()?;
     put(directory, &dependencies_name(turn), files.join("\n").as_bytes())
 }
 
-fn transform_stage(from: usize, to: usize) -> io::Result<()> {
+fn transform_stage(from: i32, to: i32) -> io::Result<()> {
     let mut text = String::new();
     passed(from, false)?.read_to_string(&mut text)?;
     passed(to, true)?.write_all(text::transform(text).as_bytes())
 }
 
-fn seal_stage(directory: &Path, turn: usize, from: usize) -> io::Result<()> {
+fn seal_stage(directory: &Path, turn: usize, from: i32) -> io::Result<()> {
     let mut bytes = Vec::new();
     passed(from, false)?.read_to_end(&mut bytes)?;
     put(directory, &object_name(turn), &text::seal(bytes))

@@ -2,23 +2,25 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use machmeter_engine::load::LoadError;
+use machmeter_engine::role::{self, MessageReader};
 use machmeter_engine::worker::Worker;
 use machmeter_stats::random::Random;
 use machmeter_sys::oom::{self, MemoryLeft};
 use machmeter_sys::pressure::{self, Resource};
-use machmeter_sys::process::{self, Received};
 use machmeter_sys::region::Region;
 use machmeter_sys::thread::monotonic_ns;
 use machmeter_sys::tree::Tree;
 use serde::{Deserialize, Serialize};
 
 use super::budget::{self, BLOCK_BYTES};
+use crate::message::{Message, Replies};
 use crate::work::Count;
 
 /// The role.
@@ -33,7 +35,7 @@ const CALM_NS: u64 = 2_000_000_000;
 /// One in this many passes over a block of the file writes it anew, so that there are dirty pages too.
 const REWRITE_ONE_IN: usize = 8;
 
-/// The first line it gets, when it is in its group.
+/// What it gets when it is in its group.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct TouchOrder {
     pub(super) anonymous_bytes: u64,
@@ -41,48 +43,28 @@ pub(super) struct TouchOrder {
     pub(super) file: Option<(PathBuf, u64)>,
     pub(super) grouped: bool,
     pub(super) seed: u64,
+    pub(super) counters_fd: i32,
 }
 
-/// What it says, one a line.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Said {
-    /// It works.
-    Ready,
-    /// What weakens the load.
-    Caveat(String),
-    /// It cannot work.
-    Failed(String),
-}
-
-fn say(to: &mut File, said: &Said) {
-    if let Ok(line) = serde_json::to_string(said) {
-        let _ = to.write_all(format!("{line}\n").as_bytes());
-    }
-}
-
-fn touch(arguments: &[OsString]) -> u8 {
-    let Ok(mut to) = process::take_stdout() else { return 1 };
-    match prepare(arguments).and_then(|toucher| toucher.work(&mut to)) {
+fn touch(_: &[OsString]) -> u8 {
+    let Ok((requests, mut to)) = role::starter() else { return 1 };
+    match prepare(requests).and_then(|toucher| toucher.work(&mut to)) {
         Ok(()) => 0,
         Err(e) => {
-            say(&mut to, &Said::Failed(e.to_string()));
+            Message::failure(&LoadError::Cannot(e.to_string())).send(&mut to);
             1
         }
     }
 }
 
-fn prepare(arguments: &[OsString]) -> io::Result<Toucher> {
+fn prepare(mut requests: MessageReader<TouchOrder>) -> io::Result<Toucher> {
     oom::volunteer()?;
+    let order = requests.next(Some(monotonic_ns() + ORDER_WITHIN_NS));
+    let order = order.map_err(|e| io::Error::other(format!("its starter {e}")))?;
     let stop = Arc::new(AtomicBool::new(false));
     let at_end = Arc::clone(&stop);
-    let life = process::life_line(move || at_end.store(true, Ordering::Relaxed))?;
-    let counters = arguments.first().ok_or(io::ErrorKind::InvalidInput)?;
-    let count = Count::of_child(counters, 0)?;
-    let Received::Line(line) = life.next(ORDER_WITHIN_NS) else {
-        return Err(io::Error::other("no order came"));
-    };
-    let order: TouchOrder = serde_json::from_str(&line)?;
+    requests.listen(move |_| at_end.store(true, Ordering::Relaxed))?;
+    let count = Count::of_child(order.counters_fd, 0)?;
     let scratch = order.file.as_ref().map(|(path, bytes)| Scratch::create(path, *bytes)).transpose()?;
     Ok(Toucher {
         wanted_bytes: order.anonymous_bytes,
@@ -115,7 +97,7 @@ struct Toucher {
 }
 
 impl Toucher {
-    fn work(mut self, to: &mut File) -> io::Result<()> {
+    fn work(mut self, to: &mut Replies) -> io::Result<()> {
         let ready_at_ns = monotonic_ns() + READY_WITHIN_NS;
         let mut ready = false;
         while !self.stop.load(Ordering::Relaxed) {
@@ -128,11 +110,11 @@ impl Toucher {
             }
             if let Err(e) = self.pass_over_file() {
                 self.scratch = None;
-                say(to, &Said::Caveat(format!("the file beside the memory was given up: {e}")));
+                Message::Caveat(format!("the file beside the memory was given up: {e}")).send(to);
             }
             if !ready && (!growing || monotonic_ns() > ready_at_ns) {
                 ready = true;
-                say(to, &Said::Ready);
+                Message::Ready.send(to);
             }
         }
         Ok(())
@@ -143,7 +125,7 @@ impl Toucher {
     }
 
     /// Looks at the machine now and then, and gives back at once what is too much.
-    fn keep_to_what_is_allowed(&mut self, to: &mut File) -> io::Result<()> {
+    fn keep_to_what_is_allowed(&mut self, to: &mut Replies) -> io::Result<()> {
         let Some(seen) = self.look.now(self.grouped).map_err(io::Error::other)? else { return Ok(()) };
         let held_bytes = self.held_bytes();
         let stall = seen.full_stall_percent;
@@ -152,12 +134,8 @@ impl Toucher {
         if budget::must_yield(seen.left, stall, self.grouped) {
             self.look.calm_until_ns = monotonic_ns() + CALM_NS;
             if !std::mem::replace(&mut self.yielded, true) {
-                say(
-                    to,
-                    &Said::Caveat(
-                        "memory ran short on the machine: it gave back a part of its own".to_owned(),
-                    ),
-                );
+                let text = "memory ran short on the machine: it gave back a part of its own";
+                Message::Caveat(text.to_owned()).send(to);
             }
         } else if monotonic_ns() < self.look.calm_until_ns {
             self.allowed_bytes = most_bytes.min(held_bytes);
@@ -170,7 +148,7 @@ impl Toucher {
         Ok(())
     }
 
-    fn add_block(&mut self, to: &mut File) {
+    fn add_block(&mut self, to: &mut Replies) {
         match Region::new(BLOCK_BYTES as usize) {
             Ok(mut block) => {
                 fill(&mut self.random, block.as_mut_slice());
@@ -181,7 +159,7 @@ impl Toucher {
                 self.wanted_bytes = self.held_bytes();
                 self.allowed_bytes = self.wanted_bytes;
                 let mib = self.wanted_bytes >> 20;
-                say(to, &Said::Caveat(format!("the system gives it no more than {mib} MiB: {e}")));
+                Message::Caveat(format!("the system gives it no more than {mib} MiB: {e}")).send(to);
             }
         }
     }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use machmeter_engine::load::Loads;
+use machmeter_engine::role::Role;
 use machmeter_loads::{AllLoads, LOADS};
 use machmeter_stats::random::Random;
 use machmeter_sys::process::{self, Spawn};
@@ -102,6 +103,11 @@ fn random_kills_leave_nothing() {
     assert!(hits >= ROUNDS / 4 && failures >= hits / 2, "{hits} hits, {failures} failures");
 }
 
+/// A main program that starts the load `name` and says the id of its group.
+fn starter(name: &str, directory: &Path) -> Role<(), i32> {
+    Role::start(Spawn::worker("test-starter").arg(name).arg(directory).new_group()).unwrap()
+}
+
 fn a_killed_starter_takes_its_load_along() {
     let directory = tempfile::tempdir().unwrap();
     let mut random = Random::new(7);
@@ -109,23 +115,22 @@ fn a_killed_starter_takes_its_load_along() {
     let mut worked = 0;
     for round in 0..STARTER_ROUNDS {
         let name = names[round % names.len()];
-        let starter = Spawn::worker("test-starter").arg(name).arg(directory.path()).new_group().piped();
-        let mut starter = starter.start().unwrap();
+        let mut starter = starter(name, directory.path());
         // Half of them while the load is starting, the others while it works.
         let group = if round % 2 == 0 {
             pause_ns(random.below(25_000_000) as u64);
             None
         } else {
-            starter.read_line(10 * SECOND_NS).unwrap().and_then(|g| g.parse::<i32>().ok())
+            starter.receive(monotonic_ns() + 10 * SECOND_NS).ok()
         };
-        starter.kill();
-        let gone = within(BOUND_NS, || workers().iter().all(|p| *p == starter.pid()));
+        starter.peer().kill();
+        let gone = within(BOUND_NS, || workers().iter().all(|p| *p == starter.peer().pid()));
         assert!(gone, "{name}: processes are left: {:?}", workers());
         if let Some(group) = group.filter(|g| *g > 0) {
             worked += 1;
             assert!(group_ends(group), "{name}: {:?} live on", process::processes_of_group(group));
         }
-        assert!(starter.wait(BOUND_NS).is_some());
+        assert!(starter.peer_mut().wait(BOUND_NS).is_some());
         nothing_is_left(directory.path(), name);
     }
     assert!(worked > 0, "no load worked when its starter was killed");
@@ -161,14 +166,13 @@ fn what_nobody_could_remove_is_swept_at_the_next_start() {
     let with_files = loads().into_iter().find(|l| *l == "write" || *l == "compile");
     let Some(name) = with_files else { return println!("no load makes files") };
     let directory = tempfile::tempdir().unwrap();
-    let starter = Spawn::worker("test-starter").arg(name).arg(directory.path()).new_group().piped();
-    let mut starter = starter.start().unwrap();
-    let group = starter.read_line(10 * SECOND_NS).unwrap().unwrap().parse::<i32>().unwrap();
+    let mut starter = starter(name, directory.path());
+    let group = starter.receive(monotonic_ns() + 10 * SECOND_NS).unwrap();
     assert!(within(BOUND_NS, || !entries(directory.path()).is_empty()));
     process::stop_process(group).unwrap();
-    starter.kill();
+    starter.peer().kill();
     process::kill_process(group).unwrap();
-    assert!(starter.wait(BOUND_NS).is_some());
+    assert!(starter.peer_mut().wait(BOUND_NS).is_some());
     // A dying process holds its lock until it has closed its files.
     assert!(group_ends(group) && workers().is_empty(), "{:?}", workers());
     assert_eq!(entries(directory.path()).len(), 1);

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use machmeter_engine::attributes::Attributes;
 use machmeter_engine::load::{LoadRequest, Loads};
+use machmeter_engine::role;
 use machmeter_engine::worker::{NOTHING, Worker};
 use machmeter_loads::AllLoads;
 use machmeter_sys::process;
@@ -63,9 +64,8 @@ fn be_a_starter(arguments: &[OsString]) -> u8 {
     let [name, directory] = arguments else { return 2 };
     let request = request(&name.to_string_lossy(), Path::new(directory));
     let Ok(running) = AllLoads.start(&request) else { return 1 };
-    let mut to = process::take_stdout().unwrap();
-    let group = running.processes().first().copied().unwrap_or(0);
-    std::io::Write::write_all(&mut to, format!("{group}\n").as_bytes()).unwrap();
+    let (_requests, mut to) = role::starter::<(), i32>().unwrap();
+    to.send(&running.processes().first().copied().unwrap_or(0)).unwrap();
     pause_ns(60 * SECOND_NS);
     drop(running);
     0

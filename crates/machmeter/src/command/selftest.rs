@@ -1,16 +1,9 @@
 //! `machmeter selftest PROBE`: injects known disturbances into this machine and checks what the probe says of them.
 
-use std::ffi::OsString;
-
-use clap::{Arg, ArgAction, ArgMatches, Command};
-use machmeter_costs::{Memory, Ops, Sync};
+use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValuesParser};
 use machmeter_data::quantity::{Unit, human};
 use machmeter_data::record::{Finding, Record, SummaryLine};
-use machmeter_engine::Progress;
-use machmeter_engine::host::Silent;
-use machmeter_engine::selftest::{self, Options, SelfCheck, State};
-use machmeter_interactive as interactive;
-use machmeter_noise as noise;
+use machmeter_engine::selftest::{Options, SelfCheck, State};
 use machmeter_sys::guard::signals;
 use machmeter_sys::thread::monotonic_ns;
 
@@ -24,68 +17,6 @@ use crate::session::Session;
 
 pub(crate) const ENTRY: CommandEntry = CommandEntry { name: "selftest", define, run };
 
-/// A probe that can test itself.
-struct Testable {
-    name: &'static str,
-    /// Time that the whole takes at most, quick and full, ns; the record wants to know.
-    within_ns: [u64; 2],
-    run: fn(&Asked) -> Result<Vec<SelfCheck>, String>,
-}
-
-/// What was asked for.
-struct Asked<'a> {
-    globals: &'a Globals,
-    quick: bool,
-    cpu: Option<usize>,
-}
-
-/// Probes that can test themselves, sorted by name.
-const PROBES: [Testable; 5] = [
-    Testable { name: "interactive", within_ns: [60_000_000_000, 200_000_000_000], run: test_interactive },
-    Testable {
-        name: "memory",
-        within_ns: [15_000_000_000, 40_000_000_000],
-        run: |asked| selftest::run::<Memory>(&costs(asked), &Lines { quiet: asked.globals.quiet }),
-    },
-    Testable { name: "noise", within_ns: [30_000_000_000, 90_000_000_000], run: test_noise },
-    Testable {
-        name: "ops",
-        within_ns: [40_000_000_000, 90_000_000_000],
-        run: |asked| selftest::run::<Ops>(&costs(asked), &Lines { quiet: asked.globals.quiet }),
-    },
-    Testable {
-        name: "sync",
-        within_ns: [30_000_000_000, 90_000_000_000],
-        run: |asked| selftest::run::<Sync>(&costs(asked), &Lines { quiet: asked.globals.quiet }),
-    },
-];
-
-/// Options of the probes of costs.
-fn costs(asked: &Asked<'_>) -> Options {
-    Options { quick: asked.quick, cpu: asked.cpu, seed: asked.globals.seed }
-}
-
-fn test_interactive(asked: &Asked<'_>) -> Result<Vec<SelfCheck>, String> {
-    let given_ns = asked.globals.time.unwrap_or(0);
-    let options = interactive::selftest::Options {
-        quick: asked.quick,
-        cpu: asked.cpu,
-        seed: asked.globals.seed,
-        until_ns: monotonic_ns() + given_ns,
-    };
-    interactive::selftest::run(&options, &Lines { quiet: asked.globals.quiet })
-}
-
-fn test_noise(asked: &Asked<'_>) -> Result<Vec<SelfCheck>, String> {
-    let options = noise::selftest::Options {
-        quick: asked.quick,
-        cpu: asked.cpu,
-        seed: asked.globals.seed,
-        unprivileged_arguments: Some(child_arguments(asked.globals, asked.cpu, asked.quick)),
-    };
-    noise::selftest::run(&options, &Lines { quiet: asked.globals.quiet })
-}
-
 fn define() -> Command {
     Command::new(ENTRY.name)
         .about("Inject known disturbances and check the answers")
@@ -96,40 +27,36 @@ fn define() -> Command {
              With -t, the self-test of interactive records again what the machine was not quiet enough for, while there is time. \
              Exit code 0: every check passed; 1: one failed; 3: none failed, but something could not be shown here.",
         )
-        .arg(Arg::new("probe").required(true).value_parser(PROBES.map(|p| p.name)).help("The probe to test"))
+        .arg(Arg::new("probe").required(true).value_parser(PossibleValuesParser::new(crate::PROBES.iter().map(|p| p.info.name))).help("The probe to test"))
         .arg(
             Arg::new("quick")
                 .long("quick")
                 .action(ArgAction::SetTrue)
                 .help("Fewer and shorter injections: less than half the time"),
         )
-        .arg(
-            Arg::new("unprivileged-part")
-                .long("unprivileged-part")
-                .action(ArgAction::SetTrue)
-                .hide(true)
-                .help("Only what needs no privilege; prints the checks as a JSON list"),
-        )
 }
 
 fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
     let quick = matches.get_flag("quick");
-    if matches.get_flag("unprivileged-part") {
-        return unprivileged_part(globals, quick);
-    }
     let name = matches.get_one::<String>("probe").map_or("", String::as_str);
-    let Some(probe) = PROBES.iter().find(|p| p.name == name) else {
-        return Err(Failure::usage(format!("'{name}' has no self-test")));
+    let Some(test) = registries.probes.iter().find(|p| p.info.name == name).map(|p| p.selftest) else {
+        return Err(Failure::usage(format!("'{name}' is no probe")));
     };
-    if globals.time.is_some() && name != "interactive" {
+    if globals.time.is_some() && !test.tries_again {
         return Err(Failure::usage(format!(
             "the self-test of {name} takes no -t: it ends when its checks are done; --quick does fewer"
         )));
     }
-    let within_ns = probe.within_ns[usize::from(!quick)].max(globals.time.unwrap_or(0));
+    let given_ns = globals.time.unwrap_or(0);
+    let within_ns = (test.within_s[usize::from(!quick)] * 1_000_000_000).max(given_ns);
     let session = Session::begin(registries, globals, within_ns)?;
-    let cpu = session.cpus().iter().next_back();
-    let checks = (probe.run)(&Asked { globals, quick, cpu }).map_err(Failure::cannot)?;
+    let options = Options {
+        quick,
+        cpu: session.cpus().iter().next_back(),
+        seed: globals.seed,
+        until_ns: monotonic_ns() + given_ns,
+    };
+    let checks = (test.run)(&options, &Lines { quiet: globals.quiet }).map_err(Failure::cannot)?;
     let (mut record, _) = session.end("selftest", Vec::new());
     describe(&mut record, name, &checks);
     let mut trouble = Vec::new();
@@ -156,31 +83,6 @@ fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Resu
         None if !trouble.is_empty() => Exit::CannotMeasure,
         None => exit(&checks),
     })
-}
-
-/// The child says nothing but its checks, whatever else was asked of the parent.
-fn unprivileged_part(globals: &Globals, quick: bool) -> Result<Exit, Failure> {
-    signals::install().map_err(Failure::cannot)?;
-    let (_, _, cpus) = crate::session::cpus(&globals.cpus)?;
-    let options = noise::selftest::Options {
-        quick,
-        cpu: cpus.iter().next_back(),
-        seed: globals.seed,
-        unprivileged_arguments: None,
-    };
-    let checks =
-        noise::selftest::run_unprivileged(&options, &Silent as &dyn Progress).map_err(Failure::cannot)?;
-    let text = serde_json::to_string(&checks).map_err(Failure::cannot)?;
-    output::print(&text).map_err(|e| Failure::cannot(format!("stdout: {e}")))?;
-    Ok(Exit::Fine)
-}
-
-fn child_arguments(globals: &Globals, cpu: Option<usize>, quick: bool) -> Vec<OsString> {
-    let mut arguments: Vec<String> = ["selftest", "noise", "--unprivileged-part"].map(str::to_owned).to_vec();
-    arguments.extend(cpu.map(|c| format!("--cpus={c}")));
-    arguments.push(format!("--seed={}", globals.seed));
-    arguments.extend(quick.then(|| "--quick".to_owned()));
-    arguments.into_iter().map(OsString::from).collect()
 }
 
 fn count(checks: &[SelfCheck], state: State) -> usize {

@@ -1,17 +1,20 @@
 //! Without privileges: a competitor on the same CPU takes it from the meter, and the time it had must be classed as
 //! another thread's. Truth is the competitor's own log of when it ran, and the kernel's account of the meter's waiting.
 
-use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::ffi::OsString;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use machmeter_engine::Silent;
+use machmeter_engine::role::{self, Role};
 use machmeter_sys::clock::{TickSource, WithSource, dispatch};
+use machmeter_sys::guard::signals;
 use machmeter_sys::memory::LockedBuf;
+use machmeter_sys::process::Spawn;
 use machmeter_sys::thread::{self, ScopedPlacedThread, spawn_placed_scoped};
 
 use super::lab::{Lab, OTHER, Order};
 use super::score::overlap_ticks;
-use super::{Options, SelfCheck, State, percent};
+use super::{Options, SelfCheck, State, UNPRIVILEGED, percent};
 use crate::analyze::analyze;
 use crate::attribute::Attribution;
 use crate::attribute::matching::attribute;
@@ -20,6 +23,8 @@ use crate::samples::Samples;
 
 /// The user that owns nothing, by convention.
 const NOBODY: u32 = 65_534;
+/// The checks take 8 s; a machine that is busy otherwise gets some more.
+const CHECKS_WITHIN_NS: u64 = 60_000_000_000;
 /// Bar: share of the competitor's time that is classed as another thread's, and agreement with the kernel's account.
 const CLASSED: f64 = 0.99;
 const ACCOUNT: f64 = 0.01;
@@ -60,25 +65,32 @@ impl WithSource for Burning<'_> {
     }
 }
 
-/// As the present user when that is not root; else as nobody, in a copy of this program.
+/// As the present user when that is not root; else as nobody, in a process of this program.
 pub(super) fn checks(lab: &Lab<'_>, options: &Options) -> Vec<SelfCheck> {
-    let (true, Some(arguments)) = (thread::effective_user() == 0, &options.unprivileged_arguments) else {
+    if thread::effective_user() != 0 {
         return as_present_user(lab, options);
-    };
-    let child = Command::new("/proc/self/exe")
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .uid(NOBODY)
-        .gid(NOBODY)
-        .output();
-    let told = child.map_err(|e| e.to_string()).and_then(|output| {
-        serde_json::from_slice(&output.stdout)
-            .map_err(|e| format!("{} and said nothing that can be read ({e})", output.status))
-    });
-    told.unwrap_or_else(|e: String| {
+    }
+    as_nobody(options).unwrap_or_else(|e| {
         let what = format!("this program as user {NOBODY}");
         vec![SelfCheck::not_shown("unprivileged", &what, "-", e)]
+    })
+}
+
+fn as_nobody(options: &Options) -> Result<Vec<SelfCheck>, String> {
+    let spawn = Spawn::worker(UNPRIVILEGED.name).user(NOBODY).die_with_parent();
+    let mut role: Role<Options, Result<Vec<SelfCheck>, String>> =
+        Role::start(spawn).map_err(|e| e.to_string())?;
+    role.ask(options, CHECKS_WITHIN_NS).map_err(|e| format!("it {e}"))?
+}
+
+/// The role: the checks as the present user, in silence.
+pub(super) fn run(_: &[OsString]) -> u8 {
+    if signals::install().is_err() {
+        return 1;
+    }
+    role::answer(|options: Options| {
+        let lab = Lab::open(options.cpu, options.seed, &Silent)?;
+        Ok::<_, String>(as_present_user(&lab, &options))
     })
 }
 

@@ -12,28 +12,15 @@ pub mod score;
 mod stalls;
 mod total;
 
-use std::ffi::OsString;
-
-use machmeter_engine::{Progress, budget};
+use machmeter_engine::{Progress, Worker, budget};
 
 use lab::Lab;
 use machmeter_engine::selftest::percent;
 
-pub use machmeter_engine::selftest::{SelfCheck, State};
+pub use machmeter_engine::selftest::{Options, SelfCheck, State};
 
-/// What to test, and where.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// Fewer and shorter injections: about 15 s instead of 50 s.
-    pub quick: bool,
-    /// The CPU to test on; the last allowed one when not given.
-    pub cpu: Option<usize>,
-    /// Seed of the injections' random times.
-    pub seed: u64,
-    /// Arguments with which this very program prints the checks of [`run_unprivileged`] as a JSON list: it is started
-    /// so, as an unprivileged user, when this one is root. Without it those checks run as the present user.
-    pub unprivileged_arguments: Option<Vec<OsString>>,
-}
+/// The checks that are about having no privileges, in a process of a user that has none.
+pub(super) const UNPRIVILEGED: Worker = Worker { name: "noise-unprivileged", run: descheduled::run };
 
 /// Runs all checks in order. Ends early, with what was done so far, when a signal asks to stop.
 ///
@@ -63,12 +50,3 @@ pub fn run(options: &Options, progress: &dyn Progress) -> Result<Vec<SelfCheck>,
 }
 
 type Part = fn(&Lab<'_>, &Options) -> Vec<SelfCheck>;
-
-/// Runs only the checks that are about having no privileges, as the present user.
-///
-/// # Errors
-/// As [`run`].
-pub fn run_unprivileged(options: &Options, progress: &dyn Progress) -> Result<Vec<SelfCheck>, String> {
-    let lab = Lab::open(options.cpu, options.seed, progress)?;
-    Ok(descheduled::as_present_user(&lab, options))
-}

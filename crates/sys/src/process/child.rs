@@ -1,17 +1,14 @@
-//! A started worker: talking to it, waiting for it, and making sure that nothing of it stays.
+//! A started worker: its pipes, waiting for it, and making sure that nothing of it stays.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
-use std::process::{self, ChildStdin, ExitStatus};
+use std::os::fd::OwnedFd;
+use std::process::{self, ExitStatus};
 
 use rustix::process::{Pid, WaitId, WaitIdOptions};
 
 use super::group::{kill_group_of, kill_process, live_processes_of_group};
-use super::lines::{LineReader, ReadError, write_line};
+use super::streams::TimedWriter;
 use crate::thread::{monotonic_ns, nanosleep_until};
-
-/// What [`Child::write_line`] waits for a worker that does not read.
-const WRITE_WITHIN_NS: u64 = 2_000_000_000;
 
 /// How long a dropped child may take to vanish after it was killed. A killed process that is still there then sits in the
 /// kernel (a dying disk), and nobody can do more about it.
@@ -26,23 +23,17 @@ const LOOK_LAST_NS: u64 = 10_000_000;
 pub struct Child {
     inner: process::Child,
     leads_group: bool,
-    stdin: Option<ChildStdin>,
-    stdout: Option<LineReader>,
+    pipes: Option<(TimedWriter, OwnedFd)>,
     ended: Option<ExitStatus>,
 }
 
 impl Child {
     pub(super) fn new(mut inner: process::Child, leads_group: bool) -> io::Result<Self> {
-        let stdin = inner.stdin.take();
-        let stdout = inner.stdout.take().map(OwnedFd::from);
+        let pipes = inner.stdin.take().zip(inner.stdout.take());
         // Made first, so that dropping it on an error ends the process.
-        let mut child = Self { inner, leads_group, stdin, stdout: None, ended: None };
-        if let Some(stdin) = &child.stdin {
-            rustix::io::ioctl_fionbio(stdin, true)?;
-        }
-        if let Some(stdout) = stdout {
-            rustix::io::ioctl_fionbio(&stdout, true)?;
-            child.stdout = Some(LineReader::new(stdout));
+        let mut child = Self { inner, leads_group, pipes: None, ended: None };
+        if let Some((stdin, stdout)) = pipes {
+            child.pipes = Some((TimedWriter::new(stdin.into())?, stdout.into()));
         }
         Ok(child)
     }
@@ -52,36 +43,9 @@ impl Child {
         self.inner.id() as i32
     }
 
-    /// Writes a line to the worker's stdin; the line feed is added.
-    ///
-    /// # Errors
-    /// The system's error when stdin is closed or was never piped, the worker ended, or it did not read for 2 s.
-    pub fn write_line(&mut self, line: &str) -> io::Result<()> {
-        self.write_line_within(line, WRITE_WITHIN_NS)
-    }
-
-    pub(super) fn write_line_within(&mut self, line: &str, within_ns: u64) -> io::Result<()> {
-        let stdin = self.stdin.as_ref().ok_or(io::ErrorKind::NotConnected)?;
-        write_line(stdin.as_fd(), line, within_ns)
-    }
-
-    /// The next line of the worker's stdout, `None` at its end. Never takes longer than `timeout_ns`.
-    ///
-    /// # Errors
-    /// [`ReadError`]; after [`ReadError::TimedOut`] the call may be repeated.
-    pub fn read_line(&mut self, timeout_ns: u64) -> Result<Option<String>, ReadError> {
-        let stdout = self.stdout.as_mut().ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected))?;
-        stdout.next(Some(timeout_ns))
-    }
-
-    /// The worker's stdout, for a thread of its own to wait for; [`Child::read_line`] then fails.
-    pub fn take_lines(&mut self) -> Option<LineReader> {
-        self.stdout.take()
-    }
-
-    /// Ends the worker's life line.
-    pub fn close_stdin(&mut self) {
-        self.stdin = None;
+    /// The worker's stdin, whose end ends the worker, and its stdout; `None` when they are not piped or were taken before.
+    pub fn take_pipes(&mut self) -> Option<(TimedWriter, OwnedFd)> {
+        self.pipes.take()
     }
 
     /// The exit status if the worker has ended. What is left of its group is killed first: while the ended leader is not

@@ -10,8 +10,17 @@ use crate::thread::{monotonic_ns, nanosleep_until};
 /// Kills every process of the group `pid`. A group that is gone is no error; 0, 1 and negative numbers do nothing,
 /// since they would name our own group or everything.
 pub fn kill_group_of(pid: i32) {
+    send_to_group(pid, Signal::KILL);
+}
+
+/// As [`kill_group_of`], but asks the processes to end (`SIGTERM`).
+pub fn terminate_group_of(pid: i32) {
+    send_to_group(pid, Signal::TERM);
+}
+
+fn send_to_group(pid: i32, signal: Signal) {
     if let Some(group) = (pid > 1).then(|| Pid::from_raw(pid)).flatten() {
-        let _ = rustix::process::kill_process_group(group, Signal::KILL);
+        let _ = rustix::process::kill_process_group(group, signal);
     }
 }
 

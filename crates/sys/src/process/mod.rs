@@ -1,4 +1,4 @@
-//! Processes of our own: this program started again in a role, held by a life line, and never left behind.
+//! Processes of our own: this program started again in a role, tied to its starter, and never left behind.
 //!
 //! A worker gets a process group of its own if it asks for one, so that everything below it can be killed at once. It is
 //! never given a session of its own: a new session would be a new autogroup, and nice values would then mean nothing
@@ -9,19 +9,19 @@ pub mod fork;
 pub mod gate;
 mod group;
 mod life;
-mod lines;
 mod spawn;
+mod streams;
 #[cfg(test)]
 mod tests;
 
 pub use child::Child;
 pub use group::{
     commands_with, continue_process, kill_group_of, kill_process, kill_rest_of_group, pid_is_alive,
-    processes_of_group, reap_orphans, start_time_ticks, state_of, stop_process,
+    processes_of_group, reap_orphans, start_time_ticks, state_of, stop_process, terminate_group_of,
 };
-pub use life::{LifeLine, Received, become_subreaper, die_with_parent, life_line, listen, take_stdout};
-pub use lines::{LineReader, MAX_LINE_BYTES, ReadError};
+pub use life::{become_subreaper, die_with_parent, take_stdout};
 pub use spawn::Spawn;
+pub use streams::{ReadUntil, TimedWriter};
 
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};

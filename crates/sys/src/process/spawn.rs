@@ -11,13 +11,10 @@ use super::child::Child;
 use super::life::die_with_parent;
 use super::{WORKER_ARGUMENT, program};
 
-/// How long a worker may take to accept its first line.
-const FIRST_LINE_WITHIN_NS: u64 = 2_000_000_000;
-
 /// Descriptors below this one are stdin, stdout and stderr.
 const FIRST_FREE_FD: RawFd = 3;
 
-/// What a worker is started with. Without [`Spawn::piped`] or [`Spawn::stdin_json`] it has neither stdin nor stdout;
+/// What a worker is started with. Without [`Spawn::piped`] it has neither stdin nor stdout;
 /// stderr is always the starter's own.
 ///
 /// A worker inherits the calling thread's CPUs, policy and nice value.
@@ -28,7 +25,7 @@ pub struct Spawn<'fd> {
     new_group: bool,
     die_with_parent: bool,
     piped: bool,
-    first_line: Option<String>,
+    user: Option<u32>,
     passed: Vec<RawFd>,
     fds_live: PhantomData<BorrowedFd<'fd>>,
 }
@@ -41,7 +38,7 @@ impl<'fd> Spawn<'fd> {
             new_group: false,
             die_with_parent: false,
             piped: false,
-            first_line: None,
+            user: None,
             passed: Vec::new(),
             fds_live: PhantomData,
         }
@@ -72,11 +69,10 @@ impl<'fd> Spawn<'fd> {
         self
     }
 
-    /// As [`Spawn::piped`], and `line` (without its line feed) is written to the worker's stdin at once, which then stays
-    /// open as its life line.
-    pub fn stdin_json(mut self, line: &str) -> Self {
-        self.first_line = Some(line.to_owned());
-        self.piped()
+    /// The worker is of user and group `id`.
+    pub fn user(mut self, id: u32) -> Self {
+        self.user = Some(id);
+        self
     }
 
     /// Keeps `fd` open in the worker under the same number.
@@ -88,8 +84,7 @@ impl<'fd> Spawn<'fd> {
     /// Starts the worker.
     ///
     /// # Errors
-    /// The system's error when no process can be started, the program is gone, or the first line was not accepted within
-    /// 2 s (the worker is then killed).
+    /// The system's error when no process can be started or the program is gone.
     pub fn start(self) -> io::Result<Child> {
         if let Some(fd) = self.passed.iter().find(|fd| **fd < FIRST_FREE_FD) {
             return Err(io::Error::new(
@@ -105,15 +100,14 @@ impl<'fd> Spawn<'fd> {
         if self.new_group {
             command.process_group(0);
         }
+        if let Some(id) = self.user {
+            command.uid(id).gid(id);
+        }
         // Only when there is something to do: without it the standard library need not copy this process.
         if self.die_with_parent || !self.passed.is_empty() {
             prepare(&mut command, self.die_with_parent, self.passed);
         }
-        let mut child = Child::new(command.spawn()?, self.new_group)?;
-        if let Some(line) = &self.first_line {
-            child.write_line_within(line, FIRST_LINE_WITHIN_NS)?;
-        }
-        Ok(child)
+        Child::new(command.spawn()?, self.new_group)
     }
 }
 

@@ -1,0 +1,202 @@
+//! Settings of an A/B run: real commands, and the process that guards them.
+
+use machmeter_interactive::ab::Settings;
+use machmeter_sys::process::{Spawn, commands_with, kill_process, pid_is_alive};
+use machmeter_sys::thread::{monotonic_ns, nanosleep_until};
+
+use crate::{MS, Test};
+
+pub(crate) const TESTS: &[Test] = &[
+    ("commands_that_end_are_run_once_per_change", commands_that_end_are_run_once_per_change),
+    ("a_command_that_fails_says_its_last_line", a_command_that_fails_says_its_last_line),
+    (
+        "a_command_that_stays_ends_with_all_its_processes_before_the_other_setting",
+        a_command_that_stays_ends_with_all_its_processes_before_the_other_setting,
+    ),
+    ("a_command_that_does_not_want_to_end_is_killed", a_command_that_does_not_want_to_end_is_killed),
+    (
+        "what_a_dying_command_leaves_in_its_group_is_ended_too",
+        what_a_dying_command_leaves_in_its_group_is_ended_too,
+    ),
+    ("a_command_that_stays_and_dies_is_noticed", a_command_that_stays_and_dies_is_noticed),
+    ("a_command_that_talks_without_end_is_not_held_up", a_command_that_talks_without_end_is_not_held_up),
+    ("what_a_command_left_behind_goes_on_writing", what_a_command_left_behind_goes_on_writing),
+    ("a_setting_ends_with_the_program", a_setting_ends_with_the_program),
+    (
+        "a_guard_that_is_killed_is_noticed_and_its_setting_ended",
+        a_guard_that_is_killed_is_noticed_and_its_setting_ended,
+    ),
+];
+
+fn settings(a: &str, b: &str) -> Settings {
+    Settings::new([a.to_owned(), b.to_owned()])
+}
+
+fn commands_that_end_are_run_once_per_change() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("log");
+    let add = |what: &str| format!("printf {what} >> {}", file.display());
+    let mut s = settings(&add("a"), &add("b"));
+    for setting in [0, 1, 1, 0, 1] {
+        s.apply(setting).unwrap();
+        s.check().unwrap();
+        assert!(!s.stays());
+    }
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "abab");
+}
+
+fn a_command_that_fails_says_its_last_line() {
+    let e = settings("echo one; echo 'no such scheduler' >&2; echo; exit 3", "true").apply(0).unwrap_err();
+    let text = e.to_string();
+    assert!(text.starts_with("setting A, `echo one;") && text.contains("exit status: 3"), "{text}");
+    assert!(text.ends_with(": no such scheduler") && !text.contains('\n'), "{text}");
+    assert!(settings("true", " ").apply(1).unwrap_err().to_string().contains("setting B, ` `: is empty"));
+    let gone = settings("true", "/no/such/program").apply(1).unwrap_err().to_string();
+    assert!(gone.contains("exit status: 127"), "{gone}");
+}
+
+/// A command that stays, and the file with the ids of its two processes.
+fn staying(dir: &std::path::Path, before: &str) -> (String, std::path::PathBuf) {
+    let file = dir.join("pids");
+    let command = format!("{before} sleep 300 & echo $$ $! > {}; wait; sleep 300", file.display());
+    (command, file)
+}
+
+fn pids(file: &std::path::Path) -> Vec<i32> {
+    let text = std::fs::read_to_string(file).unwrap();
+    text.split_whitespace().map(|p| p.parse().unwrap()).collect()
+}
+
+fn all_gone(pids: &[i32]) -> bool {
+    let until_ns = monotonic_ns() + 10_000_000_000;
+    while pids.iter().any(|p| pid_is_alive(*p)) {
+        if monotonic_ns() > until_ns {
+            return false;
+        }
+        nanosleep_until(monotonic_ns() + 2 * MS);
+    }
+    true
+}
+
+fn a_command_that_stays_ends_with_all_its_processes_before_the_other_setting() {
+    let dir = tempfile::tempdir().unwrap();
+    let asked = dir.path().join("asked");
+    let (command, file) =
+        staying(dir.path(), &format!("trap 'echo yes > {}; exit 0' TERM;", asked.display()));
+    let mut s = settings(&command, "true");
+    s.apply(0).unwrap();
+    assert!(s.stays());
+    let of_a = pids(&file);
+    assert_eq!(of_a.len(), 2);
+    assert!(of_a.iter().all(|p| pid_is_alive(*p)));
+    s.apply(0).unwrap();
+    assert_eq!(pids(&file), of_a, "not started again");
+    s.apply(1).unwrap();
+    assert!(!s.stays() && all_gone(&of_a));
+    assert_eq!(std::fs::read_to_string(asked).unwrap(), "yes\n", "it was asked, not killed");
+}
+
+fn a_command_that_does_not_want_to_end_is_killed() {
+    let dir = tempfile::tempdir().unwrap();
+    let (command, file) = staying(dir.path(), "trap '' TERM;");
+    let mut s = settings(&command, "true");
+    s.apply(0).unwrap();
+    let of_a = pids(&file);
+    let begun_ns = monotonic_ns();
+    drop(s);
+    assert!(monotonic_ns() - begun_ns >= 2_000 * MS, "it was asked first");
+    assert!(all_gone(&of_a));
+}
+
+fn what_a_dying_command_leaves_in_its_group_is_ended_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("pids");
+    let command =
+        format!("sh -c \"trap '' TERM; echo \\$\\$ > {}; sleep 300\" & sleep 0.9; exit 1", file.display());
+    let mut s = settings(&command, "true");
+    s.apply(0).unwrap();
+    assert!(s.stays());
+    let left = pids(&file);
+    nanosleep_until(monotonic_ns() + 1_000_000_000);
+    assert!(s.check().is_err());
+    assert!(left.len() == 1 && all_gone(&left));
+}
+
+fn a_command_that_stays_and_dies_is_noticed() {
+    let mut s = settings("echo began; sleep 0.9; echo 'ran out of luck'; exit 4", "true");
+    s.apply(0).unwrap();
+    assert!(s.stays());
+    nanosleep_until(monotonic_ns() + 1_500_000_000);
+    let text = s.check().unwrap_err().to_string();
+    assert!(text.contains("ended while it was measured: exit status: 4: ran out of luck"), "{text}");
+    s.check().unwrap();
+}
+
+fn a_command_that_talks_without_end_is_not_held_up() {
+    let mut s = settings("yes talking", "true");
+    s.apply(0).unwrap();
+    assert!(s.stays());
+    s.check().unwrap();
+    s.apply(1).unwrap();
+}
+
+/// A main program that has a setting in force and waits to be killed.
+pub(crate) fn owner(arguments: &[std::ffi::OsString]) -> u8 {
+    let command = arguments[0].to_str().unwrap();
+    let mut s = settings(command, "true");
+    s.apply(0).unwrap();
+    nanosleep_until(monotonic_ns() + 60_000 * MS);
+    0
+}
+
+fn a_setting_ends_with_the_program() {
+    let dir = tempfile::tempdir().unwrap();
+    let asked = dir.path().join("asked");
+    let (command, file) =
+        staying(dir.path(), &format!("trap 'echo yes > {}; exit 0' TERM;", asked.display()));
+    let mut owner = Spawn::worker("setting-owner").arg(command).start().unwrap();
+    let until_ns = monotonic_ns() + 10_000 * MS;
+    while !file.exists() && monotonic_ns() < until_ns {
+        nanosleep_until(monotonic_ns() + 2 * MS);
+    }
+    nanosleep_until(monotonic_ns() + 700 * MS);
+    let of_a = pids(&file);
+    assert!(of_a.len() == 2 && of_a.iter().all(|p| pid_is_alive(*p)));
+    kill_process(owner.pid()).unwrap();
+    assert!(all_gone(&of_a));
+    assert_eq!(std::fs::read_to_string(asked).unwrap(), "yes\n", "it was asked, not killed");
+    assert!(owner.wait(10_000 * MS).is_some());
+}
+
+fn a_guard_that_is_killed_is_noticed_and_its_setting_ended() {
+    let dir = tempfile::tempdir().unwrap();
+    let (command, file) = staying(dir.path(), "");
+    let mut s = settings(&command, "true");
+    s.apply(0).unwrap();
+    let of_a = pids(&file);
+    let own = std::process::id().to_string();
+    for guard in commands_with("interactive-setting") {
+        // Another run of these tests has guards of its own.
+        let stat = std::fs::read_to_string(format!("/proc/{guard}/stat")).unwrap_or_default();
+        if stat.rsplit(')').next().and_then(|s| s.split_whitespace().nth(1)) == Some(&own) {
+            kill_process(guard).unwrap();
+        }
+    }
+    let why = s.check().unwrap_err().to_string();
+    assert!(why.contains("what guards it ended: signal: 9"), "{why}");
+    assert!(all_gone(&of_a));
+}
+
+fn what_a_command_left_behind_goes_on_writing() {
+    let dir = tempfile::tempdir().unwrap();
+    let wrote = dir.path().join("wrote");
+    let mut s = settings(&format!("(sleep 1; echo alive; echo > {}) &", wrote.display()), "true");
+    s.apply(0).unwrap();
+    assert!(!s.stays() && !wrote.exists());
+    s.apply(1).unwrap();
+    let until_ns = monotonic_ns() + 10_000 * MS;
+    while !wrote.exists() && monotonic_ns() < until_ns {
+        nanosleep_until(monotonic_ns() + 2 * MS);
+    }
+    assert!(wrote.exists(), "it was ended by SIGPIPE");
+}

@@ -1,0 +1,140 @@
+//! Streams that are read and written within a time limit.
+
+use std::io::{self, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use rustix::io::Errno;
+
+use crate::thread::monotonic_ns;
+
+/// What a [`TimedWriter`] waits for another side that does not read.
+const WRITE_WITHIN_NS: u64 = 2_000_000_000;
+
+/// A stream of bytes that ends a wait at a deadline.
+pub trait ReadUntil {
+    /// Reads what is there, waiting for the first byte until `until_ns` (monotonic; `None` waits for ever); 0 is the end.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::TimedOut`] when nothing came in time, else the system's error.
+    fn read_until(&mut self, buffer: &mut [u8], until_ns: Option<u64>) -> io::Result<usize>;
+}
+
+impl<T: AsFd> ReadUntil for T {
+    fn read_until(&mut self, buffer: &mut [u8], until_ns: Option<u64>) -> io::Result<usize> {
+        loop {
+            if !ready(self.as_fd(), libc::POLLIN, until_ns)? {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            match rustix::io::read(self.as_fd(), &mut *buffer) {
+                Ok(n) => return Ok(n),
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+    }
+}
+
+/// The writing end of a pipe that does not block. A write that makes no progress for 2 s fails.
+#[derive(Debug)]
+pub struct TimedWriter {
+    fd: OwnedFd,
+    within_ns: u64,
+}
+
+impl TimedWriter {
+    pub(super) fn new(fd: OwnedFd) -> io::Result<Self> {
+        rustix::io::ioctl_fionbio(&fd, true)?;
+        Ok(Self { fd, within_ns: WRITE_WITHIN_NS })
+    }
+}
+
+impl Write for TimedWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let until_ns = monotonic_ns().saturating_add(self.within_ns);
+        loop {
+            if !ready(self.fd.as_fd(), libc::POLLOUT, Some(until_ns))? {
+                let why = format!("the other side read nothing for {} ms", self.within_ns / 1_000_000);
+                return Err(io::Error::new(io::ErrorKind::TimedOut, why));
+            }
+            match rustix::io::write(&self.fd, bytes) {
+                Ok(n) => return Ok(n),
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Waits until `fd` is ready for `events` (or was closed by the other side); false when `deadline_ns` came first.
+fn ready(fd: BorrowedFd<'_>, events: libc::c_short, deadline_ns: Option<u64>) -> io::Result<bool> {
+    loop {
+        let left_ms = match deadline_ns {
+            None => -1,
+            Some(d) => d.saturating_sub(monotonic_ns()).div_ceil(1_000_000).min(1_000_000) as libc::c_int,
+        };
+        let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events, revents: 0 };
+        // SAFETY: one live, writable pollfd.
+        let n = unsafe { libc::poll(&raw mut poll, 1, left_ms) };
+        if n > 0 {
+            return Ok(true);
+        }
+        if n < 0 {
+            let e = io::Error::last_os_error();
+            if e.kind() != io::ErrorKind::Interrupted {
+                return Err(e);
+            }
+        }
+        if deadline_ns.is_some_and(|d| monotonic_ns() >= d) {
+            return Ok(false);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pipe(within_ns: u64) -> (OwnedFd, TimedWriter) {
+        let (r, w) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).unwrap();
+        (r, TimedWriter { within_ns, ..TimedWriter::new(w).unwrap() })
+    }
+
+    #[test]
+    fn a_reader_waits_until_its_deadline_and_sees_the_end() {
+        let (mut r, mut w) = pipe(0);
+        let mut buffer = [0; 8];
+        let begin_ns = monotonic_ns();
+        let e = r.read_until(&mut buffer, Some(begin_ns + 5_000_000)).unwrap_err();
+        assert!(e.kind() == io::ErrorKind::TimedOut && monotonic_ns() >= begin_ns + 5_000_000);
+        w.write_all(b"one").unwrap();
+        assert_eq!(r.read_until(&mut buffer, Some(0)).unwrap(), 3);
+        drop(w);
+        assert_eq!(r.read_until(&mut buffer, None).unwrap(), 0);
+    }
+
+    #[test]
+    fn a_reader_that_does_not_read_blocks_no_writer_and_much_passes_when_it_does() {
+        let long = vec![b'x'; 1 << 20];
+        let (r, mut w) = pipe(50_000_000);
+        let begin_ns = monotonic_ns();
+        assert_eq!(w.write_all(&long).unwrap_err().kind(), io::ErrorKind::TimedOut);
+        assert!(monotonic_ns() - begin_ns >= 50_000_000);
+        drop(r);
+        // The test harness ignores SIGPIPE, as the program does.
+        assert_eq!(w.write_all(b"nobody").unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+
+        let (mut r, mut w) = pipe(20_000_000_000);
+        std::thread::scope(|s| {
+            s.spawn(move || w.write_all(&long).unwrap());
+            let (mut buffer, mut bytes) = (vec![0; 1 << 16], 0);
+            while let n @ 1.. = r.read_until(&mut buffer, None).unwrap() {
+                bytes += n;
+            }
+            assert_eq!(bytes, 1 << 20);
+        });
+    }
+}
