@@ -43,7 +43,7 @@ fn an_inherited_nice_value_is_kept_and_said() {
 
 #[test]
 fn a_killed_task_or_load_makes_a_run_partial() {
-    for (loads, worker) in [("none", "task"), ("burn", "load")] {
+    for (loads, worker) in [("none", "interactive-task"), ("burn", "load")] {
         let lab = Lab::new();
         let arguments = ["interactive", "-t", "4s", "--tasks", "video", "--loads", loads, "--json"];
         let mut run = lab.start(&arguments);
