@@ -88,7 +88,7 @@ pub trait Verb {
 
 impl<V: Verb> Probe for V {
     const INFO: Info = V::INFO;
-    const PAGE: Page = Page { place: V::PLACE, parameters: "{}" };
+    const PAGE: Page = Page { place: V::PLACE, parameters: "{}", least_ns: 0 };
     const SELFTEST: SelfTest =
         SelfTest { within_s: V::SELFTEST_WITHIN_S, tries_again: false, run: selftest::run::<V> };
     type Params = V::Params;

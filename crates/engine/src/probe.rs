@@ -55,6 +55,21 @@ pub struct Page {
     pub place: u8,
     /// Parameters that differ from the defaults, as a JSON object.
     pub parameters: &'static str,
+    /// Time below which these give no figure, ns; 0 where any time gives some.
+    pub least_ns: u64,
+}
+
+/// Time for the first of `parts`, given the least of each: an equal share of `left_ns`, more where its least is more, less
+/// where others need more, ns.
+pub fn page_share_ns(left_ns: u64, least_ns: &[u64]) -> u64 {
+    let equal_ns = left_ns / least_ns.len().max(1) as u64;
+    let own_ns = least_ns.first().copied().unwrap_or(0);
+    if own_ns >= equal_ns {
+        return own_ns.min(left_ns);
+    }
+    let missing_ns: u64 = least_ns.iter().map(|l| l.saturating_sub(equal_ns)).sum();
+    let givers = least_ns.iter().filter(|l| **l < equal_ns).count().max(1) as u64;
+    equal_ns.saturating_sub(missing_ns / givers).max(own_ns)
 }
 
 /// Why a probe could not do its work.
@@ -145,7 +160,7 @@ pub trait Probe {
     }
 
     /// Its part of the one-page characterization.
-    const PAGE: Page = Page { place: 100, parameters: "{}" };
+    const PAGE: Page = Page { place: 100, parameters: "{}", least_ns: 0 };
 
     /// Its self-test.
     const SELFTEST: SelfTest;
@@ -276,4 +291,20 @@ fn execute<P: Probe>(host: &Host<'_>, params: &P::Params) -> Result<Outcome, Pro
         side_effects: measured.side_effects,
         complete: measured.complete,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::page_share_ns;
+
+    #[test]
+    fn parts_that_need_more_than_an_equal_share_get_it_from_the_others() {
+        assert_eq!(page_share_ns(10, &[0, 0]), 5);
+        assert_eq!(page_share_ns(10, &[0, 3, 0, 0, 0]), 2, "one less for each giver is less than a unit");
+        assert_eq!(page_share_ns(1_000, &[0, 300, 0, 0, 0]), 175);
+        assert_eq!(page_share_ns(825, &[300, 0, 0, 0]), 300);
+        assert_eq!(page_share_ns(525, &[0, 0, 0]), 175);
+        assert_eq!(page_share_ns(100, &[300, 0]), 100, "no more than there is");
+        assert_eq!(page_share_ns(100, &[]), 100);
+    }
 }

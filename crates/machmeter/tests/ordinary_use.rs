@@ -64,3 +64,18 @@ fn a_killed_task_or_load_makes_a_run_partial() {
         );
     }
 }
+
+#[test]
+fn the_quick_page_fills_every_section_in_its_time() {
+    let lab = Lab::new();
+    let ended = lab.run(&["-l", "quick", "--json", "--no-save"]);
+    let record = ended.expect(0).record();
+    assert!(record.complete, "{:?}", record.warnings);
+    for probe in machmeter::PROBES {
+        let names = |id: &str| probe.info.metrics().any(|m| m.id == id);
+        let figures = record.metrics.iter().filter(|m| m.value.is_some() && names(&m.id)).count();
+        assert!(figures > 0, "{}: no figure", probe.info.name);
+    }
+    // Twelve seconds are the level's promise; the rest is for a test machine that is busy otherwise.
+    assert!(ended.wall < Duration::from_secs(20), "{:?}", ended.wall);
+}

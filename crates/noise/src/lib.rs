@@ -144,7 +144,7 @@ impl Params {
 
 impl Probe for Noise {
     const INFO: Info = info::INFO;
-    const PAGE: Page = Page { place: 10, parameters: "{}" };
+    const PAGE: Page = Page { place: 10, parameters: "{}", least_ns: 0 };
     const SELFTEST: SelfTest = SelfTest { within_s: [30, 90], tries_again: false, run: selftest::run };
     type Params = Params;
     type Samples = Samples;

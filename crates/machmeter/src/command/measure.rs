@@ -9,7 +9,7 @@ use machmeter_compare::include_earlier;
 use machmeter_data::record::{Record, Warning};
 use machmeter_data::{CheckState, Metric, Table};
 use machmeter_engine::Entry;
-use machmeter_engine::probe::{Command, Parameters};
+use machmeter_engine::probe::{Command, Parameters, page_share_ns};
 use machmeter_store::{date, history, json};
 use machmeter_sys::guard::signals;
 
@@ -88,7 +88,10 @@ pub(crate) fn page(registries: &Registries, globals: &Globals) -> Result<Exit, F
     let mut outcomes = Vec::new();
     let mut refused: Vec<(&str, Failure)> = Vec::new();
     for (i, (entry, parameters)) in parts.iter().enumerate() {
-        let budget_ns = session.budget().left_ns() / (parts.len() - i) as u64;
+        // What parameters of a job need is not known before.
+        let least_ns = |(e, _): &job::Part| if globals.job.is_none() { e.page.least_ns } else { 0 };
+        let least_ns: Vec<u64> = parts[i..].iter().map(least_ns).collect();
+        let budget_ns = page_share_ns(session.budget().left_ns(), &least_ns);
         match session.run(budget_ns, &lines, |host| (entry.run_with)(host, parameters)) {
             Ok(outcome) => outcomes.push((*entry, outcome)),
             // What a job names must be had.
