@@ -16,6 +16,7 @@ pub mod neighbour;
 pub mod part;
 pub mod placement;
 pub mod probe;
+pub mod rounds;
 pub mod sampling;
 pub mod selftest;
 pub mod stream;

@@ -8,6 +8,8 @@
 pub mod heap;
 pub mod processes;
 mod roster;
+pub mod sampler;
+pub mod simulated;
 #[cfg(test)]
 mod tests;
 pub mod threads;
@@ -19,7 +21,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use machmeter_sys::pages::{Extent, Pages};
 use machmeter_sys::sched::Policy;
-use machmeter_sys::thread;
 
 /// Bytes from one cell to the next: two lines, since processors fetch lines in pairs.
 pub const CELL_BYTES: usize = 128;
@@ -79,6 +80,8 @@ pub struct Member<'a> {
     pub deadline_ns: u64,
     /// Lets another member on the same CPU go on, or tells the processor that this is a waiting loop.
     pub relax: &'a dyn Fn(),
+    /// Time of the deadline, ns.
+    pub now_ns: &'a dyn Fn() -> u64,
 }
 
 impl Member<'_> {
@@ -91,10 +94,15 @@ impl Member<'_> {
                 }
                 (self.relax)();
             }
-            if thread::monotonic_ns() >= self.deadline_ns {
+            if self.is_late() {
                 return done();
             }
         }
+    }
+
+    /// Whether the deadline has come.
+    pub fn is_late(&self) -> bool {
+        (self.now_ns)() >= self.deadline_ns
     }
 
     /// Waits until all members came here. `cell` counts arrivals and must be used for nothing else; `round` is 0, 1, 2, ...
@@ -157,7 +165,7 @@ pub trait Team: Sync {
 }
 
 /// Whether two members sit on one CPU.
-fn shares_a_cpu(seats: &Seats) -> bool {
+pub(crate) fn shares_a_cpu(seats: &Seats) -> bool {
     let mut cpus = seats.cpus.clone();
     cpus.sort_unstable();
     cpus.windows(2).any(|two| two[0] == two[1])

@@ -167,7 +167,8 @@ impl<'s> Roster<'s> {
 
     /// Meets the others and does the work; a panic ends here. True when the work ended well.
     pub(super) fn perform(&self, rank: usize, deadline_ns: u64, relax: &dyn Fn(), work: Work<'_>) -> bool {
-        let member = Member { rank, members: self.members(), deadline_ns, relax };
+        let member =
+            Member { rank, members: self.members(), deadline_ns, relax, now_ns: &thread::monotonic_ns };
         if !member.meet(self.cell(ARRIVALS), 0) {
             self.set_state(rank, State::Alone);
             return false;

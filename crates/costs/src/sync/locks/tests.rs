@@ -48,7 +48,13 @@ fn a_spin_lock_is_not_had_after_the_deadline() {
         type Output = (bool, bool);
 
         fn run<L: Lock + 'm>(self, locks: Vec<L>) -> (bool, bool) {
-            let late = |rank| Member { rank, members: 2, deadline_ns: 0, relax: &|| {} };
+            let late = |rank| Member {
+                rank,
+                members: 2,
+                deadline_ns: 0,
+                relax: &|| {},
+                now_ns: &thread::monotonic_ns,
+            };
             let (a, b) = (late(0), late(1));
             let held = locks[0].acquire(&a);
             let got = locks[0].acquire(&b).is_some();

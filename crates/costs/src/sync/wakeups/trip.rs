@@ -159,7 +159,13 @@ mod tests {
         let board = Arena::new(CELLS, 64).unwrap();
         let broadcast = Broadcast { monitor: &monitor, board: &board };
         broadcast.ready();
-        let member = |rank| Member { rank, members: 2, deadline_ns: 0, relax: &std::hint::spin_loop };
+        let member = |rank| Member {
+            rank,
+            members: 2,
+            deadline_ns: 0,
+            relax: &std::hint::spin_loop,
+            now_ns: &monotonic_ns,
+        };
         assert!(!broadcast.batch(&member(0), 3), "nobody came");
         assert!(!broadcast.batch(&member(1), 3));
     }
