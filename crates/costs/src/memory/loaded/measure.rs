@@ -207,9 +207,7 @@ impl Floor<'_> {
                             let pair = Pair { at_ns, long_ticks: traffic_ticks, ..Pair::default() };
                             traffic.pairs.extend((point.cpus > 0).then_some(pair));
                         }
-                        Err(Disturbance::Preempted | Disturbance::Failed) => latency.rejected.preempted += 1,
-                        Err(Disturbance::Migrated) => latency.rejected.migrated += 1,
-                        Err(Disturbance::Partner) => latency.rejected.partner += 1,
+                        Err(disturbance) => latency.rejected.count(disturbance),
                     }
                 }
                 traffic.rejected = latency.rejected;

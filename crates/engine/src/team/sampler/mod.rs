@@ -188,6 +188,11 @@ pub struct HostClock {
     pub rate: TickRate,
 }
 
+impl HostClock {
+    /// The system's own, whose tick is a nanosecond.
+    pub const MONOTONIC: Self = Self { source: SourceId::MonotonicRaw, rate: TickRate::NANOSECONDS };
+}
+
 impl TeamClock for HostClock {
     fn of_member(&self, _rank: usize) -> Box<dyn Timing + '_> {
         Box::new(HostTiming::new(self.source))
@@ -239,7 +244,19 @@ pub struct Found {
     pub settled: Vec<Settled>,
 }
 
-impl TeamVisit<'_> {
+impl<'a> TeamVisit<'a> {
+    /// One lap.
+    pub fn new(
+        team: &'a dyn Team,
+        seats: &'a Seats,
+        clock: &'a dyn TeamClock,
+        start_ns: u64,
+        limit_ns: u64,
+        seed: u64,
+    ) -> Self {
+        Self { team, seats, clock, start_ns, laps: 1, laps_ns: u64::MAX, limit_ns, seed }
+    }
+
     /// Makes the visit.
     ///
     /// # Errors

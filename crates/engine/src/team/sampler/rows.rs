@@ -1,6 +1,6 @@
 //! Samples of a team as pairs of a row.
 
-use super::{Found, Settled, TeamSample};
+use super::{Found, Settled, TeamCell, TeamSample, TeamVisit};
 use crate::cost::{Pair, Row};
 use crate::sampling::Disturbance;
 
@@ -12,6 +12,20 @@ pub const TAKEN_OFF: &str = "involuntary_switches";
 pub const TURNS_SEEN: &str = "turns_seen";
 /// Pairs in which a partner did not sleep.
 pub const AWAKE_PAIRS: &str = "awake_pairs";
+
+impl TeamVisit<'_> {
+    /// Visits one cell and adds its samples to its row, beside what a look at the placement said (0: nobody looked).
+    ///
+    /// # Errors
+    /// As [`TeamVisit::take`].
+    pub fn take_row(&self, cell: TeamCell<'_>, row: &mut Row, regime_ns: f64) -> Result<Found, String> {
+        // As long as there is no pair nothing is known of the length.
+        let known_turns = if row.pairs.is_empty() { 0 } else { row.short_turns };
+        let found = self.take(&[TeamCell { known_turns, ..cell }])?;
+        found.record(0, 0, row, regime_ns);
+        Ok(found)
+    }
+}
 
 impl Found {
     /// Samples of a cell, of one member.
