@@ -83,6 +83,14 @@ impl Rejected {
         }
     }
 
+    /// These too.
+    pub fn add(&mut self, other: Self) {
+        self.preempted += other.preempted;
+        self.migrated += other.migrated;
+        self.partner += other.partner;
+        self.failed += other.failed;
+    }
+
     /// All of them.
     pub fn total(self) -> u64 {
         self.preempted + self.migrated + self.partner + self.failed
