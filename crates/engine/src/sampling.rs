@@ -5,6 +5,7 @@
 use machmeter_stats::random::Random;
 use machmeter_sys::clock::{SourceId, TickRate, TickSource, WithSource, dispatch};
 use machmeter_sys::{affinity, thread};
+use serde::{Deserialize, Serialize};
 
 use crate::budget::stop_requested;
 use crate::calibration::{self, Tried};
@@ -46,7 +47,7 @@ pub trait Subject {
 }
 
 /// Why a pair was not kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Disturbance {
     /// The thread was switched out against its will.
     Preempted,

@@ -61,6 +61,30 @@ impl Arena {
     }
 }
 
+/// Writes bytes behind a word with their number. False when there is too little room.
+fn write_bytes(words: &[AtomicU64], bytes: &[u8]) -> bool {
+    let Some((length, words)) = words.split_first().filter(|(_, w)| w.len() * 8 >= bytes.len()) else {
+        return false;
+    };
+    for (word, chunk) in words.iter().zip(bytes.chunks(8)) {
+        let mut eight = [0; 8];
+        eight[..chunk.len()].copy_from_slice(chunk);
+        word.store(u64::from_le_bytes(eight), Ordering::Relaxed);
+    }
+    length.store(bytes.len() as u64, Ordering::Release);
+    true
+}
+
+/// What [`write_bytes`] wrote.
+fn read_bytes(words: &[AtomicU64]) -> Vec<u8> {
+    let Some((length, words)) = words.split_first() else { return Vec::new() };
+    let length = length.load(Ordering::Acquire) as usize;
+    let words = words.iter().take(length.div_ceil(8));
+    let mut bytes: Vec<u8> = words.flat_map(|w| w.load(Ordering::Relaxed).to_le_bytes()).collect();
+    bytes.truncate(length);
+    bytes
+}
+
 /// Where the members sit: member `i` on `cpus[i]`. Several members may share a CPU.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Seats {

@@ -6,8 +6,8 @@ use machmeter_stats::random::Random;
 
 use super::judge::{Observed, disturbance, of_member};
 use super::member::Session;
-use super::shared::{Report, Seen, TeamSample, What};
-use super::{Batches, Clocked, Member, Others, Rule, TeamCell, Turns};
+use super::shared::{Report, Seen, What};
+use super::{Batches, Clocked, Found, Member, Others, Rule, Settled, TeamCell, TeamSample, Turns};
 use crate::budget::stop_requested;
 use crate::calibration::{self, Tried};
 use crate::sampling::{Disturbance, Timing};
@@ -82,6 +82,7 @@ pub(super) struct Leader<'a, 'm> {
     /// Whether batches are part of samples.
     sampling: bool,
     core_width: f64,
+    found: Found,
 }
 
 impl<'a, 'm> Leader<'a, 'm> {
@@ -92,11 +93,17 @@ impl<'a, 'm> Leader<'a, 'm> {
         report: &'a Report<'a>,
     ) -> Self {
         let random = Random::new(session.visit.seed);
-        Self { session, member, timing, report, round: 0, random, sampling: false, core_width: 0.0 }
+        let found = Found { samples: Vec::new(), settled: vec![Settled::NotReached; session.cells.len()] };
+        Self { session, member, timing, report, round: 0, random, sampling: false, core_width: 0.0, found }
     }
 
     /// All laps. A visit that lost a member or its time leaves what it has.
-    pub(super) fn lead(mut self) {
+    pub(super) fn lead(mut self) -> Found {
+        self.laps();
+        self.found
+    }
+
+    fn laps(&mut self) {
         let visit = self.session.visit;
         let start_ns = self.timing.now_ns();
         let mut order: Vec<usize> = (0..self.session.cells.len()).collect();
@@ -124,14 +131,14 @@ impl<'a, 'm> Leader<'a, 'm> {
         self.session.prepare(cell, self.member);
         self.all_arrived()?;
         if shared.orders.failed.load(Ordering::Relaxed) != 0 {
-            shared.settle(index, None);
+            self.found.settled[index] = Settled::Failed;
             return Some(());
         }
         if cell.others == Others::Throughout {
             self.begin_throughout(index, cell)?;
         }
         let turns = self.turns_for(index, cell);
-        shared.settle(index, turns);
+        self.found.settled[index] = turns.map_or(Settled::Failed, Settled::Turns);
         if let Some(turns) = turns {
             self.sampling = true;
             let start_ns = self.timing.now_ns();
@@ -197,7 +204,10 @@ impl<'a, 'm> Leader<'a, 'm> {
             self.batch(index, cell, wanted.least)?;
             return Some(wanted.least);
         }
-        let known = Some(self.session.shared.turns(index)).filter(|t| *t > 0).unwrap_or(cell.known_turns);
+        let known = match self.found.settled.get(index) {
+            Some(Settled::Turns(turns)) => *turns,
+            _ => cell.known_turns,
+        };
         if known > 0 {
             let part = |of: u64| (known / of).max(wanted.least).max(1);
             let expected_ns = wanted.batch_ns * part(TRIAL_PART) as f64 / known as f64;
@@ -362,7 +372,7 @@ impl<'a, 'm> Leader<'a, 'm> {
                 .get(member)
                 .into_iter()
                 .chain(short.iter().filter_map(|s| s.members.get(member)));
-            self.session.shared.push(TeamSample {
+            self.found.samples.push(TeamSample {
                 member,
                 short_ticks: short.as_ref().map_or(0, |s| ticks(s, member)),
                 long_ticks: ticks(&long, member),

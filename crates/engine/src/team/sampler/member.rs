@@ -30,8 +30,9 @@ impl Session<'_> {
         let Some(report) = self.shared.report(member.rank) else { return };
         let mut timing = self.visit.clock.of_member(member.rank);
         if member.rank == 0 {
-            Leader::new(self, member, timing, report).lead();
+            let found = Leader::new(self, member, timing, report).lead();
             self.shared.orders.round.store(OVER, Ordering::Release);
+            self.shared.write_found(&found);
         } else {
             self.follow(member, timing.as_mut(), report);
         }

@@ -13,6 +13,7 @@ mod shared;
 mod tests;
 
 use machmeter_sys::clock::{SourceId, TickRate};
+use serde::{Deserialize, Serialize};
 
 use super::{Arena, Member, Seats, Team, shares_a_cpu};
 use crate::sampling::{Disturbance, HostTiming, Timing};
@@ -20,7 +21,6 @@ use member::Session;
 use shared::Shared;
 
 pub use rows::{AWAKE_PAIRS, SLEEPS, TAKEN_OFF, TURNS_SEEN, record_switches};
-pub use shared::TeamSample;
 
 /// An operation that members do together.
 pub trait JointOperation: Sync {
@@ -224,8 +224,43 @@ pub struct TeamVisit<'a> {
     pub seed: u64,
 }
 
+/// One sample, kept or not.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct TeamSample {
+    /// Number of its cell.
+    pub cell: usize,
+    /// Lap of the visit.
+    pub lap: usize,
+    /// Member whose time it is.
+    pub member: usize,
+    /// Why it does not count; `None` when it does.
+    pub disturbance: Option<Disturbance>,
+    /// When it began, ns after the start of the measurement.
+    pub at_ns: u64,
+    /// Turns of the short batch, or of the only one.
+    pub turns: u64,
+    /// Ticks of the short batch; 0 where there is one batch only.
+    pub short_ticks: u64,
+    /// Ticks of the long, or only, batch.
+    pub long_ticks: u64,
+    /// Ticks from the beginning of the first batch to the end of the last.
+    pub window_ticks: u64,
+    /// Switches of the judged members in all batches, by will and against it.
+    pub voluntary: u64,
+    /// Against their will.
+    pub involuntary: u64,
+    /// Turns of the slowest member, of the fastest, and of all members but the first, in the window, where others work throughout.
+    pub least_turns: u64,
+    /// Of the fastest.
+    pub most_turns: u64,
+    /// Of all members but the first.
+    pub others_turns: u64,
+    /// Width of the core in the window, at least, of a member that is alone; 0 where nobody looked.
+    pub core_width: f64,
+}
+
 /// What became of the number of turns of a cell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Settled {
     /// The visit ended before the cell.
     NotReached,
@@ -236,7 +271,7 @@ pub enum Settled {
 }
 
 /// What a visit found.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Found {
     /// Samples in order of time, kept or not.
     pub samples: Vec<TeamSample>,
@@ -264,13 +299,12 @@ impl<'a> TeamVisit<'a> {
     pub fn take(&self, cells: &[TeamCell<'_>]) -> Result<Found, String> {
         let members = self.seats.cpus.len();
         let each = |c: &TeamCell<'_>| c.samples * if c.clocked == Clocked::EachMember { c.judged } else { 1 };
-        let samples = cells.iter().map(each).sum::<usize>() * self.laps;
+        let samples = cells.iter().map(each).sum::<usize>().saturating_mul(self.laps);
         let arena = Arena::new(shared::CELLS, shared::heap_bytes(members, cells.len(), samples))
             .map_err(|e| e.to_string())?;
-        let shared = Shared::on(&arena, members, cells.len(), samples)
-            .ok_or("the shared memory of the team is too small")?;
+        let shared = Shared::on(&arena, members).ok_or("the shared memory of the team is too small")?;
         let session = Session { visit: self, cells, gated: !shares_a_cpu(self.seats), shared };
         self.team.run(self.seats, self.limit_ns, &|m| session.work(m)).map_err(|e| e.to_string())?;
-        Ok(session.shared.found())
+        session.shared.found()
     }
 }
