@@ -18,6 +18,8 @@ pub(super) const TRIPS: u64 = 100;
 const WARM_TRIPS: u64 = 10;
 /// Lines that a batch of reads visits, each once.
 pub(super) const LINES: u64 = 128;
+/// Lets the partner go that waits, running, while its lines are read: one that does something else answers at another pace.
+const LEAVE: u64 = u64::MAX;
 /// Turns of a waiting loop between two looks at the deadline.
 const LOOKS: u32 = 4_096;
 
@@ -235,7 +237,15 @@ impl JointOperation for Exchange<'_> {
     fn batch(&self, member: &Member<'_>, turns: u64) -> bool {
         match self.kind {
             Kind::Cas | Kind::OneLine | Kind::TwoLines => self.trips(member, 2 * WARM_TRIPS, turns),
-            Kind::ReadDirty | Kind::ReadClean => member.rank != 0 || read_chain(self.lines.0),
+            Kind::ReadDirty | Kind::ReadClean => {
+                let word = self.lines.word(self.kind, false);
+                if member.rank != 0 {
+                    return until(member, || word.load(Ordering::Acquire) == LEAVE);
+                }
+                let done = read_chain(self.lines.0);
+                word.store(LEAVE, Ordering::Release);
+                done
+            }
         }
     }
 }

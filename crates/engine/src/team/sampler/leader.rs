@@ -4,10 +4,11 @@ use std::sync::atomic::Ordering;
 
 use machmeter_stats::random::Random;
 
+use super::batch::Batch;
 use super::judge::{Observed, disturbance, of_member};
 use super::member::Session;
 use super::shared::{Report, Seen, What};
-use super::{Batches, Clocked, Found, Member, Others, Rule, Settled, TeamCell, TeamSample, Turns};
+use super::{Batches, Clocked, Found, Member, Others, Rule, TeamCell, TeamSample, Turns};
 use crate::budget::stop_requested;
 use crate::calibration::{self, Tried};
 use crate::sampling::{Disturbance, Timing};
@@ -26,52 +27,6 @@ const LOOK_TURNS: u64 = 64;
 /// Turns of a timed batch at least, so that the progress of others can be compared.
 const TIMED_TURNS: u64 = 8;
 
-/// A batch of all members.
-struct Batch {
-    /// Reports of those that work; of member 0 alone where the others work throughout.
-    members: Vec<Seen>,
-    turns: u64,
-    /// Time that all waited on purpose.
-    paused_ticks: u64,
-    judged: Option<Disturbance>,
-}
-
-impl Batch {
-    fn ticks(&self, clocked: Clocked, member: usize) -> u64 {
-        let of = |m: &Seen| m.end_ticks.saturating_sub(m.start_ticks);
-        let ticks = match clocked {
-            Clocked::Leader => self.members.first().map_or(0, of),
-            Clocked::EachMember => self.members.get(member).map_or(0, of),
-            Clocked::FirstToLast => self.last_end().saturating_sub(self.first_start()),
-        };
-        ticks.saturating_sub(self.paused_ticks)
-    }
-
-    fn first_start(&self) -> u64 {
-        self.members.iter().map(|m| m.start_ticks).min().unwrap_or(0)
-    }
-
-    fn last_end(&self) -> u64 {
-        self.members.iter().map(|m| m.end_ticks).max().unwrap_or(0)
-    }
-
-    /// What was seen of the `judged` first members.
-    fn observed(&self, judged: usize) -> Observed {
-        let of = || self.members.iter().take(judged);
-        let last_start = self.members.iter().map(|m| m.start_ticks).max().unwrap_or(0);
-        Observed {
-            voluntary: of().map(|m| m.voluntary).sum(),
-            involuntary: of().map(|m| m.involuntary).sum(),
-            moved: of().any(|m| m.moved),
-            late_ticks: last_start.saturating_sub(self.first_start()),
-            ticks: self.last_end().saturating_sub(self.first_start()),
-            turns: self.turns,
-            judged: self.judged,
-            progress: None,
-        }
-    }
-}
-
 pub(super) struct Leader<'a, 'm> {
     session: &'a Session<'a>,
     member: &'a Member<'m>,
@@ -82,7 +37,9 @@ pub(super) struct Leader<'a, 'm> {
     /// Whether batches are part of samples.
     sampling: bool,
     core_width: f64,
-    found: Found,
+    /// Turns of short batches by cell, as this visit found them; 0 before.
+    turns: Vec<u64>,
+    samples: Vec<TeamSample>,
 }
 
 impl<'a, 'm> Leader<'a, 'm> {
@@ -92,15 +49,24 @@ impl<'a, 'm> Leader<'a, 'm> {
         timing: Box<dyn Timing + 'a>,
         report: &'a Report<'a>,
     ) -> Self {
-        let random = Random::new(session.visit.seed);
-        let found = Found { samples: Vec::new(), settled: vec![Settled::NotReached; session.cells.len()] };
-        Self { session, member, timing, report, round: 0, random, sampling: false, core_width: 0.0, found }
+        Self {
+            session,
+            member,
+            timing,
+            report,
+            round: 0,
+            random: Random::new(session.visit.seed),
+            sampling: false,
+            core_width: 0.0,
+            turns: vec![0; session.cells.len()],
+            samples: Vec::new(),
+        }
     }
 
     /// All laps. A visit that lost a member or its time leaves what it has.
     pub(super) fn lead(mut self) -> Found {
         self.laps();
-        self.found
+        Found { samples: self.samples }
     }
 
     fn laps(&mut self) {
@@ -130,25 +96,31 @@ impl<'a, 'm> Leader<'a, 'm> {
         self.order(What::Prepare, index, 0)?;
         self.session.prepare(cell, self.member);
         self.all_arrived()?;
-        if shared.orders.failed.load(Ordering::Relaxed) != 0 {
-            self.found.settled[index] = Settled::Failed;
-            return Some(());
-        }
-        if cell.others == Others::Throughout {
-            self.begin_throughout(index, cell)?;
-        }
-        let turns = self.turns_for(index, cell);
-        self.found.settled[index] = turns.map_or(Settled::Failed, Settled::Turns);
-        if let Some(turns) = turns {
-            self.sampling = true;
-            let start_ns = self.timing.now_ns();
-            for number in 0..cell.samples {
-                let now_ns = self.timing.now_ns();
-                if self.member.is_late() || number > 0 && now_ns.saturating_sub(start_ns) > cell.samples_ns {
-                    break;
-                }
-                self.sample(index, cell, turns, lap)?;
+        let turns = if shared.orders.failed.load(Ordering::Relaxed) == 0 {
+            if cell.others == Others::Throughout {
+                self.begin_throughout(index, cell)?;
             }
+            self.turns_for(index, cell)
+        } else {
+            None
+        };
+        let Some(turns) = turns else {
+            shared.orders.stop.store(self.round, Ordering::Release);
+            let disturbance = Some(Disturbance::Failed);
+            let failed =
+                |member| TeamSample { cell: index, lap, member, disturbance, ..TeamSample::default() };
+            self.samples.extend((0..cell.timed_members()).map(failed));
+            return Some(());
+        };
+        self.turns[index] = turns;
+        self.sampling = true;
+        let start_ns = self.timing.now_ns();
+        for number in 0..cell.samples {
+            let now_ns = self.timing.now_ns();
+            if self.member.is_late() || number > 0 && now_ns.saturating_sub(start_ns) > cell.samples_ns {
+                break;
+            }
+            self.sample(index, cell, turns, lap)?;
         }
         shared.orders.stop.store(self.round, Ordering::Release);
         Some(())
@@ -204,10 +176,7 @@ impl<'a, 'm> Leader<'a, 'm> {
             self.batch(index, cell, wanted.least)?;
             return Some(wanted.least);
         }
-        let known = match self.found.settled.get(index) {
-            Some(Settled::Turns(turns)) => *turns,
-            _ => cell.known_turns,
-        };
+        let known = if self.turns[index] > 0 { self.turns[index] } else { cell.known_turns };
         if known > 0 {
             let part = |of: u64| (known / of).max(wanted.least).max(1);
             let expected_ns = wanted.batch_ns * part(TRIAL_PART) as f64 / known as f64;
@@ -366,13 +335,13 @@ impl<'a, 'm> Leader<'a, 'm> {
         (sample.voluntary, sample.involuntary) = (seen.voluntary, seen.involuntary);
         let whole = disturbance(cell.rule, &seen);
         let ticks = |batch: &Batch, member| batch.ticks(cell.clocked, member);
-        for member in 0..if cell.clocked == Clocked::EachMember { cell.judged } else { 1 } {
+        for member in 0..cell.timed_members() {
             let own = long
                 .members
                 .get(member)
                 .into_iter()
                 .chain(short.iter().filter_map(|s| s.members.get(member)));
-            self.found.samples.push(TeamSample {
+            self.samples.push(TeamSample {
                 member,
                 short_ticks: short.as_ref().map_or(0, |s| ticks(s, member)),
                 long_ticks: ticks(&long, member),

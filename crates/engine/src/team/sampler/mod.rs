@@ -4,6 +4,7 @@
 //! Nobody leaves a batch that began: operations such as a barrier would never end for the rest. So member 0 alone decides,
 //! between batches, that a visit is over. It may be a process of its own, so all that members find lies in shared memory.
 
+mod batch;
 mod judge;
 mod leader;
 mod member;
@@ -168,6 +169,11 @@ impl<'a> TeamCell<'a> {
             samples_ns: u64::MAX,
         }
     }
+
+    /// Members with samples of their own.
+    fn timed_members(&self) -> usize {
+        if self.clocked == Clocked::EachMember { self.judged } else { 1 }
+    }
 }
 
 /// Clocks of the members.
@@ -259,24 +265,11 @@ pub struct TeamSample {
     pub core_width: f64,
 }
 
-/// What became of the number of turns of a cell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Settled {
-    /// The visit ended before the cell.
-    NotReached,
-    /// The operation failed, or the time ended before a number was found.
-    Failed,
-    /// So many in a short batch.
-    Turns(u64),
-}
-
-/// What a visit found.
+/// Samples of a visit in order of time, kept or not.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Found {
-    /// Samples in order of time, kept or not.
+    /// A cell whose operation failed, or whose time ended before its turns were found, has one that says so.
     pub samples: Vec<TeamSample>,
-    /// By cell.
-    pub settled: Vec<Settled>,
 }
 
 impl<'a> TeamVisit<'a> {
@@ -298,7 +291,7 @@ impl<'a> TeamVisit<'a> {
     /// One line: the team could not be started or lost a member, or there is no memory.
     pub fn take(&self, cells: &[TeamCell<'_>]) -> Result<Found, String> {
         let members = self.seats.cpus.len();
-        let each = |c: &TeamCell<'_>| c.samples * if c.clocked == Clocked::EachMember { c.judged } else { 1 };
+        let each = |c: &TeamCell<'_>| c.samples * c.timed_members();
         let samples = cells.iter().map(each).sum::<usize>().saturating_mul(self.laps);
         let arena = Arena::new(shared::CELLS, shared::heap_bytes(members, cells.len(), samples))
             .map_err(|e| e.to_string())?;

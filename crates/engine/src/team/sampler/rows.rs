@@ -1,6 +1,6 @@
 //! Samples of a team as pairs of a row.
 
-use super::{Found, Settled, TeamCell, TeamSample, TeamVisit};
+use super::{Found, TeamCell, TeamSample, TeamVisit};
 use crate::cost::{Pair, Row};
 use crate::sampling::Disturbance;
 
@@ -35,13 +35,6 @@ impl Found {
 
     /// Adds the samples of a cell to its row, beside what a look at the placement said (0: nobody looked).
     pub fn record(&self, cell: usize, member: usize, row: &mut Row, regime_ns: f64) {
-        match self.settled.get(cell) {
-            Some(Settled::Failed) => row.rejected.failed += 1,
-            Some(Settled::Turns(turns)) if row.long_turns == 0 => {
-                (row.short_turns, row.long_turns) = (*turns, 2 * turns);
-            }
-            _ => {}
-        }
         for sample in self.of(cell, member) {
             match sample.disturbance {
                 Some(why) => row.rejected.count(why),
@@ -52,20 +45,18 @@ impl Found {
 }
 
 /// One row has one number of turns: the larger of its own and of the sample's. Ticks of batches of fewer turns are those that so many
-/// would have taken. A row without short batches keeps its own number.
+/// would have taken. A row of single batches keeps its own number.
 fn push(row: &mut Row, sample: &TeamSample, regime_ns: f64) {
-    let (turns, own) =
-        (sample.turns.max(1), if row.short_turns == 0 { row.long_turns } else { row.short_turns });
-    let own = if row.short_turns > 0 && (row.pairs.is_empty() || turns > own) {
-        let factor = turns as f64 / own as f64;
+    let turns = sample.turns.max(1);
+    let single = row.short_turns == 0 && row.long_turns > 0;
+    if !single && (row.pairs.is_empty() || turns > row.short_turns) {
+        let factor = turns as f64 / row.short_turns.max(1) as f64;
         for p in &mut row.pairs {
             [p.short_ticks, p.long_ticks] = [p.short_ticks, p.long_ticks].map(|t| scaled(t, factor));
         }
         (row.short_turns, row.long_turns) = (turns, 2 * turns);
-        turns
-    } else {
-        own
-    };
+    }
+    let own = if single { row.long_turns } else { row.short_turns };
     let [short_ticks, long_ticks] =
         [sample.short_ticks, sample.long_ticks].map(|t| scaled(t, own as f64 / turns as f64));
     row.pairs.push(Pair {
@@ -106,7 +97,7 @@ mod tests {
 
     fn found(turns: u64, short_ticks: u64, long_ticks: u64) -> Found {
         let sample = TeamSample { turns, short_ticks, long_ticks, ..TeamSample::default() };
-        Found { samples: vec![sample], settled: vec![Settled::Turns(turns)] }
+        Found { samples: vec![sample] }
     }
 
     #[test]
@@ -141,12 +132,10 @@ mod tests {
             [None, Some(Disturbance::Awake), Some(Disturbance::Awake), Some(Disturbance::Preempted)]
                 .map(because)
                 .into();
-        let found = Found { samples, settled: vec![Settled::Turns(5), Settled::Failed] };
+        let found = Found { samples };
         found.record(0, 0, &mut row, 0.0);
         record_switches(&mut row, found.of(0, 0));
         assert_eq!((row.pairs.len(), row.rejected.partner, row.rejected.preempted), (1, 2, 1));
         assert_eq!((row.extras[SLEEPS], row.extras[TURNS_SEEN], row.extras[AWAKE_PAIRS]), (9.0, 15.0, 2.0));
-        found.record(1, 0, &mut row, 0.0);
-        assert_eq!(row.rejected.failed, 1);
     }
 }

@@ -53,7 +53,7 @@ fn planted_costs_come_back_and_the_same_way_each_time() {
             let operation = SimulatedOperation::new(&team, turn_ns, 900);
             let found = take(&team, 3, 1, &[TeamCell::new(&operation, 3, TURNS, 12)]);
             assert_says(&row(&found, 0, 0), turn_ns);
-            let Settled::Turns(turns) = found.settled[0] else { panic!("{:?}", found.settled) };
+            let turns = found.samples[0].turns;
             assert!((25_000.0..100_000.0).contains(&(turns as f64 * turn_ns)), "{turn_ns}: {turns}");
             found
         })
@@ -162,9 +162,10 @@ fn a_partner_that_is_gone_ends_the_visit_in_time() {
         let operation = SimulatedOperation::new(&team, 40.0, 300).with(&events);
         let cells = [TeamCell::new(&operation, 2, TURNS, 30), TeamCell::new(&operation, 2, TURNS, 30)];
         let found = take(&team, 2, 1, &cells);
-        assert!(found.samples.len() < 30 && found.settled[1] == Settled::NotReached);
-        assert_eq!(found.samples.is_empty(), batch == 0, "what came before stands");
-        assert!(found.samples.iter().all(|s| s.disturbance.is_none() && s.at_ns < LIMIT_NS));
+        assert!(found.samples.len() < 30 && found.of(1, 0).next().is_none(), "the next was not reached");
+        let kept: Vec<_> = found.samples.iter().filter(|s| s.disturbance.is_none()).collect();
+        assert_eq!(kept.is_empty(), batch == 0, "what came before stands");
+        assert!(kept.iter().all(|s| s.at_ns < LIMIT_NS));
     }
 }
 
@@ -176,7 +177,8 @@ fn an_operation_that_fails_has_no_samples_and_the_next_has() {
     let good = SimulatedOperation::new(&team, 12.0, 300);
     let cells = [TeamCell::new(&bad, 2, TURNS, 5), TeamCell::new(&good, 2, TURNS, 5)];
     let found = take(&team, 2, 3, &cells);
-    assert_eq!(found.settled[0], Settled::Failed);
+    let failed: Vec<_> = found.of(0, 0).map(|s| s.disturbance).collect();
+    assert_eq!(failed, [Some(Disturbance::Failed); 3], "once in each lap");
     assert_says(&row(&found, 1, 0), 12.0);
     let laps: Vec<usize> = found.of(1, 0).map(|s| s.lap).collect();
     assert_eq!(laps, [[0; 5], [1; 5], [2; 5]].concat());
