@@ -17,6 +17,7 @@ pub mod part;
 pub mod placement;
 pub mod probe;
 pub mod role;
+pub mod rounds;
 pub mod sampling;
 pub mod selftest;
 pub mod stream;

@@ -16,6 +16,7 @@ use crate::placement;
 use crate::probe::Measured;
 use crate::sampling::{HostTiming, Sampler};
 use crate::selftest::{self, Injection, SelfTest};
+use crate::team::sampler::HostClock;
 use crate::{Analysis, Host, Info, Level, Page, Probe, ProbeError};
 
 /// A part of a probe with parameters `P`.
@@ -143,6 +144,11 @@ impl At<'_, '_> {
     /// Time left for this part, ns.
     pub fn left_ns(&self) -> u64 {
         self.until_ns.saturating_sub(machmeter_sys::thread::monotonic_ns())
+    }
+
+    /// Clock of the members of teams.
+    pub fn clock(&self) -> HostClock {
+        HostClock { source: self.host.source(), rate: self.host.rate }
     }
 
     /// Measured CPUs.

@@ -5,6 +5,7 @@
 use machmeter_stats::random::Random;
 use machmeter_sys::clock::{SourceId, TickRate, TickSource, WithSource, dispatch};
 use machmeter_sys::{affinity, thread};
+use serde::{Deserialize, Serialize};
 
 use crate::budget::stop_requested;
 use crate::calibration::{self, Tried};
@@ -46,7 +47,7 @@ pub trait Subject {
 }
 
 /// Why a pair was not kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Disturbance {
     /// The thread was switched out against its will.
     Preempted,
@@ -54,17 +55,37 @@ pub enum Disturbance {
     Migrated,
     /// A partner stood still.
     Partner,
+    /// A partner was to sleep and did not.
+    Awake,
     /// The operation failed.
     Failed,
+}
+
+/// What the kernel has counted of a thread so far, and where it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Mark {
+    /// Switches because it waited.
+    pub voluntary_switches: u64,
+    /// Switches against its will.
+    pub involuntary_switches: u64,
+    /// Its CPU, where known.
+    pub cpu: Option<usize>,
 }
 
 /// Time and disturbances, of the host or simulated.
 pub trait Timing {
     /// Ticks that `work` takes.
-    fn time(&mut self, work: &mut dyn FnMut()) -> u64;
+    fn time(&mut self, work: &mut dyn FnMut()) -> u64 {
+        let start = self.ticks();
+        work();
+        self.ticks().saturating_sub(start)
+    }
 
-    /// A mark that [`Self::disturbed_since`] compares with: involuntary switches and CPU.
-    fn mark(&mut self) -> (u64, Option<usize>);
+    /// A reading of the clock, ticks. Readings of two threads may be compared as far as the clock was found to agree between CPUs.
+    fn ticks(&mut self) -> u64;
+
+    /// Counts of the calling thread.
+    fn mark(&mut self) -> Mark;
 
     /// Time for humans and budgets, ns.
     fn now_ns(&self) -> u64;
@@ -75,11 +96,11 @@ pub trait Timing {
     }
 
     /// What happened to this thread since `mark`.
-    fn disturbed_since(&mut self, mark: (u64, Option<usize>)) -> Option<Disturbance> {
+    fn disturbed_since(&mut self, mark: Mark) -> Option<Disturbance> {
         let now = self.mark();
-        if now.0 != mark.0 {
+        if now.involuntary_switches != mark.involuntary_switches {
             Some(Disturbance::Preempted)
-        } else if now.1 != mark.1 {
+        } else if now.cpu != mark.cpu {
             Some(Disturbance::Migrated)
         } else {
             None
@@ -114,14 +135,33 @@ impl WithSource for Timed<'_> {
     }
 }
 
+struct Reading;
+
+impl WithSource for Reading {
+    type Output = u64;
+
+    fn run<S: TickSource>(self) -> u64 {
+        S::now()
+    }
+}
+
 impl Timing for HostTiming {
     fn time(&mut self, work: &mut dyn FnMut()) -> u64 {
         // The source was qualified before, so it is there; without one no time would pass, and nothing would be kept.
         dispatch(self.source, Timed(work)).unwrap_or(0)
     }
 
-    fn mark(&mut self) -> (u64, Option<usize>) {
-        (thread::Usage::of_current_thread().involuntary_switches, affinity::current_cpu())
+    fn ticks(&mut self) -> u64 {
+        dispatch(self.source, Reading).unwrap_or(0)
+    }
+
+    fn mark(&mut self) -> Mark {
+        let usage = thread::Usage::of_current_thread();
+        Mark {
+            voluntary_switches: usage.voluntary_switches,
+            involuntary_switches: usage.involuntary_switches,
+            cpu: affinity::current_cpu(),
+        }
     }
 
     fn now_ns(&self) -> u64 {
@@ -205,10 +245,7 @@ impl<T: Timing> Sampler<T> {
         let mut order: Vec<usize> = (0..benches.len()).collect();
         let mut complete = true;
         'rounds: for round in 0..pace.rounds {
-            for i in (1..order.len()).rev() {
-                let j = (self.random.unit() * (i + 1) as f64) as usize;
-                order.swap(i, j.min(i));
-            }
+            self.random.shuffle(&mut order);
             for &i in &order {
                 if stop_requested() || (self.timing.now_ns() >= pace.until_ns) {
                     complete =
@@ -260,10 +297,7 @@ impl<T: Timing> Sampler<T> {
         let row = &mut bench.row;
         match self.pair(bench.subject.as_mut(), row.short_turns, row.long_turns) {
             Ok(pair) => row.pairs.push(pair),
-            Err(Disturbance::Preempted) => row.rejected.preempted += 1,
-            Err(Disturbance::Migrated) => row.rejected.migrated += 1,
-            Err(Disturbance::Partner) => row.rejected.partner += 1,
-            Err(Disturbance::Failed) => row.rejected.failed += 1,
+            Err(disturbance) => row.rejected.count(disturbance),
         }
     }
 

@@ -25,8 +25,11 @@ impl Timing for Fake {
         self.now_ns.set(self.now_ns.get() + 23);
         self.now_ns.get() - start
     }
-    fn mark(&mut self) -> (u64, Option<usize>) {
-        (self.switches.get(), Some(0))
+    fn ticks(&mut self) -> u64 {
+        self.now_ns.get()
+    }
+    fn mark(&mut self) -> Mark {
+        Mark { involuntary_switches: self.switches.get(), cpu: Some(0), ..Mark::default() }
     }
     fn now_ns(&self) -> u64 {
         self.now_ns.get()

@@ -139,7 +139,7 @@ pub(super) fn one_line(e: &io::Error) -> String {
 mod tests {
     use super::*;
     use machmeter_engine::cost::Cost;
-    use machmeter_engine::sampling::{Sampler, Timing};
+    use machmeter_engine::sampling::{Mark, Sampler, Timing};
     use machmeter_sys::clock::TickRate;
     use std::cell::Cell;
     use std::rc::Rc;
@@ -148,13 +148,11 @@ mod tests {
     struct Fake(Rc<Cell<u64>>);
 
     impl Timing for Fake {
-        fn time(&mut self, work: &mut dyn FnMut()) -> u64 {
-            let start = self.0.get();
-            work();
-            self.0.get() - start
+        fn ticks(&mut self) -> u64 {
+            self.0.get()
         }
-        fn mark(&mut self) -> (u64, Option<usize>) {
-            (0, Some(0))
+        fn mark(&mut self) -> Mark {
+            Mark::default()
         }
         fn now_ns(&self) -> u64 {
             self.0.get()

@@ -6,7 +6,6 @@ pub mod info;
 pub mod locks;
 pub mod models;
 pub mod params;
-mod rounds;
 pub mod transfer;
 pub mod wakeups;
 

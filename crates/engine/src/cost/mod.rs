@@ -14,6 +14,7 @@ use machmeter_data::metric::Params;
 pub use estimate::Cost;
 
 use crate::neighbour;
+use crate::sampling::Disturbance;
 
 /// Fact: the whole width of the core.
 const WHOLE_WIDTH: &str = "core.width";
@@ -72,6 +73,24 @@ pub struct Rejected {
 }
 
 impl Rejected {
+    /// One more, for this reason. A partner that did not sleep did not do its share.
+    pub fn count(&mut self, disturbance: Disturbance) {
+        match disturbance {
+            Disturbance::Preempted => self.preempted += 1,
+            Disturbance::Migrated => self.migrated += 1,
+            Disturbance::Partner | Disturbance::Awake => self.partner += 1,
+            Disturbance::Failed => self.failed += 1,
+        }
+    }
+
+    /// These too.
+    pub fn add(&mut self, other: Self) {
+        self.preempted += other.preempted;
+        self.migrated += other.migrated;
+        self.partner += other.partner;
+        self.failed += other.failed;
+    }
+
     /// All of them.
     pub fn total(self) -> u64 {
         self.preempted + self.migrated + self.partner + self.failed

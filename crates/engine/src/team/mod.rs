@@ -8,6 +8,8 @@
 pub mod heap;
 pub mod processes;
 mod roster;
+pub mod sampler;
+pub mod simulated;
 #[cfg(test)]
 mod tests;
 pub mod threads;
@@ -19,7 +21,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use machmeter_sys::pages::{Extent, Pages};
 use machmeter_sys::sched::Policy;
-use machmeter_sys::thread;
 
 /// Bytes from one cell to the next: two lines, since processors fetch lines in pairs.
 pub const CELL_BYTES: usize = 128;
@@ -60,6 +61,30 @@ impl Arena {
     }
 }
 
+/// Writes bytes behind a word with their number. False when there is too little room.
+fn write_bytes(words: &[AtomicU64], bytes: &[u8]) -> bool {
+    let Some((length, words)) = words.split_first().filter(|(_, w)| w.len() * 8 >= bytes.len()) else {
+        return false;
+    };
+    for (word, chunk) in words.iter().zip(bytes.chunks(8)) {
+        let mut eight = [0; 8];
+        eight[..chunk.len()].copy_from_slice(chunk);
+        word.store(u64::from_le_bytes(eight), Ordering::Relaxed);
+    }
+    length.store(bytes.len() as u64, Ordering::Release);
+    true
+}
+
+/// What [`write_bytes`] wrote.
+fn read_bytes(words: &[AtomicU64]) -> Vec<u8> {
+    let Some((length, words)) = words.split_first() else { return Vec::new() };
+    let length = length.load(Ordering::Acquire) as usize;
+    let words = words.iter().take(length.div_ceil(8));
+    let mut bytes: Vec<u8> = words.flat_map(|w| w.load(Ordering::Relaxed).to_le_bytes()).collect();
+    bytes.truncate(length);
+    bytes
+}
+
 /// Where the members sit: member `i` on `cpus[i]`. Several members may share a CPU.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Seats {
@@ -79,6 +104,8 @@ pub struct Member<'a> {
     pub deadline_ns: u64,
     /// Lets another member on the same CPU go on, or tells the processor that this is a waiting loop.
     pub relax: &'a dyn Fn(),
+    /// Time of the deadline, ns.
+    pub now_ns: &'a dyn Fn() -> u64,
 }
 
 impl Member<'_> {
@@ -91,10 +118,15 @@ impl Member<'_> {
                 }
                 (self.relax)();
             }
-            if thread::monotonic_ns() >= self.deadline_ns {
+            if self.is_late() {
                 return done();
             }
         }
+    }
+
+    /// Whether the deadline has come.
+    pub fn is_late(&self) -> bool {
+        (self.now_ns)() >= self.deadline_ns
     }
 
     /// Waits until all members came here. `cell` counts arrivals and must be used for nothing else; `round` is 0, 1, 2, ...
@@ -157,7 +189,7 @@ pub trait Team: Sync {
 }
 
 /// Whether two members sit on one CPU.
-fn shares_a_cpu(seats: &Seats) -> bool {
+pub(crate) fn shares_a_cpu(seats: &Seats) -> bool {
     let mut cpus = seats.cpus.clone();
     cpus.sort_unstable();
     cpus.windows(2).any(|two| two[0] == two[1])

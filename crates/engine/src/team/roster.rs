@@ -10,7 +10,7 @@ use machmeter_sys::process::gate;
 use machmeter_sys::thread::{self, Usage};
 use machmeter_sys::{affinity, process};
 
-use super::{Arena, Attendance, Member, Seats, TeamError, Work};
+use super::{Arena, Attendance, Member, Seats, TeamError, Work, read_bytes, write_bytes};
 
 /// Cells: of the gate, of the deadline, of reports, of arrivals; then two for each member.
 const GATE: usize = 0;
@@ -99,22 +99,12 @@ impl<'s> Roster<'s> {
     }
 
     fn write_text(&self, rank: usize, text: &str) {
-        let bytes = &text.as_bytes()[..text.floor_char_boundary(TEXT_BYTES)];
-        let Some((length, words)) = self.entry(rank).split_first() else { return };
-        for (word, chunk) in words.iter().zip(bytes.chunks(8)) {
-            let mut eight = [0; 8];
-            eight[..chunk.len()].copy_from_slice(chunk);
-            word.store(u64::from_le_bytes(eight), Ordering::Relaxed);
-        }
-        length.store(bytes.len() as u64, Ordering::Release);
+        write_bytes(self.entry(rank), &text.as_bytes()[..text.floor_char_boundary(TEXT_BYTES)]);
     }
 
     /// What a member left: why it was refused, or what its panic said.
     pub(super) fn text(&self, rank: usize) -> String {
-        let Some((length, words)) = self.entry(rank).split_first() else { return String::new() };
-        let bytes: Vec<u8> = words.iter().flat_map(|w| w.load(Ordering::Relaxed).to_le_bytes()).collect();
-        let length = (length.load(Ordering::Acquire) as usize).min(bytes.len());
-        String::from_utf8_lossy(&bytes[..length]).replace('\n', " ")
+        String::from_utf8_lossy(&read_bytes(self.entry(rank))).replace('\n', " ")
     }
 
     /// A member reports that it sits where it should, or why not.
@@ -167,7 +157,8 @@ impl<'s> Roster<'s> {
 
     /// Meets the others and does the work; a panic ends here. True when the work ended well.
     pub(super) fn perform(&self, rank: usize, deadline_ns: u64, relax: &dyn Fn(), work: Work<'_>) -> bool {
-        let member = Member { rank, members: self.members(), deadline_ns, relax };
+        let member =
+            Member { rank, members: self.members(), deadline_ns, relax, now_ns: &thread::monotonic_ns };
         if !member.meet(self.cell(ARRIVALS), 0) {
             self.set_state(rank, State::Alone);
             return false;

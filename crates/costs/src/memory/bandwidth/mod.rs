@@ -6,7 +6,6 @@
 //! Memory holds numbers with random mantissas unless a row says zeros, and is first touched by the CPU that uses it.
 
 mod analyze;
-pub(super) mod crew;
 mod datasets;
 pub mod info;
 mod plan;
@@ -15,13 +14,14 @@ pub(super) mod sizes;
 pub(super) mod stream;
 #[cfg(test)]
 mod tests;
+pub(super) mod together;
 
 use std::io;
 
 use machmeter_engine::ProbeError;
 use machmeter_engine::cost::{Kind, Row};
 use machmeter_engine::sampling::{Bench, Pace, Subject};
-use machmeter_engine::team::{Seats, Team, threads::Threads};
+use machmeter_engine::team::{Seats, threads::Threads};
 use machmeter_sys::kernel::{Kernel, Ready};
 use machmeter_sys::oom::MemoryLeft;
 use machmeter_sys::pages::{Backing, Pages};
@@ -63,8 +63,7 @@ const FILLING_ASKED: f64 = 0.4;
 const MEMORY: f64 = 0.5;
 /// Written to learn how fast memory is written.
 const TRIAL_BYTES: usize = 2 << 20;
-/// Length of a short batch, ns: half of the usual, since walks over memory need no longer one and a pair then mostly falls
-/// between two interruptions of a busy machine.
+/// Length of a short batch, ns: some chunks of memory long.
 const BATCH_NS: f64 = 250_000.0;
 /// Pairs per visit of a row.
 const PAIRS: usize = 4;
@@ -242,16 +241,14 @@ fn together(at: &At<'_, '_>, specs: &[Spec], first: Buffer, cpus: &[usize], byte
         }
     }
     let seats = Seats { cpus: cpus.to_vec(), policy: at.policy };
-    let setting = crew::Setting {
+    let setting = together::Setting {
         seats: &seats,
         buffers: &buffers,
-        source: at.host.source(),
-        rate: at.host.rate,
+        clock: at.clock(),
         seed: at.host.seed,
         until_ns: at.until_ns.saturating_sub(TAIL_NS),
     };
-    let team: &dyn Team = &Threads;
-    crew::measure(team, &setting, specs).unwrap_or_else(|e| refuse(e.to_string()))
+    together::measure(&Threads, &setting, specs).unwrap_or_else(refuse)
 }
 
 /// What is not measured because there is one CPU.

@@ -2,6 +2,7 @@
 //! timed.
 
 use std::io;
+use std::sync::Once;
 use std::sync::atomic::Ordering;
 
 use machmeter_engine::sampling::Subject;
@@ -33,6 +34,7 @@ pub(crate) struct Buffer {
     pages: Pages,
     contents: Contents,
     bytes: usize,
+    filled: Once,
 }
 
 /// Room for placing three operands apart.
@@ -50,7 +52,7 @@ impl Buffer {
     /// When the memory or the page size is not to be had: one line.
     pub(crate) fn new(bytes: usize, backing: Backing, contents: Contents) -> io::Result<Self> {
         let pages = Pages::new(bytes.saturating_add(SLACK_BYTES), backing)?;
-        Ok(Self { pages, contents, bytes })
+        Ok(Self { pages, contents, bytes, filled: Once::new() })
     }
 
     /// Largest working set, bytes.
@@ -71,6 +73,11 @@ impl Buffer {
     /// Writes the contents, which also places the pages near the calling thread.
     pub(crate) fn fill(&self, seed: u64) {
         self.fill_part(0, self.pages.bytes(), seed);
+    }
+
+    /// The same, the first time only.
+    pub(crate) fn fill_once(&self, seed: u64) {
+        self.filled.call_once(|| self.fill(seed));
     }
 
     /// Writes the contents of a part, as far as it lies inside.

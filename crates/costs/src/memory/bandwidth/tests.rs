@@ -5,6 +5,7 @@ use machmeter_data::shape::{Cell, Shape};
 use machmeter_engine::Analysis;
 use machmeter_engine::cost::{Cost, Pair, Row, Rows};
 use machmeter_engine::sampling::{Bench, HostTiming, Pace, Sampler};
+use machmeter_engine::team::sampler::HostClock;
 use machmeter_engine::team::{Seats, threads::Threads};
 use machmeter_sys::clock::{SourceId, TickRate};
 use machmeter_sys::kernel;
@@ -13,10 +14,10 @@ use machmeter_sys::sched::Policy;
 use machmeter_sys::thread::monotonic_ns;
 
 use super::analyze::{analyze, saturation};
-use super::crew;
 use super::plan::{self, Depth, PageSize, Request, Spec, widest};
 use super::sizes::{self, Claimed, Level};
 use super::stream::{Buffer, Contents, Stream};
+use super::together;
 use crate::memory::Params;
 
 const MEMORY_BYTES: usize = 128 << 20;
@@ -482,8 +483,9 @@ fn several_cpus_work_at_once_and_end_in_time() {
     buffers[0].fill(1);
     let seats = Seats { cpus: cpus[..2].to_vec(), policy: Policy::Other { nice: 0 } };
     let until_ns = monotonic_ns() + 1_500_000_000;
-    let setting = crew::Setting { seats: &seats, buffers: &buffers, source, rate, seed: 1, until_ns };
-    let rows = crew::measure(&Threads, &setting, &specs).unwrap();
+    let clock = HostClock { source, rate };
+    let setting = together::Setting { seats: &seats, buffers: &buffers, clock, seed: 1, until_ns };
+    let rows = together::measure(&Threads, &setting, &specs).unwrap();
     assert!(monotonic_ns() < until_ns + 1_000_000_000, "the time was not kept");
     let tried: u64 = rows.iter().map(|r| r.pairs.len() as u64 + r.rejected.total()).sum();
     assert!(tried > 0, "{rows:?}");

@@ -19,6 +19,7 @@ use machmeter_sys::tree::Tree;
 
 use super::Params;
 use super::bandwidth::stream::{Buffer, Contents};
+use super::bandwidth::together::Setting;
 use super::bandwidth::{claimed, granted, sizes};
 use machmeter_engine::part::{At, Part};
 use plan::Chase;
@@ -78,17 +79,15 @@ fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, ProbeError>
         .collect::<Result<Vec<_>, _>>()
         .map_err(|e| cannot(&e))?;
     let seats = Seats { cpus: cpus.to_vec(), policy: at.policy };
-    let setting = measure::Setting {
+    let setting = Setting {
         seats: &seats,
         buffers: &buffers,
-        points: &points,
-        chase: Chase { working_set_bytes: bytes, stride_bytes: STRIDE_BYTES, pages: name },
-        source: at.host.source(),
-        rate: at.host.rate,
+        clock: at.clock(),
         seed: at.host.seed,
         until_ns: at.until_ns.saturating_sub(TAIL_NS),
     };
-    measure::measure(&Threads, &setting, chain).map_err(|e| cannot(&e))
+    let chase = Chase { working_set_bytes: bytes, stride_bytes: STRIDE_BYTES, pages: name };
+    measure::measure(&Threads, &setting, (&points, &chase), chain).map_err(ProbeError::Cannot)
 }
 
 /// Memory for the chain: on huge pages where there are any, so that translation does not hide what memory does.

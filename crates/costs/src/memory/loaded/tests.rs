@@ -2,18 +2,19 @@
 
 use machmeter_data::shape::Shape;
 use machmeter_engine::cost::{Cost, Kind, Pair, Row, Rows};
+use machmeter_engine::team::sampler::HostClock;
 use machmeter_engine::team::{Seats, threads::Threads};
-use machmeter_sys::clock::{SourceId, TickRate};
 use machmeter_sys::kernel::chain::{Chain, ChainSpec, Order};
 use machmeter_sys::pages::{Backing, Pages};
 use machmeter_sys::sched::Policy;
 use machmeter_sys::thread::monotonic_ns;
 
 use super::analyze::analyze;
-use super::measure::{Setting, measure};
+use super::measure::measure;
 use super::plan::{Chase, Point, TRAFFIC_BYTES, points};
 use crate::memory::Params;
 use crate::memory::bandwidth::stream::{Buffer, Contents};
+use crate::memory::bandwidth::together::Setting;
 use crate::memory::bandwidth::widest;
 
 const CHASE: Chase = Chase { working_set_bytes: 128 << 20, stride_bytes: 128, pages: "huge" };
@@ -145,14 +146,11 @@ fn a_chase_beside_a_load_tells_both_and_ends_in_time() {
     let setting = Setting {
         seats: &Seats { cpus: cpus[..2].to_vec(), policy: Policy::Other { nice: 0 } },
         buffers: &[Buffer::new(bytes, Backing::Small, Contents::Random).unwrap()],
-        points: &points,
-        chase: CHASE,
-        source: SourceId::MonotonicRaw,
-        rate: TickRate::NANOSECONDS,
+        clock: HostClock::MONOTONIC,
         seed: 1,
         until_ns,
     };
-    let measured = measure(&Threads, &setting, chain).unwrap();
+    let measured = measure(&Threads, &setting, (&points, &CHASE), chain).unwrap();
     assert!(monotonic_ns() < until_ns + 1_000_000_000, "the time was not kept");
     let tried = |r: &Row| r.pairs.len() as u64 + r.rejected.total();
     assert!(measured.iter().map(tried).sum::<u64>() > 0, "{measured:?}");

@@ -3,18 +3,18 @@
 use std::ops::Range;
 
 use machmeter_engine::ProbeError;
-use machmeter_engine::budget::stop_requested;
-use machmeter_engine::cost::{Pair, Row};
+use machmeter_engine::cost::Row;
+use machmeter_engine::rounds::Rounds;
 use machmeter_engine::sampling::HostTiming;
+use machmeter_engine::team::sampler::{Clocked, Others, Rule, TeamCell, TeamVisit, Turns};
 use machmeter_engine::team::{Seats, Team};
-use machmeter_stats::random::Random;
 use machmeter_sys::oom::MemoryLeft;
 use machmeter_sys::pages::Fill;
 use machmeter_sys::thread;
 use machmeter_sys::tree::Tree;
 
-use super::member::{Floor, PAIRS, Taken, Visit, per_turn};
-use super::plan::{Choice, Known, LINES, Line, MOST_BYTES, Sizes, models};
+use super::member::{Buffers, LineOperation, per_turn};
+use super::plan::{Choice, Known, LINES, Line, MOST_BYTES, Operation, Sizes, models};
 use crate::memory::Params;
 use crate::memory::ladder::seen::Seen;
 use crate::placement::Watch;
@@ -24,6 +24,8 @@ use machmeter_engine::part::At;
 const BATCH_NS: f64 = 150_000.0;
 /// Turns of a short batch along a chain beyond the caches: a thousand loads.
 const DEAR_TURNS: u64 = 64;
+/// Pairs of a visit of a dear line, and twice those of another.
+const PAIRS: usize = 16;
 /// A visit may take this long before its members give up, ns.
 const VISIT_NS: u64 = 2_000_000_000;
 /// And as much longer where its memory is filled, ns per byte: on a busy CPU.
@@ -48,8 +50,6 @@ struct Slot {
     line: Line,
     active: usize,
     rows: Vec<Row>,
-    /// Placement of its two members when last looked at, ns one way; 0 where nobody looks.
-    regime_ns: f64,
 }
 
 pub(super) fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, ProbeError> {
@@ -76,15 +76,14 @@ pub(super) fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, 
         });
     }
     tell(at, &choice, &known);
-    let floor = Floor::new(sizes, cpus.len()).map_err(|e| ProbeError::Cannot(e.to_string()))?;
+    let buffers = Buffers::new(sizes, cpus.len()).map_err(|e| ProbeError::Cannot(e.to_string()))?;
     let seats = Seats { cpus, policy: at.policy };
     let mut placement = Watch::of(at).map(|w| w.rarely(LOOK_NS));
     let start_ns = thread::monotonic_ns();
     let mut rows = Vec::new();
     for (i, model) in models.iter().enumerate() {
-        let share_ns = at.left_ns() / (models.len() - i) as u64;
-        let time_ns = start_ns..thread::monotonic_ns() + share_ns;
-        rows.extend(of_model(at, *model, &seats, &floor, sizes, time_ns, &mut placement));
+        let until_ns = thread::monotonic_ns() + at.left_ns() / (models.len() - i) as u64;
+        rows.extend(of_model(at, *model, &seats, &buffers, start_ns..until_ns, &mut placement));
     }
     Ok(rows)
 }
@@ -129,21 +128,20 @@ fn by_time(at: &At<'_, '_>, models: usize, members: usize) -> u64 {
 
 /// Rows of one model; moments count from the beginning of `time_ns`, which is that of all models.
 fn of_model(
-    at: &mut At<'_, '_>,
+    at: &At<'_, '_>,
     model: &dyn Team,
     seats: &Seats,
-    floor: &Floor,
-    sizes: Sizes,
+    buffers: &Buffers,
     time_ns: Range<u64>,
     placement: &mut Option<Watch>,
 ) -> Vec<Row> {
-    let members = seats.cpus.len();
-    let mut slots = slots(model.model(), members, sizes);
+    let sizes = buffers.sizes;
+    let mut slots = slots(model.model(), seats.cpus.len(), sizes);
     let seed = at.host.seed;
     // Incompressible, since some machines move zeros faster; sums of it wrap around. Each member touches its own memory first.
     let fill_ns = VISIT_NS + (sizes.main_bytes + sizes.cached_bytes) as u64 * FILL_NS_PER_BYTE;
     let begin = model.run(seats, fill_ns, &|m| {
-        for (e, salt) in [floor.main(m.rank), floor.cached(m.rank)].into_iter().flatten().zip(0..) {
+        for (e, salt) in [buffers.main(m.rank), buffers.cached(m.rank)].into_iter().flatten().zip(0..) {
             e.fill(Fill::Random(seed ^ (2 * m.rank as u64 + salt)));
         }
     });
@@ -151,29 +149,20 @@ fn of_model(
         slots.iter_mut().flat_map(|s| &mut s.rows).for_each(|r| r.refused = Some(e.to_string()));
         return slots.into_iter().flat_map(|s| s.rows).collect();
     }
-    let start_ns = time_ns.start;
-    let mut random = Random::new(seed);
+    // What is quickly had comes first, so that a short run has most of the table.
     let mut order: Vec<usize> = (0..slots.len()).collect();
-    'rounds: for round in 0..ROUNDS {
-        for i in (1..order.len()).rev() {
-            order.swap(i, ((random.unit() * (i + 1) as f64) as usize).min(i));
-        }
-        // What is quickly had comes first, so that a short run has most of the table.
-        order.sort_by_key(|i| slots[*i].line.turn());
-        for &i in &order {
-            if stop_requested() || thread::monotonic_ns() >= time_ns.end {
-                break 'rounds;
-            }
-            let slot = &mut slots[i];
-            if slot.rows.iter().all(|r| r.refused.is_none()) {
-                if slot.line.needs_two() {
-                    let look = |p: &mut Watch| p.beside(&seats.cpus, random.bits());
-                    slot.regime_ns = placement.as_mut().map_or(0.0, look);
-                }
-                visit(at, model, seats, floor, slot, start_ns, seed ^ round as u64);
+    order.sort_by_key(|i| slots[*i].line.turn());
+    let rounds = Rounds { most: ROUNDS, until_ns: time_ns.end, ..Rounds::of(at, 0, 0) };
+    rounds.run(order.len(), |turn| {
+        let slot = &mut slots[order[turn.index]];
+        if slot.rows.iter().all(|r| r.refused.is_none()) {
+            let look = |p: &mut Watch| p.beside(&seats.cpus, turn.bits);
+            let regime_ns = if slot.line.needs_two() { placement.as_mut().map_or(0.0, look) } else { 0.0 };
+            if let Err(why) = visit(at, model, seats, buffers, slot, (time_ns.start, turn.bits), regime_ns) {
+                slot.rows.iter_mut().for_each(|r| r.refused = Some(why.clone()));
             }
         }
-    }
+    });
     for row in slots.iter_mut().flat_map(|s| &mut s.rows) {
         if row.refused.is_none() && row.pairs.is_empty() && row.rejected.total() == 0 {
             row.refused = Some("not reached in the time given".to_owned());
@@ -195,85 +184,47 @@ fn slots(model: &str, members: usize, sizes: Sizes) -> Vec<Slot> {
             row
         };
         if line.all {
-            slots.push(Slot { line, active: 0, rows: (0..members).map(row).collect(), regime_ns: 0.0 });
+            slots.push(Slot { line, active: 0, rows: (0..members).map(row).collect() });
         } else {
-            let own = |rank| Slot { line, active: rank, rows: vec![row(rank)], regime_ns: 0.0 };
+            let own = |rank| Slot { line, active: rank, rows: vec![row(rank)] };
             slots.extend((0..members).map(own));
         }
     }
     slots
 }
 
-/// One visit of a slot: calibrated on the first, then as many pairs as its line can afford.
+/// One visit of a slot: as many pairs as its line can afford. A chain is not built only to learn how long it takes.
 fn visit(
     at: &At<'_, '_>,
     model: &dyn Team,
     seats: &Seats,
-    floor: &Floor,
+    buffers: &Buffers,
     slot: &mut Slot,
-    start_ns: u64,
-    seed: u64,
-) {
-    let Slot { line, active, rows, regime_ns } = slot;
-    let go = |short_turns: u64, pairs: usize| {
-        floor.clear();
-        let visit = Visit {
-            floor,
-            line: *line,
-            active: *active,
-            short_turns,
-            long_turns: 2 * short_turns,
-            pairs,
-            timing: HostTiming::new(at.host.source()),
-            seed,
-        };
-        model.run(seats, VISIT_NS, &|m| visit.work(m)).map_err(|e| e.to_string())
+    (start_ns, seed): (u64, u64),
+    regime_ns: f64,
+) -> Result<(), String> {
+    let Slot { line, active, rows } = slot;
+    let timing = HostTiming::new(at.host.source());
+    let operation = LineOperation::new(buffers, *line, *active, timing, at.host.seed ^ seed);
+    let members = operation.members();
+    let cpus = seats.cpus.iter().copied().skip(*active).take(members).collect();
+    let (turns, pairs) = if line.is_dear() {
+        (Turns::fixed(DEAR_TURNS), PAIRS)
+    } else {
+        (Turns { batch_ns: BATCH_NS, least: 4, most: 1 << 24 }, PAIRS / 2)
     };
-    let rank_of = |i: usize| if line.all { i } else { *active };
-    if rows[0].long_turns == 0 {
-        // A chain is not built only to learn how long it takes.
-        let mut short_turns = if line.is_dear() { DEAR_TURNS } else { 4 };
-        for _ in 0..if line.is_dear() { 0 } else { 2 } {
-            if let Err(why) = go(short_turns, 1) {
-                refuse(rows, &why);
-                return;
-            }
-            if let Some(Taken::Clean { long_ticks, .. }) = floor.taken(rank_of(0), 1).first() {
-                let each_ns = at.host.rate.ns(*long_ticks) / (2 * short_turns) as f64;
-                short_turns = ((BATCH_NS / each_ns.max(0.1)) as u64).clamp(4, 1 << 24) / 4 * 4;
-            }
-        }
-        for r in rows.iter_mut() {
-            (r.short_turns, r.long_turns) = (short_turns, 2 * short_turns);
-        }
+    let cell = TeamCell {
+        clocked: Clocked::EachMember,
+        // At a barrier all end together.
+        others: if line.operation == Operation::Barrier { Others::SameTurns } else { Others::UntilLast },
+        rule: Rule::Together,
+        known_turns: if rows[0].pairs.is_empty() { 0 } else { rows[0].short_turns },
+        ..TeamCell::new(&operation, members, turns, pairs)
+    };
+    let seats = Seats { cpus, policy: seats.policy };
+    let found = TeamVisit::new(model, &seats, &at.clock(), start_ns, VISIT_NS, seed).take(&[cell])?;
+    for (member, row) in rows.iter_mut().enumerate() {
+        found.record(0, member, row, regime_ns);
     }
-    let at_ns = thread::monotonic_ns().saturating_sub(start_ns) as f64;
-    let pairs = if line.is_dear() { PAIRS } else { PAIRS / 2 };
-    if let Err(why) = go(rows[0].short_turns, pairs) {
-        refuse(rows, &why);
-        return;
-    }
-    for (i, row) in rows.iter_mut().enumerate() {
-        for taken in floor.taken(rank_of(i), pairs) {
-            match taken {
-                Taken::Clean { short_ticks, long_ticks } => {
-                    row.pairs.push(Pair {
-                        at_ns,
-                        short_ticks,
-                        long_ticks,
-                        regime_ns: *regime_ns,
-                        ..Pair::default()
-                    });
-                }
-                Taken::Preempted => row.rejected.preempted += 1,
-                Taken::Apart => row.rejected.partner += 1,
-            }
-        }
-    }
-}
-
-fn refuse(rows: &mut [Row], why: &str) {
-    for r in rows {
-        r.refused = Some(why.to_owned());
-    }
+    Ok(())
 }

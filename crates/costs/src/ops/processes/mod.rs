@@ -15,7 +15,7 @@ mod tests;
 
 use machmeter_data::code::Code;
 use machmeter_engine::cost::{Row, Rows};
-use machmeter_engine::sampling::{Disturbance, HostTiming, Pace, Sampler, Timing};
+use machmeter_engine::sampling::{Disturbance, HostTiming, Mark, Pace, Sampler, Timing};
 use machmeter_engine::{Analysis, ProbeError};
 use machmeter_sys::affinity::current_cpu;
 use machmeter_sys::call::family_cpu_ns;
@@ -71,9 +71,13 @@ impl Timing for Sharing {
         self.host.time(work)
     }
 
-    fn mark(&mut self) -> (u64, Option<usize>) {
+    fn ticks(&mut self) -> u64 {
+        self.host.ticks()
+    }
+
+    fn mark(&mut self) -> Mark {
         (self.began_ns, self.used_ns) = (monotonic_ns(), family_cpu_ns());
-        (0, current_cpu())
+        Mark { cpu: current_cpu(), ..Mark::default() }
     }
 
     fn now_ns(&self) -> u64 {
@@ -84,12 +88,12 @@ impl Timing for Sharing {
         self.host.core_width()
     }
 
-    fn disturbed_since(&mut self, mark: (u64, Option<usize>)) -> Option<Disturbance> {
+    fn disturbed_since(&mut self, mark: Mark) -> Option<Disturbance> {
         let wall_ns = monotonic_ns().saturating_sub(self.began_ns);
         let used_ns = family_cpu_ns().saturating_sub(self.used_ns);
         if used_by_others(wall_ns, used_ns) {
             Some(Disturbance::Preempted)
-        } else if current_cpu() != mark.1 {
+        } else if current_cpu() != mark.cpu {
             Some(Disturbance::Migrated)
         } else {
             None

@@ -1,18 +1,17 @@
 //! Rounds over all rows, each visit beside a probe of the placement.
 
 use machmeter_engine::ProbeError;
-use machmeter_engine::budget::stop_requested;
 use machmeter_engine::cost::estimate::LEVEL;
-use machmeter_engine::cost::{Kind, Pair, Row};
+use machmeter_engine::cost::{Kind, Row};
+use machmeter_engine::rounds::Rounds;
 use machmeter_engine::sampling::Pace;
-use machmeter_engine::team::{Seats, Team, threads::Threads};
+use machmeter_engine::team::sampler::{Batches, Found, Others, Rule, TeamCell, TeamSample, TeamVisit, Turns};
+use machmeter_engine::team::{Arena, Seats, Team, threads::Threads};
 use machmeter_stats::quantile::{median, quantile_interval, sorted};
-use machmeter_stats::random::Random;
-use machmeter_sys::thread;
+use machmeter_sys::thread::monotonic_ns;
 
 use super::PART;
-use super::operations::{CHUNK, Operation};
-use super::visit::{MEMBERS_MAX, Plan, Sample, visit};
+use super::operations::{CHUNK, OnWords, Operation};
 use crate::placement::Watch;
 use crate::sync::Params;
 use machmeter_engine::part::At;
@@ -28,8 +27,8 @@ const BATCHES: usize = 6;
 /// Rounds that the time should suffice for, and rounds over which it is spread.
 const ROUNDS: u64 = 4;
 const SPREAD_ROUNDS: u64 = 200;
-/// Longest pause between two rounds, ns.
-const PAUSE_NS: u64 = 250_000_000;
+/// Members at most.
+const MEMBERS_MAX: usize = 256;
 /// Longest visit, ns.
 const LIMIT_NS: (u64, u64) = (5_000_000, 60_000_000);
 /// Time that starting and ending a team takes, ns.
@@ -55,16 +54,9 @@ impl Lane {
         Self { row, operation, members, distance_bytes, failed: None, fairness: Vec::new() }
     }
 
-    fn take(&mut self, samples: &[Sample], start_ns: u64, regime_ns: f64) {
-        self.row.pairs.extend(samples.iter().map(|s| Pair {
-            at_ns: s.at_ns.saturating_sub(start_ns) as f64,
-            short_ticks: 0,
-            // Batches have as many chunks as the time allowed: kept as ticks of a fixed number of them.
-            long_ticks: (s.ticks as f64 * CHUNKS as f64 / s.chunks.max(1) as f64).round() as u64,
-            regime_ns,
-            core_width: s.core_width,
-        }));
-        self.fairness.extend(samples.iter().map(|s| s.fairness));
+    fn take(&mut self, found: &Found, regime_ns: f64) {
+        found.record(0, 0, &mut self.row, regime_ns);
+        self.fairness.extend(found.of(0, 0).filter(|s| s.disturbance.is_none()).map(fairness));
     }
 
     /// The row, with the median of its batches' fairness and its interval.
@@ -80,6 +72,35 @@ impl Lane {
         }
         self.row
     }
+}
+
+/// Turns of the slowest member over those of the fastest.
+pub(super) fn fairness(sample: &TeamSample) -> f64 {
+    let (least, most) = (sample.least_turns.min(sample.turns), sample.most_turns.max(sample.turns));
+    least as f64 / most.max(1) as f64
+}
+
+/// A visit of all members to their words.
+///
+/// # Errors
+/// One line: no memory, no member.
+pub(super) fn visit(
+    team: &TeamVisit<'_>,
+    operation: Operation,
+    distance_bytes: usize,
+    batches: usize,
+) -> Result<Found, String> {
+    let members = team.seats.cpus.len();
+    let bytes = OnWords::memory_bytes(members, distance_bytes);
+    let memory = Arena::new(0, bytes).map_err(|e| e.to_string())?;
+    let on_words = OnWords { operation, memory: &memory, distance_bytes };
+    team.take(&[TeamCell {
+        batches: Batches::Timed(Pace::SHARED_BATCH_NS),
+        others: Others::Throughout,
+        rule: Rule::Alongside,
+        judged: 1,
+        ..TeamCell::new(&on_words, members, Turns::fixed(1), batches)
+    }])
 }
 
 /// Numbers of members: 2, 4, 8, ... and all.
@@ -119,49 +140,27 @@ pub(super) fn measure(at: &mut At<'_, '_>, _params: &Params) -> Result<Vec<Row>,
         refused.row.refused = Some("needs two CPUs, has 1".to_owned());
         return Ok(vec![refused.row]);
     };
-    let start_ns = thread::monotonic_ns();
-    let gap_ns = (at.left_ns() / SPREAD_ROUNDS).min(PAUSE_NS);
-    let batch_ticks = at.host.rate.ticks(Pace::SHARED_BATCH_NS);
-    let mut random = Random::new(at.host.seed);
-    let mut order: Vec<usize> = (0..lanes.len()).collect();
+    let (start_ns, clock, until_ns) = (monotonic_ns(), at.clock(), at.until_ns.saturating_sub(2 * TEAM_NS));
     let mut regime_ns = 0.0;
-    for round in 0_usize.. {
-        if round > 0 {
-            random.shuffle(&mut order);
+    let n = lanes.len();
+    let rounds = Rounds { most: usize::MAX, spread: SPREAD_ROUNDS, ..Rounds::of(at, 0, 2 * TEAM_NS) };
+    rounds.run(n, |turn| {
+        let lane = &mut lanes[turn.index];
+        if until_ns.saturating_sub(monotonic_ns()) > LIMIT_NS.1 {
+            regime_ns = placement.one_way_ns(turn.bits);
         }
-        for i in &order {
-            let left_ns = at.left_ns();
-            let Some(most_ns) = left_ns.checked_sub(2 * TEAM_NS) else { return rows(lanes) };
-            if stop_requested() {
-                return rows(lanes);
-            }
-            let lane = &mut lanes[*i];
-            if most_ns > LIMIT_NS.1 {
-                regime_ns = placement.one_way_ns(random.bits());
-            }
-            let share_ns = left_ns / (order.len() as u64 * ROUNDS);
-            let plan = Plan {
-                operation: lane.operation,
-                distance_bytes: lane.distance_bytes,
-                batches: BATCHES,
-                batch_ticks,
-                limit_ns: share_ns.clamp(LIMIT_NS.0, LIMIT_NS.1).min(most_ns),
-            };
-            // By turns another CPU is the one that measures.
-            let chosen = (0..lane.members).map(|k| cpus[(k + round) % lane.members]).collect();
-            let seats = Seats { cpus: chosen, policy: at.policy };
-            match visit(&Threads, at.host.source(), &seats, &plan) {
-                Ok((samples, rejected)) => {
-                    lane.row.rejected.preempted += rejected.preempted;
-                    lane.row.rejected.partner += rejected.partner;
-                    lane.take(&samples, start_ns, regime_ns);
-                }
-                Err(why) => lane.failed = Some(why),
-            }
+        let share_ns = at.left_ns() / (n as u64 * ROUNDS);
+        let most_ns = until_ns.saturating_sub(monotonic_ns());
+        let limit_ns = share_ns.clamp(LIMIT_NS.0, LIMIT_NS.1).min(most_ns);
+        // By turns another CPU is the one that measures.
+        let chosen = (0..lane.members).map(|k| cpus[(k + turn.round) % lane.members]).collect();
+        let seats = Seats { cpus: chosen, policy: at.policy };
+        let team = TeamVisit::new(&Threads, &seats, &clock, start_ns, limit_ns, turn.bits);
+        match visit(&team, lane.operation, lane.distance_bytes, BATCHES) {
+            Ok(found) => lane.take(&found, regime_ns),
+            Err(why) => lane.failed = Some(why),
         }
-        let next_ns = start_ns + (round as u64 + 1) * gap_ns;
-        thread::nanosleep_until(next_ns.min(at.until_ns).min(thread::monotonic_ns() + PAUSE_NS));
-    }
+    });
     rows(lanes)
 }
 

@@ -7,7 +7,6 @@
 mod analyze;
 mod measure;
 mod operations;
-mod visit;
 
 use machmeter_data::code::Code;
 

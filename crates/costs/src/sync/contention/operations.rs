@@ -3,6 +3,9 @@
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use machmeter_engine::team::sampler::JointOperation;
+use machmeter_engine::team::{Arena, Member};
+
 /// Operations between two looks at whether to stop: 0.5 % of the time at most.
 pub(super) const CHUNK: u64 = 256;
 
@@ -43,6 +46,40 @@ impl Operation {
             Self::StoreLoad => store_load(word),
             Self::Load => load(word),
         }
+    }
+}
+
+/// An operation of all members, each on its word. A turn is a chunk.
+pub(super) struct OnWords<'a> {
+    pub(super) operation: Operation,
+    pub(super) memory: &'a Arena,
+    /// From one member's word to the next member's, bytes; 0 for one word.
+    pub(super) distance_bytes: usize,
+}
+
+impl OnWords<'_> {
+    /// What so many members need, bytes.
+    pub(super) fn memory_bytes(members: usize, distance_bytes: usize) -> usize {
+        4_096 + members * distance_bytes.max(8)
+    }
+
+    fn word(&self, member: &Member<'_>) -> Option<&AtomicU64> {
+        self.memory.heap().atomics().get(member.rank * self.distance_bytes / 8)
+    }
+}
+
+impl JointOperation for OnWords<'_> {
+    fn prepare(&self, member: &Member<'_>) -> bool {
+        self.word(member).map(|word| word.store(0, Ordering::Relaxed)).is_some()
+    }
+
+    #[inline(never)]
+    fn batch(&self, member: &Member<'_>, turns: u64) -> bool {
+        let Some(word) = self.word(member) else { return false };
+        for _ in 0..turns {
+            self.operation.chunk(word);
+        }
+        true
     }
 }
 

@@ -2,15 +2,15 @@
 
 use machmeter_data::Metric;
 use machmeter_engine::cost::{Kind, Pair, Row, Rows};
+use machmeter_engine::team::sampler::{HostClock, TeamSample, TeamVisit};
 use machmeter_engine::team::{Seats, threads::Threads};
 use machmeter_stats::random::Random;
 use machmeter_sys::affinity;
-use machmeter_sys::clock::SourceId;
 use machmeter_sys::sched::Policy;
 
 use super::analyze::analyze;
+use super::measure::{fairness, visit};
 use super::operations::Operation;
-use super::visit::{Plan, judge, visit};
 use super::{PART, UNFAIR};
 use crate::placement::MOVES;
 use crate::sync::Params;
@@ -101,21 +101,13 @@ fn unfairness_and_one_cpu_are_told() {
 }
 
 #[test]
-fn batches_without_a_partner_are_not_kept() {
-    // Ticks, own chunks, slowest, fastest, moment, width of the core.
-    let width = 3.5_f64.to_bits();
-    let batches = [
-        [1_000, 50, 45, 52, 1, width],
-        [1_000, 50, 9, 50, 2, width],
-        [1_000, 50, 50, 251, 3, width],
-        [u64::MAX, 50, 50, 50, 4, width],
-        [0, 0, 0, 0, 0, 0],
-    ];
-    let (samples, rejected) = judge(batches.into_iter());
-    assert_eq!(samples.len(), 1);
-    assert!((samples[0].fairness - 45.0 / 52.0).abs() < 1e-12);
-    assert_eq!(samples[0].core_width.to_bits(), width);
-    assert_eq!((rejected.partner, rejected.preempted), (2, 1));
+fn fairness_is_that_of_the_slowest_over_the_fastest() {
+    for (turns, least_turns, most_turns, truth) in
+        [(50, 45, 52, 45.0 / 52.0), (40, 45, 52, 40.0 / 52.0), (60, 60, 60, 1.0)]
+    {
+        let sample = TeamSample { turns, least_turns, most_turns, ..TeamSample::default() };
+        assert!((fairness(&sample) - truth).abs() < 1e-12);
+    }
 }
 
 /// On this machine: an add to a word that two CPUs share costs more than to words far apart.
@@ -129,13 +121,13 @@ fn sharing_costs_more_than_not_sharing() {
     }
     let seats = Seats { cpus: cpus[..2].to_vec(), policy: Policy::Other { nice: 0 } };
     let best_ns = |operation, distance_bytes| {
-        let plan =
-            Plan { operation, distance_bytes, batches: 40, batch_ticks: 100_000, limit_ns: 200_000_000 };
+        let team = TeamVisit::new(&Threads, &seats, &HostClock::MONOTONIC, 0, 200_000_000, 1);
         let mut each: Vec<f64> = Vec::new();
         // On a busy machine the two are rarely on their CPUs at once.
         for _ in 0..20 {
-            let (samples, _) = visit(&Threads, SourceId::MonotonicRaw, &seats, &plan).unwrap();
-            each.extend(samples.iter().map(|s| s.ticks as f64 / (s.chunks as f64 * 256.0)));
+            let found = visit(&team, operation, distance_bytes, 40).unwrap();
+            let kept = found.samples.iter().filter(|s| s.disturbance.is_none());
+            each.extend(kept.map(|s| s.long_ticks as f64 / (s.turns as f64 * 256.0)));
             if each.len() >= 40 {
                 break;
             }

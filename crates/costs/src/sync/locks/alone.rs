@@ -12,8 +12,13 @@ use super::kinds::WithLocks;
 use super::lock::Lock;
 
 /// The only member there is.
-const ALONE: Member<'static> =
-    Member { rank: 0, members: 1, deadline_ns: u64::MAX, relax: &std::hint::spin_loop };
+const ALONE: Member<'static> = Member {
+    rank: 0,
+    members: 1,
+    deadline_ns: u64::MAX,
+    relax: &std::hint::spin_loop,
+    now_ns: &machmeter_sys::thread::monotonic_ns,
+};
 
 /// A lock taken and given back by one thread; the number it protects is the proof.
 struct Uncontended<L> {

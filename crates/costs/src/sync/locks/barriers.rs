@@ -3,10 +3,11 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use machmeter_engine::cost::{Proof, Row};
+use machmeter_engine::team::sampler::JointOperation;
 use machmeter_engine::team::{Arena, Member};
 use machmeter_sys::sync::{Barrier, Sharing};
 
-use super::rally::{Joint, Visit};
+use super::measure::LockVisit;
 
 /// A kind of barrier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,14 +47,19 @@ const FIRST_MEMBER: usize = 4;
 ///
 /// # Errors
 /// When the system has no barrier to give: one line.
-pub(super) fn visit(kind: Kind, visit: &Visit<'_>, sharing: Sharing, row: &mut Row) -> Result<(), String> {
-    let members = visit.cpus.len();
+pub(super) fn visit(
+    kind: Kind,
+    visit: &LockVisit<'_>,
+    sharing: Sharing,
+    row: &mut Row,
+) -> Result<(), String> {
+    let members = visit.team.seats.cpus.len();
     let board = Arena::new(FIRST_MEMBER + members, 64).map_err(|e| e.to_string())?;
     let spare = board.heap().atomics();
     match kind {
         Kind::Spin => {
             let wait = |m: &Member<'_>| spin(&board, spare, m);
-            visit.take(row, &Together { wait, board: &board, spare })?;
+            visit.take(row, &Steps { wait, board: &board, spare })?;
         }
         Kind::Std => {
             let barrier = std::sync::Barrier::new(members);
@@ -61,11 +67,11 @@ pub(super) fn visit(kind: Kind, visit: &Visit<'_>, sharing: Sharing, row: &mut R
                 barrier.wait();
                 true
             };
-            visit.take(row, &Together { wait, board: &board, spare })?;
+            visit.take(row, &Steps { wait, board: &board, spare })?;
         }
         Kind::Posix => {
             let barrier = Barrier::new(members, sharing).map_err(|e| e.to_string())?;
-            visit.take(row, &Together { wait: |_: &Member<'_>| barrier.wait(), board: &board, spare })?;
+            visit.take(row, &Steps { wait: |_: &Member<'_>| barrier.wait(), board: &board, spare })?;
         }
     }
     let read = |i: usize| board.cell(i).map_or(0, |c| c.load(Ordering::Relaxed));
@@ -90,14 +96,14 @@ fn spin(board: &Arena, spare: &[AtomicU64], member: &Member<'_>) -> bool {
     member.wait(|| cell(GENERATION).load(Ordering::Acquire) != generation)
 }
 
-struct Together<'a, W> {
+struct Steps<'a, W> {
     wait: W,
     board: &'a Arena,
     spare: &'a [AtomicU64],
 }
 
-impl<W: Fn(&Member<'_>) -> bool + Sync> Joint for Together<'_, W> {
-    fn ready(&self) {
+impl<W: Fn(&Member<'_>) -> bool + Sync> JointOperation for Steps<'_, W> {
+    fn reset(&self) {
         for i in FIRST_MEMBER.. {
             let Some(cell) = self.board.cell(i) else { break };
             cell.store(0, Ordering::Relaxed);

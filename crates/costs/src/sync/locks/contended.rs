@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use machmeter_engine::cost::{Proof, Row};
 use machmeter_engine::sampling::Disturbance;
+use machmeter_engine::team::sampler::JointOperation;
 use machmeter_engine::team::{Arena, Member};
 
 use super::fairness;
 use super::kinds::WithLocks;
 use super::lock::Lock;
-use super::rally::{Joint, Visit};
+use super::measure::LockVisit;
 
 /// Cells: the number that the lock protects, members that are done, and for each member what it got and its longest streak.
 const NUMBER: usize = 0;
@@ -37,17 +38,17 @@ pub(super) const SHARE: &str = "acquired_";
 /// Proof of every lock.
 pub(super) const PROOF: &str = "additions under the lock, of those made";
 
-/// One visit of a row in which members fight for a lock.
-pub(super) struct Fight<'v, 'r> {
-    pub(super) visit: &'v Visit<'v>,
+/// One visit of a row in which all members want a lock.
+pub(super) struct ContendedVisit<'v, 'r> {
+    pub(super) visit: &'v LockVisit<'v>,
     pub(super) row: &'r mut Row,
 }
 
-impl<'m> WithLocks<'m> for Fight<'_, '_> {
+impl<'m> WithLocks<'m> for ContendedVisit<'_, '_> {
     type Output = Result<(), String>;
 
     fn run<L: Lock + 'm>(self, locks: Vec<L>) -> Self::Output {
-        let members = self.visit.cpus.len();
+        let members = self.visit.team.seats.cpus.len();
         let heap_bytes = (FIRST_INDEX + MAX_PER_VISIT + members) * 8;
         let board = Arena::new(FIRST_MEMBER + 2 * members, heap_bytes).map_err(|e| e.to_string())?;
         let lock = locks.first().ok_or("no lock")?;
@@ -133,8 +134,8 @@ impl<L: Lock> Contended<'_, L> {
     }
 }
 
-impl<L: Lock> Joint for Contended<'_, L> {
-    fn ready(&self) {
+impl<L: Lock> JointOperation for Contended<'_, L> {
+    fn reset(&self) {
         self.cell(NUMBER).store(0, Ordering::Relaxed);
         self.cell(DONE).store(0, Ordering::Relaxed);
     }
@@ -166,7 +167,7 @@ impl<L: Lock> Joint for Contended<'_, L> {
                 self.heap[INDICES].store(i as u64 + 1, Ordering::Relaxed);
             }
         }
-        // Without a share for everybody there was no fight.
+        // Without a share for everybody the lock was not contended.
         counts.contains(&0).then_some(Disturbance::Partner)
     }
 }

@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use machmeter_engine::cost::{Proof, Row};
 use machmeter_engine::sampling::Disturbance;
+use machmeter_engine::team::sampler::JointOperation;
 use machmeter_engine::team::{Arena, Member};
 
 use super::kinds::WithLocks;
 use super::lock::Lock;
-use super::rally::{Joint, Visit};
+use super::measure::LockVisit;
 
 /// Locks of the ring: one more than members.
 pub(super) const RING: usize = 3;
@@ -25,12 +26,12 @@ const ADDED: usize = COUNTED + 1;
 const CELLS: usize = ADDED + 1;
 
 /// One visit of a row of hand-offs.
-pub(super) struct Pass<'v, 'r> {
-    pub(super) visit: &'v Visit<'v>,
+pub(super) struct HandoffVisit<'v, 'r> {
+    pub(super) visit: &'v LockVisit<'v>,
     pub(super) row: &'r mut Row,
 }
 
-impl<'m> WithLocks<'m> for Pass<'_, '_> {
+impl<'m> WithLocks<'m> for HandoffVisit<'_, '_> {
     type Output = Result<(), String>;
 
     fn run<L: Lock + 'm>(self, locks: Vec<L>) -> Self::Output {
@@ -57,8 +58,8 @@ impl<L> Ring<'_, L> {
     }
 }
 
-impl<L: Lock> Joint for Ring<'_, L> {
-    fn ready(&self) {
+impl<L: Lock> JointOperation for Ring<'_, L> {
+    fn reset(&self) {
         self.cell(HOLDING).store(0, Ordering::Relaxed);
         (FIRST_LOCK..=MADE).for_each(|i| self.cell(i).store(0, Ordering::Relaxed));
     }

@@ -2,20 +2,20 @@
 
 use machmeter_engine::ProbeError;
 use machmeter_engine::cost::Row;
+use machmeter_engine::rounds::Rounds;
 use machmeter_engine::sampling::{Bench, Pace, Subject};
-use machmeter_engine::team::{self, Team};
+use machmeter_engine::team::sampler::{JointOperation, TeamCell, TeamVisit, Turns, record_switches};
+use machmeter_engine::team::{self, Seats, Team};
 use machmeter_sys::sync::Sharing;
 use machmeter_sys::thread::monotonic_ns;
 
-use super::contended::Fight;
-use super::handoff::{Pass, RING};
+use super::contended::ContendedVisit;
+use super::handoff::{HandoffVisit, RING};
 use super::kinds::{self, Kind, Room, with_locks};
 use super::plan::{self, Job, Size, Together, jobs};
-use super::rally::{Rule, Visit};
 use super::{NAME, alone, barriers};
 use crate::placement::Watch;
 use crate::sync::Params;
-use crate::sync::rounds::{ROUNDS, rounds};
 use machmeter_engine::part::At;
 
 /// Time below which the plan is short, ns.
@@ -50,12 +50,10 @@ pub(super) fn measure(at: &mut At<'_, '_>, _params: &Params) -> Result<Vec<Row>,
         .flat_map(|m| jobs(&cpus, m.model(), size).into_iter().map(move |j| (m, j)))
         .collect();
     let mut placement = Watch::of(at);
-    rounds(at, 0x10c5, all.len(), |i, order| {
-        let (model, job) = &mut all[i];
-        let taken = job.row.pairs.len();
-        let regime_ns = placement.as_mut().map_or(0.0, |p| p.beside(&job.cpus, order));
-        visit(at, *model, job, start_ns, order);
-        job.row.pairs[taken..].iter_mut().for_each(|p| p.regime_ns = regime_ns);
+    Rounds::of(at, 0x10c5, 0).run(all.len(), |turn| {
+        let (model, job) = &mut all[turn.index];
+        let regime_ns = placement.as_mut().map_or(0.0, |p| p.beside(&job.cpus, turn.bits));
+        visit(at, *model, job, start_ns, turn.bits, regime_ns);
     });
     rows.extend(all.into_iter().map(|(_, job)| {
         let mut row = job.row;
@@ -91,7 +89,7 @@ fn alone(at: &mut At<'_, '_>) -> Result<Vec<Row>, ProbeError> {
         settle_ns: 0,
         batch_ns: Pace::SHARED_BATCH_NS,
         pairs_per_visit: 3,
-        rounds: ROUNDS,
+        rounds: 200,
         until_ns: monotonic_ns() + share_ns,
     };
     at.sampler.interleave(&mut benches, &pace);
@@ -107,8 +105,27 @@ impl Subject for Nothing {
     }
 }
 
+/// A visit of a team to a row of locks.
+pub(super) struct LockVisit<'a> {
+    pub(super) team: TeamVisit<'a>,
+    pub(super) turns: Turns,
+    pub(super) pairs: usize,
+    /// What a look at the placement said, ns.
+    pub(super) regime_ns: f64,
+}
+
+impl LockVisit<'_> {
+    /// Lets the team do the operation; pairs go to `row`.
+    pub(super) fn take(&self, row: &mut Row, operation: &dyn JointOperation) -> Result<(), String> {
+        let cell = TeamCell::new(operation, self.team.seats.cpus.len(), self.turns, self.pairs);
+        let found = self.team.take_row(cell, row, self.regime_ns)?;
+        record_switches(row, found.of(0, 0));
+        Ok(())
+    }
+}
+
 /// One visit of one job.
-fn visit(at: &At<'_, '_>, model: &dyn Team, job: &mut Job, start_ns: u64, order: u64) {
+fn visit(at: &At<'_, '_>, model: &dyn Team, job: &mut Job, start_ns: u64, seed: u64, regime_ns: f64) {
     if job.row.refused.is_some() {
         return;
     }
@@ -116,25 +133,16 @@ fn visit(at: &At<'_, '_>, model: &dyn Team, job: &mut Job, start_ns: u64, order:
         Together::Contend(k) | Together::HandOff(k) => k.sleeps(),
         Together::Barrier(k) => k.sleeps(),
     };
-    let most_turns = match job.what {
+    let most = match job.what {
         Together::HandOff(_) | Together::Barrier(_) if sleeps => WAITING_TURNS,
         _ => u64::MAX,
     };
-    let visit = Visit {
-        team: model,
-        cpus: job.cpus.clone(),
-        policy: at.policy,
-        source: at.host.source(),
-        rate: at.host.rate,
-        players: job.cpus.len(),
-        rule: Rule::Undisturbed,
-        batch_ns: if sleeps { SLEEPING_BATCH_NS } else { Pace::SHARED_BATCH_NS },
-        min_turns: 1,
-        most_turns,
+    let (clock, seats) = (at.clock(), Seats { cpus: job.cpus.clone(), policy: at.policy });
+    let visit = LockVisit {
+        team: TeamVisit::new(model, &seats, &clock, start_ns, at.left_ns().clamp(1, VISIT_NS), seed),
+        turns: Turns { most, ..Turns::of(if sleeps { SLEEPING_BATCH_NS } else { Pace::SHARED_BATCH_NS }) },
         pairs: PAIRS[usize::from(sleeps)],
-        limit_ns: at.left_ns().clamp(1, VISIT_NS),
-        start_ns,
-        order,
+        regime_ns,
     };
     let sharing = if model.model() == "threads" { Sharing::Threads } else { Sharing::Processes };
     let done = perform(&visit, sharing, false, job);
@@ -147,7 +155,7 @@ fn visit(at: &At<'_, '_>, model: &dyn Team, job: &mut Job, start_ns: u64, order:
 
 /// Does the job once; `crowded` when members share CPUs.
 pub(super) fn perform(
-    visit: &Visit<'_>,
+    visit: &LockVisit<'_>,
     sharing: Sharing,
     crowded: bool,
     job: &mut Job,
@@ -155,8 +163,8 @@ pub(super) fn perform(
     let room = Room::new(job.cpus.len(), sharing, crowded)?;
     let row = &mut job.row;
     match job.what {
-        Together::Contend(kind) => with_locks(kind, 1, &room, Fight { visit, row })?,
-        Together::HandOff(kind) => with_locks(kind, RING, &room, Pass { visit, row })?,
+        Together::Contend(kind) => with_locks(kind, 1, &room, ContendedVisit { visit, row })?,
+        Together::HandOff(kind) => with_locks(kind, RING, &room, HandoffVisit { visit, row })?,
         Together::Barrier(kind) => barriers::visit(kind, visit, sharing, row),
     }
 }

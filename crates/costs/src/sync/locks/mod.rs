@@ -14,7 +14,6 @@ pub(super) mod kinds;
 mod lock;
 mod measure;
 mod plan;
-pub(super) mod rally;
 mod selftest;
 mod sleeping;
 mod spin;

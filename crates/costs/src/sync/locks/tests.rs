@@ -3,18 +3,17 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use machmeter_engine::cost::{Cost, Rows};
+use machmeter_engine::team::sampler::{HostClock, TeamVisit, Turns};
 use machmeter_engine::team::threads::Threads;
 use machmeter_engine::team::{Member, Seats, Team};
-use machmeter_sys::clock::{SourceId, TickRate};
 use machmeter_sys::sched::Policy;
 use machmeter_sys::sync::Sharing;
 use machmeter_sys::{affinity, thread};
 
 use super::kinds::{ALL, Kind, Room, WithLocks, with_locks};
 use super::lock::Lock;
-use super::measure::perform;
+use super::measure::{LockVisit, perform};
 use super::plan::{Job, Size, Together, jobs};
-use super::rally::{Rule, Visit};
 use super::*;
 use crate::sync::cost::ONE_CPU;
 
@@ -48,7 +47,13 @@ fn a_spin_lock_is_not_had_after_the_deadline() {
         type Output = (bool, bool);
 
         fn run<L: Lock + 'm>(self, locks: Vec<L>) -> (bool, bool) {
-            let late = |rank| Member { rank, members: 2, deadline_ns: 0, relax: &|| {} };
+            let late = |rank| Member {
+                rank,
+                members: 2,
+                deadline_ns: 0,
+                relax: &|| {},
+                now_ns: &thread::monotonic_ns,
+            };
             let (a, b) = (late(0), late(1));
             let held = locks[0].acquire(&a);
             let got = locks[0].acquire(&b).is_some();
@@ -105,23 +110,11 @@ fn take(job: &mut Job, visits: usize, limit_ns: u64) -> Result<(), String> {
 
 fn take_batches(job: &mut Job, visits: usize, limit_ns: u64, batch_ns: f64) -> Result<(), String> {
     let crowded = job.cpus.len() > cpus().len();
-    for order in 0..visits {
-        let visit = Visit {
-            team: &Threads,
-            cpus: job.cpus.clone(),
-            policy: Policy::Other { nice: 0 },
-            source: SourceId::MonotonicRaw,
-            rate: TickRate::NANOSECONDS,
-            players: job.cpus.len(),
-            rule: Rule::Undisturbed,
-            batch_ns,
-            min_turns: 1,
-            most_turns: u64::MAX,
-            pairs: 8,
-            limit_ns,
-            start_ns: thread::monotonic_ns(),
-            order: order as u64 * 0x55,
-        };
+    let seats = Seats { cpus: job.cpus.clone(), policy: Policy::Other { nice: 0 } };
+    for seed in 0..visits as u64 {
+        let start_ns = thread::monotonic_ns();
+        let team = TeamVisit::new(&Threads, &seats, &HostClock::MONOTONIC, start_ns, limit_ns, seed);
+        let visit = LockVisit { team, turns: Turns::of(batch_ns), pairs: 8, regime_ns: 0.0 };
         perform(&visit, Sharing::Threads, crowded, job)?;
     }
     Ok(())

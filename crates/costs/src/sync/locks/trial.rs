@@ -4,20 +4,22 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use machmeter_engine::cost::Row;
+use machmeter_engine::team::sampler::{HostClock, TeamVisit, Turns};
 use machmeter_engine::team::threads::Threads;
 use machmeter_engine::team::{Member, Seats, Team};
-use machmeter_sys::clock::{SourceId, TickRate};
 use machmeter_sys::sched::Policy;
 use machmeter_sys::sync::Sharing;
 
-use super::contended::Fight;
+use super::contended::ContendedVisit;
 use super::kinds::{Kind, Room, WithLocks, with_locks};
 use super::lock::Lock;
+use super::measure::LockVisit;
 use super::plan::{Size, jobs};
-use super::rally::{Rule, Visit};
 
 /// Longest trial, ns.
 const LIMIT_NS: u64 = 30_000_000_000;
+/// Longest visit of the lock that does not exclude, ns.
+const OPEN_LOCK_NS: u64 = 500_000_000;
 
 /// What members did under a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,24 +84,11 @@ impl Lock for Open {
 /// One line: no member.
 pub(in crate::sync) fn open_lock(cpus: &[usize]) -> Result<Row, String> {
     let mut job = jobs(cpus, "threads", Size::Short).remove(0);
-    for order in 0..20 {
-        let visit = Visit {
-            team: &Threads,
-            cpus: job.cpus.clone(),
-            policy: Policy::ordinary(),
-            source: SourceId::MonotonicRaw,
-            rate: TickRate::NANOSECONDS,
-            players: 2,
-            rule: Rule::Undisturbed,
-            batch_ns: 200_000.0,
-            min_turns: 1,
-            most_turns: u64::MAX,
-            pairs: 8,
-            limit_ns: 500_000_000,
-            start_ns: 0,
-            order,
-        };
-        Fight { visit: &visit, row: &mut job.row }.run(vec![Open])?;
+    let seats = Seats { cpus: job.cpus.clone(), policy: Policy::ordinary() };
+    for seed in 0..20 {
+        let team = TeamVisit::new(&Threads, &seats, &HostClock::MONOTONIC, 0, OPEN_LOCK_NS, seed);
+        let visit = LockVisit { team, turns: Turns::of(200_000.0), pairs: 8, regime_ns: 0.0 };
+        ContendedVisit { visit: &visit, row: &mut job.row }.run(vec![Open])?;
         if job.row.proof.as_ref().is_some_and(|p| p.seen < p.expected) {
             break;
         }

@@ -2,17 +2,16 @@
 //! rows in random order.
 
 use machmeter_engine::ProbeError;
-use machmeter_engine::budget::stop_requested;
 use machmeter_engine::cost::{Kind, Row};
+use machmeter_engine::rounds::Rounds;
 use machmeter_engine::sampling::{Bench, Pace};
+use machmeter_engine::team::sampler::TeamVisit;
 use machmeter_engine::team::{self, Seats, Team};
-use machmeter_stats::random::Random;
 use machmeter_sys::thread::monotonic_ns;
 
 use super::PART;
 use super::create;
-use super::duet::{Found, Visit};
-use super::operations::Operation;
+use super::operations::{Operation, visit};
 #[cfg(feature = "user-threads")]
 use super::user_threads;
 use crate::placement::Watch;
@@ -138,64 +137,32 @@ fn duets(at: &mut At<'_, '_>) -> Vec<Row> {
     let mut lanes = lanes(at);
     let open = lanes.iter().filter(|l| l.row.refused.is_none()).count() as u64;
     let mut placement = Watch::of(at).map(|w| w.rarely(LOOK_NS));
-    let mut random = Random::new(at.host.seed ^ 0x6d6f_6465_6c73);
-    let start_ns = monotonic_ns();
-    let mut order: Vec<usize> = (0..lanes.len()).collect();
-    'rounds: for round in 0.. {
-        // The first round follows the order of importance, in case it is the only one.
-        if round > 0 {
-            random.shuffle(&mut order);
-        }
-        if open == 0 {
-            break;
-        }
-        for i in &order {
-            let lane = &mut lanes[*i];
-            let Some(team) = lane.team.filter(|_| lane.row.refused.is_none()) else { continue };
-            let regime_ns = placement.as_mut().map_or(0.0, |p| p.beside(&lane.seats.cpus, random.bits()));
-            let left_ns = at.left_ns();
-            if left_ns < TEAM_NS || stop_requested() {
-                break 'rounds;
-            }
-            let share_ns = left_ns / (open * ROUNDS.saturating_sub(round).max(1));
-            let visit_ns = share_ns.saturating_sub(TEAM_NS / 5).clamp(VISIT_NS.0, VISIT_NS.1);
-            let one_cpu = lane.row.int("cpus") == Some(1);
-            let visit = Visit {
-                operation: lane.operation,
-                team,
-                seats: &lane.seats,
-                source: at.host.source(),
-                rate: at.host.rate,
-                batch_ns: if one_cpu { ONE_CPU_BATCH_NS } else { Pace::SHARED_BATCH_NS },
-                short_turns: lane.row.short_turns,
-                pairs_ns: visit_ns,
-                limit_ns: (3 * visit_ns + TEAM_NS).min(left_ns),
-                seed: random.bits(),
-            };
-            lane.take(visit.make(), start_ns, regime_ns);
-        }
+    if open == 0 {
+        return lanes.into_iter().map(Lane::close).collect();
     }
+    let (start_ns, clock) = (monotonic_ns(), at.clock());
+    let rounds = Rounds { most: usize::MAX, ..Rounds::of(at, 0x6d6f_6465_6c73, TEAM_NS) };
+    rounds.run(lanes.len(), |turn| {
+        let lane = &mut lanes[turn.index];
+        let Some(model) = lane.team.filter(|_| lane.row.refused.is_none()) else { return };
+        let regime_ns = placement.as_mut().map_or(0.0, |p| p.beside(&lane.seats.cpus, turn.bits));
+        let left_ns = at.left_ns();
+        let share_ns = left_ns / (open * ROUNDS.saturating_sub(turn.round as u64).max(1));
+        let visit_ns = share_ns.saturating_sub(TEAM_NS / 5).clamp(VISIT_NS.0, VISIT_NS.1);
+        let limit_ns = (3 * visit_ns + TEAM_NS).min(left_ns);
+        let one_cpu = lane.row.int("cpus") == Some(1);
+        let batch_ns = if one_cpu { ONE_CPU_BATCH_NS } else { Pace::SHARED_BATCH_NS };
+        let team = TeamVisit::new(model, &lane.seats, &clock, start_ns, limit_ns, turn.bits);
+        // A lost visit is lost, and the next may find the CPUs free.
+        if let Err(why) = visit(&team, lane.operation, batch_ns, visit_ns, &mut lane.row, regime_ns) {
+            lane.row.rejected.failed += 1;
+            lane.lost = Some(why);
+        }
+    });
     lanes.into_iter().map(Lane::close).collect()
 }
 
 impl Lane {
-    fn take(&mut self, found: Result<Found, String>, start_ns: u64, regime_ns: f64) {
-        match found {
-            Ok(found) => {
-                if found.short_turns > 0 {
-                    (self.row.short_turns, self.row.long_turns) = (found.short_turns, 2 * found.short_turns);
-                }
-                self.row.rejected.preempted += found.preempted;
-                self.row.pairs.extend(found.pairs.iter().map(|p| p.pair(start_ns, regime_ns)));
-            }
-            // A lost visit is lost, and the next may find the CPUs free.
-            Err(why) => {
-                self.row.rejected.failed += 1;
-                self.lost = Some(why);
-            }
-        }
-    }
-
     fn close(mut self) -> Row {
         if self.row.pairs.is_empty() && self.row.refused.is_none() {
             self.row.refused = self.lost.or_else(|| {

@@ -16,7 +16,6 @@
 
 mod analyze;
 mod create;
-mod duet;
 mod measure;
 mod operations;
 mod selftest;

@@ -2,10 +2,12 @@
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
-use machmeter_engine::cost::Kind;
-use machmeter_engine::team::Member;
+use machmeter_engine::cost::{Kind, Row};
 use machmeter_engine::team::heap::{Barrier, Heap, Layout, Symmetric};
+use machmeter_engine::team::sampler::{JointOperation, Rule, TeamCell, TeamVisit, Turns};
+use machmeter_engine::team::{Arena, Member};
 
 /// Words of the largest block.
 const BLOCK_WORDS: usize = 32_768 / 8;
@@ -14,6 +16,8 @@ const LINES: usize = 256;
 const LINE_WORDS: usize = 16;
 /// Lines from one read to the next: prime to their number, and no pattern that the processor would foresee.
 const LINE_STEP: usize = 97;
+/// Pairs of a visit at most.
+const PAIRS_MAX: usize = 200;
 /// Attempts without a pause before a member relaxes.
 const TRIES: u32 = 4_096;
 
@@ -60,14 +64,14 @@ impl Operation {
     }
 
     /// Turns of the short batch where they cannot be chosen: as many as are prepared.
-    pub(super) fn fixed_turns(self) -> Option<u64> {
+    fn fixed_turns(self) -> Option<u64> {
         (self == Self::GetFresh).then_some(LINES as u64 / 2)
     }
 }
 
 /// Where it happens.
 #[derive(Clone, Copy)]
-pub(super) struct Places<'a> {
+struct Places<'a> {
     heap: Heap<'a>,
     word: &'a AtomicU64,
     barrier: Barrier<'a>,
@@ -77,23 +81,24 @@ pub(super) struct Places<'a> {
     lines: Symmetric,
 }
 
-/// The symmetric data of all operations, in the order of [`Places`].
-pub(super) fn layout() -> (Layout, [Symmetric; 4]) {
-    let mut layout = Layout::default();
-    let taken = [1, 1, BLOCK_WORDS, LINES * LINE_WORDS].map(|words| layout.take(words));
-    (layout, taken)
-}
-
 impl<'a> Places<'a> {
-    /// On this heap, with three cells that are 0 at first.
-    pub(super) fn new(heap: Heap<'a>, taken: [Symmetric; 4], cells: [&'a AtomicU64; 3]) -> Self {
-        let [lock, flag, block, lines] = taken;
-        let [word, arrived, sense] = cells;
-        Self { heap, word, barrier: Barrier::new(arrived, sense), lock, flag, block, lines }
+    /// On three cells, and a heap of [`heap_bytes`]; `None` when there is less.
+    fn on(arena: &'a Arena) -> Option<Self> {
+        let (layout, [lock, flag, block, lines]) = layout();
+        let barrier = Barrier::new(arena.cell(1)?, arena.cell(2)?);
+        Some(Self {
+            heap: Heap::new(arena, layout, 2)?,
+            word: arena.cell(0)?,
+            barrier,
+            lock,
+            flag,
+            block,
+            lines,
+        })
     }
 
     /// The leader's turns; false when the deadline came first.
-    pub(super) fn lead(&self, operation: Operation, turns: u64, buffer: &mut [u64], m: &Member<'_>) -> bool {
+    fn lead(&self, operation: Operation, turns: u64, buffer: &mut [u64], m: &Member<'_>) -> bool {
         match operation {
             Operation::Barrier => (0..turns).all(|_| self.barrier.wait(m)),
             Operation::PingPong => (0..turns).all(|_| self.swap(0, 1, m)),
@@ -138,17 +143,20 @@ impl<'a> Places<'a> {
         true
     }
 
-    /// What the follower does before a batch, not timed.
-    pub(super) fn prepare(&self, operation: Operation) {
-        if operation == Operation::GetFresh {
-            let lines = self.heap.at(FOLLOWER, self.lines);
-            lines.iter().step_by(LINE_WORDS).for_each(|word| word.store(0, Ordering::Relaxed));
-            self.heap.quiet();
+    /// Lets the follower write the lines that are to be fresh, while the leader waits for it.
+    fn freshen(&self, m: &Member<'_>) -> bool {
+        if m.rank == LEADER {
+            return m.wait(|| self.word.load(Ordering::Acquire) != 0);
         }
+        let lines = self.heap.at(FOLLOWER, self.lines);
+        lines.iter().step_by(LINE_WORDS).for_each(|word| word.store(0, Ordering::Relaxed));
+        self.heap.quiet();
+        self.word.store(1, Ordering::Release);
+        true
     }
 
     /// The follower's turns.
-    pub(super) fn follow(&self, operation: Operation, turns: u64, m: &Member<'_>) -> bool {
+    fn follow(&self, operation: Operation, turns: u64, m: &Member<'_>) -> bool {
         match operation {
             Operation::Barrier => (0..turns).all(|_| self.barrier.wait(m)),
             Operation::PingPong => (0..turns).all(|_| self.swap(1, 0, m)),
@@ -170,7 +178,71 @@ impl<'a> Places<'a> {
     }
 }
 
-/// Words a member needs for blocks of its own.
-pub(super) fn buffer() -> Vec<u64> {
-    (1..=BLOCK_WORDS as u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect()
+/// The symmetric data of all operations, in the order of [`Places`].
+fn layout() -> (Layout, [Symmetric; 4]) {
+    let mut layout = Layout::default();
+    let taken = [1, 1, BLOCK_WORDS, LINES * LINE_WORDS].map(|words| layout.take(words));
+    (layout, taken)
+}
+
+/// An operation where it happens.
+struct AtPlaces<'a> {
+    operation: Operation,
+    places: Places<'a>,
+    /// The leader's own words.
+    buffer: Mutex<Vec<u64>>,
+}
+
+impl JointOperation for AtPlaces<'_> {
+    fn prepare(&self, m: &Member<'_>) -> bool {
+        if m.rank == LEADER {
+            let words = (1..=BLOCK_WORDS as u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            *self.buffer.lock().unwrap_or_else(PoisonError::into_inner) = words.collect();
+        }
+        true
+    }
+
+    fn reset(&self) {
+        self.places.word.store(0, Ordering::Relaxed);
+    }
+
+    fn approach(&self, m: &Member<'_>) -> bool {
+        self.operation != Operation::GetFresh || self.places.freshen(m)
+    }
+
+    #[inline(never)]
+    fn batch(&self, m: &Member<'_>, turns: u64) -> bool {
+        if m.rank == LEADER {
+            let mut buffer = self.buffer.lock().unwrap_or_else(PoisonError::into_inner);
+            self.places.lead(self.operation, turns, &mut buffer, m)
+        } else {
+            self.places.follow(self.operation, turns, m)
+        }
+    }
+}
+
+/// One visit of two members; pairs go to `row`, beside what a look at the placement said.
+///
+/// # Errors
+/// One line: the team could not be started, lost a member, or found no time to begin.
+pub(super) fn visit(
+    team: &TeamVisit<'_>,
+    operation: Operation,
+    batch_ns: f64,
+    pairs_ns: u64,
+    row: &mut Row,
+    regime_ns: f64,
+) -> Result<(), String> {
+    let arena = Arena::new(3, layout().0.heap_bytes(2)).map_err(|e| e.to_string())?;
+    let places = Places::on(&arena).ok_or("the heap is too small")?;
+    let at_places = AtPlaces { operation, places, buffer: Mutex::default() };
+    let turns = operation.fixed_turns().map_or(Turns::of(batch_ns), Turns::fixed);
+    // Members that share a CPU are switched on purpose, which the kernel counts as against their will.
+    let one_cpu = team.seats.cpus.windows(2).any(|two| two[0] == two[1]);
+    let cell = TeamCell {
+        rule: if one_cpu { Rule::Any } else { Rule::Undisturbed },
+        samples_ns: pairs_ns,
+        ..TeamCell::new(&at_places, 2, turns, PAIRS_MAX)
+    };
+    team.take_row(cell, row, regime_ns).map(drop)
 }

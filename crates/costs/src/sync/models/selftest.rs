@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use machmeter_engine::cost::estimate::values_ns;
 use machmeter_engine::sampling::Pace;
 use machmeter_engine::team::processes::Processes;
+use machmeter_engine::team::sampler::{HostClock, TeamVisit};
 use machmeter_engine::team::{self, Arena, Member, Seats, Team};
 use machmeter_stats::quantile::median_of;
 use machmeter_sys::process;
@@ -13,9 +14,8 @@ use machmeter_sys::thread::{monotonic_ns, nanosleep_until};
 
 use machmeter_sys::sched::Policy;
 
-use super::duet::Visit;
 use super::measure::{ONE_CPU, PROCESSES, THREADS, row};
-use super::operations::Operation;
+use super::operations::{self, Operation};
 use machmeter_engine::selftest::machine::{Machine, Steal};
 use machmeter_engine::selftest::{Options, SelfCheck, State};
 
@@ -146,23 +146,11 @@ fn visit(
     seed: u64,
 ) -> Result<f64, String> {
     let team = team::named(model).ok_or("no such model")?;
-    let visit = Visit {
-        operation,
-        team,
-        seats,
-        source: machine.clock.source(),
-        rate: machine.rate,
-        batch_ns: Pace::SHARED_BATCH_NS,
-        short_turns: 0,
-        pairs_ns: VISIT_NS,
-        limit_ns: LIMIT_NS,
-        seed,
-    };
-    let found = visit.make()?;
+    let clock = HostClock { source: machine.clock.source(), rate: machine.rate };
+    let visit = TeamVisit::new(team, seats, &clock, 0, LIMIT_NS, seed);
     let mut row = row("selftest", operation.kind(), model, seats.cpus.len()).per_turn(operation.per_turn());
-    (row.short_turns, row.long_turns) = (found.short_turns, 2 * found.short_turns);
-    let pairs: Vec<_> = found.pairs.iter().map(|p| p.pair(0, 0.0)).collect();
-    median_of(&values_ns(&row, &pairs, machine.tick().0))
+    operations::visit(&visit, operation, Pace::SHARED_BATCH_NS, VISIT_NS, &mut row, 0.0)?;
+    median_of(&values_ns(&row, &row.pairs, machine.tick().0))
         .filter(|ns| *ns > 0.0)
         .ok_or_else(|| format!("a visit of {model} had no undisturbed pair"))
 }

@@ -2,16 +2,16 @@
 
 use machmeter_engine::cost::{Kind, Pair, Row, Rows};
 use machmeter_engine::sampling::{Bench, HostTiming, Pace, Sampler};
+use machmeter_engine::team::sampler::{HostClock, TeamVisit};
 use machmeter_engine::team::{self, Seats};
 use machmeter_sys::affinity;
 use machmeter_sys::clock::{SourceId, TickRate};
 use machmeter_sys::sched::Policy;
 use machmeter_sys::thread::monotonic_ns;
 
-use super::duet::Visit;
 use super::measure::{DUETS, ONE_CPU, PROCESSES, THREADS, USER_THREADS, row};
 use super::operations::Operation;
-use super::{analyze, create};
+use super::{analyze, create, operations};
 use crate::placement::MOVES;
 use crate::sync::Params;
 
@@ -32,21 +32,11 @@ fn seats(cpus: usize) -> Option<Seats> {
 
 fn visit(operation: Operation, model: &str, seats: &Seats, limit_ns: u64) -> Result<Vec<(u64, u64)>, String> {
     let team = team::named(model).expect("a model of this program");
-    let visit = Visit {
-        operation,
-        team,
-        seats,
-        source: SOURCE,
-        rate: RATE,
-        batch_ns: 20_000.0,
-        short_turns: 0,
-        pairs_ns: 20_000_000,
-        limit_ns,
-        seed: 7,
-    };
-    let found = visit.make()?;
-    assert!(found.pairs.is_empty() || found.short_turns > 0);
-    Ok(found.pairs.iter().map(|p| p.pair(0, 0.0)).map(|p| (p.short_ticks, p.long_ticks)).collect())
+    let visit = TeamVisit::new(team, seats, &HostClock::MONOTONIC, 0, limit_ns, 7);
+    let mut row = row(&operation.name(), operation.kind(), model, seats.cpus.len());
+    operations::visit(&visit, operation, 20_000.0, 20_000_000, &mut row, 0.0)?;
+    assert!(row.pairs.is_empty() || row.short_turns > 0);
+    Ok(row.pairs.iter().map(|p| (p.short_ticks, p.long_ticks)).collect())
 }
 
 #[test]

@@ -1,16 +1,15 @@
 //! Rounds over all pairs of CPUs in both directions, spread over the time given.
 
 use machmeter_engine::ProbeError;
-use machmeter_engine::budget::stop_requested;
 use machmeter_engine::cost::{Kind as Question, Pair, Row};
+use machmeter_engine::rounds::Rounds;
 use machmeter_engine::team::{Seats, threads::Threads};
-use machmeter_stats::random::Random;
-use machmeter_sys::thread;
+use machmeter_sys::thread::monotonic_ns;
 
 use super::PART;
+use super::laps::{Lap, Plan, visit};
 use super::plan::{Couple, couples};
 use super::trips::Kind;
-use super::visit::{Lap, Plan, visit};
 use crate::sync::Params;
 use machmeter_engine::part::At;
 
@@ -20,9 +19,8 @@ const VISIT_NS: u64 = 6_000_000;
 const LAPS: usize = 3;
 /// Rounds at least, where time allows.
 const ROUNDS: u64 = 6;
-/// Rounds over which the time is spread, and the longest pause between two of them, ns.
+/// Rounds over which the time is spread.
 const SPREAD_ROUNDS: u64 = 400;
-const PAUSE_NS: u64 = 250_000_000;
 /// Couples at most, of which both directions are visited.
 const COUPLES_MAX: usize = 512;
 /// Longest visit, ns: on busy CPUs both members must first have a slice at once.
@@ -44,34 +42,19 @@ pub(super) fn measure(at: &mut At<'_, '_>, _params: &Params) -> Result<Vec<Row>,
         .insert("transfer.classes".to_owned(), list(&|c| format!("{}-{}={}", c.low, c.high, c.class.name())));
     let mut lanes: Vec<Lane> =
         chosen.iter().flat_map(|c| [Lane::new(c.low, c.high), Lane::new(c.high, c.low)]).collect();
-    let start_ns = thread::monotonic_ns();
-    let gap_ns = (at.left_ns() / SPREAD_ROUNDS).min(PAUSE_NS);
-    let mut random = Random::new(at.host.seed);
-    let mut order: Vec<usize> = (0..lanes.len()).collect();
-    for round in 0.. {
-        // The first round follows the plan's order, in case it is the only one.
-        if round > 0 {
-            random.shuffle(&mut order);
+    let (start_ns, clock, until_ns) = (monotonic_ns(), at.clock(), at.until_ns.saturating_sub(TEAM_NS));
+    let rounds = Rounds { most: usize::MAX, spread: SPREAD_ROUNDS, ..Rounds::of(at, 0, 2 * TEAM_NS) };
+    rounds.run(lanes.len(), |turn| {
+        let share_ns = at.left_ns() / (2 * chosen.len() as u64 * ROUNDS);
+        let limit_ns = share_ns.clamp(LIMIT_NS.0, LIMIT_NS.1).min(until_ns.saturating_sub(monotonic_ns()));
+        let plan = Plan { kinds: Kind::ALL, laps: LAPS, laps_ns: VISIT_NS, limit_ns, seed: turn.bits };
+        let lane = &mut lanes[turn.index];
+        let seats = Seats { cpus: vec![lane.from, lane.to], policy: at.policy };
+        match visit(&Threads, &clock, &seats, &plan, start_ns) {
+            Ok(laps) => lane.take(&laps, &|ticks| at.host.rate.ns(ticks)),
+            Err(why) => lane.failed = Some(why),
         }
-        for i in &order {
-            let left_ns = at.left_ns();
-            if left_ns < 2 * TEAM_NS || stop_requested() {
-                return rows(lanes);
-            }
-            let share_ns = left_ns / (lanes.len() as u64 * ROUNDS);
-            let limit_ns = share_ns.clamp(LIMIT_NS.0, LIMIT_NS.1).min(left_ns - TEAM_NS);
-            let plan =
-                Plan { kinds: Kind::ALL, laps: LAPS, laps_ns: VISIT_NS, limit_ns, seed: random.bits() };
-            let lane = &mut lanes[*i];
-            let seats = Seats { cpus: vec![lane.from, lane.to], policy: at.policy };
-            match visit(&Threads, at.host.source(), &seats, &plan) {
-                Ok(laps) => lane.take(&laps, start_ns, &|ticks| at.host.rate.ns(ticks)),
-                Err(why) => lane.failed = Some(why),
-            }
-        }
-        let next_ns = start_ns + (round + 1) * gap_ns;
-        thread::nanosleep_until(next_ns.min(at.until_ns).min(thread::monotonic_ns() + PAUSE_NS));
-    }
+    });
     rows(lanes)
 }
 
@@ -101,15 +84,15 @@ impl Lane {
     }
 
     /// Takes over laps whose placement is known: those with a compare-and-swap sample.
-    fn take(&mut self, laps: &[Lap], start_ns: u64, ns: &dyn Fn(u64) -> f64) {
+    fn take(&mut self, laps: &[Lap], ns: &dyn Fn(u64) -> f64) {
         let (turns, ways) = Kind::Cas.batch();
         for lap in laps {
             let regime = lap.kinds.first().and_then(|(ticks, _)| *ticks);
             for (row, (ticks, rejected)) in self.rows.iter_mut().zip(&lap.kinds) {
-                row.rejected.preempted += rejected.preempted;
+                row.rejected.add(*rejected);
                 if let (Some(regime), Some(ticks)) = (regime, ticks) {
                     row.pairs.push(Pair {
-                        at_ns: lap.at_ns.saturating_sub(start_ns) as f64,
+                        at_ns: lap.at_ns as f64,
                         short_ticks: 0,
                         long_ticks: *ticks,
                         regime_ns: ns(regime) / (turns as f64 * ways),

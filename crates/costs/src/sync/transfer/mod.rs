@@ -11,13 +11,13 @@
 mod analyze;
 #[allow(unsafe_code, reason = "cache lines are thrown out by an instruction that no safe function offers")]
 mod kernel;
+mod laps;
 mod measure;
 mod plan;
 mod regime_probe;
 mod selftest;
 mod show;
 mod trips;
-mod visit;
 
 use machmeter_data::code::Code;
 

@@ -3,18 +3,20 @@
 use machmeter_data::shape::Matrix;
 use machmeter_data::{Dataset, Metric, Shape};
 use machmeter_engine::cost::{Kind as Question, Pair, Row, Rows};
+use machmeter_engine::sampling::Disturbance;
+use machmeter_engine::team::sampler::{HostClock, TeamSample};
 use machmeter_engine::team::{Seats, threads::Threads};
 use machmeter_stats::random::Random;
 use machmeter_sys::affinity;
-use machmeter_sys::clock::SourceId;
 use machmeter_sys::sched::Policy;
 use machmeter_sys::topology::{Cache, CacheKind, Cpu, CpuSet, Topology};
 
 use super::analyze::{COUPLES_MAX, analyze};
+use super::laps::{BATCHES, Plan, condense, visit};
 use super::plan::{Class, couples};
 use super::show::MATRIX_CPUS;
 use super::trips::Kind;
-use super::visit::{BATCHES, Plan, condense, visit};
+
 use super::{ASYMMETRY, PART, SAMPLED};
 use crate::placement::MOVES;
 use crate::sync::Params;
@@ -240,6 +242,10 @@ fn couples_that_were_not_reached_are_told_and_null() {
     assert_eq!((m.values[0][0], m.values[0][1].is_some()), (None, true));
 }
 
+fn batch(ticks: f64, disturbance: Option<Disturbance>) -> TeamSample {
+    TeamSample { long_ticks: ticks as u64, disturbance, ..TeamSample::default() }
+}
+
 /// Busy neighbors: batches that were interrupted without a switch (the host took the CPU, an interrupt) by any length.
 #[test]
 fn foreign_load_moves_a_lap_by_less_than_15_percent() {
@@ -247,25 +253,25 @@ fn foreign_load_moves_a_lap_by_less_than_15_percent() {
         let mut random = Random::new(seed);
         let mut laps: Vec<f64> = (0..40)
             .filter_map(|_| {
-                let batches: Vec<u64> = (0..BATCHES)
+                let batches: Vec<TeamSample> = (0..BATCHES)
                     .map(|_| {
                         let quiet = 4_800.0 * (1.0 + 0.02 * random.normal());
                         match random.below(10) {
-                            0 => u64::MAX,
-                            1 => u64::MAX - 1,
-                            2..=4 => (quiet * (1.0 + 30.0 * random.exponential())) as u64,
-                            _ => quiet as u64,
+                            0 | 1 => batch(0.0, Some(Disturbance::Preempted)),
+                            2..=4 => batch(quiet * (1.0 + 30.0 * random.exponential()), None),
+                            _ => batch(quiet, None),
                         }
                     })
                     .collect();
-                condense(&batches).0.map(|t| t as f64)
+                condense(batches.iter()).0.map(|t| t as f64)
             })
             .collect();
         laps.sort_by(f64::total_cmp);
         let middle = laps[laps.len() / 2];
         assert!((middle / 4_800.0 - 1.0).abs() < 0.15, "seed {seed}: {middle}");
     }
-    let (none, rejected) = condense(&[u64::MAX, u64::MAX - 1, 5_000, 0]);
+    let switched = batch(0.0, Some(Disturbance::Preempted));
+    let (none, rejected) = condense([switched, switched, batch(5_000.0, None)].iter());
     assert_eq!((none, rejected.preempted), (None, 2), "one clean batch is no sample");
 }
 
@@ -332,7 +338,7 @@ fn two_cpus_exchange_lines_in_every_kind() {
     let seats = Seats { cpus: cpus[..2].to_vec(), policy: Policy::Other { nice: 0 } };
     let plan = Plan { kinds: Kind::ALL, laps: 50, laps_ns: 2_000_000_000, limit_ns: 3_000_000_000, seed: 1 };
     // In ns, so that the bounds below hold for any clock; the batch is long enough for it.
-    let laps = visit(&Threads, SourceId::MonotonicRaw, &seats, &plan).unwrap();
+    let laps = visit(&Threads, &HostClock::MONOTONIC, &seats, &plan, 0).unwrap();
     assert!(!laps.is_empty());
     for (i, kind) in Kind::ALL.iter().enumerate() {
         let (turns, ways) = kind.batch();
@@ -349,11 +355,11 @@ fn a_partner_that_never_comes_costs_the_limit_and_gives_nothing() {
     let cpus = affinity::mask().unwrap().to_vec();
     let seats = Seats { cpus: vec![cpus[0], 4_000], policy: Policy::Other { nice: 0 } };
     let plan = Plan { kinds: Kind::ALL, laps: 1, laps_ns: 1, limit_ns: 10_000_000, seed: 1 };
-    assert!(visit(&Threads, SourceId::MonotonicRaw, &seats, &plan).is_err());
+    assert!(visit(&Threads, &HostClock::MONOTONIC, &seats, &plan, 0).is_err());
     // Both on one CPU: each turn of the line takes a change of threads, and the limit ends it.
     let seats = Seats { cpus: vec![cpus[0], cpus[0]], policy: Policy::Other { nice: 0 } };
     let begin_ns = machmeter_sys::thread::monotonic_ns();
-    let laps = visit(&Threads, SourceId::MonotonicRaw, &seats, &plan).unwrap();
+    let laps = visit(&Threads, &HostClock::MONOTONIC, &seats, &plan, 0).unwrap();
     assert!(machmeter_sys::thread::monotonic_ns() - begin_ns < 5_000_000_000);
     assert!(laps.iter().all(|l| l.kinds.iter().all(|(ticks, _)| ticks.is_none())), "{laps:?}");
 }

@@ -7,18 +7,19 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use machmeter_engine::team::Member;
+use machmeter_engine::team::sampler::JointOperation;
 use machmeter_stats::random::Random;
-use machmeter_sys::clock::{TickSource, WithSource};
-use machmeter_sys::thread;
 
 use super::kernel;
 
 /// Round trips of a batch.
 pub(super) const TRIPS: u64 = 100;
-/// Round trips before the first stamp of a batch: the partner may have been on its way into its loop.
+/// Round trips before the time of a batch begins: the partner may have been on its way into its loop.
 const WARM_TRIPS: u64 = 10;
 /// Lines that a batch of reads visits, each once.
 pub(super) const LINES: u64 = 128;
+/// Lets the partner go that waits, running, while its lines are read: one that does something else answers at another pace.
+const LEAVE: u64 = u64::MAX;
 /// Turns of a waiting loop between two looks at the deadline.
 const LOOKS: u32 = 4_096;
 
@@ -123,7 +124,7 @@ fn until(member: &Member<'_>, mut done: impl FnMut() -> bool) -> bool {
 #[inline(never)]
 fn goes_on(member: &Member<'_>) -> bool {
     (member.relax)();
-    thread::monotonic_ns() < member.deadline_ns
+    !member.is_late()
 }
 
 /// Swaps the word from one value to the other as often as it comes back.
@@ -167,80 +168,84 @@ fn read_chain(words: &[AtomicU64]) -> bool {
     at == CHAIN
 }
 
-/// The measuring member's side of batch `index` of a kind: ticks of the batch; `None` when the deadline came first.
-pub(super) struct Batch<'a> {
+/// Lines that go from one CPU to the other and back in one way. Member 0 is timed.
+pub(super) struct Exchange<'a> {
     pub(super) kind: Kind,
-    pub(super) index: u64,
     pub(super) lines: Lines<'a>,
-    pub(super) member: &'a Member<'a>,
+    /// Order of the lines that are read.
+    pub(super) seed: u64,
 }
 
-impl WithSource for Batch<'_> {
-    type Output = Option<u64>;
+impl Exchange<'_> {
+    /// The member's side of `trips` round trips, the first of them with number `first`.
+    fn trips(&self, member: &Member<'_>, first: u64, trips: u64) -> bool {
+        let (word, second) = (self.lines.word(self.kind, false), self.lines.word(self.kind, true));
+        let other = if self.kind == Kind::TwoLines { second } else { word };
+        match (self.kind, member.rank) {
+            (Kind::Cas, 0) => swap_trips(word, 0, 1, trips, member),
+            (Kind::Cas, _) => swap_trips(word, 1, 0, trips, member),
+            (_, 0) => ask_trips(word, other, first, trips, member),
+            _ => answer_trips(other, word, first, trips, member),
+        }
+    }
 
-    #[inline(never)]
-    fn run<S: TickSource>(self) -> Option<u64> {
-        let Self { kind, index, lines, member } = self;
-        let (word, second) = (lines.word(kind, false), lines.word(kind, true));
-        let first = index * 2 * (WARM_TRIPS + TRIPS);
-        match kind {
-            Kind::Cas => {
-                let warm = swap_trips(word, 0, 1, WARM_TRIPS, member);
-                let start = S::now();
-                let done = warm && swap_trips(word, 0, 1, TRIPS, member);
-                let ticks = S::now().saturating_sub(start);
-                done.then_some(ticks)
+    /// Brings the lines into the partner's cache in the state that member 0 is to find.
+    fn hold(&self) {
+        for w in self.lines.chain() {
+            let link = w.load(Ordering::Relaxed);
+            if self.kind == Kind::ReadDirty {
+                w.store(link, Ordering::Relaxed);
+            } else {
+                kernel::flush(w);
             }
-            Kind::OneLine | Kind::TwoLines => {
-                let other = if kind == Kind::OneLine { word } else { second };
-                let warm = ask_trips(word, other, first, WARM_TRIPS, member);
-                let start = S::now();
-                let done = warm && ask_trips(word, other, first + 2 * WARM_TRIPS, TRIPS, member);
-                let ticks = S::now().saturating_sub(start);
-                done.then_some(ticks)
-            }
-            Kind::ReadDirty | Kind::ReadClean => {
-                // The partner prepares between the first and the second answer.
-                if !ask_trips(word, word, index * 4, 1, member) {
-                    return None;
-                }
-                let start = S::now();
-                let done = read_chain(lines.0);
-                let ticks = S::now().saturating_sub(start);
-                (ask_trips(word, word, index * 4 + 2, 1, member) && done).then_some(ticks)
-            }
+        }
+        if self.kind == Kind::ReadClean {
+            kernel::wait_flushed();
+            let sum = self.lines.chain().fold(0, |s: u64, w| s.wrapping_add(w.load(Ordering::Relaxed)));
+            std::hint::black_box(sum);
         }
     }
 }
 
-/// The partner's side of the same batch; false when the deadline came first.
-pub(super) fn accompany(kind: Kind, index: u64, lines: Lines<'_>, member: &Member<'_>) -> bool {
-    let (word, second) = (lines.word(kind, false), lines.word(kind, true));
-    let trips = WARM_TRIPS + TRIPS;
-    match kind {
-        Kind::Cas => swap_trips(word, 1, 0, trips, member),
-        Kind::OneLine => answer_trips(word, word, index * 2 * trips, trips, member),
-        Kind::TwoLines => answer_trips(second, word, index * 2 * trips, trips, member),
-        Kind::ReadDirty | Kind::ReadClean => {
-            let number = index * 4 + 1;
-            if !until(member, || word.load(Ordering::Acquire) == number) {
-                return false;
-            }
-            for w in lines.chain() {
-                let link = w.load(Ordering::Relaxed);
-                if kind == Kind::ReadDirty {
-                    w.store(link, Ordering::Relaxed);
-                } else {
-                    kernel::flush(w);
+impl JointOperation for Exchange<'_> {
+    fn prepare(&self, member: &Member<'_>) -> bool {
+        if member.rank == 0 {
+            self.lines.prepare(self.seed);
+        }
+        true
+    }
+
+    fn reset(&self) {
+        self.lines.word(self.kind, false).store(0, Ordering::Relaxed);
+        self.lines.word(self.kind, true).store(0, Ordering::Relaxed);
+    }
+
+    fn approach(&self, member: &Member<'_>) -> bool {
+        match self.kind {
+            Kind::Cas | Kind::OneLine | Kind::TwoLines => self.trips(member, 0, WARM_TRIPS),
+            Kind::ReadDirty | Kind::ReadClean => {
+                if member.rank == 1 {
+                    self.hold();
                 }
+                // Member 0 comes back from this trip when the partner has the lines.
+                self.trips(member, 0, 1)
             }
-            if kind == Kind::ReadClean {
-                kernel::wait_flushed();
-                let sum = lines.chain().fold(0, |s: u64, w| s.wrapping_add(w.load(Ordering::Relaxed)));
-                std::hint::black_box(sum);
+        }
+    }
+
+    #[inline(never)]
+    fn batch(&self, member: &Member<'_>, turns: u64) -> bool {
+        match self.kind {
+            Kind::Cas | Kind::OneLine | Kind::TwoLines => self.trips(member, 2 * WARM_TRIPS, turns),
+            Kind::ReadDirty | Kind::ReadClean => {
+                let word = self.lines.word(self.kind, false);
+                if member.rank != 0 {
+                    return until(member, || word.load(Ordering::Acquire) == LEAVE);
+                }
+                let done = read_chain(self.lines.0);
+                word.store(LEAVE, Ordering::Release);
+                done
             }
-            word.store(number + 1, Ordering::Release);
-            answer_trips(word, word, index * 4 + 2, 1, member)
         }
     }
 }

@@ -7,6 +7,7 @@ use machmeter_data::shape::{Cell, CostTable, Shape, TableColumn, TableRow};
 use machmeter_data::{Dataset, Metric};
 use machmeter_engine::Analysis;
 use machmeter_engine::cost::{Cost, Row, Rows};
+use machmeter_engine::team::sampler::AWAKE_PAIRS;
 
 use super::plan::Wake;
 use super::{AWAKE, NAME};
@@ -14,7 +15,6 @@ use crate::placement::{self, MOVES, levels};
 use crate::sync::Params;
 use crate::sync::cost::COST;
 use crate::sync::cost::ONE_CPU;
-use crate::sync::locks::rally::AWAKE_PAIRS;
 
 /// Columns of the table.
 const COLUMNS: [(Wake, &str); 4] = [

@@ -2,8 +2,13 @@
 
 use machmeter_engine::ProbeError;
 use machmeter_engine::cost::{Proof, Row};
+use machmeter_engine::rounds::Rounds;
 use machmeter_engine::sampling::Pace;
-use machmeter_engine::team::{self, Arena, Team};
+use machmeter_engine::team::sampler::{
+    AWAKE_PAIRS, JointOperation, Rule, SLEEPS, TAKEN_OFF, TURNS_SEEN, TeamCell, TeamVisit, Turns,
+    record_switches,
+};
+use machmeter_engine::team::{self, Arena, Seats, Team};
 use machmeter_sys::sync::{Monitor, Sharing};
 use machmeter_sys::thread::monotonic_ns;
 
@@ -11,8 +16,6 @@ use super::plan::{Job, Wake, What, jobs};
 use super::trip::{Broadcast, CELLS, Trip};
 use crate::placement::Watch;
 use crate::sync::Params;
-use crate::sync::locks::rally::{AWAKE_PAIRS, Rule, SLEEPS, TAKEN_OFF, TURNS_SEEN, Visit};
-use crate::sync::rounds::rounds;
 use machmeter_engine::part::At;
 
 /// Time below which the plan is short, ns.
@@ -39,49 +42,27 @@ pub(super) fn measure(at: &mut At<'_, '_>, _params: &Params) -> Result<Vec<Row>,
         .flat_map(|m| jobs(&cpus, m.model(), full).into_iter().map(move |j| (m, j)))
         .collect();
     let mut placement = Watch::of(at);
-    rounds(at, 0x3a6e, all.len(), |i, order| {
-        let (model, job) = &mut all[i];
+    let clock = at.clock();
+    Rounds::of(at, 0x3a6e, 0).run(all.len(), |turn| {
+        let (model, job) = &mut all[turn.index];
         if job.row.refused.is_some() {
             return;
         }
-        let taken = job.row.pairs.len();
-        let regime_ns = placement.as_mut().map_or(0.0, |p| p.beside(&job.cpus, order));
-        let visit = Visit {
-            team: *model,
-            cpus: job.cpus.clone(),
-            policy: at.policy,
-            source: at.host.source(),
-            rate: at.host.rate,
-            players: players(job),
-            rule: rule(job),
-            batch_ns: batch_ns(job.what),
-            min_turns: MIN_TURNS,
-            most_turns: u64::MAX,
-            pairs: PAIRS,
-            limit_ns: at.left_ns().clamp(1, VISIT_NS[usize::from(full)]),
-            start_ns,
-            order,
-        };
-        if let Err(why) = perform(&visit, job)
+        let regime_ns = placement.as_mut().map_or(0.0, |p| p.beside(&job.cpus, turn.bits));
+        let seats = Seats { cpus: job.cpus.clone(), policy: at.policy };
+        let limit_ns = at.left_ns().clamp(1, VISIT_NS[usize::from(full)]);
+        let visit = TeamVisit::new(*model, &seats, &clock, start_ns, limit_ns, turn.bits);
+        if let Err(why) = perform(&visit, batch_ns(job.what), job, regime_ns)
             && job.row.pairs.is_empty()
         {
             job.row.refused = Some(why);
         }
-        job.row.pairs[taken..].iter_mut().for_each(|p| p.regime_ns = regime_ns);
     });
     Ok(all.into_iter().map(|(_, job)| conclude(job)).collect())
 }
 
 fn batch_ns(what: What) -> f64 {
     if matches!(what, What::Trip(_, Wake::Running)) { Pace::SHARED_BATCH_NS } else { BATCH_NS }
-}
-
-/// Members whose switches count: not those that only keep CPUs busy.
-pub(super) fn players(job: &Job) -> usize {
-    match job.what {
-        What::Trip(..) => 2,
-        What::Broadcast => job.cpus.len(),
-    }
 }
 
 /// Switches there must be.
@@ -93,20 +74,34 @@ pub(super) fn rule(job: &Job) -> Rule {
 }
 
 /// Does the job once.
-pub(super) fn perform(visit: &Visit<'_>, job: &mut Job) -> Result<(), String> {
+pub(super) fn perform(
+    visit: &TeamVisit<'_>,
+    batch_ns: f64,
+    job: &mut Job,
+    regime_ns: f64,
+) -> Result<(), String> {
     let sharing = if visit.team.model() == "threads" { Sharing::Threads } else { Sharing::Processes };
+    let (rule, members) = (rule(job), job.cpus.len());
+    let row = &mut job.row;
+    // Of those that wake each other; further members only keep CPUs busy.
+    let mut take = |operation: &dyn JointOperation, judged: usize| {
+        let turns = Turns { least: MIN_TURNS, ..Turns::of(batch_ns) };
+        let cell = TeamCell { rule, judged, ..TeamCell::new(operation, members, turns, PAIRS) };
+        let found = visit.take_row(cell, row, regime_ns)?;
+        record_switches(row, found.of(0, 0));
+        Ok(())
+    };
     let board = Arena::new(CELLS, 64).map_err(|e| e.to_string())?;
     match job.what {
         What::Trip(way, wake) => {
             let polls = wake == Wake::Running;
             let (there, back) = (way.make(sharing, polls)?, way.make(sharing, polls)?);
             let settles = wake == Wake::Idle;
-            let trip = Trip { there: &*there, back: &*back, polls, settles, board: &board };
-            visit.take(&mut job.row, &trip)
+            take(&Trip { there: &*there, back: &*back, polls, settles, board: &board }, 2)
         }
         What::Broadcast => {
             let monitor = Monitor::new(sharing).map_err(|e| e.to_string())?;
-            visit.take(&mut job.row, &Broadcast { monitor: &monitor, board: &board })
+            take(&Broadcast { monitor: &monitor, board: &board }, members)
         }
     }
 }
@@ -125,9 +120,9 @@ pub(super) fn conclude(job: Job) -> Row {
         seen: seen as u64,
     };
     let proof = match rule {
-        Rule::Undisturbed => None,
         Rule::Sleeps(per_turn) => Some(proof("sleeps of those who were woken", per_turn as f64, slept)),
         Rule::Switches => Some(proof("switches of the shared CPU", 2.0, switched)),
+        _ => None,
     };
     if row.refused.is_some() {
         return row;

@@ -1,10 +1,10 @@
 //! Which rows are measured, the most important first. Pure.
 
 use machmeter_engine::cost::{self, Row};
+use machmeter_engine::team::sampler::Rule;
 
 use super::NAME;
 use super::events::Way;
-use crate::sync::locks::rally::Rule;
 
 /// Where the one who is woken is, or rather its CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,8 +1,9 @@
 //! Laws of wake-ups: events arrive, sleepers are proven, rows without sleep are refused.
 
 use machmeter_engine::cost::{Cost, Pair, Rows};
+use machmeter_engine::team::Seats;
+use machmeter_engine::team::sampler::{AWAKE_PAIRS, HostClock, SLEEPS, TURNS_SEEN, TeamVisit};
 use machmeter_engine::team::threads::Threads;
-use machmeter_sys::clock::{SourceId, TickRate};
 use machmeter_sys::sched::Policy;
 use machmeter_sys::{affinity, thread};
 
@@ -10,26 +11,12 @@ use super::plan::{Job, Wake, What, jobs};
 use super::*;
 use crate::placement::MOVES;
 use crate::sync::cost::ONE_CPU;
-use crate::sync::locks::rally::{AWAKE_PAIRS, SLEEPS, TURNS_SEEN, Visit};
 
 fn visit(job: &mut Job, limit_ns: u64) -> Result<(), String> {
-    let visit = Visit {
-        team: &Threads,
-        cpus: job.cpus.clone(),
-        policy: Policy::Other { nice: 0 },
-        source: SourceId::MonotonicRaw,
-        rate: TickRate::NANOSECONDS,
-        players: measure::players(job),
-        rule: measure::rule(job),
-        batch_ns: 100_000.0,
-        min_turns: 4,
-        most_turns: u64::MAX,
-        pairs: 8,
-        limit_ns,
-        start_ns: thread::monotonic_ns(),
-        order: 0x55,
-    };
-    measure::perform(&visit, job)
+    let seats = Seats { cpus: job.cpus.clone(), policy: Policy::Other { nice: 0 } };
+    let start_ns = thread::monotonic_ns();
+    let visit = TeamVisit::new(&Threads, &seats, &HostClock::MONOTONIC, start_ns, limit_ns, 0x55);
+    measure::perform(&visit, 100_000.0, job, 0.0)
 }
 
 #[test]

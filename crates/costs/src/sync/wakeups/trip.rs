@@ -2,12 +2,12 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use machmeter_engine::team::sampler::JointOperation;
 use machmeter_engine::team::{Arena, Member};
 use machmeter_sys::sync::Monitor;
 use machmeter_sys::thread::monotonic_ns;
 
 use super::events::{Event, receive};
-use crate::sync::locks::rally::Joint;
 
 /// Before it answers, a member waits so long that the other has gone to sleep and its CPU become idle, ns. Else the answer may
 /// be there before the other sleeps, and nobody is woken. The waiting is taken off again; what is left of it is at most one
@@ -47,12 +47,12 @@ impl Trip<'_> {
     }
 }
 
-impl Joint for Trip<'_> {
+impl JointOperation for Trip<'_> {
     fn pause_ns(&self) -> u64 {
         if self.settles { 2 * SETTLE_NS } else { 0 }
     }
 
-    fn ready(&self) {
+    fn reset(&self) {
         self.board.cell(0).iter().for_each(|over| over.store(0, Ordering::Relaxed));
     }
 
@@ -89,12 +89,12 @@ pub(super) struct Broadcast<'a> {
 /// Number of a broadcast that calls it off.
 const CALLED_OFF: u64 = u64::MAX;
 
-impl Joint for Broadcast<'_> {
+impl JointOperation for Broadcast<'_> {
     fn pause_ns(&self) -> u64 {
         SETTLE_NS
     }
 
-    fn ready(&self) {
+    fn reset(&self) {
         self.board.cell(0).iter().for_each(|awake| awake.store(0, Ordering::Relaxed));
     }
 
@@ -158,8 +158,14 @@ mod tests {
         let monitor = Monitor::new(Sharing::Threads).unwrap();
         let board = Arena::new(CELLS, 64).unwrap();
         let broadcast = Broadcast { monitor: &monitor, board: &board };
-        broadcast.ready();
-        let member = |rank| Member { rank, members: 2, deadline_ns: 0, relax: &std::hint::spin_loop };
+        broadcast.reset();
+        let member = |rank| Member {
+            rank,
+            members: 2,
+            deadline_ns: 0,
+            relax: &std::hint::spin_loop,
+            now_ns: &monotonic_ns,
+        };
         assert!(!broadcast.batch(&member(0), 3), "nobody came");
         assert!(!broadcast.batch(&member(1), 3));
     }

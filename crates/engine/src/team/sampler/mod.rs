@@ -1,0 +1,303 @@
+//! The team sampler: members of a team do batches of a joint operation at the same time. Member 0 orders the batches, and the
+//! rule of the cell says which samples count.
+//!
+//! Nobody leaves a batch that began: operations such as a barrier would never end for the rest. So member 0 alone decides,
+//! between batches, that a visit is over. It may be a process of its own, so all that members find lies in shared memory.
+
+mod batch;
+mod judge;
+mod leader;
+mod member;
+mod rows;
+mod shared;
+#[cfg(test)]
+mod tests;
+
+use machmeter_sys::clock::{SourceId, TickRate};
+use serde::{Deserialize, Serialize};
+
+use super::{Arena, Member, Seats, Team, shares_a_cpu};
+use crate::sampling::{Disturbance, HostTiming, Timing};
+use member::Session;
+use shared::Shared;
+
+pub use rows::{AWAKE_PAIRS, SLEEPS, TAKEN_OFF, TURNS_SEEN, record_switches};
+
+/// An operation that members do together.
+pub trait JointOperation: Sync {
+    /// Makes ready for a visit, in every member that works; not timed. False when the member cannot work.
+    fn prepare(&self, _member: &Member<'_>) -> bool {
+        true
+    }
+
+    /// Makes ready for a batch, in member 0 while all others wait.
+    fn reset(&self) {}
+
+    /// Comes into step with the others, after the common start and before the time begins.
+    fn approach(&self, _member: &Member<'_>) -> bool {
+        true
+    }
+
+    /// A member's part of a batch; timed. False when it could not be done.
+    fn batch(&self, member: &Member<'_>, turns: u64) -> bool;
+
+    /// Time of every turn that members spend waiting on purpose, ns; it is taken off the time of a batch.
+    fn pause_ns(&self) -> u64 {
+        0
+    }
+
+    /// Looks at what was done, in member 0, after all have come back from a batch of `turns`. `clean`: the batch is part of a sample,
+    /// and no judged member was switched out against its will.
+    fn judge(&self, _turns: u64, _clean: bool) -> Option<Disturbance> {
+        None
+    }
+}
+
+/// Which samples count. Switches are those of the judged members.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rule {
+    /// All.
+    Any,
+    /// Nobody was switched out against its will or changed its CPU.
+    Undisturbed,
+    /// Nobody was switched out at all.
+    Awake,
+    /// Members sleep so often in a turn, all together, and are not switched out against their will.
+    Sleeps(u64),
+    /// Two members share a CPU, which is switched twice in a turn and no more.
+    Switches,
+    /// Undisturbed, and all started together and made progress.
+    Together,
+    /// Awake, and others made between a fifth and five times the progress of member 0.
+    Alongside,
+}
+
+/// Turns of a batch: as many as take `batch_ns`, between `least` and `most`. Where these are equal nothing is tried.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Turns {
+    /// Wanted length, ns.
+    pub batch_ns: f64,
+    /// Fewest.
+    pub least: u64,
+    /// Most.
+    pub most: u64,
+}
+
+impl Turns {
+    /// As many as take so long.
+    pub const fn of(batch_ns: f64) -> Self {
+        Self { batch_ns, least: 1, most: u64::MAX }
+    }
+
+    /// So many.
+    pub const fn fixed(turns: u64) -> Self {
+        Self { batch_ns: 0.0, least: turns, most: turns }
+    }
+}
+
+/// What a sample consists of.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Batches {
+    /// Two batches, of n and of 2 n turns, in either order.
+    Pairs(Turns),
+    /// One batch.
+    Single(Turns),
+    /// One batch of so many ns, in which member 0 counts its turns. For members that work [`Others::Throughout`].
+    Timed(f64),
+}
+
+/// What members other than 0 do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Others {
+    /// As many turns as member 0.
+    SameTurns,
+    /// The same, and all go on until the last has done them, so that nobody is timed without the others.
+    UntilLast,
+    /// They work from the first sample of a visit to its last, and count their turns.
+    Throughout,
+}
+
+/// Whose time a sample holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Clocked {
+    /// Member 0's.
+    Leader,
+    /// From the first start to the last end.
+    FirstToLast,
+    /// Each judged member's own: one sample for each.
+    EachMember,
+}
+
+/// What a team measures, and how.
+#[derive(Clone, Copy)]
+pub struct TeamCell<'a> {
+    /// The operation.
+    pub operation: &'a dyn JointOperation,
+    /// What a sample consists of.
+    pub batches: Batches,
+    /// What the others do.
+    pub others: Others,
+    /// Whose time counts.
+    pub clocked: Clocked,
+    /// Which samples count.
+    pub rule: Rule,
+    /// Members from 0 on that take part; the rest waits.
+    pub workers: usize,
+    /// Members from 0 on whose switches count.
+    pub judged: usize,
+    /// Turns of a short batch as found before; 0 where they were not.
+    pub known_turns: u64,
+    /// Samples of a visit, at most.
+    pub samples: usize,
+    /// No sample but the first of a visit begins later than this after its start, ns.
+    pub samples_ns: u64,
+}
+
+impl<'a> TeamCell<'a> {
+    /// Pairs of member 0's time, all `members` doing the same under [`Rule::Undisturbed`].
+    pub fn new(operation: &'a dyn JointOperation, members: usize, turns: Turns, samples: usize) -> Self {
+        Self {
+            operation,
+            batches: Batches::Pairs(turns),
+            others: Others::SameTurns,
+            clocked: Clocked::Leader,
+            rule: Rule::Undisturbed,
+            workers: members,
+            judged: members,
+            known_turns: 0,
+            samples,
+            samples_ns: u64::MAX,
+        }
+    }
+
+    /// Members with samples of their own.
+    fn timed_members(&self) -> usize {
+        if self.clocked == Clocked::EachMember { self.judged } else { 1 }
+    }
+}
+
+/// Clocks of the members.
+pub trait TeamClock: Sync {
+    /// Time of one member; made in the member.
+    fn of_member(&self, rank: usize) -> Box<dyn Timing + '_>;
+
+    /// Length of a tick.
+    fn rate(&self) -> TickRate;
+}
+
+/// The clock of the host.
+#[derive(Debug, Clone, Copy)]
+pub struct HostClock {
+    /// Its source.
+    pub source: SourceId,
+    /// Its rate.
+    pub rate: TickRate,
+}
+
+impl HostClock {
+    /// The system's own, whose tick is a nanosecond.
+    pub const MONOTONIC: Self = Self { source: SourceId::MonotonicRaw, rate: TickRate::NANOSECONDS };
+}
+
+impl TeamClock for HostClock {
+    fn of_member(&self, _rank: usize) -> Box<dyn Timing + '_> {
+        Box::new(HostTiming::new(self.source))
+    }
+
+    fn rate(&self) -> TickRate {
+        self.rate
+    }
+}
+
+/// One visit of a team to one or several cells.
+#[derive(Clone, Copy)]
+pub struct TeamVisit<'a> {
+    /// Programming model.
+    pub team: &'a dyn Team,
+    /// CPUs of the members.
+    pub seats: &'a Seats,
+    /// Clocks of the members.
+    pub clock: &'a dyn TeamClock,
+    /// Start of the measurement, which moments of samples count from, ns.
+    pub start_ns: u64,
+    /// Laps over all cells, at most: the first in their order, each later one in a random order.
+    pub laps: usize,
+    /// No lap but the first begins later than this after the start of the visit, ns.
+    pub laps_ns: u64,
+    /// Everything ends by then, ns from the start of the visit.
+    pub limit_ns: u64,
+    /// Seed of all orders.
+    pub seed: u64,
+}
+
+/// One sample, kept or not.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct TeamSample {
+    /// Number of its cell.
+    pub cell: usize,
+    /// Lap of the visit.
+    pub lap: usize,
+    /// Member whose time it is.
+    pub member: usize,
+    /// Why it does not count; `None` when it does.
+    pub disturbance: Option<Disturbance>,
+    /// When it began, ns after the start of the measurement.
+    pub at_ns: u64,
+    /// Turns of the short batch, or of the only one.
+    pub turns: u64,
+    /// Ticks of the short batch; 0 where there is one batch only.
+    pub short_ticks: u64,
+    /// Ticks of the long, or only, batch.
+    pub long_ticks: u64,
+    /// Ticks from the beginning of the first batch to the end of the last.
+    pub window_ticks: u64,
+    /// Switches of the judged members in all batches, by will and against it.
+    pub voluntary: u64,
+    /// Against their will.
+    pub involuntary: u64,
+    /// Turns of the slowest member, of the fastest, and of all members but the first, in the window, where others work throughout.
+    pub least_turns: u64,
+    /// Of the fastest.
+    pub most_turns: u64,
+    /// Of all members but the first.
+    pub others_turns: u64,
+    /// Width of the core in the window, at least, of a member that is alone; 0 where nobody looked.
+    pub core_width: f64,
+}
+
+/// Samples of a visit in order of time, kept or not.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Found {
+    /// A cell whose operation failed, or whose time ended before its turns were found, has one that says so.
+    pub samples: Vec<TeamSample>,
+}
+
+impl<'a> TeamVisit<'a> {
+    /// One lap.
+    pub fn new(
+        team: &'a dyn Team,
+        seats: &'a Seats,
+        clock: &'a dyn TeamClock,
+        start_ns: u64,
+        limit_ns: u64,
+        seed: u64,
+    ) -> Self {
+        Self { team, seats, clock, start_ns, laps: 1, laps_ns: u64::MAX, limit_ns, seed }
+    }
+
+    /// Makes the visit.
+    ///
+    /// # Errors
+    /// One line: the team could not be started or lost a member, or there is no memory.
+    pub fn take(&self, cells: &[TeamCell<'_>]) -> Result<Found, String> {
+        let members = self.seats.cpus.len();
+        let each = |c: &TeamCell<'_>| c.samples * c.timed_members();
+        let samples = cells.iter().map(each).sum::<usize>().saturating_mul(self.laps);
+        let arena = Arena::new(shared::CELLS, shared::heap_bytes(members, cells.len(), samples))
+            .map_err(|e| e.to_string())?;
+        let shared = Shared::on(&arena, members).ok_or("the shared memory of the team is too small")?;
+        let session = Session { visit: self, cells, gated: !shares_a_cpu(self.seats), shared };
+        self.team.run(self.seats, self.limit_ns, &|m| session.work(m)).map_err(|e| e.to_string())?;
+        session.shared.found()
+    }
+}

@@ -1,0 +1,141 @@
+//! Samples of a team as pairs of a row.
+
+use super::{Found, TeamCell, TeamSample, TeamVisit};
+use crate::cost::{Pair, Row};
+use crate::sampling::Disturbance;
+
+/// What rows say of the kernel's switches, in their `extras`.
+pub const SLEEPS: &str = "voluntary_switches";
+/// Against their will.
+pub const TAKEN_OFF: &str = "involuntary_switches";
+/// Turns in which they were counted.
+pub const TURNS_SEEN: &str = "turns_seen";
+/// Pairs in which a partner did not sleep.
+pub const AWAKE_PAIRS: &str = "awake_pairs";
+
+impl TeamVisit<'_> {
+    /// Visits one cell and adds its samples to its row, beside what a look at the placement said (0: nobody looked).
+    ///
+    /// # Errors
+    /// As [`TeamVisit::take`].
+    pub fn take_row(&self, cell: TeamCell<'_>, row: &mut Row, regime_ns: f64) -> Result<Found, String> {
+        // As long as there is no pair nothing is known of the length.
+        let known_turns = if row.pairs.is_empty() { 0 } else { row.short_turns };
+        let found = self.take(&[TeamCell { known_turns, ..cell }])?;
+        found.record(0, 0, row, regime_ns);
+        Ok(found)
+    }
+}
+
+impl Found {
+    /// Samples of a cell, of one member.
+    pub fn of(&self, cell: usize, member: usize) -> impl Iterator<Item = &TeamSample> {
+        self.samples.iter().filter(move |s| s.cell == cell && s.member == member)
+    }
+
+    /// Adds the samples of a cell to its row, beside what a look at the placement said (0: nobody looked).
+    pub fn record(&self, cell: usize, member: usize, row: &mut Row, regime_ns: f64) {
+        for sample in self.of(cell, member) {
+            match sample.disturbance {
+                Some(why) => row.rejected.count(why),
+                None => push(row, sample, regime_ns),
+            }
+        }
+    }
+}
+
+/// One row has one number of turns: the larger of its own and of the sample's. Ticks of batches of fewer turns are those that so many
+/// would have taken. A row of single batches keeps its own number.
+fn push(row: &mut Row, sample: &TeamSample, regime_ns: f64) {
+    let turns = sample.turns.max(1);
+    let single = row.short_turns == 0 && row.long_turns > 0;
+    if !single && (row.pairs.is_empty() || turns > row.short_turns) {
+        let factor = turns as f64 / row.short_turns.max(1) as f64;
+        for p in &mut row.pairs {
+            [p.short_ticks, p.long_ticks] = [p.short_ticks, p.long_ticks].map(|t| scaled(t, factor));
+        }
+        (row.short_turns, row.long_turns) = (turns, 2 * turns);
+    }
+    let own = if single { row.long_turns } else { row.short_turns };
+    let [short_ticks, long_ticks] =
+        [sample.short_ticks, sample.long_ticks].map(|t| scaled(t, own as f64 / turns as f64));
+    row.pairs.push(Pair {
+        at_ns: sample.at_ns as f64,
+        short_ticks,
+        long_ticks,
+        regime_ns,
+        core_width: sample.core_width,
+    });
+}
+
+fn scaled(ticks: u64, factor: f64) -> u64 {
+    (ticks as f64 * factor).round() as u64
+}
+
+/// Adds to the row's extras how often the members were switched in the samples that were kept, and how many were not because a partner
+/// did not sleep.
+pub fn record_switches<'a>(row: &mut Row, samples: impl Iterator<Item = &'a TeamSample>) {
+    let mut add = |name: &str, value: u64| *row.extras.entry(name.to_owned()).or_default() += value as f64;
+    for s in samples {
+        match s.disturbance {
+            None => {
+                add(SLEEPS, s.voluntary);
+                add(TAKEN_OFF, s.involuntary);
+                add(TURNS_SEEN, 3 * s.turns);
+            }
+            Some(Disturbance::Awake) => add(AWAKE_PAIRS, 1),
+            Some(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::Kind;
+    use crate::cost::estimate::values_ns;
+
+    fn found(turns: u64, short_ticks: u64, long_ticks: u64) -> Found {
+        let sample = TeamSample { turns, short_ticks, long_ticks, ..TeamSample::default() };
+        Found { samples: vec![sample] }
+    }
+
+    #[test]
+    fn visits_of_other_turns_say_the_same() {
+        let mut row = Row::new("locks", "x", Kind::Latency);
+        // 7 ticks a turn, and 30 beside.
+        for turns in [10, 400, 16, 400, 7] {
+            found(turns, 30 + 7 * turns, 30 + 14 * turns).record(0, 0, &mut row, 24.0);
+        }
+        assert_eq!((row.short_turns, row.long_turns), (400, 800));
+        let each = values_ns(&row, &row.pairs, 1.0);
+        assert!(each.len() == 5 && each.iter().all(|ns| (ns - 7.0).abs() < 0.01), "{each:?}");
+        assert!(row.pairs.iter().all(|p| p.regime_ns == 24.0));
+    }
+
+    #[test]
+    fn a_row_of_single_batches_keeps_its_turns() {
+        let mut row = Row::new("contention", "x", Kind::Throughput);
+        row.long_turns = 64;
+        found(16, 0, 400).record(0, 0, &mut row, 0.0);
+        found(128, 0, 3_200).record(0, 0, &mut row, 0.0);
+        assert_eq!((row.short_turns, row.long_turns), (0, 64));
+        assert!(row.pairs.iter().all(|p| p.long_ticks == 1_600), "{:?}", row.pairs);
+    }
+
+    #[test]
+    fn what_is_not_kept_is_counted_by_its_reason() {
+        let mut row = Row::new("locks", "x", Kind::Latency);
+        let because =
+            |disturbance| TeamSample { disturbance, turns: 5, voluntary: 9, ..TeamSample::default() };
+        let samples: Vec<TeamSample> =
+            [None, Some(Disturbance::Awake), Some(Disturbance::Awake), Some(Disturbance::Preempted)]
+                .map(because)
+                .into();
+        let found = Found { samples };
+        found.record(0, 0, &mut row, 0.0);
+        record_switches(&mut row, found.of(0, 0));
+        assert_eq!((row.pairs.len(), row.rejected.partner, row.rejected.preempted), (1, 2, 1));
+        assert_eq!((row.extras[SLEEPS], row.extras[TURNS_SEEN], row.extras[AWAKE_PAIRS]), (9.0, 15.0, 2.0));
+    }
+}
