@@ -1,45 +1,52 @@
-//! Periodicity: spectra of windows, combs of event times per class and source, memory of the series, and whether CPUs
-//! stop together.
+//! Rhythms: which sources come back in step, how often, and how well that is known.
+//!
+//! A comb is searched in a stretch of the first half of a series. It is then followed event by event through the whole run, so
+//! that a source whose phase or frequency wanders stays one source, and it must hold in the second half on its own. How
+//! far the frequency wanders within the run is in its interval.
 
 use std::collections::BTreeMap;
 
 use machmeter_data::metric::params;
 use machmeter_data::quantity::{Unit, human};
 use machmeter_data::record::Finding;
-use machmeter_data::shape::{Axis, Curve, CurveRow, Mark};
-use machmeter_data::{Dataset, Interval, Metric, Params, Shape};
-use machmeter_stats::autocorr::autocorrelation;
-use machmeter_stats::coincidence::{CoincidenceOptions, Event, coincidence};
-use machmeter_stats::events::{Comb, comb_search};
-use machmeter_stats::spectrum::{Window, clip_robust, welch};
+use machmeter_data::{Interval, Metric};
+use machmeter_stats::distribution::{binomial_cdf, t_quantile};
+use machmeter_stats::events::{FALSE_ALARM, comb_search};
+use machmeter_stats::quantile::median_of;
 
 use super::classes::{CLASSES, class_of};
-use super::datasets::lost;
 use super::figures::CpuView;
-use super::sources::group;
-use crate::attribute::matching::Attributed;
-use crate::attribute::testimony::{SourceKind, Testimony};
+use crate::attribute::testimony::{Sight, SourceKind, Testimony};
 use crate::info;
 
-/// Fewer events than this are not searched for a rhythm.
+/// Fewer events than this are not searched for a rhythm, and half as many must lie in each half of the run.
 const MIN_EVENTS: usize = 20;
-/// More than this are not needed: the first so many are searched.
-const MAX_EVENTS: usize = 20_000;
-/// Events searched per second of recording, and at least: the search costs a time in proportion to them, and a run has to
-/// end soon after its recording. A rhythm shows in some hundred events.
-const EVENTS_PER_SECOND: f64 = 150.0;
-const ALWAYS_SEARCHED: usize = 1_500;
+/// Events of the first half that are searched: the search costs time in proportion, and a rhythm shows in some hundreds.
+const SEARCHED: usize = 1_500;
 /// Fastest rhythm searched, Hz.
 const MAX_HZ: f64 = 5_000.0;
 /// A rhythm that has an event in fewer than one of so many of its cycles is not searched for: the fastest rhythm searched
 /// is this many times the rate of the events.
 const CYCLES_PER_EVENT: f64 = 4.0;
-/// Points kept of a spectrum, spaced evenly on a logarithmic axis.
-const SPECTRUM_POINTS: usize = 280;
 /// Rhythms listed at most.
 const MAX_LISTED: usize = 10;
-/// CPUs whose pairs are compared at most.
-const MAX_PAIRED: usize = 8;
+/// Stretches of the run, at most, whose own frequencies tell how far it wanders.
+const STRETCHES: usize = 8;
+/// Rates at which kernels tick (`Kconfig.hz`), Hz.
+const TICKS_HZ: [f64; 4] = [100.0, 250.0, 300.0, 1000.0];
+
+/// A rhythm followed through a series.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rhythm {
+    /// Frequency over the run.
+    pub hz: f64,
+    /// Half of its 95 % interval, without the clock's own error; `None` where too few stretches tell it.
+    pub half_hz: Option<f64>,
+    /// Events that belong to it.
+    pub times_s: Vec<f64>,
+    /// Chance of as much in events without rhythm, all frequencies tried counted.
+    pub p: f64,
+}
 
 /// A periodic source found on one CPU.
 #[derive(Debug, Clone)]
@@ -50,57 +57,230 @@ pub struct Periodic {
     pub class: String,
     /// Name of the source, or `unknown`.
     pub source: String,
-    /// What was found.
-    pub comb: Comb,
+    /// Frequency.
+    pub hz: f64,
+    /// Half of its 95 % interval.
+    pub half_hz: Option<f64>,
+    /// Events that belong to it.
+    pub events: usize,
+    /// Chance of as much without a rhythm.
+    pub p: f64,
     /// Median duration of the events searched, ns.
     pub median_ns: f64,
+    /// It is not the source that has the rhythm: the scheduler's tick gives it the CPU.
+    pub at_tick: bool,
 }
 
-/// Rhythms of one CPU: per named source, and per class of durations for what has no name.
-pub fn periodic(view: &CpuView<'_>, attributed: &[Attributed], testimony: &Testimony) -> Vec<Periodic> {
-    let mut series: BTreeMap<(String, String), Vec<(f64, f64)>> = BTreeMap::new();
-    let named = |a: &Attributed| {
-        testimony
-            .sources
-            .get(a.main as usize)
-            .filter(|s| !matches!(s.kind, SourceKind::Unknown | SourceKind::Outside))
-            .map(|s| group(s).0)
-    };
-    for (i, (t, d)) in view.starts_s().into_iter().zip(view.durations_ns()).enumerate() {
-        let key = match attributed.get(i).and_then(named) {
-            Some(source) => ("source".to_owned(), source),
-            None => (CLASSES[class_of(d)].0.to_owned(), "unknown".to_owned()),
-        };
-        series.entry(key).or_default().push((t, d));
+impl Periodic {
+    /// Name of the source, or else of the class.
+    pub fn what(&self) -> &str {
+        if self.source == UNKNOWN { &self.class } else { &self.source }
     }
-    let wall = view.wall_s();
-    let mut out = Vec::new();
-    for ((class, source), mut events) in series {
-        if events.len() < MIN_EVENTS || wall <= 0.0 {
-            continue;
+
+    fn cost_ns(&self) -> f64 {
+        self.events as f64 * self.median_ns
+    }
+}
+
+const UNKNOWN: &str = "unknown";
+
+/// Events of one source or class: when each began, how long it took.
+#[derive(Default)]
+struct Series {
+    kind: Option<SourceKind>,
+    times_s: Vec<f64>,
+    durations_ns: Vec<f64>,
+}
+
+type AllSeries = BTreeMap<(String, String), Series>;
+
+/// Events by source where there is one, else by class of durations. A thread has its own start, whatever else was in its gap.
+fn series(view: &CpuView<'_>, testimony: &Testimony) -> AllSeries {
+    let mut out = AllSeries::new();
+    let from_ticks = view.cpu.complete_from_ticks(&view.setup.schedule).unwrap_or(u64::MAX);
+    let ns = view.setup.ns_per_tick();
+    let durations = view.durations_ns();
+    for (i, g) in view.cpu.gaps.iter().enumerate().filter(|(_, g)| g.ticks() >= from_ticks) {
+        let mut add = |key: (String, String), kind: Option<SourceKind>, start_ticks: u64, took_ns: f64| {
+            let s = out.entry(key).or_default();
+            s.kind = kind;
+            s.times_s.push(view.since_start_s(start_ticks));
+            s.durations_ns.push(took_ns);
+        };
+        let mut named = false;
+        for p in view.cpu.attributed.get(i).map_or(&[][..], |a| &a.parts) {
+            let Some(source) = testimony.sources.get(p.source as usize) else { continue };
+            named |= !matches!(source.kind, SourceKind::Unknown | SourceKind::Outside);
+            let took_ns =
+                if view.cpu.attributed[i].main == p.source { durations[i] } else { p.ticks as f64 * ns };
+            add(("source".to_owned(), source.full_name()), Some(source.kind), p.start_ticks, took_ns);
         }
-        events.truncate(searched(wall));
-        let times: Vec<f64> = events.iter().map(|e| e.0).collect();
-        let durations: Vec<f64> = events.iter().map(|e| e.1).collect();
-        let median_ns = machmeter_stats::quantile::median_of(&durations).unwrap_or(0.0);
-        let fastest_hz = fastest_hz(&times).min(MAX_HZ);
-        for comb in comb_search(&times, 2.0 / wall, fastest_hz).unwrap_or_default() {
-            out.push(Periodic {
-                cpu: view.cpu.cpu,
-                class: class.clone(),
-                source: source.clone(),
-                comb,
-                median_ns,
-            });
+        if !named {
+            let class = CLASSES[class_of(durations[i])].0;
+            add((class.to_owned(), UNKNOWN.to_owned()), None, g.start_ticks, durations[i]);
         }
     }
     out
 }
 
-/// Events of one series that are searched in a recording of `wall_s`.
-fn searched(wall_s: f64) -> usize {
-    ((wall_s * EVENTS_PER_SECOND) as usize).clamp(ALWAYS_SEARCHED, MAX_EVENTS)
+/// Rhythms of one CPU: per named source, and per class of durations for what has no name.
+pub fn periodic(view: &CpuView<'_>, testimony: &Testimony) -> Vec<Periodic> {
+    let wall_s = view.wall_s();
+    let found: Vec<((String, String), Series, Vec<Rhythm>)> = series(view, testimony)
+        .into_iter()
+        .map(|(key, s)| {
+            let rhythms = rhythms(&s.times_s, wall_s);
+            (key, s, rhythms)
+        })
+        .collect();
+    let leaders: Vec<Leader<'_>> =
+        found.iter().flat_map(|(_, s, r)| r.iter().map(|r| Leader::of(s, r))).collect();
+    let mut out = Vec::new();
+    for ((class, source), series, rhythms) in &found {
+        for r in rhythms {
+            let of = Leader::of(series, r);
+            if leaders.iter().any(|l| l.brings(&of)) {
+                continue;
+            }
+            let thread = series.kind == Some(SourceKind::Thread);
+            // Without the kernel's trace nobody sees the tick.
+            let blind = testimony.sight == Sight::Switches && is_tick_rate(r.hz);
+            let ticks =
+                !of.is_tick() && leaders.iter().any(|l| l.is_tick() && follows(&r.times_s, l.rhythm, 0.0));
+            out.push(Periodic {
+                cpu: view.cpu.cpu,
+                class: class.clone(),
+                source: source.clone(),
+                hz: r.hz,
+                half_hz: r.half_hz.map(|h| h + r.hz * view.setup.rate_error),
+                events: r.times_s.len(),
+                p: r.p,
+                median_ns: of.median_ns,
+                at_tick: ticks || (thread && blind),
+            });
+        }
+    }
+    out.sort_by(|a, b| b.cost_ns().total_cmp(&a.cost_ns()));
+    out
 }
+
+fn is_tick_rate(hz: f64) -> bool {
+    TICKS_HZ.iter().any(|t| (hz / t - 1.0).abs() < 1e-3)
+}
+
+/// A rhythm that may give others theirs.
+struct Leader<'a> {
+    kind: Option<SourceKind>,
+    rhythm: &'a Rhythm,
+    median_ns: f64,
+}
+
+impl<'a> Leader<'a> {
+    fn of(series: &Series, rhythm: &'a Rhythm) -> Self {
+        Self { kind: series.kind, rhythm, median_ns: median_of(&series.durations_ns).unwrap_or(0.0) }
+    }
+
+    fn is_tick(&self) -> bool {
+        self.kind == Some(SourceKind::Tick) && is_tick_rate(self.rhythm.hz)
+    }
+
+    /// Whether the other has its rhythm from this thread: it is the interrupt that wakes it, what the
+    /// hypervisor does about that, or a thread that gets what is left of the gap when this one is done.
+    fn brings(&self, other: &Self) -> bool {
+        let same =
+            (self.rhythm.hz / other.rhythm.hz - 1.0).abs() < SAME && !std::ptr::eq(self.rhythm, other.rhythm);
+        if !same || self.kind != Some(SourceKind::Thread) || other.is_tick() {
+            return false;
+        }
+        let busy = self.median_ns / 1e9 * self.rhythm.hz;
+        match other.kind {
+            Some(SourceKind::Thread) => follows(&other.rhythm.times_s, self.rhythm, busy),
+            Some(_) | None => true,
+        }
+    }
+}
+
+/// Whether nearly all events begin right after those of a leader that keeps the CPU for the share `busy` of its period. The
+/// scheduler acts when a handler returns, tens of microseconds after it began: a twentieth of the period of the fastest tick.
+fn follows(times_s: &[f64], leader: &Rhythm, busy: f64) -> bool {
+    const SOON: f64 = 0.05;
+    const NEARLY: f64 = 0.8;
+    let soon = |t: &&f64| {
+        let before = leader.times_s.partition_point(|at| at < *t);
+        before > 0 && (*t - leader.times_s[before - 1]) * leader.hz < busy + SOON
+    };
+    times_s.iter().filter(soon).count() as f64 >= NEARLY * times_s.len() as f64
+}
+
+/// The rhythms in ascending event times of a recording of `wall_s`, strongest evidence first.
+pub fn rhythms(times_s: &[f64], wall_s: f64) -> Vec<Rhythm> {
+    let middle = times_s.partition_point(|t| *t < wall_s / 2.0);
+    if wall_s <= 0.0 || middle.min(times_s.len() - middle) < MIN_EVENTS / 2 {
+        return Vec::new();
+    }
+    let from = (middle - middle.min(SEARCHED)) / 2;
+    let stretch = &times_s[from..from + middle.min(SEARCHED)];
+    let mut left = times_s.to_vec();
+    let mut out: Vec<Rhythm> = Vec::new();
+    for trial in trials(stretch, wall_s) {
+        let Some(rhythm) = hold(&left, &trial, wall_s) else { continue };
+        left.retain(|t| rhythm.times_s.binary_search_by(|x| x.total_cmp(t)).is_err());
+        // Several events per cycle are one rhythm.
+        match out.iter_mut().find(|r| (r.hz / rhythm.hz - 1.0).abs() < SAME) {
+            Some(same) => {
+                same.times_s.extend(rhythm.times_s);
+                same.times_s.sort_by(f64::total_cmp);
+            }
+            None => out.push(rhythm),
+        }
+    }
+    out
+}
+
+/// Frequencies nearer to each other than this are one, and are not told from each other by a wandering source.
+const SAME: f64 = 1e-3;
+
+/// A frequency to follow, where a tooth lies, how far its events scatter about it in cycles, and its p.
+struct Trial {
+    hz: f64,
+    tooth_s: f64,
+    jitter: f64,
+    p: f64,
+}
+
+/// What may be a rhythm in a stretch: combs, and the usual time from event to event where most have that.
+fn trials(stretch: &[f64], wall_s: f64) -> Vec<Trial> {
+    let fastest_hz = fastest_hz(stretch).min(MAX_HZ);
+    let near = stretch[stretch.len() / 2];
+    let comb = |c: machmeter_stats::events::Comb| Trial {
+        hz: c.fundamental_hz,
+        tooth_s: (c.phase + (near * c.fundamental_hz - c.phase).round()) / c.fundamental_hz,
+        jitter: c.jitter_s * c.fundamental_hz,
+        p: c.p,
+    };
+    let mut out: Vec<Trial> = Vec::new();
+    let mut between: Vec<f64> = stretch.windows(2).map(|w| w[1] - w[0]).collect();
+    between.sort_unstable_by(f64::total_cmp);
+    let at = |share: f64| between.get((between.len() as f64 * share) as usize).copied().unwrap_or(0.0);
+    let usual_s = at(0.5);
+    // A source that sleeps from one time to the next has no comb, but hardly differing pauses.
+    if usual_s > 0.0
+        && at(0.75) - at(0.25) < REGULAR * usual_s
+        && (2.0 / wall_s..MAX_HZ).contains(&(1.0 / usual_s))
+    {
+        out.push(Trial {
+            hz: 1.0 / usual_s,
+            tooth_s: near,
+            jitter: 0.5 * (at(0.75) - at(0.25)) / usual_s,
+            p: FALSE_ALARM,
+        });
+    }
+    out.extend(comb_search(stretch, 2.0 / wall_s, fastest_hz).unwrap_or_default().into_iter().map(comb));
+    out
+}
+
+/// Interquartile range of the pauses of a regular source in units of their median; that of independent events is 1.6.
+const REGULAR: f64 = 0.3;
 
 /// The fastest rhythm worth searching in events at these times, Hz. The events of a rhythm may come in bursts with long
 /// holes between, so the rate is that between neighbors: of the quarter of the events that follow soonest.
@@ -114,234 +294,322 @@ fn fastest_hz(times_s: &[f64]) -> f64 {
     if soon_s > 0.0 { CYCLES_PER_EVENT / soon_s } else { MAX_HZ }
 }
 
-/// Metrics `noise.period`.
+/// Follows a trial through all events and keeps it if it holds in both halves of the run.
+fn hold(times_s: &[f64], trial: &Trial, wall_s: f64) -> Option<Rhythm> {
+    // Four standard deviations about the tooth; a quarter of a cycle leaves as much to chance as to the rhythm.
+    let gate = (4.0 * trial.jitter).clamp(0.03, 0.25);
+    let mut hz = trial.hz;
+    let mut followed = follow(times_s, hz, trial.tooth_s, gate);
+    for _ in 0..2 {
+        hz = frequency(&followed)?;
+        followed = follow(times_s, hz, trial.tooth_s, gate);
+    }
+    let chance = [0.0, wall_s / 2.0].map(|from_s| {
+        let half = |t: &f64| (from_s..from_s + wall_s / 2.0).contains(t);
+        by_chance(times_s.iter().copied().filter(half), &followed, hz, gate)
+    });
+    let holds = followed.len() >= MIN_EVENTS && chance.iter().all(|p| *p < FALSE_ALARM);
+    let hz = frequency(&followed)?;
+    holds.then(|| Rhythm {
+        hz,
+        half_hz: half_width(&followed, wall_s),
+        times_s: followed.iter().map(|f| f.1).collect(),
+        p: trial.p.min(chance[0]).max(f64::MIN_POSITIVE),
+    })
+}
+
+/// Events within `gate` cycles of where one is due, with their cycle numbers, ascending. After each the next is due a little
+/// later or earlier: half of what the event was off, which follows a phase that walks and halves what jitter does.
+fn follow(times_s: &[f64], hz: f64, tooth_s: f64, gate: f64) -> Vec<(f64, f64)> {
+    const GAIN: f64 = 0.5;
+    let start = times_s.partition_point(|t| *t < tooth_s);
+    let walk = |times: &mut dyn Iterator<Item = &f64>| {
+        let (mut due_s, mut cycle) = (tooth_s, 0.0);
+        let mut out = Vec::new();
+        for t in times {
+            let since = (t - due_s) * hz;
+            let off = since - since.round();
+            // One event per cycle: the next one in the same cycle is another's.
+            if off.abs() <= gate && (since.round().abs() > 0.0 || out.is_empty()) {
+                cycle += since.round();
+                due_s += (since.round() + GAIN * off) / hz;
+                out.push((cycle, *t));
+            }
+        }
+        out
+    };
+    let mut out = walk(&mut times_s[..start].iter().rev());
+    out.reverse();
+    let later = walk(&mut times_s[start..].iter());
+    let again = out.last().zip(later.first()).is_some_and(|(a, b)| a.0 >= b.0);
+    out.extend(later.into_iter().skip(usize::from(again)));
+    out
+}
+
+/// Frequency of events with cycle numbers: least squares.
+fn frequency(followed: &[(f64, f64)]) -> Option<f64> {
+    let n = followed.len() as f64;
+    if followed.len() < 3 {
+        return None;
+    }
+    let (mean_k, mean_t) =
+        (followed.iter().map(|f| f.0).sum::<f64>() / n, followed.iter().map(|f| f.1).sum::<f64>() / n);
+    let spread: f64 = followed.iter().map(|f| (f.0 - mean_k).powi(2)).sum();
+    let period_s = followed.iter().map(|f| (f.0 - mean_k) * (f.1 - mean_t)).sum::<f64>() / spread;
+    (period_s > 0.0 && period_s.is_finite()).then(|| 1.0 / period_s)
+}
+
+/// Half of the 95 % interval of the frequency, by the frequencies of separate stretches of the run: what the phase walks and
+/// the source drifts shows in how they differ, as jitter does.
+fn half_width(followed: &[(f64, f64)], wall_s: f64) -> Option<f64> {
+    let stretches = (followed.len() / 6).clamp(4, STRETCHES);
+    let own: Vec<f64> = (0..stretches)
+        .filter_map(|s| {
+            let edge = |k: usize| wall_s * k as f64 / stretches as f64;
+            let from = followed.partition_point(|f| f.1 < edge(s));
+            let to = followed.partition_point(|f| f.1 < edge(s + 1));
+            if to - from < 4 { None } else { frequency(&followed[from..to]) }
+        })
+        .collect();
+    if own.len() < 4 {
+        return None;
+    }
+    let n = own.len() as f64;
+    let mean = own.iter().sum::<f64>() / n;
+    let variance = own.iter().map(|f| (f - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    Some(t_quantile(0.975, n - 1.0)? * (variance / n).sqrt())
+}
+
+/// Chance that as many of these events fall where one is due, if they came at any time. Events of one burst are one.
+fn by_chance(times_s: impl Iterator<Item = f64>, followed: &[(f64, f64)], hz: f64, gate: f64) -> f64 {
+    let (mut tried, mut met, mut last_s) = (0_u64, 0_u64, f64::NEG_INFINITY);
+    for t in times_s {
+        let belongs = followed.binary_search_by(|f| f.1.total_cmp(&t)).is_ok();
+        if (t - last_s) * hz < 0.5 && !belongs {
+            continue;
+        }
+        (tried, met, last_s) = (tried + 1, met + u64::from(belongs), t);
+    }
+    if tried < MIN_EVENTS as u64 / 2 || met == 0 {
+        return 1.0;
+    }
+    // What was followed draws the next due time towards events, by a tenth more than chance at most.
+    1.0 - binomial_cdf(met - 1, tried, (2.0 * gate * 1.1).min(0.99)).unwrap_or(0.0)
+}
+
+/// Metrics `noise.period`. A figure is that of a source; of what has no name, and of a source's further rhythms, the
+/// frequency to two digits is part of the name, so that no comparison takes one for another.
 pub fn metrics(found: &[Periodic]) -> Vec<Metric> {
     let mut taken: Vec<(String, String)> = Vec::new();
     let mut out = Vec::new();
-    for f in found {
-        // One figure per class and source: the strongest comes first; further ones stand in the findings.
-        if taken.contains(&(f.class.clone(), f.source.clone())) {
+    for f in found.iter().filter(|f| !f.at_tick) {
+        let plain = f.source != UNKNOWN && !taken.contains(&(f.class.clone(), f.source.clone()));
+        let scale = 10_f64.powf(f.hz.log10().floor() - 1.0);
+        let at = format!("{} at {} Hz", f.source, (f.hz / scale).round() * scale);
+        let source = if plain { f.source.clone() } else { at };
+        if taken.contains(&(f.class.clone(), source.clone())) {
             continue;
         }
-        taken.push((f.class.clone(), f.source.clone()));
+        taken.push((f.class.clone(), source.clone()));
         let p = params([
             ("cpu", f.cpu.into()),
             ("class", f.class.as_str().into()),
-            ("source", f.source.as_str().into()),
+            ("source", source.as_str().into()),
         ]);
-        let half = 1.96 * f.comb.fundamental_error_hz;
-        let hz = f.comb.fundamental_hz;
-        out.push(
-            Metric::new(&info::PERIOD, p, hz, "comb of event times", f.comb.events_in_comb as u64)
-                .with_ci(Interval::new(0.95, (hz - half).max(0.0), hz + half, "normal")),
-        );
+        let half = f
+            .half_hz
+            .and_then(|h| Interval::new(0.95, (f.hz - h).max(0.0), f.hz + h, "stretches of the run"));
+        out.push(Metric::new(&info::PERIOD, p, f.hz, "events followed", f.events as u64).with_ci(half));
     }
     out
 }
 
-/// One finding that lists the rhythms, those that take most time first.
+/// One finding that lists the rhythms, those that take most time first, and who comes at the scheduler's tick.
 pub fn finding(found: &[Periodic]) -> Option<Finding> {
     let mut ranked: Vec<&Periodic> = found.iter().collect();
-    let cost = |f: &Periodic| f.comb.events_in_comb as f64 * f.median_ns;
-    ranked.sort_by(|a, b| cost(b).total_cmp(&cost(a)));
-    let first = ranked.first()?;
+    ranked.sort_by(|a, b| b.cost_ns().total_cmp(&a.cost_ns()));
+    let own = || ranked.iter().filter(|f| !f.at_tick);
     let what = |f: &Periodic| {
-        if f.source == "unknown" { format!("detours of {}", f.class) } else { f.source.clone() }
+        if f.source == UNKNOWN { format!("detours of {}", f.class) } else { f.source.clone() }
     };
-    let evidence = ranked
-        .iter()
+    let mut evidence: Vec<String> = own()
         .take(MAX_LISTED)
         .map(|f| {
+            let half = f.half_hz.map_or(String::new(), |h| format!(" +- {}", human(h, Unit::Hertz)));
             format!(
-                "CPU {}: {} at {:.2} Hz, {} each (median), {} events in the comb, {} harmonics significant, p = {:.0e}",
+                "CPU {}: {} at {:.3} Hz{half}, {} each (median), {} events, p = {:.0e}",
                 f.cpu,
                 what(f),
-                f.comb.fundamental_hz,
+                f.hz,
                 human(f.median_ns, Unit::Nanoseconds),
-                f.comb.events_in_comb,
-                f.comb.harmonics,
-                f.comb.p
+                f.events,
+                f.p
             )
         })
         .collect();
-    Some(Finding {
-        id: "noise.periodic".to_owned(),
-        verdict: "present".to_owned(),
-        text: format!(
-            "{} periodic sources; the one that takes most time: {} on CPU {} at {:.2} Hz. Each p is corrected for the \
-             frequencies tried.",
-            ranked.len(),
+    let at_tick = ranked.iter().filter(|f| f.at_tick).take(MAX_LISTED);
+    evidence
+        .extend(at_tick.map(|f| {
+            format!("CPU {}: {} comes at the scheduler's tick, {} times", f.cpu, what(f), f.events)
+        }));
+    let text = match own().next() {
+        Some(first) => format!(
+            "{} periodic sources; the one that takes most time: {} on CPU {} at {:.3} Hz. Each holds in both halves of the run; \
+             each p is corrected for the frequencies tried.",
+            own().count(),
             what(first),
             first.cpu,
-            first.comb.fundamental_hz
+            first.hz
         ),
+        None => "No source has a rhythm of its own; some threads come at the scheduler's tick.".to_owned(),
+    };
+    let verdict = if own().next().is_some() { "present" } else { "none_seen" };
+    (!evidence.is_empty()).then(|| Finding {
+        id: "noise.periodic".to_owned(),
+        verdict: verdict.to_owned(),
+        text,
         evidence,
     })
 }
 
-/// Welch spectra of the share of time lost per window, clipped so that rare long holes do not rule it, with the lines of
-/// the rhythms found.
-pub fn spectrum(views: &[CpuView<'_>], found: &[Periodic]) -> Option<Dataset> {
-    let rate = 1e9 / views.first()?.setup.window_ns();
-    let rows: Vec<CurveRow> = views
-        .iter()
-        .filter_map(|v| {
-            let series = clip_robust(&lost(v), 8.0)?;
-            let segment = (series.len() / 8).next_power_of_two().clamp(64, 16_384).min(series.len());
-            let s = welch(&series, rate, segment, segment / 2, Window::Hann).ok()?;
-            let (x, y) = thin(&s.freq_hz, &s.power);
-            (!x.is_empty()).then(|| CurveRow { name: format!("CPU {}", v.cpu.cpu), x, y })
-        })
-        .collect();
-    let top = rate / 2.0;
-    let marks: Vec<Mark> = found
-        .iter()
-        .filter(|f| f.comb.fundamental_hz < top)
-        .take(8)
-        .map(|f| Mark {
-            x: f.comb.fundamental_hz,
-            y: None,
-            label: format!(
-                "{:.1} Hz {}",
-                f.comb.fundamental_hz,
-                if f.source == "unknown" { &f.class } else { &f.source }
-            ),
-            detail: format!("CPU {}: {} events, p = {:.0e}", f.cpu, f.comb.events_in_comb, f.comb.p),
-        })
-        .collect();
-    (!rows.is_empty()).then(|| Dataset {
-        id: "noise.spectrum".to_owned(),
-        params: Params::new(),
-        title: "Spectrum of lost time".to_owned(),
-        caption: "Power of the share of time lost per window by frequency (Welch, values clipped at 8 median deviations). Named \
-                  lines are rhythms found in the event times, which resolve them far better than windows can."
-            .to_owned(),
-        shape: Shape::Curve(Curve {
-            x: Axis::log("frequency", Unit::Hertz),
-            y: Axis::log("power", Unit::PerHertz),
-            rows,
-            marks,
-        }),
-    })
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machmeter_stats::random::Random;
 
-/// Keeps the largest power of each logarithmic bucket, so that lines survive thinning.
-fn thin(freq_hz: &[f64], power: &[f64]) -> (Vec<f64>, Vec<f64>) {
-    let (mut x, mut y): (Vec<f64>, Vec<f64>) = (Vec::new(), Vec::new());
-    let usable = || freq_hz.iter().zip(power).filter(|(f, p)| **f > 0.0 && **p > 0.0);
-    let (Some(low), Some(high)) = (usable().map(|p| *p.0).next(), usable().map(|p| *p.0).next_back()) else {
-        return (x, y);
-    };
-    let per_bucket = (high / low).ln() / SPECTRUM_POINTS as f64;
-    let mut bucket = -1_i64;
-    for (f, p) in usable() {
-        let b = if per_bucket > 0.0 { ((f / low).ln() / per_bucket) as i64 } else { 0 };
-        if b == bucket {
-            if let (Some(last_x), Some(last_y)) = (x.last_mut(), y.last_mut())
-                && p > last_y
-            {
-                (*last_x, *last_y) = (*f, *p);
+    /// A planted source: `jitter` about a rigid grid, phase that walks, both in cycles, and a frequency that rises by `drift`.
+    #[derive(Debug, Clone, Copy)]
+    struct Planted {
+        hz: f64,
+        jitter: f64,
+        walk: f64,
+        drift: f64,
+    }
+
+    const WALL_S: f64 = 10.0;
+
+    fn events(p: Planted, random: &mut Random) -> Vec<f64> {
+        let (mut out, mut phase) = (Vec::new(), random.unit());
+        let cycles = (WALL_S * p.hz) as u64;
+        for k in 0..cycles {
+            phase += p.walk * random.normal();
+            let at = (k as f64 + phase + p.jitter * random.normal()) / p.hz;
+            out.push(at * (1.0 - p.drift * (at / WALL_S - 0.5)));
+        }
+        out.retain(|t| (0.0..WALL_S).contains(t));
+        out.sort_by(f64::total_cmp);
+        out
+    }
+
+    const RIGID: Planted = Planted { hz: 73.0, jitter: 0.005, walk: 0.0, drift: 0.0 };
+
+    fn strongest(mut found: Vec<Rhythm>) -> Option<Rhythm> {
+        found.sort_by_key(|r| std::cmp::Reverse(r.times_s.len()));
+        found.into_iter().next()
+    }
+
+    #[test]
+    fn a_source_that_jitters_walks_or_drifts_is_one_rhythm_with_the_truth_in_its_interval() {
+        let mut random = Random::new(1);
+        let kinds = [
+            Planted { jitter: 0.005, ..RIGID },
+            Planted { jitter: 0.03, hz: 701.0, ..RIGID },
+            Planted { walk: 0.001, hz: 250.0, ..RIGID },
+            Planted { walk: 0.01, hz: 100.0, ..RIGID },
+            Planted { walk: 0.05, hz: 100.0, ..RIGID },
+            Planted { drift: 1e-4, hz: 333.0, ..RIGID },
+            Planted { drift: 1e-4, walk: 0.01, ..RIGID },
+        ];
+        for kind in kinds {
+            let (mut held, mut alone) = (0, 0);
+            for _ in 0..40 {
+                // The frequency of a drifting source is that of the middle of the run; events of no rhythm beside it.
+                let mut times = events(kind, &mut random);
+                times.extend((0..200).map(|_| random.unit() * WALL_S));
+                times.sort_by(f64::total_cmp);
+                let found = rhythms(&times, WALL_S);
+                alone += usize::from(found.len() == 1);
+                let Some(r) = strongest(found) else { continue };
+                // A walking phase ends elsewhere: what the run had is its own frequency, which the interval is to hold too.
+                held += usize::from(r.half_hz.is_some_and(|h| (r.hz - kind.hz).abs() <= h));
+                assert!(kind.walk > 0.002 || (r.hz / kind.hz - 1.0).abs() < 5e-4, "{kind:?}: {}", r.hz);
             }
-        } else {
-            bucket = b;
-            x.push(*f);
-            y.push(*p);
+            assert!(held >= 36, "{kind:?}: {held} of 40 intervals hold the truth");
+            assert!(alone >= 36, "{kind:?}: {alone} of 40 are one rhythm");
         }
     }
-    (x, y)
-}
 
-/// Autocorrelation of the share of time lost, up to a fifth of the run, thinned logarithmically.
-pub fn memory(views: &[CpuView<'_>]) -> Option<Dataset> {
-    let window_ns = views.first()?.setup.window_ns();
-    let rows: Vec<CurveRow> = views
-        .iter()
-        .filter_map(|v| {
-            let series = clip_robust(&lost(v), 8.0)?;
-            let lags = (series.len() / 5).min(20_000);
-            let r = autocorrelation(&series, lags)?;
-            let mut x = Vec::new();
-            let mut y = Vec::new();
-            let mut lag = 1_usize;
-            while lag < r.len() {
-                x.push(lag as f64 * window_ns);
-                y.push((r[lag] * 1e4).round() / 1e4);
-                lag = (lag + 1).max((lag as f64 * 1.05) as usize);
+    #[test]
+    fn events_without_a_rhythm_have_none() {
+        let mut random = Random::new(2);
+        let (mut plain, mut bursts) = (0, 0);
+        for _ in 0..60 {
+            let mut times: Vec<f64> = (0..1_000).map(|_| random.unit() * WALL_S).collect();
+            times.sort_by(f64::total_cmp);
+            plain += rhythms(&times, WALL_S).len();
+            let mut times = Vec::new();
+            for _ in 0..60 {
+                let at = random.unit() * WALL_S;
+                times.extend((0..20).map(|_| at + random.unit() * 1e-3));
             }
-            (!x.is_empty()).then(|| CurveRow { name: format!("CPU {}", v.cpu.cpu), x, y })
-        })
-        .collect();
-    (!rows.is_empty()).then(|| Dataset {
-        id: "noise.autocorrelation".to_owned(),
-        params: Params::new(),
-        title: "Memory of the noise".to_owned(),
-        caption: "Autocorrelation of the share of time lost. Noise with memory comes in spells; a sharp peak is a rhythm."
-            .to_owned(),
-        shape: Shape::Curve(Curve {
-            x: Axis::log("lag", Unit::Nanoseconds),
-            y: Axis::linear("correlation", Unit::One),
-            rows,
-            marks: Vec::new(),
-        }),
-    })
-}
+            times.retain(|t| *t < WALL_S);
+            times.sort_by(f64::total_cmp);
+            bursts += rhythms(&times, WALL_S).len();
+        }
+        assert!(plain <= 1 && bursts <= 1, "{plain} and {bursts} of 60");
+    }
 
-/// Whether detours of at least 1 us come together on pairs of CPUs more often than chance has it.
-pub fn together(views: &[CpuView<'_>], seed: u64) -> Vec<Finding> {
-    let mut lists: Vec<(usize, Vec<Event>, f64)> = views
-        .iter()
-        .take(MAX_PAIRED)
-        .map(|v| {
-            let span = v.wall_s();
-            let events: Vec<Event> = v
-                .starts_s()
-                .into_iter()
-                .zip(v.durations_ns())
-                .filter(|(_, d)| *d >= 1e3)
-                .map(|(start_s, d)| Event { start_s, end_s: (start_s + d / 1e9).min(span) })
-                .filter(|e| e.start_s <= e.end_s)
-                .collect();
-            (v.cpu.cpu, events, span)
-        })
-        .collect();
-    // All lists are cut at the same time, or those of busy CPUs would seem to avoid the end of the others'.
-    let until_s = lists
-        .iter()
-        .filter_map(|(_, events, span)| Some(events.get(searched(*span))?.start_s))
-        .min_by(f64::total_cmp);
-    if let Some(until_s) = until_s {
-        for (_, events, span) in &mut lists {
-            events.retain(|e| e.start_s < until_s);
-            for e in events.iter_mut() {
-                e.end_s = e.end_s.min(until_s);
-            }
-            *span = span.min(until_s);
-        }
+    #[test]
+    fn two_sources_are_two_rhythms_and_one_that_ends_is_none() {
+        let mut random = Random::new(3);
+        let mut both = events(Planted { hz: 97.0, ..RIGID }, &mut random);
+        both.extend(events(Planted { hz: 101.0, ..RIGID }, &mut random));
+        both.sort_by(f64::total_cmp);
+        let mut found: Vec<f64> = rhythms(&both, WALL_S).iter().map(|r| r.hz).collect();
+        found.sort_by(f64::total_cmp);
+        assert!(
+            found.len() == 2 && (found[0] - 97.0).abs() < 0.01 && (found[1] - 101.0).abs() < 0.01,
+            "{found:?}"
+        );
+        let mut ends = events(RIGID, &mut random);
+        ends.retain(|t| *t < 4.0);
+        ends.extend((0..300).map(|_| 4.0 + random.unit() * 6.0));
+        ends.sort_by(f64::total_cmp);
+        assert!(rhythms(&ends, WALL_S).is_empty());
     }
-    let mut out = Vec::new();
-    for (i, (cpu_a, a, span)) in lists.iter().enumerate() {
-        for (cpu_b, b, _) in &lists[i + 1..] {
-            let options = CoincidenceOptions { seed, shifts: 299, ..CoincidenceOptions::default() };
-            let Some(c) = coincidence(a, b, *span, &options) else { continue };
-            let more = c.p < 0.01 && c.ratio.is_none_or(|r| r > 1.2);
-            out.push(Finding {
-                id: "noise.coincidence".to_owned(),
-                verdict: if more { "present" } else { "none_seen" }.to_owned(),
-                text: if more {
-                    format!("CPUs {cpu_a} and {cpu_b} are disturbed together more often than chance has it.")
-                } else {
-                    format!("CPUs {cpu_a} and {cpu_b} are not disturbed together more often than chance has it.")
-                },
-                evidence: vec![format!(
-                    "{} detours over 1 us of CPU {cpu_a} overlap one of CPU {cpu_b}; {:.1} expected by chance; p = {:.3}; both \
-                     away for {} in all",
-                    c.observed,
-                    c.expected,
-                    c.p,
-                    human(c.overlap_s * 1e9, Unit::Nanoseconds)
-                )],
-            });
-        }
+
+    #[test]
+    fn a_rhythm_in_bursts_is_followed_over_the_holes() {
+        let mut random = Random::new(4);
+        let mut times = events(Planted { hz: 211.0, ..RIGID }, &mut random);
+        times.retain(|t| t.fract() < 0.25);
+        let r = strongest(rhythms(&times, WALL_S)).unwrap();
+        assert!((r.hz / 211.0 - 1.0).abs() < 5e-5 && r.half_hz.unwrap() < 0.1, "{r:?}");
     }
-    out
+
+    #[test]
+    fn a_thread_that_the_tick_lets_in_has_no_rhythm_of_its_own() {
+        let tick = Rhythm {
+            hz: 250.0,
+            half_hz: None,
+            times_s: (0..2_500).map(|k| f64::from(k) / 250.0).collect(),
+            p: 0.0,
+        };
+        let let_in: Vec<f64> = tick.times_s.iter().step_by(3).map(|t| t + 9e-6).collect();
+        assert!(follows(&let_in, &tick, 0.0));
+        let series = |kind| Series { kind: Some(kind), times_s: vec![], durations_ns: vec![3e5] };
+        let at = |late_s: f64| Rhythm {
+            hz: 73.0,
+            half_hz: None,
+            times_s: (0..730).map(|k| f64::from(k) / 73.0 + late_s).collect(),
+            p: 0.0,
+        };
+        let (timer, first, then) = (at(0.0), at(5e-6), at(4e-4));
+        let thread = Leader::of(&series(SourceKind::Thread), &first);
+        assert!(thread.brings(&Leader::of(&series(SourceKind::Tick), &timer)), "its timer");
+        assert!(thread.brings(&Leader::of(&series(SourceKind::Thread), &then)), "who gets the rest");
+        assert!(!Leader::of(&series(SourceKind::Thread), &then).brings(&thread));
+        let own: Vec<f64> = (0..730).map(|k| f64::from(k) / 73.0).collect();
+        assert!(!follows(&own, &tick, 0.0));
+    }
 }
