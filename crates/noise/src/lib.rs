@@ -8,6 +8,7 @@
 //! do not settle (warning W301).
 
 pub mod analyze;
+mod attendant;
 pub mod attribute;
 mod import;
 pub mod info;

@@ -6,11 +6,11 @@ use machmeter_data::quantity::{Unit, human};
 use machmeter_engine::placement::{self, Placement};
 use machmeter_engine::probe::Measured;
 use machmeter_engine::{Host, ProbeError};
-use machmeter_sys::affinity;
 use machmeter_sys::clock::dispatch;
 use machmeter_sys::sched::{self, Policy};
 use machmeter_sys::thread::{self, ScopedPlacedThread, spawn_placed_scoped};
 
+use super::attendant::{Attendant, attend};
 use super::attribute::matching::attribute;
 use super::attribute::testimony::Testimony;
 use super::attribute::{self, Meter, Witness};
@@ -29,10 +29,6 @@ const LEAD_NS: u64 = 10_000_000;
 const SPIN_NS: u64 = 1_000_000;
 /// Calibration never goes below this, so that rates of the shortest detours can be compared between runs, ns.
 const LEAST_THRESHOLD_NS: f64 = 50.0;
-/// The main thread looks after the witness this often, ns.
-const ATTEND_NS: u64 = 50_000_000;
-/// A loop that is later than this is not getting to run, ns.
-const GRACE_NS: u64 = 100_000_000;
 /// A shorter gap is a micro-stall: an exit of the hardware thread next door to its hypervisor stalls this one for 50 to 400 ns,
 /// and no entry into a kernel and back takes less than half a microsecond.
 const STALL_NS: f64 = 500.0;
@@ -380,66 +376,6 @@ impl Job<'_> {
         }
         let testimony = witness.map_or_else(Testimony::none, |w| w.finish(&meters));
         Ok((recorded, testimony))
-    }
-}
-
-/// Sleeps until the loops are over, looking after the witness. A thread that does not get to run (idle or low priority on
-/// a busy CPU) cannot see that its time is over: it is lifted so that it can end.
-fn attend<T>(until_ns: u64, witness: Option<&dyn Witness>, threads: &[ScopedPlacedThread<'_, T>]) {
-    loop {
-        let now = thread::monotonic_ns();
-        if threads.iter().all(ScopedPlacedThread::is_finished) {
-            return;
-        }
-        if now >= until_ns + GRACE_NS {
-            for t in threads.iter().filter(|t| !t.is_finished() && !t.placed().policy.is_real_time()) {
-                // Without the right to lift it, it ends when it gets to run.
-                let _ = sched::apply_to(t.placed().tid, Policy::Other { nice: 0 });
-            }
-            return;
-        }
-        let next_ns = if now < until_ns { until_ns } else { until_ns + GRACE_NS };
-        thread::nanosleep_until((now + ATTEND_NS).min(next_ns));
-        if let Some(w) = witness {
-            w.drain();
-        }
-    }
-}
-
-/// Keeps the main thread out of the way while the loops run: on a CPU that is not measured if there is one, and above
-/// the measuring threads when those are real-time, so that signals and the witness are served. Undone on drop.
-struct Attendant {
-    mask: Option<machmeter_sys::topology::CpuSet>,
-    policy: Option<Policy>,
-}
-
-impl Attendant {
-    fn settle(placement: &Placement) -> Self {
-        let mut home = Self { mask: None, policy: None };
-        if !placement.housekeeping.is_empty()
-            && let Ok(before) = affinity::mask()
-            && affinity::set_mask(&placement.housekeeping).is_ok()
-        {
-            home.mask = Some(before);
-        }
-        if let Policy::Fifo(p) | Policy::Rr(p) = placement.policy
-            && let Ok(before) = sched::current()
-            && sched::apply(Policy::Fifo(p.saturating_add(1).min(99))).is_ok()
-        {
-            home.policy = Some(before);
-        }
-        home
-    }
-}
-
-impl Drop for Attendant {
-    fn drop(&mut self) {
-        if let Some(p) = self.policy.take() {
-            let _ = sched::apply(p);
-        }
-        if let Some(m) = self.mask.take() {
-            let _ = affinity::set_mask(&m);
-        }
     }
 }
 

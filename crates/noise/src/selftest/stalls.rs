@@ -205,12 +205,8 @@ fn recall(lab: &Lab<'_>, logged: &Logged, class: usize) -> SelfCheck {
     };
     let met = r.share() >= bar;
     // Long stalls are few: there a miss counts against the bar only if chance does not explain it.
-    let state = match (bar > 0.0, met, r.of >= MIN_STALLS) {
-        (false, _, _) => State::Info,
-        (true, true, _) if r.of > 0 => State::Pass,
-        (true, false, false) if r.compatible_with(bar) => State::NotShown,
-        (true, _, _) => State::of(met && r.of > 0),
-    };
+    let by_chance = r.of < MIN_STALLS && r.compatible_with(bar);
+    let state = if bar > 0.0 { State::of(r.of > 0 && (met || by_chance)) } else { State::Info };
     let threshold_ns = lab.machine.rate.ns(logged.threshold_ticks);
     SelfCheck {
         id: format!("stalls.{label}"),
