@@ -1,6 +1,7 @@
 //! Metrics of one CPU and of all CPUs together.
 
 use machmeter_data::metric::{ParamValue, params};
+use machmeter_data::quantity::Unit;
 use machmeter_data::{Interval, Metric, MetricInfo};
 use machmeter_stats::StatsError;
 use machmeter_stats::quantile::{median_of, quantile, sorted};
@@ -131,7 +132,8 @@ fn with_estimate(mut m: Metric, estimate: Result<Estimate, StatsError>, method: 
     let shift = value - e.value;
     let (low, high) = (e.interval.low + shift - beside, e.interval.high + shift + beside);
     m.n_eff = Some(e.n_eff);
-    m.with_ci(Interval::new(LEVEL, low.max(0.0), high, method))
+    let most = if m.unit == Unit::One { 1.0 } else { f64::INFINITY };
+    m.with_ci(Interval::new(LEVEL, low.max(0.0), high.min(most), method))
 }
 
 /// `value` = sum(part) per `each` window, with its interval and blocks.
@@ -323,7 +325,7 @@ pub fn of_all(views: &[CpuView<'_>], per_cpu: &[Vec<Metric>]) -> Vec<Metric> {
         let ci = Interval::new(
             LEVEL,
             (value - half(|i, v| v - i.low)).max(0.0),
-            value + half(|i, v| i.high - v),
+            (value + half(|i, v| i.high - v)).min(1.0),
             "mean of intervals of CPUs",
         );
         let shortest = found.iter().map(|m| m.blocks.len()).min().unwrap_or(0);

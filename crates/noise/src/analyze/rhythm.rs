@@ -186,7 +186,8 @@ fn follows(times_s: &[f64], leader: &Rhythm, busy: f64) -> bool {
     const NEARLY: f64 = 0.8;
     let soon = |t: &&f64| {
         let before = leader.times_s.partition_point(|at| at < *t);
-        before > 0 && (*t - leader.times_s[before - 1]) * leader.hz < busy + SOON
+        // Of the cycles within one long gap, the leader is seen in the first only.
+        before > 0 && ((*t - leader.times_s[before - 1]) * leader.hz).fract() < busy + SOON
     };
     times_s.iter().filter(soon).count() as f64 >= NEARLY * times_s.len() as f64
 }
