@@ -6,6 +6,8 @@ use crate::samples::Table;
 pub const GAPS: &str = "noise_gaps";
 /// Name of the table of windows.
 pub const WINDOWS: &str = "noise_windows";
+/// Name of the source in the gaps' table of sources when the kernel kept the meter off its CPU, and nobody else ran.
+pub const HELD_BACK: &str = "nobody (meter held back)";
 
 /// Why tables give no list of gaps.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,6 +85,12 @@ impl<'a> Gaps<'a> {
     /// Length of gap `i`, ns.
     pub fn duration_ns(&self, i: usize) -> f64 {
         self.ns(self.end_ticks[i].saturating_sub(self.start_ticks[i]))
+    }
+
+    /// Shortest gap that the list has from the start of the run to its end, ns, where that is noted; shorter ones are only counted.
+    pub fn listed_from_ns(&self) -> Option<f64> {
+        let ticks = i64::try_from(self.table.note("listing_ticks")?.parse::<u64>().ok()?).ok()?;
+        Some(self.ns(ticks))
     }
 
     /// How long `cpu` was recorded, ns: its windows, or else those of any CPU, the noted wall time, the last gap's end.

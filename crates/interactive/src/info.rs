@@ -205,7 +205,7 @@ pub const CODES: &[Code] = &[
     Code {
         id: "W310",
         name: "deadlines missed",
-        what: "A task with deadlines missed more than 1 % of them under some load.",
+        what: "A task with deadlines missed more than 1 % of them under some load, and more than chance makes of 1 %.",
         why: "What runs like this task will be heard or seen to stutter under that load.",
         how: "Counted over all scheduled releases, dropped ones included.",
         next: "Give the task a real-time policy or a shorter slice, the load a nice value or a control group; larger buffers.",
@@ -252,9 +252,9 @@ pub const CODES: &[Code] = &[
     Code {
         id: "W315",
         name: "accounts disagree",
-        what: "The waits recorded for a cell differ from the kernel's run delay by more than 10 % and 1 ms per second.",
+        what: "The kernel's run delay of a cell cannot be the waits that were recorded, by more than 10 % and 1 ms per second.",
         why: "The split into waiting and working cannot be trusted in that cell.",
-        how: "Sum of wake-up and preemption waits, less the undisturbed cost of a wake-up, against schedstat.",
+        how: "schedstat holds all preemption (less steal), and of the waits to be woken the part on a run queue: less or more than that is wrong.",
         next: "Look for steal (E110), real-time throttling (E306), another user's real-time threads.",
         undo: None,
     },
@@ -288,10 +288,10 @@ pub const CODES: &[Code] = &[
     Code {
         id: "W319",
         name: "prediction outside of what was recorded",
-        what: "A prediction rests on a recording too short for the task, or on gaps that ended early.",
+        what: "A prediction rests on a recording too short for the task, or on gaps that may be the meter's own.",
         why: "Rare long gaps rule the misses.",
-        how: "Length of the recording against the period, and the list of gaps.",
-        next: "Record noise for longer: machmeter noise -t 2m.",
+        how: "Length of the recording against the period; policy of the meter, and whether its culprits have names.",
+        next: "Record noise for longer (machmeter noise -t 2m); under a real-time policy as root, so that it is seen when the kernel holds the meter back.",
         undo: None,
     },
 ];

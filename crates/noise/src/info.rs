@@ -36,14 +36,21 @@ machmeter_data::metric!(
     Lower,
     "Share of wall time lost to anything, by stolen time or by slowdown: what is missing to the count of undisturbed windows."
 );
-machmeter_data::metric!(RATE, "noise.detour_rate", ["cpu"], Hertz, Lower, "Detours per second of wall time.");
+machmeter_data::metric!(
+    RATE,
+    "noise.detour_rate",
+    ["cpu"],
+    Hertz,
+    Lower,
+    "Detours of 500 ns or more per second of wall time."
+);
 machmeter_data::metric!(
     DURATION,
     "noise.detour_duration",
     ["cpu"],
     Nanoseconds,
     Lower,
-    "Duration of a detour, one undisturbed turn subtracted: median, quantiles, maximum."
+    "Duration of detours of 500 ns or more, one undisturbed turn subtracted: median, quantiles, maximum."
 );
 machmeter_data::metric!(
     SOURCE,
@@ -51,7 +58,7 @@ machmeter_data::metric!(
     ["cpu", "source", "kind"],
     One,
     Lower,
-    "Share of wall time taken by one source of detours."
+    "Share of wall time taken by one source; together, with micro-stalls and what was too short to be listed, they make the stolen time."
 );
 machmeter_data::metric!(
     PERIOD,
@@ -62,17 +69,33 @@ machmeter_data::metric!(
     "Frequency of a periodic source of detours, found in the event times of one class of durations or one source."
 );
 machmeter_data::metric!(
-    LONGEST_EXPECTED,
-    "noise.longest_expected",
-    ["cpu", "horizon_s"],
-    Nanoseconds,
+    MICROSTALL,
+    "noise.microstall_fraction",
+    ["cpu"],
+    One,
     Lower,
-    "Detour duration that is expected to be exceeded once in the horizon, from a generalized Pareto tail."
+    "Share of wall time in gaps of less than 500 ns: stalls by the hardware thread next door, too short for a kernel."
+);
+machmeter_data::metric!(
+    MICROSTALL_RATE,
+    "noise.microstall_rate",
+    ["cpu"],
+    Hertz,
+    Lower,
+    "Clusters of gaps of less than 500 ns per second of wall time; single ones are clusters of one."
+);
+machmeter_data::metric!(
+    OWN,
+    "noise.own_fraction",
+    ["cpu"],
+    One,
+    Lower,
+    "Share of wall time that the meter took for its own notes; it is in no other figure."
 );
 
 /// All metrics of the probe, sorted by id.
 pub const METRICS: &[MetricInfo] =
-    &[DURATION, RATE, LONGEST_EXPECTED, LOST, PERIOD, SLOWDOWN, SOURCE, STOLEN, TURN];
+    &[DURATION, RATE, LOST, MICROSTALL, MICROSTALL_RATE, OWN, PERIOD, SLOWDOWN, SOURCE, STOLEN, TURN];
 
 /// Warnings of the probe, sorted by id.
 pub const CODES: &[Code] = &[
@@ -84,15 +107,6 @@ pub const CODES: &[Code] = &[
               the share of those few.",
         how: "The share of all stolen time in the detours that make up half of it, when those are fewer than 30.",
         next: "Measure longer (-t), or read percentiles and rates per class instead of the share.",
-        undo: None,
-    },
-    Code {
-        id: "W302",
-        name: "gap list full",
-        what: "More detours happened than the list of gaps holds; totals and percentiles include the rest, times do not.",
-        why: "Attribution, spectra of events and exports know only the listed detours.",
-        how: "The loop counts the gaps that found no place; their lengths are in the histogram.",
-        next: "Measure shorter, or raise --gap-capacity.",
         undo: None,
     },
     Code {
@@ -157,6 +171,15 @@ pub const CODES: &[Code] = &[
         why: "Its figures belong to more than one CPU.",
         how: "The CPU number after the loop against the one asked for.",
         next: "Look for a program that changes affinities (cgroup cpuset, cpusets of a container) and run again.",
+        undo: None,
+    },
+    Code {
+        id: "W320",
+        name: "meter stopped",
+        what: "A measuring thread was stopped by a signal, a debugger or Ctrl-Z while it recorded.",
+        why: "The stop counts as stolen time within the windows of the recording, and is no noise of the machine.",
+        how: "The loop never asks for a switch; the kernel counts those of a stopped thread as asked for.",
+        next: "Run again without stopping it.",
         undo: None,
     },
 ];

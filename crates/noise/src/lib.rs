@@ -8,17 +8,21 @@
 //! do not settle (warning W301).
 
 pub mod analyze;
+mod attendant;
 pub mod attribute;
 mod import;
 pub mod info;
 #[allow(unsafe_code, reason = "the work units are assembly: a compiler would remove increments that cancel")]
 pub mod kernel;
+mod listing;
 pub mod measure;
+mod notes;
 mod on_cpu;
 mod run;
 pub mod samples;
 pub mod selftest;
 mod speed;
+pub mod tables;
 pub mod windows;
 
 #[cfg(test)]
@@ -103,7 +107,7 @@ pub struct Params {
     /// Bytes that the cache sweep goes round.
     #[arg(long, value_name = "BYTES", default_value_t = 1_048_576, value_parser = clap::value_parser!(u64).range(1024..=1_073_741_824))]
     pub sweep_bytes: u64,
-    /// Detours kept one by one per CPU; chosen by run time when not given. More are counted but not listed.
+    /// Detours listed one by one per CPU; by run time when not given. When it fills, only longer ones are listed; all are counted.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(16..=100_000_000))]
     pub gap_capacity: Option<u64>,
 }
@@ -158,19 +162,10 @@ impl Probe for Noise {
     }
 
     fn tables(samples: &Samples) -> Vec<Table> {
-        let mut testimony = samples.testimony.clone();
-        let source_of: Vec<Vec<u32>> = samples
-            .cpus
-            .iter()
-            .enumerate()
-            .map(|(i, c)| {
-                attribute::matching::attribute(&mut testimony, i, &c.gaps).iter().map(|a| a.main).collect()
-            })
-            .collect();
-        samples::to_tables(&Samples { testimony, ..samples.clone() }, &source_of)
+        tables::to_tables(samples)
     }
 
     fn from_tables(tables: &[Table]) -> Result<Samples, ProbeError> {
-        samples::from_tables(tables)
+        tables::from_tables(tables)
     }
 }

@@ -1,14 +1,19 @@
 //! The loop: one turn = one work unit, one tick read, two comparisons. It yields the count of turns per base window
-//! (FTQ) and the start and end of every turn that took longer than the threshold (selfish detour, FWQ) at once.
+//! (FTQ), what gaps took of each window, and the start and end of every longer gap (selfish detour, FWQ) at once.
 //!
 //! Windows lie on an absolute schedule that all CPUs share: window k is [t0 + k w, t0 + (k + 1) w). A turn counts in the
 //! window in which it started to be late, as in FTQ; windows that a detour swallows are kept with a count of zero.
 //! Nothing in the loop allocates, calls, divides, or writes outside the buffers it is given.
+//!
+//! Taking a note costs time too. After it the loop waits for its stores, reads the clock once more, and books the time since
+//! the turn ended as its own cost, which is part of no gap and of no turn.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 
 use machmeter_engine::Clock;
-use machmeter_stats::histogram::LogHistogram;
+use serde::{Deserialize, Serialize};
+
+pub use super::notes::{Buffers, Gap, Notes, Raise, Sums};
 
 /// One unit of work. See [`super::kernel`] for those of the real processor.
 pub trait WorkUnit {
@@ -16,25 +21,8 @@ pub trait WorkUnit {
     fn unit(&mut self);
 }
 
-/// A turn that took at least the threshold: from the tick read before it to the one after it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[repr(C)]
-pub struct Gap {
-    /// Tick read before the turn.
-    pub start_ticks: u64,
-    /// Tick read after it.
-    pub end_ticks: u64,
-}
-
-impl Gap {
-    /// Length in ticks, one undisturbed turn included.
-    pub fn ticks(&self) -> u64 {
-        self.end_ticks.saturating_sub(self.start_ticks)
-    }
-}
-
-/// When the windows lie and which turns are gaps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// When the windows lie, and what is made of turns that take long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Schedule {
     /// Start of the first window, ticks.
     pub t0_ticks: u64,
@@ -42,32 +30,46 @@ pub struct Schedule {
     pub window_ticks: u64,
     /// Windows to record; the loop ends after the last.
     pub windows: usize,
-    /// A turn of at least this many ticks is a gap.
+    /// A turn of at least this many ticks is a gap: it is counted.
     pub threshold_ticks: u64,
+    /// A shorter gap is a micro-stall, any other a detour; 0 where no gap is a stall.
+    pub stall_ticks: u64,
+    /// A stall later than this after the one before begins a new cluster, ticks.
+    pub pause_ticks: u64,
+    /// Detours of at least this many ticks are listed one by one, until the list makes this longer.
+    pub listing_ticks: u64,
+    /// A note takes no longer than this; what does was interrupted, and is measured as a gap. Ticks.
+    pub note_ticks: u64,
 }
 
 impl Schedule {
+    /// Windows in which every gap is a detour and listed.
+    pub fn all_listed(t0_ticks: u64, window_ticks: u64, windows: usize, threshold_ticks: u64) -> Self {
+        Self {
+            t0_ticks,
+            window_ticks,
+            windows,
+            threshold_ticks,
+            stall_ticks: 0,
+            pause_ticks: 0,
+            listing_ticks: threshold_ticks,
+            note_ticks: threshold_ticks.saturating_mul(NOTE_TURNS),
+        }
+    }
+
     /// End of the last window, ticks.
     pub fn end_ticks(&self) -> u64 {
         self.t0_ticks + self.window_ticks * self.windows as u64
     }
 }
 
-/// Preallocated, prefaulted places for what the loop sees.
-pub struct Buffers<'a> {
-    /// Turns per window; at least `Schedule::windows` long, zeroed.
-    pub counts: &'a mut [u32],
-    /// Gaps in order; when full, further gaps only go to the histogram.
-    pub gaps: &'a mut [Gap],
-    /// Lengths of all gaps in ticks, dropped ones included.
-    pub histogram: &'a mut LogHistogram,
-}
+/// A note writes to at most eight cache lines. Were each fetched from memory (about ten turns), with its translation, that
+/// would be 160 turns: 64 thresholds of 2.5.
+const NOTE_TURNS: u64 = 64;
 
 /// What the loop says when it ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ended {
-    /// Gaps seen; those beyond the buffer's length were dropped from the list but not from the histogram.
-    pub gaps_seen: usize,
     /// Windows closed: all of the schedule unless it was stopped.
     pub windows_closed: usize,
     /// Last tick read.
@@ -76,46 +78,51 @@ pub struct Ended {
 
 /// Runs the loop to the end of the schedule, or until `stop` is set (looked at once per window).
 #[inline(never)]
-pub fn record<C: Clock, W: WorkUnit>(
+pub fn record<C: Clock, W: WorkUnit, N: Notes>(
     clock: &mut C,
     work: &mut W,
     schedule: &Schedule,
-    buffers: &mut Buffers<'_>,
+    notes: &mut N,
     stop: &AtomicBool,
 ) -> Ended {
-    let Schedule { t0_ticks, window_ticks, windows, threshold_ticks } = *schedule;
+    let Schedule { t0_ticks, window_ticks, windows, threshold_ticks, note_ticks, .. } = *schedule;
     while clock.now() < t0_ticks {}
     // The first turn counts from t0, so that a detour across t0 is not lost.
     let mut previous = t0_ticks;
     let mut window_end = t0_ticks + window_ticks;
     let mut window = 0_usize;
-    let mut gaps_seen = 0_usize;
     let mut count = 0_u32;
     loop {
         work.unit();
         let now = clock.now();
         count = count.wrapping_add(1);
-        let taken = now.wrapping_sub(previous);
-        if taken >= threshold_ticks {
-            if let Some(slot) = buffers.gaps.get_mut(gaps_seen) {
-                *slot = Gap { start_ticks: previous, end_ticks: now };
-            }
-            buffers.histogram.record(taken);
-            gaps_seen += 1;
+        let is_gap = now.wrapping_sub(previous) >= threshold_ticks;
+        if !is_gap && now < window_end {
+            previous = now;
+            continue;
         }
-        previous = now;
+        if is_gap {
+            notes.gap(Gap { start_ticks: previous, end_ticks: now }, window);
+        }
         if now >= window_end {
             while now >= window_end && window < windows {
-                if let Some(slot) = buffers.counts.get_mut(window) {
-                    *slot = count;
-                }
+                notes.close(window, count, window_end);
                 count = 0;
                 window += 1;
                 window_end += window_ticks;
             }
             if window >= windows || stop.load(Ordering::Relaxed) {
-                return Ended { gaps_seen, windows_closed: window, end_ticks: now };
+                return Ended { windows_closed: window, end_ticks: now };
             }
+        }
+        notes.rest(now);
+        fence(Ordering::SeqCst);
+        let noted = clock.now();
+        if noted.wrapping_sub(now) < note_ticks {
+            notes.own(noted.wrapping_sub(now));
+            previous = noted;
+        } else {
+            previous = now;
         }
     }
 }

@@ -12,8 +12,8 @@ use machmeter_sys::{affinity, guard, thread};
 use super::Quantum;
 use super::attribute::Witness;
 use super::kernel::{CacheSweep, Quantum1, Quantum15, Quantum31, Quantum63};
-use super::measure::{Buffers, Ended, Gap, Schedule, WorkUnit, record, sample_bursts};
-use super::samples::{CpuSamples, ThreadFacts};
+use super::measure::{Buffers, Ended, Gap, Schedule, Sums, WorkUnit, record, sample_bursts};
+use super::samples::{CpuSamples, Lengths, ThreadFacts};
 use super::speed::SourceClock;
 
 /// One CPU's recording with how it ended.
@@ -35,6 +35,8 @@ pub(super) struct Task<'a> {
     pub(super) cpu: usize,
     pub(super) schedule: Schedule,
     pub(super) capacity: usize,
+    /// Whether sums per window are wanted.
+    pub(super) sums: bool,
     pub(super) quantum: Quantum,
     pub(super) sweep_bytes: usize,
     pub(super) witness: Option<&'a dyn Witness>,
@@ -106,9 +108,11 @@ impl<S: TickSource> WithUnit for OnThread<'_, S> {
 
     fn run<W: WorkUnit>(self, mut unit: W) -> Option<Recorded> {
         let Measuring { task, ready, start } = self.measuring;
-        let buffers = LockedBuf::<u32>::new(task.schedule.windows)
-            .and_then(|counts| Ok((counts, LockedBuf::<Gap>::new(task.capacity)?)));
-        let (mut counts, mut gaps) = match buffers {
+        let buffers = LockedBuf::<u32>::new(task.schedule.windows).and_then(|counts| {
+            let sums = LockedBuf::<Sums>::new(if task.sums { task.schedule.windows } else { 0 })?;
+            Ok((counts, sums, LockedBuf::<Gap>::new(task.capacity)?))
+        });
+        let (mut counts, mut sums, mut gaps) = match buffers {
             Ok(b) => b,
             Err(e) => {
                 let _ = ready.send(Err(e.to_string()));
@@ -129,22 +133,25 @@ impl<S: TickSource> WithUnit for OnThread<'_, S> {
         let usage = thread::Usage::of_current_thread();
         let waited = thread::schedstat().ok();
         let stop: &AtomicBool = guard::stop_flag();
-        let mut out =
-            Buffers { counts: counts.as_mut_slice(), gaps: gaps.as_mut_slice(), histogram: &mut histogram };
+        let places = (counts.as_mut_slice(), sums.as_mut_slice(), gaps.as_mut_slice());
+        let mut out = Buffers::new(&schedule, places.0, places.1, places.2, &mut histogram);
         let ended = record(&mut clock, &mut unit, &schedule, &mut out, stop);
+        let (listed, raises) = (out.listed(), out.raises().to_vec());
         let used = thread::Usage::of_current_thread().since(&usage);
         let waited = waited.and_then(|w| Some(thread::schedstat().ok()?.since(&w).wait_ns));
-        let listed = ended.gaps_seen.min(task.capacity);
         Some(Recorded {
             samples: CpuSamples {
                 cpu: task.cpu,
                 counts: counts.as_slice()[..ended.windows_closed].to_vec(),
+                sums: sums.as_slice()[..ended.windows_closed.min(sums.len())].to_vec(),
                 gaps: gaps.as_slice()[..listed].to_vec(),
-                histogram,
-                gaps_dropped: (ended.gaps_seen - listed) as u64,
+                attributed: Vec::new(),
+                lengths: Lengths::of(&histogram),
+                raises,
                 thread: Some(ThreadFacts {
                     run_delay_ns: waited,
                     preemptions: used.involuntary_switches,
+                    stops: used.voluntary_switches,
                     page_faults: used.minor_faults + used.major_faults,
                     ended_on_cpu: affinity::current_cpu(),
                 }),
@@ -162,10 +169,9 @@ fn warm_up<C: machmeter_engine::Clock, W: WorkUnit>(
     unit: &mut W,
     histogram: &mut LogHistogram,
 ) {
-    let (mut counts, mut gaps) = ([0_u32; 8], [Gap::default(); 8]);
-    let t0 = clock.now();
-    let schedule = Schedule { t0_ticks: t0, window_ticks: 50_000, windows: 8, threshold_ticks: 1 };
-    let mut buffers = Buffers { counts: &mut counts, gaps: &mut gaps, histogram };
+    let (mut counts, mut sums, mut gaps) = ([0_u32; 8], [Sums::default(); 8], [Gap::default(); 8]);
+    let schedule = Schedule::all_listed(clock.now(), 50_000, 8, 1);
+    let mut buffers = Buffers::new(&schedule, &mut counts, &mut sums, &mut gaps, histogram);
     record(clock, unit, &schedule, &mut buffers, &AtomicBool::new(false));
     histogram.clear();
 }

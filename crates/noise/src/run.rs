@@ -6,16 +6,18 @@ use machmeter_data::quantity::{Unit, human};
 use machmeter_engine::placement::{self, Placement};
 use machmeter_engine::probe::Measured;
 use machmeter_engine::{Host, ProbeError};
-use machmeter_sys::affinity;
 use machmeter_sys::clock::{self, dispatch};
 use machmeter_sys::sched::{self, Policy};
 use machmeter_sys::thread::{self, ScopedPlacedThread, spawn_placed_scoped};
 
+use super::attendant::{Attendant, attend};
+use super::attribute::matching::attribute;
 use super::attribute::testimony::Testimony;
 use super::attribute::{self, Meter, Witness};
+use super::listing::{self, Choice};
 use super::measure::{Gap, Schedule, threshold_ticks};
 use super::on_cpu::{Calibrate, Measuring, Recorded, Start, Task};
-use super::samples::{References, Samples, Setup, SpeedPhase};
+use super::samples::{Lengths, References, Samples, Setup, SpeedPhase};
 use super::speed;
 use super::{Params, WINDOW_NS};
 
@@ -27,10 +29,15 @@ const LEAD_NS: u64 = 10_000_000;
 const SPIN_NS: u64 = 1_000_000;
 /// Calibration never goes below this, so that rates of the shortest detours can be compared between runs, ns.
 const LEAST_THRESHOLD_NS: f64 = 50.0;
-/// The main thread looks after the witness this often, ns.
-const ATTEND_NS: u64 = 50_000_000;
-/// A loop that is later than this is not getting to run, ns.
-const GRACE_NS: u64 = 100_000_000;
+/// A shorter gap is a micro-stall: an exit of the hardware thread next door to its hypervisor stalls this one for 50 to 400 ns,
+/// and no entry into a kernel and back takes less than half a microsecond.
+const STALL_NS: f64 = 500.0;
+/// Pause between clusters of micro-stalls where no first look tells one: it joins 2,500 of them a second by chance in 5 %.
+const PAUSE_NS: f64 = 20_000.0;
+/// A note writes to at most eight cache lines; from memory, with their translations, that is a microsecond.
+const NOTE_NS: f64 = 1_000.0;
+/// Detours per second for which the list has room: five times those of 1 us or more beside a noisy neighbor.
+const LISTED_PER_SECOND: f64 = 5_000.0;
 /// Memory for lists of gaps over all CPUs at most, bytes.
 const GAP_BYTES: usize = 512 << 20;
 /// Kept back from the budget for analysis, views and storage, ns; and this share of it, since the analysis is longer on
@@ -54,14 +61,15 @@ pub(super) fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Sampl
         Some(_) => params.window_ns()?,
         None => window_for(params.window_ns()?, host.budget.left_ns(), cpus.len()),
     };
-    let job = Job { host, params, cpus: &cpus, placement: &placement, align: false };
+    let job = Job { host, params, cpus: &cpus, placement: &placement, align: false, sums: true };
     let threshold = job.threshold()?;
 
     let look = job.schedule(window_ns, (FIRST_LOOK_NS / window_ns).max(2) as usize, threshold);
+    let mut looked = Vec::new();
     if host.budget.left_ns() > 4 * FIRST_LOOK_NS
         && params.windows.is_none_or(|w| w * window_ns > 4 * FIRST_LOOK_NS)
     {
-        first_look(&job, &look)?;
+        looked = first_look(&job, &look)?;
     }
     let each_ns = (host.budget.left_ns() as f64 * 0.01 / cpus.len() as f64).clamp(1e6, 10e6);
     let mut speed = speed::alone(&cpus, host.source(), host.rate, each_ns);
@@ -73,7 +81,7 @@ pub(super) fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Sampl
         let reserve_ns = (RESERVE_NS + by_size).min(total_ns / 5) + LEAD_NS;
         (host.budget.left_ns().saturating_sub(reserve_ns) / window_ns).max(1)
     }) as usize;
-    let schedule = job.schedule(window_ns, windows, threshold);
+    let schedule = job.classes(job.schedule(window_ns, windows, threshold), &looked, &look);
     let seconds = windows as f64 * window_ns as f64 / 1e9;
     host.progress.step(&format!(
         "noise: {} of windows of {} on CPU {}, policy {}",
@@ -84,8 +92,12 @@ pub(super) fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Sampl
     ));
     let (witness, notes) = attribute::call(params.attribution, &cpus, seconds, host.source(), host.rate)
         .map_err(ProbeError::Cannot)?;
-    let (recorded, mut testimony) = job.record(&schedule, witness)?;
+    let (mut recorded, mut testimony) = job.record(&schedule, witness)?;
     testimony.notes.extend(notes);
+    for (i, r) in recorded.iter_mut().enumerate() {
+        r.samples.attributed = attribute(&mut testimony, i, &r.samples.gaps);
+    }
+    testimony.spans.clear();
     speed.extend(speed::together(&cpus, SpeedPhase::After, host.source(), host.rate, each_ns));
 
     let complete = recorded.iter().all(|r| r.ended.windows_closed == schedule.windows);
@@ -96,6 +108,7 @@ pub(super) fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Sampl
             quantum: params.quantum.name().to_owned(),
             schedule,
             tick_hz: host.rate.hz(),
+            rate_error: host.clock.rate.as_ref().map_or(0.0, |r| r.error_ppm * 1e-6),
             step_ticks: host.clock.step_ticks(),
             policy: placement.policy.to_string(),
             real_time_share: real_time_share(&placement),
@@ -198,14 +211,14 @@ fn side_effects(placement: &Placement) -> Vec<String> {
     out
 }
 
-fn first_look(job: &Job<'_>, schedule: &Schedule) -> Result<(), ProbeError> {
+fn first_look(job: &Job<'_>, schedule: &Schedule) -> Result<Vec<Recorded>, ProbeError> {
     let (recorded, _) = job.record(schedule, None)?;
     let wall = (schedule.window_ticks * schedule.windows as u64) as f64;
     let looks: Vec<String> = recorded
         .iter()
         .map(|r| {
-            let lost = r.samples.histogram.sum() as f64 / wall;
-            let longest = job.host.rate.ns(r.samples.histogram.max().unwrap_or(0));
+            let lost = r.samples.lengths.sum_ticks as f64 / wall;
+            let longest = job.host.rate.ns(r.samples.lengths.longest_ticks);
             format!(
                 "CPU {} {:.2} % lost, longest {}",
                 r.samples.cpu,
@@ -220,7 +233,7 @@ fn first_look(job: &Job<'_>, schedule: &Schedule) -> Result<(), ProbeError> {
         human(FIRST_LOOK_NS as f64, Unit::Nanoseconds),
         looks.join("; ")
     ));
-    Ok(())
+    Ok(recorded)
 }
 
 /// What stays the same for all recordings of one measurement.
@@ -231,12 +244,36 @@ pub(super) struct Job<'a> {
     pub(super) placement: &'a Placement,
     /// Windows begin at multiples of their length.
     pub(super) align: bool,
+    /// What gaps take of each window is wanted.
+    pub(super) sums: bool,
 }
 
 impl Job<'_> {
     fn schedule(&self, window_ns: u64, windows: usize, threshold_ticks: u64) -> Schedule {
         let window_ticks = self.host.rate.ticks(window_ns as f64).max(1);
-        Schedule { t0_ticks: 0, window_ticks, windows, threshold_ticks }
+        Schedule::all_listed(0, window_ticks, windows, threshold_ticks)
+    }
+
+    /// The schedule with its classes of gaps: short ones are micro-stalls, and the list holds what a first look of that
+    /// length says it can hold.
+    fn classes(&self, schedule: Schedule, looked: &[Recorded], look: &Schedule) -> Schedule {
+        let ticks = |ns: f64| self.host.rate.ticks(ns);
+        let stall_ticks = ticks(STALL_NS);
+        let look_ticks = look.window_ticks * look.windows as u64;
+        let longer = schedule.windows as f64 * schedule.window_ticks as f64 / look_ticks as f64;
+        let choice = Choice {
+            shortest: [STALL_NS, 1e3, 1e4, 1e5, 1e6, 1e7].map(ticks),
+            room: (self.gap_capacity(&schedule) as f64 / 2.0 / longer) as u64,
+        };
+        let lengths: Vec<&Lengths> = looked.iter().map(|r| &r.samples.lengths).collect();
+        let pauses = looked.iter().filter_map(|r| listing::pause_ticks(&r.samples.gaps, stall_ticks));
+        Schedule {
+            stall_ticks,
+            pause_ticks: pauses.min().unwrap_or_else(|| ticks(PAUSE_NS)),
+            listing_ticks: choice.listing_ticks(&lengths).max(schedule.threshold_ticks),
+            note_ticks: ticks(NOTE_NS),
+            ..schedule
+        }
     }
 
     /// Threshold as given or found by calibration on the first measured CPU.
@@ -265,7 +302,7 @@ impl Job<'_> {
 
     fn gap_capacity(&self, schedule: &Schedule) -> usize {
         let most = GAP_BYTES / size_of::<Gap>() / self.cpus.len().max(1);
-        let by_time = self.host.rate.ns(schedule.end_ticks()) / 1e9 * 20_000.0;
+        let by_time = self.host.rate.ns(schedule.end_ticks()) / 1e9 * LISTED_PER_SECOND;
         let chosen = self.params.gap_capacity.map_or(by_time as usize, |n| n as usize);
         chosen.clamp(16, most.max(16)).max(if self.params.gap_capacity.is_some() { 16 } else { 8192 })
     }
@@ -289,6 +326,7 @@ impl Job<'_> {
                     cpu,
                     schedule: *schedule,
                     capacity,
+                    sums: self.sums,
                     quantum: self.params.quantum,
                     sweep_bytes: self.params.sweep_bytes as usize,
                     witness: witness.as_deref(),
@@ -338,66 +376,6 @@ impl Job<'_> {
         }
         let testimony = witness.map_or_else(Testimony::none, |w| w.finish(&meters));
         Ok((recorded, testimony))
-    }
-}
-
-/// Sleeps until the loops are over, looking after the witness. A thread that does not get to run (idle or low priority on
-/// a busy CPU) cannot see that its time is over: it is lifted so that it can end.
-fn attend<T>(until_ns: u64, witness: Option<&dyn Witness>, threads: &[ScopedPlacedThread<'_, T>]) {
-    loop {
-        let now = thread::monotonic_ns();
-        if threads.iter().all(ScopedPlacedThread::is_finished) {
-            return;
-        }
-        if now >= until_ns + GRACE_NS {
-            for t in threads.iter().filter(|t| !t.is_finished() && !t.placed().policy.is_real_time()) {
-                // Without the right to lift it, it ends when it gets to run.
-                let _ = sched::apply_to(t.placed().tid, Policy::ordinary());
-            }
-            return;
-        }
-        let next_ns = if now < until_ns { until_ns } else { until_ns + GRACE_NS };
-        thread::nanosleep_until((now + ATTEND_NS).min(next_ns));
-        if let Some(w) = witness {
-            w.drain();
-        }
-    }
-}
-
-/// Keeps the main thread out of the way while the loops run: on a CPU that is not measured if there is one, and above
-/// the measuring threads when those are real-time, so that signals and the witness are served. Undone on drop.
-struct Attendant {
-    mask: Option<machmeter_sys::topology::CpuSet>,
-    policy: Option<Policy>,
-}
-
-impl Attendant {
-    fn settle(placement: &Placement) -> Self {
-        let mut home = Self { mask: None, policy: None };
-        if !placement.housekeeping.is_empty()
-            && let Ok(before) = affinity::mask()
-            && affinity::set_mask(&placement.housekeeping).is_ok()
-        {
-            home.mask = Some(before);
-        }
-        if let Policy::Fifo(p) | Policy::Rr(p) = placement.policy
-            && let Ok(before) = sched::current()
-            && sched::apply(Policy::Fifo(p.saturating_add(1).min(99))).is_ok()
-        {
-            home.policy = Some(before);
-        }
-        home
-    }
-}
-
-impl Drop for Attendant {
-    fn drop(&mut self) {
-        if let Some(p) = self.policy.take() {
-            let _ = sched::apply(p);
-        }
-        if let Some(m) = self.mask.take() {
-            let _ = affinity::set_mask(&m);
-        }
     }
 }
 

@@ -1,15 +1,15 @@
-//! Raw samples of the noise probe, as taken and as stored.
+//! Raw samples of the noise probe. How they are stored: [`super::tables`].
 
-use machmeter_data::quantity::Unit;
-use machmeter_data::{Column, Dataset, Table, Values};
-use machmeter_engine::ProbeError;
-use machmeter_stats::histogram::LogHistogram;
+use machmeter_data::Dataset;
+use machmeter_stats::histogram::{Bucket, LogHistogram};
+use serde::{Deserialize, Serialize};
 
-use super::attribute::testimony::{Source, SourceKind, Testimony};
-use super::measure::{Gap, Schedule};
+use super::attribute::matching::Attributed;
+use super::attribute::testimony::Testimony;
+use super::measure::{Gap, Raise, Schedule, Sums};
 
 /// Everything one recording holds.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Samples {
     /// How it was taken.
     pub setup: Setup,
@@ -26,7 +26,7 @@ pub struct Samples {
 }
 
 /// How a recording was taken.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Setup {
     /// Name of the work unit: `1`, `15`, `31`, `63`, `cache`.
     pub quantum: String,
@@ -34,6 +34,9 @@ pub struct Setup {
     pub schedule: Schedule,
     /// Ticks per second; 0 when an imported file does not say.
     pub tick_hz: f64,
+    /// By which share of it that may be wrong.
+    #[serde(default)]
+    pub rate_error: f64,
     /// Smallest step of the clock, ticks.
     pub step_ticks: u64,
     /// Policy the measuring threads had.
@@ -57,29 +60,82 @@ impl Setup {
 }
 
 /// What one CPU's loop recorded.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct CpuSamples {
     /// The CPU.
     pub cpu: usize,
     /// Turns per closed window.
     pub counts: Vec<u32>,
-    /// Gaps in order of time.
+    /// What gaps took of each window.
+    pub sums: Vec<Sums>,
+    /// Listed detours in order of time.
     pub gaps: Vec<Gap>,
-    /// Lengths of all gaps, ticks; dropped ones included.
-    pub histogram: LogHistogram,
-    /// Gaps that did not fit the list.
-    pub gaps_dropped: u64,
+    /// What each of them consisted of; empty where nobody asked.
+    pub attributed: Vec<Attributed>,
+    /// Lengths of all gaps.
+    pub lengths: Lengths,
+    /// When the list began to take longer detours only.
+    pub raises: Vec<Raise>,
     /// What the kernel says of the thread meanwhile; `None` where it was not asked (imports).
     pub thread: Option<ThreadFacts>,
 }
 
+impl CpuSamples {
+    /// Gaps that are not in the list.
+    pub fn unlisted(&self) -> u64 {
+        self.lengths.count.saturating_sub(self.gaps.len() as u64)
+    }
+
+    /// Shortest detour that is listed wherever it happened, ticks; `None` when the list was full in the end.
+    pub fn complete_from_ticks(&self, schedule: &Schedule) -> Option<u64> {
+        let last = self.raises.last().map_or(schedule.listing_ticks, |r| r.listing_ticks);
+        (last < u64::MAX).then_some(last)
+    }
+}
+
+/// How many gaps were how long, micro-stalls included.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Lengths {
+    /// All of them.
+    pub count: u64,
+    /// Their sum, ticks.
+    pub sum_ticks: u64,
+    /// The longest, ticks.
+    pub longest_ticks: u64,
+    /// How many in which bucket, ascending.
+    pub buckets: Vec<Bucket>,
+}
+
+impl Lengths {
+    /// What a histogram holds.
+    pub fn of(histogram: &LogHistogram) -> Self {
+        Self {
+            count: histogram.count(),
+            sum_ticks: u64::try_from(histogram.sum()).unwrap_or(u64::MAX),
+            longest_ticks: histogram.max().unwrap_or(0),
+            buckets: histogram.iter().collect(),
+        }
+    }
+
+    /// Those of a list.
+    pub fn of_gaps(gaps: &[Gap]) -> Self {
+        let mut histogram = LogHistogram::new();
+        for g in gaps {
+            histogram.record(g.ticks());
+        }
+        Self::of(&histogram)
+    }
+}
+
 /// What the kernel counted for the measuring thread during the recording.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct ThreadFacts {
     /// Time on the run queue without running, ns; `None` when the kernel does not say.
     pub run_delay_ns: Option<u64>,
     /// Involuntary context switches.
     pub preemptions: u64,
+    /// Switches that the thread asked for; it never does, so that each is a stop by a signal or a debugger.
+    pub stops: u64,
     /// Page faults; 0 in a sound recording.
     pub page_faults: u64,
     /// CPU the thread was on at the end, to notice a migration.
@@ -87,7 +143,7 @@ pub struct ThreadFacts {
 }
 
 /// Under what circumstances a speed was sampled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SpeedPhase {
     /// The other measured CPUs were left idle by us.
     Alone,
@@ -98,7 +154,7 @@ pub enum SpeedPhase {
 }
 
 /// Time of one dependent addition on a CPU: the inverse of its effective clock.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SpeedSample {
     /// The CPU.
     pub cpu: usize,
@@ -113,7 +169,7 @@ pub struct SpeedSample {
 }
 
 /// What this run's speed can be compared with.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct References {
     /// Shortest addition ever stored for this kind of machine, ns.
     pub best_ever_add_ns: Option<f64>,
@@ -121,175 +177,4 @@ pub struct References {
     pub nominal_hz: Option<f64>,
     /// Where `nominal_hz` is from.
     pub nominal_source: String,
-}
-
-/// Windows into which an imported list of gaps is divided.
-const IMPORTED_WINDOWS: usize = 1000;
-
-pub use machmeter_data::gaps::{GAPS, WINDOWS};
-
-/// Name of the table of sources that the gap table's `source` column indexes.
-pub const SOURCES: &str = "noise_sources";
-
-/// The samples as tables; `source_of` gives each CPU's gaps the index of their main source.
-pub fn to_tables(samples: &Samples, source_of: &[Vec<u32>]) -> Vec<Table> {
-    let s = &samples.setup.schedule;
-    let notes = vec![
-        ("tick_hz".to_owned(), format!("{}", samples.setup.tick_hz)),
-        ("t0_ticks".to_owned(), s.t0_ticks.to_string()),
-        ("window_ticks".to_owned(), s.window_ticks.to_string()),
-        ("threshold_ticks".to_owned(), s.threshold_ticks.to_string()),
-        ("step_ticks".to_owned(), samples.setup.step_ticks.to_string()),
-        ("quantum".to_owned(), samples.setup.quantum.clone()),
-        ("policy".to_owned(), samples.setup.policy.clone()),
-    ];
-    let (mut cpu, mut start, mut count) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut gap_cpu, mut gap_start, mut gap_end, mut gap_source) =
-        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for (i, c) in samples.cpus.iter().enumerate() {
-        for (k, &n) in c.counts.iter().enumerate() {
-            cpu.push(c.cpu as i32);
-            start.push((s.t0_ticks + k as u64 * s.window_ticks) as i64);
-            count.push(n as i32);
-        }
-        for (k, g) in c.gaps.iter().enumerate() {
-            gap_cpu.push(c.cpu as i32);
-            gap_start.push(g.start_ticks as i64);
-            gap_end.push(g.end_ticks as i64);
-            gap_source.push(source_of.get(i).and_then(|v| v.get(k)).map_or(-1, |s| *s as i32));
-        }
-    }
-    let column = |name: &str, unit: Unit, values: Values| Column { name: name.to_owned(), unit, values };
-    let sources = &samples.testimony.sources;
-    let tables = [
-        Table {
-            name: WINDOWS.to_owned(),
-            notes: notes.clone(),
-            columns: vec![
-                column("cpu", Unit::Count, Values::I32(cpu)),
-                column("start_ticks", Unit::Ticks, Values::I64(start)),
-                column("count", Unit::Count, Values::I32(count)),
-            ],
-        },
-        Table {
-            name: GAPS.to_owned(),
-            notes,
-            columns: vec![
-                column("cpu", Unit::Count, Values::I32(gap_cpu)),
-                column("start_ticks", Unit::Ticks, Values::I64(gap_start)),
-                column("end_ticks", Unit::Ticks, Values::I64(gap_end)),
-                column("source", Unit::Count, Values::I32(gap_source)),
-            ],
-        },
-        Table {
-            name: SOURCES.to_owned(),
-            notes: Vec::new(),
-            columns: vec![
-                column("name", Unit::Count, Values::Text(sources.iter().map(|s| s.name.clone()).collect())),
-                column(
-                    "kind",
-                    Unit::Count,
-                    Values::Text(sources.iter().map(|s| s.kind.name().to_owned()).collect()),
-                ),
-            ],
-        },
-    ];
-    tables.into_iter().collect()
-}
-
-/// Samples from tables: our own, or those of an imported file. Gaps without windows (selfish, sysjitter) and windows
-/// without gaps (FTQ) are both accepted.
-///
-/// # Errors
-/// When neither table is there, or a table lacks a column or a note that is needed.
-pub fn from_tables(tables: &[Table]) -> Result<Samples, ProbeError> {
-    let find = |name: &str| tables.iter().find(|t| t.name == name);
-    let (windows, gaps) = (find(WINDOWS), find(GAPS));
-    let imported = super::import::datasets(tables);
-    let Some(any) = windows.or(gaps).or(tables.first().filter(|_| !imported.is_empty())) else {
-        return Err(ProbeError::Usage(format!("no table called {WINDOWS} or {GAPS} to analyse as noise")));
-    };
-    let number = |key: &str| any.note(key).and_then(|v| v.parse::<f64>().ok());
-    let missing = |t: &str, c: &str| ProbeError::Usage(format!("table {t}: column {c} is missing"));
-    let mut cpus: Vec<CpuSamples> = Vec::new();
-    let of = |cpu: i32, cpus: &mut Vec<CpuSamples>| -> usize {
-        let cpu = usize::try_from(cpu).unwrap_or(0);
-        cpus.iter().position(|c| c.cpu == cpu).unwrap_or_else(|| {
-            cpus.push(CpuSamples {
-                cpu,
-                counts: Vec::new(),
-                gaps: Vec::new(),
-                histogram: LogHistogram::new(),
-                gaps_dropped: 0,
-                thread: None,
-            });
-            cpus.len() - 1
-        })
-    };
-    let mut t0 = number("t0_ticks").map(|v| v as u64);
-    if let Some(w) = windows {
-        let (ids, starts) = (
-            w.i32s("cpu").ok_or_else(|| missing(WINDOWS, "cpu"))?,
-            w.i64s("start_ticks").ok_or_else(|| missing(WINDOWS, "start_ticks"))?,
-        );
-        let counts = w.i32s("count").ok_or_else(|| missing(WINDOWS, "count"))?;
-        t0 = t0.or(starts.iter().min().map(|s| *s as u64));
-        for (cpu, count) in ids.iter().zip(counts) {
-            let i = of(*cpu, &mut cpus);
-            cpus[i].counts.push(u32::try_from(*count).unwrap_or(0));
-        }
-    }
-    let mut spans_ticks = 0;
-    if let Some(g) = gaps {
-        let (ids, starts) = (
-            g.i32s("cpu").ok_or_else(|| missing(GAPS, "cpu"))?,
-            g.i64s("start_ticks").ok_or_else(|| missing(GAPS, "start_ticks"))?,
-        );
-        let ends = g.i64s("end_ticks").ok_or_else(|| missing(GAPS, "end_ticks"))?;
-        t0 = t0.or(starts.iter().min().map(|s| *s as u64));
-        for ((cpu, start), end) in ids.iter().zip(starts).zip(ends) {
-            let i = of(*cpu, &mut cpus);
-            let gap = Gap { start_ticks: *start as u64, end_ticks: *end as u64 };
-            cpus[i].histogram.record(gap.ticks());
-            cpus[i].gaps.push(gap);
-            spans_ticks = spans_ticks.max(gap.end_ticks);
-        }
-    }
-    let t0_ticks = t0.unwrap_or(0);
-    cpus.sort_by_key(|c| c.cpu);
-    let mut count = cpus.iter().map(|c| c.counts.len()).max().unwrap_or(0);
-    let mut window_ticks = number("window_ticks").map_or(0, |v| v as u64);
-    if count == 0 {
-        // A gap list alone: its wall time, or else its last event, says how long it is.
-        let wall = number("wall_ticks").map_or(spans_ticks.saturating_sub(t0_ticks), |w| w as u64);
-        count = IMPORTED_WINDOWS;
-        window_ticks = wall.div_ceil(IMPORTED_WINDOWS as u64);
-    }
-    let sources = find(SOURCES)
-        .and_then(|t| Some((t.texts("name")?, t.texts("kind")?)))
-        .map(|(n, k)| {
-            n.iter().zip(k).map(|(n, k)| Source { name: n.clone(), kind: SourceKind::named(k) }).collect()
-        })
-        .unwrap_or_default();
-    Ok(Samples {
-        setup: Setup {
-            quantum: any.note("quantum").unwrap_or("unknown").to_owned(),
-            schedule: Schedule {
-                t0_ticks,
-                window_ticks: window_ticks.max(1),
-                windows: count,
-                threshold_ticks: number("threshold_ticks").map_or(0, |v| v as u64),
-            },
-            tick_hz: number("tick_hz").unwrap_or(0.0),
-            step_ticks: number("step_ticks").map_or(1, |v| v as u64),
-            policy: any.note("policy").unwrap_or("unknown").to_owned(),
-            real_time_share: Vec::new(),
-            has_gaps: gaps.is_some(),
-        },
-        cpus,
-        testimony: Testimony { sources, ..Testimony::none() },
-        speed: Vec::new(),
-        references: References::default(),
-        imported,
-    })
 }

@@ -1,5 +1,7 @@
 //! The simulated machine of the noise probe: the real loop in fake time, with planted detours and slow phases.
 
+mod losses;
+
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
@@ -9,9 +11,10 @@ use machmeter_stats::histogram::LogHistogram;
 use machmeter_stats::random::Random;
 
 use super::analyze::{analyze, derive, figures::CpuView, split::split};
-use super::attribute::testimony::{Sight, Source, SourceKind, Span, Testimony};
-use super::measure::{Buffers, Gap, Schedule, WorkUnit, record};
-use super::samples::{CpuSamples, References, Samples, Setup, from_tables, to_tables};
+use super::attribute::matching::attribute;
+use super::attribute::testimony::Testimony;
+use super::measure::{Buffers, Gap, Notes, Schedule, Sums, WorkUnit, record};
+use super::samples::{CpuSamples, Lengths, References, Samples, Setup};
 
 /// Ticks per second of the simulated counter.
 const HZ: f64 = 1e9;
@@ -43,11 +46,47 @@ impl WorkUnit for Work {
     }
 }
 
+/// The notes of the loop, which take time on this machine as on a real one.
+struct CostlyNotes<'a> {
+    machine: Machine,
+    ticks: u64,
+    notes: Buffers<'a>,
+}
+
+impl CostlyNotes<'_> {
+    fn spend(&self) {
+        self.machine.0.borrow_mut().run(self.ticks);
+    }
+}
+
+impl Notes for CostlyNotes<'_> {
+    fn gap(&mut self, gap: Gap, window: usize) {
+        self.spend();
+        self.notes.gap(gap, window);
+    }
+
+    fn close(&mut self, window: usize, turns: u32, end_ticks: u64) {
+        self.spend();
+        self.notes.close(window, turns, end_ticks);
+    }
+
+    fn rest(&mut self, now: u64) {
+        self.notes.rest(now);
+    }
+
+    fn own(&mut self, ticks: u64) {
+        self.notes.own(ticks);
+    }
+}
+
 struct Planted {
     window_ticks: u64,
     windows: usize,
     unit_ticks: u64,
     step_ticks: u64,
+    note_ticks: u64,
+    stall_ticks: u64,
+    pause_ticks: u64,
     stolen: Vec<(u64, u64)>,
     slow: Vec<(u64, u64, u64)>,
     capacity: usize,
@@ -60,6 +99,9 @@ impl Planted {
             windows,
             unit_ticks: 10,
             step_ticks: 1,
+            note_ticks: 90,
+            stall_ticks: 0,
+            pause_ticks: 20_000,
             stolen: vec![],
             slow: vec![],
             capacity: 1 << 20,
@@ -68,57 +110,68 @@ impl Planted {
 
     /// Runs the real loop on the simulated machine.
     fn record(&self) -> CpuSamples {
-        let t0 = 1000;
         let machine =
             Machine(Rc::new(RefCell::new(SimulatedClock::new(0, 2, self.step_ticks, self.stolen.clone()))));
         let mut work = Work { machine: machine.clone(), ticks: self.unit_ticks - 2, slow: self.slow.clone() };
-        let schedule = self.schedule(t0);
+        let schedule = self.schedule();
         let mut counts = vec![0; self.windows];
+        let mut sums = vec![Sums::default(); self.windows];
         let mut gaps = vec![Gap::default(); self.capacity];
         let mut histogram = LogHistogram::new();
-        let mut buffers = Buffers { counts: &mut counts, gaps: &mut gaps, histogram: &mut histogram };
+        let notes = Buffers::new(&schedule, &mut counts, &mut sums, &mut gaps, &mut histogram);
+        let mut notes = CostlyNotes { machine: machine.clone(), ticks: self.note_ticks, notes };
         let stop = AtomicBool::new(false);
-        let ended = record(&mut machine.clone(), &mut work, &schedule, &mut buffers, &stop);
+        let ended = record(&mut machine.clone(), &mut work, &schedule, &mut notes, &stop);
         assert_eq!(ended.windows_closed, self.windows, "none lost");
-        let listed = ended.gaps_seen.min(self.capacity);
+        let (listed, raises) = (notes.notes.listed(), notes.notes.raises().to_vec());
         gaps.truncate(listed);
-        CpuSamples {
-            cpu: 0,
-            counts,
-            gaps,
-            histogram,
-            gaps_dropped: (ended.gaps_seen - listed) as u64,
-            thread: None,
-        }
+        let lengths = Lengths::of(&histogram);
+        CpuSamples { counts, sums, gaps, lengths, raises, ..CpuSamples::default() }
     }
 
-    fn schedule(&self, t0_ticks: u64) -> Schedule {
+    fn schedule(&self) -> Schedule {
+        let threshold_ticks = (self.unit_ticks * 5 / 2).max(3 * self.step_ticks);
         Schedule {
-            t0_ticks,
-            window_ticks: self.window_ticks,
-            windows: self.windows,
-            threshold_ticks: (self.unit_ticks * 5 / 2).max(3 * self.step_ticks),
+            stall_ticks: self.stall_ticks,
+            pause_ticks: self.pause_ticks,
+            listing_ticks: threshold_ticks.max(self.stall_ticks),
+            note_ticks: 1_000,
+            ..Schedule::all_listed(1000, self.window_ticks, self.windows, threshold_ticks)
         }
     }
 
     fn samples(&self) -> Samples {
+        let mut cpu = self.record();
+        let mut testimony = Testimony::none();
+        cpu.attributed = attribute(&mut testimony, 0, &cpu.gaps);
         Samples {
             setup: Setup {
                 quantum: "1".to_owned(),
-                schedule: self.schedule(1000),
+                schedule: self.schedule(),
                 tick_hz: HZ,
+                rate_error: 1e-7,
                 step_ticks: self.step_ticks,
                 policy: "other".to_owned(),
                 real_time_share: vec![],
                 has_gaps: true,
             },
-            cpus: vec![self.record()],
-            testimony: Testimony::none(),
+            cpus: vec![cpu],
+            testimony,
             speed: vec![],
             references: References::default(),
             imported: vec![],
         }
     }
+}
+
+/// Sum of the shares of sources, and the stolen share.
+fn balance(samples: &Samples) -> (f64, f64) {
+    let metrics = analyze(samples, 1).metrics;
+    let of = |id: &str| {
+        let own = metrics.iter().filter(|m| m.id == id && m.params["cpu"].to_string() == "0");
+        own.filter_map(|m| m.value).inspect(|v| assert!((0.0..=1.0).contains(v), "{id}: {v}")).sum::<f64>()
+    };
+    (of("noise.source_fraction"), of("noise.stolen_fraction"))
 }
 
 fn value(samples: &Samples, id: &str) -> f64 {
@@ -131,6 +184,8 @@ fn value(samples: &Samples, id: &str) -> f64 {
 fn every_planted_detour_is_found_exactly() {
     let mut random = Random::new(7);
     let mut plan = Planted::new(100_000, 20_000);
+    // What falls into a note is the note's.
+    plan.note_ticks = 0;
     let mut at = 5_000;
     while at < 1_990_000_000 {
         let duration = 50 + random.below(20_000) as u64;
@@ -140,7 +195,8 @@ fn every_planted_detour_is_found_exactly() {
     let cpu = plan.record();
     assert_eq!(cpu.gaps.len(), plan.stolen.len());
     for (gap, (start, duration)) in cpu.gaps.iter().zip(&plan.stolen) {
-        assert_eq!(gap.ticks(), duration + 10, "one turn of 10 and the detour");
+        // One turn of 10 and the detour, and a read of 2 where it began in that of a note.
+        assert!((duration + 10..=duration + 12).contains(&gap.ticks()), "{gap:?} for {duration}");
         assert!(gap.start_ticks <= *start && start + duration <= gap.end_ticks);
     }
 }
@@ -193,17 +249,17 @@ fn slow_phases_are_timed_to_a_window() {
     let samples = plan.samples();
     let split = split(&samples.cpus[0], &samples.setup.schedule);
     let turns: Vec<f64> = split.turn_ticks.iter().map(|t| t.unwrap()).collect();
-    let slow = |w: &f64| *w > 102.0;
-    let first = turns.iter().position(slow).unwrap();
-    let last = turns.iter().rposition(slow).unwrap();
-    assert!(first.abs_diff(510) <= 1 && last.abs_diff(1509) <= 1, "{first} to {last}");
-    assert!(turns[first..=last].iter().all(slow), "a fast window inside the slow phase");
+    let slow = |w: usize| turns[w] > 102.0;
+    let starts: Vec<usize> = (1..turns.len()).filter(|w| slow(*w) != slow(w - 1)).collect();
+    let near = |w: usize| starts.len() == 2 && starts.iter().any(|s| s.abs_diff(w) <= 1);
+    assert!(near(510) && near(1510), "{starts:?}");
 }
 
 #[test]
 fn a_stepped_clock_measures_durations_to_two_steps() {
     let mut plan = Planted::new(260_000, 4_000);
     plan.step_ticks = 26;
+    plan.note_ticks = 0;
     plan.unit_ticks = 39;
     plan.stolen = (0..900).map(|i| (100_000 + i * 1_000_003, 260)).collect();
     let samples = plan.samples();
@@ -211,18 +267,6 @@ fn a_stepped_clock_measures_durations_to_two_steps() {
     let a = analyze(&samples, 1);
     let d = a.metrics.iter().find(|m| m.id == "noise.detour_duration").unwrap();
     assert!((d.value.unwrap() - 260.0).abs() <= 52.0, "{d:?}");
-}
-
-#[test]
-fn a_full_gap_list_drops_with_a_count_and_keeps_totals() {
-    let mut plan = Planted::new(100_000, 2_000);
-    plan.capacity = 16;
-    plan.stolen = (0..150).map(|i| (500_000 + i * 1_000_000, 20_000)).collect();
-    let samples = plan.samples();
-    assert_eq!((samples.cpus[0].gaps.len(), samples.cpus[0].gaps_dropped), (16, 134));
-    let stolen = value(&samples, "noise.stolen_fraction");
-    assert!((stolen - 150.0 * 20_000.0 / 2e8).abs() < 1e-4, "{stolen}");
-    assert!(analyze(&samples, 1).warnings.iter().any(|w| w.code == "W302"));
 }
 
 #[test]
@@ -243,11 +287,13 @@ fn a_periodic_source_is_found_with_its_frequency() {
 #[test]
 fn derived_ftq_fwq_and_selfish_agree_with_a_direct_run() {
     let mut base = Planted::new(10_000, 100_000);
+    base.note_ticks = 0;
     base.stolen = (0..500).map(|i| (123_456 + i * 1_900_001, 3_000 + (i % 7) * 9_000)).collect();
     let mut direct = Planted::new(1_000_000, 1_000);
     direct.stolen.clone_from(&base.stolen);
+    direct.note_ticks = 0;
     let (fine, coarse) = (base.record(), direct.record());
-    let derived = derive::ftq(&fine, &base.schedule(1000), 100);
+    let derived = derive::ftq(&fine, &base.schedule(), 100);
     for ((_, d), c) in derived.iter().zip(&coarse.counts) {
         let (d, c) = (*d as f64, f64::from(*c));
         assert!((d - c).abs() <= 0.01 * c.max(100.0), "{d} derived, {c} direct");
@@ -258,37 +304,27 @@ fn derived_ftq_fwq_and_selfish_agree_with_a_direct_run() {
     let mut work = Work { machine, ticks: 8, slow: vec![] };
     while clock.now() < 1000 {}
     let mut before = 1000;
-    let derived = derive::fwq(&fine, &base.schedule(1000), 5_000);
-    for d in derived.iter().take(derived.len() - 1) {
+    let derived = derive::fwq(&fine, &base.schedule(), 5_000);
+    let mut direct = Vec::new();
+    for _ in 1..derived.len() {
         for _ in 0..5_000 {
             work.unit();
             clock.now();
         }
         let now = clock.0.borrow().exact();
-        let direct = (now - before) as f64;
-        assert!((*d as f64 / direct - 1.0).abs() < 0.01, "{d} derived, {direct} direct");
+        direct.push(now - before);
         before = now;
     }
-    assert_eq!(derive::selfish(&fine, &base.schedule(1000), 100).len(), 500);
-}
-
-#[test]
-fn samples_survive_their_tables() {
-    let mut plan = Planted::new(100_000, 500);
-    plan.stolen = (0..30).map(|i| (500_000 + i * 1_000_000, 20_000)).collect();
-    let mut samples = plan.samples();
-    samples.testimony = Testimony {
-        sight: Sight::Everything,
-        spans: vec![vec![Span { start_ticks: 500_000, end_ticks: 520_000, source: 0, depth: 0 }]],
-        lost: vec![0],
-        sources: vec![Source::new("cc1:7", SourceKind::Thread)],
-        ..Testimony::none()
-    };
-    let again = from_tables(&to_tables(&samples, &[vec![0; 30]])).unwrap();
-    assert_eq!(again.setup, samples.setup);
-    assert_eq!(again.cpus[0].counts, samples.cpus[0].counts);
-    assert_eq!(again.cpus[0].gaps, samples.cpus[0].gaps);
-    assert_eq!(value(&again, "noise.stolen_fraction"), value(&samples, "noise.stolen_fraction"));
+    // A read after each note makes the loop 0.02 % slower, so that pieces do not stay side by side.
+    let mut derived = derived;
+    for list in [&mut derived, &mut direct] {
+        list.sort_unstable();
+    }
+    for q in [0.01, 0.5, 0.9, 0.99] {
+        let at = |list: &[u64]| list[(q * list.len() as f64) as usize] as f64;
+        assert!((at(&derived) / at(&direct) - 1.0).abs() < 0.01, "{q}: {} and {}", at(&derived), at(&direct));
+    }
+    assert_eq!(derive::selfish(&fine, &base.schedule(), 100).len(), 500);
 }
 
 #[test]

@@ -43,7 +43,7 @@ pub struct WindowRequest {
 pub fn calibrate(host: &Host<'_>, quantum: Quantum) -> Result<Turn, ProbeError> {
     let (cpus, placement) = (host.cpus.to_vec(), place(host));
     let params = params(quantum, 0);
-    let job = Job { host, params: &params, cpus: &cpus, placement: &placement, align: false };
+    let job = Job { host, params: &params, cpus: &cpus, placement: &placement, align: false, sums: false };
     let bursts = job.bursts()?;
     let step = host.clock.step_ticks();
     let nothing = || ProbeError::Cannot("the calibration of the loop gave no turns".to_owned());
@@ -71,14 +71,15 @@ pub fn record_windows(host: &Host<'_>, request: &WindowRequest) -> Result<Sample
     }
     let (cpus, placement) = (host.cpus.to_vec(), place(host));
     let params = params(quantum, gap_capacity);
-    let job = Job { host, params: &params, cpus: &cpus, placement: &placement, align };
-    let schedule = Schedule { t0_ticks: 0, window_ticks, windows, threshold_ticks };
+    let job = Job { host, params: &params, cpus: &cpus, placement: &placement, align, sums: false };
+    let schedule = Schedule::all_listed(0, window_ticks, windows, threshold_ticks);
     let (recorded, _) = job.record(&schedule, None)?;
     Ok(Samples {
         setup: Setup {
             quantum: quantum.name().to_owned(),
             schedule: Schedule { t0_ticks: recorded.first().map_or(0, |r| r.t0_ticks), ..schedule },
             tick_hz: host.rate.hz(),
+            rate_error: 0.0,
             step_ticks: host.clock.step_ticks(),
             policy: placement.policy.to_string(),
             real_time_share: Vec::new(),

@@ -64,10 +64,14 @@ fn is_impossible(job: &Job) -> bool {
 }
 
 /// Waits of a cell by both accounts, ns, over the segments whose run delay the kernel told.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Accounts {
     /// As recorded, less the undisturbed cost of the wake-ups.
     pub(super) recorded_ns: f64,
+    /// What the kernel must have counted at least: waits of threads that had begun, less what the hypervisor took.
+    pub(super) least_ns: f64,
+    /// And at most: those and all waits to be woken, of which only the part on the run queue is the kernel's.
+    pub(super) most_ns: f64,
     /// By the kernel.
     pub(super) kernel_ns: f64,
     /// Time over which.
@@ -78,12 +82,14 @@ pub(super) struct Accounts {
 
 /// Both accounts; `None` where the kernel told nothing.
 pub(super) fn accounts(view: &CellView<'_>, undisturbed_ns: Option<f64>) -> Option<Accounts> {
-    let mut out = Accounts { recorded_ns: 0.0, kernel_ns: 0.0, length_ns: 0.0, jobs: 0 };
+    let mut out = Accounts::default();
     for s in &view.segments {
         let Some(kernel) = s.run_delay_ns else { continue };
         let (waits, wakeups) = waits(&s.jobs);
         let preempted: i64 = s.jobs.iter().filter(|j| j.ran()).map(Job::preempt_ns).sum();
         out.recorded_ns += waits as f64 - undisturbed_ns.unwrap_or(0.0) * wakeups as f64 + preempted as f64;
+        out.least_ns += preempted as f64 - s.steal_ns.unwrap_or(0) as f64;
+        out.most_ns += waits as f64 + preempted as f64;
         out.kernel_ns += kernel as f64;
         out.length_ns += s.length_ns as f64;
         out.jobs += s.jobs.len() as u64;

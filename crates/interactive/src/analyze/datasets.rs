@@ -258,7 +258,7 @@ fn frame_table(views: &[CellView<'_>]) -> Option<Dataset> {
             Params::new(),
             "Frames",
             "Time between the ends of consecutive frames. Both 1 % lows that are in use: the rate at the 99th percentile of frame times, and \
-             the rate of the mean of the slowest hundredth. A stutter is a frame of more than 1.5 median frame times.",
+             the rate of the mean of the slowest hundredth. A stutter is a frame that comes later than half of the task's own frame time.",
             Shape::CostTable(CostTable { columns, rows }),
         )
     })

@@ -1,6 +1,7 @@
 //! Frames: time between them, both 1 % lows, stutters.
 
 use machmeter_data::{Interval, Metric};
+use machmeter_engine::stream::Release;
 use machmeter_stats::quantile::{median_of, quantile, sorted};
 use machmeter_stats::serial::{quantile_interval, ratio_interval, share_interval};
 use machmeter_stats::spread::mean;
@@ -10,7 +11,7 @@ use super::view::{CellView, LEVEL, Series, method, with_estimate};
 use crate::info;
 use crate::tasks::Kind;
 
-/// A frame that takes longer than this many median frame times is a stutter.
+/// A frame that takes longer than this many of the task's own frame times is a stutter: it is late by half a frame.
 const STUTTER: f64 = 1.5;
 /// Frames from which on the slowest hundredth is more than one frame.
 const FRAMES_FOR_LOWS: usize = 100;
@@ -33,12 +34,14 @@ pub(super) struct Frames {
     pub(super) low_percentile_hz: f64,
     /// Rate of the mean of the slowest 1 %, Hz.
     pub(super) low_tail_mean_hz: f64,
-    /// Frames above 1.5 times the median.
+    /// Frames that came later than half of the task's own frame time.
     pub(super) stutters: usize,
     /// Time over all frames, s.
     pub(super) time_s: f64,
     /// Median frame time, ns.
     pub(super) median_ns: f64,
+    /// The task's own, ns.
+    pub(super) own_ns: f64,
     /// 99th percentile, ns.
     pub(super) p99_ns: f64,
     /// Frames.
@@ -53,17 +56,31 @@ pub(super) fn frames(view: &CellView<'_>) -> Option<Frames> {
     let times = frame_times(view).values;
     let s = sorted(&times).ok()?;
     let (median_ns, p99_ns) = (median_of(&s)?, quantile(&s, 0.99)?);
+    let own_ns = own_ns(view).unwrap_or(median_ns);
     let slowest = s.len().div_ceil(100);
     let tail_ns = mean(&s[s.len() - slowest..])?;
     Some(Frames {
         low_percentile_hz: 1e9 / p99_ns,
         low_tail_mean_hz: 1e9 / tail_ns,
-        stutters: s.iter().filter(|t| **t > STUTTER * median_ns).count(),
+        stutters: s.iter().filter(|t| **t > STUTTER * own_ns).count(),
         time_s: s.iter().sum::<f64>() / 1e9,
         median_ns,
+        own_ns,
         p99_ns,
         n: s.len(),
     })
+}
+
+/// From frame to frame when nothing is in the way, ns: the period, or what a frame without one costs and waits by itself. The
+/// frames of a cell cannot tell: where most are late, lateness is their median.
+fn own_ns(view: &CellView<'_>) -> Option<f64> {
+    match view.stream().release {
+        Release::Closed { think_ns } => {
+            let cpu: Vec<f64> = view.jobs.iter().filter(|j| j.ran()).map(|j| j.cpu_ns as f64).collect();
+            Some(median_of(&cpu)? + think_ns as f64)
+        }
+        _ => view.stream().period_ns().map(|p| p as f64),
+    }
 }
 
 /// Metrics of a cell.
@@ -100,7 +117,7 @@ fn lows(view: &CellView<'_>, f: &Frames, times: &Series) -> [Metric; 2] {
 }
 
 fn stutters(view: &CellView<'_>, f: &Frames, times: &Series) -> Metric {
-    let is: Vec<bool> = times.values.iter().map(|t| *t > STUTTER * f.median_ns).collect();
+    let is: Vec<bool> = times.values.iter().map(|t| *t > STUTTER * f.own_ns).collect();
     let flags: Vec<f64> = is.iter().map(|s| f64::from(u8::from(*s))).collect();
     let seconds: Vec<f64> = times.values.iter().map(|t| t / 1e9).collect();
     let m = Metric::new(

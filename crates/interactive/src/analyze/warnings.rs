@@ -4,6 +4,7 @@ use machmeter_data::Metric;
 use machmeter_data::quantity::{Unit, digits, human};
 use machmeter_data::record::Warning;
 use machmeter_engine::stream::Demand;
+use machmeter_stats::distribution::binomial_cdf;
 use machmeter_stats::quantile::median_of;
 
 use super::account::Accounts;
@@ -75,6 +76,13 @@ pub(super) fn unavoidable<'a>(view: &CellView<'_>, views: impl Iterator<Item = &
     f64::max(by_stream, without_load)
 }
 
+/// Whether a share of misses in so many jobs is above `limit`, and not by chance: one time in a hundred at most.
+fn beyond_chance(missed: f64, jobs: usize, limit: f64) -> bool {
+    let misses = (missed * jobs as f64).round() as u64;
+    let fewer = misses.checked_sub(1).and_then(|k| binomial_cdf(k, jobs as u64, limit.min(1.0)));
+    missed > limit && fewer.is_some_and(|p| 1.0 - p < 0.01)
+}
+
 fn misses(views: &[CellView<'_>]) -> Vec<Found> {
     let mut tasks: Vec<&str> = Vec::new();
     for v in views {
@@ -86,7 +94,7 @@ fn misses(views: &[CellView<'_>]) -> Vec<Found> {
         let mut bad: Vec<(usize, f64, usize)> = Vec::new();
         for (i, v) in views.iter().enumerate().filter(|(_, v)| v.cell.task == **task) {
             let Some(missed) = met_share(v).map(|m| 1.0 - m) else { continue };
-            if missed > MISSES + unavoidable(v, views.iter()) {
+            if beyond_chance(missed, v.jobs.len(), MISSES + unavoidable(v, views.iter())) {
                 bad.push((i, missed, v.jobs.len()));
             }
         }
@@ -147,16 +155,20 @@ fn disagree(views: &[CellView<'_>], accounts: &[Option<Accounts>]) -> Option<Fou
         .enumerate()
         .filter_map(|(i, a)| Some((i, a.as_ref()?)))
         .filter(|(_, a)| {
-            let off = (a.recorded_ns - a.kernel_ns).abs();
+            let off = (a.least_ns - a.kernel_ns).max(a.kernel_ns - a.most_ns);
             off > 0.1 * a.kernel_ns && off > a.length_ns / 1000.0
         })
         .collect();
     let ns = |v: f64| human(v, Unit::Nanoseconds);
     let named: Vec<String> = bad
         .iter()
-        .map(|(i, a)| format!("{}: {} here, {} there", views[*i].name(), ns(a.recorded_ns), ns(a.kernel_ns)))
+        .map(|(i, a)| {
+            let (least, most) = (ns(a.least_ns.max(0.0)), ns(a.most_ns));
+            format!("{}: {least} to {most} here, {} there", views[*i].name(), ns(a.kernel_ns))
+        })
         .collect();
-    let text = format!("waits as recorded and by the kernel's account differ: {}", list(&named));
+    let text =
+        format!("waits for a CPU as recorded cannot be those of the kernel's account: {}", list(&named));
     let hurts = &["interactive.wake", "interactive.preempt", "interactive.kernel_wait_ratio"];
     (!bad.is_empty()).then(|| found("W315", text, bad.iter().map(|b| b.0).collect(), hurts))
 }
@@ -250,6 +262,14 @@ pub(super) fn flag(metrics: &mut [Metric], views: &[CellView<'_>], found: &Found
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn few_jobs_are_no_proof() {
+        assert!(
+            !beyond_chance(0.25, 4, 0.01) && beyond_chance(1.0, 8, 0.01) && beyond_chance(0.0575, 400, 0.01)
+        );
+        assert!(!beyond_chance(0.012, 10_000, 0.0119) && !beyond_chance(0.0, 0, 0.01));
+    }
 
     #[test]
     fn lengths_are_read_from_conditions() {

@@ -59,12 +59,10 @@ pub fn predict(
 ) -> Result<Samples, ProbeError> {
     let recording = recording(stored, cpus, name)?;
     let mut caveats = Vec::new();
-    if let Some(whole_ns) = recording.cut_from_ns {
+    if recording.may_be_held_back {
         caveats.push(format!(
-            "the list of gaps of CPU {} was full after {} of {}: only that part is used",
-            recording.cpu,
-            human(recording.length_ns as f64, Unit::Nanoseconds),
-            human(whole_ns as f64, Unit::Nanoseconds)
+            "CPU {} was recorded as {} and nobody saw when the kernel held the loop back: a task that sleeps is spared that",
+            recording.cpu, recording.policy
         ));
     }
     let wake_cost_ns = recording.wake_cost_ns.unwrap_or(0);

@@ -1,6 +1,8 @@
 //! The disturbance of one CPU as a noise run recorded it.
 
-use machmeter_data::gaps::{GAPS, Gaps, GapsError};
+use std::collections::HashSet;
+
+use machmeter_data::gaps::{GAPS, Gaps, GapsError, HELD_BACK};
 use machmeter_data::quantity::{Unit, human};
 use machmeter_engine::{ProbeError, Stored};
 use machmeter_sys::topology::CpuSet;
@@ -18,8 +20,8 @@ pub struct Recording {
     pub length_ns: u64,
     /// Policy of the loop: what it suffered, a task of the same policy suffers.
     pub policy: String,
-    /// Length of the whole recording, ns, when the list of gaps was full before its end.
-    pub cut_from_ns: Option<u64>,
+    /// The loop was real-time and nobody saw when the kernel held it back: such gaps are no task's.
+    pub may_be_held_back: bool,
     /// What an undisturbed wake-up takes by the same record, ns, if it says.
     pub wake_cost_ns: Option<u64>,
 }
@@ -73,26 +75,37 @@ pub fn recording(stored: &Stored, cpus: &CpuSet, name: &str) -> Result<Recording
 
 fn of_cpu(cpu: usize, gaps: &Gaps<'_>, stored: &Stored) -> Option<Recording> {
     let end_ns = gaps.recorded_ns(cpu as i32);
+    let (named, held_back) = held_back(gaps, stored);
     let mut away: Vec<Away> = (0..gaps.cpu.len())
-        .filter(|i| gaps.cpu[*i] == cpu as i32)
+        .filter(|i| gaps.cpu[*i] == cpu as i32 && !held_back.contains(i))
         .map(|i| (gaps.start_ns(i), gaps.start_ns(i) + gaps.duration_ns(i)))
         .map(|(from_ns, to_ns)| (from_ns.min(end_ns) as u64, to_ns.min(end_ns) as u64))
         .filter(|(from_ns, to_ns)| from_ns < to_ns)
         .collect();
     away.sort_unstable();
-    // The list keeps the first gaps; when it was full, what came after it is not known.
-    let is_cut =
-        stored.record.warnings.iter().any(|w| w.code == "W302" && w.text.starts_with(&format!("CPU {cpu}:")));
-    let whole_ns = end_ns as u64;
-    let length_ns = if is_cut { away.last().map_or(0, |a| a.1) } else { whole_ns };
+    let length_ns = end_ns as u64;
+    let policy = gaps.table.note("policy").unwrap_or("unknown");
+    let real_time = ["fifo", "rr", "deadline"].iter().any(|p| policy.starts_with(p));
     (length_ns > 0).then(|| Recording {
         cpu,
         away,
         length_ns,
-        policy: gaps.table.note("policy").unwrap_or("unknown").to_owned(),
-        cut_from_ns: is_cut.then_some(whole_ns),
+        policy: policy.to_owned(),
+        may_be_held_back: real_time && !named,
         wake_cost_ns: wake_cost_ns(stored),
     })
+}
+
+/// Whether the record names who had the CPU, and the gaps in which nobody had it: the kernel kept the loop off because it never
+/// sleeps, which a task that does is spared.
+fn held_back(gaps: &Gaps<'_>, stored: &Stored) -> (bool, HashSet<usize>) {
+    let sources = stored.tables.iter().find(|t| t.name == "noise_sources");
+    let names = sources.and_then(|t| t.texts("name")).unwrap_or_default();
+    let named = !names.is_empty() && stored.record.warnings.iter().all(|w| w.code != "W306");
+    let of = gaps.table.i32s("source").unwrap_or_default();
+    let held_back =
+        |source: i32| usize::try_from(source).is_ok_and(|s| names.get(s).is_some_and(|n| n == HELD_BACK));
+    (named, (0..of.len()).filter(|i| held_back(of[*i])).collect())
 }
 
 /// The shortest median wake-up of a task without load.

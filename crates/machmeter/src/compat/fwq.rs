@@ -89,7 +89,7 @@ pub(super) fn take(bench: &Bench, turn: Turn, turns: u64, wanted: usize) -> Resu
         let samples = bench.record(Quantum::One, window_ticks, windows, false, turn.threshold_ticks)?;
         left_ticks -= windows as f64 * window_ticks as f64;
         for (list, cpu) in out.ticks.iter_mut().zip(&samples.cpus) {
-            out.gaps_dropped += cpu.gaps_dropped;
+            out.gaps_dropped += cpu.unlisted();
             let durations = derive::fwq(cpu, &samples.setup.schedule, turns);
             list.extend(durations.into_iter().filter_map(|d| i64::try_from(d).ok()));
             list.truncate(wanted);

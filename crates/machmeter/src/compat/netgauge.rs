@@ -192,15 +192,15 @@ impl Task<'_> {
     /// The share over the whole run: the file's own is only from the first detour to the last.
     fn tell_selfish(&self, rank: usize, cpu: &CpuSamples, written: usize, samples: &Samples) {
         let wall_ticks = cpu.counts.len() as f64 * samples.setup.schedule.window_ticks as f64;
-        let lost_ticks = cpu.histogram.sum() as f64 - cpu.histogram.count() as f64 * self.turn.mean_ticks;
+        let lost_ticks = cpu.lengths.sum_ticks as f64 - cpu.lengths.count as f64 * self.turn.mean_ticks;
         let share = if wall_ticks > 0.0 { (lost_ticks / wall_ticks).clamp(0.0, 1.0) } else { 0.0 };
         output::say(&format!(
             "{}: rank {rank}: {} detours in {}, {:.3} % of the time{}",
             self.name,
-            cpu.histogram.count(),
+            cpu.lengths.count,
             self.bench.span(wall_ticks),
             share * 100.0,
-            match (cpu.histogram.count() as usize).saturating_sub(written) {
+            match (cpu.lengths.count as usize).saturating_sub(written) {
                 0 => String::new(),
                 left_out => format!("; {left_out} after the first {written} are not in the file"),
             }

@@ -3,9 +3,8 @@
 use machmeter_data::quantity::Unit;
 use machmeter_data::shape::{Cell, CostTable, TableColumn, TableRow};
 use machmeter_data::{Dataset, Shape};
-use machmeter_stats::quantile::median_of;
 
-use super::figures::CpuView;
+use super::figures::{CpuView, Durations};
 
 /// A class: name and the shortest duration in it, ns. Each ends where the next begins.
 pub const CLASSES: [(&str, f64); 7] = [
@@ -25,24 +24,30 @@ pub fn class_of(duration_ns: f64) -> usize {
 
 /// Table of classes over all CPUs: count, rate, share of time, median.
 pub fn table(views: &[CpuView<'_>]) -> Dataset {
-    let mut durations: Vec<Vec<f64>> = vec![Vec::new(); CLASSES.len()];
+    let mut lots = vec![Durations { n: 0, lots: Vec::new() }; CLASSES.len()];
     for v in views {
-        for d in v.durations_ns() {
-            durations[class_of(d)].push(d);
+        for (low, high, count) in v.all_durations().lots {
+            let of = &mut lots[class_of(f64::midpoint(low, high))];
+            of.lots.push((low, high, count));
+            of.n += count;
         }
     }
+    for of in &mut lots {
+        of.lots.sort_by(|a, b| a.0.total_cmp(&b.0));
+    }
+    let sum_ns = |d: &Durations| d.lots.iter().map(|l| f64::midpoint(l.0, l.1) * l.2 as f64).sum::<f64>();
     let wall_s: f64 = views.iter().map(CpuView::wall_s).sum();
     let rows = CLASSES
         .iter()
-        .zip(&durations)
-        .filter(|(_, d)| !d.is_empty())
+        .zip(&lots)
+        .filter(|(_, d)| d.n > 0)
         .map(|((name, _), d)| TableRow {
             name: (*name).to_owned(),
             cells: vec![
-                Cell::Number(d.len() as f64),
-                Cell::Number(d.len() as f64 / wall_s),
-                Cell::Number(d.iter().sum::<f64>() / 1e9 / wall_s),
-                median_of(d).map_or(Cell::Empty(()), Cell::Number),
+                Cell::Number(d.n as f64),
+                Cell::Number(d.n as f64 / wall_s),
+                Cell::Number(sum_ns(d) / 1e9 / wall_s),
+                d.quantile(0.5).map_or(Cell::Empty(()), Cell::Number),
             ],
         })
         .collect();

@@ -7,12 +7,11 @@ use machmeter_data::shape::{
     Axis, Distribution, DistributionRow, Mark, Matrix, Scatter, ScatterGroup, Series, SeriesRow,
 };
 use machmeter_data::{Dataset, Params, Shape};
-use machmeter_stats::quantile::{quantile, sorted};
 
-use super::figures::CpuView;
+use super::figures::{CpuView, Durations};
 use super::sources::group;
-use crate::attribute::matching::Attributed;
-use crate::attribute::testimony::Testimony;
+use crate::attribute::matching::{Attributed, Part};
+use crate::attribute::testimony::{Source, Testimony};
 
 /// Buckets of the time line at most, over all rows together at least 60 each.
 const TIMELINE_POINTS: usize = 1000;
@@ -49,26 +48,23 @@ pub fn lost(view: &CpuView<'_>) -> Vec<f64> {
     let w = view.setup.schedule.window_ticks as f64;
     let reference = view.split.reference_ticks;
     if view.cpu.counts.is_empty() || reference <= 0.0 {
-        return view.split.stolen_ticks.iter().map(|s| (s / w).clamp(0.0, 1.0)).collect();
+        return view.split.stolen_ticks().iter().map(|s| (s / w).clamp(0.0, 1.0)).collect();
     }
-    view.cpu.counts.iter().map(|n| (1.0 - f64::from(*n) * reference / w).clamp(0.0, 1.0)).collect()
+    let own = |k: usize| view.cpu.sums.get(k).map_or(0.0, |s| f64::from(s.own_ticks));
+    let lost = |(k, n): (usize, &u32)| (1.0 - (f64::from(*n) * reference + own(k)) / w).clamp(0.0, 1.0);
+    view.cpu.counts.iter().enumerate().map(lost).collect()
 }
 
 /// Time line of the share of time lost, with the longest detours marked.
-pub fn timeline(
-    views: &[CpuView<'_>],
-    attributed: &[Vec<Attributed>],
-    testimony: &Testimony,
-) -> Option<Dataset> {
+pub fn timeline(views: &[CpuView<'_>], testimony: &Testimony) -> Option<Dataset> {
     let first = views.first()?;
-    let windows = views.iter().map(|v| v.split.stolen_ticks.len()).max()?;
+    let windows = views.iter().map(|v| v.split.detour_ticks.len()).max()?;
     let wanted = (TIMELINE_POINTS / views.len()).clamp(60, 1200);
     let per_bucket = windows.div_ceil(wanted).max(1);
     let step_ns = first.setup.window_ns() * per_bucket as f64;
     let rows = views
         .iter()
-        .zip(attributed)
-        .map(|(v, a)| {
+        .map(|v| {
             let lost = lost(v);
             let parts = || lost.chunks(per_bucket);
             SeriesRow {
@@ -76,7 +72,7 @@ pub fn timeline(
                 min: parts().map(|p| brief(p.iter().copied().fold(1.0, f64::min))).collect(),
                 mean: parts().map(|p| brief(p.iter().sum::<f64>() / p.len() as f64)).collect(),
                 max: parts().map(|p| brief(p.iter().copied().fold(0.0, f64::max))).collect(),
-                marks: marks(v, a, testimony),
+                marks: marks(v, testimony),
             }
         })
         .collect();
@@ -89,7 +85,8 @@ pub fn timeline(
     ))
 }
 
-fn marks(view: &CpuView<'_>, attributed: &[Attributed], testimony: &Testimony) -> Vec<Mark> {
+fn marks(view: &CpuView<'_>, testimony: &Testimony) -> Vec<Mark> {
+    let attributed = &view.cpu.attributed;
     let durations = view.durations_ns();
     let starts = view.starts_s();
     let mut order: Vec<usize> = (0..durations.len()).collect();
@@ -106,7 +103,7 @@ fn marks(view: &CpuView<'_>, attributed: &[Attributed], testimony: &Testimony) -
                 x: brief_time(starts[i] * 1e9),
                 y: None,
                 label: human(durations[i], Unit::Nanoseconds),
-                detail: format!("{}{parts}", what.map_or("unknown", |s| &s.name)),
+                detail: format!("{}{parts}", what.map_or("unknown".to_owned(), Source::full_name)),
             }
         })
         .collect()
@@ -117,17 +114,17 @@ fn brief_time(ns: f64) -> f64 {
 }
 
 fn describe(a: &Attributed, testimony: &Testimony, ns: f64) -> String {
-    let mut parts: Vec<(u32, u64)> = a.parts.iter().copied().filter(|p| p.1 > 0).collect();
-    parts.sort_by_key(|p| std::cmp::Reverse(p.1));
+    let mut parts: Vec<&Part> = a.parts.iter().filter(|p| p.ticks > 0).collect();
+    parts.sort_by_key(|p| std::cmp::Reverse(p.ticks));
     if parts.is_empty() {
         return String::new();
     }
     let list: Vec<String> = parts
         .iter()
         .take(4)
-        .filter_map(|(s, t)| {
-            let source = testimony.sources.get(*s as usize)?;
-            Some(format!("{} {}", source.name, human(*t as f64 * ns, Unit::Nanoseconds)))
+        .filter_map(|p| {
+            let source = testimony.sources.get(p.source as usize)?;
+            Some(format!("{} {}", source.full_name(), human(p.ticks as f64 * ns, Unit::Nanoseconds)))
         })
         .collect();
     format!(
@@ -141,7 +138,7 @@ fn describe(a: &Attributed, testimony: &Testimony, ns: f64) -> String {
 /// Heat map CPU by time, so that what hits several CPUs at once is visible.
 pub fn heat(views: &[CpuView<'_>]) -> Option<Dataset> {
     let first = views.first()?;
-    let windows = views.iter().map(|v| v.split.stolen_ticks.len()).max()?;
+    let windows = views.iter().map(|v| v.split.detour_ticks.len()).max()?;
     let per_column = windows.div_ceil(HEAT_COLUMNS).max(1);
     let step = first.setup.window_ns() * per_column as f64;
     let columns = (0..windows.div_ceil(per_column)).map(|c| c as f64 * step).collect();
@@ -171,11 +168,12 @@ pub fn percentiles(views: &[CpuView<'_>]) -> Option<Dataset> {
     let rows: Vec<DistributionRow> = views
         .iter()
         .filter_map(|v| {
-            let s = sorted(&v.durations_ns()).ok().filter(|s| !s.is_empty())?;
+            let all = v.all_durations();
+            let longest = all.lots.last()?.1;
             Some(DistributionRow {
                 name: format!("CPU {}", v.cpu.cpu),
-                n: s.len() as u64,
-                quantiles: curve(&s),
+                n: all.n,
+                quantiles: curve(&all, longest),
             })
         })
         .collect();
@@ -189,34 +187,30 @@ pub fn percentiles(views: &[CpuView<'_>]) -> Option<Dataset> {
     })
 }
 
-/// Quantiles of ascending samples, dense toward the tail: ten per factor of ten of 1 / (1 - p), the maximum last.
-fn curve(s: &[f64]) -> Vec<(f64, f64)> {
+/// Quantiles of durations, dense toward the tail: ten per factor of ten of 1 / (1 - p), the maximum last.
+fn curve(all: &Durations, longest: f64) -> Vec<(f64, f64)> {
     let mut out: Vec<(f64, f64)> = Vec::new();
     let mut k = 0;
     loop {
         let p = 1.0 - 10f64.powf(-f64::from(k) / 10.0);
-        if (1.0 - p) * (s.len() as f64) < 1.0 {
+        if (1.0 - p) * (all.n as f64) < 1.0 {
             break;
         }
-        out.push(((p * 1e7).round() / 1e7, brief(quantile(s, p).unwrap_or(0.0))));
+        out.push(((p * 1e7).round() / 1e7, brief(all.quantile(p).unwrap_or(0.0))));
         k += 1;
     }
-    out.push((1.0, brief(s[s.len() - 1])));
+    out.push((1.0, brief(longest)));
     out
 }
 
 /// Detours by size and rate, one group per source.
-pub fn scatter(
-    views: &[CpuView<'_>],
-    attributed: &[Vec<Attributed>],
-    testimony: &Testimony,
-) -> Option<Dataset> {
+pub fn scatter(views: &[CpuView<'_>], testimony: &Testimony) -> Option<Dataset> {
     let wall_s: f64 = views.iter().map(CpuView::wall_s).sum();
     let mut cells: BTreeMap<String, (f64, BTreeMap<i32, u64>)> = BTreeMap::new();
-    for (v, a) in views.iter().zip(attributed) {
-        for (d, at) in v.durations_ns().iter().zip(a) {
-            let name =
-                testimony.sources.get(at.main as usize).map_or_else(|| "unknown".to_owned(), |s| group(s).0);
+    for v in views {
+        for (i, d) in v.durations_ns().iter().enumerate() {
+            let main = v.cpu.attributed.get(i).and_then(|a| testimony.sources.get(a.main as usize));
+            let name = main.map_or_else(|| "unknown".to_owned(), |s| group(s).0);
             let bucket = (d.max(1.0).log10() * PER_DECADE).floor() as i32;
             let entry = cells.entry(name).or_default();
             entry.0 += d;
@@ -275,8 +269,8 @@ mod tests {
 
     #[test]
     fn the_curve_ends_with_the_maximum_and_ascends() {
-        let s: Vec<f64> = (1..=1000).map(f64::from).collect();
-        let c = curve(&s);
+        let all = Durations { n: 1000, lots: (1..=1000).map(|d| (f64::from(d), f64::from(d), 1)).collect() };
+        let c = curve(&all, 1000.0);
         assert_eq!(c.last(), Some(&(1.0, 1000.0)));
         assert!(c.windows(2).all(|w| w[0].0 <= w[1].0 && w[0].1 <= w[1].1));
         assert!(c.len() > 25);

@@ -35,9 +35,9 @@ pub fn fwq(cpu: &CpuSamples, schedule: &Schedule, turns: u64) -> Vec<u64> {
 
 /// Selfish detour: the gaps of at least `threshold_ticks` as (start, duration) in ticks.
 ///
-/// The threshold cannot be below the one of the recording.
+/// The threshold cannot be below the one of the list.
 pub fn selfish(cpu: &CpuSamples, schedule: &Schedule, threshold_ticks: u64) -> Vec<(u64, u64)> {
-    let threshold = threshold_ticks.max(schedule.threshold_ticks);
+    let threshold = threshold_ticks.max(schedule.listing_ticks);
     cpu.gaps.iter().filter(|g| g.ticks() >= threshold).map(|g| (g.start_ticks, g.ticks())).collect()
 }
 
@@ -122,27 +122,28 @@ impl<'a> TimeLine<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use machmeter_stats::histogram::LogHistogram;
 
-    const S: Schedule = Schedule { t0_ticks: 1000, window_ticks: 100, windows: 6, threshold_ticks: 20 };
+    fn s() -> Schedule {
+        Schedule::all_listed(1000, 100, 6, 20)
+    }
 
     fn cpu(counts: Vec<u32>, gaps: &[(u64, u64)]) -> CpuSamples {
         let gaps = gaps.iter().map(|&(start_ticks, end_ticks)| Gap { start_ticks, end_ticks }).collect();
-        CpuSamples { cpu: 0, counts, gaps, histogram: LogHistogram::new(), gaps_dropped: 0, thread: None }
+        CpuSamples { counts, gaps, ..CpuSamples::default() }
     }
 
     #[test]
     fn ftq_windows_are_sums_of_base_windows() {
         let c = cpu(vec![1, 2, 3, 4, 5, 6], &[]);
-        assert_eq!(ftq(&c, &S, 2), [(1000, 3), (1200, 7), (1400, 11)]);
-        assert_eq!(ftq(&c, &S, 4), [(1000, 10)]);
+        assert_eq!(ftq(&c, &s(), 2), [(1000, 3), (1200, 7), (1400, 11)]);
+        assert_eq!(ftq(&c, &s(), 4), [(1000, 10)]);
     }
 
     #[test]
     fn fwq_durations_hold_the_gaps() {
         // Ten turns a window, a gap from 1250 to 1450 (one turn), then turns again.
         let c = cpu(vec![10, 10, 6, 0, 5, 10], &[(1250, 1450)]);
-        let durations = fwq(&c, &S, 10);
+        let durations = fwq(&c, &s(), 10);
         assert_eq!(durations[0..2], [100, 100]);
         // Ten turns: five before the gap, the gap's own, four after it.
         assert_eq!(durations[2], 50 + 200 + 40);
@@ -152,7 +153,7 @@ mod tests {
     #[test]
     fn selfish_cannot_see_below_the_recording() {
         let c = cpu(vec![10; 6], &[(1010, 1035), (1100, 1190)]);
-        assert_eq!(selfish(&c, &S, 5).len(), 2);
-        assert_eq!(selfish(&c, &S, 50), [(1100, 90)]);
+        assert_eq!(selfish(&c, &s(), 5).len(), 2);
+        assert_eq!(selfish(&c, &s(), 50), [(1100, 90)]);
     }
 }

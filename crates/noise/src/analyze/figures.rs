@@ -1,21 +1,26 @@
 //! Metrics of one CPU and of all CPUs together.
 
 use machmeter_data::metric::{ParamValue, params};
+use machmeter_data::quantity::Unit;
 use machmeter_data::{Interval, Metric, MetricInfo};
-use machmeter_stats::bootstrap::{BootstrapOptions, ratio_block_bootstrap};
-use machmeter_stats::quantile::{quantile, quantile_interval, sorted};
-use machmeter_stats::tail::{TailOptions, return_level};
+use machmeter_stats::StatsError;
+use machmeter_stats::quantile::{median_of, quantile, sorted};
+use machmeter_stats::serial::{Estimate, mean_interval, quantile_interval, ratio_interval};
 
 use super::split::Split;
 use crate::info;
+use crate::measure::{Gap, Sums};
 use crate::samples::{CpuSamples, Setup};
 
 /// Blocks into which a run is cut for later comparison.
 pub const BLOCKS: usize = 20;
 /// Confidence level of all intervals.
 pub const LEVEL: f64 = 0.95;
-/// Horizon of the extreme-value figure, seconds.
-const HORIZON_S: f64 = 3600.0;
+/// Stretches of a run at most from which the interval of a share is taken: the method is tested up to 10,000.
+const STRETCHES: usize = 2_000;
+/// How intervals of means and of quantiles are made: by `stats::serial`.
+const MEAN: &str = "correlated-mean";
+const RANK: &str = "correlated-rank";
 /// Quantiles that every duration metric carries.
 const QUANTILES: [f64; 6] = [0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999];
 
@@ -32,14 +37,21 @@ pub struct CpuView<'a> {
 impl CpuView<'_> {
     /// Duration of each listed detour, ns, in order of time.
     pub fn durations_ns(&self) -> Vec<f64> {
-        let (ns, unit) = (self.setup.ns_per_tick(), self.split.reference_ticks);
-        self.cpu.gaps.iter().map(|g| (g.ticks() as f64 - unit).max(0.0) * ns).collect()
+        self.cpu.gaps.iter().map(|g| self.duration_ns(g.ticks() as f64)).collect()
+    }
+
+    fn duration_ns(&self, ticks: f64) -> f64 {
+        (ticks - self.split.reference_ticks).max(0.0) * self.setup.ns_per_tick()
+    }
+
+    /// Time after the start of the recording, s.
+    pub fn since_start_s(&self, ticks: u64) -> f64 {
+        ticks.saturating_sub(self.setup.schedule.t0_ticks) as f64 * self.setup.ns_per_tick() / 1e9
     }
 
     /// Start of each listed detour after the start of the recording, s.
     pub fn starts_s(&self) -> Vec<f64> {
-        let (t0, ns) = (self.setup.schedule.t0_ticks, self.setup.ns_per_tick());
-        self.cpu.gaps.iter().map(|g| g.start_ticks.saturating_sub(t0) as f64 * ns / 1e9).collect()
+        self.cpu.gaps.iter().map(|g| self.since_start_s(g.start_ticks)).collect()
     }
 
     /// Wall time of the recording, s.
@@ -47,14 +59,60 @@ impl CpuView<'_> {
         self.split.wall_ticks * self.setup.ns_per_tick() / 1e9
     }
 
+    /// Durations of all detours, listed or not.
+    pub fn all_durations(&self) -> Durations {
+        let listed = self.cpu.gaps.len() as u64;
+        if listed >= self.cpu.lengths.count.saturating_sub(self.split.stalls.count) {
+            let mut ns = self.durations_ns();
+            ns.sort_unstable_by(f64::total_cmp);
+            return Durations { n: listed, lots: ns.into_iter().map(|d| (d, d, 1)).collect() };
+        }
+        // Micro-stalls are the shortest of all gaps.
+        let mut stalls = self.split.stalls.count;
+        let mut lots = Vec::new();
+        for b in &self.cpu.lengths.buckets {
+            let of_stalls = stalls.min(b.count);
+            stalls -= of_stalls;
+            if b.count > of_stalls {
+                let high = (b.high + 1).min(self.cpu.lengths.longest_ticks) as f64;
+                let low = b.low.max(self.setup.schedule.stall_ticks) as f64;
+                lots.push((self.duration_ns(low), self.duration_ns(high.max(low)), b.count - of_stalls));
+            }
+        }
+        Durations { n: lots.iter().map(|l| l.2).sum(), lots }
+    }
+
     fn param(&self) -> (&'static str, ParamValue) {
         ("cpu", self.cpu.cpu.into())
     }
 }
 
-/// Interval in the record's form.
-fn interval(i: Option<machmeter_stats::Interval>, method: &str) -> Option<Interval> {
-    i.and_then(|i| Interval::new(i.level, i.low, i.high, method))
+/// Durations in ascending order: (from, to, how many), ns.
+#[derive(Debug, Clone)]
+pub struct Durations {
+    /// All.
+    pub n: u64,
+    /// Single ones where each is known, else buckets.
+    pub lots: Vec<(f64, f64, u64)>,
+}
+
+impl Durations {
+    /// Quantile `q`; `None` without detours.
+    pub fn quantile(&self, q: f64) -> Option<f64> {
+        let at = q * self.n.checked_sub(1)? as f64;
+        let (below, above) = (self.rank(at.floor() as u64)?, self.rank(at.ceil() as u64)?);
+        Some(below + (at - at.floor()) * (above - below))
+    }
+
+    /// The one of that rank, from 0; those of a bucket are taken to lie evenly in it.
+    fn rank(&self, rank: u64) -> Option<f64> {
+        let mut before = 0;
+        self.lots.iter().find_map(|(low, high, count)| {
+            let at = (rank - before) as f64 + 0.5;
+            before += count;
+            (rank < before).then(|| low + (high - low) * at / *count as f64)
+        })
+    }
 }
 
 /// Sums of consecutive, nearly equal blocks of `xs`.
@@ -63,38 +121,52 @@ pub fn block_sums(xs: &[f64], blocks: usize) -> Vec<f64> {
     (0..blocks).map(|b| xs[b * xs.len() / blocks..(b + 1) * xs.len() / blocks].iter().sum()).collect()
 }
 
-/// Blocks of a share: the sum of `part` over each block as a share of the block's time.
-fn share_blocks(part: &[f64], window: f64) -> Vec<f64> {
-    let ones = vec![window; part.len()];
-    block_sums(part, BLOCKS).iter().zip(block_sums(&ones, BLOCKS)).map(|(p, w)| p / w).collect()
-}
-
 fn block_ns(view: &CpuView<'_>) -> f64 {
-    view.split.wall_ticks * view.setup.ns_per_tick() / BLOCKS.min(view.split.stolen_ticks.len()).max(1) as f64
+    view.split.wall_ticks * view.setup.ns_per_tick() / BLOCKS.min(view.split.turn_ticks.len()).max(1) as f64
 }
 
-/// Share `sum(part) / sum(window)` with its block-bootstrap interval, blocks and effective sample size.
-fn share(info: &MetricInfo, view: &CpuView<'_>, part: &[f64], value: f64, seed: u64) -> Metric {
-    let window = view.setup.schedule.window_ticks as f64;
-    let den = vec![window; part.len()];
-    let options = BootstrapOptions { level: LEVEL, seed, ..BootstrapOptions::default() };
-    let mut ci = interval(ratio_block_bootstrap(part, &den, &options), "block-bootstrap");
-    // Time known only in sum shifts the interval as it shifts the value.
-    let seen: f64 = part.iter().sum::<f64>() / (window * part.len().max(1) as f64);
-    if let Some(i) = &mut ci {
-        let shift = value - seen;
-        (i.low, i.high) = ((i.low + shift).max(0.0), (i.high + shift).max(0.0));
-    }
-    let blocks = share_blocks(part, window);
-    let mut m = Metric::new(info, params([view.param()]), value, "time-share", part.len() as u64)
-        .with_ci(ci)
-        .with_blocks(blocks, block_ns(view));
-    m.n_eff = machmeter_stats::bootstrap::effective_sample_size(part);
-    m
+/// An estimate's interval on a metric whose value may lie a little beside it: both are shifted alike. None, where too few
+/// independent stretches carry it.
+fn with_estimate(mut m: Metric, estimate: Result<Estimate, StatsError>, method: &str, beside: f64) -> Metric {
+    let (Ok(e), Some(value)) = (estimate, m.value) else { return m };
+    let shift = value - e.value;
+    let (low, high) = (e.interval.low + shift - beside, e.interval.high + shift + beside);
+    m.n_eff = Some(e.n_eff);
+    let most = if m.unit == Unit::One { 1.0 } else { f64::INFINITY };
+    m.with_ci(Interval::new(LEVEL, low.max(0.0), high.min(most), method))
+}
+
+/// `value` = sum(part) per `each` window, with its interval and blocks.
+fn per_time(info: &MetricInfo, view: &CpuView<'_>, part: &[f64], each: f64, value: f64) -> Metric {
+    let m = Metric::new(info, params([view.param()]), value, "time-share", part.len() as u64);
+    let stretches = block_sums(part, STRETCHES);
+    let lengths = block_sums(&vec![each; part.len()], STRETCHES);
+    let estimate = ratio_interval(&stretches, &lengths, &[stretches.len()], LEVEL);
+    let blocks = block_sums(part, BLOCKS);
+    let block_lengths = block_sums(&vec![each; part.len()], BLOCKS);
+    let blocks = blocks.iter().zip(block_lengths).map(|(p, w)| p / w).collect();
+    with_estimate(m, estimate, MEAN, 0.0).with_blocks(blocks, block_ns(view))
+}
+
+fn share(info: &MetricInfo, view: &CpuView<'_>, part: &[f64], value: f64) -> Metric {
+    per_time(info, view, part, view.setup.schedule.window_ticks as f64, value)
+}
+
+/// Share of each block of a stretched series of one source, with the interval that the series gives.
+pub(super) fn of_source(m: Metric, slices: &[f64], slice: f64, ns: f64) -> Metric {
+    let shares: Vec<f64> = slices.iter().map(|s| s / slice).collect();
+    let n = shares.len();
+    let mean = |b: usize| {
+        let part = &shares[b * n / BLOCKS..(b + 1) * n / BLOCKS];
+        part.iter().sum::<f64>() / part.len().max(1) as f64
+    };
+    let blocks = (0..BLOCKS).map(mean).collect();
+    with_estimate(m, mean_interval(&shares, &[n], LEVEL), MEAN, 0.0)
+        .with_blocks(blocks, slice * ns * n as f64 / BLOCKS as f64)
 }
 
 /// The figures of one CPU.
-pub fn of_cpu(view: &CpuView<'_>, seed: u64) -> Vec<Metric> {
+pub fn of_cpu(view: &CpuView<'_>) -> Vec<Metric> {
     let mut out = Vec::new();
     let gaps_missing = "the file has counts only: stolen time and slowdown cannot be told apart";
     let rate_missing = "the file does not say how long a tick is: give --tick-hz";
@@ -102,12 +174,12 @@ pub fn of_cpu(view: &CpuView<'_>, seed: u64) -> Vec<Metric> {
     if view.split.wall_ticks > 0.0 {
         if view.setup.has_gaps {
             let stolen = view.split.stolen_total() / view.split.wall_ticks;
-            out.push(share(&info::STOLEN, view, &view.split.stolen_ticks, stolen, seed));
-            out.push(slowdown(view, seed));
+            out.push(share(&info::STOLEN, view, &view.split.stolen_ticks(), stolen));
+            out.push(slowdown(view));
         } else {
             out.extend([&info::STOLEN, &info::SLOWDOWN].map(|i| refuse(i, gaps_missing)));
         }
-        out.extend(lost(view, seed));
+        out.extend(lost(view));
     }
     if view.setup.tick_hz <= 0.0 {
         out.extend([&info::TURN, &info::RATE, &info::DURATION].map(|i| refuse(i, rate_missing)));
@@ -116,9 +188,18 @@ pub fn of_cpu(view: &CpuView<'_>, seed: u64) -> Vec<Metric> {
             out.push(turn(view));
         }
         if view.setup.has_gaps && view.split.wall_ticks > 0.0 {
-            out.push(rate(view, seed));
+            let sums = |of: fn(&Sums) -> u32| -> Vec<f64> {
+                view.cpu.sums.iter().map(|s| f64::from(of(s))).collect()
+            };
+            out.push(rate(&info::RATE, view, &sums(|s| s.detours)));
             out.push(duration(view));
-            out.push(longest(view, seed));
+            if view.setup.schedule.stall_ticks > 0 {
+                out.push(rate(&info::MICROSTALL_RATE, view, &sums(|s| s.clusters)));
+                let stalled = view.split.stalls.stolen(view.split.reference_ticks) / view.split.wall_ticks;
+                out.push(share(&info::MICROSTALL, view, &view.split.stall_ticks, stalled));
+                let own = view.split.own_ticks / view.split.wall_ticks;
+                out.push(share(&info::OWN, view, &sums(|s| s.own_ticks), own));
+            }
         }
     }
     out
@@ -137,134 +218,92 @@ fn turn(view: &CpuView<'_>) -> Metric {
         );
     };
     let value = quantile(&s, 0.5).unwrap_or(f64::NAN);
-    let blocks = (0..BLOCKS.min(turns.len()))
-        .filter_map(|b| {
-            let n = BLOCKS.min(turns.len());
-            let part = &turns[b * turns.len() / n..(b + 1) * turns.len() / n];
-            machmeter_stats::quantile::median_of(part)
-        })
-        .collect();
-    Metric::new(&info::TURN, p, value, "median", s.len() as u64)
-        .with_ci(interval(quantile_interval(&s, 0.5, LEVEL), "rank"))
+    let n = BLOCKS.min(turns.len());
+    let blocks = (0..n).filter_map(|b| median_of(&turns[b * turns.len() / n..(b + 1) * turns.len() / n]));
+    // Windows beside each other are alike: every so many-th tells as much of the median as all.
+    let spread: Vec<f64> = turns.iter().step_by(turns.len().div_ceil(STRETCHES)).copied().collect();
+    // A window ends with a whole turn, and its two ends are known to a step of the clock.
+    let step = (value + view.setup.step_ticks as f64 * ns) * value / view.setup.window_ns();
+    let m = Metric::new(&info::TURN, p, value, "median", s.len() as u64)
         .with_quantiles(&[0.01, 0.5, 0.9, 0.99].map(|q| (q, quantile(&s, q).unwrap_or(f64::NAN))))
         .with_max(s.last().copied().unwrap_or(f64::NAN))
-        .with_blocks(blocks, block_ns(view))
+        .with_blocks(blocks.collect(), block_ns(view));
+    with_estimate(m, quantile_interval(&spread, 0.5, &[spread.len()], LEVEL), RANK, step)
 }
 
 /// The share lost to anything, where there are counts to tell it from.
-fn lost(view: &CpuView<'_>, seed: u64) -> Option<Metric> {
+fn lost(view: &CpuView<'_>) -> Option<Metric> {
     if view.cpu.counts.is_empty() || view.split.reference_ticks <= 0.0 {
         return None;
     }
     let window = view.setup.schedule.window_ticks as f64;
     let parts: Vec<f64> = super::datasets::lost(view).iter().map(|l| l * window).collect();
     let value = parts.iter().sum::<f64>() / (window * parts.len() as f64);
-    Some(share(&info::LOST, view, &parts, value, seed ^ 3))
+    Some(share(&info::LOST, view, &parts, value))
 }
 
-fn slowdown(view: &CpuView<'_>, seed: u64) -> Metric {
+fn slowdown(view: &CpuView<'_>) -> Metric {
     let reference = view.split.reference_ticks;
     let Some(value) = view.split.slowdown_fraction() else {
         let p = params([view.param()]);
         return Metric::rejected(&info::SLOWDOWN, p, "time-share", "no counts to tell the loop's speed from");
     };
     let window = view.setup.schedule.window_ticks as f64;
+    let stolen = view.split.stolen_ticks();
     let lost: Vec<f64> = view
         .split
         .turn_ticks
         .iter()
-        .zip(&view.split.stolen_ticks)
+        .zip(&stolen)
         .map(|(turn, stolen)| turn.map_or(0.0, |t| (window - stolen).max(0.0) * (1.0 - reference / t)))
         .collect();
-    let mut m = share(&info::SLOWDOWN, view, &lost, value, seed ^ 1);
+    let mut m = share(&info::SLOWDOWN, view, &lost, value);
     m.blocks.iter_mut().for_each(|b| *b = b.max(0.0));
     m
 }
 
-fn rate(view: &CpuView<'_>, seed: u64) -> Metric {
-    let windows = view.split.stolen_ticks.len();
-    let (t0, w) = (view.setup.schedule.t0_ticks, view.setup.schedule.window_ticks);
-    let mut events = vec![0.0; windows];
-    for g in &view.cpu.gaps {
-        if let Some(n) = events.get_mut((g.start_ticks.saturating_sub(t0) / w) as usize) {
-            *n += 1.0;
-        }
-    }
-    let per_s = view.setup.window_ns() / 1e9;
-    let n = view.split.gaps;
-    let value = n as f64 / view.wall_s();
-    let options = BootstrapOptions { level: LEVEL, seed: seed ^ 2, ..BootstrapOptions::default() };
-    let ci = interval(ratio_block_bootstrap(&events, &vec![per_s; windows], &options), "block-bootstrap");
-    let blocks = share_blocks(&events, per_s);
-    Metric::new(&info::RATE, params([view.param()]), value, "count per time", n)
-        .with_ci(ci)
-        .with_blocks(blocks, block_ns(view))
+/// Events per second of wall time.
+fn rate(info: &MetricInfo, view: &CpuView<'_>, events: &[f64]) -> Metric {
+    let n: f64 = events.iter().sum();
+    let mut m = per_time(info, view, events, view.setup.window_ns() / 1e9, n / view.wall_s());
+    "count per time".clone_into(&mut m.estimator);
+    m.n = n as u64;
+    m
 }
 
 fn duration(view: &CpuView<'_>) -> Metric {
-    let durations = view.durations_ns();
+    let all = view.all_durations();
     let p = params([view.param()]);
-    let Some(s) = sorted(&durations).ok().filter(|s| !s.is_empty()) else {
+    let Some(median) = all.quantile(0.5) else {
         return Metric::rejected(&info::DURATION, p, "median", "no detour was seen");
     };
-    let at = |q: f64| quantile(&s, q).unwrap_or(f64::NAN);
     // A quantile that fewer than one sample lies beyond is the maximum in disguise.
+    let beyond = |q: &f64| (1.0 - q) * all.n as f64 >= 1.0;
     let shown: Vec<(f64, f64)> =
-        QUANTILES.iter().filter(|q| (1.0 - **q) * s.len() as f64 >= 1.0).map(|q| (*q, at(*q))).collect();
-    let max_ticks = view.cpu.histogram.max().unwrap_or(0) as f64;
-    let max = s.last().copied().unwrap_or(0.0);
-    let max = max.max((max_ticks - view.split.reference_ticks).max(0.0) * view.setup.ns_per_tick());
-    Metric::new(&info::DURATION, p, at(0.5), "median", view.split.gaps)
-        .with_ci(interval(quantile_interval(&s, 0.5, LEVEL), "rank"))
+        QUANTILES.into_iter().filter(beyond).filter_map(|q| Some((q, all.quantile(q)?))).collect();
+    let ns = view.setup.ns_per_tick();
+    let m = Metric::new(&info::DURATION, p, median, "median", all.n)
         .with_quantiles(&shown)
-        .with_max(max)
-        .with_blocks(duration_blocks(view, &durations), block_ns(view))
+        .with_max(view.duration_ns(view.cpu.lengths.longest_ticks as f64));
+    let Some(from_ticks) = view.cpu.complete_from_ticks(&view.setup.schedule) else { return m };
+    let whole: Vec<&Gap> = view.cpu.gaps.iter().filter(|g| g.ticks() >= from_ticks).collect();
+    let durations: Vec<f64> = whole.iter().map(|g| view.duration_ns(g.ticks() as f64)).collect();
+    // The median of all is a lower quantile of the longer ones that are listed, while half of all are.
+    let below = 1.0 - durations.len() as f64 / all.n as f64;
+    let q = (0.5 - below) / (1.0 - below);
+    let steps = 2.0 * view.setup.step_ticks as f64 * ns;
+    let estimate = quantile_interval(&durations, q, &[durations.len()], LEVEL);
+    let m = if q > 0.0 { with_estimate(m, estimate, RANK, steps) } else { m };
+    m.with_blocks(duration_blocks(view, &whole, &durations), block_ns(view))
 }
 
-fn duration_blocks(view: &CpuView<'_>, durations: &[f64]) -> Vec<f64> {
-    let wall = view.split.wall_ticks;
-    let t0 = view.setup.schedule.t0_ticks;
+fn duration_blocks(view: &CpuView<'_>, gaps: &[&Gap], durations: &[f64]) -> Vec<f64> {
     let mut parts: Vec<Vec<f64>> = vec![Vec::new(); BLOCKS];
-    for (g, d) in view.cpu.gaps.iter().zip(durations) {
-        let b = (g.start_ticks.saturating_sub(t0) as f64 / wall * BLOCKS as f64) as usize;
+    for (g, d) in gaps.iter().zip(durations) {
+        let b = (view.since_start_s(g.start_ticks) / view.wall_s() * BLOCKS as f64) as usize;
         parts[b.min(BLOCKS - 1)].push(*d);
     }
-    parts.iter().filter_map(|p| machmeter_stats::quantile::median_of(p)).collect()
-}
-
-fn longest(view: &CpuView<'_>, seed: u64) -> Metric {
-    let durations = view.durations_ns();
-    let p = params([view.param(), ("horizon_s", (HORIZON_S as i64).into())]);
-    let wall_s = view.wall_s();
-    let level = sorted(&durations).ok().and_then(|s| {
-        // The tail is what lies above the 100 largest (or the largest tenth of a short list).
-        let k = (s.len() / 10).clamp(30, 100);
-        let threshold = *s.get(s.len().checked_sub(k + 1)?)?;
-        let horizon = HORIZON_S / wall_s * s.len() as f64;
-        return_level(&durations, threshold, horizon, &TailOptions { level: LEVEL, resamples: 200, seed })
-    });
-    match level {
-        Some(l) => {
-            let mut m = Metric::new(
-                &info::LONGEST_EXPECTED,
-                p,
-                l.level,
-                "generalized Pareto tail",
-                durations.len() as u64,
-            )
-            .with_ci(interval(l.interval, "bootstrap"));
-            if l.extrapolated || m.ci.is_none() {
-                m.flag("W301");
-            }
-            m
-        }
-        None => Metric::rejected(
-            &info::LONGEST_EXPECTED,
-            p,
-            "generalized Pareto tail",
-            "too few detours to describe the tail",
-        ),
-    }
+    parts.iter().filter_map(|p| median_of(p)).collect()
 }
 
 /// Figures over all CPUs (`cpu=all`): shares are of the sum of the CPUs' times.
@@ -282,11 +321,12 @@ pub fn of_all(views: &[CpuView<'_>], per_cpu: &[Vec<Metric>]) -> Vec<Metric> {
         let half = |f: fn(&Interval, f64) -> f64| {
             found.iter().filter_map(|m| Some(f(m.ci.as_ref()?, m.value?))).sum::<f64>() / n
         };
+        let known = found.iter().all(|m| m.ci.is_some());
         let ci = Interval::new(
             LEVEL,
             (value - half(|i, v| v - i.low)).max(0.0),
-            value + half(|i, v| i.high - v),
-            "mean of block-bootstrap",
+            (value + half(|i, v| i.high - v)).min(1.0),
+            "mean of intervals of CPUs",
         );
         let shortest = found.iter().map(|m| m.blocks.len()).min().unwrap_or(0);
         let blocks =
@@ -294,7 +334,7 @@ pub fn of_all(views: &[CpuView<'_>], per_cpu: &[Vec<Metric>]) -> Vec<Metric> {
         let samples = found.iter().map(|m| m.n).sum();
         out.push(
             Metric::new(info, params([("cpu", "all".into())]), value, "time-share", samples)
-                .with_ci(ci)
+                .with_ci(ci.filter(|_| known))
                 .with_blocks(blocks, found[0].block_ns.unwrap_or(0.0)),
         );
     }

@@ -7,6 +7,7 @@ pub mod derive;
 pub mod figures;
 pub mod rhythm;
 pub mod sources;
+mod spectrum;
 pub mod split;
 mod summary;
 mod warnings;
@@ -16,13 +17,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use machmeter_data::{Dataset, Metric};
 use machmeter_engine::Analysis;
 
-use super::attribute::matching::attribute;
 use super::run::ADD_KEY;
 use super::samples::{Samples, SpeedPhase};
 use figures::CpuView;
 use split::{Split, split};
 
-/// Analyses a recording. `seed` seeds the resampling.
+/// Analyses a recording. `seed` seeds the test of coincidence.
 pub fn analyze(samples: &Samples, seed: u64) -> Analysis {
     let splits: Vec<Split> = samples.cpus.iter().map(|c| split(c, &samples.setup.schedule)).collect();
     let views: Vec<CpuView<'_>> = samples
@@ -31,20 +31,16 @@ pub fn analyze(samples: &Samples, seed: u64) -> Analysis {
         .zip(&splits)
         .map(|(cpu, split)| CpuView { setup: &samples.setup, cpu, split })
         .collect();
-    let mut testimony = samples.testimony.clone();
-    let attributed: Vec<_> =
-        samples.cpus.iter().enumerate().map(|(i, c)| attribute(&mut testimony, i, &c.gaps)).collect();
-
-    let done = side_by_side(views.len(), |i| {
-        (figures::of_cpu(&views[i], seed), rhythm::periodic(&views[i], &attributed[i], &testimony))
-    });
+    let testimony = &samples.testimony;
+    let done =
+        side_by_side(views.len(), |i| (figures::of_cpu(&views[i]), rhythm::periodic(&views[i], testimony)));
     let (per_cpu, rhythms): (Vec<Vec<Metric>>, Vec<Vec<rhythm::Periodic>>) = done.into_iter().unzip();
     let all = figures::of_all(&views, &per_cpu);
     let mut found = Vec::new();
     let mut metrics: Vec<Metric> = all;
-    for (((v, a), own), rhythms) in views.iter().zip(&attributed).zip(per_cpu).zip(rhythms) {
+    for ((v, own), rhythms) in views.iter().zip(per_cpu).zip(rhythms) {
         metrics.extend(own);
-        metrics.extend(sources::metrics(v, a, &testimony));
+        metrics.extend(sources::metrics(v, testimony));
         metrics.extend(rhythm::metrics(&rhythms));
         found.extend(rhythms);
     }
@@ -53,18 +49,18 @@ pub fn analyze(samples: &Samples, seed: u64) -> Analysis {
     let mut findings = vec![constant::verdict(&samples.speed, &samples.references, &slow_share)];
     findings.extend(closure(&views));
     findings.extend(rhythm::finding(&found));
-    findings.extend(rhythm::together(&views, seed));
+    findings.extend(spectrum::together(&views, seed));
     findings.extend(summary::counters(samples));
 
     let datasets = [
-        datasets::timeline(&views, &attributed, &testimony),
-        datasets::scatter(&views, &attributed, &testimony),
-        sources::table(&views, &attributed, &testimony),
+        datasets::timeline(&views, testimony),
+        datasets::scatter(&views, testimony),
+        sources::table(&views, testimony),
         datasets::percentiles(&views),
-        rhythm::spectrum(&views, &found),
+        spectrum::spectrum(&views, &found),
         datasets::heat(&views),
         Some(classes::table(&views)),
-        rhythm::memory(&views),
+        spectrum::memory(&views),
     ];
     let mut datasets: Vec<Dataset> =
         datasets.into_iter().flatten().chain(samples.imported.iter().cloned()).collect();
@@ -136,7 +132,7 @@ fn closure(views: &[CpuView<'_>]) -> Option<machmeter_data::record::Finding> {
                 format!(
                     "CPU {}: {} gaps and {} turns of {:.2} ns make {:+.3} % of the wall time",
                     v.cpu.cpu,
-                    v.split.gaps,
+                    v.split.gaps(),
                     v.split.turns,
                     unit * v.setup.ns_per_tick(),
                     off * 100.0

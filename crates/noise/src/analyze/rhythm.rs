@@ -1,45 +1,31 @@
-//! Periodicity: spectra of windows, combs of event times per class and source, memory of the series, and whether CPUs
-//! stop together.
+//! Rhythms: which sources come back in step, how often, and how well that is known.
+//!
+//! A comb is searched in a stretch of the first half of a series. It is then followed event by event through the whole run, so
+//! that a source whose phase or frequency wanders stays one source, and it must hold in the second half on its own. How
+//! far the frequency wanders within the run is in its interval.
+
+mod events;
 
 use std::collections::BTreeMap;
 
 use machmeter_data::metric::params;
 use machmeter_data::quantity::{Unit, human};
 use machmeter_data::record::Finding;
-use machmeter_data::shape::{Axis, Curve, CurveRow, Mark};
-use machmeter_data::{Dataset, Interval, Metric, Params, Shape};
-use machmeter_stats::autocorr::autocorrelation;
-use machmeter_stats::coincidence::{CoincidenceOptions, Event, coincidence};
-use machmeter_stats::events::{Comb, comb_search};
-use machmeter_stats::spectrum::{clip_robust, welch};
+use machmeter_data::{Interval, Metric};
+use machmeter_stats::quantile::median_of;
+
+use events::SAME;
+pub use events::{Rhythm, rhythms};
 
 use super::classes::{CLASSES, class_of};
-use super::datasets::lost;
 use super::figures::CpuView;
-use super::sources::group;
-use crate::attribute::matching::Attributed;
-use crate::attribute::testimony::{SourceKind, Testimony};
+use crate::attribute::testimony::{Sight, SourceKind, Testimony};
 use crate::info;
 
-/// Fewer events than this are not searched for a rhythm.
-const MIN_EVENTS: usize = 20;
-/// More than this are not needed: the first so many are searched.
-const MAX_EVENTS: usize = 20_000;
-/// Events searched per second of recording, and at least: the search costs a time in proportion to them, and a run has to
-/// end soon after its recording. A rhythm shows in some hundred events.
-const EVENTS_PER_SECOND: f64 = 150.0;
-const ALWAYS_SEARCHED: usize = 1_500;
-/// Fastest rhythm searched, Hz.
-const MAX_HZ: f64 = 5_000.0;
-/// A rhythm that has an event in fewer than one of so many of its cycles is not searched for: the fastest rhythm searched
-/// is this many times the rate of the events.
-const CYCLES_PER_EVENT: f64 = 4.0;
-/// Points kept of a spectrum, spaced evenly on a logarithmic axis.
-const SPECTRUM_POINTS: usize = 280;
 /// Rhythms listed at most.
 const MAX_LISTED: usize = 10;
-/// CPUs whose pairs are compared at most.
-const MAX_PAIRED: usize = 8;
+/// Rates at which kernels tick (`Kconfig.hz`), Hz.
+const TICKS_HZ: [f64; 4] = [100.0, 250.0, 300.0, 1000.0];
 
 /// A periodic source found on one CPU.
 #[derive(Debug, Clone)]
@@ -50,298 +36,236 @@ pub struct Periodic {
     pub class: String,
     /// Name of the source, or `unknown`.
     pub source: String,
-    /// What was found.
-    pub comb: Comb,
+    /// Frequency.
+    pub hz: f64,
+    /// Half of its 95 % interval.
+    pub half_hz: Option<f64>,
+    /// Events that belong to it.
+    pub events: usize,
+    /// Chance of as much without a rhythm.
+    pub p: f64,
     /// Median duration of the events searched, ns.
     pub median_ns: f64,
+    /// It is not the source that has the rhythm: the scheduler's tick gives it the CPU.
+    pub at_tick: bool,
+}
+
+impl Periodic {
+    /// Name of the source, or else of the class.
+    pub fn what(&self) -> &str {
+        if self.source == UNKNOWN { &self.class } else { &self.source }
+    }
+
+    fn cost_ns(&self) -> f64 {
+        self.events as f64 * self.median_ns
+    }
+}
+
+const UNKNOWN: &str = "unknown";
+
+/// Events of one source or class: when each began, how long it took.
+#[derive(Default)]
+struct Series {
+    kind: Option<SourceKind>,
+    times_s: Vec<f64>,
+    durations_ns: Vec<f64>,
+}
+
+type AllSeries = BTreeMap<(String, String), Series>;
+
+/// Events by source where there is one, else by class of durations. A thread has its own start, whatever else was in its gap.
+fn series(view: &CpuView<'_>, testimony: &Testimony) -> AllSeries {
+    let mut out = AllSeries::new();
+    let from_ticks = view.cpu.complete_from_ticks(&view.setup.schedule).unwrap_or(u64::MAX);
+    let ns = view.setup.ns_per_tick();
+    let durations = view.durations_ns();
+    for (i, g) in view.cpu.gaps.iter().enumerate().filter(|(_, g)| g.ticks() >= from_ticks) {
+        let mut add = |key: (String, String), kind: Option<SourceKind>, start_ticks: u64, took_ns: f64| {
+            let s = out.entry(key).or_default();
+            s.kind = kind;
+            s.times_s.push(view.since_start_s(start_ticks));
+            s.durations_ns.push(took_ns);
+        };
+        let mut named = false;
+        for p in view.cpu.attributed.get(i).map_or(&[][..], |a| &a.parts) {
+            let Some(source) = testimony.sources.get(p.source as usize) else { continue };
+            named |= !matches!(source.kind, SourceKind::Unknown | SourceKind::Outside);
+            let took_ns =
+                if view.cpu.attributed[i].main == p.source { durations[i] } else { p.ticks as f64 * ns };
+            add(("source".to_owned(), source.full_name()), Some(source.kind), p.start_ticks, took_ns);
+        }
+        if !named {
+            let class = CLASSES[class_of(durations[i])].0;
+            add((class.to_owned(), UNKNOWN.to_owned()), None, g.start_ticks, durations[i]);
+        }
+    }
+    out
 }
 
 /// Rhythms of one CPU: per named source, and per class of durations for what has no name.
-pub fn periodic(view: &CpuView<'_>, attributed: &[Attributed], testimony: &Testimony) -> Vec<Periodic> {
-    let mut series: BTreeMap<(String, String), Vec<(f64, f64)>> = BTreeMap::new();
-    let named = |a: &Attributed| {
-        testimony
-            .sources
-            .get(a.main as usize)
-            .filter(|s| !matches!(s.kind, SourceKind::Unknown | SourceKind::Outside))
-            .map(|s| group(s).0)
-    };
-    for (i, (t, d)) in view.starts_s().into_iter().zip(view.durations_ns()).enumerate() {
-        let key = match attributed.get(i).and_then(named) {
-            Some(source) => ("source".to_owned(), source),
-            None => (CLASSES[class_of(d)].0.to_owned(), "unknown".to_owned()),
-        };
-        series.entry(key).or_default().push((t, d));
-    }
-    let wall = view.wall_s();
+pub fn periodic(view: &CpuView<'_>, testimony: &Testimony) -> Vec<Periodic> {
+    let wall_s = view.wall_s();
+    let found: Vec<((String, String), Series, Vec<Rhythm>)> = series(view, testimony)
+        .into_iter()
+        .map(|(key, s)| {
+            let rhythms = rhythms(&s.times_s, wall_s);
+            (key, s, rhythms)
+        })
+        .collect();
+    let leaders: Vec<Leader<'_>> =
+        found.iter().flat_map(|(_, s, r)| r.iter().map(|r| Leader::of(s, r))).collect();
     let mut out = Vec::new();
-    for ((class, source), mut events) in series {
-        if events.len() < MIN_EVENTS || wall <= 0.0 {
-            continue;
-        }
-        events.truncate(searched(wall));
-        let times: Vec<f64> = events.iter().map(|e| e.0).collect();
-        let durations: Vec<f64> = events.iter().map(|e| e.1).collect();
-        let median_ns = machmeter_stats::quantile::median_of(&durations).unwrap_or(0.0);
-        let fastest_hz = fastest_hz(&times).min(MAX_HZ);
-        for comb in comb_search(&times, 2.0 / wall, fastest_hz).unwrap_or_default() {
+    for ((class, source), series, rhythms) in &found {
+        for r in rhythms {
+            let of = Leader::of(series, r);
+            if leaders.iter().any(|l| l.brings(&of)) {
+                continue;
+            }
+            let thread = series.kind == Some(SourceKind::Thread);
+            // Without the kernel's trace nobody sees the tick.
+            let blind = testimony.sight == Sight::Switches && is_tick_rate(r.hz);
+            let ticks =
+                !of.is_tick() && leaders.iter().any(|l| l.is_tick() && follows(&r.times_s, l.rhythm, 0.0));
             out.push(Periodic {
                 cpu: view.cpu.cpu,
                 class: class.clone(),
                 source: source.clone(),
-                comb,
-                median_ns,
+                hz: r.hz,
+                half_hz: r.half_hz.map(|h| h + r.hz * view.setup.rate_error),
+                events: r.times_s.len(),
+                p: r.p,
+                median_ns: of.median_ns,
+                at_tick: ticks || (thread && blind),
             });
         }
     }
+    out.sort_by(|a, b| b.cost_ns().total_cmp(&a.cost_ns()));
     out
 }
 
-/// Events of one series that are searched in a recording of `wall_s`.
-fn searched(wall_s: f64) -> usize {
-    ((wall_s * EVENTS_PER_SECOND) as usize).clamp(ALWAYS_SEARCHED, MAX_EVENTS)
+fn is_tick_rate(hz: f64) -> bool {
+    TICKS_HZ.iter().any(|t| (hz / t - 1.0).abs() < 1e-3)
 }
 
-/// The fastest rhythm worth searching in events at these times, Hz. The events of a rhythm may come in bursts with long
-/// holes between, so the rate is that between neighbors: of the quarter of the events that follow soonest.
-fn fastest_hz(times_s: &[f64]) -> f64 {
-    let mut between: Vec<f64> = times_s.windows(2).map(|w| w[1] - w[0]).collect();
-    if between.is_empty() {
-        return 0.0;
+/// A rhythm that may give others theirs.
+struct Leader<'a> {
+    kind: Option<SourceKind>,
+    rhythm: &'a Rhythm,
+    median_ns: f64,
+}
+
+impl<'a> Leader<'a> {
+    fn of(series: &Series, rhythm: &'a Rhythm) -> Self {
+        Self { kind: series.kind, rhythm, median_ns: median_of(&series.durations_ns).unwrap_or(0.0) }
     }
-    let quarter = between.len() / 4;
-    let soon_s = *between.select_nth_unstable_by(quarter, f64::total_cmp).1;
-    if soon_s > 0.0 { CYCLES_PER_EVENT / soon_s } else { MAX_HZ }
+
+    fn is_tick(&self) -> bool {
+        self.kind == Some(SourceKind::Tick) && is_tick_rate(self.rhythm.hz)
+    }
+
+    /// Whether the other has its rhythm from this thread: it is the interrupt that wakes it, what the
+    /// hypervisor does about that, or a thread that gets what is left of the gap when this one is done.
+    fn brings(&self, other: &Self) -> bool {
+        let same =
+            (self.rhythm.hz / other.rhythm.hz - 1.0).abs() < SAME && !std::ptr::eq(self.rhythm, other.rhythm);
+        if !same || self.kind != Some(SourceKind::Thread) || other.is_tick() {
+            return false;
+        }
+        let busy = self.median_ns / 1e9 * self.rhythm.hz;
+        match other.kind {
+            Some(SourceKind::Thread) => follows(&other.rhythm.times_s, self.rhythm, busy),
+            Some(_) | None => true,
+        }
+    }
 }
 
-/// Metrics `noise.period`.
+/// Whether nearly all events begin right after those of a leader that keeps the CPU for the share `busy` of its period. The
+/// scheduler acts when a handler returns, tens of microseconds after it began: a twentieth of the period of the fastest tick.
+fn follows(times_s: &[f64], leader: &Rhythm, busy: f64) -> bool {
+    const SOON: f64 = 0.05;
+    const NEARLY: f64 = 0.8;
+    let soon = |t: &&f64| {
+        let before = leader.times_s.partition_point(|at| at < *t);
+        // Of the cycles within one long gap, the leader is seen in the first only.
+        before > 0 && ((*t - leader.times_s[before - 1]) * leader.hz).fract() < busy + SOON
+    };
+    times_s.iter().filter(soon).count() as f64 >= NEARLY * times_s.len() as f64
+}
+
+/// Metrics `noise.period`. A figure is that of a source; of what has no name, and of a source's further rhythms, the
+/// frequency to two digits is part of the name, so that no comparison takes one for another.
 pub fn metrics(found: &[Periodic]) -> Vec<Metric> {
     let mut taken: Vec<(String, String)> = Vec::new();
     let mut out = Vec::new();
-    for f in found {
-        // One figure per class and source: the strongest comes first; further ones stand in the findings.
-        if taken.contains(&(f.class.clone(), f.source.clone())) {
+    for f in found.iter().filter(|f| !f.at_tick) {
+        let plain = f.source != UNKNOWN && !taken.contains(&(f.class.clone(), f.source.clone()));
+        let scale = 10_f64.powf(f.hz.log10().floor() - 1.0);
+        let at = format!("{} at {} Hz", f.source, (f.hz / scale).round() * scale);
+        let source = if plain { f.source.clone() } else { at };
+        if taken.contains(&(f.class.clone(), source.clone())) {
             continue;
         }
-        taken.push((f.class.clone(), f.source.clone()));
+        taken.push((f.class.clone(), source.clone()));
         let p = params([
             ("cpu", f.cpu.into()),
             ("class", f.class.as_str().into()),
-            ("source", f.source.as_str().into()),
+            ("source", source.as_str().into()),
         ]);
-        let half = 1.96 * f.comb.fundamental_error_hz;
-        let hz = f.comb.fundamental_hz;
-        out.push(
-            Metric::new(&info::PERIOD, p, hz, "comb of event times", f.comb.events_in_comb as u64)
-                .with_ci(Interval::new(0.95, (hz - half).max(0.0), hz + half, "normal")),
-        );
+        let half = f
+            .half_hz
+            .and_then(|h| Interval::new(0.95, (f.hz - h).max(0.0), f.hz + h, "stretches of the run"));
+        out.push(Metric::new(&info::PERIOD, p, f.hz, "events followed", f.events as u64).with_ci(half));
     }
     out
 }
 
-/// One finding that lists the rhythms, those that take most time first.
+/// One finding that lists the rhythms, those that take most time first, and who comes at the scheduler's tick.
 pub fn finding(found: &[Periodic]) -> Option<Finding> {
     let mut ranked: Vec<&Periodic> = found.iter().collect();
-    let cost = |f: &Periodic| f.comb.events_in_comb as f64 * f.median_ns;
-    ranked.sort_by(|a, b| cost(b).total_cmp(&cost(a)));
-    let first = ranked.first()?;
+    ranked.sort_by(|a, b| b.cost_ns().total_cmp(&a.cost_ns()));
+    let own = || ranked.iter().filter(|f| !f.at_tick);
     let what = |f: &Periodic| {
-        if f.source == "unknown" { format!("detours of {}", f.class) } else { f.source.clone() }
+        if f.source == UNKNOWN { format!("detours of {}", f.class) } else { f.source.clone() }
     };
-    let evidence = ranked
-        .iter()
+    let mut evidence: Vec<String> = own()
         .take(MAX_LISTED)
         .map(|f| {
+            let half = f.half_hz.map_or(String::new(), |h| format!(" +- {}", human(h, Unit::Hertz)));
             format!(
-                "CPU {}: {} at {:.2} Hz, {} each (median), {} events in the comb, {} harmonics significant, p = {:.0e}",
+                "CPU {}: {} at {:.3} Hz{half}, {} each (median), {} events, p = {:.0e}",
                 f.cpu,
                 what(f),
-                f.comb.fundamental_hz,
+                f.hz,
                 human(f.median_ns, Unit::Nanoseconds),
-                f.comb.events_in_comb,
-                f.comb.harmonics,
-                f.comb.p
+                f.events,
+                f.p
             )
         })
         .collect();
-    Some(Finding {
-        id: "noise.periodic".to_owned(),
-        verdict: "present".to_owned(),
-        text: format!(
-            "{} periodic sources; the one that takes most time: {} on CPU {} at {:.2} Hz. Each p is corrected for the \
-             frequencies tried.",
-            ranked.len(),
+    let at_tick = ranked.iter().filter(|f| f.at_tick).take(MAX_LISTED);
+    evidence
+        .extend(at_tick.map(|f| {
+            format!("CPU {}: {} comes at the scheduler's tick, {} times", f.cpu, what(f), f.events)
+        }));
+    let text = match own().next() {
+        Some(first) => format!(
+            "{} periodic sources; the one that takes most time: {} on CPU {} at {:.3} Hz. Each holds in both halves of the run; \
+             each p is corrected for the frequencies tried.",
+            own().count(),
             what(first),
             first.cpu,
-            first.comb.fundamental_hz
+            first.hz
         ),
+        None => "No source has a rhythm of its own; some threads come at the scheduler's tick.".to_owned(),
+    };
+    let verdict = if own().next().is_some() { "present" } else { "none_seen" };
+    (!evidence.is_empty()).then(|| Finding {
+        id: "noise.periodic".to_owned(),
+        verdict: verdict.to_owned(),
+        text,
         evidence,
     })
 }
 
-/// Welch spectra of the share of time lost per window, clipped so that rare long holes do not rule it, with the lines of
-/// the rhythms found.
-pub fn spectrum(views: &[CpuView<'_>], found: &[Periodic]) -> Option<Dataset> {
-    let rate = 1e9 / views.first()?.setup.window_ns();
-    let rows: Vec<CurveRow> = views
-        .iter()
-        .filter_map(|v| {
-            let series = clip_robust(&lost(v), 8.0)?;
-            let segment = (series.len() / 8).next_power_of_two().clamp(64, 16_384).min(series.len());
-            let s = welch(&series, rate, segment, segment / 2).ok()?;
-            let (x, y) = thin(&s.freq_hz, &s.power);
-            (!x.is_empty()).then(|| CurveRow { name: format!("CPU {}", v.cpu.cpu), x, y })
-        })
-        .collect();
-    let top = rate / 2.0;
-    let marks: Vec<Mark> = found
-        .iter()
-        .filter(|f| f.comb.fundamental_hz < top)
-        .take(8)
-        .map(|f| Mark {
-            x: f.comb.fundamental_hz,
-            y: None,
-            label: format!(
-                "{:.1} Hz {}",
-                f.comb.fundamental_hz,
-                if f.source == "unknown" { &f.class } else { &f.source }
-            ),
-            detail: format!("CPU {}: {} events, p = {:.0e}", f.cpu, f.comb.events_in_comb, f.comb.p),
-        })
-        .collect();
-    (!rows.is_empty()).then(|| Dataset {
-        id: "noise.spectrum".to_owned(),
-        params: Params::new(),
-        title: "Spectrum of lost time".to_owned(),
-        caption: "Power of the share of time lost per window by frequency (Welch, values clipped at 8 median deviations). Named \
-                  lines are rhythms found in the event times, which resolve them far better than windows can."
-            .to_owned(),
-        shape: Shape::Curve(Curve {
-            x: Axis::log("frequency", Unit::Hertz),
-            y: Axis::log("power", Unit::PerHertz),
-            rows,
-            marks,
-        }),
-    })
-}
-
-/// Keeps the largest power of each logarithmic bucket, so that lines survive thinning.
-fn thin(freq_hz: &[f64], power: &[f64]) -> (Vec<f64>, Vec<f64>) {
-    let (mut x, mut y): (Vec<f64>, Vec<f64>) = (Vec::new(), Vec::new());
-    let usable = || freq_hz.iter().zip(power).filter(|(f, p)| **f > 0.0 && **p > 0.0);
-    let (Some(low), Some(high)) = (usable().map(|p| *p.0).next(), usable().map(|p| *p.0).next_back()) else {
-        return (x, y);
-    };
-    let per_bucket = (high / low).ln() / SPECTRUM_POINTS as f64;
-    let mut bucket = -1_i64;
-    for (f, p) in usable() {
-        let b = if per_bucket > 0.0 { ((f / low).ln() / per_bucket) as i64 } else { 0 };
-        if b == bucket {
-            if let (Some(last_x), Some(last_y)) = (x.last_mut(), y.last_mut())
-                && p > last_y
-            {
-                (*last_x, *last_y) = (*f, *p);
-            }
-        } else {
-            bucket = b;
-            x.push(*f);
-            y.push(*p);
-        }
-    }
-    (x, y)
-}
-
-/// Autocorrelation of the share of time lost, up to a fifth of the run, thinned logarithmically.
-pub fn memory(views: &[CpuView<'_>]) -> Option<Dataset> {
-    let window_ns = views.first()?.setup.window_ns();
-    let rows: Vec<CurveRow> = views
-        .iter()
-        .filter_map(|v| {
-            let series = clip_robust(&lost(v), 8.0)?;
-            let lags = (series.len() / 5).min(20_000);
-            let r = autocorrelation(&series, lags)?;
-            let mut x = Vec::new();
-            let mut y = Vec::new();
-            let mut lag = 1_usize;
-            while lag < r.len() {
-                x.push(lag as f64 * window_ns);
-                y.push((r[lag] * 1e4).round() / 1e4);
-                lag = (lag + 1).max((lag as f64 * 1.05) as usize);
-            }
-            (!x.is_empty()).then(|| CurveRow { name: format!("CPU {}", v.cpu.cpu), x, y })
-        })
-        .collect();
-    (!rows.is_empty()).then(|| Dataset {
-        id: "noise.autocorrelation".to_owned(),
-        params: Params::new(),
-        title: "Memory of the noise".to_owned(),
-        caption: "Autocorrelation of the share of time lost. Noise with memory comes in spells; a sharp peak is a rhythm."
-            .to_owned(),
-        shape: Shape::Curve(Curve {
-            x: Axis::log("lag", Unit::Nanoseconds),
-            y: Axis::linear("correlation", Unit::One),
-            rows,
-            marks: Vec::new(),
-        }),
-    })
-}
-
-/// Whether detours of at least 1 us come together on pairs of CPUs more often than chance has it.
-pub fn together(views: &[CpuView<'_>], seed: u64) -> Vec<Finding> {
-    let mut lists: Vec<(usize, Vec<Event>, f64)> = views
-        .iter()
-        .take(MAX_PAIRED)
-        .map(|v| {
-            let span = v.wall_s();
-            let events: Vec<Event> = v
-                .starts_s()
-                .into_iter()
-                .zip(v.durations_ns())
-                .filter(|(_, d)| *d >= 1e3)
-                .map(|(start_s, d)| Event { start_s, end_s: (start_s + d / 1e9).min(span) })
-                .filter(|e| e.start_s <= e.end_s)
-                .collect();
-            (v.cpu.cpu, events, span)
-        })
-        .collect();
-    // All lists are cut at the same time, or those of busy CPUs would seem to avoid the end of the others'.
-    let until_s = lists
-        .iter()
-        .filter_map(|(_, events, span)| Some(events.get(searched(*span))?.start_s))
-        .min_by(f64::total_cmp);
-    if let Some(until_s) = until_s {
-        for (_, events, span) in &mut lists {
-            events.retain(|e| e.start_s < until_s);
-            for e in events.iter_mut() {
-                e.end_s = e.end_s.min(until_s);
-            }
-            *span = span.min(until_s);
-        }
-    }
-    let mut out = Vec::new();
-    for (i, (cpu_a, a, span)) in lists.iter().enumerate() {
-        for (cpu_b, b, _) in &lists[i + 1..] {
-            let options = CoincidenceOptions { seed, shifts: 299, ..CoincidenceOptions::default() };
-            let Some(c) = coincidence(a, b, *span, &options) else { continue };
-            let more = c.p < 0.01 && c.ratio.is_none_or(|r| r > 1.2);
-            out.push(Finding {
-                id: "noise.coincidence".to_owned(),
-                verdict: if more { "present" } else { "none_seen" }.to_owned(),
-                text: if more {
-                    format!("CPUs {cpu_a} and {cpu_b} are disturbed together more often than chance has it.")
-                } else {
-                    format!("CPUs {cpu_a} and {cpu_b} are not disturbed together more often than chance has it.")
-                },
-                evidence: vec![format!(
-                    "{} detours over 1 us of CPU {cpu_a} overlap one of CPU {cpu_b}; {:.1} expected by chance; p = {:.3}; both \
-                     away for {} in all",
-                    c.observed,
-                    c.expected,
-                    c.p,
-                    human(c.overlap_s * 1e9, Unit::Nanoseconds)
-                )],
-            });
-        }
-    }
-    out
-}
+#[cfg(test)]
+mod tests;

@@ -8,13 +8,15 @@ use machmeter_data::shape::{Cell, CostTable, TableColumn, TableRow};
 use machmeter_data::{Dataset, Metric, Shape};
 use machmeter_stats::quantile::median_of;
 
-use super::figures::{BLOCKS, CpuView};
-use crate::attribute::matching::Attributed;
-use crate::attribute::testimony::{Source, Testimony};
+use super::figures::{BLOCKS, CpuView, of_source};
+use crate::attribute::testimony::{Source, SourceKind, Testimony};
 use crate::info;
 
+/// Slices of a run in which each source's time is kept.
+const SLICES: usize = 10 * BLOCKS;
+
 /// What one source did on one CPU.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 struct Account {
     detours: u64,
     ticks: f64,
@@ -22,60 +24,166 @@ struct Account {
     durations: Vec<f64>,
     entry: Vec<f64>,
     exit: Vec<f64>,
-    blocks: Vec<f64>,
+    slices: Vec<f64>,
+    /// Time of each thread of a process.
+    threads: BTreeMap<String, f64>,
 }
 
-/// Name and kind of a source with the process id taken off, so that all threads of one name are one source.
+impl Default for Account {
+    fn default() -> Self {
+        Self {
+            detours: 0,
+            ticks: 0.0,
+            longest_ticks: 0.0,
+            durations: Vec::new(),
+            entry: Vec::new(),
+            exit: Vec::new(),
+            slices: vec![0.0; SLICES],
+            threads: BTreeMap::new(),
+        }
+    }
+}
+
+/// Name of a process, interrupt and so on, and kind: all processes of one name are one source.
 pub fn group(source: &Source) -> (String, &'static str) {
-    let name = match source.name.rsplit_once(':') {
-        Some((comm, pid)) if !pid.is_empty() && pid.bytes().all(|b| b.is_ascii_digit()) => comm,
-        _ => &source.name,
-    };
-    (name.to_owned(), source.kind.name())
+    (source.name.clone(), source.kind.name())
 }
 
 type Accounts = BTreeMap<(String, &'static str), Account>;
 
+/// A stretch of the recording, in slices.
+#[derive(Clone, Copy)]
+struct Stretch {
+    from: f64,
+    to: f64,
+}
+
 /// Charges each gap to its main source: entry, handlers and exit together are what the program lost to it. Where a gap
-/// holds several threads, each is charged with its own time and the main one with the rest.
-fn accounts(view: &CpuView<'_>, attributed: &[Attributed], testimony: &Testimony) -> Accounts {
+/// holds several processes, each is charged with its own time and the main one with the rest. Gaps end with the last window.
+/// What is not listed is a source too, and so are micro-stalls: together they make the stolen time.
+fn accounts(view: &CpuView<'_>, testimony: &Testimony) -> Accounts {
     let unit = view.split.reference_ticks;
-    let t0 = view.setup.schedule.t0_ticks;
-    let wall = view.split.wall_ticks;
+    let (t0, wall) = (view.setup.schedule.t0_ticks, view.split.wall_ticks);
+    let slice = wall / SLICES as f64;
     let mut out = Accounts::new();
-    let key = |s: u32| testimony.sources.get(s as usize).map(group);
-    for (g, a) in view.cpu.gaps.iter().zip(attributed) {
-        let lost = (g.ticks() as f64 - unit).max(0.0);
-        let block =
-            ((g.start_ticks.saturating_sub(t0) as f64 / wall * BLOCKS as f64) as usize).min(BLOCKS - 1);
-        let Some(main) = key(a.main) else { continue };
+    let source = |s: u32| testimony.sources.get(s as usize);
+    let within = |ticks: u64| (ticks.saturating_sub(t0) as f64).min(wall);
+    for (i, g) in view.cpu.gaps.iter().enumerate() {
+        let (from, to) = (within(g.start_ticks), within(g.end_ticks));
+        let lost = (to - from - unit).max(0.0);
+        let at = Stretch { from: from / slice, to: to / slice };
+        let Some(a) = view.cpu.attributed.get(i) else { continue };
+        let Some(main) = source(a.main) else { continue };
+        let key = group(main);
         let mut rest = lost;
-        for (s, ticks) in &a.parts {
-            let Some(k) = key(*s) else { continue };
-            if k == main || k.1 != "thread" || *ticks == 0 {
+        for p in &a.parts {
+            let Some(s) = source(p.source) else { continue };
+            if s.kind != SourceKind::Thread || p.ticks == 0 {
                 continue;
             }
-            let own = (*ticks as f64).min(rest);
-            rest -= own;
-            let other = out.entry(k).or_default();
-            other.charge(own, block);
+            let own = (p.ticks as f64).min(rest);
+            let other = out.entry(group(s)).or_default();
+            *other.threads.entry(s.full_name()).or_default() += own;
+            if group(s) != key {
+                rest -= own;
+                other.charge(own, at);
+            }
         }
-        let account = out.entry(main).or_default();
-        account.charge(rest, block);
+        let account = out.entry(key).or_default();
+        account.charge(rest, at);
         account.durations.push(lost);
         account.entry.push(a.entry_ticks as f64);
         account.exit.push(a.exit_ticks as f64);
         account.longest_ticks = account.longest_ticks.max(lost);
         account.detours += 1;
     }
+    if !view.cpu.attributed.is_empty() || !view.cpu.sums.is_empty() {
+        not_listed(view, &mut out);
+    }
     out
 }
 
+/// Adds what no list holds.
+fn not_listed(view: &CpuView<'_>, accounts: &mut Accounts) {
+    let split = view.split;
+    let mut short = Account { slices: slices(&split.detour_ticks), ..Account::default() };
+    for listed in accounts.values() {
+        for (s, l) in short.slices.iter_mut().zip(&listed.slices) {
+            *s -= l;
+        }
+    }
+    // A detour over two slices lies a little otherwise in windows than in the list.
+    short.slices.iter_mut().for_each(|s| *s = s.max(0.0));
+    let listed: f64 = accounts.values().map(|a| a.ticks).sum();
+    short.ticks = split.detours.stolen(split.reference_ticks) - listed;
+    short.detours = split.detours.count.saturating_sub(view.cpu.gaps.len() as u64);
+    if short.detours > 0 && short.ticks > 0.0 {
+        let from = view.cpu.complete_from_ticks(&view.setup.schedule);
+        let name = from.map_or("not listed".to_owned(), |t| below(t as f64 * view.setup.ns_per_tick()));
+        accounts.insert((name, NOT_LISTED), short);
+    }
+    if split.stalls.count > 0 {
+        let mut stalls = Account { detours: split.stalls.count, ..Account::default() };
+        stalls.ticks = split.stalls.stolen(split.reference_ticks);
+        stalls.slices = slices(&split.stall_ticks);
+        accounts.insert(("micro-stalls".to_owned(), "stall"), stalls);
+    }
+}
+
+/// Sums of a series of windows over the slices of the run.
+fn slices(windows: &[f64]) -> Vec<f64> {
+    let mut out = vec![0.0; SLICES];
+    for (k, w) in windows.iter().enumerate() {
+        out[k * SLICES / windows.len()] += w;
+    }
+    out
+}
+
+/// Kind of what is counted but not listed.
+const NOT_LISTED: &str = "unlisted";
+
+/// Name of the detours shorter than the listed ones.
+fn below(ns: f64) -> String {
+    let (value, unit) = match ns {
+        ns if ns < 999.5 => (ns, "ns"),
+        ns if ns < 999.5e3 => (ns / 1e3, "us"),
+        _ => (ns / 1e6, "ms"),
+    };
+    format!("below_{value:.0}{unit}")
+}
+
 impl Account {
-    fn charge(&mut self, ticks: f64, block: usize) {
-        self.blocks.resize(BLOCKS, 0.0);
-        self.blocks[block] += ticks;
+    /// Adds time that lay evenly in a stretch.
+    fn charge(&mut self, ticks: f64, at: Stretch) {
         self.ticks += ticks;
+        let (first, last) = ((at.from as usize).min(SLICES - 1), (at.to as usize).min(SLICES - 1));
+        for k in first..=last {
+            let inside = at.to.min(k as f64 + 1.0) - at.from.max(k as f64);
+            self.slices[k] += if first == last { ticks } else { ticks * inside.max(0.0) / (at.to - at.from) };
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.detours += other.detours;
+        self.ticks += other.ticks;
+        self.longest_ticks = self.longest_ticks.max(other.longest_ticks);
+        self.durations.extend(&other.durations);
+        self.entry.extend(&other.entry);
+        self.exit.extend(&other.exit);
+        self.slices.iter_mut().zip(&other.slices).for_each(|(a, b)| *a += b);
+        for (thread, ticks) in &other.threads {
+            *self.threads.entry(thread.clone()).or_default() += ticks;
+        }
+    }
+
+    /// The threads that took most, where a process has several.
+    fn leading_threads(&self) -> String {
+        let mut all: Vec<_> = self.threads.iter().collect();
+        all.sort_by(|a, b| b.1.total_cmp(a.1));
+        let names: Vec<&str> =
+            all.iter().take(3).map(|(n, _)| n.rsplit_once('/').map_or(n.as_str(), |n| n.1)).collect();
+        let more = if all.len() > 3 { format!(" and {} more", all.len() - 3) } else { String::new() };
+        if all.len() > 1 { names.join(", ") + &more } else { String::new() }
     }
 }
 
@@ -89,69 +197,30 @@ fn leading(accounts: Accounts) -> Vec<((String, &'static str), Account)> {
     let rest = all.split_off(all.len().min(NAMED));
     let mut others = Accounts::new();
     for ((_, kind), a) in rest {
-        let into = others.entry((format!("other {kind}"), kind)).or_default();
-        into.detours += a.detours;
-        into.ticks += a.ticks;
-        into.longest_ticks = into.longest_ticks.max(a.longest_ticks);
-        into.blocks.resize(BLOCKS, 0.0);
-        for (sum, block) in into.blocks.iter_mut().zip(&a.blocks) {
-            *sum += block;
-        }
+        others.entry((format!("other {kind}"), kind)).or_default().add(&a);
     }
     all.extend(others);
     all
 }
 
 /// Metrics `noise.source_fraction` of one CPU, largest first.
-pub fn metrics(view: &CpuView<'_>, attributed: &[Attributed], testimony: &Testimony) -> Vec<Metric> {
+pub fn metrics(view: &CpuView<'_>, testimony: &Testimony) -> Vec<Metric> {
     let wall = view.split.wall_ticks;
-    let ns = view.setup.ns_per_tick();
-    leading(accounts(view, attributed, testimony))
-        .into_iter()
-        .map(|((name, kind), a)| {
-            let p = params([
-                ("cpu", view.cpu.cpu.into()),
-                ("source", name.as_str().into()),
-                ("kind", kind.into()),
-            ]);
-            let block_ticks = wall / BLOCKS as f64;
-            let blocks: Vec<f64> = a.blocks.iter().map(|t| t / block_ticks).collect();
-            let ci = machmeter_stats::bootstrap::block_bootstrap(
-                &blocks,
-                |xs| xs.iter().sum::<f64>() / xs.len() as f64,
-                &machmeter_stats::bootstrap::BootstrapOptions { resamples: 400, ..Default::default() },
-            );
-            Metric::new(&info::SOURCE, p, a.ticks / wall, "time-share", a.detours)
-                .with_ci(ci.and_then(|i| {
-                    machmeter_data::Interval::new(i.level, i.low.max(0.0), i.high, "block-bootstrap")
-                }))
-                .with_max(a.longest_ticks / wall)
-                .with_blocks(blocks, block_ticks * ns)
-        })
-        .map(|mut m| {
-            // The maximum of a share is meaningless; the longest detour stands in the table.
-            m.max = None;
-            m
-        })
-        .collect()
+    let metric = |((name, kind), a): ((String, &'static str), Account)| {
+        let p =
+            params([("cpu", view.cpu.cpu.into()), ("source", name.as_str().into()), ("kind", kind.into())]);
+        let m = Metric::new(&info::SOURCE, p, a.ticks / wall, "time-share", a.detours);
+        of_source(m, &a.slices, wall / SLICES as f64, view.setup.ns_per_tick())
+    };
+    leading(accounts(view, testimony)).into_iter().map(metric).collect()
 }
 
 /// The table of sources over all CPUs: share, rate, median and longest detour, entry and exit lag.
-pub fn table(
-    views: &[CpuView<'_>],
-    attributed: &[Vec<Attributed>],
-    testimony: &Testimony,
-) -> Option<Dataset> {
+pub fn table(views: &[CpuView<'_>], testimony: &Testimony) -> Option<Dataset> {
     let mut merged: Accounts = BTreeMap::new();
-    for (v, a) in views.iter().zip(attributed) {
-        for (k, account) in accounts(v, a, testimony) {
-            let into = merged.entry(k).or_default();
-            into.detours += account.detours;
-            into.ticks += account.ticks;
-            into.longest_ticks = into.longest_ticks.max(account.longest_ticks);
-            into.durations.extend(account.durations);
-            into.entry.extend(account.entry);
-            into.exit.extend(account.exit);
+    for v in views {
+        for (k, account) in accounts(v, testimony) {
+            merged.entry(k).or_default().add(&account);
         }
     }
     if merged.is_empty() {
@@ -178,6 +247,7 @@ pub fn table(
                 number(a.longest_ticks * ns),
                 median(&a.entry),
                 median(&a.exit),
+                Cell::Text(a.leading_threads()),
             ],
         })
         .collect();
@@ -189,7 +259,7 @@ pub fn table(
         caption: format!(
             "Stolen time by source, all measured CPUs; witness: {}. Entry lag is the time from the last good turn to the first \
              event in the kernel (on a virtual machine mostly the hypervisor), exit lag the way back; where nothing was seen \
-             inside, the whole detour is entry lag.",
+             inside, the whole detour is entry lag. Detours too short to be listed and micro-stalls are counted, not named.",
             testimony.witness
         ),
         shape: Shape::CostTable(CostTable {
@@ -202,6 +272,7 @@ pub fn table(
                 column("longest", Some(Unit::Nanoseconds)),
                 column("entry lag", Some(Unit::Nanoseconds)),
                 column("exit lag", Some(Unit::Nanoseconds)),
+                column("threads", None),
             ],
             rows,
         }),

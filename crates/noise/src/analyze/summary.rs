@@ -37,7 +37,7 @@ pub(super) fn write(
         .filter_map(|m| Some((m.value?, m.params.get("cpu")?.to_string())))
         .filter(|(_, cpu)| cpu != "all")
         .max_by(|a, b| a.0.total_cmp(&b.0));
-    let mut first = vec![format!("{} of CPU time stolen {}", with_unit(all), bracket(all))];
+    let mut first = vec![format!("{} of CPU time stolen{}", with_unit(all), bracket(all))];
     let worst = worst.filter(|_| views.len() > 1);
     first.extend(worst.map(|(v, cpu)| format!("worst CPU {cpu}: {}", human(v, Unit::One))));
     first.extend(
@@ -47,8 +47,15 @@ pub(super) fn write(
     lines.extend(mostly(metrics, views.len()));
     lines.extend(per_cpu(metrics, views));
     lines.extend(periodic(found));
+    lines.extend(stalls(metrics, views.len()));
+    let wall_s = views.iter().map(CpuView::wall_s).fold(f64::INFINITY, f64::min);
+    lines.extend(longest.as_ref().and_then(|(max, _)| unseen(*max, wall_s)));
     let slowdown = get("noise.slowdown_fraction", "all");
-    let mut tiles = vec![Tile { label: "Time stolen".to_owned(), value: with_unit(all), note: bracket(all) }];
+    let mut tiles = vec![Tile {
+        label: "Time stolen".to_owned(),
+        value: with_unit(all),
+        note: bracket(all).trim().to_owned(),
+    }];
     if let Some((max, cpu)) = &longest {
         tiles.push(Tile {
             label: "Longest detour".to_owned(),
@@ -57,33 +64,77 @@ pub(super) fn write(
         });
     }
     if let Some(s) = slowdown.filter(|s| s.value.is_some()) {
-        tiles.push(Tile { label: "Slowdown".to_owned(), value: with_unit(s), note: bracket(s) });
+        tiles.push(Tile {
+            label: "Slowdown".to_owned(),
+            value: with_unit(s),
+            note: bracket(s).trim().to_owned(),
+        });
     }
     let rate: f64 = metrics.iter().filter(|m| m.id == "noise.detour_rate").filter_map(|m| m.value).sum();
     tiles.push(Tile {
         label: "Detours".to_owned(),
         value: format!("{}/s", machmeter_data::quantity::digits(rate / views.len() as f64)),
-        note: format!("per CPU, of {} or more", human(threshold_ns(samples), Unit::Nanoseconds)),
+        note: format!("per CPU, of {} or more", human(shortest_ns(samples), Unit::Nanoseconds)),
     });
-    let share = all.value.unwrap_or(0.0);
-    let long = longest.map_or(0.0, |l| l.0);
-    let verdict = match (share <= FIT_SHARE, long <= FIT_LONGEST_NS) {
-        (true, true) => {
-            "Quiet in this run: fit for throughput work and for work that minds delays of a millisecond."
-        }
-        (true, false) => {
-            "Fit for throughput work; not for work that minds single delays of a millisecond or more."
-        }
-        (false, true) => {
-            "Others take more than 1 % of the CPUs, in short pieces: throughput suffers, tails little."
-        }
-        (false, false) => "Not fit for tail latency, and more than 1 % of the CPUs is taken by others.",
-    };
+    let long = longest.as_ref().map_or(0.0, |l| l.0);
     Summary {
         lines: vec![SummaryLine { section: "NOISE".to_owned(), lines }],
         tiles,
-        verdict: verdict.to_owned(),
+        verdict: verdict(all, long).to_owned(),
     }
+}
+
+/// What the run is fit for. Praise needs an interval; blame of single delays needs one delay.
+fn verdict(stolen: &Metric, longest_ns: f64) -> &'static str {
+    let (share, high) = (stolen.value.unwrap_or(0.0), stolen.ci.as_ref().map(|c| c.high));
+    let short = longest_ns <= FIT_LONGEST_NS;
+    match (share > FIT_SHARE, high.map(|h| h <= FIT_SHARE)) {
+        (false, Some(true)) if short => {
+            "Quiet in this run: fit for throughput work and for work that minds delays of a millisecond."
+        }
+        (false, Some(true)) => {
+            "Fit for throughput work; not for work that minds single delays of a millisecond or more."
+        }
+        (true, Some(_)) if short => {
+            "Others take more than 1 % of the CPUs, in short pieces: throughput suffers, tails little."
+        }
+        (true, Some(_)) => "Not fit for tail latency, and more than 1 % of the CPUs is taken by others.",
+        (false, Some(false)) if short => {
+            "Whether others take more than 1 % of the CPUs is not decided by this run."
+        }
+        (_, None) if short => "Too little was seen to say what share others take: measure longer.",
+        _ => {
+            "Not for work that minds single delays of a millisecond; too little was seen to judge the share."
+        }
+    }
+}
+
+/// What a recording without longer events says of them: with probability 95 % none is seen in a time `t` of a rate of 3/t,
+/// since `exp(-3)` is 0.05.
+fn unseen(longest_ns: f64, wall_s: f64) -> Option<String> {
+    (wall_s > 0.0).then(|| {
+        format!(
+            "events longer than {} were not seen; at 95 % their rate is below {} per CPU",
+            human(longest_ns, Unit::Nanoseconds),
+            human(3.0 / wall_s, Unit::Hertz)
+        )
+    })
+}
+
+/// Micro-stalls, where there are any.
+fn stalls(metrics: &[Metric], cpus: usize) -> Option<String> {
+    let mean = |id: &str| {
+        let all = metrics.iter().filter(|m| m.id == id).filter_map(|m| m.value);
+        all.sum::<f64>() / cpus.max(1) as f64
+    };
+    let rate = mean("noise.microstall_rate");
+    (rate > 0.0).then(|| {
+        format!(
+            "micro-stalls: {} clusters/s per CPU, {} of CPU time (gaps under 500 ns, not in the figures of detours)",
+            machmeter_data::quantity::digits(rate),
+            human(mean("noise.microstall_fraction"), Unit::One)
+        )
+    })
 }
 
 /// Summary of an imported series of counts.
@@ -93,18 +144,24 @@ fn of_counts(lost: Option<&Metric>) -> Summary {
         lines: vec![SummaryLine {
             section: "NOISE".to_owned(),
             lines: vec![format!(
-                "{} of CPU time lost {}, stolen or slowed down",
+                "{} of CPU time lost{}, stolen or slowed down",
                 with_unit(lost),
                 bracket(lost)
             )],
         }],
-        tiles: vec![Tile { label: "Time lost".to_owned(), value: with_unit(lost), note: bracket(lost) }],
+        tiles: vec![Tile {
+            label: "Time lost".to_owned(),
+            value: with_unit(lost),
+            note: bracket(lost).trim().to_owned(),
+        }],
         verdict: String::new(),
     }
 }
 
-fn threshold_ns(samples: &Samples) -> f64 {
-    samples.setup.schedule.threshold_ticks as f64 * samples.setup.ns_per_tick()
+/// Shortest detour.
+fn shortest_ns(samples: &Samples) -> f64 {
+    let s = &samples.setup.schedule;
+    s.threshold_ticks.max(s.stall_ticks) as f64 * samples.setup.ns_per_tick()
 }
 
 fn with_unit(m: &Metric) -> String {
@@ -112,7 +169,7 @@ fn with_unit(m: &Metric) -> String {
 }
 
 fn bracket(m: &Metric) -> String {
-    m.ci.as_ref().map_or(String::new(), |c| format!("[{}, {}]", human(c.low, m.unit), human(c.high, m.unit)))
+    m.ci.as_ref().map_or(String::new(), |c| format!(" [{}, {}]", human(c.low, m.unit), human(c.high, m.unit)))
 }
 
 /// The largest sources over all CPUs.
@@ -152,7 +209,7 @@ fn per_cpu(metrics: &[Metric], views: &[CpuView<'_>]) -> Vec<String> {
             let q =
                 |p: &str| duration.quantiles.get(p).map_or("-".to_owned(), |v| human(*v, Unit::Nanoseconds));
             Some(format!(
-                "CPU {cpu}: {} stolen {}, {}/s, p50 {}, p99 {}, p99.9 {}, max {}",
+                "CPU {cpu}: {} stolen{}, {}/s, p50 {}, p99 {}, p99.9 {}, max {}",
                 with_unit(stolen),
                 bracket(stolen),
                 machmeter_data::quantity::digits(rate),
@@ -167,15 +224,8 @@ fn per_cpu(metrics: &[Metric], views: &[CpuView<'_>]) -> Vec<String> {
 
 fn periodic(found: &[Periodic]) -> Option<String> {
     let mut shown: Vec<String> = Vec::new();
-    let mut strongest: Vec<&Periodic> = found.iter().collect();
-    strongest.sort_by_key(|f| std::cmp::Reverse(f.comb.events_in_comb));
-    for f in strongest {
-        let name = if f.source == "unknown" { &f.class } else { &f.source };
-        let text = format!(
-            "{:.2} Hz ({name}, {} each)",
-            f.comb.fundamental_hz,
-            human(f.median_ns, Unit::Nanoseconds)
-        );
+    for f in found.iter().filter(|f| !f.at_tick) {
+        let text = format!("{:.2} Hz ({}, {} each)", f.hz, f.what(), human(f.median_ns, Unit::Nanoseconds));
         if shown.len() < 4 && !shown.iter().any(|s| s.split(", ").next() == text.split(", ").next()) {
             shown.push(text);
         }

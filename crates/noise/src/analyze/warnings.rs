@@ -23,14 +23,16 @@ pub(super) fn all(samples: &Samples, views: &[CpuView<'_>]) -> Vec<Warning> {
     for v in views {
         out.extend(few_rule(v));
         let cpu = v.cpu.cpu;
-        if v.cpu.gaps_dropped > 0 {
-            let total = v.cpu.gaps_dropped + v.cpu.gaps.len() as u64;
-            out.push(warning(
-                "W302",
-                format!("CPU {cpu}: {} of {total} detours found no place in the list", v.cpu.gaps_dropped),
-            ));
-        }
         if let Some(t) = v.cpu.thread {
+            if t.stops > 0 {
+                let longest =
+                    human(v.cpu.lengths.longest_ticks as f64 * v.setup.ns_per_tick(), Unit::Nanoseconds);
+                let times = if t.stops == 1 { "once".to_owned() } else { format!("{} times", t.stops) };
+                let text = format!(
+                    "CPU {cpu}: the meter was stopped {times}; its longest gap is {longest}, cut at the end of the recording"
+                );
+                out.push(warning("W320", text));
+            }
             if t.page_faults > 0 {
                 out.push(warning("W303", format!("CPU {cpu}: {} page faults in the loop", t.page_faults)));
             }
@@ -64,7 +66,12 @@ pub(super) fn flag(metrics: &mut [Metric], warning: &Warning) {
     let hurts: &[&str] = match warning.code.as_str() {
         "W301" => &["noise.stolen_fraction"],
         "W304" => &["noise.stolen_fraction", "noise.detour_duration"],
-        "W302" => &["noise.source_fraction", "noise.period"],
+        "W320" => &[
+            "noise.stolen_fraction",
+            "noise.lost_fraction",
+            "noise.source_fraction",
+            "noise.detour_duration",
+        ],
         "W303" | "W309" => &["noise.stolen_fraction", "noise.detour_rate", "noise.detour_duration"],
         "W305" => &["noise.source_fraction"],
         _ => &[],

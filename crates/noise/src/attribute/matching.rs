@@ -18,14 +18,25 @@ pub struct Attributed {
     pub entry_ticks: u64,
     /// From the last event to the end, ticks.
     pub exit_ticks: u64,
-    /// Time that each source had, nested time counted once; ticks.
-    pub parts: Vec<(u32, u64)>,
+    /// What each source had of it.
+    pub parts: Vec<Part>,
+}
+
+/// What one source had of a gap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// The source.
+    pub source: u32,
+    /// When it began first in the gap, ticks.
+    pub start_ticks: u64,
+    /// Its time, nested time counted once; ticks.
+    pub ticks: u64,
 }
 
 impl Attributed {
     /// Whether `source` had a part in the gap.
     pub fn names(&self, source: u32) -> bool {
-        self.parts.iter().any(|(s, _)| *s == source)
+        self.parts.iter().any(|p| p.source == source)
     }
 }
 
@@ -42,7 +53,7 @@ pub fn attribute(testimony: &mut Testimony, index: usize, gaps: &[Gap]) -> Vec<A
     let lost = testimony.lost.get(index).copied().unwrap_or(0) > 0;
     let silent = unexplained(testimony.sight, lost);
     let silent = testimony.intern(silent);
-    let spans: Vec<Span> = testimony.spans.get(index).cloned().unwrap_or_default();
+    let spans: &[Span] = testimony.spans.get(index).map_or(&[], Vec::as_slice);
     let kinds: Vec<SourceKind> = testimony.sources.iter().map(|s| s.kind).collect();
     gaps.iter()
         .map(|g| {
@@ -81,27 +92,28 @@ fn explain(gap: &Gap, spans: &[Span], kinds: &[SourceKind], silent: u32) -> Attr
     };
     let parts = exclusive(&clipped);
     // A thread that got the CPU is the cause, however long the interrupt that woke it; else whoever took longest.
-    let rank = |&(source, ticks): &(u32, u64)| {
-        let thread = kinds.get(source as usize) == Some(&SourceKind::Thread);
-        (thread, ticks)
-    };
-    let main = parts.iter().copied().max_by_key(rank).map_or(silent, |(s, _)| s);
+    let rank = |p: &&Part| (kinds.get(p.source as usize) == Some(&SourceKind::Thread), p.ticks);
+    let main = parts.iter().max_by_key(rank).map_or(silent, |p| p.source);
     Attributed { main, entry_ticks: first - gap.start_ticks, exit_ticks: gap.end_ticks - last, parts }
 }
 
 /// Time per source with nested time given to the deepest span only. Sources without time of their own (events whose
 /// duration is unknown) are listed with zero.
-fn exclusive(spans: &[Span]) -> Vec<(u32, u64)> {
+fn exclusive(spans: &[Span]) -> Vec<Part> {
     let mut edges: Vec<u64> = spans.iter().flat_map(|s| [s.start_ticks, s.end_ticks]).collect();
     edges.sort_unstable();
     edges.dedup();
-    let mut parts: Vec<(u32, u64)> = Vec::new();
-    let mut add = |source: u32, ticks: u64| match parts.iter_mut().find(|(s, _)| *s == source) {
-        Some((_, t)) => *t += ticks,
-        None => parts.push((source, ticks)),
-    };
+    let mut parts: Vec<Part> = Vec::new();
+    let mut add =
+        |source: u32, start_ticks: u64, ticks: u64| match parts.iter_mut().find(|p| p.source == source) {
+            Some(p) => {
+                p.ticks += ticks;
+                p.start_ticks = p.start_ticks.min(start_ticks);
+            }
+            None => parts.push(Part { source, start_ticks, ticks }),
+        };
     for s in spans {
-        add(s.source, 0);
+        add(s.source, s.start_ticks, 0);
     }
     // A long gap holds thousands of spans: walk them once, the open ones in a heap with the deepest on top.
     let mut by_start: Vec<usize> = (0..spans.len()).collect();
@@ -117,7 +129,7 @@ fn exclusive(spans: &[Span]) -> Vec<(u32, u64)> {
             open.pop();
         }
         if let Some((_, i)) = open.peek() {
-            add(spans[*i].source, b - a);
+            add(spans[*i].source, a, b - a);
         }
     }
     parts
@@ -149,10 +161,16 @@ mod tests {
         let mut t = testimony(Sight::Everything, spans);
         let a = &attribute(&mut t, 0, &[gap(100, 200)])[0];
         assert_eq!((a.entry_ticks, a.exit_ticks), (10, 10));
-        assert_eq!(a.parts, [(0, 18), (1, 60)]);
+        assert_eq!(
+            a.parts.iter().map(|p| (p.source, p.start_ticks, p.ticks)).collect::<Vec<_>>(),
+            [(0, 110, 18), (1, 120, 60)]
+        );
         assert_eq!(t.sources[a.main as usize].name, "cc1", "the thread is the cause");
         let inner_hole = 2;
-        assert_eq!(a.entry_ticks + a.exit_ticks + inner_hole + a.parts.iter().map(|p| p.1).sum::<u64>(), 100);
+        assert_eq!(
+            a.entry_ticks + a.exit_ticks + inner_hole + a.parts.iter().map(|p| p.ticks).sum::<u64>(),
+            100
+        );
     }
 
     #[test]
@@ -162,7 +180,10 @@ mod tests {
         spans.extend((0..100_000).map(|i| span(i * 10_000, i * 10_000 + 1_000, 0, 1)));
         let mut t = testimony(Sight::Everything, spans);
         let a = &attribute(&mut t, 0, &[gap(0, 1_000_000_000)])[0];
-        assert_eq!(a.parts, [(1, 900_000_000), (0, 100_000_000)]);
+        assert_eq!(
+            a.parts.iter().map(|p| (p.source, p.ticks)).collect::<Vec<_>>(),
+            [(1, 900_000_000), (0, 100_000_000)]
+        );
     }
 
     #[test]

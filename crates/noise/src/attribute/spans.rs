@@ -1,9 +1,11 @@
 //! Turns the kernel's events on one CPU into nested spans of who had it.
 
+use std::collections::HashMap;
+
 use machmeter_sys::trace::{EventKind, TraceEvent, TraceLog, softirq_name};
 
 use super::Meter;
-use super::testimony::{Source, SourceKind, Span, Testimony};
+use super::testimony::{HELD_BACK, Source, SourceKind, Span, Testimony};
 
 /// Depth of a span of another thread; interrupts lie above it.
 const THREAD_DEPTH: u8 = 0;
@@ -23,9 +25,18 @@ enum Closes {
     Vector,
 }
 
+/// Name of the process of each thread id that was seen alive.
+pub(super) type Processes = HashMap<i32, String>;
+
 /// Adds the spans of the meter's CPU to the testimony. `ns_per_tick` converts durations that events carry in ns.
-pub(super) fn add(log: &TraceLog, meter: &Meter, ns_per_tick: f64, testimony: &mut Testimony) {
-    let mut walk = Walk { spans: Vec::new(), open: Vec::new(), thread: None, running: None };
+pub(super) fn add(
+    log: &TraceLog,
+    meter: &Meter,
+    ns_per_tick: f64,
+    processes: &Processes,
+    testimony: &mut Testimony,
+) {
+    let mut walk = Walk { spans: Vec::new(), open: Vec::new(), thread: None, running: None, processes };
     let mut last_ticks = 0;
     for e in log.on_cpu(meter.cpu) {
         walk.event(e, log, meter, ns_per_tick, testimony);
@@ -36,16 +47,17 @@ pub(super) fn add(log: &TraceLog, meter: &Meter, ns_per_tick: f64, testimony: &m
     testimony.spans.push(walk.spans);
 }
 
-struct Walk {
+struct Walk<'a> {
     spans: Vec<Span>,
     open: Vec<Open>,
     /// The other thread that has the CPU: since when, and its source.
     thread: Option<(u64, u32)>,
     /// Who was switched in last.
     running: Option<i32>,
+    processes: &'a Processes,
 }
 
-impl Walk {
+impl Walk<'_> {
     /// Some kernels do not record every switch. When the thread that leaves is not the one that came last, the switch
     /// between was not recorded, and who leaves had the CPU meanwhile.
     fn unrecorded(&mut self, ticks: u64, prev_pid: i32, meter: &Meter, leaving: impl FnOnce() -> u32) {
@@ -61,14 +73,15 @@ impl Walk {
     fn event(&mut self, e: &TraceEvent, log: &TraceLog, meter: &Meter, ns_per_tick: f64, t: &mut Testimony) {
         match e.kind {
             EventKind::SwitchTo { prev_pid, prev_comm, next_pid, next_comm, .. } => {
+                let processes = self.processes;
                 self.unrecorded(e.ticks, prev_pid, meter, || {
-                    t.intern(Source::new(unrecorded_name(log.name(prev_comm), prev_pid), SourceKind::Thread))
+                    t.intern(thread(log.name(prev_comm), prev_pid, processes, "thread not recorded"))
                 });
                 self.running = Some(next_pid);
                 self.end_thread(e.ticks);
                 if next_pid != meter.tid {
-                    let name = thread_name(log.name(next_comm), next_pid);
-                    self.thread = Some((e.ticks, t.intern(Source::new(name, SourceKind::Thread))));
+                    let source = thread(log.name(next_comm), next_pid, self.processes, HELD_BACK);
+                    self.thread = Some((e.ticks, t.intern(source)));
                 }
             }
             EventKind::IrqEntry { irq, name } => {
@@ -76,7 +89,7 @@ impl Walk {
             }
             EventKind::IrqExit { irq } => self.end(e.ticks, Closes::Irq(irq)),
             EventKind::SoftirqEntry { vec } => {
-                let source = Source::new(format!("softirq {}", softirq_name(vec)), SourceKind::Softirq);
+                let source = Source::new(&format!("softirq {}", softirq_name(vec)), SourceKind::Softirq);
                 self.begin(e.ticks, t.intern(source), Closes::Softirq(vec));
             }
             EventKind::SoftirqExit { vec } => self.end(e.ticks, Closes::Softirq(vec)),
@@ -143,15 +156,13 @@ impl Walk {
     }
 }
 
-/// `comm:pid`. The meter never sleeps, so the idle task runs in its place only when the kernel holds the meter back
-/// (real-time throttling, a quota).
-fn thread_name(comm: &str, pid: i32) -> String {
-    if pid == 0 { "nobody (meter held back)".to_owned() } else { format!("{comm}:{pid}") }
-}
-
-/// Name of a thread whose coming was not recorded; when even its going was not, the idle task stands in the record.
-fn unrecorded_name(comm: &str, pid: i32) -> String {
-    if pid == 0 { "thread not recorded".to_owned() } else { format!("{comm}:{pid}") }
+/// A thread, or what `idle` says of the idle task. The meter never sleeps, so that task runs in its place only when the
+/// kernel holds the meter back (real-time throttling, a quota), or stands for a thread that was not recorded at all.
+fn thread(comm: &str, pid: i32, processes: &Processes, idle: &str) -> Source {
+    if pid == 0 {
+        return Source::new(idle, SourceKind::Thread);
+    }
+    Source::thread(processes.get(&pid).map_or(comm, String::as_str), comm, pid)
 }
 
 /// The local timer is the tick; every other vector is an interrupt.
@@ -159,7 +170,7 @@ fn vector(name: &str) -> Source {
     if name == "local_timer" {
         Source::new("timer tick", SourceKind::Tick)
     } else {
-        Source::new(name.replace('_', " "), SourceKind::Irq)
+        Source::new(&name.replace('_', " "), SourceKind::Irq)
     }
 }
 
@@ -172,6 +183,16 @@ mod tests {
     use machmeter_sys::trace::{Names, TaskState};
 
     const METER: Meter = Meter { cpu: 1, tid: 42 };
+
+    fn known() -> Processes {
+        Processes::from([(7, "gcc".to_owned())])
+    }
+
+    #[test]
+    fn names_cannot_steer_a_terminal() {
+        let s = thread("a\n\u{1b}[2J\u{202e}b", 9, &Processes::new(), HELD_BACK);
+        assert_eq!((s.name.as_str(), s.thread.as_str()), ("a  [2J b", "a  [2J b:9"));
+    }
 
     fn log(events: Vec<(u64, u16, EventKind)>, names: Names) -> TraceLog {
         let events = events.into_iter().map(|(ticks, cpu, kind)| TraceEvent { ticks, cpu, kind }).collect();
@@ -200,15 +221,16 @@ mod tests {
             (180, 1, switch(7, cc1, 42, meter)),
         ];
         let mut t = Testimony { sight: Sight::Everything, lost: vec![0], ..Testimony::none() };
-        add(&log(events, names), &METER, 1.0, &mut t);
+        add(&log(events, names), &METER, 1.0, &known(), &mut t);
         let a = &attribute(&mut t, 0, &[Gap { start_ticks: 100, end_ticks: 200 }])[0];
-        assert_eq!(t.sources[a.main as usize], Source::new("cc1:7", SourceKind::Thread));
+        assert_eq!(t.sources[a.main as usize], Source::thread("gcc", "cc1", 7));
+        assert_eq!(t.sources[a.main as usize].full_name(), "gcc/cc1");
         assert_eq!((a.entry_ticks, a.exit_ticks), (10, 20));
         let time = |name: &str| {
             let i = t.sources.iter().position(|s| s.name == name).unwrap() as u32;
-            a.parts.iter().find(|p| p.0 == i).unwrap().1
+            a.parts.iter().find(|p| p.source == i).unwrap().ticks
         };
-        assert_eq!((time("timer tick"), time("softirq SCHED"), time("cc1:7")), (8, 2, 55));
+        assert_eq!((time("timer tick"), time("softirq SCHED"), time("gcc")), (8, 2, 55));
     }
 
     #[test]
@@ -230,14 +252,19 @@ mod tests {
             next_comm: meter,
         };
         let mut t = Testimony { sight: Sight::Everything, lost: vec![0], ..Testimony::none() };
-        add(&log(vec![(5, 1, first), (190, 1, back)], names), &METER, 1.0, &mut t);
+        add(&log(vec![(5, 1, first), (190, 1, back)], names), &METER, 1.0, &known(), &mut t);
         let a = attribute(
             &mut t,
             0,
             &[Gap { start_ticks: 50, end_ticks: 60 }, Gap { start_ticks: 100, end_ticks: 200 }],
         );
         assert_eq!(t.sources[a[0].main as usize].kind, SourceKind::Outside);
-        assert_eq!(t.sources[a[1].main as usize].name, "worker:9");
+        assert_eq!(t.sources[a[1].main as usize].thread, "worker:9");
+        assert_eq!(
+            t.sources[a[1].main as usize].full_name(),
+            "worker",
+            "its process was gone before it was asked for"
+        );
     }
 
     #[test]
@@ -250,7 +277,7 @@ mod tests {
             (30, 1, EventKind::SoftirqExit { vec: 1 }),
         ];
         let mut t = Testimony { sight: Sight::Everything, lost: vec![0], ..Testimony::none() };
-        add(&log(events, names), &METER, 1.0, &mut t);
+        add(&log(events, names), &METER, 1.0, &known(), &mut t);
         assert_eq!(t.spans[0].len(), 1, "the open interrupt ends with the log");
         assert_eq!(t.spans[0][0].end_ticks, 30);
     }

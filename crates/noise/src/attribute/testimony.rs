@@ -1,5 +1,7 @@
 //! What a witness saw while the loops ran: spans of time in which something else had the CPU, and who it was.
 
+use serde::{Deserialize, Serialize};
+
 /// What kind of thing took the CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SourceKind {
@@ -46,17 +48,42 @@ impl SourceKind {
 /// Who took the CPU.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Source {
-    /// Thread name, interrupt name, softirq name, or a description.
+    /// Name of a process, an interrupt, a softirq, or a description.
     pub name: String,
     /// Kind.
     pub kind: SourceKind,
+    /// Which of the process's threads, as `name:id`; empty for what is no thread.
+    pub thread: String,
 }
 
 impl Source {
-    /// A source.
-    pub fn new(name: impl Into<String>, kind: SourceKind) -> Self {
-        Self { name: name.into(), kind }
+    /// A source that is no thread, or a thread that nobody can tell from others.
+    pub fn new(name: &str, kind: SourceKind) -> Self {
+        Self { name: printable(name), kind, thread: String::new() }
     }
+
+    /// A thread of a process.
+    pub fn thread(process: &str, thread: &str, id: i32) -> Self {
+        let thread = format!("{}:{id}", printable(thread));
+        Self { name: printable(process), kind: SourceKind::Thread, thread }
+    }
+
+    /// Name of the process, and of the thread where that differs.
+    pub fn full_name(&self) -> String {
+        match self.thread.rsplit_once(':') {
+            Some((thread, _)) if thread != self.name => format!("{}/{thread}", self.name),
+            _ => self.name.clone(),
+        }
+    }
+}
+
+/// A name that anybody may choose, without what would steer a terminal or turn the direction of text.
+fn printable(name: &str) -> String {
+    let steers = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    name.chars().map(|c| if steers(c) { ' ' } else { c }).collect()
 }
 
 /// A stretch of time in which a source had the CPU. Spans nest: an interrupt inside a thread's turn is deeper.
@@ -72,8 +99,11 @@ pub struct Span {
     pub depth: u8,
 }
 
+/// Name of the source when the kernel kept the meter off its CPU on purpose, and nobody else ran.
+pub const HELD_BACK: &str = machmeter_data::gaps::HELD_BACK;
+
 /// What a witness cannot see, which decides what an unexplained gap may be called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Sight {
     /// Every entry into the kernel: an unexplained gap happened outside of it.
     Everything,
@@ -84,15 +114,17 @@ pub enum Sight {
 }
 
 /// All that was seen.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Testimony {
     /// Name of the witness.
     pub witness: String,
     /// What it can see.
     pub sight: Sight,
     /// Who was seen.
+    #[serde(skip)]
     pub sources: Vec<Source>,
-    /// Per measured CPU (same order as the samples): spans ordered by start.
+    /// Per measured CPU (same order as the samples): spans ordered by start; none once the gaps are attributed.
+    #[serde(skip)]
     pub spans: Vec<Vec<Span>>,
     /// Per measured CPU: events that the witness lost; with any, silence proves nothing.
     pub lost: Vec<u64>,

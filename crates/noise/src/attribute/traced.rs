@@ -4,20 +4,56 @@ use std::sync::{Mutex, PoisonError};
 
 use machmeter_sys::clock::SourceId;
 use machmeter_sys::topology::CpuSet;
-use machmeter_sys::trace::{TraceClock, TraceConfig, TraceSession};
+use machmeter_sys::trace::{EventKind, TraceClock, TraceConfig, TraceSession};
 
+use super::spans::{self, Processes};
 use super::testimony::{Sight, Testimony};
 use super::totals::Totals;
-use super::{Meter, Witness, spans};
+use super::{Meter, Witness};
 
 /// Buffer per CPU and second of recording: 4,000 events a second of about 48 bytes.
 const BYTES_PER_SECOND: f64 = 200_000.0;
 /// Buffer per CPU, bytes.
 const BUFFER_BYTES: std::ops::RangeInclusive<f64> = 8e6..=32e6;
 
+/// The session, and the processes of the threads in it.
+struct Running {
+    session: TraceSession,
+    processes: Processes,
+    /// Events looked at per CPU.
+    looked_at: Vec<usize>,
+}
+
+impl Running {
+    /// Names the processes of threads that came since the last time, while they live.
+    fn name_processes(&mut self) {
+        for (lane, events) in self.session.recorded().enumerate() {
+            self.looked_at.resize(self.looked_at.len().max(lane + 1), 0);
+            for e in &events[self.looked_at[lane]..] {
+                if let EventKind::SwitchTo { next_pid, .. } = e.kind
+                    && next_pid != 0
+                    && !self.processes.contains_key(&next_pid)
+                    && let Some(name) = process_name(next_pid)
+                {
+                    self.processes.insert(next_pid, name);
+                }
+            }
+            self.looked_at[lane] = events.len();
+        }
+    }
+}
+
+/// Name of the process that a living thread is of.
+fn process_name(thread_id: i32) -> Option<String> {
+    let status = std::fs::read_to_string(format!("/proc/{thread_id}/status")).ok()?;
+    let process_id: i32 = status.lines().find_map(|l| l.strip_prefix("Tgid:"))?.trim().parse().ok()?;
+    let name = std::fs::read(format!("/proc/{process_id}/comm")).ok()?;
+    Some(String::from_utf8_lossy(name.strip_suffix(b"\n").unwrap_or(&name)).into_owned())
+}
+
 /// A running trace.
 pub(super) struct Traced {
-    session: Mutex<Option<TraceSession>>,
+    session: Mutex<Option<Running>>,
     totals: Totals,
     trouble: Mutex<Option<String>>,
 }
@@ -43,7 +79,8 @@ impl Traced {
                 SourceId::best()
             ));
         }
-        Ok(Self { session: Mutex::new(Some(session)), totals: Totals::start(), trouble: Mutex::new(None) })
+        let running = Running { session, processes: Processes::new(), looked_at: Vec::new() };
+        Ok(Self { session: Mutex::new(Some(running)), totals: Totals::start(), trouble: Mutex::new(None) })
     }
 }
 
@@ -54,18 +91,25 @@ impl Witness for Traced {
 
     fn drain(&self) {
         let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(Err(e)) = session.as_mut().map(TraceSession::drain) {
+        let Some(running) = session.as_mut() else { return };
+        if let Err(e) = running.session.drain() {
             *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(e.to_string());
         }
+        running.name_processes();
     }
 
     fn finish(self: Box<Self>, meters: &[Meter]) -> Testimony {
         let mut t =
             Testimony { witness: "kernel trace".to_owned(), sight: Sight::Everything, ..Testimony::none() };
         let session = self.session.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let stopped = session.map(TraceSession::stop);
+        let stopped = session.map(|mut r| {
+            // What fails here fails again below, where it is told.
+            let _ = r.session.drain();
+            r.name_processes();
+            (r.session.stop(), r.processes)
+        });
         match stopped {
-            Some(Ok(log)) => {
+            Some((Ok(log), processes)) => {
                 let ns_per_tick = match log.clock {
                     Some(TraceClock::X86Tsc) => {
                         machmeter_sys::clock::kernel_rate().map_or(1.0, |r| 1e9 / r.rate_hz)
@@ -73,7 +117,7 @@ impl Witness for Traced {
                     _ => 1.0,
                 };
                 for m in meters {
-                    spans::add(&log, m, ns_per_tick, &mut t);
+                    spans::add(&log, m, ns_per_tick, &processes, &mut t);
                     let lost = log.dropped.iter().filter(|d| d.cpu == m.cpu).map(|d| d.events).sum::<u64>();
                     t.lost.push(lost + log.malformed_records);
                 }
@@ -81,7 +125,7 @@ impl Witness for Traced {
                     t.notes.push(format!("the kernel does not trace {}: {}", s.event, s.why));
                 }
             }
-            Some(Err(e)) => {
+            Some((Err(e), _)) => {
                 t.sight = Sight::Nothing;
                 t.notes.push(format!("kernel trace: {e}"));
             }

@@ -17,7 +17,6 @@ use super::score::overlap_ticks;
 use super::{Options, SelfCheck, State, UNPRIVILEGED, percent};
 use crate::analyze::analyze;
 use crate::attribute::Attribution;
-use crate::attribute::matching::attribute;
 use crate::attribute::testimony::{Sight, SourceKind};
 use crate::samples::Samples;
 
@@ -134,14 +133,13 @@ fn judge(what: &str, lab: &Lab<'_>, samples: &Samples, ran: &[(u64, u64)]) -> Ve
     let Some(cpu) = samples.cpus.first().filter(|_| samples.testimony.sight == Sight::Switches) else {
         return vec![SelfCheck::not_shown(id, what, bar, "context switches could not be recorded")];
     };
-    let mut testimony = samples.testimony.clone();
+    let (testimony, attributed) = (&samples.testimony, &cpu.attributed);
     let lost: u64 = testimony.lost.iter().sum();
-    let attributed = attribute(&mut testimony, 0, &cpu.gaps);
     let is_thread = |s: u32| testimony.sources[s as usize].kind == SourceKind::Thread;
     let charged: Vec<(u64, u64)> = cpu
         .gaps
         .iter()
-        .zip(&attributed)
+        .zip(attributed)
         .filter(|(_, a)| is_thread(a.main))
         .map(|(g, _)| (g.start_ticks, g.end_ticks))
         .collect();
@@ -173,7 +171,8 @@ fn judge(what: &str, lab: &Lab<'_>, samples: &Samples, ran: &[(u64, u64)]) -> Ve
         bar: bar.to_owned(),
         state,
     };
-    let away: u64 = attributed.iter().flat_map(|a| &a.parts).filter(|p| is_thread(p.0)).map(|p| p.1).sum();
+    let away: u64 =
+        attributed.iter().flat_map(|a| &a.parts).filter(|p| is_thread(p.source)).map(|p| p.ticks).sum();
     vec![classed, account(what, lab.machine.rate.ns(away), cpu.thread.and_then(|t| t.run_delay_ns), lost)]
 }
 

@@ -14,7 +14,7 @@ use super::score::{Burst, Recall, cover, duration_error, excess_ticks};
 use super::{Options, SelfCheck, State, percent};
 use crate::analyze::analyze;
 use crate::attribute::Attribution;
-use crate::attribute::matching::{Attributed, attribute};
+use crate::attribute::matching::Attributed;
 use crate::attribute::testimony::{Sight, SourceKind};
 use crate::samples::Samples;
 
@@ -161,12 +161,11 @@ fn judge(
     if log.bursts.is_empty() {
         return vec![SelfCheck::not_shown(id, what, "-", "no burst fell into the recording")];
     }
-    let mut testimony = samples.testimony.clone();
-    let attributed = attribute(&mut testimony, 0, &cpu.gaps);
+    let (testimony, attributed) = (&samples.testimony, &cpu.attributed);
     let covered = cover(&log.bursts, &cpu.gaps);
     let injector: Vec<u32> = (0_u32..)
         .zip(&testimony.sources)
-        .filter(|(_, s)| s.kind == SourceKind::Thread && s.name.starts_with(NAME))
+        .filter(|(_, s)| s.kind == SourceKind::Thread && s.thread.starts_with(NAME))
         .map(|(i, _)| i)
         .collect();
     // What a burst costs beyond its own length can be told only where no other thread ran in the same gap.
@@ -174,38 +173,31 @@ fn judge(
         .iter()
         .map(|at| {
             at.filter(|at| {
-                attributed[*at].parts.iter().all(|(source, _)| {
-                    injector.contains(source)
-                        || testimony.sources[*source as usize].kind != SourceKind::Thread
+                attributed[*at].parts.iter().all(|p| {
+                    injector.contains(&p.source)
+                        || testimony.sources[p.source as usize].kind != SourceKind::Thread
                 })
             })
         })
         .collect();
     let excess = excess_ticks(&log.bursts, &cpu.gaps, &alone);
-    let mut out = vec![recall(id, what, cpu.gaps_dropped, &covered, &excess, lab)];
+    let mut out = vec![recall(id, what, &covered, &excess, lab)];
     if testimony.sight == Sight::Everything {
         let lost: u64 = testimony.lost.iter().sum();
-        out.push(named(id, what, lost, &covered, &attributed, &injector));
+        out.push(named(id, what, lost, &covered, attributed, &injector));
     } else {
         let why = testimony.notes.first().map_or("no trace of the kernel", String::as_str).to_owned();
         out.push(SelfCheck::not_shown(&format!("{id}.named"), what, "at least 98 % named", why));
     }
-    let charged = attributed.iter().filter(|a| injector.contains(&a.main)).count();
+    let in_gaps = attributed.iter().filter(|a| injector.iter().any(|i| a.names(*i))).count();
     if log.bursts.len() >= MIN_RHYTHM && testimony.sight == Sight::Everything {
         let metrics = analyze(samples, lab.machine.seed).metrics;
-        out.push(rhythm(id, what, setting.hz, log.bursts.len(), charged, &metrics));
+        out.push(rhythm(id, what, setting.hz, in_gaps, &metrics));
     }
     out
 }
 
-fn recall(
-    id: &str,
-    what: &str,
-    dropped: u64,
-    covered: &[Option<usize>],
-    excess: &[f64],
-    lab: &Lab<'_>,
-) -> SelfCheck {
+fn recall(id: &str, what: &str, covered: &[Option<usize>], excess: &[f64], lab: &Lab<'_>) -> SelfCheck {
     let r = Recall::of_cover(covered);
     let overhead = duration_error(excess).map_or_else(String::new, |e| {
         let us = |ticks: f64| ticks * lab.machine.rate.ns_per_tick() / 1e3;
@@ -216,18 +208,13 @@ fn recall(
             e.n
         )
     });
-    let state = match r.share() >= RECALL {
-        true => State::Pass,
-        false if dropped > 0 => State::NotShown,
-        false => State::Fail,
-    };
     SelfCheck {
         id: format!("{id}.recall"),
         what: what.to_owned(),
         truth: format!("{} bursts by the injector's log", r.of),
         found: format!("{} in a gap: {}{overhead}", r.found, percent(r.share())),
         bar: "at least 99 %".to_owned(),
-        state,
+        state: State::of(r.share() >= RECALL),
     }
 }
 
@@ -262,21 +249,17 @@ fn named(
     }
 }
 
-fn rhythm(id: &str, what: &str, hz: f64, bursts: usize, charged: usize, metrics: &[Metric]) -> SelfCheck {
-    let period = metrics
-        .iter()
-        .find(|m| m.id == "noise.period" && m.params.get("source").is_some_and(|s| s.to_string() == NAME));
+fn rhythm(id: &str, what: &str, hz: f64, named: usize, metrics: &[Metric]) -> SelfCheck {
+    let period = metrics.iter().find(|m| {
+        m.id == "noise.period" && m.params.get("source").is_some_and(|s| s.to_string().ends_with(NAME))
+    });
     let (found, state) = match period.and_then(|m| Some((m.value?, m.n))) {
         Some((f, n)) => {
             let error = f / hz - 1.0;
             let met = error.abs() <= FREQUENCY;
             (format!("{f:.4} Hz, {:+.4} %, {n} detours in the comb", error * 100.0), State::of(met))
         }
-        None if charged * 2 < bursts => (
-            format!("only {charged} bursts had their detour alone: other threads held the CPU at the others"),
-            State::NotShown,
-        ),
-        None => (format!("no rhythm in {charged} detours of {NAME}"), State::Fail),
+        None => (format!("no rhythm in {named} detours that name {NAME}"), State::Fail),
     };
     SelfCheck {
         id: format!("{id}.frequency"),

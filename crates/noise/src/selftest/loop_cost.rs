@@ -10,7 +10,7 @@ use machmeter_sys::thread::{ScopedPlacedThread, spawn_placed_scoped};
 use super::lab::{Lab, OTHER};
 use super::{Options, SelfCheck, State};
 use crate::kernel::Quantum1;
-use crate::measure::{Buffers, Gap, Schedule, record, sample_bursts, threshold_ticks};
+use crate::measure::{Buffers, Gap, Schedule, Sums, record, sample_bursts, threshold_ticks};
 use crate::speed::SourceClock;
 
 /// Windows of one burst of the loop; as many bursts of the bare loop follow.
@@ -50,15 +50,16 @@ impl WithSource for Alternate {
         let bursts = sample_bursts(&mut clock, &mut unit, 12, 20_000);
         let threshold_ticks = threshold_ticks(&bursts, self.step_ticks).unwrap_or(self.step_ticks * 5);
         let mut costs = Costs { ours: Vec::new(), bare: Vec::new(), quiet: Vec::new() };
-        let (mut counts, mut gaps) = ([0_u32; WINDOWS], vec![Gap::default(); 4096]);
+        let (mut counts, mut sums) = ([0_u32; WINDOWS], [Sums::default(); WINDOWS]);
+        let mut gaps = vec![Gap::default(); 4096];
         let mut histogram = LogHistogram::new();
         for _ in 0..self.rounds {
             let t0_ticks = S::now() + self.window_ticks / 100;
-            let schedule =
-                Schedule { t0_ticks, window_ticks: self.window_ticks, windows: WINDOWS, threshold_ticks };
-            let mut buffers = Buffers { counts: &mut counts, gaps: &mut gaps, histogram: &mut histogram };
-            let ended = record(&mut clock, &mut unit, &schedule, &mut buffers, &AtomicBool::new(false));
-            let listed = &gaps[..ended.gaps_seen.min(gaps.len())];
+            let schedule = Schedule::all_listed(t0_ticks, self.window_ticks, WINDOWS, threshold_ticks);
+            let mut buffers = Buffers::new(&schedule, &mut counts, &mut sums, &mut gaps, &mut histogram);
+            record(&mut clock, &mut unit, &schedule, &mut buffers, &AtomicBool::new(false));
+            let listed = buffers.listed();
+            let listed = &gaps[..listed];
             let mut quiet = Vec::new();
             for (k, n) in counts.iter().enumerate().filter(|(_, n)| **n > 0) {
                 let cost = self.window_ticks as f64 / f64::from(*n);

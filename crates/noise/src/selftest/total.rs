@@ -10,6 +10,7 @@ use super::score::{cover, duration_error, excess_ticks, shift};
 use super::{Options, SelfCheck, State, percent};
 use crate::analyze::split::split;
 use crate::attribute::Attribution;
+use crate::attribute::matching::Part;
 use crate::attribute::testimony::{Sight, SourceKind};
 use crate::samples::Samples;
 
@@ -126,16 +127,15 @@ fn judge(lab: &Lab<'_>, samples: &Samples, log: &Log, what: &str, bar: &str) -> 
 fn blocks(lab: &Lab<'_>, samples: &Samples, log: &Log) -> Vec<Block> {
     let Some(cpu) = samples.cpus.first() else { return Vec::new() };
     let schedule = samples.setup.schedule;
-    let split = split(cpu, &schedule);
+    let stolen_ticks = split(cpu, &schedule).stolen_ticks();
     let block_ticks = lab.machine.rate.ticks(BLOCK_NS as f64);
     let edge_ticks = lab.machine.rate.ticks(EDGE_NS);
-    let others: Vec<(u64, u64)> = samples.testimony.spans.first().map_or_else(Vec::new, |spans| {
-        let other = |source: u32| {
-            let s = &samples.testimony.sources[source as usize];
-            s.kind == SourceKind::Thread && !s.name.starts_with(NAME)
-        };
-        spans.iter().filter(|s| other(s.source)).map(|s| (s.start_ticks, s.end_ticks)).collect()
-    });
+    let other = |p: &&Part| {
+        let s = &samples.testimony.sources[p.source as usize];
+        s.kind == SourceKind::Thread && !s.thread.starts_with(NAME)
+    };
+    let parts = cpu.attributed.iter().flat_map(|a| &a.parts).filter(other);
+    let others: Vec<(u64, u64)> = parts.map(|p| (p.start_ticks, p.start_ticks + p.ticks)).collect();
     let mut out = Vec::new();
     for k in 0_u64.. {
         let start = log.origin_ticks + k * block_ticks + edge_ticks;
@@ -153,7 +153,7 @@ fn blocks(lab: &Lab<'_>, samples: &Samples, log: &Log) -> Vec<Block> {
         let length_ticks = (to - from) as f64;
         let inside = |a: u64, b: u64| b.min(to).saturating_sub(a.max(from)) as f64;
         let bursts = log.bursts.iter().map(|b| inside(b.start_ticks, b.end_ticks));
-        let stolen = split.stolen_ticks.get(first..last).unwrap_or(&[]);
+        let stolen = stolen_ticks.get(first..last).unwrap_or(&[]);
         out.push(Block {
             on: k.is_multiple_of(2),
             stolen: stolen.iter().sum::<f64>() / length_ticks,

@@ -30,8 +30,9 @@ fn write(record: &Record, tables: &[Table], out: &mut dyn io::Write) -> Result<(
     let gaps = gaps(tables, "hlog")?;
     let mut out = out;
     let mut serializer = V2DeflateSerializer::new();
+    let listed = gaps.listed_from_ns().map_or(String::new(), |ns| format!(" of {ns:.0} ns or more"));
     let comment = format!(
-        "[{} {}: detour durations, ns; started {}]",
+        "[{} {}: detour durations{listed}, ns; started {}]",
         record.tool.name, record.tool.version, record.run.started
     );
     let mut log = IntervalLogWriterBuilder::new()

@@ -8,7 +8,7 @@ use super::decode::Decoder;
 use super::format::{EventFormat, PageFormat};
 use super::instance::Instance;
 use super::lane::{Lane, read_lane};
-use super::log::{Dropped, EventKind, Loss, SkippedEvent, TraceClock, TraceLog};
+use super::log::{Dropped, EventKind, Loss, SkippedEvent, TraceClock, TraceEvent, TraceLog};
 use super::symbols;
 use crate::pseudofs::{KernelFs, KernelMount};
 use crate::topology::CpuSet;
@@ -182,6 +182,11 @@ impl TraceSession {
                 .in_step(&format!("reading CPU {}", lane.cpu))?;
         }
         Ok(self.lanes.iter().map(|l| l.events.len()).sum::<usize>() - before)
+    }
+
+    /// Events read so far, CPU by CPU.
+    pub fn recorded(&self) -> impl Iterator<Item = &[TraceEvent]> {
+        self.lanes.iter().map(|l| l.events.as_slice())
     }
 
     /// Stops recording, reads the rest and removes the instance.

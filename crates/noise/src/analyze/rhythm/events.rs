@@ -1,0 +1,214 @@
+//! One rhythm: found in a stretch of events, followed through all of them, kept if it holds in both halves of the run.
+
+use machmeter_stats::distribution::{binomial_cdf, t_quantile};
+use machmeter_stats::events::{FALSE_ALARM, comb_search};
+
+/// Fewer events than this are not searched for a rhythm, and half as many must lie in each half of the run.
+const MIN_EVENTS: usize = 20;
+/// Events of the first half that are searched: the search costs time in proportion, and a rhythm shows in some hundreds.
+const SEARCHED: usize = 1_500;
+/// Fastest rhythm searched, Hz.
+const MAX_HZ: f64 = 5_000.0;
+/// A rhythm that has an event in fewer than one of so many of its cycles is not searched for: the fastest rhythm searched
+/// is this many times the rate of the events.
+const CYCLES_PER_EVENT: f64 = 4.0;
+/// Stretches of the run, at most, whose own frequencies tell how far it wanders.
+const STRETCHES: usize = 8;
+
+/// A rhythm followed through a series.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rhythm {
+    /// Frequency over the run.
+    pub hz: f64,
+    /// Half of its 95 % interval, without the clock's own error; `None` where too few stretches tell it.
+    pub half_hz: Option<f64>,
+    /// Events that belong to it.
+    pub times_s: Vec<f64>,
+    /// Chance of as much in events without rhythm, all frequencies tried counted.
+    pub p: f64,
+}
+
+/// The rhythms in ascending event times of a recording of `wall_s`, strongest evidence first.
+pub fn rhythms(times_s: &[f64], wall_s: f64) -> Vec<Rhythm> {
+    let middle = times_s.partition_point(|t| *t < wall_s / 2.0);
+    if wall_s <= 0.0 || middle.min(times_s.len() - middle) < MIN_EVENTS / 2 {
+        return Vec::new();
+    }
+    let from = (middle - middle.min(SEARCHED)) / 2;
+    let stretch = &times_s[from..from + middle.min(SEARCHED)];
+    let mut left = times_s.to_vec();
+    let mut out: Vec<Rhythm> = Vec::new();
+    for trial in trials(stretch, wall_s) {
+        let Some(rhythm) = hold(&left, &trial, wall_s) else { continue };
+        left.retain(|t| rhythm.times_s.binary_search_by(|x| x.total_cmp(t)).is_err());
+        // Several events per cycle are one rhythm.
+        match out.iter_mut().find(|r| (r.hz / rhythm.hz - 1.0).abs() < SAME) {
+            Some(same) => {
+                same.times_s.extend(rhythm.times_s);
+                same.times_s.sort_by(f64::total_cmp);
+            }
+            None => out.push(rhythm),
+        }
+    }
+    out
+}
+
+/// Frequencies nearer to each other than this are one, and are not told from each other by a wandering source.
+pub(super) const SAME: f64 = 1e-3;
+
+/// A frequency to follow, where a tooth lies, how far its events scatter about it in cycles, and its p.
+struct Trial {
+    hz: f64,
+    tooth_s: f64,
+    jitter: f64,
+    p: f64,
+}
+
+/// What may be a rhythm in a stretch: combs, and the usual time from event to event where most have that.
+fn trials(stretch: &[f64], wall_s: f64) -> Vec<Trial> {
+    let fastest_hz = fastest_hz(stretch).min(MAX_HZ);
+    let near = stretch[stretch.len() / 2];
+    let comb = |c: machmeter_stats::events::Comb| Trial {
+        hz: c.fundamental_hz,
+        tooth_s: (c.phase + (near * c.fundamental_hz - c.phase).round()) / c.fundamental_hz,
+        jitter: c.jitter_s * c.fundamental_hz,
+        p: c.p,
+    };
+    let mut out: Vec<Trial> = Vec::new();
+    let mut between: Vec<f64> = stretch.windows(2).map(|w| w[1] - w[0]).collect();
+    between.sort_unstable_by(f64::total_cmp);
+    let at = |share: f64| between.get((between.len() as f64 * share) as usize).copied().unwrap_or(0.0);
+    let usual_s = at(0.5);
+    // A source that sleeps from one time to the next has no comb, but hardly differing pauses.
+    if usual_s > 0.0
+        && at(0.75) - at(0.25) < REGULAR * usual_s
+        && (2.0 / wall_s..MAX_HZ).contains(&(1.0 / usual_s))
+    {
+        out.push(Trial {
+            hz: 1.0 / usual_s,
+            tooth_s: near,
+            jitter: 0.5 * (at(0.75) - at(0.25)) / usual_s,
+            p: FALSE_ALARM,
+        });
+    }
+    out.extend(comb_search(stretch, 2.0 / wall_s, fastest_hz).unwrap_or_default().into_iter().map(comb));
+    out
+}
+
+/// Interquartile range of the pauses of a regular source in units of their median; that of independent events is 1.6.
+const REGULAR: f64 = 0.3;
+
+/// The fastest rhythm worth searching in events at these times, Hz. The events of a rhythm may come in bursts with long
+/// holes between, so the rate is that between neighbors: of the quarter of the events that follow soonest.
+fn fastest_hz(times_s: &[f64]) -> f64 {
+    let mut between: Vec<f64> = times_s.windows(2).map(|w| w[1] - w[0]).collect();
+    if between.is_empty() {
+        return 0.0;
+    }
+    let quarter = between.len() / 4;
+    let soon_s = *between.select_nth_unstable_by(quarter, f64::total_cmp).1;
+    if soon_s > 0.0 { CYCLES_PER_EVENT / soon_s } else { MAX_HZ }
+}
+
+/// Follows a trial through all events and keeps it if it holds in both halves of the run.
+fn hold(times_s: &[f64], trial: &Trial, wall_s: f64) -> Option<Rhythm> {
+    // Four standard deviations about the tooth; a quarter of a cycle leaves as much to chance as to the rhythm.
+    let gate = (4.0 * trial.jitter).clamp(0.03, 0.25);
+    let mut hz = trial.hz;
+    let mut followed = follow(times_s, hz, trial.tooth_s, gate);
+    for _ in 0..2 {
+        hz = frequency(&followed)?;
+        followed = follow(times_s, hz, trial.tooth_s, gate);
+    }
+    let chance = [0.0, wall_s / 2.0].map(|from_s| {
+        let half = |t: &f64| (from_s..from_s + wall_s / 2.0).contains(t);
+        by_chance(times_s.iter().copied().filter(half), &followed, hz, gate)
+    });
+    let holds = followed.len() >= MIN_EVENTS && chance.iter().all(|p| *p < FALSE_ALARM);
+    let hz = frequency(&followed)?;
+    holds.then(|| Rhythm {
+        hz,
+        half_hz: half_width(&followed, wall_s),
+        times_s: followed.iter().map(|f| f.1).collect(),
+        p: trial.p.min(chance[0]).max(f64::MIN_POSITIVE),
+    })
+}
+
+/// Events within `gate` cycles of where one is due, with their cycle numbers, ascending. After each the next is due a little
+/// later or earlier: half of what the event was off, which follows a phase that walks and halves what jitter does.
+fn follow(times_s: &[f64], hz: f64, tooth_s: f64, gate: f64) -> Vec<(f64, f64)> {
+    const GAIN: f64 = 0.5;
+    let start = times_s.partition_point(|t| *t < tooth_s);
+    let walk = |times: &mut dyn Iterator<Item = &f64>| {
+        let (mut due_s, mut cycle) = (tooth_s, 0.0);
+        let mut out = Vec::new();
+        for t in times {
+            let since = (t - due_s) * hz;
+            let off = since - since.round();
+            // One event per cycle: the next one in the same cycle is another's.
+            if off.abs() <= gate && (since.round().abs() > 0.0 || out.is_empty()) {
+                cycle += since.round();
+                due_s += (since.round() + GAIN * off) / hz;
+                out.push((cycle, *t));
+            }
+        }
+        out
+    };
+    let mut out = walk(&mut times_s[..start].iter().rev());
+    out.reverse();
+    let later = walk(&mut times_s[start..].iter());
+    let again = out.last().zip(later.first()).is_some_and(|(a, b)| a.0 >= b.0);
+    out.extend(later.into_iter().skip(usize::from(again)));
+    out
+}
+
+/// Frequency of events with cycle numbers: least squares.
+fn frequency(followed: &[(f64, f64)]) -> Option<f64> {
+    let n = followed.len() as f64;
+    if followed.len() < 3 {
+        return None;
+    }
+    let (mean_k, mean_t) =
+        (followed.iter().map(|f| f.0).sum::<f64>() / n, followed.iter().map(|f| f.1).sum::<f64>() / n);
+    let spread: f64 = followed.iter().map(|f| (f.0 - mean_k).powi(2)).sum();
+    let period_s = followed.iter().map(|f| (f.0 - mean_k) * (f.1 - mean_t)).sum::<f64>() / spread;
+    (period_s > 0.0 && period_s.is_finite()).then(|| 1.0 / period_s)
+}
+
+/// Half of the 95 % interval of the frequency, by the frequencies of separate stretches of the run: what the phase walks and
+/// the source drifts shows in how they differ, as jitter does.
+fn half_width(followed: &[(f64, f64)], wall_s: f64) -> Option<f64> {
+    let stretches = (followed.len() / 6).clamp(4, STRETCHES);
+    let own: Vec<f64> = (0..stretches)
+        .filter_map(|s| {
+            let edge = |k: usize| wall_s * k as f64 / stretches as f64;
+            let from = followed.partition_point(|f| f.1 < edge(s));
+            let to = followed.partition_point(|f| f.1 < edge(s + 1));
+            if to - from < 4 { None } else { frequency(&followed[from..to]) }
+        })
+        .collect();
+    if own.len() < 4 {
+        return None;
+    }
+    let n = own.len() as f64;
+    let mean = own.iter().sum::<f64>() / n;
+    let variance = own.iter().map(|f| (f - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    Some(t_quantile(0.975, n - 1.0)? * (variance / n).sqrt())
+}
+
+/// Chance that as many of these events fall where one is due, if they came at any time. Events of one burst are one.
+fn by_chance(times_s: impl Iterator<Item = f64>, followed: &[(f64, f64)], hz: f64, gate: f64) -> f64 {
+    let (mut tried, mut met, mut last_s) = (0_u64, 0_u64, f64::NEG_INFINITY);
+    for t in times_s {
+        let belongs = followed.binary_search_by(|f| f.1.total_cmp(&t)).is_ok();
+        if (t - last_s) * hz < 0.5 && !belongs {
+            continue;
+        }
+        (tried, met, last_s) = (tried + 1, met + u64::from(belongs), t);
+    }
+    if tried < MIN_EVENTS as u64 / 2 || met == 0 {
+        return 1.0;
+    }
+    // What was followed draws the next due time towards events, by a tenth more than chance at most.
+    1.0 - binomial_cdf(met - 1, tried, (2.0 * gate * 1.1).min(0.99)).unwrap_or(0.0)
+}

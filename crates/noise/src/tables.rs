@@ -1,0 +1,387 @@
+//! The samples as tables, and back: what is one per window, gap or part is a column, the rest is one note.
+//!
+//! Files of other tools have fewer columns and no such note: what they say is taken from the notes that they have.
+
+use std::collections::BTreeMap;
+
+use machmeter_data::gaps::{GAPS, WINDOWS};
+use machmeter_data::quantity::Unit;
+use machmeter_data::{Column, Table, Values};
+use machmeter_engine::ProbeError;
+use machmeter_stats::histogram::Bucket;
+use serde::{Deserialize, Serialize};
+
+use super::attribute::matching::{Attributed, Part, attribute};
+use super::attribute::testimony::{Source, SourceKind, Testimony};
+use super::measure::{Gap, Raise, Schedule, Sums};
+use super::notes::sums_of;
+use super::samples::{CpuSamples, Lengths, References, Samples, Setup, SpeedSample, ThreadFacts};
+
+/// Name of the table of sources that the `source` columns index.
+pub const SOURCES: &str = "noise_sources";
+/// Name of the table of parts of gaps.
+pub const PARTS: &str = "noise_parts";
+/// Name of the table of lengths of gaps.
+pub const HISTOGRAM: &str = "noise_histogram";
+
+/// Windows into which an imported list of gaps is divided.
+const IMPORTED_WINDOWS: usize = 1000;
+
+/// Note of the windows table: everything that is no column, as JSON.
+const RUN: &str = "run";
+
+#[derive(Serialize, Deserialize)]
+struct Run {
+    setup: Setup,
+    cpus: Vec<RunCpu>,
+    testimony: Testimony,
+    speed: Vec<SpeedSample>,
+    references: References,
+}
+
+#[derive(Serialize, Deserialize)]
+struct RunCpu {
+    cpu: usize,
+    raises: Vec<Raise>,
+    sum_ticks: u64,
+    longest_ticks: u64,
+    thread: Option<ThreadFacts>,
+}
+
+/// A table that grows row by row.
+struct Rows {
+    names: &'static [(&'static str, Unit)],
+    columns: Vec<Vec<i64>>,
+}
+
+impl Rows {
+    fn new(names: &'static [(&'static str, Unit)]) -> Self {
+        Self { names, columns: vec![Vec::new(); names.len()] }
+    }
+
+    fn push<const N: usize>(&mut self, row: [i64; N]) {
+        for (column, value) in self.columns.iter_mut().zip(row) {
+            column.push(value);
+        }
+    }
+
+    fn table(self, name: &str, notes: Vec<(String, String)>) -> Table {
+        let of = name;
+        let column = |((name, unit), values): (&(&str, Unit), Vec<i64>)| {
+            // A day of short gaps is more than 32 bits count.
+            let values = if *unit == Unit::Ticks || of == HISTOGRAM && *name == "count" {
+                Values::I64(values)
+            } else {
+                Values::I32(values.into_iter().map(|v| v as i32).collect())
+            };
+            Column { name: (*name).to_owned(), unit: *unit, values }
+        };
+        let columns = self.names.iter().zip(self.columns).map(column).collect();
+        Table { name: name.to_owned(), notes, columns }
+    }
+}
+
+/// The samples as tables.
+pub fn to_tables(samples: &Samples) -> Vec<Table> {
+    let s = &samples.setup.schedule;
+    let mut windows = Rows::new(&[
+        ("cpu", Unit::Count),
+        ("start_ticks", Unit::Ticks),
+        ("count", Unit::Count),
+        ("detours", Unit::Count),
+        ("detour_ticks", Unit::Ticks),
+        ("stalls", Unit::Count),
+        ("stall_ticks", Unit::Ticks),
+        ("clusters", Unit::Count),
+        ("own_ticks", Unit::Ticks),
+    ]);
+    let mut gaps = Rows::new(&[
+        ("cpu", Unit::Count),
+        ("start_ticks", Unit::Ticks),
+        ("end_ticks", Unit::Ticks),
+        ("source", Unit::Count),
+        ("entry_ticks", Unit::Ticks),
+        ("exit_ticks", Unit::Ticks),
+    ]);
+    let mut parts = Rows::new(&[
+        ("cpu", Unit::Count),
+        ("gap", Unit::Count),
+        ("source", Unit::Count),
+        ("start_ticks", Unit::Ticks),
+        ("ticks", Unit::Ticks),
+    ]);
+    let mut histogram = Rows::new(&[
+        ("cpu", Unit::Count),
+        ("low_ticks", Unit::Ticks),
+        ("high_ticks", Unit::Ticks),
+        ("count", Unit::Count),
+    ]);
+    for c in &samples.cpus {
+        let cpu = c.cpu as i64;
+        for k in 0..c.counts.len().max(c.sums.len()) {
+            let n = c.counts.get(k).copied().unwrap_or(0);
+            let w = c.sums.get(k).copied().unwrap_or_default();
+            let start = s.t0_ticks + k as u64 * s.window_ticks;
+            let [detours, detour, stalls, stall, clusters, own] =
+                [w.detours, w.detour_ticks, w.stalls, w.stall_ticks, w.clusters, w.own_ticks].map(i64::from);
+            windows.push([cpu, start as i64, i64::from(n), detours, detour, stalls, stall, clusters, own]);
+        }
+        for (k, g) in c.gaps.iter().enumerate() {
+            let a = c.attributed.get(k);
+            let (source, entry, exit) =
+                a.map_or((-1, 0, 0), |a| (i64::from(a.main), a.entry_ticks as i64, a.exit_ticks as i64));
+            gaps.push([cpu, g.start_ticks as i64, g.end_ticks as i64, source, entry, exit]);
+            for p in a.map_or(&[][..], |a| &a.parts) {
+                parts.push([cpu, k as i64, i64::from(p.source), p.start_ticks as i64, p.ticks as i64]);
+            }
+        }
+        for b in &c.lengths.buckets {
+            histogram.push([cpu, b.low as i64, b.high as i64, b.count as i64]);
+        }
+    }
+    let notes = notes(samples);
+    let plain: Vec<_> = notes.iter().filter(|n| n.0 != RUN).cloned().collect();
+    vec![
+        windows.table(WINDOWS, notes),
+        gaps.table(GAPS, plain),
+        parts.table(PARTS, Vec::new()),
+        histogram.table(HISTOGRAM, Vec::new()),
+        sources(&samples.testimony.sources),
+    ]
+}
+
+/// What other programs read one by one, and everything at once.
+fn notes(samples: &Samples) -> Vec<(String, String)> {
+    let (setup, s) = (&samples.setup, &samples.setup.schedule);
+    let run = Run {
+        setup: setup.clone(),
+        cpus: samples.cpus.iter().map(run_cpu).collect(),
+        testimony: Testimony { sources: Vec::new(), ..samples.testimony.clone() },
+        speed: samples.speed.clone(),
+        references: samples.references.clone(),
+    };
+    [
+        ("tick_hz", setup.tick_hz.to_string()),
+        ("t0_ticks", s.t0_ticks.to_string()),
+        ("window_ticks", s.window_ticks.to_string()),
+        ("threshold_ticks", s.threshold_ticks.to_string()),
+        ("listing_ticks", complete_from(samples).to_string()),
+        ("step_ticks", setup.step_ticks.to_string()),
+        ("quantum", setup.quantum.clone()),
+        ("policy", setup.policy.clone()),
+        (RUN, serde_json::to_string(&run).unwrap_or_default()),
+    ]
+    .map(|(k, v)| (k.to_owned(), v))
+    .to_vec()
+}
+
+/// Shortest detour that is listed on every CPU all the time, ticks.
+fn complete_from(samples: &Samples) -> u64 {
+    let s = &samples.setup.schedule;
+    let of = |c: &CpuSamples| c.complete_from_ticks(s).unwrap_or(u64::MAX);
+    samples.cpus.iter().map(of).max().unwrap_or(s.listing_ticks)
+}
+
+fn run_cpu(c: &CpuSamples) -> RunCpu {
+    RunCpu {
+        cpu: c.cpu,
+        raises: c.raises.clone(),
+        sum_ticks: c.lengths.sum_ticks,
+        longest_ticks: c.lengths.longest_ticks,
+        thread: c.thread,
+    }
+}
+
+fn sources(sources: &[Source]) -> Table {
+    let text = |name: &str, of: fn(&Source) -> String| Column {
+        name: name.to_owned(),
+        unit: Unit::Count,
+        values: Values::Text(sources.iter().map(of).collect()),
+    };
+    let columns = vec![
+        text("name", |s| s.name.clone()),
+        text("kind", |s| s.kind.name().to_owned()),
+        text("thread", |s| s.thread.clone()),
+    ];
+    Table { name: SOURCES.to_owned(), notes: Vec::new(), columns }
+}
+
+/// Samples from tables: our own, or those of an imported file. Gaps without windows (selfish, sysjitter) and windows
+/// without gaps (FTQ) are both accepted.
+///
+/// # Errors
+/// When neither table is there, or a table lacks a column or a note that is needed.
+pub fn from_tables(tables: &[Table]) -> Result<Samples, ProbeError> {
+    let find = |name: &str| tables.iter().find(|t| t.name == name);
+    let (windows, gaps) = (find(WINDOWS), find(GAPS));
+    let imported = super::import::datasets(tables);
+    let Some(any) = windows.or(gaps).or(tables.first().filter(|_| !imported.is_empty())) else {
+        return Err(ProbeError::Usage(format!("no table called {WINDOWS} or {GAPS} to analyse as noise")));
+    };
+    let mut cpus = BTreeMap::new();
+    let mut t0_ticks = number(any, "t0_ticks").map(|v| v as u64);
+    for (table, read) in [(windows, read_windows as Reader), (gaps, read_gaps)] {
+        let Some(table) = table else { continue };
+        let first = read(table, &mut cpus)?;
+        t0_ticks = t0_ticks.or(first);
+    }
+    let run = windows.and_then(|w| w.note(RUN)).map(serde_json::from_str::<Run>).transpose();
+    let run = run.map_err(|e| ProbeError::Usage(format!("table {WINDOWS}: note {RUN}: {e}")))?;
+    if let Some(run) = run {
+        return own(tables, cpus, run);
+    }
+    let mut cpus: Vec<CpuSamples> = cpus.into_values().collect();
+    let schedule = imported_schedule(any, &cpus, t0_ticks.unwrap_or(0));
+    let mut testimony = Testimony::none();
+    for (i, c) in cpus.iter_mut().enumerate() {
+        c.lengths = Lengths::of_gaps(&c.gaps);
+        c.attributed = attribute(&mut testimony, i, &c.gaps);
+        if gaps.is_some() {
+            let windows = if c.counts.is_empty() { schedule.windows } else { c.counts.len() };
+            c.sums = sums_of(&c.gaps, &Schedule { windows, ..schedule });
+        }
+    }
+    Ok(Samples {
+        setup: Setup {
+            quantum: any.note("quantum").unwrap_or("unknown").to_owned(),
+            schedule,
+            tick_hz: number(any, "tick_hz").unwrap_or(0.0),
+            rate_error: 0.0,
+            step_ticks: number(any, "step_ticks").map_or(1, |v| v as u64),
+            policy: any.note("policy").unwrap_or("unknown").to_owned(),
+            real_time_share: Vec::new(),
+            has_gaps: gaps.is_some(),
+        },
+        cpus,
+        testimony,
+        speed: Vec::new(),
+        references: References::default(),
+        imported,
+    })
+}
+
+type Cpus = BTreeMap<i32, CpuSamples>;
+type Reader = fn(&Table, &mut Cpus) -> Result<Option<u64>, ProbeError>;
+
+fn number(table: &Table, key: &str) -> Option<f64> {
+    table.note(key).and_then(|v| v.parse::<f64>().ok())
+}
+
+fn missing(table: &Table, column: &str) -> ProbeError {
+    ProbeError::Usage(format!("table {}: column {column} is missing", table.name))
+}
+
+fn i32s<'t>(t: &'t Table, name: &str) -> Result<&'t [i32], ProbeError> {
+    t.i32s(name).ok_or_else(|| missing(t, name))
+}
+
+fn i64s<'t>(t: &'t Table, name: &str) -> Result<&'t [i64], ProbeError> {
+    t.i64s(name).ok_or_else(|| missing(t, name))
+}
+
+fn of(cpu: i32, cpus: &mut Cpus) -> &mut CpuSamples {
+    cpus.entry(cpu)
+        .or_insert_with(|| CpuSamples { cpu: usize::try_from(cpu).unwrap_or(0), ..CpuSamples::default() })
+}
+
+/// Counts, and sums where the table has them; returns the first start.
+fn read_windows(t: &Table, cpus: &mut Cpus) -> Result<Option<u64>, ProbeError> {
+    let (ids, starts, counts) = (i32s(t, "cpu")?, i64s(t, "start_ticks")?, i32s(t, "count")?);
+    for (cpu, count) in ids.iter().zip(counts) {
+        of(*cpu, cpus).counts.push(u32::try_from(*count).unwrap_or(0));
+    }
+    if t.i32s("detours").is_some() {
+        let counted = [i32s(t, "detours")?, i32s(t, "stalls")?, i32s(t, "clusters")?];
+        let ticks = [i64s(t, "detour_ticks")?, i64s(t, "stall_ticks")?, i64s(t, "own_ticks")?];
+        for (i, cpu) in ids.iter().enumerate() {
+            let [detours, stalls, clusters] = counted.map(|c| c[i] as u32);
+            let [detour_ticks, stall_ticks, own_ticks] = ticks.map(|c| c[i] as u32);
+            let sums = Sums { detours, detour_ticks, stalls, stall_ticks, clusters, own_ticks };
+            of(*cpu, cpus).sums.push(sums);
+        }
+    }
+    Ok(starts.iter().min().map(|s| *s as u64))
+}
+
+/// Gaps, and their main sources and lags where the table has them; returns the first start.
+fn read_gaps(t: &Table, cpus: &mut Cpus) -> Result<Option<u64>, ProbeError> {
+    let (ids, starts, ends) = (i32s(t, "cpu")?, i64s(t, "start_ticks")?, i64s(t, "end_ticks")?);
+    let lags = t.i64s("entry_ticks").zip(t.i64s("exit_ticks")).zip(t.i32s("source"));
+    for (i, cpu) in ids.iter().enumerate() {
+        let c = of(*cpu, cpus);
+        c.gaps.push(Gap { start_ticks: starts[i] as u64, end_ticks: ends[i] as u64 });
+        if let Some(((entry, exit), source)) = lags
+            && let Ok(main) = u32::try_from(source[i])
+        {
+            let (entry_ticks, exit_ticks) = (entry[i] as u64, exit[i] as u64);
+            c.attributed.push(Attributed { main, entry_ticks, exit_ticks, parts: Vec::new() });
+        }
+    }
+    Ok(starts.iter().min().map(|s| *s as u64))
+}
+
+/// Our own samples: what is left are parts, lengths, sources, and the note.
+fn own(tables: &[Table], mut cpus: Cpus, run: Run) -> Result<Samples, ProbeError> {
+    let find = |name: &str| {
+        let lacking = || ProbeError::Usage(format!("no table called {name} beside {WINDOWS}"));
+        tables.iter().find(|t| t.name == name).ok_or_else(lacking)
+    };
+    let parts = find(PARTS)?;
+    let (ids, gap, source) = (i32s(parts, "cpu")?, i32s(parts, "gap")?, i32s(parts, "source")?);
+    let (start, ticks) = (i64s(parts, "start_ticks")?, i64s(parts, "ticks")?);
+    for (i, cpu) in ids.iter().enumerate() {
+        let part = Part { source: source[i] as u32, start_ticks: start[i] as u64, ticks: ticks[i] as u64 };
+        let whole = of(*cpu, &mut cpus).attributed.get_mut(gap[i] as usize);
+        whole.ok_or_else(|| missing(parts, "gap"))?.parts.push(part);
+    }
+    let t = find(HISTOGRAM)?;
+    let (ids, low, high, count) =
+        (i32s(t, "cpu")?, i64s(t, "low_ticks")?, i64s(t, "high_ticks")?, i64s(t, "count")?);
+    for (i, cpu) in ids.iter().enumerate() {
+        let lengths = &mut of(*cpu, &mut cpus).lengths;
+        let bucket = Bucket { low: low[i] as u64, high: high[i] as u64, count: count[i] as u64 };
+        lengths.count += bucket.count;
+        lengths.buckets.push(bucket);
+    }
+    let Run { setup, cpus: facts, mut testimony, speed, references } = run;
+    let t = find(SOURCES)?;
+    let text = |name: &str| t.texts(name).ok_or_else(|| missing(t, name));
+    let rows = text("name")?.iter().zip(text("kind")?).zip(text("thread")?);
+    let source = |((name, kind), thread): ((&String, &String), &String)| Source {
+        name: name.clone(),
+        kind: SourceKind::named(kind),
+        thread: thread.clone(),
+    };
+    testimony.sources = rows.map(source).collect();
+    let sources = testimony.sources.len();
+    let named =
+        |a: &Attributed| (a.main as usize) < sources && a.parts.iter().all(|p| (p.source as usize) < sources);
+    let mut out = Vec::new();
+    for f in facts {
+        let empty = CpuSamples { cpu: f.cpu, ..CpuSamples::default() };
+        let mut c = cpus.remove(&(f.cpu as i32)).unwrap_or(empty);
+        c.lengths.sum_ticks = f.sum_ticks;
+        c.lengths.longest_ticks = f.longest_ticks;
+        (c.raises, c.thread) = (f.raises, f.thread);
+        if !c.attributed.iter().all(named) {
+            return Err(missing(t, "name of a source"));
+        }
+        out.push(c);
+    }
+    Ok(Samples { setup, cpus: out, testimony, speed, references, imported: Vec::new() })
+}
+
+/// Windows of an imported file. A gap list alone is as long as its wall time, or else its last event, says.
+fn imported_schedule(any: &Table, cpus: &[CpuSamples], t0_ticks: u64) -> Schedule {
+    let windows = cpus.iter().map(|c| c.counts.len()).max().unwrap_or(0);
+    let threshold_ticks = number(any, "threshold_ticks").map_or(0, |v| v as u64);
+    let all = |window_ticks: u64, windows| {
+        Schedule::all_listed(t0_ticks, window_ticks.max(1), windows, threshold_ticks)
+    };
+    if windows > 0 {
+        return all(number(any, "window_ticks").map_or(0, |v| v as u64), windows);
+    }
+    let end = cpus.iter().flat_map(|c| &c.gaps).map(|g| g.end_ticks).max().unwrap_or(0);
+    let wall = number(any, "wall_ticks").map_or(end.saturating_sub(t0_ticks), |w| w as u64);
+    all(wall.div_ceil(IMPORTED_WINDOWS as u64), IMPORTED_WINDOWS)
+}
