@@ -1,9 +1,6 @@
-//! Memory of an evenly sampled series: autocorrelation, integrated correlation time.
-//!
-//! Source: Sokal, "Monte Carlo Methods in Statistical Mechanics" (1997), for the self-consistent window of the
-//! correlation time.
+//! Memory of an evenly sampled series.
 
-use crate::error::{check, finite};
+use crate::error::check;
 use crate::fourier::lagged_products;
 
 /// Autocovariance (divisor `n`) at lags `0..=max_lag`.
@@ -27,18 +24,4 @@ pub fn autocorrelation(xs: &[f64], max_lag: usize) -> Option<Vec<f64>> {
         *value = (*value / variance).clamp(-1.0, 1.0);
     }
     Some(out)
-}
-
-/// Integrated autocorrelation time `1 + 2 sum rho(k)` in samples, summed up to the first lag that exceeds five
-/// times the running value (Sokal's window). At least a small positive number; 1 for white noise.
-pub fn integrated_time(xs: &[f64]) -> Option<f64> {
-    let correlations = autocorrelation(xs, xs.len().saturating_sub(1).min(100_000))?;
-    let mut time = 1.0;
-    for (lag, r) in correlations.iter().enumerate().skip(1) {
-        time += 2.0 * r;
-        if lag as f64 >= 5.0 * time {
-            break;
-        }
-    }
-    finite(time.max(1.0 / xs.len() as f64))
 }

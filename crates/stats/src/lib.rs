@@ -9,7 +9,6 @@
 //! | --- | --- |
 //! | [`quantile`] | where do the values lie, and how sure is that without assuming a distribution |
 //! | [`spread`] | how much do they vary |
-//! | [`bootstrap`] | intervals that respect correlation in time |
 //! | [`between`] | what runs differ by, beyond what each sees itself |
 //! | [`serial`] | means, shares and quantiles of a stream whose neighbors are alike |
 //! | [`rank`] | do two samples differ |
@@ -19,7 +18,6 @@
 //! | [`regression`] | fits of linear models with goodness of fit Q |
 //! | [`spectrum`], [`autocorr`] | periodicity and memory of an evenly sampled series |
 //! | [`events`], [`coincidence`] | periodicity of event times; do two CPUs stop together |
-//! | [`tail`] | the rare, long values |
 //! | [`histogram`] | counting in a hot path with bounded error |
 //! | [`distribution`] | quantiles and tails of the normal, t, chi-square and binomial laws |
 //! | [`random`] | the seeded generator behind all of the above |
@@ -29,7 +27,6 @@
 
 pub mod autocorr;
 pub mod between;
-pub mod bootstrap;
 pub mod coincidence;
 pub mod distribution;
 mod error;
@@ -47,7 +44,6 @@ pub mod segmented;
 pub mod serial;
 pub mod spectrum;
 pub mod spread;
-pub mod tail;
 pub mod visits;
 
 pub use error::StatsError;

@@ -1,35 +1,9 @@
-//! Tails, coincidences, histograms and spectra with planted truth.
+//! Coincidences and spectra with planted truth.
 
 use machmeter_stats::coincidence::{CoincidenceOptions, Event, coincidence};
 use machmeter_stats::quantile::median_of;
 use machmeter_stats::random::Random;
 use machmeter_stats::spectrum::{clip_robust, welch};
-use machmeter_stats::tail::{TailOptions, return_level};
-
-#[test]
-fn return_levels_of_pareto_tails_are_recovered() {
-    let mut random = Random::new(31);
-    for shape in [-0.2, 0.0, 0.25] {
-        let draw = |u: f64| if shape == 0.0 { -u.ln() } else { (u.powf(-shape) - 1.0) / shape };
-        let xs: Vec<f64> = (0..20_000).map(|_| 100.0 * draw(1.0 - random.unit())).collect();
-        let mut ascending = xs.clone();
-        ascending.sort_by(f64::total_cmp);
-        let threshold = ascending[18_000];
-        let level = return_level(&xs, threshold, 1e5, &TailOptions::default()).expect("computed");
-        let truth = 100.0 * draw(1e-5);
-        assert!(
-            (0.6..1.7).contains(&(level.level / truth)) && level.extrapolated,
-            "{shape}: {level:?}, truth {truth}"
-        );
-    }
-}
-
-#[test]
-fn too_little_tail_gives_no_figure() {
-    let xs: Vec<f64> = (0..100).map(f64::from).collect();
-    assert!(return_level(&xs, 80.0, 1e4, &TailOptions::default()).is_none());
-    assert!(return_level(&xs, 20.0, 1.0, &TailOptions::default()).is_none());
-}
 
 fn log(random: &mut Random, n: usize, length_s: f64) -> Vec<Event> {
     (0..n)
