@@ -14,7 +14,7 @@
 //! | [`serial`] | means, shares and quantiles of a stream whose neighbors are alike |
 //! | [`rank`] | do two samples differ |
 //! | [`changepoint`] | when did the level change; where does a line bend |
-//! | [`isotonic`], [`plateau`] | which ascending curve is it; where are its levels and the steps between them |
+//! | [`levels`] | which levels of a memory hierarchy a curve of prices over working sets shows |
 //! | [`regimes`] | between which levels does a series jump |
 //! | [`regression`] | fits of linear models with goodness of fit Q; robust slopes |
 //! | [`spectrum`], [`autocorr`] | periodicity and memory of an evenly sampled series |
@@ -38,8 +38,7 @@ pub mod events;
 mod fourier;
 pub mod histogram;
 mod interval;
-pub mod isotonic;
-pub mod plateau;
+pub mod levels;
 pub mod quantile;
 pub mod random;
 pub mod rank;
