@@ -16,7 +16,7 @@ use machmeter_sys::tree::Tree;
 use super::member::{Floor, PAIRS, Taken, Visit, per_turn};
 use super::plan::{Choice, Known, LINES, Line, MOST_BYTES, Sizes, models};
 use crate::memory::Params;
-use crate::memory::ladder::seen::Seen;
+use crate::memory::ladder::detect::DetectedCaches;
 use crate::placement::Watch;
 use machmeter_engine::part::At;
 
@@ -112,7 +112,7 @@ fn known(at: &At<'_, '_>) -> Known {
     let mut caches = (1..=4).filter_map(|level| at.host.topology.cache(cpu, level));
     let sizes: Vec<u64> = caches.clone().filter_map(|c| c.size_bytes).collect();
     Known {
-        seen: Seen::read(at.facts),
+        seen: DetectedCaches::from_facts(at.facts),
         first_bytes: sizes.first().copied(),
         last_bytes: sizes.last().copied(),
         line_bytes: caches.find_map(|c| c.line_bytes),
