@@ -301,7 +301,7 @@ impl DetectedCaches {
     }
 
     /// Adds the fact.
-    pub(super) fn to_facts(self, facts: &mut BTreeMap<String, String>) {
+    pub(in crate::memory) fn to_facts(self, facts: &mut BTreeMap<String, String>) {
         facts.extend(serde_json::to_string(&self).ok().map(|text| (DETECTED_CACHES.to_owned(), text)));
     }
 
