@@ -422,7 +422,7 @@ fn figures_of_old_logs_have_the_names_of_the_interactive_probe() {
 
 #[test]
 fn figures_of_foreign_ladders_have_the_names_of_the_memory_probe() {
-    let registered = machmeter_costs::memory::info::METRICS;
+    let registered = machmeter_costs::memory::info::INFO.metrics;
     for m in machmeter_store::foreign::LADDER_METRICS {
         let found = registered.iter().find(|r| r.id == m.id);
         assert!(
