@@ -21,13 +21,8 @@ struct Rule {
     stores: usize,
 }
 
-const RULES: [Rule; 1] = [Rule {
-    package: "machmeter-noise",
-    function: "machmeter_noise7measure6record",
-    instances: 5,
-    reads: 2,
-    stores: 24,
-}];
+const RULES: [Rule; 1] =
+    [Rule { package: "machmeter-noise", function: "machmeter_noise7measure6record", instances: 5, reads: 2, stores: 24 }];
 
 /// Compiles the crates of the rules with assembly output and checks the loops.
 pub(crate) fn check(root: &Path) -> Result<()> {
