@@ -421,6 +421,19 @@ fn figures_of_old_logs_have_the_names_of_the_interactive_probe() {
 }
 
 #[test]
+fn figures_of_foreign_ladders_have_the_names_of_the_memory_probe() {
+    let registered = machmeter_costs::memory::info::INFO.metrics;
+    for m in machmeter_store::foreign::LADDER_METRICS {
+        let found = registered.iter().copied().flatten().find(|r| r.id == m.id);
+        assert!(
+            found.is_some_and(|r| (r.unit, r.better, r.params) == (m.unit, m.better, m.params)),
+            "{}",
+            m.id
+        );
+    }
+}
+
+#[test]
 fn report_draws_an_old_interbench_log() {
     let dir = folder();
     let log = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/foreign/interbench/plain.log");

@@ -12,8 +12,8 @@
 //! | [`between`] | what runs differ by, beyond what each sees itself |
 //! | [`serial`] | means, shares and quantiles of a stream whose neighbors are alike |
 //! | [`rank`] | do two samples differ |
+//! | [`levels`] | which levels of a memory hierarchy a curve of prices over working sets shows |
 //! | [`segmented`] | where does a line bend |
-//! | [`plateau`] | where are the levels of an ascending curve and the steps between them |
 //! | [`regimes`] | between which levels does a series jump |
 //! | [`regression`] | fits of linear models with goodness of fit Q |
 //! | [`spectrum`], [`autocorr`] | periodicity and memory of an evenly sampled series |
@@ -34,7 +34,7 @@ pub mod events;
 mod fourier;
 pub mod histogram;
 mod interval;
-pub mod plateau;
+pub mod levels;
 pub mod quantile;
 pub mod random;
 pub mod rank;

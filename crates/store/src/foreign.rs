@@ -2,7 +2,7 @@
 //!
 //! A reader turns files into the tables that the noise analysis works on, with what the format does not say listed as
 //! assumptions and every known defect of the writing program flagged. Raw values stay as they are in the file. Formats that
-//! hold finished figures instead of samples (interbench) give metrics and pictures of their own instead of tables.
+//! hold finished figures instead of samples (interbench, ladders of latency) give metrics and pictures of their own instead of tables.
 //!
 //! | table | columns |
 //! | --- | --- |
@@ -35,6 +35,7 @@ mod fwq;
 mod histogram;
 mod interbench_log;
 mod jitterdebugger;
+mod ladder;
 mod locate;
 mod netgauge;
 mod oslat;
@@ -44,6 +45,7 @@ mod sysjitter_summary;
 pub mod write;
 
 pub use interbench_log::{METRICS as INTERBENCH_METRICS, OUR_MARK as INTERBENCH_MARK};
+pub use ladder::METRICS as LADDER_METRICS;
 pub use side::SideFacts;
 
 /// A file of another tool, in memory.
@@ -155,8 +157,11 @@ pub const READERS: &[Reader] = &[
     fwq::READER,
     interbench_log::READER,
     jitterdebugger::READER,
+    ladder::LAT_MEM_RD,
     netgauge::READER,
     oslat::READER,
+    ladder::RAMLAT,
+    ladder::SIZE_NS,
     sysjitter::READER,
     sysjitter_summary::READER,
 ];

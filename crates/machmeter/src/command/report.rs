@@ -24,7 +24,7 @@ fn define() -> Command {
         .about("Draw a saved run, or another tool's files, as page, HTML or card")
         .long_about(
             "Draws a saved run (last, last~1, a tag, a file, - for stdin) or files of FTQ, FWQ, Netgauge, sysjitter, oslat, \
-             cyclictest or interbench. Writes HTML, or the one-page card, to the file named by -o; shows the page on stdout.",
+             cyclictest, interbench, ramlat, lat_mem_rd or multichase. Writes HTML, or the one-page card, to the file named by -o; shows the page on stdout.",
         )
         .arg(
             Arg::new("run")

@@ -5,6 +5,7 @@ use super::*;
 
 mod defects;
 mod interbench;
+mod ladder;
 mod round_trips;
 
 fn fixture(name: &str) -> PathBuf {
@@ -52,10 +53,13 @@ const RECORDED: &[(&str, &[&str])] = &[
     ("interbench-log", &["interbench/plain.log"]),
     ("interbench-log", &["interbench/real-time.log"]),
     ("jitterdebugger-json", &["jitterdebugger/results.json"]),
+    ("lat-mem-rd", &["latency/lat_mem_rd.txt"]),
     ("netgauge-noise", &["netgauge/selfish.out"]),
     ("netgauge-noise", &["netgauge/ftq.out"]),
     ("netgauge-noise", &["netgauge/fwq.out"]),
     ("oslat-json", &["rt-tests/oslat.json"]),
+    ("ramlat", &["latency/ramlat.txt"]),
+    ("size-ns", &["latency/multichase.txt"]),
     ("sysjitter-raw", &["sysjitter/raw"]),
     ("sysjitter-raw", &["sysjitter/sorted.1"]),
     ("sysjitter-summary", &["sysjitter/summary.txt"]),

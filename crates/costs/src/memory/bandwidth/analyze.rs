@@ -16,7 +16,7 @@ use super::plan::split;
 use super::sizes::Level;
 use super::{NAME, datasets, roofline};
 use crate::memory::Params;
-use crate::memory::ladder::{info::LAST_DRIFTS, seen::Seen};
+use crate::memory::ladder::{LAST_DRIFTS, detect::DetectedCaches};
 
 /// Zeros that are moved so much faster are worth a warning.
 const DATA_RATIO: f64 = 1.2;
@@ -332,7 +332,7 @@ fn conditions(figures: &Figures<'_>, rows: &Rows, out: &mut Analysis) {
 /// The working set of the last cache follows from the claimed one. Where the ladder of the same run found less of it, its rows
 /// are partly of memory.
 fn beyond_the_last_cache(figures: &Figures<'_>, rows: &Rows, out: &mut Analysis) {
-    let Some((least, _)) = Seen::read(&rows.facts).last_bytes else { return };
+    let Some((least, _)) = DetectedCaches::from_facts(&rows.facts).last_bytes else { return };
     let beyond = |f: &&Figure<'_>| f.is_level(Level::Last) && f.working_set_bytes > least as i64;
     let Some(f) = figures.all.iter().filter(beyond).find(|f| f.rate().is_some()) else { return };
     let bytes = |b: f64| human(b, Unit::Bytes);

@@ -19,6 +19,7 @@ use super::sizes::{self, Claimed, Level};
 use super::stream::{Buffer, Contents, Stream};
 use super::together;
 use crate::memory::Params;
+use crate::memory::ladder::detect::DetectedCaches;
 
 const MEMORY_BYTES: usize = 128 << 20;
 
@@ -420,9 +421,8 @@ fn rows_of_the_last_cache_that_do_not_fit_what_was_found_are_flagged() {
     let flags = |low: usize| {
         let rows = vec![planted(&last, 60e9), planted(&spec("read", Level::L2, 1, Contents::Random), 9e10)];
         let mut rows = Rows { tick_hz: 1e9, step_ticks: 1, rows, ..Rows::default() };
-        for (name, bytes) in [("low", low), ("high", 9 << 20)] {
-            rows.facts.insert(format!("ladder.found_last_{name}_bytes"), bytes.to_string());
-        }
+        let found = DetectedCaches { last_bytes: Some((low as u64, 9 << 20)), ..DetectedCaches::default() };
+        found.to_facts(&mut rows.facts);
         let a = analyze(&params(&[]), &rows, 1);
         let warned = a.warnings.iter().filter(|w| w.code == "W404").count();
         let flagged = a.metrics.iter().filter(|m| m.flags.contains(&"W404".to_owned()));

@@ -3,10 +3,9 @@
 use machmeter_engine::cost::Row;
 
 use super::chase::{GLOBAL, ONE_PER_PAGE, PAGE_BYTES, PAGE_LOCAL, STRIDE_BYTES};
-use super::hierarchy::{caches, looks_like};
+use super::curves::{Curves, DISTURBED_QUANTILE, QUIET_QUANTILE, step_edge};
+use super::detect::nominal_bytes;
 use super::plan;
-use super::reading::Reading;
-use super::steps::{LOW, MIDDLE, step};
 
 /// Pages of the first look at the translation buffers.
 pub(super) const PAGE_COUNTS: &[usize] =
@@ -76,23 +75,23 @@ pub(super) struct Closer {
 
 impl Closer {
     /// From the rows so far.
-    pub(super) fn of(reading: &Reading<'_>, most_bytes: usize) -> Self {
-        let pages = reading.first_pages();
-        let points = reading.points(PAGE_LOCAL, pages);
+    pub(super) fn of(curves: &Curves<'_>, most_bytes: usize) -> Self {
+        let pages = curves.first_pages();
+        let points = curves.points(PAGE_LOCAL, pages);
         let sizes: Vec<usize> = points.iter().map(|p| p.size as usize).collect();
-        let found = caches(&points, 1);
-        let capacities: Vec<f64> = found.boundaries.iter().map(|b| looks_like(b.size)).collect();
-        let reach = step(&reading.quiet_points(ONE_PER_PAGE, pages), REACH_RATIO, MIDDLE)
+        let ends = curves.cache_ends();
+        let capacities: Vec<f64> = ends.iter().map(|e| nominal_bytes(e.all.bytes)).collect();
+        let reach = step_edge(&curves.quiet_points(ONE_PER_PAGE, pages), REACH_RATIO, QUIET_QUANTILE)
             .filter(|s| s.next / s.last < REACH_BRACKET)
-            .or_else(|| step(&reading.points(ONE_PER_PAGE, pages), REACH_RATIO, LOW));
+            .or_else(|| step_edge(&curves.points(ONE_PER_PAGE, pages), REACH_RATIO, DISTURBED_QUANTILE));
         // One size per page count between the two neighbours of the step.
         let near_reach = reach.as_ref().map_or(0..0, |s| {
             (s.last as usize / PAGE_BYTES).saturating_sub(1)..(s.next as usize / PAGE_BYTES) + 1
         });
         let fine = if near_reach.len() > 24 { near_reach.len() / 12 } else { 1 };
         Self {
-            near_boundaries: found.boundaries.iter().flat_map(|b| plan::refined(&sizes, b.size)).collect(),
-            boundaries: found.boundaries.iter().map(|b| b.size).filter(|size| *size <= OWN_BYTES).collect(),
+            near_boundaries: ends.iter().flat_map(|e| plan::refined(&sizes, e.all.bytes)).collect(),
+            boundaries: ends.iter().map(|e| e.all.bytes).filter(|size| *size <= OWN_BYTES).collect(),
             pages: near_reach.step_by(fine).map(|n| n * PAGE_BYTES).collect(),
             inside_levels: inside(&capacities, most_bytes),
             first_reach_bytes: reach.map_or(64 * PAGE_BYTES, |s| s.last as usize),
@@ -111,7 +110,7 @@ impl Closer {
 impl Closer {
     /// Rows on which figures hang and that were seen too seldom while nobody else used the core: prices of levels, ends of caches and of
     /// the first translation buffer.
-    pub(super) fn wanting(&self, reading: &Reading<'_>) -> Vec<usize> {
+    pub(super) fn wanting(&self, curves: &Curves<'_>) -> Vec<usize> {
         let near = |ratio: f64| NEAR.contains(&ratio);
         let wants = |row: &Row| {
             let bytes = row.int("working_set_bytes").and_then(|b| usize::try_from(b).ok()).unwrap_or(0);
@@ -124,9 +123,9 @@ impl Closer {
                 _ if matches!(row.operation.as_str(), "second" | "conflict") => REACH_ALONE,
                 _ => 0,
             };
-            row.refused.is_none() && reading.alone(row) < least
+            row.refused.is_none() && curves.alone(row) < least
         };
-        reading.rows().enumerate().filter(|(_, row)| wants(row)).map(|(i, _)| i).collect()
+        curves.rows().enumerate().filter(|(_, row)| wants(row)).map(|(i, _)| i).collect()
     }
 }
 

@@ -1,24 +1,25 @@
-//! Figures.
+//! Figures, and what to draw of them: the staircase, the pages, the line, the misses under way, the surface over strides.
 
+use super::chase::{GLOBAL, HUGE, ONE_PER_PAGE, PAGE_BYTES, PAGE_LOCAL, SMALL, STRIDE_BYTES, STRIDED};
+use super::closer::STRIDES;
+use super::curves::{Curves, Point};
+use super::detect::{Cache, Detection};
 use machmeter_data::metric::{ParamValue, Params, params};
 use machmeter_data::quantity::{Unit, human};
-use machmeter_data::{Interval, Metric};
+use machmeter_data::shape::{Axis, Curve, CurveRow, Mark, Matrix};
+use machmeter_data::{Dataset, Interval, Metric, Shape};
 use machmeter_engine::cost::estimate::LEVEL;
-
-use super::chase::{GLOBAL, HUGE, PAGE_BYTES, PAGE_LOCAL, SMALL, STRIDE_BYTES, STRIDED};
-use super::found::{Cache, Found};
-use super::info;
-use super::reading::Reading;
+use machmeter_stats::quantile::median_of;
 
 /// All figures of the part.
-pub(super) fn all(reading: &Reading<'_>, found: &Found<'_>) -> Vec<Metric> {
+pub(super) fn metrics(curves: &Curves<'_>, found: &Detection<'_>) -> Vec<Metric> {
     let mut out = latencies(found);
-    out.extend(ladder(reading));
+    out.extend(ladder(curves));
     out.extend(cycles(found));
     out.extend(found.caches.iter().map(size));
     out.extend(found.line.as_ref().map(|s| {
         Metric::new(
-            &info::LINE_SIZE,
+            &super::LINE_SIZE,
             params([("level", "L1".into())]),
             s.next,
             "step of the second access",
@@ -28,12 +29,12 @@ pub(super) fn all(reading: &Reading<'_>, found: &Found<'_>) -> Vec<Metric> {
     }));
     out.extend(found.ways.as_ref().map(|s| {
         let p = params([("level", "L1".into())]);
-        Metric::new(&info::ASSOCIATIVITY, p, s.last, "step of conflicting lines", s.n as u64)
+        Metric::new(&super::ASSOCIATIVITY, p, s.last, "step of conflicting lines", s.n as u64)
             .with_ci(Interval::new(LEVEL, s.last, s.next - 1.0, "bracket"))
     }));
     out.extend(translations(found));
     out.extend(huge(found));
-    out.extend(parallelism(reading));
+    out.extend(parallelism(curves));
     out
 }
 
@@ -47,12 +48,12 @@ fn latency_params(level: &str, order: &str, pages: &str) -> Params {
 }
 
 /// Price of each level, in every order and page size that it was measured in.
-fn latencies(found: &Found<'_>) -> Vec<Metric> {
+fn latencies(found: &Detection<'_>) -> Vec<Metric> {
     let mut out = Vec::new();
     for pages in [SMALL, HUGE] {
         for order in [GLOBAL, PAGE_LOCAL, STRIDED] {
             for p in found.prices(order, pages) {
-                out.push(p.cost.metric(&info::LATENCY, latency_params(&p.level, order, pages)));
+                out.push(p.cost.metric(&super::LATENCY, latency_params(&p.level, order, pages)));
             }
         }
     }
@@ -60,19 +61,19 @@ fn latencies(found: &Found<'_>) -> Vec<Metric> {
 }
 
 /// The global curve at powers of four, where it was measured throughout.
-fn ladder(reading: &Reading<'_>) -> Vec<Metric> {
+fn ladder(curves: &Curves<'_>) -> Vec<Metric> {
     let sizes = (12..40).step_by(2).map(|shift| 1_usize << shift);
     let rows: Vec<_> = sizes
-        .filter_map(|bytes| Some((bytes, reading.chase(GLOBAL, reading.first_pages(), bytes, STRIDE_BYTES)?)))
+        .filter_map(|bytes| Some((bytes, curves.chase(GLOBAL, curves.first_pages(), bytes, STRIDE_BYTES)?)))
         .collect();
     if rows.len() < 6 {
         return Vec::new();
     }
     let metric = |(bytes, row): (usize, &machmeter_engine::cost::Row)| {
-        let mut p = latency_params("", GLOBAL, reading.first_pages());
+        let mut p = latency_params("", GLOBAL, curves.first_pages());
         p.remove("level");
         p.insert("working_set_bytes".to_owned(), ParamValue::from(bytes));
-        let mut m = reading.cost(row).metric(&info::LATENCY, p);
+        let mut m = curves.cost(row).metric(&super::LATENCY, p);
         // The level's figure carries them; here they would only fill the record.
         m.blocks.clear();
         m
@@ -80,13 +81,13 @@ fn ladder(reading: &Reading<'_>) -> Vec<Metric> {
     rows.into_iter().map(metric).collect()
 }
 
-fn cycles(found: &Found<'_>) -> Vec<Metric> {
+fn cycles(found: &Detection<'_>) -> Vec<Metric> {
     let Some(cycle) = &found.cycle else { return Vec::new() };
-    let mut out = vec![cycle.metric_as(&info::CORE_CLOCK, Params::new(), |ns| 1e9 / ns)];
+    let mut out = vec![cycle.metric_as(&super::CORE_CLOCK, Params::new(), |ns| 1e9 / ns)];
     if let Some(cycle_ns) = cycle.value_ns().filter(|ns| *ns > 0.0) {
         out.extend(found.usual_prices().into_iter().map(|p| {
             let of = latency_params(&p.level, GLOBAL, found.first_pages);
-            p.cost.metric_as(&info::LATENCY_CYCLES, of, |ns| ns / cycle_ns)
+            p.cost.metric_as(&super::LATENCY_CYCLES, of, |ns| ns / cycle_ns)
         }));
     }
     out
@@ -94,15 +95,15 @@ fn cycles(found: &Found<'_>) -> Vec<Metric> {
 
 fn size(cache: &Cache) -> Metric {
     let p = params([("level", cache.name.as_str().into())]);
-    let b = &cache.boundary;
-    let n = b.by_round.len() as u64;
-    let (mut low, mut high) = (b.interval.low, b.interval.high);
+    let end = &cache.end;
+    let (mut low, mut high) = (end.all.from_bytes, end.all.to_bytes);
     if cache.shared {
-        let rounds = range(cache);
+        let rounds = end.range_bytes();
         (low, high) = (low.min(rounds.0), high.max(rounds.1));
     }
-    let method = if cache.shared { "range of rounds" } else { "bootstrap" };
-    Metric::new(&info::CACHE_SIZE, p, b.size, "crossing of two levels", n)
+    let method = if cache.shared { "range of rounds" } else { "bracket" };
+    let n = end.by_round_bytes.len() as u64;
+    Metric::new(&super::CACHE_SIZE, p, end.all.bytes, "crossing of two levels", n)
         .with_ci(Interval::new(LEVEL, low, high, method))
 }
 
@@ -112,30 +113,23 @@ pub(super) fn span(low: f64, high: f64) -> String {
     if low == high { low } else { format!("{low} to {high}") }
 }
 
-/// Sizes by round and of all rounds together, from least to most.
-pub(super) fn range(cache: &Cache) -> (f64, f64) {
-    let sizes = || cache.boundary.by_round.iter().copied().chain([cache.boundary.size]);
-    (sizes().fold(f64::INFINITY, f64::min), sizes().fold(0.0, f64::max))
-}
-
-fn translations(found: &Found<'_>) -> Vec<Metric> {
+fn translations(found: &Detection<'_>) -> Vec<Metric> {
     let page_bytes = PAGE_BYTES as f64;
     let mut out = Vec::new();
     let first = params([("level", 1_i64.into())]);
     out.push(match &found.first_reach {
         Some(s) => {
             let (entries, next) = (s.last / page_bytes, s.next / page_bytes);
-            Metric::new(&info::TRANSLATIONS, first, entries, "step of one line per page", s.n as u64).with_ci(
-                Interval::new(
+            Metric::new(&super::TRANSLATIONS, first, entries, "step of one line per page", s.n as u64)
+                .with_ci(Interval::new(
                     LEVEL,
                     entries,
                     next,
                     if found.first_reach_alone { "bracket, alone on the core" } else { "bracket" },
-                ),
-            )
+                ))
         }
         None => Metric::rejected(
-            &info::TRANSLATIONS,
+            &super::TRANSLATIONS,
             first,
             "step of one line per page",
             "no step within half of the lines of the first cache, or too few undisturbed pairs around it",
@@ -144,26 +138,26 @@ fn translations(found: &Found<'_>) -> Vec<Metric> {
     out.extend(found.second_reach.map(|(low, high)| {
         let (low, high) = (low / page_bytes, high / page_bytes);
         let p = params([("level", 2_i64.into())]);
-        Metric::new(&info::TRANSLATIONS, p, (low * high).sqrt(), "rise of one line per page", 1)
+        Metric::new(&super::TRANSLATIONS, p, (low * high).sqrt(), "rise of one line per page", 1)
             .with_ci(Interval::new(LEVEL, low, high, "range of the rise"))
     }));
     out
 }
 
-fn huge(found: &Found<'_>) -> Vec<Metric> {
+fn huge(found: &Detection<'_>) -> Vec<Metric> {
     let granted = found.huge_granted.map(|share| {
-        Metric::new(&info::HUGE_GRANTED, Params::new(), share, "smaps", 1)
+        Metric::new(&super::HUGE_GRANTED, Params::new(), share, "smaps", 1)
             .with_ci(Interval::new(LEVEL, share, share, "counted"))
     });
     let effective = found.huge_effective.map(|(share, n)| {
-        Metric::new(&info::HUGE_EFFECTIVE, Params::new(), share, "share of the cost of translation", n)
+        Metric::new(&super::HUGE_EFFECTIVE, Params::new(), share, "share of the cost of translation", n)
     });
     granted.into_iter().chain(effective).collect()
 }
 
-fn parallelism(reading: &Reading<'_>) -> Vec<Metric> {
-    let rows = || reading.rows().filter(|r| r.operation == "parallel");
-    let Some(alone) = rows().find(|r| r.int("chains") == Some(1)).map(|r| reading.cost(r)) else {
+fn parallelism(curves: &Curves<'_>) -> Vec<Metric> {
+    let rows = || curves.rows().filter(|r| r.operation == "parallel");
+    let Some(alone) = rows().find(|r| r.int("chains") == Some(1)).map(|r| curves.cost(r)) else {
         return Vec::new();
     };
     let Some(alone) = alone.known().cloned() else { return Vec::new() };
@@ -171,8 +165,8 @@ fn parallelism(reading: &Reading<'_>) -> Vec<Metric> {
         .filter(|r| r.int("chains") != Some(1))
         .map(|r| {
             let p = params([("chains", r.int("chains").unwrap_or(0).into())]);
-            let cost = reading.cost(r);
-            let mut m = cost.metric_as(&info::PARALLELISM, p, |ns| alone.value_ns / ns);
+            let cost = curves.cost(r);
+            let mut m = cost.metric_as(&super::PARALLELISM, p, |ns| alone.value_ns / ns);
             // A ratio of two medians: its interval spans both.
             if let (Some(k), Some(_)) = (cost.known(), m.value) {
                 m.ci = Interval::new(
@@ -186,4 +180,191 @@ fn parallelism(reading: &Reading<'_>) -> Vec<Metric> {
             m
         })
         .collect()
+}
+
+/// All datasets of the part that have something to show.
+pub(super) fn datasets(curves: &Curves<'_>, found: &Detection<'_>) -> Vec<Dataset> {
+    [staircase(curves, found), pages(curves, found), line(curves), parallel(curves), surface(curves)]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+fn dataset(id: &str, title: &str, caption: &str, shape: Shape) -> Dataset {
+    Dataset {
+        id: id.to_owned(),
+        params: Params::new(),
+        title: title.to_owned(),
+        caption: caption.to_owned(),
+        shape,
+    }
+}
+
+/// Three significant digits more than a drawing shows, and no more.
+fn brief(x: f64) -> f64 {
+    format!("{x:.3e}").parse().unwrap_or(x)
+}
+
+/// A row of medians, `None` when there are fewer than two points.
+fn row(name: &str, points: &[Point], per_x: f64) -> Option<CurveRow> {
+    let median =
+        |p: &Point| Some((p.size / per_x, median_of(&p.costs_ns.iter().map(|c| c.1).collect::<Vec<_>>())?));
+    let (x, y): (Vec<f64>, Vec<f64>) = points.iter().filter_map(median).map(|(x, y)| (x, brief(y))).unzip();
+    (x.len() > 1).then(|| CurveRow { name: name.to_owned(), x, y })
+}
+
+fn staircase(curves: &Curves<'_>, found: &Detection<'_>) -> Option<Dataset> {
+    let mut rows = Vec::new();
+    for (pages, of_pages) in [(SMALL, "4 KiB pages"), (HUGE, "2 MiB pages")] {
+        for (order, in_order) in [
+            (GLOBAL, "random"),
+            (PAGE_LOCAL, "random inside pages"),
+            (ONE_PER_PAGE, "one line per page"),
+            (STRIDED, "line after line"),
+        ] {
+            rows.extend(row(&format!("{in_order}, {of_pages}"), &curves.points(order, pages), 1.0));
+        }
+    }
+    let marks = found.caches.iter().flat_map(|c| {
+        let detected = Mark {
+            x: brief(c.end.all.bytes),
+            y: None,
+            label: c.name.clone(),
+            detail: format!("{} found at {}", c.name, human(c.end.all.bytes, Unit::Bytes)),
+        };
+        let claimed = c.reported.map(|reported| Mark {
+            x: reported.bytes as f64,
+            y: None,
+            label: format!("{} as reported", c.name),
+            detail: format!("the system says {}", human(reported.bytes as f64, Unit::Bytes)),
+        });
+        [Some(detected), claimed].into_iter().flatten()
+    });
+    let marks = marks.collect();
+    (!rows.is_empty()).then(|| {
+        dataset(
+            "memory.staircase",
+            "Latency over working set",
+            "What a load costs whose address comes from the load before. Each tread is a cache; the last one is memory. Random \
+             order pays for caches and address translation; random inside pages pays for hardly any translation, and \
+             prefetchers may help it; one line per page is mostly translation; line after line is what prefetchers are made \
+             for. Marks: where levels end, found and as the system reports.",
+            Shape::Curve(Curve {
+                x: Axis::log("working set", Unit::Bytes),
+                y: Axis::log("latency", Unit::Nanoseconds),
+                rows,
+                marks,
+            }),
+        )
+    })
+}
+
+/// The reach of the first translation buffer, drawn only where there is more than the short plan's look.
+fn pages(curves: &Curves<'_>, found: &Detection<'_>) -> Option<Dataset> {
+    let reach = found.first_reach.as_ref()?;
+    let per_page = PAGE_BYTES as f64;
+    let mut points = curves.points(ONE_PER_PAGE, found.first_pages);
+    points.retain(|p| p.size <= 4.0 * reach.last);
+    let rows: Vec<CurveRow> = row("one line per page", &points, per_page).into_iter().collect();
+    (points.len() >= 30).then(|| {
+        dataset(
+            "memory.translations",
+            "Latency over pages",
+            "One line in each of so many 4 KiB pages: the step is where the first buffer of address translations is full.",
+            Shape::Curve(Curve {
+                x: Axis::linear("pages", Unit::Count),
+                y: Axis::linear("latency", Unit::Nanoseconds),
+                rows,
+                marks: vec![Mark {
+                    x: reach.last / per_page,
+                    y: None,
+                    label: format!("{:.0} pages", reach.last / per_page),
+                    detail: String::new(),
+                }],
+            }),
+        )
+    })
+}
+
+fn line(curves: &Curves<'_>) -> Option<Dataset> {
+    let points = curves.curve("offset_bytes", |r| r.operation == "second");
+    let mut sizes: Vec<f64> = points.iter().map(|p| p.size).collect();
+    sizes.dedup();
+    let together: Vec<Point> = sizes
+        .into_iter()
+        .map(|size| Point {
+            size,
+            costs_ns: points.iter().filter(|p| p.size == size).flat_map(|p| p.costs_ns.clone()).collect(),
+        })
+        .collect();
+    let rows: Vec<CurveRow> = row("second access", &together, 1.0).into_iter().collect();
+    (together.len() >= 8).then(|| {
+        dataset(
+            "memory.line",
+            "Second access in a block",
+            "Mean latency of two accesses so many bytes apart, in blocks that live in the second cache. Inside the line that \
+             the first one fetched the second is nearly free; the step is the line size.",
+            Shape::Curve(Curve {
+                x: Axis::log("distance", Unit::Bytes),
+                y: Axis::linear("latency", Unit::Nanoseconds),
+                rows,
+                marks: Vec::new(),
+            }),
+        )
+    })
+}
+
+fn parallel(curves: &Curves<'_>) -> Option<Dataset> {
+    let points = curves.curve("chains", |r| r.operation == "parallel");
+    let rows: Vec<CurveRow> = row("per load", &points, 1.0).into_iter().collect();
+    (points.len() > 2).then(|| {
+        dataset(
+            "memory.parallel_loads",
+            "Loads under way",
+            "Time per load from memory with so many independent chains: it falls until the processor keeps no more misses \
+             under way.",
+            Shape::Curve(Curve {
+                x: Axis::log("chains", Unit::Count),
+                y: Axis::log("time per load", Unit::Nanoseconds),
+                rows,
+                marks: Vec::new(),
+            }),
+        )
+    })
+}
+
+fn surface(curves: &Curves<'_>) -> Option<Dataset> {
+    let curve = |stride: &usize| {
+        curves.curve("working_set_bytes", |r| {
+            r.operation == "chase"
+                && r.text("order") == GLOBAL
+                && r.text("pages") == curves.first_pages()
+                && r.int("stride_bytes") == Some(*stride as i64)
+        })
+    };
+    let curves: Vec<Vec<Point>> = STRIDES.iter().map(curve).collect();
+    if curves.iter().skip(1).all(Vec::is_empty) {
+        return None;
+    }
+    let mut columns: Vec<f64> = curves[1..].iter().flatten().map(|p| p.size).collect();
+    columns.sort_by(f64::total_cmp);
+    columns.dedup();
+    let cell = |curve: &[Point], size: f64| {
+        let p = curve.iter().find(|p| p.size == size)?;
+        median_of(&p.costs_ns.iter().map(|c| c.1).collect::<Vec<_>>()).map(brief)
+    };
+    let values = curves.iter().map(|c| columns.iter().map(|size| cell(c, *size)).collect()).collect();
+    Some(dataset(
+        "memory.surface",
+        "Latency over stride and working set",
+        "Random order over nodes one stride apart: along a row the caches show, down a column lines, sets and pages.",
+        Shape::Matrix(Matrix {
+            x: Axis::log("working set", Unit::Bytes),
+            columns,
+            column_names: Vec::new(),
+            rows: STRIDES.iter().map(|s| format!("stride {s} B")).collect(),
+            cell: Axis::log("latency", Unit::Nanoseconds),
+            values,
+        }),
+    ))
 }

@@ -14,11 +14,10 @@ use machmeter_sys::tree::Tree;
 
 use super::super::Params;
 use super::chase::{self, GLOBAL, Ground, ONE_PER_PAGE, PAGE_LOCAL, SMALL, STRIDE_BYTES, STRIDED};
-use super::claims::Claims;
-use super::found::Found;
-use super::reading::Reading;
-use super::request::{GRANTED, Limit, Request};
-use super::{closer, plan, seen};
+use super::curves::Curves;
+use super::detect::DetectedCaches;
+use super::plan::{GRANTED, Limit, ReportedCaches, Request};
+use super::{closer, plan};
 use machmeter_engine::part::At;
 
 /// Pairs per visit of large working sets, whose chains take longer to build than to walk.
@@ -42,6 +41,8 @@ const PER_OCTAVE: u32 = 8;
 /// Share of the time that is kept for what was seldom seen alone on the core, and of that for one visit, at most.
 const AGAIN: f64 = 0.3;
 const ONE_VISIT: f64 = 0.25;
+/// Working sets per octave of the random order, the curve that is shown first, at least.
+const RANDOM_PER_OCTAVE: u32 = 2;
 /// Working sets per octave of the strided order: it shows what prefetchers make of the levels, not where they end.
 const STRIDED_PER_OCTAVE: u32 = 1;
 /// Visits between two looks at the clock of the core.
@@ -55,10 +56,10 @@ const TAIL_NS: u64 = 20_000_000;
 /// A wrong request; too little memory.
 pub(super) fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, ProbeError> {
     let start_ns = monotonic_ns();
-    let claims = Claims::of(&at.host.topology, at.host.cpus.first().unwrap_or(0));
+    let reported = ReportedCaches::of(&at.host.topology, at.host.cpus.first().unwrap_or(0));
     let left = MemoryLeft::of_this_process(&Tree::host()).map_err(ProbeError::Cannot)?;
-    let mut request = Request::new(params, &claims, left.available_bytes)?;
-    claims.tell(at.facts);
+    let mut request = Request::new(params, &reported, left.available_bytes)?;
+    reported.to_facts(at.facts);
     let hypervisor = facts::capture().text("virt.hypervisor").unwrap_or("unknown").to_owned();
     tell(at, "hypervisor", hypervisor);
     let touch_ns = (at.left_ns() as f64 * TOUCH_SHARE) as u64;
@@ -109,7 +110,7 @@ pub(super) fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, 
         facts: at.facts.clone(),
     };
     seen.tell_width();
-    seen::tell(at.facts, &Found::of(&Reading::of(&seen), at.host.seed));
+    DetectedCaches::of(&Curves::of(&seen)).to_facts(at.facts);
     tell(at, "spent_ns", monotonic_ns().saturating_sub(start_ns).to_string());
     Ok(rows)
 }
@@ -222,6 +223,7 @@ impl<'a> Ladder<'a, '_> {
         self.round();
         self.look_closer(grounds, full);
         self.round();
+        self.curve(first, GLOBAL, &plan::sizes(RANDOM_PER_OCTAVE, self.most_bytes));
         let strided = plan::sizes(STRIDED_PER_OCTAVE, self.most_bytes);
         let (small, large) = strided.split_at(strided.partition_point(|bytes| *bytes as i64 <= SMALL_BYTES));
         self.curve(first, STRIDED, small);
@@ -259,8 +261,8 @@ impl<'a> Ladder<'a, '_> {
     /// price, the line, the reach of the first translation buffer.
     fn look_closer(&mut self, grounds: &[Ground<'a>], full: bool) {
         let rows = self.rows();
-        let reading = Reading::of(&rows);
-        let found = closer::Closer::of(&reading, self.most_bytes);
+        let curves = Curves::of(&rows);
+        let found = closer::Closer::of(&curves, self.most_bytes);
         let Some(first) = grounds.first().copied() else { return };
         self.curve(first, PAGE_LOCAL, &found.near_boundaries);
         self.curve(first, ONE_PER_PAGE, &found.pages);
@@ -316,12 +318,12 @@ impl<'a> Ladder<'a, '_> {
         let mut more = true;
         while more && !stop_requested() && monotonic_ns() < self.until_ns {
             let rows = self.rows();
-            let reading = Reading::of(&rows);
-            if !reading.looked() {
+            let curves = Curves::of(&rows);
+            if !curves.looked() {
                 return;
             }
-            let found = closer::Closer::of(&reading, self.most_bytes);
-            let mut wanting = found.wanting(&reading);
+            let found = closer::Closer::of(&curves, self.most_bytes);
+            let mut wanting = found.wanting(&curves);
             let there = self.benches.len();
             self.curve(ground, ONE_PER_PAGE, &found.pages);
             self.curve(ground, PAGE_LOCAL, &found.near_boundaries);

@@ -7,32 +7,25 @@
 //! multichase, X-Ray (Yotov and others 2005).
 
 pub(super) mod chase;
-mod claims;
 mod closer;
-mod datasets;
+mod curves;
+pub(super) mod detect;
 mod figures;
-mod found;
-mod hierarchy;
-pub mod info;
 mod measure;
 mod plan;
-mod reading;
-mod request;
-pub(super) mod seen;
+mod report;
 mod selftest;
-mod steps;
-mod summary;
 #[cfg(test)]
 mod tests;
-mod verdicts;
 
+use machmeter_data::code::Code;
 use machmeter_engine::Analysis;
 use machmeter_engine::cost::Rows;
 
 use super::Params;
-use found::Found;
+use curves::Curves;
+use detect::Detection;
 use machmeter_engine::part::Part;
-use reading::Reading;
 
 /// Name of the part.
 const NAME: &str = "ladder";
@@ -40,43 +33,176 @@ const NAME: &str = "ladder";
 /// The part.
 pub(super) const PART: Part<Params> = Part {
     metrics: &[
-        info::LATENCY,
-        info::LATENCY_CYCLES,
-        info::CORE_CLOCK,
-        info::CACHE_SIZE,
-        info::LINE_SIZE,
-        info::ASSOCIATIVITY,
-        info::TRANSLATIONS,
-        info::HUGE_GRANTED,
-        info::HUGE_EFFECTIVE,
-        info::PARALLELISM,
+        LATENCY,
+        LATENCY_CYCLES,
+        CORE_CLOCK,
+        CACHE_SIZE,
+        LINE_SIZE,
+        ASSOCIATIVITY,
+        TRANSLATIONS,
+        HUGE_GRANTED,
+        HUGE_EFFECTIVE,
+        PARALLELISM,
     ],
-    codes: &[
-        info::NO_HUGE,
-        info::HUGE_NOT_EFFECTIVE,
-        info::CLOCK_MOVED,
-        info::LAST_DRIFTS,
-        info::SHORT_LADDER,
-    ],
+    codes: &[NO_HUGE, HUGE_NOT_EFFECTIVE, CLOCK_MOVED, LAST_DRIFTS, SHORT_LADDER],
     selftest: &[("chains of pointers", selftest::chains), ("caches beside busy neighbors", selftest::caches)],
     ..Part::of(NAME, 40, measure::measure, analyze)
 };
 
-fn analyze(_params: &Params, rows: &Rows, seed: u64) -> Analysis {
-    let reading = Reading::of(rows);
-    if reading.rows().all(|r| r.pairs.is_empty()) {
+fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
+    let curves = Curves::of(rows);
+    if curves.rows().all(|r| r.pairs.is_empty()) {
         return Analysis::default();
     }
-    let found = Found::of(&reading, seed);
-    let warnings = verdicts::warnings(&reading, &found);
-    let mut metrics = figures::all(&reading, &found);
-    verdicts::flag(&mut metrics, &warnings);
+    let found = Detection::of(&curves);
+    let warnings = report::warnings(&curves, &found);
+    let mut metrics = figures::metrics(&curves, &found);
+    report::flag(&mut metrics, &warnings);
     Analysis {
-        datasets: datasets::all(&reading, &found),
-        findings: verdicts::findings(&reading, &found),
-        summary: summary::write(&reading, &found),
+        datasets: figures::datasets(&curves, &found),
+        findings: report::findings(&curves, &found),
+        summary: report::write(&curves, &found),
         warnings,
         metrics,
         remember: Vec::new(),
     }
 }
+
+machmeter_data::metric!(
+    LATENCY,
+    "memory.latency",
+    ["level", "order", "pages", "stride_bytes", "working_set_bytes"],
+    Nanoseconds,
+    Lower,
+    "Latency of a load whose address is the result of the load before, in an order over the lines of a working set. \
+     order=global: random over all of it, translation of addresses included; page_local: random page by page, so that \
+     translation hardly counts; one_per_page: one line of each page; strided: line after line upwards, which prefetchers \
+     follow. level stands for a working set inside what was found to be that level."
+);
+machmeter_data::metric!(
+    LATENCY_CYCLES,
+    "memory.latency_cycles",
+    ["level", "order", "pages", "stride_bytes"],
+    Count,
+    Lower,
+    "The same latency in cycles of the core, whose clock is told by dependent additions of one cycle each."
+);
+machmeter_data::metric!(
+    CORE_CLOCK,
+    "memory.core_clock",
+    [],
+    Hertz,
+    Higher,
+    "Clock of the core while it measured: dependent additions per second."
+);
+machmeter_data::metric!(
+    CACHE_SIZE,
+    "memory.cache_size",
+    ["level"],
+    Bytes,
+    Higher,
+    "Working set at which the latency curve passes from one level to the next, found without asking the system. LLC: what \
+     was effectively ours of the last cache; the interval spans the rounds."
+);
+machmeter_data::metric!(
+    LINE_SIZE,
+    "memory.line_size",
+    ["level"],
+    Bytes,
+    Neither,
+    "Distance from which a second access in the same block of memory misses although the first was fetched."
+);
+machmeter_data::metric!(
+    ASSOCIATIVITY,
+    "memory.associativity",
+    ["level"],
+    Count,
+    Neither,
+    "Lines one cache size apart that the first cache keeps at a time."
+);
+machmeter_data::metric!(
+    TRANSLATIONS,
+    "memory.tlb_entries",
+    ["level"],
+    Count,
+    Higher,
+    "Pages of 4 KiB that the buffer of address translations keeps at a time; the interval spans the page counts on either \
+     side of the step, which is soft for the second level."
+);
+machmeter_data::metric!(
+    HUGE_GRANTED,
+    "memory.huge_pages_granted",
+    [],
+    One,
+    Higher,
+    "Share of the memory asked for in huge pages that the system gave in huge pages."
+);
+machmeter_data::metric!(
+    HUGE_EFFECTIVE,
+    "memory.huge_pages_effective",
+    [],
+    One,
+    Higher,
+    "Share of the cost of missed translations that huge pages take away, just beyond the reach of the first buffer: 0 where \
+     the processor still translates small pages, as under a hypervisor that backs a guest with small ones."
+);
+machmeter_data::metric!(
+    PARALLELISM,
+    "memory.parallelism",
+    ["chains"],
+    One,
+    Higher,
+    "Loads from memory per latency of one load, with so many independent chains: misses that the core keeps under way."
+);
+
+/// Huge pages were asked for and not had.
+pub const NO_HUGE: Code = Code {
+    id: "W401",
+    name: "ladder without huge pages",
+    what: "The system did not give huge pages, or only for a part of the memory.",
+    why: "The curves for huge pages are missing: latency in memory includes translations that huge pages would save.",
+    how: "AnonHugePages of the mapping in /proc/self/smaps, against what was asked for with madvise.",
+    next: "Set /sys/kernel/mm/transparent_hugepage/enabled to madvise or always, and free memory.",
+    undo: Some("Write the old value back."),
+};
+/// Huge pages were had and did not help.
+pub const HUGE_NOT_EFFECTIVE: Code = Code {
+    id: "W402",
+    name: "huge pages not effective",
+    what: "Huge pages were granted, but the processor's translation buffer reaches no further with them.",
+    why: "A hypervisor that backs the guest with small pages splits them again; programs gain less than huge pages promise.",
+    how: "Latency of one line per 4 KiB page, beyond the reach of the first translation buffer, on small and on huge pages.",
+    next: "Ask whoever runs the host for huge pages behind the guest; on bare metal compare with hugetlbfs pages.",
+    undo: None,
+};
+/// The clock of the core changed.
+pub const CLOCK_MOVED: Code = Code {
+    id: "W403",
+    name: "core clock moved",
+    what: "The clock of the core changed by more than 1 % between rounds.",
+    why: "Latencies of caches follow the clock of the core: rounds were not measured on the same machine, so to speak.",
+    how: "Dependent additions, timed in every round beside the ladder.",
+    next: "Fix the frequency (performance governor, no turbo), let the machine cool, repeat.",
+    undo: Some("Set the governor back."),
+};
+/// The last cache is not what it is said to be.
+pub const LAST_DRIFTS: Code = Code {
+    id: "W404",
+    name: "last cache not ours alone",
+    what: "The effective size of the last cache changed between rounds, or is far below what the system claims.",
+    why: "Others use the same cache (neighbours on the host, other programs); latencies between the second cache and memory \
+          depend on what they do.",
+    how: "The size at which latency rises towards that of memory, round by round.",
+    next: "Take the range as the figure. Measure on a quiet machine, or on one of your own.",
+    undo: None,
+};
+/// The ladder ended too early.
+pub const SHORT_LADDER: Code = Code {
+    id: "W405",
+    name: "ladder too short",
+    what: "Working sets did not reach memory, or there was no time to find the levels.",
+    why: "The last level may be a cache and not memory; sizes and latencies of what lies beyond are missing.",
+    how: "The largest working set against what limits it: --max-bytes, a quarter of the available memory, or the time.",
+    next: "Give more time (-t) or a larger --max-bytes, or free memory.",
+    undo: None,
+};

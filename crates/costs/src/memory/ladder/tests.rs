@@ -2,11 +2,67 @@
 
 use machmeter_engine::cost::{Kind, Pair, Row, Rows};
 
+use machmeter_stats::random::Random;
+
 use super::chase::{GLOBAL, HUGE, ONE_PER_PAGE, PAGE_LOCAL, SMALL, STRIDED};
-use super::claims::{Claim, Claims};
-use super::hierarchy::Point;
-use super::hierarchy::sim::{Machine, Order};
+use super::curves::{CacheEnd, Point, level_ends};
+use super::detect::DetectedCaches;
+use super::plan::{ReportedCache, ReportedCaches};
 use super::*;
+
+/// Caches of 32 KiB, 1 MiB and 32 MiB at 1.08, 3.8 and 13.5 ns before memory at 110 ns, and buffers of 72 and 3,072 translations.
+#[derive(Clone)]
+struct Machine {
+    translations: [(f64, f64); 2],
+    /// Largest share of the last cache that others take away in a round.
+    drift: f64,
+    /// Probability at each working set that this share changes within a round.
+    restless: f64,
+}
+
+impl Machine {
+    fn usual() -> Self {
+        Self { translations: [(72.0, 1.9), (3_072.0, 20.0)], drift: 0.0, restless: 0.0 }
+    }
+
+    /// Costs over sizes of so many rounds with three samples each, of which every 20th was disturbed.
+    fn curve(&self, order: &str, sizes: &[f64], rounds: usize, seed: u64) -> Vec<Point> {
+        let mut random = Random::new(seed);
+        let mut points: Vec<Point> =
+            sizes.iter().map(|size| Point { size: *size, costs_ns: Vec::new() }).collect();
+        for round in 0..rounds {
+            let mut left = 1.0 - self.drift * random.unit();
+            for point in &mut points {
+                if random.unit() < self.restless {
+                    left = 1.0 - self.drift * random.unit();
+                }
+                for _ in 0..3 {
+                    let wild = if random.unit() < 0.05 { 4.0 } else { 1.0 };
+                    let ns =
+                        self.cost_ns(order, point.size, left) * wild * (1.0 + 0.01 * random.normal().abs());
+                    point.costs_ns.push((round, ns));
+                }
+            }
+        }
+        points
+    }
+
+    fn cost_ns(&self, order: &str, bytes: f64, left: f64) -> f64 {
+        let pages = bytes / 4_096.0;
+        let lines_bytes = if order == ONE_PER_PAGE { bytes / 64.0 } else { bytes };
+        // Pages lie on random colors, so that a cache is full a little early, and never at once.
+        let missed = |capacity: f64| 1.0 / (1.0 + (capacity / lines_bytes).powi(12));
+        let missed_at_once = if lines_bytes > 32_768.0 { 1.0 } else { 0.0 };
+        let caches_ns =
+            1.08 + 2.72 * missed_at_once + 9.7 * missed(1_048_576.0) + 96.5 * missed(33_554_432.0 * left);
+        let translated = |(entries, ns): &(f64, f64)| match order {
+            ONE_PER_PAGE => f64::from(u8::from(pages > *entries)) * ns,
+            PAGE_LOCAL => (1.0 - entries / pages).max(0.0) / 64.0 * ns,
+            _ => (1.0 - entries / pages).max(0.0) * ns,
+        };
+        caches_ns + self.translations.iter().map(translated).sum::<f64>()
+    }
+}
 
 const LOADS: f64 = 16.0;
 const TURNS: u64 = 500;
@@ -24,8 +80,8 @@ fn row(operation: &str, point: &Point) -> Row {
     row
 }
 
-fn curve(machine: &Machine, order: Order, name: &str, pages: &str, sizes: &[f64]) -> Vec<Row> {
-    let points = machine.curve(order, sizes, 4, 11);
+fn curve(machine: &Machine, name: &str, pages: &str, sizes: &[f64]) -> Vec<Row> {
+    let points = machine.curve(name, sizes, 4, 11);
     let row = |p: &Point| {
         row("chase", p)
             .with("order", name)
@@ -44,8 +100,9 @@ fn flat(operation: &str, over: &str, costs: &[(i64, f64)]) -> Vec<Row> {
 /// What the usual machine would measure in full.
 fn rows(machine: &Machine) -> Rows {
     let mut rows = Rows { tick_hz: 1e9, step_ticks: 1, ..Rows::default() };
-    let claim = |level, bytes, ways| Claim { level, bytes, line_bytes: 64, ways };
-    Claims(vec![claim(1, 32 << 10, 8), claim(2, 1 << 20, 8), claim(3, 32 << 20, 16)]).tell(&mut rows.facts);
+    let cache = |level, bytes, ways| ReportedCache { level, bytes, line_bytes: 64, ways };
+    ReportedCaches(vec![cache(1, 32 << 10, 8), cache(2, 1 << 20, 8), cache(3, 32 << 20, 16)])
+        .to_facts(&mut rows.facts);
     for (name, value) in [
         ("rounds_ns", "1.0,1000000001.0,2000000001.0,3000000001.0"),
         ("hypervisor", "none"),
@@ -58,12 +115,12 @@ fn rows(machine: &Machine) -> Rows {
     let sizes: Vec<f64> = plan::sizes(8, 128 << 20).into_iter().map(|s| s as f64).collect();
     let pages: Vec<f64> = (8..=160).map(|n| f64::from(n) * 4_096.0).collect();
     // With huge pages nothing is translated twice: as a machine without buffers.
-    let no_misses = Machine { translations: Vec::new(), ..machine.clone() };
-    rows.rows.extend(curve(machine, Order::PageLocal, PAGE_LOCAL, SMALL, &sizes));
-    rows.rows.extend(curve(machine, Order::Global, GLOBAL, SMALL, &sizes));
-    rows.rows.extend(curve(&no_misses, Order::Global, GLOBAL, HUGE, &sizes[sizes.len() - 9..]));
-    rows.rows.extend(curve(machine, Order::OnePerPage, ONE_PER_PAGE, SMALL, &pages));
-    rows.rows.extend(curve(&no_misses, Order::OnePerPage, ONE_PER_PAGE, HUGE, &[144.0 * 4_096.0]));
+    let no_misses = Machine { translations: [(1e9, 0.0); 2], ..machine.clone() };
+    rows.rows.extend(curve(machine, PAGE_LOCAL, SMALL, &sizes));
+    rows.rows.extend(curve(machine, GLOBAL, SMALL, &sizes));
+    rows.rows.extend(curve(&no_misses, GLOBAL, HUGE, &sizes[sizes.len() - 9..]));
+    rows.rows.extend(curve(machine, ONE_PER_PAGE, SMALL, &pages));
+    rows.rows.extend(curve(&no_misses, ONE_PER_PAGE, HUGE, &[144.0 * 4_096.0]));
     let seconds: Vec<(i64, f64)> =
         [8, 16, 32, 64, 128, 256].map(|d| (d, if d < 64 { 2.6 } else { 3.8 })).to_vec();
     let line = flat("second", "offset_bytes", &seconds);
@@ -141,10 +198,10 @@ fn what_was_seldom_seen_alone_is_wanted_again() {
     let mut rows = rows(&Machine::usual());
     beside_a_neighbour(&mut rows);
     rows.tell_width();
-    let reading = Reading::of(&rows);
-    let found = closer::Closer::of(&reading, 128 << 20);
+    let curves = Curves::of(&rows);
+    let found = closer::Closer::of(&curves, 128 << 20);
     let wanted: Vec<(String, i64)> = found
-        .wanting(&reading)
+        .wanting(&curves)
         .iter()
         .map(|i| (rows.rows[*i].text("order"), rows.rows[*i].int("working_set_bytes").unwrap()))
         .collect();
@@ -156,7 +213,7 @@ fn what_was_seldom_seen_alone_is_wanted_again() {
     for row in &mut rows.rows {
         row.pairs = row.pairs.iter().copied().cycle().take(300).collect();
     }
-    assert_eq!(found.wanting(&Reading::of(&rows)), [0; 0]);
+    assert_eq!(found.wanting(&Curves::of(&rows)), [0; 0]);
 }
 
 #[test]
@@ -233,8 +290,8 @@ fn conditions_that_weaken_it_are_told() {
 #[test]
 fn a_larger_cache_than_claimed_differs_and_none_claimed_is_said() {
     let mut r = rows(&Machine::usual());
-    let claim = Claim { level: 1, bytes: 16 << 10, line_bytes: 64, ways: 4 };
-    Claims(vec![claim]).tell(&mut r.facts);
+    let cache = ReportedCache { level: 1, bytes: 16 << 10, line_bytes: 64, ways: 4 };
+    ReportedCaches(vec![cache]).to_facts(&mut r.facts);
     let a = analyze(&params(), &r, 7);
     assert_eq!(a.findings[0].verdict, "differs", "{:?}", a.findings);
     let text = a.findings[0].evidence.join("\n");
@@ -249,8 +306,8 @@ fn a_larger_cache_than_claimed_differs_and_none_claimed_is_said() {
 fn what_was_found_is_told_to_the_parts_after_it() {
     let told = |rows: &Rows| {
         let mut facts = std::collections::BTreeMap::new();
-        seen::tell(&mut facts, &Found::of(&Reading::of(rows), 7));
-        seen::Seen::read(&facts)
+        DetectedCaches::of(&Curves::of(rows)).to_facts(&mut facts);
+        DetectedCaches::from_facts(&facts)
     };
     let all = told(&rows(&Machine::usual()));
     assert_eq!((all.first_bytes, all.line_bytes), (Some(32 << 10), Some(64)));
@@ -261,7 +318,7 @@ fn what_was_found_is_told_to_the_parts_after_it() {
     short.rows.retain(|r| r.int("working_set_bytes").is_none_or(|b| b <= 4 << 20));
     let short = told(&short);
     assert_eq!((short.first_bytes, short.last_bytes), (Some(32 << 10), None));
-    assert_eq!(told(&Rows { tick_hz: 1e9, step_ticks: 1, ..Rows::default() }), seen::Seen::default());
+    assert_eq!(told(&Rows { tick_hz: 1e9, step_ticks: 1, ..Rows::default() }), DetectedCaches::default());
 }
 
 #[test]
@@ -277,4 +334,38 @@ fn nothing_measured_says_nothing() {
     let counted = "memory.huge_pages_granted";
     assert!(a.metrics.iter().all(|m| m.value.is_none() || m.id == counted), "{:?}", a.metrics);
     assert!(a.warnings.iter().any(|w| w.code == "W405"));
+}
+
+#[test]
+fn a_last_cache_that_others_share_is_a_range() {
+    let machine = Machine { drift: 0.6, ..Machine::usual() };
+    let sizes: Vec<f64> = plan::sizes(8, 128 << 20).iter().map(|s| *s as f64).collect();
+    for seed in 0..20 {
+        let ends = level_ends(&machine.curve(PAGE_LOCAL, &sizes, 3, seed));
+        let [first, second, last] = &ends[..] else { panic!("seed {seed}: {ends:?}") };
+        let near = |end: &CacheEnd, bytes: f64| (end.all.bytes / bytes).log2().abs() < 0.3;
+        assert!(near(first, 32_768.0) && near(second, 1_048_576.0), "seed {seed}: {ends:?}");
+        let (least, most) = last.range_bytes();
+        // Two fifths to all of 32 MiB were left.
+        assert!(least > 8e6 && most < 38e6 && last.by_round_bytes.len() == 3, "seed {seed}: {last:?}");
+    }
+}
+
+#[test]
+fn a_last_cache_that_changes_meanwhile_is_one_cache() {
+    let machine = Machine { drift: 0.93, restless: 0.06, ..Machine::usual() };
+    let sizes: Vec<f64> = plan::sizes(8, 128 << 20).iter().map(|s| *s as f64).collect();
+    let curve = |seed| machine.curve(PAGE_LOCAL, &sizes, 4, seed);
+    let one = (0..100).filter(|seed| level_ends(&curve(*seed)).len() == 3).count();
+    println!("{one} of 100 curves show three caches");
+    assert!(one >= 90, "{one} of 100");
+}
+
+#[test]
+fn capacities_are_near_a_measured_size() {
+    for (measured, nominal) in
+        [(34.9, 32.0), (47.0, 48.0), (181.0, 192.0), (949.0, 1_024.0), (2_900.0, 3_072.0)]
+    {
+        assert_eq!(detect::nominal_bytes(1_024.0 * measured), 1_024.0 * nominal, "{measured}");
+    }
 }

@@ -16,7 +16,7 @@ use machmeter_sys::tree::Tree;
 use super::member::{Buffers, LineOperation, per_turn};
 use super::plan::{Choice, Known, LINES, Line, MOST_BYTES, Operation, Sizes, models};
 use crate::memory::Params;
-use crate::memory::ladder::seen::Seen;
+use crate::memory::ladder::detect::DetectedCaches;
 use crate::placement::Watch;
 use machmeter_engine::part::At;
 
@@ -111,7 +111,7 @@ fn known(at: &At<'_, '_>) -> Known {
     let caches = at.host.topology.data_caches(cpu);
     let sizes: Vec<u64> = caches.iter().filter_map(|c| c.size_bytes).collect();
     Known {
-        seen: Seen::read(at.facts),
+        seen: DetectedCaches::from_facts(at.facts),
         first_bytes: sizes.first().copied(),
         last_bytes: sizes.last().copied(),
         line_bytes: caches.iter().find_map(|c| c.line_bytes),

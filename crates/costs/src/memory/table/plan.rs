@@ -7,7 +7,7 @@ use machmeter_engine::team::{self, Team};
 use super::PART;
 use crate::memory::Params;
 use crate::memory::bandwidth::sizes::parse_bytes;
-use crate::memory::ladder::seen::Seen;
+use crate::memory::ladder::detect::DetectedCaches;
 
 /// Whether accesses overlap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -190,7 +190,7 @@ impl Said {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Known {
     /// By the ladder of the same run.
-    pub(super) seen: Seen,
+    pub(super) seen: DetectedCaches,
     /// First cache as the system claims it, bytes.
     pub(super) first_bytes: Option<u64>,
     /// Last cache as the system claims it, bytes.

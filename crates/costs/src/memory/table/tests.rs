@@ -5,7 +5,7 @@ use machmeter_engine::cost::{Pair, Rows};
 use super::plan::{Access, Choice, Known, LINES, Line, MOST_BYTES, Source, models};
 use super::{analyze, info};
 use crate::memory::Params;
-use crate::memory::ladder::seen::Seen;
+use crate::memory::ladder::detect::DetectedCaches;
 use crate::placement::MOVES;
 
 fn params(words: &[&str]) -> Params {
@@ -137,8 +137,11 @@ fn sizes_hold_whole_turns_and_wrong_ones_are_one_line() {
 
 #[test]
 fn what_the_ladder_found_counts_and_never_makes_a_buffer_smaller() {
-    let seen =
-        |first, last, line| Seen { first_bytes: Some(first), last_bytes: last, line_bytes: Some(line) };
+    let seen = |first, last, line| DetectedCaches {
+        first_bytes: Some(first),
+        last_bytes: last,
+        line_bytes: Some(line),
+    };
     let of = |seen| {
         let known = Known { seen, ..claimed(32 << 10, 32 << 20) };
         Choice::of(&params(&[]), &known, MOST_BYTES).unwrap()

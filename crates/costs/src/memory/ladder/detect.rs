@@ -1,22 +1,21 @@
-//! What the rows show, before it is worded: levels with names, steps, shares.
+//! What the curves show, before it is worded: levels with names, steps, shares. Constants of steps are ratios of costs.
+
+use std::collections::BTreeMap;
 
 use machmeter_engine::cost::estimate::FEWEST;
 use machmeter_engine::cost::{Cost, Row};
 use machmeter_stats::quantile::median_of;
+use serde::{Deserialize, Serialize};
 
 use super::chase::{GLOBAL, HUGE, ONE_PER_PAGE, PAGE_BYTES, PAGE_LOCAL, SMALL, STRIDE_BYTES};
-use super::claims::{Claim, Claims};
 use super::closer::{REACH_BRACKET, REACH_RANGE, REACH_RATIO, inside_level};
-use super::hierarchy::{Boundary, Hierarchy, Point, caches, detect, looks_like, lowest};
-use super::reading::Reading;
-use super::steps::{LOW, MIDDLE, Step, step};
+use super::curves::{
+    CacheEnd, Curves, DISTURBED_QUANTILE, MEMORY_BYTES, Point, QUIET_QUANTILE, Step, level_ends, step_edge,
+};
+use super::plan::{ReportedCache, ReportedCaches};
 
 /// Name of memory as a level.
 pub(super) const MEMORY: &str = "DRAM";
-/// A load that costs more on the page-local curve comes from memory: no cache in use is that slow.
-const MEMORY_NS: f64 = 25.0;
-/// Largest working set that reaches memory whatever the curve looks like, where the system claims no cache.
-const MEMORY_BYTES: f64 = 67_108_864.0;
 /// Least step of the cost at the end of a line.
 const LINE_RATIO: f64 = 1.12;
 /// Least step of the cost at the last way.
@@ -28,11 +27,11 @@ pub(super) struct Cache {
     /// `L1`, `L2`, `L3`, or `LLC` for the last one beyond the second.
     pub(super) name: String,
     /// Where it passes into the next level.
-    pub(super) boundary: Boundary,
+    pub(super) end: CacheEnd,
     /// Capacity that this is most likely a measurement of, bytes.
-    pub(super) looks_like: f64,
-    /// What the system claims for it.
-    pub(super) claim: Option<Claim>,
+    pub(super) nominal_bytes: f64,
+    /// What the system reports of it.
+    pub(super) reported: Option<ReportedCache>,
     /// Whether it is the cache before memory and not one of the first two: others may use it.
     pub(super) shared: bool,
 }
@@ -47,9 +46,7 @@ pub(super) struct Priced {
 }
 
 /// All that was found.
-pub(super) struct Found<'r> {
-    /// Levels of the page-local curve.
-    pub(super) hierarchy: Hierarchy,
+pub(super) struct Detection<'r> {
     /// Caches, nearest first.
     pub(super) caches: Vec<Cache>,
     /// Name of each level.
@@ -78,72 +75,42 @@ pub(super) struct Found<'r> {
     pub(super) huge_effective: Option<(f64, u64)>,
     /// Largest working set, bytes.
     pub(super) most_bytes: f64,
-    reading: &'r Reading<'r>,
+    curves: &'r Curves<'r>,
 }
 
-impl<'r> Found<'r> {
+impl<'r> Detection<'r> {
     /// Reads the rows.
-    pub(super) fn of(reading: &'r Reading<'r>, seed: u64) -> Self {
-        let claims = Claims::read(reading.facts());
-        let first_pages = reading.first_pages();
-        let points = reading.points(PAGE_LOCAL, first_pages);
-        let most_bytes = points.last().map_or(0.0, |p| p.size);
-        let mut hierarchy = caches(&points, seed);
-        // Memory has no plateaus: what differs there are open rows, channels and neighbours.
-        while let [.., before, _] = hierarchy.levels[..]
-            && before.cost_ns >= MEMORY_NS
-        {
-            hierarchy.levels.pop();
-            hierarchy.boundaries.pop();
-        }
-        let beyond = claims.last_bytes().map_or(MEMORY_BYTES, |last| 2.0 * last as f64);
-        let slow = hierarchy.levels.last().is_some_and(|l| l.cost_ns >= MEMORY_NS);
-        let memory_reached = hierarchy.levels.len() > 1 && (slow || most_bytes >= beyond);
-        let names = names(hierarchy.levels.len(), memory_reached);
-        let last = names.len().saturating_sub(1 + usize::from(memory_reached));
-        let caches = hierarchy
-            .boundaries
-            .iter()
-            .zip(&names)
-            .enumerate()
-            .map(|(i, (b, name))| {
-                let shared = i == last && i >= 2;
-                let claim = if shared { claims.0.last().copied() } else { claims.0.get(i).copied() };
-                Cache {
-                    name: name.clone(),
-                    boundary: b.clone(),
-                    looks_like: looks_like(b.size),
-                    claim,
-                    shared,
-                }
-            })
-            .collect();
-        let adds = reading.rows().find(|r| r.operation == "adds");
+    pub(super) fn of(curves: &'r Curves<'r>) -> Self {
+        let first_pages = curves.first_pages();
+        let most_bytes = curves.points(PAGE_LOCAL, first_pages).last().map_or(0.0, |p| p.size);
+        let (caches, memory_reached) = caches(curves, most_bytes);
+        let mut names: Vec<String> = caches.iter().map(|c| c.name.clone()).collect();
+        names.push(if memory_reached { MEMORY.to_owned() } else { format!("L{}", caches.len() + 1) });
+        let adds = curves.rows().find(|r| r.operation == "adds");
         let mut found = Self {
-            hierarchy,
             caches,
             names,
             memory_reached,
             first_pages,
-            cycle: adds.map(|r| reading.cost(r)),
-            clock_change: adds.and_then(|r| change(&reading.costs_ns(r))),
-            line: line(reading),
-            ways: ways(reading),
+            cycle: adds.map(|r| curves.cost(r)),
+            clock_change: adds.and_then(|r| change(&curves.costs_ns(r))),
+            line: line(curves),
+            ways: ways(curves),
             first_reach: None,
             first_reach_alone: false,
             second_reach: None,
-            huge_granted: reading
+            huge_granted: curves
                 .number("huge_asked_bytes")
                 .filter(|asked| *asked > 0.0)
-                .and_then(|asked| Some((reading.number("huge_granted_bytes")? / asked).clamp(0.0, 1.0))),
+                .and_then(|asked| Some((curves.number("huge_granted_bytes")? / asked).clamp(0.0, 1.0))),
             huge_effective: None,
             most_bytes,
-            reading,
+            curves,
         };
         if let Some((step, alone)) = found.first_reach() {
             (found.first_reach, found.first_reach_alone) = (Some(step), alone);
         }
-        found.second_reach = found.second_reach(seed);
+        found.second_reach = found.second_reach();
         found.huge_effective = found.huge_effective();
         found
     }
@@ -158,15 +125,17 @@ impl<'r> Found<'r> {
             points
         };
         let narrow = |s: &Step| s.next / s.last < REACH_BRACKET;
-        let quiet = near(self.reading.quiet_points(ONE_PER_PAGE, self.first_pages), 0);
-        let quiet = step(&quiet, REACH_RATIO, MIDDLE).filter(narrow);
+        let quiet = near(self.curves.quiet_points(ONE_PER_PAGE, self.first_pages), 0);
+        let quiet = step_edge(&quiet, REACH_RATIO, QUIET_QUANTILE).filter(narrow);
         let exact = |s: &&Step| s.next - s.last <= PAGE_BYTES as f64;
         if let Some(s) = quiet.as_ref().filter(exact) {
             return Some((*s, true));
         }
-        let points = near(self.reading.points(ONE_PER_PAGE, self.first_pages), FEWEST / 2);
+        let points = near(self.curves.points(ONE_PER_PAGE, self.first_pages), FEWEST / 2);
         let enough = near(points.clone(), FEWEST);
-        let most = [&enough, &points].into_iter().find_map(|p| step(p, REACH_RATIO, LOW).filter(narrow));
+        let most = [&enough, &points]
+            .into_iter()
+            .find_map(|p| step_edge(p, REACH_RATIO, DISTURBED_QUANTILE).filter(narrow));
         match (quiet, most) {
             (Some(q), Some(m)) if (q.last..q.next).contains(&m.last) => {
                 Some((Step { last: m.last, ..q }, false))
@@ -174,8 +143,7 @@ impl<'r> Found<'r> {
             (Some(q), _) => Some((q, true)),
             (None, Some(m)) => {
                 let dear_ns = (m.before_ns * m.after_ns).sqrt();
-                let quick =
-                    |p: &&Point| lowest(p.costs_ns.iter().map(|c| c.1)).is_some_and(|ns| ns < dear_ns);
+                let quick = |p: &&Point| p.lowest_ns().is_some_and(|ns| ns < dear_ns);
                 let last_quick = points.iter().filter(quick).map(|p| p.size).fold(m.last, f64::max);
                 let next = points.iter().map(|p| p.size).find(|size| *size > last_quick)?.max(m.next);
                 (next / m.last < REACH_RANGE).then_some((Step { next, ..m }, false))
@@ -187,42 +155,39 @@ impl<'r> Found<'r> {
     /// Lines that a cache holds.
     fn lines_of(&self, cache: usize) -> Option<f64> {
         let line_bytes = self.line.as_ref().map_or(64.0, |l| l.next);
-        Some(self.caches.get(cache)?.looks_like / line_bytes)
+        Some(self.caches.get(cache)?.nominal_bytes / line_bytes)
     }
 
-    /// The first further rise of the one-line-per-page curve that no cache explains: from the end of the plateau before it
-    /// to where it is crossed.
-    fn second_reach(&self, seed: u64) -> Option<(f64, f64)> {
+    /// The first further rise of the one-line-per-page curve that no cache explains: the sizes on either side.
+    fn second_reach(&self) -> Option<(f64, f64)> {
         let first = self.first_reach.as_ref()?;
-        let found = detect(&self.reading.points(ONE_PER_PAGE, self.first_pages), seed);
-        let page_bytes = PAGE_BYTES as f64;
         let by_cache = |bytes: f64| {
             (0..self.caches.len()).filter_map(|i| self.lines_of(i)).any(|lines| {
-                let ratio = bytes / page_bytes / lines;
+                let ratio = bytes / PAGE_BYTES as f64 / lines;
                 (0.6..1.7).contains(&ratio)
             })
         };
-        let rises = found.boundaries.iter().zip(&found.levels);
+        let rises = level_ends(&self.curves.points(ONE_PER_PAGE, self.first_pages));
+        let rises = rises.into_iter().map(|r| r.all);
         rises
-            .filter(|(b, level)| level.last > 2.0 * first.last && !by_cache(b.size))
-            .map(|(b, level)| (level.last.min(b.size), b.size))
+            .filter(|r| r.from_bytes > 2.0 * first.last && !by_cache(r.bytes))
+            .map(|r| (r.from_bytes, r.to_bytes))
             .next()
     }
 
     fn huge_effective(&self) -> Option<(f64, u64)> {
         let reach = self.first_reach.as_ref()?;
         let beyond = |pages: &str| {
-            let mut points = self.reading.points(ONE_PER_PAGE, pages);
+            let mut points = self.curves.points(ONE_PER_PAGE, pages);
             points.retain(|p| (1.5 * reach.last..3.0 * reach.last).contains(&p.size));
             points
         };
         let (small, huge) = (beyond(SMALL), beyond(HUGE));
-        let least_ns = |p: &Point| lowest(p.costs_ns.iter().map(|c| c.1));
         // Where both were measured: any of these working sets tells.
         let pairs = huge.iter().filter_map(|h| {
             let s = small.iter().find(|s| s.size == h.size)?;
-            let missed_ns = least_ns(s)? - reach.before_ns;
-            let share = ((least_ns(s)? - least_ns(h)?) / missed_ns).clamp(0.0, 1.0);
+            let missed_ns = s.lowest_ns()? - reach.before_ns;
+            let share = ((s.lowest_ns()? - h.lowest_ns()?) / missed_ns).clamp(0.0, 1.0);
             (missed_ns > 0.1 * reach.before_ns)
                 .then(|| (share, s.costs_ns.len().min(h.costs_ns.len()) as u64))
         });
@@ -233,20 +198,20 @@ impl<'r> Found<'r> {
     pub(super) fn prices(&self, order: &str, pages: &str) -> Vec<Priced> {
         let last = self.names.len().saturating_sub(1);
         let inside = |i: usize, bytes: f64| {
-            let from = i.checked_sub(1).map_or(0.0, |b| self.hierarchy.boundaries[b].size * 1.5);
-            let to = self.hierarchy.boundaries.get(i).map_or(f64::INFINITY, |b| b.size * 0.75);
+            let from = i.checked_sub(1).map_or(0.0, |b| self.caches[b].end.all.bytes * 1.5);
+            let to = self.caches.get(i).map_or(f64::INFINITY, |c| c.end.all.bytes * 0.75);
             (from..to).contains(&bytes)
         };
         (0..self.names.len())
             .filter_map(|i| {
-                let rows = self.reading.rows().filter(|r| {
+                let rows = self.curves.rows().filter(|r| {
                     r.operation == "chase"
                         && r.text("order") == order
                         && r.text("pages") == pages
                         && r.int("stride_bytes") == Some(STRIDE_BYTES as i64)
                         && inside(i, r.int("working_set_bytes").unwrap_or(0) as f64)
                 });
-                let priced = rows.map(|row| (row, self.reading.cost(row)));
+                let priced = rows.map(|row| (row, self.curves.cost(row)));
                 let priced = priced.filter(|(_, cost)| cost.known().is_some());
                 let bytes = |row: &Row| row.int("working_set_bytes").unwrap_or(0) as f64;
                 let asked = self.asked(i);
@@ -264,7 +229,7 @@ impl<'r> Found<'r> {
 
     /// The working set of which a level's price was asked for, bytes: such rows are visited until they were seen alone on the core.
     fn asked(&self, level: usize) -> f64 {
-        let edge = |i: usize| self.hierarchy.boundaries.get(i).map(|b| looks_like(b.size));
+        let edge = |i: usize| self.caches.get(i).map(|c| c.nominal_bytes);
         let before = level.checked_sub(1).and_then(edge).unwrap_or(0.0);
         edge(level).map_or(self.most_bytes, |capacity| inside_level(before, capacity) as f64)
     }
@@ -275,39 +240,101 @@ impl<'r> Found<'r> {
     }
 }
 
-/// Names of so many levels.
-fn names(levels: usize, memory_reached: bool) -> Vec<String> {
-    let caches = levels - usize::from(memory_reached && levels > 0);
-    let cache = |i: usize| {
-        if i + 1 == caches && i >= 2 && memory_reached { "LLC".to_owned() } else { format!("L{}", i + 1) }
+/// Caches by the ends of the levels, and whether what follows the last one is memory: all caches that the system reports have
+/// ended, or the largest working set is beyond any.
+fn caches(curves: &Curves<'_>, most_bytes: f64) -> (Vec<Cache>, bool) {
+    let reported = ReportedCaches::from_facts(curves.facts());
+    let ends = curves.cache_ends();
+    let beyond_bytes = reported.last_bytes().map_or(MEMORY_BYTES, |last| 2.0 * last as f64);
+    let all_ended = !reported.0.is_empty() && ends.len() >= reported.0.len();
+    let memory_reached = !ends.is_empty() && (all_ended || most_bytes >= beyond_bytes);
+    let n = ends.len();
+    let cache = |(i, end): (usize, CacheEnd)| {
+        let shared = memory_reached && i + 1 == n && i >= 2;
+        Cache {
+            name: if shared { "LLC".to_owned() } else { format!("L{}", i + 1) },
+            nominal_bytes: nominal_bytes(end.all.bytes),
+            reported: if shared { reported.0.last().copied() } else { reported.0.get(i).copied() },
+            end,
+            shared,
+        }
     };
-    (0..caches).map(cache).chain(memory_reached.then(|| MEMORY.to_owned())).collect()
+    (ends.into_iter().enumerate().map(cache).collect(), memory_reached)
+}
+
+/// The capacity nearest to a measured one: a power of two, or one and a half of it. Sets are a power of two, ways are not always.
+pub(super) fn nominal_bytes(bytes: f64) -> f64 {
+    let octave = bytes.max(1.0).log2().floor().exp2();
+    let apart = |form: &f64| (form / bytes).ln().abs();
+    [octave, 1.5 * octave, 2.0 * octave]
+        .into_iter()
+        .min_by(|a, b| apart(a).total_cmp(&apart(b)))
+        .unwrap_or(bytes)
+}
+
+/// Name of the fact.
+const DETECTED_CACHES: &str = "ladder.detected_caches";
+
+/// Caches as the latencies of this run show them, for the parts after it; `None` for what they do not show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[allow(clippy::struct_field_names, reason = "units stand in names")]
+pub(in crate::memory) struct DetectedCaches {
+    /// The first cache.
+    pub(in crate::memory) first_bytes: Option<u64>,
+    /// What was effectively there of the last cache before memory, by round: the least and the most.
+    pub(in crate::memory) last_bytes: Option<(u64, u64)>,
+    /// The line.
+    pub(in crate::memory) line_bytes: Option<u64>,
+}
+
+impl DetectedCaches {
+    /// From the rows. The last cache is there only where memory was told from it: without, it may be one of several.
+    pub(super) fn of(curves: &Curves<'_>) -> Self {
+        let most_bytes = curves.points(PAGE_LOCAL, curves.first_pages()).last().map_or(0.0, |p| p.size);
+        let (caches, memory_reached) = caches(curves, most_bytes);
+        let last = caches.last().filter(|_| memory_reached).map(|c| c.end.range_bytes());
+        Self {
+            first_bytes: caches.first().map(|c| c.nominal_bytes as u64),
+            last_bytes: last.map(|(low, high)| (low as u64, high as u64)),
+            line_bytes: line(curves).map(|l| l.next as u64),
+        }
+    }
+
+    /// Adds the fact.
+    pub(in crate::memory) fn to_facts(self, facts: &mut BTreeMap<String, String>) {
+        facts.extend(serde_json::to_string(&self).ok().map(|text| (DETECTED_CACHES.to_owned(), text)));
+    }
+
+    /// From the facts of a run.
+    pub(in crate::memory) fn from_facts(facts: &BTreeMap<String, String>) -> Self {
+        facts.get(DETECTED_CACHES).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+    }
 }
 
 /// The step of the rows over one of their conditions: by pairs alone on the core where they show one that is good enough, else by all.
 /// What a neighbour uses of a cache or buffer makes steps seem to come too early.
 fn quiet_step(
-    reading: &Reading<'_>,
+    curves: &Curves<'_>,
     over: &str,
     which: impl Fn(&Row) -> bool,
     least_ratio: f64,
     good: impl Fn(&Step) -> bool,
 ) -> Option<Step> {
-    step(&reading.quiet_curve(over, &which), least_ratio, MIDDLE)
+    step_edge(&curves.quiet_curve(over, &which), least_ratio, QUIET_QUANTILE)
         .filter(&good)
-        .or_else(|| step(&reading.curve(over, &which), least_ratio, LOW).filter(&good))
+        .or_else(|| step_edge(&curves.curve(over, &which), least_ratio, DISTURBED_QUANTILE).filter(&good))
 }
 
 /// The last of the lines that fit into one set. Only neighbouring numbers say how many.
-fn ways(reading: &Reading<'_>) -> Option<Step> {
+fn ways(curves: &Curves<'_>) -> Option<Step> {
     let is = |r: &Row| r.operation == "conflict" && r.pairs.len() >= FEWEST;
-    quiet_step(reading, "lines", is, WAYS_RATIO, |s| s.next - s.last < 1.5)
+    quiet_step(curves, "lines", is, WAYS_RATIO, |s| s.next - s.last < 1.5)
 }
 
 /// The line ends where the second access of a block begins to cost more.
-fn line(reading: &Reading<'_>) -> Option<Step> {
+fn line(curves: &Curves<'_>) -> Option<Step> {
     // Of several sets that were tried, the one with the most pairs was settled on.
-    let mut sets: Vec<i64> = reading
+    let mut sets: Vec<i64> = curves
         .rows()
         .filter(|r| r.operation == "second")
         .filter_map(|r| r.int("working_set_bytes"))
@@ -317,9 +344,9 @@ fn line(reading: &Reading<'_>) -> Option<Step> {
     let curves = sets.into_iter().filter_map(|set| {
         let is = |r: &Row| r.operation == "second" && r.int("working_set_bytes") == Some(set);
         // An offset of which too little is known must not hide the end.
-        let offsets: Vec<f64> = reading.curve("offset_bytes", is).iter().map(|p| p.size).collect();
+        let offsets: Vec<f64> = curves.curve("offset_bytes", is).iter().map(|p| p.size).collect();
         let neighbours = |s: &Step| !offsets.iter().any(|o| s.last < *o && *o < s.next);
-        quiet_step(reading, "offset_bytes", is, LINE_RATIO, |s| s.next / s.last <= 2.0 && neighbours(s))
+        quiet_step(curves, "offset_bytes", is, LINE_RATIO, |s| s.next / s.last <= 2.0 && neighbours(s))
     });
     // A line is a power of two. A step between others was seen too early, by what disturbs, and never too late.
     let line = |s: Step| Step { next: (s.next as u64).next_power_of_two() as f64, ..s };

@@ -1,0 +1,312 @@
+//! Rows of the ladder as curves, and single steps of short ones: the line, the ways, the reach of a translation buffer.
+
+use std::collections::BTreeMap;
+
+use machmeter_engine::cost::{Cost, Pair, Row, Rows};
+use machmeter_engine::neighbour;
+
+use super::NAME;
+use super::chase::{HUGE, PAGE_LOCAL, SMALL, STRIDE_BYTES};
+use super::plan::ReportedCaches;
+use machmeter_stats::levels::{self, CurvePoint, LevelEnd};
+use machmeter_stats::quantile::sorted;
+
+/// Working set of which the larger part is in memory, bytes: no more is known to be kept by the caches of one chip.
+pub(super) const MEMORY_BYTES: f64 = 67_108_864.0;
+/// Fewest pairs alone on the core that speak for a size.
+const ALONE_LEAST: usize = 4;
+
+/// A working set with what a load cost in it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Point {
+    /// Working set, bytes (or any other size that grows along the curve).
+    pub(super) size: f64,
+    /// Round and cost, ns, of each undisturbed pair.
+    pub(super) costs_ns: Vec<(usize, f64)>,
+}
+
+impl Point {
+    /// The least cost, ns: what it costs while nobody else uses the cache. No batch is quicker than its loads.
+    pub(super) fn lowest_ns(&self) -> Option<f64> {
+        self.costs_ns.iter().map(|c| c.1).min_by(f64::total_cmp)
+    }
+}
+
+/// The end of a cache.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct CacheEnd {
+    /// On the curve of the least costs of all rounds.
+    pub(super) all: LevelEnd,
+    /// Size at which each round alone crosses the same cost, in order, bytes.
+    pub(super) by_round_bytes: Vec<f64>,
+}
+
+impl CacheEnd {
+    /// Sizes of all rounds and of each alone, from least to most, bytes.
+    pub(super) fn range_bytes(&self) -> (f64, f64) {
+        let sizes = || self.by_round_bytes.iter().copied().chain([self.all.bytes]);
+        (sizes().fold(f64::INFINITY, f64::min), sizes().fold(0.0, f64::max))
+    }
+}
+
+/// Ends of the levels of a curve, the nearest first.
+pub(super) fn level_ends(points: &[Point]) -> Vec<CacheEnd> {
+    let curve = |ns: &dyn Fn(&Point) -> Option<f64>| -> Vec<CurvePoint> {
+        points.iter().filter_map(|p| Some(CurvePoint { bytes: p.size, ns: ns(p)? })).collect()
+    };
+    let found = levels::levels(&curve(&Point::lowest_ns)).unwrap_or_default();
+    let rounds = points.iter().flat_map(|p| &p.costs_ns).map(|c| c.0 + 1).max().unwrap_or(0);
+    let rounds: Vec<Vec<CurvePoint>> = (0..rounds)
+        .map(|round| {
+            curve(&|p| p.costs_ns.iter().filter(|c| c.0 == round).map(|c| c.1).min_by(f64::total_cmp))
+        })
+        .collect();
+    let end = |all: LevelEnd| {
+        let crossing = |curve: &Vec<CurvePoint>| Some(levels::crossing(curve, all.threshold_ns)?.bytes);
+        CacheEnd { all, by_round_bytes: rounds.iter().filter_map(crossing).collect() }
+    };
+    found.into_iter().filter_map(|level| level.end).map(end).collect()
+}
+
+/// The rows of the ladder, with what is needed to read them.
+pub(super) struct Curves<'r> {
+    rows: &'r Rows,
+    /// Time of the last pair of each round.
+    round_ends_ns: Vec<f64>,
+    /// Width of the core without neighbours, where somebody looked.
+    whole_width: Option<f64>,
+}
+
+impl<'r> Curves<'r> {
+    /// Of these rows.
+    pub(super) fn of(rows: &'r Rows) -> Self {
+        let ends = rows.facts.get("ladder.rounds_ns").map_or("", String::as_str);
+        let round_ends_ns = ends.split(',').filter_map(|t| t.parse().ok()).collect();
+        Self { rows, round_ends_ns, whole_width: rows.whole_width() }
+    }
+
+    /// All rows of the ladder.
+    pub(super) fn rows(&self) -> impl Iterator<Item = &'r Row> {
+        self.rows.part(NAME)
+    }
+
+    /// A fact of the ladder.
+    pub(super) fn fact(&self, name: &str) -> Option<&'r str> {
+        self.rows.facts.get(&format!("ladder.{name}")).map(String::as_str)
+    }
+
+    /// A fact that is a number.
+    pub(super) fn number(&self, name: &str) -> Option<f64> {
+        self.fact(name)?.parse().ok().filter(|n: &f64| n.is_finite())
+    }
+
+    /// All facts.
+    pub(super) fn facts(&self) -> &'r BTreeMap<String, String> {
+        &self.rows.facts
+    }
+
+    /// Rounds that took place.
+    pub(super) fn rounds(&self) -> usize {
+        self.round_ends_ns.len()
+    }
+
+    /// Page size of the rows that sizes are detected on: small where there are any.
+    pub(super) fn first_pages(&self) -> &'static str {
+        if self.rows().any(|r| r.text("pages") == SMALL) { SMALL } else { HUGE }
+    }
+
+    /// The row of a chase.
+    pub(super) fn chase(
+        &self,
+        order: &str,
+        pages: &str,
+        bytes: usize,
+        stride_bytes: usize,
+    ) -> Option<&'r Row> {
+        self.rows().find(|r| {
+            is_chase(r, order, pages, stride_bytes) && r.int("working_set_bytes") == Some(bytes as i64)
+        })
+    }
+
+    /// Whether somebody looked for neighbours on the core.
+    pub(super) fn looked(&self) -> bool {
+        self.whole_width.is_some()
+    }
+
+    /// What a row costs.
+    pub(super) fn cost(&self, row: &Row) -> Cost {
+        self.rows.cost(row)
+    }
+
+    /// The curve of an order and page size, by working set in bytes.
+    pub(super) fn points(&self, order: &str, pages: &str) -> Vec<Point> {
+        self.curve("working_set_bytes", |r| is_chase(r, order, pages, STRIDE_BYTES))
+    }
+
+    /// Ends of the caches. What is certainly memory has none, whatever others make it cost.
+    pub(super) fn cache_ends(&self) -> Vec<CacheEnd> {
+        let mut ends = level_ends(&self.points(PAGE_LOCAL, self.first_pages()));
+        let last_bytes = ReportedCaches::from_facts(self.facts()).last_bytes().unwrap_or(0);
+        let memory_bytes = MEMORY_BYTES.max(2.0 * last_bytes as f64);
+        ends.retain(|e| e.all.from_bytes < memory_bytes);
+        ends
+    }
+
+    /// Curve of the rows of an operation over one of their conditions.
+    pub(super) fn curve(&self, over: &str, which: impl Fn(&Row) -> bool) -> Vec<Point> {
+        self.curve_of(over, which, |_| true)
+    }
+
+    fn curve_of(&self, over: &str, which: impl Fn(&Row) -> bool, of: impl Fn(&Pair) -> bool) -> Vec<Point> {
+        let costs_ns = |r: &Row| self.costs_of(r, r.pairs.iter().filter(|p| of(p)));
+        let mut points: Vec<Point> = self
+            .rows()
+            .filter(|r| which(r))
+            .filter_map(|r| Some(Point { size: r.int(over)? as f64, costs_ns: costs_ns(r) }))
+            .filter(|p| !p.costs_ns.is_empty())
+            .collect();
+        points.sort_by(|a, b| a.size.total_cmp(&b.size));
+        points
+    }
+
+    /// [`Curves::points`] by the pairs during which nobody else used the core.
+    pub(super) fn quiet_points(&self, order: &str, pages: &str) -> Vec<Point> {
+        self.quiet_curve("working_set_bytes", |r| is_chase(r, order, pages, STRIDE_BYTES))
+    }
+
+    /// [`Curves::curve`] by the pairs during which nobody else used the core; without those points that have too few of them.
+    /// Empty where nobody looked.
+    pub(super) fn quiet_curve(&self, over: &str, which: impl Fn(&Row) -> bool) -> Vec<Point> {
+        let quiet = |r: &Row| which(r) && self.alone(r) >= ALONE_LEAST;
+        self.curve_of(over, quiet, |p| self.is_alone(p))
+    }
+
+    /// Pairs of a row during which nobody else used the core, as far as is known.
+    pub(super) fn alone(&self, row: &Row) -> usize {
+        row.pairs.iter().filter(|p| self.is_alone(p)).count()
+    }
+
+    fn is_alone(&self, pair: &Pair) -> bool {
+        self.whole_width.is_some_and(|whole| neighbour::alone(pair, whole) == Some(true))
+    }
+
+    /// Round and cost of each pair: the quicker of its two batches. Unlike the difference of both it is never less than
+    /// what the loads took; what it has too much is the clock's reading, one part in thousands of a batch.
+    pub(super) fn costs_ns(&self, row: &Row) -> Vec<(usize, f64)> {
+        self.costs_of(row, row.pairs.iter())
+    }
+
+    fn costs_of<'p>(&self, row: &Row, pairs: impl Iterator<Item = &'p Pair>) -> Vec<(usize, f64)> {
+        let ns_per_tick = self.rows.ns_per_tick();
+        let each = |ticks: u64, turns: u64| ticks as f64 * ns_per_tick / (turns.max(1) as f64 * row.per_turn);
+        let cost = |p: &Pair| {
+            let long_ns = each(p.long_ticks, row.long_turns);
+            if p.short_ticks == 0 { long_ns } else { long_ns.min(each(p.short_ticks, row.short_turns)) }
+        };
+        let round = |p: &Pair| self.round_ends_ns.partition_point(|end| *end < p.at_ns);
+        pairs.map(|p| (round(p), cost(p))).filter(|(_, ns)| *ns > 0.0 && ns.is_finite()).collect()
+    }
+}
+
+fn is_chase(row: &Row, order: &str, pages: &str, stride_bytes: usize) -> bool {
+    row.operation == "chase"
+        && row.text("order") == order
+        && row.text("pages") == pages
+        && row.int("stride_bytes") == Some(stride_bytes as i64)
+}
+
+/// Quantile of the pairs taken for the cost of a size. Neighbours on the same core only make it dearer; but beyond the step some pairs
+/// cost as little as before it, where the order of the accesses happens to suit the replacement (seen with one page too many for
+/// a buffer of 64: one or two pairs of 24), so the least of all would be too low.
+pub(super) const DISTURBED_QUANTILE: f64 = 0.18;
+/// The same of pairs during which nobody else used the core: they have nothing to avoid on either side.
+pub(super) const QUIET_QUANTILE: f64 = 0.5;
+
+/// A step of a curve.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Step {
+    /// Last size before it.
+    pub(super) last: f64,
+    /// First size after it.
+    pub(super) next: f64,
+    /// Cost before, ns.
+    pub(super) before_ns: f64,
+    /// Cost after, ns.
+    pub(super) after_ns: f64,
+    /// Pairs behind the curve.
+    pub(super) n: usize,
+}
+
+/// The step of a curve that begins low and ends high: where its ascending lower bound crosses the geometric mean of both ends.
+/// `None` unless the end costs at least `min_ratio` times the beginning. A size costs the `quantile` of its pairs; of two pairs
+/// that it lies between, the cheaper: halfway from one side of a step to the other there is nothing.
+pub(super) fn step_edge(points: &[Point], min_ratio: f64, quantile: f64) -> Option<Step> {
+    let cost = |p: &Point| {
+        let costs_ns: Vec<f64> = p.costs_ns.iter().map(|c| c.1).collect();
+        let s = sorted(&costs_ns).ok()?;
+        let ns = s.get((quantile * s.len().checked_sub(1)? as f64) as usize).filter(|ns| **ns > 0.0)?;
+        Some((p.size, ns.ln()))
+    };
+    let (sizes, mut fit): (Vec<f64>, Vec<f64>) = points.iter().filter_map(cost).unzip();
+    for i in (1..fit.len()).rev() {
+        fit[i - 1] = fit[i - 1].min(fit[i]);
+    }
+    let (first, last) = (*fit.first()?, *fit.last()?);
+    if last - first < min_ratio.ln() {
+        return None;
+    }
+    let above = fit.iter().position(|y| *y > f64::midpoint(first, last))?;
+    let below = above.checked_sub(1)?;
+    Some(Step {
+        last: sizes[below],
+        next: sizes[above],
+        before_ns: first.exp(),
+        after_ns: last.exp(),
+        n: points.iter().map(|p| p.costs_ns.len()).sum(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machmeter_stats::random::Random;
+
+    /// Cost 1.3 up to `last`, 1.3 times `ratio` beyond, with noise and outliers on both sides.
+    fn curve(sizes: &[f64], last: f64, ratio: f64, seed: u64) -> Vec<Point> {
+        let mut random = Random::new(seed);
+        let mut cost = |size: f64| {
+            let wild = if random.unit() < 0.15 { 5.0 } else { 1.0 };
+            let lucky = random.unit() < 0.05;
+            wild * (1.0 + 0.01 * random.normal()) * if size > last && !lucky { 1.3 * ratio } else { 1.3 }
+        };
+        sizes
+            .iter()
+            .map(|s| Point { size: *s, costs_ns: (0..24).map(|i| (i / 6, cost(*s))).collect() })
+            .collect()
+    }
+
+    #[test]
+    fn planted_steps_are_found_exactly() {
+        let counts: Vec<f64> = (56..80).map(f64::from).collect();
+        let offsets = [8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
+        for seed in 0..20 {
+            let s = step_edge(&curve(&counts, 72.0, 2.75, seed), 1.4, DISTURBED_QUANTILE).unwrap();
+            assert_eq!((s.last, s.next), (72.0, 73.0), "seed {seed}");
+            for line in [32.0, 64.0, 128.0] {
+                let s = step_edge(&curve(&offsets, line - 1.0, 1.3, seed), 1.15, DISTURBED_QUANTILE).unwrap();
+                assert_eq!(s.next, line, "seed {seed}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_level_curve_has_no_step() {
+        for seed in 0..20 {
+            assert_eq!(
+                step_edge(&curve(&[1.0, 2.0, 3.0, 4.0], 9.0, 2.0, seed), 1.15, DISTURBED_QUANTILE),
+                None
+            );
+        }
+        assert_eq!(step_edge(&[], 1.15, DISTURBED_QUANTILE), None);
+    }
+}

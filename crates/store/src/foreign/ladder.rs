@@ -1,0 +1,278 @@
+//! Latency over working sets: `ramlat` (sbc-bench), `lat_mem_rd` (lmbench), and plain lines of size and ns, as loops around
+//! multichase make them. Levels are found by the same function as those of the memory probe, and have its names.
+
+use machmeter_data::metric::params;
+use machmeter_data::quantity::{Better, human};
+use machmeter_data::record::SummaryLine;
+use machmeter_data::shape::{Axis, Curve, CurveRow, Mark};
+use machmeter_data::{Dataset, Interval, Metric, MetricInfo, Params, Shape, Unit};
+use machmeter_stats::levels::{CurvePoint, Level, levels};
+
+use super::columns::shortened;
+use super::{ForeignError, Imported, Input, Reader, SourceFile, imported};
+
+pub(super) const LAT_MEM_RD: Reader = Reader {
+    name: "lat-mem-rd",
+    description: "lmbench lat_mem_rd: lines of megabytes and ns after a line \"stride=BYTES",
+    sniff: |input| all(input, |f| f.text.lines().any(|l| stride(l).is_some())),
+    read: |input| read(input, LAT_MEM_RD.name, lat_mem_rd),
+};
+
+pub(super) const RAMLAT: Reader = Reader {
+    name: "ramlat",
+    description: "ramlat, also inside a log of sbc-bench: a line of columns (size: ... 1xPTR ...), then lines of size and ns",
+    sniff: |input| all(input, |f| f.text.lines().any(|l| pointer_column(l).is_some())),
+    read: |input| read(input, RAMLAT.name, ramlat),
+};
+
+pub(super) const SIZE_NS: Reader = Reader {
+    name: "size-ns",
+    description: "Lines of a working set (bytes, or with K, M, G) and ns per load, as from a loop around multichase",
+    sniff: |input| all(input, looks_like_size_ns),
+    read: |input| read(input, SIZE_NS.name, size_ns),
+};
+
+const fn info(id: &'static str, params: &'static [&'static str], unit: Unit, better: Better) -> MetricInfo {
+    MetricInfo {
+        id,
+        params,
+        unit,
+        better,
+        description: "As found on the printed curve.",
+        may_be_negative: false,
+    }
+}
+
+const LATENCY: MetricInfo = info(
+    "memory.latency",
+    &["level", "order", "pages", "stride_bytes", "working_set_bytes"],
+    Unit::Nanoseconds,
+    Better::Lower,
+);
+const CACHE_SIZE: MetricInfo = info("memory.cache_size", &["level"], Unit::Bytes, Better::Higher);
+
+/// Figures of a curve, under ids of the memory probe.
+pub const METRICS: &[MetricInfo] = &[LATENCY, CACHE_SIZE];
+
+/// A curve with its name.
+struct Ladder {
+    name: String,
+    stride_bytes: Option<i64>,
+    points: Vec<CurvePoint>,
+}
+
+impl Ladder {
+    fn new(name: String, stride_bytes: Option<i64>) -> Self {
+        Self { name, stride_bytes, points: Vec::new() }
+    }
+}
+
+fn all(input: &Input, fits: impl Fn(&SourceFile) -> bool) -> bool {
+    !input.files.is_empty() && input.files.iter().all(fits)
+}
+
+/// Bytes of the line that begins a curve of `lat_mem_rd`.
+fn stride(line: &str) -> Option<i64> {
+    line.trim_start().trim_start_matches('"').strip_prefix("stride=")?.trim().parse().ok().filter(|b| *b > 0)
+}
+
+/// Where the column of single pointers stands in a line that begins a table of `ramlat`, sizes not counted.
+fn pointer_column(line: &str) -> Option<usize> {
+    line.trim_start().strip_prefix("size:")?.split_whitespace().position(|c| c == "1xPTR")
+}
+
+/// A size in bytes: `4096`, `4k`, `1.5M`, `2GiB`.
+fn bytes(text: &str) -> Option<f64> {
+    let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match text[number.len()..].to_ascii_lowercase().trim_end_matches("ib").trim_end_matches('b') {
+        "" => 1.0,
+        "k" => 1_024.0,
+        "m" => 1_048_576.0,
+        "g" => 1_073_741_824.0,
+        _ => return None,
+    };
+    positive(number).map(|n| n * unit)
+}
+
+fn positive(text: &str) -> Option<f64> {
+    text.parse().ok().filter(|n: &f64| n.is_finite() && *n > 0.0)
+}
+
+/// Two words of a line as a point.
+fn point(line: &str, size: impl Fn(&str) -> Option<f64>) -> Option<CurvePoint> {
+    let mut words = line.split_whitespace();
+    let point = CurvePoint { bytes: size(words.next()?)?, ns: positive(words.next()?)? };
+    words.next().is_none().then_some(point)
+}
+
+fn passed_over(line: &str) -> bool {
+    line.trim().is_empty() || line.trim_start().starts_with('#')
+}
+
+/// Other tools write two numbers a line too: a size must have a unit or be of whole lines, and a price decimals.
+fn looks_like_size_ns(file: &SourceFile) -> bool {
+    let lines: Vec<&str> = file.text.lines().filter(|l| !passed_over(l)).collect();
+    let points: Option<Vec<CurvePoint>> = lines.iter().map(|l| point(l, bytes)).collect();
+    let decimal = |line: &&str| line.split_whitespace().nth(1).is_some_and(|ns| ns.contains('.'));
+    points.is_some_and(|p| p.len() > 3 && p.iter().all(|p| p.bytes % 16.0 == 0.0))
+        && lines.iter().any(decimal)
+}
+
+fn size_ns(file: &SourceFile) -> Result<Vec<Ladder>, ForeignError> {
+    let mut ladder = Ladder::new(file.name().to_owned(), None);
+    for (i, line) in file.text.lines().enumerate().filter(|(_, l)| !passed_over(l)) {
+        ladder.points.push(point(line, bytes).ok_or_else(|| unexpected(file, i, line, "a size and ns"))?);
+    }
+    Ok(vec![ladder])
+}
+
+fn lat_mem_rd(file: &SourceFile) -> Result<Vec<Ladder>, ForeignError> {
+    let mut out: Vec<Ladder> = Vec::new();
+    for (i, line) in file.text.lines().enumerate().filter(|(_, l)| !passed_over(l)) {
+        if let Some(bytes) = stride(line) {
+            out.push(Ladder::new(format!("stride {bytes} B"), Some(bytes)));
+        } else if let Some(ladder) = out.last_mut() {
+            // Five decimals of megabytes: sizes are whole lines.
+            let whole = |text: &str| Some((positive(text)? * 1_048_576.0 / 64.0).round().max(1.0) * 64.0);
+            let found = point(line, whole);
+            ladder.points.push(found.ok_or_else(|| unexpected(file, i, line, "megabytes and ns"))?);
+        }
+    }
+    Ok(out)
+}
+
+fn ramlat(file: &SourceFile) -> Result<Vec<Ladder>, ForeignError> {
+    let mut out: Vec<Ladder> = Vec::new();
+    let (mut column, mut heading) = (None, None);
+    for (i, line) in file.text.lines().enumerate() {
+        if let Some(at) = pointer_column(line) {
+            column = Some(at);
+            out.push(Ladder::new(heading.take().unwrap_or_else(|| "1xPTR".to_owned()), None));
+            continue;
+        }
+        // `Executing ramlat on cpu0 (Cortex-A53), results in ns:`
+        if let Some((_, cpu)) = line.split_once("ramlat on ") {
+            heading = Some(cpu.split(", results").next().unwrap_or(cpu).trim().to_owned());
+        }
+        let size = line.split_once(':').and_then(|(size, prices)| Some((bytes(size.trim())?, prices)));
+        match (size, column, out.last_mut()) {
+            (Some((bytes, prices)), Some(at), Some(ladder)) => {
+                let ns = prices.split_whitespace().nth(at).and_then(positive);
+                let ns = ns.ok_or_else(|| unexpected(file, i, line, "a size and ns in every column"))?;
+                ladder.points.push(CurvePoint { bytes, ns });
+            }
+            // A table ends at the first line that is none of its own.
+            _ => column = None,
+        }
+    }
+    Ok(out)
+}
+
+fn unexpected(file: &SourceFile, line: usize, text: &str, expected: &str) -> ForeignError {
+    ForeignError::at(&file.path, line + 1, format!("found {:?}, expected {expected}", shortened(text.trim())))
+}
+
+fn read(
+    input: &Input,
+    format: &str,
+    parse: fn(&SourceFile) -> Result<Vec<Ladder>, ForeignError>,
+) -> Result<Imported, ForeignError> {
+    let mut out = imported(format, input);
+    let mut found = Vec::new();
+    for file in &input.files {
+        for ladder in parse(file)?.into_iter().filter(|l| !l.points.is_empty()) {
+            let of = levels(&ladder.points)
+                .map_err(|e| ForeignError::new(&file.path, format!("{}: {e}", ladder.name)))?;
+            found.push((ladder, of));
+        }
+    }
+    let Some((first, of)) = found.first() else {
+        let file = input.files.first().map_or("input".as_ref(), |f| f.path.as_path());
+        return Err(ForeignError::new(file, "no curve of sizes and ns in it"));
+    };
+    out.assume("the last level is memory where the curve shows more than one");
+    out.assume("order of the loads, page size and what else ran are not in the file");
+    if found.len() > 1 {
+        out.assume(format!("figures are those of {}; the other curves are drawn and summarized", first.name));
+    }
+    out.metrics = metrics(first, of);
+    out.datasets.push(staircase(&found));
+    let line = |(ladder, of): &(Ladder, Vec<Level>)| summary(ladder, of, found.len() > 1);
+    let lines = found.iter().map(line).collect();
+    out.summary.lines.push(SummaryLine { section: "MEMORY".to_owned(), lines });
+    Ok(out)
+}
+
+/// Names as the memory probe gives them.
+fn names(of: &[Level]) -> Vec<String> {
+    let name = |i: usize| match of.len() - 1 - i {
+        0 if i > 0 => "DRAM".to_owned(),
+        1 if i > 1 => "LLC".to_owned(),
+        _ => format!("L{}", i + 1),
+    };
+    (0..of.len()).map(name).collect()
+}
+
+fn metrics(ladder: &Ladder, of: &[Level]) -> Vec<Metric> {
+    let mut out = Vec::new();
+    for (level, name) in of.iter().zip(names(of)) {
+        let mut latency: Params = params([("level", name.as_str().into())]);
+        latency.extend(ladder.stride_bytes.map(|b| ("stride_bytes".to_owned(), b.into())));
+        out.push(Metric::new(&LATENCY, latency, level.price_ns, "median inside the level", 0));
+        out.extend(level.end.map(|end| {
+            let size = params([("level", name.as_str().into())]);
+            Metric::new(&CACHE_SIZE, size, end.bytes, "crossing of two levels", 0).with_ci(Interval::new(
+                0.95,
+                end.from_bytes,
+                end.to_bytes,
+                "bracket",
+            ))
+        }));
+    }
+    out
+}
+
+fn summary(ladder: &Ladder, of: &[Level], named: bool) -> String {
+    let size = |b: f64| human(b, Unit::Bytes);
+    let level = |(level, name): (&Level, String)| {
+        let ends =
+            level.end.map_or(String::new(), |e| format!(" {} to {}", size(e.from_bytes), size(e.to_bytes)));
+        let name = if name == "DRAM" { "memory" } else { &name };
+        format!("{name}{ends} {}", human(level.price_ns, Unit::Nanoseconds))
+    };
+    let levels = of.iter().zip(names(of)).map(level).collect::<Vec<_>>().join(", ");
+    if named { format!("{}: {levels}", ladder.name) } else { levels }
+}
+
+fn staircase(found: &[(Ladder, Vec<Level>)]) -> Dataset {
+    let row = |(ladder, _): &(Ladder, Vec<Level>)| CurveRow {
+        name: ladder.name.clone(),
+        x: ladder.points.iter().map(|p| p.bytes).collect(),
+        y: ladder.points.iter().map(|p| p.ns).collect(),
+    };
+    let marks = found.first().into_iter().flat_map(|(_, of)| {
+        let mark = |(level, name): (&Level, String)| {
+            let end = level.end?;
+            Some(Mark {
+                x: end.bytes,
+                y: None,
+                detail: format!("{name} found at {}", human(end.bytes, Unit::Bytes)),
+                label: name,
+            })
+        };
+        of.iter().zip(names(of)).filter_map(mark).collect::<Vec<_>>()
+    });
+    Dataset {
+        id: "memory.staircase".to_owned(),
+        params: Params::new(),
+        title: "Latency over working set".to_owned(),
+        caption: "What a load costs, as printed. Each tread is a cache; the last one is memory. Marks: where levels end."
+            .to_owned(),
+        shape: Shape::Curve(Curve {
+            x: Axis::log("working set", Unit::Bytes),
+            y: Axis::log("latency", Unit::Nanoseconds),
+            rows: found.iter().map(row).collect(),
+            marks: marks.collect(),
+        }),
+    }
+}
