@@ -170,6 +170,15 @@ impl Row {
         self
     }
 
+    /// Refused where it was never visited.
+    #[must_use]
+    pub fn reached(mut self) -> Self {
+        if self.refused.is_none() && self.pairs.is_empty() && self.rejected.total() == 0 {
+            self.refused = Some("not reached in the time given".to_owned());
+        }
+        self
+    }
+
     /// A condition that is a whole number.
     pub fn int(&self, name: &str) -> Option<i64> {
         match self.params.get(name)? {

@@ -85,10 +85,7 @@ pub(super) fn measure(team: &dyn Team, setting: &Setting<'_>, specs: &[Spec]) ->
         let stream = walk.streams.first().map(|s| s.lock().unwrap_or_else(PoisonError::into_inner));
         let mut row = spec.row(stream.map_or(1, |s| s.kernel_turns()));
         found.record(cell, 0, &mut row, 0.0);
-        if row.pairs.is_empty() && row.rejected.total() == 0 {
-            row.refused = Some("the time was over before it was reached".to_owned());
-        }
-        rows.push(row);
+        rows.push(row.reached());
     }
     Ok(rows)
 }

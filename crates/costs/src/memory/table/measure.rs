@@ -163,12 +163,7 @@ fn of_model(
             }
         }
     });
-    for row in slots.iter_mut().flat_map(|s| &mut s.rows) {
-        if row.refused.is_none() && row.pairs.is_empty() && row.rejected.total() == 0 {
-            row.refused = Some("not reached in the time given".to_owned());
-        }
-    }
-    slots.into_iter().flat_map(|s| s.rows).collect()
+    slots.into_iter().flat_map(|s| s.rows).map(Row::reached).collect()
 }
 
 /// Lines as the seed has them, dependent accesses behind; a line of one active member once per member.

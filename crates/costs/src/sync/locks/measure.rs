@@ -55,13 +55,7 @@ pub(super) fn measure(at: &mut At<'_, '_>, _params: &Params) -> Result<Vec<Row>,
         let regime_ns = placement.as_mut().map_or(0.0, |p| p.beside(&job.cpus, turn.bits));
         visit(at, *model, job, start_ns, turn.bits, regime_ns);
     });
-    rows.extend(all.into_iter().map(|(_, job)| {
-        let mut row = job.row;
-        if row.refused.is_none() && row.pairs.is_empty() && row.rejected.total() == 0 {
-            row.refused = Some("not reached in the time given".to_owned());
-        }
-        row
-    }));
+    rows.extend(all.into_iter().map(|(_, job)| job.row.reached()));
     Ok(rows)
 }
 

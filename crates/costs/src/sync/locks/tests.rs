@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use machmeter_engine::cost::{Cost, Rows};
 use machmeter_engine::team::sampler::{HostClock, TeamVisit, Turns};
+use machmeter_engine::team::simulated::SimulatedTeam;
 use machmeter_engine::team::threads::Threads;
 use machmeter_engine::team::{Member, Seats, Team};
 use machmeter_sys::sched::Policy;
@@ -216,6 +217,33 @@ fn one_cpu_gives_refusals_and_one_warning() {
     assert!(!a.metrics.is_empty() && a.metrics.iter().all(|m| m.value.is_none()));
     assert_eq!(a.warnings.iter().map(|w| w.code.as_str()).collect::<Vec<_>>(), [ONE_CPU.id]);
     assert!(a.findings.is_empty() && a.summary.lines.is_empty());
+}
+
+/// Barriers and hand-offs of locks that spin, with clocks that only waiting moves: whole visits, exact proofs, the same each time.
+#[test]
+fn visits_run_unchanged_on_a_simulated_team() {
+    let simulated = |what| {
+        let team = SimulatedTeam::default();
+        let mut job = jobs(&[0, 1], "threads", Size::Full).into_iter().find(|j| j.what == what).unwrap();
+        let seats = Seats { cpus: vec![0, 1], policy: Policy::Other { nice: 0 } };
+        let visit = LockVisit {
+            team: TeamVisit::new(&team, &seats, &team, 0, 1_000_000_000, 5),
+            turns: Turns::of(5_000.0),
+            pairs: 8,
+            regime_ns: 24.0,
+        };
+        perform(&visit, Sharing::Threads, false, &mut job).unwrap();
+        job.row
+    };
+    let handed = [Kind::TestAndSet, Kind::TestTestAndSet, Kind::Ticket, Kind::Queue].map(Together::HandOff);
+    for what in handed.into_iter().chain([Together::Barrier(barriers::Kind::Spin)]) {
+        let row = simulated(what);
+        let proof = row.proof.as_ref().expect("a proof");
+        assert!(proof.seen == proof.expected && proof.seen > 0, "{what:?}: {proof:?}");
+        assert!(row.pairs.len() == 8 && row.rejected.total() == 0, "{what:?}: {:?}", row.rejected);
+        assert!(row.pairs.iter().all(|p| p.long_ticks > p.short_ticks && p.regime_ns == 24.0), "{what:?}");
+        assert_eq!(row, simulated(what));
+    }
 }
 
 #[test]

@@ -41,7 +41,7 @@ pub(super) const PROCESSES: &str = "processes";
 pub(super) const USER_THREADS: &str = "user-threads";
 
 /// Operations of two members: model and CPUs, the most important first.
-pub(super) const DUETS: [(Operation, &str, usize); 17] = [
+pub(super) const OF_TWO: [(Operation, &str, usize); 17] = [
     (Operation::PingPong, THREADS, 2),
     (Operation::PingPong, PROCESSES, 2),
     (Operation::HandOver, THREADS, 1),
@@ -71,7 +71,7 @@ pub(super) fn measure(at: &mut At<'_, '_>, _params: &Params) -> Result<Vec<Row>,
     }
     let until_ns = monotonic_ns() + (at.left_ns() as f64 * CREATE_SHARE) as u64;
     let mut rows = created(at, until_ns);
-    rows.extend(duets(at));
+    rows.extend(of_two(at));
     Ok(rows)
 }
 
@@ -112,7 +112,7 @@ struct Lane {
 
 fn lanes(at: &At<'_, '_>) -> Vec<Lane> {
     let all = at.cpus();
-    DUETS
+    OF_TWO
         .into_iter()
         .map(|(operation, model, cpus)| {
             let mut row =
@@ -133,7 +133,7 @@ fn lanes(at: &At<'_, '_>) -> Vec<Lane> {
         .collect()
 }
 
-fn duets(at: &mut At<'_, '_>) -> Vec<Row> {
+fn of_two(at: &mut At<'_, '_>) -> Vec<Row> {
     let mut lanes = lanes(at);
     let open = lanes.iter().filter(|l| l.row.refused.is_none()).count() as u64;
     let mut placement = Watch::of(at).map(|w| w.rarely(LOOK_NS));
@@ -165,11 +165,8 @@ fn duets(at: &mut At<'_, '_>) -> Vec<Row> {
 impl Lane {
     fn close(mut self) -> Row {
         if self.row.pairs.is_empty() && self.row.refused.is_none() {
-            self.row.refused = self.lost.or_else(|| {
-                (self.row.rejected.total() == 0)
-                    .then(|| "the time given ended before its first sample".to_owned())
-            });
+            self.row.refused = self.lost;
         }
-        self.row
+        self.row.reached()
     }
 }

@@ -9,7 +9,7 @@ use machmeter_sys::clock::{SourceId, TickRate};
 use machmeter_sys::sched::Policy;
 use machmeter_sys::thread::monotonic_ns;
 
-use super::measure::{DUETS, ONE_CPU, PROCESSES, THREADS, USER_THREADS, row};
+use super::measure::{OF_TWO, ONE_CPU, PROCESSES, THREADS, USER_THREADS, row};
 use super::operations::Operation;
 use super::{analyze, create, operations};
 use crate::placement::MOVES;
@@ -42,7 +42,7 @@ fn visit(operation: Operation, model: &str, seats: &Seats, limit_ns: u64) -> Res
 #[test]
 fn every_operation_of_two_happens_in_its_model() {
     let _cpus = crate::test_cpu_lock::lock();
-    for (operation, model, cpus) in DUETS {
+    for (operation, model, cpus) in OF_TWO {
         let (Some(seats), Some(_)) = (seats(cpus), team::named(model)) else {
             println!("skipped: {} {model} {cpus}", operation.name());
             continue;

@@ -1,7 +1,7 @@
 //! A visit to a pair of CPUs: batches of every kind, lap after lap, and what a lap's batches say together.
 
 use machmeter_engine::cost::Rejected;
-use machmeter_engine::team::sampler::{Batches, HostClock, Rule, TeamCell, TeamSample, TeamVisit, Turns};
+use machmeter_engine::team::sampler::{Batches, Rule, TeamCell, TeamClock, TeamSample, TeamVisit, Turns};
 use machmeter_engine::team::{Arena, Seats, Team};
 
 use super::trips::{Exchange, Kind, Lines, WORDS};
@@ -45,7 +45,7 @@ pub(super) struct Lap {
 /// One line: no memory, no member.
 pub(super) fn visit(
     team: &dyn Team,
-    clock: &HostClock,
+    clock: &dyn TeamClock,
     seats: &Seats,
     plan: &Plan<'_>,
     start_ns: u64,
@@ -54,13 +54,15 @@ pub(super) fn visit(
     let lines = Lines(arena.heap().atomics());
     let exchanges: Vec<Exchange<'_>> =
         plan.kinds.iter().map(|kind| Exchange { kind: *kind, lines, seed: plan.seed }).collect();
-    let cell = |e: &'_ Exchange<'_>| Turns::fixed(e.kind.batch().0);
     let cells: Vec<TeamCell<'_>> = exchanges
         .iter()
-        .map(|e| TeamCell {
-            batches: Batches::Single(cell(e)),
-            rule: Rule::Awake,
-            ..TeamCell::new(e, 2, cell(e), BATCHES)
+        .map(|e| {
+            let turns = Turns::fixed(e.kind.batch().0);
+            TeamCell {
+                batches: Batches::Single(turns),
+                rule: Rule::Awake,
+                ..TeamCell::new(e, 2, turns, BATCHES)
+            }
         })
         .collect();
     let visit = TeamVisit {

@@ -5,6 +5,7 @@ use machmeter_data::{Dataset, Metric, Shape};
 use machmeter_engine::cost::{Kind as Question, Pair, Row, Rows};
 use machmeter_engine::sampling::Disturbance;
 use machmeter_engine::team::sampler::{HostClock, TeamSample};
+use machmeter_engine::team::simulated::SimulatedTeam;
 use machmeter_engine::team::{Seats, threads::Threads};
 use machmeter_stats::random::Random;
 use machmeter_sys::affinity;
@@ -362,4 +363,17 @@ fn a_partner_that_never_comes_costs_the_limit_and_gives_nothing() {
     let laps = visit(&Threads, &HostClock::MONOTONIC, &seats, &plan, 0).unwrap();
     assert!(machmeter_sys::thread::monotonic_ns() - begin_ns < 5_000_000_000);
     assert!(laps.iter().all(|l| l.kinds.iter().all(|(ticks, _)| ticks.is_none())), "{laps:?}");
+}
+
+/// Every kind with clocks that only waiting moves: the words go the right ways, lap after lap.
+#[test]
+fn laps_run_unchanged_on_a_simulated_team() {
+    let team = SimulatedTeam::default();
+    let seats = Seats { cpus: vec![0, 1], policy: Policy::Other { nice: 0 } };
+    let plan = Plan { kinds: Kind::ALL, laps: 2, laps_ns: u64::MAX, limit_ns: 2_000_000_000, seed: 1 };
+    let laps = visit(&team, &team, &seats, &plan, 0).unwrap();
+    assert_eq!(laps.len(), 2);
+    for (ticks, rejected) in laps.iter().flat_map(|lap| &lap.kinds) {
+        assert!(ticks.is_some() && rejected.total() == 0, "{laps:?}");
+    }
 }

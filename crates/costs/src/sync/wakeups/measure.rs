@@ -130,10 +130,8 @@ pub(super) fn conclude(job: Job) -> Row {
     if row.pairs.is_empty() && awake > 0.0 {
         row.refused =
             Some(format!("the partner did not sleep (in {awake} of {} samples)", row.rejected.total()));
-    } else if row.pairs.is_empty() && row.rejected.total() == 0 {
-        row.refused = Some("not reached in the time given".to_owned());
-    } else {
+    } else if !row.pairs.is_empty() || row.rejected.total() > 0 {
         row.proof = proof;
     }
-    row
+    row.reached()
 }
