@@ -40,6 +40,11 @@ pub trait Subject {
     /// Undoes `prepare`; not timed.
     fn leave(&mut self) {}
 
+    /// A visit that another process makes: adds to the row what came of it. False for all others: the sampler makes it.
+    fn visited(&mut self, _row: &mut Row, _pace: &Pace) -> bool {
+        false
+    }
+
     /// Proof that it happened, over all visits; asked once at the end.
     fn proof(&mut self) -> Option<Proof> {
         None
@@ -175,7 +180,7 @@ impl Timing for HostTiming {
 }
 
 /// How long batches are, and when to end.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Pace {
     /// How long a row runs at each visit before it is timed, ns ([`Pace::SETTLE_NS`]); once, for a short batch, where 0.
     pub settle_ns: u64,
@@ -221,7 +226,8 @@ pub struct Sampler<T: Timing> {
     /// Time.
     pub timing: T,
     rate: TickRate,
-    start_ns: u64,
+    /// What times of pairs count from, on the clock of [`Timing::now_ns`].
+    pub start_ns: u64,
     random: Random,
 }
 
@@ -263,7 +269,7 @@ impl<T: Timing> Sampler<T> {
 
     /// One visit of one bench: prepare, calibrate on the first visit, warm up, take pairs.
     pub fn visit(&mut self, bench: &mut Bench<'_>, pace: &Pace) {
-        if bench.row.refused.is_some() {
+        if bench.row.refused.is_some() || bench.subject.visited(&mut bench.row, pace) {
             return;
         }
         if let Err(why) = bench.subject.prepare() {

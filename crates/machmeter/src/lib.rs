@@ -43,8 +43,13 @@ pub const PROBES: &[Entry] = &[
 ];
 
 /// All roles, by the crates they belong to.
-const WORKERS: &[&[Worker]] =
-    &[&[worker::NOTHING], machmeter_loads::WORKERS, machmeter_interactive::WORKERS, machmeter_noise::WORKERS];
+const WORKERS: &[&[Worker]] = &[
+    &[worker::NOTHING],
+    machmeter_loads::WORKERS,
+    machmeter_interactive::WORKERS,
+    machmeter_noise::WORKERS,
+    machmeter_costs::ops::WORKERS,
+];
 
 impl Default for Registries {
     fn default() -> Self {

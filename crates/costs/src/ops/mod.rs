@@ -6,6 +6,7 @@ mod cost;
 mod daxpy;
 pub mod info;
 pub mod params;
+mod prices;
 pub mod processes;
 mod repeated;
 pub mod seed;
@@ -13,9 +14,12 @@ mod table;
 
 use machmeter_data::code::Code;
 use machmeter_engine::part::{Part, Verb};
-use machmeter_engine::{Info, Level, ProbeError};
+use machmeter_engine::{Info, Level, ProbeError, Worker};
 
 pub use params::Params;
+
+/// The roles in which this probe starts the program.
+pub const WORKERS: &[Worker] = &[prices::WORKER];
 
 /// The probe.
 #[derive(Debug, Clone, Copy)]
@@ -47,7 +51,7 @@ impl Verb for Ops {
     }
 
     fn commands(params: &Params) -> Vec<(&'static str, &str)> {
-        let starts = params.parts.is_empty() || params.parts.iter().any(|p| p == processes::PART.name);
+        let starts = params.measures(processes::PART.name);
         params.exec_target.iter().filter(|_| starts).map(|c| ("exec_target", c.as_str())).collect()
     }
 }

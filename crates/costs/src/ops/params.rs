@@ -44,6 +44,11 @@ impl Params {
         Ok(())
     }
 
+    /// Whether a part is measured.
+    pub(super) fn measures(&self, part: &str) -> bool {
+        self.parts.is_empty() || self.parts.iter().any(|p| p == part)
+    }
+
     /// Where the files of a run are made.
     pub(super) fn files_in(&self) -> PathBuf {
         self.directory.as_ref().map_or_else(std::env::temp_dir, PathBuf::from)

@@ -30,6 +30,17 @@ pub(super) fn cost_ns(priced: &[Priced<'_>], operation: &str) -> Option<f64> {
     priced.iter().filter(|p| p.row.operation == operation).find_map(|p| p.cost.value_ns())
 }
 
+/// The start of a program that stands for all: its words, and its cost where known.
+pub(super) fn spawn(rows: &Rows) -> (&'static str, Option<Cost>) {
+    let row = rows.rows.iter().find(|r| r.operation == "spawn");
+    let words = match row.map(|r| r.text("program")).as_deref() {
+        Some("machmeter") => "spawn machmeter",
+        Some("given") => "spawn the program given",
+        _ => "spawn /bin/true",
+    };
+    (words, row.map(|r| rows.cost(r)))
+}
+
 /// The metric of a row: operation, conditions and whether it is latency or throughput are its parameters.
 pub(super) fn metric(info: &MetricInfo, p: &Priced<'_>) -> Metric {
     let mut key: Params =
@@ -43,6 +54,7 @@ pub(super) fn name(row: &Row) -> String {
     let shown = |(name, value): (&String, &machmeter_data::metric::ParamValue)| match name.as_str() {
         "bytes" => human(value.to_string().parse().unwrap_or(0.0), Unit::Bytes),
         "stride_bytes" => format!("{value} B apart"),
+        "chain" => format!("chain of {value}"),
         "code" | "program" => value.to_string(),
         _ => format!("{value} {name}"),
     };

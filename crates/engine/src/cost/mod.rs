@@ -10,6 +10,7 @@ mod tables;
 use std::collections::BTreeMap;
 
 use machmeter_data::metric::Params;
+use serde::{Deserialize, Serialize};
 
 pub use estimate::Cost;
 
@@ -25,7 +26,7 @@ const SURE_PAIRS: f64 = 100.0;
 const SURE_SHARE: f64 = 0.1;
 
 /// Which question the time of a turn answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Kind {
     /// Each turn needs the one before: how long one takes.
     Latency,
@@ -44,7 +45,7 @@ impl Kind {
 }
 
 /// Two timed batches, one after the other.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Pair {
     /// When, ns after the start of the measurement.
     pub at_ns: f64,
@@ -60,7 +61,7 @@ pub struct Pair {
 }
 
 /// Pairs that were thrown away, by the reason.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Rejected {
     /// A thread that took part was switched out.
     pub preempted: u64,
@@ -98,7 +99,7 @@ impl Rejected {
 }
 
 /// That the thing happened: counted by another witness than the loop (faults, children's exit codes, bytes in a file).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proof {
     /// What was counted.
     pub what: String,
@@ -109,7 +110,7 @@ pub struct Proof {
 }
 
 /// One operation under one set of conditions.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// Part of the probe it belongs to (`ladder`).
     pub part: String,

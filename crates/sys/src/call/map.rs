@@ -57,6 +57,35 @@ impl Guarded {
     }
 }
 
+/// Memory that has been touched, in small pages, of which children inherit as much as they are to.
+#[derive(Debug)]
+pub struct Inherited(Pages);
+
+impl Inherited {
+    /// `bytes` of it.
+    ///
+    /// # Errors
+    /// The system's error, or too little memory.
+    pub fn touched(bytes: usize) -> io::Result<Self> {
+        let pages = Pages::new(bytes, Backing::Small)?;
+        pages.extent().touch();
+        Ok(Self(pages))
+    }
+
+    /// Children forked from now on inherit the first `bytes` (whole pages).
+    ///
+    /// # Errors
+    /// The system's error; more than there is.
+    pub fn leave_to_children(&self, bytes: usize) -> io::Result<()> {
+        let rest_bytes = self.0.bytes().checked_sub(bytes).ok_or(io::ErrorKind::InvalidInput)?;
+        let rest = self.0.extent().address().wrapping_add(bytes);
+        // SAFETY: whole pages of ours; the advice changes what children see, and they use none of it.
+        unsafe { rustix::mm::madvise(self.0.extent().address().cast(), bytes, Advice::LinuxDoFork) }?;
+        // SAFETY: as above.
+        Ok(unsafe { rustix::mm::madvise(rest.cast(), rest_bytes, Advice::LinuxDontFork) }?)
+    }
+}
+
 #[derive(Debug)]
 enum Source {
     /// Anonymous memory: touched by writing.

@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::{expect, zero};
 use crate::pages::{Backing, Pages};
-use crate::thread::{monotonic_ns, nanosleep_until};
 
 /// Exit code of children that do nothing: one that no accident gives.
 const DONE: libc::c_int = 42;
@@ -297,34 +296,6 @@ impl Program {
         wait_for(self.spawn()?, 0)
     }
 
-    /// Runs it once and gives it `limit_ns`; it is killed if it takes longer. Returns the time it took, ns.
-    ///
-    /// # Errors
-    /// As [`Self::spawn_and_wait`], and [`io::ErrorKind::TimedOut`].
-    pub fn try_once(&self, limit_ns: u64) -> io::Result<u64> {
-        let begin_ns = monotonic_ns();
-        let child = self.spawn()?;
-        loop {
-            let mut status = 0;
-            // SAFETY: a live status.
-            let rc = unsafe { libc::waitpid(child, &raw mut status, libc::WNOHANG) };
-            if rc == child {
-                return as_expected(status, 0).map(|()| monotonic_ns() - begin_ns);
-            }
-            if rc < 0 && io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
-                return Err(io::Error::last_os_error());
-            }
-            if monotonic_ns() - begin_ns > limit_ns {
-                // SAFETY: a child of ours that has not been waited for, so that its number is still its own.
-                unsafe { libc::kill(child, libc::SIGKILL) };
-                let _ = wait_for(child, 0);
-                let said = format!("it did not end within {} ms", limit_ns / 1_000_000);
-                return Err(io::Error::new(io::ErrorKind::TimedOut, said));
-            }
-            nanosleep_until(monotonic_ns() + 100_000);
-        }
-    }
-
     fn spawn(&self) -> io::Result<libc::pid_t> {
         let actions = FileActions::all_to(&self.nothing)?;
         let mut child = 0;
@@ -424,21 +395,14 @@ mod tests {
         let good = program("/bin/sh", &["-c", "read x; test -z \"$x\" && echo unseen"]);
         good.spawn_and_wait().unwrap();
         good.fork_exec_and_wait().unwrap();
-        assert!(good.try_once(10_000_000_000).unwrap() > 0);
         let absent = program("/nowhere/at/all", &[]);
         assert_eq!(absent.spawn_and_wait().unwrap_err().kind(), io::ErrorKind::NotFound);
         assert!(absent.fork_exec_and_wait().unwrap_err().to_string().contains("127 instead of 0"));
         let failing = program("/bin/sh", &["-c", "exit 3"]);
-        for e in [
-            failing.spawn_and_wait(),
-            failing.fork_exec_and_wait(),
-            failing.try_once(10_000_000_000).map(drop),
-        ] {
+        for e in [failing.spawn_and_wait(), failing.fork_exec_and_wait()] {
             assert!(e.unwrap_err().to_string().contains("3 instead of 0"));
         }
         let killed = program("/bin/sh", &["-c", "kill -9 $$"]);
         assert!(killed.spawn_and_wait().unwrap_err().to_string().contains("signal 9"));
-        let endless = program("/bin/sleep", &["100"]);
-        assert_eq!(endless.try_once(20_000_000).unwrap_err().kind(), io::ErrorKind::TimedOut);
     }
 }

@@ -8,6 +8,7 @@
 //! takes one cycle or two from one moment to the next).
 
 use machmeter_data::Interval;
+use machmeter_stats::distribution::t_quantile;
 use machmeter_stats::regression::{Weighting, line};
 
 /// Largest residual of a ladder that holds, as a share of the line.
@@ -33,7 +34,7 @@ pub(super) struct Rung {
 pub(super) struct Ladder {
     /// Slope: length of a cycle, ns.
     pub(super) cycle_ns: f64,
-    /// Its interval at 95 % (normal, from the residuals).
+    /// Its interval at 95 % (t, from the residuals).
     pub(super) interval: Option<Interval>,
     /// Cost of no addition, cycles.
     pub(super) intercept_cycles: f64,
@@ -72,10 +73,12 @@ impl Ladder {
         };
         let residual = rungs.iter().map(distance).fold(0.0, f64::max);
         let longest = rungs.iter().max_by(|a, b| a.additions.total_cmp(&b.additions)).unwrap_or(&rungs[0]);
-        let half_ns = 1.96 * fit.standard_errors[1];
+        // A line takes two degrees of freedom.
+        let t = t_quantile(0.975, (hiding.len() - 2) as f64).ok_or("no interval")?;
+        let half_ns = t * fit.standard_errors[1];
         Ok(Self {
             cycle_ns,
-            interval: Interval::new(0.95, (cycle_ns - half_ns).max(0.0), cycle_ns + half_ns, "normal"),
+            interval: Interval::new(0.95, (cycle_ns - half_ns).max(0.0), cycle_ns + half_ns, "t"),
             intercept_cycles: intercept_ns / cycle_ns,
             residual,
             against_longest: cycle_ns / (longest.turn_ns / longest.additions),
@@ -95,7 +98,7 @@ impl Ladder {
 mod tests {
     use super::*;
 
-    fn rungs(turn_ns: impl Fn(f64) -> f64) -> Vec<Rung> {
+    fn rungs(mut turn_ns: impl FnMut(f64) -> f64) -> Vec<Rung> {
         let chains = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
         chains.iter().map(|n| Rung { additions: *n, turn_ns: turn_ns(*n) }).collect()
     }
@@ -109,6 +112,19 @@ mod tests {
         assert!(ladder.holds() && ladder.residual < 0.006, "{ladder:?}");
         let ci = ladder.interval.unwrap();
         assert!(ci.low < 0.2707 && 0.2707 < ci.high);
+    }
+
+    #[test]
+    fn the_interval_of_a_few_chains_holds_the_cycle_as_often_as_it_says() {
+        let mut random = machmeter_stats::random::Random::new(5);
+        let held = (0..2_000)
+            .filter(|_| {
+                let noisy = rungs(|n| n * 0.27 * (1.0 + 0.004 * random.normal()));
+                let ci = Ladder::fit(&noisy, None).unwrap().interval.unwrap();
+                ci.low < 0.27 && 0.27 < ci.high
+            })
+            .count();
+        assert!((1_860..=1_940).contains(&held), "{held} of 2,000");
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod subjects;
 mod tests;
 
 use machmeter_data::code::Code;
+use machmeter_data::metric::params;
 use machmeter_data::record::{Finding, Warning};
 use machmeter_data::{Metric, Params as Conditions};
 use machmeter_engine::cost::{Kind, Row, Rows};
@@ -147,7 +148,7 @@ fn daxpys(pages: &Pages) -> Vec<Planned<'_>> {
     let mut planned = Vec::new();
     for n in ELEMENTS {
         let compiled = throughput("daxpy", Daxpy::new(n)).with("elements", n).with("code", "compiled");
-        planned.push(if n == ELEMENTS[1] { compiled.first() } else { compiled });
+        planned.push(compiled.first());
         for k in kernel::all().filter(|k| k.name.starts_with("daxpy.") && (k.available)()) {
             if let Some(grows) = whole(k, n, pages) {
                 planned.push(throughput("daxpy", grows).with("elements", n).with("code", k.name));
@@ -176,9 +177,9 @@ fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     if priced.is_empty() {
         return out;
     }
-    out.metrics = priced.iter().map(|p| table::metric(&COST, p)).collect();
-    let (cycle, finding, warning) = known_costs(&priced);
-    out.metrics.push(cycle);
+    let (fitted, finding, warning) = known_costs(&priced);
+    out.metrics.extend(fitted);
+    out.metrics.extend(priced.iter().map(|p| table::metric(&COST, p)));
     out.findings.push(finding);
     out.warnings.extend(warning);
     out.warnings.extend(table::warning(&NO_FIGURE, &priced, |_| true));
@@ -198,8 +199,14 @@ fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     out
 }
 
-/// The cycle, what the ladder of known costs says, and the warning when it does not hold.
-fn known_costs(priced: &[Priced<'_>]) -> (Metric, Finding, Option<Warning>) {
+/// What a further addition costs in a chain: the slope of the chains, not a turn of the loop around the shortest.
+pub(super) fn addition(rows: &Rows) -> Metric {
+    let [_, addition] = known_costs(&table::priced(rows, PART_NAME)).0;
+    addition
+}
+
+/// The cycle and the addition, what the ladder of known costs says, and the warning when it does not hold.
+fn known_costs(priced: &[Priced<'_>]) -> ([Metric; 2], Finding, Option<Warning>) {
     let rungs: Vec<Rung> = priced
         .iter()
         .filter(|p| p.row.operation == "add")
@@ -216,19 +223,23 @@ fn known_costs(priced: &[Priced<'_>]) -> (Metric, Finding, Option<Warning>) {
     };
     let empty = priced.iter().find(|p| p.row.operation == "empty_loop").and_then(|p| p.cost.known());
     let empty_ns = empty.map(|k| k.slow_ns);
+    let latency = params([("operation", "add".into()), ("kind", Kind::Latency.name().into())]);
+    let figures = [(&CYCLE, Conditions::new()), (&COST, latency)];
     let ladder = match Ladder::fit(&rungs, empty_ns) {
         Ok(ladder) => ladder,
         Err(why) => {
-            let cycle = Metric::rejected(&CYCLE, Conditions::new(), "least squares", &why);
+            let none = figures.map(|(info, key)| Metric::rejected(info, key, "least squares", &why));
             return (
-                cycle,
+                none,
                 told("unknown", format!("Known costs were not checked: {why}."), Vec::new()),
                 None,
             );
         }
     };
-    let cycle = Metric::new(&CYCLE, Conditions::new(), ladder.cycle_ns, "least squares", ladder.n as u64)
-        .with_ci(ladder.interval.clone());
+    let fitted = figures.map(|(info, key)| {
+        Metric::new(info, key, ladder.cycle_ns, "least squares", ladder.n as u64)
+            .with_ci(ladder.interval.clone())
+    });
     let figures = format!(
         "slope {:.4} ns a cycle, {:.3} of the longest chain's; intercept {:.3} cycles; largest residual {:.2} %",
         ladder.cycle_ns,
@@ -244,12 +255,12 @@ fn known_costs(priced: &[Priced<'_>]) -> (Metric, Finding, Option<Warning>) {
     let evidence: Vec<String> = chains.chain(empty).collect();
     if ladder.holds() {
         let text = format!("Operations of known cost come out right: {figures}.");
-        return (cycle, told("holds", text, evidence), None);
+        return (fitted, told("holds", text, evidence), None);
     }
     let text = format!(
         "Operations of known cost do not come out right (more than {} % off): {figures}.",
         MOST_RESIDUAL * 100.0
     );
     let warning = KNOWN_COSTS.warning(format!("dependent additions: {figures}"));
-    (cycle, told("fails", text, evidence), Some(warning))
+    (fitted, told("fails", text, evidence), Some(warning))
 }

@@ -39,7 +39,12 @@ fn the_cycle_is_found_and_the_ladder_holds() {
     assert_eq!(a.findings[0].verdict, "holds");
     assert!(a.warnings.is_empty(), "{:?}", a.warnings);
     assert!(a.summary.lines[0].lines[0].starts_with("cycle 0.271 ns"), "{:?}", a.summary);
-    assert_eq!(a.metrics.len(), CHAINS.len() + 1);
+    assert_eq!(a.metrics.len(), CHAINS.len() + 2);
+    // The addition is the slope, not the turn of the loop around the shortest chain.
+    let loops = rows(|n| 0.2707 * (n as f64).max(2.0));
+    let add = super::addition(&loops);
+    assert_eq!(add.key(), "ops.cost{kind=latency,operation=add}");
+    assert!((add.value.unwrap() / 0.2707 - 1.0).abs() < 0.001 && add.ci.unwrap().method == "t");
 }
 
 #[test]

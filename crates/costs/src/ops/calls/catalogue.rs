@@ -22,26 +22,26 @@ pub(super) const FILE_BYTES: usize = Touches::FILE_STEPS * FILE_STEP_BYTES;
 /// Operations that need files in the private directory.
 pub(super) const ON_FILES: [&str; 6] = ["stat", "open_close", "create_unlink", "lseek", "pread", "pwrite"];
 
-/// Files that the calls work on; removed with it.
+/// Name of that file.
+pub(super) const DATA: &str = "data";
+
+/// Files that the calls work on.
 pub(super) struct Place {
     data: File,
     data_path: CString,
     new_path: CString,
-    // Last, so that the files are closed before their directory goes.
-    _directory: file::PrivateDirectory,
 }
 
 impl Place {
-    /// In `parent`.
+    /// In the directory that has [`DATA`].
     ///
     /// # Errors
-    /// One line why there can be no files: not there, not writable, full, a limit on file sizes.
-    pub(super) fn make(parent: &Path) -> Result<Self, String> {
-        let refused = |e: io::Error| format!("no files in {}: {}", parent.display(), one_line(&e));
-        let directory = file::PrivateDirectory::create(parent).map_err(refused)?;
-        let data = directory.file("data", FILE_BYTES as u64).map_err(refused)?;
-        let path = |name: &str| file::c_path(&directory.path().join(name)).map_err(refused);
-        Ok(Self { data, data_path: path("data")?, new_path: path("new")?, _directory: directory })
+    /// One line.
+    pub(super) fn at(directory: &Path) -> Result<Self, String> {
+        let refused = |e: io::Error| format!("{}: {}", directory.display(), one_line(&e));
+        let data = File::options().read(true).write(true).open(directory.join(DATA)).map_err(refused)?;
+        let path = |name: &str| file::c_path(&directory.join(name)).map_err(refused);
+        Ok(Self { data, data_path: path(DATA)?, new_path: path("new")? })
     }
 }
 
@@ -99,6 +99,12 @@ fn plain<'a>() -> Vec<Planned<'a>> {
         plan("getppid", "ids of the parent", move || {
             happened(call::parent_by_call() == parent, "another parent")
         })
+        .with("code", "libc")
+        .first(),
+        plan("getppid", "ids of the parent", move || {
+            happened(call::parent_by_instruction() == parent, "another parent")
+        })
+        .with("code", "inline")
         .first(),
         plan("gettid", "ids of the thread", move || {
             happened(call::thread_by_call() == thread, "another thread")

@@ -11,16 +11,20 @@ mod touches;
 #[cfg(test)]
 mod tests;
 
+use std::path::{Path, PathBuf};
+
 use machmeter_data::code::Code;
 use machmeter_engine::cost::{Row, Rows};
 use machmeter_engine::sampling::Pace;
 use machmeter_engine::{Analysis, ProbeError};
+use machmeter_sys::call::file::PrivateDirectory;
 use machmeter_sys::call::signal::Handler;
 use machmeter_sys::thread::monotonic_ns;
 
 use super::Params;
 use super::cost::{COST, NO_FIGURE, NO_FILES};
-use super::repeated::affordable;
+use super::prices::{self, Setting};
+use super::repeated::{Planned, affordable, one_line};
 use super::table;
 use machmeter_engine::part::{At, Part};
 
@@ -54,11 +58,29 @@ const FAULT_GROUPS: Code = Code {
 /// The part.
 pub(super) const PART: Part<Params> = Part { codes: &CODES, ..Part::of(PART_NAME, 35, measure, analyze) };
 
-#[allow(clippy::unnecessary_wraps, reason = "the form of all parts")]
-fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, ProbeError> {
-    let place = catalogue::Place::make(&params.files_in());
+/// All rows, in the process that prices them.
+pub(super) fn with_all<T>(files: &Result<PathBuf, String>, work: impl FnOnce(Vec<Planned<'_>>) -> T) -> T {
+    let place = files.as_ref().map_err(Clone::clone).and_then(|path| catalogue::Place::at(path));
     let handler = Handler::install();
-    let planned = catalogue::all(&place, &handler);
+    work(catalogue::all(&place, &handler))
+}
+
+/// A private directory in `parent` with the file that is read.
+///
+/// # Errors
+/// One line why there can be no files: not there, not writable, full, a limit on file sizes.
+fn files(parent: &Path) -> Result<PrivateDirectory, String> {
+    let refused = |e| format!("no files in {}: {}", parent.display(), one_line(&e));
+    let directory = PrivateDirectory::create(parent).map_err(refused)?;
+    directory.file(catalogue::DATA, catalogue::FILE_BYTES as u64).map_err(refused)?;
+    Ok(directory)
+}
+
+fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, ProbeError> {
+    // Removed when the part is done, whatever becomes of the process.
+    let files = files(&params.files_in());
+    let path = files.as_ref().map(|f| f.path().to_owned()).map_err(Clone::clone);
+    let planned = prices::planned(Setting::of(PART_NAME, at, params, path), at.left_ns())?;
     let pace = Pace {
         settle_ns: 0,
         batch_ns: Pace::BATCH_NS,

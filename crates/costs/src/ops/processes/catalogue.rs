@@ -1,25 +1,27 @@
 //! The starts and switches that are priced, each with what proves that it happened.
 
 use std::io;
-use std::path::Path;
+use std::path::PathBuf;
 
+use machmeter_engine::cost::Proof;
+use machmeter_engine::sampling::Subject;
 use machmeter_engine::worker;
+use machmeter_sys::call::map::Inherited;
 use machmeter_sys::call::task::{self, Bare, Program, Threads};
 use machmeter_sys::process::{WORKER_ARGUMENT, program};
 use machmeter_sys::task_room::TaskRoom;
 
 use super::PART_NAME;
-use crate::ops::Params;
 use crate::ops::repeated::{Planned, Repeated, one_line};
 
 /// Stack of ordinary threads here, bytes: kept by the C library and used again.
 const KEPT_STACK_BYTES: usize = 256 << 10;
 /// A stack larger than all that the GNU C library keeps (40 MiB): mapped and unmapped each time.
 const FRESH_STACK_BYTES: usize = 64 << 20;
-/// The longest that a program may take to end, ns.
-const LONGEST_NS: u64 = 300_000_000;
-/// Starts that a row needs at least: pairs of one and two, six of them, a calibration and a warm-up.
-const FEWEST_STARTS: u64 = 30;
+/// Memory that children inherit in the short and in the long batch, MiB: forks that differ by several times their own price.
+const HEIRS_MIB: (u64, u64) = (8, 16);
+const WORKED: &str = "threads that did their work";
+const EXITED: &str = "children that exited with their code";
 
 fn plan<'a>(operation: &str, what: &'static str, once: impl FnMut() -> io::Result<()> + 'a) -> Planned<'a> {
     Planned::new(PART_NAME, operation, Repeated::returning(what, once))
@@ -33,57 +35,96 @@ fn made<'a, T>(operation: &str, made: Result<T, String>, with: impl FnOnce(T) ->
     }
 }
 
-/// Threads and processes that do nothing.
-pub(super) fn starts<'a>() -> Vec<Planned<'a>> {
-    let threads = |stack_bytes| Threads::with_stack(stack_bytes).map_err(|e| one_line(&e));
-    let bare = || Bare::new().map_err(|e| one_line(&e));
-    let worked = "threads that did their work";
-    let exited = "children that exited with their code";
-    vec![
-        made("thread_create_join", threads(KEPT_STACK_BYTES), |t| {
-            plan("thread_create_join", worked, move || limited(t.create_and_join()))
-                .with("stack", "kept")
-                .first()
-        }),
-        made("thread_create_join", threads(FRESH_STACK_BYTES), |t| {
-            plan("thread_create_join", worked, move || limited(t.create_and_join())).with("stack", "fresh")
-        }),
-        made("clone_thread", bare(), |mut b| {
-            plan("clone_thread", worked, move || limited(b.clone_and_wait()))
-        }),
-        plan("fork_exit_wait", exited, || limited(task::fork_and_wait())).first(),
-        made("vfork_exit_wait", bare(), |mut b| {
-            plan("vfork_exit_wait", exited, move || limited(b.vfork_and_wait()))
-        }),
-    ]
+/// POSIX threads made and joined, on a stack that was in use before.
+pub(in crate::ops) fn kept_threads<'a>() -> Planned<'a> {
+    threads("kept", KEPT_STACK_BYTES)
 }
 
-/// Starts of programs: the one asked for, or this one in its role that does nothing, and `true` where there is one. A program
-/// is tried once; if that does not work, or takes too long for `left_ns`, its rows are refused.
-pub(super) fn programs<'a>(params: &Params, left_ns: u64) -> Vec<Planned<'a>> {
-    let own = program();
-    let targets: Vec<(&str, &Path, Vec<&str>)> = if let Some(path) = &params.exec_target {
-        vec![("given", Path::new(path), Vec::new())]
+fn threads<'a>(stack: &str, stack_bytes: usize) -> Planned<'a> {
+    let threads = Threads::with_stack(stack_bytes).map_err(|e| one_line(&e));
+    let with = |t: Threads| plan("thread_create_join", WORKED, move || limited(t.create_and_join()));
+    made("thread_create_join", threads, with).with("stack", stack)
+}
+
+/// Programs, threads and processes that do nothing.
+pub(in crate::ops) fn starts<'a>(exec_target: Option<&str>) -> Vec<Planned<'a>> {
+    let bare = || Bare::new().map_err(|e| one_line(&e));
+    let mut rows = programs(exec_target);
+    rows.extend([
+        kept_threads().first(),
+        threads("fresh", FRESH_STACK_BYTES),
+        made("clone_thread", bare(), |mut b| {
+            plan("clone_thread", WORKED, move || limited(b.clone_and_wait()))
+        }),
+        plan("fork_exit_wait", EXITED, || limited(task::fork_and_wait())).first(),
+        Planned::new(PART_NAME, "fork_per_mib", Heirs::default())
+            .row(|mut row| {
+                (row.short_turns, row.long_turns) = HEIRS_MIB;
+                row
+            })
+            .first(),
+        made("vfork_exit_wait", bare(), |mut b| {
+            plan("vfork_exit_wait", EXITED, move || limited(b.vfork_and_wait()))
+        }),
+    ]);
+    rows
+}
+
+/// Children that inherit memory which has been touched. A batch is one fork, a turn a MiB of that memory.
+#[derive(Default)]
+struct Heirs {
+    memory: Option<Inherited>,
+    expected: u64,
+    exited: u64,
+}
+
+impl Subject for Heirs {
+    fn prepare(&mut self) -> Result<(), String> {
+        self.memory = Some(Inherited::touched((HEIRS_MIB.1 as usize) << 20).map_err(|e| one_line(&e))?);
+        Ok(())
+    }
+
+    fn run(&mut self, turns: u64) -> bool {
+        let Some(memory) = &self.memory else { return false };
+        let left = memory.leave_to_children((turns as usize) << 20);
+        let done = left.and_then(|()| task::fork_and_wait()).is_ok();
+        self.expected += 1;
+        self.exited += u64::from(done);
+        done
+    }
+
+    fn leave(&mut self) {
+        self.memory = None;
+    }
+
+    fn proof(&mut self) -> Option<Proof> {
+        (self.expected > 0).then(|| Proof {
+            what: EXITED.to_owned(),
+            expected: self.expected,
+            seen: self.exited,
+        })
+    }
+}
+
+/// Starts of programs: the one asked for, or `true` and this one in its role that does nothing.
+fn programs<'a>(exec_target: Option<&str>) -> Vec<Planned<'a>> {
+    let targets: Vec<(&str, PathBuf, Vec<&str>)> = if let Some(path) = exec_target {
+        vec![("given", path.into(), Vec::new())]
     } else {
-        let found = ["/bin/true", "/usr/bin/true"].map(Path::new).into_iter().find(|p| p.is_file());
-        let role = vec![WORKER_ARGUMENT, worker::NOTHING.name];
-        let own_role = ("machmeter", own.as_path(), role);
-        [own_role].into_iter().chain(found.map(|p| ("true", p, Vec::new()))).collect()
+        let found = ["/bin/true", "/usr/bin/true"].map(PathBuf::from).into_iter().find(|p| p.is_file());
+        let own = ("machmeter", program(), vec![WORKER_ARGUMENT, worker::NOTHING.name]);
+        found.map(|p| ("true", p, Vec::new())).into_iter().chain([own]).collect()
     };
     let mut rows = Vec::new();
     for (i, (name, path, arguments)) in targets.into_iter().enumerate() {
         for operation in ["spawn", "fork_exec"] {
-            let tried = Program::new(path, &arguments)
-                .map_err(|e| one_line(&e))
-                .and_then(|program| usable(&program, left_ns).map(|()| program))
-                .map_err(|why| format!("{}: {why}", path.display()));
-            let row = made(operation, tried, |program| {
+            let path = path.clone();
+            let why = |e: &io::Error| format!("{}: {}", path.display(), one_line(e));
+            let row = made(operation, Program::new(&path, &arguments).map_err(|e| why(&e)), |program| {
                 plan(operation, "children that exited with 0", move || {
-                    limited(if operation == "spawn" {
-                        program.spawn_and_wait()
-                    } else {
-                        program.fork_exec_and_wait()
-                    })
+                    let spawned = operation == "spawn";
+                    let done = if spawned { program.spawn_and_wait() } else { program.fork_exec_and_wait() };
+                    limited(done).map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", path.display())))
                 })
             });
             let row = row.with("program", name);
@@ -91,16 +132,6 @@ pub(super) fn programs<'a>(params: &Params, left_ns: u64) -> Vec<Planned<'a>> {
         }
     }
     rows
-}
-
-fn usable(program: &Program, left_ns: u64) -> Result<(), String> {
-    let limit_ns = LONGEST_NS.min(left_ns / 4);
-    let took_ns = limited(program.try_once(limit_ns)).map_err(|e| one_line(&e))?;
-    if took_ns.saturating_mul(FEWEST_STARTS) > left_ns {
-        let (took, left) = (took_ns as f64 / 1e6, left_ns as f64 / 1e6);
-        return Err(format!("one start takes {took:.1} ms, too long for the {left:.0} ms there are"));
-    }
-    Ok(())
 }
 
 /// Adds what limits the number of tasks to the system's "try again".
@@ -118,34 +149,34 @@ fn limited<T>(done: io::Result<T>) -> io::Result<T> {
 mod tests {
     use super::*;
 
-    const PLENTY_NS: u64 = 60_000_000_000;
-
-    fn params(target: &str) -> Params {
-        serde_json::from_str(&format!("{{\"exec_target\": \"{target}\"}}")).unwrap()
-    }
-
     #[test]
     fn programs_that_cannot_be_priced_are_refused_with_the_cause() {
-        let refused = |target: &str, left_ns: u64| -> Vec<String> {
-            let rows = programs(&params(target), left_ns);
-            assert_eq!(rows.len(), 2);
-            rows.into_iter().filter_map(|p| p.bench.row.refused).collect()
-        };
         for (target, why) in [
             ("/nowhere/at/all", "No such file"),
             ("/bin/false", "1 instead of 0"),
             ("/etc/passwd", "Permission"),
         ] {
-            let said = refused(target, PLENTY_NS);
-            assert!(
-                said.len() == 2 && said.iter().all(|w| w.contains(why) && w.contains(target)),
-                "{said:?}"
-            );
+            // By fork and exec the exit code says that there was no program.
+            let mut spawn = programs(Some(target)).remove(0);
+            let said = spawn.bench.subject.prepare().unwrap_err();
+            assert!(said.contains(why) && said.starts_with(target), "{said}");
         }
-        assert!(refused("/bin/true", PLENTY_NS).is_empty());
-        assert!(!refused("/bin/true", 1_000).is_empty(), "no time at all");
         // Reads from nothing, so that it ends at once.
-        assert!(refused("/bin/cat", PLENTY_NS).is_empty());
+        for target in ["/bin/true", "/bin/cat"] {
+            assert!(programs(Some(target)).iter_mut().all(|p| p.bench.subject.prepare().is_ok()));
+        }
+        let named: Vec<String> = programs(None).iter().map(|p| p.bench.row.text("program")).collect();
+        assert_eq!(named, ["true", "true", "machmeter", "machmeter"]);
+    }
+
+    #[test]
+    fn heirs_are_children_that_exit() {
+        let mut heirs = Heirs::default();
+        assert!(!heirs.run(1), "no memory to inherit");
+        heirs.prepare().unwrap();
+        assert!(heirs.run(HEIRS_MIB.0) && heirs.run(HEIRS_MIB.1) && !heirs.run(HEIRS_MIB.1 + 1));
+        heirs.leave();
+        assert_eq!(heirs.proof().map(|p| (p.expected, p.seen)), Some((3, 2)));
     }
 
     #[test]

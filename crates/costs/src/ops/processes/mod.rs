@@ -23,10 +23,14 @@ use machmeter_sys::thread::monotonic_ns;
 
 use super::Params;
 use super::cost::{COST, NO_FIGURE};
+use super::prices::{self, Setting};
 use super::repeated::affordable;
 use super::table;
 use machmeter_engine::part::{At, Part};
 use switch::{By, Switches};
+
+/// Threads, children and programs, for the process that prices them.
+pub(super) use catalogue::{kept_threads, starts};
 
 const PART_NAME: &str = "processes";
 /// Few, because a pair of the slowest rows takes several ms.
@@ -60,10 +64,16 @@ const OTHERS_SHARE: f64 = 0.1;
 const OTHERS_NS: f64 = 30_000.0;
 
 /// Time of the host, on which a pair is disturbed when others had the CPU, or when it is another CPU.
-struct Sharing {
+pub(super) struct Sharing {
     host: HostTiming,
     began_ns: u64,
     used_ns: u64,
+}
+
+impl Sharing {
+    pub(super) fn new(host: HostTiming) -> Self {
+        Self { host, began_ns: 0, used_ns: 0 }
+    }
 }
 
 impl Timing for Sharing {
@@ -108,8 +118,8 @@ fn used_by_others(wall_ns: u64, used_ns: u64) -> bool {
 fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, ProbeError> {
     let no_cpu = || ProbeError::Cannot("there is no CPU to measure on".to_owned());
     let cpu = at.host.cpus.first().ok_or_else(no_cpu)?;
-    let mut planned = catalogue::programs(params, at.left_ns());
-    planned.extend(catalogue::starts());
+    let setting = Setting::of(PART_NAME, at, params, Err("no row works on files".to_owned()));
+    let mut planned = prices::planned(setting, at.left_ns())?;
     planned.extend(SWITCHES.map(|(operation, by)| Switches::plan(operation, by, cpu, at.policy)));
     let pace = Pace {
         settle_ns: 0,
@@ -119,8 +129,10 @@ fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, ProbeError>
         until_ns: at.until_ns,
     };
     let mut benches = affordable(planned, &pace, monotonic_ns());
-    let timing = Sharing { host: HostTiming::new(at.host.source()), began_ns: 0, used_ns: 0 };
-    Sampler::new(timing, at.host.rate, at.host.seed).interleave(&mut benches, &pace);
+    let timing = Sharing::new(HostTiming::new(at.host.source()));
+    let mut sampler = Sampler::new(timing, at.host.rate, at.host.seed);
+    sampler.start_ns = at.sampler.start_ns;
+    sampler.interleave(&mut benches, &pace);
     Ok(benches.into_iter().map(|b| b.row).collect())
 }
 
@@ -141,10 +153,11 @@ fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     out.warnings.extend(table::warning(&NOT_STARTED, &priced, |r| !is_switch(r)));
     out.warnings.extend(table::warning(&NO_FIGURE, &priced, is_switch));
     let cost = |operation: &str| table::cost_ns(&priced, operation);
+    let (started, spawn) = table::spawn(rows);
     out.summary = table::line(&[
         ("thread", cost("thread_create_join")),
         ("fork", cost("fork_exit_wait")),
-        ("spawn", cost("spawn")),
+        (started, spawn.and_then(|c| c.value_ns())),
         ("switch", cost("yield_two_threads").or_else(|| cost("pipe_two_threads"))),
     ]);
     out

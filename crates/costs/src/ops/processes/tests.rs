@@ -26,10 +26,14 @@ fn row(operation: &str, each_ns: u64) -> Row {
 
 #[test]
 fn what_happened_stands_on_the_page() {
-    let rows = [row("thread_create_join", 22_000), row("fork_exit_wait", 139_000), row("spawn", 515_000)];
+    let rows = [
+        row("thread_create_join", 22_000),
+        row("fork_exit_wait", 139_000),
+        row("spawn", 515_000).with("program", "true"),
+    ];
     let a =
         analyze(&params(), &Rows { tick_hz: 1e9, step_ticks: 1, rows: rows.into(), ..Rows::default() }, 1);
-    assert_eq!(a.summary.lines[0].lines, ["thread 22.0 us, fork 139 us, spawn 515 us"]);
+    assert_eq!(a.summary.lines[0].lines, ["thread 22.0 us, fork 139 us, spawn /bin/true 515 us"]);
     assert!(a.warnings.is_empty());
     assert!(a.metrics.iter().all(|m| m.ci.is_some() && m.n == 30));
 }

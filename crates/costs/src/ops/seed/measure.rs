@@ -13,9 +13,10 @@ use machmeter_sys::oom::MemoryLeft;
 use machmeter_sys::pages::{Backing, Pages};
 use machmeter_sys::tree::Tree;
 
-use super::subjects::{Area, Closes, Opens, Prints, Reads, STREAM_TURNS, Writes, threads};
-use super::{ON_FILES, PART, Params};
+use super::subjects::{Area, Closes, Opens, Prints, Reads, STREAM_TURNS, Writes};
+use super::{ON_FILES, PART, Params, elsewhere};
 use crate::ops::daxpy::Daxpy;
+use crate::ops::processes;
 use crate::ops::repeated::Repeated;
 use machmeter_engine::part::At;
 
@@ -53,8 +54,9 @@ pub(super) fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, 
     let left = MemoryLeft::of_this_process(&Tree::host());
     let main = left.and_then(|left| main_bytes(claimed, left.available_bytes)).and_then(ones);
     let cache = ones(CACHE_BYTES);
-    let mut benches: Vec<Bench<'_>> =
-        super::OPERATIONS.iter().map(|(id, _)| bench(id, &path, &main, &cache)).collect();
+    let here = |id: &str| elsewhere(id).is_none_or(|(part, _)| !params.measures(part));
+    let ids = super::OPERATIONS.iter().map(|o| o.0).filter(|id| here(id));
+    let mut benches: Vec<Bench<'_>> = ids.map(|id| bench(id, &path, &main, &cache)).collect();
     let pace = Pace {
         settle_ns: Pace::SETTLE_NS,
         batch_ns: Pace::BATCH_NS,
@@ -105,12 +107,8 @@ fn bench<'a>(
     main: &'a Result<Pages, String>,
     cache: &'a Result<Pages, String>,
 ) -> Bench<'a> {
-    let kind = if matches!(id, "fopen" | "fclose" | "printf" | "thr_create") {
-        Kind::Latency
-    } else {
-        Kind::Throughput
-    };
-    let mut row = Row::new(PART.name, id, kind);
+    let kind = if matches!(id, "fopen" | "fclose" | "printf") { Kind::Latency } else { Kind::Throughput };
+    let mut row = elsewhere(id).map_or_else(|| Row::new(PART.name, id, kind), |(_, row)| row);
     let subject = if ON_FILES.contains(&id) {
         if matches!(id, "fopen" | "fclose") {
             (row.short_turns, row.long_turns) = STREAM_TURNS;
@@ -122,7 +120,7 @@ fn bench<'a>(
         })
     } else {
         match id {
-            "thr_create" => Ok(boxed(threads())),
+            "thr_create" => Ok(processes::kept_threads().bench.subject),
             "daxpy100" => Ok(boxed(Daxpy::new(100))),
             "daxpy1000" => Ok(boxed(Daxpy::new(1_000))),
             "daxpy10000" => Ok(boxed(Daxpy::new(10_000))),

@@ -1,7 +1,7 @@
 //! The seed's table B: twelve operations by the decade of their cost (Howell, "Microbenchmarking", 1998), with what each row is
 //! here: `fopen` and `fclose` of a buffered stream on a file (closing writes the one character it holds), one character into
 //! the buffer, a line of 24 characters written at once (line buffering, as on a terminal), reads and writes of 8,000 words one
-//! cache line apart in memory (a fresh area each time) and in the first cache, a thread made and joined, `y = a x + y` over
+//! cache line apart in memory (a fresh area each time) and in the first cache, a POSIX thread made and joined, `y = a x + y` over
 //! 100, 1,000 and 10,000 numbers as the compiler writes it.
 //!
 //! Reads and writes are independent of each other, as in the seed's loop, so the machine overlaps them: throughput, not
@@ -18,12 +18,11 @@ use machmeter_data::record::SummaryLine;
 use machmeter_data::shape::{Axis, DecadeRow, Decades, Shape};
 use machmeter_data::{Dataset, Unit};
 use machmeter_engine::Analysis;
-use machmeter_engine::cost::estimate::Known;
-use machmeter_engine::cost::{Row, Rows};
+use machmeter_engine::cost::{Cost, Kind, Row, Rows};
 
 use super::Params;
 use super::cost::{COST, NO_FIGURE, NO_FILES};
-use super::table::{self, Priced};
+use super::{arithmetic, processes, table};
 use machmeter_engine::part::Part;
 
 /// The part.
@@ -49,14 +48,39 @@ pub(super) const OPERATIONS: [(&str, &str); 12] = [
 const ON_FILES: [&str; 4] = ["fopen", "fprintf", "printf", "fclose"];
 
 /// Rows of other parts that join the ladder, where they were measured: the id, and the name shown.
-const ALONGSIDE: [(&str, &str); 6] = [
+const ALONGSIDE: [(&str, &str); 4] = [
     ("getppid", "system call"),
     ("page_fault_4k", "page fault"),
     ("fork_exit_wait", "fork"),
-    ("spawn", "spawn a program"),
     ("yield_two_threads", "switch threads"),
-    ("add", "add"),
 ];
+
+/// The part that prices an operation, and the row as it is there, where another part does; it is measured here only where that
+/// part is not.
+fn elsewhere(id: &str) -> Option<(&'static str, Row)> {
+    let daxpy = |elements: usize| {
+        let row = Row::new(PART.name, "daxpy", Kind::Throughput);
+        Some((arithmetic::PART.name, row.with("elements", elements).with("code", "compiled")))
+    };
+    match id {
+        "thr_create" => {
+            let row = Row::new(PART.name, "thread_create_join", Kind::Latency).with("stack", "kept");
+            Some((processes::PART.name, row))
+        }
+        "daxpy100" => daxpy(100),
+        "daxpy1000" => daxpy(1_000),
+        "daxpy10000" => daxpy(10_000),
+        _ => None,
+    }
+}
+
+/// The row of an operation of the seed, in whichever part it is.
+fn row_of<'r>(rows: &'r Rows, id: &str) -> Option<&'r Row> {
+    match elsewhere(id) {
+        Some((_, key)) => rows.rows.iter().find(|r| r.operation == key.operation && r.params == key.params),
+        None => rows.part(PART.name).find(|r| r.operation == id),
+    }
+}
 
 fn analyze(params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     let priced = table::priced(rows, PART.name);
@@ -65,17 +89,13 @@ fn analyze(params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     let on_files = |r: &Row| ON_FILES.contains(&r.operation.as_str()) && r.refused.is_some();
     out.warnings.extend(table::warning(&NO_FILES, &priced, on_files));
     out.warnings.extend(table::warning(&NO_FIGURE, &priced, |r| !on_files(r)));
-    let rung = |name: &str, k: &Known| DecadeRow {
-        name: name.to_owned(),
-        value: k.value_ns,
-        low: Some(k.low_ns),
-        high: Some(k.high_ns),
+    let rung = |name: &str, cost: &Cost| {
+        let k = cost.known()?;
+        let (low, high) = (Some(k.low_ns), Some(k.high_ns));
+        Some(DecadeRow { name: name.to_owned(), value: k.value_ns, low, high })
     };
-    let shown = |p: &Priced<'_>| {
-        let (_, name) = OPERATIONS.iter().find(|o| o.0 == p.row.operation)?;
-        Some(rung(name, p.cost.known()?))
-    };
-    let mut ladder: Vec<DecadeRow> = priced.iter().filter_map(shown).collect();
+    let shown = |(id, name): &(&str, &str)| rung(name, &rows.cost(row_of(rows, id)?));
+    let mut ladder: Vec<DecadeRow> = OPERATIONS.iter().filter_map(shown).collect();
     if ladder.is_empty() {
         return out;
     }
@@ -86,10 +106,18 @@ fn analyze(params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     }
     for (id, name) in ALONGSIDE {
         let found = rows.rows.iter().find(|r| r.part != PART.name && r.operation == id);
-        if let Some(k) = found.map(|r| rows.cost(r)).as_ref().and_then(|c| c.known()) {
-            ladder.push(rung(name, k));
-        }
+        ladder.extend(found.and_then(|r| rung(name, &rows.cost(r))));
     }
+    let (started, spawn) = table::spawn(rows);
+    ladder.extend(spawn.and_then(|cost| rung(started, &cost)));
+    let add = arithmetic::addition(rows);
+    let ci = add.ci.as_ref().map(|ci| (ci.low, ci.high));
+    ladder.extend(add.value.map(|value| DecadeRow {
+        name: "add".to_owned(),
+        value,
+        low: ci.map(|ci| ci.0),
+        high: ci.map(|ci| ci.1),
+    }));
     out.datasets.push(Dataset::new("ops.ladder", "Ten to the power minus", "What one operation costs, by the decade of its seconds; ~ marks what lies on the edge between two decades. \
                   Reads and writes are per word, one line apart, as fast as the machine overlaps them.", Shape::Decades(Decades { value: Axis::log("cost", Unit::Nanoseconds), rows: ladder })));
     out

@@ -15,9 +15,6 @@ use machmeter_engine::cost::Proof;
 use machmeter_engine::sampling::Subject;
 use machmeter_sys::kernel::Ready;
 use machmeter_sys::stdio::{Stream, open_on};
-use machmeter_sys::thread;
-
-use crate::ops::repeated::Repeated;
 
 /// Turns of the two batches of `fopen` and `fclose`: they use up streams, which are made and closed between pairs.
 pub(super) const STREAM_TURNS: (u64, u64) = (32, 96);
@@ -341,18 +338,6 @@ impl Subject for Writes<'_> {
     }
 }
 
-/// Makes a thread and joins it; it gives back the number it was given.
-pub(super) fn threads() -> impl Subject {
-    let mut number = 0_u64;
-    Repeated::returning("threads that gave back their number", move || {
-        number += 1;
-        let given = number;
-        let thread = thread::spawn_plain("mm-seed", move || black_box(given))?;
-        let right = thread.join().is_ok_and(|back| back == number);
-        if right { Ok(()) } else { Err(io::Error::other("a thread gave back another number")) }
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -465,12 +450,5 @@ mod tests {
         idle.prepare().unwrap();
         idle.leave();
         assert!(idle.proof().is_none(), "nothing was written");
-    }
-
-    #[test]
-    fn threads_give_back_their_numbers() {
-        let mut threads = threads();
-        visit(&mut threads, (2, 4));
-        proven(&mut threads, 22);
     }
 }

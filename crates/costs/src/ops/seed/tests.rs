@@ -2,7 +2,7 @@
 
 use machmeter_engine::cost::{Kind, Pair, Proof, Row, Rows};
 
-use super::{ON_FILES, OPERATIONS, PART, Params, Shape, Unit, analyze};
+use super::{ON_FILES, OPERATIONS, PART, Params, Shape, Unit, analyze, elsewhere, row_of};
 
 fn params(words: &[&str]) -> Params {
     use clap::{Args, Command, FromArgMatches};
@@ -12,7 +12,8 @@ fn params(words: &[&str]) -> Params {
 
 fn planted(costs_ns: &[(&str, f64)]) -> Rows {
     let row = |(name, ns): &(&str, f64)| {
-        let mut row = Row::new(PART.name, name, Kind::Throughput);
+        let own = || Row::new(PART.name, name, Kind::Throughput);
+        let mut row = elsewhere(name).map_or_else(own, |(_, row)| row);
         (row.short_turns, row.long_turns) = (1_000, 2_000);
         row.pairs = (0..20)
             .map(|i| Pair {
@@ -83,7 +84,8 @@ fn operations_without_a_figure_are_named_on_the_page_even_if_there_is_no_other()
         ("W442".to_owned(), "fopen, fprintf, printf, fclose: /full: no space".to_owned())
     );
     assert!(warnings[1].0 == "W446" && warnings.len() == 2);
-    assert!(OPERATIONS.iter().all(|(id, _)| warnings.iter().any(|w| w.1.contains(id))), "{warnings:?}");
+    let told_of = |r: &Row| warnings.iter().any(|w| w.1.contains(&r.operation));
+    assert!(rows.rows.iter().all(told_of), "{warnings:?}");
     // A stream whose witness saw less, and a word of memory that was not written, have a figure no more than those.
     let mut rows = planted(&all);
     for i in [0, 7] {
@@ -93,6 +95,23 @@ fn operations_without_a_figure_are_named_on_the_page_even_if_there_is_no_other()
     let text = "fopen, write_cache_8000: seen: 8 seen, 9 expected";
     assert_eq!(warnings, [("W446".to_owned(), text.to_owned())]);
     assert!(told(&planted(&all)).is_empty());
+}
+
+#[test]
+fn what_another_part_prices_is_read_there() {
+    let mut rows = planted(&[("fopen", 600.0), ("thr_create", 19_000.0), ("daxpy100", 28.0)]);
+    for row in &mut rows.rows[1..] {
+        row.part = "another".to_owned();
+    }
+    let a = analyze(&params(&[]), &rows, 1);
+    assert_eq!(a.metrics.len(), 1, "one figure for one thing");
+    let Shape::Decades(d) = &a.datasets[0].shape else { panic!("a ladder") };
+    assert_eq!(
+        d.rows.iter().map(|r| r.name.as_str()).collect::<Vec<_>>(),
+        ["fopen", "thr_create", "daxpy100"]
+    );
+    assert!(row_of(&rows, "daxpy1000").is_none());
+    assert!(params(&[]).measures("processes") && !params(&["--parts", "seed"]).measures("processes"));
 }
 
 #[test]

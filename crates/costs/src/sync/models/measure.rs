@@ -10,7 +10,6 @@ use machmeter_engine::team::{self, Seats, Team};
 use machmeter_sys::thread::monotonic_ns;
 
 use super::PART;
-use super::create;
 use super::operations::{Operation, visit};
 #[cfg(feature = "user-threads")]
 use super::user_threads;
@@ -77,16 +76,14 @@ pub(super) fn measure(at: &mut At<'_, '_>, _params: &Params) -> Result<Vec<Row>,
 
 fn created(at: &mut At<'_, '_>, until_ns: u64) -> Vec<Row> {
     let row = |operation, model| row(operation, Kind::Latency, model, 1);
-    let mut benches = vec![
-        Bench::new(row("create_join", THREADS), create::Threads::default()),
-        Bench::new(row("create_join", PROCESSES), create::Processes::default()),
-    ];
+    #[cfg(not(feature = "user-threads"))]
+    let mut benches: [Bench<'_>; 0] = [];
     #[cfg(feature = "user-threads")]
-    benches.extend([
+    let mut benches = [
         Bench::new(row("create_join", USER_THREADS), user_threads::Create::new(false)),
         Bench::new(row("create_join_new_stack", USER_THREADS), user_threads::Create::new(true)),
         Bench::new(row("switch", USER_THREADS).per_turn(2.0), user_threads::Switch::default()),
-    ]);
+    ];
     let pace = Pace { settle_ns: 0, batch_ns: Pace::BATCH_NS, pairs_per_visit: 4, rounds: 30, until_ns };
     at.sampler.interleave(&mut benches, &pace);
     let mut rows: Vec<Row> = benches.into_iter().map(|b| b.row).collect();

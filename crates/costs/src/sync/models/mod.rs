@@ -4,7 +4,7 @@
 //!
 //! | row | what a turn is |
 //! | --- | --- |
-//! | `create_join` | a member is made, does one addition or exits with a code, and is joined or waited for; user threads on a stack in use before |
+//! | `create_join` | a user thread is made on a stack in use before, does one addition, and is joined; those of the system: `machmeter ops` |
 //! | `create_join_new_stack` | the same with a stack that is mapped and unmapped for it |
 //! | `switch` | one user thread lets the next of its worker go on |
 //! | `barrier` | two members meet at a central barrier that spins |
@@ -15,7 +15,6 @@
 //! | `get_8b_fresh` | dependent reads of words that the owner wrote just before; `get_8b` reads what nobody has changed |
 
 mod analyze;
-mod create;
 mod measure;
 mod operations;
 mod selftest;

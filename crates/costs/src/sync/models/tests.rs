@@ -11,7 +11,7 @@ use machmeter_sys::thread::monotonic_ns;
 
 use super::measure::{OF_TWO, ONE_CPU, PROCESSES, THREADS, USER_THREADS, row};
 use super::operations::Operation;
-use super::{analyze, create, operations};
+use super::{analyze, operations};
 use crate::placement::MOVES;
 use crate::sync::Params;
 
@@ -74,20 +74,16 @@ fn a_visit_ends_soon_after_its_limit() {
     }
 }
 
+#[cfg(feature = "user-threads")]
 #[test]
 fn what_is_created_is_counted() {
     let _cpus = crate::test_cpu_lock::lock();
     let new_row = |model| row("create_join", Kind::Latency, model, 1);
-    let mut benches = vec![
-        Bench::new(new_row(THREADS), create::Threads::default()),
-        Bench::new(new_row(PROCESSES), create::Processes::default()),
-    ];
-    #[cfg(feature = "user-threads")]
-    benches.extend([
+    let mut benches = [
         Bench::new(new_row(USER_THREADS), super::user_threads::Create::new(false)),
         Bench::new(new_row(USER_THREADS), super::user_threads::Create::new(true)),
         Bench::new(new_row(USER_THREADS), super::user_threads::Switch::default()),
-    ]);
+    ];
     let mut sampler = Sampler::new(HostTiming::new(SOURCE), RATE, 7);
     let pace = Pace {
         settle_ns: 0,

@@ -1,0 +1,284 @@
+//! Calls and starts are priced in a process of their own, small and of one thread: the price of a fork grows with the memory of
+//! who forks, that of a call on a descriptor with the threads that share the descriptor.
+//!
+//! The process inherits CPU and policy of the thread that measures, which sleeps meanwhile. It is asked for one visit of a row
+//! at a time; what does not answer in time is ended with all that it started, and its row is refused.
+
+use std::cell::RefCell;
+use std::ffi::OsString;
+use std::fs::File;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use machmeter_engine::budget::stop_requested;
+use machmeter_engine::cost::{Proof, Row};
+use machmeter_engine::part::At;
+use machmeter_engine::role::{self, MessageReader, MessageWriter, Role, RoleError};
+use machmeter_engine::sampling::{Bench, HostTiming, Pace, Sampler, Subject, Timing};
+use machmeter_engine::{ProbeError, Worker};
+use machmeter_sys::clock::{SourceId, TickRate};
+use machmeter_sys::process::Spawn;
+use machmeter_sys::thread::monotonic_ns;
+use serde::{Deserialize, Serialize};
+
+use super::repeated::Planned;
+use super::{Params, calls, processes, table};
+
+/// The role.
+pub(super) const WORKER: Worker = Worker { name: "ops-prices", run };
+
+/// What a visit may take: of the part's time one part in so many, and bounds, ns. The longest visits are nine starts of a program.
+const VISIT_SHARE: u64 = 4;
+const VISIT_NS: (u64, u64) = (300_000_000, 3_000_000_000);
+/// What a start of the process may take on a busy machine, ns.
+const READY_WITHIN_NS: u64 = 5_000_000_000;
+/// Between looks whether the run is to stop, ns.
+const LOOK_NS: u64 = 20_000_000;
+
+/// What the process has to know.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Setting {
+    part: String,
+    source: SourceId,
+    tick_hz: f64,
+    seed: u64,
+    /// What times of pairs count from, monotonic ns.
+    start_ns: u64,
+    /// The program of `--exec-target`.
+    pub(super) exec_target: Option<String>,
+    /// Directory of the files that calls work on, or why there is none.
+    pub(super) files: Result<PathBuf, String>,
+}
+
+impl Setting {
+    /// As the part measures.
+    pub(super) fn of(part: &str, at: &At<'_, '_>, params: &Params, files: Result<PathBuf, String>) -> Self {
+        Self {
+            part: part.to_owned(),
+            source: at.host.source(),
+            tick_hz: at.host.rate.hz(),
+            seed: at.host.seed,
+            start_ns: at.sampler.start_ns,
+            exec_target: params.exec_target.clone(),
+            files,
+        }
+    }
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Request {
+    Open(Setting),
+    /// A visit of a row, with the turns of its batches if they are known.
+    Visit {
+        row: usize,
+        turns: (u64, u64),
+        pace: Pace,
+    },
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Reply {
+    /// The rows there are, and whether they belong to the first.
+    Rows(Vec<(Row, bool)>),
+    /// What a visit adds to a row; its proof is of all visits of this process.
+    Visited(Box<Row>),
+}
+
+/// The rows of a part, measured in the process.
+///
+/// # Errors
+/// The process could not be started.
+pub(super) fn planned<'a>(setting: Setting, left_ns: u64) -> Result<Vec<Planned<'a>>, ProbeError> {
+    let limit_ns = (left_ns / VISIT_SHARE).clamp(VISIT_NS.0, VISIT_NS.1);
+    let mut process = Process { setting, limit_ns, role: None, started: 0, rows: Vec::new() };
+    process.start().map_err(|e| ProbeError::Cannot(process.said(&e)))?;
+    let rows = std::mem::take(&mut process.rows);
+    let process = Rc::new(RefCell::new(process));
+    let planned = rows.into_iter().enumerate().map(|(n, (row, first))| {
+        let subject = Elsewhere { process: Rc::clone(&process), row: n, started: 0, proof: None };
+        Planned { bench: Bench::new(row, subject), first }
+    });
+    Ok(planned.collect())
+}
+
+/// A row that the process measures.
+struct Elsewhere {
+    process: Rc<RefCell<Process>>,
+    row: usize,
+    /// Processes started until the last visit, and what those before the last one proved.
+    started: u64,
+    proof: Option<Proof>,
+}
+
+impl Subject for Elsewhere {
+    fn run(&mut self, _turns: u64) -> bool {
+        false
+    }
+
+    fn visited(&mut self, row: &mut Row, pace: &Pace) -> bool {
+        let mut process = self.process.borrow_mut();
+        if let Some(seen) = process.visit(self.row, row, pace) {
+            if self.started != process.started {
+                (self.started, self.proof) = (process.started, row.proof.clone());
+            }
+            add(row, seen, self.proof.as_ref());
+        }
+        true
+    }
+}
+
+/// The starter's side.
+struct Process {
+    setting: Setting,
+    limit_ns: u64,
+    role: Option<Role<Request, Reply>>,
+    /// How often it was started.
+    started: u64,
+    rows: Vec<(Row, bool)>,
+}
+
+impl Process {
+    /// What a visit found; `None` where the row is refused or the run is to stop.
+    fn visit(&mut self, n: usize, row: &mut Row, pace: &Pace) -> Option<Row> {
+        let request = Request::Visit { row: n, turns: (row.short_turns, row.long_turns), pace: *pace };
+        row.refused = match self.start().and_then(|()| self.ask(&request, self.limit_ns)) {
+            Ok(Some(Reply::Visited(seen))) => return Some(*seen),
+            Ok(_) => None,
+            Err(RoleError::Late) => {
+                let given = self.setting.exec_target.clone().filter(|_| row.text("program") == "given");
+                let (what, limit_ms) = (given.unwrap_or_else(|| table::name(row)), self.limit_ns / 1_000_000);
+                Some(format!(
+                    "{what} did not end within {limit_ms} ms and was killed with all it had started"
+                ))
+            }
+            Err(e) => Some(self.said(&e)),
+        };
+        // Kills it with its group; the next visit has a fresh one.
+        self.role = None;
+        None
+    }
+
+    fn said(&self, e: &RoleError) -> String {
+        format!("the process in which {} are priced {e}", self.setting.part)
+    }
+
+    /// Starts it where there is none.
+    fn start(&mut self) -> Result<(), RoleError> {
+        if self.role.is_none() {
+            self.started += 1;
+            self.role = Some(Role::start(Spawn::worker(WORKER.name).new_group().die_with_parent())?);
+            let open = Request::Open(self.setting.clone());
+            if let Some(Reply::Rows(rows)) = self.ask(&open, READY_WITHIN_NS)? {
+                self.rows = rows;
+            }
+        }
+        Ok(())
+    }
+
+    /// The reply; `None` when the run is to stop.
+    fn ask(&mut self, request: &Request, within_ns: u64) -> Result<Option<Reply>, RoleError> {
+        let Some(role) = &mut self.role else { return Ok(None) };
+        let until_ns = monotonic_ns().saturating_add(within_ns);
+        role.send(request)?;
+        loop {
+            let now_ns = monotonic_ns();
+            match role.receive(until_ns.min(now_ns.saturating_add(LOOK_NS))) {
+                Err(RoleError::Late) if stop_requested() => return Ok(None),
+                Err(RoleError::Late) if now_ns < until_ns => {}
+                replied => return replied.map(Some),
+            }
+        }
+    }
+}
+
+/// Adds a visit to its row, with what other processes proved before.
+fn add(row: &mut Row, seen: Row, before: Option<&Proof>) {
+    (row.short_turns, row.long_turns) = (seen.short_turns, seen.long_turns);
+    row.pairs.extend(seen.pairs);
+    row.rejected.preempted += seen.rejected.preempted;
+    row.rejected.migrated += seen.rejected.migrated;
+    row.rejected.partner += seen.rejected.partner;
+    row.rejected.failed += seen.rejected.failed;
+    row.refused = seen.refused;
+    if let Some(mut proof) = seen.proof {
+        proof.expected += before.map_or(0, |b| b.expected);
+        proof.seen += before.map_or(0, |b| b.seen);
+        row.proof = Some(proof);
+    }
+}
+
+/// The role: opens its rows and visits them as asked.
+fn run(_: &[OsString]) -> u8 {
+    let Ok((mut requests, replies)) = role::starter() else { return 1 };
+    let Ok(Request::Open(setting)) = requests.next(None) else { return 1 };
+    let timing = HostTiming::new(setting.source);
+    if setting.part == processes::PART.name {
+        let planned = processes::starts(setting.exec_target.as_deref());
+        serve(&setting, processes::Sharing::new(timing), planned, requests, replies)
+    } else {
+        calls::with_all(&setting.files, |planned| serve(&setting, timing, planned, requests, replies))
+    }
+}
+
+fn serve<T: Timing>(
+    setting: &Setting,
+    timing: T,
+    planned: Vec<Planned<'_>>,
+    mut requests: MessageReader<Request>,
+    mut replies: MessageWriter<Reply, File>,
+) -> u8 {
+    let Ok(rate) = TickRate::from_hz(setting.tick_hz) else { return 1 };
+    let mut sampler = Sampler::new(timing, rate, setting.seed);
+    sampler.start_ns = setting.start_ns;
+    let rows: Vec<(Row, bool)> = planned.iter().map(|p| (p.bench.row.clone(), p.first)).collect();
+    let mut benches: Vec<Bench<'_>> = planned.into_iter().map(|p| p.bench).collect();
+    let mut reply = Reply::Rows(rows.clone());
+    loop {
+        // A starter that does not read is gone: the end of its requests follows.
+        let _ = replies.send(&reply);
+        reply = match requests.next(None) {
+            Ok(Request::Visit { row, turns, pace }) if row < rows.len() => {
+                let bench = &mut benches[row];
+                bench.row = rows[row].0.clone();
+                (bench.row.short_turns, bench.row.long_turns) = turns;
+                sampler.visit(bench, &pace);
+                bench.row.proof = bench.subject.proof();
+                Reply::Visited(Box::new(bench.row.clone()))
+            }
+            Err(RoleError::Ended(_)) => return 0,
+            _ => return 1,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machmeter_engine::cost::{Kind, Pair, Rejected};
+
+    #[test]
+    fn visits_add_up_however_many_processes_made_them() {
+        let mut row = Row::new("calls", "pipe", Kind::Latency);
+        for visit in 1..=3_u64 {
+            let mut seen = row.clone();
+            (seen.short_turns, seen.long_turns) = (40, 80);
+            let pair = Pair { short_ticks: visit, ..Pair::default() };
+            seen.pairs = vec![pair];
+            seen.rejected = Rejected { preempted: visit, ..Rejected::default() };
+            seen.proof = Some(Proof { what: "bytes".to_owned(), expected: 10 * visit, seen: 9 * visit });
+            // As it comes through the pipe.
+            let text = serde_json::to_string(&Reply::Visited(Box::new(seen))).unwrap();
+            let Reply::Visited(seen) = serde_json::from_str(&text).unwrap() else { panic!("{text}") };
+            add(&mut row, *seen, Some(&Proof { what: "bytes".to_owned(), expected: 100, seen: 99 }));
+        }
+        assert_eq!((row.short_turns, row.long_turns, row.rejected.preempted), (40, 80, 6));
+        assert_eq!(row.pairs.iter().map(|p| p.short_ticks).collect::<Vec<_>>(), [1, 2, 3]);
+        assert_eq!(row.proof.as_ref().map(|p| (p.expected, p.seen)), Some((130, 126)));
+        let refused =
+            Row { refused: Some("No such file".to_owned()), ..Row::new("calls", "x", Kind::Latency) };
+        add(&mut row, refused, None);
+        assert!(row.refused.is_some() && row.pairs.len() == 3);
+    }
+}
