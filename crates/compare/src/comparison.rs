@@ -137,7 +137,6 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// True if something was found.
     pub fn is_change(&self) -> bool {
         matches!(self, Self::Better | Self::Worse | Self::Changed)
     }

@@ -30,7 +30,6 @@ pub(crate) struct Fit {
     pub(crate) log_likelihood: [f64; CANDIDATES],
     /// Squared standard error of the run's location.
     pub(crate) variance: [f64; CANDIDATES],
-    /// Degrees of freedom of that variance.
     pub(crate) dof: f64,
 }
 
@@ -47,7 +46,6 @@ struct Candidate {
     factor: Vec<Vec<f64>>,
     /// The factor's solution for a vector of ones.
     whitened_ones: Vec<f64>,
-    /// Logarithm of its determinant.
     log_det: f64,
     /// Sum of all elements of the inverse of the correlation matrix.
     precision_sum: f64,

@@ -32,13 +32,11 @@ pub(crate) struct Pair<'a> {
 /// What is known about the difference of a pair.
 pub(crate) struct Evidence {
     pub(crate) scale: Scale,
-    /// Locations on that scale.
     pub(crate) locations: [f64; 2],
     /// True if the change is to be given as a fraction of the first location.
     pub(crate) relative: bool,
     /// Estimate of the law of the difference under no change.
     pub(crate) printed: Option<Law>,
-    /// The wider law that guards verdicts.
     pub(crate) guard: Option<Law>,
     /// Two-sided Mann-Whitney probability on the blocks; `None` without enough blocks.
     pub(crate) p_rank: Option<f64>,
@@ -46,7 +44,6 @@ pub(crate) struct Evidence {
 }
 
 impl Evidence {
-    /// Difference on the scale of comparison.
     pub(crate) fn difference(&self) -> f64 {
         self.locations[1] - self.locations[0]
     }
@@ -117,7 +114,6 @@ pub(crate) fn weigh(pair: &Pair<'_>, models: &mut DriftModels) -> Result<Evidenc
     })
 }
 
-/// Pairs that no statistics can compare.
 fn refuse(a: &Metric, b: &Metric) -> Result<(), String> {
     for (name, m) in [("first", a), ("second", b)] {
         if m.quality == Quality::Rejected || m.value.is_none() {

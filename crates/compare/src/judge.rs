@@ -7,7 +7,6 @@ use crate::comparison::{ChangeScale, Row, Verdict};
 use crate::evidence::Evidence;
 use crate::options::Options;
 
-/// Level of printed intervals.
 const LEVEL: f64 = 0.95;
 /// Probability of missing a change of the size printed as detectable.
 const MISS: f64 = 0.1;
@@ -45,7 +44,6 @@ pub(crate) fn judge(rows: &mut [Row], evidence: &[Option<Evidence>], options: &O
     }
 }
 
-/// Change and its interval.
 fn describe(row: &mut Row, e: &Evidence) {
     let difference = e.difference();
     row.scale = if e.relative { ChangeScale::Relative } else { ChangeScale::Absolute };
@@ -140,7 +138,6 @@ fn remark(row: &mut Row, e: &Evidence, options: &Options<'_>) {
     }
 }
 
-/// A relative change for a sentence.
 pub(crate) fn percent(change: f64) -> String {
     format!("{} %", machmeter_data::quantity::digits(change * 100.0))
 }

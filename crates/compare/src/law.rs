@@ -7,14 +7,11 @@ const NEGLIGIBLE_WEIGHT: f64 = 1e-9;
 /// Bisection steps: 2^-40 of the bracket.
 const STEPS: usize = 40;
 
-/// One t distribution of the mixture.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Part {
     /// Weight; the weights of a law sum to 1.
     pub(crate) weight: f64,
-    /// Scale.
     pub(crate) se: f64,
-    /// Degrees of freedom.
     pub(crate) dof: f64,
 }
 

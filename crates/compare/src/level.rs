@@ -14,7 +14,6 @@ const Q90_SD: f64 = 1.645;
 /// slow part of the series, which that keeps.
 pub(crate) const MAX_BLOCKS: usize = 32;
 
-/// The scale of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scale {
     /// Natural logarithm: a difference is a ratio. For values that are all positive.
@@ -49,13 +48,11 @@ impl Scale {
 /// One run's blocks on the scale of comparison.
 #[derive(Debug, Clone)]
 pub(crate) struct Level {
-    /// Mean of the clipped blocks.
     pub(crate) location: f64,
     /// Standard deviation of the blocks as they are, apart from the farthest twentieth of them.
     pub(crate) block_sd: f64,
     /// The clipped blocks in time order, at most [`MAX_BLOCKS`].
     pub(crate) series: Vec<f64>,
-    /// Blocks that were pulled in.
     pub(crate) clipped: usize,
 }
 

@@ -23,7 +23,6 @@ const PAIRS: usize = 300;
 #[derive(Clone, Copy, Debug)]
 enum Source {
     Default,
-    /// So many earlier runs.
     History(usize),
     /// The caller says that runs have no offset.
     Declared,

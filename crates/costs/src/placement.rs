@@ -12,7 +12,6 @@ use machmeter_sys::thread::monotonic_ns;
 use crate::sync::transfer::RegimeProbe;
 use machmeter_engine::part::At;
 
-/// Placement moves.
 pub(crate) const MOVES: Code = Code {
     id: "W421",
     name: "placement moves",
@@ -115,7 +114,6 @@ pub(crate) fn cost(rows: &Rows, row: &Row, levels: Option<&Regimes>) -> (Cost, b
     (cost, moved)
 }
 
-/// A warning where the placement moved.
 pub(crate) fn moved(part: &str, levels: Option<&Regimes>) -> Option<Warning> {
     let levels = levels.filter(|l| l.regimes.len() > 1)?;
     let main = &levels.regimes[levels.main()];

@@ -15,7 +15,6 @@ pub struct Attributes {
     pub slice_ns: Option<u64>,
     /// Utilization clamp, least and most, 0 to 1024.
     pub clamp: Option<(u16, u16)>,
-    /// CPUs, as a list.
     pub cpus: Option<String>,
     /// A control group with limits: `weight=50,max=40%,cpus=0-1,memory=256M,pids=200`. Joined by whole processes.
     pub cgroup: Option<String>,

@@ -3,7 +3,6 @@
 /// Turns are doubled no further than this.
 const MOST_TURNS: u64 = 1 << 40;
 
-/// A batch that was tried.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tried {
     /// Its length, ns.

@@ -24,7 +24,6 @@ pub fn spin(turns: u64) {
     }
 }
 
-/// A calibrated spinner of one thread.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spinner {
     turns_per_ns: f64,

@@ -24,7 +24,6 @@ const DEPENDENT_TURNS: u64 = 32;
 /// Turns of the mixture: 6,840 instructions, about as long.
 const MIXED_TURNS: u64 = 40;
 
-/// The two kernels.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Witness {
     dependent: Ready<'static>,

@@ -29,15 +29,11 @@ pub struct Part<P: 'static> {
     pub measure: Measure<P>,
     /// What the rows say. `rows` holds all parts; a part reads its own, and others where it needs them.
     pub analyze: fn(&P, &Rows, u64) -> Analysis,
-    /// Metrics that it alone reports.
     pub metrics: &'static [MetricInfo],
-    /// Warnings that it alone gives.
     pub codes: &'static [Code],
-    /// Its self-test.
     pub selftest: &'static [Injection],
 }
 
-/// How a part measures.
 pub type Measure<P> = fn(&mut At<'_, '_>, &P) -> Result<Vec<Row>, ProbeError>;
 
 impl<P> Part<P> {
@@ -54,17 +50,14 @@ impl<P> Part<P> {
 
 /// A probe that is a list of parts.
 pub trait Verb {
-    /// What it is.
     const INFO: Info;
     /// Its parts, in the order in which they run and stand on the page.
     const PARTS: &'static [Part<Self::Params>];
     /// Warning that a part could not be measured.
     const NOT_MEASURED: Code;
-    /// Its place on the page.
     const PLACE: u8;
     /// Time that its self-test takes at most, quick and full, s.
     const SELFTEST_WITHIN_S: [u64; 2];
-    /// Its parameters.
     type Params: Args + Serialize + DeserializeOwned + JsonSchema + Sync + 'static;
 
     /// Names of the parts asked for; all when empty.
@@ -126,17 +119,12 @@ impl<V: Verb> Probe for V {
     }
 }
 
-/// Where a part measures.
 pub struct At<'h, 's> {
-    /// The host.
     pub host: &'h Host<'h>,
-    /// The sampler of this thread.
     pub sampler: &'s mut Sampler<HostTiming>,
     /// When this part has to be done, monotonic ns.
     pub until_ns: u64,
-    /// Policy of measuring threads.
     pub policy: sched::Policy,
-    /// Facts for the analysis.
     pub facts: &'s mut std::collections::BTreeMap<String, String>,
 }
 
@@ -146,12 +134,10 @@ impl At<'_, '_> {
         self.until_ns.saturating_sub(machmeter_sys::thread::monotonic_ns())
     }
 
-    /// Clock of the members of teams.
     pub fn clock(&self) -> HostClock {
         HostClock { source: self.host.source(), rate: self.host.rate }
     }
 
-    /// Measured CPUs.
     pub fn cpus(&self) -> Vec<usize> {
         self.host.cpus.to_vec()
     }
@@ -280,7 +266,6 @@ pub const SHARED_CORE: Code = Code {
     undo: None,
 };
 
-/// Fact: the CPU that measured.
 const CPU: &str = "core.cpu";
 
 /// Key under which the least that an independent addition costs of a dependent one is remembered for a CPU of a kind of machine: not all

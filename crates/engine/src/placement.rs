@@ -8,7 +8,6 @@ use machmeter_sys::topology::CpuSet;
 pub enum Priority {
     /// A real-time policy where it is permitted and leaves a CPU free, else [`Policy::ordinary`].
     Auto,
-    /// This policy, or an error.
     Asked(Policy),
 }
 
@@ -26,11 +25,9 @@ pub fn parse_priority(text: &str) -> Result<Priority, String> {
 /// The plan of a run in which one thread measures on each CPU.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Placement {
-    /// CPUs with a measuring thread.
     pub measured: CpuSet,
     /// Allowed CPUs without one; the main thread stays there when there are any.
     pub housekeeping: CpuSet,
-    /// Policy of the measuring threads.
     pub policy: Policy,
     /// Why this policy.
     pub why: String,

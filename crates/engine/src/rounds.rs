@@ -13,24 +13,19 @@ const MOST_PAUSE_NS: u64 = 250_000_000;
 /// How many rounds, and until when.
 #[derive(Debug, Clone, Copy)]
 pub struct Rounds {
-    /// Rounds at most.
     pub most: usize,
     /// Rounds over which the time is spread by pauses; 0 for none.
     pub spread: u64,
     /// No visit begins later, monotonic ns.
     pub until_ns: u64,
-    /// Seed of the orders.
     pub seed: u64,
 }
 
-/// A visit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turn {
-    /// What is visited.
     pub index: usize,
     /// Number of the round, from 0.
     pub round: usize,
-    /// Random bits.
     pub bits: u64,
 }
 

@@ -7,7 +7,6 @@ pub use machmeter_sys::process::WORKER_ARGUMENT as ARGUMENT;
 /// A role. The program is started as `machmeter __worker NAME ARGUMENTS...`; nothing else of the command line applies.
 #[derive(Debug, Clone, Copy)]
 pub struct Worker {
-    /// Its name.
     pub name: &'static str,
     /// Does the work with the arguments after the name; returns the exit code.
     pub run: fn(&[OsString]) -> u8,

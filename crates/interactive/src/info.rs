@@ -175,7 +175,6 @@ pub const AB_CHANGE: MetricInfo = MetricInfo {
     may_be_negative: true,
 };
 
-/// Figures the probe reports.
 pub const METRICS: &[MetricInfo] = &[
     LATENESS,
     LATENESS_QUANTILE,
@@ -200,7 +199,6 @@ pub const METRICS: &[MetricInfo] = &[
     AB_CHANGE,
 ];
 
-/// Warnings the probe can give.
 pub const CODES: &[Code] = &[
     Code {
         id: "W310",

@@ -33,7 +33,6 @@ use samples::Samples;
 /// The roles in which this probe starts the program.
 pub const WORKERS: &[Worker] = &[worker::WORKER, ab::GUARD];
 
-/// The interactive probe.
 #[derive(Debug, Clone, Copy)]
 pub struct Interactive;
 

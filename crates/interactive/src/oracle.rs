@@ -20,12 +20,7 @@ pub enum OracleError {
     #[error(
         "job {job} asks for {demand:?}, whose CPU time is not known beforehand; give the demand as CPU time"
     )]
-    UnknownDemand {
-        /// Number of the job.
-        job: u64,
-        /// What it asks for.
-        demand: Demand,
-    },
+    UnknownDemand { job: u64, demand: Demand },
     /// An open loop without its releases.
     #[error("the releases of an open loop are random; pass them to simulate_released")]
     ReleasesNeeded,
@@ -154,7 +149,6 @@ impl Cpu {
     }
 }
 
-/// A task between two releases.
 struct Simulated<'a> {
     stream: &'a Stream,
     deadline_ns: Option<u64>,
@@ -246,9 +240,7 @@ fn given_up(number: u64, release_ns: u64, at_ns: u64, fate: Fate) -> Job {
 /// What a list of jobs amounts to, simulated or recorded.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Summary {
-    /// Releases.
     pub scheduled: usize,
-    /// Executed ones.
     pub executed: usize,
     /// Share of the releases that were not done by their deadline, dropped ones included; `None` without deadline or
     /// releases.

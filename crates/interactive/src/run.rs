@@ -27,10 +27,8 @@ const SHORTEST_NS: u64 = 200_000_000;
 /// A task that has not answered so long after the end of a segment is given up, ns.
 const ANSWER_NS: u64 = 2_500_000_000;
 
-/// What to record.
 #[derive(Debug, Clone)]
 pub struct CellPlan {
-    /// Tasks by name.
     pub tasks: Vec<(String, Stream)>,
     /// Loads, each with whether it was asked for by name and so must be had.
     pub loads: Vec<(LoadRequest, bool)>,

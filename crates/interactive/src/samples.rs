@@ -3,10 +3,8 @@
 use machmeter_engine::stream::{Job, Stream};
 use serde::{Deserialize, Serialize};
 
-/// Everything recorded.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Samples {
-    /// How it was done.
     pub setup: Setup,
     /// Cells in the order of the tasks, then of the loads; of an A/B run, those of setting A before those of B.
     pub cells: Vec<Cell>,
@@ -14,7 +12,6 @@ pub struct Samples {
     pub loads: Vec<LoadNote>,
 }
 
-/// How it was recorded.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Setup {
     /// Policy of the tasks, as in force.
@@ -46,22 +43,17 @@ pub struct Setup {
     pub predicted_from: Option<String>,
 }
 
-/// A task under a load.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cell {
-    /// Name of the task.
     pub task: String,
-    /// Name of the load.
     pub load: String,
     /// Which setting of an A/B run, 0 or 1; 0 otherwise.
     pub setting: usize,
     /// The task's stream.
     pub stream: Stream,
-    /// Segments in the order of time.
     pub segments: Vec<Segment>,
 }
 
-/// One uninterrupted recording of a cell.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Segment {
     /// Start after the start of the run, ns.
@@ -80,9 +72,7 @@ pub struct Segment {
     pub run_delay_ns: Option<u64>,
     /// CPU time by the kernel's account, over the threads of the task; ns.
     pub on_cpu_ns: Option<u64>,
-    /// Voluntary switches of the task.
     pub voluntary: u64,
-    /// Involuntary switches.
     pub involuntary: u64,
     /// Time stolen by the hypervisor from all CPUs, ns.
     pub steal_ns: Option<u64>,
@@ -92,18 +82,14 @@ pub struct Segment {
     pub trouble: Option<String>,
 }
 
-/// What a load had to say.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LoadNote {
-    /// Its name.
     pub name: String,
     /// What a unit of its work is.
     pub work: String,
     /// Unit of its work, as a UCUM code of a rate or count.
     pub unit: String,
-    /// Caveats.
     pub caveats: Vec<String>,
-    /// Side effects, undone.
     pub side_effects: Vec<String>,
     /// Why it could not be had, or ended early.
     pub failure: Option<String>,

@@ -11,9 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::samples::{Cell, LoadNote, Samples, Segment, Setup};
 
-/// Name of the table of releases.
 pub const JOBS: &str = "interactive_jobs";
-/// Name of the table of segments.
 pub const SEGMENTS: &str = "interactive_segments";
 
 /// A cell without its segments, as it stands in the notes.

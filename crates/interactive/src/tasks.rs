@@ -7,11 +7,8 @@ const MS: u64 = 1_000_000;
 /// What the figures of a task are about, beside lateness and deadlines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Buffers and xruns.
     Audio,
-    /// Frame times and stutters.
     Frames,
-    /// Neither.
     Plain,
 }
 
@@ -30,20 +27,15 @@ pub struct Choices {
     pub overload: Option<Overload>,
 }
 
-/// A task.
 #[derive(Debug)]
 pub struct TaskInfo {
-    /// Its name, in lower case.
     pub name: &'static str,
     /// What it stands for, in one line.
     pub description: &'static str,
-    /// Named by the seed (interbench).
     pub classic: bool,
     /// Run under `--rt`: the seed has audio, video and custom.
     pub real_time: bool,
-    /// What else is said of it.
     pub kind: Kind,
-    /// Its stream.
     stream: fn(&Choices) -> Option<Stream>,
 }
 
@@ -186,7 +178,6 @@ pub const TASKS: &[TaskInfo] = &[
     },
 ];
 
-/// The task of that name.
 pub fn find(name: &str) -> Option<&'static TaskInfo> {
     TASKS.iter().find(|t| t.name == name)
 }

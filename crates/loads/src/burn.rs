@@ -10,7 +10,6 @@ use crate::work::{LoadEntry, nothing_to_check};
 /// CPU time of one unit of work, ns.
 const STRETCH_NS: u64 = 1_000_000;
 
-/// The entry.
 pub(crate) static BURN: LoadEntry = LoadEntry {
     info: LoadInfo {
         name: "burn",

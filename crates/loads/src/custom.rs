@@ -10,10 +10,8 @@ use crate::work::LoadEntry;
 /// Below this period a job is mostly the cost of waking up.
 const PERIOD_MIN_NS: u64 = 50_000;
 const PERIOD_MAX_NS: u64 = 60_000_000_000;
-/// Length of one round, about.
 const ROUND_NS: u64 = 1_000_000_000;
 
-/// The entry.
 pub(crate) static CUSTOM: LoadEntry = LoadEntry {
     info: LoadInfo {
         name: "custom",

@@ -35,7 +35,6 @@ const STACK_BYTES: usize = 64 << 10;
 
 const LOOK_EVERY_NS: u64 = 20_000_000;
 
-/// The entry.
 pub(crate) static HACK: LoadEntry = LoadEntry {
     info: LoadInfo {
         name: "hack",

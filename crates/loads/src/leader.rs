@@ -21,7 +21,6 @@ use crate::directory;
 use crate::message::{Message, Order, Replies, Request};
 use crate::work::WORKER;
 
-/// The role that leads.
 pub(crate) const LEADER: Worker = Worker { name: "load", run: lead };
 
 /// What a worker gets to end by itself when it was told to, and when the starter is gone.
@@ -31,19 +30,13 @@ const ALONE_END_WITHIN_NS: u64 = 200_000_000;
 const KILL_WITHIN_NS: u64 = 400_000_000;
 const REMOVE_WITHIN_NS: u64 = 400_000_000;
 
-/// What a leader waits for.
 enum Event {
-    /// The load shall end.
     End,
-    /// The starter is gone.
     Alone,
-    /// The worker says something.
     Says(Message),
-    /// The worker says nothing any more.
     Silent(RoleError),
 }
 
-/// The process of the role.
 fn lead(_: &[OsString]) -> u8 {
     let Ok((mut requests, mut to)) = role::starter::<Request, Message>() else { return 1 };
     let Ok(Request::Begin(order)) = requests.next(None) else { return 1 };

@@ -24,7 +24,6 @@ const CHUNK: usize = 32 * 1024;
 const ARRAYS: u64 = 3;
 const ELEMENT_BYTES: u64 = size_of::<f64>() as u64;
 
-/// The entry.
 pub(crate) static MEMBW: LoadEntry = LoadEntry {
     info: LoadInfo {
         name: "membw",

@@ -35,7 +35,6 @@ const LISTEN_NS: u64 = 50_000_000;
 const RESTARTS_MAX: u64 = 20;
 const SIGKILL: i32 = 9;
 
-/// The entry.
 pub(crate) static MEMLOAD: LoadEntry = LoadEntry {
     info: LoadInfo {
         name: "memload",

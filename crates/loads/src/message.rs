@@ -31,7 +31,6 @@ pub(crate) struct Order {
 }
 
 impl Order {
-    /// Opens the counters.
     pub(crate) fn counters(&self) -> io::Result<SharedCounters> {
         SharedCounters::open_fd(self.counters_fd, LANES)
     }
@@ -41,9 +40,7 @@ impl Order {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Message {
-    /// The load works.
     Ready,
-    /// What weakens it.
     Caveat(String),
     /// What it did to the machine and undoes.
     SideEffect(String),
@@ -51,9 +48,7 @@ pub(crate) enum Message {
     Group(PathBuf),
     /// It cannot work, or not any more.
     Failure {
-        /// The request is to blame.
         usage: bool,
-        /// One line.
         text: String,
     },
     /// From the worker: it has ended as asked. From the leader: all is ended and removed.

@@ -5,7 +5,6 @@ use machmeter_engine::load::{LoadInfo, LoadReport, RunningLoad};
 
 use crate::work::{LoadEntry, nothing_to_check};
 
-/// The entry.
 pub(crate) static NONE: LoadEntry = LoadEntry {
     info: LoadInfo {
         name: "none",

@@ -19,7 +19,6 @@ const LEAST_BLOCKS: u64 = 2;
 
 const LEAST_BUDGET_BYTES: u64 = 64 << 10;
 
-/// The entry.
 pub(crate) static READ: LoadEntry = LoadEntry {
     info: LoadInfo {
         name: "read",
@@ -52,10 +51,8 @@ pub(crate) static READ: LoadEntry = LoadEntry {
     }),
 };
 
-/// Which block comes next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// The following one.
     Sequential,
     /// Any, in another order every time round; each once.
     Random,

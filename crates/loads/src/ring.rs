@@ -8,12 +8,10 @@ use machmeter_engine::load::{LoadError, LoadInfo, LoadRequest};
 
 use crate::work::{LoadEntry, Work};
 
-/// A ring needs a neighbor.
 const THREADS_MIN: usize = 2;
 /// Each thread has two descriptors; the usual limit is 1024.
 const THREADS_MAX: u32 = 400;
 
-/// The entry.
 pub(crate) static RING: LoadEntry = LoadEntry {
     info: LoadInfo {
         name: "ring",

@@ -10,7 +10,6 @@ use machmeter_sys::sched::{self, Policy};
 use crate::streams::{periodic, play};
 use crate::work::{LoadEntry, Work};
 
-/// Priority, unless the attributes give one.
 const PRIORITY: u8 = 50;
 /// Unless told otherwise 2 ms in each 20 ms.
 const DUTY: (f64, u64) = (0.1, 20_000_000);
@@ -18,10 +17,8 @@ const DUTY: (f64, u64) = (0.1, 20_000_000);
 const SHARE_MAX: f64 = 0.5;
 const PERIOD_MIN_NS: u64 = 100_000;
 const PERIOD_MAX_NS: u64 = 1_000_000_000;
-/// Length of one round, about.
 const ROUND_NS: u64 = 1_000_000_000;
 
-/// The entry.
 pub(crate) static RT_HOG: LoadEntry = LoadEntry {
     info: LoadInfo {
         name: "rt-hog",

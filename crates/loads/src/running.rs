@@ -20,7 +20,6 @@ const STOP_WITHIN_NS: u64 = 1_500_000_000;
 /// What removing the files may take then.
 const REMOVE_WITHIN_NS: u64 = 300_000_000;
 
-/// A load at work.
 pub(crate) struct Running {
     name: String,
     leader: Role<Request, Message>,
@@ -112,7 +111,6 @@ impl Running {
         }
     }
 
-    /// Ends everything; at most once.
     fn end(&mut self) {
         if std::mem::replace(&mut self.over, true) {
             return;

@@ -9,10 +9,8 @@ use crate::work::{LoadEntry, nothing_to_check};
 
 const PERIOD_NS: u64 = 16_666_667;
 const CPU_NS: u64 = 6_666_667;
-/// Frames of one round.
 const JOBS: u32 = 60;
 
-/// The entry.
 pub(crate) static VIDEO: LoadEntry = LoadEntry {
     info: LoadInfo {
         name: "video",

@@ -23,7 +23,6 @@ use machmeter_sys::topology::CpuSet;
 use crate::directory::OwnDirectory;
 use crate::message::{LANES, Message, Order, Replies};
 
-/// The role that does the work.
 pub(crate) const WORKER: Worker = Worker { name: "load-work", run: do_the_work };
 
 /// More threads than this are a slip of the finger.
@@ -44,7 +43,6 @@ pub type Run = fn(&Work) -> Result<(), LoadError>;
 /// A load: what it says about itself, and how it works.
 #[derive(Debug)]
 pub struct LoadEntry {
-    /// What it says about itself.
     pub info: LoadInfo,
     /// Refuses a wrong request, in the starter, before anything is started. Threads, attributes and the directory have
     /// been checked.
@@ -123,7 +121,6 @@ struct Said {
 }
 
 impl Work {
-    /// What was asked for.
     pub fn request(&self) -> &LoadRequest {
         &self.request
     }
@@ -271,7 +268,6 @@ impl Work {
     }
 }
 
-/// Counts units of work.
 #[derive(Debug, Clone)]
 pub struct Count {
     counters: Arc<SharedCounters>,
@@ -293,7 +289,6 @@ impl Count {
     }
 }
 
-/// The process of the role.
 fn do_the_work(_: &[OsString]) -> u8 {
     let Ok((requests, to)) = role::starter() else { return 1 };
     let said = Arc::new(Mutex::new(Said { to, remarks: Vec::new() }));

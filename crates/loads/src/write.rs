@@ -26,7 +26,6 @@ const FREE_PARTS: u64 = 20;
 /// With less than this the load would be about one block, and not about a device.
 const LEAST_FILE_BYTES: u64 = 64 << 10;
 
-/// The entry.
 pub(crate) static WRITE: LoadEntry = LoadEntry {
     info: LoadInfo {
         name: "write",
@@ -131,7 +130,6 @@ impl Incompressible {
         Self { pool, block_bytes, next: 0, random }
     }
 
-    /// The next block.
     pub(crate) fn block(&mut self) -> &[u8] {
         let start = self.next * self.block_bytes;
         self.next = (self.next + 1) % POOL_BLOCKS;

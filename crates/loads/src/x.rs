@@ -11,7 +11,6 @@ const PERIOD_NS: u64 = 100_000_000;
 /// From 0 to 100 %, both included.
 const STEPS: u32 = 101;
 
-/// The entry.
 pub(crate) static X: LoadEntry = LoadEntry {
     info: LoadInfo {
         name: "x",

@@ -11,13 +11,10 @@ use crate::failure::Failure;
 use crate::globals::Globals;
 use crate::{Registries, output};
 
-/// What the command line means.
 pub(crate) enum Parsed {
-    /// Do this.
     Run(ArgMatches),
     /// Help or version was asked for and printed.
     Said(Exit),
-    /// It is wrong.
     Wrong(Failure),
 }
 

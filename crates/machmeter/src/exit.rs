@@ -4,10 +4,8 @@ use std::process::ExitCode;
 
 use machmeter_sys::guard::Signal;
 
-/// How the program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// Done, nothing found.
     Fine,
     /// A finding: a regression, a failed check.
     Finding,
@@ -17,14 +15,12 @@ pub enum Exit {
     Inconclusive,
     /// Could not measure: permission, I/O, internal.
     CannotMeasure,
-    /// A requested part is missing.
     Partial,
     /// Ended by a signal, result saved: 130, 143, 129.
     Signal(u8),
 }
 
 impl Exit {
-    /// The number.
     pub const fn code(self) -> u8 {
         match self {
             Self::Fine => 0,

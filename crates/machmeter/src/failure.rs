@@ -11,19 +11,14 @@ use crate::exit::Exit;
 use crate::output;
 use crate::session::empty_record;
 
-/// A failed command.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    /// Exit code.
     pub(crate) exit: Exit,
-    /// What, with the value; one line.
     pub(crate) what: String,
-    /// What to do; one line.
     pub(crate) help: Option<String>,
 }
 
 impl Failure {
-    /// A wrong command line or input.
     pub(crate) fn usage(what: impl fmt::Display) -> Self {
         Self { exit: Exit::Usage, what: one_line(&what.to_string()), help: None }
     }
@@ -33,7 +28,6 @@ impl Failure {
         Self { exit: Exit::CannotMeasure, what: one_line(&what.to_string()), help: None }
     }
 
-    /// The same with advice.
     pub(crate) fn help(mut self, help: impl fmt::Display) -> Self {
         self.help = Some(one_line(&help.to_string()));
         self

@@ -23,11 +23,8 @@ use machmeter_loads::AllLoads;
 
 pub use exit::Exit;
 
-/// What the program is made of.
 pub struct Registries {
-    /// Probes.
     pub probes: &'static [Entry],
-    /// Loads.
     pub loads: &'static (dyn Loads + Sync),
     /// Roles the program plays when it starts itself.
     pub workers: &'static [&'static [Worker]],

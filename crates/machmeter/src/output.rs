@@ -31,7 +31,6 @@ pub(crate) fn stdout_is_terminal() -> bool {
 
 /// Progress on stderr, a line per step.
 pub(crate) struct Lines {
-    /// Say nothing.
     pub(crate) quiet: bool,
 }
 

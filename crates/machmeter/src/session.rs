@@ -18,7 +18,6 @@ use crate::Registries;
 use crate::failure::Failure;
 use crate::globals::Globals;
 
-/// A run that has begun.
 pub(crate) struct Session<'a> {
     globals: &'a Globals,
     topology: Topology,
@@ -84,12 +83,10 @@ impl<'a> Session<'a> {
         });
     }
 
-    /// The CPUs that are measured.
     pub(crate) fn cpus(&self) -> &CpuSet {
         &self.cpus
     }
 
-    /// The budget of the whole run.
     pub(crate) fn budget(&self) -> Budget {
         self.whole
     }

@@ -10,7 +10,6 @@ use machmeter_report::{format, html};
 use crate::globals::{Color, Globals};
 use crate::{output, state};
 
-/// Style of the terminal page.
 pub(crate) fn style(globals: &Globals) -> TerminalStyle {
     let color = match globals.color {
         Color::Always => true,
@@ -71,7 +70,6 @@ pub(crate) fn in_format(name: &str, record: &Record, tables: &[Table]) -> Result
     String::from_utf8(out).map_err(|e| e.to_string())
 }
 
-/// The HTML report.
 pub(crate) fn page(record: &Record) -> String {
     html::render(record)
 }

@@ -298,7 +298,6 @@ fn the_documented_octave_session_runs_unchanged() {
     assert!((answers[0] / mean - 1.0).abs() < 1e-3, "octave {} file {mean}", answers[0]);
 }
 
-/// The log that interbench writes here.
 fn kernel_log(dir: &Path) -> std::path::PathBuf {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
     dir.join(format!("{}.log", release.trim()))

@@ -18,7 +18,6 @@ use std::path::{Path, PathBuf};
 
 use program::Lab;
 
-/// A fenced block.
 struct Block {
     page: PathBuf,
     /// Line of its fence, from 1.

@@ -48,7 +48,6 @@ fn reasons(record: &Record) {
     }
 }
 
-/// A CPU of this process.
 fn some_cpu() -> usize {
     let mask = sched_getaffinity(None).unwrap();
     (0..CpuSet::MAX_CPU).find(|c| mask.is_set(*c)).unwrap()

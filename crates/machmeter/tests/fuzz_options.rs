@@ -13,7 +13,6 @@ use program::{DOCUMENTED, Ended, Lab, sound};
 
 /// Sets that are only understood, planned or refused.
 const QUICK_SETS: usize = 1000;
-/// Sets that measure.
 const MEASURED_SETS: usize = 40;
 /// On top of the time asked for; the promise is 1 s, the rest is for machines that run other tests meanwhile.
 const LATE: Duration = Duration::from_secs(5);
@@ -236,7 +235,6 @@ fn quick(random: &mut Random) -> Vec<String> {
     arguments
 }
 
-/// Options that every command takes.
 const GLOBAL: &[&str] = &["--level", "--cpus", "--prio", "--raw", "--color", "--tag", "--name", "--seed"];
 
 /// Options of the interactive probe; the other ones that are not global are the noise probe's.

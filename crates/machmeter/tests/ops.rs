@@ -17,7 +17,6 @@ use rustix::process::Signal;
 
 /// Longest time beyond its plan that a run may take; tests run on busy machines.
 const LATE: Duration = Duration::from_secs(6);
-/// Operations on files.
 const ON_FILES: [&str; 4] = ["open_close", "pread", "stat", "page_fault_file"];
 
 /// One run at a time: two would take the CPU from each other in the middle of what they price.

@@ -8,11 +8,8 @@ use machmeter_data::shape::{Axis, Cell, CostTable, Distribution, DistributionRow
 use machmeter_data::{Dataset, Params, Shape, Table};
 use machmeter_stats::quantile::sorted;
 
-/// Table of histogram buckets.
 const HISTOGRAM: &str = "noise_histogram";
-/// Table of durations of fixed work.
 const WORK: &str = "noise_work";
-/// Table of summary figures.
 const SUMMARY: &str = "noise_summary";
 
 /// Points of a curve per factor of ten.

@@ -43,7 +43,6 @@ use samples::Samples;
 /// The roles in which this probe starts the program.
 pub const WORKERS: &[Worker] = &[selftest::UNPRIVILEGED];
 
-/// The noise probe.
 #[derive(Debug, Clone, Copy)]
 pub struct Noise;
 
@@ -73,7 +72,6 @@ pub enum Quantum {
 }
 
 impl Quantum {
-    /// Name as in metric parameters.
     pub const fn name(self) -> &'static str {
         match self {
             Self::One => "1",

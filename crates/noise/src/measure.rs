@@ -17,7 +17,6 @@ pub use super::notes::{Buffers, Gap, Notes, Raise, Sums};
 
 /// One unit of work. See [`super::kernel`] for those of the real processor.
 pub trait WorkUnit {
-    /// Does it.
     fn unit(&mut self);
 }
 

@@ -25,15 +25,12 @@ impl Gap {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct Sums {
-    /// Detours that began.
     pub detours: u32,
     /// Time in detours, ticks.
     pub detour_ticks: u32,
-    /// Micro-stalls that began.
     pub stalls: u32,
     /// Time in them, ticks.
     pub stall_ticks: u32,
-    /// Clusters of them that began.
     pub clusters: u32,
     /// Time the loop took for its notes, ticks.
     pub own_ticks: u32,
@@ -42,7 +39,6 @@ pub struct Sums {
 /// From a window on, only longer detours were listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Raise {
-    /// The window.
     pub window: usize,
     /// Shortest detour listed from then on, ticks; the largest number when none was.
     pub listing_ticks: u64,
@@ -119,7 +115,6 @@ impl<'a> Buffers<'a> {
         }
     }
 
-    /// Detours that are in the list.
     pub fn listed(&self) -> usize {
         self.listed
     }

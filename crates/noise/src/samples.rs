@@ -8,14 +8,11 @@ use super::attribute::matching::Attributed;
 use super::attribute::testimony::Testimony;
 use super::measure::{Gap, Raise, Schedule, Sums};
 
-/// Everything one recording holds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Samples {
-    /// How it was taken.
     pub setup: Setup,
     /// One per measured CPU, in order.
     pub cpus: Vec<CpuSamples>,
-    /// What witnesses saw meanwhile.
     pub testimony: Testimony,
     /// Effective speed of each CPU, alone and with the others at work.
     pub speed: Vec<SpeedSample>,
@@ -25,12 +22,10 @@ pub struct Samples {
     pub imported: Vec<Dataset>,
 }
 
-/// How a recording was taken.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Setup {
     /// Name of the work unit: `1`, `15`, `31`, `63`, `cache`.
     pub quantum: String,
-    /// Windows and threshold.
     pub schedule: Schedule,
     /// Ticks per second; 0 when an imported file does not say.
     pub tick_hz: f64,
@@ -39,7 +34,6 @@ pub struct Setup {
     pub rate_error: f64,
     /// Smallest step of the clock, ticks.
     pub step_ticks: u64,
-    /// Policy the measuring threads had.
     pub policy: String,
     /// Mechanisms that take time from the measuring threads on purpose, in words: the price of a real-time policy.
     pub real_time_share: Vec<String>,
@@ -62,17 +56,13 @@ impl Setup {
 /// What one CPU's loop recorded.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CpuSamples {
-    /// The CPU.
     pub cpu: usize,
     /// Turns per closed window.
     pub counts: Vec<u32>,
-    /// What gaps took of each window.
     pub sums: Vec<Sums>,
-    /// Listed detours in order of time.
     pub gaps: Vec<Gap>,
     /// What each of them consisted of; empty where nobody asked.
     pub attributed: Vec<Attributed>,
-    /// Lengths of all gaps.
     pub lengths: Lengths,
     /// When the list began to take longer detours only.
     pub raises: Vec<Raise>,
@@ -96,7 +86,6 @@ impl CpuSamples {
 /// How many gaps were how long, micro-stalls included.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Lengths {
-    /// All of them.
     pub count: u64,
     /// Their sum, ticks.
     pub sum_ticks: u64,
@@ -107,7 +96,6 @@ pub struct Lengths {
 }
 
 impl Lengths {
-    /// What a histogram holds.
     pub fn of(histogram: &LogHistogram) -> Self {
         Self {
             count: histogram.count(),
@@ -117,7 +105,6 @@ impl Lengths {
         }
     }
 
-    /// Those of a list.
     pub fn of_gaps(gaps: &[Gap]) -> Self {
         let mut histogram = LogHistogram::new();
         for g in gaps {
@@ -132,7 +119,6 @@ impl Lengths {
 pub struct ThreadFacts {
     /// Time on the run queue without running, ns; `None` when the kernel does not say.
     pub run_delay_ns: Option<u64>,
-    /// Involuntary context switches.
     pub preemptions: u64,
     /// Switches that the thread asked for; it never does, so that each is a stop by a signal or a debugger.
     pub stops: u64,
@@ -147,24 +133,19 @@ pub struct ThreadFacts {
 pub enum SpeedPhase {
     /// The other measured CPUs were left idle by us.
     Alone,
-    /// All measured CPUs worked at once.
     Together,
-    /// After the recording, all at once.
     After,
 }
 
 /// Time of one dependent addition on a CPU: the inverse of its effective clock.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SpeedSample {
-    /// The CPU.
     pub cpu: usize,
-    /// Circumstances.
     pub phase: SpeedPhase,
     /// Smallest time of an addition over many chains, ns.
     pub best_ns: f64,
     /// Median time, ns.
     pub median_ns: f64,
-    /// Chains timed.
     pub n: usize,
 }
 

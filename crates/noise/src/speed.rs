@@ -77,7 +77,6 @@ pub(super) fn alone(cpus: &[usize], source: SourceId, rate: TickRate, each_ns: f
     cpus.iter().take(MAX_ALONE).filter_map(|cpu| one(*cpu)).collect()
 }
 
-/// All CPUs at once.
 pub(super) fn together(
     cpus: &[usize],
     phase: SpeedPhase,

@@ -81,7 +81,6 @@ impl Rows {
     }
 }
 
-/// The samples as tables.
 pub fn to_tables(samples: &Samples) -> Vec<Table> {
     let s = &samples.setup.schedule;
     let mut windows = Rows::new(&[

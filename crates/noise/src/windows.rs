@@ -19,10 +19,8 @@ pub struct Turn {
     pub threshold_ticks: u64,
 }
 
-/// Windows to record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WindowRequest {
-    /// Work unit of the loop.
     pub quantum: Quantum,
     /// Length of a window, ticks.
     pub window_ticks: u64,

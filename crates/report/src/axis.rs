@@ -28,7 +28,6 @@ impl Scale {
         Self { low, high, log: false, from, to }
     }
 
-    /// A scale with exactly these ends.
     pub(crate) fn exact(low: f64, high: f64, log: bool, from: f64, to: f64) -> Self {
         let high = if high > low { high } else { low + low.abs().max(1.0) };
         Self { low, high, log: log && low > 0.0, from, to }

@@ -15,7 +15,6 @@ const CURVES: usize = 4_000;
 /// Percentiles that tables show: merging keeps them.
 const KEPT: [f64; 9] = [0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999, 0.99999];
 
-/// Merges what is over the budget.
 pub(crate) fn apply(record: &mut Record) {
     let mut curves: BTreeMap<String, usize> = BTreeMap::new();
     for d in record.datasets.iter().filter(|d| matches!(d.shape, Shape::Distribution(_))) {

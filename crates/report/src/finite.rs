@@ -96,7 +96,6 @@ fn dataset(d: &mut Dataset) {
     }
 }
 
-/// Six significant digits.
 fn cut(v: f64) -> f64 {
     cut_to(v, DRAWN_DIGITS)
 }

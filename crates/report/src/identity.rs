@@ -16,7 +16,6 @@ const PREEMPTION: &[&str] = &["kernel.preempt"];
 const HYPERVISOR: &[&str] = &["virt.hypervisor"];
 const MEMORY: &[&str] = &["memory.total"];
 
-/// The words.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Identity {
     pub(crate) name: String,

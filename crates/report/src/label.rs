@@ -53,7 +53,6 @@ pub(crate) fn interval(ci: &Interval, unit: Unit) -> String {
     }
 }
 
-/// The words for a quality.
 pub(crate) fn quality(quality: Quality) -> &'static str {
     match quality {
         Quality::Ok => "ok",
@@ -173,7 +172,6 @@ pub(crate) fn exact(value: f64, unit: Unit) -> String {
         .to_owned()
 }
 
-/// A duration in words, two digits.
 pub(crate) fn duration(ns: f64) -> String {
     let seconds = ns / 1e9;
     if seconds >= 5400.0 {

@@ -3,13 +3,11 @@
 
 use std::fmt::Write as _;
 
-/// A picture being written.
 #[derive(Debug)]
 pub(crate) struct Svg {
     out: String,
 }
 
-/// Where a text is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Anchor {
     Start,

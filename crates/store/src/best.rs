@@ -14,7 +14,6 @@ use crate::atomic;
 use crate::date;
 use crate::error::StoreError;
 
-/// A stored best value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Best {
     /// The value, in the unit of its key.

@@ -11,7 +11,6 @@ use crate::{StoreError, json};
 /// What the files turned out to be.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Document {
-    /// A record of machmeter.
     Record(Box<Record>),
     /// Raw samples of another tool, still to be analyzed.
     Foreign(Box<Imported>),

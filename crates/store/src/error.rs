@@ -39,7 +39,6 @@ impl StoreError {
         Self::new(path, what)
     }
 
-    /// The file it is about.
     pub fn path(&self) -> &Path {
         &self.path
     }

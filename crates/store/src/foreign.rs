@@ -76,7 +76,6 @@ impl SourceFile {
 /// The files of one run, with what is known beside them.
 #[derive(Debug, Clone, Default)]
 pub struct Input {
-    /// Files in the order given.
     pub files: Vec<SourceFile>,
     /// Facts from the user or from a side file.
     pub known: SideFacts,
@@ -85,13 +84,11 @@ pub struct Input {
 /// What a reader makes of the files.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Imported {
-    /// Name of the reader.
     pub format: String,
     /// Raw samples, to be analyzed by a probe.
     pub tables: Vec<Table>,
     /// Figures of formats that hold no samples, as printed.
     pub metrics: Vec<Metric>,
-    /// The same to show.
     pub datasets: Vec<Dataset>,
     /// The same as lines of the page.
     pub summary: Summary,
@@ -99,7 +96,6 @@ pub struct Imported {
     pub notes: Vec<(String, String)>,
     /// Defects and limits found, with codes of [`codes::CODES`].
     pub warnings: Vec<Warning>,
-    /// Files and assumptions.
     pub provenance: Provenance,
 }
 
@@ -135,16 +131,12 @@ impl fmt::Display for ForeignError {
     }
 }
 
-/// One format.
 #[derive(Debug, Clone, Copy)]
 pub struct Reader {
-    /// Unique name.
     pub name: &'static str,
-    /// One sentence: which program, which files.
     pub description: &'static str,
     /// Whether the files look like this format.
     pub sniff: fn(&Input) -> bool,
-    /// Reads them.
     pub read: fn(&Input) -> Result<Imported, ForeignError>,
 }
 

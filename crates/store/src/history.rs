@@ -18,18 +18,15 @@ use crate::best::BestStore;
 use crate::error::StoreError;
 use crate::{atomic, date, json, parquet};
 
-/// The state directory, writable.
 #[derive(Debug, Clone)]
 pub struct History {
     dir: PathBuf,
 }
 
-/// The files of one saved run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Saved {
     /// Name in the history (its stamp), or the file's stem elsewhere.
     pub name: String,
-    /// The record.
     pub record: PathBuf,
     /// Raw samples, one file per table.
     pub raw: Vec<PathBuf>,

@@ -131,7 +131,6 @@ pub fn from_bytes(bytes: &[u8], name: &Path) -> Result<Record, StoreError> {
 
 /// Where the lines of a document stand that an error is about.
 enum Place {
-    /// In the file.
     File,
     /// In the record inside a page, once inflated.
     Inflated,

@@ -11,7 +11,6 @@ pub enum AffinityError {
     /// The kernel refused the mask: no CPU in it is online and inside the cgroup's cpuset.
     #[error("can't run on CPU {cpus}: none of them is online and inside the cgroup's cpuset ({os})")]
     Refused {
-        /// The mask asked for.
         cpus: CpuSet,
         /// The kernel's answer.
         os: String,

@@ -15,7 +15,6 @@ pub enum MemoryError {
         "a buffer of {bytes} bytes does not fit: {available_bytes} bytes of memory are available; use a shorter run or fewer CPUs"
     )]
     TooLarge {
-        /// Size asked for.
         bytes: usize,
         /// `MemAvailable` of `/proc/meminfo`.
         available_bytes: u64,
@@ -23,7 +22,6 @@ pub enum MemoryError {
     /// The kernel refused the mapping.
     #[error("a buffer of {bytes} bytes cannot be mapped: {source}")]
     Map {
-        /// Size asked for.
         bytes: usize,
         /// The system's error.
         source: io::Error,
@@ -73,7 +71,6 @@ impl<T: Copy + Default> LockedBuf<T> {
         Ok(Self { start, len, mapped_bytes, not_locked })
     }
 
-    /// Number of elements.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -93,13 +90,11 @@ impl<T: Copy + Default> LockedBuf<T> {
         self.mapped_bytes
     }
 
-    /// The elements.
     pub fn as_slice(&self) -> &[T] {
         // SAFETY: `len` elements were initialized in `new`, and the mapping lives as long as `self`.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 
-    /// The elements, writable.
     pub fn as_mut_slice(&mut self) -> &mut [T] {
         // SAFETY: as in `as_slice`; the exclusive borrow of `self` makes the access exclusive.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }

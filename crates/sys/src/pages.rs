@@ -21,7 +21,6 @@ pub enum Backing {
     Small,
     /// Transparent huge pages: `MADV_HUGEPAGE`.
     Huge,
-    /// As the system does by itself.
     Unasked,
 }
 
@@ -34,7 +33,6 @@ pub enum Fill {
     Random(u64),
     /// Doubles in \[1, 2) with random mantissas: as good as incompressible, and arithmetic on them takes no slow path.
     Doubles(u64),
-    /// Zeros.
     Zeros,
     /// One byte, repeated.
     Byte(u8),
@@ -159,7 +157,6 @@ impl Pages {
         self.bytes
     }
 
-    /// Page size asked for.
     pub fn backing(&self) -> Backing {
         self.backing
     }
@@ -176,7 +173,6 @@ impl Pages {
         Ok(huge_bytes(&smaps, start, start + self.bytes as u64).min(self.bytes as u64))
     }
 
-    /// All of it.
     pub fn extent(&self) -> Extent<'_> {
         Extent { start: self.start, bytes: self.bytes, pages: PhantomData }
     }
@@ -214,7 +210,6 @@ impl<'a> Extent<'a> {
         self.bytes
     }
 
-    /// Address, for kernels.
     pub fn address(self) -> *mut u8 {
         self.start.as_ptr()
     }

@@ -6,19 +6,14 @@ use std::io;
 
 use crate::tree::Tree;
 
-/// What tasks wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resource {
-    /// A CPU.
     Cpu,
-    /// Memory: reclaim, refaults, swapping.
     Memory,
-    /// Input and output.
     Io,
 }
 
 impl Resource {
-    /// All of them.
     pub const ALL: [Self; 3] = [Self::Cpu, Self::Memory, Self::Io];
 
     /// The kernel's name of it.
@@ -31,7 +26,6 @@ impl Resource {
     }
 }
 
-/// Stalls of one kind.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stall {
     /// Share of about the last 10 s, percent.
@@ -42,10 +36,8 @@ pub struct Stall {
     pub total_ns: u64,
 }
 
-/// Pressure on one resource.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pressure {
-    /// Some task waited.
     pub some: Stall,
     /// All tasks that were not idle waited; not reported for the CPU before Linux 5.13.
     pub full: Option<Stall>,

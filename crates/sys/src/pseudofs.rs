@@ -9,10 +9,8 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-/// A file system of the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KernelFs {
-    /// tracefs: events and ring buffers.
     Trace,
     /// debugfs: here only scheduler parameters are read from it.
     Debug,

@@ -83,7 +83,6 @@ impl SharedCounters {
         self.memory.as_fd()
     }
 
-    /// How many counters there are.
     pub fn len(&self) -> usize {
         self.len
     }

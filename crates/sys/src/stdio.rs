@@ -7,7 +7,6 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
 
-/// An open stream for writing.
 #[derive(Debug)]
 pub struct Stream {
     file: NonNull<libc::FILE>,

@@ -12,7 +12,6 @@ use crate::tree::Tree;
 /// Room for more tasks, and what limits it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskRoom {
-    /// Tasks that may still be started.
     pub tasks: u64,
     /// The limit that leaves the least, for people (`pids.max 100 of the control group /a`).
     pub limit: String,

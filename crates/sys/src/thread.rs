@@ -31,7 +31,6 @@ pub enum PlaceError {
     Cpu {
         /// The thread's name.
         name: String,
-        /// The refusal, which names the CPU.
         source: AffinityError,
     },
     /// The policy was refused.
@@ -39,7 +38,6 @@ pub enum PlaceError {
     Policy {
         /// The thread's name.
         name: String,
-        /// The refusal with its cause.
         source: SchedError,
     },
 }
@@ -47,7 +45,6 @@ pub enum PlaceError {
 /// What a placed thread reported before its work began.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placed {
-    /// Kernel thread id.
     pub tid: i32,
     /// The CPU it is pinned to; `None` when it was not to be pinned.
     pub cpu: Option<usize>,
@@ -57,7 +54,6 @@ pub struct Placed {
     pub stack_not_locked: Option<String>,
 }
 
-/// A running placed thread.
 #[derive(Debug)]
 pub struct PlacedThread<T> {
     placed: Placed,
@@ -65,7 +61,6 @@ pub struct PlacedThread<T> {
 }
 
 impl<T> PlacedThread<T> {
-    /// What the thread reported.
     pub fn placed(&self) -> &Placed {
         &self.placed
     }
@@ -89,7 +84,6 @@ pub struct ScopedPlacedThread<'scope, T> {
 }
 
 impl<T> ScopedPlacedThread<'_, T> {
-    /// What the thread reported.
     pub fn placed(&self) -> &Placed {
         &self.placed
     }
@@ -210,7 +204,6 @@ pub fn place_current(name: &str, cpu: Option<usize>, policy: Policy) -> Result<P
     Ok(Placed { tid: tid(), cpu, policy, stack_not_locked })
 }
 
-/// Effective user id of the process.
 pub fn effective_user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
@@ -278,7 +271,6 @@ pub fn set_timer_slack_ns(slack_ns: u64) -> io::Result<()> {
 /// Page faults and context switches of one thread since its start (`getrusage(RUSAGE_THREAD)`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Faults served without input or output.
     pub minor_faults: u64,
     /// Faults that had to read from storage.
     pub major_faults: u64,
@@ -303,7 +295,6 @@ impl Usage {
         }
     }
 
-    /// Switches of both kinds.
     pub fn switches(&self) -> u64 {
         self.voluntary_switches + self.involuntary_switches
     }

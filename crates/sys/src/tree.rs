@@ -14,7 +14,6 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// The running system.
     pub fn host() -> Self {
         Self::at(Path::new("/"))
     }
@@ -29,7 +28,6 @@ impl Tree {
         self.root == Path::new("/")
     }
 
-    /// The root directory.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -63,7 +61,6 @@ impl Tree {
         self.read(path).ok()
     }
 
-    /// A file that holds one number.
     pub fn number<T: std::str::FromStr>(&self, path: &str) -> Option<T> {
         self.text(path)?.parse().ok()
     }

@@ -74,7 +74,6 @@ impl Stacks {
         Ok(Self { stacks })
     }
 
-    /// Number of stacks.
     pub fn count(&self) -> usize {
         self.stacks.len()
     }

@@ -15,7 +15,6 @@ pub(crate) enum Within {
     White(f64),
     /// Ten percent of a Pareto variable of this shape on top of 1: heavy upper tail.
     Pareto(f64),
-    /// First-order autoregression (phi, standard deviation).
     Drift(f64, f64),
     /// The sum of an autoregression (phi, standard deviation) and white noise (standard deviation).
     HiddenDrift(f64, f64, f64),
@@ -104,13 +103,11 @@ pub(crate) fn cost(blocks: &[f64]) -> Metric {
     Metric::new(&INFO, params, value, "median", 1000).with_blocks(blocks.to_vec(), 5e7)
 }
 
-/// A metric without parameters.
 pub(crate) fn metric(id: &'static str, unit: Unit, better: Better, value: f64, estimator: &str) -> Metric {
     let info = MetricInfo { id, params: &[], unit, better, description: "a figure", may_be_negative: true };
     Metric::new(&info, Params::new(), value, estimator, 100)
 }
 
-/// A record with these metrics.
 pub(crate) fn record(id: &str, metrics: Vec<Metric>) -> Record {
     let tool = Tool {
         name: "machmeter".to_owned(),

@@ -43,7 +43,6 @@ pub(super) const NO_FILES: Code = Code {
     undo: None,
 };
 
-/// Other operations without a figure.
 pub(super) const NO_FIGURE: Code = Code {
     id: "W446",
     name: "operations not priced",

@@ -21,7 +21,6 @@ pub use params::Params;
 /// The roles in which this probe starts the program.
 pub const WORKERS: &[Worker] = &[prices::WORKER];
 
-/// The probe.
 #[derive(Debug, Clone, Copy)]
 pub struct Ops;
 

@@ -7,9 +7,7 @@ use machmeter_engine::sampling::{Bench, Pace, Subject};
 
 /// A row to measure, and whether it belongs to the few that come first when time is short.
 pub(super) struct Planned<'a> {
-    /// The bench.
     pub(super) bench: Bench<'a>,
-    /// Among the first.
     pub(super) first: bool,
 }
 
@@ -26,7 +24,6 @@ impl<'a> Planned<'a> {
         Self { bench: Bench::new(row, Repeated::returning("nothing", || Ok(()))), first: true }
     }
 
-    /// Belongs to the first.
     pub(super) fn first(mut self) -> Self {
         self.first = true;
         self
@@ -39,7 +36,6 @@ impl<'a> Planned<'a> {
         self
     }
 
-    /// With a condition.
     pub(super) fn with(self, name: &str, value: impl Into<machmeter_data::metric::ParamValue>) -> Self {
         self.row(|row| row.with(name, value))
     }
@@ -59,17 +55,13 @@ pub(super) fn affordable<'a>(planned: Vec<Planned<'a>>, pace: &Pace, now_ns: u64
 /// Fewest rounds over a long list: a short list visited more often says more.
 const ROUNDS: f64 = 12.0;
 
-/// Witness other than the operation itself.
 pub(super) struct Witness {
-    /// What it counts.
     pub(super) what: &'static str,
-    /// Its count so far.
     pub(super) count: fn() -> u64,
     /// By how much one operation raises it.
     pub(super) each: u64,
 }
 
-/// See the module.
 pub(super) struct Repeated<F> {
     once: F,
     what: &'static str,
@@ -130,7 +122,6 @@ impl<F: FnMut() -> io::Result<()>> Subject for Repeated<F> {
     }
 }
 
-/// An error as one line.
 pub(super) fn one_line(e: &io::Error) -> String {
     e.to_string().replace('\n', " ")
 }

@@ -11,11 +11,8 @@ use machmeter_engine::cost::{Cost, Row, Rows};
 /// Heading of the probe's part of the page.
 pub(super) const SECTION: &str = "OPERATIONS";
 
-/// A row with what it costs.
 pub(super) struct Priced<'a> {
-    /// The row.
     pub(super) row: &'a Row,
-    /// Its cost.
     pub(super) cost: Cost,
 }
 
@@ -66,7 +63,6 @@ pub(super) fn name(row: &Row) -> String {
     }
 }
 
-/// The table of a part.
 pub(super) fn dataset(part: &str, title: &str, caption: &str, priced: &[Priced<'_>]) -> Dataset {
     let ns = Some(Unit::Nanoseconds);
     Dataset::new(

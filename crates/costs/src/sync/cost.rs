@@ -23,7 +23,6 @@ pub(super) const NOT_MEASURED: Code = Code {
     undo: None,
 };
 
-/// One CPU, whichever part needs two.
 pub(super) const ONE_CPU: Code = Code {
     id: "W422",
     name: "one CPU only",

@@ -15,7 +15,6 @@ use machmeter_engine::{Info, Level};
 
 pub use params::Params;
 
-/// The probe.
 #[derive(Debug, Clone, Copy)]
 pub struct Sync;
 

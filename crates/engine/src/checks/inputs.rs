@@ -7,22 +7,17 @@ use machmeter_sys::topology::CpuSet;
 use super::live::Live;
 use super::outcome::Outcome;
 
-/// Everything a check may look at.
 #[derive(Debug, Clone, Copy)]
 pub struct Inputs<'a> {
-    /// The machine.
     pub facts: &'a Facts,
     /// The machine some time later, for rates.
     pub later: Option<&'a Facts>,
-    /// The clock, if it was qualified.
     pub clock: Option<&'a ClockInput>,
     /// What was measured on the running machine.
     pub live: Option<&'a Live>,
-    /// The CPUs to be measured.
     pub for_cpus: &'a CpuSet,
 }
 
-/// The qualified clock in plain numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClockInput {
     /// Name of the tick source.
@@ -65,18 +60,14 @@ impl From<&Qualification> for ClockInput {
 /// A fact that was looked for and understood.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Seen<'a> {
-    /// It has a value.
     Value(&'a Fact),
     /// The system was asked and has no such thing, for this reason.
     Nothing(&'a str),
 }
 
-/// What runs below the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Below {
-    /// The hardware.
     Hardware,
-    /// A hypervisor of this name.
     Hypervisor(String),
     /// Not known.
     Unseen,
@@ -218,7 +209,6 @@ pub(super) fn duration(ns: f64) -> String {
     format!("{} {unit}", three_digits(value))
 }
 
-/// A size for people.
 pub(super) fn size(bytes: f64) -> String {
     let (value, unit) = match bytes {
         b if b >= 1024.0 * 1024.0 * 1024.0 => (b / (1024.0 * 1024.0 * 1024.0), "GiB"),

@@ -44,29 +44,22 @@ pub struct Live {
     pub runnable: Option<f64>,
 }
 
-/// A process that used CPU time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Consumer {
-    /// Process id.
     pub pid: u32,
-    /// Name of its first thread.
     pub comm: String,
     /// CPU time of all its threads, percent of one CPU.
     pub cpu_percent: f64,
 }
 
-/// A thread under a real-time policy.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RealTimeTask {
-    /// Thread id.
     pub tid: u32,
-    /// Its name.
     pub comm: String,
     /// `fifo`, `rr`, `deadline`.
     pub policy: String,
     /// 1 to 99; 0 for `deadline`, which is above all.
     pub priority: u32,
-    /// CPUs it may run on.
     pub cpus: CpuSet,
     /// CPU time, percent of one CPU.
     pub cpu_percent: f64,

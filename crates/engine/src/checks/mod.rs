@@ -41,11 +41,8 @@ pub struct CheckDef {
     pub needs: &'static [&'static str],
     /// Facts that sharpen the text or lower a state; losing one never turns anything into a pass.
     pub details: &'static [&'static str],
-    /// The states it can have.
     pub states: &'static [CheckState],
-    /// Purposes that a warning spoils.
     pub warning_spoils: &'static [Purpose],
-    /// Purposes that a failure spoils.
     pub failure_spoils: &'static [Purpose],
     /// Purposes that stay undecided while this check is unknown.
     pub decides: &'static [Purpose],

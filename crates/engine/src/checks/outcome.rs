@@ -5,17 +5,14 @@ use machmeter_data::CheckState;
 /// What one check found; built as a sentence: `Outcome::warn("...").limit("...").next("...")`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
-    /// The state.
     pub state: CheckState,
     /// What was seen, in words with units, or why nothing was.
     pub observed: String,
-    /// The limit in words.
     pub limit: Option<Box<str>>,
     /// Where it was read, if not from the facts the check needs.
     pub source: Option<Box<str>>,
     /// What to do here, as a command where there is one.
     pub next: Option<Box<str>>,
-    /// How to undo that.
     pub undo: Option<Box<str>>,
 }
 
@@ -27,17 +24,14 @@ impl Outcome {
         Self { state, observed: observed.into(), limit: None, source: None, next: None, undo: None }
     }
 
-    /// Seen, and within its limit.
     pub fn pass(observed: impl Into<String>) -> Self {
         Self::new(CheckState::Pass, observed)
     }
 
-    /// Seen, and doubtful.
     pub fn warn(observed: impl Into<String>) -> Self {
         Self::new(CheckState::Warn, observed)
     }
 
-    /// Seen, and outside its limit.
     pub fn fail(observed: impl Into<String>) -> Self {
         Self::new(CheckState::Fail, observed)
     }
@@ -47,7 +41,6 @@ impl Outcome {
         Self::new(CheckState::Unknown, why)
     }
 
-    /// Cannot apply here, for this reason.
     pub fn not_applicable(why: impl Into<String>) -> Self {
         Self::new(CheckState::NotApplicable, why)
     }
@@ -68,7 +61,6 @@ impl Outcome {
         Self::new(state, observed)
     }
 
-    /// With the limit in words.
     #[must_use]
     pub fn limit(mut self, limit: impl Into<String>) -> Self {
         self.limit = Some(limit.into().into_boxed_str());

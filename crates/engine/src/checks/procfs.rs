@@ -62,7 +62,6 @@ pub(super) fn stat(pid: u32, tid: u32) -> Option<ThreadStat> {
     ThreadStat::parse(&fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).ok()?)
 }
 
-/// CPUs the thread may run on.
 pub(super) fn allowed_cpus(pid: u32, tid: u32) -> Option<CpuSet> {
     let status = fs::read_to_string(format!("/proc/{pid}/task/{tid}/status")).ok()?;
     status.lines().find_map(|l| l.strip_prefix("Cpus_allowed_list:"))?.parse().ok()

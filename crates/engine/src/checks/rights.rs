@@ -18,7 +18,6 @@ pub(super) fn effective(inputs: &Inputs, capability: &str) -> Result<bool, Outco
     Ok(inputs.flag(capability)? && counts)
 }
 
-/// A resource limit; unlimited is infinite.
 fn resource(inputs: &Inputs, path: &str) -> Result<f64, Outcome> {
     match inputs.look(path)? {
         Seen::Value(fact) if fact.text() == Some("unlimited") => Ok(f64::INFINITY),

@@ -143,7 +143,6 @@ fn live(name: &str) -> Option<Live> {
     })
 }
 
-/// One situation with everything it borrows.
 #[derive(Clone)]
 pub(super) struct Situation {
     pub(super) name: String,

@@ -13,16 +13,13 @@ pub enum Purpose {
     Throughput,
     /// The cost of operations of some nanoseconds.
     ShortOperations,
-    /// High percentiles and maxima of latency.
     TailLatency,
-    /// Worst cases under a real-time policy.
     RealTime,
     /// Which thread or interrupt caused a detour.
     Causes,
 }
 
 impl Purpose {
-    /// All purposes, the least demanding first.
     pub const ALL: [Self; 5] =
         [Self::Throughput, Self::ShortOperations, Self::TailLatency, Self::RealTime, Self::Causes];
 
@@ -38,18 +35,13 @@ impl Purpose {
     }
 }
 
-/// Number of checks in each state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Within their limits.
     pub pass: usize,
-    /// Doubtful.
     pub warn: usize,
-    /// Outside their limits.
     pub fail: usize,
     /// Not seen.
     pub unknown: usize,
-    /// Cannot apply.
     pub not_applicable: usize,
 }
 
@@ -58,7 +50,6 @@ pub struct Counts {
 pub struct Verdict {
     /// Nothing speaks against these, and everything that decides them was seen.
     pub fit_for: Vec<Purpose>,
-    /// A warning or failure spoils these.
     pub not_fit_for: Vec<Purpose>,
     /// Nothing speaks against these, but something that decides them could not be seen.
     pub undecided: Vec<Purpose>,

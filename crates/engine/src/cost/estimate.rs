@@ -9,7 +9,6 @@ use machmeter_stats::visits::median_interval;
 use super::{Pair, Row};
 use crate::neighbour;
 
-/// Confidence level of all intervals.
 pub const LEVEL: f64 = 0.95;
 /// Fewest clean pairs: with fewer there is no rank interval of a median at 95 %.
 pub const FEWEST: usize = 6;
@@ -19,7 +18,6 @@ const ALONE_ONE_IN: usize = 10;
 /// Values over time that a metric carries.
 const BLOCKS: usize = 20;
 
-/// What one operation costs.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cost {
     /// Known, ns per operation.
@@ -29,24 +27,18 @@ pub enum Cost {
     Below {
         /// Upper bound, ns per operation.
         bound_ns: f64,
-        /// Clean pairs.
         n: usize,
     },
     /// Not known.
-    Unknown {
-        /// One line.
-        why: String,
-    },
+    Unknown { why: String },
 }
 
 /// A known cost, ns per operation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Known {
-    /// Median over the clean pairs.
     pub value_ns: f64,
     /// Rank interval of the median, by visits, and on either side as much more as the clock's steps leave open.
     pub low_ns: f64,
-    /// Its upper end.
     pub high_ns: f64,
     /// Median of the long batches of all clean pairs, neighbours or not; so are the quantiles.
     pub usual_ns: f64,
@@ -54,9 +46,7 @@ pub struct Known {
     pub fast_ns: f64,
     /// 95 % quantile.
     pub slow_ns: f64,
-    /// Largest.
     pub max_ns: f64,
-    /// Clean pairs behind value and interval.
     pub n: usize,
     /// Whether these were only those during which nobody else used the core; quantiles and maximum are of all.
     pub alone: bool,
@@ -65,7 +55,6 @@ pub struct Known {
 }
 
 impl Cost {
-    /// Of all pairs of a row.
     pub fn of(row: &Row, ns_per_tick: f64, step_ticks: u64) -> Self {
         Self::of_pairs(row, &row.pairs, ns_per_tick, step_ticks)
     }
@@ -137,7 +126,6 @@ impl Cost {
         Some(Self::Known(Known { alone: true, usual_ns, fast_ns, slow_ns, max_ns, ..quiet.clone() }))
     }
 
-    /// The known cost.
     pub fn known(&self) -> Option<&Known> {
         match self {
             Self::Known(k) => Some(k),

@@ -35,7 +35,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// As in tables and metrics.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Latency => "latency",
@@ -84,7 +83,6 @@ impl Rejected {
         }
     }
 
-    /// These too.
     pub fn add(&mut self, other: Self) {
         self.preempted += other.preempted;
         self.migrated += other.migrated;
@@ -92,7 +90,6 @@ impl Rejected {
         self.failed += other.failed;
     }
 
-    /// All of them.
     pub fn total(self) -> u64 {
         self.preempted + self.migrated + self.partner + self.failed
     }
@@ -101,11 +98,8 @@ impl Rejected {
 /// That the thing happened: counted by another witness than the loop (faults, children's exit codes, bytes in a file).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proof {
-    /// What was counted.
     pub what: String,
-    /// How often it should have happened.
     pub expected: u64,
-    /// How often it did.
     pub seen: u64,
 }
 
@@ -118,17 +112,13 @@ pub struct Row {
     pub operation: String,
     /// Conditions; with the operation the key of the row.
     pub params: Params,
-    /// Latency or throughput.
     pub kind: Kind,
     /// Turns of the short batch; 0 where batches are timed alone.
     pub short_turns: u64,
-    /// Turns of the long batch.
     pub long_turns: u64,
     /// Operations (loads, bytes, trips) per turn.
     pub per_turn: f64,
-    /// The samples, in order of time.
     pub pairs: Vec<Pair>,
-    /// What was thrown away.
     pub rejected: Rejected,
     /// Proof that it happened, where the loop itself is none.
     pub proof: Option<Proof>,
@@ -139,7 +129,6 @@ pub struct Row {
 }
 
 impl Row {
-    /// A row without samples.
     pub fn new(part: &str, operation: &str, kind: Kind) -> Self {
         Self {
             part: part.to_owned(),
@@ -157,7 +146,6 @@ impl Row {
         }
     }
 
-    /// With a condition.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<machmeter_data::metric::ParamValue>) -> Self {
         self.params.insert(name.to_owned(), value.into());
@@ -194,14 +182,12 @@ impl Row {
     }
 }
 
-/// Everything a probe of costs measured.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Rows {
     /// Ticks per second of the clock.
     pub tick_hz: f64,
     /// Distance of neighbouring values of the clock, ticks.
     pub step_ticks: u64,
-    /// The rows.
     pub rows: Vec<Row>,
     /// Facts that the analysis needs (sizes the system claims, CPUs), as text by name.
     pub facts: BTreeMap<String, String>,
@@ -213,7 +199,6 @@ impl Rows {
         1e9 / self.tick_hz
     }
 
-    /// Rows of one part.
     pub fn part<'a>(&'a self, part: &'a str) -> impl Iterator<Item = &'a Row> {
         self.rows.iter().filter(move |r| r.part == part)
     }

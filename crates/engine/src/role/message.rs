@@ -127,7 +127,6 @@ fn invalid(reason: &serde_json::Error) -> RoleError {
     )
 }
 
-/// Writes messages to the other side.
 #[derive(Debug)]
 pub struct MessageWriter<Message, W = TimedWriter> {
     to: W,
@@ -135,7 +134,6 @@ pub struct MessageWriter<Message, W = TimedWriter> {
 }
 
 impl<Message: Serialize, W: Write> MessageWriter<Message, W> {
-    /// Messages to a stream.
     pub fn new(to: W) -> Self {
         Self { to, message: PhantomData }
     }

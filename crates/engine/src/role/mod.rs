@@ -29,12 +29,10 @@ const MAX_MESSAGE_BYTES: usize = 64 << 20;
 /// How long an ended process may take to have an exit status.
 const STATUS_WITHIN_NS: u64 = 300_000_000;
 
-/// The other side as a whole.
 pub trait Peer {
     /// How it ended, in one phrase, where that can be known.
     fn ending(&mut self) -> Option<String>;
 
-    /// Ends it, whatever it does.
     fn kill(&mut self);
 }
 
@@ -91,7 +89,6 @@ where
         Self { requests: Some(MessageWriter::new(to)), replies, peer }
     }
 
-    /// The process of the role.
     pub fn peer(&self) -> &P {
         &self.peer
     }
@@ -139,7 +136,6 @@ where
         self.replies.take()
     }
 
-    /// No more requests: a worker ends.
     pub fn close(&mut self) {
         self.requests = None;
     }

@@ -33,7 +33,6 @@ pub struct Machine<'a> {
     pub progress: &'a dyn Progress,
 }
 
-/// A run of a probe.
 pub struct Order {
     pub cpus: CpuSet,
     pub policy: Option<Policy>,
@@ -57,7 +56,6 @@ impl<'a> Machine<'a> {
         Ok(Self { cpu, allowed, topology, clock, rate, seed, progress })
     }
 
-    /// The CPU alone.
     pub fn here(&self) -> CpuSet {
         CpuSet::single(self.cpu)
     }

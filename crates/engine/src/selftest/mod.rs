@@ -10,22 +10,17 @@ use crate::{Progress, budget};
 use machmeter_sys::sched::Policy;
 use serde::{Deserialize, Serialize};
 
-/// Outcome of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// The bar was met.
     Pass,
-    /// The bar was missed.
     Fail,
     /// The machine was not quiet enough, or a right is missing; the reason stands in `found`.
     NotShown,
-    /// A figure without a bar.
     Info,
 }
 
 impl State {
-    /// As printed.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Pass => "pass",
@@ -46,15 +41,12 @@ impl State {
 pub struct SelfCheck {
     /// Stable name, `stalls.100ns`.
     pub id: String,
-    /// What was injected or done.
     pub what: String,
     /// What is true, by the injector's own log or by another witness.
     pub truth: String,
     /// What the probe said; the reason when nothing could be shown.
     pub found: String,
-    /// What would pass.
     pub bar: String,
-    /// Outcome.
     pub state: State,
 }
 
@@ -76,21 +68,18 @@ pub fn percent(share: f64) -> String {
     format!("{:.2} %", share * 100.0)
 }
 
-/// What to test, and where.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Options {
     /// Shorter runs: less than half the time.
     pub quick: bool,
     /// The CPU to test on; the last allowed one when not given.
     pub cpu: Option<usize>,
-    /// Seed of random choices.
     pub seed: u64,
     /// Until when what the machine was not quiet enough for is tried again, ns (monotonic); everything is tried once,
     /// however late that becomes.
     pub until_ns: u64,
 }
 
-/// The self-test of a probe.
 #[derive(Debug, Clone, Copy)]
 pub struct SelfTest {
     /// Time that the whole takes at most, quick and full, s.

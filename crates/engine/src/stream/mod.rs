@@ -18,7 +18,6 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "law", rename_all = "snake_case")]
 pub enum Release {
-    /// At absolute multiples of a period.
     Periodic {
         /// The period, ns.
         period_ns: u64,
@@ -35,7 +34,6 @@ pub enum Release {
     },
 }
 
-/// How much work a job is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "law", rename_all = "snake_case")]
 pub enum Demand {
@@ -57,12 +55,7 @@ pub enum Demand {
         steps: u32,
     },
     /// The same ramp in turns of the spinning loop.
-    RampTurns {
-        /// Turns of the last step.
-        most_turns: u64,
-        /// Steps, as above.
-        steps: u32,
-    },
+    RampTurns { most_turns: u64, steps: u32 },
     /// Starts a process that ends at once, and waits for it.
     Launch,
 }
@@ -97,12 +90,10 @@ impl Demand {
 pub enum Deadline {
     /// By the next release of a periodic stream.
     Next,
-    /// Some time after its release.
     After {
         /// Relative deadline, ns.
         ns: u64,
     },
-    /// A buffer of so many periods.
     Periods {
         /// Periods, at least 1.
         count: u32,
@@ -128,7 +119,6 @@ pub enum Overload {
     Skip,
 }
 
-/// A job stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stream {
     /// When jobs are released.
@@ -182,10 +172,8 @@ impl Stream {
     }
 }
 
-/// What became of a release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fate {
-    /// Executed after a sleep.
     Ran,
     /// Executed at once, because its release had passed already.
     RanBehind,
@@ -206,7 +194,6 @@ impl Fate {
         }
     }
 
-    /// From the stored number.
     pub const fn from_number(number: i32) -> Option<Self> {
         match number {
             0 => Some(Self::Ran),
@@ -232,7 +219,6 @@ pub struct Job {
     pub response_ns: u64,
     /// CPU time it got, by thread clocks.
     pub cpu_ns: u64,
-    /// What became of it.
     pub fate: Fate,
 }
 

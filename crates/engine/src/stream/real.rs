@@ -20,7 +20,6 @@ use crate::cpu_work::{Spinner, spin};
 #[error("a thread of the chain could not be started: {0}")]
 pub struct ChainError(#[from] std::io::Error);
 
-/// What goes from stage to stage.
 #[derive(Debug, Clone, Copy)]
 struct Token {
     job: u64,
@@ -74,7 +73,6 @@ impl RealMachine {
         self
     }
 
-    /// The spinner as calibrated.
     pub fn spinner(&self) -> Spinner {
         self.spinner
     }

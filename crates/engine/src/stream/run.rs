@@ -4,7 +4,6 @@ use machmeter_stats::random::Random;
 
 use super::{Demand, Fate, Job, Overload, Release, Stream};
 
-/// What a job cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Spent {
     /// CPU time, ns.
@@ -15,7 +14,6 @@ pub struct Spent {
     pub ended_ns: u64,
 }
 
-/// What a stream runs on.
 pub trait Machine {
     /// Time, ns (monotonic).
     fn now_ns(&mut self) -> u64;
@@ -30,15 +28,11 @@ pub trait Machine {
 /// Why a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
-    /// Its time was over.
     Time,
-    /// Somebody asked.
     Asked,
-    /// No room for more jobs.
     Full,
 }
 
-/// Releases by schedule.
 struct Schedule {
     release: Release,
     random: Random,

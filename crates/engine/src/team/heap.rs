@@ -26,7 +26,6 @@ pub struct Symmetric {
 }
 
 impl Symmetric {
-    /// Number of words.
     pub fn words(self) -> usize {
         self.words
     }
@@ -52,7 +51,6 @@ impl Layout {
     }
 }
 
-/// The heap.
 #[derive(Debug, Clone, Copy)]
 pub struct Heap<'a> {
     words: &'a [AtomicU64],

@@ -53,7 +53,6 @@ impl Arena {
         self.pages.extent().part(i * CELL_BYTES, 8)?.atomics().first()
     }
 
-    /// The heap, aligned to a page.
     pub fn heap(&self) -> Extent<'_> {
         let start = (self.cells * CELL_BYTES).next_multiple_of(4_096);
         let extent = self.pages.extent();
@@ -88,17 +87,13 @@ fn read_bytes(words: &[AtomicU64]) -> Vec<u8> {
 /// Where the members sit: member `i` on `cpus[i]`. Several members may share a CPU.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Seats {
-    /// CPUs by rank.
     pub cpus: Vec<usize>,
-    /// Policy of all members.
     pub policy: Policy,
 }
 
-/// What a member knows.
 pub struct Member<'a> {
     /// Its number, from 0.
     pub rank: usize,
-    /// Number of members.
     pub members: usize,
     /// Moment at which everything must end, monotonic ns.
     pub deadline_ns: u64,
@@ -143,24 +138,10 @@ impl Member<'_> {
 pub enum TeamError {
     /// A member could not be started or placed.
     #[error("{model}: member {rank} could not be started: {why}")]
-    Start {
-        /// Model.
-        model: &'static str,
-        /// Member.
-        rank: usize,
-        /// Cause.
-        why: String,
-    },
+    Start { model: &'static str, rank: usize, why: String },
     /// A member died or did not end in time.
     #[error("{model}: member {rank} {why}")]
-    Lost {
-        /// Model.
-        model: &'static str,
-        /// Member.
-        rank: usize,
-        /// What became of it.
-        why: String,
-    },
+    Lost { model: &'static str, rank: usize, why: String },
 }
 
 /// What is known of one member after the work.
@@ -175,7 +156,6 @@ pub struct Attendance {
 /// The work of a team: called once in every member. What it finds it writes into the arena.
 pub type Work<'w> = &'w (dyn Fn(&Member<'_>) + Sync);
 
-/// A programming model.
 pub trait Team: Sync {
     /// `threads`, `processes`, `user-threads`: as in metric parameters.
     fn model(&self) -> &'static str;
@@ -205,7 +185,6 @@ pub fn models() -> &'static [&'static dyn Team] {
     ]
 }
 
-/// The model with this name.
 pub fn named(name: &str) -> Option<&'static dyn Team> {
     models().iter().copied().find(|m| m.model() == name)
 }

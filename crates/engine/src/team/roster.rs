@@ -28,22 +28,16 @@ const TEXT_BYTES: usize = 240;
 /// Words of a member's entry on the heap: length of the text, then the text.
 const ENTRY_WORDS: usize = 1 + TEXT_BYTES / 8;
 
-/// How far a member has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
-    /// Nothing was heard of it.
     Absent,
     /// It could not be placed.
     Refused,
-    /// It is on its CPU.
     Placed,
     /// The others did not come until the deadline, and it did nothing.
     Alone,
-    /// It has begun.
     Working,
-    /// It has ended.
     Done,
-    /// Its work panicked.
     Panicked,
 }
 
@@ -134,7 +128,6 @@ impl<'s> Roster<'s> {
         deadline_ns
     }
 
-    /// Sends the members home.
     pub(super) fn cancel(&self) {
         self.set_gate(CANCELLED);
     }

@@ -159,17 +159,14 @@ impl TeamClock for SimulatedTeam {
 pub enum Event {
     /// It is switched out for so long, ns.
     SwitchedOut(u64),
-    /// It is moved to another CPU.
     Moved,
     /// It comes so late, ns.
     Late(u64),
-    /// It cannot do its part.
     Fails,
     /// It is not heard of any more.
     Silent,
 }
 
-/// An operation of planted cost.
 pub struct SimulatedOperation<'a> {
     team: &'a SimulatedTeam,
     turn_ns: f64,

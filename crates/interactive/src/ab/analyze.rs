@@ -22,11 +22,8 @@ pub struct Outcome {
     pub metrics: Vec<Metric>,
     /// One per cell, and one on the whole.
     pub findings: Vec<Finding>,
-    /// What weakens it.
     pub warnings: Vec<Warning>,
-    /// All verdicts as a table.
     pub table: Option<Dataset>,
-    /// Lines to read first.
     pub lines: Vec<String>,
 }
 
@@ -53,7 +50,6 @@ pub fn analyze(samples: &Samples) -> Outcome {
     }
 }
 
-/// The rows of one cell.
 type OfCell<'a> = Vec<(&'a Series, &'a Row)>;
 
 fn by_cell<'a>(series: &'a [Series], rows: &'a [Row]) -> Vec<OfCell<'a>> {
@@ -141,7 +137,6 @@ fn evidence_text(s: &Series, row: &Row) -> String {
     text + &format!(", {} rounds", e.rounds)
 }
 
-/// The word for a cell.
 fn word(cell: &OfCell<'_>) -> &'static str {
     let has = |v: Verdict| cell.iter().any(|(_, r)| r.verdict == v);
     match (has(Verdict::Better), has(Verdict::Worse)) {

@@ -14,13 +14,10 @@ const LEAST_LOG_SD: f64 = 0.005;
 /// Effect of setting B against A on the scale of comparison (difference of logarithms, or of shares).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Evidence {
-    /// Mean difference.
     pub effect: f64,
-    /// Its standard error.
     pub se: f64,
     /// Degrees of freedom of the standard error.
     pub dof: f64,
-    /// Rounds behind it.
     pub rounds: usize,
 }
 

@@ -13,10 +13,8 @@ const LEAST_LATENESS_NS: f64 = 1000.0;
 const JOBS_FOR_P99: usize = 100;
 const JOBS_FOR_P95: usize = 20;
 
-/// What is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Figure {
-    /// Mean lateness.
     Mean,
     /// 95th percentile of lateness, where segments are too short for the 99th.
     P95,
@@ -33,7 +31,6 @@ pub enum Figure {
 pub enum Scale {
     /// As a ratio: differences of natural logarithms.
     Ratio,
-    /// As a difference of shares.
     Points,
 }
 
@@ -49,7 +46,6 @@ impl Figure {
         }
     }
 
-    /// In words, for people.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Mean => "mean lateness",
@@ -79,7 +75,6 @@ impl Figure {
 pub struct Round {
     /// Mean over the segments under A: of natural logarithms of ns, or of shares.
     pub a: f64,
-    /// The same under B.
     pub b: f64,
     /// Jobs behind it under A and under B.
     pub jobs: [u64; 2],
@@ -88,13 +83,9 @@ pub struct Round {
 /// One figure of one cell, round by round.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// The task.
     pub task: String,
-    /// The load.
     pub load: String,
-    /// The figure.
     pub figure: Figure,
-    /// Rounds in the order of time.
     pub rounds: Vec<Round>,
 }
 

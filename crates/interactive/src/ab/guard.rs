@@ -13,7 +13,6 @@ use machmeter_sys::process::{kill_group_of, pid_is_alive, processes_of_group, te
 use machmeter_sys::thread::{monotonic_ns, nanosleep_until, spawn_plain};
 use serde::{Deserialize, Serialize};
 
-/// The role.
 pub(crate) const GUARD: Worker = Worker { name: "interactive-setting", run };
 
 /// A command that still runs after this time is a setting that stays, ns.
@@ -43,9 +42,7 @@ pub(super) enum Request {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Reply {
-    /// It did its work and ended.
     Done,
-    /// It runs, in this process group.
     Stays(i32),
     /// Why, in one line.
     Failed(String),
@@ -123,7 +120,6 @@ impl Running {
         self.child.id() as i32
     }
 
-    /// The status if it has ended.
     fn ended(&mut self) -> Option<ExitStatus> {
         if self.status.is_none() {
             self.status = self.child.try_wait().ok().flatten();

@@ -52,7 +52,6 @@ pub fn record(
     Ok(samples)
 }
 
-/// The settings, in turns.
 struct Turns<'a> {
     host: &'a Host<'a>,
     settings: Settings,

@@ -11,7 +11,6 @@
 
 use machmeter_stats::distribution::{normal_quantile, normal_sf};
 
-/// Looks at most.
 pub const MOST_LOOKS: usize = 5;
 
 /// Rounds before the first look: fewer differences say nothing about their spread.
@@ -63,7 +62,6 @@ impl Looks {
         self
     }
 
-    /// Rounds done at each look.
     pub fn at(&self) -> &[usize] {
         &self.at
     }

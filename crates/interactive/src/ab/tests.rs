@@ -9,7 +9,6 @@ use super::*;
 struct MachineLaw {
     /// Standard deviation of the logarithm of a figure between segments.
     log_sd: f64,
-    /// Correlation of neighboring segments.
     memory: f64,
     /// Probability of a burst per segment: lateness several times as large.
     bursts: f64,
@@ -20,12 +19,9 @@ struct MachineLaw {
 const STEADY: MachineLaw = MachineLaw { log_sd: 0.15, memory: 0.0, bursts: 0.0, drift: 0.0 };
 const ROUGH: MachineLaw = MachineLaw { log_sd: 0.15, memory: 0.7, bursts: 0.06, drift: 0.6 };
 
-/// What setting B does.
 #[derive(Debug, Clone, Copy, Default)]
 struct Effect {
-    /// Factor on lateness, as a logarithm.
     log: f64,
-    /// Points of misses.
     misses: f64,
 }
 

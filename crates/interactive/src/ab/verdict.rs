@@ -21,9 +21,7 @@ pub const POINTS_PER_RATIO: f64 = 0.1;
 /// What a run says about one figure of one cell. "Better" and "worse" are about setting B against setting A.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// B is better.
     Better,
-    /// B is worse.
     Worse,
     /// Whatever the difference is, it is smaller than delta.
     Equivalent,
@@ -32,7 +30,6 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// In a word.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Better => "better",
@@ -47,7 +44,6 @@ impl Verdict {
 /// or difference of shares.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// Verdict.
     pub verdict: Verdict,
     /// What it rests on; `None` with fewer than two whole rounds.
     pub evidence: Option<Evidence>,
@@ -63,14 +59,11 @@ pub struct Row {
     pub p_equivalence: Option<f64>,
 }
 
-/// All verdicts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judgement {
     /// One per series, in their order.
     pub rows: Vec<Row>,
-    /// Rounds looked at.
     pub rounds: usize,
-    /// Looks taken.
     pub looks: usize,
 }
 

@@ -72,11 +72,8 @@ pub(super) struct Accounts {
     pub(super) least_ns: f64,
     /// And at most: those and all waits to be woken, of which only the part on the run queue is the kernel's.
     pub(super) most_ns: f64,
-    /// By the kernel.
     pub(super) kernel_ns: f64,
-    /// Time over which.
     pub(super) length_ns: f64,
-    /// Jobs.
     pub(super) jobs: u64,
 }
 

@@ -20,7 +20,6 @@ use crate::tasks::{Kind, MOST_BUFFERS};
 /// Points of a percentile curve per factor of ten of 1 / (1 - p).
 const PER_DECADE: f64 = 5.0;
 
-/// All pictures of a recording.
 pub(super) fn all(views: &[CellView<'_>], loads: &[LoadNote]) -> Vec<Dataset> {
     let mut out: Vec<Dataset> = met(views).into_iter().collect();
     let tasks: Vec<(String, Vec<&CellView<'_>>)> = names(views, |v| v.cell.task.clone())

@@ -10,7 +10,6 @@ use machmeter_stats::spread::{mean, stddev};
 use super::view::{CellView, LEVEL, Series, block_values, method, with_estimate};
 use crate::info;
 
-/// Quantiles that times carry.
 pub(super) const QUANTILES: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 0.999];
 /// Quantiles of lateness that are metrics of their own, with intervals.
 pub(super) const OWN_QUANTILES: [f64; 3] = [0.95, 0.99, 0.999];
@@ -28,7 +27,6 @@ pub(super) fn of_cell(view: &CellView<'_>) -> Vec<Metric> {
     out
 }
 
-/// The lateness of every release.
 pub(super) fn lateness_series(view: &CellView<'_>) -> Series {
     view.series(|j| Some(j.lateness_ns(view.stream()) as f64))
 }

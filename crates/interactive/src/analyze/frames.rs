@@ -44,7 +44,6 @@ pub(super) struct Frames {
     pub(super) own_ns: f64,
     /// 99th percentile, ns.
     pub(super) p99_ns: f64,
-    /// Frames.
     pub(super) n: usize,
 }
 
@@ -83,7 +82,6 @@ fn own_ns(view: &CellView<'_>) -> Option<f64> {
     }
 }
 
-/// Metrics of a cell.
 pub(super) fn of_cell(view: &CellView<'_>) -> Vec<Metric> {
     if view.kind() != Kind::Frames || view.jobs.is_empty() {
         return Vec::new();

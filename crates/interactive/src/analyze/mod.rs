@@ -110,7 +110,6 @@ fn kernel(views: &[CellView<'_>], accounts: &[Option<Accounts>]) -> Option<Findi
     })
 }
 
-/// Under what conditions the tasks ran.
 fn conditions(samples: &Samples) -> Option<Finding> {
     let s = &samples.setup;
     let mut evidence = vec![format!("tasks: {}, loads: {}", s.task_policy, s.load_policy)];

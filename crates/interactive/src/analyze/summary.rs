@@ -20,7 +20,6 @@ const FEW_TASKS: usize = 3;
 /// Room of a line of the page beside its heading, columns.
 const WIDTH: usize = 86;
 
-/// Writes the summary.
 pub(super) fn write(samples: &Samples, views: &[CellView<'_>]) -> Summary {
     let seen: Vec<&CellView<'_>> = views.iter().filter(|v| !v.jobs.is_empty()).collect();
     if seen.is_empty() {
@@ -86,7 +85,6 @@ fn wakeup(views: &[&CellView<'_>]) -> Vec<String> {
     loads.iter().flat_map(line).collect()
 }
 
-/// A task in a few words.
 fn title(task: &str) -> String {
     match task {
         "audio-pro" => "audio 48 kHz/128".to_owned(),
@@ -269,7 +267,6 @@ fn tiles(views: &[&CellView<'_>]) -> Vec<Tile> {
     out
 }
 
-/// Which loads hurt which tasks.
 pub(super) fn hurt(views: &[CellView<'_>]) -> Option<Finding> {
     let seen: Vec<&CellView<'_>> = views.iter().filter(|v| met_share(v).is_some()).collect();
     if seen.is_empty() {

@@ -9,21 +9,16 @@ use machmeter_stats::serial::{CONSTANT, Estimate};
 use crate::samples::{Cell, Samples, Segment};
 use crate::tasks::{Kind, find};
 
-/// Confidence level of all intervals.
 pub(super) const LEVEL: f64 = 0.95;
 /// Blocks of a metric, for later comparison: at most, and at least where there are jobs enough.
 const MOST_BLOCKS: usize = 20;
 const FEWEST_BLOCKS: usize = 8;
-/// Jobs a block should hold.
 const BLOCK_JOBS: usize = 10;
 
-/// One cell with its usable segments.
 pub(super) struct CellView<'a> {
-    /// The cell.
     pub(super) cell: &'a Cell,
     /// Segments in which every release is accounted for, in order of time.
     pub(super) segments: Vec<&'a Segment>,
-    /// All jobs of those segments.
     pub(super) jobs: Vec<Job>,
     /// Jobs per segment.
     pub(super) lengths: Vec<usize>,
@@ -39,7 +34,6 @@ pub(super) fn whole(segment: &Segment) -> bool {
 }
 
 impl<'a> CellView<'a> {
-    /// The view of one cell.
     pub(super) fn new(samples: &Samples, cell: &'a Cell) -> Self {
         let segments: Vec<&Segment> = cell.segments.iter().filter(|s| whole(s)).collect();
         let setting =
@@ -92,7 +86,6 @@ impl<'a> CellView<'a> {
         p
     }
 
-    /// Parameters with one more.
     pub(super) fn params_with(&self, name: &str, value: ParamValue) -> Params {
         let mut p = self.params();
         p.insert(name.to_owned(), value);
@@ -117,7 +110,6 @@ impl<'a> CellView<'a> {
         stream.stages.iter().try_fold(of(&stream.demand)?, |sum, d| Some(sum + of(d)?))
     }
 
-    /// Jobs by segment.
     pub(super) fn by_segment(&self) -> impl Iterator<Item = &[Job]> {
         self.segments.iter().map(|s| s.jobs.as_slice())
     }
@@ -152,7 +144,6 @@ impl<'a> CellView<'a> {
 /// A figure per job, in order of time, with the jobs per segment.
 #[derive(Debug, Default)]
 pub(super) struct Series {
-    /// The figures.
     pub(super) values: Vec<f64>,
     /// Jobs per segment.
     pub(super) lengths: Vec<usize>,
@@ -199,14 +190,10 @@ pub(super) fn brief(metric: &mut Metric) {
     metric.quantiles.values_mut().for_each(|q| *q = round(*q));
 }
 
-/// The intervals' names in records.
 pub(super) mod method {
-    /// Of means and ratios.
     pub(in super::super) const MEAN: &str = "correlated-mean";
-    /// Of shares.
     pub(in super::super) const SHARE: &str = "correlated-share";
     /// One-sided, of shares of 0 and 1.
     pub(in super::super) const BOUND: &str = "bound";
-    /// Of quantiles.
     pub(in super::super) const RANK: &str = "correlated-rank";
 }

@@ -19,14 +19,11 @@ pub(super) const MISSES: f64 = 0.01;
 const DOSE: f64 = 0.01;
 /// Share of the CPUs that may be stolen.
 const STEAL: f64 = 0.005;
-/// Cells named in one warning.
 const NAMED: usize = 6;
 
 /// A warning, with the cells it speaks of.
 pub(super) struct Found {
-    /// The warning.
     pub(super) warning: Warning,
-    /// Cells, as indices.
     cells: Vec<usize>,
     /// Ids of the metrics it weakens; none for what concerns no figure's trust.
     hurts: &'static [&'static str],

@@ -129,7 +129,6 @@ pub struct Swept {
     pub jobs: Vec<Job>,
     /// Length of all pieces together, ns.
     pub length_ns: u64,
-    /// Phases.
     pub phases: u64,
     /// Periods (mean intervals, undisturbed turns of a closed loop) in the recording.
     pub periods: u64,

@@ -12,7 +12,6 @@ use crate::oracle::Away;
 /// What a CPU did to a loop that wanted all of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recording {
-    /// The CPU.
     pub cpu: usize,
     /// Times at which it was not available, ns after the start, ascending.
     pub away: Vec<Away>,
@@ -33,7 +32,6 @@ impl Recording {
         away_ns as f64 / self.length_ns.max(1) as f64
     }
 
-    /// In a line.
     pub fn describe(&self) -> String {
         format!(
             "noise of CPU {} over {}: away {} of the time in {} gaps, recorded as {}",

@@ -19,7 +19,6 @@ const OFF_NS: u64 = 200_000;
 /// The machine is not quiet enough when a wake-up costs more than this, ns: the simulation knows what it costs, but that varies.
 const SLOW_WAKE_NS: f64 = 100_000.0;
 
-/// What came of recording a point.
 pub(super) fn judged(id: &str, what: &str, point: &Point, trial: Result<&Trial, String>) -> Outcome {
     match trial {
         Ok(trial) => {
@@ -84,7 +83,6 @@ fn judge(id: &str, point: &Point, trial: &Trial) -> SelfCheck {
     }
 }
 
-/// Bursts that fell into the segment.
 fn bursts(trial: &Trial) -> usize {
     trial.log.away.iter().filter(|a| a.0 < a.1 && a.0 < trial.segment.length_ns).count()
 }

@@ -20,7 +20,6 @@ use crate::worker::{TaskProcess, TaskRequest};
 use machmeter_engine::selftest::machine::STEAL;
 use machmeter_engine::selftest::percent;
 
-/// The ordinary policy.
 pub(super) const OTHER: Policy = Policy::Other { nice: 0 };
 /// From the order to begin until the first release, ns: the disturber is at work before.
 const LEAD_NS: u64 = 60_000_000;
@@ -58,7 +57,6 @@ pub(super) struct Trial {
     pub(super) calibration_ns: u64,
 }
 
-/// What a disturber did.
 #[derive(Debug, Default)]
 pub(super) struct Log {
     /// When the task could not have the CPU; monotonic time, then counted from the segment's start.
@@ -67,7 +65,6 @@ pub(super) struct Log {
     pub(super) unsure: Vec<Away>,
 }
 
-/// Where a disturber acts.
 pub(super) struct Scene<'a> {
     pub(super) pid: i32,
     pub(super) tid: i32,

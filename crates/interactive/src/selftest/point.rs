@@ -32,7 +32,6 @@ pub(super) const HOG: [Point; 8] = [
     point(47_123, 5_000, 2_667, 400, BUFFER),
 ];
 
-/// Points of the stopped task.
 pub(super) const STOPS: [Point; 6] = [
     point(70_711, 12_000, 16_667, 6_667, ALL),
     point(70_711, 8_000, 16_667, 2_000, ALL),
@@ -47,7 +46,6 @@ impl Point {
         periodic(self.task_us, self.cpu_us, self.overload)
     }
 
-    /// Stable name.
     pub(super) fn id(&self) -> String {
         let policy = match self.overload {
             Overload::Drop => "drop",

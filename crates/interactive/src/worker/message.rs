@@ -6,10 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::super::samples::Segment;
 
-/// The task to be run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskRequest {
-    /// Its stream.
     pub stream: Stream,
     /// How the kernel shall treat it, its CPUs among that. A control group is joined from outside.
     pub attributes: Attributes,
@@ -27,14 +25,12 @@ pub(super) enum Request {
         start_ns: u64,
         length_ns: u64,
     },
-    /// The present segment shall end early.
     Stop,
 }
 
 /// What a task's process says when it can begin.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ready {
-    /// The process.
     pub pid: i32,
     /// The threads that are the task: its first one, then those of its stages.
     pub tids: Vec<i32>,

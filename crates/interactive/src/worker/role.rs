@@ -20,10 +20,8 @@ use super::message::{Ready, Recorded, Reply, Request, TaskRequest, packed};
 const LEAD_NS: u64 = 5_000_000;
 const STACK_BYTES: usize = 64 << 10;
 
-/// What the listening thread waits for.
 enum Event {
     Asked(Request),
-    /// What was asked cannot be read.
     Fault(RoleError),
     Say(Reply),
 }
@@ -38,7 +36,6 @@ struct Order {
     jobs: Vec<Job>,
 }
 
-/// The role; see the module above.
 pub(super) fn run(_: &[OsString]) -> u8 {
     let Ok((requests, mut out)) = role::starter() else { return 1 };
     match serve(requests, &mut out) {
@@ -147,7 +144,6 @@ fn room_for(n: usize) -> Vec<Job> {
     jobs
 }
 
-/// The thread that is the task.
 fn task(
     request: &TaskRequest,
     inherited: Option<Policy>,

@@ -54,7 +54,6 @@ const VANISH_WITHIN_NS: u64 = 500_000_000;
 /// So many failures one after the other mean that it will not get better.
 const FAILURES_IN_A_ROW: usize = 8;
 
-/// The entry.
 pub(crate) static COMPILE: LoadEntry = LoadEntry {
     info: LoadInfo {
         name: "compile",
@@ -157,11 +156,9 @@ fn burn_beside(work: &Work) {
     }
 }
 
-/// A unit to build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Task {
     unit: usize,
-    /// Counts all units built.
     turn: usize,
 }
 

@@ -16,7 +16,6 @@ use serde::{Deserialize, Serialize};
 
 use super::text;
 
-/// The role of all of them.
 pub(crate) const BUILDER: Worker = Worker { name: "load-compile", run: be_a_step };
 
 /// No stage takes nearly as long on the slowest machine; who waits longer waits for ever.
@@ -32,7 +31,6 @@ pub(super) enum Step {
     Link { directory: PathBuf, turns: Vec<usize> },
 }
 
-/// How a step ended.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum End {
     Done,
@@ -62,7 +60,6 @@ fn dependencies_name(turn: usize) -> String {
     format!("d{turn:09}")
 }
 
-/// What links write.
 const IMAGE_NAME: &str = "image";
 
 fn be_a_step(_: &[OsString]) -> u8 {
@@ -88,7 +85,6 @@ fn passed(number: i32, to_write: bool) -> io::Result<File> {
     File::options().read(!to_write).write(to_write).open(format!("/proc/self/fd/{number}"))
 }
 
-/// gather | transform | seal
 fn build(directory: &Path, unit: usize, turn: usize) -> io::Result<()> {
     let (text_out, text_in) = io::pipe()?;
     let (code_out, code_in) = io::pipe()?;

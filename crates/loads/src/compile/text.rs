@@ -14,7 +14,6 @@ use std::path::Path;
 
 use machmeter_stats::random::Random;
 
-/// Units and headers of the program.
 pub(super) const UNITS: usize = 64;
 const HEADERS: usize = 40;
 
@@ -131,7 +130,6 @@ pub(super) fn seal(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// What was sealed.
 pub(super) fn open(bytes: &[u8]) -> Result<&[u8], &'static str> {
     let (rest, sum) = bytes.split_last_chunk::<8>().ok_or("too short")?;
     if checksum(0, rest) == u64::from_le_bytes(*sum) { Ok(rest) } else { Err("damaged") }

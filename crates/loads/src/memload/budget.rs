@@ -2,7 +2,6 @@
 
 use machmeter_sys::oom::MemoryLeft;
 
-/// Unit of allocation, as in interbench.
 pub(super) const BLOCK_BYTES: u64 = 1 << 20;
 /// With less than this the load would be about its own code.
 pub(super) const LEAST_BYTES: u64 = 8 << 20;

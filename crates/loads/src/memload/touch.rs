@@ -23,7 +23,6 @@ use super::budget::{self, BLOCK_BYTES};
 use crate::message::{Message, Replies};
 use crate::work::Count;
 
-/// The role.
 pub(crate) const TOUCHER: Worker = Worker { name: "load-memory", run: touch };
 
 const ORDER_WITHIN_NS: u64 = 2_000_000_000;
@@ -39,7 +38,6 @@ const REWRITE_ONE_IN: usize = 8;
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct TouchOrder {
     pub(super) anonymous_bytes: u64,
-    /// A new file of this size.
     pub(super) file: Option<(PathBuf, u64)>,
     pub(super) grouped: bool,
     pub(super) seed: u64,
@@ -229,7 +227,6 @@ impl Scratch {
     }
 }
 
-/// What the machine looks like.
 struct Seen {
     left: MemoryLeft,
     full_stall_percent: Option<f64>,

@@ -13,7 +13,6 @@ use machmeter_sys::thread::{monotonic_ns, nanosleep_until};
 
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 
-/// Roles of the tests' own.
 pub(crate) const ROLES: &[Worker] =
     &[NOTHING, crate::memload::ROLE, Worker { name: "test-starter", run: be_a_starter }];
 

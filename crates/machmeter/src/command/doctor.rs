@@ -23,7 +23,6 @@ pub(crate) const ENTRY: CommandEntry = CommandEntry { name: "doctor", define, ru
 
 /// Time between the two captures when none is given, ns.
 const BETWEEN_NS: u64 = 1_500_000_000;
-/// How long running programs are sampled.
 const SAMPLE: Duration = Duration::from_millis(200);
 
 fn define() -> Command {

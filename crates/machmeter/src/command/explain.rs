@@ -13,7 +13,6 @@ use crate::output;
 
 pub(crate) const ENTRY: CommandEntry = CommandEntry { name: "explain", define, run };
 
-/// Codes of the program itself.
 pub(crate) const CODES: &[Code] = &[
     Code {
         id: "W900",

@@ -31,7 +31,6 @@ const LOOK_AROUND_FROM_NS: u64 = 5_000_000_000;
 const ASK_RUNS: usize = 16;
 /// Records that are opened to find them, at most: a tenth of a second.
 const ASK_FILES: usize = 50;
-/// Runs kept in the history.
 const KEEP_RUNS: usize = 200;
 
 /// `machmeter PROBE`.

@@ -22,13 +22,9 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::globals::Globals;
 
-/// A command.
 pub(crate) struct CommandEntry {
-    /// Its name.
     pub(crate) name: &'static str,
-    /// Its definition.
     pub(crate) define: fn() -> Command,
-    /// What it does.
     pub(crate) run: fn(&Registries, &Globals, &ArgMatches) -> Result<Exit, Failure>,
 }
 
@@ -45,7 +41,6 @@ pub(crate) const COMMANDS: &[CommandEntry] = &[
     selftest::ENTRY,
 ];
 
-/// Does what the command line says.
 pub(crate) fn run(registries: &Registries, matches: &ArgMatches) -> Result<Exit, Failure> {
     let globals = Globals::from_arg_matches(matches).map_err(Failure::usage)?;
     match matches.subcommand() {

@@ -64,7 +64,6 @@ impl Bench {
         Ok(Self { topology, allowed, cpus, clock, priority: Priority::Asked(policy) })
     }
 
-    /// CPU of each thread.
     pub(super) fn cpus(&self) -> &CpuSet {
         &self.cpus
     }
@@ -144,7 +143,6 @@ impl Bench {
     }
 }
 
-/// Counts of each thread, equally many.
 pub(super) fn counts_of(samples: &Samples) -> Vec<Vec<i32>> {
     let mut counts: Vec<Vec<i32>> =
         samples.cpus.iter().map(|c| c.counts.iter().map(|n| *n as i32).collect()).collect();

@@ -42,7 +42,6 @@ enum Mode {
     Interbench,
 }
 
-/// Names with what they stand for.
 const MODES: [(&str, Mode); 12] = [
     ("ftq", Mode::Ftq { quantum: Quantum::One, threaded: false }),
     ("ftq15", Mode::Ftq { quantum: Quantum::Fifteen, threaded: false }),
@@ -103,7 +102,6 @@ fn run(registries: &Registries, _globals: &Globals, matches: &ArgMatches) -> Res
     }
 }
 
-/// The options that a benchmark has.
 fn options(name: &'static str, mode: Mode) -> Command {
     match mode {
         Mode::Ftq { threaded, .. } => ftq::define(name, threaded),

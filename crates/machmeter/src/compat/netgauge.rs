@@ -88,7 +88,6 @@ pub(super) fn define(name: &'static str) -> Command {
         )
 }
 
-/// Where and how to write.
 struct Task<'a> {
     name: &'a str,
     bench: Bench,

@@ -24,7 +24,6 @@ use rustix::process::{Pid, Signal};
 const HANGS_AFTER: Duration = Duration::from_mins(1);
 /// Exit codes that the help names; 129 is SIGHUP's.
 pub(crate) const DOCUMENTED: [i32; 9] = [0, 1, 2, 3, 4, 5, 129, 130, 143];
-/// User and group that own nothing.
 pub(crate) const NOBODY: u32 = 65_534;
 
 /// A place to run in; removed with everything in it.
@@ -132,7 +131,6 @@ pub(crate) fn kept_runs(state: &Path) -> Vec<PathBuf> {
     records.filter(|p| p.extension().is_some_and(|e| e == "json")).collect()
 }
 
-/// A program at work.
 pub(crate) struct Running {
     child: Child,
     shown: String,
@@ -142,7 +140,6 @@ pub(crate) struct Running {
     heard: Vec<String>,
 }
 
-/// How it ended.
 #[derive(Debug)]
 pub(crate) struct Ended {
     /// Exit code; `None` when a signal killed it.
@@ -150,7 +147,6 @@ pub(crate) struct Ended {
     pub(crate) stdout: String,
     pub(crate) stderr: String,
     pub(crate) wall: Duration,
-    /// The command line, for messages.
     pub(crate) shown: String,
 }
 
@@ -264,7 +260,6 @@ impl Ended {
         assert_eq!(other.count(), 0, "machmeter {}: {}", self.shown, self.stderr);
     }
 
-    /// The one document on stdout.
     #[track_caller]
     pub(crate) fn record(&self) -> Record {
         sound(&self.stdout, &format!("stdout of machmeter {}", self.shown))
@@ -313,7 +308,6 @@ fn may_be_negative(id: &str) -> bool {
     machmeter::PROBES.iter().flat_map(|p| p.info.metrics()).any(|m| m.id == id && m.may_be_negative)
 }
 
-/// The record in a file.
 #[track_caller]
 pub(crate) fn record_in(path: &Path) -> Record {
     let mut text = String::new();

@@ -15,7 +15,6 @@ const PRESENT: f64 = 0.03;
 /// Below this share two speeds are the same.
 const SAME: f64 = 0.015;
 
-/// One comparison.
 struct Comparison {
     text: String,
     loss: f64,

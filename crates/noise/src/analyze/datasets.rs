@@ -163,7 +163,6 @@ pub fn heat(views: &[CpuView<'_>]) -> Option<Dataset> {
     ))
 }
 
-/// Percentile curves of detour durations.
 pub fn percentiles(views: &[CpuView<'_>]) -> Option<Dataset> {
     let rows: Vec<DistributionRow> = views
         .iter()

@@ -14,23 +14,18 @@ use crate::samples::{CpuSamples, Setup};
 
 /// Blocks into which a run is cut for later comparison.
 pub const BLOCKS: usize = 20;
-/// Confidence level of all intervals.
 pub const LEVEL: f64 = 0.95;
 /// Stretches of a run at most from which the interval of a share is taken: the method is tested up to 10,000.
 const STRETCHES: usize = 2_000;
 /// How intervals of means and of quantiles are made: by `stats::serial`.
 const MEAN: &str = "correlated-mean";
 const RANK: &str = "correlated-rank";
-/// Quantiles that every duration metric carries.
 const QUANTILES: [f64; 6] = [0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999];
 
 /// What the figures of one CPU are computed from.
 pub struct CpuView<'a> {
-    /// How it was taken.
     pub setup: &'a Setup,
-    /// Its samples.
     pub cpu: &'a CpuSamples,
-    /// Its windows, separated.
     pub split: &'a Split,
 }
 
@@ -90,7 +85,6 @@ impl CpuView<'_> {
 /// Durations in ascending order: (from, to, how many), ns.
 #[derive(Debug, Clone)]
 pub struct Durations {
-    /// All.
     pub n: u64,
     /// Single ones where each is known, else buckets.
     pub lots: Vec<(f64, f64, u64)>,
@@ -165,7 +159,6 @@ pub(super) fn of_source(m: Metric, slices: &[f64], slice: f64, ns: f64) -> Metri
         .with_blocks(blocks, slice * ns * n as f64 / BLOCKS as f64)
 }
 
-/// The figures of one CPU.
 pub fn of_cpu(view: &CpuView<'_>) -> Vec<Metric> {
     let mut out = Vec::new();
     let gaps_missing = "the file has counts only: stolen time and slowdown cannot be told apart";

@@ -22,7 +22,6 @@ use super::figures::CpuView;
 use crate::attribute::testimony::{Sight, SourceKind, Testimony};
 use crate::info;
 
-/// Rhythms listed at most.
 const MAX_LISTED: usize = 10;
 /// Rates at which kernels tick (`Kconfig.hz`), Hz.
 const TICKS_HZ: [f64; 4] = [100.0, 250.0, 300.0, 1000.0];
@@ -30,17 +29,14 @@ const TICKS_HZ: [f64; 4] = [100.0, 250.0, 300.0, 1000.0];
 /// A periodic source found on one CPU.
 #[derive(Debug, Clone)]
 pub struct Periodic {
-    /// The CPU.
     pub cpu: usize,
     /// Class of durations (`10-100 us`) or `source`.
     pub class: String,
     /// Name of the source, or `unknown`.
     pub source: String,
-    /// Frequency.
     pub hz: f64,
     /// Half of its 95 % interval.
     pub half_hz: Option<f64>,
-    /// Events that belong to it.
     pub events: usize,
     /// Chance of as much without a rhythm.
     pub p: f64,

@@ -103,7 +103,6 @@ fn accounts(view: &CpuView<'_>, testimony: &Testimony) -> Accounts {
     out
 }
 
-/// Adds what no list holds.
 fn not_listed(view: &CpuView<'_>, accounts: &mut Accounts) {
     let split = view.split;
     let mut short = Account { slices: slices(&split.detour_ticks), ..Account::default() };

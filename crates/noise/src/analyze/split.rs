@@ -14,7 +14,6 @@ const REFERENCE_QUANTILE: f64 = 0.05;
 /// Gaps of one kind within the windows.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Kind {
-    /// How many began.
     pub count: u64,
     /// Their time, their own turns' work included, ticks.
     pub ticks: f64,
@@ -38,15 +37,11 @@ pub struct Split {
     pub turn_ticks: Vec<Option<f64>>,
     /// Turn of the undisturbed loop, ticks; 0 when it cannot be told (no counts).
     pub reference_ticks: f64,
-    /// All turns.
     pub turns: u64,
     /// Wall time of the closed windows, ticks.
     pub wall_ticks: f64,
-    /// Detours.
     pub detours: Kind,
-    /// Micro-stalls.
     pub stalls: Kind,
-    /// Clusters of them.
     pub clusters: u64,
     /// Time the loop took for its notes, ticks.
     pub own_ticks: f64,
@@ -63,7 +58,6 @@ impl Split {
         self.detour_ticks.iter().zip(&self.stall_ticks).map(|(d, s)| d + s).collect()
     }
 
-    /// All gaps.
     pub fn gaps(&self) -> u64 {
         self.detours.count + self.stalls.count
     }

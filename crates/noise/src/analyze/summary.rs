@@ -13,7 +13,6 @@ use crate::samples::Samples;
 const FIT_SHARE: f64 = 0.01;
 const FIT_LONGEST_NS: f64 = 1e6;
 
-/// Writes the summary.
 pub(super) fn write(
     samples: &Samples,
     views: &[CpuView<'_>],
@@ -121,7 +120,6 @@ fn unseen(longest_ns: f64, wall_s: f64) -> Option<String> {
     })
 }
 
-/// Micro-stalls, where there are any.
 fn stalls(metrics: &[Metric], cpus: usize) -> Option<String> {
     let mean = |id: &str| {
         let all = metrics.iter().filter(|m| m.id == id).filter_map(|m| m.value);
@@ -158,7 +156,6 @@ fn of_counts(lost: Option<&Metric>) -> Summary {
     }
 }
 
-/// Shortest detour.
 fn shortest_ns(samples: &Samples) -> f64 {
     let s = &samples.setup.schedule;
     s.threshold_ticks.max(s.stall_ticks) as f64 * samples.setup.ns_per_tick()
@@ -172,7 +169,6 @@ fn bracket(m: &Metric) -> String {
     m.ci.as_ref().map_or(String::new(), |c| format!(" [{}, {}]", human(c.low, m.unit), human(c.high, m.unit)))
 }
 
-/// The largest sources over all CPUs.
 fn mostly(metrics: &[Metric], cpus: usize) -> Option<String> {
     let mut by_source: Vec<(String, f64)> = Vec::new();
     for m in metrics.iter().filter(|m| m.id == "noise.source_fraction") {

@@ -17,7 +17,6 @@ fn warning(code: &str, text: String) -> Warning {
     Warning { code: code.to_owned(), text, next: next.to_owned() }
 }
 
-/// All warnings of a recording.
 pub(super) fn all(samples: &Samples, views: &[CpuView<'_>]) -> Vec<Warning> {
     let mut out = Vec::new();
     for v in views {

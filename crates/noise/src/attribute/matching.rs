@@ -9,7 +9,6 @@ use std::collections::BinaryHeap;
 use super::testimony::{Sight, Source, SourceKind, Span, Testimony};
 use crate::measure::Gap;
 
-/// What a gap consisted of.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Attributed {
     /// Index of the source that is charged with the gap.
@@ -18,14 +17,12 @@ pub struct Attributed {
     pub entry_ticks: u64,
     /// From the last event to the end, ticks.
     pub exit_ticks: u64,
-    /// What each source had of it.
     pub parts: Vec<Part>,
 }
 
 /// What one source had of a gap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
-    /// The source.
     pub source: u32,
     /// When it began first in the gap, ticks.
     pub start_ticks: u64,

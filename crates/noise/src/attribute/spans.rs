@@ -14,7 +14,6 @@ const THREAD_DEPTH: u8 = 0;
 struct Open {
     start_ticks: u64,
     source: u32,
-    /// Which exit event closes it.
     closes: Closes,
 }
 
@@ -52,7 +51,6 @@ struct Walk<'a> {
     open: Vec<Open>,
     /// The other thread that has the CPU: since when, and its source.
     thread: Option<(u64, u32)>,
-    /// Who was switched in last.
     running: Option<i32>,
     processes: &'a Processes,
 }

@@ -22,7 +22,6 @@ struct Watched {
     trouble: Option<String>,
 }
 
-/// Watches the measuring threads' context switches.
 pub(super) struct Switches {
     threads: Vec<Mutex<Watched>>,
     totals: Totals,
@@ -48,7 +47,6 @@ struct Bracketed {
     rate: TickRate,
 }
 
-/// Tries at the tightest bracket.
 const BRACKETS: usize = 200;
 
 impl WithSource for Bracketed {

@@ -5,13 +5,10 @@ use serde::{Deserialize, Serialize};
 /// What kind of thing took the CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SourceKind {
-    /// Another thread ran.
     Thread,
     /// A device interrupt, or an interrupt between processors.
     Irq,
-    /// A softirq handler.
     Softirq,
-    /// The timer interrupt.
     Tick,
     /// A page fault of the meter itself.
     Fault,
@@ -22,11 +19,9 @@ pub enum SourceKind {
 }
 
 impl SourceKind {
-    /// All kinds.
     pub const ALL: [Self; 7] =
         [Self::Thread, Self::Irq, Self::Softirq, Self::Tick, Self::Fault, Self::Outside, Self::Unknown];
 
-    /// Name as in metric parameters.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Thread => "thread",
@@ -45,12 +40,10 @@ impl SourceKind {
     }
 }
 
-/// Who took the CPU.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Source {
     /// Name of a process, an interrupt, a softirq, or a description.
     pub name: String,
-    /// Kind.
     pub kind: SourceKind,
     /// Which of the process's threads, as `name:id`; empty for what is no thread.
     pub thread: String,
@@ -62,7 +55,6 @@ impl Source {
         Self { name: printable(name), kind, thread: String::new() }
     }
 
-    /// A thread of a process.
     pub fn thread(process: &str, thread: &str, id: i32) -> Self {
         let thread = format!("{}:{id}", printable(thread));
         Self { name: printable(process), kind: SourceKind::Thread, thread }
@@ -109,18 +101,13 @@ pub enum Sight {
     Everything,
     /// Only when other threads ran: an unexplained gap is an interrupt or outside the kernel.
     Switches,
-    /// Nothing.
     Nothing,
 }
 
-/// All that was seen.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Testimony {
-    /// Name of the witness.
     pub witness: String,
-    /// What it can see.
     pub sight: Sight,
-    /// Who was seen.
     #[serde(skip)]
     pub sources: Vec<Source>,
     /// Per measured CPU (same order as the samples): spans ordered by start; none once the gaps are attributed.
@@ -137,7 +124,6 @@ pub struct Testimony {
 }
 
 impl Testimony {
-    /// No witness at all.
     pub fn none() -> Self {
         Self {
             witness: "none".to_owned(),

@@ -6,13 +6,11 @@ use machmeter_sys::counters::Counters;
 use super::testimony::{Sight, Testimony};
 use super::{Meter, Witness};
 
-/// Counters at the start.
 pub(super) struct Totals {
     before: Result<Counters, String>,
 }
 
 impl Totals {
-    /// Reads the counters.
     pub(super) fn start() -> Self {
         Self { before: Counters::read().map_err(|e| e.to_string()) }
     }

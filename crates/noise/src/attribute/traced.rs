@@ -51,7 +51,6 @@ fn process_name(thread_id: i32) -> Option<String> {
     Some(String::from_utf8_lossy(name.strip_suffix(b"\n").unwrap_or(&name)).into_owned())
 }
 
-/// A running trace.
 pub(super) struct Traced {
     session: Mutex<Option<Running>>,
     totals: Totals,

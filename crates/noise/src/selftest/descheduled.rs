@@ -29,7 +29,6 @@ const CLASSED: f64 = 0.99;
 const ACCOUNT: f64 = 0.01;
 /// A pause in the competitor's own loop longer than this ends a stretch of running, ns.
 const PAUSE_NS: f64 = 2_000.0;
-/// Stretches kept.
 const STRETCHES: usize = 400_000;
 
 /// Spins and writes down from when to when it ran without a pause.
@@ -104,7 +103,6 @@ pub(super) fn as_present_user(lab: &Lab<'_>, options: &Options) -> Vec<SelfCheck
     out
 }
 
-/// Runs the probe beside a competitor.
 fn compete(lab: &Lab<'_>, budget_ns: u64) -> Result<(Samples, Vec<(u64, u64)>), String> {
     let stop = AtomicBool::new(false);
     let log = LockedBuf::new(STRETCHES).map_err(|e| e.to_string())?;

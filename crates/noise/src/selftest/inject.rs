@@ -18,18 +18,15 @@ use crate::attribute::matching::Attributed;
 use crate::attribute::testimony::{Sight, SourceKind};
 use crate::samples::Samples;
 
-/// Name of the injecting thread.
 pub(super) const NAME: &str = "mm-inject";
 /// Its priority: above the meter's 45 and the main thread's 46.
 const PRIORITY: u8 = 60;
-/// Bars.
 const RECALL: f64 = 0.99;
 const NAMED: f64 = 0.98;
 const FREQUENCY: f64 = 0.0005;
 /// Bursts needed to speak of a rhythm.
 const MIN_RHYTHM: usize = 30;
 
-/// A rhythm of bursts.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Setting {
     pub(super) hz: f64,
@@ -38,7 +35,6 @@ pub(super) struct Setting {
     pub(super) block_ns: Option<u64>,
 }
 
-/// What the injector says of itself.
 pub(super) struct Log {
     pub(super) bursts: Vec<Burst>,
     /// When block 0 began, ticks.

@@ -14,14 +14,12 @@ use machmeter_engine::selftest::machine::{self, Machine};
 /// Self-tests run under the policy that most programs have.
 pub(super) const OTHER: Policy = Policy::Other { nice: 0 };
 
-/// The place, and what ran there.
 pub(super) struct Lab<'a> {
     pub(super) machine: Machine<'a>,
     /// What was run, its budget and the time it took, ns.
     pub(super) runs: RefCell<Vec<(String, u64, u64)>>,
 }
 
-/// A run of the probe.
 pub(super) struct Order<'a> {
     pub(super) what: &'a str,
     pub(super) cpus: CpuSet,

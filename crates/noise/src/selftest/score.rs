@@ -34,17 +34,13 @@ pub fn cover(bursts: &[Burst], gaps: &[Gap]) -> Vec<Option<usize>> {
         .collect()
 }
 
-/// How many of how many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recall {
-    /// Found.
     pub found: usize,
-    /// Injected.
     pub of: usize,
 }
 
 impl Recall {
-    /// Counts the covered ones.
     pub fn of_cover(covered: &[Option<usize>]) -> Self {
         Self { found: covered.iter().flatten().count(), of: covered.len() }
     }
@@ -84,7 +80,6 @@ pub struct DurationError {
     pub bias: f64,
     /// 95 % quantile of the absolute error after the bias is taken off.
     pub p95: f64,
-    /// Errors.
     pub n: usize,
 }
 

@@ -42,7 +42,6 @@ const MERGED_NS: f64 = 200.0;
 /// One planned stall and, once done, its stamps.
 #[derive(Debug, Clone, Copy, Default)]
 struct Stall {
-    /// Turns to run before it.
     turns: u64,
     length_ticks: u64,
     class: usize,
@@ -186,7 +185,6 @@ pub(super) fn checks(lab: &Lab<'_>, options: &Options) -> Vec<SelfCheck> {
     }
 }
 
-/// Recall of one class of stalls.
 fn recall_of(logged: &Logged, ns: u64) -> Recall {
     let of = |class: usize| CLASSES[class].ns == ns;
     let stalls: Vec<Burst> = logged.stalls.iter().filter(|s| of(s.0)).map(|s| s.1).collect();

@@ -21,7 +21,6 @@ const EDGE_NS: f64 = 1_500_000.0;
 const MIN_BLOCKS: usize = 8;
 /// A block counts if other threads had no more than this share of it.
 const OTHERS: f64 = 0.005;
-/// Bar: relative error of the total.
 const ERROR: f64 = 0.05;
 /// Few and long bursts, so that the cost of switching is small against what the log says.
 const SETTING: Setting = Setting { hz: 190.0, burst_us: 500.0, block_ns: Some(BLOCK_NS) };

@@ -12,7 +12,6 @@ use parts::{Column, LEFT, RIGHT, clip, wrap};
 /// A4 portrait at 96 units per inch; on Letter it fits with wider side margins.
 const WIDTH: f64 = 794.0;
 const HEIGHT: f64 = 1123.0;
-/// Tiles at most.
 const TILES: usize = 6;
 
 /// The card of a record as one SVG document.

@@ -10,12 +10,9 @@ use crate::chart::{self, Size};
 use crate::identity::Identity;
 use crate::svg::{Anchor, Svg};
 
-/// Edges of the text.
 pub(super) const LEFT: f64 = 44.0;
 pub(super) const RIGHT: f64 = 750.0;
-/// CPUs drawn as boxes at most.
 const BOXES: u64 = 64;
-/// Rows of the source table.
 const SOURCES: usize = 6;
 
 /// Pairs of a name and a value, one below the other.

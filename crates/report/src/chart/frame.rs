@@ -13,7 +13,6 @@ pub(crate) struct Size {
     pub(crate) height: f64,
 }
 
-/// The drawing area inside the margins.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Area {
     pub(crate) left: f64,

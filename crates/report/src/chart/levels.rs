@@ -5,7 +5,6 @@ use machmeter_data::shape::Matrix;
 
 use crate::axis::Scale;
 
-/// Levels of color.
 pub(crate) const LEVELS: usize = 9;
 
 /// Least share of each level on the scale of nines, from all that was asked for downwards. Half a decade of what is missing
@@ -15,7 +14,6 @@ const NINES: [f64; LEVELS - 1] = [1.0, 0.999, 0.997, 0.99, 0.97, 0.9, 0.7, 0.5];
 /// Ratio of greatest to least value that a table's colors span at least.
 const NARROWEST: f64 = 1.5;
 
-/// A scale of nine levels.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Levels {
     /// Even steps (on a log axis: even ratios) between the least and the greatest value of this matrix.

@@ -11,7 +11,6 @@ use crate::svg::{Anchor, Svg};
 const NAMES: f64 = 92.0;
 /// Room for the names of the columns.
 const HEADS: f64 = 20.0;
-/// Height of a row at most.
 const ROW: f64 = 26.0;
 
 /// The table as a picture of the asked-for width, as high as its rows need but not higher than asked for.

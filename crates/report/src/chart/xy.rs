@@ -8,11 +8,8 @@ use crate::axis::Scale;
 use crate::label;
 use crate::svg::{Anchor, Svg};
 
-/// Colors (and symbols) before they repeat.
 const COLORS: usize = 8;
-/// Points of one curve drawn statically.
 const CURVE_POINTS: usize = 200;
-/// Points of one group drawn statically.
 const GROUP_POINTS: usize = 120;
 
 /// Classes of the `i`-th line. When colors repeat, dashes do not repeat with them.
@@ -55,7 +52,6 @@ pub(super) fn distribution(d: &Distribution, title: &str, size: Size) -> String 
     svg.finish()
 }
 
-/// Curves with named marks.
 pub(super) fn curve(c: &Curve, title: &str, size: Size) -> String {
     let area = Area { top: 34.0, ..Area::of(size) };
     let mut svg = Svg::new(size.width, size.height, "chart", title);

@@ -23,7 +23,6 @@ pub(super) const FORMAT: Format = Format {
 
 /// Three significant digits, the habit of the format's tools.
 const DIGITS: u8 = 3;
-/// Spans the run is divided into.
 const INTERVALS: usize = 10;
 
 fn write(record: &Record, tables: &[Table], out: &mut dyn io::Write) -> Result<(), ExportError> {

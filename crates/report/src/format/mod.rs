@@ -21,9 +21,7 @@ pub enum ExportError {
         "{format} needs the raw table {table} with {needs}; export from a run that kept its samples (not --no-raw)"
     )]
     MissingTable {
-        /// Format.
         format: &'static str,
-        /// Table.
         table: &'static str,
         /// Columns or notes that were looked for.
         needs: &'static str,
@@ -31,11 +29,9 @@ pub enum ExportError {
     /// Raw samples that contradict themselves.
     #[error("table {table}, row {row}: {what}")]
     BadRow {
-        /// Table.
         table: &'static str,
         /// Row, from 0.
         row: usize,
-        /// What is wrong.
         what: String,
     },
     /// The output could not be written.
@@ -43,14 +39,11 @@ pub enum ExportError {
     Write(#[from] io::Error),
 }
 
-/// An export format.
 #[derive(Debug, Clone, Copy)]
 pub struct Format {
     /// Name for `--to`.
     pub name: &'static str,
-    /// File extension without the dot.
     pub extension: &'static str,
-    /// One sentence.
     pub description: &'static str,
     /// Writes a record and its raw tables.
     ///
@@ -68,7 +61,6 @@ pub fn by_name(name: &str) -> Option<&'static Format> {
     FORMATS.iter().find(|f| f.name == name)
 }
 
-/// The gaps of a noise recording.
 fn gaps<'a>(tables: &'a [Table], format: &'static str) -> Result<Gaps<'a>, ExportError> {
     Gaps::find(tables).map_err(|e| match e {
         GapsError::Missing(needs) => ExportError::MissingTable { format, table: GAPS, needs },

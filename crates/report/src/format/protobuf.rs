@@ -1,6 +1,5 @@
 //! A writer of the protocol buffer wire format: varints, doubles and length-delimited fields; nothing else is needed.
 
-/// A message being written.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Message(Vec<u8>);
 
@@ -12,19 +11,16 @@ impl Message {
         self
     }
 
-    /// Field of a double.
     pub(super) fn double(mut self, field: u32, value: f64) -> Self {
         self.varint(u64::from(field) << 3 | 1);
         self.0.extend(value.to_le_bytes());
         self
     }
 
-    /// Field of a string.
     pub(super) fn text(self, field: u32, value: &str) -> Self {
         self.bytes(field, value.as_bytes())
     }
 
-    /// Field of a message.
     pub(super) fn message(self, field: u32, value: &Self) -> Self {
         self.bytes(field, &value.0)
     }

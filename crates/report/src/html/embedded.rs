@@ -4,7 +4,6 @@ use machmeter_data::{Record, deflated};
 
 use crate::{budget, digest};
 
-/// The tag before the record.
 pub(super) const OPEN: &str = "<script type=\"application/zlib\" id=\"machmeter-record\">";
 
 /// The record's JSON.
@@ -13,7 +12,6 @@ pub(super) fn json(record: &Record) -> String {
     serde_json::to_string(record).unwrap_or_default()
 }
 
-/// The block between the tags.
 pub(super) fn block(json: &str) -> String {
     deflated::write(json)
 }

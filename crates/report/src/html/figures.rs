@@ -43,7 +43,6 @@ pub(super) fn section(page: &mut Page, record: &Record) {
     page.raw("</section>");
 }
 
-/// Pictures drawn so far, by probe.
 #[derive(Default)]
 struct Drawn<'a>(BTreeMap<&'a str, usize>);
 

@@ -4,12 +4,10 @@
 
 use std::fmt;
 
-/// Text that grows.
 #[derive(Debug, Default)]
 pub(super) struct Page(String);
 
 impl Page {
-    /// Adds markup as it stands.
     pub(super) fn raw(&mut self, markup: &str) {
         self.0.push_str(markup);
     }

@@ -130,7 +130,6 @@ fn row(page: &mut Page, c: &Check) {
     page.raw("</td></tr>");
 }
 
-/// Statements with their evidence.
 pub(super) fn findings(page: &mut Page, findings: &[Finding]) {
     if findings.is_empty() {
         return;

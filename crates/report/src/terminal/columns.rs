@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use super::{TerminalStyle, printable, wrap};
 
-/// Space between columns.
 const GAP: &str = "  ";
 
 /// A table being collected; widths follow from the contents.
@@ -61,7 +60,6 @@ impl Columns {
         (0..self.heads.len()).map(|i| width(i).unwrap_or(0)).collect()
     }
 
-    /// The first column and some others.
     fn part(&self, columns: &Range<usize>, widths: &[usize], style: &TerminalStyle) -> String {
         let lines = |cells: &[String]| {
             let shown: Vec<usize> = std::iter::once(0).chain(columns.clone()).collect();

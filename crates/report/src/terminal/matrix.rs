@@ -8,7 +8,6 @@ use super::{TerminalStyle, printable};
 use crate::chart::Levels;
 use crate::label;
 
-/// Space between columns.
 const GAP: usize = 2;
 
 /// The table with one leading space per line.

@@ -17,12 +17,10 @@ use crate::{finite, label};
 pub use dataset::dataset;
 pub use glyphs::sparkline;
 
-/// How text is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TerminalStyle {
     /// Columns of the terminal; long lines are broken at words.
     pub width: usize,
-    /// Color by ANSI codes.
     pub color: bool,
     /// Only characters of ASCII.
     pub ascii: bool,
@@ -41,7 +39,6 @@ impl TerminalStyle {
     }
 }
 
-/// Width of the section names.
 const SECTION: usize = 13;
 /// Warnings that are told in full before the figures. Of more, the figures would not be on the first screen.
 const TOLD_FIRST: usize = 2;

@@ -5,29 +5,20 @@ use machmeter_data::record::Warning;
 
 use super::Imported;
 
-/// Windows that the writer left out.
 pub const MISSING_WINDOWS: &str = "W701";
-/// Samples under the wrong thread.
 pub const THREAD_STRIDE: &str = "W702";
 /// Times in ticks of unknown length.
 pub const TICK_RATE: &str = "W703";
 /// A threshold so low that ordinary turns count as detours.
 pub const THRESHOLD: &str = "W704";
-/// Values beyond the last bucket.
 pub const OVERFLOW: &str = "W705";
-/// Wake-up latency instead of stolen time.
 pub const OTHER_QUANTITY: &str = "W706";
-/// Time that runs backwards.
 pub const BACKWARD_TIME: &str = "W707";
 /// A clock rate known only roughly.
 pub const ROUGH_RATE: &str = "W708";
-/// Samples without times.
 pub const NO_TIMES: &str = "W709";
-/// A summary that contradicts itself.
 pub const WRONG_EXTREMES: &str = "W710";
-/// A file that ends early.
 pub const CUT_FILE: &str = "W711";
-/// A log of several runs.
 pub const SEVERAL_RUNS: &str = "W712";
 /// Lateness that the writer could not see.
 pub const HIDDEN_LATENESS: &str = "W713";

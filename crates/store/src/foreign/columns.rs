@@ -136,7 +136,6 @@ pub(super) fn text(name: &str, v: Vec<String>) -> Column {
     Column { name: name.to_owned(), unit: Unit::One, values: Values::Text(v) }
 }
 
-/// A table with notes.
 pub(super) fn table(
     name: &str,
     columns: Vec<Column>,

@@ -9,7 +9,6 @@ use super::{ForeignError, Imported, Input, SourceFile, imported};
 
 /// How a format differs from its relatives.
 pub(super) struct Layout {
-    /// Reader name.
     pub(super) format: &'static str,
     /// Key of the object that holds one object per thread or CPU.
     pub(super) threads: &'static str,

@@ -54,7 +54,6 @@ const CACHE_SIZE: MetricInfo = info("memory.cache_size", &["level"], Unit::Bytes
 /// Figures of a curve, under ids of the memory probe.
 pub const METRICS: &[MetricInfo] = &[LATENCY, CACHE_SIZE];
 
-/// A curve with its name.
 struct Ladder {
     name: String,
     stride_bytes: Option<i64>,

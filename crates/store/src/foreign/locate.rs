@@ -68,7 +68,6 @@ fn files_of(path: &Path) -> Result<Vec<PathBuf>, ForeignError> {
     Ok(files)
 }
 
-/// The other file of a pair.
 fn partner(path: &Path) -> Option<PathBuf> {
     let name = path.file_name()?.to_str()?;
     let other = match (name.strip_suffix("_counts.dat"), name.strip_suffix("_times.dat")) {

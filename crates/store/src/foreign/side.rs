@@ -19,7 +19,6 @@ pub struct SideFacts {
     /// Samples that were dropped for lack of room.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost_samples: Option<u64>,
-    /// Command line that wrote the files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
 }
@@ -50,7 +49,6 @@ impl SideFacts {
         }
     }
 
-    /// The rate as a table note.
     pub(super) fn tick_hz_note(&self) -> String {
         self.tick_hz.map_or_else(|| "unknown".to_owned(), |hz| hz.to_string())
     }
@@ -61,7 +59,6 @@ impl SideFacts {
     }
 }
 
-/// The side file of a prefix.
 pub(super) fn path_of(prefix: &Path) -> PathBuf {
     let mut name = prefix.as_os_str().to_owned();
     name.push(".machmeter.json");

@@ -19,7 +19,6 @@ pub(super) const READER: Reader = Reader {
     read,
 };
 
-/// Quantiles in their proper order.
 const ASCENDING: &[&str] =
     &["int_min", "int_median", "int_90", "int_99", "int_999", "int_9999", "int_99999", "int_max"];
 

@@ -67,13 +67,11 @@ pub struct Ftq2025Header {
     pub frequency_hz: f64,
     /// Clock ticks per nanosecond.
     pub ticks_per_ns: f64,
-    /// Thread number.
     pub thread: usize,
     /// CPU it ran on; `None` is written as -1, as the original always does on Linux.
     pub cpu: Option<i32>,
     /// Wait before the start, ms.
     pub start_delay_ms: u64,
-    /// Work units of all threads.
     pub total_count: u64,
     /// Best window of all threads times windows times threads.
     pub max_work: u64,
@@ -132,7 +130,6 @@ pub fn fwq(prefix: &Path, thread: usize, duration_ticks: &[i64]) -> Result<PathB
 pub struct NetgaugeHeader {
     /// Asked length of a window or piece of work, us.
     pub duration_us: u64,
-    /// Windows, pieces or detours asked for.
     pub samples: u64,
     /// Name and value of the lines about the system (`Sysname`, `Release`, ...).
     pub system: Vec<(String, String)>,
@@ -150,7 +147,6 @@ fn netgauge_header(out: &mut dyn Write, method: &str, h: &NetgaugeHeader) -> io:
 pub struct SelfishFacts {
     /// Shortest turn of the loop, ns.
     pub turn_ns: f64,
-    /// Turns of the loop.
     pub turns: u64,
     /// Threshold as percent of the shortest turn.
     pub threshold_percent: u32,

@@ -46,7 +46,6 @@ impl PrivateDirectory {
         Ok(Self { path, _removal: removal })
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -27,7 +27,6 @@ pub fn map_and_unmap(bytes: usize) -> io::Result<()> {
     Ok(unsafe { rustix::mm::munmap(at, bytes) }?)
 }
 
-/// A page whose protection changes.
 #[derive(Debug)]
 pub struct Guarded(Pages);
 
@@ -88,10 +87,12 @@ impl Inherited {
 
 #[derive(Debug)]
 enum Source {
-    /// Anonymous memory: touched by writing.
     Memory(Pages),
     /// A mapped file whose pages are cached: touched by reading.
-    File { at: NonNull<u8>, bytes: usize },
+    File {
+        at: NonNull<u8>,
+        bytes: usize,
+    },
 }
 
 /// Memory that is touched for the first time, one step after the other, again after each [`Untouched::renew`].
@@ -150,7 +151,6 @@ impl Untouched {
         }
     }
 
-    /// Steps that are left.
     pub fn left(&self) -> usize {
         self.range().1 / self.step_bytes - self.next
     }

@@ -76,7 +76,6 @@ impl Drop for Threads {
     }
 }
 
-/// For functions that return their error.
 #[inline]
 fn code(error: libc::c_int) -> io::Result<()> {
     if error == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(error)) }
@@ -283,7 +282,6 @@ impl Program {
         })
     }
 
-    /// The path.
     pub fn path(&self) -> &CStr {
         &self.path
     }

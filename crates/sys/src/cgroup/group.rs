@@ -25,12 +25,10 @@ pub struct Group {
     guard: Option<Guard>,
 }
 
-/// One directory of a group.
 #[derive(Debug, Clone)]
 struct Made {
     controllers: Vec<Controller>,
     directory: PathBuf,
-    /// The group this process came from.
     own: PathBuf,
 }
 

@@ -6,12 +6,10 @@
 use super::Controller;
 use crate::tree::Tree;
 
-/// Version of a control group hierarchy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Version {
     /// A hierarchy per controller.
     One,
-    /// The unified hierarchy.
     Two,
 }
 
@@ -28,7 +26,6 @@ pub(super) struct Parent {
     pub(super) enable: Vec<Controller>,
 }
 
-/// A refusal that names the controller.
 pub(super) type Refusal = (Controller, String);
 
 /// The parents for all of `controllers`, one per hierarchy.

@@ -24,16 +24,11 @@ use std::path::PathBuf;
 
 use crate::tree::Tree;
 
-/// What limits a kind of resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Controller {
-    /// Shares and limits of CPU time.
     Cpu,
-    /// The CPUs that may be used.
     Cpuset,
-    /// Memory in use.
     Memory,
-    /// Number of tasks.
     Pids,
 }
 
@@ -67,49 +62,27 @@ pub enum CgroupError {
     /// A controller is not there, or not for this process.
     #[error("control group with the {controller} controller: {cause}")]
     Unusable {
-        /// The controller asked for.
         controller: Controller,
         /// The true cause and what would help.
         cause: String,
     },
     /// The kernel refused a group or one of its limits.
     #[error("control group {group}: {what} refused: {cause}", group = group.display())]
-    Refused {
-        /// What was asked of the kernel.
-        what: String,
-        /// Directory of the group.
-        group: PathBuf,
-        /// The cause.
-        cause: String,
-    },
+    Refused { what: String, group: PathBuf, cause: String },
     /// The kernel accepted a limit but reports another.
     #[error("control group: {file} was set to '{asked}' but holds '{found}'", file = file.display())]
     NotInForce {
         /// The limit's file.
         file: PathBuf,
-        /// The value asked for.
         asked: String,
-        /// The value read back.
         found: String,
     },
     /// A process could not be put into the group.
     #[error("control group {group}: process {pid} cannot join: {cause}", group = group.display())]
-    Member {
-        /// The process.
-        pid: i32,
-        /// Directory of the group.
-        group: PathBuf,
-        /// The cause.
-        cause: String,
-    },
+    Member { pid: i32, group: PathBuf, cause: String },
     /// The group could not be removed in time.
     #[error("control group {group} is left behind: {cause}", group = group.display())]
-    NotRemoved {
-        /// Directory of the group.
-        group: PathBuf,
-        /// The last refusal.
-        cause: String,
-    },
+    NotRemoved { group: PathBuf, cause: String },
 }
 
 /// For each controller, whether a group with it can be made, or the true cause why not. Changes nothing.

@@ -29,7 +29,6 @@ pub struct Request {
     pub weight: Option<u32>,
     /// CPU time per period over all CPUs.
     pub max: Option<CpuQuota>,
-    /// The CPUs its threads may use.
     pub cpus: Option<CpuSet>,
     /// Memory that may be in use, bytes; beyond it the group reclaims its own, then the out-of-memory killer chooses
     /// within it.
@@ -46,9 +45,7 @@ pub struct Request {
     "control group '{text}': {why} (write for example weight=50,max=40%,cpus=0-1,memory=256M,memory-high=200M,pids=200)"
 )]
 pub struct RequestError {
-    /// The text as given.
     pub text: String,
-    /// What is wrong with it.
     pub why: String,
 }
 

@@ -4,7 +4,6 @@ use super::Controller;
 use super::layout::place;
 use crate::tree::Tree;
 
-/// The memory limit that leaves least.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryLimit {
     /// The limit, bytes.

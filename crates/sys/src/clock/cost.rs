@@ -7,15 +7,12 @@ use super::{SourceId, TickRate};
 /// The cost of one read, in ticks of the source itself.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ReadCost {
-    /// The source that was read.
     pub source: SourceId,
     /// Mean of the differences up to the 99.9 % quantile: interrupted reads say nothing about the clock.
     pub mean_ticks: f64,
-    /// Median difference.
     pub p50_ticks: u64,
     /// 99.9 % quantile of the differences.
     pub p999_ticks: u64,
-    /// Number of differences.
     pub n: usize,
     /// Ticks per second of this source.
     pub tick_hz: f64,

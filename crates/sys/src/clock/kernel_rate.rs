@@ -16,14 +16,12 @@ pub enum KernelRateSource {
     CpuidCrystal,
 }
 
-/// A published rate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct KernelRate {
     /// Ticks per second.
     pub rate_hz: f64,
     /// Half of the last digit it was published with, in parts per million.
     pub rounding_ppm: f64,
-    /// Where it was found.
     pub source: KernelRateSource,
 }
 

@@ -62,7 +62,6 @@ pub type OrderedCounter = MonotonicRaw;
 
 /// A way to read a free-running counter. Zero-sized and inlined, so that a loop over it compiles to the bare read.
 pub trait TickSource: Copy + Send + Sync + 'static {
-    /// Which source this is.
     const ID: SourceId;
 
     /// The counter now, in ticks of this source.
@@ -139,10 +138,8 @@ impl std::fmt::Display for SourceId {
 
 /// Work that is generic over the tick source, to be run for a source chosen at run time by [`dispatch`].
 pub trait WithSource {
-    /// What the work gives back.
     type Output;
 
-    /// The work itself.
     fn run<S: TickSource>(self) -> Self::Output;
 }
 
@@ -191,27 +188,16 @@ pub fn now(id: SourceId) -> Result<u64, ClockError> {
 pub enum ClockError {
     /// The source belongs to another architecture or CPU.
     #[error("clock source `{source_id}` is not available on this machine: use monotonic_raw")]
-    Unavailable {
-        /// The source asked for.
-        source_id: SourceId,
-    },
+    Unavailable { source_id: SourceId },
     /// `qualify` was called without CPUs.
     #[error("no CPU given to qualify the clock on: name at least one")]
     NoCpu,
     /// A CPU could not be used, or not in time.
     #[error("CPU {cpu} could not be examined: {reason}")]
-    NoCpuTime {
-        /// The CPU.
-        cpu: usize,
-        /// What kept it.
-        reason: String,
-    },
+    NoCpuTime { cpu: usize, reason: String },
     /// A rate was asked of samples that can't give one.
     #[error("clock rate can't be told: {reason}")]
-    NoRate {
-        /// What is wrong with the samples.
-        reason: String,
-    },
+    NoRate { reason: String },
 }
 
 #[cfg(test)]

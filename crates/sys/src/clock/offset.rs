@@ -17,13 +17,9 @@ pub struct Exchange {
 /// Where the offset `counter of B - counter of A` can lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OffsetEstimate {
-    /// Lower end of the interval.
     pub low_ticks: i64,
-    /// Upper end of the interval.
     pub high_ticks: i64,
-    /// Shortest round trip seen.
     pub min_round_trip_ticks: u64,
-    /// Exchanges used.
     pub exchanges: usize,
     /// False if the exchanges contradict each other: a counter jumped or drifted while they ran. The interval is then
     /// that of the shortest round trip.

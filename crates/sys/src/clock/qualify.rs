@@ -27,10 +27,8 @@ const EXCHANGES: usize = 1000;
 /// Counters certainly further apart than this make stamps of different CPUs useless for attributing detours.
 const LARGEST_OFFSET_NS: f64 = 1000.0;
 
-/// One source on one CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SourceQuality {
-    /// Cost of one read.
     pub cost: ReadCost,
     /// Its step; `None` if it did not advance at all.
     pub step: Option<StepEstimate>,
@@ -38,10 +36,8 @@ pub struct SourceQuality {
     pub backward_steps: usize,
 }
 
-/// All sources on one CPU.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CpuQuality {
-    /// The CPU.
     pub cpu: usize,
     /// Every available source; empty if the CPU could not be used.
     pub sources: Vec<SourceQuality>,
@@ -54,7 +50,6 @@ pub struct CpuQuality {
 pub struct CrossCpu {
     /// The reference: the first CPU that was asked for.
     pub from: usize,
-    /// The other CPU.
     pub to: usize,
     /// Where the offset lies; `None` if the two could not exchange stamps.
     pub offset: Option<OffsetEstimate>,
@@ -65,7 +60,6 @@ pub struct CrossCpu {
 /// What is known about the clock of this machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Qualification {
-    /// Which source to use.
     pub verdict: Verdict,
     /// The rate of the counter against `CLOCK_MONOTONIC_RAW`; `None` if it has none (see the verdict).
     pub rate: Option<RateEstimate>,
@@ -77,7 +71,6 @@ pub struct Qualification {
     pub cpus: Vec<CpuQuality>,
     /// Per further CPU: offset against the first one.
     pub cross_cpu: Vec<CrossCpu>,
-    /// Statements of hardware and kernel.
     pub flags: Flags,
     /// The kernel's clock source (`tsc`, `kvm-clock`, `arch_sys_counter`, ...).
     pub kernel_clocksource: Option<String>,
@@ -86,7 +79,6 @@ pub struct Qualification {
 }
 
 impl Qualification {
-    /// The source to measure with.
     pub fn source(&self) -> SourceId {
         self.verdict.source
     }
@@ -235,7 +227,6 @@ fn summarize(
     }
 }
 
-/// The decision from everything measured.
 fn judge(q: &Qualification, rate_error: Option<ClockError>) -> Verdict {
     let mut verdict = q.verdict.clone();
     if verdict.source == SourceId::MonotonicRaw {

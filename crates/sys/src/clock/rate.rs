@@ -69,7 +69,6 @@ pub struct RateEstimate {
     pub error_ppm: f64,
     /// Time between the two groups of brackets, ns of the kernel clock.
     pub span_ns: u64,
-    /// Brackets used at both ends together.
     pub brackets: usize,
 }
 

@@ -16,7 +16,6 @@ pub struct StepEstimate {
     pub granularity_ticks: f64,
     /// The smallest difference above zero.
     pub smallest_ticks: u64,
-    /// Number of positive differences used.
     pub n: usize,
     /// Reads that came within one step of the read before and were given that value plus one tick: some processors
     /// (seen on AMD Zen 5) keep successive reads apart in this way. Left out of `step_ticks`.

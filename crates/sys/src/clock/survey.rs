@@ -10,7 +10,6 @@ const STEP_READS: usize = 1024;
 /// Differences of successive reads of one source, in its ticks.
 pub(super) struct Deltas {
     pub(super) source: SourceId,
-    /// Back to back.
     pub(super) close_ticks: Vec<i64>,
     /// With varied work between the reads, so that the differences are not all the same multiple of the step.
     pub(super) varied_ticks: Vec<i64>,

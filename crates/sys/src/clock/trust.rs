@@ -29,7 +29,6 @@ impl Flags {
 /// The source to use, and why not the counter if it is not the counter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// The source to measure with.
     pub source: SourceId,
     /// Why the counter was passed over; `None` if it was not.
     pub fallback_reason: Option<String>,

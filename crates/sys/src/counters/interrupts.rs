@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-/// The counts of one source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InterruptLine {
     /// What stands before the colon: an interrupt number, `LOC`, `RES`, `TIMER`.
@@ -35,7 +34,6 @@ impl InterruptLine {
         &self.description
     }
 
-    /// Sum over all CPUs.
     pub fn total(&self) -> u64 {
         self.counts.iter().sum()
     }
@@ -63,7 +61,6 @@ impl InterruptCounts {
         Some(Self { cpus, lines })
     }
 
-    /// The source with this id.
     pub fn line(&self, id: &str) -> Option<&InterruptLine> {
         self.lines.iter().find(|l| l.id == id)
     }

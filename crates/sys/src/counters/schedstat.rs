@@ -7,7 +7,6 @@ use std::os::unix::fs::FileExt;
 /// Scheduler statistics of one thread since its start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Schedstat {
-    /// Time on a CPU.
     pub run_ns: u64,
     /// Time runnable but waiting for a CPU ("run delay").
     pub wait_ns: u64,

@@ -1,19 +1,12 @@
 //! `/proc/stat`: how the kernel accounts each CPU's time, in steps of 1/`USER_HZ` (10 ms on common machines), and context switches.
 
-/// Accounted time of one CPU.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CpuTime {
-    /// CPU number.
     pub cpu: usize,
-    /// User mode, niced included; guests included.
     pub user_ns: u64,
-    /// Kernel mode.
     pub system_ns: u64,
-    /// Idle, waiting for storage included.
     pub idle_ns: u64,
-    /// Serving device interrupts.
     pub irq_ns: u64,
-    /// Serving soft interrupts.
     pub softirq_ns: u64,
     /// The hypervisor ran something else while this CPU wanted to run; 0 where it does not tell.
     pub steal_ns: u64,
@@ -22,11 +15,8 @@ pub struct CpuTime {
 /// A snapshot of `/proc/stat`, or the difference of two.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CpuTimes {
-    /// Online CPUs in order.
     pub cpus: Vec<CpuTime>,
-    /// Context switches on all CPUs.
     pub context_switches: u64,
-    /// Processes and threads made.
     pub forks: u64,
     /// Resolution of the times: one step of the kernel's accounting.
     pub step_ns: u64,

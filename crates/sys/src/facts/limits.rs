@@ -65,7 +65,6 @@ fn tracefs(tree: &Tree) -> Fact {
     )
 }
 
-/// Effective user and capabilities.
 fn status(facts: &mut Facts, tree: &Tree) {
     let source = format!("/{STATUS}");
     let status = tree.read(STATUS);

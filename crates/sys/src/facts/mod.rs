@@ -100,7 +100,6 @@ fn text(tree: &Tree, file: &str) -> Fact {
     from_file(tree, file, |t| Some(t.to_owned()))
 }
 
-/// A file of one whole number.
 fn int(tree: &Tree, file: &str, unit: &str) -> Fact {
     in_unit(from_file(tree, file, |t| t.parse::<i64>().ok()), unit)
 }

@@ -13,11 +13,9 @@ use super::restore_all;
 /// A signal that asked the program to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
-    /// Ctrl-C.
     Int,
     /// Asked to end, as by `kill`, `timeout` or a service manager.
     Term,
-    /// The terminal went away.
     Hup,
 }
 
@@ -112,7 +110,6 @@ fn is_ignored(number: i32) -> bool {
     asked == 0 && now.sa_sigaction == libc::SIG_IGN
 }
 
-/// Runs inside the signal handler.
 fn on_signal(signal: Signal, wake: RawFd) {
     let now_ns = crate::thread::monotonic_ns() as i64;
     let number = signal.number();

@@ -82,7 +82,6 @@ impl Stream {
     }
 }
 
-/// Nothing but the closing branch.
 pub(super) const fn register(chain: Chain) -> Declared {
     Declared {
         operations: 0,

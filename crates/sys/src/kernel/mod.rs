@@ -43,13 +43,11 @@ pub struct Declared {
     pub loads: u32,
     /// Store instructions (memory written), streaming ones included.
     pub stores: u32,
-    /// Stores that bypass the caches.
     pub streaming_stores: u32,
     /// Bytes that the loads read.
     pub load_bytes: u32,
     /// Bytes that the stores write.
     pub store_bytes: u32,
-    /// Branches: the closing one included.
     pub branches: u32,
     /// Floating-point operations (an FMA counts two), over all lanes.
     pub flops: u32,
@@ -59,35 +57,26 @@ pub struct Declared {
     pub chain: Chain,
 }
 
-/// How the operands are walked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Walk {
-    /// No memory.
     Register,
     /// Operand a, b, c forward by so many bytes per turn.
     Forward([u32; 3]),
     /// Operand a forward by so many strides per turn; the stride is given at the call.
     Strided(u32),
-    /// Follows pointers from a on.
     Chase,
 }
 
-/// A registered kernel.
 #[derive(Debug, Clone, Copy)]
 pub struct Kernel {
     /// Name, `read.avx512`, as in metric parameters and records.
     pub name: &'static str,
-    /// What it does, in one line.
     pub what: &'static str,
-    /// Width of its widest access, bits.
     pub width_bits: u32,
     /// Whether this processor can run it.
     pub available: fn() -> bool,
-    /// What a turn does.
     pub declared: Declared,
-    /// How it moves.
     pub walk: Walk,
-    /// The code.
     pub code: Code,
 }
 
@@ -97,12 +86,10 @@ pub const KERNELS: &[&[Kernel]] = instructions::KERNELS;
 /// Bytes of a line that a write reads first, where accesses are a stride apart.
 const LINE_BYTES: u64 = 64;
 
-/// All kernels.
 pub fn all() -> impl Iterator<Item = &'static Kernel> {
     KERNELS.iter().copied().flatten()
 }
 
-/// The kernel with this name.
 pub fn named(name: &str) -> Option<&'static Kernel> {
     all().find(|k| k.name == name)
 }
@@ -115,12 +102,7 @@ pub enum KernelError {
     Unavailable(&'static str),
     /// The operands are too small, misaligned, or of a kind the kernel does not take.
     #[error("kernel {name}: {why}")]
-    Operands {
-        /// Kernel.
-        name: &'static str,
-        /// What is wrong.
-        why: String,
-    },
+    Operands { name: &'static str, why: String },
 }
 
 /// A kernel with operands that were found to fit, ready to run in a measuring loop without further checks.
@@ -214,7 +196,6 @@ impl Kernel {
 }
 
 impl Ready<'_> {
-    /// The kernel.
     pub fn kernel(&self) -> &'static Kernel {
         self.kernel
     }

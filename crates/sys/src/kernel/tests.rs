@@ -8,7 +8,6 @@ use crate::pages::{Backing, Fill, Pages};
 const OPERAND_BYTES: usize = 48 << 10;
 const GUARD_BYTES: usize = 192;
 
-/// Three operands between guards.
 struct Field {
     pages: Pages,
 }

@@ -9,18 +9,10 @@ use std::os::fd::{FromRawFd, OwnedFd};
 pub enum PerfError {
     /// The kernel refuses the event.
     #[error("context-switch records are not available: {why}")]
-    Refused {
-        /// The limit that refused it.
-        why: String,
-    },
+    Refused { why: String },
     /// The ring buffer could not be mapped.
     #[error("context-switch records: the ring buffer of {pages} pages cannot be mapped: {why}")]
-    Ring {
-        /// Pages asked for.
-        pages: usize,
-        /// The limit or error.
-        why: String,
-    },
+    Ring { pages: usize, why: String },
 }
 
 /// `struct perf_event_attr` as of version 3 (96 bytes), the first with `use_clockid`'s field.
@@ -58,7 +50,6 @@ const FLAG_CLOEXEC: u64 = 1 << 3;
 /// Reading the descriptor tells the number of lost records (Linux 6.0).
 const FORMAT_LOST: u64 = 1 << 4;
 
-/// An open event.
 #[derive(Debug)]
 pub(super) struct Event {
     pub(super) fd: OwnedFd,

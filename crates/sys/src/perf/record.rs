@@ -17,17 +17,14 @@ pub struct RawSwitch {
     pub out: bool,
     /// It left although it wanted to run. False for a return, and on kernels before 4.17.
     pub preempted: bool,
-    /// CPU of the switch.
     pub cpu: u32,
 }
 
-/// One record of the ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Entry {
     Switch(RawSwitch),
     /// So many records were lost because the ring was full.
     Lost(u64),
-    /// A record of another kind.
     Skipped,
 }
 

@@ -49,7 +49,6 @@ impl Ring {
         Ok(Self { start, page_bytes, data_bytes, event })
     }
 
-    /// Starts (or stops) recording.
     pub(super) fn enable(&self, on: bool) -> io::Result<()> {
         const ENABLE: libc::c_ulong = 0x2400;
         const DISABLE: libc::c_ulong = 0x2401;

@@ -13,7 +13,6 @@ pub struct Switch {
     pub out: bool,
     /// It left although it wanted to run (preempted), as opposed to going to sleep. False for a return.
     pub preempted: bool,
-    /// CPU of the switch.
     pub cpu: u32,
 }
 
@@ -23,7 +22,6 @@ pub struct Switch {
 pub struct TickMap {
     /// `CLOCK_MONOTONIC_RAW` at the reference moment.
     pub raw_ns: u64,
-    /// Counter at the reference moment.
     pub ticks: u64,
     /// Counter rate in ticks per nanosecond.
     pub ticks_per_ns: f64,

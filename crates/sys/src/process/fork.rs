@@ -24,12 +24,9 @@ const ORPHAN: libc::c_int = 1;
 /// Pause between two looks where the kernel has no descriptors for processes (before Linux 5.3).
 const LOOK_NS: u64 = 500_000;
 
-/// How a child ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// With this exit code.
     Exited(u8),
-    /// By this signal.
     Killed(i32),
 }
 
@@ -125,14 +122,12 @@ pub fn limit_real_time(limit_ns: u64) {
     let _ = rustix::process::setrlimit(rustix::process::Resource::Rttime, limit);
 }
 
-/// What a panic said.
 pub fn panic_text(payload: &(dyn Any + Send)) -> &str {
     let text = payload.downcast_ref::<&str>().copied();
     text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }
 
 impl Forked {
-    /// Process id.
     pub fn pid(&self) -> i32 {
         self.pid.as_raw_nonzero().get()
     }

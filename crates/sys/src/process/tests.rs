@@ -22,7 +22,6 @@ fn role(name: &str) -> Spawn<'static> {
         .arg("--test-threads=1")
 }
 
-/// A child with its pipes.
 struct Talking {
     child: Child,
     to: Option<TimedWriter>,

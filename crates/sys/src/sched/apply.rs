@@ -14,7 +14,6 @@ pub enum SchedError {
     /// The thread has not the right: capability, resource limit or seccomp filter.
     #[error("policy {policy} refused: {cause}")]
     NotPermitted {
-        /// The policy asked for.
         policy: Policy,
         /// The limit that refused it and how to lift it.
         cause: String,
@@ -22,7 +21,6 @@ pub enum SchedError {
     /// The thread's control group has no real-time budget (`CONFIG_RT_GROUP_SCHED`).
     #[error("policy {policy} refused: {cause}")]
     GroupBudget {
-        /// The policy asked for.
         policy: Policy,
         /// The group and how to give it a budget or leave it.
         cause: String,
@@ -30,7 +28,6 @@ pub enum SchedError {
     /// A deadline thread must be allowed on every CPU of its root domain.
     #[error("policy {policy} refused: {cause}")]
     DeadlineAffinity {
-        /// The policy asked for.
         policy: Policy,
         /// The thread's affinity against the CPUs it must cover.
         cause: String,
@@ -39,24 +36,15 @@ pub enum SchedError {
     #[error(
         "policy {policy} refused: deadline bandwidth is used up (admission test); lower runtime/period or stop other deadline threads"
     )]
-    DeadlineBandwidth {
-        /// The policy asked for.
-        policy: Policy,
-    },
+    DeadlineBandwidth { policy: Policy },
     /// The kernel accepted the call but reports another policy.
     #[error("policy {policy} was accepted but the kernel reports {found}")]
-    NotInForce {
-        /// The policy asked for.
-        policy: Policy,
-        /// The policy read back.
-        found: Policy,
-    },
+    NotInForce { policy: Policy, found: Policy },
     /// A slice or a utilization clamp is out of range, unknown to the kernel, or not in force.
     #[error("{attribute} with policy {policy} refused: {cause}")]
     Extra {
         /// The policy asked for along with it.
         policy: Policy,
-        /// The attribute as asked for.
         attribute: String,
         /// Why it cannot be, or is not, in force, and what would help.
         cause: String,

@@ -11,9 +11,7 @@ use crate::pseudofs::{KernelFs, KernelMount};
 /// Version of the running kernel, as far as decisions need it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct KernelVersion {
-    /// First number.
     pub major: u32,
-    /// Second number.
     pub minor: u32,
 }
 
@@ -41,7 +39,6 @@ impl fmt::Display for KernelVersion {
 /// The deadline server that gives normal threads a share of a CPU a real-time thread occupies (Linux 6.12 and later).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FairServer {
-    /// Read from debugfs.
     Known {
         /// Per CPU: number, runtime, period.
         per_cpu_ns: Vec<(usize, u64, u64)>,
@@ -129,10 +126,7 @@ pub enum GroupBudget {
     },
     /// The version 2 controller is active in a group of its own: such groups have budget 0 if the kernel was built with
     /// `CONFIG_RT_GROUP_SCHED`, and no file shows it.
-    Hidden {
-        /// Path of the group.
-        group: String,
-    },
+    Hidden { group: String },
 }
 
 impl GroupBudget {
@@ -209,7 +203,6 @@ pub struct RtLimits {
     pub throttle_runtime_us: Option<u64>,
     /// `sched_rt_period_us`; 0 when it could not be read.
     pub throttle_period_us: u64,
-    /// The fair server.
     pub fair_server: FairServer,
     /// The control group's budget.
     pub group_budget: GroupBudget,
@@ -217,7 +210,6 @@ pub struct RtLimits {
     pub rtprio_limit: u64,
     /// Whether `CAP_SYS_NICE` is held and counts.
     pub can_set_any_policy: bool,
-    /// Running kernel, if known.
     pub kernel: Option<KernelVersion>,
 }
 

@@ -44,9 +44,7 @@ pub enum Policy {
     Deadline {
         /// Guaranteed execution time per period.
         runtime_ns: u64,
-        /// Relative deadline, between runtime and period.
         deadline_ns: u64,
-        /// Period.
         period_ns: u64,
     },
 }
@@ -139,9 +137,7 @@ pub(crate) fn span(ns: u64) -> String {
     "policy '{text}': {why} (write other[:NICE], batch, idle, fifo:PRIO, rr:PRIO or deadline:RUN/DEADLINE/PERIOD)"
 )]
 pub struct PolicyParseError {
-    /// The text as given.
     pub text: String,
-    /// What is wrong with it.
     pub why: String,
 }
 

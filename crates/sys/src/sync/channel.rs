@@ -25,7 +25,6 @@ impl EventCounter {
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    /// Adds one event.
     #[inline]
     pub fn give(&self) -> bool {
         rustix::io::write(&self.0, &1_u64.to_ne_bytes()) == Ok(8)

@@ -29,7 +29,6 @@ pub enum Sharing {
 }
 
 impl Sharing {
-    /// As the POSIX functions want it.
     fn pshared(self) -> libc::c_int {
         match self {
             Self::Threads => libc::PTHREAD_PROCESS_PRIVATE,

@@ -81,7 +81,6 @@ impl Monitor {
         unsafe { libc::pthread_cond_signal(self.condition()) };
     }
 
-    /// Wakes all that wait.
     #[inline]
     pub fn broadcast(&self) {
         // SAFETY: made in `new`, at this address since.
@@ -90,14 +89,12 @@ impl Monitor {
 }
 
 impl InMonitor<'_> {
-    /// The number.
     #[inline]
     pub fn get(&self) -> u64 {
         // SAFETY: mapped, aligned, and protected by the mutex, which is held.
         unsafe { self.monitor.value().read() }
     }
 
-    /// Sets the number.
     #[inline]
     pub fn set(&mut self, value: u64) {
         // SAFETY: as above.

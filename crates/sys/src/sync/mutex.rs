@@ -11,7 +11,6 @@ use super::place::{Place, checked};
 #[derive(Debug)]
 pub struct Mutex(Place<libc::pthread_mutex_t>);
 
-/// A mutex that this thread holds.
 #[derive(Debug)]
 pub struct MutexHeld<'a> {
     mutex: &'a Mutex,
@@ -92,7 +91,6 @@ impl Spin {
         self.held(unsafe { libc::pthread_spin_lock(self.0.pointer()) })
     }
 
-    /// Locks if it is free.
     #[inline]
     pub fn try_lock(&self) -> Option<SpinHeld<'_>> {
         // SAFETY: made in `new`, at this address since.

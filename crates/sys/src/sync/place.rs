@@ -18,7 +18,6 @@ unsafe impl<T> Send for Place<T> {}
 unsafe impl<T> Sync for Place<T> {}
 
 impl<T> Place<T> {
-    /// Maps it.
     pub(super) fn new() -> io::Result<Self> {
         Ok(Self { pages: Pages::shared(size_of::<T>())?, of: PhantomData })
     }
@@ -29,7 +28,6 @@ impl<T> Place<T> {
     }
 }
 
-/// The POSIX functions return their error.
 pub(super) fn checked(code: libc::c_int) -> io::Result<()> {
     if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(code)) }
 }

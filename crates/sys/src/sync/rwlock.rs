@@ -11,7 +11,6 @@ use super::place::{Place, checked};
 #[derive(Debug)]
 pub struct RwLock(Place<libc::pthread_rwlock_t>);
 
-/// The lock held for reading.
 #[derive(Debug)]
 pub struct ReadHeld<'a> {
     lock: &'a RwLock,
@@ -19,7 +18,6 @@ pub struct ReadHeld<'a> {
     here: PhantomData<*const ()>,
 }
 
-/// The lock held for writing.
 #[derive(Debug)]
 pub struct WriteHeld<'a> {
     lock: &'a RwLock,

@@ -41,7 +41,6 @@ impl Semaphore {
         true
     }
 
-    /// Takes one if there is one.
     #[inline]
     pub fn try_wait(&self) -> bool {
         // SAFETY: made in `new`, at this address since.

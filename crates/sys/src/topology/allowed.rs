@@ -9,11 +9,9 @@ use crate::tree::Tree;
 /// The limits on where this process may run, each apart, so that a refusal can name the one that applies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Allowed {
-    /// The affinity mask.
     pub affinity: CpuSet,
     /// The cgroup's cpuset, if one applies.
     pub cgroup: Option<CpuSet>,
-    /// The CPUs that run.
     pub online: CpuSet,
     /// CPUs isolated at boot. The kernel leaves them out of every process's mask, yet a process may go there: they
     /// are usable when named.
@@ -21,7 +19,6 @@ pub struct Allowed {
 }
 
 impl Allowed {
-    /// The limits given.
     pub fn new(affinity: CpuSet, cgroup: Option<CpuSet>, topology: &Topology) -> Self {
         Self { affinity, cgroup, online: topology.online.clone(), isolated: topology.isolated.clone() }
     }

@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 use super::{CPU, CpuSet};
 use crate::tree::Tree;
 
-/// What a cache holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CacheKind {
@@ -13,16 +12,13 @@ pub enum CacheKind {
     Data,
     /// Instructions only.
     Instruction,
-    /// Both.
     Unified,
 }
 
-/// One cache.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cache {
     /// Distance from the core, 1 being the nearest.
     pub level: u32,
-    /// What it holds.
     pub kind: CacheKind,
     /// Capacity, bytes; `None` where the system does not say.
     pub size_bytes: Option<u64>,
@@ -30,7 +26,6 @@ pub struct Cache {
     pub line_bytes: Option<u64>,
     /// Ways of associativity; 0 is how the kernel writes "fully associative".
     pub ways: Option<u32>,
-    /// The online CPUs it serves.
     pub cpus: CpuSet,
 }
 

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 use super::CpuSet;
 use crate::tree::Tree;
 
-/// A limit on CPU time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuQuota {
     /// CPU time the group may use per period, over all its CPUs; ns.

@@ -20,37 +20,20 @@ const LARGEST_CPU: usize = 65_535;
 pub enum CpuListError {
     /// A part is neither a number nor a range nor a stepped range.
     #[error("`{part}` in CPU list `{list}` is not a CPU number or range: write it like 0-3,8")]
-    NotANumber {
-        /// The list as given.
-        list: String,
-        /// The part that can't be read.
-        part: String,
-    },
+    NotANumber { list: String, part: String },
     /// A range runs downward.
     #[error("range `{part}` in CPU list `{list}` runs backward: put the smaller CPU first")]
-    Backward {
-        /// The list as given.
-        list: String,
-        /// The range.
-        part: String,
-    },
+    Backward { list: String, part: String },
     /// A number no kernel gives to a CPU.
     #[error("CPU {cpu} in CPU list `{list}` is too large: the highest number possible is 65535")]
-    TooLarge {
-        /// The list as given.
-        list: String,
-        /// The number as given.
-        cpu: String,
-    },
+    TooLarge { list: String, cpu: String },
 }
 
 impl CpuSet {
-    /// The set of one CPU.
     pub fn single(cpu: usize) -> Self {
         Self(BTreeSet::from([cpu]))
     }
 
-    /// Number of CPUs.
     pub fn len(&self) -> usize {
         self.0.len()
     }
@@ -65,7 +48,6 @@ impl CpuSet {
         self.0.contains(&cpu)
     }
 
-    /// The lowest CPU.
     pub fn first(&self) -> Option<usize> {
         self.0.first().copied()
     }
@@ -80,13 +62,11 @@ impl CpuSet {
         self.iter().collect()
     }
 
-    /// CPUs in both sets.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
         Self(&self.0 & &other.0)
     }
 
-    /// CPUs in either set.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         Self(&self.0 | &other.0)
@@ -98,7 +78,6 @@ impl CpuSet {
         Self(&self.0 - &other.0)
     }
 
-    /// Adds a CPU.
     pub fn insert(&mut self, cpu: usize) {
         self.0.insert(cpu);
     }

@@ -30,20 +30,15 @@ const NODE: &str = "sys/devices/system/node";
 pub enum TopologyError {
     /// Neither sysfs nor procfs names a CPU.
     #[error("no CPU found below {root}: neither sys/devices/system/cpu nor proc/cpuinfo can be read")]
-    NoCpu {
-        /// The root path.
-        root: String,
-    },
+    NoCpu { root: String },
 }
 
 /// The CPUs of a machine and how they belong together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Topology {
-    /// CPUs that run.
     pub online: CpuSet,
     /// CPUs that are plugged in, running or not.
     pub present: CpuSet,
-    /// CPUs the kernel has room for.
     pub possible: CpuSet,
     /// CPUs kept free of ordinary load balancing (`isolcpus=` or cpuset partitions).
     pub isolated: CpuSet,
@@ -59,18 +54,14 @@ pub struct Topology {
     pub caches: Vec<Cache>,
 }
 
-/// One online CPU (hardware thread).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cpu {
-    /// Its number.
     pub cpu: usize,
     /// Socket; `None` where the system does not say.
     pub package: Option<usize>,
-    /// Die in the package.
     pub die: Option<usize>,
     /// Core, unique within die and package only: compare `siblings` to tell cores apart.
     pub core: Option<usize>,
-    /// Memory node.
     pub node: Option<usize>,
     /// The online CPUs of its core, itself among them.
     pub siblings: CpuSet,
@@ -82,10 +73,8 @@ pub struct Cpu {
     pub capacity: Option<u32>,
 }
 
-/// One memory node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Node {
-    /// Its number.
     pub node: usize,
     /// Its CPUs; empty for a node of memory only.
     pub cpus: CpuSet,
@@ -138,7 +127,6 @@ impl Topology {
         self.present.difference(&self.online)
     }
 
-    /// The online CPU with this number.
     pub fn cpu(&self, cpu: usize) -> Option<&Cpu> {
         self.cpus.iter().find(|c| c.cpu == cpu)
     }

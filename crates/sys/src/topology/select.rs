@@ -9,73 +9,37 @@ pub enum SelectError {
     #[error(
         "`{part}` is not a CPU selection: use a list like 0-3,8, or all, isolated, one-per-core, no-smt, numa:N"
     )]
-    Grammar {
-        /// The part that can't be read.
-        part: String,
-    },
+    Grammar { part: String },
     /// A list of CPUs is malformed.
     #[error(transparent)]
     List(#[from] CpuListError),
     /// No such CPU.
     #[error("CPU {cpu} does not exist: this machine has CPU {present}; allowed are {allowed}")]
-    Missing {
-        /// The CPU named.
-        cpu: usize,
-        /// The CPUs of the machine.
-        present: CpuSet,
-        /// The CPUs that may be named.
-        allowed: CpuSet,
-    },
+    Missing { cpu: usize, present: CpuSet, allowed: CpuSet },
     /// The CPU is switched off.
     #[error(
         "CPU {cpu} is offline: allowed are {allowed}; to switch it on: echo 1 > /sys/devices/system/cpu/cpu{cpu}/online"
     )]
-    Offline {
-        /// The CPU named.
-        cpu: usize,
-        /// The CPUs that may be named.
-        allowed: CpuSet,
-    },
+    Offline { cpu: usize, allowed: CpuSet },
     /// The affinity mask excludes the CPU.
     #[error(
         "CPU {cpu} is outside this process's affinity mask {mask}: allowed are {allowed}; widen the mask with taskset"
     )]
-    OutsideAffinity {
-        /// The CPU named.
-        cpu: usize,
-        /// The mask.
-        mask: CpuSet,
-        /// The CPUs that may be named.
-        allowed: CpuSet,
-    },
+    OutsideAffinity { cpu: usize, mask: CpuSet, allowed: CpuSet },
     /// The control group excludes the CPU.
     #[error(
         "CPU {cpu} is outside the cgroup's cpuset {cpuset}: allowed are {allowed}; start in another cgroup or container"
     )]
-    OutsideCgroup {
-        /// The CPU named.
-        cpu: usize,
-        /// The cpuset.
-        cpuset: CpuSet,
-        /// The CPUs that may be named.
-        allowed: CpuSet,
-    },
+    OutsideCgroup { cpu: usize, cpuset: CpuSet, allowed: CpuSet },
     /// No such memory node.
     #[error("NUMA node {node} does not exist: this machine has {present}")]
-    NoNode {
-        /// The node named.
-        node: String,
-        /// The nodes there are, in words.
-        present: String,
-    },
+    NoNode { node: String, present: String },
     /// The selection is well-formed but holds no CPU that may be used.
     #[error("`{part}` selects no CPU: {why}; allowed are {allowed}")]
     Nothing {
-        /// The part of the selection.
         part: String,
         /// Why it is empty.
         why: String,
-        /// The CPUs that may be named.
         allowed: CpuSet,
     },
 }

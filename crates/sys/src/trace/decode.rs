@@ -94,7 +94,6 @@ impl Plan {
     }
 }
 
-/// Decodes the sub-buffers of one instance.
 #[derive(Debug, Clone)]
 pub struct Decoder {
     page: PageFormat,
@@ -119,7 +118,6 @@ impl Decoder {
         self.page.subbuf_bytes
     }
 
-    /// Names met so far.
     pub fn into_names(self) -> Names {
         self.names
     }

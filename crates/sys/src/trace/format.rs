@@ -14,18 +14,14 @@ pub enum FieldPlace {
     RelLoc,
 }
 
-/// One field of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field {
-    /// Name without type and array brackets.
     pub name: String,
     /// Offset from the start of the record.
     pub offset_bytes: usize,
-    /// Size of the field.
     pub size_bytes: usize,
     /// Whether numbers are signed.
     pub signed: bool,
-    /// How the value is found.
     pub place: FieldPlace,
 }
 
@@ -85,16 +81,13 @@ impl Field {
     }
 }
 
-/// The format of one event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventFormat {
     /// Group, which is the directory's name, for example `sched`.
     pub group: String,
     /// Event name, for example `sched_switch`.
     pub name: String,
-    /// Number that starts each record.
     pub id: u16,
-    /// All fields, common ones included.
     pub fields: Vec<Field>,
 }
 
@@ -121,7 +114,6 @@ impl EventFormat {
 pub struct PageFormat {
     pub(super) timestamp: Field,
     pub(super) commit: Field,
-    /// Where the records begin.
     pub data_offset_bytes: usize,
     /// Size of the whole sub-buffer, header included.
     pub subbuf_bytes: usize,

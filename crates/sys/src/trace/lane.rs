@@ -9,7 +9,6 @@ use super::instance::Instance;
 use super::log::{Loss, TraceEvent};
 use super::page::Missed;
 
-/// One traced CPU.
 #[derive(Debug)]
 pub(super) struct Lane {
     pub(super) cpu: u16,
@@ -90,7 +89,6 @@ pub(super) fn read_lane(
 /// What a `per_cpu/cpuN/stats` text says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct BufferStats {
-    /// Events in the buffer.
     entries: u64,
     /// Events lost since the start, for whatever reason.
     lost: u64,

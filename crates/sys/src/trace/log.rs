@@ -52,35 +52,25 @@ pub enum EventKind {
     /// The CPU changed from one task to another. Some kernels leave out the switch away from certain tasks, so a reader should
     /// take `prev` of the next switch as the task that ran before it, whatever `next` of the one before said.
     SwitchTo {
-        /// Task switched out.
         prev_pid: i32,
-        /// Its name.
         prev_comm: NameId,
-        /// Its state.
         prev_state: TaskState,
         /// Task switched in; 0 is the idle task.
         next_pid: i32,
-        /// Its name.
         next_comm: NameId,
     },
     /// A device interrupt's handler begins.
     IrqEntry {
-        /// Linux interrupt number.
         irq: i32,
         /// Handler name as in `/proc/interrupts`.
         name: NameId,
     },
     /// A device interrupt's handler ends.
-    IrqExit {
-        /// Linux interrupt number.
-        irq: i32,
-    },
-    /// A soft interrupt begins.
+    IrqExit { irq: i32 },
     SoftirqEntry {
         /// Number; see [`softirq_name`].
         vec: u8,
     },
-    /// A soft interrupt ends.
     SoftirqExit {
         /// Number; see [`softirq_name`].
         vec: u8,
@@ -91,44 +81,26 @@ pub enum EventKind {
         name: NameId,
     },
     /// An interrupt of the CPU itself ends.
-    VectorExit {
-        /// Name of the vector.
-        name: NameId,
-    },
-    /// A page fault begins.
+    VectorExit { name: NameId },
     PageFault {
         /// In user mode, else in the kernel.
         user: bool,
-        /// Address that faulted.
         address: u64,
     },
     /// A handler of a non-maskable interrupt has ended.
-    Nmi {
-        /// How long it ran.
-        delta_ns: u64,
-    },
+    Nmi { delta_ns: u64 },
     /// A work queue item begins in a kernel worker thread.
-    WorkStart {
-        /// Its function.
-        function: u64,
-    },
-    /// A work queue item ends.
+    WorkStart { function: u64 },
     WorkEnd {
         /// Its function; 0 on kernels that don't tell.
         function: u64,
     },
     /// The callback of a high-resolution timer begins.
-    TimerEntry {
-        /// Its function.
-        function: u64,
-    },
+    TimerEntry { function: u64 },
     /// The callback of a high-resolution timer ends.
     TimerExit,
     /// Any other event that was asked for.
-    Other {
-        /// Event name.
-        name: NameId,
-    },
+    Other { name: NameId },
 }
 
 /// Name of a soft interrupt (include/linux/interrupt.h); `UNKNOWN` for numbers the kernel does not have.
@@ -138,18 +110,14 @@ pub fn softirq_name(vec: u8) -> &'static str {
     NAMES.get(usize::from(vec)).copied().unwrap_or("UNKNOWN")
 }
 
-/// One kernel event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TraceEvent {
     /// Time in the unit of [`TraceLog::clock`].
     pub ticks: u64,
-    /// CPU on which it happened.
     pub cpu: u16,
-    /// What happened.
     pub kind: EventKind,
 }
 
-/// The clock that stamps the events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TraceClock {
     /// The time-stamp counter: the same ticks `rdtsc` reads.
@@ -183,16 +151,13 @@ impl fmt::Display for TraceClock {
 /// Events the kernel could not record on one CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dropped {
-    /// CPU number.
     pub cpu: usize,
-    /// Number of lost events.
     pub events: u64,
 }
 
 /// A span in which events were lost: the log says nothing about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Loss {
-    /// CPU number.
     pub cpu: usize,
     /// Time of the last event before the loss.
     pub after_ticks: u64,
@@ -211,12 +176,10 @@ pub struct SkippedEvent {
     pub why: String,
 }
 
-/// A finished trace.
 #[derive(Debug, Clone, Default)]
 pub struct TraceLog {
     /// All events, ordered by time, then CPU.
     pub events: Vec<TraceEvent>,
-    /// Names the events refer to.
     pub names: Names,
     /// Function names by address, for the functions the events refer to; empty without the right to read them.
     pub symbols: BTreeMap<u64, String>,

@@ -5,9 +5,7 @@
 
 use super::format::PageFormat;
 
-/// Committed length without flags.
 const COMMIT_MASK: u64 = (1 << 27) - 1;
-/// Records were lost before this sub-buffer.
 const MISSED_EVENTS: u64 = 1 << 31;
 /// Their number follows the committed bytes.
 const MISSED_STORED: u64 = 1 << 30;
@@ -25,7 +23,6 @@ const ABSOLUTE_BITS: u32 = 59;
 pub struct Record<'p> {
     /// Time in the trace clock's unit.
     pub ticks: u64,
-    /// The record, common fields first.
     pub bytes: &'p [u8],
 }
 
@@ -34,7 +31,6 @@ pub struct Record<'p> {
 pub enum Missed {
     /// No record is missing before this sub-buffer.
     None,
-    /// This many are missing.
     Count(u64),
     /// Some are missing, the number was not stored.
     Some,
@@ -69,7 +65,6 @@ impl<'p> Subbuffer<'p> {
         Some(Self { data, at: 0, ticks, missed, damaged })
     }
 
-    /// Losses before this sub-buffer.
     pub fn missed(&self) -> Missed {
         self.missed
     }

@@ -36,13 +36,10 @@ pub const DEFAULT_EVENTS: &[&str] = &[
 /// Which timer callback ran inside a timer interrupt; two more events per timer.
 pub const TIMER_EVENTS: &[&str] = &["timer/hrtimer_expire_entry", "timer/hrtimer_expire_exit"];
 
-/// Clocks in the order of preference.
 const CLOCKS: [&str; 4] = ["x86-tsc", "mono_raw", "mono", "global"];
 
-/// What to record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceConfig {
-    /// CPUs to record.
     pub cpus: CpuSet,
     /// Ring buffer of each CPU in bytes; about 50 bytes per event. Halved until the kernel grants it.
     pub buffer_bytes_per_cpu: usize,
@@ -80,7 +77,6 @@ pub enum TraceError {
     /// A step of setting up, reading or stopping failed.
     #[error("trace instance: {step}: {source}")]
     Step {
-        /// What was tried.
         step: String,
         /// The system's error.
         source: io::Error,
@@ -155,7 +151,6 @@ impl TraceSession {
         Ok(session)
     }
 
-    /// The clock in force.
     pub fn clock(&self) -> &TraceClock {
         &self.clock
     }

@@ -24,7 +24,6 @@ const DATA_RATIO: f64 = 1.2;
 const SATURATED: f64 = 0.95;
 /// Kernels whose metric with write-allocate is reported; the table has it for all.
 const ALLOCATING: [&str; 5] = ["write", "copy", "scale", "add", "triad"];
-/// Kernels whose scaling is reported.
 const SCALED: [&str; 2] = ["read", "copy"];
 
 /// A row, and what its figures are.
@@ -91,7 +90,6 @@ impl<'r> Figure<'r> {
     }
 }
 
-/// All figures of the part.
 pub(super) struct Figures<'r> {
     pub(super) all: Vec<Figure<'r>>,
     /// Contents of the rows that are not about contents.
@@ -122,13 +120,11 @@ impl<'r> Figures<'r> {
         counts
     }
 
-    /// Most CPUs.
     pub(super) fn most_cpus(&self) -> i64 {
         self.cpu_counts().last().copied().unwrap_or(1)
     }
 }
 
-/// Everything the part says.
 pub(super) fn analyze(asked: &Params, rows: &Rows, _seed: u64) -> Analysis {
     let figures = Figures::new(rows);
     let mut out = Analysis::default();

@@ -55,7 +55,6 @@ pub const SMALL_BUFFER: Code = Code {
     next: "Give more time (-t), free memory, or name the size with --buffer.",
     undo: None,
 };
-/// Zeros are quicker.
 pub const DATA_MATTERS: Code = Code {
     id: "W407",
     name: "bandwidth depends on the data",

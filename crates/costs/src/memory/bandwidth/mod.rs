@@ -36,10 +36,8 @@ use plan::{Depth, PageSize, Plan, Request, Spec};
 use sizes::Claimed;
 use stream::{Buffer, Contents, Stream};
 
-/// Name of the part.
 const NAME: &str = "bandwidth";
 
-/// The part.
 pub(super) const PART: Part<Params> = Part {
     metrics: &[info::BANDWIDTH, info::WITH_ALLOCATE, info::PEAK, info::SATURATION, info::SCALING],
     codes: &[
@@ -67,7 +65,6 @@ const TRIAL_BYTES: usize = 2 << 20;
 const BATCH_NS: f64 = 250_000.0;
 /// Pairs per visit of a row.
 const PAIRS: usize = 4;
-/// Rounds after which more change nothing.
 const MOST_ROUNDS: usize = 40;
 /// Left at the end for the last visit.
 const TAIL_NS: u64 = 15_000_000;
@@ -151,7 +148,6 @@ fn memory_bytes(at: &At<'_, '_>, request: &Request, claimed: Claimed) -> Result<
         .ok_or_else(|| ProbeError::Cannot("too little memory for a buffer larger than caches".to_owned()))
 }
 
-/// Rows of one CPU, interleaved.
 fn alone(at: &mut At<'_, '_>, plan: &Plan, first: &Buffer, until_ns: u64) -> Vec<Row> {
     let wants = |pages: PageSize, contents: Contents| {
         plan.single.iter().any(|s| s.pages == pages && s.contents == contents)
@@ -208,7 +204,6 @@ pub(super) fn granted(pages: &Pages) -> Result<(), String> {
     Ok(())
 }
 
-/// Arithmetic on registers.
 struct Peak<'a>(Ready<'a>);
 
 impl Subject for Peak<'_> {

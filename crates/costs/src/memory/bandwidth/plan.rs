@@ -21,14 +21,11 @@ const VECTORS: [&str; 5] = ["scalar", "sse2", "neon", "avx2", "avx512"];
 /// What the memory of a row is mapped with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PageSize {
-    /// Base pages.
     Small,
-    /// Huge pages, found to be granted.
     Huge,
 }
 
 impl PageSize {
-    /// As in metric parameters.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Small => "small",
@@ -37,7 +34,6 @@ impl PageSize {
     }
 }
 
-/// One row to measure.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Spec {
     pub(super) kernel: &'static Kernel,
@@ -73,7 +69,6 @@ impl Spec {
         row
     }
 
-    /// The row, refused.
     pub(super) fn refused(&self, why: &str) -> Row {
         let mut row = self.row(1);
         row.refused = Some(why.to_owned());
@@ -100,12 +95,10 @@ pub(in crate::memory) fn widest(family: &str) -> Option<&'static Kernel> {
     kernel::all().filter(vector).max_by_key(|k| k.width_bits)
 }
 
-/// What was asked for, checked.
 #[derive(Debug, Clone)]
 pub(super) struct Request {
     /// Chosen kernels; none for the plan's own choice.
     pub(super) kernels: Vec<&'static Kernel>,
-    /// Most CPUs at once.
     pub(super) cpus: usize,
     /// Working set in memory, bytes.
     pub(super) buffer_bytes: Option<usize>,
@@ -170,19 +163,15 @@ fn known() -> String {
     format!("{} (or one width of them, as {example})", families.join(", "))
 }
 
-/// How much is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Depth {
     /// Under 1.1 s.
     Least,
-    /// A part of the one-minute page.
     Page,
-    /// Everything.
     Full,
 }
 
 impl Depth {
-    /// By the time of the part.
     pub(super) fn of(left_ns: u64) -> Self {
         match left_ns {
             0..1_100_000_000 => Self::Least,
@@ -197,7 +186,6 @@ impl Depth {
 pub(super) struct Plan {
     pub(super) single: Vec<Spec>,
     pub(super) together: Vec<Spec>,
-    /// Kernels of arithmetic peaks.
     pub(super) peaks: Vec<&'static Kernel>,
 }
 
@@ -291,7 +279,6 @@ pub(super) fn rows(
     plan
 }
 
-/// Leaves of equal rows the first.
 fn once(specs: &mut Vec<Spec>) {
     let key = |s: &Spec| {
         (s.kernel.name, s.level, s.working_set_bytes, s.cpus, s.contents.name(), s.pages.name(), s.as_stream)

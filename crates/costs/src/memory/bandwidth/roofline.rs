@@ -10,7 +10,6 @@ use super::sizes::Level;
 
 /// Least and greatest operations per byte shown.
 const INTENSITIES: (f64, f64) = (1.0 / 64.0, 64.0);
-/// Loops placed on it.
 const PLACED: [&str; 2] = ["daxpy", "triad"];
 
 /// The roofline, if a peak and a bandwidth are known.

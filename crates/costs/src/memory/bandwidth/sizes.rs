@@ -1,25 +1,19 @@
 //! How large the working sets are: one that fits each cache that the system claims, and one that fits none.
 
-/// Where a working set lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::memory) enum Level {
-    /// First data cache.
     L1,
-    /// Second cache.
     L2,
     /// Last cache, where it is not the second.
     Last,
-    /// Memory: larger than every cache.
     Memory,
     /// A point between, of the curve over sizes.
     Sweep,
 }
 
 impl Level {
-    /// The levels of tables, in order.
     pub(in crate::memory) const TABLE: [Self; 4] = [Self::L1, Self::L2, Self::Last, Self::Memory];
 
-    /// As in metric parameters.
     pub(in crate::memory) const fn name(self) -> &'static str {
         match self {
             Self::L1 => "L1",
@@ -35,11 +29,8 @@ impl Level {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[allow(clippy::struct_field_names, reason = "units stand in names")]
 pub(in crate::memory) struct Claimed {
-    /// First data cache.
     pub(in crate::memory) l1_bytes: usize,
-    /// Second cache.
     pub(in crate::memory) l2_bytes: usize,
-    /// The largest.
     pub(in crate::memory) last_bytes: usize,
 }
 

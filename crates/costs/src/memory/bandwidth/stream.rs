@@ -9,18 +9,15 @@ use machmeter_engine::sampling::Subject;
 use machmeter_sys::kernel::{Kernel, KernelError, Ready, Walk};
 use machmeter_sys::pages::{Backing, Pages};
 
-/// What the memory holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Contents {
     /// Numbers from 1 to 2 with random mantissas: no cache or memory controller can shorten them, and no arithmetic on them
     /// takes a slow path (a random word would be a denormal or no number at all once in a thousand).
     Random,
-    /// Zeros.
     Zeros,
 }
 
 impl Contents {
-    /// As in metric parameters.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Random => "random",
@@ -29,7 +26,6 @@ impl Contents {
     }
 }
 
-/// Memory that belongs to one CPU.
 pub(crate) struct Buffer {
     pages: Pages,
     contents: Contents,
@@ -37,7 +33,6 @@ pub(crate) struct Buffer {
     filled: Once,
 }
 
-/// Room for placing three operands apart.
 const SLACK_BYTES: usize = 64 << 10;
 /// Operands start this far from each other modulo a page: with equal offsets a load would be taken for one of the store just
 /// before it (4 KiB aliasing).
@@ -60,12 +55,10 @@ impl Buffer {
         self.bytes
     }
 
-    /// What it holds once filled.
     pub(crate) fn contents(&self) -> Contents {
         self.contents
     }
 
-    /// The mapping.
     pub(crate) fn pages(&self) -> &Pages {
         &self.pages
     }
@@ -187,7 +180,6 @@ impl<'a> Stream<'a> {
         self.chunks.len() as u64
     }
 
-    /// Walks on by so many turns.
     #[inline]
     pub(crate) fn walk(&mut self, turns: u64) {
         if let [one] = self.chunks.as_slice() {

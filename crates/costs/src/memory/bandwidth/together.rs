@@ -12,7 +12,6 @@ use super::plan::Spec;
 use super::stream::{Buffer, Stream};
 use super::{BATCH_NS, MOST_ROUNDS, PAIRS};
 
-/// Members, their memory, and the time.
 pub(in crate::memory) struct Setting<'a> {
     pub(in crate::memory) seats: &'a Seats,
     pub(in crate::memory) buffers: &'a [Buffer],
@@ -31,7 +30,6 @@ impl<'a> Setting<'a> {
     }
 }
 
-/// Walks of one kernel, by member.
 struct Walks<'a> {
     setting: &'a Setting<'a>,
     streams: Vec<Mutex<Stream<'a>>>,

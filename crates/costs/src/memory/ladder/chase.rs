@@ -23,22 +23,18 @@ pub(super) const PAGE_LOCAL: &str = "page_local";
 pub(super) const ONE_PER_PAGE: &str = "one_per_page";
 /// See [`GLOBAL`]. Node after node upwards, a stride apart.
 pub(super) const STRIDED: &str = "strided";
-/// Page sizes by name.
 pub(super) const SMALL: &str = "small";
 /// See [`SMALL`].
 pub(super) const HUGE: &str = "huge";
 
-/// Memory of one page size.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::memory) struct Ground<'a> {
     /// The memory, every page of it touched.
     pub(in crate::memory) extent: Extent<'a>,
-    /// Page size asked for.
     pub(in crate::memory) backing: Backing,
 }
 
 impl Ground<'_> {
-    /// Name of its page size.
     pub(super) fn pages(&self) -> &'static str {
         if self.backing == Backing::Huge { HUGE } else { SMALL }
     }
@@ -93,7 +89,6 @@ fn bench(row: Row, extent: Extent<'_>, spec: ChainSpec, ways: usize) -> Bench<'_
     Bench::new(row, Chase { extent, spec, ways, one: None, many: None })
 }
 
-/// Order with this name.
 fn order(name: &str) -> Order {
     match name {
         PAGE_LOCAL => Order::PageLocal { page_bytes: PAGE_BYTES },

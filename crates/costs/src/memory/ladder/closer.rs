@@ -12,9 +12,7 @@ pub(super) const PAGE_COUNTS: &[usize] =
     &[8, 12, 16, 20, 24, 32, 40, 48, 56, 64, 72, 80, 96, 112, 128, 160, 192, 256];
 /// Working sets beyond the reach of the first translation buffer, as multiples of it, on which huge pages must help.
 pub(super) const BEYOND_REACH: &[usize] = &[2];
-/// Lines that compete for one set.
 pub(super) const CONFLICTS: &[usize] = &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 15, 16, 17, 24];
-/// Chains at a time.
 pub(super) const CHAINS: &[usize] = &[1, 2, 4, 8, 12, 16, 24];
 /// Strides of the surface, bytes.
 pub(super) const STRIDES: &[usize] = &[64, 128, 256, 512, 1_024, 2_048, 4_096];
@@ -54,7 +52,6 @@ const OWN_BYTES: f64 = 4_194_304.0;
 /// Working sets that decide where a cache ends, relative to where it seems to.
 const NEAR: std::ops::Range<f64> = 0.85..1.2;
 
-/// What to measure more closely.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Closer {
     /// Working sets near boundaries, bytes.
@@ -74,7 +71,6 @@ pub(super) struct Closer {
 }
 
 impl Closer {
-    /// From the rows so far.
     pub(super) fn of(curves: &Curves<'_>, most_bytes: usize) -> Self {
         let pages = curves.first_pages();
         let points = curves.points(PAGE_LOCAL, pages);

@@ -32,7 +32,6 @@ impl Point {
     }
 }
 
-/// The end of a cache.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct CacheEnd {
     /// On the curve of the least costs of all rounds.
@@ -78,34 +77,28 @@ pub(super) struct Curves<'r> {
 }
 
 impl<'r> Curves<'r> {
-    /// Of these rows.
     pub(super) fn of(rows: &'r Rows) -> Self {
         let ends = rows.facts.get("ladder.rounds_ns").map_or("", String::as_str);
         let round_ends_ns = ends.split(',').filter_map(|t| t.parse().ok()).collect();
         Self { rows, round_ends_ns, whole_width: rows.whole_width() }
     }
 
-    /// All rows of the ladder.
     pub(super) fn rows(&self) -> impl Iterator<Item = &'r Row> {
         self.rows.part(NAME)
     }
 
-    /// A fact of the ladder.
     pub(super) fn fact(&self, name: &str) -> Option<&'r str> {
         self.rows.facts.get(&format!("ladder.{name}")).map(String::as_str)
     }
 
-    /// A fact that is a number.
     pub(super) fn number(&self, name: &str) -> Option<f64> {
         self.fact(name)?.parse().ok().filter(|n: &f64| n.is_finite())
     }
 
-    /// All facts.
     pub(super) fn facts(&self) -> &'r BTreeMap<String, String> {
         &self.rows.facts
     }
 
-    /// Rounds that took place.
     pub(super) fn rounds(&self) -> usize {
         self.round_ends_ns.len()
     }
@@ -115,7 +108,6 @@ impl<'r> Curves<'r> {
         if self.rows().any(|r| r.text("pages") == SMALL) { SMALL } else { HUGE }
     }
 
-    /// The row of a chase.
     pub(super) fn chase(
         &self,
         order: &str,
@@ -133,7 +125,6 @@ impl<'r> Curves<'r> {
         self.whole_width.is_some()
     }
 
-    /// What a row costs.
     pub(super) fn cost(&self, row: &Row) -> Cost {
         self.rows.cost(row)
     }
@@ -222,18 +213,14 @@ pub(super) const DISTURBED_QUANTILE: f64 = 0.18;
 /// The same of pairs during which nobody else used the core: they have nothing to avoid on either side.
 pub(super) const QUIET_QUANTILE: f64 = 0.5;
 
-/// A step of a curve.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Step {
-    /// Last size before it.
     pub(super) last: f64,
-    /// First size after it.
     pub(super) next: f64,
     /// Cost before, ns.
     pub(super) before_ns: f64,
     /// Cost after, ns.
     pub(super) after_ns: f64,
-    /// Pairs behind the curve.
     pub(super) n: usize,
 }
 

@@ -14,14 +14,12 @@ use super::curves::{
 };
 use super::plan::{ReportedCache, ReportedCaches};
 
-/// Name of memory as a level.
 pub(super) const MEMORY: &str = "DRAM";
 /// Least step of the cost at the end of a line.
 const LINE_RATIO: f64 = 1.12;
 /// Least step of the cost at the last way.
 const WAYS_RATIO: f64 = 1.4;
 
-/// A cache that was found.
 #[derive(Debug, Clone)]
 pub(super) struct Cache {
     /// `L1`, `L2`, `L3`, or `LLC` for the last one beyond the second.
@@ -30,13 +28,11 @@ pub(super) struct Cache {
     pub(super) end: CacheEnd,
     /// Capacity that this is most likely a measurement of, bytes.
     pub(super) nominal_bytes: f64,
-    /// What the system reports of it.
     pub(super) reported: Option<ReportedCache>,
     /// Whether it is the cache before memory and not one of the first two: others may use it.
     pub(super) shared: bool,
 }
 
-/// A level with its price.
 #[derive(Debug, Clone)]
 pub(super) struct Priced {
     /// Name of the level; `DRAM` for memory.
@@ -45,15 +41,11 @@ pub(super) struct Priced {
     pub(super) cost: Cost,
 }
 
-/// All that was found.
 pub(super) struct Detection<'r> {
-    /// Caches, nearest first.
     pub(super) caches: Vec<Cache>,
-    /// Name of each level.
     pub(super) names: Vec<String>,
     /// Whether the last level is memory.
     pub(super) memory_reached: bool,
-    /// Pages on which sizes were detected.
     pub(super) first_pages: &'static str,
     /// Cost of one dependent addition: a cycle.
     pub(super) cycle: Option<Cost>,
@@ -79,7 +71,6 @@ pub(super) struct Detection<'r> {
 }
 
 impl<'r> Detection<'r> {
-    /// Reads the rows.
     pub(super) fn of(curves: &'r Curves<'r>) -> Self {
         let first_pages = curves.first_pages();
         let most_bytes = curves.points(PAGE_LOCAL, first_pages).last().map_or(0.0, |p| p.size);
@@ -152,7 +143,6 @@ impl<'r> Detection<'r> {
         }
     }
 
-    /// Lines that a cache holds.
     fn lines_of(&self, cache: usize) -> Option<f64> {
         let line_bytes = self.line.as_ref().map_or(64.0, |l| l.next);
         Some(self.caches.get(cache)?.nominal_bytes / line_bytes)
@@ -272,18 +262,15 @@ pub(super) fn nominal_bytes(bytes: f64) -> f64 {
         .unwrap_or(bytes)
 }
 
-/// Name of the fact.
 const DETECTED_CACHES: &str = "ladder.detected_caches";
 
 /// Caches as the latencies of this run show them, for the parts after it; `None` for what they do not show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[allow(clippy::struct_field_names, reason = "units stand in names")]
 pub(in crate::memory) struct DetectedCaches {
-    /// The first cache.
     pub(in crate::memory) first_bytes: Option<u64>,
     /// What was effectively there of the last cache before memory, by round: the least and the most.
     pub(in crate::memory) last_bytes: Option<(u64, u64)>,
-    /// The line.
     pub(in crate::memory) line_bytes: Option<u64>,
 }
 
@@ -300,12 +287,10 @@ impl DetectedCaches {
         }
     }
 
-    /// Adds the fact.
     pub(in crate::memory) fn to_facts(self, facts: &mut BTreeMap<String, String>) {
         facts.extend(serde_json::to_string(&self).ok().map(|text| (DETECTED_CACHES.to_owned(), text)));
     }
 
-    /// From the facts of a run.
     pub(in crate::memory) fn from_facts(facts: &BTreeMap<String, String>) -> Self {
         facts.get(DETECTED_CACHES).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
     }

@@ -11,7 +11,6 @@ use machmeter_data::{Dataset, Interval, Metric, Shape};
 use machmeter_engine::cost::estimate::LEVEL;
 use machmeter_stats::quantile::median_of;
 
-/// All figures of the part.
 pub(super) fn metrics(curves: &Curves<'_>, found: &Detection<'_>) -> Vec<Metric> {
     let mut out = latencies(found);
     out.extend(ladder(curves));

@@ -301,7 +301,6 @@ impl<'a> Ladder<'a, '_> {
         }
     }
 
-    /// The rows so far.
     fn rows(&self) -> Rows {
         let mut rows = Rows {
             tick_hz: self.tick_hz,

@@ -27,10 +27,8 @@ use curves::Curves;
 use detect::Detection;
 use machmeter_engine::part::Part;
 
-/// Name of the part.
 const NAME: &str = "ladder";
 
-/// The part.
 pub(super) const PART: Part<Params> = Part {
     metrics: &[
         LATENCY,
@@ -175,7 +173,6 @@ pub const HUGE_NOT_EFFECTIVE: Code = Code {
     next: "Ask whoever runs the host for huge pages behind the guest; on bare metal compare with hugetlbfs pages.",
     undo: None,
 };
-/// The clock of the core changed.
 pub const CLOCK_MOVED: Code = Code {
     id: "W403",
     name: "core clock moved",
@@ -196,7 +193,6 @@ pub const LAST_DRIFTS: Code = Code {
     next: "Take the range as the figure. Measure on a quiet machine, or on one of your own.",
     undo: None,
 };
-/// The ladder ended too early.
 pub const SHORT_LADDER: Code = Code {
     id: "W405",
     name: "ladder too short",

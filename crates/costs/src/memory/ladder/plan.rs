@@ -57,7 +57,6 @@ pub(super) fn refined(sizes: &[usize], bytes: f64) -> Vec<usize> {
     (*first..*last).step_by(step).filter(|s| !sizes.contains(s)).collect()
 }
 
-/// Name of the fact.
 const REPORTED_CACHES: &str = "ladder.reported_caches";
 
 /// A cache as the system describes it; 0 for what it does not say.
@@ -70,7 +69,6 @@ pub(super) struct ReportedCache {
     pub(super) bytes: usize,
     /// Line, bytes.
     pub(super) line_bytes: usize,
-    /// Ways.
     pub(super) ways: usize,
 }
 
@@ -79,7 +77,6 @@ pub(super) struct ReportedCache {
 pub(super) struct ReportedCaches(pub(super) Vec<ReportedCache>);
 
 impl ReportedCaches {
-    /// Of a CPU.
     pub(super) fn of(topology: &Topology, cpu: usize) -> Self {
         let serves =
             topology.caches.iter().filter(|c| c.cpus.contains(cpu) && c.kind != CacheKind::Instruction);
@@ -101,7 +98,6 @@ impl ReportedCaches {
         self.0.last().map(|c| c.bytes)
     }
 
-    /// Adds the fact.
     pub(super) fn to_facts(&self, facts: &mut BTreeMap<String, String>) {
         facts.extend(serde_json::to_string(self).ok().map(|text| (REPORTED_CACHES.to_owned(), text)));
     }
@@ -122,30 +118,24 @@ const USUAL_BYTES: usize = 64 << 20;
 /// Share of the available memory that a ladder may take.
 const MEMORY_SHARE: u64 = 4;
 
-/// Page sizes asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PageSizes {
     /// The machine's base pages.
     pub(super) small: bool,
-    /// Huge pages.
     pub(super) huge: bool,
 }
 
-/// What limits the largest working set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Limit {
     /// Nothing: it is as large as the method wants.
     None,
     /// `--max-bytes`.
     Asked,
-    /// Available memory.
     Memory,
-    /// The time to bring memory in.
     Time,
 }
 
 impl Limit {
-    /// As in facts and texts.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -156,14 +146,11 @@ impl Limit {
     }
 }
 
-/// A checked request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Request {
     /// Largest working set, bytes.
     pub(super) most_bytes: usize,
-    /// What keeps it from being larger.
     pub(super) limit: Limit,
-    /// Page sizes.
     pub(super) pages: PageSizes,
     /// Points per octave asked for.
     pub(super) per_octave: Option<u32>,

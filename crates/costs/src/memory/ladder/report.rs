@@ -122,18 +122,14 @@ const SAME_OCTAVES: f64 = 0.5;
 /// How a cache compares with what the system reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// As claimed.
     Equal,
-    /// Another size.
     Differs,
-    /// The system claims nothing.
     NotClaimed,
     /// Others share it: the effective size is a range.
     Effective,
 }
 
 impl Verdict {
-    /// One word.
     const fn name(self) -> &'static str {
         match self {
             Self::Equal => "equal",
@@ -161,7 +157,6 @@ pub(super) fn on_hypervisor(curves: &Curves<'_>) -> bool {
     curves.fact("hypervisor") != Some("none")
 }
 
-/// All statements.
 pub(super) fn findings(curves: &Curves<'_>, found: &Detection<'_>) -> Vec<Finding> {
     [hierarchy(curves, found), huge(found)].into_iter().flatten().collect()
 }
@@ -269,7 +264,6 @@ fn huge(found: &Detection<'_>) -> Option<Finding> {
     })
 }
 
-/// All warnings.
 pub(super) fn warnings(curves: &Curves<'_>, found: &Detection<'_>) -> Vec<Warning> {
     let mut out = Vec::new();
     let mut warn = |code: &Code, text: String| {

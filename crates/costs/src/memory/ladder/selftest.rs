@@ -52,13 +52,11 @@ pub(super) fn chains(_: &Machine<'_>, options: &Options) -> Vec<SelfCheck> {
     }]
 }
 
-/// Neighbors that want the CPUs.
 const NEIGHBORS: usize = 8;
 /// Most that they may move the median of a cache's latency.
 const MOVED: f64 = 0.05;
 /// Share of the samples in quiet beside a stranger on the core from which on a miss shows nothing: he empties the caches, too.
 const STRANGER: f64 = 0.1;
-/// Turns of quiet and noise.
 const TURNS: usize = 3;
 
 pub(super) fn caches(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck> {

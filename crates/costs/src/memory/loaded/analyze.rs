@@ -51,7 +51,6 @@ fn points(rows: &Rows) -> Vec<Point<'_>> {
         .collect()
 }
 
-/// Everything the part says.
 pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     let points = points(rows);
     let mut out = Analysis::default();
@@ -76,7 +75,6 @@ pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     out
 }
 
-/// Idle against the most bandwidth taken.
 fn rise(idle: &Point<'_>, full: &Point<'_>, points: &[Point<'_>], out: &mut Analysis) {
     let (Some(a), Some(b)) = (idle.latency.known(), full.latency.known()) else { return };
     let ns = |ns: f64| human(ns, Unit::Nanoseconds);

@@ -24,10 +24,8 @@ use super::bandwidth::{claimed, granted, sizes};
 use machmeter_engine::part::{At, Part};
 use plan::Chase;
 
-/// Name of the part.
 const NAME: &str = "loaded";
 
-/// The part.
 pub(super) const PART: Part<Params> = Part {
     metrics: &[info::LATENCY, info::TRAFFIC],
     codes: &[info::SMALL_CHAIN, info::LOAD_STOOD],
@@ -36,7 +34,6 @@ pub(super) const PART: Part<Params> = Part {
 
 /// Distance of the nodes: a pair of lines, since processors fetch lines in pairs.
 const STRIDE_BYTES: usize = 128;
-/// A line.
 const LINE_BYTES: usize = 64;
 /// Share of the part's time that building the chain, and that filling the memory of the load, may take.
 const BUILDING: f64 = 0.25;

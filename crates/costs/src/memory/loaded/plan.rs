@@ -9,12 +9,10 @@ use crate::memory::bandwidth::widest;
 /// Bytes that a load thread moves between two pauses.
 pub(super) const BURST_BYTES: usize = 16 << 10;
 
-/// One point.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Point {
     /// What the load threads run; none for the idle machine.
     pub(super) load: Option<&'static Kernel>,
-    /// Number of load threads.
     pub(super) cpus: usize,
     /// Pause after each burst, ns.
     pub(super) pause_ns: u64,
@@ -29,7 +27,6 @@ pub(super) struct Chase {
 }
 
 impl Point {
-    /// The row of dependent loads.
     pub(super) fn latency(&self, chase: &Chase, loads_per_turn: u64) -> Row {
         self.row("chase", Kind::Latency, chase).per_turn(loads_per_turn as f64)
     }

@@ -48,7 +48,6 @@ fn number(rows: &Rows, name: &str) -> Option<f64> {
     rows.facts.get(&format!("table_{name}"))?.parse().ok()
 }
 
-/// Word of a fact.
 fn word<'r>(rows: &'r Rows, name: &str) -> &'r str {
     rows.facts.get(&format!("table_{name}")).map_or("claimed", String::as_str)
 }

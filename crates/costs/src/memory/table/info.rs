@@ -13,7 +13,6 @@ machmeter_data::metric!(
      writes, for the way on."
 );
 
-/// Rows that need two CPUs.
 pub const ALONE: Code = Code {
     id: "W415",
     name: "no neighbour",
@@ -24,7 +23,6 @@ pub const ALONE: Code = Code {
     undo: None,
 };
 
-/// Rows with too few samples.
 pub const THIN: Code = Code {
     id: "W417",
     name: "table A incomplete",

@@ -30,7 +30,6 @@ const PAIRS: usize = 16;
 const VISIT_NS: u64 = 2_000_000_000;
 /// And as much longer where its memory is filled, ns per byte: on a busy CPU.
 const FILL_NS_PER_BYTE: u64 = 4;
-/// Rounds at most.
 const ROUNDS: usize = 40;
 /// Members at most: a row in which more take part says nothing new, and their memory adds up.
 const MEMBERS: usize = 8;
@@ -88,7 +87,6 @@ pub(super) fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, 
     Ok(rows)
 }
 
-/// Facts for the analysis.
 fn tell(at: &mut At<'_, '_>, choice: &Choice, known: &Known) {
     let Choice { sizes, first, last, block } = choice;
     for (name, value) in [

@@ -20,7 +20,6 @@ pub(super) struct Buffers {
 }
 
 impl Buffers {
-    /// For so many members.
     pub(super) fn new(sizes: Sizes, members: usize) -> std::io::Result<Self> {
         let bytes = Self::stride(sizes).checked_mul(members).ok_or(std::io::ErrorKind::OutOfMemory)?;
         Ok(Self { arena: Arena::new(1, bytes)?, sizes, members })
@@ -43,7 +42,6 @@ impl Buffers {
     }
 }
 
-/// What is repeated.
 enum Repeated<'a> {
     Kernel(Ready<'a>),
     Areas { areas: Vec<Ready<'a>>, next: usize },
@@ -110,7 +108,6 @@ pub(super) struct LineOperation<'a> {
     first: usize,
     timing: HostTiming,
     seed: u64,
-    /// By member of the team.
     repeated: Vec<Mutex<Option<Repeated<'a>>>>,
 }
 
@@ -123,7 +120,6 @@ impl<'a> LineOperation<'a> {
         Self { buffers, line, first, timing, seed, repeated }
     }
 
-    /// Members of the team.
     pub(super) fn members(&self) -> usize {
         self.repeated.len()
     }

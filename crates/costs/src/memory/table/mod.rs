@@ -20,7 +20,6 @@ mod tests;
 use super::Params;
 use machmeter_engine::part::Part;
 
-/// The part.
 pub(super) const PART: Part<Params> = Part {
     metrics: &[info::SHARED],
     codes: &[info::ALONE, info::MODEL_FAILED, info::SMALL_BUFFER, info::THIN],

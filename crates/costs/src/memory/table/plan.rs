@@ -12,9 +12,7 @@ use crate::memory::ladder::detect::DetectedCaches;
 /// Whether accesses overlap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
-    /// One block apart, eight a turn.
     Streamed,
-    /// Along a random chain.
     Dependent,
 }
 
@@ -27,7 +25,6 @@ impl Access {
     }
 }
 
-/// Which memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     Cache,
@@ -40,21 +37,20 @@ pub(super) enum Place {
 pub(super) enum Operation {
     /// The empty loop: the control.
     Empty,
-    /// One reading of the clock.
     Timer,
-    /// All members meet.
     Barrier,
-    /// Accesses.
-    Touch { write: bool, place: Place, access: Access },
+    Touch {
+        write: bool,
+        place: Place,
+        access: Access,
+    },
 }
 
 /// A row of the table before it is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Line {
-    /// As the seed names it.
     pub(super) name: &'static str,
     pub(super) operation: Operation,
-    /// Every member at once.
     pub(super) all: bool,
 }
 
@@ -122,7 +118,6 @@ impl Line {
         }
     }
 
-    /// The row of one member.
     pub(super) fn row(self, model: &str, members: usize, rank: usize) -> Row {
         let kind = match self.access() {
             Access::Streamed => Kind::Throughput,
@@ -136,7 +131,6 @@ impl Line {
     }
 }
 
-/// Sizes of the buffers.
 #[allow(clippy::struct_field_names, reason = "units stand in names")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Sizes {
@@ -144,25 +138,20 @@ pub(super) struct Sizes {
     pub(super) cached_bytes: usize,
     /// Buffer of each member beyond the caches.
     pub(super) main_bytes: usize,
-    /// From one access to the next.
     pub(super) block_bytes: usize,
 }
 
 /// Who says how large a cache or a line is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Source {
-    /// The user.
     Asked,
-    /// The ladder of the same run.
     Detected,
-    /// The system.
     Claimed,
     /// Nobody: what the smallest machines of today have.
     Assumed,
 }
 
 impl Source {
-    /// As in facts and texts.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Asked => "asked",
@@ -173,7 +162,6 @@ impl Source {
     }
 }
 
-/// A size and who says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Said {
     pub(super) bytes: u64,
@@ -216,7 +204,6 @@ pub(super) struct Choice {
     pub(super) sizes: Sizes,
     /// The first cache; the smaller one where it is both detected and claimed, so that the buffer fits.
     pub(super) first: Said,
-    /// The last cache.
     pub(super) last: Said,
     /// Distance of two accesses; the larger one where it is both detected and claimed, so that no two share a line.
     pub(super) block: Said,

@@ -20,7 +20,6 @@ const HIDING: f64 = 4.0;
 /// Fewest points for a line that can be wrong.
 const FEWEST: usize = 4;
 
-/// A rung of the ladder.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Rung {
     /// Dependent additions per turn.
@@ -29,20 +28,17 @@ pub(super) struct Rung {
     pub(super) turn_ns: f64,
 }
 
-/// The line through the rungs.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Ladder {
     /// Slope: length of a cycle, ns.
     pub(super) cycle_ns: f64,
     /// Its interval at 95 % (t, from the residuals).
     pub(super) interval: Option<Interval>,
-    /// Cost of no addition, cycles.
     pub(super) intercept_cycles: f64,
     /// Largest distance of a rung from the line, as a share of the line.
     pub(super) residual: f64,
     /// Slope over cost of one addition in the longest chain: 1 where the line begins at zero.
     pub(super) against_longest: f64,
-    /// Rungs that the line goes through.
     pub(super) n: usize,
 }
 

@@ -53,7 +53,6 @@ const KNOWN_COSTS: Code = Code {
     undo: None,
 };
 
-/// The part.
 pub(super) const PART: Part<Params> = Part {
     metrics: &[CYCLE],
     codes: &[KNOWN_COSTS],

@@ -22,10 +22,8 @@ pub(super) const FILE_BYTES: usize = Touches::FILE_STEPS * FILE_STEP_BYTES;
 /// Operations that need files in the private directory.
 pub(super) const ON_FILES: [&str; 6] = ["stat", "open_close", "create_unlink", "lseek", "pread", "pwrite"];
 
-/// Name of that file.
 pub(super) const DATA: &str = "data";
 
-/// Files that the calls work on.
 pub(super) struct Place {
     data: File,
     data_path: CString,
@@ -142,7 +140,6 @@ fn signals(handler: &io::Result<signal::Handler>) -> Vec<Planned<'_>> {
     ]
 }
 
-/// Calls on descriptors without files.
 fn descriptors<'a>() -> Vec<Planned<'a>> {
     let open = |path: &str| File::options().read(true).write(true).open(path);
     let mut rows = vec![

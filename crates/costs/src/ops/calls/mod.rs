@@ -55,7 +55,6 @@ const FAULT_GROUPS: Code = Code {
     undo: None,
 };
 
-/// The part.
 pub(super) const PART: Part<Params> = Part { codes: &CODES, ..Part::of(PART_NAME, 35, measure, analyze) };
 
 /// All rows, in the process that prices them.

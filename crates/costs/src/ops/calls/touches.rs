@@ -42,10 +42,8 @@ pub(super) struct Touches {
 }
 
 impl Touches {
-    /// Steps of a mapped file.
     pub(super) const FILE_STEPS: usize = steps(FILE_TURNS);
 
-    /// Anonymous base pages.
     pub(super) fn small() -> io::Result<Self> {
         Ok(Self::of(Untouched::small(steps(SMALL_TURNS))?, Pages::Small))
     }
@@ -114,7 +112,6 @@ impl Subject for Touches {
     }
 }
 
-/// What was counted over all visits.
 #[derive(Debug, Clone, Copy, Default)]
 struct Tally {
     touches: u64,

@@ -37,7 +37,6 @@ const PART_NAME: &str = "processes";
 const PAIRS_PER_VISIT: usize = 2;
 /// More rounds narrow the intervals no further than the machine's own drift.
 const ROUNDS: usize = 150;
-/// Rows that are no starts.
 const SWITCHES: [(&str, By); 2] = [("pipe_two_threads", By::Pipe), ("yield_two_threads", By::Yield)];
 
 /// Programs, processes or threads that could not be started.
@@ -51,7 +50,6 @@ const NOT_STARTED: Code = Code {
     undo: None,
 };
 
-/// The part.
 pub(super) const PART: Part<Params> = Part {
     codes: &[NOT_STARTED],
     selftest: &[("what calls did", selftest::proofs), ("programs that fail", selftest::failing)],

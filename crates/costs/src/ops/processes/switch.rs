@@ -12,7 +12,6 @@ use machmeter_sys::thread::{PlacedThread, spawn_placed};
 use super::PART_NAME;
 use crate::ops::repeated::{Planned, one_line};
 
-/// How the CPU is handed over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum By {
     /// A byte written to the partner, and one read from it.
@@ -29,7 +28,6 @@ struct Shared {
     there: Pipe,
     back: Pipe,
     stop: AtomicBool,
-    /// Turns that the partner had.
     turns: AtomicU64,
 }
 

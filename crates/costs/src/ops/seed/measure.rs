@@ -38,9 +38,7 @@ const MEMORY_SHARE: u64 = 2;
 const MAIN_TURNS: (u64, u64) = (8, 16);
 /// Memory for the rows of the cache: half of the smallest first cache in use.
 const CACHE_BYTES: usize = 16 << 10;
-/// Rounds at most.
 const ROUNDS: usize = 400;
-/// Pairs of a visit.
 const PAIRS_PER_VISIT: usize = 12;
 
 pub(super) fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, ProbeError> {

@@ -25,7 +25,6 @@ use super::cost::{COST, NO_FIGURE, NO_FILES};
 use super::{arithmetic, processes, table};
 use machmeter_engine::part::Part;
 
-/// The part.
 pub(super) const PART: Part<Params> = Part::of("seed", 25, measure::measure, analyze);
 
 /// Operations of the seed's table in its order: the id of the row, and the name as the seed prints it.

@@ -18,13 +18,9 @@ use machmeter_sys::stdio::{Stream, open_on};
 
 /// Turns of the two batches of `fopen` and `fclose`: they use up streams, which are made and closed between pairs.
 pub(super) const STREAM_TURNS: (u64, u64) = (32, 96);
-/// A warm-up, then a pair.
 const STREAMS: usize = (2 * STREAM_TURNS.0 + STREAM_TURNS.1) as usize;
-/// The character that streams hold.
 const MARK: u8 = b'x';
-/// Another one.
 const OTHER: u8 = b'-';
-/// The line that is printed.
 const LINE: &CStr = c"24 characters in a line.";
 
 /// What the loop says it did since its witness was asked last, and what the witness saw over all visits.
@@ -230,7 +226,6 @@ impl Subject for Prints {
 
 /// A stretch of memory of which a turn reads or writes every word that is a step from the one before.
 pub(super) struct Area<'a> {
-    /// The loop over it.
     pub(super) ready: Ready<'a>,
     /// The words from the first that is touched to the last.
     pub(super) memory: &'a [AtomicU64],
@@ -345,7 +340,6 @@ mod tests {
     use machmeter_sys::kernel;
     use machmeter_sys::pages::{Backing, Pages};
 
-    /// Pairs of a visit.
     const PAIRS: u64 = 4;
 
     /// A visit as the sampler does it: warm-up, then pairs, of which the second is not finished.

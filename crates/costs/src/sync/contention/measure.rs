@@ -18,23 +18,19 @@ use machmeter_engine::part::At;
 
 /// Distances of two counters, bytes; 0 is one counter for all.
 const DISTANCES: [usize; 6] = [0, 8, 32, 64, 128, 4_096];
-/// Distance at which nothing is shared.
 pub(super) const APART_BYTES: usize = 4_096;
 /// Chunks that a sample is told in.
 const CHUNKS: u64 = 64;
-/// Batches of a visit.
 const BATCHES: usize = 6;
 /// Rounds that the time should suffice for, and rounds over which it is spread.
 const ROUNDS: u64 = 4;
 const SPREAD_ROUNDS: u64 = 200;
-/// Members at most.
 const MEMBERS_MAX: usize = 256;
 /// Longest visit, ns.
 const LIMIT_NS: (u64, u64) = (5_000_000, 60_000_000);
 /// Time that starting and ending a team takes, ns.
 const TEAM_NS: u64 = 3_000_000;
 
-/// A row to measure.
 struct Lane {
     row: Row,
     operation: Operation,
@@ -114,7 +110,6 @@ fn sizes(cpus: usize) -> Vec<usize> {
     out
 }
 
-/// All rows, the most telling first.
 fn lanes(cpus: usize) -> Vec<Lane> {
     use Operation::{Cas, FetchAdd, Load, StoreLoad, Swap};
     let mut out = vec![Lane::new(FetchAdd, 1, 0), Lane::new(StoreLoad, 1, 0)];

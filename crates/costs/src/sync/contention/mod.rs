@@ -13,7 +13,6 @@ use machmeter_data::code::Code;
 use super::Params;
 use machmeter_engine::part::Part;
 
-/// The part.
 pub(super) const PART: Part<Params> = Part {
     metrics: &[FAIRNESS, FALSE_SHARING],
     codes: &[UNFAIR],
@@ -37,7 +36,6 @@ machmeter_data::metric!(
     "Smallest distance measured from which on two CPUs leave each other's words alone: costs no more than half above words far apart."
 );
 
-/// Unfair.
 pub(super) const UNFAIR: Code = Code {
     id: "W425",
     name: "unfair line",

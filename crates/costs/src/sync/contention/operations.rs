@@ -9,24 +9,20 @@ use machmeter_engine::team::{Arena, Member};
 /// Operations between two looks at whether to stop: 0.5 % of the time at most.
 pub(super) const CHUNK: u64 = 256;
 
-/// An operation on a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operation {
     /// Atomic add whose result nobody reads: a counter.
     FetchAdd,
     /// Load, then compare-and-swap to one more; counts an attempt whether it succeeds or not.
     Cas,
-    /// Atomic exchange.
     Swap,
     /// Load, add one, store: not atomic together. A store alone would vanish in the store buffer; here each load needs what
     /// the store before left.
     StoreLoad,
-    /// Load.
     Load,
 }
 
 impl Operation {
-    /// As in rows and metrics.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::FetchAdd => "fetch_add",
@@ -37,7 +33,6 @@ impl Operation {
         }
     }
 
-    /// Executes a chunk on the word.
     pub(super) fn chunk(self, word: &AtomicU64) {
         match self {
             Self::FetchAdd => fetch_add(word),

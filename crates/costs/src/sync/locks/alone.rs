@@ -48,7 +48,6 @@ impl<L: Lock> Subject for Uncontended<L> {
     }
 }
 
-/// Makes the subject of one lock.
 pub(super) struct Uncontend;
 
 impl<'m> WithLocks<'m> for Uncontend {

@@ -33,7 +33,6 @@ struct View<'r> {
     placed: bool,
 }
 
-/// What the rows say.
 pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     let levels = levels(rows, NAME);
     let views: Vec<View<'_>> = rows

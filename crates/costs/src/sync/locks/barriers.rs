@@ -9,7 +9,6 @@ use machmeter_sys::sync::{Barrier, Sharing};
 
 use super::measure::LockVisit;
 
-/// A kind of barrier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::sync) enum Kind {
     /// Ours: a counter of arrivals and a generation on which the others spin.
@@ -21,7 +20,6 @@ pub(in crate::sync) enum Kind {
 }
 
 impl Kind {
-    /// As in metrics and tables.
     pub(in crate::sync) const fn name(self) -> &'static str {
         match self {
             Self::Spin => "barrier_spin",

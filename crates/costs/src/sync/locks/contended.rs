@@ -35,7 +35,6 @@ const LEAST_TURNS: u64 = 64;
 pub(super) const LONGEST_STREAK: &str = "longest_streak";
 pub(super) const JAIN: &str = "jain_";
 pub(super) const SHARE: &str = "acquired_";
-/// Proof of every lock.
 pub(super) const PROOF: &str = "additions under the lock, of those made";
 
 /// One visit of a row in which all members want a lock.

@@ -10,7 +10,6 @@ use super::lock::Lock;
 use super::sleeping::{FutexMutex, OneUnit, PosixSpin, Readers, Writers};
 use super::spin::{self, Queue, TestAndSet, TestTestAndSet, Ticket};
 
-/// A kind of lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::sync) enum Kind {
     TestAndSet,
@@ -28,7 +27,6 @@ pub(in crate::sync) enum Kind {
     Semaphore,
 }
 
-/// All of them.
 pub(in crate::sync) const ALL: [Kind; 13] = [
     Kind::TestAndSet,
     Kind::TestTestAndSet,
@@ -46,7 +44,6 @@ pub(in crate::sync) const ALL: [Kind; 13] = [
 ];
 
 impl Kind {
-    /// As in metrics and tables.
     pub(in crate::sync) const fn name(self) -> &'static str {
         match self {
             Self::TestAndSet => "spin_tas",
@@ -113,10 +110,8 @@ impl Room {
 
 /// What is done with locks of a kind, whatever type they have.
 pub(in crate::sync) trait WithLocks<'m> {
-    /// What comes of it.
     type Output;
 
-    /// Does it.
     fn run<L: Lock + 'm>(self, locks: Vec<L>) -> Self::Output;
 }
 

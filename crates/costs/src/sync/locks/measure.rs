@@ -33,7 +33,6 @@ const WAITING_TURNS: u64 = 16;
 /// long ones, since the CPUs' placement moves between them.
 const PAIRS: [usize; 2] = [8, 6];
 
-/// Measures the part.
 #[allow(clippy::unnecessary_wraps, reason = "the form of all parts")]
 pub(super) fn measure(at: &mut At<'_, '_>, _params: &Params) -> Result<Vec<Row>, ProbeError> {
     let start_ns = monotonic_ns();
@@ -90,7 +89,6 @@ fn alone(at: &mut At<'_, '_>) -> Result<Vec<Row>, ProbeError> {
     Ok(benches.into_iter().map(|b| b.row).collect())
 }
 
-/// The subject of a refused row.
 struct Nothing;
 
 impl Subject for Nothing {
@@ -118,7 +116,6 @@ impl LockVisit<'_> {
     }
 }
 
-/// One visit of one job.
 fn visit(at: &At<'_, '_>, model: &dyn Team, job: &mut Job, start_ns: u64, seed: u64, regime_ns: f64) {
     if job.row.refused.is_some() {
         return;

@@ -26,10 +26,8 @@ use machmeter_data::code::Code;
 use super::Params;
 use machmeter_engine::part::Part;
 
-/// Name of the part.
 const NAME: &str = "locks";
 
-/// The part.
 pub(super) const PART: Part<Params> = Part {
     metrics: &[HANDOFF, FAIRNESS],
     codes: &[BROKEN, UNFAIR],
@@ -70,7 +68,6 @@ pub(super) const BROKEN: Code = Code {
     undo: None,
 };
 
-/// Unfair.
 pub(super) const UNFAIR: Code = Code {
     id: "W432",
     name: "unfair lock",

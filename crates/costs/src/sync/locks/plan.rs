@@ -5,14 +5,10 @@ use machmeter_engine::cost::{self, Row};
 use super::kinds::{self, Kind};
 use super::{NAME, barriers};
 
-/// What is done together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Together {
-    /// All want one lock.
     Contend(Kind),
-    /// Two hand locks to each other.
     HandOff(Kind),
-    /// All wait for all.
     Barrier(barriers::Kind),
 }
 
@@ -21,16 +17,12 @@ pub(super) enum Together {
 pub(super) struct Job {
     pub(super) row: Row,
     pub(super) what: Together,
-    /// CPUs of the members.
     pub(super) cpus: Vec<usize>,
 }
 
-/// How much is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Size {
-    /// On the one-minute page.
     Short,
-    /// With time.
     Full,
 }
 

@@ -14,7 +14,6 @@ use super::lock::Lock;
 /// A mutex on a futex without spinning: 0 free, 1 held, 2 held and somebody may sleep (Drepper, "Futexes Are Tricky", 2011).
 pub(in crate::sync) struct FutexMutex(pub(in crate::sync) Word);
 
-/// The futex mutex held.
 pub(in crate::sync) struct FutexHeld<'a>(&'a Word);
 
 impl Lock for FutexMutex {
@@ -52,9 +51,7 @@ impl Lock for Mutex {
 
 /// The C library's spin lock. Where members outnumber CPUs, waiters yield, since a holder may have to get a CPU first.
 pub(in crate::sync) struct PosixSpin {
-    /// The lock.
     pub(in crate::sync) spin: Spin,
-    /// More members than CPUs.
     pub(in crate::sync) crowded: bool,
 }
 
@@ -80,11 +77,9 @@ impl Lock for PosixSpin {
 /// A semaphore of one unit: who has taken it holds the lock. Unlike a mutex it would let anybody give it back.
 pub(in crate::sync) struct OneUnit(Semaphore);
 
-/// Holding the unit.
 pub(in crate::sync) struct UnitHeld<'a>(&'a Semaphore);
 
 impl OneUnit {
-    /// With its unit in it.
     pub(in crate::sync) fn new(sharing: Sharing) -> io::Result<Self> {
         let semaphore = Semaphore::new(sharing)?;
         if semaphore.post() { Ok(Self(semaphore)) } else { Err(io::Error::last_os_error()) }
@@ -107,10 +102,8 @@ impl Drop for UnitHeld<'_> {
     }
 }
 
-/// A read-write lock taken by readers.
 pub(in crate::sync) struct Readers<L>(pub(in crate::sync) L);
 
-/// A read-write lock taken by writers.
 pub(in crate::sync) struct Writers<L>(pub(in crate::sync) L);
 
 impl Lock for Readers<RwLock> {

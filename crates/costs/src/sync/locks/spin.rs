@@ -78,7 +78,6 @@ pub(in crate::sync) struct Ticket<'m> {
     serving: &'m AtomicU64,
 }
 
-/// A ticket whose turn it is.
 pub(in crate::sync) struct TicketHeld<'a> {
     serving: &'a AtomicU64,
     mine: u64,
@@ -121,7 +120,6 @@ pub(in crate::sync) struct Queue<'m> {
     nodes: &'m [AtomicU64],
 }
 
-/// The head of the queue.
 pub(in crate::sync) struct QueueHeld<'a> {
     queue: &'a Queue<'a>,
     member: &'a Member<'a>,

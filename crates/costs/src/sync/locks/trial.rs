@@ -21,7 +21,6 @@ const LIMIT_NS: u64 = 30_000_000_000;
 /// Longest visit of the lock that does not exclude, ns.
 const OPEN_LOCK_NS: u64 = 500_000_000;
 
-/// What members did under a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::sync) struct Sums {
     /// The number that they added to, which is not added to in one operation on purpose.
@@ -67,7 +66,6 @@ impl<'m> WithLocks<'m> for Adding<'_> {
     }
 }
 
-/// Lets everybody in.
 struct Open;
 
 impl Lock for Open {

@@ -97,7 +97,6 @@ fn created(at: &mut At<'_, '_>, until_ns: u64) -> Vec<Row> {
     rows
 }
 
-/// A row of two members.
 struct Lane {
     operation: Operation,
     team: Option<&'static dyn Team>,

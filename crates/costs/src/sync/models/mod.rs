@@ -28,7 +28,6 @@ use machmeter_data::code::Code;
 use super::Params;
 use machmeter_engine::part::Part;
 
-/// The part.
 pub(super) const PART: Part<Params> = Part {
     codes: &[DISAGREE, NO_USER_THREADS],
     selftest: &[
@@ -38,7 +37,6 @@ pub(super) const PART: Part<Params> = Part {
     ..Part::of("models", 15, measure::measure, analyze::analyze)
 };
 
-/// Threads and processes differ.
 pub(super) const DISAGREE: Code = Code {
     id: "W436",
     name: "models disagree",
@@ -49,7 +47,6 @@ pub(super) const DISAGREE: Code = Code {
     next: "Repeat it and measure longer, so that both models have more samples at each placement; see also the part transfer.",
     undo: None,
 };
-/// Built without user threads.
 pub(super) const NO_USER_THREADS: Code = Code {
     id: "W437",
     name: "no user threads",

@@ -9,23 +9,19 @@ use machmeter_engine::team::heap::{Barrier, Heap, Layout, Symmetric};
 use machmeter_engine::team::sampler::{JointOperation, Rule, TeamCell, TeamVisit, Turns};
 use machmeter_engine::team::{Arena, Member};
 
-/// Words of the largest block.
 const BLOCK_WORDS: usize = 32_768 / 8;
 /// Lines that the owner writes anew for each batch, and words from one to the next.
 const LINES: usize = 256;
 const LINE_WORDS: usize = 16;
 /// Lines from one read to the next: prime to their number, and no pattern that the processor would foresee.
 const LINE_STEP: usize = 97;
-/// Pairs of a visit at most.
 const PAIRS_MAX: usize = 200;
 /// Attempts without a pause before a member relaxes.
 const TRIES: u32 = 4_096;
 
-/// Ranks of the two.
 const LEADER: usize = 0;
 const FOLLOWER: usize = 1;
 
-/// An operation of two members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operation {
     Barrier,
@@ -38,7 +34,6 @@ pub(super) enum Operation {
 }
 
 impl Operation {
-    /// As in rows and metrics.
     pub(super) fn name(self) -> String {
         match self {
             Self::Barrier => "barrier".to_owned(),
@@ -69,7 +64,6 @@ impl Operation {
     }
 }
 
-/// Where it happens.
 #[derive(Clone, Copy)]
 struct Places<'a> {
     heap: Heap<'a>,
@@ -185,7 +179,6 @@ fn layout() -> (Layout, [Symmetric; 4]) {
     (layout, taken)
 }
 
-/// An operation where it happens.
 struct AtPlaces<'a> {
     operation: Operation,
     places: Places<'a>,

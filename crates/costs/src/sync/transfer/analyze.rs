@@ -26,7 +26,6 @@ pub(super) const REGIMES_MAX: usize = 4;
 pub(super) struct View<'r> {
     pub(super) low: usize,
     pub(super) high: usize,
-    /// Class of neighborhood, in words.
     pub(super) class: String,
     /// Moments (ns) and one-way latencies (ns) of all laps, in order of time.
     pub(super) times_ns: Vec<f64>,
@@ -38,7 +37,6 @@ pub(super) struct View<'r> {
 }
 
 impl View<'_> {
-    /// Rows of one direction.
     fn direction(&self, from: usize) -> impl Iterator<Item = &Row> {
         self.rows.iter().copied().filter(move |r| r.int("from") == Some(from as i64))
     }
@@ -65,7 +63,6 @@ impl View<'_> {
         regimes.filter(|(i, r)| *i == 0 || r.n >= FEWEST).take(REGIMES_MAX).collect()
     }
 
-    /// The other CPU.
     pub(super) fn other(&self, cpu: usize) -> usize {
         if cpu == self.low { self.high } else { self.low }
     }

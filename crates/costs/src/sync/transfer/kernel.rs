@@ -22,7 +22,6 @@ pub(super) fn flush(word: &AtomicU64) {
     let _ = word;
 }
 
-/// Waits until flushes are done.
 #[inline]
 pub(super) fn wait_flushed() {
     #[cfg(target_arch = "x86_64")]

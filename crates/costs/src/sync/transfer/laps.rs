@@ -14,12 +14,10 @@ const FEWEST_CLEAN: usize = 3;
 /// host that takes the CPU, a neighbor on the core, an interrupt) only adds.
 const LOWER: f64 = 0.25;
 
-/// What to do in a visit.
 #[derive(Debug, Clone)]
 pub(super) struct Plan<'k> {
     /// Kinds, in this order in the first lap.
     pub(super) kinds: &'k [Kind],
-    /// Laps at most.
     pub(super) laps: usize,
     /// No lap but the first begins later than this after the start, ns.
     pub(super) laps_ns: u64,
@@ -29,7 +27,6 @@ pub(super) struct Plan<'k> {
     pub(super) seed: u64,
 }
 
-/// One lap.
 #[derive(Debug, Clone)]
 pub(super) struct Lap {
     /// When it began, ns after the start of the measurement.

@@ -15,9 +15,7 @@ use machmeter_engine::part::At;
 
 /// Length of a visit on idle CPUs, ns; for planning.
 const VISIT_NS: u64 = 6_000_000;
-/// Laps of a visit.
 const LAPS: usize = 3;
-/// Rounds at least, where time allows.
 const ROUNDS: u64 = 6;
 /// Rounds over which the time is spread.
 const SPREAD_ROUNDS: u64 = 400;

@@ -26,7 +26,6 @@ use machmeter_engine::part::Part;
 
 pub(crate) use regime_probe::RegimeProbe;
 
-/// The part.
 pub(super) const PART: Part<Params> = Part {
     metrics: &[CORE_TO_CORE, REGIME_SHARE],
     codes: &[ASYMMETRY, SAMPLED],
@@ -52,7 +51,6 @@ machmeter_data::metric!(
     "Share of the time that two CPUs spent on one level of transfer latency; regime 1 has the largest share."
 );
 
-/// Asymmetry.
 pub(super) const ASYMMETRY: Code = Code {
     id: "W423",
     name: "asymmetric pair",
@@ -63,7 +61,6 @@ pub(super) const ASYMMETRY: Code = Code {
     next: "Place shared data on the memory node of the side with the cheaper figure.",
     undo: None,
 };
-/// Sampled pairs.
 pub(super) const SAMPLED: Code = Code {
     id: "W424",
     name: "pairs sampled",

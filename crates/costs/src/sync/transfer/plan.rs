@@ -6,21 +6,16 @@ use machmeter_sys::topology::Topology;
 /// How near two CPUs are, as the system says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Class {
-    /// Hardware threads of one core.
     Core,
     /// Cores that share the last cache.
     Cache,
-    /// Cores of one package.
     Package,
-    /// Packages.
     Machine,
 }
 
 impl Class {
-    /// All, nearest first.
     pub(super) const ALL: [Self; 4] = [Self::Core, Self::Cache, Self::Package, Self::Machine];
 
-    /// As in facts and texts.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Core => "same core",
@@ -30,7 +25,6 @@ impl Class {
         }
     }
 
-    /// Of two CPUs.
     pub(super) fn of(topology: &Topology, a: usize, b: usize) -> Self {
         if topology.cpu(a).is_some_and(|cpu| cpu.siblings.contains(b)) {
             return Self::Core;
@@ -45,7 +39,6 @@ impl Class {
     }
 }
 
-/// Two CPUs, the lower first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Couple {
     pub(super) low: usize,

@@ -11,12 +11,10 @@ use machmeter_sys::sched::Policy;
 use super::laps::{Plan, visit};
 use super::trips::Kind;
 
-/// Laps of a probe.
 const LAPS: usize = 3;
 /// Longest time of a probe, ns: a partner may be without its CPU for some scheduler slices.
 const LIMIT_NS: u64 = 20_000_000;
 
-/// The probe, for two CPUs.
 #[derive(Debug, Clone)]
 pub(crate) struct RegimeProbe {
     seats: Seats,
@@ -24,7 +22,6 @@ pub(crate) struct RegimeProbe {
 }
 
 impl RegimeProbe {
-    /// For these two CPUs.
     pub(crate) fn new(host: &Host<'_>, policy: Policy, from: usize, to: usize) -> Self {
         let clock = HostClock { source: host.source(), rate: host.rate };
         Self { seats: Seats { cpus: vec![from, to], policy }, clock }

@@ -12,13 +12,11 @@ use machmeter_sys::sched::Policy;
 use super::{CORE_TO_CORE, PART};
 use crate::sync::Sync;
 
-/// Neighbors that want the CPUs.
 const NEIGHBORS: usize = 8;
 /// Most that they may move a transfer inside one placement.
 const MOVED: f64 = 0.15;
 /// Levels this far apart are two placements, not one that moved.
 const APART: f64 = 1.5;
-/// Turns of quiet and noise.
 const TURNS: usize = 2;
 
 /// Latencies of one kind by regime, with their share of the samples.

@@ -12,9 +12,7 @@ use super::analyze::{COUPLES_MAX, View, levels_text, percent};
 use super::plan::Class;
 use super::trips::Kind;
 
-/// CPUs in a matrix at most.
 pub(super) const MATRIX_CPUS: usize = 32;
-/// Points of the series at most.
 const POINTS: usize = 240;
 /// Couples that the page names one by one, and the table.
 const NAMED: usize = 3;
@@ -41,7 +39,6 @@ fn watched<'v, 'r>(views: &'v [View<'r>]) -> impl Iterator<Item = &'v View<'r>> 
     })
 }
 
-/// Three significant digits.
 fn brief(x: f64) -> f64 {
     format!("{x:.2e}").parse().unwrap_or(x)
 }

@@ -12,7 +12,6 @@ use machmeter_stats::random::Random;
 
 use super::kernel;
 
-/// Round trips of a batch.
 pub(super) const TRIPS: u64 = 100;
 /// Round trips before the time of a batch begins: the partner may have been on its way into its loop.
 const WARM_TRIPS: u64 = 10;
@@ -27,7 +26,6 @@ const LOOKS: u32 = 4_096;
 const LINE_WORDS: usize = 32;
 /// First word of the lines that are read.
 const CHAIN: usize = 512;
-/// Words in use.
 pub(super) const WORDS: usize = CHAIN + LINES as usize * LINE_WORDS;
 
 /// How a line goes from one CPU to the other.
@@ -53,7 +51,6 @@ impl Kind {
         &[Self::Cas, Self::OneLine, Self::TwoLines, Self::ReadDirty]
     };
 
-    /// As in rows and metrics.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Cas => "cas",
@@ -73,7 +70,6 @@ impl Kind {
     }
 }
 
-/// The lines in shared memory.
 #[derive(Clone, Copy)]
 pub(super) struct Lines<'a>(pub(super) &'a [AtomicU64]);
 

@@ -16,7 +16,6 @@ use crate::sync::Params;
 use crate::sync::cost::COST;
 use crate::sync::cost::ONE_CPU;
 
-/// Columns of the table.
 const COLUMNS: [(Wake, &str); 4] = [
     (Wake::Running, "looking"),
     (Wake::SameCpu, "same CPU"),
@@ -33,7 +32,6 @@ struct View<'r> {
     placed: bool,
 }
 
-/// What the rows say.
 pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     let levels = levels(rows, NAME);
     let views: Vec<View<'_>> = rows

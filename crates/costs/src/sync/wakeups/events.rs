@@ -13,18 +13,14 @@ pub(super) trait Event: Sync {
     /// Sleeps until there is one, and takes it.
     fn take(&self) -> bool;
 
-    /// Takes it if there is one.
     fn poll(&self) -> bool;
 }
 
-/// A way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
     /// A word and futex(2).
     Futex,
-    /// A condition variable with its mutex.
     Condvar,
-    /// A semaphore.
     Semaphore,
     /// eventfd(2).
     EventFd,
@@ -33,11 +29,9 @@ pub(super) enum Way {
 }
 
 impl Way {
-    /// All, the most used first.
     pub(super) const ALL: [Self; 5] =
         [Self::Futex, Self::Pipe, Self::Condvar, Self::EventFd, Self::Semaphore];
 
-    /// As in metrics and tables.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Futex => "wake_futex",

@@ -29,7 +29,6 @@ const MIN_TURNS: u64 = 4;
 /// Pairs of a visit: the first visit alone can make a figure.
 const PAIRS: usize = 8;
 
-/// Measures the part.
 #[allow(clippy::unnecessary_wraps, reason = "the form of all parts")]
 pub(super) fn measure(at: &mut At<'_, '_>, _params: &Params) -> Result<Vec<Row>, ProbeError> {
     let start_ns = monotonic_ns();
@@ -65,7 +64,6 @@ fn batch_ns(what: What) -> f64 {
     if matches!(what, What::Trip(_, Wake::Running)) { Pace::SHARED_BATCH_NS } else { BATCH_NS }
 }
 
-/// Switches there must be.
 pub(super) fn rule(job: &Job) -> Rule {
     match job.what {
         What::Trip(_, wake) => wake.rule(),
@@ -73,7 +71,6 @@ pub(super) fn rule(job: &Job) -> Rule {
     }
 }
 
-/// Does the job once.
 pub(super) fn perform(
     visit: &TeamVisit<'_>,
     batch_ns: f64,

@@ -16,14 +16,11 @@ use machmeter_data::code::Code;
 use super::Params;
 use machmeter_engine::part::Part;
 
-/// Name of the part.
 const NAME: &str = "wakeups";
 
-/// The part.
 pub(super) const PART: Part<Params> =
     Part { codes: &[AWAKE], ..Part::of(NAME, 20, measure::measure, analyze::analyze) };
 
-/// Partner awake.
 pub(super) const AWAKE: Code = Code {
     id: "W433",
     name: "partner not asleep",

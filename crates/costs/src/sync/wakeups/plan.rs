@@ -20,7 +20,6 @@ pub(super) enum Wake {
 }
 
 impl Wake {
-    /// As in metrics and tables.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::SameCpu => "same_cpu",
@@ -30,7 +29,6 @@ impl Wake {
         }
     }
 
-    /// What switches there must be.
     pub(super) const fn rule(self) -> Rule {
         match self {
             Self::SameCpu => Rule::Switches,
@@ -50,12 +48,9 @@ impl Wake {
     }
 }
 
-/// What happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum What {
-    /// Two wake each other by turns.
     Trip(Way, Wake),
-    /// One wakes all others.
     Broadcast,
 }
 
@@ -64,7 +59,6 @@ pub(super) enum What {
 pub(super) struct Job {
     pub(super) row: Row,
     pub(super) what: What,
-    /// CPUs of the members.
     pub(super) cpus: Vec<usize>,
 }
 

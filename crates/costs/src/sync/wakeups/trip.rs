@@ -21,14 +21,12 @@ fn settle() {
     }
 }
 
-/// Cells needed.
 pub(super) const CELLS: usize = 1;
 
 /// There and back: half of it is one way, since both ways are alike.
 pub(super) struct Trip<'a> {
     /// From member 0 to member 1.
     pub(super) there: &'a dyn Event,
-    /// And back.
     pub(super) back: &'a dyn Event,
     /// Whether they look again and again instead of sleeping.
     pub(super) polls: bool,
@@ -80,9 +78,7 @@ fn keep_busy(over: &AtomicU64, member: &Member<'_>) -> bool {
 
 /// One wakes all others by a condition variable; a turn ends when each has said that it is awake.
 pub(super) struct Broadcast<'a> {
-    /// Holds the number of the broadcast.
     pub(super) monitor: &'a Monitor,
-    /// One cell: those who said so.
     pub(super) board: &'a Arena,
 }
 

@@ -5,12 +5,10 @@ use super::judge::Observed;
 use super::shared::Seen;
 use crate::sampling::Disturbance;
 
-/// A batch of all members.
 pub(super) struct Batch {
     /// Reports of those that work; of member 0 alone where the others work throughout.
     pub(super) members: Vec<Seen>,
     pub(super) turns: u64,
-    /// Time that all waited on purpose.
     pub(super) paused_ticks: u64,
     pub(super) judged: Option<Disturbance>,
 }

@@ -31,7 +31,6 @@ impl Observed {
         self.late_ticks as f64 > LATE * self.ticks as f64
     }
 
-    /// What was seen in both.
     pub(super) fn and(self, other: &Self) -> Self {
         let later = if other.is_late() { other } else { &self };
         Self {
@@ -47,7 +46,6 @@ impl Observed {
     }
 }
 
-/// A failure, or else the first.
 fn worst(one: Option<Disturbance>, other: Option<Disturbance>) -> Option<Disturbance> {
     if other == Some(Disturbance::Failed) { other } else { one.or(other) }
 }

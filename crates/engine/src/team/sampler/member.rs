@@ -25,7 +25,6 @@ pub(super) struct Session<'a> {
 }
 
 impl Session<'_> {
-    /// The work of a member.
     pub(super) fn work(&self, member: &Member<'_>) {
         let Some(report) = self.shared.report(member.rank) else { return };
         let mut timing = self.visit.clock.of_member(member.rank);

@@ -23,7 +23,6 @@ use shared::Shared;
 
 pub use rows::{AWAKE_PAIRS, SLEEPS, TAKEN_OFF, TURNS_SEEN, record_switches};
 
-/// An operation that members do together.
 pub trait JointOperation: Sync {
     /// Makes ready for a visit, in every member that works; not timed. False when the member cannot work.
     fn prepare(&self, _member: &Member<'_>) -> bool {
@@ -56,11 +55,9 @@ pub trait JointOperation: Sync {
 /// Which samples count. Switches are those of the judged members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
-    /// All.
     Any,
     /// Nobody was switched out against its will or changed its CPU.
     Undisturbed,
-    /// Nobody was switched out at all.
     Awake,
     /// Members sleep so often in a turn, all together, and are not switched out against their will.
     Sleeps(u64),
@@ -77,30 +74,24 @@ pub enum Rule {
 pub struct Turns {
     /// Wanted length, ns.
     pub batch_ns: f64,
-    /// Fewest.
     pub least: u64,
-    /// Most.
     pub most: u64,
 }
 
 impl Turns {
-    /// As many as take so long.
     pub const fn of(batch_ns: f64) -> Self {
         Self { batch_ns, least: 1, most: u64::MAX }
     }
 
-    /// So many.
     pub const fn fixed(turns: u64) -> Self {
         Self { batch_ns: 0.0, least: turns, most: turns }
     }
 }
 
-/// What a sample consists of.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Batches {
     /// Two batches, of n and of 2 n turns, in either order.
     Pairs(Turns),
-    /// One batch.
     Single(Turns),
     /// One batch of so many ns, in which member 0 counts its turns. For members that work [`Others::Throughout`].
     Timed(f64),
@@ -117,7 +108,6 @@ pub enum Others {
     Throughout,
 }
 
-/// Whose time a sample holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Clocked {
     /// Member 0's.
@@ -128,18 +118,12 @@ pub enum Clocked {
     EachMember,
 }
 
-/// What a team measures, and how.
 #[derive(Clone, Copy)]
 pub struct TeamCell<'a> {
-    /// The operation.
     pub operation: &'a dyn JointOperation,
-    /// What a sample consists of.
     pub batches: Batches,
-    /// What the others do.
     pub others: Others,
-    /// Whose time counts.
     pub clocked: Clocked,
-    /// Which samples count.
     pub rule: Rule,
     /// Members from 0 on that take part; the rest waits.
     pub workers: usize,
@@ -147,7 +131,6 @@ pub struct TeamCell<'a> {
     pub judged: usize,
     /// Turns of a short batch as found before; 0 where they were not.
     pub known_turns: u64,
-    /// Samples of a visit, at most.
     pub samples: usize,
     /// No sample but the first of a visit begins later than this after its start, ns.
     pub samples_ns: u64,
@@ -170,13 +153,11 @@ impl<'a> TeamCell<'a> {
         }
     }
 
-    /// Members with samples of their own.
     fn timed_members(&self) -> usize {
         if self.clocked == Clocked::EachMember { self.judged } else { 1 }
     }
 }
 
-/// Clocks of the members.
 pub trait TeamClock: Sync {
     /// Time of one member; made in the member.
     fn of_member(&self, rank: usize) -> Box<dyn Timing + '_>;
@@ -185,12 +166,9 @@ pub trait TeamClock: Sync {
     fn rate(&self) -> TickRate;
 }
 
-/// The clock of the host.
 #[derive(Debug, Clone, Copy)]
 pub struct HostClock {
-    /// Its source.
     pub source: SourceId,
-    /// Its rate.
     pub rate: TickRate,
 }
 
@@ -212,11 +190,8 @@ impl TeamClock for HostClock {
 /// One visit of a team to one or several cells.
 #[derive(Clone, Copy)]
 pub struct TeamVisit<'a> {
-    /// Programming model.
     pub team: &'a dyn Team,
-    /// CPUs of the members.
     pub seats: &'a Seats,
-    /// Clocks of the members.
     pub clock: &'a dyn TeamClock,
     /// Start of the measurement, which moments of samples count from, ns.
     pub start_ns: u64,
@@ -226,18 +201,14 @@ pub struct TeamVisit<'a> {
     pub laps_ns: u64,
     /// Everything ends by then, ns from the start of the visit.
     pub limit_ns: u64,
-    /// Seed of all orders.
     pub seed: u64,
 }
 
 /// One sample, kept or not.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct TeamSample {
-    /// Number of its cell.
     pub cell: usize,
-    /// Lap of the visit.
     pub lap: usize,
-    /// Member whose time it is.
     pub member: usize,
     /// Why it does not count; `None` when it does.
     pub disturbance: Option<Disturbance>,
@@ -253,13 +224,10 @@ pub struct TeamSample {
     pub window_ticks: u64,
     /// Switches of the judged members in all batches, by will and against it.
     pub voluntary: u64,
-    /// Against their will.
     pub involuntary: u64,
     /// Turns of the slowest member, of the fastest, and of all members but the first, in the window, where others work throughout.
     pub least_turns: u64,
-    /// Of the fastest.
     pub most_turns: u64,
-    /// Of all members but the first.
     pub others_turns: u64,
     /// Width of the core in the window, at least, of a member that is alone; 0 where nobody looked.
     pub core_width: f64,
@@ -273,7 +241,6 @@ pub struct Found {
 }
 
 impl<'a> TeamVisit<'a> {
-    /// One lap.
     pub fn new(
         team: &'a dyn Team,
         seats: &'a Seats,

@@ -6,9 +6,7 @@ use crate::sampling::Disturbance;
 
 /// What rows say of the kernel's switches, in their `extras`.
 pub const SLEEPS: &str = "voluntary_switches";
-/// Against their will.
 pub const TAKEN_OFF: &str = "involuntary_switches";
-/// Turns in which they were counted.
 pub const TURNS_SEEN: &str = "turns_seen";
 /// Pairs in which a partner did not sleep.
 pub const AWAKE_PAIRS: &str = "awake_pairs";

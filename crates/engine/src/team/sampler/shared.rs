@@ -7,7 +7,6 @@ use super::{Arena, Found};
 use crate::sampling::Mark;
 use crate::team::{read_bytes, write_bytes};
 
-/// Cells of the arena.
 pub(super) const CELLS: usize = 10;
 /// Words of a report: a pair of lines, since processors fetch lines in pairs.
 const REPORT_WORDS: usize = 16;
@@ -16,36 +15,26 @@ pub(super) const OVER: u64 = u64::MAX;
 
 /// What member 0 says, and how far the others are. Each word lies on lines of its own.
 pub(super) struct Orders<'a> {
-    /// Number of the order.
     pub(super) round: &'a AtomicU64,
     /// [`What`] is to be done.
     pub(super) what: &'a AtomicU64,
-    /// Number of the cell.
     pub(super) cell: &'a AtomicU64,
-    /// Turns.
     pub(super) turns: &'a AtomicU64,
     /// Arrivals of the others for their next order, over all rounds.
     pub(super) arrived: &'a AtomicU64,
     /// Others that are ready for the common start.
     pub(super) ready: &'a AtomicU64,
-    /// Round whose batch may start.
     pub(super) go: &'a AtomicU64,
-    /// Members that have done their turns.
     pub(super) done: &'a AtomicU64,
-    /// Round that is to be left.
     pub(super) stop: &'a AtomicU64,
     /// 1 when a member could not do its part.
     pub(super) failed: &'a AtomicU64,
 }
 
-/// An order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum What {
-    /// Make ready for a visit.
     Prepare,
-    /// Do a batch.
     Batch,
-    /// Work until told to stop.
     Throughout,
 }
 
@@ -60,7 +49,6 @@ pub(super) struct Report<'a> {
     /// Clock at the start and at the end of its batch.
     pub(super) start_ticks: &'a AtomicU64,
     pub(super) end_ticks: &'a AtomicU64,
-    /// Switches since the order.
     pub(super) voluntary: &'a AtomicU64,
     pub(super) involuntary: &'a AtomicU64,
     /// 1 when it changed its CPU.
@@ -71,7 +59,6 @@ pub(super) struct Report<'a> {
     pub(super) told: &'a AtomicU64,
 }
 
-/// A report as it was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Seen {
     pub(super) start_ticks: u64,
@@ -84,7 +71,6 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// With the switches between two marks.
     pub(super) fn since(self, before: &Mark, after: &Mark) -> Self {
         Self {
             voluntary: after.voluntary_switches.saturating_sub(before.voluntary_switches),
@@ -118,7 +104,6 @@ impl Report<'_> {
     }
 }
 
-/// All of it.
 pub(super) struct Shared<'a> {
     pub(super) orders: Orders<'a>,
     reports: Vec<Report<'a>>,
@@ -179,7 +164,6 @@ impl<'a> Shared<'a> {
         }
     }
 
-    /// What was written down.
     pub(super) fn found(&self) -> Result<Found, String> {
         serde_json::from_slice(&read_bytes(self.found))
             .map_err(|e| format!("what the team found was not written down: {e}"))

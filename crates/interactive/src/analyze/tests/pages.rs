@@ -8,7 +8,6 @@ use crate::samples::Cell;
 
 const MS: u64 = 1_000_000;
 
-/// Two tasks under three loads.
 fn grid(loads: &[&str]) -> Vec<Cell> {
     let mut out = Vec::new();
     for name in ["audio-pro", "video"] {

@@ -22,7 +22,6 @@ const TOLERANCE: f64 = 0.10;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Loops {
     pub(super) per_ms: u64,
-    /// Lines for stderr.
     pub(super) said: Vec<String>,
 }
 

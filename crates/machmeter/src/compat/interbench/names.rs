@@ -11,7 +11,6 @@ pub(super) struct Simulation {
     pub(super) load: Option<AsLoad>,
 }
 
-/// How it is benchmarked.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct AsTask {
     /// Whether it has deadlines, and a column for them.
@@ -20,14 +19,12 @@ pub(super) struct AsTask {
     pub(super) real_time: bool,
 }
 
-/// How it serves as load.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct AsLoad {
     /// Whether it runs without being named.
     pub(super) by_default: bool,
 }
 
-/// What a name is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     Task,

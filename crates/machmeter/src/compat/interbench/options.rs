@@ -13,19 +13,16 @@ const BURN_THREADS: &str = "4";
 /// Real-time priority of the benchmarked thread under `-r`, as in the original.
 const FIFO_PRIORITY: u8 = 95;
 
-/// What was asked for.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[allow(clippy::struct_excessive_bools, reason = "one per flag of the original")]
 pub(super) struct Options {
     /// Fixed work: turns of the loop per ms of the CPU time that a job stands for.
     pub(super) turns_per_ms: Option<u64>,
-    /// Threads of the burn load.
     pub(super) burn_threads: u32,
     /// Length of a cell, s.
     pub(super) seconds: u64,
     pub(super) task_nice: i64,
     pub(super) load_nice: i64,
-    /// Everything on one CPU.
     pub(super) uniprocessor: bool,
     pub(super) recalibrate: bool,
     pub(super) console_only: bool,
@@ -52,7 +49,6 @@ impl Selection {
     }
 }
 
-/// The options as clap knows them.
 pub(in crate::compat) fn define(name: &'static str) -> Command {
     let whole = |short, long, range: RangeInclusive<i64>, value: &'static str, help: &'static str| {
         number(short, long, range).value_name(value).help(help)
@@ -144,7 +140,6 @@ impl Options {
         if self.real_time { Some(format!("fifo:{FIFO_PRIORITY}")) } else { nice(self.task_nice) }
     }
 
-    /// Policy of the load.
     pub(super) fn load_policy(&self) -> Option<String> {
         nice(self.load_nice)
     }

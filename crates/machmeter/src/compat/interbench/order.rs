@@ -14,16 +14,12 @@ use crate::failure::Failure;
 /// Bytes of files that the disk loads may use; what interbench 0.31 uses. The loads also keep to their share of what is free.
 const DISK_BYTES: u64 = 1 << 30;
 
-/// One cell to record.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct CellOrder {
-    /// Task and load as printed.
     pub(super) task: &'static str,
     pub(super) load: &'static str,
-    /// The task.
     pub(super) stream: Stream,
     pub(super) task_attributes: Attributes,
-    /// The load.
     pub(super) load_request: LoadRequest,
     /// Length of the recording, ns.
     pub(super) segment_ns: u64,
@@ -36,7 +32,6 @@ pub(super) struct Table {
     pub(super) cells: Vec<CellOrder>,
 }
 
-/// Where things run.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Place {
     /// CPUs that may be used, as a list.

@@ -59,7 +59,6 @@ fn desired_cpu(cell: &Cell, jobs: &[&Job]) -> f64 {
     if asked > 0.0 { (got / asked).min(1.0) } else { 1.0 }
 }
 
-/// What stands above the tables.
 pub(super) struct Preamble<'a> {
     pub(super) options: &'a Options,
     pub(super) loops_per_ms: u64,

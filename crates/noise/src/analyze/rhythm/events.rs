@@ -15,14 +15,11 @@ const CYCLES_PER_EVENT: f64 = 4.0;
 /// Stretches of the run, at most, whose own frequencies tell how far it wanders.
 const STRETCHES: usize = 8;
 
-/// A rhythm followed through a series.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rhythm {
-    /// Frequency over the run.
     pub hz: f64,
     /// Half of its 95 % interval, without the clock's own error; `None` where too few stretches tell it.
     pub half_hz: Option<f64>,
-    /// Events that belong to it.
     pub times_s: Vec<f64>,
     /// Chance of as much in events without rhythm, all frequencies tried counted.
     pub p: f64,

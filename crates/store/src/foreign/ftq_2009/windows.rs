@@ -7,11 +7,9 @@ use crate::foreign::codes::{BACKWARD_TIME, MISSING_WINDOWS, warn};
 /// More windows than this are counted but not put back: no real run lost so many, and memory is finite.
 const MOST_INSERTED: i64 = 8 << 20;
 
-/// Windows of one thread in order.
 pub(super) struct Windows {
     pub(super) starts: Vec<i64>,
     pub(super) counts: Vec<i32>,
-    /// Row i is window i.
     pub(super) uniform: bool,
 }
 

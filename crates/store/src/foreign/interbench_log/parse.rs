@@ -13,7 +13,6 @@ pub(super) struct Log {
     pub(super) runs: Vec<Run>,
 }
 
-/// One run of the program.
 #[derive(Debug, Default)]
 pub(super) struct Run {
     pub(super) loops_per_ms: Option<u64>,
@@ -23,7 +22,6 @@ pub(super) struct Run {
     /// Local time as `YYYYMMDDhhmm`.
     pub(super) datestamp: Option<String>,
     pub(super) comment: Option<String>,
-    /// Threads of the burn load.
     pub(super) processors: Option<u64>,
     pub(super) by_machmeter: bool,
     pub(super) blocks: Vec<Block>,
@@ -34,7 +32,6 @@ pub(super) struct Run {
 /// One table: a task under its loads.
 #[derive(Debug)]
 pub(super) struct Block {
-    /// In lower case.
     pub(super) task: String,
     pub(super) real_time: bool,
     pub(super) nice: Option<i32>,
@@ -55,7 +52,6 @@ struct Layout {
 /// A row. Times in ns, shares as fractions; not finite where the program printed no number.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Row {
-    /// In lower case.
     pub(super) load: String,
     pub(super) mean: Printed,
     pub(super) spread: Printed,
@@ -180,7 +176,6 @@ fn heading(line: &str) -> Option<Layout> {
     Some(Layout { unit_ns, deadlines: line.to_lowercase().contains("deadlines met"), aeolio })
 }
 
-/// A line between the tables.
 fn preamble(line: &str, log: &mut Log) {
     let number = |text: &str| text.split_whitespace().next().and_then(|w| w.parse::<u64>().ok());
     let used = |r: &Run| !r.blocks.is_empty() || r.loops_per_ms.is_some();

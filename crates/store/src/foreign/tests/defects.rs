@@ -2,7 +2,6 @@
 
 use super::*;
 
-/// Names and texts.
 type Files = Vec<(String, String)>;
 
 /// Two columns of an FTQ 2009 pair with windows of 1024 ticks.

@@ -11,7 +11,6 @@ const fn row(name: &'static str, what: &'static str, ways: u32, code: Code) -> K
     Kernel { name, what, width_bits: 64, available: || true, declared: chase(ways), walk: Walk::Chase, code }
 }
 
-/// The kernels.
 pub(in crate::kernel) const KERNELS: &[Kernel] = &[
     row("chase.1", "follows a chain, 16 loads", 1, chase_1),
     row("chase.2", "follows 2 chains, 16 loads each", 2, chase_2),

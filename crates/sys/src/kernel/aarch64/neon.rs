@@ -9,7 +9,6 @@ use crate::kernel::declared::Stream;
 /// Bytes of a line that `dc zva` fills; other sizes are not supported.
 const LINE_BYTES: u32 = 64;
 
-/// The kernels.
 pub(in crate::kernel) const KERNELS: &[Kernel] = &[
     row("read.neon", Stream::Read, 4, 32, 128, read),
     row("write.neon", Stream::Write, 4, 32, 128, write),

@@ -19,7 +19,6 @@ const fn adds(name: &'static str, what: &'static str, count: u32, code: Code) ->
     row(name, what, 64, additions(count), code)
 }
 
-/// The kernels.
 pub(in crate::kernel) const KERNELS: &[Kernel] = &[
     adds("empty", "the loop itself: count down and branch", 0, empty),
     adds("adds.1", "one addition, needing that of the turn before", 1, adds_1),

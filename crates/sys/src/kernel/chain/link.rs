@@ -13,7 +13,6 @@ const POINTER_BYTES: usize = size_of::<u64>();
 /// Swaps of a shuffle whose memory is fetched at a time: about as many misses as processors keep under way.
 const AHEAD: usize = 32;
 
-/// The nodes of a working set.
 #[derive(Debug)]
 pub(super) struct Nodes<'a> {
     words: &'a [AtomicU64],
@@ -210,10 +209,8 @@ impl<'a> Nodes<'a> {
     }
 }
 
-/// A cycle written node by node.
 struct Path<'n, 'a> {
     nodes: &'n Nodes<'a>,
-    /// First and last node so far.
     ends: Option<(usize, usize)>,
 }
 
@@ -242,7 +239,6 @@ impl<'n, 'a> Path<'n, 'a> {
     }
 }
 
-/// Random numbers of a seed.
 struct Random {
     seed: u64,
     drawn: u64,
@@ -275,7 +271,6 @@ fn length(what: &str, bytes: usize) -> Result<usize, String> {
     Ok(bytes)
 }
 
-/// Pages made of whole strides.
 fn parts(page_bytes: usize, stride_bytes: usize) -> Result<(), String> {
     length("a stride", stride_bytes)?;
     if page_bytes == 0 || !page_bytes.is_multiple_of(stride_bytes) || !page_bytes.is_power_of_two() {

@@ -25,7 +25,6 @@ const MOST_WAYS: usize = 24;
 /// Smallest cache line of the machines supported, bytes: a pointer moves inside such a line.
 const LINE_BYTES: usize = 64;
 
-/// What is visited, in which order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
     /// All nodes in random order: caches and address translation together.
@@ -42,7 +41,6 @@ pub enum Order {
         /// Size of a page, bytes.
         page_bytes: usize,
     },
-    /// Upwards: what prefetchers are made for.
     Sequential,
     /// Blocks in random order; in each the first word, then the word at the offset, which hits if both share a line.
     Second {
@@ -59,7 +57,6 @@ pub enum Order {
     },
 }
 
-/// A chain to build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChainSpec {
     /// Memory visited, bytes, from the start of the extent. A rest smaller than a node is left out.
@@ -67,7 +64,6 @@ pub struct ChainSpec {
     /// Distance of neighbouring nodes, bytes. [`Order::OnePerPage`] takes it as the distance of the lines it chooses from;
     /// [`Order::Second`] and [`Order::Conflict`] bring their own.
     pub stride_bytes: usize,
-    /// Order.
     pub order: Order,
     /// Seed of the order and of the place inside each line.
     pub seed: u64,
@@ -142,12 +138,10 @@ impl<'a> Chains<'a> {
         Ok(Self { nodes, ways, code: kernel.code, at })
     }
 
-    /// Nodes of all chains together.
     pub fn nodes(&self) -> usize {
         self.nodes.count()
     }
 
-    /// Number of chains.
     pub fn ways(&self) -> usize {
         self.ways
     }

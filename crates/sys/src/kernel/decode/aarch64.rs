@@ -9,7 +9,6 @@ const INSTRUCTION_BYTES: u8 = 4;
 /// The stack pointer's number where an address is meant.
 const STACK_POINTER: u32 = 31;
 
-/// The instructions of a kernel.
 #[cfg(target_arch = "aarch64")]
 pub(super) fn read(code: crate::kernel::Code) -> Result<Vec<Step>, String> {
     let start = code as *const u32;
@@ -53,7 +52,6 @@ fn general(number: u32) -> Registers {
     if number == 31 { 0 } else { 1 << number }
 }
 
-/// A vector register.
 fn vector(number: u32) -> Registers {
     1 << (32 + number)
 }
@@ -123,7 +121,6 @@ fn single(word: u32, at: i64) -> Option<Step> {
     Some(Step { accesses: vec![access], reads, writes, advance, ..plain(at) })
 }
 
-/// Loads and stores of two registers.
 fn pair(word: u32, at: i64) -> Option<Step> {
     if word & 0x3a00_0000 != 0x2800_0000 {
         return None;
@@ -175,7 +172,6 @@ fn access(base: u32, displacement: i64, bytes: u32, load: bool) -> Access {
     }
 }
 
-/// Arithmetic on general registers.
 fn integer(word: u32, at: i64) -> Option<Step> {
     let (to, from, other) =
         (general(bits(word, 0, 5)), general(bits(word, 5, 5)), general(bits(word, 16, 5)));
@@ -205,7 +201,6 @@ fn integer(word: u32, at: i64) -> Option<Step> {
     }
 }
 
-/// Arithmetic on vector registers.
 fn floating(word: u32, at: i64) -> Option<Step> {
     let (to, from, other) = (vector(bits(word, 0, 5)), vector(bits(word, 5, 5)), vector(bits(word, 16, 5)));
     let step = plain(at);

@@ -5,7 +5,6 @@ use super::Decoded;
 /// A set of registers, a bit each.
 pub(super) type Registers = u64;
 
-/// An access to memory.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Access {
     /// Register that holds the address, as a set of one; 0 for none.
@@ -20,15 +19,12 @@ pub(super) struct Access {
     pub stack: bool,
 }
 
-/// The way a store takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Store {
     Ordinary,
-    /// Past the caches.
     Streaming,
 }
 
-/// Where execution goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Flow {
     Next,
@@ -38,7 +34,6 @@ pub(super) enum Flow {
     Return,
 }
 
-/// An instruction.
 #[derive(Debug, Clone)]
 pub(super) struct Step {
     /// Offset in the function, bytes.
@@ -51,7 +46,6 @@ pub(super) struct Step {
     pub flops: u32,
     /// Adds a constant to a register and does nothing else to registers.
     pub advance: Option<(Registers, i64)>,
-    /// Sets a register to a constant.
     pub constant: Option<(Registers, u64)>,
     /// Repeats itself so many times as this register says; `accesses` are those of one time, and their addresses move on.
     pub repeated_by: Option<Registers>,
@@ -79,7 +73,6 @@ pub(super) fn function(
     Err(format!("no end within {limit} bytes"))
 }
 
-/// Finds the inner body and counts.
 pub(super) fn decode(steps: &[Step]) -> Result<Decoded, String> {
     let body = inner(steps).ok_or("no loop")?;
     let mut found = Decoded {
@@ -136,7 +129,6 @@ pub(super) fn decode(steps: &[Step]) -> Result<Decoded, String> {
     Ok(found)
 }
 
-/// The instructions of the shortest loop.
 fn inner(steps: &[Step]) -> Option<&[Step]> {
     let loops = steps.iter().enumerate().filter_map(|(last, step)| match step.flow {
         Flow::Branch(target) if target <= step.at => {

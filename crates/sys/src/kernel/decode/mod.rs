@@ -25,21 +25,16 @@ const LONGEST_BYTES: usize = 16 << 10;
 struct Decoded {
     /// Instructions that load; a repeated one (`rep movsb`) counts once.
     loads: u32,
-    /// Instructions that store.
     stores: u32,
-    /// Stores that bypass the caches.
     streaming_stores: u32,
     /// Bytes loaded, those of every repetition.
     load_bytes: u32,
     /// Bytes stored.
     store_bytes: u32,
-    /// Branches, the closing one included.
     branches: u32,
     /// Floating-point operations over all lanes, a fused multiply-add as two.
     flops: u32,
-    /// Calls of other functions.
     calls: u32,
-    /// Accesses to the stack.
     spills: u32,
     /// Instructions on registers besides those that count and branch, where the body touches no memory.
     operations: u32,
@@ -49,7 +44,6 @@ struct Decoded {
     advances: Vec<u32>,
     /// Whether each address that moves on touches every byte that it passes.
     gapless: bool,
-    /// Length of the body, instructions.
     instructions: u32,
 }
 

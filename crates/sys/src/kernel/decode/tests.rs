@@ -30,7 +30,6 @@ fn every_fixture_is_caught_with_the_reason() {
     }
 }
 
-/// Something to change in a declaration.
 type Change = fn(&mut Declared);
 
 /// The check must see each field: every kernel with one field changed fails.

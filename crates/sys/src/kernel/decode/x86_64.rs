@@ -12,7 +12,6 @@ use crate::kernel::Code;
 /// The longest instruction, bytes.
 const INSTRUCTION_BYTES: usize = 15;
 
-/// The instructions of a kernel.
 pub(super) fn read(code: Code) -> Result<Vec<Step>, String> {
     let start = code as *const u8;
     let mut info = InstructionInfoFactory::new();
@@ -114,7 +113,6 @@ fn streams(mnemonic: Mnemonic) -> bool {
     )
 }
 
-/// Operations on doubles, over all lanes.
 fn flops(instruction: &Instruction) -> u32 {
     let lanes = (instruction.op0_register().size() / size_of::<f64>()) as u32;
     match instruction.mnemonic() {

@@ -5,7 +5,6 @@ use super::vector::{arithmetic, row};
 use crate::kernel::Kernel;
 use crate::kernel::declared::Stream;
 
-/// The kernels.
 pub(in crate::kernel) const KERNELS: &[Kernel] = &[
     row("read.scalar", Stream::Read, 8, 64, || true, read),
     row("write.scalar", Stream::Write, 8, 64, || true, write),

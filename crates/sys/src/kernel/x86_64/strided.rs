@@ -6,7 +6,6 @@ use super::looped;
 use crate::kernel::declared::strided;
 use crate::kernel::{Kernel, Walk};
 
-/// The kernels.
 pub(in crate::kernel) const KERNELS: &[Kernel] = &[
     Kernel {
         name: "read.strided8",

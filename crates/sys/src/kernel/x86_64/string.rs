@@ -9,7 +9,6 @@ use crate::kernel::declared::Stream;
 /// Bytes of one instruction.
 const BYTES: u32 = 4_096;
 
-/// The kernels.
 pub(in crate::kernel) const KERNELS: &[Kernel] = &[
     Kernel {
         name: "write.rep_stosb",

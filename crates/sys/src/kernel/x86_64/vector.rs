@@ -234,10 +234,8 @@ macro_rules! mix {
     };
 }
 
-/// The kernels of one instruction set.
 macro_rules! kernels {
     ($isa:ident, $table:ident, $set:literal, $bits:literal, $available:expr) => {
-        /// The kernels of this instruction set.
         pub(in crate::kernel) const $table: &[Kernel] = &[
             row(concat!("read.", $set), Stream::Read, VECTORS, $bits, $available, $isa::read),
             row(concat!("write.", $set), Stream::Write, VECTORS, $bits, $available, $isa::write),
