@@ -9,9 +9,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use machmeter_data::Record;
+use machmeter_sys::process::commands_with;
 use program::{DOCUMENTED, Ended, Lab, Running, is_root, names_in};
 use rustix::process::Signal;
 
@@ -133,6 +134,57 @@ fn programs_that_fail_or_do_not_end_have_no_price() {
         }
         warned(&record, "W445");
     }
+}
+
+/// A program that hangs from its start `from` on, with a child; `mark` is among the child's arguments.
+fn tiring(lab: &Lab, from: u32, mark: &str) -> String {
+    let path = lab.work().join("tiring");
+    let count = lab.work().join("starts");
+    let count = count.display();
+    let text = format!(
+        "#!/bin/sh\necho >> {count}\n[ $(wc -l < {count}) -lt {from} ] && exit 0\nsleep {mark} &\nwait\n"
+    );
+    fs::write(&path, text).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_program_that_stops_ending_is_killed_with_its_children_and_the_run_goes_on() {
+    let _turn = turn();
+    let lab = Lab::new();
+    let target = tiring(&lab, 31, "7101.31");
+    let ended = lab.run(&arguments("processes", &["--exec-target", &target]));
+    assert!(ended.wall < Duration::from_secs(2) + LATE, "{:?}", ended.wall);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let record = ended.record();
+    for operation in ["spawn", "fork_exec"] {
+        let said = why(&record, operation);
+        assert!(said.contains(&target) && said.contains("did not end within"), "{said}");
+    }
+    warned(&record, "W445");
+    assert!(price(&record, "fork_exit_wait").is_some() && price(&record, "thread_create_join").is_some());
+    assert!(commands_with("7101.31").is_empty(), "nothing is left behind");
+}
+
+#[test]
+fn a_signal_is_answered_at_once_while_a_program_hangs() {
+    let _turn = turn();
+    let lab = Lab::new();
+    let target = tiring(&lab, 1, "7102.31");
+    let running = lab.start(&["ops", "--parts", "processes", "-t", "60", "--exec-target", &target]);
+    let hangs = (0..500).any(|_| {
+        std::thread::sleep(Duration::from_millis(20));
+        !commands_with("7102.31").is_empty()
+    });
+    assert!(hangs, "the program was started");
+    let asked = Instant::now();
+    running.send(Signal::INT);
+    let ended = running.end();
+    // A visit would be waited for 3 s.
+    assert!(asked.elapsed() < Duration::from_secs(2), "{:?}", asked.elapsed());
+    assert_eq!(ended.code, Some(130), "{ended:?}");
+    assert!(commands_with("7102.31").is_empty(), "nothing is left behind");
 }
 
 #[test]

@@ -1,0 +1,126 @@
+/* Yardstick: what a small program pays, as a C compiler writes it at -O2. Lines "name ns ns": median and 5 % quantile of batches. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
+#include <spawn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+extern char **environ;
+static double x[1000], y[1000];
+static int zero, ends[2];
+
+static double now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1e9 + t.tv_nsec;
+}
+
+static void check(int ok) {
+    if (!ok) abort();
+}
+
+static void *nothing(void *argument) { return argument; }
+
+static void fork_exit_wait(void) {
+    int status, child = fork();
+    if (child == 0) _exit(42);
+    check(child > 0 && waitpid(child, &status, 0) == child && WEXITSTATUS(status) == 42);
+}
+
+static void thread_create_join(void) {
+    pthread_t thread;
+    check(pthread_create(&thread, NULL, nothing, NULL) == 0 && pthread_join(thread, NULL) == 0);
+}
+
+static void spawn_true(void) {
+    int status, child;
+    char *arguments[] = {"/bin/true", NULL};
+    check(posix_spawn(&child, "/bin/true", NULL, NULL, arguments, environ) == 0);
+    check(waitpid(child, &status, 0) == child && status == 0);
+}
+
+static void getppid_libc(void) { check(syscall(SYS_getppid) >= 0); }
+
+static inline void getppid_inline(void) {
+    long parent;
+#if defined(__x86_64__)
+    __asm__ volatile("syscall" : "=a"(parent) : "a"(SYS_getppid) : "rcx", "r11", "memory");
+#elif defined(__aarch64__)
+    register long x8 __asm__("x8") = SYS_getppid, x0 __asm__("x0");
+    __asm__ volatile("svc 0" : "=r"(x0) : "r"(x8) : "memory");
+    parent = x0;
+#else
+#error "no system call instruction known for this processor"
+#endif
+    check(parent >= 0);
+}
+
+static void read_zero(void) {
+    char byte;
+    check(read(zero, &byte, 1) == 1);
+}
+
+static void pipe_byte(void) {
+    char byte = 7;
+    check(write(ends[1], &byte, 1) == 1 && read(ends[0], &byte, 1) == 1);
+}
+
+static void daxpy(void) {
+    __asm__ volatile("" ::: "memory");
+    for (int i = 0; i < 1000; i++) y[i] += 3.0 * x[i];
+}
+
+#define ONE __asm__ volatile("" : "+r"(sum)); sum += 1;
+
+static void adds(void) {
+    uint64_t sum = 1;
+    for (int i = 0; i < 16; i++) {
+        ONE ONE ONE ONE
+    }
+    __asm__ volatile("" ::"r"(sum));
+}
+
+static int ascending(const void *a, const void *b) { return (*(double *)a > *(double *)b) - (*(double *)a < *(double *)b); }
+
+/* Batches of about 0.1 ms for half a second; `each` operations a turn. */
+#define PRICE(name, operation, each)                                                      \
+    do {                                                                                  \
+        enum { MOST = 4000 };                                                             \
+        static double taken[MOST];                                                        \
+        long turns = 1, n = 0;                                                            \
+        for (double ns = 0; ns < 1e5; turns *= 2) {                                       \
+            double begin = now_ns();                                                      \
+            for (long i = 0; i < turns; i++) operation();                                 \
+            if ((ns = now_ns() - begin) >= 1e5) break;                                    \
+        }                                                                                 \
+        for (double end = now_ns() + 5e8; n < MOST && now_ns() < end; n++) {              \
+            double begin = now_ns();                                                      \
+            for (long i = 0; i < turns; i++) operation();                                 \
+            taken[n] = (now_ns() - begin) / turns / each;                                 \
+        }                                                                                 \
+        qsort(taken, n, sizeof *taken, ascending);                                        \
+        printf("%s %.4f %.4f\n", name, taken[n / 2], taken[n / 20]);                      \
+    } while (0)
+
+int main(void) {
+    for (int i = 0; i < 1000; i++) x[i] = 1;
+    zero = open("/dev/zero", O_RDONLY);
+    check(zero >= 0 && pipe(ends) == 0);
+    PRICE("add", adds, 64);
+    PRICE("daxpy", daxpy, 1);
+    PRICE("getppid_libc", getppid_libc, 1);
+    PRICE("getppid_inline", getppid_inline, 1);
+    PRICE("read_zero", read_zero, 1);
+    PRICE("pipe", pipe_byte, 1);
+    PRICE("fork_exit_wait", fork_exit_wait, 1);
+    PRICE("spawn_true", spawn_true, 1);
+    /* Last: a process that had a thread is another for the C library. */
+    PRICE("thread_create_join", thread_create_join, 1);
+    return 0;
+}
