@@ -120,7 +120,7 @@ fn precision_of_share(hits: &[f64], like: &[f64], segments: &[usize]) -> Result<
 /// positive quantities.
 ///
 /// # Errors
-/// As [`precision`]; a bad level.
+/// As `precision`; a bad level.
 pub fn mean_interval(xs: &[f64], segments: &[usize], level: f64) -> Result<Estimate, StatsError> {
     let ones = vec![1.0; xs.len()];
     ratio_interval(xs, &ones, segments, level)
@@ -130,7 +130,7 @@ pub fn mean_interval(xs: &[f64], segments: &[usize], level: f64) -> Result<Estim
 /// interval that is symmetric on the logarithm.
 ///
 /// # Errors
-/// As [`precision`]; a sum of denominators that is not positive; a bad level.
+/// As `precision`; a sum of denominators that is not positive; a bad level.
 pub fn ratio_interval(
     num: &[f64],
     den: &[f64],
@@ -162,7 +162,7 @@ pub fn ratio_interval(
 /// answers are the same they tell nothing of their correlation, and the bound rests on the independent samples of `like`.
 ///
 /// # Errors
-/// As [`precision`]; a bad level.
+/// As `precision`; a bad level.
 pub fn share_interval(
     hits: &[bool],
     like: &[f64],
@@ -214,7 +214,7 @@ fn independent(xs: &[f64]) -> f64 {
 /// Quantile `q` of a stream.
 ///
 /// # Errors
-/// As [`precision`]; [`StatsError::TooFew`] where even the largest (smallest) of the independent samples does not lie beyond
+/// As `precision`; [`StatsError::TooFew`] where even the largest (smallest) of the independent samples does not lie beyond
 /// the quantile with the confidence asked for (p95: about 80 of them, p99: 400, p99.9: 4000).
 pub fn quantile_interval(xs: &[f64], q: f64, segments: &[usize], level: f64) -> Result<Estimate, StatsError> {
     check("stream", xs, FEWEST)?;
