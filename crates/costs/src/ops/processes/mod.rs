@@ -29,7 +29,7 @@ use super::table;
 use machmeter_engine::part::{At, Part};
 use switch::{By, Switches};
 
-/// Threads, children and programs, for the process that prices them.
+/// Programs and children, for the process that prices them; threads.
 pub(super) use catalogue::{kept_threads, starts};
 
 const PART_NAME: &str = "processes";
@@ -116,6 +116,7 @@ fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, ProbeError>
     let cpu = at.host.cpus.first().ok_or_else(no_cpu)?;
     let setting = Setting::of(PART_NAME, at, params, Err("no row works on files".to_owned()));
     let mut planned = prices::planned(setting, at.left_ns())?;
+    planned.extend([catalogue::kept_threads().first(), catalogue::fresh_threads()]);
     planned.extend(SWITCHES.map(|(operation, by)| Switches::plan(operation, by, cpu, at.policy)));
     let pace = Pace {
         settle_ns: 0,
