@@ -37,7 +37,7 @@ const LOOK_NS: u64 = 20_000_000;
 
 /// What the process has to know.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Setting {
+struct Setting {
     part: String,
     source: SourceId,
     tick_hz: f64,
@@ -45,24 +45,9 @@ pub(super) struct Setting {
     /// What times of pairs count from, monotonic ns.
     start_ns: u64,
     /// The program of `--exec-target`.
-    pub(super) exec_target: Option<String>,
+    exec_target: Option<String>,
     /// Directory of the files that calls work on, or why there is none.
-    pub(super) files: Result<PathBuf, String>,
-}
-
-impl Setting {
-    /// As the part measures.
-    pub(super) fn of(part: &str, at: &At<'_, '_>, params: &Params, files: Result<PathBuf, String>) -> Self {
-        Self {
-            part: part.to_owned(),
-            source: at.host.source(),
-            tick_hz: at.host.rate.hz(),
-            seed: at.host.seed,
-            start_ns: at.sampler.start_ns,
-            exec_target: params.exec_target.clone(),
-            files,
-        }
-    }
+    files: Result<PathBuf, String>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -86,12 +71,26 @@ enum Reply {
     Visited(Box<Row>),
 }
 
-/// The rows of a part, measured in the process.
+/// The rows of a part, measured in the process; `files` is where calls on files work, or why they cannot.
 ///
 /// # Errors
 /// The process could not be started.
-pub(super) fn planned<'a>(setting: Setting, left_ns: u64) -> Result<Vec<Planned<'a>>, ProbeError> {
-    let limit_ns = (left_ns / VISIT_SHARE).clamp(VISIT_NS.0, VISIT_NS.1);
+pub(super) fn planned<'a>(
+    part: &str,
+    at: &At<'_, '_>,
+    params: &Params,
+    files: Result<PathBuf, String>,
+) -> Result<Vec<Planned<'a>>, ProbeError> {
+    let limit_ns = (at.left_ns() / VISIT_SHARE).clamp(VISIT_NS.0, VISIT_NS.1);
+    let setting = Setting {
+        part: part.to_owned(),
+        source: at.host.source(),
+        tick_hz: at.host.rate.hz(),
+        seed: at.host.seed,
+        start_ns: at.sampler.start_ns,
+        exec_target: params.exec_target.clone(),
+        files,
+    };
     let mut process = Process { setting, limit_ns, role: None, started: 0, rows: Vec::new() };
     process.start().map_err(|e| ProbeError::Cannot(process.said(&e)))?;
     let rows = std::mem::take(&mut process.rows);

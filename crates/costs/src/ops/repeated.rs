@@ -26,6 +26,16 @@ impl<'a> Planned<'a> {
         Self { bench: Bench::new(row, Repeated::returning("nothing", || Ok(()))), first: true }
     }
 
+    /// A row whose subject has to be made first; refused with the reason where it cannot be.
+    pub(super) fn made<T>(
+        part: &str,
+        operation: &str,
+        made: Result<T, String>,
+        with: impl FnOnce(T) -> Self,
+    ) -> Self {
+        made.map_or_else(|why| Self::refused(part, operation, &why), with)
+    }
+
     /// Belongs to the first.
     pub(super) fn first(mut self) -> Self {
         self.first = true;

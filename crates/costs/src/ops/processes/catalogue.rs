@@ -27,14 +27,6 @@ fn plan<'a>(operation: &str, what: &'static str, once: impl FnMut() -> io::Resul
     Planned::new(PART_NAME, operation, Repeated::returning(what, once))
 }
 
-/// A row whose subject has to be made first; refused with the reason where it cannot be.
-fn made<'a, T>(operation: &str, made: Result<T, String>, with: impl FnOnce(T) -> Planned<'a>) -> Planned<'a> {
-    match made {
-        Ok(made) => with(made),
-        Err(why) => Planned::refused(PART_NAME, operation, &why),
-    }
-}
-
 /// POSIX threads made and joined, on a stack that was in use before.
 pub(in crate::ops) fn kept_threads<'a>() -> Planned<'a> {
     threads("kept", KEPT_STACK_BYTES)
@@ -43,7 +35,7 @@ pub(in crate::ops) fn kept_threads<'a>() -> Planned<'a> {
 fn threads<'a>(stack: &str, stack_bytes: usize) -> Planned<'a> {
     let threads = Threads::with_stack(stack_bytes).map_err(|e| one_line(&e));
     let with = |t: Threads| plan("thread_create_join", WORKED, move || limited(t.create_and_join()));
-    made("thread_create_join", threads, with).with("stack", stack)
+    Planned::made(PART_NAME, "thread_create_join", threads, with).with("stack", stack)
 }
 
 /// The same on a stack that is mapped and unmapped each time.
@@ -131,17 +123,23 @@ fn programs<'a>(exec_target: Option<&str>) -> Vec<Planned<'a>> {
         for operation in ["spawn", "fork_exec"] {
             let path = path.clone();
             let why = |e: &io::Error| format!("{}: {}", path.display(), one_line(e));
-            let row = made(operation, Program::new(&path, &arguments).map_err(|e| why(&e)), |program| {
-                plan(operation, "children that exited with 0", move || {
-                    let done = if operation == "spawn" {
-                        program.spawn_and_wait()
-                    } else {
-                        // Where there is no program, posix_spawn says why.
-                        program.fork_exec_and_wait().or_else(|e| program.spawn_and_wait().and(Err(e)))
-                    };
-                    limited(done).map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", path.display())))
-                })
-            });
+            let row = Planned::made(
+                PART_NAME,
+                operation,
+                Program::new(&path, &arguments).map_err(|e| why(&e)),
+                |program| {
+                    plan(operation, "children that exited with 0", move || {
+                        let done = if operation == "spawn" {
+                            program.spawn_and_wait()
+                        } else {
+                            // Where there is no program, posix_spawn says why.
+                            program.fork_exec_and_wait().or_else(|e| program.spawn_and_wait().and(Err(e)))
+                        };
+                        limited(done)
+                            .map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", path.display())))
+                    })
+                },
+            );
             let row = row.with("program", name);
             rows.push(if i == 0 && operation == "spawn" { row.first() } else { row });
         }
