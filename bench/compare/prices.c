@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 extern char **environ;
-static double x[1000], y[1000];
+static double x[1000] __attribute__((aligned(4096))), y[1000] __attribute__((aligned(4096)));
 static int zero, ends[2];
 
 static double now_ns(void) {
@@ -71,16 +71,27 @@ static void pipe_byte(void) {
     check(write(ends[1], &byte, 1) == 1 && read(ends[0], &byte, 1) == 1);
 }
 
+/* Four elements a turn, as LINPACK has it. */
 static void daxpy(void) {
     __asm__ volatile("" ::: "memory");
-    for (int i = 0; i < 1000; i++) y[i] += 3.0 * x[i];
+    for (int i = 0; i < 1000; i += 4) {
+        y[i] += 3.0 * x[i];
+        y[i + 1] += 3.0 * x[i + 1];
+        y[i + 2] += 3.0 * x[i + 2];
+        y[i + 3] += 3.0 * x[i + 3];
+    }
 }
 
-#define ONE __asm__ volatile("" : "+r"(sum)); sum += 1;
+/* Of registers: some processors add constants while they rename. */
+#if defined(__x86_64__)
+#define ONE __asm__ volatile("add %1, %0" : "+r"(sum) : "r"(one));
+#else
+#define ONE __asm__ volatile("add %0, %0, %1" : "+r"(sum) : "r"(one));
+#endif
 
 static void adds(void) {
-    uint64_t sum = 1;
-    for (int i = 0; i < 16; i++) {
+    uint64_t sum = 1, one = 1;
+    for (int i = 0; i < 1024; i++) {
         ONE ONE ONE ONE
     }
     __asm__ volatile("" ::"r"(sum));
@@ -112,7 +123,7 @@ int main(void) {
     for (int i = 0; i < 1000; i++) x[i] = 1;
     zero = open("/dev/zero", O_RDONLY);
     check(zero >= 0 && pipe(ends) == 0);
-    PRICE("add", adds, 64);
+    PRICE("add", adds, 4096);
     PRICE("daxpy", daxpy, 1);
     PRICE("getppid_libc", getppid_libc, 1);
     PRICE("getppid_inline", getppid_inline, 1);

@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 use super::repeated::Planned;
 use super::{Params, calls, processes, table};
 
+/// The role.
 pub(super) const WORKER: Worker = Worker { name: "ops-prices", run };
 
 /// What a visit may take: of the part's time one part in so many, and bounds, ns. The longest visits are nine starts of a program.
@@ -34,8 +35,9 @@ const READY_WITHIN_NS: u64 = 5_000_000_000;
 /// Between looks whether the run is to stop, ns.
 const LOOK_NS: u64 = 20_000_000;
 
+/// What the process has to know.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Setting {
+struct Setting {
     part: String,
     source: SourceId,
     tick_hz: f64,
@@ -43,23 +45,9 @@ pub(super) struct Setting {
     /// What times of pairs count from, monotonic ns.
     start_ns: u64,
     /// The program of `--exec-target`.
-    pub(super) exec_target: Option<String>,
+    exec_target: Option<String>,
     /// Directory of the files that calls work on, or why there is none.
-    pub(super) files: Result<PathBuf, String>,
-}
-
-impl Setting {
-    pub(super) fn of(part: &str, at: &At<'_, '_>, params: &Params, files: Result<PathBuf, String>) -> Self {
-        Self {
-            part: part.to_owned(),
-            source: at.host.source(),
-            tick_hz: at.host.rate.hz(),
-            seed: at.host.seed,
-            start_ns: at.sampler.start_ns,
-            exec_target: params.exec_target.clone(),
-            files,
-        }
-    }
+    files: Result<PathBuf, String>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -83,12 +71,26 @@ enum Reply {
     Visited(Box<Row>),
 }
 
-/// The rows of a part, measured in the process.
+/// The rows of a part, measured in the process; `files` is where calls on files work, or why they cannot.
 ///
 /// # Errors
 /// The process could not be started.
-pub(super) fn planned<'a>(setting: Setting, left_ns: u64) -> Result<Vec<Planned<'a>>, ProbeError> {
-    let limit_ns = (left_ns / VISIT_SHARE).clamp(VISIT_NS.0, VISIT_NS.1);
+pub(super) fn planned<'a>(
+    part: &str,
+    at: &At<'_, '_>,
+    params: &Params,
+    files: Result<PathBuf, String>,
+) -> Result<Vec<Planned<'a>>, ProbeError> {
+    let limit_ns = (at.left_ns() / VISIT_SHARE).clamp(VISIT_NS.0, VISIT_NS.1);
+    let setting = Setting {
+        part: part.to_owned(),
+        source: at.host.source(),
+        tick_hz: at.host.rate.hz(),
+        seed: at.host.seed,
+        start_ns: at.sampler.start_ns,
+        exec_target: params.exec_target.clone(),
+        files,
+    };
     let mut process = Process { setting, limit_ns, role: None, started: 0, rows: Vec::new() };
     process.start().map_err(|e| ProbeError::Cannot(process.said(&e)))?;
     let rows = std::mem::take(&mut process.rows);
@@ -100,6 +102,7 @@ pub(super) fn planned<'a>(setting: Setting, left_ns: u64) -> Result<Vec<Planned<
     Ok(planned.collect())
 }
 
+/// A row that the process measures.
 struct Elsewhere {
     process: Rc<RefCell<Process>>,
     row: usize,
@@ -130,6 +133,7 @@ struct Process {
     setting: Setting,
     limit_ns: u64,
     role: Option<Role<Request, Reply>>,
+    /// How often it was started.
     started: u64,
     rows: Vec<(Row, bool)>,
 }

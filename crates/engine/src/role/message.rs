@@ -9,7 +9,8 @@ use machmeter_sys::thread::spawn_plain;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-const CHUNK_BYTES: usize = 64 << 10;
+/// Read at once. Small, because a role may have to be.
+const CHUNK_BYTES: usize = 8 << 10;
 
 /// Characters of the reason why a line is no message.
 const MAX_REASON_CHARS: usize = 200;

@@ -7,10 +7,11 @@ use machmeter_engine::sampling::{Bench, Pace, Subject};
 use machmeter_engine::selftest::machine::{Busy, Machine, Steal};
 use machmeter_engine::selftest::{Options, SelfCheck, State};
 use machmeter_stats::quantile::median_of;
-use machmeter_sys::kernel::{self, Ready};
+use machmeter_sys::kernel;
 use machmeter_sys::pages::{Backing, Pages};
 use machmeter_sys::thread::monotonic_ns;
 
+use super::subjects::Passes;
 use super::{CHAINS, PART};
 use crate::ops::cost::COST;
 use crate::ops::processes::selftest::measured;
@@ -21,7 +22,7 @@ struct Stall {
     log_ns: Vec<f64>,
 }
 
-impl Subject for Stall {
+impl Subject for &mut Stall {
     fn run(&mut self, turns: u64) -> bool {
         let mut begin_ns = monotonic_ns();
         for _ in 0..turns {
@@ -62,7 +63,7 @@ pub(super) fn planted(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck
                 rounds: usize::MAX,
                 until_ns: monotonic_ns() + slice_ns,
             };
-            let mut benches = [Bench::new(row.clone(), Logged(&mut stall))];
+            let mut benches = [Bench::new(row.clone(), &mut stall)];
             sampler.interleave(&mut benches, &pace);
             row = benches[0].row.clone();
             drop(benches);
@@ -88,15 +89,6 @@ pub(super) fn planted(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck
         });
     }
     checks
-}
-
-/// A stall that is looked at afterwards.
-struct Logged<'s>(&'s mut Stall);
-
-impl Subject for Logged<'_> {
-    fn run(&mut self, turns: u64) -> bool {
-        self.0.run(turns)
-    }
 }
 
 pub(super) fn known(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck> {
@@ -133,16 +125,6 @@ pub(super) fn known(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck> 
     }]
 }
 
-/// Operations of which a pass is a few cycles.
-struct Few<'a>(Ready<'a>);
-
-impl Subject for Few<'_> {
-    fn run(&mut self, turns: u64) -> bool {
-        std::hint::black_box(self.0.run(turns));
-        true
-    }
-}
-
 pub(super) fn nothing(machine: &Machine<'_>, _: &Options) -> Vec<SelfCheck> {
     const ROWS: usize = 1_000;
     const NEIGHBORS: usize = 4;
@@ -160,7 +142,7 @@ pub(super) fn nothing(machine: &Machine<'_>, _: &Options) -> Vec<SelfCheck> {
     let sampled = machine.sample(|sampler| {
         let bench = |i: usize| {
             let ready = kernel::named(&names[i % names.len()])?.ready(1, [pages.extent(); 3], 0).ok()?;
-            Some(Bench::new(Row::new("selftest", "few", Kind::Latency).with("row", i), Few(ready)))
+            Some(Bench::new(Row::new("selftest", "few", Kind::Latency).with("row", i), Passes::new(ready)))
         };
         let mut benches: Vec<Bench<'_>> = (0..ROWS).filter_map(bench).collect();
         let pace = Pace {

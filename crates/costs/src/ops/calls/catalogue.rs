@@ -51,12 +51,8 @@ fn plan<'a>(operation: &str, what: &'static str, once: impl FnMut() -> io::Resul
     Planned::new(PART_NAME, operation, Repeated::returning(what, once))
 }
 
-/// A row whose subject has to be made first.
 fn made<'a, T>(operation: &str, made: io::Result<T>, with: impl FnOnce(T) -> Planned<'a>) -> Planned<'a> {
-    match made {
-        Ok(made) => with(made),
-        Err(e) => Planned::refused(PART_NAME, operation, &one_line(&e)),
-    }
+    Planned::made(PART_NAME, operation, made.map_err(|e| one_line(&e)), with)
 }
 
 /// All rows; those on files are refused with the reason when there is no `place`.

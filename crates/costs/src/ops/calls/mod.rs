@@ -23,7 +23,7 @@ use machmeter_sys::thread::monotonic_ns;
 
 use super::Params;
 use super::cost::{COST, NO_FIGURE, NO_FILES};
-use super::prices::{self, Setting};
+use super::prices;
 use super::repeated::{Planned, affordable, one_line};
 use super::table;
 use machmeter_engine::part::{At, Part};
@@ -79,7 +79,7 @@ fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, ProbeError>
     // Removed when the part is done, whatever becomes of the process.
     let files = files(&params.files_in());
     let path = files.as_ref().map(|f| f.path().to_owned()).map_err(Clone::clone);
-    let planned = prices::planned(Setting::of(PART_NAME, at, params, path), at.left_ns())?;
+    let planned = prices::planned(PART_NAME, at, params, path)?;
     let pace = Pace {
         settle_ns: 0,
         batch_ns: Pace::BATCH_NS,

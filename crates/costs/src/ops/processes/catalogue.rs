@@ -27,14 +27,6 @@ fn plan<'a>(operation: &str, what: &'static str, once: impl FnMut() -> io::Resul
     Planned::new(PART_NAME, operation, Repeated::returning(what, once))
 }
 
-/// A row whose subject has to be made first; refused with the reason where it cannot be.
-fn made<'a, T>(operation: &str, made: Result<T, String>, with: impl FnOnce(T) -> Planned<'a>) -> Planned<'a> {
-    match made {
-        Ok(made) => with(made),
-        Err(why) => Planned::refused(PART_NAME, operation, &why),
-    }
-}
-
 /// POSIX threads made and joined, on a stack that was in use before.
 pub(in crate::ops) fn kept_threads<'a>() -> Planned<'a> {
     threads("kept", KEPT_STACK_BYTES)
@@ -43,66 +35,77 @@ pub(in crate::ops) fn kept_threads<'a>() -> Planned<'a> {
 fn threads<'a>(stack: &str, stack_bytes: usize) -> Planned<'a> {
     let threads = Threads::with_stack(stack_bytes).map_err(|e| one_line(&e));
     let with = |t: Threads| plan("thread_create_join", WORKED, move || limited(t.create_and_join()));
-    made("thread_create_join", threads, with).with("stack", stack)
+    Planned::made(PART_NAME, "thread_create_join", threads, with).with("stack", stack)
 }
 
-/// Programs, threads and processes that do nothing.
+/// The same on a stack that is mapped and unmapped each time.
+pub(super) fn fresh_threads<'a>() -> Planned<'a> {
+    threads("fresh", FRESH_STACK_BYTES)
+}
+
+/// Programs and processes that do nothing, and bare threads. No POSIX thread: a process that ever had one forks dearer.
 pub(in crate::ops) fn starts<'a>(exec_target: Option<&str>) -> Vec<Planned<'a>> {
-    let bare = || Bare::new().map_err(|e| one_line(&e));
+    let bare = |operation, what, once: fn(&mut Bare) -> io::Result<()>| {
+        let run = move |b: &mut Bare, turns| (0..turns).try_for_each(|_| limited(once(b))).map(|()| turns);
+        Planned::new(PART_NAME, operation, Holding::new(what, Bare::new, run))
+    };
+    let memory = || Inherited::touched((HEIRS_MIB.1 as usize) << 20);
+    // A batch is one fork, a turn a MiB of the memory that the child inherits.
+    let heir = |memory: &mut Inherited, mib| {
+        memory.leave_to_children((mib as usize) << 20)?;
+        limited(task::fork_and_wait()).map(|()| 1)
+    };
     let mut rows = programs(exec_target);
     rows.extend([
-        kept_threads().first(),
-        threads("fresh", FRESH_STACK_BYTES),
-        made("clone_thread", bare(), |mut b| {
-            plan("clone_thread", WORKED, move || limited(b.clone_and_wait()))
-        }),
+        bare("clone_thread", WORKED, Bare::clone_and_wait),
         plan("fork_exit_wait", EXITED, || limited(task::fork_and_wait())).first(),
-        Planned::new(PART_NAME, "fork_per_mib", Heirs::default())
+        Planned::new(PART_NAME, "fork_per_mib", Holding::new(EXITED, memory, heir))
             .row(|mut row| {
                 (row.short_turns, row.long_turns) = HEIRS_MIB;
                 row
             })
             .first(),
-        made("vfork_exit_wait", bare(), |mut b| {
-            plan("vfork_exit_wait", EXITED, move || limited(b.vfork_and_wait()))
-        }),
+        bare("vfork_exit_wait", EXITED, Bare::vfork_and_wait),
     ]);
     rows
 }
 
-/// Children that inherit memory which has been touched. A batch is one fork, a turn a MiB of that memory.
-#[derive(Default)]
-struct Heirs {
-    memory: Option<Inherited>,
-    expected: u64,
-    exited: u64,
+/// An operation on memory that is there during visits only, so that no other row inherits it.
+struct Holding<T, M, R> {
+    make: M,
+    /// So many turns; how often the thing was done.
+    run: R,
+    held: Option<T>,
+    what: &'static str,
+    done: u64,
 }
 
-impl Subject for Heirs {
+impl<T, M: FnMut() -> io::Result<T>, R: FnMut(&mut T, u64) -> io::Result<u64>> Holding<T, M, R> {
+    fn new(what: &'static str, make: M, run: R) -> Self {
+        Self { make, run, held: None, what, done: 0 }
+    }
+}
+
+impl<T, M: FnMut() -> io::Result<T>, R: FnMut(&mut T, u64) -> io::Result<u64>> Subject for Holding<T, M, R> {
     fn prepare(&mut self) -> Result<(), String> {
-        self.memory = Some(Inherited::touched((HEIRS_MIB.1 as usize) << 20).map_err(|e| one_line(&e))?);
-        Ok(())
+        let held = self.held.insert((self.make)().map_err(|e| one_line(&e))?);
+        // Once, so that what the system refuses is told with its cause.
+        (self.run)(held, 1).map(drop).map_err(|e| one_line(&e))
     }
 
     fn run(&mut self, turns: u64) -> bool {
-        let Some(memory) = &self.memory else { return false };
-        let left = memory.leave_to_children((turns as usize) << 20);
-        let done = left.and_then(|()| task::fork_and_wait()).is_ok();
-        self.expected += 1;
-        self.exited += u64::from(done);
-        done
+        let done = self.held.as_mut().and_then(|held| (self.run)(held, turns).ok());
+        self.done += done.unwrap_or(0);
+        done.is_some()
     }
 
     fn leave(&mut self) {
-        self.memory = None;
+        self.held = None;
     }
 
     fn proof(&mut self) -> Option<Proof> {
-        (self.expected > 0).then(|| Proof {
-            what: EXITED.to_owned(),
-            expected: self.expected,
-            seen: self.exited,
-        })
+        let what = self.what.to_owned();
+        (self.done > 0).then_some(Proof { what, expected: self.done, seen: self.done })
     }
 }
 
@@ -120,17 +123,23 @@ fn programs<'a>(exec_target: Option<&str>) -> Vec<Planned<'a>> {
         for operation in ["spawn", "fork_exec"] {
             let path = path.clone();
             let why = |e: &io::Error| format!("{}: {}", path.display(), one_line(e));
-            let row = made(operation, Program::new(&path, &arguments).map_err(|e| why(&e)), |program| {
-                plan(operation, "children that exited with 0", move || {
-                    let done = if operation == "spawn" {
-                        program.spawn_and_wait()
-                    } else {
-                        // Where there is no program, posix_spawn says why.
-                        program.fork_exec_and_wait().or_else(|e| program.spawn_and_wait().and(Err(e)))
-                    };
-                    limited(done).map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", path.display())))
-                })
-            });
+            let row = Planned::made(
+                PART_NAME,
+                operation,
+                Program::new(&path, &arguments).map_err(|e| why(&e)),
+                |program| {
+                    plan(operation, "children that exited with 0", move || {
+                        let done = if operation == "spawn" {
+                            program.spawn_and_wait()
+                        } else {
+                            // Where there is no program, posix_spawn says why.
+                            program.fork_exec_and_wait().or_else(|e| program.spawn_and_wait().and(Err(e)))
+                        };
+                        limited(done)
+                            .map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", path.display())))
+                    })
+                },
+            );
             let row = row.with("program", name);
             rows.push(if i == 0 && operation == "spawn" { row.first() } else { row });
         }
@@ -174,13 +183,21 @@ mod tests {
     }
 
     #[test]
-    fn heirs_are_children_that_exit() {
-        let mut heirs = Heirs::default();
-        assert!(!heirs.run(1), "no memory to inherit");
-        heirs.prepare().unwrap();
-        assert!(heirs.run(HEIRS_MIB.0) && heirs.run(HEIRS_MIB.1) && !heirs.run(HEIRS_MIB.1 + 1));
-        heirs.leave();
-        assert_eq!(heirs.proof().map(|p| (p.expected, p.seen)), Some((3, 2)));
+    fn what_is_held_is_held_during_visits_only_and_what_fails_is_not_counted() {
+        for planned in starts(None).iter_mut().filter(|p| p.bench.row.text("program").is_empty()) {
+            let (row, subject) = (&planned.bench.row, &mut planned.bench.subject);
+            let turns = row.long_turns.max(3);
+            let held = row.operation != "fork_exit_wait";
+            assert_eq!(subject.run(1), !held, "{}", row.operation);
+            subject.prepare().unwrap();
+            assert!(subject.run(turns));
+            if row.operation == "fork_per_mib" {
+                assert!(!subject.run(turns + 1), "more than there is");
+            }
+            subject.leave();
+            assert_eq!(subject.run(1), !held, "{}", row.operation);
+            assert!(subject.proof().is_some_and(|p| p.seen > 0 && p.seen == p.expected));
+        }
     }
 
     #[test]

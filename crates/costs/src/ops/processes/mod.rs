@@ -23,13 +23,13 @@ use machmeter_sys::thread::monotonic_ns;
 
 use super::Params;
 use super::cost::{COST, NO_FIGURE};
-use super::prices::{self, Setting};
+use super::prices;
 use super::repeated::affordable;
 use super::table;
 use machmeter_engine::part::{At, Part};
 use switch::{By, Switches};
 
-/// Threads, children and programs, for the process that prices them.
+/// Programs and children, for the process that prices them; threads.
 pub(super) use catalogue::{kept_threads, starts};
 
 const PART_NAME: &str = "processes";
@@ -116,8 +116,9 @@ fn used_by_others(wall_ns: u64, used_ns: u64) -> bool {
 fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, ProbeError> {
     let no_cpu = || ProbeError::Cannot("there is no CPU to measure on".to_owned());
     let cpu = at.host.cpus.first().ok_or_else(no_cpu)?;
-    let setting = Setting::of(PART_NAME, at, params, Err("no row works on files".to_owned()));
-    let mut planned = prices::planned(setting, at.left_ns())?;
+    let no_files = Err("no row works on files".to_owned());
+    let mut planned = prices::planned(PART_NAME, at, params, no_files)?;
+    planned.extend([catalogue::kept_threads().first(), catalogue::fresh_threads()]);
     planned.extend(SWITCHES.map(|(operation, by)| Switches::plan(operation, by, cpu, at.policy)));
     let pace = Pace {
         settle_ns: 0,
