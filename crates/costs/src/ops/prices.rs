@@ -24,7 +24,6 @@ use serde::{Deserialize, Serialize};
 use super::repeated::Planned;
 use super::{Params, calls, processes, table};
 
-/// The role.
 pub(super) const WORKER: Worker = Worker { name: "ops-prices", run };
 
 /// What a visit may take: of the part's time one part in so many, and bounds, ns. The longest visits are nine starts of a program.
@@ -35,7 +34,6 @@ const READY_WITHIN_NS: u64 = 5_000_000_000;
 /// Between looks whether the run is to stop, ns.
 const LOOK_NS: u64 = 20_000_000;
 
-/// What the process has to know.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Setting {
     part: String,
@@ -102,7 +100,6 @@ pub(super) fn planned<'a>(
     Ok(planned.collect())
 }
 
-/// A row that the process measures.
 struct Elsewhere {
     process: Rc<RefCell<Process>>,
     row: usize,
@@ -133,7 +130,6 @@ struct Process {
     setting: Setting,
     limit_ns: u64,
     role: Option<Role<Request, Reply>>,
-    /// How often it was started.
     started: u64,
     rows: Vec<(Row, bool)>,
 }

@@ -7,9 +7,7 @@ use machmeter_engine::sampling::{Bench, Pace, Subject};
 
 /// A row to measure, and whether it belongs to the few that come first when time is short.
 pub(super) struct Planned<'a> {
-    /// The bench.
     pub(super) bench: Bench<'a>,
-    /// Among the first.
     pub(super) first: bool,
 }
 
@@ -49,7 +47,6 @@ impl<'a> Planned<'a> {
         self
     }
 
-    /// With a condition.
     pub(super) fn with(self, name: &str, value: impl Into<machmeter_data::metric::ParamValue>) -> Self {
         self.row(|row| row.with(name, value))
     }
@@ -69,17 +66,13 @@ pub(super) fn affordable<'a>(planned: Vec<Planned<'a>>, pace: &Pace, now_ns: u64
 /// Fewest rounds over a long list: a short list visited more often says more.
 const ROUNDS: f64 = 12.0;
 
-/// Witness other than the operation itself.
 pub(super) struct Witness {
-    /// What it counts.
     pub(super) what: &'static str,
-    /// Its count so far.
     pub(super) count: fn() -> u64,
     /// By how much one operation raises it.
     pub(super) each: u64,
 }
 
-/// See the module.
 pub(super) struct Repeated<F> {
     once: F,
     what: &'static str,
@@ -140,7 +133,6 @@ impl<F: FnMut() -> io::Result<()>> Subject for Repeated<F> {
     }
 }
 
-/// An error as one line.
 pub(super) fn one_line(e: &io::Error) -> String {
     e.to_string().replace('\n', " ")
 }
@@ -149,7 +141,7 @@ pub(super) fn one_line(e: &io::Error) -> String {
 mod tests {
     use super::*;
     use machmeter_engine::cost::Cost;
-    use machmeter_engine::sampling::{Sampler, Timing};
+    use machmeter_engine::sampling::{Mark, Sampler, Timing};
     use machmeter_sys::clock::TickRate;
     use std::cell::Cell;
     use std::rc::Rc;
@@ -158,13 +150,11 @@ mod tests {
     struct Fake(Rc<Cell<u64>>);
 
     impl Timing for Fake {
-        fn time(&mut self, work: &mut dyn FnMut()) -> u64 {
-            let start = self.0.get();
-            work();
-            self.0.get() - start
+        fn ticks(&mut self) -> u64 {
+            self.0.get()
         }
-        fn mark(&mut self) -> (u64, Option<usize>) {
-            (0, Some(0))
+        fn mark(&mut self) -> Mark {
+            Mark::default()
         }
         fn now_ns(&self) -> u64 {
             self.0.get()
