@@ -265,10 +265,10 @@ fn an_interrupt_leaves_whole_lines() {
         .spawn()
         .unwrap();
     std::thread::sleep(Duration::from_millis(1500));
-    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let kill = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
     assert!(kill.success());
     let out = child.wait_with_output().unwrap();
-    assert_eq!(out.status.code(), Some(130), "{}", text(&out.stderr));
+    assert_eq!(out.status.code(), Some(143), "{}", text(&out.stderr));
     assert!(begin.elapsed() < Duration::from_secs(20));
     let (counts, times) =
         (numbers(&dir.path().join("cut_0_counts.dat")), numbers(&dir.path().join("cut_0_times.dat")));
