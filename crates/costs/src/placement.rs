@@ -39,7 +39,7 @@ pub(crate) struct Watch {
 
 impl Watch {
     /// Of the first two measured CPUs; `None` where there is only one.
-    pub(crate) fn of(at: &At<'_, '_>) -> Option<Self> {
+    pub(crate) fn of(at: &At<'_>) -> Option<Self> {
         let [first, second, ..] = at.cpus()[..] else { return None };
         let probe = RegimeProbe::new(at.host, at.policy, first, second);
         Some(Self { probe, cpus: [first, second], least_ns: 0, regime_ns: 0.0, next_ns: 0 })

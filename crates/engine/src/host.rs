@@ -5,7 +5,7 @@ use machmeter_data::record::{ClockRecord, Record};
 use machmeter_sys::clock::{Qualification, SourceId, TickRate};
 use machmeter_sys::topology::{CpuSet, Topology};
 
-use crate::budget::Budget;
+use crate::deadline::Deadline;
 use crate::level::Level;
 use crate::load::Loads;
 use crate::placement::Priority;
@@ -62,7 +62,7 @@ pub struct Host<'a> {
     /// Seed of random choices.
     pub seed: u64,
     /// Time that this probe may take.
-    pub budget: Budget,
+    pub budget: Deadline,
     /// Best figures ever stored for this kind of machine, by key (ns), for comparisons with the past.
     pub best_ever: &'a (dyn Fn(&str) -> Option<f64> + Sync),
     /// Opens a stored run by file name or by its name in the history (`last`); one line why not.

@@ -3,12 +3,14 @@
 #![forbid(unsafe_code)]
 
 pub mod attributes;
-pub mod budget;
+pub mod deadline;
+pub use deadline as budget;
 pub mod calibration;
 pub mod checks;
 pub mod clock;
 pub mod cost;
 pub mod cpu_work;
+pub mod experiment;
 pub mod host;
 pub mod level;
 pub mod load;
@@ -17,7 +19,6 @@ pub mod part;
 pub mod placement;
 pub mod probe;
 pub mod role;
-pub mod rounds;
 pub mod sampling;
 pub mod selftest;
 pub mod stream;
@@ -25,9 +26,9 @@ pub mod team;
 pub mod worker;
 
 pub use attributes::Attributes;
-pub use budget::Budget;
 pub use checks::{CheckDef, ClockInput, Live, Verdict};
 pub use clock::{Clock, SimulatedClock};
+pub use deadline::Deadline;
 pub use host::{Host, Progress, Silent, Stored};
 pub use level::Level;
 pub use load::{LoadError, LoadInfo, LoadReport, LoadRequest, Loads, NoLoads, RunningLoad};

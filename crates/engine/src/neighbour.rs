@@ -11,7 +11,7 @@
 use machmeter_stats::quantile::{median, quantile, sorted};
 use machmeter_sys::kernel::{Ready, named};
 
-use crate::cost::{Pair, Row};
+use crate::cost::Pair;
 
 /// Share of the whole width at which nobody else used the core. A neighbour takes at least a tenth; the ratio is known to 2 %.
 pub const ALONE: f64 = 0.95;
@@ -53,13 +53,12 @@ impl Witness {
     }
 }
 
-/// The whole width of the core: where the widths that pairs saw are densest at their upper end. `None` where nobody looked.
+/// The whole width of the core: where the widths that pairs saw are densest at their upper end. `None` without any.
 ///
 /// Single widths may be greater: a chain that was itself held up. So the highest two in a hundred are passed over, and from there the
 /// median of all nearby is gone to, until it stays. A core that was whole for less than that is not told from one that never was.
-pub fn whole_width(rows: &[Row]) -> Option<f64> {
-    let widths = rows.iter().flat_map(|r| &r.pairs).map(|p| p.core_width).filter(|w| *w > 0.0);
-    let widths = sorted(&widths.collect::<Vec<f64>>()).ok()?;
+pub fn whole_width(widths: &[f64]) -> Option<f64> {
+    let widths = sorted(widths).ok()?;
     let mut whole = quantile(&widths, 1.0 - WILD)?;
     for _ in 0..STEPS {
         let near = widths.iter().filter(|w| (**w - whole).abs() <= (1.0 - ALONE) * whole).copied();
@@ -80,7 +79,6 @@ pub fn alone(pair: &Pair, whole: f64) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cost::Kind;
     use machmeter_stats::random::Random;
     use machmeter_sys::thread::monotonic_ns;
 
@@ -102,8 +100,7 @@ mod tests {
         let mut random = Random::new(3);
         for (alone, with_one, truth) in [(0.5, 2.0, 3.7), (0.05, 2.0, 3.7), (1.0, 2.0, 5.4), (0.3, 3.3, 3.9)]
         {
-            let mut row = Row::new("t", "x", Kind::Latency);
-            row.pairs = (0..3_000)
+            let widths: Vec<f64> = (0..3_000)
                 .map(|_| {
                     // A neighbour at work all the time, or for part of the look.
                     let shared = if random.unit() < 0.5 {
@@ -113,13 +110,13 @@ mod tests {
                     };
                     let width = if random.unit() < alone { truth } else { shared };
                     let wild = if random.unit() < 0.01 { 1.0 + random.unit() } else { 1.0 };
-                    Pair { core_width: width * wild * (1.0 + 0.015 * random.normal()), ..Pair::default() }
+                    width * wild * (1.0 + 0.015 * random.normal())
                 })
                 .collect();
-            let found = whole_width(&[row]).unwrap();
+            let found = whole_width(&widths).unwrap();
             assert!((found / truth - 1.0).abs() < 0.03, "{found}, planted {truth}");
         }
-        assert_eq!(whole_width(&[Row::new("t", "x", Kind::Latency)]), None);
+        assert_eq!(whole_width(&[]), None);
     }
 
     #[test]

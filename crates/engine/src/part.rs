@@ -1,23 +1,28 @@
-//! Parts: a probe of costs is a list of parts, each with its own measurement and its own analysis of its rows. Parts share
-//! the time by weight, and the thread that measures.
+//! Parts: a probe of costs is a list of parts, each with its own cells and its own analysis of their rows. All run in one pool on one
+//! thread ([`crate::experiment`]) and share the time by weight.
+
+mod together;
+
+use std::collections::BTreeMap;
 
 use clap::Args;
 use machmeter_data::code::Code;
 use machmeter_data::record::{Summary, SummaryLine, Warning};
 use machmeter_data::{MetricInfo, Table};
 use machmeter_sys::sched;
-use machmeter_sys::thread::spawn_placed_scoped;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::cost::{Row, Rows};
-use crate::placement;
-use crate::probe::Measured;
-use crate::sampling::{HostTiming, Sampler};
+use crate::experiment::Set;
+use crate::probe::{Measured, Pool, parameters};
 use crate::selftest::{self, Injection, SelfTest};
 use crate::team::sampler::HostClock;
 use crate::{Analysis, Host, Info, Level, Page, Probe, ProbeError};
+use together::Given;
+
+pub use together::{Bound, Pooled, run as run_together};
 
 /// A part of a probe with parameters `P`.
 pub struct Part<P: 'static> {
@@ -25,7 +30,7 @@ pub struct Part<P: 'static> {
     pub name: &'static str,
     /// Its share of the time, relative to the other parts that run.
     pub weight: u32,
-    /// Measures on the calling thread, which sits on the first measured CPU, until `at.until_ns`.
+    /// Makes what its cells need and gives them to the pool ([`At::run`]), on the thread that measures.
     pub measure: Measure<P>,
     /// What the rows say. `rows` holds all parts; a part reads its own, and others where it needs them.
     pub analyze: fn(&P, &Rows, u64) -> Analysis,
@@ -34,7 +39,7 @@ pub struct Part<P: 'static> {
     pub selftest: &'static [Injection],
 }
 
-pub type Measure<P> = fn(&mut At<'_, '_>, &P) -> Result<Vec<Row>, ProbeError>;
+pub type Measure<P> = fn(&mut At<'_>, &P) -> Result<(), ProbeError>;
 
 impl<P> Part<P> {
     /// A part without metrics, warnings and self-test of its own.
@@ -49,7 +54,7 @@ impl<P> Part<P> {
 }
 
 /// A probe that is a list of parts.
-pub trait Verb {
+pub trait Verb: 'static {
     const INFO: Info;
     /// Its parts, in the order in which they run and stand on the page.
     const PARTS: &'static [Part<Self::Params>];
@@ -85,6 +90,7 @@ impl<V: Verb> Probe for V {
     const PAGE: Page = Page { place: V::PLACE, parameters: "{}", least_ns: 0 };
     const SELFTEST: SelfTest =
         SelfTest { within_s: V::SELFTEST_WITHIN_S, tries_again: false, run: selftest::run::<V> };
+    const POOLED: Option<Pool> = Some(|value| Ok(Box::new(Given::<V, _>::new(parameters::<V>(value)?))));
     type Params = V::Params;
     type Samples = Rows;
 
@@ -95,11 +101,8 @@ impl<V: Verb> Probe for V {
     }
 
     fn measure(host: &Host<'_>, params: &V::Params) -> Result<Measured<Rows>, ProbeError> {
-        V::check(params)?;
-        let mut measured = measure(host, params, V::PARTS, V::names(params))?;
-        let started = V::commands(params).into_iter();
-        measured.side_effects.extend(started.map(|(key, line)| format!("started {line:?} ({key})")));
-        Ok(measured)
+        let mut measured = together::measure(host, &[&Given::<V, _>::new(params)])?;
+        measured.pop().ok_or_else(|| ProbeError::Cannot("nothing was measured".to_owned()))
     }
 
     fn commands(params: &V::Params) -> Vec<(&'static str, &str)> {
@@ -119,17 +122,28 @@ impl<V: Verb> Probe for V {
     }
 }
 
-pub struct At<'h, 's> {
-    pub host: &'h Host<'h>,
-    pub sampler: &'s mut Sampler<HostTiming>,
-    /// When this part has to be done, monotonic ns.
+/// Where a part is made ready.
+pub struct At<'a> {
+    pub host: &'a Host<'a>,
+    /// When the time that this part has by its weight would be over if nobody else ran, monotonic ns: for plans.
     pub until_ns: u64,
     pub policy: sched::Policy,
-    pub facts: &'s mut std::collections::BTreeMap<String, String>,
+    /// What moments of samples count from, monotonic ns.
+    pub start_ns: u64,
+    /// What its analysis needs beside the rows.
+    pub facts: BTreeMap<String, String>,
+    /// Rows without cells: what cannot be measured.
+    pub rows: Vec<Row>,
+    next: &'a mut dyn FnMut(Box<dyn Set + '_>),
 }
 
-impl At<'_, '_> {
-    /// Time left for this part, ns.
+impl At<'_> {
+    /// Gives cells to the pool; comes back when everything has been measured.
+    pub fn run(&mut self, set: impl Set) {
+        (self.next)(Box::new(set));
+    }
+
+    /// Time that this part has by its weight, ns.
     pub fn left_ns(&self) -> u64 {
         self.until_ns.saturating_sub(machmeter_sys::thread::monotonic_ns())
     }
@@ -143,9 +157,6 @@ impl At<'_, '_> {
     }
 }
 
-/// Share of a probe's time that is kept for analysis and storage.
-const KEPT: f64 = 0.05;
-
 /// The parts with these names, or all if none is named.
 ///
 /// # Errors
@@ -156,72 +167,6 @@ fn select<'p, P>(parts: &'p [Part<P>], names: &[String]) -> Result<Vec<&'p Part<
         return Err(ProbeError::Usage(format!("part '{wrong}' is not one of {}", known.join(", "))));
     }
     Ok(parts.iter().filter(|p| names.is_empty() || names.iter().any(|n| n == p.name)).collect())
-}
-
-/// Measures the selected parts one after the other on a thread on the first measured CPU.
-///
-/// # Errors
-/// The first part's error that is one of the request; what the system refuses a part is a refused row of that part.
-fn measure<P: Sync>(
-    host: &Host<'_>,
-    params: &P,
-    parts: &[Part<P>],
-    names: &[String],
-) -> Result<Measured<Rows>, ProbeError> {
-    let selected = select(parts, names)?;
-    let plan = placement::plan(
-        &host.cpus,
-        &host.allowed,
-        &host.priority,
-        &Err("costs are measured under the ordinary policy".to_owned()),
-    );
-    let kept_ns = (host.budget.total_ns() as f64 * KEPT).min(2e9) as u64;
-    let cpu = host.cpus.first();
-    let work = || measure_here(host, params, &selected, plan.policy, kept_ns);
-    let (samples, complete) = std::thread::scope(|scope| {
-        spawn_placed_scoped(scope, "mm-cost", cpu, plan.policy, work)
-            .map_err(|e| ProbeError::Cannot(e.to_string()))?
-            .join()
-    })?;
-    Ok(Measured { samples, policy: plan.policy.to_string(), side_effects: Vec::new(), complete })
-}
-
-fn measure_here<P>(
-    host: &Host<'_>,
-    params: &P,
-    selected: &[&Part<P>],
-    policy: sched::Policy,
-    kept_ns: u64,
-) -> Result<(Rows, bool), ProbeError> {
-    let mut rows = Rows { tick_hz: host.rate.hz(), step_ticks: host.clock.step_ticks(), ..Rows::default() };
-    let cpu = host.cpus.first().unwrap_or(0).to_string();
-    rows.remember_width((host.best_ever)(&narrowest(&cpu)));
-    rows.facts.insert(CPU.to_owned(), cpu);
-    let mut sampler = Sampler::on(host);
-    let mut complete = true;
-    for (i, part) in selected.iter().enumerate() {
-        let weights: u32 = selected[i..].iter().map(|p| p.weight).sum();
-        let left_ns = host.budget.left_ns().saturating_sub(kept_ns);
-        let share_ns = (left_ns as f64 * f64::from(part.weight) / f64::from(weights.max(1))) as u64;
-        if crate::budget::stop_requested() {
-            complete = false;
-            break;
-        }
-        host.progress.step(part.name);
-        let until_ns = machmeter_sys::thread::monotonic_ns() + share_ns;
-        let mut at = At { host, sampler: &mut sampler, until_ns, policy, facts: &mut rows.facts };
-        match (part.measure)(&mut at, params) {
-            Ok(found) => rows.rows.extend(found),
-            Err(ProbeError::Cannot(why)) => {
-                let mut row = Row::new(part.name, "part", crate::cost::Kind::Latency);
-                row.refused = Some(why);
-                rows.rows.push(row);
-            }
-            Err(e) => return Err(e),
-        }
-    }
-    rows.tell_width();
-    Ok((rows, complete && !crate::budget::stop_requested()))
 }
 
 /// Analyses of all parts put together; lines of one section of the page are joined.

@@ -12,6 +12,7 @@ use thiserror::Error;
 
 use crate::host::Host;
 use crate::level::Level;
+use crate::part::Pooled;
 use crate::selftest::SelfTest;
 
 /// What a probe says about itself.
@@ -162,6 +163,9 @@ pub trait Probe {
     /// Its part of the one-page characterization.
     const PAGE: Page = Page { place: 100, parameters: "{}", least_ns: 0 };
 
+    /// With parameters from a JSON object, to be measured in one pool with others; `None` for a probe that needs the machine to itself.
+    const POOLED: Option<Pool> = None;
+
     /// Its self-test.
     const SELFTEST: SelfTest;
 
@@ -183,6 +187,9 @@ pub trait Probe {
     /// When the tables are not this probe's.
     fn from_tables(tables: &[Table]) -> Result<Self::Samples, ProbeError>;
 }
+
+/// Makes a probe with parameters from a JSON object ready for a pool.
+pub type Pool = fn(&serde_json::Value) -> Result<Box<dyn Pooled>, ProbeError>;
 
 /// What a type-erased run of a probe gives.
 pub struct Outcome {
@@ -217,6 +224,8 @@ pub struct Entry {
     pub run: fn(&Host<'_>, &ArgMatches) -> Result<Outcome, ProbeError>,
     /// Measures and analyses with parameters from a job file or defaults (an empty object).
     pub run_with: fn(&Host<'_>, &serde_json::Value) -> Result<Outcome, ProbeError>,
+    /// As [`Probe::POOLED`].
+    pub pooled: Option<Pool>,
     /// Analyses stored or imported tables with default parameters.
     pub reanalyze: fn(&[Table], u64) -> Result<Analysis, ProbeError>,
     /// Its self-test.
@@ -239,6 +248,7 @@ impl Entry {
             commands: commands::<P>,
             run: |host, matches| execute::<P>(host, &from_matches::<P>(matches)?),
             run_with: |host, value| execute::<P>(host, &parameters::<P>(value)?),
+            pooled: P::POOLED,
             reanalyze: |tables, seed| {
                 let params = parameters::<P>(&serde_json::Value::Object(serde_json::Map::new()))?;
                 Ok(P::analyze(&params, &P::from_tables(tables)?, seed))
@@ -282,9 +292,20 @@ fn commands<P: Probe>(from: &Parameters<'_>) -> Result<Vec<Command>, ProbeError>
 }
 
 fn execute<P: Probe>(host: &Host<'_>, params: &P::Params) -> Result<Outcome, ProbeError> {
-    let measured = P::measure(host, params)?;
+    outcome::<P>(params, P::measure(host, params)?, host.seed)
+}
+
+/// Analyzes what was measured.
+///
+/// # Errors
+/// Parameters that cannot be recorded.
+pub(crate) fn outcome<P: Probe>(
+    params: &P::Params,
+    measured: Measured<P::Samples>,
+    seed: u64,
+) -> Result<Outcome, ProbeError> {
     Ok(Outcome {
-        analysis: P::analyze(params, &measured.samples, host.seed),
+        analysis: P::analyze(params, &measured.samples, seed),
         tables: P::tables(&measured.samples),
         parameters: serde_json::to_value(params).map_err(|e| ProbeError::Usage(e.to_string()))?,
         policy: measured.policy,

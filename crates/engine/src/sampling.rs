@@ -7,9 +7,9 @@ use machmeter_sys::clock::{SourceId, TickRate, TickSource, WithSource, dispatch}
 use machmeter_sys::{affinity, thread};
 use serde::{Deserialize, Serialize};
 
-use crate::budget::stop_requested;
 use crate::calibration::{self, Tried};
 use crate::cost::{Pair, Proof, Row};
+use crate::deadline::stop_requested;
 use crate::host::Host;
 use crate::neighbour::Witness;
 
@@ -39,11 +39,6 @@ pub trait Subject {
 
     /// Undoes `prepare`; not timed.
     fn leave(&mut self) {}
-
-    /// A visit that another process makes: adds to the row what came of it. False for all others: the sampler makes it.
-    fn visited(&mut self, _row: &mut Row, _pace: &Pace) -> bool {
-        false
-    }
 
     /// Proof that it happened, over all visits; asked once at the end.
     fn proof(&mut self) -> Option<Proof> {
@@ -179,8 +174,8 @@ impl Timing for HostTiming {
     }
 }
 
-/// How long batches are, and when to end.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+/// How a row is visited.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Pace {
     /// How long a row runs at each visit before it is timed, ns ([`Pace::SETTLE_NS`]); once, for a short batch, where 0.
     pub settle_ns: u64,
@@ -188,10 +183,6 @@ pub struct Pace {
     pub batch_ns: f64,
     /// Pairs per visit of a row.
     pub pairs_per_visit: usize,
-    /// Rounds over all rows.
-    pub rounds: usize,
-    /// End of the time given, on the clock of [`Timing::now_ns`].
-    pub until_ns: u64,
 }
 
 impl Pace {
@@ -204,6 +195,17 @@ impl Pace {
     pub const SETTLE_NS: u64 = 1_500_000;
     /// Batches of operations in which two CPUs take part.
     pub const SHARED_BATCH_NS: f64 = 100_000.0;
+
+    /// Without settling.
+    pub const fn of(batch_ns: f64, pairs_per_visit: usize) -> Self {
+        Self { settle_ns: 0, batch_ns, pairs_per_visit }
+    }
+
+    /// Length of the first visit, with the calibration, which takes about as long as two pairs, and a tenth beside, ns.
+    pub fn visit_ns(&self) -> u64 {
+        let pair_ns = 3.0 * self.batch_ns * 1.1;
+        ((self.pairs_per_visit as f64 + 2.0) * pair_ns) as u64 + self.settle_ns
+    }
 }
 
 /// A row with what it measures.
@@ -221,55 +223,36 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// The sampler.
-pub struct Sampler<T: Timing> {
-    /// Time.
-    pub timing: T,
+/// Takes the samples of benches.
+pub struct Sampler {
+    timing: Box<dyn Timing>,
     rate: TickRate,
     /// What times of pairs count from, on the clock of [`Timing::now_ns`].
     pub start_ns: u64,
     random: Random,
 }
 
-impl Sampler<HostTiming> {
+impl Sampler {
     /// On this host; the calling thread is the one that measures, already placed.
     pub fn on(host: &Host<'_>) -> Self {
         Self::new(HostTiming::new(host.source()), host.rate, host.seed)
     }
-}
 
-impl<T: Timing> Sampler<T> {
     /// With any time.
-    pub fn new(timing: T, rate: TickRate, seed: u64) -> Self {
+    pub fn new(timing: impl Timing + 'static, rate: TickRate, seed: u64) -> Self {
         let start_ns = timing.now_ns();
-        Self { timing, rate, start_ns, random: Random::new(seed) }
+        Self { timing: Box::new(timing), rate, start_ns, random: Random::new(seed) }
     }
 
-    /// Visits all benches in rounds, each round in a new random order, until the rounds are done or the time is over. The
-    /// first round always takes place, shortened where time is short. Returns whether all rounds were done.
-    pub fn interleave(&mut self, benches: &mut [Bench<'_>], pace: &Pace) -> bool {
-        let mut order: Vec<usize> = (0..benches.len()).collect();
-        let mut complete = true;
-        'rounds: for round in 0..pace.rounds {
-            self.random.shuffle(&mut order);
-            for &i in &order {
-                if stop_requested() || (self.timing.now_ns() >= pace.until_ns) {
-                    complete =
-                        round > 0 && !stop_requested() && benches.iter().all(|b| !b.row.pairs.is_empty());
-                    break 'rounds;
-                }
-                self.visit(&mut benches[i], pace);
-            }
-        }
-        for b in benches.iter_mut() {
-            b.row.proof = b.subject.proof().or(b.row.proof.take());
-        }
-        complete
+    /// Time, on the clock of [`Timing::now_ns`].
+    pub fn now_ns(&self) -> u64 {
+        self.timing.now_ns()
     }
 
-    /// One visit of one bench: prepare, calibrate on the first visit, warm up, take pairs.
-    pub fn visit(&mut self, bench: &mut Bench<'_>, pace: &Pace) {
-        if bench.row.refused.is_some() || bench.subject.visited(&mut bench.row, pace) {
+    /// One visit of one bench: prepare, calibrate on the first visit, warm up, take pairs. What is not begun by `until_ns` is left
+    /// out, but for one try of each step.
+    pub fn visit(&mut self, bench: &mut Bench<'_>, pace: &Pace, until_ns: u64) {
+        if bench.row.refused.is_some() {
             return;
         }
         if let Err(why) = bench.subject.prepare() {
@@ -277,7 +260,7 @@ impl<T: Timing> Sampler<T> {
             return;
         }
         if bench.row.long_turns == 0 {
-            match self.turns_for(bench.subject.as_mut(), pace.batch_ns, pace.until_ns) {
+            match self.turns_for(bench.subject.as_mut(), pace.batch_ns, until_ns) {
                 Some(turns) => (bench.row.short_turns, bench.row.long_turns) = (turns, turns * 2),
                 None => bench.row.refused = Some("the operation fails".to_owned()),
             }
@@ -286,7 +269,7 @@ impl<T: Timing> Sampler<T> {
             bench.subject.run(bench.row.short_turns.max(1));
         }
         if bench.row.refused.is_none() {
-            let settled_ns = self.timing.now_ns().saturating_add(pace.settle_ns).min(pace.until_ns);
+            let settled_ns = self.timing.now_ns().saturating_add(pace.settle_ns).min(until_ns);
             while pace.settle_ns > 0 && self.timing.now_ns() < settled_ns && !stop_requested() {
                 bench.subject.run(bench.row.short_turns.max(1));
                 bench.subject.partners_moved();

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::cost::{Cost, Kind};
+use crate::experiment::{Enough, sample_benches};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -62,19 +63,18 @@ fn planted_costs_are_found_among_preemptions_and_failures_are_refused() {
     let mut benches: Vec<Bench<'_>> = planted.iter().map(|ns| bench(*ns, false)).collect();
     benches.push(bench(10.0, true));
     let mut sampler = Sampler::new(fake.clone(), TickRate::NANOSECONDS, 7);
-    let pace =
-        Pace { settle_ns: 0, batch_ns: Pace::BATCH_NS, pairs_per_visit: 5, rounds: 8, until_ns: u64::MAX };
-    assert!(sampler.interleave(&mut benches, &pace));
-    for (b, truth) in benches.iter().zip(planted) {
-        let cost = Cost::of(&b.row, 1.0, 1);
+    let pace = Pace::of(Pace::BATCH_NS, 5);
+    let rows = sample_benches(&mut sampler, benches, pace, Enough::visits(8), u64::MAX);
+    for (row, truth) in rows.iter().zip(planted) {
+        let cost = Cost::of(row, 1.0, 1);
         let k = cost.known().unwrap_or_else(|| panic!("{cost:?}"));
         assert!((k.value_ns / truth - 1.0).abs() < 0.001, "{truth}: {k:?}");
         assert!(k.max_ns < truth * 1.01, "no preempted pair was kept: {k:?}");
-        let batch_ns = b.row.short_turns as f64 * truth;
+        let batch_ns = row.short_turns as f64 * truth;
         assert!(batch_ns > Pace::BATCH_NS / 4.0, "a disturbed calibration was kept: {batch_ns}");
     }
-    assert!(benches.iter().map(|b| b.row.rejected.preempted).sum::<u64>() > 3);
-    assert_eq!(benches[4].row.refused.as_deref(), Some("the operation fails"));
+    assert!(rows.iter().map(|r| r.rejected.preempted).sum::<u64>() > 3);
+    assert_eq!(rows[4].refused.as_deref(), Some("the operation fails"));
 }
 
 /// Takes twice its time until it has been busy for 1 ms of its visit, as cores do after a rest.
@@ -101,10 +101,11 @@ fn a_core_that_rested_is_not_timed_before_it_has_settled() {
         let fake = Fake::default();
         let costs = Costs { now_ns: fake.now_ns.clone(), each_ns: 5.0, fails: false };
         let row = Row::new("t", "x", Kind::Throughput);
-        let mut benches = vec![Bench::new(row, Settles { costs, busy_until_ns: 0 })];
-        let pace = Pace { settle_ns, batch_ns: 20_000.0, pairs_per_visit: 4, rounds: 10, until_ns: u64::MAX };
-        Sampler::new(fake, TickRate::NANOSECONDS, 7).interleave(&mut benches, &pace);
-        Cost::of(&benches[0].row, 1.0, 1).value_ns().expect("known")
+        let benches = vec![Bench::new(row, Settles { costs, busy_until_ns: 0 })];
+        let pace = Pace { settle_ns, ..Pace::of(20_000.0, 4) };
+        let mut sampler = Sampler::new(fake, TickRate::NANOSECONDS, 7);
+        let rows = sample_benches(&mut sampler, benches, pace, Enough::visits(10), u64::MAX);
+        Cost::of(&rows[0], 1.0, 1).value_ns().expect("known")
     };
     assert!((cost(Pace::SETTLE_NS) - 5.0).abs() < 0.01, "{}", cost(Pace::SETTLE_NS));
     assert!(cost(0) > 9.0, "{}", cost(0));
@@ -135,28 +136,22 @@ fn what_a_preempted_pair_used_up_is_replaced() {
     let mut row = Row::new("t", "x", Kind::Latency);
     (row.short_turns, row.long_turns) = (32, 96);
     let costs = Costs { now_ns: fake.now_ns.clone(), each_ns: 5.0, fails: false };
-    let mut benches = vec![Bench::new(row, UsesUp { costs, stock: 160 })];
-    let pace = Pace { settle_ns: 0, batch_ns: 1.0, pairs_per_visit: 100, rounds: 1, until_ns: u64::MAX };
-    Sampler::new(fake.clone(), TickRate::NANOSECONDS, 7).interleave(&mut benches, &pace);
-    let rejected = benches[0].row.rejected;
+    let benches = vec![Bench::new(row, UsesUp { costs, stock: 160 })];
+    let mut sampler = Sampler::new(fake.clone(), TickRate::NANOSECONDS, 7);
+    let rows = sample_benches(&mut sampler, benches, Pace::of(1.0, 100), Enough::visits(1), u64::MAX);
+    let rejected = rows[0].rejected;
     assert!(rejected.preempted > 2 && rejected.total() == rejected.preempted, "{rejected:?}");
 }
 
 #[test]
 fn the_time_given_is_kept() {
     let fake = Fake::default();
-    let mut benches = vec![Bench::new(
+    let benches = vec![Bench::new(
         Row::new("t", "x", Kind::Latency),
         Costs { now_ns: fake.now_ns.clone(), each_ns: 5.0, fails: false },
     )];
     let mut sampler = Sampler::new(fake.clone(), TickRate::NANOSECONDS, 7);
-    let pace = Pace {
-        settle_ns: 0,
-        batch_ns: 500_000.0,
-        pairs_per_visit: 3,
-        rounds: 1_000_000,
-        until_ns: 100_000_000,
-    };
-    assert!(sampler.interleave(&mut benches, &pace), "rounds ended by time, with samples for all, are whole");
+    let rows = sample_benches(&mut sampler, benches, Pace::of(500_000.0, 3), Enough::ENDLESS, 100_000_000);
+    assert!(rows[0].pairs.len() > 20, "{}", rows[0].pairs.len());
     assert!(fake.now_ns.get() < 120_000_000, "{}", fake.now_ns.get());
 }

@@ -7,7 +7,7 @@ use machmeter_data::record::{Machine, Record, Run, Tool, Warning};
 use machmeter_engine::host::clock_record;
 use machmeter_engine::placement::parse_priority;
 use machmeter_engine::probe::{Analysis, Outcome};
-use machmeter_engine::{Budget, Entry, Host, Live, Loads, ProbeError, Progress};
+use machmeter_engine::{Deadline, Entry, Host, Live, Loads, ProbeError, Progress};
 use machmeter_store::{History, date};
 use machmeter_sys::clock::{Qualification, qualify};
 use machmeter_sys::topology::{Allowed, CpuSet, Topology, select};
@@ -26,7 +26,7 @@ pub(crate) struct Session<'a> {
     clock: Qualification,
     before: Facts,
     started: String,
-    whole: Budget,
+    whole: Deadline,
     /// History of earlier runs, or why there is none.
     pub(crate) history: Result<History, String>,
     fingerprint: String,
@@ -45,7 +45,7 @@ impl<'a> Session<'a> {
         globals: &'a Globals,
         total_ns: u64,
     ) -> Result<Self, Failure> {
-        let whole = Budget::start(total_ns);
+        let whole = Deadline::start(total_ns);
         guard::signals::install().map_err(Failure::cannot)?;
         let started = date::now_rfc3339();
         let (topology, allowed, cpus) = cpus(&globals.cpus)?;
@@ -87,20 +87,20 @@ impl<'a> Session<'a> {
         &self.cpus
     }
 
-    pub(crate) fn budget(&self) -> Budget {
+    pub(crate) fn budget(&self) -> Deadline {
         self.whole
     }
 
-    /// Runs one probe within `budget_ns` of wall time.
+    /// Runs a probe, or several in one pool, within `budget_ns` of wall time.
     ///
     /// # Errors
     /// What the probe says.
-    pub(crate) fn run(
+    pub(crate) fn run<T>(
         &self,
         budget_ns: u64,
         progress: &dyn Progress,
-        probe: impl FnOnce(&Host<'_>) -> Result<Outcome, ProbeError>,
-    ) -> Result<Outcome, Failure> {
+        probe: impl FnOnce(&Host<'_>) -> Result<T, ProbeError>,
+    ) -> Result<T, Failure> {
         let best_ever = |key: &str| {
             let best = self.history.as_ref().ok()?.best_values().best(&self.fingerprint, key).ok()??;
             Some(best.value)
@@ -114,7 +114,7 @@ impl<'a> Session<'a> {
             level: self.globals.level,
             priority: parse_priority(&self.globals.prio).map_err(Failure::usage)?,
             seed: self.globals.seed,
-            budget: Budget::start(budget_ns),
+            budget: Deadline::start(budget_ns),
             best_ever: &best_ever,
             open_record: &|name| crate::command::open_stored(name),
             loads: self.loads,

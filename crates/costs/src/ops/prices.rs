@@ -10,11 +10,12 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use machmeter_engine::budget::stop_requested;
 use machmeter_engine::cost::{Proof, Row};
+use machmeter_engine::deadline::stop_requested;
+use machmeter_engine::experiment::{Cell, Visit};
 use machmeter_engine::part::At;
 use machmeter_engine::role::{self, MessageReader, MessageWriter, Role, RoleError};
-use machmeter_engine::sampling::{Bench, HostTiming, Pace, Sampler, Subject, Timing};
+use machmeter_engine::sampling::{Bench, HostTiming, Pace, Sampler, Timing};
 use machmeter_engine::{ProbeError, Worker};
 use machmeter_sys::clock::{SourceId, TickRate};
 use machmeter_sys::process::Spawn;
@@ -57,6 +58,7 @@ enum Request {
         row: usize,
         turns: (u64, u64),
         pace: Pace,
+        until_ns: u64,
     },
 }
 
@@ -69,23 +71,24 @@ enum Reply {
     Visited(Box<Row>),
 }
 
-/// The rows of a part, measured in the process; `files` is where calls on files work, or why they cannot.
+/// The rows of a part as cells that the process visits; `files` is where calls on files work, or why they cannot.
 ///
 /// # Errors
 /// The process could not be started.
-pub(super) fn planned<'a>(
+pub(super) fn cells(
     part: &str,
-    at: &At<'_, '_>,
+    at: &At<'_>,
     params: &Params,
     files: Result<PathBuf, String>,
-) -> Result<Vec<Planned<'a>>, ProbeError> {
+    pace: Pace,
+) -> Result<Vec<Priced>, ProbeError> {
     let limit_ns = (at.left_ns() / VISIT_SHARE).clamp(VISIT_NS.0, VISIT_NS.1);
     let setting = Setting {
         part: part.to_owned(),
         source: at.host.source(),
         tick_hz: at.host.rate.hz(),
         seed: at.host.seed,
-        start_ns: at.sampler.start_ns,
+        start_ns: at.start_ns,
         exec_target: params.exec_target.clone(),
         files,
     };
@@ -93,35 +96,58 @@ pub(super) fn planned<'a>(
     process.start().map_err(|e| ProbeError::Cannot(process.said(&e)))?;
     let rows = std::mem::take(&mut process.rows);
     let process = Rc::new(RefCell::new(process));
-    let planned = rows.into_iter().enumerate().map(|(n, (row, first))| {
-        let subject = Elsewhere { process: Rc::clone(&process), row: n, started: 0, proof: None };
-        Planned { bench: Bench::new(row, subject), first }
-    });
-    Ok(planned.collect())
+    let cell = |(n, (row, first))| Priced {
+        process: Rc::clone(&process),
+        n,
+        row,
+        first,
+        pace,
+        started: 0,
+        proof: None,
+    };
+    Ok(rows.into_iter().enumerate().map(cell).collect())
 }
 
-struct Elsewhere {
+/// A row that the process visits.
+pub(super) struct Priced {
     process: Rc<RefCell<Process>>,
-    row: usize,
+    n: usize,
+    row: Row,
+    first: bool,
+    pace: Pace,
     /// Processes started until the last visit, and what those before the last one proved.
     started: u64,
     proof: Option<Proof>,
 }
 
-impl Subject for Elsewhere {
-    fn run(&mut self, _turns: u64) -> bool {
-        false
+impl Priced {
+    /// Whether it belongs to the few that are priced when time is short.
+    pub(super) fn is_first(&self) -> bool {
+        self.first
+    }
+}
+
+impl Cell for Priced {
+    fn rows(&self) -> &[Row] {
+        std::slice::from_ref(&self.row)
     }
 
-    fn visited(&mut self, row: &mut Row, pace: &Pace) -> bool {
+    fn expected_ns(&self) -> u64 {
+        self.pace.visit_ns()
+    }
+
+    fn visit(&mut self, visit: &mut Visit<'_>) {
         let mut process = self.process.borrow_mut();
-        if let Some(seen) = process.visit(self.row, row, pace) {
+        if let Some(seen) = process.visit(self.n, &mut self.row, &self.pace, visit.until_ns) {
             if self.started != process.started {
-                (self.started, self.proof) = (process.started, row.proof.clone());
+                (self.started, self.proof) = (process.started, self.row.proof.clone());
             }
-            add(row, seen, self.proof.as_ref());
+            add(&mut self.row, seen, self.proof.as_ref());
         }
-        true
+    }
+
+    fn into_rows(self: Box<Self>) -> Vec<Row> {
+        vec![self.row]
     }
 }
 
@@ -136,8 +162,12 @@ struct Process {
 
 impl Process {
     /// What a visit found; `None` where the row is refused or the run is to stop.
-    fn visit(&mut self, n: usize, row: &mut Row, pace: &Pace) -> Option<Row> {
-        let request = Request::Visit { row: n, turns: (row.short_turns, row.long_turns), pace: *pace };
+    fn visit(&mut self, n: usize, row: &mut Row, pace: &Pace, until_ns: u64) -> Option<Row> {
+        if row.refused.is_some() {
+            return None;
+        }
+        let turns = (row.short_turns, row.long_turns);
+        let request = Request::Visit { row: n, turns, pace: *pace, until_ns };
         row.refused = match self.start().and_then(|()| self.ask(&request, self.limit_ns)) {
             Ok(Some(Reply::Visited(seen))) => return Some(*seen),
             Ok(_) => None,
@@ -192,10 +222,7 @@ impl Process {
 fn add(row: &mut Row, seen: Row, before: Option<&Proof>) {
     (row.short_turns, row.long_turns) = (seen.short_turns, seen.long_turns);
     row.pairs.extend(seen.pairs);
-    row.rejected.preempted += seen.rejected.preempted;
-    row.rejected.migrated += seen.rejected.migrated;
-    row.rejected.partner += seen.rejected.partner;
-    row.rejected.failed += seen.rejected.failed;
+    row.rejected.add(seen.rejected);
     row.refused = seen.refused;
     if let Some(mut proof) = seen.proof {
         proof.expected += before.map_or(0, |b| b.expected);
@@ -217,9 +244,9 @@ fn run(_: &[OsString]) -> u8 {
     }
 }
 
-fn serve<T: Timing>(
+fn serve(
     setting: &Setting,
-    timing: T,
+    timing: impl Timing + 'static,
     planned: Vec<Planned<'_>>,
     mut requests: MessageReader<Request>,
     mut replies: MessageWriter<Reply, File>,
@@ -234,11 +261,11 @@ fn serve<T: Timing>(
         // A starter that does not read is gone: the end of its requests follows.
         let _ = replies.send(&reply);
         reply = match requests.next(None) {
-            Ok(Request::Visit { row, turns, pace }) if row < rows.len() => {
+            Ok(Request::Visit { row, turns, pace, until_ns }) if row < rows.len() => {
                 let bench = &mut benches[row];
                 bench.row = rows[row].0.clone();
                 (bench.row.short_turns, bench.row.long_turns) = turns;
-                sampler.visit(bench, &pace);
+                sampler.visit(bench, &pace, until_ns);
                 bench.row.proof = bench.subject.proof();
                 Reply::Visited(Box::new(bench.row.clone()))
             }

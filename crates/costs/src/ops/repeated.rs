@@ -3,7 +3,8 @@
 use std::io;
 
 use machmeter_engine::cost::{Kind, Proof, Row};
-use machmeter_engine::sampling::{Bench, Pace, Subject};
+use machmeter_engine::experiment::Enough;
+use machmeter_engine::sampling::{Bench, Subject};
 
 /// A row to measure, and whether it belongs to the few that come first when time is short.
 pub(super) struct Planned<'a> {
@@ -52,19 +53,17 @@ impl<'a> Planned<'a> {
     }
 }
 
-/// The rows there is time for: all of them if each can be visited [`ROUNDS`] times before `until_ns`, else the first ones.
-/// A visit is taken to last a tenth more than its batches.
-pub(super) fn affordable<'a>(planned: Vec<Planned<'a>>, pace: &Pace, now_ns: u64) -> Vec<Bench<'a>> {
-    // The calibration of a row costs about as much as two pairs.
-    let pair_ns = 3.0 * pace.batch_ns * 1.1;
-    let visit_ns = (pace.pairs_per_visit as f64 + 2.0) * pair_ns + pace.settle_ns as f64;
-    let round_ns = planned.len() as f64 * visit_ns;
-    let all = pace.until_ns.saturating_sub(now_ns) as f64 >= ROUNDS * round_ns;
-    planned.into_iter().filter(|p| all || p.first).map(|p| p.bench).collect()
+/// The rows there is time for: all of them if each can be visited often enough in `left_ns`, else the first ones.
+pub(super) fn affordable<T>(
+    planned: Vec<T>,
+    is_first: impl Fn(&T) -> bool,
+    visit_ns: u64,
+    left_ns: u64,
+) -> Vec<T> {
+    let round_ns = planned.len() as u64 * visit_ns;
+    let all = left_ns >= u64::from(Enough::QUICK.visits) * round_ns;
+    planned.into_iter().filter(|p| all || is_first(p)).collect()
 }
-
-/// Fewest rounds over a long list: a short list visited more often says more.
-const ROUNDS: f64 = 12.0;
 
 pub(super) struct Witness {
     pub(super) what: &'static str,
@@ -141,7 +140,8 @@ pub(super) fn one_line(e: &io::Error) -> String {
 mod tests {
     use super::*;
     use machmeter_engine::cost::Cost;
-    use machmeter_engine::sampling::{Mark, Sampler, Timing};
+    use machmeter_engine::experiment::sample_benches;
+    use machmeter_engine::sampling::{Mark, Pace, Sampler, Timing};
     use machmeter_sys::clock::TickRate;
     use std::cell::Cell;
     use std::rc::Rc;
@@ -161,14 +161,11 @@ mod tests {
         }
     }
 
-    const PACE: Pace =
-        Pace { settle_ns: 0, batch_ns: 10_000.0, pairs_per_visit: 4, rounds: 5, until_ns: u64::MAX };
-
     fn cost_of(fake: &Fake, planned: Planned<'_>) -> (Cost, Row) {
-        let mut benches = [planned.bench];
-        Sampler::new(fake.clone(), TickRate::NANOSECONDS, 1).interleave(&mut benches, &PACE);
-        let [bench] = benches;
-        (Cost::of(&bench.row, 1.0, 1), bench.row)
+        let mut sampler = Sampler::new(fake.clone(), TickRate::NANOSECONDS, 1);
+        let (pace, rounds) = (Pace::of(10_000.0, 4), Enough::visits(5));
+        let row = sample_benches(&mut sampler, vec![planned.bench], pace, rounds, u64::MAX).remove(0);
+        (Cost::of(&row, 1.0, 1), row)
     }
 
     fn takes(fake: &Fake, ns: u64) {
@@ -225,9 +222,11 @@ mod tests {
             let row = |name: &str| Planned::new("calls", name, Repeated::returning("x", || Ok(())));
             vec![row("a").first(), row("b"), row("c").first(), row("d")]
         };
-        let names = |until_ns: u64| -> Vec<String> {
-            let pace = Pace { until_ns, ..PACE };
-            affordable(planned(), &pace, 1_000).into_iter().map(|b| b.row.operation).collect()
+        let names = |left_ns: u64| -> Vec<String> {
+            affordable(planned(), |p| p.first, 1_000_000, left_ns)
+                .into_iter()
+                .map(|p| p.bench.row.operation)
+                .collect()
         };
         assert_eq!(names(u64::MAX).join(""), "abcd");
         assert_eq!(names(1_000_000).join(""), "ac");

@@ -222,7 +222,8 @@ impl Rows {
     /// Keeps the whole width of the core, as the pairs saw it, for the analysis; or as it was seen on this kind of machine before, if
     /// that was more: then nobody saw it whole this time.
     pub fn tell_width(&mut self) {
-        if let Some(whole) = neighbour::whole_width(&self.rows) {
+        let widths = self.rows.iter().flat_map(|r| &r.pairs).map(|p| p.core_width).filter(|w| *w > 0.0);
+        if let Some(whole) = neighbour::whole_width(&widths.collect::<Vec<f64>>()) {
             let whole = self.width(WIDTH_BEFORE).map_or(whole, |before| whole.max(before));
             self.facts.insert(WHOLE_WIDTH.to_owned(), whole.to_string());
         }

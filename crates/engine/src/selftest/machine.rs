@@ -8,7 +8,7 @@ use crate::host::nothing_stored;
 use crate::placement::Priority;
 use crate::probe::Measured;
 use crate::sampling::{HostTiming, Sampler};
-use crate::{Budget, Host, Level, NoLoads, Probe, ProbeError, Progress, cpu_work};
+use crate::{Deadline, Host, Level, NoLoads, Probe, ProbeError, Progress, cpu_work};
 use machmeter_sys::clock::{Qualification, TickRate, qualify};
 use machmeter_sys::counters;
 use machmeter_sys::counters::stat::CpuTimes;
@@ -66,7 +66,7 @@ impl<'a> Machine<'a> {
         order: Order,
         params: &P::Params,
     ) -> (Result<Measured<P::Samples>, ProbeError>, u64) {
-        let budget = Budget::start(order.budget_ns);
+        let budget = Deadline::start(order.budget_ns);
         let host = Host {
             cpus: order.cpus,
             allowed: self.allowed.clone(),
@@ -90,10 +90,7 @@ impl<'a> Machine<'a> {
     ///
     /// # Errors
     /// In one line, when the thread cannot be placed there.
-    pub fn sample<T: Send>(
-        &self,
-        work: impl FnOnce(&mut Sampler<HostTiming>) -> T + Send,
-    ) -> Result<T, String> {
+    pub fn sample<T: Send>(&self, work: impl FnOnce(&mut Sampler) -> T + Send) -> Result<T, String> {
         let (source, rate, seed) = (self.clock.source(), self.rate, self.seed);
         let here = move || work(&mut Sampler::new(HostTiming::new(source), rate, seed));
         std::thread::scope(|scope| {

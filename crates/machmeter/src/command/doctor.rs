@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{ArgMatches, Command};
 use machmeter_data::{Check, CheckState, Facts};
 use machmeter_engine::checks::{self, Inputs, live};
-use machmeter_engine::{Budget, ClockInput, Live};
+use machmeter_engine::{ClockInput, Deadline, Live};
 use machmeter_report::terminal::TerminalStyle;
 use machmeter_sys::clock::{Qualification, qualify};
 use machmeter_sys::topology::CpuSet;
@@ -35,7 +35,7 @@ fn define() -> Command {
 
 fn run(_registries: &Registries, globals: &Globals, _matches: &ArgMatches) -> Result<Exit, Failure> {
     guard::signals::install().map_err(Failure::cannot)?;
-    let budget = Budget::start(globals.time.unwrap_or(BETWEEN_NS));
+    let budget = Deadline::start(globals.time.unwrap_or(BETWEEN_NS));
     let (_, _, cpus) = session::cpus(&globals.cpus)?;
     let before = facts::capture();
     let clock = qualify(&cpus.to_vec()).map_err(Failure::cannot)?;

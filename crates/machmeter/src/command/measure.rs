@@ -8,8 +8,9 @@ use clap::ArgMatches;
 use machmeter_compare::include_earlier;
 use machmeter_data::record::{Record, Warning};
 use machmeter_data::{CheckState, Metric, Table};
-use machmeter_engine::Entry;
-use machmeter_engine::probe::{Command, Parameters, page_share_ns};
+use machmeter_engine::part::run_together;
+use machmeter_engine::probe::{Command, Outcome, Parameters, page_share_ns};
+use machmeter_engine::{Entry, Host, ProbeError};
 use machmeter_store::{date, history, json};
 use machmeter_sys::guard::signals;
 
@@ -84,20 +85,38 @@ pub(crate) fn page(registries: &Registries, globals: &Globals) -> Result<Exit, F
             session.cpus()
         ));
     }
-    let mut outcomes = Vec::new();
-    let mut refused: Vec<(&str, Failure)> = Vec::new();
-    for (i, (entry, parameters)) in parts.iter().enumerate() {
-        // What parameters of a job need is not known before.
-        let least_ns = |(e, _): &job::Part| if globals.job.is_none() { e.page.least_ns } else { 0 };
-        let least_ns: Vec<u64> = parts[i..].iter().map(least_ns).collect();
-        let budget_ns = page_share_ns(session.budget().left_ns(), &least_ns);
-        match session.run(budget_ns, &lines, |host| (entry.run_with)(host, parameters)) {
-            Ok(outcome) => outcomes.push((*entry, outcome)),
-            // What a job names must be had.
-            Err(failure) if globals.job.is_some() => return Err(failure),
-            Err(failure) => refused.push((entry.info.name, failure)),
+    let (mut outcomes, mut refused) = (Vec::new(), Vec::new());
+    // What a job names must be had.
+    let mut keep = |indexes: &[usize], measured: Result<Vec<Outcome>, Failure>| match measured {
+        Ok(found) => {
+            outcomes.extend(indexes.iter().copied().zip(found));
+            Ok(())
         }
+        Err(failure) if globals.job.is_some() => Err(failure),
+        Err(failure) => {
+            refused.push((indexes.iter().map(|i| names[*i]).collect::<Vec<_>>().join(", "), failure));
+            Ok(())
+        }
+    };
+    let (pooled, alone): (Vec<usize>, Vec<usize>) =
+        (0..parts.len()).partition(|i| parts[*i].0.pooled.is_some());
+    for (n, i) in alone.iter().enumerate() {
+        let (entry, parameters) = &parts[*i];
+        // What parameters of a job need is not known before.
+        let least_ns = |i: &usize| if globals.job.is_none() { parts[*i].0.page.least_ns } else { 0 };
+        let least_ns: Vec<u64> = alone[n..].iter().chain(&pooled).map(least_ns).collect();
+        let budget_ns = page_share_ns(session.budget().left_ns(), &least_ns);
+        let run = |host: &Host<'_>| (entry.run_with)(host, parameters).map(|outcome| vec![outcome]);
+        keep(&[*i], session.run(budget_ns, &lines, run))?;
     }
+    if !pooled.is_empty() {
+        let ready = |i: &usize| parts[*i].0.pooled.map(|pool| pool(&parts[*i].1));
+        let verbs: Result<Vec<_>, ProbeError> = pooled.iter().filter_map(ready).collect();
+        let run = |host: &Host<'_>| run_together(host, &verbs?);
+        keep(&pooled, session.run(session.budget().left_ns(), &lines, run))?;
+    }
+    outcomes.sort_by_key(|(i, _)| *i);
+    let outcomes: Vec<(&Entry, Outcome)> = outcomes.into_iter().map(|(i, o)| (parts[i].0, o)).collect();
     // One part that cannot be had must not cost the others; if there are no others, it is the failure.
     if outcomes.is_empty()
         && let Some((_, failure)) = refused.pop()

@@ -4,7 +4,7 @@
 use machmeter_data::Facts;
 use machmeter_data::quantity::{Unit, human};
 use machmeter_engine::placement::Priority;
-use machmeter_engine::{Budget, Host, Level, Loads, NoLoads, budget, host};
+use machmeter_engine::{Deadline, Host, Level, Loads, NoLoads, budget, host};
 use machmeter_noise::Quantum;
 use machmeter_noise::samples::Samples;
 use machmeter_noise::windows::{Turn, WindowRequest, calibrate, record_windows};
@@ -134,7 +134,7 @@ impl Bench {
             level: Level::Standard,
             priority: self.priority,
             seed: 0,
-            budget: Budget::start(u64::MAX),
+            budget: Deadline::start(u64::MAX),
             best_ever: &nothing_remembered,
             open_record: &host::nothing_stored,
             loads,

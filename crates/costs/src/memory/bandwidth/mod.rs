@@ -20,6 +20,7 @@ use std::io;
 
 use machmeter_engine::ProbeError;
 use machmeter_engine::cost::{Kind, Row};
+use machmeter_engine::experiment::CellList;
 use machmeter_engine::sampling::{Bench, Pace, Subject};
 use machmeter_engine::team::{Seats, threads::Threads};
 use machmeter_sys::kernel::{Kernel, Ready};
@@ -35,6 +36,7 @@ pub(super) use plan::widest;
 use plan::{Depth, PageSize, Plan, Request, Spec};
 use sizes::Claimed;
 use stream::{Buffer, Contents, Stream};
+use together::TogetherCell;
 
 const NAME: &str = "bandwidth";
 
@@ -51,27 +53,22 @@ pub(super) const PART: Part<Params> = Part {
     ..Part::of(NAME, 25, measure, analyze::analyze)
 };
 
-/// Share of the part's time for rows with several CPUs.
-const TOGETHER: f64 = 0.35;
 /// Share of the part's time that writing one buffer may take.
 const FILLING: f64 = 0.1;
 /// Share of the part's time up to which a buffer asked for by name may be written.
 const FILLING_ASKED: f64 = 0.4;
 /// Share of the available memory that all buffers take at most.
-const MEMORY: f64 = 0.5;
+const MEMORY: f64 = 0.25;
 /// Written to learn how fast memory is written.
 const TRIAL_BYTES: usize = 2 << 20;
 /// Length of a short batch, ns: some chunks of memory long.
 const BATCH_NS: f64 = 250_000.0;
 /// Pairs per visit of a row.
 const PAIRS: usize = 4;
-const MOST_ROUNDS: usize = 40;
-/// Left at the end for the last visit.
-const TAIL_NS: u64 = 15_000_000;
 /// Part of a mapping that must be in huge pages to be called so.
 const HUGE_SHARE: f64 = 0.9;
 
-fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, ProbeError> {
+fn measure(at: &mut At<'_>, params: &Params) -> Result<(), ProbeError> {
     let cpus = at.cpus();
     let request = Request::new(params, cpus.len())?;
     let depth = Depth::of(at.left_ns());
@@ -89,21 +86,34 @@ fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, ProbeError>
     let cannot = |e: io::Error| ProbeError::Cannot(e.to_string());
     let first = Buffer::new(memory_bytes, Backing::Small, request.contents).map_err(cannot)?;
     first.fill(at.host.seed);
-    let mut rows = alone(at, &plan, &first, at_until(at, request.cpus));
-    let at_once = &plan.together;
-    if cpus.len() < 2 {
-        rows.extend(one_cpu(&request, memory_bytes));
-    } else if !at_once.is_empty() {
-        rows.extend(together(at, at_once, first, &cpus[..request.cpus], memory_bytes));
+    let extra = Extra::of(&plan, &first, at.host.seed);
+    let others = match others(&first, request.cpus, memory_bytes) {
+        _ if cpus.len() < 2 => {
+            at.rows.extend(one_cpu(&request, memory_bytes));
+            Vec::new()
+        }
+        Ok(_) if plan.together.is_empty() => Vec::new(),
+        Ok(buffers) => buffers,
+        Err(why) => {
+            at.rows.extend(plan.together.iter().map(|s| s.refused(&why)));
+            Vec::new()
+        }
+    };
+    let setting = together::Setting {
+        seats: Seats { cpus: cpus[..request.cpus].to_vec(), policy: at.policy },
+        buffers: std::iter::once(&first).chain(&others).collect(),
+        clock: at.clock(),
+        seed: at.host.seed,
+    };
+    let mut cells = alone(at, &plan, &first, &extra);
+    for spec in plan.together.iter().filter(|_| !others.is_empty()) {
+        match TogetherCell::new(&Threads, &setting, spec) {
+            Ok(cell) => cells.push(cell),
+            Err(refused) => at.rows.push(*refused),
+        }
     }
-    Ok(rows)
-}
-
-/// When the rows of one CPU end, ns.
-fn at_until(at: &At<'_, '_>, cpus: usize) -> u64 {
-    let share = if cpus < 2 { 0.0 } else { TOGETHER };
-    let tail_ns = TAIL_NS + (at.left_ns() as f64 * share) as u64;
-    at.until_ns.saturating_sub(tail_ns)
+    at.run(cells);
+    Ok(())
 }
 
 pub(super) fn claimed(topology: &Topology, cpu: usize) -> Claimed {
@@ -114,7 +124,7 @@ pub(super) fn claimed(topology: &Topology, cpu: usize) -> Claimed {
 }
 
 /// The working set in memory that the machine has room and the part has time for.
-fn memory_bytes(at: &At<'_, '_>, request: &Request, claimed: Claimed) -> Result<usize, ProbeError> {
+fn memory_bytes(at: &At<'_>, request: &Request, claimed: Claimed) -> Result<usize, ProbeError> {
     let trial = Buffer::new(2 * TRIAL_BYTES, Backing::Small, request.contents)
         .map_err(|e| ProbeError::Cannot(e.to_string()))?;
     // The quicker of two, since one may be switched out.
@@ -132,7 +142,7 @@ fn memory_bytes(at: &At<'_, '_>, request: &Request, claimed: Claimed) -> Result<
     if let Some(bytes) = request.buffer_bytes {
         if bytes as f64 > by_memory {
             return Err(ProbeError::Usage(format!(
-                "--buffer: {} buffers of {bytes} bytes are more than half of the {available_bytes} bytes of memory available",
+                "--buffer: {} buffers of {bytes} bytes are more than a quarter of the {available_bytes} bytes of memory available",
                 request.cpus + 2
             )));
         }
@@ -144,45 +154,50 @@ fn memory_bytes(at: &At<'_, '_>, request: &Request, claimed: Claimed) -> Result<
         }
         return Ok(bytes);
     }
-    sizes::within(sizes::memory_wanted(claimed), by_memory.min(by_time(FILLING)) as usize)
+    let wanted = sizes::memory_wanted(claimed).min(sizes::most_bytes(at.host.level));
+    sizes::within(wanted, by_memory.min(by_time(FILLING)) as usize)
         .ok_or_else(|| ProbeError::Cannot("too little memory for a buffer larger than caches".to_owned()))
 }
 
-fn alone(at: &mut At<'_, '_>, plan: &Plan, first: &Buffer, until_ns: u64) -> Vec<Row> {
-    let wants = |pages: PageSize, contents: Contents| {
-        plan.single.iter().any(|s| s.pages == pages && s.contents == contents)
-    };
-    let other = if first.contents() == Contents::Random { Contents::Zeros } else { Contents::Random };
-    let extra = |pages: PageSize, contents: Contents| -> Option<Result<Buffer, String>> {
-        wants(pages, contents).then(|| extra_buffer(first.bytes(), pages, contents, at.host.seed))
-    };
-    let zeros = extra(PageSize::Small, other);
-    let huge = extra(PageSize::Huge, first.contents());
-    let buffer = |s: &Spec| -> Result<&Buffer, String> {
-        match (s.pages, s.contents == first.contents()) {
-            (PageSize::Small, true) => Ok(first),
-            (PageSize::Small, false) => {
-                zeros.as_ref().ok_or("no such memory")?.as_ref().map_err(Clone::clone)
-            }
-            (PageSize::Huge, _) => huge.as_ref().ok_or("no such memory")?.as_ref().map_err(Clone::clone),
-        }
-    };
-    let mut rows = Vec::new();
+/// Memory of other contents and pages, where rows want it.
+struct Extra {
+    contents: Option<Result<Buffer, String>>,
+    huge: Option<Result<Buffer, String>>,
+}
+
+impl Extra {
+    fn of(plan: &Plan, first: &Buffer, seed: u64) -> Self {
+        let other = if first.contents() == Contents::Random { Contents::Zeros } else { Contents::Random };
+        let made = |pages: PageSize, contents: Contents| {
+            let wanted = plan.single.iter().any(|s| s.pages == pages && s.contents == contents);
+            wanted.then(|| extra_buffer(first.bytes(), pages, contents, seed))
+        };
+        Self { contents: made(PageSize::Small, other), huge: made(PageSize::Huge, first.contents()) }
+    }
+
+    fn buffer<'a>(&'a self, s: &Spec, first: &'a Buffer) -> Result<&'a Buffer, String> {
+        let made = match (s.pages, s.contents == first.contents()) {
+            (PageSize::Small, true) => return Ok(first),
+            (PageSize::Small, false) => &self.contents,
+            (PageSize::Huge, _) => &self.huge,
+        };
+        made.as_ref().ok_or("no such memory")?.as_ref().map_err(Clone::clone)
+    }
+}
+
+fn alone<'a>(at: &mut At<'_>, plan: &Plan, first: &'a Buffer, extra: &'a Extra) -> CellList<'a> {
     let mut benches = Vec::new();
     for s in &plan.single {
-        let stream =
-            buffer(s).and_then(|b| Stream::new(s.kernel, b, s.working_set_bytes).map_err(|e| e.to_string()));
+        let stream = extra
+            .buffer(s, first)
+            .and_then(|b| Stream::new(s.kernel, b, s.working_set_bytes).map_err(|e| e.to_string()));
         match stream {
             Ok(stream) => benches.push(Bench::new(s.row(stream.kernel_turns()), stream)),
-            Err(why) => rows.push(s.refused(&why)),
+            Err(why) => at.rows.push(s.refused(&why)),
         }
     }
     benches.extend(plan.peaks.iter().filter_map(|k| peak(k, first.pages())));
-    let pace =
-        Pace { settle_ns: 0, batch_ns: BATCH_NS, pairs_per_visit: PAIRS, rounds: MOST_ROUNDS, until_ns };
-    at.sampler.interleave(&mut benches, &pace);
-    rows.extend(benches.into_iter().map(|b| b.row));
-    rows
+    CellList::of_benches(benches, Pace::of(BATCH_NS, PAIRS))
 }
 
 fn extra_buffer(bytes: usize, pages: PageSize, contents: Contents, seed: u64) -> Result<Buffer, String> {
@@ -224,26 +239,10 @@ fn peak<'a>(kernel: &'static Kernel, pages: &'a Pages) -> Option<Bench<'a>> {
     Some(Bench::new(row, Peak(ready)))
 }
 
-/// Rows of several CPUs; refused where the team cannot be had.
-fn together(at: &At<'_, '_>, specs: &[Spec], first: Buffer, cpus: &[usize], bytes: usize) -> Vec<Row> {
-    let refuse = |why: String| specs.iter().map(|s| s.refused(&why)).collect();
-    let contents = first.contents();
-    let mut buffers = vec![first];
-    for _ in 1..cpus.len() {
-        match Buffer::new(bytes, Backing::Small, contents) {
-            Ok(b) => buffers.push(b),
-            Err(e) => return refuse(e.to_string()),
-        }
-    }
-    let seats = Seats { cpus: cpus.to_vec(), policy: at.policy };
-    let setting = together::Setting {
-        seats: &seats,
-        buffers: &buffers,
-        clock: at.clock(),
-        seed: at.host.seed,
-        until_ns: at.until_ns.saturating_sub(TAIL_NS),
-    };
-    together::measure(&Threads, &setting, specs).unwrap_or_else(refuse)
+/// Memory of the CPUs beside the first.
+fn others(first: &Buffer, cpus: usize, bytes: usize) -> Result<Vec<Buffer>, String> {
+    let made = |_| Buffer::new(bytes, Backing::Small, first.contents()).map_err(|e| e.to_string());
+    (1..cpus).map(made).collect()
 }
 
 /// What is not measured because there is one CPU.

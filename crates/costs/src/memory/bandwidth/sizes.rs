@@ -1,5 +1,7 @@
 //! How large the working sets are: one that fits each cache that the system claims, and one that fits none.
 
+use machmeter_engine::Level as RunLevel;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::memory) enum Level {
     L1,
@@ -57,6 +59,16 @@ pub(in crate::memory) fn cached(claimed: Claimed) -> Vec<(Level, usize)> {
         out.push((Level::Last, bytes.next_multiple_of(64 << 10)));
     }
     out
+}
+
+/// Largest working set that nobody asked for, bytes: all parts hold theirs at once, and a second brings in about a gigabyte. A last cache
+/// of which more is claimed (a guest is told of the whole host's) is warned of by what is then less than four times as large.
+pub(in crate::memory) const fn most_bytes(level: RunLevel) -> usize {
+    match level {
+        RunLevel::Quick => 256 << 20,
+        RunLevel::Standard => 512 << 20,
+        RunLevel::Thorough | RunLevel::Soak => usize::MAX,
+    }
 }
 
 /// The working set that fits no cache: four times the last one, as STREAM's rule and the loaded-latency tools have it.

@@ -4,6 +4,7 @@ use machmeter_data::Metric;
 use machmeter_data::shape::{Cell, Shape};
 use machmeter_engine::Analysis;
 use machmeter_engine::cost::{Cost, Pair, Row, Rows};
+use machmeter_engine::experiment::{CellList, Enough, sample, sample_benches};
 use machmeter_engine::sampling::{Bench, HostTiming, Pace, Sampler};
 use machmeter_engine::team::sampler::HostClock;
 use machmeter_engine::team::{Seats, threads::Threads};
@@ -445,7 +446,7 @@ fn the_first_cache_is_read_faster_than_memory() {
     buffer.fill(3);
     let near = Spec { working_set_bytes: 24 << 10, ..spec("read", Level::L1, 1, Contents::Random) };
     let far = Spec { working_set_bytes: bytes, level: Level::Memory, ..near };
-    let mut benches: Vec<Bench<'_>> = [near, far]
+    let benches: Vec<Bench<'_>> = [near, far]
         .iter()
         .map(|s| {
             let stream = Stream::new(s.kernel, &buffer, s.working_set_bytes).unwrap();
@@ -454,12 +455,13 @@ fn the_first_cache_is_read_faster_than_memory() {
         .collect();
     let begin_ns = monotonic_ns();
     let until_ns = begin_ns + 1_000_000_000;
-    let pace = Pace { settle_ns: 0, batch_ns: Pace::BATCH_NS, pairs_per_visit: 3, rounds: 200, until_ns };
-    Sampler::new(HostTiming::new(source), rate, 7).interleave(&mut benches, &pace);
+    let mut sampler = Sampler::new(HostTiming::new(source), rate, 7);
+    let pace = Pace::of(Pace::BATCH_NS, 3);
+    let rows = sample_benches(&mut sampler, benches, pace, Enough::visits(200), until_ns);
     assert!(monotonic_ns() < until_ns + 1_000_000_000, "the time was not kept");
-    let costs: Vec<Cost> = benches.iter().map(|b| Cost::of(&b.row, rate.ns_per_tick(), 1)).collect();
+    let costs: Vec<Cost> = rows.iter().map(|r| Cost::of(r, rate.ns_per_tick(), 1)).collect();
     let [Some(near), Some(far)] = [costs[0].value_ns(), costs[1].value_ns()] else {
-        let rejected: u64 = benches.iter().map(|b| b.row.rejected.total()).sum();
+        let rejected: u64 = rows.iter().map(|r| r.rejected.total()).sum();
         assert!(rejected > 0, "no figures, and nothing disturbed: {costs:?}");
         return;
     };
@@ -484,8 +486,11 @@ fn several_cpus_work_at_once_and_end_in_time() {
     let seats = Seats { cpus: cpus[..2].to_vec(), policy: Policy::Other { nice: 0 } };
     let until_ns = monotonic_ns() + 1_500_000_000;
     let clock = HostClock { source, rate };
-    let setting = together::Setting { seats: &seats, buffers: &buffers, clock, seed: 1, until_ns };
-    let rows = together::measure(&Threads, &setting, &specs).unwrap();
+    let setting = together::Setting { seats, buffers: buffers.iter().collect(), clock, seed: 1 };
+    let cells = specs.iter().map(|spec| together::TogetherCell::new(&Threads, &setting, spec).unwrap());
+    let mut cells: CellList<'_> = cells.collect();
+    sample(&mut Sampler::new(HostTiming::new(source), rate, 7), &mut cells, Enough::ENDLESS, until_ns);
+    let rows = cells.into_rows();
     assert!(monotonic_ns() < until_ns + 1_000_000_000, "the time was not kept");
     let tried: u64 = rows.iter().map(|r| r.pairs.len() as u64 + r.rejected.total()).sum();
     assert!(tried > 0, "{rows:?}");

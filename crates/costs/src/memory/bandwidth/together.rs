@@ -4,29 +4,29 @@
 use std::sync::{Mutex, PoisonError};
 
 use machmeter_engine::cost::Row;
+use machmeter_engine::experiment::{Cell, Visit};
 use machmeter_engine::team::sampler::{Clocked, HostClock, JointOperation, Rule, TeamCell, TeamVisit, Turns};
 use machmeter_engine::team::{Member, Seats, Team};
-use machmeter_sys::thread::monotonic_ns;
 
 use super::plan::Spec;
 use super::stream::{Buffer, Stream};
-use super::{BATCH_NS, MOST_ROUNDS, PAIRS};
+use super::{BATCH_NS, PAIRS};
 
+/// Longest visit, ns: the first one fills the memory of a CPU that others may use.
+const MOST_VISIT_NS: u64 = 2_000_000_000;
+
+/// Who works, and on which memory: a buffer for each, as long as the other's.
 pub(in crate::memory) struct Setting<'a> {
-    pub(in crate::memory) seats: &'a Seats,
-    pub(in crate::memory) buffers: &'a [Buffer],
+    pub(in crate::memory) seats: Seats,
+    pub(in crate::memory) buffers: Vec<&'a Buffer>,
     pub(in crate::memory) clock: HostClock,
     pub(in crate::memory) seed: u64,
-    pub(in crate::memory) until_ns: u64,
 }
 
-impl<'a> Setting<'a> {
-    /// A visit that lasts until the end and goes round over its cells.
-    pub(in crate::memory) fn visit(&'a self, team: &'a dyn Team) -> TeamVisit<'a> {
-        let start_ns = monotonic_ns();
-        let limit_ns = self.until_ns.saturating_sub(start_ns).max(1_000_000);
-        let visit = TeamVisit::new(team, self.seats, &self.clock, start_ns, limit_ns, self.seed);
-        TeamVisit { laps: MOST_ROUNDS, ..visit }
+impl Setting<'_> {
+    pub(in crate::memory) fn team<'t>(&'t self, team: &'t dyn Team, visit: &Visit<'_>) -> TeamVisit<'t> {
+        let limit_ns = visit.left_ns().clamp(1, MOST_VISIT_NS);
+        TeamVisit::new(team, &self.seats, &self.clock, visit.sampler.start_ns, limit_ns, visit.bits)
     }
 }
 
@@ -57,33 +57,54 @@ impl JointOperation for Walks<'_> {
     }
 }
 
-/// Measures `specs` with a team, whose members have a buffer each, and gives a row for each.
-///
-/// # Errors
-/// One line: a member cannot be placed or dies.
-pub(super) fn measure(team: &dyn Team, setting: &Setting<'_>, specs: &[Spec]) -> Result<Vec<Row>, String> {
-    let (mut rows, mut walks) = (Vec::new(), Vec::new());
-    for spec in specs {
-        let stream = |b| Stream::new(spec.kernel, b, spec.working_set_bytes).map(Mutex::new);
-        match setting.buffers.iter().take(spec.cpus).map(stream).collect::<Result<Vec<_>, _>>() {
-            Ok(streams) => walks.push((spec, Walks { setting, streams })),
-            Err(e) => rows.push(spec.refused(&e.to_string())),
-        }
+/// A row of several CPUs.
+pub(super) struct TogetherCell<'a> {
+    row: Row,
+    walks: Walks<'a>,
+    cpus: usize,
+    team: &'static dyn Team,
+}
+
+impl<'a> TogetherCell<'a> {
+    /// # Errors
+    /// The row, refused: the kernel does not run here, or not over so much memory.
+    pub(super) fn new(
+        team: &'static dyn Team,
+        setting: &'a Setting<'a>,
+        spec: &Spec,
+    ) -> Result<Self, Box<Row>> {
+        let stream = |b: &&'a Buffer| Stream::new(spec.kernel, b, spec.working_set_bytes);
+        let streams: Result<Vec<Stream<'a>>, _> =
+            setting.buffers.iter().take(spec.cpus).map(stream).collect();
+        let streams = streams.map_err(|e| Box::new(spec.refused(&e.to_string())))?;
+        let row = spec.row(streams.first().map_or(1, Stream::kernel_turns));
+        let walks = Walks { setting, streams: streams.into_iter().map(Mutex::new).collect() };
+        Ok(Self { row, walks, cpus: spec.cpus, team })
     }
-    let cells: Vec<TeamCell<'_>> = walks
-        .iter()
-        .map(|(spec, walk)| TeamCell {
+}
+
+impl Cell for TogetherCell<'_> {
+    fn rows(&self) -> &[Row] {
+        std::slice::from_ref(&self.row)
+    }
+
+    fn expected_ns(&self) -> u64 {
+        3 * (PAIRS as u64 + 2) * BATCH_NS as u64
+    }
+
+    fn visit(&mut self, visit: &mut Visit<'_>) {
+        let cell = TeamCell {
             clocked: Clocked::FirstToLast,
             rule: Rule::Together,
-            ..TeamCell::new(walk, spec.cpus, Turns::of(BATCH_NS), PAIRS)
-        })
-        .collect();
-    let found = setting.visit(team).take(&cells)?;
-    for (cell, (spec, walk)) in walks.iter().enumerate() {
-        let stream = walk.streams.first().map(|s| s.lock().unwrap_or_else(PoisonError::into_inner));
-        let mut row = spec.row(stream.map_or(1, |s| s.kernel_turns()));
-        found.record(cell, 0, &mut row, 0.0);
-        rows.push(row.reached());
+            ..TeamCell::new(&self.walks, self.cpus, Turns::of(BATCH_NS), PAIRS)
+        };
+        let setting = self.walks.setting;
+        if let Err(why) = setting.team(self.team, visit).take_row(cell, &mut self.row, 0.0) {
+            self.row.refused = Some(why);
+        }
     }
-    Ok(rows)
+
+    fn into_rows(self: Box<Self>) -> Vec<Row> {
+        vec![self.row.reached()]
+    }
 }

@@ -8,11 +8,11 @@ use machmeter_stats::quantile::median_of;
 use serde::{Deserialize, Serialize};
 
 use super::chase::{GLOBAL, HUGE, ONE_PER_PAGE, PAGE_BYTES, PAGE_LOCAL, SMALL, STRIDE_BYTES};
-use super::closer::{REACH_BRACKET, REACH_RANGE, REACH_RATIO, inside_level};
 use super::curves::{
     CacheEnd, Curves, DISTURBED_QUANTILE, MEMORY_BYTES, Point, QUIET_QUANTILE, Step, level_ends, step_edge,
 };
 use super::plan::{ReportedCache, ReportedCaches};
+use super::refine::{REACH_BRACKET, REACH_RANGE, REACH_RATIO, inside_level};
 
 pub(super) const MEMORY: &str = "DRAM";
 /// Least step of the cost at the end of a line.

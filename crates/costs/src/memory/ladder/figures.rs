@@ -1,9 +1,9 @@
 //! Figures, and what to draw of them: the staircase, the pages, the line, the misses under way, the surface over strides.
 
 use super::chase::{GLOBAL, HUGE, ONE_PER_PAGE, PAGE_BYTES, PAGE_LOCAL, SMALL, STRIDE_BYTES, STRIDED};
-use super::closer::STRIDES;
 use super::curves::{Curves, Point};
 use super::detect::{Cache, Detection};
+use super::refine::STRIDES;
 use machmeter_data::metric::{ParamValue, Params, params};
 use machmeter_data::quantity::{Unit, human};
 use machmeter_data::shape::{Axis, Curve, CurveRow, Mark, Matrix};

@@ -1,10 +1,10 @@
-//! The rounds: a first look at the staircase, then what it makes worth a closer look, then everything again in other orders
-//! until the figures are good or the time is over.
+//! The cells: a first look at the staircase, what it proposes, and again what has too few undisturbed samples.
 
-use machmeter_engine::budget::stop_requested;
+use machmeter_engine::ProbeError;
 use machmeter_engine::cost::{Row, Rows};
+use machmeter_engine::deadline::stop_requested;
+use machmeter_engine::experiment::{BenchCell, Cell, Enough, Finished, Outlook, Set, Visit};
 use machmeter_engine::sampling::{Bench, Pace};
-use machmeter_engine::{ProbeError, sampling::HostTiming, sampling::Sampler};
 use machmeter_stats::random::Random;
 use machmeter_sys::facts;
 use machmeter_sys::oom::MemoryLeft;
@@ -13,11 +13,13 @@ use machmeter_sys::thread::monotonic_ns;
 use machmeter_sys::tree::Tree;
 
 use super::super::Params;
+use super::super::bandwidth::sizes::most_bytes;
 use super::chase::{self, GLOBAL, Ground, ONE_PER_PAGE, PAGE_LOCAL, SMALL, STRIDE_BYTES, STRIDED};
 use super::curves::Curves;
 use super::detect::DetectedCaches;
+use super::plan;
 use super::plan::{GRANTED, Limit, ReportedCaches, Request};
-use super::{closer, plan};
+use super::refine::{self, Refinement};
 use machmeter_engine::part::At;
 
 /// Pairs per visit of large working sets, whose chains take longer to build than to walk.
@@ -26,8 +28,6 @@ const PAIRS: usize = 3;
 const MORE_PAIRS: usize = 6;
 /// Largest of the small working sets, bytes.
 const SMALL_BYTES: i64 = 2 << 20;
-/// Rounds after which figures are good enough.
-const MOST_ROUNDS: usize = 6;
 /// Rounds that what is added later gets at least, or it is not begun.
 const LEAST_ROUNDS: f64 = 3.0;
 /// Share of the time that bringing in the memory of one page size may take.
@@ -38,28 +38,26 @@ const TOUCH_BYTES: usize = 4 * HUGE_PAGE_BYTES;
 const SHORT_NS: u64 = 10_000_000_000;
 /// Working sets per octave of the full plan.
 const PER_OCTAVE: u32 = 8;
-/// Share of the time that is kept for what was seldom seen alone on the core, and of that for one visit, at most.
-const AGAIN: f64 = 0.3;
-const ONE_VISIT: f64 = 0.25;
+/// One round in so many is one of all cells while figures want undisturbed samples.
+const WHOLE_EVERY: usize = 4;
+/// What a node of a large chain takes to link before one was built, and at most, ns; and what is large, bytes.
+const BUILD_NS: f64 = 20.0;
+const MOST_BUILD_NS: f64 = 500.0;
+const LARGE_BYTES: usize = 16 << 20;
 /// Working sets per octave of the random order, the curve that is shown first, at least.
 const RANDOM_PER_OCTAVE: u32 = 2;
 /// Working sets per octave of the strided order: it shows what prefetchers make of the levels, not where they end.
 const STRIDED_PER_OCTAVE: u32 = 1;
-/// Visits between two looks at the clock of the core.
-const CLOCK_EVERY: usize = 16;
-/// Kept at the end for the visit that is under way, ns.
-const TAIL_NS: u64 = 20_000_000;
 
 /// Measures the ladder.
 ///
 /// # Errors
 /// A wrong request; too little memory.
-pub(super) fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, ProbeError> {
-    let start_ns = monotonic_ns();
+pub(super) fn measure(at: &mut At<'_>, params: &Params) -> Result<(), ProbeError> {
     let reported = ReportedCaches::of(&at.host.topology, at.host.cpus.first().unwrap_or(0));
     let left = MemoryLeft::of_this_process(&Tree::host()).map_err(ProbeError::Cannot)?;
-    let mut request = Request::new(params, &reported, left.available_bytes)?;
-    reported.to_facts(at.facts);
+    let mut request = Request::new(params, &reported, left.available_bytes, most_bytes(at.host.level))?;
+    reported.to_facts(&mut at.facts);
     let hypervisor = facts::capture().text("virt.hypervisor").unwrap_or("unknown").to_owned();
     tell(at, "hypervisor", hypervisor);
     let touch_ns = (at.left_ns() as f64 * TOUCH_SHARE) as u64;
@@ -85,41 +83,33 @@ pub(super) fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, 
     if grounds.is_empty() {
         return Err(ProbeError::Cannot("no memory of the pages asked for".to_owned()));
     }
-    let until_ns = at.until_ns.saturating_sub(TAIL_NS);
     let mut ladder = Ladder {
-        sampler: at.sampler,
-        random: Random::new(at.host.seed ^ 0x6c61_6464_6572),
-        tick_hz: at.host.rate.hz(),
-        step_ticks: at.host.clock.step_ticks(),
-        facts: at.facts.clone(),
-        until_ns,
-        benches: Vec::new(),
-        visit_ns: Vec::new(),
-        round_ends_ns: Vec::new(),
+        grounds,
         most_bytes: request.most_bytes,
-        build_ns: 20.0,
+        request,
+        full,
+        rounds: Enough::at(at.host.level).visits,
+        random: Random::new(at.host.seed ^ 0x6c61_6464_6572),
+        rows: Rows {
+            tick_hz: at.host.rate.hz(),
+            step_ticks: at.host.clock.step_ticks(),
+            rows: Vec::new(),
+            facts: at.facts.clone(),
+        },
+        cells: Vec::new(),
+        wanting: Vec::new(),
+        round_ends_ns: Vec::new(),
     };
-    ladder.run(&grounds, &request, full);
-    let ends: Vec<String> = ladder.round_ends_ns.iter().map(|ns| format!("{ns:.0}")).collect();
-    let rows: Vec<Row> = ladder.benches.into_iter().map(|b| b.row).collect();
-    tell(at, "rounds_ns", ends.join(","));
-    let mut seen = Rows {
-        tick_hz: at.host.rate.hz(),
-        step_ticks: at.host.clock.step_ticks(),
-        rows: rows.clone(),
-        facts: at.facts.clone(),
-    };
-    seen.tell_width();
-    DetectedCaches::of(&Curves::of(&seen)).to_facts(at.facts);
-    tell(at, "spent_ns", monotonic_ns().saturating_sub(start_ns).to_string());
-    Ok(rows)
+    ladder.begin();
+    at.run(ladder);
+    Ok(())
 }
 
 fn ground(pages: &Pages, bytes: usize) -> Option<Ground<'_>> {
     Some(Ground { extent: pages.extent().part(0, bytes)?, backing: pages.backing() })
 }
 
-fn tell(at: &mut At<'_, '_>, name: &str, text: String) {
+fn tell(at: &mut At<'_>, name: &str, text: String) {
     at.facts.insert(format!("ladder.{name}"), text);
 }
 
@@ -144,11 +134,7 @@ fn touch(pages: &Pages, ns: u64, seed: u64) -> usize {
 }
 
 /// Huge pages where they are wanted, with what was granted told as facts.
-fn huge(
-    at: &mut At<'_, '_>,
-    request: &mut Request,
-    touch_ns: u64,
-) -> Result<(Option<Pages>, usize), ProbeError> {
+fn huge(at: &mut At<'_>, request: &mut Request, touch_ns: u64) -> Result<(Option<Pages>, usize), ProbeError> {
     if !request.pages.huge || request.most_bytes < 2 * HUGE_PAGE_BYTES {
         return Ok((None, 0));
     }
@@ -178,36 +164,76 @@ fn huge(
     Ok((Some(pages), bytes))
 }
 
-struct Ladder<'a, 's> {
-    sampler: &'s mut Sampler<HostTiming>,
-    random: Random,
-    tick_hz: f64,
-    step_ticks: u64,
-    facts: std::collections::BTreeMap<String, String>,
-    until_ns: u64,
-    benches: Vec<Bench<'a>>,
-    /// Longest visit of each bench, ns; 0 before the first.
-    visit_ns: Vec<u64>,
-    /// Time of the last pair of each round, on the clock of the pairs.
-    round_ends_ns: Vec<f64>,
-    most_bytes: usize,
-    /// What a node of a large chain takes to link, ns.
-    build_ns: f64,
+/// A row with the longest visit so far, ns; 0 before the first.
+struct LadderCell<'a> {
+    cell: BenchCell<'a>,
+    visits: u32,
+    took_ns: u64,
 }
 
-impl<'a> Ladder<'a, '_> {
-    fn run(&mut self, grounds: &[Ground<'a>], request: &Request, full: bool) {
-        let Some(first) = grounds.first().copied() else { return };
-        let (now_ns, end_ns) = (monotonic_ns(), self.until_ns);
-        self.until_ns = end_ns - (end_ns.saturating_sub(now_ns) as f64 * AGAIN) as u64;
-        self.rounds(grounds, first, request, full);
-        self.until_ns = end_ns;
-        self.again(first);
-        while self.round_ends_ns.len() < MOST_ROUNDS && self.round() {}
+impl LadderCell<'_> {
+    /// Length of the next visit, ns: that of the longest, or of building a chain at `build_ns` per node.
+    fn next_ns(&self, build_ns: f64) -> f64 {
+        if self.took_ns > 0 {
+            self.took_ns as f64
+        } else {
+            expected_ns(self.bytes() / STRIDE_BYTES, build_ns)
+        }
     }
 
-    fn rounds(&mut self, grounds: &[Ground<'a>], first: Ground<'a>, request: &Request, full: bool) {
-        let first_look = match request.per_octave {
+    fn bytes(&self) -> usize {
+        self.cell.bench.row.int("working_set_bytes").unwrap_or(0).max(0) as usize
+    }
+}
+
+/// Building, calibrating, warming, and the pairs of one short and one long batch, ns.
+fn expected_ns(nodes: usize, build_ns: f64) -> f64 {
+    nodes as f64 * build_ns + refine::BATCH_NS * (3 * MORE_PAIRS + 2) as f64
+}
+
+impl Cell for LadderCell<'_> {
+    fn rows(&self) -> &[Row] {
+        self.cell.rows()
+    }
+
+    fn expected_ns(&self) -> u64 {
+        self.next_ns(BUILD_NS) as u64
+    }
+
+    fn visit(&mut self, visit: &mut Visit<'_>) {
+        let begin_ns = visit.sampler.now_ns();
+        self.cell.visit(visit);
+        self.visits += 1;
+        self.took_ns = self.took_ns.max(visit.sampler.now_ns().saturating_sub(begin_ns));
+    }
+
+    fn into_rows(self: Box<Self>) -> Vec<Row> {
+        Box::new(self.cell).into_rows()
+    }
+}
+
+struct Ladder<'a> {
+    grounds: Vec<Ground<'a>>,
+    most_bytes: usize,
+    request: Request,
+    full: bool,
+    /// Visits of each row.
+    rounds: u32,
+    random: Random,
+    /// Facts and clock, for curves.
+    rows: Rows,
+    cells: Vec<LadderCell<'a>>,
+    /// Cells on which figures hang and that have too few undisturbed samples.
+    wanting: Vec<usize>,
+    /// Time of the last pair of each round, on the clock of the pairs.
+    round_ends_ns: Vec<f64>,
+}
+
+impl<'a> Ladder<'a> {
+    /// The first look.
+    fn begin(&mut self) {
+        let Some(first) = self.grounds.first().copied() else { return };
+        let first_look = match self.request.per_octave {
             Some(n) => plan::sizes(n, self.most_bytes),
             None => plan::first_look(self.most_bytes),
         };
@@ -215,34 +241,36 @@ impl<'a> Ladder<'a, '_> {
             self.add(adds);
         }
         self.curve(first, PAGE_LOCAL, &first_look);
-        let pages: Vec<usize> = closer::PAGE_COUNTS.iter().map(|n| n * chase::PAGE_BYTES).collect();
+        let pages: Vec<usize> = refine::PAGE_COUNTS.iter().map(|n| n * chase::PAGE_BYTES).collect();
         self.curve(first, ONE_PER_PAGE, &pages);
-        self.round();
-        // What the first look found, looked at more closely; the second round may still correct it.
-        self.look_closer(grounds, full);
-        self.round();
-        self.look_closer(grounds, full);
-        self.round();
+    }
+
+    /// The curves that show more than the levels: the random order, the strided one, and in a full run all of the plan.
+    fn complete(&mut self, left_ns: f64) {
+        let Some(first) = self.grounds.first().copied() else { return };
         self.curve(first, GLOBAL, &plan::sizes(RANDOM_PER_OCTAVE, self.most_bytes));
         let strided = plan::sizes(STRIDED_PER_OCTAVE, self.most_bytes);
         let (small, large) = strided.split_at(strided.partition_point(|bytes| *bytes as i64 <= SMALL_BYTES));
         self.curve(first, STRIDED, small);
-        if self.affordable(large) {
+        if self.affordable(large, left_ns) {
             self.curve(first, STRIDED, large);
         }
-        if full {
-            self.widen(grounds, request.per_octave.unwrap_or(PER_OCTAVE), request.surface);
-        } else if request.surface {
-            self.surface(first);
+        if self.full {
+            self.widen(first, left_ns);
+        } else if self.request.surface {
+            self.surface(first, left_ns);
         }
-        while self.round_ends_ns.len() < MOST_ROUNDS && self.round() {}
     }
 
     fn add(&mut self, bench: Bench<'a>) {
         let row = &bench.row;
-        if !self.benches.iter().any(|b| b.row.operation == row.operation && b.row.params == row.params) {
-            self.benches.push(bench);
-            self.visit_ns.push(0);
+        let is_there = |c: &LadderCell<'_>| {
+            c.cell.bench.row.operation == row.operation && c.cell.bench.row.params == row.params
+        };
+        if !self.cells.iter().any(is_there) {
+            let (batch_ns, pairs) = visits(row);
+            let cell = BenchCell::new(bench, Pace::of(batch_ns, pairs));
+            self.cells.push(LadderCell { cell, visits: 0, took_ns: 0 });
         }
     }
 
@@ -259,40 +287,31 @@ impl<'a> Ladder<'a, '_> {
 
     /// Adds what the rows so far make worth measuring: sizes near boundaries, one working set inside each level for its
     /// price, the line, the reach of the first translation buffer.
-    fn look_closer(&mut self, grounds: &[Ground<'a>], full: bool) {
-        let rows = self.rows();
-        let curves = Curves::of(&rows);
-        let found = closer::Closer::of(&curves, self.most_bytes);
-        let Some(first) = grounds.first().copied() else { return };
+    fn refine(&mut self, found: &Refinement) {
+        let Some(first) = self.grounds.first().copied() else { return };
         self.curve(first, PAGE_LOCAL, &found.near_boundaries);
         self.curve(first, ONE_PER_PAGE, &found.pages);
         self.curve(first, STRIDED, &found.inside_levels);
-        for ground in grounds {
-            self.curve(*ground, GLOBAL, &found.inside_levels);
+        let beyond: Vec<usize> = refine::BEYOND_REACH.iter().map(|f| f * found.first_reach_bytes).collect();
+        let last = &found.inside_levels[found.inside_levels.len().saturating_sub(1)..];
+        for ground in self.grounds.clone() {
+            self.curve(ground, GLOBAL, &found.inside_levels);
+            if ground.pages() != SMALL || self.grounds.len() > 1 {
+                self.curve(ground, ONE_PER_PAGE, &beyond);
+            }
             if ground.pages() != SMALL {
-                let beyond: Vec<usize> =
-                    closer::BEYOND_REACH.iter().map(|factor| factor * found.first_reach_bytes).collect();
-                self.curve(*ground, ONE_PER_PAGE, &beyond);
-                self.curve(
-                    *ground,
-                    PAGE_LOCAL,
-                    &found.inside_levels[found.inside_levels.len().saturating_sub(1)..],
-                );
-            } else if grounds.len() > 1 {
-                let beyond: Vec<usize> =
-                    closer::BEYOND_REACH.iter().map(|factor| factor * found.first_reach_bytes).collect();
-                self.curve(*ground, ONE_PER_PAGE, &beyond);
+                self.curve(ground, PAGE_LOCAL, last);
             }
         }
-        if self.benches.iter().any(|b| b.row.operation == "second") {
+        if self.cells.iter().any(|c| c.cell.bench.row.operation == "second") {
             return;
         }
-        for offset in closer::offsets(full) {
+        for offset in refine::offsets(self.full) {
             let seed = self.seed();
             self.add(chase::second(first, found.line_set_bytes.min(first.extent.bytes()), *offset, seed));
         }
-        if full && found.first_cache_bytes > 0 {
-            for lines in closer::CONFLICTS {
+        if self.full && found.first_cache_bytes > 0 {
+            for lines in refine::CONFLICTS {
                 let seed = self.seed();
                 if lines * found.first_cache_bytes <= first.extent.bytes() {
                     self.add(chase::conflict(first, *lines, found.first_cache_bytes, seed));
@@ -301,160 +320,117 @@ impl<'a> Ladder<'a, '_> {
         }
     }
 
-    fn rows(&self) -> Rows {
-        let mut rows = Rows {
-            tick_hz: self.tick_hz,
-            step_ticks: self.step_ticks,
-            rows: self.benches.iter().map(|b| b.row.clone()).collect(),
-            facts: self.facts.clone(),
-        };
+    /// The rows so far.
+    fn rows(&self, core_width: Option<f64>) -> Rows {
+        let rows = self.cells.iter().map(|c| c.cell.bench.row.clone()).collect();
+        let mut rows = Rows { rows, ..self.rows.clone() };
+        rows.remember_width(core_width.map(|w| 1.0 / w));
         rows.tell_width();
         rows
     }
 
-    /// Visits once more what figures hang on, until nobody else used the core often enough meanwhile, or the time is over.
-    fn again(&mut self, ground: Ground<'a>) {
-        let mut more = true;
-        while more && !stop_requested() && monotonic_ns() < self.until_ns {
-            let rows = self.rows();
-            let curves = Curves::of(&rows);
-            if !curves.looked() {
-                return;
-            }
-            let found = closer::Closer::of(&curves, self.most_bytes);
-            let mut wanting = found.wanting(&curves);
-            let there = self.benches.len();
-            self.curve(ground, ONE_PER_PAGE, &found.pages);
-            self.curve(ground, PAGE_LOCAL, &found.near_boundaries);
-            wanting.extend(there..self.benches.len());
-            wanting.sort_by(|a, b| self.next_visit_ns(*a).total_cmp(&self.next_visit_ns(*b)));
-            more = false;
-            for i in wanting {
-                let left_ns = self.until_ns.saturating_sub(monotonic_ns()) as f64;
-                if self.next_visit_ns(i) < ONE_VISIT * left_ns && !stop_requested() {
-                    self.visit(i);
-                    more = true;
-                }
-            }
-        }
-        self.end_round();
-    }
-
-    /// The last pair so far belongs to the last round.
-    fn end_round(&mut self) {
-        let last = |b: &Bench<'_>| b.row.pairs.last().map_or(0.0, |p| p.at_ns);
-        let last_ns = self.benches.iter().map(last).fold(0.0, f64::max);
-        if let Some(end) = self.round_ends_ns.last_mut() {
-            *end = last_ns.max(*end);
-        }
-    }
-
     /// Adds the curves of the full plan, as far as there is time for enough rounds of them.
-    fn widen(&mut self, grounds: &[Ground<'a>], per_octave: u32, surface: bool) {
-        let Some(first) = grounds.first().copied() else { return };
-        for chains in closer::CHAINS {
+    fn widen(&mut self, first: Ground<'a>, left_ns: f64) {
+        for chains in refine::CHAINS {
             let seed = self.seed();
-            if self.affordable(&[first.extent.bytes()]) {
+            if self.affordable(&[first.extent.bytes()], left_ns) {
                 self.add(chase::parallel(first, *chains, first.extent.bytes(), seed));
             }
         }
-        if surface {
-            self.surface(first);
+        if self.request.surface {
+            self.surface(first, left_ns);
         }
+        let per_octave = self.request.per_octave.unwrap_or(PER_OCTAVE);
         for finer in [1, 2, per_octave.min(4), per_octave] {
             let sizes = plan::sizes(finer, self.most_bytes);
-            for ground in grounds {
+            for ground in self.grounds.clone() {
                 for order in [GLOBAL, PAGE_LOCAL, ONE_PER_PAGE] {
-                    if self.affordable(&sizes) {
-                        self.curve(*ground, order, &sizes);
+                    if self.affordable(&sizes, left_ns) {
+                        self.curve(ground, order, &sizes);
                     }
                 }
             }
         }
     }
 
-    fn surface(&mut self, ground: Ground<'a>) {
-        for stride in closer::STRIDES {
+    fn surface(&mut self, ground: Ground<'a>, left_ns: f64) {
+        for stride in refine::STRIDES {
             for size in plan::sizes(1, self.most_bytes) {
                 let seed = self.seed();
-                if size >= 2 * stride && self.affordable(&[size]) {
+                if size >= 2 * stride && self.affordable(&[size], left_ns) {
                     self.add(chase::chase(ground, GLOBAL, size, *stride, seed));
                 }
             }
         }
     }
 
+    /// What a node of a large chain takes to link, ns.
+    fn build_ns(&self) -> f64 {
+        let large = self.cells.iter().filter(|c| c.took_ns > 0 && c.bytes() >= LARGE_BYTES);
+        let each = large.map(|c| c.took_ns as f64 / (c.bytes() / STRIDE_BYTES) as f64);
+        each.fold(BUILD_NS, f64::max).min(MOST_BUILD_NS)
+    }
+
     /// Whether a curve over these sizes can be visited often enough beside what there is.
-    fn affordable(&self, sizes: &[usize]) -> bool {
-        let more: f64 = sizes.iter().map(|s| self.expected_ns(s / STRIDE_BYTES)).sum();
-        let there: f64 = (0..self.benches.len()).map(|i| self.next_visit_ns(i)).sum();
-        (more + there) * LEAST_ROUNDS <= self.until_ns.saturating_sub(monotonic_ns()) as f64
+    fn affordable(&self, sizes: &[usize], left_ns: f64) -> bool {
+        let build_ns = self.build_ns();
+        let more: f64 = sizes.iter().map(|s| expected_ns(s / STRIDE_BYTES, build_ns)).sum();
+        let there: f64 = self.cells.iter().map(|c| c.next_ns(build_ns)).sum();
+        (more + there) * LEAST_ROUNDS <= left_ns
+    }
+}
+
+impl Set for Ladder<'_> {
+    fn count(&self) -> usize {
+        self.cells.len()
     }
 
-    fn expected_ns(&self, nodes: usize) -> f64 {
-        // Calibrating, warming, and the pairs of one short and one long batch.
-        nodes as f64 * self.build_ns + closer::BATCH_NS * (3 * MORE_PAIRS + 2) as f64
+    fn cell(&mut self, index: usize) -> &mut (dyn Cell + '_) {
+        &mut self.cells[index]
     }
 
-    fn next_visit_ns(&self, i: usize) -> f64 {
-        if self.visit_ns[i] > 0 {
-            return self.visit_ns[i] as f64;
-        }
-        let bytes = self.benches[i].row.int("working_set_bytes").unwrap_or(0).max(0) as usize;
-        self.expected_ns(bytes / STRIDE_BYTES)
+    /// After the first looks every fourth round is one of all cells; the others are of those that figures hang on.
+    fn wants(&self, index: usize, _enough: bool) -> bool {
+        let is_whole = self.wanting.is_empty() || self.round_ends_ns.len().is_multiple_of(WHOLE_EVERY);
+        self.wanting.contains(&index) || (is_whole && self.cells[index].visits < self.rounds)
     }
 
-    /// One round over all benches; false when the time is over. Those visited least come first, in random order
-    /// among themselves, so that a round cut short leaves no holes. What would not end in time is passed over.
-    fn round(&mut self) -> bool {
-        let mut order: Vec<usize> = (0..self.benches.len()).collect();
-        self.random.shuffle(&mut order);
-        order.sort_by_key(|i| {
-            let row = &self.benches[*i].row;
-            row.pairs.len().div_ceil(visits(row).1)
-        });
-        let clock = self.pace(closer::BATCH_NS, PAIRS);
-        let mut visited = 0;
-        for i in order {
-            let now_ns = monotonic_ns();
-            if stop_requested() || now_ns >= self.until_ns {
-                break;
+    fn propose(&mut self, outlook: &Outlook) {
+        let ends = self.cells.iter().filter_map(|c| c.cell.bench.row.pairs.last());
+        self.round_ends_ns.push(ends.map(|p| p.at_ns).fold(0.0, f64::max));
+        let rows = self.rows(outlook.core_width);
+        let curves = Curves::of(&rows);
+        let found = Refinement::of(&curves, self.most_bytes);
+        match self.round_ends_ns.len() {
+            // The second round may still correct what the first one found.
+            1 | 2 => self.refine(&found),
+            3 => self.complete(outlook.left_ns as f64),
+            _ if curves.looked() => {
+                self.wanting = found.wanting(&curves);
+                let there = self.cells.len();
+                if let Some(first) = self.grounds.first().copied() {
+                    self.curve(first, ONE_PER_PAGE, &found.pages);
+                    self.curve(first, PAGE_LOCAL, &found.near_boundaries);
+                }
+                self.wanting.extend(there..self.cells.len());
             }
-            if now_ns as f64 + self.next_visit_ns(i) > self.until_ns as f64 {
-                continue;
-            }
-            if visited % CLOCK_EVERY == 0
-                && let Some(adds) = self.benches.iter_mut().find(|b| b.row.operation == "adds")
-            {
-                self.sampler.visit(adds, &clock);
-            }
-            self.visit(i);
-            visited += 1;
-        }
-        if visited > 0 {
-            self.round_ends_ns.push(0.0);
-            self.end_round();
-        }
-        visited > 0 && !stop_requested() && monotonic_ns() < self.until_ns
-    }
-
-    /// The visit of a bench, with its usual number of pairs.
-    fn visit(&mut self, i: usize) {
-        let now_ns = monotonic_ns();
-        let (batch_ns, pairs) = visits(&self.benches[i].row);
-        let pace = self.pace(batch_ns, pairs);
-        self.sampler.visit(&mut self.benches[i], &pace);
-        let took_ns = monotonic_ns().saturating_sub(now_ns);
-        self.visit_ns[i] = self.visit_ns[i].max(took_ns);
-        let bytes = self.benches[i].row.int("working_set_bytes").unwrap_or(0);
-        if bytes >= 16 << 20 {
-            let each = took_ns as f64 / (bytes as usize / STRIDE_BYTES) as f64;
-            self.build_ns = self.build_ns.max(each.min(500.0));
+            _ => {}
         }
     }
 
-    fn pace(&self, batch_ns: f64, pairs_per_visit: usize) -> Pace {
-        Pace { settle_ns: 0, batch_ns, pairs_per_visit, rounds: 1, until_ns: self.until_ns }
+    fn finish(self: Box<Self>) -> Finished {
+        let mut seen = self.rows(None);
+        let last_ns = seen.rows.iter().filter_map(|r| r.pairs.last()).map(|p| p.at_ns).fold(0.0, f64::max);
+        let mut ends = self.round_ends_ns;
+        ends.retain(|end| *end < last_ns);
+        ends.push(last_ns);
+        let ends: Vec<String> = ends.iter().map(|ns| format!("{ns:.0}")).collect();
+        let mut facts = std::collections::BTreeMap::new();
+        facts.insert("ladder.rounds_ns".to_owned(), ends.join(","));
+        seen.facts.extend(facts.clone());
+        DetectedCaches::of(&Curves::of(&seen)).to_facts(&mut facts);
+        let rows = self.cells.into_iter().flat_map(|c| Box::new(c).into_rows()).collect();
+        Finished { rows, facts }
     }
 }
 
@@ -462,7 +438,7 @@ impl<'a> Ladder<'a, '_> {
 fn visits(row: &Row) -> (f64, usize) {
     let bytes = row.int("working_set_bytes");
     if row.text("order") == GLOBAL {
-        return closer::price_visits(bytes.and_then(|b| usize::try_from(b).ok()).unwrap_or(0));
+        return refine::price_visits(bytes.and_then(|b| usize::try_from(b).ok()).unwrap_or(0));
     }
-    (closer::BATCH_NS, if bytes.is_none_or(|bytes| bytes <= SMALL_BYTES) { MORE_PAIRS } else { PAIRS })
+    (refine::BATCH_NS, if bytes.is_none_or(|bytes| bytes <= SMALL_BYTES) { MORE_PAIRS } else { PAIRS })
 }

@@ -7,12 +7,12 @@
 //! multichase, X-Ray (Yotov and others 2005).
 
 pub(super) mod chase;
-mod closer;
 mod curves;
 pub(super) mod detect;
 mod figures;
 mod measure;
 mod plan;
+mod refine;
 mod report;
 mod selftest;
 #[cfg(test)]

@@ -159,7 +159,7 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// Checks the parameters against the machine.
+    /// Checks the parameters against the machine; `most_bytes` bounds what nobody asked for.
     ///
     /// # Errors
     /// One line that names the flag.
@@ -167,6 +167,7 @@ impl Request {
         params: &Params,
         reported: &ReportedCaches,
         available_bytes: u64,
+        most_bytes: usize,
     ) -> Result<Self, ProbeError> {
         let usage = |text: String| Err(ProbeError::Usage(text));
         let pages = match params.pages.as_str() {
@@ -183,7 +184,9 @@ impl Request {
         } else {
             let wanted = reported.last_bytes().unwrap_or(0).saturating_mul(4).max(USUAL_BYTES) as u64;
             let room_bytes = available_bytes / MEMORY_SHARE;
-            if wanted <= room_bytes { (wanted, Limit::None) } else { (room_bytes, Limit::Memory) }
+            let limits =
+                [(wanted, Limit::None), (room_bytes, Limit::Memory), (most_bytes as u64, Limit::Time)];
+            limits.into_iter().min_by_key(|(bytes, _)| *bytes).unwrap_or(limits[0])
         };
         let most_bytes = usize::try_from(most_bytes).unwrap_or(usize::MAX) / LEAST_BYTES * LEAST_BYTES;
         if most_bytes < LEAST_MOST_BYTES as usize {
@@ -252,7 +255,7 @@ mod tests {
             all[k] = v.clone();
         }
         let params: Params = serde_json::from_value(all).unwrap();
-        Request::new(&params, &ReportedCaches::default(), 8 << 30).map_err(|e| e.to_string())
+        Request::new(&params, &ReportedCaches::default(), 8 << 30, 1 << 30).map_err(|e| e.to_string())
     }
 
     #[test]
@@ -281,8 +284,8 @@ mod tests {
             "max_bytes": null, "pages": "both", "surface": false, "ladder_points": null,
         }))
         .unwrap();
-        let r = Request::new(&params, &ReportedCaches::default(), 100 << 20).unwrap();
+        let r = Request::new(&params, &ReportedCaches::default(), 100 << 20, 1 << 30).unwrap();
         assert_eq!((r.most_bytes, r.limit), (25 << 20, Limit::Memory));
-        assert!(Request::new(&params, &ReportedCaches::default(), 100_000).is_err());
+        assert!(Request::new(&params, &ReportedCaches::default(), 100_000, 1 << 30).is_err());
     }
 }

@@ -1,7 +1,8 @@
 //! Self-test: chains are followed, neighbors are let loose on the CPUs.
 
 use machmeter_engine::cost::{Cost, Rows};
-use machmeter_engine::sampling::{Bench, Pace};
+use machmeter_engine::experiment::{CellList, Enough, sample};
+use machmeter_engine::sampling::Pace;
 use machmeter_engine::selftest::machine::{Busy, Machine, Steal};
 use machmeter_engine::selftest::{Options, SelfCheck, State};
 use machmeter_sys::kernel::chain::{ChainSpec, Chains, Order};
@@ -119,21 +120,17 @@ fn alternate(
     pages.extent().touch();
     let rows = machine.sample(|sampler| {
         let ground = Ground { extent: pages.extent(), backing: pages.backing() };
-        let make = || sizes.map(|bytes| chase::chase(ground, GLOBAL, bytes, STRIDE_BYTES, seed)).into();
-        let mut benches: [Vec<Bench<'_>>; 2] = [make(), make()];
+        let make = || {
+            let benches = sizes.map(|bytes| chase::chase(ground, GLOBAL, bytes, STRIDE_BYTES, seed));
+            CellList::of_benches(benches.into(), Pace::of(200_000.0, 8))
+        };
+        let mut cells = [make(), make()];
         for turn in 0..2 * TURNS {
             let busy = if turn % 2 == 1 { Some(Busy::start(NEIGHBORS)?) } else { None };
-            let pace = Pace {
-                settle_ns: 0,
-                batch_ns: 200_000.0,
-                pairs_per_visit: 8,
-                rounds: usize::MAX,
-                until_ns: monotonic_ns() + slice_ns,
-            };
-            sampler.interleave(&mut benches[turn % 2], &pace);
+            sample(sampler, &mut cells[turn % 2], Enough::ENDLESS, monotonic_ns() + slice_ns);
             drop(busy);
         }
-        Ok::<_, String>(benches.map(|all| all.into_iter().map(|b| b.row).collect::<Vec<_>>()))
+        Ok::<_, String>(cells.map(CellList::into_rows))
     })??;
     let (ns_per_tick, step) = machine.tick();
     // As in a run: a stranger on the core, who shares its caches, is none of the neighbors that were planted.

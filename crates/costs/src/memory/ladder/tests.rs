@@ -199,7 +199,7 @@ fn what_was_seldom_seen_alone_is_wanted_again() {
     beside_a_neighbour(&mut rows);
     rows.tell_width();
     let curves = Curves::of(&rows);
-    let found = closer::Closer::of(&curves, 128 << 20);
+    let found = refine::Refinement::of(&curves, 128 << 20);
     let wanted: Vec<(String, i64)> = found
         .wanting(&curves)
         .iter()

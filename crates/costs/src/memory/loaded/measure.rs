@@ -3,6 +3,7 @@
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use machmeter_engine::cost::{Pair, Row};
+use machmeter_engine::experiment::{Cell, Visit};
 use machmeter_engine::sampling::{HostTiming, Pace, Timing};
 use machmeter_engine::team::sampler::{JointOperation, Others, Rule, TeamCell, Turns};
 use machmeter_engine::team::{Member, Team};
@@ -87,50 +88,86 @@ impl JointOperation for Beside<'_, '_> {
     }
 }
 
-/// Latency and traffic of each point. Member `i` of the team has buffer `i - 1`.
-///
-/// # Errors
-/// One line: a member cannot be placed or dies, or a load cannot be run.
-pub(super) fn measure(
-    team: &dyn Team,
-    setting: &Setting<'_>,
-    (points, chase): (&[Point], &Chase),
-    chain: Chain<'_>,
-) -> Result<Vec<Row>, String> {
-    let chain = Mutex::new(chain);
-    let load = |buffer| Some(Load { buffer, pause: pause(buffer)?, pass_ns: OnceLock::new() });
-    let loads: Option<Vec<Load<'_>>> = setting.buffers.iter().map(load).collect();
-    let loads = loads.ok_or("the kernel of pauses is missing")?;
-    let operations =
-        points.iter().map(|p| Beside::new(setting, p, &chain, &loads)).collect::<Result<Vec<_>, _>>()?;
-    let cells: Vec<TeamCell<'_>> = operations
-        .iter()
-        .map(|beside| TeamCell {
+/// What all points share: the chain of member 0, and load `i` of member `i + 1`.
+pub(super) struct Loaded<'a, 'c> {
+    setting: &'a Setting<'a>,
+    chain: Mutex<Chain<'c>>,
+    loads: Vec<Load<'a>>,
+}
+
+impl<'a, 'c> Loaded<'a, 'c> {
+    /// # Errors
+    /// One line: a kernel is missing.
+    pub(super) fn new(setting: &'a Setting<'a>, chain: Chain<'c>) -> Result<Self, String> {
+        let load =
+            |buffer: &&'a Buffer| Some(Load { buffer, pause: pause(buffer)?, pass_ns: OnceLock::new() });
+        let loads: Option<Vec<Load<'a>>> = setting.buffers.iter().map(load).collect();
+        let loads = loads.ok_or("the kernel of pauses is missing")?;
+        Ok(Self { setting, chain: Mutex::new(chain), loads })
+    }
+}
+
+/// Latency and traffic of a point.
+pub(super) struct PointCell<'l, 'c> {
+    beside: Beside<'l, 'c>,
+    burst_bytes: u64,
+    rows: [Row; 2],
+    team: &'static dyn Team,
+}
+
+impl<'l, 'c> PointCell<'l, 'c> {
+    /// # Errors
+    /// One line: a load cannot be run.
+    pub(super) fn new(
+        team: &'static dyn Team,
+        loaded: &'l Loaded<'l, 'c>,
+        point: &'l Point,
+        chase: &Chase,
+    ) -> Result<Self, String> {
+        let beside = Beside::new(loaded.setting, point, &loaded.chain, &loaded.loads)?;
+        let rows = [point.latency(chase, LOADS_PER_TURN), point.traffic(chase)];
+        Ok(Self { burst_bytes: beside.burst_bytes(), beside, rows, team })
+    }
+}
+
+impl Cell for PointCell<'_, '_> {
+    fn rows(&self) -> &[Row] {
+        &self.rows[..1]
+    }
+
+    fn expected_ns(&self) -> u64 {
+        3 * (PAIRS as u64 + 2) * Pace::BATCH_NS as u64
+    }
+
+    fn visit(&mut self, visit: &mut Visit<'_>) {
+        let Self { beside, burst_bytes, rows: [latency, traffic], team } = self;
+        let cell = TeamCell {
             others: Others::Throughout,
             rule: Rule::Together,
             ..TeamCell::new(
-                beside,
+                &*beside,
                 1 + beside.point.cpus,
                 Turns { least: LEAST_TURNS, ..Turns::of(Pace::BATCH_NS / 2.0) },
                 PAIRS,
             )
-        })
-        .collect();
-    let found = setting.visit(team).take(&cells)?;
-    let mut rows = Vec::new();
-    for (cell, beside) in operations.iter().enumerate() {
-        let (mut latency, mut traffic) =
-            (beside.point.latency(chase, LOADS_PER_TURN), beside.point.traffic(chase));
-        found.record(cell, 0, &mut latency, 0.0);
-        for s in found.of(cell, 0).filter(|s| s.disturbance.is_none() && s.others_turns > 0) {
-            let bytes = (s.others_turns * beside.burst_bytes()) as f64;
-            let long_ticks = (s.window_ticks as f64 * TRAFFIC_BYTES / bytes).round() as u64;
-            traffic.pairs.push(Pair { at_ns: s.at_ns as f64, long_ticks, ..Pair::default() });
+        };
+        match beside.setting.team(*team, visit).take_row(cell, latency, 0.0) {
+            Ok(found) => {
+                for s in found.of(0, 0).filter(|s| s.disturbance.is_none() && s.others_turns > 0) {
+                    let bytes = (s.others_turns * *burst_bytes) as f64;
+                    let long_ticks = (s.window_ticks as f64 * TRAFFIC_BYTES / bytes).round() as u64;
+                    traffic.pairs.push(Pair { at_ns: s.at_ns as f64, long_ticks, ..Pair::default() });
+                }
+                traffic.rejected = latency.rejected;
+            }
+            Err(why) => latency.refused = Some(why),
         }
-        traffic.rejected = latency.rejected;
-        rows.extend([latency.reached(), if beside.point.cpus > 0 { traffic.reached() } else { traffic }]);
     }
-    Ok(rows)
+
+    fn into_rows(self: Box<Self>) -> Vec<Row> {
+        let [latency, traffic] = self.rows;
+        vec![latency.reached(), if self.beside.point.cpus > 0 { traffic.reached() } else { traffic }]
+    }
 }
 
 fn pause(buffer: &Buffer) -> Option<Ready<'_>> {

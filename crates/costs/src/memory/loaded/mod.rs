@@ -10,6 +10,7 @@ mod tests;
 
 use machmeter_engine::ProbeError;
 use machmeter_engine::cost::{Kind, Row};
+use machmeter_engine::experiment::CellList;
 use machmeter_engine::team::{Seats, threads::Threads};
 use machmeter_sys::kernel::chain::{Chain, ChainSpec, Order};
 use machmeter_sys::oom::MemoryLeft;
@@ -22,6 +23,7 @@ use super::bandwidth::stream::{Buffer, Contents};
 use super::bandwidth::together::Setting;
 use super::bandwidth::{claimed, granted, sizes};
 use machmeter_engine::part::{At, Part};
+use measure::{Loaded, PointCell};
 use plan::Chase;
 
 const NAME: &str = "loaded";
@@ -38,28 +40,28 @@ const LINE_BYTES: usize = 64;
 /// Share of the part's time that building the chain, and that filling the memory of the load, may take.
 const BUILDING: f64 = 0.25;
 /// Share of the available memory that all of it takes at most.
-const MEMORY: f64 = 0.5;
+const MEMORY: f64 = 0.25;
 /// Built to learn how fast chains are built.
 const TRIAL_BYTES: usize = 512 << 10;
 /// By how much building beyond the caches is slower than the trial.
 const BEYOND_CACHES: f64 = 3.0;
-/// Left at the end for the last visit.
-const TAIL_NS: u64 = 10_000_000;
 
-fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, ProbeError> {
+fn measure(at: &mut At<'_>, params: &Params) -> Result<(), ProbeError> {
     let cpus = at.cpus();
     at.facts.insert(format!("{NAME}.cpus"), cpus.len().to_string());
     let most = params.threads.map_or(cpus.len(), |t| (t as usize).saturating_add(1).min(cpus.len()));
     if most < 2 {
         let mut row = Row::new(NAME, "chase", Kind::Latency);
         row.refused = Some("needs two CPUs, has 1".to_owned());
-        return Ok(vec![row]);
+        at.rows.push(row);
+        return Ok(());
     }
     let cannot = |e: &dyn std::fmt::Display| ProbeError::Cannot(e.to_string());
     let cpus = &cpus[..most];
     let points = plan::points(at.left_ns(), most - 1);
     let claimed = claimed(&at.host.topology, cpus[0]);
-    let bytes = chain_bytes(at, sizes::memory_wanted(claimed), cpus.len())?;
+    let wanted = sizes::memory_wanted(claimed).min(sizes::most_bytes(at.host.level));
+    let bytes = chain_bytes(at, wanted, cpus.len())?;
     let (pages, name) = pages(bytes)?;
     let spec = ChainSpec {
         working_set_bytes: bytes,
@@ -75,16 +77,18 @@ fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, ProbeError>
         .map(|_| Buffer::new(bytes / 2, Backing::Small, Contents::Random))
         .collect::<Result<Vec<_>, _>>()
         .map_err(|e| cannot(&e))?;
-    let seats = Seats { cpus: cpus.to_vec(), policy: at.policy };
     let setting = Setting {
-        seats: &seats,
-        buffers: &buffers,
+        seats: Seats { cpus: cpus.to_vec(), policy: at.policy },
+        buffers: buffers.iter().collect(),
         clock: at.clock(),
         seed: at.host.seed,
-        until_ns: at.until_ns.saturating_sub(TAIL_NS),
     };
     let chase = Chase { working_set_bytes: bytes, stride_bytes: STRIDE_BYTES, pages: name };
-    measure::measure(&Threads, &setting, (&points, &chase), chain).map_err(ProbeError::Cannot)
+    let loaded = Loaded::new(&setting, chain).map_err(ProbeError::Cannot)?;
+    let cell = |point| PointCell::new(&Threads, &loaded, point, &chase);
+    let cells = points.iter().map(cell).collect::<Result<Vec<_>, _>>().map_err(ProbeError::Cannot)?;
+    at.run(cells.into_iter().collect::<CellList<'_>>());
+    Ok(())
 }
 
 /// Memory for the chain: on huge pages where there are any, so that translation does not hide what memory does.
@@ -95,7 +99,7 @@ fn pages(bytes: usize) -> Result<(Pages, &'static str), ProbeError> {
 }
 
 /// The working set that the machine has room and the part has time for.
-fn chain_bytes(at: &At<'_, '_>, wanted: usize, cpus: usize) -> Result<usize, ProbeError> {
+fn chain_bytes(at: &At<'_>, wanted: usize, cpus: usize) -> Result<usize, ProbeError> {
     let cannot = |e: &dyn std::fmt::Display| ProbeError::Cannot(e.to_string());
     let trial = Pages::new(TRIAL_BYTES, Backing::Small).map_err(|e| cannot(&e))?;
     let spec = ChainSpec {

@@ -2,6 +2,8 @@
 
 use machmeter_data::shape::Shape;
 use machmeter_engine::cost::{Cost, Kind, Pair, Row, Rows};
+use machmeter_engine::experiment::{CellList, Enough, sample};
+use machmeter_engine::sampling::{HostTiming, Sampler};
 use machmeter_engine::team::sampler::HostClock;
 use machmeter_engine::team::{Seats, threads::Threads};
 use machmeter_sys::kernel::chain::{Chain, ChainSpec, Order};
@@ -10,7 +12,7 @@ use machmeter_sys::sched::Policy;
 use machmeter_sys::thread::monotonic_ns;
 
 use super::analyze::analyze;
-use super::measure::measure;
+use super::measure::{Loaded, PointCell};
 use super::plan::{Chase, Point, TRAFFIC_BYTES, points};
 use crate::memory::Params;
 use crate::memory::bandwidth::stream::{Buffer, Contents};
@@ -143,14 +145,20 @@ fn a_chase_beside_a_load_tells_both_and_ends_in_time() {
         Point { load: widest("read"), cpus: 1, pause_ns: 20_000 },
     ];
     let until_ns = monotonic_ns() + 1_500_000_000;
+    let buffer = Buffer::new(bytes, Backing::Small, Contents::Random).unwrap();
     let setting = Setting {
-        seats: &Seats { cpus: cpus[..2].to_vec(), policy: Policy::Other { nice: 0 } },
-        buffers: &[Buffer::new(bytes, Backing::Small, Contents::Random).unwrap()],
+        seats: Seats { cpus: cpus[..2].to_vec(), policy: Policy::Other { nice: 0 } },
+        buffers: vec![&buffer],
         clock: HostClock::MONOTONIC,
         seed: 1,
-        until_ns,
     };
-    let measured = measure(&Threads, &setting, (&points, &CHASE), chain).unwrap();
+    let loaded = Loaded::new(&setting, chain).unwrap();
+    let cells = points.iter().map(|point| PointCell::new(&Threads, &loaded, point, &CHASE).unwrap());
+    let mut cells: CellList<'_> = cells.collect();
+    let timing = HostTiming::new(HostClock::MONOTONIC.source);
+    let mut sampler = Sampler::new(timing, HostClock::MONOTONIC.rate, 1);
+    sample(&mut sampler, &mut cells, Enough::ENDLESS, until_ns);
+    let measured = cells.into_rows();
     assert!(monotonic_ns() < until_ns + 1_000_000_000, "the time was not kept");
     let tried = |r: &Row| r.pairs.len() as u64 + r.rejected.total();
     assert!(measured.iter().map(tried).sum::<u64>() > 0, "{measured:?}");

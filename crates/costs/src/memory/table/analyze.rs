@@ -13,6 +13,7 @@ use machmeter_stats::regimes::Regimes;
 use super::plan::{Access, LINES};
 use super::{PART, info};
 use crate::memory::Params;
+use crate::memory::ladder::detect::DetectedCaches;
 use crate::placement::{self, MOVES, levels};
 
 /// One line of the table in one model, of all its members.
@@ -52,15 +53,25 @@ fn word<'r>(rows: &'r Rows, name: &str) -> &'r str {
     rows.facts.get(&format!("table_{name}")).map_or("claimed", String::as_str)
 }
 
+const DETECTED: &str = "detected";
+
+/// The last cache, bytes, and who says so: the ladder of the same run, which sees what others leave of it, or who chose the buffers.
+fn last_cache(rows: &Rows) -> Option<(f64, &str)> {
+    match (DetectedCaches::from_facts(&rows.facts).last_bytes, word(rows, "last_source")) {
+        (Some((_, most)), source) if source != "asked" => Some((most as f64, DETECTED)),
+        (_, source) => Some((number(rows, "last_bytes")?, source)),
+    }
+}
+
 /// What is said where buffers are less than twice the last cache.
 fn small(rows: &Rows) -> Option<Warning> {
-    let (main, last) = (number(rows, "main_bytes")?, number(rows, "last_bytes")?);
+    let (main, (last, source)) = (number(rows, "main_bytes")?, last_cache(rows)?);
     (main < 2.0 * last).then(|| {
         info::SMALL_BUFFER.warning(format!(
             "table A walks over {} per member, less than twice the last cache of {} ({})",
             human(main, Unit::Bytes),
             human(last, Unit::Bytes),
-            word(rows, "last_source")
+            source
         ))
     })
 }
@@ -68,13 +79,13 @@ fn small(rows: &Rows) -> Option<Warning> {
 /// What the table shows and on how much memory, with who says how large the caches are.
 fn caption(rows: &Rows) -> String {
     let size = |name: &str| human(number(rows, name).unwrap_or(0.0), Unit::Bytes);
-    let last = match (number(rows, "last_bytes"), number(rows, "last_claimed_bytes")) {
-        (Some(last), claimed) => {
-            let source = word(rows, "last_source");
-            let claimed = claimed.filter(|c| *c > 0.0 && *c != last && source != "claimed");
-            let claimed = claimed.map_or(String::new(), |c| format!("; {} claimed", human(c, Unit::Bytes)));
-            format!(" (last cache: {} {source}{claimed})", human(last, Unit::Bytes))
+    let said = number(rows, "last_bytes").map(|last| (last, word(rows, "last_source")));
+    let last = match (last_cache(rows), said) {
+        (Some((seen, DETECTED)), Some((said, source))) => {
+            let (seen, said) = (human(seen, Unit::Bytes), human(said, Unit::Bytes));
+            format!(" (last cache: {seen} {DETECTED}; {said} {source})")
         }
+        (Some((last, source)), _) => format!(" (last cache: {} {source})", human(last, Unit::Bytes)),
         _ => String::new(),
     };
     format!(

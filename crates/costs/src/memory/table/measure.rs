@@ -1,22 +1,21 @@
-//! Lets teams do the rows of table A, in rounds of random order, until the time is over.
+//! The cells of table A: each a line that teams do.
 
-use std::ops::Range;
+use std::cell::RefCell;
+use std::rc::Rc;
 
 use machmeter_engine::ProbeError;
 use machmeter_engine::cost::Row;
-use machmeter_engine::rounds::Rounds;
+use machmeter_engine::experiment::{Cell, CellList, Visit};
 use machmeter_engine::sampling::HostTiming;
-use machmeter_engine::team::sampler::{Clocked, Others, Rule, TeamCell, TeamVisit, Turns};
-use machmeter_engine::team::{Seats, Team};
+use machmeter_engine::team::sampler::{Clocked, HostClock, Others, Rule, TeamCell, TeamVisit, Turns};
+use machmeter_engine::team::{Member, Seats, Team};
 use machmeter_sys::oom::MemoryLeft;
 use machmeter_sys::pages::Fill;
-use machmeter_sys::thread;
 use machmeter_sys::tree::Tree;
 
 use super::member::{Buffers, LineOperation, per_turn};
 use super::plan::{Choice, Known, LINES, Line, MOST_BYTES, Operation, Sizes, models};
 use crate::memory::Params;
-use crate::memory::ladder::detect::DetectedCaches;
 use crate::placement::Watch;
 use machmeter_engine::part::At;
 
@@ -30,7 +29,6 @@ const PAIRS: usize = 16;
 const VISIT_NS: u64 = 2_000_000_000;
 /// And as much longer where its memory is filled, ns per byte: on a busy CPU.
 const FILL_NS_PER_BYTE: u64 = 4;
-const ROUNDS: usize = 40;
 /// Members at most: a row in which more take part says nothing new, and their memory adds up.
 const MEMBERS: usize = 8;
 /// From one look at the placement to the next, at least, ns: a look takes about as long as a visit.
@@ -51,7 +49,7 @@ struct Slot {
     rows: Vec<Row>,
 }
 
-pub(super) fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, ProbeError> {
+pub(super) fn measure(at: &mut At<'_>, params: &Params) -> Result<(), ProbeError> {
     let models = models(&params.models)?;
     let mut cpus = at.cpus();
     cpus.truncate(MEMBERS);
@@ -74,20 +72,90 @@ pub(super) fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, 
             ProbeError::Cannot(said)
         });
     }
-    tell(at, &choice, &known);
+    tell(at, &choice);
     let buffers = Buffers::new(sizes, cpus.len()).map_err(|e| ProbeError::Cannot(e.to_string()))?;
-    let seats = Seats { cpus, policy: at.policy };
-    let mut placement = Watch::of(at).map(|w| w.rarely(LOOK_NS));
-    let start_ns = thread::monotonic_ns();
-    let mut rows = Vec::new();
-    for (i, model) in models.iter().enumerate() {
-        let until_ns = thread::monotonic_ns() + at.left_ns() / (models.len() - i) as u64;
-        rows.extend(of_model(at, *model, &seats, &buffers, start_ns..until_ns, &mut placement));
+    let setting = Rc::new(Setting {
+        buffers: &buffers,
+        seats: Seats { cpus, policy: at.policy },
+        clock: at.clock(),
+        seed: at.host.seed,
+        placement: RefCell::new(Watch::of(at).map(|w| w.rarely(LOOK_NS))),
+    });
+    let mut cells = CellList::default();
+    for model in models {
+        let filled = setting.fill(model);
+        for mut slot in slots(model.model(), setting.seats.cpus.len(), sizes) {
+            if let Err(why) = &filled {
+                slot.rows.iter_mut().for_each(|r| r.refused = Some(why.clone()));
+            }
+            cells.push(SlotCell { slot, model, setting: Rc::clone(&setting) });
+        }
     }
-    Ok(rows)
+    at.run(cells);
+    Ok(())
 }
 
-fn tell(at: &mut At<'_, '_>, choice: &Choice, known: &Known) {
+struct Setting<'b> {
+    buffers: &'b Buffers,
+    seats: Seats,
+    clock: HostClock,
+    seed: u64,
+    placement: RefCell<Option<Watch>>,
+}
+
+impl Setting<'_> {
+    /// Incompressible, since some machines move zeros faster; sums of it wrap around. Each member touches its own memory first.
+    fn fill(&self, model: &dyn Team) -> Result<(), String> {
+        let (buffers, seed) = (self.buffers, self.seed);
+        let sizes = buffers.sizes;
+        let fill_ns = VISIT_NS + (sizes.main_bytes + sizes.cached_bytes) as u64 * FILL_NS_PER_BYTE;
+        let fill = |m: &Member<'_>| {
+            for (e, salt) in [buffers.main(m.rank), buffers.cached(m.rank)].into_iter().flatten().zip(0..) {
+                e.fill(Fill::Random(seed ^ (2 * m.rank as u64 + salt)));
+            }
+        };
+        model.run(&self.seats, fill_ns, &fill).map(drop).map_err(|e| e.to_string())
+    }
+}
+
+struct SlotCell<'b> {
+    slot: Slot,
+    model: &'static dyn Team,
+    setting: Rc<Setting<'b>>,
+}
+
+impl Cell for SlotCell<'_> {
+    fn rows(&self) -> &[Row] {
+        &self.slot.rows
+    }
+
+    fn expected_ns(&self) -> u64 {
+        let chain_ns = self.setting.buffers.sizes.main_bytes as f64 / 64.0 * LINK_NS;
+        BATCH_NS as u64 * 3 * PAIRS as u64 + if self.slot.line.is_dear() { chain_ns as u64 } else { 0 }
+    }
+
+    fn visit(&mut self, visit: &mut Visit<'_>) {
+        let Self { slot, model, setting } = self;
+        if slot.rows.iter().any(|r| r.refused.is_some()) {
+            return;
+        }
+        let look = |p: &mut Watch| p.beside(&setting.seats.cpus, visit.bits);
+        let regime_ns = if slot.line.needs_two() {
+            setting.placement.borrow_mut().as_mut().map_or(0.0, look)
+        } else {
+            0.0
+        };
+        if let Err(why) = slot.visit(*model, setting, visit, regime_ns) {
+            slot.rows.iter_mut().for_each(|r| r.refused = Some(why.clone()));
+        }
+    }
+
+    fn into_rows(self: Box<Self>) -> Vec<Row> {
+        self.slot.rows.into_iter().map(Row::reached).collect()
+    }
+}
+
+fn tell(at: &mut At<'_>, choice: &Choice) {
     let Choice { sizes, first, last, block } = choice;
     for (name, value) in [
         ("cached_bytes", sizes.cached_bytes.to_string()),
@@ -97,19 +165,17 @@ fn tell(at: &mut At<'_, '_>, choice: &Choice, known: &Known) {
         ("first_source", first.source.name().to_owned()),
         ("last_bytes", last.bytes.to_string()),
         ("last_source", last.source.name().to_owned()),
-        ("last_claimed_bytes", known.last_bytes.unwrap_or(0).to_string()),
     ] {
         at.facts.insert(format!("table_{name}"), value);
     }
 }
 
-/// What the ladder of this run found, and what the system claims of the caches of the first measured CPU.
-fn known(at: &At<'_, '_>) -> Known {
+/// What the system claims of the caches of the first measured CPU.
+fn known(at: &At<'_>) -> Known {
     let cpu = at.host.cpus.first().unwrap_or(0);
     let caches = at.host.topology.data_caches(cpu);
     let sizes: Vec<u64> = caches.iter().filter_map(|c| c.size_bytes).collect();
     Known {
-        seen: DetectedCaches::from_facts(at.facts),
         first_bytes: sizes.first().copied(),
         last_bytes: sizes.last().copied(),
         line_bytes: caches.iter().find_map(|c| c.line_bytes),
@@ -117,51 +183,11 @@ fn known(at: &At<'_, '_>) -> Known {
 }
 
 /// Largest buffer whose chains can be built in the time there is, once in each row that needs one.
-fn by_time(at: &At<'_, '_>, models: usize, members: usize) -> u64 {
+fn by_time(at: &At<'_>, models: usize, members: usize) -> u64 {
     let dear = LINES.into_iter().filter_map(Line::dependent).filter(|l| l.is_dear());
     let visits: usize = dear.map(|l| if l.all { 1 } else { members }).sum();
     let nodes = at.left_ns() as f64 * BUILDING / LINK_NS / (visits * models).max(1) as f64;
     ((nodes * 64.0) as u64).max(ALWAYS_BYTES)
-}
-
-/// Rows of one model; moments count from the beginning of `time_ns`, which is that of all models.
-fn of_model(
-    at: &At<'_, '_>,
-    model: &dyn Team,
-    seats: &Seats,
-    buffers: &Buffers,
-    time_ns: Range<u64>,
-    placement: &mut Option<Watch>,
-) -> Vec<Row> {
-    let sizes = buffers.sizes;
-    let mut slots = slots(model.model(), seats.cpus.len(), sizes);
-    let seed = at.host.seed;
-    // Incompressible, since some machines move zeros faster; sums of it wrap around. Each member touches its own memory first.
-    let fill_ns = VISIT_NS + (sizes.main_bytes + sizes.cached_bytes) as u64 * FILL_NS_PER_BYTE;
-    let begin = model.run(seats, fill_ns, &|m| {
-        for (e, salt) in [buffers.main(m.rank), buffers.cached(m.rank)].into_iter().flatten().zip(0..) {
-            e.fill(Fill::Random(seed ^ (2 * m.rank as u64 + salt)));
-        }
-    });
-    if let Err(e) = begin {
-        slots.iter_mut().flat_map(|s| &mut s.rows).for_each(|r| r.refused = Some(e.to_string()));
-        return slots.into_iter().flat_map(|s| s.rows).collect();
-    }
-    // What is quickly had comes first, so that a short run has most of the table.
-    let mut order: Vec<usize> = (0..slots.len()).collect();
-    order.sort_by_key(|i| slots[*i].line.turn());
-    let rounds = Rounds { most: ROUNDS, until_ns: time_ns.end, ..Rounds::of(at, 0, 0) };
-    rounds.run(order.len(), |turn| {
-        let slot = &mut slots[order[turn.index]];
-        if slot.rows.iter().all(|r| r.refused.is_none()) {
-            let look = |p: &mut Watch| p.beside(&seats.cpus, turn.bits);
-            let regime_ns = if slot.line.needs_two() { placement.as_mut().map_or(0.0, look) } else { 0.0 };
-            if let Err(why) = visit(at, model, seats, buffers, slot, (time_ns.start, turn.bits), regime_ns) {
-                slot.rows.iter_mut().for_each(|r| r.refused = Some(why.clone()));
-            }
-        }
-    });
-    slots.into_iter().flat_map(|s| s.rows).map(Row::reached).collect()
 }
 
 /// Lines as the seed has them, dependent accesses behind; a line of one active member once per member.
@@ -186,38 +212,41 @@ fn slots(model: &str, members: usize, sizes: Sizes) -> Vec<Slot> {
     slots
 }
 
-/// One visit of a slot: as many pairs as its line can afford. A chain is not built only to learn how long it takes.
-fn visit(
-    at: &At<'_, '_>,
-    model: &dyn Team,
-    seats: &Seats,
-    buffers: &Buffers,
-    slot: &mut Slot,
-    (start_ns, seed): (u64, u64),
-    regime_ns: f64,
-) -> Result<(), String> {
-    let Slot { line, active, rows } = slot;
-    let timing = HostTiming::new(at.host.source());
-    let operation = LineOperation::new(buffers, *line, *active, timing, at.host.seed ^ seed);
-    let members = operation.members();
-    let cpus = seats.cpus.iter().copied().skip(*active).take(members).collect();
-    let (turns, pairs) = if line.is_dear() {
-        (Turns::fixed(DEAR_TURNS), PAIRS)
-    } else {
-        (Turns { batch_ns: BATCH_NS, least: 4, most: 1 << 24 }, PAIRS / 2)
-    };
-    let cell = TeamCell {
-        clocked: Clocked::EachMember,
-        // At a barrier all end together.
-        others: if line.operation == Operation::Barrier { Others::SameTurns } else { Others::UntilLast },
-        rule: Rule::Together,
-        known_turns: if rows[0].pairs.is_empty() { 0 } else { rows[0].short_turns },
-        ..TeamCell::new(&operation, members, turns, pairs)
-    };
-    let seats = Seats { cpus, policy: seats.policy };
-    let found = TeamVisit::new(model, &seats, &at.clock(), start_ns, VISIT_NS, seed).take(&[cell])?;
-    for (member, row) in rows.iter_mut().enumerate() {
-        found.record(0, member, row, regime_ns);
+impl Slot {
+    /// As many pairs as the line can afford. A chain is not built only to learn how long it takes.
+    fn visit(
+        &mut self,
+        model: &dyn Team,
+        setting: &Setting<'_>,
+        visit: &Visit<'_>,
+        regime_ns: f64,
+    ) -> Result<(), String> {
+        let Self { line, active, rows } = self;
+        let timing = HostTiming::new(setting.clock.source);
+        let operation =
+            LineOperation::new(setting.buffers, *line, *active, timing, setting.seed ^ visit.bits);
+        let members = operation.members();
+        let cpus = setting.seats.cpus.iter().copied().skip(*active).take(members).collect();
+        let (turns, pairs) = if line.is_dear() {
+            (Turns::fixed(DEAR_TURNS), PAIRS)
+        } else {
+            (Turns { batch_ns: BATCH_NS, least: 4, most: 1 << 24 }, PAIRS / 2)
+        };
+        let cell = TeamCell {
+            clocked: Clocked::EachMember,
+            // At a barrier all end together.
+            others: if line.operation == Operation::Barrier { Others::SameTurns } else { Others::UntilLast },
+            rule: Rule::Together,
+            known_turns: if rows[0].pairs.is_empty() { 0 } else { rows[0].short_turns },
+            ..TeamCell::new(&operation, members, turns, pairs)
+        };
+        let seats = Seats { cpus, policy: setting.seats.policy };
+        let start_ns = visit.sampler.start_ns;
+        let found =
+            TeamVisit::new(model, &seats, &setting.clock, start_ns, VISIT_NS, visit.bits).take(&[cell])?;
+        for (member, row) in rows.iter_mut().enumerate() {
+            found.record(0, member, row, regime_ns);
+        }
+        Ok(())
     }
-    Ok(())
 }

@@ -7,7 +7,6 @@ use machmeter_engine::team::{self, Team};
 use super::PART;
 use crate::memory::Params;
 use crate::memory::bandwidth::sizes::parse_bytes;
-use crate::memory::ladder::detect::DetectedCaches;
 
 /// Whether accesses overlap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,12 +104,6 @@ impl Line {
         matches!(self.operation, Operation::Touch { place: Place::Local | Place::Neighbour, .. })
     }
 
-    /// What is visited later in a round: the dearer, and of the dear ones writes, which the seed's figures need least.
-    pub(super) fn turn(self) -> (bool, bool) {
-        let writes = matches!(self.operation, Operation::Touch { write: true, .. });
-        (self.is_dear(), self.is_dear() && writes)
-    }
-
     pub(super) fn access(self) -> Access {
         match self.operation {
             Operation::Touch { access, .. } => access,
@@ -145,9 +138,8 @@ pub(super) struct Sizes {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Source {
     Asked,
-    Detected,
     Claimed,
-    /// Nobody: what the smallest machines of today have.
+    /// Nobody: a first cache of the smallest machines of today, a last one of the largest but few.
     Assumed,
 }
 
@@ -155,7 +147,6 @@ impl Source {
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Asked => "asked",
-            Self::Detected => "detected",
             Self::Claimed => "claimed",
             Self::Assumed => "assumed",
         }
@@ -174,11 +165,10 @@ impl Said {
     }
 }
 
-/// What is known of the caches without asking the user.
+/// What the system claims of the caches.
+#[allow(clippy::struct_field_names, reason = "units stand in names")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Known {
-    /// By the ladder of the same run.
-    pub(super) seen: DetectedCaches,
     /// First cache as the system claims it, bytes.
     pub(super) first_bytes: Option<u64>,
     /// Last cache as the system claims it, bytes.
@@ -190,7 +180,7 @@ pub(super) struct Known {
 /// Taken where nothing is known, bytes.
 const FIRST_BYTES: u64 = 32 << 10;
 /// See [`FIRST_BYTES`].
-const LAST_BYTES: u64 = 8 << 20;
+const LAST_BYTES: u64 = 64 << 20;
 /// See [`FIRST_BYTES`].
 const LINE_BYTES: u64 = 64;
 /// Smallest buffer beyond the caches, bytes.
@@ -202,17 +192,15 @@ pub(super) const MOST_BYTES: u64 = 256 << 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Choice {
     pub(super) sizes: Sizes,
-    /// The first cache; the smaller one where it is both detected and claimed, so that the buffer fits.
     pub(super) first: Said,
     pub(super) last: Said,
-    /// Distance of two accesses; the larger one where it is both detected and claimed, so that no two share a line.
+    /// Distance of two accesses.
     pub(super) block: Said,
 }
 
 impl Choice {
-    /// Half the first cache, and twice the last one: what the user says, else what the ladder of this run found or what the
-    /// system claims, whichever is larger, since what others leave of a shared cache may grow again. `most_bytes` bounds a
-    /// buffer beyond the caches that was not asked for.
+    /// Half the first cache, and twice the last one: what the user says, else what the system claims. `most_bytes` bounds a buffer
+    /// beyond the caches that was not asked for.
     ///
     /// # Errors
     /// A size that is none, a block that no kernel takes: one line.
@@ -224,7 +212,7 @@ impl Choice {
         };
         let block = match asked("block-size", &params.block_size)? {
             Some(bytes) => Said::new(bytes, Source::Asked),
-            None => either(known.seen.line_bytes, known.line_bytes, LINE_BYTES, u64::max),
+            None => claimed(known.line_bytes, LINE_BYTES),
         };
         if !(8..=4_096).contains(&block.bytes) || !block.bytes.is_multiple_of(8) {
             return Err(ProbeError::Usage(format!(
@@ -232,19 +220,15 @@ impl Choice {
                 block.bytes
             )));
         }
-        let first = either(known.seen.first_bytes, known.first_bytes, FIRST_BYTES, u64::min);
+        let first = claimed(known.first_bytes, FIRST_BYTES);
         let asked = asked("cache-size", &params.cache_size)?;
-        let effective = known.seen.last_bytes.map(|(_, most)| most);
-        let last = match (asked, effective) {
-            (Some(bytes), _) => Said::new(bytes, Source::Asked),
-            (None, Some(bytes)) => Said::new(bytes, Source::Detected),
-            (None, None) => either(None, known.last_bytes, LAST_BYTES, u64::max),
-        };
+        let last =
+            asked.map_or(claimed(known.last_bytes, LAST_BYTES), |bytes| Said::new(bytes, Source::Asked));
         let turn = 8 * block.bytes;
         let whole = |bytes: u64| (bytes / turn * turn).max(turn);
         let (wanted, most) = match asked {
             Some(cache) => (cache.saturating_mul(2), u64::MAX),
-            None => (last.bytes.max(known.last_bytes.unwrap_or(0)).saturating_mul(2), most_bytes),
+            None => (last.bytes.saturating_mul(2), most_bytes),
         };
         let wanted = wanted.checked_next_multiple_of(turn).unwrap_or(u64::MAX);
         let main = whole(wanted.min(most).max(FEWEST_BYTES));
@@ -258,14 +242,9 @@ impl Choice {
     }
 }
 
-/// Of what is detected and what is claimed the one that `choose` takes; both agreeing counts as detected.
-fn either(detected: Option<u64>, claimed: Option<u64>, assumed: u64, choose: fn(u64, u64) -> u64) -> Said {
-    match (detected, claimed) {
-        (Some(d), Some(c)) if choose(d, c) != d => Said::new(c, Source::Claimed),
-        (Some(d), _) => Said::new(d, Source::Detected),
-        (None, Some(c)) => Said::new(c, Source::Claimed),
-        (None, None) => Said::new(assumed, Source::Assumed),
-    }
+/// What is claimed, or assumed where nothing is.
+fn claimed(bytes: Option<u64>, assumed: u64) -> Said {
+    bytes.map_or(Said::new(assumed, Source::Assumed), |c| Said::new(c, Source::Claimed))
 }
 
 /// The models asked for, or threads alone.

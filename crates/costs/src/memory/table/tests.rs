@@ -103,7 +103,7 @@ fn one_cpu_is_said_once_and_never_a_number() {
 }
 
 fn claimed(first: u64, last: u64) -> Known {
-    Known { first_bytes: Some(first), last_bytes: Some(last), line_bytes: Some(64), ..Known::default() }
+    Known { first_bytes: Some(first), last_bytes: Some(last), line_bytes: Some(64) }
 }
 
 #[test]
@@ -136,49 +136,14 @@ fn sizes_hold_whole_turns_and_wrong_ones_are_one_line() {
 }
 
 #[test]
-fn what_the_ladder_found_counts_and_never_makes_a_buffer_smaller() {
-    let seen = |first, last, line| DetectedCaches {
-        first_bytes: Some(first),
-        last_bytes: last,
-        line_bytes: Some(line),
-    };
-    let of = |seen| {
-        let known = Known { seen, ..claimed(32 << 10, 32 << 20) };
-        Choice::of(&params(&[]), &known, MOST_BYTES).unwrap()
-    };
-    // A virtual machine: 5 to 7 MB were ours, which may be more in the next minute.
-    let c = of(seen(32 << 10, Some((5_000_000, 7_000_001)), 64));
-    assert_eq!((c.last.bytes, c.last.source), (7_000_001, Source::Detected));
-    assert_eq!(
-        (c.sizes.main_bytes, c.block.source, c.first.source),
-        (64 << 20, Source::Detected, Source::Detected)
-    );
-    // More than claimed, by a size that is no whole number of turns: at least twice that.
-    let c = of(seen(1 << 20, Some((40_000_000, 50_000_001)), 128));
-    assert!(c.sizes.main_bytes >= 100_000_002 && c.sizes.main_bytes.is_multiple_of(1_024), "{c:?}");
-    assert_eq!(
-        (c.sizes.cached_bytes, c.first.source),
-        (16 << 10, Source::Claimed),
-        "a first cache that was missed"
-    );
-    assert_eq!((c.sizes.block_bytes, c.block.source), (128, Source::Detected));
-    // A line that looks too small would make two accesses share one.
-    assert_eq!(of(seen(32 << 10, None, 16)).block.source, Source::Claimed);
-    assert_eq!(of(seen(32 << 10, None, 64)).last.source, Source::Claimed);
-}
-
-#[test]
 fn buffers_within_the_last_cache_are_told_and_flagged() {
     let analyzed = |main: &str, last: &str| {
         let mut rows = planted();
-        for (name, value) in [
-            ("main_bytes", main),
-            ("last_bytes", last),
-            ("last_source", "detected"),
-            ("last_claimed_bytes", "33554432"),
-        ] {
+        for (name, value) in [("main_bytes", main), ("last_bytes", "33554432"), ("last_source", "claimed")] {
             rows.facts.insert(format!("table_{name}"), value.to_owned());
         }
+        let last_bytes = last.parse().ok().map(|bytes| (bytes, bytes));
+        DetectedCaches { last_bytes, ..DetectedCaches::default() }.to_facts(&mut rows.facts);
         analyze::analyze(&params(&[]), &rows, 1)
     };
     let small = analyzed("8388608", "5000000");

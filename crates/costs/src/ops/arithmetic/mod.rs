@@ -12,13 +12,13 @@ use machmeter_data::code::Code;
 use machmeter_data::metric::params;
 use machmeter_data::record::{Finding, Warning};
 use machmeter_data::{Metric, Params as Conditions};
-use machmeter_engine::cost::{Kind, Row, Rows};
+use machmeter_engine::cost::{Kind, Rows};
+use machmeter_engine::experiment::CellList;
 use machmeter_engine::sampling::{Pace, Subject};
 use machmeter_engine::{Analysis, ProbeError};
 use machmeter_sys::clock::SourceId;
 use machmeter_sys::kernel::{self, Ready, Walk};
 use machmeter_sys::pages::{Backing, Pages};
-use machmeter_sys::thread::monotonic_ns;
 
 use super::Params;
 use super::cost::{COST, NO_FIGURE};
@@ -73,10 +73,10 @@ const ELEMENTS: [usize; 3] = [100, 1_000, 10_000];
 /// Sizes of copies and fills, bytes.
 const SIZES: [usize; 4] = [64, 4 << 10, 64 << 10, 1 << 20];
 const PAIRS_PER_VISIT: usize = 12;
-/// More rounds narrow the intervals no further than the machine's own drift.
-const ROUNDS: usize = 400;
+const PACE: Pace =
+    Pace { settle_ns: Pace::SETTLE_NS, batch_ns: Pace::BATCH_NS, pairs_per_visit: PAIRS_PER_VISIT };
 
-fn measure(at: &mut At<'_, '_>, _params: &Params) -> Result<Vec<Row>, ProbeError> {
+fn measure(at: &mut At<'_>, _params: &Params) -> Result<(), ProbeError> {
     let element_bytes = size_of::<f64>();
     let room_bytes = ELEMENTS[2] * element_bytes;
     let made = Pages::new(2 * room_bytes.next_multiple_of(4_096), Backing::Unasked);
@@ -95,16 +95,9 @@ fn measure(at: &mut At<'_, '_>, _params: &Params) -> Result<Vec<Row>, ProbeError
             planned.push(if bytes == SIZES[1] { row.first() } else { row });
         }
     }
-    let pace = Pace {
-        settle_ns: Pace::SETTLE_NS,
-        batch_ns: Pace::BATCH_NS,
-        pairs_per_visit: PAIRS_PER_VISIT,
-        rounds: ROUNDS,
-        until_ns: at.until_ns,
-    };
-    let mut benches = affordable(planned, &pace, monotonic_ns());
-    at.sampler.interleave(&mut benches, &pace);
-    Ok(benches.into_iter().map(|b| b.row).collect())
+    let planned = affordable(planned, |p| p.first, PACE.visit_ns(), at.left_ns());
+    at.run(CellList::of_benches(planned.into_iter().map(|p| p.bench).collect(), PACE));
+    Ok(())
 }
 
 fn throughput<'a>(operation: &str, subject: impl Subject + 'a) -> Planned<'a> {

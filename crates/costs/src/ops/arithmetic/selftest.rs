@@ -3,6 +3,7 @@
 
 use machmeter_engine::budget;
 use machmeter_engine::cost::{Cost, Kind, Row};
+use machmeter_engine::experiment::{Enough, sample_benches};
 use machmeter_engine::sampling::{Bench, Pace, Subject};
 use machmeter_engine::selftest::machine::{Busy, Machine, Steal};
 use machmeter_engine::selftest::{Options, SelfCheck, State};
@@ -54,20 +55,11 @@ pub(super) fn planted(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck
         let id = format!("planted.{}us", length_ns / 1_000);
         let stall = Stall { length_ns, log_ns: Vec::with_capacity(1 << 20) };
         let sampled = machine.sample(|sampler| {
-            let mut row = Row::new("selftest", "stall", Kind::Latency);
             let mut stall = stall;
-            let pace = Pace {
-                settle_ns: 0,
-                batch_ns: Pace::BATCH_NS,
-                pairs_per_visit: 5,
-                rounds: usize::MAX,
-                until_ns: monotonic_ns() + slice_ns,
-            };
-            let mut benches = [Bench::new(row.clone(), &mut stall)];
-            sampler.interleave(&mut benches, &pace);
-            row = benches[0].row.clone();
-            drop(benches);
-            (row, stall.log_ns)
+            let bench = Bench::new(Row::new("selftest", "stall", Kind::Latency), &mut stall);
+            let (pace, until_ns) = (Pace::of(Pace::BATCH_NS, 5), monotonic_ns() + slice_ns);
+            let mut rows = sample_benches(sampler, vec![bench], pace, Enough::ENDLESS, until_ns);
+            (rows.remove(0), stall.log_ns)
         });
         let (ns_per_tick, step) = machine.tick();
         checks.push(match sampled {
@@ -144,16 +136,9 @@ pub(super) fn nothing(machine: &Machine<'_>, _: &Options) -> Vec<SelfCheck> {
             let ready = kernel::named(&names[i % names.len()])?.ready(1, [pages.extent(); 3], 0).ok()?;
             Some(Bench::new(Row::new("selftest", "few", Kind::Latency).with("row", i), Passes::new(ready)))
         };
-        let mut benches: Vec<Bench<'_>> = (0..ROWS).filter_map(bench).collect();
-        let pace = Pace {
-            settle_ns: 0,
-            batch_ns: 2_000.0,
-            pairs_per_visit: 8,
-            rounds: 1,
-            until_ns: monotonic_ns() + 20_000_000_000,
-        };
-        sampler.interleave(&mut benches, &pace);
-        benches.into_iter().map(|b| b.row).collect::<Vec<_>>()
+        let benches: Vec<Bench<'_>> = (0..ROWS).filter_map(bench).collect();
+        let until_ns = monotonic_ns() + 20_000_000_000;
+        sample_benches(sampler, benches, Pace::of(2_000.0, 8), Enough::visits(1), until_ns)
     });
     drop(busy);
     let (ns_per_tick, step) = machine.tick();

@@ -15,11 +15,11 @@ use std::path::{Path, PathBuf};
 
 use machmeter_data::code::Code;
 use machmeter_engine::cost::{Row, Rows};
+use machmeter_engine::experiment::CellList;
 use machmeter_engine::sampling::Pace;
 use machmeter_engine::{Analysis, ProbeError};
 use machmeter_sys::call::file::PrivateDirectory;
 use machmeter_sys::call::signal::Handler;
-use machmeter_sys::thread::monotonic_ns;
 
 use super::Params;
 use super::cost::{COST, NO_FIGURE, NO_FILES};
@@ -30,8 +30,6 @@ use machmeter_engine::part::{At, Part};
 
 const PART_NAME: &str = "calls";
 const PAIRS_PER_VISIT: usize = 4;
-/// More rounds narrow the intervals no further than the machine's own drift.
-const ROUNDS: usize = 400;
 
 /// Huge pages that were not granted.
 const HUGE_DENIED: Code = Code {
@@ -75,21 +73,15 @@ fn files(parent: &Path) -> Result<PrivateDirectory, String> {
     Ok(directory)
 }
 
-fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, ProbeError> {
-    // Removed when the part is done, whatever becomes of the process.
+fn measure(at: &mut At<'_>, params: &Params) -> Result<(), ProbeError> {
+    // Removed at the end, whatever becomes of the process.
     let files = files(&params.files_in());
     let path = files.as_ref().map(|f| f.path().to_owned()).map_err(Clone::clone);
-    let planned = prices::planned(PART_NAME, at, params, path)?;
-    let pace = Pace {
-        settle_ns: 0,
-        batch_ns: Pace::BATCH_NS,
-        pairs_per_visit: PAIRS_PER_VISIT,
-        rounds: ROUNDS,
-        until_ns: at.until_ns,
-    };
-    let mut benches = affordable(planned, &pace, monotonic_ns());
-    at.sampler.interleave(&mut benches, &pace);
-    Ok(benches.into_iter().map(|b| b.row).collect())
+    let pace = Pace::of(Pace::BATCH_NS, PAIRS_PER_VISIT);
+    let cells = prices::cells(PART_NAME, at, params, path, pace)?;
+    let cells = affordable(cells, prices::Priced::is_first, pace.visit_ns(), at.left_ns());
+    at.run(cells.into_iter().collect::<CellList<'_>>());
+    Ok(())
 }
 
 /// Codes of rows without a figure, in the order of the page.

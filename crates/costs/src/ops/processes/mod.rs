@@ -13,8 +13,12 @@ mod switch;
 #[cfg(test)]
 mod tests;
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use machmeter_data::code::Code;
 use machmeter_engine::cost::{Row, Rows};
+use machmeter_engine::experiment::{BenchCell, Cell, CellList, Visit};
 use machmeter_engine::sampling::{Disturbance, HostTiming, Mark, Pace, Sampler, Timing};
 use machmeter_engine::{Analysis, ProbeError};
 use machmeter_sys::affinity::current_cpu;
@@ -35,8 +39,7 @@ pub(super) use catalogue::{kept_threads, starts};
 const PART_NAME: &str = "processes";
 /// Few, because a pair of the slowest rows takes several ms.
 const PAIRS_PER_VISIT: usize = 2;
-/// More rounds narrow the intervals no further than the machine's own drift.
-const ROUNDS: usize = 150;
+const PACE: Pace = Pace::of(Pace::BATCH_NS, PAIRS_PER_VISIT);
 const SWITCHES: [(&str, By); 2] = [("pipe_two_threads", By::Pipe), ("yield_two_threads", By::Yield)];
 
 /// Programs, processes or threads that could not be started.
@@ -113,26 +116,49 @@ fn used_by_others(wall_ns: u64, used_ns: u64) -> bool {
     wall_ns.saturating_sub(used_ns) as f64 > OTHERS_SHARE * wall_ns as f64 + OTHERS_NS
 }
 
-fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, ProbeError> {
+fn measure(at: &mut At<'_>, params: &Params) -> Result<(), ProbeError> {
     let no_cpu = || ProbeError::Cannot("there is no CPU to measure on".to_owned());
     let cpu = at.host.cpus.first().ok_or_else(no_cpu)?;
     let no_files = Err("no row works on files".to_owned());
-    let mut planned = prices::planned(PART_NAME, at, params, no_files)?;
-    planned.extend([catalogue::kept_threads().first(), catalogue::fresh_threads()]);
-    planned.extend(SWITCHES.map(|(operation, by)| Switches::plan(operation, by, cpu, at.policy)));
-    let pace = Pace {
-        settle_ns: 0,
-        batch_ns: Pace::BATCH_NS,
-        pairs_per_visit: PAIRS_PER_VISIT,
-        rounds: ROUNDS,
-        until_ns: at.until_ns,
-    };
-    let mut benches = affordable(planned, &pace, monotonic_ns());
+    let starts = prices::cells(PART_NAME, at, params, no_files, PACE)?;
+    let mut threads = vec![catalogue::kept_threads().first(), catalogue::fresh_threads()];
+    threads.extend(SWITCHES.map(|(operation, by)| Switches::plan(operation, by, cpu, at.policy)));
     let timing = Sharing::new(HostTiming::new(at.host.source()));
     let mut sampler = Sampler::new(timing, at.host.rate, at.host.seed);
-    sampler.start_ns = at.sampler.start_ns;
-    sampler.interleave(&mut benches, &pace);
-    Ok(benches.into_iter().map(|b| b.row).collect())
+    sampler.start_ns = at.start_ns;
+    let sampler = Rc::new(RefCell::new(sampler));
+    let left_ns = at.left_ns();
+    let mut cells: CellList<'_> =
+        affordable(starts, prices::Priced::is_first, PACE.visit_ns(), left_ns).into_iter().collect();
+    for planned in affordable(threads, |p| p.first, PACE.visit_ns(), left_ns) {
+        cells.push(OnSharedCpu { cell: BenchCell::new(planned.bench, PACE), sampler: Rc::clone(&sampler) });
+    }
+    at.run(cells);
+    Ok(())
+}
+
+/// A cell on the time that knows what others used.
+struct OnSharedCpu<'a> {
+    cell: BenchCell<'a>,
+    sampler: Rc<RefCell<Sampler>>,
+}
+
+impl Cell for OnSharedCpu<'_> {
+    fn rows(&self) -> &[Row] {
+        self.cell.rows()
+    }
+
+    fn expected_ns(&self) -> u64 {
+        self.cell.expected_ns()
+    }
+
+    fn visit(&mut self, visit: &mut Visit<'_>) {
+        self.cell.visit(&mut Visit { sampler: &mut self.sampler.borrow_mut(), ..*visit });
+    }
+
+    fn into_rows(self: Box<Self>) -> Vec<Row> {
+        Box::new(self.cell).into_rows()
+    }
 }
 
 fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use machmeter_engine::ProbeError;
 use machmeter_engine::cost::{Kind, Row};
+use machmeter_engine::experiment::CellList;
 use machmeter_engine::sampling::{Bench, Pace, Subject};
 use machmeter_sys::call::file::{PrivateDirectory, c_path};
 use machmeter_sys::kernel;
@@ -38,10 +39,9 @@ const MEMORY_SHARE: u64 = 2;
 const MAIN_TURNS: (u64, u64) = (8, 16);
 /// Memory for the rows of the cache: half of the smallest first cache in use.
 const CACHE_BYTES: usize = 16 << 10;
-const ROUNDS: usize = 400;
-const PAIRS_PER_VISIT: usize = 12;
+const PACE: Pace = Pace { settle_ns: Pace::SETTLE_NS, batch_ns: Pace::BATCH_NS, pairs_per_visit: 12 };
 
-pub(super) fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, ProbeError> {
+pub(super) fn measure(at: &mut At<'_>, params: &Params) -> Result<(), ProbeError> {
     let parent = params.files_in();
     let folder = PrivateDirectory::create(&parent).map_err(|e| format!("{}: {e}", parent.display()));
     if let (Some(_), Err(why)) = (&params.directory, &folder) {
@@ -54,16 +54,9 @@ pub(super) fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, 
     let cache = ones(CACHE_BYTES);
     let here = |id: &str| elsewhere(id).is_none_or(|(part, _)| !params.measures(part));
     let ids = super::OPERATIONS.iter().map(|o| o.0).filter(|id| here(id));
-    let mut benches: Vec<Bench<'_>> = ids.map(|id| bench(id, &path, &main, &cache)).collect();
-    let pace = Pace {
-        settle_ns: Pace::SETTLE_NS,
-        batch_ns: Pace::BATCH_NS,
-        pairs_per_visit: PAIRS_PER_VISIT,
-        rounds: ROUNDS,
-        until_ns: at.until_ns,
-    };
-    at.sampler.interleave(&mut benches, &pace);
-    Ok(benches.into_iter().map(|b| b.row).collect())
+    let benches: Vec<Bench<'_>> = ids.map(|id| bench(id, &path, &main, &cache)).collect();
+    at.run(CellList::of_benches(benches, PACE));
+    Ok(())
 }
 
 fn file(folder: &Path) -> Result<CString, String> {

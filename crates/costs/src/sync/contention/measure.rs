@@ -1,14 +1,19 @@
-//! Rounds over all rows, each visit beside a probe of the placement.
+//! The cells: each visit of a row beside a look at the placement.
+
+use std::cell::RefCell;
+use std::rc::Rc;
 
 use machmeter_engine::ProbeError;
 use machmeter_engine::cost::estimate::LEVEL;
 use machmeter_engine::cost::{Kind, Row};
-use machmeter_engine::rounds::Rounds;
+use machmeter_engine::experiment::{Cell, CellList, Visit};
 use machmeter_engine::sampling::Pace;
-use machmeter_engine::team::sampler::{Batches, Found, Others, Rule, TeamCell, TeamSample, TeamVisit, Turns};
+use machmeter_engine::team::sampler::{
+    Batches, Found, HostClock, Others, Rule, TeamCell, TeamSample, TeamVisit, Turns,
+};
 use machmeter_engine::team::{Arena, Seats, Team, threads::Threads};
 use machmeter_stats::quantile::{median, quantile_interval, sorted};
-use machmeter_sys::thread::monotonic_ns;
+use machmeter_sys::sched::Policy;
 
 use super::PART;
 use super::operations::{CHUNK, OnWords, Operation};
@@ -22,12 +27,9 @@ pub(super) const APART_BYTES: usize = 4_096;
 /// Chunks that a sample is told in.
 const CHUNKS: u64 = 64;
 const BATCHES: usize = 6;
-/// Rounds that the time should suffice for, and rounds over which it is spread.
-const ROUNDS: u64 = 4;
-const SPREAD_ROUNDS: u64 = 200;
 const MEMBERS_MAX: usize = 256;
 /// Longest visit, ns.
-const LIMIT_NS: (u64, u64) = (5_000_000, 60_000_000);
+const LIMIT_NS: u64 = 60_000_000;
 /// Time that starting and ending a team takes, ns.
 const TEAM_NS: u64 = 3_000_000;
 
@@ -80,7 +82,7 @@ pub(super) fn fairness(sample: &TeamSample) -> f64 {
 ///
 /// # Errors
 /// One line: no memory, no member.
-pub(super) fn visit(
+pub(super) fn take(
     team: &TeamVisit<'_>,
     operation: Operation,
     distance_bytes: usize,
@@ -127,42 +129,59 @@ fn lanes(cpus: usize) -> Vec<Lane> {
     out
 }
 
-pub(super) fn measure(at: &mut At<'_, '_>, _params: &Params) -> Result<Vec<Row>, ProbeError> {
+#[allow(clippy::unnecessary_wraps, reason = "the form of all parts")]
+pub(super) fn measure(at: &mut At<'_>, _params: &Params) -> Result<(), ProbeError> {
     let cpus = at.cpus();
-    let mut lanes = lanes(cpus.len());
-    let Some(mut placement) = Watch::of(at) else {
+    let Some(placement) = Watch::of(at) else {
         let mut refused = Lane::new(Operation::FetchAdd, 2, 0);
         refused.row.refused = Some("needs two CPUs, has 1".to_owned());
-        return Ok(vec![refused.row]);
+        at.rows.push(refused.row);
+        return Ok(());
     };
-    let (start_ns, clock, until_ns) = (monotonic_ns(), at.clock(), at.until_ns.saturating_sub(2 * TEAM_NS));
-    let mut regime_ns = 0.0;
-    let n = lanes.len();
-    let rounds = Rounds { most: usize::MAX, spread: SPREAD_ROUNDS, ..Rounds::of(at, 0, 2 * TEAM_NS) };
-    rounds.run(n, |turn| {
-        let lane = &mut lanes[turn.index];
-        if until_ns.saturating_sub(monotonic_ns()) > LIMIT_NS.1 {
-            regime_ns = placement.one_way_ns(turn.bits);
-        }
-        let share_ns = at.left_ns() / (n as u64 * ROUNDS);
-        let most_ns = until_ns.saturating_sub(monotonic_ns());
-        let limit_ns = share_ns.clamp(LIMIT_NS.0, LIMIT_NS.1).min(most_ns);
+    let setting =
+        Rc::new(Setting { cpus, policy: at.policy, clock: at.clock(), placement: RefCell::new(placement) });
+    let cell = |lane| LaneCell { lane, setting: Rc::clone(&setting) };
+    at.run(lanes(setting.cpus.len()).into_iter().map(cell).collect::<CellList<'_>>());
+    Ok(())
+}
+
+struct Setting {
+    cpus: Vec<usize>,
+    policy: Policy,
+    clock: HostClock,
+    placement: RefCell<Watch>,
+}
+
+struct LaneCell {
+    lane: Lane,
+    setting: Rc<Setting>,
+}
+
+impl Cell for LaneCell {
+    fn rows(&self) -> &[Row] {
+        std::slice::from_ref(&self.lane.row)
+    }
+
+    fn expected_ns(&self) -> u64 {
+        TEAM_NS + BATCHES as u64 * Pace::SHARED_BATCH_NS as u64
+    }
+
+    fn visit(&mut self, visit: &mut Visit<'_>) {
+        let Self { lane, setting } = self;
+        let regime_ns = setting.placement.borrow_mut().one_way_ns(visit.bits);
+        let limit_ns = visit.left_ns().min(LIMIT_NS);
         // By turns another CPU is the one that measures.
-        let chosen = (0..lane.members).map(|k| cpus[(k + turn.round) % lane.members]).collect();
-        let seats = Seats { cpus: chosen, policy: at.policy };
-        let team = TeamVisit::new(&Threads, &seats, &clock, start_ns, limit_ns, turn.bits);
-        match visit(&team, lane.operation, lane.distance_bytes, BATCHES) {
+        let cpu = |k| setting.cpus[(k + visit.number as usize) % lane.members];
+        let seats = Seats { cpus: (0..lane.members).map(cpu).collect(), policy: setting.policy };
+        let start_ns = visit.sampler.start_ns;
+        let team = TeamVisit::new(&Threads, &seats, &setting.clock, start_ns, limit_ns, visit.bits);
+        match take(&team, lane.operation, lane.distance_bytes, BATCHES) {
             Ok(found) => lane.take(&found, regime_ns),
             Err(why) => lane.failed = Some(why),
         }
-    });
-    rows(lanes)
-}
+    }
 
-/// The rows, or the reason of the first visit that failed where none succeeded.
-fn rows(lanes: Vec<Lane>) -> Result<Vec<Row>, ProbeError> {
-    match lanes.iter().find_map(|l| l.failed.clone()) {
-        Some(why) if lanes.iter().all(|l| l.row.pairs.is_empty()) => Err(ProbeError::Cannot(why)),
-        _ => Ok(lanes.into_iter().map(Lane::done).collect()),
+    fn into_rows(self: Box<Self>) -> Vec<Row> {
+        vec![self.lane.done()]
     }
 }

@@ -9,7 +9,7 @@ use machmeter_sys::affinity;
 use machmeter_sys::sched::Policy;
 
 use super::analyze::analyze;
-use super::measure::{fairness, visit};
+use super::measure::{fairness, take};
 use super::operations::Operation;
 use super::{PART, UNFAIR};
 use crate::placement::MOVES;
@@ -125,7 +125,7 @@ fn sharing_costs_more_than_not_sharing() {
         let mut each: Vec<f64> = Vec::new();
         // On a busy machine the two are rarely on their CPUs at once.
         for _ in 0..20 {
-            let found = visit(&team, operation, distance_bytes, 40).unwrap();
+            let found = take(&team, operation, distance_bytes, 40).unwrap();
             let kept = found.samples.iter().filter(|s| s.disturbance.is_none());
             each.extend(kept.map(|s| s.long_ticks as f64 / (s.turns as f64 * 256.0)));
             if each.len() >= 40 {

@@ -1,13 +1,18 @@
-//! Takes the rows: first what one thread does alone, then, in rounds, what members do together.
+//! The cells: what one thread does alone, and what members do together.
+
+use std::cell::RefCell;
+use std::rc::Rc;
 
 use machmeter_engine::ProbeError;
 use machmeter_engine::cost::Row;
-use machmeter_engine::rounds::Rounds;
+use machmeter_engine::experiment::{Cell, CellList, Visit};
 use machmeter_engine::sampling::{Bench, Pace, Subject};
-use machmeter_engine::team::sampler::{JointOperation, TeamCell, TeamVisit, Turns, record_switches};
+use machmeter_engine::team::sampler::{
+    HostClock, JointOperation, TeamCell, TeamVisit, Turns, record_switches,
+};
 use machmeter_engine::team::{self, Seats, Team};
+use machmeter_sys::sched::Policy;
 use machmeter_sys::sync::Sharing;
-use machmeter_sys::thread::monotonic_ns;
 
 use super::contended::ContendedVisit;
 use super::handoff::{HandoffVisit, RING};
@@ -20,8 +25,6 @@ use machmeter_engine::part::At;
 
 /// Time below which the plan is short, ns.
 const SHORT_BELOW_NS: u64 = 6_000_000_000;
-/// Share of the time for what one thread does alone.
-const ALONE: f64 = 0.25;
 /// Longest visit, ns: many times what one takes, but one whose partner was held up must not take the time of all others.
 const VISIT_NS: u64 = 60_000_000;
 /// Batches of operations in which members sleep, ns: many wake-ups long.
@@ -33,37 +36,33 @@ const WAITING_TURNS: u64 = 16;
 /// long ones, since the CPUs' placement moves between them.
 const PAIRS: [usize; 2] = [8, 6];
 
-#[allow(clippy::unnecessary_wraps, reason = "the form of all parts")]
-pub(super) fn measure(at: &mut At<'_, '_>, _params: &Params) -> Result<Vec<Row>, ProbeError> {
-    let start_ns = monotonic_ns();
+pub(super) fn measure(at: &mut At<'_>, _params: &Params) -> Result<(), ProbeError> {
     let size = if at.left_ns() < SHORT_BELOW_NS { Size::Short } else { Size::Full };
     if size == Size::Short && at.cpus().len() > 1 {
         at.facts.insert(plan::SHORT_FACT.to_owned(), "1".to_owned());
     }
-    let mut rows = alone(at)?;
-    let mut models: Vec<&dyn Team> = vec![&team::threads::Threads];
-    models.extend(team::named("processes").filter(|_| size == Size::Full));
-    let cpus = at.cpus();
-    let mut all: Vec<(&dyn Team, Job)> = models
-        .into_iter()
-        .flat_map(|m| jobs(&cpus, m.model(), size).into_iter().map(move |j| (m, j)))
-        .collect();
-    let mut placement = Watch::of(at);
-    Rounds::of(at, 0x10c5, 0).run(all.len(), |turn| {
-        let (model, job) = &mut all[turn.index];
-        let regime_ns = placement.as_mut().map_or(0.0, |p| p.beside(&job.cpus, turn.bits));
-        visit(at, *model, job, start_ns, turn.bits, regime_ns);
-    });
-    rows.extend(all.into_iter().map(|(_, job)| job.row.reached()));
-    Ok(rows)
-}
-
-fn alone(at: &mut At<'_, '_>) -> Result<Vec<Row>, ProbeError> {
     let room = || Room::new(1, Sharing::Threads, false).map_err(ProbeError::Cannot);
     let rooms: Vec<(Kind, Room)> =
         kinds::ALL.iter().map(|k| Ok((*k, room()?))).collect::<Result<_, ProbeError>>()?;
+    let mut cells = alone(&rooms);
+    let mut models: Vec<&'static dyn Team> = vec![&team::threads::Threads];
+    models.extend(team::named("processes").filter(|_| size == Size::Full));
+    let cpus = at.cpus();
+    let setting =
+        Rc::new(Setting { policy: at.policy, clock: at.clock(), placement: RefCell::new(Watch::of(at)) });
+    for model in models {
+        for job in jobs(&cpus, model.model(), size) {
+            cells.push(JobCell { model, job, setting: Rc::clone(&setting) });
+        }
+    }
+    at.run(cells);
+    Ok(())
+}
+
+/// What one thread does alone.
+fn alone(rooms: &[(Kind, Room)]) -> CellList<'_> {
     let mut benches: Vec<Bench<'_>> = Vec::new();
-    for (kind, room) in &rooms {
+    for (kind, room) in rooms {
         let mut row = alone::row(NAME, kind.name(), "threads");
         let subject = with_locks(*kind, 1, room, alone::Uncontend);
         let subject: Box<dyn Subject> = match subject {
@@ -77,16 +76,40 @@ fn alone(at: &mut At<'_, '_>) -> Result<Vec<Row>, ProbeError> {
         benches.push(Bench { row, subject });
     }
     benches.extend(alone::primitives(NAME, "threads"));
-    let share_ns = (at.left_ns() as f64 * ALONE) as u64;
-    let pace = Pace {
-        settle_ns: 0,
-        batch_ns: Pace::SHARED_BATCH_NS,
-        pairs_per_visit: 3,
-        rounds: 200,
-        until_ns: monotonic_ns() + share_ns,
-    };
-    at.sampler.interleave(&mut benches, &pace);
-    Ok(benches.into_iter().map(|b| b.row).collect())
+    CellList::of_benches(benches, Pace::of(Pace::SHARED_BATCH_NS, 3))
+}
+
+struct Setting {
+    policy: Policy,
+    clock: HostClock,
+    placement: RefCell<Option<Watch>>,
+}
+
+struct JobCell {
+    model: &'static dyn Team,
+    job: Job,
+    setting: Rc<Setting>,
+}
+
+impl Cell for JobCell {
+    fn rows(&self) -> &[Row] {
+        std::slice::from_ref(&self.job.row)
+    }
+
+    fn expected_ns(&self) -> u64 {
+        let sleeps = sleeps(&self.job);
+        3 * (PAIRS[usize::from(sleeps)] as u64 + 2) * batch_ns(sleeps) as u64
+    }
+
+    fn visit(&mut self, visit: &mut Visit<'_>) {
+        let look = |p: &mut Watch| p.beside(&self.job.cpus, visit.bits);
+        let regime_ns = self.setting.placement.borrow_mut().as_mut().map_or(0.0, look);
+        take(&self.setting, self.model, &mut self.job, visit, regime_ns);
+    }
+
+    fn into_rows(self: Box<Self>) -> Vec<Row> {
+        vec![self.job.row.reached()]
+    }
 }
 
 struct Nothing;
@@ -116,22 +139,31 @@ impl LockVisit<'_> {
     }
 }
 
-fn visit(at: &At<'_, '_>, model: &dyn Team, job: &mut Job, start_ns: u64, seed: u64, regime_ns: f64) {
+fn sleeps(job: &Job) -> bool {
+    match job.what {
+        Together::Contend(k) | Together::HandOff(k) => k.sleeps(),
+        Together::Barrier(k) => k.sleeps(),
+    }
+}
+
+fn batch_ns(sleeps: bool) -> f64 {
+    if sleeps { SLEEPING_BATCH_NS } else { Pace::SHARED_BATCH_NS }
+}
+
+fn take(setting: &Setting, model: &dyn Team, job: &mut Job, visit: &Visit<'_>, regime_ns: f64) {
     if job.row.refused.is_some() {
         return;
     }
-    let sleeps = match job.what {
-        Together::Contend(k) | Together::HandOff(k) => k.sleeps(),
-        Together::Barrier(k) => k.sleeps(),
-    };
+    let sleeps = sleeps(job);
     let most = match job.what {
         Together::HandOff(_) | Together::Barrier(_) if sleeps => WAITING_TURNS,
         _ => u64::MAX,
     };
-    let (clock, seats) = (at.clock(), Seats { cpus: job.cpus.clone(), policy: at.policy });
+    let (clock, seats) = (setting.clock, Seats { cpus: job.cpus.clone(), policy: setting.policy });
+    let limit_ns = visit.left_ns().clamp(1, VISIT_NS);
     let visit = LockVisit {
-        team: TeamVisit::new(model, &seats, &clock, start_ns, at.left_ns().clamp(1, VISIT_NS), seed),
-        turns: Turns { most, ..Turns::of(if sleeps { SLEEPING_BATCH_NS } else { Pace::SHARED_BATCH_NS }) },
+        team: TeamVisit::new(model, &seats, &clock, visit.sampler.start_ns, limit_ns, visit.bits),
+        turns: Turns { most, ..Turns::of(batch_ns(sleeps)) },
         pairs: PAIRS[usize::from(sleeps)],
         regime_ns,
     };

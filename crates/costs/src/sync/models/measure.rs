@@ -1,28 +1,25 @@
-//! Rows and rounds: what is created first, on the thread that measures; then the operations of two members, in rounds over all
-//! rows in random order.
+//! The cells: what is created, on the thread that measures, and operations of two members.
+
+use std::cell::RefCell;
+use std::rc::Rc;
 
 use machmeter_engine::ProbeError;
 use machmeter_engine::cost::{Kind, Row};
-use machmeter_engine::rounds::Rounds;
+use machmeter_engine::experiment::{Cell, CellList, Visit};
 use machmeter_engine::sampling::{Bench, Pace};
-use machmeter_engine::team::sampler::TeamVisit;
+use machmeter_engine::team::sampler::{HostClock, TeamVisit};
 use machmeter_engine::team::{self, Seats, Team};
-use machmeter_sys::thread::monotonic_ns;
 
 use super::PART;
-use super::operations::{Operation, visit};
+use super::operations::{self, Operation};
 #[cfg(feature = "user-threads")]
 use super::user_threads;
 use crate::placement::Watch;
 use crate::sync::Params;
 use machmeter_engine::part::At;
 
-/// Share of the time for what is created.
-const CREATE_SHARE: f64 = 0.3;
-/// Rounds over the operations of two, at least, where time allows.
-const ROUNDS: u64 = 4;
-/// Shortest and longest time for pairs in a visit, ns.
-const VISIT_NS: (u64, u64) = (2_000_000, 20_000_000);
+/// Time for pairs in a visit, ns.
+const VISIT_NS: u64 = 5_000_000;
 /// What starting, warming and ending a team takes on busy CPUs, ns.
 const TEAM_NS: u64 = 10_000_000;
 /// From one look at the placement to the next, at least, ns: a look takes about as long as the shortest visit.
@@ -64,37 +61,83 @@ pub(super) fn row(operation: &str, kind: Kind, model: &str, cpus: usize) -> Row 
     Row::new(PART.name, operation, kind).with("model", model).with("cpus", cpus)
 }
 
-pub(super) fn measure(at: &mut At<'_, '_>, _params: &Params) -> Result<Vec<Row>, ProbeError> {
+pub(super) fn measure(at: &mut At<'_>, _params: &Params) -> Result<(), ProbeError> {
     if at.cpus().is_empty() {
         return Err(ProbeError::Cannot("there is no CPU to measure on".to_owned()));
     }
-    let until_ns = monotonic_ns() + (at.left_ns() as f64 * CREATE_SHARE) as u64;
-    let mut rows = created(at, until_ns);
-    rows.extend(of_two(at));
-    Ok(rows)
+    let mut cells = created(at);
+    let setting = Rc::new(Setting {
+        clock: at.clock(),
+        placement: RefCell::new(Watch::of(at).map(|w| w.rarely(LOOK_NS))),
+    });
+    for lane in lanes(at) {
+        cells.push(LaneCell { lane, setting: Rc::clone(&setting) });
+    }
+    at.run(cells);
+    Ok(())
 }
 
-fn created(at: &mut At<'_, '_>, until_ns: u64) -> Vec<Row> {
+fn created<'a>(at: &mut At<'_>) -> CellList<'a> {
     let row = |operation, model| row(operation, Kind::Latency, model, 1);
     #[cfg(not(feature = "user-threads"))]
-    let mut benches: [Bench<'_>; 0] = [];
+    let benches: Vec<Bench<'_>> = Vec::new();
     #[cfg(feature = "user-threads")]
-    let mut benches = [
+    let benches = vec![
         Bench::new(row("create_join", USER_THREADS), user_threads::Create::new(false)),
         Bench::new(row("create_join_new_stack", USER_THREADS), user_threads::Create::new(true)),
         Bench::new(row("switch", USER_THREADS).per_turn(2.0), user_threads::Switch::default()),
     ];
-    let pace = Pace { settle_ns: 0, batch_ns: Pace::BATCH_NS, pairs_per_visit: 4, rounds: 30, until_ns };
-    at.sampler.interleave(&mut benches, &pace);
-    let mut rows: Vec<Row> = benches.into_iter().map(|b| b.row).collect();
     if cfg!(not(feature = "user-threads")) {
         for operation in ["create_join", "create_join_new_stack", "switch"] {
             let mut row = row(operation, USER_THREADS);
             row.refused = Some(WITHOUT.to_owned());
-            rows.push(row);
+            at.rows.push(row);
         }
     }
-    rows
+    CellList::of_benches(benches, Pace::of(Pace::BATCH_NS, 4))
+}
+
+struct Setting {
+    clock: HostClock,
+    placement: RefCell<Option<Watch>>,
+}
+
+struct LaneCell {
+    lane: Lane,
+    setting: Rc<Setting>,
+}
+
+impl Cell for LaneCell {
+    fn rows(&self) -> &[Row] {
+        std::slice::from_ref(&self.lane.row)
+    }
+
+    fn expected_ns(&self) -> u64 {
+        VISIT_NS + TEAM_NS
+    }
+
+    fn visit(&mut self, visit: &mut Visit<'_>) {
+        let Self { lane, setting } = self;
+        let Some(model) = lane.team.filter(|_| lane.row.refused.is_none()) else { return };
+        let look = |p: &mut Watch| p.beside(&lane.seats.cpus, visit.bits);
+        let regime_ns = setting.placement.borrow_mut().as_mut().map_or(0.0, look);
+        let limit_ns = (3 * VISIT_NS + TEAM_NS).min(visit.left_ns());
+        let one_cpu = lane.row.int("cpus") == Some(1);
+        let batch_ns = if one_cpu { ONE_CPU_BATCH_NS } else { Pace::SHARED_BATCH_NS };
+        let start_ns = visit.sampler.start_ns;
+        let team = TeamVisit::new(model, &lane.seats, &setting.clock, start_ns, limit_ns, visit.bits);
+        // A lost visit is lost, and the next may find the CPUs free.
+        if let Err(why) =
+            operations::visit(&team, lane.operation, batch_ns, VISIT_NS, &mut lane.row, regime_ns)
+        {
+            lane.row.rejected.failed += 1;
+            lane.lost = Some(why);
+        }
+    }
+
+    fn into_rows(self: Box<Self>) -> Vec<Row> {
+        vec![self.lane.close()]
+    }
 }
 
 struct Lane {
@@ -106,7 +149,7 @@ struct Lane {
     lost: Option<String>,
 }
 
-fn lanes(at: &At<'_, '_>) -> Vec<Lane> {
+fn lanes(at: &At<'_>) -> Vec<Lane> {
     let all = at.cpus();
     OF_TWO
         .into_iter()
@@ -127,35 +170,6 @@ fn lanes(at: &At<'_, '_>) -> Vec<Lane> {
             Lane { operation, team, seats: Seats { cpus: seats, policy: at.policy }, row, lost: None }
         })
         .collect()
-}
-
-fn of_two(at: &mut At<'_, '_>) -> Vec<Row> {
-    let mut lanes = lanes(at);
-    let open = lanes.iter().filter(|l| l.row.refused.is_none()).count() as u64;
-    let mut placement = Watch::of(at).map(|w| w.rarely(LOOK_NS));
-    if open == 0 {
-        return lanes.into_iter().map(Lane::close).collect();
-    }
-    let (start_ns, clock) = (monotonic_ns(), at.clock());
-    let rounds = Rounds { most: usize::MAX, ..Rounds::of(at, 0x6d6f_6465_6c73, TEAM_NS) };
-    rounds.run(lanes.len(), |turn| {
-        let lane = &mut lanes[turn.index];
-        let Some(model) = lane.team.filter(|_| lane.row.refused.is_none()) else { return };
-        let regime_ns = placement.as_mut().map_or(0.0, |p| p.beside(&lane.seats.cpus, turn.bits));
-        let left_ns = at.left_ns();
-        let share_ns = left_ns / (open * ROUNDS.saturating_sub(turn.round as u64).max(1));
-        let visit_ns = share_ns.saturating_sub(TEAM_NS / 5).clamp(VISIT_NS.0, VISIT_NS.1);
-        let limit_ns = (3 * visit_ns + TEAM_NS).min(left_ns);
-        let one_cpu = lane.row.int("cpus") == Some(1);
-        let batch_ns = if one_cpu { ONE_CPU_BATCH_NS } else { Pace::SHARED_BATCH_NS };
-        let team = TeamVisit::new(model, &lane.seats, &clock, start_ns, limit_ns, turn.bits);
-        // A lost visit is lost, and the next may find the CPUs free.
-        if let Err(why) = visit(&team, lane.operation, batch_ns, visit_ns, &mut lane.row, regime_ns) {
-            lane.row.rejected.failed += 1;
-            lane.lost = Some(why);
-        }
-    });
-    lanes.into_iter().map(Lane::close).collect()
 }
 
 impl Lane {

@@ -168,6 +168,7 @@ mod user_threads {
 #[cfg(feature = "user-threads")]
 mod user_threads {
     use machmeter_engine::cost::{Cost, Kind, Row};
+    use machmeter_engine::experiment::{Enough, sample_benches};
     use machmeter_engine::sampling::{Bench, Pace, Subject};
     use machmeter_sys::thread::monotonic_ns;
     use machmeter_sys::user_threads::{Stacks, bare_switches};
@@ -200,26 +201,19 @@ mod user_threads {
         let steal = Steal::watch();
         let sampled = machine.sample(|sampler| {
             let row = |name: &str| Row::new("selftest", name, Kind::Latency).per_turn(2.0);
-            let mut benches =
-                [Bench::new(row("switch"), Switch::default()), Bench::new(row("bare"), Bare::default())];
-            let pace = Pace {
-                settle_ns: 0,
-                batch_ns: Pace::BATCH_NS,
-                pairs_per_visit: 4,
-                rounds: 1_000,
-                until_ns: monotonic_ns() + seconds * 1_000_000_000,
-            };
-            sampler.interleave(&mut benches, &pace);
-            benches.map(|b| b.row)
+            let benches =
+                vec![Bench::new(row("switch"), Switch::default()), Bench::new(row("bare"), Bare::default())];
+            let (pace, until_ns) = (Pace::of(Pace::BATCH_NS, 4), monotonic_ns() + seconds * 1_000_000_000);
+            sample_benches(sampler, benches, pace, Enough::visits(1_000), until_ns)
         });
         let rows = match sampled {
             Ok(rows) => rows,
             Err(why) => return SelfCheck::not_shown(id, what, bar, why),
         };
         let (ns_per_tick, step) = machine.tick();
-        let [ours, bare] = rows.each_ref().map(|row| Cost::of(row, ns_per_tick, step));
-        let (Some(ours_ns), Some(bare_ns)) = (ours.value_ns(), bare.value_ns()) else {
-            return SelfCheck::not_shown(id, what, bar, format!("{ours:?}; {bare:?}"));
+        let costs: Vec<Cost> = rows.iter().map(|row| Cost::of(row, ns_per_tick, step)).collect();
+        let [Some(ours_ns), Some(bare_ns)] = [0, 1].map(|i| costs[i].value_ns()) else {
+            return SelfCheck::not_shown(id, what, bar, format!("{costs:?}"));
         };
         let ratio = ours_ns / bare_ns;
         let met = (ratio - 1.0).abs() <= DEARER;

@@ -1,6 +1,7 @@
 //! Members made are counted, the operations really happen in every model, and what is planted is found.
 
 use machmeter_engine::cost::{Kind, Pair, Row, Rows};
+use machmeter_engine::experiment::{Enough, sample_benches};
 use machmeter_engine::sampling::{Bench, HostTiming, Pace, Sampler};
 use machmeter_engine::team::sampler::{HostClock, TeamVisit};
 use machmeter_engine::team::{self, Seats};
@@ -79,24 +80,17 @@ fn a_visit_ends_soon_after_its_limit() {
 fn what_is_created_is_counted() {
     let _cpus = crate::test_cpu_lock::lock();
     let new_row = |model| row("create_join", Kind::Latency, model, 1);
-    let mut benches = [
+    let benches = vec![
         Bench::new(new_row(USER_THREADS), super::user_threads::Create::new(false)),
         Bench::new(new_row(USER_THREADS), super::user_threads::Create::new(true)),
         Bench::new(new_row(USER_THREADS), super::user_threads::Switch::default()),
     ];
     let mut sampler = Sampler::new(HostTiming::new(SOURCE), RATE, 7);
-    let pace = Pace {
-        settle_ns: 0,
-        batch_ns: 200_000.0,
-        pairs_per_visit: 2,
-        rounds: 2,
-        until_ns: monotonic_ns() + 20_000_000_000,
-    };
-    sampler.interleave(&mut benches, &pace);
-    for b in &benches {
-        let proof = b.row.proof.as_ref().expect("counted");
+    let until_ns = monotonic_ns() + 20_000_000_000;
+    for row in sample_benches(&mut sampler, benches, Pace::of(200_000.0, 2), Enough::visits(2), until_ns) {
+        let proof = row.proof.as_ref().expect("counted");
         assert!(proof.expected > 0 && proof.seen == proof.expected, "{proof:?}");
-        assert_eq!(b.row.refused, None);
+        assert_eq!(row.refused, None);
     }
 }
 

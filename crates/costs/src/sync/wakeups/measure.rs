@@ -1,16 +1,19 @@
-//! Takes the rows in rounds, each round in a new order.
+//! The cells.
+
+use std::cell::RefCell;
+use std::rc::Rc;
 
 use machmeter_engine::ProbeError;
 use machmeter_engine::cost::{Proof, Row};
-use machmeter_engine::rounds::Rounds;
+use machmeter_engine::experiment::{Cell, CellList, Visit};
 use machmeter_engine::sampling::Pace;
 use machmeter_engine::team::sampler::{
-    AWAKE_PAIRS, JointOperation, Rule, SLEEPS, TAKEN_OFF, TURNS_SEEN, TeamCell, TeamVisit, Turns,
+    AWAKE_PAIRS, HostClock, JointOperation, Rule, SLEEPS, TAKEN_OFF, TURNS_SEEN, TeamCell, TeamVisit, Turns,
     record_switches,
 };
 use machmeter_engine::team::{self, Arena, Seats, Team};
+use machmeter_sys::sched::Policy;
 use machmeter_sys::sync::{Monitor, Sharing};
-use machmeter_sys::thread::monotonic_ns;
 
 use super::plan::{Job, Wake, What, jobs};
 use super::trip::{Broadcast, CELLS, Trip};
@@ -30,34 +33,66 @@ const MIN_TURNS: u64 = 4;
 const PAIRS: usize = 8;
 
 #[allow(clippy::unnecessary_wraps, reason = "the form of all parts")]
-pub(super) fn measure(at: &mut At<'_, '_>, _params: &Params) -> Result<Vec<Row>, ProbeError> {
-    let start_ns = monotonic_ns();
+pub(super) fn measure(at: &mut At<'_>, _params: &Params) -> Result<(), ProbeError> {
     let full = at.left_ns() >= SHORT_BELOW_NS;
-    let mut models: Vec<&dyn Team> = vec![&team::threads::Threads];
+    let mut models: Vec<&'static dyn Team> = vec![&team::threads::Threads];
     models.extend(team::named("processes").filter(|_| full));
     let cpus = at.cpus();
-    let mut all: Vec<(&dyn Team, Job)> = models
-        .into_iter()
-        .flat_map(|m| jobs(&cpus, m.model(), full).into_iter().map(move |j| (m, j)))
-        .collect();
-    let mut placement = Watch::of(at);
-    let clock = at.clock();
-    Rounds::of(at, 0x3a6e, 0).run(all.len(), |turn| {
-        let (model, job) = &mut all[turn.index];
+    let setting = Rc::new(Setting {
+        policy: at.policy,
+        clock: at.clock(),
+        placement: RefCell::new(Watch::of(at)),
+        limit_ns: VISIT_NS[usize::from(full)],
+    });
+    let cell = |model, job| JobCell { model, job, setting: Rc::clone(&setting) };
+    let jobs = |m: &'static dyn Team| jobs(&cpus, m.model(), full).into_iter().map(move |job| cell(m, job));
+    at.run(models.into_iter().flat_map(jobs).collect::<CellList<'_>>());
+    Ok(())
+}
+
+struct Setting {
+    policy: Policy,
+    clock: HostClock,
+    placement: RefCell<Option<Watch>>,
+    limit_ns: u64,
+}
+
+struct JobCell {
+    model: &'static dyn Team,
+    job: Job,
+    setting: Rc<Setting>,
+}
+
+impl Cell for JobCell {
+    fn rows(&self) -> &[Row] {
+        std::slice::from_ref(&self.job.row)
+    }
+
+    fn expected_ns(&self) -> u64 {
+        3 * (PAIRS as u64 + 2) * batch_ns(self.job.what) as u64
+    }
+
+    fn visit(&mut self, visit: &mut Visit<'_>) {
+        let Self { model, job, setting } = self;
         if job.row.refused.is_some() {
             return;
         }
-        let regime_ns = placement.as_mut().map_or(0.0, |p| p.beside(&job.cpus, turn.bits));
-        let seats = Seats { cpus: job.cpus.clone(), policy: at.policy };
-        let limit_ns = at.left_ns().clamp(1, VISIT_NS[usize::from(full)]);
-        let visit = TeamVisit::new(*model, &seats, &clock, start_ns, limit_ns, turn.bits);
-        if let Err(why) = perform(&visit, batch_ns(job.what), job, regime_ns)
+        let look = |p: &mut Watch| p.beside(&job.cpus, visit.bits);
+        let regime_ns = setting.placement.borrow_mut().as_mut().map_or(0.0, look);
+        let seats = Seats { cpus: job.cpus.clone(), policy: setting.policy };
+        let limit_ns = visit.left_ns().clamp(1, setting.limit_ns);
+        let team =
+            TeamVisit::new(*model, &seats, &setting.clock, visit.sampler.start_ns, limit_ns, visit.bits);
+        if let Err(why) = perform(&team, batch_ns(job.what), job, regime_ns)
             && job.row.pairs.is_empty()
         {
             job.row.refused = Some(why);
         }
-    });
-    Ok(all.into_iter().map(|(_, job)| conclude(job)).collect())
+    }
+
+    fn into_rows(self: Box<Self>) -> Vec<Row> {
+        vec![conclude(self.job)]
+    }
 }
 
 fn batch_ns(what: What) -> f64 {

@@ -53,7 +53,7 @@ const OWN_BYTES: f64 = 4_194_304.0;
 const NEAR: std::ops::Range<f64> = 0.85..1.2;
 
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(super) struct Closer {
+pub(super) struct Refinement {
     /// Working sets near boundaries, bytes.
     pub(super) near_boundaries: Vec<usize>,
     /// Ends of the core's own caches as they look so far, bytes.
@@ -70,7 +70,7 @@ pub(super) struct Closer {
     pub(super) first_cache_bytes: usize,
 }
 
-impl Closer {
+impl Refinement {
     pub(super) fn of(curves: &Curves<'_>, most_bytes: usize) -> Self {
         let pages = curves.first_pages();
         let points = curves.points(PAGE_LOCAL, pages);
@@ -103,7 +103,7 @@ impl Closer {
     }
 }
 
-impl Closer {
+impl Refinement {
     /// Rows on which figures hang and that were seen too seldom while nobody else used the core: prices of levels, ends of caches and of
     /// the first translation buffer.
     pub(super) fn wanting(&self, curves: &Curves<'_>) -> Vec<usize> {

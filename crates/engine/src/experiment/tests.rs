@@ -1,0 +1,209 @@
+//! The pool on simulated time, with a neighbor on the core that comes and goes, and on a simulated team.
+
+use std::cell::Cell as Shared;
+use std::rc::Rc;
+
+use machmeter_sys::clock::TickRate;
+use machmeter_sys::sched::Policy;
+
+use super::*;
+use crate::cost::{Kind, Rows};
+use crate::deadline::Deadline;
+use crate::host::Silent;
+use crate::sampling::{Bench, Mark, Pace, Subject, Timing};
+use crate::team::sampler::{JointOperation, TeamCell, TeamVisit, Turns};
+use crate::team::simulated::SimulatedTeam;
+use crate::team::{Member, Seats};
+
+/// A machine on whose core somebody else works from 100 to 400 ms of every half second.
+#[derive(Clone, Default)]
+struct Machine(Rc<Shared<u64>>);
+
+impl Machine {
+    fn is_shared(&self) -> bool {
+        (100_000_000..400_000_000).contains(&(self.0.get() % 500_000_000))
+    }
+
+    fn passes(&self, ns: f64) {
+        let ns = if self.is_shared() { 1.4 * ns } else { ns };
+        self.0.set(self.0.get() + ns as u64);
+    }
+
+    fn bench(&self, part: &str, name: &str, each_ns: f64) -> Bench<'static> {
+        Bench::new(Row::new(part, name, Kind::Latency), Planted { machine: self.clone(), each_ns })
+    }
+
+    fn sampler(&self) -> Sampler {
+        Sampler::new(self.clone(), TickRate::NANOSECONDS, 5)
+    }
+}
+
+impl Timing for Machine {
+    fn ticks(&mut self) -> u64 {
+        self.0.get()
+    }
+    fn mark(&mut self) -> Mark {
+        Mark::default()
+    }
+    fn now_ns(&self) -> u64 {
+        self.0.get()
+    }
+    fn core_width(&mut self) -> f64 {
+        if self.is_shared() { 2.1 } else { 3.9 }
+    }
+}
+
+struct Planted {
+    machine: Machine,
+    each_ns: f64,
+}
+
+impl Subject for Planted {
+    fn run(&mut self, turns: u64) -> bool {
+        self.machine.passes(60.0 + turns as f64 * self.each_ns);
+        true
+    }
+}
+
+fn run(machine: &Machine, experiment: Experiment<'_>, until_ns: u64) -> Vec<Finished> {
+    experiment.run(&mut machine.sampler(), &Deadline::until(until_ns), Enough::QUICK, 9, &Silent)
+}
+
+#[test]
+fn every_row_has_its_undisturbed_samples_and_then_the_run_ends() {
+    let machine = Machine::default();
+    let planted: Vec<f64> = (0..40).map(|i| 3.0 * 1.2_f64.powi(i)).collect();
+    let mut experiment = Experiment::new(None);
+    for (part, half) in ["first", "second"].into_iter().zip(planted.chunks(20)) {
+        let benches =
+            half.iter().enumerate().map(|(i, ns)| machine.bench(part, &i.to_string(), *ns)).collect();
+        let cells = CellList::of_benches(benches, Pace::of(Pace::BATCH_NS, 4));
+        experiment.add(Box::new(cells), 1.0, 0);
+    }
+    let until_ns = 20_000_000_000;
+    let found = run(&machine, experiment, until_ns);
+    assert!(machine.0.get() < until_ns / 2, "{} ns were used", machine.0.get());
+    let rows: Vec<Row> = found.into_iter().flat_map(|f| f.rows).collect();
+    let mut all = Rows { tick_hz: 1e9, step_ticks: 1, rows, ..Rows::default() };
+    all.tell_width();
+    for (row, truth) in all.rows.iter().zip(planted) {
+        let cost = all.cost(row);
+        let k = cost.known().unwrap_or_else(|| panic!("{cost:?}"));
+        assert!((k.value_ns / truth - 1.0).abs() < 0.01, "{truth}: {k:?}");
+        assert!(k.low_ns <= truth * 1.002 && truth * 0.998 <= k.high_ns, "{truth}: {k:?}");
+    }
+}
+
+#[test]
+fn parts_share_the_time_by_weight_and_all_of_the_time() {
+    let machine = Machine::default();
+    let mut experiment = Experiment::new(Some(9.9));
+    for (part, weight) in [("light", 1.0), ("heavy", 3.0)] {
+        // Widths are never those of a whole core: rows never have enough.
+        let benches = (0..10).map(|i| machine.bench(part, &i.to_string(), 50.0)).collect();
+        experiment.add(Box::new(CellList::of_benches(benches, Pace::of(Pace::BATCH_NS, 4))), weight, 0);
+    }
+    let until_ns = 400_000_000;
+    let found = run(&machine, experiment, until_ns);
+    let pairs = |f: &Finished| f.rows.iter().map(|r| r.pairs.len()).sum::<usize>() as f64;
+    let ratio = pairs(&found[1]) / pairs(&found[0]);
+    assert!((2.5..3.5).contains(&ratio), "{ratio}");
+    let used_ns = machine.0.get();
+    assert!((until_ns - 10_000_000..until_ns + 10_000_000).contains(&used_ns), "{used_ns}");
+    for row in found.iter().flat_map(|f| &f.rows) {
+        let each = pairs(&found[usize::from(row.part == "heavy")]) / 10.0;
+        assert!((row.pairs.len() as f64 - each).abs() <= 4.0, "a round cut short leaves no holes");
+    }
+}
+
+/// Proposes a second cell once the first has been visited, and a third that costs more than there is time for.
+struct Proposes {
+    machine: Machine,
+    cells: CellList<'static>,
+}
+
+impl Set for Proposes {
+    fn count(&self) -> usize {
+        self.cells.count()
+    }
+
+    fn cell(&mut self, index: usize) -> &mut (dyn Cell + '_) {
+        self.cells.cell(index)
+    }
+
+    fn propose(&mut self, outlook: &Outlook) {
+        assert!(outlook.left_ns > 0);
+        if self.cells.count() == 1 {
+            let pace = Pace::of(Pace::BATCH_NS, 4);
+            self.cells.push(BenchCell::new(self.machine.bench("p", "second", 7.0), pace));
+            self.cells.push(BenchCell::new(self.machine.bench("p", "third", 7.0), Pace::of(1e12, 4)));
+        }
+    }
+
+    fn finish(self: Box<Self>) -> Finished {
+        Box::new(self.cells).finish()
+    }
+}
+
+#[test]
+fn what_is_proposed_is_visited_as_far_as_there_is_time() {
+    let machine = Machine::default();
+    let first = vec![machine.bench("p", "first", 5.0)];
+    let cells = CellList::of_benches(first, Pace::of(Pace::BATCH_NS, 4));
+    let mut experiment = Experiment::new(None);
+    experiment.add(Box::new(Proposes { machine: machine.clone(), cells }), 1.0, 0);
+    let found = run(&machine, experiment, 5_000_000_000);
+    let pairs: Vec<usize> = found[0].rows.iter().map(|r| r.pairs.len()).collect();
+    assert!(pairs[0] >= 24 && pairs[1] >= 24 && pairs[2] == 0, "{pairs:?}");
+}
+
+/// Both members work for 70 ns a turn.
+struct Works<'t>(&'t SimulatedTeam);
+
+impl JointOperation for Works<'_> {
+    fn batch(&self, member: &Member<'_>, turns: u64) -> bool {
+        self.0.work(member.rank, 70 * turns);
+        true
+    }
+}
+
+struct OfTeam<'t> {
+    team: &'t SimulatedTeam,
+    row: Row,
+}
+
+impl Cell for OfTeam<'_> {
+    fn rows(&self) -> &[Row] {
+        std::slice::from_ref(&self.row)
+    }
+
+    fn expected_ns(&self) -> u64 {
+        1
+    }
+
+    fn visit(&mut self, visit: &mut Visit<'_>) {
+        let operation = Works(self.team);
+        let seats = Seats { cpus: vec![0, 1], policy: Policy::Other { nice: 0 } };
+        let cell = TeamCell::new(&operation, 2, Turns::of(10_000.0), 4);
+        let team = TeamVisit::new(self.team, &seats, self.team, visit.sampler.start_ns, 1 << 40, visit.bits);
+        team.take_row(cell, &mut self.row, 0.0).unwrap();
+    }
+
+    fn into_rows(self: Box<Self>) -> Vec<Row> {
+        vec![self.row]
+    }
+}
+
+#[test]
+fn a_team_is_a_cell_among_others() {
+    let (machine, team) = (Machine::default(), SimulatedTeam::default());
+    let mut cells = CellList::of_benches(vec![machine.bench("p", "alone", 5.0)], Pace::of(Pace::BATCH_NS, 4));
+    cells.push(OfTeam { team: &team, row: Row::new("p", "together", Kind::Latency) });
+    let mut experiment = Experiment::new(None);
+    experiment.add(Box::new(cells), 1.0, 0);
+    let rows = run(&machine, experiment, 5_000_000_000).remove(0).rows;
+    let all = Rows { tick_hz: 1e9, step_ticks: 1, rows, ..Rows::default() };
+    let ns = all.cost(&all.rows[1]).value_ns().unwrap();
+    assert!((ns / 70.0 - 1.0).abs() < 0.05, "{ns}");
+    assert!(all.rows[1].pairs.len() >= 24 && all.rows[0].pairs.len() >= 24);
+}

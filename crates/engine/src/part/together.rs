@@ -1,0 +1,229 @@
+//! Parts of one probe, or of several, in one pool.
+//!
+//! Cells borrow what their part has made. So each part calls the next one from within, and the innermost runs the pool while all
+//! that was made is still there.
+
+use std::borrow::Borrow;
+use std::collections::BTreeMap;
+use std::marker::PhantomData;
+
+use machmeter_sys::thread::{monotonic_ns, spawn_placed_scoped};
+
+use super::{At, CPU, Verb, narrowest, select};
+use crate::cost::{Kind, Row, Rows};
+use crate::deadline::{Deadline, stop_requested};
+use crate::experiment::{Enough, Experiment, Finished};
+use crate::host::Host;
+use crate::placement;
+use crate::probe::{self, Measured, Outcome, ProbeError};
+use crate::sampling::Sampler;
+
+/// Share of the time that is kept for analysis and storage, and its bound, ns.
+const KEPT: f64 = 0.05;
+const MOST_KEPT_NS: f64 = 2e9;
+
+type Measure<'p> = dyn Fn(&mut At<'_>) -> Result<(), ProbeError> + 'p;
+
+/// A part with its parameters.
+pub struct Bound<'p> {
+    name: &'static str,
+    weight: f64,
+    measure: Box<Measure<'p>>,
+}
+
+/// A verb with its parameters, whatever their type.
+pub trait Pooled: Sync {
+    /// The parts asked for; their weights sum up to 1.
+    ///
+    /// # Errors
+    /// One line: what was asked for and is not there.
+    fn parts(&self) -> Result<Vec<Bound<'_>>, ProbeError>;
+
+    fn side_effects(&self) -> Vec<String>;
+
+    /// Analyzes what was measured.
+    ///
+    /// # Errors
+    /// Parameters that cannot be recorded.
+    fn outcome(&self, measured: Measured<Rows>, seed: u64) -> Result<Outcome, ProbeError>;
+}
+
+/// With parameters of its own, or borrowed ones.
+pub(super) struct Given<V: Verb, B>(B, PhantomData<fn() -> V>);
+
+impl<V: Verb, B: Borrow<V::Params> + Sync> Given<V, B> {
+    pub(super) fn new(params: B) -> Self {
+        Self(params, PhantomData)
+    }
+}
+
+impl<V: Verb, B: Borrow<V::Params> + Sync> Pooled for Given<V, B> {
+    fn parts(&self) -> Result<Vec<Bound<'_>>, ProbeError> {
+        let params = self.0.borrow();
+        V::check(params)?;
+        let selected = select(V::PARTS, V::names(params))?;
+        let weights: u32 = selected.iter().map(|p| p.weight).sum();
+        let bound = |p: &'static super::Part<V::Params>| Bound {
+            name: p.name,
+            weight: f64::from(p.weight) / f64::from(weights.max(1)),
+            measure: Box::new(move |at: &mut At<'_>| (p.measure)(at, params)),
+        };
+        Ok(selected.into_iter().map(bound).collect())
+    }
+
+    fn side_effects(&self) -> Vec<String> {
+        let started = V::commands(self.0.borrow()).into_iter();
+        started.map(|(key, line)| format!("started {line:?} ({key})")).collect()
+    }
+
+    fn outcome(&self, measured: Measured<Rows>, seed: u64) -> Result<Outcome, ProbeError> {
+        probe::outcome::<V>(self.0.borrow(), measured, seed)
+    }
+}
+
+/// Measures verbs in one pool and analyzes each.
+///
+/// # Errors
+/// As [`measure`].
+pub fn run(host: &Host<'_>, verbs: &[Box<dyn Pooled>]) -> Result<Vec<Outcome>, ProbeError> {
+    let measured = measure(host, &verbs.iter().map(|v| &**v).collect::<Vec<_>>())?;
+    verbs.iter().zip(measured).map(|(v, m)| v.outcome(m, host.seed)).collect()
+}
+
+/// Measures all parts of all verbs in one pool, on a thread on the first measured CPU; what was measured of each verb.
+///
+/// # Errors
+/// The first part's error that is one of the request; what the system refuses a part is a refused row of that part.
+pub(super) fn measure(host: &Host<'_>, verbs: &[&dyn Pooled]) -> Result<Vec<Measured<Rows>>, ProbeError> {
+    let plan = placement::plan(
+        &host.cpus,
+        &host.allowed,
+        &host.priority,
+        &Err("costs are measured under the ordinary policy".to_owned()),
+    );
+    let work = || -> Result<Vec<Vec<Finished>>, ProbeError> {
+        let parts: Vec<Vec<Bound<'_>>> = verbs.iter().map(|v| v.parts()).collect::<Result<_, _>>()?;
+        let mut sampler = Sampler::on(host);
+        let kept_ns = (host.budget.total_ns() as f64 * KEPT).min(MOST_KEPT_NS) as u64;
+        let all: Vec<&Bound<'_>> = parts.iter().flatten().collect();
+        let mut nest = Nest {
+            host,
+            policy: plan.policy,
+            deadline: Deadline::start(host.budget.left_ns().saturating_sub(kept_ns)),
+            weights: all.iter().map(|p| p.weight).sum(),
+            finished: all.iter().map(|_| Finished::default()).collect(),
+            added: Vec::new(),
+            sampler: &mut sampler,
+            failed: None,
+        };
+        let before = (host.best_ever)(&narrowest(&first_cpu(host))).map(|n| 1.0 / n);
+        nest.descend(&all, 0, Experiment::new(before.filter(|w| w.is_finite() && *w > 0.0)));
+        if let Some(e) = nest.failed {
+            return Err(e);
+        }
+        let mut finished = nest.finished.into_iter();
+        Ok(parts.iter().map(|of_verb| finished.by_ref().take(of_verb.len()).collect()).collect())
+    };
+    let finished = std::thread::scope(|scope| {
+        spawn_placed_scoped(scope, "mm-cost", host.cpus.first(), plan.policy, work)
+            .map_err(|e| ProbeError::Cannot(e.to_string()))?
+            .join()
+    })?;
+    let of_verb = |(parts, verb): (Vec<Finished>, &&dyn Pooled)| Measured {
+        samples: rows(host, parts),
+        policy: plan.policy.to_string(),
+        side_effects: verb.side_effects(),
+        complete: !stop_requested(),
+    };
+    Ok(finished.into_iter().zip(verbs).map(of_verb).collect())
+}
+
+fn first_cpu(host: &Host<'_>) -> String {
+    host.cpus.first().unwrap_or(0).to_string()
+}
+
+fn rows(host: &Host<'_>, parts: Vec<Finished>) -> Rows {
+    let mut rows = Rows { tick_hz: host.rate.hz(), step_ticks: host.clock.step_ticks(), ..Rows::default() };
+    let cpu = first_cpu(host);
+    rows.remember_width((host.best_ever)(&narrowest(&cpu)));
+    rows.facts.insert(CPU.to_owned(), cpu);
+    for part in parts {
+        rows.rows.extend(part.rows);
+        rows.facts.extend(part.facts);
+    }
+    rows.tell_width();
+    rows
+}
+
+struct Nest<'n> {
+    host: &'n Host<'n>,
+    policy: machmeter_sys::sched::Policy,
+    deadline: Deadline,
+    weights: f64,
+    /// What each part measured.
+    finished: Vec<Finished>,
+    /// Parts that are in the pool, in its order.
+    added: Vec<usize>,
+    sampler: &'n mut Sampler,
+    failed: Option<ProbeError>,
+}
+
+impl Nest<'_> {
+    /// Makes the part `index` ready and, from within, all after it; the innermost runs the pool.
+    fn descend(&mut self, parts: &[&Bound<'_>], index: usize, experiment: Experiment<'_>) {
+        let Some(part) = parts.get(index) else {
+            self.run(experiment);
+            return;
+        };
+        let (host, policy, start_ns) = (self.host, self.policy, self.sampler.start_ns);
+        host.progress.step(&format!("{} made ready", part.name));
+        let begin_ns = monotonic_ns();
+        let share_ns = self.deadline.total_ns() as f64 * part.weight / self.weights;
+        let mut waiting = Some(experiment);
+        let (made, facts, rows) = {
+            let mut next = |set: Box<dyn crate::experiment::Set + '_>| {
+                if let Some(mut all) = waiting.take() {
+                    all.add(set, part.weight, monotonic_ns() - begin_ns);
+                    self.added.push(index);
+                    self.descend(parts, index + 1, all);
+                }
+            };
+            let mut at = At {
+                host,
+                until_ns: begin_ns + share_ns as u64,
+                policy,
+                start_ns,
+                facts: BTreeMap::new(),
+                rows: Vec::new(),
+                next: &mut next,
+            };
+            let made = (part.measure)(&mut at);
+            (made, at.facts, at.rows)
+        };
+        self.finished[index].facts.extend(facts);
+        self.finished[index].rows.extend(rows);
+        match made {
+            Ok(()) => {}
+            Err(ProbeError::Cannot(why)) => {
+                let mut row = Row::new(part.name, "part", Kind::Latency);
+                row.refused = Some(why);
+                self.finished[index].rows.push(row);
+            }
+            Err(e) => {
+                self.failed.get_or_insert(e);
+                return;
+            }
+        }
+        if let Some(experiment) = waiting {
+            self.descend(parts, index + 1, experiment);
+        }
+    }
+
+    fn run(&mut self, experiment: Experiment<'_>) {
+        let enough = Enough::at(self.host.level);
+        let found = experiment.run(self.sampler, &self.deadline, enough, self.host.seed, self.host.progress);
+        for (index, finished) in self.added.drain(..).zip(found) {
+            self.finished[index] = finished;
+        }
+    }
+}
