@@ -10,8 +10,9 @@ use serde::{Deserialize, Serialize};
 use crate::budget::stop_requested;
 use crate::calibration::{self, Tried};
 use crate::cost::{Pair, Proof, Row};
+use crate::disturbance::Disturbance;
+use crate::disturbance::sibling::SiblingDetector;
 use crate::host::Host;
-use crate::neighbour::Witness;
 
 /// An operation that can be repeated.
 pub trait Subject {
@@ -51,21 +52,6 @@ pub trait Subject {
     }
 }
 
-/// Why a pair was not kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Disturbance {
-    /// The thread was switched out against its will.
-    Preempted,
-    /// The thread came back on another CPU.
-    Migrated,
-    /// A partner stood still.
-    Partner,
-    /// A partner was to sleep and did not.
-    Awake,
-    /// The operation failed.
-    Failed,
-}
-
 /// What the kernel has counted of a thread so far, and where it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Mark {
@@ -95,7 +81,7 @@ pub trait Timing {
     /// Time for humans and budgets, ns.
     fn now_ns(&self) -> u64;
 
-    /// How wide the core is just now, as far as it is ours; 0 where nobody looks ([`crate::neighbour`]).
+    /// How wide the core is just now, as far as it is ours; 0 where nobody looks ([`crate::disturbance::sibling`]).
     fn core_width(&mut self) -> f64 {
         0.0
     }
@@ -117,13 +103,13 @@ pub trait Timing {
 #[derive(Debug, Clone, Copy)]
 pub struct HostTiming {
     source: SourceId,
-    witness: Option<Witness>,
+    sibling: Option<SiblingDetector>,
 }
 
 impl HostTiming {
     /// With this clock.
     pub fn new(source: SourceId) -> Self {
-        Self { source, witness: Witness::new() }
+        Self { source, sibling: SiblingDetector::new() }
     }
 }
 
@@ -175,7 +161,7 @@ impl Timing for HostTiming {
 
     fn core_width(&mut self) -> f64 {
         let source = self.source;
-        self.witness.map_or(0.0, |w| w.width(|work| dispatch(source, Timed(work)).unwrap_or(0)))
+        self.sibling.map_or(0.0, |s| s.width(|work| dispatch(source, Timed(work)).unwrap_or(0)))
     }
 }
 

@@ -192,10 +192,7 @@ impl Process {
 fn add(row: &mut Row, seen: Row, before: Option<&Proof>) {
     (row.short_turns, row.long_turns) = (seen.short_turns, seen.long_turns);
     row.pairs.extend(seen.pairs);
-    row.rejected.preempted += seen.rejected.preempted;
-    row.rejected.migrated += seen.rejected.migrated;
-    row.rejected.partner += seen.rejected.partner;
-    row.rejected.failed += seen.rejected.failed;
+    row.rejected.add(seen.rejected);
     row.refused = seen.refused;
     if let Some(mut proof) = seen.proof {
         proof.expected += before.map_or(0, |b| b.expected);
@@ -251,7 +248,8 @@ fn serve<T: Timing>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use machmeter_engine::cost::{Kind, Pair, Rejected};
+    use machmeter_engine::cost::{Kind, Pair};
+    use machmeter_engine::disturbance::Rejected;
 
     #[test]
     fn visits_add_up_however_many_processes_made_them() {

@@ -7,7 +7,7 @@ use machmeter_stats::quantile::{median, quantile, sorted};
 use machmeter_stats::visits::median_interval;
 
 use super::{Pair, Row};
-use crate::neighbour;
+use crate::disturbance::sibling;
 
 pub const LEVEL: f64 = 0.95;
 /// Fewest clean pairs: with fewer there is no rank interval of a median at 95 %.
@@ -109,7 +109,7 @@ impl Cost {
     /// tenth of all, and enough for a cost where all are.
     pub fn alone(row: &Row, pairs: &[Pair], whole: f64, ns_per_tick: f64, step_ticks: u64) -> Option<Self> {
         let alone: Vec<Pair> =
-            pairs.iter().filter(|p| neighbour::alone(p, whole) == Some(true)).copied().collect();
+            pairs.iter().filter(|p| sibling::alone(p, whole) == Some(true)).copied().collect();
         if alone.len() < ALONE_FEWEST || alone.len() * ALONE_ONE_IN < pairs.len() {
             return None;
         }

@@ -14,8 +14,7 @@ use serde::{Deserialize, Serialize};
 
 pub use estimate::Cost;
 
-use crate::neighbour;
-use crate::sampling::Disturbance;
+use crate::disturbance::{Rejected, sibling};
 
 /// Fact: the whole width of the core.
 const WHOLE_WIDTH: &str = "core.width";
@@ -55,44 +54,8 @@ pub struct Pair {
     /// What a probe of the placement said beside it (one-way transfer between two CPUs, ns); 0 where nobody asked.
     pub regime_ns: f64,
     /// How wide the core was around and between the batches, at least: instructions of a mixture in the time of a dependent addition.
-    /// Less than usual while somebody else uses the core; 0 where nobody looked ([`crate::neighbour`]).
+    /// Less than usual while somebody else uses the core; 0 where nobody looked ([`crate::disturbance::sibling`]).
     pub core_width: f64,
-}
-
-/// Pairs that were thrown away, by the reason.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Rejected {
-    /// A thread that took part was switched out.
-    pub preempted: u64,
-    /// A thread that took part changed its CPU.
-    pub migrated: u64,
-    /// A partner did not do its share meanwhile.
-    pub partner: u64,
-    /// The operation did not do what it should (a call failed).
-    pub failed: u64,
-}
-
-impl Rejected {
-    /// One more, for this reason. A partner that did not sleep did not do its share.
-    pub fn count(&mut self, disturbance: Disturbance) {
-        match disturbance {
-            Disturbance::Preempted => self.preempted += 1,
-            Disturbance::Migrated => self.migrated += 1,
-            Disturbance::Partner | Disturbance::Awake => self.partner += 1,
-            Disturbance::Failed => self.failed += 1,
-        }
-    }
-
-    pub fn add(&mut self, other: Self) {
-        self.preempted += other.preempted;
-        self.migrated += other.migrated;
-        self.partner += other.partner;
-        self.failed += other.failed;
-    }
-
-    pub fn total(self) -> u64 {
-        self.preempted + self.migrated + self.partner + self.failed
-    }
 }
 
 /// That the thing happened: counted by another witness than the loop (faults, children's exit codes, bytes in a file).
@@ -212,7 +175,7 @@ impl Rows {
     pub fn cost_of(&self, row: &Row, pairs: &[Pair]) -> Cost {
         let all = || Cost::of_pairs(row, pairs, self.ns_per_tick(), self.step_ticks);
         match self.whole_width() {
-            Some(whole) if pairs.iter().any(|p| neighbour::alone(p, whole).is_some()) => {
+            Some(whole) if pairs.iter().any(|p| sibling::alone(p, whole).is_some()) => {
                 Cost::alone(row, pairs, whole, self.ns_per_tick(), self.step_ticks).unwrap_or_else(all)
             }
             _ => all(),
@@ -222,7 +185,7 @@ impl Rows {
     /// Keeps the whole width of the core, as the pairs saw it, for the analysis; or as it was seen on this kind of machine before, if
     /// that was more: then nobody saw it whole this time.
     pub fn tell_width(&mut self) {
-        if let Some(whole) = neighbour::whole_width(&self.rows) {
+        if let Some(whole) = sibling::whole_width(&self.rows) {
             let whole = self.width(WIDTH_BEFORE).map_or(whole, |before| whole.max(before));
             self.facts.insert(WHOLE_WIDTH.to_owned(), whole.to_string());
         }
@@ -257,7 +220,7 @@ impl Rows {
     pub fn shared_core(&self) -> Option<(f64, usize)> {
         let whole = self.whole_width()?;
         let seen: Vec<bool> =
-            self.rows.iter().flat_map(|r| &r.pairs).filter_map(|p| neighbour::alone(p, whole)).collect();
+            self.rows.iter().flat_map(|r| &r.pairs).filter_map(|p| sibling::alone(p, whole)).collect();
         let shared = seen.iter().filter(|alone| !**alone).count();
         (!seen.is_empty()).then(|| (shared as f64 / seen.len() as f64, seen.len()))
     }

@@ -7,7 +7,8 @@ use machmeter_data::quantity::Unit;
 use machmeter_data::samples::{Column, Values};
 use serde::{Deserialize, Serialize};
 
-use super::{Kind, Pair, Proof, Rejected, Row, Rows};
+use super::{Kind, Pair, Proof, Row, Rows};
+use crate::disturbance::Rejected;
 use crate::probe::ProbeError;
 
 /// What is told of a row beside its samples, as JSON in a cell.

@@ -13,7 +13,7 @@ use machmeter_stats::regimes::Regimes;
 use super::plan::{Access, LINES};
 use super::{PART, info};
 use crate::memory::Params;
-use crate::placement::{self, MOVES, levels};
+use machmeter_engine::disturbance::placement::{self, MOVES, levels};
 
 /// One line of the table in one model, of all its members.
 struct Figure {

@@ -17,7 +17,7 @@ use super::member::{Buffers, LineOperation, per_turn};
 use super::plan::{Choice, Known, LINES, Line, MOST_BYTES, Operation, Sizes, models};
 use crate::memory::Params;
 use crate::memory::ladder::detect::DetectedCaches;
-use crate::placement::Watch;
+use machmeter_engine::disturbance::placement::PlacementDetector;
 use machmeter_engine::part::At;
 
 /// Length of a short batch, ns: long against the clock, short against the scheduler's ticks.
@@ -77,7 +77,7 @@ pub(super) fn measure(at: &mut At<'_, '_>, params: &Params) -> Result<Vec<Row>, 
     tell(at, &choice, &known);
     let buffers = Buffers::new(sizes, cpus.len()).map_err(|e| ProbeError::Cannot(e.to_string()))?;
     let seats = Seats { cpus, policy: at.policy };
-    let mut placement = Watch::of(at).map(|w| w.rarely(LOOK_NS));
+    let mut placement = PlacementDetector::of(at).map(|w| w.rarely(LOOK_NS));
     let start_ns = thread::monotonic_ns();
     let mut rows = Vec::new();
     for (i, model) in models.iter().enumerate() {
@@ -131,7 +131,7 @@ fn of_model(
     seats: &Seats,
     buffers: &Buffers,
     time_ns: Range<u64>,
-    placement: &mut Option<Watch>,
+    placement: &mut Option<PlacementDetector>,
 ) -> Vec<Row> {
     let sizes = buffers.sizes;
     let mut slots = slots(model.model(), seats.cpus.len(), sizes);
@@ -154,7 +154,7 @@ fn of_model(
     rounds.run(order.len(), |turn| {
         let slot = &mut slots[order[turn.index]];
         if slot.rows.iter().all(|r| r.refused.is_none()) {
-            let look = |p: &mut Watch| p.beside(&seats.cpus, turn.bits);
+            let look = |p: &mut PlacementDetector| p.beside(&seats.cpus, turn.bits);
             let regime_ns = if slot.line.needs_two() { placement.as_mut().map_or(0.0, look) } else { 0.0 };
             if let Err(why) = visit(at, model, seats, buffers, slot, (time_ns.start, turn.bits), regime_ns) {
                 slot.rows.iter_mut().for_each(|r| r.refused = Some(why.clone()));

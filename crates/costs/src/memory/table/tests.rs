@@ -6,7 +6,7 @@ use super::plan::{Access, Choice, Known, LINES, Line, MOST_BYTES, Source, models
 use super::{analyze, info};
 use crate::memory::Params;
 use crate::memory::ladder::detect::DetectedCaches;
-use crate::placement::MOVES;
+use machmeter_engine::disturbance::placement::MOVES;
 
 fn params(words: &[&str]) -> Params {
     use clap::{Args, Command, FromArgMatches};

@@ -15,7 +15,8 @@ mod tests;
 
 use machmeter_data::code::Code;
 use machmeter_engine::cost::{Row, Rows};
-use machmeter_engine::sampling::{Disturbance, HostTiming, Mark, Pace, Sampler, Timing};
+use machmeter_engine::disturbance::Disturbance;
+use machmeter_engine::sampling::{HostTiming, Mark, Pace, Sampler, Timing};
 use machmeter_engine::{Analysis, ProbeError};
 use machmeter_sys::affinity::current_cpu;
 use machmeter_sys::call::family_cpu_ns;

@@ -13,10 +13,10 @@ use machmeter_stats::regimes::Regimes;
 use super::measure::APART_BYTES;
 use super::operations::Operation;
 use super::{FAIRNESS, FALSE_SHARING, PART, UNFAIR};
-use crate::placement::{self, MOVES, levels};
 use crate::sync::Params;
 use crate::sync::cost::COST;
 use crate::sync::cost::ONE_CPU;
+use machmeter_engine::disturbance::placement::{self, MOVES, levels};
 
 /// Cost over that of counters far apart from which on two disturb each other.
 const DISTURBED: f64 = 1.5;

@@ -12,8 +12,8 @@ use machmeter_sys::thread::monotonic_ns;
 
 use super::PART;
 use super::operations::{CHUNK, OnWords, Operation};
-use crate::placement::Watch;
 use crate::sync::Params;
+use machmeter_engine::disturbance::placement::PlacementDetector;
 use machmeter_engine::part::At;
 
 /// Distances of two counters, bytes; 0 is one counter for all.
@@ -130,7 +130,7 @@ fn lanes(cpus: usize) -> Vec<Lane> {
 pub(super) fn measure(at: &mut At<'_, '_>, _params: &Params) -> Result<Vec<Row>, ProbeError> {
     let cpus = at.cpus();
     let mut lanes = lanes(cpus.len());
-    let Some(mut placement) = Watch::of(at) else {
+    let Some(mut placement) = PlacementDetector::of(at) else {
         let mut refused = Lane::new(Operation::FetchAdd, 2, 0);
         refused.row.refused = Some("needs two CPUs, has 1".to_owned());
         return Ok(vec![refused.row]);

@@ -14,8 +14,8 @@ use super::handoff::{HandoffVisit, RING};
 use super::kinds::{self, Kind, Room, with_locks};
 use super::plan::{self, Job, Size, Together, jobs};
 use super::{NAME, alone, barriers};
-use crate::placement::Watch;
 use crate::sync::Params;
+use machmeter_engine::disturbance::placement::PlacementDetector;
 use machmeter_engine::part::At;
 
 /// Time below which the plan is short, ns.
@@ -48,7 +48,7 @@ pub(super) fn measure(at: &mut At<'_, '_>, _params: &Params) -> Result<Vec<Row>,
         .into_iter()
         .flat_map(|m| jobs(&cpus, m.model(), size).into_iter().map(move |j| (m, j)))
         .collect();
-    let mut placement = Watch::of(at);
+    let mut placement = PlacementDetector::of(at);
     Rounds::of(at, 0x10c5, 0).run(all.len(), |turn| {
         let (model, job) = &mut all[turn.index];
         let regime_ns = placement.as_mut().map_or(0.0, |p| p.beside(&job.cpus, turn.bits));

@@ -13,8 +13,8 @@ use super::PART;
 use super::operations::{Operation, visit};
 #[cfg(feature = "user-threads")]
 use super::user_threads;
-use crate::placement::Watch;
 use crate::sync::Params;
+use machmeter_engine::disturbance::placement::PlacementDetector;
 use machmeter_engine::part::At;
 
 /// Share of the time for what is created.
@@ -132,7 +132,7 @@ fn lanes(at: &At<'_, '_>) -> Vec<Lane> {
 fn of_two(at: &mut At<'_, '_>) -> Vec<Row> {
     let mut lanes = lanes(at);
     let open = lanes.iter().filter(|l| l.row.refused.is_none()).count() as u64;
-    let mut placement = Watch::of(at).map(|w| w.rarely(LOOK_NS));
+    let mut placement = PlacementDetector::of(at).map(|w| w.rarely(LOOK_NS));
     if open == 0 {
         return lanes.into_iter().map(Lane::close).collect();
     }

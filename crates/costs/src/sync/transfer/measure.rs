@@ -36,8 +36,7 @@ pub(super) fn measure(at: &mut At<'_, '_>, _params: &Params) -> Result<Vec<Row>,
     let chosen = &all[..all.len().min(affordable).min(COUPLES_MAX)];
     let list = |f: &dyn Fn(&Couple) -> String| chosen.iter().map(f).collect::<Vec<_>>().join(",");
     at.facts.insert("transfer.couples".to_owned(), all.len().to_string());
-    at.facts
-        .insert("transfer.classes".to_owned(), list(&|c| format!("{}-{}={}", c.low, c.high, c.class.name())));
+    at.facts.insert("transfer.classes".to_owned(), list(&|c| format!("{}-{}={}", c.low, c.high, c.distance)));
     let mut lanes: Vec<Lane> =
         chosen.iter().flat_map(|c| [Lane::new(c.low, c.high), Lane::new(c.high, c.low)]).collect();
     let (start_ns, clock, until_ns) = (monotonic_ns(), at.clock(), at.until_ns.saturating_sub(TEAM_NS));

@@ -14,8 +14,8 @@ use machmeter_sys::thread::monotonic_ns;
 
 use super::plan::{Job, Wake, What, jobs};
 use super::trip::{Broadcast, CELLS, Trip};
-use crate::placement::Watch;
 use crate::sync::Params;
+use machmeter_engine::disturbance::placement::PlacementDetector;
 use machmeter_engine::part::At;
 
 /// Time below which the plan is short, ns.
@@ -40,7 +40,7 @@ pub(super) fn measure(at: &mut At<'_, '_>, _params: &Params) -> Result<Vec<Row>,
         .into_iter()
         .flat_map(|m| jobs(&cpus, m.model(), full).into_iter().map(move |j| (m, j)))
         .collect();
-    let mut placement = Watch::of(at);
+    let mut placement = PlacementDetector::of(at);
     let clock = at.clock();
     Rounds::of(at, 0x3a6e, 0).run(all.len(), |turn| {
         let (model, job) = &mut all[turn.index];

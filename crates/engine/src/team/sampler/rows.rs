@@ -2,7 +2,7 @@
 
 use super::{Found, TeamCell, TeamSample, TeamVisit};
 use crate::cost::{Pair, Row};
-use crate::sampling::Disturbance;
+use crate::disturbance::Disturbance;
 
 /// What rows say of the kernel's switches, in their `extras`.
 pub const SLEEPS: &str = "voluntary_switches";
