@@ -277,18 +277,19 @@ impl<T: Timing> Sampler<T> {
                 bench.subject.run(bench.row.short_turns.max(1));
                 bench.subject.partners_moved();
             }
+            let visit = bench.row.next_visit();
             for _ in 0..pace.pairs_per_visit {
-                self.take(bench);
+                self.take(bench, visit);
             }
         }
         bench.subject.leave();
     }
 
     /// Takes one pair, or counts why not.
-    pub fn take(&mut self, bench: &mut Bench<'_>) {
+    fn take(&mut self, bench: &mut Bench<'_>, visit: u32) {
         let row = &mut bench.row;
         match self.pair(bench.subject.as_mut(), row.short_turns, row.long_turns) {
-            Ok(pair) => row.pairs.push(pair),
+            Ok(pair) => row.pairs.push(Pair { visit, ..pair }),
             Err(disturbance) => row.rejected.count(disturbance),
         }
     }
@@ -332,7 +333,7 @@ impl<T: Timing> Sampler<T> {
         if !moved {
             return Err(Disturbance::Partner);
         }
-        Ok(Pair { at_ns, short_ticks, long_ticks, regime_ns: subject.regime_ns(), core_width })
+        Ok(Pair { at_ns, visit: 0, short_ticks, long_ticks, regime_ns: subject.regime_ns(), core_width })
     }
 
     /// Turns of which a batch takes about `batch_ns`. None when the operation fails. Ends at `until_ns` with what it has.

@@ -47,6 +47,8 @@ impl Kind {
 pub struct Pair {
     /// When, ns after the start of the measurement.
     pub at_ns: f64,
+    /// Number of the visit of its row, from 1: pairs of one visit are alike ([`machmeter_stats::visits`]).
+    pub visit: u32,
     /// Ticks of `short_turns` turns; 0 where there is no short batch (`short_turns` is 0).
     pub short_ticks: u64,
     /// Ticks of `long_turns` turns.
@@ -122,6 +124,11 @@ impl Row {
         self
     }
 
+    /// Number of the visit that begins now.
+    pub fn next_visit(&self) -> u32 {
+        self.pairs.last().map_or(0, |p| p.visit).saturating_add(1)
+    }
+
     /// Refused where it was never visited.
     #[must_use]
     pub fn reached(mut self) -> Self {
@@ -166,19 +173,18 @@ impl Rows {
         self.rows.iter().filter(move |r| r.part == part)
     }
 
-    /// What a row costs: by the pairs during which nobody else used the core, where there are enough of them.
+    /// What a row costs: by the pairs during which nobody else used the core; marked where there are too few of them.
     pub fn cost(&self, row: &Row) -> Cost {
         self.cost_of(row, &row.pairs)
     }
 
     /// The same by some of its pairs (those of one regime).
     pub fn cost_of(&self, row: &Row, pairs: &[Pair]) -> Cost {
-        let all = || Cost::of_pairs(row, pairs, self.ns_per_tick(), self.step_ticks);
         match self.whole_width() {
             Some(whole) if pairs.iter().any(|p| sibling::alone(p, whole).is_some()) => {
-                Cost::alone(row, pairs, whole, self.ns_per_tick(), self.step_ticks).unwrap_or_else(all)
+                Cost::by_population(row, pairs, whole, self.ns_per_tick(), self.step_ticks)
             }
-            _ => all(),
+            _ => Cost::of_pairs(row, pairs, self.ns_per_tick(), self.step_ticks),
         }
     }
 

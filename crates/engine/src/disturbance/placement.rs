@@ -154,7 +154,7 @@ mod tests {
             short_ticks: 100,
             long_ticks: 200 + (regime_ns as u64),
             regime_ns,
-            core_width: 0.0,
+            ..Pair::default()
         };
         let mut main = Row::new("part", "long", Kind::Latency);
         // A look differs a little from the next, or it would be the same look.

@@ -125,7 +125,8 @@ pub(super) fn measure(
         for s in found.of(cell, 0).filter(|s| s.disturbance.is_none() && s.others_turns > 0) {
             let bytes = (s.others_turns * beside.burst_bytes()) as f64;
             let long_ticks = (s.window_ticks as f64 * TRAFFIC_BYTES / bytes).round() as u64;
-            traffic.pairs.push(Pair { at_ns: s.at_ns as f64, long_ticks, ..Pair::default() });
+            let visit = s.lap as u32 + 1;
+            traffic.pairs.push(Pair { at_ns: s.at_ns as f64, visit, long_ticks, ..Pair::default() });
         }
         traffic.rejected = latency.rejected;
         rows.extend([latency.reached(), if beside.point.cpus > 0 { traffic.reached() } else { traffic }]);

@@ -70,7 +70,7 @@ fn rows_of_two_are_told_at_the_placement_that_ruled_most_of_the_time() {
                 short_ticks: 700 + (one.short_ticks - 700) * level,
                 long_ticks: 700 + (one.long_ticks - 700) * level,
                 regime_ns: if follows { look_ns } else { 0.0 },
-                core_width: 0.0,
+                ..Pair::default()
             }
         };
         row.pairs = (0..80).map(pair).collect();

@@ -83,6 +83,8 @@ impl Lane {
     /// Takes over laps whose placement is known: those with a compare-and-swap sample.
     fn take(&mut self, laps: &[Lap], ns: &dyn Fn(u64) -> f64) {
         let (turns, ways) = Kind::Cas.batch();
+        // Laps follow each other within milliseconds: one visit.
+        let visit = self.rows.iter().map(Row::next_visit).max().unwrap_or(1);
         for lap in laps {
             let regime = lap.kinds.first().and_then(|(ticks, _)| *ticks);
             for (row, (ticks, rejected)) in self.rows.iter_mut().zip(&lap.kinds) {
@@ -90,6 +92,7 @@ impl Lane {
                 if let (Some(regime), Some(ticks)) = (regime, ticks) {
                     row.pairs.push(Pair {
                         at_ns: lap.at_ns as f64,
+                        visit,
                         short_ticks: 0,
                         long_ticks: *ticks,
                         regime_ns: ns(regime) / (turns as f64 * ways),
