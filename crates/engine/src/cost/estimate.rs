@@ -22,7 +22,9 @@ const LEAST_OF: usize = 5;
 /// Least share of a shared figure that an undisturbed one is. Two hardware threads of a core fetch and issue in turns, one getting the
 /// turn that the other leaves (Intel 64 and IA-32 Optimization Reference Manual, chapter on Hyper-Threading), so each has at least
 /// half of the slots. What one evicts from the other's caches is not bounded by it.
-const LEAST_SHARE: f64 = 0.5;
+pub const LEAST_SHARE: f64 = 0.5;
+/// What stands behind a name or value where the core was shared.
+pub const MARK: &str = " (core shared)";
 /// Cost from which on batches are taken whole, ns. In a batch of 50 us its call and two readings of the clock, at most 50 ns together, are
 /// 0.1 %; measured, both estimators differ by 0.07 %. Below, loops are hot and steady enough for differences, which cancel it.
 const WHOLE_COST_NS: f64 = 20.0;
@@ -132,9 +134,9 @@ impl Known {
         human(self.value_ns, Unit::Nanoseconds) + self.mark()
     }
 
-    /// What stands behind a name or value where the core was shared.
+    /// [`MARK`] or nothing.
     pub fn mark(&self) -> &'static str {
-        if self.is_shared() { " (core shared)" } else { "" }
+        if self.is_shared() { MARK } else { "" }
     }
 }
 
@@ -238,6 +240,20 @@ impl Cost {
     /// Median, ns per operation, where known.
     pub fn value_ns(&self) -> Option<f64> {
         self.known().map(|k| k.value_ns)
+    }
+
+    /// The value in words, marked, where known.
+    pub fn words(&self) -> Option<String> {
+        self.known().map(Known::words)
+    }
+
+    /// As [`Known::mark`]; nothing where it is not known.
+    pub fn mark(&self) -> &'static str {
+        self.known().map_or("", Known::mark)
+    }
+
+    pub fn population(&self) -> Option<Population> {
+        self.known()?.population
     }
 
     /// As a metric in ns (`info` must have that unit). A bound or an unknown becomes a metric without a value that says why.

@@ -152,12 +152,12 @@ fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     let is_switch = |r: &Row| SWITCHES.iter().any(|s| s.0 == r.operation);
     out.warnings.extend(table::warning(&NOT_STARTED, &priced, |r| !is_switch(r)));
     out.warnings.extend(table::warning(&NO_FIGURE, &priced, is_switch));
-    let cost = |operation: &str| table::cost_ns(&priced, operation);
+    let cost = |operation: &str| table::words(&priced, operation);
     let (started, spawn) = table::spawn(rows);
     out.summary = table::line(&[
         ("thread", cost("thread_create_join")),
         ("fork", cost("fork_exit_wait")),
-        (started, spawn.and_then(|c| c.value_ns())),
+        (started, spawn.and_then(|c| c.words())),
         ("switch", cost("yield_two_threads").or_else(|| cost("pipe_two_threads"))),
     ]);
     out
