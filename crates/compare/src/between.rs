@@ -13,8 +13,8 @@ const MOST: usize = 11;
 
 /// Widens the intervals of figures by what they and those of `earlier` runs (the latest first) differ by, and says so in their method;
 /// [`Metric::earlier`] keeps what the run knew by itself. Only figures for which `lasting` is true: those that stand for the machine and
-/// not for what happened during the run. Earlier figures count that were made by the same program on the same CPUs under the same policy, in the
-/// same way with the same doubts.
+/// not for what happened during the run. Earlier figures of the same population count that were made by the same program on the same CPUs
+/// under the same policy, with the same estimator.
 ///
 /// # Returns
 /// How many figures were widened or confirmed.
@@ -32,7 +32,7 @@ pub fn include_earlier(record: &mut Record, earlier: &[Record], lasting: impl Fn
         let past: Vec<Estimate> = earlier
             .iter()
             .filter_map(|r| r.get(&key).copied())
-            .filter(|e| alike(e, m))
+            .filter(|e| usable(e, m))
             .filter_map(estimate)
             .take(MOST)
             .collect();
@@ -45,12 +45,6 @@ pub fn include_earlier(record: &mut Record, earlier: &[Record], lasting: impl Fn
         included += 1;
     }
     included
-}
-
-/// True if an earlier figure was made in the same way under the same doubts.
-fn alike(earlier: &Metric, m: &Metric) -> bool {
-    let way = |m: &Metric| m.own_interval().map(|ci| (ci.method.clone(), ci.level));
-    usable(earlier, m) && earlier.flags == m.flags && way(earlier) == way(m)
 }
 
 fn estimate(m: &Metric) -> Option<Estimate> {

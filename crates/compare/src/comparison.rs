@@ -1,5 +1,6 @@
 //! The result of a comparison.
 
+use machmeter_data::metric::Population;
 use machmeter_data::{Better, Interval, Quality, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -96,6 +97,9 @@ pub struct Side {
     pub value: Option<f64>,
     /// Its recorded interval.
     pub ci: Option<Interval>,
+    /// Which samples it is of; absent where nobody looked. Figures of different populations are not judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub population: Option<Population>,
     /// Samples behind it.
     pub n: u64,
     /// Location of its blocks, in the metric's unit: what is compared.

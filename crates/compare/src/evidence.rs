@@ -1,5 +1,6 @@
 //! What two runs say about one metric, before the verdict: difference, its law under no change, and the rank test.
 
+use machmeter_data::metric::Population;
 use machmeter_data::{Better, Metric, Quality};
 use machmeter_stats::distribution::normal_quantile;
 use machmeter_stats::rank;
@@ -130,6 +131,9 @@ fn refuse(a: &Metric, b: &Metric) -> Result<(), String> {
     if a.better != b.better {
         return Err(format!("directions differ: {} and {}", direction(a.better), direction(b.better)));
     }
+    if let Some(why) = populations_differ(a, b) {
+        return Err(why);
+    }
     if a.estimator != b.estimator {
         return Err(format!("computed differently: {} and {}", a.estimator, b.estimator));
     }
@@ -140,6 +144,26 @@ fn refuse(a: &Metric, b: &Metric) -> Result<(), String> {
         );
     }
     Ok(())
+}
+
+/// Which samples a figure is of. Records of before say it in the method of the interval.
+pub(crate) fn population(m: &Metric) -> Option<Population> {
+    let alone = || m.own_interval().is_some_and(|ci| ci.method.starts_with("rank, alone on the core"));
+    m.population.or_else(|| alone().then_some(Population::Undisturbed))
+}
+
+fn populations_differ(a: &Metric, b: &Metric) -> Option<String> {
+    let sides = [("A", population(a)), ("B", population(b))];
+    let side = |is: Option<Population>| sides.iter().find(|(_, p)| *p == is).map(|(name, _)| *name);
+    if sides[0].1 == sides[1].1 {
+        return None;
+    }
+    Some(match (side(Some(Population::CoreShared)), side(None)) {
+        (Some(name), _) => format!("core shared in {name}"),
+        (None, name) => {
+            format!("nobody looked in {} whether the core was shared", name.unwrap_or_default())
+        }
+    })
 }
 
 /// True if the figure is the largest of its samples.

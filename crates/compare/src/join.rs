@@ -8,7 +8,7 @@ use machmeter_data::{Better, Metric, Quality, Record};
 use crate::comparison::{ChangeScale, Comparison, Counts, Row, RunName, Side, Verdict};
 use crate::drift::DriftModels;
 use crate::environment::{self, Difference, difference};
-use crate::evidence::{Evidence, Pair, Refusal, weigh};
+use crate::evidence::{Evidence, Pair, Refusal, population, weigh};
 use crate::judge::judge;
 use crate::options::{Options, glob_matches};
 
@@ -139,6 +139,7 @@ pub(crate) fn usable(earlier: &Metric, m: &Metric) -> bool {
         && earlier.value.as_ref().is_some_and(finite)
         && earlier.blocks.iter().all(finite)
         && (earlier.unit, &earlier.estimator) == (m.unit, &m.estimator)
+        && population(earlier) == population(m)
 }
 
 fn blank(key: &str, a: &Metric, b: &Metric) -> Row {
@@ -171,6 +172,7 @@ fn side(m: &Metric) -> Side {
     Side {
         value: m.value.filter(|v| v.is_finite()),
         ci: m.own_interval().cloned(),
+        population: population(m),
         n: m.n,
         location: None,
         blocks: m.blocks.len(),

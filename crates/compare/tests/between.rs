@@ -6,6 +6,7 @@ mod machines;
 
 use machines::{metric, record};
 use machmeter_compare::{Options, compare, include_earlier};
+use machmeter_data::metric::Population;
 use machmeter_data::{Better, Interval, Metric, Record, Unit};
 
 /// A cost that its run knows up to 0.1.
@@ -60,6 +61,7 @@ fn only_like_figures_of_like_runs_are_asked() {
         m.ci = Interval::new(0.95, value - 0.1, value + 0.1, "rank, alone on the core");
         m
     };
+    let shared = |value: f64| cost(value).with_population(Some(Population::CoreShared));
     let doubtful = |value: f64| {
         let mut m = cost(value);
         m.flag("E105");
@@ -74,7 +76,8 @@ fn only_like_figures_of_like_runs_are_asked() {
         include_earlier(&mut this, &past, |_| true)
     };
     assert_eq!(asked(past.clone(), past[2].clone()), 1);
-    for unlike in [alone(102.0), doubtful(102.0), means(102.0)] {
+    assert_eq!(asked(past.clone(), run("past9", doubtful(102.0))), 1, "doubts come and go");
+    for unlike in [alone(102.0), shared(102.0), means(102.0)] {
         assert_eq!(asked(past.clone(), run("past9", unlike.clone())), 0, "{unlike:?}");
     }
     let mut newer = past[2].clone();

@@ -12,6 +12,7 @@ use machines::{cost, metric, record};
 use machmeter_compare::{
     ChangeScale, Comparison, FailOn, Options, Verdict, compare, csv, exit_code, markdown, text,
 };
+use machmeter_data::metric::Population;
 use machmeter_data::{Better, Check, CheckState, Fact, Interval, Metric, Quality, Unit};
 use machmeter_stats::random::Random;
 use proptest::prelude::*;
@@ -35,6 +36,36 @@ fn why(c: &Comparison) -> &str {
 fn rate(values: &[f64]) -> Metric {
     metric("noise.detour_rate", Unit::Hertz, Better::Lower, values.iter().sum::<f64>() / 20.0, "mean")
         .with_blocks(values.to_vec(), 5e7)
+}
+
+#[test]
+fn figures_of_different_populations_are_not_judged() {
+    let of = |level: f64, population| {
+        metric("ops.cost", Unit::Nanoseconds, Better::Lower, level, "median of differences")
+            .with_blocks(blocks(level, 0.01, level as u64), 1e6)
+            .with_population(population)
+    };
+    let (alone, shared) = (Some(Population::Undisturbed), Some(Population::CoreShared));
+    for (a, b, said) in [
+        (alone, shared, "core shared in B"),
+        (shared, alone, "core shared in A"),
+        (None, shared, "core shared in B"),
+        (None, alone, "nobody looked in A whether the core was shared"),
+    ] {
+        let c = one(of(100.0, a), of(150.0, b));
+        assert_eq!(why(&c), said);
+        assert_eq!((c.rows[0].a.population, c.rows[0].b.population), (a, b));
+        let shown = text(&c, 100);
+        assert!(["100 ns", "150 ns", "unclear", said].iter().all(|w| shown.contains(w)), "{shown}");
+    }
+    for both in [alone, shared, None] {
+        assert_eq!(one(of(100.0, both), of(150.0, both)).rows[0].verdict, Verdict::Worse);
+    }
+    // A record of before.
+    let mut old = of(100.0, None);
+    old.ci = Interval::new(0.95, 99.0, 101.0, "rank, alone on the core; 3 earlier runs");
+    assert_eq!(one(old.clone(), of(150.0, alone)).rows[0].verdict, Verdict::Worse);
+    assert_eq!(why(&one(old, of(150.0, shared))), "core shared in B");
 }
 
 #[test]

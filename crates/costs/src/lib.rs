@@ -5,7 +5,6 @@
 
 pub mod memory;
 pub mod ops;
-mod placement;
 pub mod sync;
 #[cfg(test)]
 mod test_cpu_lock;

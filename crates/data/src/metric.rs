@@ -100,6 +100,33 @@ pub struct Earlier {
     pub own_ci: Interval,
 }
 
+/// Which samples a figure is of, where it was looked at whether another hardware thread shared the core.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Population {
+    /// Of those during which nobody did.
+    Undisturbed,
+    /// Too few were undisturbed; the interval reaches down to what these bound.
+    CoreShared,
+}
+
+impl Population {
+    /// In words.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Undisturbed => "undisturbed",
+            Self::CoreShared => "core shared",
+        }
+    }
+
+    /// Of a figure that is made of figures of both: a part that shared the core leaves none undisturbed.
+    pub fn of_all(parts: impl IntoIterator<Item = Option<Self>>) -> Option<Self> {
+        let mut known = parts.into_iter().flatten().peekable();
+        known.peek()?;
+        Some(if known.any(|p| p == Self::CoreShared) { Self::CoreShared } else { Self::Undisturbed })
+    }
+}
+
 /// How far a figure can be trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -135,6 +162,9 @@ pub struct Metric {
     /// Where `ci` also holds what earlier runs differed by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earlier: Option<Earlier>,
+    /// Which samples it is of; absent where nobody looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub population: Option<Population>,
     /// Samples behind the value.
     pub n: u64,
     /// Samples worth, after autocorrelation.
@@ -173,6 +203,7 @@ impl Metric {
             estimator: estimator.to_owned(),
             ci: None,
             earlier: None,
+            population: None,
             n,
             n_eff: None,
             quantiles: BTreeMap::new(),
@@ -203,6 +234,7 @@ impl Metric {
         self.value = None;
         self.ci = None;
         self.earlier = None;
+        self.population = None;
         self.quality = Quality::Rejected;
         self.why = Some(why.to_owned());
     }
@@ -214,6 +246,18 @@ impl Metric {
             self.ci = ci;
         }
         self
+    }
+
+    /// Says which samples it is of.
+    #[must_use]
+    pub fn with_population(mut self, population: Option<Population>) -> Self {
+        self.population = population.filter(|_| self.value.is_some());
+        self
+    }
+
+    /// True if it is to be marked wherever it is shown: somebody shared the core.
+    pub fn is_shared(&self) -> bool {
+        self.population == Some(Population::CoreShared)
     }
 
     /// Adds time-ordered block values, kept to eight significant digits; non-finite ones are left out.

@@ -14,6 +14,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::cost::estimate::Known;
 use crate::cost::{Row, Rows};
 use crate::experiment::Set;
 use crate::probe::{Measured, Pool, parameters};
@@ -203,7 +204,8 @@ pub const SHARED_CORE: Code = Code {
     what: "During part of the samples somebody else used the same core: its other hardware thread was at work, for another guest of \
            the host or for a program on a sibling CPU.",
     why: "Two hardware threads share the core's units and first caches: most operations take longer then, some half as long again. \
-          Such samples are left out of the figures as long as enough others remain; quantiles are of all samples.",
+          Such samples are left out of the figures as long as enough others remain; figures of the rest are marked core shared, and \
+          their intervals reach down to what undisturbed samples bound. Quantiles are of all samples.",
     how: "A mixture of additions beside dependent ones, before, between and after the two batches of each pair of samples: their \
           ratio falls while another hardware thread of the core works, whatever the clock does.",
     next: "On a rented machine choose one with whole cores; on your own, keep the sibling idle or switch SMT off. Quantiles show \
@@ -226,12 +228,12 @@ const SHARED_SHARE: f64 = 0.05;
 /// half once ([`Record::warn`](machmeter_data::Record::warn)).
 fn shared_core(probe: &str, rows: &Rows) -> Option<Warning> {
     let (share, n) = rows.shared_core().filter(|(share, _)| *share > SHARED_SHARE)?;
-    let alone = |r: &&Row| rows.cost(r).known().is_some_and(|k| k.alone);
+    let marked = |r: &&Row| rows.cost(r).known().is_some_and(Known::is_shared);
     let looked = || rows.rows.iter().filter(|r| r.pairs.iter().any(|p| p.core_width > 0.0));
-    let (all, alone) = (looked().count(), looked().filter(alone).count());
+    let (all, marked) = (looked().count(), looked().filter(marked).count());
     Some(SHARED_CORE.warning(format!(
-            "somebody else used the core: during {:.0} % of {n} samples of {probe} ({alone} of {all} figures are of the others \
-             alone)",
+            "somebody else used the core: during {:.0} % of {n} samples of {probe} ({marked} of {all} figures are marked core \
+             shared)",
             share * 100.0
         )))
 }

@@ -10,8 +10,9 @@ use serde::{Deserialize, Serialize};
 use crate::calibration::{self, Tried};
 use crate::cost::{Pair, Proof, Row};
 use crate::deadline::stop_requested;
+use crate::disturbance::Disturbance;
+use crate::disturbance::sibling::SiblingDetector;
 use crate::host::Host;
-use crate::neighbour::Witness;
 
 /// An operation that can be repeated.
 pub trait Subject {
@@ -46,21 +47,6 @@ pub trait Subject {
     }
 }
 
-/// Why a pair was not kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Disturbance {
-    /// The thread was switched out against its will.
-    Preempted,
-    /// The thread came back on another CPU.
-    Migrated,
-    /// A partner stood still.
-    Partner,
-    /// A partner was to sleep and did not.
-    Awake,
-    /// The operation failed.
-    Failed,
-}
-
 /// What the kernel has counted of a thread so far, and where it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Mark {
@@ -90,7 +76,7 @@ pub trait Timing {
     /// Time for humans and budgets, ns.
     fn now_ns(&self) -> u64;
 
-    /// How wide the core is just now, as far as it is ours; 0 where nobody looks ([`crate::neighbour`]).
+    /// How wide the core is just now, as far as it is ours; 0 where nobody looks ([`crate::disturbance::sibling`]).
     fn core_width(&mut self) -> f64 {
         0.0
     }
@@ -112,13 +98,13 @@ pub trait Timing {
 #[derive(Debug, Clone, Copy)]
 pub struct HostTiming {
     source: SourceId,
-    witness: Option<Witness>,
+    sibling: Option<SiblingDetector>,
 }
 
 impl HostTiming {
     /// With this clock.
     pub fn new(source: SourceId) -> Self {
-        Self { source, witness: Witness::new() }
+        Self { source, sibling: SiblingDetector::new() }
     }
 }
 
@@ -170,7 +156,7 @@ impl Timing for HostTiming {
 
     fn core_width(&mut self) -> f64 {
         let source = self.source;
-        self.witness.map_or(0.0, |w| w.width(|work| dispatch(source, Timed(work)).unwrap_or(0)))
+        self.sibling.map_or(0.0, |s| s.width(|work| dispatch(source, Timed(work)).unwrap_or(0)))
     }
 }
 
@@ -274,18 +260,19 @@ impl Sampler {
                 bench.subject.run(bench.row.short_turns.max(1));
                 bench.subject.partners_moved();
             }
+            let visit = bench.row.next_visit();
             for _ in 0..pace.pairs_per_visit {
-                self.take(bench);
+                self.take(bench, visit);
             }
         }
         bench.subject.leave();
     }
 
     /// Takes one pair, or counts why not.
-    pub fn take(&mut self, bench: &mut Bench<'_>) {
+    fn take(&mut self, bench: &mut Bench<'_>, visit: u32) {
         let row = &mut bench.row;
         match self.pair(bench.subject.as_mut(), row.short_turns, row.long_turns) {
-            Ok(pair) => row.pairs.push(pair),
+            Ok(pair) => row.pairs.push(Pair { visit, ..pair }),
             Err(disturbance) => row.rejected.count(disturbance),
         }
     }
@@ -329,7 +316,7 @@ impl Sampler {
         if !moved {
             return Err(Disturbance::Partner);
         }
-        Ok(Pair { at_ns, short_ticks, long_ticks, regime_ns: subject.regime_ns(), core_width })
+        Ok(Pair { at_ns, visit: 0, short_ticks, long_ticks, regime_ns: subject.regime_ns(), core_width })
     }
 
     /// Turns of which a batch takes about `batch_ns`. None when the operation fails. Ends at `until_ns` with what it has.

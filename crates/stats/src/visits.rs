@@ -14,43 +14,42 @@ const PAUSE: f64 = 3.0;
 /// Visits from which on their differences are looked at.
 const FEWEST: usize = 3;
 
-/// Interval of the median of `values` taken at `times` (ascending, any unit). As [`quantile_interval`] where there are fewer than
-/// three visits, and never narrower. `None` for fewer than six values.
-pub fn median_interval(times: &[f64], values: &[f64], level: f64) -> Option<Interval> {
+/// Interval of the median of `values` taken in `visits`: values of one visit stand together and have one number. As
+/// [`quantile_interval`] where there are fewer than three visits, and never narrower. `None` for fewer than six values.
+pub fn median_interval(visits: &[u32], values: &[f64], level: f64) -> Option<Interval> {
     let ordered = sorted(values).ok()?;
     let independent = quantile_interval(&ordered, 0.5, level)?;
     let middle = median(&ordered)?;
-    let visits = visits(times);
-    let n = values.len().min(times.len());
-    if visits.len() < FEWEST {
-        return Some(independent);
-    }
     // Values equal to the median count half.
     let side = |v: f64| f64::from(u8::from(v > middle)) / 2.0 - f64::from(u8::from(v < middle)) / 2.0;
-    let squares: f64 =
-        visits.iter().map(|v| values[v.clone()].iter().map(|v| side(*v)).sum::<f64>().powi(2)).sum();
-    let count = visits.len() as f64;
-    let error = (squares * count / (count - 1.0)).sqrt() / n as f64;
+    let mut sums = Vec::new();
+    let mut rest = values.iter();
+    for visit in visits.chunk_by(|a, b| a == b) {
+        sums.push(rest.by_ref().take(visit.len()).map(|v| side(*v)).sum::<f64>());
+    }
+    if sums.len() < FEWEST {
+        return Some(independent);
+    }
+    let squares: f64 = sums.iter().map(|s| s * s).sum();
+    let count = sums.len() as f64;
+    let error = (squares * count / (count - 1.0)).sqrt() / values.len() as f64;
     let reach = t_quantile(f64::midpoint(1.0, level), count - 1.0)? * error;
     let low = quantile(&ordered, (0.5 - reach).max(0.0))?.min(independent.low);
     let high = quantile(&ordered, (0.5 + reach).min(1.0))?.max(independent.high);
     Interval::new(level, low, high)
 }
 
-/// Ranges of values without a pause between them.
-fn visits(times: &[f64]) -> Vec<std::ops::Range<usize>> {
+/// Numbers of the visits, from 1, of values taken at `times` (ascending, any unit), where they were not recorded: a pause begins another.
+/// It sees too few where values were lost, or where a visit has one or two: what knows its visits says them.
+pub fn guessed(times: &[f64]) -> Vec<u32> {
     let steps: Vec<f64> = times.windows(2).map(|t| t[1] - t[0]).collect();
     let usual = sorted(&steps).ok().and_then(|s| median(&s)).unwrap_or(0.0);
-    let mut out = Vec::new();
-    let mut first = 0;
-    for (i, step) in steps.iter().enumerate() {
-        if *step > PAUSE * usual {
-            out.push(first..i + 1);
-            first = i + 1;
-        }
-    }
-    out.push(first..times.len());
-    out
+    let mut visit = 1;
+    let mut next = |step: f64| {
+        visit += u32::from(step > PAUSE * usual);
+        visit
+    };
+    std::iter::once(0.0).chain(steps).take(times.len()).map(&mut next).collect()
 }
 
 #[cfg(test)]
@@ -59,16 +58,17 @@ mod tests {
     use crate::random::Random;
 
     /// Values around 10 in visits of `each`, whose levels differ by `between`.
-    fn taken(random: &mut Random, visits: usize, each: usize, between: f64) -> (Vec<f64>, Vec<f64>) {
-        let (mut times, mut values) = (Vec::new(), Vec::new());
+    fn taken(random: &mut Random, visits: u32, each: usize, between: f64) -> (Vec<f64>, Vec<u32>, Vec<f64>) {
+        let (mut times, mut numbers, mut values) = (Vec::new(), Vec::new(), Vec::new());
         for v in 0..visits {
             let level = 10.0 + between * random.normal();
             for i in 0..each {
-                times.push(v as f64 * 1_000.0 + i as f64 * (1.0 + 0.2 * random.unit()));
+                times.push(f64::from(v) * 1_000.0 + i as f64 * (1.0 + 0.2 * random.unit()));
+                numbers.push(v + 1);
                 values.push(level + 0.1 * random.normal());
             }
         }
-        (times, values)
+        (times, numbers, values)
     }
 
     #[test]
@@ -78,8 +78,8 @@ mod tests {
             [(40, 4, 0.0), (6, 8, 0.0), (40, 4, 0.3), (12, 8, 0.3), (6, 8, 0.1), (3, 20, 0.2)]
         {
             let covers = (0..1_000).filter(|_| {
-                let (times, values) = taken(&mut random, visits, each, between);
-                median_interval(&times, &values, 0.95).unwrap().contains(10.0)
+                let (_, numbers, values) = taken(&mut random, visits, each, between);
+                median_interval(&numbers, &values, 0.95).unwrap().contains(10.0)
             });
             let share = covers.count() as f64 / 1_000.0;
             assert!(share >= 0.93, "{visits} visits of {each}, levels apart by {between}: {share}");
@@ -87,14 +87,35 @@ mod tests {
     }
 
     #[test]
+    fn visits_of_which_a_fifth_is_lost_are_known_by_their_numbers() {
+        let mut random = Random::new(9);
+        let covers = |guess: bool, random: &mut Random| {
+            let hit = (0..1_000).filter(|_| {
+                let (times, numbers, values) = taken(random, 20, 2, 0.3);
+                let kept: Vec<usize> = (0..values.len()).filter(|_| random.unit() < 0.8).collect();
+                let values: Vec<f64> = kept.iter().map(|i| values[*i]).collect();
+                let times: Vec<f64> = kept.iter().map(|i| times[*i]).collect();
+                let numbers =
+                    if guess { guessed(&times) } else { kept.iter().map(|i| numbers[*i]).collect() };
+                median_interval(&numbers, &values, 0.95).unwrap().contains(10.0)
+            });
+            hit.count() as f64 / 1_000.0
+        };
+        let (known, guess) = (covers(false, &mut random), covers(true, &mut random));
+        assert!(known >= 0.93 && guess < known, "{known} known, {guess} guessed");
+    }
+
+    #[test]
     fn one_visit_and_equal_values_are_as_independent() {
         let times: Vec<f64> = (0..20).map(f64::from).collect();
         let values: Vec<f64> = times.iter().map(|t| 5.0 + t % 7.0).collect();
         let independent = quantile_interval(&sorted(&values).unwrap(), 0.5, 0.95);
-        assert_eq!(median_interval(&times, &values, 0.95), independent);
-        let apart: Vec<f64> = (0..20).map(|i| f64::from(i) + f64::from(i / 4) * 100.0).collect();
+        assert_eq!(median_interval(&guessed(&times), &values, 0.95), independent);
+        assert_eq!(guessed(&[0.0, 1.0, 2.0, 50.0, 51.0, 90.0]), [1, 1, 1, 2, 2, 3]);
+        assert!(guessed(&[]).is_empty());
+        let apart: Vec<u32> = (0..20).map(|i| i / 4).collect();
         let same = median_interval(&apart, &[3.0; 20], 0.95).unwrap();
         assert_eq!((same.low, same.high), (3.0, 3.0));
-        assert_eq!(median_interval(&times[..4], &values[..4], 0.95), None);
+        assert_eq!(median_interval(&apart[..4], &values[..4], 0.95), None);
     }
 }

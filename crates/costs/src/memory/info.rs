@@ -4,7 +4,7 @@ use machmeter_data::code::Code;
 use machmeter_engine::Info;
 
 use super::{bandwidth, ladder, loaded, table};
-use crate::placement::MOVES;
+use machmeter_engine::disturbance::placement::MOVES;
 use machmeter_engine::part::SHARED_CORE;
 
 /// A part of the probe that could not be measured at all.

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use machmeter_engine::cost::{Proof, Row};
+use machmeter_engine::cost::{Pair, Proof, Row};
 use machmeter_engine::deadline::stop_requested;
 use machmeter_engine::experiment::{Cell, Visit};
 use machmeter_engine::part::At;
@@ -221,7 +221,9 @@ impl Process {
 /// Adds a visit to its row, with what other processes proved before.
 fn add(row: &mut Row, seen: Row, before: Option<&Proof>) {
     (row.short_turns, row.long_turns) = (seen.short_turns, seen.long_turns);
-    row.pairs.extend(seen.pairs);
+    // Each process counts its own visits.
+    let visit = row.next_visit();
+    row.pairs.extend(seen.pairs.into_iter().map(|p| Pair { visit, ..p }));
     row.rejected.add(seen.rejected);
     row.refused = seen.refused;
     if let Some(mut proof) = seen.proof {
@@ -278,7 +280,8 @@ fn serve(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use machmeter_engine::cost::{Kind, Pair, Rejected};
+    use machmeter_engine::cost::Kind;
+    use machmeter_engine::disturbance::Rejected;
 
     #[test]
     fn visits_add_up_however_many_processes_made_them() {
@@ -286,7 +289,7 @@ mod tests {
         for visit in 1..=3_u64 {
             let mut seen = row.clone();
             (seen.short_turns, seen.long_turns) = (40, 80);
-            let pair = Pair { short_ticks: visit, ..Pair::default() };
+            let pair = Pair { short_ticks: visit, visit: 1, ..Pair::default() };
             seen.pairs = vec![pair];
             seen.rejected = Rejected { preempted: visit, ..Rejected::default() };
             seen.proof = Some(Proof { what: "bytes".to_owned(), expected: 10 * visit, seen: 9 * visit });
@@ -296,7 +299,7 @@ mod tests {
             add(&mut row, *seen, Some(&Proof { what: "bytes".to_owned(), expected: 100, seen: 99 }));
         }
         assert_eq!((row.short_turns, row.long_turns, row.rejected.preempted), (40, 80, 6));
-        assert_eq!(row.pairs.iter().map(|p| p.short_ticks).collect::<Vec<_>>(), [1, 2, 3]);
+        assert!(row.pairs.iter().zip(1..=3).all(|(p, n)| (p.short_ticks, p.visit) == (u64::from(n), n)));
         assert_eq!(row.proof.as_ref().map(|p| (p.expected, p.seen)), Some((130, 126)));
         let refused =
             Row { refused: Some("No such file".to_owned()), ..Row::new("calls", "x", Kind::Latency) };

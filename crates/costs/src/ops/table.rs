@@ -22,9 +22,9 @@ pub(super) fn priced<'a>(rows: &'a Rows, part: &'a str) -> Vec<Priced<'a>> {
     own.map(|row| Priced { row, cost: rows.cost(row) }).collect()
 }
 
-/// Cost of an operation (any conditions), where known.
-pub(super) fn cost_ns(priced: &[Priced<'_>], operation: &str) -> Option<f64> {
-    priced.iter().filter(|p| p.row.operation == operation).find_map(|p| p.cost.value_ns())
+/// Cost of an operation (any conditions) in words, where known.
+pub(super) fn words(priced: &[Priced<'_>], operation: &str) -> Option<String> {
+    priced.iter().filter(|p| p.row.operation == operation).find_map(|p| p.cost.words())
 }
 
 /// The start of a program that stands for all: its words, and its cost where known.
@@ -118,7 +118,7 @@ fn table_row(p: &Priced<'_>) -> TableRow {
             text(why),
         ],
     };
-    TableRow { name: name(p.row), cells }
+    TableRow { name: name(p.row) + p.cost.mark(), cells }
 }
 
 /// Why a row has no figure; `None` if it has one.
@@ -144,12 +144,10 @@ pub(super) fn warning(code: &Code, priced: &[Priced<'_>], select: impl Fn(&Row) 
     (!told.is_empty()).then(|| code.warning(told.join("; ")))
 }
 
-/// A line of the page from the figures that are known, as `(words, ns)`; nothing when none is.
-pub(super) fn line(figures: &[(&str, Option<f64>)]) -> Summary {
-    let known: Vec<String> = figures
-        .iter()
-        .filter_map(|(words, ns)| Some(format!("{words} {}", human((*ns)?, Unit::Nanoseconds))))
-        .collect();
+/// A line of the page from the figures that are known, as names and words; nothing when none is.
+pub(super) fn line(figures: &[(&str, Option<String>)]) -> Summary {
+    let known: Vec<String> =
+        figures.iter().filter_map(|(name, words)| Some(format!("{name} {}", words.as_ref()?))).collect();
     let mut summary = Summary::default();
     if !known.is_empty() {
         summary.lines.push(SummaryLine { section: SECTION.to_owned(), lines: vec![known.join(", ")] });
@@ -173,6 +171,22 @@ mod tests {
     }
 
     #[test]
+    fn a_shared_core_is_marked_in_table_and_line() {
+        let mut shared = row("shared", 2_000);
+        for (i, pair) in shared.pairs.iter_mut().enumerate() {
+            pair.core_width = if i < 3 { 3.9 } else { 2.0 };
+        }
+        let mut rows = Rows { tick_hz: 1e9, step_ticks: 1, rows: vec![shared], ..Rows::default() };
+        rows.remember_width(Some(1.0 / 3.9));
+        rows.tell_width();
+        let priced = priced(&rows, "calls");
+        let Shape::CostTable(t) = dataset("calls", "t", "c", &priced).shape else { panic!() };
+        assert_eq!(t.rows[0].name, "shared (4.00 KiB) (core shared)");
+        assert_eq!(words(&priced, "shared").as_deref(), Some("100 ns (core shared)"));
+        assert!(metric(&INFO, &priced[0]).is_shared());
+    }
+
+    #[test]
     fn known_bounded_and_unknown_rows_are_told_apart() {
         let mut unproven = row("unproven", 2_000);
         unproven.proof = Some(Proof { what: "faults".to_owned(), expected: 5, seen: 4 });
@@ -187,8 +201,8 @@ mod tests {
             ..Rows::default()
         };
         let priced = priced(&rows, "calls");
-        assert_eq!(cost_ns(&priced, "known"), Some(100.0));
-        assert!(["nothing", "unproven", "refused"].iter().all(|o| cost_ns(&priced, o).is_none()));
+        assert_eq!(words(&priced, "known").as_deref(), Some("100 ns"));
+        assert!(["nothing", "unproven", "refused"].iter().all(|o| words(&priced, o).is_none()));
         assert!(
             priced.iter().all(|p| metric(&INFO, p).params.keys().all(|k| INFO.params.contains(&k.as_str())))
         );
@@ -204,7 +218,7 @@ mod tests {
         let w = warning(&CODE, &priced, |r| r.operation != "unproven").unwrap();
         assert_eq!(w.text, "refused (4.00 KiB), also (4.00 KiB): no space");
         assert!(warning(&CODE, &priced, |r| r.operation == "nothing").is_none());
-        let summary = line(&[("known", Some(100.0)), ("other", None)]);
+        let summary = line(&[("known", Some("100 ns".to_owned())), ("other", None)]);
         assert_eq!(summary.lines[0].lines, ["known 100 ns"]);
         assert!(line(&[("other", None)]).lines.is_empty());
     }

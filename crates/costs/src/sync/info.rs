@@ -5,7 +5,7 @@ use machmeter_engine::part::SHARED_CORE;
 
 use super::cost::{COST, NOT_MEASURED, ONE_CPU};
 use super::{contention, locks, models, transfer, wakeups};
-use crate::placement::MOVES;
+use machmeter_engine::disturbance::placement::MOVES;
 
 /// The probe's description.
 pub const INFO: Info = Info {

@@ -14,8 +14,7 @@ use serde::{Deserialize, Serialize};
 
 pub use estimate::Cost;
 
-use crate::neighbour;
-use crate::sampling::Disturbance;
+use crate::disturbance::{Rejected, sibling};
 
 /// Fact: the whole width of the core.
 const WHOLE_WIDTH: &str = "core.width";
@@ -48,6 +47,8 @@ impl Kind {
 pub struct Pair {
     /// When, ns after the start of the measurement.
     pub at_ns: f64,
+    /// Number of the visit of its row, from 1: pairs of one visit are alike ([`machmeter_stats::visits`]).
+    pub visit: u32,
     /// Ticks of `short_turns` turns; 0 where there is no short batch (`short_turns` is 0).
     pub short_ticks: u64,
     /// Ticks of `long_turns` turns.
@@ -55,44 +56,8 @@ pub struct Pair {
     /// What a probe of the placement said beside it (one-way transfer between two CPUs, ns); 0 where nobody asked.
     pub regime_ns: f64,
     /// How wide the core was around and between the batches, at least: instructions of a mixture in the time of a dependent addition.
-    /// Less than usual while somebody else uses the core; 0 where nobody looked ([`crate::neighbour`]).
+    /// Less than usual while somebody else uses the core; 0 where nobody looked ([`crate::disturbance::sibling`]).
     pub core_width: f64,
-}
-
-/// Pairs that were thrown away, by the reason.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Rejected {
-    /// A thread that took part was switched out.
-    pub preempted: u64,
-    /// A thread that took part changed its CPU.
-    pub migrated: u64,
-    /// A partner did not do its share meanwhile.
-    pub partner: u64,
-    /// The operation did not do what it should (a call failed).
-    pub failed: u64,
-}
-
-impl Rejected {
-    /// One more, for this reason. A partner that did not sleep did not do its share.
-    pub fn count(&mut self, disturbance: Disturbance) {
-        match disturbance {
-            Disturbance::Preempted => self.preempted += 1,
-            Disturbance::Migrated => self.migrated += 1,
-            Disturbance::Partner | Disturbance::Awake => self.partner += 1,
-            Disturbance::Failed => self.failed += 1,
-        }
-    }
-
-    pub fn add(&mut self, other: Self) {
-        self.preempted += other.preempted;
-        self.migrated += other.migrated;
-        self.partner += other.partner;
-        self.failed += other.failed;
-    }
-
-    pub fn total(self) -> u64 {
-        self.preempted + self.migrated + self.partner + self.failed
-    }
 }
 
 /// That the thing happened: counted by another witness than the loop (faults, children's exit codes, bytes in a file).
@@ -159,6 +124,11 @@ impl Row {
         self
     }
 
+    /// Number of the visit that begins now.
+    pub fn next_visit(&self) -> u32 {
+        self.pairs.last().map_or(0, |p| p.visit).saturating_add(1)
+    }
+
     /// Refused where it was never visited.
     #[must_use]
     pub fn reached(mut self) -> Self {
@@ -203,19 +173,18 @@ impl Rows {
         self.rows.iter().filter(move |r| r.part == part)
     }
 
-    /// What a row costs: by the pairs during which nobody else used the core, where there are enough of them.
+    /// What a row costs: by the pairs during which nobody else used the core; marked where there are too few of them.
     pub fn cost(&self, row: &Row) -> Cost {
         self.cost_of(row, &row.pairs)
     }
 
     /// The same by some of its pairs (those of one regime).
     pub fn cost_of(&self, row: &Row, pairs: &[Pair]) -> Cost {
-        let all = || Cost::of_pairs(row, pairs, self.ns_per_tick(), self.step_ticks);
         match self.whole_width() {
-            Some(whole) if pairs.iter().any(|p| neighbour::alone(p, whole).is_some()) => {
-                Cost::alone(row, pairs, whole, self.ns_per_tick(), self.step_ticks).unwrap_or_else(all)
+            Some(whole) if pairs.iter().any(|p| sibling::alone(p, whole).is_some()) => {
+                Cost::by_population(row, pairs, whole, self.ns_per_tick(), self.step_ticks)
             }
-            _ => all(),
+            _ => Cost::of_pairs(row, pairs, self.ns_per_tick(), self.step_ticks),
         }
     }
 
@@ -223,7 +192,7 @@ impl Rows {
     /// that was more: then nobody saw it whole this time.
     pub fn tell_width(&mut self) {
         let widths = self.rows.iter().flat_map(|r| &r.pairs).map(|p| p.core_width).filter(|w| *w > 0.0);
-        if let Some(whole) = neighbour::whole_width(&widths.collect::<Vec<f64>>()) {
+        if let Some(whole) = sibling::whole_width(&widths.collect::<Vec<f64>>()) {
             let whole = self.width(WIDTH_BEFORE).map_or(whole, |before| whole.max(before));
             self.facts.insert(WHOLE_WIDTH.to_owned(), whole.to_string());
         }
@@ -258,7 +227,7 @@ impl Rows {
     pub fn shared_core(&self) -> Option<(f64, usize)> {
         let whole = self.whole_width()?;
         let seen: Vec<bool> =
-            self.rows.iter().flat_map(|r| &r.pairs).filter_map(|p| neighbour::alone(p, whole)).collect();
+            self.rows.iter().flat_map(|r| &r.pairs).filter_map(|p| sibling::alone(p, whole)).collect();
         let shared = seen.iter().filter(|alone| !**alone).count();
         (!seen.is_empty()).then(|| (shared as f64 / seen.len() as f64, seen.len()))
     }

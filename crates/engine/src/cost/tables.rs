@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use machmeter_data::Table;
 use machmeter_data::quantity::Unit;
 use machmeter_data::samples::{Column, Values};
+use machmeter_stats::visits::guessed;
 use serde::{Deserialize, Serialize};
 
-use super::{Kind, Pair, Proof, Rejected, Row, Rows};
+use super::{Kind, Pair, Proof, Row, Rows};
+use crate::disturbance::Rejected;
 use crate::probe::ProbeError;
 
 /// What is told of a row beside its samples, as JSON in a cell.
@@ -61,6 +63,11 @@ impl Rows {
         let pairs = vec![
             column("row", Unit::Count, Values::I32(pairs.iter().map(|(i, _)| *i).collect())),
             column("at_ns", Unit::Nanoseconds, f64s(|p| p.at_ns)),
+            column(
+                "visit",
+                Unit::Count,
+                Values::I32(pairs.iter().map(|(_, p)| p.visit.cast_signed()).collect()),
+            ),
             column("short_ticks", Unit::Ticks, i64s(|p| p.short_ticks)),
             column("long_ticks", Unit::Ticks, i64s(|p| p.long_ticks)),
             column("regime_ns", Unit::Nanoseconds, f64s(|p| p.regime_ns)),
@@ -137,6 +144,7 @@ impl Rows {
         let rows = of_pairs.i32s("row").ok_or_else(|| wrong("column row is missing"))?;
         let (at, regime) = (f64s(of_pairs, "at_ns")?, f64s(of_pairs, "regime_ns")?);
         let (short, long) = (i64s(of_pairs, "short_ticks")?, i64s(of_pairs, "long_ticks")?);
+        let visits = of_pairs.i32s("visit");
         // Records of before do not have it.
         let widths = f64s(of_pairs, "core_width").unwrap_or_else(|_| vec![0.0; at.len()]);
         for (i, row) in rows.iter().enumerate() {
@@ -145,11 +153,19 @@ impl Rows {
             };
             row.pairs.push(Pair {
                 at_ns: at[i],
+                visit: visits.and_then(|v| u32::try_from(*v.get(i)?).ok()).unwrap_or(0),
                 short_ticks: short[i].max(0) as u64,
                 long_ticks: long[i].max(0) as u64,
                 regime_ns: regime[i],
                 core_width: widths[i],
             });
+        }
+        // Nor this.
+        for row in out.rows.iter_mut().filter(|_| visits.is_none()) {
+            let times: Vec<f64> = row.pairs.iter().map(|p| p.at_ns).collect();
+            for (pair, visit) in row.pairs.iter_mut().zip(guessed(&times)) {
+                pair.visit = visit;
+            }
         }
         Ok(out)
     }
@@ -162,8 +178,17 @@ mod tests {
     #[test]
     fn rows_come_back_as_they_were() {
         let mut row = Row::new("ladder", "chase", Kind::Latency).with("stride_bytes", 64_i64).per_turn(16.0);
-        row.pairs =
-            vec![Pair { at_ns: 1.5, short_ticks: 7, long_ticks: 19, regime_ns: 24.0, core_width: 3.5 }; 3];
+        row.pairs = vec![
+            Pair {
+                at_ns: 1.5,
+                visit: 2,
+                short_ticks: 7,
+                long_ticks: 19,
+                regime_ns: 24.0,
+                core_width: 3.5
+            };
+            3
+        ];
         row.rejected.preempted = 4;
         row.proof = Some(Proof { what: "faults".to_owned(), expected: 8, seen: 8 });
         row.extras.insert("share_max".to_owned(), 0.5);
@@ -178,17 +203,33 @@ mod tests {
     }
 
     #[test]
-    fn records_without_looks_at_the_neighbour_are_read() {
+    fn records_without_visits_and_looks_at_the_sibling_are_read_and_analyzed() {
         let mut row = Row::new("ladder", "chase", Kind::Latency);
-        row.pairs = vec![Pair { short_ticks: 7, long_ticks: 19, core_width: 3.5, ..Pair::default() }; 3];
+        (row.short_turns, row.long_turns) = (10, 20);
+        let pair = |i: u32| Pair {
+            at_ns: f64::from(i + i / 4 * 100),
+            visit: i / 4 + 1,
+            short_ticks: 80,
+            long_ticks: 160,
+            core_width: 3.5,
+            ..Pair::default()
+        };
+        row.pairs = (0..12).map(pair).collect();
         let rows = Rows { tick_hz: 2.5e9, step_ticks: 26, rows: vec![row], ..Rows::default() };
         let mut tables = rows.to_tables("memory");
         for table in &mut tables {
-            table.columns.retain(|c| c.name != "core_width");
+            table.columns.retain(|c| c.name != "core_width" && c.name != "visit");
         }
         let read = Rows::from_tables("memory", &tables).unwrap();
         let widths: Vec<f64> = read.rows[0].pairs.iter().map(|p| p.core_width).collect();
-        assert_eq!(widths, [0.0; 3]);
+        assert_eq!(widths, [0.0; 12]);
+        let visits = |rows: &Rows| rows.rows[0].pairs.iter().map(|p| p.visit).collect::<Vec<_>>();
+        assert_eq!(visits(&read), visits(&rows));
         assert_eq!(read.shared_core(), None);
+        let cost = read.cost(&read.rows[0]);
+        assert!(
+            cost.known().is_some_and(|k| k.population.is_none() && (k.value_ns - 3.2).abs() < 1e-9),
+            "{cost:?}"
+        );
     }
 }

@@ -5,8 +5,8 @@ use machmeter_stats::random::Random;
 use super::{Cell, Enough, Finished, Set, Visit};
 use crate::cost::Row;
 use crate::deadline::{Deadline, stop_requested};
+use crate::disturbance::sibling;
 use crate::host::Progress;
-use crate::neighbour;
 use crate::sampling::Sampler;
 
 /// From one look at the samples of all to the next, ns: it takes some milliseconds.
@@ -116,7 +116,7 @@ impl<'a> Experiment<'a> {
                 widths.extend(pairs.map(|p| p.core_width).filter(|w| *w > 0.0));
             }
         }
-        let seen = neighbour::whole_width(&widths);
+        let seen = sibling::whole_width(&widths);
         [seen, self.width_before].into_iter().flatten().reduce(f64::max)
     }
 
@@ -193,7 +193,7 @@ impl Entrant<'_> {
 /// Whether each row is refused or has enough samples that nobody on the core disturbed, as far as somebody looked.
 fn has_enough(rows: &[Row], visits: u32, enough: Enough, core_width: Option<f64>) -> bool {
     let alone = |row: &Row| {
-        let shared = |p| core_width.is_some_and(|whole| neighbour::alone(p, whole) == Some(false));
+        let shared = |p| core_width.is_some_and(|whole| sibling::alone(p, whole) == Some(false));
         row.pairs.iter().filter(|p| !shared(p)).count()
     };
     let full = |row: &Row| visits >= enough.visits && alone(row) >= enough.samples;

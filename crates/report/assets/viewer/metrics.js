@@ -2,6 +2,7 @@
 const GRID_FIGURES = 8;
 const GRID_COLUMNS = 16;
 const BETTER = { lower: 'lower is better', higher: 'higher is better', neither: 'neither way is better' };
+const isShared = (m) => m.population === 'core_shared';
 const valueOf = (m) => (m.value == null ? '-' : human(m.value, m.unit));
 const interval = (m) => {
   const [a, b] = [m.ci.low, m.ci.high].map((v) => human(v, m.unit).match(/^(.*?)( \S+)?$/).slice(1));
@@ -11,7 +12,7 @@ const interval = (m) => {
 const paramsOf = (m) => Object.entries(m.params || {}).map(([k, v]) => `${k}=${v}`);
 const metricRow = (m, names) => {
   const cell = (text, v) => make('td', v === undefined ? {} : { 'data-v': String(v) }, text);
-  const quality = m.quality + (m.flags && m.flags.length ? ' ' + m.flags.join(' ') : '') + (m.why ? ': ' + m.why : '');
+  const quality = m.quality + (m.flags && m.flags.length ? ' ' + m.flags.join(' ') : '') + (isShared(m) ? ', core shared' : '') + (m.why ? ': ' + m.why : '');
   return make('tr', {}, ...names.map((k) => ((m.params || {})[k] === undefined ? make('td', {}, '') : make('th', { scope: 'row' }, String(m.params[k])))),
     m.value == null ? cell('-') : cell(valueOf(m), m.value), m.ci ? cell(interval(m), m.ci.high - m.ci.low) : cell('-'),
     cell(String(m.n), m.n), make('td', { class: 'q' }, m.estimator), make('td', { class: 'q' }, quality));
@@ -26,6 +27,8 @@ const span = (own) => {
     const n = own.filter((m) => m.quality === q).length;
     if (n) text.push(make('span', { class: 'tag' }, `${n} ${q}`));
   }
+  const shared = own.filter(isShared).length;
+  if (shared) text.push(make('span', { class: 'tag' }, `${shared} core shared`));
   return text;
 };
 /* Values by two parameters, where exactly two vary and hardly a cell stays empty. */
@@ -36,11 +39,13 @@ const grid = (id, own, names) => {
   const [across, down] = varying, columns = of(across), rows = of(down);
   if (columns.length > GRID_COLUMNS || columns.length * rows.length > own.length * 2) return [];
   const key = (c, r) => JSON.stringify([c, r]), at = new Map(own.map((m) => [key(param(m, across), param(m, down)), m]));
-  const cell = (c, r) => { const m = at.get(key(c, r)); return make('td', {}, m ? valueOf(m) + (m.quality === 'suspect' ? ' ?' : '') : ''); };
+  const cell = (c, r) => { const m = at.get(key(c, r)); return make('td', {}, m ? valueOf(m) + (m.quality === 'suspect' ? ' ?' : '') + (isShared(m) ? ' ~' : '') : ''); };
   const body = rows.map((r) => make('tr', {}, make('th', { scope: 'row' }, r), ...columns.map((c) => cell(c, r))));
   const table = make('table', { class: 'grid' }, heading([`${down} / ${across}`, ...columns].map((t) => [t])), make('tbody', {}, ...body));
-  const note = own.some((m) => m.quality === 'suspect') ? [make('p', { class: 'quiet grid' }, '? marks figures that a check or warning weakens.')] : [];
-  return [scrolled(id, table), ...note];
+  const note = (text) => make('p', { class: 'quiet grid' }, text);
+  const notes = own.some((m) => m.quality === 'suspect') ? [note('? marks figures that a check or warning weakens.')] : [];
+  if (own.some(isShared)) notes.push(note('~ marks figures of a core that was shared.'));
+  return [scrolled(id, table), ...notes];
 };
 const metricGroup = (id, own) => {
   const names = [...new Set(own.flatMap((m) => Object.keys(m.params || {})))].sort(), inside = make('div', {});
@@ -55,7 +60,7 @@ const metricGroup = (id, own) => {
     return rows;
   };
   el.addEventListener('toggle', () => { if (el.open) build(); });
-  const texts = own.map((m) => [m.id, ...paramsOf(m), m.estimator, m.quality, ...(m.flags || []), m.why || ''].join(' ').toLowerCase());
+  const texts = own.map((m) => [m.id, ...paramsOf(m), m.estimator, m.quality, ...(m.flags || []), isShared(m) ? 'core shared' : '', m.why || ''].join(' ').toLowerCase());
   return { el, build, texts };
 };
 const metricList = (metrics) => {

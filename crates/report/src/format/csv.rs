@@ -2,6 +2,7 @@
 
 use std::io;
 
+use machmeter_data::metric::Population;
 use machmeter_data::{Record, Table};
 
 use super::{ExportError, Format};
@@ -15,7 +16,7 @@ pub(super) const FORMAT: Format = Format {
     write,
 };
 
-const HEADS: [&str; 15] = [
+const HEADS: [&str; 16] = [
     "id",
     "params",
     "unit",
@@ -31,6 +32,7 @@ const HEADS: [&str; 15] = [
     "quality",
     "flags",
     "why",
+    "population",
 ];
 
 fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write) -> Result<(), ExportError> {
@@ -58,6 +60,7 @@ fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write) -> Result<
                 label::quality(m.quality).to_owned(),
                 m.flags.join(" "),
                 m.why.clone().unwrap_or_default(),
+                m.population.map_or("", Population::name).to_owned(),
             ],
         )?;
     }

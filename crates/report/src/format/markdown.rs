@@ -42,7 +42,11 @@ fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write) -> Result<
     writeln!(out, "| {} |", rule.join(" | "))?;
     for m in &record.metrics {
         let value = if m.flags.is_empty() { label::value(m) } else { format!("{} !", label::value(m)) };
-        row(out, &[name(m), value, half_width(m), m.n.to_string()])?;
+        let name = if m.is_shared() { format!("~ {}", name(m)) } else { name(m) };
+        row(out, &[name, value, half_width(m), m.n.to_string()])?;
+    }
+    if record.metrics.iter().any(Metric::is_shared) {
+        writeln!(out, "\n~ core shared: too few samples without another hardware thread at work")?;
     }
     if record.metrics.iter().any(|m| !m.flags.is_empty()) {
         let mut codes: Vec<&str> =

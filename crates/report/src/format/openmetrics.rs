@@ -77,11 +77,14 @@ fn identifier(text: &str) -> String {
 }
 
 fn labels(m: &Metric) -> String {
-    if m.params.is_empty() {
+    let mut list: Vec<String> =
+        m.params.iter().map(|(k, v)| format!("{}=\"{}\"", label_name(k), escape(&v.to_string()))).collect();
+    if m.is_shared() {
+        list.push("population=\"core_shared\"".to_owned());
+    }
+    if list.is_empty() {
         return String::new();
     }
-    let list: Vec<String> =
-        m.params.iter().map(|(k, v)| format!("{}=\"{}\"", label_name(k), escape(&v.to_string()))).collect();
     format!("{{{}}}", list.join(","))
 }
 

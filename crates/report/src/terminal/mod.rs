@@ -216,6 +216,9 @@ pub fn metrics(metrics: &[Metric], style: &TerminalStyle) -> String {
         if !m.flags.is_empty() {
             let _ = write!(quality, " {}", m.flags.join(" "));
         }
+        if m.is_shared() {
+            quality.push_str(", core shared");
+        }
         if let Some(why) = &m.why {
             let _ = write!(quality, ": {why}");
         }

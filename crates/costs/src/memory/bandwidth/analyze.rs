@@ -1,6 +1,6 @@
 //! What the rows say: bandwidths, what depends on the contents, how it scales with CPUs.
 
-use machmeter_data::metric::{Params as MetricParams, params};
+use machmeter_data::metric::{Params as MetricParams, Population, params};
 use machmeter_data::quantity::{digits, human};
 use machmeter_data::record::{Finding, Summary, SummaryLine, Tile};
 use machmeter_data::{Interval, Metric, Unit};
@@ -189,7 +189,9 @@ fn scaling(figures: &Figures<'_>, out: &mut Analysis) {
             let Some(many) = figures.plain(family, Level::Memory, cpus) else { continue };
             let Some((value, ci, n)) = ratio(&many.cost, &one.cost) else { continue };
             let p = params([("kernel", many.row.operation.as_str().into()), ("cpus", cpus.into())]);
-            out.metrics.push(Metric::new(&SCALING, p, value, "ratio of medians", n).with_ci(Some(ci)));
+            let population = Population::of_all([many.cost.population(), one.cost.population()]);
+            let m = Metric::new(&SCALING, p, value, "ratio of medians", n);
+            out.metrics.push(m.with_ci(Some(ci)).with_population(population));
             rates.push((cpus, many.rate().unwrap_or(0.0)));
         }
         if let Some(cpus) = saturation(&rates).filter(|_| rates.len() > 2) {
@@ -348,9 +350,13 @@ fn summary(figures: &Figures<'_>, buffer: Option<&str>) -> Summary {
     let rate = |family: &str, level, cpus| {
         figures.plain(family, level, cpus).filter(|_| buffer.is_some() || level != Level::Memory)
     };
-    let said = |f: &Figure<'_>| f.rate().map(|r| human(r, Unit::BytesPerSecond)).unwrap_or_default();
+    let rated = |f: &Figure<'_>| f.rate().map(|r| human(r, Unit::BytesPerSecond)).unwrap_or_default();
+    let said = |f: &Figure<'_>| rated(f) + f.cost.mark();
     let both = |f: &Figure<'_>| match f.rate_with_allocate().filter(|_| f.allocated > 1.001) {
-        Some(all) => format!("{} ({} with write-allocate)", said(f), human(all, Unit::BytesPerSecond)),
+        Some(all) => {
+            let all = human(all, Unit::BytesPerSecond);
+            format!("{} ({all} with write-allocate){}", rated(f), f.cost.mark())
+        }
         None => said(f),
     };
     let mut lines = Vec::new();

@@ -96,7 +96,9 @@ fn table(figures: &Figures<'_>) -> Option<Dataset> {
         if most > 1 {
             cells.push(cell(as_stream(most)));
         }
-        TableRow { name: kernel.to_owned(), cells }
+        let of_kernel = |f: &&Figure<'_>| f.row.operation == kernel && !f.is_level(Level::Sweep);
+        let mark = figures.all.iter().filter(of_kernel).map(|f| f.cost.mark()).max().unwrap_or("");
+        TableRow { name: kernel.to_owned() + mark, cells }
     };
     let rows: Vec<TableRow> = kernels.iter().map(|k| row(k)).collect();
     // A column in which nothing was measured only takes room.

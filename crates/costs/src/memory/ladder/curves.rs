@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use machmeter_engine::cost::{Cost, Pair, Row, Rows};
-use machmeter_engine::neighbour;
+use machmeter_engine::disturbance::sibling;
 
 use super::NAME;
 use super::chase::{HUGE, PAGE_LOCAL, SMALL, STRIDE_BYTES};
@@ -178,7 +178,7 @@ impl<'r> Curves<'r> {
     }
 
     fn is_alone(&self, pair: &Pair) -> bool {
-        self.whole_width.is_some_and(|whole| neighbour::alone(pair, whole) == Some(true))
+        self.whole_width.is_some_and(|whole| sibling::alone(pair, whole) == Some(true))
     }
 
     /// Round and cost of each pair: the quicker of its two batches. Unlike the difference of both it is never less than

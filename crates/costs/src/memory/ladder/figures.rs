@@ -4,7 +4,7 @@ use super::chase::{GLOBAL, HUGE, ONE_PER_PAGE, PAGE_BYTES, PAGE_LOCAL, SMALL, ST
 use super::curves::{Curves, Point};
 use super::detect::{Cache, Detection};
 use super::refine::STRIDES;
-use machmeter_data::metric::{ParamValue, Params, params};
+use machmeter_data::metric::{ParamValue, Params, Population, params};
 use machmeter_data::quantity::{Unit, human};
 use machmeter_data::shape::{Axis, Curve, CurveRow, Mark, Matrix};
 use machmeter_data::{Dataset, Interval, Metric, Shape};
@@ -86,7 +86,8 @@ fn cycles(found: &Detection<'_>) -> Vec<Metric> {
     if let Some(cycle_ns) = cycle.value_ns().filter(|ns| *ns > 0.0) {
         out.extend(found.usual_prices().into_iter().map(|p| {
             let of = latency_params(&p.level, GLOBAL, found.first_pages);
-            p.cost.metric_as(&super::LATENCY_CYCLES, of, |ns| ns / cycle_ns)
+            let both = Population::of_all([p.cost.population(), cycle.population()]);
+            p.cost.metric_as(&super::LATENCY_CYCLES, of, |ns| ns / cycle_ns).with_population(both)
         }));
     }
     out
@@ -174,6 +175,7 @@ fn parallelism(curves: &Curves<'_>) -> Vec<Metric> {
                     alone.high_ns / k.low_ns,
                     "rank, both rows",
                 );
+                m.population = Population::of_all([alone.population, k.population]);
             }
             m.blocks.clear();
             m

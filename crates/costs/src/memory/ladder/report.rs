@@ -4,6 +4,7 @@ use machmeter_data::Metric;
 use machmeter_data::code::Code;
 use machmeter_data::quantity::{Unit, human};
 use machmeter_data::record::{Finding, Summary, SummaryLine, Tile, Warning};
+use machmeter_engine::cost::estimate::Known;
 
 use super::chase::{GLOBAL, HUGE, PAGE_BYTES, PAGE_LOCAL, SMALL};
 use super::curves::Curves;
@@ -26,16 +27,18 @@ pub(super) fn write(curves: &Curves<'_>, found: &Detection<'_>) -> Summary {
             None if name == MEMORY => "memory".to_owned(),
             None => name.clone(),
         };
-        let of = |priced: &[Priced]| priced.iter().find(|p| p.level == *name).and_then(|p| p.cost.value_ns());
+        let of = |priced: &[Priced]| {
+            priced.iter().find(|p| p.level == *name).and_then(|p| p.cost.known().cloned())
+        };
         match (of(&prices), of(&local)) {
-            (Some(ns), _) if name == MEMORY => format!("{said} {}", memory(found, ns)),
-            (Some(ns), _) => {
+            (Some(k), _) if name == MEMORY => format!("{said} {}", memory(found, &k)),
+            (Some(k), _) => {
                 let cycles = cycle_ns.filter(|_| cache.is_some_and(|c| !c.shared));
-                let cycles =
-                    cycles.map_or(String::new(), |cycle_ns| format!(" ({:.1} cycles)", ns / cycle_ns));
-                format!("{said} {}{cycles}", human(ns, Unit::Nanoseconds))
+                let cycles = cycles
+                    .map_or(String::new(), |cycle_ns| format!(" ({:.1} cycles)", k.value_ns / cycle_ns));
+                format!("{said} {}{cycles}{}", human(k.value_ns, Unit::Nanoseconds), k.mark())
             }
-            (None, Some(ns)) => format!("{said} {} (inside pages)", human(ns, Unit::Nanoseconds)),
+            (None, Some(k)) => format!("{said} {} (inside pages)", k.words()),
             (None, None) => format!("{said}, latency not known"),
         }
     };
@@ -85,12 +88,11 @@ fn named(cache: &Cache, on_hypervisor: bool) -> String {
     }
 }
 
-fn memory(found: &Detection<'_>, small_ns: f64) -> String {
-    let text = |ns: f64| human(ns, Unit::Nanoseconds);
+fn memory(found: &Detection<'_>, small: &Known) -> String {
     let huge = found.prices(GLOBAL, HUGE).into_iter().find(|p| p.level == MEMORY);
-    match huge.and_then(|p| p.cost.value_ns()).filter(|_| found.first_pages == SMALL) {
-        Some(huge_ns) => format!("{} (4 KiB pages), {} (2 MiB)", text(small_ns), text(huge_ns)),
-        None => text(small_ns),
+    match huge.and_then(|p| p.cost.words()).filter(|_| found.first_pages == SMALL) {
+        Some(huge) => format!("{} (4 KiB pages), {huge} (2 MiB)", small.words()),
+        None => small.words(),
     }
 }
 
@@ -103,7 +105,7 @@ fn tile(found: &Detection<'_>, prices: &[Priced]) -> Option<Tile> {
     Some(Tile {
         label: label.to_owned(),
         value: ns(k.value_ns),
-        note: format!("[{}, {}], random order", ns(k.low_ns), ns(k.high_ns)),
+        note: format!("[{}, {}], random order{}", ns(k.low_ns), ns(k.high_ns), k.mark()),
     })
 }
 

@@ -116,7 +116,7 @@ fn rise(idle: &Point<'_>, full: &Point<'_>, points: &[Point<'_>], out: &mut Anal
     });
     let line = format!(
         "latency under load: {} idle, {} beside {rate} of {}",
-        ns(a.value_ns),
+        a.words(),
         ns(b.value_ns),
         full.load()
     );

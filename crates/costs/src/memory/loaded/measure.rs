@@ -153,10 +153,11 @@ impl Cell for PointCell<'_, '_> {
         };
         match beside.setting.team(*team, visit).take_row(cell, latency, 0.0) {
             Ok(found) => {
+                let visit = traffic.next_visit();
                 for s in found.of(0, 0).filter(|s| s.disturbance.is_none() && s.others_turns > 0) {
                     let bytes = (s.others_turns * *burst_bytes) as f64;
                     let long_ticks = (s.window_ticks as f64 * TRAFFIC_BYTES / bytes).round() as u64;
-                    traffic.pairs.push(Pair { at_ns: s.at_ns as f64, long_ticks, ..Pair::default() });
+                    traffic.pairs.push(Pair { at_ns: s.at_ns as f64, visit, long_ticks, ..Pair::default() });
                 }
                 traffic.rejected = latency.rejected;
             }

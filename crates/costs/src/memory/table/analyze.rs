@@ -1,12 +1,12 @@
 //! From the members' rows to the table: mean and maximum over members, as the seed prints them.
 
-use machmeter_data::metric::Params as Conditions;
+use machmeter_data::metric::{Params as Conditions, Population};
 use machmeter_data::quantity::human;
 use machmeter_data::record::{SummaryLine, Warning};
 use machmeter_data::shape::{Cell, CostTable, TableColumn, TableRow};
 use machmeter_data::{Dataset, Interval, Metric, Shape, Unit};
 use machmeter_engine::Analysis;
-use machmeter_engine::cost::estimate::LEVEL;
+use machmeter_engine::cost::estimate::{LEVEL, MARK};
 use machmeter_engine::cost::{Cost, Row, Rows};
 use machmeter_stats::regimes::Regimes;
 
@@ -14,7 +14,7 @@ use super::plan::{Access, LINES};
 use super::{PART, info};
 use crate::memory::Params;
 use crate::memory::ladder::detect::DetectedCaches;
-use crate::placement::{self, MOVES, levels};
+use machmeter_engine::disturbance::placement::{self, MOVES, levels};
 
 /// One line of the table in one model, of all its members.
 struct Figure {
@@ -27,6 +27,7 @@ struct Figure {
     /// Largest sample of any member, ns.
     max_ns: f64,
     n: usize,
+    population: Option<Population>,
     /// Whether it is that of one placement of the CPUs of several.
     placed: bool,
 }
@@ -111,6 +112,7 @@ fn of_model(out: &mut Analysis, rows: &Rows, model: &str, levels: Option<&Regime
     let mut reasons: Vec<String> = Vec::new();
     for line in LINES {
         let mut cells = vec![Cell::Empty(()); 6];
+        let mut mark = "";
         for access in [Access::Dependent, Access::Streamed] {
             let is = |r: &&Row| {
                 r.operation == line.name && r.text("model") == model && r.text("access") == access.name()
@@ -123,6 +125,9 @@ fn of_model(out: &mut Analysis, rows: &Rows, model: &str, levels: Option<&Regime
             let mut m = metric(&found, members[0], model, access);
             if small && m.value.is_some() && line.is_beyond_caches() {
                 m.flag(info::SMALL_BUFFER.id);
+            }
+            if m.is_shared() {
+                mark = MARK;
             }
             out.metrics.push(m);
             // The first three lines are neither streamed nor dependent accesses and stand in the seed's two columns.
@@ -141,7 +146,7 @@ fn of_model(out: &mut Analysis, rows: &Rows, model: &str, levels: Option<&Regime
                 }
             }
         }
-        table.push(TableRow { name: line.name.to_owned(), cells });
+        table.push(TableRow { name: line.name.to_owned() + mark, cells });
     }
     let mut warn = |code: &machmeter_data::code::Code, text: String| {
         out.warnings.push(code.warning(text));
@@ -181,9 +186,10 @@ fn of_model(out: &mut Analysis, rows: &Rows, model: &str, levels: Option<&Regime
 
 fn summary(out: &mut Analysis, table: &[TableRow], model: &str) {
     let cell = |name: &str, at: usize| {
-        let row = table.iter().find(|r| r.name == name)?;
+        let row = table.iter().find(|r| r.name.trim_end_matches(MARK) == name)?;
+        let mark = &row.name[name.len()..];
         match row.cells.get(at)? {
-            Cell::Number(v) => Some(machmeter_data::quantity::human(*v, Unit::Nanoseconds)),
+            Cell::Number(v) => Some(human(*v, Unit::Nanoseconds) + mark),
             _ => None,
         }
     };
@@ -224,6 +230,7 @@ fn figure(rows: &Rows, members: &[&Row], levels: Option<&Regimes>) -> Result<Fig
         max_member_ns: known.iter().map(|k| k.value_ns).fold(0.0, f64::max),
         max_ns: known.iter().map(|k| k.max_ns).fold(0.0, f64::max),
         n: known.iter().map(|k| k.n).sum(),
+        population: Population::of_all(known.iter().map(|k| k.population)),
         placed,
     })
 }
@@ -237,8 +244,10 @@ fn metric(found: &Result<Figure, String>, row: &Row, model: &str, access: Access
     match found {
         Ok(f) => {
             let m = Metric::new(&info::SHARED, conditions, f.mean_ns, "mean of members' medians", f.n as u64);
-            let mut m =
-                m.with_ci(Interval::new(LEVEL, f.low_ns, f.high_ns, "rank")).with_max(f.max_member_ns);
+            let mut m = m
+                .with_ci(Interval::new(LEVEL, f.low_ns, f.high_ns, "rank"))
+                .with_max(f.max_member_ns)
+                .with_population(f.population);
             if f.placed {
                 m.flag(MOVES.id);
             }

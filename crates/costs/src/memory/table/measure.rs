@@ -16,7 +16,7 @@ use machmeter_sys::tree::Tree;
 use super::member::{Buffers, LineOperation, per_turn};
 use super::plan::{Choice, Known, LINES, Line, MOST_BYTES, Operation, Sizes, models};
 use crate::memory::Params;
-use crate::placement::Watch;
+use machmeter_engine::disturbance::placement::PlacementDetector;
 use machmeter_engine::part::At;
 
 /// Length of a short batch, ns: long against the clock, short against the scheduler's ticks.
@@ -79,7 +79,7 @@ pub(super) fn measure(at: &mut At<'_>, params: &Params) -> Result<(), ProbeError
         seats: Seats { cpus, policy: at.policy },
         clock: at.clock(),
         seed: at.host.seed,
-        placement: RefCell::new(Watch::of(at).map(|w| w.rarely(LOOK_NS))),
+        placement: RefCell::new(PlacementDetector::of(at).map(|w| w.rarely(LOOK_NS))),
     });
     let mut cells = CellList::default();
     for model in models {
@@ -100,7 +100,7 @@ struct Setting<'b> {
     seats: Seats,
     clock: HostClock,
     seed: u64,
-    placement: RefCell<Option<Watch>>,
+    placement: RefCell<Option<PlacementDetector>>,
 }
 
 impl Setting<'_> {
@@ -139,7 +139,7 @@ impl Cell for SlotCell<'_> {
         if slot.rows.iter().any(|r| r.refused.is_some()) {
             return;
         }
-        let look = |p: &mut Watch| p.beside(&setting.seats.cpus, visit.bits);
+        let look = |p: &mut PlacementDetector| p.beside(&setting.seats.cpus, visit.bits);
         let regime_ns = if slot.line.needs_two() {
             setting.placement.borrow_mut().as_mut().map_or(0.0, look)
         } else {

@@ -6,7 +6,7 @@ use super::plan::{Access, Choice, Known, LINES, Line, MOST_BYTES, Source, models
 use super::{analyze, info};
 use crate::memory::Params;
 use crate::memory::ladder::detect::DetectedCaches;
-use crate::placement::MOVES;
+use machmeter_engine::disturbance::placement::MOVES;
 
 fn params(words: &[&str]) -> Params {
     use clap::{Args, Command, FromArgMatches};
@@ -25,8 +25,8 @@ fn planted() -> Rows {
             (row.short_turns, row.long_turns) = (100, 200);
             let pair = |k: u32| Pair {
                 at_ns: f64::from(k),
-                short_ticks: 700 + (800.0 * ns) as u64,
-                long_ticks: 700 + (1_600.0 * ns) as u64,
+                short_ticks: 40 + (800.0 * ns) as u64,
+                long_ticks: 40 + (1_600.0 * ns) as u64,
                 ..Pair::default()
             };
             row.pairs = (0..12).map(pair).collect();
@@ -67,10 +67,10 @@ fn rows_of_two_are_told_at_the_placement_that_ruled_most_of_the_time() {
             let look_ns = 24.0 * level as f64 * (1.0 + 0.002 * f64::from(k % 9));
             Pair {
                 at_ns: f64::from(k) * 1e7,
-                short_ticks: 700 + (one.short_ticks - 700) * level,
-                long_ticks: 700 + (one.long_ticks - 700) * level,
+                short_ticks: 40 + (one.short_ticks - 40) * level,
+                long_ticks: 40 + (one.long_ticks - 40) * level,
                 regime_ns: if follows { look_ns } else { 0.0 },
-                core_width: 0.0,
+                ..Pair::default()
             }
         };
         row.pairs = (0..80).map(pair).collect();

@@ -9,9 +9,11 @@ mod subjects;
 mod tests;
 
 use machmeter_data::code::Code;
-use machmeter_data::metric::params;
+use machmeter_data::metric::{Population, params};
+use machmeter_data::quantity::human;
 use machmeter_data::record::{Finding, Warning};
 use machmeter_data::{Metric, Params as Conditions};
+use machmeter_engine::cost::estimate::{LEAST_SHARE, MARK};
 use machmeter_engine::cost::{Kind, Rows};
 use machmeter_engine::experiment::CellList;
 use machmeter_engine::sampling::{Pace, Subject};
@@ -181,14 +183,19 @@ fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
         "Latency: each operation needs the one before. Throughput: they overlap as the machine likes.",
         &priced,
     ));
-    let clock = priced.iter().find(|p| p.row.operation == "read_clock").and_then(|p| p.cost.value_ns());
+    let clock = priced.iter().find(|p| p.row.operation == "read_clock").and_then(|p| p.cost.words());
     let daxpy = |p: &&Priced<'_>| p.row.int("elements") == Some(1_000) && p.row.text("code") == "compiled";
     out.summary = table::line(&[
-        ("cycle", out.metrics.iter().find(|m| m.id == CYCLE.id).and_then(|m| m.value)),
+        ("cycle", out.metrics.iter().find(|m| m.id == CYCLE.id).and_then(cycle)),
         ("clock read", clock),
-        ("daxpy of 1000", priced.iter().find(daxpy).and_then(|p| p.cost.value_ns())),
+        ("daxpy of 1000", priced.iter().find(daxpy).and_then(|p| p.cost.words())),
     ]);
     out
+}
+
+fn cycle(m: &Metric) -> Option<String> {
+    let mark = if m.is_shared() { MARK } else { "" };
+    Some(human(m.value?, m.unit) + mark)
 }
 
 /// What a further addition costs in a chain: the slope of the chains, not a turn of the loop around the shortest.
@@ -199,14 +206,15 @@ pub(super) fn addition(rows: &Rows) -> Metric {
 
 /// The cycle and the addition, what the ladder of known costs says, and the warning when it does not hold.
 fn known_costs(priced: &[Priced<'_>]) -> ([Metric; 2], Finding, Option<Warning>) {
-    let rungs: Vec<Rung> = priced
-        .iter()
-        .filter(|p| p.row.operation == "add")
-        .filter_map(|p| {
+    let rungs = |shared: bool| -> Vec<Rung> {
+        let chains = priced.iter().filter(|p| p.row.operation == "add");
+        let chains = chains.filter(|p| shared || p.cost.population() != Some(Population::CoreShared));
+        let rung = |p: &Priced<'_>| {
             let additions = p.row.int("chain")? as f64;
             Some(Rung { additions, turn_ns: p.cost.value_ns()? * additions })
-        })
-        .collect();
+        };
+        chains.filter_map(rung).collect()
+    };
     let told = |verdict: &str, text: String, evidence: Vec<String>| Finding {
         id: "ops.known_costs".to_owned(),
         verdict: verdict.to_owned(),
@@ -217,7 +225,14 @@ fn known_costs(priced: &[Priced<'_>]) -> ([Metric; 2], Finding, Option<Warning>)
     let empty_ns = empty.map(|k| k.slow_ns);
     let latency = params([("operation", "add".into()), ("kind", Kind::Latency.name().into())]);
     let figures = [(&CYCLE, Conditions::new()), (&COST, latency)];
-    let ladder = match Ladder::fit(&rungs, empty_ns) {
+    // One population makes the line, if it has enough chains.
+    let undisturbed = rungs(false);
+    let own = Ladder::fit(&undisturbed, empty_ns);
+    let is_shared = own.is_err() && rungs(true).len() > undisturbed.len();
+    let rungs = if is_shared { rungs(true) } else { undisturbed };
+    let looked = Population::of_all(priced.iter().map(|p| p.cost.population()));
+    let population = looked.map(|_| if is_shared { Population::CoreShared } else { Population::Undisturbed });
+    let ladder = match if is_shared { Ladder::fit(&rungs, empty_ns) } else { own } {
         Ok(ladder) => ladder,
         Err(why) => {
             let none = figures.map(|(info, key)| Metric::rejected(info, key, "least squares", &why));
@@ -228,9 +243,14 @@ fn known_costs(priced: &[Priced<'_>]) -> ([Metric; 2], Finding, Option<Warning>)
             );
         }
     };
+    let mut interval = ladder.interval.clone();
+    if let Some(ci) = interval.as_mut().filter(|_| is_shared) {
+        ci.low = ci.low.min(LEAST_SHARE * ladder.cycle_ns);
+    }
     let fitted = figures.map(|(info, key)| {
         Metric::new(info, key, ladder.cycle_ns, "least squares", ladder.n as u64)
-            .with_ci(ladder.interval.clone())
+            .with_ci(interval.clone())
+            .with_population(population)
     });
     let figures = format!(
         "slope {:.4} ns a cycle, {:.3} of the longest chain's; intercept {:.3} cycles; largest residual {:.2} %",

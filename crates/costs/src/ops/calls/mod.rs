@@ -114,7 +114,7 @@ fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     ));
     out.warnings
         .extend(CODES.iter().filter_map(|code| table::warning(code, &priced, |r| code_of(r) == *code)));
-    let cost = |operation: &str| table::cost_ns(&priced, operation);
+    let cost = |operation: &str| table::words(&priced, operation);
     out.summary = table::line(&[
         ("system call", cost("getppid")),
         ("clock", cost("clock_gettime")),

@@ -18,8 +18,9 @@ use std::rc::Rc;
 
 use machmeter_data::code::Code;
 use machmeter_engine::cost::{Row, Rows};
+use machmeter_engine::disturbance::Disturbance;
 use machmeter_engine::experiment::{BenchCell, Cell, CellList, Visit};
-use machmeter_engine::sampling::{Disturbance, HostTiming, Mark, Pace, Sampler, Timing};
+use machmeter_engine::sampling::{HostTiming, Mark, Pace, Sampler, Timing};
 use machmeter_engine::{Analysis, ProbeError};
 use machmeter_sys::affinity::current_cpu;
 use machmeter_sys::call::family_cpu_ns;
@@ -177,12 +178,12 @@ fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     let is_switch = |r: &Row| SWITCHES.iter().any(|s| s.0 == r.operation);
     out.warnings.extend(table::warning(&NOT_STARTED, &priced, |r| !is_switch(r)));
     out.warnings.extend(table::warning(&NO_FIGURE, &priced, is_switch));
-    let cost = |operation: &str| table::cost_ns(&priced, operation);
+    let cost = |operation: &str| table::words(&priced, operation);
     let (started, spawn) = table::spawn(rows);
     out.summary = table::line(&[
         ("thread", cost("thread_create_join")),
         ("fork", cost("fork_exit_wait")),
-        (started, spawn.and_then(|c| c.value_ns())),
+        (started, spawn.and_then(|c| c.words())),
         ("switch", cost("yield_two_threads").or_else(|| cost("pipe_two_threads"))),
     ]);
     out

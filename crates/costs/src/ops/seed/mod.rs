@@ -18,6 +18,7 @@ use machmeter_data::record::SummaryLine;
 use machmeter_data::shape::{Axis, DecadeRow, Decades, Shape};
 use machmeter_data::{Dataset, Unit};
 use machmeter_engine::Analysis;
+use machmeter_engine::cost::estimate::MARK;
 use machmeter_engine::cost::{Cost, Kind, Row, Rows};
 
 use super::Params;
@@ -91,7 +92,7 @@ fn analyze(params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     let rung = |name: &str, cost: &Cost| {
         let k = cost.known()?;
         let (low, high) = (Some(k.low_ns), Some(k.high_ns));
-        Some(DecadeRow { name: name.to_owned(), value: k.value_ns, low, high })
+        Some(DecadeRow { name: name.to_owned() + k.mark(), value: k.value_ns, low, high })
     };
     let shown = |(id, name): &(&str, &str)| rung(name, &rows.cost(row_of(rows, id)?));
     let mut ladder: Vec<DecadeRow> = OPERATIONS.iter().filter_map(shown).collect();
@@ -112,7 +113,7 @@ fn analyze(params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     let add = arithmetic::addition(rows);
     let ci = add.ci.as_ref().map(|ci| (ci.low, ci.high));
     ladder.extend(add.value.map(|value| DecadeRow {
-        name: "add".to_owned(),
+        name: "add".to_owned() + if add.is_shared() { MARK } else { "" },
         value,
         low: ci.map(|ci| ci.0),
         high: ci.map(|ci| ci.1),

@@ -13,10 +13,10 @@ use machmeter_stats::regimes::Regimes;
 use super::measure::APART_BYTES;
 use super::operations::Operation;
 use super::{FAIRNESS, FALSE_SHARING, PART, UNFAIR};
-use crate::placement::{self, MOVES, levels};
 use crate::sync::Params;
 use crate::sync::cost::COST;
 use crate::sync::cost::ONE_CPU;
+use machmeter_engine::disturbance::placement::{self, MOVES, levels};
 
 /// Cost over that of counters far apart from which on two disturb each other.
 const DISTURBED: f64 = 1.5;
@@ -89,16 +89,16 @@ fn fairness(v: &View<'_>) -> Option<Metric> {
         .then(|| Metric::new(&FAIRNESS, keys(v), share, "median of batches", n).with_ci(ci))
 }
 
-fn known_ns(views: &[View<'_>], operation: &str, cpus: i64, distance_bytes: i64) -> Option<f64> {
+fn cost_of<'v>(views: &'v [View<'_>], operation: &str, cpus: i64, distance_bytes: i64) -> Option<&'v Cost> {
     let is =
         |v: &&View<'_>| v.row.operation == operation && v.cpus == cpus && v.distance_bytes == distance_bytes;
-    views.iter().find(is)?.cost.value_ns()
+    views.iter().find(is).map(|v| &v.cost)
 }
 
 /// How far false sharing reaches: the distances between two words, upward, until two no longer disturb each other. The
 /// largest distance is the measure of the others, so it never disturbs.
 fn reach(views: &[View<'_>], operation: &str) -> Option<(Metric, Finding)> {
-    let apart_ns = known_ns(views, operation, 2, APART_BYTES as i64)?;
+    let apart_ns = cost_of(views, operation, 2, APART_BYTES as i64)?.value_ns()?;
     let mut at: Vec<(i64, f64)> = views
         .iter()
         .filter(|v| v.row.operation == operation && v.cpus == 2 && v.distance_bytes > 0)
@@ -169,7 +169,7 @@ fn table(views: &[View<'_>]) -> Dataset {
         };
         let tried = v.row.pairs.len() as u64 + v.row.rejected.total();
         TableRow {
-            name: format!("{}, {place}", v.row.operation),
+            name: format!("{}, {place}{}", v.row.operation, v.cost.mark()),
             cells: vec![
                 number(known.map(|k| k.value_ns)),
                 number(known.map(|k| k.fast_ns)),
@@ -234,11 +234,11 @@ fn summary(views: &[View<'_>]) -> Summary {
         .filter(|v| v.cost.known().is_some())
         .map(|v| v.cpus)
         .max();
-    let shared = most.and_then(|cpus| Some((cpus, known_ns(views, add, cpus, 0)?)));
-    let Some((cpus, ns)) = shared else { return Summary::default() };
-    let mut line = format!("shared counter {} per add with {cpus} CPUs", human(ns, Unit::Nanoseconds));
-    if let Some(alone) = known_ns(views, add, 1, 0) {
-        line.push_str(&format!(", {} alone", human(alone, Unit::Nanoseconds)));
+    let shared = most.and_then(|cpus| Some((cpus, cost_of(views, add, cpus, 0)?.words()?)));
+    let Some((cpus, cost)) = shared else { return Summary::default() };
+    let mut line = format!("shared counter {cost} per add with {cpus} CPUs");
+    if let Some(alone) = cost_of(views, add, 1, 0).and_then(Cost::words) {
+        line.push_str(&format!(", {alone} alone"));
     }
     if let Some((metric, _)) = reach(views, add) {
         let bytes = metric.value.unwrap_or(0.0);

@@ -17,8 +17,8 @@ use machmeter_sys::sched::Policy;
 
 use super::PART;
 use super::operations::{CHUNK, OnWords, Operation};
-use crate::placement::Watch;
 use crate::sync::Params;
+use machmeter_engine::disturbance::placement::PlacementDetector;
 use machmeter_engine::part::At;
 
 /// Distances of two counters, bytes; 0 is one counter for all.
@@ -132,7 +132,7 @@ fn lanes(cpus: usize) -> Vec<Lane> {
 #[allow(clippy::unnecessary_wraps, reason = "the form of all parts")]
 pub(super) fn measure(at: &mut At<'_>, _params: &Params) -> Result<(), ProbeError> {
     let cpus = at.cpus();
-    let Some(placement) = Watch::of(at) else {
+    let Some(placement) = PlacementDetector::of(at) else {
         let mut refused = Lane::new(Operation::FetchAdd, 2, 0);
         refused.row.refused = Some("needs two CPUs, has 1".to_owned());
         at.rows.push(refused.row);
@@ -149,7 +149,7 @@ struct Setting {
     cpus: Vec<usize>,
     policy: Policy,
     clock: HostClock,
-    placement: RefCell<Watch>,
+    placement: RefCell<PlacementDetector>,
 }
 
 struct LaneCell {

@@ -12,9 +12,9 @@ use super::analyze::analyze;
 use super::measure::{fairness, take};
 use super::operations::Operation;
 use super::{PART, UNFAIR};
-use crate::placement::MOVES;
 use crate::sync::Params;
 use crate::sync::cost::ONE_CPU;
+use machmeter_engine::disturbance::placement::MOVES;
 
 fn no_parameters() -> Params {
     serde_json::from_str(r#"{"parts": []}"#).unwrap()

@@ -13,10 +13,10 @@ use machmeter_stats::regimes::Regimes;
 use super::contended::{JAIN, LONGEST_STREAK, PROOF};
 use super::{BROKEN, FAIRNESS, HANDOFF, NAME, UNFAIR, fairness};
 use super::{kinds, plan};
-use crate::placement::{self, MOVES, levels};
 use crate::sync::Params;
 use crate::sync::cost::COST;
 use crate::sync::cost::ONE_CPU;
+use machmeter_engine::disturbance::placement::{self, MOVES, levels};
 
 /// Fairness below which a warning is due.
 const UNFAIR_BELOW: f64 = 0.8;

@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use machmeter_engine::cost::{Proof, Row};
-use machmeter_engine::sampling::Disturbance;
+use machmeter_engine::disturbance::Disturbance;
 use machmeter_engine::team::sampler::JointOperation;
 use machmeter_engine::team::{Arena, Member};
 

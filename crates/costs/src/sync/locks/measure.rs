@@ -19,8 +19,8 @@ use super::handoff::{HandoffVisit, RING};
 use super::kinds::{self, Kind, Room, with_locks};
 use super::plan::{self, Job, Size, Together, jobs};
 use super::{NAME, alone, barriers};
-use crate::placement::Watch;
 use crate::sync::Params;
+use machmeter_engine::disturbance::placement::PlacementDetector;
 use machmeter_engine::part::At;
 
 /// Time below which the plan is short, ns.
@@ -48,8 +48,11 @@ pub(super) fn measure(at: &mut At<'_>, _params: &Params) -> Result<(), ProbeErro
     let mut models: Vec<&'static dyn Team> = vec![&team::threads::Threads];
     models.extend(team::named("processes").filter(|_| size == Size::Full));
     let cpus = at.cpus();
-    let setting =
-        Rc::new(Setting { policy: at.policy, clock: at.clock(), placement: RefCell::new(Watch::of(at)) });
+    let setting = Rc::new(Setting {
+        policy: at.policy,
+        clock: at.clock(),
+        placement: RefCell::new(PlacementDetector::of(at)),
+    });
     for model in models {
         for job in jobs(&cpus, model.model(), size) {
             cells.push(JobCell { model, job, setting: Rc::clone(&setting) });
@@ -82,7 +85,7 @@ fn alone(rooms: &[(Kind, Room)]) -> CellList<'_> {
 struct Setting {
     policy: Policy,
     clock: HostClock,
-    placement: RefCell<Option<Watch>>,
+    placement: RefCell<Option<PlacementDetector>>,
 }
 
 struct JobCell {
@@ -102,7 +105,7 @@ impl Cell for JobCell {
     }
 
     fn visit(&mut self, visit: &mut Visit<'_>) {
-        let look = |p: &mut Watch| p.beside(&self.job.cpus, visit.bits);
+        let look = |p: &mut PlacementDetector| p.beside(&self.job.cpus, visit.bits);
         let regime_ns = self.setting.placement.borrow_mut().as_mut().map_or(0.0, look);
         take(&self.setting, self.model, &mut self.job, visit, regime_ns);
     }

@@ -9,9 +9,9 @@ use machmeter_engine::cost::{Cost, Row, Rows};
 
 use super::measure::{ONE_CPU, PROCESSES, THREADS, USER_THREADS, WITHOUT};
 use super::{DISAGREE, NO_USER_THREADS, PART};
-use crate::placement::{self, MOVES, levels};
 use crate::sync::Params;
 use crate::sync::cost::{self, COST};
+use machmeter_engine::disturbance::placement::{self, MOVES, levels};
 
 /// Ratio of two models from which on they disagree.
 const DISAGREEMENT: f64 = 1.25;

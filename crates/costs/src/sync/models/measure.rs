@@ -14,8 +14,8 @@ use super::PART;
 use super::operations::{self, Operation};
 #[cfg(feature = "user-threads")]
 use super::user_threads;
-use crate::placement::Watch;
 use crate::sync::Params;
+use machmeter_engine::disturbance::placement::PlacementDetector;
 use machmeter_engine::part::At;
 
 /// Time for pairs in a visit, ns.
@@ -68,7 +68,7 @@ pub(super) fn measure(at: &mut At<'_>, _params: &Params) -> Result<(), ProbeErro
     let mut cells = created(at);
     let setting = Rc::new(Setting {
         clock: at.clock(),
-        placement: RefCell::new(Watch::of(at).map(|w| w.rarely(LOOK_NS))),
+        placement: RefCell::new(PlacementDetector::of(at).map(|w| w.rarely(LOOK_NS))),
     });
     for lane in lanes(at) {
         cells.push(LaneCell { lane, setting: Rc::clone(&setting) });
@@ -99,7 +99,7 @@ fn created<'a>(at: &mut At<'_>) -> CellList<'a> {
 
 struct Setting {
     clock: HostClock,
-    placement: RefCell<Option<Watch>>,
+    placement: RefCell<Option<PlacementDetector>>,
 }
 
 struct LaneCell {
@@ -119,7 +119,7 @@ impl Cell for LaneCell {
     fn visit(&mut self, visit: &mut Visit<'_>) {
         let Self { lane, setting } = self;
         let Some(model) = lane.team.filter(|_| lane.row.refused.is_none()) else { return };
-        let look = |p: &mut Watch| p.beside(&lane.seats.cpus, visit.bits);
+        let look = |p: &mut PlacementDetector| p.beside(&lane.seats.cpus, visit.bits);
         let regime_ns = setting.placement.borrow_mut().as_mut().map_or(0.0, look);
         let limit_ns = (3 * VISIT_NS + TEAM_NS).min(visit.left_ns());
         let one_cpu = lane.row.int("cpus") == Some(1);

@@ -13,8 +13,8 @@ use machmeter_sys::thread::monotonic_ns;
 use super::measure::{OF_TWO, ONE_CPU, PROCESSES, THREADS, USER_THREADS, row};
 use super::operations::Operation;
 use super::{analyze, operations};
-use crate::placement::MOVES;
 use crate::sync::Params;
+use machmeter_engine::disturbance::placement::MOVES;
 
 const OTHER: Policy = Policy::Other { nice: 0 };
 const RATE: TickRate = TickRate::NANOSECONDS;

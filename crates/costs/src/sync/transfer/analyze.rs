@@ -11,9 +11,9 @@ use machmeter_stats::regimes::{RegimeOptions, Regimes, regimes};
 
 use super::trips::Kind;
 use super::{ASYMMETRY, CORE_TO_CORE, PART, REGIME_SHARE, SAMPLED, show};
-use crate::placement::MOVES;
 use crate::sync::Params;
 use crate::sync::cost::ONE_CPU;
+use machmeter_engine::disturbance::placement::MOVES;
 
 /// Ratio of two directions from which on they differ.
 const ASYMMETRIC: f64 = 1.25;

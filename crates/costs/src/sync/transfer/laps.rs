@@ -1,18 +1,11 @@
 //! A visit to a pair of CPUs: batches of every kind, lap after lap, and what a lap's batches say together.
 
-use machmeter_engine::cost::Rejected;
-use machmeter_engine::team::sampler::{Batches, Rule, TeamCell, TeamClock, TeamSample, TeamVisit, Turns};
+use machmeter_engine::disturbance::Rejected;
+use machmeter_engine::disturbance::distance::{BATCHES, condense};
+use machmeter_engine::team::sampler::{Batches, Rule, TeamCell, TeamClock, TeamVisit, Turns};
 use machmeter_engine::team::{Arena, Seats, Team};
 
 use super::trips::{Exchange, Kind, Lines, WORDS};
-
-/// Batches of a kind in a lap.
-pub(super) const BATCHES: usize = 12;
-/// Fewest clean batches of a lap that make a sample.
-const FEWEST_CLEAN: usize = 3;
-/// Quantile of a lap's clean batches that stands for it: the median of their lower half. What disturbs without a switch (a
-/// host that takes the CPU, a neighbor on the core, an interrupt) only adds.
-const LOWER: f64 = 0.25;
 
 #[derive(Debug, Clone)]
 pub(super) struct Plan<'k> {
@@ -74,18 +67,4 @@ pub(super) fn visit(
         Some(Lap { at_ns: of_lap().map(|s| s.at_ns).min()?, kinds: kinds.collect() })
     };
     Ok((0..plan.laps).map_while(lap).collect())
-}
-
-/// What a lap's batches of one kind say: the lower part of the clean ones, and those that are not clean.
-pub(super) fn condense<'s>(batches: impl Iterator<Item = &'s TeamSample>) -> (Option<u64>, Rejected) {
-    let (mut rejected, mut clean) = (Rejected::default(), Vec::new());
-    for batch in batches {
-        match batch.disturbance {
-            Some(why) => rejected.count(why),
-            None => clean.push(batch.long_ticks),
-        }
-    }
-    clean.sort_unstable();
-    let low = (clean.len() >= FEWEST_CLEAN).then(|| clean[(clean.len() as f64 * LOWER) as usize]);
-    (low, rejected)
 }

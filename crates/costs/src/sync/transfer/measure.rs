@@ -34,8 +34,7 @@ pub(super) fn measure(at: &mut At<'_>, _params: &Params) -> Result<(), ProbeErro
     let chosen = &all[..all.len().min(affordable).min(COUPLES_MAX)];
     let list = |f: &dyn Fn(&Couple) -> String| chosen.iter().map(f).collect::<Vec<_>>().join(",");
     at.facts.insert("transfer.couples".to_owned(), all.len().to_string());
-    at.facts
-        .insert("transfer.classes".to_owned(), list(&|c| format!("{}-{}={}", c.low, c.high, c.class.name())));
+    at.facts.insert("transfer.classes".to_owned(), list(&|c| format!("{}-{}={}", c.low, c.high, c.distance)));
     let (policy, clock) = (at.policy, at.clock());
     let lanes = chosen.iter().flat_map(|c| [(c.low, c.high), (c.high, c.low)]);
     at.run(lanes.map(|(from, to)| Lane::new(from, to, policy, clock)).collect::<CellList<'_>>());
@@ -72,6 +71,8 @@ impl Lane {
     /// Takes over laps whose placement is known: those with a compare-and-swap sample.
     fn take(&mut self, laps: &[Lap], ns: &dyn Fn(u64) -> f64) {
         let (turns, ways) = Kind::Cas.batch();
+        // Laps follow each other within milliseconds: one visit.
+        let visit = self.rows.iter().map(Row::next_visit).max().unwrap_or(1);
         for lap in laps {
             let regime = lap.kinds.first().and_then(|(ticks, _)| *ticks);
             for (row, (ticks, rejected)) in self.rows.iter_mut().zip(&lap.kinds) {
@@ -79,6 +80,7 @@ impl Lane {
                 if let (Some(regime), Some(ticks)) = (regime, ticks) {
                     row.pairs.push(Pair {
                         at_ns: lap.at_ns as f64,
+                        visit,
                         short_ticks: 0,
                         long_ticks: *ticks,
                         regime_ns: ns(regime) / (turns as f64 * ways),

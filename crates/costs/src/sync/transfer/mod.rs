@@ -14,7 +14,6 @@ mod kernel;
 mod laps;
 mod measure;
 mod plan;
-mod regime_probe;
 mod selftest;
 mod show;
 mod trips;
@@ -23,8 +22,6 @@ use machmeter_data::code::Code;
 
 use super::Params;
 use machmeter_engine::part::Part;
-
-pub(crate) use regime_probe::RegimeProbe;
 
 pub(super) const PART: Part<Params> = Part {
     metrics: &[CORE_TO_CORE, REGIME_SHARE],

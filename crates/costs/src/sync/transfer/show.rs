@@ -6,10 +6,10 @@ use machmeter_data::record::{Summary, SummaryLine, Tile};
 use machmeter_data::shape::{Axis, Cell, CostTable, Matrix, Scatter, ScatterGroup, TableColumn, TableRow};
 use machmeter_data::{Dataset, Shape};
 use machmeter_engine::cost::Rows;
+use machmeter_engine::disturbance::Distance;
 use machmeter_stats::quantile::median_of;
 
 use super::analyze::{COUPLES_MAX, View, levels_text, percent};
-use super::plan::Class;
 use super::trips::Kind;
 
 pub(super) const MATRIX_CPUS: usize = 32;
@@ -32,8 +32,8 @@ pub(super) fn datasets(views: &[View<'_>], rows: &Rows) -> Vec<Dataset> {
 
 /// Couples whose time line is drawn: of each class of neighborhood the one that moved between most levels.
 fn watched<'v, 'r>(views: &'v [View<'r>]) -> impl Iterator<Item = &'v View<'r>> {
-    Class::ALL.iter().filter_map(|class| {
-        let of = views.iter().filter(|v| v.class == class.name());
+    Distance::SHOWN.iter().filter_map(|distance| {
+        let of = views.iter().filter(|v| v.class == distance.to_string());
         // The first of several, which was visited first.
         of.rev().max_by_key(|v| v.reported().len())
     })
@@ -184,7 +184,7 @@ pub(super) fn summary(views: &[View<'_>], rows: &Rows) -> Summary {
     if views.len() <= NAMED {
         lines.extend(views.iter().map(|v| format!("CPU {} <-> {}: {}", v.low, v.high, levels_text(v))));
     } else {
-        lines.extend(Class::ALL.iter().filter_map(|class| of_class(views, class.name())));
+        lines.extend(Distance::SHOWN.iter().filter_map(|distance| of_class(views, &distance.to_string())));
     }
     let Some(first) = views.first() else { return Summary::default() };
     let figure = |kind: Kind, what: &str| {

@@ -3,7 +3,8 @@
 use machmeter_data::shape::Matrix;
 use machmeter_data::{Dataset, Metric, Shape};
 use machmeter_engine::cost::{Kind as Question, Pair, Row, Rows};
-use machmeter_engine::sampling::Disturbance;
+use machmeter_engine::disturbance::distance::{BATCHES, condense};
+use machmeter_engine::disturbance::{Distance, Disturbance};
 use machmeter_engine::team::sampler::{HostClock, TeamSample};
 use machmeter_engine::team::simulated::SimulatedTeam;
 use machmeter_engine::team::{Seats, threads::Threads};
@@ -13,15 +14,15 @@ use machmeter_sys::sched::Policy;
 use machmeter_sys::topology::{Cache, CacheKind, Cpu, CpuSet, Topology};
 
 use super::analyze::{COUPLES_MAX, analyze};
-use super::laps::{BATCHES, Plan, condense, visit};
-use super::plan::{Class, couples};
+use super::laps::{Plan, visit};
+use super::plan::couples;
 use super::show::MATRIX_CPUS;
 use super::trips::Kind;
 
 use super::{ASYMMETRY, PART, SAMPLED};
-use crate::placement::MOVES;
 use crate::sync::Params;
 use crate::sync::cost::ONE_CPU;
+use machmeter_engine::disturbance::placement::MOVES;
 
 /// One-way latency of each kind where a compare-and-swap takes 1.
 const RELATIVE: [f64; 5] = [1.0, 1.05, 2.0, 1.9, 1.6];
@@ -317,14 +318,14 @@ fn one_couple_of_each_neighborhood_comes_first() {
     for seed in 0..5 {
         let all = couples(&t, &cpus, seed);
         assert_eq!(all.len(), 120);
-        let first: Vec<Class> = all[..4].iter().map(|c| c.class).collect();
-        assert_eq!(first, Class::ALL);
-        for (class, n) in Class::ALL.iter().zip([8, 16, 32, 64]) {
-            assert_eq!(all.iter().filter(|c| c.class == *class).count(), n, "{}", class.name());
+        let first: Vec<Distance> = all[..4].iter().map(|c| c.distance).collect();
+        assert_eq!(first, Distance::SHOWN);
+        for (distance, n) in Distance::SHOWN.iter().zip([8, 16, 32, 64]) {
+            assert_eq!(all.iter().filter(|c| c.distance == *distance).count(), n, "{distance}");
         }
     }
-    assert_eq!(Class::of(&t, 2, 3), Class::Core);
-    assert_eq!(Class::of(&t, 0, 9), Class::Machine);
+    assert_eq!(Distance::shown(&t, 2, 3), Distance::SameCore);
+    assert_eq!(Distance::shown(&t, 0, 9), Distance::OtherPackage);
 }
 
 /// On this machine: laps of all kinds come back with plausible times, on threads; the words went the right ways.

@@ -1,26 +1,19 @@
 //! The loops: round trips of a word between two CPUs, and reads of lines that the other CPU holds. Times are taken on one CPU
 //! only, so that no two clocks are compared; half a round trip is one way.
-//!
-//! Who waits spins without a pause instruction, which would add its own length, and looks at the deadline once in
-//! [`LOOKS`] turns, so that a partner without a CPU cannot hold it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use machmeter_engine::disturbance::distance::{PingPong, TRIPS, WARM_TRIPS, spin_until};
 use machmeter_engine::team::Member;
 use machmeter_engine::team::sampler::JointOperation;
 use machmeter_stats::random::Random;
 
 use super::kernel;
 
-pub(super) const TRIPS: u64 = 100;
-/// Round trips before the time of a batch begins: the partner may have been on its way into its loop.
-const WARM_TRIPS: u64 = 10;
 /// Lines that a batch of reads visits, each once.
 pub(super) const LINES: u64 = 128;
 /// Lets the partner go that waits, running, while its lines are read: one that does something else answers at another pace.
 const LEAVE: u64 = u64::MAX;
-/// Turns of a waiting loop between two looks at the deadline.
-const LOOKS: u32 = 4_096;
 
 /// Words from one line in use to the next: four lines apart, so that no prefetcher of neighbors takes part.
 const LINE_WORDS: usize = 32;
@@ -101,43 +94,13 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Turns until `done`; false when the deadline came first.
-#[inline(always)]
-fn until(member: &Member<'_>, mut done: impl FnMut() -> bool) -> bool {
-    loop {
-        for _ in 0..LOOKS {
-            if done() {
-                return true;
-            }
-        }
-        if !goes_on(member) {
-            return false;
-        }
-    }
-}
-
-#[cold]
-#[inline(never)]
-fn goes_on(member: &Member<'_>) -> bool {
-    (member.relax)();
-    !member.is_late()
-}
-
-/// Swaps the word from one value to the other as often as it comes back.
-#[inline(never)]
-fn swap_trips(word: &AtomicU64, from: u64, to: u64, trips: u64, member: &Member<'_>) -> bool {
-    (0..trips).all(|_| {
-        until(member, || word.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok())
-    })
-}
-
 /// Stores a new number and waits for the answer, which is one higher.
 #[inline(never)]
 fn ask_trips(mine: &AtomicU64, other: &AtomicU64, first: u64, trips: u64, member: &Member<'_>) -> bool {
     (0..trips).all(|i| {
         let number = first + 2 * i + 1;
         mine.store(number, Ordering::Release);
-        until(member, || other.load(Ordering::Acquire) == number + 1)
+        spin_until(member, || other.load(Ordering::Acquire) == number + 1)
     })
 }
 
@@ -146,7 +109,7 @@ fn ask_trips(mine: &AtomicU64, other: &AtomicU64, first: u64, trips: u64, member
 fn answer_trips(mine: &AtomicU64, other: &AtomicU64, first: u64, trips: u64, member: &Member<'_>) -> bool {
     (0..trips).all(|i| {
         let number = first + 2 * i + 1;
-        until(member, || other.load(Ordering::Acquire) == number) && {
+        spin_until(member, || other.load(Ordering::Acquire) == number) && {
             mine.store(number + 1, Ordering::Release);
             true
         }
@@ -178,8 +141,7 @@ impl Exchange<'_> {
         let (word, second) = (self.lines.word(self.kind, false), self.lines.word(self.kind, true));
         let other = if self.kind == Kind::TwoLines { second } else { word };
         match (self.kind, member.rank) {
-            (Kind::Cas, 0) => swap_trips(word, 0, 1, trips, member),
-            (Kind::Cas, _) => swap_trips(word, 1, 0, trips, member),
+            (Kind::Cas, _) => PingPong(word).trips(member, trips),
             (_, 0) => ask_trips(word, other, first, trips, member),
             _ => answer_trips(other, word, first, trips, member),
         }
@@ -236,7 +198,7 @@ impl JointOperation for Exchange<'_> {
             Kind::ReadDirty | Kind::ReadClean => {
                 let word = self.lines.word(self.kind, false);
                 if member.rank != 0 {
-                    return until(member, || word.load(Ordering::Acquire) == LEAVE);
+                    return spin_until(member, || word.load(Ordering::Acquire) == LEAVE);
                 }
                 let done = read_chain(self.lines.0);
                 word.store(LEAVE, Ordering::Release);

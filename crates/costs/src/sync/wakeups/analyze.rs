@@ -11,10 +11,10 @@ use machmeter_engine::team::sampler::AWAKE_PAIRS;
 
 use super::plan::Wake;
 use super::{AWAKE, NAME};
-use crate::placement::{self, MOVES, levels};
 use crate::sync::Params;
 use crate::sync::cost::COST;
 use crate::sync::cost::ONE_CPU;
+use machmeter_engine::disturbance::placement::{self, MOVES, levels};
 
 const COLUMNS: [(Wake, &str); 4] = [
     (Wake::Running, "looking"),

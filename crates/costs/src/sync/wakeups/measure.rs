@@ -17,8 +17,8 @@ use machmeter_sys::sync::{Monitor, Sharing};
 
 use super::plan::{Job, Wake, What, jobs};
 use super::trip::{Broadcast, CELLS, Trip};
-use crate::placement::Watch;
 use crate::sync::Params;
+use machmeter_engine::disturbance::placement::PlacementDetector;
 use machmeter_engine::part::At;
 
 /// Time below which the plan is short, ns.
@@ -41,7 +41,7 @@ pub(super) fn measure(at: &mut At<'_>, _params: &Params) -> Result<(), ProbeErro
     let setting = Rc::new(Setting {
         policy: at.policy,
         clock: at.clock(),
-        placement: RefCell::new(Watch::of(at)),
+        placement: RefCell::new(PlacementDetector::of(at)),
         limit_ns: VISIT_NS[usize::from(full)],
     });
     let cell = |model, job| JobCell { model, job, setting: Rc::clone(&setting) };
@@ -53,7 +53,7 @@ pub(super) fn measure(at: &mut At<'_>, _params: &Params) -> Result<(), ProbeErro
 struct Setting {
     policy: Policy,
     clock: HostClock,
-    placement: RefCell<Option<Watch>>,
+    placement: RefCell<Option<PlacementDetector>>,
     limit_ns: u64,
 }
 
@@ -77,7 +77,7 @@ impl Cell for JobCell {
         if job.row.refused.is_some() {
             return;
         }
-        let look = |p: &mut Watch| p.beside(&job.cpus, visit.bits);
+        let look = |p: &mut PlacementDetector| p.beside(&job.cpus, visit.bits);
         let regime_ns = setting.placement.borrow_mut().as_mut().map_or(0.0, look);
         let seats = Seats { cpus: job.cpus.clone(), policy: setting.policy };
         let limit_ns = visit.left_ns().clamp(1, setting.limit_ns);

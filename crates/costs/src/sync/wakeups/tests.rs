@@ -9,8 +9,8 @@ use machmeter_sys::{affinity, thread};
 
 use super::plan::{Job, Wake, What, jobs};
 use super::*;
-use crate::placement::MOVES;
 use crate::sync::cost::ONE_CPU;
+use machmeter_engine::disturbance::placement::MOVES;
 
 fn visit(job: &mut Job, limit_ns: u64) -> Result<(), String> {
     let seats = Seats { cpus: job.cpus.clone(), policy: Policy::Other { nice: 0 } };

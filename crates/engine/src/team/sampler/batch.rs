@@ -3,7 +3,7 @@
 use super::Clocked;
 use super::judge::Observed;
 use super::shared::Seen;
-use crate::sampling::Disturbance;
+use crate::disturbance::Disturbance;
 
 pub(super) struct Batch {
     /// Reports of those that work; of member 0 alone where the others work throughout.

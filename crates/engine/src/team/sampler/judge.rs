@@ -2,7 +2,7 @@
 
 use super::Rule;
 use super::shared::Seen;
-use crate::sampling::Disturbance;
+use crate::disturbance::Disturbance;
 
 /// Of the switches that must be, this share has to be seen: a waker may be so late that the partner has not gone to sleep yet.
 const SLEPT: f64 = 0.9;

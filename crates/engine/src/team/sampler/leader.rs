@@ -11,7 +11,8 @@ use super::shared::{Report, Seen, What};
 use super::{Batches, Clocked, Found, Member, Others, Rule, TeamCell, TeamSample, Turns};
 use crate::budget::stop_requested;
 use crate::calibration::{self, Tried};
-use crate::sampling::{Disturbance, Timing};
+use crate::disturbance::Disturbance;
+use crate::sampling::Timing;
 
 /// One of so many turns tells whether the known number still makes a batch about as long as wanted: no farther off than this factor.
 /// Whoever waits for a lock spins in one visit and sleeps in another, which costs hundreds of times as much.

@@ -17,7 +17,8 @@ use machmeter_sys::clock::{SourceId, TickRate};
 use serde::{Deserialize, Serialize};
 
 use super::{Arena, Member, Seats, Team, shares_a_cpu};
-use crate::sampling::{Disturbance, HostTiming, Timing};
+use crate::disturbance::Disturbance;
+use crate::sampling::{HostTiming, Timing};
 use member::Session;
 use shared::Shared;
 

@@ -2,7 +2,7 @@
 
 use super::{Found, TeamCell, TeamSample, TeamVisit};
 use crate::cost::{Pair, Row};
-use crate::sampling::Disturbance;
+use crate::disturbance::Disturbance;
 
 /// What rows say of the kernel's switches, in their `extras`.
 pub const SLEEPS: &str = "voluntary_switches";
@@ -31,12 +31,13 @@ impl Found {
         self.samples.iter().filter(move |s| s.cell == cell && s.member == member)
     }
 
-    /// Adds the samples of a cell to its row, beside what a look at the placement said (0: nobody looked).
+    /// Adds the samples of a cell to its row, beside what a look at the placement said (0: nobody looked). Each lap is a visit.
     pub fn record(&self, cell: usize, member: usize, row: &mut Row, regime_ns: f64) {
+        let first = row.next_visit();
         for sample in self.of(cell, member) {
             match sample.disturbance {
                 Some(why) => row.rejected.count(why),
-                None => push(row, sample, regime_ns),
+                None => push(row, sample, regime_ns, first.saturating_add(sample.lap as u32)),
             }
         }
     }
@@ -44,7 +45,7 @@ impl Found {
 
 /// One row has one number of turns: the larger of its own and of the sample's. Ticks of batches of fewer turns are those that so many
 /// would have taken. A row of single batches keeps its own number.
-fn push(row: &mut Row, sample: &TeamSample, regime_ns: f64) {
+fn push(row: &mut Row, sample: &TeamSample, regime_ns: f64, visit: u32) {
     let turns = sample.turns.max(1);
     let single = row.short_turns == 0 && row.long_turns > 0;
     if !single && (row.pairs.is_empty() || turns > row.short_turns) {
@@ -59,6 +60,7 @@ fn push(row: &mut Row, sample: &TeamSample, regime_ns: f64) {
         [sample.short_ticks, sample.long_ticks].map(|t| scaled(t, own as f64 / turns as f64));
     row.pairs.push(Pair {
         at_ns: sample.at_ns as f64,
+        visit,
         short_ticks,
         long_ticks,
         regime_ns,
@@ -109,6 +111,7 @@ mod tests {
         let each = values_ns(&row, &row.pairs, 1.0);
         assert!(each.len() == 5 && each.iter().all(|ns| (ns - 7.0).abs() < 0.01), "{each:?}");
         assert!(row.pairs.iter().all(|p| p.regime_ns == 24.0));
+        assert_eq!(row.pairs.iter().map(|p| p.visit).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
     }
 
     #[test]

@@ -50,7 +50,7 @@ fn planted_costs_come_back_and_the_same_way_each_time() {
     let found = || {
         let team = SimulatedTeam::default();
         [0.8, 25.0, 7_000.0].map(|turn_ns| {
-            let operation = SimulatedOperation::new(&team, turn_ns, 900);
+            let operation = SimulatedOperation::new(&team, turn_ns, 40);
             let found = take(&team, 3, 1, &[TeamCell::new(&operation, 3, TURNS, 12)]);
             assert_says(&row(&found, 0, 0), turn_ns);
             let turns = found.samples[0].turns;
@@ -75,7 +75,7 @@ fn disturbed_samples_are_rejected_for_their_reason() {
         let team = SimulatedTeam::default();
         let events = each(event);
         let sleeps = u64::from(rule == Rule::Sleeps(2));
-        let operation = SimulatedOperation::new(&team, 40.0, 300).sleeping(sleeps).with(&events);
+        let operation = SimulatedOperation::new(&team, 40.0, 40).sleeping(sleeps).with(&events);
         let cell =
             TeamCell { rule, clocked: Clocked::FirstToLast, ..TeamCell::new(&operation, 2, TURNS, 30) };
         let found = take(&team, 2, 1, &[cell]);
@@ -108,7 +108,7 @@ fn each_member_has_its_own_time_and_is_never_timed_alone() {
     let team = SimulatedTeam::default();
     let events =
         |rank: usize, batch: u64| (rank == 1 && batch % 9 == 8).then_some(Event::SwitchedOut(70_000));
-    let operation = SimulatedOperation::new(&team, 30.0, 200).with(&events);
+    let operation = SimulatedOperation::new(&team, 30.0, 40).with(&events);
     let cell = TeamCell {
         clocked: Clocked::EachMember,
         others: Others::UntilLast,

@@ -1,18 +1,21 @@
-//! Rows beside a probe of the placement: a virtual machine's CPUs move under it, and what two of them share costs several times as
+//! Rows beside looks at the placement: a virtual machine's CPUs move under it, and what two of them share costs several times as
 //! much at some places as at others. Such rows are told at the place where the CPUs were most of the time.
 
 use machmeter_data::code::Code;
 use machmeter_data::quantity::{Unit, human};
 use machmeter_data::record::Warning;
-use machmeter_engine::cost::estimate::{FEWEST, LEVEL};
-use machmeter_engine::cost::{Cost, Pair, Row, Rows};
 use machmeter_stats::regimes::{RegimeOptions, Regimes, regimes};
 use machmeter_sys::thread::monotonic_ns;
 
-use crate::sync::transfer::RegimeProbe;
-use machmeter_engine::part::At;
+use super::Disturbance;
+use super::distance::{Distance, one_way_ns};
+use crate::cost::estimate::{FEWEST, LEVEL};
+use crate::cost::{Cost, Pair, Row, Rows};
+use crate::part::At;
+use crate::team::Seats;
+use crate::team::sampler::HostClock;
 
-pub(crate) const MOVES: Code = Code {
+pub const MOVES: Code = Code {
     id: "W421",
     name: "placement moves",
     what: "What two CPUs pay each other jumped between levels while it was measured.",
@@ -28,35 +31,35 @@ const EVERY: u64 = 3;
 const TEAM_NS: u64 = 3_000_000;
 
 /// Looks at the placement of two CPUs from time to time.
-pub(crate) struct Watch {
-    probe: RegimeProbe,
-    cpus: [usize; 2],
+pub struct PlacementDetector {
+    clock: HostClock,
+    seats: Seats,
     /// Shortest time from one look to the next, ns.
     least_ns: u64,
     regime_ns: f64,
     next_ns: u64,
 }
 
-impl Watch {
+impl PlacementDetector {
     /// Of the first two measured CPUs; `None` where there is only one.
-    pub(crate) fn of(at: &At<'_>) -> Option<Self> {
+    pub fn of(at: &At<'_>) -> Option<Self> {
         let [first, second, ..] = at.cpus()[..] else { return None };
-        let probe = RegimeProbe::new(at.host, at.policy, first, second);
-        Some(Self { probe, cpus: [first, second], least_ns: 0, regime_ns: 0.0, next_ns: 0 })
+        let seats = Seats { cpus: vec![first, second], policy: at.policy };
+        Some(Self { clock: at.clock(), seats, least_ns: 0, regime_ns: 0.0, next_ns: 0 })
     }
 
     /// The same, and no more than one look in so many ns: for visits that are short against a look.
     #[must_use]
-    pub(crate) fn rarely(mut self, least_ns: u64) -> Self {
+    pub fn rarely(mut self, least_ns: u64) -> Self {
         self.least_ns = least_ns;
         self
     }
 
     /// What the two pay each other one way, ns, now or a little before; 0 where a look failed.
-    pub(crate) fn one_way_ns(&mut self, seed: u64) -> f64 {
+    pub fn one_way_ns(&mut self, seed: u64) -> f64 {
         let before_ns = monotonic_ns();
         if before_ns >= self.next_ns {
-            self.regime_ns = self.probe.one_way_ns(seed);
+            self.regime_ns = one_way_ns(&self.clock, &self.seats, seed);
             let after_ns = monotonic_ns();
             let rest_ns = EVERY * (after_ns - before_ns).saturating_sub(TEAM_NS);
             self.next_ns = after_ns + rest_ns.max(self.least_ns);
@@ -65,18 +68,18 @@ impl Watch {
     }
 
     /// The same beside a row whose members sit on `cpus`; 0 unless these are the two: other rows are not told by where they are.
-    pub(crate) fn beside(&mut self, cpus: &[usize], seed: u64) -> f64 {
-        if are_the_two(self.cpus, cpus) { self.one_way_ns(seed) } else { 0.0 }
+    pub fn beside(&mut self, cpus: &[usize], seed: u64) -> f64 {
+        if are_the_two(&self.seats.cpus, cpus) { self.one_way_ns(seed) } else { 0.0 }
     }
 }
 
 /// Whether members sit on both of `two`, and nowhere else.
-fn are_the_two(two: [usize; 2], cpus: &[usize]) -> bool {
+fn are_the_two(two: &[usize], cpus: &[usize]) -> bool {
     two.iter().all(|c| cpus.contains(c)) && cpus.iter().all(|c| two.contains(c))
 }
 
 /// Levels of the placement over all rows of a part; `None` where it was not looked at often enough.
-pub(crate) fn levels(rows: &Rows, part: &str) -> Option<Regimes> {
+pub fn levels(rows: &Rows, part: &str) -> Option<Regimes> {
     let mut seen: Vec<(f64, f64)> = rows
         .part(part)
         .flat_map(|r| r.pairs.iter().map(|p| (p.at_ns, p.regime_ns)))
@@ -89,17 +92,22 @@ pub(crate) fn levels(rows: &Rows, part: &str) -> Option<Regimes> {
     regimes(&times, &values, &RegimeOptions { level: LEVEL, ..RegimeOptions::default() }).ok()
 }
 
-/// Samples taken on the most frequent level; all where the placement did not move, or nobody looked at it beside this row.
-pub(crate) fn on_main(row: &Row, levels: Option<&Regimes>) -> Vec<Pair> {
-    let looked = row.pairs.iter().any(|p| p.regime_ns > 0.0);
-    let Some(levels) = levels.filter(|l| looked && l.regimes.len() > 1) else { return row.pairs.clone() };
-    let main = levels.main();
-    row.pairs.iter().filter(|p| p.regime_ns > 0.0 && levels.nearest(p.regime_ns) == main).copied().collect()
+/// What the placement says of a pair: a virtual CPU had moved, or nothing.
+pub fn disturbance(pair: &Pair, levels: &Regimes) -> Option<Disturbance> {
+    let level = levels.nearest(pair.regime_ns);
+    let moved = pair.regime_ns > 0.0 && level != levels.main();
+    moved.then(|| Disturbance::VirtualCpuMoved(Distance::of_level(levels, level)))
 }
 
-/// What a row costs on the most frequent level, and whether that is one of several: then the figure is to be flagged.
-pub(crate) fn cost(rows: &Rows, row: &Row, levels: Option<&Regimes>) -> (Cost, bool) {
-    let main = on_main(row, levels);
+/// What a row costs on the most frequent level, and whether that is one of several: then the figure is to be flagged. All samples count
+/// where the placement did not move, or nobody looked at it beside this row.
+pub fn cost(rows: &Rows, row: &Row, levels: Option<&Regimes>) -> (Cost, bool) {
+    let looked = row.pairs.iter().any(|p| p.regime_ns > 0.0);
+    let Some(levels) = levels.filter(|l| looked && l.regimes.len() > 1) else {
+        return (rows.cost(row), false);
+    };
+    let at_main = |p: &&Pair| p.regime_ns > 0.0 && disturbance(p, levels).is_none();
+    let main: Vec<Pair> = row.pairs.iter().filter(at_main).copied().collect();
     let mut cost = rows.cost_of(row, &main);
     let elsewhere = row.pairs.len() - main.len();
     let proven = row.proof.as_ref().is_none_or(|p| p.seen >= p.expected);
@@ -108,20 +116,20 @@ pub(crate) fn cost(rows: &Rows, row: &Row, levels: Option<&Regimes>) -> (Cost, b
         && proven
         && main.len() < FEWEST
     {
-        why.push_str(&format!(" at the main placement of the CPUs; {elsewhere} at others"));
+        let place = Distance::of_level(levels, levels.main());
+        why.push_str(&format!(" at the main placement of the CPUs ({place}); {elsewhere} at others"));
     }
-    let moved = levels.is_some_and(|l| l.regimes.len() > 1) && row.pairs.iter().any(|p| p.regime_ns > 0.0);
-    (cost, moved)
+    (cost, true)
 }
 
-pub(crate) fn moved(part: &str, levels: Option<&Regimes>) -> Option<Warning> {
+pub fn moved(part: &str, levels: Option<&Regimes>) -> Option<Warning> {
     let levels = levels.filter(|l| l.regimes.len() > 1)?;
-    let main = &levels.regimes[levels.main()];
+    let main = levels.main();
     let text = format!(
-        "{part}: the CPUs' placement moved between {} levels; costs are those at {} one way ({} of the time)",
+        "{part}: the CPUs' placement moved between {} levels; costs are those at {} ({} of the time)",
         levels.regimes.len(),
-        human(main.center, Unit::Nanoseconds),
-        human(main.share, Unit::One)
+        Distance::of_level(levels, main),
+        human(levels.regimes[main].share, Unit::One)
     );
     Some(MOVES.warning(text))
 }
@@ -129,13 +137,13 @@ pub(crate) fn moved(part: &str, levels: Option<&Regimes>) -> Option<Warning> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use machmeter_engine::cost::Kind;
+    use crate::cost::Kind;
 
     #[test]
     fn rows_of_the_two_follow_them_and_no_others() {
-        assert!(are_the_two([0, 4], &[4, 0]) && are_the_two([0, 4], &[0, 4, 0, 4]));
+        assert!(are_the_two(&[0, 4], &[4, 0]) && are_the_two(&[0, 4], &[0, 4, 0, 4]));
         for others in [&[0, 0][..], &[0, 1], &[0, 4, 5], &[]] {
-            assert!(!are_the_two([0, 4], others), "{others:?}");
+            assert!(!are_the_two(&[0, 4], others), "{others:?}");
         }
     }
 
@@ -146,7 +154,7 @@ mod tests {
             short_ticks: 100,
             long_ticks: 200 + (regime_ns as u64),
             regime_ns,
-            core_width: 0.0,
+            ..Pair::default()
         };
         let mut main = Row::new("part", "long", Kind::Latency);
         // A look differs a little from the next, or it would be the same look.
@@ -163,7 +171,7 @@ mod tests {
         let of = |i: usize| cost(&rows, &rows.rows[i], Some(&levels));
         assert!(matches!(of(0), (Cost::Known(k), true) if k.n == 200));
         assert!(
-            matches!(of(1), (Cost::Unknown { why }, true) if why.contains("0 undisturbed samples") && why.ends_with("30 at others"))
+            matches!(of(1), (Cost::Unknown { why }, true) if why.contains("0 undisturbed samples") && why.contains("level 1 of 2 at 24.") && why.ends_with("30 at others"))
         );
         assert!(matches!(of(2), (Cost::Known(k), false) if k.n == 20), "nobody looked beside it");
         let said = moved("part", Some(&levels)).expect("a warning");

@@ -11,6 +11,7 @@
 use machmeter_stats::quantile::{median, quantile, sorted};
 use machmeter_sys::kernel::{Ready, named};
 
+use super::Disturbance;
 use crate::cost::Pair;
 
 /// Share of the whole width at which nobody else used the core. A neighbour takes at least a tenth; the ratio is known to 2 %.
@@ -25,12 +26,12 @@ const DEPENDENT_TURNS: u64 = 32;
 const MIXED_TURNS: u64 = 40;
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Witness {
+pub(crate) struct SiblingDetector {
     dependent: Ready<'static>,
     mixed: Ready<'static>,
 }
 
-impl Witness {
+impl SiblingDetector {
     /// `None` where a kernel is missing.
     pub(crate) fn new() -> Option<Self> {
         let ready = |name, turns| named(name)?.of_registers(turns);
@@ -71,9 +72,14 @@ pub fn whole_width(widths: &[f64]) -> Option<f64> {
     Some(whole)
 }
 
+/// What the width says of a pair, given the whole width: the core was shared, or nothing.
+pub fn disturbance(pair: &Pair, whole: f64) -> Option<Disturbance> {
+    (pair.core_width > 0.0 && pair.core_width < ALONE * whole).then_some(Disturbance::CoreShared)
+}
+
 /// Whether nobody else used the core while a pair was taken, given its whole width; unknown where nobody looked.
 pub fn alone(pair: &Pair, whole: f64) -> Option<bool> {
-    (pair.core_width > 0.0).then_some(pair.core_width >= ALONE * whole)
+    (pair.core_width > 0.0).then(|| disturbance(pair, whole).is_none())
 }
 
 #[cfg(test)]
@@ -84,15 +90,15 @@ mod tests {
 
     #[test]
     fn the_width_is_the_ratio_of_what_both_kernels_take() {
-        let witness = Witness::new().unwrap();
+        let sibling = SiblingDetector::new().unwrap();
         let mut ticks = [4_096, 3_420].into_iter();
-        let width = witness.width(|work| {
+        let width = sibling.width(|work| {
             work();
             ticks.next().unwrap()
         });
         // 2 ticks a dependent addition, half a tick an instruction of the mixture.
         assert!((width - 4.0).abs() < 1e-9, "{width}");
-        assert_eq!(witness.width(|_| 0), 0.0);
+        assert_eq!(sibling.width(|_| 0), 0.0);
     }
 
     #[test]
@@ -121,13 +127,13 @@ mod tests {
 
     #[test]
     fn this_processor_does_several_instructions_at_a_time() {
-        let witness = Witness::new().unwrap();
+        let sibling = SiblingDetector::new().unwrap();
         let timed = |work: &mut dyn FnMut()| {
             let begin_ns = monotonic_ns();
             work();
             monotonic_ns() - begin_ns
         };
-        let greatest = (0..2_000).map(|_| witness.width(timed)).fold(0.0, f64::max);
+        let greatest = (0..2_000).map(|_| sibling.width(timed)).fold(0.0, f64::max);
         assert!(greatest > 1.5, "{greatest}");
     }
 }

@@ -1,0 +1,282 @@
+//! Estimates of planted costs.
+
+use super::*;
+use crate::cost::{Kind, Proof};
+use machmeter_stats::random::Random;
+
+const RATE: MetricInfo = MetricInfo {
+    id: "test.rate",
+    params: &[],
+    unit: Unit::BytesPerSecond,
+    better: machmeter_data::Better::Higher,
+    description: "A rate.",
+    may_be_negative: false,
+};
+
+fn row(ticks: impl Iterator<Item = (u64, u64)>) -> Row {
+    let mut row = Row::new("ladder", "chase", Kind::Latency).per_turn(16.0);
+    (row.short_turns, row.long_turns) = (100, 200);
+    row.pairs = ticks
+        .enumerate()
+        .map(|(i, (short_ticks, long_ticks))| Pair {
+            at_ns: i as f64,
+            short_ticks,
+            long_ticks,
+            ..Pair::default()
+        })
+        .collect();
+    row
+}
+
+#[test]
+fn what_is_constant_cancels_and_what_disturbs_one_pair_in_five_does_not_show() {
+    // 500 ticks of call and clock, 3 ticks per operation at 2 ns a tick.
+    let pairs = (0..50).map(|i| {
+        let disturbed = if i % 5 == 0 { 40_000 } else { 0 };
+        (500 + 100 * 48 + i % 3, 500 + 200 * 48 + disturbed + i % 2)
+    });
+    let cost = Cost::of(&row(pairs), 2.0, 1);
+    let k = cost.known().expect("known");
+    assert!((k.value_ns - 6.0).abs() < 0.01, "{k:?}");
+    assert!(k.low_ns <= 6.0 && 6.0 <= k.high_ns && k.max_ns > 10.0, "{k:?}");
+}
+
+#[test]
+fn a_neighbour_during_half_of_the_batches_is_not_taken_from_the_quick_ones() {
+    // 3 ns and a common part of 500. A neighbour who comes and goes makes it 5, in whole pairs or in one batch of a pair.
+    let each = |i: u64, busy: [u64; 2]| if busy.contains(&(i % 10)) || i % 10 > 6 { 80 } else { 48 };
+    let pair = |i: u64| (500 + 100 * each(i, [1, 2]) + i % 3, 500 + 200 * each(i, [3, 3]) + i % 2);
+    let cost = Cost::of(&row((0..200).map(pair)), 1.0, 1);
+    let k = cost.known().expect("known");
+    assert!((k.fast_ns - 3.0).abs() < 0.02 && (k.slow_ns - 5.0).abs() < 0.02, "{k:?}");
+}
+
+#[test]
+fn a_neighbour_on_the_core_shows_in_the_quantiles_alone() {
+    // 3 ns while alone; three of four pairs with a neighbour, who makes it cost 4.
+    let mut row = row((0..80).map(|i| {
+        let each = if i % 4 == 0 { 48 } else { 64 };
+        (500 + 100 * each + i % 3, 500 + 200 * each + i % 2)
+    }));
+    for (i, pair) in row.pairs.iter_mut().enumerate() {
+        pair.core_width = if i % 4 == 0 { 3.9 } else { 2.1 };
+    }
+    let rows = |row: &Row| {
+        let mut rows = crate::cost::Rows { tick_hz: 1e9, step_ticks: 1, ..Default::default() };
+        rows.rows.push(row.clone());
+        rows.tell_width();
+        rows
+    };
+    let all = rows(&row);
+    let cost = all.cost(&row);
+    let k = cost.known().expect("known");
+    assert!(
+        k.population == Some(Population::Undisturbed) && k.n == 20 && (k.value_ns - 3.0).abs() < 0.01,
+        "{k:?}"
+    );
+    assert!(
+        k.high_ns < 3.1 && k.slow_ns > 3.9 && k.usual_ns > 3.9 && k.blocks_ns.iter().all(|b| *b < 3.1),
+        "{k:?}"
+    );
+    assert_eq!(all.shared_core(), Some((0.75, 80)));
+    // Too few alone: all of them, marked. Nobody looked: all of them.
+    for (i, pair) in row.pairs.iter_mut().enumerate() {
+        pair.core_width = if i < 7 { 3.9 } else { 2.1 };
+    }
+    let unseen: Vec<Pair> = row.pairs.iter().map(|p| Pair { core_width: 0.0, ..*p }).collect();
+    for (pairs, population) in [(row.pairs.clone(), Some(Population::CoreShared)), (unseen, None)] {
+        let row = Row { pairs, ..row.clone() };
+        let cost = rows(&row).cost(&row);
+        let k = cost.known().expect("known");
+        assert!(k.population == population && k.n == 80 && k.value_ns > 3.9, "{k:?}");
+        assert_eq!(k.low_ns <= 3.0, population.is_some(), "{k:?}");
+    }
+}
+
+/// Pairs of an operation of `truth_ns`, of which `undisturbed` had the core to themselves. The others took `dearer` times as long, and
+/// of them `passing` were not seen to.
+fn mixture(random: &mut Random, truth_ns: f64, undisturbed: f64, dearer: f64, passing: f64) -> Row {
+    let turns = (50_000.0 / truth_ns) as u64;
+    let mut row = Row::new("test", "planted", Kind::Latency);
+    (row.short_turns, row.long_turns) = (turns, 2 * turns);
+    let mut pair = |i: u32| {
+        let is_shared = random.unit() >= undisturbed;
+        let core_width = if is_shared && random.unit() >= passing { 2.1 } else { 3.9 };
+        let each_ns = truth_ns * if is_shared { dearer } else { 1.0 };
+        let mut ticks = |turns: u64| 40 + (turns as f64 * each_ns * (1.0 + 0.01 * random.normal())) as u64;
+        let (short_ticks, long_ticks) = (ticks(turns), ticks(2 * turns));
+        Pair { visit: i / 8 + 1, short_ticks, long_ticks, core_width, ..Pair::default() }
+    };
+    row.pairs = (0..240).map(&mut pair).collect();
+    row
+}
+
+#[test]
+fn a_figure_is_of_undisturbed_samples_or_it_is_marked_and_reaches_to_them() {
+    let mut random = Random::new(11);
+    for truth_ns in [3.0, 300.0] {
+        for undisturbed in [0.0, 0.02, 0.04, 0.15, 0.5, 0.97] {
+            for dearer in [1.1, 1.3, 1.9] {
+                let (mut held, mut marked) = (0, 0);
+                for _ in 0..50 {
+                    let row = mixture(&mut random, truth_ns, undisturbed, dearer, 0.02);
+                    let cost = Cost::by_population(&row, &row.pairs, 3.9, 1.0, 1);
+                    let k = cost.known().expect("known");
+                    marked += usize::from(k.is_shared());
+                    held += usize::from(if k.is_shared() {
+                        (k.low_ns..=k.high_ns).contains(&truth_ns)
+                    } else {
+                        (k.value_ns / truth_ns - 1.0).abs() < 0.02
+                    });
+                }
+                let what =
+                    format!("{truth_ns} ns, {undisturbed} undisturbed, {dearer}: {held}, {marked} marked");
+                assert!(held >= 47, "{what}");
+                assert!(if undisturbed < 0.05 { marked >= 45 } else { marked == 0 }, "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn enough_of_few_samples_does_not_make_them_undisturbed() {
+    // A fiftieth is, and as many again only pass: without the rule of a tenth the figure would be of these.
+    let mut random = Random::new(12);
+    let wrong = (0..50).filter(|_| {
+        let row = mixture(&mut random, 3.0, 0.02, 1.5, 0.05);
+        let passing: Vec<Pair> = row.pairs.iter().filter(|p| p.core_width > 3.0).copied().collect();
+        let of_passing = Cost::of_pairs(&row, &passing, 1.0, 1);
+        passing.len() >= UNDISTURBED_FEWEST && of_passing.value_ns().is_some_and(|ns| ns > 4.0)
+    });
+    assert!(wrong.count() > 25);
+}
+
+#[test]
+fn large_operations_are_of_whole_batches_and_small_ones_of_differences() {
+    // Every fifth short batch is held up by as much as it takes, every seventh long one as well.
+    let planted = |each: u64| {
+        let pair = |i: u64| {
+            let late = |n: u64| if i.is_multiple_of(n) { 100 * 16 * each } else { 0 };
+            (50 + 100 * 16 * each + late(5), 50 + 200 * 16 * each + late(7))
+        };
+        row((0..96).map(pair))
+    };
+    for (each, estimator) in [(3, Estimator::Differences), (400, Estimator::Batches)] {
+        let cost = Cost::of(&planted(each), 1.0, 1);
+        let k = cost.known().expect("known");
+        assert_eq!(k.estimator, estimator);
+        assert!((k.value_ns / each as f64 - 1.0).abs() < 0.001, "{k:?}");
+        // A sample is never less than what the operations took.
+        assert!(k.fast_ns > 0.999 * each as f64 && k.slow_ns > 1.2 * each as f64, "{k:?}");
+        let m = cost.metric(&RATE, Params::new());
+        assert_eq!(m.estimator, estimator.name());
+    }
+    let mut single = planted(400);
+    (single.short_turns, single.long_turns) = (0, 200);
+    assert_eq!(Cost::of(&single, 1.0, 1).known().map(|k| k.estimator), Some(Estimator::Batches));
+}
+
+#[test]
+fn few_visits_alone_do_not_take_away_what_all_pairs_say() {
+    // Twelve visits, two of them alone; in one of these the short batches were held up.
+    let alone = |i: u64| matches!(i / 20, 3 | 9);
+    let planted = |each: u64| {
+        let mut row = row((0..240).map(|i| {
+            let held_up = if i / 20 == 9 { 20_000 } else { 0 };
+            let busy = if alone(i) || i / 20 % 2 == 0 { 0 } else { 800 };
+            (500 + 100 * each + held_up + i % 3, 500 + 200 * each + busy + i % 2)
+        }));
+        for (i, pair) in row.pairs.iter_mut().enumerate() {
+            pair.visit = (i / 20 + 1) as u32;
+            pair.core_width = if alone(i as u64) { 3.9 } else { 2.1 };
+        }
+        row
+    };
+    let sure = planted(48);
+    let cost = Cost::by_population(&sure, &sure.pairs, 3.9, 1.0, 1);
+    assert!(cost.known().is_some_and(|k| k.is_shared() && k.n == 240), "{cost:?}");
+    // What costs nothing alone does not cost what a neighbour makes of it.
+    let nothing = planted(0);
+    let cost = Cost::by_population(&nothing, &nothing.pairs, 3.9, 1.0, 1);
+    assert!(matches!(cost, Cost::Below { bound_ns, .. } if bound_ns < 0.1), "{cost:?}");
+}
+
+#[test]
+fn a_core_that_was_never_whole_is_known_from_before() {
+    let rows = |widths: &[f64], before| {
+        let mut row = row((0..400).map(|i| (500 + 100 * 48 + i % 3, 500 + 200 * 48 + i % 2)));
+        for (pair, width) in row.pairs.iter_mut().zip(widths.iter().cycle()) {
+            pair.core_width = *width;
+        }
+        let mut rows = crate::cost::Rows { tick_hz: 1e9, step_ticks: 1, ..Default::default() };
+        rows.rows.push(row);
+        rows.remember_width(before);
+        rows.tell_width();
+        rows
+    };
+    let whole = rows(&[3.7, 3.7, 2.1], None);
+    let narrowness = whole.narrowness().expect("sure");
+    assert!((narrowness * 3.7 - 1.0).abs() < 0.01, "{narrowness}");
+    let shared = |rows: &crate::cost::Rows| rows.shared_core().expect("looked").0;
+    let never = [3.0, 3.0, 2.1];
+    assert!(shared(&rows(&never, None)) < 0.4, "taken for whole");
+    let known = rows(&never, Some(narrowness));
+    assert!((shared(&known) - 1.0).abs() < 1e-9 && known.narrowness().is_none());
+    // What was less before, or is no figure, changes nothing.
+    for before in [Some(1.0 / 3.0), Some(0.0), Some(f64::NAN), Some(-1.0)] {
+        assert!((shared(&rows(&[3.7, 3.7, 2.1], before)) - 1.0 / 3.0).abs() < 0.01, "{before:?}");
+    }
+    // Four of 400 pairs are no proof.
+    let mut rare = vec![2.1; 99];
+    rare.push(3.7);
+    assert!(rows(&rare, None).narrowness().is_none_or(|n| n * 2.1 > 0.9));
+}
+
+#[test]
+fn a_disturbed_short_batch_makes_no_quantile_less_than_the_cost() {
+    let pairs = (0..60).map(|i| {
+        let disturbed = if i % 5 == 0 { 2_400 } else { 0 };
+        (500 + 100 * 48 + disturbed, 500 + 200 * 48 + i % 2)
+    });
+    let cost = Cost::of(&row(pairs), 2.0, 1);
+    let k = cost.known().expect("known");
+    for ns in [k.value_ns, k.fast_ns, k.usual_ns, k.slow_ns] {
+        assert!((ns - 6.0).abs() < 0.01, "{k:?}");
+    }
+}
+
+#[test]
+fn quantiles_of_a_rate_ascend() {
+    let pairs = (0..60).map(|i| (500 + 100 * 48 + i % 5, 500 + 200 * 48 + (i * 7) % 90));
+    let m = Cost::of(&row(pairs), 2.0, 1).metric_as(&RATE, Params::new(), |ns| 1e9 / ns);
+    let (low, high) = (m.quantiles["0.05"], m.quantiles["0.95"]);
+    assert!(low < high && low < m.value.unwrap() * 1.01 && high > m.value.unwrap() * 0.99, "{m:?}");
+}
+
+#[test]
+fn an_interval_is_no_narrower_than_the_clock_steps() {
+    // All pairs alike, on a clock that steps by 25 ticks: 4,800 ticks may be 4,850.
+    let cost = |step| Cost::of(&row((0..40).map(|_| (500 + 100 * 48, 500 + 200 * 48))), 2.0, step);
+    let half = |step| cost(step).known().map(|k| (k.high_ns - k.low_ns) / 2.0 / k.value_ns).unwrap();
+    assert!((half(25) - 50.0 / 4_800.0).abs() < 1e-9 && half(1) < 0.001, "{} {}", half(25), half(1));
+    // Less than a step is nothing.
+    assert!(matches!(cost(2_401), Cost::Below { .. }));
+}
+
+#[test]
+fn nothing_is_a_bound_and_never_negative() {
+    let cost = Cost::of(&row((0..40).map(|i| (1000 + i % 7, 1000 + (i * 3) % 7))), 1.0, 1);
+    let Cost::Below { bound_ns, .. } = cost else { panic!("{cost:?}") };
+    assert!(bound_ns > 0.0 && bound_ns < 0.01, "{bound_ns}");
+    let always_less = Cost::of(&row((0..40).map(|_| (1000, 990))), 1.0, 1);
+    assert!(matches!(always_less, Cost::Below { bound_ns, .. } if bound_ns > 0.0), "{always_less:?}");
+}
+
+#[test]
+fn too_few_and_unproven_samples_have_no_cost_but_a_reason() {
+    let few = Cost::of(&row((0..5).map(|_| (10, 2000))), 1.0, 1);
+    assert!(matches!(&few, Cost::Unknown { why } if why.contains("5 undisturbed samples of 5")), "{few:?}");
+    let mut r = row((0..50).map(|_| (10, 2000)));
+    r.proof = Some(Proof { what: "children that exited with 0".to_owned(), expected: 50, seen: 0 });
+    assert!(matches!(Cost::of(&r, 1.0, 1), Cost::Unknown { why } if why.contains("0 seen, 50 expected")));
+}

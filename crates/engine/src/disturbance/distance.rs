@@ -1,0 +1,178 @@
+//! How far two CPUs are from each other: what a word costs that both compare and swap, half a round trip, and how that is named.
+//!
+//! Who waits spins without a pause instruction, which would add its own length, and looks at the deadline once in [`LOOKS`] turns, so
+//! that a partner without a CPU cannot hold it.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use machmeter_data::quantity::{Unit, human};
+use machmeter_stats::quantile::median_of;
+use machmeter_stats::regimes::Regimes;
+use machmeter_sys::topology::Topology;
+use serde::{Deserialize, Serialize};
+
+use super::Rejected;
+use crate::team::sampler::{
+    Batches, HostClock, JointOperation, Rule, TeamCell, TeamClock, TeamSample, TeamVisit, Turns,
+};
+use crate::team::{Arena, Member, Seats, threads::Threads};
+
+/// Round trips of a batch, and before its time begins: the partner may have been on its way into its loop.
+pub const TRIPS: u64 = 100;
+pub const WARM_TRIPS: u64 = 10;
+/// Batches in a lap.
+pub const BATCHES: usize = 12;
+/// Turns of a waiting loop between two looks at the deadline.
+const LOOKS: u32 = 4_096;
+const LAPS: usize = 3;
+/// No lap but the first begins later than this after the start of a look, ns.
+const LAPS_NS: u64 = 1_000_000;
+/// Longest time of a look, ns: a partner may be without its CPU for some scheduler slices.
+const LIMIT_NS: u64 = 20_000_000;
+/// Fewest clean batches of a lap that make a sample.
+const FEWEST_CLEAN: usize = 3;
+/// Quantile of a lap's clean batches that stands for it: the median of their lower half. What disturbs without a switch (a
+/// host that takes the CPU, another hardware thread, an interrupt) only adds.
+const LOWER: f64 = 0.25;
+
+/// How far two CPUs are from each other.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub enum Distance {
+    SameCore,
+    /// Cores that share the last cache.
+    SameCache,
+    /// One package, other caches.
+    OtherCache,
+    OtherPackage,
+    /// The host does not show where its CPUs are: by cost, the cheapest of `of` levels first.
+    Level {
+        number: usize,
+        of: usize,
+        one_way_ns: f64,
+    },
+}
+
+impl Distance {
+    /// Those that a system can show.
+    pub const SHOWN: [Self; 4] = [Self::SameCore, Self::SameCache, Self::OtherCache, Self::OtherPackage];
+
+    /// As the system shows it. Of a virtual machine's CPUs it holds as long as the host keeps them where it says.
+    pub fn shown(topology: &Topology, a: usize, b: usize) -> Self {
+        if topology.cpu(a).is_some_and(|cpu| cpu.siblings.contains(b)) {
+            return Self::SameCore;
+        }
+        let last = topology.caches.iter().filter(|c| c.cpus.contains(a)).max_by_key(|c| c.level);
+        // A last cache of level 1 or 2 is a core's own: that two share it says the same as siblings, if anything.
+        if last.is_some_and(|c| c.level > 1 && c.cpus.contains(b)) {
+            return Self::SameCache;
+        }
+        let package = |cpu: usize| topology.cpu(cpu).and_then(|c| c.package);
+        if package(a) == package(b) { Self::OtherCache } else { Self::OtherPackage }
+    }
+
+    /// Of a level, of two CPUs that were seen on several: what the system shows of them is true of one level at most.
+    pub fn of_level(levels: &Regimes, index: usize) -> Self {
+        let one_way_ns = levels.regimes.get(index).map_or(0.0, |l| l.center);
+        Self::Level { number: index + 1, of: levels.regimes.len(), one_way_ns }
+    }
+}
+
+impl fmt::Display for Distance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SameCore => f.write_str("same core"),
+            Self::SameCache => f.write_str("same cache"),
+            Self::OtherCache => f.write_str("same package"),
+            Self::OtherPackage => f.write_str("other package"),
+            Self::Level { number, of, one_way_ns } => {
+                write!(f, "level {number} of {of} at {} one way", human(*one_way_ns, Unit::Nanoseconds))
+            }
+        }
+    }
+}
+
+/// Waits until `done`, spinning; false when the deadline came first.
+#[inline(always)]
+pub fn spin_until(member: &Member<'_>, mut done: impl FnMut() -> bool) -> bool {
+    loop {
+        for _ in 0..LOOKS {
+            if done() {
+                return true;
+            }
+        }
+        if !goes_on(member) {
+            return false;
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn goes_on(member: &Member<'_>) -> bool {
+    (member.relax)();
+    !member.is_late()
+}
+
+/// Round trips of a word that two members compare and swap (as core-to-core-latency does). Member 0 is timed, so that no two
+/// clocks are compared.
+#[derive(Clone, Copy)]
+pub struct PingPong<'a>(pub &'a AtomicU64);
+
+impl PingPong<'_> {
+    /// The member's side: swaps the word as often as it comes back.
+    #[inline(never)]
+    pub fn trips(self, member: &Member<'_>, trips: u64) -> bool {
+        let (from, to) = if member.rank == 0 { (0, 1) } else { (1, 0) };
+        let swapped = || self.0.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        (0..trips).all(|_| spin_until(member, swapped))
+    }
+}
+
+impl JointOperation for PingPong<'_> {
+    fn reset(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+
+    fn approach(&self, member: &Member<'_>) -> bool {
+        self.trips(member, WARM_TRIPS)
+    }
+
+    fn batch(&self, member: &Member<'_>, turns: u64) -> bool {
+        self.trips(member, turns)
+    }
+}
+
+/// What a lap's batches say: the lower part of the clean ones, and those that are not clean.
+pub fn condense<'s>(batches: impl Iterator<Item = &'s TeamSample>) -> (Option<u64>, Rejected) {
+    let (mut rejected, mut clean) = (Rejected::default(), Vec::new());
+    for batch in batches {
+        match batch.disturbance {
+            Some(why) => rejected.count(why),
+            None => clean.push(batch.long_ticks),
+        }
+    }
+    clean.sort_unstable();
+    let low = (clean.len() >= FEWEST_CLEAN).then(|| clean[(clean.len() as f64 * LOWER) as usize]);
+    (low, rejected)
+}
+
+/// What the two CPUs of `seats` pay each other one way just now, ns, found within about a millisecond; 0 when they were never on their
+/// CPUs together.
+pub(super) fn one_way_ns(clock: &HostClock, seats: &Seats, seed: u64) -> f64 {
+    let laps = || -> Option<Vec<f64>> {
+        let arena = Arena::new(0, 4_096).ok()?;
+        let exchange = PingPong(arena.heap().atomics().first()?);
+        let turns = Turns::fixed(TRIPS);
+        let cell = TeamCell {
+            batches: Batches::Single(turns),
+            rule: Rule::Awake,
+            ..TeamCell::new(&exchange, 2, turns, BATCHES)
+        };
+        let visit = TeamVisit::new(&Threads, seats, clock, 0, LIMIT_NS, seed);
+        let found = TeamVisit { laps: LAPS, laps_ns: LAPS_NS, ..visit }.take(&[cell]).ok()?;
+        let lap = |lap| condense(found.of(0, 0).filter(|s| s.lap == lap)).0;
+        Some((0..LAPS).filter_map(lap).map(|ticks| clock.rate().ns(ticks)).collect())
+    };
+    laps().and_then(|ns| median_of(&ns)).map_or(0.0, |ns| ns / (2 * TRIPS) as f64)
+}

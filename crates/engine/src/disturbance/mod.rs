@@ -1,0 +1,66 @@
+//! What disturbs samples, and who sees it: the kernel's counters ([`crate::sampling`]), partners ([`crate::team::sampler`]), the core's
+//! width ([`sibling`]) and the distance of two CPUs ([`placement`]). Samples carry what was seen; figures are of one population.
+
+pub mod distance;
+pub mod placement;
+pub mod sibling;
+
+use serde::{Deserialize, Serialize};
+
+pub use distance::Distance;
+
+/// What disturbed a sample.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub enum Disturbance {
+    /// The thread was switched out against its will.
+    Preempted,
+    /// The thread came back on another CPU.
+    Migrated,
+    /// The other hardware thread of the core was at work. The sample is kept, and is of another population.
+    CoreShared,
+    /// The host had moved a virtual CPU to this distance, which is not that of most of the time. The sample is kept.
+    VirtualCpuMoved(Distance),
+    /// A partner stood still.
+    Partner,
+    /// A partner was to sleep and did not.
+    Awake,
+    /// The operation failed.
+    Failed,
+}
+
+/// Samples that were thrown away, by the reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Rejected {
+    /// A thread that took part was switched out.
+    pub preempted: u64,
+    /// A thread that took part changed its CPU.
+    pub migrated: u64,
+    /// A partner did not do its share meanwhile.
+    pub partner: u64,
+    /// The operation did not do what it should (a call failed).
+    pub failed: u64,
+}
+
+impl Rejected {
+    /// One more, for this reason. A partner that did not sleep did not do its share; what is kept does not count.
+    pub fn count(&mut self, disturbance: Disturbance) {
+        match disturbance {
+            Disturbance::Preempted => self.preempted += 1,
+            Disturbance::Migrated => self.migrated += 1,
+            Disturbance::Partner | Disturbance::Awake => self.partner += 1,
+            Disturbance::Failed => self.failed += 1,
+            Disturbance::CoreShared | Disturbance::VirtualCpuMoved(_) => {}
+        }
+    }
+
+    pub fn add(&mut self, other: Self) {
+        self.preempted += other.preempted;
+        self.migrated += other.migrated;
+        self.partner += other.partner;
+        self.failed += other.failed;
+    }
+
+    pub fn total(self) -> u64 {
+        self.preempted + self.migrated + self.partner + self.failed
+    }
+}
