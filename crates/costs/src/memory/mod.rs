@@ -31,7 +31,7 @@ impl Verb for Memory {
 
     fn seconds(level: Level) -> u64 {
         match level {
-            Level::Quick => 25,
+            Level::Quick => 12,
             Level::Standard => 80,
             Level::Thorough => 300,
             Level::Soak => level.probe_seconds(),

@@ -38,7 +38,7 @@ impl Verb for Ops {
 
     fn seconds(level: Level) -> u64 {
         match level {
-            Level::Quick => 15,
+            Level::Quick => 12,
             Level::Standard => 40,
             Level::Thorough => 180,
             Level::Soak => level.probe_seconds(),

@@ -33,7 +33,7 @@ impl Verb for Sync {
 
     fn seconds(level: Level) -> u64 {
         match level {
-            Level::Quick => 15,
+            Level::Quick => 12,
             Level::Standard => 60,
             Level::Thorough => 180,
             Level::Soak => level.probe_seconds(),

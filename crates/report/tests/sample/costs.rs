@@ -35,7 +35,6 @@ const KINDS: [(MetricInfo, usize); 20] = [
     (info("sync.false_sharing", Unit::Bytes, Better::Neither), 2),
     (info("sync.longest_streak", Unit::Count, Better::Neither), 8),
     (info("ops.cost", Unit::Nanoseconds, Better::Lower), 80),
-    (info("ops.cycle", Unit::Nanoseconds, Better::Neither), 1),
 ];
 
 /// Operations, so that parameters differ as much as they do.

@@ -8,11 +8,11 @@ mod subjects;
 #[cfg(test)]
 mod tests;
 
+use machmeter_data::Metric;
 use machmeter_data::code::Code;
 use machmeter_data::metric::{Population, params};
 use machmeter_data::quantity::human;
 use machmeter_data::record::{Finding, Warning};
-use machmeter_data::{Metric, Params as Conditions};
 use machmeter_engine::cost::estimate::{LEAST_SHARE, MARK};
 use machmeter_engine::cost::{Kind, Rows};
 use machmeter_engine::experiment::CellList;
@@ -33,15 +33,6 @@ use subjects::{Bytes, Grows, Passes, Reads};
 
 const PART_NAME: &str = "arithmetic";
 
-machmeter_data::metric!(
-    CYCLE,
-    "ops.cycle",
-    [],
-    Nanoseconds,
-    Neither,
-    "Length of a processor cycle: slope of the cost of 4 to 64 additions that each need the one before."
-);
-
 /// Operations whose cost is known beforehand do not cost that.
 const KNOWN_COSTS: Code = Code {
     id: "W441",
@@ -56,7 +47,6 @@ const KNOWN_COSTS: Code = Code {
 };
 
 pub(super) const PART: Part<Params> = Part {
-    metrics: &[CYCLE],
     codes: &[KNOWN_COSTS],
     selftest: &[
         ("operations of known length", selftest::planted),
@@ -172,7 +162,9 @@ fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
         return out;
     }
     let (fitted, finding, warning) = known_costs(&priced);
-    out.metrics.extend(fitted);
+    let mark = if fitted.is_shared() { MARK } else { "" };
+    let addition = fitted.value.map(|ns| human(ns, fitted.unit) + mark);
+    out.metrics.push(fitted);
     out.metrics.extend(priced.iter().map(|p| table::metric(&COST, p)));
     out.findings.push(finding);
     out.warnings.extend(warning);
@@ -186,26 +178,20 @@ fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     let clock = priced.iter().find(|p| p.row.operation == "read_clock").and_then(|p| p.cost.words());
     let daxpy = |p: &&Priced<'_>| p.row.int("elements") == Some(1_000) && p.row.text("code") == "compiled";
     out.summary = table::line(&[
-        ("cycle", out.metrics.iter().find(|m| m.id == CYCLE.id).and_then(cycle)),
+        ("addition", addition),
         ("clock read", clock),
         ("daxpy of 1000", priced.iter().find(daxpy).and_then(|p| p.cost.words())),
     ]);
     out
 }
 
-fn cycle(m: &Metric) -> Option<String> {
-    let mark = if m.is_shared() { MARK } else { "" };
-    Some(human(m.value?, m.unit) + mark)
-}
-
 /// What a further addition costs in a chain: the slope of the chains, not a turn of the loop around the shortest.
 pub(super) fn addition(rows: &Rows) -> Metric {
-    let [_, addition] = known_costs(&table::priced(rows, PART_NAME)).0;
-    addition
+    known_costs(&table::priced(rows, PART_NAME)).0
 }
 
 /// The cycle and the addition, what the ladder of known costs says, and the warning when it does not hold.
-fn known_costs(priced: &[Priced<'_>]) -> ([Metric; 2], Finding, Option<Warning>) {
+fn known_costs(priced: &[Priced<'_>]) -> (Metric, Finding, Option<Warning>) {
     let rungs = |shared: bool| -> Vec<Rung> {
         let chains = priced.iter().filter(|p| p.row.operation == "add");
         let chains = chains.filter(|p| shared || p.cost.population() != Some(Population::CoreShared));
@@ -223,8 +209,7 @@ fn known_costs(priced: &[Priced<'_>]) -> ([Metric; 2], Finding, Option<Warning>)
     };
     let empty = priced.iter().find(|p| p.row.operation == "empty_loop").and_then(|p| p.cost.known());
     let empty_ns = empty.map(|k| k.slow_ns);
-    let latency = params([("operation", "add".into()), ("kind", Kind::Latency.name().into())]);
-    let figures = [(&CYCLE, Conditions::new()), (&COST, latency)];
+    let key = params([("operation", "add".into()), ("kind", Kind::Latency.name().into())]);
     // One population makes the line, if it has enough chains.
     let undisturbed = rungs(false);
     let own = Ladder::fit(&undisturbed, empty_ns);
@@ -235,23 +220,18 @@ fn known_costs(priced: &[Priced<'_>]) -> ([Metric; 2], Finding, Option<Warning>)
     let ladder = match if is_shared { Ladder::fit(&rungs, empty_ns) } else { own } {
         Ok(ladder) => ladder,
         Err(why) => {
-            let none = figures.map(|(info, key)| Metric::rejected(info, key, "least squares", &why));
-            return (
-                none,
-                told("unknown", format!("Known costs were not checked: {why}."), Vec::new()),
-                None,
-            );
+            let none = Metric::rejected(&COST, key, "least squares", &why);
+            let finding = told("unknown", format!("Known costs were not checked: {why}."), Vec::new());
+            return (none, finding, None);
         }
     };
     let mut interval = ladder.interval.clone();
     if let Some(ci) = interval.as_mut().filter(|_| is_shared) {
         ci.low = ci.low.min(LEAST_SHARE * ladder.cycle_ns);
     }
-    let fitted = figures.map(|(info, key)| {
-        Metric::new(info, key, ladder.cycle_ns, "least squares", ladder.n as u64)
-            .with_ci(interval.clone())
-            .with_population(population)
-    });
+    let fitted = Metric::new(&COST, key, ladder.cycle_ns, "least squares", ladder.n as u64)
+        .with_ci(interval)
+        .with_population(population);
     let figures = format!(
         "slope {:.4} ns a cycle, {:.3} of the longest chain's; intercept {:.3} cycles; largest residual {:.2} %",
         ladder.cycle_ns,

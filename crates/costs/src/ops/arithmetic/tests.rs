@@ -32,14 +32,14 @@ fn rows(turn_ns: impl Fn(u64) -> f64) -> Rows {
 }
 
 #[test]
-fn the_cycle_is_found_and_the_ladder_holds() {
+fn the_addition_is_found_and_the_ladder_holds() {
     let a = analyze(&params(), &rows(|n| n as f64 * 0.2707), 1);
-    let cycle = a.metrics.iter().find(|m| m.id == "ops.cycle").unwrap();
-    assert!((cycle.value.unwrap() / 0.2707 - 1.0).abs() < 0.001, "{cycle:?}");
+    let add = a.metrics.iter().find(|m| m.key() == "ops.cost{kind=latency,operation=add}").unwrap();
+    assert!((add.value.unwrap() / 0.2707 - 1.0).abs() < 0.001, "{add:?}");
     assert_eq!(a.findings[0].verdict, "holds");
     assert!(a.warnings.is_empty(), "{:?}", a.warnings);
-    assert!(a.summary.lines[0].lines[0].starts_with("cycle 0.271 ns"), "{:?}", a.summary);
-    assert_eq!(a.metrics.len(), CHAINS.len() + 2);
+    assert!(a.summary.lines[0].lines[0].starts_with("addition 0.271 ns"), "{:?}", a.summary);
+    assert_eq!(a.metrics.len(), CHAINS.len() + 1);
     // The addition is the slope, not the turn of the loop around the shortest chain.
     let loops = rows(|n| 0.2707 * (n as f64).max(2.0));
     let add = super::addition(&loops);
@@ -55,12 +55,12 @@ fn a_ladder_of_overlapping_turns_is_told() {
 }
 
 #[test]
-fn without_chains_there_is_no_cycle_but_a_reason() {
+fn without_chains_there_is_no_addition_but_a_reason() {
     let mut few = rows(|n| n as f64);
     few.rows.truncate(4);
     let a = analyze(&params(), &few, 1);
-    let cycle = a.metrics.iter().find(|m| m.id == "ops.cycle").unwrap();
-    assert!(cycle.value.is_none() && cycle.why.as_ref().unwrap().contains("2 of at least 4"));
+    let add = a.metrics.iter().find(|m| m.key() == "ops.cost{kind=latency,operation=add}").unwrap();
+    assert!(add.value.is_none() && add.why.as_ref().unwrap().contains("2 of at least 4"));
     assert_eq!(a.findings[0].verdict, "unknown");
     assert!(analyze(&params(), &Rows::default(), 1).metrics.is_empty());
 }

@@ -1,23 +1,19 @@
 //! Costs by model: metrics, one table, what to read first, and whether the models agree.
 
 use machmeter_data::quantity::{Unit, human};
-use machmeter_data::record::{Summary, SummaryLine, Warning};
+use machmeter_data::record::{Summary, SummaryLine};
 use machmeter_data::shape::{Cell, CostTable, TableColumn, TableRow};
 use machmeter_data::{Dataset, Params as Conditions, Shape};
 use machmeter_engine::Analysis;
 use machmeter_engine::cost::{Cost, Row, Rows};
 
-use super::measure::{ONE_CPU, PROCESSES, THREADS, USER_THREADS, WITHOUT};
-use super::{DISAGREE, NO_USER_THREADS, PART};
+use super::measure::{ONE_CPU, PROCESSES, USER_THREADS, WITHOUT};
+use super::{NO_USER_THREADS, PART};
 use crate::sync::Params;
 use crate::sync::cost::{self, COST};
 use machmeter_engine::disturbance::placement::{self, MOVES, levels};
 
-/// Ratio of two models from which on they disagree.
-const DISAGREEMENT: f64 = 1.25;
-
 pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
-    // Models take turns, so that each may have seen other placements than the next: they are compared at one.
     let levels = levels(rows, PART.name);
     let mut own: Vec<(&Row, Cost)> = Vec::new();
     let mut out = Analysis::default();
@@ -39,7 +35,6 @@ pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
         ..Summary::default()
     };
     out.warnings.extend(placement::moved(PART.name, levels.as_ref()));
-    out.warnings.extend(disagreement(&own));
     for (why, code) in [(ONE_CPU, &cost::ONE_CPU), (WITHOUT, &NO_USER_THREADS)] {
         let refused = own.iter().filter(|(r, _)| r.refused.as_deref() == Some(why)).count();
         if refused > 0 {
@@ -70,7 +65,7 @@ fn table(own: &[(&Row, Cost)]) -> Option<Dataset> {
         }
         Some(Cost::Unknown { .. }) | None => Cell::Empty(()),
     };
-    let models = [THREADS, PROCESSES, USER_THREADS];
+    let models = [PROCESSES, USER_THREADS];
     let rows: Vec<TableRow> = keys
         .into_iter()
         .map(|(operation, cpus)| TableRow {
@@ -79,7 +74,7 @@ fn table(own: &[(&Row, Cost)]) -> Option<Dataset> {
         })
         .collect();
     let column = |m: &&str| TableColumn::new((*m).to_owned(), Unit::Nanoseconds);
-    own.iter().any(|(_, c)| c.known().is_some()).then(|| Dataset::new("sync.models", "The same work in three programming models", "Medians. hand over: one member sets the word another waits for, half a round trip; on one CPU it takes a switch. \
+    own.iter().any(|(_, c)| c.known().is_some()).then(|| Dataset::new("sync.models", "The same work in processes and user threads", "Medians. hand over: one member sets the word another waits for, half a round trip; on one CPU it takes a switch. \
                   ping pong: one way of a compare-and-swapped word. put and get: between the parts of a symmetric heap, word by \
                   word; fresh: the owner wrote it just before.", Shape::CostTable(CostTable { columns: models.iter().map(column).collect(), rows })))
 }
@@ -90,7 +85,7 @@ fn lines(own: &[(&Row, Cost)]) -> Vec<String> {
             let ns = find(own, operation, model, cpus)?.value_ns()?;
             Some(format!("{name} {}", human(ns, Unit::Nanoseconds)))
         };
-        let names = [(THREADS, "thread"), (PROCESSES, "process"), (USER_THREADS, "user thread")];
+        let names = [(PROCESSES, "process"), (USER_THREADS, "user thread")];
         names.iter().filter_map(one).collect::<Vec<_>>().join(", ")
     };
     [
@@ -102,20 +97,4 @@ fn lines(own: &[(&Row, Cost)]) -> Vec<String> {
     .filter(|(_, figures)| !figures.is_empty())
     .map(|(what, figures)| format!("{what}: {figures}"))
     .collect()
-}
-
-fn disagreement(own: &[(&Row, Cost)]) -> Option<Warning> {
-    let a = find(own, "ping_pong", THREADS, 2)?.known()?;
-    let b = find(own, "ping_pong", PROCESSES, 2)?.known()?;
-    let ratio = (a.value_ns / b.value_ns).max(b.value_ns / a.value_ns);
-    let apart = a.low_ns > b.high_ns || b.low_ns > a.high_ns;
-    let ns = |x| human(x, Unit::Nanoseconds);
-    (apart && ratio > DISAGREEMENT).then(|| {
-        let text = format!(
-            "a compare-and-swapped word takes {} between threads and {} between processes",
-            ns(a.value_ns),
-            ns(b.value_ns)
-        );
-        DISAGREE.warning(text)
-    })
 }

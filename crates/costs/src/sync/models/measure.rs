@@ -36,17 +36,13 @@ pub(super) const THREADS: &str = "threads";
 pub(super) const PROCESSES: &str = "processes";
 pub(super) const USER_THREADS: &str = "user-threads";
 
-/// Operations of two members: model and CPUs, the most important first.
-pub(super) const OF_TWO: [(Operation, &str, usize); 17] = [
-    (Operation::PingPong, THREADS, 2),
+/// Operations of two members: model and CPUs. Those of two threads: transfer, locks, and `machmeter ops`.
+pub(super) const OF_TWO: [(Operation, &str, usize); 13] = [
     (Operation::PingPong, PROCESSES, 2),
-    (Operation::HandOver, THREADS, 1),
     (Operation::HandOver, PROCESSES, 1),
     (Operation::HandOver, USER_THREADS, 1),
-    (Operation::Barrier, THREADS, 2),
     (Operation::Barrier, PROCESSES, 2),
     (Operation::Barrier, USER_THREADS, 2),
-    (Operation::HandOver, THREADS, 2),
     (Operation::HandOver, PROCESSES, 2),
     (Operation::LockUnlock, PROCESSES, 2),
     (Operation::Put { bytes: 8 }, PROCESSES, 2),

@@ -1,6 +1,6 @@
-//! Programming models side by side: POSIX threads, forked processes on shared memory (Sequent) and user-level threads on
-//! pinned workers (Solaris) do the same things with the same instructions on the same memory, so that what differs is the
-//! model. With them the operations of a symmetric heap (SHMEM on the Cray T3D) between processes.
+//! Programming models beside POSIX threads: forked processes on shared memory (Sequent) and user-level threads on pinned workers
+//! (Solaris), with the operations of a symmetric heap (SHMEM on the Cray T3D) between processes. What two threads pay is told by
+//! the parts transfer and locks and by `machmeter ops`; the self-test has threads and processes do the same side by side.
 //!
 //! | row | what a turn is |
 //! | --- | --- |
@@ -29,7 +29,7 @@ use super::Params;
 use machmeter_engine::part::Part;
 
 pub(super) const PART: Part<Params> = Part {
-    codes: &[DISAGREE, NO_USER_THREADS],
+    codes: &[NO_USER_THREADS],
     selftest: &[
         ("a member that is killed", selftest::killed),
         ("models side by side", selftest::side_by_sides),
@@ -37,16 +37,6 @@ pub(super) const PART: Part<Params> = Part {
     ..Part::of("models", 15, measure::measure, analyze::analyze)
 };
 
-pub(super) const DISAGREE: Code = Code {
-    id: "W436",
-    name: "models disagree",
-    what: "The same instructions on the same kind of memory cost threads and processes differently.",
-    why: "They should not, so something else differed between the samples; a virtual CPU that the host moves makes placements, and \
-          only samples of one placement are compared.",
-    how: "Cost of a compare-and-swapped word at the main placement, one way, intervals apart and more than a quarter between them.",
-    next: "Repeat it and measure longer, so that both models have more samples at each placement; see also the part transfer.",
-    undo: None,
-};
 pub(super) const NO_USER_THREADS: Code = Code {
     id: "W437",
     name: "no user threads",
