@@ -10,7 +10,7 @@ use machmeter_engine::cost::estimate::{LEVEL, MARK};
 use machmeter_engine::cost::{Cost, Row, Rows};
 use machmeter_stats::regimes::Regimes;
 
-use super::plan::{Access, LINES};
+use super::plan::{Access, LINES, Operation};
 use super::{PART, info};
 use crate::memory::Params;
 use crate::memory::ladder::detect::DetectedCaches;
@@ -129,7 +129,10 @@ fn of_model(out: &mut Analysis, rows: &Rows, model: &str, levels: Option<&Regime
             if m.is_shared() {
                 mark = MARK;
             }
-            out.metrics.push(m);
+            // The loop and the clock are priced by `machmeter ops`.
+            if !matches!(line.operation, Operation::Empty | Operation::Timer) {
+                out.metrics.push(m);
+            }
             // The first three lines are neither streamed nor dependent accesses and stand in the seed's two columns.
             let at = if access == line.access() { 0 } else { 3 };
             match found {
