@@ -373,6 +373,23 @@ mod tests {
     }
 
     #[test]
+    fn the_population_is_read_where_it_is_and_not_missed_in_older_records() {
+        let m = Metric::new(&INFO, Params::new(), 9.5, "median", 3);
+        let old = serde_json::to_string(&m).unwrap();
+        assert!(!old.contains("population"));
+        assert_eq!(serde_json::from_str::<Metric>(&old).unwrap(), m);
+        let shared = m.with_population(Some(Population::CoreShared));
+        let text = serde_json::to_string(&shared).unwrap();
+        assert!(text.contains("\"population\":\"core_shared\""));
+        assert!(serde_json::from_str::<Metric>(&text).unwrap().is_shared());
+        assert_eq!(
+            Population::of_all([None, Some(Population::Undisturbed), shared.population]),
+            shared.population
+        );
+        assert_eq!(Population::of_all([None, None]), None);
+    }
+
+    #[test]
     fn an_interval_must_be_finite_and_ordered() {
         assert!(Interval::new(0.95, 2.0, 1.0, "x").is_none());
         assert!(Interval::new(0.95, f64::NAN, 1.0, "x").is_none());

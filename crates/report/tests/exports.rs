@@ -8,6 +8,7 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+use machmeter_data::metric::Population;
 use machmeter_data::{Dataset, Shape};
 use machmeter_report::terminal::{self, TerminalStyle};
 use machmeter_report::{card, format};
@@ -288,6 +289,25 @@ fn the_trace_has_a_slice_per_gap_named_by_its_source() {
     assert_eq!(names, BTreeMap::from([("cc1plus".to_owned(), 20), ("timer tick".to_owned(), 980)]));
     assert_eq!(depth, BTreeMap::from([(1000, 0), (1001, 0)]));
     assert_eq!(counters, 120);
+}
+
+#[test]
+fn every_list_of_metrics_marks_what_is_of_a_shared_core() {
+    let mut record = sample::record(1, 60);
+    record.metrics.retain(|m| m.value.is_some());
+    record.metrics.truncate(2);
+    record.metrics[1].population = Some(Population::CoreShared);
+    let lines = |name: &str| {
+        let mut out = Vec::new();
+        (format::by_name(name).expect("registered").write)(&record, &[], &mut out).expect("written");
+        String::from_utf8(out).expect("text")
+    };
+    let marked = |text: &str, mark: &str| text.lines().filter(|l| l.contains(mark)).count();
+    assert_eq!(marked(&lines("csv"), ",core shared"), 1);
+    assert_eq!(marked(&lines("openmetrics"), "population=\"core_shared\""), 1);
+    assert_eq!(marked(&lines("markdown"), "| ~ "), 1);
+    assert_eq!(marked(&lines("markdown"), "~ core shared"), 1);
+    assert_eq!(marked(&terminal::metrics(&record.metrics, &TerminalStyle::default()), ", core shared"), 1);
 }
 
 #[test]
