@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use machmeter_data::Metric;
 use machmeter_sys::process::kill_process;
 use program::{Lab, Running, descendants, is_root};
 
@@ -78,4 +79,76 @@ fn the_quick_page_fills_every_section_in_its_time() {
     }
     // Twelve seconds are the level's promise; the rest is for a test machine that is busy otherwise.
     assert!(ended.wall < Duration::from_secs(20), "{:?}", ended.wall);
+}
+
+/// Quantities that several parts could price, with what makes a metric one of each: its operation, and conditions it has.
+const QUANTITIES: [(&str, &[(&str, &[(&str, &str)])]); 13] = [
+    ("addition", &[("add", &[("chain", "")]), ("cycle", &[])]),
+    ("empty loop", &[("empty_loop", &[]), ("empty loop", &[])]),
+    ("read of the counter", &[("read_clock", &[("code", "rdtsc")]), ("timer()", &[])]),
+    ("daxpy of 1000", &[("daxpy", &[("code", "compiled"), ("elements", "1000")]), ("daxpy1000", &[])]),
+    (
+        "thread",
+        &[
+            ("thread_create_join", &[("stack", "kept")]),
+            ("thr_create", &[]),
+            ("create_join", &[("model", "threads")]),
+        ],
+    ),
+    ("fork", &[("fork_exit_wait", &[]), ("create_join", &[("model", "processes")])]),
+    ("wake of nobody", &[("futex_wake", &[]), ("futex_wake_nobody", &[])]),
+    ("byte through a pipe", &[("pipe", &[]), ("pipe_give_take", &[])]),
+    ("event", &[("eventfd", &[]), ("eventfd_give_take", &[])]),
+    (
+        "switch by a pipe",
+        &[("pipe_two_threads", &[]), ("wake_pipe", &[("wake", "same_cpu"), ("model", "threads")])],
+    ),
+    (
+        "switch by yielding",
+        &[("yield_two_threads", &[]), ("hand_over", &[("cpus", "1"), ("model", "threads")])],
+    ),
+    (
+        "spinning barrier of two threads",
+        &[
+            ("barrier_spin", &[("cpus", "2"), ("model", "threads")]),
+            ("barrier", &[("cpus", "2"), ("model", "threads"), ("access", "")]),
+        ],
+    ),
+    (
+        "word of two threads",
+        &[("ping_pong", &[("cpus", "2"), ("model", "threads")]), ("cas", &[("from", "0"), ("to", "1")])],
+    ),
+];
+
+/// Whether a metric is of an operation under conditions; a condition that is to be empty must be missing.
+fn is_of(m: &Metric, (operation, conditions): &(&str, &[(&str, &str)])) -> bool {
+    let text = |name: &str| m.params.get(name).map(ToString::to_string).unwrap_or_default();
+    let name = if m.params.contains_key("operation") {
+        text("operation")
+    } else if m.id == "memory.core_to_core" {
+        text("kind")
+    } else {
+        m.id.rsplit('.').next().unwrap_or_default().to_owned()
+    };
+    name == *operation && conditions.iter().all(|(name, value)| text(name) == *value)
+}
+
+#[test]
+fn one_thing_has_one_figure() {
+    let lab = Lab::new();
+    // Long enough for the rows of the standard plan.
+    let record = lab.run(&["-t", "25s", "--json", "--no-save"]).expect(0).record();
+    let mut keys: Vec<String> = record.metrics.iter().map(Metric::key).collect();
+    keys.sort_unstable();
+    for pair in keys.windows(2) {
+        assert_ne!(pair[0], pair[1], "one key, two figures");
+    }
+    let mut seen = 0;
+    for (quantity, names) in QUANTITIES {
+        let metrics = record.metrics.iter().filter(|m| names.iter().any(|n| is_of(m, n)));
+        let metrics: Vec<String> = metrics.map(Metric::key).collect();
+        assert!(metrics.len() <= 1, "{quantity}: {metrics:?}");
+        seen += metrics.len();
+    }
+    assert!(seen > QUANTITIES.len() / 2, "only {seen} of the quantities are there");
 }

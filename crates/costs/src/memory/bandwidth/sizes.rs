@@ -65,7 +65,7 @@ pub(in crate::memory) fn cached(claimed: Claimed) -> Vec<(Level, usize)> {
 /// of which more is claimed (a guest is told of the whole host's) is warned of by what is then less than four times as large.
 pub(in crate::memory) const fn most_bytes(level: RunLevel) -> usize {
     match level {
-        RunLevel::Quick => 256 << 20,
+        RunLevel::Quick => 128 << 20,
         RunLevel::Standard => 512 << 20,
         RunLevel::Thorough | RunLevel::Soak => usize::MAX,
     }

@@ -39,7 +39,11 @@ fn planted() -> Rows {
 #[test]
 fn the_mean_and_the_largest_member_are_told_apart() {
     let a = analyze::analyze(&params(&[]), &planted(), 1);
-    assert_eq!(a.metrics.len(), 25, "thirteen lines and twelve dependent ones; loop and clock are priced elsewhere");
+    assert_eq!(
+        a.metrics.len(),
+        25,
+        "thirteen lines and twelve dependent ones; loop and clock are priced elsewhere"
+    );
     let of = |operation: &str, access: Access| {
         let is = |m: &&machmeter_data::Metric| {
             m.params["operation"].to_string() == operation && m.params["access"].to_string() == access.name()

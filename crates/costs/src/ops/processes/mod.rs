@@ -32,7 +32,7 @@ use super::prices;
 use super::repeated::affordable;
 use super::table;
 use machmeter_engine::part::{At, Part};
-use switch::{By, Switches};
+use switch::Switches;
 
 /// Programs and children, for the process that prices them; threads.
 pub(super) use catalogue::{kept_threads, starts};
@@ -41,7 +41,6 @@ const PART_NAME: &str = "processes";
 /// Few, because a pair of the slowest rows takes several ms.
 const PAIRS_PER_VISIT: usize = 2;
 const PACE: Pace = Pace::of(Pace::BATCH_NS, PAIRS_PER_VISIT);
-const SWITCHES: [(&str, By); 2] = [("pipe_two_threads", By::Pipe), ("yield_two_threads", By::Yield)];
 
 /// Programs, processes or threads that could not be started.
 const NOT_STARTED: Code = Code {
@@ -122,8 +121,8 @@ fn measure(at: &mut At<'_>, params: &Params) -> Result<(), ProbeError> {
     let cpu = at.host.cpus.first().ok_or_else(no_cpu)?;
     let no_files = Err("no row works on files".to_owned());
     let starts = prices::cells(PART_NAME, at, params, no_files, PACE)?;
-    let mut threads = vec![catalogue::kept_threads().first(), catalogue::fresh_threads()];
-    threads.extend(SWITCHES.map(|(operation, by)| Switches::plan(operation, by, cpu, at.policy)));
+    let threads =
+        vec![catalogue::kept_threads().first(), catalogue::fresh_threads(), Switches::plan(cpu, at.policy)];
     let timing = Sharing::new(HostTiming::new(at.host.source()));
     let mut sampler = Sampler::new(timing, at.host.rate, at.host.seed);
     sampler.start_ns = at.start_ns;
@@ -175,7 +174,7 @@ fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
         "Starting something that does nothing and waiting for its end, and handing the CPU to another thread; all on one CPU.",
         &priced,
     ));
-    let is_switch = |r: &Row| SWITCHES.iter().any(|s| s.0 == r.operation);
+    let is_switch = |r: &Row| r.operation == switch::OPERATION;
     out.warnings.extend(table::warning(&NOT_STARTED, &priced, |r| !is_switch(r)));
     out.warnings.extend(table::warning(&NO_FIGURE, &priced, is_switch));
     let cost = |operation: &str| table::words(&priced, operation);
@@ -184,7 +183,7 @@ fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
         ("thread", cost("thread_create_join")),
         ("fork", cost("fork_exit_wait")),
         (started, spawn.and_then(|c| c.words())),
-        ("switch", cost("yield_two_threads").or_else(|| cost("pipe_two_threads"))),
+        ("switch", cost(switch::OPERATION)),
     ]);
     out
 }
