@@ -1,7 +1,7 @@
 //! From rows to metrics, tables and lines. Pure.
 
 use machmeter_data::metric::Params as Keys;
-use machmeter_data::quantity::{Unit, human};
+use machmeter_data::quantity::Unit;
 use machmeter_data::record::{Finding, Summary, SummaryLine, Tile, Warning};
 use machmeter_data::shape::{Axis, Cell, CostTable, Matrix, Shape, TableColumn, TableRow};
 use machmeter_data::{Dataset, Interval, Metric, MetricInfo};
@@ -10,13 +10,13 @@ use machmeter_engine::cost::estimate::LEVEL;
 use machmeter_engine::cost::{Cost, Row, Rows};
 use machmeter_stats::regimes::Regimes;
 
-use super::contended::{JAIN, LONGEST_STREAK, PROOF};
-use super::{BROKEN, FAIRNESS, HANDOFF, NAME, UNFAIR, fairness};
-use super::{kinds, plan};
+use super::contended::{JAIN, LONGEST_STREAK, PROOF, center};
+use super::{BROKEN, FAIRNESS, HANDOFF, NAME, UNFAIR, kinds};
 use crate::placement::{self, MOVES, levels};
 use crate::sync::Params;
 use crate::sync::cost::COST;
 use crate::sync::cost::ONE_CPU;
+use crate::sync::trips::Timed;
 
 /// Fairness below which a warning is due.
 const UNFAIR_BELOW: f64 = 0.8;
@@ -26,6 +26,7 @@ const MAX_PAIRS: usize = 8;
 struct View<'r> {
     row: &'r Row,
     cost: Cost,
+    timed: Timed,
     state: String,
     model: String,
     cpus: i64,
@@ -43,6 +44,7 @@ pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
             View {
                 row,
                 cost,
+                timed: Timed::of(rows, row, &placement::on_main(row, levels.as_ref())),
                 state: row.text("state"),
                 model: row.text("model"),
                 placed,
@@ -55,7 +57,7 @@ pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
         datasets: datasets(&views),
         findings: findings(&metrics),
         warnings: warnings(&views, &metrics, levels.as_ref()),
-        summary: summary(&views, rows.facts.contains_key(plan::SHORT_FACT)),
+        summary: summary(&views),
         metrics,
         ..Analysis::default()
     }
@@ -76,7 +78,7 @@ fn metrics(views: &[View<'_>]) -> Vec<Metric> {
                 let mut keys = machmeter_data::metric::params(keys);
                 keys.insert("from".to_owned(), pair.0.into());
                 keys.insert("to".to_owned(), pair.1.into());
-                out.push(priced(v, &HANDOFF, keys));
+                out.extend(priced(v, &HANDOFF, keys));
             }
             continue;
         }
@@ -86,7 +88,7 @@ fn metrics(views: &[View<'_>]) -> Vec<Metric> {
             ("model", v.model.as_str().into()),
             ("kind", v.row.kind.name().into()),
         ]);
-        out.push(priced(v, &COST, keys));
+        out.extend(priced(v, &COST, keys));
         out.extend(fairness_of(v).map(|(value, low, high, n)| {
             let keys = machmeter_data::metric::params([
                 ("lock", lock.into()),
@@ -100,19 +102,19 @@ fn metrics(views: &[View<'_>]) -> Vec<Metric> {
     out
 }
 
-fn priced(v: &View<'_>, info: &MetricInfo, keys: Keys) -> Metric {
+fn priced(v: &View<'_>, info: &MetricInfo, keys: Keys) -> Vec<Metric> {
     let mut m = v.cost.metric(info, keys);
     if m.value.is_some() && v.placed {
         m.flag(MOVES.id);
     }
-    m
+    v.timed.metrics(m)
 }
 
 fn fairness_of(v: &View<'_>) -> Option<(f64, f64, f64, usize)> {
     let proven = v.row.proof.as_ref().is_some_and(|p| p.seen >= p.expected);
     let indices: Vec<f64> =
         v.row.extras.iter().filter(|(k, _)| k.starts_with(JAIN)).map(|(_, v)| *v).collect();
-    fairness::center(&indices).filter(|_| proven)
+    center(&indices).filter(|_| proven)
 }
 
 /// Rows of the table of locks: lock and model, in the order in which they first appear.
@@ -153,7 +155,9 @@ fn datasets(views: &[View<'_>]) -> Vec<Dataset> {
     columns.push(TableColumn::new("fairness", Unit::One));
     columns.push(TableColumn::new("longest streak", Unit::Count));
     let rows = locks(views).into_iter().map(|lock| {
-        let cost = |state: &str, cpus| number(find(&lock, state, cpus).and_then(|v| v.cost.value_ns()));
+        let cost = |state: &str, cpus| {
+            find(&lock, state, cpus).map_or(Cell::Empty(()), |v| v.timed.cell(&v.cost))
+        };
         let mut cells = vec![cost("alone", None)];
         cells.extend(widths.iter().map(|w| cost("contended", Some(*w))));
         cells.push(cost("handoff", None));
@@ -173,7 +177,7 @@ fn datasets(views: &[View<'_>]) -> Vec<Dataset> {
             "sync.locks",
             "Locks",
             "Alone: lock, add, unlock by one thread. Wanted by n: time per acquisition, whoever got it; readers share. \
-             Hand-off: release on one CPU to acquisition on the other. Fairness: Jain's index of the widest fight; 1 is even.",
+             Hand-off: release on one CPU to acquisition on the other; where some spin and some sleep, each with its share. Fairness: Jain's index of the widest fight; 1 is even.",
             Shape::CostTable(CostTable { columns, rows }),
         ));
     }
@@ -185,9 +189,10 @@ fn datasets(views: &[View<'_>]) -> Vec<Dataset> {
             cells: vec![
                 Cell::Number(v.cpus as f64),
                 Cell::Text(v.model.clone()),
-                number(v.cost.value_ns()),
+                v.timed.cell(&v.cost),
                 number(v.cost.known().map(|k| k.low_ns)),
                 number(v.cost.known().map(|k| k.high_ns)),
+                number(v.timed.sleeps()),
             ],
         })
         .collect();
@@ -198,11 +203,13 @@ fn datasets(views: &[View<'_>]) -> Vec<Dataset> {
             TableColumn::new("cost", Unit::Nanoseconds),
             TableColumn::new("low, this run", Unit::Nanoseconds),
             TableColumn::new("high, this run", Unit::Nanoseconds),
+            TableColumn::new("sleeps each", Unit::One),
         ];
         out.push(dataset(
             "sync.primitives",
             "Barriers, and operations when nobody waits",
-            "Cost of one barrier for all members, or of one operation by a thread alone, with its 95 % interval.",
+            "Cost of one barrier for all members, or of one operation by a thread alone, with its 95 % interval. Sleeps of all \
+             members in one barrier.",
             Shape::CostTable(CostTable { columns, rows: others }),
         ));
     }
@@ -306,38 +313,33 @@ fn warnings(views: &[View<'_>], metrics: &[Metric], levels: Option<&Regimes>) ->
     out
 }
 
-fn summary(views: &[View<'_>], short: bool) -> Summary {
-    let ns = |lock: &str, state: &str| {
+fn summary(views: &[View<'_>]) -> Summary {
+    let find = |lock: &str, state: &str| {
         let of = |v: &&View<'_>| v.row.operation == lock && v.state == state && v.model == "threads";
-        views.iter().find(of)?.cost.value_ns().map(|ns| human(ns, Unit::Nanoseconds))
+        views.iter().find(of)
     };
-    let mutex = "mutex_pthread";
-    let mut first: Vec<String> = Vec::new();
-    first.extend(ns(mutex, "alone").map(|c| format!("lock+unlock {c} alone")));
-    first.extend(ns(mutex, "contended").map(|c| format!("{c} contended (pthread mutex)")));
-    let mut second: Vec<String> = Vec::new();
-    second.extend(ns("spin_ticket", "handoff").map(|c| format!("hand-off {c} spinning")));
-    second.extend(ns(mutex, "handoff").map(|c| format!("{c} sleeping")));
-    let mut lines: Vec<String> = Vec::new();
-    let all = [first.join(", "), second.join(", ")];
-    let line: Vec<String> = all.into_iter().filter(|l| !l.is_empty()).collect();
-    if !line.is_empty() {
-        lines.push(line.join("; "));
-    }
-    let barriers: Vec<String> = [("barrier_spin", "spinning"), ("barrier_pthread", "sleeping")]
-        .iter()
-        .filter_map(|(b, how)| Some(format!("{} {how}", ns(b, "barrier")?)))
-        .collect();
-    if !barriers.is_empty() {
-        lines.push(format!("barrier of 2: {}", barriers.join(", ")));
-    }
-    if short {
-        lines.push(plan::left_out());
-    }
-    let tiles = ns("spin_ticket", "handoff").map(|value| Tile {
+    let ns = |lock: &str, state: &str| find(lock, state).and_then(|v| v.timed.text(&v.cost));
+    let slow = |lock: &str, state: &str| {
+        find(lock, state).and_then(|v| Some(format!("{} {}", v.timed.text(&v.cost)?, v.timed.how())))
+    };
+    let (spin, mutex) = (kinds::Kind::Spin.name(), kinds::Kind::PosixMutex.name());
+    let one = [
+        ns(mutex, "alone").map(|c| format!("lock+unlock {c} alone")),
+        ns(mutex, "contended").map(|c| format!("{c} contended (pthread mutex)")),
+    ];
+    let handed = [ns(spin, "handoff").map(|c| format!("{c} spinning")), slow(mutex, "handoff")];
+    let barriers = [ns("barrier_spin", "barrier").map(|c| format!("{c} spinning")), slow("barrier_pthread", "barrier")];
+    let line = |begin: &str, parts: [Option<String>; 2]| {
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        (!parts.is_empty()).then(|| format!("{begin}{}", parts.join(", ")))
+    };
+    let locks: Vec<String> = [line("", one), line("hand-off ", handed)].into_iter().flatten().collect();
+    let locks = (!locks.is_empty()).then(|| locks.join("; "));
+    let lines: Vec<String> = locks.into_iter().chain(line("barrier of 2: ", barriers)).collect();
+    let tiles = ns(spin, "handoff").map(|value| Tile {
         label: "Lock hand-off".to_owned(),
         value,
-        note: "ticket lock, one CPU to another".to_owned(),
+        note: "spin lock, one CPU to another".to_owned(),
     });
     Summary {
         lines: if lines.is_empty() {

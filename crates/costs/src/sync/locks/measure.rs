@@ -4,7 +4,9 @@ use machmeter_engine::ProbeError;
 use machmeter_engine::cost::Row;
 use machmeter_engine::rounds::Rounds;
 use machmeter_engine::sampling::{Bench, Pace, Subject};
-use machmeter_engine::team::sampler::{JointOperation, TeamCell, TeamVisit, Turns, record_switches};
+use machmeter_engine::team::sampler::{
+    Batches, JointOperation, Rule, TeamCell, TeamVisit, Turns, record_switches,
+};
 use machmeter_engine::team::{self, Seats, Team};
 use machmeter_sys::sync::Sharing;
 use machmeter_sys::thread::monotonic_ns;
@@ -12,41 +14,36 @@ use machmeter_sys::thread::monotonic_ns;
 use super::contended::ContendedVisit;
 use super::handoff::{HandoffVisit, RING};
 use super::kinds::{self, Kind, Room, with_locks};
-use super::plan::{self, Job, Size, Together, jobs};
+use super::plan::{Job, Together, jobs};
 use super::{NAME, alone, barriers};
 use crate::placement::Watch;
 use crate::sync::Params;
+use crate::sync::trips::TRIPS;
 use machmeter_engine::part::At;
 
-/// Time below which the plan is short, ns.
+/// Time below which nothing is measured between processes, and only at two CPUs and at all, ns.
 const SHORT_BELOW_NS: u64 = 6_000_000_000;
 /// Share of the time for what one thread does alone.
 const ALONE: f64 = 0.25;
 /// Longest visit, ns: many times what one takes, but one whose partner was held up must not take the time of all others.
 const VISIT_NS: u64 = 60_000_000;
-/// Batches of operations in which members sleep, ns: many wake-ups long.
+/// Acquisitions of a lock whose waiters may sleep, ns: many wake-ups long.
 const SLEEPING_BATCH_NS: f64 = 500_000.0;
-/// Turns of a batch at most in which one member waits for the other in every turn and may sleep: libraries' locks spin first, and whether
-/// that is enough changes within a batch. One of so many turns takes half a millisecond when all sleep, and hardly any time when none does.
-const WAITING_TURNS: u64 = 16;
-/// Pairs of a visit in which members spin, and sleep. The first visit alone can make a figure; many short visits tell more than few
-/// long ones, since the CPUs' placement moves between them.
-const PAIRS: [usize; 2] = [8, 6];
+/// Pairs of a visit in which members spin, and batches where they sleep. The first visit alone can make a figure; many short visits tell
+/// more than few long ones, since the CPUs' placement moves between them.
+const SAMPLES: [usize; 2] = [8, 6];
 
 #[allow(clippy::unnecessary_wraps, reason = "the form of all parts")]
 pub(super) fn measure(at: &mut At<'_, '_>, _params: &Params) -> Result<Vec<Row>, ProbeError> {
     let start_ns = monotonic_ns();
-    let size = if at.left_ns() < SHORT_BELOW_NS { Size::Short } else { Size::Full };
-    if size == Size::Short && at.cpus().len() > 1 {
-        at.facts.insert(plan::SHORT_FACT.to_owned(), "1".to_owned());
-    }
+    let full = at.left_ns() >= SHORT_BELOW_NS;
     let mut rows = alone(at)?;
     let mut models: Vec<&dyn Team> = vec![&team::threads::Threads];
-    models.extend(team::named("processes").filter(|_| size == Size::Full));
+    models.extend(team::named("processes").filter(|_| full));
     let cpus = at.cpus();
     let mut all: Vec<(&dyn Team, Job)> = models
         .into_iter()
-        .flat_map(|m| jobs(&cpus, m.model(), size).into_iter().map(move |j| (m, j)))
+        .flat_map(|m| jobs(&cpus, m.model(), full).into_iter().map(move |j| (m, j)))
         .collect();
     let mut placement = Watch::of(at);
     Rounds::of(at, 0x10c5, 0).run(all.len(), |turn| {
@@ -59,7 +56,7 @@ pub(super) fn measure(at: &mut At<'_, '_>, _params: &Params) -> Result<Vec<Row>,
 }
 
 fn alone(at: &mut At<'_, '_>) -> Result<Vec<Row>, ProbeError> {
-    let room = || Room::new(1, Sharing::Threads, false).map_err(ProbeError::Cannot);
+    let room = || Room::new(Sharing::Threads).map_err(ProbeError::Cannot);
     let rooms: Vec<(Kind, Room)> =
         kinds::ALL.iter().map(|k| Ok((*k, room()?))).collect::<Result<_, ProbeError>>()?;
     let mut benches: Vec<Bench<'_>> = Vec::new();
@@ -99,17 +96,45 @@ impl Subject for Nothing {
 
 /// A visit of a team to a row of locks.
 pub(super) struct LockVisit<'a> {
-    pub(super) team: TeamVisit<'a>,
-    pub(super) turns: Turns,
-    pub(super) pairs: usize,
+    team: TeamVisit<'a>,
+    batches: Batches,
+    rule: Rule,
+    samples: usize,
     /// What a look at the placement said, ns.
-    pub(super) regime_ns: f64,
+    regime_ns: f64,
 }
 
-impl LockVisit<'_> {
-    /// Lets the team do the operation; pairs go to `row`.
+impl<'a> LockVisit<'a> {
+    /// As it fits what is done; where members spin, in batches of `batch_ns`.
+    pub(super) fn of(team: TeamVisit<'a>, what: Together, batch_ns: f64, regime_ns: f64) -> Self {
+        let waiters = team.seats.cpus.len() as u64 - 1;
+        let spin = Batches::Pairs(Turns::of(batch_ns));
+        let (batches, rule, samples) = match what {
+            _ if !what.sleeps() => (spin, Rule::Undisturbed, SAMPLES[0]),
+            Together::Contend(_) => {
+                (Batches::Single(Turns::of(SLEEPING_BATCH_NS)), Rule::Undisturbed, SAMPLES[1])
+            }
+            // Libraries' locks spin first, and whether that is enough changes from turn to turn.
+            Together::HandOff(_) => (Batches::Trips(TRIPS), Rule::Sleeps(0), 1),
+            Together::Barrier(_) => (Batches::Trips(TRIPS), Rule::Sleeps(waiters), 1),
+        };
+        Self { team, batches, rule, samples, regime_ns }
+    }
+
+    pub(super) fn members(&self) -> usize {
+        self.team.seats.cpus.len()
+    }
+
+    /// Lets the team do the operation; samples go to `row`.
     pub(super) fn take(&self, row: &mut Row, operation: &dyn JointOperation) -> Result<(), String> {
-        let cell = TeamCell::new(operation, self.team.seats.cpus.len(), self.turns, self.pairs);
+        let cell = TeamCell {
+            batches: self.batches,
+            rule: self.rule,
+            ..TeamCell::new(operation, self.members(), Turns::fixed(1), self.samples)
+        };
+        if let Batches::Trips(_) = self.batches {
+            return self.team.take_trips(cell, row, self.regime_ns);
+        }
         let found = self.team.take_row(cell, row, self.regime_ns)?;
         record_switches(row, found.of(0, 0));
         Ok(())
@@ -120,38 +145,20 @@ fn visit(at: &At<'_, '_>, model: &dyn Team, job: &mut Job, start_ns: u64, seed: 
     if job.row.refused.is_some() {
         return;
     }
-    let sleeps = match job.what {
-        Together::Contend(k) | Together::HandOff(k) => k.sleeps(),
-        Together::Barrier(k) => k.sleeps(),
-    };
-    let most = match job.what {
-        Together::HandOff(_) | Together::Barrier(_) if sleeps => WAITING_TURNS,
-        _ => u64::MAX,
-    };
     let (clock, seats) = (at.clock(), Seats { cpus: job.cpus.clone(), policy: at.policy });
-    let visit = LockVisit {
-        team: TeamVisit::new(model, &seats, &clock, start_ns, at.left_ns().clamp(1, VISIT_NS), seed),
-        turns: Turns { most, ..Turns::of(if sleeps { SLEEPING_BATCH_NS } else { Pace::SHARED_BATCH_NS }) },
-        pairs: PAIRS[usize::from(sleeps)],
-        regime_ns,
-    };
+    let team = TeamVisit::new(model, &seats, &clock, start_ns, at.left_ns().clamp(1, VISIT_NS), seed);
+    let visit = LockVisit::of(team, job.what, Pace::SHARED_BATCH_NS, regime_ns);
     let sharing = if model.model() == "threads" { Sharing::Threads } else { Sharing::Processes };
-    let done = perform(&visit, sharing, false, job);
-    if let Err(why) = done
+    if let Err(why) = perform(&visit, sharing, job)
         && job.row.pairs.is_empty()
     {
         job.row.refused = Some(why);
     }
 }
 
-/// Does the job once; `crowded` when members share CPUs.
-pub(super) fn perform(
-    visit: &LockVisit<'_>,
-    sharing: Sharing,
-    crowded: bool,
-    job: &mut Job,
-) -> Result<(), String> {
-    let room = Room::new(job.cpus.len(), sharing, crowded)?;
+/// Does the job once.
+pub(super) fn perform(visit: &LockVisit<'_>, sharing: Sharing, job: &mut Job) -> Result<(), String> {
+    let room = Room::new(sharing)?;
     let row = &mut job.row;
     match job.what {
         Together::Contend(kind) => with_locks(kind, 1, &room, ContendedVisit { visit, row })?,
