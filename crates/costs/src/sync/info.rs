@@ -20,7 +20,12 @@ pub const INFO: Info = Info {
         "T. David, R. Guerraoui, V. Trigonakis: Everything you always wanted to know about synchronization but were afraid to ask, SOSP 2013",
         "R. Jain, D. Chiu, W. Hawe: A quantitative measure of fairness and discrimination, DEC TR-301, 1984",
     ],
-    metrics: &[&[COST, trips::SLEEPS, trips::MODE, trips::MODE_SHARE], transfer::PART.metrics, contention::PART.metrics, locks::PART.metrics],
+    metrics: &[
+        &[COST, trips::SLEEPS, trips::MODE, trips::MODE_SHARE],
+        transfer::PART.metrics,
+        contention::PART.metrics,
+        locks::PART.metrics,
+    ],
     // What several CPUs pay depends on the placement of the hour, which the figure names: runs of other hours say nothing of it.
     lasting: |m| m.unit.is_price() && m.params.get("cpus") == Some(&1_i64.into()),
     codes: &[

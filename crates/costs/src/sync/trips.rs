@@ -24,7 +24,7 @@ machmeter_data::metric!(
     SLEEPS,
     "sync.sleeps",
     ["operation", "lock", "from", "to", "cpus", "model", "kind", "wake"],
-    One,
+    Count,
     Neither,
     "Sleeps of all members per operation, as the kernel counted them: 0 where everybody spins, 1 where each operation wakes a sleeper."
 );
@@ -176,11 +176,7 @@ mod tests {
         row.pairs = trips_ns
             .iter()
             .enumerate()
-            .map(|(i, ns)| Pair {
-                at_ns: i as f64 * 4e4,
-                long_ticks: (2.0 * ns) as u64,
-                ..Pair::default()
-            })
+            .map(|(i, ns)| Pair { at_ns: i as f64 * 4e4, long_ticks: (2.0 * ns) as u64, ..Pair::default() })
             .collect();
         row.extras.insert(TURNS_SEEN.to_owned(), trips_ns.len() as f64);
         row.extras.insert(SLEPT.to_owned(), 1.4 * trips_ns.len() as f64);
@@ -198,10 +194,19 @@ mod tests {
             let cost = Cost::of(&row, 1.0, 1);
             let timed = Timed::of(&rows, &row, &row.pairs);
             let [a, b] = &timed.modes[..] else { panic!("{quick} {quick_ns}: {:?}", timed.modes) };
-            assert!((a.share - quick).abs() < 0.05 && (a.share + b.share - 1.0).abs() < 1e-9, "{quick}: {a:?}");
-            assert!((a.center / quick_ns - 1.0).abs() < 0.1 && (b.center / 17_000.0 - 1.0).abs() < 0.1, "{b:?}");
+            assert!(
+                (a.share - quick).abs() < 0.05 && (a.share + b.share - 1.0).abs() < 1e-9,
+                "{quick}: {a:?}"
+            );
+            assert!(
+                (a.center / quick_ns - 1.0).abs() < 0.1 && (b.center / 17_000.0 - 1.0).abs() < 0.1,
+                "{b:?}"
+            );
             let text = timed.text(&cost).unwrap();
-            assert!(text.contains(" or ") && matches!(timed.cell(&cost), Cell::Text(t) if t == text), "{text}");
+            assert!(
+                text.contains(" or ") && matches!(timed.cell(&cost), Cell::Text(t) if t == text),
+                "{text}"
+            );
             let all = timed.metrics(cost.metric(&SLEEPS, row.params.clone()));
             let ids: Vec<&str> = all.iter().map(|m| m.id.as_str()).collect();
             assert_eq!(ids[1..], [SLEEPS.id, MODE.id, MODE_SHARE.id, MODE.id, MODE_SHARE.id]);

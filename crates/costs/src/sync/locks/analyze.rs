@@ -155,9 +155,8 @@ fn datasets(views: &[View<'_>]) -> Vec<Dataset> {
     columns.push(TableColumn::new("fairness", Unit::One));
     columns.push(TableColumn::new("longest streak", Unit::Count));
     let rows = locks(views).into_iter().map(|lock| {
-        let cost = |state: &str, cpus| {
-            find(&lock, state, cpus).map_or(Cell::Empty(()), |v| v.timed.cell(&v.cost))
-        };
+        let cost =
+            |state: &str, cpus| find(&lock, state, cpus).map_or(Cell::Empty(()), |v| v.timed.cell(&v.cost));
         let mut cells = vec![cost("alone", None)];
         cells.extend(widths.iter().map(|w| cost("contended", Some(*w))));
         cells.push(cost("handoff", None));
@@ -203,7 +202,7 @@ fn datasets(views: &[View<'_>]) -> Vec<Dataset> {
             TableColumn::new("cost", Unit::Nanoseconds),
             TableColumn::new("low, this run", Unit::Nanoseconds),
             TableColumn::new("high, this run", Unit::Nanoseconds),
-            TableColumn::new("sleeps each", Unit::One),
+            TableColumn::new("sleeps each", Unit::Count),
         ];
         out.push(dataset(
             "sync.primitives",
@@ -328,7 +327,8 @@ fn summary(views: &[View<'_>]) -> Summary {
         ns(mutex, "contended").map(|c| format!("{c} contended (pthread mutex)")),
     ];
     let handed = [ns(spin, "handoff").map(|c| format!("{c} spinning")), slow(mutex, "handoff")];
-    let barriers = [ns("barrier_spin", "barrier").map(|c| format!("{c} spinning")), slow("barrier_pthread", "barrier")];
+    let barriers =
+        [ns("barrier_spin", "barrier").map(|c| format!("{c} spinning")), slow("barrier_pthread", "barrier")];
     let line = |begin: &str, parts: [Option<String>; 2]| {
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         (!parts.is_empty()).then(|| format!("{begin}{}", parts.join(", ")))

@@ -56,11 +56,7 @@ pub(super) fn jobs(cpus: &[usize], model: &str, full: bool) -> Vec<Job> {
         out.extend(usable.clone().map(|k| {
             let mut row = lock_row(k, cost::Kind::Throughput, "contended", model).with("cpus", *members);
             row.long_turns = if k.sleeps() { SINGLE_TURNS } else { 0 };
-            Job {
-                row,
-                what: Together::Contend(k),
-                cpus: cpus.iter().copied().take(*members).collect(),
-            }
+            Job { row, what: Together::Contend(k), cpus: cpus.iter().copied().take(*members).collect() }
         }));
         if i == 0 {
             let first: Vec<usize> = cpus.iter().copied().take(2).collect();

@@ -78,7 +78,9 @@ fn readers_see_no_half_written_pair() {
         for turn in 0..2_000 {
             if member.rank == 0 && turn % 2 == 0 {
                 let _held = lock.write();
-                words.iter().for_each(|word| word.store(turn, Ordering::Relaxed));
+                for word in &words {
+                    word.store(turn, Ordering::Relaxed);
+                }
             } else {
                 let _held = lock.read();
                 let differ = words[0].load(Ordering::Relaxed) != words[1].load(Ordering::Relaxed);

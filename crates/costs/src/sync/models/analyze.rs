@@ -12,6 +12,7 @@ use super::{DISAGREE, NO_USER_THREADS, PART};
 use crate::placement::{self, MOVES, levels};
 use crate::sync::Params;
 use crate::sync::cost::{self, COST};
+use crate::sync::trips::Timed;
 
 /// Ratio of two models from which on they disagree.
 const DISAGREEMENT: f64 = 1.25;
@@ -30,7 +31,8 @@ pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
         if metric.value.is_some() && moved {
             metric.flag(MOVES.id);
         }
-        out.metrics.push(metric);
+        let timed = Timed::of(rows, row, &placement::on_main(row, levels.as_ref()));
+        out.metrics.extend(timed.metrics(metric));
         own.push((row, cost));
     }
     out.datasets.extend(table(&own));

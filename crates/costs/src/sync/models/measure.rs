@@ -27,8 +27,6 @@ const VISIT_NS: (u64, u64) = (2_000_000, 20_000_000);
 const TEAM_NS: u64 = 10_000_000;
 /// From one look at the placement to the next, at least, ns: a look takes about as long as the shortest visit.
 const LOOK_NS: u64 = 50_000_000;
-/// Batch of two members on one CPU, ns: switches by the kernel take microseconds.
-const ONE_CPU_BATCH_NS: f64 = 200_000.0;
 
 /// Why user threads have no rows.
 pub(super) const WITHOUT: &str = "this program was built without user-threads";
@@ -146,11 +144,11 @@ fn of_two(at: &mut At<'_, '_>) -> Vec<Row> {
         let share_ns = left_ns / (open * ROUNDS.saturating_sub(turn.round as u64).max(1));
         let visit_ns = share_ns.saturating_sub(TEAM_NS / 5).clamp(VISIT_NS.0, VISIT_NS.1);
         let limit_ns = (3 * visit_ns + TEAM_NS).min(left_ns);
-        let one_cpu = lane.row.int("cpus") == Some(1);
-        let batch_ns = if one_cpu { ONE_CPU_BATCH_NS } else { Pace::SHARED_BATCH_NS };
         let team = TeamVisit::new(model, &lane.seats, &clock, start_ns, limit_ns, turn.bits);
         // A lost visit is lost, and the next may find the CPUs free.
-        if let Err(why) = visit(&team, lane.operation, batch_ns, visit_ns, &mut lane.row, regime_ns) {
+        if let Err(why) =
+            visit(&team, lane.operation, Pace::SHARED_BATCH_NS, visit_ns, &mut lane.row, regime_ns)
+        {
             lane.row.rejected.failed += 1;
             lane.lost = Some(why);
         }

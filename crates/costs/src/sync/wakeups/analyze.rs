@@ -138,7 +138,8 @@ fn summary(views: &[View<'_>]) -> Summary {
         .filter_map(|(wake, name)| {
             let v = find(*wake)?;
             let p99_ns = v.timed.p99_ns().filter(|p99| v.cost.value_ns().is_some_and(|ns| *p99 > TAIL * ns));
-            let tail = p99_ns.map_or_else(String::new, |ns| format!(" (p99 {})", human(ns, Unit::Nanoseconds)));
+            let tail =
+                p99_ns.map_or_else(String::new, |ns| format!(" (p99 {})", human(ns, Unit::Nanoseconds)));
             Some(format!("{} {name}{tail}", v.timed.text(&v.cost)?))
         })
         .collect();

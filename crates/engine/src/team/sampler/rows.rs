@@ -141,8 +141,13 @@ mod tests {
     #[test]
     fn what_is_not_kept_is_counted_by_its_reason() {
         let mut row = Row::new("locks", "x", Kind::Latency);
-        let because =
-            |disturbance| TeamSample { disturbance, turns: 5, voluntary: 9, short_ticks: 1, ..TeamSample::default() };
+        let because = |disturbance| TeamSample {
+            disturbance,
+            turns: 5,
+            voluntary: 9,
+            short_ticks: 1,
+            ..TeamSample::default()
+        };
         let samples: Vec<TeamSample> =
             [None, Some(Disturbance::Awake), Some(Disturbance::Awake), Some(Disturbance::Preempted)]
                 .map(because)

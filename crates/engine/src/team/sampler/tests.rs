@@ -197,7 +197,15 @@ fn take_trips(operation: &SimulatedOperation<'_>, team: &SimulatedTeam, rule: Ru
 fn trips_of_two_modes_come_back_each_by_itself() {
     let team = SimulatedTeam::default();
     // The first turns, which do not count, take far longer; of the rest each fourth is quick.
-    let planted = |turn| if turn < 8 { 900_000 } else if turn % 4 == 0 { 400 } else { 17_000 };
+    let planted = |turn| {
+        if turn < 8 {
+            900_000
+        } else if turn % 4 == 0 {
+            400
+        } else {
+            17_000
+        }
+    };
     let operation = SimulatedOperation::new(&team, 0.0, 0).with_trips(&planted).sleeping(1);
     let row = take_trips(&operation, &team, Rule::Sleeps(2), 10);
     let of = |ticks| row.pairs.iter().filter(|p| p.long_ticks == ticks).count();
