@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use machmeter_engine::cost::{self, Proof, Row};
 use machmeter_engine::sampling::{Bench, Subject};
 use machmeter_engine::team::Member;
-use machmeter_sys::sync::{EventCounter, Monitor, Pipe, Semaphore, Sharing, Word};
+use machmeter_sys::sync::{Monitor, Semaphore, Sharing};
 
 use super::contended::PROOF;
 use super::kinds::WithLocks;
@@ -100,9 +100,6 @@ pub(super) fn primitives(part: &str, model: &str) -> Vec<Bench<'static>> {
             m.signal();
             true
         }),
-        bench(part, model, "futex_wake_nobody", Word::new(sharing), |w| w.wake(1) == 0),
-        bench(part, model, "eventfd_give_take", EventCounter::new(false), |e| e.give() && e.take()),
-        bench(part, model, "pipe_give_take", Pipe::new(false), |p| p.give() && p.take()),
     ]
 }
 

@@ -34,7 +34,6 @@ const LEAST_TURNS: u64 = 64;
 /// Names of what is told beside the pairs.
 pub(super) const LONGEST_STREAK: &str = "longest_streak";
 pub(super) const JAIN: &str = "jain_";
-pub(super) const SHARE: &str = "acquired_";
 pub(super) const PROOF: &str = "additions under the lock, of those made";
 
 /// One visit of a row in which all members want a lock.
@@ -48,7 +47,7 @@ impl<'m> WithLocks<'m> for ContendedVisit<'_, '_> {
 
     fn run<L: Lock + 'm>(self, locks: Vec<L>) -> Self::Output {
         let members = self.visit.members();
-        let heap_bytes = (FIRST_INDEX + MAX_PER_VISIT + members) * 8;
+        let heap_bytes = (FIRST_INDEX + MAX_PER_VISIT) * 8;
         let board = Arena::new(FIRST_MEMBER + 2 * members, heap_bytes).map_err(|e| e.to_string())?;
         let lock = locks.first().ok_or("no lock")?;
         let contended = Contended { lock, board: &board, heap: board.heap().atomics(), members };
@@ -126,10 +125,6 @@ impl<L: Lock> Contended<'_, L> {
         for i in 0..(word(INDICES) as usize).min(MAX_PER_VISIT).min(MAX_OF_ROW.saturating_sub(known)) {
             row.extras.insert(format!("{JAIN}{:02}", known + i), f64::from_bits(word(FIRST_INDEX + i)));
         }
-        for m in 0..self.members {
-            let got = word(FIRST_INDEX + MAX_PER_VISIT + m) as f64;
-            *row.extras.entry(format!("{SHARE}{m:03}")).or_default() += got;
-        }
     }
 }
 
@@ -155,10 +150,9 @@ impl<L: Lock> JointOperation for Contended<'_, L> {
         self.heap[COUNTED].fetch_add(counted, Ordering::Relaxed);
         self.heap[ADDED].fetch_add(added, Ordering::Relaxed);
         if clean && turns >= LEAST_TURNS && !self.lock.is_shared() {
-            for (m, count) in counts.iter().enumerate() {
+            for m in 0..self.members {
                 let streak = self.cell(FIRST_MEMBER + 2 * m + 1).load(Ordering::Relaxed);
                 self.heap[LONGEST].fetch_max(streak, Ordering::Relaxed);
-                self.heap[FIRST_INDEX + MAX_PER_VISIT + m].fetch_add(*count, Ordering::Relaxed);
             }
             let i = self.heap[INDICES].load(Ordering::Relaxed) as usize;
             if let Some(index) = jain(&counts).filter(|_| i < MAX_PER_VISIT) {

@@ -261,12 +261,3 @@ fn planted_unfair_shares_are_told() {
     assert!(a.warnings.iter().any(|w| w.code == UNFAIR.id));
     assert_eq!(a.findings[0].verdict, "uneven");
 }
-
-#[test]
-fn kinds_have_their_own_names() {
-    let mut names: Vec<&str> = ALL.iter().map(|k| k.name()).collect();
-    names.sort_unstable();
-    names.dedup();
-    assert_eq!(names.len(), ALL.len());
-    assert!(Kind::Futex.sleeps() && !Kind::Spin.sleeps());
-}
