@@ -1,14 +1,16 @@
 //! Rows whose turns were timed one by one: their quantiles, the modes of what spins before it sleeps, and how often members slept. Pure.
 
-use machmeter_data::Metric;
 use machmeter_data::quantity::{Unit, human};
 use machmeter_data::shape::Cell;
+use machmeter_data::{Metric, MetricInfo, Params};
 use machmeter_engine::cost::estimate::{LEVEL, values_ns};
-use machmeter_engine::cost::{Cost, Pair, Row, Rows};
+use machmeter_engine::cost::{Cost, Row, Rows};
 use machmeter_engine::team::sampler::{SLEEPS as SLEPT, TURNS_SEEN};
 use machmeter_stats::quantile::{quantile, sorted};
-use machmeter_stats::regimes::{Regime, RegimeOptions, regimes};
+use machmeter_stats::regimes::{Regime, RegimeOptions, Regimes, regimes};
 use machmeter_stats::{Interval, serial};
+
+use crate::placement::{self, MOVES};
 
 /// Trips of a visit. The ten visits of a short run make 640: six beyond the 99 % quantile, the fewest that have a rank interval.
 pub(super) const TRIPS: u64 = 64;
@@ -45,8 +47,12 @@ machmeter_data::metric!(
     "Share of the trips of a row that belong to one mode."
 );
 
-/// What a row says beside its cost.
-pub(super) struct Timed {
+/// A row with its cost, and what it says beside.
+pub(super) struct Priced<'r> {
+    pub(super) row: &'r Row,
+    pub(super) cost: Cost,
+    /// Whether the figure is that of one placement of several.
+    placed: bool,
     /// Trips in ascending order, ns; none of a row of batches.
     trips_ns: Vec<f64>,
     /// Two at least, or none.
@@ -55,25 +61,33 @@ pub(super) struct Timed {
     sleeps: Option<(f64, u64)>,
 }
 
-impl Timed {
-    /// Of these pairs of a row (those at the main placement).
-    pub(super) fn of(rows: &Rows, row: &Row, pairs: &[Pair]) -> Self {
+impl<'r> Priced<'r> {
+    /// All rows of a part, at the main placement.
+    pub(super) fn all(rows: &'r Rows, part: &'r str, levels: Option<&Regimes>) -> Vec<Self> {
+        rows.part(part).filter(|r| r.operation != "part").map(|row| Self::of(rows, row, levels)).collect()
+    }
+
+    fn of(rows: &Rows, row: &'r Row, levels: Option<&Regimes>) -> Self {
+        let (cost, placed) = placement::cost(rows, row, levels);
         let extra = |name: &str| row.extras.get(name).copied().unwrap_or(0.0);
         let operations = extra(TURNS_SEEN) * row.per_turn;
         let single = row.short_turns == 0 && row.long_turns > 0;
         let sleeps = (single && operations > 0.0).then(|| (extra(SLEPT) / operations, operations as u64));
-        let is_trips = single && row.long_turns == 1;
-        let trips_ns = if is_trips { values_ns(row, pairs, rows.ns_per_tick()) } else { Vec::new() };
+        let pairs = if row.long_turns == 1 { placement::on_main(row, levels) } else { Vec::new() };
+        let trips_ns = values_ns(row, &pairs, rows.ns_per_tick());
         let modes = modes(&trips_ns);
-        Self { trips_ns: sorted(&trips_ns).unwrap_or_default(), modes, sleeps }
+        Self { row, cost, placed, trips_ns: sorted(&trips_ns).unwrap_or_default(), modes, sleeps }
     }
 
-    /// The metric of the cost with its quantiles, and what there is beside it.
-    pub(super) fn metrics(&self, mut cost: Metric) -> Vec<Metric> {
+    /// The metric of the cost with its quantiles, and those beside it.
+    pub(super) fn metrics(&self, info: &MetricInfo, keys: Params) -> Vec<Metric> {
+        let mut cost = self.cost.metric(info, keys.clone());
         if cost.value.is_none() {
             return vec![cost];
         }
-        let keys = cost.params.clone();
+        if self.placed {
+            cost.flag(MOVES.id);
+        }
         let at = |p: f64| Some((p, quantile(&self.trips_ns, p)?));
         if let Some(max) = self.trips_ns.last() {
             "median of trips".clone_into(&mut cost.estimator);
@@ -90,31 +104,37 @@ impl Timed {
         for (i, mode) in self.modes.iter().enumerate() {
             let mut keys = keys.clone();
             keys.insert("mode".to_owned(), (i + 1).into());
+            let n = self.trips_ns.len() as u64;
             out.push(
                 Metric::new(&MODE, keys.clone(), mode.center, "median of trips", mode.n as u64)
                     .with_ci(interval(mode.interval)),
             );
             out.push(
-                Metric::new(&MODE_SHARE, keys, mode.share, "share of trips", self.trips_ns.len() as u64)
+                Metric::new(&MODE_SHARE, keys, mode.share, "share of trips", n)
                     .with_ci(interval(mode.share_interval)),
             );
         }
         out
     }
 
+    /// A condition of the row, as text.
+    pub(super) fn is(&self, name: &str, value: &str) -> bool {
+        self.row.text(name) == value
+    }
+
     /// The cost in a line: each mode with its share, where there are several.
-    pub(super) fn text(&self, cost: &Cost) -> Option<String> {
-        let ns = cost.value_ns()?;
+    pub(super) fn text(&self) -> Option<String> {
+        let ns = self.cost.value_ns()?;
         let mode = |m: &Regime| format!("{} ({:.0} %)", human(m.center, Unit::Nanoseconds), 100.0 * m.share);
         let modes: Vec<String> = self.modes.iter().map(mode).collect();
         Some(if modes.is_empty() { human(ns, Unit::Nanoseconds) } else { modes.join(" or ") })
     }
 
     /// The same in a cell of a table.
-    pub(super) fn cell(&self, cost: &Cost) -> Cell {
-        match cost.value_ns() {
+    pub(super) fn cell(&self) -> Cell {
+        match self.cost.value_ns() {
             Some(ns) if self.modes.is_empty() => Cell::Number(ns),
-            _ => self.text(cost).map_or(Cell::Empty(()), Cell::Text),
+            _ => self.text().map_or(Cell::Empty(()), Cell::Text),
         }
     }
 
@@ -157,7 +177,8 @@ fn modes(trips_ns: &[f64]) -> Vec<Regime> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use machmeter_engine::cost::Kind;
+    use crate::sync::cost::COST;
+    use machmeter_engine::cost::{Kind, Pair};
     use machmeter_stats::random::Random;
 
     /// Visits of 64 trips, of which a share is quick; one in a hundred takes up to a hundred times as long.
@@ -191,8 +212,7 @@ mod tests {
         {
             let ns = trips(&mut random, visits, quick, quick_ns);
             let (rows, row) = timed(&ns);
-            let cost = Cost::of(&row, 1.0, 1);
-            let timed = Timed::of(&rows, &row, &row.pairs);
+            let timed = Priced::of(&rows, &row, None);
             let [a, b] = &timed.modes[..] else { panic!("{quick} {quick_ns}: {:?}", timed.modes) };
             assert!(
                 (a.share - quick).abs() < 0.05 && (a.share + b.share - 1.0).abs() < 1e-9,
@@ -202,12 +222,9 @@ mod tests {
                 (a.center / quick_ns - 1.0).abs() < 0.1 && (b.center / 17_000.0 - 1.0).abs() < 0.1,
                 "{b:?}"
             );
-            let text = timed.text(&cost).unwrap();
-            assert!(
-                text.contains(" or ") && matches!(timed.cell(&cost), Cell::Text(t) if t == text),
-                "{text}"
-            );
-            let all = timed.metrics(cost.metric(&SLEEPS, row.params.clone()));
+            let text = timed.text().unwrap();
+            assert!(text.contains(" or ") && matches!(timed.cell(), Cell::Text(t) if t == text), "{text}");
+            let all = timed.metrics(&COST, row.params.clone());
             let ids: Vec<&str> = all.iter().map(|m| m.id.as_str()).collect();
             assert_eq!(ids[1..], [SLEEPS.id, MODE.id, MODE_SHARE.id, MODE.id, MODE_SHARE.id]);
             assert!((all[1].value.unwrap() - 0.7).abs() < 1e-9 && all[0].estimator == "median of trips");
@@ -222,12 +239,12 @@ mod tests {
         for seed in 0..40 {
             let ns = trips(&mut Random::new(seed), 10, if seed % 2 == 0 { 0.0 } else { 0.02 }, 210.0);
             let (rows, row) = timed(&ns);
-            let (cost, timed) = (Cost::of(&row, 1.0, 1), Timed::of(&rows, &row, &row.pairs));
+            let timed = Priced::of(&rows, &row, None);
             assert!(timed.modes.is_empty(), "{seed}: {:?}", timed.modes);
-            let value_ns = cost.value_ns().unwrap();
+            let value_ns = timed.cost.value_ns().unwrap();
             assert!((value_ns / 17_000.0 - 1.0).abs() < 0.05 && timed.p99_ns().unwrap() > 18_000.0);
-            assert!(matches!(timed.cell(&cost), Cell::Number(ns) if ns.to_bits() == value_ns.to_bits()));
-            assert_eq!(timed.metrics(cost.metric(&SLEEPS, row.params.clone())).len(), 2);
+            assert!(matches!(timed.cell(), Cell::Number(ns) if ns.to_bits() == value_ns.to_bits()));
+            assert_eq!(timed.metrics(&COST, row.params.clone()).len(), 2);
         }
     }
 }

@@ -3,7 +3,7 @@
 use machmeter_engine::ProbeError;
 use machmeter_engine::cost::Row;
 use machmeter_engine::rounds::Rounds;
-use machmeter_engine::sampling::{Bench, Pace, Subject};
+use machmeter_engine::sampling::{Bench, Pace};
 use machmeter_engine::team::sampler::{
     Batches, JointOperation, Rule, TeamCell, TeamVisit, Turns, record_switches,
 };
@@ -15,7 +15,7 @@ use super::contended::ContendedVisit;
 use super::handoff::{HandoffVisit, RING};
 use super::kinds::{self, Kind, Room, with_locks};
 use super::plan::{Job, Together, jobs};
-use super::{NAME, alone, barriers};
+use super::{alone, barriers};
 use crate::placement::Watch;
 use crate::sync::Params;
 use crate::sync::trips::TRIPS;
@@ -61,19 +61,14 @@ fn alone(at: &mut At<'_, '_>) -> Result<Vec<Row>, ProbeError> {
         kinds::ALL.iter().map(|k| Ok((*k, room()?))).collect::<Result<_, ProbeError>>()?;
     let mut benches: Vec<Bench<'_>> = Vec::new();
     for (kind, room) in &rooms {
-        let mut row = alone::row(NAME, kind.name(), "threads");
-        let subject = with_locks(*kind, 1, room, alone::Uncontend);
-        let subject: Box<dyn Subject> = match subject {
-            Ok(Some(subject)) => subject,
-            Ok(None) => continue,
-            Err(why) => {
-                row.refused = Some(why);
-                Box::new(Nothing)
-            }
-        };
-        benches.push(Bench { row, subject });
+        let row = alone::row(kind.name());
+        match with_locks(*kind, 1, room, alone::Uncontend) {
+            Ok(Some(subject)) => benches.push(Bench { row, subject }),
+            Ok(None) => {}
+            Err(why) => benches.push(alone::refused(row, why)),
+        }
     }
-    benches.extend(alone::primitives(NAME, "threads"));
+    benches.extend(alone::primitives());
     let share_ns = (at.left_ns() as f64 * ALONE) as u64;
     let pace = Pace {
         settle_ns: 0,
@@ -84,14 +79,6 @@ fn alone(at: &mut At<'_, '_>) -> Result<Vec<Row>, ProbeError> {
     };
     at.sampler.interleave(&mut benches, &pace);
     Ok(benches.into_iter().map(|b| b.row).collect())
-}
-
-struct Nothing;
-
-impl Subject for Nothing {
-    fn run(&mut self, _turns: u64) -> bool {
-        false
-    }
 }
 
 /// A visit of a team to a row of locks.

@@ -9,10 +9,10 @@ use machmeter_engine::cost::{Cost, Row, Rows};
 
 use super::measure::{ONE_CPU, PROCESSES, THREADS, USER_THREADS, WITHOUT};
 use super::{DISAGREE, NO_USER_THREADS, PART};
-use crate::placement::{self, MOVES, levels};
+use crate::placement::{self, levels};
 use crate::sync::Params;
 use crate::sync::cost::{self, COST};
-use crate::sync::trips::Timed;
+use crate::sync::trips::Priced;
 
 /// Ratio of two models from which on they disagree.
 const DISAGREEMENT: f64 = 1.25;
@@ -20,20 +20,13 @@ const DISAGREEMENT: f64 = 1.25;
 pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     // Models take turns, so that each may have seen other placements than the next: they are compared at one.
     let levels = levels(rows, PART.name);
-    let mut own: Vec<(&Row, Cost)> = Vec::new();
+    let own = Priced::all(rows, PART.name, levels.as_ref());
     let mut out = Analysis::default();
-    for row in rows.part(PART.name).filter(|r| r.operation != "part") {
-        let (cost, moved) = placement::cost(rows, row, levels.as_ref());
-        let mut conditions: Conditions = row.params.clone();
-        conditions.insert("operation".to_owned(), row.operation.as_str().into());
-        conditions.insert("kind".to_owned(), row.kind.name().into());
-        let mut metric = cost.metric(&COST, conditions);
-        if metric.value.is_some() && moved {
-            metric.flag(MOVES.id);
-        }
-        let timed = Timed::of(rows, row, &placement::on_main(row, levels.as_ref()));
-        out.metrics.extend(timed.metrics(metric));
-        own.push((row, cost));
+    for v in &own {
+        let mut conditions: Conditions = v.row.params.clone();
+        conditions.insert("operation".to_owned(), v.row.operation.as_str().into());
+        conditions.insert("kind".to_owned(), v.row.kind.name().into());
+        out.metrics.extend(v.metrics(&COST, conditions));
     }
     out.datasets.extend(table(&own));
     out.summary = Summary {
@@ -43,7 +36,7 @@ pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     out.warnings.extend(placement::moved(PART.name, levels.as_ref()));
     out.warnings.extend(disagreement(&own));
     for (why, code) in [(ONE_CPU, &cost::ONE_CPU), (WITHOUT, &NO_USER_THREADS)] {
-        let refused = own.iter().filter(|(r, _)| r.refused.as_deref() == Some(why)).count();
+        let refused = own.iter().filter(|v| v.row.refused.as_deref() == Some(why)).count();
         if refused > 0 {
             out.warnings.push(code.warning(format!("models: {refused} rows were not measured: {why}")));
         }
@@ -51,15 +44,15 @@ pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     out
 }
 
-fn find<'c>(own: &'c [(&Row, Cost)], operation: &str, model: &str, cpus: i64) -> Option<&'c Cost> {
+fn find<'c>(own: &'c [Priced<'_>], operation: &str, model: &str, cpus: i64) -> Option<&'c Cost> {
     let is = |r: &Row| r.operation == operation && r.text("model") == model && r.int("cpus") == Some(cpus);
-    own.iter().find(|(r, _)| is(r)).map(|(_, cost)| cost)
+    own.iter().find(|v| is(v.row)).map(|v| &v.cost)
 }
 
 /// One row for each operation and number of CPUs, one column for each model.
-fn table(own: &[(&Row, Cost)]) -> Option<Dataset> {
+fn table(own: &[Priced<'_>]) -> Option<Dataset> {
     let mut keys: Vec<(&str, i64)> = Vec::new();
-    for (row, _) in own {
+    for Priced { row, .. } in own {
         let key = (row.operation.as_str(), row.int("cpus").unwrap_or(1));
         if !keys.contains(&key) {
             keys.push(key);
@@ -81,12 +74,12 @@ fn table(own: &[(&Row, Cost)]) -> Option<Dataset> {
         })
         .collect();
     let column = |m: &&str| TableColumn::new((*m).to_owned(), Unit::Nanoseconds);
-    own.iter().any(|(_, c)| c.known().is_some()).then(|| Dataset::new("sync.models", "The same work in three programming models", "Medians. hand over: one member sets the word another waits for, half a round trip; on one CPU it takes a switch. \
+    own.iter().any(|v| v.cost.known().is_some()).then(|| Dataset::new("sync.models", "The same work in three programming models", "Medians. hand over: one member sets the word another waits for, half a round trip; on one CPU it takes a switch. \
                   ping pong: one way of a compare-and-swapped word. put and get: between the parts of a symmetric heap, word by \
                   word; fresh: the owner wrote it just before.", Shape::CostTable(CostTable { columns: models.iter().map(column).collect(), rows })))
 }
 
-fn lines(own: &[(&Row, Cost)]) -> Vec<String> {
+fn lines(own: &[Priced<'_>]) -> Vec<String> {
     let figure = |operation, cpus| {
         let one = |(model, name): &(&str, &str)| {
             let ns = find(own, operation, model, cpus)?.value_ns()?;
@@ -106,7 +99,7 @@ fn lines(own: &[(&Row, Cost)]) -> Vec<String> {
     .collect()
 }
 
-fn disagreement(own: &[(&Row, Cost)]) -> Option<Warning> {
+fn disagreement(own: &[Priced<'_>]) -> Option<Warning> {
     let a = find(own, "ping_pong", THREADS, 2)?.known()?;
     let b = find(own, "ping_pong", PROCESSES, 2)?.known()?;
     let ratio = (a.value_ns / b.value_ns).max(b.value_ns / a.value_ns);

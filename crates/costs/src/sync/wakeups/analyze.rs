@@ -6,15 +6,15 @@ use machmeter_data::record::{Summary, SummaryLine, Tile, Warning};
 use machmeter_data::shape::{Cell, CostTable, Shape, TableColumn, TableRow};
 use machmeter_data::{Dataset, Metric};
 use machmeter_engine::Analysis;
-use machmeter_engine::cost::{Cost, Row, Rows};
+use machmeter_engine::cost::Rows;
 
 use super::plan::Wake;
 use super::{AWAKE, NAME};
-use crate::placement::{self, MOVES, levels};
+use crate::placement::{self, levels};
 use crate::sync::Params;
 use crate::sync::cost::COST;
 use crate::sync::cost::ONE_CPU;
-use crate::sync::trips::Timed;
+use crate::sync::trips::Priced;
 
 /// Ratio of the 99 % quantile to the median from which on the line tells it.
 const TAIL: f64 = 3.0;
@@ -25,29 +25,11 @@ const COLUMNS: [(Wake, &str); 4] = [
     (Wake::Idle, "idle CPU"),
 ];
 
-struct View<'r> {
-    row: &'r Row,
-    cost: Cost,
-    timed: Timed,
-    wake: String,
-    model: String,
-    /// Whether the figure is that of one placement of several.
-    placed: bool,
-}
-
 pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     let levels = levels(rows, NAME);
-    let views: Vec<View<'_>> = rows
-        .part(NAME)
-        .filter(|r| r.operation != "part")
-        .map(|row| {
-            let (cost, placed) = placement::cost(rows, row, levels.as_ref());
-            let timed = Timed::of(rows, row, &placement::on_main(row, levels.as_ref()));
-            View { row, cost, timed, wake: row.text("wake"), model: row.text("model"), placed }
-        })
-        .collect();
+    let views = Priced::all(rows, NAME, levels.as_ref());
     Analysis {
-        metrics: views.iter().flat_map(|v| v.timed.metrics(metric(v))).collect(),
+        metrics: views.iter().flat_map(metrics).collect(),
         datasets: table(&views).into_iter().collect(),
         warnings: warnings(&views).into_iter().chain(placement::moved(NAME, levels.as_ref())).collect(),
         summary: summary(&views),
@@ -55,28 +37,26 @@ pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     }
 }
 
-fn metric(v: &View<'_>) -> Metric {
+fn metrics(v: &Priced<'_>) -> Vec<Metric> {
     let mut keys: Keys = v.row.params.clone();
     keys.insert("operation".to_owned(), v.row.operation.clone().into());
     keys.insert("kind".to_owned(), v.row.kind.name().into());
-    let mut m = v.cost.metric(&COST, keys);
-    if m.value.is_some() && v.placed {
-        m.flag(MOVES.id);
-    }
-    m
+    v.metrics(&COST, keys)
 }
 
-fn table(views: &[View<'_>]) -> Option<Dataset> {
+fn table(views: &[Priced<'_>]) -> Option<Dataset> {
     let mut names: Vec<(String, String)> = Vec::new();
     for v in views.iter().filter(|v| v.row.operation.starts_with("wake_")) {
-        let name = (v.row.operation.clone(), v.model.clone());
+        let name = (v.row.operation.clone(), v.row.text("model"));
         if !names.contains(&name) {
             names.push(name);
         }
     }
     let cell = |name: &(String, String), wake: Wake| {
-        let of = |v: &&View<'_>| v.row.operation == name.0 && v.model == name.1 && v.wake == wake.name();
-        views.iter().find(of).map_or(Cell::Empty(()), |v| v.timed.cell(&v.cost))
+        let of = |v: &&Priced<'_>| {
+            v.row.operation == name.0 && v.is("model", &name.1) && v.is("wake", wake.name())
+        };
+        views.iter().find(of).map_or(Cell::Empty(()), |v| v.cell())
     };
     let mut rows: Vec<TableRow> = names
         .iter()
@@ -85,9 +65,9 @@ fn table(views: &[View<'_>]) -> Option<Dataset> {
             cells: COLUMNS.iter().map(|(wake, _)| cell(name, *wake)).collect(),
         })
         .collect();
-    for v in views.iter().filter(|v| v.row.operation == "broadcast_condvar" && v.model == "threads") {
+    for v in views.iter().filter(|v| v.row.operation == "broadcast_condvar" && v.is("model", "threads")) {
         let mut cells = vec![Cell::Empty(()); COLUMNS.len()];
-        cells[COLUMNS.len() - 1] = v.timed.cell(&v.cost);
+        cells[COLUMNS.len() - 1] = v.cell();
         let others = v.row.int("cpus").unwrap_or(2) - 1;
         rows.push(TableRow { name: format!("broadcast to {others} until all are awake"), cells });
     }
@@ -101,7 +81,7 @@ fn table(views: &[View<'_>]) -> Option<Dataset> {
         })))
 }
 
-fn warnings(views: &[View<'_>]) -> Vec<Warning> {
+fn warnings(views: &[Priced<'_>]) -> Vec<Warning> {
     let mut out = Vec::new();
     let refused = |what: &str| {
         views.iter().filter(|v| v.row.refused.as_ref().is_some_and(|w| w.contains(what))).count()
@@ -115,7 +95,8 @@ fn warnings(views: &[View<'_>]) -> Vec<Warning> {
         .filter_map(|v| {
             let awake = v.row.rejected.partner;
             let tried = v.row.pairs.len() as u64 + v.row.rejected.total();
-            (2 * awake > tried).then(|| format!("{} {} ({awake} of {tried})", v.row.operation, v.wake))
+            (2 * awake > tried)
+                .then(|| format!("{} {} ({awake} of {tried})", v.row.operation, v.row.text("wake")))
         })
         .collect();
     if !awake.is_empty() {
@@ -126,10 +107,11 @@ fn warnings(views: &[View<'_>]) -> Vec<Warning> {
     out
 }
 
-fn summary(views: &[View<'_>]) -> Summary {
+fn summary(views: &[Priced<'_>]) -> Summary {
     let find = |wake: Wake| {
-        let of =
-            |v: &&View<'_>| v.row.operation == "wake_futex" && v.wake == wake.name() && v.model == "threads";
+        let of = |v: &&Priced<'_>| {
+            v.row.operation == "wake_futex" && v.is("wake", wake.name()) && v.is("model", "threads")
+        };
         views.iter().find(of)
     };
     let named = [(Wake::SameCpu, "same CPU"), (Wake::Idle, "idle CPU"), (Wake::Busy, "busy CPU")];
@@ -137,10 +119,10 @@ fn summary(views: &[View<'_>]) -> Summary {
         .iter()
         .filter_map(|(wake, name)| {
             let v = find(*wake)?;
-            let p99_ns = v.timed.p99_ns().filter(|p99| v.cost.value_ns().is_some_and(|ns| *p99 > TAIL * ns));
+            let p99_ns = v.p99_ns().filter(|p99| v.cost.value_ns().is_some_and(|ns| *p99 > TAIL * ns));
             let tail =
                 p99_ns.map_or_else(String::new, |ns| format!(" (p99 {})", human(ns, Unit::Nanoseconds)));
-            Some(format!("{} {name}{tail}", v.timed.text(&v.cost)?))
+            Some(format!("{} {name}{tail}", v.text()?))
         })
         .collect();
     if parts.is_empty() {
