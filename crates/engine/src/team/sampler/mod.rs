@@ -37,8 +37,10 @@ pub trait JointOperation: Sync {
         true
     }
 
-    /// A member's part of a batch; timed. False when it could not be done.
-    fn batch(&self, member: &Member<'_>, turns: u64) -> bool;
+    /// A member's part of a batch; timed. False when it could not be done. One of `batch` and `trips` has to be there.
+    fn batch(&self, member: &Member<'_>, turns: u64) -> bool {
+        self.trips(member, turns, &mut || {})
+    }
 
     /// The same, and `end` after each turn: member 0 reads the clock in it. The default is for turns that stand alone.
     fn trips(&self, member: &Member<'_>, turns: u64, end: &mut dyn FnMut()) -> bool {
