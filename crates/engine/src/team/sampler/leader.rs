@@ -367,7 +367,11 @@ impl<'a, 'm> Leader<'a, 'm> {
     /// Turns of a batch of trips but those that warmed, each from the end of the one before, less a reading of the clock and pauses.
     fn keep_trips(&mut self, cell: &TeamCell<'_>, at_ns: u64, start_ticks: u64) {
         let rate = self.session.visit.clock.rate();
-        let read_ticks = (0..CLOCK_READINGS).map(|_| self.timing.time(&mut || {})).min().unwrap_or(0);
+        let mut read = || {
+            let before = self.timing.ticks();
+            self.timing.ticks().saturating_sub(before)
+        };
+        let read_ticks = (0..CLOCK_READINGS).map(|_| read()).min().unwrap_or(0);
         let beside_ticks = read_ticks + rate.ticks(cell.operation.pause_ns() as f64);
         let first = self.ends.len().saturating_sub(cell.trips() + 1);
         let sample = self.found.samples.len();

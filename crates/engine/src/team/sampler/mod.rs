@@ -21,7 +21,7 @@ use crate::sampling::{Disturbance, HostTiming, Timing};
 use member::Session;
 use shared::Shared;
 
-pub use rows::{SLEEPS, TAKEN_OFF, TURNS_SEEN, record_switches};
+pub use rows::{SLEEPS, TURNS_SEEN, record_switches};
 
 pub trait JointOperation: Sync {
     /// Makes ready for a visit, in every member that works; not timed. False when the member cannot work.

@@ -5,7 +5,7 @@ use crate::cost::{Pair, Row};
 
 /// What rows say of the kernel's switches, in their `extras`.
 pub const SLEEPS: &str = "voluntary_switches";
-pub const TAKEN_OFF: &str = "involuntary_switches";
+const TAKEN_OFF: &str = "involuntary_switches";
 pub const TURNS_SEEN: &str = "turns_seen";
 
 impl TeamVisit<'_> {
