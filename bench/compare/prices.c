@@ -1,11 +1,14 @@
-/* Yardstick: what a small program pays, as a C compiler writes it at -O2. Lines "name ns ns": median and 5 % quantile of batches. */
+/* Yardstick: what a small program pays, as a C compiler writes it at -O2. Lines "name ns ns": median and 5 % quantile of batches, or of turns.
+   prices [CPU]: with a second CPU also what two threads pay that meet. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <spawn.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -119,7 +122,50 @@ static int ascending(const void *a, const void *b) { return (*(double *)a > *(do
         printf("%s %.4f %.4f\n", name, taken[n / 2], taken[n / 20]);                      \
     } while (0)
 
-int main(void) {
+static pthread_barrier_t meeting;
+/* Turn after which both end. */
+static volatile long last = -1;
+
+static long sleeps(void) {
+    struct rusage usage;
+    check(getrusage(RUSAGE_THREAD, &usage) == 0);
+    return usage.ru_nvcsw;
+}
+
+static void *partner(void *cpu) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET((long)cpu, &set);
+    check(pthread_setaffinity_np(pthread_self(), sizeof set, &set) == 0);
+    long before = sleeps();
+    for (long n = 0; n != last; n++) pthread_barrier_wait(&meeting);
+    return (void *)(sleeps() - before);
+}
+
+/* Each turn by itself, for half a second. */
+static void barrier_of_two(long cpu) {
+    enum { MOST = 50000 };
+    static double taken[MOST];
+    pthread_t thread;
+    void *others;
+    long n = 0, before = sleeps();
+    check(pthread_barrier_init(&meeting, NULL, 2) == 0);
+    check(pthread_create(&thread, NULL, partner, (void *)cpu) == 0);
+    double begin = now_ns(), end = begin + 5e8;
+    while (n != last) {
+        if (n + 1 == MOST || begin >= end) last = n + 1;
+        pthread_barrier_wait(&meeting);
+        double now = now_ns();
+        taken[n++] = now - begin;
+        begin = now;
+    }
+    check(pthread_join(thread, &others) == 0);
+    double all = sleeps() - before + (long)others;
+    qsort(taken, n, sizeof *taken, ascending);
+    printf("barrier_pthread %.1f %.1f\nbarrier_sleeps %.4f %.4f\n", taken[n / 2], taken[n / 20], all / n, all / n);
+}
+
+int main(int count, char **arguments) {
     for (int i = 0; i < 1000; i++) x[i] = 1;
     zero = open("/dev/zero", O_RDONLY);
     check(zero >= 0 && pipe(ends) == 0);
@@ -133,5 +179,6 @@ int main(void) {
     PRICE("spawn_true", spawn_true, 1);
     /* Last: a process that had a thread is another for the C library. */
     PRICE("thread_create_join", thread_create_join, 1);
+    if (count > 1) barrier_of_two(atol(arguments[1]));
     return 0;
 }

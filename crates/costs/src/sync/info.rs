@@ -4,15 +4,15 @@ use machmeter_engine::Info;
 use machmeter_engine::part::SHARED_CORE;
 
 use super::cost::{COST, NOT_MEASURED, ONE_CPU};
-use super::{contention, locks, models, transfer, wakeups};
+use super::{contention, locks, models, transfer, trips, wakeups};
 use machmeter_engine::disturbance::placement::MOVES;
 
 /// The probe's description.
 pub const INFO: Info = Info {
     name: "sync",
     question: "What do two CPUs pay to agree: a line, a lock, a wake-up?",
-    method: "Locks, wake-ups and models: pairs of batches of n and 2n turns of one operation; what is constant cancels in their \
-             difference. Transfers and contention: single batches, long against a reading of the clock. Batches during which a thread was switched out, moved, or waited for a partner that stood still are \
+    method: "Where members spin: pairs of batches of n and 2n turns of one operation; what is constant cancels in their \
+             difference. Where they may sleep: each turn by itself, and how often they slept. Transfers and contention: single batches, long against a reading of the clock. Batches during which a thread was switched out, moved, or waited for a partner that stood still are \
              counted and left out. All rows are visited in random order, several times.",
     references: &[
         "T. E. Anderson: The performance of spin lock alternatives for shared-memory multiprocessors, IEEE TPDS 1, 1990",
@@ -20,7 +20,12 @@ pub const INFO: Info = Info {
         "T. David, R. Guerraoui, V. Trigonakis: Everything you always wanted to know about synchronization but were afraid to ask, SOSP 2013",
         "R. Jain, D. Chiu, W. Hawe: A quantitative measure of fairness and discrimination, DEC TR-301, 1984",
     ],
-    metrics: &[&[COST], transfer::PART.metrics, contention::PART.metrics, locks::PART.metrics],
+    metrics: &[
+        &[COST, trips::SLEEPS, trips::MODE, trips::MODE_SHARE],
+        transfer::PART.metrics,
+        contention::PART.metrics,
+        locks::PART.metrics,
+    ],
     // What several CPUs pay depends on the placement of the hour, which the figure names: runs of other hours say nothing of it.
     lasting: |m| m.unit.is_price() && m.params.get("cpus") == Some(&1_i64.into()),
     codes: &[

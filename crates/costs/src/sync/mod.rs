@@ -7,6 +7,7 @@ pub mod locks;
 pub mod models;
 pub mod params;
 pub mod transfer;
+mod trips;
 pub mod wakeups;
 
 use machmeter_data::code::Code;

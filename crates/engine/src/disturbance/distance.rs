@@ -122,7 +122,7 @@ pub struct PingPong<'a>(pub &'a AtomicU64);
 impl PingPong<'_> {
     /// The member's side: swaps the word as often as it comes back.
     #[inline(never)]
-    pub fn trips(self, member: &Member<'_>, trips: u64) -> bool {
+    pub fn exchange(self, member: &Member<'_>, trips: u64) -> bool {
         let (from, to) = if member.rank == 0 { (0, 1) } else { (1, 0) };
         let swapped = || self.0.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok();
         (0..trips).all(|_| spin_until(member, swapped))
@@ -135,11 +135,11 @@ impl JointOperation for PingPong<'_> {
     }
 
     fn approach(&self, member: &Member<'_>) -> bool {
-        self.trips(member, WARM_TRIPS)
+        self.exchange(member, WARM_TRIPS)
     }
 
     fn batch(&self, member: &Member<'_>, turns: u64) -> bool {
-        self.trips(member, turns)
+        self.exchange(member, turns)
     }
 }
 

@@ -99,6 +99,14 @@ pub fn disturbance(pair: &Pair, levels: &Regimes) -> Option<Disturbance> {
     moved.then(|| Disturbance::VirtualCpuMoved(Distance::of_level(levels, level)))
 }
 
+/// Samples taken on the most frequent level; all where the placement did not move, or nobody looked at it beside this row.
+pub fn on_main(row: &Row, levels: Option<&Regimes>) -> Vec<Pair> {
+    let looked = row.pairs.iter().any(|p| p.regime_ns > 0.0);
+    let Some(levels) = levels.filter(|l| looked && l.regimes.len() > 1) else { return row.pairs.clone() };
+    let at_main = |p: &&Pair| p.regime_ns > 0.0 && disturbance(p, levels).is_none();
+    row.pairs.iter().filter(at_main).copied().collect()
+}
+
 /// What a row costs on the most frequent level, and whether that is one of several: then the figure is to be flagged. All samples count
 /// where the placement did not move, or nobody looked at it beside this row.
 pub fn cost(rows: &Rows, row: &Row, levels: Option<&Regimes>) -> (Cost, bool) {
@@ -106,8 +114,7 @@ pub fn cost(rows: &Rows, row: &Row, levels: Option<&Regimes>) -> (Cost, bool) {
     let Some(levels) = levels.filter(|l| looked && l.regimes.len() > 1) else {
         return (rows.cost(row), false);
     };
-    let at_main = |p: &&Pair| p.regime_ns > 0.0 && disturbance(p, levels).is_none();
-    let main: Vec<Pair> = row.pairs.iter().filter(at_main).copied().collect();
+    let main = on_main(row, Some(levels));
     let mut cost = rows.cost_of(row, &main);
     let elsewhere = row.pairs.len() - main.len();
     let proven = row.proof.as_ref().is_none_or(|p| p.seen >= p.expected);

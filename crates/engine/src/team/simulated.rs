@@ -172,6 +172,7 @@ pub struct SimulatedOperation<'a> {
     turn_ns: f64,
     constant_ns: u64,
     sleeps: u64,
+    trip_ns: Option<&'a (dyn Fn(u64) -> u64 + Sync)>,
     events: &'a (dyn Fn(usize, u64) -> Option<Event> + Sync),
     batches: [AtomicU64; 4],
 }
@@ -179,13 +180,21 @@ pub struct SimulatedOperation<'a> {
 impl<'a> SimulatedOperation<'a> {
     /// Of at most four members of `team`: a turn costs so much, and a batch so much beside.
     pub fn new(team: &'a SimulatedTeam, turn_ns: f64, constant_ns: u64) -> Self {
-        Self { team, turn_ns, constant_ns, sleeps: 0, events: &|_, _| None, batches: Default::default() }
+        let batches = Default::default();
+        Self { team, turn_ns, constant_ns, sleeps: 0, trip_ns: None, events: &|_, _| None, batches }
     }
 
     /// With so many sleeps of each member in a turn.
     #[must_use]
     pub fn sleeping(mut self, sleeps: u64) -> Self {
         self.sleeps = sleeps;
+        self
+    }
+
+    /// With what each turn of a batch of trips takes, by its number, ns.
+    #[must_use]
+    pub fn with_trips(mut self, trip_ns: &'a (dyn Fn(u64) -> u64 + Sync)) -> Self {
+        self.trip_ns = Some(trip_ns);
         self
     }
 
@@ -197,10 +206,9 @@ impl<'a> SimulatedOperation<'a> {
     }
 }
 
-impl JointOperation for SimulatedOperation<'_> {
-    fn batch(&self, member: &Member<'_>, turns: u64) -> bool {
-        let rank = member.rank;
-        self.team.work(rank, self.constant_ns + (self.turn_ns * turns as f64) as u64);
+impl SimulatedOperation<'_> {
+    /// What happens to a member at the end of a batch.
+    fn end(&self, rank: usize, turns: u64) -> bool {
         self.team.mark(rank, |m| m.voluntary_switches += self.sleeps * turns);
         match (self.events)(rank, self.batches[rank].fetch_add(1, Ordering::Relaxed)) {
             Some(Event::SwitchedOut(ns)) => {
@@ -213,6 +221,21 @@ impl JointOperation for SimulatedOperation<'_> {
             Some(Event::Late(_)) | None => {}
         }
         true
+    }
+}
+
+impl JointOperation for SimulatedOperation<'_> {
+    fn batch(&self, member: &Member<'_>, turns: u64) -> bool {
+        self.team.work(member.rank, self.constant_ns + (self.turn_ns * turns as f64) as u64);
+        self.end(member.rank, turns)
+    }
+
+    fn trips(&self, member: &Member<'_>, turns: u64, end: &mut dyn FnMut()) -> bool {
+        for turn in 0..turns {
+            self.team.work(member.rank, self.trip_ns.map_or(self.turn_ns as u64, |ns| ns(turn)));
+            end();
+        }
+        self.end(member.rank, turns)
     }
 
     fn approach(&self, member: &Member<'_>) -> bool {

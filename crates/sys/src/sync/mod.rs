@@ -15,7 +15,7 @@ pub use barrier::Barrier;
 pub use channel::{EventCounter, Pipe};
 pub use futex::Word;
 pub use monitor::{InMonitor, Monitor};
-pub use mutex::{Mutex, MutexHeld, Spin, SpinHeld};
+pub use mutex::{Mutex, MutexHeld};
 pub use rwlock::{ReadHeld, RwLock, WriteHeld};
 pub use semaphore::Semaphore;
 

@@ -1,4 +1,4 @@
-//! The mutex and the spin lock of the C library.
+//! The mutex of the C library.
 
 use std::io;
 use std::marker::PhantomData;
@@ -58,56 +58,5 @@ impl Drop for MutexHeld<'_> {
     fn drop(&mut self) {
         // SAFETY: this thread locked it: the value can't leave the thread.
         unsafe { libc::pthread_mutex_unlock(self.mutex.0.pointer()) };
-    }
-}
-
-/// `pthread_spinlock_t`.
-#[derive(Debug)]
-pub struct Spin(Place<libc::pthread_spinlock_t>);
-
-/// A spin lock that this thread holds.
-#[derive(Debug)]
-pub struct SpinHeld<'a> {
-    spin: &'a Spin,
-    here: PhantomData<*const ()>,
-}
-
-impl Spin {
-    /// A free spin lock.
-    ///
-    /// # Errors
-    /// The system's error.
-    pub fn new(sharing: Sharing) -> io::Result<Self> {
-        let place = Place::new()?;
-        // SAFETY: zeroed memory of the right type that nobody uses yet.
-        checked(unsafe { libc::pthread_spin_init(place.pointer(), sharing.pshared()) })?;
-        Ok(Self(place))
-    }
-
-    /// Locks, spinning as long as it takes.
-    #[inline]
-    pub fn lock(&self) -> Option<SpinHeld<'_>> {
-        // SAFETY: made in `new`, at this address since.
-        self.held(unsafe { libc::pthread_spin_lock(self.0.pointer()) })
-    }
-
-    #[inline]
-    pub fn try_lock(&self) -> Option<SpinHeld<'_>> {
-        // SAFETY: made in `new`, at this address since.
-        self.held(unsafe { libc::pthread_spin_trylock(self.0.pointer()) })
-    }
-
-    #[inline]
-    fn held(&self, code: libc::c_int) -> Option<SpinHeld<'_>> {
-        // Never made in vain: dropping it would unlock.
-        (code == 0).then(|| SpinHeld { spin: self, here: PhantomData })
-    }
-}
-
-impl Drop for SpinHeld<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        // SAFETY: this thread locked it: the value can't leave the thread.
-        unsafe { libc::pthread_spin_unlock(self.spin.0.pointer()) };
     }
 }

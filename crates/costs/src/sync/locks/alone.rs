@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use machmeter_engine::cost::{self, Proof, Row};
 use machmeter_engine::sampling::{Bench, Subject};
 use machmeter_engine::team::Member;
-use machmeter_sys::sync::{EventCounter, Monitor, Pipe, Semaphore, Sharing, Word};
+use machmeter_sys::sync::{Monitor, Semaphore, Sharing};
 
+use super::NAME;
 use super::contended::PROOF;
 use super::kinds::WithLocks;
 use super::lock::Lock;
@@ -83,46 +84,38 @@ impl<F: FnMut() -> bool> Subject for Repeated<F> {
 }
 
 /// A row of an operation done by one thread.
-pub(super) fn row(part: &str, operation: &str, model: &str) -> Row {
-    Row::new(part, operation, cost::Kind::Latency)
+pub(super) fn row(operation: &str) -> Row {
+    Row::new(NAME, operation, cost::Kind::Latency)
         .with("state", "alone")
         .with("cpus", 1_i64)
-        .with("model", model)
+        .with("model", "threads")
 }
 
-/// The other operations when nobody waits: post and wait of a semaphore, a signal that nobody hears, a futex that wakes
-/// nobody, an event given and taken, a byte through a pipe.
-pub(super) fn primitives(part: &str, model: &str) -> Vec<Bench<'static>> {
-    let sharing = Sharing::Threads;
-    vec![
-        bench(part, model, "semaphore_post_wait", Semaphore::new(sharing), |s| s.post() && s.wait()),
-        bench(part, model, "condvar_signal_unheard", Monitor::new(sharing), |m| {
+/// The other operations when nobody waits; those that are calls into the kernel: `machmeter ops`.
+pub(super) fn primitives() -> [Bench<'static>; 2] {
+    [
+        bench("semaphore_post_wait", Semaphore::new(Sharing::Threads), |s| s.post() && s.wait()),
+        bench("condvar_signal_unheard", Monitor::new(Sharing::Threads), |m| {
             m.signal();
             true
         }),
-        bench(part, model, "futex_wake_nobody", Word::new(sharing), |w| w.wake(1) == 0),
-        bench(part, model, "eventfd_give_take", EventCounter::new(false), |e| e.give() && e.take()),
-        bench(part, model, "pipe_give_take", Pipe::new(false), |p| p.give() && p.take()),
     ]
 }
 
 fn bench<T: 'static>(
-    part: &str,
-    model: &str,
     operation: &str,
     object: std::io::Result<T>,
     once: impl Fn(&T) -> bool + 'static,
 ) -> Bench<'static> {
-    let mut row = row(part, operation, model);
-    let what = "operations that succeeded".to_owned();
+    let done = Proof { what: "operations that succeeded".to_owned(), expected: 0, seen: 0 };
     match object {
-        Ok(object) => {
-            let done = Proof { what, expected: 0, seen: 0 };
-            Bench::new(row, Repeated { once: move || once(&object), done })
-        }
-        Err(e) => {
-            row.refused = Some(e.to_string());
-            Bench::new(row, Repeated { once: || false, done: Proof { what, expected: 0, seen: 0 } })
-        }
+        Ok(object) => Bench::new(row(operation), Repeated { once: move || once(&object), done }),
+        Err(e) => refused(row(operation), e.to_string()),
     }
+}
+
+pub(super) fn refused<'a>(mut row: Row, why: String) -> Bench<'a> {
+    row.refused = Some(why);
+    let done = Proof { what: String::new(), expected: 0, seen: 0 };
+    Bench::new(row, Repeated { once: || false, done })
 }

@@ -1,97 +1,72 @@
 //! From rows to metrics, tables and lines. Pure.
 
-use machmeter_data::metric::Params as Keys;
-use machmeter_data::quantity::{Unit, human};
+use machmeter_data::quantity::Unit;
 use machmeter_data::record::{Finding, Summary, SummaryLine, Tile, Warning};
 use machmeter_data::shape::{Axis, Cell, CostTable, Matrix, Shape, TableColumn, TableRow};
-use machmeter_data::{Dataset, Interval, Metric, MetricInfo};
+use machmeter_data::{Dataset, Interval, Metric};
 use machmeter_engine::Analysis;
+use machmeter_engine::cost::Rows;
 use machmeter_engine::cost::estimate::LEVEL;
-use machmeter_engine::cost::{Cost, Row, Rows};
 use machmeter_stats::regimes::Regimes;
 
-use super::contended::{JAIN, LONGEST_STREAK, PROOF};
-use super::{BROKEN, FAIRNESS, HANDOFF, NAME, UNFAIR, fairness};
-use super::{kinds, plan};
+use super::contended::{JAIN, LONGEST_STREAK, PROOF, center};
+use super::{BROKEN, FAIRNESS, HANDOFF, NAME, UNFAIR, kinds};
 use crate::sync::Params;
 use crate::sync::cost::COST;
 use crate::sync::cost::ONE_CPU;
-use machmeter_engine::disturbance::placement::{self, MOVES, levels};
+use crate::sync::trips::Priced;
+use machmeter_engine::disturbance::placement::{self, levels};
 
 /// Fairness below which a warning is due.
 const UNFAIR_BELOW: f64 = 0.8;
 /// Pairs of CPUs whose hand-offs become metrics; the matrix shows all.
 const MAX_PAIRS: usize = 8;
 
-struct View<'r> {
-    row: &'r Row,
-    cost: Cost,
-    state: String,
-    model: String,
-    cpus: i64,
-    /// Whether the figure is that of one placement of several.
-    placed: bool,
-}
-
 pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     let levels = levels(rows, NAME);
-    let views: Vec<View<'_>> = rows
-        .part(NAME)
-        .filter(|r| r.operation != "part")
-        .map(|row| {
-            let (cost, placed) = placement::cost(rows, row, levels.as_ref());
-            View {
-                row,
-                cost,
-                state: row.text("state"),
-                model: row.text("model"),
-                placed,
-                cpus: row.int("cpus").unwrap_or(2),
-            }
-        })
-        .collect();
+    let views = Priced::all(rows, NAME, levels.as_ref());
     let metrics: Vec<Metric> = metrics(&views);
     Analysis {
         datasets: datasets(&views),
         findings: findings(&metrics),
         warnings: warnings(&views, &metrics, levels.as_ref()),
-        summary: summary(&views, rows.facts.contains_key(plan::SHORT_FACT)),
+        summary: summary(&views),
         metrics,
         ..Analysis::default()
     }
 }
 
-fn metrics(views: &[View<'_>]) -> Vec<Metric> {
+fn metrics(views: &[Priced<'_>]) -> Vec<Metric> {
     let mut out = Vec::new();
     let mut pairs: Vec<(String, String)> = Vec::new();
     for v in views {
         let lock = v.row.operation.as_str();
-        if v.state == "handoff" {
+        if v.is("state", "handoff") {
             let pair = (v.row.text("from"), v.row.text("to"));
             if !pairs.contains(&pair) {
                 pairs.push(pair.clone());
             }
             if pairs.iter().position(|p| *p == pair).is_some_and(|i| i < MAX_PAIRS) {
-                let keys = [("lock", lock.into()), ("model", v.model.as_str().into())];
+                let keys = [("lock", lock.into()), ("model", v.row.text("model").into())];
                 let mut keys = machmeter_data::metric::params(keys);
                 keys.insert("from".to_owned(), pair.0.into());
                 keys.insert("to".to_owned(), pair.1.into());
-                out.push(priced(v, &HANDOFF, keys));
+                out.extend(v.metrics(&HANDOFF, &keys));
             }
             continue;
         }
         let keys = machmeter_data::metric::params([
             ("operation", lock.into()),
-            ("cpus", v.cpus.into()),
-            ("model", v.model.as_str().into()),
+            ("cpus", cpus(v).into()),
+            ("model", v.row.text("model").into()),
             ("kind", v.row.kind.name().into()),
         ]);
-        out.push(priced(v, &COST, keys));
+        out.extend(v.metrics(&COST, &keys));
         out.extend(fairness_of(v).map(|(value, low, high, n)| {
             let keys = machmeter_data::metric::params([
                 ("lock", lock.into()),
-                ("cpus", v.cpus.into()),
-                ("model", v.model.as_str().into()),
+                ("cpus", cpus(v).into()),
+                ("model", v.row.text("model").into()),
             ]);
             Metric::new(&FAIRNESS, keys, value, "median of batches", n as u64)
                 .with_ci(Interval::new(LEVEL, low, high, "rank"))
@@ -100,26 +75,22 @@ fn metrics(views: &[View<'_>]) -> Vec<Metric> {
     out
 }
 
-fn priced(v: &View<'_>, info: &MetricInfo, keys: Keys) -> Metric {
-    let mut m = v.cost.metric(info, keys);
-    if m.value.is_some() && v.placed {
-        m.flag(MOVES.id);
-    }
-    m
+fn cpus(v: &Priced<'_>) -> i64 {
+    v.row.int("cpus").unwrap_or(2)
 }
 
-fn fairness_of(v: &View<'_>) -> Option<(f64, f64, f64, usize)> {
+fn fairness_of(v: &Priced<'_>) -> Option<(f64, f64, f64, usize)> {
     let proven = v.row.proof.as_ref().is_some_and(|p| p.seen >= p.expected);
     let indices: Vec<f64> =
         v.row.extras.iter().filter(|(k, _)| k.starts_with(JAIN)).map(|(_, v)| *v).collect();
-    fairness::center(&indices).filter(|_| proven)
+    center(&indices).filter(|_| proven)
 }
 
 /// Rows of the table of locks: lock and model, in the order in which they first appear.
-fn locks(views: &[View<'_>]) -> Vec<(String, String)> {
+fn locks(views: &[Priced<'_>]) -> Vec<(String, String)> {
     let mut out: Vec<(String, String)> = Vec::new();
-    for v in views.iter().filter(|v| v.state == "contended" || (v.state == "alone" && is_lock(v))) {
-        let key = (v.row.operation.clone(), v.model.clone());
+    for v in views.iter().filter(|v| v.is("state", "contended") || (v.is("state", "alone") && is_lock(v))) {
+        let key = (v.row.operation.clone(), v.row.text("model"));
         if !out.contains(&key) {
             out.push(key);
         }
@@ -127,7 +98,7 @@ fn locks(views: &[View<'_>]) -> Vec<(String, String)> {
     out
 }
 
-fn is_lock(v: &View<'_>) -> bool {
+fn is_lock(v: &Priced<'_>) -> bool {
     kinds::ALL.iter().any(|k| k.name() == v.row.operation)
 }
 
@@ -135,16 +106,16 @@ fn number(value: Option<f64>) -> Cell {
     value.map_or(Cell::Empty(()), Cell::Number)
 }
 
-fn datasets(views: &[View<'_>]) -> Vec<Dataset> {
-    let mut widths: Vec<i64> = views.iter().filter(|v| v.state == "contended").map(|v| v.cpus).collect();
+fn datasets(views: &[Priced<'_>]) -> Vec<Dataset> {
+    let mut widths: Vec<i64> = views.iter().filter(|v| v.is("state", "contended")).map(|v| cpus(v)).collect();
     widths.sort_unstable();
     widths.dedup();
-    let find = |lock: &(String, String), state: &str, cpus: Option<i64>| {
+    let find = |lock: &(String, String), state: &str, width: Option<i64>| {
         views.iter().find(|v| {
             v.row.operation == lock.0
-                && v.model == lock.1
-                && v.state == state
-                && cpus.is_none_or(|c| v.cpus == c)
+                && v.is("model", &lock.1)
+                && v.is("state", state)
+                && width.is_none_or(|w| cpus(v) == w)
         })
     };
     let mut columns = vec![TableColumn::new("alone", Unit::Nanoseconds)];
@@ -153,7 +124,7 @@ fn datasets(views: &[View<'_>]) -> Vec<Dataset> {
     columns.push(TableColumn::new("fairness", Unit::One));
     columns.push(TableColumn::new("longest streak", Unit::Count));
     let rows = locks(views).into_iter().map(|lock| {
-        let cost = |state: &str, cpus| number(find(&lock, state, cpus).and_then(|v| v.cost.value_ns()));
+        let cost = |state: &str, cpus| find(&lock, state, cpus).map_or(Cell::Empty(()), Priced::cell);
         let mut cells = vec![cost("alone", None)];
         cells.extend(widths.iter().map(|w| cost("contended", Some(*w))));
         cells.push(cost("handoff", None));
@@ -173,21 +144,22 @@ fn datasets(views: &[View<'_>]) -> Vec<Dataset> {
             "sync.locks",
             "Locks",
             "Alone: lock, add, unlock by one thread. Wanted by n: time per acquisition, whoever got it; readers share. \
-             Hand-off: release on one CPU to acquisition on the other. Fairness: Jain's index of the widest fight; 1 is even.",
+             Hand-off: release on one CPU to acquisition on the other; where some spin and some sleep, each with its share. Fairness: Jain's index of the widest fight; 1 is even.",
             Shape::CostTable(CostTable { columns, rows }),
         ));
     }
     let others: Vec<TableRow> = views
         .iter()
-        .filter(|v| v.state == "barrier" || (v.state == "alone" && !is_lock(v)))
+        .filter(|v| v.is("state", "barrier") || (v.is("state", "alone") && !is_lock(v)))
         .map(|v| TableRow {
             name: v.row.operation.clone(),
             cells: vec![
-                Cell::Number(v.cpus as f64),
-                Cell::Text(v.model.clone()),
-                number(v.cost.value_ns()),
+                Cell::Number(cpus(v) as f64),
+                Cell::Text(v.row.text("model")),
+                v.cell(),
                 number(v.cost.known().map(|k| k.low_ns)),
                 number(v.cost.known().map(|k| k.high_ns)),
+                number(v.sleeps()),
             ],
         })
         .collect();
@@ -198,11 +170,13 @@ fn datasets(views: &[View<'_>]) -> Vec<Dataset> {
             TableColumn::new("cost", Unit::Nanoseconds),
             TableColumn::new("low, this run", Unit::Nanoseconds),
             TableColumn::new("high, this run", Unit::Nanoseconds),
+            TableColumn::new("sleeps each", Unit::Count),
         ];
         out.push(dataset(
             "sync.primitives",
             "Barriers, and operations when nobody waits",
-            "Cost of one barrier for all members, or of one operation by a thread alone, with its 95 % interval.",
+            "Cost of one barrier for all members, or of one operation by a thread alone, with its 95 % interval. Sleeps of all \
+             members in one barrier.",
             Shape::CostTable(CostTable { columns, rows: others }),
         ));
     }
@@ -220,8 +194,8 @@ fn datasets(views: &[View<'_>]) -> Vec<Dataset> {
 }
 
 /// Hand-offs over pairs, for locks of which more than one pair was measured.
-fn matrices(views: &[View<'_>]) -> Vec<(String, Matrix)> {
-    let handed = || views.iter().filter(|v| v.state == "handoff" && v.model == "threads");
+fn matrices(views: &[Priced<'_>]) -> Vec<(String, Matrix)> {
+    let handed = || views.iter().filter(|v| v.is("state", "handoff") && v.is("model", "threads"));
     let mut names: Vec<&str> = handed().map(|v| v.row.operation.as_str()).collect();
     names.dedup();
     names.sort_unstable();
@@ -271,9 +245,9 @@ fn findings(metrics: &[Metric]) -> Vec<Finding> {
     }]
 }
 
-fn warnings(views: &[View<'_>], metrics: &[Metric], levels: Option<&Regimes>) -> Vec<Warning> {
+fn warnings(views: &[Priced<'_>], metrics: &[Metric], levels: Option<&Regimes>) -> Vec<Warning> {
     let mut out = Vec::new();
-    let lonely = |v: &&View<'_>| v.row.refused.as_ref().is_some_and(|w| w.contains("needs two CPUs"));
+    let lonely = |v: &&Priced<'_>| v.row.refused.as_ref().is_some_and(|w| w.contains("needs two CPUs"));
     let refused = views.iter().filter(lonely).count();
     if refused > 0 {
         out.push(ONE_CPU.warning(format!("{refused} rows of locks and barriers need two CPUs.")));
@@ -281,7 +255,7 @@ fn warnings(views: &[View<'_>], metrics: &[Metric], levels: Option<&Regimes>) ->
     out.extend(placement::moved(NAME, levels));
     for v in views {
         if let Some(p) = v.row.proof.as_ref().filter(|p| p.what == PROOF && p.seen < p.expected) {
-            let of = format!("{} ({}, {} CPUs)", v.row.operation, v.state, v.cpus);
+            let of = format!("{} ({}, {} CPUs)", v.row.operation, v.row.text("state"), cpus(v));
             out.push(BROKEN.warning(format!(
                 "{of}: {} of {} additions are missing.",
                 p.expected - p.seen,
@@ -306,38 +280,34 @@ fn warnings(views: &[View<'_>], metrics: &[Metric], levels: Option<&Regimes>) ->
     out
 }
 
-fn summary(views: &[View<'_>], short: bool) -> Summary {
-    let ns = |lock: &str, state: &str| {
-        let of = |v: &&View<'_>| v.row.operation == lock && v.state == state && v.model == "threads";
-        views.iter().find(of)?.cost.value_ns().map(|ns| human(ns, Unit::Nanoseconds))
+fn summary(views: &[Priced<'_>]) -> Summary {
+    let find = |lock: &str, state: &str| {
+        let of =
+            |v: &&Priced<'_>| v.row.operation == lock && v.is("state", state) && v.is("model", "threads");
+        views.iter().find(of)
     };
-    let mutex = "mutex_pthread";
-    let mut first: Vec<String> = Vec::new();
-    first.extend(ns(mutex, "alone").map(|c| format!("lock+unlock {c} alone")));
-    first.extend(ns(mutex, "contended").map(|c| format!("{c} contended (pthread mutex)")));
-    let mut second: Vec<String> = Vec::new();
-    second.extend(ns("spin_ticket", "handoff").map(|c| format!("hand-off {c} spinning")));
-    second.extend(ns(mutex, "handoff").map(|c| format!("{c} sleeping")));
-    let mut lines: Vec<String> = Vec::new();
-    let all = [first.join(", "), second.join(", ")];
-    let line: Vec<String> = all.into_iter().filter(|l| !l.is_empty()).collect();
-    if !line.is_empty() {
-        lines.push(line.join("; "));
-    }
-    let barriers: Vec<String> = [("barrier_spin", "spinning"), ("barrier_pthread", "sleeping")]
-        .iter()
-        .filter_map(|(b, how)| Some(format!("{} {how}", ns(b, "barrier")?)))
-        .collect();
-    if !barriers.is_empty() {
-        lines.push(format!("barrier of 2: {}", barriers.join(", ")));
-    }
-    if short {
-        lines.push(plan::left_out());
-    }
-    let tiles = ns("spin_ticket", "handoff").map(|value| Tile {
+    let ns = |lock: &str, state: &str| find(lock, state).and_then(Priced::text);
+    let slow =
+        |lock: &str, state: &str| find(lock, state).and_then(|v| Some(format!("{} {}", v.text()?, v.how())));
+    let (spin, mutex) = (kinds::Kind::Spin.name(), kinds::Kind::PosixMutex.name());
+    let one = [
+        ns(mutex, "alone").map(|c| format!("lock+unlock {c} alone")),
+        ns(mutex, "contended").map(|c| format!("{c} contended (pthread mutex)")),
+    ];
+    let handed = [ns(spin, "handoff").map(|c| format!("{c} spinning")), slow(mutex, "handoff")];
+    let barriers =
+        [ns("barrier_spin", "barrier").map(|c| format!("{c} spinning")), slow("barrier_pthread", "barrier")];
+    let line = |begin: &str, parts: [Option<String>; 2]| {
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        (!parts.is_empty()).then(|| format!("{begin}{}", parts.join(", ")))
+    };
+    let locks: Vec<String> = [line("", one), line("hand-off ", handed)].into_iter().flatten().collect();
+    let locks = (!locks.is_empty()).then(|| locks.join("; "));
+    let lines: Vec<String> = locks.into_iter().chain(line("barrier of 2: ", barriers)).collect();
+    let tiles = ns(spin, "handoff").map(|value| Tile {
         label: "Lock hand-off".to_owned(),
         value,
-        note: "ticket lock, one CPU to another".to_owned(),
+        note: "spin lock, one CPU to another".to_owned(),
     });
     Summary {
         lines: if lines.is_empty() {

@@ -8,9 +8,10 @@ use machmeter_engine::team::{Arena, Member};
 use machmeter_sys::sync::{Barrier, Sharing};
 
 use super::measure::LockVisit;
+use crate::sync::wakeups::settle;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::sync) enum Kind {
+pub(super) enum Kind {
     /// Ours: a counter of arrivals and a generation on which the others spin.
     Spin,
     /// `std::sync::Barrier`, for threads.
@@ -20,7 +21,7 @@ pub(in crate::sync) enum Kind {
 }
 
 impl Kind {
-    pub(in crate::sync) const fn name(self) -> &'static str {
+    pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Spin => "barrier_spin",
             Self::Std => "barrier_std",
@@ -29,7 +30,7 @@ impl Kind {
     }
 
     /// Whether those who wait sleep.
-    pub(in crate::sync) const fn sleeps(self) -> bool {
+    pub(super) const fn sleeps(self) -> bool {
         !matches!(self, Self::Spin)
     }
 }
@@ -51,13 +52,13 @@ pub(super) fn visit(
     sharing: Sharing,
     row: &mut Row,
 ) -> Result<(), String> {
-    let members = visit.team.seats.cpus.len();
+    let members = visit.members();
     let board = Arena::new(FIRST_MEMBER + members, 64).map_err(|e| e.to_string())?;
     let spare = board.heap().atomics();
     match kind {
         Kind::Spin => {
             let wait = |m: &Member<'_>| spin(&board, spare, m);
-            visit.take(row, &Steps { wait, board: &board, spare })?;
+            visit.take(row, &Steps { wait, kind, board: &board, spare })?;
         }
         Kind::Std => {
             let barrier = std::sync::Barrier::new(members);
@@ -65,11 +66,11 @@ pub(super) fn visit(
                 barrier.wait();
                 true
             };
-            visit.take(row, &Steps { wait, board: &board, spare })?;
+            visit.take(row, &Steps { wait, kind, board: &board, spare })?;
         }
         Kind::Posix => {
             let barrier = Barrier::new(members, sharing).map_err(|e| e.to_string())?;
-            visit.take(row, &Steps { wait: |_: &Member<'_>| barrier.wait(), board: &board, spare })?;
+            visit.take(row, &Steps { wait: |_: &Member<'_>| barrier.wait(), kind, board: &board, spare })?;
         }
     }
     let read = |i: usize| board.cell(i).map_or(0, |c| c.load(Ordering::Relaxed));
@@ -96,6 +97,7 @@ fn spin(board: &Arena, spare: &[AtomicU64], member: &Member<'_>) -> bool {
 
 struct Steps<'a, W> {
     wait: W,
+    kind: Kind,
     board: &'a Arena,
     spare: &'a [AtomicU64],
 }
@@ -108,8 +110,29 @@ impl<W: Fn(&Member<'_>) -> bool + Sync> JointOperation for Steps<'_, W> {
         }
     }
 
+    /// Members that come at once find each other awake, turn after turn. Once one has slept, whoever woke it is the first to wait at the
+    /// next barrier, and sleeps: as in a program's loop, it stays so.
+    fn approach(&self, member: &Member<'_>) -> bool {
+        if self.kind.sleeps() && member.rank == 0 {
+            settle();
+        }
+        true
+    }
+
     #[inline(never)]
     fn batch(&self, member: &Member<'_>, turns: u64) -> bool {
+        self.steps(member, turns, || {})
+    }
+
+    #[inline(never)]
+    fn trips(&self, member: &Member<'_>, turns: u64, end: &mut dyn FnMut()) -> bool {
+        self.steps(member, turns, end)
+    }
+}
+
+impl<W: Fn(&Member<'_>) -> bool + Sync> Steps<'_, W> {
+    #[inline]
+    fn steps(&self, member: &Member<'_>, turns: u64, mut end: impl FnMut()) -> bool {
         let cell = |i: usize| self.board.cell(i).unwrap_or(&self.spare[0]);
         let mine = cell(FIRST_MEMBER + member.rank);
         // Looks at one other member only now and then, which costs a line's transfer.
@@ -123,6 +146,7 @@ impl<W: Fn(&Member<'_>) -> bool + Sync> JointOperation for Steps<'_, W> {
             if turn % 64 == 1 && other.load(Ordering::Acquire) < turn {
                 early += 1;
             }
+            end();
         }
         cell(EARLY).fetch_add(early, Ordering::Relaxed);
         cell(STEPS).fetch_add(turns, Ordering::Relaxed);

@@ -7,8 +7,8 @@ use machmeter_engine::cost::{Proof, Row};
 use machmeter_engine::disturbance::Disturbance;
 use machmeter_engine::team::sampler::JointOperation;
 use machmeter_engine::team::{Arena, Member};
+use machmeter_stats::quantile::{median, quantile_interval, sorted};
 
-use super::fairness;
 use super::kinds::WithLocks;
 use super::lock::Lock;
 use super::measure::LockVisit;
@@ -34,7 +34,6 @@ const LEAST_TURNS: u64 = 64;
 /// Names of what is told beside the pairs.
 pub(super) const LONGEST_STREAK: &str = "longest_streak";
 pub(super) const JAIN: &str = "jain_";
-pub(super) const SHARE: &str = "acquired_";
 pub(super) const PROOF: &str = "additions under the lock, of those made";
 
 /// One visit of a row in which all members want a lock.
@@ -47,8 +46,8 @@ impl<'m> WithLocks<'m> for ContendedVisit<'_, '_> {
     type Output = Result<(), String>;
 
     fn run<L: Lock + 'm>(self, locks: Vec<L>) -> Self::Output {
-        let members = self.visit.team.seats.cpus.len();
-        let heap_bytes = (FIRST_INDEX + MAX_PER_VISIT + members) * 8;
+        let members = self.visit.members();
+        let heap_bytes = (FIRST_INDEX + MAX_PER_VISIT) * 8;
         let board = Arena::new(FIRST_MEMBER + 2 * members, heap_bytes).map_err(|e| e.to_string())?;
         let lock = locks.first().ok_or("no lock")?;
         let contended = Contended { lock, board: &board, heap: board.heap().atomics(), members };
@@ -126,10 +125,6 @@ impl<L: Lock> Contended<'_, L> {
         for i in 0..(word(INDICES) as usize).min(MAX_PER_VISIT).min(MAX_OF_ROW.saturating_sub(known)) {
             row.extras.insert(format!("{JAIN}{:02}", known + i), f64::from_bits(word(FIRST_INDEX + i)));
         }
-        for m in 0..self.members {
-            let got = word(FIRST_INDEX + MAX_PER_VISIT + m) as f64;
-            *row.extras.entry(format!("{SHARE}{m:03}")).or_default() += got;
-        }
     }
 }
 
@@ -155,18 +150,55 @@ impl<L: Lock> JointOperation for Contended<'_, L> {
         self.heap[COUNTED].fetch_add(counted, Ordering::Relaxed);
         self.heap[ADDED].fetch_add(added, Ordering::Relaxed);
         if clean && turns >= LEAST_TURNS && !self.lock.is_shared() {
-            for (m, count) in counts.iter().enumerate() {
+            for m in 0..self.members {
                 let streak = self.cell(FIRST_MEMBER + 2 * m + 1).load(Ordering::Relaxed);
                 self.heap[LONGEST].fetch_max(streak, Ordering::Relaxed);
-                self.heap[FIRST_INDEX + MAX_PER_VISIT + m].fetch_add(*count, Ordering::Relaxed);
             }
             let i = self.heap[INDICES].load(Ordering::Relaxed) as usize;
-            if let Some(index) = fairness::jain(&counts).filter(|_| i < MAX_PER_VISIT) {
+            if let Some(index) = jain(&counts).filter(|_| i < MAX_PER_VISIT) {
                 self.heap[FIRST_INDEX + i].store(index.to_bits(), Ordering::Relaxed);
                 self.heap[INDICES].store(i as u64 + 1, Ordering::Relaxed);
             }
         }
         // Without a share for everybody the lock was not contended.
         counts.contains(&0).then_some(Disturbance::Partner)
+    }
+}
+
+/// Jain's index of shares (Jain, Chiu & Hawe, DEC-TR-301, 1984): 1 when all are equal, 1/n when one has everything. `None`
+/// without shares, or when all are 0.
+pub(super) fn jain(counts: &[u64]) -> Option<f64> {
+    let sum: f64 = counts.iter().map(|c| *c as f64).sum();
+    let squares: f64 = counts.iter().map(|c| *c as f64 * *c as f64).sum();
+    (sum > 0.0).then(|| (sum * sum / (counts.len() as f64 * squares)).min(1.0))
+}
+
+/// Median of the indices of batches, with its 95 % interval and their number. `None` for fewer than 6.
+pub(super) fn center(indices: &[f64]) -> Option<(f64, f64, f64, usize)> {
+    let s = sorted(indices).ok()?;
+    let ci = quantile_interval(&s, 0.5, 0.95).filter(|_| s.len() >= 6)?;
+    Some((median(&s)?, ci.low, ci.high, s.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_have_the_index_of_the_definition() {
+        assert_eq!(jain(&[5, 5, 5, 5]), Some(1.0));
+        assert_eq!(jain(&[9, 0, 0, 0]), Some(0.25));
+        assert!((jain(&[3, 1]).unwrap() - 0.8).abs() < 1e-12);
+        assert_eq!(jain(&[0, 0]), None);
+        assert_eq!(jain(&[]), None);
+    }
+
+    #[test]
+    fn few_batches_have_no_interval() {
+        assert_eq!(center(&[0.9; 5]), None);
+        let (value, low, high, n) = center(&[0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 0.75]).unwrap();
+        assert_eq!((value, n), (0.75, 7));
+        assert!(low < value && value < high && low >= 0.5 && high <= 1.0);
+        assert_eq!(center(&[f64::NAN; 9]), None);
     }
 }

@@ -66,6 +66,25 @@ impl<L: Lock> JointOperation for Ring<'_, L> {
 
     #[inline(never)]
     fn batch(&self, member: &Member<'_>, turns: u64) -> bool {
+        self.steps(member, turns, || {})
+    }
+
+    #[inline(never)]
+    fn trips(&self, member: &Member<'_>, turns: u64, end: &mut dyn FnMut()) -> bool {
+        self.steps(member, turns, end)
+    }
+
+    fn judge(&self, _turns: u64, _clean: bool) -> Option<Disturbance> {
+        let added: u64 = (0..RING).map(|i| self.cell(FIRST_LOCK + i).load(Ordering::Relaxed)).sum();
+        self.cell(COUNTED).fetch_add(self.cell(MADE).load(Ordering::Relaxed), Ordering::Relaxed);
+        self.cell(ADDED).fetch_add(added, Ordering::Relaxed);
+        None
+    }
+}
+
+impl<L: Lock> Ring<'_, L> {
+    #[inline]
+    fn steps(&self, member: &Member<'_>, turns: u64, mut end: impl FnMut()) -> bool {
         let mut at = member.rank;
         let mut held = self.locks[at].acquire(member);
         let holding = self.cell(HOLDING);
@@ -85,16 +104,10 @@ impl<L: Lock> JointOperation for Ring<'_, L> {
             steps.store(steps.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
             // Drops the one behind.
             held = next;
+            end();
         }
         drop(held);
         self.cell(MADE).fetch_add(turns, Ordering::Relaxed);
         true
-    }
-
-    fn judge(&self, _turns: u64, _clean: bool) -> Option<Disturbance> {
-        let added: u64 = (0..RING).map(|i| self.cell(FIRST_LOCK + i).load(Ordering::Relaxed)).sum();
-        self.cell(COUNTED).fetch_add(self.cell(MADE).load(Ordering::Relaxed), Ordering::Relaxed);
-        self.cell(ADDED).fetch_add(added, Ordering::Relaxed);
-        None
     }
 }

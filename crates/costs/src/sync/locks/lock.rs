@@ -1,20 +1,122 @@
-//! What a lock is to its measurement: the same generic loops run over every kind, compiled for each.
+//! Locks: the same generic loops run over every kind, compiled for each.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{MutexGuard, PoisonError};
 
 use machmeter_engine::team::Member;
+use machmeter_sys::sync::{Mutex, MutexHeld, ReadHeld, RwLock, Word, WriteHeld};
 
 /// A lock. Waiting ends at the member's deadline where the lock spins; locks that sleep are left by their holders always,
 /// so that they end too.
-pub(in crate::sync) trait Lock: Sync {
+pub(super) trait Lock: Sync {
     /// Holding it; ends when dropped.
     type Held<'a>
     where
         Self: 'a;
 
-    /// Takes it. `None` when the deadline came first; a lock that queues is of no more use then.
+    /// Takes it. `None` when the deadline came first.
     fn acquire<'a>(&'a self, member: &'a Member<'_>) -> Option<Self::Held<'a>>;
 
     /// Whether several may hold it at once.
     fn is_shared(&self) -> bool {
         false
+    }
+}
+
+/// Test-and-test-and-set (Rudolph & Segall 1984): waiters read until the lock looks free.
+pub(super) struct TestTestAndSet<'m>(pub(super) &'m AtomicU64);
+
+pub(super) struct WordHeld<'a>(&'a AtomicU64);
+
+impl Drop for WordHeld<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.store(0, Ordering::Release);
+    }
+}
+
+impl Lock for TestTestAndSet<'_> {
+    type Held<'a>
+        = WordHeld<'a>
+    where
+        Self: 'a;
+
+    #[inline]
+    fn acquire<'a>(&'a self, member: &'a Member<'_>) -> Option<WordHeld<'a>> {
+        let take = || self.0.load(Ordering::Relaxed) == 0 && self.0.swap(1, Ordering::Acquire) == 0;
+        (take() || member.wait(take)).then(|| WordHeld(self.0))
+    }
+}
+
+/// A mutex on a futex without spinning: 0 free, 1 held, 2 held and somebody may sleep (Drepper, "Futexes Are Tricky", 2011).
+pub(super) struct FutexMutex(pub(super) Word);
+
+pub(super) struct FutexHeld<'a>(&'a Word);
+
+impl Lock for FutexMutex {
+    type Held<'a> = FutexHeld<'a>;
+
+    #[inline]
+    fn acquire<'a>(&'a self, _member: &'a Member<'_>) -> Option<FutexHeld<'a>> {
+        let word = self.0.value();
+        if word.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            while word.swap(2, Ordering::Acquire) != 0 {
+                self.0.wait(2, None);
+            }
+        }
+        Some(FutexHeld(&self.0))
+    }
+}
+
+impl Drop for FutexHeld<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.0.value().swap(0, Ordering::Release) == 2 {
+            self.0.wake(1);
+        }
+    }
+}
+
+impl Lock for Mutex {
+    type Held<'a> = MutexHeld<'a>;
+
+    #[inline]
+    fn acquire<'a>(&'a self, _member: &'a Member<'_>) -> Option<MutexHeld<'a>> {
+        self.lock()
+    }
+}
+
+impl Lock for std::sync::Mutex<()> {
+    type Held<'a> = MutexGuard<'a, ()>;
+
+    #[inline]
+    fn acquire<'a>(&'a self, _member: &'a Member<'_>) -> Option<MutexGuard<'a, ()>> {
+        Some(self.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+pub(super) struct Readers(pub(super) RwLock);
+
+pub(super) struct Writers(pub(super) RwLock);
+
+impl Lock for Readers {
+    type Held<'a> = ReadHeld<'a>;
+
+    #[inline]
+    fn acquire<'a>(&'a self, _member: &'a Member<'_>) -> Option<ReadHeld<'a>> {
+        self.0.read()
+    }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
+}
+
+impl Lock for Writers {
+    type Held<'a> = WriteHeld<'a>;
+
+    #[inline]
+    fn acquire<'a>(&'a self, _member: &'a Member<'_>) -> Option<WriteHeld<'a>> {
+        self.0.write()
     }
 }

@@ -1,25 +1,21 @@
 //! Locks: what it costs to take and give one back alone (latency), when all want it (time per acquisition, throughput), and
 //! from the release on one CPU to the acquisition on another (latency of a hand-off); how fair it is; and barriers.
 //!
-//! Kinds: spin locks of the literature (`spin`), the C and Rust libraries' locks, and a mutex on a bare futex
-//! (`sleeping`). Every lock is proven: a plain number that it protects must come out exact, else there is no figure.
+//! Kinds that programs use: one that spins, a mutex on a bare futex, mutexes of the C and Rust libraries, readers and writers.
+//! What spins costs nanoseconds and is timed in pairs of batches; what may sleep is timed trip by trip. Every lock is proven: a plain number that it protects must come out exact, else there is no figure.
 
 mod alone;
 mod analyze;
 mod barriers;
 mod contended;
-mod fairness;
 mod handoff;
-pub(super) mod kinds;
+mod kinds;
 mod lock;
 mod measure;
 mod plan;
 mod selftest;
-mod sleeping;
-mod spin;
 #[cfg(test)]
 mod tests;
-pub(super) mod trial;
 
 use machmeter_data::code::Code;
 
@@ -52,10 +48,7 @@ machmeter_data::metric!(
     "Jain's index of the acquisitions of all CPUs that want a lock, median over batches: 1 even, 1/cpus when one gets all."
 );
 
-/// Numbers of members that are measured with so many CPUs; all of the plan when `full`.
-pub(super) fn widths(cpus: usize, full: bool) -> Vec<usize> {
-    plan::widths(cpus, if full { plan::Size::Full } else { plan::Size::Short })
-}
+pub(super) use plan::widths;
 
 /// A lock that does not exclude.
 pub(super) const BROKEN: Code = Code {

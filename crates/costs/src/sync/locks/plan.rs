@@ -12,6 +12,16 @@ pub(super) enum Together {
     Barrier(barriers::Kind),
 }
 
+impl Together {
+    /// Whether members that wait may sleep.
+    pub(super) fn sleeps(self) -> bool {
+        match self {
+            Self::Contend(kind) | Self::HandOff(kind) => kind.sleeps(),
+            Self::Barrier(kind) => kind.sleeps(),
+        }
+    }
+}
+
 /// A row with what is to be done for it.
 #[derive(Debug, Clone)]
 pub(super) struct Job {
@@ -20,74 +30,37 @@ pub(super) struct Job {
     pub(super) cpus: Vec<usize>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Size {
-    Short,
-    Full,
-}
-
 /// CPUs in the matrix of hand-offs, at most; of more, as many are taken with equal steps between them.
 const MATRIX_CPUS: [usize; 2] = [6, 16];
-/// Locks of the matrix: one whose waiters spin in order, one whose waiters sleep.
-const MATRIX_LOCKS: [Kind; 2] = [Kind::Ticket, Kind::PosixMutex];
-/// What a short plan asks of locks.
-const SHORT_CONTENDED: [Kind; 7] = [
-    Kind::TestTestAndSet,
-    Kind::PosixMutex,
-    Kind::StdMutex,
-    Kind::Ticket,
-    Kind::Queue,
-    Kind::Futex,
-    Kind::TestAndSet,
-];
-const SHORT_WIDE: [Kind; 3] = [Kind::TestTestAndSet, Kind::PosixMutex, Kind::Queue];
-const SHORT_HANDED: [Kind; 5] =
-    [Kind::Ticket, Kind::PosixMutex, Kind::TestTestAndSet, Kind::Queue, Kind::StdMutex];
+/// Locks of the matrix: one whose waiters spin, one whose waiters sleep.
+const MATRIX_LOCKS: [Kind; 2] = [Kind::Spin, Kind::PosixMutex];
 const BARRIERS: [barriers::Kind; 3] = [barriers::Kind::Spin, barriers::Kind::Std, barriers::Kind::Posix];
-
-/// The fact that says that the plan was short, for the analysis.
-pub(super) const SHORT_FACT: &str = "locks.short_plan";
-
-/// What a short plan leaves out, in a line that says how to have it.
-pub(super) fn left_out() -> String {
-    let kinds = kinds::ALL.iter().filter(|k| !SHORT_CONTENDED.contains(k)).map(|k| k.name());
-    format!(
-        "locks, short of time: {} only alone, nothing between processes (all: machmeter sync --parts locks)",
-        kinds.collect::<Vec<_>>().join(", ")
-    )
-}
+/// Acquisitions that batches of a lock whose waiters may sleep are told for: a microsecond's and more, against steps of the clock.
+const SINGLE_TURNS: u64 = 64;
 
 /// Numbers of members: 2, all, and with time the powers of two between.
-pub(super) fn widths(cpus: usize, size: Size) -> Vec<usize> {
+pub(in crate::sync) fn widths(cpus: usize, full: bool) -> Vec<usize> {
     let between = (1..usize::BITS).map(|b| 1_usize << b).take_while(|w| *w < cpus);
-    let mut out: Vec<usize> = if size == Size::Full { between.collect() } else { vec![2] };
+    let mut out: Vec<usize> = if full { between.collect() } else { vec![2] };
     out.push(cpus.max(2));
     out.dedup();
     out
 }
 
 /// All jobs for these CPUs in one model. With less than two CPUs, rows that say why they are empty.
-pub(super) fn jobs(cpus: &[usize], model: &str, size: Size) -> Vec<Job> {
+pub(super) fn jobs(cpus: &[usize], model: &str, full: bool) -> Vec<Job> {
     let threads = model == "threads";
-    let usable = |k: &Kind| threads || k.between_processes();
-    let widths = widths(cpus.len(), size);
     let mut out = Vec::new();
-    for (i, members) in widths.iter().enumerate() {
-        let locks: &[Kind] = match size {
-            Size::Full => &kinds::ALL,
-            Size::Short if i == 0 => &SHORT_CONTENDED,
-            Size::Short => &SHORT_WIDE,
-        };
-        out.extend(locks.iter().filter(|k| usable(k)).map(|k| Job {
-            row: lock_row(*k, cost::Kind::Throughput, "contended", model).with("cpus", *members),
-            what: Together::Contend(*k),
-            cpus: cpus.iter().copied().take(*members).collect(),
+    for (i, members) in widths(cpus.len(), full).iter().enumerate() {
+        let usable = kinds::ALL.into_iter().filter(|k| threads || k.between_processes());
+        out.extend(usable.clone().map(|k| {
+            let mut row = lock_row(k, cost::Kind::Throughput, "contended", model).with("cpus", *members);
+            row.long_turns = if k.sleeps() { SINGLE_TURNS } else { 0 };
+            Job { row, what: Together::Contend(k), cpus: cpus.iter().copied().take(*members).collect() }
         }));
         if i == 0 {
-            let handed: &[Kind] = if size == Size::Full { &kinds::ALL } else { &SHORT_HANDED };
-            let exclusive = handed.iter().filter(|k| usable(k) && !k.is_shared());
             let first: Vec<usize> = cpus.iter().copied().take(2).collect();
-            out.extend(exclusive.map(|k| hand_off(*k, &first, model)));
+            out.extend(usable.filter(|k| !k.is_shared()).map(|k| hand_off(k, &first, model)));
         }
         out.extend(BARRIERS.iter().filter(|k| threads || **k != barriers::Kind::Std).map(|k| Job {
             row: barriers::row(NAME, *k, *members, model),
@@ -96,7 +69,7 @@ pub(super) fn jobs(cpus: &[usize], model: &str, size: Size) -> Vec<Job> {
         }));
     }
     if threads {
-        let chosen = spread(cpus, MATRIX_CPUS[usize::from(size == Size::Full)]);
+        let chosen = spread(cpus, MATRIX_CPUS[usize::from(full)]);
         for lock in MATRIX_LOCKS {
             for (i, a) in chosen.iter().enumerate() {
                 let others = chosen[i + 1..].iter().filter(|b| cpus.get(..2) != Some(&[*a, **b]));
@@ -137,51 +110,35 @@ mod tests {
 
     #[test]
     fn widths_are_two_all_and_powers_between() {
-        assert_eq!(widths(1, Size::Short), [2]);
-        assert_eq!(widths(2, Size::Full), [2]);
-        assert_eq!(widths(6, Size::Short), [2, 6]);
-        assert_eq!(widths(12, Size::Full), [2, 4, 8, 12]);
-        assert_eq!(widths(8, Size::Full), [2, 4, 8]);
+        assert_eq!(widths(1, false), [2]);
+        assert_eq!(widths(2, true), [2]);
+        assert_eq!(widths(6, false), [2, 6]);
+        assert_eq!(widths(12, true), [2, 4, 8, 12]);
+        assert_eq!(widths(8, true), [2, 4, 8]);
     }
 
     #[test]
     fn rows_are_unique_and_short_plans_are_short() {
-        for (n, size) in [(2, Size::Short), (2, Size::Full), (64, Size::Short), (64, Size::Full)] {
+        for (n, full) in [(2, false), (2, true), (64, false), (64, true)] {
             let cpus: Vec<usize> = (0..n).map(|i| i * 3).collect();
-            let jobs = jobs(&cpus, "threads", size);
+            let jobs = jobs(&cpus, "threads", full);
             let mut keys: Vec<String> =
                 jobs.iter().map(|j| format!("{} {:?}", j.row.operation, j.row.params)).collect();
             let all = keys.len();
             keys.sort();
             keys.dedup();
-            assert_eq!(keys.len(), all, "{n} {size:?}");
-            assert!(size == Size::Full || all < 70, "{all}");
+            assert_eq!(keys.len(), all, "{n} {full}");
+            assert!(full || all < 70, "{all}");
             assert!(jobs.iter().all(|j| j.row.refused.is_none() && j.cpus.len() >= 2));
         }
     }
 
     #[test]
-    fn what_a_short_plan_leaves_out_is_named() {
-        let contended = |size| -> Vec<Kind> {
-            let kind = |j: Job| match j.what {
-                Together::Contend(kind) => Some(kind),
-                _ => None,
-            };
-            jobs(&[0, 1], "threads", size).into_iter().filter_map(kind).collect()
-        };
-        let (short, said) = (contended(Size::Short), left_out());
-        for kind in contended(Size::Full) {
-            let word = |w: &str| w.trim_end_matches(',') == kind.name();
-            assert_eq!(said.split(' ').any(word), !short.contains(&kind), "{kind:?}: {said}");
-        }
-    }
-
-    #[test]
     fn one_cpu_gets_refused_rows_and_processes_get_no_locks_for_threads() {
-        let alone = jobs(&[5], "threads", Size::Short);
+        let alone = jobs(&[5], "threads", false);
         assert!(!alone.is_empty());
         assert!(alone.iter().all(|j| j.row.refused.as_deref() == Some("needs two CPUs, has 1")));
-        let processes = jobs(&[0, 1], "processes", Size::Full);
+        let processes = jobs(&[0, 1], "processes", true);
         assert!(!processes.is_empty());
         assert!(processes.iter().all(|j| !j.row.operation.contains("std")));
     }

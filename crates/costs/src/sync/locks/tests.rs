@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use machmeter_engine::cost::{Cost, Rows};
-use machmeter_engine::team::sampler::{HostClock, TeamVisit, Turns};
+use machmeter_engine::team::sampler::{HostClock, SLEEPS, TURNS_SEEN, TeamVisit};
 use machmeter_engine::team::simulated::SimulatedTeam;
 use machmeter_engine::team::threads::Threads;
 use machmeter_engine::team::{Member, Seats, Team};
@@ -14,7 +14,7 @@ use machmeter_sys::{affinity, thread};
 use super::kinds::{ALL, Kind, Room, WithLocks, with_locks};
 use super::lock::Lock;
 use super::measure::{LockVisit, perform};
-use super::plan::{Job, Size, Together, jobs};
+use super::plan::{Job, Together, jobs};
 use super::*;
 use crate::sync::cost::ONE_CPU;
 
@@ -33,7 +33,7 @@ fn holders_of_every_exclusive_lock_exclude_each_other() {
     let _cpus = crate::test_cpu_lock::lock();
     for kind in ALL.into_iter().filter(|k| !k.is_shared()) {
         for (members, turns) in [(2, 20_000), (4, 2_000)] {
-            let sums = trial::sums(kind, &cpus(), members, turns).unwrap();
+            let sums = selftest::sums(kind, &cpus(), members, turns).unwrap();
             let truth = members as u64 * turns;
             assert_eq!((sums.number, sums.counted), (truth, truth), "{kind:?} {members}");
         }
@@ -63,46 +63,33 @@ fn a_spin_lock_is_not_had_after_the_deadline() {
             (got, again)
         }
     }
-    for kind in ALL.into_iter().filter(|k| !k.sleeps()) {
-        let room = Room::new(2, Sharing::Threads, true).unwrap();
-        if kind != Kind::Queue {
-            assert_eq!(with_locks(kind, 1, &room, Late).unwrap(), (false, false), "{kind:?}");
-        }
-    }
+    let room = Room::new(Sharing::Threads).unwrap();
+    assert_eq!(with_locks(Kind::Spin, 1, &room, Late).unwrap(), (false, false));
 }
 
 /// Writers change two words; readers must never see them differ.
 #[test]
 fn readers_see_no_half_written_pair() {
     let _cpus = crate::test_cpu_lock::lock();
-    let std_lock = std::sync::RwLock::new(());
     let lock = machmeter_sys::sync::RwLock::new(Sharing::Threads).unwrap();
-    for posix in [false, true] {
-        let words = [AtomicU64::new(0), AtomicU64::new(0)];
-        let torn = AtomicU64::new(0);
-        let work = |member: &Member<'_>| {
-            for turn in 0..2_000 {
-                let write = member.rank == 0 && turn % 2 == 0;
-                let (r, w, sr, sw);
-                match (posix, write) {
-                    (true, true) => (r, w, sr, sw) = (None, lock.write(), None, None),
-                    (true, false) => (r, w, sr, sw) = (lock.read(), None, None, None),
-                    (false, true) => (r, w, sr, sw) = (None, None, None, std_lock.write().ok()),
-                    (false, false) => (r, w, sr, sw) = (None, None, std_lock.read().ok(), None),
+    let words = [AtomicU64::new(0), AtomicU64::new(0)];
+    let torn = AtomicU64::new(0);
+    let work = |member: &Member<'_>| {
+        for turn in 0..2_000 {
+            if member.rank == 0 && turn % 2 == 0 {
+                let _held = lock.write();
+                for word in &words {
+                    word.store(turn, Ordering::Relaxed);
                 }
-                if write {
-                    for x in &words {
-                        x.store(turn, Ordering::Relaxed);
-                    }
-                } else if words[0].load(Ordering::Relaxed) != words[1].load(Ordering::Relaxed) {
-                    torn.fetch_add(1, Ordering::Relaxed);
-                }
-                drop((r, w, sr, sw));
+            } else {
+                let _held = lock.read();
+                let differ = words[0].load(Ordering::Relaxed) != words[1].load(Ordering::Relaxed);
+                torn.fetch_add(u64::from(differ), Ordering::Relaxed);
             }
-        };
-        Threads.run(&seats(3), 30_000_000_000, &work).unwrap();
-        assert_eq!(torn.into_inner(), 0);
-    }
+        }
+    };
+    Threads.run(&seats(3), 30_000_000_000, &work).unwrap();
+    assert_eq!(torn.into_inner(), 0);
 }
 
 fn take(job: &mut Job, visits: usize, limit_ns: u64) -> Result<(), String> {
@@ -110,13 +97,11 @@ fn take(job: &mut Job, visits: usize, limit_ns: u64) -> Result<(), String> {
 }
 
 fn take_batches(job: &mut Job, visits: usize, limit_ns: u64, batch_ns: f64) -> Result<(), String> {
-    let crowded = job.cpus.len() > cpus().len();
     let seats = Seats { cpus: job.cpus.clone(), policy: Policy::Other { nice: 0 } };
     for seed in 0..visits as u64 {
         let start_ns = thread::monotonic_ns();
         let team = TeamVisit::new(&Threads, &seats, &HostClock::MONOTONIC, start_ns, limit_ns, seed);
-        let visit = LockVisit { team, turns: Turns::of(batch_ns), pairs: 8, regime_ns: 0.0 };
-        perform(&visit, Sharing::Threads, crowded, job)?;
+        perform(&LockVisit::of(team, job.what, batch_ns, 0.0), Sharing::Threads, job)?;
     }
     Ok(())
 }
@@ -130,7 +115,7 @@ fn rows_of_two_members_have_costs_with_proof() {
         return;
     }
     let mut rows = Rows { tick_hz: 1e9, step_ticks: 1, ..Rows::default() };
-    for mut job in jobs(&cpus[..2], "threads", Size::Full) {
+    for mut job in jobs(&cpus[..2], "threads", true) {
         // On a busy machine most pairs may be disturbed: visits go on until there are enough, in bounded number.
         for _ in 0..25 {
             take(&mut job, 1, 500_000_000).unwrap();
@@ -157,7 +142,7 @@ fn more_members_than_cpus_end_in_time() {
     let _cpus = crate::test_cpu_lock::lock();
     for kind in ALL {
         let n = cpus().len() + 2;
-        let template = jobs(&[0, 1], "threads", Size::Full);
+        let template = jobs(&[0, 1], "threads", true);
         let mut job = template
             .into_iter()
             .find(|j| j.what == Together::Contend(kind))
@@ -180,17 +165,13 @@ fn a_batch_that_the_deadline_breaks_off_does_not_accuse_the_lock() {
         println!("skipped: one CPU");
         return;
     }
-    for kind in [Kind::Ticket, Kind::Queue, Kind::TestAndSet] {
-        let mut job = jobs(&two[..2], "threads", Size::Full)
-            .into_iter()
-            .find(|j| j.what == Together::HandOff(kind))
-            .unwrap();
-        // Batches would take a second: none ends.
-        take_batches(&mut job, 1, 30_000_000, 1e9).unwrap();
-        let proof = job.row.proof.expect("a proof");
-        assert!(proof.seen == proof.expected && proof.seen > 0, "{kind:?}: {proof:?}");
-        assert!(job.row.pairs.is_empty());
-    }
+    let what = Together::HandOff(Kind::Spin);
+    let mut job = jobs(&two[..2], "threads", true).into_iter().find(|j| j.what == what).unwrap();
+    // Batches would take a second: none ends.
+    take_batches(&mut job, 1, 30_000_000, 1e9).unwrap();
+    let proof = job.row.proof.expect("a proof");
+    assert!(proof.seen == proof.expected && proof.seen > 0, "{proof:?}");
+    assert!(job.row.pairs.is_empty());
 }
 
 #[test]
@@ -200,7 +181,7 @@ fn a_lock_that_does_not_exclude_has_no_figure() {
         println!("skipped: one CPU");
         return;
     }
-    let row = trial::open_lock(&cpus()[..2]).unwrap();
+    let row = selftest::row_of_an_open_lock(&cpus()[..2]).unwrap();
     let rows = Rows { tick_hz: 1e9, step_ticks: 1, rows: vec![row], ..Rows::default() };
     let cost = rows.cost(&rows.rows[0]);
     assert!(matches!(&cost, Cost::Unknown { why } if why.contains("additions under the lock")), "{cost:?}");
@@ -211,7 +192,7 @@ fn a_lock_that_does_not_exclude_has_no_figure() {
 
 #[test]
 fn one_cpu_gives_refusals_and_one_warning() {
-    let rows = jobs(&[0], "threads", Size::Short).into_iter().map(|j| j.row).collect();
+    let rows = jobs(&[0], "threads", false).into_iter().map(|j| j.row).collect();
     let rows = Rows { tick_hz: 1e9, step_ticks: 1, rows, ..Rows::default() };
     let a = analyze::analyze(&Params { parts: Vec::new() }, &rows, 1);
     assert!(!a.metrics.is_empty() && a.metrics.iter().all(|m| m.value.is_none()));
@@ -224,19 +205,13 @@ fn one_cpu_gives_refusals_and_one_warning() {
 fn visits_run_unchanged_on_a_simulated_team() {
     let simulated = |what| {
         let team = SimulatedTeam::default();
-        let mut job = jobs(&[0, 1], "threads", Size::Full).into_iter().find(|j| j.what == what).unwrap();
+        let mut job = jobs(&[0, 1], "threads", true).into_iter().find(|j| j.what == what).unwrap();
         let seats = Seats { cpus: vec![0, 1], policy: Policy::Other { nice: 0 } };
-        let visit = LockVisit {
-            team: TeamVisit::new(&team, &seats, &team, 0, 1_000_000_000, 5),
-            turns: Turns::of(5_000.0),
-            pairs: 8,
-            regime_ns: 24.0,
-        };
-        perform(&visit, Sharing::Threads, false, &mut job).unwrap();
+        let visit = TeamVisit::new(&team, &seats, &team, 0, 1_000_000_000, 5);
+        perform(&LockVisit::of(visit, what, 5_000.0, 24.0), Sharing::Threads, &mut job).unwrap();
         job.row
     };
-    let handed = [Kind::TestAndSet, Kind::TestTestAndSet, Kind::Ticket, Kind::Queue].map(Together::HandOff);
-    for what in handed.into_iter().chain([Together::Barrier(barriers::Kind::Spin)]) {
+    for what in [Together::HandOff(Kind::Spin), Together::Barrier(barriers::Kind::Spin)] {
         let row = simulated(what);
         let proof = row.proof.as_ref().expect("a proof");
         assert!(proof.seen == proof.expected && proof.seen > 0, "{what:?}: {proof:?}");
@@ -246,22 +221,33 @@ fn visits_run_unchanged_on_a_simulated_team() {
     }
 }
 
+/// On the real machine: members of a barrier that sleeps take turns in sleeping, as in a program's loop.
 #[test]
-fn a_short_plan_is_one_line_on_the_page() {
-    let mut rows = Rows { tick_hz: 1e9, step_ticks: 1, ..Rows::default() };
-    rows.rows.push(jobs(&[0, 1], "threads", Size::Short).remove(0).row);
-    let lines = |rows: &Rows| {
-        let a = analyze::analyze(&Params { parts: Vec::new() }, rows, 1);
-        a.summary.lines.into_iter().flat_map(|l| l.lines).filter(|l| l.contains("semaphore_posix")).count()
-    };
-    assert_eq!(lines(&rows), 0);
-    rows.facts.insert(plan::SHORT_FACT.to_owned(), "1".to_owned());
-    assert_eq!(lines(&rows), 1);
+fn a_barrier_that_sleeps_has_one_sleeper_a_turn() {
+    let _cpus = crate::test_cpu_lock::lock();
+    let two = cpus();
+    if two.len() < 2 {
+        println!("skipped: one CPU");
+        return;
+    }
+    let what = Together::Barrier(barriers::Kind::Posix);
+    let mut job = jobs(&two[..2], "threads", true).into_iter().find(|j| j.what == what).unwrap();
+    for _ in 0..25 {
+        take(&mut job, 1, 500_000_000).unwrap();
+        if job.row.pairs.len() >= 256 {
+            break;
+        }
+    }
+    let sleeps = job.row.extras[SLEEPS] / job.row.extras[TURNS_SEEN];
+    assert!((0.85..1.2).contains(&sleeps), "{sleeps} sleeps a turn, {:?}", job.row.rejected);
+    let cost = Cost::of(&job.row, 1.0, 1);
+    // A line from CPU to CPU takes some 0.1 us, a wake-up microseconds.
+    assert!(cost.value_ns().is_some_and(|ns| ns > 1_000.0), "{cost:?}");
 }
 
 #[test]
 fn planted_unfair_shares_are_told() {
-    let mut job = jobs(&[0, 1], "threads", Size::Short).remove(0);
+    let mut job = jobs(&[0, 1], "threads", false).remove(0);
     for i in 0..12 {
         job.row.extras.insert(format!("{}{i:02}", contended::JAIN), 0.55 + 0.001 * f64::from(i));
     }
@@ -274,13 +260,4 @@ fn planted_unfair_shares_are_told() {
     assert!((m.value.unwrap() - 0.5555).abs() < 1e-3 && ci.low < 0.5555 && ci.high > 0.5555 && m.n == 12);
     assert!(a.warnings.iter().any(|w| w.code == UNFAIR.id));
     assert_eq!(a.findings[0].verdict, "uneven");
-}
-
-#[test]
-fn kinds_have_their_own_names() {
-    let mut names: Vec<&str> = ALL.iter().map(|k| k.name()).collect();
-    names.sort_unstable();
-    names.dedup();
-    assert_eq!(names.len(), ALL.len());
-    assert!(Kind::Futex.sleeps() && !Kind::Queue.sleeps());
 }

@@ -11,23 +11,18 @@ use super::measure::{ONE_CPU, PROCESSES, USER_THREADS, WITHOUT};
 use super::{NO_USER_THREADS, PART};
 use crate::sync::Params;
 use crate::sync::cost::{self, COST};
-use machmeter_engine::disturbance::placement::{self, MOVES, levels};
+use crate::sync::trips::Priced;
+use machmeter_engine::disturbance::placement::{self, levels};
 
 pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     let levels = levels(rows, PART.name);
-    let mut own: Vec<(&Row, Cost)> = Vec::new();
+    let own = Priced::all(rows, PART.name, levels.as_ref());
     let mut out = Analysis::default();
-    for row in rows.part(PART.name).filter(|r| r.operation != "part") {
-        let (cost, moved) = placement::cost(rows, row, levels.as_ref());
-        let mut conditions: Conditions = row.params.clone();
-        conditions.insert("operation".to_owned(), row.operation.as_str().into());
-        conditions.insert("kind".to_owned(), row.kind.name().into());
-        let mut metric = cost.metric(&COST, conditions);
-        if metric.value.is_some() && moved {
-            metric.flag(MOVES.id);
-        }
-        out.metrics.push(metric);
-        own.push((row, cost));
+    for v in &own {
+        let mut conditions: Conditions = v.row.params.clone();
+        conditions.insert("operation".to_owned(), v.row.operation.as_str().into());
+        conditions.insert("kind".to_owned(), v.row.kind.name().into());
+        out.metrics.extend(v.metrics(&COST, &conditions));
     }
     out.datasets.extend(table(&own));
     out.summary = Summary {
@@ -36,7 +31,7 @@ pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     };
     out.warnings.extend(placement::moved(PART.name, levels.as_ref()));
     for (why, code) in [(ONE_CPU, &cost::ONE_CPU), (WITHOUT, &NO_USER_THREADS)] {
-        let refused = own.iter().filter(|(r, _)| r.refused.as_deref() == Some(why)).count();
+        let refused = own.iter().filter(|v| v.row.refused.as_deref() == Some(why)).count();
         if refused > 0 {
             out.warnings.push(code.warning(format!("models: {refused} rows were not measured: {why}")));
         }
@@ -44,15 +39,15 @@ pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     out
 }
 
-fn find<'c>(own: &'c [(&Row, Cost)], operation: &str, model: &str, cpus: i64) -> Option<&'c Cost> {
+fn find<'c>(own: &'c [Priced<'_>], operation: &str, model: &str, cpus: i64) -> Option<&'c Cost> {
     let is = |r: &Row| r.operation == operation && r.text("model") == model && r.int("cpus") == Some(cpus);
-    own.iter().find(|(r, _)| is(r)).map(|(_, cost)| cost)
+    own.iter().find(|v| is(v.row)).map(|v| &v.cost)
 }
 
 /// One row for each operation and number of CPUs, one column for each model.
-fn table(own: &[(&Row, Cost)]) -> Option<Dataset> {
+fn table(own: &[Priced<'_>]) -> Option<Dataset> {
     let mut keys: Vec<(&str, i64)> = Vec::new();
-    for (row, _) in own {
+    for Priced { row, .. } in own {
         let key = (row.operation.as_str(), row.int("cpus").unwrap_or(1));
         if !keys.contains(&key) {
             keys.push(key);
@@ -74,12 +69,12 @@ fn table(own: &[(&Row, Cost)]) -> Option<Dataset> {
         })
         .collect();
     let column = |m: &&str| TableColumn::new((*m).to_owned(), Unit::Nanoseconds);
-    own.iter().any(|(_, c)| c.known().is_some()).then(|| Dataset::new("sync.models", "The same work in processes and user threads", "Medians. hand over: one member sets the word another waits for, half a round trip; on one CPU it takes a switch. \
+    own.iter().any(|v| v.cost.known().is_some()).then(|| Dataset::new("sync.models", "The same work in processes and user threads", "Medians. hand over: one member sets the word another waits for, half a round trip; on one CPU it takes a switch. \
                   ping pong: one way of a compare-and-swapped word. put and get: between the parts of a symmetric heap, word by \
                   word; fresh: the owner wrote it just before.", Shape::CostTable(CostTable { columns: models.iter().map(column).collect(), rows })))
 }
 
-fn lines(own: &[(&Row, Cost)]) -> Vec<String> {
+fn lines(own: &[Priced<'_>]) -> Vec<String> {
     let figure = |operation, cpus| {
         let one = |(model, name): &(&str, &str)| {
             let ns = find(own, operation, model, cpus)?.value_ns()?;

@@ -24,8 +24,6 @@ const VISIT_NS: u64 = 5_000_000;
 const TEAM_NS: u64 = 10_000_000;
 /// From one look at the placement to the next, at least, ns: a look takes about as long as the shortest visit.
 const LOOK_NS: u64 = 50_000_000;
-/// Batch of two members on one CPU, ns: switches by the kernel take microseconds.
-const ONE_CPU_BATCH_NS: f64 = 200_000.0;
 
 /// Why user threads have no rows.
 pub(super) const WITHOUT: &str = "this program was built without user-threads";
@@ -118,14 +116,17 @@ impl Cell for LaneCell {
         let look = |p: &mut PlacementDetector| p.beside(&lane.seats.cpus, visit.bits);
         let regime_ns = setting.placement.borrow_mut().as_mut().map_or(0.0, look);
         let limit_ns = (3 * VISIT_NS + TEAM_NS).min(visit.left_ns());
-        let one_cpu = lane.row.int("cpus") == Some(1);
-        let batch_ns = if one_cpu { ONE_CPU_BATCH_NS } else { Pace::SHARED_BATCH_NS };
         let start_ns = visit.sampler.start_ns;
         let team = TeamVisit::new(model, &lane.seats, &setting.clock, start_ns, limit_ns, visit.bits);
         // A lost visit is lost, and the next may find the CPUs free.
-        if let Err(why) =
-            operations::visit(&team, lane.operation, batch_ns, VISIT_NS, &mut lane.row, regime_ns)
-        {
+        if let Err(why) = operations::visit(
+            &team,
+            lane.operation,
+            Pace::SHARED_BATCH_NS,
+            VISIT_NS,
+            &mut lane.row,
+            regime_ns,
+        ) {
             lane.row.rejected.failed += 1;
             lane.lost = Some(why);
         }

@@ -6,8 +6,11 @@ use std::sync::{Mutex, PoisonError};
 
 use machmeter_engine::cost::{Kind, Row};
 use machmeter_engine::team::heap::{Barrier, Heap, Layout, Symmetric};
-use machmeter_engine::team::sampler::{JointOperation, Rule, TeamCell, TeamVisit, Turns};
+use machmeter_engine::team::sampler::{Batches, JointOperation, Rule, TeamCell, TeamVisit, Turns};
 use machmeter_engine::team::{Arena, Member};
+
+use super::measure::USER_THREADS;
+use crate::sync::trips::TRIPS;
 
 const BLOCK_WORDS: usize = 32_768 / 8;
 /// Lines that the owner writes anew for each batch, and words from one to the next.
@@ -237,5 +240,10 @@ pub(super) fn visit(
         samples_ns: pairs_ns,
         ..TeamCell::new(&at_places, 2, turns, PAIRS_MAX)
     };
+    // The kernel's switches take microseconds, and the scheduler may let others in between.
+    if one_cpu && team.team.model() != USER_THREADS {
+        let trips = TeamCell { batches: Batches::Trips(TRIPS), samples: 1, ..cell };
+        return team.take_trips(trips, row, regime_ns);
+    }
     team.take_row(cell, row, regime_ns).map(drop)
 }

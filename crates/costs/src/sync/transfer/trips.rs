@@ -141,7 +141,7 @@ impl Exchange<'_> {
         let (word, second) = (self.lines.word(self.kind, false), self.lines.word(self.kind, true));
         let other = if self.kind == Kind::TwoLines { second } else { word };
         match (self.kind, member.rank) {
-            (Kind::Cas, _) => PingPong(word).trips(member, trips),
+            (Kind::Cas, _) => PingPong(word).exchange(member, trips),
             (_, 0) => ask_trips(word, other, first, trips, member),
             _ => answer_trips(other, word, first, trips, member),
         }

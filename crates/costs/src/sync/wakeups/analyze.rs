@@ -6,16 +6,18 @@ use machmeter_data::record::{Summary, SummaryLine, Tile, Warning};
 use machmeter_data::shape::{Cell, CostTable, Shape, TableColumn, TableRow};
 use machmeter_data::{Dataset, Metric};
 use machmeter_engine::Analysis;
-use machmeter_engine::cost::{Cost, Row, Rows};
-use machmeter_engine::team::sampler::AWAKE_PAIRS;
+use machmeter_engine::cost::Rows;
 
 use super::plan::Wake;
 use super::{AWAKE, NAME};
 use crate::sync::Params;
 use crate::sync::cost::COST;
 use crate::sync::cost::ONE_CPU;
-use machmeter_engine::disturbance::placement::{self, MOVES, levels};
+use crate::sync::trips::Priced;
+use machmeter_engine::disturbance::placement::{self, levels};
 
+/// Ratio of the 99 % quantile to the median from which on the line tells it.
+const TAIL: f64 = 3.0;
 const COLUMNS: [(Wake, &str); 4] = [
     (Wake::Running, "looking"),
     (Wake::SameCpu, "same CPU"),
@@ -23,27 +25,11 @@ const COLUMNS: [(Wake, &str); 4] = [
     (Wake::Idle, "idle CPU"),
 ];
 
-struct View<'r> {
-    row: &'r Row,
-    cost: Cost,
-    wake: String,
-    model: String,
-    /// Whether the figure is that of one placement of several.
-    placed: bool,
-}
-
 pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     let levels = levels(rows, NAME);
-    let views: Vec<View<'_>> = rows
-        .part(NAME)
-        .filter(|r| r.operation != "part")
-        .map(|row| {
-            let (cost, placed) = placement::cost(rows, row, levels.as_ref());
-            View { row, cost, wake: row.text("wake"), model: row.text("model"), placed }
-        })
-        .collect();
+    let views = Priced::all(rows, NAME, levels.as_ref());
     Analysis {
-        metrics: views.iter().map(metric).collect(),
+        metrics: views.iter().flat_map(metrics).collect(),
         datasets: table(&views).into_iter().collect(),
         warnings: warnings(&views).into_iter().chain(placement::moved(NAME, levels.as_ref())).collect(),
         summary: summary(&views),
@@ -51,28 +37,26 @@ pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     }
 }
 
-fn metric(v: &View<'_>) -> Metric {
+fn metrics(v: &Priced<'_>) -> Vec<Metric> {
     let mut keys: Keys = v.row.params.clone();
     keys.insert("operation".to_owned(), v.row.operation.clone().into());
     keys.insert("kind".to_owned(), v.row.kind.name().into());
-    let mut m = v.cost.metric(&COST, keys);
-    if m.value.is_some() && v.placed {
-        m.flag(MOVES.id);
-    }
-    m
+    v.metrics(&COST, &keys)
 }
 
-fn table(views: &[View<'_>]) -> Option<Dataset> {
+fn table(views: &[Priced<'_>]) -> Option<Dataset> {
     let mut names: Vec<(String, String)> = Vec::new();
     for v in views.iter().filter(|v| v.row.operation.starts_with("wake_")) {
-        let name = (v.row.operation.clone(), v.model.clone());
+        let name = (v.row.operation.clone(), v.row.text("model"));
         if !names.contains(&name) {
             names.push(name);
         }
     }
     let cell = |name: &(String, String), wake: Wake| {
-        let of = |v: &&View<'_>| v.row.operation == name.0 && v.model == name.1 && v.wake == wake.name();
-        views.iter().find(of).and_then(|v| v.cost.value_ns()).map_or(Cell::Empty(()), Cell::Number)
+        let of = |v: &&Priced<'_>| {
+            v.row.operation == name.0 && v.is("model", &name.1) && v.is("wake", wake.name())
+        };
+        views.iter().find(of).map_or(Cell::Empty(()), Priced::cell)
     };
     let mut rows: Vec<TableRow> = names
         .iter()
@@ -81,13 +65,13 @@ fn table(views: &[View<'_>]) -> Option<Dataset> {
             cells: COLUMNS.iter().map(|(wake, _)| cell(name, *wake)).collect(),
         })
         .collect();
-    for v in views.iter().filter(|v| v.row.operation == "broadcast_condvar" && v.model == "threads") {
+    for v in views.iter().filter(|v| v.row.operation == "broadcast_condvar" && v.is("model", "threads")) {
         let mut cells = vec![Cell::Empty(()); COLUMNS.len()];
-        cells[COLUMNS.len() - 1] = v.cost.value_ns().map_or(Cell::Empty(()), Cell::Number);
+        cells[COLUMNS.len() - 1] = v.cell();
         let others = v.row.int("cpus").unwrap_or(2) - 1;
         rows.push(TableRow { name: format!("broadcast to {others} until all are awake"), cells });
     }
-    (!rows.is_empty()).then(|| Dataset::new("sync.wakeups", "Wake-ups, one way", "Half a round trip of two threads that wake each other. Same CPU: the switch from one to the other. Busy: \
+    (!rows.is_empty()).then(|| Dataset::new("sync.wakeups", "Wake-ups, one way", "Half a round trip of two threads that wake each other, median of trips; where trips fall into modes, each with its share. Same CPU: the switch from one to the other. Busy: \
                   another thread runs where the woken one has to. Looking: nobody sleeps.", Shape::CostTable(CostTable {
             columns: COLUMNS
                 .iter()
@@ -97,7 +81,7 @@ fn table(views: &[View<'_>]) -> Option<Dataset> {
         })))
 }
 
-fn warnings(views: &[View<'_>]) -> Vec<Warning> {
+fn warnings(views: &[Priced<'_>]) -> Vec<Warning> {
     let mut out = Vec::new();
     let refused = |what: &str| {
         views.iter().filter(|v| v.row.refused.as_ref().is_some_and(|w| w.contains(what))).count()
@@ -109,9 +93,10 @@ fn warnings(views: &[View<'_>]) -> Vec<Warning> {
     let awake: Vec<String> = views
         .iter()
         .filter_map(|v| {
-            let pairs = v.row.extras.get(AWAKE_PAIRS).copied().unwrap_or(0.0);
-            let tried = v.row.pairs.len() as f64 + v.row.rejected.total() as f64;
-            (pairs > tried / 2.0).then(|| format!("{} {} ({pairs} of {tried})", v.row.operation, v.wake))
+            let awake = v.row.rejected.partner;
+            let tried = v.row.pairs.len() as u64 + v.row.rejected.total();
+            (2 * awake > tried)
+                .then(|| format!("{} {} ({awake} of {tried})", v.row.operation, v.row.text("wake")))
         })
         .collect();
     if !awake.is_empty() {
@@ -122,23 +107,28 @@ fn warnings(views: &[View<'_>]) -> Vec<Warning> {
     out
 }
 
-fn summary(views: &[View<'_>]) -> Summary {
-    let cost = |wake: Wake| {
-        let of =
-            |v: &&View<'_>| v.row.operation == "wake_futex" && v.wake == wake.name() && v.model == "threads";
-        views.iter().find(of).and_then(|v| v.cost.known().cloned())
+fn summary(views: &[Priced<'_>]) -> Summary {
+    let find = |wake: Wake| {
+        let of = |v: &&Priced<'_>| {
+            v.row.operation == "wake_futex" && v.is("wake", wake.name()) && v.is("model", "threads")
+        };
+        views.iter().find(of)
     };
     let named = [(Wake::SameCpu, "same CPU"), (Wake::Idle, "idle CPU"), (Wake::Busy, "busy CPU")];
     let parts: Vec<String> = named
         .iter()
         .filter_map(|(wake, name)| {
-            Some(format!("{} {name}", human(cost(*wake)?.value_ns, Unit::Nanoseconds)))
+            let v = find(*wake)?;
+            let p99_ns = v.p99_ns().filter(|p99| v.cost.value_ns().is_some_and(|ns| *p99 > TAIL * ns));
+            let tail =
+                p99_ns.map_or_else(String::new, |ns| format!(" (p99 {})", human(ns, Unit::Nanoseconds)));
+            Some(format!("{} {name}{tail}", v.text()?))
         })
         .collect();
     if parts.is_empty() {
         return Summary::default();
     }
-    let tile = cost(Wake::Idle).map(|k| Tile {
+    let tile = find(Wake::Idle).and_then(|v| v.cost.known()).map(|k| Tile {
         label: "Wake-up".to_owned(),
         value: human(k.value_ns, Unit::Nanoseconds),
         note: format!(

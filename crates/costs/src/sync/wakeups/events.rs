@@ -1,5 +1,6 @@
 //! Ways to tell another thread or process that something happened.
 
+use std::io;
 use std::sync::atomic::Ordering;
 
 use machmeter_engine::team::Member;
@@ -52,12 +53,49 @@ impl Way {
     /// # Errors
     /// The system's: one line.
     pub(super) fn make(self, sharing: Sharing, polls: bool) -> Result<Box<dyn Event>, String> {
-        let event: std::io::Result<Box<dyn Event>> = match self {
-            Self::Futex => Word::new(sharing).map(|word| Box::new(OnWord { word, polls }) as Box<dyn Event>),
-            Self::Condvar => Monitor::new(sharing).map(|m| Box::new(m) as Box<dyn Event>),
-            Self::Semaphore => Semaphore::new(sharing).map(|s| Box::new(s) as Box<dyn Event>),
-            Self::EventFd => EventCounter::new(polls).map(|e| Box::new(e) as Box<dyn Event>),
-            Self::Pipe => Pipe::new(polls).map(|p| Box::new(p) as Box<dyn Event>),
+        let event = match self {
+            Self::Futex => of(
+                Word::new(sharing),
+                move |word| {
+                    word.value().store(1, Ordering::Release);
+                    // Nobody is woken who does not sleep.
+                    if !polls {
+                        word.wake(1);
+                    }
+                    true
+                },
+                |word| {
+                    while !is_set(word) {
+                        word.wait(0, None);
+                    }
+                    true
+                },
+                is_set,
+            ),
+            Self::Condvar => of(
+                Monitor::new(sharing),
+                |monitor| {
+                    let set = monitor.enter().map(|mut inside| inside.set(1)).is_some();
+                    monitor.signal();
+                    set
+                },
+                |monitor| {
+                    let Some(mut inside) = monitor.enter() else { return false };
+                    while inside.get() == 0 {
+                        inside.wait();
+                    }
+                    inside.set(0);
+                    true
+                },
+                |_| false,
+            ),
+            Self::Semaphore => {
+                of(Semaphore::new(sharing), Semaphore::post, Semaphore::wait, Semaphore::try_wait)
+            }
+            Self::EventFd => {
+                of(EventCounter::new(polls), EventCounter::give, EventCounter::take, EventCounter::take)
+            }
+            Self::Pipe => of(Pipe::new(polls), Pipe::give, Pipe::take, Pipe::take),
         };
         event.map_err(|e| e.to_string())
     }
@@ -69,112 +107,43 @@ pub(super) fn receive(event: &dyn Event, member: &Member<'_>, polls: bool) -> bo
     if polls { member.wait(|| event.poll()) } else { event.take() }
 }
 
-/// 1 while there is an event. Nobody is woken who does not sleep.
-struct OnWord {
-    word: Word,
-    polls: bool,
+/// The word is 1 while there is an event, which is taken.
+#[inline]
+fn is_set(word: &Word) -> bool {
+    word.value().load(Ordering::Acquire) == 1 && word.value().swap(0, Ordering::AcqRel) == 1
 }
 
-impl Event for OnWord {
+/// An object of the system with what gives, takes and looks.
+struct Of<O, G, T, P>(O, G, T, P);
+
+fn of<O: Sync + 'static>(
+    object: io::Result<O>,
+    give: impl Fn(&O) -> bool + Sync + 'static,
+    take: impl Fn(&O) -> bool + Sync + 'static,
+    poll: impl Fn(&O) -> bool + Sync + 'static,
+) -> io::Result<Box<dyn Event>> {
+    Ok(Box::new(Of(object?, give, take, poll)))
+}
+
+impl<O, G, T, P> Event for Of<O, G, T, P>
+where
+    O: Sync,
+    G: Fn(&O) -> bool + Sync,
+    T: Fn(&O) -> bool + Sync,
+    P: Fn(&O) -> bool + Sync,
+{
     #[inline]
     fn give(&self) -> bool {
-        self.word.value().store(1, Ordering::Release);
-        if !self.polls {
-            self.word.wake(1);
-        }
-        true
+        self.1(&self.0)
     }
 
     #[inline]
     fn take(&self) -> bool {
-        while !self.poll() {
-            self.word.wait(0, None);
-        }
-        true
+        self.2(&self.0)
     }
 
     #[inline]
     fn poll(&self) -> bool {
-        let word = self.word.value();
-        word.load(Ordering::Acquire) == 1 && word.swap(0, Ordering::AcqRel) == 1
-    }
-}
-
-impl Event for Monitor {
-    #[inline]
-    fn give(&self) -> bool {
-        let Some(mut inside) = self.enter() else { return false };
-        inside.set(1);
-        drop(inside);
-        self.signal();
-        true
-    }
-
-    #[inline]
-    fn take(&self) -> bool {
-        let Some(mut inside) = self.enter() else { return false };
-        while inside.get() == 0 {
-            inside.wait();
-        }
-        inside.set(0);
-        true
-    }
-
-    fn poll(&self) -> bool {
-        let Some(mut inside) = self.enter() else { return false };
-        let there = inside.get() == 1;
-        inside.set(0);
-        there
-    }
-}
-
-impl Event for Semaphore {
-    #[inline]
-    fn give(&self) -> bool {
-        self.post()
-    }
-
-    #[inline]
-    fn take(&self) -> bool {
-        self.wait()
-    }
-
-    #[inline]
-    fn poll(&self) -> bool {
-        self.try_wait()
-    }
-}
-
-impl Event for EventCounter {
-    #[inline]
-    fn give(&self) -> bool {
-        Self::give(self)
-    }
-
-    #[inline]
-    fn take(&self) -> bool {
-        Self::take(self)
-    }
-
-    #[inline]
-    fn poll(&self) -> bool {
-        Self::take(self)
-    }
-}
-
-impl Event for Pipe {
-    #[inline]
-    fn give(&self) -> bool {
-        Self::give(self)
-    }
-
-    #[inline]
-    fn take(&self) -> bool {
-        Self::take(self)
-    }
-
-    #[inline]
-    fn poll(&self) -> bool {
-        Self::take(self)
+        self.3(&self.0)
     }
 }

@@ -2,7 +2,7 @@
 
 use machmeter_engine::cost::{Cost, Pair, Rows};
 use machmeter_engine::team::Seats;
-use machmeter_engine::team::sampler::{AWAKE_PAIRS, HostClock, SLEEPS, TURNS_SEEN, TeamVisit};
+use machmeter_engine::team::sampler::{HostClock, SLEEPS, TURNS_SEEN, TeamVisit};
 use machmeter_engine::team::threads::Threads;
 use machmeter_sys::sched::Policy;
 use machmeter_sys::{affinity, thread};
@@ -16,7 +16,7 @@ fn visit(job: &mut Job, limit_ns: u64) -> Result<(), String> {
     let seats = Seats { cpus: job.cpus.clone(), policy: Policy::Other { nice: 0 } };
     let start_ns = thread::monotonic_ns();
     let visit = TeamVisit::new(&Threads, &seats, &HostClock::MONOTONIC, start_ns, limit_ns, 0x55);
-    measure::perform(&visit, 100_000.0, job, 0.0)
+    measure::perform(&visit, job, 0.0)
 }
 
 #[test]
@@ -44,7 +44,8 @@ fn every_way_wakes_and_sleep_is_proven() {
     let known = same.filter(|r| matches!(rows.cost(r), Cost::Known(_))).count();
     assert!(known >= 1, "{known}");
     for row in rows.rows.iter().filter(|r| r.text("wake") == Wake::Idle.name() && !r.pairs.is_empty()) {
-        assert!(row.proof.as_ref().is_some_and(|p| p.seen >= p.expected && p.expected > 0), "{row:?}");
+        let operations = row.per_turn * row.extras[TURNS_SEEN];
+        assert!(row.extras[SLEEPS] >= 0.85 * operations, "{:?}", row.extras);
     }
 }
 
@@ -53,13 +54,11 @@ fn planted(slept_of_100: u64, awake: f64, pairs: usize) -> Rows {
         .into_iter()
         .find(|j| matches!(j.what, What::Trip(_, Wake::Idle)))
         .unwrap();
-    (job.row.short_turns, job.row.long_turns) = (10, 20);
-    job.row.pairs =
-        vec![Pair { at_ns: 0.0, short_ticks: 200_000, long_ticks: 400_000, ..Pair::default() }; pairs];
+    job.row.long_turns = 1;
+    job.row.pairs = vec![Pair { at_ns: 0.0, long_ticks: 20_000, ..Pair::default() }; pairs];
     job.row.rejected.partner = awake as u64;
     job.row.extras.insert(TURNS_SEEN.to_owned(), 50.0);
     job.row.extras.insert(SLEEPS.to_owned(), slept_of_100 as f64);
-    job.row.extras.insert(AWAKE_PAIRS.to_owned(), awake);
     Rows { tick_hz: 1e9, step_ticks: 1, rows: vec![measure::conclude(job)], ..Rows::default() }
 }
 
@@ -74,8 +73,6 @@ fn a_row_whose_partner_did_not_sleep_is_refused() {
         "{:?}",
         a.summary
     );
-    let awake = analyzed(&planted(3, 0.0, 20));
-    assert!(awake.metrics[0].why.as_deref().is_some_and(|w| w.contains("sleeps of those who were woken")));
     let none = analyzed(&planted(0, 9.0, 0));
     assert!(none.metrics[0].why.as_deref().is_some_and(|w| w.contains("did not sleep")));
     assert!(none.warnings.iter().any(|w| w.code == AWAKE.id));
@@ -90,8 +87,7 @@ fn a_wake_up_is_told_at_the_main_placement() {
         let (times, regime_ns) = if i % 60 < 40 { (1, 24.0) } else { (3, 105.0) };
         Pair {
             at_ns: i as f64 * 1e7,
-            short_ticks: 200_000 * times,
-            long_ticks: 400_000 * times,
+            long_ticks: 20_000 * times,
             regime_ns: regime_ns * (1.0 + 0.002 * (i % 7) as f64),
             ..Pair::default()
         }
@@ -100,7 +96,8 @@ fn a_wake_up_is_told_at_the_main_placement() {
     let same = planted(96, 0.0, 20).rows.remove(0).with("wake", Wake::SameCpu.name());
     rows.rows.push(same);
     let a = analyze::analyze(&Params { parts: Vec::new() }, &rows, 1);
-    let (idle, same) = (&a.metrics[0], &a.metrics[1]);
+    let costs: Vec<_> = a.metrics.iter().filter(|m| m.id == "sync.cost").collect();
+    let (idle, same) = (costs[0], costs[1]);
     assert_eq!((idle.value, idle.n), (Some(10_000.0), 80));
     assert_eq!(idle.flags, [MOVES.id]);
     assert!(same.value == Some(10_000.0) && same.flags.is_empty(), "one CPU has no placement: {same:?}");

@@ -14,7 +14,7 @@ use super::events::{Event, receive};
 /// read of the clock.
 const SETTLE_NS: u64 = 30_000;
 
-fn settle() {
+pub(in crate::sync) fn settle() {
     let until_ns = monotonic_ns() + SETTLE_NS;
     while monotonic_ns() < until_ns {
         std::hint::spin_loop();
@@ -56,11 +56,26 @@ impl JointOperation for Trip<'_> {
 
     #[inline(never)]
     fn batch(&self, member: &Member<'_>, turns: u64) -> bool {
+        self.steps(member, turns, || {})
+    }
+
+    #[inline(never)]
+    fn trips(&self, member: &Member<'_>, turns: u64, end: &mut dyn FnMut()) -> bool {
+        self.steps(member, turns, end)
+    }
+}
+
+impl Trip<'_> {
+    #[inline]
+    fn steps(&self, member: &Member<'_>, turns: u64, mut end: impl FnMut()) -> bool {
         let Some(over) = self.board.cell(0) else { return false };
         match member.rank {
             0 => {
-                let done =
-                    (0..turns).all(|_| self.answer(self.there) && receive(self.back, member, self.polls));
+                let done = (0..turns).all(|_| {
+                    let back = self.answer(self.there) && receive(self.back, member, self.polls);
+                    end();
+                    back
+                });
                 over.store(1, Ordering::Release);
                 done
             }
@@ -95,7 +110,7 @@ impl JointOperation for Broadcast<'_> {
     }
 
     #[inline(never)]
-    fn batch(&self, member: &Member<'_>, turns: u64) -> bool {
+    fn trips(&self, member: &Member<'_>, turns: u64, end: &mut dyn FnMut()) -> bool {
         let Some(awake) = self.board.cell(0) else { return false };
         let others = member.members as u64 - 1;
         if member.rank != 0 {
@@ -104,6 +119,9 @@ impl JointOperation for Broadcast<'_> {
         for turn in 0..=turns {
             // The first time: all have come. They are inside until they begin to wait, so that none can miss the broadcast.
             let all = member.wait(|| awake.load(Ordering::Acquire) >= others * (turn + 1));
+            if turn > 0 {
+                end();
+            }
             if all && turn == turns {
                 return true;
             }

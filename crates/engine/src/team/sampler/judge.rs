@@ -68,7 +68,8 @@ pub(super) fn disturbance(rule: Rule, seen: &Observed) -> Option<Disturbance> {
     };
     let preempted = match rule {
         Rule::Any => false,
-        Rule::Undisturbed | Rule::Sleeps(_) | Rule::Together => seen.involuntary > 0,
+        Rule::Undisturbed | Rule::Together => seen.involuntary > 0,
+        Rule::Sleeps(_) => seen.involuntary > seen.turns - (SLEPT * seen.turns as f64) as u64,
         Rule::Awake | Rule::Alongside => switches > 0,
         // Beginning and end of each of the two batches may add one.
         Rule::Switches => switches > 2 * seen.turns + 4,
@@ -120,7 +121,9 @@ mod tests {
             (Rule::Sleeps(2), 60, 0, None),
             (Rule::Sleeps(2), 51, 0, Some(Awake)),
             (Rule::Sleeps(1), 26, 0, None),
-            (Rule::Sleeps(2), 60, 1, Some(Preempted)),
+            (Rule::Sleeps(2), 60, 3, None),
+            (Rule::Sleeps(2), 60, 4, Some(Preempted)),
+            (Rule::Sleeps(0), 0, 0, None),
             (Rule::Switches, 45, 15, None),
             (Rule::Switches, 15, 5, Some(Awake)),
             (Rule::Switches, 60, 9, Some(Preempted)),

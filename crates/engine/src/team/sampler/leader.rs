@@ -8,7 +8,7 @@ use super::batch::Batch;
 use super::judge::{Observed, disturbance, of_member};
 use super::member::Session;
 use super::shared::{Report, Seen, What};
-use super::{Batches, Clocked, Found, Member, Others, Rule, TeamCell, TeamSample, Turns};
+use super::{Batches, Clocked, Found, Member, Others, Rule, TeamCell, TeamSample, Trip, Turns};
 use crate::budget::stop_requested;
 use crate::calibration::{self, Tried};
 use crate::disturbance::Disturbance;
@@ -25,6 +25,8 @@ const TRIES: usize = 4;
 /// Looks at the clock in a timed batch, about, and turns between two of them at most.
 const LOOKS: f64 = 4.0;
 const LOOK_TURNS: u64 = 64;
+/// Readings of the clock of which the least is what one takes.
+const CLOCK_READINGS: usize = 16;
 /// Turns of a timed batch at least, so that the progress of others can be compared.
 const TIMED_TURNS: u64 = 8;
 
@@ -40,7 +42,9 @@ pub(super) struct Leader<'a, 'm> {
     core_width: f64,
     /// Turns of short batches by cell, as this visit found them; 0 before.
     turns: Vec<u64>,
-    samples: Vec<TeamSample>,
+    found: Found,
+    /// Clock at the end of each turn of the last batch of trips.
+    ends: Vec<u64>,
 }
 
 impl<'a, 'm> Leader<'a, 'm> {
@@ -60,14 +64,15 @@ impl<'a, 'm> Leader<'a, 'm> {
             sampling: false,
             core_width: 0.0,
             turns: vec![0; session.cells.len()],
-            samples: Vec::new(),
+            found: Found::default(),
+            ends: Vec::new(),
         }
     }
 
     /// All laps. A visit that lost a member or its time leaves what it has.
     pub(super) fn lead(mut self) -> Found {
         self.laps();
-        Found { samples: self.samples }
+        self.found
     }
 
     fn laps(&mut self) {
@@ -110,7 +115,7 @@ impl<'a, 'm> Leader<'a, 'm> {
             let disturbance = Some(Disturbance::Failed);
             let failed =
                 |member| TeamSample { cell: index, lap, member, disturbance, ..TeamSample::default() };
-            self.samples.extend((0..cell.timed_members()).map(failed));
+            self.found.samples.extend((0..cell.timed_members()).map(failed));
             return Some(());
         };
         self.turns[index] = turns;
@@ -171,6 +176,7 @@ impl<'a, 'm> Leader<'a, 'm> {
     fn turns_for(&mut self, index: usize, cell: &TeamCell<'_>) -> Option<u64> {
         let wanted = match cell.batches {
             Batches::Timed(batch_ns) => return self.turns_of_a_look(cell, batch_ns),
+            Batches::Trips(turns) => return Some(turns + (turns / WARM_PART).max(1)),
             Batches::Pairs(turns) | Batches::Single(turns) => turns,
         };
         if wanted.least == wanted.most {
@@ -239,8 +245,11 @@ impl<'a, 'm> Leader<'a, 'm> {
         } else {
             self.all_arrived()?;
             cell.operation.reset();
+            self.ends.clear();
+            self.ends.reserve(turns as usize * usize::from(cell.trips() > 0));
             self.order(What::Batch, index, turns)?;
-            session.batch(cell, self.member, self.timing.as_mut(), self.report, self.round, turns);
+            let (timing, ends) = (self.timing.as_mut(), &mut self.ends);
+            session.batch(cell, self.member, timing, self.report, self.round, turns, ends);
             self.all_arrived()?;
             done = session.shared.orders.failed.load(Ordering::Relaxed) == 0;
             session.shared.read(0, cell.workers)
@@ -335,6 +344,9 @@ impl<'a, 'm> Leader<'a, 'm> {
         }
         (sample.voluntary, sample.involuntary) = (seen.voluntary, seen.involuntary);
         let whole = disturbance(cell.rule, &seen);
+        if cell.trips() > 0 {
+            self.keep_trips(cell, at_ns, start);
+        }
         let ticks = |batch: &Batch, member| batch.ticks(cell.clocked, member);
         for member in 0..cell.timed_members() {
             let own = long
@@ -342,7 +354,7 @@ impl<'a, 'm> Leader<'a, 'm> {
                 .get(member)
                 .into_iter()
                 .chain(short.iter().filter_map(|s| s.members.get(member)));
-            self.samples.push(TeamSample {
+            self.found.samples.push(TeamSample {
                 member,
                 short_ticks: short.as_ref().map_or(0, |s| ticks(s, member)),
                 long_ticks: ticks(&long, member),
@@ -351,6 +363,24 @@ impl<'a, 'm> Leader<'a, 'm> {
             });
         }
         Some(())
+    }
+
+    /// Turns of a batch of trips but those that warmed, each from the end of the one before, less a reading of the clock and pauses.
+    fn keep_trips(&mut self, cell: &TeamCell<'_>, at_ns: u64, start_ticks: u64) {
+        let rate = self.session.visit.clock.rate();
+        let mut read = || {
+            let before = self.timing.ticks();
+            self.timing.ticks().saturating_sub(before)
+        };
+        let read_ticks = (0..CLOCK_READINGS).map(|_| read()).min().unwrap_or(0);
+        let beside_ticks = read_ticks + rate.ticks(cell.operation.pause_ns() as f64);
+        let first = self.ends.len().saturating_sub(cell.trips() + 1);
+        let sample = self.found.samples.len();
+        self.found.trips.extend(self.ends.windows(2).skip(first).take(cell.trips()).map(|ends| Trip {
+            sample,
+            at_ns: at_ns + rate.ns(ends[0].saturating_sub(start_ticks)) as u64,
+            ticks: ends[1].saturating_sub(ends[0]).saturating_sub(beside_ticks).max(1),
+        }));
     }
 
     /// Switches of those that work throughout, which are known once they have told of them after the window.

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use super::leader::Leader;
 use super::shared::{OVER, Report, Seen, Shared, What};
-use super::{Member, Others, TeamCell, TeamVisit};
+use super::{Batches, Member, Others, TeamCell, TeamVisit};
 use crate::sampling::Timing;
 
 /// A member that hears nothing of member 0 for so long after the deadline leaves by itself, ns.
@@ -72,7 +72,8 @@ impl Session<'_> {
         match What::of(orders.what.load(Ordering::Relaxed)) {
             Some(What::Prepare) => self.prepare(cell, member),
             Some(What::Batch) => {
-                self.batch(cell, member, timing, report, round, orders.turns.load(Ordering::Relaxed));
+                let turns = orders.turns.load(Ordering::Relaxed);
+                self.batch(cell, member, timing, report, round, turns, &mut Vec::new());
             }
             Some(What::Throughout) => self.throughout(cell, member, timing, report, round),
             None => {}
@@ -85,7 +86,8 @@ impl Session<'_> {
         }
     }
 
-    /// One batch with its times and the switches it took.
+    /// One batch with its times and the switches it took; of trips, `ends` gets the clock at the end of each in member 0.
+    #[allow(clippy::too_many_arguments, reason = "what a member has at hand")]
     pub(super) fn batch(
         &self,
         cell: &TeamCell<'_>,
@@ -94,6 +96,7 @@ impl Session<'_> {
         report: &Report<'_>,
         round: u64,
         turns: u64,
+        ends: &mut Vec<u64>,
     ) {
         let orders = &self.shared.orders;
         // Before the common start: that a member lost its CPU while it waited is seen too.
@@ -111,7 +114,15 @@ impl Session<'_> {
         }
         let in_step = cell.operation.approach(member);
         let start_ticks = timing.ticks();
-        let done = in_step && cell.operation.batch(member, turns);
+        let operation = cell.operation;
+        let done = in_step
+            && match cell.batches {
+                Batches::Trips(_) if member.rank == 0 => {
+                    operation.trips(member, turns, &mut || ends.push(timing.ticks()))
+                }
+                Batches::Trips(_) => operation.trips(member, turns, &mut || {}),
+                _ => operation.batch(member, turns),
+            };
         let end_ticks = timing.ticks();
         if cell.others == Others::UntilLast {
             orders.done.fetch_add(1, Ordering::AcqRel);

@@ -22,7 +22,7 @@ use crate::sampling::{HostTiming, Timing};
 use member::Session;
 use shared::Shared;
 
-pub use rows::{AWAKE_PAIRS, SLEEPS, TAKEN_OFF, TURNS_SEEN, record_switches};
+pub use rows::{SLEEPS, TURNS_SEEN, record_switches};
 
 pub trait JointOperation: Sync {
     /// Makes ready for a visit, in every member that works; not timed. False when the member cannot work.
@@ -38,8 +38,19 @@ pub trait JointOperation: Sync {
         true
     }
 
-    /// A member's part of a batch; timed. False when it could not be done.
-    fn batch(&self, member: &Member<'_>, turns: u64) -> bool;
+    /// A member's part of a batch; timed. False when it could not be done. One of `batch` and `trips` has to be there.
+    fn batch(&self, member: &Member<'_>, turns: u64) -> bool {
+        self.trips(member, turns, &mut || {})
+    }
+
+    /// The same, and `end` after each turn: member 0 reads the clock in it. The default is for turns that stand alone.
+    fn trips(&self, member: &Member<'_>, turns: u64, end: &mut dyn FnMut()) -> bool {
+        (0..turns).all(|_| {
+            let done = self.batch(member, 1);
+            end();
+            done
+        })
+    }
 
     /// Time of every turn that members spend waiting on purpose, ns; it is taken off the time of a batch.
     fn pause_ns(&self) -> u64 {
@@ -60,7 +71,7 @@ pub enum Rule {
     /// Nobody was switched out against its will or changed its CPU.
     Undisturbed,
     Awake,
-    /// Members sleep so often in a turn, all together, and are not switched out against their will.
+    /// Members sleep so often in a turn, all together; in at most one turn of ten one is switched out against its will.
     Sleeps(u64),
     /// Two members share a CPU, which is switched twice in a turn and no more.
     Switches,
@@ -94,6 +105,9 @@ pub enum Batches {
     /// Two batches, of n and of 2 n turns, in either order.
     Pairs(Turns),
     Single(Turns),
+    /// One batch of so many turns, each timed by itself, after a few that only warm. One reading of the clock a turn, whose cost is
+    /// taken off: for turns that take much longer than that. The rule judges the batch as a whole.
+    Trips(u64),
     /// One batch of so many ns, in which member 0 counts its turns. For members that work [`Others::Throughout`].
     Timed(f64),
 }
@@ -152,6 +166,11 @@ impl<'a> TeamCell<'a> {
             samples,
             samples_ns: u64::MAX,
         }
+    }
+
+    /// Turns of a sample that are told one by one.
+    fn trips(&self) -> usize {
+        if let Batches::Trips(turns) = self.batches { turns as usize } else { 0 }
     }
 
     fn timed_members(&self) -> usize {
@@ -234,11 +253,22 @@ pub struct TeamSample {
     pub core_width: f64,
 }
 
+/// One turn of a sample of [`Batches::Trips`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trip {
+    /// Index of the sample, which says whether the turn counts.
+    pub sample: usize,
+    /// When it began, ns after the start of the measurement.
+    pub at_ns: u64,
+    pub ticks: u64,
+}
+
 /// Samples of a visit in order of time, kept or not.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Found {
     /// A cell whose operation failed, or whose time ended before its turns were found, has one that says so.
     pub samples: Vec<TeamSample>,
+    pub trips: Vec<Trip>,
 }
 
 impl<'a> TeamVisit<'a> {
@@ -261,8 +291,9 @@ impl<'a> TeamVisit<'a> {
         let members = self.seats.cpus.len();
         let each = |c: &TeamCell<'_>| c.samples * c.timed_members();
         let samples = cells.iter().map(each).sum::<usize>().saturating_mul(self.laps);
-        let arena = Arena::new(shared::CELLS, shared::heap_bytes(members, cells.len(), samples))
-            .map_err(|e| e.to_string())?;
+        let trips = cells.iter().map(|c| c.samples * c.trips()).sum::<usize>().saturating_mul(self.laps);
+        let bytes = shared::heap_bytes(members, cells.len(), samples, trips);
+        let arena = Arena::new(shared::CELLS, bytes).map_err(|e| e.to_string())?;
         let shared = Shared::on(&arena, members).ok_or("the shared memory of the team is too small")?;
         let session = Session { visit: self, cells, gated: !shares_a_cpu(self.seats), shared };
         self.team.run(self.seats, self.limit_ns, &|m| session.work(m)).map_err(|e| e.to_string())?;

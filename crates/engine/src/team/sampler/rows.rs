@@ -2,14 +2,11 @@
 
 use super::{Found, TeamCell, TeamSample, TeamVisit};
 use crate::cost::{Pair, Row};
-use crate::disturbance::Disturbance;
 
 /// What rows say of the kernel's switches, in their `extras`.
 pub const SLEEPS: &str = "voluntary_switches";
-pub const TAKEN_OFF: &str = "involuntary_switches";
+const TAKEN_OFF: &str = "involuntary_switches";
 pub const TURNS_SEEN: &str = "turns_seen";
-/// Pairs in which a partner did not sleep.
-pub const AWAKE_PAIRS: &str = "awake_pairs";
 
 impl TeamVisit<'_> {
     /// Visits one cell and adds its samples to its row, beside what a look at the placement said (0: nobody looked).
@@ -72,20 +69,39 @@ fn scaled(ticks: u64, factor: f64) -> u64 {
     (ticks as f64 * factor).round() as u64
 }
 
-/// Adds to the row's extras how often the members were switched in the samples that were kept, and how many were not because a partner
-/// did not sleep.
+/// Adds to the row's extras how often the members were switched in the samples that were kept.
 pub fn record_switches<'a>(row: &mut Row, samples: impl Iterator<Item = &'a TeamSample>) {
     let mut add = |name: &str, value: u64| *row.extras.entry(name.to_owned()).or_default() += value as f64;
-    for s in samples {
-        match s.disturbance {
-            None => {
-                add(SLEEPS, s.voluntary);
-                add(TAKEN_OFF, s.involuntary);
-                add(TURNS_SEEN, 3 * s.turns);
+    for s in samples.filter(|s| s.disturbance.is_none()) {
+        add(SLEEPS, s.voluntary);
+        add(TAKEN_OFF, s.involuntary);
+        add(TURNS_SEEN, if s.short_ticks > 0 { 3 * s.turns } else { s.turns });
+    }
+}
+
+impl TeamVisit<'_> {
+    /// Visits one cell of [`Batches::Trips`](super::Batches::Trips) and adds its trips to its row, each as a batch of one turn, with the
+    /// switches of the members. Of a visit that does not count every trip is rejected.
+    ///
+    /// # Errors
+    /// As [`TeamVisit::take`].
+    pub fn take_trips(&self, cell: TeamCell<'_>, row: &mut Row, regime_ns: f64) -> Result<(), String> {
+        let found = self.take(&[cell])?;
+        (row.short_turns, row.long_turns) = (0, 1);
+        for (i, sample) in found.samples.iter().enumerate() {
+            let trips = || found.trips.iter().filter(|t| t.sample == i);
+            match sample.disturbance {
+                Some(why) => (0..trips().count().max(1)).for_each(|_| row.rejected.count(why)),
+                None => row.pairs.extend(trips().map(|t| Pair {
+                    at_ns: t.at_ns as f64,
+                    long_ticks: t.ticks,
+                    regime_ns,
+                    ..Pair::default()
+                })),
             }
-            Some(Disturbance::Awake) => add(AWAKE_PAIRS, 1),
-            Some(_) => {}
         }
+        record_switches(row, found.samples.iter());
+        Ok(())
     }
 }
 
@@ -94,10 +110,11 @@ mod tests {
     use super::*;
     use crate::cost::Kind;
     use crate::cost::estimate::values_ns;
+    use crate::disturbance::Disturbance;
 
     fn found(turns: u64, short_ticks: u64, long_ticks: u64) -> Found {
         let sample = TeamSample { turns, short_ticks, long_ticks, ..TeamSample::default() };
-        Found { samples: vec![sample] }
+        Found { samples: vec![sample], trips: Vec::new() }
     }
 
     #[test]
@@ -127,16 +144,21 @@ mod tests {
     #[test]
     fn what_is_not_kept_is_counted_by_its_reason() {
         let mut row = Row::new("locks", "x", Kind::Latency);
-        let because =
-            |disturbance| TeamSample { disturbance, turns: 5, voluntary: 9, ..TeamSample::default() };
+        let because = |disturbance| TeamSample {
+            disturbance,
+            turns: 5,
+            voluntary: 9,
+            short_ticks: 1,
+            ..TeamSample::default()
+        };
         let samples: Vec<TeamSample> =
             [None, Some(Disturbance::Awake), Some(Disturbance::Awake), Some(Disturbance::Preempted)]
                 .map(because)
                 .into();
-        let found = Found { samples };
+        let found = Found { samples, trips: Vec::new() };
         found.record(0, 0, &mut row, 0.0);
         record_switches(&mut row, found.of(0, 0));
         assert_eq!((row.pairs.len(), row.rejected.partner, row.rejected.preempted), (1, 2, 1));
-        assert_eq!((row.extras[SLEEPS], row.extras[TURNS_SEEN], row.extras[AWAKE_PAIRS]), (9.0, 15.0, 2.0));
+        assert_eq!((row.extras[SLEEPS], row.extras[TURNS_SEEN]), (9.0, 15.0));
     }
 }

@@ -111,13 +111,15 @@ pub(super) struct Shared<'a> {
     found: &'a [AtomicU64],
 }
 
-/// Most bytes of a sample, and of a cell, as JSON.
+/// Most bytes of a sample, of a trip, and of a cell, as JSON.
 const SAMPLE_BYTES: usize = 512;
+const TRIP_BYTES: usize = 96;
 const CELL_BYTES: usize = 32;
 const HEAD_BYTES: usize = 64;
 
-pub(super) fn heap_bytes(members: usize, cells: usize, samples: usize) -> usize {
+pub(super) fn heap_bytes(members: usize, cells: usize, samples: usize, trips: usize) -> usize {
     let found = samples.saturating_mul(SAMPLE_BYTES).saturating_add(cells * CELL_BYTES + HEAD_BYTES);
+    let found = found.saturating_add(trips.saturating_mul(TRIP_BYTES));
     found.saturating_add(members * REPORT_WORDS * 8)
 }
 

@@ -70,12 +70,10 @@ fn disturbed_samples_are_rejected_for_their_reason() {
         (Rule::Undisturbed, Event::Moved, Migrated),
         (Rule::Together, Event::Late(40_000), Partner),
         (Rule::Awake, Event::SwitchedOut(10), Preempted),
-        (Rule::Sleeps(2), Event::SwitchedOut(10), Preempted),
     ] {
         let team = SimulatedTeam::default();
         let events = each(event);
-        let sleeps = u64::from(rule == Rule::Sleeps(2));
-        let operation = SimulatedOperation::new(&team, 40.0, 40).sleeping(sleeps).with(&events);
+        let operation = SimulatedOperation::new(&team, 40.0, 300).with(&events);
         let cell =
             TeamCell { rule, clocked: Clocked::FirstToLast, ..TeamCell::new(&operation, 2, TURNS, 30) };
         let found = take(&team, 2, 1, &[cell]);
@@ -182,4 +180,54 @@ fn an_operation_that_fails_has_no_samples_and_the_next_has() {
     assert_says(&row(&found, 1, 0), 12.0);
     let laps: Vec<usize> = found.of(1, 0).map(|s| s.lap).collect();
     assert_eq!(laps, [[0; 5], [1; 5], [2; 5]].concat());
+}
+
+fn take_trips(operation: &SimulatedOperation<'_>, team: &SimulatedTeam, rule: Rule, visits: usize) -> Row {
+    let seats = Seats { cpus: vec![0, 1], policy: Policy::Other { nice: 0 } };
+    let mut row = Row::new("test", "trips", Kind::Latency);
+    for _ in 0..visits {
+        let visit = TeamVisit::new(team, &seats, team, 0, LIMIT_NS, 7);
+        let cell = TeamCell { rule, batches: Batches::Trips(64), ..TeamCell::new(operation, 2, TURNS, 1) };
+        visit.take_trips(cell, &mut row, 24.0).unwrap();
+    }
+    row
+}
+
+#[test]
+fn trips_of_two_modes_come_back_each_by_itself() {
+    let team = SimulatedTeam::default();
+    // The first turns, which do not count, take far longer; of the rest each fourth is quick.
+    let planted = |turn| {
+        if turn < 8 {
+            900_000
+        } else if turn % 4 == 0 {
+            400
+        } else {
+            17_000
+        }
+    };
+    let operation = SimulatedOperation::new(&team, 0.0, 0).with_trips(&planted).sleeping(1);
+    let row = take_trips(&operation, &team, Rule::Sleeps(2), 10);
+    let of = |ticks| row.pairs.iter().filter(|p| p.long_ticks == ticks).count();
+    assert_eq!((row.pairs.len(), of(400), of(17_000)), (640, 160, 480));
+    assert_eq!((row.short_turns, row.long_turns, row.rejected.total()), (0, 1, 0));
+    assert!(row.pairs.windows(2).all(|w| w[0].at_ns < w[1].at_ns), "each has its own moment");
+    assert!(row.pairs.iter().all(|p| p.regime_ns == 24.0));
+    assert_eq!((row.extras[SLEEPS], row.extras[TURNS_SEEN]), (2.0 * 720.0, 720.0));
+    assert_says(&row, 17_000.0);
+}
+
+#[test]
+fn trips_of_a_visit_that_does_not_count_are_rejected_together() {
+    let team = SimulatedTeam::default();
+    let gone = |rank: usize, batch: u64| (rank == 1 && batch == 3).then_some(Event::Silent);
+    let fails = |rank: usize, batch: u64| (rank == 1 && batch == 1).then_some(Event::Fails);
+    let rejected = |row: &Row| (row.rejected.partner, row.rejected.failed);
+    let new = || SimulatedOperation::new(&team, 9_000.0, 0);
+    let awake = take_trips(&new(), &team, Rule::Sleeps(1), 2);
+    assert!(awake.pairs.is_empty() && rejected(&awake) == (128, 0), "{:?}", awake.rejected);
+    let failed = take_trips(&new().with(&fails), &team, Rule::Any, 2);
+    assert!(failed.pairs.len() == 64 && rejected(&failed) == (0, 64), "{:?}", failed.rejected);
+    let lost = take_trips(&new().with(&gone), &team, Rule::Any, 4);
+    assert_eq!((lost.pairs.len(), lost.rejected.total()), (192, 0), "what came before stands");
 }

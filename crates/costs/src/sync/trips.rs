@@ -1,0 +1,250 @@
+//! Rows whose turns were timed one by one: their quantiles, the modes of what spins before it sleeps, and how often members slept. Pure.
+
+use machmeter_data::quantity::{Unit, human};
+use machmeter_data::shape::Cell;
+use machmeter_data::{Metric, MetricInfo, Params};
+use machmeter_engine::cost::estimate::{LEVEL, values_ns};
+use machmeter_engine::cost::{Cost, Row, Rows};
+use machmeter_engine::team::sampler::{SLEEPS as SLEPT, TURNS_SEEN};
+use machmeter_stats::quantile::{quantile, sorted};
+use machmeter_stats::regimes::{Regime, RegimeOptions, Regimes, regimes};
+use machmeter_stats::{Interval, serial};
+
+use machmeter_engine::disturbance::placement::{self, MOVES};
+
+/// Trips of a visit. The ten visits of a short run make 640: six beyond the 99 % quantile, the fewest that have a rank interval.
+pub(super) const TRIPS: u64 = 64;
+/// Least ratio of two modes. Spinning takes a few transfers of a line, sleeping two switches of a microsecond each.
+const GAP: f64 = 3.0;
+/// Share below which trips of their own are the tail and no mode; the same share of samples is a large level in `regimes`.
+const LEAST_SHARE: f64 = 0.05;
+/// Sleeps per operation from which on a row is called sleeping: as many as a visit must have whose members are to sleep.
+const SLEEPING: f64 = 0.9;
+const QUANTILES: [f64; 5] = [0.05, 0.5, 0.9, 0.95, 0.99];
+
+machmeter_data::metric!(
+    SLEEPS,
+    "sync.sleeps",
+    ["operation", "lock", "from", "to", "cpus", "model", "kind", "wake"],
+    Count,
+    Neither,
+    "Sleeps of all members per operation, as the kernel counted them: 0 where everybody spins, 1 where each operation wakes a sleeper."
+);
+machmeter_data::metric!(
+    MODE,
+    "sync.mode",
+    ["operation", "lock", "from", "to", "cpus", "model", "kind", "wake", "mode"],
+    Nanoseconds,
+    Lower,
+    "Median of the trips of one mode, where those of a row fall into several (spinning, sleeping); mode 1 is the quickest."
+);
+machmeter_data::metric!(
+    MODE_SHARE,
+    "sync.mode_share",
+    ["operation", "lock", "from", "to", "cpus", "model", "kind", "wake", "mode"],
+    One,
+    Neither,
+    "Share of the trips of a row that belong to one mode."
+);
+
+/// A row with its cost, and what it says beside.
+pub(super) struct Priced<'r> {
+    pub(super) row: &'r Row,
+    pub(super) cost: Cost,
+    /// Whether the figure is that of one placement of several.
+    placed: bool,
+    /// Trips in ascending order, ns; none of a row of batches.
+    trips_ns: Vec<f64>,
+    /// Two at least, or none.
+    modes: Vec<Regime>,
+    /// Sleeps per operation, and operations.
+    sleeps: Option<(f64, u64)>,
+}
+
+impl<'r> Priced<'r> {
+    /// All rows of a part, at the main placement.
+    pub(super) fn all(rows: &'r Rows, part: &'r str, levels: Option<&Regimes>) -> Vec<Self> {
+        rows.part(part).filter(|r| r.operation != "part").map(|row| Self::of(rows, row, levels)).collect()
+    }
+
+    fn of(rows: &Rows, row: &'r Row, levels: Option<&Regimes>) -> Self {
+        let (cost, placed) = placement::cost(rows, row, levels);
+        let extra = |name: &str| row.extras.get(name).copied().unwrap_or(0.0);
+        let operations = extra(TURNS_SEEN) * row.per_turn;
+        let single = row.short_turns == 0 && row.long_turns > 0;
+        let sleeps = (single && operations > 0.0).then(|| (extra(SLEPT) / operations, operations as u64));
+        let pairs = if row.long_turns == 1 { placement::on_main(row, levels) } else { Vec::new() };
+        let trips_ns = values_ns(row, &pairs, rows.ns_per_tick());
+        let modes = modes(&trips_ns);
+        Self { row, cost, placed, trips_ns: sorted(&trips_ns).unwrap_or_default(), modes, sleeps }
+    }
+
+    /// The metric of the cost with its quantiles, and those beside it.
+    pub(super) fn metrics(&self, info: &MetricInfo, keys: &Params) -> Vec<Metric> {
+        let mut cost = self.cost.metric(info, keys.clone());
+        if cost.value.is_none() {
+            return vec![cost];
+        }
+        if self.placed {
+            cost.flag(MOVES.id);
+        }
+        let at = |p: f64| Some((p, quantile(&self.trips_ns, p)?));
+        if let Some(max) = self.trips_ns.last() {
+            "median of trips".clone_into(&mut cost.estimator);
+            let quantiles: Vec<(f64, f64)> = QUANTILES.into_iter().filter_map(at).collect();
+            cost = cost.with_quantiles(&quantiles).with_max(*max);
+        }
+        let mut out = vec![cost];
+        out.extend(
+            self.sleeps.map(|(sleeps, n)| Metric::new(&SLEEPS, keys.clone(), sleeps, "switches counted", n)),
+        );
+        let interval = |i: Option<Interval>| {
+            i.and_then(|i| machmeter_data::Interval::new(i.level, i.low, i.high, "rank"))
+        };
+        for (i, mode) in self.modes.iter().enumerate() {
+            let mut keys = keys.clone();
+            keys.insert("mode".to_owned(), (i + 1).into());
+            let n = self.trips_ns.len() as u64;
+            out.push(
+                Metric::new(&MODE, keys.clone(), mode.center, "median of trips", mode.n as u64)
+                    .with_ci(interval(mode.interval)),
+            );
+            out.push(
+                Metric::new(&MODE_SHARE, keys, mode.share, "share of trips", n)
+                    .with_ci(interval(mode.share_interval)),
+            );
+        }
+        out
+    }
+
+    /// A condition of the row, as text.
+    pub(super) fn is(&self, name: &str, value: &str) -> bool {
+        self.row.text(name) == value
+    }
+
+    /// The cost in a line: each mode with its share, where there are several.
+    pub(super) fn text(&self) -> Option<String> {
+        let words = self.cost.words()?;
+        let mode = |m: &Regime| format!("{} ({:.0} %)", human(m.center, Unit::Nanoseconds), 100.0 * m.share);
+        let modes: Vec<String> = self.modes.iter().map(mode).collect();
+        Some(if modes.is_empty() { words } else { modes.join(" or ") })
+    }
+
+    /// The same in a cell of a table.
+    pub(super) fn cell(&self) -> Cell {
+        match self.cost.value_ns() {
+            Some(ns) if self.modes.is_empty() => Cell::Number(ns),
+            _ => self.text().map_or(Cell::Empty(()), Cell::Text),
+        }
+    }
+
+    pub(super) fn sleeps(&self) -> Option<f64> {
+        self.sleeps.map(|s| s.0)
+    }
+
+    /// How members wait: the word of a row that sleeps always, or how often it does.
+    pub(super) fn how(&self) -> String {
+        match self.sleeps() {
+            Some(sleeps) if sleeps < SLEEPING => format!("{sleeps:.2} sleeps each"),
+            _ => "sleeping".to_owned(),
+        }
+    }
+
+    /// The 99 % quantile, ns.
+    pub(super) fn p99_ns(&self) -> Option<f64> {
+        quantile(&self.trips_ns, 0.99)
+    }
+}
+
+/// Modes of trips in the order of time, each with the share of the trips that are nearest to it; none where all are of one.
+fn modes(trips_ns: &[f64]) -> Vec<Regime> {
+    // By their numbers: each trip counts the same, however long it took.
+    let numbers: Vec<f64> = (0..trips_ns.len()).map(|i| i as f64).collect();
+    let options = RegimeOptions { gap: GAP, level: LEVEL };
+    let Ok(found) = regimes(&numbers, trips_ns, &options) else { return Vec::new() };
+    // Regimes last, and take a single sample for a disturbance; modes change from trip to trip.
+    let shared = |(k, mode): (usize, &Regime)| {
+        let hits: Vec<bool> = trips_ns.iter().map(|ns| found.nearest(*ns) == k).collect();
+        let share = hits.iter().filter(|hit| **hit).count() as f64 / hits.len() as f64;
+        let estimate = serial::share_interval(&hits, trips_ns, &[hits.len()], LEVEL);
+        let share_interval = estimate.ok().map(|e| e.interval);
+        (share >= LEAST_SHARE).then(|| Regime { share, share_interval, ..mode.clone() })
+    };
+    let modes: Vec<Regime> = found.regimes.iter().enumerate().filter_map(shared).collect();
+    if modes.len() > 1 { modes } else { Vec::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sync::cost::COST;
+    use machmeter_engine::cost::{Kind, Pair};
+    use machmeter_stats::random::Random;
+
+    /// Visits of 64 trips, of which a share is quick; one in a hundred takes up to a hundred times as long.
+    fn trips(random: &mut Random, visits: usize, quick: f64, quick_ns: f64) -> Vec<f64> {
+        let trip = |_| {
+            let tail = if random.unit() < 0.01 { 100_f64.powf(random.unit()) } else { 1.0 };
+            let mode_ns = if random.unit() < quick { quick_ns } else { 17_000.0 };
+            mode_ns * (0.12 * random.normal()).exp() * tail
+        };
+        (0..64 * visits).map(trip).collect()
+    }
+
+    fn timed(trips_ns: &[f64]) -> (Rows, Row) {
+        let mut row = Row::new("locks", "mutex", Kind::Latency).per_turn(2.0);
+        row.long_turns = 1;
+        row.pairs = trips_ns
+            .iter()
+            .enumerate()
+            .map(|(i, ns)| Pair { at_ns: i as f64 * 4e4, long_ticks: (2.0 * ns) as u64, ..Pair::default() })
+            .collect();
+        row.extras.insert(TURNS_SEEN.to_owned(), trips_ns.len() as f64);
+        row.extras.insert(SLEPT.to_owned(), 1.4 * trips_ns.len() as f64);
+        (Rows { tick_hz: 1e9, step_ticks: 1, ..Rows::default() }, row)
+    }
+
+    #[test]
+    fn planted_mixtures_are_told_apart_with_their_shares() {
+        let mut random = Random::new(3);
+        for (visits, quick, quick_ns) in
+            [(10, 0.5, 210.0), (10, 0.2, 210.0), (20, 0.85, 1_500.0), (60, 0.1, 3_000.0)]
+        {
+            let ns = trips(&mut random, visits, quick, quick_ns);
+            let (rows, row) = timed(&ns);
+            let timed = Priced::of(&rows, &row, None);
+            let [a, b] = &timed.modes[..] else { panic!("{quick} {quick_ns}: {:?}", timed.modes) };
+            assert!(
+                (a.share - quick).abs() < 0.05 && (a.share + b.share - 1.0).abs() < 1e-9,
+                "{quick}: {a:?}"
+            );
+            assert!(
+                (a.center / quick_ns - 1.0).abs() < 0.1 && (b.center / 17_000.0 - 1.0).abs() < 0.1,
+                "{b:?}"
+            );
+            let text = timed.text().unwrap();
+            assert!(text.contains(" or ") && matches!(timed.cell(), Cell::Text(t) if t == text), "{text}");
+            let all = timed.metrics(&COST, &row.params);
+            let ids: Vec<&str> = all.iter().map(|m| m.id.as_str()).collect();
+            assert_eq!(ids[1..], [SLEEPS.id, MODE.id, MODE_SHARE.id, MODE.id, MODE_SHARE.id]);
+            assert!((all[1].value.unwrap() - 0.7).abs() < 1e-9 && all[0].estimator == "median of trips");
+            let of = |p: &str| all[0].quantiles[p];
+            assert!(0.0 < of("0.05") && of("0.9") < of("0.99") && of("0.99") <= all[0].max.unwrap());
+            assert!(all[0].ci.as_ref().is_some_and(|ci| ci.low > 0.0));
+        }
+    }
+
+    #[test]
+    fn one_mode_with_a_tail_is_one_figure() {
+        for seed in 0..40 {
+            let ns = trips(&mut Random::new(seed), 10, if seed % 2 == 0 { 0.0 } else { 0.02 }, 210.0);
+            let (rows, row) = timed(&ns);
+            let timed = Priced::of(&rows, &row, None);
+            assert!(timed.modes.is_empty(), "{seed}: {:?}", timed.modes);
+            let value_ns = timed.cost.value_ns().unwrap();
+            assert!((value_ns / 17_000.0 - 1.0).abs() < 0.05 && timed.p99_ns().unwrap() > 18_000.0);
+            assert!(matches!(timed.cell(), Cell::Number(ns) if ns.to_bits() == value_ns.to_bits()));
+            assert_eq!(timed.metrics(&COST, &row.params).len(), 2);
+        }
+    }
+}
