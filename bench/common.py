@@ -43,7 +43,8 @@ class Bench:
             subprocess.run([BINARY, *arguments, "-q", f"--json={path}"], stdout=subprocess.DEVNULL, timeout=limit_s, check=False)
             record = json.load(open(path))
             for m in record["metrics"]:
-                m["alone"] = "alone" in (m.get("ci") or {}).get("method", "")
+                undisturbed = m.get("population") == "undisturbed"
+                m["alone"] = undisturbed or "alone" in (m.get("ci") or {}).get("method", "")
             return record["metrics"], record["findings"]
         except (OSError, ValueError, KeyError, subprocess.TimeoutExpired):
             return [], []

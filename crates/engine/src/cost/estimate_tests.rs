@@ -171,6 +171,11 @@ fn large_operations_are_of_whole_batches_and_small_ones_of_differences() {
         let m = cost.metric(&RATE, Params::new());
         assert_eq!(m.estimator, estimator.name());
     }
+    // 900 ns a fork and 400 for each of 100 or 300 turns.
+    let mut added = row((0..40).map(|_| (900 + 100 * 16 * 400, 900 + 300 * 16 * 400)));
+    added.long_turns = 300;
+    let cost = Cost::of(&added, 1.0, 1);
+    assert!(cost.known().is_some_and(|k| k.estimator == Estimator::Differences && k.value_ns == 400.0));
     let mut single = planted(400);
     (single.short_turns, single.long_turns) = (0, 200);
     assert_eq!(Cost::of(&single, 1.0, 1).known().map(|k| k.estimator), Some(Estimator::Batches));

@@ -18,8 +18,9 @@ use crate::ops::repeated::{Planned, Repeated, one_line};
 const KEPT_STACK_BYTES: usize = 256 << 10;
 /// A stack larger than all that the GNU C library keeps (40 MiB): mapped and unmapped each time.
 const FRESH_STACK_BYTES: usize = 64 << 20;
-/// Memory that children inherit in the short and in the long batch, MiB: forks that differ by several times their own price.
-const HEIRS_MIB: (u64, u64) = (8, 16);
+/// Memory that children inherit in the short and in the long batch, MiB: forks that differ by several times their own price. Not n and 2 n,
+/// so that the row is of the difference.
+const HEIRS_MIB: (u64, u64) = (4, 16);
 const WORKED: &str = "threads that did their work";
 const EXITED: &str = "children that exited with their code";
 
