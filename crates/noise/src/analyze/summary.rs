@@ -166,7 +166,8 @@ fn with_unit(m: &Metric) -> String {
 }
 
 fn bracket(m: &Metric) -> String {
-    m.ci.as_ref().map_or(String::new(), |c| format!(" [{}, {}]", human(c.low, m.unit), human(c.high, m.unit)))
+    let none = " (no interval: fewer than three spells carry it)".to_owned();
+    m.ci.as_ref().map_or(none, |c| format!(" [{}, {}]", human(c.low, m.unit), human(c.high, m.unit)))
 }
 
 fn mostly(metrics: &[Metric], cpus: usize) -> Option<String> {
