@@ -308,12 +308,12 @@ fn attributes(
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use clap::{Command, FromArgMatches};
     use machmeter_data::quantity::Unit;
 
-    fn params(words: &[&str]) -> Result<Params, clap::Error> {
+    pub(crate) fn params(words: &[&str]) -> Result<Params, clap::Error> {
         let command = Params::augment_args(Command::new("interactive").no_binary_name(true));
         command.try_get_matches_from(words).and_then(|m| Params::from_arg_matches(&m))
     }

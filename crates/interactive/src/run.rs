@@ -45,10 +45,9 @@ pub struct CellPlan {
 }
 
 impl CellPlan {
-    /// Shortest time in which a segment of every cell can be recorded, for so many tasks under the plan's loads, ns.
-    pub fn least_ns(&self, tasks: usize, settings: usize) -> u64 {
-        let passes = (settings * self.loads.len()) as u64;
-        passes * (tasks as u64 * (SHORTEST_NS + BESIDE_NS) + LOAD_NS)
+    /// Shortest time in which so many passes over all cells can be recorded, for so many tasks under the plan's loads, ns.
+    pub fn least_ns(&self, tasks: usize, passes: usize) -> u64 {
+        (passes * self.loads.len()) as u64 * (tasks as u64 * (SHORTEST_NS + BESIDE_NS) + LOAD_NS)
     }
 
     /// Chooses rounds and the length of segments for so many tasks under the plan's loads and so many settings, so that all

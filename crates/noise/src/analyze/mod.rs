@@ -71,10 +71,8 @@ pub fn analyze(samples: &Samples, seed: u64) -> Analysis {
             );
         }
     }
-    let warnings = warnings::all(samples, &views);
-    for w in &warnings {
-        warnings::flag(&mut metrics, w);
-    }
+    let weaknesses = warnings::all(samples, &views);
+    weaknesses.iter().for_each(|w| warnings::flag(&mut metrics, w));
     let best = samples
         .speed
         .iter()
@@ -87,7 +85,7 @@ pub fn analyze(samples: &Samples, seed: u64) -> Analysis {
         metrics,
         datasets,
         findings,
-        warnings,
+        warnings: weaknesses.into_iter().map(|w| w.warning).collect(),
         remember: best.into_iter().collect(),
     }
 }
