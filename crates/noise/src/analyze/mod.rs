@@ -72,7 +72,9 @@ pub fn analyze(samples: &Samples, seed: u64) -> Analysis {
         }
     }
     let weaknesses = warnings::all(samples, &views);
-    weaknesses.iter().for_each(|w| warnings::flag(&mut metrics, w));
+    for w in &weaknesses {
+        warnings::flag(&mut metrics, w);
+    }
     let best = samples
         .speed
         .iter()
