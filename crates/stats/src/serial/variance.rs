@@ -98,12 +98,12 @@ fn cosines(z: &[f64], like: Option<&Memory>) -> Result<(f64, f64), StatsError> {
         let at = |j: usize| m.height(std::f64::consts::PI * j as f64 * per / n);
         (1..=k).map(at).sum::<f64>() / k as f64
     };
-    let height = |k: usize| {
-        let own = lowest(&memory, 1.0, k);
-        slow.as_ref().map_or(own, |m| own.min(lowest(m, n / SLOW as f64, k)))
-    };
+    let own_height = |k: usize| lowest(&memory, 1.0, k);
+    // What changes from end to end is in the lowest cosines themselves: more than a correction is made up.
+    let slow_height = |k: usize| slow.as_ref().map_or(1.0, |m| lowest(m, n / SLOW as f64, k).max(STEEPEST));
+    let height = |k: usize| own_height(k).min(slow_height(k));
     let mut k = (FEWEST_COSINES..=most).rev().find(|k| height(*k) >= FLAT).unwrap_or(FEWEST_COSINES);
-    if height(k) < STEEPEST {
+    if own_height(k) < STEEPEST {
         let got = (n / own.samples()) as usize;
         return Err(StatsError::TooFew { what: super::INDEPENDENT, needed: super::LEAST.max(got + 1), got });
     }
