@@ -110,6 +110,14 @@ pub fn human(value: f64, unit: Unit) -> String {
     }
 }
 
+/// A duration as it was written, if it is one: what options keep.
+///
+/// # Errors
+/// As [`parse_duration_ns`].
+pub fn duration_text(text: &str) -> Result<String, String> {
+    parse_duration_ns(text).map(|_| text.to_owned())
+}
+
 /// Parses a duration as people write it: `20` and `20s` are seconds; `500ms`, `100us`, `5m`, `1.5h` as they say.
 ///
 /// # Errors

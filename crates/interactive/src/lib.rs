@@ -9,6 +9,7 @@
 
 pub mod ab;
 pub mod analyze;
+mod around;
 pub mod info;
 mod measure;
 pub mod oracle;

@@ -62,14 +62,17 @@ pub(super) fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Sampl
     let total_ns = host.budget.total_ns();
     let reserve_ns = (RESERVE_NS + (total_ns as f64 * RESERVE_SHARE) as u64).min(total_ns / 4);
     let within_ns = host.budget.left_ns().saturating_sub(reserve_ns);
-    let least_ns = plan.least_ns(tasks.len(), if params.ab.is_some() { 2 } else { 1 });
+    let passes = if params.ab.is_some() { ab::LEAST_ROUNDS * ab::SEGMENTS_PER_ROUND } else { 1 };
+    let least_ns = plan.least_ns(tasks.len(), passes);
     if within_ns < least_ns {
         return Err(ProbeError::Usage(format!(
-            "{} is too short for {} tasks under {} loads: give {} s or more, or name fewer",
+            "{} is too short for {} tasks under {} loads{}: give {:.0} s or more, or name fewer",
             human(total_ns as f64, Unit::Nanoseconds),
             tasks.len(),
             plan.loads.len(),
-            (least_ns + 2 * reserve_ns).div_ceil(1_000_000_000) + 1
+            if params.ab.is_some() { ", each in four rounds of both settings" } else { "" },
+            // A second more for what comes before the first segment.
+            ((least_ns + RESERVE_NS) as f64 / (1.0 - RESERVE_SHARE) / 1e9).ceil() + 1.0
         )));
     }
     match params.ab {

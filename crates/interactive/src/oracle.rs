@@ -267,12 +267,6 @@ impl Summary {
     }
 }
 
-/// Share of the releases that were late by more than `over_ns`; `None` without releases.
-pub fn share_later_than(stream: &Stream, jobs: &[Job], over_ns: u64) -> Option<f64> {
-    let later = jobs.iter().filter(|j| j.lateness_ns(stream) > over_ns).count();
-    (!jobs.is_empty()).then(|| later as f64 / jobs.len() as f64)
-}
-
 /// Times that a buffer of `periods` periods ran dry: runs of consecutive releases that were dropped or done later than
 /// that many periods after their release. `None` for a stream without period.
 pub fn xruns(stream: &Stream, jobs: &[Job], periods: u32) -> Option<usize> {

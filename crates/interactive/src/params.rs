@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use machmeter_data::quantity::parse_duration_ns;
+use machmeter_data::quantity::{duration_text, parse_duration_ns};
 use machmeter_engine::stream::Overload;
 use machmeter_engine::{Attributes, LoadInfo, ProbeError};
 use schemars::JsonSchema;
@@ -49,10 +49,10 @@ pub struct Params {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub load_threads: Option<u32>,
     /// Scheduler slice of the tasks (EEVDF, 100us to 100ms).
-    #[arg(long, value_name = "DUR", value_parser = duration, hide_short_help = true)]
+    #[arg(long, value_name = "DUR", value_parser = duration_text, hide_short_help = true)]
     pub task_slice: Option<String>,
     /// Scheduler slice of the loads.
-    #[arg(long, value_name = "DUR", value_parser = duration, hide_short_help = true)]
+    #[arg(long, value_name = "DUR", value_parser = duration_text, hide_short_help = true)]
     pub load_slice: Option<String>,
     /// Utilization clamp of the tasks, LEAST-MOST of 1024.
     #[arg(long, value_name = "A-B", value_parser = clamp, hide_short_help = true)]
@@ -94,10 +94,6 @@ fn percent(text: &str) -> Result<f64, String> {
         Ok(p) if p > 0.0 && p <= 100.0 => Ok(p),
         _ => Err(format!("{text} is not a percentage above 0 and up to 100")),
     }
-}
-
-fn duration(text: &str) -> Result<String, String> {
-    parse_duration_ns(text).map(|_| text.to_owned())
 }
 
 fn interval(text: &str) -> Result<String, String> {
@@ -308,12 +304,12 @@ fn attributes(
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use clap::{Command, FromArgMatches};
     use machmeter_data::quantity::Unit;
 
-    fn params(words: &[&str]) -> Result<Params, clap::Error> {
+    pub(crate) fn params(words: &[&str]) -> Result<Params, clap::Error> {
         let command = Params::augment_args(Command::new("interactive").no_binary_name(true));
         command.try_get_matches_from(words).and_then(|m| Params::from_arg_matches(&m))
     }

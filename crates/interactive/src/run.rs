@@ -5,12 +5,10 @@ use machmeter_engine::stream::Stream;
 use machmeter_engine::{Attributes, Host, LoadError, LoadInfo, LoadRequest, ProbeError, RunningLoad, budget};
 use machmeter_stats::random::Random;
 use machmeter_sys::cgroup::Group;
-use machmeter_sys::counters;
-use machmeter_sys::pressure::{self, Resource};
 use machmeter_sys::sched;
 use machmeter_sys::thread;
-use machmeter_sys::tree::Tree;
 
+use super::around::Around;
 use super::samples::{Cell, LoadNote, Samples, Segment, Setup};
 use super::worker::{TaskProcess, TaskRequest};
 
@@ -45,10 +43,9 @@ pub struct CellPlan {
 }
 
 impl CellPlan {
-    /// Shortest time in which a segment of every cell can be recorded, for so many tasks under the plan's loads, ns.
-    pub fn least_ns(&self, tasks: usize, settings: usize) -> u64 {
-        let passes = (settings * self.loads.len()) as u64;
-        passes * (tasks as u64 * (SHORTEST_NS + BESIDE_NS) + LOAD_NS)
+    /// Shortest time in which so many passes over all cells can be recorded, for so many tasks under the plan's loads, ns.
+    pub fn least_ns(&self, tasks: usize, passes: usize) -> u64 {
+        (passes * self.loads.len()) as u64 * (tasks as u64 * (SHORTEST_NS + BESIDE_NS) + LOAD_NS)
     }
 
     /// Chooses rounds and the length of segments for so many tasks under the plan's loads and so many settings, so that all
@@ -378,33 +375,6 @@ fn wait_until(until_ns: u64) {
 
 fn wait(ns: u64) {
     wait_until(thread::monotonic_ns() + ns);
-}
-
-/// What counters and the load say at a moment.
-struct Around {
-    at_ns: u64,
-    work: u64,
-    steal_ns: Option<u64>,
-    cpu_waits_ns: Option<u64>,
-}
-
-impl Around {
-    fn look(load: &dyn RunningLoad) -> Self {
-        Self {
-            at_ns: thread::monotonic_ns(),
-            work: load.work(),
-            steal_ns: counters::cpu_times().ok().map(|t| t.steal_ns()),
-            cpu_waits_ns: pressure::of_machine(&Tree::host(), Resource::Cpu).ok().map(|p| p.some.total_ns),
-        }
-    }
-
-    fn until(&self, after: &Self, segment: &mut Segment) {
-        segment.load_ns = after.at_ns - self.at_ns;
-        segment.load_work = after.work.saturating_sub(self.work);
-        segment.steal_ns = self.steal_ns.zip(after.steal_ns).map(|(a, b)| b.saturating_sub(a));
-        let waits_ns = self.cpu_waits_ns.zip(after.cpu_waits_ns).map(|(a, b)| b.saturating_sub(a));
-        segment.cpu_pressure = waits_ns.map(|ns| ns as f64 / segment.load_ns.max(1) as f64);
-    }
 }
 
 /// A segment in one line, for progress.

@@ -234,9 +234,12 @@ fn read_jobs(table: &Table, cells: &mut [Cell]) -> Result<(), ProbeError> {
 
 #[cfg(test)]
 mod tests {
+    use machmeter_engine::Probe;
     use machmeter_engine::stream::{Deadline, Demand, Overload, Release};
 
     use super::*;
+    use crate::Interactive;
+    use crate::params::tests::params;
 
     fn samples() -> Samples {
         let stream = Stream {
@@ -301,7 +304,12 @@ mod tests {
         let s = samples();
         let tables = to_tables(&s);
         assert_eq!(tables[0].rows(), 6);
-        assert_eq!(from_tables(&tables).unwrap(), s);
+        let again = from_tables(&tables).unwrap();
+        assert_eq!(again, s);
+        let params = params(&[]).unwrap();
+        // The probe's whole analysis, A/B verdicts and predictions included.
+        let analysis = |s: &Samples| format!("{:?}", Interactive::analyze(&params, s, 3));
+        assert_eq!(analysis(&again), analysis(&s));
         let nothing = Samples::default();
         assert_eq!(from_tables(&to_tables(&nothing)).unwrap(), nothing);
     }

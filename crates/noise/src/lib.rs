@@ -12,6 +12,7 @@ mod attendant;
 pub mod attribute;
 mod import;
 pub mod info;
+mod job;
 #[allow(unsafe_code, reason = "the work units are assembly: a compiler would remove increments that cancel")]
 pub mod kernel;
 mod listing;
@@ -30,7 +31,7 @@ mod sim;
 
 use clap::{Args, ValueEnum};
 use machmeter_data::Table;
-use machmeter_data::quantity::parse_duration_ns;
+use machmeter_data::quantity::{duration_text, parse_duration_ns};
 use machmeter_engine::probe::Measured;
 use machmeter_engine::selftest::SelfTest;
 use machmeter_engine::{Analysis, Host, Info, Page, Probe, ProbeError, Worker};
@@ -108,10 +109,6 @@ pub struct Params {
     /// Detours listed one by one per CPU; by run time when not given. When it fills, only longer ones are listed; all are counted.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(16..=100_000_000))]
     pub gap_capacity: Option<u64>,
-}
-
-fn duration_text(text: &str) -> Result<String, String> {
-    parse_duration_ns(text).map(|_| text.to_owned())
 }
 
 /// Shortest and longest base window, ns.

@@ -100,6 +100,7 @@ pub fn record<C: Clock, W: WorkUnit, N: Notes>(
             previous = now;
             continue;
         }
+        let opened = window;
         if is_gap {
             notes.gap(Gap { start_ticks: previous, end_ticks: now }, window);
         }
@@ -117,7 +118,9 @@ pub fn record<C: Clock, W: WorkUnit, N: Notes>(
         notes.rest(now);
         fence(Ordering::SeqCst);
         let noted = clock.now();
-        if noted.wrapping_sub(now) < note_ticks {
+        // A long gap closes many windows, and each is a note like any other.
+        let notes_taken = 1 + (window - opened) as u64;
+        if noted.wrapping_sub(now) < note_ticks.saturating_mul(notes_taken) {
             notes.own(noted.wrapping_sub(now));
             previous = noted;
         } else {

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 
 use machmeter_stats::histogram::LogHistogram;
 use machmeter_sys::clock::{TickSource, WithSource};
-use machmeter_sys::memory::LockedBuf;
+use machmeter_sys::memory::{LockedBuf, MemoryError};
 use machmeter_sys::{affinity, guard, thread};
 
 use super::Quantum;
@@ -114,6 +114,16 @@ impl<S: TickSource> WithUnit for OnThread<'_, S> {
         });
         let (mut counts, mut sums, mut gaps) = match buffers {
             Ok(b) => b,
+            Err(MemoryError::Stopped) => {
+                let _ = ready.send(Ok(()));
+                let t0_ticks = start.recv().ok()?.t0_ticks;
+                let samples = CpuSamples { cpu: task.cpu, ..CpuSamples::default() };
+                return Some(Recorded {
+                    samples,
+                    ended: Ended { windows_closed: 0, end_ticks: t0_ticks },
+                    t0_ticks,
+                });
+            }
             Err(e) => {
                 let _ = ready.send(Err(e.to_string()));
                 return None;

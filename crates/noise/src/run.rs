@@ -1,45 +1,23 @@
 //! Takes a recording on the host: placement, calibration, the loops, the witness.
 
-use std::sync::mpsc;
-
 use machmeter_data::quantity::{Unit, human};
 use machmeter_engine::placement::{self, Placement};
 use machmeter_engine::probe::Measured;
 use machmeter_engine::{Host, ProbeError};
-use machmeter_sys::clock::{self, dispatch};
 use machmeter_sys::sched::{self, Policy};
-use machmeter_sys::thread::{self, ScopedPlacedThread, spawn_placed_scoped};
+use machmeter_sys::thread::{ScopedPlacedThread, spawn_placed_scoped};
 
-use super::attendant::{Attendant, attend};
+use super::attribute;
 use super::attribute::matching::attribute;
-use super::attribute::testimony::Testimony;
-use super::attribute::{self, Meter, Witness};
-use super::listing::{self, Choice};
-use super::measure::{Gap, Schedule, threshold_ticks};
-use super::on_cpu::{Calibrate, Measuring, Recorded, Start, Task};
-use super::samples::{Lengths, References, Samples, Setup, SpeedPhase};
+use super::job::{Job, LEAD_NS};
+use super::measure::Schedule;
+use super::on_cpu::Recorded;
+use super::samples::{References, Samples, Setup, SpeedPhase};
 use super::speed;
 use super::{Params, WINDOW_NS};
 
 /// Recording of the first look, ns: long enough to see ticks and steal, short enough to be on the screen at once.
 const FIRST_LOOK_NS: u64 = 150_000_000;
-/// Time from "all threads ready" to the first window, ns.
-const LEAD_NS: u64 = 10_000_000;
-/// Measuring threads sleep until this long before the first window, then spin.
-const SPIN_NS: u64 = 1_000_000;
-/// Calibration never goes below this, so that rates of the shortest detours can be compared between runs, ns.
-const LEAST_THRESHOLD_NS: f64 = 50.0;
-/// A shorter gap is a micro-stall: an exit of the hardware thread next door to its hypervisor stalls this one for 50 to 400 ns,
-/// and no entry into a kernel and back takes less than half a microsecond.
-const STALL_NS: f64 = 500.0;
-/// Pause between clusters of micro-stalls where no first look tells one: it joins 2,500 of them a second by chance in 5 %.
-const PAUSE_NS: f64 = 20_000.0;
-/// A note writes to at most eight cache lines; from memory, with their translations, that is a microsecond.
-const NOTE_NS: f64 = 1_000.0;
-/// Detours per second for which the list has room: five times those of 1 us or more beside a noisy neighbor.
-const LISTED_PER_SECOND: f64 = 5_000.0;
-/// Memory for lists of gaps over all CPUs at most, bytes.
-const GAP_BYTES: usize = 512 << 20;
 /// Kept back from the budget for analysis, views and storage, ns; and this share of it, since the analysis is longer on
 /// more samples. CPUs are analysed side by side.
 const RESERVE_NS: u64 = 450_000_000;
@@ -234,149 +212,6 @@ fn first_look(job: &Job<'_>, schedule: &Schedule) -> Result<Vec<Recorded>, Probe
         looks.join("; ")
     ));
     Ok(recorded)
-}
-
-/// What stays the same for all recordings of one measurement.
-pub(super) struct Job<'a> {
-    pub(super) host: &'a Host<'a>,
-    pub(super) params: &'a Params,
-    pub(super) cpus: &'a [usize],
-    pub(super) placement: &'a Placement,
-    /// Windows begin at multiples of their length.
-    pub(super) align: bool,
-    /// What gaps take of each window is wanted.
-    pub(super) sums: bool,
-}
-
-impl Job<'_> {
-    fn schedule(&self, window_ns: u64, windows: usize, threshold_ticks: u64) -> Schedule {
-        let window_ticks = self.host.rate.ticks(window_ns as f64).max(1);
-        Schedule::all_listed(0, window_ticks, windows, threshold_ticks)
-    }
-
-    /// The schedule with its classes of gaps: short ones are micro-stalls, and the list holds what a first look of that
-    /// length says it can hold.
-    fn classes(&self, schedule: Schedule, looked: &[Recorded], look: &Schedule) -> Schedule {
-        let ticks = |ns: f64| self.host.rate.ticks(ns);
-        let stall_ticks = ticks(STALL_NS);
-        let look_ticks = look.window_ticks * look.windows as u64;
-        let longer = schedule.windows as f64 * schedule.window_ticks as f64 / look_ticks as f64;
-        let choice = Choice {
-            shortest: [STALL_NS, 1e3, 1e4, 1e5, 1e6, 1e7].map(ticks),
-            room: (self.gap_capacity(&schedule) as f64 / 2.0 / longer) as u64,
-        };
-        let lengths: Vec<&Lengths> = looked.iter().map(|r| &r.samples.lengths).collect();
-        let pauses = looked.iter().filter_map(|r| listing::pause_ticks(&r.samples.gaps, stall_ticks));
-        Schedule {
-            stall_ticks,
-            pause_ticks: pauses.min().unwrap_or_else(|| ticks(PAUSE_NS)),
-            listing_ticks: choice.listing_ticks(&lengths).max(schedule.threshold_ticks),
-            note_ticks: ticks(NOTE_NS),
-            ..schedule
-        }
-    }
-
-    /// Threshold as given or found by calibration on the first measured CPU.
-    fn threshold(&self) -> Result<u64, ProbeError> {
-        if let Some(ns) = self.params.threshold_ns()? {
-            return Ok(self.host.rate.ticks(ns as f64).max(1));
-        }
-        let step = self.host.clock.step_ticks();
-        threshold_ticks(&self.bursts()?, step)
-            .map(|t| t.max(self.host.rate.ticks(LEAST_THRESHOLD_NS)))
-            .ok_or_else(|| ProbeError::Cannot("the calibration of the loop gave no turns".to_owned()))
-    }
-
-    /// Ticks of each turn of some bursts of turns on the first measured CPU.
-    pub(super) fn bursts(&self) -> Result<Vec<Vec<u64>>, ProbeError> {
-        let bursts = std::thread::scope(|scope| {
-            let cpu = self.cpus.first().copied();
-            let (source, quantum, bytes) = (self.host.source(), self.params.quantum, self.params.sweep_bytes);
-            let work = move || dispatch(source, Calibrate { quantum, sweep_bytes: bytes as usize });
-            spawn_placed_scoped(scope, "mm-calibrate", cpu, Policy::ordinary(), work)
-                .map(ScopedPlacedThread::join)
-                .map_err(|e| ProbeError::Cannot(e.to_string()))
-        })?;
-        bursts.map_err(|e| ProbeError::Cannot(e.to_string()))
-    }
-
-    fn gap_capacity(&self, schedule: &Schedule) -> usize {
-        let most = GAP_BYTES / size_of::<Gap>() / self.cpus.len().max(1);
-        let by_time = self.host.rate.ns(schedule.end_ticks()) / 1e9 * LISTED_PER_SECOND;
-        let chosen = self.params.gap_capacity.map_or(by_time as usize, |n| n as usize);
-        chosen.clamp(16, most.max(16)).max(if self.params.gap_capacity.is_some() { 16 } else { 8192 })
-    }
-
-    /// Runs the loops on all CPUs at once.
-    pub(super) fn record(
-        &self,
-        schedule: &Schedule,
-        witness: Option<Box<dyn Witness>>,
-    ) -> Result<(Vec<Recorded>, Testimony), ProbeError> {
-        let capacity = self.gap_capacity(schedule);
-        let (outcome, meters) = std::thread::scope(|scope| {
-            let (ready_tx, ready_rx) = mpsc::channel();
-            let mut starts = Vec::new();
-            let mut threads = Vec::new();
-            for (index, &cpu) in self.cpus.iter().enumerate() {
-                let (start_tx, start_rx) = mpsc::channel();
-                let ready = ready_tx.clone();
-                let task = Task {
-                    index,
-                    cpu,
-                    schedule: *schedule,
-                    capacity,
-                    sums: self.sums,
-                    quantum: self.params.quantum,
-                    sweep_bytes: self.params.sweep_bytes as usize,
-                    witness: witness.as_deref(),
-                };
-                let source = self.host.source();
-                let work = move || dispatch(source, Measuring { task, ready, start: start_rx });
-                match spawn_placed_scoped(scope, "mm-noise", Some(cpu), self.placement.policy, work) {
-                    Ok(t) => threads.push(t),
-                    // Dropping the senders ends the threads that wait.
-                    Err(e) => return Err(ProbeError::Cannot(e.to_string())),
-                }
-                starts.push(start_tx);
-            }
-            drop(ready_tx);
-            for _ in 0..threads.len() {
-                if let Ok(Err(e)) = ready_rx.recv() {
-                    return Err(ProbeError::Cannot(e));
-                }
-            }
-            let meters: Vec<Meter> = threads
-                .iter()
-                .zip(self.cpus)
-                .map(|(t, cpu)| Meter { cpu: *cpu, tid: t.placed().tid })
-                .collect();
-            let _home = Attendant::settle(self.placement);
-            let begun_ns = thread::monotonic_ns();
-            let now = clock::now(self.host.source()).map_err(|e| ProbeError::Cannot(e.to_string()))?;
-            let mut t0_ticks = now + self.host.rate.ticks(LEAD_NS as f64);
-            if self.align {
-                t0_ticks = t0_ticks.next_multiple_of(schedule.window_ticks);
-            }
-            let t0_ns = begun_ns + self.host.rate.ns(t0_ticks - now) as u64;
-            for s in &starts {
-                // A thread that died in the meantime is noticed at its join.
-                let _ = s.send(Start { t0_ticks, wake_ns: t0_ns - SPIN_NS });
-            }
-            let length_ns = self.host.rate.ns(schedule.window_ticks * schedule.windows as u64) as u64;
-            attend(t0_ns + length_ns, witness.as_deref(), &threads);
-            let recorded: Vec<_> = threads.into_iter().map(ScopedPlacedThread::join).collect();
-            Ok((recorded, meters))
-        })?;
-        let mut recorded = Vec::new();
-        for r in outcome {
-            let r = r.map_err(|e| ProbeError::Cannot(e.to_string()))?;
-            recorded
-                .push(r.ok_or_else(|| ProbeError::Cannot("a measuring thread could not begin".to_owned()))?);
-        }
-        let testimony = witness.map_or_else(Testimony::none, |w| w.finish(&meters));
-        Ok((recorded, testimony))
-    }
 }
 
 #[cfg(test)]

@@ -5,8 +5,9 @@ use machmeter_engine::{Host, ProbeError};
 
 use super::attribute::Attribution;
 use super::attribute::testimony::Testimony;
+use super::job::Job;
 use super::measure::{Schedule, threshold_ticks};
-use super::run::{Job, place};
+use super::run::place;
 use super::samples::{References, Samples, Setup};
 use super::{Params, Quantum};
 

@@ -190,11 +190,19 @@ fn what_too_few_samples_or_clusters_carry_is_refused() {
             assert!(s.given < STREAMS / 10, "{what} of {n}: given for {}", s.given);
         }
     }
-    // Two to six bursts rule the mean.
-    for n in [300, 1000] {
-        let mean = coverage(Law::Bursts { share: 0.05, length: 8.0 }, n, 5)[0];
-        assert!(mean.given < STREAMS / 5, "mean of {n}: given for {}", mean.given);
+    // One or two spells in a quiet stream say nothing of the next one.
+    for (spells, length) in [(1, 20), (2, 4)] {
+        let mut random = Random::new(8);
+        let taken = |k: usize| (1..=spells).any(|s| (s * 300..s * 300 + length).contains(&k));
+        let xs: Vec<f64> =
+            (0..1000).map(|k| if taken(k) { 0.9 } else { 0.001 * random.exponential() }).collect();
+        let refused = mean_interval(&xs, &[1000], 0.95).expect_err("too few spells").to_string();
+        assert!(refused.contains("clusters"), "{refused}");
     }
+    // Six bursts rule the mean.
+    let mean = coverage(Law::Bursts { share: 0.05, length: 8.0 }, 1000, 5)[0];
+    println!("mean of some six bursts: {:.1} % of {}", mean.coverage() * 100.0, mean.given);
+    assert!(mean.given > STREAMS / 4 && mean.coverage() > 0.88, "{}", mean.coverage());
 }
 
 #[test]

@@ -3,7 +3,9 @@
 use std::io;
 use std::ops::{Index, IndexMut};
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::guard;
 use crate::oom::MemoryLeft;
 use crate::tree::Tree;
 
@@ -19,6 +21,9 @@ pub enum MemoryError {
         /// `MemAvailable` of `/proc/meminfo`.
         available_bytes: u64,
     },
+    /// A signal asked to stop meanwhile: gigabytes take seconds on a loaded machine.
+    #[error("a signal asks to stop")]
+    Stopped,
     /// The kernel refused the mapping.
     #[error("a buffer of {bytes} bytes cannot be mapped: {source}")]
     Map {
@@ -27,6 +32,9 @@ pub enum MemoryError {
         source: io::Error,
     },
 }
+
+/// Elements between two looks at the stop flag: some megabytes, a few ms.
+const STEP: usize = 1 << 18;
 
 /// A fixed-length buffer in its own mapping, every page touched and, if possible, locked in memory.
 ///
@@ -50,6 +58,10 @@ impl<T: Copy + Default> LockedBuf<T> {
     /// # Errors
     /// [`MemoryError`] when the memory is not there. A refused lock is no error: see [`Self::not_locked`].
     pub fn new(len: usize) -> Result<Self, MemoryError> {
+        Self::unless(len, guard::stop_flag())
+    }
+
+    fn unless(len: usize, stop: &AtomicBool) -> Result<Self, MemoryError> {
         const { assert!(align_of::<T>() <= 4096, "a mapping is aligned to pages only") };
         let page_bytes = rustix::param::page_size();
         let too_large =
@@ -61,14 +73,18 @@ impl<T: Copy + Default> LockedBuf<T> {
             return Err(too_large(bytes));
         }
         let start = map(mapped_bytes).map_err(|source| MemoryError::Map { bytes, source })?.cast::<T>();
+        let mut buffer = Self { start, len, mapped_bytes, not_locked: None };
         for i in 0..len {
+            if i % STEP == 0 && stop.load(Ordering::Relaxed) {
+                return Err(MemoryError::Stopped);
+            }
             // SAFETY: element `i` lies inside the mapping, which is page-aligned and ours alone.
             let element = unsafe { start.add(i) };
             // SAFETY: valid for writes as stated above; the write is also what brings the page in.
             unsafe { element.write(T::default()) };
         }
-        let not_locked = lock(start.cast(), mapped_bytes).err().map(|e| e.to_string());
-        Ok(Self { start, len, mapped_bytes, not_locked })
+        buffer.not_locked = lock(start.cast(), mapped_bytes).err().map(|e| e.to_string());
+        Ok(buffer)
     }
 
     pub fn len(&self) -> usize {
@@ -209,6 +225,12 @@ mod tests {
         );
         assert_eq!(buf[len - 1], [len as u64 - 1, 1]);
         println!("not locked: {:?}", buf.not_locked());
+    }
+
+    #[test]
+    fn a_signal_ends_the_filling() {
+        let stopped = LockedBuf::<u64>::unless(1 << 20, &AtomicBool::new(true));
+        assert!(matches!(stopped, Err(MemoryError::Stopped)), "{stopped:?}");
     }
 
     #[test]

@@ -6,6 +6,12 @@ use proptest::prelude::*;
 
 use super::*;
 
+/// Share of the releases that were late by more than `over_ns`; `None` without releases.
+fn share_later_than(stream: &Stream, jobs: &[Job], over_ns: u64) -> Option<f64> {
+    let later = jobs.iter().filter(|j| j.lateness_ns(stream) > over_ns).count();
+    (!jobs.is_empty()).then(|| later as f64 / jobs.len() as f64)
+}
+
 const MS: u64 = 1_000_000;
 const T0_NS: u64 = 5_000;
 

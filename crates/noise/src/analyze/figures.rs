@@ -15,7 +15,7 @@ use crate::samples::{CpuSamples, Setup};
 /// Blocks into which a run is cut for later comparison.
 pub const BLOCKS: usize = 20;
 pub const LEVEL: f64 = 0.95;
-/// Stretches of a run at most from which the interval of a share is taken: the method is tested up to 10,000.
+/// Stretches of a run at most from which the interval of a share is taken: the method is tested up to 20,000.
 const STRETCHES: usize = 2_000;
 /// How intervals of means and of quantiles are made: by `stats::serial`.
 const MEAN: &str = "correlated-mean";
@@ -130,8 +130,14 @@ fn with_estimate(mut m: Metric, estimate: Result<Estimate, StatsError>, method: 
     m.with_ci(Interval::new(LEVEL, low.max(0.0), high.min(most), method))
 }
 
-/// `value` = sum(part) per `each` window, with its interval and blocks.
-fn per_time(info: &MetricInfo, view: &CpuView<'_>, part: &[f64], each: f64, value: f64) -> Metric {
+/// `value` = sum(part) per `each` window, known to `beside` apart from chance, with its interval and blocks.
+fn per_time(
+    info: &MetricInfo,
+    view: &CpuView<'_>,
+    part: &[f64],
+    (each, beside): (f64, f64),
+    value: f64,
+) -> Metric {
     let m = Metric::new(info, params([view.param()]), value, "time-share", part.len() as u64);
     let stretches = block_sums(part, STRETCHES);
     let lengths = block_sums(&vec![each; part.len()], STRETCHES);
@@ -139,15 +145,17 @@ fn per_time(info: &MetricInfo, view: &CpuView<'_>, part: &[f64], each: f64, valu
     let blocks = block_sums(part, BLOCKS);
     let block_lengths = block_sums(&vec![each; part.len()], BLOCKS);
     let blocks = blocks.iter().zip(block_lengths).map(|(p, w)| p / w).collect();
-    with_estimate(m, estimate, MEAN, 0.0).with_blocks(blocks, block_ns(view))
+    with_estimate(m, estimate, MEAN, beside).with_blocks(blocks, block_ns(view))
 }
 
 fn share(info: &MetricInfo, view: &CpuView<'_>, part: &[f64], value: f64) -> Metric {
-    per_time(info, view, part, view.setup.schedule.window_ticks as f64, value)
+    // Each end of a gap is known to a step of the clock.
+    let step = 2.0 * view.setup.step_ticks as f64 * view.split.gaps() as f64 / view.split.wall_ticks;
+    per_time(info, view, part, (view.setup.schedule.window_ticks as f64, step), value)
 }
 
-/// Share of each block of a stretched series of one source, with the interval that the series gives.
-pub(super) fn of_source(m: Metric, slices: &[f64], slice: f64, ns: f64) -> Metric {
+/// Share of each block of a stretched series of one source, with the interval that the series gives and `beside` it.
+pub(super) fn of_source(m: Metric, slices: &[f64], (slice, beside): (f64, f64), ns: f64) -> Metric {
     let shares: Vec<f64> = slices.iter().map(|s| s / slice).collect();
     let n = shares.len();
     let mean = |b: usize| {
@@ -155,7 +163,7 @@ pub(super) fn of_source(m: Metric, slices: &[f64], slice: f64, ns: f64) -> Metri
         part.iter().sum::<f64>() / part.len().max(1) as f64
     };
     let blocks = (0..BLOCKS).map(mean).collect();
-    with_estimate(m, mean_interval(&shares, &[n], LEVEL), MEAN, 0.0)
+    with_estimate(m, mean_interval(&shares, &[n], LEVEL), MEAN, beside)
         .with_blocks(blocks, slice * ns * n as f64 / BLOCKS as f64)
 }
 
@@ -258,7 +266,7 @@ fn slowdown(view: &CpuView<'_>) -> Metric {
 /// Events per second of wall time.
 fn rate(info: &MetricInfo, view: &CpuView<'_>, events: &[f64]) -> Metric {
     let n: f64 = events.iter().sum();
-    let mut m = per_time(info, view, events, view.setup.window_ns() / 1e9, n / view.wall_s());
+    let mut m = per_time(info, view, events, (view.setup.window_ns() / 1e9, 0.0), n / view.wall_s());
     "count per time".clone_into(&mut m.estimator);
     m.n = n as u64;
     m

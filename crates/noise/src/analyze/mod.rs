@@ -71,8 +71,8 @@ pub fn analyze(samples: &Samples, seed: u64) -> Analysis {
             );
         }
     }
-    let warnings = warnings::all(samples, &views);
-    for w in &warnings {
+    let weaknesses = warnings::all(samples, &views);
+    for w in &weaknesses {
         warnings::flag(&mut metrics, w);
     }
     let best = samples
@@ -87,7 +87,7 @@ pub fn analyze(samples: &Samples, seed: u64) -> Analysis {
         metrics,
         datasets,
         findings,
-        warnings,
+        warnings: weaknesses.into_iter().map(|w| w.warning).collect(),
         remember: best.into_iter().collect(),
     }
 }

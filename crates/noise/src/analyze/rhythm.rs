@@ -14,8 +14,8 @@ use machmeter_data::record::Finding;
 use machmeter_data::{Interval, Metric};
 use machmeter_stats::quantile::median_of;
 
-use events::SAME;
 pub use events::{Rhythm, rhythms};
+use events::{SAME, alike};
 
 use super::classes::{CLASSES, class_of};
 use super::figures::CpuView;
@@ -50,6 +50,11 @@ impl Periodic {
     /// Name of the source, or else of the class.
     pub fn what(&self) -> &str {
         if self.source == UNKNOWN { &self.class } else { &self.source }
+    }
+
+    /// Whether the two cannot be told from each other by their frequencies.
+    pub fn is_like(&self, other: &Self) -> bool {
+        alike((self.hz, self.half_hz), (other.hz, other.half_hz))
     }
 
     fn cost_ns(&self) -> f64 {
@@ -101,6 +106,7 @@ fn series(view: &CpuView<'_>, testimony: &Testimony) -> AllSeries {
 /// Rhythms of one CPU: per named source, and per class of durations for what has no name.
 pub fn periodic(view: &CpuView<'_>, testimony: &Testimony) -> Vec<Periodic> {
     let wall_s = view.wall_s();
+    let step_s = view.setup.step_ticks as f64 * view.setup.ns_per_tick() / 1e9;
     let found: Vec<((String, String), Series, Vec<Rhythm>)> = series(view, testimony)
         .into_iter()
         .map(|(key, s)| {
@@ -120,19 +126,31 @@ pub fn periodic(view: &CpuView<'_>, testimony: &Testimony) -> Vec<Periodic> {
             let thread = series.kind == Some(SourceKind::Thread);
             // Without the kernel's trace nobody sees the tick.
             let blind = testimony.sight == Sight::Switches && is_tick_rate(r.hz);
-            let ticks =
-                !of.is_tick() && leaders.iter().any(|l| l.is_tick() && follows(&r.times_s, l.rhythm, 0.0));
+            let ticks = !of.is_tick() && leaders.iter().any(|l| l.is_tick() && l.lets_in(&of));
             out.push(Periodic {
                 cpu: view.cpu.cpu,
                 class: class.clone(),
                 source: source.clone(),
                 hz: r.hz,
-                half_hz: r.half_hz.map(|h| h + r.hz * view.setup.rate_error),
+                half_hz: r.half_hz.map(|h| h + r.hz * (view.setup.rate_error + step_s / wall_s)),
                 events: r.times_s.len(),
                 p: r.p,
                 median_ns: of.median_ns,
                 at_tick: ticks || (thread && blind),
             });
+        }
+    }
+    out.sort_by(|a, b| b.cost_ns().total_cmp(&a.cost_ns()));
+    one_per_source(out)
+}
+
+/// Classes of durations divide what has no name: of rhythms in several that are alike, the one that most events are of is told.
+fn one_per_source(mut found: Vec<Periodic>) -> Vec<Periodic> {
+    let mut out: Vec<Periodic> = Vec::new();
+    found.sort_by_key(|f| std::cmp::Reverse(f.events));
+    for f in found {
+        if f.source != UNKNOWN || !out.iter().any(|o| o.source == UNKNOWN && o.is_like(&f)) {
+            out.push(f);
         }
     }
     out.sort_by(|a, b| b.cost_ns().total_cmp(&a.cost_ns()));
@@ -159,11 +177,17 @@ impl<'a> Leader<'a> {
         self.kind == Some(SourceKind::Tick) && is_tick_rate(self.rhythm.hz)
     }
 
+    /// Whether the other's events begin with this tick, or come exactly as often where both are known better than sources differ.
+    fn lets_in(&self, other: &Self) -> bool {
+        let known = |r: &Rhythm| r.half_hz.is_some_and(|h| h < SAME * r.hz);
+        let exactly = known(self.rhythm) && known(other.rhythm) && self.rhythm.is_like(other.rhythm);
+        exactly && other.kind.is_none() || follows(&other.rhythm.times_s, self.rhythm, 0.0)
+    }
+
     /// Whether the other has its rhythm from this thread: it is the interrupt that wakes it, what the
     /// hypervisor does about that, or a thread that gets what is left of the gap when this one is done.
     fn brings(&self, other: &Self) -> bool {
-        let same =
-            (self.rhythm.hz / other.rhythm.hz - 1.0).abs() < SAME && !std::ptr::eq(self.rhythm, other.rhythm);
+        let same = self.rhythm.is_like(other.rhythm) && !std::ptr::eq(self.rhythm, other.rhythm);
         if !same || self.kind != Some(SourceKind::Thread) || other.is_tick() {
             return false;
         }

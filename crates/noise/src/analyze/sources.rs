@@ -186,14 +186,16 @@ impl Account {
     }
 }
 
-/// Sources named one by one; what is left is summed up per kind, since a busy machine has hundreds of threads.
+/// Sources named one by one, for each CPU and in the table; what is left is summed up per kind, since a busy machine has
+/// hundreds of threads.
 const NAMED: usize = 12;
+const NAMED_IN_TABLE: usize = 20;
 
-/// The sources that took most, largest first, then the rest of each kind together.
-fn leading(accounts: Accounts) -> Vec<((String, &'static str), Account)> {
+/// The sources that took most, largest first, then the rest of each kind together: nothing is left out of the sum.
+fn leading(accounts: Accounts, named: usize) -> Vec<((String, &'static str), Account)> {
     let mut all: Vec<_> = accounts.into_iter().collect();
     all.sort_by(|a, b| b.1.ticks.total_cmp(&a.1.ticks));
-    let rest = all.split_off(all.len().min(NAMED));
+    let rest = all.split_off(all.len().min(named));
     let mut others = Accounts::new();
     for ((_, kind), a) in rest {
         others.entry((format!("other {kind}"), kind)).or_default().add(&a);
@@ -209,9 +211,10 @@ pub fn metrics(view: &CpuView<'_>, testimony: &Testimony) -> Vec<Metric> {
         let p =
             params([("cpu", view.cpu.cpu.into()), ("source", name.as_str().into()), ("kind", kind.into())]);
         let m = Metric::new(&info::SOURCE, p, a.ticks / wall, "time-share", a.detours);
-        of_source(m, &a.slices, wall / SLICES as f64, view.setup.ns_per_tick())
+        let step = 2.0 * view.setup.step_ticks as f64 * a.detours as f64 / wall;
+        of_source(m, &a.slices, (wall / SLICES as f64, step), view.setup.ns_per_tick())
     };
-    leading(accounts(view, testimony)).into_iter().map(metric).collect()
+    leading(accounts(view, testimony), NAMED).into_iter().map(metric).collect()
 }
 
 /// The table of sources over all CPUs: share, rate, median and longest detour, entry and exit lag.
@@ -228,12 +231,9 @@ pub fn table(views: &[CpuView<'_>], testimony: &Testimony) -> Option<Dataset> {
     let wall: f64 = views.iter().map(|v| v.split.wall_ticks).sum();
     let stolen: f64 = merged.values().map(|a| a.ticks).sum();
     let ns = views.first()?.setup.ns_per_tick();
-    let mut rows: Vec<_> = merged.into_iter().collect();
-    rows.sort_by(|a, b| b.1.ticks.total_cmp(&a.1.ticks));
-    rows.truncate(25);
     let number = |v: f64| if v.is_finite() { Cell::Number(v) } else { Cell::Empty(()) };
     let median = |v: &[f64]| median_of(v).map_or(Cell::Empty(()), |m| number(m * ns));
-    let rows = rows
+    let rows = leading(merged, NAMED_IN_TABLE)
         .into_iter()
         .map(|((name, kind), a)| TableRow {
             name,

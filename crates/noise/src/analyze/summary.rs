@@ -166,7 +166,8 @@ fn with_unit(m: &Metric) -> String {
 }
 
 fn bracket(m: &Metric) -> String {
-    m.ci.as_ref().map_or(String::new(), |c| format!(" [{}, {}]", human(c.low, m.unit), human(c.high, m.unit)))
+    let none = " (no interval: too few independent spells)".to_owned();
+    m.ci.as_ref().map_or(none, |c| format!(" [{}, {}]", human(c.low, m.unit), human(c.high, m.unit)))
 }
 
 fn mostly(metrics: &[Metric], cpus: usize) -> Option<String> {
@@ -219,13 +220,17 @@ fn per_cpu(metrics: &[Metric], views: &[CpuView<'_>]) -> Vec<String> {
 }
 
 fn periodic(found: &[Periodic]) -> Option<String> {
-    let mut shown: Vec<String> = Vec::new();
+    let mut told: Vec<&Periodic> = Vec::new();
     for f in found.iter().filter(|f| !f.at_tick) {
-        let text = format!("{:.2} Hz ({}, {} each)", f.hz, f.what(), human(f.median_ns, Unit::Nanoseconds));
-        if shown.len() < 4 && !shown.iter().any(|s| s.split(", ").next() == text.split(", ").next()) {
-            shown.push(text);
+        // What comes as often as something told, on this CPU or another, is no rhythm of its own for a reader.
+        if told.len() < 4 && !told.iter().any(|t| t.is_like(f)) {
+            told.push(f);
         }
     }
+    let text = |f: &&Periodic| {
+        format!("{:.2} Hz ({}, {} each)", f.hz, f.what(), human(f.median_ns, Unit::Nanoseconds))
+    };
+    let shown: Vec<String> = told.iter().map(text).collect();
     (!shown.is_empty()).then(|| format!("periodic: {}", shown.join(", ")))
 }
 

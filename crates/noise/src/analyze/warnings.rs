@@ -12,12 +12,18 @@ use crate::samples::Samples;
 /// Half of the stolen time in fewer detours than this will not settle.
 const FEW: usize = 30;
 
-fn warning(code: &str, text: String) -> Warning {
-    let next = CODES.iter().find(|c| c.id == code).map_or("", |c| c.next);
-    Warning { code: code.to_owned(), text, next: next.to_owned() }
+/// A warning and the CPU whose figures it weakens; all, if none.
+pub(super) struct Weakness {
+    pub(super) warning: Warning,
+    cpu: Option<usize>,
 }
 
-pub(super) fn all(samples: &Samples, views: &[CpuView<'_>]) -> Vec<Warning> {
+fn weakness(code: &str, cpu: Option<usize>, text: String) -> Weakness {
+    let next = CODES.iter().find(|c| c.id == code).map_or("", |c| c.next);
+    Weakness { warning: Warning { code: code.to_owned(), text, next: next.to_owned() }, cpu }
+}
+
+pub(super) fn all(samples: &Samples, views: &[CpuView<'_>]) -> Vec<Weakness> {
     let mut out = Vec::new();
     for v in views {
         out.extend(few_rule(v));
@@ -30,38 +36,42 @@ pub(super) fn all(samples: &Samples, views: &[CpuView<'_>]) -> Vec<Warning> {
                 let text = format!(
                     "CPU {cpu}: the meter was stopped {times}; its longest gap is {longest}, cut at the end of the recording"
                 );
-                out.push(warning("W320", text));
+                out.push(weakness("W320", Some(cpu), text));
             }
             if t.page_faults > 0 {
-                out.push(warning("W303", format!("CPU {cpu}: {} page faults in the loop", t.page_faults)));
+                let text = format!("CPU {cpu}: {} page faults in the loop", t.page_faults);
+                out.push(weakness("W303", Some(cpu), text));
             }
             if t.ended_on_cpu.is_some_and(|c| c != cpu) {
                 let on = t.ended_on_cpu.unwrap_or(cpu);
-                out.push(warning("W309", format!("the thread of CPU {cpu} ended on CPU {on}")));
+                let text = format!("the thread of CPU {cpu} ended on CPU {on}");
+                out.push(weakness("W309", Some(cpu), text));
             }
         }
         if v.cpu.counts.len() < samples.setup.schedule.windows && v.cpu.thread.is_some() {
-            out.push(warning(
+            out.push(weakness(
                 "W307",
+                Some(cpu),
                 format!("CPU {cpu}: {} of {} windows", v.cpu.counts.len(), samples.setup.schedule.windows),
             ));
         }
     }
-    out.extend(samples.setup.real_time_share.iter().map(|text| warning("W304", text.clone())));
+    out.extend(samples.setup.real_time_share.iter().map(|text| weakness("W304", None, text.clone())));
     let lost: u64 = samples.testimony.lost.iter().sum();
     if lost > 0 {
-        out.push(warning("W305", format!("the witness ({}) lost {lost} events", samples.testimony.witness)));
+        let text = format!("the witness ({}) lost {lost} events", samples.testimony.witness);
+        out.push(weakness("W305", None, text));
     }
     if samples.testimony.sight != Sight::Everything && views.iter().any(|v| v.cpu.thread.is_some()) {
         let why = samples.testimony.notes.join("; ");
         let why = if why.is_empty() { "not asked for".to_owned() } else { why };
-        out.push(warning("W306", format!("witness: {} ({why})", samples.testimony.witness)));
+        out.push(weakness("W306", None, format!("witness: {} ({why})", samples.testimony.witness)));
     }
     out
 }
 
 /// Marks the metrics that a warning weakens.
-pub(super) fn flag(metrics: &mut [Metric], warning: &Warning) {
+pub(super) fn flag(metrics: &mut [Metric], Weakness { warning, cpu }: &Weakness) {
     let hurts: &[&str] = match warning.code.as_str() {
         "W301" => &["noise.stolen_fraction"],
         "W304" => &["noise.stolen_fraction", "noise.detour_duration"],
@@ -75,20 +85,20 @@ pub(super) fn flag(metrics: &mut [Metric], warning: &Warning) {
         "W305" => &["noise.source_fraction"],
         _ => &[],
     };
-    let cpu = warning.text.strip_prefix("CPU ").and_then(|t| t.split([':', ' ']).next());
+    let cpu = cpu.map(|c| c.to_string());
     for m in metrics.iter_mut().filter(|m| hurts.contains(&m.id.as_str())) {
         let of = m.params.get("cpu").map(ToString::to_string);
-        if cpu.is_none() || of.as_deref() == cpu || of.as_deref() == Some("all") {
+        if cpu.is_none() || of == cpu || of.as_deref() == Some("all") {
             m.flag(&warning.code);
         }
     }
 }
 
-fn few_rule(view: &CpuView<'_>) -> Option<Warning> {
+fn few_rule(view: &CpuView<'_>) -> Option<Weakness> {
     let mut durations = view.durations_ns();
     let total: f64 = durations.iter().sum();
     // Below one part in a thousand of the wall time nobody minds.
-    if total < 1e-3 * view.wall_s() * 1e9 {
+    if durations.is_empty() || total < 1e-3 * view.wall_s() * 1e9 {
         return None;
     }
     durations.sort_by(|a, b| b.total_cmp(a));
@@ -100,8 +110,9 @@ fn few_rule(view: &CpuView<'_>) -> Option<Warning> {
     });
     let few = half.count();
     (few < FEW).then(|| {
-        warning(
+        weakness(
             "W301",
+            Some(view.cpu.cpu),
             format!(
                 "CPU {}: half of the stolen time comes from {few} detours of {} or more; the share of stolen time will not \
                  settle in {}",

@@ -101,6 +101,65 @@ fn micro_stalls_are_a_class_of_their_own() {
     assert!(ci.low <= 73.0 && 73.0 <= ci.high, "{ci:?}");
 }
 
+/// Starts of events: at a rate, at random with it, or in the first quarter of each 100 ms.
+fn starts(kind: &str, hz: f64, random: &mut Random) -> Vec<u64> {
+    let mut out = Vec::new();
+    let mut at = 3e6;
+    while at < 1.99e9 {
+        if kind != "bursts" || at % 1e8 < 2.5e7 {
+            out.push(at as u64);
+        }
+        at += 1e9 / hz * if kind == "random" { random.exponential() } else { 1.0 };
+    }
+    out
+}
+
+#[test]
+fn disturbers_of_any_kind_are_measured_beside_micro_stalls() {
+    let mut random = Random::new(12);
+    let mut held = [0, 0];
+    let disturbers = [(10.0, 2_000_000), (73.0, 317_000), (701.0, 23_000), (3_000.0, 5_000)];
+    for (i, (hz, length)) in disturbers.into_iter().enumerate() {
+        for (k, kind) in ["periodic", "random", "bursts"].into_iter().enumerate() {
+            let mut plan = Planted::new(100_000, 20_000);
+            (plan.unit_ticks, plan.stall_ticks, plan.step_ticks) = (40, 500, 10);
+            let mut events: Vec<(u64, u64)> =
+                starts(kind, hz, &mut random).into_iter().map(|s| (s, length)).collect();
+            events.dedup_by(|b, a| b.0 < a.0 + a.1 + 2_000);
+            let (count, truth) = (events.len() as f64, events.iter().map(|e| e.1).sum::<u64>() as f64 / 2e9);
+            // 5,000 to 100,000 stalls a second of 200.
+            let every = [200_000, 30_000, 10_000][(i + k) % 3];
+            let stalls = (0..1_990_000_000 / every).map(|s| (5_000 + s * every + s % 977, 200));
+            let next = |s: u64| events.partition_point(|e| e.0 + e.1 + 1_000 <= s);
+            let free = |s: &(u64, u64)| events.get(next(s.0)).is_none_or(|e| s.0 + 1_200 < e.0);
+            let stalls: Vec<(u64, u64)> = stalls.filter(free).collect();
+            let of_stalls = stalls.iter().map(|e| e.1).sum::<u64>() as f64 / 2e9;
+            plan.stolen = [events, stalls].concat();
+            plan.stolen.sort_unstable();
+            let samples = plan.samples();
+            let place = format!("{hz} Hz x {length}, {kind}, a stall every {every}");
+            let (sources, stolen) = balance(&samples);
+            assert!((sources / stolen - 1.0).abs() < 0.01, "{place}: {sources} of {stolen}");
+            let off = stolen / (truth + of_stalls) - 1.0;
+            assert!(off.abs() < 0.02, "{place}: {stolen} for {truth} and {of_stalls}");
+            let metrics = analyze(&samples, 1).metrics;
+            let of = |id: &str| metrics.iter().find(|m| m.id == id && m.params["cpu"].to_string() == "0");
+            let rate = of("noise.detour_rate").unwrap();
+            assert!(
+                (rate.value.unwrap() / (count / 2.0) - 1.0).abs() < 0.02,
+                "{place}: {rate:?} for {count}"
+            );
+            if let (Some(ci), true) = (&rate.ci, kind != "bursts") {
+                held[usize::from(ci.low <= hz && hz <= ci.high)] += 1;
+            }
+            let gaps = &samples.cpus[0].gaps;
+            let soon = gaps.windows(2).filter(|w| w[1].start_ticks - w[0].end_ticks < 60).count();
+            assert!(soon * 100 <= gaps.len(), "{place}: {soon} of {} follow one directly", gaps.len());
+        }
+    }
+    assert!(held[1] >= 5 && held[0] <= 1, "{held:?} intervals of rates without and with the truth");
+}
+
 #[test]
 fn a_stop_beyond_the_end_is_clipped() {
     let mut plan = Planted::new(100_000, 10_000);

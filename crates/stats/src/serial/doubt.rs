@@ -5,9 +5,12 @@
 //! small, and without it their intervals would hold the truth in 70 to 90 % only.
 //!
 //! Clusters are counted by the third moment of sums over blocks: `(sum s^2)^3 / (sum s^3)^2` is `k` for `k` equal clusters that
-//! stand out of nothing, `n / 4` for `n` independent exponential values and very large for what is symmetric.
+//! stand out of nothing, `n / 4` for `n` independent exponential values and very large for what is symmetric. It has the sign
+//! of the third moment: values that stand out below carry a figure as well. A mean that `k` clusters carry is as uncertain, and
+//! as lopsided, as a count of `k` events.
 
 use super::memory::Memory;
+use crate::distribution::normal_quantile;
 use crate::error::StatsError;
 
 /// What is short where independent samples are.
@@ -30,8 +33,10 @@ const BLOCK: f64 = 2.0;
 const BLOCKS: usize = 24;
 /// The same for figures near the middle, where more clusters are asked for.
 const BLOCKS_MIDDLE: usize = 48;
-/// Clusters that must carry a mean, at least and where there are many independent samples.
-const CLUSTERS_MEAN: (f64, f64) = (5.0, 10.0);
+/// Clusters that must carry a mean: of fewer, the largest is more than a third of all, and says nothing of the next one.
+const CARRIERS: f64 = 3.0;
+/// Clusters that must carry what a share is of, at least and where there are many independent samples.
+const CLUSTERS_LIKE: (f64, f64) = (5.0, 10.0);
 /// Clusters that must carry a share or quantile near the middle: bursts shift these little, so that few of them matter.
 const CLUSTERS_MIDDLE: (f64, f64) = (5.0, 40.0);
 /// Clusters that must carry the rarer answer where answers come in clusters.
@@ -43,10 +48,45 @@ const SINGLE: f64 = 4.0;
 /// Shares rarer than this lie where bursts do.
 const TAIL: f64 = 0.3;
 
-/// Factor on the variance of the mean of a centered stream, at least 1. By segments, memory within them does not matter.
-pub(super) fn of_mean(z: &[f64], by_segments: bool) -> Result<f64, StatsError> {
+/// Ends of an interval in units of half of a symmetric one, and the clusters that make them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Reach {
+    pub(super) low: f64,
+    pub(super) high: f64,
+    clusters: f64,
+}
+
+impl Reach {
+    /// Refuses a value that few clusters make: those that shift it by less than half of itself do not carry it.
+    pub(super) fn carries(&self, value: f64, half: f64) -> Result<(), StatsError> {
+        let shifts = half * self.low.max(self.high);
+        if shifts < 0.5 * value.abs() { Ok(()) } else { enough(self.clusters, CARRIERS) }
+    }
+}
+
+/// Factor on the variance of the mean of a centered stream, at least 1, and how far the ends of its interval lie. By segments,
+/// memory within them does not matter.
+pub(super) fn of_mean(z: &[f64], by_segments: bool, level: f64) -> Result<(f64, Reach), StatsError> {
     let samples = Memory::of(z).samples();
-    Ok(independence(z.len(), samples, WIDER_MEAN, by_segments)? * carriers(z, samples)?)
+    let factor = independence(z.len(), samples, WIDER_MEAN, by_segments)?;
+    let clusters = clusters(z, samples, BLOCKS);
+    let reach = poisson(clusters.abs(), level).ok_or(StatsError::Overflow { what: "the interval" })?;
+    Ok((factor, if clusters > 0.0 { reach } else { Reach { low: reach.high, high: reach.low, ..reach } }))
+}
+
+/// How far the ends of the interval of a number of events lie from it (Garwood, "Fiducial Limits for the Poisson Distribution",
+/// Biometrika 1936), in units of the normal law's, which they come to where there are many. Chi-square quantiles as by Wilson
+/// & Hilferty (1931).
+fn poisson(events: f64, level: f64) -> Option<Reach> {
+    let u = normal_quantile(0.5 + level / 2.0)?;
+    let k = events.clamp(1.0, 1e9);
+    let quantile = |dof: f64, u: f64| {
+        let of = 2.0 / (9.0 * dof);
+        dof / 2.0 * (1.0 - of + u * of.sqrt()).powi(3)
+    };
+    let unit = u * k.sqrt();
+    let (low, high) = ((k - quantile(2.0 * k, -u)) / unit, (quantile(2.0 * k + 2.0, u) - k) / unit);
+    Some(Reach { low, high, clusters: events })
 }
 
 /// Factor on the variance of the share of a stream of yes and no, at least 1. `hits` is that stream (1 and 0), centered; `like`
@@ -61,12 +101,12 @@ pub(super) fn of_share(hits: &[f64], share: f64, like: &[f64], by_segments: bool
         return Ok(factor);
     }
     if rarer < TAIL {
-        let clusters = clusters(hits, samples, BLOCKS);
+        let clusters = clusters(hits, samples, BLOCKS).abs();
         enough(clusters, CLUSTERS_HITS)?;
         return Ok(factor * carriers(like, samples)? * (1.0 + 0.5 * (CLUSTERS_HITS / clusters).powi(3)));
     }
     let needed = clusters_needed(hits.len(), samples, CLUSTERS_MIDDLE);
-    let clusters = clusters(hits, samples, BLOCKS_MIDDLE);
+    let clusters = clusters(hits, samples, BLOCKS_MIDDLE).abs();
     enough(clusters, needed)?;
     Ok(factor * (1.0 + 0.5 * (needed / clusters).powi(3)))
 }
@@ -87,12 +127,12 @@ fn independence(n: usize, samples: f64, wider: f64, by_segments: bool) -> Result
     Ok(1.0 + wider * (LEAST as f64 / got).powi(6))
 }
 
-/// Factor for the clusters that carry a sum, or why they are too few.
+/// Factor on the variance of a share for the clusters that carry what it is of, or why they are too few.
 fn carriers(z: &[f64], samples: f64) -> Result<f64, StatsError> {
-    let needed = clusters_needed(z.len(), samples, CLUSTERS_MEAN);
-    let clusters = clusters(z, samples, BLOCKS);
+    let needed = clusters_needed(z.len(), samples, CLUSTERS_LIKE);
+    let clusters = clusters(z, samples, BLOCKS).abs();
     enough(clusters, needed)?;
-    enough(carried_by(z, 1) / samples, SINGLE)?;
+    enough(carried_by(z, 1).abs() / samples, SINGLE)?;
     Ok(1.0 + 12.0 / needed * (needed / clusters).powi(3))
 }
 
@@ -107,8 +147,8 @@ fn enough(clusters: f64, needed: f64) -> Result<(), StatsError> {
     Err(StatsError::TooFew { what: CLUSTERS, needed: needed.ceil() as usize, got: clusters as usize })
 }
 
-/// The fewest clusters over blocks from twice the memory up to lengths of which there are `blocks`. What has no memory is its
-/// own block.
+/// The fewest clusters over blocks from twice the memory up to lengths of which there are `blocks`, negative where they stand
+/// out below. What has no memory is its own block.
 fn clusters(z: &[f64], samples: f64, blocks: usize) -> f64 {
     if samples < MEMORY {
         return carried_by(z, 1);
@@ -117,12 +157,13 @@ fn clusters(z: &[f64], samples: f64, blocks: usize) -> f64 {
     let mut fewest = carried_by(z, length);
     while z.len() / (2 * length) >= blocks {
         length *= 2;
-        fewest = fewest.min(carried_by(z, length));
+        let now = carried_by(z, length);
+        fewest = if now.abs() < fewest.abs() { now } else { fewest };
     }
     fewest
 }
 
-/// Clusters by the third moment of the sums over blocks of one length.
+/// Clusters by the third moment of the sums over blocks of one length, with its sign.
 fn carried_by(z: &[f64], length: usize) -> f64 {
     let (mut second, mut third) = (0.0, 0.0);
     for block in z.chunks(length) {
@@ -131,5 +172,5 @@ fn carried_by(z: &[f64], length: usize) -> f64 {
         third += s * s * s;
     }
     // The cube of the sum of squares may leave the range of f64 where the ratio does not.
-    if second > 0.0 { (second.sqrt().powi(3) / third).powi(2) } else { f64::INFINITY }
+    if second > 0.0 { (second.sqrt().powi(3) / third).powi(2).copysign(third) } else { f64::INFINITY }
 }

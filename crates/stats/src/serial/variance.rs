@@ -17,6 +17,8 @@ const FLAT: f64 = 0.9;
 const STEEPEST: f64 = 0.55;
 /// Level at which drift or differing segments count as seen.
 const SEEN: f64 = 0.01;
+/// Bins whose means show a memory so slow that neighbors hide it: a few more than the cosines that they are to judge.
+const SLOW: usize = 64;
 /// Longer streams are averaged to so many bins before the cosines, which are too slow to notice.
 const BINS: usize = 256;
 
@@ -91,11 +93,17 @@ fn cosines(z: &[f64], like: Option<&Memory>) -> Result<(f64, f64), StatsError> {
     let own = Memory::of(z);
     let memory = like.map_or(own, |l| own.at_least_as_slow_as(l));
     let most = MOST_COSINES.min(z.len() / 3);
-    let height = |k: usize| {
-        (1..=k).map(|j| memory.height(std::f64::consts::PI * j as f64 / n)).sum::<f64>() / k as f64
+    let slow = (z.len() >= 2 * SLOW).then(|| Memory::of(&bin_means(z)));
+    let lowest = |m: &Memory, per: f64, k: usize| {
+        let at = |j: usize| m.height(std::f64::consts::PI * j as f64 * per / n);
+        (1..=k).map(at).sum::<f64>() / k as f64
     };
+    let own_height = |k: usize| lowest(&memory, 1.0, k);
+    // What changes from end to end is in the lowest cosines themselves: more than a correction is made up.
+    let slow_height = |k: usize| slow.as_ref().map_or(1.0, |m| lowest(m, n / SLOW as f64, k).max(STEEPEST));
+    let height = |k: usize| own_height(k).min(slow_height(k));
     let mut k = (FEWEST_COSINES..=most).rev().find(|k| height(*k) >= FLAT).unwrap_or(FEWEST_COSINES);
-    if height(k) < STEEPEST {
+    if own_height(k) < STEEPEST {
         let got = (n / own.samples()) as usize;
         return Err(StatsError::TooFew { what: super::INDEPENDENT, needed: super::LEAST.max(got + 1), got });
     }
@@ -109,6 +117,14 @@ fn cosines(z: &[f64], like: Option<&Memory>) -> Result<(f64, f64), StatsError> {
         k /= 2;
     }
     Ok((mean(&squares[..k]) / height(k) / n, k as f64))
+}
+
+fn bin_means(z: &[f64]) -> Vec<f64> {
+    let edge = |b: usize| b * z.len() / SLOW;
+    (0..SLOW)
+        .map(|b| &z[edge(b)..edge(b + 1)])
+        .map(|bin| bin.iter().sum::<f64>() / bin.len() as f64)
+        .collect()
 }
 
 /// Squares of the first `k` cosine coefficients, each an estimate of the spectrum near zero (the long-run variance).

@@ -15,6 +15,7 @@ const CYCLES_PER_EVENT: f64 = 4.0;
 /// Stretches of the run, at most, whose own frequencies tell how far it wanders.
 const STRETCHES: usize = 8;
 
+/// A periodic source in a series of events.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rhythm {
     pub hz: f64,
@@ -38,12 +39,8 @@ pub fn rhythms(times_s: &[f64], wall_s: f64) -> Vec<Rhythm> {
     for trial in trials(stretch, wall_s) {
         let Some(rhythm) = hold(&left, &trial, wall_s) else { continue };
         left.retain(|t| rhythm.times_s.binary_search_by(|x| x.total_cmp(t)).is_err());
-        // Several events per cycle are one rhythm.
-        match out.iter_mut().find(|r| (r.hz / rhythm.hz - 1.0).abs() < SAME) {
-            Some(same) => {
-                same.times_s.extend(rhythm.times_s);
-                same.times_s.sort_by(f64::total_cmp);
-            }
+        match out.iter_mut().find_map(|r| Some((one_of_two(r, &rhythm, wall_s)?, r))) {
+            Some((one, of)) => *of = one,
             None => out.push(rhythm),
         }
     }
@@ -52,6 +49,40 @@ pub fn rhythms(times_s: &[f64], wall_s: f64) -> Vec<Rhythm> {
 
 /// Frequencies nearer to each other than this are one, and are not told from each other by a wandering source.
 pub(super) const SAME: f64 = 1e-3;
+
+impl Rhythm {
+    /// Whether two rhythms cannot be told from each other by their frequencies.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        alike((self.hz, self.half_hz), (other.hz, other.half_hz))
+    }
+}
+
+/// Whether two frequencies, each with half of its interval, may be one.
+pub(super) fn alike(a: (f64, Option<f64>), b: (f64, Option<f64>)) -> bool {
+    (a.0 - b.0).abs() <= (a.1.unwrap_or(0.0) + b.1.unwrap_or(0.0)).max(SAME * a.0)
+}
+
+/// The rhythm that two of one source are together: several events per cycle, or cycles left out, so that the slower one is a
+/// part of the faster one's.
+fn one_of_two(a: &Rhythm, b: &Rhythm, wall_s: f64) -> Option<Rhythm> {
+    /// Share of the events of both that the faster one must take in.
+    const NEARLY_ALL: f64 = 0.9;
+    let (slow, fast) = if a.hz < b.hz { (a, b) } else { (b, a) };
+    let mut times_s = [&a.times_s[..], &b.times_s[..]].concat();
+    times_s.sort_by(f64::total_cmp);
+    if slow.is_like(fast) {
+        let known = if a.times_s.len() >= b.times_s.len() { a } else { b };
+        return Some(Rhythm { times_s, ..known.clone() });
+    }
+    let part = (fast.hz / slow.hz).round();
+    let width_hz = fast.half_hz.unwrap_or(0.0) + part * slow.half_hz.unwrap_or(0.0);
+    if part < 2.0 || (part * slow.hz - fast.hz).abs() > width_hz.max(SAME * fast.hz) {
+        return None;
+    }
+    let tooth_s = fast.times_s[fast.times_s.len() / 2];
+    let both = hold(&times_s, &Trial { hz: fast.hz, tooth_s, jitter: 0.0, p: a.p.min(b.p) }, wall_s)?;
+    (both.times_s.len() as f64 >= NEARLY_ALL * times_s.len() as f64).then_some(both)
+}
 
 /// A frequency to follow, where a tooth lies, how far its events scatter about it in cycles, and its p.
 struct Trial {
@@ -84,7 +115,8 @@ fn trials(stretch: &[f64], wall_s: f64) -> Vec<Trial> {
         out.push(Trial {
             hz: 1.0 / usual_s,
             tooth_s: near,
-            jitter: 0.5 * (at(0.75) - at(0.25)) / usual_s,
+            // The quartiles of a normal law are 1.349 standard deviations apart.
+            jitter: (at(0.75) - at(0.25)) / 1.349 / usual_s,
             p: FALSE_ALARM,
         });
     }
@@ -107,19 +139,22 @@ fn fastest_hz(times_s: &[f64]) -> f64 {
     if soon_s > 0.0 { CYCLES_PER_EVENT / soon_s } else { MAX_HZ }
 }
 
+/// Widest gate, cycles: a quarter to either side leaves as much to chance as to the rhythm.
+const WIDEST: f64 = 0.25;
+
 /// Follows a trial through all events and keeps it if it holds in both halves of the run.
 fn hold(times_s: &[f64], trial: &Trial, wall_s: f64) -> Option<Rhythm> {
-    // Four standard deviations about the tooth; a quarter of a cycle leaves as much to chance as to the rhythm.
-    let gate = (4.0 * trial.jitter).clamp(0.03, 0.25);
+    // Four standard deviations about the tooth.
+    let gate = (4.0 * trial.jitter).clamp(0.03, WIDEST);
     let mut hz = trial.hz;
-    let mut followed = follow(times_s, hz, trial.tooth_s, gate);
+    let (mut followed, mut mean_gate) = follow(times_s, hz, trial.tooth_s, gate);
     for _ in 0..2 {
         hz = frequency(&followed)?;
-        followed = follow(times_s, hz, trial.tooth_s, gate);
+        (followed, mean_gate) = follow(times_s, hz, trial.tooth_s, gate);
     }
     let chance = [0.0, wall_s / 2.0].map(|from_s| {
         let half = |t: &f64| (from_s..from_s + wall_s / 2.0).contains(t);
-        by_chance(times_s.iter().copied().filter(half), &followed, hz, gate)
+        by_chance(times_s.iter().copied().filter(half), &followed, hz, mean_gate)
     });
     let holds = followed.len() >= MIN_EVENTS && chance.iter().all(|p| *p < FALSE_ALARM);
     let hz = frequency(&followed)?;
@@ -131,19 +166,23 @@ fn hold(times_s: &[f64], trial: &Trial, wall_s: f64) -> Option<Rhythm> {
     })
 }
 
-/// Events within `gate` cycles of where one is due, with their cycle numbers, ascending. After each the next is due a little
-/// later or earlier: half of what the event was off, which follows a phase that walks and halves what jitter does.
-fn follow(times_s: &[f64], hz: f64, tooth_s: f64, gate: f64) -> Vec<(f64, f64)> {
+/// Events within `gate` cycles of where one is due, with their cycle numbers, ascending, and the mean gate that events met.
+/// After each the next is due a little later or earlier: half of what the event was off, which follows a phase that walks and
+/// halves what jitter does. A phase walks with the root of the cycles in which nothing was seen, and the gate widens so.
+fn follow(times_s: &[f64], hz: f64, tooth_s: f64, gate: f64) -> (Vec<(f64, f64)>, f64) {
     const GAIN: f64 = 0.5;
     let start = times_s.partition_point(|t| *t < tooth_s);
-    let walk = |times: &mut dyn Iterator<Item = &f64>| {
+    let mut gates = 0.0;
+    let mut walk = |times: &mut dyn Iterator<Item = &f64>| {
         let (mut due_s, mut cycle) = (tooth_s, 0.0);
         let mut out = Vec::new();
         for t in times {
             let since = (t - due_s) * hz;
             let off = since - since.round();
+            let wide = (gate * since.abs().max(1.0).sqrt()).min(WIDEST);
+            gates += wide;
             // One event per cycle: the next one in the same cycle is another's.
-            if off.abs() <= gate && (since.round().abs() > 0.0 || out.is_empty()) {
+            if off.abs() <= wide && (since.round().abs() > 0.0 || out.is_empty()) {
                 cycle += since.round();
                 due_s += (since.round() + GAIN * off) / hz;
                 out.push((cycle, *t));
@@ -156,7 +195,7 @@ fn follow(times_s: &[f64], hz: f64, tooth_s: f64, gate: f64) -> Vec<(f64, f64)> 
     let later = walk(&mut times_s[start..].iter());
     let again = out.last().zip(later.first()).is_some_and(|(a, b)| a.0 >= b.0);
     out.extend(later.into_iter().skip(usize::from(again)));
-    out
+    (out, gates / times_s.len().max(1) as f64)
 }
 
 /// Frequency of events with cycle numbers: least squares.
