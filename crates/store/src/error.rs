@@ -38,8 +38,4 @@ impl StoreError {
         };
         Self::new(path, what)
     }
-
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
 }

@@ -36,7 +36,6 @@ pub struct LockedBuf<T: Copy + Default> {
     start: NonNull<T>,
     len: usize,
     mapped_bytes: usize,
-    not_locked: Option<String>,
 }
 
 // SAFETY: the buffer owns its mapping exclusively, like a Vec; sending it sends the elements.
@@ -48,7 +47,7 @@ impl<T: Copy + Default> LockedBuf<T> {
     /// Maps, fills and locks a buffer of `len` elements.
     ///
     /// # Errors
-    /// [`MemoryError`] when the memory is not there. A refused lock is no error: see [`Self::not_locked`].
+    /// [`MemoryError`] when the memory is not there. A refused lock is no error.
     pub fn new(len: usize) -> Result<Self, MemoryError> {
         const { assert!(align_of::<T>() <= 4096, "a mapping is aligned to pages only") };
         let page_bytes = rustix::param::page_size();
@@ -67,8 +66,8 @@ impl<T: Copy + Default> LockedBuf<T> {
             // SAFETY: valid for writes as stated above; the write is also what brings the page in.
             unsafe { element.write(T::default()) };
         }
-        let not_locked = lock(start.cast(), mapped_bytes).err().map(|e| e.to_string());
-        Ok(Self { start, len, mapped_bytes, not_locked })
+        let _ = lock(start.cast(), mapped_bytes);
+        Ok(Self { start, len, mapped_bytes })
     }
 
     pub fn len(&self) -> usize {
@@ -78,16 +77,6 @@ impl<T: Copy + Default> LockedBuf<T> {
     /// Whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
-    }
-
-    /// Why the memory is not locked; `None` when it is.
-    pub fn not_locked(&self) -> Option<&str> {
-        self.not_locked.as_deref()
-    }
-
-    /// Size of the mapping in bytes, a multiple of the page size.
-    pub fn mapped_bytes(&self) -> usize {
-        self.mapped_bytes
     }
 
     pub fn as_slice(&self) -> &[T] {
@@ -203,12 +192,11 @@ mod tests {
         }
         let faults = Usage::of_current_thread().since(&before).minor_faults;
         assert!(
-            faults < (buf.mapped_bytes() / 4096 / 16) as u64,
+            faults < (buf.mapped_bytes / 4096 / 16) as u64,
             "{faults} faults in {} bytes",
-            buf.mapped_bytes()
+            buf.mapped_bytes
         );
         assert_eq!(buf[len - 1], [len as u64 - 1, 1]);
-        println!("not locked: {:?}", buf.not_locked());
     }
 
     #[test]

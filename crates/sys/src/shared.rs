@@ -83,15 +83,6 @@ impl SharedCounters {
         self.memory.as_fd()
     }
 
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Never true.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
     /// Adds `n` to counter `i`, wrapping.
     ///
     /// # Panics
@@ -106,14 +97,6 @@ impl SharedCounters {
     /// If there is no counter `i`.
     pub fn get(&self, i: usize) -> u64 {
         self.counter(i).load(Ordering::Relaxed)
-    }
-
-    /// Sets counter `i` to `v`.
-    ///
-    /// # Panics
-    /// If there is no counter `i`.
-    pub fn set(&self, i: usize, v: u64) {
-        self.counter(i).store(v, Ordering::Relaxed);
     }
 
     fn counter(&self, i: usize) -> &AtomicU64 {
@@ -154,16 +137,15 @@ mod tests {
                 s.spawn(|| (0..10_000).for_each(|_| theirs.add(1, 2)));
             }
         });
-        theirs.set(2, u64::MAX);
+        theirs.add(2, u64::MAX);
         ours.add(2, 6);
         assert_eq!((ours.get(0), ours.get(1), theirs.get(2)), (0, 80_000, 5));
-        assert_eq!((ours.len(), ours.is_empty()), (3, false));
     }
 
     #[test]
     fn counters_outlive_the_mapping_that_made_them() {
         let ours = SharedCounters::create(1).unwrap();
-        ours.set(0, 7);
+        ours.add(0, 7);
         let theirs = SharedCounters::open_fd(ours.fd().as_raw_fd(), 1).unwrap();
         drop(ours);
         assert_eq!(theirs.get(0), 7);

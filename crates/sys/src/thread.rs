@@ -54,33 +54,28 @@ pub struct Placed {
     pub stack_not_locked: Option<String>,
 }
 
-#[derive(Debug)]
-pub struct PlacedThread<T> {
-    placed: Placed,
-    handle: JoinHandle<Option<T>>,
-}
-
-impl<T> PlacedThread<T> {
-    pub fn placed(&self) -> &Placed {
-        &self.placed
-    }
-
-    /// Whether the thread has ended.
-    pub fn is_finished(&self) -> bool {
-        self.handle.is_finished()
-    }
-
-    /// Waits for the thread and returns its value; a panic in it continues here.
-    pub fn join(self) -> T {
-        value_of(self.handle.join())
-    }
-}
-
-/// A running placed thread that ends before its scope does.
+/// A running placed thread; a scoped one ends before its scope does.
 #[derive(Debug)]
 pub struct ScopedPlacedThread<'scope, T> {
     placed: Placed,
-    handle: ScopedJoinHandle<'scope, Option<T>>,
+    handle: Handle<'scope, T>,
+}
+
+pub type PlacedThread<T> = ScopedPlacedThread<'static, T>;
+
+#[derive(Debug)]
+enum Handle<'scope, T> {
+    Own(JoinHandle<Option<T>>),
+    Scoped(ScopedJoinHandle<'scope, Option<T>>),
+}
+
+impl<T> Handle<'_, T> {
+    fn join(self) -> std::thread::Result<Option<T>> {
+        match self {
+            Self::Own(handle) => handle.join(),
+            Self::Scoped(handle) => handle.join(),
+        }
+    }
 }
 
 impl<T> ScopedPlacedThread<'_, T> {
@@ -88,22 +83,20 @@ impl<T> ScopedPlacedThread<'_, T> {
         &self.placed
     }
 
-    /// Whether the thread has ended.
     pub fn is_finished(&self) -> bool {
-        self.handle.is_finished()
+        match &self.handle {
+            Handle::Own(handle) => handle.is_finished(),
+            Handle::Scoped(handle) => handle.is_finished(),
+        }
     }
 
     /// Waits for the thread and returns its value; a panic in it continues here.
     pub fn join(self) -> T {
-        value_of(self.handle.join())
-    }
-}
-
-fn value_of<T>(ended: std::thread::Result<Option<T>>) -> T {
-    match ended {
-        Ok(Some(value)) => value,
-        Ok(None) => unreachable!("a handle exists only if the thread reported that its work begins"),
-        Err(payload) => panic::resume_unwind(payload),
+        match self.handle.join() {
+            Ok(Some(value)) => value,
+            Ok(None) => unreachable!("a handle exists only if the thread reported that its work begins"),
+            Err(payload) => panic::resume_unwind(payload),
+        }
     }
 }
 
@@ -119,17 +112,8 @@ pub fn spawn_placed<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<PlacedThread<T>, PlaceError> {
     let (report, reported) = mpsc::sync_channel(1);
-    let owned_name = name.to_owned();
-    let body = move || place_and_run(&owned_name, cpu, policy, &report, work);
-    let handle = Builder::new().name(name.to_owned()).spawn(body).map_err(|e| spawn_error(name, e))?;
-    let placed = reported.recv().unwrap_or_else(|_| Err(died(name)));
-    match placed {
-        Ok(placed) => Ok(PlacedThread { placed, handle }),
-        Err(e) => {
-            let _ = handle.join();
-            Err(e)
-        }
-    }
+    let body = place_and_run(name.to_owned(), cpu, policy, report, work);
+    placed(name, Builder::new().name(name.to_owned()).spawn(body).map(Handle::Own), &reported)
 }
 
 /// As [`spawn_placed`], for a thread that borrows from its scope.
@@ -144,18 +128,12 @@ pub fn spawn_placed_scoped<'scope, T: Send + 'scope>(
     work: impl FnOnce() -> T + Send + 'scope,
 ) -> Result<ScopedPlacedThread<'scope, T>, PlaceError> {
     let (report, reported) = mpsc::sync_channel(1);
-    let owned_name = name.to_owned();
-    let body = move || place_and_run(&owned_name, cpu, policy, &report, work);
-    let handle =
-        Builder::new().name(name.to_owned()).spawn_scoped(scope, body).map_err(|e| spawn_error(name, e))?;
-    let placed = reported.recv().unwrap_or_else(|_| Err(died(name)));
-    match placed {
-        Ok(placed) => Ok(ScopedPlacedThread { placed, handle }),
-        Err(e) => {
-            let _ = handle.join();
-            Err(e)
-        }
-    }
+    let body = place_and_run(name.to_owned(), cpu, policy, report, work);
+    placed(
+        name,
+        Builder::new().name(name.to_owned()).spawn_scoped(scope, body).map(Handle::Scoped),
+        &reported,
+    )
 }
 
 /// Starts a thread without placement, for housekeeping such as waiting for signals.
@@ -173,21 +151,36 @@ fn spawn_error(name: &str, source: io::Error) -> PlaceError {
     PlaceError::Spawn { name: name.to_owned(), source }
 }
 
-fn died(name: &str) -> PlaceError {
-    spawn_error(name, io::Error::other("it ended before it was placed"))
-}
-
 fn place_and_run<T>(
-    name: &str,
+    name: String,
     cpu: Option<usize>,
     policy: Policy,
-    report: &mpsc::SyncSender<Result<Placed, PlaceError>>,
+    report: mpsc::SyncSender<Result<Placed, PlaceError>>,
     work: impl FnOnce() -> T,
-) -> Option<T> {
-    let placed = place_current(name, cpu, policy);
-    let begin = placed.is_ok();
-    let received = report.send(placed).is_ok();
-    (begin && received).then(work)
+) -> impl FnOnce() -> Option<T> {
+    move || {
+        let placed = place_current(&name, cpu, policy);
+        let begin = placed.is_ok();
+        let received = report.send(placed).is_ok();
+        (begin && received).then(work)
+    }
+}
+
+/// The thread, once it has reported that it is placed.
+fn placed<'scope, T>(
+    name: &str,
+    started: io::Result<Handle<'scope, T>>,
+    reported: &mpsc::Receiver<Result<Placed, PlaceError>>,
+) -> Result<ScopedPlacedThread<'scope, T>, PlaceError> {
+    let handle = started.map_err(|e| spawn_error(name, e))?;
+    let died = |_| Err(spawn_error(name, io::Error::other("it ended before it was placed")));
+    match reported.recv().unwrap_or_else(died) {
+        Ok(placed) => Ok(ScopedPlacedThread { placed, handle }),
+        Err(e) => {
+            let _ = handle.join();
+            Err(e)
+        }
+    }
 }
 
 /// Pins, prepares and schedules the calling thread. The policy comes last, so that nothing slow happens in real time.
@@ -293,10 +286,6 @@ impl Usage {
             voluntary_switches: usage.ru_nvcsw as u64,
             involuntary_switches: usage.ru_nivcsw as u64,
         }
-    }
-
-    pub fn switches(&self) -> u64 {
-        self.voluntary_switches + self.involuntary_switches
     }
 
     /// What came since `earlier`.

@@ -200,6 +200,5 @@ mod tests {
         let absent = PrivateDirectory::create(Path::new("/nowhere/at/all")).unwrap_err();
         assert_eq!(absent.kind(), io::ErrorKind::NotFound);
         assert!(PrivateDirectory::create(Path::new("/proc")).is_err());
-        assert!(!crate::guard::pending().iter().any(|n| n.contains("nowhere")));
     }
 }

@@ -1,7 +1,7 @@
 //! Making threads and processes that do nothing, and waiting for them. What each of them leaves behind (a word it wrote,
 //! an exit code) is looked at, so that a call that made nothing never passes for a quick one.
 
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -280,10 +280,6 @@ impl Program {
             _environment: environment,
             nothing: File::options().read(true).write(true).open("/dev/null")?,
         })
-    }
-
-    pub fn path(&self) -> &CStr {
-        &self.path
     }
 
     /// `posix_spawn` and `waitpid`.

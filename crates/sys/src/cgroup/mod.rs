@@ -15,14 +15,11 @@ mod room;
 pub use events::Events;
 pub use group::{Group, Plan};
 pub(crate) use layout::mount_of;
-pub use removal::sweep;
 pub use request::{Request, RequestError};
 pub use room::{MemoryLimit, memory_limit, memory_limit_above};
 
 use std::fmt;
 use std::path::PathBuf;
-
-use crate::tree::Tree;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Controller {
@@ -83,14 +80,4 @@ pub enum CgroupError {
     /// The group could not be removed in time.
     #[error("control group {group} is left behind: {cause}", group = group.display())]
     NotRemoved { group: PathBuf, cause: String },
-}
-
-/// For each controller, whether a group with it can be made, or the true cause why not. Changes nothing.
-pub fn usable() -> Vec<(Controller, Result<(), String>)> {
-    usable_at(&Tree::host())
-}
-
-fn usable_at(tree: &Tree) -> Vec<(Controller, Result<(), String>)> {
-    let ask = |controller| layout::parents(tree, &[controller]).map(|_| ()).map_err(|(_, cause)| cause);
-    Controller::ALL.into_iter().map(|c| (c, ask(c))).collect()
 }

@@ -7,9 +7,8 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
+use super::CgroupError;
 use super::limits::write_existing;
-use super::{CgroupError, Controller, layout};
-use crate::tree::Tree;
 
 /// First part of the name of every group of ours; the maker's process id follows, then a dash.
 pub(super) const PREFIX: &str = "machmeter-";
@@ -48,16 +47,6 @@ fn remove_directory(directory: &Path, own: &Path) -> Result<(), CgroupError> {
         std::thread::sleep(REMOVAL_PAUSE);
     }
     Err(CgroupError::NotRemoved { group: directory.to_owned(), cause })
-}
-
-/// Removes groups below this process's own group whose makers have died without doing so, with all processes in them.
-pub fn sweep() {
-    let tree = Tree::host();
-    for controller in Controller::ALL {
-        for parent in layout::parents(&tree, &[controller]).into_iter().flatten() {
-            sweep_directory(&tree.root().join(&parent.directory));
-        }
-    }
 }
 
 pub(super) fn sweep_directory(parent: &Path) {
@@ -107,7 +96,6 @@ mod tests {
             s.spawn(|| assert!(!orphan.wait().unwrap().success()));
             sweep_directory(parent);
         });
-        sweep();
         assert!(!stale.exists());
         assert!(parent.exists());
     }

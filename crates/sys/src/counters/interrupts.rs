@@ -33,10 +33,6 @@ impl InterruptLine {
         }
         &self.description
     }
-
-    pub fn total(&self) -> u64 {
-        self.counts.iter().sum()
-    }
 }
 
 /// A snapshot of all sources, or the difference of two.

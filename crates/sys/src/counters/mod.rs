@@ -70,7 +70,7 @@ mod tests {
         std::thread::sleep(std::time::Duration::from_millis(50));
         let delta = Counters::read().unwrap().since(&before);
         assert!(delta.times.context_switches >= 1);
-        assert!(delta.interrupts.lines.iter().any(|l| l.total() > 0));
+        assert!(delta.interrupts.lines.iter().any(|l| l.counts.iter().any(|n| *n > 0)));
         // Nothing ran longer than the moment lasted, with room for a busy machine.
         assert!(delta.times.cpus.iter().all(|c| c.steal_ns < 60_000_000_000));
     }

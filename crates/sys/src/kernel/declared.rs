@@ -10,39 +10,30 @@ const DOUBLE_BYTES: u32 = 8;
 /// with one operand have only a.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stream {
+    /// Sums the words of a.
     Read,
+    /// What a begins with, all over a.
     Write,
+    /// As `Write`, past the caches.
     WriteStreaming,
+    /// a = b.
     Copy,
     CopyStreaming,
+    /// a = 3 b, doubles.
     Scale,
+    /// a = b + c.
     Add,
+    /// a = b + 3 c.
     Triad,
+    /// a = -a, by a multiplication.
     Update,
+    /// a = a + 3 b.
     Daxpy,
-    /// So many reads from b, then so many writes to a.
+    /// So many reads from b (sums its words) for each so many writes of what a begins with to a.
     Mix(u32, u32),
 }
 
 impl Stream {
-    pub(super) const fn what(self) -> &'static str {
-        match self {
-            Self::Read => "reads a; sums its words",
-            Self::Write => "writes what a begins with all over a",
-            Self::WriteStreaming => "writes what a begins with all over a, past the caches",
-            Self::Copy => "a = b",
-            Self::CopyStreaming => "a = b, written past the caches",
-            Self::Scale => "a = 3 b, doubles",
-            Self::Add => "a = b + c, doubles",
-            Self::Triad => "a = b + 3 c, doubles",
-            Self::Update => "a = -a, by a multiplication of doubles",
-            Self::Daxpy => "a = a + 3 b, doubles",
-            Self::Mix(3, _) => "reads three of b (sums its words) for each write of what a begins with to a",
-            Self::Mix(2, _) => "reads two of b (sums its words) for each write of what a begins with to a",
-            Self::Mix(..) => "reads one of b (sums its words) for each write of what a begins with to a",
-        }
-    }
-
     /// Loads, stores and floating-point operations per element of a turn.
     const fn each(self) -> (u32, u32, u32) {
         match self {

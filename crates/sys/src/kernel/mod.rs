@@ -71,7 +71,6 @@ pub enum Walk {
 pub struct Kernel {
     /// Name, `read.avx512`, as in metric parameters and records.
     pub name: &'static str,
-    pub what: &'static str,
     pub width_bits: u32,
     /// Whether this processor can run it.
     pub available: fn() -> bool,

@@ -90,11 +90,6 @@ impl SwitchLog {
         Ok(Self { ring, clock, lost: 0, bytes: Vec::with_capacity(pages * rustix::param::page_size()) })
     }
 
-    /// How times become ticks.
-    pub fn clock(&self) -> SwitchClock {
-        self.clock
-    }
-
     /// Appends the switches since the last call to `switches`, in order, and returns their number.
     pub fn drain(&mut self, switches: &mut Vec<Switch>) -> usize {
         let before = switches.len();
@@ -114,12 +109,6 @@ impl SwitchLog {
         let full = self.ring.was_full(self.bytes.len());
         self.lost = self.ring.lost().unwrap_or(if full { self.lost.max(1) } else { self.lost });
         switches.len() - before
-    }
-
-    /// Records lost up to the last drain because the ring was full: exact since Linux 6.0, before that a lower bound that is
-    /// never 0 when some may be missing.
-    pub fn lost(&self) -> u64 {
-        self.lost
     }
 
     /// Stops recording; returns the switches not drained yet and the number of lost records.

@@ -142,10 +142,6 @@ impl<'a> Chains<'a> {
         self.nodes.count()
     }
 
-    pub fn ways(&self) -> usize {
-        self.ways
-    }
-
     /// [`LOADS_PER_TURN`] loads per turn and chain, from where the last call ended.
     #[inline]
     pub fn chase(&mut self, turns: u64) {

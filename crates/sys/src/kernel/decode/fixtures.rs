@@ -4,14 +4,8 @@
 use crate::kernel::declared::{additions, chase, strided};
 use crate::kernel::{Declared, Kernel, Walk};
 
-const fn fixture(
-    name: &'static str,
-    what: &'static str,
-    declared: Declared,
-    walk: Walk,
-    code: crate::kernel::Code,
-) -> Kernel {
-    Kernel { name, what, width_bits: 64, available: || false, declared, walk, code }
+const fn fixture(name: &'static str, declared: Declared, walk: Walk, code: crate::kernel::Code) -> Kernel {
+    Kernel { name, width_bits: 64, available: || false, declared, walk, code }
 }
 
 /// Loads that the seed's loop was meant to make.
@@ -19,45 +13,25 @@ const EIGHT_READS: Declared = strided(8, 0);
 
 /// Every one of these must fail [`super::check`]. None is available to run.
 pub(in crate::kernel) const FIXTURES: &[Kernel] = &[
-    fixture(
-        "seed_unrolled",
-        "the seed's loop: 8 reads a turn",
-        EIGHT_READS,
-        Walk::Strided(8),
-        code::seed_unrolled,
-    ),
+    fixture("seed_unrolled", EIGHT_READS, Walk::Strided(8), code::seed_unrolled),
     fixture(
         "folded_loads",
-        "16 loads of which the compiler kept one, and a shift",
         Declared { loads: 16, load_bytes: 128, ..strided(0, 0) },
         Walk::Forward([8, 0, 0]),
         code::folded_loads,
     ),
-    fixture("folded_sum", "16 additions in one", additions(16), Walk::Register, code::folded_sum),
-    fixture("spill", "a chain whose pointer goes through the stack", chase(1), Walk::Chase, code::spill),
-    fixture("branches", "a loop with a second branch", additions(2), Walk::Register, code::branches),
-    fixture("call", "a loop that calls", additions(1), Walk::Register, code::call),
-    fixture(
-        "overlap",
-        "loads that a processor may make side by side, declared as a chain",
-        chase(1),
-        Walk::Chase,
-        code::overlap,
-    ),
+    fixture("folded_sum", additions(16), Walk::Register, code::folded_sum),
+    fixture("spill", chase(1), Walk::Chase, code::spill),
+    fixture("branches", additions(2), Walk::Register, code::branches),
+    fixture("call", additions(1), Walk::Register, code::call),
+    fixture("overlap", chase(1), Walk::Chase, code::overlap),
     fixture(
         "gap",
-        "a stream that leaves one word in eight out",
         Declared { loads: 7, load_bytes: 56, ..strided(0, 0) },
         Walk::Forward([64, 0, 0]),
         code::gap,
     ),
-    fixture(
-        "overrun",
-        "a stream that moves on by more than it declares",
-        EIGHT_READS,
-        Walk::Forward([64, 0, 0]),
-        code::overrun,
-    ),
+    fixture("overrun", EIGHT_READS, Walk::Forward([64, 0, 0]), code::overrun),
 ];
 
 /// A function with the bodies of one turn.
