@@ -41,7 +41,9 @@ pub fn record(cpus: usize, buckets: usize) -> Record {
                     r.name = name;
                     for values in [&mut r.min, &mut r.mean, &mut r.max] {
                         values.truncate(buckets);
-                        values.iter_mut().for_each(|v| *v = (*v * scale).min(1.0));
+                        for v in values.iter_mut() {
+                            *v = (*v * scale).min(1.0);
+                        }
                     }
                 });
             }
