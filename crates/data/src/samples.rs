@@ -68,9 +68,7 @@ pub struct Table {
 
 impl Table {
     /// A table after checking that its columns agree.
-    ///
-    /// # Errors
-    /// When a column's length differs from the first one's.
+    /// Errors: when a column's length differs from the first one's.
     pub fn new(name: &str, columns: Vec<Column>) -> Result<Self, RaggedTable> {
         if let Some(first) = columns.first() {
             let expected = first.values.len();

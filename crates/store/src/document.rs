@@ -28,9 +28,7 @@ pub enum OpenError {
 }
 
 /// Opens what `paths` name: one record or report page, or the files (or their common prefix) of one run of another tool.
-///
-/// # Errors
-/// One line: the file, where in it, what was expected.
+/// Errors: one line: the file, where in it, what was expected.
 pub fn open(paths: &[PathBuf], known: &SideFacts) -> Result<Document, OpenError> {
     if let [path] = paths
         && path.is_file()

@@ -32,9 +32,6 @@ impl NotFinite {
 }
 
 /// Checks every number in `value`.
-///
-/// # Errors
-/// The first number that is not finite, with its path.
 pub(crate) fn check<T: Serialize>(value: &T) -> Result<(), NotFinite> {
     value.serialize(Finite)
 }

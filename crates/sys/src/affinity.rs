@@ -28,9 +28,7 @@ const FIRST_MASK_BITS: usize = 1024;
 const LARGEST_MASK_BITS: usize = 1 << 20;
 
 /// The CPUs the calling thread may run on.
-///
-/// # Errors
-/// [`AffinityError::Unreadable`] if the kernel refuses, which seccomp filters can make it do.
+/// Errors: [`AffinityError::Unreadable`] if the kernel refuses, which seccomp filters can make it do.
 pub fn mask() -> Result<CpuSet, AffinityError> {
     let mut bits = FIRST_MASK_BITS;
     loop {
@@ -54,9 +52,7 @@ pub fn mask() -> Result<CpuSet, AffinityError> {
 
 /// Lets the calling thread run on `cpus` only. CPUs that are offline or outside the cgroup's cpuset are silently left
 /// out by the kernel as long as one remains.
-///
-/// # Errors
-/// [`AffinityError::Empty`] for an empty set, [`AffinityError::Refused`] if no CPU of the set can be used.
+/// Errors: [`AffinityError::Empty`] for an empty set, [`AffinityError::Refused`] if no CPU of the set can be used.
 pub fn set_mask(cpus: &CpuSet) -> Result<(), AffinityError> {
     let highest = cpus.iter().next_back().ok_or(AffinityError::Empty)?;
     if highest >= LARGEST_MASK_BITS {
@@ -76,9 +72,6 @@ pub fn set_mask(cpus: &CpuSet) -> Result<(), AffinityError> {
 }
 
 /// Binds the calling thread to one CPU. The thread runs there when the call returns.
-///
-/// # Errors
-/// As [`set_mask`].
 pub fn pin(cpu: usize) -> Result<(), AffinityError> {
     set_mask(&CpuSet::single(cpu))
 }

@@ -45,9 +45,7 @@ unsafe impl<T: Copy + Default + Sync> Sync for LockedBuf<T> {}
 
 impl<T: Copy + Default> LockedBuf<T> {
     /// Maps, fills and locks a buffer of `len` elements.
-    ///
-    /// # Errors
-    /// [`MemoryError`] when the memory is not there. A refused lock is no error.
+    /// Errors: [`MemoryError`] when the memory is not there. A refused lock is no error.
     pub fn new(len: usize) -> Result<Self, MemoryError> {
         const { assert!(align_of::<T>() <= 4096, "a mapping is aligned to pages only") };
         let page_bytes = rustix::param::page_size();
@@ -143,9 +141,6 @@ fn available_bytes() -> Option<u64> {
 }
 
 /// Touches and locks `bytes` of the calling thread's stack below this call. The stack is touched even when locking fails.
-///
-/// # Errors
-/// Why the stack could not be locked.
 pub fn prepare_stack(bytes: usize) -> io::Result<()> {
     let low = touch_stack(bytes);
     let page_bytes = rustix::param::page_size();
@@ -156,9 +151,6 @@ pub fn prepare_stack(bytes: usize) -> io::Result<()> {
 
 /// Locks every page of this process that is there now, code and libraries too, so that none of them is paged out. Later
 /// allocations are not locked.
-///
-/// # Errors
-/// Why they could not be locked; nothing is locked then.
 pub fn lock_present() -> io::Result<()> {
     rustix::mm::mlockall(rustix::mm::MlockAllFlags::CURRENT).map_err(lock_error)
 }

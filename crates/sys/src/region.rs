@@ -17,9 +17,7 @@ unsafe impl Send for Region {}
 
 impl Region {
     /// Maps `bytes` (at least 1), rounded up to pages.
-    ///
-    /// # Errors
-    /// The system's error: no address space, or the limits on it (`RLIMIT_AS`, overcommit).
+    /// Errors: the system's error: no address space, or the limits on it (`RLIMIT_AS`, overcommit).
     pub fn new(bytes: usize) -> io::Result<Self> {
         let page_bytes = rustix::param::page_size();
         let bytes = bytes

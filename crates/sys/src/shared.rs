@@ -30,9 +30,7 @@ unsafe impl Sync for SharedCounters {}
 
 impl SharedCounters {
     /// `n` counters of 0. Pass [`SharedCounters::fd`] to the other process.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] for no counters or more than 65536; else the system's error.
+    /// Errors: [`io::ErrorKind::InvalidInput`] for no counters or more than 65536; else the system's error.
     pub fn create(n: usize) -> io::Result<Self> {
         let bytes = bytes_for(n)?;
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
@@ -45,9 +43,8 @@ impl SharedCounters {
 
     /// The counters behind a descriptor that the starter passed under the number `fd`. The descriptor is duplicated, and
     /// the original is no longer passed on to children.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] when `fd` is not open or holds not exactly `n` counters; else the system's error.
+    /// Errors: [`io::ErrorKind::InvalidInput`] when `fd` is not open or holds not exactly `n` counters; else the system's
+    /// error.
     pub fn open_fd(fd: RawFd, n: usize) -> io::Result<Self> {
         let bytes = bytes_for(n)?;
         let wrong =
@@ -84,17 +81,11 @@ impl SharedCounters {
     }
 
     /// Adds `n` to counter `i`, wrapping.
-    ///
-    /// # Panics
-    /// If there is no counter `i`.
     pub fn add(&self, i: usize, n: u64) {
         self.counter(i).fetch_add(n, Ordering::Relaxed);
     }
 
     /// The value of counter `i`.
-    ///
-    /// # Panics
-    /// If there is no counter `i`.
     pub fn get(&self, i: usize) -> u64 {
         self.counter(i).load(Ordering::Relaxed)
     }

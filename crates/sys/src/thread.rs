@@ -102,9 +102,7 @@ impl<T> ScopedPlacedThread<'_, T> {
 
 /// Starts a thread called `name` (15 bytes are visible to the kernel), pins it to `cpu`, prepares its stack, applies `policy`
 /// and then runs `work`. Returns when the thread has been placed.
-///
-/// # Errors
-/// [`PlaceError`]; `work` then never runs and the thread has ended.
+/// Errors: [`PlaceError`]; `work` then never runs and the thread has ended.
 pub fn spawn_placed<T: Send + 'static>(
     name: &str,
     cpu: Option<usize>,
@@ -117,9 +115,7 @@ pub fn spawn_placed<T: Send + 'static>(
 }
 
 /// As [`spawn_placed`], for a thread that borrows from its scope.
-///
-/// # Errors
-/// [`PlaceError`]; `work` then never runs and the thread has ended.
+/// Errors: [`PlaceError`]; `work` then never runs and the thread has ended.
 pub fn spawn_placed_scoped<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     name: &str,
@@ -137,9 +133,6 @@ pub fn spawn_placed_scoped<'scope, T: Send + 'scope>(
 }
 
 /// Starts a thread without placement, for housekeeping such as waiting for signals.
-///
-/// # Errors
-/// The system's error when there is no thread to give.
 pub fn spawn_plain<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
@@ -184,9 +177,7 @@ fn placed<'scope, T>(
 }
 
 /// Pins, prepares and schedules the calling thread. The policy comes last, so that nothing slow happens in real time.
-///
-/// # Errors
-/// [`PlaceError`] with `name` in its text; the thread may then be pinned already.
+/// Errors: [`PlaceError`] with `name` in its text; the thread may then be pinned already.
 pub fn place_current(name: &str, cpu: Option<usize>, policy: Policy) -> Result<Placed, PlaceError> {
     if let Some(cpu) = cpu {
         affinity::pin(cpu).map_err(|source| PlaceError::Cpu { name: name.to_owned(), source })?;
@@ -241,9 +232,6 @@ pub fn nanosleep_until(deadline_ns: u64) {
 
 /// How late the kernel may wake the calling thread from a sleep to save power, in nanoseconds (50 us by default for normal
 /// threads; real-time threads have none).
-///
-/// # Errors
-/// The system's error.
 pub fn timer_slack_ns() -> io::Result<u64> {
     // SAFETY: takes no further argument and touches no memory of ours.
     let slack = unsafe { libc::prctl(libc::PR_GET_TIMERSLACK) };
@@ -251,9 +239,6 @@ pub fn timer_slack_ns() -> io::Result<u64> {
 }
 
 /// Sets the calling thread's timer slack; at least 1 ns (0 would mean "back to the default").
-///
-/// # Errors
-/// The system's error.
 pub fn set_timer_slack_ns(slack_ns: u64) -> io::Result<()> {
     let slack = slack_ns.max(1) as libc::c_ulong;
     // SAFETY: an integer argument; touches no memory of ours.
@@ -301,9 +286,7 @@ impl Usage {
 }
 
 /// Run and wait time of the calling thread so far (one read of its `schedstat`; keep a [`SchedstatReader`] to read often).
-///
-/// # Errors
-/// The system's error when the kernel has no `schedstat`.
+/// Errors: the system's error when the kernel has no `schedstat`.
 pub fn schedstat() -> io::Result<Schedstat> {
     SchedstatReader::open_current_thread()?.read()
 }

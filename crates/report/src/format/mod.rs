@@ -46,9 +46,7 @@ pub struct Format {
     pub extension: &'static str,
     pub description: &'static str,
     /// Writes a record and its raw tables.
-    ///
-    /// # Errors
-    /// When a needed raw table is missing or inconsistent, or the output can't be written.
+    /// Errors: when a needed raw table is missing or inconsistent, or the output can't be written.
     pub write: fn(&Record, &[Table], &mut dyn io::Write) -> Result<(), ExportError>,
 }
 

@@ -36,9 +36,7 @@ impl<T: Copy, const N: usize> Rows<T, N> {
 }
 
 /// Reads rows of exactly N numbers; empty lines and lines that start with `#` are passed over.
-///
-/// # Errors
-/// The first line that is anything else, or a file without any row.
+/// Errors: the first line that is anything else, or a file without any row.
 pub(super) fn rows<T: Cell, const N: usize>(
     file: &SourceFile,
     expected: &str,

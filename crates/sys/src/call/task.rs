@@ -34,9 +34,6 @@ pub struct Threads {
 impl Threads {
     /// Threads with stacks of `stack_bytes` (mapped, not touched). The GNU C library keeps stacks of ended threads for new
     /// ones up to 40 MiB in all, so that larger ones are always fresh.
-    ///
-    /// # Errors
-    /// The system's error; a stack too small.
     pub fn with_stack(stack_bytes: usize) -> io::Result<Self> {
         // SAFETY: an opaque structure of integers that the next call initializes.
         let mut attributes: libc::pthread_attr_t = unsafe { std::mem::zeroed() };
@@ -49,9 +46,6 @@ impl Threads {
     }
 
     /// `pthread_create` of a thread that adds one to a word, and `pthread_join`.
-    ///
-    /// # Errors
-    /// The system's error, or that the thread did not do its work.
     #[inline]
     pub fn create_and_join(&self) -> io::Result<()> {
         let word = AtomicU32::new(0);
@@ -101,9 +95,6 @@ pub struct Bare {
 
 impl Bare {
     /// With a stack that has been touched.
-    ///
-    /// # Errors
-    /// The system's error.
     pub fn new() -> io::Result<Self> {
         let stack = Pages::new(STACK_BYTES, Backing::Small)?;
         stack.extent().atomics().iter().for_each(|w| w.store(0, Ordering::Relaxed));
@@ -117,9 +108,6 @@ impl Bare {
 
     /// A thread as the kernel knows it, without the C library's part (no thread-local storage, no stack of its own to map):
     /// `clone`, and waiting for its end on the word that the kernel clears.
-    ///
-    /// # Errors
-    /// The system's error, or that the thread did not do its work.
     pub fn clone_and_wait(&mut self) -> io::Result<()> {
         let word = AtomicU32::new(0);
         let alive = AtomicU32::new(1);
@@ -160,9 +148,7 @@ impl Bare {
     }
 
     /// A process that shares our memory until it ends (what `vfork` does), `_exit` and `waitpid`.
-    ///
-    /// # Errors
-    /// The system's error, or the exit code of a child that ended otherwise.
+    /// Errors: the system's error, or the exit code of a child that ended otherwise.
     pub fn vfork_and_wait(&mut self) -> io::Result<()> {
         let blocked = BlockedSignals::all()?;
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
@@ -201,9 +187,6 @@ impl Drop for BlockedSignals {
 }
 
 /// `fork`, `_exit` in the child, `waitpid`.
-///
-/// # Errors
-/// The system's error (no more processes), or the exit code of a child that ended otherwise.
 pub fn fork_and_wait() -> io::Result<()> {
     // SAFETY: the child calls `_exit` at once and nothing else.
     let child = unsafe { libc::fork() };
@@ -255,9 +238,7 @@ pub struct Program {
 
 impl Program {
     /// The program at `path` with `arguments`, and this process's environment.
-    ///
-    /// # Errors
-    /// A path or argument with a zero byte in it; no /dev/null.
+    /// Errors: a path or argument with a zero byte in it; no /dev/null.
     pub fn new(path: &Path, arguments: &[&str]) -> io::Result<Self> {
         use std::os::unix::ffi::OsStrExt;
         let path = super::file::c_path(path)?;
@@ -283,9 +264,7 @@ impl Program {
     }
 
     /// `posix_spawn` and `waitpid`.
-    ///
-    /// # Errors
-    /// The system's error (no such program, no more processes), or the exit code if it is not 0.
+    /// Errors: the system's error (no such program, no more processes), or the exit code if it is not 0.
     pub fn spawn_and_wait(&self) -> io::Result<()> {
         wait_for(self.spawn()?, 0)
     }
@@ -308,9 +287,7 @@ impl Program {
     }
 
     /// `fork`, `execve` in the child, `waitpid`.
-    ///
-    /// # Errors
-    /// As [`Self::spawn_and_wait`]; a program that could not be executed has exit code 127.
+    /// Errors: as [`Self::spawn_and_wait`]; a program that could not be executed has exit code 127.
     pub fn fork_exec_and_wait(&self) -> io::Result<()> {
         // SAFETY: between fork and exec the child makes system calls only.
         let child = unsafe { libc::fork() };

@@ -44,9 +44,7 @@ pub struct Plan {
 impl Plan {
     /// Looks for the places for the limits of `request`: below this process's own group (in version 2 beside it, where the
     /// own group may not have children with limits and has none itself). `name` only helps those who look.
-    ///
-    /// # Errors
-    /// [`CgroupError::Empty`], or [`CgroupError::Unusable`] with the true cause.
+    /// Errors: [`CgroupError::Empty`], or [`CgroupError::Unusable`] with the true cause.
     pub fn new(request: &Request, name: &str) -> Result<Self, CgroupError> {
         let controllers = request.controllers();
         if controllers.is_empty() {
@@ -66,9 +64,7 @@ impl Plan {
     }
 
     /// Makes the group. Groups that processes of ours left behind when they were killed are removed first.
-    ///
-    /// # Errors
-    /// [`CgroupError`] with the true cause; nothing is then left behind.
+    /// Errors: [`CgroupError`] with the true cause; nothing is then left behind.
     pub fn make(self) -> Result<Group, CgroupError> {
         let tree = Tree::host();
         for parent in &self.parents {
@@ -97,17 +93,12 @@ fn places(made: &[Made]) -> Vec<(PathBuf, PathBuf)> {
 
 impl Group {
     /// [`Plan::new`] and [`Plan::make`] in one.
-    ///
-    /// # Errors
-    /// As those.
     pub fn create(request: &Request, name: &str) -> Result<Self, CgroupError> {
         Plan::new(request, name)?.make()
     }
 
     /// Puts a process with all its threads into the group; children it starts from then on are in it too.
-    ///
-    /// # Errors
-    /// [`CgroupError::Member`] with the cause; it may then be in some of the hierarchies already.
+    /// Errors: [`CgroupError::Member`] with the cause; it may then be in some of the hierarchies already.
     pub fn add(&self, pid: i32) -> Result<(), CgroupError> {
         self.made.iter().try_for_each(|made| {
             write_existing(&made.directory.join("cgroup.procs"), &pid.to_string()).map_err(|e| {
@@ -153,9 +144,7 @@ impl Group {
     }
 
     /// Removes the group as dropping it does, and says whether that worked.
-    ///
-    /// # Errors
-    /// [`CgroupError::NotRemoved`] after about 1.5 s of trying.
+    /// Errors: [`CgroupError::NotRemoved`] after about 1.5 s of trying.
     pub fn remove(mut self) -> Result<(), CgroupError> {
         let removed = remove(&places(&self.made));
         if let Some(guard) = self.guard.take().filter(|_| removed.is_ok()) {

@@ -144,9 +144,7 @@ pub trait WithSource {
 }
 
 /// Runs `work` compiled for the source `id`.
-///
-/// # Errors
-/// [`ClockError::Unavailable`] if this machine has no such source; `work` has not run then.
+/// Errors: [`ClockError::Unavailable`] if this machine has no such source; `work` has not run then.
 pub fn dispatch<W: WithSource>(id: SourceId, work: W) -> Result<W::Output, ClockError> {
     if !id.is_available() {
         return Err(ClockError::Unavailable { source_id: id });
@@ -169,9 +167,6 @@ pub fn dispatch<W: WithSource>(id: SourceId, work: W) -> Result<W::Output, Clock
 }
 
 /// The counter of the source `id` now, ticks; where it is compared or stored, not where time is measured by it.
-///
-/// # Errors
-/// As [`dispatch`].
 pub fn now(id: SourceId) -> Result<u64, ClockError> {
     struct Now;
     impl WithSource for Now {

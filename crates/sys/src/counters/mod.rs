@@ -24,9 +24,7 @@ pub struct Counters {
 
 impl Counters {
     /// Reads all counters.
-    ///
-    /// # Errors
-    /// The file that could not be read or understood, with the reason.
+    /// Errors: the file that could not be read or understood, with the reason.
     pub fn read() -> io::Result<Self> {
         Ok(Self {
             interrupts: parsed("/proc/interrupts", InterruptCounts::parse)?,
@@ -47,9 +45,6 @@ impl Counters {
 }
 
 /// `/proc/stat` alone, for looking around a short measurement.
-///
-/// # Errors
-/// As [`Counters::read`].
 pub fn cpu_times() -> io::Result<CpuTimes> {
     let user_hz = rustix::param::clock_ticks_per_second();
     parsed("/proc/stat", |text| CpuTimes::parse(text, user_hz))

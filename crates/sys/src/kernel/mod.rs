@@ -147,9 +147,6 @@ impl Kernel {
 
     /// Checks that `turns` turns stay inside the operands. Kernels of registers take none (give any), a forward walk takes one
     /// per operand it moves, a strided walk one. Chains are run by their owner.
-    ///
-    /// # Errors
-    /// [`KernelError`].
     pub fn ready<'a>(
         &'static self,
         turns: u64,

@@ -66,9 +66,7 @@ impl SwitchLog {
     /// Starts recording the calling thread, with a ring of `pages` data pages (rounded up to a power of two; one holds 128
     /// switches of 32 bytes). `map` is needed where the kernel's event clock does not follow the counter; without it and without
     /// such a clock the log can't be had.
-    ///
-    /// # Errors
-    /// [`PerfError`] with the setting or limit that refused it.
+    /// Errors: [`PerfError`] with the setting or limit that refused it.
     pub fn open_for_current_thread(pages: usize, map: Option<TickMap>) -> Result<Self, PerfError> {
         let pages = pages.max(1).next_power_of_two();
         let ring = Ring::map(open_switch_event(None)?, pages)?;

@@ -50,25 +50,16 @@ pub fn reap_orphans() {
 }
 
 /// Kills one process.
-///
-/// # Errors
-/// The system's error: gone, or not ours.
 pub fn kill_process(pid: i32) -> io::Result<()> {
     send(pid, Signal::KILL)
 }
 
 /// Stops a process (`SIGSTOP`); it can't prevent that.
-///
-/// # Errors
-/// The system's error: gone, or not ours.
 pub fn stop_process(pid: i32) -> io::Result<()> {
     send(pid, Signal::STOP)
 }
 
 /// Lets a stopped process go on (`SIGCONT`).
-///
-/// # Errors
-/// The system's error: gone, or not ours.
 pub fn continue_process(pid: i32) -> io::Result<()> {
     send(pid, Signal::CONT)
 }

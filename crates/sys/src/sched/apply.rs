@@ -126,9 +126,7 @@ pub(super) fn set_attr(thread: libc::pid_t, attr: &SchedAttr) -> io::Result<()> 
 
 /// Gives another thread of this process a policy, by its kernel thread id; for a thread that cannot do it itself because
 /// it does not get to run.
-///
-/// # Errors
-/// [`SchedError`], as for [`apply`].
+/// Errors: [`SchedError`], as for [`apply`].
 pub fn apply_to(tid: i32, policy: Policy) -> Result<(), SchedError> {
     policy.validate()?;
     set_attr(tid, &policy.into()).map_err(|source| cause::of_refusal(policy, source))
@@ -146,19 +144,15 @@ pub(super) fn current_attr() -> io::Result<SchedAttr> {
 }
 
 /// The policy of the calling thread.
-///
-/// # Errors
-/// The system's error, or an unknown policy number (for example `SCHED_EXT`).
+/// Errors: the system's error, or an unknown policy number (for example `SCHED_EXT`).
 pub fn current() -> Result<Policy, SchedError> {
     let read = current_attr().and_then(SchedAttr::to_policy);
     read.map_err(|source| SchedError::Os { policy: "read".to_owned(), source })
 }
 
 /// Applies `policy` to the calling thread and reads it back.
-///
-/// # Errors
-/// [`SchedError`] with the true cause of a refusal: the same `EPERM` may mean a missing capability, a resource limit, a
-/// control group without real-time budget, an affinity too narrow for the deadline policy, or a seccomp filter.
+/// Errors: [`SchedError`] with the true cause of a refusal: the same `EPERM` may mean a missing capability, a resource
+/// limit, a control group without real-time budget, an affinity too narrow for the deadline policy, or a seccomp filter.
 pub fn apply(policy: Policy) -> Result<(), SchedError> {
     policy.validate()?;
     set_attr(THREAD_SELF, &policy.into()).map_err(|source| cause::of_refusal(policy, source))?;

@@ -20,9 +20,6 @@ pub struct MutexHeld<'a> {
 
 impl Mutex {
     /// A free mutex.
-    ///
-    /// # Errors
-    /// The system's error.
     pub fn new(sharing: Sharing) -> io::Result<Self> {
         let place = Place::new()?;
         init_mutex(place.pointer(), sharing)?;
@@ -74,9 +71,6 @@ pub struct SpinHeld<'a> {
 
 impl Spin {
     /// A free spin lock.
-    ///
-    /// # Errors
-    /// The system's error.
     pub fn new(sharing: Sharing) -> io::Result<Self> {
         let place = Place::new()?;
         // SAFETY: zeroed memory of the right type that nobody uses yet.

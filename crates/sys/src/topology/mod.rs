@@ -86,18 +86,14 @@ pub struct Node {
 
 impl Topology {
     /// The running system.
-    ///
-    /// # Errors
-    /// [`TopologyError::NoCpu`] where neither sysfs nor procfs is there.
+    /// Errors: [`TopologyError::NoCpu`] where neither sysfs nor procfs is there.
     pub fn host() -> Result<Self, TopologyError> {
         Self::read(Path::new("/"))
     }
 
     /// The system below `root`. What is missing there (containers hide parts) is taken as unknown: a CPU without
     /// topology files is a core of its own.
-    ///
-    /// # Errors
-    /// [`TopologyError::NoCpu`] if no CPU can be found.
+    /// Errors: [`TopologyError::NoCpu`] if no CPU can be found.
     pub fn read(root: &Path) -> Result<Self, TopologyError> {
         let tree = Tree::at(root);
         let list = |name: &str| tree.text(&format!("{CPU}/{name}")).and_then(|t| t.parse::<CpuSet>().ok());

@@ -48,9 +48,6 @@ pub enum SelectError {
 /// be usable in full; or a word, which stands for those of its CPUs that may be used:
 /// `all` (affinity mask, cgroup, online), `isolated`, `one-per-core` (the lowest usable CPU of every core), `no-smt`
 /// (CPUs that share their core with no other online CPU), `numa:N`.
-///
-/// # Errors
-/// [`SelectError`], one line each.
 pub fn select(spec: &str, allowed: &Allowed, topology: &Topology) -> Result<CpuSet, SelectError> {
     spec.split(',').map(str::trim).try_fold(CpuSet::default(), |selected, part| {
         Ok(selected.union(&select_part(part, allowed, topology)?))

@@ -98,10 +98,8 @@ pub struct TraceSession {
 
 impl TraceSession {
     /// Makes a private instance and starts recording.
-    ///
-    /// # Errors
-    /// [`TraceError::Unavailable`] without root or tracefs; otherwise the step that failed. Events that are missing are no
-    /// error: see [`TraceLog::skipped_events`].
+    /// Errors: [`TraceError::Unavailable`] without root or tracefs; otherwise the step that failed. Events that are missing
+    /// are no error: see [`TraceLog::skipped_events`].
     pub fn start(config: &TraceConfig) -> Result<Self, TraceError> {
         if config.cpus.is_empty() {
             return Err(TraceError::NoCpu);
@@ -132,9 +130,6 @@ impl TraceSession {
 
     /// Reads what has been recorded so far, so that the ring buffers have room again. Call it from a CPU that is not measured.
     /// Returns the number of events read.
-    ///
-    /// # Errors
-    /// The read that failed; events read before are kept.
     pub fn drain(&mut self) -> Result<usize, TraceError> {
         let before: usize = self.lanes.iter().map(|l| l.events.len()).sum();
         for lane in &mut self.lanes {
@@ -150,9 +145,7 @@ impl TraceSession {
     }
 
     /// Stops recording, reads the rest and removes the instance.
-    ///
-    /// # Errors
-    /// The step that failed; the instance is removed all the same.
+    /// Errors: the step that failed; the instance is removed all the same.
     pub fn stop(mut self) -> Result<TraceLog, TraceError> {
         self.instance.write("tracing_on", "0").in_step("stopping")?;
         self.drain()?;

@@ -82,9 +82,7 @@ pub(super) fn list(side: Side) -> String {
 }
 
 /// The label of that name, in any case of letters.
-///
-/// # Errors
-/// A usage error that lists the names there are. Any name may be excluded.
+/// Errors: a usage error that lists the names there are. Any name may be excluded.
 pub(super) fn find(
     program: &str,
     text: &str,

@@ -41,9 +41,7 @@ pub(super) struct Place {
 }
 
 /// All tables, and the names of usual loads that this program does not have. `available` are the loads there are.
-///
-/// # Errors
-/// A usage error when a load asked for is not there, or when nothing is left to run.
+/// Errors: a usage error when a load asked for is not there, or when nothing is left to run.
 pub(super) fn plan(
     name: &str,
     options: &Options,
