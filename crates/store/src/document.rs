@@ -16,13 +16,10 @@ pub enum Document {
     Foreign(Box<Imported>),
 }
 
-/// Why files could not be opened, in one line.
 #[derive(Debug, Error)]
 pub enum OpenError {
-    /// As a record.
     #[error(transparent)]
     Record(#[from] StoreError),
-    /// As files of another tool.
     #[error(transparent)]
     Foreign(#[from] ForeignError),
 }

@@ -2,23 +2,18 @@
 
 use crate::topology::CpuSet;
 
-/// Why a thread could not be placed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AffinityError {
-    /// The mask to set names no CPU.
     #[error("empty CPU set: name at least one CPU")]
     Empty,
     /// The kernel refused the mask: no CPU in it is online and inside the cgroup's cpuset.
     #[error("can't run on CPU {cpus}: none of them is online and inside the cgroup's cpuset ({os})")]
     Refused {
         cpus: CpuSet,
-        /// The kernel's answer.
         os: String,
     },
-    /// The mask could not be read.
     #[error("can't read the CPU affinity: {os}")]
     Unreadable {
-        /// The kernel's answer.
         os: String,
     },
 }

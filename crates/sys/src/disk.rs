@@ -38,12 +38,10 @@ impl AlignedBytes {
         Self { bytes, start, len }
     }
 
-    /// The bytes.
     pub fn as_slice(&self) -> &[u8] {
         &self.bytes[self.start..self.start + self.len]
     }
 
-    /// The bytes, writable.
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
         &mut self.bytes[self.start..self.start + self.len]
     }
@@ -214,7 +212,6 @@ pub fn free_bytes(path: &Path) -> io::Result<u64> {
 /// page cache or a file system in memory served is not among them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DeviceTraffic {
-    /// Bytes read.
     pub read_bytes: u64,
     /// Bytes written, or dirtied in the page cache of a file that lies on a device.
     pub written_bytes: u64,

@@ -7,7 +7,6 @@ use std::ptr::NonNull;
 use crate::oom::MemoryLeft;
 use crate::tree::Tree;
 
-/// Why a buffer could not be had.
 #[derive(Debug, thiserror::Error)]
 pub enum MemoryError {
     /// More than the machine has free; touching it would end in the out-of-memory killer.
@@ -19,11 +18,9 @@ pub enum MemoryError {
         /// `MemAvailable` of `/proc/meminfo`.
         available_bytes: u64,
     },
-    /// The kernel refused the mapping.
     #[error("a buffer of {bytes} bytes cannot be mapped: {source}")]
     Map {
         bytes: usize,
-        /// The system's error.
         source: io::Error,
     },
 }
@@ -72,7 +69,6 @@ impl<T: Copy + Default> LockedBuf<T> {
         self.len
     }
 
-    /// Whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

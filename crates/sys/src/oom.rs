@@ -14,7 +14,6 @@ const LARGE_BYTES: usize = 2 << 20;
 /// Memory of the machine, or of what this process may use of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryLeft {
-    /// All there is, bytes.
     pub total_bytes: u64,
     /// What can be had without swapping (`MemAvailable`: free memory and page cache that can be dropped), bytes.
     pub available_bytes: u64,

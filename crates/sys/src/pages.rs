@@ -148,7 +148,6 @@ impl Pages {
         Ok(pages)
     }
 
-    /// Size, bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -198,7 +197,6 @@ impl Drop for Pages {
 }
 
 impl<'a> Extent<'a> {
-    /// Size, bytes.
     pub fn bytes(self) -> usize {
         self.bytes
     }

@@ -27,13 +27,11 @@ impl Region {
         Ok(Self { start: map(bytes)?, bytes })
     }
 
-    /// The bytes.
     pub fn as_slice(&self) -> &[u8] {
         // SAFETY: the mapping is readable, zero or written, and lives as long as `self`.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.bytes) }
     }
 
-    /// The bytes, writable.
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
         // SAFETY: as in `as_slice`; the exclusive borrow of `self` makes the access exclusive.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.bytes) }

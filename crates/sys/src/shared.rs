@@ -90,6 +90,11 @@ impl SharedCounters {
         self.counter(i).load(Ordering::Relaxed)
     }
 
+    /// The sum of all counters, wrapping.
+    pub fn sum(&self) -> u64 {
+        (0..self.len).fold(0, |sum, i| sum.wrapping_add(self.get(i)))
+    }
+
     fn counter(&self, i: usize) -> &AtomicU64 {
         assert!(i < self.len, "counter {i} of {}", self.len);
         // SAFETY: inside the mapping, as just checked.

@@ -15,28 +15,20 @@ use crate::sched::{self, Policy, SchedError};
 /// Stack that is touched and locked before a placed thread's work begins; deeper use takes page faults as usual.
 pub const PREPARED_STACK_BYTES: usize = 256 * 1024;
 
-/// Why a placed thread could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum PlaceError {
-    /// The system has no thread to give.
     #[error("thread '{name}': cannot be started: {source}")]
     Spawn {
-        /// The thread's name.
         name: String,
-        /// The system's error.
         source: io::Error,
     },
-    /// The CPU does not exist or is not allowed for this process.
     #[error("thread '{name}': {source}")]
     Cpu {
-        /// The thread's name.
         name: String,
         source: AffinityError,
     },
-    /// The policy was refused.
     #[error("thread '{name}': {source}")]
     Policy {
-        /// The thread's name.
         name: String,
         source: SchedError,
     },

@@ -67,7 +67,6 @@ impl WorkingSet {
         Self { anonymous_bytes: whole(anonymous_bytes), file_bytes: whole(file_bytes) }
     }
 
-    /// All of it, bytes.
     pub(super) fn bytes(self) -> u64 {
         self.anonymous_bytes + self.file_bytes
     }

@@ -24,7 +24,6 @@ pub struct Handler {
 }
 
 impl Handler {
-    /// Installs it.
     pub fn install() -> io::Result<Self> {
         let in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
         // Away from the first few, which thread libraries keep for themselves.

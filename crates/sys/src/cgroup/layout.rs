@@ -197,7 +197,6 @@ fn writable(tree: &Tree, directory: &str) -> Result<(), String> {
         .map_err(|errno| refusal(directory, &errno.into()))
 }
 
-/// Why a group cannot be made in `directory`.
 pub(super) fn refusal(directory: &str, error: &std::io::Error) -> String {
     match error.raw_os_error() {
         Some(libc::EROFS) => format!(

@@ -50,23 +50,18 @@ impl fmt::Display for Controller {
     }
 }
 
-/// Why a group could not be had; each text is one line with what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum CgroupError {
-    /// The request limits nothing.
     #[error("control group: the request limits nothing")]
     Empty,
-    /// A controller is not there, or not for this process.
     #[error("control group with the {controller} controller: {cause}")]
     Unusable {
         controller: Controller,
         /// The true cause and what would help.
         cause: String,
     },
-    /// The kernel refused a group or one of its limits.
     #[error("control group {group}: {what} refused: {cause}", group = group.display())]
     Refused { what: String, group: PathBuf, cause: String },
-    /// The kernel accepted a limit but reports another.
     #[error("control group: {file} was set to '{asked}' but holds '{found}'", file = file.display())]
     NotInForce {
         /// The limit's file.
@@ -74,10 +69,8 @@ pub enum CgroupError {
         asked: String,
         found: String,
     },
-    /// A process could not be put into the group.
     #[error("control group {group}: process {pid} cannot join: {cause}", group = group.display())]
     Member { pid: i32, group: PathBuf, cause: String },
-    /// The group could not be removed in time.
     #[error("control group {group} is left behind: {cause}", group = group.display())]
     NotRemoved { group: PathBuf, cause: String },
 }

@@ -178,19 +178,15 @@ pub fn now(id: SourceId) -> Result<u64, ClockError> {
     dispatch(id, Now)
 }
 
-/// Why a clock could not be read or qualified.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ClockError {
-    /// The source belongs to another architecture or CPU.
     #[error("clock source `{source_id}` is not available on this machine: use monotonic_raw")]
     Unavailable { source_id: SourceId },
     /// `qualify` was called without CPUs.
     #[error("no CPU given to qualify the clock on: name at least one")]
     NoCpu,
-    /// A CPU could not be used, or not in time.
     #[error("CPU {cpu} could not be examined: {reason}")]
     NoCpuTime { cpu: usize, reason: String },
-    /// A rate was asked of samples that can't give one.
     #[error("clock rate can't be told: {reason}")]
     NoRate { reason: String },
 }

@@ -93,10 +93,8 @@ pub fn named(name: &str) -> Option<&'static Kernel> {
     all().find(|k| k.name == name)
 }
 
-/// Why a kernel was not run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KernelError {
-    /// The processor lacks the instructions.
     #[error("kernel {0} needs instructions this processor does not have")]
     Unavailable(&'static str),
     /// The operands are too small, misaligned, or of a kind the kernel does not take.

@@ -49,7 +49,6 @@ pub fn reap_orphans() {
     while let Ok(Some(_)) | Err(rustix::io::Errno::INTR) = rustix::process::waitid(WaitId::All, look) {}
 }
 
-/// Kills one process.
 pub fn kill_process(pid: i32) -> io::Result<()> {
     send(pid, Signal::KILL)
 }

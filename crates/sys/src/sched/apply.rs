@@ -5,10 +5,8 @@ use std::io;
 use super::cause;
 use super::{Policy, PolicyParseError};
 
-/// Why a policy could not be applied; each text is one line with what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum SchedError {
-    /// The parameters are out of range.
     #[error(transparent)]
     Invalid(#[from] PolicyParseError),
     /// The thread has not the right: capability, resource limit or seccomp filter.
@@ -49,12 +47,10 @@ pub enum SchedError {
         /// Why it cannot be, or is not, in force, and what would help.
         cause: String,
     },
-    /// Any other error of the system call.
     #[error("policy {policy}: {source}")]
     Os {
         /// The policy asked for, or `read` when reading back failed.
         policy: String,
-        /// The system's error.
         source: io::Error,
     },
 }

@@ -52,7 +52,6 @@ pub enum FairServer {
     Absent,
     /// Neither debugfs nor the kernel version could be read.
     Unknown {
-        /// Why.
         why: String,
     },
 }

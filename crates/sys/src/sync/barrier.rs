@@ -5,7 +5,6 @@ use std::io;
 use super::Sharing;
 use super::place::{Place, checked};
 
-/// `pthread_barrier_t`.
 #[derive(Debug)]
 pub struct Barrier(Place<libc::pthread_barrier_t>);
 

@@ -58,7 +58,6 @@ impl Drop for MutexHeld<'_> {
     }
 }
 
-/// `pthread_spinlock_t`.
 #[derive(Debug)]
 pub struct Spin(Place<libc::pthread_spinlock_t>);
 

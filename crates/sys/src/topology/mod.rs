@@ -28,7 +28,6 @@ const NODE: &str = "sys/devices/system/node";
 /// Why a tree has no topology.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TopologyError {
-    /// Neither sysfs nor procfs names a CPU.
     #[error("no CPU found below {root}: neither sys/devices/system/cpu nor proc/cpuinfo can be read")]
     NoCpu { root: String },
 }
@@ -78,7 +77,6 @@ pub struct Node {
     pub node: usize,
     /// Its CPUs; empty for a node of memory only.
     pub cpus: CpuSet,
-    /// Its memory, bytes.
     pub memory_bytes: Option<u64>,
     /// Distance to each node in ascending order, 10 being local (ACPI SLIT).
     pub distances: Vec<u32>,

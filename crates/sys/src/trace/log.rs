@@ -150,7 +150,6 @@ pub struct Dropped {
 pub struct SkippedEvent {
     /// `group/name`.
     pub event: String,
-    /// Why.
     pub why: String,
 }
 
@@ -170,7 +169,6 @@ pub struct TraceLog {
 }
 
 impl TraceLog {
-    /// The name of `id`.
     pub fn name(&self, id: NameId) -> &str {
         self.names.text(id)
     }

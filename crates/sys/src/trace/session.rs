@@ -54,23 +54,17 @@ impl TraceConfig {
     }
 }
 
-/// Why a trace could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
-    /// tracefs can't be used here.
     #[error("kernel events are not available: {0}")]
     Unavailable(io::Error),
-    /// No CPU to trace.
     #[error("no CPU to trace: name at least one")]
     NoCpu,
-    /// A step of setting up, reading or stopping failed.
     #[error("trace instance: {step}: {source}")]
     Step {
         step: String,
-        /// The system's error.
         source: io::Error,
     },
-    /// A format text of this kernel was not understood.
     #[error("trace instance: {0} of this kernel was not understood")]
     Format(String),
 }

@@ -29,7 +29,6 @@ struct Decoded {
     streaming_stores: u32,
     /// Bytes loaded, those of every repetition.
     load_bytes: u32,
-    /// Bytes stored.
     store_bytes: u32,
     branches: u32,
     /// Floating-point operations over all lanes, a fused multiply-add as two.
