@@ -17,6 +17,7 @@ pub struct Code {
     pub how: &'static str,
     /// What to do.
     pub next: &'static str,
+    /// How to undo that.
     pub undo: Option<&'static str>,
 }
 

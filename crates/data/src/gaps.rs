@@ -9,6 +9,7 @@ pub const WINDOWS: &str = "noise_windows";
 /// Name of the source in the gaps' table of sources when the kernel kept the meter off its CPU, and nobody else ran.
 pub const HELD_BACK: &str = "nobody (meter held back)";
 
+/// Why tables give no list of gaps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GapsError {
     /// A column or note is missing; what is needed.

@@ -34,15 +34,18 @@ impl Values {
     }
 }
 
+/// One column.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Column {
     /// Name with unit suffix where it is a number (`start_ticks`).
     pub name: String,
     /// Unit of its numbers.
     pub unit: Unit,
+    /// Values.
     pub values: Values,
 }
 
+/// A table whose columns do not have equal length.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("table {table}: column {column} has {found} rows, the first has {expected}")]
 pub struct RaggedTable {
@@ -81,6 +84,7 @@ impl Table {
         Ok(Self { name: name.to_owned(), notes: Vec::new(), columns })
     }
 
+    /// Rows.
     pub fn rows(&self) -> usize {
         self.columns.first().map_or(0, |c| c.values.len())
     }
