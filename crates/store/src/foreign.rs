@@ -28,17 +28,14 @@ use thiserror::Error;
 
 pub mod codes;
 mod columns;
-mod cyclictest;
 mod ftq_2009;
 mod ftq_2025;
 mod fwq;
 mod histogram;
 mod interbench_log;
-mod jitterdebugger;
 mod ladder;
 mod locate;
 mod netgauge;
-mod oslat;
 mod side;
 mod sysjitter;
 mod sysjitter_summary;
@@ -142,16 +139,16 @@ pub struct Reader {
 
 /// All formats, sorted by name.
 pub const READERS: &[Reader] = &[
-    cyclictest::READER,
+    histogram::CYCLICTEST,
     ftq_2009::READER,
     ftq_2009::STDOUT_READER,
     ftq_2025::READER,
     fwq::READER,
     interbench_log::READER,
-    jitterdebugger::READER,
+    histogram::JITTERDEBUGGER,
     ladder::LAT_MEM_RD,
     netgauge::READER,
-    oslat::READER,
+    histogram::OSLAT,
     ladder::RAMLAT,
     ladder::SIZE_NS,
     sysjitter::READER,

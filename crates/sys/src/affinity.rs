@@ -8,14 +8,9 @@ pub enum AffinityError {
     Empty,
     /// The kernel refused the mask: no CPU in it is online and inside the cgroup's cpuset.
     #[error("can't run on CPU {cpus}: none of them is online and inside the cgroup's cpuset ({os})")]
-    Refused {
-        cpus: CpuSet,
-        os: String,
-    },
+    Refused { cpus: CpuSet, os: String },
     #[error("can't read the CPU affinity: {os}")]
-    Unreadable {
-        os: String,
-    },
+    Unreadable { os: String },
 }
 
 /// Bits of the first mask buffer; doubled until the kernel's own mask fits.

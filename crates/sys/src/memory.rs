@@ -19,10 +19,7 @@ pub enum MemoryError {
         available_bytes: u64,
     },
     #[error("a buffer of {bytes} bytes cannot be mapped: {source}")]
-    Map {
-        bytes: usize,
-        source: io::Error,
-    },
+    Map { bytes: usize, source: io::Error },
 }
 
 /// A fixed-length buffer in its own mapping, every page touched and, if possible, locked in memory.

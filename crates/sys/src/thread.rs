@@ -18,20 +18,11 @@ pub const PREPARED_STACK_BYTES: usize = 256 * 1024;
 #[derive(Debug, thiserror::Error)]
 pub enum PlaceError {
     #[error("thread '{name}': cannot be started: {source}")]
-    Spawn {
-        name: String,
-        source: io::Error,
-    },
+    Spawn { name: String, source: io::Error },
     #[error("thread '{name}': {source}")]
-    Cpu {
-        name: String,
-        source: AffinityError,
-    },
+    Cpu { name: String, source: AffinityError },
     #[error("thread '{name}': {source}")]
-    Policy {
-        name: String,
-        source: SchedError,
-    },
+    Policy { name: String, source: SchedError },
 }
 
 /// What a placed thread reported before its work began.

@@ -51,9 +51,7 @@ pub enum FairServer {
     /// The kernel is older than 6.12.
     Absent,
     /// Neither debugfs nor the kernel version could be read.
-    Unknown {
-        why: String,
-    },
+    Unknown { why: String },
 }
 
 impl FairServer {

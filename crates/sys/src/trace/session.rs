@@ -61,10 +61,7 @@ pub enum TraceError {
     #[error("no CPU to trace: name at least one")]
     NoCpu,
     #[error("trace instance: {step}: {source}")]
-    Step {
-        step: String,
-        source: io::Error,
-    },
+    Step { step: String, source: io::Error },
     #[error("trace instance: {0} of this kernel was not understood")]
     Format(String),
 }
