@@ -1,10 +1,12 @@
 //! Memory that takes no page fault while measuring: mapped, touched and, where the limits allow, locked.
 
 use std::io;
+use std::marker::PhantomData;
 use std::ops::{Index, IndexMut};
 use std::ptr::NonNull;
 
 use crate::oom::MemoryLeft;
+use crate::region::Region;
 use crate::tree::Tree;
 
 #[derive(Debug, thiserror::Error)]
@@ -27,9 +29,9 @@ pub enum MemoryError {
 /// All elements start as `T::default()`. Dropping it unmaps (and so unlocks) the memory.
 #[derive(Debug)]
 pub struct LockedBuf<T: Copy + Default> {
-    start: NonNull<T>,
+    region: Region,
     len: usize,
-    mapped_bytes: usize,
+    of: PhantomData<T>,
 }
 
 // SAFETY: the buffer owns its mapping exclusively, like a Vec; sending it sends the elements.
@@ -42,24 +44,26 @@ impl<T: Copy + Default> LockedBuf<T> {
     /// Errors: [`MemoryError`] when the memory is not there. A refused lock is no error.
     pub fn new(len: usize) -> Result<Self, MemoryError> {
         const { assert!(align_of::<T>() <= 4096, "a mapping is aligned to pages only") };
-        let page_bytes = rustix::param::page_size();
         let too_large =
             |bytes| MemoryError::TooLarge { bytes, available_bytes: available_bytes().unwrap_or(0) };
         let bytes = len.checked_mul(size_of::<T>()).ok_or_else(|| too_large(usize::MAX))?;
-        let mapped_bytes =
-            bytes.max(1).checked_next_multiple_of(page_bytes).ok_or_else(|| too_large(bytes))?;
-        if available_bytes().is_some_and(|available| mapped_bytes as u64 > available) {
+        if available_bytes().is_some_and(|available| bytes as u64 > available) {
             return Err(too_large(bytes));
         }
-        let start = map(mapped_bytes).map_err(|source| MemoryError::Map { bytes, source })?.cast::<T>();
+        let region = Region::new(bytes).map_err(|source| MemoryError::Map { bytes, source })?;
+        let start = region.start().cast::<T>();
         for i in 0..len {
             // SAFETY: element `i` lies inside the mapping, which is page-aligned and ours alone.
             let element = unsafe { start.add(i) };
             // SAFETY: valid for writes as stated above; the write is also what brings the page in.
             unsafe { element.write(T::default()) };
         }
-        let _ = lock(start.cast(), mapped_bytes);
-        Ok(Self { start, len, mapped_bytes })
+        let _ = lock(region.start(), region.as_slice().len());
+        Ok(Self { region, len, of: PhantomData })
+    }
+
+    fn start(&self) -> *mut T {
+        self.region.start().as_ptr().cast()
     }
 
     pub fn len(&self) -> usize {
@@ -72,12 +76,12 @@ impl<T: Copy + Default> LockedBuf<T> {
 
     pub fn as_slice(&self) -> &[T] {
         // SAFETY: `len` elements were initialized in `new`, and the mapping lives as long as `self`.
-        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+        unsafe { std::slice::from_raw_parts(self.start(), self.len) }
     }
 
     pub fn as_mut_slice(&mut self) -> &mut [T] {
         // SAFETY: as in `as_slice`; the exclusive borrow of `self` makes the access exclusive.
-        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+        unsafe { std::slice::from_raw_parts_mut(self.start(), self.len) }
     }
 }
 
@@ -93,23 +97,6 @@ impl<T: Copy + Default> IndexMut<usize> for LockedBuf<T> {
     fn index_mut(&mut self, i: usize) -> &mut T {
         &mut self.as_mut_slice()[i]
     }
-}
-
-impl<T: Copy + Default> Drop for LockedBuf<T> {
-    fn drop(&mut self) {
-        // SAFETY: exactly the mapping made in `new`; no reference to it outlives `self`.
-        let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.mapped_bytes) };
-    }
-}
-
-/// A new mapping of `bytes` (whole pages), readable, writable, zero.
-pub(crate) fn map(bytes: usize) -> io::Result<NonNull<u8>> {
-    use rustix::mm::{MapFlags, ProtFlags};
-    let access = ProtFlags::READ | ProtFlags::WRITE;
-    // SAFETY: a new anonymous mapping at an address of the kernel's choice touches no memory in use.
-    let start =
-        unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), bytes, access, MapFlags::PRIVATE) }?;
-    NonNull::new(start.cast()).ok_or_else(|| io::Error::other("mapped at address zero"))
 }
 
 fn lock(start: NonNull<u8>, bytes: usize) -> io::Result<()> {
@@ -176,11 +163,7 @@ mod tests {
             *x = [i as u64, 1];
         }
         let faults = Usage::of_current_thread().since(&before).minor_faults;
-        assert!(
-            faults < (buf.mapped_bytes / 4096 / 16) as u64,
-            "{faults} faults in {} bytes",
-            buf.mapped_bytes
-        );
+        assert!(faults < (len * 16 / 4096 / 16) as u64, "{faults} faults in {} bytes", len * 16);
         assert_eq!(buf[len - 1], [len as u64 - 1, 1]);
     }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::ptr::NonNull;
 
-use crate::memory::map;
+use rustix::mm::{MapFlags, ProtFlags};
 
 /// A private anonymous mapping. Its pages come into being when they are first touched; before they read as zero.
 #[derive(Debug)]
@@ -24,7 +24,15 @@ impl Region {
             .max(1)
             .checked_next_multiple_of(page_bytes)
             .ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
-        Ok(Self { start: map(bytes)?, bytes })
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new anonymous mapping at an address of the kernel's choice touches no memory in use.
+        let start =
+            unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), bytes, access, MapFlags::PRIVATE) }?;
+        Ok(Self { start: NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?, bytes })
+    }
+
+    pub(crate) fn start(&self) -> NonNull<u8> {
+        self.start
     }
 
     pub fn as_slice(&self) -> &[u8] {

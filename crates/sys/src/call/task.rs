@@ -9,8 +9,9 @@ use std::path::Path;
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::{expect, zero};
+use super::expect;
 use crate::pages::{Backing, Pages};
+use crate::process::fork::SignalsBlocked;
 
 /// Exit code of children that do nothing: one that no accident gives.
 const DONE: libc::c_int = 42;
@@ -119,7 +120,7 @@ impl Bare {
             | libc::CLONE_SYSVSEM
             | libc::CLONE_CHILD_CLEARTID;
         // Signals sent to the process would run handlers in the bare thread, on our thread-local storage.
-        let blocked = BlockedSignals::all()?;
+        let blocked = SignalsBlocked::new()?;
         let none = null_mut::<libc::c_void>();
         // SAFETY: the stack is live and used by nobody else (`&mut self`); both words live until the kernel has cleared
         // `alive`, which is waited for below; the body touches one atomic only.
@@ -150,7 +151,7 @@ impl Bare {
     /// A process that shares our memory until it ends (what `vfork` does), `_exit` and `waitpid`.
     /// Errors: the system's error, or the exit code of a child that ended otherwise.
     pub fn vfork_and_wait(&mut self) -> io::Result<()> {
-        let blocked = BlockedSignals::all()?;
+        let blocked = SignalsBlocked::new()?;
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
         // SAFETY: the child runs on a stack of its own and does nothing but return its exit code, while this thread is
         // suspended by the kernel.
@@ -158,31 +159,6 @@ impl Bare {
         let started = if child < 0 { Err(io::Error::last_os_error()) } else { Ok(child) };
         drop(blocked);
         wait_for(started?, DONE)
-    }
-}
-
-/// All signals of this thread, blocked until dropped.
-struct BlockedSignals {
-    before: libc::sigset_t,
-}
-
-impl BlockedSignals {
-    fn all() -> io::Result<Self> {
-        // SAFETY: a set of integers that the next call fills in.
-        let mut all: libc::sigset_t = unsafe { std::mem::zeroed() };
-        // SAFETY: a live set.
-        zero(unsafe { libc::sigfillset(&raw mut all) })?;
-        let mut before = all;
-        // SAFETY: live sets.
-        code(unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before) })?;
-        Ok(Self { before })
-    }
-}
-
-impl Drop for BlockedSignals {
-    fn drop(&mut self) {
-        // SAFETY: a live set that came from the kernel.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, null_mut()) };
     }
 }
 

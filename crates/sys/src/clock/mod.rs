@@ -43,20 +43,16 @@ use serde::{Deserialize, Serialize};
 /// The unfenced counter of this architecture: the type to name in a loop that wants the cheapest stamp.
 #[cfg(target_arch = "x86_64")]
 pub type Counter = Rdtsc;
-/// The unfenced counter of this architecture: the type to name in a loop that wants the cheapest stamp.
 #[cfg(target_arch = "aarch64")]
 pub type Counter = Cntvct;
-/// The unfenced counter of this architecture: the type to name in a loop that wants the cheapest stamp.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub type Counter = MonotonicRaw;
 
 /// The counter read that waits for all earlier instructions: for stamps that must not move.
 #[cfg(target_arch = "x86_64")]
 pub type OrderedCounter = LfenceRdtsc;
-/// The counter read that waits for all earlier instructions: for stamps that must not move.
 #[cfg(target_arch = "aarch64")]
 pub type OrderedCounter = CntvctIsb;
-/// The counter read that waits for all earlier instructions: for stamps that must not move.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub type OrderedCounter = MonotonicRaw;
 

@@ -198,12 +198,12 @@ impl Drop for Forked {
 }
 
 /// All signals of the calling thread are held back while it lives.
-struct SignalsBlocked {
+pub(crate) struct SignalsBlocked {
     before: libc::sigset_t,
 }
 
 impl SignalsBlocked {
-    fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         // SAFETY: a set of signals is plain data, for which all zeros are valid.
         let mut all: libc::sigset_t = unsafe { std::mem::zeroed() };
         let mut before = all;

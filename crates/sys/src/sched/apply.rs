@@ -227,23 +227,13 @@ mod tests {
 
     #[test]
     fn a_thread_without_rights_is_told_about_capability_and_limit() {
-        if !rustix::process::getuid().is_root() {
-            println!("skipped: needs root to drop rights");
-            return;
-        }
-        std::thread::scope(|s| {
-            s.spawn(|| {
-                let nobody: libc::uid_t = 65_534;
-                // SAFETY: the raw system call changes the identity of this thread alone; the thread ends after the test.
-                let rc = unsafe { libc::syscall(libc::SYS_setresuid, nobody, nobody, nobody) };
-                assert_eq!(rc, 0);
-                let e = apply(Policy::Fifo(98)).unwrap_err();
-                assert!(matches!(e, SchedError::NotPermitted { .. }), "{e}");
-                let text = e.to_string();
-                assert!(text.contains("CAP_SYS_NICE") && text.contains("RLIMIT_RTPRIO"), "{text}");
-                let e = apply(Policy::Other { nice: -10 }).unwrap_err().to_string();
-                assert!(e.contains("RLIMIT_NICE"), "{e}");
-            });
+        crate::thread::as_nobody(|| {
+            let e = apply(Policy::Fifo(98)).unwrap_err();
+            assert!(matches!(e, SchedError::NotPermitted { .. }), "{e}");
+            let text = e.to_string();
+            assert!(text.contains("CAP_SYS_NICE") && text.contains("RLIMIT_RTPRIO"), "{text}");
+            let e = apply(Policy::Other { nice: -10 }).unwrap_err().to_string();
+            assert!(e.contains("RLIMIT_NICE"), "{e}");
         });
     }
 }
