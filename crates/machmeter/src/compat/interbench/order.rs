@@ -56,7 +56,7 @@ pub(super) fn plan(
         |l: &Simulation, by_default: bool| if l.is_custom() { options.custom.is_some() } else { by_default };
     let taken: Vec<&'static Simulation> = SIMULATIONS
         .iter()
-        .filter(|l| l.load.as_ref().is_some_and(|x| options.loads.takes(l, usual(l, x.by_default))))
+        .filter(|l| l.load.is_some_and(|by_default| options.loads.takes(l, usual(l, by_default))))
         .collect();
     let missing = taken.iter().filter(|l| !there(l)).map(|l| l.label).collect();
     let mut tables = Vec::new();
