@@ -112,3 +112,36 @@ pub(super) const fn chase(ways: u32) -> Declared {
     let chain = if ways == 1 { Chain::Dependent } else { Chain::Independent };
     Declared { loads: 16 * ways, load_bytes: 128 * ways, ..register(chain) }
 }
+
+/// The table of the kernels that follow chains, over functions of these names.
+macro_rules! chase_kernels {
+    () => {
+        const fn row(name: &'static str, ways: u32, code: Code) -> Kernel {
+            Kernel {
+                name,
+                width_bits: 64,
+                available: || true,
+                declared: chase(ways),
+                walk: Walk::Chase,
+                code,
+            }
+        }
+
+        pub(in crate::kernel) const KERNELS: &[Kernel] = &[
+            row("chase.1", 1, chase_1),
+            row("chase.2", 2, chase_2),
+            row("chase.3", 3, chase_3),
+            row("chase.4", 4, chase_4),
+            row("chase.5", 5, chase_5),
+            row("chase.6", 6, chase_6),
+            row("chase.8", 8, chase_8),
+            row("chase.10", 10, chase_10),
+            row("chase.12", 12, chase_12),
+            row("chase.16", 16, chase_16),
+            row("chase.24", 24, chase_24),
+            // Follows one chain and writes each pointer back to where it was.
+            Kernel { declared: chase_and_store(), ..row("chase_store.1", 1, store_1) },
+        ];
+    };
+}
+pub(super) use chase_kernels;

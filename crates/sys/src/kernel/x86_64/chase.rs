@@ -4,27 +4,10 @@
 
 use core::arch::naked_asm;
 
-use crate::kernel::declared::{chase, chase_and_store};
+use crate::kernel::declared::{chase, chase_and_store, chase_kernels};
 use crate::kernel::{Code, Kernel, Walk};
 
-const fn row(name: &'static str, ways: u32, code: Code) -> Kernel {
-    Kernel { name, width_bits: 64, available: || true, declared: chase(ways), walk: Walk::Chase, code }
-}
-
-pub(in crate::kernel) const KERNELS: &[Kernel] = &[
-    row("chase.1", 1, chase_1),
-    row("chase.2", 2, chase_2),
-    row("chase.3", 3, chase_3),
-    row("chase.4", 4, chase_4),
-    row("chase.5", 5, chase_5),
-    row("chase.6", 6, chase_6),
-    row("chase.8", 8, chase_8),
-    row("chase.10", 10, chase_10),
-    row("chase.12", 12, chase_12),
-    row("chase.16", 16, chase_16),
-    row("chase.24", 24, chase_24),
-    Kernel { declared: chase_and_store(), ..row("chase_store.1", 1, store_1) },
-];
+chase_kernels!();
 
 /// The chains' places in `a`, each with the register that holds it. A chain in a vector register passes through rsi for its
 /// load, which costs it a few cycles: little beside the misses that so many chains are for.
