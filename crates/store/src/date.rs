@@ -50,7 +50,11 @@ pub fn new_run_id() -> String {
 fn hashed_id() -> [u8; 16] {
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     let count = COUNTER.fetch_add(1, Ordering::Relaxed);
-    let hash = Sha256::digest(format!("{} {} {count}", Utc::now().timestamp_nanos_opt().unwrap_or_default(), process::id()));
+    let hash = Sha256::digest(format!(
+        "{} {} {count}",
+        Utc::now().timestamp_nanos_opt().unwrap_or_default(),
+        process::id()
+    ));
     let mut id = [0_u8; 16];
     id.copy_from_slice(&hash[..16]);
     id

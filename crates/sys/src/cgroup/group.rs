@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::layout::{self, Parent};
 use super::limits::{self, write_existing};
-use super::removal::{PREFIX, members, remove, sweep_directory};
-use super::{CgroupError, Controller, Events, Request};
+use super::removal::{PREFIX, remove, sweep_directory};
+use super::{CgroupError, Events, Request};
 use crate::guard::Guard;
 use crate::tree::Tree;
 
@@ -27,7 +27,6 @@ pub struct Group {
 
 #[derive(Debug, Clone)]
 struct Made {
-    controllers: Vec<Controller>,
     directory: PathBuf,
     own: PathBuf,
 }
@@ -72,7 +71,7 @@ impl Plan {
         }
         let undo = places(&self.made);
         let guard = Guard::new(format!("control group {}", self.leaf), move || {
-            let _ = remove(&undo);
+            remove(&undo);
         });
         let mut group =
             Group { made: self.made, caveats: Vec::new(), switched_on: Vec::new(), guard: Some(guard) };
@@ -111,14 +110,6 @@ impl Group {
         })
     }
 
-    /// Process ids of the members, ascending.
-    pub fn members(&self) -> Vec<i32> {
-        let mut pids: Vec<i32> = self.made.iter().flat_map(|m| members(&m.directory)).collect();
-        pids.sort_unstable();
-        pids.dedup();
-        pids
-    }
-
     /// What the kernel did to the members so far.
     pub fn events(&self) -> Events {
         let mut events = Events::default();
@@ -126,11 +117,6 @@ impl Group {
             events.add(&made.directory);
         }
         events
-    }
-
-    /// The directory that holds the files of `controller`.
-    pub fn directory(&self, controller: Controller) -> Option<&Path> {
-        self.made.iter().find(|m| m.controllers.contains(&controller)).map(|m| m.directory.as_path())
     }
 
     /// All directories of the group, in the order in which they were made.
@@ -141,16 +127,6 @@ impl Group {
     /// What membership means beside the limits asked for, in one line each.
     pub fn caveats(&self) -> &[String] {
         &self.caveats
-    }
-
-    /// Removes the group as dropping it does, and says whether that worked.
-    /// Errors: [`CgroupError::NotRemoved`] after about 1.5 s of trying.
-    pub fn remove(mut self) -> Result<(), CgroupError> {
-        let removed = remove(&places(&self.made));
-        if let Some(guard) = self.guard.take().filter(|_| removed.is_ok()) {
-            guard.disarm();
-        }
-        removed
     }
 }
 
@@ -163,11 +139,7 @@ impl Drop for Group {
 
 impl Made {
     fn below(parent: &Parent, tree: &Tree, leaf: &str) -> Self {
-        Self {
-            controllers: parent.controllers.clone(),
-            directory: tree.root().join(&parent.directory).join(leaf),
-            own: tree.root().join(&parent.own),
-        }
+        Self { directory: tree.root().join(&parent.directory).join(leaf), own: tree.root().join(&parent.own) }
     }
 
     fn without_real_time_budget(&self) -> bool {
@@ -270,7 +242,7 @@ mod tests {
         let mut child = sleeper();
         let pid = child.id().cast_signed();
         group.add(pid).unwrap();
-        assert_eq!(group.members(), [pid]);
+        assert!(group.made.iter().all(|m| crate::cgroup::removal::members(&m.directory) == [pid]));
         let directories: Vec<PathBuf> = group.made.iter().map(|m| m.directory.clone()).collect();
         let events = group.events();
         assert_eq!(events.oom_kills, Some(0), "{events:?}");
@@ -278,7 +250,7 @@ mod tests {
         std::thread::scope(|s| {
             // A killed child stays a member until it is waited for in some kernels.
             s.spawn(|| assert!(!child.wait().unwrap().success()));
-            group.remove().unwrap();
+            drop(group);
         });
         assert!(directories.iter().all(|d| !d.exists()), "{directories:?}");
     }

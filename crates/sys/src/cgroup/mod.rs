@@ -71,6 +71,4 @@ pub enum CgroupError {
     },
     #[error("control group {group}: process {pid} cannot join: {cause}", group = group.display())]
     Member { pid: i32, group: PathBuf, cause: String },
-    #[error("control group {group} is left behind: {cause}", group = group.display())]
-    NotRemoved { group: PathBuf, cause: String },
 }
