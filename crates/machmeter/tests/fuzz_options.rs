@@ -44,17 +44,7 @@ const CHOICES: &[(&str, &str, &str)] = &[
 ];
 
 /// Options without a value, and outputs inside the working directory.
-const FLAGS: &[&str] = &[
-    "--quiet",
-    "-v",
-    "--ascii",
-    "--strict",
-    "--no-save",
-    "--json",
-    "--json=j.json",
-    "--csv=c.csv",
-    "--md=m.md",
-];
+const FLAGS: &str = "--quiet -v --ascii --strict --no-save --json --json=j.json --csv=c.csv --md=m.md";
 /// Values of `-o`, some of which cannot be written.
 const OUTPUTS: &[&str] = &["r.json", "r.html", "no-folder/r.json", "/dev/full", "."];
 
@@ -108,9 +98,9 @@ fn measuring(random: &mut Random) -> Set {
 }
 
 fn outputs(random: &mut Random, arguments: &mut Vec<String>) {
-    for f in FLAGS {
+    for f in FLAGS.split(' ') {
         if chance(random, 0.12) {
-            arguments.push((*f).to_owned());
+            arguments.push(f.to_owned());
         }
     }
     if chance(random, 0.3) {
