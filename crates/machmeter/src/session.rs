@@ -37,7 +37,9 @@ pub(crate) struct Session<'a> {
 
 impl<'a> Session<'a> {
     /// Looks at the machine and qualifies the clock; about 60 ms on a small machine. The time counts from here.
-    /// Errors: when the CPUs asked for cannot be had, or nothing is known about the machine.
+    ///
+    /// # Errors
+    /// When the CPUs asked for cannot be had, or nothing is known about the machine.
     pub(crate) fn begin(
         registries: &Registries,
         globals: &'a Globals,
@@ -90,6 +92,9 @@ impl<'a> Session<'a> {
     }
 
     /// Runs one probe within `budget_ns` of wall time.
+    ///
+    /// # Errors
+    /// What the probe says.
     pub(crate) fn run(
         &self,
         budget_ns: u64,

@@ -15,12 +15,27 @@ pub(super) const FORMAT: Format = Format {
     write,
 };
 
-const HEADS: &str =
-    "id,params,unit,better,value,ci_low,ci_high,ci_level,ci_method,n,max,estimator,quality,flags,why";
+const HEADS: [&str; 15] = [
+    "id",
+    "params",
+    "unit",
+    "better",
+    "value",
+    "ci_low",
+    "ci_high",
+    "ci_level",
+    "ci_method",
+    "n",
+    "max",
+    "estimator",
+    "quality",
+    "flags",
+    "why",
+];
 
 fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write) -> Result<(), ExportError> {
     let record = finite::record(record);
-    write!(out, "{HEADS}\r\n")?;
+    line(out, &HEADS.map(str::to_owned))?;
     for m in &record.metrics {
         let number = |v: Option<f64>| v.map_or_else(String::new, |v| format!("{v}"));
         let params: Vec<String> = m.params.iter().map(|(k, v)| format!("{k}={v}")).collect();
