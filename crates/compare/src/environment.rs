@@ -6,32 +6,10 @@ use machmeter_data::{Check, CheckState, Fact, FactState, FactValue, Record};
 use crate::options::glob_matches;
 
 /// Facts worth reporting, by pattern of their path, in the order in which they are reported.
-const REPORTED: [&str; 24] = [
-    "cpu.model*",
-    "*microcode*",
-    "*governor*",
-    "*mitigation*",
-    "*vulnerabilit*",
-    "kernel.release",
-    "kernel.version",
-    "kernel.cmdline",
-    "*preempt*",
-    "*isolated*",
-    "*nohz*",
-    "*smt*",
-    "*turbo*",
-    "*boost*",
-    "*cpu.count*",
-    "*cpus.allowed*",
-    "*hypervisor*",
-    "*container*",
-    "*clocksource*",
-    "*thp*",
-    "*hugepage*",
-    "*memory.total*",
-    "*mem.total*",
-    "*cgroup*",
-];
+const REPORTED: &str = "\
+    cpu.model* *microcode* *governor* *mitigation* *vulnerabilit* kernel.release kernel.version \
+    kernel.cmdline *preempt* *isolated* *nohz* *smt* *turbo* *boost* *cpu.count* *cpus.allowed* \
+    *hypervisor* *container* *clocksource* *thp* *hugepage* *memory.total* *mem.total* *cgroup*";
 /// Facts that say how busy the machine was.
 const LOAD: [&str; 4] = ["*load*", "*psi*", "*pressure*", "*steal*"];
 /// Load that differs by less than this (runnable tasks, percent, as recorded) is the same load.
@@ -51,7 +29,7 @@ pub(crate) struct Difference {
 pub(crate) fn difference(a: &Record, b: &Record) -> Difference {
     let mut out = Difference::default();
     let changed = a.machine.before.changed(&b.machine.before);
-    for pattern in REPORTED {
+    for pattern in REPORTED.split(' ') {
         for path in changed.iter().filter(|p| glob_matches(pattern, p)) {
             let line = format!("{path}: {}", both(a, b, path));
             if !out.lines.contains(&line) && !is_load(path) {

@@ -16,9 +16,7 @@ pub fn write(text: &str) -> String {
 }
 
 /// The text behind its small form; white space around and inside is skipped.
-///
-/// # Errors
-/// What is wrong with it, in a few words: not base64, damaged, more than [`MOST_BYTES`], not UTF-8.
+/// Errors: what is wrong with it, in a few words: not base64, damaged, more than [`MOST_BYTES`], not UTF-8.
 pub fn read(small: &str) -> Result<String, String> {
     let bytes = from_base64(small)?;
     let inflated = decompress_to_vec_zlib_with_limit(&bytes, MOST_BYTES).map_err(|e| match e.status {

@@ -36,9 +36,7 @@ pub struct Gaps<'a> {
 
 impl<'a> Gaps<'a> {
     /// The gaps in `tables`.
-    ///
-    /// # Errors
-    /// When the table, a column or the clock's rate is missing, or a gap ends before it starts.
+    /// Errors: when the table, a column or the clock's rate is missing, or a gap ends before it starts.
     pub fn find(tables: &'a [Table]) -> Result<Self, GapsError> {
         let missing = || GapsError::Missing("columns cpu, start_ticks, end_ticks and the note tick_hz");
         let named = |name: &str| tables.iter().find(|t| t.name == name);

@@ -119,9 +119,7 @@ pub fn duration_text(text: &str) -> Result<String, String> {
 }
 
 /// Parses a duration as people write it: `20` and `20s` are seconds; `500ms`, `100us`, `5m`, `1.5h` as they say.
-///
-/// # Errors
-/// One line that names the text and the forms that are understood.
+/// Errors: one line that names the text and the forms that are understood.
 pub fn parse_duration_ns(text: &str) -> Result<u64, String> {
     let t = text.trim();
     let split = t.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(t.len());

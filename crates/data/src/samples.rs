@@ -68,9 +68,7 @@ pub struct Table {
 
 impl Table {
     /// A table after checking that its columns agree.
-    ///
-    /// # Errors
-    /// When a column's length differs from the first one's.
+    /// Errors: when a column's length differs from the first one's.
     pub fn new(name: &str, columns: Vec<Column>) -> Result<Self, RaggedTable> {
         if let Some(first) = columns.first() {
             let expected = first.values.len();
@@ -96,43 +94,30 @@ impl Table {
         self.columns.iter().find(|c| c.name == name)
     }
 
-    /// The 64-bit column called `name`.
-    pub fn i64s(&self, name: &str) -> Option<&[i64]> {
-        match &self.column(name)?.values {
-            Values::I64(v) => Some(v),
-            _ => None,
-        }
-    }
-
-    /// The 32-bit column called `name`.
-    pub fn i32s(&self, name: &str) -> Option<&[i32]> {
-        match &self.column(name)?.values {
-            Values::I32(v) => Some(v),
-            _ => None,
-        }
-    }
-
-    /// The real column called `name`.
-    pub fn f64s(&self, name: &str) -> Option<&[f64]> {
-        match &self.column(name)?.values {
-            Values::F64(v) => Some(v),
-            _ => None,
-        }
-    }
-
-    /// The text column called `name`.
-    pub fn texts(&self, name: &str) -> Option<&[String]> {
-        match &self.column(name)?.values {
-            Values::Text(v) => Some(v),
-            _ => None,
-        }
-    }
-
     /// The note called `key`.
     pub fn note(&self, key: &str) -> Option<&str> {
         self.notes.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str())
     }
 }
+
+macro_rules! columns_of {
+    ($($doc:literal $method:ident $kind:ident $value:ty),*) => {
+        impl Table {
+            $(
+                #[doc = $doc]
+                pub fn $method(&self, name: &str) -> Option<&[$value]> {
+                    if let Values::$kind(v) = &self.column(name)?.values { Some(v) } else { None }
+                }
+            )*
+        }
+    };
+}
+columns_of!(
+    "The 64-bit column called `name`." i64s I64 i64,
+    "The 32-bit column called `name`." i32s I32 i32,
+    "The real column called `name`." f64s F64 f64,
+    "The text column called `name`." texts Text String
+);
 
 #[cfg(test)]
 mod tests {

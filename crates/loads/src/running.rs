@@ -134,7 +134,7 @@ impl Running {
 
 impl RunningLoad for Running {
     fn work(&self) -> u64 {
-        (0..self.counters.len()).fold(0, |sum, lane| sum.wrapping_add(self.counters.get(lane)))
+        self.counters.sum()
     }
 
     fn failure(&mut self) -> Option<String> {

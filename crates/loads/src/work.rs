@@ -53,9 +53,6 @@ pub struct LoadEntry {
 }
 
 /// For loads that take any request.
-///
-/// # Errors
-/// Never.
 pub fn nothing_to_check(_: &LoadRequest) -> Result<(), LoadError> {
     Ok(())
 }
@@ -171,17 +168,11 @@ impl Work {
     }
 
     /// The CPUs the load may use.
-    ///
-    /// # Errors
-    /// When the kernel does not tell.
     pub fn cpus(&self) -> Result<Vec<usize>, LoadError> {
         affinity::mask().map(|m| m.to_vec()).map_err(|e| LoadError::Cannot(e.to_string()))
     }
 
     /// The number of threads asked for, or as many as there are CPUs.
-    ///
-    /// # Errors
-    /// As [`Work::cpus`].
     pub fn threads_or_one_per_cpu(&self) -> Result<usize, LoadError> {
         match self.request.threads {
             Some(n) => Ok(n as usize),
@@ -191,9 +182,6 @@ impl Work {
 
     /// Runs `body` in `n` threads, each with its lane's number, until all have ended. When one fails, the others are told
     /// to stop.
-    ///
-    /// # Errors
-    /// The first failure, or that a thread could not be started.
     pub fn threads<F>(&self, name: &str, n: usize, body: F) -> Result<(), LoadError>
     where
         F: Fn(usize) -> Result<(), LoadError> + Sync,
@@ -233,9 +221,7 @@ impl Work {
 
     /// The load's own directory, made at the first call: only this user may enter it, and it is removed at the end,
     /// however that comes.
-    ///
-    /// # Errors
-    /// One line naming the directory and why it can't be made.
+    /// Errors: one line naming the directory and why it can't be made.
     pub fn directory(&self) -> Result<&Path, LoadError> {
         let mut made = self.directory.lock().unwrap_or_else(PoisonError::into_inner);
         if made.is_none() {
@@ -281,9 +267,7 @@ impl Count {
     }
 
     /// The counter of a child started by [`Work::spawn`], to which [`Work::counters_fd`] was told.
-    ///
-    /// # Errors
-    /// When it is no number of an open descriptor of counters.
+    /// Errors: when it is no number of an open descriptor of counters.
     pub fn of_child(counters_fd: i32, lane: usize) -> io::Result<Self> {
         Ok(Self { counters: Arc::new(SharedCounters::open_fd(counters_fd, LANES)?), lane: lane % LANES })
     }

@@ -173,7 +173,6 @@ impl<'d> Writer<'d> {
         Ok(block_bytes)
     }
 
-    /// Bytes of a block.
     pub(crate) fn block_bytes(&self) -> usize {
         self.data.block_bytes
     }

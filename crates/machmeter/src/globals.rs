@@ -116,9 +116,7 @@ fn tag(text: &str) -> Result<(String, String), String> {
 
 impl Globals {
     /// Refuses what no single option shows to be wrong.
-    ///
-    /// # Errors
-    /// When two documents would go to stdout.
+    /// Errors: when two documents would go to stdout.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         let forms = [("--json", &self.json), ("--csv", &self.csv), ("--md", &self.md)];
         let to_stdout = |f: &&(&str, &Option<PathBuf>)| f.1.as_ref().is_some_and(|p| p.as_os_str() == "-");

@@ -21,9 +21,7 @@ pub(crate) fn everything(registries: &Registries) -> Vec<Part> {
 }
 
 /// The parts of a job file, in the order of the registry.
-///
-/// # Errors
-/// A file that cannot be read or understood, and names that are no probe: one line with what is possible.
+/// Errors: a file that cannot be read or understood, and names that are no probe: one line with what is possible.
 pub(crate) fn load(registries: &Registries, path: &Path) -> Result<Vec<Part>, Failure> {
     let text =
         std::fs::read_to_string(path).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;
@@ -31,9 +29,7 @@ pub(crate) fn load(registries: &Registries, path: &Path) -> Result<Vec<Part>, Fa
 }
 
 /// The programs that the parts ask for.
-///
-/// # Errors
-/// Parameters that are not the probe's.
+/// Errors: parameters that are not the probe's.
 pub(crate) fn commands(parts: &[Part]) -> Result<Vec<Command>, Failure> {
     let of = |(entry, value): &Part| (entry.commands)(&Parameters::Job(value));
     Ok(parts.iter().map(of).collect::<Result<Vec<_>, _>>()?.concat())

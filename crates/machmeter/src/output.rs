@@ -5,9 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use machmeter_engine::Progress;
 
 /// Writes to stdout and makes sure that it got there.
-///
-/// # Errors
-/// When stdout cannot take it (full disk); a reader that went away is fine.
+/// Errors: when stdout cannot take it (full disk); a reader that went away is fine.
 pub(crate) fn print(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let wrote = out
@@ -24,7 +22,6 @@ pub(crate) fn say(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-/// Whether stdout is a terminal.
 pub(crate) fn stdout_is_terminal() -> bool {
     io::stdout().is_terminal()
 }

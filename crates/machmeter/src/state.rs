@@ -20,9 +20,7 @@ pub(crate) fn no_color() -> bool {
 }
 
 /// The history of runs.
-///
-/// # Errors
-/// In one line, why there is none (no HOME, read-only).
+/// Errors: in one line, why there is none (no HOME, read-only).
 pub(crate) fn history() -> Result<History, String> {
     let dir = directory().ok_or("no state directory: set HOME, XDG_STATE_HOME or MACHMETER_STATE")?;
     History::open(&dir).map_err(|e| e.to_string())

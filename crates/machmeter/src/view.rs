@@ -60,9 +60,7 @@ pub(crate) fn show(record: &Record, tables: &[Table], globals: &Globals, saved: 
 }
 
 /// The record in a registered format.
-///
-/// # Errors
-/// In one line, when the format is not known or lacks something.
+/// Errors: in one line, when the format is not known or lacks something.
 pub(crate) fn in_format(name: &str, record: &Record, tables: &[Table]) -> Result<String, String> {
     let format = format::by_name(name).ok_or_else(|| format!("no format '{name}'"))?;
     let mut out = Vec::new();

@@ -11,12 +11,11 @@ mod program;
 
 use std::fs;
 use std::os::unix::process::CommandExt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use machmeter_data::{Metric, Record};
 use machmeter_sys::cgroup::Group;
-use program::{DOCUMENTED, Lab, Running, is_root};
+use program::{DOCUMENTED, Ended, Lab, Running, is_root, reasons, turn, warned};
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
@@ -25,27 +24,8 @@ const LATE: Duration = Duration::from_secs(8);
 /// What two CPUs pay for a line is tens to hundreds of ns; where one of them has to wait for its turn it is ms.
 const NO_TRANSFER_NS: f64 = 5_000.0;
 
-/// One run at a time: two would take the CPU from each other in the middle of what they price.
-fn turn() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 fn of<'r>(record: &'r Record, id: &'r str) -> impl Iterator<Item = &'r Metric> {
     record.metrics.iter().filter(move |m| m.id == id)
-}
-
-#[track_caller]
-fn warned(record: &Record, code: &str) {
-    assert!(record.warnings.iter().any(|w| w.code == code), "{code} is not among {:?}", record.warnings);
-}
-
-/// Every metric has a figure or a reason.
-#[track_caller]
-fn reasons(record: &Record) {
-    for m in record.metrics.iter().filter(|m| m.value.is_none()) {
-        assert!(m.why.as_deref().is_some_and(|w| !w.is_empty()), "{m:?}");
-    }
 }
 
 fn some_cpu() -> usize {
@@ -132,6 +112,16 @@ fn huge_pages_that_are_denied_leave_no_row() {
     assert!(of(&record, "memory.latency").filter(huge).all(|m| m.value.is_none()));
 }
 
+/// A documented exit code, and a line on stderr or a record with reasons.
+fn told(ended: &Ended) {
+    assert!(ended.code.is_some_and(|c| DOCUMENTED.contains(&c)), "{ended:?}");
+    if ended.stdout.is_empty() {
+        assert!(!ended.stderr.is_empty(), "{ended:?}");
+    } else {
+        reasons(&ended.record());
+    }
+}
+
 #[test]
 fn too_little_memory_files_or_processes_are_named() {
     let _turn = turn();
@@ -144,12 +134,7 @@ fn too_little_memory_files_or_processes_are_named() {
         let words: Vec<&str> = arguments.split(' ').chain(["--json", "-q"]).collect();
         let ended = Running::of(lab.after(&["/bin/sh", "-c"], before, &lab.command(&words))).end();
         println!("{before}, {arguments}: exit code {:?}, {}", ended.code, ended.stderr);
-        assert!(ended.code.is_some_and(|c| DOCUMENTED.contains(&c)), "{ended:?}");
-        if ended.stdout.is_empty() {
-            assert!(!ended.stderr.is_empty() && !ended.stderr.contains("panicked"), "{ended:?}");
-        } else {
-            reasons(&ended.record());
-        }
+        told(&ended);
     }
     if !is_root() {
         println!("skipped: a user with few processes can only be had as root");
@@ -159,12 +144,7 @@ fn too_little_memory_files_or_processes_are_named() {
     let mut command = lab.after(&["/bin/bash", "-c"], "ulimit -u 3", &models);
     command.uid(program::NOBODY).gid(program::NOBODY);
     let ended = Running::of(command).end();
-    assert!(ended.code.is_some_and(|c| DOCUMENTED.contains(&c)), "{ended:?}");
-    if ended.stdout.is_empty() {
-        assert!(!ended.stderr.is_empty() && !ended.stderr.contains("panicked"), "{ended:?}");
-    } else {
-        reasons(&ended.record());
-    }
+    told(&ended);
 }
 
 /// A container: what its limit leaves counts, not what the machine has. Table A's shared memory is charged to it too.

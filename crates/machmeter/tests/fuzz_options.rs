@@ -17,111 +17,34 @@ const MEASURED_SETS: usize = 40;
 /// On top of the time asked for; the promise is 1 s, the rest is for machines that run other tests meanwhile.
 const LATE: Duration = Duration::from_secs(5);
 
-/// Values of one option: those that mean something and those that do not.
-struct Choice {
-    option: &'static str,
-    good: &'static [&'static str],
-    bad: &'static [&'static str],
-}
-
-const CHOICES: &[Choice] = &[
-    Choice {
-        option: "--quantum",
-        good: &["1", "15", "31", "63", "cache"],
-        bad: &["2", "", "0", "-1", "CACHE!"],
-    },
-    Choice {
-        option: "--window",
-        good: &["10us", "37us", "100us", "1ms", "7ms", "100ms"],
-        bad: &["1ns", "9.99us", "1s", "", "ms", "-1ms", "1e9"],
-    },
-    Choice {
-        option: "--cpus",
-        good: &["all", "0", "one-per-core", "no-smt", "0,0"],
-        bad: &["7777", "", "1-0", "-1", "0-", "x", "0-999999999999999999999", "numa:99"],
-    },
-    Choice {
-        option: "--prio",
-        good: &[
-            "auto",
-            "other",
-            "other:5",
-            "other:19",
-            "batch",
-            "idle",
-            "fifo:1",
-            "fifo:45",
-            "fifo:98",
-            "rr:10",
-            "deadline:5ms/10ms/10ms",
-        ],
-        bad: &[
-            "fifo:0",
-            "fifo:100",
-            "fifo",
-            "urgent",
-            "deadline:2ms/1ms/1ms",
-            "deadline:0/0/0",
-            "other:99",
-            "",
-        ],
-    },
-    Choice {
-        option: "--attribution",
-        good: &["auto", "trace", "switches", "totals", "none"],
-        bad: &["guess", ""],
-    },
-    Choice {
-        option: "--threshold",
-        good: &["1ns", "30ns", "1us", "1ms", "5m", "0ns"],
-        bad: &["long", "", "-1us", "1e400s"],
-    },
-    Choice {
-        option: "--gap-capacity",
-        good: &["16", "1000", "100000", "1000000"],
-        bad: &["0", "15", "-1", "1e3", "100000001", "99999999999999999999"],
-    },
-    Choice {
-        option: "--sweep-bytes",
-        good: &["1024", "65536", "4194304"],
-        bad: &["0", "1023", "1073741825", "x"],
-    },
-    Choice {
-        option: "--tasks",
-        good: &["audio", "Video,X", "seed", "all", "-gaming", "audio-pro,launch"],
-        bad: &["", "vidio", "audio,", "-all", ","],
-    },
-    Choice { option: "--audio-buffers", good: &["1", "8"], bad: &["0", "9", "-1", "two"] },
-    Choice { option: "--custom-interval", good: &["100us", "5ms", "10s"], bad: &["1us", "11s", "", "-1ms"] },
-    Choice { option: "--load-prio", good: &["other:10", "batch", "idle"], bad: &["fifo:0", "", "nice"] },
-    Choice {
-        option: "--level",
-        good: &["quick", "standard", "thorough", "soak", "1", "4"],
-        bad: &["0", "5", "slow", ""],
-    },
-    Choice {
-        option: "--seed",
-        good: &["0", "1", "18446744073709551615"],
-        bad: &["-1", "18446744073709551616", "x"],
-    },
-    Choice { option: "--raw", good: &["auto", "all", "none"], bad: &["some", ""] },
-    Choice { option: "--color", good: &["auto", "always", "never"], bad: &["blue"] },
-    Choice { option: "--tag", good: &["a=b", "a=", "a=b=c", "weg/../x=y\u{e9}"], bad: &["=b", "ab", ""] },
-    Choice { option: "--name", good: &["box", "a/b", "..", "\u{1f600}", ""], bad: &[] },
+/// Options with values that mean something and values that do not, each separated by bars.
+const CHOICES: &[(&str, &str, &str)] = &[
+    ("--quantum", "1|15|31|63|cache", "2||0|-1|CACHE!"),
+    ("--window", "10us|37us|100us|1ms|7ms|100ms", "1ns|9.99us|1s||ms|-1ms|1e9"),
+    ("--cpus", "all|0|one-per-core|no-smt|0,0", "7777||1-0|-1|0-|x|0-999999999999999999999|numa:99"),
+    (
+        "--prio",
+        "auto|other|other:5|other:19|batch|idle|fifo:1|fifo:45|fifo:98|rr:10|deadline:5ms/10ms/10ms",
+        "fifo:0|fifo:100|fifo|urgent|deadline:2ms/1ms/1ms|deadline:0/0/0|other:99|",
+    ),
+    ("--attribution", "auto|trace|switches|totals|none", "guess|"),
+    ("--threshold", "1ns|30ns|1us|1ms|5m|0ns", "long||-1us|1e400s"),
+    ("--gap-capacity", "16|1000|100000|1000000", "0|15|-1|1e3|100000001|99999999999999999999"),
+    ("--sweep-bytes", "1024|65536|4194304", "0|1023|1073741825|x"),
+    ("--tasks", "audio|Video,X|seed|all|-gaming|audio-pro,launch", "|vidio|audio,|-all|,"),
+    ("--audio-buffers", "1|8", "0|9|-1|two"),
+    ("--custom-interval", "100us|5ms|10s", "1us|11s||-1ms"),
+    ("--load-prio", "other:10|batch|idle", "fifo:0||nice"),
+    ("--level", "quick|standard|thorough|soak|1|4", "0|5|slow|"),
+    ("--seed", "0|1|18446744073709551615", "-1|18446744073709551616|x"),
+    ("--raw", "auto|all|none", "some|"),
+    ("--color", "auto|always|never", "blue"),
+    ("--tag", "a=b|a=|a=b=c|weg/../x=y\u{e9}", "=b|ab|"),
+    ("--name", "box|a/b|..|\u{1f600}|", ""),
 ];
 
 /// Options without a value, and outputs inside the working directory.
-const FLAGS: &[&str] = &[
-    "--quiet",
-    "-v",
-    "--ascii",
-    "--strict",
-    "--no-save",
-    "--json",
-    "--json=j.json",
-    "--csv=c.csv",
-    "--md=m.md",
-];
+const FLAGS: &str = "--quiet -v --ascii --strict --no-save --json --json=j.json --csv=c.csv --md=m.md";
 /// Values of `-o`, some of which cannot be written.
 const OUTPUTS: &[&str] = &["r.json", "r.html", "no-folder/r.json", "/dev/full", "."];
 
@@ -135,6 +58,10 @@ fn pick<'a>(random: &mut Random, from: &[&'a str]) -> &'a str {
     from[random.below(from.len())]
 }
 
+fn value_of<'a>(random: &mut Random, values: &'a str) -> &'a str {
+    pick(random, &values.split('|').collect::<Vec<_>>())
+}
+
 fn chance(random: &mut Random, share: f64) -> bool {
     random.unit() < share
 }
@@ -143,10 +70,10 @@ fn chance(random: &mut Random, share: f64) -> bool {
 fn measuring(random: &mut Random) -> Set {
     let mut arguments = vec!["noise".to_owned()];
     let mut window_ms = 0.1;
-    for c in CHOICES.iter().filter(|c| !INTERACTIVE.contains(&c.option)) {
+    for (option, good, _) in CHOICES.iter().filter(|c| !INTERACTIVE.contains(&c.0)) {
         if chance(random, 0.35) {
-            let value = pick(random, c.good);
-            if c.option == "--window" {
+            let value = value_of(random, good);
+            if *option == "--window" {
                 window_ms = match value {
                     "10us" => 0.01,
                     "37us" => 0.037,
@@ -156,7 +83,7 @@ fn measuring(random: &mut Random) -> Set {
                     _ => 0.1,
                 };
             }
-            arguments.extend([c.option.to_owned(), value.to_owned()]);
+            arguments.extend([option, value].map(str::to_owned));
         }
     }
     let mut asked_ms = 50.0 + (random.unit() * 350.0_f64).round();
@@ -171,9 +98,9 @@ fn measuring(random: &mut Random) -> Set {
 }
 
 fn outputs(random: &mut Random, arguments: &mut Vec<String>) {
-    for f in FLAGS {
+    for f in FLAGS.split(' ') {
         if chance(random, 0.12) {
-            arguments.push((*f).to_owned());
+            arguments.push(f.to_owned());
         }
     }
     if chance(random, 0.3) {
@@ -201,16 +128,15 @@ fn quick(random: &mut Random) -> Vec<String> {
         7 | 8 => arguments.push("interactive".to_owned()),
         _ => arguments.push("noise".to_owned()),
     }
-    let own = |c: &&Choice| match verb {
-        7 | 8 => INTERACTIVE.contains(&c.option) || GLOBAL.contains(&c.option),
-        _ => verb > 6 && !INTERACTIVE.contains(&c.option) || GLOBAL.contains(&c.option),
+    let own = |c: &&(&str, &str, &str)| match verb {
+        7 | 8 => INTERACTIVE.contains(&c.0) || GLOBAL.contains(&c.0),
+        _ => verb > 6 && !INTERACTIVE.contains(&c.0) || GLOBAL.contains(&c.0),
     };
     let probe = verb == 0 || verb > 6;
-    for c in CHOICES.iter().filter(own) {
+    for (option, good, bad) in CHOICES.iter().filter(own) {
         if chance(random, 0.3) {
-            let bad = !c.bad.is_empty() && chance(random, 0.06);
-            arguments
-                .extend([c.option.to_owned(), pick(random, if bad { c.bad } else { c.good }).to_owned()]);
+            let values = if chance(random, 0.06) { bad } else { good };
+            arguments.extend([option, value_of(random, values)].map(str::to_owned));
         }
     }
     if chance(random, 0.5) {

@@ -64,17 +64,8 @@ fn nothing_left(lab: &Lab, ended: &Ended) {
 #[test]
 fn a_run_measures_every_cell_and_accounts_for_every_release() {
     let lab = Lab::new();
-    let ended = lab.run(&[
-        "interactive",
-        "--tasks",
-        "Audio,video,audio-pro",
-        "--loads",
-        "none,burn,write",
-        "-t",
-        "8",
-        "--json",
-        "-q",
-    ]);
+    let words = "interactive --tasks Audio,video,audio-pro --loads none,burn,write -t 8 --json -q";
+    let ended = lab.run(&words.split(' ').collect::<Vec<_>>());
     let record = ended.expect(0).record();
     balanced(&record);
     for task in ["audio", "video", "audio-pro"] {

@@ -8,24 +8,17 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use machmeter_data::Record;
 use machmeter_sys::process::commands_with;
 use machmeter_sys::thread::monotonic_ns;
-use program::{DOCUMENTED, Ended, Lab, Running, is_root, names_in};
+use program::{DOCUMENTED, Ended, Lab, Running, is_root, names_in, reasons, turn, warned};
 use rustix::process::Signal;
 
 /// Longest time beyond its plan that a run may take; tests run on busy machines.
 const LATE: Duration = Duration::from_secs(6);
 const ON_FILES: [&str; 4] = ["open_close", "pread", "stat", "page_fault_file"];
-
-/// One run at a time: two would take the CPU from each other in the middle of what they price.
-fn turn() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 fn arguments<'a>(part: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     [&["ops", "--parts", part, "-t", "2", "--json", "-q"], more].concat()
@@ -42,11 +35,6 @@ fn why(record: &Record, operation: &str) -> String {
     let m = m.unwrap_or_else(|| panic!("{operation} is not mentioned"));
     assert_eq!(m.value, None, "{operation} has a price");
     m.why.clone().unwrap()
-}
-
-#[track_caller]
-fn warned(record: &Record, code: &str) {
-    assert!(record.warnings.iter().any(|w| w.code == code), "{:?}", record.warnings);
 }
 
 #[test]
@@ -257,10 +245,7 @@ fn limits_of_processes_are_named_or_the_run_is_refused() {
             assert!(!ended.stderr.is_empty());
             continue;
         }
-        let record: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
-        for m in record["metrics"].as_array().into_iter().flatten().filter(|m| m["value"].is_null()) {
-            assert!(m["why"].as_str().is_some_and(|w| !w.is_empty()), "{m}");
-        }
+        reasons(&ended.record());
     }
 }
 

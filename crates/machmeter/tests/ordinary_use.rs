@@ -81,8 +81,11 @@ fn the_quick_page_fills_every_section_in_its_time() {
     assert!(ended.wall < Duration::from_secs(20), "{:?}", ended.wall);
 }
 
-/// Quantities that several parts could price, with what makes a metric one of each: its operation, and conditions it has.
-const QUANTITIES: [(&str, &[(&str, &[(&str, &str)])]); 13] = [
+/// An operation, and conditions it has.
+type Named = (&'static str, &'static [(&'static str, &'static str)]);
+
+/// Quantities that several parts could price, with what makes a metric one of each.
+const QUANTITIES: [(&str, &[Named]); 13] = [
     ("addition", &[("add", &[("chain", "")]), ("cycle", &[])]),
     ("empty loop", &[("empty_loop", &[]), ("empty loop", &[])]),
     ("read of the counter", &[("read_clock", &[("code", "rdtsc")]), ("timer()", &[])]),
@@ -121,7 +124,7 @@ const QUANTITIES: [(&str, &[(&str, &[(&str, &str)])]); 13] = [
 ];
 
 /// Whether a metric is of an operation under conditions; a condition that is to be empty must be missing.
-fn is_of(m: &Metric, (operation, conditions): &(&str, &[(&str, &str)])) -> bool {
+fn is_of(m: &Metric, (operation, conditions): &Named) -> bool {
     let text = |name: &str| m.params.get(name).map(ToString::to_string).unwrap_or_default();
     let name = if m.params.contains_key("operation") {
         text("operation")

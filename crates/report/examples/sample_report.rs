@@ -21,7 +21,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     std::fs::write(folder.join("card.svg"), machmeter_report::card::render(&record))?;
     let style = machmeter_report::terminal::TerminalStyle { width: 100, color: false, ascii: false };
     let mut text = machmeter_report::terminal::page(&record, &style);
-    text.push_str(&machmeter_report::terminal::metrics(&record.metrics, &style));
     for d in &record.datasets {
         text.push_str(&machmeter_report::terminal::dataset(d, &style));
     }

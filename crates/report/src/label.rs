@@ -2,7 +2,7 @@
 
 use machmeter_data::quantity::{digits, human};
 use machmeter_data::shape::{Axis, Cell, CostTable, Matrix};
-use machmeter_data::{FactValue, Interval, Metric, Params, Quality, Unit};
+use machmeter_data::{FactValue, Metric, Params, Quality, Unit};
 
 /// A tick or other round number: [`human`] without trailing zeros, `1 ms` for `1.00 ms`.
 pub(crate) fn tick(value: f64, unit: Unit) -> String {
@@ -42,15 +42,6 @@ pub(crate) fn amount(v: f64, unit: Unit) -> String {
 /// Of how many runs an interval knows, where it is more than one: ` 9 runs`.
 pub(crate) fn runs(m: &Metric) -> String {
     m.earlier.as_ref().map_or_else(String::new, |e| format!(" {} runs", e.runs + 1))
-}
-
-/// `[2.71, 3.13] %`: both ends scaled like people read them.
-pub(crate) fn interval(ci: &Interval, unit: Unit) -> String {
-    let (low, high) = (figure(ci.low, unit), figure(ci.high, unit));
-    match (low.split_once(' '), high.split_once(' ')) {
-        (Some((a, ua)), Some((b, ub))) if ua == ub && a != ">" && b != ">" => format!("[{a}, {b}] {ua}"),
-        _ => format!("[{low}, {high}]"),
-    }
 }
 
 pub(crate) fn quality(quality: Quality) -> &'static str {
@@ -194,13 +185,6 @@ mod tests {
         assert_eq!(tick(1e-12, Unit::PerHertz), "1e-12 /Hz");
         assert_eq!(tick(100.0, Unit::Count), "100");
         assert_eq!(tick(0.0, Unit::Nanoseconds), "0 ns");
-    }
-
-    #[test]
-    fn intervals_share_a_unit_when_they_can() {
-        let ci = |low, high| Interval::new(0.95, low, high, "rank").unwrap();
-        assert_eq!(interval(&ci(0.0271, 0.0313), Unit::One), "[2.71, 3.13] %");
-        assert_eq!(interval(&ci(900.0, 1100.0), Unit::Nanoseconds), "[900 ns, 1.10 us]");
     }
 
     #[test]

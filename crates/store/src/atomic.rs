@@ -19,9 +19,7 @@ const MAX_LINKS: usize = 40;
 /// The bytes go to a file beside `path`, are forced to disk, and are renamed over it. A symbolic link is followed if only
 /// this user can have made it ([`beyond`]), else it is replaced itself. A device or pipe (`/dev/stdout`) is written
 /// directly, since it must not be replaced by a file.
-///
-/// # Errors
-/// What the system answered; the file beside `path` is removed and `path` itself is as it was.
+/// Errors: what the system answered; the file beside `path` is removed and `path` itself is as it was.
 pub(crate) fn replace<T>(
     path: &Path,
     fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>,

@@ -36,9 +36,6 @@ impl BestStore {
     }
 
     /// The best value stored under `key` for the machine, if any.
-    ///
-    /// # Errors
-    /// When the file is there but cannot be read or understood.
     pub fn best(&self, fingerprint: &str, key: &str) -> Result<Option<Best>, StoreError> {
         Ok(Self::load(&self.file(fingerprint, "json"))?.remove(key))
     }
@@ -46,9 +43,7 @@ impl BestStore {
     /// Offers a value and returns the best one, this or an older one, and the best one before.
     ///
     /// Safe against other processes doing the same.
-    ///
-    /// # Errors
-    /// A value that is not finite, a quantity without a good direction, or a folder that cannot be written.
+    /// Errors: a value that is not finite, a quantity without a good direction, or a folder that cannot be written.
     pub fn remember_best(
         &self,
         fingerprint: &str,

@@ -16,21 +16,16 @@ pub enum Document {
     Foreign(Box<Imported>),
 }
 
-/// Why files could not be opened, in one line.
 #[derive(Debug, Error)]
 pub enum OpenError {
-    /// As a record.
     #[error(transparent)]
     Record(#[from] StoreError),
-    /// As files of another tool.
     #[error(transparent)]
     Foreign(#[from] ForeignError),
 }
 
 /// Opens what `paths` name: one record or report page, or the files (or their common prefix) of one run of another tool.
-///
-/// # Errors
-/// One line: the file, where in it, what was expected.
+/// Errors: one line: the file, where in it, what was expected.
 pub fn open(paths: &[PathBuf], known: &SideFacts) -> Result<Document, OpenError> {
     if let [path] = paths
         && path.is_file()

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// A file that could not be read or written.
 #[derive(Debug, Error)]
 #[error("{}: {what}", path.display())]
 pub struct StoreError {
@@ -37,9 +36,5 @@ impl StoreError {
             _ => format!("cannot {action}: {error}"),
         };
         Self::new(path, what)
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.path
     }
 }

@@ -32,9 +32,6 @@ impl NotFinite {
 }
 
 /// Checks every number in `value`.
-///
-/// # Errors
-/// The first number that is not finite, with its path.
 pub(crate) fn check<T: Serialize>(value: &T) -> Result<(), NotFinite> {
     value.serialize(Finite)
 }
@@ -48,10 +45,6 @@ struct Within {
     key: String,
 }
 
-fn within() -> Within {
-    Within { index: 0, key: String::new() }
-}
-
 fn element<T: ?Sized + Serialize>(w: &mut Within, v: &T) -> Result<(), NotFinite> {
     v.serialize(Finite).map_err(|e| e.below(&format!("[{}]", w.index)))?;
     w.index += 1;
@@ -62,8 +55,10 @@ fn field<T: ?Sized + Serialize>(key: &str, v: &T) -> Result<(), NotFinite> {
     v.serialize(Finite).map_err(|e| e.below(&format!(".{key}")))
 }
 
-macro_rules! nothing {
-    ($($name:ident: $type:ty),*) => { $(fn $name(self, _: $type) -> Result<(), NotFinite> { Ok(()) })* };
+macro_rules! answers {
+    ($answer:ty, $value:expr; $($name:ident($($type:ty),*)),*) => {
+        $(fn $name(self, $(_: $type),*) -> Result<$answer, NotFinite> { Ok($value) })*
+    };
 }
 
 impl Serializer for Finite {
@@ -77,9 +72,15 @@ impl Serializer for Finite {
     type SerializeStruct = Within;
     type SerializeStructVariant = Within;
 
-    nothing!(serialize_bool: bool, serialize_i8: i8, serialize_i16: i16, serialize_i32: i32, serialize_i64: i64,
-        serialize_i128: i128, serialize_u8: u8, serialize_u16: u16, serialize_u32: u32, serialize_u64: u64,
-        serialize_u128: u128, serialize_char: char, serialize_str: &str, serialize_bytes: &[u8], serialize_unit_struct: &'static str);
+    answers!((), (); serialize_bool(bool), serialize_i8(i8), serialize_i16(i16), serialize_i32(i32),
+        serialize_i64(i64), serialize_i128(i128), serialize_u8(u8), serialize_u16(u16), serialize_u32(u32),
+        serialize_u64(u64), serialize_u128(u128), serialize_char(char), serialize_str(&str),
+        serialize_bytes(&[u8]), serialize_none(), serialize_unit(), serialize_unit_struct(&'static str),
+        serialize_unit_variant(&'static str, u32, &'static str));
+    answers!(Within, Within { index: 0, key: String::new() }; serialize_seq(Option<usize>), serialize_tuple(usize),
+        serialize_tuple_struct(&'static str, usize), serialize_map(Option<usize>),
+        serialize_tuple_variant(&'static str, u32, &'static str, usize), serialize_struct(&'static str, usize),
+        serialize_struct_variant(&'static str, u32, &'static str, usize));
 
     fn serialize_f32(self, v: f32) -> Result<(), NotFinite> {
         self.serialize_f64(f64::from(v))
@@ -87,17 +88,8 @@ impl Serializer for Finite {
     fn serialize_f64(self, v: f64) -> Result<(), NotFinite> {
         if v.is_finite() { Ok(()) } else { Err(NotFinite { path: String::new(), value: v.to_string() }) }
     }
-    fn serialize_none(self) -> Result<(), NotFinite> {
-        Ok(())
-    }
-    fn serialize_unit(self) -> Result<(), NotFinite> {
-        Ok(())
-    }
     fn serialize_some<T: ?Sized + Serialize>(self, v: &T) -> Result<(), NotFinite> {
         v.serialize(self)
-    }
-    fn serialize_unit_variant(self, _: &'static str, _: u32, _: &'static str) -> Result<(), NotFinite> {
-        Ok(())
     }
     fn serialize_newtype_struct<T: ?Sized + Serialize>(
         self,
@@ -114,39 +106,6 @@ impl Serializer for Finite {
         v: &T,
     ) -> Result<(), NotFinite> {
         field(variant, v)
-    }
-    fn serialize_seq(self, _: Option<usize>) -> Result<Within, NotFinite> {
-        Ok(within())
-    }
-    fn serialize_tuple(self, _: usize) -> Result<Within, NotFinite> {
-        Ok(within())
-    }
-    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Within, NotFinite> {
-        Ok(within())
-    }
-    fn serialize_tuple_variant(
-        self,
-        _: &'static str,
-        _: u32,
-        _: &'static str,
-        _: usize,
-    ) -> Result<Within, NotFinite> {
-        Ok(within())
-    }
-    fn serialize_map(self, _: Option<usize>) -> Result<Within, NotFinite> {
-        Ok(within())
-    }
-    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Within, NotFinite> {
-        Ok(within())
-    }
-    fn serialize_struct_variant(
-        self,
-        _: &'static str,
-        _: u32,
-        _: &'static str,
-        _: usize,
-    ) -> Result<Within, NotFinite> {
-        Ok(within())
     }
 }
 

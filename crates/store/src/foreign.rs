@@ -28,17 +28,14 @@ use thiserror::Error;
 
 pub mod codes;
 mod columns;
-mod cyclictest;
 mod ftq_2009;
 mod ftq_2025;
 mod fwq;
 mod histogram;
 mod interbench_log;
-mod jitterdebugger;
 mod ladder;
 mod locate;
 mod netgauge;
-mod oslat;
 mod side;
 mod sysjitter;
 mod sysjitter_summary;
@@ -142,16 +139,16 @@ pub struct Reader {
 
 /// All formats, sorted by name.
 pub const READERS: &[Reader] = &[
-    cyclictest::READER,
+    histogram::CYCLICTEST,
     ftq_2009::READER,
     ftq_2009::STDOUT_READER,
     ftq_2025::READER,
     fwq::READER,
     interbench_log::READER,
-    jitterdebugger::READER,
+    histogram::JITTERDEBUGGER,
     ladder::LAT_MEM_RD,
     netgauge::READER,
-    oslat::READER,
+    histogram::OSLAT,
     ladder::RAMLAT,
     ladder::SIZE_NS,
     sysjitter::READER,
@@ -161,17 +158,12 @@ pub const READERS: &[Reader] = &[
 /// Reads files of any known format as one run.
 ///
 /// A path is a file, one file of a pair (`x_0_counts.dat`), or the prefix that the files of a run share (`x`).
-///
-/// # Errors
-/// One line: which file, where in it, what was expected.
+/// Errors: one line: which file, where in it, what was expected.
 pub fn read_any(paths: &[PathBuf]) -> Result<Imported, ForeignError> {
     read_knowing(paths, &SideFacts::default())
 }
 
 /// The same with facts from the user, which win over those of a side file (`PREFIX.machmeter.json`).
-///
-/// # Errors
-/// As [`read_any`].
 pub fn read_knowing(paths: &[PathBuf], known: &SideFacts) -> Result<Imported, ForeignError> {
     if let Some(fault) = known.fault() {
         return Err(ForeignError::new(Path::new("given facts"), fault));
@@ -182,9 +174,6 @@ pub fn read_knowing(paths: &[PathBuf], known: &SideFacts) -> Result<Imported, Fo
 }
 
 /// Reads files already in memory.
-///
-/// # Errors
-/// As [`read_any`].
 pub fn read_input(input: &Input) -> Result<Imported, ForeignError> {
     if let Some(reader) = READERS.iter().find(|r| (r.sniff)(input)) {
         return (reader.read)(input);

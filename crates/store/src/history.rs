@@ -33,9 +33,7 @@ pub struct Saved {
 }
 
 /// Writes the record to `path` and its tables beside it as `STEM.TABLE.parquet`; `record.raw` then names them.
-///
-/// # Errors
-/// When anything cannot be written; the files of this call are removed then.
+/// Errors: when anything cannot be written; the files of this call are removed then.
 pub fn save_as(record: &mut Record, tables: &[Table], path: &Path) -> Result<Saved, StoreError> {
     let stem = path.file_stem().map_or_else(String::new, |s| s.to_string_lossy().into_owned());
     let mut saved = Saved { name: stem.clone(), record: path.to_owned(), raw: Vec::new() };
@@ -62,9 +60,6 @@ pub fn save_as(record: &mut Record, tables: &[Table], path: &Path) -> Result<Sav
 }
 
 /// The tables that `record`, read from `path`, refers to, each checked against its checksum.
-///
-/// # Errors
-/// When one is missing, changed or unreadable.
 pub fn raw_tables(record: &Record, path: &Path) -> Result<Vec<Table>, StoreError> {
     record.raw.iter().map(|raw| parquet::read_verified(raw, path)).collect()
 }
@@ -72,9 +67,7 @@ pub fn raw_tables(record: &Record, path: &Path) -> Result<Vec<Table>, StoreError
 impl History {
     /// Opens the state directory, creating it where needed. A caller that gets the error goes on without a history and
     /// shows the reason.
-    ///
-    /// # Errors
-    /// Why runs cannot be kept there: read-only, no permission, no space.
+    /// Errors: why runs cannot be kept there: read-only, no permission, no space.
     pub fn open(state_dir: &Path) -> Result<Self, StoreError> {
         let history = Self { dir: state_dir.to_owned() };
         for folder in [history.runs(), history.tags()] {
@@ -88,9 +81,6 @@ impl History {
     }
 
     /// Saves the run under a new name and makes it `last`; its tags point to it.
-    ///
-    /// # Errors
-    /// When it cannot be written; nothing of it is left then.
     pub fn save(&self, record: &mut Record, tables: &[Table]) -> Result<Saved, StoreError> {
         let id: String = record.id.chars().filter(char::is_ascii_alphanumeric).take(8).collect();
         let name = format!("{}-{}", date::fine_stamp(), if id.is_empty() { "run" } else { &id });
@@ -106,9 +96,6 @@ impl History {
 
     /// The record file that `name` means: `last`, `last~N` (N runs before), a tag, a run's name or the beginning of one,
     /// or the path of a file.
-    ///
-    /// # Errors
-    /// When there is no such run, with what would be possible.
     pub fn resolve(&self, name: &str) -> Result<PathBuf, StoreError> {
         let wrong = |why: String| Err(StoreError::new(Path::new(name), why));
         if let Some(back) = runs_back(name) {
@@ -141,18 +128,13 @@ impl History {
     }
 
     /// The record of a saved run by its whole name, as [`Self::list`] gives it.
-    ///
-    /// # Errors
-    /// When it is no file or no record. A pipe of that name is not waited for.
+    /// Errors: when it is no file or no record. A pipe of that name is not waited for.
     pub fn read(&self, name: &str) -> Result<Record, StoreError> {
         let path = self.runs().join(format!("{name}.json"));
         if path.is_file() { json::read(&path) } else { Err(StoreError::new(&path, "no file".to_owned())) }
     }
 
     /// Names of all saved runs, oldest first.
-    ///
-    /// # Errors
-    /// When the folder cannot be read.
     pub fn list(&self) -> Result<Vec<String>, StoreError> {
         let entries = fs::read_dir(self.runs()).map_err(|e| StoreError::io(&self.runs(), "read", &e))?;
         let mut names: Vec<String> = entries
@@ -165,9 +147,6 @@ impl History {
     }
 
     /// Removes the oldest runs until `keep` are left and returns the names of those removed. Tags of removed runs go too.
-    ///
-    /// # Errors
-    /// When a file cannot be removed.
     pub fn prune(&self, keep: usize) -> Result<Vec<String>, StoreError> {
         let mut names = self.list()?;
         names.truncate(names.len().saturating_sub(keep));

@@ -22,9 +22,7 @@ pub const HTML_ELEMENT_ID: &str = "machmeter-record";
 const LARGEST_BYTES: u64 = 1 << 30;
 
 /// The record as indented JSON with a line end.
-///
-/// # Errors
-/// When it holds a number that is not finite; the message names its place.
+/// Errors: when it holds a number that is not finite; the message names its place.
 pub fn to_string(record: &Record) -> Result<String, StoreError> {
     let bad = |e: String| StoreError::new(Path::new("record"), e);
     finite::check(record).map_err(|e| bad(e.to_string()))?;
@@ -34,9 +32,8 @@ pub fn to_string(record: &Record) -> Result<String, StoreError> {
 }
 
 /// Writes the record to `path` in one step: a reader finds the old document or the whole new one.
-///
-/// # Errors
-/// When it holds a number that is not finite, or the system refuses (no space, no permission); the old file is as it was.
+/// Errors: when it holds a number that is not finite, or the system refuses (no space, no permission); the old file is as
+/// it was.
 pub fn write(record: &Record, path: &Path) -> Result<(), StoreError> {
     finite::check(record).map_err(|e| StoreError::new(path, e.to_string()))?;
     atomic::replace(path, |out| write_to(record, out))
@@ -85,17 +82,12 @@ impl Formatter for Layout {
 }
 
 /// Reads a record from a JSON document or from the HTML report that carries one.
-///
-/// # Errors
-/// One line: the file, where in it, what was expected.
+/// Errors: one line: the file, where in it, what was expected.
 pub fn read(path: &Path) -> Result<Record, StoreError> {
     read_from(&mut File::open(path).map_err(|e| StoreError::io(path, "read", &e))?, path)
 }
 
 /// The same from any source; `name` stands for it in messages (`-` for standard input).
-///
-/// # Errors
-/// As [`read`].
 pub fn read_from(source: &mut dyn Read, name: &Path) -> Result<Record, StoreError> {
     let mut bytes = Vec::new();
     source.take(LARGEST_BYTES + 1).read_to_end(&mut bytes).map_err(|e| StoreError::io(name, "read", &e))?;
@@ -106,9 +98,6 @@ pub fn read_from(source: &mut dyn Read, name: &Path) -> Result<Record, StoreErro
 }
 
 /// The same from bytes already read.
-///
-/// # Errors
-/// As [`read`].
 pub fn from_bytes(bytes: &[u8], name: &Path) -> Result<Record, StoreError> {
     let text = std::str::from_utf8(bytes).map_err(|e| {
         let line = bytes[..e.valid_up_to()].split(|b| *b == b'\n').count();

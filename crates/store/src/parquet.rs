@@ -36,9 +36,7 @@ const NOTE_PREFIX: &str = "machmeter.note.";
 const UNIT_PREFIX: &str = "machmeter.unit.";
 
 /// Writes `table` to `path` in one step and describes the file: name relative to its folder, rows, SHA-256.
-///
-/// # Errors
-/// A table whose columns disagree in length or share a name, or what the system answered; an old file is as it was.
+/// Errors: a table whose columns disagree in length or share a name, or what the system answered; an old file is as it was.
 pub fn write_table(table: &Table, path: &Path) -> Result<RawFile, StoreError> {
     check(table).map_err(|e| StoreError::new(path, e))?;
     let sha256 = atomic::replace(path, |out| {

@@ -6,9 +6,6 @@ use std::path::Path;
 use crate::{StoreError, atomic};
 
 /// Writes `content` to `path`; a crash or a full disk leaves the old file or none.
-///
-/// # Errors
-/// One line when it cannot be written.
 pub fn write(path: &Path, content: &(impl AsRef<[u8]> + ?Sized)) -> Result<(), StoreError> {
     atomic::replace(path, |out| out.write_all(content.as_ref()))
 }

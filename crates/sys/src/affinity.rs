@@ -2,25 +2,15 @@
 
 use crate::topology::CpuSet;
 
-/// Why a thread could not be placed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AffinityError {
-    /// The mask to set names no CPU.
     #[error("empty CPU set: name at least one CPU")]
     Empty,
     /// The kernel refused the mask: no CPU in it is online and inside the cgroup's cpuset.
     #[error("can't run on CPU {cpus}: none of them is online and inside the cgroup's cpuset ({os})")]
-    Refused {
-        cpus: CpuSet,
-        /// The kernel's answer.
-        os: String,
-    },
-    /// The mask could not be read.
+    Refused { cpus: CpuSet, os: String },
     #[error("can't read the CPU affinity: {os}")]
-    Unreadable {
-        /// The kernel's answer.
-        os: String,
-    },
+    Unreadable { os: String },
 }
 
 /// Bits of the first mask buffer; doubled until the kernel's own mask fits.
@@ -28,9 +18,7 @@ const FIRST_MASK_BITS: usize = 1024;
 const LARGEST_MASK_BITS: usize = 1 << 20;
 
 /// The CPUs the calling thread may run on.
-///
-/// # Errors
-/// [`AffinityError::Unreadable`] if the kernel refuses, which seccomp filters can make it do.
+/// Errors: [`AffinityError::Unreadable`] if the kernel refuses, which seccomp filters can make it do.
 pub fn mask() -> Result<CpuSet, AffinityError> {
     let mut bits = FIRST_MASK_BITS;
     loop {
@@ -54,9 +42,7 @@ pub fn mask() -> Result<CpuSet, AffinityError> {
 
 /// Lets the calling thread run on `cpus` only. CPUs that are offline or outside the cgroup's cpuset are silently left
 /// out by the kernel as long as one remains.
-///
-/// # Errors
-/// [`AffinityError::Empty`] for an empty set, [`AffinityError::Refused`] if no CPU of the set can be used.
+/// Errors: [`AffinityError::Empty`] for an empty set, [`AffinityError::Refused`] if no CPU of the set can be used.
 pub fn set_mask(cpus: &CpuSet) -> Result<(), AffinityError> {
     let highest = cpus.iter().next_back().ok_or(AffinityError::Empty)?;
     if highest >= LARGEST_MASK_BITS {
@@ -76,9 +62,6 @@ pub fn set_mask(cpus: &CpuSet) -> Result<(), AffinityError> {
 }
 
 /// Binds the calling thread to one CPU. The thread runs there when the call returns.
-///
-/// # Errors
-/// As [`set_mask`].
 pub fn pin(cpu: usize) -> Result<(), AffinityError> {
     set_mask(&CpuSet::single(cpu))
 }

@@ -29,9 +29,7 @@ pub struct AlignedBytes {
 
 impl AlignedBytes {
     /// `len` zero bytes at a multiple of `align_bytes`.
-    ///
-    /// # Panics
-    /// If `align_bytes` is 0.
+    /// Panics: if `align_bytes` is 0.
     pub fn new(len: usize, align_bytes: usize) -> Self {
         let bytes = vec![0_u8; len + align_bytes];
         // A Vec that is never grown keeps its memory where it is, also when the value moves.
@@ -40,12 +38,10 @@ impl AlignedBytes {
         Self { bytes, start, len }
     }
 
-    /// The bytes.
     pub fn as_slice(&self) -> &[u8] {
         &self.bytes[self.start..self.start + self.len]
     }
 
-    /// The bytes, writable.
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
         &mut self.bytes[self.start..self.start + self.len]
     }
@@ -64,9 +60,7 @@ pub struct BlockFile {
 
 impl BlockFile {
     /// A new empty file in `directory`, for direct I/O if that can be had.
-    ///
-    /// # Errors
-    /// The system's error: no such directory, not writable, read-only, out of space or inodes.
+    /// Errors: the system's error: no such directory, not writable, read-only, out of space or inodes.
     pub fn create(directory: &Path) -> io::Result<Self> {
         let (file, refused) = match unnamed(directory, OFlags::DIRECT) {
             Err(e) if is_refusal(&e) => (unnamed(directory, OFlags::empty())?, true),
@@ -99,9 +93,7 @@ impl BlockFile {
     }
 
     /// Writes all of `block` at `offset_bytes`. Buffered, it is on the device after 4 MiB more at the latest.
-    ///
-    /// # Errors
-    /// The system's error, with [`io::ErrorKind::StorageFull`] for a full disk.
+    /// Errors: the system's error, with [`io::ErrorKind::StorageFull`] for a full disk.
     pub fn write_at(&mut self, block: &[u8], offset_bytes: u64) -> io::Result<()> {
         let mut done = 0;
         while done < block.len() {
@@ -134,9 +126,7 @@ impl BlockFile {
     }
 
     /// Reads all of `block` at `offset_bytes`.
-    ///
-    /// # Errors
-    /// The system's error; [`io::ErrorKind::UnexpectedEof`] past the end of the file.
+    /// Errors: the system's error; [`io::ErrorKind::UnexpectedEof`] past the end of the file.
     pub fn read_at(&mut self, block: &mut [u8], offset_bytes: u64) -> io::Result<()> {
         loop {
             match self.file.read_exact_at(block, offset_bytes) {
@@ -149,9 +139,7 @@ impl BlockFile {
     }
 
     /// Waits until what was written is on the device, and drops it from the page cache if it is there.
-    ///
-    /// # Errors
-    /// The system's error: a device that fails, a disk that is full only now.
+    /// Errors: the system's error: a device that fails, a disk that is full only now.
     pub fn write_back(&mut self) -> io::Result<()> {
         self.file.sync_data()?;
         self.unwritten_bytes = 0;
@@ -215,9 +203,6 @@ fn direct_align_bytes(file: &File) -> Option<usize> {
 }
 
 /// Bytes that an ordinary user may still write below `path`.
-///
-/// # Errors
-/// The system's error.
 pub fn free_bytes(path: &Path) -> io::Result<u64> {
     let space = rustix::fs::statvfs(path)?;
     Ok(space.f_bavail.saturating_mul(space.f_frsize))
@@ -227,7 +212,6 @@ pub fn free_bytes(path: &Path) -> io::Result<u64> {
 /// page cache or a file system in memory served is not among them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DeviceTraffic {
-    /// Bytes read.
     pub read_bytes: u64,
     /// Bytes written, or dirtied in the page cache of a file that lies on a device.
     pub written_bytes: u64,

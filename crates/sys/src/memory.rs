@@ -1,15 +1,16 @@
 //! Memory that takes no page fault while measuring: mapped, touched and, where the limits allow, locked.
 
 use std::io;
+use std::marker::PhantomData;
 use std::ops::{Index, IndexMut};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::guard;
 use crate::oom::MemoryLeft;
+use crate::region::Region;
 use crate::tree::Tree;
 
-/// Why a buffer could not be had.
 #[derive(Debug, thiserror::Error)]
 pub enum MemoryError {
     /// More than the machine has free; touching it would end in the out-of-memory killer.
@@ -24,13 +25,8 @@ pub enum MemoryError {
     /// A signal asked to stop meanwhile: gigabytes take seconds on a loaded machine.
     #[error("a signal asks to stop")]
     Stopped,
-    /// The kernel refused the mapping.
     #[error("a buffer of {bytes} bytes cannot be mapped: {source}")]
-    Map {
-        bytes: usize,
-        /// The system's error.
-        source: io::Error,
-    },
+    Map { bytes: usize, source: io::Error },
 }
 
 /// Elements between two looks at the stop flag: some megabytes, a few ms.
@@ -41,10 +37,9 @@ const STEP: usize = 1 << 18;
 /// All elements start as `T::default()`. Dropping it unmaps (and so unlocks) the memory.
 #[derive(Debug)]
 pub struct LockedBuf<T: Copy + Default> {
-    start: NonNull<T>,
+    region: Region,
     len: usize,
-    mapped_bytes: usize,
-    not_locked: Option<String>,
+    of: PhantomData<T>,
 }
 
 // SAFETY: the buffer owns its mapping exclusively, like a Vec; sending it sends the elements.
@@ -54,26 +49,21 @@ unsafe impl<T: Copy + Default + Sync> Sync for LockedBuf<T> {}
 
 impl<T: Copy + Default> LockedBuf<T> {
     /// Maps, fills and locks a buffer of `len` elements.
-    ///
-    /// # Errors
-    /// [`MemoryError`] when the memory is not there. A refused lock is no error: see [`Self::not_locked`].
+    /// Errors: [`MemoryError`] when the memory is not there. A refused lock is no error.
     pub fn new(len: usize) -> Result<Self, MemoryError> {
         Self::unless(len, guard::stop_flag())
     }
 
     fn unless(len: usize, stop: &AtomicBool) -> Result<Self, MemoryError> {
         const { assert!(align_of::<T>() <= 4096, "a mapping is aligned to pages only") };
-        let page_bytes = rustix::param::page_size();
         let too_large =
             |bytes| MemoryError::TooLarge { bytes, available_bytes: available_bytes().unwrap_or(0) };
         let bytes = len.checked_mul(size_of::<T>()).ok_or_else(|| too_large(usize::MAX))?;
-        let mapped_bytes =
-            bytes.max(1).checked_next_multiple_of(page_bytes).ok_or_else(|| too_large(bytes))?;
-        if available_bytes().is_some_and(|available| mapped_bytes as u64 > available) {
+        if available_bytes().is_some_and(|available| bytes as u64 > available) {
             return Err(too_large(bytes));
         }
-        let start = map(mapped_bytes).map_err(|source| MemoryError::Map { bytes, source })?.cast::<T>();
-        let mut buffer = Self { start, len, mapped_bytes, not_locked: None };
+        let region = Region::new(bytes).map_err(|source| MemoryError::Map { bytes, source })?;
+        let start = region.start().cast::<T>();
         for i in 0..len {
             if i % STEP == 0 && stop.load(Ordering::Relaxed) {
                 return Err(MemoryError::Stopped);
@@ -83,37 +73,30 @@ impl<T: Copy + Default> LockedBuf<T> {
             // SAFETY: valid for writes as stated above; the write is also what brings the page in.
             unsafe { element.write(T::default()) };
         }
-        buffer.not_locked = lock(start.cast(), mapped_bytes).err().map(|e| e.to_string());
-        Ok(buffer)
+        let _ = lock(region.start(), region.as_slice().len());
+        Ok(Self { region, len, of: PhantomData })
+    }
+
+    fn start(&self) -> *mut T {
+        self.region.start().as_ptr().cast()
     }
 
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Why the memory is not locked; `None` when it is.
-    pub fn not_locked(&self) -> Option<&str> {
-        self.not_locked.as_deref()
-    }
-
-    /// Size of the mapping in bytes, a multiple of the page size.
-    pub fn mapped_bytes(&self) -> usize {
-        self.mapped_bytes
-    }
-
     pub fn as_slice(&self) -> &[T] {
         // SAFETY: `len` elements were initialized in `new`, and the mapping lives as long as `self`.
-        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+        unsafe { std::slice::from_raw_parts(self.start(), self.len) }
     }
 
     pub fn as_mut_slice(&mut self) -> &mut [T] {
         // SAFETY: as in `as_slice`; the exclusive borrow of `self` makes the access exclusive.
-        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+        unsafe { std::slice::from_raw_parts_mut(self.start(), self.len) }
     }
 }
 
@@ -129,23 +112,6 @@ impl<T: Copy + Default> IndexMut<usize> for LockedBuf<T> {
     fn index_mut(&mut self, i: usize) -> &mut T {
         &mut self.as_mut_slice()[i]
     }
-}
-
-impl<T: Copy + Default> Drop for LockedBuf<T> {
-    fn drop(&mut self) {
-        // SAFETY: exactly the mapping made in `new`; no reference to it outlives `self`.
-        let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.mapped_bytes) };
-    }
-}
-
-/// A new mapping of `bytes` (whole pages), readable, writable, zero.
-pub(crate) fn map(bytes: usize) -> io::Result<NonNull<u8>> {
-    use rustix::mm::{MapFlags, ProtFlags};
-    let access = ProtFlags::READ | ProtFlags::WRITE;
-    // SAFETY: a new anonymous mapping at an address of the kernel's choice touches no memory in use.
-    let start =
-        unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), bytes, access, MapFlags::PRIVATE) }?;
-    NonNull::new(start.cast()).ok_or_else(|| io::Error::other("mapped at address zero"))
 }
 
 fn lock(start: NonNull<u8>, bytes: usize) -> io::Result<()> {
@@ -170,9 +136,6 @@ fn available_bytes() -> Option<u64> {
 }
 
 /// Touches and locks `bytes` of the calling thread's stack below this call. The stack is touched even when locking fails.
-///
-/// # Errors
-/// Why the stack could not be locked.
 pub fn prepare_stack(bytes: usize) -> io::Result<()> {
     let low = touch_stack(bytes);
     let page_bytes = rustix::param::page_size();
@@ -183,9 +146,6 @@ pub fn prepare_stack(bytes: usize) -> io::Result<()> {
 
 /// Locks every page of this process that is there now, code and libraries too, so that none of them is paged out. Later
 /// allocations are not locked.
-///
-/// # Errors
-/// Why they could not be locked; nothing is locked then.
 pub fn lock_present() -> io::Result<()> {
     rustix::mm::mlockall(rustix::mm::MlockAllFlags::CURRENT).map_err(lock_error)
 }
@@ -218,13 +178,8 @@ mod tests {
             *x = [i as u64, 1];
         }
         let faults = Usage::of_current_thread().since(&before).minor_faults;
-        assert!(
-            faults < (buf.mapped_bytes() / 4096 / 16) as u64,
-            "{faults} faults in {} bytes",
-            buf.mapped_bytes()
-        );
+        assert!(faults < (len * 16 / 4096 / 16) as u64, "{faults} faults in {} bytes", len * 16);
         assert_eq!(buf[len - 1], [len as u64 - 1, 1]);
-        println!("not locked: {:?}", buf.not_locked());
     }
 
     #[test]

@@ -14,7 +14,6 @@ const LARGE_BYTES: usize = 2 << 20;
 /// Memory of the machine, or of what this process may use of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryLeft {
-    /// All there is, bytes.
     pub total_bytes: u64,
     /// What can be had without swapping (`MemAvailable`: free memory and page cache that can be dropped), bytes.
     pub available_bytes: u64,
@@ -24,9 +23,7 @@ pub struct MemoryLeft {
 
 impl MemoryLeft {
     /// The machine's.
-    ///
-    /// # Errors
-    /// One line: `/proc/meminfo` is not readable or not understood.
+    /// Errors: one line: `/proc/meminfo` is not readable or not understood.
     pub fn of_machine(tree: &Tree) -> Result<Self, String> {
         let text = tree.read("proc/meminfo").map_err(|e| format!("/proc/meminfo: {e}"))?;
         let bytes = |name: &str| {
@@ -43,18 +40,12 @@ impl MemoryLeft {
 
     /// What the machine and the control groups above this process leave it. A container's limit counts, since beyond it
     /// the out-of-memory killer chooses in the container.
-    ///
-    /// # Errors
-    /// As [`MemoryLeft::of_machine`].
     pub fn of_this_process(tree: &Tree) -> Result<Self, String> {
         Ok(Self::of_machine(tree)?.within(cgroup::memory_limit(tree)))
     }
 
     /// As [`MemoryLeft::of_this_process`], without the limit of this process's own group: for a process in a group of our
     /// own, which is meant to reach its limit.
-    ///
-    /// # Errors
-    /// As [`MemoryLeft::of_machine`].
     pub fn of_groups_above(tree: &Tree) -> Result<Self, String> {
         Ok(Self::of_machine(tree)?.within(cgroup::memory_limit_above(tree)))
     }
@@ -62,9 +53,6 @@ impl MemoryLeft {
     /// What a request of `bytes` is held against: for one from 2 MiB on what is left to this process, for a smaller one
     /// what the machine has. A group counts page cache in use as taken although it would be dropped, so that little is always
     /// had where it says that there is none.
-    ///
-    /// # Errors
-    /// As [`MemoryLeft::of_machine`].
     pub fn for_request(tree: &Tree, bytes: usize) -> Result<Self, String> {
         if bytes < LARGE_BYTES { Self::of_machine(tree) } else { Self::of_this_process(tree) }
     }
@@ -89,9 +77,6 @@ pub fn kills_of_machine(tree: &Tree) -> Option<u64> {
 
 /// Makes the calling process, and those it will start, the first that the out-of-memory killer chooses. Needs no right;
 /// taking it back does.
-///
-/// # Errors
-/// The system's error.
 pub fn volunteer() -> io::Result<()> {
     fs::write("/proc/self/oom_score_adj", "1000")
 }

@@ -95,17 +95,13 @@ impl Extent<'static> {
 
 impl Pages {
     /// Maps `bytes` (at least 1, rounded up to base pages) for this process alone.
-    ///
-    /// # Errors
-    /// One line: more than the machine, or for 2 MiB and more a control group, has available; or the system's refusal.
+    /// Errors: one line: more than the machine, or for 2 MiB and more a control group, has available; or the system's
+    /// refusal.
     pub fn new(bytes: usize, backing: Backing) -> io::Result<Self> {
         Self::map(bytes, backing, MapFlags::PRIVATE)
     }
 
     /// Maps `bytes` to be shared with processes forked later, at the same address in all of them.
-    ///
-    /// # Errors
-    /// As [`Self::new`].
     pub fn shared(bytes: usize) -> io::Result<Self> {
         Self::map(bytes, Backing::Unasked, MapFlags::SHARED)
     }
@@ -152,7 +148,6 @@ impl Pages {
         Ok(pages)
     }
 
-    /// Size, bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -164,9 +159,6 @@ impl Pages {
     /// How much of this mapping is in transparent huge pages now, bytes: what was granted, whatever was asked for. Memory
     /// that was never written is in no page at all. Without a backing asked for, the system may keep the mapping together
     /// with a neighbour, whose huge pages then count here, up to this mapping's size.
-    ///
-    /// # Errors
-    /// What the system says about `/proc/self/smaps`.
     pub fn huge_bytes(&self) -> io::Result<u64> {
         let start = self.start.as_ptr() as u64;
         let smaps = Tree::host().read("proc/self/smaps")?;
@@ -205,7 +197,6 @@ impl Drop for Pages {
 }
 
 impl<'a> Extent<'a> {
-    /// Size, bytes.
     pub fn bytes(self) -> usize {
         self.bytes
     }

@@ -68,9 +68,8 @@ fn stall(fields: &str) -> Option<Stall> {
 }
 
 /// Pressure on `resource` over the machine.
-///
-/// # Errors
-/// One line with the reason why there is none: the kernel has not the feature or it is switched off, or no permission.
+/// Errors: one line with the reason why there is none: the kernel has not the feature or it is switched off, or no
+/// permission.
 pub fn of_machine(tree: &Tree, resource: Resource) -> Result<Pressure, String> {
     let file = format!("proc/pressure/{}", resource.name());
     understood(&format!("/{file}"), tree.read(&file))

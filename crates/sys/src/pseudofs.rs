@@ -45,10 +45,8 @@ pub struct KernelMount {
 
 impl KernelMount {
     /// Opens `kind`.
-    ///
-    /// # Errors
-    /// One line naming the file system and the reason: permission (needs `CAP_SYS_ADMIN`), absent from the kernel, or
-    /// forbidden by lockdown.
+    /// Errors: one line naming the file system and the reason: permission (needs `CAP_SYS_ADMIN`), absent from the kernel,
+    /// or forbidden by lockdown.
     pub fn open(kind: KernelFs) -> io::Result<Self> {
         if let Some((root, _)) =
             kind.mounts().iter().find(|(at, proof)| fs::exists(Path::new(at).join(proof)).unwrap_or(false))

@@ -3,7 +3,7 @@
 use std::io;
 use std::ptr::NonNull;
 
-use crate::memory::map;
+use rustix::mm::{MapFlags, ProtFlags};
 
 /// A private anonymous mapping. Its pages come into being when they are first touched; before they read as zero.
 #[derive(Debug)]
@@ -17,25 +17,29 @@ unsafe impl Send for Region {}
 
 impl Region {
     /// Maps `bytes` (at least 1), rounded up to pages.
-    ///
-    /// # Errors
-    /// The system's error: no address space, or the limits on it (`RLIMIT_AS`, overcommit).
+    /// Errors: the system's error: no address space, or the limits on it (`RLIMIT_AS`, overcommit).
     pub fn new(bytes: usize) -> io::Result<Self> {
         let page_bytes = rustix::param::page_size();
         let bytes = bytes
             .max(1)
             .checked_next_multiple_of(page_bytes)
             .ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
-        Ok(Self { start: map(bytes)?, bytes })
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new anonymous mapping at an address of the kernel's choice touches no memory in use.
+        let start =
+            unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), bytes, access, MapFlags::PRIVATE) }?;
+        Ok(Self { start: NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?, bytes })
     }
 
-    /// The bytes.
+    pub(crate) fn start(&self) -> NonNull<u8> {
+        self.start
+    }
+
     pub fn as_slice(&self) -> &[u8] {
         // SAFETY: the mapping is readable, zero or written, and lives as long as `self`.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.bytes) }
     }
 
-    /// The bytes, writable.
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
         // SAFETY: as in `as_slice`; the exclusive borrow of `self` makes the access exclusive.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.bytes) }

@@ -30,9 +30,7 @@ unsafe impl Sync for SharedCounters {}
 
 impl SharedCounters {
     /// `n` counters of 0. Pass [`SharedCounters::fd`] to the other process.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] for no counters or more than 65536; else the system's error.
+    /// Errors: [`io::ErrorKind::InvalidInput`] for no counters or more than 65536; else the system's error.
     pub fn create(n: usize) -> io::Result<Self> {
         let bytes = bytes_for(n)?;
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
@@ -45,9 +43,8 @@ impl SharedCounters {
 
     /// The counters behind a descriptor that the starter passed under the number `fd`. The descriptor is duplicated, and
     /// the original is no longer passed on to children.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] when `fd` is not open or holds not exactly `n` counters; else the system's error.
+    /// Errors: [`io::ErrorKind::InvalidInput`] when `fd` is not open or holds not exactly `n` counters; else the system's
+    /// error.
     pub fn open_fd(fd: RawFd, n: usize) -> io::Result<Self> {
         let bytes = bytes_for(n)?;
         let wrong =
@@ -83,37 +80,19 @@ impl SharedCounters {
         self.memory.as_fd()
     }
 
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Never true.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
     /// Adds `n` to counter `i`, wrapping.
-    ///
-    /// # Panics
-    /// If there is no counter `i`.
     pub fn add(&self, i: usize, n: u64) {
         self.counter(i).fetch_add(n, Ordering::Relaxed);
     }
 
     /// The value of counter `i`.
-    ///
-    /// # Panics
-    /// If there is no counter `i`.
     pub fn get(&self, i: usize) -> u64 {
         self.counter(i).load(Ordering::Relaxed)
     }
 
-    /// Sets counter `i` to `v`.
-    ///
-    /// # Panics
-    /// If there is no counter `i`.
-    pub fn set(&self, i: usize, v: u64) {
-        self.counter(i).store(v, Ordering::Relaxed);
+    /// The sum of all counters, wrapping.
+    pub fn sum(&self) -> u64 {
+        (0..self.len).fold(0, |sum, i| sum.wrapping_add(self.get(i)))
     }
 
     fn counter(&self, i: usize) -> &AtomicU64 {
@@ -154,16 +133,15 @@ mod tests {
                 s.spawn(|| (0..10_000).for_each(|_| theirs.add(1, 2)));
             }
         });
-        theirs.set(2, u64::MAX);
+        theirs.add(2, u64::MAX);
         ours.add(2, 6);
         assert_eq!((ours.get(0), ours.get(1), theirs.get(2)), (0, 80_000, 5));
-        assert_eq!((ours.len(), ours.is_empty()), (3, false));
     }
 
     #[test]
     fn counters_outlive_the_mapping_that_made_them() {
         let ours = SharedCounters::create(1).unwrap();
-        ours.set(0, 7);
+        ours.add(0, 7);
         let theirs = SharedCounters::open_fd(ours.fd().as_raw_fd(), 1).unwrap();
         drop(ours);
         assert_eq!(theirs.get(0), 7);

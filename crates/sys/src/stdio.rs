@@ -17,9 +17,6 @@ unsafe impl Send for Stream {}
 
 impl Stream {
     /// `fopen(path, "w+")`: fully buffered.
-    ///
-    /// # Errors
-    /// The system's.
     pub fn open(path: &CStr) -> io::Result<Self> {
         // SAFETY: both strings end with NUL and live through the call.
         let file = unsafe { libc::fopen(path.as_ptr(), c"w+".as_ptr()) };
@@ -27,9 +24,6 @@ impl Stream {
     }
 
     /// From now on a line is written when it ends, as on a terminal (`setvbuf`). To be called before the first output.
-    ///
-    /// # Errors
-    /// The library's refusal.
     pub fn buffer_lines(&mut self) -> io::Result<()> {
         // SAFETY: the stream is open; a null buffer lets the library use its own.
         let done = unsafe { libc::setvbuf(self.file.as_ptr(), std::ptr::null_mut(), libc::_IOLBF, 4_096) };
@@ -74,9 +68,7 @@ impl Stream {
     }
 
     /// Bytes written since the start or since [`Self::rewind`], as the kernel has it: the descriptor's offset after `fflush`.
-    ///
-    /// # Errors
-    /// The system's, a full disk for one.
+    /// Errors: the system's, a full disk for one.
     pub fn flushed_bytes(&mut self) -> io::Result<u64> {
         // SAFETY: the stream is open.
         if unsafe { libc::fflush(self.file.as_ptr()) } != 0 {
@@ -86,9 +78,6 @@ impl Stream {
     }
 
     /// The next output goes to this offset (`fseek`).
-    ///
-    /// # Errors
-    /// The system's.
     pub fn seek(&mut self, offset_bytes: usize) -> io::Result<()> {
         let offset = libc::c_long::try_from(offset_bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
         // SAFETY: the stream is open.

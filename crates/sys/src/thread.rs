@@ -15,31 +15,14 @@ use crate::sched::{self, Policy, SchedError};
 /// Stack that is touched and locked before a placed thread's work begins; deeper use takes page faults as usual.
 pub const PREPARED_STACK_BYTES: usize = 256 * 1024;
 
-/// Why a placed thread could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum PlaceError {
-    /// The system has no thread to give.
     #[error("thread '{name}': cannot be started: {source}")]
-    Spawn {
-        /// The thread's name.
-        name: String,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// The CPU does not exist or is not allowed for this process.
+    Spawn { name: String, source: io::Error },
     #[error("thread '{name}': {source}")]
-    Cpu {
-        /// The thread's name.
-        name: String,
-        source: AffinityError,
-    },
-    /// The policy was refused.
+    Cpu { name: String, source: AffinityError },
     #[error("thread '{name}': {source}")]
-    Policy {
-        /// The thread's name.
-        name: String,
-        source: SchedError,
-    },
+    Policy { name: String, source: SchedError },
 }
 
 /// What a placed thread reported before its work began.
@@ -54,33 +37,28 @@ pub struct Placed {
     pub stack_not_locked: Option<String>,
 }
 
-#[derive(Debug)]
-pub struct PlacedThread<T> {
-    placed: Placed,
-    handle: JoinHandle<Option<T>>,
-}
-
-impl<T> PlacedThread<T> {
-    pub fn placed(&self) -> &Placed {
-        &self.placed
-    }
-
-    /// Whether the thread has ended.
-    pub fn is_finished(&self) -> bool {
-        self.handle.is_finished()
-    }
-
-    /// Waits for the thread and returns its value; a panic in it continues here.
-    pub fn join(self) -> T {
-        value_of(self.handle.join())
-    }
-}
-
-/// A running placed thread that ends before its scope does.
+/// A running placed thread; a scoped one ends before its scope does.
 #[derive(Debug)]
 pub struct ScopedPlacedThread<'scope, T> {
     placed: Placed,
-    handle: ScopedJoinHandle<'scope, Option<T>>,
+    handle: Handle<'scope, T>,
+}
+
+pub type PlacedThread<T> = ScopedPlacedThread<'static, T>;
+
+#[derive(Debug)]
+enum Handle<'scope, T> {
+    Own(JoinHandle<Option<T>>),
+    Scoped(ScopedJoinHandle<'scope, Option<T>>),
+}
+
+impl<T> Handle<'_, T> {
+    fn join(self) -> std::thread::Result<Option<T>> {
+        match self {
+            Self::Own(handle) => handle.join(),
+            Self::Scoped(handle) => handle.join(),
+        }
+    }
 }
 
 impl<T> ScopedPlacedThread<'_, T> {
@@ -88,30 +66,26 @@ impl<T> ScopedPlacedThread<'_, T> {
         &self.placed
     }
 
-    /// Whether the thread has ended.
     pub fn is_finished(&self) -> bool {
-        self.handle.is_finished()
+        match &self.handle {
+            Handle::Own(handle) => handle.is_finished(),
+            Handle::Scoped(handle) => handle.is_finished(),
+        }
     }
 
     /// Waits for the thread and returns its value; a panic in it continues here.
     pub fn join(self) -> T {
-        value_of(self.handle.join())
-    }
-}
-
-fn value_of<T>(ended: std::thread::Result<Option<T>>) -> T {
-    match ended {
-        Ok(Some(value)) => value,
-        Ok(None) => unreachable!("a handle exists only if the thread reported that its work begins"),
-        Err(payload) => panic::resume_unwind(payload),
+        match self.handle.join() {
+            Ok(Some(value)) => value,
+            Ok(None) => unreachable!("a handle exists only if the thread reported that its work begins"),
+            Err(payload) => panic::resume_unwind(payload),
+        }
     }
 }
 
 /// Starts a thread called `name` (15 bytes are visible to the kernel), pins it to `cpu`, prepares its stack, applies `policy`
 /// and then runs `work`. Returns when the thread has been placed.
-///
-/// # Errors
-/// [`PlaceError`]; `work` then never runs and the thread has ended.
+/// Errors: [`PlaceError`]; `work` then never runs and the thread has ended.
 pub fn spawn_placed<T: Send + 'static>(
     name: &str,
     cpu: Option<usize>,
@@ -119,23 +93,12 @@ pub fn spawn_placed<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<PlacedThread<T>, PlaceError> {
     let (report, reported) = mpsc::sync_channel(1);
-    let owned_name = name.to_owned();
-    let body = move || place_and_run(&owned_name, cpu, policy, &report, work);
-    let handle = Builder::new().name(name.to_owned()).spawn(body).map_err(|e| spawn_error(name, e))?;
-    let placed = reported.recv().unwrap_or_else(|_| Err(died(name)));
-    match placed {
-        Ok(placed) => Ok(PlacedThread { placed, handle }),
-        Err(e) => {
-            let _ = handle.join();
-            Err(e)
-        }
-    }
+    let body = place_and_run(name.to_owned(), cpu, policy, report, work);
+    placed(name, Builder::new().name(name.to_owned()).spawn(body).map(Handle::Own), &reported)
 }
 
 /// As [`spawn_placed`], for a thread that borrows from its scope.
-///
-/// # Errors
-/// [`PlaceError`]; `work` then never runs and the thread has ended.
+/// Errors: [`PlaceError`]; `work` then never runs and the thread has ended.
 pub fn spawn_placed_scoped<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     name: &str,
@@ -144,24 +107,15 @@ pub fn spawn_placed_scoped<'scope, T: Send + 'scope>(
     work: impl FnOnce() -> T + Send + 'scope,
 ) -> Result<ScopedPlacedThread<'scope, T>, PlaceError> {
     let (report, reported) = mpsc::sync_channel(1);
-    let owned_name = name.to_owned();
-    let body = move || place_and_run(&owned_name, cpu, policy, &report, work);
-    let handle =
-        Builder::new().name(name.to_owned()).spawn_scoped(scope, body).map_err(|e| spawn_error(name, e))?;
-    let placed = reported.recv().unwrap_or_else(|_| Err(died(name)));
-    match placed {
-        Ok(placed) => Ok(ScopedPlacedThread { placed, handle }),
-        Err(e) => {
-            let _ = handle.join();
-            Err(e)
-        }
-    }
+    let body = place_and_run(name.to_owned(), cpu, policy, report, work);
+    placed(
+        name,
+        Builder::new().name(name.to_owned()).spawn_scoped(scope, body).map(Handle::Scoped),
+        &reported,
+    )
 }
 
 /// Starts a thread without placement, for housekeeping such as waiting for signals.
-///
-/// # Errors
-/// The system's error when there is no thread to give.
 pub fn spawn_plain<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
@@ -173,27 +127,40 @@ fn spawn_error(name: &str, source: io::Error) -> PlaceError {
     PlaceError::Spawn { name: name.to_owned(), source }
 }
 
-fn died(name: &str) -> PlaceError {
-    spawn_error(name, io::Error::other("it ended before it was placed"))
-}
-
 fn place_and_run<T>(
-    name: &str,
+    name: String,
     cpu: Option<usize>,
     policy: Policy,
-    report: &mpsc::SyncSender<Result<Placed, PlaceError>>,
+    report: mpsc::SyncSender<Result<Placed, PlaceError>>,
     work: impl FnOnce() -> T,
-) -> Option<T> {
-    let placed = place_current(name, cpu, policy);
-    let begin = placed.is_ok();
-    let received = report.send(placed).is_ok();
-    (begin && received).then(work)
+) -> impl FnOnce() -> Option<T> {
+    move || {
+        let placed = place_current(&name, cpu, policy);
+        let begin = placed.is_ok();
+        let received = report.send(placed).is_ok();
+        (begin && received).then(work)
+    }
+}
+
+/// The thread, once it has reported that it is placed.
+fn placed<'scope, T>(
+    name: &str,
+    started: io::Result<Handle<'scope, T>>,
+    reported: &mpsc::Receiver<Result<Placed, PlaceError>>,
+) -> Result<ScopedPlacedThread<'scope, T>, PlaceError> {
+    let handle = started.map_err(|e| spawn_error(name, e))?;
+    let died = |_| Err(spawn_error(name, io::Error::other("it ended before it was placed")));
+    match reported.recv().unwrap_or_else(died) {
+        Ok(placed) => Ok(ScopedPlacedThread { placed, handle }),
+        Err(e) => {
+            let _ = handle.join();
+            Err(e)
+        }
+    }
 }
 
 /// Pins, prepares and schedules the calling thread. The policy comes last, so that nothing slow happens in real time.
-///
-/// # Errors
-/// [`PlaceError`] with `name` in its text; the thread may then be pinned already.
+/// Errors: [`PlaceError`] with `name` in its text; the thread may then be pinned already.
 pub fn place_current(name: &str, cpu: Option<usize>, policy: Policy) -> Result<Placed, PlaceError> {
     if let Some(cpu) = cpu {
         affinity::pin(cpu).map_err(|source| PlaceError::Cpu { name: name.to_owned(), source })?;
@@ -248,9 +215,6 @@ pub fn nanosleep_until(deadline_ns: u64) {
 
 /// How late the kernel may wake the calling thread from a sleep to save power, in nanoseconds (50 us by default for normal
 /// threads; real-time threads have none).
-///
-/// # Errors
-/// The system's error.
 pub fn timer_slack_ns() -> io::Result<u64> {
     // SAFETY: takes no further argument and touches no memory of ours.
     let slack = unsafe { libc::prctl(libc::PR_GET_TIMERSLACK) };
@@ -258,9 +222,6 @@ pub fn timer_slack_ns() -> io::Result<u64> {
 }
 
 /// Sets the calling thread's timer slack; at least 1 ns (0 would mean "back to the default").
-///
-/// # Errors
-/// The system's error.
 pub fn set_timer_slack_ns(slack_ns: u64) -> io::Result<()> {
     let slack = slack_ns.max(1) as libc::c_ulong;
     // SAFETY: an integer argument; touches no memory of ours.
@@ -295,10 +256,6 @@ impl Usage {
         }
     }
 
-    pub fn switches(&self) -> u64 {
-        self.voluntary_switches + self.involuntary_switches
-    }
-
     /// What came since `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
@@ -312,11 +269,24 @@ impl Usage {
 }
 
 /// Run and wait time of the calling thread so far (one read of its `schedstat`; keep a [`SchedstatReader`] to read often).
-///
-/// # Errors
-/// The system's error when the kernel has no `schedstat`.
+/// Errors: the system's error when the kernel has no `schedstat`.
 pub fn schedstat() -> io::Result<Schedstat> {
     SchedstatReader::open_current_thread()?.read()
+}
+
+/// Runs `work` on a thread of a user without rights; only root can.
+#[cfg(test)]
+pub(crate) fn as_nobody(work: impl FnOnce() + Send) {
+    const NOBODY: libc::uid_t = 65_534;
+    if !rustix::process::getuid().is_root() {
+        return println!("skipped: needs root to drop rights");
+    }
+    let without_rights = || {
+        // SAFETY: the raw system call changes the identity of this thread alone; the thread ends after the test.
+        assert_eq!(unsafe { libc::syscall(libc::SYS_setresuid, NOBODY, NOBODY, NOBODY) }, 0);
+        work();
+    };
+    std::thread::scope(|s| s.spawn(without_rights).join().unwrap());
 }
 
 #[cfg(test)]

@@ -37,9 +37,7 @@ impl Tree {
     }
 
     /// The trimmed content of a file; bytes that are not UTF-8 are replaced.
-    ///
-    /// # Errors
-    /// What the system says: absent, no permission, or a driver's own refusal.
+    /// Errors: what the system says: absent, no permission, or a driver's own refusal.
     pub fn read(&self, path: &str) -> io::Result<String> {
         let bytes = fs::read(self.join(path))?;
         Ok(String::from_utf8_lossy(&bytes).trim().trim_matches('\0').to_owned())
@@ -47,9 +45,6 @@ impl Tree {
 
     /// As [`Tree::read`], but no more than the first `limit_bytes`: some files cost the kernel more the further one
     /// reads.
-    ///
-    /// # Errors
-    /// As [`Tree::read`].
     pub fn read_start(&self, path: &str, limit_bytes: u64) -> io::Result<String> {
         let mut bytes = Vec::new();
         fs::File::open(self.join(path))?.take(limit_bytes).read_to_end(&mut bytes)?;
@@ -94,9 +89,7 @@ impl Tree {
 }
 
 /// Writes a recording out as files below `into`, which must exist.
-///
-/// # Errors
-/// [`io::ErrorKind::InvalidData`] for a line without a tab or a path that leaves `into`, naming the line; else what
+/// Errors: [`io::ErrorKind::InvalidData`] for a line without a tab or a path that leaves `into`, naming the line; else what
 /// the file system says.
 pub fn expand(recording: &str, into: &Path) -> io::Result<()> {
     for (i, line) in recording.lines().enumerate().filter(|(_, l)| !l.is_empty() && !l.starts_with('#')) {

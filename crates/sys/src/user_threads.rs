@@ -66,9 +66,6 @@ pub struct Stacks {
 
 impl Stacks {
     /// `count` stacks of at least `bytes` each, with a guard page below.
-    ///
-    /// # Errors
-    /// The system's error when there is no memory to map.
     pub fn new(count: usize, bytes: usize) -> io::Result<Self> {
         let stacks = (0..count).map(|_| MappedStack::new(bytes)).collect::<io::Result<_>>()?;
         Ok(Self { stacks })

@@ -73,6 +73,10 @@ fn intrude(until_ns: u64) -> Vec<(u64, u64)> {
     bursts
 }
 
+fn dropped(log: &TraceLog) -> u64 {
+    log.dropped.iter().map(|d| d.events).sum()
+}
+
 fn switches_to<'l>(log: &'l TraceLog, comm: &'l str) -> impl DoubleEndedIterator<Item = u64> + 'l {
     log.events.iter().filter_map(move |e| match e.kind {
         EventKind::SwitchTo { next_comm, .. } if log.name(next_comm) == comm => Some(e.ticks),
@@ -105,7 +109,7 @@ fn an_intruding_thread_is_named_inside_the_gaps_of_the_thread_it_interrupts() {
         thread::spawn_placed("mm-spinner", Some(cpu), other, move || gaps(until_ns, 1_000)).unwrap();
     let (gaps, bursts) = (spinner.join(), intruder.join());
     let log = session.stop().unwrap();
-    assert_eq!((log.malformed_records, log.dropped_total()), (0, 0));
+    assert_eq!((log.malformed_records, dropped(&log)), (0, 0));
     assert!(log.events.is_sorted_by_key(|e| e.ticks));
     // A burst counts when the spinner was running before and after, so that the burst lies in one of its gaps.
     let mut lead_ticks = Vec::new();
@@ -127,9 +131,8 @@ fn an_intruding_thread_is_named_inside_the_gaps_of_the_thread_it_interrupts() {
             );
             for event in seen {
                 match event.kind {
-                    EventKind::SwitchTo { prev_pid, prev_state, next_pid, next_comm, .. } => {
-                        let (state, comm) = (prev_state.letter(), log.name(next_comm));
-                        println!("  {} switch {prev_pid} {state} to {next_pid} {comm}", event.ticks);
+                    EventKind::SwitchTo { prev_pid, next_pid, next_comm, .. } => {
+                        println!("  {} switch {prev_pid} to {next_pid} {}", event.ticks, log.name(next_comm));
                     }
                     other => println!("  {} {other:?}", event.ticks),
                 }
@@ -175,60 +178,44 @@ fn ping_pong(cpu: usize, turns: u32) -> u64 {
 }
 
 #[test]
-fn a_full_buffer_drops_with_a_count_and_marks_the_span() {
+fn a_full_buffer_drops_with_a_count() {
     let cpu = last_cpu();
     let config = TraceConfig { buffer_bytes_per_cpu: 1, ..on_cpu(cpu) };
     let Some(mut session) = start(&config) else { return };
-    let begin = OrderedCounter::now();
     ping_pong(cpu, 3_000);
     let first_read = session.drain().unwrap();
     ping_pong(cpu, 20);
     let log = session.stop().unwrap();
-    println!("{first_read} read, then {} in all, {:?}, {:?}", log.events.len(), log.dropped, log.losses);
+    println!("{first_read} read, then {} in all, {:?}", log.events.len(), log.dropped);
     assert!(first_read > 100);
-    assert!(log.dropped_total() > 1_000, "{:?}", log.dropped);
-    assert_eq!(log.losses.iter().filter_map(|l| l.events).sum::<u64>(), log.dropped_total());
-    let loss = log.losses[0];
-    assert_eq!(loss.cpu, cpu);
-    assert!(!log.is_complete(cpu, begin, OrderedCounter::now()));
-    assert!(!log.events.iter().any(|e| e.ticks > loss.after_ticks && e.ticks < loss.before_ticks));
-    assert!(switches_to(&log, "mm-echo").any(|t| t >= loss.before_ticks), "recording goes on after the loss");
+    assert!(dropped(&log) > 1_000, "{:?}", log.dropped);
 }
 
 #[test]
-fn all_sub_buffer_sizes_and_reads_in_between_give_one_ordered_log() {
+fn reads_in_between_give_one_ordered_log() {
     let cpu = last_cpu();
-    for subbuf_bytes in [None, Some(16 << 10), Some(64 << 10)] {
-        let config = TraceConfig { subbuf_bytes, ..on_cpu(cpu) };
-        let Some(mut session) = start(&config) else { return };
-        let mut read = 0;
-        for _ in 0..5 {
-            ping_pong(cpu, 200);
-            read += session.drain().unwrap();
-        }
-        let log = session.stop().unwrap();
-        assert_eq!((log.malformed_records, log.dropped_total()), (0, 0), "{subbuf_bytes:?}");
-        assert!(log.losses.is_empty() && log.events.len() >= read);
-        assert!(log.events.is_sorted_by_key(|e| e.ticks));
-        let switches = switches_to(&log, "mm-echo").count();
-        assert!(switches >= 5 * 190, "{switches} switches seen with sub-buffers of {subbuf_bytes:?}");
-        assert!(log.events.iter().all(|e| usize::from(e.cpu) == cpu));
+    let Some(mut session) = start(&on_cpu(cpu)) else { return };
+    let mut read = 0;
+    for _ in 0..5 {
+        ping_pong(cpu, 200);
+        read += session.drain().unwrap();
     }
+    let log = session.stop().unwrap();
+    assert_eq!((log.malformed_records, dropped(&log)), (0, 0));
+    assert!(log.events.len() >= read);
+    assert!(log.events.is_sorted_by_key(|e| e.ticks));
+    let switches = switches_to(&log, "mm-echo").count();
+    assert!(switches >= 5 * 190, "{switches} switches seen");
+    assert!(log.events.iter().all(|e| usize::from(e.cpu) == cpu));
 }
 
 #[test]
-fn missing_events_and_clocks_are_listed_and_stated() {
+fn missing_events_are_listed() {
     let mut config = on_cpu(last_cpu());
     config.events.push("nowhere/no_such_event".to_owned());
-    config.clock = "no-such-clock".to_owned();
     let Some(session) = start(&config) else { return };
-    assert!(
-        session
-            .skipped_events()
-            .iter()
-            .any(|s| s.event == "nowhere/no_such_event" && s.why.contains("kernel"))
-    );
-    assert!(["x86-tsc", "mono_raw", "mono", "global"].contains(&session.clock().name()));
+    let skipped = session.stop().unwrap().skipped_events;
+    assert!(skipped.iter().any(|s| s.event == "nowhere/no_such_event" && s.why.contains("kernel")));
     config = on_cpu(60_000);
     let e = TraceSession::start(&config).unwrap_err().to_string();
     assert!(e.contains("does every CPU exist") || e.contains("CPU mask"), "{e}");
@@ -327,8 +314,7 @@ fn a_session_can_be_drained_by_another_thread() {
         drainer.join().unwrap()
     });
     assert_eq!(log.malformed_records, 0);
-    assert_eq!(log.losses.iter().filter_map(|l| l.events).sum::<u64>(), log.dropped_total());
     assert!(log.events.is_sorted_by_key(|e| e.ticks));
     let switches = switches_to(&log, "mm-echo").count() as u64;
-    assert!(switches + log.dropped_total() >= 4_900, "{switches} {:?}", log.losses);
+    assert!(switches + dropped(&log) >= 4_900, "{switches} {:?}", log.dropped);
 }

@@ -16,9 +16,6 @@ const LOW_PERCENT: u64 = 15;
 const STALL_PERCENT: f64 = 10.0;
 
 /// The limit of the load's group, or the most it holds without one, bytes.
-///
-/// # Errors
-/// One line when too little is available.
 pub(super) fn limit(asked_bytes: Option<u64>, left: MemoryLeft, grouped: bool) -> Result<u64, String> {
     let half_bytes = left.available_bytes / 2;
     let default_bytes = if grouped {
@@ -70,7 +67,6 @@ impl WorkingSet {
         Self { anonymous_bytes: whole(anonymous_bytes), file_bytes: whole(file_bytes) }
     }
 
-    /// All of it, bytes.
     pub(super) fn bytes(self) -> u64 {
         self.anonymous_bytes + self.file_bytes
     }

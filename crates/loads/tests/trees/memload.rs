@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use machmeter_engine::load::{LoadReport, Loads};
 use machmeter_engine::worker::{self, Worker};
 use machmeter_loads::AllLoads;
-use machmeter_sys::cgroup::{self, Controller};
+use machmeter_sys::cgroup;
 use machmeter_sys::oom;
 use machmeter_sys::process;
 use machmeter_sys::thread::monotonic_ns;
@@ -47,14 +47,11 @@ fn run(directory: &Path, for_ns: u64, beside: impl FnOnce(&[i32])) -> LoadReport
 }
 
 fn memory_group_is_usable() -> bool {
-    let usable = cgroup::usable().into_iter().find(|(c, _)| *c == Controller::Memory);
-    match usable {
-        Some((_, Ok(()))) => true,
-        why => {
-            println!("skipped: {why:?}");
-            false
-        }
+    let plan = cgroup::Plan::new(&"memory=64M".parse().unwrap(), "test");
+    if let Err(why) = &plan {
+        println!("skipped: {why}");
     }
+    plan.is_ok()
 }
 
 /// `rss` and its parts from `/proc/PID/status`, bytes.

@@ -38,9 +38,7 @@ fn nothing_remembered(_key: &str) -> Option<f64> {
 impl Bench {
     /// Takes the first `threads` CPUs that may be used, asked for by this `option`; thread k gets the k-th. Without a policy it is
     /// the caller's.
-    ///
-    /// # Errors
-    /// When there are fewer CPUs, or no clock can be used.
+    /// Errors: when there are fewer CPUs, or no clock can be used.
     pub(super) fn of_threads(option: &str, threads: usize, policy: Option<Policy>) -> Result<Self, Failure> {
         signals::install().map_err(Failure::cannot)?;
         let (topology, allowed, usable) = session::cpus("all")?;
@@ -79,17 +77,11 @@ impl Bench {
     }
 
     /// Length of an undisturbed turn of the loop.
-    ///
-    /// # Errors
-    /// What the probe says.
     pub(super) fn turn(&self, quantum: Quantum) -> Result<Turn, Failure> {
         Ok(calibrate(&self.host(&NoLoads), quantum)?)
     }
 
     /// Records `windows` windows of `window_ticks` on all CPUs at once.
-    ///
-    /// # Errors
-    /// What the probe says.
     pub(super) fn record(
         &self,
         quantum: Quantum,

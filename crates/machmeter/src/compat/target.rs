@@ -14,9 +14,7 @@ use super::bench::Bench;
 use crate::failure::Failure;
 
 /// The prefix that `-o` names, or `None` for stdout (`-s`), which takes the samples of one thread.
-///
-/// # Errors
-/// A usage error for several threads to stdout, else as [`prefix`].
+/// Errors: a usage error for several threads to stdout, else as [`prefix`].
 pub(super) fn asked(name: &str, matches: &ArgMatches, threads: usize) -> Result<Option<PathBuf>, Failure> {
     let to_stdout = matches.get_flag("stdout");
     if to_stdout && threads > 1 {
@@ -30,10 +28,8 @@ pub(super) fn asked(name: &str, matches: &ArgMatches, threads: usize) -> Result<
 }
 
 /// The prefix, if files can be made with it.
-///
-/// # Errors
-/// A usage error for a path that cannot be (no such folder, no name after the last slash), otherwise what the system
-/// answered.
+/// Errors: a usage error for a path that cannot be (no such folder, no name after the last slash), otherwise what the
+/// system answered.
 pub(super) fn prefix(name: &str, given: &OsStr) -> Result<PathBuf, Failure> {
     let path = PathBuf::from(given);
     let shown = format!("{name}: -o {}", path.display());
@@ -69,9 +65,6 @@ pub(super) fn prefix(name: &str, given: &OsStr) -> Result<PathBuf, Failure> {
 
 /// Makes `PREFIX_counts.dat` and `PREFIX_times.dat`, the names in FTQ's documents, other names of thread 0's files. Links,
 /// so that they can never disagree with them; copies where the file system has no links.
-///
-/// # Errors
-/// What the system answered.
 pub(super) fn documented_names(prefix: &Path) -> Result<(), Failure> {
     for kind in ["counts", "times"] {
         let file = with_suffix(prefix, &format!("_0_{kind}.dat"));
@@ -90,9 +83,6 @@ pub(super) fn documented_names(prefix: &Path) -> Result<(), Failure> {
 }
 
 /// Writes `PREFIX.machmeter.json` with what the format has no room for.
-///
-/// # Errors
-/// What the system answered.
 pub(super) fn side_facts(
     prefix: &Path,
     bench: &Bench,

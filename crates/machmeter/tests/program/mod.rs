@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, Receiver};
-use std::sync::{Arc, Once};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -340,4 +340,23 @@ pub(crate) fn descendants(main: i32) -> Vec<i32> {
         next += 1;
     }
     found.split_off(1)
+}
+
+/// One run at a time: two would take the CPU from each other in the middle of what they price.
+pub(crate) fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[track_caller]
+pub(crate) fn warned(record: &Record, code: &str) {
+    assert!(record.warnings.iter().any(|w| w.code == code), "{code} is not among {:?}", record.warnings);
+}
+
+/// Every metric has a figure or a reason.
+#[track_caller]
+pub(crate) fn reasons(record: &Record) {
+    for m in record.metrics.iter().filter(|m| m.value.is_none()) {
+        assert!(m.why.as_deref().is_some_and(|w| !w.is_empty()), "{m:?}");
+    }
 }

@@ -26,7 +26,6 @@ pub enum ExportError {
         /// Columns or notes that were looked for.
         needs: &'static str,
     },
-    /// Raw samples that contradict themselves.
     #[error("table {table}, row {row}: {what}")]
     BadRow {
         table: &'static str,
@@ -34,21 +33,17 @@ pub enum ExportError {
         row: usize,
         what: String,
     },
-    /// The output could not be written.
     #[error(transparent)]
     Write(#[from] io::Error),
 }
 
 #[derive(Debug, Clone, Copy)]
 pub struct Format {
-    /// Name for `--to`.
     pub name: &'static str,
     pub extension: &'static str,
     pub description: &'static str,
     /// Writes a record and its raw tables.
-    ///
-    /// # Errors
-    /// When a needed raw table is missing or inconsistent, or the output can't be written.
+    /// Errors: when a needed raw table is missing or inconsistent, or the output can't be written.
     pub write: fn(&Record, &[Table], &mut dyn io::Write) -> Result<(), ExportError>,
 }
 

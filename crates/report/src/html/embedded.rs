@@ -16,13 +16,6 @@ pub(super) fn block(json: &str) -> String {
     deflated::write(json)
 }
 
-/// The record's JSON out of a page that [`render`](super::render) wrote; nothing if there is none.
-pub fn extract(html: &str) -> Option<String> {
-    let start = html.find(OPEN)? + OPEN.len();
-    let json = deflated::read(&html[start..start + html[start..].find("</script>")?]).ok()?;
-    serde_json::from_str::<Record>(&json).ok().map(|_| json)
-}
-
 /// Twelve hexadecimal digits over the embedded data of a record, before it is deflated: equal digits, equal data.
 pub(crate) fn data_digest(finite_record: &Record) -> String {
     let mut record = finite_record.clone();

@@ -2,7 +2,7 @@
 //! two blocks. What a reader needs first can be read with scripts off: summary, trust, tables of costs, the main pictures and
 //! findings. The script draws the rest from the embedded record: more pictures, the tables under them, metrics and facts.
 //!
-//! The record is embedded, so that the page is also the data ([`extract`]).
+//! The record is embedded, so that the page is also the data.
 
 mod costs;
 mod embedded;
@@ -22,7 +22,6 @@ use crate::{budget, digest, finite};
 use page::{Page, put};
 
 pub(crate) use embedded::data_digest;
-pub use embedded::extract;
 
 const STYLE: &str =
     concat!(include_str!("../../assets/vendor/uplot/uPlot.min.css"), include_str!("../../assets/viewer.css"));

@@ -28,11 +28,6 @@ impl Columns {
         self.rows.push(cells.iter().map(|c| printable(c)).collect());
     }
 
-    /// The lines, each with one leading space.
-    pub(super) fn write(&self, style: &TerminalStyle) -> String {
-        self.part(&(1..self.heads.len().max(1)), &self.widths(), style)
-    }
-
     /// The same in lines that the terminal has room for: in several parts, each with the first column again, where not all columns
     /// fit beside each other, and with cells broken at words where a single column does not fit.
     pub(super) fn fit(&self, style: &TerminalStyle) -> String {
@@ -135,7 +130,6 @@ mod tests {
     #[test]
     fn what_fits_is_written_in_one_part() {
         let wide = TerminalStyle::default();
-        assert_eq!(table().fit(&wide), table().write(&wide));
         assert_eq!(table().fit(&wide).lines().count(), 3);
     }
 

@@ -9,10 +9,10 @@ mod matrix;
 use std::fmt::Write as _;
 
 use machmeter_data::record::Warning;
-use machmeter_data::{CheckState, Metric, Record, Shape};
+use machmeter_data::{CheckState, Record, Shape};
 
+use crate::finite;
 use crate::identity::Identity;
-use crate::{finite, label};
 
 pub use dataset::dataset;
 pub use glyphs::sparkline;
@@ -205,29 +205,6 @@ fn wrap(text: &str, room: usize) -> Vec<String> {
 /// Text without control characters: names come from the system and must not steer the terminal.
 fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
-}
-
-/// A table of metrics: name, value, interval, samples, quality.
-pub fn metrics(metrics: &[Metric], style: &TerminalStyle) -> String {
-    let mut table =
-        columns::Columns::new(&["metric", "value", "[95 % interval]", "n", "quality"], &[1, 2, 3]);
-    for m in metrics {
-        let mut quality = label::quality(m.quality).to_owned();
-        if !m.flags.is_empty() {
-            let _ = write!(quality, " {}", m.flags.join(" "));
-        }
-        if m.is_shared() {
-            quality.push_str(", core shared");
-        }
-        if let Some(why) = &m.why {
-            let _ = write!(quality, ": {why}");
-        }
-        let value = m.value.filter(|v| v.is_finite()).map_or_else(|| "-".to_owned(), |_| label::value(m));
-        let ci =
-            m.ci.as_ref().map_or_else(|| "-".to_owned(), |c| label::interval(c, m.unit) + &label::runs(m));
-        table.row(vec![m.key(), value, ci, m.n.to_string(), quality]);
-    }
-    table.write(style)
 }
 
 #[cfg(test)]

@@ -4,28 +4,13 @@ use machmeter_data::metric::params;
 use machmeter_data::shape::{
     Axis, Cell, CostTable, Dataset, Distribution, DistributionRow, Matrix, Shape, TableColumn, TableRow,
 };
-use machmeter_data::{Better, Interval, Metric, MetricInfo, Params, Record, Unit};
+use machmeter_data::{Better, Interval, Metric, MetricInfo, Record, Unit};
 
 use super::Dice;
 
-pub const TASKS: [&str; 12] = [
-    "audio",
-    "video",
-    "x",
-    "gaming",
-    "custom",
-    "audio-pro",
-    "audio-desktop",
-    "video24",
-    "video144",
-    "compositor",
-    "typing",
-    "launch",
-];
-pub const LOADS: [&str; 13] = [
-    "none", "video", "x", "burn", "write", "read", "compile", "memload", "hack", "ring", "membw", "rt-hog",
-    "custom",
-];
+pub const TASKS: &str =
+    "audio video x gaming custom audio-pro audio-desktop video24 video144 compositor typing launch";
+pub const LOADS: &str = "none video x burn write read compile memload hack ring membw rt-hog custom";
 
 const fn info(id: &'static str, unit: Unit, better: Better) -> MetricInfo {
     MetricInfo { id, params: &["load", "task"], unit, better, description: "", may_be_negative: false }
@@ -57,54 +42,37 @@ const KINDS: [(MetricInfo, bool); 20] = [
 
 /// Adds tasks x loads cells of `kinds` ids each, and their datasets.
 pub fn add(record: &mut Record, tasks: usize, loads: usize, kinds: usize) {
-    let (tasks, loads) = (&TASKS[..tasks], &LOADS[..loads]);
+    let (tasks, loads): (Vec<&str>, Vec<&str>) =
+        (TASKS.split(' ').take(tasks).collect(), LOADS.split(' ').take(loads).collect());
     let mut dice = Dice(5);
     for (kind, blocks) in &KINDS[..kinds] {
-        for task in tasks {
-            for load in loads {
+        for task in &tasks {
+            for load in &loads {
                 record.metrics.push(metric(kind, *blocks, task, load, &mut dice));
             }
         }
     }
-    let set = |id: &str, title: &str, caption: &str, task: Option<&str>, shape| Dataset {
-        id: id.to_owned(),
-        params: task.map_or_else(Params::new, |t| params([("task", t.into())])),
-        title: title.to_owned(),
-        caption: caption.to_owned(),
-        shape,
-    };
-    let mut datasets = vec![set(
-        "interactive.met",
-        "Deadlines met",
-        "Share of jobs of each task that ended before their deadline while each load ran. Gaming has no deadlines.",
-        None,
-        Shape::Matrix(met(tasks, loads, &mut dice)),
-    )];
-    for task in tasks {
-        datasets.push(set(
-            "interactive.latency_table",
-            "Latency and deadlines by load",
-            "How late jobs began, what CPU time they got of what they asked for, and how many ended in time.",
-            Some(task),
-            Shape::CostTable(latency(loads, &mut dice)),
-        ));
+    let met_caption = "Share of jobs of each task that ended before their deadline while each load ran. Gaming has no deadlines.";
+    let met = Shape::Matrix(met(&tasks, &loads, &mut dice));
+    let mut datasets = vec![Dataset::new("interactive.met", "Deadlines met", met_caption, met)];
+    let kind = |task: &str| params([("task", task.into())]);
+    for task in &tasks {
+        let caption =
+            "How late jobs began, what CPU time they got of what they asked for, and how many ended in time.";
+        let table = Shape::CostTable(latency(&loads, &mut dice));
+        let d = Dataset::new("interactive.latency_table", "Latency and deadlines by load", caption, table);
+        datasets.push(d.with_params(kind(task)));
     }
-    for task in tasks {
-        datasets.push(set(
-            "interactive.lateness",
-            "Lateness by percentile",
-            "How late the worst share of jobs was, against the moment at which each was due to begin.",
-            Some(task),
-            Shape::Distribution(lateness(loads, &mut dice)),
-        ));
+    for task in &tasks {
+        let caption =
+            "How late the worst share of jobs was, against the moment at which each was due to begin.";
+        let curves = Shape::Distribution(lateness(&loads, &mut dice));
+        let d = Dataset::new("interactive.lateness", "Lateness by percentile", caption, curves);
+        datasets.push(d.with_params(kind(task)));
     }
-    datasets.push(set(
-        "interactive.load_work",
-        "Work that the loads got done",
-        "The price of latency: what each load did per second while the tasks ran.",
-        None,
-        Shape::CostTable(work(loads, &mut dice)),
-    ));
+    let caption = "The price of latency: what each load did per second while the tasks ran.";
+    let work = Shape::CostTable(work(&loads, &mut dice));
+    datasets.push(Dataset::new("interactive.load_work", "Work that the loads got done", caption, work));
     datasets.append(&mut record.datasets);
     record.datasets = datasets;
 }
@@ -150,33 +118,20 @@ fn met(tasks: &[&str], loads: &[&str], dice: &mut Dice) -> Matrix {
 }
 
 fn latency(loads: &[&str], dice: &mut Dice) -> CostTable {
-    let column = |label: &str, unit| TableColumn { label: label.to_owned(), unit };
-    let rows = loads
-        .iter()
-        .map(|load| {
-            let mean = 0.02 * 10_f64.powf(2.5 * dice.roll());
-            TableRow {
-                name: (*load).to_owned(),
-                cells: vec![
-                    Cell::Text(format!("{mean:.3}")),
-                    Cell::Text(format!("+/- {:.2}", mean * 2.0 * dice.roll())),
-                    Cell::Text(format!("{:.1}", mean * (4.0 + 30.0 * dice.roll()))),
-                    Cell::Text(format!("{:.1}", 100.0 - 30.0 * dice.roll().powi(4))),
-                    Cell::Text(format!("{:.1}", 100.0 - 40.0 * dice.roll().powi(4))),
-                ],
-            }
-        })
-        .collect();
-    CostTable {
-        columns: vec![
-            column("Latency (ms)", None),
-            column("SD (ms)", None),
-            column("Max Latency", None),
-            column("% Desired CPU", None),
-            column("% Deadlines Met", None),
-        ],
-        rows,
-    }
+    let heads = ["Latency (ms)", "SD (ms)", "Max Latency", "% Desired CPU", "% Deadlines Met"];
+    let row = |load: &&str| {
+        let mean = 0.02 * 10_f64.powf(2.5 * dice.roll());
+        let cells = [
+            format!("{mean:.3}"),
+            format!("+/- {:.2}", mean * 2.0 * dice.roll()),
+            format!("{:.1}", mean * (4.0 + 30.0 * dice.roll())),
+            format!("{:.1}", 100.0 - 30.0 * dice.roll().powi(4)),
+            format!("{:.1}", 100.0 - 40.0 * dice.roll().powi(4)),
+        ];
+        TableRow { name: (*load).to_owned(), cells: cells.map(Cell::Text).to_vec() }
+    };
+    let rows = loads.iter().map(row).collect();
+    CostTable { columns: heads.map(|h| TableColumn::new(h, None)).to_vec(), rows }
 }
 
 fn lateness(loads: &[&str], dice: &mut Dice) -> Distribution {
@@ -196,24 +151,16 @@ fn lateness(loads: &[&str], dice: &mut Dice) -> Distribution {
 }
 
 fn work(loads: &[&str], dice: &mut Dice) -> CostTable {
-    let rows = loads
-        .iter()
-        .map(|load| TableRow {
-            name: (*load).to_owned(),
-            cells: vec![
-                Cell::Text("turns/s".to_owned()),
-                Cell::Number(1e6 * dice.roll()),
-                Cell::Number(dice.roll()),
-            ],
-        })
-        .collect();
-    let column = |label: &str, unit| TableColumn { label: label.to_owned(), unit };
-    CostTable {
-        columns: vec![
-            column("Unit", None),
-            column("Work per second", Some(Unit::Count)),
-            column("CPU time", Some(Unit::One)),
-        ],
-        rows,
-    }
+    let row = |load: &&str| {
+        let unit = Cell::Text("turns/s".to_owned());
+        let cells = vec![unit, Cell::Number(1e6 * dice.roll()), Cell::Number(dice.roll())];
+        TableRow { name: (*load).to_owned(), cells }
+    };
+    let rows = loads.iter().map(row).collect();
+    let columns = vec![
+        TableColumn::new("Unit", None),
+        TableColumn::new("Work per second", Unit::Count),
+        TableColumn::new("CPU time", Unit::One),
+    ];
+    CostTable { columns, rows }
 }

@@ -36,9 +36,7 @@ impl<T: Copy, const N: usize> Rows<T, N> {
 }
 
 /// Reads rows of exactly N numbers; empty lines and lines that start with `#` are passed over.
-///
-/// # Errors
-/// The first line that is anything else, or a file without any row.
+/// Errors: the first line that is anything else, or a file without any row.
 pub(super) fn rows<T: Cell, const N: usize>(
     file: &SourceFile,
     expected: &str,
@@ -89,9 +87,18 @@ pub(super) fn shortened(text: &str) -> String {
     }
 }
 
-/// Fails when no sample was found.
-pub(super) fn not_empty(n: usize, file: &SourceFile) -> Result<(), ForeignError> {
-    if n == 0 { Err(ForeignError::new(&file.path, "no samples in it")) } else { Ok(()) }
+/// The rows of a file that has some, with a warning if it ended within a line.
+pub(super) fn samples<T: Cell, const N: usize>(
+    file: &SourceFile,
+    expected: &str,
+    to: &mut Imported,
+) -> Result<Rows<T, N>, ForeignError> {
+    let found = rows(file, expected)?;
+    if found.cells.is_empty() {
+        return Err(ForeignError::new(&file.path, "no samples in it"));
+    }
+    warn_if_cut(found.cut, file, to);
+    Ok(found)
 }
 
 /// Warns about a file that ended within a line.
@@ -161,6 +168,58 @@ pub(super) fn gap_table(
         int64("end_ticks", Unit::Ticks, gaps.iter().map(|g| g.2).collect()),
     ];
     table("noise_gaps", columns, notes, input)
+}
+
+/// Windows of FTQ as a table.
+pub(super) fn window_table(
+    cpu: Vec<i32>,
+    start_ticks: Vec<i64>,
+    count: Vec<i32>,
+    notes: &[(&str, String)],
+    input: &Input,
+) -> Result<Table, ForeignError> {
+    let columns = vec![
+        int32("cpu", Unit::Count, cpu),
+        int64("start_ticks", Unit::Ticks, start_ticks),
+        int32("count", Unit::Count, count),
+    ];
+    table("noise_windows", columns, notes, input)
+}
+
+/// Durations of FWQ as a table.
+pub(super) fn work_table(
+    cpu: Vec<i32>,
+    index: Vec<i64>,
+    duration_ticks: Vec<i64>,
+    notes: &[(&str, String)],
+    input: &Input,
+) -> Result<Table, ForeignError> {
+    let columns = vec![
+        int32("cpu", Unit::Count, cpu),
+        int64("index", Unit::Count, index),
+        int64("duration_ticks", Unit::Ticks, duration_ticks),
+    ];
+    table("noise_work", columns, notes, input)
+}
+
+/// Adds the file's thread or CPU to those of the run.
+pub(super) fn add_cpu(
+    cpus: &mut Vec<i32>,
+    number: i32,
+    what: &str,
+    file: &SourceFile,
+) -> Result<(), ForeignError> {
+    if cpus.contains(&number) {
+        let text = format!("a second file for {what} {number}; read one run at a time");
+        return Err(ForeignError::new(&file.path, text));
+    }
+    cpus.push(number);
+    Ok(())
+}
+
+/// Whether there are files, all of which fit.
+pub(super) fn all(input: &Input, fits: impl Fn(&SourceFile) -> bool) -> bool {
+    !input.files.is_empty() && input.files.iter().all(fits)
 }
 
 /// A list of numbers as a note: `0,1,3`.

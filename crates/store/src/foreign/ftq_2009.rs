@@ -7,10 +7,8 @@
 //! - Threaded runs are written with half the stride of the recording (W702). With an odd number of samples, times and counts
 //!   even change places in every second file.
 
-use machmeter_data::Unit;
-
 use super::codes::{self, warn};
-use super::columns::{self, int32, int64, list, not_empty, number_after, rows, table, warn_if_cut};
+use super::columns::{self, all, list, number_after, samples, window_table};
 use super::{ForeignError, Imported, Input, Reader, SourceFile, imported};
 
 mod stride;
@@ -27,12 +25,11 @@ pub(super) const STDOUT_READER: Reader = Reader {
     name: "ftq-2009-stdout",
     description: "FTQ 2009 with -s: lines of start time in ticks and count, without a header",
     sniff: |input| {
-        !input.files.is_empty()
-            && input.files.iter().all(|f| {
-                let first = f.text.lines().find(|l| !l.trim().is_empty()).unwrap_or("");
-                let words: Vec<&str> = first.split_whitespace().collect();
-                words.len() == 2 && words.iter().all(|w| w.bytes().all(|b| b.is_ascii_digit()))
-            })
+        all(input, |f| {
+            let first = f.text.lines().find(|l| !l.trim().is_empty()).unwrap_or("");
+            let words: Vec<&str> = first.split_whitespace().collect();
+            words.len() == 2 && words.iter().all(|w| w.bytes().all(|b| b.is_ascii_digit()))
+        })
     },
     read: read_stdout,
 };
@@ -90,11 +87,7 @@ fn read_pair(
     out: &mut Imported,
 ) -> Result<Thread, ForeignError> {
     let expected = "one whole number per line, as FTQ 2009 writes";
-    let (t, c) = (rows::<i64, 1>(times, expected)?, rows::<i64, 1>(counts, expected)?);
-    not_empty(t.cells.len(), times)?;
-    not_empty(c.cells.len(), counts)?;
-    warn_if_cut(t.cut, times, out);
-    warn_if_cut(c.cut, counts, out);
+    let (t, c) = (samples::<i64, 1>(times, expected, out)?, samples::<i64, 1>(counts, expected, out)?);
     let n = t.cells.len().min(c.cells.len());
     if t.cells.len() != c.cells.len() {
         let text = format!(
@@ -116,9 +109,8 @@ fn read_stdout(input: &Input) -> Result<Imported, ForeignError> {
     let mut out = imported(STDOUT_READER.name, input);
     let mut threads = Vec::new();
     for (number, file) in (0..).zip(&input.files) {
-        let r = rows::<i64, 2>(file, "two whole numbers per line, start time in ticks and count")?;
-        not_empty(r.cells.len(), file)?;
-        warn_if_cut(r.cut, file, &mut out);
+        let r =
+            samples::<i64, 2>(file, "two whole numbers per line, start time in ticks and count", &mut out)?;
         threads.push(Thread { number, times: r.column(0), counts: r.column(1) });
     }
     finish(&threads, input, out)
@@ -152,12 +144,7 @@ fn finish(threads: &[Thread], input: &Input, mut out: Imported) -> Result<Import
         ("cpu_is", if known.cpus.is_empty() { "thread" } else { "cpu" }.to_owned()),
         ("cpus", list(&cpus)),
     ];
-    let columns = vec![
-        int32("cpu", Unit::Count, cpu),
-        int64("start_ticks", Unit::Ticks, start),
-        int32("count", Unit::Count, count),
-    ];
-    out.tables.push(table("noise_windows", columns, &notes, input)?);
+    out.tables.push(window_table(cpu, start, count, &notes, input)?);
     Ok(out)
 }
 

@@ -3,20 +3,14 @@
 //! Windows have an absolute schedule (window i ends at first start + (i+1) lengths); after an overrun the windows it swallowed
 //! follow as zero counts, all stamped with the time the overrun ended. Row i is window i.
 
-use machmeter_data::Unit;
-
-use super::columns::{counts, int32, int64, list, not_empty, number_after, rows, table, warn_if_cut};
+use super::columns::{add_cpu, all, counts, list, number_after, samples, window_table};
 use super::{ForeignError, Imported, Input, Reader, SourceFile, imported};
 
 pub(super) const READER: Reader = Reader {
     name: "ftq-2025",
     description: "FTQ 2025: PREFIX_THREAD.dat, a header of # lines, then nanoseconds and count",
     sniff: |input| {
-        !input.files.is_empty()
-            && input
-                .files
-                .iter()
-                .all(|f| f.header("# Frequency ").is_some() && f.header("# Ticks per ns: ").is_some())
+        all(input, |f| f.header("# Frequency ").is_some() && f.header("# Ticks per ns: ").is_some())
     },
     read,
 };
@@ -27,9 +21,7 @@ fn read(input: &Input) -> Result<Imported, ForeignError> {
     let (mut cpus, mut real_cpus) = (Vec::new(), true);
     let mut frequency_hz: Option<f64> = None;
     for (i, file) in (0..).zip(&input.files) {
-        let r = rows::<i64, 2>(file, "nanoseconds and count")?;
-        not_empty(r.cells.len(), file)?;
-        warn_if_cut(r.cut, file, &mut out);
+        let r = samples::<i64, 2>(file, "nanoseconds and count", &mut out)?;
         let hz = frequency(file)?;
         if frequency_hz.is_some_and(|f| f != hz) {
             return Err(ForeignError::new(
@@ -42,13 +34,7 @@ fn read(input: &Input) -> Result<Imported, ForeignError> {
         let thread = thread.unwrap_or(i);
         real_cpus &= core.is_some() || !input.known.cpus.is_empty();
         let number = core.unwrap_or_else(|| input.known.cpu_of(thread));
-        if cpus.contains(&number) {
-            return Err(ForeignError::new(
-                &file.path,
-                format!("a second file for thread or CPU {number}; read one run at a time"),
-            ));
-        }
-        cpus.push(number);
+        add_cpu(&mut cpus, number, "thread or CPU", file)?;
         cpu.resize(cpu.len() + r.cells.len(), number);
         start.extend(r.column(0));
         count.extend(counts(&r.column(1), &r.lines, file)?);
@@ -70,12 +56,7 @@ fn read(input: &Input) -> Result<Imported, ForeignError> {
         ("cpu_is", if real_cpus { "cpu" } else { "thread" }.to_owned()),
         ("cpus", list(&cpus)),
     ];
-    let columns = vec![
-        int32("cpu", Unit::Count, cpu),
-        int64("start_ticks", Unit::Ticks, start),
-        int32("count", Unit::Count, count),
-    ];
-    out.tables.push(table("noise_windows", columns, &notes, input)?);
+    out.tables.push(window_table(cpu, start, count, &notes, input)?);
     Ok(out)
 }
 

@@ -1,15 +1,13 @@
 //! LLNL FWQ: durations of equal pieces of work, one per line, in clock ticks (its summary line calls them nanoseconds).
 
-use machmeter_data::Unit;
-
 use super::codes::{self, warn};
-use super::columns::{int32, int64, list, not_empty, number_after, rows, table, warn_if_cut};
+use super::columns::{add_cpu, all, list, number_after, samples, work_table};
 use super::{ForeignError, Imported, Input, Reader, imported};
 
 pub(super) const READER: Reader = Reader {
     name: "fwq",
     description: "LLNL FWQ: PREFIX_THREAD_times.dat without counts beside it, one duration in ticks per line",
-    sniff: |input| !input.files.is_empty() && input.files.iter().all(|f| f.name().ends_with("_times.dat")),
+    sniff: |input| all(input, |f| f.name().ends_with("_times.dat")),
     read,
 };
 
@@ -18,9 +16,7 @@ fn read(input: &Input) -> Result<Imported, ForeignError> {
     let (mut cpu, mut index, mut duration) = (Vec::new(), Vec::new(), Vec::new());
     let mut cpus = Vec::new();
     for file in &input.files {
-        let r = rows::<i64, 1>(file, "one duration in ticks per line, as FWQ writes")?;
-        not_empty(r.cells.len(), file)?;
-        warn_if_cut(r.cut, file, &mut out);
+        let r = samples::<i64, 1>(file, "one duration in ticks per line, as FWQ writes", &mut out)?;
         let durations = r.column(0);
         if durations.len() > 2 && durations.windows(2).all(|w| w[1] > w[0]) {
             return Err(ForeignError::new(
@@ -30,13 +26,7 @@ fn read(input: &Input) -> Result<Imported, ForeignError> {
         }
         let stem = file.name().trim_end_matches("_times.dat");
         let number = input.known.cpu_of(number_after(stem, '_').map_or(0, |(_, n)| n));
-        if cpus.contains(&number) {
-            return Err(ForeignError::new(
-                &file.path,
-                format!("a second file for thread {number}; read one run at a time"),
-            ));
-        }
-        cpus.push(number);
+        add_cpu(&mut cpus, number, "thread", file)?;
         cpu.resize(cpu.len() + durations.len(), number);
         index.extend(0..durations.len() as i64);
         duration.extend(durations);
@@ -52,11 +42,6 @@ fn read(input: &Input) -> Result<Imported, ForeignError> {
         ("cpu_is", "cpu".to_owned()),
         ("cpus", list(&cpus)),
     ];
-    let columns = vec![
-        int32("cpu", Unit::Count, cpu),
-        int64("index", Unit::Count, index),
-        int64("duration_ticks", Unit::Ticks, duration),
-    ];
-    out.tables.push(table("noise_work", columns, &notes, input)?);
+    out.tables.push(work_table(cpu, index, duration, &notes, input)?);
     Ok(out)
 }

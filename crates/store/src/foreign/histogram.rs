@@ -5,21 +5,112 @@ use serde_json::Value;
 
 use super::codes::{self, warn};
 use super::columns::{int32, int64, list, real, shortened, table};
-use super::{ForeignError, Imported, Input, SourceFile, imported};
+use super::{ForeignError, Imported, Input, Reader, SourceFile, imported};
+
+/// cyclictest (rt-tests): how late a sleeping thread woke up. Older versions write the keys `cmdline:` and `rt_test_version:`
+/// with a colon inside. Latencies are whole microseconds, or nanoseconds when `resolution_in_ns` is 1.
+pub(super) const CYCLICTEST: Reader = Reader {
+    name: "cyclictest-json",
+    description: "cyclictest --json with a histogram (-h): wake-up latency per thread",
+    sniff: |input| is_json_with(input, &["\"thread\"", "\"cycles\""]),
+    read: |input| {
+        wake_ups(input, "cyclictest", &CYCLICTEST_LAYOUT, "k to k+1 us (ns where the file says so)")
+    },
+};
+
+const CYCLICTEST_LAYOUT: Layout = Layout {
+    format: "cyclictest-json",
+    threads: "thread",
+    quantity: "wakeup_latency",
+    first_edge: 0.0,
+    clamps: false,
+    unit_ns: |d| match d.get("resolution_in_ns").and_then(Value::as_i64) {
+        Some(0) | None => Some(1000.0),
+        Some(1) => Some(1.0),
+        Some(_) => None,
+    },
+};
+
+/// jitterdebugger's results.json: wake-up latency per CPU.
+pub(super) const JITTERDEBUGGER: Reader = Reader {
+    name: "jitterdebugger-json",
+    description: "jitterdebugger --output DIR: DIR/results.json, wake-up latency per CPU",
+    sniff: |input| {
+        is_json_with(input, &["\"cpu\"", "\"histogram\""])
+            && input.files.iter().all(|f| !f.text.contains("\"thread\""))
+    },
+    read: |input| {
+        wake_ups(input, "jitterdebugger", &JITTERDEBUGGER_LAYOUT, "k to k+1 units of the file's resolution")
+    },
+};
+
+const JITTERDEBUGGER_LAYOUT: Layout = Layout {
+    format: "jitterdebugger-json",
+    threads: "cpu",
+    unit_ns: |d| d.pointer("/sysinfo/resolution_in_ns").map_or(Some(1000.0), Value::as_f64),
+    ..CYCLICTEST_LAYOUT
+};
+
+/// oslat (rt-tests): how long each turn of a spinning loop took. Bucket k counts turns of k-1 to k us (from the program's
+/// source: the index is the whole number of us, printed plus one). The last bucket also holds everything beyond it.
+pub(super) const OSLAT: Reader = Reader {
+    name: "oslat-json",
+    description: "oslat --json: histogram of loop turns per CPU, in buckets of 1 us",
+    sniff: |input| is_json_with(input, &["\"thread\"", "\"freq\""]),
+    read: oslat,
+};
+
+const OSLAT_LAYOUT: Layout = Layout {
+    format: "oslat-json",
+    threads: "thread",
+    quantity: "turn_duration",
+    first_edge: -1.0,
+    clamps: true,
+    unit_ns: |_| Some(1000.0),
+};
+
+fn is_json_with(input: &Input, keys: &[&str]) -> bool {
+    let has_keys = |f: &SourceFile| keys.iter().all(|key| f.text.contains(key));
+    matches!(input.files.as_slice(), [f] if f.text.trim_start().starts_with('{') && has_keys(f))
+}
+
+/// Lateness of wake-ups is not stolen time (W706).
+fn wake_ups(input: &Input, program: &str, layout: &Layout, bucket: &str) -> Result<Imported, ForeignError> {
+    let (mut out, _) = read(input, layout)?;
+    let text = format!("{program} measures how late a sleeping thread wakes up, not stolen time");
+    warn(&mut out, codes::OTHER_QUANTITY, text);
+    out.assume(format!("bucket k holds latencies of {bucket}"));
+    Ok(out)
+}
+
+fn oslat(input: &Input) -> Result<Imported, ForeignError> {
+    let (mut out, document) = read(input, &OSLAT_LAYOUT)?;
+    out.assume(
+        "bucket k holds turns of k-1 to k us; the lowest holds the undisturbed turns, which are no detours",
+    );
+    out.assume("there are no time stamps, so neither periods nor coincidence between CPUs can be found");
+    let command = ["cmdline", "cmdline:"].iter().find_map(|k| document.get(k)?.as_str());
+    if command.is_some_and(|c| c.split_whitespace().any(|w| matches!(w, "-B" | "--bias"))) {
+        out.assume(
+            "run with --bias: the shortest turn was subtracted from every value, and is not in the file",
+        );
+    }
+    Ok(out)
+}
 
 /// How a format differs from its relatives.
-pub(super) struct Layout {
-    pub(super) format: &'static str,
+struct Layout {
+    format: &'static str,
     /// Key of the object that holds one object per thread or CPU.
-    pub(super) threads: &'static str,
+    threads: &'static str,
     /// What the numbers are: `turn_duration` or `wakeup_latency`.
-    pub(super) quantity: &'static str,
+    quantity: &'static str,
     /// Where the bucket `k` begins, in buckets: -1 when it holds [k-1, k), 0 when it holds [k, k+1).
-    pub(super) first_edge: f64,
+    first_edge: f64,
     /// True when the last bucket also holds everything beyond it; else such values are in no bucket.
-    pub(super) clamps: bool,
+    clamps: bool,
     /// Nanoseconds of one unit of the bucket keys.
-    pub(super) unit_ns: fn(&Value) -> Option<f64>,
+    unit_ns: fn(&Value) -> Option<f64>,
 }
 
 /// One thread's histogram.
@@ -34,7 +125,7 @@ struct Thread {
 }
 
 /// Parses the document and returns it with the histogram table in place.
-pub(super) fn read(input: &Input, layout: &Layout) -> Result<(Imported, Value), ForeignError> {
+fn read(input: &Input, layout: &Layout) -> Result<(Imported, Value), ForeignError> {
     let mut out = imported(layout.format, input);
     let [file] = input.files.as_slice() else {
         return Err(ForeignError::new(
@@ -200,4 +291,19 @@ fn threads(document: &Value, layout: &Layout, file: &SourceFile) -> Result<Vec<T
     }
     threads.sort_by_key(|t| t.cpu);
     Ok(threads)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_resolution_scales_the_buckets() {
+        let text = r#"{"version": 3, "sysinfo": {"resolution_in_ns": 1}, "cpu": {"3": {"histogram": {"2000": 7}, "max": 2000}}}"#;
+        let files = vec![SourceFile::new("r.json", text.as_bytes())];
+        let out = (JITTERDEBUGGER.read)(&Input { files, ..Input::default() }).unwrap();
+        let t = out.table("noise_histogram").unwrap();
+        assert_eq!(t.i32s("cpu").unwrap(), [3]);
+        assert_eq!(t.column("low_ns").unwrap().values, machmeter_data::Values::F64(vec![2000.0]));
+    }
 }

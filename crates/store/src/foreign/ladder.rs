@@ -8,7 +8,7 @@ use machmeter_data::shape::{Axis, Curve, CurveRow, Mark};
 use machmeter_data::{Dataset, Interval, Metric, MetricInfo, Params, Shape, Unit};
 use machmeter_stats::levels::{CurvePoint, Level, levels};
 
-use super::columns::shortened;
+use super::columns::{all, shortened};
 use super::{ForeignError, Imported, Input, Reader, SourceFile, imported};
 
 pub(super) const LAT_MEM_RD: Reader = Reader {
@@ -64,10 +64,6 @@ impl Ladder {
     fn new(name: String, stride_bytes: Option<i64>) -> Self {
         Self { name, stride_bytes, points: Vec::new() }
     }
-}
-
-fn all(input: &Input, fits: impl Fn(&SourceFile) -> bool) -> bool {
-    !input.files.is_empty() && input.files.iter().all(fits)
 }
 
 /// Bytes of the line that begins a curve of `lat_mem_rd`.

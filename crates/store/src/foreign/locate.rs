@@ -12,9 +12,7 @@ use super::{ForeignError, Input, SourceFile};
 const LARGEST_BYTES: u64 = 512 << 20;
 
 /// Loads the files that `paths` name, their partners, and the side file of their prefix.
-///
-/// # Errors
-/// A path that names nothing, a folder, a file that cannot be read.
+/// Errors: a path that names nothing, a folder, a file that cannot be read.
 pub(super) fn load(paths: &[PathBuf]) -> Result<Input, ForeignError> {
     let mut found: Vec<PathBuf> = Vec::new();
     for path in paths {

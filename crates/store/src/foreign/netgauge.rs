@@ -8,17 +8,13 @@ use machmeter_data::Unit;
 use machmeter_data::quantity::human;
 
 use super::codes::{self, warn};
-use super::columns::{
-    self, gap_table, int32, int64, list, not_empty, number_after, rows, table, warn_if_cut,
-};
+use super::columns::{self, all, gap_table, list, number_after, samples, window_table, work_table};
 use super::{ForeignError, Imported, Input, Reader, SourceFile, imported};
 
 pub(super) const READER: Reader = Reader {
     name: "netgauge-noise",
     description: "Netgauge -x noise with -e selfish, ftq or fwq: ng.out, or ng.out.RANK",
-    sniff: |input| {
-        !input.files.is_empty() && input.files.iter().all(|f| f.header("# Benchmark Method: ").is_some())
-    },
+    sniff: |input| all(input, |f| f.header("# Benchmark Method: ").is_some()),
     read,
 };
 
@@ -63,9 +59,7 @@ fn selfish(input: &Input, ranks: &[i32], out: &mut Imported) -> Result<(), Forei
     let (mut shortest_turn_ns, mut wall_ns) = (0.0_f64, 0.0_f64);
     let mut threshold_percent = None;
     for (file, rank) in input.files.iter().zip(ranks) {
-        let r = rows::<f64, 2>(file, "time and duration in ns")?;
-        not_empty(r.cells.len(), file)?;
-        warn_if_cut(r.cut, file, out);
+        let r = samples::<f64, 2>(file, "time and duration in ns", out)?;
         let turn_ns = number(file, "# Minimal cycle length [ns]:");
         let turns = number(file, "# Number of iterations (recorded+unrecorded):");
         check_threshold(file, &r.cells, turn_ns, turns, out);
@@ -131,9 +125,7 @@ fn ftq(input: &Input, ranks: &[i32], out: &mut Imported) -> Result<(), ForeignEr
     let (mut cpu, mut start, mut count) = (Vec::new(), Vec::new(), Vec::new());
     let mut window_ns = 0_i64;
     for (file, rank) in input.files.iter().zip(ranks) {
-        let r = rows::<i64, 2>(file, "index and count")?;
-        not_empty(r.cells.len(), file)?;
-        warn_if_cut(r.cut, file, out);
+        let r = samples::<i64, 2>(file, "index and count", out)?;
         window_ns = duration_us(file)?.saturating_mul(1000);
         cpu.resize(cpu.len() + r.cells.len(), *rank);
         start.extend((0..r.cells.len() as i64).map(|i| i.saturating_mul(window_ns)));
@@ -149,21 +141,14 @@ fn ftq(input: &Input, ranks: &[i32], out: &mut Imported) -> Result<(), ForeignEr
         ("cpu_is", "cpu".to_owned()),
         ("cpus", list(ranks)),
     ];
-    let columns = vec![
-        int32("cpu", Unit::Count, cpu),
-        int64("start_ticks", Unit::Ticks, start),
-        int32("count", Unit::Count, count),
-    ];
-    out.tables.push(table("noise_windows", columns, &notes, input)?);
+    out.tables.push(window_table(cpu, start, count, &notes, input)?);
     Ok(())
 }
 
 fn fwq(input: &Input, ranks: &[i32], out: &mut Imported) -> Result<(), ForeignError> {
     let (mut cpu, mut index, mut duration) = (Vec::new(), Vec::new(), Vec::new());
     for (file, rank) in input.files.iter().zip(ranks) {
-        let r = rows::<i64, 2>(file, "index and duration in us")?;
-        not_empty(r.cells.len(), file)?;
-        warn_if_cut(r.cut, file, out);
+        let r = samples::<i64, 2>(file, "index and duration in us", out)?;
         cpu.resize(cpu.len() + r.cells.len(), *rank);
         index.extend(r.column(0));
         duration.extend(r.column(1));
@@ -179,12 +164,7 @@ fn fwq(input: &Input, ranks: &[i32], out: &mut Imported) -> Result<(), ForeignEr
         ("cpu_is", "cpu".to_owned()),
         ("cpus", list(ranks)),
     ];
-    let columns = vec![
-        int32("cpu", Unit::Count, cpu),
-        int64("index", Unit::Count, index),
-        int64("duration_ticks", Unit::Ticks, duration),
-    ];
-    out.tables.push(table("noise_work", columns, &notes, input)?);
+    out.tables.push(work_table(cpu, index, duration, &notes, input)?);
     Ok(())
 }
 

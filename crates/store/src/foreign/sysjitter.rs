@@ -4,18 +4,14 @@
 //! come from a clock rate rounded down to whole MHz; cycles are exact, so gaps are kept in cycles.
 
 use super::codes::{self, warn};
-use super::columns::{gap_table, list, number_after, rows, warn_if_cut};
+use super::columns::{add_cpu, all, gap_table, list, number_after, rows, warn_if_cut};
 use super::{ForeignError, Imported, Input, Reader, SourceFile, imported};
 
 pub(super) const READER: Reader = Reader {
     name: "sysjitter-raw",
     description: "sysjitter --raw PREFIX: PREFIX.CORE with time stamps and interruptions, also with --sort",
     sniff: |input| {
-        !input.files.is_empty()
-            && input
-                .files
-                .iter()
-                .all(|f| f.header("# cpu_mhz:").is_some() && f.header("# n_interruptions:").is_some())
+        all(input, |f| f.header("# cpu_mhz:").is_some() && f.header("# n_interruptions:").is_some())
     },
     read,
 };
@@ -31,13 +27,7 @@ fn read(input: &Input) -> Result<Imported, ForeignError> {
             .filter(|m| (1..=100_000).contains(m))
             .ok_or_else(|| ForeignError::new(&file.path, "no \"# cpu_mhz: N\" with a rate in its header"))?;
         let cpu = number_after(file.name(), '.').map_or(i, |(_, n)| n);
-        if cpus.contains(&cpu) {
-            return Err(ForeignError::new(
-                &file.path,
-                format!("a second file for core {cpu}; read one run at a time"),
-            ));
-        }
-        cpus.push(cpu);
+        add_cpu(&mut cpus, cpu, "core", file)?;
         if rate_mhz.is_some_and(|m| m != mhz) {
             out.assume(format!(
                 "core {cpu} was calibrated to {mhz} MHz, its ends are converted with that rate"

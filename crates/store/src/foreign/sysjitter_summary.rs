@@ -9,13 +9,7 @@ use super::{ForeignError, Imported, Input, Reader, SourceFile, imported};
 pub(super) const READER: Reader = Reader {
     name: "sysjitter-summary",
     description: "sysjitter's printed table: core_i:, int_n:, int_min(ns): ... with one column per core",
-    sniff: |input| {
-        input.files.len() == 1
-            && input
-                .files
-                .iter()
-                .all(|f| f.text.trim_start().starts_with("core_i:") && f.text.contains("\nint_n:"))
-    },
+    sniff: |input| matches!(input.files.as_slice(), [f] if f.text.trim_start().starts_with("core_i:") && f.text.contains("\nint_n:")),
     read,
 };
 

@@ -11,9 +11,7 @@ use crate::atomic;
 use crate::error::StoreError;
 
 /// Writes a file in one step.
-///
-/// # Errors
-/// What the system answered; an old file is as it was.
+/// Errors: what the system answered; an old file is as it was.
 pub fn to_file(
     path: &Path,
     fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
@@ -28,17 +26,11 @@ fn with_suffix(prefix: &Path, suffix: &str) -> PathBuf {
 }
 
 /// One decimal number per line, as FTQ 2009 and FWQ write.
-///
-/// # Errors
-/// What the writer answered.
 pub fn numbers<T: std::fmt::Display>(out: &mut dyn Write, values: &[T]) -> io::Result<()> {
     values.iter().try_for_each(|v| writeln!(out, "{v}"))
 }
 
 /// FTQ 2009 files of one thread, `PREFIX_THREAD_times.dat` (window starts in ticks) and `PREFIX_THREAD_counts.dat`.
-///
-/// # Errors
-/// What the system answered.
 pub fn ftq_2009(
     prefix: &Path,
     thread: usize,
@@ -53,9 +45,6 @@ pub fn ftq_2009(
 }
 
 /// What FTQ 2009 prints with `-s`: start time in ticks and count on each line.
-///
-/// # Errors
-/// What the writer answered.
 pub fn ftq_2009_lines(out: &mut dyn Write, start_ticks: &[i64], counts: &[i32]) -> io::Result<()> {
     start_ticks.iter().zip(counts).try_for_each(|(t, c)| writeln!(out, "{t} {c}"))
 }
@@ -82,9 +71,6 @@ pub struct Ftq2025Header {
 }
 
 /// The lines of an FTQ 2025 file: header, then nanoseconds since the first window and count.
-///
-/// # Errors
-/// What the writer answered.
 pub fn ftq_2025(
     out: &mut dyn Write,
     header: &Ftq2025Header,
@@ -116,9 +102,6 @@ pub fn ftq_2025_path(prefix: &Path, thread: usize) -> PathBuf {
 }
 
 /// The file of a thread of LLNL FWQ, one duration in ticks per line.
-///
-/// # Errors
-/// What the system answered.
 pub fn fwq(prefix: &Path, thread: usize, duration_ticks: &[i64]) -> Result<PathBuf, StoreError> {
     let path = with_suffix(prefix, &format!("_{thread}_times.dat"));
     to_file(&path, |out| numbers(out, duration_ticks))?;
@@ -154,9 +137,6 @@ pub struct SelfishFacts {
 
 /// Netgauge selfish: gaps as (start, end) in ns. Like the original it counts time from the first gap and subtracts one
 /// shortest turn from each length.
-///
-/// # Errors
-/// What the writer answered.
 pub fn netgauge_selfish(
     out: &mut dyn Write,
     header: &NetgaugeHeader,
@@ -184,9 +164,6 @@ pub fn netgauge_selfish(
 }
 
 /// Netgauge ftq: index and work units of each window.
-///
-/// # Errors
-/// What the writer answered.
 pub fn netgauge_ftq(out: &mut dyn Write, header: &NetgaugeHeader, counts: &[i32]) -> io::Result<()> {
     netgauge_header(out, "ftq", header)?;
     writeln!(out, "# Fixed Time Quantum Benchmark")?;
@@ -195,9 +172,6 @@ pub fn netgauge_ftq(out: &mut dyn Write, header: &NetgaugeHeader, counts: &[i32]
 }
 
 /// Netgauge fwq: index and duration in whole microseconds, cut off as the original does.
-///
-/// # Errors
-/// What the writer answered.
 pub fn netgauge_fwq(out: &mut dyn Write, header: &NetgaugeHeader, duration_ns: &[i64]) -> io::Result<()> {
     netgauge_header(out, "fwq", header)?;
     writeln!(out, "# Fixed Work Quantum Benchmark")?;
@@ -206,9 +180,6 @@ pub fn netgauge_fwq(out: &mut dyn Write, header: &NetgaugeHeader, duration_ns: &
 }
 
 /// The side file `PREFIX.machmeter.json` with what the formats have no room for; the readers use it.
-///
-/// # Errors
-/// What the system answered.
 pub fn side_file(prefix: &Path, facts: &SideFacts) -> Result<PathBuf, StoreError> {
     let path = side::path_of(prefix);
     if let Some(fault) = facts.fault() {

@@ -21,9 +21,7 @@ use crate::error::StoreError;
 use crate::history::portable;
 
 /// Reads a table of raw samples: required columns of 32-bit and 64-bit integers, doubles and text.
-///
-/// # Errors
-/// One line when the file is missing, is not Parquet, is damaged, or has columns of other kinds.
+/// Errors: one line when the file is missing, is not Parquet, is damaged, or has columns of other kinds.
 pub fn read_table(path: &Path) -> Result<Table, StoreError> {
     let file = open(path)?;
     // The Parquet crate answers damaged files with errors, but its page decoders hold assertions too; a damaged file
@@ -38,9 +36,7 @@ pub fn read_table(path: &Path) -> Result<Table, StoreError> {
 }
 
 /// Reads the table that a record refers to, after checking that the file beside the record is the one it describes.
-///
-/// # Errors
-/// As [`read_table`], and when the checksum or the number of rows differs.
+/// Errors: as [`read_table`], and when the checksum or the number of rows differs.
 pub fn read_verified(raw: &RawFile, record_path: &Path) -> Result<Table, StoreError> {
     let name = Path::new(&raw.file)
         .file_name()

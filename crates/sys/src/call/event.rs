@@ -14,9 +14,6 @@ fn owned(fd: RawFd) -> io::Result<OwnedFd> {
 }
 
 /// Writes `bytes` to a descriptor; fails if fewer were taken.
-///
-/// # Errors
-/// The system's error, or how many bytes were taken.
 #[inline]
 pub fn write_all_at_once(to: &impl AsRawFd, bytes: &[u8]) -> io::Result<()> {
     // SAFETY: the bytes are live for their length.
@@ -25,9 +22,6 @@ pub fn write_all_at_once(to: &impl AsRawFd, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Reads all of `bytes` from a descriptor in one call; fails if fewer came.
-///
-/// # Errors
-/// The system's error, or how many bytes came.
 #[inline]
 pub fn read_all_at_once(from: &impl AsRawFd, bytes: &mut [u8]) -> io::Result<()> {
     // SAFETY: the buffer is live and writable for its length.
@@ -44,27 +38,18 @@ pub struct Pipe {
 
 impl Pipe {
     /// A pipe.
-    ///
-    /// # Errors
-    /// The system's error.
     pub fn new() -> io::Result<Self> {
         let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
         Ok(Self { reader, writer })
     }
 
     /// Puts one byte in; waits while the pipe is full.
-    ///
-    /// # Errors
-    /// The system's error.
     #[inline]
     pub fn put(&self, byte: u8) -> io::Result<()> {
         write_all_at_once(&self.writer, &[byte])
     }
 
     /// Takes one byte out; waits while there is none. `None` when all writers are gone.
-    ///
-    /// # Errors
-    /// The system's error.
     #[inline]
     pub fn take(&self) -> io::Result<Option<u8>> {
         let mut byte = [0_u8];
@@ -74,9 +59,6 @@ impl Pipe {
     }
 
     /// One byte in and out again.
-    ///
-    /// # Errors
-    /// The system's error, or that another byte came out.
     #[inline]
     pub fn put_and_take(&self, byte: u8) -> io::Result<()> {
         self.put(byte)?;
@@ -90,27 +72,18 @@ pub struct Event(File);
 
 impl Event {
     /// With count 0.
-    ///
-    /// # Errors
-    /// The system's error.
     pub fn new() -> io::Result<Self> {
         // SAFETY: no memory is involved.
         Ok(Self(File::from(owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?)))
     }
 
     /// Adds `count` (at least 1).
-    ///
-    /// # Errors
-    /// The system's error.
     #[inline]
     pub fn add(&self, count: u64) -> io::Result<()> {
         write_all_at_once(&self.0, &count.to_ne_bytes())
     }
 
     /// Adds `count` and takes it out again.
-    ///
-    /// # Errors
-    /// The system's error, or that another count came out.
     #[inline]
     pub fn add_and_take(&self, count: u64) -> io::Result<()> {
         self.add(count)?;
@@ -130,9 +103,7 @@ pub struct Waiting {
 
 impl Waiting {
     /// `count` eventfds (1 to 512), the last of which is ready.
-    ///
-    /// # Errors
-    /// The system's error (the limit of open files); a count out of range.
+    /// Errors: the system's error (the limit of open files); a count out of range.
     pub fn new(count: usize) -> io::Result<Self> {
         if count == 0 || count > 512 {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -155,9 +126,6 @@ impl Waiting {
     }
 
     /// `epoll_wait` without waiting.
-    ///
-    /// # Errors
-    /// The system's error, or how many were ready instead of one.
     #[inline]
     pub fn epoll(&self) -> io::Result<()> {
         let mut ready = [libc::epoll_event { events: 0, u64: 0 }; 4];
@@ -167,9 +135,6 @@ impl Waiting {
     }
 
     /// `poll` without waiting.
-    ///
-    /// # Errors
-    /// As [`Self::epoll`].
     #[inline]
     pub fn poll(&mut self) -> io::Result<()> {
         // SAFETY: a live, writable slice of its length.
@@ -178,9 +143,7 @@ impl Waiting {
     }
 
     /// `select` for reading without waiting; its set is made anew each time, as select(2) demands.
-    ///
-    /// # Errors
-    /// As [`Self::epoll`]; descriptors beyond what a set holds.
+    /// Errors: as [`Self::epoll`]; descriptors beyond what a set holds.
     #[inline]
     pub fn select(&self) -> io::Result<()> {
         // SAFETY: a set of integers, for which all zeros are valid.
@@ -209,18 +172,12 @@ pub struct Timer(OwnedFd);
 
 impl Timer {
     /// On `CLOCK_MONOTONIC`, not set.
-    ///
-    /// # Errors
-    /// The system's error.
     pub fn new() -> io::Result<Self> {
         // SAFETY: no memory is involved.
         Ok(Self(owned(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC) })?))
     }
 
     /// Sets it to an hour from now; fails if it was not set to about that before (the first time: to nothing).
-    ///
-    /// # Errors
-    /// The system's error, or what it had been set to.
     #[inline]
     pub fn set(&self) -> io::Result<()> {
         let zero_time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -240,9 +197,6 @@ impl Timer {
 }
 
 /// `FUTEX_WAKE` of one waiter where nobody waits.
-///
-/// # Errors
-/// The system's error, or how many were woken.
 #[inline]
 pub fn wake_nobody(word: &AtomicU32) -> io::Result<()> {
     let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;

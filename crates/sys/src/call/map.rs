@@ -15,9 +15,6 @@ pub fn page_bytes() -> usize {
 }
 
 /// `mmap` of `bytes` of private memory that nobody touches, and `munmap`.
-///
-/// # Errors
-/// The system's error.
 #[inline]
 pub fn map_and_unmap(bytes: usize) -> io::Result<()> {
     let access = ProtFlags::READ | ProtFlags::WRITE;
@@ -32,9 +29,6 @@ pub struct Guarded(Pages);
 
 impl Guarded {
     /// A page that has been touched.
-    ///
-    /// # Errors
-    /// The system's error.
     pub fn new() -> io::Result<Self> {
         let pages = Pages::new(page_bytes(), Backing::Small)?;
         // SAFETY: the mapping is live and ours, and readable and writable between calls of `protect_and_release`.
@@ -43,9 +37,6 @@ impl Guarded {
     }
 
     /// `mprotect` twice: read-only, and writable again.
-    ///
-    /// # Errors
-    /// The system's error.
     #[inline]
     pub fn protect_and_release(&self) -> io::Result<()> {
         let (at, bytes) = (self.0.extent().address().cast(), self.0.bytes());
@@ -62,9 +53,6 @@ pub struct Inherited(Pages);
 
 impl Inherited {
     /// `bytes` of it.
-    ///
-    /// # Errors
-    /// The system's error, or too little memory.
     pub fn touched(bytes: usize) -> io::Result<Self> {
         let pages = Pages::new(bytes, Backing::Small)?;
         pages.extent().touch();
@@ -72,9 +60,6 @@ impl Inherited {
     }
 
     /// Children forked from now on inherit the first `bytes` (whole pages).
-    ///
-    /// # Errors
-    /// The system's error; more than there is.
     pub fn leave_to_children(&self, bytes: usize) -> io::Result<()> {
         let rest_bytes = self.0.bytes().checked_sub(bytes).ok_or(io::ErrorKind::InvalidInput)?;
         let rest = self.0.extent().address().wrapping_add(bytes);
@@ -108,9 +93,6 @@ unsafe impl Send for Untouched {}
 
 impl Untouched {
     /// `steps` small pages of anonymous memory.
-    ///
-    /// # Errors
-    /// The system's error, or too little memory.
     pub fn small(steps: usize) -> io::Result<Self> {
         let step_bytes = page_bytes();
         let pages = Pages::new(steps.saturating_mul(step_bytes), Backing::Small)?;
@@ -118,9 +100,6 @@ impl Untouched {
     }
 
     /// `steps` huge pages of anonymous memory; whether they are granted is seen by [`Self::second_touch_faults`].
-    ///
-    /// # Errors
-    /// The system's error, or too little memory.
     pub fn huge(steps: usize) -> io::Result<Self> {
         let pages = Pages::new(steps.saturating_mul(HUGE_PAGE_BYTES), Backing::Huge)?;
         Ok(Self { source: Source::Memory(pages), step_bytes: HUGE_PAGE_BYTES, next: 0 })
@@ -128,9 +107,7 @@ impl Untouched {
 
     /// The first `bytes` of a file, read once every `step_bytes`. A fault of a cached file maps the pages around it too, by
     /// default those of the same 64 KiB (`fault_around_bytes`), so that smaller steps would take fewer faults than steps.
-    ///
-    /// # Errors
-    /// The system's error; a file shorter than that, or steps that are no multiple of the page size.
+    /// Errors: the system's error; a file shorter than that, or steps that are no multiple of the page size.
     pub fn file(file: &File, bytes: usize, step_bytes: usize) -> io::Result<Self> {
         let wrong = step_bytes == 0 || !step_bytes.is_multiple_of(page_bytes());
         // Reading beyond the end would end the program by SIGBUS.
@@ -156,9 +133,6 @@ impl Untouched {
     }
 
     /// Gives everything back, so that all of it is untouched again.
-    ///
-    /// # Errors
-    /// The system's error.
     pub fn renew(&mut self) -> io::Result<()> {
         let (at, bytes) = self.range();
         self.next = 0;

@@ -70,9 +70,6 @@ pub fn thread_by_call() -> i32 {
 }
 
 /// `CLOCK_MONOTONIC` through the kernel, never by the vDSO, ns.
-///
-/// # Errors
-/// The system's error.
 #[inline]
 pub fn monotonic_by_call_ns() -> io::Result<u64> {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -90,9 +87,6 @@ pub fn family_cpu_ns() -> u64 {
 }
 
 /// `sched_yield`.
-///
-/// # Errors
-/// The system's error.
 #[inline]
 pub fn yield_cpu() -> io::Result<()> {
     // SAFETY: takes no argument and touches no memory.
@@ -100,9 +94,6 @@ pub fn yield_cpu() -> io::Result<()> {
 }
 
 /// `getrandom` through the kernel (the C library may answer from a vDSO); fails if it gave less than asked for.
-///
-/// # Errors
-/// The system's error, or how many bytes came.
 #[inline]
 pub fn random_by_call(into: &mut [u8]) -> io::Result<()> {
     // SAFETY: the buffer is live and writable for its length.

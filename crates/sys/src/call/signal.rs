@@ -24,10 +24,6 @@ pub struct Handler {
 }
 
 impl Handler {
-    /// Installs it.
-    ///
-    /// # Errors
-    /// The system's error.
     pub fn install() -> io::Result<Self> {
         let in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
         // Away from the first few, which thread libraries keep for themselves.
@@ -37,9 +33,7 @@ impl Handler {
     }
 
     /// `sigaction` once more; fails if the handler found was not ours.
-    ///
-    /// # Errors
-    /// The system's error, or that somebody else's handler was there.
+    /// Errors: the system's error, or that somebody else's handler was there.
     #[inline]
     pub fn reinstall(&self) -> io::Result<()> {
         let action = counting();
@@ -51,9 +45,6 @@ impl Handler {
     }
 
     /// Sends the signal to the calling thread (`tgkill(2)`); it is caught before this returns.
-    ///
-    /// # Errors
-    /// The system's error.
     #[inline]
     pub fn raise(&self, thread: i32) -> io::Result<()> {
         // SAFETY: integers only; the handler touches one atomic.

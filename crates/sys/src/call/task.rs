@@ -1,7 +1,7 @@
 //! Making threads and processes that do nothing, and waiting for them. What each of them leaves behind (a word it wrote,
 //! an exit code) is looked at, so that a call that made nothing never passes for a quick one.
 
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -9,8 +9,9 @@ use std::path::Path;
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::{expect, zero};
+use super::expect;
 use crate::pages::{Backing, Pages};
+use crate::process::fork::SignalsBlocked;
 
 /// Exit code of children that do nothing: one that no accident gives.
 const DONE: libc::c_int = 42;
@@ -34,9 +35,6 @@ pub struct Threads {
 impl Threads {
     /// Threads with stacks of `stack_bytes` (mapped, not touched). The GNU C library keeps stacks of ended threads for new
     /// ones up to 40 MiB in all, so that larger ones are always fresh.
-    ///
-    /// # Errors
-    /// The system's error; a stack too small.
     pub fn with_stack(stack_bytes: usize) -> io::Result<Self> {
         // SAFETY: an opaque structure of integers that the next call initializes.
         let mut attributes: libc::pthread_attr_t = unsafe { std::mem::zeroed() };
@@ -49,9 +47,6 @@ impl Threads {
     }
 
     /// `pthread_create` of a thread that adds one to a word, and `pthread_join`.
-    ///
-    /// # Errors
-    /// The system's error, or that the thread did not do its work.
     #[inline]
     pub fn create_and_join(&self) -> io::Result<()> {
         let word = AtomicU32::new(0);
@@ -101,9 +96,6 @@ pub struct Bare {
 
 impl Bare {
     /// With a stack that has been touched.
-    ///
-    /// # Errors
-    /// The system's error.
     pub fn new() -> io::Result<Self> {
         let stack = Pages::new(STACK_BYTES, Backing::Small)?;
         stack.extent().atomics().iter().for_each(|w| w.store(0, Ordering::Relaxed));
@@ -117,9 +109,6 @@ impl Bare {
 
     /// A thread as the kernel knows it, without the C library's part (no thread-local storage, no stack of its own to map):
     /// `clone`, and waiting for its end on the word that the kernel clears.
-    ///
-    /// # Errors
-    /// The system's error, or that the thread did not do its work.
     pub fn clone_and_wait(&mut self) -> io::Result<()> {
         let word = AtomicU32::new(0);
         let alive = AtomicU32::new(1);
@@ -131,7 +120,7 @@ impl Bare {
             | libc::CLONE_SYSVSEM
             | libc::CLONE_CHILD_CLEARTID;
         // Signals sent to the process would run handlers in the bare thread, on our thread-local storage.
-        let blocked = BlockedSignals::all()?;
+        let blocked = SignalsBlocked::new()?;
         let none = null_mut::<libc::c_void>();
         // SAFETY: the stack is live and used by nobody else (`&mut self`); both words live until the kernel has cleared
         // `alive`, which is waited for below; the body touches one atomic only.
@@ -160,11 +149,9 @@ impl Bare {
     }
 
     /// A process that shares our memory until it ends (what `vfork` does), `_exit` and `waitpid`.
-    ///
-    /// # Errors
-    /// The system's error, or the exit code of a child that ended otherwise.
+    /// Errors: the system's error, or the exit code of a child that ended otherwise.
     pub fn vfork_and_wait(&mut self) -> io::Result<()> {
-        let blocked = BlockedSignals::all()?;
+        let blocked = SignalsBlocked::new()?;
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
         // SAFETY: the child runs on a stack of its own and does nothing but return its exit code, while this thread is
         // suspended by the kernel.
@@ -175,35 +162,7 @@ impl Bare {
     }
 }
 
-/// All signals of this thread, blocked until dropped.
-struct BlockedSignals {
-    before: libc::sigset_t,
-}
-
-impl BlockedSignals {
-    fn all() -> io::Result<Self> {
-        // SAFETY: a set of integers that the next call fills in.
-        let mut all: libc::sigset_t = unsafe { std::mem::zeroed() };
-        // SAFETY: a live set.
-        zero(unsafe { libc::sigfillset(&raw mut all) })?;
-        let mut before = all;
-        // SAFETY: live sets.
-        code(unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before) })?;
-        Ok(Self { before })
-    }
-}
-
-impl Drop for BlockedSignals {
-    fn drop(&mut self) {
-        // SAFETY: a live set that came from the kernel.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, null_mut()) };
-    }
-}
-
 /// `fork`, `_exit` in the child, `waitpid`.
-///
-/// # Errors
-/// The system's error (no more processes), or the exit code of a child that ended otherwise.
 pub fn fork_and_wait() -> io::Result<()> {
     // SAFETY: the child calls `_exit` at once and nothing else.
     let child = unsafe { libc::fork() };
@@ -255,9 +214,7 @@ pub struct Program {
 
 impl Program {
     /// The program at `path` with `arguments`, and this process's environment.
-    ///
-    /// # Errors
-    /// A path or argument with a zero byte in it; no /dev/null.
+    /// Errors: a path or argument with a zero byte in it; no /dev/null.
     pub fn new(path: &Path, arguments: &[&str]) -> io::Result<Self> {
         use std::os::unix::ffi::OsStrExt;
         let path = super::file::c_path(path)?;
@@ -282,14 +239,8 @@ impl Program {
         })
     }
 
-    pub fn path(&self) -> &CStr {
-        &self.path
-    }
-
     /// `posix_spawn` and `waitpid`.
-    ///
-    /// # Errors
-    /// The system's error (no such program, no more processes), or the exit code if it is not 0.
+    /// Errors: the system's error (no such program, no more processes), or the exit code if it is not 0.
     pub fn spawn_and_wait(&self) -> io::Result<()> {
         wait_for(self.spawn()?, 0)
     }
@@ -312,9 +263,7 @@ impl Program {
     }
 
     /// `fork`, `execve` in the child, `waitpid`.
-    ///
-    /// # Errors
-    /// As [`Self::spawn_and_wait`]; a program that could not be executed has exit code 127.
+    /// Errors: as [`Self::spawn_and_wait`]; a program that could not be executed has exit code 127.
     pub fn fork_exec_and_wait(&self) -> io::Result<()> {
         // SAFETY: between fork and exec the child makes system calls only.
         let child = unsafe { libc::fork() };

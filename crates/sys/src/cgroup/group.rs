@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::layout::{self, Parent};
 use super::limits::{self, write_existing};
-use super::removal::{PREFIX, members, remove, sweep_directory};
-use super::{CgroupError, Controller, Events, Request};
+use super::removal::{PREFIX, remove, sweep_directory};
+use super::{CgroupError, Events, Request};
 use crate::guard::Guard;
 use crate::tree::Tree;
 
@@ -27,7 +27,6 @@ pub struct Group {
 
 #[derive(Debug, Clone)]
 struct Made {
-    controllers: Vec<Controller>,
     directory: PathBuf,
     own: PathBuf,
 }
@@ -44,9 +43,7 @@ pub struct Plan {
 impl Plan {
     /// Looks for the places for the limits of `request`: below this process's own group (in version 2 beside it, where the
     /// own group may not have children with limits and has none itself). `name` only helps those who look.
-    ///
-    /// # Errors
-    /// [`CgroupError::Empty`], or [`CgroupError::Unusable`] with the true cause.
+    /// Errors: [`CgroupError::Empty`], or [`CgroupError::Unusable`] with the true cause.
     pub fn new(request: &Request, name: &str) -> Result<Self, CgroupError> {
         let controllers = request.controllers();
         if controllers.is_empty() {
@@ -66,9 +63,7 @@ impl Plan {
     }
 
     /// Makes the group. Groups that processes of ours left behind when they were killed are removed first.
-    ///
-    /// # Errors
-    /// [`CgroupError`] with the true cause; nothing is then left behind.
+    /// Errors: [`CgroupError`] with the true cause; nothing is then left behind.
     pub fn make(self) -> Result<Group, CgroupError> {
         let tree = Tree::host();
         for parent in &self.parents {
@@ -76,7 +71,7 @@ impl Plan {
         }
         let undo = places(&self.made);
         let guard = Guard::new(format!("control group {}", self.leaf), move || {
-            let _ = remove(&undo);
+            remove(&undo);
         });
         let mut group =
             Group { made: self.made, caveats: Vec::new(), switched_on: Vec::new(), guard: Some(guard) };
@@ -97,17 +92,12 @@ fn places(made: &[Made]) -> Vec<(PathBuf, PathBuf)> {
 
 impl Group {
     /// [`Plan::new`] and [`Plan::make`] in one.
-    ///
-    /// # Errors
-    /// As those.
     pub fn create(request: &Request, name: &str) -> Result<Self, CgroupError> {
         Plan::new(request, name)?.make()
     }
 
     /// Puts a process with all its threads into the group; children it starts from then on are in it too.
-    ///
-    /// # Errors
-    /// [`CgroupError::Member`] with the cause; it may then be in some of the hierarchies already.
+    /// Errors: [`CgroupError::Member`] with the cause; it may then be in some of the hierarchies already.
     pub fn add(&self, pid: i32) -> Result<(), CgroupError> {
         self.made.iter().try_for_each(|made| {
             write_existing(&made.directory.join("cgroup.procs"), &pid.to_string()).map_err(|e| {
@@ -120,14 +110,6 @@ impl Group {
         })
     }
 
-    /// Process ids of the members, ascending.
-    pub fn members(&self) -> Vec<i32> {
-        let mut pids: Vec<i32> = self.made.iter().flat_map(|m| members(&m.directory)).collect();
-        pids.sort_unstable();
-        pids.dedup();
-        pids
-    }
-
     /// What the kernel did to the members so far.
     pub fn events(&self) -> Events {
         let mut events = Events::default();
@@ -135,11 +117,6 @@ impl Group {
             events.add(&made.directory);
         }
         events
-    }
-
-    /// The directory that holds the files of `controller`.
-    pub fn directory(&self, controller: Controller) -> Option<&Path> {
-        self.made.iter().find(|m| m.controllers.contains(&controller)).map(|m| m.directory.as_path())
     }
 
     /// All directories of the group, in the order in which they were made.
@@ -150,18 +127,6 @@ impl Group {
     /// What membership means beside the limits asked for, in one line each.
     pub fn caveats(&self) -> &[String] {
         &self.caveats
-    }
-
-    /// Removes the group as dropping it does, and says whether that worked.
-    ///
-    /// # Errors
-    /// [`CgroupError::NotRemoved`] after about 1.5 s of trying.
-    pub fn remove(mut self) -> Result<(), CgroupError> {
-        let removed = remove(&places(&self.made));
-        if let Some(guard) = self.guard.take().filter(|_| removed.is_ok()) {
-            guard.disarm();
-        }
-        removed
     }
 }
 
@@ -174,11 +139,7 @@ impl Drop for Group {
 
 impl Made {
     fn below(parent: &Parent, tree: &Tree, leaf: &str) -> Self {
-        Self {
-            controllers: parent.controllers.clone(),
-            directory: tree.root().join(&parent.directory).join(leaf),
-            own: tree.root().join(&parent.own),
-        }
+        Self { directory: tree.root().join(&parent.directory).join(leaf), own: tree.root().join(&parent.own) }
     }
 
     fn without_real_time_budget(&self) -> bool {
@@ -281,7 +242,7 @@ mod tests {
         let mut child = sleeper();
         let pid = child.id().cast_signed();
         group.add(pid).unwrap();
-        assert_eq!(group.members(), [pid]);
+        assert!(group.made.iter().all(|m| crate::cgroup::removal::members(&m.directory) == [pid]));
         let directories: Vec<PathBuf> = group.made.iter().map(|m| m.directory.clone()).collect();
         let events = group.events();
         assert_eq!(events.oom_kills, Some(0), "{events:?}");
@@ -289,7 +250,7 @@ mod tests {
         std::thread::scope(|s| {
             // A killed child stays a member until it is waited for in some kernels.
             s.spawn(|| assert!(!child.wait().unwrap().success()));
-            group.remove().unwrap();
+            drop(group);
         });
         assert!(directories.iter().all(|d| !d.exists()), "{directories:?}");
     }
@@ -352,26 +313,10 @@ mod tests {
     #[test]
     fn nobody_asks_for_nothing_and_a_user_without_rights_is_told_what_would_help() {
         assert!(matches!(Group::create(&Request::default(), "x"), Err(CgroupError::Empty)));
-        for (controller, usable) in super::super::usable() {
-            println!("{controller}: {usable:?}");
-        }
-        if !rustix::process::getuid().is_root() {
-            println!("skipped: needs root to drop rights");
-            return;
-        }
-        std::thread::scope(|s| {
-            s.spawn(|| {
-                let nobody: libc::uid_t = 65_534;
-                // SAFETY: the raw system call changes the identity of this thread alone; the thread ends after the test.
-                let rc = unsafe { libc::syscall(libc::SYS_setresuid, nobody, nobody, nobody) };
-                assert_eq!(rc, 0);
-                let e = Group::create(&"pids=7".parse().unwrap(), "x").unwrap_err().to_string();
-                println!("{e}");
-                assert!(
-                    e.starts_with("control group with the pids controller: ") && !e.contains('\n'),
-                    "{e}"
-                );
-            });
+        crate::thread::as_nobody(|| {
+            let e = Group::create(&"pids=7".parse().unwrap(), "x").unwrap_err().to_string();
+            println!("{e}");
+            assert!(e.starts_with("control group with the pids controller: ") && !e.contains('\n'), "{e}");
         });
     }
 }

@@ -29,9 +29,7 @@ pub(super) struct Parent {
 pub(super) type Refusal = (Controller, String);
 
 /// The parents for all of `controllers`, one per hierarchy.
-///
-/// # Errors
-/// The first controller that cannot be had, and the true cause.
+/// Errors: the first controller that cannot be had, and the true cause.
 pub(super) fn parents(tree: &Tree, controllers: &[Controller]) -> Result<Vec<Parent>, Refusal> {
     let mut parents: Vec<Parent> = Vec::new();
     let mut unified = Vec::new();
@@ -199,7 +197,6 @@ fn writable(tree: &Tree, directory: &str) -> Result<(), String> {
         .map_err(|errno| refusal(directory, &errno.into()))
 }
 
-/// Why a group cannot be made in `directory`.
 pub(super) fn refusal(directory: &str, error: &std::io::Error) -> String {
     match error.raw_os_error() {
         Some(libc::EROFS) => format!(

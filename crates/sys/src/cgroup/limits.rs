@@ -22,9 +22,7 @@ fn shares(weight: u32) -> u64 {
 }
 
 /// What to write for `request` into a group under `parent`.
-///
-/// # Errors
-/// [`CgroupError::Unusable`] for a limit that this version does not have.
+/// Errors: [`CgroupError::Unusable`] for a limit that this version does not have.
 pub(super) fn plan(request: &Request, parent: &Parent, tree: &Tree) -> Result<Vec<Limit>, CgroupError> {
     let mut limits = Vec::new();
     for controller in &parent.controllers {
@@ -90,9 +88,7 @@ fn memory(request: &Request, version: Version, limits: &mut Vec<Limit>) -> Resul
 }
 
 /// Writes `limits` into the group and reads each back.
-///
-/// # Errors
-/// [`CgroupError::Refused`] with the cause, [`CgroupError::NotInForce`] if another value is read back.
+/// Errors: [`CgroupError::Refused`] with the cause, [`CgroupError::NotInForce`] if another value is read back.
 pub(super) fn put(group: &Path, limits: &[Limit]) -> Result<(), CgroupError> {
     for limit in limits {
         let path = group.join(limit.file);

@@ -15,14 +15,11 @@ mod room;
 pub use events::Events;
 pub use group::{Group, Plan};
 pub(crate) use layout::mount_of;
-pub use removal::sweep;
 pub use request::{Request, RequestError};
 pub use room::{MemoryLimit, memory_limit, memory_limit_above};
 
 use std::fmt;
 use std::path::PathBuf;
-
-use crate::tree::Tree;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Controller {
@@ -53,23 +50,18 @@ impl fmt::Display for Controller {
     }
 }
 
-/// Why a group could not be had; each text is one line with what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum CgroupError {
-    /// The request limits nothing.
     #[error("control group: the request limits nothing")]
     Empty,
-    /// A controller is not there, or not for this process.
     #[error("control group with the {controller} controller: {cause}")]
     Unusable {
         controller: Controller,
         /// The true cause and what would help.
         cause: String,
     },
-    /// The kernel refused a group or one of its limits.
     #[error("control group {group}: {what} refused: {cause}", group = group.display())]
     Refused { what: String, group: PathBuf, cause: String },
-    /// The kernel accepted a limit but reports another.
     #[error("control group: {file} was set to '{asked}' but holds '{found}'", file = file.display())]
     NotInForce {
         /// The limit's file.
@@ -77,20 +69,6 @@ pub enum CgroupError {
         asked: String,
         found: String,
     },
-    /// A process could not be put into the group.
     #[error("control group {group}: process {pid} cannot join: {cause}", group = group.display())]
     Member { pid: i32, group: PathBuf, cause: String },
-    /// The group could not be removed in time.
-    #[error("control group {group} is left behind: {cause}", group = group.display())]
-    NotRemoved { group: PathBuf, cause: String },
-}
-
-/// For each controller, whether a group with it can be made, or the true cause why not. Changes nothing.
-pub fn usable() -> Vec<(Controller, Result<(), String>)> {
-    usable_at(&Tree::host())
-}
-
-fn usable_at(tree: &Tree) -> Vec<(Controller, Result<(), String>)> {
-    let ask = |controller| layout::parents(tree, &[controller]).map(|_| ()).map_err(|(_, cause)| cause);
-    Controller::ALL.into_iter().map(|c| (c, ask(c))).collect()
 }

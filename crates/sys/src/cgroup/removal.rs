@@ -8,8 +8,6 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use super::limits::write_existing;
-use super::{CgroupError, Controller, layout};
-use crate::tree::Tree;
 
 /// First part of the name of every group of ours; the maker's process id follows, then a dash.
 pub(super) const PREFIX: &str = "machmeter-";
@@ -23,20 +21,18 @@ pub(super) fn members(directory: &Path) -> Vec<i32> {
 }
 
 /// Empties and removes directories, each given with the group this process goes back to.
-pub(super) fn remove(made: &[(PathBuf, PathBuf)]) -> Result<(), CgroupError> {
-    // The first failure is told, after all have been tried.
-    let removals: Vec<_> = made.iter().map(|(directory, own)| remove_directory(directory, own)).collect();
-    removals.into_iter().collect()
+pub(super) fn remove(made: &[(PathBuf, PathBuf)]) {
+    for (directory, own) in made {
+        remove_directory(directory, own);
+    }
 }
 
-/// Empties and removes one directory. A killed process leaves its group some time after the signal, so it is tried again.
-fn remove_directory(directory: &Path, own: &Path) -> Result<(), CgroupError> {
-    let mut cause = String::new();
+/// Empties and removes one directory, for at most 1.5 s: a killed process leaves its group some time after the signal.
+fn remove_directory(directory: &Path, own: &Path) {
     for _ in 0..REMOVAL_TRIES {
         match fs::remove_dir(directory) {
-            Ok(()) => return Ok(()),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(e) => cause = e.to_string(),
+            Err(e) if e.kind() != io::ErrorKind::NotFound => {}
+            _ => return,
         }
         for pid in members(directory) {
             if pid.cast_unsigned() == std::process::id() {
@@ -46,17 +42,6 @@ fn remove_directory(directory: &Path, own: &Path) -> Result<(), CgroupError> {
             }
         }
         std::thread::sleep(REMOVAL_PAUSE);
-    }
-    Err(CgroupError::NotRemoved { group: directory.to_owned(), cause })
-}
-
-/// Removes groups below this process's own group whose makers have died without doing so, with all processes in them.
-pub fn sweep() {
-    let tree = Tree::host();
-    for controller in Controller::ALL {
-        for parent in layout::parents(&tree, &[controller]).into_iter().flatten() {
-            sweep_directory(&tree.root().join(&parent.directory));
-        }
     }
 }
 
@@ -69,7 +54,7 @@ pub(super) fn sweep_directory(parent: &Path) {
             .and_then(Pid::from_raw)
             .is_some_and(|pid| matches!(test_kill_process(pid), Err(rustix::io::Errno::SRCH)));
         if dead {
-            let _ = remove_directory(&entry.path(), parent);
+            remove_directory(&entry.path(), parent);
         }
     }
 }
@@ -107,7 +92,6 @@ mod tests {
             s.spawn(|| assert!(!orphan.wait().unwrap().success()));
             sweep_directory(parent);
         });
-        sweep();
         assert!(!stale.exists());
         assert!(parent.exists());
     }

@@ -39,7 +39,6 @@ pub struct Request {
     pub pids: Option<u64>,
 }
 
-/// A text that is no request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "control group '{text}': {why} (write for example weight=50,max=40%,cpus=0-1,memory=256M,memory-high=200M,pids=200)"

@@ -6,7 +6,6 @@ use crate::tree::Tree;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryLimit {
-    /// The limit, bytes.
     pub limit_bytes: u64,
     /// What is left of it, counting page cache that can be dropped as free, bytes.
     pub room_bytes: u64,

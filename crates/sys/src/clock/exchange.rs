@@ -50,9 +50,7 @@ const TURNS_PER_LOOK: u32 = 256;
 
 /// Exchanges stamps of `S` between threads bound to two different CPUs, `from` and `to`, until `count` are done or `limit_ns` is over;
 /// what was exchanged until then counts. Use an ordered source: an unordered read may move across the memory access.
-///
-/// # Errors
-/// [`ClockError::NoCpuTime`] if a thread could not be bound, or the two did not meet even once within the limit.
+/// Errors: [`ClockError::NoCpuTime`] if a thread could not be bound, or the two did not meet even once within the limit.
 pub fn exchange<S: TickSource>(
     from: usize,
     to: usize,

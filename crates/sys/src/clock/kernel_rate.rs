@@ -59,73 +59,18 @@ fn published(rate_hz: f64, half_digit_hz: f64, source: KernelRateSource) -> Kern
     KernelRate { rate_hz, rounding_ppm: half_digit_hz / rate_hz * 1e6, source }
 }
 
-/// `struct perf_event_attr` of its first published size (`PERF_ATTR_SIZE_VER0`), as words; zero but for type, size,
-/// config and flags.
-fn dummy_event() -> [u64; 8] {
-    const TYPE_SOFTWARE: u64 = 1;
-    const SIZE_BYTES: u64 = 64;
-    const CONFIG_DUMMY: u64 = 9;
-    const DISABLED: u64 = 1;
-    const EXCLUDE_KERNEL: u64 = 1 << 5;
-    const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
-    // Two 32-bit fields in a word: the first one in memory is the low half on a little-endian machine.
-    let type_and_size = TYPE_SOFTWARE | SIZE_BYTES << 32;
-    [type_and_size, CONFIG_DUMMY, 0, 0, 0, DISABLED | EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR, 0, 0]
-}
-
-/// Reads `time_mult` and `time_shift` from the page of a software event that counts nothing (`perf_event_open(2)`,
-/// `struct perf_event_mmap_page`): `ns = ticks * mult >> shift`.
-#[cfg(target_endian = "little")]
+/// `ns = ticks * mult >> shift` of a perf event's page.
 fn from_perf_page() -> Option<KernelRate> {
-    use std::os::fd::{FromRawFd, OwnedFd};
-
-    use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
-
-    /// `PERF_FLAG_FD_CLOEXEC`, which the libc crate does not have.
-    const FLAG_CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
-    const CAPABILITIES_BYTE: usize = 40;
-    const SHIFT_BYTE: usize = 50;
-    const MULT_BYTE: usize = 52;
-    const CAP_USER_TIME: u64 = 1 << 3;
-
-    let attr = dummy_event();
-    let (pid, cpu, group): (libc::pid_t, libc::c_int, libc::c_int) = (0, -1, -1);
-    // SAFETY: `attr` is laid out as the kernel expects, states its own size, and is only read.
-    let raw = unsafe {
-        libc::syscall(libc::SYS_perf_event_open, attr.as_ptr(), pid, cpu, group, FLAG_CLOSE_ON_EXEC)
-    };
-    let raw = i32::try_from(raw).ok().filter(|fd| *fd >= 0)?;
-    // SAFETY: the call just made gave this descriptor to us alone.
-    let fd = unsafe { OwnedFd::from_raw_fd(raw) };
-    let length_bytes = rustix::param::page_size();
-    // SAFETY: a new mapping at an address of the kernel's choice; unmapped below.
-    let page = unsafe { mmap(std::ptr::null_mut(), length_bytes, ProtFlags::READ, MapFlags::SHARED, &fd, 0) }
-        .ok()?;
-    // SAFETY: the page is mapped, the offset lies in it and is aligned; volatile because the kernel writes it.
-    let capabilities = unsafe { page.wrapping_byte_add(CAPABILITIES_BYTE).cast::<u64>().read_volatile() };
-    // SAFETY: as above.
-    let shift = unsafe { page.wrapping_byte_add(SHIFT_BYTE).cast::<u16>().read_volatile() };
-    // SAFETY: as above.
-    let mult = unsafe { page.wrapping_byte_add(MULT_BYTE).cast::<u32>().read_volatile() };
-    // SAFETY: exactly the mapping made above; nothing points into it any more.
-    let unmapped = unsafe { munmap(page, length_bytes) };
-    debug_assert!(unmapped.is_ok());
-    rate_from_mult(capabilities & CAP_USER_TIME != 0, mult, shift)
+    crate::perf::page_clock().map(|c| rate_from_mult(c.mult, c.shift))
 }
 
-#[cfg(not(target_endian = "little"))]
-fn from_perf_page() -> Option<KernelRate> {
-    None
-}
-
-fn rate_from_mult(valid: bool, mult: u32, shift: u16) -> Option<KernelRate> {
+fn rate_from_mult(mult: u32, shift: u16) -> KernelRate {
     let ns_per_tick = f64::from(mult) / 2_f64.powi(i32::from(shift));
-    let rounding_ppm = 0.5e6 / f64::from(mult);
-    (valid && mult > 0 && shift < 64).then_some(KernelRate {
+    KernelRate {
         rate_hz: 1e9 / ns_per_tick,
-        rounding_ppm,
+        rounding_ppm: 0.5e6 / f64::from(mult),
         source: KernelRateSource::PerfPage,
-    })
+    }
 }
 
 #[cfg(test)]
@@ -133,12 +78,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mult_and_shift_give_the_rate_and_a_page_without_time_none() {
+    fn mult_and_shift_give_the_rate() {
         // What clocks_calc_mult_shift makes of 2600 MHz with shift 31.
-        let rate = rate_from_mult(true, 825_955_249, 31).unwrap();
+        let rate = rate_from_mult(825_955_249, 31);
         assert!((rate.rate_hz / 2.6e9 - 1.0).abs() < 1e-8, "{rate:?}");
-        assert_eq!(rate_from_mult(false, 825_955_249, 31), None);
-        assert_eq!(rate_from_mult(true, 0, 31), None);
     }
 
     #[test]

@@ -43,20 +43,16 @@ use serde::{Deserialize, Serialize};
 /// The unfenced counter of this architecture: the type to name in a loop that wants the cheapest stamp.
 #[cfg(target_arch = "x86_64")]
 pub type Counter = Rdtsc;
-/// The unfenced counter of this architecture: the type to name in a loop that wants the cheapest stamp.
 #[cfg(target_arch = "aarch64")]
 pub type Counter = Cntvct;
-/// The unfenced counter of this architecture: the type to name in a loop that wants the cheapest stamp.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub type Counter = MonotonicRaw;
 
 /// The counter read that waits for all earlier instructions: for stamps that must not move.
 #[cfg(target_arch = "x86_64")]
 pub type OrderedCounter = LfenceRdtsc;
-/// The counter read that waits for all earlier instructions: for stamps that must not move.
 #[cfg(target_arch = "aarch64")]
 pub type OrderedCounter = CntvctIsb;
-/// The counter read that waits for all earlier instructions: for stamps that must not move.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub type OrderedCounter = MonotonicRaw;
 
@@ -144,9 +140,7 @@ pub trait WithSource {
 }
 
 /// Runs `work` compiled for the source `id`.
-///
-/// # Errors
-/// [`ClockError::Unavailable`] if this machine has no such source; `work` has not run then.
+/// Errors: [`ClockError::Unavailable`] if this machine has no such source; `work` has not run then.
 pub fn dispatch<W: WithSource>(id: SourceId, work: W) -> Result<W::Output, ClockError> {
     if !id.is_available() {
         return Err(ClockError::Unavailable { source_id: id });
@@ -169,9 +163,6 @@ pub fn dispatch<W: WithSource>(id: SourceId, work: W) -> Result<W::Output, Clock
 }
 
 /// The counter of the source `id` now, ticks; where it is compared or stored, not where time is measured by it.
-///
-/// # Errors
-/// As [`dispatch`].
 pub fn now(id: SourceId) -> Result<u64, ClockError> {
     struct Now;
     impl WithSource for Now {
@@ -183,19 +174,15 @@ pub fn now(id: SourceId) -> Result<u64, ClockError> {
     dispatch(id, Now)
 }
 
-/// Why a clock could not be read or qualified.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ClockError {
-    /// The source belongs to another architecture or CPU.
     #[error("clock source `{source_id}` is not available on this machine: use monotonic_raw")]
     Unavailable { source_id: SourceId },
     /// `qualify` was called without CPUs.
     #[error("no CPU given to qualify the clock on: name at least one")]
     NoCpu,
-    /// A CPU could not be used, or not in time.
     #[error("CPU {cpu} could not be examined: {reason}")]
     NoCpuTime { cpu: usize, reason: String },
-    /// A rate was asked of samples that can't give one.
     #[error("clock rate can't be told: {reason}")]
     NoRate { reason: String },
 }

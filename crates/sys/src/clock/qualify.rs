@@ -136,9 +136,7 @@ impl Qualification {
 /// Examines the clock on `cpus` (each once; the first is the reference). Takes about 41 ms on two CPUs, of which the
 /// caller sleeps most; a CPU that gives no time costs a bounded wait (7 ms alone, 10 ms per pair) and is
 /// reported with the reason. Leaves the caller's own affinity as it is.
-///
-/// # Errors
-/// [`ClockError::NoCpu`] if `cpus` is empty. Everything else is part of the result.
+/// Errors: [`ClockError::NoCpu`] if `cpus` is empty. Everything else is part of the result.
 pub fn qualify(cpus: &[usize]) -> Result<Qualification, ClockError> {
     let first = *cpus.first().ok_or(ClockError::NoCpu)?;
     let began_ns = MonotonicRaw::now();

@@ -16,9 +16,7 @@ impl TickRate {
     pub const NANOSECONDS: Self = Self { hz: 1e9 };
 
     /// A rate in ticks per second.
-    ///
-    /// # Errors
-    /// [`ClockError::NoRate`] unless `hz` is finite and positive.
+    /// Errors: [`ClockError::NoRate`] unless `hz` is finite and positive.
     pub fn from_hz(hz: f64) -> Result<Self, ClockError> {
         if hz.is_finite() && hz > 0.0 {
             Ok(Self { hz })
@@ -87,9 +85,7 @@ struct End {
 /// bracket is wide and drops out by itself, and the varying phase of many narrow ones pins the offset down further
 /// than the best single one. `slack_ticks` widens every bracket at its end: the counter's step where the kernel's
 /// clock is not made from the same counter, else 0.
-///
-/// # Errors
-/// [`ClockError::NoRate`] if a group has no valid bracket (`before <= after`), or time did not advance.
+/// Errors: [`ClockError::NoRate`] if a group has no valid bracket (`before <= after`), or time did not advance.
 pub fn rate_from_brackets(
     start: &[Bracket],
     end: &[Bracket],

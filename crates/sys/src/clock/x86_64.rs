@@ -23,7 +23,6 @@ impl TickSource for Rdtsc {
     }
 }
 
-/// `lfence; rdtsc`.
 #[derive(Debug, Clone, Copy)]
 pub struct LfenceRdtsc;
 

@@ -24,9 +24,7 @@ pub struct Counters {
 
 impl Counters {
     /// Reads all counters.
-    ///
-    /// # Errors
-    /// The file that could not be read or understood, with the reason.
+    /// Errors: the file that could not be read or understood, with the reason.
     pub fn read() -> io::Result<Self> {
         Ok(Self {
             interrupts: parsed("/proc/interrupts", InterruptCounts::parse)?,
@@ -47,9 +45,6 @@ impl Counters {
 }
 
 /// `/proc/stat` alone, for looking around a short measurement.
-///
-/// # Errors
-/// As [`Counters::read`].
 pub fn cpu_times() -> io::Result<CpuTimes> {
     let user_hz = rustix::param::clock_ticks_per_second();
     parsed("/proc/stat", |text| CpuTimes::parse(text, user_hz))
@@ -70,7 +65,7 @@ mod tests {
         std::thread::sleep(std::time::Duration::from_millis(50));
         let delta = Counters::read().unwrap().since(&before);
         assert!(delta.times.context_switches >= 1);
-        assert!(delta.interrupts.lines.iter().any(|l| l.total() > 0));
+        assert!(delta.interrupts.lines.iter().any(|l| l.counts.iter().any(|n| *n > 0)));
         // Nothing ran longer than the moment lasted, with room for a busy machine.
         assert!(delta.times.cpus.iter().all(|c| c.steal_ns < 60_000_000_000));
     }

@@ -40,17 +40,12 @@ pub struct SchedstatReader {
 
 impl SchedstatReader {
     /// Opens the file of the calling thread.
-    ///
-    /// # Errors
-    /// The system's error when the kernel has no `schedstat` (`CONFIG_SCHED_INFO`).
+    /// Errors: the system's error when the kernel has no `schedstat` (`CONFIG_SCHED_INFO`).
     pub fn open_current_thread() -> io::Result<Self> {
         Self::open(&format!("/proc/self/task/{}/schedstat", crate::thread::tid()))
     }
 
     /// Opens the file of thread `tid` of any process.
-    ///
-    /// # Errors
-    /// The system's error when the thread does not exist.
     pub fn open_thread(tid: i32) -> io::Result<Self> {
         Self::open(&format!("/proc/{tid}/schedstat"))
     }
@@ -61,9 +56,7 @@ impl SchedstatReader {
     }
 
     /// The statistics now.
-    ///
-    /// # Errors
-    /// The system's error (the thread has ended), or a text that is not three numbers.
+    /// Errors: the system's error (the thread has ended), or a text that is not three numbers.
     pub fn read(&self) -> io::Result<Schedstat> {
         let mut text = [0_u8; 96];
         let len = self.file.read_at(&mut text, 0)?;

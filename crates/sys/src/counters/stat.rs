@@ -39,7 +39,6 @@ impl CpuTimes {
         })
     }
 
-    /// The times of `cpu`.
     pub fn on_cpu(&self, cpu: usize) -> Option<&CpuTime> {
         self.cpus.iter().find(|c| c.cpu == cpu)
     }

@@ -8,6 +8,7 @@ use std::path::Path;
 use machmeter_data::facts::{Fact, FactState, Facts};
 
 use super::{from_file, in_unit, unread};
+use crate::counters::interrupts::InterruptCounts;
 use crate::pseudofs::{KernelFs, KernelMount};
 use crate::sched::GroupBudget;
 use crate::tree::Tree;
@@ -59,7 +60,7 @@ fn user_namespace(uid_map: &str) -> Option<String> {
 /// Device interrupts and the CPUs they are routed to: `24 ttyS0: CPU 1`.
 fn targets(tree: &Tree) -> Fact {
     let source = format!("/{IRQ}/*/effective_affinity_list");
-    let names = tree.text("proc/interrupts").unwrap_or_default();
+    let interrupts = tree.text("proc/interrupts").and_then(|t| InterruptCounts::parse(&t));
     let mut refused = None;
     let mut list = Vec::new();
     for irq in tree.numbered(IRQ, "") {
@@ -68,7 +69,8 @@ fn targets(tree: &Tree) -> Fact {
             .and_then(|t| if t.is_empty() { read("smp_affinity_list") } else { Ok(t) })
             .or_else(|_| read("smp_affinity_list"));
         // Interrupts without a line in /proc/interrupts belong to no driver and never fire.
-        let Some(name) = device_name(&names, irq) else { continue };
+        let line = interrupts.as_ref().and_then(|i| i.line(&irq.to_string()));
+        let Some(name) = line.and_then(|l| l.description.split_whitespace().last()) else { continue };
         match cpus {
             Ok(cpus) => list.push(format!("{irq} {name}: CPU {cpus}")),
             Err(e) => refused = Some(e),
@@ -77,40 +79,19 @@ fn targets(tree: &Tree) -> Fact {
     match refused {
         // A list with holes would show CPUs as free of interrupts that are not.
         Some(e) => unread(&e, &source),
-        None if !tree.exists(IRQ) || names.is_empty() => {
+        None if !tree.exists(IRQ) || interrupts.is_none() => {
             Fact::missing(FactState::Absent, source, "no /proc/irq or no /proc/interrupts on this system")
         }
         None => Fact::known(list, source),
     }
 }
 
-/// The last word of an interrupt's line: its device or driver.
-fn device_name(interrupts: &str, irq: usize) -> Option<&str> {
-    let line = interrupts
-        .lines()
-        .find(|l| l.split_once(':').is_some_and(|(number, _)| number.trim().parse() == Ok(irq)))?;
-    line.split_whitespace().last()
-}
-
 /// Device interrupts (the numbered lines) that each CPU has taken since boot: `CPU 0: 8128`.
 fn device_counts(interrupts: &str) -> Option<Vec<String>> {
-    let mut lines = interrupts.lines();
-    let cpus: Vec<usize> = lines
-        .next()?
-        .split_whitespace()
-        .map(|w| w.strip_prefix("CPU")?.parse().ok())
-        .collect::<Option<_>>()?;
-    let mut sums = vec![0_u64; cpus.len()];
-    for line in lines {
-        let Some((number, rest)) = line.split_once(':') else { continue };
-        if number.trim().parse::<u32>().is_err() {
-            continue;
-        }
-        for (sum, word) in sums.iter_mut().zip(rest.split_whitespace()) {
-            *sum += word.parse::<u64>().unwrap_or(0);
-        }
-    }
-    (!cpus.is_empty()).then(|| cpus.iter().zip(&sums).map(|(c, n)| format!("CPU {c}: {n}")).collect())
+    let counts = InterruptCounts::parse(interrupts)?;
+    let devices = || counts.lines.iter().filter(|l| l.id.parse::<u32>().is_ok());
+    let sum = |column: usize| devices().filter_map(|l| l.counts.get(column)).sum::<u64>();
+    Some(counts.cpus.iter().enumerate().map(|(i, cpu)| format!("CPU {cpu}: {}", sum(i))).collect())
 }
 
 /// Tracers and trace events in use, of the global buffer and of every instance: `instances/x: function`. Below

@@ -75,11 +75,6 @@ pub fn restore_all() -> Vec<String> {
     }
 }
 
-/// Names of the pending undo actions, oldest first.
-pub fn pending() -> Vec<String> {
-    registry().actions.values().map(|(name, _)| name.clone()).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,7 +111,7 @@ mod tests {
             assert!(ended.join().is_err());
         });
         assert_eq!(count.load(Ordering::SeqCst), 1);
-        assert!(!pending().iter().any(|n| n.starts_with("panic ")));
+        assert!(!registry().actions.values().any(|(n, _)| n.starts_with("panic ")));
     }
 
     #[test]

@@ -73,9 +73,7 @@ pub fn stop_requested() -> Option<Signal> {
 /// Installs the handlers, starts the signal thread and ignores SIGPIPE and SIGXFSZ (a closed pipe and a file size limit are
 /// then ordinary write errors). A signal that was ignored at the start (`nohup`, background jobs) stays so. Further calls do
 /// nothing.
-///
-/// # Errors
-/// The system's error when a handler, the pipe or the thread can't be made.
+/// Errors: the system's error when a handler, the pipe or the thread can't be made.
 pub fn install() -> io::Result<()> {
     let mut installed = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
     if *installed {

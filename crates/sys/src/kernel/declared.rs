@@ -10,39 +10,30 @@ const DOUBLE_BYTES: u32 = 8;
 /// with one operand have only a.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stream {
+    /// Sums the words of a.
     Read,
+    /// What a begins with, all over a.
     Write,
+    /// As `Write`, past the caches.
     WriteStreaming,
+    /// a = b.
     Copy,
     CopyStreaming,
+    /// a = 3 b, doubles.
     Scale,
+    /// a = b + c.
     Add,
+    /// a = b + 3 c.
     Triad,
+    /// a = -a, by a multiplication.
     Update,
+    /// a = a + 3 b.
     Daxpy,
-    /// So many reads from b, then so many writes to a.
+    /// So many reads from b (sums its words) for each so many writes of what a begins with to a.
     Mix(u32, u32),
 }
 
 impl Stream {
-    pub(super) const fn what(self) -> &'static str {
-        match self {
-            Self::Read => "reads a; sums its words",
-            Self::Write => "writes what a begins with all over a",
-            Self::WriteStreaming => "writes what a begins with all over a, past the caches",
-            Self::Copy => "a = b",
-            Self::CopyStreaming => "a = b, written past the caches",
-            Self::Scale => "a = 3 b, doubles",
-            Self::Add => "a = b + c, doubles",
-            Self::Triad => "a = b + 3 c, doubles",
-            Self::Update => "a = -a, by a multiplication of doubles",
-            Self::Daxpy => "a = a + 3 b, doubles",
-            Self::Mix(3, _) => "reads three of b (sums its words) for each write of what a begins with to a",
-            Self::Mix(2, _) => "reads two of b (sums its words) for each write of what a begins with to a",
-            Self::Mix(..) => "reads one of b (sums its words) for each write of what a begins with to a",
-        }
-    }
-
     /// Loads, stores and floating-point operations per element of a turn.
     const fn each(self) -> (u32, u32, u32) {
         match self {
@@ -121,3 +112,36 @@ pub(super) const fn chase(ways: u32) -> Declared {
     let chain = if ways == 1 { Chain::Dependent } else { Chain::Independent };
     Declared { loads: 16 * ways, load_bytes: 128 * ways, ..register(chain) }
 }
+
+/// The table of the kernels that follow chains, over functions of these names.
+macro_rules! chase_kernels {
+    () => {
+        const fn row(name: &'static str, ways: u32, code: Code) -> Kernel {
+            Kernel {
+                name,
+                width_bits: 64,
+                available: || true,
+                declared: chase(ways),
+                walk: Walk::Chase,
+                code,
+            }
+        }
+
+        pub(in crate::kernel) const KERNELS: &[Kernel] = &[
+            row("chase.1", 1, chase_1),
+            row("chase.2", 2, chase_2),
+            row("chase.3", 3, chase_3),
+            row("chase.4", 4, chase_4),
+            row("chase.5", 5, chase_5),
+            row("chase.6", 6, chase_6),
+            row("chase.8", 8, chase_8),
+            row("chase.10", 10, chase_10),
+            row("chase.12", 12, chase_12),
+            row("chase.16", 16, chase_16),
+            row("chase.24", 24, chase_24),
+            // Follows one chain and writes each pointer back to where it was.
+            Kernel { declared: chase_and_store(), ..row("chase_store.1", 1, store_1) },
+        ];
+    };
+}
+pub(super) use chase_kernels;

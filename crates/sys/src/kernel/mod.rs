@@ -71,7 +71,6 @@ pub enum Walk {
 pub struct Kernel {
     /// Name, `read.avx512`, as in metric parameters and records.
     pub name: &'static str,
-    pub what: &'static str,
     pub width_bits: u32,
     /// Whether this processor can run it.
     pub available: fn() -> bool,
@@ -94,10 +93,8 @@ pub fn named(name: &str) -> Option<&'static Kernel> {
     all().find(|k| k.name == name)
 }
 
-/// Why a kernel was not run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KernelError {
-    /// The processor lacks the instructions.
     #[error("kernel {0} needs instructions this processor does not have")]
     Unavailable(&'static str),
     /// The operands are too small, misaligned, or of a kind the kernel does not take.
@@ -148,9 +145,6 @@ impl Kernel {
 
     /// Checks that `turns` turns stay inside the operands. Kernels of registers take none (give any), a forward walk takes one
     /// per operand it moves, a strided walk one. Chains are run by their owner.
-    ///
-    /// # Errors
-    /// [`KernelError`].
     pub fn ready<'a>(
         &'static self,
         turns: u64,

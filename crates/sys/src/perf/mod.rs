@@ -12,3 +12,9 @@ mod switches;
 pub use open::PerfError;
 pub use record::{PageClock, RawSwitch};
 pub use switches::{Switch, SwitchClock, SwitchLog, TickMap};
+
+/// The conversion between ticks and event time that the kernel publishes on the page of an event; `None` where no event can
+/// be had or its clock does not follow the counter.
+pub(crate) fn page_clock() -> Option<PageClock> {
+    ring::Ring::map(open::open_switch_event(None).ok()?, 1).ok()?.clock()
+}

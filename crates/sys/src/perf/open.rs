@@ -4,13 +4,10 @@ use std::fs;
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 
-/// Why switch records can't be had; each text is one line.
 #[derive(Debug, thiserror::Error)]
 pub enum PerfError {
-    /// The kernel refuses the event.
     #[error("context-switch records are not available: {why}")]
     Refused { why: String },
-    /// The ring buffer could not be mapped.
     #[error("context-switch records: the ring buffer of {pages} pages cannot be mapped: {why}")]
     Ring { pages: usize, why: String },
 }

@@ -66,9 +66,7 @@ impl SwitchLog {
     /// Starts recording the calling thread, with a ring of `pages` data pages (rounded up to a power of two; one holds 128
     /// switches of 32 bytes). `map` is needed where the kernel's event clock does not follow the counter; without it and without
     /// such a clock the log can't be had.
-    ///
-    /// # Errors
-    /// [`PerfError`] with the setting or limit that refused it.
+    /// Errors: [`PerfError`] with the setting or limit that refused it.
     pub fn open_for_current_thread(pages: usize, map: Option<TickMap>) -> Result<Self, PerfError> {
         let pages = pages.max(1).next_power_of_two();
         let ring = Ring::map(open_switch_event(None)?, pages)?;
@@ -90,11 +88,6 @@ impl SwitchLog {
         Ok(Self { ring, clock, lost: 0, bytes: Vec::with_capacity(pages * rustix::param::page_size()) })
     }
 
-    /// How times become ticks.
-    pub fn clock(&self) -> SwitchClock {
-        self.clock
-    }
-
     /// Appends the switches since the last call to `switches`, in order, and returns their number.
     pub fn drain(&mut self, switches: &mut Vec<Switch>) -> usize {
         let before = switches.len();
@@ -114,12 +107,6 @@ impl SwitchLog {
         let full = self.ring.was_full(self.bytes.len());
         self.lost = self.ring.lost().unwrap_or(if full { self.lost.max(1) } else { self.lost });
         switches.len() - before
-    }
-
-    /// Records lost up to the last drain because the ring was full: exact since Linux 6.0, before that a lower bound that is
-    /// never 0 when some may be missing.
-    pub fn lost(&self) -> u64 {
-        self.lost
     }
 
     /// Stops recording; returns the switches not drained yet and the number of lost records.

@@ -58,9 +58,6 @@ pub struct Forked {
 ///
 /// Only the calling thread exists in the child: work must not wait for another thread of the parent nor for a lock that one
 /// may hold, and should allocate little. What it finds it writes into shared memory ([`crate::pages::Pages::shared`]).
-///
-/// # Errors
-/// The system's error when there is no process to give.
 pub fn fork_run(work: &dyn Fn() -> u8) -> io::Result<Forked> {
     silence_children();
     // Blocked across the fork, so that no handler of the parent ever runs in the child.
@@ -133,9 +130,7 @@ impl Forked {
     }
 
     /// Waits until it ends.
-    ///
-    /// # Errors
-    /// The system's error (somebody else took its exit status).
+    /// Errors: the system's error (somebody else took its exit status).
     pub fn wait(&mut self) -> io::Result<Ended> {
         loop {
             if let Some(ended) = self.look(WaitOptions::empty())? {
@@ -145,9 +140,6 @@ impl Forked {
     }
 
     /// As [`Self::wait`], until `until_ns` (monotonic); `None` when it still runs then.
-    ///
-    /// # Errors
-    /// As [`Self::wait`].
     pub fn wait_until(&mut self, until_ns: u64) -> io::Result<Option<Ended>> {
         loop {
             if let Some(ended) = self.look(WaitOptions::NOHANG)? {
@@ -206,12 +198,12 @@ impl Drop for Forked {
 }
 
 /// All signals of the calling thread are held back while it lives.
-struct SignalsBlocked {
+pub(crate) struct SignalsBlocked {
     before: libc::sigset_t,
 }
 
 impl SignalsBlocked {
-    fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         // SAFETY: a set of signals is plain data, for which all zeros are valid.
         let mut all: libc::sigset_t = unsafe { std::mem::zeroed() };
         let mut before = all;

@@ -49,26 +49,16 @@ pub fn reap_orphans() {
     while let Ok(Some(_)) | Err(rustix::io::Errno::INTR) = rustix::process::waitid(WaitId::All, look) {}
 }
 
-/// Kills one process.
-///
-/// # Errors
-/// The system's error: gone, or not ours.
 pub fn kill_process(pid: i32) -> io::Result<()> {
     send(pid, Signal::KILL)
 }
 
 /// Stops a process (`SIGSTOP`); it can't prevent that.
-///
-/// # Errors
-/// The system's error: gone, or not ours.
 pub fn stop_process(pid: i32) -> io::Result<()> {
     send(pid, Signal::STOP)
 }
 
 /// Lets a stopped process go on (`SIGCONT`).
-///
-/// # Errors
-/// The system's error: gone, or not ours.
 pub fn continue_process(pid: i32) -> io::Result<()> {
     send(pid, Signal::CONT)
 }
@@ -85,7 +75,6 @@ struct Stat {
     state: char,
     group: i32,
     threads: u32,
-    start_ticks: u64,
 }
 
 impl Stat {
@@ -102,7 +91,6 @@ impl Stat {
             state: fields.first()?.chars().next()?,
             group: fields.get(2)?.parse().ok()?,
             threads: fields.get(17)?.parse().ok()?,
-            start_ticks: fields.get(19)?.parse().ok()?,
         })
     }
 
@@ -116,11 +104,6 @@ impl Stat {
 /// stopped, `Z` ended but not yet reaped, ...); `None` when it is gone.
 pub fn state_of(id: i32) -> Option<char> {
     Stat::of(id).map(|s| s.state)
-}
-
-/// Clock ticks between the boot and the start of a process; with its id this names one process for ever.
-pub fn start_time_ticks(pid: i32) -> Option<u64> {
-    Stat::of(pid).map(|s| s.start_ticks)
 }
 
 /// Whether the process exists and has not ended (a zombie has).
@@ -162,7 +145,7 @@ mod tests {
     fn names_with_parentheses_and_other_bytes_do_not_shift_the_fields() {
         let text = b"71 (a) R 9 (\xff) S 1 42 42 0 -1 4194560 100 0 0 0 5 6 0 0 20 0 1 0 98765 1000 1 2 3\n";
         let stat = Stat::parse(text).unwrap();
-        assert_eq!(stat, Stat { state: 'S', group: 42, threads: 1, start_ticks: 98_765 });
+        assert_eq!(stat, Stat { state: 'S', group: 42, threads: 1 });
         assert!(stat.is_live() && !Stat { state: 'Z', ..stat.clone() }.is_live());
         assert!(Stat { state: 'Z', threads: 2, ..stat }.is_live(), "only its first thread has ended");
         for broken in [&b""[..], b"71 no name S 1", b"71 (short) S 1"] {
@@ -176,7 +159,6 @@ mod tests {
         let group = rustix::process::getpgrp().as_raw_nonzero().get();
         assert!(pid_is_alive(me) && processes_of_group(group).contains(&me));
         assert!(matches!(state_of(me), Some('R' | 'S')));
-        assert!(start_time_ticks(me).unwrap() > 0);
         let name = std::env::args().next().unwrap();
         assert!(commands_with(&name).contains(&me));
     }

@@ -6,10 +6,8 @@ use std::os::fd::{AsFd, AsRawFd};
 
 /// The kernel shall kill the calling process when the thread that started it ends (prctl(2), `PR_SET_PDEATHSIG`; kept
 /// over exec, not inherited by children).
-///
-/// # Errors
-/// [`io::ErrorKind::NotFound`] when the parent is no longer `expected_parent`, so that the caller must end by itself;
-/// else the system's error. Allocates nothing: it may run between fork and exec.
+/// Errors: [`io::ErrorKind::NotFound`] when the parent is no longer `expected_parent`, so that the caller must end by
+/// itself; else the system's error. Allocates nothing: it may run between fork and exec.
 pub fn die_with_parent(expected_parent: i32) -> io::Result<()> {
     // SAFETY: an integer argument; touches no memory of ours.
     if unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong) } != 0 {
@@ -24,9 +22,6 @@ pub fn die_with_parent(expected_parent: i32) -> io::Result<()> {
 
 /// Orphans below the calling process become its children instead of init's, so that it can reap them (prctl(2),
 /// `PR_SET_CHILD_SUBREAPER`).
-///
-/// # Errors
-/// The system's error.
 pub fn become_subreaper() -> io::Result<()> {
     let yes: libc::c_ulong = 1;
     // SAFETY: an integer argument; touches no memory of ours.
@@ -36,9 +31,6 @@ pub fn become_subreaper() -> io::Result<()> {
 
 /// The worker's stdout as a file that no child of it inherits; stdout itself becomes `/dev/null`. So the starter sees the
 /// end of it when the worker ends, not when the last of its descendants does.
-///
-/// # Errors
-/// The system's error.
 pub fn take_stdout() -> io::Result<File> {
     let ours = io::stdout().as_fd().try_clone_to_owned()?;
     let null = File::options().write(true).open("/dev/null")?;

@@ -82,9 +82,7 @@ impl<'fd> Spawn<'fd> {
     }
 
     /// Starts the worker.
-    ///
-    /// # Errors
-    /// The system's error when no process can be started or the program is gone.
+    /// Errors: the system's error when no process can be started or the program is gone.
     pub fn start(self) -> io::Result<Child> {
         if let Some(fd) = self.passed.iter().find(|fd| **fd < FIRST_FREE_FD) {
             return Err(io::Error::new(

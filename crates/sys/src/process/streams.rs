@@ -13,9 +13,7 @@ const WRITE_WITHIN_NS: u64 = 2_000_000_000;
 /// A stream of bytes that ends a wait at a deadline.
 pub trait ReadUntil {
     /// Reads what is there, waiting for the first byte until `until_ns` (monotonic; `None` waits for ever); 0 is the end.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::TimedOut`] when nothing came in time, else the system's error.
+    /// Errors: [`io::ErrorKind::TimedOut`] when nothing came in time, else the system's error.
     fn read_until(&mut self, buffer: &mut [u8], until_ns: Option<u64>) -> io::Result<usize>;
 }
 

@@ -215,7 +215,7 @@ fn lines_go_both_ways_and_the_end_of_stdin_is_the_end() {
 #[test]
 fn counters_are_seen_across_processes() {
     let counters = SharedCounters::create(2).unwrap();
-    counters.set(0, 17);
+    counters.add(0, 17);
     let mut child = Talking::start(role("child_counts").pass_fd(counters.fd()));
     child.tell(&counters.fd().as_raw_fd().to_string()).unwrap();
     assert_eq!(child.said(), "17");

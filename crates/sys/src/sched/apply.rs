@@ -5,10 +5,8 @@ use std::io;
 use super::cause;
 use super::{Policy, PolicyParseError};
 
-/// Why a policy could not be applied; each text is one line with what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum SchedError {
-    /// The parameters are out of range.
     #[error(transparent)]
     Invalid(#[from] PolicyParseError),
     /// The thread has not the right: capability, resource limit or seccomp filter.
@@ -49,12 +47,10 @@ pub enum SchedError {
         /// Why it cannot be, or is not, in force, and what would help.
         cause: String,
     },
-    /// Any other error of the system call.
     #[error("policy {policy}: {source}")]
     Os {
         /// The policy asked for, or `read` when reading back failed.
         policy: String,
-        /// The system's error.
         source: io::Error,
     },
 }
@@ -126,9 +122,7 @@ pub(super) fn set_attr(thread: libc::pid_t, attr: &SchedAttr) -> io::Result<()> 
 
 /// Gives another thread of this process a policy, by its kernel thread id; for a thread that cannot do it itself because
 /// it does not get to run.
-///
-/// # Errors
-/// [`SchedError`], as for [`apply`].
+/// Errors: [`SchedError`], as for [`apply`].
 pub fn apply_to(tid: i32, policy: Policy) -> Result<(), SchedError> {
     policy.validate()?;
     set_attr(tid, &policy.into()).map_err(|source| cause::of_refusal(policy, source))
@@ -146,19 +140,15 @@ pub(super) fn current_attr() -> io::Result<SchedAttr> {
 }
 
 /// The policy of the calling thread.
-///
-/// # Errors
-/// The system's error, or an unknown policy number (for example `SCHED_EXT`).
+/// Errors: the system's error, or an unknown policy number (for example `SCHED_EXT`).
 pub fn current() -> Result<Policy, SchedError> {
     let read = current_attr().and_then(SchedAttr::to_policy);
     read.map_err(|source| SchedError::Os { policy: "read".to_owned(), source })
 }
 
 /// Applies `policy` to the calling thread and reads it back.
-///
-/// # Errors
-/// [`SchedError`] with the true cause of a refusal: the same `EPERM` may mean a missing capability, a resource limit, a
-/// control group without real-time budget, an affinity too narrow for the deadline policy, or a seccomp filter.
+/// Errors: [`SchedError`] with the true cause of a refusal: the same `EPERM` may mean a missing capability, a resource
+/// limit, a control group without real-time budget, an affinity too narrow for the deadline policy, or a seccomp filter.
 pub fn apply(policy: Policy) -> Result<(), SchedError> {
     policy.validate()?;
     set_attr(THREAD_SELF, &policy.into()).map_err(|source| cause::of_refusal(policy, source))?;
@@ -237,23 +227,13 @@ mod tests {
 
     #[test]
     fn a_thread_without_rights_is_told_about_capability_and_limit() {
-        if !rustix::process::getuid().is_root() {
-            println!("skipped: needs root to drop rights");
-            return;
-        }
-        std::thread::scope(|s| {
-            s.spawn(|| {
-                let nobody: libc::uid_t = 65_534;
-                // SAFETY: the raw system call changes the identity of this thread alone; the thread ends after the test.
-                let rc = unsafe { libc::syscall(libc::SYS_setresuid, nobody, nobody, nobody) };
-                assert_eq!(rc, 0);
-                let e = apply(Policy::Fifo(98)).unwrap_err();
-                assert!(matches!(e, SchedError::NotPermitted { .. }), "{e}");
-                let text = e.to_string();
-                assert!(text.contains("CAP_SYS_NICE") && text.contains("RLIMIT_RTPRIO"), "{text}");
-                let e = apply(Policy::Other { nice: -10 }).unwrap_err().to_string();
-                assert!(e.contains("RLIMIT_NICE"), "{e}");
-            });
+        crate::thread::as_nobody(|| {
+            let e = apply(Policy::Fifo(98)).unwrap_err();
+            assert!(matches!(e, SchedError::NotPermitted { .. }), "{e}");
+            let text = e.to_string();
+            assert!(text.contains("CAP_SYS_NICE") && text.contains("RLIMIT_RTPRIO"), "{text}");
+            let e = apply(Policy::Other { nice: -10 }).unwrap_err().to_string();
+            assert!(e.contains("RLIMIT_NICE"), "{e}");
         });
     }
 }

@@ -43,9 +43,7 @@ impl Extra {
     }
 
     /// Checks the values against the ranges the kernel keeps and against `policy`.
-    ///
-    /// # Errors
-    /// [`SchedError::Extra`], naming the range.
+    /// Errors: [`SchedError::Extra`], naming the range.
     pub fn validate(&self, policy: Policy) -> Result<(), SchedError> {
         let fail = |attribute: String, cause: &str| {
             Err(SchedError::Extra { policy, attribute, cause: cause.to_owned() })
@@ -142,10 +140,8 @@ fn clamp_refusal(error: &io::Error, kernel: Option<KernelVersion>) -> Option<Str
 
 /// Applies `policy` and `extra` to the calling thread and reads both back. Without a slice the thread gets the kernel's
 /// own; without a clamp it keeps the one it has.
-///
-/// # Errors
-/// [`SchedError`]: as [`apply::apply`], and [`SchedError::Extra`] with the true cause if the slice or the clamp is out of
-/// range, unknown to the kernel, or not in force afterwards.
+/// Errors: [`SchedError`]: as [`apply::apply`], and [`SchedError::Extra`] with the true cause if the slice or the clamp is
+/// out of range, unknown to the kernel, or not in force afterwards.
 pub fn apply_with(policy: Policy, extra: &Extra) -> Result<(), SchedError> {
     policy.validate()?;
     extra.validate(policy)?;
@@ -170,9 +166,6 @@ pub fn apply_with(policy: Policy, extra: &Extra) -> Result<(), SchedError> {
 
 /// The slice and the clamp of the calling thread as the kernel reports them. A slice is reported since Linux 6.12 (the
 /// kernel's own as well); a clamp only by kernels built with `CONFIG_UCLAMP_TASK`.
-///
-/// # Errors
-/// [`SchedError::Os`] if the attributes cannot be read.
 pub fn current_extra() -> Result<Extra, SchedError> {
     let read = |source| SchedError::Os { policy: "read".to_owned(), source };
     let attr = current_attr().map_err(read)?;

@@ -51,10 +51,7 @@ pub enum FairServer {
     /// The kernel is older than 6.12.
     Absent,
     /// Neither debugfs nor the kernel version could be read.
-    Unknown {
-        /// Why.
-        why: String,
-    },
+    Unknown { why: String },
 }
 
 impl FairServer {

@@ -5,15 +5,12 @@ use std::io;
 use super::Sharing;
 use super::place::{Place, checked};
 
-/// `pthread_barrier_t`.
 #[derive(Debug)]
 pub struct Barrier(Place<libc::pthread_barrier_t>);
 
 impl Barrier {
     /// A barrier for so many members.
-    ///
-    /// # Errors
-    /// The system's error: no members, or more than the library counts.
+    /// Errors: the system's error: no members, or more than the library counts.
     pub fn new(members: usize, sharing: Sharing) -> io::Result<Self> {
         let place = Place::new()?;
         let members = u32::try_from(members).map_err(|_| io::ErrorKind::InvalidInput)?;

@@ -11,9 +11,6 @@ pub struct EventCounter(OwnedFd);
 
 impl EventCounter {
     /// With `polls`, [`Self::take`] returns false at once instead of sleeping.
-    ///
-    /// # Errors
-    /// The system's error.
     pub fn new(polls: bool) -> io::Result<Self> {
         let flags = libc::EFD_CLOEXEC | libc::EFD_SEMAPHORE | if polls { libc::EFD_NONBLOCK } else { 0 };
         // SAFETY: integer arguments; touches no memory of ours.
@@ -46,9 +43,6 @@ pub struct Pipe {
 
 impl Pipe {
     /// With `polls`, [`Self::take`] returns false at once instead of sleeping.
-    ///
-    /// # Errors
-    /// The system's error.
     pub fn new(polls: bool) -> io::Result<Self> {
         let flags = PipeFlags::CLOEXEC | if polls { PipeFlags::NONBLOCK } else { PipeFlags::empty() };
         let (reader, writer) = rustix::pipe::pipe_with(flags)?;

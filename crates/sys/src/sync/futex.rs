@@ -17,9 +17,6 @@ pub struct Word {
 
 impl Word {
     /// A word on a line of its own.
-    ///
-    /// # Errors
-    /// The system's error when there is no memory.
     pub fn new(sharing: Sharing) -> io::Result<Self> {
         let flags = match sharing {
             Sharing::Threads => Flags::PRIVATE,

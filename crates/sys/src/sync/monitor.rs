@@ -30,9 +30,6 @@ pub struct InMonitor<'a> {
 
 impl Monitor {
     /// A free monitor.
-    ///
-    /// # Errors
-    /// The system's error.
     pub fn new(sharing: Sharing) -> io::Result<Self> {
         let place = Place::<Parts>::new()?;
         let monitor = Self(place);

@@ -20,9 +20,6 @@ pub struct MutexHeld<'a> {
 
 impl Mutex {
     /// A free mutex.
-    ///
-    /// # Errors
-    /// The system's error.
     pub fn new(sharing: Sharing) -> io::Result<Self> {
         let place = Place::new()?;
         init_mutex(place.pointer(), sharing)?;

@@ -26,9 +26,6 @@ pub struct WriteHeld<'a> {
 
 impl RwLock {
     /// A free lock.
-    ///
-    /// # Errors
-    /// The system's error.
     pub fn new(sharing: Sharing) -> io::Result<Self> {
         let place = Place::<libc::pthread_rwlock_t>::new()?;
         let mut attributes = MaybeUninit::<libc::pthread_rwlockattr_t>::uninit();

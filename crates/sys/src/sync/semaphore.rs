@@ -11,9 +11,6 @@ pub struct Semaphore(Place<libc::sem_t>);
 
 impl Semaphore {
     /// A semaphore with the value 0.
-    ///
-    /// # Errors
-    /// The system's error.
     pub fn new(sharing: Sharing) -> io::Result<Self> {
         let place = Place::new()?;
         let between_processes = libc::c_int::from(sharing == Sharing::Processes);

@@ -24,9 +24,6 @@ impl Allowed {
     }
 
     /// The limits on the calling thread.
-    ///
-    /// # Errors
-    /// If the affinity mask can't be read.
     pub fn host(topology: &Topology) -> Result<Self, AffinityError> {
         Ok(Self::new(affinity::mask()?, Cgroup::read(&Tree::host()).cpuset, topology))
     }

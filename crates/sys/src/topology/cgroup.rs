@@ -10,7 +10,6 @@ use crate::tree::Tree;
 pub struct CpuQuota {
     /// CPU time the group may use per period, over all its CPUs; ns.
     pub quota_ns: u64,
-    /// The period, ns.
     pub period_ns: u64,
 }
 

@@ -15,16 +15,13 @@ pub struct CpuSet(BTreeSet<usize>);
 /// CPU numbers above this are taken for typing errors; the kernel's own limit is 8192.
 const LARGEST_CPU: usize = 65_535;
 
-/// Why a text is not a CPU list.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CpuListError {
     /// A part is neither a number nor a range nor a stepped range.
     #[error("`{part}` in CPU list `{list}` is not a CPU number or range: write it like 0-3,8")]
     NotANumber { list: String, part: String },
-    /// A range runs downward.
     #[error("range `{part}` in CPU list `{list}` runs backward: put the smaller CPU first")]
     Backward { list: String, part: String },
-    /// A number no kernel gives to a CPU.
     #[error("CPU {cpu} in CPU list `{list}` is too large: the highest number possible is 65535")]
     TooLarge { list: String, cpu: String },
 }
@@ -43,7 +40,6 @@ impl CpuSet {
         self.0.is_empty()
     }
 
-    /// Whether `cpu` is in it.
     pub fn contains(&self, cpu: usize) -> bool {
         self.0.contains(&cpu)
     }

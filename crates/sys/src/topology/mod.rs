@@ -28,7 +28,6 @@ const NODE: &str = "sys/devices/system/node";
 /// Why a tree has no topology.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TopologyError {
-    /// Neither sysfs nor procfs names a CPU.
     #[error("no CPU found below {root}: neither sys/devices/system/cpu nor proc/cpuinfo can be read")]
     NoCpu { root: String },
 }
@@ -78,7 +77,6 @@ pub struct Node {
     pub node: usize,
     /// Its CPUs; empty for a node of memory only.
     pub cpus: CpuSet,
-    /// Its memory, bytes.
     pub memory_bytes: Option<u64>,
     /// Distance to each node in ascending order, 10 being local (ACPI SLIT).
     pub distances: Vec<u32>,
@@ -86,18 +84,14 @@ pub struct Node {
 
 impl Topology {
     /// The running system.
-    ///
-    /// # Errors
-    /// [`TopologyError::NoCpu`] where neither sysfs nor procfs is there.
+    /// Errors: [`TopologyError::NoCpu`] where neither sysfs nor procfs is there.
     pub fn host() -> Result<Self, TopologyError> {
         Self::read(Path::new("/"))
     }
 
     /// The system below `root`. What is missing there (containers hide parts) is taken as unknown: a CPU without
     /// topology files is a core of its own.
-    ///
-    /// # Errors
-    /// [`TopologyError::NoCpu`] if no CPU can be found.
+    /// Errors: [`TopologyError::NoCpu`] if no CPU can be found.
     pub fn read(root: &Path) -> Result<Self, TopologyError> {
         let tree = Tree::at(root);
         let list = |name: &str| tree.text(&format!("{CPU}/{name}")).and_then(|t| t.parse::<CpuSet>().ok());

@@ -2,36 +2,28 @@
 
 use super::{Allowed, CpuListError, CpuSet, Topology};
 
-/// Why a selection can't be had. Every message is one line that names the CPU and what may be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SelectError {
-    /// The text is not a selection.
     #[error(
         "`{part}` is not a CPU selection: use a list like 0-3,8, or all, isolated, one-per-core, no-smt, numa:N"
     )]
     Grammar { part: String },
-    /// A list of CPUs is malformed.
     #[error(transparent)]
     List(#[from] CpuListError),
-    /// No such CPU.
     #[error("CPU {cpu} does not exist: this machine has CPU {present}; allowed are {allowed}")]
     Missing { cpu: usize, present: CpuSet, allowed: CpuSet },
-    /// The CPU is switched off.
     #[error(
         "CPU {cpu} is offline: allowed are {allowed}; to switch it on: echo 1 > /sys/devices/system/cpu/cpu{cpu}/online"
     )]
     Offline { cpu: usize, allowed: CpuSet },
-    /// The affinity mask excludes the CPU.
     #[error(
         "CPU {cpu} is outside this process's affinity mask {mask}: allowed are {allowed}; widen the mask with taskset"
     )]
     OutsideAffinity { cpu: usize, mask: CpuSet, allowed: CpuSet },
-    /// The control group excludes the CPU.
     #[error(
         "CPU {cpu} is outside the cgroup's cpuset {cpuset}: allowed are {allowed}; start in another cgroup or container"
     )]
     OutsideCgroup { cpu: usize, cpuset: CpuSet, allowed: CpuSet },
-    /// No such memory node.
     #[error("NUMA node {node} does not exist: this machine has {present}")]
     NoNode { node: String, present: String },
     /// The selection is well-formed but holds no CPU that may be used.
@@ -48,9 +40,6 @@ pub enum SelectError {
 /// be usable in full; or a word, which stands for those of its CPUs that may be used:
 /// `all` (affinity mask, cgroup, online), `isolated`, `one-per-core` (the lowest usable CPU of every core), `no-smt`
 /// (CPUs that share their core with no other online CPU), `numa:N`.
-///
-/// # Errors
-/// [`SelectError`], one line each.
 pub fn select(spec: &str, allowed: &Allowed, topology: &Topology) -> Result<CpuSet, SelectError> {
     spec.split(',').map(str::trim).try_fold(CpuSet::default(), |selected, part| {
         Ok(selected.union(&select_part(part, allowed, topology)?))

@@ -2,7 +2,7 @@
 
 use super::format::{EventFormat, Field, PageFormat};
 use super::log::{EventKind, Names, TaskState, TraceEvent};
-use super::page::{Missed, Subbuffer};
+use super::page::Subbuffer;
 
 /// How the records of one event are read: its fields, looked up once.
 #[derive(Debug, Clone)]
@@ -127,12 +127,12 @@ impl Decoder {
         self.malformed_records
     }
 
-    /// Appends the events of one sub-buffer of `cpu` to `events` and returns the losses before it. Unknown or damaged records
+    /// Appends the events of one sub-buffer of `cpu` to `events`. Unknown or damaged records
     /// are counted and left out.
-    pub fn decode(&mut self, subbuffer: &[u8], cpu: u16, events: &mut Vec<TraceEvent>) -> Missed {
+    pub fn decode(&mut self, subbuffer: &[u8], cpu: u16, events: &mut Vec<TraceEvent>) {
         let Some(mut records) = Subbuffer::open(subbuffer, &self.page) else {
             self.malformed_records += 1;
-            return Missed::None;
+            return;
         };
         for record in records.by_ref() {
             let id = record.bytes.first_chunk().map(|b| usize::from(u16::from_ne_bytes(*b)));
@@ -143,7 +143,6 @@ impl Decoder {
             }
         }
         self.malformed_records += u64::from(records.is_damaged());
-        records.missed()
     }
 }
 
@@ -196,11 +195,9 @@ mod tests {
                 (160, record(6, &[], &[])),
                 (170, record(6, &[300], &[])),
             ],
-            0,
-            &[],
         );
         let (mut decoder, mut events) = (decoder(), Vec::new());
-        assert_eq!(decoder.decode(&page, 3, &mut events), Missed::None);
+        decoder.decode(&page, 3, &mut events);
         assert_eq!(decoder.malformed_records(), 3);
         assert!(events.iter().all(|e| e.cpu == 3));
         assert_eq!(events.iter().map(|e| e.ticks).collect::<Vec<_>>(), [110, 120, 130, 140]);
@@ -291,13 +288,13 @@ mod tests {
         }
     }
 
-    /// The parts of an event that the kernel's own text shows too.
+    /// The parts of an event that the kernel's own text shows too; a state is the letter of its lowest bit.
     fn detail(kind: &EventKind, names: &Names) -> String {
         match kind {
             EventKind::SwitchTo { prev_pid, prev_comm, prev_state, next_pid, next_comm } => format!(
                 " {}:{prev_pid} {} {}:{next_pid}",
                 names.text(*prev_comm),
-                prev_state.letter(),
+                "SDTtXZPI".chars().nth(prev_state.0.trailing_zeros() as usize).unwrap_or('R'),
                 names.text(*next_comm)
             ),
             EventKind::IrqEntry { irq, name } => format!(" {irq} {}", names.text(*name)),

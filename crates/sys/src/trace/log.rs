@@ -1,6 +1,6 @@
 //! What a trace consists of once decoded.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fmt;
 
 /// Index of a name in a [`Names`] table.
@@ -36,17 +36,7 @@ impl Names {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TaskState(pub u16);
 
-impl TaskState {
-    /// The bits that mean waiting, in order: `S D T t X Z P I`.
-    const LETTERS: &'static str = "SDTtXZPI";
-
-    /// The letter `ps` and the trace text use: `R` runnable, else the first of `S D T t X Z P I` that is set.
-    pub fn letter(self) -> char {
-        Self::LETTERS.chars().nth(self.0.trailing_zeros() as usize).unwrap_or('R')
-    }
-}
-
-/// What happened. Names are ids in [`TraceLog::names`], functions are addresses in [`TraceLog::symbols`].
+/// What happened. Names are ids in [`TraceLog::names`], functions are addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventKind {
     /// The CPU changed from one task to another. Some kernels leave out the switch away from certain tasks, so a reader should
@@ -155,24 +145,11 @@ pub struct Dropped {
     pub events: u64,
 }
 
-/// A span in which events were lost: the log says nothing about it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Loss {
-    pub cpu: usize,
-    /// Time of the last event before the loss.
-    pub after_ticks: u64,
-    /// Time of the first event after it; `u64::MAX` when none followed.
-    pub before_ticks: u64,
-    /// Number of lost events; `None` when the kernel did not store it.
-    pub events: Option<u64>,
-}
-
 /// An event that was asked for and is not recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkippedEvent {
     /// `group/name`.
     pub event: String,
-    /// Why.
     pub why: String,
 }
 
@@ -181,12 +158,8 @@ pub struct TraceLog {
     /// All events, ordered by time, then CPU.
     pub events: Vec<TraceEvent>,
     pub names: Names,
-    /// Function names by address, for the functions the events refer to; empty without the right to read them.
-    pub symbols: BTreeMap<u64, String>,
     /// One entry per traced CPU, also when nothing was lost.
     pub dropped: Vec<Dropped>,
-    /// When events were lost.
-    pub losses: Vec<Loss>,
     /// The clock of `ticks`; `None` only in an empty log.
     pub clock: Option<TraceClock>,
     /// Events that are missing on this kernel or could not be switched on.
@@ -196,30 +169,13 @@ pub struct TraceLog {
 }
 
 impl TraceLog {
-    /// The name of `id`.
     pub fn name(&self, id: NameId) -> &str {
         self.names.text(id)
-    }
-
-    /// The function at `address`, or the address in hexadecimal.
-    pub fn function(&self, address: u64) -> String {
-        self.symbols.get(&address).cloned().unwrap_or_else(|| format!("{address:#x}"))
     }
 
     /// Events on `cpu`, in order.
     pub fn on_cpu(&self, cpu: usize) -> impl Iterator<Item = &TraceEvent> {
         self.events.iter().filter(move |e| usize::from(e.cpu) == cpu)
-    }
-
-    /// Number of lost events on all CPUs.
-    pub fn dropped_total(&self) -> u64 {
-        self.dropped.iter().map(|d| d.events).sum()
-    }
-
-    /// Whether the log is complete on `cpu` between two times: a gap without an event there then really lies outside the
-    /// kernel.
-    pub fn is_complete(&self, cpu: usize, from_ticks: u64, to_ticks: u64) -> bool {
-        !self.losses.iter().any(|l| l.cpu == cpu && l.after_ticks < to_ticks && l.before_ticks > from_ticks)
     }
 }
 
@@ -234,21 +190,5 @@ mod tests {
         assert_eq!(names.intern(b"swapper/0"), NameId(1));
         assert_eq!(names.intern(b"kworker/0:1"), a);
         assert_eq!((names.text(a), names.text(NameId(9))), ("kworker/0:1", ""));
-    }
-
-    #[test]
-    fn task_states_have_the_letters_of_ps() {
-        let letters: String = [0, 1, 2, 0x40, 0x80, 0x100].map(|s| TaskState(s).letter()).iter().collect();
-        assert_eq!(letters, "RSDPIR");
-    }
-
-    #[test]
-    fn a_span_that_touches_a_loss_is_not_complete() {
-        let loss = Loss { cpu: 1, after_ticks: 100, before_ticks: 200, events: Some(3) };
-        let log = TraceLog { losses: vec![loss], ..TraceLog::default() };
-        assert!(
-            !log.is_complete(1, 150, 160) && !log.is_complete(1, 50, 101) && !log.is_complete(1, 199, 300)
-        );
-        assert!(log.is_complete(1, 50, 100) && log.is_complete(1, 200, 300) && log.is_complete(0, 150, 160));
     }
 }

@@ -10,13 +10,12 @@ mod lane;
 mod log;
 mod page;
 mod session;
-mod symbols;
 
 pub use decode::Decoder;
 pub use format::{EventFormat, Field, FieldPlace, PageFormat};
 pub use log::{
-    Dropped, EventKind, Loss, NameId, Names, SkippedEvent, TaskState, TraceClock, TraceEvent, TraceLog,
+    Dropped, EventKind, NameId, Names, SkippedEvent, TaskState, TraceClock, TraceEvent, TraceLog,
     softirq_name,
 };
-pub use page::{Missed, Record, Subbuffer};
-pub use session::{DEFAULT_EVENTS, TIMER_EVENTS, TraceConfig, TraceError, TraceSession};
+pub use page::{Record, Subbuffer};
+pub use session::{DEFAULT_EVENTS, TraceConfig, TraceError, TraceSession};

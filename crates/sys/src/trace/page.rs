@@ -6,9 +6,6 @@
 use super::format::PageFormat;
 
 const COMMIT_MASK: u64 = (1 << 27) - 1;
-const MISSED_EVENTS: u64 = 1 << 31;
-/// Their number follows the committed bytes.
-const MISSED_STORED: u64 = 1 << 30;
 
 const LARGEST_SMALL: u32 = 28;
 const PADDING: u32 = 29;
@@ -26,23 +23,12 @@ pub struct Record<'p> {
     pub bytes: &'p [u8],
 }
 
-/// Losses the kernel noted on a sub-buffer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Missed {
-    /// No record is missing before this sub-buffer.
-    None,
-    Count(u64),
-    /// Some are missing, the number was not stored.
-    Some,
-}
-
 /// The records of one sub-buffer, in order.
 #[derive(Debug, Clone)]
 pub struct Subbuffer<'p> {
     data: &'p [u8],
     at: usize,
     ticks: u64,
-    missed: Missed,
     damaged: bool,
 }
 
@@ -54,19 +40,8 @@ impl<'p> Subbuffer<'p> {
         let after_header = page.get(format.data_offset_bytes..)?;
         let committed = (commit & COMMIT_MASK) as usize;
         let damaged = committed > after_header.len();
-        let (data, rest) = after_header.split_at(committed.min(after_header.len()));
-        let missed = match (commit & MISSED_EVENTS != 0, commit & MISSED_STORED != 0) {
-            (false, _) => Missed::None,
-            (true, true) => {
-                rest.first_chunk().map_or(Missed::Some, |n| Missed::Count(u64::from_ne_bytes(*n)))
-            }
-            (true, false) => Missed::Some,
-        };
-        Some(Self { data, at: 0, ticks, missed, damaged })
-    }
-
-    pub fn missed(&self) -> Missed {
-        self.missed
+        let data = &after_header[..committed.min(after_header.len())];
+        Some(Self { data, at: 0, ticks, damaged })
     }
 
     /// Whether a record ran over the end of the committed bytes; known after iterating.
@@ -168,12 +143,7 @@ pub(super) mod tests {
     }
 
     /// Writes sub-buffers as the kernel does, for known truth.
-    pub(in crate::trace) fn encode(
-        start_ticks: u64,
-        records: &[(u64, Vec<u8>)],
-        flags: u64,
-        tail: &[u8],
-    ) -> Vec<u8> {
+    pub(in crate::trace) fn encode(start_ticks: u64, records: &[(u64, Vec<u8>)]) -> Vec<u8> {
         let mut data = Vec::new();
         let mut now = start_ticks;
         for (ticks, bytes) in records {
@@ -199,9 +169,8 @@ pub(super) mod tests {
             data.resize(data.len().next_multiple_of(4), 0);
         }
         let mut page = start_ticks.to_ne_bytes().to_vec();
-        page.extend((data.len() as u64 | flags).to_ne_bytes());
+        page.extend((data.len() as u64).to_ne_bytes());
         page.extend(data);
-        page.extend(tail);
         page
     }
 
@@ -219,7 +188,7 @@ pub(super) mod tests {
         ) {
             let mut now = start;
             let written: Vec<_> = steps.into_iter().map(|(step, bytes)| { now += step; (now, bytes) }).collect();
-            prop_assert_eq!(records(&encode(start, &written, 0, &[])), (written, false));
+            prop_assert_eq!(records(&encode(start, &written)), (written, false));
         }
 
         #[test]
@@ -233,7 +202,7 @@ pub(super) mod tests {
         #[test]
         fn one_changed_byte_never_panics(at in 0_usize..400, value: u8) {
             let written: Vec<_> = (0..8_u64).map(|i| (1000 + i, vec![i as u8; 40])).collect();
-            let mut page = encode(1000, &written, 0, &[]);
+            let mut page = encode(1000, &written);
             let at = at % page.len();
             page[at] = value;
             let _ = records(&page);
@@ -241,20 +210,8 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn losses_are_told_with_their_number_if_stored() {
-        let one = [(5, vec![1, 0, 2, 0])];
-        let format = PageFormat::parse(HEADER).unwrap();
-        let missed =
-            |flags, tail: &[u8]| Subbuffer::open(&encode(5, &one, flags, tail), &format).unwrap().missed();
-        assert_eq!(missed(0, &[]), Missed::None);
-        assert_eq!(missed(MISSED_EVENTS, &[]), Missed::Some);
-        assert_eq!(missed(MISSED_EVENTS | MISSED_STORED, &77_u64.to_ne_bytes()), Missed::Count(77));
-        assert_eq!(missed(MISSED_EVENTS | MISSED_STORED, &[]), Missed::Some);
-    }
-
-    #[test]
     fn padding_ends_or_skips_and_a_cut_record_is_damage() {
-        let mut page = encode(10, &[(11, vec![7; 8])], 0, &[]);
+        let mut page = encode(10, &[(11, vec![7; 8])]);
         let mut add = |bytes: &[u8]| {
             page.extend(bytes);
             let committed = page.len() as u64 - 16;
@@ -266,7 +223,7 @@ pub(super) mod tests {
         let (found, damaged) = add(&[head(1, 2).as_slice(), &[3; 4]].concat());
         assert_eq!((found.last().unwrap().0, found.len(), damaged), (18, 2, false));
         assert_eq!(add(&head(PADDING, 0)).0.len(), 2);
-        let (found, damaged) = records(&encode(10, &[(11, vec![7; 8])], 0, &[])[..20]);
+        let (found, damaged) = records(&encode(10, &[(11, vec![7; 8])])[..20]);
         assert_eq!((found.len(), damaged), (0, true));
     }
 

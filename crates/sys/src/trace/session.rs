@@ -8,8 +8,7 @@ use super::decode::Decoder;
 use super::format::{EventFormat, PageFormat};
 use super::instance::Instance;
 use super::lane::{Lane, read_lane};
-use super::log::{Dropped, EventKind, Loss, SkippedEvent, TraceClock, TraceEvent, TraceLog};
-use super::symbols;
+use super::log::{Dropped, SkippedEvent, TraceClock, TraceEvent, TraceLog};
 use crate::pseudofs::{KernelFs, KernelMount};
 use crate::topology::CpuSet;
 
@@ -33,9 +32,6 @@ pub const DEFAULT_EVENTS: &[&str] = &[
     "workqueue/workqueue_execute_end",
 ];
 
-/// Which timer callback ran inside a timer interrupt; two more events per timer.
-pub const TIMER_EVENTS: &[&str] = &["timer/hrtimer_expire_entry", "timer/hrtimer_expire_exit"];
-
 const CLOCKS: [&str; 4] = ["x86-tsc", "mono_raw", "mono", "global"];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,13 +39,8 @@ pub struct TraceConfig {
     pub cpus: CpuSet,
     /// Ring buffer of each CPU in bytes; about 50 bytes per event. Halved until the kernel grants it.
     pub buffer_bytes_per_cpu: usize,
-    /// Clock asked for by its `trace_clock` name; the next available of `x86-tsc`, `mono_raw`, `mono`, `global` if the kernel
-    /// has it not.
-    pub clock: String,
     /// Events as `group/event` or `group/*`; see [`DEFAULT_EVENTS`].
     pub events: Vec<String>,
-    /// Size of a sub-buffer in bytes; `None` keeps the kernel's (a page).
-    pub subbuf_bytes: Option<usize>,
 }
 
 impl TraceConfig {
@@ -58,30 +49,19 @@ impl TraceConfig {
         Self {
             cpus,
             buffer_bytes_per_cpu: 4 << 20,
-            clock: CLOCKS[0].to_owned(),
             events: DEFAULT_EVENTS.iter().map(|e| (*e).to_owned()).collect(),
-            subbuf_bytes: None,
         }
     }
 }
 
-/// Why a trace could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
-    /// tracefs can't be used here.
     #[error("kernel events are not available: {0}")]
     Unavailable(io::Error),
-    /// No CPU to trace.
     #[error("no CPU to trace: name at least one")]
     NoCpu,
-    /// A step of setting up, reading or stopping failed.
     #[error("trace instance: {step}: {source}")]
-    Step {
-        step: String,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// A format text of this kernel was not understood.
+    Step { step: String, source: io::Error },
     #[error("trace instance: {0} of this kernel was not understood")]
     Format(String),
 }
@@ -102,19 +82,15 @@ pub struct TraceSession {
     instance: Instance,
     decoder: Decoder,
     lanes: Vec<Lane>,
-    losses: Vec<Loss>,
     clock: TraceClock,
     skipped_events: Vec<SkippedEvent>,
-    buffer_bytes_per_cpu: usize,
     page: Vec<u8>,
 }
 
 impl TraceSession {
     /// Makes a private instance and starts recording.
-    ///
-    /// # Errors
-    /// [`TraceError::Unavailable`] without root or tracefs; otherwise the step that failed. Events that are missing are no
-    /// error: see [`Self::skipped_events`].
+    /// Errors: [`TraceError::Unavailable`] without root or tracefs; otherwise the step that failed. Events that are missing
+    /// are no error: see [`TraceLog::skipped_events`].
     pub fn start(config: &TraceConfig) -> Result<Self, TraceError> {
         if config.cpus.is_empty() {
             return Err(TraceError::NoCpu);
@@ -122,31 +98,19 @@ impl TraceSession {
         let mount = KernelMount::open(KernelFs::Trace).map_err(TraceError::Unavailable)?;
         let instance = Instance::create(mount).map_err(TraceError::Unavailable)?;
         instance.write("tracing_on", "0").in_step("stopping")?;
-        let clock = set_clock(&instance, &config.clock)?;
+        let clock = set_clock(&instance)?;
         instance.write("options/overwrite", "0").in_step("setting 'no overwrite'")?;
         instance.write("tracing_cpumask", &mask_text(&config.cpus)).in_step("setting the CPU mask")?;
-        if let Some(bytes) = config.subbuf_bytes {
-            let kib = bytes.div_ceil(1024).to_string();
-            instance.write("buffer_subbuf_size_kb", &kib).in_step("setting the sub-buffer size")?;
-        }
-        let buffer_bytes_per_cpu = size_buffers(&instance, config)?;
+        size_buffers(&instance, config)?;
         let header = instance.read("events/header_page").in_step("reading events/header_page")?;
         let page =
             PageFormat::parse(&header).ok_or_else(|| TraceError::Format("events/header_page".to_owned()))?;
         let (formats, skipped_events) = enable_events(&instance, &config.events);
         let decoder = Decoder::new(page, &formats);
-        let lanes = config.cpus.iter().map(|cpu| Lane::new(cpu as u16)).collect();
+        let lanes =
+            config.cpus.iter().map(|cpu| Lane { cpu: cpu as u16, events: Vec::new(), dropped: 0 }).collect();
         let page = vec![0; decoder.subbuf_bytes()];
-        let session = Self {
-            instance,
-            decoder,
-            lanes,
-            losses: Vec::new(),
-            clock,
-            skipped_events,
-            buffer_bytes_per_cpu,
-            page,
-        };
+        let session = Self { instance, decoder, lanes, clock, skipped_events, page };
         session.instance.write("tracing_on", "1").in_step("starting")?;
         Ok(session)
     }
@@ -155,25 +119,12 @@ impl TraceSession {
         &self.clock
     }
 
-    /// Events that are not recorded, with the reason.
-    pub fn skipped_events(&self) -> &[SkippedEvent] {
-        &self.skipped_events
-    }
-
-    /// Ring buffer of each CPU as granted, in bytes.
-    pub fn buffer_bytes_per_cpu(&self) -> usize {
-        self.buffer_bytes_per_cpu
-    }
-
     /// Reads what has been recorded so far, so that the ring buffers have room again. Call it from a CPU that is not measured.
     /// Returns the number of events read.
-    ///
-    /// # Errors
-    /// The read that failed; events read before are kept.
     pub fn drain(&mut self) -> Result<usize, TraceError> {
         let before: usize = self.lanes.iter().map(|l| l.events.len()).sum();
         for lane in &mut self.lanes {
-            read_lane(&self.instance, &mut self.decoder, lane, &mut self.losses, &mut self.page)
+            read_lane(&self.instance, &mut self.decoder, lane, &mut self.page)
                 .in_step(&format!("reading CPU {}", lane.cpu))?;
         }
         Ok(self.lanes.iter().map(|l| l.events.len()).sum::<usize>() - before)
@@ -185,48 +136,34 @@ impl TraceSession {
     }
 
     /// Stops recording, reads the rest and removes the instance.
-    ///
-    /// # Errors
-    /// The step that failed; the instance is removed all the same.
+    /// Errors: the step that failed; the instance is removed all the same.
     pub fn stop(mut self) -> Result<TraceLog, TraceError> {
         self.instance.write("tracing_on", "0").in_step("stopping")?;
         self.drain()?;
-        let Self { instance, decoder, lanes, mut losses, clock, skipped_events, .. } = self;
+        let Self { instance, decoder, lanes, clock, skipped_events, .. } = self;
         drop(instance);
         let mut dropped = Vec::new();
         let mut events = Vec::with_capacity(lanes.iter().map(|l| l.events.len()).sum());
         for mut lane in lanes {
             let cpu = usize::from(lane.cpu);
             dropped.push(Dropped { cpu, events: lane.dropped });
-            losses.extend(lane.open_loss.map(|(after_ticks, events)| Loss {
-                cpu,
-                after_ticks,
-                before_ticks: u64::MAX,
-                events,
-            }));
             events.append(&mut lane.events);
         }
         // Each lane is in order already, which a stable sort makes use of.
         events.sort_by_key(|e| (e.ticks, e.cpu));
-        losses.sort_by_key(|l| (l.after_ticks, l.cpu));
-        let functions = events.iter().filter_map(|e| match e.kind {
-            EventKind::WorkStart { function } | EventKind::TimerEntry { function } => Some(function),
-            _ => None,
-        });
-        let symbols = symbols::names_of(&functions.collect());
         let malformed_records = decoder.malformed_records();
         let names = decoder.into_names();
         let clock = Some(clock);
-        Ok(TraceLog { events, names, symbols, dropped, losses, clock, skipped_events, malformed_records })
+        Ok(TraceLog { events, names, dropped, clock, skipped_events, malformed_records })
     }
 }
 
 /// Sets the best available clock and returns it.
-fn set_clock(instance: &Instance, asked: &str) -> Result<TraceClock, TraceError> {
+fn set_clock(instance: &Instance) -> Result<TraceClock, TraceError> {
     let listed = instance.read("trace_clock").in_step("reading trace_clock")?;
     let available: Vec<&str> = listed.split_whitespace().map(|c| c.trim_matches(['[', ']'])).collect();
-    let mut wanted = std::iter::once(asked).chain(CLOCKS);
-    let name = wanted
+    let name = CLOCKS
+        .into_iter()
         .find(|c| available.contains(c) && instance.write("trace_clock", c).is_ok())
         .ok_or_else(|| TraceError::Format("trace_clock".to_owned()))?;
     Ok(match name {
@@ -247,8 +184,8 @@ fn mask_text(cpus: &CpuSet) -> String {
     texts.join(",")
 }
 
-/// Gives the traced CPUs their buffers and takes them from the others, which record nothing. Returns the size granted.
-fn size_buffers(instance: &Instance, config: &TraceConfig) -> Result<usize, TraceError> {
+/// Gives the traced CPUs their buffers and takes them from the others, which record nothing.
+fn size_buffers(instance: &Instance, config: &TraceConfig) -> Result<(), TraceError> {
     const SMALLEST_BYTES: usize = 64 << 10;
     instance.write("buffer_size_kb", "64").in_step("shrinking the buffers")?;
     let grant = |bytes: usize| {
@@ -261,7 +198,7 @@ fn size_buffers(instance: &Instance, config: &TraceConfig) -> Result<usize, Trac
     let mut bytes = config.buffer_bytes_per_cpu.max(SMALLEST_BYTES);
     loop {
         match grant(bytes) {
-            Ok(()) => return Ok(bytes),
+            Ok(()) => return Ok(()),
             Err(e) if e.raw_os_error() == Some(libc::ENOMEM) && bytes / 2 >= SMALLEST_BYTES => bytes /= 2,
             Err(e) => return Err(e).in_step("sizing the buffers (does every CPU exist?)"),
         }

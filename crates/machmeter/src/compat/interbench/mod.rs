@@ -86,9 +86,7 @@ pub(super) fn run(name: &str, registries: &Registries, matches: &ArgMatches) -> 
 }
 
 /// Records the tables cell by cell and writes a row for each. `put` takes whole lines and says whether any reader is left.
-///
-/// # Errors
-/// When nothing at all could be recorded, or a load or task refuses what was asked for.
+/// Errors: when nothing at all could be recorded, or a load or task refuses what was asked for.
 fn perform(
     name: &str,
     options: &Options,

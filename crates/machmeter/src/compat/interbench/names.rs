@@ -8,7 +8,8 @@ pub(super) struct Simulation {
     /// As printed; machmeter's own name is the same in lower case.
     pub(super) label: &'static str,
     pub(super) task: Option<AsTask>,
-    pub(super) load: Option<AsLoad>,
+    /// Whether it runs without being named, if it is a load.
+    pub(super) load: Option<bool>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -19,20 +20,14 @@ pub(super) struct AsTask {
     pub(super) real_time: bool,
 }
 
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct AsLoad {
-    /// Whether it runs without being named.
-    pub(super) by_default: bool,
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     Task,
     Load,
 }
 
-const LOAD: Option<AsLoad> = Some(AsLoad { by_default: true });
-const NAMED_LOAD: Option<AsLoad> = Some(AsLoad { by_default: false });
+const LOAD: Option<bool> = Some(true);
+const NAMED_LOAD: Option<bool> = Some(false);
 
 const fn task(deadlines: bool, real_time: bool) -> AsTask {
     AsTask { deadlines, real_time }
@@ -82,9 +77,7 @@ pub(super) fn list(side: Side) -> String {
 }
 
 /// The label of that name, in any case of letters.
-///
-/// # Errors
-/// A usage error that lists the names there are. Any name may be excluded.
+/// Errors: a usage error that lists the names there are. Any name may be excluded.
 pub(super) fn find(
     program: &str,
     text: &str,

@@ -87,9 +87,7 @@ pub(in crate::compat) fn define(name: &'static str) -> Command {
 
 impl Options {
     /// From what clap found.
-    ///
-    /// # Errors
-    /// A usage error in one line: an unknown name, half of a custom load, a comment of several lines.
+    /// Errors: a usage error in one line: an unknown name, half of a custom load, a comment of several lines.
     pub(super) fn of(name: &str, matches: &ArgMatches) -> Result<Self, Failure> {
         let whole = |id: &str| matches.get_one::<i64>(id).copied();
         let custom = match (whole("custom-cpu"), whole("custom-interval")) {

@@ -41,9 +41,7 @@ pub(super) struct Place {
 }
 
 /// All tables, and the names of usual loads that this program does not have. `available` are the loads there are.
-///
-/// # Errors
-/// A usage error when a load asked for is not there, or when nothing is left to run.
+/// Errors: a usage error when a load asked for is not there, or when nothing is left to run.
 pub(super) fn plan(
     name: &str,
     options: &Options,
@@ -58,7 +56,7 @@ pub(super) fn plan(
         |l: &Simulation, by_default: bool| if l.is_custom() { options.custom.is_some() } else { by_default };
     let taken: Vec<&'static Simulation> = SIMULATIONS
         .iter()
-        .filter(|l| l.load.as_ref().is_some_and(|x| options.loads.takes(l, usual(l, x.by_default))))
+        .filter(|l| l.load.is_some_and(|by_default| options.loads.takes(l, usual(l, by_default))))
         .collect();
     let missing = taken.iter().filter(|l| !there(l)).map(|l| l.label).collect();
     let mut tables = Vec::new();

@@ -18,9 +18,7 @@ pub(super) fn cell_ns(seconds: u64) -> u64 {
 
 /// Records one cell: one segment of the length asked for, no budget that could shorten it. Caveats of loads and troubles are
 /// told on stderr, each once (`told`).
-///
-/// # Errors
-/// When the task or the load cannot be had.
+/// Errors: when the task or the load cannot be had.
 pub(super) fn record(
     name: &str,
     host: &Host<'_>,

@@ -17,9 +17,6 @@ pub(super) struct Sink {
 
 impl Sink {
     /// The console, and the log file unless `log` is none. It is opened before anything is measured.
-    ///
-    /// # Errors
-    /// In one line, when the log file cannot be opened.
     pub(super) fn open(name: &str, log: Option<&Path>) -> Result<Self, Failure> {
         let log = match log {
             None => None,

@@ -87,9 +87,7 @@ pub(super) fn has_table(text: &str) -> bool {
 }
 
 /// Reads a log.
-///
-/// # Errors
-/// A row that is none, with its line; a log with more names than interbench has.
+/// Errors: a row that is none, with its line; a log with more names than interbench has.
 pub(super) fn parse(file: &SourceFile) -> Result<Log, ForeignError> {
     let mut log = Log { runs: vec![Run::default()] };
     let mut in_table = false;

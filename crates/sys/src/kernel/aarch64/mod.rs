@@ -26,15 +26,7 @@ const fn row(
     code: Code,
 ) -> Kernel {
     let walk: Walk = stream.walk(count, bytes);
-    Kernel {
-        name,
-        what: stream.what(),
-        width_bits,
-        available: || true,
-        declared: stream.declared(count, bytes),
-        walk,
-        code,
-    }
+    Kernel { name, width_bits, available: || true, declared: stream.declared(count, bytes), walk, code }
 }
 
 /// A function of the form [`super::Code`]: `before` once; per pass, x9 = turns and what `pass` says; per turn, `turn`;

@@ -23,11 +23,7 @@ pub(in crate::kernel) const KERNELS: &[Kernel] = &[
     row("mix_1r1w.neon", Stream::Mix(1, 1), 2, 32, 128, mix_1r1w),
     row("mix_2r1w.neon", Stream::Mix(2, 1), 2, 32, 128, mix_2r1w),
     row("mix_3r1w.neon", Stream::Mix(3, 1), 2, 32, 128, mix_3r1w),
-    Kernel {
-        what: "writes zeros all over a, a line an instruction",
-        available: fills_lines,
-        ..row("write.zva", Stream::Write, 8, LINE_BYTES, 512, write_zva)
-    },
+    Kernel { available: fills_lines, ..row("write.zva", Stream::Write, 8, LINE_BYTES, 512, write_zva) },
 ];
 
 /// Whether `dc zva` is allowed and fills lines of [`LINE_BYTES`].

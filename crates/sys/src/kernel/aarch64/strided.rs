@@ -9,7 +9,6 @@ use crate::kernel::{Kernel, Walk};
 pub(in crate::kernel) const KERNELS: &[Kernel] = &[
     Kernel {
         name: "read.strided8",
-        what: "reads 8 words of a, a stride apart; sums them",
         width_bits: 64,
         available: || true,
         declared: strided(8, 0),
@@ -18,7 +17,6 @@ pub(in crate::kernel) const KERNELS: &[Kernel] = &[
     },
     Kernel {
         name: "write.strided8",
-        what: "writes the word that a begins with to 8 words of a, a stride apart",
         width_bits: 64,
         available: || true,
         declared: strided(0, 8),

@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::{ChainSpec, LINE_BYTES, Order};
 use crate::pages::{Extent, HUGE_PAGE_BYTES, mix};
 
-/// Bytes of a pointer.
 const POINTER_BYTES: usize = size_of::<u64>();
 
 /// Swaps of a shuffle whose memory is fetched at a time: about as many misses as processors keep under way.

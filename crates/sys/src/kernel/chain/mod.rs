@@ -87,9 +87,7 @@ pub struct Chains<'a> {
 impl<'a> Chain<'a> {
     /// Writes the chain. Takes time in proportion to the nodes (10 to 20 ns each in caches, up to 100 beyond), so that
     /// a fresh order per round costs little.
-    ///
-    /// # Errors
-    /// One line: a working set larger than the extent or smaller than a node, a size or distance that is 0, not a
+    /// Errors: one line: a working set larger than the extent or smaller than a node, a size or distance that is 0, not a
     /// multiple of 8, or does not fit the others, an extent that is not aligned.
     pub fn build(extent: Extent<'a>, spec: &ChainSpec) -> Result<Self, KernelError> {
         Chains::build(extent, spec, 1).map(Self)
@@ -97,9 +95,6 @@ impl<'a> Chain<'a> {
 
     /// The same chain, to be followed by a kernel that writes each pointer back to where it was: every line that it comes
     /// through is written, and the chain stays what it is.
-    ///
-    /// # Errors
-    /// As [`Chain::build`].
     pub fn build_written(extent: Extent<'a>, spec: &ChainSpec) -> Result<Self, KernelError> {
         Chains::with(extent, spec, 1, "chase_store.1").map(Self)
     }
@@ -118,9 +113,7 @@ impl<'a> Chain<'a> {
 
 impl<'a> Chains<'a> {
     /// Writes `ways` (see [`WAYS`]) chains of equal length (give or take one node; a page for [`Order::PageLocal`]).
-    ///
-    /// # Errors
-    /// As [`Chain::build`]; a number of chains without a kernel, or more than there are nodes or pages.
+    /// Errors: as [`Chain::build`]; a number of chains without a kernel, or more than there are nodes or pages.
     pub fn build(extent: Extent<'a>, spec: &ChainSpec, ways: usize) -> Result<Self, KernelError> {
         Self::with(extent, spec, ways, &format!("chase.{ways}"))
     }
@@ -140,10 +133,6 @@ impl<'a> Chains<'a> {
 
     pub fn nodes(&self) -> usize {
         self.nodes.count()
-    }
-
-    pub fn ways(&self) -> usize {
-        self.ways
     }
 
     /// [`LOADS_PER_TURN`] loads per turn and chain, from where the last call ended.

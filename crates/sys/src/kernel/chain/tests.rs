@@ -137,7 +137,7 @@ fn a_chase_goes_sixteen_nodes_a_turn_and_on_from_there() {
     for &ways in WAYS {
         let spec = spec(1 << 16, 64, Order::Global);
         let mut chains = Chains::build(pages.extent(), &spec, ways).unwrap();
-        assert_eq!((chains.ways(), chains.nodes()), (ways, 1_024));
+        assert_eq!((chains.ways, chains.nodes()), (ways, 1_024));
         let mut at = chains.at;
         chains.chase(0);
         assert_eq!(chains.at, at);

@@ -3,7 +3,6 @@
 
 use super::body::{Access, Flow, Registers, Step, Store};
 
-/// Bytes of an instruction.
 const INSTRUCTION_BYTES: u8 = 4;
 
 /// The stack pointer's number where an address is meant.

@@ -29,7 +29,6 @@ struct Decoded {
     streaming_stores: u32,
     /// Bytes loaded, those of every repetition.
     load_bytes: u32,
-    /// Bytes stored.
     store_bytes: u32,
     branches: u32,
     /// Floating-point operations over all lanes, a fused multiply-add as two.
@@ -48,9 +47,7 @@ struct Decoded {
 }
 
 /// Reads a kernel's code.
-///
-/// # Errors
-/// One line: an instruction that is not known, no end, no loop.
+/// Errors: one line: an instruction that is not known, no end, no loop.
 fn decode(kernel: &Kernel) -> Result<Decoded, String> {
     let steps = read(kernel.code)?;
     body::decode(&steps)
@@ -58,9 +55,7 @@ fn decode(kernel: &Kernel) -> Result<Decoded, String> {
 
 /// Whether the code does what is declared, and nothing besides: no call, no access to the stack, one branch that closes the
 /// body, addresses that move on by what a turn is said to walk and leave nothing out.
-///
-/// # Errors
-/// The first difference, in one line.
+/// Errors: the first difference, in one line.
 fn check(kernel: &Kernel) -> Result<(), String> {
     let code = decode(kernel).map_err(|why| format!("{}: {why}", kernel.name))?;
     let declared = kernel.declared;

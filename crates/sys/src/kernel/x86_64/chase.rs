@@ -4,35 +4,10 @@
 
 use core::arch::naked_asm;
 
-use crate::kernel::declared::{chase, chase_and_store};
+use crate::kernel::declared::{chase, chase_and_store, chase_kernels};
 use crate::kernel::{Code, Kernel, Walk};
 
-const fn row(name: &'static str, what: &'static str, ways: u32, code: Code) -> Kernel {
-    Kernel { name, what, width_bits: 64, available: || true, declared: chase(ways), walk: Walk::Chase, code }
-}
-
-pub(in crate::kernel) const KERNELS: &[Kernel] = &[
-    row("chase.1", "follows a chain, 16 loads", 1, chase_1),
-    row("chase.2", "follows 2 chains, 16 loads each", 2, chase_2),
-    row("chase.3", "follows 3 chains, 16 loads each", 3, chase_3),
-    row("chase.4", "follows 4 chains, 16 loads each", 4, chase_4),
-    row("chase.5", "follows 5 chains, 16 loads each", 5, chase_5),
-    row("chase.6", "follows 6 chains, 16 loads each", 6, chase_6),
-    row("chase.8", "follows 8 chains, 16 loads each", 8, chase_8),
-    row("chase.10", "follows 10 chains, 16 loads each", 10, chase_10),
-    row("chase.12", "follows 12 chains, 16 loads each", 12, chase_12),
-    row("chase.16", "follows 16 chains, 16 loads each; 4 wait in vector registers", 16, chase_16),
-    row("chase.24", "follows 24 chains, 16 loads each; 12 wait in vector registers", 24, chase_24),
-    Kernel {
-        declared: chase_and_store(),
-        ..row(
-            "chase_store.1",
-            "follows a chain, 16 loads; writes each pointer back to where it was",
-            1,
-            store_1,
-        )
-    },
-];
+chase_kernels!();
 
 /// The chains' places in `a`, each with the register that holds it. A chain in a vector register passes through rsi for its
 /// load, which costs it a few cycles: little beside the misses that so many chains are for.

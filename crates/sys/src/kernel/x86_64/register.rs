@@ -7,54 +7,32 @@ use crate::kernel::{Code, Declared, Kernel, Walk};
 
 const fn row(
     name: &'static str,
-    what: &'static str,
     width_bits: u32,
     available: fn() -> bool,
     declared: Declared,
     code: Code,
 ) -> Kernel {
-    Kernel { name, what, width_bits, available, declared, walk: Walk::Register, code }
+    Kernel { name, width_bits, available, declared, walk: Walk::Register, code }
 }
 
-const fn adds(name: &'static str, what: &'static str, count: u32, code: Code) -> Kernel {
-    row(name, what, 64, || true, additions(count), code)
+const fn adds(name: &'static str, count: u32, code: Code) -> Kernel {
+    row(name, 64, || true, additions(count), code)
 }
 
 pub(in crate::kernel) const KERNELS: &[Kernel] = &[
-    adds("empty", "the loop itself: count down and branch", 0, empty),
-    adds("adds.1", "one addition, needing that of the turn before", 1, adds_1),
-    adds("adds.2", "2 additions, each needing the one before", 2, adds_2),
-    adds("adds.4", "4 additions, each needing the one before", 4, adds_4),
-    adds("adds.8", "8 additions, each needing the one before", 8, adds_8),
-    adds("adds.16", "16 additions, each needing the one before", 16, adds_16),
-    adds("adds.32", "32 additions, each needing the one before", 32, adds_32),
-    adds("adds.64", "64 additions, each needing the one before", 64, adds_64),
-    row(
-        "mix.160",
-        "10 additions of doubles, each needing the one before, and 160 of integers, five at a time",
-        64,
-        || true,
-        arithmetic(171, 10),
-        mix_160,
-    ),
-    row("fma.scalar", "12 fused multiply-adds side by side", 64, fused, arithmetic(12, 24), fma_scalar),
-    row(
-        "fma.sse2",
-        "7 multiplications and 7 additions side by side (this instruction set has no fused form)",
-        128,
-        || true,
-        arithmetic(14, 28),
-        fma_sse2,
-    ),
-    row("fma.avx2", "12 fused multiply-adds side by side", 256, fused, arithmetic(12, 96), fma_avx2),
-    row(
-        "fma.avx512",
-        "12 fused multiply-adds side by side",
-        512,
-        || is_x86_feature_detected!("avx512f"),
-        arithmetic(12, 192),
-        fma_avx512,
-    ),
+    adds("empty", 0, empty),
+    adds("adds.1", 1, adds_1),
+    adds("adds.2", 2, adds_2),
+    adds("adds.4", 4, adds_4),
+    adds("adds.8", 8, adds_8),
+    adds("adds.16", 16, adds_16),
+    adds("adds.32", 32, adds_32),
+    adds("adds.64", 64, adds_64),
+    row("mix.160", 64, || true, arithmetic(171, 10), mix_160),
+    row("fma.scalar", 64, fused, arithmetic(12, 24), fma_scalar),
+    row("fma.sse2", 128, || true, arithmetic(14, 28), fma_sse2),
+    row("fma.avx2", 256, fused, arithmetic(12, 96), fma_avx2),
+    row("fma.avx512", 512, || is_x86_feature_detected!("avx512f"), arithmetic(12, 192), fma_avx512),
 ];
 
 fn fused() -> bool {

@@ -12,7 +12,6 @@ const BYTES: u32 = 4_096;
 pub(in crate::kernel) const KERNELS: &[Kernel] = &[
     Kernel {
         name: "write.rep_stosb",
-        what: "writes the byte that a begins with all over a",
         width_bits: 64,
         available: || true,
         declared: Stream::Write.declared(1, BYTES),
@@ -21,7 +20,6 @@ pub(in crate::kernel) const KERNELS: &[Kernel] = &[
     },
     Kernel {
         name: "copy.rep_movsb",
-        what: Stream::Copy.what(),
         width_bits: 64,
         available: || true,
         declared: Stream::Copy.declared(1, BYTES),

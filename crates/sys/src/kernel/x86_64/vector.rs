@@ -22,7 +22,6 @@ pub(super) const fn row(
     let bytes = width_bits / 8;
     Kernel {
         name,
-        what: stream.what(),
         width_bits,
         available,
         declared: stream.declared(count, bytes),
