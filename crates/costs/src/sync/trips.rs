@@ -80,7 +80,7 @@ impl<'r> Priced<'r> {
     }
 
     /// The metric of the cost with its quantiles, and those beside it.
-    pub(super) fn metrics(&self, info: &MetricInfo, keys: Params) -> Vec<Metric> {
+    pub(super) fn metrics(&self, info: &MetricInfo, keys: &Params) -> Vec<Metric> {
         let mut cost = self.cost.metric(info, keys.clone());
         if cost.value.is_none() {
             return vec![cost];
@@ -224,7 +224,7 @@ mod tests {
             );
             let text = timed.text().unwrap();
             assert!(text.contains(" or ") && matches!(timed.cell(), Cell::Text(t) if t == text), "{text}");
-            let all = timed.metrics(&COST, row.params.clone());
+            let all = timed.metrics(&COST, &row.params);
             let ids: Vec<&str> = all.iter().map(|m| m.id.as_str()).collect();
             assert_eq!(ids[1..], [SLEEPS.id, MODE.id, MODE_SHARE.id, MODE.id, MODE_SHARE.id]);
             assert!((all[1].value.unwrap() - 0.7).abs() < 1e-9 && all[0].estimator == "median of trips");
@@ -244,7 +244,7 @@ mod tests {
             let value_ns = timed.cost.value_ns().unwrap();
             assert!((value_ns / 17_000.0 - 1.0).abs() < 0.05 && timed.p99_ns().unwrap() > 18_000.0);
             assert!(matches!(timed.cell(), Cell::Number(ns) if ns.to_bits() == value_ns.to_bits()));
-            assert_eq!(timed.metrics(&COST, row.params.clone()).len(), 2);
+            assert_eq!(timed.metrics(&COST, &row.params).len(), 2);
         }
     }
 }

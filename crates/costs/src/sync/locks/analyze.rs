@@ -51,7 +51,7 @@ fn metrics(views: &[Priced<'_>]) -> Vec<Metric> {
                 let mut keys = machmeter_data::metric::params(keys);
                 keys.insert("from".to_owned(), pair.0.into());
                 keys.insert("to".to_owned(), pair.1.into());
-                out.extend(v.metrics(&HANDOFF, keys));
+                out.extend(v.metrics(&HANDOFF, &keys));
             }
             continue;
         }
@@ -61,7 +61,7 @@ fn metrics(views: &[Priced<'_>]) -> Vec<Metric> {
             ("model", v.row.text("model").into()),
             ("kind", v.row.kind.name().into()),
         ]);
-        out.extend(v.metrics(&COST, keys));
+        out.extend(v.metrics(&COST, &keys));
         out.extend(fairness_of(v).map(|(value, low, high, n)| {
             let keys = machmeter_data::metric::params([
                 ("lock", lock.into()),
@@ -124,7 +124,7 @@ fn datasets(views: &[Priced<'_>]) -> Vec<Dataset> {
     columns.push(TableColumn::new("fairness", Unit::One));
     columns.push(TableColumn::new("longest streak", Unit::Count));
     let rows = locks(views).into_iter().map(|lock| {
-        let cost = |state: &str, cpus| find(&lock, state, cpus).map_or(Cell::Empty(()), |v| v.cell());
+        let cost = |state: &str, cpus| find(&lock, state, cpus).map_or(Cell::Empty(()), Priced::cell);
         let mut cells = vec![cost("alone", None)];
         cells.extend(widths.iter().map(|w| cost("contended", Some(*w))));
         cells.push(cost("handoff", None));
@@ -286,7 +286,7 @@ fn summary(views: &[Priced<'_>]) -> Summary {
             |v: &&Priced<'_>| v.row.operation == lock && v.is("state", state) && v.is("model", "threads");
         views.iter().find(of)
     };
-    let ns = |lock: &str, state: &str| find(lock, state).and_then(|v| v.text());
+    let ns = |lock: &str, state: &str| find(lock, state).and_then(Priced::text);
     let slow =
         |lock: &str, state: &str| find(lock, state).and_then(|v| Some(format!("{} {}", v.text()?, v.how())));
     let (spin, mutex) = (kinds::Kind::Spin.name(), kinds::Kind::PosixMutex.name());

@@ -26,7 +26,7 @@ pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
         let mut conditions: Conditions = v.row.params.clone();
         conditions.insert("operation".to_owned(), v.row.operation.as_str().into());
         conditions.insert("kind".to_owned(), v.row.kind.name().into());
-        out.metrics.extend(v.metrics(&COST, conditions));
+        out.metrics.extend(v.metrics(&COST, &conditions));
     }
     out.datasets.extend(table(&own));
     out.summary = Summary {

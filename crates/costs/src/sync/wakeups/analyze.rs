@@ -41,7 +41,7 @@ fn metrics(v: &Priced<'_>) -> Vec<Metric> {
     let mut keys: Keys = v.row.params.clone();
     keys.insert("operation".to_owned(), v.row.operation.clone().into());
     keys.insert("kind".to_owned(), v.row.kind.name().into());
-    v.metrics(&COST, keys)
+    v.metrics(&COST, &keys)
 }
 
 fn table(views: &[Priced<'_>]) -> Option<Dataset> {
@@ -56,7 +56,7 @@ fn table(views: &[Priced<'_>]) -> Option<Dataset> {
         let of = |v: &&Priced<'_>| {
             v.row.operation == name.0 && v.is("model", &name.1) && v.is("wake", wake.name())
         };
-        views.iter().find(of).map_or(Cell::Empty(()), |v| v.cell())
+        views.iter().find(of).map_or(Cell::Empty(()), Priced::cell)
     };
     let mut rows: Vec<TableRow> = names
         .iter()
