@@ -124,9 +124,16 @@ impl<W: Fn(&Member<'_>) -> bool + Sync> JointOperation for Steps<'_, W> {
         self.steps(member, turns, || {})
     }
 
+    /// A trip is two barriers: a member sleeps at one and wakes at the next, which take it different times.
     #[inline(never)]
     fn trips(&self, member: &Member<'_>, turns: u64, end: &mut dyn FnMut()) -> bool {
-        self.steps(member, turns, end)
+        let mut second = false;
+        self.steps(member, 2 * turns, || {
+            if second {
+                end();
+            }
+            second = !second;
+        })
     }
 }
 
@@ -160,4 +167,5 @@ pub(super) fn row(part: &str, kind: Kind, members: usize, model: &str) -> Row {
         .with("state", "barrier")
         .with("cpus", members)
         .with("model", model)
+        .per_turn(if kind.sleeps() { 2.0 } else { 1.0 })
 }

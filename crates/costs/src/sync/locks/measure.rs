@@ -141,7 +141,7 @@ impl<'a> LockVisit<'a> {
             }
             // Libraries' locks spin first, and whether that is enough changes from turn to turn.
             Together::HandOff(_) => (Batches::Trips(TRIPS), Rule::Sleeps(0), 1),
-            Together::Barrier(_) => (Batches::Trips(TRIPS), Rule::Sleeps(waiters), 1),
+            Together::Barrier(_) => (Batches::Trips(TRIPS), Rule::Sleeps(2 * waiters), 1),
         };
         Self { team, batches, rule, samples, regime_ns }
     }
