@@ -88,12 +88,14 @@ impl TeamVisit<'_> {
     pub fn take_trips(&self, cell: TeamCell<'_>, row: &mut Row, regime_ns: f64) -> Result<(), String> {
         let found = self.take(&[cell])?;
         (row.short_turns, row.long_turns) = (0, 1);
+        let visit = row.next_visit();
         for (i, sample) in found.samples.iter().enumerate() {
             let trips = || found.trips.iter().filter(|t| t.sample == i);
             match sample.disturbance {
                 Some(why) => (0..trips().count().max(1)).for_each(|_| row.rejected.count(why)),
                 None => row.pairs.extend(trips().map(|t| Pair {
                     at_ns: t.at_ns as f64,
+                    visit,
                     long_ticks: t.ticks,
                     regime_ns,
                     ..Pair::default()

@@ -213,6 +213,8 @@ fn trips_of_two_modes_come_back_each_by_itself() {
     assert_eq!((row.short_turns, row.long_turns, row.rejected.total()), (0, 1, 0));
     assert!(row.pairs.windows(2).all(|w| w[0].at_ns < w[1].at_ns), "each has its own moment");
     assert!(row.pairs.iter().all(|p| p.regime_ns == 24.0));
+    let visits: Vec<u32> = row.pairs.chunks(64).map(|c| c[0].visit).collect();
+    assert!(visits.windows(2).all(|w| w[0] < w[1]) && row.pairs[63].visit == visits[0], "{visits:?}");
     assert_eq!((row.extras[SLEEPS], row.extras[TURNS_SEEN]), (2.0 * 720.0, 720.0));
     assert_says(&row, 17_000.0);
 }
