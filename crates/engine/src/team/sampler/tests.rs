@@ -73,7 +73,7 @@ fn disturbed_samples_are_rejected_for_their_reason() {
     ] {
         let team = SimulatedTeam::default();
         let events = each(event);
-        let operation = SimulatedOperation::new(&team, 40.0, 300).with(&events);
+        let operation = SimulatedOperation::new(&team, 40.0, 40).with(&events);
         let cell =
             TeamCell { rule, clocked: Clocked::FirstToLast, ..TeamCell::new(&operation, 2, TURNS, 30) };
         let found = take(&team, 2, 1, &[cell]);
@@ -157,7 +157,7 @@ fn a_partner_that_is_gone_ends_the_visit_in_time() {
     for batch in [0, 20] {
         let team = SimulatedTeam::default();
         let events = move |rank: usize, n: u64| (rank == 1 && n == batch).then_some(Event::Silent);
-        let operation = SimulatedOperation::new(&team, 40.0, 300).with(&events);
+        let operation = SimulatedOperation::new(&team, 40.0, 40).with(&events);
         let cells = [TeamCell::new(&operation, 2, TURNS, 30), TeamCell::new(&operation, 2, TURNS, 30)];
         let found = take(&team, 2, 1, &cells);
         assert!(found.samples.len() < 30 && found.of(1, 0).next().is_none(), "the next was not reached");
