@@ -54,10 +54,10 @@ impl<'a> Experiment<'a> {
         Self { entrants: Vec::new(), width_before }
     }
 
-    /// Adds a part, which has used `used_ns` of its share already.
-    pub fn add(&mut self, set: Box<dyn Set + 'a>, weight: f64, used_ns: u64) {
+    /// Adds a part.
+    pub fn add(&mut self, set: Box<dyn Set + 'a>, weight: f64) {
         let (round, states) = (Vec::new(), Vec::new());
-        self.entrants.push(Entrant { set, weight, used_ns, round, states, over: false });
+        self.entrants.push(Entrant { set, weight, used_ns: 0, round, states, over: false });
     }
 
     /// Runs until all have enough, the time is over or a signal asks to stop; what each part measured, in the order in which they

@@ -93,7 +93,7 @@ impl Set for &mut CellList<'_> {
 /// they have: see [`CellList::into_rows`].
 pub fn sample(sampler: &mut Sampler, cells: &mut CellList<'_>, enough: Enough, until_ns: u64) {
     let mut experiment = Experiment::new(None);
-    experiment.add(Box::new(cells), 1.0, 0);
+    experiment.add(Box::new(cells), 1.0);
     experiment.run(sampler, &Deadline::until(until_ns), enough, sampler.start_ns, &Silent);
 }
 

@@ -78,7 +78,7 @@ fn every_row_has_its_undisturbed_samples_and_then_the_run_ends() {
         let benches =
             half.iter().enumerate().map(|(i, ns)| machine.bench(part, &i.to_string(), *ns)).collect();
         let cells = CellList::of_benches(benches, Pace::of(Pace::BATCH_NS, 4));
-        experiment.add(Box::new(cells), 1.0, 0);
+        experiment.add(Box::new(cells), 1.0);
     }
     let until_ns = 20_000_000_000;
     let found = run(&machine, experiment, until_ns);
@@ -101,7 +101,7 @@ fn parts_share_the_time_by_weight_and_all_of_the_time() {
     for (part, weight) in [("light", 1.0), ("heavy", 3.0)] {
         // Widths are never those of a whole core: rows never have enough.
         let benches = (0..10).map(|i| machine.bench(part, &i.to_string(), 50.0)).collect();
-        experiment.add(Box::new(CellList::of_benches(benches, Pace::of(Pace::BATCH_NS, 4))), weight, 0);
+        experiment.add(Box::new(CellList::of_benches(benches, Pace::of(Pace::BATCH_NS, 4))), weight);
     }
     let until_ns = 400_000_000;
     let found = run(&machine, experiment, until_ns);
@@ -151,7 +151,7 @@ fn what_is_proposed_is_visited_as_far_as_there_is_time() {
     let first = vec![machine.bench("p", "first", 5.0)];
     let cells = CellList::of_benches(first, Pace::of(Pace::BATCH_NS, 4));
     let mut experiment = Experiment::new(None);
-    experiment.add(Box::new(Proposes { machine: machine.clone(), cells }), 1.0, 0);
+    experiment.add(Box::new(Proposes { machine: machine.clone(), cells }), 1.0);
     let found = run(&machine, experiment, 5_000_000_000);
     let pairs: Vec<usize> = found[0].rows.iter().map(|r| r.pairs.len()).collect();
     assert!(pairs[0] >= 24 && pairs[1] >= 24 && pairs[2] == 0, "{pairs:?}");
@@ -200,7 +200,7 @@ fn a_team_is_a_cell_among_others() {
     let mut cells = CellList::of_benches(vec![machine.bench("p", "alone", 5.0)], Pace::of(Pace::BATCH_NS, 4));
     cells.push(OfTeam { team: &team, row: Row::new("p", "together", Kind::Latency) });
     let mut experiment = Experiment::new(None);
-    experiment.add(Box::new(cells), 1.0, 0);
+    experiment.add(Box::new(cells), 1.0);
     let rows = run(&machine, experiment, 5_000_000_000).remove(0).rows;
     let all = Rows { tick_hz: 1e9, step_ticks: 1, rows, ..Rows::default() };
     let ns = all.cost(&all.rows[1]).value_ns().unwrap();

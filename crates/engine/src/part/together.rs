@@ -183,7 +183,7 @@ impl Nest<'_> {
         let (made, facts, rows) = {
             let mut next = |set: Box<dyn crate::experiment::Set + '_>| {
                 if let Some(mut all) = waiting.take() {
-                    all.add(set, part.weight, monotonic_ns() - begin_ns);
+                    all.add(set, part.weight);
                     self.added.push(index);
                     self.descend(parts, index + 1, all);
                 }

@@ -16,6 +16,7 @@ use machmeter_sys::tree::Tree;
 use super::member::{Buffers, LineOperation, per_turn};
 use super::plan::{Choice, Known, LINES, Line, MOST_BYTES, Operation, Sizes, models};
 use crate::memory::Params;
+use crate::memory::bandwidth::sizes;
 use machmeter_engine::disturbance::placement::PlacementDetector;
 use machmeter_engine::part::At;
 
@@ -59,6 +60,7 @@ pub(super) fn measure(at: &mut At<'_>, params: &Params) -> Result<(), ProbeError
     let known = known(at);
     let most_bytes =
         MOST_BYTES.min(room / cpus.len().max(1) as u64).min(by_time(at, models.len(), cpus.len()));
+    let most_bytes = most_bytes.min(sizes::most_bytes(at.host.level) as u64);
     let choice = Choice::of(params, &known, most_bytes)?;
     let sizes = choice.sizes;
     let needed = (sizes.main_bytes as u64).saturating_mul(cpus.len() as u64);
