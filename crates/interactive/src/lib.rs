@@ -40,7 +40,7 @@ pub struct Interactive;
 impl Probe for Interactive {
     const INFO: Info = info::INFO;
     const SELFTEST: SelfTest = SelfTest { within_s: [60, 200], tries_again: true, run: selftest::run };
-    // Two tasks under two loads in their shortest segments take 2.3 s, and 0.5 s are kept back for what follows.
+    // Two tasks under no load and one take 1.7 s in their shortest segments, and 0.5 s are kept back for what follows.
     const PAGE: Page = Page {
         place: 20,
         parameters: r#"{"tasks": "audio-pro,video", "loads": "none,burn"}"#,

@@ -45,16 +45,22 @@ pub struct CellPlan {
 impl CellPlan {
     /// Shortest time in which so many passes over all cells can be recorded, for so many tasks under the plan's loads, ns.
     pub fn least_ns(&self, tasks: usize, passes: usize) -> u64 {
-        (passes * self.loads.len()) as u64 * (tasks as u64 * (SHORTEST_NS + BESIDE_NS) + LOAD_NS)
+        let segments = (tasks * self.loads.len()) as u64;
+        passes as u64 * (segments * (SHORTEST_NS + BESIDE_NS) + self.loads_ns())
+    }
+
+    /// Time that starting and ending each load once takes, ns; that of no load takes none.
+    fn loads_ns(&self) -> u64 {
+        self.loads.iter().filter(|l| l.0.name != "none").count() as u64 * LOAD_NS
     }
 
     /// Chooses rounds and the length of segments for so many tasks under the plan's loads and so many settings, so that all
     /// fits into `within_ns`: as many rounds as leave segments of four seconds, one round at least.
     pub fn fit(&mut self, tasks: usize, settings: usize, within_ns: u64) {
-        let (passes, loads) = ((settings * self.loads.len()) as u64, self.loads.len() as u64);
-        let cells = passes * tasks as u64;
+        let cells = (settings * self.loads.len() * tasks) as u64;
+        let loads_ns = settings as u64 * self.loads_ns();
         let per_segment = |rounds: u64| {
-            let fixed_ns = rounds * (cells * BESIDE_NS + settings as u64 * loads * LOAD_NS);
+            let fixed_ns = rounds * (cells * BESIDE_NS + loads_ns);
             within_ns.saturating_sub(fixed_ns) / (cells * rounds).max(1)
         };
         let rounds = (1..=40).rev().find(|r| per_segment(*r) >= 4_000_000_000).unwrap_or(1);
@@ -121,8 +127,7 @@ pub fn record_cells(
                 }
                 let rounds_left = (plan.rounds - round - 1) as usize;
                 let passes_left = (rounds_left * passes.len() + passes.len() - 1 - pass) as u64;
-                let loads_left = (loads.len() - i) as u64;
-                let order = Order { load, tasks, setting, passes_left, loads_left };
+                let order = Order { load, tasks, setting, passes_left, loads_left: (loads.len() - i) as u64 };
                 if !recorder.under_load(&order, on_segment)? {
                     break 'rounds;
                 }
@@ -201,7 +206,7 @@ impl<'a> Recorder<'a> {
                 return Ok(true);
             }
         };
-        wait(if load.processes().is_empty() { 0 } else { SETTLE_NS });
+        wait_until(thread::monotonic_ns() + if load.processes().is_empty() { 0 } else { SETTLE_NS });
         let mut going = true;
         for (k, &task) in order.tasks.iter().enumerate() {
             if budget::stop_requested() {
@@ -259,7 +264,8 @@ impl<'a> Recorder<'a> {
         let (all_loads, all_tasks) = (self.plan.loads.len() as u64, self.plan.tasks.len() as u64);
         let loads = order.passes_left * all_loads + (order.loads_left - 1);
         let segments = loads * all_tasks + tasks_left;
-        let fixed_ns = segments * BESIDE_NS + loads * LOAD_NS;
+        let this_pass_ns = ((order.loads_left - 1) * LOAD_NS).min(self.plan.loads_ns());
+        let fixed_ns = segments * BESIDE_NS + order.passes_left * self.plan.loads_ns() + this_pass_ns;
         let share_ns = within_ns.saturating_sub(spent_ns + fixed_ns) / segments.max(1);
         let length_ns = share_ns.min(self.plan.segment_ns);
         (length_ns >= SHORTEST_NS.min(self.plan.segment_ns)).then_some(length_ns)
@@ -371,10 +377,6 @@ fn wait_until(until_ns: u64) {
     while thread::monotonic_ns() < until_ns && !budget::stop_requested() {
         thread::nanosleep_until(until_ns.min(thread::monotonic_ns() + 50_000_000));
     }
-}
-
-fn wait(ns: u64) {
-    wait_until(thread::monotonic_ns() + ns);
 }
 
 /// A segment in one line, for progress.

@@ -311,7 +311,7 @@ fn a_job_runs_commands_only_when_that_is_allowed() {
     ];
     for (job, key, command) in jobs {
         fs::write(lab.work().join("job.toml"), job).unwrap();
-        let job = ["--job", "job.toml", "--no-save", "-q", "-t", "4", "--json"];
+        let job = ["--job", "job.toml", "--no-save", "-q", "-t", "8", "--json"];
         let refused = lab.run(&job);
         refused.refused(&format!("{command:?} ({key})"));
         assert!(refused.stderr.contains("--allow-commands"), "{}", refused.stderr);

@@ -25,7 +25,6 @@ use machmeter_data::record::Warning;
 use machmeter_engine::stream::{Demand, Job, Release, Stream};
 use machmeter_engine::{ProbeError, Stored};
 use machmeter_stats::random::Random;
-use machmeter_sys::thread::{monotonic_ns, nanosleep_until};
 use machmeter_sys::topology::CpuSet;
 
 use super::info;
@@ -104,22 +103,6 @@ pub fn warnings(samples: &Samples) -> Vec<Warning> {
     let Some(code) = info::CODES.iter().find(|c| c.id == "W319") else { return Vec::new() };
     let notes = samples.loads.iter().filter(|l| l.name == RECORDED_NOISE);
     notes.flat_map(|l| &l.caveats).map(|text| code.warning(text.clone())).collect()
-}
-
-/// Median time by which a sleeping thread wakes too late on this machine, now, ns: the cost of a wake-up where no record
-/// says it. Takes about 0.1 s.
-pub fn measure_wake_cost_ns() -> u64 {
-    const SLEEPS: usize = 51;
-    const SLEEP_NS: u64 = 2_000_000;
-    let mut late_ns: Vec<u64> = (0..SLEEPS)
-        .map(|_| {
-            let until_ns = monotonic_ns() + SLEEP_NS;
-            nanosleep_until(until_ns);
-            monotonic_ns().saturating_sub(until_ns)
-        })
-        .collect();
-    late_ns.sort_unstable();
-    late_ns[SLEEPS / 2]
 }
 
 /// The jobs of a stream at all phases, in the order of the recording.

@@ -388,9 +388,7 @@ fn records_that_cannot_be_used_say_why_in_one_line() {
 }
 
 #[test]
-fn the_cost_of_a_wake_up_is_measured_and_taken_from_the_record() {
-    let cost_ns = measure_wake_cost_ns();
-    assert!(cost_ns < 1_000 * MS);
+fn the_cost_of_a_wake_up_is_taken_from_the_record() {
     let mut with = stored(&[], false);
     let params = machmeter_data::metric::params([("task", "audio".into()), ("load", "none".into())]);
     with.record.metrics.push(machmeter_data::Metric::new(&info::WAKE, params, 52_000.0, "median", 100));

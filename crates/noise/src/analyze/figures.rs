@@ -127,7 +127,9 @@ fn with_estimate(mut m: Metric, estimate: Result<Estimate, StatsError>, method: 
     let (low, high) = (e.interval.low + shift - beside, e.interval.high + shift + beside);
     m.n_eff = Some(e.n_eff);
     let most = if m.unit == Unit::One { 1.0 } else { f64::INFINITY };
-    m.with_ci(Interval::new(LEVEL, low.max(0.0), high.min(most), method))
+    // All values there can be say nothing.
+    let told = Interval::new(LEVEL, low.max(0.0), high.min(most), method);
+    m.with_ci(told.filter(|i| i.low > 0.0 || i.high < most))
 }
 
 /// `value` = sum(part) per `each` window, known to `beside` apart from chance, with its interval and blocks.

@@ -13,12 +13,11 @@
 //! that the variance amounts to, reduced for its own degrees of freedom as in Korn & Graubard (1998).
 //!
 //! Refused, with the reason: figures of fewer than about 13 independent samples, and figures that fewer than three clusters carry
-//! (`doubt`); an interval of a mean that few clusters carry is as lopsided as that of a count of so many events, and clusters that shift a mean
-//! by less than half of itself do not carry it. Coverage where an
-//! interval is given for most streams (tests: 34 to 20,000 values; correlation 0 to 0.9, normal, exponential, lognormal, spells of 5
-//! and 20 % of the time, 1/f; mean, shares of 5, 20 and 50 %, median, 95 % quantile): 93 to 97 %, means of 1/f streams and of
-//! lognormal ones with a sigma of 2 from 88 % on, shares of 34 to 100 values up to 98 %, since their counts are whole numbers. Where it is
-//! given for few streams only, those that pass are a selection, and cover less; so do medians of recordings with some four
+//! (`doubt`); an interval of a mean that few clusters carry is as lopsided as that of a count of so many events, and clusters that
+//! shift a mean by less than half of itself do not carry it. Coverage where an interval is given for most streams (tests: 34 to
+//! 20,000 values; correlation 0 to 0.9, normal, exponential, lognormal, spells of 5 and 20 % of the time, 1/f; mean, shares of 5, 20
+//! and 50 %, median, 95 % quantile): 93 to 97 %, means of 1/f streams and of lognormal ones with a sigma of 2 from 88 % on, means of
+//! drifting ones 99 %, shares of 34 to 100 values up to 98 %, since their counts are whole numbers. Where it is given for few streams only, those that pass are a selection, and cover less; so do medians of recordings with some four
 //! bursts of forty values (88 %, given for two of three). No interval can tell of what did not happen in the recording: one
 //! without a single burst says nothing of bursts.
 
