@@ -13,6 +13,7 @@
 //! | [`serial`] | means, shares and quantiles of a stream whose neighbors are alike |
 //! | [`rank`] | do two samples differ |
 //! | [`levels`] | which levels of a memory hierarchy a curve of prices over working sets shows |
+//! | [`segmented`] | where does a line bend |
 //! | [`regimes`] | between which levels does a series jump |
 //! | [`regression`] | fits of linear models with goodness of fit Q |
 //! | [`spectrum`], [`autocorr`] | periodicity and memory of an evenly sampled series |
@@ -39,6 +40,7 @@ pub mod random;
 pub mod rank;
 pub mod regimes;
 pub mod regression;
+pub mod segmented;
 pub mod serial;
 pub mod spectrum;
 pub mod spread;

@@ -6,6 +6,7 @@ use machmeter_stats::histogram::LogHistogram;
 use machmeter_stats::quantile::{median, median_of, quantile, quantile_interval, sorted};
 use machmeter_stats::rank::{hodges_lehmann, holm, mann_whitney};
 use machmeter_stats::regression::{Weighting, line};
+use machmeter_stats::segmented::{SegmentedOptions, segmented_regression};
 use machmeter_stats::spectrum::{clip_robust, welch};
 use machmeter_stats::spread::{mad, mean, stddev, variance};
 use proptest::prelude::*;
@@ -122,6 +123,8 @@ proptest! {
             sorted(&x).unwrap_or_default(),
             welch(&x, 10.0, x.len(), 0).map(|s| s.power).unwrap_or_default(),
             line(&x, &x, Weighting::Unit).map(|f| f.coefficients).unwrap_or_default(),
+            segmented_regression(&sorted(&x).unwrap_or_default(), &x, None, &SegmentedOptions::default())
+                .map(|s| s.iter().flat_map(|s| [s.slope, s.intercept]).collect()).unwrap_or_default(),
         ];
         prop_assert!(lists.iter().flatten().all(|v| v.is_finite()), "{:?}", lists);
         let moderate: Vec<f64> = x.iter().copied().filter(|v| v.abs() <= 1e3).collect();
