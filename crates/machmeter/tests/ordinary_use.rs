@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use machmeter_data::Metric;
+use machmeter_data::{Metric, Unit};
 use machmeter_sys::process::kill_process;
 use program::{Lab, Running, descendants, is_root};
 
@@ -123,8 +123,11 @@ const QUANTITIES: [(&str, &[Named]); 13] = [
     ),
 ];
 
-/// Whether a metric is of an operation under conditions; a condition that is to be empty must be missing.
+/// Whether a metric is the cost of an operation under conditions; a condition that is to be empty must be missing.
 fn is_of(m: &Metric, (operation, conditions): &Named) -> bool {
+    if m.unit != Unit::Nanoseconds || m.params.contains_key("mode") {
+        return false;
+    }
     let text = |name: &str| m.params.get(name).map(ToString::to_string).unwrap_or_default();
     let name = if m.params.contains_key("operation") {
         text("operation")

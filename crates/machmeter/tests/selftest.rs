@@ -40,7 +40,7 @@ fn memory_knows_its_chains() {
 
 #[test]
 fn sync_knows_locks_that_do_not_lock() {
-    passes_anywhere("sync", &[], &["exclusion.", "killed."], 11);
+    passes_anywhere("sync", &[], &["exclusion.", "killed."], 6);
 }
 
 #[test]

@@ -117,7 +117,8 @@ impl<S: TickSource> WithUnit for OnThread<'_, S> {
             Err(MemoryError::Stopped) => {
                 let _ = ready.send(Ok(()));
                 let t0_ticks = start.recv().ok()?.t0_ticks;
-                let samples = CpuSamples { cpu: task.cpu, ..CpuSamples::default() };
+                let thread = Some(ThreadFacts::default());
+                let samples = CpuSamples { cpu: task.cpu, thread, ..CpuSamples::default() };
                 return Some(Recorded {
                     samples,
                     ended: Ended { windows_closed: 0, end_ticks: t0_ticks },
