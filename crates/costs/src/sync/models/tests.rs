@@ -72,7 +72,7 @@ fn a_visit_ends_soon_after_its_limit() {
             }
             Err(why) => assert!(why.contains("did not begin before the deadline"), "{why}"),
         }
-        assert!(monotonic_ns() - begin_ns < 2_000_000_000);
+        assert!(monotonic_ns() - begin_ns < 5_000_000_000);
     }
 }
 
