@@ -155,7 +155,9 @@ fn memory_bytes(at: &At<'_>, request: &Request, claimed: Claimed) -> Result<usiz
         return Ok(bytes);
     }
     let wanted = sizes::memory_wanted(claimed).min(sizes::most_bytes(at.host.level));
-    sizes::within(wanted, by_memory.min(by_time(FILLING)) as usize)
+    // However short the time is: what lies in the last cache is no memory.
+    let by_time = by_time(FILLING).max(sizes::MEMORY_LEAST_BYTES as f64);
+    sizes::within(wanted, by_memory.min(by_time) as usize)
         .ok_or_else(|| ProbeError::Cannot("too little memory for a buffer larger than caches".to_owned()))
 }
 

@@ -41,7 +41,7 @@ const L1_UNCLAIMED_BYTES: usize = 32 << 10;
 /// Walked in memory where no last cache is claimed.
 const MEMORY_UNCLAIMED_BYTES: usize = 256 << 20;
 /// Least for memory: small claimed caches are claimed wrongly more often than they exist.
-const MEMORY_LEAST_BYTES: usize = 64 << 20;
+pub(in crate::memory) const MEMORY_LEAST_BYTES: usize = 64 << 20;
 /// Fewest bytes that are still called memory.
 pub(in crate::memory) const MEMORY_FEWEST_BYTES: usize = 8 << 20;
 
