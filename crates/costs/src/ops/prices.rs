@@ -72,9 +72,6 @@ enum Reply {
 }
 
 /// The rows of a part as cells that the process visits; `files` is where calls on files work, or why they cannot.
-///
-/// # Errors
-/// The process could not be started.
 pub(super) fn cells(
     part: &str,
     at: &At<'_>,

@@ -108,9 +108,6 @@ pub(super) struct Request {
 
 impl Request {
     /// Of the parameters, on so many measured CPUs.
-    ///
-    /// # Errors
-    /// [`ProbeError::Usage`]: an unknown kernel, more threads than CPUs, no size.
     pub(super) fn new(params: &Params, cpus: usize) -> Result<Self, ProbeError> {
         let usage = |why: String| Err(ProbeError::Usage(why));
         let mut kernels = Vec::new();

@@ -161,9 +161,6 @@ const ADD_TURNS: u64 = 1_024;
 const ADDS: u64 = 16;
 
 /// Dependent additions of one cycle each: the clock of the core.
-///
-/// # Errors
-/// One line when the kernel is not there.
 pub(super) fn adds(extent: Extent<'_>) -> Result<Bench<'_>, String> {
     let kernel = named("adds.16").ok_or("no kernel adds.16")?;
     let ready = kernel.ready(ADD_TURNS, [extent; 3], 0).map_err(|e| e.to_string())?;

@@ -50,9 +50,6 @@ const RANDOM_PER_OCTAVE: u32 = 2;
 const STRIDED_PER_OCTAVE: u32 = 1;
 
 /// Measures the ladder.
-///
-/// # Errors
-/// A wrong request; too little memory.
 pub(super) fn measure(at: &mut At<'_>, params: &Params) -> Result<(), ProbeError> {
     let reported = ReportedCaches::of(&at.host.topology, at.host.cpus.first().unwrap_or(0));
     let left = MemoryLeft::of_this_process(&Tree::host()).map_err(ProbeError::Cannot)?;

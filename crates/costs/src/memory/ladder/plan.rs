@@ -160,9 +160,6 @@ pub(super) struct Request {
 
 impl Request {
     /// Checks the parameters against the machine; `most_bytes` bounds what nobody asked for.
-    ///
-    /// # Errors
-    /// One line that names the flag.
     pub(super) fn new(
         params: &Params,
         reported: &ReportedCaches,

@@ -63,9 +63,6 @@ pub(super) fn with_all<T>(files: &Result<PathBuf, String>, work: impl FnOnce(Vec
 }
 
 /// A private directory in `parent` with the file that is read.
-///
-/// # Errors
-/// One line why there can be no files: not there, not writable, full, a limit on file sizes.
 fn files(parent: &Path) -> Result<PrivateDirectory, String> {
     let refused = |e| format!("no files in {}: {}", parent.display(), one_line(&e));
     let directory = PrivateDirectory::create(parent).map_err(refused)?;

@@ -79,9 +79,6 @@ pub(super) fn fairness(sample: &TeamSample) -> f64 {
 }
 
 /// A visit of all members to their words.
-///
-/// # Errors
-/// One line: no memory, no member.
 pub(super) fn take(
     team: &TeamVisit<'_>,
     operation: Operation,

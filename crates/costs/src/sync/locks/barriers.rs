@@ -43,9 +43,6 @@ const STEPS: usize = 3;
 const FIRST_MEMBER: usize = 4;
 
 /// One visit of a row of barriers of this kind.
-///
-/// # Errors
-/// When the system has no barrier to give: one line.
 pub(super) fn visit(
     kind: Kind,
     visit: &LockVisit<'_>,

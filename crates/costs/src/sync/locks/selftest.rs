@@ -100,9 +100,6 @@ pub(super) struct Sums {
 }
 
 /// Lets `members` on these CPUs (in turn) add `turns` times each under a lock of this kind.
-///
-/// # Errors
-/// One line: no memory, no member.
 pub(super) fn sums(kind: Kind, cpus: &[usize], members: usize, turns: u64) -> Result<Sums, String> {
     let room = Room::new(Sharing::Threads)?;
     let seats =
@@ -147,9 +144,6 @@ impl Lock for Open {
 }
 
 /// The row of a lock that does not exclude, as the probe takes it, on two CPUs; visits go on (at most 20) until its proof fails.
-///
-/// # Errors
-/// One line: no member.
 pub(super) fn row_of_an_open_lock(cpus: &[usize]) -> Result<Row, String> {
     let mut job = jobs(cpus, "threads", false).remove(0);
     let seats = Seats { cpus: job.cpus.clone(), policy: Policy::ordinary() };
