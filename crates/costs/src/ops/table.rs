@@ -158,16 +158,14 @@ pub(super) fn line(figures: &[(&str, Option<String>)]) -> Summary {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use machmeter_engine::cost::{Kind, Pair, Proof};
+    use machmeter_engine::cost::{Kind, Proof};
 
     const INFO: MetricInfo = crate::ops::cost::COST;
     const CODE: Code = Code { id: "W459", name: "", what: "", why: "", how: "", next: "do", undo: None };
 
     fn row(operation: &str, long_ticks: u64) -> Row {
-        let mut row = Row::new("calls", operation, Kind::Latency).with("bytes", 4_096_i64);
-        (row.short_turns, row.long_turns) = (10, 20);
-        row.pairs = vec![Pair { at_ns: 0.0, short_ticks: 1_000, long_ticks, ..Pair::default() }; 20];
-        row
+        let row = Row::new("calls", operation, Kind::Latency).with("bytes", 4_096_i64);
+        row.planted(10, [(1_000, long_ticks); 20])
     }
 
     #[test]
@@ -176,7 +174,7 @@ mod tests {
         for (i, pair) in shared.pairs.iter_mut().enumerate() {
             pair.core_width = if i < 3 { 3.9 } else { 2.0 };
         }
-        let mut rows = Rows { tick_hz: 1e9, step_ticks: 1, rows: vec![shared], ..Rows::default() };
+        let mut rows = Rows::in_nanoseconds(vec![shared]);
         rows.remember_width(Some(1.0 / 3.9));
         rows.tell_width();
         let priced = priced(&rows, "calls");
@@ -189,17 +187,11 @@ mod tests {
     #[test]
     fn known_bounded_and_unknown_rows_are_told_apart() {
         let mut unproven = row("unproven", 2_000);
-        unproven.proof = Some(Proof { what: "faults".to_owned(), expected: 5, seen: 4 });
-        let mut refused = row("refused", 2_000);
-        refused.refused = Some("no space".to_owned());
-        let mut also = row("also", 2_000);
-        also.refused = Some("no space".to_owned());
-        let rows = Rows {
-            tick_hz: 1e9,
-            step_ticks: 1,
-            rows: vec![row("known", 2_000), row("nothing", 1_000), unproven, refused, also],
-            ..Rows::default()
-        };
+        unproven.proof = Some(Proof::new("faults", 5, 4));
+        let refused = row("refused", 2_000).refused("no space");
+        let also = row("also", 2_000).refused("no space");
+        let rows =
+            Rows::in_nanoseconds(vec![row("known", 2_000), row("nothing", 1_000), unproven, refused, also]);
         let priced = priced(&rows, "calls");
         assert_eq!(words(&priced, "known").as_deref(), Some("100 ns"));
         assert!(["nothing", "unproven", "refused"].iter().all(|o| words(&priced, o).is_none()));

@@ -202,8 +202,7 @@ impl Nest<'_> {
         match made {
             Ok(()) => {}
             Err(ProbeError::Cannot(why)) => {
-                let mut row = Row::new(part.name, "part", Kind::Latency);
-                row.refused = Some(why);
+                let row = Row::new(part.name, "part", Kind::Latency).refused(why);
                 self.finished[index].rows.push(row);
             }
             Err(e) => {

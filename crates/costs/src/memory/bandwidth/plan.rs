@@ -70,9 +70,7 @@ impl Spec {
     }
 
     pub(super) fn refused(&self, why: &str) -> Row {
-        let mut row = self.row(1);
-        row.refused = Some(why.to_owned());
-        row
+        self.row(1).refused(why)
     }
 }
 

@@ -3,7 +3,7 @@
 use machmeter_data::Metric;
 use machmeter_data::shape::{Cell, Shape};
 use machmeter_engine::Analysis;
-use machmeter_engine::cost::{Cost, Pair, Row, Rows};
+use machmeter_engine::cost::{Cost, Row, Rows};
 use machmeter_engine::experiment::{CellList, Enough, sample, sample_benches};
 use machmeter_engine::sampling::{Bench, HostTiming, Pace, Sampler};
 use machmeter_engine::team::sampler::HostClock;
@@ -44,25 +44,17 @@ fn spec(family: &str, level: Level, cpus: usize, contents: Contents) -> Spec {
 
 /// A row with this bandwidth, bytes per second, at a tick per ns; every fifth pair is disturbed.
 fn planted(spec: &Spec, rate: f64) -> Row {
-    let mut row = spec.row(1_000);
-    (row.short_turns, row.long_turns) = (100, 200);
+    let row = spec.row(1_000);
     let short_ns = 100.0 * row.per_turn / rate * 1e9;
-    row.pairs = (0..40)
-        .map(|i| {
-            let disturbed = if i % 5 == 0 { short_ns * 0.7 } else { f64::from(i % 3) };
-            Pair {
-                at_ns: f64::from(i),
-                short_ticks: (800.0 + short_ns) as u64,
-                long_ticks: (800.0 + 2.0 * short_ns + disturbed) as u64,
-                ..Pair::default()
-            }
-        })
-        .collect();
-    row
+    let pair = |i| {
+        let disturbed = if i % 5 == 0 { short_ns * 0.7 } else { f64::from(i % 3) };
+        ((800.0 + short_ns) as u64, (800.0 + 2.0 * short_ns + disturbed) as u64)
+    };
+    row.planted(100, (0..40).map(pair))
 }
 
 fn analysis(rows: Vec<Row>) -> Analysis {
-    let mut rows = Rows { tick_hz: 1e9, step_ticks: 1, rows, ..Rows::default() };
+    let mut rows = Rows::in_nanoseconds(rows);
     for (k, v) in
         [("cpus", "2"), ("data", "random"), ("memory_bytes", "134217728"), ("last_cache_bytes", "33554432")]
     {
@@ -132,15 +124,10 @@ fn planted_bandwidths_are_found_and_stores_count_twice_with_their_allocation() {
 
 #[test]
 fn a_buffer_that_fits_the_last_cache_says_nothing_of_memory() {
-    let mut rows = Rows {
-        tick_hz: 1e9,
-        step_ticks: 1,
-        rows: vec![
-            planted(&spec("read", Level::Memory, 1, Contents::Random), 42e9),
-            planted(&spec("read", Level::L1, 1, Contents::Random), 210e9),
-        ],
-        ..Rows::default()
-    };
+    let mut rows = Rows::in_nanoseconds(vec![
+        planted(&spec("read", Level::Memory, 1, Contents::Random), 42e9),
+        planted(&spec("read", Level::L1, 1, Contents::Random), 210e9),
+    ]);
     let said = |rows: &Rows| analyze(&params(&[]), rows, 1);
     rows.facts.insert("bandwidth.last_cache_bytes".to_owned(), (32 << 20).to_string());
     for (bytes, in_summary) in [
@@ -224,12 +211,10 @@ fn the_roofline_bends_where_bandwidth_meets_the_peak() {
 fn what_is_missing_is_said_and_never_a_number() {
     let s = spec("read", Level::Memory, 2, Contents::Random);
     let huge = Spec { pages: PageSize::Huge, cpus: 1, ..s };
-    let mut rows = Rows {
-        tick_hz: 1e9,
-        step_ticks: 1,
-        rows: vec![s.refused("needs two CPUs, has 1"), huge.refused("huge pages granted for 0 of 9 bytes")],
-        ..Rows::default()
-    };
+    let mut rows = Rows::in_nanoseconds(vec![
+        s.refused("needs two CPUs, has 1"),
+        huge.refused("huge pages granted for 0 of 9 bytes"),
+    ]);
     for (k, v) in
         [("cpus", "1"), ("data", "random"), ("memory_bytes", "16777216"), ("last_cache_bytes", "33554432")]
     {
@@ -379,12 +364,7 @@ fn chosen_kernels_are_drawn_and_others_by_family() {
         let together = [1, 2, 4].map(|cpus| at(family, Level::Memory, MEMORY_BYTES, cpus));
         alone.chain(together).collect::<Vec<Row>>()
     };
-    let rows = Rows {
-        tick_hz: 1e9,
-        step_ticks: 1,
-        rows: ["triad", "update", "read"].map(of).concat(),
-        ..Rows::default()
-    };
+    let rows = Rows::in_nanoseconds(["triad", "update", "read"].map(of).concat());
     let name = |family| widest(family).unwrap().name;
     let usual = analyze(&params(&[]), &rows, 1);
     assert_eq!(curves(&usual, "memory.bandwidth_sizes"), [(name("read"), 4)]);
@@ -421,8 +401,8 @@ fn rows_of_the_last_cache_that_do_not_fit_what_was_found_are_flagged() {
     let last = Spec { working_set_bytes: 3 << 20, ..spec("read", Level::Last, 1, Contents::Random) };
     let flags = |low: usize| {
         let rows = vec![planted(&last, 60e9), planted(&spec("read", Level::L2, 1, Contents::Random), 9e10)];
-        let mut rows = Rows { tick_hz: 1e9, step_ticks: 1, rows, ..Rows::default() };
-        let found = DetectedCaches { last_bytes: Some((low as u64, 9 << 20)), ..DetectedCaches::default() };
+        let mut rows = Rows::in_nanoseconds(rows);
+        let found = DetectedCaches { last_bytes: Some((low as u64, 9 << 20)) };
         found.to_facts(&mut rows.facts);
         let a = analyze(&params(&[]), &rows, 1);
         let warned = a.warnings.iter().filter(|w| w.code == "W404").count();

@@ -72,7 +72,6 @@ pub(super) fn measure(at: &mut At<'_>, params: &Params) -> Result<(), ProbeError
         None
     };
     let (huge, huge_bytes) = huge(at, &mut request, touch_ns)?;
-    tell(at, "most_bytes", request.most_bytes.to_string());
     tell(at, "limit", request.limit.name().to_owned());
     let mut grounds: Vec<Ground<'_>> = Vec::new();
     grounds.extend(small.as_ref().and_then(|p| ground(p, request.most_bytes)));

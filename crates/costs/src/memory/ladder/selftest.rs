@@ -41,16 +41,16 @@ pub(super) fn chains(_: &Machine<'_>, options: &Options) -> Vec<SelfCheck> {
             }
         }
     }
-    vec![SelfCheck {
-        id: ID.to_owned(),
-        what: what.to_owned(),
-        truth: format!("{built} sets of chains over {nodes} nodes"),
-        found: broken
+    vec![SelfCheck::new(
+        ID,
+        what,
+        bar,
+        format!("{built} sets of chains over {nodes} nodes"),
+        broken
             .first()
             .map_or_else(|| "all are cycles".to_owned(), |b| format!("{} are not: {b}", broken.len())),
-        bar: bar.to_owned(),
-        state: State::of(broken.is_empty() && built >= 24),
-    }]
+        State::of(broken.is_empty() && built >= 24),
+    )]
 }
 
 const NEIGHBORS: usize = 8;
@@ -97,14 +97,14 @@ pub(super) fn caches(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck>
         if let Some(why) = disturbed.as_ref().filter(|_| !met) {
             found = format!("{found}; {why}");
         }
-        SelfCheck {
-            id: (*id).to_owned(),
-            what: what.clone(),
-            truth: format!("{} KiB cost {:.3} ns a load alone (n {})", bytes >> 10, q.value_ns, q.n),
+        SelfCheck::new(
+            *id,
+            &what,
+            bar,
+            format!("{} KiB cost {:.3} ns a load alone (n {})", bytes >> 10, q.value_ns, q.n),
             found,
-            bar: bar.to_owned(),
-            state: if !met && disturbed.is_some() { State::NotShown } else { State::of(met) },
-        }
+            if !met && disturbed.is_some() { State::NotShown } else { State::of(met) },
+        )
     };
     sizes.iter().zip(costs).map(check).collect()
 }

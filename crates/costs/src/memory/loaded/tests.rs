@@ -49,7 +49,7 @@ fn planted(point: &Point, latency_ns: f64, rate: f64) -> Vec<Row> {
 }
 
 fn rows(rows: Vec<Row>, chain_bytes: u64) -> Rows {
-    let mut rows = Rows { tick_hz: 1e9, step_ticks: 1, rows, ..Rows::default() };
+    let mut rows = Rows::in_nanoseconds(rows);
     for (k, v) in [("cpus", 2), ("chain_bytes", chain_bytes), ("last_cache_bytes", 32 << 20)] {
         rows.facts.insert(format!("loaded.{k}"), v.to_string());
     }
@@ -106,9 +106,8 @@ fn a_flat_curve_and_a_small_chain_are_said() {
 
 #[test]
 fn one_cpu_gives_a_reason_and_one_warning() {
-    let mut row = Row::new("loaded", "chase", Kind::Latency);
-    row.refused = Some("needs two CPUs, has 1".to_owned());
-    let mut rows = Rows { tick_hz: 1e9, step_ticks: 1, rows: vec![row], ..Rows::default() };
+    let row = Row::new("loaded", "chase", Kind::Latency).refused("needs two CPUs, has 1");
+    let mut rows = Rows::in_nanoseconds(vec![row]);
     rows.facts.insert("loaded.cpus".to_owned(), "1".to_owned());
     let a = analyze(&params(), &rows, 1);
     assert!(a.metrics.len() == 1 && a.metrics[0].value.is_none());

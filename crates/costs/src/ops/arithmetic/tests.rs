@@ -1,6 +1,6 @@
 //! The analysis on rows with known truth.
 
-use machmeter_engine::cost::{Kind, Pair, Row, Rows};
+use machmeter_engine::cost::{Kind, Row, Rows};
 
 use super::{CHAINS, PART_NAME, PASS_TURNS, analyze};
 use crate::ops::Params;
@@ -13,20 +13,10 @@ fn params() -> Params {
 /// jitter of a few ticks.
 fn rows(turn_ns: impl Fn(u64) -> f64) -> Rows {
     let row = |additions: u64| {
-        let mut row = Row::new(PART_NAME, "add", Kind::Latency)
-            .with("chain", additions as i64)
-            .per_turn((additions * PASS_TURNS) as f64);
-        (row.short_turns, row.long_turns) = (100, 200);
-        let ticks = |turns: u64| turns as f64 * PASS_TURNS as f64 * turn_ns(additions) * 2.5 + 60.0;
-        row.pairs = (0..40)
-            .map(|i| Pair {
-                at_ns: f64::from(i),
-                short_ticks: ticks(100) as u64 + u64::from(i as u32 * 7 % 5),
-                long_ticks: ticks(200) as u64 + u64::from(i as u32 * 11 % 13),
-                ..Pair::default()
-            })
-            .collect();
-        row
+        let ticks = |turns: u64| (turns as f64 * PASS_TURNS as f64 * turn_ns(additions) * 2.5 + 60.0) as u64;
+        let pairs = (0..40).map(|i| (ticks(100) + i * 7 % 5, ticks(200) + i * 11 % 13));
+        let row = Row::new(PART_NAME, "add", Kind::Latency).with("chain", additions as i64);
+        row.per_turn((additions * PASS_TURNS) as f64).planted(100, pairs)
     };
     Rows { tick_hz: 2.5e9, step_ticks: 1, rows: CHAINS.map(row).into(), ..Rows::default() }
 }

@@ -40,7 +40,7 @@ impl Tally {
     }
 
     fn proof(&self, what: &str) -> Option<Proof> {
-        (self.expected > 0).then(|| Proof { what: what.to_owned(), expected: self.expected, seen: self.seen })
+        Proof::of(what, self.expected, self.seen)
     }
 }
 

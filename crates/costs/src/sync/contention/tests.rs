@@ -23,7 +23,7 @@ fn no_parameters() -> Params {
 /// Rows of a machine with lines of `line_bytes`: an add costs 2 ns alone and 8 at 24 ns of transfer, four times that at 96.
 fn recorded(line_bytes: i64, level_ns: impl Fn(usize) -> f64, fairness: f64) -> Rows {
     let mut random = Random::new(4);
-    let mut rows = Rows { tick_hz: 1e9, step_ticks: 1, ..Rows::default() };
+    let mut rows = Rows::in_nanoseconds(Vec::new());
     for (cpus, distance) in [(1_i64, 0), (2, 0), (2, 8), (2, 32), (2, 64), (2, 128), (2, 4_096)] {
         let mut row = Row::new(PART.name, "fetch_add", Kind::Throughput)
             .with("cpus", cpus)
@@ -90,10 +90,11 @@ fn figures_are_those_of_the_most_frequent_placement() {
 fn unfairness_and_one_cpu_are_told() {
     let a = analyze(&no_parameters(), &recorded(64, |_| 24.0, 0.3), 1);
     assert_eq!(a.warnings.iter().map(|w| w.code.as_str()).collect::<Vec<_>>(), [UNFAIR.id]);
-    let mut rows = Rows { tick_hz: 1e9, step_ticks: 1, ..Rows::default() };
-    let mut row =
-        Row::new(PART.name, "fetch_add", Kind::Throughput).with("cpus", 2_i64).with("distance_bytes", 0_i64);
-    row.refused = Some("needs two CPUs, has 1".to_owned());
+    let mut rows = Rows::in_nanoseconds(Vec::new());
+    let row = Row::new(PART.name, "fetch_add", Kind::Throughput)
+        .with("cpus", 2_i64)
+        .with("distance_bytes", 0_i64)
+        .refused("needs two CPUs, has 1");
     rows.rows.push(row);
     let a = analyze(&no_parameters(), &rows, 1);
     assert!(a.metrics.iter().all(|m| m.value.is_none()) && a.datasets.is_empty());

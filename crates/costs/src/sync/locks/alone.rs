@@ -45,7 +45,7 @@ impl<L: Lock> Subject for Uncontended<L> {
 
     fn proof(&mut self) -> Option<Proof> {
         let seen = self.number.load(Ordering::Relaxed);
-        Some(Proof { what: PROOF.to_owned(), expected: self.turns, seen })
+        Some(Proof::new(PROOF, self.turns, seen))
     }
 }
 
@@ -107,7 +107,7 @@ fn bench<T: 'static>(
     object: std::io::Result<T>,
     once: impl Fn(&T) -> bool + 'static,
 ) -> Bench<'static> {
-    let done = Proof { what: "operations that succeeded".to_owned(), expected: 0, seen: 0 };
+    let done = Proof::new("operations that succeeded", 0, 0);
     match object {
         Ok(object) => Bench::new(row(operation), Repeated { once: move || once(&object), done }),
         Err(e) => refused(row(operation), e.to_string()),

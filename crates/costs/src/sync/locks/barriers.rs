@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use machmeter_engine::cost::{Proof, Row};
+use machmeter_engine::cost::Row;
 use machmeter_engine::team::sampler::JointOperation;
 use machmeter_engine::team::{Arena, Member};
 use machmeter_sys::sync::{Barrier, Sharing};
@@ -71,12 +71,7 @@ pub(super) fn visit(
         }
     }
     let read = |i: usize| board.cell(i).map_or(0, |c| c.load(Ordering::Relaxed));
-    let before = row.proof.take().map_or((0, 0), |p| (p.expected, p.seen));
-    row.proof = Some(Proof {
-        what: "steps with all members present".to_owned(),
-        expected: before.0 + read(STEPS),
-        seen: before.1 + read(STEPS).saturating_sub(read(EARLY)),
-    });
+    row.prove("steps with all members present", read(STEPS), read(STEPS).saturating_sub(read(EARLY)));
     Ok(())
 }
 

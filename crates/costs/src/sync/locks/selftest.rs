@@ -37,14 +37,14 @@ pub(super) fn exclusion(machine: &Machine<'_>, options: &Options) -> Vec<SelfChe
         let truth = members as u64 * turns;
         checks.push(match sums(kind, &cpus, members, turns) {
             Err(why) => SelfCheck::not_shown(&id, &what, bar, why),
-            Ok(sums) => SelfCheck {
-                id,
-                what: what.clone(),
-                truth: format!("{truth} additions"),
-                found: format!("{} counted, the number says {}", sums.counted, sums.number),
-                bar: bar.to_owned(),
-                state: State::of((sums.counted, sums.number) == (truth, truth)),
-            },
+            Ok(sums) => SelfCheck::new(
+                &id,
+                &what,
+                bar,
+                format!("{truth} additions"),
+                format!("{} counted, the number says {}", sums.counted, sums.number),
+                State::of((sums.counted, sums.number) == (truth, truth)),
+            ),
         });
     }
     checks

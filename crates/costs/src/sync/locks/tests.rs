@@ -28,18 +28,6 @@ fn seats(members: usize) -> Seats {
     Seats { cpus: (0..members).map(|i| cpus[i % cpus.len()]).collect(), policy: Policy::Other { nice: 0 } }
 }
 
-#[test]
-fn holders_of_every_exclusive_lock_exclude_each_other() {
-    let _cpus = crate::test_cpu_lock::lock();
-    for kind in ALL.into_iter().filter(|k| !k.is_shared()) {
-        for (members, turns) in [(2, 20_000), (4, 2_000)] {
-            let sums = selftest::sums(kind, &cpus(), members, turns).unwrap();
-            let truth = members as u64 * turns;
-            assert_eq!((sums.number, sums.counted), (truth, truth), "{kind:?} {members}");
-        }
-    }
-}
-
 /// A member that comes to its deadline gets no lock, and takes none from its holder.
 #[test]
 fn a_spin_lock_is_not_had_after_the_deadline() {
@@ -114,7 +102,7 @@ fn rows_of_two_members_have_costs_with_proof() {
         println!("skipped: one CPU");
         return;
     }
-    let mut rows = Rows { tick_hz: 1e9, step_ticks: 1, ..Rows::default() };
+    let mut rows = Rows::in_nanoseconds(Vec::new());
     for mut job in jobs(&cpus[..2], "threads", true) {
         // On a busy machine most pairs may be disturbed: visits go on until there are enough, in bounded number.
         for _ in 0..25 {
@@ -182,7 +170,7 @@ fn a_lock_that_does_not_exclude_has_no_figure() {
         return;
     }
     let row = selftest::row_of_an_open_lock(&cpus()[..2]).unwrap();
-    let rows = Rows { tick_hz: 1e9, step_ticks: 1, rows: vec![row], ..Rows::default() };
+    let rows = Rows::in_nanoseconds(vec![row]);
     let cost = rows.cost(&rows.rows[0]);
     assert!(matches!(&cost, Cost::Unknown { why } if why.contains("additions under the lock")), "{cost:?}");
     let a = analyze::analyze(&Params { parts: Vec::new() }, &rows, 1);
@@ -193,7 +181,7 @@ fn a_lock_that_does_not_exclude_has_no_figure() {
 #[test]
 fn one_cpu_gives_refusals_and_one_warning() {
     let rows = jobs(&[0], "threads", false).into_iter().map(|j| j.row).collect();
-    let rows = Rows { tick_hz: 1e9, step_ticks: 1, rows, ..Rows::default() };
+    let rows = Rows::in_nanoseconds(rows);
     let a = analyze::analyze(&Params { parts: Vec::new() }, &rows, 1);
     assert!(!a.metrics.is_empty() && a.metrics.iter().all(|m| m.value.is_none()));
     assert_eq!(a.warnings.iter().map(|w| w.code.as_str()).collect::<Vec<_>>(), [ONE_CPU.id]);
@@ -251,9 +239,8 @@ fn planted_unfair_shares_are_told() {
     for i in 0..12 {
         job.row.extras.insert(format!("{}{i:02}", contended::JAIN), 0.55 + 0.001 * f64::from(i));
     }
-    job.row.proof =
-        Some(machmeter_engine::cost::Proof { what: contended::PROOF.to_owned(), expected: 9, seen: 9 });
-    let rows = Rows { tick_hz: 1e9, step_ticks: 1, rows: vec![job.row], ..Rows::default() };
+    job.row.proof = Some(machmeter_engine::cost::Proof::new(contended::PROOF, 9, 9));
+    let rows = Rows::in_nanoseconds(vec![job.row]);
     let a = analyze::analyze(&Params { parts: Vec::new() }, &rows, 1);
     let m = a.metrics.iter().find(|m| m.id == "sync.lock_fairness").unwrap();
     let ci = m.ci.as_ref().unwrap();

@@ -97,21 +97,12 @@ fn what_is_created_is_counted() {
 
 /// A row whose pairs say `ns` per operation, in ticks of a nanosecond.
 fn planted(operation: &str, model: &str, cpus: usize, ns: u64) -> Row {
-    let mut row = row(operation, Kind::Latency, model, cpus);
-    (row.short_turns, row.long_turns) = (100, 200);
-    row.pairs = (0..20)
-        .map(|i| Pair {
-            at_ns: i as f64,
-            short_ticks: 50 + 100 * ns + i % 3,
-            long_ticks: 50 + 200 * ns + i % 2,
-            ..Pair::default()
-        })
-        .collect();
-    row
+    let pairs = (0..20).map(|i| (50 + 100 * ns + i % 3, 50 + 200 * ns + i % 2));
+    row(operation, Kind::Latency, model, cpus).planted(100, pairs)
 }
 
 fn analysis(rows: Vec<Row>) -> machmeter_engine::Analysis {
-    let rows = Rows { tick_hz: 1e9, step_ticks: 1, rows, ..Rows::default() };
+    let rows = Rows::in_nanoseconds(rows);
     (analyze::analyze)(&Params { parts: Vec::new() }, &rows, 7)
 }
 
@@ -163,8 +154,7 @@ fn costs_are_those_at_the_main_placement() {
 
 #[test]
 fn rows_that_were_refused_are_named_once() {
-    let mut refused = row("barrier", Kind::Latency, PROCESSES, 2);
-    refused.refused = Some(ONE_CPU.to_owned());
+    let refused = row("barrier", Kind::Latency, PROCESSES, 2).refused(ONE_CPU);
     let a = analysis(vec![planted("ping_pong", PROCESSES, 2, 105), refused.clone(), refused]);
     let codes: Vec<&str> = a.warnings.iter().map(|w| w.code.as_str()).collect();
     assert_eq!(codes, [crate::sync::cost::ONE_CPU.id]);

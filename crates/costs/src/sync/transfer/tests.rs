@@ -35,7 +35,7 @@ fn no_parameters() -> Params {
 /// the second direction dearer by `skew`. A clock of 1 tick per ns.
 fn recorded(laps: usize, skew: f64, seed: u64, level_ns: impl Fn(usize) -> f64) -> Rows {
     let mut random = Random::new(seed);
-    let mut rows = Rows { tick_hz: 1e9, step_ticks: 1, ..Rows::default() };
+    let mut rows = Rows::in_nanoseconds(Vec::new());
     rows.facts.insert("transfer.couples".to_owned(), "1".to_owned());
     rows.facts.insert("transfer.classes".to_owned(), "0-1=same cache".to_owned());
     for (from, to) in [(0_usize, 1_usize), (1, 0)] {
@@ -128,7 +128,7 @@ fn matrices(datasets: &[Dataset]) -> impl Iterator<Item = (&Dataset, &Matrix)> {
 
 /// All couples of so many CPUs; each couple's moves begin elsewhere, so that each has its own shares.
 fn machine(cpus: usize, laps: usize, level_ns: impl Fn(usize, usize) -> f64) -> Rows {
-    let mut all = Rows { tick_hz: 1e9, step_ticks: 1, ..Rows::default() };
+    let mut all = Rows::in_nanoseconds(Vec::new());
     let mut classes: Vec<String> = Vec::new();
     for (low, high) in (0..cpus).flat_map(|low| (low + 1..cpus).map(move |high| (low, high))) {
         let n = classes.len();
@@ -221,9 +221,8 @@ fn a_dearer_direction_is_named() {
 
 #[test]
 fn one_cpu_gives_reasons_and_no_figure() {
-    let mut rows = Rows { tick_hz: 1e9, step_ticks: 1, ..Rows::default() };
-    let mut row = Row::new(PART.name, "cas", Question::Latency);
-    row.refused = Some("needs two CPUs, has 1".to_owned());
+    let mut rows = Rows::in_nanoseconds(Vec::new());
+    let row = Row::new(PART.name, "cas", Question::Latency).refused("needs two CPUs, has 1");
     rows.rows.push(row);
     let a = analyze(&no_parameters(), &rows, 1);
     assert!(a.metrics.iter().all(|m| m.value.is_none() && m.why.as_deref() == Some("needs two CPUs, has 1")));

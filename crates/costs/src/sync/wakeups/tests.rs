@@ -23,7 +23,7 @@ fn visit(job: &mut Job, limit_ns: u64) -> Result<(), String> {
 fn every_way_wakes_and_sleep_is_proven() {
     let _cpus = crate::test_cpu_lock::lock();
     let cpus: Vec<usize> = affinity::mask().unwrap().iter().collect();
-    let mut rows = Rows { tick_hz: 1e9, step_ticks: 1, ..Rows::default() };
+    let mut rows = Rows::in_nanoseconds(Vec::new());
     for mut job in jobs(&cpus, "threads", true) {
         for _ in 0..20 {
             if job.row.refused.is_some() || job.row.pairs.len() >= 8 {
@@ -59,7 +59,7 @@ fn planted(slept_of_100: u64, awake: f64, pairs: usize) -> Rows {
     job.row.rejected.partner = awake as u64;
     job.row.extras.insert(TURNS_SEEN.to_owned(), 50.0);
     job.row.extras.insert(SLEEPS.to_owned(), slept_of_100 as f64);
-    Rows { tick_hz: 1e9, step_ticks: 1, rows: vec![measure::conclude(job)], ..Rows::default() }
+    Rows::in_nanoseconds(vec![measure::conclude(job)])
 }
 
 #[test]
@@ -107,11 +107,7 @@ fn a_wake_up_is_told_at_the_main_placement() {
 #[test]
 fn one_cpu_gives_refusals_and_one_warning() {
     let rows = jobs(&[0], "threads", false).into_iter().map(measure::conclude).collect();
-    let a = analyze::analyze(
-        &Params { parts: Vec::new() },
-        &Rows { tick_hz: 1e9, step_ticks: 1, rows, ..Rows::default() },
-        1,
-    );
+    let a = analyze::analyze(&Params { parts: Vec::new() }, &Rows::in_nanoseconds(rows), 1);
     assert!(!a.metrics.is_empty() && a.metrics.iter().all(|m| m.value.is_none()));
     assert_eq!(a.warnings.iter().map(|w| w.code.as_str()).collect::<Vec<_>>(), [ONE_CPU.id]);
 }
