@@ -1,9 +1,10 @@
 //! Rows as metrics, as a table for people, and as warnings where there is no figure.
 
+use crate::show;
 use machmeter_data::code::Code;
 use machmeter_data::metric::{Params, params};
 use machmeter_data::quantity::{Unit, human};
-use machmeter_data::record::{Summary, SummaryLine, Warning};
+use machmeter_data::record::{Summary, Warning};
 use machmeter_data::shape::{Cell, CostTable, Shape, TableColumn, TableRow};
 use machmeter_data::{Dataset, Metric, MetricInfo};
 use machmeter_engine::cost::{Cost, Row, Rows};
@@ -64,24 +65,17 @@ pub(super) fn name(row: &Row) -> String {
 }
 
 pub(super) fn dataset(part: &str, title: &str, caption: &str, priced: &[Priced<'_>]) -> Dataset {
-    let ns = Some(Unit::Nanoseconds);
-    Dataset::new(
-        "ops.costs",
-        title,
-        caption,
-        Shape::CostTable(CostTable {
-            columns: vec![
-                TableColumn::new("cost", ns),
-                TableColumn::new("low, this run", ns),
-                TableColumn::new("high, this run", ns),
-                TableColumn::new("pairs", Some(Unit::Count)),
-                TableColumn::new("kind", None),
-                TableColumn::new("proof", None),
-            ],
-            rows: priced.iter().map(table_row).collect(),
-        }),
-    )
-    .with_params(params([("part", part.into())]))
+    let columns = [
+        TableColumn::new("cost", Unit::Nanoseconds),
+        TableColumn::new("low, this run", Unit::Nanoseconds),
+        TableColumn::new("high, this run", Unit::Nanoseconds),
+        TableColumn::new("pairs", Unit::Count),
+        TableColumn::new("kind", None),
+        TableColumn::new("proof", None),
+    ];
+    let rows = priced.iter().map(table_row).collect();
+    Dataset::new("ops.costs", title, caption, Shape::CostTable(CostTable { columns: columns.into(), rows }))
+        .with_params(params([("part", part.into())]))
 }
 
 fn table_row(p: &Priced<'_>) -> TableRow {
@@ -148,11 +142,8 @@ pub(super) fn warning(code: &Code, priced: &[Priced<'_>], select: impl Fn(&Row) 
 pub(super) fn line(figures: &[(&str, Option<String>)]) -> Summary {
     let known: Vec<String> =
         figures.iter().filter_map(|(name, words)| Some(format!("{name} {}", words.as_ref()?))).collect();
-    let mut summary = Summary::default();
-    if !known.is_empty() {
-        summary.lines.push(SummaryLine { section: SECTION.to_owned(), lines: vec![known.join(", ")] });
-    }
-    summary
+    let line = (!known.is_empty()).then(|| known.join(", "));
+    show::summary(SECTION, line.into_iter().collect(), None)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use machmeter_data::metric::{Params as MetricParams, Population, params};
 use machmeter_data::quantity::{digits, human};
-use machmeter_data::record::{Finding, Summary, SummaryLine, Tile};
+use machmeter_data::record::Summary;
 use machmeter_data::{Interval, Metric, Unit};
 use machmeter_engine::Analysis;
 use machmeter_engine::cost::estimate::LEVEL;
@@ -17,6 +17,7 @@ use super::sizes::Level;
 use super::{NAME, datasets, roofline};
 use crate::memory::Params;
 use crate::memory::ladder::{LAST_DRIFTS, detect::DetectedCaches};
+use crate::show;
 
 /// Zeros that are moved so much faster are worth a warning.
 const DATA_RATIO: f64 = 1.2;
@@ -205,20 +206,20 @@ fn scaling(figures: &Figures<'_>, out: &mut Analysis) {
         let said = out.findings.iter().any(|f| f.id == "memory.scaling");
         if let Some((cpus, rate)) = rates.last().filter(|_| rates.len() > 1 && !said) {
             let times = rate / rates[0].1;
-            out.findings.push(Finding {
-                id: "memory.scaling".to_owned(),
-                verdict: if times >= 0.9 * *cpus as f64 { "scales" } else { "saturates" }.to_owned(),
-                text: format!(
+            out.findings.push(show::finding(
+                "memory.scaling",
+                if times >= 0.9 * *cpus as f64 { "scales" } else { "saturates" },
+                format!(
                     "{cpus} CPUs {family} {} times what one does: {} against {}.",
                     digits(times),
                     human(*rate, Unit::BytesPerSecond),
                     human(rates[0].1, Unit::BytesPerSecond)
                 ),
-                evidence: rates
+                rates
                     .iter()
                     .map(|(c, r)| format!("{family} on {c}: {}", human(*r, Unit::BytesPerSecond)))
                     .collect(),
-            });
+            ));
         }
     }
 }
@@ -276,12 +277,7 @@ fn data_dependence(figures: &Figures<'_>, out: &mut Analysis) {
         ),
         None => ("none_seen", "Zeros are moved no more than 1.2 times as fast as random data.".to_owned()),
     };
-    out.findings.push(Finding {
-        id: "memory.data_dependence".to_owned(),
-        verdict: verdict.to_owned(),
-        text,
-        evidence,
-    });
+    out.findings.push(show::finding("memory.data_dependence", verdict, text, evidence));
 }
 
 fn conditions(figures: &Figures<'_>, rows: &Rows, out: &mut Analysis) {
@@ -394,15 +390,15 @@ fn summary(figures: &Figures<'_>, buffer: Option<&str>) -> Summary {
     if !caches.is_empty() {
         lines.push(caches.join(", "));
     }
-    let tile = rate("read", Level::Memory, 1).map(|f| Tile {
-        label: "Memory read".to_owned(),
-        value: said(f),
-        note: rate("read", Level::Memory, most)
-            .filter(|_| most > 1)
-            .map(|all| format!("{most} CPUs: {}", said(all)))
-            .unwrap_or_default(),
+    let tile = rate("read", Level::Memory, 1).map(|f| {
+        show::tile(
+            "Memory read",
+            said(f),
+            rate("read", Level::Memory, most)
+                .filter(|_| most > 1)
+                .map(|all| format!("{most} CPUs: {}", said(all)))
+                .unwrap_or_default(),
+        )
     });
-    let lines =
-        if lines.is_empty() { Vec::new() } else { vec![SummaryLine { section: "MEMORY".to_owned(), lines }] };
-    Summary { lines, tiles: tile.into_iter().collect(), verdict: String::new() }
+    show::summary("MEMORY", lines, tile)
 }

@@ -21,16 +21,9 @@ use super::stream::{Buffer, Contents, Stream};
 use super::together;
 use crate::memory::Params;
 use crate::memory::ladder::detect::DetectedCaches;
+use crate::testing::params;
 
 const MEMORY_BYTES: usize = 128 << 20;
-
-fn params(kernels: &[&str]) -> Params {
-    use clap::{Args, FromArgMatches};
-    let command = Params::augment_args(clap::Command::new("memory").no_binary_name(true));
-    let list = kernels.join(",");
-    let args: Vec<&str> = if kernels.is_empty() { vec![] } else { vec!["--kernels", &list] };
-    Params::from_arg_matches(&command.try_get_matches_from(args).unwrap()).unwrap()
-}
 
 fn spec(family: &str, level: Level, cpus: usize, contents: Contents) -> Spec {
     let working_set_bytes = match level {
@@ -269,9 +262,9 @@ fn sizes_fit_their_caches_whatever_is_claimed() {
 #[test]
 fn what_was_asked_for_wrongly_is_one_line() {
     let said = |p: &Params, cpus| Request::new(p, cpus).unwrap_err().to_string();
-    let unknown = said(&params(&["reed"]), 2);
+    let unknown = said(&params(&["--kernels", "reed"]), 2);
     assert!(unknown.contains("'reed'") && unknown.contains("read") && !unknown.contains('\n'), "{unknown}");
-    assert!(said(&params(&["chase.1"]), 2).contains("is not one of"));
+    assert!(said(&params(&["--kernels", "chase.1"]), 2).contains("is not one of"));
     let with = |f: &dyn Fn(&mut Params)| {
         let mut p = params(&[]);
         f(&mut p);
@@ -287,7 +280,7 @@ fn what_was_asked_for_wrongly_is_one_line() {
         p.kernels = vec!["read".to_owned(), "update".to_owned()];
     });
     assert!(signs.contains("'update.") && signs.contains("--data zeros") && !signs.contains('\n'), "{signs}");
-    let named = Request::new(&params(&["copy", "read.scalar"]), 2).unwrap();
+    let named = Request::new(&params(&["--kernels", "copy,read.scalar"]), 2).unwrap();
     assert_eq!(named.kernels.iter().map(|k| k.name).collect::<Vec<_>>()[1], "read.scalar");
 }
 
@@ -369,7 +362,7 @@ fn chosen_kernels_are_drawn_and_others_by_family() {
     let usual = analyze(&params(&[]), &rows, 1);
     assert_eq!(curves(&usual, "memory.bandwidth_sizes"), [(name("read"), 4)]);
     assert_eq!(curves(&usual, "memory.bandwidth_cpus"), [(name("read"), 3), (name("triad"), 3)]);
-    let chosen = analyze(&params(&["triad", "update", "read"]), &rows, 1);
+    let chosen = analyze(&params(&["--kernels", "triad,update,read"]), &rows, 1);
     for (id, points) in [("memory.bandwidth_sizes", 4), ("memory.bandwidth_cpus", 3)] {
         assert_eq!(curves(&chosen, id), ["triad", "update", "read"].map(|f| (name(f), points)), "{id}");
     }
@@ -419,7 +412,7 @@ fn clock() -> (SourceId, TickRate) {
 
 #[test]
 fn the_first_cache_is_read_faster_than_memory() {
-    let _cpus = crate::test_cpu_lock::lock();
+    let _cpus = crate::testing::lock_cpus();
     let (source, rate) = clock();
     let bytes = 64 << 20;
     let buffer = Buffer::new(bytes, Backing::Small, Contents::Random).unwrap();
@@ -450,13 +443,8 @@ fn the_first_cache_is_read_faster_than_memory() {
 
 #[test]
 fn several_cpus_work_at_once_and_end_in_time() {
-    let _cpus = crate::test_cpu_lock::lock();
+    let Some((_lock, cpus)) = crate::testing::lock_several() else { return };
     let (source, rate) = clock();
-    let cpus = machmeter_sys::affinity::mask().unwrap().to_vec();
-    if cpus.len() < 2 {
-        println!("skipped: one CPU only");
-        return;
-    }
     let bytes = 32 << 20;
     let specs = [1_usize, 2]
         .map(|cpus| Spec { working_set_bytes: bytes, ..spec("copy", Level::Memory, cpus, Contents::Random) });

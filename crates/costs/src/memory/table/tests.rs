@@ -4,15 +4,9 @@ use machmeter_engine::cost::{Pair, Rows};
 
 use super::plan::{Access, Choice, Known, LINES, Line, MOST_BYTES, Source, models};
 use super::{analyze, info};
-use crate::memory::Params;
 use crate::memory::ladder::detect::DetectedCaches;
+use crate::testing::params;
 use machmeter_engine::disturbance::placement::MOVES;
-
-fn params(words: &[&str]) -> Params {
-    use clap::{Args, Command, FromArgMatches};
-    let command = Params::augment_args(Command::new("memory").no_binary_name(true));
-    Params::from_arg_matches(&command.try_get_matches_from(words).unwrap()).unwrap()
-}
 
 /// Rows of two members whose costs are 10 ns times the number of the line, the second member's 20 % more.
 fn planted() -> Rows {

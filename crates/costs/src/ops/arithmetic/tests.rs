@@ -3,11 +3,7 @@
 use machmeter_engine::cost::{Kind, Row, Rows};
 
 use super::{CHAINS, PART_NAME, PASS_TURNS, analyze};
-use crate::ops::Params;
-
-fn params() -> Params {
-    serde_json::from_str("{}").unwrap()
-}
+use crate::testing::params;
 
 /// Chains whose turns cost what `turn_ns` says, on a clock of 2.5 ticks per ns, with a constant of 60 ticks per batch and a
 /// jitter of a few ticks.
@@ -23,7 +19,7 @@ fn rows(turn_ns: impl Fn(u64) -> f64) -> Rows {
 
 #[test]
 fn the_addition_is_found_and_the_ladder_holds() {
-    let a = analyze(&params(), &rows(|n| n as f64 * 0.2707), 1);
+    let a = analyze(&params(&[]), &rows(|n| n as f64 * 0.2707), 1);
     let add = a.metrics.iter().find(|m| m.key() == "ops.cost{kind=latency,operation=add}").unwrap();
     assert!((add.value.unwrap() / 0.2707 - 1.0).abs() < 0.001, "{add:?}");
     assert_eq!(a.findings[0].verdict, "holds");
@@ -39,7 +35,7 @@ fn the_addition_is_found_and_the_ladder_holds() {
 
 #[test]
 fn a_ladder_of_overlapping_turns_is_told() {
-    let a = analyze(&params(), &rows(|n| (n as f64 * 0.2707).min(1.5)), 1);
+    let a = analyze(&params(&[]), &rows(|n| (n as f64 * 0.2707).min(1.5)), 1);
     assert_eq!(a.findings[0].verdict, "fails");
     assert_eq!(a.warnings[0].code, "W441");
 }
@@ -48,9 +44,9 @@ fn a_ladder_of_overlapping_turns_is_told() {
 fn without_chains_there_is_no_addition_but_a_reason() {
     let mut few = rows(|n| n as f64);
     few.rows.truncate(4);
-    let a = analyze(&params(), &few, 1);
+    let a = analyze(&params(&[]), &few, 1);
     let add = a.metrics.iter().find(|m| m.key() == "ops.cost{kind=latency,operation=add}").unwrap();
     assert!(add.value.is_none() && add.why.as_ref().unwrap().contains("2 of at least 4"));
     assert_eq!(a.findings[0].verdict, "unknown");
-    assert!(analyze(&params(), &Rows::default(), 1).metrics.is_empty());
+    assert!(analyze(&params(&[]), &Rows::default(), 1).metrics.is_empty());
 }

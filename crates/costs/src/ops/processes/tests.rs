@@ -3,11 +3,7 @@
 use machmeter_engine::cost::{Kind, Proof, Row, Rows};
 
 use super::{PART_NAME, analyze, used_by_others};
-use crate::ops::Params;
-
-fn params() -> Params {
-    serde_json::from_str("{}").unwrap()
-}
+use crate::testing::params;
 
 fn row(operation: &str, each_ns: u64) -> Row {
     let pairs = (0..30).map(|i| (4 * each_ns + i % 3, 8 * each_ns + i % 5));
@@ -23,7 +19,7 @@ fn what_happened_stands_on_the_page() {
         row("fork_exit_wait", 139_000),
         row("spawn", 515_000).with("program", "true"),
     ];
-    let a = analyze(&params(), &Rows::in_nanoseconds(rows.into()), 1);
+    let a = analyze(&params(&[]), &Rows::in_nanoseconds(rows.into()), 1);
     assert_eq!(a.summary.lines[0].lines, ["thread 22.0 us, fork 139 us, spawn /bin/true 515 us"]);
     assert!(a.warnings.is_empty());
     assert!(a.metrics.iter().all(|m| m.ci.is_some() && m.n == 30));
@@ -36,7 +32,7 @@ fn children_that_were_not_seen_to_end_well_have_no_price() {
     let mut refused = row("spawn", 1);
     (refused.refused, refused.pairs) = (Some("/x: No such file or directory".to_owned()), Vec::new());
     let rows = vec![unseen, refused];
-    let a = analyze(&params(), &Rows::in_nanoseconds(rows), 1);
+    let a = analyze(&params(&[]), &Rows::in_nanoseconds(rows), 1);
     assert!(a.metrics.iter().all(|m| m.value.is_none() && m.why.is_some()), "{:?}", a.metrics);
     assert!(a.summary.lines.is_empty());
     assert_eq!(a.warnings.len(), 1);

@@ -3,12 +3,7 @@
 use machmeter_engine::cost::{Kind, Proof, Row, Rows};
 
 use super::{ON_FILES, OPERATIONS, PART, Params, Shape, Unit, analyze, elsewhere, row_of};
-
-fn params(words: &[&str]) -> Params {
-    use clap::{Args, Command, FromArgMatches};
-    let command = Params::augment_args(Command::new("ops").no_binary_name(true));
-    Params::from_arg_matches(&command.try_get_matches_from(words).unwrap()).unwrap()
-}
+use crate::testing::params;
 
 fn planted(costs_ns: &[(&str, f64)]) -> Rows {
     let row = |(name, ns): &(&str, f64)| {
@@ -103,7 +98,8 @@ fn what_another_part_prices_is_read_there() {
         ["fopen", "thr_create", "daxpy100"]
     );
     assert!(row_of(&rows, "daxpy1000").is_none());
-    assert!(params(&[]).measures("processes") && !params(&["--parts", "seed"]).measures("processes"));
+    let measures = |words: &[&str]| params::<Params>(words).measures("processes");
+    assert!(measures(&[]) && !measures(&["--parts", "seed"]));
 }
 
 #[test]

@@ -13,7 +13,7 @@ use machmeter_sys::thread::monotonic_ns;
 use super::measure::{OF_TWO, ONE_CPU, PROCESSES, THREADS, USER_THREADS, row};
 use super::operations::Operation;
 use super::{analyze, operations};
-use crate::sync::Params;
+use crate::testing::params;
 use machmeter_engine::disturbance::placement::MOVES;
 
 const OTHER: Policy = Policy::Other { nice: 0 };
@@ -43,7 +43,7 @@ fn visit(operation: Operation, model: &str, seats: &Seats, limit_ns: u64) -> Res
 
 #[test]
 fn every_operation_of_two_happens_in_its_model() {
-    let _cpus = crate::test_cpu_lock::lock();
+    let _cpus = crate::testing::lock_cpus();
     for (operation, model, cpus) in OF_TWO {
         let (Some(seats), Some(_)) = (seats(cpus), team::named(model)) else {
             println!("skipped: {} {model} {cpus}", operation.name());
@@ -59,7 +59,7 @@ fn every_operation_of_two_happens_in_its_model() {
 
 #[test]
 fn a_visit_ends_soon_after_its_limit() {
-    let _cpus = crate::test_cpu_lock::lock();
+    let _cpus = crate::testing::lock_cpus();
     let Some(seats) = seats(2) else { return };
     for model in [THREADS, PROCESSES] {
         let begin_ns = monotonic_ns();
@@ -79,7 +79,7 @@ fn a_visit_ends_soon_after_its_limit() {
 #[cfg(feature = "user-threads")]
 #[test]
 fn what_is_created_is_counted() {
-    let _cpus = crate::test_cpu_lock::lock();
+    let _cpus = crate::testing::lock_cpus();
     let new_row = |model| row("create_join", Kind::Latency, model, 1);
     let benches = vec![
         Bench::new(new_row(USER_THREADS), super::user_threads::Create::new(false)),
@@ -103,7 +103,7 @@ fn planted(operation: &str, model: &str, cpus: usize, ns: u64) -> Row {
 
 fn analysis(rows: Vec<Row>) -> machmeter_engine::Analysis {
     let rows = Rows::in_nanoseconds(rows);
-    (analyze::analyze)(&Params { parts: Vec::new() }, &rows, 7)
+    (analyze::analyze)(&params(&[]), &rows, 7)
 }
 
 #[test]
