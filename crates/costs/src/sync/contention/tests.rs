@@ -31,13 +31,8 @@ fn recorded(line_bytes: i64, level_ns: impl Fn(usize) -> f64, fairness: f64) -> 
                 let shared = cpus > 1 && distance < line_bytes;
                 let each = if shared { regime / 3.0 } else { 2.0 };
                 let ticks = each * 64.0 * 256.0 * (1.0 + 0.02 * random.normal());
-                Pair {
-                    at_ns: i as f64 * 1e7,
-                    short_ticks: 0,
-                    long_ticks: ticks as u64,
-                    regime_ns: regime,
-                    ..Pair::default()
-                }
+                let (at_ns, long_ticks) = (i as f64 * 1e7, ticks as u64);
+                Pair { at_ns, long_ticks, regime_ns: regime, ..Pair::default() }
             })
             .collect();
         row.extras.insert("fairness".to_owned(), fairness);
@@ -85,13 +80,11 @@ fn figures_are_those_of_the_most_frequent_placement() {
 fn unfairness_and_one_cpu_are_told() {
     let a = analyze(&params(&[]), &recorded(64, |_| 24.0, 0.3), 1);
     assert_eq!(a.warnings.iter().map(|w| w.code.as_str()).collect::<Vec<_>>(), [UNFAIR.id]);
-    let mut rows = Rows::in_nanoseconds(Vec::new());
     let row = Row::new(PART.name, "fetch_add", Kind::Throughput)
         .with("cpus", 2_i64)
         .with("distance_bytes", 0_i64)
         .refused("needs two CPUs, has 1");
-    rows.rows.push(row);
-    let a = analyze(&params(&[]), &rows, 1);
+    let a = analyze(&params(&[]), &Rows::in_nanoseconds(vec![row]), 1);
     assert!(a.metrics.iter().all(|m| m.value.is_none()) && a.datasets.is_empty());
     assert_eq!(a.warnings[0].code, ONE_CPU.id);
 }

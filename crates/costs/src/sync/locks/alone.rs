@@ -44,8 +44,7 @@ impl<L: Lock> Subject for Uncontended<L> {
     }
 
     fn proof(&mut self) -> Option<Proof> {
-        let seen = self.number.load(Ordering::Relaxed);
-        Some(Proof::new(PROOF, self.turns, seen))
+        Some(Proof::new(PROOF, self.turns, self.number.load(Ordering::Relaxed)))
     }
 }
 
@@ -114,8 +113,7 @@ fn bench<T: 'static>(
     }
 }
 
-pub(super) fn refused<'a>(mut row: Row, why: String) -> Bench<'a> {
-    row.refused = Some(why);
-    let done = Proof { what: String::new(), expected: 0, seen: 0 };
-    Bench::new(row, Repeated { once: || false, done })
+pub(super) fn refused<'a>(row: Row, why: String) -> Bench<'a> {
+    let done = Proof::new("", 0, 0);
+    Bench::new(row.refused(why), Repeated { once: || false, done })
 }
