@@ -46,6 +46,11 @@ pub(crate) fn curves(
     (!shape.rows.is_empty()).then(|| Dataset::new(id, title, caption, Shape::Curve(shape)))
 }
 
+/// Each once, in ascending order.
+pub(crate) fn ascending<T: Ord>(all: impl IntoIterator<Item = T>) -> Vec<T> {
+    all.into_iter().collect::<std::collections::BTreeSet<T>>().into_iter().collect()
+}
+
 /// Each once, in the order in which they first appear.
 pub(crate) fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut out = Vec::new();

@@ -115,10 +115,7 @@ impl<'r> Figures<'r> {
 
     /// Numbers of CPUs there are figures for, ascending.
     pub(super) fn cpu_counts(&self) -> Vec<i64> {
-        let mut counts: Vec<i64> = self.all.iter().map(|f| f.cpus).collect();
-        counts.sort_unstable();
-        counts.dedup();
-        counts
+        show::ascending(self.all.iter().map(|f| f.cpus))
     }
 
     pub(super) fn most_cpus(&self) -> i64 {

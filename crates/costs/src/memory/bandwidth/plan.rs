@@ -151,9 +151,7 @@ impl Request {
 
 /// Families, and one name as an example of a width.
 fn known() -> String {
-    let mut families: Vec<&str> = streams().filter(|k| (k.available)()).map(|k| split(k.name).0).collect();
-    families.sort_unstable();
-    families.dedup();
+    let families = crate::show::ascending(streams().filter(|k| (k.available)()).map(|k| split(k.name).0));
     let example = widest("read").map_or("read.scalar", |k| k.name);
     format!("{} (or one width of them, as {example})", families.join(", "))
 }

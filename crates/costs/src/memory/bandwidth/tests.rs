@@ -3,25 +3,19 @@
 use machmeter_data::Metric;
 use machmeter_data::shape::{Cell, Shape};
 use machmeter_engine::Analysis;
-use machmeter_engine::cost::{Cost, Row, Rows};
-use machmeter_engine::experiment::{CellList, Enough, sample, sample_benches};
-use machmeter_engine::sampling::{Bench, HostTiming, Pace, Sampler};
-use machmeter_engine::team::sampler::HostClock;
-use machmeter_engine::team::{Seats, threads::Threads};
-use machmeter_sys::clock::{SourceId, TickRate};
+use machmeter_engine::cost::{Row, Rows};
 use machmeter_sys::kernel;
 use machmeter_sys::pages::Backing;
-use machmeter_sys::sched::Policy;
-use machmeter_sys::thread::monotonic_ns;
 
 use super::analyze::{analyze, saturation};
 use super::plan::{self, Depth, PageSize, Request, Spec, widest};
 use super::sizes::{self, Claimed, Level};
 use super::stream::{Buffer, Contents, Stream};
-use super::together;
 use crate::memory::Params;
 use crate::memory::ladder::detect::DetectedCaches;
 use crate::testing::params;
+
+mod machine;
 
 const MEMORY_BYTES: usize = 128 << 20;
 
@@ -47,10 +41,13 @@ fn planted(spec: &Spec, rate: f64) -> Row {
 }
 
 fn analysis(rows: Vec<Row>) -> Analysis {
+    analysis_on(rows, "2", "134217728")
+}
+
+fn analysis_on(rows: Vec<Row>, cpus: &str, memory_bytes: &str) -> Analysis {
     let mut rows = Rows::in_nanoseconds(rows);
-    for (k, v) in
-        [("cpus", "2"), ("data", "random"), ("memory_bytes", "134217728"), ("last_cache_bytes", "33554432")]
-    {
+    let facts = [("cpus", cpus), ("data", "random"), ("memory_bytes", memory_bytes)];
+    for (k, v) in facts.into_iter().chain([("last_cache_bytes", "33554432")]) {
         rows.facts.insert(format!("bandwidth.{k}"), v.to_owned());
     }
     analyze(&params(&[]), &rows, 1)
@@ -204,16 +201,8 @@ fn the_roofline_bends_where_bandwidth_meets_the_peak() {
 fn what_is_missing_is_said_and_never_a_number() {
     let s = spec("read", Level::Memory, 2, Contents::Random);
     let huge = Spec { pages: PageSize::Huge, cpus: 1, ..s };
-    let mut rows = Rows::in_nanoseconds(vec![
-        s.refused("needs two CPUs, has 1"),
-        huge.refused("huge pages granted for 0 of 9 bytes"),
-    ]);
-    for (k, v) in
-        [("cpus", "1"), ("data", "random"), ("memory_bytes", "16777216"), ("last_cache_bytes", "33554432")]
-    {
-        rows.facts.insert(format!("bandwidth.{k}"), v.to_owned());
-    }
-    let a = analyze(&params(&[]), &rows, 1);
+    let rows = vec![s.refused("needs two CPUs, has 1"), huge.refused("huge pages granted for 0 of 9 bytes")];
+    let a = analysis_on(rows, "1", "16777216");
     assert!(a.metrics.iter().all(|m| m.value.is_none() && m.why.is_some()), "{:?}", a.metrics);
     let codes: Vec<&str> = a.warnings.iter().map(|w| w.code.as_str()).collect();
     assert_eq!(codes, ["W406", "W408", "W409"], "{:?}", a.warnings);
@@ -404,67 +393,4 @@ fn rows_of_the_last_cache_that_do_not_fit_what_was_found_are_flagged() {
     };
     assert_eq!(flags(2 << 20), (1, vec!["LLC".to_owned()]));
     assert_eq!(flags(4 << 20), (0, Vec::new()));
-}
-
-fn clock() -> (SourceId, TickRate) {
-    (SourceId::MonotonicRaw, TickRate::NANOSECONDS)
-}
-
-#[test]
-fn the_first_cache_is_read_faster_than_memory() {
-    let _cpus = crate::testing::lock_cpus();
-    let (source, rate) = clock();
-    let bytes = 64 << 20;
-    let buffer = Buffer::new(bytes, Backing::Small, Contents::Random).unwrap();
-    buffer.fill(3);
-    let near = Spec { working_set_bytes: 24 << 10, ..spec("read", Level::L1, 1, Contents::Random) };
-    let far = Spec { working_set_bytes: bytes, level: Level::Memory, ..near };
-    let benches: Vec<Bench<'_>> = [near, far]
-        .iter()
-        .map(|s| {
-            let stream = Stream::new(s.kernel, &buffer, s.working_set_bytes).unwrap();
-            Bench::new(s.row(stream.kernel_turns()), stream)
-        })
-        .collect();
-    let begin_ns = monotonic_ns();
-    let until_ns = begin_ns + 1_000_000_000;
-    let mut sampler = Sampler::new(HostTiming::new(source), rate, 7);
-    let pace = Pace::of(Pace::BATCH_NS, 3);
-    let rows = sample_benches(&mut sampler, benches, pace, Enough::visits(200), until_ns);
-    assert!(monotonic_ns() < until_ns + 1_000_000_000, "the time was not kept");
-    let costs: Vec<Cost> = rows.iter().map(|r| Cost::of(r, rate.ns_per_tick(), 1)).collect();
-    let [Some(near), Some(far)] = [costs[0].value_ns(), costs[1].value_ns()] else {
-        let rejected: u64 = rows.iter().map(|r| r.rejected.total()).sum();
-        assert!(rejected > 0, "no figures, and nothing disturbed: {costs:?}");
-        return;
-    };
-    assert!(near * 1.3 < far, "{near} ns per byte in L1, {far} in memory");
-}
-
-#[test]
-fn several_cpus_work_at_once_and_end_in_time() {
-    let Some((_lock, cpus)) = crate::testing::lock_several() else { return };
-    let (source, rate) = clock();
-    let bytes = 32 << 20;
-    let specs = [1_usize, 2]
-        .map(|cpus| Spec { working_set_bytes: bytes, ..spec("copy", Level::Memory, cpus, Contents::Random) });
-    let buffer = || Buffer::new(bytes, Backing::Small, Contents::Random).unwrap();
-    let buffers = [buffer(), buffer()];
-    buffers[0].fill(1);
-    let seats = Seats { cpus: cpus[..2].to_vec(), policy: Policy::Other { nice: 0 } };
-    let until_ns = monotonic_ns() + 1_500_000_000;
-    let clock = HostClock { source, rate };
-    let setting = together::Setting { seats, buffers: buffers.iter().collect(), clock, seed: 1 };
-    let cells = specs.iter().map(|spec| together::TogetherCell::new(&Threads, &setting, spec).unwrap());
-    let mut cells: CellList<'_> = cells.collect();
-    sample(&mut Sampler::new(HostTiming::new(source), rate, 7), &mut cells, Enough::ENDLESS, until_ns);
-    let rows = cells.into_rows();
-    assert!(monotonic_ns() < until_ns + 1_000_000_000, "the time was not kept");
-    let tried: u64 = rows.iter().map(|r| r.pairs.len() as u64 + r.rejected.total()).sum();
-    assert!(tried > 0, "{rows:?}");
-    for row in rows.iter().filter(|r| r.pairs.len() > 6) {
-        let Some(ns) = Cost::of(row, rate.ns_per_tick(), 1).value_ns() else { continue };
-        // Between a tenth of the slowest and ten times the fastest memory there is.
-        assert!((1e8..1e13).contains(&(1e9 / ns)), "{ns} ns per byte: {row:?}");
-    }
 }

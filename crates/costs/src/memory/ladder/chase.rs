@@ -179,7 +179,7 @@ pub(super) mod selftest {
     use machmeter_sys::pages::{Backing, Pages};
     use machmeter_sys::thread::monotonic_ns;
 
-    use super::*;
+    use super::{GLOBAL, Ground, PAGE_BYTES, STRIDE_BYTES, chase};
 
     pub(in crate::memory::ladder) fn chains(_: &Machine<'_>, options: &Options) -> Vec<SelfCheck> {
         const ID: &str = "chains.cycle";
@@ -272,7 +272,7 @@ pub(super) mod selftest {
                 found = format!("{found}; {why}");
             }
             SelfCheck::new(
-                *id,
+                id,
                 &what,
                 bar,
                 format!("{} KiB cost {:.3} ns a load alone (n {})", bytes >> 10, q.value_ns, q.n),

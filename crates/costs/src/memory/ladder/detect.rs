@@ -312,13 +312,9 @@ fn ways(curves: &Curves<'_>) -> Option<Step> {
 /// The line ends where the second access of a block begins to cost more.
 fn line(curves: &Curves<'_>) -> Option<Step> {
     // Of several sets that were tried, the one with the most pairs was settled on.
-    let mut sets: Vec<i64> = curves
-        .rows()
-        .filter(|r| r.operation == "second")
-        .filter_map(|r| r.int("working_set_bytes"))
-        .collect();
-    sets.sort_unstable();
-    sets.dedup();
+    let sets = crate::show::ascending(
+        curves.rows().filter(|r| r.operation == "second").filter_map(|r| r.int("working_set_bytes")),
+    );
     let curves = sets.into_iter().filter_map(|set| {
         let is = |r: &Row| r.operation == "second" && r.int("working_set_bytes") == Some(set);
         // An offset of which too little is known must not hide the end.

@@ -99,9 +99,7 @@ fn is_lock(v: &Priced<'_>) -> bool {
 }
 
 fn datasets(views: &[Priced<'_>]) -> Vec<Dataset> {
-    let mut widths: Vec<i64> = views.iter().filter(|v| v.is("state", "contended")).map(|v| cpus(v)).collect();
-    widths.sort_unstable();
-    widths.dedup();
+    let widths = show::ascending(views.iter().filter(|v| v.is("state", "contended")).map(|v| cpus(v)));
     let find = |lock: &(String, String), state: &str, width: Option<i64>| {
         views.iter().find(|v| {
             v.row.operation == lock.0
@@ -174,10 +172,7 @@ fn datasets(views: &[Priced<'_>]) -> Vec<Dataset> {
 /// Hand-offs over pairs, for locks of which more than one pair was measured.
 fn matrices(views: &[Priced<'_>]) -> Vec<(String, Matrix)> {
     let handed = || views.iter().filter(|v| v.is("state", "handoff") && v.is("model", "threads"));
-    let mut names: Vec<&str> = handed().map(|v| v.row.operation.as_str()).collect();
-    names.dedup();
-    names.sort_unstable();
-    names.dedup();
+    let names = show::ascending(handed().map(|v| v.row.operation.as_str()));
     let mut out = Vec::new();
     for name in names {
         let of: Vec<(usize, usize, f64)> = handed()
@@ -186,9 +181,7 @@ fn matrices(views: &[Priced<'_>]) -> Vec<(String, Matrix)> {
                 Some((v.row.text("from").parse().ok()?, v.row.text("to").parse().ok()?, v.cost.value_ns()?))
             })
             .collect();
-        let mut cpus: Vec<usize> = of.iter().flat_map(|(a, b, _)| [*a, *b]).collect();
-        cpus.sort_unstable();
-        cpus.dedup();
+        let cpus = show::ascending(of.iter().flat_map(|(a, b, _)| [*a, *b]));
         if cpus.len() < 3 {
             continue;
         }

@@ -46,9 +46,7 @@ fn brief(x: f64) -> f64 {
 
 /// One kind on one regime of each couple; `None` where no couple has a figure.
 fn matrix(views: &[View<'_>], rows: &Rows, kind: Kind, regime: usize) -> Option<Dataset> {
-    let mut cpus: Vec<usize> = views.iter().flat_map(|v| [v.low, v.high]).collect();
-    cpus.sort_unstable();
-    cpus.dedup();
+    let mut cpus = show::ascending(views.iter().flat_map(|v| [v.low, v.high]));
     let all = cpus.len();
     cpus.truncate(MATRIX_CPUS);
     let cell = |from: usize, to: usize| {

@@ -51,7 +51,6 @@ fn recorded(laps: usize, skew: f64, seed: u64, level_ns: impl Fn(usize) -> f64) 
             let ns = if i == 0 { cas_ns } else { way_ns * factor * (1.0 + 0.03 * random.normal()) };
             row.pairs.push(Pair {
                 at_ns: lap as f64 * 2e6,
-                short_ticks: 0,
                 long_ticks: (ns * row.long_turns as f64 * row.per_turn) as u64,
                 regime_ns: cas_ns,
                 ..Pair::default()
@@ -217,10 +216,8 @@ fn a_dearer_direction_is_named() {
 
 #[test]
 fn one_cpu_gives_reasons_and_no_figure() {
-    let mut rows = Rows::in_nanoseconds(Vec::new());
     let row = Row::new(PART.name, "cas", Question::Latency).refused("needs two CPUs, has 1");
-    rows.rows.push(row);
-    let a = analyze(&params(&[]), &rows, 1);
+    let a = analyze(&params(&[]), &Rows::in_nanoseconds(vec![row]), 1);
     assert!(a.metrics.iter().all(|m| m.value.is_none() && m.why.as_deref() == Some("needs two CPUs, has 1")));
     assert_eq!((a.metrics.len(), a.warnings.len()), (1, 1));
     assert_eq!(a.warnings[0].code, ONE_CPU.id);
