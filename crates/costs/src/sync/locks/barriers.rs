@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use machmeter_engine::cost::Row;
 use machmeter_engine::team::sampler::JointOperation;
-use machmeter_engine::team::{Arena, Member};
+use machmeter_engine::team::{Arena, Member, heap};
 use machmeter_sys::sync::{Barrier, Sharing};
 
 use super::measure::LockVisit;
@@ -54,8 +54,9 @@ pub(super) fn visit(
     let spare = board.heap().atomics();
     match kind {
         Kind::Spin => {
-            let wait = |m: &Member<'_>| spin(&board, spare, m);
-            visit.take(row, &Steps { wait, kind, board: &board, spare })?;
+            let cell = |i: usize| board.cell(i).unwrap_or(&spare[0]);
+            let barrier = heap::Barrier::new(cell(ARRIVED), cell(GENERATION));
+            visit.take(row, &Steps { wait: |m: &Member<'_>| barrier.wait(m), kind, board: &board, spare })?;
         }
         Kind::Std => {
             let barrier = std::sync::Barrier::new(members);
@@ -73,18 +74,6 @@ pub(super) fn visit(
     let read = |i: usize| board.cell(i).map_or(0, |c| c.load(Ordering::Relaxed));
     row.prove("steps with all members present", read(STEPS), read(STEPS).saturating_sub(read(EARLY)));
     Ok(())
-}
-
-#[inline]
-fn spin(board: &Arena, spare: &[AtomicU64], member: &Member<'_>) -> bool {
-    let cell = |i: usize| board.cell(i).unwrap_or(&spare[0]);
-    let generation = cell(GENERATION).load(Ordering::Acquire);
-    if cell(ARRIVED).fetch_add(1, Ordering::AcqRel) + 1 == member.members as u64 {
-        cell(ARRIVED).store(0, Ordering::Relaxed);
-        cell(GENERATION).store(generation + 1, Ordering::Release);
-        return true;
-    }
-    member.wait(|| cell(GENERATION).load(Ordering::Acquire) != generation)
 }
 
 struct Steps<'a, W> {
