@@ -48,7 +48,6 @@ pub struct Host<'a> {
     /// CPUs this process may use at all.
     pub allowed: CpuSet,
     pub topology: Topology,
-    /// The clock, qualified.
     pub clock: Qualification,
     pub rate: TickRate,
     pub level: Level,

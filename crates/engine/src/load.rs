@@ -82,7 +82,6 @@ pub trait RunningLoad: Send {
     fn stop(self: Box<Self>) -> LoadReport;
 }
 
-/// The loads there are.
 pub trait Loads: Sync {
     /// All, sorted by name.
     fn infos(&self) -> Vec<&'static LoadInfo>;

@@ -129,7 +129,6 @@ pub enum Parameters<'a> {
     Job(&'a serde_json::Value),
 }
 
-/// A probe.
 pub trait Probe {
     const INFO: Info;
     /// Its parameters: flags, job-file keys, schema and record in one struct.

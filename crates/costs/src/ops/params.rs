@@ -41,7 +41,6 @@ impl Params {
         Ok(())
     }
 
-    /// Whether a part is measured.
     pub(super) fn measures(&self, part: &str) -> bool {
         self.parts.is_empty() || self.parts.iter().any(|p| p == part)
     }

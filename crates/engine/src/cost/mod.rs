@@ -128,7 +128,6 @@ impl Row {
         self
     }
 
-    /// With so many operations per turn.
     #[must_use]
     pub fn per_turn(mut self, operations: f64) -> Self {
         self.per_turn = operations;

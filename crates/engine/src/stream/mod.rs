@@ -88,7 +88,6 @@ pub enum Deadline {
         /// Periods, at least 1.
         count: u32,
     },
-    /// There is none.
     None,
 }
 

@@ -73,7 +73,6 @@ pub(super) struct ReportedCache {
     pub(super) level: u32,
     /// Capacity, bytes.
     pub(super) bytes: usize,
-    /// Line, bytes.
     pub(super) line_bytes: usize,
     pub(super) ways: usize,
 }

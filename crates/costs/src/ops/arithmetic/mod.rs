@@ -34,7 +34,6 @@ use subjects::{Bytes, Grows, Passes, Reads};
 
 const PART_NAME: &str = "arithmetic";
 
-/// Operations whose cost is known beforehand do not cost that.
 const KNOWN_COSTS: Code = Code {
     id: "W441",
     name: "known costs do not fit",

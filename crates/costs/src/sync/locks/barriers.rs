@@ -142,7 +142,6 @@ impl<W: Fn(&Member<'_>) -> bool + Sync> Steps<'_, W> {
     }
 }
 
-/// A row of one kind for so many members.
 pub(super) fn row(part: &str, kind: Kind, members: usize, model: &str) -> Row {
     Row::new(part, kind.name(), machmeter_engine::cost::Kind::Latency)
         .with("state", "barrier")
