@@ -277,6 +277,11 @@ fn data_dependence(figures: &Figures<'_>, out: &mut Analysis) {
     out.findings.push(show::finding("memory.data_dependence", verdict, text, evidence));
 }
 
+fn flag(out: &mut Analysis, level: Level, code: &str) {
+    let of = |m: &&mut Metric| m.params.get("level").is_some_and(|l| *l == level.name().into());
+    out.metrics.iter_mut().filter(of).for_each(|m| m.flag(code));
+}
+
 fn conditions(figures: &Figures<'_>, rows: &Rows, out: &mut Analysis) {
     let fact = |name: &str| rows.facts.get(&format!("{NAME}.{name}")).and_then(|t| t.parse::<f64>().ok());
     if let Some((bytes, last_bytes, false)) = buffer(rows) {
@@ -286,11 +291,7 @@ fn conditions(figures: &Figures<'_>, rows: &Rows, out: &mut Analysis) {
             human(4.0 * last_bytes, Unit::Bytes)
         );
         out.warnings.push(SMALL_BUFFER.warning(text));
-        let level = Level::Memory.name();
-        for m in out.metrics.iter_mut().filter(|m| m.params.get("level").is_some_and(|l| *l == level.into()))
-        {
-            m.flag(SMALL_BUFFER.id);
-        }
+        flag(out, Level::Memory, SMALL_BUFFER.id);
     }
     beyond_the_last_cache(figures, rows, out);
     let refused = |f: &&Figure<'_>| f.row.refused.is_some();
@@ -333,10 +334,7 @@ fn beyond_the_last_cache(figures: &Figures<'_>, rows: &Rows, out: &mut Analysis)
         bytes(least as f64)
     );
     out.warnings.push(LAST_DRIFTS.warning(text));
-    let level = Level::Last.name();
-    for m in out.metrics.iter_mut().filter(|m| m.params.get("level").is_some_and(|l| *l == level.into())) {
-        m.flag(LAST_DRIFTS.id);
-    }
+    flag(out, Level::Last, LAST_DRIFTS.id);
 }
 
 fn summary(figures: &Figures<'_>, buffer: Option<&str>) -> Summary {
