@@ -5,9 +5,10 @@
 
 pub mod memory;
 pub mod ops;
+mod show;
 pub mod sync;
 #[cfg(test)]
-mod test_cpu_lock;
+mod testing;
 
 pub use memory::Memory;
 pub use ops::Ops;

@@ -12,7 +12,6 @@ use crate::placement::Priority;
 
 /// Where a run tells a person how far it is. Implementations write to stderr, and only between samples.
 pub trait Progress: Send + Sync {
-    /// A step of the run, as a short sentence.
     fn step(&self, text: &str);
     /// A first or intermediate figure.
     fn figure(&self, text: &str);
@@ -29,7 +28,6 @@ impl Progress for Silent {
 
 /// A stored run: its record and its raw samples.
 pub struct Stored {
-    /// The record.
     pub record: Record,
     /// Raw tables that are stored beside it; empty when there are none.
     pub tables: Vec<Table>,
@@ -49,17 +47,11 @@ pub struct Host<'a> {
     pub cpus: CpuSet,
     /// CPUs this process may use at all.
     pub allowed: CpuSet,
-    /// Sockets, cores, caches.
     pub topology: Topology,
-    /// The clock, qualified.
     pub clock: Qualification,
-    /// Ticks to nanoseconds.
     pub rate: TickRate,
-    /// Level asked for.
     pub level: Level,
-    /// Policy asked for.
     pub priority: Priority,
-    /// Seed of random choices.
     pub seed: u64,
     /// Time that this probe may take.
     pub budget: Deadline,
@@ -67,14 +59,11 @@ pub struct Host<'a> {
     pub best_ever: &'a (dyn Fn(&str) -> Option<f64> + Sync),
     /// Opens a stored run by file name or by its name in the history (`last`); one line why not.
     pub open_record: &'a (dyn Fn(&str) -> Result<Stored, String> + Sync),
-    /// The loads there are.
     pub loads: &'a (dyn Loads + Sync),
-    /// Where to tell progress.
     pub progress: &'a dyn Progress,
 }
 
 impl Host<'_> {
-    /// The tick source in use.
     pub fn source(&self) -> SourceId {
         self.clock.source()
     }

@@ -29,13 +29,11 @@ pub struct LoadInfo {
 /// What to start.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadRequest {
-    /// Name of the load.
     pub name: String,
     /// Threads (burn) or groups (hack), where the load has a choice.
     pub threads: Option<u32>,
     /// Demand of the custom load: share of a CPU (0 to 1) and period, ns.
     pub custom: Option<(f64, u64)>,
-    /// How the kernel shall treat it.
     pub attributes: Attributes,
     /// CPUs this process may use.
     pub cpus: String,
@@ -45,7 +43,6 @@ pub struct LoadRequest {
     pub disk_bytes: u64,
     /// Bytes of memory at most; chosen by the load when not given.
     pub memory_bytes: Option<u64>,
-    /// Seed of random choices.
     pub seed: u64,
 }
 
@@ -85,7 +82,6 @@ pub trait RunningLoad: Send {
     fn stop(self: Box<Self>) -> LoadReport;
 }
 
-/// The loads there are.
 pub trait Loads: Sync {
     /// All, sorted by name.
     fn infos(&self) -> Vec<&'static LoadInfo>;

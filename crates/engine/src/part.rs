@@ -159,9 +159,6 @@ impl At<'_> {
 }
 
 /// The parts with these names, or all if none is named.
-///
-/// # Errors
-/// A name that no part has: one line with those there are.
 fn select<'p, P>(parts: &'p [Part<P>], names: &[String]) -> Result<Vec<&'p Part<P>>, ProbeError> {
     if let Some(wrong) = names.iter().find(|n| !parts.iter().any(|p| p.name == n.as_str())) {
         let known: Vec<&str> = parts.iter().map(|p| p.name).collect();

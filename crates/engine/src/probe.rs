@@ -33,17 +33,14 @@ pub struct Info {
     pub lasting: fn(&Metric) -> bool,
     /// Warnings it can give, part by part.
     pub codes: &'static [&'static [Code]],
-    /// Name of its example job.
     pub example_job: &'static str,
 }
 
 impl Info {
-    /// All metrics it reports.
     pub fn metrics(&self) -> impl Iterator<Item = &'static MetricInfo> + use<> {
         self.metrics.iter().copied().flatten()
     }
 
-    /// All warnings it can give.
     pub fn codes(&self) -> impl Iterator<Item = &'static Code> + use<> {
         self.codes.iter().copied().flatten()
     }
@@ -87,15 +84,10 @@ pub enum ProbeError {
 /// What came out of the analysis of one probe's samples.
 #[derive(Debug, Clone, Default)]
 pub struct Analysis {
-    /// Figures.
     pub metrics: Vec<Metric>,
-    /// Data to show.
     pub datasets: Vec<Dataset>,
-    /// Statements with evidence.
     pub findings: Vec<Finding>,
-    /// What weakens the result.
     pub warnings: Vec<Warning>,
-    /// What to read first.
     pub summary: Summary,
     /// Figures worth remembering as the best ever seen on this kind of machine: key and ns.
     pub remember: Vec<(String, f64)>,
@@ -103,7 +95,6 @@ pub struct Analysis {
 
 /// Samples of a probe together with how they were taken.
 pub struct Measured<S> {
-    /// The samples.
     pub samples: S,
     /// Policy the measuring threads really had.
     pub policy: String,
@@ -138,13 +129,10 @@ pub enum Parameters<'a> {
     Job(&'a serde_json::Value),
 }
 
-/// A probe.
 pub trait Probe {
-    /// What it is.
     const INFO: Info;
     /// Its parameters: flags, job-file keys, schema and record in one struct.
     type Params: Args + Serialize + DeserializeOwned + JsonSchema;
-    /// Its raw samples.
     type Samples;
 
     /// Wall time at `level` when no time is given, ns.
@@ -160,13 +148,11 @@ pub trait Probe {
         Vec::new()
     }
 
-    /// Its part of the one-page characterization.
     const PAGE: Page = Page { place: 100, parameters: "{}", least_ns: 0 };
 
     /// With parameters from a JSON object, to be measured in one pool with others; `None` for a probe that needs the machine to itself.
     const POOLED: Option<Pool> = None;
 
-    /// Its self-test.
     const SELFTEST: SelfTest;
 
     /// Takes samples on the host within `host.budget`.
@@ -178,7 +164,6 @@ pub trait Probe {
     /// Computes everything that can be said from samples. Pure.
     fn analyze(params: &Self::Params, samples: &Self::Samples, seed: u64) -> Analysis;
 
-    /// The samples as tables, to be stored.
     fn tables(samples: &Self::Samples) -> Vec<Table>;
 
     /// Samples from stored or imported tables.
@@ -193,49 +178,36 @@ pub type Pool = fn(&serde_json::Value) -> Result<Box<dyn Pooled>, ProbeError>;
 
 /// What a type-erased run of a probe gives.
 pub struct Outcome {
-    /// Analysis of the samples.
     pub analysis: Analysis,
-    /// Samples as tables.
     pub tables: Vec<Table>,
-    /// Parameters as recorded.
     pub parameters: serde_json::Value,
-    /// Policy the measuring threads had.
     pub policy: String,
-    /// Side effects, undone.
     pub side_effects: Vec<String>,
-    /// False when it ended before its plan.
     pub complete: bool,
 }
 
 /// A registered probe: the same functions for every probe, without its types.
 #[derive(Debug)]
 pub struct Entry {
-    /// What it is.
     pub info: &'static Info,
     /// Adds its flags to a command.
     pub augment: fn(clap::Command) -> clap::Command,
     /// Wall time with parameters from the command line when no time is given, ns.
     pub default_ns: fn(&ArgMatches, Level) -> Result<u64, ProbeError>,
-    /// Its part of the one-page characterization.
     pub page: Page,
-    /// The programs that its parameters ask for.
     pub commands: fn(&Parameters<'_>) -> Result<Vec<Command>, ProbeError>,
     /// Measures and analyses with parameters from the command line.
     pub run: fn(&Host<'_>, &ArgMatches) -> Result<Outcome, ProbeError>,
     /// Measures and analyses with parameters from a job file or defaults (an empty object).
     pub run_with: fn(&Host<'_>, &serde_json::Value) -> Result<Outcome, ProbeError>,
-    /// As [`Probe::POOLED`].
     pub pooled: Option<Pool>,
     /// Analyses stored or imported tables with default parameters.
     pub reanalyze: fn(&[Table], u64) -> Result<Analysis, ProbeError>,
-    /// Its self-test.
     pub selftest: SelfTest,
-    /// JSON schema of its parameters.
     pub schema: fn() -> serde_json::Value,
 }
 
 impl Entry {
-    /// The entry of a probe.
     pub const fn of<P: Probe>() -> Self
     where
         P::Params: 'static,
@@ -296,9 +268,6 @@ fn execute<P: Probe>(host: &Host<'_>, params: &P::Params) -> Result<Outcome, Pro
 }
 
 /// Analyzes what was measured.
-///
-/// # Errors
-/// Parameters that cannot be recorded.
 pub(crate) fn outcome<P: Probe>(
     params: &P::Params,
     measured: Measured<P::Samples>,

@@ -33,11 +33,6 @@ pub trait Subject {
         true
     }
 
-    /// What a probe of the placement says beside the pair, ns; 0 for nothing.
-    fn regime_ns(&mut self) -> f64 {
-        0.0
-    }
-
     /// Undoes `prepare`; not timed.
     fn leave(&mut self) {}
 
@@ -102,7 +97,6 @@ pub struct HostTiming {
 }
 
 impl HostTiming {
-    /// With this clock.
     pub fn new(source: SourceId) -> Self {
         Self { source, sibling: SiblingDetector::new() }
     }
@@ -167,7 +161,6 @@ pub struct Pace {
     pub settle_ns: u64,
     /// Length of a short batch, ns.
     pub batch_ns: f64,
-    /// Pairs per visit of a row.
     pub pairs_per_visit: usize,
 }
 
@@ -182,7 +175,6 @@ impl Pace {
     /// Batches of operations in which two CPUs take part.
     pub const SHARED_BATCH_NS: f64 = 100_000.0;
 
-    /// Without settling.
     pub const fn of(batch_ns: f64, pairs_per_visit: usize) -> Self {
         Self { settle_ns: 0, batch_ns, pairs_per_visit }
     }
@@ -196,14 +188,11 @@ impl Pace {
 
 /// A row with what it measures.
 pub struct Bench<'a> {
-    /// The row.
     pub row: Row,
-    /// The operation.
     pub subject: Box<dyn Subject + 'a>,
 }
 
 impl<'a> Bench<'a> {
-    /// A bench.
     pub fn new(row: Row, subject: impl Subject + 'a) -> Self {
         Self { row, subject: Box::new(subject) }
     }
@@ -224,13 +213,11 @@ impl Sampler {
         Self::new(HostTiming::new(host.source()), host.rate, host.seed)
     }
 
-    /// With any time.
     pub fn new(timing: impl Timing + 'static, rate: TickRate, seed: u64) -> Self {
         let start_ns = timing.now_ns();
         Self { timing: Box::new(timing), rate, start_ns, random: Random::new(seed) }
     }
 
-    /// Time, on the clock of [`Timing::now_ns`].
     pub fn now_ns(&self) -> u64 {
         self.timing.now_ns()
     }
@@ -316,7 +303,7 @@ impl Sampler {
         if !moved {
             return Err(Disturbance::Partner);
         }
-        Ok(Pair { at_ns, visit: 0, short_ticks, long_ticks, regime_ns: subject.regime_ns(), core_width })
+        Ok(Pair { at_ns, short_ticks, long_ticks, core_width, ..Pair::default() })
     }
 
     /// Turns of which a batch takes about `batch_ns`. None when the operation fails. Ends at `until_ns` with what it has.

@@ -7,7 +7,6 @@ use super::{bandwidth, ladder, loaded, table};
 use machmeter_engine::disturbance::placement::MOVES;
 use machmeter_engine::part::SHARED_CORE;
 
-/// A part of the probe that could not be measured at all.
 pub(super) const NOT_MEASURED: Code = Code {
     id: "W400",
     name: "memory part not measured",

@@ -12,7 +12,7 @@ pub struct Params {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     #[serde(default)]
     pub parts: Vec<String>,
-    /// Largest working set of the ladder (64M, 1G); four times the last cache when not given.
+    /// Largest working set of the ladder (64M, 1G); four times the last cache when not given, at most 128 MiB at the level quick and 512 MiB at standard.
     #[arg(long, value_name = "SIZE")]
     #[serde(default)]
     pub max_bytes: Option<String>,
@@ -34,7 +34,7 @@ pub struct Params {
     /// Most CPUs that move memory at once; all measured ones when not given.
     #[arg(long, value_name = "N")]
     pub threads: Option<u32>,
-    /// Memory that each CPU's kernels walk over (64M, 1G); four times the last cache when not given.
+    /// Memory that each CPU's kernels walk over (64M, 1G); four times the last cache when not given, at most 128 MiB at the level quick and 512 MiB at standard.
     #[arg(long, value_name = "SIZE")]
     pub buffer: Option<String>,
     /// What the memory holds whose bandwidth is measured: random (nothing can shorten it) or zeros.
@@ -44,13 +44,11 @@ pub struct Params {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     #[serde(default)]
     pub models: Vec<String>,
-    /// Size of the last cache, for table A, whose buffers are twice as large (32M); when not given, the larger of what the ladder
-    /// of the same run found and what the system claims, and buffers of at most 256 MiB.
+    /// Size of the last cache, for table A, whose buffers are twice as large (32M); as the system claims it when not given.
     #[arg(long, value_name = "SIZE")]
     #[serde(default)]
     pub cache_size: Option<String>,
-    /// Distance of table A's accesses (64); when not given, the line: the larger of the one that the ladder of the same run found
-    /// and the one that the system claims.
+    /// Distance of table A's accesses (64); the line as the system claims it when not given.
     #[arg(long, value_name = "SIZE")]
     #[serde(default)]
     pub block_size: Option<String>,

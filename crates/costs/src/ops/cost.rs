@@ -21,7 +21,6 @@ machmeter_data::metric!(
     Lower,
     "Time of one operation; conditions beside its name only where they tell rows apart."
 );
-/// A part of the probe that could not be measured at all.
 pub(super) const NOT_MEASURED: Code = Code {
     id: "W440",
     name: "ops part not measured",
@@ -32,7 +31,6 @@ pub(super) const NOT_MEASURED: Code = Code {
     undo: None,
 };
 
-/// Calls on files that could not be priced.
 pub(super) const NO_FILES: Code = Code {
     id: "W442",
     name: "calls on files not priced",

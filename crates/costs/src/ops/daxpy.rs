@@ -74,11 +74,7 @@ impl Subject for Daxpy {
         let turns = self.turns as f64;
         let (x, y) = self.vectors();
         let right = y.iter().zip(x).filter(|(y, x)| **y == BEGIN + turns * A * **x).count() as u64;
-        (turns > 0.0).then(|| Proof {
-            what: "elements that grew with every turn".to_owned(),
-            expected: self.n as u64,
-            seen: right,
-        })
+        (turns > 0.0).then(|| Proof::new("elements that grew with every turn", self.n as u64, right))
     }
 }
 

@@ -31,9 +31,6 @@ pub struct Params {
 
 impl Params {
     /// Looks at what was asked for by name.
-    ///
-    /// # Errors
-    /// One line: a directory that is none, a program that is not there.
     pub(super) fn check(&self) -> Result<(), ProbeError> {
         if let Some(d) = self.directory.as_ref().filter(|d| !Path::new(d).is_dir()) {
             return Err(ProbeError::Usage(format!("--directory {d}: there is no such directory")));
@@ -44,7 +41,6 @@ impl Params {
         Ok(())
     }
 
-    /// Whether a part is measured.
     pub(super) fn measures(&self, part: &str) -> bool {
         self.parts.is_empty() || self.parts.iter().any(|p| p == part)
     }

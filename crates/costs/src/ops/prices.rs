@@ -72,9 +72,6 @@ enum Reply {
 }
 
 /// The rows of a part as cells that the process visits; `files` is where calls on files work, or why they cannot.
-///
-/// # Errors
-/// The process could not be started.
 pub(super) fn cells(
     part: &str,
     at: &At<'_>,
@@ -292,11 +289,11 @@ mod tests {
             let pair = Pair { short_ticks: visit, visit: 1, ..Pair::default() };
             seen.pairs = vec![pair];
             seen.rejected = Rejected { preempted: visit, ..Rejected::default() };
-            seen.proof = Some(Proof { what: "bytes".to_owned(), expected: 10 * visit, seen: 9 * visit });
+            seen.proof = Some(Proof::new("bytes", 10 * visit, 9 * visit));
             // As it comes through the pipe.
             let text = serde_json::to_string(&Reply::Visited(Box::new(seen))).unwrap();
             let Reply::Visited(seen) = serde_json::from_str(&text).unwrap() else { panic!("{text}") };
-            add(&mut row, *seen, Some(&Proof { what: "bytes".to_owned(), expected: 100, seen: 99 }));
+            add(&mut row, *seen, Some(&Proof::new("bytes", 100, 99)));
         }
         assert_eq!((row.short_turns, row.long_turns, row.rejected.preempted), (40, 80, 6));
         assert!(row.pairs.iter().zip(1..=3).all(|(p, n)| (p.short_ticks, p.visit) == (u64::from(n), n)));

@@ -20,8 +20,7 @@ impl<'a> Planned<'a> {
 
     /// A row that cannot be measured, with the reason.
     pub(super) fn refused(part: &str, operation: &str, why: &str) -> Self {
-        let mut row = Row::new(part, operation, Kind::Latency);
-        row.refused = Some(why.to_owned());
+        let row = Row::new(part, operation, Kind::Latency).refused(why);
         Self { bench: Bench::new(row, Repeated::returning("nothing", || Ok(()))), first: true }
     }
 
@@ -124,11 +123,7 @@ impl<F: FnMut() -> io::Result<()>> Subject for Repeated<F> {
     }
 
     fn proof(&mut self) -> Option<Proof> {
-        (self.expected > 0).then(|| Proof {
-            what: self.what.to_owned(),
-            expected: self.expected,
-            seen: self.seen,
-        })
+        Proof::of(self.what, self.expected, self.seen)
     }
 }
 

@@ -1,9 +1,10 @@
 //! Rows as metrics, as a table for people, and as warnings where there is no figure.
 
+use crate::show;
 use machmeter_data::code::Code;
 use machmeter_data::metric::{Params, params};
 use machmeter_data::quantity::{Unit, human};
-use machmeter_data::record::{Summary, SummaryLine, Warning};
+use machmeter_data::record::{Summary, Warning};
 use machmeter_data::shape::{Cell, CostTable, Shape, TableColumn, TableRow};
 use machmeter_data::{Dataset, Metric, MetricInfo};
 use machmeter_engine::cost::{Cost, Row, Rows};
@@ -64,24 +65,17 @@ pub(super) fn name(row: &Row) -> String {
 }
 
 pub(super) fn dataset(part: &str, title: &str, caption: &str, priced: &[Priced<'_>]) -> Dataset {
-    let ns = Some(Unit::Nanoseconds);
-    Dataset::new(
-        "ops.costs",
-        title,
-        caption,
-        Shape::CostTable(CostTable {
-            columns: vec![
-                TableColumn::new("cost", ns),
-                TableColumn::new("low, this run", ns),
-                TableColumn::new("high, this run", ns),
-                TableColumn::new("pairs", Some(Unit::Count)),
-                TableColumn::new("kind", None),
-                TableColumn::new("proof", None),
-            ],
-            rows: priced.iter().map(table_row).collect(),
-        }),
-    )
-    .with_params(params([("part", part.into())]))
+    let columns = [
+        TableColumn::new("cost", Unit::Nanoseconds),
+        TableColumn::new("low, this run", Unit::Nanoseconds),
+        TableColumn::new("high, this run", Unit::Nanoseconds),
+        TableColumn::new("pairs", Unit::Count),
+        TableColumn::new("kind", None),
+        TableColumn::new("proof", None),
+    ];
+    let rows = priced.iter().map(table_row).collect();
+    Dataset::new("ops.costs", title, caption, Shape::CostTable(CostTable { columns: columns.into(), rows }))
+        .with_params(params([("part", part.into())]))
 }
 
 fn table_row(p: &Priced<'_>) -> TableRow {
@@ -148,26 +142,21 @@ pub(super) fn warning(code: &Code, priced: &[Priced<'_>], select: impl Fn(&Row) 
 pub(super) fn line(figures: &[(&str, Option<String>)]) -> Summary {
     let known: Vec<String> =
         figures.iter().filter_map(|(name, words)| Some(format!("{name} {}", words.as_ref()?))).collect();
-    let mut summary = Summary::default();
-    if !known.is_empty() {
-        summary.lines.push(SummaryLine { section: SECTION.to_owned(), lines: vec![known.join(", ")] });
-    }
-    summary
+    let line = (!known.is_empty()).then(|| known.join(", "));
+    show::summary(SECTION, line.into_iter().collect(), None)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use machmeter_engine::cost::{Kind, Pair, Proof};
+    use machmeter_engine::cost::{Kind, Proof};
 
     const INFO: MetricInfo = crate::ops::cost::COST;
     const CODE: Code = Code { id: "W459", name: "", what: "", why: "", how: "", next: "do", undo: None };
 
     fn row(operation: &str, long_ticks: u64) -> Row {
-        let mut row = Row::new("calls", operation, Kind::Latency).with("bytes", 4_096_i64);
-        (row.short_turns, row.long_turns) = (10, 20);
-        row.pairs = vec![Pair { at_ns: 0.0, short_ticks: 1_000, long_ticks, ..Pair::default() }; 20];
-        row
+        let row = Row::new("calls", operation, Kind::Latency).with("bytes", 4_096_i64);
+        row.planted(10, [(1_000, long_ticks); 20])
     }
 
     #[test]
@@ -176,7 +165,7 @@ mod tests {
         for (i, pair) in shared.pairs.iter_mut().enumerate() {
             pair.core_width = if i < 3 { 3.9 } else { 2.0 };
         }
-        let mut rows = Rows { tick_hz: 1e9, step_ticks: 1, rows: vec![shared], ..Rows::default() };
+        let mut rows = Rows::in_nanoseconds(vec![shared]);
         rows.remember_width(Some(1.0 / 3.9));
         rows.tell_width();
         let priced = priced(&rows, "calls");
@@ -189,17 +178,11 @@ mod tests {
     #[test]
     fn known_bounded_and_unknown_rows_are_told_apart() {
         let mut unproven = row("unproven", 2_000);
-        unproven.proof = Some(Proof { what: "faults".to_owned(), expected: 5, seen: 4 });
-        let mut refused = row("refused", 2_000);
-        refused.refused = Some("no space".to_owned());
-        let mut also = row("also", 2_000);
-        also.refused = Some("no space".to_owned());
-        let rows = Rows {
-            tick_hz: 1e9,
-            step_ticks: 1,
-            rows: vec![row("known", 2_000), row("nothing", 1_000), unproven, refused, also],
-            ..Rows::default()
-        };
+        unproven.proof = Some(Proof::new("faults", 5, 4));
+        let refused = row("refused", 2_000).refused("no space");
+        let also = row("also", 2_000).refused("no space");
+        let rows =
+            Rows::in_nanoseconds(vec![row("known", 2_000), row("nothing", 1_000), unproven, refused, also]);
         let priced = priced(&rows, "calls");
         assert_eq!(words(&priced, "known").as_deref(), Some("100 ns"));
         assert!(["nothing", "unproven", "refused"].iter().all(|o| words(&priced, o).is_none()));

@@ -12,7 +12,6 @@ machmeter_data::metric!(
      Distance: how far apart the words are (0: the same word). Wake: where the one who is woken is."
 );
 
-/// A part of the probe that could not be measured at all.
 pub(super) const NOT_MEASURED: Code = Code {
     id: "W420",
     name: "sync part not measured",

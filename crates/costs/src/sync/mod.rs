@@ -3,7 +3,8 @@
 pub mod contention;
 mod cost;
 pub mod info;
-pub mod locks;
+pub mod jobs;
+mod locks;
 pub mod models;
 pub mod params;
 pub mod transfer;

@@ -201,7 +201,7 @@ mod tests {
             .collect();
         row.extras.insert(TURNS_SEEN.to_owned(), trips_ns.len() as f64);
         row.extras.insert(SLEPT.to_owned(), 1.4 * trips_ns.len() as f64);
-        (Rows { tick_hz: 1e9, step_ticks: 1, ..Rows::default() }, row)
+        (Rows::in_nanoseconds(Vec::new()), row)
     }
 
     #[test]

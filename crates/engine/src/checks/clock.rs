@@ -38,12 +38,12 @@ pub(super) const SOURCE: CheckDef = CheckDef {
     },
     hurts: &["noise.*", "interactive.*", "memory.latency", "memory.core_to_core", "sync.cost", "ops.cost"],
     needs: &["kernel.clocksource"],
-    details: &[],
     states: &[Pass, Warn, Fail, Unknown],
     warning_spoils: &[Purpose::ShortOperations],
     failure_spoils: &[Purpose::Throughput, Purpose::ShortOperations, Purpose::TailLatency],
     decides: &[Purpose::Throughput, Purpose::ShortOperations, Purpose::TailLatency],
     judge: source,
+    ..CheckDef::OF_NOTHING
 };
 
 fn source(inputs: &Inputs) -> Judged {
@@ -100,13 +100,12 @@ pub(super) const STEP: CheckDef = CheckDef {
         undo: None,
     },
     hurts: &["noise.turn", "noise.detour_*", "memory.latency", "sync.cost", "ops.cost"],
-    needs: &[],
-    details: &[],
     states: &[Pass, Warn, Fail, Unknown],
     warning_spoils: &[Purpose::ShortOperations],
     failure_spoils: &[Purpose::ShortOperations, Purpose::TailLatency],
     decides: &[Purpose::ShortOperations],
     judge: step,
+    ..CheckDef::OF_NOTHING
 };
 
 fn step(inputs: &Inputs) -> Judged {
@@ -141,13 +140,10 @@ pub(super) const CROSS_CPU: CheckDef = CheckDef {
         undo: None,
     },
     hurts: &["memory.core_to_core", "memory.shared", "sync.cost", "interactive.lateness"],
-    needs: &[],
-    details: &[],
     states: &[Pass, Warn, Fail, Unknown, NotApplicable],
-    warning_spoils: &[],
     failure_spoils: &[Purpose::TailLatency, Purpose::ShortOperations],
-    decides: &[],
     judge: cross_cpu,
+    ..CheckDef::OF_NOTHING
 };
 
 fn cross_cpu(inputs: &Inputs) -> Judged {

@@ -28,10 +28,8 @@ pub(super) const HUGE_PAGES: CheckDef = CheckDef {
     needs: &["memory.thp"],
     details: &["cpu.online"],
     states: &[Pass, Warn, Unknown, NotApplicable],
-    warning_spoils: &[],
-    failure_spoils: &[],
-    decides: &[],
     judge: huge_pages,
+    ..CheckDef::OF_NOTHING
 };
 
 /// A file missing below /sys says something about the kernel only where /sys is there: sandboxes leave it out.
@@ -69,10 +67,8 @@ pub(super) const NUMA_BALANCING: CheckDef = CheckDef {
     needs: &["kernel.numa_balancing", "memory.nodes"],
     details: &["cpu.online"],
     states: &[Pass, Warn, Unknown, NotApplicable],
-    warning_spoils: &[],
-    failure_spoils: &[],
-    decides: &[],
     judge: numa_balancing,
+    ..CheckDef::OF_NOTHING
 };
 
 fn numa_balancing(inputs: &Inputs) -> Judged {
@@ -116,8 +112,8 @@ pub(super) const TRACERS: CheckDef = CheckDef {
     states: &[Pass, Warn, Fail, Unknown, NotApplicable],
     warning_spoils: &[Purpose::ShortOperations],
     failure_spoils: &[Purpose::ShortOperations, Purpose::TailLatency, Purpose::RealTime],
-    decides: &[],
     judge: tracers,
+    ..CheckDef::OF_NOTHING
 };
 
 fn tracers(inputs: &Inputs) -> Judged {
@@ -161,12 +157,9 @@ pub(super) const WATCHDOG: CheckDef = CheckDef {
     },
     hurts: &["noise.detour_*"],
     needs: &["kernel.nmi_watchdog", "kernel.watchdog"],
-    details: &[],
     states: &[Pass, Warn, Unknown, NotApplicable],
-    warning_spoils: &[],
-    failure_spoils: &[],
-    decides: &[],
     judge: watchdog,
+    ..CheckDef::OF_NOTHING
 };
 
 fn watchdog(inputs: &Inputs) -> Judged {
@@ -206,8 +199,8 @@ pub(super) const INTERRUPTS: CheckDef = CheckDef {
     states: &[Pass, Warn, Fail, Unknown],
     warning_spoils: &[Purpose::RealTime],
     failure_spoils: &[Purpose::TailLatency, Purpose::RealTime],
-    decides: &[],
     judge: interrupts,
+    ..CheckDef::OF_NOTHING
 };
 
 /// Device interrupts on `cpus` since boot.

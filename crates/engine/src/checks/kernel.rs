@@ -21,12 +21,11 @@ pub(super) const PREEMPTION: CheckDef = CheckDef {
     },
     hurts: &["interactive.*", "noise.detour_duration"],
     needs: &["kernel.preempt"],
-    details: &[],
     states: &[Pass, Warn, Unknown],
     warning_spoils: &[Purpose::RealTime],
-    failure_spoils: &[],
     decides: &[Purpose::RealTime],
     judge: preemption,
+    ..CheckDef::OF_NOTHING
 };
 
 fn preemption(inputs: &Inputs) -> Judged {
@@ -56,12 +55,10 @@ pub(super) const ISOLATION: CheckDef = CheckDef {
     },
     hurts: &["noise.*", "interactive.*"],
     needs: &["kernel.isolated", "kernel.nohz_full", "kernel.boot.rcu_nocbs"],
-    details: &[],
     states: &[Pass, Warn, Unknown, NotApplicable],
     warning_spoils: &[Purpose::RealTime],
-    failure_spoils: &[],
-    decides: &[],
     judge: isolation,
+    ..CheckDef::OF_NOTHING
 };
 
 fn isolation(inputs: &Inputs) -> Judged {
@@ -122,10 +119,8 @@ pub(super) const MITIGATIONS: CheckDef = CheckDef {
     needs: &["kernel.cmdline"],
     details: &["mitigations.*"],
     states: &[Pass, Warn, Unknown],
-    warning_spoils: &[],
-    failure_spoils: &[],
-    decides: &[],
     judge: mitigations,
+    ..CheckDef::OF_NOTHING
 };
 
 /// Boot words that switch single mitigations off.
@@ -210,9 +205,8 @@ pub(super) const REAL_TIME_SHARE: CheckDef = CheckDef {
     details: &["kernel.fair_server_runtime", "kernel.fair_server_period"],
     states: &[Pass, Warn, Unknown, NotApplicable],
     warning_spoils: &[Purpose::RealTime],
-    failure_spoils: &[],
-    decides: &[],
     judge: real_time_share,
+    ..CheckDef::OF_NOTHING
 };
 
 /// The server's settings for all measured CPUs, as the largest share any CPU has.

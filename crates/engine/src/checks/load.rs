@@ -92,12 +92,12 @@ pub(super) const RUN_QUEUE: CheckDef = CheckDef {
     },
     hurts: NOISE,
     needs: &["load.running", "cpu.count"],
-    details: &[],
     states: &[Pass, Warn, Fail, Unknown],
     warning_spoils: &[Purpose::TailLatency],
     failure_spoils: &[Purpose::TailLatency, Purpose::RealTime],
     decides: &[Purpose::TailLatency],
     judge: run_queue,
+    ..CheckDef::OF_NOTHING
 };
 
 fn run_queue(inputs: &Inputs) -> Judged {
@@ -142,13 +142,12 @@ pub(super) const CONSUMERS: CheckDef = CheckDef {
         undo: Some("kill -CONT PID, or taskset -cp with its former list."),
     },
     hurts: NOISE,
-    needs: &[],
-    details: &[],
     states: &[Pass, Warn, Fail, Unknown],
     warning_spoils: &[Purpose::TailLatency],
     failure_spoils: &[Purpose::TailLatency],
     decides: &[Purpose::TailLatency],
     judge: consumers,
+    ..CheckDef::OF_NOTHING
 };
 
 fn consumers(inputs: &Inputs) -> Judged {
@@ -199,13 +198,12 @@ pub(super) const REAL_TIME: CheckDef = CheckDef {
         undo: Some("chrt and taskset with the former values, which the text shows."),
     },
     hurts: &["noise.detour_*", "noise.stolen_fraction", "interactive.*"],
-    needs: &[],
-    details: &[],
     states: &[Pass, Warn, Fail, Unknown],
     warning_spoils: &[Purpose::RealTime],
     failure_spoils: &[Purpose::RealTime, Purpose::TailLatency],
     decides: &[Purpose::RealTime],
     judge: real_time,
+    ..CheckDef::OF_NOTHING
 };
 
 fn real_time(inputs: &Inputs) -> Judged {

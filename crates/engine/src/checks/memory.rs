@@ -29,12 +29,11 @@ pub(super) const FREE: CheckDef = CheckDef {
     },
     hurts: &["memory.*", "noise.detour_*", "interactive.lateness"],
     needs: &["memory.available", "memory.total", "cgroup.memory_max"],
-    details: &[],
     states: &[Pass, Warn, Fail, Unknown],
     warning_spoils: &[Purpose::RealTime],
     failure_spoils: &[Purpose::Throughput, Purpose::TailLatency, Purpose::RealTime],
-    decides: &[],
     judge: free,
+    ..CheckDef::OF_NOTHING
 };
 
 fn free(inputs: &Inputs) -> Judged {
@@ -76,12 +75,11 @@ pub(super) const SWAP: CheckDef = CheckDef {
     },
     hurts: &["memory.*", "noise.detour_*", "interactive.lateness"],
     needs: &["memory.swap_total", "memory.swap_free"],
-    details: &[],
     states: &[Pass, Warn, Fail, Unknown],
     warning_spoils: &[Purpose::RealTime],
     failure_spoils: &[Purpose::TailLatency, Purpose::Throughput, Purpose::RealTime],
-    decides: &[],
     judge: swap,
+    ..CheckDef::OF_NOTHING
 };
 
 fn swap(inputs: &Inputs) -> Judged {
@@ -119,12 +117,10 @@ pub(super) const CHANGED: CheckDef = CheckDef {
     },
     hurts: &["memory.*", "noise.detour_*"],
     needs: &["memory.total"],
-    details: &[],
     states: &[Pass, Warn, Fail, Unknown],
-    warning_spoils: &[],
     failure_spoils: &[Purpose::Throughput],
-    decides: &[],
     judge: changed,
+    ..CheckDef::OF_NOTHING
 };
 
 fn changed(inputs: &Inputs) -> Judged {

@@ -89,6 +89,19 @@ pub static CHECKS: &[CheckDef] = &[
 ];
 
 impl CheckDef {
+    /// Reads, spoils and decides nothing: what the others are made from.
+    const OF_NOTHING: Self = Self {
+        code: Code { id: "", name: "", what: "", why: "", how: "", next: "", undo: None },
+        hurts: &[],
+        needs: &[],
+        details: &[],
+        states: &[],
+        warning_spoils: &[],
+        failure_spoils: &[],
+        decides: &[],
+        judge: |_| Err(Outcome::unknown("nothing is judged")),
+    };
+
     /// Judges `inputs`.
     pub fn check(&self, inputs: &Inputs) -> Check {
         let outcome = (self.judge)(inputs).unwrap_or_else(|missing| missing);

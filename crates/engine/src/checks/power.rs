@@ -73,9 +73,8 @@ pub(super) const GOVERNOR: CheckDef = CheckDef {
     details: &["virt.hypervisor"],
     states: &[Pass, Warn, Unknown, NotApplicable],
     warning_spoils: &[Purpose::RealTime],
-    failure_spoils: &[],
-    decides: &[],
     judge: governor,
+    ..CheckDef::OF_NOTHING
 };
 
 fn governor(inputs: &Inputs) -> Judged {
@@ -123,12 +122,10 @@ pub(super) const SMT: CheckDef = CheckDef {
     },
     hurts: &["noise.slowdown_fraction", "noise.turn", "memory.*", "sync.cost", "ops.cost"],
     needs: &["cpu.smt", "cpu.topology", "virt.hypervisor"],
-    details: &[],
     states: &[Pass, Warn, Unknown],
     warning_spoils: &[Purpose::RealTime],
-    failure_spoils: &[],
-    decides: &[],
     judge: smt,
+    ..CheckDef::OF_NOTHING
 };
 
 fn smt(inputs: &Inputs) -> Judged {
@@ -191,10 +188,8 @@ pub(super) const TURBO: CheckDef = CheckDef {
     needs: &["power.turbo"],
     details: &["virt.hypervisor"],
     states: &[Pass, Warn, Unknown, NotApplicable],
-    warning_spoils: &[],
-    failure_spoils: &[],
-    decides: &[],
     judge: turbo,
+    ..CheckDef::OF_NOTHING
 };
 
 fn turbo(inputs: &Inputs) -> Judged {
@@ -232,9 +227,8 @@ pub(super) const IDLE: CheckDef = CheckDef {
     details: &["power.dma_latency", "kernel.boot.idle", "virt.hypervisor"],
     states: &[Pass, Warn, Unknown, NotApplicable],
     warning_spoils: &[Purpose::RealTime],
-    failure_spoils: &[],
-    decides: &[],
     judge: idle,
+    ..CheckDef::OF_NOTHING
 };
 
 fn idle(inputs: &Inputs) -> Judged {
@@ -299,10 +293,9 @@ pub(super) const THROTTLE: CheckDef = CheckDef {
     needs: &["power.throttle_count"],
     details: &["virt.hypervisor"],
     states: &[Pass, Fail, Unknown, NotApplicable],
-    warning_spoils: &[],
     failure_spoils: &[Purpose::Throughput, Purpose::ShortOperations, Purpose::TailLatency],
-    decides: &[],
     judge: throttle,
+    ..CheckDef::OF_NOTHING
 };
 
 fn throttle(inputs: &Inputs) -> Judged {
@@ -334,13 +327,11 @@ pub(super) const DRIFT: CheckDef = CheckDef {
         undo: None,
     },
     hurts: &["noise.turn", "noise.slowdown_fraction", "memory.*", "sync.cost", "ops.cost"],
-    needs: &[],
-    details: &[],
     states: &[Pass, Warn, Fail, Unknown],
-    warning_spoils: &[],
     failure_spoils: &[Purpose::Throughput, Purpose::ShortOperations],
     decides: &[Purpose::Throughput, Purpose::ShortOperations],
     judge: drift,
+    ..CheckDef::OF_NOTHING
 };
 
 fn drift(inputs: &Inputs) -> Judged {

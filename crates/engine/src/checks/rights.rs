@@ -44,12 +44,11 @@ pub(super) const REAL_TIME: CheckDef = CheckDef {
     },
     hurts: &["interactive.lateness", "noise.detour_*"],
     needs: &["limits.rtprio", "limits.cap_sys_nice", "limits.user_namespace", "limits.rt_group"],
-    details: &[],
     states: &[Pass, Warn, Unknown],
     warning_spoils: &[Purpose::RealTime],
-    failure_spoils: &[],
     decides: &[Purpose::RealTime],
     judge: real_time,
+    ..CheckDef::OF_NOTHING
 };
 
 fn real_time(inputs: &Inputs) -> Judged {
@@ -99,12 +98,9 @@ pub(super) const LOCKED_MEMORY: CheckDef = CheckDef {
     },
     hurts: &["noise.detour_*", "interactive.lateness"],
     needs: &["limits.memlock", "limits.cap_ipc_lock", "limits.user_namespace"],
-    details: &[],
     states: &[Pass, Warn, Unknown],
-    warning_spoils: &[],
-    failure_spoils: &[],
-    decides: &[],
     judge: locked_memory,
+    ..CheckDef::OF_NOTHING
 };
 
 fn locked_memory(inputs: &Inputs) -> Judged {
@@ -141,12 +137,9 @@ pub(super) const PERF: CheckDef = CheckDef {
         "limits.cap_sys_admin",
         "limits.user_namespace",
     ],
-    details: &[],
     states: &[Pass, Warn, Unknown, NotApplicable],
-    warning_spoils: &[],
-    failure_spoils: &[],
-    decides: &[],
     judge: perf,
+    ..CheckDef::OF_NOTHING
 };
 
 fn perf(inputs: &Inputs) -> Judged {
@@ -188,9 +181,9 @@ pub(super) const TRACEFS: CheckDef = CheckDef {
     details: &["limits.cap_sys_admin", "limits.user_namespace"],
     states: &[Pass, Warn, Unknown, NotApplicable],
     warning_spoils: &[Purpose::Causes],
-    failure_spoils: &[],
     decides: &[Purpose::Causes],
     judge: tracefs,
+    ..CheckDef::OF_NOTHING
 };
 
 fn tracefs(inputs: &Inputs) -> Judged {

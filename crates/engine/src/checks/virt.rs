@@ -28,12 +28,12 @@ pub(super) const STEAL: CheckDef = CheckDef {
     },
     hurts: ALL,
     needs: &["virt.hypervisor", "virt.steal", "cpu.count", "time.uptime"],
-    details: &[],
     states: &[Pass, Warn, Fail, Unknown, NotApplicable],
     warning_spoils: &[Purpose::TailLatency, Purpose::RealTime],
     failure_spoils: &[Purpose::Throughput, Purpose::TailLatency, Purpose::RealTime],
     decides: &[Purpose::TailLatency],
     judge: steal,
+    ..CheckDef::OF_NOTHING
 };
 
 fn steal(inputs: &Inputs) -> Judged {
@@ -84,12 +84,12 @@ pub(super) const HYPERVISOR: CheckDef = CheckDef {
     },
     hurts: ALL,
     needs: &["virt.hypervisor"],
-    details: &[],
     states: &[Pass, Warn, Unknown],
     warning_spoils: &[Purpose::RealTime],
     failure_spoils: &[Purpose::RealTime],
     decides: &[Purpose::RealTime],
     judge: hypervisor,
+    ..CheckDef::OF_NOTHING
 };
 
 fn hypervisor(inputs: &Inputs) -> Judged {
@@ -120,12 +120,10 @@ pub(super) const CONTAINER: CheckDef = CheckDef {
     },
     hurts: &["noise.source_fraction", "interactive.*"],
     needs: &["virt.container"],
-    details: &[],
     states: &[Pass, Warn, Unknown],
     warning_spoils: &[Purpose::Causes],
-    failure_spoils: &[],
-    decides: &[],
     judge: container,
+    ..CheckDef::OF_NOTHING
 };
 
 fn container(inputs: &Inputs) -> Judged {
@@ -152,10 +150,10 @@ pub(super) const CGROUP: CheckDef = CheckDef {
     needs: &["cgroup.cpu_quota", "cgroup.cpuset"],
     details: &["cgroup.cpu_quota_period"],
     states: &[Pass, Fail, Unknown],
-    warning_spoils: &[],
     failure_spoils: &[Purpose::Throughput, Purpose::TailLatency, Purpose::RealTime],
     decides: &[Purpose::Throughput, Purpose::TailLatency],
     judge: cgroup,
+    ..CheckDef::OF_NOTHING
 };
 
 fn cgroup(inputs: &Inputs) -> Judged {
@@ -201,12 +199,10 @@ pub(super) const BURST: CheckDef = CheckDef {
     },
     hurts: ALL,
     needs: &["virt.hypervisor", "virt.product"],
-    details: &[],
     states: &[Pass, Warn, Unknown, NotApplicable],
     warning_spoils: &[Purpose::Throughput, Purpose::RealTime],
-    failure_spoils: &[],
-    decides: &[],
     judge: burst,
+    ..CheckDef::OF_NOTHING
 };
 
 fn burst(inputs: &Inputs) -> Judged {

@@ -1,7 +1,7 @@
 //! Estimates of planted costs.
 
 use super::*;
-use crate::cost::{Kind, Proof};
+use crate::cost::{Kind, Proof, Rows};
 use machmeter_stats::random::Random;
 
 const RATE: MetricInfo = MetricInfo {
@@ -14,18 +14,7 @@ const RATE: MetricInfo = MetricInfo {
 };
 
 fn row(ticks: impl Iterator<Item = (u64, u64)>) -> Row {
-    let mut row = Row::new("ladder", "chase", Kind::Latency).per_turn(16.0);
-    (row.short_turns, row.long_turns) = (100, 200);
-    row.pairs = ticks
-        .enumerate()
-        .map(|(i, (short_ticks, long_ticks))| Pair {
-            at_ns: i as f64,
-            short_ticks,
-            long_ticks,
-            ..Pair::default()
-        })
-        .collect();
-    row
+    Row::new("ladder", "chase", Kind::Latency).per_turn(16.0).planted(100, ticks)
 }
 
 #[test]
@@ -62,7 +51,7 @@ fn a_neighbour_on_the_core_shows_in_the_quantiles_alone() {
         pair.core_width = if i % 4 == 0 { 3.9 } else { 2.1 };
     }
     let rows = |row: &Row| {
-        let mut rows = crate::cost::Rows { tick_hz: 1e9, step_ticks: 1, ..Default::default() };
+        let mut rows = Rows::in_nanoseconds(Vec::new());
         rows.rows.push(row.clone());
         rows.tell_width();
         rows
@@ -213,7 +202,7 @@ fn a_core_that_was_never_whole_is_known_from_before() {
         for (pair, width) in row.pairs.iter_mut().zip(widths.iter().cycle()) {
             pair.core_width = *width;
         }
-        let mut rows = crate::cost::Rows { tick_hz: 1e9, step_ticks: 1, ..Default::default() };
+        let mut rows = Rows::in_nanoseconds(Vec::new());
         rows.rows.push(row);
         rows.remember_width(before);
         rows.tell_width();
@@ -282,6 +271,6 @@ fn too_few_and_unproven_samples_have_no_cost_but_a_reason() {
     let few = Cost::of(&row((0..5).map(|_| (10, 2000))), 1.0, 1);
     assert!(matches!(&few, Cost::Unknown { why } if why.contains("5 undisturbed samples of 5")), "{few:?}");
     let mut r = row((0..50).map(|_| (10, 2000)));
-    r.proof = Some(Proof { what: "children that exited with 0".to_owned(), expected: 50, seen: 0 });
+    r.proof = Some(Proof::new("children that exited with 0", 50, 0));
     assert!(matches!(Cost::of(&r, 1.0, 1), Cost::Unknown { why } if why.contains("0 seen, 50 expected")));
 }

@@ -68,6 +68,17 @@ pub struct Proof {
     pub seen: u64,
 }
 
+impl Proof {
+    pub fn new(what: &str, expected: u64, seen: u64) -> Self {
+        Self { what: what.to_owned(), expected, seen }
+    }
+
+    /// `None` where nothing was to be seen.
+    pub fn of(what: &str, expected: u64, seen: u64) -> Option<Self> {
+        (expected > 0).then(|| Self::new(what, expected, seen))
+    }
+}
+
 /// One operation under one set of conditions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
@@ -117,11 +128,35 @@ impl Row {
         self
     }
 
-    /// With so many operations per turn.
     #[must_use]
     pub fn per_turn(mut self, operations: f64) -> Self {
         self.per_turn = operations;
         self
+    }
+
+    /// One that was not measured, with the reason.
+    #[must_use]
+    pub fn refused(mut self, why: impl Into<String>) -> Self {
+        self.refused = Some(why.into());
+        self
+    }
+
+    /// With pairs of `turns` and twice as many turns, each at a moment of its own: what a test plants.
+    #[must_use]
+    pub fn planted(mut self, turns: u64, ticks: impl IntoIterator<Item = (u64, u64)>) -> Self {
+        (self.short_turns, self.long_turns) = (turns, 2 * turns);
+        let pair = |(i, (short_ticks, long_ticks))| {
+            let at_ns = i as f64;
+            Pair { at_ns, short_ticks, long_ticks, ..Pair::default() }
+        };
+        self.pairs = ticks.into_iter().enumerate().map(pair).collect();
+        self
+    }
+
+    /// Adds to its proof what was seen of what was to be.
+    pub fn prove(&mut self, what: &str, expected: u64, seen: u64) {
+        let before = self.proof.take().map_or((0, 0), |p| (p.expected, p.seen));
+        self.proof = Some(Proof::new(what, before.0 + expected, before.1 + seen));
     }
 
     /// Number of the visit that begins now.
@@ -164,6 +199,11 @@ pub struct Rows {
 }
 
 impl Rows {
+    /// On a clock whose tick and step are a nanosecond.
+    pub fn in_nanoseconds(rows: Vec<Row>) -> Self {
+        Self { tick_hz: 1e9, step_ticks: 1, rows, ..Self::default() }
+    }
+
     /// Length of a tick, ns.
     pub fn ns_per_tick(&self) -> f64 {
         1e9 / self.tick_hz

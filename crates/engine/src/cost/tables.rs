@@ -190,10 +190,9 @@ mod tests {
             3
         ];
         row.rejected.preempted = 4;
-        row.proof = Some(Proof { what: "faults".to_owned(), expected: 8, seen: 8 });
+        row.proof = Some(Proof::new("faults", 8, 8));
         row.extras.insert("share_max".to_owned(), 0.5);
-        let mut refused = Row::new("ops", "exec", Kind::Throughput);
-        refused.refused = Some("no such file".to_owned());
+        let refused = Row::new("ops", "exec", Kind::Throughput).refused("no such file");
         let mut rows = Rows { tick_hz: 2.5e9, step_ticks: 26, rows: vec![row, refused], ..Rows::default() };
         rows.facts.insert("l1d_bytes".to_owned(), "32768".to_owned());
         let tables = rows.to_tables("memory");

@@ -171,7 +171,7 @@ mod tests {
         brief.pairs = (200..230).map(|i| at(i, 105.0 * wiggle(i))).collect();
         let mut other = Row::new("part", "elsewhere", Kind::Latency);
         other.pairs = (0..20).map(|i| at(i, 0.0)).collect();
-        let mut rows = Rows { tick_hz: 1e9, step_ticks: 1, ..Rows::default() };
+        let mut rows = Rows::in_nanoseconds(Vec::new());
         rows.rows = vec![main, brief, other];
         let levels = levels(&rows, "part").expect("two levels");
         assert_eq!(levels.regimes.len(), 2);

@@ -64,7 +64,6 @@ impl Enough {
     /// As long as there is time.
     pub const ENDLESS: Self = Self { samples: usize::MAX, visits: u32::MAX };
 
-    /// So many visits.
     pub const fn visits(visits: u32) -> Self {
         Self { samples: 0, visits }
     }

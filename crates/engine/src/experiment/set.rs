@@ -110,7 +110,6 @@ pub fn sample_benches(
     cells.into_rows()
 }
 
-/// A bench as a cell.
 pub struct BenchCell<'a> {
     pub bench: Bench<'a>,
     pub pace: Pace,

@@ -91,9 +91,6 @@ pub fn run(host: &Host<'_>, verbs: &[Box<dyn Pooled>]) -> Result<Vec<Outcome>, P
 }
 
 /// Measures all parts of all verbs in one pool, on a thread on the first measured CPU; what was measured of each verb.
-///
-/// # Errors
-/// The first part's error that is one of the request; what the system refuses a part is a refused row of that part.
 pub(super) fn measure(host: &Host<'_>, verbs: &[&dyn Pooled]) -> Result<Vec<Measured<Rows>>, ProbeError> {
     let plan = placement::plan(
         &host.cpus,
@@ -205,8 +202,7 @@ impl Nest<'_> {
         match made {
             Ok(()) => {}
             Err(ProbeError::Cannot(why)) => {
-                let mut row = Row::new(part.name, "part", Kind::Latency);
-                row.refused = Some(why);
+                let row = Row::new(part.name, "part", Kind::Latency).refused(why);
                 self.finished[index].rows.push(row);
             }
             Err(e) => {

@@ -51,15 +51,13 @@ pub struct SelfCheck {
 }
 
 impl SelfCheck {
+    pub fn new(id: &str, what: &str, bar: &str, truth: String, found: String, state: State) -> Self {
+        let (id, what, bar) = (id.to_owned(), what.to_owned(), bar.to_owned());
+        Self { id, what, truth, found, bar, state }
+    }
+
     pub fn not_shown(id: &str, what: &str, bar: &str, why: impl std::fmt::Display) -> Self {
-        Self {
-            id: id.to_owned(),
-            what: what.to_owned(),
-            truth: "-".to_owned(),
-            found: why.to_string(),
-            bar: bar.to_owned(),
-            state: State::NotShown,
-        }
+        Self::new(id, what, bar, "-".to_owned(), why.to_string(), State::NotShown)
     }
 }
 
@@ -126,13 +124,11 @@ fn ends_in_time<V: Verb>(machine: &machine::Machine<'_>, options: &Options) -> V
     let measured = parameters::<V>(&serde_json::json!({})).map(|p| machine.measure::<V>(order, &p));
     vec![match measured {
         Err(why) | Ok((Err(why), _)) => SelfCheck::not_shown("bounds.fifo", &what, bar, why),
-        Ok((Ok(_), spent_ns)) => SelfCheck {
-            id: "bounds.fifo".to_owned(),
-            what,
-            truth: format!("{:.1} s were given", budget_ns as f64 / 1e9),
-            found: format!("it took {:.2} s", spent_ns as f64 / 1e9),
-            bar: bar.to_owned(),
-            state: State::of(spent_ns < budget_ns + LATE_NS),
-        },
+        Ok((Ok(_), spent_ns)) => {
+            let truth = format!("{:.1} s were given", budget_ns as f64 / 1e9);
+            let found = format!("it took {:.2} s", spent_ns as f64 / 1e9);
+            let state = State::of(spent_ns < budget_ns + LATE_NS);
+            SelfCheck::new("bounds.fifo", &what, bar, truth, found, state)
+        }
     }]
 }

@@ -19,17 +19,14 @@ use serde::{Deserialize, Serialize};
 #[serde(tag = "law", rename_all = "snake_case")]
 pub enum Release {
     Periodic {
-        /// The period, ns.
         period_ns: u64,
     },
     /// Open loop with exponential intervals: arrivals do not wait for the work.
     Poisson {
-        /// Mean interval, ns.
         mean_ns: u64,
     },
     /// Closed loop: a job is released a think time after the one before has ended; 0 means back to back.
     Closed {
-        /// Think time, ns.
         think_ns: u64,
     },
 }
@@ -38,15 +35,9 @@ pub enum Release {
 #[serde(tag = "law", rename_all = "snake_case")]
 pub enum Demand {
     /// CPU time by the thread's own clock.
-    Cpu {
-        /// CPU time per job, ns.
-        ns: u64,
-    },
+    Cpu { ns: u64 },
     /// A fixed number of turns of the spinning loop, for comparing machines.
-    Turns {
-        /// Turns per job.
-        turns: u64,
-    },
+    Turns { turns: u64 },
     /// CPU time that grows from nothing to the whole period and starts anew (interbench's X).
     Ramp {
         /// Demand of the last step, ns.
@@ -91,14 +82,12 @@ pub enum Deadline {
     /// By the next release of a periodic stream.
     Next,
     After {
-        /// Relative deadline, ns.
         ns: u64,
     },
     Periods {
         /// Periods, at least 1.
         count: u32,
     },
-    /// There is none.
     None,
 }
 
@@ -121,13 +110,10 @@ pub enum Overload {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stream {
-    /// When jobs are released.
     pub release: Release,
     /// Work per job; of the first thread if there are `stages`.
     pub demand: Demand,
-    /// By when.
     pub deadline: Deadline,
-    /// When behind.
     pub overload: Overload,
     /// Work of further threads that a job wakes one after the other (input, client, compositor).
     #[serde(default)]
@@ -210,7 +196,6 @@ impl Fate {
 pub struct Job {
     /// Number of the release, from 0.
     pub number: u64,
-    /// When it was released by schedule.
     pub release_ns: u64,
     /// From its release until it began (over all stages of a chain: sum of the waits for a wake-up); of a dropped one, until
     /// it was given up.

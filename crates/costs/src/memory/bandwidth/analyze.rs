@@ -2,7 +2,7 @@
 
 use machmeter_data::metric::{Params as MetricParams, Population, params};
 use machmeter_data::quantity::{digits, human};
-use machmeter_data::record::{Finding, Summary, SummaryLine, Tile};
+use machmeter_data::record::Summary;
 use machmeter_data::{Interval, Metric, Unit};
 use machmeter_engine::Analysis;
 use machmeter_engine::cost::estimate::LEVEL;
@@ -17,6 +17,7 @@ use super::sizes::Level;
 use super::{NAME, datasets, roofline};
 use crate::memory::Params;
 use crate::memory::ladder::{LAST_DRIFTS, detect::DetectedCaches};
+use crate::show;
 
 /// Zeros that are moved so much faster are worth a warning.
 const DATA_RATIO: f64 = 1.2;
@@ -114,10 +115,7 @@ impl<'r> Figures<'r> {
 
     /// Numbers of CPUs there are figures for, ascending.
     pub(super) fn cpu_counts(&self) -> Vec<i64> {
-        let mut counts: Vec<i64> = self.all.iter().map(|f| f.cpus).collect();
-        counts.sort_unstable();
-        counts.dedup();
-        counts
+        show::ascending(self.all.iter().map(|f| f.cpus))
     }
 
     pub(super) fn most_cpus(&self) -> i64 {
@@ -205,20 +203,20 @@ fn scaling(figures: &Figures<'_>, out: &mut Analysis) {
         let said = out.findings.iter().any(|f| f.id == "memory.scaling");
         if let Some((cpus, rate)) = rates.last().filter(|_| rates.len() > 1 && !said) {
             let times = rate / rates[0].1;
-            out.findings.push(Finding {
-                id: "memory.scaling".to_owned(),
-                verdict: if times >= 0.9 * *cpus as f64 { "scales" } else { "saturates" }.to_owned(),
-                text: format!(
+            out.findings.push(show::finding(
+                "memory.scaling",
+                if times >= 0.9 * *cpus as f64 { "scales" } else { "saturates" },
+                format!(
                     "{cpus} CPUs {family} {} times what one does: {} against {}.",
                     digits(times),
                     human(*rate, Unit::BytesPerSecond),
                     human(rates[0].1, Unit::BytesPerSecond)
                 ),
-                evidence: rates
+                rates
                     .iter()
                     .map(|(c, r)| format!("{family} on {c}: {}", human(*r, Unit::BytesPerSecond)))
                     .collect(),
-            });
+            ));
         }
     }
 }
@@ -276,12 +274,12 @@ fn data_dependence(figures: &Figures<'_>, out: &mut Analysis) {
         ),
         None => ("none_seen", "Zeros are moved no more than 1.2 times as fast as random data.".to_owned()),
     };
-    out.findings.push(Finding {
-        id: "memory.data_dependence".to_owned(),
-        verdict: verdict.to_owned(),
-        text,
-        evidence,
-    });
+    out.findings.push(show::finding("memory.data_dependence", verdict, text, evidence));
+}
+
+fn flag(out: &mut Analysis, level: Level, code: &str) {
+    let of = |m: &&mut Metric| m.params.get("level").is_some_and(|l| *l == level.name().into());
+    out.metrics.iter_mut().filter(of).for_each(|m| m.flag(code));
 }
 
 fn conditions(figures: &Figures<'_>, rows: &Rows, out: &mut Analysis) {
@@ -293,11 +291,7 @@ fn conditions(figures: &Figures<'_>, rows: &Rows, out: &mut Analysis) {
             human(4.0 * last_bytes, Unit::Bytes)
         );
         out.warnings.push(SMALL_BUFFER.warning(text));
-        let level = Level::Memory.name();
-        for m in out.metrics.iter_mut().filter(|m| m.params.get("level").is_some_and(|l| *l == level.into()))
-        {
-            m.flag(SMALL_BUFFER.id);
-        }
+        flag(out, Level::Memory, SMALL_BUFFER.id);
     }
     beyond_the_last_cache(figures, rows, out);
     let refused = |f: &&Figure<'_>| f.row.refused.is_some();
@@ -340,10 +334,7 @@ fn beyond_the_last_cache(figures: &Figures<'_>, rows: &Rows, out: &mut Analysis)
         bytes(least as f64)
     );
     out.warnings.push(LAST_DRIFTS.warning(text));
-    let level = Level::Last.name();
-    for m in out.metrics.iter_mut().filter(|m| m.params.get("level").is_some_and(|l| *l == level.into())) {
-        m.flag(LAST_DRIFTS.id);
-    }
+    flag(out, Level::Last, LAST_DRIFTS.id);
 }
 
 fn summary(figures: &Figures<'_>, buffer: Option<&str>) -> Summary {
@@ -394,15 +385,15 @@ fn summary(figures: &Figures<'_>, buffer: Option<&str>) -> Summary {
     if !caches.is_empty() {
         lines.push(caches.join(", "));
     }
-    let tile = rate("read", Level::Memory, 1).map(|f| Tile {
-        label: "Memory read".to_owned(),
-        value: said(f),
-        note: rate("read", Level::Memory, most)
-            .filter(|_| most > 1)
-            .map(|all| format!("{most} CPUs: {}", said(all)))
-            .unwrap_or_default(),
+    let tile = rate("read", Level::Memory, 1).map(|f| {
+        show::tile(
+            "Memory read",
+            said(f),
+            rate("read", Level::Memory, most)
+                .filter(|_| most > 1)
+                .map(|all| format!("{most} CPUs: {}", said(all)))
+                .unwrap_or_default(),
+        )
     });
-    let lines =
-        if lines.is_empty() { Vec::new() } else { vec![SummaryLine { section: "MEMORY".to_owned(), lines }] };
-    Summary { lines, tiles: tile.into_iter().collect(), verdict: String::new() }
+    show::summary("MEMORY", lines, tile)
 }

@@ -1,10 +1,11 @@
 //! What is shown: the table of kernels, bandwidth over working sets, bandwidth over CPUs.
 
 use machmeter_data::Unit;
-use machmeter_data::shape::{Axis, Cell, CostTable, Curve, CurveRow, Dataset, Shape, TableColumn, TableRow};
+use machmeter_data::shape::{Axis, Cell, CurveRow, Dataset, TableRow};
 
 use super::analyze::{Figure, Figures};
 use super::sizes::Level;
+use crate::show;
 
 /// Families of the curves over working sets, the widest kernel of each, where no kernels were asked for.
 const CURVES: [&str; 3] = ["read", "write", "copy"];
@@ -26,31 +27,16 @@ fn drawn<'r>(figures: &Figures<'r>, families: &[&str], chosen: bool) -> Vec<&'r 
         };
         return families.iter().filter_map(widest).collect();
     }
-    let mut kernels: Vec<&str> = Vec::new();
-    for f in figures.all.iter().filter(|f| !f.is_peak() && f.rate().is_some()) {
-        let name = f.row.operation.as_str();
-        if !kernels.contains(&name) {
-            kernels.push(name);
-        }
-    }
-    kernels
-}
-
-fn dataset(id: &str, title: &str, caption: String, shape: Shape) -> Dataset {
-    Dataset::new(id, title, caption, shape)
+    let measured = figures.all.iter().filter(|f| !f.is_peak() && f.rate().is_some());
+    show::distinct(measured.map(|f| f.row.operation.as_str()))
 }
 
 /// A row per kernel and width; columns by level, with and without write-allocate, with all CPUs, huge pages, zeros, and as
 /// STREAM.
 fn table(figures: &Figures<'_>) -> Option<Dataset> {
     let most = figures.most_cpus();
-    let mut kernels: Vec<&str> = Vec::new();
-    for f in figures.all.iter().filter(|f| !f.is_peak() && !f.is_level(Level::Sweep)) {
-        let name = f.row.operation.as_str();
-        if !kernels.contains(&name) && f.rate().is_some() {
-            kernels.push(name);
-        }
-    }
+    let shown = |f: &&Figure<'_>| !f.is_peak() && !f.is_level(Level::Sweep) && f.rate().is_some();
+    let kernels = show::distinct(figures.all.iter().filter(shown).map(|f| f.row.operation.as_str()));
     if kernels.is_empty() {
         return None;
     }
@@ -77,7 +63,7 @@ fn table(figures: &Figures<'_>) -> Option<Dataset> {
         let plain = |level: Level, cpus: i64| {
             find(&|f| f.is_level(level) && f.cpus == cpus && f.is_plain() && f.data() == figures.data)
         };
-        let cell = |rate: Option<f64>| rate.map_or(Cell::Empty(()), Cell::Number);
+        let cell = show::number;
         let mut cells: Vec<Cell> =
             Level::TABLE.iter().map(|l| cell(plain(*l, 1).and_then(Figure::rate))).collect();
         cells.push(cell(plain(Level::Memory, 1).and_then(Figure::rate_with_allocate)));
@@ -106,10 +92,8 @@ fn table(figures: &Figures<'_>) -> Option<Dataset> {
         (0..labels.len()).map(|i| rows.iter().any(|r| r.cells[i] != Cell::Empty(()))).collect();
     let keep = |cells: Vec<Cell>| cells.into_iter().zip(&used).filter(|(_, u)| **u).map(|(c, _)| c).collect();
     let columns = labels.into_iter().zip(&used).filter(|(_, u)| **u);
-    let shape = CostTable {
-        columns: columns.map(|(label, _)| TableColumn::new(label, Unit::BytesPerSecond)).collect(),
-        rows: rows.into_iter().map(|r| TableRow { name: r.name, cells: keep(r.cells) }).collect(),
-    };
+    let columns = columns.map(|(label, _)| (label, Some(Unit::BytesPerSecond)));
+    let rows = rows.into_iter().map(|r| TableRow { name: r.name, cells: keep(r.cells) }).collect();
     let caption = format!(
         "Bytes loaded and stored per second, as the instructions ask for them (STREAM counts so). With write-allocate: plus a \
          read of each line that is stored without having been loaded. Memory holds {} data and lies in small pages unless the \
@@ -117,7 +101,7 @@ fn table(figures: &Figures<'_>) -> Option<Dataset> {
          that program, of the width that a compiler takes for its loops.",
         figures.data
     );
-    Some(dataset("memory.bandwidth_table", "Bandwidth by kernel", caption, Shape::CostTable(shape)))
+    show::table(["memory.bandwidth_table", "Bandwidth by kernel", &caption], columns, rows)
 }
 
 fn sizes(figures: &Figures<'_>, chosen: bool) -> Option<Dataset> {
@@ -140,21 +124,12 @@ fn sizes(figures: &Figures<'_>, chosen: bool) -> Option<Dataset> {
         })
         .filter(|r: &CurveRow| r.x.len() > 1)
         .collect();
-    let shape = Curve {
-        x: Axis::log("working set, all operands", Unit::Bytes),
-        y: Axis::log("requested bytes", Unit::BytesPerSecond),
-        rows,
-        marks: Vec::new(),
-    };
+    let axes = [
+        Axis::log("working set, all operands", Unit::Bytes),
+        Axis::log("requested bytes", Unit::BytesPerSecond),
+    ];
     let caption = "One CPU, small pages. A copy of a working set reads half of it and writes the other half; both count.";
-    (!shape.rows.is_empty()).then(|| {
-        dataset(
-            "memory.bandwidth_sizes",
-            "Bandwidth over working sets",
-            caption.to_owned(),
-            Shape::Curve(shape),
-        )
-    })
+    show::curves(["memory.bandwidth_sizes", "Bandwidth over working sets", caption], axes, rows, Vec::new())
 }
 
 fn cpus(figures: &Figures<'_>, chosen: bool) -> Option<Dataset> {
@@ -178,14 +153,10 @@ fn cpus(figures: &Figures<'_>, chosen: bool) -> Option<Dataset> {
         })
         .filter(|r| r.x.len() > 1)
         .collect();
-    let shape = Curve {
-        x: Axis::log("CPUs at once", Unit::Count),
-        y: Axis::linear("requested bytes, all CPUs", Unit::BytesPerSecond),
-        rows,
-        marks: Vec::new(),
-    };
+    let axes = [
+        Axis::log("CPUs at once", Unit::Count),
+        Axis::linear("requested bytes, all CPUs", Unit::BytesPerSecond),
+    ];
     let caption = "Each CPU on memory of its own that it has touched first. Where a curve is flat, memory is the limit.";
-    (!shape.rows.is_empty()).then(|| {
-        dataset("memory.bandwidth_cpus", "Bandwidth over CPUs", caption.to_owned(), Shape::Curve(shape))
-    })
+    show::curves(["memory.bandwidth_cpus", "Bandwidth over CPUs", caption], axes, rows, Vec::new())
 }

@@ -70,9 +70,7 @@ impl Spec {
     }
 
     pub(super) fn refused(&self, why: &str) -> Row {
-        let mut row = self.row(1);
-        row.refused = Some(why.to_owned());
-        row
+        self.row(1).refused(why)
     }
 }
 
@@ -108,9 +106,6 @@ pub(super) struct Request {
 
 impl Request {
     /// Of the parameters, on so many measured CPUs.
-    ///
-    /// # Errors
-    /// [`ProbeError::Usage`]: an unknown kernel, more threads than CPUs, no size.
     pub(super) fn new(params: &Params, cpus: usize) -> Result<Self, ProbeError> {
         let usage = |why: String| Err(ProbeError::Usage(why));
         let mut kernels = Vec::new();
@@ -156,9 +151,7 @@ impl Request {
 
 /// Families, and one name as an example of a width.
 fn known() -> String {
-    let mut families: Vec<&str> = streams().filter(|k| (k.available)()).map(|k| split(k.name).0).collect();
-    families.sort_unstable();
-    families.dedup();
+    let families = crate::show::ascending(streams().filter(|k| (k.available)()).map(|k| split(k.name).0));
     let example = widest("read").map_or("read.scalar", |k| k.name);
     format!("{} (or one width of them, as {example})", families.join(", "))
 }

@@ -1,12 +1,13 @@
 //! The roofline (S. Williams, A. Waterman, D. Patterson, CACM 52(4), 2009) from measured ceilings: what a loop can reach at
 //! most, by its operations per byte, for operands that lie in each cache or in memory; and where measured loops stand.
 
-use machmeter_data::shape::{Axis, Curve, CurveRow, Dataset, Mark, Shape};
+use machmeter_data::shape::{Axis, CurveRow, Dataset, Mark};
 use machmeter_data::{Unit, quantity::human};
 
 use super::analyze::{Figure, Figures};
 use super::plan::split;
 use super::sizes::Level;
+use crate::show;
 
 /// Least and greatest operations per byte shown.
 const INTENSITIES: (f64, f64) = (1.0 / 64.0, 64.0);
@@ -38,13 +39,8 @@ pub(super) fn dataset(figures: &Figures<'_>) -> Option<Dataset> {
     let caption = "Operations per second that a loop can reach, by its floating-point operations per byte requested: the \
                    bandwidth of reads from each level, up to the peak of multiply-adds on registers. One CPU. A loop that \
                    also stores can stay below its ceiling.";
-    let shape = Curve {
-        x: Axis::log("operations per byte", Unit::Count),
-        y: Axis::log("operations", Unit::FlopsPerSecond),
-        rows,
-        marks: marks(figures),
-    };
-    Some(Dataset::new("memory.roofline", "Roofline", caption, Shape::Curve(shape)))
+    let axes = [Axis::log("operations per byte", Unit::Count), Axis::log("operations", Unit::FlopsPerSecond)];
+    show::curves(["memory.roofline", "Roofline", caption], axes, rows, marks(figures))
 }
 
 /// Bandwidth times operations per byte, up to the peak.

@@ -103,9 +103,6 @@ pub(in crate::memory) fn sweep(memory_bytes: usize) -> Vec<usize> {
 }
 
 /// A size as a person writes it: `65536`, `64K`, `64KiB`, `1.5G`; units are powers of 1,024.
-///
-/// # Errors
-/// One line that says what is understood.
 pub(in crate::memory) fn parse_bytes(text: &str) -> Result<u64, String> {
     let t = text.trim();
     let digits = t.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(t.len());

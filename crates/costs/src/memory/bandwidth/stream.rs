@@ -42,9 +42,6 @@ const CHUNK_BYTES: usize = 256 << 10;
 
 impl Buffer {
     /// Room for a working set of `bytes`. Nothing is touched yet: [`Self::fill`] has to be called by the user of the memory.
-    ///
-    /// # Errors
-    /// When the memory or the page size is not to be had: one line.
     pub(crate) fn new(bytes: usize, backing: Backing, contents: Contents) -> io::Result<Self> {
         let pages = Pages::new(bytes.saturating_add(SLACK_BYTES), backing)?;
         Ok(Self { pages, contents, bytes, filled: Once::new() })
@@ -114,9 +111,6 @@ pub(crate) struct Stream<'a> {
 
 impl<'a> Stream<'a> {
     /// A walk over `working_set_bytes` (all operands together) of `buffer`.
-    ///
-    /// # Errors
-    /// [`KernelError`] when this processor cannot run it or the buffer is too small.
     pub(crate) fn new(
         kernel: &'static Kernel,
         buffer: &'a Buffer,
@@ -126,9 +120,6 @@ impl<'a> Stream<'a> {
     }
 
     /// The same with turns of about `chunk_bytes`.
-    ///
-    /// # Errors
-    /// As [`Self::new`].
     pub(crate) fn in_chunks(
         kernel: &'static Kernel,
         buffer: &'a Buffer,

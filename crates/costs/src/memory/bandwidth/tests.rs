@@ -3,34 +3,21 @@
 use machmeter_data::Metric;
 use machmeter_data::shape::{Cell, Shape};
 use machmeter_engine::Analysis;
-use machmeter_engine::cost::{Cost, Pair, Row, Rows};
-use machmeter_engine::experiment::{CellList, Enough, sample, sample_benches};
-use machmeter_engine::sampling::{Bench, HostTiming, Pace, Sampler};
-use machmeter_engine::team::sampler::HostClock;
-use machmeter_engine::team::{Seats, threads::Threads};
-use machmeter_sys::clock::{SourceId, TickRate};
+use machmeter_engine::cost::{Row, Rows};
 use machmeter_sys::kernel;
 use machmeter_sys::pages::Backing;
-use machmeter_sys::sched::Policy;
-use machmeter_sys::thread::monotonic_ns;
 
 use super::analyze::{analyze, saturation};
 use super::plan::{self, Depth, PageSize, Request, Spec, widest};
 use super::sizes::{self, Claimed, Level};
 use super::stream::{Buffer, Contents, Stream};
-use super::together;
 use crate::memory::Params;
 use crate::memory::ladder::detect::DetectedCaches;
+use crate::testing::params;
+
+mod machine;
 
 const MEMORY_BYTES: usize = 128 << 20;
-
-fn params(kernels: &[&str]) -> Params {
-    use clap::{Args, FromArgMatches};
-    let command = Params::augment_args(clap::Command::new("memory").no_binary_name(true));
-    let list = kernels.join(",");
-    let args: Vec<&str> = if kernels.is_empty() { vec![] } else { vec!["--kernels", &list] };
-    Params::from_arg_matches(&command.try_get_matches_from(args).unwrap()).unwrap()
-}
 
 fn spec(family: &str, level: Level, cpus: usize, contents: Contents) -> Spec {
     let working_set_bytes = match level {
@@ -44,28 +31,23 @@ fn spec(family: &str, level: Level, cpus: usize, contents: Contents) -> Spec {
 
 /// A row with this bandwidth, bytes per second, at a tick per ns; every fifth pair is disturbed.
 fn planted(spec: &Spec, rate: f64) -> Row {
-    let mut row = spec.row(1_000);
-    (row.short_turns, row.long_turns) = (100, 200);
+    let row = spec.row(1_000);
     let short_ns = 100.0 * row.per_turn / rate * 1e9;
-    row.pairs = (0..40)
-        .map(|i| {
-            let disturbed = if i % 5 == 0 { short_ns * 0.7 } else { f64::from(i % 3) };
-            Pair {
-                at_ns: f64::from(i),
-                short_ticks: (800.0 + short_ns) as u64,
-                long_ticks: (800.0 + 2.0 * short_ns + disturbed) as u64,
-                ..Pair::default()
-            }
-        })
-        .collect();
-    row
+    let pair = |i| {
+        let disturbed = if i % 5 == 0 { short_ns * 0.7 } else { f64::from(i % 3) };
+        ((800.0 + short_ns) as u64, (800.0 + 2.0 * short_ns + disturbed) as u64)
+    };
+    row.planted(100, (0..40).map(pair))
 }
 
 fn analysis(rows: Vec<Row>) -> Analysis {
-    let mut rows = Rows { tick_hz: 1e9, step_ticks: 1, rows, ..Rows::default() };
-    for (k, v) in
-        [("cpus", "2"), ("data", "random"), ("memory_bytes", "134217728"), ("last_cache_bytes", "33554432")]
-    {
+    analysis_on(rows, "2", "134217728")
+}
+
+fn analysis_on(rows: Vec<Row>, cpus: &str, memory_bytes: &str) -> Analysis {
+    let mut rows = Rows::in_nanoseconds(rows);
+    let facts = [("cpus", cpus), ("data", "random"), ("memory_bytes", memory_bytes)];
+    for (k, v) in facts.into_iter().chain([("last_cache_bytes", "33554432")]) {
         rows.facts.insert(format!("bandwidth.{k}"), v.to_owned());
     }
     analyze(&params(&[]), &rows, 1)
@@ -132,15 +114,10 @@ fn planted_bandwidths_are_found_and_stores_count_twice_with_their_allocation() {
 
 #[test]
 fn a_buffer_that_fits_the_last_cache_says_nothing_of_memory() {
-    let mut rows = Rows {
-        tick_hz: 1e9,
-        step_ticks: 1,
-        rows: vec![
-            planted(&spec("read", Level::Memory, 1, Contents::Random), 42e9),
-            planted(&spec("read", Level::L1, 1, Contents::Random), 210e9),
-        ],
-        ..Rows::default()
-    };
+    let mut rows = Rows::in_nanoseconds(vec![
+        planted(&spec("read", Level::Memory, 1, Contents::Random), 42e9),
+        planted(&spec("read", Level::L1, 1, Contents::Random), 210e9),
+    ]);
     let said = |rows: &Rows| analyze(&params(&[]), rows, 1);
     rows.facts.insert("bandwidth.last_cache_bytes".to_owned(), (32 << 20).to_string());
     for (bytes, in_summary) in [
@@ -224,18 +201,8 @@ fn the_roofline_bends_where_bandwidth_meets_the_peak() {
 fn what_is_missing_is_said_and_never_a_number() {
     let s = spec("read", Level::Memory, 2, Contents::Random);
     let huge = Spec { pages: PageSize::Huge, cpus: 1, ..s };
-    let mut rows = Rows {
-        tick_hz: 1e9,
-        step_ticks: 1,
-        rows: vec![s.refused("needs two CPUs, has 1"), huge.refused("huge pages granted for 0 of 9 bytes")],
-        ..Rows::default()
-    };
-    for (k, v) in
-        [("cpus", "1"), ("data", "random"), ("memory_bytes", "16777216"), ("last_cache_bytes", "33554432")]
-    {
-        rows.facts.insert(format!("bandwidth.{k}"), v.to_owned());
-    }
-    let a = analyze(&params(&[]), &rows, 1);
+    let rows = vec![s.refused("needs two CPUs, has 1"), huge.refused("huge pages granted for 0 of 9 bytes")];
+    let a = analysis_on(rows, "1", "16777216");
     assert!(a.metrics.iter().all(|m| m.value.is_none() && m.why.is_some()), "{:?}", a.metrics);
     let codes: Vec<&str> = a.warnings.iter().map(|w| w.code.as_str()).collect();
     assert_eq!(codes, ["W406", "W408", "W409"], "{:?}", a.warnings);
@@ -284,9 +251,9 @@ fn sizes_fit_their_caches_whatever_is_claimed() {
 #[test]
 fn what_was_asked_for_wrongly_is_one_line() {
     let said = |p: &Params, cpus| Request::new(p, cpus).unwrap_err().to_string();
-    let unknown = said(&params(&["reed"]), 2);
+    let unknown = said(&params(&["--kernels", "reed"]), 2);
     assert!(unknown.contains("'reed'") && unknown.contains("read") && !unknown.contains('\n'), "{unknown}");
-    assert!(said(&params(&["chase.1"]), 2).contains("is not one of"));
+    assert!(said(&params(&["--kernels", "chase.1"]), 2).contains("is not one of"));
     let with = |f: &dyn Fn(&mut Params)| {
         let mut p = params(&[]);
         f(&mut p);
@@ -302,7 +269,7 @@ fn what_was_asked_for_wrongly_is_one_line() {
         p.kernels = vec!["read".to_owned(), "update".to_owned()];
     });
     assert!(signs.contains("'update.") && signs.contains("--data zeros") && !signs.contains('\n'), "{signs}");
-    let named = Request::new(&params(&["copy", "read.scalar"]), 2).unwrap();
+    let named = Request::new(&params(&["--kernels", "copy,read.scalar"]), 2).unwrap();
     assert_eq!(named.kernels.iter().map(|k| k.name).collect::<Vec<_>>()[1], "read.scalar");
 }
 
@@ -379,17 +346,12 @@ fn chosen_kernels_are_drawn_and_others_by_family() {
         let together = [1, 2, 4].map(|cpus| at(family, Level::Memory, MEMORY_BYTES, cpus));
         alone.chain(together).collect::<Vec<Row>>()
     };
-    let rows = Rows {
-        tick_hz: 1e9,
-        step_ticks: 1,
-        rows: ["triad", "update", "read"].map(of).concat(),
-        ..Rows::default()
-    };
+    let rows = Rows::in_nanoseconds(["triad", "update", "read"].map(of).concat());
     let name = |family| widest(family).unwrap().name;
     let usual = analyze(&params(&[]), &rows, 1);
     assert_eq!(curves(&usual, "memory.bandwidth_sizes"), [(name("read"), 4)]);
     assert_eq!(curves(&usual, "memory.bandwidth_cpus"), [(name("read"), 3), (name("triad"), 3)]);
-    let chosen = analyze(&params(&["triad", "update", "read"]), &rows, 1);
+    let chosen = analyze(&params(&["--kernels", "triad,update,read"]), &rows, 1);
     for (id, points) in [("memory.bandwidth_sizes", 4), ("memory.bandwidth_cpus", 3)] {
         assert_eq!(curves(&chosen, id), ["triad", "update", "read"].map(|f| (name(f), points)), "{id}");
     }
@@ -421,8 +383,8 @@ fn rows_of_the_last_cache_that_do_not_fit_what_was_found_are_flagged() {
     let last = Spec { working_set_bytes: 3 << 20, ..spec("read", Level::Last, 1, Contents::Random) };
     let flags = |low: usize| {
         let rows = vec![planted(&last, 60e9), planted(&spec("read", Level::L2, 1, Contents::Random), 9e10)];
-        let mut rows = Rows { tick_hz: 1e9, step_ticks: 1, rows, ..Rows::default() };
-        let found = DetectedCaches { last_bytes: Some((low as u64, 9 << 20)), ..DetectedCaches::default() };
+        let mut rows = Rows::in_nanoseconds(rows);
+        let found = DetectedCaches { last_bytes: Some((low as u64, 9 << 20)) };
         found.to_facts(&mut rows.facts);
         let a = analyze(&params(&[]), &rows, 1);
         let warned = a.warnings.iter().filter(|w| w.code == "W404").count();
@@ -431,72 +393,4 @@ fn rows_of_the_last_cache_that_do_not_fit_what_was_found_are_flagged() {
     };
     assert_eq!(flags(2 << 20), (1, vec!["LLC".to_owned()]));
     assert_eq!(flags(4 << 20), (0, Vec::new()));
-}
-
-fn clock() -> (SourceId, TickRate) {
-    (SourceId::MonotonicRaw, TickRate::NANOSECONDS)
-}
-
-#[test]
-fn the_first_cache_is_read_faster_than_memory() {
-    let _cpus = crate::test_cpu_lock::lock();
-    let (source, rate) = clock();
-    let bytes = 64 << 20;
-    let buffer = Buffer::new(bytes, Backing::Small, Contents::Random).unwrap();
-    buffer.fill(3);
-    let near = Spec { working_set_bytes: 24 << 10, ..spec("read", Level::L1, 1, Contents::Random) };
-    let far = Spec { working_set_bytes: bytes, level: Level::Memory, ..near };
-    let benches: Vec<Bench<'_>> = [near, far]
-        .iter()
-        .map(|s| {
-            let stream = Stream::new(s.kernel, &buffer, s.working_set_bytes).unwrap();
-            Bench::new(s.row(stream.kernel_turns()), stream)
-        })
-        .collect();
-    let begin_ns = monotonic_ns();
-    let until_ns = begin_ns + 1_000_000_000;
-    let mut sampler = Sampler::new(HostTiming::new(source), rate, 7);
-    let pace = Pace::of(Pace::BATCH_NS, 3);
-    let rows = sample_benches(&mut sampler, benches, pace, Enough::visits(200), until_ns);
-    assert!(monotonic_ns() < until_ns + 1_000_000_000, "the time was not kept");
-    let costs: Vec<Cost> = rows.iter().map(|r| Cost::of(r, rate.ns_per_tick(), 1)).collect();
-    let [Some(near), Some(far)] = [costs[0].value_ns(), costs[1].value_ns()] else {
-        let rejected: u64 = rows.iter().map(|r| r.rejected.total()).sum();
-        assert!(rejected > 0, "no figures, and nothing disturbed: {costs:?}");
-        return;
-    };
-    assert!(near * 1.3 < far, "{near} ns per byte in L1, {far} in memory");
-}
-
-#[test]
-fn several_cpus_work_at_once_and_end_in_time() {
-    let _cpus = crate::test_cpu_lock::lock();
-    let (source, rate) = clock();
-    let cpus = machmeter_sys::affinity::mask().unwrap().to_vec();
-    if cpus.len() < 2 {
-        println!("skipped: one CPU only");
-        return;
-    }
-    let bytes = 32 << 20;
-    let specs = [1_usize, 2]
-        .map(|cpus| Spec { working_set_bytes: bytes, ..spec("copy", Level::Memory, cpus, Contents::Random) });
-    let buffer = || Buffer::new(bytes, Backing::Small, Contents::Random).unwrap();
-    let buffers = [buffer(), buffer()];
-    buffers[0].fill(1);
-    let seats = Seats { cpus: cpus[..2].to_vec(), policy: Policy::Other { nice: 0 } };
-    let until_ns = monotonic_ns() + 1_500_000_000;
-    let clock = HostClock { source, rate };
-    let setting = together::Setting { seats, buffers: buffers.iter().collect(), clock, seed: 1 };
-    let cells = specs.iter().map(|spec| together::TogetherCell::new(&Threads, &setting, spec).unwrap());
-    let mut cells: CellList<'_> = cells.collect();
-    sample(&mut Sampler::new(HostTiming::new(source), rate, 7), &mut cells, Enough::ENDLESS, until_ns);
-    let rows = cells.into_rows();
-    assert!(monotonic_ns() < until_ns + 1_000_000_000, "the time was not kept");
-    let tried: u64 = rows.iter().map(|r| r.pairs.len() as u64 + r.rejected.total()).sum();
-    assert!(tried > 0, "{rows:?}");
-    for row in rows.iter().filter(|r| r.pairs.len() > 6) {
-        let Some(ns) = Cost::of(row, rate.ns_per_tick(), 1).value_ns() else { continue };
-        // Between a tenth of the slowest and ten times the fastest memory there is.
-        assert!((1e8..1e13).contains(&(1e9 / ns)), "{ns} ns per byte: {row:?}");
-    }
 }

@@ -66,8 +66,6 @@ pub(super) struct TogetherCell<'a> {
 }
 
 impl<'a> TogetherCell<'a> {
-    /// # Errors
-    /// The row, refused: the kernel does not run here, or not over so much memory.
     pub(super) fn new(
         team: &'static dyn Team,
         setting: &'a Setting<'a>,

@@ -266,12 +266,9 @@ const DETECTED_CACHES: &str = "ladder.detected_caches";
 
 /// Caches as the latencies of this run show them, for the parts after it; `None` for what they do not show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[allow(clippy::struct_field_names, reason = "units stand in names")]
 pub(in crate::memory) struct DetectedCaches {
-    pub(in crate::memory) first_bytes: Option<u64>,
     /// What was effectively there of the last cache before memory, by round: the least and the most.
     pub(in crate::memory) last_bytes: Option<(u64, u64)>,
-    pub(in crate::memory) line_bytes: Option<u64>,
 }
 
 impl DetectedCaches {
@@ -280,11 +277,7 @@ impl DetectedCaches {
         let most_bytes = curves.points(PAGE_LOCAL, curves.first_pages()).last().map_or(0.0, |p| p.size);
         let (caches, memory_reached) = caches(curves, most_bytes);
         let last = caches.last().filter(|_| memory_reached).map(|c| c.end.range_bytes());
-        Self {
-            first_bytes: caches.first().map(|c| c.nominal_bytes as u64),
-            last_bytes: last.map(|(low, high)| (low as u64, high as u64)),
-            line_bytes: line(curves).map(|l| l.next as u64),
-        }
+        Self { last_bytes: last.map(|(low, high)| (low as u64, high as u64)) }
     }
 
     pub(in crate::memory) fn to_facts(self, facts: &mut BTreeMap<String, String>) {
@@ -319,13 +312,9 @@ fn ways(curves: &Curves<'_>) -> Option<Step> {
 /// The line ends where the second access of a block begins to cost more.
 fn line(curves: &Curves<'_>) -> Option<Step> {
     // Of several sets that were tried, the one with the most pairs was settled on.
-    let mut sets: Vec<i64> = curves
-        .rows()
-        .filter(|r| r.operation == "second")
-        .filter_map(|r| r.int("working_set_bytes"))
-        .collect();
-    sets.sort_unstable();
-    sets.dedup();
+    let sets = crate::show::ascending(
+        curves.rows().filter(|r| r.operation == "second").filter_map(|r| r.int("working_set_bytes")),
+    );
     let curves = sets.into_iter().filter_map(|set| {
         let is = |r: &Row| r.operation == "second" && r.int("working_set_bytes") == Some(set);
         // An offset of which too little is known must not hide the end.

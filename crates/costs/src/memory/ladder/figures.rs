@@ -4,9 +4,10 @@ use super::chase::{GLOBAL, HUGE, ONE_PER_PAGE, PAGE_BYTES, PAGE_LOCAL, SMALL, ST
 use super::curves::{Curves, Point};
 use super::detect::{Cache, Detection};
 use super::refine::STRIDES;
+use crate::show;
 use machmeter_data::metric::{ParamValue, Params, Population, params};
 use machmeter_data::quantity::{Unit, human};
-use machmeter_data::shape::{Axis, Curve, CurveRow, Mark, Matrix};
+use machmeter_data::shape::{Axis, CurveRow, Mark, Matrix};
 use machmeter_data::{Dataset, Interval, Metric, Shape};
 use machmeter_engine::cost::estimate::LEVEL;
 use machmeter_stats::quantile::median_of;
@@ -191,16 +192,6 @@ pub(super) fn datasets(curves: &Curves<'_>, found: &Detection<'_>) -> Vec<Datase
         .collect()
 }
 
-fn dataset(id: &str, title: &str, caption: &str, shape: Shape) -> Dataset {
-    Dataset {
-        id: id.to_owned(),
-        params: Params::new(),
-        title: title.to_owned(),
-        caption: caption.to_owned(),
-        shape,
-    }
-}
-
 /// Three significant digits more than a drawing shows, and no more.
 fn brief(x: f64) -> f64 {
     format!("{x:.3e}").parse().unwrap_or(x)
@@ -242,22 +233,12 @@ fn staircase(curves: &Curves<'_>, found: &Detection<'_>) -> Option<Dataset> {
         [Some(detected), claimed].into_iter().flatten()
     });
     let marks = marks.collect();
-    (!rows.is_empty()).then(|| {
-        dataset(
-            "memory.staircase",
-            "Latency over working set",
-            "What a load costs whose address comes from the load before. Each tread is a cache; the last one is memory. Random \
+    let caption = "What a load costs whose address comes from the load before. Each tread is a cache; the last one is memory. Random \
              order pays for caches and address translation; random inside pages pays for hardly any translation, and \
              prefetchers may help it; one line per page is mostly translation; line after line is what prefetchers are made \
-             for. Marks: where levels end, found and as the system reports.",
-            Shape::Curve(Curve {
-                x: Axis::log("working set", Unit::Bytes),
-                y: Axis::log("latency", Unit::Nanoseconds),
-                rows,
-                marks,
-            }),
-        )
-    })
+             for. Marks: where levels end, found and as the system reports.";
+    let axes = [Axis::log("working set", Unit::Bytes), Axis::log("latency", Unit::Nanoseconds)];
+    show::curves(["memory.staircase", "Latency over working set", caption], axes, rows, marks)
 }
 
 /// The reach of the first translation buffer, drawn only where there is more than the short plan's look.
@@ -267,24 +248,12 @@ fn pages(curves: &Curves<'_>, found: &Detection<'_>) -> Option<Dataset> {
     let mut points = curves.points(ONE_PER_PAGE, found.first_pages);
     points.retain(|p| p.size <= 4.0 * reach.last);
     let rows: Vec<CurveRow> = row("one line per page", &points, per_page).into_iter().collect();
-    (points.len() >= 30).then(|| {
-        dataset(
-            "memory.translations",
-            "Latency over pages",
-            "One line in each of so many 4 KiB pages: the step is where the first buffer of address translations is full.",
-            Shape::Curve(Curve {
-                x: Axis::linear("pages", Unit::Count),
-                y: Axis::linear("latency", Unit::Nanoseconds),
-                rows,
-                marks: vec![Mark {
-                    x: reach.last / per_page,
-                    y: None,
-                    label: format!("{:.0} pages", reach.last / per_page),
-                    detail: String::new(),
-                }],
-            }),
-        )
-    })
+    let caption = "One line in each of so many 4 KiB pages: the step is where the first buffer of address translations is full.";
+    let axes = [Axis::linear("pages", Unit::Count), Axis::linear("latency", Unit::Nanoseconds)];
+    let x = reach.last / per_page;
+    let mark = Mark { x, y: None, label: format!("{x:.0} pages"), detail: String::new() };
+    show::curves(["memory.translations", "Latency over pages", caption], axes, rows, vec![mark])
+        .filter(|_| points.len() >= 30)
 }
 
 fn line(curves: &Curves<'_>) -> Option<Dataset> {
@@ -299,39 +268,21 @@ fn line(curves: &Curves<'_>) -> Option<Dataset> {
         })
         .collect();
     let rows: Vec<CurveRow> = row("second access", &together, 1.0).into_iter().collect();
-    (together.len() >= 8).then(|| {
-        dataset(
-            "memory.line",
-            "Second access in a block",
-            "Mean latency of two accesses so many bytes apart, in blocks that live in the second cache. Inside the line that \
-             the first one fetched the second is nearly free; the step is the line size.",
-            Shape::Curve(Curve {
-                x: Axis::log("distance", Unit::Bytes),
-                y: Axis::linear("latency", Unit::Nanoseconds),
-                rows,
-                marks: Vec::new(),
-            }),
-        )
-    })
+    let caption = "Mean latency of two accesses so many bytes apart, in blocks that live in the second cache. Inside the line that \
+             the first one fetched the second is nearly free; the step is the line size.";
+    let axes = [Axis::log("distance", Unit::Bytes), Axis::linear("latency", Unit::Nanoseconds)];
+    show::curves(["memory.line", "Second access in a block", caption], axes, rows, Vec::new())
+        .filter(|_| together.len() >= 8)
 }
 
 fn parallel(curves: &Curves<'_>) -> Option<Dataset> {
     let points = curves.curve("chains", |r| r.operation == "parallel");
     let rows: Vec<CurveRow> = row("per load", &points, 1.0).into_iter().collect();
-    (points.len() > 2).then(|| {
-        dataset(
-            "memory.parallel_loads",
-            "Loads under way",
-            "Time per load from memory with so many independent chains: it falls until the processor keeps no more misses \
-             under way.",
-            Shape::Curve(Curve {
-                x: Axis::log("chains", Unit::Count),
-                y: Axis::log("time per load", Unit::Nanoseconds),
-                rows,
-                marks: Vec::new(),
-            }),
-        )
-    })
+    let caption = "Time per load from memory with so many independent chains: it falls until the processor keeps no more misses \
+             under way.";
+    let axes = [Axis::log("chains", Unit::Count), Axis::log("time per load", Unit::Nanoseconds)];
+    show::curves(["memory.parallel_loads", "Loads under way", caption], axes, rows, Vec::new())
+        .filter(|_| points.len() > 2)
 }
 
 fn surface(curves: &Curves<'_>) -> Option<Dataset> {
@@ -355,7 +306,7 @@ fn surface(curves: &Curves<'_>) -> Option<Dataset> {
         median_of(&p.costs_ns.iter().map(|c| c.1).collect::<Vec<_>>()).map(brief)
     };
     let values = curves.iter().map(|c| columns.iter().map(|size| cell(c, *size)).collect()).collect();
-    Some(dataset(
+    Some(Dataset::new(
         "memory.surface",
         "Latency over stride and working set",
         "Random order over nodes one stride apart: along a row the caches show, down a column lines, sets and pages.",

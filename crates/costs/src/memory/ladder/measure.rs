@@ -2,14 +2,12 @@
 
 use machmeter_engine::ProbeError;
 use machmeter_engine::cost::{Row, Rows};
-use machmeter_engine::deadline::stop_requested;
 use machmeter_engine::experiment::{BenchCell, Cell, Enough, Finished, Outlook, Set, Visit};
 use machmeter_engine::sampling::{Bench, Pace};
 use machmeter_stats::random::Random;
 use machmeter_sys::facts;
 use machmeter_sys::oom::MemoryLeft;
-use machmeter_sys::pages::{Backing, HUGE_PAGE_BYTES, Pages};
-use machmeter_sys::thread::monotonic_ns;
+use machmeter_sys::pages::{Backing, Pages};
 use machmeter_sys::tree::Tree;
 
 use super::super::Params;
@@ -17,8 +15,7 @@ use super::super::bandwidth::sizes::most_bytes;
 use super::chase::{self, GLOBAL, Ground, ONE_PER_PAGE, PAGE_LOCAL, SMALL, STRIDE_BYTES, STRIDED};
 use super::curves::Curves;
 use super::detect::DetectedCaches;
-use super::plan;
-use super::plan::{GRANTED, Limit, ReportedCaches, Request};
+use super::plan::{self, Limit, ReportedCaches, Request, ground, huge, tell, touch};
 use super::refine::{self, Refinement};
 use machmeter_engine::part::At;
 
@@ -32,8 +29,6 @@ const SMALL_BYTES: i64 = 2 << 20;
 const LEAST_ROUNDS: f64 = 3.0;
 /// Share of the time that bringing in the memory of one page size may take.
 const TOUCH_SHARE: f64 = 0.12;
-/// Memory brought in between two looks at the time, bytes.
-const TOUCH_BYTES: usize = 4 * HUGE_PAGE_BYTES;
 /// Times below which the plan is the short one, ns.
 const SHORT_NS: u64 = 10_000_000_000;
 /// Working sets per octave of the full plan.
@@ -50,9 +45,6 @@ const RANDOM_PER_OCTAVE: u32 = 2;
 const STRIDED_PER_OCTAVE: u32 = 1;
 
 /// Measures the ladder.
-///
-/// # Errors
-/// A wrong request; too little memory.
 pub(super) fn measure(at: &mut At<'_>, params: &Params) -> Result<(), ProbeError> {
     let reported = ReportedCaches::of(&at.host.topology, at.host.cpus.first().unwrap_or(0));
     let left = MemoryLeft::of_this_process(&Tree::host()).map_err(ProbeError::Cannot)?;
@@ -75,7 +67,6 @@ pub(super) fn measure(at: &mut At<'_>, params: &Params) -> Result<(), ProbeError
         None
     };
     let (huge, huge_bytes) = huge(at, &mut request, touch_ns)?;
-    tell(at, "most_bytes", request.most_bytes.to_string());
     tell(at, "limit", request.limit.name().to_owned());
     let mut grounds: Vec<Ground<'_>> = Vec::new();
     grounds.extend(small.as_ref().and_then(|p| ground(p, request.most_bytes)));
@@ -103,65 +94,6 @@ pub(super) fn measure(at: &mut At<'_>, params: &Params) -> Result<(), ProbeError
     ladder.begin();
     at.run(ladder);
     Ok(())
-}
-
-fn ground(pages: &Pages, bytes: usize) -> Option<Ground<'_>> {
-    Some(Ground { extent: pages.extent().part(0, bytes)?, backing: pages.backing() })
-}
-
-fn tell(at: &mut At<'_>, name: &str, text: String) {
-    at.facts.insert(format!("ladder.{name}"), text);
-}
-
-/// Brings memory in until the time is over; returns how much, bytes. Pages in a random order, since the system hands out neighbours one
-/// after the other while it has them: a cache would hold more of a freshly started machine's pages than of another's, and a
-/// translation buffer that joins neighbours would look larger. Huge pages are neighbours inside whatever their order.
-fn touch(pages: &Pages, ns: u64, seed: u64) -> usize {
-    let mut random = Random::new(seed);
-    let until_ns = monotonic_ns() + ns;
-    let all = pages.extent();
-    let mut done = 0;
-    while done < all.bytes() && (done < TOUCH_BYTES || monotonic_ns() < until_ns) && !stop_requested() {
-        let bytes = TOUCH_BYTES.min(all.bytes() - done);
-        let mut order: Vec<usize> = (done..done + bytes).step_by(chase::PAGE_BYTES).collect();
-        random.shuffle(&mut order);
-        for page in order.into_iter().filter_map(|at| all.part(at, chase::PAGE_BYTES.min(all.bytes() - at))) {
-            page.touch();
-        }
-        done += bytes;
-    }
-    done
-}
-
-/// Huge pages where they are wanted, with what was granted told as facts.
-fn huge(at: &mut At<'_>, request: &mut Request, touch_ns: u64) -> Result<(Option<Pages>, usize), ProbeError> {
-    if !request.pages.huge || request.most_bytes < 2 * HUGE_PAGE_BYTES {
-        return Ok((None, 0));
-    }
-    let pages = match Pages::new(request.most_bytes, Backing::Huge) {
-        Ok(pages) => pages,
-        Err(e) if request.pages.small => {
-            tell(at, "huge_refused", e.to_string());
-            return Ok((None, 0));
-        }
-        Err(e) => return Err(ProbeError::Cannot(e.to_string())),
-    };
-    let bytes = touch(&pages, touch_ns, at.host.seed);
-    if !request.pages.small && bytes < request.most_bytes {
-        (request.most_bytes, request.limit) = (bytes, Limit::Time);
-    }
-    match pages.huge_bytes() {
-        Ok(granted) => {
-            tell(at, "huge_asked_bytes", bytes.to_string());
-            tell(at, "huge_granted_bytes", granted.min(bytes as u64).to_string());
-            if (granted as f64) < GRANTED * bytes as f64 {
-                let why = format!("huge pages were asked for {bytes} bytes and granted for {granted}");
-                return if request.pages.small { Ok((None, 0)) } else { Err(ProbeError::Cannot(why)) };
-            }
-        }
-        Err(e) => tell(at, "huge_refused", e.to_string()),
-    }
-    Ok((Some(pages), bytes))
 }
 
 /// A row with the longest visit so far, ns; 0 before the first.

@@ -14,7 +14,6 @@ mod measure;
 mod plan;
 mod refine;
 mod report;
-mod selftest;
 #[cfg(test)]
 mod tests;
 
@@ -43,7 +42,10 @@ pub(super) const PART: Part<Params> = Part {
         PARALLELISM,
     ],
     codes: &[NO_HUGE, HUGE_NOT_EFFECTIVE, CLOCK_MOVED, LAST_DRIFTS, SHORT_LADDER],
-    selftest: &[("chains of pointers", selftest::chains), ("caches beside busy neighbors", selftest::caches)],
+    selftest: &[
+        ("chains of pointers", chase::selftest::chains),
+        ("caches beside busy neighbors", chase::selftest::caches),
+    ],
     ..Part::of(NAME, 40, measure::measure, analyze)
 };
 

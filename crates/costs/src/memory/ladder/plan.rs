@@ -1,13 +1,19 @@
-//! What was asked for, what the system reports of its caches, and which working sets are visited.
+//! What was asked for, what the system reports of its caches, which working sets are visited, and the memory they lie in.
 
 use std::collections::BTreeMap;
 
 use machmeter_engine::ProbeError;
+use machmeter_engine::deadline::stop_requested;
+use machmeter_engine::part::At;
+use machmeter_stats::random::Random;
+use machmeter_sys::pages::{Backing, HUGE_PAGE_BYTES, Pages};
+use machmeter_sys::thread::monotonic_ns;
 use machmeter_sys::topology::{CacheKind, Topology};
 use serde::{Deserialize, Serialize};
 
 use super::super::Params;
 use super::super::bandwidth::sizes::parse_bytes;
+use super::chase::{self, Ground};
 
 /// Smallest working set, bytes.
 pub(super) const LEAST_BYTES: usize = 4_096;
@@ -67,7 +73,6 @@ pub(super) struct ReportedCache {
     pub(super) level: u32,
     /// Capacity, bytes.
     pub(super) bytes: usize,
-    /// Line, bytes.
     pub(super) line_bytes: usize,
     pub(super) ways: usize,
 }
@@ -160,9 +165,6 @@ pub(super) struct Request {
 
 impl Request {
     /// Checks the parameters against the machine; `most_bytes` bounds what nobody asked for.
-    ///
-    /// # Errors
-    /// One line that names the flag.
     pub(super) fn new(
         params: &Params,
         reported: &ReportedCaches,
@@ -213,6 +215,72 @@ fn asked_bytes(text: &str, available_bytes: u64) -> Result<u64, ProbeError> {
         )));
     }
     Ok(bytes)
+}
+
+/// Memory brought in between two looks at the time, bytes.
+const TOUCH_BYTES: usize = 4 * HUGE_PAGE_BYTES;
+
+pub(super) fn ground(pages: &Pages, bytes: usize) -> Option<Ground<'_>> {
+    Some(Ground { extent: pages.extent().part(0, bytes)?, backing: pages.backing() })
+}
+
+pub(super) fn tell(at: &mut At<'_>, name: &str, text: String) {
+    at.facts.insert(format!("ladder.{name}"), text);
+}
+
+/// Brings memory in until the time is over; returns how much, bytes. Pages in a random order, since the system hands out neighbours one
+/// after the other while it has them: a cache would hold more of a freshly started machine's pages than of another's, and a
+/// translation buffer that joins neighbours would look larger. Huge pages are neighbours inside whatever their order.
+pub(super) fn touch(pages: &Pages, ns: u64, seed: u64) -> usize {
+    let mut random = Random::new(seed);
+    let until_ns = monotonic_ns() + ns;
+    let all = pages.extent();
+    let mut done = 0;
+    while done < all.bytes() && (done < TOUCH_BYTES || monotonic_ns() < until_ns) && !stop_requested() {
+        let bytes = TOUCH_BYTES.min(all.bytes() - done);
+        let mut order: Vec<usize> = (done..done + bytes).step_by(chase::PAGE_BYTES).collect();
+        random.shuffle(&mut order);
+        for page in order.into_iter().filter_map(|at| all.part(at, chase::PAGE_BYTES.min(all.bytes() - at))) {
+            page.touch();
+        }
+        done += bytes;
+    }
+    done
+}
+
+/// Huge pages where they are wanted, with what was granted told as facts.
+pub(super) fn huge(
+    at: &mut At<'_>,
+    request: &mut Request,
+    touch_ns: u64,
+) -> Result<(Option<Pages>, usize), ProbeError> {
+    if !request.pages.huge || request.most_bytes < 2 * HUGE_PAGE_BYTES {
+        return Ok((None, 0));
+    }
+    let pages = match Pages::new(request.most_bytes, Backing::Huge) {
+        Ok(pages) => pages,
+        Err(e) if request.pages.small => {
+            tell(at, "huge_refused", e.to_string());
+            return Ok((None, 0));
+        }
+        Err(e) => return Err(ProbeError::Cannot(e.to_string())),
+    };
+    let bytes = touch(&pages, touch_ns, at.host.seed);
+    if !request.pages.small && bytes < request.most_bytes {
+        (request.most_bytes, request.limit) = (bytes, Limit::Time);
+    }
+    match pages.huge_bytes() {
+        Ok(granted) => {
+            tell(at, "huge_asked_bytes", bytes.to_string());
+            tell(at, "huge_granted_bytes", granted.min(bytes as u64).to_string());
+            if (granted as f64) < GRANTED * bytes as f64 {
+                let why = format!("huge pages were asked for {bytes} bytes and granted for {granted}");
+                return if request.pages.small { Ok((None, 0)) } else { Err(ProbeError::Cannot(why)) };
+            }
+        }
+        Err(e) => tell(at, "huge_refused", e.to_string()),
+    }
+    Ok((Some(pages), bytes))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use machmeter_data::Metric;
 use machmeter_data::code::Code;
 use machmeter_data::quantity::{Unit, human};
-use machmeter_data::record::{Finding, Summary, SummaryLine, Tile, Warning};
+use machmeter_data::record::{Finding, Summary, Tile, Warning};
 use machmeter_engine::cost::estimate::Known;
 
 use super::chase::{GLOBAL, HUGE, PAGE_BYTES, PAGE_LOCAL, SMALL};
@@ -11,6 +11,7 @@ use super::curves::Curves;
 use super::detect::{Cache, Detection, MEMORY, Priced};
 use super::figures::span;
 use super::plan::GRANTED;
+use crate::show;
 
 /// Writes the lines of the page and the tiles.
 pub(super) fn write(curves: &Curves<'_>, found: &Detection<'_>) -> Summary {
@@ -59,11 +60,7 @@ pub(super) fn write(curves: &Curves<'_>, found: &Detection<'_>) -> Summary {
     if !rest.is_empty() {
         lines.push(rest.join("; "));
     }
-    Summary {
-        lines: vec![SummaryLine { section: "MEMORY".to_owned(), lines }],
-        tiles: tile(found, &prices).into_iter().collect(),
-        verdict: String::new(),
-    }
+    show::summary("MEMORY", lines, tile(found, &prices))
 }
 
 /// A cache with its size as a person says it.
@@ -102,11 +99,11 @@ fn tile(found: &Detection<'_>, prices: &[Priced]) -> Option<Tile> {
     let k = last.cost.known()?;
     let label = if found.memory_reached { "Memory latency" } else { "Latency of the last level" };
     let ns = |ns: f64| human(ns, Unit::Nanoseconds);
-    Some(Tile {
-        label: label.to_owned(),
-        value: ns(k.value_ns),
-        note: format!("[{}, {}], random order{}", ns(k.low_ns), ns(k.high_ns), k.mark()),
-    })
+    Some(show::tile(
+        label,
+        ns(k.value_ns),
+        format!("[{}, {}], random order{}", ns(k.low_ns), ns(k.high_ns), k.mark()),
+    ))
 }
 
 /// Change of the core's clock between rounds that is worth a warning.
@@ -211,7 +208,7 @@ fn hierarchy(curves: &Curves<'_>, found: &Detection<'_>) -> Option<Finding> {
     } else {
         Verdict::Differs.name()
     };
-    Some(Finding { id: "memory.hierarchy".to_owned(), verdict: word.to_owned(), text, evidence })
+    Some(show::finding("memory.hierarchy", word, text, evidence))
 }
 
 fn describe(cache: &Cache, verdict: Verdict) -> String {
@@ -258,12 +255,7 @@ fn huge(found: &Detection<'_>) -> Option<Finding> {
             human(share, Unit::One)
         )
     }));
-    Some(Finding {
-        id: "memory.huge_pages".to_owned(),
-        verdict: word.to_owned(),
-        text: text.to_owned(),
-        evidence,
-    })
+    Some(show::finding("memory.huge_pages", word, text.to_owned(), evidence))
 }
 
 pub(super) fn warnings(curves: &Curves<'_>, found: &Detection<'_>) -> Vec<Warning> {

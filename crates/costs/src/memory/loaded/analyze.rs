@@ -2,8 +2,7 @@
 
 use machmeter_data::Unit;
 use machmeter_data::quantity::{digits, human};
-use machmeter_data::record::{Finding, Summary, SummaryLine};
-use machmeter_data::shape::{Axis, Curve, CurveRow, Dataset, Shape};
+use machmeter_data::shape::{Axis, CurveRow, Dataset};
 use machmeter_engine::Analysis;
 use machmeter_engine::cost::{Cost, Row, Rows};
 
@@ -11,6 +10,7 @@ use super::NAME;
 use super::info::{LATENCY, LOAD_STOOD, SMALL_CHAIN, TRAFFIC};
 use crate::memory::Params;
 use crate::memory::bandwidth::info::ONE_CPU;
+use crate::show;
 
 /// Figures of all points up to so many; beyond, only those without a pause.
 const FEW: usize = 10;
@@ -108,34 +108,21 @@ fn rise(idle: &Point<'_>, full: &Point<'_>, points: &[Point<'_>], out: &mut Anal
             human(p.rate()?, Unit::BytesPerSecond)
         ))
     });
-    out.findings.push(Finding {
-        id: "memory.loaded_latency".to_owned(),
-        verdict: verdict.to_owned(),
-        text,
-        evidence: evidence.collect(),
-    });
+    out.findings.push(show::finding("memory.loaded_latency", verdict, text, evidence.collect()));
     let line = format!(
         "latency under load: {} idle, {} beside {rate} of {}",
         a.words(),
         ns(b.value_ns),
         full.load()
     );
-    out.summary = Summary {
-        lines: vec![SummaryLine { section: "MEMORY".to_owned(), lines: vec![line] }],
-        ..Summary::default()
-    };
+    out.summary = show::summary("MEMORY", vec![line], None);
 }
 
 /// A curve for each load on the most CPUs it ran on, from the idle machine on.
 fn curve(points: &[Point<'_>]) -> Option<Dataset> {
     let most = points.iter().map(Point::cpus).max()?;
     let idle = points.iter().find(|p| p.cpus() == 0).and_then(|p| p.latency.value_ns());
-    let mut loads: Vec<String> = Vec::new();
-    for p in points.iter().filter(|p| p.cpus() == most && most > 0) {
-        if !loads.contains(&p.load()) {
-            loads.push(p.load());
-        }
-    }
+    let loads = show::distinct(points.iter().filter(|p| p.cpus() == most && most > 0).map(Point::load));
     let row = |load: &String| {
         let known = points.iter().filter(|p| p.load() == *load && p.cpus() == most);
         let mut at: Vec<(f64, f64)> =
@@ -146,16 +133,13 @@ fn curve(points: &[Point<'_>]) -> Option<Dataset> {
         CurveRow { name: load.clone(), x, y }
     };
     let rows: Vec<CurveRow> = loads.iter().map(row).filter(|r| r.x.len() > 1).collect();
-    let shape = Curve {
-        x: Axis::linear("bandwidth of the other CPUs", Unit::BytesPerSecond),
-        y: Axis::linear("latency of a load from memory", Unit::Nanoseconds),
-        rows,
-        marks: Vec::new(),
-    };
+    let axes = [
+        Axis::linear("bandwidth of the other CPUs", Unit::BytesPerSecond),
+        Axis::linear("latency of a load from memory", Unit::Nanoseconds),
+    ];
     let caption = "One CPU follows a random chain through memory, the others move data with shorter and shorter pauses; their \
                    bandwidth is counted in the same windows. The curve bends where memory is full.";
-    (!shape.rows.is_empty())
-        .then(|| Dataset::new("memory.loaded_latency", "Latency under load", caption, Shape::Curve(shape)))
+    show::curves(["memory.loaded_latency", "Latency under load", caption], axes, rows, Vec::new())
 }
 
 fn conditions(rows: &Rows, points: &[Point<'_>], out: &mut Analysis) {

@@ -96,8 +96,6 @@ pub(super) struct Loaded<'a, 'c> {
 }
 
 impl<'a, 'c> Loaded<'a, 'c> {
-    /// # Errors
-    /// One line: a kernel is missing.
     pub(super) fn new(setting: &'a Setting<'a>, chain: Chain<'c>) -> Result<Self, String> {
         let load =
             |buffer: &&'a Buffer| Some(Load { buffer, pause: pause(buffer)?, pass_ns: OnceLock::new() });
@@ -116,8 +114,6 @@ pub(super) struct PointCell<'l, 'c> {
 }
 
 impl<'l, 'c> PointCell<'l, 'c> {
-    /// # Errors
-    /// One line: a load cannot be run.
     pub(super) fn new(
         team: &'static dyn Team,
         loaded: &'l Loaded<'l, 'c>,

@@ -51,8 +51,7 @@ fn measure(at: &mut At<'_>, params: &Params) -> Result<(), ProbeError> {
     at.facts.insert(format!("{NAME}.cpus"), cpus.len().to_string());
     let most = params.threads.map_or(cpus.len(), |t| (t as usize).saturating_add(1).min(cpus.len()));
     if most < 2 {
-        let mut row = Row::new(NAME, "chase", Kind::Latency);
-        row.refused = Some("needs two CPUs, has 1".to_owned());
+        let row = Row::new(NAME, "chase", Kind::Latency).refused("needs two CPUs, has 1");
         at.rows.push(row);
         return Ok(());
     }

@@ -14,18 +14,12 @@ use machmeter_sys::thread::monotonic_ns;
 use super::analyze::analyze;
 use super::measure::{Loaded, PointCell};
 use super::plan::{Chase, Point, TRAFFIC_BYTES, points};
-use crate::memory::Params;
 use crate::memory::bandwidth::stream::{Buffer, Contents};
 use crate::memory::bandwidth::together::Setting;
 use crate::memory::bandwidth::widest;
+use crate::testing::params;
 
 const CHASE: Chase = Chase { working_set_bytes: 128 << 20, stride_bytes: 128, pages: "huge" };
-
-fn params() -> Params {
-    use clap::{Args, FromArgMatches};
-    let command = Params::augment_args(clap::Command::new("memory").no_binary_name(true));
-    Params::from_arg_matches(&command.try_get_matches_from(Vec::<&str>::new()).unwrap()).unwrap()
-}
 
 /// The rows of a point with this latency, ns, and rate, bytes per second, at a tick per ns.
 fn planted(point: &Point, latency_ns: f64, rate: f64) -> Vec<Row> {
@@ -49,7 +43,7 @@ fn planted(point: &Point, latency_ns: f64, rate: f64) -> Vec<Row> {
 }
 
 fn rows(rows: Vec<Row>, chain_bytes: u64) -> Rows {
-    let mut rows = Rows { tick_hz: 1e9, step_ticks: 1, rows, ..Rows::default() };
+    let mut rows = Rows::in_nanoseconds(rows);
     for (k, v) in [("cpus", 2), ("chain_bytes", chain_bytes), ("last_cache_bytes", 32 << 20)] {
         rows.facts.insert(format!("loaded.{k}"), v.to_string());
     }
@@ -62,7 +56,7 @@ fn the_curve_of_latency_over_bandwidth_is_found() {
     let point = |cpus: usize, pause_ns: u64| Point { load: load.filter(|_| cpus > 0), cpus, pause_ns };
     let truth = [(0, 0, 140.0, 0.0), (1, 4_000, 145.0, 4e9), (1, 250, 165.0, 18e9), (1, 0, 260.0, 27e9)];
     let planted = truth.iter().flat_map(|(c, p, ns, rate)| planted(&point(*c, *p), *ns, *rate)).collect();
-    let a = analyze(&params(), &rows(planted, 64 << 20), 1);
+    let a = analyze(&params(&[]), &rows(planted, 64 << 20), 1);
     for (cpus, pause, ns, _) in truth {
         let m = a
             .metrics
@@ -99,18 +93,17 @@ fn a_flat_curve_and_a_small_chain_are_said() {
     let idle = Point { load: None, cpus: 0, pause_ns: 0 };
     let busy = Point { load: widest("read"), cpus: 1, pause_ns: 0 };
     let both = [planted(&idle, 140.0, 0.0), planted(&busy, 142.0, 9e9)].concat();
-    let a = analyze(&params(), &rows(both, 16 << 20), 1);
+    let a = analyze(&params(&[]), &rows(both, 16 << 20), 1);
     assert_eq!(a.findings[0].verdict, "flat");
     assert!(a.warnings.len() == 1 && a.warnings[0].code == "W412", "{:?}", a.warnings);
 }
 
 #[test]
 fn one_cpu_gives_a_reason_and_one_warning() {
-    let mut row = Row::new("loaded", "chase", Kind::Latency);
-    row.refused = Some("needs two CPUs, has 1".to_owned());
-    let mut rows = Rows { tick_hz: 1e9, step_ticks: 1, rows: vec![row], ..Rows::default() };
+    let row = Row::new("loaded", "chase", Kind::Latency).refused("needs two CPUs, has 1");
+    let mut rows = Rows::in_nanoseconds(vec![row]);
     rows.facts.insert("loaded.cpus".to_owned(), "1".to_owned());
-    let a = analyze(&params(), &rows, 1);
+    let a = analyze(&params(&[]), &rows, 1);
     assert!(a.metrics.len() == 1 && a.metrics[0].value.is_none());
     assert!(a.metrics[0].why.as_ref().unwrap().contains("needs two CPUs"));
     assert!(a.warnings.len() == 1 && a.warnings[0].code == "W409", "{:?}", a.warnings);
@@ -129,12 +122,7 @@ fn points_begin_idle_and_grow_with_time() {
 
 #[test]
 fn a_chase_beside_a_load_tells_both_and_ends_in_time() {
-    let _cpus = crate::test_cpu_lock::lock();
-    let cpus = machmeter_sys::affinity::mask().unwrap().to_vec();
-    if cpus.len() < 2 {
-        println!("skipped: one CPU only");
-        return;
-    }
+    let Some((_lock, cpus)) = crate::testing::lock_several() else { return };
     let bytes = 16 << 20;
     let pages = Pages::new(bytes, Backing::Small).unwrap();
     let spec = ChainSpec { working_set_bytes: bytes, stride_bytes: 128, order: Order::Global, seed: 3 };

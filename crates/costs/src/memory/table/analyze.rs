@@ -1,10 +1,10 @@
 //! From the members' rows to the table: mean and maximum over members, as the seed prints them.
 
-use machmeter_data::metric::{Params as Conditions, Population};
+use machmeter_data::metric::{Population, params};
 use machmeter_data::quantity::human;
-use machmeter_data::record::{SummaryLine, Warning};
-use machmeter_data::shape::{Cell, CostTable, TableColumn, TableRow};
-use machmeter_data::{Dataset, Interval, Metric, Shape, Unit};
+use machmeter_data::record::Warning;
+use machmeter_data::shape::{Cell, TableRow};
+use machmeter_data::{Interval, Metric, Unit};
 use machmeter_engine::Analysis;
 use machmeter_engine::cost::estimate::{LEVEL, MARK};
 use machmeter_engine::cost::{Cost, Row, Rows};
@@ -14,6 +14,7 @@ use super::plan::{Access, LINES, Operation};
 use super::{PART, info};
 use crate::memory::Params;
 use crate::memory::ladder::detect::DetectedCaches;
+use crate::show;
 use machmeter_engine::disturbance::placement::{self, MOVES, levels};
 
 /// One line of the table in one model, of all its members.
@@ -163,28 +164,11 @@ fn of_model(out: &mut Analysis, rows: &Rows, model: &str, levels: Option<&Regime
         warn(code, format!("table A, {model}: {why}"));
     }
     summary(out, &table, model);
-    let column = |label: &str| TableColumn::new(label, Unit::Nanoseconds);
-    let mut conditions = Conditions::new();
-    conditions.insert("model".to_owned(), model.into());
-    out.datasets.push(
-        Dataset::new(
-            "memory.table_a",
-            "Reads and writes of own and shared memory",
-            caption(rows),
-            Shape::CostTable(CostTable {
-                columns: vec![
-                    column("streamed, avg"),
-                    column("max of members"),
-                    column("largest sample"),
-                    column("dependent, avg"),
-                    column("max of members"),
-                    column("largest sample"),
-                ],
-                rows: table,
-            }),
-        )
-        .with_params(conditions),
-    );
+    let columns = ["streamed, avg", "max of members", "largest sample"];
+    let columns = columns.into_iter().chain(["dependent, avg", "max of members", "largest sample"]);
+    let names = ["memory.table_a", "Reads and writes of own and shared memory", &caption(rows)];
+    let shown = show::table(names, columns.map(|label| (label, show::NS)), table);
+    out.datasets.extend(shown.map(|d| d.with_params(params([("model", model.into())]))));
 }
 
 fn summary(out: &mut Analysis, table: &[TableRow], model: &str) {
@@ -206,7 +190,7 @@ fn summary(out: &mut Analysis, table: &[TableRow], model: &str) {
         figures.into_iter().filter_map(|(name, v)| Some(format!("{name} {}", v?))).collect();
     if known.len() > 1 {
         let line = format!("{model}: {}", known.join(", "));
-        out.summary.lines.push(SummaryLine { section: "MEMORY".to_owned(), lines: vec![line] });
+        out.summary.lines.extend(show::summary("MEMORY", vec![line], None).lines);
     }
 }
 
@@ -239,11 +223,12 @@ fn figure(rows: &Rows, members: &[&Row], levels: Option<&Regimes>) -> Result<Fig
 }
 
 fn metric(found: &Result<Figure, String>, row: &Row, model: &str, access: Access) -> Metric {
-    let mut conditions = Conditions::new();
-    conditions.insert("operation".to_owned(), row.operation.as_str().into());
-    conditions.insert("model".to_owned(), model.into());
-    conditions.insert("access".to_owned(), access.name().into());
-    conditions.insert("cpus".to_owned(), row.int("cpus").unwrap_or(0).into());
+    let conditions = params([
+        ("operation", row.operation.as_str().into()),
+        ("model", model.into()),
+        ("access", access.name().into()),
+        ("cpus", row.int("cpus").unwrap_or(0).into()),
+    ]);
     match found {
         Ok(f) => {
             let m = Metric::new(&info::SHARED, conditions, f.mean_ns, "mean of members' medians", f.n as u64);

@@ -6,7 +6,7 @@
 //! access takes; dependent writes write each line of the chain after its pointer was read, as multichase's `incr` does. "Cache"
 //! is a buffer that stays in the first cache; "local" and "neighbour" are buffers of at least twice the last cache (where free
 //! memory and 256 MiB allow; else that is said), each touched first by its owner, a fresh area each pass. The neighbour of the
-//! last member is the first. Caches are as asked for, as the ladder of the same run found them, or as the system claims them.
+//! last member is the first. Caches are as asked for, or as the system claims them.
 
 mod analyze;
 pub mod info;

@@ -201,9 +201,6 @@ pub(super) struct Choice {
 impl Choice {
     /// Half the first cache, and twice the last one: what the user says, else what the system claims. `most_bytes` bounds a buffer
     /// beyond the caches that was not asked for.
-    ///
-    /// # Errors
-    /// A size that is none, a block that no kernel takes: one line.
     pub(super) fn of(params: &Params, known: &Known, most_bytes: u64) -> Result<Self, ProbeError> {
         let asked = |name: &str, text: &Option<String>| {
             let parse =
@@ -248,9 +245,6 @@ fn claimed(bytes: Option<u64>, assumed: u64) -> Said {
 }
 
 /// The models asked for, or threads alone.
-///
-/// # Errors
-/// An unknown one: one line with those there are.
 pub(super) fn models(names: &[String]) -> Result<Vec<&'static dyn Team>, ProbeError> {
     if names.is_empty() {
         return Ok(team::named("threads").into_iter().collect());

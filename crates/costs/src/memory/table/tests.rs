@@ -4,33 +4,20 @@ use machmeter_engine::cost::{Pair, Rows};
 
 use super::plan::{Access, Choice, Known, LINES, Line, MOST_BYTES, Source, models};
 use super::{analyze, info};
-use crate::memory::Params;
 use crate::memory::ladder::detect::DetectedCaches;
+use crate::testing::params;
 use machmeter_engine::disturbance::placement::MOVES;
-
-fn params(words: &[&str]) -> Params {
-    use clap::{Args, Command, FromArgMatches};
-    let command = Params::augment_args(Command::new("memory").no_binary_name(true));
-    Params::from_arg_matches(&command.try_get_matches_from(words).unwrap()).unwrap()
-}
 
 /// Rows of two members whose costs are 10 ns times the number of the line, the second member's 20 % more.
 fn planted() -> Rows {
-    let mut rows = Rows { tick_hz: 1e9, step_ticks: 1, ..Rows::default() };
+    let mut rows = Rows::in_nanoseconds(Vec::new());
     let dependent = LINES.into_iter().filter_map(Line::dependent);
     for (i, line) in LINES.into_iter().chain(dependent).enumerate() {
         for rank in 0..2 {
             let ns = 10.0 * (i + 1) as f64 * if rank == 0 { 1.0 } else { 1.2 };
-            let mut row = line.row("threads", 2, rank).per_turn(8.0);
-            (row.short_turns, row.long_turns) = (100, 200);
-            let pair = |k: u32| Pair {
-                at_ns: f64::from(k),
-                short_ticks: 40 + (800.0 * ns) as u64,
-                long_ticks: 40 + (1_600.0 * ns) as u64,
-                ..Pair::default()
-            };
-            row.pairs = (0..12).map(pair).collect();
-            rows.rows.push(row);
+            let pair = (40 + (800.0 * ns) as u64, 40 + (1_600.0 * ns) as u64);
+            let row = line.row("threads", 2, rank).per_turn(8.0);
+            rows.rows.push(row.planted(100, [pair; 12]));
         }
     }
     rows
@@ -147,7 +134,7 @@ fn buffers_within_the_last_cache_are_told_and_flagged() {
             rows.facts.insert(format!("table_{name}"), value.to_owned());
         }
         let last_bytes = last.parse().ok().map(|bytes| (bytes, bytes));
-        DetectedCaches { last_bytes, ..DetectedCaches::default() }.to_facts(&mut rows.facts);
+        DetectedCaches { last_bytes }.to_facts(&mut rows.facts);
         analyze::analyze(&params(&[]), &rows, 1)
     };
     let small = analyzed("8388608", "5000000");

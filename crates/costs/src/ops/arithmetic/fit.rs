@@ -45,9 +45,6 @@ pub(super) struct Ladder {
 impl Ladder {
     /// Fits relative distances, so that short chains count as much as long ones. `empty_ns` is a turn of the empty loop
     /// when it is slow.
-    ///
-    /// # Errors
-    /// One line: too few rungs, or none that make a line upward.
     pub(super) fn fit(rungs: &[Rung], empty_ns: Option<f64>) -> Result<Self, String> {
         let hiding: Vec<&Rung> = rungs.iter().filter(|r| r.additions >= HIDING).collect();
         if hiding.len() < FEWEST {

@@ -27,13 +27,13 @@ use super::cost::{COST, NO_FIGURE};
 use super::daxpy::Daxpy;
 use super::repeated::{Planned, affordable};
 use super::table::{self, Priced};
+use crate::show;
 use fit::{Ladder, MOST_RESIDUAL, Rung};
 use machmeter_engine::part::{At, Part};
 use subjects::{Bytes, Grows, Passes, Reads};
 
 const PART_NAME: &str = "arithmetic";
 
-/// Operations whose cost is known beforehand do not cost that.
 const KNOWN_COSTS: Code = Code {
     id: "W441",
     name: "known costs do not fit",
@@ -201,11 +201,8 @@ fn known_costs(priced: &[Priced<'_>]) -> (Metric, Finding, Option<Warning>) {
         };
         chains.filter_map(rung).collect()
     };
-    let told = |verdict: &str, text: String, evidence: Vec<String>| Finding {
-        id: "ops.known_costs".to_owned(),
-        verdict: verdict.to_owned(),
-        text,
-        evidence,
+    let told = |verdict: &str, text: String, evidence: Vec<String>| {
+        show::finding("ops.known_costs", verdict, text, evidence)
     };
     let empty = priced.iter().find(|p| p.row.operation == "empty_loop").and_then(|p| p.cost.known());
     let empty_ns = empty.map(|k| k.slow_ns);

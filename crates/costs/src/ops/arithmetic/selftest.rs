@@ -65,17 +65,17 @@ pub(super) fn planted(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck
         checks.push(match sampled {
             Err(why) => SelfCheck::not_shown(&id, what, bar, why),
             Ok((row, log_ns)) => match (Cost::of(&row, ns_per_tick, step), median_of(&log_ns)) {
-                (Cost::Known(k), Some(truth_ns)) => SelfCheck {
-                    id,
-                    what: what.to_owned(),
-                    truth: format!("{truth_ns:.0} ns, median of {} waits", log_ns.len()),
-                    found: format!("{:.0} ns [{:.0}, {:.0}], n {}", k.value_ns, k.low_ns, k.high_ns, k.n),
-                    bar: bar.to_owned(),
-                    state: State::of(
+                (Cost::Known(k), Some(truth_ns)) => SelfCheck::new(
+                    &id,
+                    what,
+                    bar,
+                    format!("{truth_ns:.0} ns, median of {} waits", log_ns.len()),
+                    format!("{:.0} ns [{:.0}, {:.0}], n {}", k.value_ns, k.low_ns, k.high_ns, k.n),
+                    State::of(
                         k.value_ns >= truth_ns * (1.0 - WRONG)
                             && k.value_ns <= truth_ns * (1.0 + WRONG) + STEPS_NS,
                     ),
-                },
+                ),
                 (cost, _) => SelfCheck::not_shown(&id, what, bar, format!("{cost:?}")),
             },
         });
@@ -107,14 +107,14 @@ pub(super) fn known(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck> 
     }
     let holds = told.contains("come out right");
     let stolen = steal.told(&machine.here()).filter(|_| !holds);
-    vec![SelfCheck {
-        id: id.to_owned(),
-        what: what.to_owned(),
-        truth: "as many cycles as additions".to_owned(),
-        found: stolen.as_ref().map_or_else(|| told.clone(), |why| format!("{told} {why}")),
-        bar: bar.to_owned(),
-        state: if stolen.is_some() { State::NotShown } else { State::of(holds) },
-    }]
+    vec![SelfCheck::new(
+        id,
+        what,
+        bar,
+        "as many cycles as additions".to_owned(),
+        stolen.as_ref().map_or_else(|| told.clone(), |why| format!("{told} {why}")),
+        if stolen.is_some() { State::NotShown } else { State::of(holds) },
+    )]
 }
 
 pub(super) fn nothing(machine: &Machine<'_>, _: &Options) -> Vec<SelfCheck> {
@@ -170,15 +170,15 @@ pub(super) fn nothing(machine: &Machine<'_>, _: &Options) -> Vec<SelfCheck> {
         }
     }
     let first = wrong.first().map_or_else(String::new, |w| format!("; {w}"));
-    vec![SelfCheck {
-        id: id.to_owned(),
-        what,
-        truth: format!("{} rows, none of which takes less than no time", rows.len()),
-        found: format!(
+    vec![SelfCheck::new(
+        id,
+        &what,
+        bar,
+        format!("{} rows, none of which takes less than no time", rows.len()),
+        format!(
             "{known} known, {below} below what the clock can tell, {unknown} unknown with a reason, {} impossible{first}",
             wrong.len()
         ),
-        bar: bar.to_owned(),
-        state: State::of(wrong.is_empty() && rows.len() == ROWS),
-    }]
+        State::of(wrong.is_empty() && rows.len() == ROWS),
+    )]
 }

@@ -101,11 +101,7 @@ impl Subject for Grows<'_> {
     }
 
     fn proof(&mut self) -> Option<Proof> {
-        (self.expected > 0).then(|| Proof {
-            what: "elements that grew with every pass".to_owned(),
-            expected: self.expected,
-            seen: self.seen,
-        })
+        Proof::of("elements that grew with every pass", self.expected, self.seen)
     }
 }
 
@@ -157,11 +153,7 @@ impl Subject for Reads {
 
     /// How often it was read shows nowhere; that it was, shows in its going on.
     fn proof(&mut self) -> Option<Proof> {
-        (self.expected > 0).then(|| Proof {
-            what: "batches during which the clock went on".to_owned(),
-            expected: self.expected,
-            seen: self.seen,
-        })
+        Proof::of("batches during which the clock went on", self.expected, self.seen)
     }
 }
 
@@ -200,11 +192,11 @@ impl Subject for Bytes {
     fn proof(&mut self) -> Option<Proof> {
         let from = &self.from.as_slice()[APART_BYTES..];
         let right = |(i, b): (usize, &u8)| *b == if self.fill { self.last } else { from[i] };
-        Some(Proof {
-            what: "bytes as they should be at the end".to_owned(),
-            expected: self.to.as_slice().len() as u64,
-            seen: self.to.as_slice().iter().enumerate().filter(|b| right(*b)).count() as u64,
-        })
+        Some(Proof::new(
+            "bytes as they should be at the end",
+            self.to.as_slice().len() as u64,
+            self.to.as_slice().iter().enumerate().filter(|b| right(*b)).count() as u64,
+        ))
     }
 }
 
@@ -223,10 +215,7 @@ mod tests {
             assert!(passes.run(3) && passes.run(7));
             passes.proof().unwrap()
         };
-        assert_eq!(
-            proof(1_600),
-            Proof { what: "additions in the sum".to_owned(), expected: 16_000, seen: 16_000 }
-        );
+        assert_eq!(proof(1_600), Proof::new("additions in the sum", 16_000, 16_000));
         assert!(proof(1_700).seen < proof(1_700).expected, "a loop that does less than it claims");
         assert!(proof(1_500).seen < proof(1_500).expected, "or more");
     }

@@ -32,9 +32,6 @@ pub(super) struct Place {
 
 impl Place {
     /// In the directory that has [`DATA`].
-    ///
-    /// # Errors
-    /// One line.
     pub(super) fn at(directory: &Path) -> Result<Self, String> {
         let refused = |e: io::Error| format!("{}: {}", directory.display(), one_line(&e));
         let data = File::options().read(true).write(true).open(directory.join(DATA)).map_err(refused)?;

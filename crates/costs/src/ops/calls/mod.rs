@@ -31,7 +31,6 @@ use machmeter_engine::part::{At, Part};
 const PART_NAME: &str = "calls";
 const PAIRS_PER_VISIT: usize = 4;
 
-/// Huge pages that were not granted.
 const HUGE_DENIED: Code = Code {
     id: "W443",
     name: "huge pages not granted",
@@ -42,7 +41,6 @@ const HUGE_DENIED: Code = Code {
     undo: None,
 };
 
-/// First touches that were not one fault each.
 const FAULT_GROUPS: Code = Code {
     id: "W444",
     name: "faults served in groups",
@@ -63,9 +61,6 @@ pub(super) fn with_all<T>(files: &Result<PathBuf, String>, work: impl FnOnce(Vec
 }
 
 /// A private directory in `parent` with the file that is read.
-///
-/// # Errors
-/// One line why there can be no files: not there, not writable, full, a limit on file sizes.
 fn files(parent: &Path) -> Result<PrivateDirectory, String> {
     let refused = |e| format!("no files in {}: {}", parent.display(), one_line(&e));
     let directory = PrivateDirectory::create(parent).map_err(refused)?;

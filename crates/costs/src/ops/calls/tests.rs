@@ -1,39 +1,28 @@
 //! The analysis on rows with known truth: each reason for a missing figure under its own code.
 
-use machmeter_engine::cost::{Kind, Pair, Proof, Row, Rows};
+use machmeter_engine::cost::{Kind, Proof, Row, Rows};
 
 use super::{PART_NAME, analyze};
 use crate::ops::Params;
 
 fn row(operation: &str, each_ns: u64) -> Row {
-    let mut row = Row::new(PART_NAME, operation, Kind::Latency);
-    (row.short_turns, row.long_turns) = (1_000, 2_000);
-    row.pairs = (0..30)
-        .map(|i| Pair {
-            at_ns: i as f64,
-            short_ticks: 1_000 * each_ns + i % 7,
-            long_ticks: 2_000 * each_ns + i % 3,
-            ..Pair::default()
-        })
-        .collect();
-    row
+    let pairs = (0..30).map(|i| (1_000 * each_ns + i % 7, 2_000 * each_ns + i % 3));
+    Row::new(PART_NAME, operation, Kind::Latency).planted(1_000, pairs)
 }
 
 fn refused(operation: &str, why: &str) -> Row {
-    let mut row = Row::new(PART_NAME, operation, Kind::Latency);
-    row.refused = Some(why.to_owned());
-    row
+    Row::new(PART_NAME, operation, Kind::Latency).refused(why)
 }
 
 fn unproven(operation: &str, seen: u64) -> Row {
     let mut row = row(operation, 33);
-    row.proof = Some(Proof { what: "touches with one fault each".to_owned(), expected: 16_384, seen });
+    row.proof = Some(Proof::new("touches with one fault each", 16_384, seen));
     row
 }
 
 fn analysis(rows: Vec<Row>) -> machmeter_engine::Analysis {
     let params: Params = serde_json::from_str("{}").unwrap();
-    analyze(&params, &Rows { tick_hz: 1e9, step_ticks: 1, rows, ..Rows::default() }, 1)
+    analyze(&params, &Rows::in_nanoseconds(rows), 1)
 }
 
 #[test]

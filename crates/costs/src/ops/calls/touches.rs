@@ -124,12 +124,12 @@ impl Tally {
     fn proof(self, huge: bool) -> Proof {
         let Self { touches, faults, granted } = self;
         if huge {
-            return Proof { what: "huge pages granted".to_owned(), expected: touches, seen: granted };
+            return Proof::new("huge pages granted", touches, granted);
         }
         // A few more come from elsewhere (page migration); many more would mean that a touch is not one fault.
         let excess = faults.saturating_sub(touches + touches / 50 + 2);
         let seen = faults.min(touches).saturating_sub(excess);
-        Proof { what: "touches with one fault each".to_owned(), expected: touches, seen }
+        Proof::new("touches with one fault each", touches, seen)
     }
 }
 

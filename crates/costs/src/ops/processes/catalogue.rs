@@ -105,8 +105,7 @@ impl<T, M: FnMut() -> io::Result<T>, R: FnMut(&mut T, u64) -> io::Result<u64>> S
     }
 
     fn proof(&mut self) -> Option<Proof> {
-        let what = self.what.to_owned();
-        (self.done > 0).then_some(Proof { what, expected: self.done, seen: self.done })
+        Proof::of(self.what, self.done, self.done)
     }
 }
 

@@ -42,7 +42,6 @@ const PART_NAME: &str = "processes";
 const PAIRS_PER_VISIT: usize = 2;
 const PACE: Pace = Pace::of(Pace::BATCH_NS, PAIRS_PER_VISIT);
 
-/// Programs, processes or threads that could not be started.
 const NOT_STARTED: Code = Code {
     id: "W445",
     name: "processes not priced",

@@ -111,27 +111,24 @@ fn fails(machine: &Machine<'_>, program: &Path, id: &str, text: &str, reason: &s
         all.iter().filter(|m| m.value.is_none() && m.why.as_ref().is_some_and(|w| w.contains(reason)));
     let refused = refused.count();
     let said = all.iter().find_map(|m| m.why.clone()).unwrap_or_else(|| "no reason".to_owned());
-    SelfCheck {
-        id: id.to_owned(),
-        what: what.to_owned(),
-        truth: format!("{} starts of a program with the text {text:?}", all.len()),
-        found: format!("{refused} without a price: {said}"),
-        bar: bar.to_owned(),
-        state: if all.is_empty() { State::NotShown } else { State::of(refused == all.len()) },
-    }
+    SelfCheck::new(
+        id,
+        what,
+        bar,
+        format!("{} starts of a program with the text {text:?}", all.len()),
+        format!("{refused} without a price: {said}"),
+        if all.is_empty() { State::NotShown } else { State::of(refused == all.len()) },
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use machmeter_engine::cost::{Kind, Pair, Proof};
+    use machmeter_engine::cost::{Kind, Proof};
 
     fn row(part: &str, operation: &str, seen: Option<u64>) -> Row {
-        let mut row = Row::new(part, operation, Kind::Latency);
-        (row.short_turns, row.long_turns) = (10, 20);
-        let pair = Pair { short_ticks: 1_000, long_ticks: 2_000, ..Pair::default() };
-        row.pairs = (0..20).map(|i| Pair { at_ns: f64::from(i), ..pair }).collect();
-        row.proof = seen.map(|seen| Proof { what: "seen".to_owned(), expected: 5, seen });
+        let mut row = Row::new(part, operation, Kind::Latency).planted(10, [(1_000, 2_000); 20]);
+        row.proof = seen.map(|seen| Proof::new("seen", 5, seen));
         row
     }
 
@@ -141,7 +138,7 @@ mod tests {
             let mut all: Vec<Row> =
                 Ops::PARTS[..tables].iter().map(|p| row(p.name, "call", Some(5))).collect();
             all.extend(more.iter().cloned());
-            let rows = Rows { tick_hz: 1e9, step_ticks: 1, rows: all, ..Rows::default() };
+            let rows = Rows::in_nanoseconds(all);
             let check = witnessed("id", "what", &rows);
             (check.state, check.found)
         };

@@ -1,26 +1,14 @@
 //! The analysis on rows with known truth: what did not happen has no figure.
 
-use machmeter_engine::cost::{Kind, Pair, Proof, Row, Rows};
+use machmeter_engine::cost::{Kind, Proof, Row, Rows};
 
 use super::{PART_NAME, analyze, used_by_others};
-use crate::ops::Params;
-
-fn params() -> Params {
-    serde_json::from_str("{}").unwrap()
-}
+use crate::testing::params;
 
 fn row(operation: &str, each_ns: u64) -> Row {
-    let mut row = Row::new(PART_NAME, operation, Kind::Latency);
-    (row.short_turns, row.long_turns) = (4, 8);
-    row.pairs = (0..30)
-        .map(|i| Pair {
-            at_ns: i as f64,
-            short_ticks: 4 * each_ns + i % 3,
-            long_ticks: 8 * each_ns + i % 5,
-            ..Pair::default()
-        })
-        .collect();
-    row.proof = Some(Proof { what: "children that exited with 0".to_owned(), expected: 90, seen: 90 });
+    let pairs = (0..30).map(|i| (4 * each_ns + i % 3, 8 * each_ns + i % 5));
+    let mut row = Row::new(PART_NAME, operation, Kind::Latency).planted(4, pairs);
+    row.proof = Some(Proof::new("children that exited with 0", 90, 90));
     row
 }
 
@@ -31,8 +19,7 @@ fn what_happened_stands_on_the_page() {
         row("fork_exit_wait", 139_000),
         row("spawn", 515_000).with("program", "true"),
     ];
-    let a =
-        analyze(&params(), &Rows { tick_hz: 1e9, step_ticks: 1, rows: rows.into(), ..Rows::default() }, 1);
+    let a = analyze(&params(&[]), &Rows::in_nanoseconds(rows.into()), 1);
     assert_eq!(a.summary.lines[0].lines, ["thread 22.0 us, fork 139 us, spawn /bin/true 515 us"]);
     assert!(a.warnings.is_empty());
     assert!(a.metrics.iter().all(|m| m.ci.is_some() && m.n == 30));
@@ -41,11 +28,11 @@ fn what_happened_stands_on_the_page() {
 #[test]
 fn children_that_were_not_seen_to_end_well_have_no_price() {
     let mut unseen = row("fork_exec", 150_000);
-    unseen.proof = Some(Proof { what: "children that exited with 0".to_owned(), expected: 90, seen: 0 });
+    unseen.proof = Some(Proof::new("children that exited with 0", 90, 0));
     let mut refused = row("spawn", 1);
     (refused.refused, refused.pairs) = (Some("/x: No such file or directory".to_owned()), Vec::new());
     let rows = vec![unseen, refused];
-    let a = analyze(&params(), &Rows { tick_hz: 1e9, step_ticks: 1, rows, ..Rows::default() }, 1);
+    let a = analyze(&params(&[]), &Rows::in_nanoseconds(rows), 1);
     assert!(a.metrics.iter().all(|m| m.value.is_none() && m.why.is_some()), "{:?}", a.metrics);
     assert!(a.summary.lines.is_empty());
     assert_eq!(a.warnings.len(), 1);

@@ -1,31 +1,18 @@
 //! The table of the seed from planted costs.
 
-use machmeter_engine::cost::{Kind, Pair, Proof, Row, Rows};
+use machmeter_engine::cost::{Kind, Proof, Row, Rows};
 
 use super::{ON_FILES, OPERATIONS, PART, Params, Shape, Unit, analyze, elsewhere, row_of};
-
-fn params(words: &[&str]) -> Params {
-    use clap::{Args, Command, FromArgMatches};
-    let command = Params::augment_args(Command::new("ops").no_binary_name(true));
-    Params::from_arg_matches(&command.try_get_matches_from(words).unwrap()).unwrap()
-}
+use crate::testing::params;
 
 fn planted(costs_ns: &[(&str, f64)]) -> Rows {
     let row = |(name, ns): &(&str, f64)| {
         let own = || Row::new(PART.name, name, Kind::Throughput);
-        let mut row = elsewhere(name).map_or_else(own, |(_, row)| row);
-        (row.short_turns, row.long_turns) = (1_000, 2_000);
-        row.pairs = (0..20)
-            .map(|i| Pair {
-                at_ns: f64::from(i),
-                short_ticks: 5_000 + (1_000.0 * ns) as u64,
-                long_ticks: 5_000 + (2_000.0 * ns) as u64,
-                ..Pair::default()
-            })
-            .collect();
-        row
+        let ticks = |turns: f64| 5_000 + (turns * ns) as u64;
+        let pairs = (0..20).map(|_| (ticks(1_000.0), ticks(2_000.0)));
+        elsewhere(name).map_or_else(own, |(_, row)| row).planted(1_000, pairs)
     };
-    Rows { tick_hz: 1e9, step_ticks: 1, rows: costs_ns.iter().map(row).collect(), ..Rows::default() }
+    Rows::in_nanoseconds(costs_ns.iter().map(row).collect())
 }
 
 #[test]
@@ -89,7 +76,7 @@ fn operations_without_a_figure_are_named_on_the_page_even_if_there_is_no_other()
     // A stream whose witness saw less, and a word of memory that was not written, have a figure no more than those.
     let mut rows = planted(&all);
     for i in [0, 7] {
-        rows.rows[i].proof = Some(Proof { what: "seen".to_owned(), expected: 9, seen: 8 });
+        rows.rows[i].proof = Some(Proof::new("seen", 9, 8));
     }
     let warnings = told(&rows);
     let text = "fopen, write_cache_8000: seen: 8 seen, 9 expected";
@@ -111,7 +98,8 @@ fn what_another_part_prices_is_read_there() {
         ["fopen", "thr_create", "daxpy100"]
     );
     assert!(row_of(&rows, "daxpy1000").is_none());
-    assert!(params(&[]).measures("processes") && !params(&["--parts", "seed"]).measures("processes"));
+    let measures = |words: &[&str]| params::<Params>(words).measures("processes");
+    assert!(measures(&[]) && !measures(&["--parts", "seed"]));
 }
 
 #[test]

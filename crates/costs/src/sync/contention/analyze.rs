@@ -2,9 +2,9 @@
 
 use machmeter_data::metric::params;
 use machmeter_data::quantity::{Unit, human};
-use machmeter_data::record::{Finding, Summary, SummaryLine, Warning};
-use machmeter_data::shape::{Axis, Cell, CostTable, Curve, CurveRow, TableColumn, TableRow};
-use machmeter_data::{Dataset, Interval, Metric, Params as Keys, Shape};
+use machmeter_data::record::{Finding, Summary, Warning};
+use machmeter_data::shape::{Axis, Cell, CurveRow, TableRow};
+use machmeter_data::{Dataset, Interval, Metric, Params as Keys};
 use machmeter_engine::Analysis;
 use machmeter_engine::cost::estimate::LEVEL;
 use machmeter_engine::cost::{Cost, Row, Rows};
@@ -13,9 +13,9 @@ use machmeter_stats::regimes::Regimes;
 use super::measure::APART_BYTES;
 use super::operations::Operation;
 use super::{FAIRNESS, FALSE_SHARING, PART, UNFAIR};
+use crate::show;
 use crate::sync::Params;
-use crate::sync::cost::COST;
-use crate::sync::cost::ONE_CPU;
+use crate::sync::cost::{COST, ONE_CPU};
 use machmeter_engine::disturbance::placement::{self, MOVES, levels};
 
 /// Cost over that of counters far apart from which on two disturb each other.
@@ -53,8 +53,7 @@ pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     }
     out.warnings = warnings(&views, levels.as_ref());
     if views.iter().any(|v| v.cost.known().is_some()) {
-        out.datasets = vec![table(&views)];
-        out.datasets.extend(curve(&views));
+        out.datasets.extend(table(&views).into_iter().chain(curve(&views)));
     }
     out.summary = summary(&views);
     out
@@ -123,12 +122,7 @@ fn reach(views: &[View<'_>], operation: &str) -> Option<(Metric, Finding)> {
     let evidence =
         at.iter().map(|(d, ns)| format!("{d} bytes apart: {}", human(*ns, Unit::Nanoseconds))).collect();
     let verdict = if reach_bytes > 0 { "shared" } else { "apart" };
-    let finding = Finding {
-        id: format!("sync.false_sharing.{operation}"),
-        verdict: verdict.to_owned(),
-        text,
-        evidence,
-    };
+    let finding = show::finding(&format!("sync.false_sharing.{operation}"), verdict, text, evidence);
     Some((metric, finding))
 }
 
@@ -156,11 +150,9 @@ fn warnings(views: &[View<'_>], levels: Option<&Regimes>) -> Vec<Warning> {
     out
 }
 
-fn table(views: &[View<'_>]) -> Dataset {
+fn table(views: &[View<'_>]) -> Option<Dataset> {
     let row = |v: &View<'_>| {
-        let number = |x: Option<f64>| {
-            x.map_or(Cell::Empty(()), |x| Cell::Number(format!("{x:.3e}").parse().unwrap_or(x)))
-        };
+        let number = |x: Option<f64>| show::number(x.map(|x| format!("{x:.3e}").parse().unwrap_or(x)));
         let known = v.cost.known();
         let place = match (v.cpus, v.distance_bytes) {
             (1, _) => "alone".to_owned(),
@@ -179,22 +171,18 @@ fn table(views: &[View<'_>]) -> Dataset {
             ],
         }
     };
-    Dataset::new(
-        "sync.contention",
-        "Operations on shared and separate words",
-        "Cost for each CPU while all of them repeat the operation. store_load adds one without being atomic. Fairness: \
-                  operations of the slowest CPU over those of the fastest. Batches: those in which every CPU worked.",
-        Shape::CostTable(CostTable {
-            columns: vec![
-                TableColumn::new("per operation", Some(Unit::Nanoseconds)),
-                TableColumn::new("p5", Some(Unit::Nanoseconds)),
-                TableColumn::new("p95", Some(Unit::Nanoseconds)),
-                TableColumn::new("fairness", Some(Unit::One)),
-                TableColumn::new("batches", None),
-            ],
-            rows: views.iter().map(row).collect(),
-        }),
-    )
+    let caption = "Cost for each CPU while all of them repeat the operation. store_load adds one without being atomic. Fairness: \
+                  operations of the slowest CPU over those of the fastest. Batches: those in which every CPU worked.";
+    let names = ["sync.contention", "Operations on shared and separate words", caption];
+    let one = Some(Unit::One);
+    let columns = [
+        ("per operation", show::NS),
+        ("p5", show::NS),
+        ("p95", show::NS),
+        ("fairness", one),
+        ("batches", None),
+    ];
+    show::table(names, columns, views.iter().map(row).collect())
 }
 
 /// Cost over the distance of two words.
@@ -211,19 +199,10 @@ fn curve(views: &[View<'_>]) -> Option<Dataset> {
     };
     let rows: Vec<CurveRow> =
         [Operation::FetchAdd, Operation::StoreLoad].into_iter().filter_map(line).collect();
-    (!rows.is_empty()).then(|| {
-        Dataset::new(
-            "sync.false_sharing",
-            "False sharing",
-            "Cost of an operation on a CPU's own word while another CPU works on a word so many bytes away.",
-            Shape::Curve(Curve {
-                x: Axis::log("distance", Unit::Bytes),
-                y: Axis::log("per operation", Unit::Nanoseconds),
-                rows,
-                marks: Vec::new(),
-            }),
-        )
-    })
+    let caption =
+        "Cost of an operation on a CPU's own word while another CPU works on a word so many bytes away.";
+    let axes = [Axis::log("distance", Unit::Bytes), Axis::log("per operation", Unit::Nanoseconds)];
+    show::curves(["sync.false_sharing", "False sharing", caption], axes, rows, Vec::new())
 }
 
 fn summary(views: &[View<'_>]) -> Summary {
@@ -244,8 +223,5 @@ fn summary(views: &[View<'_>]) -> Summary {
         let bytes = metric.value.unwrap_or(0.0);
         line.push_str(&format!("; false sharing below {bytes:.0} B"));
     }
-    Summary {
-        lines: vec![SummaryLine { section: "CORES".to_owned(), lines: vec![line] }],
-        ..Summary::default()
-    }
+    show::summary("CORES", vec![line], None)
 }

@@ -79,9 +79,6 @@ pub(super) fn fairness(sample: &TeamSample) -> f64 {
 }
 
 /// A visit of all members to their words.
-///
-/// # Errors
-/// One line: no memory, no member.
 pub(super) fn take(
     team: &TeamVisit<'_>,
     operation: Operation,
@@ -133,9 +130,7 @@ fn lanes(cpus: usize) -> Vec<Lane> {
 pub(super) fn measure(at: &mut At<'_>, _params: &Params) -> Result<(), ProbeError> {
     let cpus = at.cpus();
     let Some(placement) = PlacementDetector::of(at) else {
-        let mut refused = Lane::new(Operation::FetchAdd, 2, 0);
-        refused.row.refused = Some("needs two CPUs, has 1".to_owned());
-        at.rows.push(refused.row);
+        at.rows.push(Lane::new(Operation::FetchAdd, 2, 0).row.refused("needs two CPUs, has 1"));
         return Ok(());
     };
     let setting =

@@ -5,25 +5,20 @@ use machmeter_engine::cost::{Kind, Pair, Row, Rows};
 use machmeter_engine::team::sampler::{HostClock, TeamSample, TeamVisit};
 use machmeter_engine::team::{Seats, threads::Threads};
 use machmeter_stats::random::Random;
-use machmeter_sys::affinity;
 use machmeter_sys::sched::Policy;
 
 use super::analyze::analyze;
 use super::measure::{fairness, take};
 use super::operations::Operation;
 use super::{PART, UNFAIR};
-use crate::sync::Params;
 use crate::sync::cost::ONE_CPU;
+use crate::testing::params;
 use machmeter_engine::disturbance::placement::MOVES;
-
-fn no_parameters() -> Params {
-    serde_json::from_str(r#"{"parts": []}"#).unwrap()
-}
 
 /// Rows of a machine with lines of `line_bytes`: an add costs 2 ns alone and 8 at 24 ns of transfer, four times that at 96.
 fn recorded(line_bytes: i64, level_ns: impl Fn(usize) -> f64, fairness: f64) -> Rows {
     let mut random = Random::new(4);
-    let mut rows = Rows { tick_hz: 1e9, step_ticks: 1, ..Rows::default() };
+    let mut rows = Rows::in_nanoseconds(Vec::new());
     for (cpus, distance) in [(1_i64, 0), (2, 0), (2, 8), (2, 32), (2, 64), (2, 128), (2, 4_096)] {
         let mut row = Row::new(PART.name, "fetch_add", Kind::Throughput)
             .with("cpus", cpus)
@@ -36,13 +31,8 @@ fn recorded(line_bytes: i64, level_ns: impl Fn(usize) -> f64, fairness: f64) -> 
                 let shared = cpus > 1 && distance < line_bytes;
                 let each = if shared { regime / 3.0 } else { 2.0 };
                 let ticks = each * 64.0 * 256.0 * (1.0 + 0.02 * random.normal());
-                Pair {
-                    at_ns: i as f64 * 1e7,
-                    short_ticks: 0,
-                    long_ticks: ticks as u64,
-                    regime_ns: regime,
-                    ..Pair::default()
-                }
+                let (at_ns, long_ticks) = (i as f64 * 1e7, ticks as u64);
+                Pair { at_ns, long_ticks, regime_ns: regime, ..Pair::default() }
             })
             .collect();
         row.extras.insert("fairness".to_owned(), fairness);
@@ -65,7 +55,7 @@ fn add(cpus: i64, distance: i64) -> String {
 #[test]
 fn the_reach_of_false_sharing_is_the_planted_line() {
     for line in [8_i32, 32, 64, 128] {
-        let a = analyze(&no_parameters(), &recorded(i64::from(line), |_| 24.0, 0.9), 1);
+        let a = analyze(&params(&[]), &recorded(i64::from(line), |_| 24.0, 0.9), 1);
         let found = value(&a.metrics, "sync.false_sharing{operation=fetch_add}");
         assert!((found - f64::from(line)).abs() < 1e-9, "lines of {line} bytes: {found}");
         assert!((value(&a.metrics, &add(2, 0)) / 8.0 - 1.0).abs() < 0.03);
@@ -79,7 +69,7 @@ fn the_reach_of_false_sharing_is_the_planted_line() {
 
 #[test]
 fn figures_are_those_of_the_most_frequent_placement() {
-    let a = analyze(&no_parameters(), &recorded(64, |i| if i % 40 < 12 { 96.0 } else { 24.0 }, 0.9), 1);
+    let a = analyze(&params(&[]), &recorded(64, |i| if i % 40 < 12 { 96.0 } else { 24.0 }, 0.9), 1);
     assert!((value(&a.metrics, &add(2, 0)) / 8.0 - 1.0).abs() < 0.03, "not a mean of both placements");
     assert_eq!(a.warnings.iter().map(|w| w.code.as_str()).collect::<Vec<_>>(), [MOVES.id]);
     let shared = a.metrics.iter().find(|m| m.key() == add(2, 0)).unwrap();
@@ -88,14 +78,13 @@ fn figures_are_those_of_the_most_frequent_placement() {
 
 #[test]
 fn unfairness_and_one_cpu_are_told() {
-    let a = analyze(&no_parameters(), &recorded(64, |_| 24.0, 0.3), 1);
+    let a = analyze(&params(&[]), &recorded(64, |_| 24.0, 0.3), 1);
     assert_eq!(a.warnings.iter().map(|w| w.code.as_str()).collect::<Vec<_>>(), [UNFAIR.id]);
-    let mut rows = Rows { tick_hz: 1e9, step_ticks: 1, ..Rows::default() };
-    let mut row =
-        Row::new(PART.name, "fetch_add", Kind::Throughput).with("cpus", 2_i64).with("distance_bytes", 0_i64);
-    row.refused = Some("needs two CPUs, has 1".to_owned());
-    rows.rows.push(row);
-    let a = analyze(&no_parameters(), &rows, 1);
+    let row = Row::new(PART.name, "fetch_add", Kind::Throughput)
+        .with("cpus", 2_i64)
+        .with("distance_bytes", 0_i64)
+        .refused("needs two CPUs, has 1");
+    let a = analyze(&params(&[]), &Rows::in_nanoseconds(vec![row]), 1);
     assert!(a.metrics.iter().all(|m| m.value.is_none()) && a.datasets.is_empty());
     assert_eq!(a.warnings[0].code, ONE_CPU.id);
 }
@@ -113,12 +102,7 @@ fn fairness_is_that_of_the_slowest_over_the_fastest() {
 /// On this machine: an add to a word that two CPUs share costs more than to words far apart.
 #[test]
 fn sharing_costs_more_than_not_sharing() {
-    let _cpus = crate::test_cpu_lock::lock();
-    let cpus = affinity::mask().unwrap().to_vec();
-    if cpus.len() < 2 {
-        println!("skipped: one CPU");
-        return;
-    }
+    let Some((_lock, cpus)) = crate::testing::lock_several() else { return };
     let seats = Seats { cpus: cpus[..2].to_vec(), policy: Policy::Other { nice: 0 } };
     let best_ns = |operation, distance_bytes| {
         let team = TeamVisit::new(&Threads, &seats, &HostClock::MONOTONIC, 0, 200_000_000, 1);

@@ -44,8 +44,7 @@ impl<L: Lock> Subject for Uncontended<L> {
     }
 
     fn proof(&mut self) -> Option<Proof> {
-        let seen = self.number.load(Ordering::Relaxed);
-        Some(Proof { what: PROOF.to_owned(), expected: self.turns, seen })
+        Some(Proof::new(PROOF, self.turns, self.number.load(Ordering::Relaxed)))
     }
 }
 
@@ -107,15 +106,14 @@ fn bench<T: 'static>(
     object: std::io::Result<T>,
     once: impl Fn(&T) -> bool + 'static,
 ) -> Bench<'static> {
-    let done = Proof { what: "operations that succeeded".to_owned(), expected: 0, seen: 0 };
+    let done = Proof::new("operations that succeeded", 0, 0);
     match object {
         Ok(object) => Bench::new(row(operation), Repeated { once: move || once(&object), done }),
         Err(e) => refused(row(operation), e.to_string()),
     }
 }
 
-pub(super) fn refused<'a>(mut row: Row, why: String) -> Bench<'a> {
-    row.refused = Some(why);
-    let done = Proof { what: String::new(), expected: 0, seen: 0 };
-    Bench::new(row, Repeated { once: || false, done })
+pub(super) fn refused<'a>(row: Row, why: String) -> Bench<'a> {
+    let done = Proof::new("", 0, 0);
+    Bench::new(row.refused(why), Repeated { once: || false, done })
 }

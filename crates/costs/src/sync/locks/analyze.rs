@@ -1,8 +1,9 @@
 //! From rows to metrics, tables and lines. Pure.
 
+use machmeter_data::metric::params;
 use machmeter_data::quantity::Unit;
-use machmeter_data::record::{Finding, Summary, SummaryLine, Tile, Warning};
-use machmeter_data::shape::{Axis, Cell, CostTable, Matrix, Shape, TableColumn, TableRow};
+use machmeter_data::record::{Finding, Summary, Warning};
+use machmeter_data::shape::{Axis, Cell, Matrix, Shape, TableRow};
 use machmeter_data::{Dataset, Interval, Metric};
 use machmeter_engine::Analysis;
 use machmeter_engine::cost::Rows;
@@ -11,9 +12,9 @@ use machmeter_stats::regimes::Regimes;
 
 use super::contended::{JAIN, LONGEST_STREAK, PROOF, center};
 use super::{BROKEN, FAIRNESS, HANDOFF, NAME, UNFAIR, kinds};
+use crate::show;
 use crate::sync::Params;
-use crate::sync::cost::COST;
-use crate::sync::cost::ONE_CPU;
+use crate::sync::cost::{COST, ONE_CPU};
 use crate::sync::trips::Priced;
 use machmeter_engine::disturbance::placement::{self, levels};
 
@@ -48,14 +49,14 @@ fn metrics(views: &[Priced<'_>]) -> Vec<Metric> {
             }
             if pairs.iter().position(|p| *p == pair).is_some_and(|i| i < MAX_PAIRS) {
                 let keys = [("lock", lock.into()), ("model", v.row.text("model").into())];
-                let mut keys = machmeter_data::metric::params(keys);
+                let mut keys = params(keys);
                 keys.insert("from".to_owned(), pair.0.into());
                 keys.insert("to".to_owned(), pair.1.into());
                 out.extend(v.metrics(&HANDOFF, &keys));
             }
             continue;
         }
-        let keys = machmeter_data::metric::params([
+        let keys = params([
             ("operation", lock.into()),
             ("cpus", cpus(v).into()),
             ("model", v.row.text("model").into()),
@@ -63,7 +64,7 @@ fn metrics(views: &[Priced<'_>]) -> Vec<Metric> {
         ]);
         out.extend(v.metrics(&COST, &keys));
         out.extend(fairness_of(v).map(|(value, low, high, n)| {
-            let keys = machmeter_data::metric::params([
+            let keys = params([
                 ("lock", lock.into()),
                 ("cpus", cpus(v).into()),
                 ("model", v.row.text("model").into()),
@@ -88,28 +89,17 @@ fn fairness_of(v: &Priced<'_>) -> Option<(f64, f64, f64, usize)> {
 
 /// Rows of the table of locks: lock and model, in the order in which they first appear.
 fn locks(views: &[Priced<'_>]) -> Vec<(String, String)> {
-    let mut out: Vec<(String, String)> = Vec::new();
-    for v in views.iter().filter(|v| v.is("state", "contended") || (v.is("state", "alone") && is_lock(v))) {
-        let key = (v.row.operation.clone(), v.row.text("model"));
-        if !out.contains(&key) {
-            out.push(key);
-        }
-    }
-    out
+    let of_locks =
+        views.iter().filter(|v| v.is("state", "contended") || (v.is("state", "alone") && is_lock(v)));
+    show::distinct(of_locks.map(|v| (v.row.operation.clone(), v.row.text("model"))))
 }
 
 fn is_lock(v: &Priced<'_>) -> bool {
     kinds::ALL.iter().any(|k| k.name() == v.row.operation)
 }
 
-fn number(value: Option<f64>) -> Cell {
-    value.map_or(Cell::Empty(()), Cell::Number)
-}
-
 fn datasets(views: &[Priced<'_>]) -> Vec<Dataset> {
-    let mut widths: Vec<i64> = views.iter().filter(|v| v.is("state", "contended")).map(|v| cpus(v)).collect();
-    widths.sort_unstable();
-    widths.dedup();
+    let widths = show::ascending(views.iter().filter(|v| v.is("state", "contended")).map(|v| cpus(v)));
     let find = |lock: &(String, String), state: &str, width: Option<i64>| {
         views.iter().find(|v| {
             v.row.operation == lock.0
@@ -118,11 +108,11 @@ fn datasets(views: &[Priced<'_>]) -> Vec<Dataset> {
                 && width.is_none_or(|w| cpus(v) == w)
         })
     };
-    let mut columns = vec![TableColumn::new("alone", Unit::Nanoseconds)];
-    columns.extend(widths.iter().map(|w| TableColumn::new(format!("wanted by {w}"), Unit::Nanoseconds)));
-    columns.push(TableColumn::new("hand-off", Unit::Nanoseconds));
-    columns.push(TableColumn::new("fairness", Unit::One));
-    columns.push(TableColumn::new("longest streak", Unit::Count));
+    let mut columns = vec![("alone".to_owned(), show::NS)];
+    columns.extend(widths.iter().map(|w| (format!("wanted by {w}"), show::NS)));
+    columns.push(("hand-off".to_owned(), show::NS));
+    columns.push(("fairness".to_owned(), Some(Unit::One)));
+    columns.push(("longest streak".to_owned(), Some(Unit::Count)));
     let rows = locks(views).into_iter().map(|lock| {
         let cost = |state: &str, cpus| find(&lock, state, cpus).map_or(Cell::Empty(()), Priced::cell);
         let mut cells = vec![cost("alone", None)];
@@ -130,24 +120,16 @@ fn datasets(views: &[Priced<'_>]) -> Vec<Dataset> {
         cells.push(cost("handoff", None));
         let widest = widths.last().and_then(|w| find(&lock, "contended", Some(*w)));
         let fair = widest.and_then(fairness_of);
-        cells.push(number(fair.map(|f| f.0)));
+        cells.push(show::number(fair.map(|f| f.0)));
         let streak = widest.filter(|_| fair.is_some()).and_then(|v| v.row.extras.get(LONGEST_STREAK));
-        cells.push(number(streak.copied()));
+        cells.push(show::number(streak.copied()));
         let name = if lock.1 == "threads" { lock.0.clone() } else { format!("{} ({})", lock.0, lock.1) };
         TableRow { name, cells }
     });
-    let rows: Vec<TableRow> = rows.collect();
-    let dataset = |id: &str, title: &str, caption: &str, shape| Dataset::new(id, title, caption, shape);
     let mut out = Vec::new();
-    if !rows.is_empty() {
-        out.push(dataset(
-            "sync.locks",
-            "Locks",
-            "Alone: lock, add, unlock by one thread. Wanted by n: time per acquisition, whoever got it; readers share. \
-             Hand-off: release on one CPU to acquisition on the other; where some spin and some sleep, each with its share. Fairness: Jain's index of the widest fight; 1 is even.",
-            Shape::CostTable(CostTable { columns, rows }),
-        ));
-    }
+    let caption = "Alone: lock, add, unlock by one thread. Wanted by n: time per acquisition, whoever got it; readers share. \
+             Hand-off: release on one CPU to acquisition on the other; where some spin and some sleep, each with its share. Fairness: Jain's index of the widest fight; 1 is even.";
+    out.extend(show::table(["sync.locks", "Locks", caption], columns, rows.collect()));
     let others: Vec<TableRow> = views
         .iter()
         .filter(|v| v.is("state", "barrier") || (v.is("state", "alone") && !is_lock(v)))
@@ -157,38 +139,32 @@ fn datasets(views: &[Priced<'_>]) -> Vec<Dataset> {
                 Cell::Number(cpus(v) as f64),
                 Cell::Text(v.row.text("model")),
                 v.cell(),
-                number(v.cost.known().map(|k| k.low_ns)),
-                number(v.cost.known().map(|k| k.high_ns)),
-                number(v.sleeps()),
+                show::number(v.cost.known().map(|k| k.low_ns)),
+                show::number(v.cost.known().map(|k| k.high_ns)),
+                show::number(v.sleeps()),
             ],
         })
         .collect();
-    if !others.is_empty() {
-        let columns = vec![
-            TableColumn::new("CPUs", Unit::Count),
-            TableColumn::new("model", None),
-            TableColumn::new("cost", Unit::Nanoseconds),
-            TableColumn::new("low, this run", Unit::Nanoseconds),
-            TableColumn::new("high, this run", Unit::Nanoseconds),
-            TableColumn::new("sleeps each", Unit::Count),
-        ];
-        out.push(dataset(
-            "sync.primitives",
-            "Barriers, and operations when nobody waits",
-            "Cost of one barrier for all members, or of one operation by a thread alone, with its 95 % interval. Sleeps of all \
-             members in one barrier.",
-            Shape::CostTable(CostTable { columns, rows: others }),
-        ));
-    }
+    let columns = [
+        ("CPUs", Some(Unit::Count)),
+        ("model", None),
+        ("cost", show::NS),
+        ("low, this run", show::NS),
+        ("high, this run", show::NS),
+        ("sleeps each", Some(Unit::Count)),
+    ];
+    let caption = "Cost of one barrier for all members, or of one operation by a thread alone, with its 95 % interval. Sleeps of all \
+             members in one barrier.";
+    let names = ["sync.primitives", "Barriers, and operations when nobody waits", caption];
+    out.extend(show::table(names, columns, others));
     out.extend(matrices(views).into_iter().map(|(lock, matrix)| {
-        let mut d = dataset(
+        Dataset::new(
             "sync.handoff_matrix",
-            &format!("Hand-off of {lock}"),
+            format!("Hand-off of {lock}"),
             "From the release on one CPU to the acquisition on the other, half a round trip; the same in both directions.",
             Shape::Matrix(matrix),
-        );
-        d.params.insert("lock".to_owned(), lock.into());
-        d
+        )
+        .with_params(params([("lock", lock.into())]))
     }));
     out
 }
@@ -196,10 +172,7 @@ fn datasets(views: &[Priced<'_>]) -> Vec<Dataset> {
 /// Hand-offs over pairs, for locks of which more than one pair was measured.
 fn matrices(views: &[Priced<'_>]) -> Vec<(String, Matrix)> {
     let handed = || views.iter().filter(|v| v.is("state", "handoff") && v.is("model", "threads"));
-    let mut names: Vec<&str> = handed().map(|v| v.row.operation.as_str()).collect();
-    names.dedup();
-    names.sort_unstable();
-    names.dedup();
+    let names = show::ascending(handed().map(|v| v.row.operation.as_str()));
     let mut out = Vec::new();
     for name in names {
         let of: Vec<(usize, usize, f64)> = handed()
@@ -208,9 +181,7 @@ fn matrices(views: &[Priced<'_>]) -> Vec<(String, Matrix)> {
                 Some((v.row.text("from").parse().ok()?, v.row.text("to").parse().ok()?, v.cost.value_ns()?))
             })
             .collect();
-        let mut cpus: Vec<usize> = of.iter().flat_map(|(a, b, _)| [*a, *b]).collect();
-        cpus.sort_unstable();
-        cpus.dedup();
+        let cpus = show::ascending(of.iter().flat_map(|(a, b, _)| [*a, *b]));
         if cpus.len() < 3 {
             continue;
         }
@@ -234,15 +205,15 @@ fn findings(metrics: &[Metric]) -> Vec<Finding> {
     let Some((value, worst)) = worst else { return Vec::new() };
     let lock = worst.params.get("lock").map(ToString::to_string).unwrap_or_default();
     let unfair = value < UNFAIR_BELOW;
-    vec![Finding {
-        id: FAIRNESS.id.to_owned(),
-        verdict: if unfair { "uneven" } else { "even" }.to_owned(),
-        text: format!(
+    vec![show::finding(
+        FAIRNESS.id,
+        if unfair { "uneven" } else { "even" },
+        format!(
             "The least even lock is {lock}: Jain's index {value:.2} of at most 1{}.",
             if unfair { "; others are passed over while its holder takes it again" } else { "" }
         ),
-        evidence: fair.iter().filter_map(|m| Some(format!("{} {:.3}", m.key(), m.value?))).collect(),
-    }]
+        fair.iter().filter_map(|m| Some(format!("{} {:.3}", m.key(), m.value?))).collect(),
+    )]
 }
 
 fn warnings(views: &[Priced<'_>], metrics: &[Metric], levels: Option<&Regimes>) -> Vec<Warning> {
@@ -304,18 +275,7 @@ fn summary(views: &[Priced<'_>]) -> Summary {
     let locks: Vec<String> = [line("", one), line("hand-off ", handed)].into_iter().flatten().collect();
     let locks = (!locks.is_empty()).then(|| locks.join("; "));
     let lines: Vec<String> = locks.into_iter().chain(line("barrier of 2: ", barriers)).collect();
-    let tiles = ns(spin, "handoff").map(|value| Tile {
-        label: "Lock hand-off".to_owned(),
-        value,
-        note: "spin lock, one CPU to another".to_owned(),
-    });
-    Summary {
-        lines: if lines.is_empty() {
-            Vec::new()
-        } else {
-            vec![SummaryLine { section: "CORES".to_owned(), lines }]
-        },
-        tiles: tiles.into_iter().collect(),
-        verdict: String::new(),
-    }
+    let tiles = ns(spin, "handoff")
+        .map(|value| show::tile("Lock hand-off", value, "spin lock, one CPU to another".to_owned()));
+    show::summary("CORES", lines, tiles)
 }

@@ -2,9 +2,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use machmeter_engine::cost::{Proof, Row};
+use machmeter_engine::cost::Row;
 use machmeter_engine::team::sampler::JointOperation;
-use machmeter_engine::team::{Arena, Member};
+use machmeter_engine::team::{Arena, Member, heap};
 use machmeter_sys::sync::{Barrier, Sharing};
 
 use super::measure::LockVisit;
@@ -43,9 +43,6 @@ const STEPS: usize = 3;
 const FIRST_MEMBER: usize = 4;
 
 /// One visit of a row of barriers of this kind.
-///
-/// # Errors
-/// When the system has no barrier to give: one line.
 pub(super) fn visit(
     kind: Kind,
     visit: &LockVisit<'_>,
@@ -57,8 +54,9 @@ pub(super) fn visit(
     let spare = board.heap().atomics();
     match kind {
         Kind::Spin => {
-            let wait = |m: &Member<'_>| spin(&board, spare, m);
-            visit.take(row, &Steps { wait, kind, board: &board, spare })?;
+            let cell = |i: usize| board.cell(i).unwrap_or(&spare[0]);
+            let barrier = heap::Barrier::new(cell(ARRIVED), cell(GENERATION));
+            visit.take(row, &Steps { wait: |m: &Member<'_>| barrier.wait(m), kind, board: &board, spare })?;
         }
         Kind::Std => {
             let barrier = std::sync::Barrier::new(members);
@@ -74,25 +72,8 @@ pub(super) fn visit(
         }
     }
     let read = |i: usize| board.cell(i).map_or(0, |c| c.load(Ordering::Relaxed));
-    let before = row.proof.take().map_or((0, 0), |p| (p.expected, p.seen));
-    row.proof = Some(Proof {
-        what: "steps with all members present".to_owned(),
-        expected: before.0 + read(STEPS),
-        seen: before.1 + read(STEPS).saturating_sub(read(EARLY)),
-    });
+    row.prove("steps with all members present", read(STEPS), read(STEPS).saturating_sub(read(EARLY)));
     Ok(())
-}
-
-#[inline]
-fn spin(board: &Arena, spare: &[AtomicU64], member: &Member<'_>) -> bool {
-    let cell = |i: usize| board.cell(i).unwrap_or(&spare[0]);
-    let generation = cell(GENERATION).load(Ordering::Acquire);
-    if cell(ARRIVED).fetch_add(1, Ordering::AcqRel) + 1 == member.members as u64 {
-        cell(ARRIVED).store(0, Ordering::Relaxed);
-        cell(GENERATION).store(generation + 1, Ordering::Release);
-        return true;
-    }
-    member.wait(|| cell(GENERATION).load(Ordering::Acquire) != generation)
 }
 
 struct Steps<'a, W> {
@@ -161,7 +142,6 @@ impl<W: Fn(&Member<'_>) -> bool + Sync> Steps<'_, W> {
     }
 }
 
-/// A row of one kind for so many members.
 pub(super) fn row(part: &str, kind: Kind, members: usize, model: &str) -> Row {
     Row::new(part, kind.name(), machmeter_engine::cost::Kind::Latency)
         .with("state", "barrier")

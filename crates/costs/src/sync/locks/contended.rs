@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use machmeter_engine::cost::{Proof, Row};
+use machmeter_engine::cost::Row;
 use machmeter_engine::disturbance::Disturbance;
 use machmeter_engine::team::sampler::JointOperation;
 use machmeter_engine::team::{Arena, Member};
@@ -113,9 +113,7 @@ impl<L: Lock> Contended<'_, L> {
     /// What the visit says beside its pairs.
     fn tell(&self, row: &mut Row) {
         let word = |i: usize| self.heap[i].load(Ordering::Relaxed);
-        let before = row.proof.take().map_or((0, 0), |p| (p.expected, p.seen));
-        let (expected, seen) = (before.0 + word(COUNTED), before.1 + word(ADDED));
-        row.proof = Some(Proof { what: PROOF.to_owned(), expected, seen });
+        row.prove(PROOF, word(COUNTED), word(ADDED));
         if self.lock.is_shared() {
             return;
         }

@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use machmeter_engine::cost::{Proof, Row};
+use machmeter_engine::cost::Row;
 use machmeter_engine::disturbance::Disturbance;
 use machmeter_engine::team::sampler::JointOperation;
 use machmeter_engine::team::{Arena, Member};
@@ -38,10 +38,8 @@ impl<'m> WithLocks<'m> for HandoffVisit<'_, '_> {
         let board = Arena::new(CELLS, 64).map_err(|e| e.to_string())?;
         let ring = Ring { locks, board: &board, spare: board.heap().atomics() };
         self.visit.take(self.row, &ring)?;
-        let before = self.row.proof.take().map_or((0, 0), |p| (p.expected, p.seen));
         let all = |i| ring.cell(i).load(Ordering::Relaxed);
-        let (expected, seen) = (before.0 + all(COUNTED), before.1 + all(ADDED));
-        self.row.proof = Some(Proof { what: super::contended::PROOF.to_owned(), expected, seen });
+        self.row.prove(super::contended::PROOF, all(COUNTED), all(ADDED));
         Ok(())
     }
 }

@@ -58,8 +58,6 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// # Errors
-    /// When there is no memory: one line.
     pub(super) fn new(sharing: Sharing) -> Result<Self, String> {
         Ok(Self { words: Arena::new(PLACES, 0).map_err(|e| e.to_string())?, sharing })
     }
@@ -73,9 +71,6 @@ pub(super) trait WithLocks<'m> {
 }
 
 /// Makes `n` free locks (at most 3) in `room` and hands them over.
-///
-/// # Errors
-/// When the system has none to give: one line.
 pub(super) fn with_locks<'m, W: WithLocks<'m>>(
     kind: Kind,
     n: usize,

@@ -1,27 +1,22 @@
 //! The cells: what one thread does alone, and what members do together.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
 use machmeter_engine::ProbeError;
 use machmeter_engine::cost::Row;
-use machmeter_engine::experiment::{Cell, CellList, Visit};
+use machmeter_engine::experiment::CellList;
 use machmeter_engine::sampling::{Bench, Pace};
 use machmeter_engine::team::sampler::{
-    Batches, HostClock, JointOperation, Rule, TeamCell, TeamVisit, Turns, record_switches,
+    Batches, JointOperation, Rule, TeamCell, TeamVisit, Turns, record_switches,
 };
-use machmeter_engine::team::{self, Seats, Team};
-use machmeter_sys::sched::Policy;
 use machmeter_sys::sync::Sharing;
 
 use super::contended::ContendedVisit;
 use super::handoff::{HandoffVisit, RING};
 use super::kinds::{self, Kind, Room, with_locks};
-use super::plan::{Job, Together, jobs};
+use super::plan::{self, Job, Together};
 use super::{alone, barriers};
 use crate::sync::Params;
+use crate::sync::jobs::{self, Work};
 use crate::sync::trips::TRIPS;
-use machmeter_engine::disturbance::placement::PlacementDetector;
 use machmeter_engine::part::At;
 
 /// Time below which nothing is measured between processes, and only at two CPUs and at all, ns.
@@ -40,19 +35,7 @@ pub(super) fn measure(at: &mut At<'_>, _params: &Params) -> Result<(), ProbeErro
     let rooms: Vec<(Kind, Room)> =
         kinds::ALL.iter().map(|k| Ok((*k, room()?))).collect::<Result<_, ProbeError>>()?;
     let mut cells = alone(&rooms);
-    let mut models: Vec<&'static dyn Team> = vec![&team::threads::Threads];
-    models.extend(team::named("processes").filter(|_| full));
-    let cpus = at.cpus();
-    let setting = Rc::new(Setting {
-        policy: at.policy,
-        clock: at.clock(),
-        placement: RefCell::new(PlacementDetector::of(at)),
-    });
-    for model in models {
-        for job in jobs(&cpus, model.model(), full) {
-            cells.push(JobCell { model, job, setting: Rc::clone(&setting) });
-        }
-    }
+    jobs::add(&mut cells, at, full, VISIT_NS, plan::jobs);
     at.run(cells);
     Ok(())
 }
@@ -72,50 +55,16 @@ fn alone(rooms: &[(Kind, Room)]) -> CellList<'_> {
     CellList::of_benches(benches, Pace::of(Pace::SHARED_BATCH_NS, 3))
 }
 
-struct Setting {
-    policy: Policy,
-    clock: HostClock,
-    placement: RefCell<Option<PlacementDetector>>,
-}
-
-struct JobCell {
-    model: &'static dyn Team,
-    job: Job,
-    setting: Rc<Setting>,
-}
-
-impl Cell for JobCell {
-    fn rows(&self) -> &[Row] {
-        std::slice::from_ref(&self.job.row)
-    }
-
+impl Work for Together {
     fn expected_ns(&self) -> u64 {
-        let sleeps = self.job.what.sleeps();
+        let sleeps = self.sleeps();
         let batch_ns = if sleeps { SLEEPING_BATCH_NS } else { Pace::SHARED_BATCH_NS };
         3 * (SAMPLES[usize::from(sleeps)] as u64 + 2) * batch_ns as u64
     }
 
-    fn visit(&mut self, visit: &mut Visit<'_>) {
-        let Self { model, job, setting } = self;
-        if job.row.refused.is_some() {
-            return;
-        }
-        let look = |p: &mut PlacementDetector| p.beside(&job.cpus, visit.bits);
-        let regime_ns = setting.placement.borrow_mut().as_mut().map_or(0.0, look);
-        let seats = Seats { cpus: job.cpus.clone(), policy: setting.policy };
-        let (start_ns, limit_ns) = (visit.sampler.start_ns, visit.left_ns().clamp(1, VISIT_NS));
-        let team = TeamVisit::new(*model, &seats, &setting.clock, start_ns, limit_ns, visit.bits);
-        let visit = LockVisit::of(team, job.what, Pace::SHARED_BATCH_NS, regime_ns);
-        let sharing = if model.model() == "threads" { Sharing::Threads } else { Sharing::Processes };
-        if let Err(why) = perform(&visit, sharing, job)
-            && job.row.pairs.is_empty()
-        {
-            job.row.refused = Some(why);
-        }
-    }
-
-    fn into_rows(self: Box<Self>) -> Vec<Row> {
-        vec![self.job.row.reached()]
+    fn perform(job: &mut Job, team: TeamVisit<'_>, regime_ns: f64) -> Result<(), String> {
+        let sharing = jobs::sharing(team.team);
+        perform(&LockVisit::of(team, job.what, Pace::SHARED_BATCH_NS, regime_ns), sharing, job)
     }
 }
 

@@ -50,7 +50,6 @@ machmeter_data::metric!(
 
 pub(super) use plan::widths;
 
-/// A lock that does not exclude.
 pub(super) const BROKEN: Code = Code {
     id: "W431",
     name: "lock does not exclude",

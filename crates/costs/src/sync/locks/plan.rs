@@ -4,6 +4,7 @@ use machmeter_engine::cost::{self, Row};
 
 use super::kinds::{self, Kind};
 use super::{NAME, barriers};
+use crate::sync::jobs;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Together {
@@ -22,13 +23,7 @@ impl Together {
     }
 }
 
-/// A row with what is to be done for it.
-#[derive(Debug, Clone)]
-pub(super) struct Job {
-    pub(super) row: Row,
-    pub(super) what: Together,
-    pub(super) cpus: Vec<usize>,
-}
+pub(super) type Job = jobs::Job<Together>;
 
 /// CPUs in the matrix of hand-offs, at most; of more, as many are taken with equal steps between them.
 const MATRIX_CPUS: [usize; 2] = [6, 16];
@@ -77,9 +72,7 @@ pub(super) fn jobs(cpus: &[usize], model: &str, full: bool) -> Vec<Job> {
             }
         }
     }
-    for job in out.iter_mut().filter(|j| j.cpus.len() < 2) {
-        job.row.refused = Some(format!("needs two CPUs, has {}", cpus.len()));
-    }
+    jobs::refuse_alone(&mut out, cpus.len());
     out
 }
 

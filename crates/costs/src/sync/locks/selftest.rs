@@ -37,14 +37,14 @@ pub(super) fn exclusion(machine: &Machine<'_>, options: &Options) -> Vec<SelfChe
         let truth = members as u64 * turns;
         checks.push(match sums(kind, &cpus, members, turns) {
             Err(why) => SelfCheck::not_shown(&id, &what, bar, why),
-            Ok(sums) => SelfCheck {
-                id,
-                what: what.clone(),
-                truth: format!("{truth} additions"),
-                found: format!("{} counted, the number says {}", sums.counted, sums.number),
-                bar: bar.to_owned(),
-                state: State::of((sums.counted, sums.number) == (truth, truth)),
-            },
+            Ok(sums) => SelfCheck::new(
+                &id,
+                &what,
+                bar,
+                format!("{truth} additions"),
+                format!("{} counted, the number says {}", sums.counted, sums.number),
+                State::of((sums.counted, sums.number) == (truth, truth)),
+            ),
         });
     }
     checks
@@ -100,9 +100,6 @@ pub(super) struct Sums {
 }
 
 /// Lets `members` on these CPUs (in turn) add `turns` times each under a lock of this kind.
-///
-/// # Errors
-/// One line: no memory, no member.
 pub(super) fn sums(kind: Kind, cpus: &[usize], members: usize, turns: u64) -> Result<Sums, String> {
     let room = Room::new(Sharing::Threads)?;
     let seats =
@@ -147,9 +144,6 @@ impl Lock for Open {
 }
 
 /// The row of a lock that does not exclude, as the probe takes it, on two CPUs; visits go on (at most 20) until its proof fails.
-///
-/// # Errors
-/// One line: no member.
 pub(super) fn row_of_an_open_lock(cpus: &[usize]) -> Result<Row, String> {
     let mut job = jobs(cpus, "threads", false).remove(0);
     let seats = Seats { cpus: job.cpus.clone(), policy: Policy::ordinary() };

@@ -17,6 +17,7 @@ use super::measure::{LockVisit, perform};
 use super::plan::{Job, Together, jobs};
 use super::*;
 use crate::sync::cost::ONE_CPU;
+use crate::testing::params;
 
 fn cpus() -> Vec<usize> {
     affinity::mask().unwrap().iter().collect()
@@ -26,18 +27,6 @@ fn cpus() -> Vec<usize> {
 fn seats(members: usize) -> Seats {
     let cpus = cpus();
     Seats { cpus: (0..members).map(|i| cpus[i % cpus.len()]).collect(), policy: Policy::Other { nice: 0 } }
-}
-
-#[test]
-fn holders_of_every_exclusive_lock_exclude_each_other() {
-    let _cpus = crate::test_cpu_lock::lock();
-    for kind in ALL.into_iter().filter(|k| !k.is_shared()) {
-        for (members, turns) in [(2, 20_000), (4, 2_000)] {
-            let sums = selftest::sums(kind, &cpus(), members, turns).unwrap();
-            let truth = members as u64 * turns;
-            assert_eq!((sums.number, sums.counted), (truth, truth), "{kind:?} {members}");
-        }
-    }
 }
 
 /// A member that comes to its deadline gets no lock, and takes none from its holder.
@@ -70,7 +59,7 @@ fn a_spin_lock_is_not_had_after_the_deadline() {
 /// Writers change two words; readers must never see them differ.
 #[test]
 fn readers_see_no_half_written_pair() {
-    let _cpus = crate::test_cpu_lock::lock();
+    let _cpus = crate::testing::lock_cpus();
     let lock = machmeter_sys::sync::RwLock::new(Sharing::Threads).unwrap();
     let words = [AtomicU64::new(0), AtomicU64::new(0)];
     let torn = AtomicU64::new(0);
@@ -108,13 +97,8 @@ fn take_batches(job: &mut Job, visits: usize, limit_ns: u64, batch_ns: f64) -> R
 
 #[test]
 fn rows_of_two_members_have_costs_with_proof() {
-    let _cpus = crate::test_cpu_lock::lock();
-    let cpus = cpus();
-    if cpus.len() < 2 {
-        println!("skipped: one CPU");
-        return;
-    }
-    let mut rows = Rows { tick_hz: 1e9, step_ticks: 1, ..Rows::default() };
+    let Some((_lock, cpus)) = crate::testing::lock_several() else { return };
+    let mut rows = Rows::in_nanoseconds(Vec::new());
     for mut job in jobs(&cpus[..2], "threads", true) {
         // On a busy machine most pairs may be disturbed: visits go on until there are enough, in bounded number.
         for _ in 0..25 {
@@ -129,7 +113,7 @@ fn rows_of_two_members_have_costs_with_proof() {
     }
     let known = rows.rows.iter().filter(|r| matches!(rows.cost(r), Cost::Known(_))).count();
     assert!(known * 3 >= rows.rows.len() * 2, "{known} of {}", rows.rows.len());
-    let a = analyze::analyze(&Params { parts: Vec::new() }, &rows, 1);
+    let a = analyze::analyze(&params(&[]), &rows, 1);
     assert!(a.metrics.iter().all(|m| m.value.is_none_or(|v| v.is_finite() && v >= 0.0)));
     assert!(a.metrics.iter().any(|m| m.id == "sync.lock_fairness"));
     assert!(a.metrics.iter().any(|m| m.id == "sync.handoff" && m.value.is_some()));
@@ -139,7 +123,7 @@ fn rows_of_two_members_have_costs_with_proof() {
 
 #[test]
 fn more_members_than_cpus_end_in_time() {
-    let _cpus = crate::test_cpu_lock::lock();
+    let _cpus = crate::testing::lock_cpus();
     for kind in ALL {
         let n = cpus().len() + 2;
         let template = jobs(&[0, 1], "threads", true);
@@ -159,12 +143,7 @@ fn more_members_than_cpus_end_in_time() {
 
 #[test]
 fn a_batch_that_the_deadline_breaks_off_does_not_accuse_the_lock() {
-    let _cpus = crate::test_cpu_lock::lock();
-    let two = cpus();
-    if two.len() < 2 {
-        println!("skipped: one CPU");
-        return;
-    }
+    let Some((_lock, two)) = crate::testing::lock_several() else { return };
     let what = Together::HandOff(Kind::Spin);
     let mut job = jobs(&two[..2], "threads", true).into_iter().find(|j| j.what == what).unwrap();
     // Batches would take a second: none ends.
@@ -176,16 +155,12 @@ fn a_batch_that_the_deadline_breaks_off_does_not_accuse_the_lock() {
 
 #[test]
 fn a_lock_that_does_not_exclude_has_no_figure() {
-    let _cpus = crate::test_cpu_lock::lock();
-    if cpus().len() < 2 {
-        println!("skipped: one CPU");
-        return;
-    }
-    let row = selftest::row_of_an_open_lock(&cpus()[..2]).unwrap();
-    let rows = Rows { tick_hz: 1e9, step_ticks: 1, rows: vec![row], ..Rows::default() };
+    let Some((_lock, cpus)) = crate::testing::lock_several() else { return };
+    let row = selftest::row_of_an_open_lock(&cpus[..2]).unwrap();
+    let rows = Rows::in_nanoseconds(vec![row]);
     let cost = rows.cost(&rows.rows[0]);
     assert!(matches!(&cost, Cost::Unknown { why } if why.contains("additions under the lock")), "{cost:?}");
-    let a = analyze::analyze(&Params { parts: Vec::new() }, &rows, 1);
+    let a = analyze::analyze(&params(&[]), &rows, 1);
     assert!(a.warnings.iter().any(|w| w.code == BROKEN.id));
     assert!(a.metrics.iter().all(|m| m.value.is_none()), "{:?}", a.metrics);
 }
@@ -193,8 +168,8 @@ fn a_lock_that_does_not_exclude_has_no_figure() {
 #[test]
 fn one_cpu_gives_refusals_and_one_warning() {
     let rows = jobs(&[0], "threads", false).into_iter().map(|j| j.row).collect();
-    let rows = Rows { tick_hz: 1e9, step_ticks: 1, rows, ..Rows::default() };
-    let a = analyze::analyze(&Params { parts: Vec::new() }, &rows, 1);
+    let rows = Rows::in_nanoseconds(rows);
+    let a = analyze::analyze(&params(&[]), &rows, 1);
     assert!(!a.metrics.is_empty() && a.metrics.iter().all(|m| m.value.is_none()));
     assert_eq!(a.warnings.iter().map(|w| w.code.as_str()).collect::<Vec<_>>(), [ONE_CPU.id]);
     assert!(a.findings.is_empty() && a.summary.lines.is_empty());
@@ -224,12 +199,7 @@ fn visits_run_unchanged_on_a_simulated_team() {
 /// On the real machine: members of a barrier that sleeps take turns in sleeping, as in a program's loop.
 #[test]
 fn a_barrier_that_sleeps_has_one_sleeper_each_time() {
-    let _cpus = crate::test_cpu_lock::lock();
-    let two = cpus();
-    if two.len() < 2 {
-        println!("skipped: one CPU");
-        return;
-    }
+    let Some((_lock, two)) = crate::testing::lock_several() else { return };
     let what = Together::Barrier(barriers::Kind::Posix);
     let mut job = jobs(&two[..2], "threads", true).into_iter().find(|j| j.what == what).unwrap();
     for _ in 0..25 {
@@ -251,10 +221,9 @@ fn planted_unfair_shares_are_told() {
     for i in 0..12 {
         job.row.extras.insert(format!("{}{i:02}", contended::JAIN), 0.55 + 0.001 * f64::from(i));
     }
-    job.row.proof =
-        Some(machmeter_engine::cost::Proof { what: contended::PROOF.to_owned(), expected: 9, seen: 9 });
-    let rows = Rows { tick_hz: 1e9, step_ticks: 1, rows: vec![job.row], ..Rows::default() };
-    let a = analyze::analyze(&Params { parts: Vec::new() }, &rows, 1);
+    job.row.proof = Some(machmeter_engine::cost::Proof::new(contended::PROOF, 9, 9));
+    let rows = Rows::in_nanoseconds(vec![job.row]);
+    let a = analyze::analyze(&params(&[]), &rows, 1);
     let m = a.metrics.iter().find(|m| m.id == "sync.lock_fairness").unwrap();
     let ci = m.ci.as_ref().unwrap();
     assert!((m.value.unwrap() - 0.5555).abs() < 1e-3 && ci.low < 0.5555 && ci.high > 0.5555 && m.n == 12);

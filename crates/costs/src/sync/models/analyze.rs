@@ -1,14 +1,14 @@
 //! Costs by model: metrics, one table, what to read first, and whether the models agree.
 
 use machmeter_data::quantity::{Unit, human};
-use machmeter_data::record::{Summary, SummaryLine};
-use machmeter_data::shape::{Cell, CostTable, TableColumn, TableRow};
-use machmeter_data::{Dataset, Params as Conditions, Shape};
+use machmeter_data::shape::{Cell, TableRow};
+use machmeter_data::{Dataset, Params as Conditions};
 use machmeter_engine::Analysis;
 use machmeter_engine::cost::{Cost, Row, Rows};
 
 use super::measure::{ONE_CPU, PROCESSES, USER_THREADS, WITHOUT};
 use super::{NO_USER_THREADS, PART};
+use crate::show;
 use crate::sync::Params;
 use crate::sync::cost::{self, COST};
 use crate::sync::trips::Priced;
@@ -25,10 +25,7 @@ pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
         out.metrics.extend(v.metrics(&COST, &conditions));
     }
     out.datasets.extend(table(&own));
-    out.summary = Summary {
-        lines: vec![SummaryLine { section: "CORES".to_owned(), lines: lines(&own) }],
-        ..Summary::default()
-    };
+    out.summary = show::summary("CORES", lines(&own), None);
     out.warnings.extend(placement::moved(PART.name, levels.as_ref()));
     for (why, code) in [(ONE_CPU, &cost::ONE_CPU), (WITHOUT, &NO_USER_THREADS)] {
         let refused = own.iter().filter(|v| v.row.refused.as_deref() == Some(why)).count();
@@ -46,13 +43,7 @@ fn find<'c>(own: &'c [Priced<'_>], operation: &str, model: &str, cpus: i64) -> O
 
 /// One row for each operation and number of CPUs, one column for each model.
 fn table(own: &[Priced<'_>]) -> Option<Dataset> {
-    let mut keys: Vec<(&str, i64)> = Vec::new();
-    for Priced { row, .. } in own {
-        let key = (row.operation.as_str(), row.int("cpus").unwrap_or(1));
-        if !keys.contains(&key) {
-            keys.push(key);
-        }
-    }
+    let keys = show::distinct(own.iter().map(|v| (v.row.operation.as_str(), v.row.int("cpus").unwrap_or(1))));
     let cell = |operation: &str, cpus, model: &str| match find(own, operation, model, cpus) {
         Some(Cost::Known(k)) => Cell::Number(k.value_ns),
         Some(Cost::Below { bound_ns, .. }) => {
@@ -68,10 +59,12 @@ fn table(own: &[Priced<'_>]) -> Option<Dataset> {
             cells: models.iter().map(|m| cell(operation, cpus, m)).collect(),
         })
         .collect();
-    let column = |m: &&str| TableColumn::new((*m).to_owned(), Unit::Nanoseconds);
-    own.iter().any(|v| v.cost.known().is_some()).then(|| Dataset::new("sync.models", "The same work in processes and user threads", "Medians. hand over: one member sets the word another waits for, half a round trip; on one CPU it takes a switch. \
+    let caption = "Medians. hand over: one member sets the word another waits for, half a round trip; on one CPU it takes a switch. \
                   ping pong: one way of a compare-and-swapped word. put and get: between the parts of a symmetric heap, word by \
-                  word; fresh: the owner wrote it just before.", Shape::CostTable(CostTable { columns: models.iter().map(column).collect(), rows })))
+                  word; fresh: the owner wrote it just before.";
+    let names = ["sync.models", "The same work in processes and user threads", caption];
+    let known = own.iter().any(|v| v.cost.known().is_some());
+    show::table(names, models.map(|m| (m, show::NS)), rows).filter(|_| known)
 }
 
 fn lines(own: &[Priced<'_>]) -> Vec<String> {

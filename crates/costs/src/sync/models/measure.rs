@@ -83,9 +83,7 @@ fn created<'a>(at: &mut At<'_>) -> CellList<'a> {
     ];
     if cfg!(not(feature = "user-threads")) {
         for operation in ["create_join", "create_join_new_stack", "switch"] {
-            let mut row = row(operation, USER_THREADS);
-            row.refused = Some(WITHOUT.to_owned());
-            at.rows.push(row);
+            at.rows.push(row(operation, USER_THREADS).refused(WITHOUT));
         }
     }
     CellList::of_benches(benches, Pace::of(Pace::BATCH_NS, 4))

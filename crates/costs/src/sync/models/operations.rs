@@ -218,9 +218,6 @@ impl JointOperation for AtPlaces<'_> {
 }
 
 /// One visit of two members; pairs go to `row`, beside what a look at the placement said.
-///
-/// # Errors
-/// One line: the team could not be started, lost a member, or found no time to begin.
 pub(super) fn visit(
     team: &TeamVisit<'_>,
     operation: Operation,

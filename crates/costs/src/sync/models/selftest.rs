@@ -71,18 +71,18 @@ pub(super) fn killed(machine: &Machine<'_>, _: &Options) -> Vec<SelfCheck> {
     });
     let left = left.count();
     let said = run.map_or_else(|e| e.to_string(), |_| "nothing".to_owned());
-    vec![SelfCheck {
-        id: id.to_owned(),
-        what: what.to_owned(),
-        truth: "member 1 gets SIGKILL".to_owned(),
-        found: format!("'{said}' after {:.2} s, {left} processes left", took_ns as f64 / 1e9),
-        bar: bar.to_owned(),
-        state: State::of(
+    vec![SelfCheck::new(
+        id,
+        what,
+        bar,
+        "member 1 gets SIGKILL".to_owned(),
+        format!("'{said}' after {:.2} s, {left} processes left", took_ns as f64 / 1e9),
+        State::of(
             said.contains("member 1 was killed by SIGKILL")
                 && left == 0
                 && took_ns < LIMIT_NS + 1_000_000_000,
         ),
-    }]
+    )]
 }
 
 /// One operation of two members on two CPUs, by threads and by processes in turns.
@@ -123,18 +123,18 @@ fn side_by_side(machine: &Machine<'_>, operation: Operation, id: &str, visits: u
         }
         stolen => stolen,
     };
-    SelfCheck {
-        id: id.to_owned(),
-        what,
-        truth: format!("{thread_ns:.1} ns by threads"),
-        found: format!(
+    SelfCheck::new(
+        id,
+        &what,
+        bar,
+        format!("{thread_ns:.1} ns by threads"),
+        format!(
             "processes take {ratio:.3} times as long ({} pairs of visits){}",
             ratios.len(),
             why.as_ref().map_or_else(String::new, |w| format!("; {w}"))
         ),
-        bar: bar.to_owned(),
-        state: if why.is_some() { State::NotShown } else { State::of(met) },
-    }
+        if why.is_some() { State::NotShown } else { State::of(met) },
+    )
 }
 
 /// Median cost in one visit, ns.
@@ -218,16 +218,16 @@ mod user_threads {
         let ratio = ours_ns / bare_ns;
         let met = (ratio - 1.0).abs() <= DEARER;
         let stolen = steal.told(&machine.allowed).filter(|_| !met);
-        SelfCheck {
-            id: id.to_owned(),
-            what: what.to_owned(),
-            truth: format!("{bare_ns:.2} ns a switch in a plain loop"),
-            found: format!(
+        SelfCheck::new(
+            id,
+            what,
+            bar,
+            format!("{bare_ns:.2} ns a switch in a plain loop"),
+            format!(
                 "{ours_ns:.2} ns with the run queue, {ratio:.3} times as much{}",
                 stolen.as_ref().map_or_else(String::new, |w| format!("; {w}"))
             ),
-            bar: bar.to_owned(),
-            state: if stolen.is_some() { State::NotShown } else { State::of(met) },
-        }
+            if stolen.is_some() { State::NotShown } else { State::of(met) },
+        )
     }
 }

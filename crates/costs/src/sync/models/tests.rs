@@ -13,7 +13,7 @@ use machmeter_sys::thread::monotonic_ns;
 use super::measure::{OF_TWO, ONE_CPU, PROCESSES, THREADS, USER_THREADS, row};
 use super::operations::Operation;
 use super::{analyze, operations};
-use crate::sync::Params;
+use crate::testing::params;
 use machmeter_engine::disturbance::placement::MOVES;
 
 const OTHER: Policy = Policy::Other { nice: 0 };
@@ -43,7 +43,7 @@ fn visit(operation: Operation, model: &str, seats: &Seats, limit_ns: u64) -> Res
 
 #[test]
 fn every_operation_of_two_happens_in_its_model() {
-    let _cpus = crate::test_cpu_lock::lock();
+    let _cpus = crate::testing::lock_cpus();
     for (operation, model, cpus) in OF_TWO {
         let (Some(seats), Some(_)) = (seats(cpus), team::named(model)) else {
             println!("skipped: {} {model} {cpus}", operation.name());
@@ -59,7 +59,7 @@ fn every_operation_of_two_happens_in_its_model() {
 
 #[test]
 fn a_visit_ends_soon_after_its_limit() {
-    let _cpus = crate::test_cpu_lock::lock();
+    let _cpus = crate::testing::lock_cpus();
     let Some(seats) = seats(2) else { return };
     for model in [THREADS, PROCESSES] {
         let begin_ns = monotonic_ns();
@@ -79,7 +79,7 @@ fn a_visit_ends_soon_after_its_limit() {
 #[cfg(feature = "user-threads")]
 #[test]
 fn what_is_created_is_counted() {
-    let _cpus = crate::test_cpu_lock::lock();
+    let _cpus = crate::testing::lock_cpus();
     let new_row = |model| row("create_join", Kind::Latency, model, 1);
     let benches = vec![
         Bench::new(new_row(USER_THREADS), super::user_threads::Create::new(false)),
@@ -97,22 +97,13 @@ fn what_is_created_is_counted() {
 
 /// A row whose pairs say `ns` per operation, in ticks of a nanosecond.
 fn planted(operation: &str, model: &str, cpus: usize, ns: u64) -> Row {
-    let mut row = row(operation, Kind::Latency, model, cpus);
-    (row.short_turns, row.long_turns) = (100, 200);
-    row.pairs = (0..20)
-        .map(|i| Pair {
-            at_ns: i as f64,
-            short_ticks: 50 + 100 * ns + i % 3,
-            long_ticks: 50 + 200 * ns + i % 2,
-            ..Pair::default()
-        })
-        .collect();
-    row
+    let pairs = (0..20).map(|i| (50 + 100 * ns + i % 3, 50 + 200 * ns + i % 2));
+    row(operation, Kind::Latency, model, cpus).planted(100, pairs)
 }
 
 fn analysis(rows: Vec<Row>) -> machmeter_engine::Analysis {
-    let rows = Rows { tick_hz: 1e9, step_ticks: 1, rows, ..Rows::default() };
-    (analyze::analyze)(&Params { parts: Vec::new() }, &rows, 7)
+    let rows = Rows::in_nanoseconds(rows);
+    (analyze::analyze)(&params(&[]), &rows, 7)
 }
 
 #[test]
@@ -163,8 +154,7 @@ fn costs_are_those_at_the_main_placement() {
 
 #[test]
 fn rows_that_were_refused_are_named_once() {
-    let mut refused = row("barrier", Kind::Latency, PROCESSES, 2);
-    refused.refused = Some(ONE_CPU.to_owned());
+    let refused = row("barrier", Kind::Latency, PROCESSES, 2).refused(ONE_CPU);
     let a = analysis(vec![planted("ping_pong", PROCESSES, 2, 105), refused.clone(), refused]);
     let codes: Vec<&str> = a.warnings.iter().map(|w| w.code.as_str()).collect();
     assert_eq!(codes, [crate::sync::cost::ONE_CPU.id]);

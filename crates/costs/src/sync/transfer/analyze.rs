@@ -239,16 +239,16 @@ fn asymmetry(v: &View<'_>, rows: &Rows) -> Option<(Finding, Warning)> {
         evidence.push(text);
     }
     let (ratio, text) = largest?;
-    let finding = Finding {
-        id: format!("sync.asymmetry.{}-{}", v.low, v.high),
-        verdict: "asymmetric".to_owned(),
-        text: format!(
+    let finding = crate::show::finding(
+        &format!("sync.asymmetry.{}-{}", v.low, v.high),
+        "asymmetric",
+        format!(
             "CPU {} and {} pay up to {} times as much in one direction as in the other",
             v.low,
             v.high,
             digits(ratio)
         ),
         evidence,
-    };
+    );
     Some((finding, ASYMMETRY.warning(text)))
 }

@@ -30,9 +30,6 @@ pub(super) struct Lap {
 
 /// Visits the pair of `seats` (member 0 measures; pages come from its memory). Laps that were begun; empty when the partner
 /// never came.
-///
-/// # Errors
-/// One line: no memory, no member.
 pub(super) fn visit(
     team: &dyn Team,
     clock: &dyn TeamClock,

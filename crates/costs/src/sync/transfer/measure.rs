@@ -42,9 +42,7 @@ pub(super) fn measure(at: &mut At<'_>, _params: &Params) -> Result<(), ProbeErro
 }
 
 fn refused(kind: Kind) -> Row {
-    let mut row = Row::new(PART.name, kind.name(), Question::Latency);
-    row.refused = Some("needs two CPUs, has 1".to_owned());
-    row
+    Row::new(PART.name, kind.name(), Question::Latency).refused("needs two CPUs, has 1")
 }
 
 /// One direction of a couple: `from` measures, and the lines lie in the memory near it.

@@ -66,14 +66,14 @@ pub(super) fn busy_neighbors(machine: &Machine<'_>, options: &Options) -> Vec<Se
         let moved = (b / q - 1.0).abs();
         let met = moved < MOVED;
         let why = stolen.as_ref().filter(|_| !met).map_or_else(String::new, |w| format!("; {w}"));
-        SelfCheck {
-            id,
-            what: what.clone(),
-            truth: format!("{q:.1} ns alone (levels {})", list(&quiet)),
-            found: format!("{b:.1} ns beside them (levels {}): {:.1} %{why}", list(&busy), moved * 100.0),
-            bar: bar.to_owned(),
-            state: if !met && stolen.is_some() { State::NotShown } else { State::of(met) },
-        }
+        SelfCheck::new(
+            &id,
+            &what,
+            bar,
+            format!("{q:.1} ns alone (levels {})", list(&quiet)),
+            format!("{b:.1} ns beside them (levels {}): {:.1} %{why}", list(&busy), moved * 100.0),
+            if !met && stolen.is_some() { State::NotShown } else { State::of(met) },
+        )
     };
     KINDS.iter().map(check).collect()
 }

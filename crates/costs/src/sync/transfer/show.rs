@@ -2,8 +2,8 @@
 
 use machmeter_data::metric::params;
 use machmeter_data::quantity::{Unit, human};
-use machmeter_data::record::{Summary, SummaryLine, Tile};
-use machmeter_data::shape::{Axis, Cell, CostTable, Matrix, Scatter, ScatterGroup, TableColumn, TableRow};
+use machmeter_data::record::Summary;
+use machmeter_data::shape::{Axis, Cell, Matrix, Scatter, ScatterGroup, TableRow};
 use machmeter_data::{Dataset, Shape};
 use machmeter_engine::cost::Rows;
 use machmeter_engine::disturbance::Distance;
@@ -11,6 +11,7 @@ use machmeter_stats::quantile::median_of;
 
 use super::analyze::{COUPLES_MAX, View, levels_text, percent};
 use super::trips::Kind;
+use crate::show;
 
 pub(super) const MATRIX_CPUS: usize = 32;
 const POINTS: usize = 240;
@@ -19,7 +20,7 @@ const NAMED: usize = 3;
 const TABLE_COUPLES: usize = 16;
 
 pub(super) fn datasets(views: &[View<'_>], rows: &Rows) -> Vec<Dataset> {
-    let mut out = vec![table(views, rows)];
+    let mut out = Vec::from_iter(table(views, rows));
     let regimes = views.iter().map(|v| v.reported().len()).max().unwrap_or(0);
     // Two CPUs have two cells, and the table has them all: one kind shows what a regime does.
     let kinds = if views.len() == 1 { &[Kind::Cas][..] } else { Kind::ALL };
@@ -45,9 +46,7 @@ fn brief(x: f64) -> f64 {
 
 /// One kind on one regime of each couple; `None` where no couple has a figure.
 fn matrix(views: &[View<'_>], rows: &Rows, kind: Kind, regime: usize) -> Option<Dataset> {
-    let mut cpus: Vec<usize> = views.iter().flat_map(|v| [v.low, v.high]).collect();
-    cpus.sort_unstable();
-    cpus.dedup();
+    let mut cpus = show::ascending(views.iter().flat_map(|v| [v.low, v.high]));
     let all = cpus.len();
     cpus.truncate(MATRIX_CPUS);
     let cell = |from: usize, to: usize| {
@@ -108,15 +107,13 @@ fn describe(kind: Kind) -> &'static str {
     }
 }
 
-fn table(views: &[View<'_>], rows: &Rows) -> Dataset {
+fn table(views: &[View<'_>], rows: &Rows) -> Option<Dataset> {
     let mut out = Vec::new();
     for v in views.iter().take(TABLE_COUPLES) {
         for (i, r) in v.reported() {
             for from in [v.low, v.high] {
-                let figure = |k: &Kind| {
-                    let value = v.cost(rows, from, *k, i).and_then(|c| c.value_ns());
-                    value.map_or(Cell::Empty(()), |ns| Cell::Number(brief(ns)))
-                };
+                let value = |k: &Kind| v.cost(rows, from, *k, i).and_then(|c| c.value_ns());
+                let figure = |k: &Kind| show::number(value(k).map(brief));
                 out.push(TableRow {
                     name: format!("CPU {from} to {}, regime {}", v.other(from), i + 1),
                     cells: std::iter::once(Cell::Number(brief(r.share)))
@@ -139,17 +136,9 @@ fn table(views: &[View<'_>], rows: &Rows) -> Dataset {
     if views.len() > COUPLES_MAX {
         caption.push_str(&format!(" The first {COUPLES_MAX} pairs have metrics of their own."));
     }
-    let kind = |k: &Kind| TableColumn::new(k.name().to_owned(), Unit::Nanoseconds);
-    let share = TableColumn::new("share of time", Unit::One);
-    Dataset::new(
-        "sync.transfer",
-        "A cache line from one CPU to another",
-        caption,
-        Shape::CostTable(CostTable {
-            columns: std::iter::once(share).chain(Kind::ALL.iter().map(kind)).collect(),
-            rows: out,
-        }),
-    )
+    let columns = Kind::ALL.iter().map(|k| (k.name(), show::NS));
+    let columns = std::iter::once(("share of time", Some(Unit::One))).chain(columns);
+    show::table(["sync.transfer", "A cache line from one CPU to another", &caption], columns, out)
 }
 
 fn series(v: &View<'_>) -> Dataset {
@@ -204,20 +193,18 @@ pub(super) fn summary(views: &[View<'_>], rows: &Rows) -> Summary {
         lines.push(kinds.join(", "));
     }
     let main = first.reported().first().map(|(_, r)| r.center);
-    let tile = main.map(|ns| Tile {
-        label: "Core to core".to_owned(),
-        value: human(ns, Unit::Nanoseconds),
-        note: if views.len() == 1 {
-            levels_text(first)
-        } else {
-            format!("CPU {} to {}, one way", first.low, first.high)
-        },
+    let tile = main.map(|ns| {
+        show::tile(
+            "Core to core",
+            human(ns, Unit::Nanoseconds),
+            if views.len() == 1 {
+                levels_text(first)
+            } else {
+                format!("CPU {} to {}, one way", first.low, first.high)
+            },
+        )
     });
-    Summary {
-        lines: vec![SummaryLine { section: "CORES".to_owned(), lines }],
-        tiles: tile.into_iter().collect(),
-        verdict: String::new(),
-    }
+    show::summary("CORES", lines, tile)
 }
 
 /// One line for all couples of a class: median and range of their most frequent level.

@@ -20,22 +20,18 @@ use super::show::MATRIX_CPUS;
 use super::trips::Kind;
 
 use super::{ASYMMETRY, PART, SAMPLED};
-use crate::sync::Params;
 use crate::sync::cost::ONE_CPU;
+use crate::testing::params;
 use machmeter_engine::disturbance::placement::MOVES;
 
 /// One-way latency of each kind where a compare-and-swap takes 1.
 const RELATIVE: [f64; 5] = [1.0, 1.05, 2.0, 1.9, 1.6];
 
-fn no_parameters() -> Params {
-    serde_json::from_str(r#"{"parts": []}"#).unwrap()
-}
-
 /// What a machine whose CPUs 0 and 1 are placed by `level_ns(lap)` would give: both directions by turns, three laps a visit,
 /// the second direction dearer by `skew`. A clock of 1 tick per ns.
 fn recorded(laps: usize, skew: f64, seed: u64, level_ns: impl Fn(usize) -> f64) -> Rows {
     let mut random = Random::new(seed);
-    let mut rows = Rows { tick_hz: 1e9, step_ticks: 1, ..Rows::default() };
+    let mut rows = Rows::in_nanoseconds(Vec::new());
     rows.facts.insert("transfer.couples".to_owned(), "1".to_owned());
     rows.facts.insert("transfer.classes".to_owned(), "0-1=same cache".to_owned());
     for (from, to) in [(0_usize, 1_usize), (1, 0)] {
@@ -55,7 +51,6 @@ fn recorded(laps: usize, skew: f64, seed: u64, level_ns: impl Fn(usize) -> f64) 
             let ns = if i == 0 { cas_ns } else { way_ns * factor * (1.0 + 0.03 * random.normal()) };
             row.pairs.push(Pair {
                 at_ns: lap as f64 * 2e6,
-                short_ticks: 0,
                 long_ticks: (ns * row.long_turns as f64 * row.per_turn) as u64,
                 regime_ns: cas_ns,
                 ..Pair::default()
@@ -78,7 +73,7 @@ fn planted_placements_are_found_with_their_costs_and_shares() {
         5..=9 => 105.0,
         _ => 24.0,
     });
-    let a = analyze(&no_parameters(), &rows, 1);
+    let a = analyze(&params(&[]), &rows, 1);
     for (regime, level, share) in [(1, 24.0, 0.72), (2, 105.0, 0.2), (3, 9.5, 0.08)] {
         for (kind, factor) in Kind::ALL.iter().zip(RELATIVE) {
             for (from, to) in [(0, 1), (1, 0)] {
@@ -128,7 +123,7 @@ fn matrices(datasets: &[Dataset]) -> impl Iterator<Item = (&Dataset, &Matrix)> {
 
 /// All couples of so many CPUs; each couple's moves begin elsewhere, so that each has its own shares.
 fn machine(cpus: usize, laps: usize, level_ns: impl Fn(usize, usize) -> f64) -> Rows {
-    let mut all = Rows { tick_hz: 1e9, step_ticks: 1, ..Rows::default() };
+    let mut all = Rows::in_nanoseconds(Vec::new());
     let mut classes: Vec<String> = Vec::new();
     for (low, high) in (0..cpus).flat_map(|low| (low + 1..cpus).map(move |high| (low, high))) {
         let n = classes.len();
@@ -149,7 +144,7 @@ fn machine(cpus: usize, laps: usize, level_ns: impl Fn(usize, usize) -> f64) -> 
 fn every_kind_has_a_matrix_on_every_level_with_the_median_share() {
     // The second and the third of three couples move: a fifth and two fifths of the time at four times the cost.
     let rows = machine(3, 600, |couple, lap| if (lap / 12) % 10 < 2 * couple { 96.0 } else { 24.0 });
-    let a = analyze(&no_parameters(), &rows, 1);
+    let a = analyze(&params(&[]), &rows, 1);
     let all: Vec<(&Dataset, &Matrix)> = matrices(&a.datasets).collect();
     assert_eq!(all.len(), 2 * Kind::ALL.len());
     for (i, kind) in Kind::ALL.iter().enumerate() {
@@ -183,10 +178,10 @@ fn every_kind_has_a_matrix_on_every_level_with_the_median_share() {
 
 #[test]
 fn what_is_cut_off_is_said() {
-    let small = analyze(&no_parameters(), &machine(4, 24, |_, _| 24.0), 1);
+    let small = analyze(&params(&[]), &machine(4, 24, |_, _| 24.0), 1);
     assert!(!small.datasets.iter().any(|d| d.caption.contains("The first")), "nothing is cut off of 6 pairs");
     let rows = machine(34, 24, |_, _| 24.0);
-    let a = analyze(&no_parameters(), &rows, 1);
+    let a = analyze(&params(&[]), &rows, 1);
     let (d, m) = matrices(&a.datasets).next().expect("a matrix");
     assert_eq!(m.rows.len(), MATRIX_CPUS);
     assert!(d.caption.contains("The first 32 of 34 CPUs"), "{}", d.caption);
@@ -203,7 +198,7 @@ fn what_is_cut_off_is_said() {
 #[test]
 fn a_machine_that_stands_still_has_one_regime_and_no_warning() {
     for seed in 0..20 {
-        let a = analyze(&no_parameters(), &recorded(300, 1.0, seed, |_| 24.0), 1);
+        let a = analyze(&params(&[]), &recorded(300, 1.0, seed, |_| 24.0), 1);
         assert!(a.warnings.is_empty() && a.findings.is_empty(), "seed {seed}: {:?}", a.warnings);
         assert!(a.metrics.iter().all(|m| m.params["regime"].to_string() == "1"), "seed {seed}");
         assert!(!a.summary.lines[0].lines[0].contains(','), "{:?}", a.summary.lines);
@@ -212,7 +207,7 @@ fn a_machine_that_stands_still_has_one_regime_and_no_warning() {
 
 #[test]
 fn a_dearer_direction_is_named() {
-    let a = analyze(&no_parameters(), &recorded(300, 1.4, 5, |_| 60.0), 1);
+    let a = analyze(&params(&[]), &recorded(300, 1.4, 5, |_| 60.0), 1);
     assert_eq!(a.warnings.len(), 1);
     assert_eq!(a.warnings[0].code, ASYMMETRY.id);
     assert!(a.warnings[0].text.contains("from CPU 1 to 0"), "{}", a.warnings[0].text);
@@ -221,11 +216,8 @@ fn a_dearer_direction_is_named() {
 
 #[test]
 fn one_cpu_gives_reasons_and_no_figure() {
-    let mut rows = Rows { tick_hz: 1e9, step_ticks: 1, ..Rows::default() };
-    let mut row = Row::new(PART.name, "cas", Question::Latency);
-    row.refused = Some("needs two CPUs, has 1".to_owned());
-    rows.rows.push(row);
-    let a = analyze(&no_parameters(), &rows, 1);
+    let row = Row::new(PART.name, "cas", Question::Latency).refused("needs two CPUs, has 1");
+    let a = analyze(&params(&[]), &Rows::in_nanoseconds(vec![row]), 1);
     assert!(a.metrics.iter().all(|m| m.value.is_none() && m.why.as_deref() == Some("needs two CPUs, has 1")));
     assert_eq!((a.metrics.len(), a.warnings.len()), (1, 1));
     assert_eq!(a.warnings[0].code, ONE_CPU.id);
@@ -235,7 +227,7 @@ fn one_cpu_gives_reasons_and_no_figure() {
 fn couples_that_were_not_reached_are_told_and_null() {
     let mut rows = recorded(60, 1.0, 1, |_| 24.0);
     rows.facts.insert("transfer.couples".to_owned(), "6".to_owned());
-    let a = analyze(&no_parameters(), &rows, 1);
+    let a = analyze(&params(&[]), &rows, 1);
     assert_eq!(a.warnings[0].code, SAMPLED.id);
     let Some(Shape::Matrix(m)) = a.datasets.iter().map(|d| &d.shape).find(|s| matches!(s, Shape::Matrix(_)))
     else {
@@ -331,12 +323,7 @@ fn one_couple_of_each_neighborhood_comes_first() {
 /// On this machine: laps of all kinds come back with plausible times, on threads; the words went the right ways.
 #[test]
 fn two_cpus_exchange_lines_in_every_kind() {
-    let _cpus = crate::test_cpu_lock::lock();
-    let cpus = affinity::mask().unwrap().to_vec();
-    if cpus.len() < 2 {
-        println!("skipped: one CPU");
-        return;
-    }
+    let Some((_lock, cpus)) = crate::testing::lock_several() else { return };
     let seats = Seats { cpus: cpus[..2].to_vec(), policy: Policy::Other { nice: 0 } };
     let plan = Plan { kinds: Kind::ALL, laps: 50, laps_ns: 2_000_000_000, limit_ns: 3_000_000_000, seed: 1 };
     // In ns, so that the bounds below hold for any clock; the batch is long enough for it.
@@ -353,7 +340,7 @@ fn two_cpus_exchange_lines_in_every_kind() {
 
 #[test]
 fn a_partner_that_never_comes_costs_the_limit_and_gives_nothing() {
-    let _cpus = crate::test_cpu_lock::lock();
+    let _cpus = crate::testing::lock_cpus();
     let cpus = affinity::mask().unwrap().to_vec();
     let seats = Seats { cpus: vec![cpus[0], 4_000], policy: Policy::Other { nice: 0 } };
     let plan = Plan { kinds: Kind::ALL, laps: 1, laps_ns: 1, limit_ns: 10_000_000, seed: 1 };

@@ -2,17 +2,17 @@
 
 use machmeter_data::metric::Params as Keys;
 use machmeter_data::quantity::{Unit, human};
-use machmeter_data::record::{Summary, SummaryLine, Tile, Warning};
-use machmeter_data::shape::{Cell, CostTable, Shape, TableColumn, TableRow};
+use machmeter_data::record::{Summary, Warning};
+use machmeter_data::shape::{Cell, TableRow};
 use machmeter_data::{Dataset, Metric};
 use machmeter_engine::Analysis;
 use machmeter_engine::cost::Rows;
 
 use super::plan::Wake;
 use super::{AWAKE, NAME};
+use crate::show;
 use crate::sync::Params;
-use crate::sync::cost::COST;
-use crate::sync::cost::ONE_CPU;
+use crate::sync::cost::{COST, ONE_CPU};
 use crate::sync::trips::Priced;
 use machmeter_engine::disturbance::placement::{self, levels};
 
@@ -45,13 +45,8 @@ fn metrics(v: &Priced<'_>) -> Vec<Metric> {
 }
 
 fn table(views: &[Priced<'_>]) -> Option<Dataset> {
-    let mut names: Vec<(String, String)> = Vec::new();
-    for v in views.iter().filter(|v| v.row.operation.starts_with("wake_")) {
-        let name = (v.row.operation.clone(), v.row.text("model"));
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
+    let woken = views.iter().filter(|v| v.row.operation.starts_with("wake_"));
+    let names = show::distinct(woken.map(|v| (v.row.operation.clone(), v.row.text("model"))));
     let cell = |name: &(String, String), wake: Wake| {
         let of = |v: &&Priced<'_>| {
             v.row.operation == name.0 && v.is("model", &name.1) && v.is("wake", wake.name())
@@ -71,14 +66,10 @@ fn table(views: &[Priced<'_>]) -> Option<Dataset> {
         let others = v.row.int("cpus").unwrap_or(2) - 1;
         rows.push(TableRow { name: format!("broadcast to {others} until all are awake"), cells });
     }
-    (!rows.is_empty()).then(|| Dataset::new("sync.wakeups", "Wake-ups, one way", "Half a round trip of two threads that wake each other, median of trips; where trips fall into modes, each with its share. Same CPU: the switch from one to the other. Busy: \
-                  another thread runs where the woken one has to. Looking: nobody sleeps.", Shape::CostTable(CostTable {
-            columns: COLUMNS
-                .iter()
-                .map(|(_, label)| TableColumn::new((*label).to_owned(), Unit::Nanoseconds))
-                .collect(),
-            rows,
-        })))
+    let caption = "Half a round trip of two threads that wake each other, median of trips; where trips fall into modes, each with its share. Same CPU: the switch from one to the other. Busy: \
+                  another thread runs where the woken one has to. Looking: nobody sleeps.";
+    let columns = COLUMNS.iter().map(|(_, label)| (*label, show::NS));
+    show::table(["sync.wakeups", "Wake-ups, one way", caption], columns, rows)
 }
 
 fn warnings(views: &[Priced<'_>]) -> Vec<Warning> {
@@ -128,21 +119,16 @@ fn summary(views: &[Priced<'_>]) -> Summary {
     if parts.is_empty() {
         return Summary::default();
     }
-    let tile = find(Wake::Idle).and_then(|v| v.cost.known()).map(|k| Tile {
-        label: "Wake-up".to_owned(),
-        value: human(k.value_ns, Unit::Nanoseconds),
-        note: format!(
-            "idle CPU, futex [{}, {}]",
-            human(k.low_ns, Unit::Nanoseconds),
-            human(k.high_ns, Unit::Nanoseconds)
-        ),
+    let tile = find(Wake::Idle).and_then(|v| v.cost.known()).map(|k| {
+        show::tile(
+            "Wake-up",
+            human(k.value_ns, Unit::Nanoseconds),
+            format!(
+                "idle CPU, futex [{}, {}]",
+                human(k.low_ns, Unit::Nanoseconds),
+                human(k.high_ns, Unit::Nanoseconds)
+            ),
+        )
     });
-    Summary {
-        lines: vec![SummaryLine {
-            section: "CORES".to_owned(),
-            lines: vec![format!("wake-up (futex): {}", parts.join(", "))],
-        }],
-        tiles: tile.into_iter().collect(),
-        verdict: String::new(),
-    }
+    show::summary("CORES", vec![format!("wake-up (futex): {}", parts.join(", "))], tile)
 }

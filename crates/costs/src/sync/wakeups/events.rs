@@ -49,9 +49,6 @@ impl Way {
     }
 
     /// Makes one.
-    ///
-    /// # Errors
-    /// The system's: one line.
     pub(super) fn make(self, sharing: Sharing, polls: bool) -> Result<Box<dyn Event>, String> {
         let event = match self {
             Self::Futex => of(

@@ -5,6 +5,7 @@ use machmeter_engine::team::sampler::Rule;
 
 use super::NAME;
 use super::events::Way;
+use crate::sync::jobs;
 
 /// Where the one who is woken is, or rather its CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,13 +55,7 @@ pub(super) enum What {
     Broadcast,
 }
 
-/// A row with what is to be done for it.
-#[derive(Debug, Clone)]
-pub(super) struct Job {
-    pub(super) row: Row,
-    pub(super) what: What,
-    pub(super) cpus: Vec<usize>,
-}
+pub(super) type Job = jobs::Job<What>;
 
 /// All jobs for these CPUs in one model; `full` when there is time.
 pub(super) fn jobs(cpus: &[usize], model: &str, full: bool) -> Vec<Job> {
@@ -94,9 +89,7 @@ pub(super) fn jobs(cpus: &[usize], model: &str, full: bool) -> Vec<Job> {
             cpus: if cpus.len() < 2 { Vec::new() } else { cpus.iter().copied().take(members).collect() },
         });
     }
-    for job in out.iter_mut().filter(|j| j.cpus.len() < 2) {
-        job.row.refused = Some(format!("needs two CPUs, has {}", cpus.len()));
-    }
+    jobs::refuse_alone(&mut out, cpus.len());
     out
 }
 

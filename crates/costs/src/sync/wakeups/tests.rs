@@ -10,6 +10,7 @@ use machmeter_sys::{affinity, thread};
 use super::plan::{Job, Wake, What, jobs};
 use super::*;
 use crate::sync::cost::ONE_CPU;
+use crate::testing::params;
 use machmeter_engine::disturbance::placement::MOVES;
 
 fn visit(job: &mut Job, limit_ns: u64) -> Result<(), String> {
@@ -21,9 +22,9 @@ fn visit(job: &mut Job, limit_ns: u64) -> Result<(), String> {
 
 #[test]
 fn every_way_wakes_and_sleep_is_proven() {
-    let _cpus = crate::test_cpu_lock::lock();
+    let _cpus = crate::testing::lock_cpus();
     let cpus: Vec<usize> = affinity::mask().unwrap().iter().collect();
-    let mut rows = Rows { tick_hz: 1e9, step_ticks: 1, ..Rows::default() };
+    let mut rows = Rows::in_nanoseconds(Vec::new());
     for mut job in jobs(&cpus, "threads", true) {
         for _ in 0..20 {
             if job.row.refused.is_some() || job.row.pairs.len() >= 8 {
@@ -36,7 +37,7 @@ fn every_way_wakes_and_sleep_is_proven() {
         }
         rows.rows.push(measure::conclude(job));
     }
-    let a = analyze::analyze(&Params { parts: Vec::new() }, &rows, 1);
+    let a = analyze::analyze(&params(&[]), &rows, 1);
     assert!(a.metrics.iter().all(|m| m.value.is_none_or(|v| v > 0.0 && v.is_finite())));
     // Switches on one CPU can be had anywhere, though the tests beside this one disturb most of them; the others may all
     // be disturbed on a busy machine.
@@ -59,12 +60,12 @@ fn planted(slept_of_100: u64, awake: f64, pairs: usize) -> Rows {
     job.row.rejected.partner = awake as u64;
     job.row.extras.insert(TURNS_SEEN.to_owned(), 50.0);
     job.row.extras.insert(SLEEPS.to_owned(), slept_of_100 as f64);
-    Rows { tick_hz: 1e9, step_ticks: 1, rows: vec![measure::conclude(job)], ..Rows::default() }
+    Rows::in_nanoseconds(vec![measure::conclude(job)])
 }
 
 #[test]
 fn a_row_whose_partner_did_not_sleep_is_refused() {
-    let analyzed = |rows: &Rows| analyze::analyze(&Params { parts: Vec::new() }, rows, 1);
+    let analyzed = |rows: &Rows| analyze::analyze(&params(&[]), rows, 1);
     let sound = planted(96, 0.0, 20);
     let a = analyzed(&sound);
     assert_eq!(a.metrics[0].value, Some(10_000.0));
@@ -95,7 +96,7 @@ fn a_wake_up_is_told_at_the_main_placement() {
     rows.rows[0].pairs = (0..120).map(pair).collect();
     let same = planted(96, 0.0, 20).rows.remove(0).with("wake", Wake::SameCpu.name());
     rows.rows.push(same);
-    let a = analyze::analyze(&Params { parts: Vec::new() }, &rows, 1);
+    let a = analyze::analyze(&params(&[]), &rows, 1);
     let costs: Vec<_> = a.metrics.iter().filter(|m| m.id == "sync.cost").collect();
     let (idle, same) = (costs[0], costs[1]);
     assert_eq!((idle.value, idle.n), (Some(10_000.0), 80));
@@ -107,11 +108,7 @@ fn a_wake_up_is_told_at_the_main_placement() {
 #[test]
 fn one_cpu_gives_refusals_and_one_warning() {
     let rows = jobs(&[0], "threads", false).into_iter().map(measure::conclude).collect();
-    let a = analyze::analyze(
-        &Params { parts: Vec::new() },
-        &Rows { tick_hz: 1e9, step_ticks: 1, rows, ..Rows::default() },
-        1,
-    );
+    let a = analyze::analyze(&params(&[]), &Rows::in_nanoseconds(rows), 1);
     assert!(!a.metrics.is_empty() && a.metrics.iter().all(|m| m.value.is_none()));
     assert_eq!(a.warnings.iter().map(|w| w.code.as_str()).collect::<Vec<_>>(), [ONE_CPU.id]);
 }

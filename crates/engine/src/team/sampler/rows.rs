@@ -23,7 +23,6 @@ impl TeamVisit<'_> {
 }
 
 impl Found {
-    /// Samples of a cell, of one member.
     pub fn of(&self, cell: usize, member: usize) -> impl Iterator<Item = &TeamSample> {
         self.samples.iter().filter(move |s| s.cell == cell && s.member == member)
     }

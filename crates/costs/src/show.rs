@@ -1,0 +1,63 @@
+//! What pages are made of.
+
+use machmeter_data::record::{Finding, Summary, SummaryLine, Tile};
+use machmeter_data::shape::{Axis, Cell, CostTable, Curve, CurveRow, Mark, TableColumn, TableRow};
+use machmeter_data::{Dataset, Shape, Unit};
+
+pub(crate) const NS: Option<Unit> = Some(Unit::Nanoseconds);
+
+/// A line of this section, if there is anything to say, and a tile.
+pub(crate) fn summary(section: &str, lines: Vec<String>, tile: Option<Tile>) -> Summary {
+    let line = (!lines.is_empty()).then(|| SummaryLine { section: section.to_owned(), lines });
+    Summary { lines: line.into_iter().collect(), tiles: tile.into_iter().collect(), ..Summary::default() }
+}
+
+pub(crate) fn tile(label: &str, value: String, note: String) -> Tile {
+    Tile { label: label.to_owned(), value, note }
+}
+
+pub(crate) fn finding(id: &str, verdict: &str, text: impl Into<String>, evidence: Vec<String>) -> Finding {
+    Finding { id: id.to_owned(), verdict: verdict.to_owned(), text: text.into(), evidence }
+}
+
+pub(crate) fn number(value: Option<f64>) -> Cell {
+    value.map_or(Cell::Empty(()), Cell::Number)
+}
+
+/// A table, if it has rows.
+pub(crate) fn table<L: Into<String>>(
+    [id, title, caption]: [&str; 3],
+    columns: impl IntoIterator<Item = (L, Option<Unit>)>,
+    rows: Vec<TableRow>,
+) -> Option<Dataset> {
+    let columns = columns.into_iter().map(|(label, unit)| TableColumn::new(label, unit)).collect();
+    (!rows.is_empty())
+        .then(|| Dataset::new(id, title, caption, Shape::CostTable(CostTable { columns, rows })))
+}
+
+/// Curves, if there are any.
+pub(crate) fn curves(
+    [id, title, caption]: [&str; 3],
+    [x, y]: [Axis; 2],
+    rows: Vec<CurveRow>,
+    marks: Vec<Mark>,
+) -> Option<Dataset> {
+    let shape = Curve { x, y, rows, marks };
+    (!shape.rows.is_empty()).then(|| Dataset::new(id, title, caption, Shape::Curve(shape)))
+}
+
+/// Each once, in ascending order.
+pub(crate) fn ascending<T: Ord>(all: impl IntoIterator<Item = T>) -> Vec<T> {
+    all.into_iter().collect::<std::collections::BTreeSet<T>>().into_iter().collect()
+}
+
+/// Each once, in the order in which they first appear.
+pub(crate) fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut out = Vec::new();
+    for one in all {
+        if !out.contains(&one) {
+            out.push(one);
+        }
+    }
+    out
+}

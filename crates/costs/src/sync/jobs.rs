@@ -1,0 +1,107 @@
+//! Rows that members of a team work for together, each visit beside a look at the placement.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use machmeter_engine::cost::Row;
+use machmeter_engine::disturbance::placement::PlacementDetector;
+use machmeter_engine::experiment::{Cell, CellList, Visit};
+use machmeter_engine::part::At;
+use machmeter_engine::team::sampler::{HostClock, TeamVisit};
+use machmeter_engine::team::{self, Seats, Team};
+use machmeter_sys::sched::Policy;
+use machmeter_sys::sync::Sharing;
+
+/// A row with what is to be done for it.
+#[derive(Debug, Clone)]
+pub(super) struct Job<W> {
+    pub(super) row: Row,
+    pub(super) what: W,
+    pub(super) cpus: Vec<usize>,
+}
+
+/// What is done for a row.
+pub(super) trait Work: Sized + 'static {
+    fn expected_ns(&self) -> u64;
+
+    /// A visit, at a placement of which a look says `regime_ns`.
+    fn perform(job: &mut Job<Self>, visit: TeamVisit<'_>, regime_ns: f64) -> Result<(), String>;
+
+    fn conclude(job: Job<Self>) -> Row {
+        job.row.reached()
+    }
+}
+
+pub(super) fn sharing(team: &dyn Team) -> Sharing {
+    if team.model() == "threads" { Sharing::Threads } else { Sharing::Processes }
+}
+
+/// Gives those that have too few of the CPUs the reason.
+pub(super) fn refuse_alone<W>(jobs: &mut [Job<W>], cpus: usize) {
+    for job in jobs.iter_mut().filter(|j| j.cpus.len() < 2) {
+        job.row.refused = Some(format!("needs two CPUs, has {cpus}"));
+    }
+}
+
+/// The cells of all jobs of threads, and with time of processes. `limit_ns` is the longest visit.
+pub(super) fn add<W: Work>(
+    cells: &mut CellList<'_>,
+    at: &mut At<'_>,
+    full: bool,
+    limit_ns: u64,
+    jobs: fn(&[usize], &str, bool) -> Vec<Job<W>>,
+) {
+    let placement = RefCell::new(PlacementDetector::of(at));
+    let setting = Rc::new(Setting { policy: at.policy, clock: at.clock(), placement, limit_ns });
+    let mut models: Vec<&'static dyn Team> = vec![&team::threads::Threads];
+    models.extend(team::named("processes").filter(|_| full));
+    for model in models {
+        for job in jobs(&at.cpus(), model.model(), full) {
+            cells.push(JobCell { model, job, setting: Rc::clone(&setting) });
+        }
+    }
+}
+
+struct Setting {
+    policy: Policy,
+    clock: HostClock,
+    placement: RefCell<Option<PlacementDetector>>,
+    limit_ns: u64,
+}
+
+struct JobCell<W> {
+    model: &'static dyn Team,
+    job: Job<W>,
+    setting: Rc<Setting>,
+}
+
+impl<W: Work> Cell for JobCell<W> {
+    fn rows(&self) -> &[Row] {
+        std::slice::from_ref(&self.job.row)
+    }
+
+    fn expected_ns(&self) -> u64 {
+        self.job.what.expected_ns()
+    }
+
+    fn visit(&mut self, visit: &mut Visit<'_>) {
+        let Self { model, job, setting } = self;
+        if job.row.refused.is_some() {
+            return;
+        }
+        let look = |p: &mut PlacementDetector| p.beside(&job.cpus, visit.bits);
+        let regime_ns = setting.placement.borrow_mut().as_mut().map_or(0.0, look);
+        let seats = Seats { cpus: job.cpus.clone(), policy: setting.policy };
+        let (start_ns, limit_ns) = (visit.sampler.start_ns, visit.left_ns().clamp(1, setting.limit_ns));
+        let team = TeamVisit::new(*model, &seats, &setting.clock, start_ns, limit_ns, visit.bits);
+        if let Err(why) = W::perform(job, team, regime_ns)
+            && job.row.pairs.is_empty()
+        {
+            job.row.refused = Some(why);
+        }
+    }
+
+    fn into_rows(self: Box<Self>) -> Vec<Row> {
+        vec![W::conclude(self.job)]
+    }
+}

@@ -1,0 +1,26 @@
+//! What tests share. Those that need the CPUs of this machine run one at a time: two would measure each other.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Waits until no other test of this crate needs the CPUs; keep what it returns until the end of the test.
+pub(crate) fn lock_cpus() -> MutexGuard<'static, ()> {
+    static CPUS: Mutex<()> = Mutex::new(());
+    // A test that failed has left nothing behind that the next would depend on.
+    CPUS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The same with the CPUs there are, where they are two or more.
+pub(crate) fn lock_several() -> Option<(MutexGuard<'static, ()>, Vec<usize>)> {
+    let cpus = machmeter_sys::affinity::mask().unwrap().to_vec();
+    if cpus.len() < 2 {
+        println!("skipped: one CPU");
+        return None;
+    }
+    Some((lock_cpus(), cpus))
+}
+
+/// The parameters of a probe as a command line with these words says them.
+pub(crate) fn params<P: clap::Args>(words: &[&str]) -> P {
+    let command = P::augment_args(clap::Command::new("probe").no_binary_name(true));
+    P::from_arg_matches(&command.try_get_matches_from(words).unwrap()).unwrap()
+}
