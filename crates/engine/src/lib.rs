@@ -3,13 +3,12 @@
 #![forbid(unsafe_code)]
 
 pub mod attributes;
-pub mod deadline;
-pub use deadline as budget;
 pub mod calibration;
 pub mod checks;
 pub mod clock;
 pub mod cost;
 pub mod cpu_work;
+pub mod deadline;
 pub mod disturbance;
 pub mod experiment;
 pub mod host;

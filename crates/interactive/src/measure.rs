@@ -100,7 +100,7 @@ pub(super) fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Sampl
     // A task or load that was killed leaves a segment that says so.
     let is_intact = |c: &&Cell| !c.segments.is_empty() && c.segments.iter().all(|s| s.trouble.is_none());
     let recorded = samples.cells.iter().filter(is_intact).count();
-    let complete = recorded >= cells && !machmeter_engine::budget::stop_requested();
+    let complete = recorded >= cells && !machmeter_engine::deadline::stop_requested();
     Ok(Measured { policy: samples.setup.task_policy.clone(), samples, side_effects, complete })
 }
 

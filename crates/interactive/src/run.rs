@@ -2,7 +2,9 @@
 
 use machmeter_data::quantity::{Unit, human};
 use machmeter_engine::stream::Stream;
-use machmeter_engine::{Attributes, Host, LoadError, LoadInfo, LoadRequest, ProbeError, RunningLoad, budget};
+use machmeter_engine::{
+    Attributes, Host, LoadError, LoadInfo, LoadRequest, ProbeError, RunningLoad, deadline,
+};
 use machmeter_stats::random::Random;
 use machmeter_sys::cgroup::Group;
 use machmeter_sys::sched;
@@ -192,7 +194,7 @@ impl<'a> Recorder<'a> {
     ) -> Result<bool, ProbeError> {
         let (request, by_name) = &self.plan.loads[order.load];
         if self.is_out(&request.name) {
-            return Ok(!budget::stop_requested());
+            return Ok(!deadline::stop_requested());
         }
         self.host.progress.step(&format!("interactive: load {}", request.name));
         let mut load = match self.host.loads.start(request) {
@@ -209,7 +211,7 @@ impl<'a> Recorder<'a> {
         wait_until(thread::monotonic_ns() + if load.processes().is_empty() { 0 } else { SETTLE_NS });
         let mut going = true;
         for (k, &task) in order.tasks.iter().enumerate() {
-            if budget::stop_requested() {
+            if deadline::stop_requested() {
                 going = false;
                 break;
             }
@@ -233,7 +235,7 @@ impl<'a> Recorder<'a> {
                 n.failure.clone_from(&report.failure);
             }
         });
-        Ok(going && !budget::stop_requested())
+        Ok(going && !deadline::stop_requested())
     }
 
     /// A load that could not be had is not tried again.
@@ -299,7 +301,7 @@ impl<'a> Recorder<'a> {
             wait_until(start_ns + length_ns);
         }
         let after = Around::look(load);
-        if budget::stop_requested() {
+        if deadline::stop_requested() {
             process.stop();
         }
         let mut segment = match process.collect(ANSWER_NS) {
@@ -374,7 +376,7 @@ fn merge(into: &mut Vec<String>, from: &[String]) {
 
 /// Sleeps, or less when a signal asks to stop.
 fn wait_until(until_ns: u64) {
-    while thread::monotonic_ns() < until_ns && !budget::stop_requested() {
+    while thread::monotonic_ns() < until_ns && !deadline::stop_requested() {
         thread::nanosleep_until(until_ns.min(thread::monotonic_ns() + 50_000_000));
     }
 }

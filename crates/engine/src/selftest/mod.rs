@@ -6,7 +6,7 @@ pub mod machine;
 
 use crate::part::Verb;
 use crate::probe::parameters;
-use crate::{Progress, budget};
+use crate::{Progress, deadline};
 use machmeter_sys::sched::Policy;
 use serde::{Deserialize, Serialize};
 
@@ -104,7 +104,7 @@ pub fn run<V: Verb>(options: &Options, progress: &dyn Progress) -> Result<Vec<Se
     let mut checks = Vec::new();
     let bounds: Injection = ("real-time on all CPUs", ends_in_time::<V>);
     for (name, inject) in V::PARTS.iter().flat_map(|p| p.selftest).chain([&bounds]) {
-        if budget::stop_requested() {
+        if deadline::stop_requested() {
             break;
         }
         progress.step(&format!("selftest {}: {name}", V::INFO.name));

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Scope;
 
 use machmeter_engine::stream::{Job, Stream};
-use machmeter_engine::{Attributes, Progress, budget};
+use machmeter_engine::{Attributes, Progress, deadline};
 use machmeter_stats::random::Random;
 use machmeter_sys::counters;
 use machmeter_sys::counters::stat::CpuTimes;
@@ -277,7 +277,7 @@ fn keep_awake<'scope>(
 /// Sleeps until then; a signal ends the segment.
 fn wait_for(until_ns: u64, task: &mut TaskProcess) {
     while thread::monotonic_ns() < until_ns {
-        if budget::stop_requested() {
+        if deadline::stop_requested() {
             task.stop();
             return;
         }

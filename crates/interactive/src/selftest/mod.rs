@@ -17,7 +17,7 @@ mod point;
 mod stops;
 mod witness;
 
-use machmeter_engine::{Progress, budget};
+use machmeter_engine::{Progress, deadline};
 use machmeter_sys::thread::monotonic_ns;
 
 use lab::Lab;
@@ -83,7 +83,7 @@ pub fn run(options: &Options, progress: &dyn Progress) -> Result<Vec<SelfCheck>,
     for (name, those, record) in kinds {
         progress.step(&format!("selftest interactive: {name}"));
         for point in those {
-            if budget::stop_requested() {
+            if deadline::stop_requested() {
                 break;
             }
             let outcome = record(&mut lab, point);
@@ -95,7 +95,7 @@ pub fn run(options: &Options, progress: &dyn Progress) -> Result<Vec<SelfCheck>,
         }
     }
     let mut beside = Vec::new();
-    if !budget::stop_requested() {
+    if !deadline::stop_requested() {
         progress.step("selftest interactive: a task beside a spinning thread");
         beside = accounts::beside_a_spinner(&mut lab);
     }
@@ -114,7 +114,7 @@ fn again(
     until_ns: u64,
     progress: &dyn Progress,
 ) {
-    let late = |ns: u64| monotonic_ns() + ns > until_ns || budget::stop_requested();
+    let late = |ns: u64| monotonic_ns() + ns > until_ns || deadline::stop_requested();
     loop {
         let open = points.iter().filter(|p| p.outcome.next == Next::Again).count();
         let unaccounted = accounts::spinner_is_open(lab);

@@ -4,7 +4,7 @@
 use machmeter_data::Facts;
 use machmeter_data::quantity::{Unit, human};
 use machmeter_engine::placement::Priority;
-use machmeter_engine::{Deadline, Host, Level, Loads, NoLoads, budget, host};
+use machmeter_engine::{Deadline, Host, Level, Loads, NoLoads, deadline, host};
 use machmeter_noise::Quantum;
 use machmeter_noise::samples::Samples;
 use machmeter_noise::windows::{Turn, WindowRequest, calibrate, record_windows};
@@ -110,7 +110,7 @@ impl Bench {
     /// Waits, or less when a signal asks to stop.
     pub(super) fn wait_ms(ms: u64) {
         let until_ns = thread::monotonic_ns() + ms * 1_000_000;
-        while thread::monotonic_ns() < until_ns && !budget::stop_requested() {
+        while thread::monotonic_ns() < until_ns && !deadline::stop_requested() {
             thread::nanosleep_until(until_ns.min(thread::monotonic_ns() + 20_000_000));
         }
     }

@@ -12,7 +12,7 @@ pub mod score;
 mod stalls;
 mod total;
 
-use machmeter_engine::{Progress, Worker, budget};
+use machmeter_engine::{Progress, Worker, deadline};
 
 use lab::Lab;
 use machmeter_engine::selftest::percent;
@@ -39,7 +39,7 @@ pub fn run(options: &Options, progress: &dyn Progress) -> Result<Vec<SelfCheck>,
         ("cost of attribution", bounds::attribution_cost),
     ];
     for (name, part) in parts {
-        if budget::stop_requested() {
+        if deadline::stop_requested() {
             return Ok(checks);
         }
         progress.step(&format!("selftest noise: {name}"));

@@ -1,8 +1,8 @@
 //! Self-test: operations that take a known time, additions that take a known number of cycles, and a thousand operations that
 //! cost next to nothing beside busy neighbors.
 
-use machmeter_engine::budget;
 use machmeter_engine::cost::{Cost, Kind, Row};
+use machmeter_engine::deadline;
 use machmeter_engine::experiment::{Enough, sample_benches};
 use machmeter_engine::sampling::{Bench, Pace, Subject};
 use machmeter_engine::selftest::machine::{Busy, Machine, Steal};
@@ -99,7 +99,7 @@ pub(super) fn known(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck> 
                     return vec![SelfCheck::not_shown(id, what, bar, "no finding")];
                 };
                 told = finding.text;
-                if finding.verdict == "holds" || budget::stop_requested() {
+                if finding.verdict == "holds" || deadline::stop_requested() {
                     break;
                 }
             }

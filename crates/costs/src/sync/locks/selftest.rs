@@ -3,8 +3,8 @@
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use machmeter_engine::budget;
 use machmeter_engine::cost::{Cost, Row};
+use machmeter_engine::deadline;
 use machmeter_engine::selftest::machine::Machine;
 use machmeter_engine::selftest::{Options, SelfCheck, State};
 use machmeter_engine::team::sampler::{HostClock, TeamVisit};
@@ -28,7 +28,7 @@ pub(super) fn exclusion(machine: &Machine<'_>, options: &Options) -> Vec<SelfChe
     let bar = "the number is the sum of the additions, which are all made";
     let mut checks = Vec::new();
     for kind in ALL.into_iter().filter(|k| !k.is_shared()) {
-        if budget::stop_requested() {
+        if deadline::stop_requested() {
             break;
         }
         // One more than there are CPUs: those that spin get fewer turns, since holders are switched out.

@@ -9,8 +9,8 @@ use super::judge::{Observed, disturbance, of_member};
 use super::member::Session;
 use super::shared::{Report, Seen, What};
 use super::{Batches, Clocked, Found, Member, Others, Rule, TeamCell, TeamSample, Trip, Turns};
-use crate::budget::stop_requested;
 use crate::calibration::{self, Tried};
+use crate::deadline::stop_requested;
 use crate::disturbance::Disturbance;
 use crate::sampling::Timing;
 

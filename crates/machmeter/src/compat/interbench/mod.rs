@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ArgMatches;
 use machmeter_data::quantity::{Unit, human};
-use machmeter_engine::{Attributes, budget};
+use machmeter_engine::{Attributes, deadline};
 use machmeter_interactive::samples::Cell;
 use machmeter_store::date;
 use machmeter_sys::facts;
@@ -105,7 +105,7 @@ fn perform(
         for order in &table.cells {
             let cell = record(order);
             // What a signal cut short is no figure of this many seconds.
-            if budget::stop_requested() {
+            if deadline::stop_requested() {
                 going = false;
                 break;
             }
