@@ -12,7 +12,7 @@ pub struct Params {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     #[serde(default)]
     pub parts: Vec<String>,
-    /// Largest working set of the ladder (64M, 1G); four times the last cache when not given, at most 128 MiB at the level quick and 512 MiB at standard.
+    /// Largest working set of the ladder (64M, 1G); four times the last cache when not given, at most 128 MiB at the level quick and 256 MiB at standard.
     #[arg(long, value_name = "SIZE")]
     #[serde(default)]
     pub max_bytes: Option<String>,
@@ -34,7 +34,7 @@ pub struct Params {
     /// Most CPUs that move memory at once; all measured ones when not given.
     #[arg(long, value_name = "N")]
     pub threads: Option<u32>,
-    /// Memory that each CPU's kernels walk over (64M, 1G); four times the last cache when not given, at most 128 MiB at the level quick and 512 MiB at standard.
+    /// Memory that each CPU's kernels walk over (64M, 1G); four times the last cache when not given, at most 128 MiB at the level quick and 256 MiB at standard.
     #[arg(long, value_name = "SIZE")]
     pub buffer: Option<String>,
     /// What the memory holds whose bandwidth is measured: random (nothing can shorten it) or zeros.

@@ -145,7 +145,7 @@ impl<'r> Priced<'r> {
     /// How members wait: the word of a row that sleeps always, or how often it does.
     pub(super) fn how(&self) -> String {
         match self.sleeps() {
-            Some(sleeps) if sleeps < SLEEPING => format!("{sleeps:.2} sleeps each"),
+            Some(sleeps) if sleeps < SLEEPING => format!("sleeping {sleeps:.2} times each"),
             _ => "sleeping".to_owned(),
         }
     }

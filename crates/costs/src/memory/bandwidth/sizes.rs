@@ -66,7 +66,7 @@ pub(in crate::memory) fn cached(claimed: Claimed) -> Vec<(Level, usize)> {
 pub(in crate::memory) const fn most_bytes(level: RunLevel) -> usize {
     match level {
         RunLevel::Quick => 128 << 20,
-        RunLevel::Standard => 512 << 20,
+        RunLevel::Standard => 256 << 20,
         RunLevel::Thorough | RunLevel::Soak => usize::MAX,
     }
 }
