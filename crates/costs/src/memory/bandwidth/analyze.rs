@@ -143,7 +143,8 @@ pub(super) fn analyze(asked: &Params, rows: &Rows, _seed: u64) -> Analysis {
 /// Size of the buffer and whether it is at least four times the last cache; `None` where that is not known.
 fn buffer(rows: &Rows) -> Option<(f64, f64, bool)> {
     let fact = |name: &str| rows.facts.get(&format!("{NAME}.{name}"))?.parse::<f64>().ok();
-    let (bytes, last_bytes) = (fact("memory_bytes")?, fact("last_cache_bytes")?);
+    let bytes = fact("memory_bytes")?;
+    let last_bytes = DetectedCaches::last_cache(&rows.facts, fact("last_cache_bytes")?);
     Some((bytes, last_bytes, bytes >= 4.0 * last_bytes))
 }
 

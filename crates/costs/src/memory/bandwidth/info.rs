@@ -49,9 +49,9 @@ machmeter_data::metric!(
 pub const SMALL_BUFFER: Code = Code {
     id: "W406",
     name: "memory buffer small",
-    what: "The memory that the kernels walked over is less than four times the last cache that the system claims.",
+    what: "The memory that the kernels walked over is less than four times the last cache.",
     why: "What is still in the cache from the round before is not moved again; the bandwidth of memory looks higher than it is.",
-    how: "Size of the buffer, which time and free memory bound, against the claimed capacity.",
+    how: "Size of the buffer, which level, time and free memory bound, against what the ladder saw of the last cache, or what the system claims.",
     next: "Give more time (-t), free memory, or name the size with --buffer.",
     undo: None,
 };

@@ -287,6 +287,12 @@ impl DetectedCaches {
     pub(in crate::memory) fn from_facts(facts: &BTreeMap<String, String>) -> Self {
         facts.get(DETECTED_CACHES).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
     }
+
+    /// The last cache, bytes: the most that the ladder of the same run saw of it, else what the system claims. A guest is told of all that
+    /// its host has.
+    pub(in crate::memory) fn last_cache(facts: &BTreeMap<String, String>, claimed_bytes: f64) -> f64 {
+        Self::from_facts(facts).last_bytes.map_or(claimed_bytes, |(_, most)| claimed_bytes.min(most as f64))
+    }
 }
 
 /// The step of the rows over one of their conditions: by pairs alone on the core where they show one that is good enough, else by all.

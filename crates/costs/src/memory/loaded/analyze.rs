@@ -10,6 +10,7 @@ use super::NAME;
 use super::info::{LATENCY, LOAD_STOOD, SMALL_CHAIN, TRAFFIC};
 use crate::memory::Params;
 use crate::memory::bandwidth::info::ONE_CPU;
+use crate::memory::ladder::detect::DetectedCaches;
 use crate::show;
 
 /// Figures of all points up to so many; beyond, only those without a pause.
@@ -151,7 +152,8 @@ fn conditions(rows: &Rows, points: &[Point<'_>], out: &mut Analysis) {
     if fact("cpus").is_some_and(|c| c < 2.0) && rows.part("bandwidth").next().is_none() {
         warn(&ONE_CPU, "latency under load needs two CPUs, has 1".to_owned());
     }
-    if let (Some(chain), Some(last)) = (fact("chain_bytes"), fact("last_cache_bytes"))
+    let last = fact("last_cache_bytes").map(|claimed| DetectedCaches::last_cache(&rows.facts, claimed));
+    if let (Some(chain), Some(last)) = (fact("chain_bytes"), last)
         && chain < 2.0 * last
     {
         let text = format!(
