@@ -1,6 +1,6 @@
 //! How far two CPUs are from each other: what a word costs that both compare and swap, half a round trip, and how that is named.
 //!
-//! Who waits spins without a pause instruction, which would add its own length, and looks at the deadline once in [`LOOKS`] turns, so
+//! Who waits spins without a pause instruction, which would add its own length, and looks at the deadline once in `LOOKS` turns, so
 //! that a partner without a CPU cannot hold it.
 
 use std::fmt;

@@ -84,7 +84,7 @@ impl<V: Verb, B: Borrow<V::Params> + Sync> Pooled for Given<V, B> {
 /// Measures verbs in one pool and analyzes each.
 ///
 /// # Errors
-/// As [`measure`].
+/// The first error of a part that is one of the request.
 pub fn run(host: &Host<'_>, verbs: &[Box<dyn Pooled>]) -> Result<Vec<Outcome>, ProbeError> {
     let measured = measure(host, &verbs.iter().map(|v| &**v).collect::<Vec<_>>())?;
     verbs.iter().zip(measured).map(|(v, m)| v.outcome(m, host.seed)).collect()
