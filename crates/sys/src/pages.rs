@@ -129,6 +129,12 @@ impl Pages {
         // SAFETY: `skip` is less than the alignment, which the mapping is longer by.
         let start = unsafe { mapped.add(skip) };
         let pages = Self { mapped, mapped_bytes, start, bytes, backing };
+        if flags.contains(MapFlags::PRIVATE) {
+            // After a fork each first write to a page would fault, long after the child has gone: 1 us, a store loop at 4 GB/s.
+            // SAFETY: the range is mapped and ours; the advice changes what children see, and they use none of it.
+            let _ =
+                unsafe { rustix::mm::madvise(mapped.as_ptr().cast(), mapped_bytes, Advice::LinuxDontFork) };
+        }
         let advice = match backing {
             Backing::Small => Some(Advice::LinuxNoHugepage),
             Backing::Huge => Some(Advice::LinuxHugepage),
@@ -267,6 +273,7 @@ impl<'a> Extent<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::thread::Usage;
 
     #[test]
     fn extents_are_aligned_zero_and_shared() {
@@ -367,5 +374,24 @@ VmFlags: rd wr mr mw me ac sd
             let said = Pages::new(bytes, Backing::Small).unwrap_err().to_string();
             assert!(said.contains("do not fit") && !said.contains('\n'), "{said}");
         }
+    }
+
+    #[test]
+    fn writing_after_a_fork_takes_no_fault() {
+        let pages = Pages::new(1 << 20, Backing::Small).unwrap();
+        pages.extent().touch();
+        // SAFETY: the child calls nothing but `_exit`.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            // SAFETY: ends the child at once.
+            unsafe { libc::_exit(0) };
+        }
+        let mut status = 0;
+        // SAFETY: waits for the child just made; the status lives in this frame.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        let before = Usage::of_current_thread();
+        pages.extent().atomics().iter().for_each(|w| w.store(7, Ordering::Relaxed));
+        let faults = Usage::of_current_thread().since(&before).minor_faults;
+        assert!(faults < 16, "{faults} faults in 256 pages");
     }
 }
