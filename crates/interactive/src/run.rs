@@ -387,10 +387,9 @@ pub(super) fn brief(cell: &Cell, segment: &Segment) -> String {
     let mean_ns = segment.jobs.iter().map(|j| j.lateness_ns(&cell.stream) as f64).sum::<f64>() / n;
     let max_ns = segment.jobs.iter().map(|j| j.lateness_ns(&cell.stream)).max().unwrap_or(0);
     let met = segment.jobs.iter().filter(|j| j.met(&cell.stream) == Some(true)).count() as f64 / n;
+    let (task, load) = (&cell.task, &cell.load);
     let mut text = format!(
-        "{} under {}: late {} on average, {} at most",
-        cell.task,
-        cell.load,
+        "{task} under {load}: late {} on average, {} at most",
         human(mean_ns, Unit::Nanoseconds),
         human(max_ns as f64, Unit::Nanoseconds)
     );

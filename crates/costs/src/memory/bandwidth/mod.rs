@@ -57,7 +57,7 @@ pub(super) const PART: Part<Params> = Part {
 const FILLING: f64 = 0.1;
 /// Share of the part's time up to which a buffer asked for by name may be written.
 const FILLING_ASKED: f64 = 0.4;
-/// Share of the available memory that all buffers take at most.
+/// Share of the available memory that all buffers take at most: three other parts hold theirs at the same time.
 const MEMORY: f64 = 0.25;
 /// Written to learn how fast memory is written.
 const TRIAL_BYTES: usize = 2 << 20;

@@ -39,7 +39,7 @@ const STRIDE_BYTES: usize = 128;
 const LINE_BYTES: usize = 64;
 /// Share of the part's time that building the chain, and that filling the memory of the load, may take.
 const BUILDING: f64 = 0.25;
-/// Share of the available memory that all of it takes at most.
+/// Share of the available memory that all of it takes at most: three other parts hold theirs at the same time.
 const MEMORY: f64 = 0.25;
 /// Built to learn how fast chains are built.
 const TRIAL_BYTES: usize = 512 << 10;

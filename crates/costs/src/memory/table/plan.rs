@@ -177,9 +177,9 @@ pub(super) struct Known {
     pub(super) line_bytes: Option<u64>,
 }
 
-/// Taken where nothing is known, bytes.
+/// Taken where nothing is claimed, bytes: the smallest first cache in use, for a buffer that fits it.
 const FIRST_BYTES: u64 = 32 << 10;
-/// See [`FIRST_BYTES`].
+/// The same for a buffer that fits no last cache: twice this is more than all but a few have per domain.
 const LAST_BYTES: u64 = 64 << 20;
 /// See [`FIRST_BYTES`].
 const LINE_BYTES: u64 = 64;
