@@ -10,9 +10,11 @@ use machmeter_engine::team::{Member, Team};
 use machmeter_sys::kernel::chain::{Chain, LOADS_PER_TURN};
 use machmeter_sys::kernel::{Ready, named};
 
+use super::STRIDE_BYTES;
 use super::plan::{BURST_BYTES, Chase, Point, TRAFFIC_BYTES};
 use crate::memory::bandwidth::stream::{Buffer, Stream};
 use crate::memory::bandwidth::together::Setting;
+use crate::memory::ladder::chase::PAGE_BYTES;
 
 /// Pairs per visit of a point.
 const PAIRS: usize = 4;
@@ -60,6 +62,10 @@ impl<'a, 'c> Beside<'a, 'c> {
 impl JointOperation for Beside<'_, '_> {
     fn prepare(&self, member: &Member<'_>) -> bool {
         if member.rank == 0 {
+            // Brings the tables of translations back that other cells drove out: eight entries a line, four looks at each line.
+            let mut chain = self.chain.lock().unwrap_or_else(PoisonError::into_inner);
+            let loads = (chain.nodes() * STRIDE_BYTES / PAGE_BYTES) as u64 / 2;
+            chain.chase(loads / LOADS_PER_TURN);
             return true;
         }
         let Some(load) = self.loads.get(member.rank - 1) else { return false };
