@@ -6,10 +6,10 @@ use machmeter_engine::cost::{Cost, Pair, Row, Rows};
 use machmeter_engine::disturbance::sibling;
 
 use super::NAME;
-use super::chase::{HUGE, PAGE_LOCAL, SMALL, STRIDE_BYTES};
+use super::chase::{ADDITIONS, HUGE, PAGE_LOCAL, SMALL, STRIDE_BYTES};
 use super::plan::ReportedCaches;
 use machmeter_stats::levels::{self, CurvePoint, LevelEnd};
-use machmeter_stats::quantile::sorted;
+use machmeter_stats::quantile::{median_of, sorted};
 
 /// Working set of which the larger part is in memory, bytes: no more is known to be kept by the caches of one chip.
 pub(super) const MEMORY_BYTES: f64 = 67_108_864.0;
@@ -127,6 +127,28 @@ impl<'r> Curves<'r> {
 
     pub(super) fn cost(&self, row: &Row) -> Cost {
         self.rows.cost(row)
+    }
+
+    /// The additions that tell the clock: those beside a row, or those by themselves.
+    pub(super) fn additions(&self, beside: Option<&Row>) -> Option<&'r Row> {
+        let of = |r: &Row| beside.map_or(r.params.is_empty(), |row| r.params == row.params);
+        self.rows().find(|r| r.operation == ADDITIONS && of(r))
+    }
+
+    /// Cost of a row in cycles, by the additions of each visit; `None` where there were none beside it.
+    pub(super) fn cycles(&self, row: &Row) -> Option<Cost> {
+        let adds = self.additions(Some(row))?;
+        let cycle_ns = |visit: u32| {
+            let pairs = adds.pairs.iter().filter(|p| p.visit == visit);
+            median_of(&self.costs_of(adds, pairs).iter().map(|c| c.1).collect::<Vec<_>>())
+        };
+        let scaled = |p: &Pair| {
+            let cycles = |ticks: u64, cycle_ns: f64| (ticks as f64 / cycle_ns).round() as u64;
+            let cycle_ns = cycle_ns(p.visit)?;
+            let (short_ticks, long_ticks) = (cycles(p.short_ticks, cycle_ns), cycles(p.long_ticks, cycle_ns));
+            Some(Pair { short_ticks, long_ticks, ..*p })
+        };
+        Some(self.cost(&Row { pairs: row.pairs.iter().filter_map(scaled).collect(), ..row.clone() }))
     }
 
     /// The curve of an order and page size, by working set in bytes.

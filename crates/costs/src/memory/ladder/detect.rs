@@ -39,6 +39,8 @@ pub(super) struct Priced {
     pub(super) level: String,
     /// Cost of a working set inside it.
     pub(super) cost: Cost,
+    /// The same in cycles, where the clock was measured beside it.
+    pub(super) cycles: Option<Cost>,
 }
 
 pub(super) struct Detection<'r> {
@@ -77,7 +79,7 @@ impl<'r> Detection<'r> {
         let (caches, memory_reached) = caches(curves, most_bytes);
         let mut names: Vec<String> = caches.iter().map(|c| c.name.clone()).collect();
         names.push(if memory_reached { MEMORY.to_owned() } else { format!("L{}", caches.len() + 1) });
-        let adds = curves.rows().find(|r| r.operation == "adds");
+        let adds = curves.additions(None);
         let mut found = Self {
             caches,
             names,
@@ -206,13 +208,13 @@ impl<'r> Detection<'r> {
                 let bytes = |row: &Row| row.int("working_set_bytes").unwrap_or(0) as f64;
                 let asked = self.asked(i);
                 // The row nearest to what was asked for; in memory the largest.
-                let (_, cost) = priced.min_by(|a, b| {
+                let (row, cost) = priced.min_by(|a, b| {
                     let far = |row: &Row| {
                         if i == last { -bytes(row) } else { (bytes(row) / asked).ln().abs() }
                     };
                     far(a.0).total_cmp(&far(b.0))
                 })?;
-                Some(Priced { level: self.names[i].clone(), cost })
+                Some(Priced { level: self.names[i].clone(), cost, cycles: self.curves.cycles(row) })
             })
             .collect()
     }

@@ -84,13 +84,15 @@ fn ladder(curves: &Curves<'_>) -> Vec<Metric> {
 fn cycles(found: &Detection<'_>) -> Vec<Metric> {
     let Some(cycle) = &found.cycle else { return Vec::new() };
     let mut out = vec![cycle.metric_as(&super::CORE_CLOCK, Params::new(), |ns| 1e9 / ns)];
-    if let Some(cycle_ns) = cycle.value_ns().filter(|ns| *ns > 0.0) {
-        out.extend(found.usual_prices().into_iter().map(|p| {
-            let of = latency_params(&p.level, GLOBAL, found.first_pages);
-            let both = Population::of_all([p.cost.population(), cycle.population()]);
-            p.cost.metric_as(&super::LATENCY_CYCLES, of, |ns| ns / cycle_ns).with_population(both)
-        }));
-    }
+    out.extend(found.usual_prices().into_iter().filter_map(|p| {
+        let of = latency_params(&p.level, GLOBAL, found.first_pages);
+        if let Some(cycles) = p.cycles {
+            return Some(cycles.metric_as(&super::LATENCY_CYCLES, of, |cycles| cycles));
+        }
+        let cycle_ns = cycle.value_ns().filter(|ns| *ns > 0.0)?;
+        let both = Population::of_all([p.cost.population(), cycle.population()]);
+        Some(p.cost.metric_as(&super::LATENCY_CYCLES, of, |ns| ns / cycle_ns).with_population(both))
+    }));
     out
 }
 

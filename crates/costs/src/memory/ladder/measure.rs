@@ -99,6 +99,8 @@ pub(super) fn measure(at: &mut At<'_>, params: &Params) -> Result<(), ProbeError
 /// A row with the longest visit so far, ns; 0 before the first.
 struct LadderCell<'a> {
     cell: BenchCell<'a>,
+    /// The clock of the core, visited right before: latencies in cycles hold while it changes.
+    clock: Option<Bench<'a>>,
     visits: u32,
     took_ns: u64,
 }
@@ -134,13 +136,17 @@ impl Cell for LadderCell<'_> {
 
     fn visit(&mut self, visit: &mut Visit<'_>) {
         let begin_ns = visit.sampler.now_ns();
+        if let Some(clock) = &mut self.clock {
+            visit.sampler.visit(clock, &Pace::of(refine::OWN_SET_BATCH_NS, MORE_PAIRS), visit.until_ns);
+        }
         self.cell.visit(visit);
         self.visits += 1;
         self.took_ns = self.took_ns.max(visit.sampler.now_ns().saturating_sub(begin_ns));
     }
 
     fn into_rows(self: Box<Self>) -> Vec<Row> {
-        Box::new(self.cell).into_rows()
+        let clock = self.clock.map(|c| c.row);
+        Box::new(self.cell).into_rows().into_iter().chain(clock).collect()
     }
 }
 
@@ -169,7 +175,7 @@ impl<'a> Ladder<'a> {
             Some(n) => plan::sizes(n, self.most_bytes),
             None => plan::first_look(self.most_bytes),
         };
-        if let Ok(adds) = chase::adds(first.extent) {
+        if let Ok(adds) = chase::adds(first.extent, None) {
             self.add(adds);
         }
         self.curve(first, PAGE_LOCAL, &first_look);
@@ -202,7 +208,18 @@ impl<'a> Ladder<'a> {
         if !self.cells.iter().any(is_there) {
             let (batch_ns, pairs) = visits(row);
             let cell = BenchCell::new(bench, Pace::of(batch_ns, pairs));
-            self.cells.push(LadderCell { cell, visits: 0, took_ns: 0 });
+            self.cells.push(LadderCell { cell, clock: None, visits: 0, took_ns: 0 });
+        }
+    }
+
+    /// Has the clock measured beside the prices of the core's own caches.
+    fn clock(&mut self, ground: Ground<'a>, inside_levels: &[usize]) {
+        for cell in self.cells.iter_mut().filter(|c| c.clock.is_none()) {
+            let row = &cell.cell.bench.row;
+            let is_price = row.operation == "chase" && row.text("order") == GLOBAL;
+            if is_price && cell.bytes() as i64 <= SMALL_BYTES && inside_levels.contains(&cell.bytes()) {
+                cell.clock = chase::adds(ground.extent, Some(row)).ok();
+            }
         }
     }
 
@@ -235,6 +252,7 @@ impl<'a> Ladder<'a> {
                 self.curve(ground, PAGE_LOCAL, last);
             }
         }
+        self.clock(first, &found.inside_levels);
         if self.cells.iter().any(|c| c.cell.bench.row.operation == "second") {
             return;
         }

@@ -40,7 +40,7 @@ const PRICE_PAIRS: usize = 8;
 /// as if something took some of its lines (a neighbour in passing, the hypervisor). Most pairs of these short batches are spared that, so
 /// their median is; of ones three times as long, about half were hit. Lines of larger working sets would not all be brought in by a short batch.
 const OWN_SET_BYTES: usize = 524_288;
-const OWN_SET_BATCH_NS: f64 = 60_000.0;
+pub(super) const OWN_SET_BATCH_NS: f64 = 60_000.0;
 const OWN_SET_PAIRS: usize = 3 * PRICE_PAIRS;
 /// Visits alone on the core that a price should have; pairs of a page count at the end of the first translation buffer (and of what tells
 /// of lines and ways), and of a working set at the end of a cache of the core's own, where the least of all pairs counts.

@@ -4,6 +4,7 @@ use machmeter_data::Metric;
 use machmeter_data::code::Code;
 use machmeter_data::quantity::{Unit, human};
 use machmeter_data::record::{Finding, Summary, Tile, Warning};
+use machmeter_engine::cost::Cost;
 use machmeter_engine::cost::estimate::Known;
 
 use super::chase::{GLOBAL, HUGE, PAGE_BYTES, PAGE_LOCAL, SMALL};
@@ -20,7 +21,6 @@ pub(super) fn write(curves: &Curves<'_>, found: &Detection<'_>) -> Summary {
     if prices.is_empty() && local.is_empty() && found.caches.is_empty() {
         return Summary::default();
     }
-    let cycle_ns = found.cycle.as_ref().and_then(machmeter_engine::cost::Cost::value_ns);
     let level = |name: &String| {
         let cache = found.caches.iter().find(|c| c.name == *name);
         let said = match cache {
@@ -29,17 +29,16 @@ pub(super) fn write(curves: &Curves<'_>, found: &Detection<'_>) -> Summary {
             None => name.clone(),
         };
         let of = |priced: &[Priced]| {
-            priced.iter().find(|p| p.level == *name).and_then(|p| p.cost.known().cloned())
+            let p = priced.iter().find(|p| p.level == *name)?;
+            Some((p.cost.known()?.clone(), p.cycles.as_ref().and_then(Cost::value_ns)))
         };
         match (of(&prices), of(&local)) {
-            (Some(k), _) if name == MEMORY => format!("{said} {}", memory(found, &k)),
-            (Some(k), _) => {
-                let cycles = cycle_ns.filter(|_| cache.is_some_and(|c| !c.shared));
-                let cycles = cycles
-                    .map_or(String::new(), |cycle_ns| format!(" ({:.1} cycles)", k.value_ns / cycle_ns));
+            (Some((k, _)), _) if name == MEMORY => format!("{said} {}", memory(found, &k)),
+            (Some((k, cycles)), _) => {
+                let cycles = cycles.map_or(String::new(), |cycles| format!(" ({cycles:.1} cycles)"));
                 format!("{said} {}{cycles}{}", human(k.value_ns, Unit::Nanoseconds), k.mark())
             }
-            (None, Some(k)) => format!("{said} {} (inside pages)", k.words()),
+            (None, Some((k, _))) => format!("{said} {} (inside pages)", k.words()),
             (None, None) => format!("{said}, latency not known"),
         }
     };
@@ -56,6 +55,7 @@ pub(super) fn write(curves: &Curves<'_>, found: &Detection<'_>) -> Summary {
         let page = PAGE_BYTES as f64;
         rest.push(format!("{:.0} to {:.0} in the second", low / page, high / page));
     }
+    let cycle_ns = found.cycle.as_ref().and_then(Cost::value_ns);
     rest.extend(cycle_ns.map(|ns| format!("core at {}", human(1e9 / ns, Unit::Hertz))));
     if !rest.is_empty() {
         lines.push(rest.join("; "));

@@ -252,6 +252,32 @@ fn a_planted_machine_is_described() {
 }
 
 #[test]
+fn cycles_hold_while_the_clock_changes() {
+    let mut r = rows(&Machine::usual());
+    let is_small = |r: &&mut Row| {
+        r.text("order") == GLOBAL && r.text("pages") == SMALL && r.int("working_set_bytes") <= Some(32 << 10)
+    };
+    let mut clocks = Vec::new();
+    for row in r.rows.iter_mut().filter(is_small) {
+        let mut clock = flat("adds", "none", &[(0, 0.27)]).remove(0);
+        clock.params = row.params.clone();
+        // Two visits in three are at a clock that is 8 % lower; the additions by themselves met the higher one only.
+        for (i, pair) in row.pairs.iter_mut().chain(&mut clock.pairs).enumerate() {
+            pair.visit = i as u32 % 12 + 1;
+            let slower = if pair.visit % 3 == 0 { 1.0 } else { 1.08 };
+            let at_clock = |ticks: u64| (ticks as f64 * slower) as u64;
+            (pair.short_ticks, pair.long_ticks) = (at_clock(pair.short_ticks), at_clock(pair.long_ticks));
+        }
+        clocks.push(clock);
+    }
+    r.rows.extend(clocks);
+    let a = analyze(&params(), &r, 7);
+    let cycles = value(&a, "memory.latency_cycles", &[("level", "L1")]).expect("known");
+    assert!((cycles / 4.0 - 1.0).abs() < 0.02, "{cycles}");
+    assert!(value(&a, "memory.latency", &[("level", "L1"), ("order", "global")]) > Some(1.15));
+}
+
+#[test]
 fn conditions_that_weaken_it_are_told() {
     let machine = Machine { drift: 0.7, ..Machine::usual() };
     let mut r = rows(&machine);
