@@ -54,8 +54,8 @@ pub fn welch(xs: &[f64], rate_hz: f64, segment_len: usize, overlap: usize) -> Re
     let mut segments = 0_usize;
     for segment in xs.windows(segment_len).step_by(segment_len - overlap) {
         let center = sum(segment) / segment_len as f64;
-        let mut tapered: Vec<f64> = segment.iter().zip(&taper).map(|(x, w)| (x - center) * w).collect();
-        for (total, bin) in power.iter_mut().zip(fourier::forward(&mut tapered)) {
+        let tapered: Vec<f64> = segment.iter().zip(&taper).map(|(x, w)| (x - center) * w).collect();
+        for (total, bin) in power.iter_mut().zip(fourier::forward(&tapered)) {
             *total += bin.norm_sqr();
         }
         segments += 1;

@@ -1,7 +1,7 @@
 //! Raw samples as Parquet, written column by column without Arrow.
 //!
 //! Integers are stored as differences (`DELTA_BINARY_PACKED`), names through a dictionary, real numbers byte-split, all of
-//! it under zstd. Notes of the table and units of its columns are key-value metadata, so that any Parquet reader sees
+//! it under gzip, which is linked for the report anyway. Notes of the table and units of its columns are key-value metadata, so that any Parquet reader sees
 //! the samples and machmeter sees the whole table.
 
 use std::fs::File;
@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use ::parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as Physical, ZstdLevel};
+use ::parquet::basic::{Compression, Encoding, GzipLevel, LogicalType, Repetition, Type as Physical};
 use ::parquet::column::writer::ColumnWriter;
 use ::parquet::data_type::ByteArray;
 use ::parquet::errors::ParquetError;
@@ -81,7 +81,7 @@ impl<W: Write> Write for Hashed<W> {
 fn encode<W: Write + Send>(table: &Table, out: W) -> Result<(), ParquetError> {
     let fields = table.columns.iter().map(field).collect::<Result<Vec<_>, _>>()?;
     let schema = Arc::new(Type::group_type_builder(&schema_name(&table.name)).with_fields(fields).build()?);
-    let mut file = SerializedFileWriter::new(out, schema, Arc::new(properties(table)?))?;
+    let mut file = SerializedFileWriter::new(out, schema, Arc::new(properties(table)))?;
     for start in (0..table.rows()).step_by(ROWS_PER_GROUP) {
         let rows = start..(start + ROWS_PER_GROUP).min(table.rows());
         let mut group = file.next_row_group()?;
@@ -133,7 +133,7 @@ fn schema_name(table: &str) -> String {
     if table.is_empty() { "table".to_owned() } else { table.to_owned() }
 }
 
-fn properties(table: &Table) -> Result<WriterProperties, ParquetError> {
+fn properties(table: &Table) -> WriterProperties {
     let mut facts = vec![KeyValue::new(TABLE_KEY.to_owned(), table.name.clone())];
     facts.extend(table.notes.iter().map(|(k, v)| KeyValue::new(format!("{NOTE_PREFIX}{k}"), v.clone())));
     facts.extend(
@@ -144,7 +144,7 @@ fn properties(table: &Table) -> Result<WriterProperties, ParquetError> {
     );
     let mut p = WriterProperties::builder()
         .set_created_by(format!("machmeter {}", env!("CARGO_PKG_VERSION")))
-        .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
+        .set_compression(Compression::GZIP(GzipLevel::default()))
         .set_dictionary_enabled(false)
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_max_row_group_row_count(Some(ROWS_PER_GROUP))
@@ -157,7 +157,7 @@ fn properties(table: &Table) -> Result<WriterProperties, ParquetError> {
             Values::Text(_) => p.set_column_dictionary_enabled(path, true),
         };
     }
-    Ok(p.build())
+    p.build()
 }
 
 /// The system's own answer where there is one, so that a full disk is told as such.

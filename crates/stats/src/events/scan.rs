@@ -56,7 +56,7 @@ impl Grid {
             // Without its mean the finite span itself would show as power at low frequencies.
             let mean = weights[range].iter().sum::<f64>() / filled as f64;
             bins[..filled].iter_mut().for_each(|b| *b -= mean);
-            for (total, bin) in power.iter_mut().zip(fourier::forward(&mut bins)) {
+            for (total, bin) in power.iter_mut().zip(fourier::forward(&bins)) {
                 *total += bin.norm_sqr() / norm;
             }
         }
