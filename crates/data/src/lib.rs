@@ -9,6 +9,7 @@ pub mod check;
 pub mod code;
 pub mod deflated;
 pub mod facts;
+pub mod finite;
 pub mod gaps;
 pub mod metric;
 pub mod quantity;

@@ -10,7 +10,6 @@ mod budget;
 pub mod card;
 mod chart;
 mod digest;
-mod finite;
 pub mod format;
 pub mod html;
 mod identity;

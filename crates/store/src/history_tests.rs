@@ -89,8 +89,9 @@ fn a_failed_save_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let history = History::open(dir.path()).unwrap();
     let mut record = run(1);
-    record.machine.before.set("x", machmeter_data::Fact::known(f64::NAN, "test"));
-    assert!(history.save(&mut record, &[table(7)]).is_err());
+    let mut twice = table(7);
+    twice.columns.push(twice.columns[0].clone());
+    assert!(history.save(&mut record, &[table(7), twice]).is_err());
     assert!(record.raw.is_empty());
     assert_eq!(fs::read_dir(dir.path().join("runs")).unwrap().count(), 0);
 }

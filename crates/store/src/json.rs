@@ -6,41 +6,36 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use machmeter_data::Record;
-use machmeter_data::deflated;
 use machmeter_data::record::{FORMAT, SCHEMA_VERSION};
+use machmeter_data::{deflated, finite};
 use serde::Serialize;
 use serde_json::Serializer;
 use serde_json::ser::Formatter;
 
 use crate::atomic;
 use crate::error::StoreError;
-use crate::finite;
 
 /// The identifier of the script element that holds the record in an HTML report.
 pub const HTML_ELEMENT_ID: &str = "machmeter-record";
 /// Documents larger than this are refused rather than read into memory.
 const LARGEST_BYTES: u64 = 1 << 30;
 
-/// The record as indented JSON with a line end.
-/// Errors: when it holds a number that is not finite; the message names its place.
+/// The record as indented JSON with a line end; a number that is not finite is missing in it, with the reason.
 pub fn to_string(record: &Record) -> Result<String, StoreError> {
     let bad = |e: String| StoreError::new(Path::new("record"), e);
-    finite::check(record).map_err(|e| bad(e.to_string()))?;
     let mut text = Vec::new();
     write_to(record, &mut text).map_err(|e| bad(e.to_string()))?;
     String::from_utf8(text).map_err(|e| bad(e.to_string()))
 }
 
-/// Writes the record to `path` in one step: a reader finds the old document or the whole new one.
-/// Errors: when it holds a number that is not finite, or the system refuses (no space, no permission); the old file is as
-/// it was.
+/// Writes [`to_string`] to `path` in one step: a reader finds the old document or the whole new one.
+/// Errors: the system refuses (no space, no permission); the old file is as it was.
 pub fn write(record: &Record, path: &Path) -> Result<(), StoreError> {
-    finite::check(record).map_err(|e| StoreError::new(path, e.to_string()))?;
     atomic::replace(path, |out| write_to(record, out))
 }
 
 fn write_to(record: &Record, out: &mut dyn Write) -> io::Result<()> {
-    record.serialize(&mut Serializer::with_formatter(&mut *out, Layout::default()))?;
+    finite::record(record).serialize(&mut Serializer::with_formatter(&mut *out, Layout::default()))?;
     out.write_all(b"\n")
 }
 
@@ -168,7 +163,6 @@ fn embedded(html: &str) -> Option<&str> {
 
 fn accept(record: Record) -> Result<Record, String> {
     check_identity(Some(&record.format), Some(&record.version))?;
-    finite::check(&record).map_err(|e| e.to_string())?;
     Ok(record)
 }
 

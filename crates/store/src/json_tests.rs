@@ -41,16 +41,18 @@ fn what_was_written_is_read_back_to_the_last_bit() {
 }
 
 #[test]
-fn a_number_that_is_not_finite_is_refused_with_its_place() {
+fn a_number_that_is_not_finite_is_missing_with_the_reason() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("r.json");
     let mut record = sample_record();
     record.metrics.push(metric(1.0));
-    record.metrics[0].max = Some(f64::NAN);
-    let e = write(&record, &path).unwrap_err().to_string();
-    assert!(e.contains("metrics[0].max is NaN"), "{e}");
-    assert!(!path.exists());
-    assert!(to_string(&record).is_err());
+    record.metrics[0].value = Some(f64::NAN);
+    record.machine.before.set("x", machmeter_data::Fact::known(f64::INFINITY, "test"));
+    write(&record, &path).unwrap();
+    let read = read(&path).unwrap();
+    let why = "the stored value is not a finite number";
+    assert_eq!((read.metrics[0].value, read.metrics[0].why.as_deref()), (None, Some(why)));
+    assert!(read.machine.before.0["x"].value.is_none());
 }
 
 #[test]

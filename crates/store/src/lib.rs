@@ -10,7 +10,6 @@ pub mod best;
 pub mod date;
 pub mod document;
 mod error;
-mod finite;
 pub mod foreign;
 pub mod history;
 pub mod json;

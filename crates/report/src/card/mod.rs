@@ -6,7 +6,8 @@ use machmeter_data::{CheckState, Record, Shape};
 
 use crate::identity::Identity;
 use crate::svg::{Anchor, Svg};
-use crate::{finite, html, label};
+use crate::{html, label};
+use machmeter_data::finite;
 use parts::{Column, LEFT, RIGHT, clip, wrap};
 
 /// A4 portrait at 96 units per inch; on Letter it fits with wider side margins.

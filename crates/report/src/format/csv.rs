@@ -6,7 +6,8 @@ use machmeter_data::metric::Population;
 use machmeter_data::{Record, Table};
 
 use super::{ExportError, Format};
-use crate::{finite, label};
+use crate::label;
+use machmeter_data::finite;
 
 /// The registry's row.
 pub(super) const FORMAT: Format = Format {

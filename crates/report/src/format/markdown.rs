@@ -8,7 +8,8 @@ use machmeter_data::{Metric, Record, Shape, Table};
 
 use super::{ExportError, Format};
 use crate::identity::Identity;
-use crate::{finite, label};
+use crate::label;
+use machmeter_data::finite;
 
 /// The registry's row.
 pub(super) const FORMAT: Format = Format {

@@ -6,7 +6,7 @@ use std::io;
 use machmeter_data::{Metric, Record, Table, Unit};
 
 use super::{ExportError, Format};
-use crate::finite;
+use machmeter_data::finite;
 
 /// The registry's row.
 pub(super) const FORMAT: Format = Format {

@@ -10,7 +10,7 @@ use machmeter_data::{Record, Shape, Table, Unit};
 
 use super::protobuf::Message;
 use super::{ExportError, Format, gaps};
-use crate::finite;
+use machmeter_data::finite;
 use machmeter_data::gaps::Gaps;
 
 /// The registry's row.

@@ -18,7 +18,8 @@ use std::sync::LazyLock;
 
 use machmeter_data::Record;
 
-use crate::{budget, digest, finite};
+use crate::{budget, digest};
+use machmeter_data::finite;
 use page::{Page, put};
 
 pub(crate) use embedded::data_digest;

@@ -11,8 +11,8 @@ use std::fmt::Write as _;
 use machmeter_data::record::Warning;
 use machmeter_data::{CheckState, Record, Shape};
 
-use crate::finite;
 use crate::identity::Identity;
+use machmeter_data::finite;
 
 pub use dataset::dataset;
 pub use glyphs::sparkline;

@@ -1,18 +1,18 @@
-//! A copy of a record that is fit to be shown: every number finite, drawn values cut to the digits that can be seen.
+//! A copy of a record that is fit to be stored and shown: every number finite, drawn values cut to the digits that can be seen.
 //!
 //! JSON has no word for NaN or infinity; a writer would turn them into `null` and make the document unreadable. Impossible
-//! values are rejected when metrics are made, so what is found here came from elsewhere, and is named instead of hidden.
+//! values are rejected when metrics are made, so what is found here is a defect, and is named instead of hidden.
 
 use std::fmt::Write as _;
 
-use machmeter_data::shape::{Cell, Curve, Distribution, Mark, Matrix, Scatter, Series};
-use machmeter_data::{Dataset, Fact, FactState, FactValue, Facts, Interval, Metric, Quality, Record, Shape};
+use crate::shape::{Cell, Curve, Distribution, Mark, Matrix, Scatter, Series};
+use crate::{Dataset, Fact, FactState, FactValue, Facts, Interval, Metric, Quality, Record, Shape};
 
 /// Digits of drawn values: one part in a million is far below a pixel.
 const DRAWN_DIGITS: usize = 6;
 
 /// The copy. Metrics, facts and marks keep all their digits; values of datasets keep six.
-pub(crate) fn record(source: &Record) -> Record {
+pub fn record(source: &Record) -> Record {
     let mut r = source.clone();
     r.metrics.iter_mut().for_each(metric);
     facts(&mut r.machine.before);
