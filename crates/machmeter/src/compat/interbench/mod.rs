@@ -1,7 +1,6 @@
 //! interbench as of 0.31: its options, its tables on the console and in `KERNEL.log`, taken by the engine of the interactive
 //! probe. Facts about the original: its readme, manual page and sources (Con Kolivas, 2005 to 2016).
 
-mod loops;
 mod names;
 mod options;
 mod order;
@@ -9,10 +8,11 @@ mod recording;
 mod sink;
 mod table;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::ArgMatches;
 use machmeter_data::quantity::{Unit, human};
+use machmeter_engine::cpu_work::Spinner;
 use machmeter_engine::{Attributes, deadline};
 use machmeter_interactive::samples::Cell;
 use machmeter_store::date;
@@ -23,7 +23,7 @@ use super::bench::Bench;
 use crate::Registries;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::{output, session, state};
+use crate::{output, session};
 use options::Options;
 use order::{CellOrder, Place, Table};
 use sink::Sink;
@@ -48,16 +48,9 @@ pub(super) fn run(name: &str, registries: &Registries, matches: &ArgMatches) -> 
     let kernel = kernel_release();
     let log = PathBuf::from(format!("{kernel}.log"));
     let mut sink = Sink::open(name, (!options.console_only).then_some(log.as_path()))?;
-    let measured = loops::calibrate();
-    let loops = loops::choose(
-        options.turns_per_ms,
-        options.recalibrate,
-        measured,
-        Path::new("."),
-        state::directory().as_deref(),
-    );
-    for line in &loops.said {
-        output::say(&format!("{name}: {line}"));
+    let measured = Spinner::calibrate().turns_per_ms().round().max(1.0) as u64;
+    if options.turns_per_ms.is_some() {
+        output::say(&format!("{name}: loops_per_ms of the command line; this machine makes {measured}"));
     }
     let cells: usize = tables.iter().map(|t| t.cells.len()).sum();
     let about_ns = cells as f64 * recording::cell_ns(options.seconds) as f64;
@@ -69,7 +62,7 @@ pub(super) fn run(name: &str, registries: &Registries, matches: &ArgMatches) -> 
     let stamp: String = date::now_stamp().chars().filter(char::is_ascii_digit).take(12).collect();
     let preamble = table::preamble(&Preamble {
         options: &options,
-        loops_per_ms: loops.per_ms,
+        loops_per_ms: options.turns_per_ms.unwrap_or(measured),
         kernel: &kernel,
         datestamp: &stamp,
     });

@@ -24,7 +24,6 @@ pub(super) struct Options {
     pub(super) task_nice: i64,
     pub(super) load_nice: i64,
     pub(super) uniprocessor: bool,
-    pub(super) recalibrate: bool,
     pub(super) console_only: bool,
     pub(super) real_time: bool,
     /// Share of a CPU and interval, ns, of the custom task and load.
@@ -67,7 +66,7 @@ pub(in crate::compat) fn define(name: &'static str) -> Command {
         .arg(whole('B', "bench-nice", -20..=19, "NICE", "Nice value of the benchmarked thread").default_value("0"))
         .arg(whole('N', "load-nice", -20..=19, "NICE", "Nice value of the load").default_value("0"))
         .arg(flag('u', "uniprocessor", "Imitate a uniprocessor: everything on the first CPU"))
-        .arg(flag('b', "benchmark", "Benchmark loops_per_ms even if it is already known"))
+        .arg(flag('b', "benchmark", "Nothing: loops_per_ms is measured each time"))
         .arg(flag('c', "console", "Output to console only (default: console and log file)"))
         .arg(flag('r', "real-time", "Real time benchmarks: audio, video, custom as SCHED_FIFO, in us"))
         .arg(whole('C', "custom-cpu", 1..=100, "PERCENT", "CPU use of a custom task and load (needs -I as well)"))
@@ -117,7 +116,6 @@ impl Options {
             task_nice: whole("bench-nice").unwrap_or(0),
             load_nice: whole("load-nice").unwrap_or(0),
             uniprocessor: matches.get_flag("uniprocessor"),
-            recalibrate: matches.get_flag("benchmark"),
             console_only: matches.get_flag("console"),
             real_time: matches.get_flag("real-time"),
             custom,
@@ -163,7 +161,7 @@ mod tests {
         let o = parsed(&[]).unwrap();
         assert_eq!((o.seconds, o.burn_threads, o.task_nice, o.load_nice), (30, 4, 0, 0));
         assert_eq!((o.turns_per_ms, o.custom, o.comment.as_deref()), (None, None, None));
-        assert!(!(o.real_time || o.console_only || o.uniprocessor || o.recalibrate));
+        assert!(!(o.real_time || o.console_only || o.uniprocessor));
         assert_eq!((o.task_policy(), o.load_policy()), (None, None));
     }
 
@@ -173,7 +171,7 @@ mod tests {
         let o = parsed(&words.split(' ').collect::<Vec<_>>()).unwrap();
         assert_eq!((o.turns_per_ms, o.burn_threads, o.seconds), (Some(3_693_567), 2, 5));
         assert_eq!((o.task_nice, o.load_nice, o.custom), (-5, 19, Some((0.1, 20_000_000))));
-        assert!(o.real_time && o.console_only && o.uniprocessor && o.recalibrate);
+        assert!(o.real_time && o.console_only && o.uniprocessor);
         assert_eq!(
             (o.task_policy().as_deref(), o.load_policy().as_deref()),
             (Some("fifo:95"), Some("other:19"))
