@@ -3,8 +3,6 @@
 
 mod together;
 
-use std::collections::BTreeMap;
-
 use clap::Args;
 use machmeter_data::code::Code;
 use machmeter_data::record::{Summary, SummaryLine, Warning};
@@ -15,7 +13,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::cost::estimate::Known;
-use crate::cost::{Row, Rows};
+use crate::cost::{Fact, Facts, Row, Rows};
 use crate::experiment::Set;
 use crate::probe::{Measured, Pool, parameters};
 use crate::selftest::{self, Injection, SelfTest};
@@ -132,7 +130,7 @@ pub struct At<'a> {
     /// What moments of samples count from, monotonic ns.
     pub start_ns: u64,
     /// What its analysis needs beside the rows.
-    pub facts: BTreeMap<String, String>,
+    pub facts: Facts,
     /// Rows without cells: what cannot be measured.
     pub rows: Vec<Row>,
     next: &'a mut dyn FnMut(Box<dyn Set + '_>),
@@ -171,7 +169,7 @@ fn select<'p, P>(parts: &'p [Part<P>], names: &[String]) -> Result<Vec<&'p Part<
 fn analyze<V: Verb>(params: &V::Params, rows: &Rows, seed: u64) -> Analysis {
     let mut out = Analysis::default();
     out.warnings.extend(shared_core(V::INFO.name, rows));
-    let narrowness = rows.facts.get(CPU).zip(rows.narrowness());
+    let narrowness = rows.facts.get(&CPU).zip(rows.narrowness());
     out.remember.extend(narrowness.map(|(cpu, n)| (narrowest(cpu), n)));
     for part in V::PARTS.iter().filter(|p| rows.part(p.name).next().is_some()) {
         let a = (part.analyze)(params, rows, seed);
@@ -210,11 +208,12 @@ pub const SHARED_CORE: Code = Code {
     undo: None,
 };
 
-const CPU: &str = "core.cpu";
+/// The CPU that measures.
+const CPU: Fact<usize> = Fact::named("core.cpu");
 
 /// Key under which the least that an independent addition costs of a dependent one is remembered for a CPU of a kind of machine: not all
 /// of its CPUs need be alike.
-fn narrowest(cpu: &str) -> String {
+fn narrowest(cpu: usize) -> String {
     format!("costs.mix_160_of_adds_64.cpu{cpu}")
 }
 

@@ -5,6 +5,7 @@
 //! Raw ticks are kept; [`estimate`] converts later.
 
 pub mod estimate;
+mod facts;
 mod tables;
 
 use std::collections::BTreeMap;
@@ -13,13 +14,14 @@ use machmeter_data::metric::Params;
 use serde::{Deserialize, Serialize};
 
 pub use estimate::Cost;
+pub use facts::{Fact, Facts};
 
 use crate::disturbance::{Rejected, sibling};
 
-/// Fact: the whole width of the core.
-const WHOLE_WIDTH: &str = "core.width";
-/// Fact: what it was on this kind of machine before, at most.
-const WIDTH_BEFORE: &str = "core.width_before";
+/// The whole width of the core.
+const WHOLE_WIDTH: Fact<f64> = Fact::named("core.width");
+/// What it was on this kind of machine before, at most.
+const WIDTH_BEFORE: Fact<f64> = Fact::named("core.width_before");
 /// Pairs alone on the core, and their share of all, from which on its whole width is sure.
 const SURE_PAIRS: f64 = 100.0;
 const SURE_SHARE: f64 = 0.1;
@@ -194,8 +196,8 @@ pub struct Rows {
     /// Distance of neighbouring values of the clock, ticks.
     pub step_ticks: u64,
     pub rows: Vec<Row>,
-    /// Facts that the analysis needs (sizes the system claims, CPUs), as text by name.
-    pub facts: BTreeMap<String, String>,
+    /// What the analysis needs beside them: sizes the system claims, CPUs.
+    pub facts: Facts,
 }
 
 impl Rows {
@@ -233,15 +235,15 @@ impl Rows {
     pub fn tell_width(&mut self) {
         let widths = self.rows.iter().flat_map(|r| &r.pairs).map(|p| p.core_width).filter(|w| *w > 0.0);
         if let Some(whole) = sibling::whole_width(&widths.collect::<Vec<f64>>()) {
-            let whole = self.width(WIDTH_BEFORE).map_or(whole, |before| whole.max(before));
-            self.facts.insert(WHOLE_WIDTH.to_owned(), whole.to_string());
+            let whole = self.width(&WIDTH_BEFORE).map_or(whole, |before| whole.max(before));
+            self.facts.set(&WHOLE_WIDTH, whole);
         }
     }
 
     /// Takes over what the whole width of the core was before, as [`Rows::narrowness`] told it.
     pub fn remember_width(&mut self, narrowness: Option<f64>) {
         if let Some(width) = narrowness.map(|n| 1.0 / n).filter(|w| w.is_finite() && *w > 0.0) {
-            self.facts.insert(WIDTH_BEFORE.to_owned(), width.to_string());
+            self.facts.set(&WIDTH_BEFORE, width);
         }
     }
 
@@ -256,11 +258,11 @@ impl Rows {
 
     /// The whole width of the core, where somebody looked.
     pub fn whole_width(&self) -> Option<f64> {
-        self.width(WHOLE_WIDTH)
+        self.width(&WHOLE_WIDTH)
     }
 
-    fn width(&self, fact: &str) -> Option<f64> {
-        self.facts.get(fact)?.parse().ok().filter(|w: &f64| w.is_finite() && *w > 0.0)
+    fn width(&self, fact: &Fact<f64>) -> Option<f64> {
+        self.facts.get(fact).filter(|w| w.is_finite() && *w > 0.0)
     }
 
     /// Share of the pairs during which somebody else used the core, and their number; `None` where nobody looked.

@@ -8,7 +8,7 @@ use machmeter_data::samples::{Column, Values};
 use machmeter_stats::visits::guessed;
 use serde::{Deserialize, Serialize};
 
-use super::{Kind, Pair, Proof, Row, Rows};
+use super::{Facts, Kind, Pair, Proof, Row, Rows};
 use crate::disturbance::Rejected;
 use crate::probe::ProbeError;
 
@@ -80,7 +80,7 @@ impl Rows {
         if let Some(t) = tables.first_mut() {
             t.notes.push(("tick_hz".to_owned(), self.tick_hz.to_string()));
             t.notes.push(("step_ticks".to_owned(), self.step_ticks.to_string()));
-            t.notes.extend(self.facts.iter().map(|(k, v)| (format!("fact.{k}"), v.clone())));
+            t.notes.extend(self.facts.notes());
         }
         tables
     }
@@ -113,11 +113,7 @@ impl Rows {
             tick_hz: tick_hz.ok_or_else(|| wrong("no clock rate"))?,
             step_ticks: note("step_ticks").and_then(|t| t.parse().ok()).unwrap_or(1),
             rows: Vec::new(),
-            facts: of_rows
-                .notes
-                .iter()
-                .filter_map(|(k, v)| Some((k.strip_prefix("fact.")?.to_owned(), v.clone())))
-                .collect(),
+            facts: Facts::of_notes(&of_rows.notes),
         };
         let (parts, operations, kinds, rests) =
             (text("part")?, text("operation")?, text("kind")?, text("rest")?);
@@ -173,6 +169,7 @@ impl Rows {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Fact;
     use super::*;
 
     #[test]
@@ -194,7 +191,7 @@ mod tests {
         row.extras.insert("share_max".to_owned(), 0.5);
         let refused = Row::new("ops", "exec", Kind::Throughput).refused("no such file");
         let mut rows = Rows { tick_hz: 2.5e9, step_ticks: 26, rows: vec![row, refused], ..Rows::default() };
-        rows.facts.insert("l1d_bytes".to_owned(), "32768".to_owned());
+        rows.facts.set(&Fact::named("ladder.sizes_bytes"), vec![32_768_u64, 1 << 20]);
         let tables = rows.to_tables("memory");
         assert_eq!(Rows::from_tables("memory", &tables).unwrap(), rows);
         assert!(Rows::from_tables("ops", &tables).unwrap_err().to_string().contains("ops_rows is missing"));

@@ -1,9 +1,7 @@
 //! Sets of cells: what a part gives to the pool.
 
-use std::collections::BTreeMap;
-
 use super::{Cell, Enough, Experiment, Outlook, Visit};
-use crate::cost::Row;
+use crate::cost::{Facts, Row};
 use crate::deadline::Deadline;
 use crate::host::Silent;
 use crate::sampling::{Bench, Pace, Sampler};
@@ -30,7 +28,7 @@ pub trait Set {
 pub struct Finished {
     pub rows: Vec<Row>,
     /// What its analysis needs beside the rows.
-    pub facts: BTreeMap<String, String>,
+    pub facts: Facts,
 }
 
 /// Cells that are known beforehand.

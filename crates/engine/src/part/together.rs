@@ -4,13 +4,12 @@
 //! that was made is still there.
 
 use std::borrow::Borrow;
-use std::collections::BTreeMap;
 use std::marker::PhantomData;
 
 use machmeter_sys::thread::{monotonic_ns, spawn_placed_scoped};
 
 use super::{At, CPU, Verb, narrowest, select};
-use crate::cost::{Kind, Row, Rows};
+use crate::cost::{Facts, Kind, Row, Rows};
 use crate::deadline::{Deadline, stop_requested};
 use crate::experiment::{Enough, Experiment, Finished};
 use crate::host::Host;
@@ -113,7 +112,7 @@ pub(super) fn measure(host: &Host<'_>, verbs: &[&dyn Pooled]) -> Result<Vec<Meas
             sampler: &mut sampler,
             failed: None,
         };
-        let before = (host.best_ever)(&narrowest(&first_cpu(host))).map(|n| 1.0 / n);
+        let before = (host.best_ever)(&narrowest(host.cpus.first().unwrap_or(0))).map(|n| 1.0 / n);
         nest.descend(&all, 0, Experiment::new(before.filter(|w| w.is_finite() && *w > 0.0)));
         if let Some(e) = nest.failed {
             return Err(e);
@@ -135,15 +134,11 @@ pub(super) fn measure(host: &Host<'_>, verbs: &[&dyn Pooled]) -> Result<Vec<Meas
     Ok(finished.into_iter().zip(verbs).map(of_verb).collect())
 }
 
-fn first_cpu(host: &Host<'_>) -> String {
-    host.cpus.first().unwrap_or(0).to_string()
-}
-
 fn rows(host: &Host<'_>, parts: Vec<Finished>) -> Rows {
     let mut rows = Rows { tick_hz: host.rate.hz(), step_ticks: host.clock.step_ticks(), ..Rows::default() };
-    let cpu = first_cpu(host);
-    rows.remember_width((host.best_ever)(&narrowest(&cpu)));
-    rows.facts.insert(CPU.to_owned(), cpu);
+    let cpu = host.cpus.first().unwrap_or(0);
+    rows.remember_width((host.best_ever)(&narrowest(cpu)));
+    rows.facts.set(&CPU, cpu);
     for part in parts {
         rows.rows.extend(part.rows);
         rows.facts.extend(part.facts);
@@ -190,7 +185,7 @@ impl Nest<'_> {
                 until_ns: begin_ns + share_ns as u64,
                 policy,
                 start_ns,
-                facts: BTreeMap::new(),
+                facts: Facts::default(),
                 rows: Vec::new(),
                 next: &mut next,
             };

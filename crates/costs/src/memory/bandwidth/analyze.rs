@@ -14,7 +14,7 @@ use super::info::{
 };
 use super::plan::split;
 use super::sizes::Level;
-use super::{NAME, datasets, roofline};
+use super::{BUFFER_BYTES, CPUS, DATA, LAST_CACHE_BYTES, NAME, datasets, roofline};
 use crate::memory::Params;
 use crate::memory::ladder::{LAST_DRIFTS, detect::DetectedCaches};
 use crate::show;
@@ -100,7 +100,7 @@ pub(super) struct Figures<'r> {
 impl<'r> Figures<'r> {
     pub(super) fn new(rows: &'r Rows) -> Self {
         let all = rows.part(NAME).filter(|r| r.operation != "part").map(|r| Figure::new(rows, r)).collect();
-        let data = rows.facts.get("bandwidth.data").map_or("random", String::as_str).to_owned();
+        let data = rows.facts.get(&DATA).unwrap_or_else(|| "random".to_owned());
         Self { all, data }
     }
 
@@ -142,9 +142,8 @@ pub(super) fn analyze(asked: &Params, rows: &Rows, _seed: u64) -> Analysis {
 
 /// Size of the buffer and whether it is at least four times the last cache; `None` where that is not known.
 fn buffer(rows: &Rows) -> Option<(f64, f64, bool)> {
-    let fact = |name: &str| rows.facts.get(&format!("{NAME}.{name}"))?.parse::<f64>().ok();
-    let bytes = fact("memory_bytes")?;
-    let last_bytes = DetectedCaches::last_cache(&rows.facts, fact("last_cache_bytes")?);
+    let bytes = rows.facts.get(&BUFFER_BYTES)? as f64;
+    let last_bytes = DetectedCaches::last_cache(&rows.facts, rows.facts.get(&LAST_CACHE_BYTES)? as f64);
     Some((bytes, last_bytes, bytes >= 4.0 * last_bytes))
 }
 
@@ -284,7 +283,6 @@ fn flag(out: &mut Analysis, level: Level, code: &str) {
 }
 
 fn conditions(figures: &Figures<'_>, rows: &Rows, out: &mut Analysis) {
-    let fact = |name: &str| rows.facts.get(&format!("{NAME}.{name}")).and_then(|t| t.parse::<f64>().ok());
     if let Some((bytes, last_bytes, false)) = buffer(rows) {
         let text = format!(
             "bandwidth of memory was taken over {}; four times the last cache are {}",
@@ -300,7 +298,7 @@ fn conditions(figures: &Figures<'_>, rows: &Rows, out: &mut Analysis) {
     if let Some(f) = figures.all.iter().filter(refused).find(|f| f.row.text("pages") == "huge") {
         out.warnings.push(NO_HUGE.warning(reason(f)));
     }
-    if fact("cpus").is_some_and(|c| c < 2.0) {
+    if rows.facts.get(&CPUS).is_some_and(|c| c < 2) {
         out.warnings.push(ONE_CPU.warning("bandwidth of several CPUs needs two CPUs, has 1".to_owned()));
     }
     let tried = |f: &&Figure<'_>| f.cpus > 1 && f.row.refused.is_none();

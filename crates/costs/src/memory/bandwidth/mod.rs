@@ -19,7 +19,7 @@ pub(super) mod together;
 use std::io;
 
 use machmeter_engine::ProbeError;
-use machmeter_engine::cost::{Kind, Row};
+use machmeter_engine::cost::{Fact, Kind, Row};
 use machmeter_engine::experiment::CellList;
 use machmeter_engine::sampling::{Bench, Pace, Subject};
 use machmeter_engine::team::{Seats, threads::Threads};
@@ -57,6 +57,14 @@ pub(super) const PART: Part<Params> = Part {
 const FILLING: f64 = 0.1;
 /// Share of the part's time up to which a buffer asked for by name may be written.
 const FILLING_ASKED: f64 = 0.4;
+/// Size of the buffer.
+const BUFFER_BYTES: Fact<usize> = Fact::named("bandwidth.memory_bytes");
+/// The last cache as the system claims it.
+const LAST_CACHE_BYTES: Fact<usize> = Fact::named("bandwidth.last_cache_bytes");
+/// Number of CPUs.
+const CPUS: Fact<usize> = Fact::named("bandwidth.cpus");
+/// What most buffers hold.
+const DATA: Fact<String> = Fact::named("bandwidth.data");
 /// Share of the available memory that all buffers take at most: three other parts hold theirs at the same time.
 const MEMORY: f64 = 0.25;
 /// Written to learn how fast memory is written.
@@ -75,14 +83,10 @@ fn measure(at: &mut At<'_>, params: &Params) -> Result<(), ProbeError> {
     let claimed = claimed(&at.host.topology, cpus.first().copied().unwrap_or(0));
     let memory_bytes = memory_bytes(at, &request, claimed)?;
     let plan = plan::rows(depth, &request, &sizes::cached(claimed), memory_bytes, memory_bytes);
-    for (name, value) in [
-        ("memory_bytes", memory_bytes.to_string()),
-        ("last_cache_bytes", claimed.last_bytes.to_string()),
-        ("cpus", cpus.len().to_string()),
-        ("data", request.contents.name().to_owned()),
-    ] {
-        at.facts.insert(format!("{NAME}.{name}"), value);
-    }
+    at.facts.set(&BUFFER_BYTES, memory_bytes);
+    at.facts.set(&LAST_CACHE_BYTES, claimed.last_bytes);
+    at.facts.set(&CPUS, cpus.len());
+    at.facts.set(&DATA, request.contents.name().to_owned());
     let cannot = |e: io::Error| ProbeError::Cannot(e.to_string());
     let first = Buffer::new(memory_bytes, Backing::Small, request.contents).map_err(cannot)?;
     first.fill(at.host.seed);

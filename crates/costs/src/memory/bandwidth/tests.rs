@@ -11,8 +11,9 @@ use super::analyze::{analyze, saturation};
 use super::plan::{self, Depth, PageSize, Request, Spec, widest};
 use super::sizes::{self, Claimed, Level};
 use super::stream::{Buffer, Contents, Stream};
+use super::{BUFFER_BYTES, CPUS, DATA, LAST_CACHE_BYTES};
 use crate::memory::Params;
-use crate::memory::ladder::detect::DetectedCaches;
+use crate::memory::ladder::detect::{DETECTED_CACHES, DetectedCaches};
 use crate::testing::params;
 
 mod machine;
@@ -41,15 +42,15 @@ fn planted(spec: &Spec, rate: f64) -> Row {
 }
 
 fn analysis(rows: Vec<Row>) -> Analysis {
-    analysis_on(rows, "2", "134217728")
+    analysis_on(rows, 2, 128 << 20)
 }
 
-fn analysis_on(rows: Vec<Row>, cpus: &str, memory_bytes: &str) -> Analysis {
+fn analysis_on(rows: Vec<Row>, cpus: usize, memory_bytes: usize) -> Analysis {
     let mut rows = Rows::in_nanoseconds(rows);
-    let facts = [("cpus", cpus), ("data", "random"), ("memory_bytes", memory_bytes)];
-    for (k, v) in facts.into_iter().chain([("last_cache_bytes", "33554432")]) {
-        rows.facts.insert(format!("bandwidth.{k}"), v.to_owned());
-    }
+    rows.facts.set(&CPUS, cpus);
+    rows.facts.set(&DATA, "random".to_owned());
+    rows.facts.set(&BUFFER_BYTES, memory_bytes);
+    rows.facts.set(&LAST_CACHE_BYTES, 32 << 20);
     analyze(&params(&[]), &rows, 1)
 }
 
@@ -119,13 +120,13 @@ fn a_buffer_that_fits_the_last_cache_says_nothing_of_memory() {
         planted(&spec("read", Level::L1, 1, Contents::Random), 210e9),
     ]);
     let said = |rows: &Rows| analyze(&params(&[]), rows, 1);
-    rows.facts.insert("bandwidth.last_cache_bytes".to_owned(), (32 << 20).to_string());
+    rows.facts.set(&LAST_CACHE_BYTES, 32 << 20);
     for (bytes, in_summary) in [
         (8 << 20, None),
         (64 << 20, Some("memory (buffer of 64.0 MiB), 1 CPU")),
         (128 << 20, Some("memory, 1 CPU")),
     ] {
-        rows.facts.insert("bandwidth.memory_bytes".to_owned(), bytes.to_string());
+        rows.facts.set(&BUFFER_BYTES, bytes);
         let a = said(&rows);
         let lines = a.summary.lines[0].lines.join("; ");
         assert_eq!(in_summary.is_some_and(|t| lines.contains(t)), in_summary.is_some(), "{lines}");
@@ -202,7 +203,7 @@ fn what_is_missing_is_said_and_never_a_number() {
     let s = spec("read", Level::Memory, 2, Contents::Random);
     let huge = Spec { pages: PageSize::Huge, cpus: 1, ..s };
     let rows = vec![s.refused("needs two CPUs, has 1"), huge.refused("huge pages granted for 0 of 9 bytes")];
-    let a = analysis_on(rows, "1", "16777216");
+    let a = analysis_on(rows, 1, 16 << 20);
     assert!(a.metrics.iter().all(|m| m.value.is_none() && m.why.is_some()), "{:?}", a.metrics);
     let codes: Vec<&str> = a.warnings.iter().map(|w| w.code.as_str()).collect();
     assert_eq!(codes, ["W406", "W408", "W409"], "{:?}", a.warnings);
@@ -385,7 +386,7 @@ fn rows_of_the_last_cache_that_do_not_fit_what_was_found_are_flagged() {
         let rows = vec![planted(&last, 60e9), planted(&spec("read", Level::L2, 1, Contents::Random), 9e10)];
         let mut rows = Rows::in_nanoseconds(rows);
         let found = DetectedCaches { last_bytes: Some((low as u64, 9 << 20)) };
-        found.to_facts(&mut rows.facts);
+        rows.facts.set(&DETECTED_CACHES, found);
         let a = analyze(&params(&[]), &rows, 1);
         let warned = a.warnings.iter().filter(|w| w.code == "W404").count();
         let flagged = a.metrics.iter().filter(|m| m.flags.contains(&"W404".to_owned()));

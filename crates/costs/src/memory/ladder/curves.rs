@@ -1,18 +1,18 @@
 //! Rows of the ladder as curves, and single steps of short ones: the line, the ways, the reach of a translation buffer.
 
-use std::collections::BTreeMap;
-
-use machmeter_engine::cost::{Cost, Pair, Row, Rows};
+use machmeter_engine::cost::{Cost, Fact, Facts, Pair, Row, Rows};
 use machmeter_engine::disturbance::sibling;
 
 use super::NAME;
 use super::chase::{ADDITIONS, HUGE, PAGE_LOCAL, SMALL, STRIDE_BYTES};
-use super::plan::ReportedCaches;
+use super::plan::{REPORTED_CACHES, ReportedCaches};
 use machmeter_stats::levels::{self, CurvePoint, LevelEnd};
 use machmeter_stats::quantile::{median_of, sorted};
 
 /// Working set of which the larger part is in memory, bytes: no more is known to be kept by the caches of one chip.
 pub(super) const MEMORY_BYTES: f64 = 67_108_864.0;
+/// Time of the last pair of each round, on the clock of the pairs.
+pub(super) const ROUND_ENDS_NS: Fact<Vec<f64>> = Fact::named("ladder.round_ends_ns");
 /// Fewest pairs alone on the core that speak for a size.
 const ALONE_LEAST: usize = 4;
 
@@ -78,8 +78,7 @@ pub(super) struct Curves<'r> {
 
 impl<'r> Curves<'r> {
     pub(super) fn of(rows: &'r Rows) -> Self {
-        let ends = rows.facts.get("ladder.rounds_ns").map_or("", String::as_str);
-        let round_ends_ns = ends.split(',').filter_map(|t| t.parse().ok()).collect();
+        let round_ends_ns = rows.facts.get(&ROUND_ENDS_NS).unwrap_or_default();
         Self { rows, round_ends_ns, whole_width: rows.whole_width() }
     }
 
@@ -87,16 +86,13 @@ impl<'r> Curves<'r> {
         self.rows.part(NAME)
     }
 
-    pub(super) fn fact(&self, name: &str) -> Option<&'r str> {
-        self.rows.facts.get(&format!("ladder.{name}")).map(String::as_str)
-    }
-
-    pub(super) fn number(&self, name: &str) -> Option<f64> {
-        self.fact(name)?.parse().ok().filter(|n: &f64| n.is_finite())
-    }
-
-    pub(super) fn facts(&self) -> &'r BTreeMap<String, String> {
+    pub(super) fn facts(&self) -> &'r Facts {
         &self.rows.facts
+    }
+
+    /// What the system says; empty where it says nothing.
+    pub(super) fn reported(&self) -> ReportedCaches {
+        self.facts().get(&REPORTED_CACHES).unwrap_or_default()
     }
 
     pub(super) fn rounds(&self) -> usize {
@@ -159,7 +155,7 @@ impl<'r> Curves<'r> {
     /// Ends of the caches. What is certainly memory has none, whatever others make it cost.
     pub(super) fn cache_ends(&self) -> Vec<CacheEnd> {
         let mut ends = level_ends(&self.points(PAGE_LOCAL, self.first_pages()));
-        let last_bytes = ReportedCaches::from_facts(self.facts()).last_bytes().unwrap_or(0);
+        let last_bytes = self.reported().last_bytes().unwrap_or(0);
         let memory_bytes = MEMORY_BYTES.max(2.0 * last_bytes as f64);
         ends.retain(|e| e.all.from_bytes < memory_bytes);
         ends

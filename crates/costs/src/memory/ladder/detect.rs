@@ -1,9 +1,7 @@
 //! What the curves show, before it is worded: levels with names, steps, shares. Constants of steps are ratios of costs.
 
-use std::collections::BTreeMap;
-
 use machmeter_engine::cost::estimate::FEWEST;
-use machmeter_engine::cost::{Cost, Row};
+use machmeter_engine::cost::{Cost, Fact, Facts, Row};
 use machmeter_stats::quantile::median_of;
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +9,7 @@ use super::chase::{GLOBAL, HUGE, ONE_PER_PAGE, PAGE_BYTES, PAGE_LOCAL, SMALL, ST
 use super::curves::{
     CacheEnd, Curves, DISTURBED_QUANTILE, MEMORY_BYTES, Point, QUIET_QUANTILE, Step, level_ends, step_edge,
 };
-use super::plan::{ReportedCache, ReportedCaches};
+use super::plan::{HUGE_BYTES, ReportedCache};
 use super::refine::{REACH_BRACKET, REACH_RANGE, REACH_RATIO, inside_level};
 
 pub(super) const MEMORY: &str = "DRAM";
@@ -93,9 +91,10 @@ impl<'r> Detection<'r> {
             first_reach_alone: false,
             second_reach: None,
             huge_granted: curves
-                .number("huge_asked_bytes")
-                .filter(|asked| *asked > 0.0)
-                .and_then(|asked| Some((curves.number("huge_granted_bytes")? / asked).clamp(0.0, 1.0))),
+                .facts()
+                .get(&HUGE_BYTES)
+                .filter(|[asked, _]| *asked > 0)
+                .map(|[asked, granted]| (granted as f64 / asked as f64).min(1.0)),
             huge_effective: None,
             most_bytes,
             curves,
@@ -235,7 +234,7 @@ impl<'r> Detection<'r> {
 /// Caches by the ends of the levels, and whether what follows the last one is memory: all caches that the system reports have
 /// ended, or the largest working set is beyond any.
 fn caches(curves: &Curves<'_>, most_bytes: f64) -> (Vec<Cache>, bool) {
-    let reported = ReportedCaches::from_facts(curves.facts());
+    let reported = curves.reported();
     let ends = curves.cache_ends();
     let beyond_bytes = reported.last_bytes().map_or(MEMORY_BYTES, |last| 2.0 * last as f64);
     let all_ended = !reported.0.is_empty() && ends.len() >= reported.0.len();
@@ -264,7 +263,8 @@ pub(super) fn nominal_bytes(bytes: f64) -> f64 {
         .unwrap_or(bytes)
 }
 
-const DETECTED_CACHES: &str = "ladder.detected_caches";
+/// For the parts after the ladder.
+pub(in crate::memory) const DETECTED_CACHES: Fact<DetectedCaches> = Fact::named("ladder.detected_caches");
 
 /// Caches as the latencies of this run show them, for the parts after it; `None` for what they do not show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -282,17 +282,13 @@ impl DetectedCaches {
         Self { last_bytes: last.map(|(low, high)| (low as u64, high as u64)) }
     }
 
-    pub(in crate::memory) fn to_facts(self, facts: &mut BTreeMap<String, String>) {
-        facts.extend(serde_json::to_string(&self).ok().map(|text| (DETECTED_CACHES.to_owned(), text)));
-    }
-
-    pub(in crate::memory) fn from_facts(facts: &BTreeMap<String, String>) -> Self {
-        facts.get(DETECTED_CACHES).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+    pub(in crate::memory) fn from_facts(facts: &Facts) -> Self {
+        facts.get(&DETECTED_CACHES).unwrap_or_default()
     }
 
     /// The last cache, bytes: the most that the ladder of the same run saw of it, else what the system claims. A guest is told of all that
     /// its host has.
-    pub(in crate::memory) fn last_cache(facts: &BTreeMap<String, String>, claimed_bytes: f64) -> f64 {
+    pub(in crate::memory) fn last_cache(facts: &Facts, claimed_bytes: f64) -> f64 {
         Self::from_facts(facts).last_bytes.map_or(claimed_bytes, |(_, most)| claimed_bytes.min(most as f64))
     }
 }

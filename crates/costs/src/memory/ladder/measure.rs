@@ -1,7 +1,7 @@
 //! The cells: a first look at the staircase, what it proposes, and again what has too few undisturbed samples.
 
 use machmeter_engine::ProbeError;
-use machmeter_engine::cost::{Row, Rows};
+use machmeter_engine::cost::{Facts, Row, Rows};
 use machmeter_engine::experiment::{BenchCell, Cell, Enough, Finished, Outlook, Set, Visit};
 use machmeter_engine::sampling::{Bench, Pace};
 use machmeter_stats::random::Random;
@@ -13,9 +13,9 @@ use machmeter_sys::tree::Tree;
 use super::super::Params;
 use super::super::bandwidth::sizes::most_bytes;
 use super::chase::{self, GLOBAL, Ground, ONE_PER_PAGE, PAGE_LOCAL, SMALL, STRIDE_BYTES, STRIDED};
-use super::curves::Curves;
-use super::detect::DetectedCaches;
-use super::plan::{self, Limit, ReportedCaches, Request, ground, huge, tell, touch};
+use super::curves::{Curves, ROUND_ENDS_NS};
+use super::detect::{DETECTED_CACHES, DetectedCaches};
+use super::plan::{self, Limit, ReportedCaches, Request, ground, huge, touch};
 use super::refine::{self, Refinement};
 use machmeter_engine::part::At;
 
@@ -49,9 +49,9 @@ pub(super) fn measure(at: &mut At<'_>, params: &Params) -> Result<(), ProbeError
     let reported = ReportedCaches::of(&at.host.topology, at.host.cpus.first().unwrap_or(0));
     let left = MemoryLeft::of_this_process(&Tree::host()).map_err(ProbeError::Cannot)?;
     let mut request = Request::new(params, &reported, left.available_bytes, most_bytes(at.host.level))?;
-    reported.to_facts(&mut at.facts);
+    at.facts.set(&plan::REPORTED_CACHES, reported);
     let hypervisor = facts::capture().text("virt.hypervisor").unwrap_or("unknown").to_owned();
-    tell(at, "hypervisor", hypervisor);
+    at.facts.set(&plan::HYPERVISOR, hypervisor);
     let touch_ns = (at.left_ns() as f64 * TOUCH_SHARE) as u64;
     let full = at.left_ns() >= SHORT_NS;
 
@@ -67,7 +67,7 @@ pub(super) fn measure(at: &mut At<'_>, params: &Params) -> Result<(), ProbeError
         None
     };
     let (huge, huge_bytes) = huge(at, &mut request, touch_ns)?;
-    tell(at, "limit", request.limit.name().to_owned());
+    at.facts.set(&plan::LIMIT, request.limit);
     let mut grounds: Vec<Ground<'_>> = Vec::new();
     grounds.extend(small.as_ref().and_then(|p| ground(p, request.most_bytes)));
     grounds.extend(huge.as_ref().and_then(|p| ground(p, huge_bytes)));
@@ -374,11 +374,10 @@ impl Set for Ladder<'_> {
         let mut ends = self.round_ends_ns;
         ends.retain(|end| *end < last_ns);
         ends.push(last_ns);
-        let ends: Vec<String> = ends.iter().map(|ns| format!("{ns:.0}")).collect();
-        let mut facts = std::collections::BTreeMap::new();
-        facts.insert("ladder.rounds_ns".to_owned(), ends.join(","));
+        let mut facts = Facts::default();
+        facts.set(&ROUND_ENDS_NS, ends);
         seen.facts.extend(facts.clone());
-        DetectedCaches::of(&Curves::of(&seen)).to_facts(&mut facts);
+        facts.set(&DETECTED_CACHES, DetectedCaches::of(&Curves::of(&seen)));
         let rows = self.cells.into_iter().flat_map(|c| Box::new(c).into_rows()).collect();
         Finished { rows, facts }
     }

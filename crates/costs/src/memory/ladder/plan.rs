@@ -1,8 +1,7 @@
 //! What was asked for, what the system reports of its caches, which working sets are visited, and the memory they lie in.
 
-use std::collections::BTreeMap;
-
 use machmeter_engine::ProbeError;
+use machmeter_engine::cost::Fact;
 use machmeter_engine::deadline::stop_requested;
 use machmeter_engine::part::At;
 use machmeter_stats::random::Random;
@@ -63,7 +62,15 @@ pub(super) fn refined(sizes: &[usize], bytes: f64) -> Vec<usize> {
     (*first..*last).step_by(step).filter(|s| !sizes.contains(s)).collect()
 }
 
-const REPORTED_CACHES: &str = "ladder.reported_caches";
+/// The caches of the first measured CPU as the system reports them.
+pub(super) const REPORTED_CACHES: Fact<ReportedCaches> = Fact::named("ladder.reported_caches");
+/// The hypervisor; `none` on hardware.
+pub(super) const HYPERVISOR: Fact<String> = Fact::named("ladder.hypervisor");
+pub(super) const LIMIT: Fact<Limit> = Fact::named("ladder.limit");
+/// Why there are no huge pages.
+pub(super) const HUGE_REFUSED: Fact<String> = Fact::named("ladder.huge_refused");
+/// Memory asked for in huge pages, and granted, bytes.
+pub(super) const HUGE_BYTES: Fact<[u64; 2]> = Fact::named("ladder.huge_bytes");
 
 /// A cache as the system describes it; 0 for what it does not say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,7 +84,7 @@ pub(super) struct ReportedCache {
     pub(super) ways: usize,
 }
 
-/// The data caches of the measured CPU as the system reports them, nearest first; a fact for the analysis.
+/// The data caches of the measured CPU as the system reports them, nearest first.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct ReportedCaches(pub(super) Vec<ReportedCache>);
 
@@ -102,15 +109,6 @@ impl ReportedCaches {
     pub(super) fn last_bytes(&self) -> Option<usize> {
         self.0.last().map(|c| c.bytes)
     }
-
-    pub(super) fn to_facts(&self, facts: &mut BTreeMap<String, String>) {
-        facts.extend(serde_json::to_string(self).ok().map(|text| (REPORTED_CACHES.to_owned(), text)));
-    }
-
-    /// From the facts; empty where there is none.
-    pub(super) fn from_facts(facts: &BTreeMap<String, String>) -> Self {
-        facts.get(REPORTED_CACHES).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
-    }
 }
 
 /// Share of huge pages granted that counts as granted; with less there are no rows of huge pages.
@@ -130,7 +128,7 @@ pub(super) struct PageSizes {
     pub(super) huge: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Limit {
     /// Nothing: it is as large as the method wants.
     None,
@@ -224,10 +222,6 @@ pub(super) fn ground(pages: &Pages, bytes: usize) -> Option<Ground<'_>> {
     Some(Ground { extent: pages.extent().part(0, bytes)?, backing: pages.backing() })
 }
 
-pub(super) fn tell(at: &mut At<'_>, name: &str, text: String) {
-    at.facts.insert(format!("ladder.{name}"), text);
-}
-
 /// Brings memory in until the time is over; returns how much, bytes. Pages in a random order, since the system hands out neighbours one
 /// after the other while it has them: a cache would hold more of a freshly started machine's pages than of another's, and a
 /// translation buffer that joins neighbours would look larger. Huge pages are neighbours inside whatever their order.
@@ -260,7 +254,7 @@ pub(super) fn huge(
     let pages = match Pages::new(request.most_bytes, Backing::Huge) {
         Ok(pages) => pages,
         Err(e) if request.pages.small => {
-            tell(at, "huge_refused", e.to_string());
+            at.facts.set(&HUGE_REFUSED, e.to_string());
             return Ok((None, 0));
         }
         Err(e) => return Err(ProbeError::Cannot(e.to_string())),
@@ -271,14 +265,13 @@ pub(super) fn huge(
     }
     match pages.huge_bytes() {
         Ok(granted) => {
-            tell(at, "huge_asked_bytes", bytes.to_string());
-            tell(at, "huge_granted_bytes", granted.min(bytes as u64).to_string());
+            at.facts.set(&HUGE_BYTES, [bytes as u64, granted.min(bytes as u64)]);
             if (granted as f64) < GRANTED * bytes as f64 {
                 let why = format!("huge pages were asked for {bytes} bytes and granted for {granted}");
                 return if request.pages.small { Ok((None, 0)) } else { Err(ProbeError::Cannot(why)) };
             }
         }
-        Err(e) => tell(at, "huge_refused", e.to_string()),
+        Err(e) => at.facts.set(&HUGE_REFUSED, e.to_string()),
     }
     Ok((Some(pages), bytes))
 }

@@ -11,7 +11,7 @@ use super::chase::{GLOBAL, HUGE, PAGE_BYTES, PAGE_LOCAL, SMALL};
 use super::curves::Curves;
 use super::detect::{Cache, Detection, MEMORY, Priced};
 use super::figures::span;
-use super::plan::GRANTED;
+use super::plan::{GRANTED, HUGE_REFUSED, HYPERVISOR, LIMIT, Limit};
 use crate::show;
 
 /// Writes the lines of the page and the tiles.
@@ -153,7 +153,7 @@ pub(super) fn verdict(cache: &Cache, on_hypervisor: bool) -> Verdict {
 
 /// Whether the processor runs under a hypervisor, or may.
 pub(super) fn on_hypervisor(curves: &Curves<'_>) -> bool {
-    curves.fact("hypervisor") != Some("none")
+    curves.facts().get(&HYPERVISOR).is_none_or(|name| name != "none")
 }
 
 pub(super) fn findings(curves: &Curves<'_>, found: &Detection<'_>) -> Vec<Finding> {
@@ -263,7 +263,7 @@ pub(super) fn warnings(curves: &Curves<'_>, found: &Detection<'_>) -> Vec<Warnin
     let mut warn = |code: &Code, text: String| {
         out.push(Warning { code: code.id.to_owned(), text, next: code.next.to_owned() });
     };
-    if let Some(why) = curves.fact("huge_refused") {
+    if let Some(why) = curves.facts().get(&HUGE_REFUSED) {
         warn(&super::NO_HUGE, format!("no huge pages: {why}"));
     } else if let Some(share) = found.huge_granted.filter(|s| *s < GRANTED) {
         warn(
@@ -292,8 +292,8 @@ pub(super) fn warnings(curves: &Curves<'_>, found: &Detection<'_>) -> Vec<Warnin
         }
     }
     if !found.memory_reached {
-        let limit = curves.fact("limit").unwrap_or("none");
-        let because = if limit == "none" { String::new() } else { format!(", bounded by {limit}") };
+        let limit = curves.facts().get(&LIMIT).filter(|l| *l != Limit::None);
+        let because = limit.map_or(String::new(), |l| format!(", bounded by {}", l.name()));
         let rounds = curves.rounds();
         let text = format!(
             "memory was not told from the caches: working sets up to {}{because}, {rounds} rounds",

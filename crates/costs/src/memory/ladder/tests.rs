@@ -5,7 +5,7 @@ use machmeter_engine::cost::{Kind, Pair, Row, Rows};
 use machmeter_stats::random::Random;
 
 use super::chase::{GLOBAL, HUGE, ONE_PER_PAGE, PAGE_LOCAL, SMALL, STRIDED};
-use super::curves::{CacheEnd, Point, level_ends};
+use super::curves::{CacheEnd, Point, ROUND_ENDS_NS, level_ends};
 use super::detect::DetectedCaches;
 use super::plan::{ReportedCache, ReportedCaches};
 use super::*;
@@ -101,17 +101,12 @@ fn flat(operation: &str, over: &str, costs: &[(i64, f64)]) -> Vec<Row> {
 fn rows(machine: &Machine) -> Rows {
     let mut rows = Rows::in_nanoseconds(Vec::new());
     let cache = |level, bytes, ways| ReportedCache { level, bytes, line_bytes: 64, ways };
-    ReportedCaches(vec![cache(1, 32 << 10, 8), cache(2, 1 << 20, 8), cache(3, 32 << 20, 16)])
-        .to_facts(&mut rows.facts);
-    for (name, value) in [
-        ("rounds_ns", "1.0,1000000001.0,2000000001.0,3000000001.0"),
-        ("hypervisor", "none"),
-        ("huge_asked_bytes", "134217728"),
-        ("huge_granted_bytes", "134217728"),
-        ("limit", "none"),
-    ] {
-        rows.facts.insert(format!("ladder.{name}"), value.to_owned());
-    }
+    let reported = ReportedCaches(vec![cache(1, 32 << 10, 8), cache(2, 1 << 20, 8), cache(3, 32 << 20, 16)]);
+    rows.facts.set(&plan::REPORTED_CACHES, reported);
+    rows.facts.set(&ROUND_ENDS_NS, vec![1.0, 1e9 + 1.0, 2e9 + 1.0, 3e9 + 1.0]);
+    rows.facts.set(&plan::HYPERVISOR, "none".to_owned());
+    rows.facts.set(&plan::HUGE_BYTES, [128 << 20; 2]);
+    rows.facts.set(&plan::LIMIT, plan::Limit::None);
     let sizes: Vec<f64> = plan::sizes(8, 128 << 20).into_iter().map(|s| s as f64).collect();
     let pages: Vec<f64> = (8..=160).map(|n| f64::from(n) * 4_096.0).collect();
     // With huge pages nothing is translated twice: as a machine without buffers.
@@ -281,7 +276,7 @@ fn cycles_hold_while_the_clock_changes() {
 fn conditions_that_weaken_it_are_told() {
     let machine = Machine { drift: 0.7, ..Machine::usual() };
     let mut r = rows(&machine);
-    r.facts.insert("ladder.hypervisor".to_owned(), "kvm".to_owned());
+    r.facts.set(&plan::HYPERVISOR, "kvm".to_owned());
     // Huge pages that translate like small ones, a clock that moves, and memory not asked for in full.
     for row in r.rows.iter_mut().filter(|r| r.text("order") == ONE_PER_PAGE && r.text("pages") == HUGE) {
         row.pairs
@@ -298,12 +293,12 @@ fn conditions_that_weaken_it_are_told() {
     let last = a.metrics.iter().find(|m| m.key() == "memory.cache_size{level=LLC}").expect("a last cache");
     assert_eq!(last.flags, ["W404"]);
 
-    r.facts.insert("ladder.huge_refused".to_owned(), "never".to_owned());
+    r.facts.set(&plan::HUGE_REFUSED, "never".to_owned());
     assert!(analyze(&params(), &r, 7).warnings.iter().any(|w| w.code == "W401"));
 
     let mut short = rows(&Machine::usual());
     short.rows.retain(|r| r.int("working_set_bytes").is_none_or(|b| b <= 4 << 20));
-    short.facts.insert("ladder.limit".to_owned(), "time".to_owned());
+    short.facts.set(&plan::LIMIT, plan::Limit::Time);
     let a = analyze(&params(), &short, 7);
     assert!(
         a.warnings.iter().any(|w| w.code == "W405" && w.text.contains("bounded by time")),
@@ -317,7 +312,7 @@ fn conditions_that_weaken_it_are_told() {
 fn a_larger_cache_than_claimed_differs_and_none_claimed_is_said() {
     let mut r = rows(&Machine::usual());
     let cache = ReportedCache { level: 1, bytes: 16 << 10, line_bytes: 64, ways: 4 };
-    ReportedCaches(vec![cache]).to_facts(&mut r.facts);
+    r.facts.set(&plan::REPORTED_CACHES, ReportedCaches(vec![cache]));
     let a = analyze(&params(), &r, 7);
     assert_eq!(a.findings[0].verdict, "differs", "{:?}", a.findings);
     let text = a.findings[0].evidence.join("\n");
@@ -330,11 +325,7 @@ fn a_larger_cache_than_claimed_differs_and_none_claimed_is_said() {
 
 #[test]
 fn what_was_found_is_told_to_the_parts_after_it() {
-    let told = |rows: &Rows| {
-        let mut facts = std::collections::BTreeMap::new();
-        DetectedCaches::of(&Curves::of(rows)).to_facts(&mut facts);
-        DetectedCaches::from_facts(&facts)
-    };
+    let told = |rows: &Rows| DetectedCaches::of(&Curves::of(rows));
     let (least, most) = told(&rows(&Machine::usual())).last_bytes.expect("a last cache");
     assert!((26 << 20..=most).contains(&least) && most < 41 << 20, "{least} to {most}");
     // Memory not reached: what ends the curve may be any cache.

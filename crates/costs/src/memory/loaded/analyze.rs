@@ -6,8 +6,8 @@ use machmeter_data::shape::{Axis, CurveRow, Dataset};
 use machmeter_engine::Analysis;
 use machmeter_engine::cost::{Cost, Row, Rows};
 
-use super::NAME;
 use super::info::{LATENCY, LOAD_STOOD, SMALL_CHAIN, TRAFFIC};
+use super::{CHAIN_BYTES, CPUS, LAST_CACHE_BYTES, NAME};
 use crate::memory::Params;
 use crate::memory::bandwidth::info::ONE_CPU;
 use crate::memory::ladder::detect::DetectedCaches;
@@ -148,12 +148,12 @@ fn conditions(rows: &Rows, points: &[Point<'_>], out: &mut Analysis) {
     let mut warn = |code: &machmeter_data::code::Code, text: String| {
         warnings.push(code.warning(text));
     };
-    let fact = |name: &str| rows.facts.get(&format!("{NAME}.{name}")).and_then(|t| t.parse::<f64>().ok());
-    if fact("cpus").is_some_and(|c| c < 2.0) && rows.part("bandwidth").next().is_none() {
+    if rows.facts.get(&CPUS).is_some_and(|c| c < 2) && rows.part("bandwidth").next().is_none() {
         warn(&ONE_CPU, "latency under load needs two CPUs, has 1".to_owned());
     }
-    let last = fact("last_cache_bytes").map(|claimed| DetectedCaches::last_cache(&rows.facts, claimed));
-    if let (Some(chain), Some(last)) = (fact("chain_bytes"), last)
+    let claimed = rows.facts.get(&LAST_CACHE_BYTES);
+    let last = claimed.map(|claimed| DetectedCaches::last_cache(&rows.facts, claimed as f64));
+    if let (Some(chain), Some(last)) = (rows.facts.get(&CHAIN_BYTES).map(|bytes| bytes as f64), last)
         && chain < 2.0 * last
     {
         let text = format!(

@@ -9,7 +9,7 @@ mod plan;
 mod tests;
 
 use machmeter_engine::ProbeError;
-use machmeter_engine::cost::{Kind, Row};
+use machmeter_engine::cost::{Fact, Kind, Row};
 use machmeter_engine::experiment::CellList;
 use machmeter_engine::team::{Seats, threads::Threads};
 use machmeter_sys::kernel::chain::{Chain, ChainSpec, Order};
@@ -46,9 +46,16 @@ const TRIAL_BYTES: usize = 512 << 10;
 /// By how much building beyond the caches is slower than the trial.
 const BEYOND_CACHES: f64 = 3.0;
 
+/// Number of CPUs.
+const CPUS: Fact<usize> = Fact::named("loaded.cpus");
+/// Lines of the chain.
+const CHAIN_BYTES: Fact<usize> = Fact::named("loaded.chain_bytes");
+/// The last cache as the system claims it.
+const LAST_CACHE_BYTES: Fact<usize> = Fact::named("loaded.last_cache_bytes");
+
 fn measure(at: &mut At<'_>, params: &Params) -> Result<(), ProbeError> {
     let cpus = at.cpus();
-    at.facts.insert(format!("{NAME}.cpus"), cpus.len().to_string());
+    at.facts.set(&CPUS, cpus.len());
     let most = params.threads.map_or(cpus.len(), |t| (t as usize).saturating_add(1).min(cpus.len()));
     if most < 2 {
         let row = Row::new(NAME, "chase", Kind::Latency).refused("needs two CPUs, has 1");
@@ -70,8 +77,8 @@ fn measure(at: &mut At<'_>, params: &Params) -> Result<(), ProbeError> {
     };
     let chain = Chain::build(pages.extent(), &spec).map_err(|e| cannot(&e))?;
     let name = if name == "huge" && granted(&pages).is_err() { "small" } else { name };
-    at.facts.insert(format!("{NAME}.chain_bytes"), (chain.nodes() * LINE_BYTES).to_string());
-    at.facts.insert(format!("{NAME}.last_cache_bytes"), claimed.last_bytes.to_string());
+    at.facts.set(&CHAIN_BYTES, chain.nodes() * LINE_BYTES);
+    at.facts.set(&LAST_CACHE_BYTES, claimed.last_bytes);
     let buffers = (1..most)
         .map(|_| Buffer::new(bytes / 2, Backing::Small, Contents::Random))
         .collect::<Result<Vec<_>, _>>()

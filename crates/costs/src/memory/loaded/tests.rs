@@ -14,6 +14,7 @@ use machmeter_sys::thread::monotonic_ns;
 use super::analyze::analyze;
 use super::measure::{Loaded, PointCell};
 use super::plan::{Chase, Point, TRAFFIC_BYTES, points};
+use super::{CHAIN_BYTES, CPUS, LAST_CACHE_BYTES};
 use crate::memory::bandwidth::stream::{Buffer, Contents};
 use crate::memory::bandwidth::together::Setting;
 use crate::memory::bandwidth::widest;
@@ -42,11 +43,11 @@ fn planted(point: &Point, latency_ns: f64, rate: f64) -> Vec<Row> {
     vec![latency, traffic]
 }
 
-fn rows(rows: Vec<Row>, chain_bytes: u64) -> Rows {
+fn rows(rows: Vec<Row>, chain_bytes: usize) -> Rows {
     let mut rows = Rows::in_nanoseconds(rows);
-    for (k, v) in [("cpus", 2), ("chain_bytes", chain_bytes), ("last_cache_bytes", 32 << 20)] {
-        rows.facts.insert(format!("loaded.{k}"), v.to_string());
-    }
+    rows.facts.set(&CPUS, 2);
+    rows.facts.set(&CHAIN_BYTES, chain_bytes);
+    rows.facts.set(&LAST_CACHE_BYTES, 32 << 20);
     rows
 }
 
@@ -102,7 +103,7 @@ fn a_flat_curve_and_a_small_chain_are_said() {
 fn one_cpu_gives_a_reason_and_one_warning() {
     let row = Row::new("loaded", "chase", Kind::Latency).refused("needs two CPUs, has 1");
     let mut rows = Rows::in_nanoseconds(vec![row]);
-    rows.facts.insert("loaded.cpus".to_owned(), "1".to_owned());
+    rows.facts.set(&CPUS, 1);
     let a = analyze(&params(&[]), &rows, 1);
     assert!(a.metrics.len() == 1 && a.metrics[0].value.is_none());
     assert!(a.metrics[0].why.as_ref().unwrap().contains("needs two CPUs"));

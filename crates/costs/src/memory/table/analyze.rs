@@ -10,7 +10,7 @@ use machmeter_engine::cost::estimate::{LEVEL, MARK};
 use machmeter_engine::cost::{Cost, Row, Rows};
 use machmeter_stats::regimes::Regimes;
 
-use super::plan::{Access, LINES, Operation};
+use super::plan::{Access, CHOICE, Choice, LINES, Operation, Source};
 use super::{PART, info};
 use crate::memory::Params;
 use crate::memory::ladder::detect::DetectedCaches;
@@ -46,28 +46,20 @@ pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     out
 }
 
-/// Number of a fact; `None` for rows of a time that did not tell it.
-fn number(rows: &Rows, name: &str) -> Option<f64> {
-    rows.facts.get(&format!("table_{name}"))?.parse().ok()
-}
-
-fn word<'r>(rows: &'r Rows, name: &str) -> &'r str {
-    rows.facts.get(&format!("table_{name}")).map_or("claimed", String::as_str)
-}
-
 const DETECTED: &str = "detected";
 
 /// The last cache, bytes, and who says so: the ladder of the same run, which sees what others leave of it, or who chose the buffers.
-fn last_cache(rows: &Rows) -> Option<(f64, &str)> {
-    match (DetectedCaches::from_facts(&rows.facts).last_bytes, word(rows, "last_source")) {
-        (Some((_, most)), source) if source != "asked" => Some((most as f64, DETECTED)),
-        (_, source) => Some((number(rows, "last_bytes")?, source)),
+fn last_cache(rows: &Rows, choice: &Choice) -> (f64, &'static str) {
+    match (DetectedCaches::from_facts(&rows.facts).last_bytes, choice.last) {
+        (Some((_, most)), said) if said.source != Source::Asked => (most as f64, DETECTED),
+        (_, said) => (said.bytes as f64, said.source.name()),
     }
 }
 
 /// What is said where buffers are less than twice the last cache.
 fn small(rows: &Rows) -> Option<Warning> {
-    let (main, (last, source)) = (number(rows, "main_bytes")?, last_cache(rows)?);
+    let choice = rows.facts.get(&CHOICE)?;
+    let (main, (last, source)) = (choice.sizes.main_bytes as f64, last_cache(rows, &choice));
     (main < 2.0 * last).then(|| {
         info::SMALL_BUFFER.warning(format!(
             "table A walks over {} per member, less than twice the last cache of {} ({})",
@@ -80,26 +72,27 @@ fn small(rows: &Rows) -> Option<Warning> {
 
 /// What the table shows and on how much memory, with who says how large the caches are.
 fn caption(rows: &Rows) -> String {
-    let size = |name: &str| human(number(rows, name).unwrap_or(0.0), Unit::Bytes);
-    let said = number(rows, "last_bytes").map(|last| (last, word(rows, "last_source")));
-    let last = match (last_cache(rows), said) {
-        (Some((seen, DETECTED)), Some((said, source))) => {
-            let (seen, said) = (human(seen, Unit::Bytes), human(said, Unit::Bytes));
-            format!(" (last cache: {seen} {DETECTED}; {said} {source})")
+    let size = |bytes: f64| human(bytes, Unit::Bytes);
+    let sizes = rows.facts.get(&CHOICE).map_or(String::new(), |c| {
+        let (last, source) = last_cache(rows, &c);
+        let mut said = format!("{} {source}", size(last));
+        if source == DETECTED {
+            said += &format!("; {} {}", size(c.last.bytes as f64), c.last.source.name());
         }
-        (Some((last, source)), _) => format!(" (last cache: {} {source})", human(last, Unit::Bytes)),
-        _ => String::new(),
-    };
+        format!(
+            " Cache: {} per member, half of a first cache as {}; local and neighbour: {} each (last cache: {said}); one access \
+             every {} (line as {}).",
+            size(c.sizes.cached_bytes as f64),
+            c.first.source.name(),
+            size(c.sizes.main_bytes as f64),
+            size(c.sizes.block_bytes as f64),
+            c.block.source.name(),
+        )
+    });
     format!(
         "The seed's table: one access, ns; mean and maximum over members, and the largest sample. One member at a time, or all at \
-         once. Cache: {} per member, half of a first cache as {}; local and neighbour: {} each{last}; one access every {} (line as {}). \
-         Incompressible data. Streamed accesses overlap; dependent ones follow a random chain, and dependent writes write each \
-         line that they come through.",
-        size("cached_bytes"),
-        word(rows, "first_source"),
-        size("main_bytes"),
-        size("block_bytes"),
-        word(rows, "block_source"),
+         once.{sizes} Incompressible data. Streamed accesses overlap; dependent ones follow a random chain, and dependent writes \
+         write each line that they come through."
     )
 }
 

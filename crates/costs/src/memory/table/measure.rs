@@ -14,7 +14,7 @@ use machmeter_sys::pages::Fill;
 use machmeter_sys::tree::Tree;
 
 use super::member::{Buffers, LineOperation, per_turn};
-use super::plan::{Choice, Known, LINES, Line, MOST_BYTES, Operation, Sizes, models};
+use super::plan::{CHOICE, Choice, Known, LINES, Line, MOST_BYTES, Operation, Sizes, models};
 use crate::memory::Params;
 use crate::memory::bandwidth::sizes;
 use machmeter_engine::disturbance::placement::PlacementDetector;
@@ -74,7 +74,7 @@ pub(super) fn measure(at: &mut At<'_>, params: &Params) -> Result<(), ProbeError
             ProbeError::Cannot(said)
         });
     }
-    tell(at, &choice);
+    at.facts.set(&CHOICE, choice);
     let buffers = Buffers::new(sizes, cpus.len()).map_err(|e| ProbeError::Cannot(e.to_string()))?;
     let setting = Rc::new(Setting {
         buffers: &buffers,
@@ -154,21 +154,6 @@ impl Cell for SlotCell<'_> {
 
     fn into_rows(self: Box<Self>) -> Vec<Row> {
         self.slot.rows.into_iter().map(Row::reached).collect()
-    }
-}
-
-fn tell(at: &mut At<'_>, choice: &Choice) {
-    let Choice { sizes, first, last, block } = choice;
-    for (name, value) in [
-        ("cached_bytes", sizes.cached_bytes.to_string()),
-        ("main_bytes", sizes.main_bytes.to_string()),
-        ("block_bytes", sizes.block_bytes.to_string()),
-        ("block_source", block.source.name().to_owned()),
-        ("first_source", first.source.name().to_owned()),
-        ("last_bytes", last.bytes.to_string()),
-        ("last_source", last.source.name().to_owned()),
-    ] {
-        at.facts.insert(format!("table_{name}"), value);
     }
 }
 

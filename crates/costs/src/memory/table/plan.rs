@@ -1,8 +1,9 @@
 //! What table A measures: its rows, the sizes of its buffers, the models.
 
 use machmeter_engine::ProbeError;
-use machmeter_engine::cost::{Kind, Row};
+use machmeter_engine::cost::{Fact, Kind, Row};
 use machmeter_engine::team::{self, Team};
+use serde::{Deserialize, Serialize};
 
 use super::PART;
 use crate::memory::Params;
@@ -125,7 +126,7 @@ impl Line {
 }
 
 #[allow(clippy::struct_field_names, reason = "units stand in names")]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Sizes {
     /// Buffer that stays in the first cache.
     pub(super) cached_bytes: usize,
@@ -135,7 +136,7 @@ pub(super) struct Sizes {
 }
 
 /// Who says how large a cache or a line is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Source {
     Asked,
     Claimed,
@@ -153,7 +154,7 @@ impl Source {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Said {
     pub(super) bytes: u64,
     pub(super) source: Source,
@@ -188,8 +189,10 @@ const FEWEST_BYTES: u64 = 1 << 20;
 /// Largest buffer per member that is taken without being asked for, bytes: building its chains takes some tenths of a second.
 pub(super) const MOST_BYTES: u64 = 256 << 20;
 
+pub(super) const CHOICE: Fact<Choice> = Fact::named("table.choice");
+
 /// The sizes, and what they follow from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Choice {
     pub(super) sizes: Sizes,
     pub(super) first: Said,

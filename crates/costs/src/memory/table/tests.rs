@@ -2,9 +2,9 @@
 
 use machmeter_engine::cost::{Pair, Rows};
 
-use super::plan::{Access, Choice, Known, LINES, Line, MOST_BYTES, Source, models};
+use super::plan::{Access, CHOICE, Choice, Known, LINES, Line, MOST_BYTES, Source, models};
 use super::{analyze, info};
-use crate::memory::ladder::detect::DetectedCaches;
+use crate::memory::ladder::detect::{DETECTED_CACHES, DetectedCaches};
 use crate::testing::params;
 use machmeter_engine::disturbance::placement::MOVES;
 
@@ -128,16 +128,16 @@ fn sizes_hold_whole_turns_and_wrong_ones_are_one_line() {
 
 #[test]
 fn buffers_within_the_last_cache_are_told_and_flagged() {
-    let analyzed = |main: &str, last: &str| {
+    let analyzed = |main_bytes: usize, last_bytes: u64| {
         let mut rows = planted();
-        for (name, value) in [("main_bytes", main), ("last_bytes", "33554432"), ("last_source", "claimed")] {
-            rows.facts.insert(format!("table_{name}"), value.to_owned());
-        }
-        let last_bytes = last.parse().ok().map(|bytes| (bytes, bytes));
-        DetectedCaches { last_bytes }.to_facts(&mut rows.facts);
+        let known = Known { last_bytes: Some(32 << 20), ..Known::default() };
+        let mut choice = Choice::of(&params(&[]), &known, MOST_BYTES).unwrap();
+        choice.sizes.main_bytes = main_bytes;
+        rows.facts.set(&CHOICE, choice);
+        rows.facts.set(&DETECTED_CACHES, DetectedCaches { last_bytes: Some((last_bytes, last_bytes)) });
         analyze::analyze(&params(&[]), &rows, 1)
     };
-    let small = analyzed("8388608", "5000000");
+    let small = analyzed(8 << 20, 5_000_000);
     let told: Vec<&str> = small.warnings.iter().map(|w| w.code.as_str()).collect();
     assert_eq!(told, [info::SMALL_BUFFER.id]);
     for m in &small.metrics {
@@ -147,6 +147,6 @@ fn buffers_within_the_last_cache_are_told_and_flagged() {
     }
     let caption = &small.datasets[0].caption;
     assert!(caption.contains("last cache: 4.77 MiB detected; 32.0 MiB claimed"), "{caption}");
-    let enough = analyzed("10000000", "5000000");
+    let enough = analyzed(10_000_000, 5_000_000);
     assert!(enough.warnings.is_empty() && enough.metrics.iter().all(|m| m.flags.is_empty()));
 }

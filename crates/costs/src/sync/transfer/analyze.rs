@@ -10,7 +10,7 @@ use machmeter_engine::cost::{Cost, Pair, Row, Rows};
 use machmeter_stats::regimes::{RegimeOptions, Regimes, regimes};
 
 use super::trips::Kind;
-use super::{ASYMMETRY, CORE_TO_CORE, PART, REGIME_SHARE, SAMPLED, show};
+use super::{ASYMMETRY, CLASSES, CORE_TO_CORE, COUPLES, PART, REGIME_SHARE, SAMPLED, show};
 use crate::sync::Params;
 use crate::sync::cost::ONE_CPU;
 use machmeter_engine::disturbance::placement::MOVES;
@@ -70,14 +70,9 @@ impl View<'_> {
 
 /// All couples with at least one lap, in the order in which they were visited.
 pub(super) fn views(rows: &Rows) -> Vec<View<'_>> {
-    let classes = rows.facts.get("transfer.classes").map_or("", String::as_str);
-    let couple = |entry: &str| {
-        let (pair, class) = entry.split_once('=')?;
-        let (low, high) = pair.split_once('-')?;
-        Some((low.parse::<usize>().ok()?, high.parse::<usize>().ok()?, class.to_owned()))
-    };
-    let listed = classes.split(',').filter_map(couple);
+    let listed = rows.facts.get(&CLASSES).unwrap_or_default();
     listed
+        .into_iter()
         .filter_map(|(low, high, class)| {
             let ends = [low as i64, high as i64];
             let own: Vec<&Row> = rows
@@ -119,7 +114,7 @@ pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
         }
     }
     out.warnings.extend(moves(&views));
-    let couples = rows.facts.get("transfer.couples").and_then(|n| n.parse::<usize>().ok()).unwrap_or(0);
+    let couples = rows.facts.get(&COUPLES).unwrap_or(0);
     if views.len() < couples {
         let text = format!("{} of {couples} pairs of CPUs were measured", views.len());
         out.warnings.push(SAMPLED.warning(text));

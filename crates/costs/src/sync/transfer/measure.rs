@@ -7,10 +7,10 @@ use machmeter_engine::team::sampler::HostClock;
 use machmeter_engine::team::{Seats, threads::Threads};
 use machmeter_sys::sched::Policy;
 
-use super::PART;
 use super::laps::{self, Lap, Plan};
-use super::plan::{Couple, couples};
+use super::plan::couples;
 use super::trips::Kind;
+use super::{CLASSES, COUPLES, PART};
 use crate::sync::Params;
 use machmeter_engine::part::At;
 
@@ -32,9 +32,8 @@ pub(super) fn measure(at: &mut At<'_>, _params: &Params) -> Result<(), ProbeErro
     let all = couples(&at.host.topology, &cpus, at.host.seed);
     let affordable = (at.left_ns() / (2 * u64::from(Enough::QUICK.visits) * VISIT_NS)).max(1) as usize;
     let chosen = &all[..all.len().min(affordable).min(COUPLES_MAX)];
-    let list = |f: &dyn Fn(&Couple) -> String| chosen.iter().map(f).collect::<Vec<_>>().join(",");
-    at.facts.insert("transfer.couples".to_owned(), all.len().to_string());
-    at.facts.insert("transfer.classes".to_owned(), list(&|c| format!("{}-{}={}", c.low, c.high, c.distance)));
+    at.facts.set(&COUPLES, all.len());
+    at.facts.set(&CLASSES, chosen.iter().map(|c| (c.low, c.high, c.distance.to_string())).collect());
     let (policy, clock) = (at.policy, at.clock());
     let lanes = chosen.iter().flat_map(|c| [(c.low, c.high), (c.high, c.low)]);
     at.run(lanes.map(|(from, to)| Lane::new(from, to, policy, clock)).collect::<CellList<'_>>());

@@ -21,7 +21,13 @@ mod trips;
 use machmeter_data::code::Code;
 
 use super::Params;
+use machmeter_engine::cost::Fact;
 use machmeter_engine::part::Part;
+
+/// Couples of CPUs that there are.
+const COUPLES: Fact<usize> = Fact::named("transfer.couples");
+/// The couples visited, with how far they are apart.
+const CLASSES: Fact<Vec<(usize, usize, String)>> = Fact::named("transfer.classes");
 
 pub(super) const PART: Part<Params> = Part {
     metrics: &[CORE_TO_CORE, REGIME_SHARE],

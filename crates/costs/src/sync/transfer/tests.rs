@@ -19,7 +19,7 @@ use super::plan::couples;
 use super::show::MATRIX_CPUS;
 use super::trips::Kind;
 
-use super::{ASYMMETRY, PART, SAMPLED};
+use super::{ASYMMETRY, CLASSES, COUPLES, PART, SAMPLED};
 use crate::sync::cost::ONE_CPU;
 use crate::testing::params;
 use machmeter_engine::disturbance::placement::MOVES;
@@ -32,8 +32,8 @@ const RELATIVE: [f64; 5] = [1.0, 1.05, 2.0, 1.9, 1.6];
 fn recorded(laps: usize, skew: f64, seed: u64, level_ns: impl Fn(usize) -> f64) -> Rows {
     let mut random = Random::new(seed);
     let mut rows = Rows::in_nanoseconds(Vec::new());
-    rows.facts.insert("transfer.couples".to_owned(), "1".to_owned());
-    rows.facts.insert("transfer.classes".to_owned(), "0-1=same cache".to_owned());
+    rows.facts.set(&COUPLES, 1);
+    rows.facts.set(&CLASSES, vec![(0, 1, "same cache".to_owned())]);
     for (from, to) in [(0_usize, 1_usize), (1, 0)] {
         for kind in Kind::ALL {
             let mut row =
@@ -124,7 +124,7 @@ fn matrices(datasets: &[Dataset]) -> impl Iterator<Item = (&Dataset, &Matrix)> {
 /// All couples of so many CPUs; each couple's moves begin elsewhere, so that each has its own shares.
 fn machine(cpus: usize, laps: usize, level_ns: impl Fn(usize, usize) -> f64) -> Rows {
     let mut all = Rows::in_nanoseconds(Vec::new());
-    let mut classes: Vec<String> = Vec::new();
+    let mut classes = Vec::new();
     for (low, high) in (0..cpus).flat_map(|low| (low + 1..cpus).map(move |high| (low, high))) {
         let n = classes.len();
         let of = recorded(laps, 1.0, n as u64, |lap| level_ns(n, lap));
@@ -133,10 +133,11 @@ fn machine(cpus: usize, laps: usize, level_ns: impl Fn(usize, usize) -> f64) -> 
             let (from, to) = (end("from"), end("to"));
             row.with("from", from).with("to", to)
         }));
-        classes.push(format!("{low}-{high}=same {}", if (low, high) == (0, 1) { "core" } else { "package" }));
+        let class = if (low, high) == (0, 1) { "same core" } else { "same package" };
+        classes.push((low, high, class.to_owned()));
     }
-    all.facts.insert("transfer.couples".to_owned(), classes.len().to_string());
-    all.facts.insert("transfer.classes".to_owned(), classes.join(","));
+    all.facts.set(&COUPLES, classes.len());
+    all.facts.set(&CLASSES, classes);
     all
 }
 
@@ -226,7 +227,7 @@ fn one_cpu_gives_reasons_and_no_figure() {
 #[test]
 fn couples_that_were_not_reached_are_told_and_null() {
     let mut rows = recorded(60, 1.0, 1, |_| 24.0);
-    rows.facts.insert("transfer.couples".to_owned(), "6".to_owned());
+    rows.facts.set(&COUPLES, 6);
     let a = analyze(&params(&[]), &rows, 1);
     assert_eq!(a.warnings[0].code, SAMPLED.id);
     let Some(Shape::Matrix(m)) = a.datasets.iter().map(|d| &d.shape).find(|s| matches!(s, Shape::Matrix(_)))
