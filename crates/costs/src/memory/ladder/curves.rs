@@ -46,6 +46,11 @@ impl CacheEnd {
         let sizes = || self.by_round_bytes.iter().copied().chain([self.all.bytes]);
         (sizes().fold(f64::INFINITY, f64::min), sizes().fold(0.0, f64::max))
     }
+
+    /// What was there all the time of the cache `number` from the core, bytes: others use those after the first two, too.
+    pub(super) fn always_bytes(&self, number: usize) -> f64 {
+        if number < 2 { self.all.bytes } else { self.range_bytes().0 }
+    }
 }
 
 /// Ends of the levels of a curve, the nearest first.

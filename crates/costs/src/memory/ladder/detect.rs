@@ -190,7 +190,8 @@ impl<'r> Detection<'r> {
         let last = self.names.len().saturating_sub(1);
         let inside = |i: usize, bytes: f64| {
             let from = i.checked_sub(1).map_or(0.0, |b| self.caches[b].end.all.bytes * 1.5);
-            let to = self.caches.get(i).map_or(f64::INFINITY, |c| c.end.all.bytes * 0.75);
+            let end = |c: &Cache| c.end.always_bytes(i).min(c.end.all.bytes * 0.75);
+            let to = self.caches.get(i).map_or(f64::INFINITY, end);
             (from..to).contains(&bytes)
         };
         (0..self.names.len())
@@ -220,7 +221,7 @@ impl<'r> Detection<'r> {
 
     /// The working set of which a level's price was asked for, bytes: such rows are visited until they were seen alone on the core.
     fn asked(&self, level: usize) -> f64 {
-        let edge = |i: usize| self.caches.get(i).map(|c| c.nominal_bytes);
+        let edge = |i: usize| self.caches.get(i).map(|c| nominal_bytes(c.end.always_bytes(i)));
         let before = level.checked_sub(1).and_then(edge).unwrap_or(0.0);
         edge(level).map_or(self.most_bytes, |capacity| inside_level(before, capacity) as f64)
     }

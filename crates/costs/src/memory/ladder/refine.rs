@@ -76,7 +76,8 @@ impl Refinement {
         let points = curves.points(PAGE_LOCAL, pages);
         let sizes: Vec<usize> = points.iter().map(|p| p.size as usize).collect();
         let ends = curves.cache_ends();
-        let capacities: Vec<f64> = ends.iter().map(|e| nominal_bytes(e.all.bytes)).collect();
+        let capacities: Vec<f64> =
+            ends.iter().enumerate().map(|(i, e)| nominal_bytes(e.always_bytes(i))).collect();
         let reach = step_edge(&curves.quiet_points(ONE_PER_PAGE, pages), REACH_RATIO, QUIET_QUANTILE)
             .filter(|s| s.next / s.last < REACH_BRACKET)
             .or_else(|| step_edge(&curves.points(ONE_PER_PAGE, pages), REACH_RATIO, DISTURBED_QUANTILE));

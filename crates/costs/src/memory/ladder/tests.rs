@@ -376,6 +376,23 @@ fn a_last_cache_that_changes_meanwhile_is_one_cache() {
 }
 
 #[test]
+fn a_last_cache_is_priced_where_others_left_it_all_the_time() {
+    let mut r = rows(&Machine::usual());
+    // From the second round on a tenth of it is left.
+    for row in r.rows.iter_mut().filter(|r| r.text("order") == PAGE_LOCAL) {
+        let bytes = row.int("working_set_bytes").unwrap_or(0) as f64;
+        let ns = |left: f64| Machine::usual().cost_ns(PAGE_LOCAL, bytes, left);
+        let more = |ticks: u64| (ticks as f64 * ns(0.1) / ns(1.0)) as u64;
+        for p in row.pairs.iter_mut().filter(|p| p.at_ns > 1e9) {
+            (p.short_ticks, p.long_ticks) = (more(p.short_ticks), more(p.long_ticks));
+        }
+    }
+    let a = analyze(&params(), &r, 7);
+    let price = value(&a, "memory.latency", &[("level", "LLC"), ("order", "page_local")]);
+    assert!(price.is_some_and(|ns| (11.0..17.0).contains(&ns)), "13.5 ns, not {price:?}");
+}
+
+#[test]
 fn capacities_are_near_a_measured_size() {
     for (measured, nominal) in
         [(34.9, 32.0), (47.0, 48.0), (181.0, 192.0), (949.0, 1_024.0), (2_900.0, 3_072.0)]
