@@ -22,11 +22,8 @@ pub struct LogHistogram {
 /// One non-empty bucket: `count` values in `low..=high`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bucket {
-    /// Smallest value of the bucket.
     pub low: u64,
-    /// Largest value of the bucket.
     pub high: u64,
-    /// Values recorded in it.
     pub count: u64,
 }
 
@@ -50,7 +47,6 @@ impl LogHistogram {
         Self { counts: Box::new([0; SLOTS]), count: 0, sum: 0, min: u64::MAX, max: 0 }
     }
 
-    /// Counts one value.
     #[allow(clippy::inline_always, reason = "recorded inside timed loops, where a call would be measured")]
     #[inline(always)]
     pub fn record(&mut self, value: u64) {
@@ -62,57 +58,25 @@ impl LogHistogram {
         self.max = self.max.max(value);
     }
 
-    /// Forgets all values.
     pub fn clear(&mut self) {
         self.counts.fill(0);
         (self.count, self.sum, self.min, self.max) = (0, 0, u64::MAX, 0);
     }
 
-    /// Number of values.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Exact sum of the values.
     pub fn sum(&self) -> u128 {
         self.sum
     }
 
-    /// Exact smallest value.
     pub fn min(&self) -> Option<u64> {
         (self.count > 0).then_some(self.min)
     }
 
-    /// Exact largest value.
     pub fn max(&self) -> Option<u64> {
         (self.count > 0).then_some(self.max)
-    }
-
-    /// Exact mean.
-    pub fn mean(&self) -> Option<f64> {
-        (self.count > 0).then(|| self.sum as f64 / self.count as f64)
-    }
-
-    /// The bucket that holds the value of rank `ceil(p * count)`, its bounds narrowed to the exact extremes.
-    ///
-    /// The true order statistic of that rank lies in `low..=high`. `None` if empty or `p` is not in `[0, 1]`.
-    pub fn quantile(&self, p: f64) -> Option<Bucket> {
-        if self.count == 0 || !(0.0..=1.0).contains(&p) {
-            return None;
-        }
-        let rank = ((p * self.count as f64).ceil() as u64).clamp(1, self.count);
-        let mut seen = 0_u64;
-        for bucket in self.iter() {
-            seen = seen.saturating_add(bucket.count);
-            if seen >= rank {
-                return Some(Bucket {
-                    low: bucket.low.max(self.min),
-                    high: bucket.high.min(self.max),
-                    ..bucket
-                });
-            }
-        }
-        None
     }
 
     /// Non-empty buckets in ascending order.

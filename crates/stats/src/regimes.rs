@@ -29,7 +29,6 @@ const STEADY_STAY: f64 = 5.0;
 pub struct RegimeOptions {
     /// Smallest ratio of two levels; above 1.
     pub gap: f64,
-    /// Confidence level of the intervals.
     pub level: f64,
 }
 
@@ -39,7 +38,6 @@ impl Default for RegimeOptions {
     }
 }
 
-/// A level.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Regime {
     /// Median of its samples.
@@ -50,16 +48,13 @@ pub struct Regime {
     pub share: f64,
     /// Interval of the share that respects how long stays last; `None` for too short a series.
     pub share_interval: Option<Interval>,
-    /// Samples whose value lies on it.
     pub n: usize,
     /// Times it was entered.
     pub stays: usize,
 }
 
-/// The levels of a series.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Regimes {
-    /// Levels, ascending.
     pub regimes: Vec<Regime>,
     /// Index of the level of each sample.
     pub tags: Vec<usize>,

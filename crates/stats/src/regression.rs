@@ -8,7 +8,6 @@ use crate::distribution::chi2_sf;
 use crate::error::{StatsError, check, check_pair};
 use crate::spread::sum;
 
-/// Largest number of columns of a design.
 pub const MAX_COLUMNS: usize = 12;
 
 /// What is known about the errors of the observations.
@@ -22,27 +21,19 @@ pub enum Weighting<'a> {
     Sigma(&'a [f64]),
 }
 
-/// A fitted linear model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LinearFit {
-    /// One coefficient per column.
     pub coefficients: Vec<f64>,
-    /// Standard error of each coefficient.
     pub standard_errors: Vec<f64>,
     /// Covariance matrix of the coefficients, row by row.
     pub covariance: Vec<Vec<f64>>,
     /// Weighted sum of squared residuals.
     pub chi2: f64,
-    /// Points minus columns.
     pub dof: usize,
     /// `P(chi-square >= chi2)`; only with [`Weighting::Sigma`], otherwise the scale of the errors is unknown.
     pub q: Option<f64>,
     /// Observation minus model, in the unit of `y`.
     pub residuals: Vec<f64>,
-    /// Coefficient of determination, about the mean if a constant column is present; `None` if `y` is constant.
-    pub r2: Option<f64>,
-    /// The same, adjusted for the number of columns.
-    pub r2_adj: Option<f64>,
 }
 
 /// Fits `y = sum_j coefficient_j * columns[j]`. Needs one more point than columns (at most 12).
@@ -82,12 +73,7 @@ pub fn weighted_least_squares(
     if !all.copied().all(f64::is_finite) {
         return Err(StatsError::Overflow { what: "least squares fit" });
     }
-    let has_constant = columns.iter().any(|c| c[0] != 0.0 && c.iter().all(|v| *v == c[0]));
-    let r2 = determination(y, &roots, chi2, has_constant);
-    let free = (y.len() - usize::from(has_constant)) as f64;
     Ok(LinearFit {
-        r2_adj: r2.map(|r2| 1.0 - (1.0 - r2) * free / dof as f64),
-        r2,
         q: if known { chi_square_q(chi2, dof) } else { None },
         coefficients,
         standard_errors,
@@ -128,18 +114,6 @@ fn weight_roots(weighting: Weighting<'_>, n: usize) -> Result<Vec<f64>, StatsErr
         }
     };
     given.iter().map(|v| convert(*v)).collect()
-}
-
-fn determination(y: &[f64], roots: &[f64], chi2: f64, centered: bool) -> Option<f64> {
-    let weights: Vec<f64> = roots.iter().map(|w| w * w).collect();
-    let center = if centered {
-        sum(&y.iter().zip(&weights).map(|(y, w)| y * w).collect::<Vec<_>>()) / sum(&weights)
-    } else {
-        0.0
-    };
-    let total = sum(&y.iter().zip(&weights).map(|(y, w)| w * (y - center).powi(2)).collect::<Vec<_>>());
-    let r2 = 1.0 - chi2 / total;
-    (total > 0.0 && r2.is_finite()).then_some(r2)
 }
 
 type Solution = (Vec<f64>, Vec<Vec<f64>>);

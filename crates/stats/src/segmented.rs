@@ -7,10 +7,8 @@ use crate::error::{StatsError, check, check_pair};
 /// Largest number of points: the search is quadratic.
 pub const MAX_SEGMENTED: usize = 4096;
 
-/// Options of [`segmented_regression`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SegmentedOptions {
-    /// Largest number of breaks.
     pub max_breaks: usize,
     /// Whether exactly `max_breaks` are wanted; otherwise BIC chooses up to that number.
     pub exact: bool,
@@ -27,15 +25,12 @@ impl Default for SegmentedOptions {
 /// One piece of a piecewise line.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LinearSegment {
-    /// Index of the first point.
     pub start: usize,
-    /// Index after the last point.
     pub end: usize,
     /// Slope, unit of `y` per unit of `x`.
     pub slope: f64,
     /// Value of the line at `x = 0`.
     pub intercept: f64,
-    /// Weighted sum of squared residuals.
     pub squared_error: f64,
 }
 
@@ -77,7 +72,7 @@ pub fn segmented_regression(
     let points: Vec<[f64; 3]> = (0..n).map(|i| [x[i], y[i], weights[i]]).collect();
     let breaks = opts.max_breaks.min(n / min_points - 1);
     let tables = search(&points, breaks, min_points);
-    let chosen = if opts.exact { breaks } else { by_bic(&tables, n, total_squares(&points)) };
+    let chosen = if opts.exact { breaks } else { by_bic(&tables, n, Moments::of(&points).yy) };
     let mut segments = Vec::new();
     let mut end = n;
     for level in (0..=chosen).rev() {
@@ -162,6 +157,14 @@ struct Moments {
 }
 
 impl Moments {
+    fn of(points: &[[f64; 3]]) -> Self {
+        let mut moments = Self::default();
+        for p in points {
+            moments.add(*p);
+        }
+        moments
+    }
+
     fn add(&mut self, [x, y, w]: [f64; 3]) {
         self.weight += w;
         let share = w / self.weight;
@@ -184,18 +187,8 @@ impl Moments {
 }
 
 fn segment(points: &[[f64; 3]], start: usize, end: usize) -> LinearSegment {
-    let mut moments = Moments::default();
-    points[start..end].iter().for_each(|p| moments.add(*p));
+    let moments = Moments::of(&points[start..end]);
     let slope = moments.slope();
     let intercept = moments.mean_y - slope * moments.mean_x;
     LinearSegment { start, end, slope, intercept, squared_error: moments.squared_error() }
-}
-
-/// Weighted sum of squares of `y` about its mean.
-fn total_squares(points: &[[f64; 3]]) -> f64 {
-    let mut moments = Moments::default();
-    for point in points {
-        moments.add(*point);
-    }
-    moments.yy
 }

@@ -9,14 +9,12 @@ use crate::fourier;
 use crate::quantile::select_median;
 use crate::spread::{mad, sum};
 
-/// A one-sided power spectral density.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spectrum {
     /// Frequencies from 0 to half the rate.
     pub freq_hz: Vec<f64>,
     /// Density in squared units of the series per Hz.
     pub power: Vec<f64>,
-    /// Number of averaged segments.
     pub segments: usize,
 }
 
@@ -73,7 +71,6 @@ pub fn welch(xs: &[f64], rate_hz: f64, segment_len: usize, overlap: usize) -> Re
     Ok(Spectrum { freq_hz, power, segments })
 }
 
-/// The periodic Hann window.
 fn hann(len: usize) -> Vec<f64> {
     let step = std::f64::consts::TAU / len as f64;
     (0..len).map(|i| 0.5 - 0.5 * (step * i as f64).cos()).collect()

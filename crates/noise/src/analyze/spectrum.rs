@@ -5,7 +5,7 @@ use machmeter_data::record::Finding;
 use machmeter_data::shape::{Axis, Curve, CurveRow, Mark};
 use machmeter_data::{Dataset, Params, Shape};
 use machmeter_stats::autocorr::autocorrelation;
-use machmeter_stats::coincidence::{CoincidenceOptions, Event, coincidence};
+use machmeter_stats::coincidence::{Event, coincidence};
 use machmeter_stats::spectrum::{clip_robust, welch};
 
 use super::datasets::lost;
@@ -160,8 +160,7 @@ pub(super) fn together(views: &[CpuView<'_>], seed: u64) -> Vec<Finding> {
     let mut out = Vec::new();
     for (i, (cpu_a, a, span)) in lists.iter().enumerate() {
         for (cpu_b, b, _) in &lists[i + 1..] {
-            let options = CoincidenceOptions { seed, shifts: 299, ..CoincidenceOptions::default() };
-            let Some(c) = coincidence(a, b, *span, &options) else { continue };
+            let Some(c) = coincidence(a, b, *span, 299, seed) else { continue };
             let more = c.p < 0.01 && c.ratio.is_none_or(|r| r > 1.2);
             out.push(Finding {
                 id: "noise.coincidence".to_owned(),

@@ -1,13 +1,12 @@
 //! Hodges-Lehmann shift between two samples, with Moses's interval.
 
 use super::mann_whitney::u_cumulative;
-use super::mid_ranks;
+use super::{EXACT_PRODUCT, mid_ranks, u_variance};
 use crate::distribution::normal_quantile;
 use crate::error::{check, finite};
 use crate::interval::{Interval, valid_level};
 use crate::quantile::sorted;
 
-/// Estimated shift.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Shift {
     /// Median of all differences `y - x`, in the unit of the values.
@@ -42,12 +41,11 @@ fn outer_rank(x: &[f64], y: &[f64], level: f64) -> Option<usize> {
     let (n, m) = (x.len() as f64, y.len() as f64);
     let pooled: Vec<f64> = x.iter().chain(y).map(|v| v + 0.0).collect();
     let (_, ties) = mid_ranks(&pooled);
-    let rank = if ties == 0.0 && x.len() * y.len() <= 2500 {
+    let rank = if ties == 0.0 && x.len() * y.len() <= EXACT_PRODUCT {
         u_cumulative(x.len(), y.len()).partition_point(|c| *c < tail)
     } else {
-        let total = n + m;
-        let variance = n * m / 12.0 * ((total + 1.0) - ties / (total * (total - 1.0)));
-        (n * m / 2.0 - normal_quantile(1.0 - tail)? * variance.max(0.0).sqrt()).floor().max(0.0) as usize
+        (n * m / 2.0 - normal_quantile(1.0 - tail)? * u_variance(n, m, ties).max(0.0).sqrt()).floor().max(0.0)
+            as usize
     };
     (rank >= 1).then_some(rank)
 }

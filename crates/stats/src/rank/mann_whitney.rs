@@ -1,12 +1,8 @@
 //! Mann-Whitney U, exact for small samples without ties.
 
-use super::{mid_ranks, two_sided};
+use super::{EXACT_PRODUCT, mid_ranks, two_sided, u_variance};
 use crate::error::check;
 
-/// Samples with a product of sizes up to this use the exact law.
-const EXACT_PRODUCT: usize = 2500;
-
-/// Result of the Mann-Whitney test of `x` against `y`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MannWhitney {
     /// Number of pairs with `x > y`, ties counting one half.
@@ -34,8 +30,7 @@ pub fn mann_whitney(x: &[f64], y: &[f64]) -> Option<MannWhitney> {
         let lower = u.min(n * m - u).round() as usize;
         (2.0 * cumulative[lower]).min(1.0)
     } else {
-        let total = n + m;
-        let variance = n * m / 12.0 * ((total + 1.0) - ties / (total * (total - 1.0)));
+        let variance = u_variance(n, m, ties);
         if variance > 0.0 { two_sided(u - n * m / 2.0, variance.sqrt()) } else { 1.0 }
     };
     Some(MannWhitney { u, p, effect: u / (n * m), exact })
@@ -61,15 +56,9 @@ pub(super) fn u_cumulative(n: usize, m: usize) -> Vec<f64> {
         }
     }
     let mut total = 0.0;
-    let mut cumulative: Vec<f64> = ways[n]
-        .iter()
-        .map(|w| {
-            total += w;
-            total
-        })
-        .collect();
-    for c in &mut cumulative {
-        *c /= total;
+    for w in &mut ways[n] {
+        total += *w;
+        *w = total;
     }
-    cumulative
+    ways[n].iter().map(|w| w / total).collect()
 }

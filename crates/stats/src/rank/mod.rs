@@ -44,6 +44,15 @@ fn mid_ranks(xs: &[f64]) -> (Vec<f64>, f64) {
     (ranks, ties)
 }
 
+/// Products of the sizes of two samples up to which, without ties, the exact law of U is used.
+const EXACT_PRODUCT: usize = 2500;
+
+/// Variance of Mann and Whitney's U under no difference.
+fn u_variance(n: f64, m: f64, ties: f64) -> f64 {
+    let total = n + m;
+    n * m / 12.0 * ((total + 1.0) - ties / (total * (total - 1.0)))
+}
+
 /// Two-sided normal probability of a statistic that lies `distance` from its center, with continuity correction.
 fn two_sided(distance: f64, deviation: f64) -> f64 {
     let z = (distance.abs() - 0.5).max(0.0) / deviation;

@@ -49,7 +49,6 @@ const RARE_NEEDED: f64 = 6.0;
 struct Precision {
     /// Standard error of the mean, in the unit of the values.
     pub standard_error: f64,
-    /// Degrees of freedom of the standard error.
     pub dof: f64,
     /// Number of independent values that would tell as much, in `[1, n]`.
     pub n_eff: f64,
