@@ -100,6 +100,19 @@ fn closed(
     Ok(jobs)
 }
 
+/// The spans in order; those no further than `apart_ns` from each other are one.
+pub(crate) fn joined(mut spans: Vec<Away>, apart_ns: u64) -> Vec<Away> {
+    spans.sort_unstable();
+    let mut out: Vec<Away> = Vec::with_capacity(spans.len());
+    for (from_ns, to_ns) in spans {
+        match out.last_mut() {
+            Some(last) if from_ns <= last.1 + apart_ns => last.1 = last.1.max(to_ns),
+            _ => out.push((from_ns, to_ns)),
+        }
+    }
+    out
+}
+
 /// The CPU as the task sees it: it is asked about ascending times only.
 struct Cpu {
     away: Vec<Away>,
@@ -108,16 +121,8 @@ struct Cpu {
 
 impl Cpu {
     fn new(away: &[Away]) -> Self {
-        let mut sorted: Vec<Away> = away.iter().copied().filter(|(from, to)| from < to).collect();
-        sorted.sort_unstable();
-        let mut merged: Vec<Away> = Vec::with_capacity(sorted.len());
-        for (from_ns, to_ns) in sorted {
-            match merged.last_mut() {
-                Some(last) if from_ns <= last.1 => last.1 = last.1.max(to_ns),
-                _ => merged.push((from_ns, to_ns)),
-            }
-        }
-        Self { away: merged, next: 0 }
+        let away = away.iter().copied().filter(|(from, to)| from < to).collect();
+        Self { away: joined(away, 0), next: 0 }
     }
 
     /// The first moment from `at_ns` on at which the CPU is there.
@@ -265,15 +270,6 @@ impl Summary {
             max_late_ns: late().max().unwrap_or(0),
         }
     }
-}
-
-/// Times that a buffer of `periods` periods ran dry: runs of consecutive releases that were dropped or done later than
-/// that many periods after their release. `None` for a stream without period.
-pub fn xruns(stream: &Stream, jobs: &[Job], periods: u32) -> Option<usize> {
-    let buffer_ns = stream.period_ns()? * u64::from(periods);
-    let dry = |j: &Job| !j.ran() || j.response_ns > buffer_ns;
-    let begins = |i: usize| dry(&jobs[i]) && (i == 0 || !dry(&jobs[i - 1]));
-    Some((0..jobs.len()).filter(|i| begins(*i)).count())
 }
 
 #[cfg(test)]

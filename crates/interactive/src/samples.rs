@@ -54,13 +54,14 @@ pub struct Cell {
     pub segments: Vec<Segment>,
 }
 
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Segment {
     /// Start after the start of the run, ns.
     pub start_ns: u64,
     /// Length by plan, ns: releases before its end are scheduled.
     pub length_ns: u64,
     /// Every release, in order. Those of a chain have the waits of all its threads.
+    #[serde(with = "crate::worker::short_jobs")]
     pub jobs: Vec<Job>,
     /// Releases by schedule; equal to the number of jobs, or something was lost.
     pub scheduled: u64,

@@ -41,7 +41,7 @@ pub struct WindowRequest {
 /// When no thread can be placed there, or the clock gives nothing.
 pub fn calibrate(host: &Host<'_>, quantum: Quantum) -> Result<Turn, ProbeError> {
     let (cpus, placement) = (host.cpus.to_vec(), place(host));
-    let params = params(quantum, 0);
+    let params = Params::of(quantum, Attribution::None, Some(0));
     let job = Job { host, params: &params, cpus: &cpus, placement: &placement, align: false, sums: false };
     let bursts = job.bursts()?;
     let step = host.clock.step_ticks();
@@ -69,7 +69,7 @@ pub fn record_windows(host: &Host<'_>, request: &WindowRequest) -> Result<Sample
         ));
     }
     let (cpus, placement) = (host.cpus.to_vec(), place(host));
-    let params = params(quantum, gap_capacity);
+    let params = Params::of(quantum, Attribution::None, Some(gap_capacity as u64));
     let job = Job { host, params: &params, cpus: &cpus, placement: &placement, align, sums: false };
     let schedule = Schedule::all_listed(0, window_ticks, windows, threshold_ticks);
     let (recorded, _) = job.record(&schedule, None)?;
@@ -90,16 +90,4 @@ pub fn record_windows(host: &Host<'_>, request: &WindowRequest) -> Result<Sample
         references: References::default(),
         imported: Vec::new(),
     })
-}
-
-fn params(quantum: Quantum, gap_capacity: usize) -> Params {
-    Params {
-        quantum,
-        window: String::new(),
-        windows: None,
-        threshold: None,
-        attribution: Attribution::None,
-        sweep_bytes: 1 << 20,
-        gap_capacity: Some(gap_capacity as u64),
-    }
 }

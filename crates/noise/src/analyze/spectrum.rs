@@ -3,7 +3,7 @@
 use machmeter_data::quantity::{Unit, human};
 use machmeter_data::record::Finding;
 use machmeter_data::shape::{Axis, Curve, CurveRow, Mark};
-use machmeter_data::{Dataset, Params, Shape};
+use machmeter_data::{Dataset, Shape};
 use machmeter_stats::autocorr::autocorrelation;
 use machmeter_stats::coincidence::{Event, coincidence};
 use machmeter_stats::spectrum::{clip_robust, welch};
@@ -48,19 +48,15 @@ pub(super) fn spectrum(views: &[CpuView<'_>], found: &[Periodic]) -> Option<Data
             detail: format!("CPU {}: {} events, p = {:.0e}", f.cpu, f.events, f.p),
         })
         .collect();
-    (!rows.is_empty()).then(|| Dataset {
-        id: "noise.spectrum".to_owned(),
-        params: Params::new(),
-        title: "Spectrum of lost time".to_owned(),
-        caption: "Power of the share of time lost per window by frequency (Welch, values clipped at 8 median deviations). Named \
-                  lines are rhythms found in the event times, which resolve them far better than windows can."
-            .to_owned(),
-        shape: Shape::Curve(Curve {
-            x: Axis::log("frequency", Unit::Hertz),
-            y: Axis::log("power", Unit::PerHertz),
-            rows,
-            marks,
-        }),
+    let (x, y) = (Axis::log("frequency", Unit::Hertz), Axis::log("power", Unit::PerHertz));
+    (!rows.is_empty()).then(|| {
+        Dataset::new(
+            "noise.spectrum",
+            "Spectrum of lost time",
+            "Power of the share of time lost per window by frequency (Welch, values clipped at 8 median deviations). Named \
+             lines are rhythms found in the event times, which resolve them far better than windows can.",
+            Shape::Curve(Curve { x, y, rows, marks }),
+        )
     })
 }
 
@@ -110,18 +106,14 @@ pub(super) fn memory(views: &[CpuView<'_>]) -> Option<Dataset> {
             (!x.is_empty()).then(|| CurveRow { name: format!("CPU {}", v.cpu.cpu), x, y })
         })
         .collect();
-    (!rows.is_empty()).then(|| Dataset {
-        id: "noise.autocorrelation".to_owned(),
-        params: Params::new(),
-        title: "Memory of the noise".to_owned(),
-        caption: "Autocorrelation of the share of time lost. Noise with memory comes in spells; a sharp peak is a rhythm."
-            .to_owned(),
-        shape: Shape::Curve(Curve {
-            x: Axis::log("lag", Unit::Nanoseconds),
-            y: Axis::linear("correlation", Unit::One),
-            rows,
-            marks: Vec::new(),
-        }),
+    let (x, y) = (Axis::log("lag", Unit::Nanoseconds), Axis::linear("correlation", Unit::One));
+    (!rows.is_empty()).then(|| {
+        Dataset::new(
+            "noise.autocorrelation",
+            "Memory of the noise",
+            "Autocorrelation of the share of time lost. Noise with memory comes in spells; a sharp peak is a rhythm.",
+            Shape::Curve(Curve { x, y, rows, marks: Vec::new() }),
+        )
     })
 }
 
@@ -162,14 +154,11 @@ pub(super) fn together(views: &[CpuView<'_>], seed: u64) -> Vec<Finding> {
         for (cpu_b, b, _) in &lists[i + 1..] {
             let Some(c) = coincidence(a, b, *span, 299, seed) else { continue };
             let more = c.p < 0.01 && c.ratio.is_none_or(|r| r > 1.2);
+            let (verdict, are) = if more { ("present", "are") } else { ("none_seen", "are not") };
             out.push(Finding {
                 id: "noise.coincidence".to_owned(),
-                verdict: if more { "present" } else { "none_seen" }.to_owned(),
-                text: if more {
-                    format!("CPUs {cpu_a} and {cpu_b} are disturbed together more often than chance has it.")
-                } else {
-                    format!("CPUs {cpu_a} and {cpu_b} are not disturbed together more often than chance has it.")
-                },
+                verdict: verdict.to_owned(),
+                text: format!("CPUs {cpu_a} and {cpu_b} {are} disturbed together more often than chance has it."),
                 evidence: vec![format!(
                     "{} detours over 1 us of CPU {cpu_a} overlap one of CPU {cpu_b}; {:.1} expected by chance; p = {:.3}; both \
                      away for {} in all",

@@ -19,8 +19,8 @@ pub(super) struct Weakness {
 }
 
 fn weakness(code: &str, cpu: Option<usize>, text: String) -> Weakness {
-    let next = CODES.iter().find(|c| c.id == code).map_or("", |c| c.next);
-    Weakness { warning: Warning { code: code.to_owned(), text, next: next.to_owned() }, cpu }
+    let next = CODES.iter().find(|c| c.id == code).map_or("", |c| c.next).to_owned();
+    Weakness { warning: Warning { code: code.to_owned(), text, next }, cpu }
 }
 
 pub(super) fn all(samples: &Samples, views: &[CpuView<'_>]) -> Vec<Weakness> {

@@ -137,6 +137,10 @@ impl Testimony {
         }
     }
 
+    pub fn source(&self, index: u32) -> Option<&Source> {
+        self.sources.get(index as usize)
+    }
+
     /// Index of `source`, added if new.
     pub fn intern(&mut self, source: Source) -> u32 {
         let found = self.sources.iter().position(|s| *s == source).unwrap_or_else(|| {

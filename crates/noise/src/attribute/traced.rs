@@ -84,10 +84,6 @@ impl Traced {
 }
 
 impl Witness for Traced {
-    fn attach(&self, _index: usize) -> Result<(), String> {
-        Ok(())
-    }
-
     fn drain(&self) {
         let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(running) = session.as_mut() else { return };
