@@ -43,7 +43,7 @@ pub struct Setup {
     pub predicted_from: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
     pub task: String,
     pub load: String,
@@ -51,6 +51,7 @@ pub struct Cell {
     pub setting: usize,
     /// The task's stream.
     pub stream: Stream,
+    #[serde(skip)]
     pub segments: Vec<Segment>,
 }
 

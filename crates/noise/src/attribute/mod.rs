@@ -9,7 +9,10 @@ pub mod testimony;
 mod totals;
 mod traced;
 
+use clap::ValueEnum;
 use machmeter_sys::clock::{SourceId, TickRate};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use testimony::Testimony;
 
 /// A measuring thread, as a witness knows it.
@@ -39,18 +42,7 @@ pub trait Witness: Sync {
 }
 
 /// Which witness to take.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    Default,
-    PartialEq,
-    Eq,
-    clap::ValueEnum,
-    serde::Serialize,
-    serde::Deserialize,
-    schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Attribution {
     /// The best that is permitted.

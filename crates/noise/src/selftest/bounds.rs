@@ -1,9 +1,10 @@
 //! Bounds: every run ends in its time, and the witness does not lengthen the detours it watches.
 
+use machmeter_engine::selftest::machine;
 use machmeter_stats::quantile::{median_of, quantile_interval, sorted};
 use machmeter_sys::sched::Policy;
 
-use super::lab::{Lab, Order};
+use super::lab::Lab;
 use super::{Options, SelfCheck, State};
 use crate::attribute::Attribution;
 use crate::samples::Samples;
@@ -21,13 +22,8 @@ pub(super) fn fifo_everywhere(lab: &Lab<'_>, options: &Options) -> Vec<SelfCheck
     let (id, what) = ("bounds.fifo", format!("meters under {policy} on CPU {}", lab.machine.allowed));
     let bar = "ends within its time + 1 s";
     let budget_ns = if options.quick { 1_000_000_000 } else { 2_000_000_000 };
-    let run = lab.noise(Order {
-        what: &what,
-        cpus: lab.machine.allowed.clone(),
-        policy: Some(policy),
-        attribution: Attribution::Auto,
-        budget_ns,
-    });
+    let order = machine::Order { cpus: lab.machine.allowed.clone(), policy: Some(policy), budget_ns };
+    let run = lab.noise(&what, order, Attribution::Auto);
     let took_ns = lab.runs.borrow().last().map_or(0, |r| r.2);
     vec![match run {
         Ok(s) => {
@@ -70,9 +66,8 @@ pub(super) fn attribution_cost(lab: &Lab<'_>, options: &Options) -> Vec<SelfChec
     let (id, what) = ("attribution.cost", "runs with and without the kernel's trace, in pairs");
     let bar = "none (research bar: at most 1.05)";
     let run = |attribution| {
-        let order =
-            Order { what, cpus: lab.machine.here(), policy: None, attribution, budget_ns: 600_000_000 };
-        lab.noise(order).map(|s| median_detour_ns(&s))
+        let recorded = lab.noise(what, lab.here(None, 600_000_000), attribution);
+        recorded.map(|s| median_detour_ns(&s))
     };
     let mut ratios = Vec::new();
     let mut medians = (Vec::new(), Vec::new());

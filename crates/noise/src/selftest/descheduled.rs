@@ -12,7 +12,7 @@ use machmeter_sys::memory::LockedBuf;
 use machmeter_sys::process::Spawn;
 use machmeter_sys::thread;
 
-use super::lab::{Lab, OTHER, Order};
+use super::lab::{Lab, OTHER};
 use super::score::overlap_ticks;
 use super::{Options, SelfCheck, State, UNPRIVILEGED, percent};
 use crate::analyze::analyze;
@@ -108,13 +108,8 @@ fn compete(lab: &Lab<'_>, budget_ns: u64) -> Result<(Samples, Vec<(u64, u64)>), 
     let log = LockedBuf::new(STRETCHES).map_err(|e| e.to_string())?;
     let work = Burning { pause_ticks: lab.machine.rate.ticks(PAUSE_NS), log, stop: &stop };
     let (ran, samples) = lab.beside("mm-burn", OTHER, work, || {
-        let samples = lab.noise(Order {
-            what: "unprivileged, with a competitor",
-            cpus: lab.machine.here(),
-            policy: Some(OTHER),
-            attribution: Attribution::Switches,
-            budget_ns,
-        });
+        let what = "unprivileged, with a competitor";
+        let samples = lab.noise(what, lab.here(Some(OTHER), budget_ns), Attribution::Switches);
         stop.store(true, Ordering::Relaxed);
         samples
     })?;
@@ -176,14 +171,8 @@ fn account(what: &str, away_ns: f64, waited_ns: Option<u64>, lost: u64) -> SelfC
 fn tick(lab: &Lab<'_>, options: &Options, user: u32) -> SelfCheck {
     let (id, what) =
         ("unprivileged.tick", format!("user {user}: nothing injected, rhythms of detours without names"));
-    let samples = lab.noise(Order {
-        what: "unprivileged, undisturbed",
-        cpus: lab.machine.here(),
-        policy: Some(OTHER),
-        attribution: Attribution::Switches,
-        budget_ns: if options.quick { 1_500_000_000 } else { 3_000_000_000 },
-    });
-    let samples = match samples {
+    let order = lab.here(Some(OTHER), if options.quick { 1_500_000_000 } else { 3_000_000_000 });
+    let samples = match lab.noise("unprivileged, undisturbed", order, Attribution::Switches) {
         Ok(s) => s,
         Err(e) => return SelfCheck::not_shown(id, &what, "none", e),
     };

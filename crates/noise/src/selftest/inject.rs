@@ -4,12 +4,13 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use machmeter_data::Metric;
+use machmeter_engine::selftest::machine;
 use machmeter_sys::clock::{TickSource, WithSource};
 use machmeter_sys::memory::LockedBuf;
 use machmeter_sys::sched::Policy;
 use machmeter_sys::thread;
 
-use super::lab::{Lab, OTHER, Order};
+use super::lab::{Lab, OTHER};
 use super::score::{Burst, Recall, cover, duration_error, excess_ticks};
 use super::{Options, SelfCheck, State, percent};
 use crate::analyze::analyze;
@@ -81,7 +82,8 @@ impl WithSource for Injecting<'_> {
 pub(super) fn with_injector(
     lab: &Lab<'_>,
     setting: Setting,
-    order: Order<'_>,
+    what: &str,
+    order: machine::Order,
 ) -> Result<(Samples, Log), String> {
     let seconds = order.budget_ns as f64 / 1e9 + 5.0;
     let log = LockedBuf::new((seconds * setting.hz) as usize + 16).map_err(|e| e.to_string())?;
@@ -89,7 +91,7 @@ pub(super) fn with_injector(
     let burst_ticks = lab.machine.rate.ticks(setting.burst_us * 1e3);
     let work = Injecting { setting, burst_ticks, log, stop: &stop };
     let (mut log, samples) = lab.beside(NAME, Policy::Fifo(PRIORITY), work, || {
-        let samples = lab.noise(order);
+        let samples = lab.noise(what, order, Attribution::Auto);
         stop.store(true, Ordering::Relaxed);
         samples
     })?;
@@ -124,14 +126,7 @@ fn one(lab: &Lab<'_>, setting: Setting, seconds: u64) -> Vec<SelfCheck> {
         "thread {NAME}, fifo:{PRIORITY}, {} us at {} Hz, meter under {OTHER}",
         setting.burst_us, setting.hz
     );
-    let order = Order {
-        what: &what,
-        cpus: lab.machine.here(),
-        policy: Some(OTHER),
-        attribution: Attribution::Auto,
-        budget_ns: seconds * 1_000_000_000,
-    };
-    match with_injector(lab, setting, order) {
+    match with_injector(lab, setting, &what, lab.here(Some(OTHER), seconds * 1_000_000_000)) {
         Ok((samples, log)) => judge(&id, &what, setting, &samples, &log, lab),
         Err(e) => vec![SelfCheck::not_shown(&id, &what, "-", e)],
     }

@@ -7,7 +7,6 @@ use machmeter_engine::{ProbeError, Progress};
 use machmeter_sys::clock::{WithSource, dispatch};
 use machmeter_sys::sched::Policy;
 use machmeter_sys::thread::spawn_placed_scoped;
-use machmeter_sys::topology::CpuSet;
 
 use crate::attribute::Attribution;
 use crate::samples::Samples;
@@ -22,14 +21,6 @@ pub(super) struct Lab<'a> {
     pub(super) runs: RefCell<Vec<(String, u64, u64)>>,
 }
 
-pub(super) struct Order<'a> {
-    pub(super) what: &'a str,
-    pub(super) cpus: CpuSet,
-    pub(super) policy: Option<Policy>,
-    pub(super) attribution: Attribution,
-    pub(super) budget_ns: u64,
-}
-
 impl<'a> Lab<'a> {
     /// Looks at the machine; `cpu` is the last allowed one when not given.
     pub(super) fn open(cpu: Option<usize>, seed: u64, progress: &'a dyn Progress) -> Result<Self, String> {
@@ -37,13 +28,22 @@ impl<'a> Lab<'a> {
     }
 
     /// Runs the probe as a user would and notes how long that took.
-    pub(super) fn noise(&self, order: Order<'_>) -> Result<Samples, ProbeError> {
-        let Order { what, cpus, policy, attribution, budget_ns } = order;
-        let run = machine::Order { cpus, policy, budget_ns };
+    pub(super) fn noise(
+        &self,
+        what: &str,
+        run: machine::Order,
+        attribution: Attribution,
+    ) -> Result<Samples, ProbeError> {
+        let budget_ns = run.budget_ns;
         let (measured, spent_ns) =
             self.machine.measure::<Noise>(run, &Params::of(Quantum::One, attribution, None));
         self.runs.borrow_mut().push((what.to_owned(), budget_ns, spent_ns));
         measured.map(|m| m.samples)
+    }
+
+    /// A run on the CPU alone.
+    pub(super) fn here(&self, policy: Option<Policy>, budget_ns: u64) -> machine::Order {
+        machine::Order { cpus: self.machine.here(), policy, budget_ns }
     }
 
     /// Runs `work` with the loop's clock on the CPU, in a thread called `name`.

@@ -5,11 +5,10 @@ use machmeter_stats::quantile::median_of;
 use machmeter_sys::sched::Policy;
 
 use super::inject::{Log, NAME, Setting, with_injector};
-use super::lab::{Lab, Order};
+use super::lab::Lab;
 use super::score::{cover, duration_error, excess_ticks, shift};
 use super::{Options, SelfCheck, State, percent};
 use crate::analyze::split::split;
-use crate::attribute::Attribution;
 use crate::attribute::matching::Part;
 use crate::attribute::testimony::{Sight, SourceKind};
 use crate::samples::Samples;
@@ -42,14 +41,8 @@ pub(super) fn checks(lab: &Lab<'_>, options: &Options) -> Vec<SelfCheck> {
         "thread {NAME}, 500 us at 190 Hz in every other block of 40 ms, meter under {METER}: on minus off"
     );
     let bar = "within 5 % of bursts plus switches";
-    let order = Order {
-        what: &what,
-        cpus: lab.machine.here(),
-        policy: Some(METER),
-        attribution: Attribution::Auto,
-        budget_ns: if options.quick { 2_500_000_000 } else { 5_000_000_000 },
-    };
-    vec![match with_injector(lab, SETTING, order) {
+    let order = lab.here(Some(METER), if options.quick { 2_500_000_000 } else { 5_000_000_000 });
+    vec![match with_injector(lab, SETTING, &what, order) {
         Ok((samples, log)) => judge(lab, &samples, &log, &what, bar),
         Err(e) => SelfCheck::not_shown("total", &what, bar, e),
     }]
