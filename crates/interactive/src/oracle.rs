@@ -56,7 +56,18 @@ pub fn simulate(
             simulate_released(stream, &releases, away, length_ns, wake_cost_ns)
         }
         Release::Poisson { .. } => Err(OracleError::ReleasesNeeded),
-        Release::Closed { think_ns } => closed(stream, think_ns, away, length_ns, wake_cost_ns),
+        Release::Closed { think_ns } => {
+            let mut one = Simulated::new(stream, away, wake_cost_ns);
+            let (mut jobs, mut release_ns) = (Vec::new(), 0);
+            while release_ns < length_ns {
+                let job = one.release(jobs.len() as u64, release_ns, None)?;
+                let next_ns = release_ns + job.response_ns + think_ns;
+                // A loop of no work and no thought would stand still.
+                release_ns = next_ns.max(release_ns + u64::from(job.response_ns == 0));
+                jobs.push(job);
+            }
+            Ok(jobs)
+        }
     }
 }
 
@@ -76,26 +87,6 @@ pub fn simulate_released(
     let mut jobs = Vec::with_capacity(releases.len());
     for (i, &release_ns) in releases.iter().enumerate().take_while(|(_, r)| **r < length_ns) {
         jobs.push(one.release(i as u64, release_ns, releases.get(i + 1).copied())?);
-    }
-    Ok(jobs)
-}
-
-fn closed(
-    stream: &Stream,
-    think_ns: u64,
-    away: &[Away],
-    length_ns: u64,
-    wake_cost_ns: u64,
-) -> Result<Vec<Job>, OracleError> {
-    let mut one = Simulated::new(stream, away, wake_cost_ns);
-    let mut jobs: Vec<Job> = Vec::new();
-    let mut release_ns = 0;
-    while release_ns < length_ns {
-        let job = one.release(jobs.len() as u64, release_ns, None)?;
-        let ended_ns = release_ns + job.response_ns;
-        jobs.push(job);
-        // A loop of no work and no thought would stand still.
-        release_ns = (ended_ns + think_ns).max(release_ns + u64::from(job.response_ns == 0));
     }
     Ok(jobs)
 }
@@ -185,19 +176,16 @@ impl<'a> Simulated<'a> {
         let late_ns = begins_ns - release_ns;
         self.busy_until_ns = Some(begins_ns);
         let lost = if behind_ns.is_some() { Fate::Dropped } else { Fate::Overslept };
-        match self.stream.overload {
-            Overload::Drop if following_ns.is_some_and(|f| f <= begins_ns) => {
+        let is_lost = match self.stream.overload {
+            Overload::Drop => following_ns.is_some_and(|f| f <= begins_ns),
+            Overload::Queue { most_periods } => self.is_dry(most_periods, late_ns),
+            Overload::Skip => self.deadline_ns.is_some_and(|d| late_ns > d),
+        };
+        if is_lost {
+            if self.stream.overload != Overload::Skip {
                 self.lost_until_ns = Some(begins_ns);
-                return Ok(given_up(number, release_ns, begins_ns, lost));
             }
-            Overload::Queue { most_periods } if self.is_dry(most_periods, late_ns) => {
-                self.lost_until_ns = Some(begins_ns);
-                return Ok(given_up(number, release_ns, begins_ns, lost));
-            }
-            Overload::Skip if self.deadline_ns.is_some_and(|d| late_ns > d) => {
-                return Ok(given_up(number, release_ns, begins_ns, lost));
-            }
-            _ => {}
+            return Ok(given_up(number, release_ns, begins_ns, lost));
         }
         let job = self.execute(number, release_ns, begins_ns, behind_ns.is_some())?;
         let ended_ns = release_ns + job.response_ns;

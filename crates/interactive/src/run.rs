@@ -78,28 +78,24 @@ pub trait Settings {
     ///
     /// # Errors
     /// In one line, when that fails; the recording ends there.
-    fn enter(&mut self, index: usize) -> Result<(), ProbeError>;
+    fn enter(&mut self, _index: usize) -> Result<(), ProbeError> {
+        Ok(())
+    }
     /// Which setting is in force in each half of `round`, in order; a single one for a run without settings.
-    fn order(&mut self, round: u32) -> Vec<usize>;
+    fn order(&mut self, _round: u32) -> Vec<usize> {
+        vec![0]
+    }
     /// Looks at what there is after a round; false ends the recording.
-    fn go_on(&mut self, samples: &Samples) -> bool;
+    fn go_on(&mut self, _samples: &Samples) -> bool {
+        true
+    }
 }
 
 /// No settings: every round has one pass.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OneSetting;
 
-impl Settings for OneSetting {
-    fn enter(&mut self, _index: usize) -> Result<(), ProbeError> {
-        Ok(())
-    }
-    fn order(&mut self, _round: u32) -> Vec<usize> {
-        vec![0]
-    }
-    fn go_on(&mut self, _samples: &Samples) -> bool {
-        true
-    }
-}
+impl Settings for OneSetting {}
 
 /// Records all cells of `plan` for every setting. What was recorded until something ended it is kept.
 ///

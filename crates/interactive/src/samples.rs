@@ -28,7 +28,6 @@ pub struct Setup {
     pub turns_per_ms: f64,
     /// Time that calibration took in the slowest task process, ns.
     pub calibration_ns: u64,
-    /// The user's comment.
     pub comment: String,
     /// What the kernel takes from real-time threads on purpose and other conditions, in words.
     pub conditions: Vec<String>,
@@ -49,7 +48,6 @@ pub struct Cell {
     pub load: String,
     /// Which setting of an A/B run, 0 or 1; 0 otherwise.
     pub setting: usize,
-    /// The task's stream.
     pub stream: Stream,
     #[serde(skip)]
     pub segments: Vec<Segment>,

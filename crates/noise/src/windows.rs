@@ -25,7 +25,6 @@ pub struct WindowRequest {
     pub quantum: Quantum,
     /// Length of a window, ticks.
     pub window_ticks: u64,
-    /// Windows per CPU.
     pub windows: usize,
     /// Begin at a multiple of the window's length, so that windows of all runs share boundaries.
     pub align: bool,

@@ -37,6 +37,10 @@ pub(crate) fn check_pair(what: &'static str, left: usize, right: usize) -> Resul
     if left == right { Ok(()) } else { Err(StatsError::LengthMismatch { what, left, right }) }
 }
 
+pub(crate) fn out_of_range(name: &'static str, value: f64, allowed: &'static str) -> StatsError {
+    StatsError::Parameter { name, value, allowed }
+}
+
 pub(crate) fn finite(x: f64) -> Option<f64> {
     x.is_finite().then_some(x)
 }

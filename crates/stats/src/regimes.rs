@@ -6,7 +6,7 @@
 //! take the level of their neighbors in time.
 
 use crate::distribution::binomial_cdf;
-use crate::error::{StatsError, check, check_pair};
+use crate::error::{StatsError, check, check_pair, out_of_range};
 use crate::interval::Interval;
 use crate::quantile::{median, quantile_interval, sorted};
 use crate::serial;
@@ -84,17 +84,13 @@ pub fn regimes(times: &[f64], values: &[f64], options: &RegimeOptions) -> Result
     check("values", values, 1)?;
     check("times", times, 1)?;
     if options.gap.partial_cmp(&1.0) != Some(std::cmp::Ordering::Greater) || !options.gap.is_finite() {
-        return Err(StatsError::Parameter { name: "gap", value: options.gap, allowed: "above 1" });
+        return Err(out_of_range("gap", options.gap, "above 1"));
     }
     if let Some(bad) = values.iter().find(|v| **v <= 0.0) {
-        return Err(StatsError::Parameter { name: "value", value: *bad, allowed: "above 0" });
+        return Err(out_of_range("value", *bad, "above 0"));
     }
     if let Some(w) = times.windows(2).find(|w| w[1] < w[0]) {
-        return Err(StatsError::Parameter {
-            name: "time",
-            value: w[1],
-            allowed: "not before the one before",
-        });
+        return Err(out_of_range("time", w[1], "not before the one before"));
     }
     let logs: Vec<f64> = values.iter().map(|v| v.ln()).collect();
     let gap = options.gap.ln();

@@ -5,7 +5,7 @@
 //! each fit: near 1 the model is good (or the errors are overstated), below 0.001 it is not.
 
 use crate::distribution::chi2_sf;
-use crate::error::{StatsError, check, check_pair};
+use crate::error::{StatsError, check, check_pair, out_of_range};
 use crate::spread::sum;
 
 pub const MAX_COLUMNS: usize = 12;
@@ -47,7 +47,7 @@ pub fn weighted_least_squares(
 ) -> Result<LinearFit, StatsError> {
     let k = columns.len();
     if k == 0 || k > MAX_COLUMNS {
-        return Err(StatsError::Parameter { name: "columns", value: k as f64, allowed: "1 to 12" });
+        return Err(out_of_range("columns", k as f64, "1 to 12"));
     }
     check("observations", y, k + 1)?;
     for column in columns {
@@ -110,7 +110,7 @@ fn weight_roots(weighting: Weighting<'_>, n: usize) -> Result<Vec<f64>, StatsErr
         if value > 0.0 && value.is_finite() && root.is_finite() {
             Ok(root)
         } else {
-            Err(StatsError::Parameter { name, value, allowed: "positive and finite" })
+            Err(out_of_range(name, value, "positive and finite"))
         }
     };
     given.iter().map(|v| convert(*v)).collect()

@@ -2,7 +2,7 @@
 //!
 //! Dynamic programming after Bai & Perron, "Computation and Analysis of Multiple Structural Change Models" (2003).
 
-use crate::error::{StatsError, check, check_pair};
+use crate::error::{StatsError, check, check_pair, out_of_range};
 
 /// Largest number of points: the search is quadratic.
 pub const MAX_SEGMENTED: usize = 4096;
@@ -51,11 +51,7 @@ pub fn segmented_regression(
     let n = x.len();
     let min_points = opts.min_points;
     if min_points < 2 {
-        return Err(StatsError::Parameter {
-            name: "min_points",
-            value: min_points as f64,
-            allowed: "at least 2",
-        });
+        return Err(out_of_range("min_points", min_points as f64, "at least 2"));
     }
     let needed =
         if opts.exact { min_points.saturating_mul(opts.max_breaks.saturating_add(1)) } else { min_points };
@@ -66,7 +62,7 @@ pub fn segmented_regression(
         return Err(StatsError::TooMany { what: "segmented regression", limit: MAX_SEGMENTED, got: n });
     }
     if let Some(w) = x.windows(2).find(|w| w[0] > w[1]) {
-        return Err(StatsError::Parameter { name: "x", value: w[1], allowed: "ascending order" });
+        return Err(out_of_range("x", w[1], "ascending order"));
     }
     let weights = checked_weights(weights, n)?;
     let points: Vec<[f64; 3]> = (0..n).map(|i| [x[i], y[i], weights[i]]).collect();
@@ -93,7 +89,7 @@ fn checked_weights(weights: Option<&[f64]>, n: usize) -> Result<Vec<f64>, StatsE
     let Some(weights) = weights else { return Ok(vec![1.0; n]) };
     check_pair("weights and points", weights.len(), n)?;
     match weights.iter().find(|w| !(**w > 0.0 && w.is_finite())) {
-        Some(&value) => Err(StatsError::Parameter { name: "weight", value, allowed: "positive and finite" }),
+        Some(&value) => Err(out_of_range("weight", value, "positive and finite")),
         None => Ok(weights.to_vec()),
     }
 }

@@ -18,7 +18,6 @@ pub enum Figure {
     Mean,
     /// 95th percentile of lateness, where segments are too short for the 99th.
     P95,
-    /// 99th percentile of lateness.
     P99,
     /// Share of releases that missed their deadline, dropped ones included.
     Misses,

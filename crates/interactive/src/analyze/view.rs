@@ -77,7 +77,6 @@ impl<'a> CellView<'a> {
         self.segments.iter().map(|s| s.length_ns as f64).sum()
     }
 
-    /// Parameters of the cell's metrics.
     pub(super) fn params(&self) -> Params {
         let mut p =
             params([("task", self.cell.task.as_str().into()), ("load", self.cell.load.as_str().into())]);

@@ -131,7 +131,6 @@ impl<'a> Lab<'a> {
         if self.quick { 1_500_000_000 } else { 8_000_000_000 }
     }
 
-    /// A time below `period_ns`.
     pub(super) fn phase_ns(&mut self, period_ns: u64) -> u64 {
         self.random.below(period_ns as usize) as u64
     }

@@ -110,7 +110,6 @@ impl TaskProcess {
         }
     }
 
-    /// Whether the process is there.
     pub fn is_alive(&mut self) -> bool {
         self.role.peer_mut().try_wait().is_none()
     }

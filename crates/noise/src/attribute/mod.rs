@@ -18,9 +18,7 @@ use testimony::Testimony;
 /// A measuring thread, as a witness knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Meter {
-    /// The CPU it measures.
     pub cpu: usize,
-    /// Its kernel thread id.
     pub tid: i32,
 }
 

@@ -14,7 +14,6 @@ pub enum SourceKind {
     Fault,
     /// Nothing in this kernel: the hypervisor, firmware (SMI), or the processor.
     Outside,
-    /// Not known.
     Unknown,
 }
 

@@ -58,7 +58,6 @@ pub(super) struct Traced {
 }
 
 impl Traced {
-    /// Starts the trace on `cpus`.
     pub(super) fn start(cpus: &[usize], seconds: f64) -> Result<Self, String> {
         let mut config = TraceConfig::on(cpus.iter().copied().collect::<CpuSet>());
         config.buffer_bytes_per_cpu =

@@ -9,14 +9,11 @@ use crate::measure::Gap;
 /// A stretch of time in which an injector kept the CPU, by its own stamps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Burst {
-    /// First stamp, ticks.
     pub start_ticks: u64,
-    /// Last stamp, ticks.
     pub end_ticks: u64,
 }
 
 impl Burst {
-    /// Length, ticks.
     pub fn ticks(&self) -> u64 {
         self.end_ticks.saturating_sub(self.start_ticks)
     }

@@ -152,7 +152,6 @@ fn plan(lab: &Lab<'_>, stalls: usize) -> Vec<Stall> {
         .collect()
 }
 
-/// Injects for `duration_ns`.
 fn inject(lab: &Lab<'_>, duration_ns: f64) -> Result<Logged, String> {
     let run = Run {
         plan: plan(lab, (duration_ns / 30_000.0) as usize),
