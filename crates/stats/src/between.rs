@@ -15,7 +15,9 @@ pub const FEWEST: usize = 2;
 /// What one run said: a value, and the interval that it knew of by itself.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
+    /// Value.
     pub value: f64,
+    /// Interval around it.
     pub own: Interval,
 }
 

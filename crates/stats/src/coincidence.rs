@@ -16,6 +16,7 @@ pub struct Event {
     pub end_s: f64,
 }
 
+/// Result of [`coincidence`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Coincidence {
     /// Events of the first list that coincide with one of the second.
@@ -32,10 +33,10 @@ pub struct Coincidence {
 
 /// Coincidences of two event lists observed during `[0, span_s)`.
 ///
-/// `shifts` and `seed` are those of the random shifts: the smallest possible `p` is `1 / (shifts + 1)`. `None` if there are no
-/// shifts, a list is empty, times are not finite, not within the span or end before they start. The lists need no order. Lists that both follow one strict period coincide at every shift
-/// that is a multiple of it, so a common timer that fires with a fixed phase gives a large `ratio` but a `p` no
-/// smaller than the share of such shifts.
+/// `shifts` and `seed` are those of the random shifts: the smallest possible `p` is `1 / (shifts + 1)`. `None` if there are
+/// no shifts, a list is empty, times are not finite, not within the span or end before they start. The lists need no
+/// order. Lists that both follow one strict period coincide at every shift that is a multiple of it, so a common timer
+/// that fires with a fixed phase gives a large `ratio` but a `p` no smaller than the share of such shifts.
 pub fn coincidence(a: &[Event], b: &[Event], span_s: f64, shifts: usize, seed: u64) -> Option<Coincidence> {
     let span_ok = span_s > 0.0 && span_s.is_finite();
     let valid = |e: &Event| 0.0 <= e.start_s && e.start_s <= e.end_s && e.end_s <= span_s;

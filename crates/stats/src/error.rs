@@ -1,24 +1,69 @@
 //! Why a figure cannot be computed.
 
+/// The reason a statistic was refused.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StatsError {
     /// The input is shorter than the method needs.
     #[error("{what} needs at least {needed} values, got {got}")]
-    TooFew { what: &'static str, needed: usize, got: usize },
+    TooFew {
+        /// The method or input.
+        what: &'static str,
+        /// Smallest acceptable count.
+        needed: usize,
+        /// Count received.
+        got: usize,
+    },
     /// The input is longer than the method can work on in reasonable time.
     #[error("{what} takes at most {limit} values, got {got}")]
-    TooMany { what: &'static str, limit: usize, got: usize },
+    TooMany {
+        /// The method or input.
+        what: &'static str,
+        /// Largest acceptable count.
+        limit: usize,
+        /// Count received.
+        got: usize,
+    },
+    /// The input holds NaN or an infinity.
     #[error("{what} holds a value that is not finite at index {index}")]
-    NonFinite { what: &'static str, index: usize },
+    NonFinite {
+        /// The input.
+        what: &'static str,
+        /// Index of the first such value.
+        index: usize,
+    },
+    /// Two inputs that belong together differ in length.
     #[error("{what} differ in length: {left} and {right}")]
-    LengthMismatch { what: &'static str, left: usize, right: usize },
+    LengthMismatch {
+        /// The inputs.
+        what: &'static str,
+        /// Length of the first.
+        left: usize,
+        /// Length of the second.
+        right: usize,
+    },
+    /// A parameter is outside its range.
     #[error("{name} = {value} is out of range; allowed: {allowed}")]
-    Parameter { name: &'static str, value: f64, allowed: &'static str },
+    Parameter {
+        /// Parameter name.
+        name: &'static str,
+        /// Value received.
+        value: f64,
+        /// The allowed range in words.
+        allowed: &'static str,
+    },
+    /// The columns of a design are linearly dependent.
     #[error("column {column} depends linearly on the columns before it")]
-    RankDeficient { column: usize },
+    RankDeficient {
+        /// Index of the first dependent column.
+        column: usize,
+    },
+    /// The arithmetic left the range of `f64`.
     #[error("{what} is outside the range of f64")]
-    Overflow { what: &'static str },
+    Overflow {
+        /// The quantity.
+        what: &'static str,
+    },
 }
 
 /// Checks length and finiteness of one input.

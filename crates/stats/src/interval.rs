@@ -1,5 +1,6 @@
 //! An interval estimate.
 
+/// An interval with its confidence level.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
     /// Nominal confidence level, in `(0, 1)`.
@@ -25,6 +26,7 @@ impl Interval {
         self.low <= x && x <= self.high
     }
 
+    /// Upper minus lower end.
     pub fn width(&self) -> f64 {
         self.high - self.low
     }

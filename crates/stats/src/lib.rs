@@ -23,6 +23,7 @@
 //! | [`random`] | the seeded generator behind all of the above |
 
 #![forbid(unsafe_code)]
+#![deny(missing_docs)]
 
 pub mod autocorr;
 pub mod between;

@@ -3,6 +3,7 @@
 use rand_core::{Rng as _, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+/// A reproducible stream of random numbers.
 #[derive(Debug, Clone)]
 pub struct Random(Xoshiro256PlusPlus);
 
@@ -12,6 +13,7 @@ impl Random {
         Self(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
+    /// 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.0.next_u64()
     }

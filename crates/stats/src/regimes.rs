@@ -29,6 +29,7 @@ const STEADY_STAY: f64 = 5.0;
 pub struct RegimeOptions {
     /// Smallest ratio of two levels; above 1.
     pub gap: f64,
+    /// Confidence level of the intervals.
     pub level: f64,
 }
 
@@ -38,6 +39,7 @@ impl Default for RegimeOptions {
     }
 }
 
+/// A level.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Regime {
     /// Median of its samples.
@@ -48,13 +50,16 @@ pub struct Regime {
     pub share: f64,
     /// Interval of the share that respects how long stays last; `None` for too short a series.
     pub share_interval: Option<Interval>,
+    /// Samples whose value lies on it.
     pub n: usize,
     /// Times it was entered.
     pub stays: usize,
 }
 
+/// The levels of a series.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Regimes {
+    /// Levels, ascending.
     pub regimes: Vec<Regime>,
     /// Index of the level of each sample.
     pub tags: Vec<usize>,
@@ -100,9 +105,8 @@ pub fn regimes(times: &[f64], values: &[f64], options: &RegimeOptions) -> Result
     let weights = weights(times);
     let all: f64 = weights.iter().sum();
     let regime = |k: usize| -> Result<Regime, StatsError> {
-        let own: Vec<f64> =
-            values.iter().zip(&by_value).filter(|(_, t)| **t == Some(k)).map(|(v, _)| *v).collect();
-        let own = sorted(&own)?;
+        let own = values.iter().zip(&by_value).filter(|(_, t)| **t == Some(k)).map(|(v, _)| *v);
+        let own = sorted(&own.collect::<Vec<_>>())?;
         let hits: Vec<bool> = tags.iter().map(|t| *t == k).collect();
         let spent: f64 = weights.iter().zip(&hits).filter(|(_, hit)| **hit).map(|(w, _)| w).sum();
         let share = (spent / all).clamp(0.0, 1.0);
@@ -142,16 +146,12 @@ fn levels(logs: &[f64], gap: f64) -> Levels {
     let mut peaks = density.peaks();
     loop {
         let cuts: Vec<usize> = peaks.windows(2).map(|w| density.lowest(w[0], w[1])).collect();
+        let lower = |i: usize| density.at[peaks[i]].min(density.at[peaks[i + 1]]);
+        let depth = |i: usize| density.at[cuts[i]] / lower(i).max(f64::MIN_POSITIVE);
         // The pair least apart is joined first, until all pairs are apart.
         let joined = (0..cuts.len())
             .filter(|i| !apart(&density, logs, &ordered, gap, [peaks[*i], cuts[*i], peaks[*i + 1]]))
-            .max_by(|a, b| {
-                let depth = |i: usize| {
-                    density.at[cuts[i]]
-                        / density.at[peaks[i]].min(density.at[peaks[i + 1]]).max(f64::MIN_POSITIVE)
-                };
-                depth(*a).total_cmp(&depth(*b))
-            });
+            .max_by(|a, b| depth(*a).total_cmp(&depth(*b)));
         let Some(i) = joined else {
             let x = |at: &usize| density.x(*at);
             return Levels { peaks: peaks.iter().map(x).collect(), valleys: cuts.iter().map(x).collect() };

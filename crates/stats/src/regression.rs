@@ -8,6 +8,7 @@ use crate::distribution::chi2_sf;
 use crate::error::{StatsError, check, check_pair, out_of_range};
 use crate::spread::sum;
 
+/// Largest number of columns of a design.
 pub const MAX_COLUMNS: usize = 12;
 
 /// What is known about the errors of the observations.
@@ -21,14 +22,18 @@ pub enum Weighting<'a> {
     Sigma(&'a [f64]),
 }
 
+/// A fitted linear model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LinearFit {
+    /// One coefficient per column.
     pub coefficients: Vec<f64>,
+    /// Standard error of each coefficient.
     pub standard_errors: Vec<f64>,
     /// Covariance matrix of the coefficients, row by row.
     pub covariance: Vec<Vec<f64>>,
     /// Weighted sum of squared residuals.
     pub chi2: f64,
+    /// Points minus columns.
     pub dof: usize,
     /// `P(chi-square >= chi2)`; only with [`Weighting::Sigma`], otherwise the scale of the errors is unknown.
     pub q: Option<f64>,

@@ -7,8 +7,10 @@ use crate::error::{StatsError, check, check_pair, out_of_range};
 /// Largest number of points: the search is quadratic.
 pub const MAX_SEGMENTED: usize = 4096;
 
+/// Options of [`segmented_regression`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SegmentedOptions {
+    /// Largest number of breaks.
     pub max_breaks: usize,
     /// Whether exactly `max_breaks` are wanted; otherwise BIC chooses up to that number.
     pub exact: bool,
@@ -25,12 +27,15 @@ impl Default for SegmentedOptions {
 /// One piece of a piecewise line.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LinearSegment {
+    /// Index of the first point.
     pub start: usize,
+    /// Index after the last point.
     pub end: usize,
     /// Slope, unit of `y` per unit of `x`.
     pub slope: f64,
     /// Value of the line at `x = 0`.
     pub intercept: f64,
+    /// Weighted sum of squared residuals.
     pub squared_error: f64,
 }
 

@@ -9,12 +9,14 @@ use crate::fourier;
 use crate::quantile::select_median;
 use crate::spread::{mad, sum};
 
+/// A one-sided power spectral density.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spectrum {
     /// Frequencies from 0 to half the rate.
     pub freq_hz: Vec<f64>,
     /// Density in squared units of the series per Hz.
     pub power: Vec<f64>,
+    /// Number of averaged segments.
     pub segments: usize,
 }
 

@@ -220,3 +220,23 @@ fn too_few_rounds_give_no_verdict_and_no_interval() {
     let nothing = judge(&[], 10, 0.1);
     assert!(nothing.rows.is_empty() && !may_stop(&[], 10, 0.1));
 }
+
+#[test]
+#[ignore = "prints the table of the documentation"]
+fn survey() {
+    for (cells, rounds) in [(1, 25), (2, 12), (3, 8), (4, 6), (6, 4), (6, 12)] {
+        let slower = Effect { log: 1.3_f64.ln(), misses: 0.0 };
+        let missing = Effect { log: 0.0, misses: 0.03 };
+        for (effect, row) in [(slower, P99), (missing, MISSED)] {
+            let (found, used) = share(STEADY, effect, cells, rounds, 300, row, Verdict::Worse);
+            println!("{cells} cells, {rounds} rounds, {effect:?}: {found:.2} in {used:.1} rounds");
+        }
+    }
+    for (name, laws) in
+        [("steady", [STEADY; 2]), ("rough", [ROUGH; 2]), ("moody", [MOODY; 2]), ("mixed", [STEADY, MOODY])]
+    {
+        for rounds in [4, 6, 12, 25] {
+            println!("{name}, {rounds} rounds: {} of 1000 A/A", false_verdicts(laws, rounds, 1000));
+        }
+    }
+}

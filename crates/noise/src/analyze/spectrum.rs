@@ -26,16 +26,11 @@ fn compared(wall_s: f64) -> usize {
 /// the rhythms found.
 pub(super) fn spectrum(views: &[CpuView<'_>], found: &[Periodic]) -> Option<Dataset> {
     let rate = 1e9 / views.first()?.setup.window_ns();
-    let rows: Vec<CurveRow> = views
-        .iter()
-        .filter_map(|v| {
-            let series = clip_robust(&lost(v), 8.0)?;
-            let segment = (series.len() / 8).next_power_of_two().clamp(64, 16_384).min(series.len());
-            let s = welch(&series, rate, segment, segment / 2).ok()?;
-            let (x, y) = thin(&s.freq_hz, &s.power);
-            (!x.is_empty()).then(|| CurveRow { name: format!("CPU {}", v.cpu.cpu), x, y })
-        })
-        .collect();
+    let rows = curves(views, |series| {
+        let segment = (series.len() / 8).next_power_of_two().clamp(64, 16_384).min(series.len());
+        let s = welch(series, rate, segment, segment / 2).ok()?;
+        Some(thin(&s.freq_hz, &s.power))
+    });
     let top = rate / 2.0;
     let marks: Vec<Mark> = found
         .iter()
@@ -60,8 +55,20 @@ pub(super) fn spectrum(views: &[CpuView<'_>], found: &[Periodic]) -> Option<Data
     })
 }
 
+/// Points of a curve.
+type Points = (Vec<f64>, Vec<f64>);
+
+/// A curve `of` the share of time lost on each CPU, clipped, where there is one.
+fn curves(views: &[CpuView<'_>], of: impl Fn(&[f64]) -> Option<Points>) -> Vec<CurveRow> {
+    let row = |v: &CpuView<'_>| {
+        let (x, y) = of(&clip_robust(&lost(v), 8.0)?)?;
+        (!x.is_empty()).then(|| CurveRow { name: format!("CPU {}", v.cpu.cpu), x, y })
+    };
+    views.iter().filter_map(row).collect()
+}
+
 /// Keeps the largest power of each logarithmic bucket, so that lines survive thinning.
-fn thin(freq_hz: &[f64], power: &[f64]) -> (Vec<f64>, Vec<f64>) {
+fn thin(freq_hz: &[f64], power: &[f64]) -> Points {
     let (mut x, mut y): (Vec<f64>, Vec<f64>) = (Vec::new(), Vec::new());
     let usable = || freq_hz.iter().zip(power).filter(|(f, p)| **f > 0.0 && **p > 0.0);
     let (Some(low), Some(high)) = (usable().map(|p| *p.0).next(), usable().map(|p| *p.0).next_back()) else {
@@ -89,23 +96,19 @@ fn thin(freq_hz: &[f64], power: &[f64]) -> (Vec<f64>, Vec<f64>) {
 /// Autocorrelation of the share of time lost, up to a fifth of the run, thinned logarithmically.
 pub(super) fn memory(views: &[CpuView<'_>]) -> Option<Dataset> {
     let window_ns = views.first()?.setup.window_ns();
-    let rows: Vec<CurveRow> = views
-        .iter()
-        .filter_map(|v| {
-            let series = clip_robust(&lost(v), 8.0)?;
-            let lags = (series.len() / 5).min(20_000);
-            let r = autocorrelation(&series, lags)?;
-            let mut x = Vec::new();
-            let mut y = Vec::new();
-            let mut lag = 1_usize;
-            while lag < r.len() {
-                x.push(lag as f64 * window_ns);
-                y.push((r[lag] * 1e4).round() / 1e4);
-                lag = (lag + 1).max((lag as f64 * 1.05) as usize);
-            }
-            (!x.is_empty()).then(|| CurveRow { name: format!("CPU {}", v.cpu.cpu), x, y })
-        })
-        .collect();
+    let rows = curves(views, |series| {
+        let lags = (series.len() / 5).min(20_000);
+        let r = autocorrelation(series, lags)?;
+        let mut x = Vec::new();
+        let mut y = Vec::new();
+        let mut lag = 1_usize;
+        while lag < r.len() {
+            x.push(lag as f64 * window_ns);
+            y.push((r[lag] * 1e4).round() / 1e4);
+            lag = (lag + 1).max((lag as f64 * 1.05) as usize);
+        }
+        Some((x, y))
+    });
     let (x, y) = (Axis::log("lag", Unit::Nanoseconds), Axis::linear("correlation", Unit::One));
     (!rows.is_empty()).then(|| {
         Dataset::new(

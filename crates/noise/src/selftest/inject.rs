@@ -11,12 +11,13 @@ use machmeter_sys::sched::Policy;
 use machmeter_sys::thread;
 
 use super::lab::{Lab, OTHER};
-use super::score::{Burst, Recall, cover, duration_error, excess_ticks};
+use super::score::{Recall, cover, duration_error, excess_ticks};
 use super::{Options, SelfCheck, State, percent};
 use crate::analyze::analyze;
 use crate::attribute::Attribution;
 use crate::attribute::matching::{Attributed, Part};
 use crate::attribute::testimony::{Sight, SourceKind};
+use crate::measure::Gap;
 use crate::samples::Samples;
 
 pub(super) const NAME: &str = "mm-inject";
@@ -37,7 +38,7 @@ pub(super) struct Setting {
 }
 
 pub(super) struct Log {
-    pub(super) bursts: Vec<Burst>,
+    pub(super) bursts: Vec<Gap>,
     /// When block 0 began, ticks.
     pub(super) origin_ticks: u64,
 }
@@ -45,7 +46,7 @@ pub(super) struct Log {
 struct Injecting<'a> {
     setting: Setting,
     burst_ticks: u64,
-    log: LockedBuf<Burst>,
+    log: LockedBuf<Gap>,
     stop: &'a AtomicBool,
 }
 
@@ -67,7 +68,7 @@ impl WithSource for Injecting<'_> {
                 while end_ticks.saturating_sub(start_ticks) < self.burst_ticks {
                     end_ticks = S::now();
                 }
-                log[done] = Burst { start_ticks, end_ticks };
+                log[done] = Gap { start_ticks, end_ticks };
                 done += 1;
             }
             // Beats that are over already are left out, so that no two bursts follow without a pause.

@@ -6,7 +6,7 @@ use machmeter_sys::clock::{TickSource, WithSource};
 use machmeter_sys::memory::{LockedBuf, MemoryError};
 
 use super::lab::Lab;
-use super::score::{Burst, Recall, cover, duration_error, excess_ticks};
+use super::score::{Recall, cover, duration_error, excess_ticks};
 use super::{Options, SelfCheck, State, percent};
 use crate::kernel::Quantum1;
 use crate::measure::{Buffers, Gap, Schedule, Sums, WorkUnit, record, sample_bursts, threshold_ticks};
@@ -44,7 +44,7 @@ struct Stall {
     turns: u64,
     length_ticks: u64,
     class: usize,
-    done: Burst,
+    done: Gap,
 }
 
 /// The work unit: nothing, and now and then a stall.
@@ -74,7 +74,7 @@ impl<S: TickSource> Stalling<'_, S> {
         while end_ticks.saturating_sub(start_ticks) < stall.length_ticks {
             end_ticks = S::now();
         }
-        stall.done = Burst { start_ticks, end_ticks };
+        stall.done = Gap { start_ticks, end_ticks };
         self.next += 1;
         self.turns_left = self.plan.get(self.next).map_or(u64::MAX, |s| s.turns);
     }
@@ -82,7 +82,7 @@ impl<S: TickSource> Stalling<'_, S> {
 
 /// What the loop and the unit wrote.
 struct Logged {
-    stalls: Vec<(usize, Burst)>,
+    stalls: Vec<(usize, Gap)>,
     gaps: Vec<Gap>,
     dropped: bool,
     threshold_ticks: u64,
@@ -146,7 +146,7 @@ fn plan(lab: &Lab<'_>, stalls: usize) -> Vec<Stall> {
                 turns: 20 + (random.exponential() * MEAN_TURNS) as u64,
                 length_ticks: lab.machine.rate.ticks(CLASSES[class].ns as f64),
                 class,
-                done: Burst::default(),
+                done: Gap::default(),
             }
         })
         .collect()
@@ -174,7 +174,7 @@ pub(super) fn checks(lab: &Lab<'_>, options: &Options) -> Vec<SelfCheck> {
 
 fn recall_of(logged: &Logged, ns: u64) -> Recall {
     let of = |class: usize| CLASSES[class].ns == ns;
-    let stalls: Vec<Burst> = logged.stalls.iter().filter(|s| of(s.0)).map(|s| s.1).collect();
+    let stalls: Vec<Gap> = logged.stalls.iter().filter(|s| of(s.0)).map(|s| s.1).collect();
     Recall::of_cover(&cover(&stalls, &logged.gaps))
 }
 
@@ -226,7 +226,7 @@ fn durations(lab: &Lab<'_>, logged: &Logged) -> SelfCheck {
 /// Stalls of `least_ns` and more, and what their gaps have beyond them, ticks.
 fn excess_from(logged: &Logged, least_ns: u64) -> (usize, Vec<f64>) {
     let long = logged.stalls.iter().filter(|s| CLASSES[s.0].ns >= least_ns);
-    let stalls: Vec<Burst> = long.map(|s| s.1).collect();
+    let stalls: Vec<Gap> = long.map(|s| s.1).collect();
     (stalls.len(), excess_ticks(&stalls, &logged.gaps, &cover(&stalls, &logged.gaps)))
 }
 
