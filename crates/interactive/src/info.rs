@@ -2,175 +2,134 @@
 
 use machmeter_data::MetricInfo;
 use machmeter_data::code::Code;
-use machmeter_data::quantity::{Better, Unit};
+use machmeter_data::quantity::Better::{self, Higher, Lower, Neither};
+use machmeter_data::quantity::Unit::{self, Count, Hertz, Nanoseconds, One};
 use machmeter_engine::Info;
 
-machmeter_data::metric!(
-    LATENESS,
+/// A metric of a cell.
+const fn of_cell(id: &'static str, unit: Unit, better: Better, description: &'static str) -> MetricInfo {
+    MetricInfo { id, params: &["task", "load"], unit, better, description, may_be_negative: false }
+}
+
+pub const LATENESS: MetricInfo = of_cell(
     "interactive.lateness",
-    ["task", "load"],
     Nanoseconds,
     Lower,
-    "Wait from the scheduled release of a job until it began (dropped ones: until given up): mean, quantiles, maximum. Of gaming: time by which a frame took longer than its CPU time."
+    "Wait from the scheduled release of a job until it began (dropped ones: until given up): mean, quantiles, maximum. Of gaming: time by which a frame took longer than its CPU time.",
 );
-machmeter_data::metric!(
-    LATENESS_QUANTILE,
-    "interactive.lateness_quantile",
-    ["task", "load", "p"],
-    Nanoseconds,
-    Lower,
-    "Lateness that p percent of all scheduled releases do not exceed (p is 95, 99 or 99.9), with an interval where there are samples enough."
-);
-machmeter_data::metric!(
-    JITTER,
+pub const LATENESS_QUANTILE: MetricInfo = MetricInfo {
+    params: &["task", "load", "p"],
+    ..of_cell(
+        "interactive.lateness_quantile",
+        Nanoseconds,
+        Lower,
+        "Lateness that p percent of all scheduled releases do not exceed (p is 95, 99 or 99.9), with an interval where there are samples enough.",
+    )
+};
+pub const JITTER: MetricInfo = of_cell(
     "interactive.jitter",
-    ["task", "load"],
     Nanoseconds,
     Lower,
-    "Standard deviation of the lateness (the true one; interbench prints a root mean square under that name)."
+    "Standard deviation of the lateness (the true one; interbench prints a root mean square under that name).",
 );
-machmeter_data::metric!(
-    MET,
+pub const MET: MetricInfo = of_cell(
     "interactive.deadlines_met",
-    ["task", "load"],
     One,
     Higher,
-    "Share of all scheduled releases that were executed and done by their deadline."
+    "Share of all scheduled releases that were executed and done by their deadline.",
 );
-machmeter_data::metric!(
-    DESIRED_CPU,
+pub const DESIRED_CPU: MetricInfo = of_cell(
     "interactive.desired_cpu",
-    ["task", "load"],
     One,
     Higher,
-    "CPU time got over CPU time asked for, of all scheduled releases. Of gaming: over wall time."
+    "CPU time got over CPU time asked for, of all scheduled releases. Of gaming: over wall time.",
 );
-machmeter_data::metric!(
-    SCHEDULED,
-    "interactive.scheduled",
-    ["task", "load"],
-    Count,
-    Neither,
-    "Releases by schedule; equals recorded + dropped."
-);
-machmeter_data::metric!(
-    RECORDED,
-    "interactive.recorded",
-    ["task", "load"],
-    Count,
-    Neither,
-    "Releases that were executed."
-);
-machmeter_data::metric!(
-    DROPPED,
-    "interactive.dropped",
-    ["task", "load"],
-    Count,
-    Lower,
-    "Releases that were given up."
-);
-machmeter_data::metric!(
-    MISS_RUN,
+pub const SCHEDULED: MetricInfo =
+    of_cell("interactive.scheduled", Count, Neither, "Releases by schedule; equals recorded + dropped.");
+pub const RECORDED: MetricInfo =
+    of_cell("interactive.recorded", Count, Neither, "Releases that were executed.");
+pub const DROPPED: MetricInfo = of_cell("interactive.dropped", Count, Lower, "Releases that were given up.");
+pub const MISS_RUN: MetricInfo = of_cell(
     "interactive.longest_miss_run",
-    ["task", "load"],
     Count,
     Lower,
-    "Longest run of consecutive releases that missed their deadline."
+    "Longest run of consecutive releases that missed their deadline.",
 );
-machmeter_data::metric!(
-    WAKE,
+pub const WAKE: MetricInfo = of_cell(
     "interactive.wake",
-    ["task", "load"],
     Nanoseconds,
     Lower,
-    "Wait for a wake-up per executed job that slept, over all threads of a chain: median, quantiles, maximum."
+    "Wait for a wake-up per executed job that slept, over all threads of a chain: median, quantiles, maximum.",
 );
-machmeter_data::metric!(
-    PREEMPT,
+pub const PREEMPT: MetricInfo = of_cell(
     "interactive.preempt",
-    ["task", "load"],
     Nanoseconds,
     Lower,
-    "Time per executed job in which it had begun and did not have the CPU: mean, quantiles, maximum."
+    "Time per executed job in which it had begun and did not have the CPU: mean, quantiles, maximum.",
 );
-machmeter_data::metric!(
-    CPU,
+pub const CPU: MetricInfo = of_cell(
     "interactive.cpu",
-    ["task", "load"],
     Nanoseconds,
     Neither,
-    "CPU time per executed job by the thread's clock: median and quantiles."
+    "CPU time per executed job by the thread's clock: median and quantiles.",
 );
-machmeter_data::metric!(
-    RESPONSE,
+pub const RESPONSE: MetricInfo = of_cell(
     "interactive.response",
-    ["task", "load"],
     Nanoseconds,
     Lower,
-    "Time from release to done of executed jobs: median, quantiles, maximum."
+    "Time from release to done of executed jobs: median, quantiles, maximum.",
 );
-machmeter_data::metric!(
-    KERNEL_WAIT,
+pub const KERNEL_WAIT: MetricInfo = of_cell(
     "interactive.kernel_wait_ratio",
-    ["task", "load"],
     One,
     Neither,
-    "Waits as recorded (wake-ups and preemption, less the undisturbed cost of a wake-up) over the kernel's run delay of the same threads: 1 when both accounts agree."
+    "Waits as recorded (wake-ups and preemption, less the undisturbed cost of a wake-up) over the kernel's run delay of the same threads: 1 when both accounts agree.",
 );
-machmeter_data::metric!(
-    XRUNS,
-    "interactive.xruns",
-    ["task", "load", "buffers"],
-    Count,
-    Lower,
-    "Times an audio buffer of so many periods ran dry."
-);
-machmeter_data::metric!(
-    SAFE_BUFFER,
+pub const XRUNS: MetricInfo = MetricInfo {
+    params: &["task", "load", "buffers"],
+    ..of_cell("interactive.xruns", Count, Lower, "Times an audio buffer of so many periods ran dry.")
+};
+pub const SAFE_BUFFER: MetricInfo = of_cell(
     "interactive.safe_buffer",
-    ["task", "load"],
     Count,
     Lower,
-    "Fewest periods of buffer without an xrun in this recording; none when even the largest ran dry."
+    "Fewest periods of buffer without an xrun in this recording; none when even the largest ran dry.",
 );
-machmeter_data::metric!(
-    FRAME_TIME,
+pub const FRAME_TIME: MetricInfo = of_cell(
     "interactive.frame_time",
-    ["task", "load"],
     Nanoseconds,
     Lower,
-    "Time between the ends of consecutive executed frames: median, quantiles, maximum."
+    "Time between the ends of consecutive executed frames: median, quantiles, maximum.",
 );
-machmeter_data::metric!(
-    LOW_RATE,
-    "interactive.low_rate",
-    ["task", "load", "definition"],
-    Hertz,
-    Higher,
-    "1 % low of the frame rate: `percentile` is the rate at the 99th percentile of frame times, `tail-mean` that of the mean of the slowest 1 %."
-);
-machmeter_data::metric!(
-    STUTTERS,
+pub const LOW_RATE: MetricInfo = MetricInfo {
+    params: &["task", "load", "definition"],
+    ..of_cell(
+        "interactive.low_rate",
+        Hertz,
+        Higher,
+        "1 % low of the frame rate: `percentile` is the rate at the 99th percentile of frame times, `tail-mean` that of the mean of the slowest 1 %.",
+    )
+};
+pub const STUTTERS: MetricInfo = of_cell(
     "interactive.stutters",
-    ["task", "load"],
     Hertz,
     Lower,
-    "Frames that took more than 1.5 times the median frame time, per second."
+    "Frames that took more than 1.5 times the median frame time, per second.",
 );
-machmeter_data::metric!(
-    LOAD_WORK,
-    "interactive.load_work",
-    ["load", "task"],
-    Hertz,
-    Higher,
-    "Units of work per second that the load got done beside the task: the price of its latency."
-);
-/// Change of a figure from setting A to setting B of an A/B run.
+pub const LOAD_WORK: MetricInfo = MetricInfo {
+    params: &["load", "task"],
+    ..of_cell(
+        "interactive.load_work",
+        Hertz,
+        Higher,
+        "Units of work per second that the load got done beside the task: the price of its latency.",
+    )
+};
 pub const AB_CHANGE: MetricInfo = MetricInfo {
     id: "interactive.ab_change",
     params: &["task", "load", "figure"],
-    unit: Unit::One,
-    better: Better::Neither,
+    unit: One,
+    better: Neither,
     description: "Change of a figure from setting A to setting B of an A/B run: relative; of shares, the difference.",
     may_be_negative: true,
 };
@@ -294,7 +253,6 @@ pub const CODES: &[Code] = &[
     },
 ];
 
-/// The probe's own description.
 pub const INFO: Info = Info {
     name: "interactive",
     question: "How late do audio, video, X, games and your own tasks run under load?",

@@ -1,5 +1,6 @@
 //! From parameters to a recording: what is asked for, whether it can be had, how the time is shared.
 
+use std::fmt::Display;
 use std::path::PathBuf;
 
 use machmeter_data::quantity::{Unit, human};
@@ -34,10 +35,9 @@ pub(super) fn default_ns(params: &Params, level: Level) -> Result<u64, ProbeErro
         return Ok(level.probe_seconds() * S);
     }
     // The loads are the host's to know; a list of names has as many as it has words.
-    let words =
-        params.loads.split(',').filter(|w| !w.trim().is_empty() && !w.trim().starts_with('-')).count();
-    let sets = ["usual", "seed", "all"].iter().any(|s| params.loads.split(',').any(|w| w.trim() == *s));
-    let loads = if sets || words == 0 { 12 } else { words as u64 };
+    let words = || params.loads.split(',').map(str::trim).filter(|w| !w.is_empty() && !w.starts_with('-'));
+    let sets = words().any(|w| ["usual", "seed", "all"].contains(&w));
+    let loads = if sets || words().count() == 0 { 12 } else { words().count() as u64 };
     let settings = if params.ab.is_some() { 6 } else { 1 };
     Ok((tasks * loads * settings * per_cell_ns + loads * S).min(all_ns))
 }
@@ -81,9 +81,7 @@ pub(super) fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Sampl
     }
     let choices = params.choices(plan.segment_ns)?;
     plan.tasks = tasks.iter().filter_map(|t| Some((t.name.to_owned(), t.stream(&choices)?))).collect();
-    let mut tell = |cell: &Cell, segment: &Segment| {
-        host.progress.figure(&run::brief(cell, segment));
-    };
+    let mut tell = |cell: &Cell, segment: &Segment| host.progress.figure(&run::brief(cell, segment));
     let mut samples = match &params.ab {
         None => run::record_cells(host, &plan, &mut OneSetting, &mut tell)?,
         Some(commands) => ab::record(host, &plan, commands, params.ab_delta / 100.0, &mut tell)?,
@@ -176,11 +174,10 @@ fn load_requests(host: &Host<'_>, params: &Params) -> Result<Vec<(LoadRequest, b
 
 fn directory(params: &Params) -> Result<PathBuf, ProbeError> {
     let directory = params.directory.clone().unwrap_or_else(|| PathBuf::from("."));
-    let absolute = std::fs::canonicalize(&directory);
-    let absolute =
-        absolute.map_err(|e| ProbeError::Usage(format!("--directory {}: {e}", directory.display())))?;
+    let usage = |why: &dyn Display| ProbeError::Usage(format!("--directory {}: {why}", directory.display()));
+    let absolute = std::fs::canonicalize(&directory).map_err(|e| usage(&e))?;
     if params.directory.is_some() && !absolute.is_dir() {
-        return Err(ProbeError::Usage(format!("--directory {}: not a directory", directory.display())));
+        return Err(usage(&"not a directory"));
     }
     Ok(absolute)
 }

@@ -56,7 +56,18 @@ pub fn simulate(
             simulate_released(stream, &releases, away, length_ns, wake_cost_ns)
         }
         Release::Poisson { .. } => Err(OracleError::ReleasesNeeded),
-        Release::Closed { think_ns } => closed(stream, think_ns, away, length_ns, wake_cost_ns),
+        Release::Closed { think_ns } => {
+            let mut one = Simulated::new(stream, away, wake_cost_ns);
+            let (mut jobs, mut release_ns) = (Vec::new(), 0);
+            while release_ns < length_ns {
+                let job = one.release(jobs.len() as u64, release_ns, None)?;
+                let next_ns = release_ns + job.response_ns + think_ns;
+                // A loop of no work and no thought would stand still.
+                release_ns = next_ns.max(release_ns + u64::from(job.response_ns == 0));
+                jobs.push(job);
+            }
+            Ok(jobs)
+        }
     }
 }
 
@@ -80,24 +91,17 @@ pub fn simulate_released(
     Ok(jobs)
 }
 
-fn closed(
-    stream: &Stream,
-    think_ns: u64,
-    away: &[Away],
-    length_ns: u64,
-    wake_cost_ns: u64,
-) -> Result<Vec<Job>, OracleError> {
-    let mut one = Simulated::new(stream, away, wake_cost_ns);
-    let mut jobs: Vec<Job> = Vec::new();
-    let mut release_ns = 0;
-    while release_ns < length_ns {
-        let job = one.release(jobs.len() as u64, release_ns, None)?;
-        let ended_ns = release_ns + job.response_ns;
-        jobs.push(job);
-        // A loop of no work and no thought would stand still.
-        release_ns = (ended_ns + think_ns).max(release_ns + u64::from(job.response_ns == 0));
+/// The spans in order; those no further than `apart_ns` from each other are one.
+pub(crate) fn joined(mut spans: Vec<Away>, apart_ns: u64) -> Vec<Away> {
+    spans.sort_unstable();
+    let mut out: Vec<Away> = Vec::with_capacity(spans.len());
+    for (from_ns, to_ns) in spans {
+        match out.last_mut() {
+            Some(last) if from_ns <= last.1 + apart_ns => last.1 = last.1.max(to_ns),
+            _ => out.push((from_ns, to_ns)),
+        }
     }
-    Ok(jobs)
+    out
 }
 
 /// The CPU as the task sees it: it is asked about ascending times only.
@@ -108,16 +112,8 @@ struct Cpu {
 
 impl Cpu {
     fn new(away: &[Away]) -> Self {
-        let mut sorted: Vec<Away> = away.iter().copied().filter(|(from, to)| from < to).collect();
-        sorted.sort_unstable();
-        let mut merged: Vec<Away> = Vec::with_capacity(sorted.len());
-        for (from_ns, to_ns) in sorted {
-            match merged.last_mut() {
-                Some(last) if from_ns <= last.1 => last.1 = last.1.max(to_ns),
-                _ => merged.push((from_ns, to_ns)),
-            }
-        }
-        Self { away: merged, next: 0 }
+        let away = away.iter().copied().filter(|(from, to)| from < to).collect();
+        Self { away: joined(away, 0), next: 0 }
     }
 
     /// The first moment from `at_ns` on at which the CPU is there.
@@ -180,19 +176,16 @@ impl<'a> Simulated<'a> {
         let late_ns = begins_ns - release_ns;
         self.busy_until_ns = Some(begins_ns);
         let lost = if behind_ns.is_some() { Fate::Dropped } else { Fate::Overslept };
-        match self.stream.overload {
-            Overload::Drop if following_ns.is_some_and(|f| f <= begins_ns) => {
+        let is_lost = match self.stream.overload {
+            Overload::Drop => following_ns.is_some_and(|f| f <= begins_ns),
+            Overload::Queue { most_periods } => self.is_dry(most_periods, late_ns),
+            Overload::Skip => self.deadline_ns.is_some_and(|d| late_ns > d),
+        };
+        if is_lost {
+            if self.stream.overload != Overload::Skip {
                 self.lost_until_ns = Some(begins_ns);
-                return Ok(given_up(number, release_ns, begins_ns, lost));
             }
-            Overload::Queue { most_periods } if self.is_dry(most_periods, late_ns) => {
-                self.lost_until_ns = Some(begins_ns);
-                return Ok(given_up(number, release_ns, begins_ns, lost));
-            }
-            Overload::Skip if self.deadline_ns.is_some_and(|d| late_ns > d) => {
-                return Ok(given_up(number, release_ns, begins_ns, lost));
-            }
-            _ => {}
+            return Ok(given_up(number, release_ns, begins_ns, lost));
         }
         let job = self.execute(number, release_ns, begins_ns, behind_ns.is_some())?;
         let ended_ns = release_ns + job.response_ns;
@@ -265,15 +258,6 @@ impl Summary {
             max_late_ns: late().max().unwrap_or(0),
         }
     }
-}
-
-/// Times that a buffer of `periods` periods ran dry: runs of consecutive releases that were dropped or done later than
-/// that many periods after their release. `None` for a stream without period.
-pub fn xruns(stream: &Stream, jobs: &[Job], periods: u32) -> Option<usize> {
-    let buffer_ns = stream.period_ns()? * u64::from(periods);
-    let dry = |j: &Job| !j.ran() || j.response_ns > buffer_ns;
-    let begins = |i: usize| dry(&jobs[i]) && (i == 0 || !dry(&jobs[i - 1]));
-    Some((0..jobs.len()).filter(|i| begins(*i)).count())
 }
 
 #[cfg(test)]

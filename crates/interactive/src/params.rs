@@ -9,7 +9,7 @@ use machmeter_engine::{Attributes, LoadInfo, ProbeError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::tasks::{Choices, MOST_BUFFERS, TASKS, TaskInfo};
+use super::tasks::{Choices, MOST_BUFFERS, TASKS, TaskInfo, find};
 
 /// Parameters of the interactive probe.
 #[derive(Debug, Clone, Args, Serialize, Deserialize, JsonSchema)]
@@ -120,13 +120,18 @@ fn clamp_of(text: &str) -> Result<(u16, u16), String> {
     }
 }
 
+/// Names with whether each was named itself.
+type Named<'a> = Vec<(&'a str, bool)>;
+/// Whether a set, by its name, holds a name; `None` where there is no such set.
+type Sets<'a> = &'a dyn Fn(&str, &str) -> Option<bool>;
+
 /// Names out of a list like `seed,launch,-x`, in the order of `all`, each with whether it was named itself.
 fn select<'a>(
     kind: &str,
     list: &str,
     all: &[(&'a str, bool)],
-    sets: &dyn Fn(&str, &str) -> Option<bool>,
-) -> Result<Vec<(&'a str, bool)>, ProbeError> {
+    sets: Sets<'_>,
+) -> Result<Named<'a>, ProbeError> {
     let mut chosen = vec![(false, false); all.len()];
     let words: Vec<String> =
         list.split(',').map(|w| w.trim().to_lowercase()).filter(|w| !w.is_empty()).collect();
@@ -152,8 +157,7 @@ fn select<'a>(
         let names: Vec<&str> = all.iter().map(|a| a.0).collect();
         return Err(ProbeError::Usage(format!("no {kind} '{unknown}': {kind}s are {}", names.join(", "))));
     }
-    let out: Vec<(&str, bool)> =
-        all.iter().zip(chosen).filter(|(_, c)| c.0).map(|(a, c)| (a.0, c.1)).collect();
+    let out: Named<'_> = all.iter().zip(chosen).filter(|(_, c)| c.0).map(|(a, c)| (a.0, c.1)).collect();
     if out.is_empty() {
         return Err(ProbeError::Usage(format!("no {kind} is left of '{list}'")));
     }
@@ -187,8 +191,8 @@ impl Params {
         kind: &str,
         list: &str,
         all: &[(&'a str, bool)],
-        sets: &dyn Fn(&str, &str) -> Option<bool>,
-    ) -> Result<Vec<(&'a str, bool)>, ProbeError> {
+        sets: Sets<'_>,
+    ) -> Result<Named<'a>, ProbeError> {
         let custom = self.custom()?;
         let mut chosen = select(kind, list, all, sets)?;
         if custom.is_none() {
@@ -207,16 +211,14 @@ impl Params {
     /// Unknown names, and a custom task that is not described.
     pub fn tasks(&self) -> Result<Vec<&'static TaskInfo>, ProbeError> {
         let all: Vec<(&str, bool)> = TASKS.iter().map(|t| (t.name, t.classic)).collect();
-        let classic = |name: &str| TASKS.iter().any(|t| t.name == name && t.classic);
+        let classic = |name: &str| find(name).is_some_and(|t| t.classic);
         let chosen = self.described("task", &self.tasks, &all, &|set, name| match set {
             "all" => Some(true),
             "seed" | "usual" => Some(classic(name)),
             _ => None,
         })?;
-        let mut out = Vec::new();
-        for (name, named) in chosen {
-            out.extend(TASKS.iter().filter(|t| t.name == name && (named || !self.rt || t.real_time)));
-        }
+        let of = |(name, named): &(&str, bool)| find(name).filter(|t| *named || !self.rt || t.real_time);
+        let out: Vec<_> = chosen.iter().filter_map(of).collect();
         if out.is_empty() {
             return Err(ProbeError::Usage(format!("no task of '{}' runs in real-time mode", self.tasks)));
         }
@@ -237,10 +239,8 @@ impl Params {
             "seed" => info(name).map(|l| l.classic && l.by_default),
             _ => None,
         })?;
-        let mut out = Vec::new();
-        for (name, named) in chosen {
-            out.extend(info(name).map(|l| (l, named)));
-        }
+        let mut out: Vec<_> =
+            chosen.into_iter().filter_map(|(name, named)| Some((info(name)?, named))).collect();
         // The custom load belongs to what is usual once it is described.
         if custom && self.loads == "usual" && !out.iter().any(|l| l.0.name == "custom") {
             out.extend(info("custom").map(|l| (l, false)));

@@ -78,28 +78,24 @@ pub trait Settings {
     ///
     /// # Errors
     /// In one line, when that fails; the recording ends there.
-    fn enter(&mut self, index: usize) -> Result<(), ProbeError>;
+    fn enter(&mut self, _index: usize) -> Result<(), ProbeError> {
+        Ok(())
+    }
     /// Which setting is in force in each half of `round`, in order; a single one for a run without settings.
-    fn order(&mut self, round: u32) -> Vec<usize>;
+    fn order(&mut self, _round: u32) -> Vec<usize> {
+        vec![0]
+    }
     /// Looks at what there is after a round; false ends the recording.
-    fn go_on(&mut self, samples: &Samples) -> bool;
+    fn go_on(&mut self, _samples: &Samples) -> bool {
+        true
+    }
 }
 
 /// No settings: every round has one pass.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OneSetting;
 
-impl Settings for OneSetting {
-    fn enter(&mut self, _index: usize) -> Result<(), ProbeError> {
-        Ok(())
-    }
-    fn order(&mut self, _round: u32) -> Vec<usize> {
-        vec![0]
-    }
-    fn go_on(&mut self, _samples: &Samples) -> bool {
-        true
-    }
-}
+impl Settings for OneSetting {}
 
 /// Records all cells of `plan` for every setting. What was recorded until something ended it is kept.
 ///
@@ -114,19 +110,20 @@ pub fn record_cells(
     let begun_ns = thread::monotonic_ns();
     let mut recorder = Recorder::open(host, plan, begun_ns)?;
     let mut random = Random::new(host.seed);
+    let mut in_order = |n: usize| {
+        let mut all: Vec<usize> = (0..n).collect();
+        if plan.shuffled {
+            random.shuffle(&mut all);
+        }
+        all
+    };
     'rounds: for round in 0..plan.rounds {
         let passes = settings.order(round);
         for (pass, &setting) in passes.iter().enumerate() {
             settings.enter(setting)?;
-            let mut loads: Vec<usize> = (0..plan.loads.len()).collect();
-            if plan.shuffled {
-                random.shuffle(&mut loads);
-            }
+            let loads = in_order(plan.loads.len());
             for (i, &load) in loads.iter().enumerate() {
-                let mut tasks: Vec<usize> = (0..plan.tasks.len()).collect();
-                if plan.shuffled {
-                    random.shuffle(&mut tasks);
-                }
+                let tasks = in_order(plan.tasks.len());
                 let rounds_left = (plan.rounds - round - 1) as usize;
                 let passes_left = (rounds_left * passes.len() + passes.len() - 1 - pass) as u64;
                 let order = Order { load, tasks, setting, passes_left, loads_left: (loads.len() - i) as u64 };

@@ -28,7 +28,6 @@ pub struct Setup {
     pub turns_per_ms: f64,
     /// Time that calibration took in the slowest task process, ns.
     pub calibration_ns: u64,
-    /// The user's comment.
     pub comment: String,
     /// What the kernel takes from real-time threads on purpose and other conditions, in words.
     pub conditions: Vec<String>,
@@ -43,24 +42,25 @@ pub struct Setup {
     pub predicted_from: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
     pub task: String,
     pub load: String,
     /// Which setting of an A/B run, 0 or 1; 0 otherwise.
     pub setting: usize,
-    /// The task's stream.
     pub stream: Stream,
+    #[serde(skip)]
     pub segments: Vec<Segment>,
 }
 
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Segment {
     /// Start after the start of the run, ns.
     pub start_ns: u64,
     /// Length by plan, ns: releases before its end are scheduled.
     pub length_ns: u64,
     /// Every release, in order. Those of a chain have the waits of all its threads.
+    #[serde(with = "crate::worker::short_jobs")]
     pub jobs: Vec<Job>,
     /// Releases by schedule; equal to the number of jobs, or something was lost.
     pub scheduled: u64,

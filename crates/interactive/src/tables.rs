@@ -6,39 +6,19 @@
 use machmeter_data::quantity::Unit;
 use machmeter_data::{Column, Table, Values};
 use machmeter_engine::ProbeError;
-use machmeter_engine::stream::{Fate, Job, Stream};
-use serde::{Deserialize, Serialize};
+use machmeter_engine::stream::{Fate, Job};
 
 use super::samples::{Cell, LoadNote, Samples, Segment, Setup};
 
 pub const JOBS: &str = "interactive_jobs";
 pub const SEGMENTS: &str = "interactive_segments";
 
-/// A cell without its segments, as it stands in the notes.
-#[derive(Serialize, Deserialize)]
-struct CellNote {
-    task: String,
-    load: String,
-    setting: usize,
-    stream: Stream,
-}
-
 /// The samples as tables. Times beyond 292 years and a trouble without a text do not survive.
 pub fn to_tables(samples: &Samples) -> Vec<Table> {
-    let cells: Vec<CellNote> = samples
-        .cells
-        .iter()
-        .map(|c| CellNote {
-            task: c.task.clone(),
-            load: c.load.clone(),
-            setting: c.setting,
-            stream: c.stream.clone(),
-        })
-        .collect();
     let json = |name: &str, value: Option<String>| (name.to_owned(), value.unwrap_or_default());
     let notes = vec![
         json("setup", serde_json::to_string(&samples.setup).ok()),
-        json("cells", serde_json::to_string(&cells).ok()),
+        json("cells", serde_json::to_string(&samples.cells).ok()),
         json("loads", serde_json::to_string(&samples.loads).ok()),
     ];
     let segments: Vec<(i32, i32, &Segment)> = samples
@@ -77,36 +57,39 @@ fn job_columns(segments: &[(i32, i32, &Segment)]) -> Vec<Column> {
     ]
 }
 
+/// A column of whole numbers: its name, and how a segment has and gets its value.
+type Number = (&'static str, fn(&Segment) -> i64, fn(&mut Segment, i64));
+
+const NUMBERS: [Number; 10] = [
+    ("start_ns", |s| s.start_ns as i64, |s, v| s.start_ns = v as u64),
+    ("length_ns", |s| s.length_ns as i64, |s, v| s.length_ns = v as u64),
+    ("scheduled", |s| s.scheduled as i64, |s, v| s.scheduled = v as u64),
+    ("load_work", |s| s.load_work as i64, |s, v| s.load_work = v as u64),
+    ("load_ns", |s| s.load_ns as i64, |s, v| s.load_ns = v as u64),
+    ("run_delay_ns", |s| told(s.run_delay_ns), |s, v| s.run_delay_ns = u64::try_from(v).ok()),
+    ("on_cpu_ns", |s| told(s.on_cpu_ns), |s, v| s.on_cpu_ns = u64::try_from(v).ok()),
+    ("voluntary", |s| s.voluntary as i64, |s, v| s.voluntary = v as u64),
+    ("involuntary", |s| s.involuntary as i64, |s, v| s.involuntary = v as u64),
+    ("steal_ns", |s| told(s.steal_ns), |s, v| s.steal_ns = u64::try_from(v).ok()),
+];
+
+fn told(value: Option<u64>) -> i64 {
+    value.map_or(-1, |v| v as i64)
+}
+
 fn segment_columns(segments: &[(i32, i32, &Segment)]) -> Vec<Column> {
-    let of =
-        |name: &str, of: fn(&Segment) -> u64| wide(name, segments.iter().map(|s| of(s.2) as i64).collect());
-    let told = |name: &str, of: fn(&Segment) -> Option<u64>| {
-        wide(name, segments.iter().map(|s| of(s.2).map_or(-1, |v| v as i64)).collect())
-    };
-    vec![
+    let column = |name: &str, unit, values| Column { name: name.to_owned(), unit, values };
+    let numbers = NUMBERS.iter().map(|(name, of, _)| wide(name, segments.iter().map(|s| of(s.2)).collect()));
+    let pressure = segments.iter().map(|s| s.2.cpu_pressure.unwrap_or(-1.0)).collect();
+    let trouble = segments.iter().map(|s| s.2.trouble.clone().unwrap_or_default()).collect();
+    let mut out = vec![
         small("cell", segments.iter().map(|s| s.0).collect()),
         small("segment", segments.iter().map(|s| s.1).collect()),
-        of("start_ns", |s| s.start_ns),
-        of("length_ns", |s| s.length_ns),
-        of("scheduled", |s| s.scheduled),
-        of("load_work", |s| s.load_work),
-        of("load_ns", |s| s.load_ns),
-        told("run_delay_ns", |s| s.run_delay_ns),
-        told("on_cpu_ns", |s| s.on_cpu_ns),
-        of("voluntary", |s| s.voluntary),
-        of("involuntary", |s| s.involuntary),
-        told("steal_ns", |s| s.steal_ns),
-        Column {
-            name: "cpu_pressure".to_owned(),
-            unit: Unit::One,
-            values: Values::F64(segments.iter().map(|s| s.2.cpu_pressure.unwrap_or(-1.0)).collect()),
-        },
-        Column {
-            name: "trouble".to_owned(),
-            unit: Unit::Count,
-            values: Values::Text(segments.iter().map(|s| s.2.trouble.clone().unwrap_or_default()).collect()),
-        },
-    ]
+    ];
+    out.extend(numbers);
+    out.push(column("cpu_pressure", Unit::One, Values::F64(pressure)));
+    out.push(column("trouble", Unit::Count, Values::Text(trouble)));
+    out
 }
 
 /// Samples from their tables.
@@ -119,19 +102,9 @@ pub fn from_tables(tables: &[Table]) -> Result<Samples, ProbeError> {
         let text = format!("no tables called {SEGMENTS} and {JOBS} to analyze as interactive");
         return Err(ProbeError::Usage(text));
     };
-    let cells: Vec<CellNote> = note(segments, "cells")?;
+    let mut cells: Vec<Cell> = note(segments, "cells")?;
     let setup: Setup = note(segments, "setup")?;
     let loads: Vec<LoadNote> = note(segments, "loads")?;
-    let mut cells: Vec<Cell> = cells
-        .into_iter()
-        .map(|c| Cell {
-            task: c.task,
-            load: c.load,
-            setting: c.setting,
-            stream: c.stream,
-            segments: Vec::new(),
-        })
-        .collect();
     read_segments(segments, &mut cells)?;
     read_jobs(jobs, &mut cells)?;
     Ok(Samples { setup, cells, loads })
@@ -171,14 +144,9 @@ fn even(table: &Table) -> Result<(), ProbeError> {
 fn read_segments(table: &Table, cells: &mut [Cell]) -> Result<(), ProbeError> {
     even(table)?;
     let (cell, number) = (smalls(table, "cell")?, smalls(table, "segment")?);
-    let column = |name: &str| wides(table, name);
-    let [start, length, scheduled] = [column("start_ns")?, column("length_ns")?, column("scheduled")?];
-    let [work, load_ns] = [column("load_work")?, column("load_ns")?];
-    let [delay, on_cpu, steal] = [column("run_delay_ns")?, column("on_cpu_ns")?, column("steal_ns")?];
-    let [voluntary, involuntary] = [column("voluntary")?, column("involuntary")?];
+    let numbers: Vec<&[i64]> = NUMBERS.iter().map(|n| wides(table, n.0)).collect::<Result<_, _>>()?;
     let pressure = missing(table, "cpu_pressure", table.f64s("cpu_pressure"))?;
     let trouble = missing(table, "trouble", table.texts("trouble"))?;
-    let told = |v: i64| u64::try_from(v).ok();
     for i in 0..table.rows() {
         let target = usize::try_from(cell[i]).ok().and_then(|c| cells.get_mut(c));
         let Some(c) = target.filter(|c| i32::try_from(c.segments.len()) == Ok(number[i])) else {
@@ -188,21 +156,13 @@ fn read_segments(table: &Table, cells: &mut [Cell]) -> Result<(), ProbeError> {
             );
             return Err(ProbeError::Usage(text));
         };
-        c.segments.push(Segment {
-            start_ns: start[i] as u64,
-            length_ns: length[i] as u64,
-            jobs: Vec::new(),
-            scheduled: scheduled[i] as u64,
-            load_work: work[i] as u64,
-            load_ns: load_ns[i] as u64,
-            run_delay_ns: told(delay[i]),
-            on_cpu_ns: told(on_cpu[i]),
-            voluntary: voluntary[i] as u64,
-            involuntary: involuntary[i] as u64,
-            steal_ns: told(steal[i]),
+        let mut segment = Segment {
             cpu_pressure: Some(pressure[i]).filter(|p| *p >= 0.0),
             trouble: Some(trouble[i].clone()).filter(|t| !t.is_empty()),
-        });
+            ..Segment::default()
+        };
+        NUMBERS.iter().zip(&numbers).for_each(|((_, _, set), column)| set(&mut segment, column[i]));
+        c.segments.push(segment);
     }
     Ok(())
 }
@@ -235,7 +195,7 @@ fn read_jobs(table: &Table, cells: &mut [Cell]) -> Result<(), ProbeError> {
 #[cfg(test)]
 mod tests {
     use machmeter_engine::Probe;
-    use machmeter_engine::stream::{Deadline, Demand, Overload, Release};
+    use machmeter_engine::stream::{Deadline, Demand, Overload, Release, Stream};
 
     use super::*;
     use crate::Interactive;

@@ -113,10 +113,8 @@ pub const TASKS: &[TaskInfo] = &[
         stream: |_| {
             Some(Stream {
                 release: Release::Closed { think_ns: 0 },
-                demand: Demand::Cpu { ns: 10 * MS },
                 deadline: Deadline::None,
-                overload: Overload::Drop,
-                stages: Vec::new(),
+                ..periodic(0, 10 * MS)
             })
         },
     },
@@ -137,10 +135,9 @@ pub const TASKS: &[TaskInfo] = &[
         stream: |_| {
             Some(Stream {
                 release: Release::Poisson { mean_ns: 125 * MS },
-                demand: Demand::Cpu { ns: MS },
                 deadline: Deadline::After { ns: 50 * MS },
                 overload: Overload::Queue { most_periods: 0 },
-                stages: Vec::new(),
+                ..periodic(0, MS)
             })
         },
     },
@@ -186,7 +183,8 @@ const fn hertz(rate: u64) -> u64 {
     1_000_000_000 / rate
 }
 
-fn periodic(period_ns: u64, cpu_ns: u64) -> Stream {
+/// A stream that drops what it is too late for.
+pub(crate) fn periodic(period_ns: u64, cpu_ns: u64) -> Stream {
     Stream {
         release: Release::Periodic { period_ns },
         demand: Demand::Cpu { ns: cpu_ns },

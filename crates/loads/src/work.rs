@@ -261,7 +261,6 @@ pub struct Count {
 }
 
 impl Count {
-    /// `n` units were done.
     pub fn add(&self, n: u64) {
         self.counters.add(self.lane, n);
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use machmeter_data::quantity::Unit;
 use machmeter_data::shape::{Axis, Cell, CostTable, Distribution, DistributionRow, TableColumn, TableRow};
-use machmeter_data::{Dataset, Params, Shape, Table};
+use machmeter_data::{Dataset, Shape, Table};
 use machmeter_stats::quantile::sorted;
 
 const HISTOGRAM: &str = "noise_histogram";
@@ -22,10 +22,6 @@ pub(super) fn datasets(tables: &[Table]) -> Vec<Dataset> {
         .into_iter()
         .flatten()
         .collect()
-}
-
-fn dataset(id: &str, title: &str, caption: String, shape: Shape) -> Dataset {
-    Dataset { id: id.to_owned(), params: Params::new(), title: title.to_owned(), caption, shape }
 }
 
 /// A histogram as percentile curves; a value stands for the upper end of its bucket, so no tail is made shorter.
@@ -57,7 +53,7 @@ fn histogram(t: &Table) -> Option<Dataset> {
         _ => "duration",
     };
     (!rows.is_empty()).then(|| {
-        dataset(
+        Dataset::new(
             "noise.imported_histogram",
             "Imported histogram",
             format!("Percentiles of the {quantity}, from the file's buckets; each value is the upper end of its bucket."),
@@ -80,17 +76,14 @@ fn at_rank(buckets: &[(f64, u64)], rank: u64) -> f64 {
 
 /// (probability, value) pairs, ten per factor of ten of 1 / (1 - p), the maximum last.
 fn curve(n: u64, value: impl Fn(u64) -> f64) -> Vec<(f64, f64)> {
-    let mut out = Vec::new();
-    for k in 0.. {
-        let rest = 10f64.powf(-f64::from(k) / f64::from(PER_DECADE));
-        if rest * (n as f64) < 1.0 {
-            break;
-        }
-        let p = 1.0 - rest;
-        out.push(((p * 1e7).round() / 1e7, value(((n as f64 * p) as u64).min(n - 1))));
-    }
-    out.push((1.0, value(n - 1)));
-    out
+    // Twenty factors of ten are more than 64 bits count.
+    (0..20 * PER_DECADE)
+        .map(|k| 10f64.powf(-f64::from(k) / f64::from(PER_DECADE)))
+        .take_while(|rest| rest * n as f64 >= 1.0)
+        .map(|rest| 1.0 - rest)
+        .map(|p| ((p * 1e7).round() / 1e7, value(((n as f64 * p) as u64).min(n - 1))))
+        .chain([(1.0, value(n - 1))])
+        .collect()
 }
 
 /// Durations of fixed work (FWQ) as percentile curves.
@@ -120,7 +113,7 @@ fn work(t: &Table) -> Option<Dataset> {
         " The file does not say how long a tick is: one tick is drawn as 1 ns."
     };
     (!rows.is_empty()).then(|| {
-        dataset(
+        Dataset::new(
             "noise.imported_work",
             "Durations of fixed work",
             format!("Percentiles of the time that one piece of fixed work took (FWQ).{unit}"),
@@ -146,15 +139,12 @@ fn summary(t: &Table) -> Option<Dataset> {
             rows[at].cells[column] = Cell::Number(value[i]);
         }
     }
-    let columns = cpus
-        .iter()
-        .map(|c| TableColumn { label: format!("CPU {c}"), unit: Some(Unit::Nanoseconds) })
-        .collect();
+    let columns = cpus.iter().map(|c| TableColumn::new(format!("CPU {c}"), Unit::Nanoseconds)).collect();
     (!rows.is_empty()).then(|| {
-        dataset(
+        Dataset::new(
             "noise.imported_summary",
             "Imported summary",
-            "Figures as the other tool printed them; nothing can be checked without its samples.".to_owned(),
+            "Figures as the other tool printed them; nothing can be checked without its samples.",
             Shape::CostTable(CostTable { columns, rows }),
         )
     })

@@ -2,95 +2,85 @@
 
 use machmeter_data::MetricInfo;
 use machmeter_data::code::Code;
+use machmeter_data::quantity::Better::{self, Lower, Neither};
+use machmeter_data::quantity::Unit::{self, Hertz, Nanoseconds, One};
 use machmeter_engine::Info;
 
-machmeter_data::metric!(
-    TURN,
-    "noise.turn",
-    ["cpu", "quantum"],
-    Nanoseconds,
-    Lower,
-    "Cost of one undisturbed turn of the loop: one work unit, one tick read, two comparisons."
-);
-machmeter_data::metric!(
-    STOLEN,
+/// A metric of a CPU.
+const fn of_cpu(id: &'static str, unit: Unit, better: Better, description: &'static str) -> MetricInfo {
+    MetricInfo { id, params: &["cpu"], unit, better, description, may_be_negative: false }
+}
+
+pub const TURN: MetricInfo = MetricInfo {
+    params: &["cpu", "quantum"],
+    ..of_cpu(
+        "noise.turn",
+        Nanoseconds,
+        Lower,
+        "Cost of one undisturbed turn of the loop: one work unit, one tick read, two comparisons.",
+    )
+};
+pub const STOLEN: MetricInfo = of_cpu(
     "noise.stolen_fraction",
-    ["cpu"],
     One,
     Lower,
-    "Share of wall time in which the loop did not run (gaps), without the work of the interrupted turns."
+    "Share of wall time in which the loop did not run (gaps), without the work of the interrupted turns.",
 );
-machmeter_data::metric!(
-    SLOWDOWN,
+pub const SLOWDOWN: MetricInfo = of_cpu(
     "noise.slowdown_fraction",
-    ["cpu"],
     One,
     Lower,
-    "Share of wall time lost because the loop ran slower than its own best 5 % of windows."
+    "Share of wall time lost because the loop ran slower than its own best 5 % of windows.",
 );
-machmeter_data::metric!(
-    LOST,
+pub const LOST: MetricInfo = of_cpu(
     "noise.lost_fraction",
-    ["cpu"],
     One,
     Lower,
-    "Share of wall time lost to anything, by stolen time or by slowdown: what is missing to the count of undisturbed windows."
+    "Share of wall time lost to anything, by stolen time or by slowdown: what is missing to the count of undisturbed windows.",
 );
-machmeter_data::metric!(
-    RATE,
-    "noise.detour_rate",
-    ["cpu"],
-    Hertz,
-    Lower,
-    "Detours of 500 ns or more per second of wall time."
-);
-machmeter_data::metric!(
-    DURATION,
+pub const RATE: MetricInfo =
+    of_cpu("noise.detour_rate", Hertz, Lower, "Detours of 500 ns or more per second of wall time.");
+pub const DURATION: MetricInfo = of_cpu(
     "noise.detour_duration",
-    ["cpu"],
     Nanoseconds,
     Lower,
-    "Duration of detours of 500 ns or more, one undisturbed turn subtracted: median, quantiles, maximum."
+    "Duration of detours of 500 ns or more, one undisturbed turn subtracted: median, quantiles, maximum.",
 );
-machmeter_data::metric!(
-    SOURCE,
-    "noise.source_fraction",
-    ["cpu", "source", "kind"],
-    One,
-    Lower,
-    "Share of wall time taken by one source; together, with micro-stalls and what was too short to be listed, they make the stolen time."
-);
-machmeter_data::metric!(
-    PERIOD,
-    "noise.period",
-    ["cpu", "class", "source"],
-    Hertz,
-    Neither,
-    "Frequency of a periodic source of detours, found in the event times of one class of durations or one source."
-);
-machmeter_data::metric!(
-    MICROSTALL,
+pub const SOURCE: MetricInfo = MetricInfo {
+    params: &["cpu", "source", "kind"],
+    ..of_cpu(
+        "noise.source_fraction",
+        One,
+        Lower,
+        "Share of wall time taken by one source; together, with micro-stalls and what was too short to be listed, they make the stolen time.",
+    )
+};
+pub const PERIOD: MetricInfo = MetricInfo {
+    params: &["cpu", "class", "source"],
+    ..of_cpu(
+        "noise.period",
+        Hertz,
+        Neither,
+        "Frequency of a periodic source of detours, found in the event times of one class of durations or one source.",
+    )
+};
+pub const MICROSTALL: MetricInfo = of_cpu(
     "noise.microstall_fraction",
-    ["cpu"],
     One,
     Lower,
-    "Share of wall time in gaps of less than 500 ns: stalls by the hardware thread next door, too short for a kernel."
+    "Share of wall time in gaps of less than 500 ns: stalls by the hardware thread next door, too short for a kernel.",
 );
-machmeter_data::metric!(
-    MICROSTALL_RATE,
+pub const MICROSTALL_RATE: MetricInfo = of_cpu(
     "noise.microstall_rate",
-    ["cpu"],
     Hertz,
     Lower,
-    "Clusters of gaps of less than 500 ns per second of wall time; single ones are clusters of one."
+    "Clusters of gaps of less than 500 ns per second of wall time; single ones are clusters of one.",
 );
-machmeter_data::metric!(
-    OWN,
+pub const OWN: MetricInfo = of_cpu(
     "noise.own_fraction",
-    ["cpu"],
     One,
     Lower,
-    "Share of wall time that the meter took for its own notes; it is in no other figure."
+    "Share of wall time that the meter took for its own notes; it is in no other figure.",
 );
 
 /// All metrics of the probe, sorted by id.
@@ -184,7 +174,6 @@ pub const CODES: &[Code] = &[
     },
 ];
 
-/// The probe's description.
 pub const INFO: Info = Info {
     name: "noise",
     question: "Who steals my CPU, when, and how much?",

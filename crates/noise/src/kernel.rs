@@ -15,11 +15,8 @@ pub struct Increments<const UP: usize, const DOWN: usize> {
 
 /// Quantum 1: the loop's own count is the work.
 pub type Quantum1 = Increments<0, 0>;
-/// Quantum 15.
 pub type Quantum15 = Increments<8, 7>;
-/// Quantum 31.
 pub type Quantum31 = Increments<16, 15>;
-/// Quantum 63.
 pub type Quantum63 = Increments<32, 31>;
 
 impl<const UP: usize, const DOWN: usize> WorkUnit for Increments<UP, DOWN> {

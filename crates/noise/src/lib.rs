@@ -124,6 +124,19 @@ fn window_text(text: &str) -> Result<String, String> {
 }
 
 impl Params {
+    /// As by default but for these.
+    fn of(quantum: Quantum, attribution: Attribution, gap_capacity: Option<u64>) -> Self {
+        Self {
+            quantum,
+            window: "100us".to_owned(),
+            windows: None,
+            threshold: None,
+            attribution,
+            sweep_bytes: 1 << 20,
+            gap_capacity,
+        }
+    }
+
     /// Length of a base window, ns.
     ///
     /// # Errors

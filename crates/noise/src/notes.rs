@@ -8,9 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct Gap {
-    /// Tick read before the turn.
     pub start_ticks: u64,
-    /// Tick read after it.
     pub end_ticks: u64,
 }
 
@@ -44,7 +42,6 @@ pub struct Raise {
     pub listing_ticks: u64,
 }
 
-/// Takes the loop's notes.
 pub trait Notes {
     /// A gap that began in `window`, which is not closed yet.
     fn gap(&mut self, gap: Gap, window: usize);

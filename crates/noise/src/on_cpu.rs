@@ -23,7 +23,6 @@ pub(super) struct Recorded {
     pub(super) t0_ticks: u64,
 }
 
-/// When to begin.
 pub(super) struct Start {
     pub(super) t0_ticks: u64,
     pub(super) wake_ns: u64,

@@ -6,6 +6,7 @@ use machmeter_engine::probe::Measured;
 use machmeter_engine::{Host, ProbeError};
 use machmeter_sys::sched::{self, Policy};
 use machmeter_sys::thread::{ScopedPlacedThread, spawn_placed_scoped};
+use machmeter_sys::topology::CpuSet;
 
 use super::attribute;
 use super::attribute::matching::attribute;
@@ -157,14 +158,12 @@ fn nominal_hz(host: &Host<'_>) -> Option<(f64, String)> {
 
 pub(super) fn place(host: &Host<'_>) -> Placement {
     // A real-time meter that the kernel holds back on purpose would measure that above all.
-    let limits = sched::RtLimits::read();
-    let held_back = host.cpus.iter().find(|c| limits.loss_ns_per_s(*c).is_some()).map(|c| limits.explain(c));
     let permitted = std::thread::scope(|scope| {
         let try_it = Policy::Fifo(placement::AUTO_FIFO_PRIORITY);
         let spawned = spawn_placed_scoped(scope, "mm-try", None, try_it, || ());
         spawned.map(ScopedPlacedThread::join).map_err(|e| e.to_string())
     });
-    let sensible = held_back.map_or(permitted, Err);
+    let sensible = held_back(&host.cpus).map_or(permitted, Err);
     placement::plan(&host.cpus, &host.allowed, &host.priority, &sensible)
 }
 
@@ -173,20 +172,18 @@ fn real_time_share(placement: &Placement) -> Vec<String> {
     if !placement.policy.is_real_time() {
         return Vec::new();
     }
+    held_back(&placement.measured).into_iter().collect()
+}
+
+/// What the kernel takes from real-time threads on the first of these CPUs on which it takes something.
+fn held_back(cpus: &CpuSet) -> Option<String> {
     let limits = sched::RtLimits::read();
-    let mut out: Vec<String> = Vec::new();
-    for cpu in placement.measured.iter().filter(|c| limits.loss_ns_per_s(*c).is_some()).take(1) {
-        out.push(limits.explain(cpu));
-    }
-    out
+    cpus.iter().find(|c| limits.loss_ns_per_s(*c).is_some()).map(|c| limits.explain(c))
 }
 
 fn side_effects(placement: &Placement) -> Vec<String> {
-    let mut out = Vec::new();
-    if placement.policy.is_real_time() {
-        out.push(format!("measuring threads ran as {} on CPU {}", placement.policy, placement.measured));
-    }
-    out
+    let text = || format!("measuring threads ran as {} on CPU {}", placement.policy, placement.measured);
+    placement.policy.is_real_time().then(text).into_iter().collect()
 }
 
 fn first_look(job: &Job<'_>, schedule: &Schedule) -> Result<Vec<Recorded>, ProbeError> {
@@ -217,7 +214,6 @@ fn first_look(job: &Job<'_>, schedule: &Schedule) -> Result<Vec<Recorded>, Probe
 #[cfg(test)]
 mod tests {
     use super::*;
-    use machmeter_sys::topology::CpuSet;
 
     #[test]
     fn long_runs_get_longer_windows() {
@@ -239,8 +235,7 @@ mod tests {
             policy,
             why: String::new(),
         };
-        let none: CpuSet = CpuSet::default();
-        assert!(on(Policy::Fifo(99), "").housekeeping == none);
+        assert!(on(Policy::Fifo(99), "").housekeeping == CpuSet::default());
         let said = feasible(&on(Policy::Fifo(99), "")).unwrap_err().to_string();
         assert!(said.contains("fifo:98"), "{said}");
         assert!(feasible(&on(Policy::Fifo(99), "2")).is_ok());

@@ -42,7 +42,6 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// Nanoseconds per tick.
     pub fn ns_per_tick(&self) -> f64 {
         if self.tick_hz > 0.0 { 1e9 / self.tick_hz } else { 1.0 }
     }

@@ -336,11 +336,6 @@ fn nothing_at_all_is_no_noise_and_no_nan() {
     assert!(!text.contains("NaN") && !text.contains("inf"));
     let d = a.metrics.iter().find(|m| m.id == "noise.detour_duration").unwrap();
     assert!(d.value.is_none() && d.why.is_some());
-}
-
-#[test]
-fn views_know_their_wall_time() {
-    let samples = Planted::new(100_000, 100).samples();
     let split = split(&samples.cpus[0], &samples.setup.schedule);
     let view = CpuView { setup: &samples.setup, cpu: &samples.cpus[0], split: &split };
     assert!((view.wall_s() - 0.01).abs() < 1e-12);

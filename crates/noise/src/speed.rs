@@ -1,10 +1,12 @@
 //! Samples the effective speed of CPUs, alone and together, for the verdict on constant interference.
 
+use std::sync::{PoisonError, RwLock};
+
 use machmeter_engine::clock::Clock;
 use machmeter_stats::quantile::median_of;
 use machmeter_sys::clock::{SourceId, TickRate, TickSource, WithSource, dispatch};
 use machmeter_sys::sched::Policy;
-use machmeter_sys::thread::spawn_placed_scoped;
+use machmeter_sys::thread::{ScopedPlacedThread, spawn_placed_scoped};
 
 use super::kernel::{DEPENDENT_ADDS, dependent_adds};
 use super::samples::{SpeedPhase, SpeedSample};
@@ -71,7 +73,7 @@ pub(super) fn alone(cpus: &[usize], source: SourceId, rate: TickRate, each_ns: f
             let work = move || sample(cpu, SpeedPhase::Alone, source, rate, each_ns);
             spawn_placed_scoped(scope, "mm-speed", Some(cpu), Policy::ordinary(), work)
                 .ok()
-                .and_then(machmeter_sys::thread::ScopedPlacedThread::join)
+                .and_then(ScopedPlacedThread::join)
         })
     };
     cpus.iter().take(MAX_ALONE).filter_map(|cpu| one(*cpu)).collect()
@@ -84,27 +86,20 @@ pub(super) fn together(
     rate: TickRate,
     each_ns: f64,
 ) -> Vec<SpeedSample> {
-    // A CPU that cannot be had must not leave the others waiting: the barrier counts only threads that started.
+    // A CPU that cannot be had must not leave the others waiting: they wait for the gate, not for each other.
+    let gate = RwLock::new(());
     std::thread::scope(|scope| {
-        let start = std::sync::Arc::new((std::sync::Mutex::new(false), std::sync::Condvar::new()));
-        let threads: Vec<_> = cpus
-            .iter()
-            .filter_map(|&cpu| {
-                let start = std::sync::Arc::clone(&start);
-                let work = move || {
-                    let (ready, changed) = &*start;
-                    let mut go = ready.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                    while !*go {
-                        go = changed.wait(go).unwrap_or_else(std::sync::PoisonError::into_inner);
-                    }
-                    drop(go);
-                    sample(cpu, phase, source, rate, each_ns)
-                };
-                spawn_placed_scoped(scope, "mm-speed", Some(cpu), Policy::ordinary(), work).ok()
-            })
-            .collect();
-        *start.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = true;
-        start.1.notify_all();
-        threads.into_iter().filter_map(machmeter_sys::thread::ScopedPlacedThread::join).collect()
+        let shut = gate.write().unwrap_or_else(PoisonError::into_inner);
+        let gate = &gate;
+        let start = |&cpu: &usize| {
+            let work = move || {
+                drop(gate.read().unwrap_or_else(PoisonError::into_inner));
+                sample(cpu, phase, source, rate, each_ns)
+            };
+            spawn_placed_scoped(scope, "mm-speed", Some(cpu), Policy::ordinary(), work).ok()
+        };
+        let threads: Vec<_> = cpus.iter().filter_map(start).collect();
+        drop(shut);
+        threads.into_iter().filter_map(ScopedPlacedThread::join).collect()
     })
 }

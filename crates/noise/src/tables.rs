@@ -50,12 +50,13 @@ struct RunCpu {
 
 /// A table that grows row by row.
 struct Rows {
-    names: &'static [(&'static str, Unit)],
+    /// Those that end in `ticks` have that unit, the others count.
+    names: &'static [&'static str],
     columns: Vec<Vec<i64>>,
 }
 
 impl Rows {
-    fn new(names: &'static [(&'static str, Unit)]) -> Self {
+    fn new(names: &'static [&'static str]) -> Self {
         Self { names, columns: vec![Vec::new(); names.len()] }
     }
 
@@ -67,14 +68,15 @@ impl Rows {
 
     fn table(self, name: &str, notes: Vec<(String, String)>) -> Table {
         let of = name;
-        let column = |((name, unit), values): (&(&str, Unit), Vec<i64>)| {
+        let column = |(name, values): (&&str, Vec<i64>)| {
+            let unit = if name.ends_with("ticks") { Unit::Ticks } else { Unit::Count };
             // A day of short gaps is more than 32 bits count.
-            let values = if *unit == Unit::Ticks || of == HISTOGRAM && *name == "count" {
+            let values = if unit == Unit::Ticks || of == HISTOGRAM && *name == "count" {
                 Values::I64(values)
             } else {
                 Values::I32(values.into_iter().map(|v| v as i32).collect())
             };
-            Column { name: (*name).to_owned(), unit: *unit, values }
+            Column { name: (*name).to_owned(), unit, values }
         };
         let columns = self.names.iter().zip(self.columns).map(column).collect();
         Table { name: name.to_owned(), notes, columns }
@@ -84,37 +86,19 @@ impl Rows {
 pub fn to_tables(samples: &Samples) -> Vec<Table> {
     let s = &samples.setup.schedule;
     let mut windows = Rows::new(&[
-        ("cpu", Unit::Count),
-        ("start_ticks", Unit::Ticks),
-        ("count", Unit::Count),
-        ("detours", Unit::Count),
-        ("detour_ticks", Unit::Ticks),
-        ("stalls", Unit::Count),
-        ("stall_ticks", Unit::Ticks),
-        ("clusters", Unit::Count),
-        ("own_ticks", Unit::Ticks),
+        "cpu",
+        "start_ticks",
+        "count",
+        "detours",
+        "detour_ticks",
+        "stalls",
+        "stall_ticks",
+        "clusters",
+        "own_ticks",
     ]);
-    let mut gaps = Rows::new(&[
-        ("cpu", Unit::Count),
-        ("start_ticks", Unit::Ticks),
-        ("end_ticks", Unit::Ticks),
-        ("source", Unit::Count),
-        ("entry_ticks", Unit::Ticks),
-        ("exit_ticks", Unit::Ticks),
-    ]);
-    let mut parts = Rows::new(&[
-        ("cpu", Unit::Count),
-        ("gap", Unit::Count),
-        ("source", Unit::Count),
-        ("start_ticks", Unit::Ticks),
-        ("ticks", Unit::Ticks),
-    ]);
-    let mut histogram = Rows::new(&[
-        ("cpu", Unit::Count),
-        ("low_ticks", Unit::Ticks),
-        ("high_ticks", Unit::Ticks),
-        ("count", Unit::Count),
-    ]);
+    let mut gaps = Rows::new(&["cpu", "start_ticks", "end_ticks", "source", "entry_ticks", "exit_ticks"]);
+    let mut parts = Rows::new(&["cpu", "gap", "source", "start_ticks", "ticks"]);
+    let mut histogram = Rows::new(&["cpu", "low_ticks", "high_ticks", "count"]);
     for c in &samples.cpus {
         let cpu = c.cpu as i64;
         for k in 0..c.counts.len().max(c.sums.len()) {
@@ -182,13 +166,8 @@ fn complete_from(samples: &Samples) -> u64 {
 }
 
 fn run_cpu(c: &CpuSamples) -> RunCpu {
-    RunCpu {
-        cpu: c.cpu,
-        raises: c.raises.clone(),
-        sum_ticks: c.lengths.sum_ticks,
-        longest_ticks: c.lengths.longest_ticks,
-        thread: c.thread,
-    }
+    let Lengths { sum_ticks, longest_ticks, .. } = c.lengths;
+    RunCpu { cpu: c.cpu, raises: c.raises.clone(), sum_ticks, longest_ticks, thread: c.thread }
 }
 
 fn sources(sources: &[Source]) -> Table {

@@ -25,7 +25,6 @@ pub struct WindowRequest {
     pub quantum: Quantum,
     /// Length of a window, ticks.
     pub window_ticks: u64,
-    /// Windows per CPU.
     pub windows: usize,
     /// Begin at a multiple of the window's length, so that windows of all runs share boundaries.
     pub align: bool,
@@ -41,7 +40,7 @@ pub struct WindowRequest {
 /// When no thread can be placed there, or the clock gives nothing.
 pub fn calibrate(host: &Host<'_>, quantum: Quantum) -> Result<Turn, ProbeError> {
     let (cpus, placement) = (host.cpus.to_vec(), place(host));
-    let params = params(quantum, 0);
+    let params = Params::of(quantum, Attribution::None, Some(0));
     let job = Job { host, params: &params, cpus: &cpus, placement: &placement, align: false, sums: false };
     let bursts = job.bursts()?;
     let step = host.clock.step_ticks();
@@ -69,7 +68,7 @@ pub fn record_windows(host: &Host<'_>, request: &WindowRequest) -> Result<Sample
         ));
     }
     let (cpus, placement) = (host.cpus.to_vec(), place(host));
-    let params = params(quantum, gap_capacity);
+    let params = Params::of(quantum, Attribution::None, Some(gap_capacity as u64));
     let job = Job { host, params: &params, cpus: &cpus, placement: &placement, align, sums: false };
     let schedule = Schedule::all_listed(0, window_ticks, windows, threshold_ticks);
     let (recorded, _) = job.record(&schedule, None)?;
@@ -90,16 +89,4 @@ pub fn record_windows(host: &Host<'_>, request: &WindowRequest) -> Result<Sample
         references: References::default(),
         imported: Vec::new(),
     })
-}
-
-fn params(quantum: Quantum, gap_capacity: usize) -> Params {
-    Params {
-        quantum,
-        window: String::new(),
-        windows: None,
-        threshold: None,
-        attribution: Attribution::None,
-        sweep_bytes: 1 << 20,
-        gap_capacity: Some(gap_capacity as u64),
-    }
 }

@@ -16,23 +16,6 @@ pub struct Event {
     pub end_s: f64,
 }
 
-/// Options of [`coincidence`].
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct CoincidenceOptions {
-    /// Two events coincide if they overlap or come within this many seconds.
-    pub tolerance_s: f64,
-    /// Number of random shifts; the smallest possible `p` is `1 / (shifts + 1)`.
-    pub shifts: usize,
-    /// Seed of the random stream.
-    pub seed: u64,
-}
-
-impl Default for CoincidenceOptions {
-    fn default() -> Self {
-        Self { tolerance_s: 0.0, shifts: 999, seed: 0x636f_696e }
-    }
-}
-
 /// Result of [`coincidence`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Coincidence {
@@ -44,46 +27,44 @@ pub struct Coincidence {
     pub ratio: Option<f64>,
     /// One-sided probability of at least as many coincidences if the lists are unrelated.
     pub p: f64,
-    /// Total time during which both lists have an event, in seconds, without the tolerance.
+    /// Total time during which both lists have an event, in seconds.
     pub overlap_s: f64,
 }
 
 /// Coincidences of two event lists observed during `[0, span_s)`.
 ///
-/// `None` if a list is empty, times are not finite, not within the span or end before they start, or an option
-/// is out of range. The lists need no order. Lists that both follow one strict period coincide at every shift
-/// that is a multiple of it, so a common timer that fires with a fixed phase gives a large `ratio` but a `p` no
-/// smaller than the share of such shifts.
-pub fn coincidence(a: &[Event], b: &[Event], span_s: f64, opts: &CoincidenceOptions) -> Option<Coincidence> {
+/// `shifts` and `seed` are those of the random shifts: the smallest possible `p` is `1 / (shifts + 1)`. `None` if there are
+/// no shifts, a list is empty, times are not finite, not within the span or end before they start. The lists need no
+/// order. Lists that both follow one strict period coincide at every shift that is a multiple of it, so a common timer
+/// that fires with a fixed phase gives a large `ratio` but a `p` no smaller than the share of such shifts.
+pub fn coincidence(a: &[Event], b: &[Event], span_s: f64, shifts: usize, seed: u64) -> Option<Coincidence> {
     let span_ok = span_s > 0.0 && span_s.is_finite();
     let valid = |e: &Event| 0.0 <= e.start_s && e.start_s <= e.end_s && e.end_s <= span_s;
-    let options_ok = opts.tolerance_s >= 0.0 && opts.tolerance_s < span_s && opts.shifts > 0;
-    if !span_ok || !options_ok || a.is_empty() || b.is_empty() || !a.iter().chain(b).all(valid) {
+    if !span_ok || shifts == 0 || a.is_empty() || b.is_empty() || !a.iter().chain(b).all(valid) {
         return None;
     }
-    let reference = merged(b, opts.tolerance_s);
+    let reference = merged(b);
     let observed = hits(a, 0.0, &reference, span_s);
-    let mut random = Random::new(opts.seed);
+    let mut random = Random::new(seed);
     let (mut total, mut reached) = (0_usize, 0_usize);
-    for _ in 0..opts.shifts {
+    for _ in 0..shifts {
         let shifted = hits(a, random.unit() * span_s, &reference, span_s);
         total += shifted;
         reached += usize::from(shifted >= observed);
     }
-    let expected = total as f64 / opts.shifts as f64;
+    let expected = total as f64 / shifts as f64;
     Some(Coincidence {
         observed,
         expected,
         ratio: (expected > 0.0).then(|| observed as f64 / expected),
-        p: (reached + 1) as f64 / (opts.shifts + 1) as f64,
-        overlap_s: common_time_s(&merged(a, 0.0), &merged(b, 0.0)),
+        p: (reached + 1) as f64 / (shifts + 1) as f64,
+        overlap_s: common_time_s(&merged(a), &reference),
     })
 }
 
-/// The events widened by the tolerance, in order, joined where they touch.
-fn merged(events: &[Event], tolerance_s: f64) -> Vec<Event> {
-    let widen = |e: &Event| Event { start_s: e.start_s - tolerance_s, end_s: e.end_s + tolerance_s };
-    let mut sorted: Vec<Event> = events.iter().map(widen).collect();
+/// The events in order, joined where they touch.
+fn merged(events: &[Event]) -> Vec<Event> {
+    let mut sorted = events.to_vec();
     sorted.sort_by(|a, b| a.start_s.total_cmp(&b.start_s));
     let mut out: Vec<Event> = Vec::with_capacity(sorted.len());
     for event in sorted {
@@ -105,7 +86,7 @@ fn hits(events: &[Event], shift_s: f64, reference: &[Event], span_s: f64) -> usi
         let moved = e.start_s + shift_s;
         let start = if moved >= span_s { moved - span_s } else { moved };
         let end = start + (e.end_s - e.start_s);
-        // The copies one turn away cover events and tolerances that reach over the ends.
+        // The copies one turn away cover events that reach over the ends.
         touches(start, end) || touches(start - span_s, end - span_s) || touches(start + span_s, end + span_s)
     };
     events.iter().filter(|e| hit(e)).count()

@@ -82,7 +82,10 @@ pub(crate) fn check_pair(what: &'static str, left: usize, right: usize) -> Resul
     if left == right { Ok(()) } else { Err(StatsError::LengthMismatch { what, left, right }) }
 }
 
-/// `Some` for a finite value.
+pub(crate) fn out_of_range(name: &'static str, value: f64, allowed: &'static str) -> StatsError {
+    StatsError::Parameter { name, value, allowed }
+}
+
 pub(crate) fn finite(x: f64) -> Option<f64> {
     x.is_finite().then_some(x)
 }

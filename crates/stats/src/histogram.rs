@@ -88,33 +88,6 @@ impl LogHistogram {
         (self.count > 0).then_some(self.max)
     }
 
-    /// Exact mean.
-    pub fn mean(&self) -> Option<f64> {
-        (self.count > 0).then(|| self.sum as f64 / self.count as f64)
-    }
-
-    /// The bucket that holds the value of rank `ceil(p * count)`, its bounds narrowed to the exact extremes.
-    ///
-    /// The true order statistic of that rank lies in `low..=high`. `None` if empty or `p` is not in `[0, 1]`.
-    pub fn quantile(&self, p: f64) -> Option<Bucket> {
-        if self.count == 0 || !(0.0..=1.0).contains(&p) {
-            return None;
-        }
-        let rank = ((p * self.count as f64).ceil() as u64).clamp(1, self.count);
-        let mut seen = 0_u64;
-        for bucket in self.iter() {
-            seen = seen.saturating_add(bucket.count);
-            if seen >= rank {
-                return Some(Bucket {
-                    low: bucket.low.max(self.min),
-                    high: bucket.high.min(self.max),
-                    ..bucket
-                });
-            }
-        }
-        None
-    }
-
     /// Non-empty buckets in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = Bucket> + '_ {
         self.counts.iter().enumerate().filter(|&(_, &count)| count > 0).map(|(slot, &count)| {

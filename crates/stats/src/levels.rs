@@ -9,7 +9,7 @@
 //!
 //! Constants marked "fixtures" were chosen on one half of `fixtures/ladders` and are judged on the other half.
 
-use crate::error::{StatsError, check};
+use crate::error::{StatsError, check, out_of_range};
 use crate::quantile::median_of;
 
 /// Exponent of the law of colors: shares of a Poisson number of pages, of which 8 fit, within 0.05.
@@ -107,10 +107,10 @@ impl Curve {
         check("sizes", &sizes, 3)?;
         check("prices", &ns, 3)?;
         if let Some(value) = sizes.iter().chain(&ns).copied().find(|v| *v <= 0.0) {
-            return Err(StatsError::Parameter { name: "size or price", value, allowed: "positive" });
+            return Err(out_of_range("size or price", value, "positive"));
         }
         if let Some(w) = sizes.windows(2).find(|w| w[0] >= w[1]) {
-            return Err(StatsError::Parameter { name: "size", value: w[1], allowed: "ascending" });
+            return Err(out_of_range("size", w[1], "ascending"));
         }
         for i in (1..ns.len()).rev() {
             ns[i - 1] = ns[i - 1].min(ns[i]);

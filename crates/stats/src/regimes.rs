@@ -6,7 +6,7 @@
 //! take the level of their neighbors in time.
 
 use crate::distribution::binomial_cdf;
-use crate::error::{StatsError, check, check_pair};
+use crate::error::{StatsError, check, check_pair, out_of_range};
 use crate::interval::Interval;
 use crate::quantile::{median, quantile_interval, sorted};
 use crate::serial;
@@ -89,17 +89,13 @@ pub fn regimes(times: &[f64], values: &[f64], options: &RegimeOptions) -> Result
     check("values", values, 1)?;
     check("times", times, 1)?;
     if options.gap.partial_cmp(&1.0) != Some(std::cmp::Ordering::Greater) || !options.gap.is_finite() {
-        return Err(StatsError::Parameter { name: "gap", value: options.gap, allowed: "above 1" });
+        return Err(out_of_range("gap", options.gap, "above 1"));
     }
     if let Some(bad) = values.iter().find(|v| **v <= 0.0) {
-        return Err(StatsError::Parameter { name: "value", value: *bad, allowed: "above 0" });
+        return Err(out_of_range("value", *bad, "above 0"));
     }
     if let Some(w) = times.windows(2).find(|w| w[1] < w[0]) {
-        return Err(StatsError::Parameter {
-            name: "time",
-            value: w[1],
-            allowed: "not before the one before",
-        });
+        return Err(out_of_range("time", w[1], "not before the one before"));
     }
     let logs: Vec<f64> = values.iter().map(|v| v.ln()).collect();
     let gap = options.gap.ln();
@@ -109,9 +105,8 @@ pub fn regimes(times: &[f64], values: &[f64], options: &RegimeOptions) -> Result
     let weights = weights(times);
     let all: f64 = weights.iter().sum();
     let regime = |k: usize| -> Result<Regime, StatsError> {
-        let own: Vec<f64> =
-            values.iter().zip(&by_value).filter(|(_, t)| **t == Some(k)).map(|(v, _)| *v).collect();
-        let own = sorted(&own)?;
+        let own = values.iter().zip(&by_value).filter(|(_, t)| **t == Some(k)).map(|(v, _)| *v);
+        let own = sorted(&own.collect::<Vec<_>>())?;
         let hits: Vec<bool> = tags.iter().map(|t| *t == k).collect();
         let spent: f64 = weights.iter().zip(&hits).filter(|(_, hit)| **hit).map(|(w, _)| w).sum();
         let share = (spent / all).clamp(0.0, 1.0);
@@ -151,16 +146,12 @@ fn levels(logs: &[f64], gap: f64) -> Levels {
     let mut peaks = density.peaks();
     loop {
         let cuts: Vec<usize> = peaks.windows(2).map(|w| density.lowest(w[0], w[1])).collect();
+        let lower = |i: usize| density.at[peaks[i]].min(density.at[peaks[i + 1]]);
+        let depth = |i: usize| density.at[cuts[i]] / lower(i).max(f64::MIN_POSITIVE);
         // The pair least apart is joined first, until all pairs are apart.
         let joined = (0..cuts.len())
             .filter(|i| !apart(&density, logs, &ordered, gap, [peaks[*i], cuts[*i], peaks[*i + 1]]))
-            .max_by(|a, b| {
-                let depth = |i: usize| {
-                    density.at[cuts[i]]
-                        / density.at[peaks[i]].min(density.at[peaks[i + 1]]).max(f64::MIN_POSITIVE)
-                };
-                depth(*a).total_cmp(&depth(*b))
-            });
+            .max_by(|a, b| depth(*a).total_cmp(&depth(*b)));
         let Some(i) = joined else {
             let x = |at: &usize| density.x(*at);
             return Levels { peaks: peaks.iter().map(x).collect(), valleys: cuts.iter().map(x).collect() };

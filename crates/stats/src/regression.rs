@@ -5,7 +5,7 @@
 //! each fit: near 1 the model is good (or the errors are overstated), below 0.001 it is not.
 
 use crate::distribution::chi2_sf;
-use crate::error::{StatsError, check, check_pair};
+use crate::error::{StatsError, check, check_pair, out_of_range};
 use crate::spread::sum;
 
 /// Largest number of columns of a design.
@@ -39,10 +39,6 @@ pub struct LinearFit {
     pub q: Option<f64>,
     /// Observation minus model, in the unit of `y`.
     pub residuals: Vec<f64>,
-    /// Coefficient of determination, about the mean if a constant column is present; `None` if `y` is constant.
-    pub r2: Option<f64>,
-    /// The same, adjusted for the number of columns.
-    pub r2_adj: Option<f64>,
 }
 
 /// Fits `y = sum_j coefficient_j * columns[j]`. Needs one more point than columns (at most 12).
@@ -56,7 +52,7 @@ pub fn weighted_least_squares(
 ) -> Result<LinearFit, StatsError> {
     let k = columns.len();
     if k == 0 || k > MAX_COLUMNS {
-        return Err(StatsError::Parameter { name: "columns", value: k as f64, allowed: "1 to 12" });
+        return Err(out_of_range("columns", k as f64, "1 to 12"));
     }
     check("observations", y, k + 1)?;
     for column in columns {
@@ -82,12 +78,7 @@ pub fn weighted_least_squares(
     if !all.copied().all(f64::is_finite) {
         return Err(StatsError::Overflow { what: "least squares fit" });
     }
-    let has_constant = columns.iter().any(|c| c[0] != 0.0 && c.iter().all(|v| *v == c[0]));
-    let r2 = determination(y, &roots, chi2, has_constant);
-    let free = (y.len() - usize::from(has_constant)) as f64;
     Ok(LinearFit {
-        r2_adj: r2.map(|r2| 1.0 - (1.0 - r2) * free / dof as f64),
-        r2,
         q: if known { chi_square_q(chi2, dof) } else { None },
         coefficients,
         standard_errors,
@@ -124,22 +115,10 @@ fn weight_roots(weighting: Weighting<'_>, n: usize) -> Result<Vec<f64>, StatsErr
         if value > 0.0 && value.is_finite() && root.is_finite() {
             Ok(root)
         } else {
-            Err(StatsError::Parameter { name, value, allowed: "positive and finite" })
+            Err(out_of_range(name, value, "positive and finite"))
         }
     };
     given.iter().map(|v| convert(*v)).collect()
-}
-
-fn determination(y: &[f64], roots: &[f64], chi2: f64, centered: bool) -> Option<f64> {
-    let weights: Vec<f64> = roots.iter().map(|w| w * w).collect();
-    let center = if centered {
-        sum(&y.iter().zip(&weights).map(|(y, w)| y * w).collect::<Vec<_>>()) / sum(&weights)
-    } else {
-        0.0
-    };
-    let total = sum(&y.iter().zip(&weights).map(|(y, w)| w * (y - center).powi(2)).collect::<Vec<_>>());
-    let r2 = 1.0 - chi2 / total;
-    (total > 0.0 && r2.is_finite()).then_some(r2)
 }
 
 type Solution = (Vec<f64>, Vec<Vec<f64>>);

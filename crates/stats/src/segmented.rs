@@ -2,7 +2,7 @@
 //!
 //! Dynamic programming after Bai & Perron, "Computation and Analysis of Multiple Structural Change Models" (2003).
 
-use crate::error::{StatsError, check, check_pair};
+use crate::error::{StatsError, check, check_pair, out_of_range};
 
 /// Largest number of points: the search is quadratic.
 pub const MAX_SEGMENTED: usize = 4096;
@@ -56,11 +56,7 @@ pub fn segmented_regression(
     let n = x.len();
     let min_points = opts.min_points;
     if min_points < 2 {
-        return Err(StatsError::Parameter {
-            name: "min_points",
-            value: min_points as f64,
-            allowed: "at least 2",
-        });
+        return Err(out_of_range("min_points", min_points as f64, "at least 2"));
     }
     let needed =
         if opts.exact { min_points.saturating_mul(opts.max_breaks.saturating_add(1)) } else { min_points };
@@ -71,13 +67,13 @@ pub fn segmented_regression(
         return Err(StatsError::TooMany { what: "segmented regression", limit: MAX_SEGMENTED, got: n });
     }
     if let Some(w) = x.windows(2).find(|w| w[0] > w[1]) {
-        return Err(StatsError::Parameter { name: "x", value: w[1], allowed: "ascending order" });
+        return Err(out_of_range("x", w[1], "ascending order"));
     }
     let weights = checked_weights(weights, n)?;
     let points: Vec<[f64; 3]> = (0..n).map(|i| [x[i], y[i], weights[i]]).collect();
     let breaks = opts.max_breaks.min(n / min_points - 1);
     let tables = search(&points, breaks, min_points);
-    let chosen = if opts.exact { breaks } else { by_bic(&tables, n, total_squares(&points)) };
+    let chosen = if opts.exact { breaks } else { by_bic(&tables, n, Moments::of(&points).yy) };
     let mut segments = Vec::new();
     let mut end = n;
     for level in (0..=chosen).rev() {
@@ -98,7 +94,7 @@ fn checked_weights(weights: Option<&[f64]>, n: usize) -> Result<Vec<f64>, StatsE
     let Some(weights) = weights else { return Ok(vec![1.0; n]) };
     check_pair("weights and points", weights.len(), n)?;
     match weights.iter().find(|w| !(**w > 0.0 && w.is_finite())) {
-        Some(&value) => Err(StatsError::Parameter { name: "weight", value, allowed: "positive and finite" }),
+        Some(&value) => Err(out_of_range("weight", value, "positive and finite")),
         None => Ok(weights.to_vec()),
     }
 }
@@ -162,6 +158,14 @@ struct Moments {
 }
 
 impl Moments {
+    fn of(points: &[[f64; 3]]) -> Self {
+        let mut moments = Self::default();
+        for p in points {
+            moments.add(*p);
+        }
+        moments
+    }
+
     fn add(&mut self, [x, y, w]: [f64; 3]) {
         self.weight += w;
         let share = w / self.weight;
@@ -184,18 +188,8 @@ impl Moments {
 }
 
 fn segment(points: &[[f64; 3]], start: usize, end: usize) -> LinearSegment {
-    let mut moments = Moments::default();
-    points[start..end].iter().for_each(|p| moments.add(*p));
+    let moments = Moments::of(&points[start..end]);
     let slope = moments.slope();
     let intercept = moments.mean_y - slope * moments.mean_x;
     LinearSegment { start, end, slope, intercept, squared_error: moments.squared_error() }
-}
-
-/// Weighted sum of squares of `y` about its mean.
-fn total_squares(points: &[[f64; 3]]) -> f64 {
-    let mut moments = Moments::default();
-    for point in points {
-        moments.add(*point);
-    }
-    moments.yy
 }

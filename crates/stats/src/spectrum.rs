@@ -4,7 +4,7 @@
 //! are those of `scipy.signal.welch`: one-sided power spectral density, constant detrending per segment, periodic
 //! Hann window. Counts of noise are ruled by rare long holes: pass them through [`clip_robust`] first.
 
-use crate::error::{StatsError, check, finite};
+use crate::error::{StatsError, check, finite, out_of_range};
 use crate::fourier;
 use crate::quantile::select_median;
 use crate::spread::{mad, sum};
@@ -27,25 +27,13 @@ pub struct Spectrum {
 /// `overlap` not below `segment_len`.
 pub fn welch(xs: &[f64], rate_hz: f64, segment_len: usize, overlap: usize) -> Result<Spectrum, StatsError> {
     if segment_len < 4 {
-        return Err(StatsError::Parameter {
-            name: "segment_len",
-            value: segment_len as f64,
-            allowed: "at least 4 samples",
-        });
+        return Err(out_of_range("segment_len", segment_len as f64, "at least 4 samples"));
     }
     if overlap >= segment_len {
-        return Err(StatsError::Parameter {
-            name: "overlap",
-            value: overlap as f64,
-            allowed: "below segment_len",
-        });
+        return Err(out_of_range("overlap", overlap as f64, "below segment_len"));
     }
     if !(rate_hz > 0.0 && rate_hz.is_finite()) {
-        return Err(StatsError::Parameter {
-            name: "rate_hz",
-            value: rate_hz,
-            allowed: "positive and finite",
-        });
+        return Err(out_of_range("rate_hz", rate_hz, "positive and finite"));
     }
     check("series", xs, segment_len)?;
     let taper = hann(segment_len);
@@ -73,7 +61,6 @@ pub fn welch(xs: &[f64], rate_hz: f64, segment_len: usize, overlap: usize) -> Re
     Ok(Spectrum { freq_hz, power, segments })
 }
 
-/// The periodic Hann window.
 fn hann(len: usize) -> Vec<f64> {
     let step = std::f64::consts::TAU / len as f64;
     (0..len).map(|i| 0.5 - 0.5 * (step * i as f64).cos()).collect()

@@ -113,7 +113,6 @@ fn least_squares() {
             let fit = regression::weighted_least_squares(&columns, &y, weighting).expect("full rank");
             all_close(&fit.coefficients, &case[key]["coefficients"], tolerance, name);
             all_close(&fit.standard_errors, &case[key]["standard_errors"], tolerance, name);
-            close(fit.r2_adj, &case[key]["r2_adj"], 1e-9, name);
             assert_eq!(fit.q, None, "unknown errors have no Q");
         }
         let fit = regression::weighted_least_squares(&columns, &y, regression::Weighting::Sigma(&sigma))

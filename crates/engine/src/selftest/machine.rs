@@ -46,11 +46,7 @@ impl<'a> Machine<'a> {
     /// In one line, when there is no CPU or no clock to test on.
     pub fn open(cpu: Option<usize>, seed: u64, progress: &'a dyn Progress) -> Result<Self, String> {
         let topology = Topology::host().map_err(|e| e.to_string())?;
-        let allowed = Allowed::host(&topology).map_err(|e| e.to_string())?.nameable();
-        let cpu = cpu.or_else(|| allowed.iter().next_back()).ok_or("no CPU is allowed")?;
-        if !allowed.contains(cpu) {
-            return Err(format!("CPU {cpu} is not one of those allowed: {allowed}"));
-        }
+        let (allowed, cpu) = cpus(&topology, cpu)?;
         let clock = qualify(&[cpu]).map_err(|e| e.to_string())?;
         let rate = clock.tick_rate();
         Ok(Self { cpu, allowed, topology, clock, rate, seed, progress })
@@ -103,6 +99,20 @@ impl<'a> Machine<'a> {
     /// Ticks as ns of one tick, and the clock's step in ticks: what costs are estimated with.
     pub fn tick(&self) -> (f64, u64) {
         (self.rate.ns_per_tick(), self.clock.step_ticks())
+    }
+}
+
+/// The CPUs that may be used, and that to test on: the last of them when not given.
+///
+/// # Errors
+/// In one line, when it is none of them.
+pub fn cpus(topology: &Topology, cpu: Option<usize>) -> Result<(CpuSet, usize), String> {
+    let allowed = Allowed::host(topology).map_err(|e| e.to_string())?.nameable();
+    let cpu = cpu.or_else(|| allowed.iter().next_back()).ok_or("no CPU is allowed")?;
+    if allowed.contains(cpu) {
+        Ok((allowed, cpu))
+    } else {
+        Err(format!("CPU {cpu} is not one of those allowed: {allowed}"))
     }
 }
 

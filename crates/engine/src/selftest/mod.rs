@@ -30,9 +30,17 @@ impl State {
         }
     }
 
-    /// Pass if `met`, else fail.
     pub fn of(met: bool) -> Self {
-        if met { Self::Pass } else { Self::Fail }
+        Self::if_sure(met, true)
+    }
+
+    /// As [`State::of`]; what was not met is not shown unless it is `sure`.
+    pub fn if_sure(met: bool, sure: bool) -> Self {
+        match (met, sure) {
+            (true, _) => Self::Pass,
+            (false, true) => Self::Fail,
+            (false, false) => Self::NotShown,
+        }
     }
 }
 

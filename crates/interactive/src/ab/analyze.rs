@@ -268,25 +268,15 @@ fn table(series: &[Series], rows: &[Row]) -> Dataset {
             ],
         }
     };
+    let texts = ["B is", "A", "B", "change", "low", "high", "detectable", "p"];
+    let mut columns: Vec<TableColumn> = texts.iter().map(|name| TableColumn::new(*name, None)).collect();
+    columns.push(TableColumn::new("rounds", Unit::Count));
     Dataset::new(
         "interactive.ab",
         "Setting B against setting A",
         "Change from A to B with its 95 % interval, paired by rounds that were measured in random order. Detectable \
-                  is the smallest change that would have been found in 9 of 10 such runs. p holds for all looks, cells and \
-                  figures together.",
-        Shape::CostTable(CostTable {
-            columns: vec![
-                TableColumn::new("B is", None),
-                TableColumn::new("A", None),
-                TableColumn::new("B", None),
-                TableColumn::new("change", None),
-                TableColumn::new("low", None),
-                TableColumn::new("high", None),
-                TableColumn::new("detectable", None),
-                TableColumn::new("p", None),
-                TableColumn::new("rounds", Some(Unit::Count)),
-            ],
-            rows: series.iter().zip(rows).map(row).collect(),
-        }),
+         is the smallest change that would have been found in 9 of 10 such runs. p holds for all looks, cells and \
+         figures together.",
+        Shape::CostTable(CostTable { columns, rows: series.iter().zip(rows).map(row).collect() }),
     )
 }

@@ -18,7 +18,6 @@ pub enum Figure {
     Mean,
     /// 95th percentile of lateness, where segments are too short for the 99th.
     P95,
-    /// 99th percentile of lateness.
     P99,
     /// Share of releases that missed their deadline, dropped ones included.
     Misses,
@@ -35,33 +34,27 @@ pub enum Scale {
 }
 
 impl Figure {
-    /// As in the parameter `figure` of `interactive.ab_change`.
-    pub const fn name(self) -> &'static str {
+    /// As in the parameter `figure` of `interactive.ab_change`, in words, and the scale on which it is compared.
+    const fn facts(self) -> (&'static str, &'static str, Scale) {
         match self {
-            Self::Mean => "mean",
-            Self::P95 => "p95",
-            Self::P99 => "p99",
-            Self::Misses => "misses",
-            Self::DesiredCpu => "desired-cpu",
+            Self::Mean => ("mean", "mean lateness", Scale::Ratio),
+            Self::P95 => ("p95", "p95 of lateness", Scale::Ratio),
+            Self::P99 => ("p99", "p99 of lateness", Scale::Ratio),
+            Self::Misses => ("misses", "misses", Scale::Points),
+            Self::DesiredCpu => ("desired-cpu", "desired CPU", Scale::Points),
         }
+    }
+
+    pub const fn name(self) -> &'static str {
+        self.facts().0
     }
 
     pub const fn words(self) -> &'static str {
-        match self {
-            Self::Mean => "mean lateness",
-            Self::P95 => "p95 of lateness",
-            Self::P99 => "p99 of lateness",
-            Self::Misses => "misses",
-            Self::DesiredCpu => "desired CPU",
-        }
+        self.facts().1
     }
 
-    /// The scale on which it is compared.
     pub const fn scale(self) -> Scale {
-        match self {
-            Self::Mean | Self::P95 | Self::P99 => Scale::Ratio,
-            Self::Misses | Self::DesiredCpu => Scale::Points,
-        }
+        self.facts().2
     }
 
     /// Whether less of it is better.

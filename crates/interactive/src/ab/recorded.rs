@@ -1,23 +1,14 @@
 //! A/B recordings made up job by job: from segments to figures, from figures to words.
 
 use machmeter_data::Shape;
-use machmeter_engine::stream::{Deadline, Demand, Fate, Job, Overload, Release, Stream};
+use machmeter_engine::stream::{Fate, Job};
 use machmeter_stats::random::Random;
 
 use super::*;
 use crate::samples::{Cell, Samples, Segment, Setup};
+use crate::tasks::periodic;
 
 const MS: u64 = 1_000_000;
-
-fn video() -> Stream {
-    Stream {
-        release: Release::Periodic { period_ns: 16 * MS },
-        demand: Demand::Cpu { ns: 6 * MS },
-        deadline: Deadline::Next,
-        overload: Overload::Drop,
-        stages: Vec::new(),
-    }
-}
 
 /// A segment whose jobs wait `wait_ns` on average; every `missing`-th is dropped.
 fn segment(start_ns: u64, jobs: u64, wait_ns: f64, missing: u64, random: &mut Random) -> Segment {
@@ -48,7 +39,7 @@ fn recording(rounds: usize, jobs: u64, factor: f64, missing_b: u64) -> Samples {
         task: "video".to_owned(),
         load: "burn".to_owned(),
         setting,
-        stream: video(),
+        stream: periodic(16 * MS, 6 * MS),
         segments: Vec::new(),
     });
     for (i, setting) in (0..rounds).flat_map(|r| order(r, 5)).enumerate() {

@@ -55,8 +55,6 @@ pub struct Row {
     pub p: Option<f64>,
     /// The same over all looks and the whole family: a verdict needs at most [`FAMILY_ERROR`].
     pub p_adjusted: Option<f64>,
-    /// Probability of an effect this far inside of delta over all looks, were it delta.
-    pub p_equivalence: Option<f64>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -138,7 +136,6 @@ fn at(series: &[Series], looks: &Looks, delta: f64) -> Judgement {
             detectable: e.and_then(|e| detectable(&e, level)),
             p: e.map(|e| two_sided(&e)),
             p_adjusted: e.map(|_| adjusted[i]),
-            p_equivalence: e.map(|_| equivalence[i]),
         }
     });
     Judgement { rows: rows.collect(), rounds: looks.at()[last], looks: looks.at().len() }

@@ -1,11 +1,11 @@
 //! What to draw: the matrix of deadlines, the tables, the distributions.
 
 use machmeter_data::metric::params;
-use machmeter_data::quantity::Unit;
+use machmeter_data::quantity::{Unit, human};
 use machmeter_data::shape::{
     Axis, Cell, CostTable, Distribution, DistributionRow, Matrix, TableColumn, TableRow,
 };
-use machmeter_data::{Dataset, Params, Shape};
+use machmeter_data::{Dataset, Shape};
 use machmeter_stats::quantile::{quantile, sorted};
 use machmeter_stats::spread::{mean, stddev};
 
@@ -22,13 +22,11 @@ const PER_DECADE: f64 = 5.0;
 
 pub(super) fn all(views: &[CellView<'_>], loads: &[LoadNote]) -> Vec<Dataset> {
     let mut out: Vec<Dataset> = met(views).into_iter().collect();
-    let tasks: Vec<(String, Vec<&CellView<'_>>)> = names(views, |v| v.cell.task.clone())
+    let recorded = || views.iter().filter(|v| !v.jobs.is_empty());
+    let tasks: Vec<(&str, Vec<&CellView<'_>>)> = distinct(views.iter().map(|v| v.cell.task.as_str()))
         .into_iter()
-        .map(|task| {
-            let of = views.iter().filter(|v| v.cell.task == task && !v.jobs.is_empty()).collect();
-            (task, of)
-        })
-        .filter(|(_, of): &(String, Vec<_>)| !of.is_empty())
+        .map(|task| (task, recorded().filter(|v| v.cell.task == task).collect()))
+        .filter(|(_, of): &(&str, Vec<_>)| !of.is_empty())
         .collect();
     // Alike ones follow each other, so that a view can set them side by side.
     out.extend(tasks.iter().map(|(task, of)| latency_table(task, of)));
@@ -39,12 +37,12 @@ pub(super) fn all(views: &[CellView<'_>], loads: &[LoadNote]) -> Vec<Dataset> {
     out
 }
 
-/// Names in the order in which they first come.
-pub(super) fn names(views: &[CellView<'_>], of: impl Fn(&CellView<'_>) -> String) -> Vec<String> {
+/// Each once, in the order in which they first come.
+pub(super) fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
     let mut out = Vec::new();
-    for name in views.iter().map(of) {
-        if !out.contains(&name) {
-            out.push(name);
+    for one in all {
+        if !out.contains(&one) {
+            out.push(one);
         }
     }
     out
@@ -59,10 +57,6 @@ fn number(x: Option<f64>) -> Cell {
     x.filter(|x| x.is_finite()).map_or(Cell::Empty(()), |x| Cell::Number(brief(x)))
 }
 
-fn dataset(id: &str, params: Params, title: &str, caption: &str, shape: Shape) -> Dataset {
-    Dataset::new(id, title, caption, shape).with_params(params)
-}
-
 /// Share of deadlines met, exact: 1 only where none was missed.
 pub(super) fn met_share(view: &CellView<'_>) -> Option<f64> {
     let flags = met_flags(view).filter(|f| !f.is_empty())?;
@@ -70,18 +64,13 @@ pub(super) fn met_share(view: &CellView<'_>) -> Option<f64> {
 }
 
 fn met(views: &[CellView<'_>]) -> Option<Dataset> {
-    let loads = names(views, |v| v.cell.load.clone());
+    let loads = distinct(views.iter().map(|v| v.cell.load.clone()));
     let row = |v: &CellView<'_>| {
         v.setting.map_or_else(|| v.cell.task.clone(), |s| format!("{} [{s}]", v.cell.task))
     };
     let with_deadlines: Vec<&CellView<'_>> =
         views.iter().filter(|v| v.stream().deadline_ns().is_some()).collect();
-    let mut rows: Vec<String> = Vec::new();
-    for v in &with_deadlines {
-        if !rows.contains(&row(v)) {
-            rows.push(row(v));
-        }
-    }
+    let rows = distinct(with_deadlines.iter().map(|v| row(v)));
     let value = |name: &String, load: &String| {
         let v = with_deadlines.iter().find(|v| row(v) == *name && v.cell.load == *load)?;
         met_share(v).map(|m| (m * 1e5).round() / 1e5)
@@ -89,9 +78,8 @@ fn met(views: &[CellView<'_>]) -> Option<Dataset> {
     let values: Vec<Vec<Option<f64>>> =
         rows.iter().map(|r| loads.iter().map(|l| value(r, l)).collect()).collect();
     (!rows.is_empty()).then(|| {
-        dataset(
+        Dataset::new(
             "interactive.met",
-            Params::new(),
             "Deadlines met",
             "Share of all scheduled releases that were done in time, per task (row) and load (column). What was dropped was missed.",
             Shape::Matrix(Matrix::named("load", loads, rows, Axis::linear("deadlines met", Unit::One), values)),
@@ -123,13 +111,13 @@ fn latency_table(task: &str, views: &[&CellView<'_>]) -> Dataset {
         ];
         TableRow { name: v.load_name(), cells }
     });
-    dataset(
+    Dataset::new(
         "interactive.latency_table",
-        params([("task", task.into())]),
         "Latency under each load",
         "Laid out as interbench does. Latency runs from the scheduled release to the begin of the job; SD is its true standard deviation.",
         Shape::CostTable(CostTable { columns, rows: rows.collect() }),
     )
+    .with_params(params([("task", task.into())]))
 }
 
 fn lateness(task: &str, views: &[&CellView<'_>]) -> Dataset {
@@ -137,9 +125,8 @@ fn lateness(task: &str, views: &[&CellView<'_>]) -> Dataset {
         let s = sorted(&lateness_series(v).values).ok().filter(|s| !s.is_empty())?;
         Some(DistributionRow { name: v.load_name(), n: s.len() as u64, quantiles: curve(&s) })
     });
-    dataset(
+    Dataset::new(
         "interactive.lateness",
-        params([("task", task.into())]),
         "Percentiles of lateness",
         "Percentiles of the wait from the scheduled release of a job until it began, per load; each step to the right is ten times rarer. \
          The right end of a curve is a single release: see interactive.lateness_quantile for intervals.",
@@ -148,6 +135,7 @@ fn lateness(task: &str, views: &[&CellView<'_>]) -> Dataset {
             rows: rows.collect(),
         }),
     )
+    .with_params(params([("task", task.into())]))
 }
 
 /// Quantiles of ascending samples, dense toward the tail, the maximum last.
@@ -164,28 +152,21 @@ fn curve(s: &[f64]) -> Vec<(f64, f64)> {
 
 fn load_work(views: &[CellView<'_>], loads: &[LoadNote]) -> Option<Dataset> {
     let worked: Vec<&CellView<'_>> = views.iter().filter(|v| rate_hz(v).is_some()).collect();
-    let tasks = names(views, |v| v.cell.task.clone());
-    let mut rows: Vec<TableRow> = Vec::new();
-    for v in &worked {
-        let name = v.load_name();
-        if rows.iter().any(|r| r.name == name) {
-            continue;
-        }
-        let unit = loads.iter().find(|l| l.name == v.cell.load).map_or("", |l| l.work.as_str());
-        let mut cells = vec![Cell::Text(unit.to_owned())];
-        cells.extend(tasks.iter().map(|t| {
-            number(
-                worked.iter().find(|w| w.cell.task == *t && w.load_name() == name).and_then(|w| rate_hz(w)),
-            )
-        }));
-        rows.push(TableRow { name, cells });
-    }
+    let tasks = distinct(views.iter().map(|v| v.cell.task.as_str()));
+    let row = |(name, load): (String, &str)| {
+        let unit = loads.iter().find(|l| l.name == load).map_or("", |l| l.work.as_str());
+        let beside = |task: &&str| worked.iter().find(|w| w.cell.task == *task && w.load_name() == name);
+        let rates = tasks.iter().map(|t| number(beside(t).and_then(|w| rate_hz(w))));
+        let cells = std::iter::once(Cell::Text(unit.to_owned())).chain(rates).collect();
+        TableRow { name, cells }
+    };
+    let names = distinct(worked.iter().map(|v| (v.load_name(), v.cell.load.as_str())));
+    let rows: Vec<TableRow> = names.into_iter().map(row).collect();
     let mut columns = vec![TableColumn::new("unit of work", None)];
     columns.extend(tasks.iter().map(|t| TableColumn::new(format!("beside {t}"), Unit::Hertz)));
     (!rows.is_empty()).then(|| {
-        dataset(
+        Dataset::new(
             "interactive.load_work",
-            Params::new(),
             "Work of the loads",
             "Units of work per second that each load (row) got done beside each task: what the task's latency costs.",
             Shape::CostTable(CostTable { columns, rows }),
@@ -200,10 +181,7 @@ fn audio(views: &[CellView<'_>]) -> Option<Dataset> {
             let counts = xruns(v)?;
             let safe = match (safe_buffer(&counts), v.stream().period_ns()) {
                 (Some(k), Some(period_ns)) => {
-                    format!(
-                        "{k} ({})",
-                        machmeter_data::quantity::human((k as u64 * period_ns) as f64, Unit::Nanoseconds)
-                    )
+                    format!("{k} ({})", human((k as u64 * period_ns) as f64, Unit::Nanoseconds))
                 }
                 _ => format!("none up to {MOST_BUFFERS}"),
             };
@@ -217,9 +195,8 @@ fn audio(views: &[CellView<'_>]) -> Option<Dataset> {
         .collect();
     columns.push(TableColumn::new("safe buffer", None));
     (!rows.is_empty()).then(|| {
-        dataset(
+        Dataset::new(
             "interactive.audio",
-            Params::new(),
             "Audio buffers",
             "Times a buffer of so many periods ran dry in the recording, and the smallest that never did. Consecutive late periods are one \
              xrun; a dropped release is late for every buffer.",
@@ -252,9 +229,8 @@ fn frame_table(views: &[CellView<'_>]) -> Option<Dataset> {
         TableColumn::new("stutters per minute", Unit::Count),
     ];
     (!rows.is_empty()).then(|| {
-        dataset(
+        Dataset::new(
             "interactive.frames",
-            Params::new(),
             "Frames",
             "Time between the ends of consecutive frames. Both 1 % lows that are in use: the rate at the 99th percentile of frame times, and \
              the rate of the mean of the slowest hundredth. A stutter is a frame that comes later than half of the task's own frame time.",

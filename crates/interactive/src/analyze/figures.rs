@@ -7,7 +7,7 @@ use machmeter_stats::quantile::{median_of, quantile, sorted};
 use machmeter_stats::serial::{mean_interval, quantile_interval, ratio_interval, share_interval};
 use machmeter_stats::spread::{mean, stddev};
 
-use super::view::{CellView, LEVEL, Series, block_values, method, with_estimate};
+use super::view::{CellView, LEVEL, Series, method, with_estimate};
 use crate::info;
 
 pub(super) const QUANTILES: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 0.999];
@@ -79,12 +79,10 @@ fn lateness_quantiles(view: &CellView<'_>) -> Vec<Metric> {
         let value = quantile(&s, q).unwrap_or(f64::NAN);
         let m = Metric::new(&info::LATENESS_QUANTILE, p, value, "quantile", n as u64);
         let m = with_estimate(m, &quantile_interval(xs, q, &series.lengths, LEVEL), method::RANK);
-        let blocks = block_values(xs, |b| {
+        let mut m = view.with_blocks(m, xs, |b| {
             let enough = (1.0 - q) * b.len() as f64 >= 1.0;
             enough.then(|| sorted(b).ok().and_then(|b| quantile(&b, q))).flatten()
         });
-        let block_ns = view.length_ns() / blocks.len().max(1) as f64;
-        let mut m = if blocks.is_empty() { m } else { m.with_blocks(blocks, block_ns) };
         if m.ci.is_none() {
             m.flag("W314");
         }
@@ -108,14 +106,13 @@ pub(super) fn met_flags(view: &CellView<'_>) -> Option<Vec<bool>> {
 
 fn met(view: &CellView<'_>) -> Option<Metric> {
     let flags = met_flags(view)?;
-    let share = |part: &[f64]| mean(part);
     let hits: Vec<f64> = flags.iter().map(|f| f64::from(u8::from(*f))).collect();
     let value = mean(&hits).unwrap_or(f64::NAN);
     let like: Vec<f64> = view.jobs.iter().map(|j| j.response_ns as f64).collect();
     let m = Metric::new(&info::MET, view.params(), value, "share of scheduled releases", flags.len() as u64);
     let kind = if value == 0.0 || value == 1.0 { method::BOUND } else { method::SHARE };
     let m = with_estimate(m, &share_interval(&flags, &like, &view.lengths, LEVEL), kind);
-    Some(view.with_blocks(m, &hits, share))
+    Some(view.with_blocks(m, &hits, mean))
 }
 
 /// CPU got over CPU asked for. Where the task never sleeps, over wall time; where the ask is not known (starts of programs),

@@ -108,8 +108,8 @@ fn lows(view: &CellView<'_>, f: &Frames, times: &Series) -> [Metric; 2] {
     let mut first = low("percentile", f.low_percentile_hz, "rate at the 99th percentile of frame times");
     if let Ok(e) = quantile_interval(&times.values, 0.99, &times.lengths, LEVEL) {
         first.n_eff = Some(e.n_eff);
-        first =
-            first.with_ci(Interval::new(LEVEL, 1e9 / e.interval.high, 1e9 / e.interval.low, method::RANK));
+        let (low, high) = (1e9 / e.interval.high, 1e9 / e.interval.low);
+        first = first.with_ci(Interval::new(LEVEL, low, high, method::RANK));
     }
     [first, low("tail-mean", f.low_tail_mean_hz, "rate of the mean of the slowest 1 %")]
 }
@@ -118,13 +118,8 @@ fn stutters(view: &CellView<'_>, f: &Frames, times: &Series) -> Metric {
     let is: Vec<bool> = times.values.iter().map(|t| *t > STUTTER * f.own_ns).collect();
     let flags: Vec<f64> = is.iter().map(|s| f64::from(u8::from(*s))).collect();
     let seconds: Vec<f64> = times.values.iter().map(|t| t / 1e9).collect();
-    let m = Metric::new(
-        &info::STUTTERS,
-        view.params(),
-        f.stutters as f64 / f.time_s,
-        "count per time",
-        f.n as u64,
-    );
+    let rate = f.stutters as f64 / f.time_s;
+    let m = Metric::new(&info::STUTTERS, view.params(), rate, "count per time", f.n as u64);
     if f.stutters > 0 {
         return with_estimate(m, &ratio_interval(&flags, &seconds, &times.lengths, LEVEL), method::MEAN);
     }

@@ -125,17 +125,11 @@ fn conditions(samples: &Samples) -> Option<Finding> {
     if !s.comment.is_empty() {
         evidence.push(format!("comment: {}", s.comment));
     }
+    let tasks = datasets::distinct(samples.cells.iter().map(|c| c.task.as_str()));
     (!samples.cells.is_empty()).then(|| Finding {
         id: "interactive.conditions".to_owned(),
         verdict: if s.predicted_from.is_some() { "predicted" } else { "measured" }.to_owned(),
-        text: format!("{} tasks under loads on {} CPUs.", names_of(samples), s.cpus),
+        text: format!("{} tasks under loads on {} CPUs.", tasks.len(), s.cpus),
         evidence,
     })
-}
-
-fn names_of(samples: &Samples) -> usize {
-    let mut names: Vec<&str> = samples.cells.iter().map(|c| c.task.as_str()).collect();
-    names.sort_unstable();
-    names.dedup();
-    names.len()
 }

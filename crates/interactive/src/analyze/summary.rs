@@ -6,7 +6,7 @@ use machmeter_stats::quantile::{quantile, sorted};
 use machmeter_stats::spread::{mean, stddev};
 
 use super::audio::{safe_buffer, xruns};
-use super::datasets::{cpu_share, met_share, names};
+use super::datasets::{cpu_share, distinct, met_share};
 use super::figures::lateness_series;
 use super::frames::frames;
 use super::view::CellView;
@@ -25,7 +25,7 @@ pub(super) fn write(samples: &Samples, views: &[CellView<'_>]) -> Summary {
     if seen.is_empty() {
         return Summary::default();
     }
-    let tasks = names(views, |v| v.cell.task.clone());
+    let tasks = distinct(views.iter().map(|v| v.cell.task.as_str()));
     let plain = views.iter().all(|v| ["none", "burn"].contains(&v.cell.load.as_str()));
     let short = plain && tasks.len() <= FEW_TASKS && samples.setup.settings.is_empty();
     let (section, mut lines) = if short {
@@ -33,13 +33,8 @@ pub(super) fn write(samples: &Samples, views: &[CellView<'_>]) -> Summary {
     } else {
         ("INTERACTIVE", tasks.iter().flat_map(|t| table(t, &seen)).collect())
     };
-    lines.extend(
-        samples
-            .setup
-            .predicted_from
-            .iter()
-            .map(|p| format!("predicted by simulation over {p}, not measured")),
-    );
+    let predicted = samples.setup.predicted_from.iter();
+    lines.extend(predicted.map(|p| format!("predicted by simulation over {p}, not measured")));
     Summary {
         lines: vec![SummaryLine { section: section.to_owned(), lines }],
         tiles: tiles(&seen),
@@ -53,14 +48,8 @@ fn ns(v: f64) -> String {
 
 /// Per load: the lateness of all tasks together, and the deadlines of each beside it or, where that is too wide, below.
 fn wakeup(views: &[&CellView<'_>]) -> Vec<String> {
-    let mut loads: Vec<&str> = Vec::new();
-    for v in views {
-        if !loads.contains(&v.cell.load.as_str()) {
-            loads.push(&v.cell.load);
-        }
-    }
-    let line = |load: &&str| {
-        let of: Vec<&&CellView<'_>> = views.iter().filter(|v| v.cell.load == **load).collect();
+    let line = |load: &str| {
+        let of: Vec<&&CellView<'_>> = views.iter().filter(|v| v.cell.load == load).collect();
         let all: Vec<f64> =
             of.iter().filter(|v| !v.back_to_back()).flat_map(|v| lateness_series(v).values).collect();
         let s = sorted(&all).unwrap_or_default();
@@ -74,7 +63,7 @@ fn wakeup(views: &[&CellView<'_>]) -> Vec<String> {
             .iter()
             .filter_map(|v| Some(format!("{} {}", title(&v.cell.task), human(met_share(v)?, Unit::One))))
             .collect();
-        let under = if *load == "none" { String::new() } else { format!("under {load}: ") };
+        let under = if load == "none" { String::new() } else { format!("under {load}: ") };
         let late = format!("{under}{}", parts.join("   "));
         let met = if met.is_empty() { String::new() } else { format!("{} met", met.join(", ")) };
         if late.len() + met.len() + 3 <= WIDTH || met.is_empty() {
@@ -82,7 +71,7 @@ fn wakeup(views: &[&CellView<'_>]) -> Vec<String> {
         }
         vec![late, format!("{under}{met}")]
     };
-    loads.iter().flat_map(line).collect()
+    distinct(views.iter().map(|v| v.cell.load.as_str())).into_iter().flat_map(line).collect()
 }
 
 fn title(task: &str) -> String {
@@ -103,21 +92,18 @@ fn table(task: &str, views: &[&CellView<'_>]) -> Vec<String> {
         Kind::Frames => "stutters/min",
         Kind::Plain => "",
     };
-    let (cpu, met) = if first.back_to_back() { ("%CPU", "") } else { ("%CPU", "%met") };
+    let met = if first.back_to_back() { "" } else { "%met" };
     let row = |cells: [&str; 7]| {
         let [load, mean_sd, p99, max, cpu, met, extra] = cells;
         format!("{load:<11}{mean_sd:>19}{p99:>9}{max:>9}{cpu:>6}{met:>6}{extra:>13}")
     };
-    let about = find(task).map_or_else(
-        || about_stream(first),
-        |t| match task {
-            "custom" => about_stream(first),
-            _ => t.description.to_owned(),
-        },
-    );
+    let about = match find(task) {
+        Some(t) if task != "custom" => t.description.to_owned(),
+        _ => about_stream(first),
+    };
     let mut out = vec![
         format!("{task}: {about}"),
-        row(["load", "lateness mean +- sd", "p99", "max", cpu, met, extra]).trim_end().to_owned(),
+        row(["load", "lateness mean +- sd", "p99", "max", "%CPU", met, extra]).trim_end().to_owned(),
     ];
     out.extend(of.iter().map(|v| {
         let s = sorted(&lateness_series(v).values).unwrap_or_default();
@@ -191,19 +177,12 @@ fn verdict(views: &[&CellView<'_>]) -> String {
     } else if bad.is_empty() {
         "No load measured made a task miss 1 % of its deadlines.".to_owned()
     } else {
-        let mut tasks: Vec<&str> = Vec::new();
-        let mut named = Vec::new();
-        for (v, missed) in &bad {
-            if !tasks.contains(&v.cell.task.as_str()) && named.len() < 3 {
-                tasks.push(&v.cell.task);
-                named.push(format!(
-                    "{} under {} ({} missed)",
-                    v.cell.task,
-                    v.load_name(),
-                    human(*missed, Unit::One)
-                ));
-            }
-        }
+        let tasks = distinct(bad.iter().map(|(v, _)| v.cell.task.as_str()));
+        let first = |task: &&str| bad.iter().find(|(v, _)| v.cell.task == *task);
+        let text = |(v, missed): &(&CellView<'_>, f64)| {
+            format!("{} under {} ({} missed)", v.cell.task, v.load_name(), human(*missed, Unit::One))
+        };
+        let named: Vec<String> = tasks.iter().take(3).filter_map(first).map(text).collect();
         format!("Hurt most: {}.", named.join(", "))
     };
     format!("{first} {}", buffer(views).unwrap_or_default()).trim().to_owned()

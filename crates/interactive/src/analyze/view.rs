@@ -48,7 +48,6 @@ impl<'a> CellView<'a> {
         }
     }
 
-    /// The task's stream.
     pub(super) fn stream(&self) -> &Stream {
         &self.cell.stream
     }
@@ -78,7 +77,6 @@ impl<'a> CellView<'a> {
         self.segments.iter().map(|s| s.length_ns as f64).sum()
     }
 
-    /// Parameters of the cell's metrics.
     pub(super) fn params(&self) -> Params {
         let mut p =
             params([("task", self.cell.task.as_str().into()), ("load", self.cell.load.as_str().into())]);
@@ -150,7 +148,7 @@ pub(super) struct Series {
 }
 
 /// `of` over consecutive, nearly equal stretches: about twenty, fewer where they would hold few values.
-pub(super) fn block_values(series: &[f64], of: impl Fn(&[f64]) -> Option<f64>) -> Vec<f64> {
+fn block_values(series: &[f64], of: impl Fn(&[f64]) -> Option<f64>) -> Vec<f64> {
     let n = series.len();
     let blocks = (n / BLOCK_JOBS).clamp(FEWEST_BLOCKS, MOST_BLOCKS);
     if n < 2 * FEWEST_BLOCKS {

@@ -3,15 +3,15 @@
 use machmeter_data::Metric;
 use machmeter_data::quantity::{Unit, digits, human};
 use machmeter_data::record::Warning;
-use machmeter_engine::stream::Demand;
+use machmeter_engine::stream::{Demand, Job};
 use machmeter_stats::distribution::binomial_cdf;
 use machmeter_stats::quantile::median_of;
 
 use super::account::Accounts;
-use super::datasets::met_share;
+use super::datasets::{distinct, met_share};
 use super::view::{CellView, whole};
 use crate::info::CODES;
-use crate::samples::Samples;
+use crate::samples::{Samples, Segment};
 
 /// Share of misses that is worth a mark.
 pub(super) const MISSES: f64 = 0.01;
@@ -80,30 +80,36 @@ fn beyond_chance(missed: f64, jobs: usize, limit: f64) -> bool {
     missed > limit && fewer.is_some_and(|p| 1.0 - p < 0.01)
 }
 
+/// Cells with what is said of them, where there is something to say.
+type Bad = Vec<(usize, String)>;
+
+fn where_said(views: &[CellView<'_>], of: impl Fn(&CellView<'_>) -> Option<String>) -> Bad {
+    views.iter().enumerate().filter_map(|(i, v)| Some((i, of(v)?))).collect()
+}
+
+/// The warning that names the `bad` cells after its text; none without any.
+fn about(code: &str, text: &str, bad: Bad, hurts: &'static [&'static str]) -> Option<Found> {
+    let (cells, named): (Vec<usize>, Vec<String>) = bad.into_iter().unzip();
+    (!cells.is_empty()).then(|| found(code, format!("{text} {}", list(&named)), cells, hurts))
+}
+
 fn misses(views: &[CellView<'_>]) -> Vec<Found> {
-    let mut tasks: Vec<&str> = Vec::new();
-    for v in views {
-        if !tasks.contains(&v.cell.task.as_str()) {
-            tasks.push(&v.cell.task);
-        }
-    }
-    let of_task = |task: &&str| {
-        let mut bad: Vec<(usize, f64, usize)> = Vec::new();
-        for (i, v) in views.iter().enumerate().filter(|(_, v)| v.cell.task == **task) {
+    let of_task = |task: &str| {
+        let mut bad: Vec<(usize, f64)> = Vec::new();
+        for (i, v) in views.iter().enumerate().filter(|(_, v)| v.cell.task == task) {
             let Some(missed) = met_share(v).map(|m| 1.0 - m) else { continue };
             if beyond_chance(missed, v.jobs.len(), MISSES + unavoidable(v, views.iter())) {
-                bad.push((i, missed, v.jobs.len()));
+                bad.push((i, missed));
             }
         }
         bad.sort_by(|a, b| b.1.total_cmp(&a.1));
-        let named: Vec<String> = bad
-            .iter()
-            .map(|(i, m, n)| format!("{} {} of {n}", views[*i].load_name(), human(*m, Unit::One)))
-            .collect();
-        let text = format!("{task} misses more than 1 % of its deadlines under {}", list(&named));
-        (!bad.is_empty()).then(|| found("W310", text, bad.iter().map(|b| b.0).collect(), &[]))
+        let say = |(i, m): (usize, f64)| {
+            (i, format!("{} {} of {}", views[i].load_name(), human(m, Unit::One), views[i].jobs.len()))
+        };
+        let text = format!("{task} misses more than 1 % of its deadlines under");
+        about("W310", &text, bad.into_iter().map(say).collect(), &[])
     };
-    tasks.iter().filter_map(of_task).collect()
+    distinct(views.iter().map(|v| v.cell.task.as_str())).into_iter().filter_map(of_task).collect()
 }
 
 fn not_whole(index: usize, view: &CellView<'_>) -> Option<Found> {
@@ -147,88 +153,61 @@ pub(super) fn few(metrics: &[Metric]) -> Option<Warning> {
 }
 
 fn disagree(views: &[CellView<'_>], accounts: &[Option<Accounts>]) -> Option<Found> {
-    let bad: Vec<(usize, &Accounts)> = accounts
-        .iter()
-        .enumerate()
-        .filter_map(|(i, a)| Some((i, a.as_ref()?)))
-        .filter(|(_, a)| {
-            let off = (a.least_ns - a.kernel_ns).max(a.kernel_ns - a.most_ns);
-            off > 0.1 * a.kernel_ns && off > a.length_ns / 1000.0
-        })
-        .collect();
     let ns = |v: f64| human(v, Unit::Nanoseconds);
-    let named: Vec<String> = bad
-        .iter()
-        .map(|(i, a)| {
-            let (least, most) = (ns(a.least_ns.max(0.0)), ns(a.most_ns));
-            format!("{}: {least} to {most} here, {} there", views[*i].name(), ns(a.kernel_ns))
-        })
-        .collect();
-    let text =
-        format!("waits for a CPU as recorded cannot be those of the kernel's account: {}", list(&named));
-    let hurts = &["interactive.wake", "interactive.preempt", "interactive.kernel_wait_ratio"];
-    (!bad.is_empty()).then(|| found("W315", text, bad.iter().map(|b| b.0).collect(), hurts))
+    let say = |(i, a): (usize, &Option<Accounts>)| {
+        let a = a.as_ref()?;
+        let off = (a.least_ns - a.kernel_ns).max(a.kernel_ns - a.most_ns);
+        let (least, most) = (ns(a.least_ns.max(0.0)), ns(a.most_ns));
+        let text = format!("{}: {least} to {most} here, {} there", views[i].name(), ns(a.kernel_ns));
+        (off > 0.1 * a.kernel_ns && off > a.length_ns / 1000.0).then_some((i, text))
+    };
+    let bad = accounts.iter().enumerate().filter_map(say).collect();
+    let text = "waits for a CPU as recorded cannot be those of the kernel's account:";
+    about("W315", text, bad, &["interactive.wake", "interactive.preempt", "interactive.kernel_wait_ratio"])
 }
 
 fn dose(views: &[CellView<'_>]) -> Option<Found> {
-    let off = |v: &CellView<'_>| {
-        let ratio = |j: &machmeter_engine::stream::Job| {
+    let bad = where_said(views, |v| {
+        let ratio = |j: &Job| {
             let asked = v.asked_ns(j).filter(|a| *a > 0.0 && j.ran())?;
             Some(j.cpu_ns as f64 / asked)
         };
-        median_of(&v.jobs.iter().filter_map(ratio).collect::<Vec<_>>()).map(|m| m - 1.0)
-    };
-    let bad: Vec<(usize, f64)> = views
-        .iter()
-        .enumerate()
-        .filter_map(|(i, v)| Some((i, off(v)?)))
-        .filter(|(_, o)| o.abs() > DOSE)
-        .collect();
-    let named: Vec<String> =
-        bad.iter().map(|(i, o)| format!("{} {:+.1} %", views[*i].name(), o * 100.0)).collect();
-    let text = format!("CPU time of the median job off the request: {}", list(&named));
-    let hurts = &["interactive.cpu", "interactive.desired_cpu"];
-    (!bad.is_empty()).then(|| found("W316", text, bad.iter().map(|b| b.0).collect(), hurts))
+        let off = median_of(&v.jobs.iter().filter_map(ratio).collect::<Vec<_>>())? - 1.0;
+        (off.abs() > DOSE).then(|| format!("{} {:+.1} %", v.name(), off * 100.0))
+    });
+    let text = "CPU time of the median job off the request:";
+    about("W316", text, bad, &["interactive.cpu", "interactive.desired_cpu"])
 }
 
 fn steal(samples: &Samples, views: &[CellView<'_>]) -> Option<Found> {
     let cpus = samples.setup.cpus.max(1) as f64;
     let share = |v: &CellView<'_>| {
-        let of = |s: &&crate::samples::Segment| Some(s.steal_ns? as f64 / s.length_ns as f64 / cpus);
+        let of = |s: &&Segment| Some(s.steal_ns? as f64 / s.length_ns as f64 / cpus);
         v.segments.iter().filter_map(of).fold(0.0, f64::max)
     };
     let mut bad: Vec<(usize, f64)> =
         views.iter().enumerate().map(|(i, v)| (i, share(v))).filter(|s| s.1 > STEAL).collect();
     bad.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let named: Vec<String> =
-        bad.iter().map(|(i, s)| format!("{} {}", views[*i].name(), human(*s, Unit::One))).collect();
-    let text = format!("the hypervisor took part of the CPUs in segments of {}", list(&named));
+    let say = |(i, s): (usize, f64)| (i, format!("{} {}", views[i].name(), human(s, Unit::One)));
     let hurts = &["interactive.lateness", "interactive.lateness_quantile", "interactive.deadlines_met"];
-    (!bad.is_empty()).then(|| found("W317", text, bad.iter().map(|b| b.0).collect(), hurts))
+    let text = "the hypervisor took part of the CPUs in segments of";
+    about("W317", text, bad.into_iter().map(say).collect(), hurts)
 }
 
 /// Waits about as long as what the kernel takes from real-time threads on purpose.
 fn held_back(samples: &Samples, views: &[CellView<'_>]) -> Option<Found> {
     let lengths_ms: Vec<f64> = samples.setup.conditions.iter().flat_map(|c| milliseconds(c)).collect();
-    let longest_ms = |v: &CellView<'_>| {
-        let of = |j: &machmeter_engine::stream::Job| j.wake_ns.max(j.preempt_ns().max(0) as u64);
-        v.jobs.iter().map(of).max().unwrap_or(0) as f64 / 1e6
-    };
-    let bad: Vec<(usize, f64)> = views
-        .iter()
-        .enumerate()
-        .map(|(i, v)| (i, longest_ms(v)))
-        .filter(|(_, ms)| lengths_ms.iter().any(|l| (0.8 * l..=1.2 * l).contains(ms)))
-        .collect();
-    let named: Vec<String> =
-        bad.iter().map(|(i, ms)| format!("{} {} ms", views[*i].name(), digits(*ms))).collect();
+    let bad = where_said(views, |v| {
+        let of = |j: &Job| j.wake_ns.max(j.preempt_ns().max(0) as u64);
+        let longest_ms = v.jobs.iter().map(of).max().unwrap_or(0) as f64 / 1e6;
+        let is_like = |l: &f64| (0.8 * l..=1.2 * l).contains(&longest_ms);
+        lengths_ms.iter().any(is_like).then(|| format!("{} {} ms", v.name(), digits(longest_ms)))
+    });
     let text = format!(
-        "the longest waits are as long as what the kernel takes from real-time threads ({}): {}",
-        samples.setup.conditions.join("; "),
-        list(&named)
+        "the longest waits are as long as what the kernel takes from real-time threads ({}):",
+        samples.setup.conditions.join("; ")
     );
-    let hurts = &["interactive.lateness", "interactive.wake", "interactive.preempt"];
-    (!bad.is_empty()).then(|| found("W318", text, bad.iter().map(|b| b.0).collect(), hurts))
+    about("W318", &text, bad, &["interactive.lateness", "interactive.wake", "interactive.preempt"])
 }
 
 /// Lengths in a text that are given in ms, a per-second figure (`50 ms per second`, `50 ms/s`) included.

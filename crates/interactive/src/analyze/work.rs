@@ -19,25 +19,19 @@ pub(super) fn rate_hz(view: &CellView<'_>) -> Option<f64> {
 /// The metric of a cell. Its blocks are the segments.
 pub(super) fn of_cell(view: &CellView<'_>) -> Option<Metric> {
     let value = rate_hz(view)?;
-    let rates: Vec<f64> = view
-        .segments
-        .iter()
-        .filter(|s| s.load_ns > 0)
-        .map(|s| s.load_work as f64 / (s.load_ns as f64 / 1e9))
-        .collect();
+    let counted = view.segments.iter().filter(|s| s.load_ns > 0);
+    let rates: Vec<f64> = counted.map(|s| s.load_work as f64 / (s.load_ns as f64 / 1e9)).collect();
     let n = rates.len();
     let m = Metric::new(&info::LOAD_WORK, view.params(), value, "work over time", n as u64);
     if n < SEGMENTS_FOR_INTERVAL {
         return Some(m);
     }
-    let ci =
-        interval(&rates).and_then(|(low, high)| Interval::new(LEVEL, low.max(0.0), high, "t over segments"));
-    Some(m.with_ci(ci).with_blocks(rates, view.length_ns() / n as f64))
+    Some(m.with_ci(interval(&rates)).with_blocks(rates, view.length_ns() / n as f64))
 }
 
-fn interval(rates: &[f64]) -> Option<(f64, f64)> {
+fn interval(rates: &[f64]) -> Option<Interval> {
     let n = rates.len() as f64;
     let half = t_quantile(0.5 + LEVEL / 2.0, n - 1.0)? * stddev(rates)? / n.sqrt();
     let center = mean(rates)?;
-    Some((center - half, center + half))
+    Interval::new(LEVEL, (center - half).max(0.0), center + half, "t over segments")
 }

@@ -5,6 +5,7 @@ use machmeter_engine::stream::{Deadline, Machine, Spent, Stop, run};
 use proptest::prelude::*;
 
 use super::*;
+use crate::tasks;
 
 /// Share of the releases that were late by more than `over_ns`; `None` without releases.
 fn share_later_than(stream: &Stream, jobs: &[Job], over_ns: u64) -> Option<f64> {
@@ -144,13 +145,7 @@ proptest! {
 }
 
 fn periodic(period_ns: u64, cpu_ns: u64, overload: Overload) -> Stream {
-    Stream {
-        release: Release::Periodic { period_ns },
-        demand: Demand::Cpu { ns: cpu_ns },
-        deadline: Deadline::Next,
-        overload,
-        stages: Vec::new(),
-    }
+    Stream { overload, ..tasks::periodic(period_ns, cpu_ns) }
 }
 
 /// A hog with a period that shares no rhythm with the task, for 1000 s.
@@ -215,19 +210,6 @@ fn policies_differ_in_misses_as_they_should() {
     let [_, _, dropped] = figures(20, 2_000_000, Overload::Drop);
     let [_, _, dry] = figures(20, 2_000_000, Overload::Queue { most_periods: 1 });
     assert!(queued < dry && dry < dropped, "{queued} {dry} {dropped}");
-}
-
-#[test]
-fn buffers_that_run_dry_are_counted_once() {
-    let mut stream = periodic(10 * MS, MS, Overload::Queue { most_periods: 0 });
-    // Away 95..128: releases at 100, 110 and 120 are done 29, 20 and 11 ms after their release.
-    let away = [(95 * MS, 128 * MS), (305 * MS, 322 * MS)];
-    let jobs = simulate(&stream, &away, 500 * MS, 0).unwrap();
-    assert_eq!(jobs.len(), 50);
-    let counts: Vec<_> = (1..=4).map(|k| xruns(&stream, &jobs, k).unwrap()).collect();
-    assert_eq!(counts, [2, 1, 0, 0]);
-    stream.release = Release::Closed { think_ns: 0 };
-    assert_eq!(xruns(&stream, &jobs, 1), None);
 }
 
 #[test]

@@ -5,18 +5,13 @@ use machmeter_engine::stream::{Deadline, Machine, Overload, Spent, run};
 use machmeter_stats::serial;
 
 use super::*;
-use crate::oracle::{Summary, hog};
+use crate::oracle::{Summary, hog, joined};
+use crate::tasks::periodic;
 
 const MS: u64 = 1_000_000;
 
 fn stream(period_ns: u64, cpu_ns: u64, deadline: Deadline, overload: Overload) -> Stream {
-    Stream {
-        release: Release::Periodic { period_ns },
-        demand: Demand::Cpu { ns: cpu_ns },
-        deadline,
-        overload,
-        stages: Vec::new(),
-    }
+    Stream { deadline, overload, ..periodic(period_ns, cpu_ns) }
 }
 
 fn summary(stream: &Stream, away: &[Away], length_ns: u64) -> Summary {
@@ -80,15 +75,7 @@ fn noise(length_ns: u64, seed: u64) -> Vec<Away> {
         out.push((at_ns as u64, (at_ns + burst_ns) as u64));
         at_ns += burst_ns;
     }
-    out.sort_unstable();
-    let mut merged: Vec<Away> = Vec::new();
-    for (from_ns, to_ns) in out {
-        match merged.last_mut() {
-            Some(last) if from_ns <= last.1 + 1000 => last.1 = last.1.max(to_ns),
-            _ => merged.push((from_ns, to_ns)),
-        }
-    }
-    merged
+    joined(out, 1000)
 }
 
 #[test]

@@ -46,22 +46,18 @@ pub(super) fn alone(lab: &mut Lab<'_>) -> Vec<SelfCheck> {
         let truth = format!("{} releases", trial.segment.jobs.len());
         (lab.wake_cost_ns, lab.around_job_ns) = (cost_ns, around_job_ns);
         let Some(around_ns) = around_job_ns else { continue };
-        return vec![SelfCheck {
-            id: id.to_owned(),
-            what,
-            truth: format!(
-                "{truth}; a third party lost the CPU for {:.1} us more than the job needed",
-                around_ns / 1e3
-            ),
-            found: format!(
-                "lateness {:.1} us in the median, {:.1} us on average of {} undisturbed wake-ups; others had {others} of the CPU",
-                median_ns / 1e3,
-                cost_ns / 1e3,
-                waits.len()
-            ),
-            bar: bar.to_owned(),
-            state: State::of(median_ns <= around_ns + CLOCK_NS),
-        }];
+        let truth = format!(
+            "{truth}; a third party lost the CPU for {:.1} us more than the job needed",
+            around_ns / 1e3
+        );
+        let found = format!(
+            "lateness {:.1} us in the median, {:.1} us on average of {} undisturbed wake-ups; others had {others} of the CPU",
+            median_ns / 1e3,
+            cost_ns / 1e3,
+            waits.len()
+        );
+        let state = State::of(median_ns <= around_ns + CLOCK_NS);
+        return vec![SelfCheck::new(id, &what, bar, truth, found, state)];
     }
     let why =
         format!("something else had the CPU in {ALONE} recordings; it is not known what a wake-up costs");
@@ -91,12 +87,8 @@ pub(super) fn beside_a_spinner(lab: &mut Lab<'_>) -> Vec<SelfCheck> {
 pub(super) fn of_all(lab: &Lab<'_>) -> Vec<SelfCheck> {
     let trials = &lab.trials;
     if trials.is_empty() {
-        return vec![SelfCheck::not_shown(
-            "releases",
-            "everything recorded above",
-            "-",
-            "nothing was recorded",
-        )];
+        let what = "everything recorded above";
+        return vec![SelfCheck::not_shown("releases", what, "-", "nothing was recorded")];
     }
     let mut checks = vec![releases(trials), cpu(trials), calibration(trials), closes(trials)];
     checks.extend(["spin", "hog"].iter().filter_map(|name| account(name, trials)));
@@ -113,18 +105,13 @@ fn releases(trials: &[Trial]) -> SelfCheck {
     };
     let all: Vec<_> = trials.iter().map(of).collect();
     let broken = all.iter().filter(|a| !a.3).count();
-    SelfCheck {
-        id: "releases".to_owned(),
-        what: format!("{} segments", trials.len()),
-        truth: format!("{} releases by the clock", all.iter().map(|a| a.0).sum::<u64>()),
-        found: format!(
-            "{} executed + {} dropped; {broken} segments in which they do not add up",
-            all.iter().map(|a| a.1).sum::<usize>(),
-            all.iter().map(|a| a.2).sum::<usize>()
-        ),
-        bar: "executed + dropped = scheduled, exactly, in every segment".to_owned(),
-        state: State::of(broken == 0),
-    }
+    let what = format!("{} segments", trials.len());
+    let truth = format!("{} releases by the clock", all.iter().map(|a| a.0).sum::<u64>());
+    let (executed, dropped) = all.iter().fold((0, 0), |sum, a| (sum.0 + a.1, sum.1 + a.2));
+    let found =
+        format!("{executed} executed + {dropped} dropped; {broken} segments in which they do not add up");
+    let bar = "executed + dropped = scheduled, exactly, in every segment";
+    SelfCheck::new("releases", &what, bar, truth, found, State::of(broken == 0))
 }
 
 /// Of the jobs in whose busy stretch nothing but the disturber had the CPU, in segments that the hypervisor left alone: what it takes
@@ -143,53 +130,41 @@ fn cpu(trials: &[Trial]) -> SelfCheck {
     };
     let all: Vec<(f64, usize)> = trials.iter().filter_map(of).collect();
     let Some((worst, _)) = all.iter().max_by(|a, b| a.0.abs().total_cmp(&b.0.abs())) else {
-        return SelfCheck::not_shown(
-            "cpu",
-            what,
-            bar,
-            "in every segment the hypervisor or something else had the CPU",
-        );
+        let why = "in every segment the hypervisor or something else had the CPU";
+        return SelfCheck::not_shown("cpu", what, bar, why);
     };
-    SelfCheck {
-        id: "cpu".to_owned(),
-        what: what.to_owned(),
-        truth: "as much as was asked for".to_owned(),
-        found: format!(
-            "the worst of {} segments {:+.3} %, of {} undisturbed jobs in all; {} more segments were \
-             disturbed or it is not known",
-            all.len(),
-            worst * 100.0,
-            all.iter().map(|a| a.1).sum::<usize>(),
-            trials.len() - all.len()
-        ),
-        bar: bar.to_owned(),
-        state: State::of(worst.abs() <= CPU),
-    }
+    let found = format!(
+        "the worst of {} segments {:+.3} %, of {} undisturbed jobs in all; {} more segments were disturbed or it is not known",
+        all.len(),
+        worst * 100.0,
+        all.iter().map(|a| a.1).sum::<usize>(),
+        trials.len() - all.len()
+    );
+    SelfCheck::new(
+        "cpu",
+        what,
+        bar,
+        "as much as was asked for".to_owned(),
+        found,
+        State::of(worst.abs() <= CPU),
+    )
 }
 
 fn calibration(trials: &[Trial]) -> SelfCheck {
     let longest_ns = trials.iter().map(|t| t.calibration_ns).max().unwrap_or(0);
-    SelfCheck {
-        id: "calibration".to_owned(),
-        what: "calibration of every task's process".to_owned(),
-        truth: format!("{} processes", trials.len()),
-        found: format!("the longest took {:.1} ms", longest_ns as f64 / 1e6),
-        bar: "at most 500 ms".to_owned(),
-        state: State::of(longest_ns <= CALIBRATION_NS),
-    }
+    let (what, bar) = ("calibration of every task's process", "at most 500 ms");
+    let truth = format!("{} processes", trials.len());
+    let found = format!("the longest took {:.1} ms", longest_ns as f64 / 1e6);
+    SelfCheck::new("calibration", what, bar, truth, found, State::of(longest_ns <= CALIBRATION_NS))
 }
 
 fn closes(trials: &[Trial]) -> SelfCheck {
     let jobs = || trials.iter().flat_map(|t| &t.segment.jobs).filter(|j| j.ran());
     let least_ns = jobs().map(Job::preempt_ns).min().unwrap_or(0);
-    SelfCheck {
-        id: "split".to_owned(),
-        what: "waiting + preempted + CPU time = response, of every executed job".to_owned(),
-        truth: format!("{} jobs: no part is negative", jobs().count()),
-        found: format!("the smallest part that is left over is {least_ns} ns"),
-        bar: "not below -1 us".to_owned(),
-        state: State::of(least_ns >= -CLOSES_NS),
-    }
+    let what = "waiting + preempted + CPU time = response, of every executed job";
+    let truth = format!("{} jobs: no part is negative", jobs().count());
+    let found = format!("the smallest part that is left over is {least_ns} ns");
+    SelfCheck::new("split", what, "not below -1 us", truth, found, State::of(least_ns >= -CLOSES_NS))
 }
 
 /// Whether the waits beside a spinning thread are not shown yet, though the kernel accounts for them.
@@ -232,12 +207,6 @@ fn account(disturber: &str, trials: &[Trial]) -> Option<SelfCheck> {
         off_ns / 1e6,
         trials.iter().map(|t| wakes(t)).sum::<f64>()
     );
-    Some(SelfCheck {
-        id,
-        what: what.to_owned(),
-        truth: format!("{:.2} ms in {seconds:.1} s by the kernel", kernel_ns / 1e6),
-        found,
-        bar: bar.to_owned(),
-        state: State::of(met),
-    })
+    let truth = format!("{:.2} ms in {seconds:.1} s by the kernel", kernel_ns / 1e6);
+    Some(SelfCheck::new(&id, what, bar, truth, found, State::of(met)))
 }

@@ -66,21 +66,16 @@ fn judge(id: &str, point: &Point, trial: &Trial) -> SelfCheck {
         off(&expected, &jobs),
         trial.around.wake_cost_ns / 1e3
     );
-    SelfCheck {
-        id: id.to_owned(),
-        what: trial.what.clone(),
-        truth: format!(
-            "misses {}, mean {:.3} ms by the simulation on the log of {bursts} bursts; {} releases, {} more left out because \
-             something else had the CPU",
-            percent(missed),
-            ms(mean_ns),
-            truth.scheduled,
-            trial.expected.len() - truth.scheduled
-        ),
-        found: segment.trouble.iter().cloned().chain([text]).collect::<Vec<_>>().join("; "),
-        bar: BAR.to_owned(),
-        state: State::of(met),
-    }
+    let truth = format!(
+        "misses {}, mean {:.3} ms by the simulation on the log of {bursts} bursts; {} releases, {} more left out because \
+         something else had the CPU",
+        percent(missed),
+        ms(mean_ns),
+        truth.scheduled,
+        trial.expected.len() - truth.scheduled
+    );
+    let found = segment.trouble.iter().cloned().chain([text]).collect::<Vec<_>>().join("; ");
+    SelfCheck::new(id, &trial.what, BAR, truth, found, State::of(met))
 }
 
 fn bursts(trial: &Trial) -> usize {

@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Scope;
 
+use machmeter_engine::selftest::machine::{self, STEAL};
+use machmeter_engine::selftest::percent;
 use machmeter_engine::stream::{Job, Stream};
 use machmeter_engine::{Attributes, Progress, deadline};
 use machmeter_stats::random::Random;
@@ -10,15 +12,13 @@ use machmeter_sys::counters;
 use machmeter_sys::counters::stat::CpuTimes;
 use machmeter_sys::sched::Policy;
 use machmeter_sys::thread::{self, ScopedPlacedThread, spawn_placed_scoped};
-use machmeter_sys::topology::{Allowed, Topology};
+use machmeter_sys::topology::Topology;
 
 use super::Options;
 use super::witness::{Gaps, Seen, compare, watch};
 use crate::oracle::{Away, simulate};
 use crate::samples::Segment;
 use crate::worker::{TaskProcess, TaskRequest};
-use machmeter_engine::selftest::machine::STEAL;
-use machmeter_engine::selftest::percent;
 
 pub(super) const OTHER: Policy = Policy::Other { nice: 0 };
 /// From the order to begin until the first release, ns: the disturber is at work before.
@@ -113,11 +113,7 @@ impl Drop for Stopping<'_> {
 impl<'a> Lab<'a> {
     pub(super) fn open(options: &Options, progress: &'a dyn Progress) -> Result<Self, String> {
         let topology = Topology::host().map_err(|e| e.to_string())?;
-        let allowed = Allowed::host(&topology).map_err(|e| e.to_string())?.nameable();
-        let cpu = options.cpu.or_else(|| allowed.iter().next_back()).ok_or("no CPU is allowed")?;
-        if !allowed.contains(cpu) {
-            return Err(format!("CPU {cpu} is not one of those allowed: {allowed}"));
-        }
+        let (allowed, cpu) = machine::cpus(&topology, options.cpu)?;
         Ok(Self {
             cpu,
             beside: allowed.iter().find(|c| *c != cpu),
@@ -135,7 +131,6 @@ impl<'a> Lab<'a> {
         if self.quick { 1_500_000_000 } else { 8_000_000_000 }
     }
 
-    /// A time below `period_ns`.
     pub(super) fn phase_ns(&mut self, period_ns: u64) -> u64 {
         self.random.below(period_ns as usize) as u64
     }
@@ -241,13 +236,9 @@ impl Trial {
 
     /// Why the hypervisor was in the way, if it was.
     pub(super) fn stolen(&self) -> Option<String> {
-        (self.around.steal > STEAL).then(|| {
-            format!(
-                "the hypervisor took {} of the CPU (bound {})",
-                percent(self.around.steal),
-                percent(STEAL)
-            )
-        })
+        let (taken, bound) = (percent(self.around.steal), percent(STEAL));
+        let why = || format!("the hypervisor took {taken} of the CPU (bound {bound})");
+        (self.around.steal > STEAL).then(why)
     }
 }
 
@@ -255,12 +246,8 @@ impl Around {
     fn between(cpu: usize, before: &CpuTimes, after: &CpuTimes, wall_ns: u64) -> Self {
         let spent = after.since(before).on_cpu(cpu).copied().unwrap_or_default();
         let share = |ns: u64| ns as f64 / wall_ns as f64;
-        Self {
-            steal: share(spent.steal_ns),
-            busy: share(spent.user_ns + spent.system_ns + spent.irq_ns + spent.softirq_ns),
-            awake: 0.0,
-            wake_cost_ns: 0.0,
-        }
+        let busy_ns = spent.user_ns + spent.system_ns + spent.irq_ns + spent.softirq_ns;
+        Self { steal: share(spent.steal_ns), busy: share(busy_ns), ..Self::default() }
     }
 }
 

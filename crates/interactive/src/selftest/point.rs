@@ -1,6 +1,8 @@
 //! Where the oracle is put to the test: shapes of tasks and disturbances.
 
-use machmeter_engine::stream::{Deadline, Demand, Overload, Release, Stream};
+use machmeter_engine::stream::{Overload, Stream};
+
+use crate::tasks;
 
 /// Bursts of `burst_us` every `period_us`, against a task of `cpu_us` every `task_us`. The periods share no rhythm, so that
 /// a burst falls on every part of the task's period in turn.
@@ -81,11 +83,5 @@ impl Point {
 }
 
 pub(super) fn periodic(task_us: u64, cpu_us: u64, overload: Overload) -> Stream {
-    Stream {
-        release: Release::Periodic { period_ns: task_us * 1_000 },
-        demand: Demand::Cpu { ns: cpu_us * 1_000 },
-        deadline: Deadline::Next,
-        overload,
-        stages: Vec::new(),
-    }
+    Stream { overload, ..tasks::periodic(task_us * 1_000, cpu_us * 1_000) }
 }

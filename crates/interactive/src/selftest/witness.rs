@@ -167,7 +167,7 @@ pub(super) mod tests {
 
     use super::super::point::periodic;
     use super::*;
-    use crate::oracle::simulate;
+    use crate::oracle::{joined, simulate};
 
     const LENGTH_NS: u64 = 1_000_000_000;
 
@@ -185,15 +185,7 @@ pub(super) mod tests {
         for span in &mut all {
             span.1 += wake_ns;
         }
-        all.sort_unstable();
-        let mut merged: Vec<Away> = Vec::new();
-        for (from_ns, to_ns) in all {
-            match merged.last_mut() {
-                Some(last) if from_ns <= last.1 => last.1 = last.1.max(to_ns),
-                _ => merged.push((from_ns, to_ns)),
-            }
-        }
-        merged
+        joined(all, 0)
     }
 
     fn left_out(seen: &Seen) -> Vec<usize> {

@@ -42,8 +42,6 @@ pub struct Ready {
     pub turns_per_ms: f64,
     /// Wall time that calibration and the start of the stages took, ns.
     pub calibration_ns: u64,
-    /// Why its memory is not locked; none when it is.
-    pub not_locked: Option<String>,
 }
 
 /// What a task's process says.
@@ -53,48 +51,29 @@ pub(super) enum Reply {
     Ready(Ready),
     /// Why, in one line.
     Refused(String),
-    Segment(Recorded),
+    /// Without what only the main process knows: the load's work, steal.
+    Segment(Segment),
 }
 
-/// A segment as the task knows it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Recorded {
-    /// When its first release was scheduled, ns (monotonic).
-    pub(super) start_ns: u64,
-    pub(super) length_ns: u64,
-    /// Number, release, wake, response, CPU time (ns), fate: short, since there may be 100,000.
-    pub(super) jobs: Vec<(u64, u64, u64, u64, u64, i32)>,
-    pub(super) scheduled: u64,
-    pub(super) run_delay_ns: Option<u64>,
-    pub(super) on_cpu_ns: Option<u64>,
-    pub(super) voluntary: u64,
-    pub(super) involuntary: u64,
-    pub(super) trouble: Option<String>,
-}
+/// Jobs of a reply as number, release, wake, response, CPU time (ns), fate: short, since there may be 100,000.
+pub(crate) mod short_jobs {
+    use serde::{Deserialize as _, Deserializer, Serializer};
 
-pub(super) fn packed(jobs: &[Job]) -> Vec<(u64, u64, u64, u64, u64, i32)> {
-    let of = |j: &Job| (j.number, j.release_ns, j.wake_ns, j.response_ns, j.cpu_ns, j.fate.number());
-    jobs.iter().map(of).collect()
-}
+    use super::{Fate, Job};
 
-impl Recorded {
-    pub(super) fn segment(self) -> Segment {
-        let job = |&(number, release_ns, wake_ns, response_ns, cpu_ns, fate)| {
+    type Short = (u64, u64, u64, u64, u64, i32);
+
+    pub(crate) fn serialize<S: Serializer>(jobs: &[Job], to: S) -> Result<S::Ok, S::Error> {
+        let short = |j: &Job| (j.number, j.release_ns, j.wake_ns, j.response_ns, j.cpu_ns, j.fate.number());
+        to.collect_seq(jobs.iter().map(short))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Job>, D::Error> {
+        let job = |(number, release_ns, wake_ns, response_ns, cpu_ns, fate): Short| {
             let fate = Fate::from_number(fate)?;
             Some(Job { number, release_ns, wake_ns, response_ns, cpu_ns, fate })
         };
-        Segment {
-            start_ns: self.start_ns,
-            length_ns: self.length_ns,
-            jobs: self.jobs.iter().filter_map(job).collect(),
-            scheduled: self.scheduled,
-            run_delay_ns: self.run_delay_ns,
-            on_cpu_ns: self.on_cpu_ns,
-            voluntary: self.voluntary,
-            involuntary: self.involuntary,
-            trouble: self.trouble,
-            ..Segment::default()
-        }
+        Ok(Vec::<Short>::deserialize(from)?.into_iter().filter_map(job).collect())
     }
 }
 
@@ -105,31 +84,27 @@ mod tests {
     #[test]
     fn jobs_come_through_as_they_were() {
         let fates = [Fate::Ran, Fate::RanBehind, Fate::Dropped];
-        let jobs: Vec<Job> = (0..3)
-            .map(|i| Job {
-                number: i,
-                release_ns: u64::MAX - i,
-                wake_ns: i,
-                response_ns: 7 + i,
-                cpu_ns: 3 * i,
-                fate: fates[i as usize],
-            })
-            .collect();
-        let recorded = Recorded {
+        let job = |i: u64| Job {
+            number: i,
+            release_ns: u64::MAX - i,
+            wake_ns: i,
+            response_ns: 7 + i,
+            cpu_ns: 3 * i,
+            fate: fates[i as usize],
+        };
+        let segment = Segment {
             start_ns: 4,
             length_ns: 9,
-            jobs: packed(&jobs),
+            jobs: (0..3).map(job).collect(),
             scheduled: 3,
             run_delay_ns: Some(u64::MAX),
-            on_cpu_ns: None,
             voluntary: 1,
             involuntary: 2,
             trouble: Some("x".to_owned()),
+            ..Segment::default()
         };
-        let line = serde_json::to_string(&Reply::Segment(recorded)).unwrap();
+        let line = serde_json::to_string(&Reply::Segment(segment.clone())).unwrap();
         let Reply::Segment(back) = serde_json::from_str(&line).unwrap() else { panic!("{line}") };
-        let segment = back.segment();
-        assert_eq!((segment.jobs, segment.run_delay_ns, segment.on_cpu_ns), (jobs, Some(u64::MAX), None));
-        assert_eq!((segment.voluntary, segment.involuntary, segment.trouble.as_deref()), (1, 2, Some("x")));
+        assert_eq!(back, segment);
     }
 }

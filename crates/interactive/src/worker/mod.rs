@@ -8,6 +8,7 @@
 mod message;
 mod role;
 
+pub(crate) use message::short_jobs;
 pub use message::{Ready, TaskRequest};
 
 use machmeter_engine::role::{Role, RoleError};
@@ -32,7 +33,6 @@ pub struct TaskProcess {
     ready: Ready,
     /// When the present segment is over by schedule, ns (monotonic).
     due_ns: u64,
-    lifted: bool,
 }
 
 impl TaskProcess {
@@ -45,7 +45,7 @@ impl TaskProcess {
         let mut role =
             Role::start(spawn).map_err(|e| format!("the process of a task could not be started: {e}"))?;
         match role.ask(&Request::Begin(request.clone()), READY_WITHIN_NS) {
-            Ok(Reply::Ready(ready)) => Ok(Self { role, ready, due_ns: 0, lifted: false }),
+            Ok(Reply::Ready(ready)) => Ok(Self { role, ready, due_ns: 0 }),
             Ok(Reply::Refused(why)) => Err(why),
             Ok(Reply::Segment(_)) => Err(OUT_OF_TURN.to_owned()),
             Err(e) => Err(fault(&e)),
@@ -64,7 +64,6 @@ impl TaskProcess {
     /// One line, when it is gone.
     pub fn go(&mut self, start_ns: u64, length_ns: u64) -> Result<(), String> {
         self.due_ns = start_ns.max(monotonic_ns()) + length_ns;
-        self.lifted = false;
         self.role.send(&Request::Record { start_ns, length_ns }).map_err(|e| fault(&e))
     }
 
@@ -79,7 +78,7 @@ impl TaskProcess {
     ///
     /// A task that still has not the CPU a third of that time after the end is lifted to the normal policy, so that it can
     /// tell; a third later it is told to stop, and what a periodic stream did not get to until then is recorded as dropped.
-    /// What waited when it was lifted had to wait at least as long as is recorded; see [`TaskProcess::was_lifted`].
+    /// What waited when it was lifted had to wait at least as long as is recorded.
     ///
     /// # Errors
     /// One line, when it is gone or does not answer; it is then killed.
@@ -101,7 +100,7 @@ impl TaskProcess {
             let _ = sched::apply_to(tid, policy);
         }
         match answer {
-            Ok(Reply::Segment(recorded)) => Ok(recorded.segment()),
+            Ok(Reply::Segment(segment)) => Ok(segment),
             Ok(Reply::Refused(why)) => Err(why),
             Ok(Reply::Ready(_)) => Err(OUT_OF_TURN.to_owned()),
             Err(e) => {
@@ -111,19 +110,12 @@ impl TaskProcess {
         }
     }
 
-    /// Whether the task had to be lifted to the normal policy at the end of the last segment, because it had no CPU.
-    pub fn was_lifted(&self) -> bool {
-        self.lifted
-    }
-
-    /// Whether the process is there.
     pub fn is_alive(&mut self) -> bool {
         self.role.peer_mut().try_wait().is_none()
     }
 
     /// Gives the task's threads the normal policy; returns those that had another one, with it.
-    fn lift(&mut self) -> Vec<(i32, Policy)> {
-        self.lifted = true;
+    fn lift(&self) -> Vec<(i32, Policy)> {
         let Ok(own) = self.ready.policy.parse::<Policy>() else { return Vec::new() };
         let normal = Policy::ordinary();
         let favored = matches!(own, Policy::Other { nice } if nice <= 0);

@@ -14,7 +14,8 @@ use machmeter_sys::process::{self, WORKER_ARGUMENT};
 use machmeter_sys::sched::{self, Policy};
 use machmeter_sys::{memory, thread};
 
-use super::message::{Ready, Recorded, Reply, Request, TaskRequest, packed};
+use super::message::{Ready, Reply, Request, TaskRequest};
+use crate::samples::Segment;
 
 /// A segment that was ordered too late begins so much after it was ordered, ns.
 const LEAD_NS: u64 = 5_000_000;
@@ -181,7 +182,8 @@ fn prepare(
     // A slack that cannot be set is reported as it is.
     let _ = thread::set_timer_slack_ns(1);
     request.attributes.apply()?;
-    let stack = memory::prepare_stack(STACK_BYTES);
+    // A task whose memory cannot be locked runs all the same.
+    let _ = memory::prepare_stack(STACK_BYTES).and_then(|()| memory::lock_present());
     let before = own_threads();
     let begun_ns = thread::monotonic_ns();
     let launch = (process::program(), vec![WORKER_ARGUMENT.into(), NOTHING.name.into()]);
@@ -196,7 +198,6 @@ fn prepare(
         timer_slack_ns: thread::timer_slack_ns().ok(),
         turns_per_ms: machine.spinner().turns_per_ms(),
         calibration_ns,
-        not_locked: stack.and_then(|()| memory::lock_present()).err().map(|e| e.to_string()),
     };
     Ok((machine, ready))
 }
@@ -212,7 +213,7 @@ fn record(
     threads: &[i32],
     order: Order,
     seed: u64,
-) -> Recorded {
+) -> Segment {
     let Order { start_ns, mut length_ns, mut jobs } = order;
     let before = Account::of(threads);
     let ended = run_stream(machine, &request.stream, start_ns, length_ns, seed, &mut jobs);
@@ -241,16 +242,17 @@ fn record(
         Stop::Time => None,
     };
     let both = |f: fn(&Account) -> Option<u64>| f(&after).zip(f(&before)).map(|(a, b)| a.saturating_sub(b));
-    Recorded {
+    Segment {
         start_ns,
         length_ns,
-        jobs: packed(&jobs),
+        jobs,
         scheduled,
         run_delay_ns: both(|a| a.wait_ns),
         on_cpu_ns: both(|a| a.run_ns),
         voluntary: after.voluntary.saturating_sub(before.voluntary),
         involuntary: after.involuntary.saturating_sub(before.involuntary),
         trouble,
+        ..Segment::default()
     }
 }
 

@@ -1,10 +1,12 @@
 //! Settings of an A/B run: real commands, and the process that guards them.
 
+use std::path::{Path, PathBuf};
+
 use machmeter_interactive::ab::Settings;
 use machmeter_sys::process::{Spawn, commands_with, kill_process, pid_is_alive};
 use machmeter_sys::thread::{monotonic_ns, nanosleep_until};
 
-use crate::{MS, Test};
+use crate::{MS, Test, soon};
 
 pub(crate) const TESTS: &[Test] = &[
     ("commands_that_end_are_run_once_per_change", commands_that_end_are_run_once_per_change),
@@ -56,33 +58,31 @@ fn a_command_that_fails_says_its_last_line() {
 }
 
 /// A command that stays, and the file with the ids of its two processes.
-fn staying(dir: &std::path::Path, before: &str) -> (String, std::path::PathBuf) {
+fn staying(dir: &Path, before: &str) -> (String, PathBuf) {
     let file = dir.join("pids");
     let command = format!("{before} sleep 300 & echo $$ $! > {}; wait; sleep 300", file.display());
     (command, file)
 }
 
-fn pids(file: &std::path::Path) -> Vec<i32> {
+/// The same, and the file in which the command says that it was asked to end.
+fn staying_until_asked(dir: &Path) -> (String, PathBuf, PathBuf) {
+    let asked = dir.join("asked");
+    let (command, file) = staying(dir, &format!("trap 'echo yes > {}; exit 0' TERM;", asked.display()));
+    (command, file, asked)
+}
+
+fn pids(file: &Path) -> Vec<i32> {
     let text = std::fs::read_to_string(file).unwrap();
     text.split_whitespace().map(|p| p.parse().unwrap()).collect()
 }
 
 fn all_gone(pids: &[i32]) -> bool {
-    let until_ns = monotonic_ns() + 10_000_000_000;
-    while pids.iter().any(|p| pid_is_alive(*p)) {
-        if monotonic_ns() > until_ns {
-            return false;
-        }
-        nanosleep_until(monotonic_ns() + 2 * MS);
-    }
-    true
+    soon(|| !pids.iter().any(|p| pid_is_alive(*p)))
 }
 
 fn a_command_that_stays_ends_with_all_its_processes_before_the_other_setting() {
     let dir = tempfile::tempdir().unwrap();
-    let asked = dir.path().join("asked");
-    let (command, file) =
-        staying(dir.path(), &format!("trap 'echo yes > {}; exit 0' TERM;", asked.display()));
+    let (command, file, asked) = staying_until_asked(dir.path());
     let mut s = settings(&command, "true");
     s.apply(0).unwrap();
     assert!(s.stays());
@@ -151,14 +151,9 @@ pub(crate) fn owner(arguments: &[std::ffi::OsString]) -> u8 {
 
 fn a_setting_ends_with_the_program() {
     let dir = tempfile::tempdir().unwrap();
-    let asked = dir.path().join("asked");
-    let (command, file) =
-        staying(dir.path(), &format!("trap 'echo yes > {}; exit 0' TERM;", asked.display()));
+    let (command, file, asked) = staying_until_asked(dir.path());
     let mut owner = Spawn::worker("setting-owner").arg(command).start().unwrap();
-    let until_ns = monotonic_ns() + 10_000 * MS;
-    while !file.exists() && monotonic_ns() < until_ns {
-        nanosleep_until(monotonic_ns() + 2 * MS);
-    }
+    assert!(soon(|| file.exists()));
     nanosleep_until(monotonic_ns() + 700 * MS);
     let of_a = pids(&file);
     assert!(of_a.len() == 2 && of_a.iter().all(|p| pid_is_alive(*p)));
@@ -194,9 +189,5 @@ fn what_a_command_left_behind_goes_on_writing() {
     s.apply(0).unwrap();
     assert!(!s.stays() && !wrote.exists());
     s.apply(1).unwrap();
-    let until_ns = monotonic_ns() + 10_000 * MS;
-    while !wrote.exists() && monotonic_ns() < until_ns {
-        nanosleep_until(monotonic_ns() + 2 * MS);
-    }
-    assert!(wrote.exists(), "it was ended by SIGPIPE");
+    assert!(soon(|| wrote.exists()), "it was ended by SIGPIPE");
 }

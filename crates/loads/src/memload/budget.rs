@@ -48,7 +48,6 @@ pub(super) fn reclaimable_limit(limit_bytes: u64, file_most_bytes: u64) -> u64 {
 /// What is kept in use inside a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct WorkingSet {
-    /// Anonymous memory, bytes.
     pub(super) anonymous_bytes: u64,
     /// A file that is read over and over, bytes.
     pub(super) file_bytes: u64,

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use machmeter_engine::attributes::Attributes;
-use machmeter_engine::load::{LoadRequest, Loads};
+use machmeter_engine::load::{LoadError, LoadRequest, Loads, RunningLoad};
 use machmeter_engine::role;
 use machmeter_engine::worker::{NOTHING, Worker};
 use machmeter_loads::AllLoads;
@@ -27,6 +27,18 @@ pub(crate) fn request(name: &str, directory: &Path) -> LoadRequest {
         disk_bytes: 16 << 20,
         memory_bytes: Some(64 << 20),
         seed: 7,
+    }
+}
+
+/// Starts a load; `None`, and says why, where this machine refuses what is asked for.
+pub(crate) fn started(request: &LoadRequest) -> Option<Box<dyn RunningLoad>> {
+    match AllLoads.start(request) {
+        Ok(running) => Some(running),
+        Err(LoadError::Usage(why)) => {
+            println!("{}: refused here: {why}", request.name);
+            None
+        }
+        Err(e) => panic!("{}: {e}", request.name),
     }
 }
 

@@ -5,7 +5,7 @@ use machmeter_loads::{AllLoads, LOADS};
 use machmeter_sys::process;
 use machmeter_sys::thread::monotonic_ns;
 
-use crate::tools::{SECOND_NS, entries, request, within, workers};
+use crate::tools::{SECOND_NS, entries, request, started, within, workers};
 
 pub(crate) const TESTS: &[(&str, fn())] = &[
     ("every_load_starts_works_and_stops", every_load_starts_works_and_stops),
@@ -114,10 +114,7 @@ fn a_real_time_load_can_be_stopped() {
     request.cpus = cpus.first().unwrap().to_string();
     request.attributes.cpus = Some(request.cpus.clone());
     request.attributes.policy = Some("fifo:3".to_owned());
-    let running = match AllLoads.start(&request) {
-        Err(LoadError::Usage(why)) => return println!("refused here: {why}"),
-        other => other.map_err(|e| e.to_string()).unwrap(),
-    };
+    let Some(running) = started(&request) else { return };
     let all = running.processes();
     assert_eq!((policy_and_nice(all[0]).0, policy_and_nice(all[1]).0), ("1".to_owned(), "1".to_owned()));
     assert!(within(10 * SECOND_NS, || running.work() > 20));
@@ -133,10 +130,7 @@ fn a_load_in_a_control_group_leaves_no_group() {
     let mut request = request("burn", directory.path());
     request.attributes.cgroup = Some("max=20%".to_owned());
     for kill in [None, Some(0), Some(1)] {
-        let running = match AllLoads.start(&request) {
-            Err(LoadError::Usage(why)) => return println!("refused here: {why}"),
-            other => other.map_err(|e| e.to_string()).unwrap(),
-        };
+        let Some(running) = started(&request) else { return };
         let all = running.processes();
         let place = std::fs::read_to_string(format!("/proc/{}/cgroup", all[1])).unwrap();
         let line = place.lines().find(|l| l.contains("/machmeter-") && l.contains("burn"));
@@ -177,9 +171,9 @@ fn a_unit_of_work_costs_what_it_says() {
         return println!("this kernel does not tell the CPU time of threads");
     }
     for (name, unit_ns) in [("burn", 1e6), ("video", 6_666_667.0), ("custom", 1.5e6), ("rt-hog", 2e6)] {
-        let running = match AllLoads.start(&request(name, directory.path())) {
-            Err(LoadError::Usage(why)) if name == "rt-hog" => return println!("refused here: {why}"),
-            other => other.map_err(|e| e.to_string()).unwrap(),
+        let Some(running) = started(&request(name, directory.path())) else {
+            assert_eq!(name, "rt-hog");
+            return;
         };
         let worker = running.processes()[1];
         // What comes before the first unit (the start of the program, calibration) is no work.
@@ -225,10 +219,7 @@ fn the_deadline_policy_is_for_threads() {
         let mut request = request(name, directory.path());
         request.threads = Some(2);
         request.attributes.policy = Some("deadline:1ms/10ms/10ms".to_owned());
-        let running = match AllLoads.start(&request) {
-            Err(LoadError::Usage(why)) => return println!("refused here: {why}"),
-            other => other.map_err(|e| e.to_string()).unwrap(),
-        };
+        let Some(running) = started(&request) else { return };
         let worker = running.processes()[1];
         let tasks = std::fs::read_dir(format!("/proc/{worker}/task")).unwrap();
         let tids = tasks.map(|e| e.unwrap().file_name().to_str().unwrap().parse::<i32>().unwrap());

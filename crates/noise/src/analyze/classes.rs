@@ -51,24 +51,18 @@ pub fn table(views: &[CpuView<'_>]) -> Dataset {
             ],
         })
         .collect();
-    let column = |label: &str, unit: Unit| TableColumn { label: label.to_owned(), unit: Some(unit) };
-    Dataset {
-        id: "noise.classes".to_owned(),
-        params: machmeter_data::Params::new(),
-        title: "Detours by duration".to_owned(),
-        caption:
-            "Many short detours and few long ones cost the same share of time but hurt different programs."
-                .to_owned(),
-        shape: Shape::CostTable(CostTable {
-            columns: vec![
-                column("detours", Unit::Count),
-                column("rate per CPU", Unit::Hertz),
-                column("of CPU time", Unit::One),
-                column("median", Unit::Nanoseconds),
-            ],
-            rows,
-        }),
-    }
+    let columns = vec![
+        TableColumn::new("detours", Unit::Count),
+        TableColumn::new("rate per CPU", Unit::Hertz),
+        TableColumn::new("of CPU time", Unit::One),
+        TableColumn::new("median", Unit::Nanoseconds),
+    ];
+    Dataset::new(
+        "noise.classes",
+        "Detours by duration",
+        "Many short detours and few long ones cost the same share of time but hurt different programs.",
+        Shape::CostTable(CostTable { columns, rows }),
+    )
 }
 
 #[cfg(test)]

@@ -59,6 +59,7 @@ fn best(speed: &[SpeedSample], cpu: usize, phase: SpeedPhase) -> Option<&SpeedSa
 
 fn compare(speed: &[SpeedSample], references: &References) -> Vec<Comparison> {
     let mut out = Vec::new();
+    let mut add = |text, loss, outside| out.push(Comparison { text, loss, outside });
     let mut cpus: Vec<usize> = speed.iter().map(|s| s.cpu).collect();
     cpus.sort_unstable();
     cpus.dedup();
@@ -66,15 +67,12 @@ fn compare(speed: &[SpeedSample], references: &References) -> Vec<Comparison> {
     for &cpu in &cpus {
         let (alone, together) = (best(speed, cpu, SpeedPhase::Alone), best(speed, cpu, SpeedPhase::Together));
         if let (Some(a), Some(t)) = (alone, together) {
-            out.push(Comparison {
-                text: format!(
-                    "CPU {cpu} does {:.3} additions/ns with the other CPUs at work and {:.3} with them idle",
-                    ghz(t.median_ns),
-                    ghz(a.median_ns)
-                ),
-                loss: 1.0 - a.median_ns / t.median_ns,
-                outside: false,
-            });
+            let text = format!(
+                "CPU {cpu} does {:.3} additions/ns with the other CPUs at work and {:.3} with them idle",
+                ghz(t.median_ns),
+                ghz(a.median_ns)
+            );
+            add(text, 1.0 - a.median_ns / t.median_ns, false);
         }
     }
     let alone: Vec<&SpeedSample> = cpus.iter().filter_map(|c| best(speed, *c, SpeedPhase::Alone)).collect();
@@ -83,43 +81,33 @@ fn compare(speed: &[SpeedSample], references: &References) -> Vec<Comparison> {
     if let (Some(f), Some(s)) = (fastest, slowest)
         && f.cpu != s.cpu
     {
-        out.push(Comparison {
-            text: format!(
-                "the slowest CPU ({}) does {:.3} additions/ns at its best, the fastest ({}) {:.3}",
-                s.cpu,
-                ghz(s.best_ns),
-                f.cpu,
-                ghz(f.best_ns)
-            ),
-            loss: 1.0 - f.best_ns / s.best_ns,
-            outside: false,
-        });
+        let text = format!(
+            "the slowest CPU ({}) does {:.3} additions/ns at its best, the fastest ({}) {:.3}",
+            s.cpu,
+            ghz(s.best_ns),
+            f.cpu,
+            ghz(f.best_ns)
+        );
+        add(text, 1.0 - f.best_ns / s.best_ns, false);
     }
     let Some(now) = fastest else { return out };
     if let Some(ever) = references.best_ever_add_ns.filter(|b| *b > 0.0) {
-        out.push(Comparison {
-            text: format!(
-                "the fastest CPU does {:.3} additions/ns at its best, the best ever stored for this kind of machine is {:.3}",
-                ghz(now.best_ns),
-                ghz(ever)
-            ),
-            loss: 1.0 - ever / now.best_ns,
-            outside: true,
-        });
+        let text = format!(
+            "the fastest CPU does {:.3} additions/ns at its best, the best ever stored for this kind of machine is {:.3}",
+            ghz(now.best_ns),
+            ghz(ever)
+        );
+        add(text, 1.0 - ever / now.best_ns, true);
     }
     if let Some(hz) = references.nominal_hz.filter(|h| *h > 0.0) {
-        out.push(Comparison {
-            text: format!(
-                "the fastest CPU does {:.3} dependent additions/ns, one per cycle, so it runs at {:.3} GHz of the {:.3} GHz \
-                 that {} gives",
-                ghz(now.best_ns),
-                ghz(now.best_ns),
-                hz / 1e9,
-                references.nominal_source
-            ),
-            loss: 1.0 - ghz(now.best_ns) * 1e9 / hz,
-            outside: true,
-        });
+        let text = format!(
+            "the fastest CPU does {0:.3} dependent additions/ns, one per cycle, so it runs at {0:.3} GHz of the {1:.3} GHz \
+             that {2} gives",
+            ghz(now.best_ns),
+            hz / 1e9,
+            references.nominal_source
+        );
+        add(text, 1.0 - ghz(now.best_ns) * 1e9 / hz, true);
     }
     out
 }
@@ -166,10 +154,9 @@ mod tests {
     #[test]
     fn a_slower_cpu_is_found_by_its_fellows() {
         let mut s = quiet();
-        s[2].best_ns = 0.30;
-        s[2].median_ns = 0.30;
-        s[3].best_ns = 0.30;
-        s[3].median_ns = 0.30;
+        for slow in &mut s[2..] {
+            (slow.best_ns, slow.median_ns) = (0.30, 0.30);
+        }
         let f = verdict(&s, &References::default(), &[]);
         assert_eq!(f.verdict, "present");
         assert!(f.text.contains("slowest CPU (1)"), "{}", f.text);

@@ -6,7 +6,7 @@ use machmeter_data::quantity::{Unit, human};
 use machmeter_data::shape::{
     Axis, Distribution, DistributionRow, Mark, Matrix, Scatter, ScatterGroup, Series, SeriesRow,
 };
-use machmeter_data::{Dataset, Params, Shape};
+use machmeter_data::{Dataset, Shape};
 
 use super::figures::{CpuView, Durations};
 use super::sources::group;
@@ -21,16 +21,6 @@ const HEAT_COLUMNS: usize = 200;
 const MARKS: usize = 12;
 /// Buckets per decade of the size-rate scatter.
 const PER_DECADE: f64 = 8.0;
-
-fn dataset(id: &str, title: &str, caption: &str, shape: Shape) -> Dataset {
-    Dataset {
-        id: id.to_owned(),
-        params: Params::new(),
-        title: title.to_owned(),
-        caption: caption.to_owned(),
-        shape,
-    }
-}
 
 /// Rounds to four significant digits: what a drawing can show, and a record need not carry more.
 fn brief(x: f64) -> f64 {
@@ -76,7 +66,7 @@ pub fn timeline(views: &[CpuView<'_>], testimony: &Testimony) -> Option<Dataset>
             }
         })
         .collect();
-    Some(dataset(
+    Some(Dataset::new(
         "noise.timeline",
         "Time lost over time",
         "Share of each window's time that the loop did not get, by gaps or by running slower. The band spans the smallest and the \
@@ -97,7 +87,7 @@ fn marks(view: &CpuView<'_>, testimony: &Testimony) -> Vec<Mark> {
     order
         .into_iter()
         .map(|i| {
-            let what = attributed.get(i).and_then(|a| testimony.sources.get(a.main as usize));
+            let what = attributed.get(i).and_then(|a| testimony.source(a.main));
             let parts = attributed.get(i).map_or(String::new(), |a| describe(a, testimony, ns));
             Mark {
                 x: brief_time(starts[i] * 1e9),
@@ -123,7 +113,7 @@ fn describe(a: &Attributed, testimony: &Testimony, ns: f64) -> String {
         .iter()
         .take(4)
         .filter_map(|p| {
-            let source = testimony.sources.get(p.source as usize)?;
+            let source = testimony.source(p.source)?;
             Some(format!("{} {}", source.full_name(), human(p.ticks as f64 * ns, Unit::Nanoseconds)))
         })
         .collect();
@@ -148,7 +138,7 @@ pub fn heat(views: &[CpuView<'_>]) -> Option<Dataset> {
             lost(v).chunks(per_column).map(|p| Some(brief(p.iter().sum::<f64>() / p.len() as f64))).collect()
         })
         .collect();
-    Some(dataset(
+    Some(Dataset::new(
         "noise.heat",
         "CPU by time",
         "Share of time lost per CPU and slice of the run. A vertical line is something that hit several CPUs at once.",
@@ -177,7 +167,7 @@ pub fn percentiles(views: &[CpuView<'_>]) -> Option<Dataset> {
         })
         .collect();
     (!rows.is_empty()).then(|| {
-        dataset(
+        Dataset::new(
             "noise.percentiles",
             "Detour durations",
             "Percentiles of the duration of detours; each step to the right is ten times rarer.",
@@ -188,18 +178,13 @@ pub fn percentiles(views: &[CpuView<'_>]) -> Option<Dataset> {
 
 /// Quantiles of durations, dense toward the tail: ten per factor of ten of 1 / (1 - p), the maximum last.
 fn curve(all: &Durations, longest: f64) -> Vec<(f64, f64)> {
-    let mut out: Vec<(f64, f64)> = Vec::new();
-    let mut k = 0;
-    loop {
-        let p = 1.0 - 10f64.powf(-f64::from(k) / 10.0);
-        if (1.0 - p) * (all.n as f64) < 1.0 {
-            break;
-        }
-        out.push(((p * 1e7).round() / 1e7, brief(all.quantile(p).unwrap_or(0.0))));
-        k += 1;
-    }
-    out.push((1.0, brief(longest)));
-    out
+    // Twenty factors of ten are more than 64 bits count.
+    (0..200)
+        .map(|k| 1.0 - 10f64.powf(-f64::from(k) / 10.0))
+        .take_while(|p| (1.0 - p) * (all.n as f64) >= 1.0)
+        .map(|p| ((p * 1e7).round() / 1e7, brief(all.quantile(p).unwrap_or(0.0))))
+        .chain([(1.0, brief(longest))])
+        .collect()
 }
 
 /// Detours by size and rate, one group per source.
@@ -208,7 +193,7 @@ pub fn scatter(views: &[CpuView<'_>], testimony: &Testimony) -> Option<Dataset> 
     let mut cells: BTreeMap<String, (f64, BTreeMap<i32, u64>)> = BTreeMap::new();
     for v in views {
         for (i, d) in v.durations_ns().iter().enumerate() {
-            let main = v.cpu.attributed.get(i).and_then(|a| testimony.sources.get(a.main as usize));
+            let main = v.cpu.attributed.get(i).and_then(|a| testimony.source(a.main));
             let name = main.map_or_else(|| "unknown".to_owned(), |s| group(s).0);
             let bucket = (d.max(1.0).log10() * PER_DECADE).floor() as i32;
             let entry = cells.entry(name).or_default();
@@ -240,7 +225,7 @@ pub fn scatter(views: &[CpuView<'_>], testimony: &Testimony) -> Option<Dataset> 
         groups.push((0.0, ScatterGroup { name: "others".to_owned(), points: rest.into_values().collect() }));
     }
     (!groups.is_empty()).then(|| {
-        dataset(
+        Dataset::new(
             "noise.scatter",
             "Detours by size and rate",
             "Each point is a class of durations of one source: how long (right is longer) and how often per CPU (up is more \

@@ -57,17 +57,8 @@ struct TimeLine<'a> {
 
 impl<'a> TimeLine<'a> {
     fn new(cpu: &'a CpuSamples, schedule: &'a Schedule) -> Self {
-        let t0 = schedule.t0_ticks as f64;
-        Self {
-            cpu,
-            schedule,
-            window: 0,
-            gap: 0,
-            pieces: Vec::new(),
-            piece: 0,
-            turns_before: 0.0,
-            busy_until: t0,
-        }
+        let (pieces, busy_until) = (Vec::new(), schedule.t0_ticks as f64);
+        Self { cpu, schedule, window: 0, gap: 0, pieces, piece: 0, turns_before: 0.0, busy_until }
     }
 
     /// Time at which turn number `wanted` ended; calls must ascend.

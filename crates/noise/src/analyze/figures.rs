@@ -91,7 +91,6 @@ pub struct Durations {
 }
 
 impl Durations {
-    /// Quantile `q`; `None` without detours.
     pub fn quantile(&self, q: f64) -> Option<f64> {
         let at = q * self.n.checked_sub(1)? as f64;
         let (below, above) = (self.rank(at.floor() as u64)?, self.rank(at.ceil() as u64)?);

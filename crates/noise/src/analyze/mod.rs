@@ -14,6 +14,7 @@ mod warnings;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use machmeter_data::record::Finding;
 use machmeter_data::{Dataset, Metric};
 use machmeter_engine::Analysis;
 
@@ -120,38 +121,37 @@ fn slow_windows(view: &CpuView<'_>) -> Option<f64> {
 }
 
 /// The balance: gaps plus turns at their median cost must be the wall time.
-fn closure(views: &[CpuView<'_>]) -> Option<machmeter_data::record::Finding> {
+fn closure(views: &[CpuView<'_>]) -> Option<Finding> {
     let lines: Vec<(f64, String)> = views
         .iter()
         .filter_map(|v| {
             let turns: Vec<f64> = v.split.turn_ticks.iter().flatten().copied().collect();
             let unit = machmeter_stats::quantile::median_of(&turns)?;
             let off = v.split.closure(unit);
-            Some((
-                off.abs(),
-                format!(
-                    "CPU {}: {} gaps and {} turns of {:.2} ns make {:+.3} % of the wall time",
-                    v.cpu.cpu,
-                    v.split.gaps(),
-                    v.split.turns,
-                    unit * v.setup.ns_per_tick(),
-                    off * 100.0
-                ),
-            ))
+            let (cpu, gaps, turns) = (v.cpu.cpu, v.split.gaps(), v.split.turns);
+            let (turn_ns, percent) = (unit * v.setup.ns_per_tick(), off * 100.0);
+            let text = format!(
+                "CPU {cpu}: {gaps} gaps and {turns} turns of {turn_ns:.2} ns make {percent:+.3} % of the wall time"
+            );
+            Some((off.abs(), text))
         })
         .collect();
     let worst = lines.iter().map(|l| l.0).max_by(f64::total_cmp)?;
-    Some(machmeter_data::record::Finding {
-        id: "noise.balance".to_owned(),
-        verdict: if worst <= 0.001 { "closed" } else { "open" }.to_owned(),
-        text: if worst <= 0.001 {
-            "Gaps and turns add up to the wall time within 0.1 %.".to_owned()
-        } else {
+    let (verdict, text) = if worst <= 0.001 {
+        ("closed", "Gaps and turns add up to the wall time within 0.1 %.".to_owned())
+    } else {
+        let percent = worst * 100.0;
+        (
+            "open",
             format!(
-                "Gaps and turns at their median cost miss the wall time by {:.2} %: the loop's speed varied (see slowdown).",
-                worst * 100.0
-            )
-        },
+                "Gaps and turns at their median cost miss the wall time by {percent:.2} %: the loop's speed varied (see slowdown)."
+            ),
+        )
+    };
+    Some(Finding {
+        id: "noise.balance".to_owned(),
+        verdict: verdict.to_owned(),
+        text,
         evidence: lines.into_iter().map(|l| l.1).collect(),
     })
 }

@@ -66,18 +66,17 @@ fn accounts(view: &CpuView<'_>, testimony: &Testimony) -> Accounts {
     let (t0, wall) = (view.setup.schedule.t0_ticks, view.split.wall_ticks);
     let slice = wall / SLICES as f64;
     let mut out = Accounts::new();
-    let source = |s: u32| testimony.sources.get(s as usize);
     let within = |ticks: u64| (ticks.saturating_sub(t0) as f64).min(wall);
     for (i, g) in view.cpu.gaps.iter().enumerate() {
         let (from, to) = (within(g.start_ticks), within(g.end_ticks));
         let lost = (to - from - unit).max(0.0);
         let at = Stretch { from: from / slice, to: to / slice };
         let Some(a) = view.cpu.attributed.get(i) else { continue };
-        let Some(main) = source(a.main) else { continue };
+        let Some(main) = testimony.source(a.main) else { continue };
         let key = group(main);
         let mut rest = lost;
         for p in &a.parts {
-            let Some(s) = source(p.source) else { continue };
+            let Some(s) = testimony.source(p.source) else { continue };
             if s.kind != SourceKind::Thread || p.ticks == 0 {
                 continue;
             }
@@ -250,30 +249,26 @@ pub fn table(views: &[CpuView<'_>], testimony: &Testimony) -> Option<Dataset> {
             ],
         })
         .collect();
-    let column = |label: &str, unit: Option<Unit>| TableColumn { label: label.to_owned(), unit };
-    Some(Dataset {
-        id: "noise.sources".to_owned(),
-        params: machmeter_data::Params::new(),
-        title: "Who took the time".to_owned(),
-        caption: format!(
+    let columns = vec![
+        TableColumn::new("kind", None),
+        TableColumn::new("of CPU time", Unit::One),
+        TableColumn::new("of stolen time", Unit::One),
+        TableColumn::new("rate per CPU", Unit::Hertz),
+        TableColumn::new("median detour", Unit::Nanoseconds),
+        TableColumn::new("longest", Unit::Nanoseconds),
+        TableColumn::new("entry lag", Unit::Nanoseconds),
+        TableColumn::new("exit lag", Unit::Nanoseconds),
+        TableColumn::new("threads", None),
+    ];
+    Some(Dataset::new(
+        "noise.sources",
+        "Who took the time",
+        format!(
             "Stolen time by source, all measured CPUs; witness: {}. Entry lag is the time from the last good turn to the first \
              event in the kernel (on a virtual machine mostly the hypervisor), exit lag the way back; where nothing was seen \
              inside, the whole detour is entry lag. Detours too short to be listed and micro-stalls are counted, not named.",
             testimony.witness
         ),
-        shape: Shape::CostTable(CostTable {
-            columns: vec![
-                column("kind", None),
-                column("of CPU time", Some(Unit::One)),
-                column("of stolen time", Some(Unit::One)),
-                column("rate per CPU", Some(Unit::Hertz)),
-                column("median detour", Some(Unit::Nanoseconds)),
-                column("longest", Some(Unit::Nanoseconds)),
-                column("entry lag", Some(Unit::Nanoseconds)),
-                column("exit lag", Some(Unit::Nanoseconds)),
-                column("threads", None),
-            ],
-            rows,
-        }),
-    })
+        Shape::CostTable(CostTable { columns, rows }),
+    ))
 }

@@ -3,9 +3,9 @@
 use machmeter_data::quantity::{Unit, human};
 use machmeter_data::record::Finding;
 use machmeter_data::shape::{Axis, Curve, CurveRow, Mark};
-use machmeter_data::{Dataset, Params, Shape};
+use machmeter_data::{Dataset, Shape};
 use machmeter_stats::autocorr::autocorrelation;
-use machmeter_stats::coincidence::{CoincidenceOptions, Event, coincidence};
+use machmeter_stats::coincidence::{Event, coincidence};
 use machmeter_stats::spectrum::{clip_robust, welch};
 
 use super::datasets::lost;
@@ -26,16 +26,11 @@ fn compared(wall_s: f64) -> usize {
 /// the rhythms found.
 pub(super) fn spectrum(views: &[CpuView<'_>], found: &[Periodic]) -> Option<Dataset> {
     let rate = 1e9 / views.first()?.setup.window_ns();
-    let rows: Vec<CurveRow> = views
-        .iter()
-        .filter_map(|v| {
-            let series = clip_robust(&lost(v), 8.0)?;
-            let segment = (series.len() / 8).next_power_of_two().clamp(64, 16_384).min(series.len());
-            let s = welch(&series, rate, segment, segment / 2).ok()?;
-            let (x, y) = thin(&s.freq_hz, &s.power);
-            (!x.is_empty()).then(|| CurveRow { name: format!("CPU {}", v.cpu.cpu), x, y })
-        })
-        .collect();
+    let rows = curves(views, |series| {
+        let segment = (series.len() / 8).next_power_of_two().clamp(64, 16_384).min(series.len());
+        let s = welch(series, rate, segment, segment / 2).ok()?;
+        Some(thin(&s.freq_hz, &s.power))
+    });
     let top = rate / 2.0;
     let marks: Vec<Mark> = found
         .iter()
@@ -48,24 +43,32 @@ pub(super) fn spectrum(views: &[CpuView<'_>], found: &[Periodic]) -> Option<Data
             detail: format!("CPU {}: {} events, p = {:.0e}", f.cpu, f.events, f.p),
         })
         .collect();
-    (!rows.is_empty()).then(|| Dataset {
-        id: "noise.spectrum".to_owned(),
-        params: Params::new(),
-        title: "Spectrum of lost time".to_owned(),
-        caption: "Power of the share of time lost per window by frequency (Welch, values clipped at 8 median deviations). Named \
-                  lines are rhythms found in the event times, which resolve them far better than windows can."
-            .to_owned(),
-        shape: Shape::Curve(Curve {
-            x: Axis::log("frequency", Unit::Hertz),
-            y: Axis::log("power", Unit::PerHertz),
-            rows,
-            marks,
-        }),
+    let (x, y) = (Axis::log("frequency", Unit::Hertz), Axis::log("power", Unit::PerHertz));
+    (!rows.is_empty()).then(|| {
+        Dataset::new(
+            "noise.spectrum",
+            "Spectrum of lost time",
+            "Power of the share of time lost per window by frequency (Welch, values clipped at 8 median deviations). Named \
+             lines are rhythms found in the event times, which resolve them far better than windows can.",
+            Shape::Curve(Curve { x, y, rows, marks }),
+        )
     })
 }
 
+/// Points of a curve.
+type Points = (Vec<f64>, Vec<f64>);
+
+/// A curve `of` the share of time lost on each CPU, clipped, where there is one.
+fn curves(views: &[CpuView<'_>], of: impl Fn(&[f64]) -> Option<Points>) -> Vec<CurveRow> {
+    let row = |v: &CpuView<'_>| {
+        let (x, y) = of(&clip_robust(&lost(v), 8.0)?)?;
+        (!x.is_empty()).then(|| CurveRow { name: format!("CPU {}", v.cpu.cpu), x, y })
+    };
+    views.iter().filter_map(row).collect()
+}
+
 /// Keeps the largest power of each logarithmic bucket, so that lines survive thinning.
-fn thin(freq_hz: &[f64], power: &[f64]) -> (Vec<f64>, Vec<f64>) {
+fn thin(freq_hz: &[f64], power: &[f64]) -> Points {
     let (mut x, mut y): (Vec<f64>, Vec<f64>) = (Vec::new(), Vec::new());
     let usable = || freq_hz.iter().zip(power).filter(|(f, p)| **f > 0.0 && **p > 0.0);
     let (Some(low), Some(high)) = (usable().map(|p| *p.0).next(), usable().map(|p| *p.0).next_back()) else {
@@ -93,35 +96,27 @@ fn thin(freq_hz: &[f64], power: &[f64]) -> (Vec<f64>, Vec<f64>) {
 /// Autocorrelation of the share of time lost, up to a fifth of the run, thinned logarithmically.
 pub(super) fn memory(views: &[CpuView<'_>]) -> Option<Dataset> {
     let window_ns = views.first()?.setup.window_ns();
-    let rows: Vec<CurveRow> = views
-        .iter()
-        .filter_map(|v| {
-            let series = clip_robust(&lost(v), 8.0)?;
-            let lags = (series.len() / 5).min(20_000);
-            let r = autocorrelation(&series, lags)?;
-            let mut x = Vec::new();
-            let mut y = Vec::new();
-            let mut lag = 1_usize;
-            while lag < r.len() {
-                x.push(lag as f64 * window_ns);
-                y.push((r[lag] * 1e4).round() / 1e4);
-                lag = (lag + 1).max((lag as f64 * 1.05) as usize);
-            }
-            (!x.is_empty()).then(|| CurveRow { name: format!("CPU {}", v.cpu.cpu), x, y })
-        })
-        .collect();
-    (!rows.is_empty()).then(|| Dataset {
-        id: "noise.autocorrelation".to_owned(),
-        params: Params::new(),
-        title: "Memory of the noise".to_owned(),
-        caption: "Autocorrelation of the share of time lost. Noise with memory comes in spells; a sharp peak is a rhythm."
-            .to_owned(),
-        shape: Shape::Curve(Curve {
-            x: Axis::log("lag", Unit::Nanoseconds),
-            y: Axis::linear("correlation", Unit::One),
-            rows,
-            marks: Vec::new(),
-        }),
+    let rows = curves(views, |series| {
+        let lags = (series.len() / 5).min(20_000);
+        let r = autocorrelation(series, lags)?;
+        let mut x = Vec::new();
+        let mut y = Vec::new();
+        let mut lag = 1_usize;
+        while lag < r.len() {
+            x.push(lag as f64 * window_ns);
+            y.push((r[lag] * 1e4).round() / 1e4);
+            lag = (lag + 1).max((lag as f64 * 1.05) as usize);
+        }
+        Some((x, y))
+    });
+    let (x, y) = (Axis::log("lag", Unit::Nanoseconds), Axis::linear("correlation", Unit::One));
+    (!rows.is_empty()).then(|| {
+        Dataset::new(
+            "noise.autocorrelation",
+            "Memory of the noise",
+            "Autocorrelation of the share of time lost. Noise with memory comes in spells; a sharp peak is a rhythm.",
+            Shape::Curve(Curve { x, y, rows, marks: Vec::new() }),
+        )
     })
 }
 
@@ -160,17 +155,13 @@ pub(super) fn together(views: &[CpuView<'_>], seed: u64) -> Vec<Finding> {
     let mut out = Vec::new();
     for (i, (cpu_a, a, span)) in lists.iter().enumerate() {
         for (cpu_b, b, _) in &lists[i + 1..] {
-            let options = CoincidenceOptions { seed, shifts: 299, ..CoincidenceOptions::default() };
-            let Some(c) = coincidence(a, b, *span, &options) else { continue };
+            let Some(c) = coincidence(a, b, *span, 299, seed) else { continue };
             let more = c.p < 0.01 && c.ratio.is_none_or(|r| r > 1.2);
+            let (verdict, are) = if more { ("present", "are") } else { ("none_seen", "are not") };
             out.push(Finding {
                 id: "noise.coincidence".to_owned(),
-                verdict: if more { "present" } else { "none_seen" }.to_owned(),
-                text: if more {
-                    format!("CPUs {cpu_a} and {cpu_b} are disturbed together more often than chance has it.")
-                } else {
-                    format!("CPUs {cpu_a} and {cpu_b} are not disturbed together more often than chance has it.")
-                },
+                verdict: verdict.to_owned(),
+                text: format!("CPUs {cpu_a} and {cpu_b} {are} disturbed together more often than chance has it."),
                 evidence: vec![format!(
                     "{} detours over 1 us of CPU {cpu_a} overlap one of CPU {cpu_b}; {:.1} expected by chance; p = {:.3}; both \
                      away for {} in all",

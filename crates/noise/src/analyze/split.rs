@@ -26,7 +26,6 @@ impl Kind {
     }
 }
 
-/// One CPU's windows, separated.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Split {
     /// Time stolen by detours in each window, ticks.
@@ -83,7 +82,6 @@ impl Split {
     }
 }
 
-/// Separates one CPU's windows.
 pub fn split(cpu: &CpuSamples, schedule: &Schedule) -> Split {
     let windows = cpu.counts.len().max(cpu.sums.len());
     let w = schedule.window_ticks as f64;

@@ -1,7 +1,7 @@
 //! What a person should read first.
 
 use machmeter_data::Metric;
-use machmeter_data::quantity::{Unit, human};
+use machmeter_data::quantity::{Unit, digits, human};
 use machmeter_data::record::{Finding, Summary, SummaryLine, Tile};
 
 use super::figures::CpuView;
@@ -19,23 +19,17 @@ pub(super) fn write(
     metrics: &[Metric],
     found: &[Periodic],
 ) -> Summary {
-    let get = |id: &str, cpu: &str| {
-        metrics.iter().find(|m| m.id == id && m.params.get("cpu").is_some_and(|p| p.to_string() == cpu))
-    };
+    let get = |id: &str, cpu: &str| of_cpu(metrics, id, cpu);
     let Some(all) = get("noise.stolen_fraction", "all").filter(|m| m.value.is_some()) else {
         return of_counts(get("noise.lost_fraction", "all"));
     };
-    let longest = metrics
-        .iter()
-        .filter(|m| m.id == "noise.detour_duration")
-        .filter_map(|m| Some((m.max?, m.params.get("cpu")?.to_string())))
-        .max_by(|a, b| a.0.total_cmp(&b.0));
-    let worst = metrics
-        .iter()
-        .filter(|m| m.id == "noise.stolen_fraction")
-        .filter_map(|m| Some((m.value?, m.params.get("cpu")?.to_string())))
-        .filter(|(_, cpu)| cpu != "all")
-        .max_by(|a, b| a.0.total_cmp(&b.0));
+    let largest = |id: &str, of: fn(&Metric) -> Option<f64>| {
+        let each = metrics.iter().filter(|m| m.id == id);
+        let each = each.filter_map(|m| Some((of(m)?, m.params.get("cpu")?.to_string())));
+        each.filter(|(_, cpu)| cpu != "all").max_by(|a, b| a.0.total_cmp(&b.0))
+    };
+    let longest = largest("noise.detour_duration", |m| m.max);
+    let worst = largest("noise.stolen_fraction", |m| m.value);
     let mut first = vec![format!("{} of CPU time stolen{}", with_unit(all), bracket(all))];
     let worst = worst.filter(|_| views.len() > 1);
     first.extend(worst.map(|(v, cpu)| format!("worst CPU {cpu}: {}", human(v, Unit::One))));
@@ -50,31 +44,15 @@ pub(super) fn write(
     let wall_s = views.iter().map(CpuView::wall_s).fold(f64::INFINITY, f64::min);
     lines.extend(longest.as_ref().and_then(|(max, _)| unseen(*max, wall_s)));
     let slowdown = get("noise.slowdown_fraction", "all");
-    let mut tiles = vec![Tile {
-        label: "Time stolen".to_owned(),
-        value: with_unit(all),
-        note: bracket(all).trim().to_owned(),
-    }];
+    let mut tiles = vec![tile_of("Time stolen", all)];
     if let Some((max, cpu)) = &longest {
-        tiles.push(Tile {
-            label: "Longest detour".to_owned(),
-            value: human(*max, Unit::Nanoseconds),
-            note: format!("CPU {cpu}, in {}", human(views[0].wall_s() * 1e9, Unit::Nanoseconds)),
-        });
+        let note = format!("CPU {cpu}, in {}", human(views[0].wall_s() * 1e9, Unit::Nanoseconds));
+        tiles.push(tile("Longest detour", human(*max, Unit::Nanoseconds), note));
     }
-    if let Some(s) = slowdown.filter(|s| s.value.is_some()) {
-        tiles.push(Tile {
-            label: "Slowdown".to_owned(),
-            value: with_unit(s),
-            note: bracket(s).trim().to_owned(),
-        });
-    }
+    tiles.extend(slowdown.filter(|s| s.value.is_some()).map(|s| tile_of("Slowdown", s)));
     let rate: f64 = metrics.iter().filter(|m| m.id == "noise.detour_rate").filter_map(|m| m.value).sum();
-    tiles.push(Tile {
-        label: "Detours".to_owned(),
-        value: format!("{}/s", machmeter_data::quantity::digits(rate / views.len() as f64)),
-        note: format!("per CPU, of {} or more", human(shortest_ns(samples), Unit::Nanoseconds)),
-    });
+    let note = format!("per CPU, of {} or more", human(shortest_ns(samples), Unit::Nanoseconds));
+    tiles.push(tile("Detours", format!("{}/s", digits(rate / views.len() as f64)), note));
     let long = longest.as_ref().map_or(0.0, |l| l.0);
     Summary {
         lines: vec![SummaryLine { section: "NOISE".to_owned(), lines }],
@@ -129,7 +107,7 @@ fn stalls(metrics: &[Metric], cpus: usize) -> Option<String> {
     (rate > 0.0).then(|| {
         format!(
             "micro-stalls: {} clusters/s per CPU, {} of CPU time (gaps under 500 ns, not in the figures of detours)",
-            machmeter_data::quantity::digits(rate),
+            digits(rate),
             human(mean("noise.microstall_fraction"), Unit::One)
         )
     })
@@ -138,27 +116,29 @@ fn stalls(metrics: &[Metric], cpus: usize) -> Option<String> {
 /// Summary of an imported series of counts.
 fn of_counts(lost: Option<&Metric>) -> Summary {
     let Some(lost) = lost.filter(|m| m.value.is_some()) else { return Summary::default() };
+    let line = format!("{} of CPU time lost{}, stolen or slowed down", with_unit(lost), bracket(lost));
     Summary {
-        lines: vec![SummaryLine {
-            section: "NOISE".to_owned(),
-            lines: vec![format!(
-                "{} of CPU time lost{}, stolen or slowed down",
-                with_unit(lost),
-                bracket(lost)
-            )],
-        }],
-        tiles: vec![Tile {
-            label: "Time lost".to_owned(),
-            value: with_unit(lost),
-            note: bracket(lost).trim().to_owned(),
-        }],
+        lines: vec![SummaryLine { section: "NOISE".to_owned(), lines: vec![line] }],
+        tiles: vec![tile_of("Time lost", lost)],
         verdict: String::new(),
     }
+}
+
+fn of_cpu<'m>(metrics: &'m [Metric], id: &str, cpu: &str) -> Option<&'m Metric> {
+    metrics.iter().find(|m| m.id == id && m.params.get("cpu").is_some_and(|p| p.to_string() == cpu))
 }
 
 fn shortest_ns(samples: &Samples) -> f64 {
     let s = &samples.setup.schedule;
     s.threshold_ticks.max(s.stall_ticks) as f64 * samples.setup.ns_per_tick()
+}
+
+fn tile(label: &str, value: String, note: String) -> Tile {
+    Tile { label: label.to_owned(), value, note }
+}
+
+fn tile_of(label: &str, m: &Metric) -> Tile {
+    tile(label, with_unit(m), bracket(m).trim().to_owned())
 }
 
 fn with_unit(m: &Metric) -> String {
@@ -191,11 +171,7 @@ fn mostly(metrics: &[Metric], cpus: usize) -> Option<String> {
 }
 
 fn per_cpu(metrics: &[Metric], views: &[CpuView<'_>]) -> Vec<String> {
-    let get = |id: &str, cpu: usize| {
-        metrics
-            .iter()
-            .find(|m| m.id == id && m.params.get("cpu").is_some_and(|p| p.to_string() == cpu.to_string()))
-    };
+    let get = |id: &str, cpu: usize| of_cpu(metrics, id, &cpu.to_string());
     views
         .iter()
         .take(16)
@@ -209,7 +185,7 @@ fn per_cpu(metrics: &[Metric], views: &[CpuView<'_>]) -> Vec<String> {
                 "CPU {cpu}: {} stolen{}, {}/s, p50 {}, p99 {}, p99.9 {}, max {}",
                 with_unit(stolen),
                 bracket(stolen),
-                machmeter_data::quantity::digits(rate),
+                digits(rate),
                 q("0.5"),
                 q("0.99"),
                 q("0.999"),

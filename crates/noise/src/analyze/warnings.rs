@@ -19,8 +19,8 @@ pub(super) struct Weakness {
 }
 
 fn weakness(code: &str, cpu: Option<usize>, text: String) -> Weakness {
-    let next = CODES.iter().find(|c| c.id == code).map_or("", |c| c.next);
-    Weakness { warning: Warning { code: code.to_owned(), text, next: next.to_owned() }, cpu }
+    let next = CODES.iter().find(|c| c.id == code).map_or("", |c| c.next).to_owned();
+    Weakness { warning: Warning { code: code.to_owned(), text, next }, cpu }
 }
 
 pub(super) fn all(samples: &Samples, views: &[CpuView<'_>]) -> Vec<Weakness> {
@@ -42,18 +42,14 @@ pub(super) fn all(samples: &Samples, views: &[CpuView<'_>]) -> Vec<Weakness> {
                 let text = format!("CPU {cpu}: {} page faults in the loop", t.page_faults);
                 out.push(weakness("W303", Some(cpu), text));
             }
-            if t.ended_on_cpu.is_some_and(|c| c != cpu) {
-                let on = t.ended_on_cpu.unwrap_or(cpu);
+            if let Some(on) = t.ended_on_cpu.filter(|c| *c != cpu) {
                 let text = format!("the thread of CPU {cpu} ended on CPU {on}");
                 out.push(weakness("W309", Some(cpu), text));
             }
         }
         if v.cpu.counts.len() < samples.setup.schedule.windows && v.cpu.thread.is_some() {
-            out.push(weakness(
-                "W307",
-                Some(cpu),
-                format!("CPU {cpu}: {} of {} windows", v.cpu.counts.len(), samples.setup.schedule.windows),
-            ));
+            let (closed, all) = (v.cpu.counts.len(), samples.setup.schedule.windows);
+            out.push(weakness("W307", Some(cpu), format!("CPU {cpu}: {closed} of {all} windows")));
         }
     }
     out.extend(samples.setup.real_time_share.iter().map(|text| weakness("W304", None, text.clone())));
@@ -109,17 +105,12 @@ fn few_rule(view: &CpuView<'_>) -> Option<Weakness> {
         before < total / 2.0
     });
     let few = half.count();
-    (few < FEW).then(|| {
-        weakness(
-            "W301",
-            Some(view.cpu.cpu),
-            format!(
-                "CPU {}: half of the stolen time comes from {few} detours of {} or more; the share of stolen time will not \
-                 settle in {}",
-                view.cpu.cpu,
-                human(durations[few.saturating_sub(1)], Unit::Nanoseconds),
-                human(view.wall_s() * 1e9, Unit::Nanoseconds)
-            ),
-        )
-    })
+    let (cpu, ns) = (view.cpu.cpu, |v: f64| human(v, Unit::Nanoseconds));
+    let text = format!(
+        "CPU {cpu}: half of the stolen time comes from {few} detours of {} or more; the share of stolen time will not \
+         settle in {}",
+        ns(durations[few.saturating_sub(1)]),
+        ns(view.wall_s() * 1e9)
+    );
+    (few < FEW).then(|| weakness("W301", Some(cpu), text))
 }

@@ -9,15 +9,16 @@ pub mod testimony;
 mod totals;
 mod traced;
 
+use clap::ValueEnum;
 use machmeter_sys::clock::{SourceId, TickRate};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use testimony::Testimony;
 
 /// A measuring thread, as a witness knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Meter {
-    /// The CPU it measures.
     pub cpu: usize,
-    /// Its kernel thread id.
     pub tid: i32,
 }
 
@@ -27,28 +28,19 @@ pub trait Witness: Sync {
     ///
     /// # Errors
     /// In one line, why this thread cannot be watched; the recording goes on without.
-    fn attach(&self, index: usize) -> Result<(), String>;
+    fn attach(&self, _index: usize) -> Result<(), String> {
+        Ok(())
+    }
 
     /// Called about twenty times a second by the main thread, to empty what may fill up.
-    fn drain(&self);
+    fn drain(&self) {}
 
     /// Ends the watch and tells what was seen, in the order of `meters`.
     fn finish(self: Box<Self>, meters: &[Meter]) -> Testimony;
 }
 
 /// Which witness to take.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    Default,
-    PartialEq,
-    Eq,
-    clap::ValueEnum,
-    serde::Serialize,
-    serde::Deserialize,
-    schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Attribution {
     /// The best that is permitted.

@@ -14,7 +14,6 @@ use super::{Meter, Witness};
 /// Pages of each record buffer: 64 kB, about 1,600 records between two drains.
 const PAGES: usize = 16;
 
-/// One thread's log.
 #[derive(Default)]
 struct Watched {
     log: Option<SwitchLog>,

@@ -14,7 +14,6 @@ pub enum SourceKind {
     Fault,
     /// Nothing in this kernel: the hypervisor, firmware (SMI), or the processor.
     Outside,
-    /// Not known.
     Unknown,
 }
 
@@ -95,16 +94,17 @@ pub struct Span {
 pub const HELD_BACK: &str = machmeter_data::gaps::HELD_BACK;
 
 /// What a witness cannot see, which decides what an unexplained gap may be called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Sight {
     /// Every entry into the kernel: an unexplained gap happened outside of it.
     Everything,
     /// Only when other threads ran: an unexplained gap is an interrupt or outside the kernel.
     Switches,
+    #[default]
     Nothing,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Testimony {
     pub witness: String,
     pub sight: Sight,
@@ -125,16 +125,11 @@ pub struct Testimony {
 
 impl Testimony {
     pub fn none() -> Self {
-        Self {
-            witness: "none".to_owned(),
-            sight: Sight::Nothing,
-            sources: Vec::new(),
-            spans: Vec::new(),
-            lost: Vec::new(),
-            counters: Vec::new(),
-            steal_ns: Vec::new(),
-            notes: Vec::new(),
-        }
+        Self { witness: "none".to_owned(), ..Self::default() }
+    }
+
+    pub fn source(&self, index: u32) -> Option<&Source> {
+        self.sources.get(index as usize)
     }
 
     /// Index of `source`, added if new.

@@ -19,14 +19,8 @@ impl Totals {
     pub(super) fn add_to(&self, testimony: &mut Testimony, meters: &[Meter]) {
         let gained = match (&self.before, Counters::read()) {
             (Ok(before), Ok(after)) => after.since(before),
-            (Err(e), _) => {
-                testimony.notes.push(format!("counters: {e}"));
-                return;
-            }
-            (_, Err(e)) => {
-                testimony.notes.push(format!("counters: {e}"));
-                return;
-            }
+            (Err(e), _) => return testimony.notes.push(format!("counters: {e}")),
+            (_, Err(e)) => return testimony.notes.push(format!("counters: {e}")),
         };
         for m in meters {
             let irqs = gained.interrupts.on_cpu(m.cpu).into_iter().map(|(l, n)| (l.name().to_owned(), n));
@@ -40,12 +34,6 @@ impl Totals {
 }
 
 impl Witness for Totals {
-    fn attach(&self, _index: usize) -> Result<(), String> {
-        Ok(())
-    }
-
-    fn drain(&self) {}
-
     fn finish(self: Box<Self>, meters: &[Meter]) -> Testimony {
         let mut t = Testimony { witness: "counters".to_owned(), sight: Sight::Nothing, ..Testimony::none() };
         t.spans = vec![Vec::new(); meters.len()];

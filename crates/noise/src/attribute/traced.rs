@@ -58,7 +58,6 @@ pub(super) struct Traced {
 }
 
 impl Traced {
-    /// Starts the trace on `cpus`.
     pub(super) fn start(cpus: &[usize], seconds: f64) -> Result<Self, String> {
         let mut config = TraceConfig::on(cpus.iter().copied().collect::<CpuSet>());
         config.buffer_bytes_per_cpu =
@@ -84,10 +83,6 @@ impl Traced {
 }
 
 impl Witness for Traced {
-    fn attach(&self, _index: usize) -> Result<(), String> {
-        Ok(())
-    }
-
     fn drain(&self) {
         let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(running) = session.as_mut() else { return };

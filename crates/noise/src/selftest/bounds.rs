@@ -1,9 +1,10 @@
 //! Bounds: every run ends in its time, and the witness does not lengthen the detours it watches.
 
+use machmeter_engine::selftest::machine;
 use machmeter_stats::quantile::{median_of, quantile_interval, sorted};
 use machmeter_sys::sched::Policy;
 
-use super::lab::{Lab, Order};
+use super::lab::Lab;
 use super::{Options, SelfCheck, State};
 use crate::attribute::Attribution;
 use crate::samples::Samples;
@@ -21,29 +22,20 @@ pub(super) fn fifo_everywhere(lab: &Lab<'_>, options: &Options) -> Vec<SelfCheck
     let (id, what) = ("bounds.fifo", format!("meters under {policy} on CPU {}", lab.machine.allowed));
     let bar = "ends within its time + 1 s";
     let budget_ns = if options.quick { 1_000_000_000 } else { 2_000_000_000 };
-    let run = lab.noise(Order {
-        what: &what,
-        cpus: lab.machine.allowed.clone(),
-        policy: Some(policy),
-        attribution: Attribution::Auto,
-        budget_ns,
-    });
+    let order = machine::Order { cpus: lab.machine.allowed.clone(), policy: Some(policy), budget_ns };
+    let run = lab.noise(&what, order, Attribution::Auto);
     let took_ns = lab.runs.borrow().last().map_or(0, |r| r.2);
     vec![match run {
         Ok(s) => {
             let lost = s.cpus.iter().filter(|c| c.counts.len() != s.setup.schedule.windows).count();
-            SelfCheck {
-                id: id.to_owned(),
-                what,
-                truth: format!("{:.1} s", budget_ns as f64 / 1e9),
-                found: format!(
-                    "{:.2} s; {} windows on each CPU, {lost} CPUs short of them",
-                    took_ns as f64 / 1e9,
-                    s.setup.schedule.windows
-                ),
-                bar: bar.to_owned(),
-                state: State::of(took_ns <= budget_ns + LATE_NS && lost == 0),
-            }
+            let truth = format!("{:.1} s", budget_ns as f64 / 1e9);
+            let found = format!(
+                "{:.2} s; {} windows on each CPU, {lost} CPUs short of them",
+                took_ns as f64 / 1e9,
+                s.setup.schedule.windows
+            );
+            let state = State::of(took_ns <= budget_ns + LATE_NS && lost == 0);
+            SelfCheck::new(id, &what, bar, truth, found, state)
         }
         Err(e) => SelfCheck::not_shown(id, &what, bar, e),
     }]
@@ -54,22 +46,12 @@ pub(super) fn in_time(lab: &Lab<'_>) -> SelfCheck {
     let runs = lab.runs.borrow();
     let late = |r: &(String, u64, u64)| r.2 as f64 - r.1 as f64;
     let worst = runs.iter().max_by(|a, b| late(a).total_cmp(&late(b)));
-    let (what, bar) = ("every run of the probe above", "ends within its time + 1 s");
-    match worst {
-        Some(w) => SelfCheck {
-            id: "bounds.time".to_owned(),
-            what: what.to_owned(),
-            truth: format!(
-                "{} runs of {:.1} s in all",
-                runs.len(),
-                runs.iter().map(|r| r.1).sum::<u64>() as f64 / 1e9
-            ),
-            found: format!("the latest ended {:+.2} s after its time ({})", late(w) / 1e9, w.0),
-            bar: bar.to_owned(),
-            state: State::of(late(w) <= LATE_NS as f64),
-        },
-        None => SelfCheck::not_shown("bounds.time", what, bar, "no run was made"),
-    }
+    let (id, what, bar) = ("bounds.time", "every run of the probe above", "ends within its time + 1 s");
+    let Some(w) = worst else { return SelfCheck::not_shown(id, what, bar, "no run was made") };
+    let all_s = runs.iter().map(|r| r.1).sum::<u64>() as f64 / 1e9;
+    let truth = format!("{} runs of {all_s:.1} s in all", runs.len());
+    let found = format!("the latest ended {:+.2} s after its time ({})", late(w) / 1e9, w.0);
+    SelfCheck::new(id, what, bar, truth, found, State::of(late(w) <= LATE_NS as f64))
 }
 
 fn median_detour_ns(samples: &Samples) -> Option<f64> {
@@ -84,16 +66,15 @@ pub(super) fn attribution_cost(lab: &Lab<'_>, options: &Options) -> Vec<SelfChec
     let (id, what) = ("attribution.cost", "runs with and without the kernel's trace, in pairs");
     let bar = "none (research bar: at most 1.05)";
     let run = |attribution| {
-        let order =
-            Order { what, cpus: lab.machine.here(), policy: None, attribution, budget_ns: 600_000_000 };
-        lab.noise(order).map(|s| median_detour_ns(&s))
+        let recorded = lab.noise(what, lab.here(None, 600_000_000), attribution);
+        recorded.map(|s| median_detour_ns(&s))
     };
     let mut ratios = Vec::new();
     let mut medians = (Vec::new(), Vec::new());
     for pair in 0..if options.quick { 4 } else { 8 } {
         let traced_first = pair % 2 == 0;
-        let first = run(if traced_first { Attribution::Trace } else { Attribution::None });
-        let second = run(if traced_first { Attribution::None } else { Attribution::Trace });
+        let both = [Attribution::Trace, Attribution::None];
+        let [first, second] = if traced_first { both } else { [both[1], both[0]] }.map(&run);
         let (traced, bare) = if traced_first { (first, second) } else { (second, first) };
         match (traced, bare) {
             (Ok(Some(t)), Ok(Some(b))) => {
@@ -114,16 +95,8 @@ pub(super) fn attribution_cost(lab: &Lab<'_>, options: &Options) -> Vec<SelfChec
         |i| format!("90 % interval {:.3} to {:.3}", i.low, i.high),
     );
     let us = |v: &[f64]| median_of(v).unwrap_or(0.0) / 1e3;
-    vec![SelfCheck {
-        id: id.to_owned(),
-        what: what.to_owned(),
-        truth: format!("median detour of 2 to 200 us without trace {:.1} us", us(&medians.1)),
-        found: format!(
-            "{:.1} us with it; ratio {ratio:.3}, {interval}, {} pairs",
-            us(&medians.0),
-            ratios.len()
-        ),
-        bar: bar.to_owned(),
-        state: State::Info,
-    }]
+    let truth = format!("median detour of 2 to 200 us without trace {:.1} us", us(&medians.1));
+    let (with, pairs) = (us(&medians.0), ratios.len());
+    let found = format!("{with:.1} us with it; ratio {ratio:.3}, {interval}, {pairs} pairs");
+    vec![SelfCheck::new(id, what, bar, truth, found, State::Info)]
 }

@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use machmeter_engine::Silent;
 use machmeter_engine::role::{self, Role};
-use machmeter_sys::clock::{TickSource, WithSource, dispatch};
+use machmeter_sys::clock::{TickSource, WithSource};
 use machmeter_sys::guard::signals;
 use machmeter_sys::memory::LockedBuf;
 use machmeter_sys::process::Spawn;
-use machmeter_sys::thread::{self, ScopedPlacedThread, spawn_placed_scoped};
+use machmeter_sys::thread;
 
-use super::lab::{Lab, OTHER, Order};
+use super::lab::{Lab, OTHER};
 use super::score::overlap_ticks;
 use super::{Options, SelfCheck, State, UNPRIVILEGED, percent};
 use crate::analyze::analyze;
@@ -107,23 +107,13 @@ fn compete(lab: &Lab<'_>, budget_ns: u64) -> Result<(Samples, Vec<(u64, u64)>), 
     let stop = AtomicBool::new(false);
     let log = LockedBuf::new(STRETCHES).map_err(|e| e.to_string())?;
     let work = Burning { pause_ticks: lab.machine.rate.ticks(PAUSE_NS), log, stop: &stop };
-    let source = lab.machine.clock.source();
-    std::thread::scope(|scope| {
-        let burner = spawn_placed_scoped(scope, "mm-burn", Some(lab.machine.cpu), OTHER, move || {
-            dispatch(source, work)
-        })
-        .map_err(|e| e.to_string())?;
-        let samples = lab.noise(Order {
-            what: "unprivileged, with a competitor",
-            cpus: lab.machine.here(),
-            policy: Some(OTHER),
-            attribution: Attribution::Switches,
-            budget_ns,
-        });
+    let (ran, samples) = lab.beside("mm-burn", OTHER, work, || {
+        let what = "unprivileged, with a competitor";
+        let samples = lab.noise(what, lab.here(Some(OTHER), budget_ns), Attribution::Switches);
         stop.store(true, Ordering::Relaxed);
-        let ran = ScopedPlacedThread::join(burner).map_err(|e| e.to_string())?;
-        Ok((samples.map_err(|e| e.to_string())?, ran))
-    })
+        samples
+    })?;
+    Ok((samples.map_err(|e| e.to_string())?, ran))
 }
 
 fn judge(what: &str, lab: &Lab<'_>, samples: &Samples, ran: &[(u64, u64)]) -> Vec<SelfCheck> {
@@ -153,22 +143,11 @@ fn judge(what: &str, lab: &Lab<'_>, samples: &Samples, ran: &[(u64, u64)]) -> Ve
     }
     let share = overlap_ticks(&within, &charged) as f64 / total as f64;
     let ms = |ticks: u64| lab.machine.rate.ns(ticks) / 1e6;
-    let state = match (share >= CLASSED, lost) {
-        (true, _) => State::Pass,
-        (false, 0) => State::Fail,
-        (false, _) => State::NotShown,
-    };
-    let classed = SelfCheck {
-        id: id.to_owned(),
-        what: what.to_owned(),
-        truth: format!("the competitor ran {:.1} ms by its own log", ms(total)),
-        found: format!(
-            "{} of that in detours charged to other threads ({lost} records lost)",
-            percent(share)
-        ),
-        bar: bar.to_owned(),
-        state,
-    };
+    let truth = format!("the competitor ran {:.1} ms by its own log", ms(total));
+    let found =
+        format!("{} of that in detours charged to other threads ({lost} records lost)", percent(share));
+    let state = State::if_sure(share >= CLASSED, lost == 0);
+    let classed = SelfCheck::new(id, what, bar, truth, found, state);
     let away: u64 =
         attributed.iter().flat_map(|a| &a.parts).filter(|p| is_thread(p.source)).map(|p| p.ticks).sum();
     vec![classed, account(what, lab.machine.rate.ns(away), cpu.thread.and_then(|t| t.run_delay_ns), lost)]
@@ -181,37 +160,19 @@ fn account(what: &str, away_ns: f64, waited_ns: Option<u64>, lost: u64) -> SelfC
         return SelfCheck::not_shown(id, what, bar, "the kernel does not account run delay (schedstat)");
     };
     let error = away_ns / waited as f64 - 1.0;
-    let state = match (error.abs() <= ACCOUNT, lost) {
-        (true, _) => State::Pass,
-        (false, 0) => State::Fail,
-        (false, _) => State::NotShown,
-    };
-    SelfCheck {
-        id: id.to_owned(),
-        what: what.to_owned(),
-        truth: format!("the meter waited {:.1} ms for its CPU by schedstat", waited as f64 / 1e6),
-        found: format!(
-            "{:.1} ms in detours classed as other threads: {:+.2} %",
-            away_ns / 1e6,
-            error * 100.0
-        ),
-        bar: bar.to_owned(),
-        state,
-    }
+    let truth = format!("the meter waited {:.1} ms for its CPU by schedstat", waited as f64 / 1e6);
+    let found =
+        format!("{:.1} ms in detours classed as other threads: {:+.2} %", away_ns / 1e6, error * 100.0);
+    let state = State::if_sure(error.abs() <= ACCOUNT, lost == 0);
+    SelfCheck::new(id, what, bar, truth, found, state)
 }
 
 /// The rhythm of the timer tick as an unprivileged user sees it, for information.
 fn tick(lab: &Lab<'_>, options: &Options, user: u32) -> SelfCheck {
     let (id, what) =
         ("unprivileged.tick", format!("user {user}: nothing injected, rhythms of detours without names"));
-    let samples = lab.noise(Order {
-        what: "unprivileged, undisturbed",
-        cpus: lab.machine.here(),
-        policy: Some(OTHER),
-        attribution: Attribution::Switches,
-        budget_ns: if options.quick { 1_500_000_000 } else { 3_000_000_000 },
-    });
-    let samples = match samples {
+    let order = lab.here(Some(OTHER), if options.quick { 1_500_000_000 } else { 3_000_000_000 });
+    let samples = match lab.noise("unprivileged, undisturbed", order, Attribution::Switches) {
         Ok(s) => s,
         Err(e) => return SelfCheck::not_shown(id, &what, "none", e),
     };
@@ -229,12 +190,6 @@ fn tick(lab: &Lab<'_>, options: &Options, user: u32) -> SelfCheck {
         None if seen.is_empty() => "no rhythm".to_owned(),
         None => format!("none at such a rate; {}", seen.join(", ")),
     };
-    SelfCheck {
-        id: id.to_owned(),
-        what,
-        truth: "the kernel ticks a busy CPU 100, 250, 300 or 1000 times a second".to_owned(),
-        found,
-        bar: "none".to_owned(),
-        state: State::Info,
-    }
+    let truth = "the kernel ticks a busy CPU 100, 250, 300 or 1000 times a second".to_owned();
+    SelfCheck::new(id, &what, "none", truth, found, State::Info)
 }

@@ -4,18 +4,20 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use machmeter_data::Metric;
-use machmeter_sys::clock::{TickSource, WithSource, dispatch};
+use machmeter_engine::selftest::machine;
+use machmeter_sys::clock::{TickSource, WithSource};
 use machmeter_sys::memory::LockedBuf;
 use machmeter_sys::sched::Policy;
-use machmeter_sys::thread::{self, ScopedPlacedThread, spawn_placed_scoped};
+use machmeter_sys::thread;
 
-use super::lab::{Lab, OTHER, Order};
-use super::score::{Burst, Recall, cover, duration_error, excess_ticks};
+use super::lab::{Lab, OTHER};
+use super::score::{Recall, cover, duration_error, excess_ticks};
 use super::{Options, SelfCheck, State, percent};
 use crate::analyze::analyze;
 use crate::attribute::Attribution;
-use crate::attribute::matching::Attributed;
+use crate::attribute::matching::{Attributed, Part};
 use crate::attribute::testimony::{Sight, SourceKind};
+use crate::measure::Gap;
 use crate::samples::Samples;
 
 pub(super) const NAME: &str = "mm-inject";
@@ -36,7 +38,7 @@ pub(super) struct Setting {
 }
 
 pub(super) struct Log {
-    pub(super) bursts: Vec<Burst>,
+    pub(super) bursts: Vec<Gap>,
     /// When block 0 began, ticks.
     pub(super) origin_ticks: u64,
 }
@@ -44,7 +46,7 @@ pub(super) struct Log {
 struct Injecting<'a> {
     setting: Setting,
     burst_ticks: u64,
-    log: LockedBuf<Burst>,
+    log: LockedBuf<Gap>,
     stop: &'a AtomicBool,
 }
 
@@ -66,7 +68,7 @@ impl WithSource for Injecting<'_> {
                 while end_ticks.saturating_sub(start_ticks) < self.burst_ticks {
                     end_ticks = S::now();
                 }
-                log[done] = Burst { start_ticks, end_ticks };
+                log[done] = Gap { start_ticks, end_ticks };
                 done += 1;
             }
             // Beats that are over already are left out, so that no two bursts follow without a pause.
@@ -81,28 +83,23 @@ impl WithSource for Injecting<'_> {
 pub(super) fn with_injector(
     lab: &Lab<'_>,
     setting: Setting,
-    order: Order<'_>,
+    what: &str,
+    order: machine::Order,
 ) -> Result<(Samples, Log), String> {
     let seconds = order.budget_ns as f64 / 1e9 + 5.0;
     let log = LockedBuf::new((seconds * setting.hz) as usize + 16).map_err(|e| e.to_string())?;
     let stop = AtomicBool::new(false);
     let burst_ticks = lab.machine.rate.ticks(setting.burst_us * 1e3);
     let work = Injecting { setting, burst_ticks, log, stop: &stop };
-    let source = lab.machine.clock.source();
-    std::thread::scope(|scope| {
-        let injector =
-            spawn_placed_scoped(scope, NAME, Some(lab.machine.cpu), Policy::Fifo(PRIORITY), move || {
-                dispatch(source, work)
-            })
-            .map_err(|e| e.to_string())?;
-        let samples = lab.noise(order);
+    let (mut log, samples) = lab.beside(NAME, Policy::Fifo(PRIORITY), work, || {
+        let samples = lab.noise(what, order, Attribution::Auto);
         stop.store(true, Ordering::Relaxed);
-        let mut log = ScopedPlacedThread::join(injector).map_err(|e| e.to_string())?;
-        let samples = samples.map_err(|e| e.to_string())?;
-        let schedule = samples.setup.schedule;
-        log.bursts.retain(|b| b.start_ticks >= schedule.t0_ticks && b.end_ticks < schedule.end_ticks());
-        Ok((samples, log))
-    })
+        samples
+    })?;
+    let samples = samples.map_err(|e| e.to_string())?;
+    let schedule = samples.setup.schedule;
+    log.bursts.retain(|b| b.start_ticks >= schedule.t0_ticks && b.end_ticks < schedule.end_ticks());
+    Ok((samples, log))
 }
 
 const fn steady(hz: f64, burst_us: f64) -> Setting {
@@ -130,14 +127,7 @@ fn one(lab: &Lab<'_>, setting: Setting, seconds: u64) -> Vec<SelfCheck> {
         "thread {NAME}, fifo:{PRIORITY}, {} us at {} Hz, meter under {OTHER}",
         setting.burst_us, setting.hz
     );
-    let order = Order {
-        what: &what,
-        cpus: lab.machine.here(),
-        policy: Some(OTHER),
-        attribution: Attribution::Auto,
-        budget_ns: seconds * 1_000_000_000,
-    };
-    match with_injector(lab, setting, order) {
+    match with_injector(lab, setting, &what, lab.here(Some(OTHER), seconds * 1_000_000_000)) {
         Ok((samples, log)) => judge(&id, &what, setting, &samples, &log, lab),
         Err(e) => vec![SelfCheck::not_shown(&id, &what, "-", e)],
     }
@@ -165,17 +155,10 @@ fn judge(
         .map(|(i, _)| i)
         .collect();
     // What a burst costs beyond its own length can be told only where no other thread ran in the same gap.
-    let alone: Vec<Option<usize>> = covered
-        .iter()
-        .map(|at| {
-            at.filter(|at| {
-                attributed[*at].parts.iter().all(|p| {
-                    injector.contains(&p.source)
-                        || testimony.sources[p.source as usize].kind != SourceKind::Thread
-                })
-            })
-        })
-        .collect();
+    let is_thread = |source: u32| testimony.sources[source as usize].kind == SourceKind::Thread;
+    let of_others = |p: &Part| is_thread(p.source) && !injector.contains(&p.source);
+    let is_alone = |at: &usize| !attributed[*at].parts.iter().any(of_others);
+    let alone: Vec<Option<usize>> = covered.iter().map(|at| at.filter(is_alone)).collect();
     let excess = excess_ticks(&log.bursts, &cpu.gaps, &alone);
     let mut out = vec![recall(id, what, &covered, &excess, lab)];
     if testimony.sight == Sight::Everything {
@@ -204,14 +187,10 @@ fn recall(id: &str, what: &str, covered: &[Option<usize>], excess: &[f64], lab: 
             e.n
         )
     });
-    SelfCheck {
-        id: format!("{id}.recall"),
-        what: what.to_owned(),
-        truth: format!("{} bursts by the injector's log", r.of),
-        found: format!("{} in a gap: {}{overhead}", r.found, percent(r.share())),
-        bar: "at least 99 %".to_owned(),
-        state: State::of(r.share() >= RECALL),
-    }
+    let truth = format!("{} bursts by the injector's log", r.of);
+    let found = format!("{} in a gap: {}{overhead}", r.found, percent(r.share()));
+    let state = State::of(r.share() >= RECALL);
+    SelfCheck::new(&format!("{id}.recall"), what, "at least 99 %", truth, found, state)
 }
 
 fn named(
@@ -222,27 +201,14 @@ fn named(
     attributed: &[Attributed],
     injector: &[u32],
 ) -> SelfCheck {
-    let named = covered
-        .iter()
-        .filter(|at| {
-            at.and_then(|at| attributed.get(at)).is_some_and(|a| injector.iter().any(|i| a.names(*i)))
-        })
-        .count();
+    let names_it = |at: &usize| attributed.get(*at).is_some_and(|a| injector.iter().any(|i| a.names(*i)));
+    let named = covered.iter().flatten().filter(|at| names_it(at)).count();
     let share = named as f64 / covered.len() as f64;
-    let state = match (share >= NAMED, lost) {
-        (true, _) => State::Pass,
-        (false, 0) => State::Fail,
-        (false, _) => State::NotShown,
-    };
+    let state = State::if_sure(share >= NAMED, lost == 0);
     let losses = if lost > 0 { format!("; the trace lost {lost} events") } else { String::new() };
-    SelfCheck {
-        id: format!("{id}.named"),
-        what: what.to_owned(),
-        truth: format!("{} bursts of {NAME}", covered.len()),
-        found: format!("{named} in a gap that names it: {}{losses}", percent(share)),
-        bar: "at least 98 %".to_owned(),
-        state,
-    }
+    let truth = format!("{} bursts of {NAME}", covered.len());
+    let found = format!("{named} in a gap that names it: {}{losses}", percent(share));
+    SelfCheck::new(&format!("{id}.named"), what, "at least 98 %", truth, found, state)
 }
 
 fn rhythm(id: &str, what: &str, hz: f64, named: usize, metrics: &[Metric]) -> SelfCheck {
@@ -257,12 +223,6 @@ fn rhythm(id: &str, what: &str, hz: f64, named: usize, metrics: &[Metric]) -> Se
         }
         None => (format!("no rhythm in {named} detours that name {NAME}"), State::Fail),
     };
-    SelfCheck {
-        id: format!("{id}.frequency"),
-        what: what.to_owned(),
-        truth: format!("{hz} Hz by the injector's schedule"),
-        found,
-        bar: "within 0.05 %".to_owned(),
-        state,
-    }
+    let truth = format!("{hz} Hz by the injector's schedule");
+    SelfCheck::new(&format!("{id}.frequency"), what, "within 0.05 %", truth, found, state)
 }

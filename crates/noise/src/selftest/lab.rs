@@ -2,14 +2,15 @@
 
 use std::cell::RefCell;
 
+use machmeter_engine::selftest::machine::{self, Machine};
 use machmeter_engine::{ProbeError, Progress};
+use machmeter_sys::clock::{WithSource, dispatch};
 use machmeter_sys::sched::Policy;
-use machmeter_sys::topology::CpuSet;
+use machmeter_sys::thread::spawn_placed_scoped;
 
 use crate::attribute::Attribution;
 use crate::samples::Samples;
 use crate::{Noise, Params, Quantum};
-use machmeter_engine::selftest::machine::{self, Machine};
 
 /// Self-tests run under the policy that most programs have.
 pub(super) const OTHER: Policy = Policy::Other { nice: 0 };
@@ -20,14 +21,6 @@ pub(super) struct Lab<'a> {
     pub(super) runs: RefCell<Vec<(String, u64, u64)>>,
 }
 
-pub(super) struct Order<'a> {
-    pub(super) what: &'a str,
-    pub(super) cpus: CpuSet,
-    pub(super) policy: Option<Policy>,
-    pub(super) attribution: Attribution,
-    pub(super) budget_ns: u64,
-}
-
 impl<'a> Lab<'a> {
     /// Looks at the machine; `cpu` is the last allowed one when not given.
     pub(super) fn open(cpu: Option<usize>, seed: u64, progress: &'a dyn Progress) -> Result<Self, String> {
@@ -35,24 +28,51 @@ impl<'a> Lab<'a> {
     }
 
     /// Runs the probe as a user would and notes how long that took.
-    pub(super) fn noise(&self, order: Order<'_>) -> Result<Samples, ProbeError> {
-        let Order { what, cpus, policy, attribution, budget_ns } = order;
-        let run = machine::Order { cpus, policy, budget_ns };
-        let (measured, spent_ns) = self.machine.measure::<Noise>(run, &params(attribution));
+    pub(super) fn noise(
+        &self,
+        what: &str,
+        run: machine::Order,
+        attribution: Attribution,
+    ) -> Result<Samples, ProbeError> {
+        let budget_ns = run.budget_ns;
+        let (measured, spent_ns) =
+            self.machine.measure::<Noise>(run, &Params::of(Quantum::One, attribution, None));
         self.runs.borrow_mut().push((what.to_owned(), budget_ns, spent_ns));
         measured.map(|m| m.samples)
     }
-}
 
-/// The probe's parameters as they are by default, with one witness.
-pub(super) fn params(attribution: Attribution) -> Params {
-    Params {
-        quantum: Quantum::One,
-        window: "100us".to_owned(),
-        windows: None,
-        threshold: None,
-        attribution,
-        sweep_bytes: 1 << 20,
-        gap_capacity: None,
+    /// A run on the CPU alone.
+    pub(super) fn here(&self, policy: Option<Policy>, budget_ns: u64) -> machine::Order {
+        machine::Order { cpus: self.machine.here(), policy, budget_ns }
+    }
+
+    /// Runs `work` with the loop's clock on the CPU, in a thread called `name`.
+    pub(super) fn alone<W>(&self, name: &str, work: W) -> Result<W::Output, String>
+    where
+        W: WithSource + Send,
+        W::Output: Send,
+    {
+        self.beside(name, OTHER, work, || ()).map(|done| done.0)
+    }
+
+    /// Runs `work` with the loop's clock on the CPU, in a thread called `name`, and `meanwhile` here.
+    pub(super) fn beside<W, R>(
+        &self,
+        name: &str,
+        policy: Policy,
+        work: W,
+        meanwhile: impl FnOnce() -> R,
+    ) -> Result<(W::Output, R), String>
+    where
+        W: WithSource + Send,
+        W::Output: Send,
+    {
+        let (source, cpu) = (self.machine.clock.source(), Some(self.machine.cpu));
+        std::thread::scope(|scope| {
+            let thread = spawn_placed_scoped(scope, name, cpu, policy, move || dispatch(source, work));
+            let thread = thread.map_err(|e| e.to_string())?;
+            let done = meanwhile();
+            Ok((thread.join().map_err(|e| e.to_string())?, done))
+        })
     }
 }

@@ -4,10 +4,9 @@ use std::sync::atomic::AtomicBool;
 
 use machmeter_stats::histogram::LogHistogram;
 use machmeter_stats::quantile::{median_of, quantile, sorted};
-use machmeter_sys::clock::{TickSource, WithSource, dispatch};
-use machmeter_sys::thread::{ScopedPlacedThread, spawn_placed_scoped};
+use machmeter_sys::clock::{TickSource, WithSource};
 
-use super::lab::{Lab, OTHER};
+use super::lab::Lab;
 use super::{Options, SelfCheck, State};
 use crate::kernel::Quantum1;
 use crate::measure::{Buffers, Gap, Schedule, Sums, record, sample_bursts, threshold_ticks};
@@ -97,20 +96,14 @@ fn spread<'a>(bursts: impl Iterator<Item = &'a [f64]>) -> Option<f64> {
 }
 
 pub(super) fn checks(lab: &Lab<'_>, options: &Options) -> Vec<SelfCheck> {
-    let source = lab.machine.clock.source();
     let work = Alternate {
         window_ticks: lab.machine.rate.ticks(WINDOW_NS),
         step_ticks: lab.machine.clock.step_ticks(),
         rounds: if options.quick { 60 } else { 250 },
     };
-    let costs = std::thread::scope(|scope| {
-        spawn_placed_scoped(scope, "mm-loop", Some(lab.machine.cpu), OTHER, move || dispatch(source, work))
-            .map(ScopedPlacedThread::join)
-    });
     let (what, bar) = ("turns of the loop at quantum 1, bare loop in between", "at most 10.5 ns");
-    match costs {
-        Ok(Ok(costs)) => vec![turn(lab, &costs, what), steady(&costs)],
-        Ok(Err(e)) => vec![SelfCheck::not_shown("loop.turn", what, bar, e)],
+    match lab.alone("mm-loop", work) {
+        Ok(costs) => vec![turn(lab, &costs, what), steady(&costs)],
         Err(e) => vec![SelfCheck::not_shown("loop.turn", what, bar, e)],
     }
 }
@@ -134,22 +127,17 @@ fn turn(lab: &Lab<'_>, costs: &Costs, what: &str) -> SelfCheck {
         )
     };
     let median = |xs: &[f64]| median_of(xs).map_or(0.0, |t| t * lab.machine.rate.ns_per_tick());
-    SelfCheck {
-        id: "loop.turn".to_owned(),
-        what: what.to_owned(),
-        truth: format!(
-            "bare loop {bare:.2} ns at best, median {:.2} ns; one tick read {read_ns:.1} ns",
-            median(&costs.bare)
-        ),
-        found: format!(
-            "{ours:.2} ns at best, median {:.2} ns, ratio {:.3} ({} windows of 200 us)",
-            median(&costs.ours),
-            ours / bare,
-            costs.ours.len()
-        ),
-        bar,
-        state: State::of(met),
-    }
+    let truth = format!(
+        "bare loop {bare:.2} ns at best, median {:.2} ns; one tick read {read_ns:.1} ns",
+        median(&costs.bare)
+    );
+    let found = format!(
+        "{ours:.2} ns at best, median {:.2} ns, ratio {:.3} ({} windows of 200 us)",
+        median(&costs.ours),
+        ours / bare,
+        costs.ours.len()
+    );
+    SelfCheck::new("loop.turn", what, &bar, truth, found, State::of(met))
 }
 
 fn steady(costs: &Costs) -> SelfCheck {
@@ -165,18 +153,9 @@ fn steady(costs: &Costs) -> SelfCheck {
         };
         return SelfCheck::not_shown("loop.spread", what, bar, why);
     };
-    let state = match (ours <= SPREAD, bare <= SPREAD) {
-        (true, _) => State::Pass,
-        (false, true) => State::Fail,
-        (false, false) => State::NotShown,
-    };
+    let state = State::if_sure(ours <= SPREAD, bare <= SPREAD);
     let unsteady = if state == State::NotShown { "; the machine's speed itself varied" } else { "" };
-    SelfCheck {
-        id: "loop.spread".to_owned(),
-        what: what.to_owned(),
-        truth: format!("bare loop {:.4} %", bare * 100.0),
-        found: format!("{:.4} % over {} windows{unsteady}", ours * 100.0, windows),
-        bar: bar.to_owned(),
-        state,
-    }
+    let truth = format!("bare loop {:.4} %", bare * 100.0);
+    let found = format!("{:.4} % over {windows} windows{unsteady}", ours * 100.0);
+    SelfCheck::new("loop.spread", what, bar, truth, found, state)
 }

@@ -1,4 +1,5 @@
-//! Scoring: what was injected against what was found. Pure functions on logs in ticks, tested on synthetic ones.
+//! Scoring: what was injected against what was found. Pure functions on logs in ticks, tested on synthetic ones. A burst, in
+//! which an injector kept the CPU by its own stamps, is written down as a gap is.
 
 use machmeter_stats::distribution::binomial_cdf;
 use machmeter_stats::quantile::{median_of, quantile, sorted};
@@ -6,25 +7,9 @@ use machmeter_stats::rank::hodges_lehmann;
 
 use crate::measure::Gap;
 
-/// A stretch of time in which an injector kept the CPU, by its own stamps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Burst {
-    /// First stamp, ticks.
-    pub start_ticks: u64,
-    /// Last stamp, ticks.
-    pub end_ticks: u64,
-}
-
-impl Burst {
-    /// Length, ticks.
-    pub fn ticks(&self) -> u64 {
-        self.end_ticks.saturating_sub(self.start_ticks)
-    }
-}
-
 /// For each burst the index of the gap that covers it from its first stamp to its last, if there is one. `gaps` are
 /// disjoint and ascending, as the loop writes them.
-pub fn cover(bursts: &[Burst], gaps: &[Gap]) -> Vec<Option<usize>> {
+pub fn cover(bursts: &[Gap], gaps: &[Gap]) -> Vec<Option<usize>> {
     bursts
         .iter()
         .map(|b| {
@@ -58,7 +43,7 @@ impl Recall {
 }
 
 /// What a gap has beyond the burst that it covers, ticks, for each burst that has its gap alone.
-pub fn excess_ticks(bursts: &[Burst], gaps: &[Gap], covered: &[Option<usize>]) -> Vec<f64> {
+pub fn excess_ticks(bursts: &[Gap], gaps: &[Gap], covered: &[Option<usize>]) -> Vec<f64> {
     let mut bursts_in = vec![0_u32; gaps.len()];
     for at in covered.iter().flatten() {
         bursts_in[*at] += 1;
@@ -113,10 +98,6 @@ pub fn shift(on: &[f64], off: &[f64]) -> Option<(f64, f64)> {
 mod tests {
     use super::*;
 
-    fn burst(start_ticks: u64, end_ticks: u64) -> Burst {
-        Burst { start_ticks, end_ticks }
-    }
-
     fn gap(start_ticks: u64, end_ticks: u64) -> Gap {
         Gap { start_ticks, end_ticks }
     }
@@ -124,7 +105,7 @@ mod tests {
     #[test]
     fn a_burst_is_found_only_by_a_gap_that_holds_all_of_it() {
         let gaps = [gap(90, 210), gap(300, 350), gap(400, 500)];
-        let bursts = [burst(100, 200), burst(90, 210), burst(340, 360), burst(210, 220), burst(20, 95)];
+        let bursts = [gap(100, 200), gap(90, 210), gap(340, 360), gap(210, 220), gap(20, 95)];
         assert_eq!(cover(&bursts, &gaps), [Some(0), Some(0), None, None, None]);
         assert_eq!(cover(&bursts, &[]), vec![None; 5]);
         let r = Recall::of_cover(&cover(&bursts, &gaps));
@@ -143,11 +124,11 @@ mod tests {
     #[test]
     fn a_constant_excess_is_bias_and_a_shared_gap_does_not_count() {
         let gaps: Vec<Gap> = (0..100).map(|i| gap(i * 1000, i * 1000 + 130 + (i % 3) * 26)).collect();
-        let mut bursts: Vec<Burst> = (0..100).map(|i| burst(i * 1000 + 20, i * 1000 + 120)).collect();
+        let mut bursts: Vec<Gap> = (0..100).map(|i| gap(i * 1000 + 20, i * 1000 + 120)).collect();
         let covered = cover(&bursts, &gaps);
         let e = duration_error(&excess_ticks(&bursts, &gaps, &covered)).unwrap();
         assert_eq!((e.bias, e.p95, e.n), (56.0, 26.0, 100));
-        bursts.insert(1, burst(121, 125));
+        bursts.insert(1, gap(121, 125));
         let covered = cover(&bursts, &gaps);
         assert_eq!(excess_ticks(&bursts, &gaps, &covered).len(), 99, "two bursts share the first gap");
         assert_eq!(duration_error(&[]), None);

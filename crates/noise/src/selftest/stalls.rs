@@ -2,12 +2,11 @@
 
 use machmeter_stats::histogram::LogHistogram;
 use machmeter_stats::random::Random;
-use machmeter_sys::clock::{TickSource, WithSource, dispatch};
+use machmeter_sys::clock::{TickSource, WithSource};
 use machmeter_sys::memory::{LockedBuf, MemoryError};
-use machmeter_sys::thread::{ScopedPlacedThread, spawn_placed_scoped};
 
-use super::lab::{Lab, OTHER};
-use super::score::{Burst, Recall, cover, duration_error, excess_ticks};
+use super::lab::Lab;
+use super::score::{Recall, cover, duration_error, excess_ticks};
 use super::{Options, SelfCheck, State, percent};
 use crate::kernel::Quantum1;
 use crate::measure::{Buffers, Gap, Schedule, Sums, WorkUnit, record, sample_bursts, threshold_ticks};
@@ -45,7 +44,7 @@ struct Stall {
     turns: u64,
     length_ticks: u64,
     class: usize,
-    done: Burst,
+    done: Gap,
 }
 
 /// The work unit: nothing, and now and then a stall.
@@ -75,7 +74,7 @@ impl<S: TickSource> Stalling<'_, S> {
         while end_ticks.saturating_sub(start_ticks) < stall.length_ticks {
             end_ticks = S::now();
         }
-        stall.done = Burst { start_ticks, end_ticks };
+        stall.done = Gap { start_ticks, end_ticks };
         self.next += 1;
         self.turns_left = self.plan.get(self.next).map_or(u64::MAX, |s| s.turns);
     }
@@ -83,7 +82,7 @@ impl<S: TickSource> Stalling<'_, S> {
 
 /// What the loop and the unit wrote.
 struct Logged {
-    stalls: Vec<(usize, Burst)>,
+    stalls: Vec<(usize, Gap)>,
     gaps: Vec<Gap>,
     dropped: bool,
     threshold_ticks: u64,
@@ -136,50 +135,38 @@ fn plan(lab: &Lab<'_>, stalls: usize) -> Vec<Stall> {
     let mut random = Random::new(lab.machine.seed);
     (0..stalls)
         .map(|_| {
-            let mut draw = random.below(1000);
-            let class = CLASSES
-                .iter()
-                .position(|c| {
-                    let here = draw < c.per_mille;
-                    draw = draw.saturating_sub(c.per_mille);
-                    here
-                })
-                .unwrap_or(0);
+            let draw = random.below(1000);
+            let mut up_to = 0;
+            let drawn = |c: &Class| {
+                up_to += c.per_mille;
+                draw < up_to
+            };
+            let class = CLASSES.iter().position(drawn).unwrap_or(0);
             Stall {
                 turns: 20 + (random.exponential() * MEAN_TURNS) as u64,
                 length_ticks: lab.machine.rate.ticks(CLASSES[class].ns as f64),
                 class,
-                done: Burst::default(),
+                done: Gap::default(),
             }
         })
         .collect()
 }
 
-/// Injects for `duration_ns`.
 fn inject(lab: &Lab<'_>, duration_ns: f64) -> Result<Logged, String> {
-    let source = lab.machine.clock.source();
     let run = Run {
         plan: plan(lab, (duration_ns / 30_000.0) as usize),
         window_ticks: lab.machine.rate.ticks(100_000.0),
         windows: (duration_ns / 100_000.0) as usize,
         step_ticks: lab.machine.clock.step_ticks(),
     };
-    let logged = std::thread::scope(|scope| {
-        spawn_placed_scoped(scope, "mm-stalls", Some(lab.machine.cpu), OTHER, move || dispatch(source, run))
-            .map(ScopedPlacedThread::join)
-            .map_err(|e| e.to_string())
-    })?;
-    logged.map_err(|e| e.to_string())?.map_err(|e| e.to_string())
+    lab.alone("mm-stalls", run)?.map_err(|e| e.to_string())
 }
 
 pub(super) fn checks(lab: &Lab<'_>, options: &Options) -> Vec<SelfCheck> {
     let duration_ns = if options.quick { 2e9 } else { 5e9 };
     match inject(lab, duration_ns) {
         Ok(logged) => {
-            let mut out: Vec<SelfCheck> =
-                (0..CLASSES.len()).map(|class| recall(lab, &logged, class)).collect();
-            out.push(durations(lab, &logged));
-            out
+            CLASSES.iter().map(|class| recall(lab, &logged, class)).chain([durations(lab, &logged)]).collect()
         }
         Err(e) => vec![SelfCheck::not_shown("stalls", "stalls in the work unit", "-", e)],
     }
@@ -187,67 +174,60 @@ pub(super) fn checks(lab: &Lab<'_>, options: &Options) -> Vec<SelfCheck> {
 
 fn recall_of(logged: &Logged, ns: u64) -> Recall {
     let of = |class: usize| CLASSES[class].ns == ns;
-    let stalls: Vec<Burst> = logged.stalls.iter().filter(|s| of(s.0)).map(|s| s.1).collect();
+    let stalls: Vec<Gap> = logged.stalls.iter().filter(|s| of(s.0)).map(|s| s.1).collect();
     Recall::of_cover(&cover(&stalls, &logged.gaps))
 }
 
-fn recall(lab: &Lab<'_>, logged: &Logged, class: usize) -> SelfCheck {
-    let Class { ns, recall: bar, .. } = CLASSES[class];
+fn recall(lab: &Lab<'_>, logged: &Logged, class: &Class) -> SelfCheck {
+    let Class { ns, recall: bar, .. } = *class;
     let r = recall_of(logged, ns);
-    let label = if ns < 1000 {
-        format!("{ns}ns")
-    } else if ns < 1_000_000 {
-        format!("{}us", ns / 1000)
-    } else {
-        format!("{}ms", ns / 1_000_000)
+    let label = match ns {
+        ..1_000 => format!("{ns}ns"),
+        1_000..1_000_000 => format!("{}us", ns / 1_000),
+        _ => format!("{}ms", ns / 1_000_000),
     };
     let met = r.share() >= bar;
     // Long stalls are few: there a miss counts against the bar only if chance does not explain it.
     let by_chance = r.of < MIN_STALLS && r.compatible_with(bar);
-    let state = if bar > 0.0 { State::of(r.of > 0 && (met || by_chance)) } else { State::Info };
+    let (bar, state) = if bar > 0.0 {
+        (format!("at least {:.1} %", bar * 100.0), State::of(r.of > 0 && (met || by_chance)))
+    } else {
+        ("none".to_owned(), State::Info)
+    };
     let threshold_ns = lab.machine.rate.ns(logged.threshold_ticks);
-    SelfCheck {
-        id: format!("stalls.{label}"),
-        what: format!("stalls of {label} inside the loop, about every 50 us"),
-        truth: format!("{} stalls", r.of),
-        found: format!(
-            "{} in a gap: {:.3} % (threshold {threshold_ns:.0} ns{})",
-            r.found,
-            r.share() * 100.0,
-            if logged.dropped { "; the list was full" } else { "" }
-        ),
-        bar: if bar > 0.0 { format!("at least {:.1} %", bar * 100.0) } else { "none".to_owned() },
-        state,
-    }
+    let full = if logged.dropped { "; the list was full" } else { "" };
+    let (id, what) =
+        (format!("stalls.{label}"), format!("stalls of {label} inside the loop, about every 50 us"));
+    let share = r.share() * 100.0;
+    let found = format!("{} in a gap: {share:.3} % (threshold {threshold_ns:.0} ns{full})", r.found);
+    SelfCheck::new(&id, &what, &bar, format!("{} stalls", r.of), found, state)
 }
 
 fn durations(lab: &Lab<'_>, logged: &Logged) -> SelfCheck {
-    let what = "durations of all stalls of 100 ns and more";
+    let (id, what) = ("stalls.duration", "durations of all stalls of 100 ns and more");
     let bar = "95 % within 30 ns, the median error taken off";
-    let stalls: Vec<Burst> = logged.stalls.iter().filter(|s| CLASSES[s.0].ns >= 100).map(|s| s.1).collect();
-    let covered = cover(&stalls, &logged.gaps);
-    let errors: Vec<f64> = excess_ticks(&stalls, &logged.gaps, &covered)
-        .iter()
-        .map(|t| t * lab.machine.rate.ns_per_tick())
-        .collect();
+    let (stalls, excess) = excess_from(logged, 100);
+    let errors: Vec<f64> = excess.iter().map(|t| t * lab.machine.rate.ns_per_tick()).collect();
     let Some(e) = duration_error(&errors) else {
-        return SelfCheck::not_shown("stalls.duration", what, bar, "no stall was found");
+        return SelfCheck::not_shown(id, what, bar, "no stall was found");
     };
     let merged = errors.iter().filter(|x| **x - e.bias > MERGED_NS).count();
-    SelfCheck {
-        id: "stalls.duration".to_owned(),
-        what: what.to_owned(),
-        truth: format!("{} stalls by their own stamps", stalls.len()),
-        found: format!(
-            "median error {:+.0} ns (stamps and turn), 95 % within {:.0} ns of it; {} merged with a real detour ({})",
-            e.bias,
-            e.p95,
-            merged,
-            percent(merged as f64 / e.n as f64)
-        ),
-        bar: bar.to_owned(),
-        state: State::of(e.p95 <= P95_NS),
-    }
+    let truth = format!("{stalls} stalls by their own stamps");
+    let found = format!(
+        "median error {:+.0} ns (stamps and turn), 95 % within {:.0} ns of it; {} merged with a real detour ({})",
+        e.bias,
+        e.p95,
+        merged,
+        percent(merged as f64 / e.n as f64)
+    );
+    SelfCheck::new(id, what, bar, truth, found, State::of(e.p95 <= P95_NS))
+}
+
+/// Stalls of `least_ns` and more, and what their gaps have beyond them, ticks.
+fn excess_from(logged: &Logged, least_ns: u64) -> (usize, Vec<f64>) {
+    let long = logged.stalls.iter().filter(|s| CLASSES[s.0].ns >= least_ns);
+    let stalls: Vec<Gap> = long.map(|s| s.1).collect();
+    (stalls.len(), excess_ticks(&stalls, &logged.gaps, &cover(&stalls, &logged.gaps)))
 }
 
 #[cfg(test)]
@@ -265,10 +245,7 @@ mod tests {
         let r = recall_of(&logged, 10_000);
         assert!(r.of >= 5, "only {} stalls of 10 us were done", r.of);
         assert!(r.share() >= 0.95, "{r:?}");
-        let stalls: Vec<Burst> =
-            logged.stalls.iter().filter(|s| CLASSES[s.0].ns >= 1_000).map(|s| s.1).collect();
-        let excess = excess_ticks(&stalls, &logged.gaps, &cover(&stalls, &logged.gaps));
-        let e = duration_error(&excess).unwrap();
+        let e = duration_error(&excess_from(&logged, 1_000).1).unwrap();
         assert!(e.bias >= 0.0 && lab.machine.rate.ns_per_tick() * e.bias < 1_000.0, "{e:?}");
     }
 

@@ -5,11 +5,10 @@ use machmeter_stats::quantile::median_of;
 use machmeter_sys::sched::Policy;
 
 use super::inject::{Log, NAME, Setting, with_injector};
-use super::lab::{Lab, Order};
+use super::lab::Lab;
 use super::score::{cover, duration_error, excess_ticks, shift};
 use super::{Options, SelfCheck, State, percent};
 use crate::analyze::split::split;
-use crate::attribute::Attribution;
 use crate::attribute::matching::Part;
 use crate::attribute::testimony::{Sight, SourceKind};
 use crate::samples::Samples;
@@ -42,31 +41,20 @@ pub(super) fn checks(lab: &Lab<'_>, options: &Options) -> Vec<SelfCheck> {
         "thread {NAME}, 500 us at 190 Hz in every other block of 40 ms, meter under {METER}: on minus off"
     );
     let bar = "within 5 % of bursts plus switches";
-    let order = Order {
-        what: &what,
-        cpus: lab.machine.here(),
-        policy: Some(METER),
-        attribution: Attribution::Auto,
-        budget_ns: if options.quick { 2_500_000_000 } else { 5_000_000_000 },
-    };
-    let check = match with_injector(lab, SETTING, order) {
+    let order = lab.here(Some(METER), if options.quick { 2_500_000_000 } else { 5_000_000_000 });
+    vec![match with_injector(lab, SETTING, &what, order) {
         Ok((samples, log)) => judge(lab, &samples, &log, &what, bar),
         Err(e) => SelfCheck::not_shown("total", &what, bar, e),
-    };
-    vec![check]
+    }]
 }
 
 fn judge(lab: &Lab<'_>, samples: &Samples, log: &Log, what: &str, bar: &str) -> SelfCheck {
+    let not_shown = |why: &str| SelfCheck::not_shown("total", what, bar, why);
     let blocks = blocks(lab, samples, log);
     let clean = |on: bool| blocks.iter().filter(move |b| b.on == on && b.others <= OTHERS);
     let (on, off): (Vec<&Block>, Vec<&Block>) = (clean(true).collect(), clean(false).collect());
     if samples.testimony.sight != Sight::Everything {
-        return SelfCheck::not_shown(
-            "total",
-            what,
-            bar,
-            "without the kernel's trace other threads' time is not known",
-        );
+        return not_shown("without the kernel's trace other threads' time is not known");
     }
     if on.len() < MIN_BLOCKS || off.len() < MIN_BLOCKS {
         let why = format!(
@@ -75,10 +63,10 @@ fn judge(lab: &Lab<'_>, samples: &Samples, log: &Log, what: &str, bar: &str) -> 
             on.len(),
             off.len()
         );
-        return SelfCheck::not_shown("total", what, bar, why);
+        return not_shown(&why);
     }
     let Some(cpu) = samples.cpus.first() else {
-        return SelfCheck::not_shown("total", what, bar, "the recording holds no CPU");
+        return not_shown("the recording holds no CPU");
     };
     let excess = excess_ticks(&log.bursts, &cpu.gaps, &cover(&log.bursts, &cpu.gaps));
     let switch_ticks = duration_error(&excess).map_or(0.0, |e| e.bias);
@@ -92,34 +80,21 @@ fn judge(lab: &Lab<'_>, samples: &Samples, log: &Log, what: &str, bar: &str) -> 
     // What is left of each block when the truth is taken off should be what blocks without bursts have.
     let left: Vec<f64> = on.iter().map(|b| b.stolen - truth_of(b)).collect();
     let Some((excess, half)) = shift(&left, &stolen) else {
-        return SelfCheck::not_shown("total", what, bar, "too few blocks");
+        return not_shown("too few blocks");
     };
     let found = truth + excess;
     let error = found / truth - 1.0;
     let state = if half > ERROR * truth { State::NotShown } else { State::of(error.abs() <= ERROR) };
     let wide =
         if state == State::NotShown { "; the machine's own noise makes this too uncertain" } else { "" };
-    SelfCheck {
-        id: "total".to_owned(),
-        what: what.to_owned(),
-        truth: format!(
-            "{} more: bursts {}, switches {}, less the machine's own {} that hide in them",
-            percent(truth),
-            percent(bursts),
-            percent(switches),
-            percent(own)
-        ),
-        found: format!(
-            "{} +- {} ({} and {} blocks), error {:+.2} %{wide}",
-            percent(found),
-            percent(half),
-            on.len(),
-            off.len(),
-            error * 100.0
-        ),
-        bar: bar.to_owned(),
-        state,
-    }
+    let [truth, bursts, switches, own, found, half] =
+        [truth, bursts, switches, own, found, half].map(percent);
+    let (on, off, error) = (on.len(), off.len(), error * 100.0);
+    let truth = format!(
+        "{truth} more: bursts {bursts}, switches {switches}, less the machine's own {own} that hide in them"
+    );
+    let found = format!("{found} +- {half} ({on} and {off} blocks), error {error:+.2} %{wide}");
+    SelfCheck::new("total", what, bar, truth, found, state)
 }
 
 /// Cuts the recording into the injector's blocks.

@@ -26,7 +26,7 @@ mod memory;
 mod variance;
 
 use crate::distribution::{beta_regularized, normal_quantile, t_quantile};
-use crate::error::{StatsError, check, check_pair};
+use crate::error::{StatsError, check, check_pair, out_of_range};
 use crate::interval::{Interval, valid_level};
 use crate::quantile::{quantile, sorted};
 use crate::spread::sum;
@@ -49,7 +49,6 @@ const RARE_NEEDED: f64 = 6.0;
 struct Precision {
     /// Standard error of the mean, in the unit of the values.
     pub standard_error: f64,
-    /// Degrees of freedom of the standard error.
     pub dof: f64,
     /// Number of independent values that would tell as much, in `[1, n]`.
     pub n_eff: f64,
@@ -143,7 +142,7 @@ pub fn ratio_interval(
     check("denominator", den, FEWEST)?;
     let total = sum(den);
     if total <= 0.0 {
-        return Err(StatsError::Parameter { name: "sum of denominators", value: total, allowed: "positive" });
+        return Err(out_of_range("sum of denominators", total, "positive"));
     }
     let value = sum(num) / total;
     let linear: Vec<f64> = num.iter().zip(den).map(|(a, b)| a - value * b).collect();
@@ -218,7 +217,7 @@ fn independent(xs: &[f64]) -> f64 {
 pub fn quantile_interval(xs: &[f64], q: f64, segments: &[usize], level: f64) -> Result<Estimate, StatsError> {
     check("stream", xs, FEWEST)?;
     if !(q > 0.0 && q < 1.0) {
-        return Err(StatsError::Parameter { name: "q", value: q, allowed: "between 0 and 1" });
+        return Err(out_of_range("q", q, "between 0 and 1"));
     }
     let failed = StatsError::Overflow { what: "the interval" };
     let s = sorted(xs)?;
@@ -257,6 +256,6 @@ fn rank(n: f64, q: f64, confidence: f64) -> f64 {
 }
 
 fn student(level: f64, dof: f64) -> Result<f64, StatsError> {
-    let bad = StatsError::Parameter { name: "level", value: level, allowed: "between 0 and 1" };
+    let bad = out_of_range("level", level, "between 0 and 1");
     if valid_level(level) { t_quantile(0.5 + level / 2.0, dof).ok_or(bad) } else { Err(bad) }
 }

@@ -1,12 +1,12 @@
 //! Figures against recordings whose truth is known.
 
 use machmeter_data::Metric;
-use machmeter_engine::stream::{Deadline, Demand, Fate, Job, Overload, Release, Stream};
+use machmeter_engine::stream::{Demand, Fate, Job, Stream};
 use machmeter_stats::random::Random;
 
 use super::*;
 use crate::samples::{Cell, LoadNote, Segment, Setup};
-use crate::tasks::{Choices, find};
+use crate::tasks::{Choices, find, periodic};
 
 mod pages;
 
@@ -350,13 +350,7 @@ fn streams_of_every_kind_give_finite_figures() {
 
 #[test]
 fn demands_in_turns_count_by_calibration() {
-    let stream = Stream {
-        release: Release::Periodic { period_ns: 10 * MS },
-        demand: Demand::Turns { turns: 3000 },
-        deadline: Deadline::Next,
-        overload: Overload::Drop,
-        stages: Vec::new(),
-    };
+    let stream = Stream { demand: Demand::Turns { turns: 3000 }, ..periodic(10 * MS, 0) };
     let jobs: Vec<Job> = (0..50)
         .map(|k| Job { cpu_ns: 3 * MS, response_ns: 3 * MS + 1000, ..job(&stream, k, 1000, 0) })
         .collect();

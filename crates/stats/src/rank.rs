@@ -1,0 +1,196 @@
+//! Tests that two samples differ, and by how much, without assuming a distribution.
+//!
+//! All of them assume independent draws; for series correlated in time compare per-block summaries.
+//! Sources: Hollander, Wolfe & Chicken, *Nonparametric Statistical Methods*, 3rd ed.
+//! (2014); Hodges & Lehmann (1963); Holm (1979).
+
+use crate::distribution::{normal_quantile, normal_sf};
+use crate::error::{check, finite};
+use crate::interval::{Interval, valid_level};
+use crate::quantile::sorted;
+
+/// Holm's step-down adjustment: rejecting where the result is below `alpha` keeps the chance of any false
+/// rejection below `alpha`. Output in input order; a value that is no probability counts as 1.
+pub fn holm(p: &[f64]) -> Vec<f64> {
+    let valid = |p: f64| if (0.0..=1.0).contains(&p) { p } else { 1.0 };
+    let mut order: Vec<usize> = (0..p.len()).collect();
+    order.sort_by(|a, b| valid(p[*a]).total_cmp(&valid(p[*b])));
+    let mut adjusted = vec![1.0; p.len()];
+    let mut reached = 0.0_f64;
+    for (rank, index) in order.into_iter().enumerate() {
+        reached = reached.max((valid(p[index]) * (p.len() - rank) as f64).min(1.0));
+        adjusted[index] = reached;
+    }
+    adjusted
+}
+
+/// Mid-ranks (from 1) of the values, and the tie term `sum(t^3 - t)`.
+fn mid_ranks(xs: &[f64]) -> (Vec<f64>, f64) {
+    let mut order: Vec<usize> = (0..xs.len()).collect();
+    order.sort_unstable_by(|a, b| xs[*a].total_cmp(&xs[*b]));
+    let mut ranks = vec![0.0; xs.len()];
+    let (mut ties, mut before) = (0.0, 0);
+    for run in order.chunk_by(|a, b| xs[*a] == xs[*b]) {
+        let t = run.len() as f64;
+        for index in run {
+            ranks[*index] = before as f64 + f64::midpoint(t, 1.0);
+        }
+        ties += t * t * t - t;
+        before += run.len();
+    }
+    (ranks, ties)
+}
+
+/// Products of the sizes of two samples up to which, without ties, the exact law of U is used.
+const EXACT_PRODUCT: usize = 2500;
+
+/// Variance of Mann and Whitney's U under no difference.
+fn u_variance(n: f64, m: f64, ties: f64) -> f64 {
+    let total = n + m;
+    n * m / 12.0 * ((total + 1.0) - ties / (total * (total - 1.0)))
+}
+
+/// Two-sided normal probability of a statistic that lies `distance` from its center, with continuity correction.
+fn two_sided(distance: f64, deviation: f64) -> f64 {
+    let z = (distance.abs() - 0.5).max(0.0) / deviation;
+    normal_sf(z).map_or(1.0, |p| (2.0 * p).min(1.0))
+}
+
+/// Result of the Mann-Whitney test of `x` against `y`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MannWhitney {
+    /// Number of pairs with `x > y`, ties counting one half.
+    pub u: f64,
+    /// Two-sided probability of a result at least this far from no difference.
+    pub p: f64,
+    /// `P(X > Y) + P(X = Y) / 2`: 0.5 is no effect, 1 means every `x` exceeds every `y`.
+    pub effect: f64,
+    /// Whether `p` comes from the exact law (small samples, no ties).
+    pub exact: bool,
+}
+
+/// Tests whether values of `x` tend to be larger or smaller than values of `y`; `None` if either is empty or not
+/// finite.
+pub fn mann_whitney(x: &[f64], y: &[f64]) -> Option<MannWhitney> {
+    check("x", x, 1).ok()?;
+    check("y", y, 1).ok()?;
+    let (n, m) = (x.len() as f64, y.len() as f64);
+    let pooled: Vec<f64> = x.iter().chain(y).map(|v| v + 0.0).collect();
+    let (ranks, ties) = mid_ranks(&pooled);
+    let u = ranks[..x.len()].iter().sum::<f64>() - n * (n + 1.0) / 2.0;
+    let exact = ties == 0.0 && x.len() * y.len() <= EXACT_PRODUCT;
+    let p = if exact {
+        let cumulative = u_cumulative(x.len(), y.len());
+        let lower = u.min(n * m - u).round() as usize;
+        (2.0 * cumulative[lower]).min(1.0)
+    } else {
+        let variance = u_variance(n, m, ties);
+        if variance > 0.0 { two_sided(u - n * m / 2.0, variance.sqrt()) } else { 1.0 }
+    };
+    Some(MannWhitney { u, p, effect: u / (n * m), exact })
+}
+
+/// `P(U <= u)` for `u` in `0..=n*m` under no difference.
+fn u_cumulative(n: usize, m: usize) -> Vec<f64> {
+    // ways[k][u]: choices of k ranks among those seen so far whose rank sum exceeds its minimum by u.
+    // The counts stay below C(100, 50), about 1e29, and are only ever added, so f64 loses nothing that matters.
+    let width = n * m + 1;
+    let mut ways = vec![vec![0.0_f64; width]; n + 1];
+    ways[0][0] = 1.0;
+    for rank in 1..=n + m {
+        for k in (1..=n.min(rank)).rev() {
+            let step = rank - k;
+            if step > m {
+                continue;
+            }
+            let (before, after) = ways.split_at_mut(k);
+            for u in step..width {
+                after[0][u] += before[k - 1][u - step];
+            }
+        }
+    }
+    let mut total = 0.0;
+    for w in &mut ways[n] {
+        total += *w;
+        *w = total;
+    }
+    ways[n].iter().map(|w| w / total).collect()
+}
+
+/// Estimated shift.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Shift {
+    /// Median of all differences `y - x`, in the unit of the values.
+    pub estimate: f64,
+    /// Interval from the Mann-Whitney law; `None` if the samples are too small for the level.
+    pub interval: Option<Interval>,
+}
+
+/// Shift of `y` against `x`: the median of all pairwise differences.
+///
+/// Exact for any sizes in time linear in `x.len() + y.len()`: the wanted difference is found by bisection over
+/// the ordered bit patterns of `f64`, counting pairs at each step. `None` if either is empty or not finite.
+pub fn hodges_lehmann(x: &[f64], y: &[f64], level: f64) -> Option<Shift> {
+    check("x", x, 1).ok()?;
+    check("y", y, 1).ok()?;
+    if !valid_level(level) {
+        return None;
+    }
+    let (xs, ys) = (sorted(x).ok()?, sorted(y).ok()?);
+    let pairs = xs.len().checked_mul(ys.len())?;
+    let lower = kth_difference(&xs, &ys, pairs.div_ceil(2))?;
+    let upper = kth_difference(&xs, &ys, pairs / 2 + 1)?;
+    let interval = outer_rank(x, y, level).and_then(|rank| {
+        Interval::new(level, kth_difference(&xs, &ys, rank)?, kth_difference(&xs, &ys, pairs + 1 - rank)?)
+    });
+    Some(Shift { estimate: finite(lower * 0.5 + upper * 0.5)?, interval })
+}
+
+/// Rank (from 1) of the difference that bounds the shift from below.
+fn outer_rank(x: &[f64], y: &[f64], level: f64) -> Option<usize> {
+    let tail = (1.0 - level) / 2.0;
+    let (n, m) = (x.len() as f64, y.len() as f64);
+    let pooled: Vec<f64> = x.iter().chain(y).map(|v| v + 0.0).collect();
+    let (_, ties) = mid_ranks(&pooled);
+    let rank = if ties == 0.0 && x.len() * y.len() <= EXACT_PRODUCT {
+        u_cumulative(x.len(), y.len()).partition_point(|c| *c < tail)
+    } else {
+        (n * m / 2.0 - normal_quantile(1.0 - tail)? * u_variance(n, m, ties).max(0.0).sqrt()).floor().max(0.0)
+            as usize
+    };
+    (rank >= 1).then_some(rank)
+}
+
+/// The `k`-th smallest (from 1) of all `y - x`; both samples ascending.
+fn kth_difference(xs: &[f64], ys: &[f64], k: usize) -> Option<f64> {
+    let smallest = finite(ys.first()? - xs.last()?)?;
+    let largest = finite(ys.last()? - xs.first()?)?;
+    let (mut low, mut high) = (ordered_bits(smallest), ordered_bits(largest));
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if pairs_at_most(xs, ys, from_ordered_bits(middle)) >= k { high = middle } else { low = middle + 1 }
+    }
+    finite(from_ordered_bits(low))
+}
+
+fn pairs_at_most(xs: &[f64], ys: &[f64], limit: f64) -> usize {
+    let mut through = 0;
+    let mut count = 0;
+    for x in xs {
+        while through < ys.len() && ys[through] - x <= limit {
+            through += 1;
+        }
+        count += through;
+    }
+    count
+}
+
+/// Maps `f64` to `u64` so that the order is kept.
+fn ordered_bits(x: f64) -> u64 {
+    let bits = x.to_bits();
+    if bits >> 63 == 1 { !bits } else { bits | (1 << 63) }
+}
+
+fn from_ordered_bits(bits: u64) -> f64 {
+    f64::from_bits(if bits >> 63 == 1 { bits & !(1 << 63) } else { !bits })
+}
