@@ -81,15 +81,15 @@ fn row(operation: &str, point: &Point) -> Row {
 }
 
 fn curve(machine: &Machine, name: &str, pages: &str, sizes: &[f64]) -> Vec<Row> {
-    let points = machine.curve(name, sizes, 4, 11);
-    let row = |p: &Point| {
-        row("chase", p)
-            .with("order", name)
-            .with("pages", pages)
-            .with("working_set_bytes", p.size as i64)
-            .with("stride_bytes", 64_i64)
-    };
-    points.iter().map(row).collect()
+    machine.curve(name, sizes, 4, 11).iter().map(|p| chase(p, name, pages)).collect()
+}
+
+fn chase(point: &Point, order: &str, pages: &str) -> Row {
+    row("chase", point)
+        .with("order", order)
+        .with("pages", pages)
+        .with("working_set_bytes", point.size as i64)
+        .with("stride_bytes", 64_i64)
 }
 
 fn flat(operation: &str, over: &str, costs: &[(i64, f64)]) -> Vec<Row> {
@@ -126,11 +126,7 @@ fn rows(machine: &Machine) -> Rows {
     let hidden = |bytes: f64| if bytes < 64e6 { 1.2 } else { 2.4 };
     rows.rows.extend(plan::sizes(1, 128 << 20).into_iter().map(|bytes| {
         let costs_ns = (0..12).map(|i| (i / 3, hidden(bytes as f64))).collect();
-        row("chase", &Point { size: bytes as f64, costs_ns })
-            .with("order", STRIDED)
-            .with("pages", SMALL)
-            .with("working_set_bytes", bytes)
-            .with("stride_bytes", 64_i64)
+        chase(&Point { size: bytes as f64, costs_ns }, STRIDED, SMALL)
     }));
     rows.rows.extend(flat("parallel", "chains", &[(1, 110.0), (2, 55.0), (8, 15.0)]));
     rows.rows.extend(flat("adds", "none", &[(0, 0.27)]).into_iter().map(|mut r| {
