@@ -1,9 +1,11 @@
 //! What two runs say about one metric, before the verdict: difference, its law under no change, and the rank test.
 
 use machmeter_data::metric::Population;
-use machmeter_data::{Better, Metric, Quality};
+use machmeter_data::quantity::human;
+use machmeter_data::{Better, Metric, Quality, Unit};
 use machmeter_stats::distribution::normal_quantile;
 use machmeter_stats::rank;
+use machmeter_stats::regimes::LEVEL_RATIO;
 
 use crate::allowance::{Allowance, MIN_HISTORY};
 use crate::drift::{self, DriftModels, Fit};
@@ -131,7 +133,7 @@ fn refuse(a: &Metric, b: &Metric) -> Result<(), String> {
     if a.better != b.better {
         return Err(format!("directions differ: {} and {}", direction(a.better), direction(b.better)));
     }
-    if let Some(why) = populations_differ(a, b) {
+    if let Some(why) = populations_differ(a, b).or_else(|| places_differ(a, b)) {
         return Err(why);
     }
     if a.estimator != b.estimator {
@@ -164,6 +166,14 @@ fn populations_differ(a: &Metric, b: &Metric) -> Option<String> {
             format!("nobody looked in {} whether the core was shared", name.unwrap_or_default())
         }
     })
+}
+
+/// Why two figures are of CPUs at different places, which a virtual machine's move between; `None` where they are not, or nobody looked.
+pub(crate) fn places_differ(a: &Metric, b: &Metric) -> Option<String> {
+    let (a_ns, b_ns) = (a.apart_ns?, b.apart_ns?);
+    let ratio = (a_ns / b_ns).max(b_ns / a_ns);
+    let ns = |ns: f64| human(ns, Unit::Nanoseconds);
+    (ratio >= LEVEL_RATIO).then(|| format!("the CPUs were {} apart in A, {} in B", ns(a_ns), ns(b_ns)))
 }
 
 /// True if the figure is the largest of its samples.

@@ -8,7 +8,7 @@ use machmeter_data::{Better, Metric, Quality, Record};
 use crate::comparison::{ChangeScale, Comparison, Counts, Row, RunName, Side, Verdict};
 use crate::drift::DriftModels;
 use crate::environment::{self, Difference, difference};
-use crate::evidence::{Evidence, Pair, Refusal, population, weigh};
+use crate::evidence::{Evidence, Pair, Refusal, places_differ, population, weigh};
 use crate::judge::judge;
 use crate::options::{Options, glob_matches};
 
@@ -140,6 +140,7 @@ pub(crate) fn usable(earlier: &Metric, m: &Metric) -> bool {
         && earlier.blocks.iter().all(finite)
         && (earlier.unit, &earlier.estimator) == (m.unit, &m.estimator)
         && population(earlier) == population(m)
+        && places_differ(earlier, m).is_none()
 }
 
 fn blank(key: &str, a: &Metric, b: &Metric) -> Row {

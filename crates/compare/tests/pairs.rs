@@ -69,6 +69,20 @@ fn figures_of_different_populations_are_not_judged() {
 }
 
 #[test]
+fn figures_of_cpus_at_different_places_are_not_judged() {
+    let of = |level: f64, apart_ns| {
+        metric("sync.cost", Unit::Nanoseconds, Better::Lower, level, "median of batches")
+            .with_blocks(blocks(level, 0.01, level as u64), 1e6)
+            .with_apart(apart_ns)
+    };
+    let c = one(of(52.0, Some(27.5)), of(330.0, Some(105.0)));
+    assert_eq!(why(&c), "the CPUs were 27.5 ns apart in A, 105 ns in B");
+    for (a, b) in [(Some(27.5), Some(25.0)), (Some(27.5), None), (None, None)] {
+        assert_eq!(one(of(52.0, a), of(330.0, b)).rows[0].verdict, Verdict::Worse);
+    }
+}
+
+#[test]
 fn a_large_change_has_the_direction_of_the_metric() {
     let (low, high) = (blocks(100.0, 0.01, 1), blocks(150.0, 0.01, 2));
     let as_metric =

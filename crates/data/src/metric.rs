@@ -165,6 +165,9 @@ pub struct Metric {
     /// Which samples it is of; absent where nobody looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub population: Option<Population>,
+    /// What two CPUs that took part paid each other one way (compare and swap), ns: how far apart they were. Absent where nobody looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub apart_ns: Option<f64>,
     /// Samples behind the value.
     pub n: u64,
     /// Samples worth, after autocorrelation.
@@ -204,6 +207,7 @@ impl Metric {
             ci: None,
             earlier: None,
             population: None,
+            apart_ns: None,
             n,
             n_eff: None,
             quantiles: BTreeMap::new(),
@@ -235,6 +239,7 @@ impl Metric {
         self.ci = None;
         self.earlier = None;
         self.population = None;
+        self.apart_ns = None;
         self.quality = Quality::Rejected;
         self.why = Some(why.to_owned());
     }
@@ -252,6 +257,13 @@ impl Metric {
     #[must_use]
     pub fn with_population(mut self, population: Option<Population>) -> Self {
         self.population = population.filter(|_| self.value.is_some());
+        self
+    }
+
+    /// Says how far apart the CPUs were that took part.
+    #[must_use]
+    pub fn with_apart(mut self, apart_ns: Option<f64>) -> Self {
+        self.apart_ns = apart_ns.filter(|ns| self.value.is_some() && *ns > 0.0 && ns.is_finite());
         self
     }
 
@@ -342,57 +354,5 @@ pub fn params<const N: usize>(pairs: [(&str, ParamValue); N]) -> Params {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const INFO: MetricInfo = MetricInfo {
-        id: "noise.turn",
-        params: &["cpu", "quantum"],
-        unit: Unit::Nanoseconds,
-        better: Better::Lower,
-        description: "cost of one turn",
-        may_be_negative: false,
-    };
-
-    #[test]
-    fn impossible_values_are_rejected_with_a_reason() {
-        for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -1e-9] {
-            let m = Metric::new(&INFO, Params::new(), bad, "median", 10)
-                .with_ci(Interval::new(0.95, 0.0, 1.0, "rank"));
-            assert_eq!(m.value, None);
-            assert_eq!(m.ci, None);
-            assert_eq!(m.quality, Quality::Rejected);
-            assert!(m.why.is_some());
-        }
-    }
-
-    #[test]
-    fn the_key_names_parameters_in_order() {
-        let p = params([("quantum", 31_i64.into()), ("cpu", "all".into())]);
-        assert_eq!(Metric::new(&INFO, p, 9.5, "median", 3).key(), "noise.turn{cpu=all,quantum=31}");
-    }
-
-    #[test]
-    fn the_population_is_read_where_it_is_and_not_missed_in_older_records() {
-        let m = Metric::new(&INFO, Params::new(), 9.5, "median", 3);
-        let old = serde_json::to_string(&m).unwrap();
-        assert!(!old.contains("population"));
-        assert_eq!(serde_json::from_str::<Metric>(&old).unwrap(), m);
-        let shared = m.with_population(Some(Population::CoreShared));
-        let text = serde_json::to_string(&shared).unwrap();
-        assert!(text.contains("\"population\":\"core_shared\""));
-        assert!(serde_json::from_str::<Metric>(&text).unwrap().is_shared());
-        assert_eq!(
-            Population::of_all([None, Some(Population::Undisturbed), shared.population]),
-            shared.population
-        );
-        assert_eq!(Population::of_all([None, None]), None);
-    }
-
-    #[test]
-    fn an_interval_must_be_finite_and_ordered() {
-        assert!(Interval::new(0.95, 2.0, 1.0, "x").is_none());
-        assert!(Interval::new(0.95, f64::NAN, 1.0, "x").is_none());
-        assert!(Interval::new(1.0, 0.0, 1.0, "x").is_none());
-    }
-}
+#[path = "metric_tests.rs"]
+mod tests;

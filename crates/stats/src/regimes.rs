@@ -24,6 +24,9 @@ const PERSISTENT_CHANCE: f64 = 0.05;
 /// Mean length of stays from which on a single sample on another level than all its neighbors is a disturbance.
 const STEADY_STAY: f64 = 5.0;
 
+/// Ratio from which on two costs are of two levels, not one that scatters.
+pub const LEVEL_RATIO: f64 = 1.5;
+
 /// What counts as another level.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RegimeOptions {
@@ -35,7 +38,7 @@ pub struct RegimeOptions {
 
 impl Default for RegimeOptions {
     fn default() -> Self {
-        Self { gap: 1.5, level: 0.95 }
+        Self { gap: LEVEL_RATIO, level: 0.95 }
     }
 }
 

@@ -94,6 +94,7 @@ impl<'r> Priced<'r> {
             let quantiles: Vec<(f64, f64)> = QUANTILES.into_iter().filter_map(at).collect();
             cost = cost.with_quantiles(&quantiles).with_max(*max);
         }
+        let apart_ns = cost.apart_ns;
         let mut out = vec![cost];
         out.extend(
             self.sleeps.map(|(sleeps, n)| Metric::new(&SLEEPS, keys.clone(), sleeps, "switches counted", n)),
@@ -114,7 +115,7 @@ impl<'r> Priced<'r> {
                     .with_ci(interval(mode.share_interval)),
             );
         }
-        out
+        out.into_iter().map(|m| m.with_apart(apart_ns)).collect()
     }
 
     /// A condition of the row, as text.

@@ -122,6 +122,8 @@ pub struct Known {
     pub estimator: Estimator,
     /// Which pairs value and interval are of; `None` where nobody looked.
     pub population: Option<Population>,
+    /// What the CPUs that took part paid each other one way, ns; `None` where nobody looked.
+    pub apart_ns: Option<f64>,
     /// Medians of up to 20 stretches of time.
     pub blocks_ns: Vec<f64>,
 }
@@ -144,6 +146,15 @@ impl Known {
 }
 
 impl Cost {
+    /// Of CPUs that were so far apart.
+    #[must_use]
+    pub fn apart(mut self, apart_ns: Option<f64>) -> Self {
+        if let Self::Known(k) = &mut self {
+            k.apart_ns = apart_ns;
+        }
+        self
+    }
+
     pub fn of(row: &Row, ns_per_tick: f64, step_ticks: u64) -> Self {
         Self::of_pairs(row, &row.pairs, ns_per_tick, step_ticks)
     }
@@ -188,6 +199,7 @@ impl Cost {
             n: values.len(),
             estimator,
             population: None,
+            apart_ns: None,
             blocks_ns: blocks.collect(),
         })
     }
@@ -281,6 +293,7 @@ impl Cost {
                 Metric::new(info, params, f(k.value_ns), k.estimator.name(), k.n as u64)
                     .with_ci(Interval::new(LEVEL, a.min(b), a.max(b), method))
                     .with_population(k.population)
+                    .with_apart(k.apart_ns)
                     .with_quantiles(&quantiles)
                     .with_blocks(k.blocks_ns.iter().map(|b| f(*b)).collect(), span_ns)
             }

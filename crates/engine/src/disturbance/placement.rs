@@ -111,11 +111,13 @@ pub fn on_main(row: &Row, levels: Option<&Regimes>) -> Vec<Pair> {
 /// where the placement did not move, or nobody looked at it beside this row.
 pub fn cost(rows: &Rows, row: &Row, levels: Option<&Regimes>) -> (Cost, bool) {
     let looked = row.pairs.iter().any(|p| p.regime_ns > 0.0);
-    let Some(levels) = levels.filter(|l| looked && l.regimes.len() > 1) else {
-        return (rows.cost(row), false);
+    let levels = levels.filter(|l| looked && !l.regimes.is_empty());
+    let apart_ns = levels.map(|l| l.regimes[l.main()].center);
+    let Some(levels) = levels.filter(|l| l.regimes.len() > 1) else {
+        return (rows.cost(row).apart(apart_ns), false);
     };
     let main = on_main(row, Some(levels));
-    let mut cost = rows.cost_of(row, &main);
+    let mut cost = rows.cost_of(row, &main).apart(apart_ns);
     let elsewhere = row.pairs.len() - main.len();
     let proven = row.proof.as_ref().is_none_or(|p| p.seen >= p.expected);
     if let Cost::Unknown { why } = &mut cost
@@ -176,11 +178,15 @@ mod tests {
         let levels = levels(&rows, "part").expect("two levels");
         assert_eq!(levels.regimes.len(), 2);
         let of = |i: usize| cost(&rows, &rows.rows[i], Some(&levels));
-        assert!(matches!(of(0), (Cost::Known(k), true) if k.n == 200));
+        let at_24 = |ns: f64| (23.9..24.6).contains(&ns);
+        assert!(matches!(of(0), (Cost::Known(k), true) if k.n == 200 && k.apart_ns.is_some_and(at_24)));
         assert!(
             matches!(of(1), (Cost::Unknown { why }, true) if why.contains("0 undisturbed samples") && why.contains("level 1 of 2 at 24.") && why.ends_with("30 at others"))
         );
-        assert!(matches!(of(2), (Cost::Known(k), false) if k.n == 20), "nobody looked beside it");
+        assert!(
+            matches!(of(2), (Cost::Known(k), false) if k.n == 20 && k.apart_ns.is_none()),
+            "nobody looked"
+        );
         let said = moved("part", Some(&levels)).expect("a warning");
         assert!(said.code == MOVES.id && said.text.contains("2 levels"), "{}", said.text);
     }
