@@ -162,12 +162,12 @@ const ADD_TURNS: u64 = 1_024;
 /// Additions per turn of the kernel.
 const ADDS: u64 = 16;
 
-/// Dependent additions of one cycle each: the clock of the core, as it is while `beside` is visited where that is given.
-pub(super) fn adds<'a>(extent: Extent<'a>, beside: Option<&Row>) -> Result<Bench<'a>, String> {
+/// Dependent additions of one cycle each: the clock of the core, as it is while `beside` is visited.
+pub(super) fn adds<'a>(extent: Extent<'a>, beside: &Row) -> Result<Bench<'a>, String> {
     let kernel = named("adds.16").ok_or("no kernel adds.16")?;
     let ready = kernel.ready(ADD_TURNS, [extent; 3], 0).map_err(|e| e.to_string())?;
     let mut row = Row::new(NAME, ADDITIONS, Kind::Latency).per_turn((ADD_TURNS * ADDS) as f64);
-    row.params = beside.map(|chase| chase.params.clone()).unwrap_or_default();
+    row.params = beside.params.clone();
     Ok(Bench::new(row, Adds(ready)))
 }
 

@@ -130,15 +130,14 @@ impl<'r> Curves<'r> {
         self.rows.cost(row)
     }
 
-    /// The additions that tell the clock: those beside a row, or those by themselves.
-    pub(super) fn additions(&self, beside: Option<&Row>) -> Option<&'r Row> {
-        let of = |r: &Row| beside.map_or(r.params.is_empty(), |row| r.params == row.params);
-        self.rows().find(|r| r.operation == ADDITIONS && of(r))
+    /// The additions that tell the clock of the core, of several rows those with the most samples.
+    pub(super) fn additions(&self) -> Option<&'r Row> {
+        self.rows().filter(|r| r.operation == ADDITIONS).max_by_key(|r| r.pairs.len())
     }
 
     /// Cost of a row in cycles, by the additions of each visit; `None` where there were none beside it.
     pub(super) fn cycles(&self, row: &Row) -> Option<Cost> {
-        let adds = self.additions(Some(row))?;
+        let adds = self.rows().find(|r| r.operation == ADDITIONS && r.params == row.params)?;
         let cycle_ns = |visit: u32| {
             let pairs = adds.pairs.iter().filter(|p| p.visit == visit);
             median_of(&self.costs_of(adds, pairs).iter().map(|c| c.1).collect::<Vec<_>>())

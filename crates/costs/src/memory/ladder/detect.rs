@@ -77,7 +77,7 @@ impl<'r> Detection<'r> {
         let (caches, memory_reached) = caches(curves, most_bytes);
         let mut names: Vec<String> = caches.iter().map(|c| c.name.clone()).collect();
         names.push(if memory_reached { MEMORY.to_owned() } else { format!("L{}", caches.len() + 1) });
-        let adds = curves.additions(None);
+        let adds = curves.additions();
         let mut found = Self {
             caches,
             names,

@@ -175,9 +175,6 @@ impl<'a> Ladder<'a> {
             Some(n) => plan::sizes(n, self.most_bytes),
             None => plan::first_look(self.most_bytes),
         };
-        if let Ok(adds) = chase::adds(first.extent, None) {
-            self.add(adds);
-        }
         self.curve(first, PAGE_LOCAL, &first_look);
         let pages: Vec<usize> = refine::PAGE_COUNTS.iter().map(|n| n * chase::PAGE_BYTES).collect();
         self.curve(first, ONE_PER_PAGE, &pages);
@@ -218,7 +215,7 @@ impl<'a> Ladder<'a> {
             let row = &cell.cell.bench.row;
             let is_price = row.operation == "chase" && row.text("order") == GLOBAL;
             if is_price && cell.bytes() as i64 <= SMALL_BYTES && inside_levels.contains(&cell.bytes()) {
-                cell.clock = chase::adds(ground.extent, Some(row)).ok();
+                cell.clock = chase::adds(ground.extent, row).ok();
             }
         }
     }
