@@ -168,6 +168,9 @@ pub struct Metric {
     /// What two CPUs that took part paid each other one way (compare and swap), ns: how far apart they were. Absent where nobody looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub apart_ns: Option<f64>,
+    /// Clock of the core meanwhile (dependent additions, one a cycle), Hz. Absent where nobody looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub core_hz: Option<f64>,
     /// Samples behind the value.
     pub n: u64,
     /// Samples worth, after autocorrelation.
@@ -208,6 +211,7 @@ impl Metric {
             earlier: None,
             population: None,
             apart_ns: None,
+            core_hz: None,
             n,
             n_eff: None,
             quantiles: BTreeMap::new(),
@@ -240,6 +244,7 @@ impl Metric {
         self.earlier = None;
         self.population = None;
         self.apart_ns = None;
+        self.core_hz = None;
         self.quality = Quality::Rejected;
         self.why = Some(why.to_owned());
     }
@@ -264,6 +269,13 @@ impl Metric {
     #[must_use]
     pub fn with_apart(mut self, apart_ns: Option<f64>) -> Self {
         self.apart_ns = apart_ns.filter(|ns| self.value.is_some() && *ns > 0.0 && ns.is_finite());
+        self
+    }
+
+    /// Says how quick the core was.
+    #[must_use]
+    pub fn with_core_hz(mut self, core_hz: Option<f64>) -> Self {
+        self.core_hz = core_hz.filter(|hz| self.value.is_some() && *hz > 0.0 && hz.is_finite());
         self
     }
 

@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 
 use crate::cost::estimate::Known;
 use crate::cost::{Fact, Facts, Row, Rows};
+use crate::disturbance::core_clock;
 use crate::experiment::Set;
 use crate::probe::{Measured, Pool, parameters};
 use crate::selftest::{self, Injection, SelfTest};
@@ -169,6 +170,8 @@ fn select<'p, P>(parts: &'p [Part<P>], names: &[String]) -> Result<Vec<&'p Part<
 fn analyze<V: Verb>(params: &V::Params, rows: &Rows, seed: u64) -> Analysis {
     let mut out = Analysis::default();
     out.warnings.extend(shared_core(V::INFO.name, rows));
+    out.warnings.extend(core_clock::warning(V::INFO.name, rows, rows.facts.get(&ADDITION_BEFORE)));
+    out.remember.extend(core_clock::least_addition_ns(rows).map(|ns| (LEAST_ADDITION.to_owned(), ns)));
     let narrowness = rows.facts.get(&CPU).zip(rows.narrowness());
     out.remember.extend(narrowness.map(|(cpu, n)| (narrowest(cpu), n)));
     for part in V::PARTS.iter().filter(|p| rows.part(p.name).next().is_some()) {
@@ -208,6 +211,11 @@ pub const SHARED_CORE: Code = Code {
     undo: None,
 };
 
+/// Key under which the least that a dependent addition took beside samples is remembered for a kind of machine. That of `noise` is of
+/// long batches and finer.
+const LEAST_ADDITION: &str = "costs.adds_64_ns";
+/// The same, in an earlier run.
+const ADDITION_BEFORE: Fact<f64> = Fact::named("core.addition_before_ns");
 /// The CPU that measures.
 const CPU: Fact<usize> = Fact::named("core.cpu");
 
@@ -225,7 +233,7 @@ const SHARED_SHARE: f64 = 0.05;
 fn shared_core(probe: &str, rows: &Rows) -> Option<Warning> {
     let (share, n) = rows.shared_core().filter(|(share, _)| *share > SHARED_SHARE)?;
     let marked = |r: &&Row| rows.cost(r).known().is_some_and(Known::is_shared);
-    let looked = || rows.rows.iter().filter(|r| r.pairs.iter().any(|p| p.core_width > 0.0));
+    let looked = || rows.rows.iter().filter(|r| r.pairs.iter().any(|p| p.core.width > 0.0));
     let (all, marked) = (looked().count(), looked().filter(marked).count());
     Some(SHARED_CORE.warning(format!(
             "somebody else used the core: during {:.0} % of {n} samples of {probe} ({marked} of {all} figures are marked core \

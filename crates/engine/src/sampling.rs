@@ -11,7 +11,7 @@ use crate::calibration::{self, Tried};
 use crate::cost::{Pair, Proof, Row};
 use crate::deadline::stop_requested;
 use crate::disturbance::Disturbance;
-use crate::disturbance::sibling::SiblingDetector;
+use crate::disturbance::sibling::{CoreLook, CoreLooks, SiblingDetector};
 use crate::host::Host;
 
 /// An operation that can be repeated.
@@ -71,9 +71,9 @@ pub trait Timing {
     /// Time for humans and budgets, ns.
     fn now_ns(&self) -> u64;
 
-    /// How wide the core is just now, as far as it is ours; 0 where nobody looks ([`crate::disturbance::sibling`]).
-    fn core_width(&mut self) -> f64 {
-        0.0
+    /// How wide the core is just now, as far as it is ours, and how quick; zeros where nobody looks ([`crate::disturbance::sibling`]).
+    fn look_at_core(&mut self) -> CoreLook {
+        CoreLook::default()
     }
 
     /// What happened to this thread since `mark`.
@@ -148,9 +148,10 @@ impl Timing for HostTiming {
         thread::monotonic_ns()
     }
 
-    fn core_width(&mut self) -> f64 {
+    fn look_at_core(&mut self) -> CoreLook {
         let source = self.source;
-        self.sibling.map_or(0.0, |s| s.width(|work| dispatch(source, Timed(work)).unwrap_or(0)))
+        let look = |s: SiblingDetector| s.look(|work| dispatch(source, Timed(work)).unwrap_or(0));
+        self.sibling.map(look).unwrap_or_default()
     }
 }
 
@@ -273,14 +274,14 @@ impl Sampler {
         let at_ns = self.timing.now_ns().saturating_sub(self.start_ns) as f64;
         let mark = self.timing.mark();
         let mut done = true;
-        // A neighbour that was there at any of three moments counts as there.
-        let mut core_width = self.timing.core_width();
+        let mut looks = CoreLooks::default();
+        looks.add(self.timing.look_at_core());
         let mut batch = |turns: u64| {
             if turns == 0 {
                 return 0;
             }
             let ticks = self.timing.time(&mut || done &= subject.run(turns));
-            core_width = core_width.min(self.timing.core_width());
+            looks.add(self.timing.look_at_core());
             ticks
         };
         // In either order equally often, so that what changes over a pair favors neither.
@@ -303,7 +304,7 @@ impl Sampler {
         if !moved {
             return Err(Disturbance::Partner);
         }
-        Ok(Pair { at_ns, short_ticks, long_ticks, core_width, ..Pair::default() })
+        Ok(Pair { at_ns, short_ticks, long_ticks, core: looks.together(), ..Pair::default() })
     }
 
     /// Turns of which a batch takes about `batch_ns`. None when the operation fails. Ends at `until_ns` with what it has.

@@ -4,6 +4,7 @@ use machmeter_data::code::Code;
 use machmeter_engine::Info;
 
 use super::{bandwidth, ladder, loaded, table};
+use machmeter_engine::disturbance::core_clock::SLOW_CLOCK;
 use machmeter_engine::disturbance::placement::MOVES;
 use machmeter_engine::part::SHARED_CORE;
 
@@ -36,7 +37,7 @@ pub const INFO: Info = Info {
     // Sizes and counts are exact or bracketed, shares are of the run.
     lasting: |m| m.unit.is_price(),
     codes: &[
-        &[NOT_MEASURED, SHARED_CORE, MOVES],
+        &[NOT_MEASURED, SHARED_CORE, SLOW_CLOCK, MOVES],
         ladder::PART.codes,
         table::PART.codes,
         bandwidth::PART.codes,

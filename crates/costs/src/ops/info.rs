@@ -1,6 +1,7 @@
 //! What the ops probe says about itself: method, sources, parts.
 
 use machmeter_engine::Info;
+use machmeter_engine::disturbance::core_clock::SLOW_CLOCK;
 use machmeter_engine::part::SHARED_CORE;
 
 use super::cost::{COST, NOT_MEASURED};
@@ -22,7 +23,7 @@ pub const INFO: Info = Info {
     // Sizes and counts are exact or bracketed, shares are of the run.
     lasting: |m| m.unit.is_price(),
     codes: &[
-        &[NOT_MEASURED, SHARED_CORE],
+        &[NOT_MEASURED, SHARED_CORE, SLOW_CLOCK],
         arithmetic::PART.codes,
         calls::PART.codes,
         processes::PART.codes,

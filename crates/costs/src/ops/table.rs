@@ -163,7 +163,7 @@ mod tests {
     fn a_shared_core_is_marked_in_table_and_line() {
         let mut shared = row("shared", 2_000);
         for (i, pair) in shared.pairs.iter_mut().enumerate() {
-            pair.core_width = if i < 3 { 3.9 } else { 2.0 };
+            pair.core.width = if i < 3 { 3.9 } else { 2.0 };
         }
         let mut rows = Rows::in_nanoseconds(vec![shared]);
         rows.remember_width(Some(1.0 / 3.9));

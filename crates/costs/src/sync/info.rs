@@ -1,6 +1,7 @@
 //! What the sync probe says about itself: method, sources, parts.
 
 use machmeter_engine::Info;
+use machmeter_engine::disturbance::core_clock::SLOW_CLOCK;
 use machmeter_engine::part::SHARED_CORE;
 
 use super::cost::{COST, NOT_MEASURED, ONE_CPU};
@@ -29,7 +30,7 @@ pub const INFO: Info = Info {
     // What several CPUs pay depends on the placement of the hour, which the figure names: runs of other hours say nothing of it.
     lasting: |m| m.unit.is_price() && m.params.get("cpus") == Some(&1_i64.into()),
     codes: &[
-        &[NOT_MEASURED, SHARED_CORE, MOVES, ONE_CPU],
+        &[NOT_MEASURED, SHARED_CORE, SLOW_CLOCK, MOVES, ONE_CPU],
         transfer::PART.codes,
         contention::PART.codes,
         locks::PART.codes,

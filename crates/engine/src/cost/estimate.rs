@@ -7,7 +7,7 @@ use machmeter_stats::quantile::{median, quantile, sorted};
 use machmeter_stats::visits::median_interval;
 
 use super::{Pair, Row};
-use crate::disturbance::sibling;
+use crate::disturbance::{core_clock, sibling};
 
 pub const LEVEL: f64 = 0.95;
 /// Fewest clean pairs: with fewer there is no rank interval of a median at 95 %.
@@ -124,6 +124,8 @@ pub struct Known {
     pub population: Option<Population>,
     /// What the CPUs that took part paid each other one way, ns; `None` where nobody looked.
     pub apart_ns: Option<f64>,
+    /// Clock of the core meanwhile, Hz; `None` where nobody looked.
+    pub core_hz: Option<f64>,
     /// Medians of up to 20 stretches of time.
     pub blocks_ns: Vec<f64>,
 }
@@ -200,6 +202,7 @@ impl Cost {
             estimator,
             population: None,
             apart_ns: None,
+            core_hz: core_clock::hz(pairs, ns_per_tick),
             blocks_ns: blocks.collect(),
         })
     }
@@ -294,6 +297,7 @@ impl Cost {
                     .with_ci(Interval::new(LEVEL, a.min(b), a.max(b), method))
                     .with_population(k.population)
                     .with_apart(k.apart_ns)
+                    .with_core_hz(k.core_hz)
                     .with_quantiles(&quantiles)
                     .with_blocks(k.blocks_ns.iter().map(|b| f(*b)).collect(), span_ns)
             }

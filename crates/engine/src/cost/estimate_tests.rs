@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::cost::{Kind, Proof, Rows};
+use crate::disturbance::sibling::CoreLook;
 use machmeter_stats::random::Random;
 
 const RATE: MetricInfo = MetricInfo {
@@ -48,7 +49,7 @@ fn a_neighbour_on_the_core_shows_in_the_quantiles_alone() {
         (500 + 100 * each + i % 3, 500 + 200 * each + i % 2)
     }));
     for (i, pair) in row.pairs.iter_mut().enumerate() {
-        pair.core_width = if i % 4 == 0 { 3.9 } else { 2.1 };
+        pair.core.width = if i % 4 == 0 { 3.9 } else { 2.1 };
     }
     let rows = |row: &Row| {
         let mut rows = Rows::in_nanoseconds(Vec::new());
@@ -70,9 +71,9 @@ fn a_neighbour_on_the_core_shows_in_the_quantiles_alone() {
     assert_eq!(all.shared_core(), Some((0.75, 80)));
     // Too few alone: all of them, marked. Nobody looked: all of them.
     for (i, pair) in row.pairs.iter_mut().enumerate() {
-        pair.core_width = if i < 7 { 3.9 } else { 2.1 };
+        pair.core.width = if i < 7 { 3.9 } else { 2.1 };
     }
-    let unseen: Vec<Pair> = row.pairs.iter().map(|p| Pair { core_width: 0.0, ..*p }).collect();
+    let unseen: Vec<Pair> = row.pairs.iter().map(|p| Pair { core: CoreLook::default(), ..*p }).collect();
     for (pairs, population) in [(row.pairs.clone(), Some(Population::CoreShared)), (unseen, None)] {
         let row = Row { pairs, ..row.clone() };
         let cost = rows(&row).cost(&row);
@@ -90,11 +91,14 @@ fn mixture(random: &mut Random, truth_ns: f64, undisturbed: f64, dearer: f64, pa
     (row.short_turns, row.long_turns) = (turns, 2 * turns);
     let mut pair = |i: u32| {
         let is_shared = random.unit() >= undisturbed;
-        let core_width = if is_shared && random.unit() >= passing { 2.1 } else { 3.9 };
+        let core = CoreLook {
+            width: if is_shared && random.unit() >= passing { 2.1 } else { 3.9 },
+            addition_ticks: 1.0,
+        };
         let each_ns = truth_ns * if is_shared { dearer } else { 1.0 };
         let mut ticks = |turns: u64| 40 + (turns as f64 * each_ns * (1.0 + 0.01 * random.normal())) as u64;
         let (short_ticks, long_ticks) = (ticks(turns), ticks(2 * turns));
-        Pair { visit: i / 8 + 1, short_ticks, long_ticks, core_width, ..Pair::default() }
+        Pair { visit: i / 8 + 1, short_ticks, long_ticks, core, ..Pair::default() }
     };
     row.pairs = (0..240).map(&mut pair).collect();
     row
@@ -133,7 +137,7 @@ fn enough_of_few_samples_does_not_make_them_undisturbed() {
     let mut random = Random::new(12);
     let wrong = (0..50).filter(|_| {
         let row = mixture(&mut random, 3.0, 0.02, 1.5, 0.05);
-        let passing: Vec<Pair> = row.pairs.iter().filter(|p| p.core_width > 3.0).copied().collect();
+        let passing: Vec<Pair> = row.pairs.iter().filter(|p| p.core.width > 3.0).copied().collect();
         let of_passing = Cost::of_pairs(&row, &passing, 1.0, 1);
         passing.len() >= UNDISTURBED_FEWEST && of_passing.value_ns().is_some_and(|ns| ns > 4.0)
     });
@@ -182,7 +186,7 @@ fn few_visits_alone_do_not_take_away_what_all_pairs_say() {
         }));
         for (i, pair) in row.pairs.iter_mut().enumerate() {
             pair.visit = (i / 20 + 1) as u32;
-            pair.core_width = if alone(i as u64) { 3.9 } else { 2.1 };
+            pair.core.width = if alone(i as u64) { 3.9 } else { 2.1 };
         }
         row
     };
@@ -200,7 +204,7 @@ fn a_core_that_was_never_whole_is_known_from_before() {
     let rows = |widths: &[f64], before| {
         let mut row = row((0..400).map(|i| (500 + 100 * 48 + i % 3, 500 + 200 * 48 + i % 2)));
         for (pair, width) in row.pairs.iter_mut().zip(widths.iter().cycle()) {
-            pair.core_width = *width;
+            pair.core.width = *width;
         }
         let mut rows = Rows::in_nanoseconds(Vec::new());
         rows.rows.push(row);

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 pub use estimate::Cost;
 pub use facts::{Fact, Facts};
 
+use crate::disturbance::sibling::CoreLook;
 use crate::disturbance::{Rejected, sibling};
 
 /// The whole width of the core.
@@ -57,9 +58,8 @@ pub struct Pair {
     pub long_ticks: u64,
     /// What a probe of the placement said beside it (one-way transfer between two CPUs, ns); 0 where nobody asked.
     pub regime_ns: f64,
-    /// How wide the core was around and between the batches, at least: instructions of a mixture in the time of a dependent addition.
-    /// Less than usual while somebody else uses the core; 0 where nobody looked ([`crate::disturbance::sibling`]).
-    pub core_width: f64,
+    /// The core around and between the batches; zeros where nobody looked.
+    pub core: CoreLook,
 }
 
 /// That the thing happened: counted by another witness than the loop (faults, children's exit codes, bytes in a file).
@@ -233,7 +233,7 @@ impl Rows {
     /// Keeps the whole width of the core, as the pairs saw it, for the analysis; or as it was seen on this kind of machine before, if
     /// that was more: then nobody saw it whole this time.
     pub fn tell_width(&mut self) {
-        let widths = self.rows.iter().flat_map(|r| &r.pairs).map(|p| p.core_width).filter(|w| *w > 0.0);
+        let widths = self.rows.iter().flat_map(|r| &r.pairs).map(|p| p.core.width).filter(|w| *w > 0.0);
         if let Some(whole) = sibling::whole_width(&widths.collect::<Vec<f64>>()) {
             let whole = self.width(&WIDTH_BEFORE).map_or(whole, |before| whole.max(before));
             self.facts.set(&WHOLE_WIDTH, whole);

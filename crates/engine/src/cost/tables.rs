@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Facts, Kind, Pair, Proof, Row, Rows};
 use crate::disturbance::Rejected;
+use crate::disturbance::sibling::CoreLook;
 use crate::probe::ProbeError;
 
 /// What is told of a row beside its samples, as JSON in a cell.
@@ -71,7 +72,8 @@ impl Rows {
             column("short_ticks", Unit::Ticks, i64s(|p| p.short_ticks)),
             column("long_ticks", Unit::Ticks, i64s(|p| p.long_ticks)),
             column("regime_ns", Unit::Nanoseconds, f64s(|p| p.regime_ns)),
-            column("core_width", Unit::One, f64s(|p| p.core_width)),
+            column("core_width", Unit::One, f64s(|p| p.core.width)),
+            column("addition_ticks", Unit::Ticks, f64s(|p| p.core.addition_ticks)),
         ];
         let mut tables: Vec<Table> = [(format!("{probe}_rows"), rows), (format!("{probe}_pairs"), pairs)]
             .into_iter()
@@ -142,7 +144,8 @@ impl Rows {
         let (short, long) = (i64s(of_pairs, "short_ticks")?, i64s(of_pairs, "long_ticks")?);
         let visits = of_pairs.i32s("visit");
         // Records of before do not have it.
-        let widths = f64s(of_pairs, "core_width").unwrap_or_else(|_| vec![0.0; at.len()]);
+        let optional = |name| f64s(of_pairs, name).unwrap_or_else(|_| vec![0.0; at.len()]);
+        let (widths, additions) = (optional("core_width"), optional("addition_ticks"));
         for (i, row) in rows.iter().enumerate() {
             let Some(row) = usize::try_from(*row).ok().and_then(|r| out.rows.get_mut(r)) else {
                 return Err(wrong(&format!("pair {i} is of no row")));
@@ -153,7 +156,7 @@ impl Rows {
                 short_ticks: short[i].max(0) as u64,
                 long_ticks: long[i].max(0) as u64,
                 regime_ns: regime[i],
-                core_width: widths[i],
+                core: CoreLook { width: widths[i], addition_ticks: additions[i] },
             });
         }
         // Nor this.
@@ -182,7 +185,7 @@ mod tests {
                 short_ticks: 7,
                 long_ticks: 19,
                 regime_ns: 24.0,
-                core_width: 3.5
+                core: CoreLook { width: 3.5, addition_ticks: 0.7 }
             };
             3
         ];
@@ -207,17 +210,19 @@ mod tests {
             visit: i / 4 + 1,
             short_ticks: 80,
             long_ticks: 160,
-            core_width: 3.5,
+            core: CoreLook { width: 3.5, addition_ticks: 0.7 },
             ..Pair::default()
         };
         row.pairs = (0..12).map(pair).collect();
         let rows = Rows { tick_hz: 2.5e9, step_ticks: 26, rows: vec![row], ..Rows::default() };
         let mut tables = rows.to_tables("memory");
         for table in &mut tables {
-            table.columns.retain(|c| c.name != "core_width" && c.name != "visit");
+            table
+                .columns
+                .retain(|c| c.name != "core_width" && c.name != "addition_ticks" && c.name != "visit");
         }
         let read = Rows::from_tables("memory", &tables).unwrap();
-        let widths: Vec<f64> = read.rows[0].pairs.iter().map(|p| p.core_width).collect();
+        let widths: Vec<f64> = read.rows[0].pairs.iter().map(|p| p.core.width).collect();
         assert_eq!(widths, [0.0; 12]);
         let visits = |rows: &Rows| rows.rows[0].pairs.iter().map(|p| p.visit).collect::<Vec<_>>();
         assert_eq!(visits(&read), visits(&rows));

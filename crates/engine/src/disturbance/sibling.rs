@@ -10,6 +10,7 @@
 
 use machmeter_stats::quantile::{median, quantile, sorted};
 use machmeter_sys::kernel::{Ready, named};
+use serde::{Deserialize, Serialize};
 
 use super::Disturbance;
 use crate::cost::Pair;
@@ -17,13 +18,43 @@ use crate::cost::Pair;
 /// Share of the whole width at which nobody else used the core. A neighbour takes at least a tenth; the ratio is known to 2 %.
 pub const ALONE: f64 = 0.95;
 /// Share of the greatest widths that are passed over.
-const WILD: f64 = 0.02;
+pub(super) const WILD: f64 = 0.02;
 /// Most steps on the way to the densest width.
 const STEPS: usize = 50;
 /// Turns of the chain: 2,048 additions, about 0.6 us.
 const DEPENDENT_TURNS: u64 = 32;
 /// Turns of the mixture: 6,840 instructions, about as long.
 const MIXED_TURNS: u64 = 40;
+
+/// What looks at the core saw; zeros where nobody looked.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct CoreLook {
+    /// Instructions of the mixture that the core did in the time of one dependent addition.
+    pub width: f64,
+    /// Ticks of a dependent addition: a cycle of the core.
+    pub addition_ticks: f64,
+}
+
+/// Looks at a core around batches.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct CoreLooks {
+    looks: f64,
+    least_width: f64,
+    addition_ticks: f64,
+}
+
+impl CoreLooks {
+    pub(crate) fn add(&mut self, look: CoreLook) {
+        self.least_width = if self.looks > 0.0 { self.least_width.min(look.width) } else { look.width };
+        self.addition_ticks += look.addition_ticks;
+        self.looks += 1.0;
+    }
+
+    /// A neighbour that was there at any moment counts as there; of the clock the mean.
+    pub(crate) fn together(&self) -> CoreLook {
+        CoreLook { width: self.least_width, addition_ticks: self.addition_ticks / self.looks.max(1.0) }
+    }
+}
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SiblingDetector {
@@ -38,9 +69,8 @@ impl SiblingDetector {
         Some(Self { dependent: ready("adds.64", DEPENDENT_TURNS)?, mixed: ready("mix.160", MIXED_TURNS)? })
     }
 
-    /// Instructions of the mixture that the core did in the time of one addition, with the ticks that `time` says work takes. 0 where
-    /// the clock saw no time pass.
-    pub(crate) fn width(&self, mut time: impl FnMut(&mut dyn FnMut()) -> u64) -> f64 {
+    /// A look, with the ticks that `time` says work takes. Zeros where the clock saw no time pass.
+    pub(crate) fn look(&self, mut time: impl FnMut(&mut dyn FnMut()) -> u64) -> CoreLook {
         let mut each = |kernel: &Ready<'_>| {
             // Once before: its code may have left the caches.
             kernel.run(1);
@@ -50,7 +80,11 @@ impl SiblingDetector {
             ticks as f64 / (u64::from(kernel.kernel().declared.operations) * kernel.turns()) as f64
         };
         let (dependent, mixed) = (each(&self.dependent), each(&self.mixed));
-        if dependent > 0.0 && mixed > 0.0 { dependent / mixed } else { 0.0 }
+        if dependent > 0.0 && mixed > 0.0 {
+            CoreLook { width: dependent / mixed, addition_ticks: dependent }
+        } else {
+            CoreLook::default()
+        }
     }
 }
 
@@ -74,12 +108,12 @@ pub fn whole_width(widths: &[f64]) -> Option<f64> {
 
 /// What the width says of a pair, given the whole width: the core was shared, or nothing.
 pub fn disturbance(pair: &Pair, whole: f64) -> Option<Disturbance> {
-    (pair.core_width > 0.0 && pair.core_width < ALONE * whole).then_some(Disturbance::CoreShared)
+    (pair.core.width > 0.0 && pair.core.width < ALONE * whole).then_some(Disturbance::CoreShared)
 }
 
 /// Whether nobody else used the core while a pair was taken, given its whole width; unknown where nobody looked.
 pub fn alone(pair: &Pair, whole: f64) -> Option<bool> {
-    (pair.core_width > 0.0).then(|| disturbance(pair, whole).is_none())
+    (pair.core.width > 0.0).then(|| disturbance(pair, whole).is_none())
 }
 
 #[cfg(test)]
@@ -92,13 +126,13 @@ mod tests {
     fn the_width_is_the_ratio_of_what_both_kernels_take() {
         let sibling = SiblingDetector::new().unwrap();
         let mut ticks = [4_096, 3_420].into_iter();
-        let width = sibling.width(|work| {
+        let look = sibling.look(|work| {
             work();
             ticks.next().unwrap()
         });
         // 2 ticks a dependent addition, half a tick an instruction of the mixture.
-        assert!((width - 4.0).abs() < 1e-9, "{width}");
-        assert_eq!(sibling.width(|_| 0), 0.0);
+        assert_eq!(look, CoreLook { width: 4.0, addition_ticks: 2.0 });
+        assert_eq!(sibling.look(|_| 0), CoreLook::default());
     }
 
     #[test]
@@ -133,7 +167,7 @@ mod tests {
             work();
             monotonic_ns() - begin_ns
         };
-        let greatest = (0..2_000).map(|_| sibling.width(timed)).fold(0.0, f64::max);
+        let greatest = (0..2_000).map(|_| sibling.look(timed).width).fold(0.0, f64::max);
         assert!(greatest > 1.5, "{greatest}");
     }
 }

@@ -113,7 +113,7 @@ impl<'a> Experiment<'a> {
         for e in &mut self.entrants {
             for i in 0..e.set.count() {
                 let pairs = e.set.cell(i).rows().iter().flat_map(|r| &r.pairs);
-                widths.extend(pairs.map(|p| p.core_width).filter(|w| *w > 0.0));
+                widths.extend(pairs.map(|p| p.core.width).filter(|w| *w > 0.0));
             }
         }
         let seen = sibling::whole_width(&widths);

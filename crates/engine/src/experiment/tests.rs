@@ -9,6 +9,7 @@ use machmeter_sys::sched::Policy;
 use super::*;
 use crate::cost::{Kind, Rows};
 use crate::deadline::Deadline;
+use crate::disturbance::sibling::CoreLook;
 use crate::host::Silent;
 use crate::sampling::{Bench, Mark, Pace, Subject, Timing};
 use crate::team::sampler::{JointOperation, TeamCell, TeamVisit, Turns};
@@ -48,8 +49,8 @@ impl Timing for Machine {
     fn now_ns(&self) -> u64 {
         self.0.get()
     }
-    fn core_width(&mut self) -> f64 {
-        if self.is_shared() { 2.1 } else { 3.9 }
+    fn look_at_core(&mut self) -> CoreLook {
+        CoreLook { width: if self.is_shared() { 2.1 } else { 3.9 }, addition_ticks: 0.0 }
     }
 }
 

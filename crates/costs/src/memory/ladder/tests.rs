@@ -1,6 +1,7 @@
 //! The analysis on rows of a simulated machine.
 
 use machmeter_engine::cost::{Kind, Pair, Row, Rows};
+use machmeter_engine::disturbance::sibling::CoreLook;
 
 use machmeter_stats::random::Random;
 
@@ -152,7 +153,7 @@ fn value(a: &Analysis, id: &str, of: &[(&str, &str)]) -> Option<f64> {
 fn beside_a_neighbour(rows: &mut Rows) {
     for row in &mut rows.rows {
         for pair in &mut row.pairs {
-            pair.core_width = 3.75;
+            pair.core.width = 3.75;
         }
         let pages = row.int("working_set_bytes").unwrap_or(0) as f64 / 4_096.0;
         let misses = row.text("order") == ONE_PER_PAGE && (60.0..=72.0).contains(&pages);
@@ -160,7 +161,7 @@ fn beside_a_neighbour(rows: &mut Rows) {
             let missed = |p: &Pair| Pair {
                 long_ticks: 3 * p.long_ticks,
                 short_ticks: 3 * p.short_ticks,
-                core_width: 2.2,
+                core: CoreLook { width: 2.2, addition_ticks: 1.0 },
                 ..*p
             };
             row.pairs.truncate(5);

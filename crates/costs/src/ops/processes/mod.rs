@@ -19,6 +19,7 @@ use std::rc::Rc;
 use machmeter_data::code::Code;
 use machmeter_engine::cost::{Row, Rows};
 use machmeter_engine::disturbance::Disturbance;
+use machmeter_engine::disturbance::sibling::CoreLook;
 use machmeter_engine::experiment::{BenchCell, Cell, CellList, Visit};
 use machmeter_engine::sampling::{HostTiming, Mark, Pace, Sampler, Timing};
 use machmeter_engine::{Analysis, ProbeError};
@@ -94,8 +95,8 @@ impl Timing for Sharing {
         self.host.now_ns()
     }
 
-    fn core_width(&mut self) -> f64 {
-        self.host.core_width()
+    fn look_at_core(&mut self) -> CoreLook {
+        self.host.look_at_core()
     }
 
     fn disturbed_since(&mut self, mark: Mark) -> Option<Disturbance> {

@@ -70,7 +70,11 @@ fn a_visit_ends_soon_after_its_limit() {
             Ok(pairs) => {
                 assert!(pairs.iter().all(|(short, long)| *short > 0 && *long > 0), "{model}: {pairs:?}");
             }
-            Err(why) => assert!(why.contains("did not begin before the deadline"), "{why}"),
+            // A process that a busy machine lets in too late is killed.
+            Err(why) => {
+                let late = ["did not begin before the deadline", "did not end within its limit"];
+                assert!(late.iter().any(|l| why.contains(l)), "{why}");
+            }
         }
         assert!(monotonic_ns() - begin_ns < 5_000_000_000);
     }

@@ -12,6 +12,7 @@ use super::{Batches, Clocked, Found, Member, Others, Rule, TeamCell, TeamSample,
 use crate::calibration::{self, Tried};
 use crate::deadline::stop_requested;
 use crate::disturbance::Disturbance;
+use crate::disturbance::sibling::CoreLooks;
 use crate::sampling::Timing;
 
 /// One of so many turns tells whether the known number still makes a batch about as long as wanted: no farther off than this factor.
@@ -39,7 +40,7 @@ pub(super) struct Leader<'a, 'm> {
     random: Random,
     /// Whether batches are part of samples.
     sampling: bool,
-    core_width: f64,
+    looks: CoreLooks,
     /// Turns of short batches by cell, as this visit found them; 0 before.
     turns: Vec<u64>,
     found: Found,
@@ -62,7 +63,7 @@ impl<'a, 'm> Leader<'a, 'm> {
             round: 0,
             random: Random::new(session.visit.seed),
             sampling: false,
-            core_width: 0.0,
+            looks: CoreLooks::default(),
             turns: vec![0; session.cells.len()],
             found: Found::default(),
             ends: Vec::new(),
@@ -287,9 +288,11 @@ impl<'a, 'm> Leader<'a, 'm> {
         Batch { members: vec![own], turns, paused_ticks: 0, judged }
     }
 
-    /// Looks at the core's width, where nobody else of the team can be on it.
-    fn look(&mut self) -> f64 {
-        if self.member.members == 1 { self.timing.core_width() } else { 0.0 }
+    /// Looks at the core, where nobody else of the team can be on it.
+    fn look(&mut self) {
+        if self.member.members == 1 {
+            self.looks.add(self.timing.look_at_core());
+        }
     }
 
     /// One batch of a sample, and a look behind it.
@@ -298,13 +301,14 @@ impl<'a, 'm> Leader<'a, 'm> {
             Batches::Timed(batch_ns) => Some(self.timed_batch(cell, turns, batch_ns)),
             _ => self.batch(index, cell, turns),
         };
-        self.core_width = self.core_width.min(self.look());
+        self.look();
         batch
     }
 
     fn sample(&mut self, index: usize, cell: &TeamCell<'_>, turns: u64, lap: usize) -> Option<()> {
         let at_ns = self.timing.now_ns().saturating_sub(self.session.visit.start_ns);
-        self.core_width = self.look();
+        self.looks = CoreLooks::default();
+        self.look();
         let before = self.others(cell);
         let (short, long) = match cell.batches {
             Batches::Pairs(_) if self.random.unit() < 0.5 => {
@@ -327,7 +331,7 @@ impl<'a, 'm> Leader<'a, 'm> {
             at_ns,
             turns: if short.is_some() { turns } else { long.turns },
             window_ticks: end.saturating_sub(start),
-            core_width: self.core_width,
+            core: self.looks.together(),
             ..TeamSample::default()
         };
         if cell.others == Others::Throughout {

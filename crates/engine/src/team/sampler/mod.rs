@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Arena, Member, Seats, Team, shares_a_cpu};
 use crate::disturbance::Disturbance;
+use crate::disturbance::sibling::CoreLook;
 use crate::sampling::{HostTiming, Timing};
 use member::Session;
 use shared::Shared;
@@ -249,8 +250,8 @@ pub struct TeamSample {
     pub least_turns: u64,
     pub most_turns: u64,
     pub others_turns: u64,
-    /// Width of the core in the window, at least, of a member that is alone; 0 where nobody looked.
-    pub core_width: f64,
+    /// The core in the window, of a member that is alone.
+    pub core: CoreLook,
 }
 
 /// One turn of a sample of [`Batches::Trips`].

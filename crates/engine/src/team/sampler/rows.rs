@@ -60,7 +60,7 @@ fn push(row: &mut Row, sample: &TeamSample, regime_ns: f64, visit: u32) {
         short_ticks,
         long_ticks,
         regime_ns,
-        core_width: sample.core_width,
+        core: sample.core,
     });
 }
 

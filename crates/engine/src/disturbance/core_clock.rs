@@ -1,0 +1,109 @@
+//! How quick the core was while costs were taken: dependent additions, one a cycle, beside each pair. A guest is not told of it, and what a
+//! core executes costs more by as much as it is slower.
+
+use machmeter_data::code::Code;
+use machmeter_data::quantity::{Unit, human};
+use machmeter_data::record::Warning;
+use machmeter_stats::quantile::{median, quantile, sorted};
+
+use super::sibling::WILD;
+use crate::cost::{Pair, Rows};
+
+/// A clock that is slower than the best by this share of it is told. The clocks of boosting cores move by up to 12 % from one step to
+/// another with what neighbours do (3.6 to 4.1 GHz on one host), and each figure has its clock beside it.
+const SLOWER: f64 = 0.15;
+/// Share of the samples with a slow clock that is worth a word.
+const SLOW_SHARE: f64 = 0.05;
+
+/// The core ran slower than it can.
+pub const SLOW_CLOCK: Code = Code {
+    id: "W449",
+    name: "slow clock of the core",
+    what: "During part of the samples the core ran slower than it did in the rest of the run, or in an earlier run on this kind of \
+           machine.",
+    why: "What a core executes costs more by as much as its clock is slower; what waits for memory or for the host costs about the \
+          same. Such figures are true of the slow clock only. Each figure has its clock beside it (core_hz).",
+    how: "Additions of which each needs the one before take one cycle; they are timed before, between and after the two batches \
+          of each pair of samples.",
+    next: "Look for the governor, a limit of power or temperature, or on a rented machine for a host that is short of either; then \
+           measure again.",
+    undo: None,
+};
+
+/// Clock of the core beside pairs, Hz, in whole MHz (a look knows it to 2 %); `None` where nobody looked.
+pub fn hz(pairs: &[Pair], ns_per_tick: f64) -> Option<f64> {
+    let addition_ns = median(&sorted(&additions(pairs)).ok()?)? * ns_per_tick;
+    Some((1e3 / addition_ns).round() * 1e6)
+}
+
+fn additions<'p>(pairs: impl IntoIterator<Item = &'p Pair>) -> Vec<f64> {
+    pairs.into_iter().map(|p| p.core.addition_ticks).filter(|t| *t > 0.0).collect()
+}
+
+/// What a dependent addition took at best, ns; single pairs that seem quicker are passed over. `None` where nobody looked.
+pub fn least_addition_ns(rows: &Rows) -> Option<f64> {
+    let ticks = sorted(&additions(rows.rows.iter().flat_map(|r| &r.pairs))).ok()?;
+    Some(quantile(&ticks, WILD)? * rows.ns_per_tick())
+}
+
+/// Says that the core was slower than it can be, as `before_ns` for an addition or the rest of the run tells. The figure stands behind a
+/// colon, as in the other warning of the core.
+pub(crate) fn warning(probe: &str, rows: &Rows, before_ns: Option<f64>) -> Option<Warning> {
+    let least_ns = before_ns.into_iter().chain(least_addition_ns(rows)).reduce(f64::min)?;
+    let ticks = additions(rows.rows.iter().flat_map(|r| &r.pairs));
+    let most_ticks = least_ns / rows.ns_per_tick() / (1.0 - SLOWER);
+    let slow: Vec<f64> = ticks.iter().copied().filter(|t| *t > most_ticks).collect();
+    let share = slow.len() as f64 / ticks.len() as f64;
+    if share <= SLOW_SHARE {
+        return None;
+    }
+    let told = |ns: f64| human(1e9 / ns, Unit::Hertz);
+    let slow_ns = median(&sorted(&slow).ok()?)? * rows.ns_per_tick();
+    Some(SLOW_CLOCK.warning(format!(
+        "the core ran slower than its {}: at {} during {:.0} % of {} samples of {probe}",
+        told(least_ns),
+        told(slow_ns),
+        share * 100.0,
+        ticks.len()
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::{Kind, Row};
+    use crate::disturbance::sibling::CoreLook;
+
+    /// Pairs on a clock of 2 ticks a ns; of ten, `slow` ran at half of the clock of 4 GHz.
+    fn rows(slow: usize) -> Rows {
+        let mut row = Row::new("ops", "add", Kind::Latency).planted(10, [(100, 200); 200]);
+        for (i, pair) in row.pairs.iter_mut().enumerate() {
+            let addition_ticks = if i % 10 < slow { 1.0 } else { 0.5 };
+            pair.core = CoreLook { width: 3.9, addition_ticks };
+        }
+        Rows { tick_hz: 2e9, rows: vec![row], ..Rows::in_nanoseconds(Vec::new()) }
+    }
+
+    #[test]
+    fn a_clock_that_fell_is_told_by_the_rest_of_the_run_or_by_an_earlier_one() {
+        let text = |slow, before_ns| warning("ops", &rows(slow), before_ns).map(|w| w.text);
+        assert_eq!(text(0, None), None);
+        assert_eq!(text(0, Some(0.24)), None, "4.2 GHz once, 4.0 now");
+        let part = text(3, None).unwrap();
+        assert!(
+            part.contains("its 4.0") && part.contains("at 2.0") && part.contains("30 % of 200"),
+            "{part}"
+        );
+        // A whole run at half the clock looks like any other, but for what was seen before.
+        assert_eq!(text(10, None), None);
+        assert!(text(10, Some(0.25)).unwrap().contains("100 % of 200"));
+        assert_eq!(warning("ops", &Rows::in_nanoseconds(Vec::new()), Some(0.25)), None);
+    }
+
+    #[test]
+    fn a_cost_has_its_clock_beside_it() {
+        let rows = rows(10);
+        let cost = rows.cost(&rows.rows[0]);
+        assert_eq!(cost.known().and_then(|k| k.core_hz), Some(2e9));
+    }
+}
