@@ -77,14 +77,16 @@ impl SiblingDetector {
             let ticks = time(&mut || {
                 std::hint::black_box(kernel.run(1));
             });
-            ticks as f64 / (u64::from(kernel.kernel().declared.operations) * kernel.turns()) as f64
+            (ticks, (u64::from(kernel.kernel().declared.operations) * kernel.turns()) as f64)
         };
-        let (dependent, mixed) = (each(&self.dependent), each(&self.mixed));
-        if dependent > 0.0 && mixed > 0.0 {
-            CoreLook { width: dependent / mixed, addition_ticks: dependent }
-        } else {
-            CoreLook::default()
+        let ((dependent_ticks, additions), (mixed_ticks, mixed)) = (each(&self.dependent), each(&self.mixed));
+        // Two readings of the clock are a thirtieth of the additions.
+        let read_ticks = time(&mut || {});
+        if dependent_ticks <= read_ticks || mixed_ticks == 0 {
+            return CoreLook::default();
         }
+        let width = dependent_ticks as f64 / additions / (mixed_ticks as f64 / mixed);
+        CoreLook { width, addition_ticks: (dependent_ticks - read_ticks) as f64 / additions }
     }
 }
 
@@ -125,13 +127,13 @@ mod tests {
     #[test]
     fn the_width_is_the_ratio_of_what_both_kernels_take() {
         let sibling = SiblingDetector::new().unwrap();
-        let mut ticks = [4_096, 3_420].into_iter();
+        let mut ticks = [4_096, 3_420, 128].into_iter();
         let look = sibling.look(|work| {
             work();
             ticks.next().unwrap()
         });
-        // 2 ticks a dependent addition, half a tick an instruction of the mixture.
-        assert_eq!(look, CoreLook { width: 4.0, addition_ticks: 2.0 });
+        // 2 ticks a dependent addition, half a tick an instruction of the mixture; 128 ticks were the clock's.
+        assert_eq!(look, CoreLook { width: 4.0, addition_ticks: 3_968.0 / 2_048.0 });
         assert_eq!(sibling.look(|_| 0), CoreLook::default());
     }
 

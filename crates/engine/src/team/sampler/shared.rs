@@ -112,7 +112,7 @@ pub(super) struct Shared<'a> {
 }
 
 /// Most bytes of a sample, of a trip, and of a cell, as JSON.
-const SAMPLE_BYTES: usize = 512;
+const SAMPLE_BYTES: usize = 640;
 const TRIP_BYTES: usize = 96;
 const CELL_BYTES: usize = 32;
 const HEAD_BYTES: usize = 64;
