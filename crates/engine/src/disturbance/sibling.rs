@@ -35,24 +35,28 @@ pub struct CoreLook {
     pub addition_ticks: f64,
 }
 
-/// Looks at a core around batches.
+/// Looks at a core around batches: before, between and after.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct CoreLooks {
-    looks: f64,
-    least_width: f64,
-    addition_ticks: f64,
+    looks: [CoreLook; 3],
+    taken: usize,
 }
 
 impl CoreLooks {
     pub(crate) fn add(&mut self, look: CoreLook) {
-        self.least_width = if self.looks > 0.0 { self.least_width.min(look.width) } else { look.width };
-        self.addition_ticks += look.addition_ticks;
-        self.looks += 1.0;
+        if let Some(free) = self.looks.get_mut(self.taken) {
+            *free = look;
+            self.taken += 1;
+        }
     }
 
-    /// A neighbour that was there at any moment counts as there; of the clock the mean.
-    pub(crate) fn together(&self) -> CoreLook {
-        CoreLook { width: self.least_width, addition_ticks: self.addition_ticks / self.looks.max(1.0) }
+    /// A neighbour that was there at any moment counts as there. Of the clock the median, the lower of two: a stall of one look is no
+    /// slower clock.
+    pub(crate) fn together(mut self) -> CoreLook {
+        let looks = &mut self.looks[..self.taken];
+        looks.sort_unstable_by(|a, b| a.addition_ticks.total_cmp(&b.addition_ticks));
+        let Some(middle) = looks.get(self.taken.saturating_sub(1) / 2) else { return CoreLook::default() };
+        CoreLook { width: looks.iter().map(|l| l.width).fold(f64::INFINITY, f64::min), ..*middle }
     }
 }
 
@@ -135,6 +139,16 @@ mod tests {
         // 2 ticks a dependent addition, half a tick an instruction of the mixture; 128 ticks were the clock's.
         assert_eq!(look, CoreLook { width: 4.0, addition_ticks: 3_968.0 / 2_048.0 });
         assert_eq!(sibling.look(|_| 0), CoreLook::default());
+    }
+
+    #[test]
+    fn of_three_looks_the_least_width_and_the_clock_in_the_middle_count() {
+        let mut looks = CoreLooks::default();
+        assert_eq!(looks.together(), CoreLook::default());
+        for (width, addition_ticks) in [(3.9, 0.7), (2.1, 0.71), (3.8, 1.4)] {
+            looks.add(CoreLook { width, addition_ticks });
+        }
+        assert_eq!(looks.together(), CoreLook { width: 2.1, addition_ticks: 0.71 });
     }
 
     #[test]
