@@ -98,7 +98,9 @@ pub struct HostTiming {
 
 impl HostTiming {
     pub fn new(source: SourceId) -> Self {
-        Self { source, sibling: SiblingDetector::new() }
+        let time = |work: &mut dyn FnMut()| dispatch(source, Timed(work)).unwrap_or(0);
+        let ticks = || dispatch(source, Reading).unwrap_or(0);
+        Self { source, sibling: SiblingDetector::new(time, ticks) }
     }
 }
 

@@ -19,14 +19,21 @@ use crate::cost::Pair;
 pub const ALONE: f64 = 0.95;
 /// Share of the greatest widths that are passed over.
 const WILD: f64 = 0.02;
-/// Standard deviations: by chance once in 30,000 looks.
-const DENSER_BY: f64 = 4.0;
+/// Pairs that are dense, and how many times as many as lie just below: where a neighbour comes and goes, narrower ones are the more
+/// the narrower they are, and only those of the whole core end in an edge.
+const FEWEST: usize = 12;
+const DENSER: usize = 2;
 /// Most steps on the way to the densest width.
 const STEPS: usize = 50;
-/// Turns of the chain: 2,048 additions, about 0.6 us.
+/// Turns of the chain: 2,048 additions, about 0.6 us; more by a whole factor where the clock is coarse.
 const DEPENDENT_TURNS: u64 = 32;
 /// Turns of the mixture: 6,840 instructions, about as long.
 const MIXED_TURNS: u64 = 40;
+/// Steps of the clock that a look lasts at least. Each end is off by less than one, so that the ratio of two looks is known to 2 %.
+const STEPS_OF_CLOCK: u64 = 57;
+/// Readings of the clock that tell its step, and runs of the chain that tell how long it takes.
+const READINGS: usize = 64;
+const RUNS: usize = 3;
 
 /// What looks at the core saw; zeros where nobody looked.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -69,10 +76,25 @@ pub(crate) struct SiblingDetector {
 }
 
 impl SiblingDetector {
-    /// `None` where a kernel is missing.
-    pub(crate) fn new() -> Option<Self> {
+    /// For the clock that says what ticks work takes, and its reading. `None` where a kernel is missing.
+    pub(crate) fn new(
+        mut time: impl FnMut(&mut dyn FnMut()) -> u64,
+        mut ticks: impl FnMut() -> u64,
+    ) -> Option<Self> {
         let ready = |name, turns| named(name)?.of_registers(turns);
-        Some(Self { dependent: ready("adds.64", DEPENDENT_TURNS)?, mixed: ready("mix.160", MIXED_TURNS)? })
+        let dependent = ready("adds.64", DEPENDENT_TURNS)?;
+        let readings: Vec<u64> = (0..READINGS).map(|_| ticks()).collect();
+        let steps = readings.windows(2).map(|r| r[1].saturating_sub(r[0])).filter(|d| *d > 0);
+        let step = steps.min().unwrap_or(1);
+        let mut run = || {
+            time(&mut || {
+                std::hint::black_box(dependent.run(1));
+            })
+        };
+        let least = (0..RUNS).map(|_| run()).min().unwrap_or(0).max(1);
+        let factor = (STEPS_OF_CLOCK * step).div_ceil(least).clamp(1, STEPS_OF_CLOCK);
+        let dependent = ready("adds.64", DEPENDENT_TURNS * factor)?;
+        Some(Self { dependent, mixed: ready("mix.160", MIXED_TURNS * factor)? })
     }
 
     /// A look, with the ticks that `time` says work takes. Zeros where the clock saw no time pass.
@@ -103,11 +125,10 @@ impl SiblingDetector {
 pub fn whole_width(widths: &[f64]) -> Option<f64> {
     let widths = sorted(widths).ok()?;
     let up_to = |most: f64| widths.partition_point(|w| *w <= most);
-    // More of them than just below, by so many standard deviations of two counts, which scattered ones hardly ever are.
     let is_dense = |top: &f64| {
         let below = up_to(ALONE * top);
-        let (here, next) = ((up_to(*top) - below) as f64, (below - up_to(ALONE * ALONE * top)) as f64);
-        here > next + DENSER_BY * (here + next).sqrt()
+        let (here, next) = (up_to(*top) - below, below - up_to(ALONE * ALONE * top));
+        here >= FEWEST && here >= DENSER * next
     };
     let usual = quantile(&widths, 1.0 - WILD)?;
     let dense = widths.iter().rev().copied().find(is_dense);
@@ -146,7 +167,7 @@ mod tests {
 
     #[test]
     fn the_width_is_the_ratio_of_what_both_kernels_take() {
-        let sibling = SiblingDetector::new().unwrap();
+        let sibling = SiblingDetector::new(|_| 2_000, || 0).unwrap();
         let mut ticks = [4_096, 3_420, 128].into_iter();
         let look = sibling.look(|work| {
             work();
@@ -155,6 +176,23 @@ mod tests {
         // 2 ticks a dependent addition, half a tick an instruction of the mixture; 128 ticks were the clock's.
         assert_eq!(look, CoreLook { width: 4.0, addition_ticks: 3_968.0 / 2_048.0 });
         assert_eq!(sibling.look(|_| 0), CoreLook::default());
+    }
+
+    #[test]
+    fn a_coarse_clock_makes_looks_longer() {
+        let turns = |step: u64| {
+            let mut now = 0;
+            let reading = move || {
+                now += step;
+                now
+            };
+            SiblingDetector::new(|_| 600, reading).unwrap().dependent.turns() / DEPENDENT_TURNS
+        };
+        assert_eq!(
+            [1, 10, 40, 1_000].map(turns),
+            [1, 1, 4, 57],
+            "steps in ticks, of which the chain takes 600"
+        );
     }
 
     #[test]
@@ -192,22 +230,22 @@ mod tests {
     }
 
     #[test]
-    fn a_core_that_is_whole_for_one_look_in_a_hundred_is_known() {
+    fn a_core_that_is_whole_for_one_look_in_three_hundred_is_known() {
         let mut random = Random::new(5);
         let widths: Vec<f64> = (0..5_000)
-            .map(|i| if i % 100 == 0 { 3.9 + 0.1 * random.unit() } else { 2.0 + 1.5 * random.unit().powi(3) })
+            .map(|i| if i % 300 == 0 { 3.9 + 0.1 * random.unit() } else { 2.0 + 1.5 * random.unit().powi(3) })
             .collect();
         assert!((whole_width(&widths).unwrap() / 3.95 - 1.0).abs() < 0.01);
     }
 
     #[test]
     fn this_processor_does_several_instructions_at_a_time() {
-        let sibling = SiblingDetector::new().unwrap();
         let timed = |work: &mut dyn FnMut()| {
             let begin_ns = monotonic_ns();
             work();
             monotonic_ns() - begin_ns
         };
+        let sibling = SiblingDetector::new(timed, monotonic_ns).unwrap();
         let greatest = (0..2_000).map(|_| sibling.look(timed).width).fold(0.0, f64::max);
         assert!(greatest > 1.5, "{greatest}");
     }
