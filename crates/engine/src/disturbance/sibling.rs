@@ -118,10 +118,11 @@ impl SiblingDetector {
     }
 }
 
-/// The whole width of the core: the highest place where the widths that pairs saw are dense, or where those of two in a hundred are
-/// if that is higher. `None` without any.
+/// The whole width of the core: the highest place where the widths that pairs saw are dense, and above which there are hardly any, since
+/// they end there. `None` without any.
 ///
-/// Wider ones are single: chains that were themselves held up. A core that is never whole is not told from a narrow one.
+/// Where they do not end so, the core was never whole, and how wide it is is not known: then it is as wide as the widest, single ones
+/// left out. A core that is always shared in the same way is not told from a narrow one.
 pub fn whole_width(widths: &[f64]) -> Option<f64> {
     let widths = sorted(widths).ok()?;
     let up_to = |most: f64| widths.partition_point(|w| *w <= most);
@@ -130,9 +131,12 @@ pub fn whole_width(widths: &[f64]) -> Option<f64> {
         let (here, next) = (up_to(*top) - below, below - up_to(ALONE * ALONE * top));
         here >= FEWEST && here >= DENSER * next
     };
-    let usual = quantile(&widths, 1.0 - WILD)?;
-    let dense = widths.iter().rev().copied().find(is_dense);
-    dense.into_iter().chain([usual]).filter_map(|start| densest_near(&widths, start)).reduce(f64::max)
+    let dense = widths.iter().rev().copied().find(is_dense).and_then(|top| densest_near(&widths, top));
+    let beyond = |width: f64| (widths.len() - up_to(width / ALONE)) as f64;
+    dense.filter(|width| beyond(*width) <= WILD * widths.len() as f64).or_else(|| {
+        let single = widths.len().saturating_sub(FEWEST);
+        Some(quantile(&widths, 1.0 - WILD)?.max(*widths.get(single)?))
+    })
 }
 
 /// The median of all nearby, gone to until it stays.
@@ -210,19 +214,18 @@ mod tests {
         let mut random = Random::new(3);
         let cases = [(0.5, 2.0, 3.7), (0.05, 2.0, 3.7), (1.0, 2.0, 5.4), (0.3, 3.3, 3.9)];
         for (alone, with_one, truth) in cases {
-            let widths: Vec<f64> = (0..3_000)
-                .map(|_| {
-                    // A neighbour at work all the time, or for part of the look.
-                    let shared = if random.unit() < 0.5 {
-                        with_one
-                    } else {
-                        with_one + (truth - with_one) * random.unit()
-                    };
-                    let width = if random.unit() < alone { truth } else { shared };
-                    let wild = if random.unit() < 0.01 { 1.0 + random.unit() } else { 1.0 };
-                    width * wild * (1.0 + 0.015 * random.normal())
-                })
-                .collect();
+            // Of each pair the least of three looks; a neighbour is at work all the time, or for part of a look.
+            let mut look = |is_alone: bool| {
+                let part = if random.unit() < 0.5 { 0.0 } else { random.unit() };
+                let width = if is_alone { truth } else { with_one + (truth - with_one) * part };
+                let wild = if random.unit() < 0.01 { 1.0 + random.unit() } else { 1.0 };
+                width * wild * (1.0 + 0.015 * random.normal())
+            };
+            let mut pair = |i: usize| {
+                let is_alone = (i % 100) as f64 >= 100.0 * (1.0 - alone);
+                (0..3).map(|_| look(is_alone)).fold(f64::INFINITY, f64::min)
+            };
+            let widths: Vec<f64> = (0..3_000).map(&mut pair).collect();
             let found = whole_width(&widths).unwrap();
             assert!((found / truth - 1.0).abs() < 0.03, "{found}, planted {truth}");
         }
