@@ -22,8 +22,13 @@ pub struct Code {
 }
 
 impl Code {
+    /// A warning that changes what is read on the page of the whole machine: its `text` is a line.
+    pub fn note(&self, text: impl Into<String>) -> Warning {
+        Warning { changes: true, ..self.warning(text) }
+    }
+
     /// A warning of this code; `text`: what happened, with figures.
     pub fn warning(&self, text: impl Into<String>) -> Warning {
-        Warning { code: self.id.to_owned(), text: text.into(), next: self.next.to_owned() }
+        Warning { code: self.id.to_owned(), text: text.into(), next: self.next.to_owned(), changes: false }
     }
 }

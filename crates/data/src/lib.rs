@@ -16,6 +16,7 @@ pub mod quantity;
 pub mod record;
 pub mod samples;
 pub mod shape;
+pub mod summary;
 
 pub use check::{Check, CheckState};
 pub use code::Code;

@@ -9,6 +9,7 @@ use crate::check::Check;
 use crate::facts::Facts;
 use crate::metric::Metric;
 use crate::shape::Dataset;
+pub use crate::summary::{Summary, SummaryLine, Tile};
 
 /// Value of [`Record::format`].
 pub const FORMAT: &str = "machmeter-result";
@@ -215,39 +216,6 @@ pub struct ClockRecord {
     pub why: String,
 }
 
-/// What a person should read first.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Summary {
-    /// Lines of the one-page characterization, in order.
-    pub lines: Vec<SummaryLine>,
-    /// Tiles of the card, in order of importance.
-    pub tiles: Vec<Tile>,
-    /// What the machine is fit for, in one sentence.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub verdict: String,
-}
-
-/// A section of the page: a short heading and lines of text without indentation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct SummaryLine {
-    /// `NOISE`, `WAKEUP`, `MEMORY`, ...
-    pub section: String,
-    /// Lines; the first stands beside the heading.
-    pub lines: Vec<String>,
-}
-
-/// A tile of the card.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Tile {
-    /// What it is.
-    pub label: String,
-    /// The figure with unit.
-    pub value: String,
-    /// Interval or condition in small print.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub note: String,
-}
-
 /// A statement the analysis makes, with what it rests on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
@@ -263,7 +231,7 @@ pub struct Finding {
 }
 
 /// Something that weakens the result, with what to do.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Warning {
     /// Stable code, `W301`.
     pub code: String,
@@ -271,6 +239,9 @@ pub struct Warning {
     pub text: String,
     /// What to do.
     pub next: String,
+    /// Whether it changes what is read on the page of the whole machine.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub changes: bool,
 }
 
 /// A file of raw samples beside the record.
@@ -308,6 +279,7 @@ mod tests {
             code: code.to_owned(),
             text: text.to_owned(),
             next: "free some space".to_owned(),
+            ..Warning::default()
         };
         let mut all = Vec::new();
         for (code, text) in [

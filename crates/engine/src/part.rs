@@ -5,7 +5,8 @@ mod together;
 
 use clap::Args;
 use machmeter_data::code::Code;
-use machmeter_data::record::{Summary, SummaryLine, Warning};
+use machmeter_data::record::Warning;
+use machmeter_data::summary::{Fit, Fitness, PURPOSES};
 use machmeter_data::{MetricInfo, Table};
 use machmeter_sys::sched;
 use schemars::JsonSchema;
@@ -170,6 +171,7 @@ fn select<'p, P>(parts: &'p [Part<P>], names: &[String]) -> Result<Vec<&'p Part<
 fn analyze<V: Verb>(params: &V::Params, rows: &Rows, seed: u64) -> Analysis {
     let mut out = Analysis::default();
     out.warnings.extend(shared_core(V::INFO.name, rows));
+    out.summary.fitness.extend(throughput(rows));
     out.warnings.extend(core_clock::warning(V::INFO.name, rows, rows.facts.get(&ADDITION_BEFORE)));
     out.remember.extend(core_clock::least_addition_ns(rows).map(|ns| (LEAST_ADDITION.to_owned(), ns)));
     let narrowness = rows.facts.get(&CPU).zip(rows.narrowness());
@@ -183,7 +185,7 @@ fn analyze<V: Verb>(params: &V::Params, rows: &Rows, seed: u64) -> Analysis {
             warn(&mut out.warnings, warning);
         }
         out.remember.extend(a.remember);
-        join(&mut out.summary, a.summary);
+        out.summary.add(a.summary);
         for row in rows.part(part.name).filter(|r| r.operation == "part") {
             out.warnings.push(V::NOT_MEASURED.warning(format!(
                 "{} was not measured: {}",
@@ -235,11 +237,18 @@ fn shared_core(probe: &str, rows: &Rows) -> Option<Warning> {
     let marked = |r: &&Row| rows.cost(r).known().is_some_and(Known::is_shared);
     let looked = || rows.rows.iter().filter(|r| r.pairs.iter().any(|p| p.core.width > 0.0));
     let (all, marked) = (looked().count(), looked().filter(marked).count());
-    Some(SHARED_CORE.warning(format!(
+    Some(SHARED_CORE.note(format!(
             "somebody else used the core: during {:.0} % of {n} samples of {probe} ({marked} of {all} figures are marked core \
              shared)",
             share * 100.0
         )))
+}
+
+/// Throughput beside somebody else on the core is not the machine's own.
+fn throughput(rows: &Rows) -> Option<Fitness> {
+    let (share, _) = rows.shared_core().filter(|(share, _)| *share > SHARED_SHARE)?;
+    let reason = format!("somebody else used the core {:.0} % of the time", share * 100.0);
+    Some(Fitness { purpose: PURPOSES[2].to_owned(), fit: Fit::Partly, reason })
 }
 
 /// Adds a warning; parts that warn of the same become one warning.
@@ -248,19 +257,5 @@ fn warn(into: &mut Vec<Warning>, from: Warning) {
         Some(w) if w.text != from.text => w.text = format!("{}; {}", w.text.trim_end_matches('.'), from.text),
         Some(_) => {}
         None => into.push(from),
-    }
-}
-
-fn join(into: &mut Summary, from: Summary) {
-    for SummaryLine { section, lines } in from.lines {
-        match into.lines.iter_mut().find(|l| l.section == section) {
-            Some(l) => l.lines.extend(lines),
-            None => into.lines.push(SummaryLine { section, lines }),
-        }
-    }
-    into.tiles.extend(from.tiles);
-    if !from.verdict.is_empty() {
-        into.verdict =
-            if into.verdict.is_empty() { from.verdict } else { format!("{} {}", into.verdict, from.verdict) };
     }
 }

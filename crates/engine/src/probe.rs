@@ -4,6 +4,7 @@
 use clap::{ArgMatches, Args, FromArgMatches};
 use machmeter_data::code::Code;
 use machmeter_data::record::{Finding, Summary, Warning};
+use machmeter_data::summary::RowInfo;
 use machmeter_data::{Dataset, Metric, MetricInfo, Table};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -28,6 +29,8 @@ pub struct Info {
     pub references: &'static [&'static str],
     /// Metrics it reports, part by part.
     pub metrics: &'static [&'static [MetricInfo]],
+    /// Its rows of the page, at most three.
+    pub rows: &'static [RowInfo],
     /// Whether one of them stands for the machine (what an operation costs) and not for what happened meanwhile (who stole how much,
     /// which placement ruled): then earlier runs are asked for what runs differ by.
     pub lasting: fn(&Metric) -> bool,

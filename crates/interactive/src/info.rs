@@ -4,6 +4,7 @@ use machmeter_data::MetricInfo;
 use machmeter_data::code::Code;
 use machmeter_data::quantity::Better::{self, Higher, Lower, Neither};
 use machmeter_data::quantity::Unit::{self, Count, Hertz, Nanoseconds, One};
+use machmeter_data::summary::{Pick, RowInfo};
 use machmeter_engine::Info;
 
 /// A metric of a cell.
@@ -253,6 +254,16 @@ pub const CODES: &[Code] = &[
     },
 ];
 
+const ROWS: &[RowInfo] = &[RowInfo::new(
+    "WAKE-UP",
+    "{task} p99",
+    &[
+        Pick::new("idle", "interactive.lateness{load=none}").quantile("0.99"),
+        Pick::new("under {load}", "interactive.lateness{!load=none}").quantile("0.99").greatest(),
+    ],
+)
+.each("task")];
+
 pub const INFO: Info = Info {
     name: "interactive",
     question: "How late do audio, video, X, games and your own tasks run under load?",
@@ -269,6 +280,7 @@ pub const INFO: Info = Info {
         "Linux: Documentation/scheduler/sched-eevdf.rst, sched-deadline.rst, sched-stats.rst",
     ],
     metrics: &[METRICS],
+    rows: ROWS,
     lasting: |_| false,
     codes: &[CODES],
     example_job: "interactive.toml",

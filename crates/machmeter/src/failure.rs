@@ -46,6 +46,7 @@ impl Failure {
                 code: "W900".to_owned(),
                 text: self.what.clone(),
                 next: self.help.unwrap_or_default(),
+                ..Warning::default()
             });
             if let Ok(text) = machmeter_store::json::to_string(&record) {
                 let _ = output::print(&text);

@@ -83,3 +83,22 @@ fn as_worker(registries: &Registries, arguments: &[OsString]) -> Option<ExitCode
     let worker = registries.workers.iter().copied().flatten().find(|w| name == w.name);
     Some(ExitCode::from(worker.map_or(Exit::Usage.code(), |w| (w.run)(rest))))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::PROBES;
+
+    #[test]
+    fn rows_of_the_page_ask_for_figures_that_probes_have() {
+        for probe in PROBES {
+            assert!(probe.info.rows.len() <= 3, "{}: a page of all probes is short", probe.info.name);
+            for pick in probe.info.rows.iter().flat_map(|r| r.picks) {
+                let (id, names) = pick.names();
+                let known = probe.info.metrics().find(|m| m.id == id).unwrap_or_else(|| panic!("{id}"));
+                for name in names {
+                    assert!(known.params.contains(&name), "{id} has no parameter {name}");
+                }
+            }
+        }
+    }
+}

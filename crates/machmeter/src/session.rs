@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 
 use machmeter_data::facts::{FactValue, Facts};
 use machmeter_data::record::{Machine, Record, Run, Tool, Warning};
+use machmeter_data::summary::{self, RowInfo};
 use machmeter_engine::host::clock_record;
 use machmeter_engine::placement::parse_priority;
 use machmeter_engine::probe::{Analysis, Outcome};
@@ -17,6 +18,9 @@ use sha2::{Digest, Sha256};
 use crate::Registries;
 use crate::failure::Failure;
 use crate::globals::Globals;
+
+/// Verb of the page of the whole machine in records.
+pub(crate) const CHARACTERIZE: &str = "characterize";
 
 pub(crate) struct Session<'a> {
     globals: &'a Globals,
@@ -80,6 +84,7 @@ impl<'a> Session<'a> {
             code: "W903".to_owned(),
             text: format!("{part} was left out: {why}"),
             next: "more time, or see the reason".to_owned(),
+            ..Warning::default()
         });
     }
 
@@ -147,6 +152,7 @@ impl<'a> Session<'a> {
         record.run.seed = self.globals.seed;
         record.run.tags = self.globals.tag.iter().cloned().collect();
         let mut tables = Vec::new();
+        let infos: Vec<RowInfo> = outcomes.iter().flat_map(|(entry, _)| entry.info.rows).copied().collect();
         for (entry, outcome) in outcomes {
             let Outcome { analysis, tables: own, parameters, policy, side_effects, .. } = outcome;
             self.remember(&analysis.remember, &mut record);
@@ -155,6 +161,9 @@ impl<'a> Session<'a> {
             record.run.policy = policy;
             record.run.side_effects.extend(side_effects);
             tables.extend(own);
+        }
+        if verb == CHARACTERIZE {
+            record.summary.rows = summary::rows(&infos, &record.metrics);
         }
         record.checks =
             crate::command::doctor::all(&self.before, &after, &self.clock, &self.cpus, self.live.as_ref());
@@ -190,6 +199,7 @@ impl<'a> Session<'a> {
                     code: "W901".to_owned(),
                     text: e.to_string(),
                     next: "make the state directory writable, or give --no-save".to_owned(),
+                    ..Warning::default()
                 });
             }
         }
@@ -235,19 +245,13 @@ fn fingerprint(facts: &Facts) -> String {
     })
 }
 
-/// Adds to the record what a probe says; verdicts follow each other.
+/// Adds to the record what a probe says.
 pub(crate) fn add(record: &mut Record, analysis: Analysis) {
     record.metrics.extend(analysis.metrics);
     record.datasets.extend(analysis.datasets);
     record.findings.extend(analysis.findings);
     analysis.warnings.into_iter().for_each(|w| record.warn(w));
-    record.summary.lines.extend(analysis.summary.lines);
-    record.summary.tiles.extend(analysis.summary.tiles);
-    let verdict = &mut record.summary.verdict;
-    if !verdict.is_empty() && !analysis.summary.verdict.is_empty() {
-        verdict.push(' ');
-    }
-    verdict.push_str(&analysis.summary.verdict);
+    record.summary.add(analysis.summary);
 }
 
 /// A record that says who and where, and nothing measured.

@@ -49,6 +49,10 @@ pub(crate) fn show(record: &Record, tables: &[Table], globals: &Globals, saved: 
         let style = style(globals);
         let mut text = terminal::page(record, &style);
         if globals.verbose > 0 {
+            if !record.summary.rows.is_empty() {
+                text.push('\n');
+                text.push_str(&terminal::in_full(record, &style));
+            }
             text.push_str(&terminal::views(record, &style));
         }
         for name in saved {

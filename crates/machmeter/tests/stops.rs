@@ -10,6 +10,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use machmeter_data::Record;
+use machmeter_data::summary::{Fit, Fitness};
 use program::{Lab, descendants, record_in};
 use rustix::process::Signal;
 
@@ -28,6 +29,8 @@ fn honest(record: &Record, moment_ms: u64) {
     let verdict = &record.summary.verdict;
     let stolen = record.metrics.iter().find(|m| m.id == "noise.stolen_fraction");
     let known = stolen.is_some_and(|m| m.ci.is_some());
+    let is_praised = |f: &Fitness| f.fit == Fit::Yes && f.purpose != "audio, video";
+    assert!(known || !record.summary.fitness.iter().any(is_praised), "{moment_ms} ms: {:?}", record.summary);
     assert!(known || !PRAISE.iter().any(|p| verdict.starts_with(p)), "{moment_ms} ms: {verdict}");
 }
 

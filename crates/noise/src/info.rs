@@ -4,6 +4,7 @@ use machmeter_data::MetricInfo;
 use machmeter_data::code::Code;
 use machmeter_data::quantity::Better::{self, Lower, Neither};
 use machmeter_data::quantity::Unit::{self, Hertz, Nanoseconds, One};
+use machmeter_data::summary::{Pick, RowInfo};
 use machmeter_engine::Info;
 
 /// A metric of a CPU.
@@ -174,6 +175,16 @@ pub const CODES: &[Code] = &[
     },
 ];
 
+const ROWS: &[RowInfo] = &[
+    RowInfo::new("NOISE", "CPU time taken", &[Pick::new("", "noise.stolen_fraction{cpu=all}")]),
+    RowInfo::new("NOISE", "longest gap", &[Pick::new("CPU {cpu}", "noise.detour_duration").max().greatest()]),
+    RowInfo::new(
+        "NOISE",
+        "gaps of 500 ns or more",
+        &[Pick::new("CPU {cpu}", "noise.detour_rate").greatest()],
+    ),
+];
+
 pub const INFO: Info = Info {
     name: "noise",
     question: "Who steals my CPU, when, and how much?",
@@ -189,6 +200,7 @@ pub const INFO: Info = Info {
          simulation, SC 2010",
     ],
     metrics: &[METRICS],
+    rows: ROWS,
     lasting: |_| false,
     codes: &[CODES],
     example_job: "noise.toml",

@@ -80,6 +80,7 @@ fn many_warnings_begin_before_the_figures_and_end_after_the_verdict() {
             code: code.to_owned(),
             text: long.to_owned(),
             next: "ask him to leave".to_owned(),
+            ..machmeter_data::record::Warning::default()
         })
         .into();
     let page = |r: &machmeter_data::Record| terminal::page(r, &TerminalStyle::default());

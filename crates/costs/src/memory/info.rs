@@ -1,6 +1,7 @@
 //! What the memory probe says about itself: metrics, warnings, method, sources.
 
 use machmeter_data::code::Code;
+use machmeter_data::summary::{Pick, RowInfo};
 use machmeter_engine::Info;
 
 use super::{bandwidth, ladder, loaded, table};
@@ -18,6 +19,33 @@ pub(super) const NOT_MEASURED: Code = Code {
     undo: None,
 };
 
+const ROWS: &[RowInfo] = &[
+    RowInfo::new(
+        "MEMORY",
+        "latency",
+        &[
+            Pick::new("2 MiB pages", "memory.latency{level=DRAM,order=global,pages=huge}"),
+            Pick::new("4 KiB", "memory.latency{level=DRAM,order=global,pages=small}"),
+        ],
+    ),
+    RowInfo::new(
+        "MEMORY",
+        "read",
+        &[
+            Pick::new("1 CPU", "memory.bandwidth{level=DRAM,kernel=read.*,pages=small,cpus=1}").greatest(),
+            Pick::new("{cpus} CPUs", "memory.bandwidth{level=DRAM,kernel=read.*,pages=small}").most("cpus"),
+        ],
+    ),
+    RowInfo::new(
+        "MEMORY",
+        "copy",
+        &[
+            Pick::new("1 CPU", "memory.bandwidth{level=DRAM,kernel=copy.*,pages=small,cpus=1}").greatest(),
+            Pick::new("{cpus} CPUs", "memory.bandwidth{level=DRAM,kernel=copy.*,pages=small}").most("cpus"),
+        ],
+    ),
+];
+
 /// The probe's description.
 pub const INFO: Info = Info {
     name: "memory",
@@ -34,6 +62,7 @@ pub const INFO: Info = Info {
         "S. Williams, A. Waterman, D. Patterson: Roofline: an insightful visual performance model, Communications of the ACM 52, 2009",
     ],
     metrics: &[ladder::PART.metrics, table::PART.metrics, bandwidth::PART.metrics, loaded::PART.metrics],
+    rows: ROWS,
     // Sizes and counts are exact or bracketed, shares are of the run.
     lasting: |m| m.unit.is_price(),
     codes: &[

@@ -1,11 +1,29 @@
 //! What the ops probe says about itself: method, sources, parts.
 
+use machmeter_data::summary::{Pick, RowInfo};
 use machmeter_engine::Info;
 use machmeter_engine::disturbance::core_clock::SLOW_CLOCK;
 use machmeter_engine::part::SHARED_CORE;
 
 use super::cost::{COST, NOT_MEASURED};
 use super::{arithmetic, calls, processes, seed};
+
+const ROWS: &[RowInfo] = &[
+    RowInfo::new(
+        "OPERATIONS",
+        "system call",
+        &[Pick::new("getppid", "ops.cost{operation=getppid,code=libc}")],
+    ),
+    RowInfo::new("OPERATIONS", "page fault", &[Pick::new("4 KiB", "ops.cost{operation=page_fault_4k}")]),
+    RowInfo::new(
+        "OPERATIONS",
+        "start and end",
+        &[
+            Pick::new("thread", "ops.cost{operation=thread_create_join,stack=kept}"),
+            Pick::new("process", "ops.cost{operation=fork_exit_wait}"),
+        ],
+    ),
+];
 
 /// The probe's description.
 pub const INFO: Info = Info {
@@ -20,6 +38,7 @@ pub const INFO: Info = Info {
         "A. Baumann et al.: A fork() in the road, HotOS 2019",
     ],
     metrics: &[&[COST], arithmetic::PART.metrics],
+    rows: ROWS,
     // Sizes and counts are exact or bracketed, shares are of the run.
     lasting: |m| m.unit.is_price(),
     codes: &[

@@ -1,5 +1,6 @@
 //! What the sync probe says about itself: method, sources, parts.
 
+use machmeter_data::summary::{Pick, RowInfo};
 use machmeter_engine::Info;
 use machmeter_engine::disturbance::core_clock::SLOW_CLOCK;
 use machmeter_engine::part::SHARED_CORE;
@@ -7,6 +8,33 @@ use machmeter_engine::part::SHARED_CORE;
 use super::cost::{COST, NOT_MEASURED, ONE_CPU};
 use super::{contention, locks, models, transfer, trips, wakeups};
 use machmeter_engine::disturbance::placement::MOVES;
+
+const ROWS: &[RowInfo] = &[
+    RowInfo::new(
+        "CORES",
+        "line",
+        &[
+            Pick::new("CPU {from} to {to}", "memory.core_to_core{kind=cas,regime=1}").least(),
+            Pick::new("{from} to {to}", "memory.core_to_core{kind=cas,regime=1}").greatest(),
+        ],
+    ),
+    RowInfo::new(
+        "CORES",
+        "mutex",
+        &[
+            Pick::new("free", "sync.cost{operation=mutex_pthread,model=threads,cpus=1}"),
+            Pick::new("wanted", "sync.cost{operation=mutex_pthread,model=threads}").most("cpus"),
+        ],
+    ),
+    RowInfo::new(
+        "CORES",
+        "wake-up by futex",
+        &[
+            Pick::new("idle CPU", "sync.cost{operation=wake_futex,model=threads,wake=idle}"),
+            Pick::new("busy", "sync.cost{operation=wake_futex,model=threads,wake=busy}"),
+        ],
+    ),
+];
 
 /// The probe's description.
 pub const INFO: Info = Info {
@@ -27,6 +55,7 @@ pub const INFO: Info = Info {
         contention::PART.metrics,
         locks::PART.metrics,
     ],
+    rows: ROWS,
     // What several CPUs pay depends on the placement of the hour, which the figure names: runs of other hours say nothing of it.
     lasting: |m| m.unit.is_price() && m.params.get("cpus") == Some(&1_i64.into()),
     codes: &[

@@ -60,7 +60,7 @@ pub(crate) fn warning(probe: &str, rows: &Rows, before_ns: Option<f64>) -> Optio
     }
     let told = |ns: f64| human(1e9 / ns, Unit::Hertz);
     let slow_ns = median(&sorted(&slow).ok()?)? * rows.ns_per_tick();
-    Some(SLOW_CLOCK.warning(format!(
+    Some(SLOW_CLOCK.note(format!(
         "the core ran slower than it can: at {} instead of {} during {:.0} % of {} samples of {probe}",
         told(slow_ns),
         told(least_ns),

@@ -140,7 +140,7 @@ pub fn moved(part: &str, levels: Option<&Regimes>) -> Option<Warning> {
         Distance::of_level(levels, main),
         human(levels.regimes[main].share, Unit::One)
     );
-    Some(MOVES.warning(text))
+    Some(MOVES.note(text))
 }
 
 #[cfg(test)]

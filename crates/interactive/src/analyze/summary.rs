@@ -2,6 +2,7 @@
 
 use machmeter_data::quantity::{Unit, digits, human};
 use machmeter_data::record::{Finding, Summary, SummaryLine, Tile};
+use machmeter_data::summary::{Fit, Fitness, PURPOSES};
 use machmeter_stats::quantile::{quantile, sorted};
 use machmeter_stats::spread::{mean, stddev};
 
@@ -16,6 +17,9 @@ use crate::tasks::{Kind, MOST_BUFFERS, find};
 
 /// Tasks up to which a run without other loads than burn is told in two lines.
 const FEW_TASKS: usize = 3;
+
+/// Of fewer jobs one that is late is more than 1 %: no praise.
+const FEWEST_JOBS: usize = 100;
 
 /// Room of a line of the page beside its heading, columns.
 const WIDTH: usize = 86;
@@ -39,6 +43,8 @@ pub(super) fn write(samples: &Samples, views: &[CellView<'_>]) -> Summary {
         lines: vec![SummaryLine { section: section.to_owned(), lines }],
         tiles: tiles(&seen),
         verdict: verdict(&seen),
+        fitness: fitness(&seen).into_iter().collect(),
+        ..Summary::default()
     }
 }
 
@@ -186,6 +192,31 @@ fn verdict(views: &[&CellView<'_>]) -> String {
         format!("Hurt most: {}.", named.join(", "))
     };
     format!("{first} {}", buffer(views).unwrap_or_default()).trim().to_owned()
+}
+
+/// Whether audio and video come in time under all loads measured.
+fn fitness(views: &[&CellView<'_>]) -> Option<Fitness> {
+    let judged: Vec<&&CellView<'_>> =
+        views.iter().filter(|v| v.kind() != Kind::Plain && met_share(v).is_some()).collect();
+    if judged.is_empty() {
+        return None;
+    }
+    let bad: Vec<(&CellView<'_>, f64)> =
+        worst(views).into_iter().filter(|(v, _)| v.kind() != Kind::Plain).collect();
+    let buffer = buffer(views).unwrap_or_default();
+    let (fit, reason) = match bad.first() {
+        Some((v, missed)) => {
+            let load = if v.cell.load == "none" { "no load".to_owned() } else { v.load_name() };
+            let missed = human(*missed, Unit::One);
+            let reason = format!("{} misses {missed} of its deadlines under {load}", v.cell.task);
+            (if bad.len() == judged.len() { Fit::No } else { Fit::Partly }, reason)
+        }
+        None if judged.iter().any(|v| v.jobs.len() < FEWEST_JOBS) => {
+            (Fit::Unknown, "none late, but too few were seen to be sure: measure longer".to_owned())
+        }
+        None => (Fit::Yes, format!("none late. {buffer}").trim_end_matches(['.', ' ']).to_owned()),
+    };
+    Some(Fitness { purpose: PURPOSES[1].to_owned(), fit, reason })
 }
 
 /// The audio task with the shortest period and the buffer it needs under all loads.

@@ -31,7 +31,11 @@ pub(super) struct Found {
 
 fn found(code: &str, text: String, cells: Vec<usize>, hurts: &'static [&'static str]) -> Found {
     let next = CODES.iter().find(|c| c.id == code).map_or("", |c| c.next);
-    Found { warning: Warning { code: code.to_owned(), text, next: next.to_owned() }, cells, hurts }
+    Found {
+        warning: Warning { code: code.to_owned(), text, next: next.to_owned(), ..Warning::default() },
+        cells,
+        hurts,
+    }
 }
 
 /// Names and figures of at most [`NAMED`] cells.

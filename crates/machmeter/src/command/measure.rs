@@ -21,7 +21,7 @@ use crate::globals::{Globals, Raw};
 use crate::job;
 use crate::output::{self, Lines};
 use crate::past;
-use crate::session::{self, Session};
+use crate::session::{self, CHARACTERIZE, Session};
 use crate::view;
 
 /// Above this many rows, raw samples are stored only when asked for.
@@ -128,7 +128,7 @@ pub(crate) fn page(registries: &Registries, globals: &Globals) -> Result<Exit, F
     }
     let name = globals.name.clone().unwrap_or_else(|| host_name().unwrap_or_else(|| "machine".to_owned()));
     let stem = format!("machmeter-{}-{}", file_name(&name), date::now_stamp());
-    Ok(finish(session, "characterize", outcomes, globals, Some(&stem)))
+    Ok(finish(session, CHARACTERIZE, outcomes, globals, Some(&stem)))
 }
 
 /// Record and report in this directory under `stem`, or under `stem-2`, `stem-3` and so on when runs of the same second have
@@ -245,6 +245,7 @@ fn finish(
                 code: "W901".to_owned(),
                 text: format!("the run was not kept in the history: {e}"),
                 next: "make the state directory writable, name a file with -o, or give --no-save".to_owned(),
+                ..Warning::default()
             }),
         }
     }
@@ -303,6 +304,7 @@ fn write(record: &mut Record, tables: &[Table], path: &Path) -> Result<Vec<Strin
                 code: "W902".to_owned(),
                 text: format!("raw samples were not stored: {e}"),
                 next: "free space, or give --raw none".to_owned(),
+                ..Warning::default()
             });
             return Ok(vec![format!("{}{}", path.display(), size(path))]);
         }

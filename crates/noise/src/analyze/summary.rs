@@ -3,6 +3,7 @@
 use machmeter_data::Metric;
 use machmeter_data::quantity::{Unit, digits, human};
 use machmeter_data::record::{Finding, Summary, SummaryLine, Tile};
+use machmeter_data::summary::{Fit, Fitness, PURPOSES};
 
 use super::figures::CpuView;
 use super::rhythm::Periodic;
@@ -58,7 +59,42 @@ pub(super) fn write(
         lines: vec![SummaryLine { section: "NOISE".to_owned(), lines }],
         tiles,
         verdict: verdict(all, long).to_owned(),
+        fitness: fitness(all, long, wall_s),
+        ..Summary::default()
     }
+}
+
+/// What the machine is fit for. Praise needs an interval; blame of single delays needs one delay.
+fn fitness(stolen: &Metric, longest_ns: f64, wall_s: f64) -> Vec<Fitness> {
+    let share = human(stolen.value.unwrap_or(0.0), Unit::One);
+    let (longest, wall) = (human(longest_ns, Unit::Nanoseconds), human(wall_s * 1e9, Unit::Nanoseconds));
+    let taken = format!("others take {share} of the CPUs, up to {longest} at a stretch");
+    let short = format!("{taken}, in {wall}");
+    let unsure = format!("others take {share} of the CPUs; too little was seen to be sure: measure longer");
+    let is_long = longest_ns > FIT_LONGEST_NS;
+    let few = stolen.value.is_some_and(|v| v <= FIT_SHARE);
+    let high = stolen.ci.as_ref().map(|c| c.high);
+    let (calm, reason) = match high {
+        Some(high) if high <= FIT_SHARE => (Fit::Yes, short.clone()),
+        _ if few => (Fit::Unknown, unsure.clone()),
+        _ => (Fit::Partly, taken.clone()),
+    };
+    let each = format!("gaps of one CPU delay all: {share} taken of each, up to {longest}");
+    let latency = match calm {
+        _ if is_long => (Fit::No, taken),
+        Fit::Yes => (Fit::Yes, short),
+        _ => (Fit::Unknown, unsure.clone()),
+    };
+    let messages = match calm {
+        Fit::Unknown => (Fit::Unknown, unsure),
+        Fit::Yes if !is_long => (Fit::Yes, reason.clone()),
+        Fit::Yes => (Fit::Partly, each),
+        _ => (Fit::No, each),
+    };
+    [(PURPOSES[0], latency), (PURPOSES[2], (calm, reason)), (PURPOSES[3], messages)]
+        .into_iter()
+        .map(|(purpose, (fit, reason))| Fitness { purpose: purpose.to_owned(), fit, reason })
+        .collect()
 }
 
 /// What the run is fit for. Praise needs an interval; blame of single delays needs one delay.
@@ -120,7 +156,7 @@ fn of_counts(lost: Option<&Metric>) -> Summary {
     Summary {
         lines: vec![SummaryLine { section: "NOISE".to_owned(), lines: vec![line] }],
         tiles: vec![tile_of("Time lost", lost)],
-        verdict: String::new(),
+        ..Summary::default()
     }
 }
 

@@ -20,7 +20,7 @@ pub(super) struct Weakness {
 
 fn weakness(code: &str, cpu: Option<usize>, text: String) -> Weakness {
     let next = CODES.iter().find(|c| c.id == code).map_or("", |c| c.next).to_owned();
-    Weakness { warning: Warning { code: code.to_owned(), text, next }, cpu }
+    Weakness { warning: Warning { code: code.to_owned(), text, next, ..Warning::default() }, cpu }
 }
 
 pub(super) fn all(samples: &Samples, views: &[CpuView<'_>]) -> Vec<Weakness> {

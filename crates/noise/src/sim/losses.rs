@@ -2,6 +2,7 @@
 
 use machmeter_data::Metric;
 use machmeter_data::quantity::Unit;
+use machmeter_data::summary::Fit;
 use machmeter_stats::random::Random;
 
 use super::*;
@@ -184,6 +185,8 @@ fn too_little_gets_neither_praise_nor_an_interval() {
             "{}",
             a.summary.verdict
         );
+        let fitness = &a.summary.fitness;
+        assert!(fitness.len() == 3 && fitness.iter().all(|f| f.fit != Fit::Yes), "{fitness:?}");
         for m in &a.metrics {
             assert!(m.ci.as_ref().is_none_or(|c| c.high > c.low), "{m:?}");
         }

@@ -5,6 +5,7 @@ use machmeter_data::quantity::human;
 use machmeter_data::shape::Decades;
 
 use super::{TerminalStyle, printable};
+use crate::label;
 
 /// Lines of decades from the cheapest up, with `~` after what lies on the edge to another decade.
 pub(super) fn ladder(d: &Decades, style: &TerminalStyle) -> String {
@@ -42,6 +43,57 @@ pub(super) fn ladder(d: &Decades, style: &TerminalStyle) -> String {
         }
         out.push_str(line.trim_end());
         out.push('\n');
+    }
+    out
+}
+
+/// Lines of names above the axis.
+const LEVELS: usize = 3;
+/// Longest name that stands at the axis, characters.
+const LONGEST: usize = 14;
+
+/// Operations at their place on one axis of decades, each by its mark, and by name where there is room. `heading`, which takes `indent`
+/// columns, stands before the first line.
+pub(super) fn strip(d: &Decades, style: &TerminalStyle, heading: &str, indent: usize) -> String {
+    let shown = d.rows.iter().filter(|r| r.value > 0.0 && r.value.is_finite());
+    // Without what stands in brackets: arguments, marks.
+    let name = |name: &str| printable(name.split(" (").next().unwrap_or_default());
+    let mut rows: Vec<(f64, String)> = shown.map(|r| (r.value.log10(), name(&r.name))).collect();
+    rows.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let (Some(first), Some(last)) = (rows.first(), rows.last()) else { return String::new() };
+    let (low, high) = (first.0.floor(), last.0.ceil().max(first.0.floor() + 1.0));
+    let width = style.width.saturating_sub(indent + 2).max(30);
+    let column = |log: f64| ((log - low) / (high - low) * (width - 1) as f64).round() as usize;
+    let (mark, axis, tick) = if style.ascii { ('o', '-', '+') } else { ('●', '─', '┼') };
+    let mut line = vec![axis; width];
+    let mut scale = vec![' '; width + LONGEST];
+    for decade in low as i32..=high as i32 {
+        let at = column(f64::from(decade));
+        line[at] = tick;
+        let text = label::tick(10_f64.powi(decade), d.value.unit);
+        let from =
+            (at + 1).saturating_sub(text.chars().count().div_ceil(2)).min(width - text.chars().count());
+        scale.splice(from..from + text.chars().count(), text.chars());
+    }
+    let mut levels = vec![vec![' '; width]; LEVELS];
+    for (log, name) in &rows {
+        let at = column(*log);
+        line[at] = mark;
+        let length = name.chars().count();
+        if length > LONGEST {
+            continue;
+        }
+        let from = at.saturating_sub(length / 2).min(width - length);
+        let (begin, end) = (from.saturating_sub(1), (from + length + 1).min(width));
+        if let Some(level) = levels.iter_mut().rev().find(|l| l[begin..end].iter().all(|c| *c == ' ')) {
+            level.splice(from..from + length, name.chars());
+        }
+    }
+    let mut out = String::new();
+    for (i, characters) in levels.into_iter().chain([line, scale]).enumerate() {
+        let text: String = characters.into_iter().collect();
+        let before = if i == 0 { heading.to_owned() } else { " ".repeat(indent) };
+        out += &format!("{}\n", format!("{before}{text}").trim_end());
     }
     out
 }

@@ -3,6 +3,7 @@
 mod columns;
 mod dataset;
 mod decades;
+mod glance;
 mod glyphs;
 mod matrix;
 
@@ -43,11 +44,16 @@ const SECTION: usize = 13;
 /// Warnings that are told in full before the figures. Of more, the figures would not be on the first screen.
 const TOLD_FIRST: usize = 2;
 
-/// The page of a record: who, what weakens it, the sections of its summary, ladders of costs, the verdict, and in full what was too much
-/// to be told first.
+/// The page of a record: that of the whole machine at a glance where it has rows, else in full.
 pub fn page(record: &Record, style: &TerminalStyle) -> String {
     let record = finite::record(record);
-    let id = Identity::of(&record);
+    if record.summary.rows.is_empty() { in_full(&record, style) } else { glance::page(&record, style) }
+}
+
+/// Who, what weakens it, the sections of its summary in words, ladders of costs, the verdict, and in full what was too much to be told
+/// first.
+pub fn in_full(record: &Record, style: &TerminalStyle) -> String {
+    let id = Identity::of(record);
     let mut out = String::new();
     let head =
         format!("{} {}  {}  {}", record.tool.name, record.tool.version, printable(&id.name), id.line());
@@ -56,7 +62,7 @@ pub fn page(record: &Record, style: &TerminalStyle) -> String {
         let text = format!("incomplete: the run ended before its plan ({})", record.stopped_by);
         push_wrapped(&mut out, style, " ! ", "   ", &text, Some("33"));
     }
-    notes(&mut out, &record, style);
+    notes(&mut out, record, style);
     out.push('\n');
     for line in &record.summary.lines {
         for (i, text) in line.lines.iter().enumerate() {

@@ -147,7 +147,8 @@ pub const CODES: &[Code] = &[
 /// Adds the warning `code` with `text`; what to do comes from the code.
 pub(super) fn warn(to: &mut Imported, code: &str, text: impl Into<String>) {
     let next = CODES.iter().find(|c| c.id == code).map_or("", |c| c.next);
-    let warning = Warning { code: code.to_owned(), text: text.into(), next: next.to_owned() };
+    let warning =
+        Warning { code: code.to_owned(), text: text.into(), next: next.to_owned(), ..Warning::default() };
     if !to.warnings.contains(&warning) {
         to.warnings.push(warning);
     }

@@ -261,7 +261,8 @@ fn huge(found: &Detection<'_>) -> Option<Finding> {
 pub(super) fn warnings(curves: &Curves<'_>, found: &Detection<'_>) -> Vec<Warning> {
     let mut out = Vec::new();
     let mut warn = |code: &Code, text: String| {
-        out.push(Warning { code: code.id.to_owned(), text, next: code.next.to_owned() });
+        let changes = code.id == super::LAST_DRIFTS.id;
+        out.push(Warning { changes, ..code.warning(text) });
     };
     if let Some(why) = curves.facts().get(&HUGE_REFUSED) {
         warn(&super::NO_HUGE, format!("no huge pages: {why}"));

@@ -205,7 +205,7 @@ fn moves(views: &[View<'_>]) -> Option<Warning> {
         first.high,
         levels_text(first)
     );
-    Some(MOVES.warning(text))
+    Some(MOVES.note(text))
 }
 
 /// Both directions of the first regime compared, kind by kind; the largest ratio is told.

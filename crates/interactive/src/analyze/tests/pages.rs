@@ -2,6 +2,8 @@
 
 use machmeter_data::Shape;
 use machmeter_data::shape::Cell as TableCell;
+use machmeter_data::summary::Fit;
+use machmeter_engine::Analysis;
 
 use super::{cell, job, of, segment, task};
 use crate::samples::Cell;
@@ -51,6 +53,20 @@ fn the_short_page_has_lateness_and_deadlines_per_load() {
         a.summary.verdict,
         "Hurt most: audio-pro under burn (4.00 % missed), video under burn (4.00 % missed). Safe audio buffer for audio-pro: 5 periods (13.3 ms), because of burn."
     );
+    let fitness = |a: &Analysis| a.summary.fitness.iter().map(|f| (f.fit, f.reason.clone())).next().unwrap();
+    assert_eq!(fitness(&a), (Fit::Partly, "audio-pro misses 4.00 % of its deadlines under burn".to_owned()));
+    let calm = of(grid(&["none"]));
+    assert!(
+        fitness(&calm).0 == Fit::Yes && fitness(&calm).1.starts_with("none late. Safe"),
+        "{:?}",
+        fitness(&calm)
+    );
+    let mut few = grid(&["none"]);
+    for segment in few.iter_mut().flat_map(|cell| &mut cell.segments) {
+        segment.jobs.truncate(50);
+        segment.scheduled = 50;
+    }
+    assert_eq!(fitness(&of(few)).0, Fit::Unknown);
 }
 
 #[test]

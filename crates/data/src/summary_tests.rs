@@ -1,0 +1,77 @@
+//! Rows found among metrics, and judgements of several probes.
+
+use super::*;
+use crate::metric::{MetricInfo, params};
+use crate::quantity::Better;
+
+const INFO: MetricInfo = MetricInfo {
+    id: "memory.bandwidth",
+    params: &["cpus", "kernel"],
+    unit: Unit::BytesPerSecond,
+    better: Better::Higher,
+    description: "A rate.",
+    may_be_negative: false,
+};
+
+fn rate(kernel: &str, cpus: i64, value: f64) -> Metric {
+    let of = params([("kernel", kernel.into()), ("cpus", cpus.into())]);
+    Metric::new(&INFO, of, value, "median", 30).with_max(2.0 * value)
+}
+
+fn metrics() -> Vec<Metric> {
+    vec![
+        rate("read.sse2", 1, 1e9),
+        rate("read.avx2", 1, 2e9),
+        rate("read.avx2", 2, 3e9),
+        rate("read.avx2", 4, 4e9),
+        rate("copy.avx2", 1, 5e8),
+    ]
+}
+
+fn told(info: RowInfo) -> Vec<(String, Vec<(String, f64)>)> {
+    let metrics = metrics();
+    let figures =
+        |r: &Row| r.figures.iter().map(|f| (f.condition.clone(), f.find(&metrics).unwrap().value)).collect();
+    rows(&[info], &metrics).iter().map(|r| (r.name.clone(), figures(r))).collect()
+}
+
+const WITHOUT: RowInfo = RowInfo::new("MEMORY", "write", &[Pick::new("", "memory.bandwidth{kernel=write*}")]);
+
+#[test]
+fn a_row_finds_its_figures_among_the_metrics() {
+    const READ: RowInfo = RowInfo::new(
+        "MEMORY",
+        "read",
+        &[
+            Pick::new("{cpus} CPU", "memory.bandwidth{kernel=read.*,cpus=1}").greatest(),
+            Pick::new("{cpus} CPUs", "memory.bandwidth{kernel=read.*}").most("cpus"),
+            Pick::new("", "memory.bandwidth{kernel=nothing}"),
+        ],
+    );
+    let expected = vec![("1 CPU".to_owned(), 2e9), ("4 CPUs".to_owned(), 4e9)];
+    assert_eq!(told(READ), [("read".to_owned(), expected)]);
+    assert!(told(WITHOUT).is_empty());
+}
+
+#[test]
+fn a_row_for_each_value_and_all_but_one() {
+    const EACH: RowInfo = RowInfo::new(
+        "MEMORY",
+        "by {kernel}",
+        &[Pick::new("", "memory.bandwidth{!kernel=read.sse2,cpus=1}").max()],
+    )
+    .each("kernel");
+    let row = |name: &str, value| (name.to_owned(), vec![(String::new(), value)]);
+    assert_eq!(told(EACH), [row("by read.avx2", 4e9), row("by copy.avx2", 1e9)]);
+}
+
+#[test]
+fn the_worse_of_two_judgements_stands() {
+    let of = |purpose: &str, fit| Fitness { purpose: purpose.to_owned(), fit, reason: format!("{fit:?}") };
+    let mut all = Summary { fitness: vec![of(PURPOSES[2], Fit::Yes)], ..Summary::default() };
+    let fitness = vec![of(PURPOSES[2], Fit::Partly), of(PURPOSES[0], Fit::No)];
+    all.add(Summary { fitness, ..Summary::default() });
+    all.add(Summary { fitness: vec![of(PURPOSES[0], Fit::Unknown)], ..Summary::default() });
+    let reasons: Vec<&str> = all.fitness.iter().map(|f| f.reason.as_str()).collect();
+    assert_eq!(reasons, ["No", "Partly"]);
+}

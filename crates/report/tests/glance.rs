@@ -1,0 +1,76 @@
+//! The page of the whole machine, from a recorded run: short, aligned, each figure once.
+
+use machmeter_data::Record;
+use machmeter_data::summary::Fit;
+use machmeter_report::terminal::{TerminalStyle, page};
+
+fn record() -> Record {
+    serde_json::from_str(include_str!("fixtures/glance.json")).expect("a record")
+}
+
+fn style(width: usize, color: bool, ascii: bool) -> TerminalStyle {
+    TerminalStyle { width, color, ascii }
+}
+
+#[test]
+fn it_fits_a_terminal_at_every_width() {
+    for (width, most) in [(60, 52), (80, 44), (100, 40), (160, 40)] {
+        let text = page(&record(), &style(width, false, false));
+        assert!(text.lines().count() <= most, "{width} columns: {} lines\n{text}", text.lines().count());
+        for line in text.lines() {
+            assert!(line.chars().count() <= width, "{width} columns: {line}");
+        }
+    }
+}
+
+#[test]
+fn the_verdict_stands_in_the_first_lines_and_says_why() {
+    let record = record();
+    let text = page(&record, &style(100, false, true));
+    assert!(text.is_ascii());
+    for (line, f) in text.lines().skip(2).zip(&record.summary.fitness) {
+        let mark = match f.fit {
+            Fit::Yes => " ok ",
+            Fit::Unknown => " ?  ",
+            Fit::Partly => " ~  ",
+            Fit::No => " no ",
+        };
+        assert!(line.contains(mark) && line.contains(&f.purpose) && line.contains(&f.reason), "{line}");
+    }
+    assert_eq!(record.summary.fitness.len(), 4);
+}
+
+#[test]
+fn questions_are_answered_by_rows() {
+    let text = page(&record(), &style(100, false, true));
+    for (section, name) in [
+        ("NOISE", "CPU time taken"),
+        ("NOISE", "longest gap"),
+        ("WAKE-UP", "audio-pro p99, idle | under burn"),
+        ("MEMORY", "latency, 2 MiB pages | 4 KiB"),
+        ("MEMORY", "read, 1 CPU | 2 CPUs"),
+        ("CORES", "mutex, free | wanted"),
+        ("OPERATIONS", "system call"),
+        ("OPERATIONS", "start and end, thread | process"),
+    ] {
+        let rows = text.lines().skip_while(|l| !l.trim_start().starts_with(section));
+        let row =
+            rows.take(3).find(|l| l.contains(name)).unwrap_or_else(|| panic!("{section} {name}\n{text}"));
+        let figure = row.split(name).nth(1).unwrap_or_default();
+        assert!(figure.chars().any(|c| c.is_ascii_digit()), "{row}");
+    }
+    assert!(text.contains("machmeter explain "), "{text}");
+}
+
+#[test]
+fn colors_change_no_column() {
+    let plain = page(&record(), &style(100, false, false));
+    let colored = page(&record(), &style(100, true, false));
+    let mut without = String::new();
+    let mut rest = colored.as_str();
+    while let Some((before, after)) = rest.split_once('\u{1b}') {
+        without += before;
+        rest = after.split_once('m').map_or("", |(_, after)| after);
+    }
+    assert_eq!(without + rest, plain);
+}
