@@ -44,6 +44,15 @@ const ROWS: &[RowInfo] = &[
             Pick::new("{cpus} CPUs", "memory.bandwidth{level=DRAM,kernel=copy.*,pages=small}").most("cpus"),
         ],
     ),
+    RowInfo::new(
+        "LADDER",
+        "{level}",
+        &[
+            Pick::new("size", "memory.cache_size"),
+            Pick::new("latency", "memory.latency{order=global,pages=small}"),
+        ],
+    )
+    .each("level"),
 ];
 
 /// The probe's description.

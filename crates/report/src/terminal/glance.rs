@@ -5,13 +5,13 @@ use machmeter_data::quantity::human;
 use machmeter_data::summary::{Fit, Row, Shown};
 use machmeter_data::{Check, CheckState, Record, Shape, Unit};
 
-use super::{TerminalStyle, decades, printable, push_wrapped, wrap};
+use super::{TerminalStyle, decades, pictures, printable, push_wrapped, wrap};
 use crate::identity::Identity;
 use crate::label;
 
 /// Columns of headings and of names.
-const HEADING: usize = 12;
-const NAME: usize = 40;
+pub(super) const HEADING: usize = 12;
+const NAME: usize = 36;
 const FIGURE: usize = 16;
 /// Notes that are told; the others are counted.
 const NOTES: usize = 4;
@@ -28,6 +28,18 @@ pub(super) fn page(record: &Record, style: &TerminalStyle) -> String {
     out.push('\n');
     verdicts(&mut out, record, style);
     rows(&mut out, record, style);
+    for (heading, picture) in [
+        (pictures::LADDER, pictures::ladder(record, style)),
+        (pictures::TAKEN, pictures::taken(record, style)),
+    ] {
+        for (i, line) in picture.iter().enumerate() {
+            let before = if i == 0 { heading_text(heading, style) } else { " ".repeat(HEADING) };
+            let room = style.width.saturating_sub(HEADING);
+            let text: String = printable(line).chars().take(room).collect();
+            let space = if i == 0 && heading == pictures::LADDER { "\n" } else { "" };
+            out += &format!("{space}{before}{}\n", text.trim_end());
+        }
+    }
     for dataset in &record.datasets {
         if let Shape::Decades(costs) = &dataset.shape {
             out.push('\n');
@@ -78,7 +90,8 @@ fn verdicts(out: &mut String, record: &Record, style: &TerminalStyle) {
 
 fn rows(out: &mut String, record: &Record, style: &TerminalStyle) {
     let mut section = ("", 0);
-    for row in &record.summary.rows {
+    let beside = [pictures::LADDER, pictures::TAKEN];
+    for row in record.summary.rows.iter().filter(|r| !beside.contains(&r.section.as_str())) {
         section = if section.0 == row.section { (section.0, section.1 + 1) } else { (&row.section, 0) };
         if section.1 >= ROWS {
             continue;
@@ -93,7 +106,7 @@ fn rows(out: &mut String, record: &Record, style: &TerminalStyle) {
 }
 
 /// Name, figures and what is to be known beside them.
-fn told(row: &Row, record: &Record, style: &TerminalStyle) -> Option<(String, String, String)> {
+pub(super) fn told(row: &Row, record: &Record, style: &TerminalStyle) -> Option<(String, String, String)> {
     let found: Vec<(&str, Shown<'_>)> =
         row.figures.iter().filter_map(|f| Some((f.condition.as_str(), f.find(&record.metrics)?))).collect();
     let texts: Vec<String> = found.iter().map(|(_, s)| human(s.value, s.unit)).collect();

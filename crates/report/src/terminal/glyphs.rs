@@ -3,10 +3,15 @@
 const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const LETTERS: [char; 8] = ['_', '.', ':', '-', '=', '+', '*', '#'];
 
+/// The glyph of a value between 0 and 1.
+pub(super) fn level(share: f64, ascii: bool) -> char {
+    let glyphs = if ascii { LETTERS } else { BLOCKS };
+    glyphs[((share * 7.0).round() as usize).min(7)]
+}
+
 /// Values as a row of at most `width` glyphs from `low` to `high` of the values, merged by their maximum so that no spike
 /// is lost. Values that are not finite are left out.
 pub fn sparkline(values: &[f64], width: usize, ascii: bool) -> String {
-    let glyphs = if ascii { LETTERS } else { BLOCKS };
     let finite: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
     let (low, high) =
         finite.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(*v), b.max(*v)));
@@ -17,8 +22,7 @@ pub fn sparkline(values: &[f64], width: usize, ascii: bool) -> String {
         .chunks(finite.len().div_ceil(width))
         .map(|part| {
             let v = part.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            let level = if high > low { (v - low) / (high - low) * 7.0 } else { 0.0 };
-            glyphs[(level.round() as usize).min(7)]
+            level(if high > low { (v - low) / (high - low) } else { 0.0 }, ascii)
         })
         .collect()
 }

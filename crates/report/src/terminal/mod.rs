@@ -6,6 +6,7 @@ mod decades;
 mod glance;
 mod glyphs;
 mod matrix;
+mod pictures;
 
 use std::fmt::Write as _;
 

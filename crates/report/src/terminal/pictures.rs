@@ -1,0 +1,154 @@
+//! Small pictures of the page of the whole machine: latency over working sets, and the time taken from each CPU. Rows of the same
+//! heading stand beside them.
+
+use machmeter_data::quantity::human;
+use machmeter_data::shape::{Curve, CurveRow, Series, SeriesRow};
+use machmeter_data::summary::Row;
+use machmeter_data::{Record, Shape, Unit};
+
+use super::TerminalStyle;
+use super::glance::{HEADING, told};
+use super::glyphs::level;
+use crate::label;
+
+/// Heading of the curve, and of rows that name its levels.
+pub(super) const LADDER: &str = "LADDER";
+/// Heading of the time lines, and of rows that say who took it.
+pub(super) const TAKEN: &str = "TAKEN";
+/// Columns of a picture at most and at least, and those kept for the text beside it.
+const WIDTH: usize = 48;
+const LEAST_WIDTH: usize = 16;
+const BESIDE: usize = 28;
+/// CPUs that are drawn, those first from which most was taken; sources that are named.
+const CPUS: usize = 2;
+const SOURCES: usize = 2;
+/// Octaves from one number of a scale to the next.
+const OCTAVES: f64 = 3.0;
+
+fn width(style: &TerminalStyle) -> usize {
+    style.width.saturating_sub(HEADING + BESIDE).clamp(LEAST_WIDTH, WIDTH)
+}
+
+/// The curve with most points on logarithmic axes.
+pub(super) fn ladder(record: &Record, style: &TerminalStyle) -> Vec<String> {
+    let logarithmic = |c: &&Curve| c.x.log && c.y.log && c.x.unit == Unit::Bytes && !c.marks.is_empty();
+    let curves =
+        record.datasets.iter().filter_map(|d| if let Shape::Curve(c) = &d.shape { Some(c) } else { None });
+    let Some(curve) = curves.filter(logarithmic).max_by_key(|c| c.rows.iter().map(|r| r.x.len()).max())
+    else {
+        return Vec::new();
+    };
+    let Some(row) = curve.rows.iter().max_by_key(|r| r.x.len()) else { return Vec::new() };
+    let Some((line, scale)) = drawn(row, curve.x.unit, style) else { return Vec::new() };
+    let mut lines = vec![line, scale, row.name.clone()];
+    beside(&mut lines, width(style), legend(record, LADDER, style).into_iter().map(|l| l.1).collect());
+    lines
+}
+
+/// Glyphs by the median of what lies in each column, and the scale below.
+fn drawn(row: &CurveRow, unit: Unit, style: &TerminalStyle) -> Option<(String, String)> {
+    let (low, high) = (row.x.first()?.log2(), row.x.last()?.log2());
+    if high <= low {
+        return None;
+    }
+    let width = width(style);
+    let column = |x: f64| ((x.log2() - low) / (high - low) * (width - 1) as f64).round() as usize;
+    let mut columns: Vec<Vec<f64>> = vec![Vec::new(); width];
+    for (x, y) in row.x.iter().zip(&row.y).filter(|(x, y)| **x > 0.0 && **y > 0.0) {
+        columns.get_mut(column(*x))?.push(y.ln());
+    }
+    let (least, most) =
+        columns.iter().flatten().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(*v), b.max(*v)));
+    let glyph = |values: &mut Vec<f64>| {
+        values.sort_by(f64::total_cmp);
+        let middle = values.get(values.len().saturating_sub(1) / 2)?;
+        Some(level(if most > least { (middle - least) / (most - least) } else { 0.0 }, style.ascii))
+    };
+    let line = columns.iter_mut().map(|c| glyph(c).unwrap_or(' ')).collect();
+    let mut scale = String::new();
+    let mut octave = low.ceil();
+    while octave <= high {
+        let text = label::tick(octave.exp2(), unit);
+        let at = column(octave.exp2());
+        if at + text.chars().count() <= width && (scale.is_empty() || scale.chars().count() < at) {
+            scale = format!("{scale:<at$}{text}");
+        }
+        octave += OCTAVES;
+    }
+    Some((line, scale))
+}
+
+/// A line for each of the CPUs from which most was taken, on one scale.
+pub(super) fn taken(record: &Record, style: &TerminalStyle) -> Vec<String> {
+    let shares = |s: &&Series| s.y.unit == Unit::One && !s.rows.is_empty();
+    let mut found =
+        record.datasets.iter().filter_map(|d| if let Shape::Series(s) = &d.shape { Some(s) } else { None });
+    let Some(series) = found.find(shares) else { return Vec::new() };
+    let mean = |r: &SeriesRow| r.mean.iter().sum::<f64>() / r.mean.len().max(1) as f64;
+    let mut rows: Vec<&SeriesRow> = series.rows.iter().filter(|r| !r.mean.is_empty()).collect();
+    rows.sort_by(|a, b| mean(b).total_cmp(&mean(a)));
+    rows.truncate(CPUS);
+    let width = width(style);
+    let slices = |r: &SeriesRow| -> Vec<f64> {
+        let each = r.mean.len().div_ceil(width).max(1);
+        r.mean.chunks(each).map(|c| c.iter().sum::<f64>() / c.len() as f64).collect()
+    };
+    let most = rows.iter().flat_map(|r| slices(r)).fold(0.0, f64::max);
+    if most <= 0.0 {
+        return Vec::new();
+    }
+    let line = |r: &&SeriesRow| {
+        let glyphs: String = slices(r).iter().map(|v| level(v / most, style.ascii)).collect();
+        format!("{glyphs:<width$}  {}", r.name)
+    };
+    let mut lines: Vec<String> = rows.iter().map(line).collect();
+    let length_ns = series.step_ns * rows.first().map_or(0, |r| r.mean.len()) as f64;
+    let mut sources = legend(record, TAKEN, style);
+    sources.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let sources: Vec<String> = sources.into_iter().take(SOURCES).map(|s| s.1).collect();
+    let span = format!("over {}", human(length_ns, Unit::Nanoseconds));
+    lines.push(if sources.is_empty() { span } else { format!("{span}: {}", sources.join(", ")) });
+    lines
+}
+
+/// Rows of a heading: the first figure, and name and figures in words.
+fn legend(record: &Record, section: &str, style: &TerminalStyle) -> Vec<(f64, String)> {
+    let row = |r: &Row| {
+        let first = r.figures.iter().find_map(|f| f.find(&record.metrics))?;
+        Some((first.value, format!("{} {}", r.name, told(r, record, style)?.1)))
+    };
+    record.summary.rows.iter().filter(|r| r.section == section).filter_map(row).collect()
+}
+
+/// Puts texts beside lines, one each.
+fn beside(lines: &mut Vec<String>, width: usize, texts: Vec<String>) {
+    for (i, text) in texts.into_iter().enumerate() {
+        if lines.len() == i {
+            lines.push(String::new());
+        }
+        let line: String = lines[i].chars().take(width).collect();
+        lines[i] = format!("{line:<width$}  {text}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_stand_at_their_place_and_holes_stay_empty() {
+        let kib = |k: f64| k * 1024.0;
+        let row = CurveRow {
+            name: "random".to_owned(),
+            x: vec![kib(4.0), kib(32.0), kib(131_072.0)],
+            y: vec![1.0, 10.0, 100.0],
+        };
+        let style = TerminalStyle::default();
+        let (line, scale) = drawn(&row, Unit::Bytes, &style).unwrap();
+        let at: Vec<(usize, char)> = line.chars().enumerate().filter(|(_, c)| *c != ' ').collect();
+        assert_eq!(at, [(0, '_'), (8, '='), (39, '#')], "{line}");
+        assert!(scale.starts_with("4 KiB") && scale.contains("32 KiB") && scale.len() <= WIDTH, "{scale}");
+        let one = CurveRow { name: String::new(), x: vec![4.0], y: vec![1.0] };
+        assert!(drawn(&one, Unit::Bytes, &style).is_none());
+    }
+}
