@@ -1,7 +1,7 @@
-//! `machmeter explain CODE`: what a code means, why it matters, how it is measured, what to do and how to undo it.
+//! `machmeter explain CODE...`: what the last run said under a code, what it means, why it matters, what to do and how to undo it.
 
 use clap::{Arg, ArgMatches, Command};
-use machmeter_data::Code;
+use machmeter_data::{Code, Record};
 use machmeter_engine::checks;
 
 use super::CommandEntry;
@@ -9,7 +9,7 @@ use crate::Registries;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::globals::Globals;
-use crate::output;
+use crate::{output, state};
 
 pub(crate) const ENTRY: CommandEntry = CommandEntry { name: "explain", define, run };
 
@@ -65,25 +65,61 @@ pub(crate) fn all(registries: &Registries) -> Vec<&'static Code> {
 }
 
 fn define() -> Command {
-    Command::new(ENTRY.name)
-        .about("What a code of a check or warning means, and what to do about it")
-        .arg(Arg::new("code").value_name("CODE").required(true).help("A code such as E104 or W301"))
+    Command::new(ENTRY.name).about("What a code of a check or warning means, and what to do about it").arg(
+        Arg::new("code").value_name("CODE").num_args(1..).required(true).help("Codes such as E104 or W301"),
+    )
 }
 
 fn run(registries: &Registries, _globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
-    let wanted = matches.get_one::<String>("code").map_or("", String::as_str);
     let all = all(registries);
-    let Some(c) = all.iter().find(|c| c.id.eq_ignore_ascii_case(wanted)) else {
-        let known: Vec<&str> = all.iter().map(|c| c.id).collect();
-        return Err(Failure::usage(format!("no code '{wanted}'")).help(format!("codes: {}", known.join(" "))));
-    };
-    let mut text = format!("{}  {}\n\n{}\n\nWhy it matters\n  {}\n", c.id, c.name, c.what, c.why);
-    text += &format!("How it is measured\n  {}\nWhat to do\n  {}\n", c.how, c.next);
+    let mut wanted = Vec::new();
+    for name in matches.get_many::<String>("code").into_iter().flatten() {
+        match all.iter().find(|c| c.id.eq_ignore_ascii_case(name)) {
+            Some(code) => wanted.push(*code),
+            None => {
+                return Err(
+                    Failure::usage(format!("no code '{name}'")).help("machmeter list codes names all")
+                );
+            }
+        }
+    }
+    let last = last_run();
+    let texts: Vec<String> = wanted.iter().map(|c| explained(c, last.as_ref())).collect();
+    output::print(&texts.join("\n")).map_err(Failure::cannot)?;
+    Ok(Exit::Fine)
+}
+
+fn explained(c: &Code, last: Option<&Record>) -> String {
+    let mut text = format!("{}  {}\n\n", c.id, c.name);
+    for said in last.iter().flat_map(|r| said_by(r, c.id)) {
+        text += &format!("Last run\n  {said}\n");
+    }
+    text += &format!("{}\n  {}\nWhat to do\n  {}\n", heading(c), c.what, c.next);
     if let Some(undo) = c.undo {
         text += &format!("How to undo that\n  {undo}\n");
     }
-    output::print(&text).map_err(Failure::cannot)?;
-    Ok(Exit::Fine)
+    text + &format!("Why it matters\n  {}\nHow it is measured\n  {}\n", c.why, c.how)
+}
+
+/// Checks state what should hold, warnings what does not.
+fn heading(c: &Code) -> &'static str {
+    if c.id.starts_with('E') { "What should hold" } else { "What it says" }
+}
+
+/// The newest run of the history, where there is one.
+fn last_run() -> Option<Record> {
+    machmeter_store::json::read(&state::history().ok()?.resolve("last").ok()?).ok()
+}
+
+/// What a run says under a code. Texts of records are not believed to be without control characters.
+fn said_by(record: &Record, id: &str) -> Vec<String> {
+    let warnings = record.warnings.iter().filter(|w| w.code == id).map(|w| w.text.clone());
+    let checks = record.checks.iter().filter(|c| c.id == id).map(|c| {
+        let limit = c.limit.as_ref().map_or(String::new(), |l| format!(" (limit {l})"));
+        format!("{:?}: {}{limit}", c.state, c.observed)
+    });
+    let printable = |text: String| text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    warnings.chain(checks).map(printable).collect()
 }
 
 #[cfg(test)]

@@ -43,9 +43,10 @@ fn run(_registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Res
     let to = matches.get_one::<String>("to").map_or("", String::as_str);
     let name: PathBuf = matches.get_one("run").cloned().unwrap_or_else(|| PathBuf::from("last"));
     let (record, path) = report::located(&name)?;
-    let tables = report::tables(&record, &path)?;
+    let tables = report::tables(&record, &path);
     let target = globals.output.first();
     if to == "parquet" {
+        let tables = tables?;
         if tables.is_empty() {
             return Err(Failure::usage(format!("{}: this run has no raw samples", name.display()))
                 .help("measure with --raw all"));
@@ -67,7 +68,9 @@ fn run(_registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Res
         return Err(Failure::usage(format!("no format '{to}'")));
     };
     let mut bytes = Vec::new();
-    (format.write)(&record, &tables, &mut bytes).map_err(Failure::usage)?;
+    // Most formats hold figures only: a record that was mailed without its samples will do.
+    let (tables, missing) = tables.map_or_else(|why| (Vec::new(), Some(why)), |t| (t, None));
+    (format.write)(&record, &tables, &mut bytes).map_err(|e| missing.unwrap_or_else(|| Failure::usage(e)))?;
     match target {
         None => match std::io::stdout().lock().write_all(&bytes) {
             Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {

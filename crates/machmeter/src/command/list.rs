@@ -2,6 +2,7 @@
 
 use clap::{Arg, ArgMatches, Command};
 
+use machmeter_data::record::Run;
 use machmeter_interactive::tasks::TASKS;
 
 use super::{CommandEntry, explain};
@@ -9,16 +10,16 @@ use crate::Registries;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::globals::Globals;
-use crate::output;
+use crate::{output, state};
 
 pub(crate) const ENTRY: CommandEntry = CommandEntry { name: "list", define, run };
 
-const KINDS: [&str; 7] = ["codes", "formats", "loads", "metrics", "probes", "readers", "tasks"];
+const KINDS: [&str; 8] = ["codes", "formats", "loads", "metrics", "probes", "readers", "runs", "tasks"];
 
 fn define() -> Command {
     Command::new(ENTRY.name)
         .about(
-            "What there is: probes, metrics, codes, tasks, loads, export formats, readers of foreign files",
+            "What there is: runs, probes, metrics, codes, tasks, loads, export formats, readers of foreign files",
         )
         .arg(Arg::new("what").value_name("WHAT").default_value("metrics").value_parser(KINDS))
 }
@@ -64,6 +65,7 @@ fn run(registries: &Registries, _globals: &Globals, matches: &ArgMatches) -> Res
             .iter()
             .map(|r| [r.name.to_owned(), String::new(), r.description.to_owned()])
             .collect(),
+        "runs" => runs()?,
         _ => registries
             .probes
             .iter()
@@ -81,6 +83,32 @@ fn run(registries: &Registries, _globals: &Globals, matches: &ArgMatches) -> Res
     let width = |i: usize| rows.iter().map(|r| r[i].chars().count()).max().unwrap_or(0);
     let (a, b) = (width(0), width(1));
     let text: String = rows.iter().map(|r| format!("{:a$}  {:b$}  {}\n", r[0], r[1], r[2])).collect();
+    // Tags and errors come from files.
+    let text: String = text.chars().map(|c| if c.is_control() && c != '\n' { ' ' } else { c }).collect();
     output::print(&text).map_err(Failure::cannot)?;
     Ok(Exit::Fine)
+}
+
+/// Stored runs, the newest first: name, when and what, tags and size. One that cannot be read says so.
+fn runs() -> Result<Vec<[String; 3]>, Failure> {
+    let history = state::history().map_err(Failure::usage)?;
+    let row = |(i, name): (usize, String)| {
+        let told = history.resolve(&name).map_err(|e| e.to_string()).and_then(|path| {
+            let text = std::fs::read(&path).map_err(|e| e.to_string())?;
+            let record: serde_json::Value = serde_json::from_slice(&text).map_err(|e| e.to_string())?;
+            let run: Run = serde_json::from_value(record["run"].clone()).map_err(|e| e.to_string())?;
+            Ok((record["complete"] == true, run, text.len()))
+        });
+        let last = if i == 0 { "last".to_owned() } else { format!("last~{i}") };
+        match told {
+            Ok((complete, run, bytes)) => {
+                let state = if complete { "" } else { ", incomplete" };
+                let tags: String = run.tags.iter().map(|(k, v)| format!("  {k}={v}")).collect();
+                let what = format!("{}  {} {}{state}", run.started, run.verb, run.level);
+                [last, what, format!("{} kB{tags}", bytes.div_ceil(1000))]
+            }
+            Err(why) => [last, name, format!("cannot be read: {why}")],
+        }
+    };
+    Ok(history.list().map_err(Failure::usage)?.into_iter().rev().enumerate().map(row).collect())
 }

@@ -1,0 +1,39 @@
+//! What can be asked of stored runs: their list, what they said under a code, and their figures without the samples beside them.
+
+#![allow(clippy::unwrap_used, reason = "tests fail loudly")]
+
+mod program;
+
+use std::fs;
+
+use program::Lab;
+
+#[test]
+fn stored_runs_are_listed_explained_and_exported_without_their_samples() {
+    let lab = Lab::new();
+    for tag in ["place=first", "place=second"] {
+        lab.run(&["noise", "-t", "100ms", "-q", "--tag", tag, "-o", "run.json"]);
+    }
+    let listed = lab.run(&["list", "runs"]).expect(0).stdout.clone();
+    let rows: Vec<&str> = listed.lines().collect();
+    assert_eq!(rows.len(), 2, "{listed}");
+    assert!(rows[0].starts_with("last ") && rows[0].contains("place=second"), "{listed}");
+    assert!(
+        rows[1].starts_with("last~1") && rows[1].contains("noise") && rows[1].contains(" kB"),
+        "{listed}"
+    );
+    // E101 is judged in every run.
+    let explained = lab.run(&["explain", "e101", "W301"]).expect(0).stdout.clone();
+    let place = |text: &str| explained.find(text).unwrap_or_else(|| panic!("{text}: {explained}"));
+    assert!(place("E101") < place("Last run") && place("Last run") < place("What should hold"));
+    assert!(place("What should hold") < place("W301") && place("W301") < place("What it says"));
+    let raw: Vec<_> = fs::read_dir(lab.work()).unwrap().map(|e| e.unwrap().path()).collect();
+    for file in raw.iter().filter(|p| p.extension().is_some_and(|e| e == "parquet")) {
+        fs::remove_file(file).unwrap();
+    }
+    for format in ["csv", "markdown", "openmetrics"] {
+        let text = lab.run(&["export", "--to", format, "run.json"]).expect(0).stdout.clone();
+        assert!(text.contains("stolen_fraction"), "{format}: {text}");
+    }
+    lab.run(&["export", "--to", "hlog", "run.json"]).refused("noise_");
+}
