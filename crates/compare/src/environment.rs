@@ -57,12 +57,12 @@ pub(crate) fn difference(a: &Record, b: &Record) -> Difference {
     out
 }
 
-/// Checks of `record` that failed or warned and hurt the metric.
+/// Checks of `record` that failed or warned and hurt the metric; what the machine is weakens no figure more than another.
 pub(crate) fn hurting<'a>(record: &'a Record, id: &str) -> impl Iterator<Item = &'a Check> {
     record
         .checks
         .iter()
-        .filter(|c| matches!(c.state, CheckState::Fail | CheckState::Warn))
+        .filter(|c| matches!(c.state, CheckState::Fail | CheckState::Warn) && !c.of_machine)
         .filter(move |c| c.hurts.iter().any(|h| glob_matches(h, id)))
 }
 

@@ -216,6 +216,7 @@ fn doubts_widen_the_resolution_and_are_named() {
         observed: "8 runnable on 2 CPUs".to_owned(),
         limit: None,
         source: "/proc/loadavg".to_owned(),
+        of_machine: false,
         hurts: vec!["noise.*".to_owned()],
         next: None,
         undo: None,

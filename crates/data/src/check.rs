@@ -35,6 +35,9 @@ pub struct Check {
     pub limit: Option<String>,
     /// Files or calls it was read from.
     pub source: String,
+    /// Whether it tells what the machine is, and not what happened to this run: then it flags no figure.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub of_machine: bool,
     /// Metric ids (with `*`) that it weakens.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hurts: Vec<String>,

@@ -215,10 +215,10 @@ pub(crate) fn cpus(spec: &str) -> Result<(Topology, CpuSet, CpuSet), Failure> {
     Ok((topology, all, cpus))
 }
 
-/// Metrics that a failed or doubtful check hurts carry its code.
+/// Metrics that a failed or doubtful check hurts carry its code, unless it tells what the machine is: that weakens none more than another.
 fn flag_by_checks(record: &mut Record) {
     use machmeter_data::CheckState::{Fail, Warn};
-    for check in record.checks.iter().filter(|c| matches!(c.state, Fail | Warn)) {
+    for check in record.checks.iter().filter(|c| matches!(c.state, Fail | Warn) && !c.of_machine) {
         for m in &mut record.metrics {
             let hurt = check.hurts.iter().any(|h| match h.strip_suffix('*') {
                 Some(prefix) => m.id.starts_with(prefix),

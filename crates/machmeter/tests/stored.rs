@@ -6,13 +6,21 @@ mod program;
 
 use std::fs;
 
-use program::Lab;
+use program::{Lab, record_in};
 
 #[test]
 fn stored_runs_are_listed_explained_and_exported_without_their_samples() {
     let lab = Lab::new();
     for tag in ["place=first", "place=second"] {
         lab.run(&["noise", "-t", "100ms", "-q", "--tag", tag, "-o", "run.json"]);
+    }
+    let record = record_in(&lab.work().join("run.json"));
+    // What the machine is (here: a container, a guest, or rights) is told, and flags no figure.
+    let of_machine: Vec<&str> =
+        record.checks.iter().filter(|c| c.of_machine).map(|c| c.id.as_str()).collect();
+    assert!(of_machine.contains(&"E111") && of_machine.contains(&"E504"), "{of_machine:?}");
+    for m in &record.metrics {
+        assert!(!m.flags.iter().any(|f| of_machine.contains(&f.as_str())), "{m:?}");
     }
     let listed = lab.run(&["list", "runs"]).expect(0).stdout.clone();
     let rows: Vec<&str> = listed.lines().collect();

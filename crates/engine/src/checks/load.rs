@@ -43,6 +43,7 @@ pub(super) const PRESSURE: CheckDef = CheckDef {
         undo: None,
     },
     hurts: NOISE,
+    of_machine: false,
     needs: &["load.psi_cpu_10s"],
     details: &["load.average_1min", "cpu.count"],
     states: &[Pass, Warn, Fail, Unknown],

@@ -37,6 +37,8 @@ pub struct CheckDef {
     pub code: Code,
     /// Metric ids (with `*`) that a warning or failure weakens.
     pub hurts: &'static [&'static str],
+    /// Whether it tells what the machine is (a guest, a container, rights): then it flags no figure.
+    pub of_machine: bool,
     /// Facts without which the check is unknown (or, where the machine cannot have them, n/a).
     pub needs: &'static [&'static str],
     /// Facts that sharpen the text or lower a state; losing one never turns anything into a pass.
@@ -93,6 +95,7 @@ impl CheckDef {
     const OF_NOTHING: Self = Self {
         code: Code { id: "", name: "", what: "", why: "", how: "", next: "", undo: None },
         hurts: &[],
+        of_machine: false,
         needs: &[],
         details: &[],
         states: &[],
@@ -113,6 +116,7 @@ impl CheckDef {
             observed: outcome.observed,
             limit: outcome.limit.map(String::from),
             source: outcome.source.map_or_else(|| inputs.sources(self.needs), String::from),
+            of_machine: self.of_machine,
             hurts: if weakens { self.hurts.iter().map(|h| (*h).to_owned()).collect() } else { Vec::new() },
             next: outcome.next.map(String::from),
             undo: outcome.undo.map(String::from),
