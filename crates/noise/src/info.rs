@@ -183,7 +183,8 @@ const ROWS: &[RowInfo] = &[
         "gaps of 500 ns or more",
         &[Pick::new("CPU {cpu}", "noise.detour_rate").greatest()],
     ),
-    RowInfo::new("TAKEN", "{source}", &[Pick::new("", "noise.source_fraction").greatest()]).each("source"),
+    RowInfo::new("TAKEN", "{source} (CPU {cpu})", &[Pick::new("", "noise.source_fraction").greatest()])
+        .each("source"),
 ];
 
 pub const INFO: Info = Info {
