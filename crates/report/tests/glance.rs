@@ -81,3 +81,20 @@ fn colors_change_no_column() {
     }
     assert_eq!(without + rest, plain);
 }
+
+#[test]
+fn report_and_markdown_judge_as_the_page_does() {
+    let record = record();
+    let html = machmeter_report::html::render(&record);
+    let mut markdown = Vec::new();
+    let format = machmeter_report::format::by_name("markdown").expect("a format");
+    (format.write)(&record, &[], &mut markdown).expect("written");
+    let markdown = String::from_utf8(markdown).expect("text");
+    for f in &record.summary.fitness {
+        assert!(
+            html.contains(&format!("<strong>{}</strong>", f.purpose)) && html.contains(&f.reason),
+            "{f:?}"
+        );
+        assert!(markdown.contains(&f.purpose) && markdown.contains(&f.reason), "{f:?}");
+    }
+}

@@ -57,7 +57,10 @@ fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write) -> Result<
         writeln!(out, "\n! weakened by {}", codes.join(", "))?;
     }
     writeln!(out, "\n+- is the farther end of the interval, as a share of the value.")?;
-    if !record.summary.verdict.is_empty() {
+    for f in &record.summary.fitness {
+        writeln!(out, "\n- {}: {:?}, {}", f.purpose, f.fit, f.reason)?;
+    }
+    if record.summary.fitness.is_empty() && !record.summary.verdict.is_empty() {
         writeln!(out, "\n{}", record.summary.verdict)?;
     }
     Ok(())

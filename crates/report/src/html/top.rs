@@ -1,6 +1,7 @@
 //! Heading and summary: who the machine is, what was asked, what came out.
 
 use machmeter_data::Record;
+use machmeter_data::summary::Fit;
 
 use super::esc;
 use super::page::{Page, put};
@@ -70,9 +71,10 @@ pub(super) fn summary(page: &mut Page, record: &Record) {
             esc(&record.stopped_by)
         );
     }
-    if !record.summary.verdict.is_empty() {
+    if record.summary.fitness.is_empty() && !record.summary.verdict.is_empty() {
         put!(page, "<p class=\"verdict\"><span>Verdict</span> {}</p>", esc(&record.summary.verdict));
     }
+    fitness(page, record);
     if !record.summary.tiles.is_empty() {
         page.raw("<ul class=\"tiles\">");
         for t in &record.summary.tiles {
@@ -99,6 +101,30 @@ pub(super) fn summary(page: &mut Page, record: &Record) {
         page.raw("</dl>");
     }
     page.raw("</section>");
+}
+
+/// What the machine is fit for: a line a purpose, with the reason.
+fn fitness(page: &mut Page, record: &Record) {
+    if record.summary.fitness.is_empty() {
+        return;
+    }
+    page.raw("<ul class=\"fitness\">");
+    for f in &record.summary.fitness {
+        let (state, word) = match f.fit {
+            Fit::Yes => ("pass", "Fit"),
+            Fit::Unknown => ("unknown", "Not known"),
+            Fit::Partly => ("warn", "With a reservation"),
+            Fit::No => ("fail", "Not fit"),
+        };
+        put!(
+            page,
+            "<li><svg class=\"icon st-{state}\" aria-hidden=\"true\"><use href=\"#i-{state}\"/></svg><strong>{}</strong> \
+             <span class=\"note\">{word}:</span> {}</li>",
+            esc(&f.purpose),
+            esc(&f.reason)
+        );
+    }
+    page.raw("</ul>");
 }
 
 /// Whether most lines are rows with aligned columns, which need letters of one width.
