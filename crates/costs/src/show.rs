@@ -1,20 +1,10 @@
 //! What pages are made of.
 
-use machmeter_data::record::{Finding, Summary, SummaryLine, Tile};
+use machmeter_data::record::Finding;
 use machmeter_data::shape::{Axis, Cell, CostTable, Curve, CurveRow, Mark, TableColumn, TableRow};
 use machmeter_data::{Dataset, Shape, Unit};
 
 pub(crate) const NS: Option<Unit> = Some(Unit::Nanoseconds);
-
-/// A line of this section, if there is anything to say, and a tile.
-pub(crate) fn summary(section: &str, lines: Vec<String>, tile: Option<Tile>) -> Summary {
-    let line = (!lines.is_empty()).then(|| SummaryLine { section: section.to_owned(), lines });
-    Summary { lines: line.into_iter().collect(), tiles: tile.into_iter().collect(), ..Summary::default() }
-}
-
-pub(crate) fn tile(label: &str, value: String, note: String) -> Tile {
-    Tile { label: label.to_owned(), value, note }
-}
 
 pub(crate) fn finding(id: &str, verdict: &str, text: impl Into<String>, evidence: Vec<String>) -> Finding {
     Finding { id: id.to_owned(), verdict: verdict.to_owned(), text: text.into(), evidence }

@@ -24,3 +24,10 @@ pub(crate) fn params<P: clap::Args>(words: &[&str]) -> P {
     let command = P::augment_args(clap::Command::new("probe").no_binary_name(true));
     P::from_arg_matches(&command.try_get_matches_from(words).unwrap()).unwrap()
 }
+
+/// The rows of a probe that an analysis gives, as `name: figures`.
+pub(crate) fn told(probe: &machmeter_engine::Info, analysis: &machmeter_engine::Analysis) -> Vec<String> {
+    let rows = machmeter_data::summary::rows(probe.rows, &analysis.metrics);
+    let told = rows.iter().filter_map(|r| r.told(&analysis.metrics));
+    told.map(|t| format!("{}: {}", t.name, t.figures)).collect()
+}

@@ -238,7 +238,8 @@ impl Metric {
         m
     }
 
-    fn reject(&mut self, why: &str) {
+    /// Takes the figure away, for this reason.
+    pub fn reject(&mut self, why: &str) {
         self.value = None;
         self.ci = None;
         self.earlier = None;

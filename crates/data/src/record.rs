@@ -9,7 +9,7 @@ use crate::check::Check;
 use crate::facts::Facts;
 use crate::metric::Metric;
 use crate::shape::Dataset;
-pub use crate::summary::{Summary, SummaryLine, Tile};
+pub use crate::summary::{Summary, SummaryLine};
 
 /// Value of [`Record::format`].
 pub const FORMAT: &str = "machmeter-result";
@@ -37,7 +37,7 @@ pub struct Record {
     pub machine: Machine,
     /// The clock that timed it; `null` for documents read from foreign files.
     pub clock: Option<ClockRecord>,
-    /// What a person should read first: lines of the page, tiles of the card, the verdict. Written by the analysis, so that
+    /// What a person should read first: rows of figures, and what the machine is fit for. Written by the analysis, so that
     /// views need not know any probe.
     #[serde(default)]
     pub summary: Summary,

@@ -5,7 +5,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::metric::{Metric, Params};
-use crate::quantity::Unit;
+use crate::quantity::{Unit, human};
+
+mod declared;
+pub use declared::{Pick, RowInfo, rows};
 
 /// What a person should read first.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -16,15 +19,9 @@ pub struct Summary {
     /// What the machine is fit for, a purpose each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fitness: Vec<Fitness>,
-    /// The same in full, as text.
-    #[serde(default)]
+    /// What is no figure or has a layout of its own: tables of other tools, statements of an A/B, of self-tests.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<SummaryLine>,
-    /// Tiles of the card, in order of importance.
-    #[serde(default)]
-    pub tiles: Vec<Tile>,
-    /// What came out, in one sentence.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub verdict: String,
 }
 
 /// A row of the page: a name and up to a few figures of one kind.
@@ -36,6 +33,9 @@ pub struct Row {
     pub name: String,
     /// Its figures, each under a condition.
     pub figures: Vec<RowFigure>,
+    /// Left out on the page of several probes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub detail: bool,
 }
 
 /// A figure of a row.
@@ -74,18 +74,6 @@ impl Shows {
             Self::Quantile(p) => metric.quantiles.get(p).copied(),
         }
     }
-}
-
-/// A tile of the card.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Tile {
-    /// What it is.
-    pub label: String,
-    /// The figure with unit.
-    pub value: String,
-    /// Interval or condition in small print.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub note: String,
 }
 
 /// Text of a section.
@@ -138,193 +126,13 @@ impl Summary {
         }
         let place = |f: &Fitness| PURPOSES.iter().position(|p| *p == f.purpose);
         self.fitness.sort_by_key(|f| place(f).unwrap_or(PURPOSES.len()));
-        self.tiles.extend(other.tiles);
         for new in other.lines {
             match self.lines.iter_mut().find(|l| l.section == new.section) {
                 Some(old) => old.lines.extend(new.lines),
                 None => self.lines.push(new),
             }
         }
-        if !self.verdict.is_empty() && !other.verdict.is_empty() {
-            self.verdict.push(' ');
-        }
-        self.verdict.push_str(&other.verdict);
     }
-}
-
-/// A row as a probe declares it.
-#[derive(Debug, Clone, Copy)]
-pub struct RowInfo {
-    /// `MEMORY`, ...
-    pub section: &'static str,
-    /// What it is; `{name}` stands for a parameter of the first figure.
-    pub name: &'static str,
-    /// Which figures it shows.
-    pub picks: &'static [Pick],
-    /// A row for each value of this parameter of the first pick.
-    pub each: Option<&'static str>,
-}
-
-/// A figure of a row as a probe declares it.
-#[derive(Debug, Clone, Copy)]
-pub struct Pick {
-    condition: &'static str,
-    selector: &'static str,
-    max: bool,
-    quantile: Option<&'static str>,
-    choice: Choice,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Choice {
-    First,
-    Greatest,
-    Least,
-    Most(&'static str),
-}
-
-impl RowInfo {
-    /// A row of these figures.
-    pub const fn new(section: &'static str, name: &'static str, picks: &'static [Pick]) -> Self {
-        Self { section, name, picks, each: None }
-    }
-
-    /// A row for each value of this parameter.
-    #[must_use]
-    pub const fn each(self, param: &'static str) -> Self {
-        Self { each: Some(param), ..self }
-    }
-}
-
-impl Pick {
-    /// The metric that `selector` names: `memory.latency{level=DRAM,kernel=read.*,!load=none}`. A value that ends in `*` stands for all that
-    /// begin so; `!` for all but this; a parameter that is not named may be anything. `{name}` in `condition` stands for a parameter.
-    pub const fn new(condition: &'static str, selector: &'static str) -> Self {
-        Self { condition, selector, max: false, quantile: None, choice: Choice::First }
-    }
-
-    /// Its largest sample.
-    #[must_use]
-    pub const fn max(self) -> Self {
-        Self { max: true, ..self }
-    }
-
-    /// A quantile of it.
-    #[must_use]
-    pub const fn quantile(self, p: &'static str) -> Self {
-        Self { quantile: Some(p), ..self }
-    }
-
-    /// Of several metrics that of the greatest figure.
-    #[must_use]
-    pub const fn greatest(self) -> Self {
-        Self { choice: Choice::Greatest, ..self }
-    }
-
-    /// Of several metrics that of the least figure.
-    #[must_use]
-    pub const fn least(self) -> Self {
-        Self { choice: Choice::Least, ..self }
-    }
-
-    /// Of several metrics that with most of a parameter, where it is more than 1.
-    #[must_use]
-    pub const fn most(self, param: &'static str) -> Self {
-        Self { choice: Choice::Most(param), ..self }
-    }
-
-    /// Id and names of parameters that it asks for.
-    pub fn names(&self) -> (&'static str, Vec<&'static str>) {
-        let (id, conditions) = split(self.selector);
-        (id, conditions.into_iter().map(|c| c.0.trim_start_matches('!')).collect())
-    }
-
-    fn shows(&self) -> Shows {
-        match (self.max, self.quantile) {
-            (true, _) => Shows::Max,
-            (_, Some(p)) => Shows::Quantile(p.to_owned()),
-            _ => Shows::Value,
-        }
-    }
-
-    /// The metrics it may mean, with their figures.
-    fn candidates<'m>(&self, metrics: &'m [Metric]) -> Vec<(&'m Metric, f64)> {
-        let (id, conditions) = split(self.selector);
-        let holds = |m: &Metric, (name, wanted): &(&str, &str)| {
-            let is = |name: &str| {
-                let Some(value) = m.params.get(name) else { return false };
-                let value = value.to_string();
-                wanted.strip_suffix('*').map_or(value == *wanted, |begin| value.starts_with(begin))
-            };
-            name.strip_prefix('!').map_or_else(|| is(name), |name| !is(name))
-        };
-        let shows = self.shows();
-        let of = metrics.iter().filter(|m| m.id == id && conditions.iter().all(|c| holds(m, c)));
-        of.filter_map(|m| Some((m, shows.of(m)?))).collect()
-    }
-
-    fn chosen<'m>(&self, metrics: &'m [Metric], each: Option<(&str, &str)>) -> Option<&'m Metric> {
-        let is_each =
-            |m: &Metric| each.is_none_or(|(p, v)| m.params.get(p).is_some_and(|x| x.to_string() == v));
-        let all = self.candidates(metrics).into_iter().filter(|(m, _)| is_each(m));
-        let number = |m: &Metric, param| {
-            m.params.get(param).and_then(|v| v.to_string().parse::<i64>().ok()).unwrap_or(0)
-        };
-        match self.choice {
-            Choice::First => all.map(|c| c.0).next(),
-            Choice::Greatest => all.max_by(|a, b| a.1.total_cmp(&b.1)).map(|c| c.0),
-            Choice::Least => all.min_by(|a, b| a.1.total_cmp(&b.1)).map(|c| c.0),
-            Choice::Most(param) => {
-                all.map(|c| c.0).filter(|m| number(m, param) > 1).max_by_key(|m| number(m, param))
-            }
-        }
-    }
-}
-
-/// Id and conditions of a selector.
-fn split(selector: &'static str) -> (&'static str, Vec<(&'static str, &'static str)>) {
-    let Some((id, rest)) = selector.split_once('{') else { return (selector, Vec::new()) };
-    let pairs = rest.trim_end_matches('}').split(',').filter_map(|c| c.split_once('='));
-    (id, pairs.collect())
-}
-
-/// The rows of `infos` whose figures are among `metrics`.
-pub fn rows(infos: &[RowInfo], metrics: &[Metric]) -> Vec<Row> {
-    infos.iter().flat_map(|info| rows_of(info, metrics)).collect()
-}
-
-fn rows_of(info: &RowInfo, metrics: &[Metric]) -> Vec<Row> {
-    let Some(param) = info.each else { return row(info, metrics, None).into_iter().collect() };
-    let mut values: Vec<String> = Vec::new();
-    for (metric, _) in info.picks.iter().flat_map(|p| p.candidates(metrics)) {
-        let value = metric.params.get(param).map(ToString::to_string);
-        values.extend(value.filter(|v| !values.contains(v)));
-    }
-    values.iter().filter_map(|v| row(info, metrics, Some((param, v)))).collect()
-}
-
-fn row(info: &RowInfo, metrics: &[Metric], each: Option<(&str, &str)>) -> Option<Row> {
-    let found: Vec<(&Pick, &Metric)> =
-        info.picks.iter().filter_map(|p| Some((p, p.chosen(metrics, each)?))).collect();
-    let (_, first) = found.first()?;
-    let figure = |(pick, m): &(&Pick, &Metric)| RowFigure {
-        condition: filled(pick.condition, &m.params),
-        id: m.id.clone(),
-        params: m.params.clone(),
-        shows: pick.shows(),
-    };
-    Some(Row {
-        section: info.section.to_owned(),
-        name: filled(info.name, &first.params),
-        figures: found.iter().map(figure).collect(),
-    })
-}
-
-/// A text with its `{name}`s replaced by parameters.
-fn filled(text: &str, params: &Params) -> String {
-    params
-        .iter()
-        .fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), &value.to_string()))
 }
 
 /// A figure of a row, found among metrics.
@@ -346,6 +154,66 @@ impl RowFigure {
     }
 }
 
+/// A row in words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Told {
+    /// What it is and under which conditions: `mutex, free | wanted`.
+    pub name: String,
+    /// The figures in the same order: `5.14 | 31.8 ns`.
+    pub figures: String,
+    /// Half width of the interval as a share of a single figure: `41.3 %`.
+    pub half_width: Option<String>,
+    /// Whether one of them is of a core that was shared.
+    pub is_shared: bool,
+}
+
+impl Row {
+    /// The figures of the row that are known, each with its condition. Two that read the same are one.
+    pub fn shown<'m>(&self, metrics: &'m [Metric]) -> Vec<(&str, Shown<'m>)> {
+        let mut found: Vec<(&str, Shown<'m>)> =
+            self.figures.iter().filter_map(|f| Some((f.condition.as_str(), f.find(metrics)?))).collect();
+        let text = |s: &Shown<'_>| human(s.value, s.unit);
+        if found.len() > 1 && found.iter().all(|(_, s)| text(s) == text(&found[0].1)) {
+            found.truncate(1);
+            found[0].0 = "";
+        }
+        found
+    }
+
+    /// The row in words, where a figure is known.
+    pub fn told(&self, metrics: &[Metric]) -> Option<Told> {
+        let shown = self.shown(metrics);
+        let texts: Vec<String> = shown.iter().map(|(_, s)| human(s.value, s.unit)).collect();
+        let conditions: Vec<&str> = shown.iter().map(|(c, _)| *c).filter(|c| !c.is_empty()).collect();
+        let name = [&self.name[..], &conditions.join(" | ")];
+        let name: Vec<&str> = name.into_iter().filter(|t| !t.is_empty()).collect();
+        Some(Told {
+            name: name.join(", "),
+            figures: joined(&texts)?,
+            half_width: half_width(&shown).map(|h| human(h, Unit::One)),
+            is_shared: shown.iter().any(|(_, s)| s.metric.is_shared()),
+        })
+    }
+}
+
+/// `5.14 | 31.8 ns`: a unit that is the same stands once.
+fn joined(texts: &[String]) -> Option<String> {
+    let (last, before) = texts.split_last()?;
+    let unit = last.split_once(' ').map_or("", |(_, unit)| unit);
+    let mut parts: Vec<&str> =
+        before.iter().map(|t| t.strip_suffix(unit).map_or(t.as_str(), str::trim_end)).collect();
+    parts.push(last);
+    Some(parts.join(" | "))
+}
+
+/// The half width of the interval of a single figure as a share of it.
+fn half_width(shown: &[(&str, Shown<'_>)]) -> Option<f64> {
+    let [(_, only)] = shown else { return None };
+    // A bracket holds the next possible sizes, not an error.
+    let is_error = only.metric.value == Some(only.value) && only.value > 0.0;
+    let ci = only.metric.ci.as_ref().filter(|ci| is_error && ci.method != "bracket")?;
+    Some((only.value - ci.low).max(ci.high - only.value) / only.value)
+}
+
 #[cfg(test)]
-#[path = "summary_tests.rs"]
 mod tests;

@@ -254,15 +254,44 @@ pub const CODES: &[Code] = &[
     },
 ];
 
-const ROWS: &[RowInfo] = &[RowInfo::new(
-    "WAKE-UP",
-    "{task} p99",
-    &[
-        Pick::new("idle", "interactive.lateness{load=none}").quantile("0.99"),
-        Pick::new("under {load}", "interactive.lateness{!load=none}").quantile("0.99").greatest(),
-    ],
-)
-.each("task")];
+const ROWS: &[RowInfo] = &[
+    RowInfo::new(
+        "WAKE-UP",
+        "{task} p99",
+        &[
+            Pick::new("idle", "interactive.lateness{load=none}").quantile("0.99"),
+            Pick::new("under {load}", "interactive.lateness{!load=none}").quantile("0.99").greatest(),
+        ],
+    )
+    .each("task"),
+    RowInfo::detail(
+        "WAKE-UP",
+        "{task} longest",
+        &[
+            Pick::new("idle", "interactive.lateness{load=none}").max(),
+            Pick::new("under {load}", "interactive.lateness{!load=none}").max().greatest(),
+        ],
+    )
+    .each("task"),
+    RowInfo::detail(
+        "WAKE-UP",
+        "{task} deadlines met",
+        &[
+            Pick::new("idle", "interactive.deadlines_met{load=none}"),
+            Pick::new("under {load}", "interactive.deadlines_met{!load=none}").least(),
+        ],
+    )
+    .each("task"),
+    RowInfo::detail(
+        "WAKE-UP",
+        "{task} buffers that suffice",
+        &[
+            Pick::new("idle", "interactive.safe_buffer{load=none}"),
+            Pick::new("under {load}", "interactive.safe_buffer{!load=none}").greatest(),
+        ],
+    )
+    .each("task"),
+];
 
 pub const INFO: Info = Info {
     name: "interactive",

@@ -162,9 +162,7 @@ impl<'a> Session<'a> {
             record.run.side_effects.extend(side_effects);
             tables.extend(own);
         }
-        if verb == CHARACTERIZE {
-            record.summary.rows = summary::rows(&infos, &record.metrics);
-        }
+        record.summary.rows = summary::rows(&infos, &record.metrics);
         record.checks =
             crate::command::doctor::all(&self.before, &after, &self.clock, &self.cpus, self.live.as_ref());
         flag_by_checks(&mut record);

@@ -47,14 +47,11 @@ pub(crate) fn show(record: &Record, tables: &[Table], globals: &Globals, saved: 
     }
     if !globals.stdout_is_taken() {
         let style = style(globals);
-        let mut text = terminal::page(record, &style);
-        if globals.verbose > 0 {
-            if !record.summary.rows.is_empty() {
-                text.push('\n');
-                text.push_str(&terminal::in_full(record, &style));
-            }
-            text.push_str(&terminal::views(record, &style));
-        }
+        let mut text = if globals.verbose > 0 {
+            terminal::in_full(record, &style) + &terminal::views(record, &style)
+        } else {
+            terminal::page(record, &style)
+        };
         for name in saved {
             text.push_str(&format!(" saved  {name}\n"));
         }

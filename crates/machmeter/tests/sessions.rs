@@ -316,7 +316,7 @@ fn a_job_runs_commands_only_when_that_is_allowed() {
         refused.refused(&format!("{command:?} ({key})"));
         assert!(refused.stderr.contains("--allow-commands"), "{}", refused.stderr);
         let plan = lab.run(&[&job[..], &["--dry-run"]].concat());
-        let plan = plan.expect(0).record().summary.verdict;
+        let plan = plan.expect(0).record().summary.lines[0].lines.join("\n");
         assert!(plan.contains(&format!("; runs {command:?} ({key})")), "{plan}");
         assert_eq!(lab.files(), ["job.toml", "target"], "a command ran");
 

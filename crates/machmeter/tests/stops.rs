@@ -17,21 +17,16 @@ use rustix::process::Signal;
 /// Moments of the signal after the start, ms: densest where the first parts begin. All together 8 s.
 const MOMENTS_MS: [u64; 10] = [50, 150, 250, 350, 500, 750, 1_000, 1_300, 1_650, 2_000];
 
-/// Verdicts that recommend the machine.
-const PRAISE: [&str; 2] = ["Quiet", "Fit for"];
-
 fn honest(record: &Record, moment_ms: u64) {
     assert_eq!((record.complete, record.stopped_by.as_str()), (false, "signal:INT"), "{moment_ms} ms");
     for m in &record.metrics {
         let wide = m.ci.as_ref().is_none_or(|ci| ci.high > ci.low);
         assert!(wide, "{moment_ms} ms: {} {:?} = {:?}: {:?}", m.id, m.params, m.value, m.ci);
     }
-    let verdict = &record.summary.verdict;
     let stolen = record.metrics.iter().find(|m| m.id == "noise.stolen_fraction");
     let known = stolen.is_some_and(|m| m.ci.is_some());
     let is_praised = |f: &Fitness| f.fit == Fit::Yes && f.purpose != "audio, video";
     assert!(known || !record.summary.fitness.iter().any(is_praised), "{moment_ms} ms: {:?}", record.summary);
-    assert!(known || !PRAISE.iter().any(|p| verdict.starts_with(p)), "{moment_ms} ms: {verdict}");
 }
 
 #[test]

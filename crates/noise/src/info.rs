@@ -178,11 +178,33 @@ pub const CODES: &[Code] = &[
 const ROWS: &[RowInfo] = &[
     RowInfo::new("NOISE", "CPU time taken", &[Pick::new("", "noise.stolen_fraction{cpu=all}")]),
     RowInfo::new("NOISE", "longest gap", &[Pick::new("CPU {cpu}", "noise.detour_duration").max().greatest()]),
-    RowInfo::new(
+    RowInfo::new("NOISE", "gaps a second", &[Pick::new("CPU {cpu}", "noise.detour_rate").greatest()]),
+    RowInfo::detail(
         "NOISE",
-        "gaps of 500 ns or more",
-        &[Pick::new("CPU {cpu}", "noise.detour_rate").greatest()],
+        "time lost, taken or slowed down",
+        &[Pick::new("", "noise.lost_fraction{cpu=all}")],
     ),
+    RowInfo::detail("NOISE", "slowed down", &[Pick::new("", "noise.slowdown_fraction{cpu=all}")]),
+    RowInfo::detail(
+        "NOISE",
+        "stalls too short for a gap",
+        &[Pick::new("CPU {cpu}", "noise.microstall_fraction").greatest()],
+    ),
+    RowInfo::detail("NOISE", "CPU {cpu}, time taken", &[Pick::new("", "noise.stolen_fraction{!cpu=all}")])
+        .each("cpu"),
+    RowInfo::detail(
+        "NOISE",
+        "CPU {cpu}, gaps",
+        &[
+            Pick::new("p50", "noise.detour_duration").quantile("0.5"),
+            Pick::new("p99", "noise.detour_duration").quantile("0.99"),
+            Pick::new("p99.9", "noise.detour_duration").quantile("0.999"),
+            Pick::new("longest", "noise.detour_duration").max(),
+        ],
+    )
+    .each("cpu"),
+    RowInfo::detail("NOISE", "regular, {source} (CPU {cpu})", &[Pick::new("", "noise.period")])
+        .each("source"),
     RowInfo::new("TAKEN", "{source} (CPU {cpu})", &[Pick::new("", "noise.source_fraction").greatest()])
         .each("source"),
 ];

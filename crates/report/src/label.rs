@@ -2,7 +2,18 @@
 
 use machmeter_data::quantity::{digits, human};
 use machmeter_data::shape::{Axis, Cell, CostTable, Matrix};
+use machmeter_data::summary::Fit;
 use machmeter_data::{FactValue, Metric, Params, Quality, Unit};
+
+/// A judgement in words.
+pub(crate) fn fit(fit: Fit) -> &'static str {
+    match fit {
+        Fit::Yes => "fit",
+        Fit::Unknown => "not known",
+        Fit::Partly => "with a reservation",
+        Fit::No => "not fit",
+    }
+}
 
 /// A tick or other round number: [`human`] without trailing zeros, `1 ms` for `1.00 ms`.
 pub(crate) fn tick(value: f64, unit: Unit) -> String {

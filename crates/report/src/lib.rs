@@ -16,3 +16,4 @@ mod identity;
 mod label;
 mod svg;
 pub mod terminal;
+mod tiles;

@@ -32,18 +32,90 @@ const ROWS: &[RowInfo] = &[
         "MEMORY",
         "read",
         &[
-            Pick::new("1 CPU", "memory.bandwidth{level=DRAM,kernel=read.*,pages=small,cpus=1}").greatest(),
-            Pick::new("{cpus} CPUs", "memory.bandwidth{level=DRAM,kernel=read.*,pages=small}").most("cpus"),
+            Pick::new("1 CPU", "memory.bandwidth{level=DRAM,data=random,kernel=read.*,pages=small,cpus=1}")
+                .greatest(),
+            Pick::new("{cpus} CPUs", "memory.bandwidth{level=DRAM,data=random,kernel=read.*,pages=small}")
+                .most("cpus"),
         ],
     ),
     RowInfo::new(
         "MEMORY",
         "copy",
         &[
-            Pick::new("1 CPU", "memory.bandwidth{level=DRAM,kernel=copy.*,pages=small,cpus=1}").greatest(),
-            Pick::new("{cpus} CPUs", "memory.bandwidth{level=DRAM,kernel=copy.*,pages=small}").most("cpus"),
+            Pick::new("1 CPU", "memory.bandwidth{level=DRAM,data=random,kernel=copy.*,pages=small,cpus=1}")
+                .greatest(),
+            Pick::new("{cpus} CPUs", "memory.bandwidth{level=DRAM,data=random,kernel=copy.*,pages=small}")
+                .most("cpus"),
         ],
     ),
+    RowInfo::detail(
+        "MEMORY",
+        "cycles a load",
+        &[
+            Pick::new("L1", "memory.latency_cycles{level=L1}"),
+            Pick::new("L2", "memory.latency_cycles{level=L2}"),
+            Pick::new("last cache", "memory.latency_cycles{level=LLC}"),
+        ],
+    ),
+    RowInfo::detail("MEMORY", "clock of the core", &[Pick::new("", "memory.core_clock")]),
+    RowInfo::detail("MEMORY", "line", &[Pick::new("{level}", "memory.line_size")]),
+    RowInfo::detail("MEMORY", "ways", &[Pick::new("{level}", "memory.associativity")]),
+    RowInfo::detail(
+        "MEMORY",
+        "pages that translation buffers hold",
+        &[
+            Pick::new("first", "memory.tlb_entries{level=1}"),
+            Pick::new("second", "memory.tlb_entries{level=2}"),
+        ],
+    ),
+    RowInfo::detail(
+        "MEMORY",
+        "read {level}",
+        &[Pick::new("1 CPU", "memory.bandwidth{data=random,kernel=read.*,cpus=1,!level=DRAM}").greatest()],
+    )
+    .each("level"),
+    RowInfo::detail(
+        "MEMORY",
+        "write",
+        &[
+            Pick::new("1 CPU", "memory.bandwidth{level=DRAM,data=random,kernel=write.*,pages=small,cpus=1}")
+                .greatest(),
+            Pick::new("{cpus} CPUs", "memory.bandwidth{level=DRAM,data=random,kernel=write.*,pages=small}")
+                .most("cpus"),
+        ],
+    ),
+    RowInfo::detail(
+        "MEMORY",
+        "copy past the caches",
+        &[
+            Pick::new("1 CPU", "memory.bandwidth{level=DRAM,data=random,kernel=copy_nt.*,cpus=1}").greatest(),
+            Pick::new("{cpus} CPUs", "memory.bandwidth{level=DRAM,data=random,kernel=copy_nt.*}")
+                .most("cpus"),
+        ],
+    ),
+    RowInfo::detail(
+        "MEMORY",
+        "latency",
+        &[
+            Pick::new("alone", "memory.loaded_latency{load=none}"),
+            Pick::new("others busy", "memory.loaded_latency{!load=none}").greatest(),
+        ],
+    ),
+    RowInfo::detail(
+        "MEMORY",
+        "operations on numbers",
+        &[Pick::new("{kernel}", "memory.peak_flops").greatest()],
+    ),
+    RowInfo::detail(
+        "MEMORY",
+        "{model}, read DRAM",
+        &[
+            Pick::new("own", "memory.shared{access=dependent,operation=read_local}"),
+            Pick::new("another's", "memory.shared{access=dependent,operation=read_neighbour}"),
+            Pick::new("all at once", "memory.shared{access=dependent,operation=allread_neighbour}"),
+        ],
+    )
+    .each("model"),
     RowInfo::new(
         "LADDER",
         "{level}",

@@ -23,6 +23,42 @@ const ROWS: &[RowInfo] = &[
             Pick::new("process", "ops.cost{operation=fork_exit_wait}"),
         ],
     ),
+    RowInfo::detail("OPERATIONS", "addition", &[Pick::new("", "ops.cost{operation=add}")]),
+    RowInfo::detail(
+        "OPERATIONS",
+        "time of day",
+        &[
+            Pick::new("rdtsc", "ops.cost{operation=read_clock,code=rdtsc}"),
+            Pick::new("clock_gettime", "ops.cost{operation=clock_gettime}"),
+        ],
+    ),
+    RowInfo::detail(
+        "OPERATIONS",
+        "daxpy of 1000",
+        &[
+            Pick::new("plain", "ops.cost{operation=daxpy,elements=1000,code=compiled}"),
+            Pick::new("{code}", "ops.cost{operation=daxpy,elements=1000,!code=compiled}").least(),
+        ],
+    ),
+    RowInfo::detail(
+        "OPERATIONS",
+        "file in memory",
+        &[
+            Pick::new("read 4 KiB", "ops.cost{operation=pread}"),
+            Pick::new("open and close", "ops.cost{operation=open_close}"),
+        ],
+    ),
+    RowInfo::detail("OPERATIONS", "signal caught", &[Pick::new("", "ops.cost{operation=signal_catch}")]),
+    RowInfo::detail(
+        "OPERATIONS",
+        "switch of threads",
+        &[Pick::new("", "ops.cost{operation=yield_two_threads}")],
+    ),
+    RowInfo::detail(
+        "OPERATIONS",
+        "start a program",
+        &[Pick::new("{program}", "ops.cost{operation=spawn}").least()],
+    ),
 ];
 
 /// The probe's description.

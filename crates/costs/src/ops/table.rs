@@ -1,10 +1,9 @@
 //! Rows as metrics, as a table for people, and as warnings where there is no figure.
 
-use crate::show;
 use machmeter_data::code::Code;
 use machmeter_data::metric::{Params, params};
 use machmeter_data::quantity::{Unit, human};
-use machmeter_data::record::{Summary, Warning};
+use machmeter_data::record::Warning;
 use machmeter_data::shape::{Cell, CostTable, Shape, TableColumn, TableRow};
 use machmeter_data::{Dataset, Metric, MetricInfo};
 use machmeter_engine::cost::{Cost, Row, Rows};
@@ -21,11 +20,6 @@ pub(super) struct Priced<'a> {
 pub(super) fn priced<'a>(rows: &'a Rows, part: &'a str) -> Vec<Priced<'a>> {
     let own = rows.part(part).filter(|r| r.operation != "part");
     own.map(|row| Priced { row, cost: rows.cost(row) }).collect()
-}
-
-/// Cost of an operation (any conditions) in words, where known.
-pub(super) fn words(priced: &[Priced<'_>], operation: &str) -> Option<String> {
-    priced.iter().filter(|p| p.row.operation == operation).find_map(|p| p.cost.words())
 }
 
 /// The start of a program that stands for all: its words, and its cost where known.
@@ -138,14 +132,6 @@ pub(super) fn warning(code: &Code, priced: &[Priced<'_>], select: impl Fn(&Row) 
     (!told.is_empty()).then(|| code.warning(told.join("; ")))
 }
 
-/// A line of the page from the figures that are known, as names and words; nothing when none is.
-pub(super) fn line(figures: &[(&str, Option<String>)]) -> Summary {
-    let known: Vec<String> =
-        figures.iter().filter_map(|(name, words)| Some(format!("{name} {}", words.as_ref()?))).collect();
-    let line = (!known.is_empty()).then(|| known.join(", "));
-    show::summary(SECTION, line.into_iter().collect(), None)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -160,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shared_core_is_marked_in_table_and_line() {
+    fn a_shared_core_is_marked_in_table_and_metric() {
         let mut shared = row("shared", 2_000);
         for (i, pair) in shared.pairs.iter_mut().enumerate() {
             pair.core.width = if i < 3 { 3.9 } else { 2.0 };
@@ -171,7 +157,6 @@ mod tests {
         let priced = priced(&rows, "calls");
         let Shape::CostTable(t) = dataset("calls", "t", "c", &priced).shape else { panic!() };
         assert_eq!(t.rows[0].name, "shared (4.00 KiB) (core shared)");
-        assert_eq!(words(&priced, "shared").as_deref(), Some("100 ns (core shared)"));
         assert!(metric(&INFO, &priced[0]).is_shared());
     }
 
@@ -184,8 +169,6 @@ mod tests {
         let rows =
             Rows::in_nanoseconds(vec![row("known", 2_000), row("nothing", 1_000), unproven, refused, also]);
         let priced = priced(&rows, "calls");
-        assert_eq!(words(&priced, "known").as_deref(), Some("100 ns"));
-        assert!(["nothing", "unproven", "refused"].iter().all(|o| words(&priced, o).is_none()));
         assert!(
             priced.iter().all(|p| metric(&INFO, p).params.keys().all(|k| INFO.params.contains(&k.as_str())))
         );
@@ -201,8 +184,5 @@ mod tests {
         let w = warning(&CODE, &priced, |r| r.operation != "unproven").unwrap();
         assert_eq!(w.text, "refused (4.00 KiB), also (4.00 KiB): no space");
         assert!(warning(&CODE, &priced, |r| r.operation == "nothing").is_none());
-        let summary = line(&[("known", Some("100 ns".to_owned())), ("other", None)]);
-        assert_eq!(summary.lines[0].lines, ["known 100 ns"]);
-        assert!(line(&[("other", None)]).lines.is_empty());
     }
 }

@@ -34,6 +34,66 @@ const ROWS: &[RowInfo] = &[
             Pick::new("busy", "sync.cost{operation=wake_futex,model=threads,wake=busy}"),
         ],
     ),
+    RowInfo::detail(
+        "CORES",
+        "line, CPU {from} to {to}",
+        &[
+            Pick::new("store and load", "memory.core_to_core{kind=store_load_1,regime=1}"),
+            Pick::new("of two", "memory.core_to_core{kind=store_load_2,regime=1}"),
+            Pick::new("read", "memory.core_to_core{kind=read_dirty,regime=1}"),
+        ],
+    ),
+    RowInfo::detail(
+        "CORES",
+        "line by placement, {regime}",
+        &[
+            Pick::new("one way", "memory.core_to_core{kind=cas}"),
+            Pick::new("of the time", "sync.regime_share"),
+        ],
+    )
+    .each("regime"),
+    RowInfo::detail(
+        "CORES",
+        "add to a word",
+        &[
+            Pick::new("alone", "sync.cost{operation=fetch_add,cpus=1,distance_bytes=0}"),
+            Pick::new("{cpus} CPUs", "sync.cost{operation=fetch_add,distance_bytes=0}").most("cpus"),
+        ],
+    ),
+    RowInfo::detail(
+        "CORES",
+        "words disturb each other below",
+        &[Pick::new("", "sync.false_sharing{operation=fetch_add}")],
+    ),
+    RowInfo::detail(
+        "CORES",
+        "lock handed on",
+        &[
+            Pick::new("spinning", "sync.handoff{lock=spin_ttas}"),
+            Pick::new("sleeping", "sync.handoff{lock=mutex_pthread}"),
+        ],
+    ),
+    RowInfo::detail(
+        "CORES",
+        "barrier",
+        &[
+            Pick::new("spinning", "sync.cost{operation=barrier_spin,model=threads}"),
+            Pick::new("sleeping", "sync.cost{operation=barrier_pthread,model=threads}"),
+        ],
+    ),
+    RowInfo::detail(
+        "CORES",
+        "wake-up by futex on the same CPU",
+        &[Pick::new("", "sync.cost{operation=wake_futex,model=threads,wake=same_cpu}")],
+    ),
+    RowInfo::detail(
+        "CORES",
+        "switch to another on one CPU",
+        &[
+            Pick::new("process", "sync.cost{operation=hand_over,model=processes,cpus=1}"),
+            Pick::new("user thread", "sync.cost{operation=hand_over,model=user-threads,cpus=1}"),
+        ],
+    ),
 ];
 
 /// The probe's description.

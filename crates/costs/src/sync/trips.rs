@@ -18,8 +18,6 @@ pub(super) const TRIPS: u64 = 64;
 const GAP: f64 = 3.0;
 /// Share below which trips of their own are the tail and no mode; the same share of samples is a large level in `regimes`.
 const LEAST_SHARE: f64 = 0.05;
-/// Sleeps per operation from which on a row is called sleeping: as many as a visit must have whose members are to sleep.
-const SLEEPING: f64 = 0.9;
 const QUANTILES: [f64; 5] = [0.05, 0.5, 0.9, 0.95, 0.99];
 
 machmeter_data::metric!(
@@ -142,19 +140,6 @@ impl<'r> Priced<'r> {
     pub(super) fn sleeps(&self) -> Option<f64> {
         self.sleeps.map(|s| s.0)
     }
-
-    /// How members wait: the word of a row that sleeps always, or how often it does.
-    pub(super) fn how(&self) -> String {
-        match self.sleeps() {
-            Some(sleeps) if sleeps < SLEEPING => format!("sleeping {sleeps:.2} times each"),
-            _ => "sleeping".to_owned(),
-        }
-    }
-
-    /// The 99 % quantile, ns.
-    pub(super) fn p99_ns(&self) -> Option<f64> {
-        quantile(&self.trips_ns, 0.99)
-    }
 }
 
 /// Modes of trips in the order of time, each with the share of the trips that are nearest to it; none where all are of one.
@@ -243,7 +228,7 @@ mod tests {
             let timed = Priced::of(&rows, &row, None);
             assert!(timed.modes.is_empty(), "{seed}: {:?}", timed.modes);
             let value_ns = timed.cost.value_ns().unwrap();
-            assert!((value_ns / 17_000.0 - 1.0).abs() < 0.05 && timed.p99_ns().unwrap() > 18_000.0);
+            assert!((value_ns / 17_000.0 - 1.0).abs() < 0.05);
             assert!(matches!(timed.cell(), Cell::Number(ns) if ns.to_bits() == value_ns.to_bits()));
             assert_eq!(timed.metrics(&COST, &row.params).len(), 2);
         }

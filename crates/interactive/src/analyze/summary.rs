@@ -1,7 +1,7 @@
 //! What a person should read first.
 
 use machmeter_data::quantity::{Unit, digits, human};
-use machmeter_data::record::{Finding, Summary, SummaryLine, Tile};
+use machmeter_data::record::{Finding, Summary, SummaryLine};
 use machmeter_data::summary::{Fit, Fitness, PURPOSES};
 use machmeter_stats::quantile::{quantile, sorted};
 use machmeter_stats::spread::{mean, stddev};
@@ -15,14 +15,11 @@ use super::warnings::{MISSES, unavoidable};
 use crate::samples::Samples;
 use crate::tasks::{Kind, MOST_BUFFERS, find};
 
-/// Tasks up to which a run without other loads than burn is told in two lines.
+/// Tasks up to which rows tell a run without other loads than burn.
 const FEW_TASKS: usize = 3;
 
 /// Of fewer jobs one that is late is more than 1 %: no praise.
 const FEWEST_JOBS: usize = 100;
-
-/// Room of a line of the page beside its heading, columns.
-const WIDTH: usize = 86;
 
 pub(super) fn write(samples: &Samples, views: &[CellView<'_>]) -> Summary {
     let seen: Vec<&CellView<'_>> = views.iter().filter(|v| !v.jobs.is_empty()).collect();
@@ -31,18 +28,13 @@ pub(super) fn write(samples: &Samples, views: &[CellView<'_>]) -> Summary {
     }
     let tasks = distinct(views.iter().map(|v| v.cell.task.as_str()));
     let plain = views.iter().all(|v| ["none", "burn"].contains(&v.cell.load.as_str()));
-    let short = plain && tasks.len() <= FEW_TASKS && samples.setup.settings.is_empty();
-    let (section, mut lines) = if short {
-        ("WAKEUP", wakeup(&seen))
-    } else {
-        ("INTERACTIVE", tasks.iter().flat_map(|t| table(t, &seen)).collect())
-    };
+    let is_grid = !plain || tasks.len() > FEW_TASKS || !samples.setup.settings.is_empty();
+    let mut lines: Vec<String> = tasks.iter().filter(|_| is_grid).flat_map(|t| table(t, &seen)).collect();
     let predicted = samples.setup.predicted_from.iter();
     lines.extend(predicted.map(|p| format!("predicted by simulation over {p}, not measured")));
+    let table = (!lines.is_empty()).then(|| SummaryLine { section: "INTERACTIVE".to_owned(), lines });
     Summary {
-        lines: vec![SummaryLine { section: section.to_owned(), lines }],
-        tiles: tiles(&seen),
-        verdict: verdict(&seen),
+        lines: table.into_iter().collect(),
         fitness: fitness(&seen).into_iter().collect(),
         ..Summary::default()
     }
@@ -50,42 +42,6 @@ pub(super) fn write(samples: &Samples, views: &[CellView<'_>]) -> Summary {
 
 fn ns(v: f64) -> String {
     human(v, Unit::Nanoseconds)
-}
-
-/// Per load: the lateness of all tasks together, and the deadlines of each beside it or, where that is too wide, below.
-fn wakeup(views: &[&CellView<'_>]) -> Vec<String> {
-    let line = |load: &str| {
-        let of: Vec<&&CellView<'_>> = views.iter().filter(|v| v.cell.load == load).collect();
-        let all: Vec<f64> =
-            of.iter().filter(|v| !v.back_to_back()).flat_map(|v| lateness_series(v).values).collect();
-        let s = sorted(&all).unwrap_or_default();
-        let mut parts: Vec<String> = [(0.5, "p50"), (0.99, "p99"), (0.999, "p99.9")]
-            .iter()
-            .filter(|(p, _)| (1.0 - p) * s.len() as f64 >= 1.0)
-            .filter_map(|(p, name)| Some(format!("{name} {}", ns(quantile(&s, *p)?))))
-            .collect();
-        parts.extend(s.last().map(|m| format!("max {}", ns(*m))));
-        let met: Vec<String> = of
-            .iter()
-            .filter_map(|v| Some(format!("{} {}", title(&v.cell.task), human(met_share(v)?, Unit::One))))
-            .collect();
-        let under = if load == "none" { String::new() } else { format!("under {load}: ") };
-        let late = format!("{under}{}", parts.join("   "));
-        let met = if met.is_empty() { String::new() } else { format!("{} met", met.join(", ")) };
-        if late.len() + met.len() + 3 <= WIDTH || met.is_empty() {
-            return vec![format!("{late}   {met}").trim_end().to_owned()];
-        }
-        vec![late, format!("{under}{met}")]
-    };
-    distinct(views.iter().map(|v| v.cell.load.as_str())).into_iter().flat_map(line).collect()
-}
-
-fn title(task: &str) -> String {
-    match task {
-        "audio-pro" => "audio 48 kHz/128".to_owned(),
-        "audio-desktop" => "audio 48 kHz/1024".to_owned(),
-        other => other.to_owned(),
-    }
 }
 
 /// Rows of one task, a load each.
@@ -176,24 +132,6 @@ fn worst<'v, 'a>(views: &[&'v CellView<'a>]) -> Vec<(&'v CellView<'a>, f64)> {
     out
 }
 
-fn verdict(views: &[&CellView<'_>]) -> String {
-    let bad = worst(views);
-    let first = if views.iter().all(|v| met_share(v).is_none()) {
-        String::new()
-    } else if bad.is_empty() {
-        "No load measured made a task miss 1 % of its deadlines.".to_owned()
-    } else {
-        let tasks = distinct(bad.iter().map(|(v, _)| v.cell.task.as_str()));
-        let first = |task: &&str| bad.iter().find(|(v, _)| v.cell.task == *task);
-        let text = |(v, missed): &(&CellView<'_>, f64)| {
-            format!("{} under {} ({} missed)", v.cell.task, v.load_name(), human(*missed, Unit::One))
-        };
-        let named: Vec<String> = tasks.iter().take(3).filter_map(first).map(text).collect();
-        format!("Hurt most: {}.", named.join(", "))
-    };
-    format!("{first} {}", buffer(views).unwrap_or_default()).trim().to_owned()
-}
-
 /// Whether audio and video come in time under all loads measured.
 fn fitness(views: &[&CellView<'_>]) -> Option<Fitness> {
     let judged: Vec<&&CellView<'_>> =
@@ -240,41 +178,6 @@ fn buffer(views: &[&CellView<'_>]) -> Option<String> {
     let plural = if k == 1 { "" } else { "s" };
     let cause = if k == 1 || needed.len() == 1 { String::new() } else { format!(", because of {load}") };
     Some(format!("Safe audio buffer for {task}: {k} period{plural} ({length}){cause}."))
-}
-
-fn tiles(views: &[&CellView<'_>]) -> Vec<Tile> {
-    let tile = |label: &str, value: String, note: String| Tile { label: label.to_owned(), value, note };
-    let mut out = Vec::new();
-    let with_deadlines = views.iter().filter_map(|v| Some((*v, met_share(v)?)));
-    if let Some((v, met)) = with_deadlines.min_by(|a, b| a.1.total_cmp(&b.1)) {
-        out.push(tile("Deadlines met, worst", format!("{} %", percent(met)), v.name()));
-    }
-    let p99 = views.iter().filter(|v| !v.back_to_back()).filter_map(|v| {
-        let s = sorted(&lateness_series(v).values).ok().filter(|s| s.len() >= 100)?;
-        Some((*v, quantile(&s, 0.99)?))
-    });
-    if let Some((v, worst)) = p99.max_by(|a, b| a.1.total_cmp(&b.1)) {
-        out.push(tile("Lateness p99, worst", ns(worst), v.name()));
-    }
-    let buffers: Vec<(&CellView<'_>, Option<usize>)> =
-        views.iter().filter_map(|v| Some((*v, safe_buffer(&xruns(v)?)))).collect();
-    // None (no safe buffer) is worse than any number of periods.
-    let worst = buffers
-        .iter()
-        .max_by_key(|(v, k)| k.map_or(u64::MAX, |k| k as u64 * v.stream().period_ns().unwrap_or(0)));
-    if let Some((v, k)) = worst {
-        let value = match (k, v.stream().period_ns()) {
-            (Some(k), Some(period_ns)) => ns((period_ns * *k as u64) as f64),
-            _ => format!("more than {MOST_BUFFERS} periods"),
-        };
-        out.push(tile("Safe audio buffer, worst", value, v.name()));
-    }
-    let stutters =
-        views.iter().filter(|v| v.kind() == Kind::Frames).filter_map(|v| Some((*v, per_minute(v)?)));
-    if let Some((v, rate)) = stutters.max_by(|a, b| a.1.total_cmp(&b.1)) {
-        out.push(tile("Stutters, worst", format!("{}/min", digits(rate)), v.name()));
-    }
-    out
 }
 
 pub(super) fn hurt(views: &[CellView<'_>]) -> Option<Finding> {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::{ArgMatches, Command};
+use machmeter_data::record::SummaryLine;
 use machmeter_data::{Check, CheckState, Facts};
 use machmeter_engine::checks::{self, Inputs, live};
 use machmeter_engine::{ClockInput, Deadline, Live};
@@ -56,7 +57,8 @@ fn run(_registries: &Registries, globals: &Globals, _matches: &ArgMatches) -> Re
         record.run.wall_ns = budget.spent_ns();
         record.clock = Some(machmeter_engine::host::clock_record(&clock));
         record.checks = found;
-        record.summary.verdict = verdict.to_string();
+        let lines = vec![verdict.to_string()];
+        record.summary.lines.push(SummaryLine { section: "DOCTOR".to_owned(), lines });
         record.machine.changed = before.changed(&after);
         (record.machine.before, record.machine.after) = (before, after);
         machmeter_store::json::to_string(&record).map_err(Failure::cannot)?

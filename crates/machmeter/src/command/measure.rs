@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ArgMatches;
 use machmeter_compare::include_earlier;
-use machmeter_data::record::{Record, Warning};
+use machmeter_data::record::{Record, SummaryLine, Warning};
 use machmeter_data::{CheckState, Metric, Table};
 use machmeter_engine::part::run_together;
 use machmeter_engine::probe::{Command, Outcome, Parameters, page_share_ns};
@@ -172,7 +172,8 @@ fn plan(globals: &Globals, total_ns: u64, parts: &[&str], commands: &[Command]) 
     globals.level.name().clone_into(&mut record.run.level);
     record.run.seed = globals.seed;
     record.run.tags = globals.tag.iter().cloned().collect();
-    record.summary.verdict = text;
+    let lines = text.lines().map(str::to_owned).collect();
+    record.summary.lines.push(SummaryLine { section: "PLAN".to_owned(), lines });
     let trouble = view::show(&record, &[], globals, &[]);
     for t in &trouble {
         output::say(&format!("error: {t}"));

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use machmeter_data::Record;
+use machmeter_data::summary::{self, RowInfo};
 use machmeter_report::card;
 use machmeter_store::document::{self, Document};
 use machmeter_store::foreign::{self, SideFacts};
@@ -87,10 +88,16 @@ pub(super) fn load(registries: &Registries, names: &[PathBuf], known: &SideFacts
             return json::read(&path).map_err(Failure::usage);
         }
     }
-    match document::open(names, known).map_err(Failure::usage)? {
-        Document::Record(record) => Ok(*record),
-        Document::Foreign(imported) => Ok(record_of(registries, *imported)),
+    let mut record = match document::open(names, known).map_err(Failure::usage)? {
+        Document::Record(record) => *record,
+        Document::Foreign(imported) => record_of(registries, *imported),
+    };
+    // Records of other tools, and of versions that knew no rows.
+    if record.summary.rows.is_empty() {
+        let infos: Vec<RowInfo> = registries.probes.iter().flat_map(|p| p.info.rows).copied().collect();
+        record.summary.rows = summary::rows(&infos, &record.metrics);
     }
+    Ok(record)
 }
 
 /// A run of ours by name or file, and the file.
@@ -122,7 +129,6 @@ fn record_of(registries: &Registries, imported: foreign::Imported) -> Record {
     record.metrics.extend(imported.metrics);
     record.datasets.extend(imported.datasets);
     record.summary.lines.extend(imported.summary.lines);
-    record.summary.tiles.extend(imported.summary.tiles);
     record.warnings.extend(imported.warnings);
     for (key, value) in imported.notes {
         record.extra.insert(key, serde_json::Value::String(value));

@@ -84,7 +84,7 @@ pub fn analyze(samples: &Samples, seed: u64) -> Analysis {
         .min_by(f64::total_cmp)
         .map(|ns| (ADD_KEY.to_owned(), ns));
     Analysis {
-        summary: summary::write(samples, &views, &metrics, &found),
+        summary: summary::write(&views, &metrics),
         metrics,
         datasets,
         findings,

@@ -180,11 +180,6 @@ fn a_stop_beyond_the_end_is_clipped() {
 fn too_little_gets_neither_praise_nor_an_interval() {
     for windows in [1, 10, 100, 3_000] {
         let a = analyze(&Planted::new(100_000, windows).samples(), 1);
-        assert!(
-            !a.summary.verdict.contains("Quiet") && !a.summary.verdict.contains("Fit"),
-            "{}",
-            a.summary.verdict
-        );
         let fitness = &a.summary.fitness;
         assert!(fitness.len() == 3 && fitness.iter().all(|f| f.fit != Fit::Yes), "{fitness:?}");
         for m in &a.metrics {

@@ -6,9 +6,9 @@ use machmeter_data::{CheckState, Record, Shape};
 
 use crate::identity::Identity;
 use crate::svg::{Anchor, Svg};
-use crate::{html, label};
+use crate::{html, label, tiles};
 use machmeter_data::finite;
-use parts::{Column, LEFT, RIGHT, clip, wrap};
+use parts::{Column, LEFT, RIGHT, clip};
 
 /// A4 portrait at 96 units per inch; on Letter it fits with wider side margins.
 const WIDTH: f64 = 794.0;
@@ -67,12 +67,11 @@ fn facts(svg: &mut Svg, record: &Record, id: &Identity) {
 fn tiles(svg: &mut Svg, record: &Record) {
     const GAP: f64 = 8.0;
     let width = (RIGHT - LEFT - 2.0 * GAP) / 3.0;
-    for (i, t) in record.summary.tiles.iter().take(TILES).enumerate() {
+    for (i, t) in tiles::tiles(record, TILES).iter().enumerate() {
         let (x, y) = (LEFT + (width + GAP) * (i % 3) as f64, 308.0 + 64.0 * (i / 3) as f64);
         svg.rect("tile", x, y, width, 56.0);
-        svg.text("key", x + 11.0, y + 18.0, Anchor::Start, &clip(&t.label, 34));
-        let class = if t.value.chars().count() > 16 { "head" } else { "figure" };
-        svg.text(class, x + 11.0, y + 44.0, Anchor::Start, &clip(&t.value, 28));
+        svg.text("key", x + 11.0, y + 18.0, Anchor::Start, &clip(&t.name, 34));
+        svg.text("figure", x + 11.0, y + 44.0, Anchor::Start, &clip(&t.value, 28));
         let taken = t.value.chars().count() as f64 * 13.0;
         let room = ((width - 30.0 - taken) / 5.8).max(0.0) as usize;
         svg.text("note", x + width - 10.0, y + 44.0, Anchor::End, &clip(&t.note, room));
@@ -115,14 +114,10 @@ fn charts(svg: &mut Svg, record: &Record, top: f64) -> f64 {
 fn verdict(svg: &mut Svg, record: &Record, top: f64) {
     let mut y = top.max(860.0) + 20.0;
     svg.line("rule", (LEFT, y - 20.0), (RIGHT, y - 20.0));
-    for line in wrap(&record.summary.verdict, 92).iter().take(3) {
-        svg.text("verdict", LEFT, y, Anchor::Start, line);
-        y += 20.0;
-    }
-    let resolution = record.summary.lines.iter().filter(|l| l.section.eq_ignore_ascii_case("resolution"));
-    for text in resolution.flat_map(|l| &l.lines).take(2) {
-        svg.text("value", LEFT, y, Anchor::Start, &clip(text, 118));
-        y += 17.0;
+    for f in &record.summary.fitness {
+        let text = format!("{}: {}; {}", f.purpose, label::fit(f.fit), f.reason);
+        svg.text("value", LEFT, y, Anchor::Start, &clip(&text, 112));
+        y += 18.0;
     }
     if !record.complete {
         svg.text("warn", LEFT, y, Anchor::Start, &format!("Incomplete: ended by {}.", record.stopped_by));

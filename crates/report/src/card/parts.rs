@@ -189,18 +189,3 @@ pub(super) fn clip(text: &str, room: usize) -> String {
     }
     text.chars().take(room.saturating_sub(2)).collect::<String>() + ".."
 }
-
-/// Lines of at most `room` characters, broken at spaces.
-pub(super) fn wrap(text: &str, room: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(l) if l.chars().count() + 1 + word.chars().count() <= room => {
-                l.push(' ');
-                l.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
-}

@@ -4,11 +4,13 @@ use std::io;
 
 use machmeter_data::quantity::digits;
 use machmeter_data::shape::Matrix;
+use machmeter_data::summary::Row;
 use machmeter_data::{Metric, Record, Shape, Table};
 
 use super::{ExportError, Format};
 use crate::identity::Identity;
 use crate::label;
+use crate::terminal::wrap;
 use machmeter_data::finite;
 
 /// The registry's row.
@@ -27,6 +29,7 @@ fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write) -> Result<
     let id = Identity::of(&record);
     writeln!(out, "{}", clip(&id.line().replace('\n', " "), 80))?;
     writeln!(out, "{} {}, {}\n", record.tool.name, record.tool.version, record.run.started)?;
+    summary(out, &record)?;
     for d in &record.datasets {
         if let Shape::Matrix(m) = &d.shape
             && !m.column_names.is_empty()
@@ -57,13 +60,31 @@ fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write) -> Result<
         writeln!(out, "\n! weakened by {}", codes.join(", "))?;
     }
     writeln!(out, "\n+- is the farther end of the interval, as a share of the value.")?;
-    for f in &record.summary.fitness {
-        writeln!(out, "\n- {}: {:?}, {}", f.purpose, f.fit, f.reason)?;
-    }
-    if record.summary.fitness.is_empty() && !record.summary.verdict.is_empty() {
-        writeln!(out, "\n{}", record.summary.verdict)?;
-    }
     Ok(())
+}
+
+/// What the page says: what the machine is fit for, and its rows.
+fn summary(out: &mut dyn io::Write, record: &Record) -> io::Result<()> {
+    for f in &record.summary.fitness {
+        let text = format!("- **{}: {}.** {}", f.purpose, label::fit(f.fit), f.reason.replace('\n', " "));
+        writeln!(out, "{}", wrap(&text, 78).join("\n  "))?;
+    }
+    let rows: Vec<&Row> = record.summary.rows.iter().filter(|r| !r.detail).collect();
+    if rows.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n| {:<10} | {:<34} | {:>16} | {:>7} |", "", "what", "figure", "+-")?;
+    writeln!(out, "| {} | {} | {}: | {}: |", "-".repeat(10), "-".repeat(34), "-".repeat(15), "-".repeat(6))?;
+    for row in rows {
+        let Some(told) = row.told(&record.metrics) else { continue };
+        let clean = |text: &str, room| clip(&text.replace('|', "/").replace('\n', " "), room);
+        let name = clean(&told.name, 34);
+        let mark = if told.is_shared { "~ " } else { "" };
+        let figures = clean(&format!("{mark}{}", told.figures), 16);
+        let half_width = told.half_width.unwrap_or_default();
+        writeln!(out, "| {:<10} | {name:<34} | {figures:>16} | {half_width:>7} |", clean(&row.section, 10))?;
+    }
+    writeln!(out)
 }
 
 /// A matrix of named things under its title, in parts of at most 80 columns.

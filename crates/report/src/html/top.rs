@@ -6,7 +6,10 @@ use machmeter_data::summary::Fit;
 use super::esc;
 use super::page::{Page, put};
 use crate::identity::Identity;
-use crate::label;
+use crate::{label, tiles};
+
+/// Tiles of the report.
+const TILES: usize = 8;
 
 pub(super) fn header(page: &mut Page, record: &Record) {
     let id = Identity::of(record);
@@ -71,17 +74,15 @@ pub(super) fn summary(page: &mut Page, record: &Record) {
             esc(&record.stopped_by)
         );
     }
-    if record.summary.fitness.is_empty() && !record.summary.verdict.is_empty() {
-        put!(page, "<p class=\"verdict\"><span>Verdict</span> {}</p>", esc(&record.summary.verdict));
-    }
     fitness(page, record);
-    if !record.summary.tiles.is_empty() {
+    let tiles = tiles::tiles(record, TILES);
+    if !tiles.is_empty() {
         page.raw("<ul class=\"tiles\">");
-        for t in &record.summary.tiles {
+        for t in tiles {
             put!(
                 page,
                 "<li><span class=\"label\">{}</span><strong>{}</strong><span class=\"note\">{}</span></li>",
-                esc(&t.label),
+                esc(&t.name),
                 esc(&t.value),
                 esc(&t.note)
             );
@@ -110,11 +111,12 @@ fn fitness(page: &mut Page, record: &Record) {
     }
     page.raw("<ul class=\"fitness\">");
     for f in &record.summary.fitness {
-        let (state, word) = match f.fit {
-            Fit::Yes => ("pass", "Fit"),
-            Fit::Unknown => ("unknown", "Not known"),
-            Fit::Partly => ("warn", "With a reservation"),
-            Fit::No => ("fail", "Not fit"),
+        let word = label::fit(f.fit);
+        let state = match f.fit {
+            Fit::Yes => "pass",
+            Fit::Unknown => "unknown",
+            Fit::Partly => "warn",
+            Fit::No => "fail",
         };
         put!(
             page,

@@ -1,9 +1,9 @@
-//! The page of the whole machine, read in ten seconds: what it is fit for, a row for each figure, what operations cost on one axis, and
-//! the notes that change what is read.
+//! The page: what the machine is fit for, a row for each figure, pictures of them, and the notes that change what is read. Of several
+//! probes it is short, to be read in ten seconds; of one it has all rows.
 
-use machmeter_data::quantity::human;
-use machmeter_data::summary::{Fit, Row, Shown};
-use machmeter_data::{Check, CheckState, Record, Shape, Unit};
+use machmeter_data::record::Warning;
+use machmeter_data::summary::{Fit, Row, Told};
+use machmeter_data::{Check, CheckState, Record, Shape};
 
 use super::{TerminalStyle, decades, pictures, printable, push_wrapped, wrap};
 use crate::identity::Identity;
@@ -11,15 +11,28 @@ use crate::label;
 
 /// Columns of headings and of names.
 pub(super) const HEADING: usize = 12;
-const NAME: usize = 36;
+const NAME: usize = 35;
 const FIGURE: usize = 16;
+/// Columns for what stands beside a figure.
+const BESIDE: usize = 14;
 /// Notes that are told; the others are counted.
 const NOTES: usize = 4;
-/// Rows of a section that are told: three figures of each probe.
+/// Rows of a section on the page of several probes.
 const ROWS: usize = 3;
 
-/// The page of a record with rows.
-pub(super) fn page(record: &Record, style: &TerminalStyle) -> String {
+/// How much of a record is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Depth {
+    /// Three rows of a probe, four notes of a line.
+    Brief,
+    /// All rows.
+    Rows,
+    /// All rows, and all notes with what to do.
+    All,
+}
+
+/// The page of a record.
+pub(super) fn page(record: &Record, style: &TerminalStyle, depth: Depth) -> String {
     let mut out = heading(record, style);
     if !record.complete {
         let text = format!("incomplete: the run ended before its plan ({})", record.stopped_by);
@@ -27,26 +40,40 @@ pub(super) fn page(record: &Record, style: &TerminalStyle) -> String {
     }
     out.push('\n');
     verdicts(&mut out, record, style);
-    rows(&mut out, record, style);
-    for (heading, picture) in [
-        (pictures::LADDER, pictures::ladder(record, style)),
-        (pictures::TAKEN, pictures::taken(record, style)),
-    ] {
+    rows(&mut out, record, style, depth);
+    lines(&mut out, record, style);
+    let ladder = (pictures::LADDER, pictures::ladder(record, style));
+    let taken = (pictures::TAKEN, pictures::taken(record, style));
+    if ladder.1.len() + taken.1.len() > 0 {
+        out.push('\n');
+    }
+    for (heading, picture) in [ladder, taken] {
         for (i, line) in picture.iter().enumerate() {
             let before = if i == 0 { heading_text(heading, style) } else { " ".repeat(HEADING) };
             let room = style.width.saturating_sub(HEADING);
             let text: String = printable(line).chars().take(room).collect();
-            let space = if i == 0 && heading == pictures::LADDER { "\n" } else { "" };
-            out += &format!("{space}{before}{}\n", text.trim_end());
+            out += &format!("{before}{}\n", text.trim_end());
         }
     }
     for dataset in &record.datasets {
         if let Shape::Decades(costs) = &dataset.shape {
             out.push('\n');
             out += &decades::strip(costs, style, &heading_text("COSTS", style), HEADING);
+            if depth > Depth::Brief {
+                out += &format!(
+                    "\n {}\n{}",
+                    style.paint("1", &printable(&dataset.title)),
+                    decades::ladder(costs, style)
+                );
+            }
         }
     }
-    notes(&mut out, record, style);
+    out.push('\n');
+    if depth == Depth::All {
+        all_notes(&mut out, record, style);
+    } else {
+        notes(&mut out, record, style);
+    }
     out
 }
 
@@ -71,7 +98,7 @@ fn verdicts(out: &mut String, record: &Record, style: &TerminalStyle) {
     for (i, f) in record.summary.fitness.iter().enumerate() {
         let (mark, ascii, color) = match f.fit {
             Fit::Yes => ("✓", "ok", "32"),
-            Fit::Unknown => ("?", "?", "36"),
+            Fit::Unknown => ("?", "?", "0"),
             Fit::Partly => ("~", "~", "33"),
             Fit::No => ("✗", "no", "31"),
         };
@@ -88,66 +115,56 @@ fn verdicts(out: &mut String, record: &Record, style: &TerminalStyle) {
     }
 }
 
-fn rows(out: &mut String, record: &Record, style: &TerminalStyle) {
-    let mut section = ("", 0);
+fn rows(out: &mut String, record: &Record, style: &TerminalStyle, depth: Depth) {
     let beside = [pictures::LADDER, pictures::TAKEN];
-    for row in record.summary.rows.iter().filter(|r| !beside.contains(&r.section.as_str())) {
+    let shown = |r: &&Row| !beside.contains(&r.section.as_str()) && (depth > Depth::Brief || !r.detail);
+    let told = record.summary.rows.iter().filter(shown);
+    let all: Vec<(&Row, Told)> = told.filter_map(|r| Some((r, r.told(&record.metrics)?))).collect();
+    let longest =
+        |of: fn(&Told) -> &String| all.iter().map(|(_, t)| of(t).chars().count()).max().unwrap_or(0);
+    let figures = longest(|t| &t.figures).max(FIGURE);
+    let room = style.width.saturating_sub(HEADING + figures + BESIDE);
+    let width = longest(|t| &t.name).clamp(NAME, room.max(NAME));
+    let mut section = ("", 0);
+    for (row, told) in &all {
         section = if section.0 == row.section { (section.0, section.1 + 1) } else { (&row.section, 0) };
-        if section.1 >= ROWS {
+        if section.1 >= ROWS && depth == Depth::Brief {
             continue;
         }
-        let Some((name, figures, spread)) = told(row, record, style) else { continue };
         out.push_str(&heading_text(if section.1 == 0 { &row.section } else { "" }, style));
-        let line = format!("{name:<NAME$}{figures:>FIGURE$}   {spread}");
+        let name = printable(&told.name);
+        let line = format!("{name:<width$} {:>figures$}   {}", told.figures, beside_figures(told, style));
         let room = style.width.saturating_sub(HEADING);
         out.push_str(&line.trim_end().chars().take(room).collect::<String>());
         out.push('\n');
     }
 }
 
-/// Name, figures and what is to be known beside them.
-pub(super) fn told(row: &Row, record: &Record, style: &TerminalStyle) -> Option<(String, String, String)> {
-    let found: Vec<(&str, Shown<'_>)> =
-        row.figures.iter().filter_map(|f| Some((f.condition.as_str(), f.find(&record.metrics)?))).collect();
-    let texts: Vec<String> = found.iter().map(|(_, s)| human(s.value, s.unit)).collect();
-    // Two that read the same are one: the nearest CPU of two is the farthest.
-    let same = texts.len() > 1 && texts.iter().all(|t| *t == texts[0]);
-    let shown = if same { &found[..1] } else { &found[..] };
-    let conditions: Vec<&str> = shown.iter().map(|(c, _)| *c).filter(|c| !c.is_empty() && !same).collect();
-    let name = if conditions.is_empty() {
-        row.name.clone()
-    } else {
-        format!("{}, {}", row.name, conditions.join(" | "))
-    };
-    let figures = joined(&texts[..shown.len()])?;
-    Some((printable(&name), figures, spread(shown, style)))
+/// The interval and the mark of a shared core.
+fn beside_figures(told: &Told, style: &TerminalStyle) -> String {
+    let sign = if style.ascii { "+-" } else { "±" };
+    let half_width = told.half_width.as_ref().map(|h| format!("{sign} {h}"));
+    let shared = told.is_shared.then(|| "core shared".to_owned());
+    half_width.into_iter().chain(shared).collect::<Vec<_>>().join(", ")
 }
 
-/// `5.14 | 31.8 ns`: a unit that is the same stands once.
-fn joined(texts: &[String]) -> Option<String> {
-    let (last, before) = texts.split_last()?;
-    let unit = last.split_once(' ').map_or("", |(_, unit)| unit);
-    let mut parts: Vec<&str> =
-        before.iter().map(|t| t.strip_suffix(unit).map_or(t.as_str(), str::trim_end)).collect();
-    parts.push(last);
-    Some(parts.join(" | "))
+/// What is no figure: tables of other tools, statements of tests.
+fn lines(out: &mut String, record: &Record, style: &TerminalStyle) {
+    for line in &record.summary.lines {
+        for (i, text) in line.lines.iter().enumerate() {
+            let heading = heading_text(if i == 0 { &line.section } else { "" }, style);
+            push_section(out, style, &heading, text);
+        }
+    }
 }
 
-/// The half width of the interval of a single figure as a share of it, and the mark of a shared core.
-fn spread(shown: &[(&str, Shown<'_>)], style: &TerminalStyle) -> String {
-    let mut out = Vec::new();
-    if let [(_, only)] = shown
-        && only.metric.value == Some(only.value)
-        && let Some(ci) = only.metric.ci.as_ref()
-        && only.value > 0.0
+fn push_section(out: &mut String, style: &TerminalStyle, heading: &str, text: &str) {
+    for (i, part) in
+        wrap(&printable(text), style.width.saturating_sub(HEADING + 1).max(20)).iter().enumerate()
     {
-        let half = (only.value - ci.low).max(ci.high - only.value) / only.value;
-        out.push(format!("{} {}", if style.ascii { "+-" } else { "±" }, label::tick(half, Unit::One)));
+        let before = if i == 0 { heading.to_owned() } else { " ".repeat(HEADING) };
+        out.push_str(&format!("{} {part}\n", before.trim_end_matches('\n')));
     }
-    if shown.iter().any(|(_, s)| s.metric.is_shared()) {
-        out.push("core shared".to_owned());
-    }
-    out.join(", ")
 }
 
 /// What failed, and what changes what is read: one line each.
@@ -157,7 +174,6 @@ fn notes(out: &mut String, record: &Record, style: &TerminalStyle) {
     let changing = record.warnings.iter().filter(|w| w.changes);
     let changing = changing.map(|w| format!("{}  {}", w.code, w.text));
     let all: Vec<String> = failed.chain(changing).collect();
-    out.push('\n');
     for (i, text) in all.iter().take(NOTES).enumerate() {
         let room = style.width.saturating_sub(HEADING);
         let text = printable(text);
@@ -184,5 +200,28 @@ fn notes(out: &mut String, record: &Record, style: &TerminalStyle) {
         for (i, line) in wrap(&rest, style.width.saturating_sub(HEADING).max(20)).iter().enumerate() {
             out.push_str(&format!("{}{line}\n", if i == 0 { first.clone() } else { " ".repeat(HEADING) }));
         }
+    }
+}
+
+/// What failed, warns or is unknown, and all warnings with what to do.
+fn all_notes(out: &mut String, record: &Record, style: &TerminalStyle) {
+    let in_state = |state: CheckState| record.checks.iter().filter(move |c| c.state == state);
+    for c in in_state(CheckState::Fail) {
+        let limit = c.limit.as_ref().map_or(String::new(), |limit| format!(" (limit {limit})"));
+        let text = format!("{} {}: {}{limit}", c.id, c.name, c.observed);
+        push_wrapped(out, style, " ! ", "   ", &printable(&text), Some("31"));
+    }
+    for (state, sign, word) in
+        [(CheckState::Warn, " ! ", "doubtful"), (CheckState::Unknown, " ? ", "unknown")]
+    {
+        let names: Vec<String> = in_state(state).map(|c| format!("{} {}", c.id, c.name)).collect();
+        if !names.is_empty() {
+            let text = format!("{word}: {}   (machmeter doctor)", names.join(", "));
+            push_wrapped(out, style, sign, "   ", &printable(&text), None);
+        }
+    }
+    for Warning { code, text, next, .. } in &record.warnings {
+        let text = printable(&format!("{code} {}. Next: {next}", text.trim_end_matches('.')));
+        push_wrapped(out, style, " ! ", "   ", &text, Some("33"));
     }
 }

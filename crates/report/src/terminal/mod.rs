@@ -8,13 +8,9 @@ mod glyphs;
 mod matrix;
 mod pictures;
 
-use std::fmt::Write as _;
+use machmeter_data::{Record, Shape, finite};
 
-use machmeter_data::record::Warning;
-use machmeter_data::{CheckState, Record, Shape};
-
-use crate::identity::Identity;
-use machmeter_data::finite;
+use glance::Depth;
 
 pub use dataset::dataset;
 pub use glyphs::sparkline;
@@ -41,57 +37,15 @@ impl TerminalStyle {
     }
 }
 
-const SECTION: usize = 13;
-/// Warnings that are told in full before the figures. Of more, the figures would not be on the first screen.
-const TOLD_FIRST: usize = 2;
-
-/// The page of a record: that of the whole machine at a glance where it has rows, else in full.
+/// The page of a record: of several probes short, to be read in ten seconds; of one with all its rows.
 pub fn page(record: &Record, style: &TerminalStyle) -> String {
-    let record = finite::record(record);
-    if record.summary.rows.is_empty() { in_full(&record, style) } else { glance::page(&record, style) }
+    let depth = if record.run.parameters.len() > 1 { Depth::Brief } else { Depth::Rows };
+    glance::page(&finite::record(record), style, depth)
 }
 
-/// Who, what weakens it, the sections of its summary in words, ladders of costs, the verdict, and in full what was too much to be told
-/// first.
+/// The page with all rows and all notes.
 pub fn in_full(record: &Record, style: &TerminalStyle) -> String {
-    let id = Identity::of(record);
-    let mut out = String::new();
-    let head =
-        format!("{} {}  {}  {}", record.tool.name, record.tool.version, printable(&id.name), id.line());
-    push_wrapped(&mut out, style, "", "  ", &printable(&head), Some("1"));
-    if !record.complete {
-        let text = format!("incomplete: the run ended before its plan ({})", record.stopped_by);
-        push_wrapped(&mut out, style, " ! ", "   ", &text, Some("33"));
-    }
-    notes(&mut out, record, style);
-    out.push('\n');
-    for line in &record.summary.lines {
-        for (i, text) in line.lines.iter().enumerate() {
-            let heading = if i == 0 { line.section.as_str() } else { "" };
-            section(&mut out, style, heading, text);
-        }
-    }
-    for d in &record.datasets {
-        if let Shape::Decades(ladder) = &d.shape {
-            let _ = write!(
-                out,
-                "\n {}\n{}",
-                style.paint("1", &printable(&d.title)),
-                decades::ladder(ladder, style)
-            );
-        }
-    }
-    if !record.summary.verdict.is_empty() {
-        out.push('\n');
-        section(&mut out, style, "VERDICT", &record.summary.verdict);
-    }
-    if record.warnings.len() > TOLD_FIRST {
-        let _ = write!(out, "\n {}\n", style.paint("1", "WARNINGS"));
-        for w in &record.warnings {
-            push_warning(&mut out, w, style);
-        }
-    }
-    out
+    glance::page(&finite::record(record), style, Depth::All)
 }
 
 /// Every dataset of a record that the page does not draw itself, one below the other, with what to know when reading it.
@@ -111,71 +65,6 @@ pub fn views(record: &Record, style: &TerminalStyle) -> String {
     out
 }
 
-/// Lines for what failed, warns or is unknown: ` ! code text`, ` ? code text`.
-fn notes(out: &mut String, record: &Record, style: &TerminalStyle) {
-    let warnings = &record.warnings;
-    if warnings.len() > TOLD_FIRST {
-        for w in warnings {
-            let told = begin(&printable(&format!("{} {}", w.code, w.text)), style);
-            push_wrapped(out, style, " ! ", "   ", &told, Some("33"));
-        }
-        push_wrapped(out, style, "   ", "   ", "(warnings in full: below)", Some("33"));
-    } else {
-        for w in warnings {
-            push_warning(out, w, style);
-        }
-    }
-    let in_state = |state: CheckState| record.checks.iter().filter(move |c| c.state == state);
-    for c in in_state(CheckState::Fail) {
-        let mut text = format!("{} {}: {}", c.id, c.name, c.observed);
-        if let Some(limit) = &c.limit {
-            let _ = write!(text, " (limit {limit})");
-        }
-        push_wrapped(out, style, " ! ", "   ", &printable(&text), Some("31"));
-    }
-    // What failed is told in full; the rest by name, so that the figures stay on the first screen.
-    for (state, sign, word, color) in
-        [(CheckState::Warn, " ! ", "doubtful", "33"), (CheckState::Unknown, " ? ", "unknown", "36")]
-    {
-        let names: Vec<String> = in_state(state).map(|c| format!("{} {}", c.id, c.name)).collect();
-        if !names.is_empty() {
-            let text = format!("{word}: {}   (machmeter doctor)", names.join(", "));
-            push_wrapped(out, style, sign, "   ", &printable(&text), Some(color));
-        }
-    }
-}
-
-fn push_warning(out: &mut String, w: &Warning, style: &TerminalStyle) {
-    let text = printable(&format!("{} {}. Next: {}", w.code, w.text.trim_end_matches('.'), w.next));
-    push_wrapped(out, style, " ! ", "   ", &text, Some("33"));
-}
-
-/// As many words of a text as fit on one line beside its sign; dots tell that there are more.
-fn begin(text: &str, style: &TerminalStyle) -> String {
-    const MORE: &str = " ...";
-    let room = style.width.saturating_sub(" ! ".len()).max(20);
-    if text.chars().count() <= room {
-        return text.to_owned();
-    }
-    let first = wrap(text, room - MORE.len()).into_iter().next().unwrap_or_default();
-    format!("{}{MORE}", first.trim_end_matches([' ', ',', ';', ':', '(']))
-}
-
-fn section(out: &mut String, style: &TerminalStyle, heading: &str, text: &str) {
-    let name = format!(" {heading:<width$}", width = SECTION - 1);
-    let first = if heading.is_empty() { name } else { style.paint("1", &name) };
-    let lead = SECTION.max(heading.chars().count() + 2);
-    for (i, part) in wrap(&printable(text), style.width.saturating_sub(lead).max(20)).iter().enumerate() {
-        if i == 0 {
-            out.push_str(&first);
-        } else {
-            out.push_str(&" ".repeat(SECTION));
-        }
-        out.push_str(part);
-        out.push('\n');
-    }
-}
-
 fn push_wrapped(
     out: &mut String,
     style: &TerminalStyle,
@@ -193,7 +82,7 @@ fn push_wrapped(
 }
 
 /// Text broken at spaces into lines of at most `room` characters; runs of spaces inside a line stay.
-fn wrap(text: &str, room: usize) -> Vec<String> {
+pub(crate) fn wrap(text: &str, room: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut rest = text.trim_end();
     while rest.chars().count() > room {
@@ -224,13 +113,6 @@ mod tests {
         assert_eq!(wrap("unbreakable", 4), ["unbreakable"]);
         assert_eq!(wrap("ä ö ü", 3), ["ä ö", "ü"]);
         assert_eq!(wrap("éééé éé 漢字", 3), ["éééé", "éé", "漢字"]);
-    }
-
-    #[test]
-    fn the_beginning_of_a_text_fits_on_a_line() {
-        let style = TerminalStyle { width: 33, ..TerminalStyle::default() };
-        assert_eq!(begin("W448 somebody else used the", &style), "W448 somebody else used the");
-        assert_eq!(begin("W448 somebody else used the core: 72 %", &style), "W448 somebody else used ...");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use machmeter_data::summary::Row;
 use machmeter_data::{Record, Shape, Unit};
 
 use super::TerminalStyle;
-use super::glance::{HEADING, told};
+use super::glance::HEADING;
 use super::glyphs::level;
 use crate::label;
 
@@ -41,7 +41,7 @@ pub(super) fn ladder(record: &Record, style: &TerminalStyle) -> Vec<String> {
     let Some(row) = curve.rows.iter().max_by_key(|r| r.x.len()) else { return Vec::new() };
     let Some((line, scale)) = drawn(row, curve.x.unit, style) else { return Vec::new() };
     let mut lines = vec![line, scale, row.name.clone()];
-    beside(&mut lines, width(style), legend(record, LADDER, style).into_iter().map(|l| l.1).collect());
+    beside(&mut lines, width(style), legend(record, LADDER).into_iter().map(|l| l.1).collect());
     lines
 }
 
@@ -103,7 +103,7 @@ pub(super) fn taken(record: &Record, style: &TerminalStyle) -> Vec<String> {
     };
     let mut lines: Vec<String> = rows.iter().map(line).collect();
     let length_ns = series.step_ns * rows.first().map_or(0, |r| r.mean.len()) as f64;
-    let mut sources = legend(record, TAKEN, style);
+    let mut sources = legend(record, TAKEN);
     sources.sort_by(|a, b| b.0.total_cmp(&a.0));
     let sources: Vec<String> = sources.into_iter().take(SOURCES).map(|s| s.1).collect();
     let span = format!("over {}", human(length_ns, Unit::Nanoseconds));
@@ -112,10 +112,10 @@ pub(super) fn taken(record: &Record, style: &TerminalStyle) -> Vec<String> {
 }
 
 /// Rows of a heading: the first figure, and name and figures in words.
-fn legend(record: &Record, section: &str, style: &TerminalStyle) -> Vec<(f64, String)> {
+fn legend(record: &Record, section: &str) -> Vec<(f64, String)> {
     let row = |r: &Row| {
-        let first = r.figures.iter().find_map(|f| f.find(&record.metrics))?;
-        Some((first.value, format!("{} {}", r.name, told(r, record, style)?.1)))
+        let shown = r.shown(&record.metrics);
+        Some((shown.first()?.1.value, format!("{} {}", r.name, r.told(&record.metrics)?.figures)))
     };
     record.summary.rows.iter().filter(|r| r.section == section).filter_map(row).collect()
 }

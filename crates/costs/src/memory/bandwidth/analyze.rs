@@ -2,7 +2,6 @@
 
 use machmeter_data::metric::{Params as MetricParams, Population, params};
 use machmeter_data::quantity::{digits, human};
-use machmeter_data::record::Summary;
 use machmeter_data::{Interval, Metric, Unit};
 use machmeter_engine::Analysis;
 use machmeter_engine::cost::estimate::LEVEL;
@@ -136,7 +135,6 @@ pub(super) fn analyze(asked: &Params, rows: &Rows, _seed: u64) -> Analysis {
     conditions(&figures, rows, &mut out);
     out.datasets.extend(datasets::all(&figures, !asked.kernels.is_empty()));
     out.datasets.extend(roofline::dataset(&figures));
-    out.summary = summary(&figures, buffer_said(rows).as_deref());
     out
 }
 
@@ -145,15 +143,6 @@ fn buffer(rows: &Rows) -> Option<(f64, f64, bool)> {
     let bytes = rows.facts.get(&BUFFER_BYTES)? as f64;
     let last_bytes = DetectedCaches::last_cache(&rows.facts, rows.facts.get(&LAST_CACHE_BYTES)? as f64);
     Some((bytes, last_bytes, bytes >= 4.0 * last_bytes))
-}
-
-/// The size of a buffer that is small, for the page; `None` for one that fits the last cache: it tells nothing of memory.
-fn buffer_said(rows: &Rows) -> Option<String> {
-    match buffer(rows) {
-        Some((bytes, last_bytes, _)) if bytes <= last_bytes => None,
-        Some((bytes, _, false)) => Some(format!(" (buffer of {})", human(bytes, Unit::Bytes))),
-        _ => Some(String::new()),
-    }
 }
 
 /// A metric for each row that is not only a point of the curve.
@@ -277,9 +266,9 @@ fn data_dependence(figures: &Figures<'_>, out: &mut Analysis) {
     out.findings.push(show::finding("memory.data_dependence", verdict, text, evidence));
 }
 
-fn flag(out: &mut Analysis, level: Level, code: &str) {
-    let of = |m: &&mut Metric| m.params.get("level").is_some_and(|l| *l == level.name().into());
-    out.metrics.iter_mut().filter(of).for_each(|m| m.flag(code));
+fn of_level(out: &mut Analysis, level: Level) -> impl Iterator<Item = &mut Metric> {
+    let of = move |m: &&mut Metric| m.params.get("level").is_some_and(|l| *l == level.name().into());
+    out.metrics.iter_mut().filter(of)
 }
 
 fn conditions(figures: &Figures<'_>, rows: &Rows, out: &mut Analysis) {
@@ -290,7 +279,12 @@ fn conditions(figures: &Figures<'_>, rows: &Rows, out: &mut Analysis) {
             human(4.0 * last_bytes, Unit::Bytes)
         );
         out.warnings.push(SMALL_BUFFER.warning(text));
-        flag(out, Level::Memory, SMALL_BUFFER.id);
+        for m in of_level(out, Level::Memory) {
+            m.flag(SMALL_BUFFER.id);
+            if bytes <= last_bytes {
+                m.reject("the buffer fits the last cache");
+            }
+        }
     }
     beyond_the_last_cache(figures, rows, out);
     let refused = |f: &&Figure<'_>| f.row.refused.is_some();
@@ -333,66 +327,5 @@ fn beyond_the_last_cache(figures: &Figures<'_>, rows: &Rows, out: &mut Analysis)
         bytes(least as f64)
     );
     out.warnings.push(LAST_DRIFTS.warning(text));
-    flag(out, Level::Last, LAST_DRIFTS.id);
-}
-
-fn summary(figures: &Figures<'_>, buffer: Option<&str>) -> Summary {
-    let rate = |family: &str, level, cpus| {
-        figures.plain(family, level, cpus).filter(|_| buffer.is_some() || level != Level::Memory)
-    };
-    let rated = |f: &Figure<'_>| f.rate().map(|r| human(r, Unit::BytesPerSecond)).unwrap_or_default();
-    let said = |f: &Figure<'_>| rated(f) + f.cost.mark();
-    let both = |f: &Figure<'_>| match f.rate_with_allocate().filter(|_| f.allocated > 1.001) {
-        Some(all) => {
-            let all = human(all, Unit::BytesPerSecond);
-            format!("{} ({all} with write-allocate){}", rated(f), f.cost.mark())
-        }
-        None => said(f),
-    };
-    let mut lines = Vec::new();
-    let mut memory = Vec::new();
-    for (family, word) in
-        [("read", "read"), ("write", "write"), ("copy", "copy"), ("copy_nt", "streaming copy")]
-    {
-        memory.extend(rate(family, Level::Memory, 1).map(|f| format!("{word} {}", both(f))));
-    }
-    if !memory.is_empty() {
-        let data = if figures.data == "zeros" { " of zeros" } else { "" };
-        lines.push(format!("memory{}{data}, 1 CPU: {}", buffer.unwrap_or_default(), memory.join(", ")));
-    }
-    let most = figures.most_cpus();
-    let together: Vec<String> = ["read", "write", "copy", "triad"]
-        .iter()
-        .filter(|_| most > 1)
-        .filter_map(|f| rate(f, Level::Memory, most).map(|figure| format!("{f} {}", said(figure))))
-        .collect();
-    if !together.is_empty() {
-        lines.push(format!("{most} CPUs: {}", together.join(", ")));
-    }
-    let mut caches: Vec<String> = [Level::L1, Level::L2, Level::Last]
-        .iter()
-        .filter_map(|l| rate("read", *l, 1).map(|f| format!("{} {}", l.name(), said(f))))
-        .collect();
-    let peak = figures.all.iter().filter(|f| f.is_peak()).filter_map(Figure::rate).fold(0.0, f64::max);
-    if !caches.is_empty() {
-        let first = caches.remove(0);
-        caches.insert(0, format!("read from {first}"));
-    }
-    if peak > 0.0 {
-        caches.push(format!("peak {}", human(peak, Unit::FlopsPerSecond)));
-    }
-    if !caches.is_empty() {
-        lines.push(caches.join(", "));
-    }
-    let tile = rate("read", Level::Memory, 1).map(|f| {
-        show::tile(
-            "Memory read",
-            said(f),
-            rate("read", Level::Memory, most)
-                .filter(|_| most > 1)
-                .map(|all| format!("{most} CPUs: {}", said(all)))
-                .unwrap_or_default(),
-        )
-    });
-    show::summary("MEMORY", lines, tile)
+    of_level(out, Level::Last).for_each(|m| m.flag(LAST_DRIFTS.id));
 }

@@ -61,10 +61,9 @@ fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     Analysis {
         datasets: figures::datasets(&curves, &found),
         findings: report::findings(&curves, &found),
-        summary: report::write(&curves, &found),
         warnings,
         metrics,
-        remember: Vec::new(),
+        ..Analysis::default()
     }
 }
 

@@ -1,110 +1,15 @@
-//! What to read: the lines of the page, statements and warnings of what was found against what the system reports.
+//! What to read: statements and warnings of what was found against what the system reports.
 
 use machmeter_data::Metric;
 use machmeter_data::code::Code;
 use machmeter_data::quantity::{Unit, human};
-use machmeter_data::record::{Finding, Summary, Tile, Warning};
-use machmeter_engine::cost::Cost;
-use machmeter_engine::cost::estimate::Known;
+use machmeter_data::record::{Finding, Warning};
 
-use super::chase::{GLOBAL, HUGE, PAGE_BYTES, PAGE_LOCAL, SMALL};
 use super::curves::Curves;
-use super::detect::{Cache, Detection, MEMORY, Priced};
+use super::detect::{Cache, Detection};
 use super::figures::span;
 use super::plan::{GRANTED, HUGE_REFUSED, HYPERVISOR, LIMIT, Limit};
 use crate::show;
-
-/// Writes the lines of the page and the tiles.
-pub(super) fn write(curves: &Curves<'_>, found: &Detection<'_>) -> Summary {
-    let prices = found.usual_prices();
-    let local = found.prices(PAGE_LOCAL, found.first_pages);
-    if prices.is_empty() && local.is_empty() && found.caches.is_empty() {
-        return Summary::default();
-    }
-    let level = |name: &String| {
-        let cache = found.caches.iter().find(|c| c.name == *name);
-        let said = match cache {
-            Some(c) => named(c, on_hypervisor(curves)),
-            None if name == MEMORY => "memory".to_owned(),
-            None => name.clone(),
-        };
-        let of = |priced: &[Priced]| {
-            let p = priced.iter().find(|p| p.level == *name)?;
-            Some((p.cost.known()?.clone(), p.cycles.as_ref().and_then(Cost::value_ns)))
-        };
-        match (of(&prices), of(&local)) {
-            (Some((k, _)), _) if name == MEMORY => format!("{said} {}", memory(found, &k)),
-            (Some((k, cycles)), _) => {
-                let cycles = cycles.map_or(String::new(), |cycles| format!(" ({cycles:.1} cycles)"));
-                format!("{said} {}{cycles}{}", human(k.value_ns, Unit::Nanoseconds), k.mark())
-            }
-            (None, Some((k, _))) => format!("{said} {} (inside pages)", k.words()),
-            (None, None) => format!("{said}, latency not known"),
-        }
-    };
-    let mut lines = vec![found.names.iter().map(level).collect::<Vec<_>>().join(", ")];
-    let mut rest = Vec::new();
-    rest.extend(found.line.as_ref().map(|l| format!("line {:.0} B", l.next)));
-    rest.extend(found.ways.as_ref().map(|w| format!("{:.0} ways in L1", w.last)));
-    rest.extend(found.first_reach.as_ref().map(|s| {
-        let [fit, fail] = [s.last, s.next].map(|bytes| bytes / PAGE_BYTES as f64);
-        let most = if fail > fit + 1.0 { format!(" to {:.0}", fail - 1.0) } else { String::new() };
-        format!("{fit:.0}{most} pages in the first translation buffer")
-    }));
-    if let Some((low, high)) = found.second_reach {
-        let page = PAGE_BYTES as f64;
-        rest.push(format!("{:.0} to {:.0} in the second", low / page, high / page));
-    }
-    let cycle_ns = found.cycle.as_ref().and_then(Cost::value_ns);
-    rest.extend(cycle_ns.map(|ns| format!("core at {}", human(1e9 / ns, Unit::Hertz))));
-    if !rest.is_empty() {
-        lines.push(rest.join("; "));
-    }
-    show::summary("MEMORY", lines, tile(found, &prices))
-}
-
-/// A cache with its size as a person says it.
-fn named(cache: &Cache, on_hypervisor: bool) -> String {
-    let bytes = |b: f64| human(b, Unit::Bytes);
-    match verdict(cache, on_hypervisor) {
-        Verdict::Effective => {
-            let (low, high) = cache.end.range_bytes();
-            let there = span(low, high);
-            let claimed =
-                cache.reported.map_or(String::new(), |c| format!(" ({} claimed)", bytes(c.bytes as f64)));
-            format!("last level {there} effective{claimed}")
-        }
-        Verdict::Equal => format!("{} {}", cache.name, bytes(cache.reported.map_or(0.0, |c| c.bytes as f64))),
-        Verdict::Differs => format!(
-            "{} {} ({} claimed)",
-            cache.name,
-            bytes(cache.nominal_bytes),
-            bytes(cache.reported.map_or(0.0, |c| c.bytes as f64))
-        ),
-        Verdict::NotClaimed => format!("{} {}", cache.name, bytes(cache.nominal_bytes)),
-    }
-}
-
-fn memory(found: &Detection<'_>, small: &Known) -> String {
-    let huge = found.prices(GLOBAL, HUGE).into_iter().find(|p| p.level == MEMORY);
-    match huge.and_then(|p| p.cost.words()).filter(|_| found.first_pages == SMALL) {
-        Some(huge) => format!("{} (4 KiB pages), {huge} (2 MiB)", small.words()),
-        None => small.words(),
-    }
-}
-
-fn tile(found: &Detection<'_>, prices: &[Priced]) -> Option<Tile> {
-    // Not of a nearer level where the last one has no price.
-    let last = prices.last().filter(|p| Some(&p.level) == found.names.last())?;
-    let k = last.cost.known()?;
-    let label = if found.memory_reached { "Memory latency" } else { "Latency of the last level" };
-    let ns = |ns: f64| human(ns, Unit::Nanoseconds);
-    Some(show::tile(
-        label,
-        ns(k.value_ns),
-        format!("[{}, {}], random order{}", ns(k.low_ns), ns(k.high_ns), k.mark()),
-    ))
-}
 
 /// Change of the core's clock between rounds that is worth a warning.
 const CLOCK_CHANGE: f64 = 0.01;

@@ -232,9 +232,10 @@ fn a_planted_machine_is_described() {
     near("memory.parallelism", &[("chains", "8")], 110.0 / 15.0, 0.01);
     assert!(a.warnings.is_empty(), "{:?}", a.warnings);
     assert_eq!(a.findings[0].verdict, "equal", "{:?}", a.findings);
-    let lines = &a.summary.lines[0].lines;
-    assert!(lines[0].starts_with("L1 32.0 KiB 1.0") && lines[0].contains("(2 MiB)"), "{lines:?}");
-    assert!(lines[1].contains("line 64 B; 8 ways in L1; 72 pages"), "{lines:?}");
+    let told = crate::testing::told(&crate::memory::info::INFO, &a);
+    for row in ["latency, 2 MiB pages | 4 KiB: ", "line, L1: 64", "ways, L1: 8", "L1, size | latency: "] {
+        assert!(told.iter().any(|t| t.starts_with(row)), "{row}: {told:?}");
+    }
     for m in &a.metrics {
         assert!(m.value.is_none_or(|v| v.is_finite() && v >= 0.0), "{m:?}");
     }
@@ -336,7 +337,7 @@ fn what_was_found_is_told_to_the_parts_after_it() {
 fn nothing_measured_says_nothing() {
     let empty = Rows::in_nanoseconds(Vec::new());
     let a = analyze(&params(), &empty, 7);
-    assert!(a.metrics.is_empty() && a.summary.lines.is_empty() && a.warnings.is_empty());
+    assert!(a.metrics.is_empty() && a.warnings.is_empty());
     // A few pairs of a few working sets: no figure is made of them.
     let mut few = rows(&Machine::usual());
     few.rows.truncate(3);

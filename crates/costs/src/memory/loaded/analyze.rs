@@ -110,13 +110,6 @@ fn rise(idle: &Point<'_>, full: &Point<'_>, points: &[Point<'_>], out: &mut Anal
         ))
     });
     out.findings.push(show::finding("memory.loaded_latency", verdict, text, evidence.collect()));
-    let line = format!(
-        "latency under load: {} idle, {} beside {rate} of {}",
-        a.words(),
-        ns(b.value_ns),
-        full.load()
-    );
-    out.summary = show::summary("MEMORY", vec![line], None);
 }
 
 /// A curve for each load on the most CPUs it ran on, from the idle machine on.

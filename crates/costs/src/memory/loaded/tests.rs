@@ -86,7 +86,8 @@ fn the_curve_of_latency_over_bandwidth_is_found() {
         finding.text
     );
     assert!(a.warnings.is_empty(), "{:?}", a.warnings);
-    assert!(a.summary.lines[0].lines[0].contains("140 ns idle, 260 ns beside 27"), "{:?}", a.summary);
+    let told = crate::testing::told(&crate::memory::info::INFO, &a);
+    assert_eq!(told, ["latency, alone | others busy: 140 | 260 ns"]);
 }
 
 #[test]

@@ -156,35 +156,11 @@ fn of_model(out: &mut Analysis, rows: &Rows, model: &str, levels: Option<&Regime
         let code = if why.contains("needs two CPUs") { &info::ALONE } else { &info::MODEL_FAILED };
         warn(code, format!("table A, {model}: {why}"));
     }
-    summary(out, &table, model);
     let columns = ["streamed, avg", "max of members", "largest sample"];
     let columns = columns.into_iter().chain(["dependent, avg", "max of members", "largest sample"]);
     let names = ["memory.table_a", "Reads and writes of own and shared memory", &caption(rows)];
     let shown = show::table(names, columns.map(|label| (label, show::NS)), table);
     out.datasets.extend(shown.map(|d| d.with_params(params([("model", model.into())]))));
-}
-
-fn summary(out: &mut Analysis, table: &[TableRow], model: &str) {
-    let cell = |name: &str, at: usize| {
-        let row = table.iter().find(|r| r.name.trim_end_matches(MARK) == name)?;
-        let mark = &row.name[name.len()..];
-        match row.cells.get(at)? {
-            Cell::Number(v) => Some(human(*v, Unit::Nanoseconds) + mark),
-            _ => None,
-        }
-    };
-    let figures = [
-        ("reading own", cell("read_local", 3)),
-        ("a neighbour's", cell("read_neighbour", 3)),
-        ("all at once", cell("allread_neighbour", 3)),
-        ("meeting", cell("barrier", 0)),
-    ];
-    let known: Vec<String> =
-        figures.into_iter().filter_map(|(name, v)| Some(format!("{name} {}", v?))).collect();
-    if known.len() > 1 {
-        let line = format!("{model}: {}", known.join(", "));
-        out.summary.lines.extend(show::summary("MEMORY", vec![line], None).lines);
-    }
 }
 
 /// Of the members' costs; the reason, or `< bound`, where not all are known.

@@ -11,9 +11,8 @@ mod tests;
 use machmeter_data::Metric;
 use machmeter_data::code::Code;
 use machmeter_data::metric::{Population, params};
-use machmeter_data::quantity::human;
 use machmeter_data::record::{Finding, Warning};
-use machmeter_engine::cost::estimate::{LEAST_SHARE, MARK};
+use machmeter_engine::cost::estimate::LEAST_SHARE;
 use machmeter_engine::cost::{Kind, Rows};
 use machmeter_engine::experiment::CellList;
 use machmeter_engine::sampling::{Pace, Subject};
@@ -162,8 +161,6 @@ fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
         return out;
     }
     let (fitted, finding, warning) = known_costs(&priced);
-    let mark = if fitted.is_shared() { MARK } else { "" };
-    let addition = fitted.value.map(|ns| human(ns, fitted.unit) + mark);
     out.metrics.push(fitted);
     out.metrics.extend(priced.iter().map(|p| table::metric(&COST, p)));
     out.findings.push(finding);
@@ -175,13 +172,6 @@ fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
         "Latency: each operation needs the one before. Throughput: they overlap as the machine likes.",
         &priced,
     ));
-    let clock = priced.iter().find(|p| p.row.operation == "read_clock").and_then(|p| p.cost.words());
-    let daxpy = |p: &&Priced<'_>| p.row.int("elements") == Some(1_000) && p.row.text("code") == "compiled";
-    out.summary = table::line(&[
-        ("addition", addition),
-        ("clock read", clock),
-        ("daxpy of 1000", priced.iter().find(daxpy).and_then(|p| p.cost.words())),
-    ]);
     out
 }
 

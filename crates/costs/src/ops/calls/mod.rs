@@ -109,14 +109,5 @@ fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     ));
     out.warnings
         .extend(CODES.iter().filter_map(|code| table::warning(code, &priced, |r| code_of(r) == *code)));
-    let cost = |operation: &str| table::words(&priced, operation);
-    out.summary = table::line(&[
-        ("system call", cost("getppid")),
-        ("clock", cost("clock_gettime")),
-        ("signal", cost("signal_catch")),
-        ("page fault", cost("page_fault_4k")),
-        ("open and close", cost("open_close")),
-        ("read of 4 KiB", cost("pread")),
-    ]);
     out
 }

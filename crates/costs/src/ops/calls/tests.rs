@@ -26,9 +26,14 @@ fn analysis(rows: Vec<Row>) -> machmeter_engine::Analysis {
 }
 
 #[test]
-fn sound_rows_make_the_line_of_the_page() {
-    let a = analysis(vec![row("getppid", 169), row("page_fault_4k", 2_100), row("clock_gettime", 23)]);
-    assert_eq!(a.summary.lines[0].lines, ["system call 169 ns, clock 23.0 ns, page fault 2.10 us"]);
+fn sound_rows_make_rows_of_the_page() {
+    let call = row("getppid", 169).with("code", "libc");
+    let a = analysis(vec![call, row("page_fault_4k", 2_100), row("clock_gettime", 23)]);
+    let told = crate::testing::told(&crate::ops::info::INFO, &a);
+    assert_eq!(
+        told,
+        ["system call, getppid: 169 ns", "page fault, 4 KiB: 2.10 us", "time of day, clock_gettime: 23.0 ns"]
+    );
     assert!(a.warnings.is_empty() && a.metrics.iter().all(|m| m.value.is_some() && m.ci.is_some()));
 }
 

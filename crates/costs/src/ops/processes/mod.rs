@@ -177,13 +177,5 @@ fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     let is_switch = |r: &Row| r.operation == switch::OPERATION;
     out.warnings.extend(table::warning(&NOT_STARTED, &priced, |r| !is_switch(r)));
     out.warnings.extend(table::warning(&NO_FIGURE, &priced, is_switch));
-    let cost = |operation: &str| table::words(&priced, operation);
-    let (started, spawn) = table::spawn(rows);
-    out.summary = table::line(&[
-        ("thread", cost("thread_create_join")),
-        ("fork", cost("fork_exit_wait")),
-        (started, spawn.and_then(|c| c.words())),
-        ("switch", cost(switch::OPERATION)),
-    ]);
     out
 }

@@ -20,7 +20,8 @@ fn what_happened_stands_on_the_page() {
         row("spawn", 515_000).with("program", "true"),
     ];
     let a = analyze(&params(&[]), &Rows::in_nanoseconds(rows.into()), 1);
-    assert_eq!(a.summary.lines[0].lines, ["thread 22.0 us, fork 139 us, spawn /bin/true 515 us"]);
+    let told = crate::testing::told(&crate::ops::info::INFO, &a);
+    assert!(told.contains(&"start a program, true: 515 us".to_owned()), "{told:?}");
     assert!(a.warnings.is_empty());
     assert!(a.metrics.iter().all(|m| m.ci.is_some() && m.n == 30));
 }
@@ -34,7 +35,7 @@ fn children_that_were_not_seen_to_end_well_have_no_price() {
     let rows = vec![unseen, refused];
     let a = analyze(&params(&[]), &Rows::in_nanoseconds(rows), 1);
     assert!(a.metrics.iter().all(|m| m.value.is_none() && m.why.is_some()), "{:?}", a.metrics);
-    assert!(a.summary.lines.is_empty());
+    assert!(crate::testing::told(&crate::ops::info::INFO, &a).is_empty());
     assert_eq!(a.warnings.len(), 1);
     let text = &a.warnings[0].text;
     assert!(

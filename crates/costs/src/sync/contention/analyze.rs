@@ -2,7 +2,7 @@
 
 use machmeter_data::metric::params;
 use machmeter_data::quantity::{Unit, human};
-use machmeter_data::record::{Finding, Summary, Warning};
+use machmeter_data::record::{Finding, Warning};
 use machmeter_data::shape::{Axis, Cell, CurveRow, TableRow};
 use machmeter_data::{Dataset, Interval, Metric, Params as Keys};
 use machmeter_engine::Analysis;
@@ -55,7 +55,6 @@ pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     if views.iter().any(|v| v.cost.known().is_some()) {
         out.datasets.extend(table(&views).into_iter().chain(curve(&views)));
     }
-    out.summary = summary(&views);
     out
 }
 
@@ -203,25 +202,4 @@ fn curve(views: &[View<'_>]) -> Option<Dataset> {
         "Cost of an operation on a CPU's own word while another CPU works on a word so many bytes away.";
     let axes = [Axis::log("distance", Unit::Bytes), Axis::log("per operation", Unit::Nanoseconds)];
     show::curves(["sync.false_sharing", "False sharing", caption], axes, rows, Vec::new())
-}
-
-fn summary(views: &[View<'_>]) -> Summary {
-    let add = Operation::FetchAdd.name();
-    let most = views
-        .iter()
-        .filter(|v| v.row.operation == add && v.distance_bytes == 0 && v.cpus > 1)
-        .filter(|v| v.cost.known().is_some())
-        .map(|v| v.cpus)
-        .max();
-    let shared = most.and_then(|cpus| Some((cpus, cost_of(views, add, cpus, 0)?.words()?)));
-    let Some((cpus, cost)) = shared else { return Summary::default() };
-    let mut line = format!("shared counter {cost} per add with {cpus} CPUs");
-    if let Some(alone) = cost_of(views, add, 1, 0).and_then(Cost::words) {
-        line.push_str(&format!(", {alone} alone"));
-    }
-    if let Some((metric, _)) = reach(views, add) {
-        let bytes = metric.value.unwrap_or(0.0);
-        line.push_str(&format!("; false sharing below {bytes:.0} B"));
-    }
-    show::summary("CORES", vec![line], None)
 }

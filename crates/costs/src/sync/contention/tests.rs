@@ -61,8 +61,8 @@ fn the_reach_of_false_sharing_is_the_planted_line() {
         assert!((value(&a.metrics, &add(2, 0)) / 8.0 - 1.0).abs() < 0.03);
         assert!((value(&a.metrics, &add(1, 0)) / 2.0 - 1.0).abs() < 0.03);
         assert!(a.warnings.is_empty(), "{:?}", a.warnings);
-        let line = &a.summary.lines[0].lines[0];
-        assert!(line.contains(" ns alone"), "{line}");
+        let told = crate::testing::told(&crate::sync::info::INFO, &a);
+        assert!(told[0].starts_with("add to a word, alone | 2 CPUs: 2.0"), "{told:?}");
         assert!(serde_json::to_vec(&a.datasets).unwrap().len() < 10_000);
     }
 }

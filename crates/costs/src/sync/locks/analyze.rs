@@ -2,7 +2,7 @@
 
 use machmeter_data::metric::params;
 use machmeter_data::quantity::Unit;
-use machmeter_data::record::{Finding, Summary, Warning};
+use machmeter_data::record::{Finding, Warning};
 use machmeter_data::shape::{Axis, Cell, Matrix, Shape, TableRow};
 use machmeter_data::{Dataset, Interval, Metric};
 use machmeter_engine::Analysis;
@@ -31,7 +31,6 @@ pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
         datasets: datasets(&views),
         findings: findings(&metrics),
         warnings: warnings(&views, &metrics, levels.as_ref()),
-        summary: summary(&views),
         metrics,
         ..Analysis::default()
     }
@@ -249,33 +248,4 @@ fn warnings(views: &[Priced<'_>], metrics: &[Metric], levels: Option<&Regimes>) 
         );
     }
     out
-}
-
-fn summary(views: &[Priced<'_>]) -> Summary {
-    let find = |lock: &str, state: &str| {
-        let of =
-            |v: &&Priced<'_>| v.row.operation == lock && v.is("state", state) && v.is("model", "threads");
-        views.iter().find(of)
-    };
-    let ns = |lock: &str, state: &str| find(lock, state).and_then(Priced::text);
-    let slow =
-        |lock: &str, state: &str| find(lock, state).and_then(|v| Some(format!("{} {}", v.text()?, v.how())));
-    let (spin, mutex) = (kinds::Kind::Spin.name(), kinds::Kind::PosixMutex.name());
-    let one = [
-        ns(mutex, "alone").map(|c| format!("lock+unlock {c} alone")),
-        ns(mutex, "contended").map(|c| format!("{c} contended (pthread mutex)")),
-    ];
-    let handed = [ns(spin, "handoff").map(|c| format!("{c} spinning")), slow(mutex, "handoff")];
-    let barriers =
-        [ns("barrier_spin", "barrier").map(|c| format!("{c} spinning")), slow("barrier_pthread", "barrier")];
-    let line = |begin: &str, parts: [Option<String>; 2]| {
-        let parts: Vec<String> = parts.into_iter().flatten().collect();
-        (!parts.is_empty()).then(|| format!("{begin}{}", parts.join(", ")))
-    };
-    let locks: Vec<String> = [line("", one), line("hand-off ", handed)].into_iter().flatten().collect();
-    let locks = (!locks.is_empty()).then(|| locks.join("; "));
-    let lines: Vec<String> = locks.into_iter().chain(line("barrier of 2: ", barriers)).collect();
-    let tiles = ns(spin, "handoff")
-        .map(|value| show::tile("Lock hand-off", value, "spin lock, one CPU to another".to_owned()));
-    show::summary("CORES", lines, tiles)
 }

@@ -25,7 +25,6 @@ pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
         out.metrics.extend(v.metrics(&COST, &conditions));
     }
     out.datasets.extend(table(&own));
-    out.summary = show::summary("CORES", lines(&own), None);
     out.warnings.extend(placement::moved(PART.name, levels.as_ref()));
     for (why, code) in [(ONE_CPU, &cost::ONE_CPU), (WITHOUT, &NO_USER_THREADS)] {
         let refused = own.iter().filter(|v| v.row.refused.as_deref() == Some(why)).count();
@@ -65,24 +64,4 @@ fn table(own: &[Priced<'_>]) -> Option<Dataset> {
     let names = ["sync.models", "The same work in processes and user threads", caption];
     let known = own.iter().any(|v| v.cost.known().is_some());
     show::table(names, models.map(|m| (m, show::NS)), rows).filter(|_| known)
-}
-
-fn lines(own: &[Priced<'_>]) -> Vec<String> {
-    let figure = |operation, cpus| {
-        let one = |(model, name): &(&str, &str)| {
-            let ns = find(own, operation, model, cpus)?.value_ns()?;
-            Some(format!("{name} {}", human(ns, Unit::Nanoseconds)))
-        };
-        let names = [(PROCESSES, "process"), (USER_THREADS, "user thread")];
-        names.iter().filter_map(one).collect::<Vec<_>>().join(", ")
-    };
-    [
-        ("create and join", figure("create_join", 1)),
-        ("hand over on one CPU", figure("hand_over", 1)),
-        ("barrier of two", figure("barrier", 2)),
-    ]
-    .into_iter()
-    .filter(|(_, figures)| !figures.is_empty())
-    .map(|(what, figures)| format!("{what}: {figures}"))
-    .collect()
 }

@@ -120,7 +120,6 @@ pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
         out.warnings.push(SAMPLED.warning(text));
     }
     out.datasets = show::datasets(&views, rows);
-    out.summary = show::summary(&views, rows);
     out
 }
 

@@ -2,21 +2,18 @@
 
 use machmeter_data::metric::params;
 use machmeter_data::quantity::{Unit, human};
-use machmeter_data::record::Summary;
 use machmeter_data::shape::{Axis, Cell, Matrix, Scatter, ScatterGroup, TableRow};
 use machmeter_data::{Dataset, Shape};
 use machmeter_engine::cost::Rows;
 use machmeter_engine::disturbance::Distance;
 use machmeter_stats::quantile::median_of;
 
-use super::analyze::{COUPLES_MAX, View, levels_text, percent};
+use super::analyze::{COUPLES_MAX, View, percent};
 use super::trips::Kind;
 use crate::show;
 
 pub(super) const MATRIX_CPUS: usize = 32;
 const POINTS: usize = 240;
-/// Couples that the page names one by one, and the table.
-const NAMED: usize = 3;
 const TABLE_COUPLES: usize = 16;
 
 pub(super) fn datasets(views: &[View<'_>], rows: &Rows) -> Vec<Dataset> {
@@ -166,57 +163,4 @@ fn series(v: &View<'_>) -> Dataset {
             y: Axis::log("one way", Unit::Nanoseconds),
             groups: v.reported().into_iter().map(group).collect(),
         })).with_params(params([("from", v.low.into()), ("to", v.high.into())]))
-}
-
-pub(super) fn summary(views: &[View<'_>], rows: &Rows) -> Summary {
-    let mut lines = Vec::new();
-    if views.len() <= NAMED {
-        lines.extend(views.iter().map(|v| format!("CPU {} <-> {}: {}", v.low, v.high, levels_text(v))));
-    } else {
-        lines.extend(Distance::SHOWN.iter().filter_map(|distance| of_class(views, &distance.to_string())));
-    }
-    let Some(first) = views.first() else { return Summary::default() };
-    let figure = |kind: Kind, what: &str| {
-        let ns = first.cost(rows, first.low, kind, 0)?.value_ns()?;
-        Some(format!("{what} {}", human(ns, Unit::Nanoseconds)))
-    };
-    let kinds: Vec<String> = [
-        (Kind::OneLine, "store and load of one line"),
-        (Kind::TwoLines, "of two lines"),
-        (Kind::ReadDirty, "read of a line the other CPU wrote"),
-        (Kind::ReadClean, "only read"),
-    ]
-    .into_iter()
-    .filter_map(|(kind, what)| figure(kind, what))
-    .collect();
-    if !kinds.is_empty() {
-        lines.push(kinds.join(", "));
-    }
-    let main = first.reported().first().map(|(_, r)| r.center);
-    let tile = main.map(|ns| {
-        show::tile(
-            "Core to core",
-            human(ns, Unit::Nanoseconds),
-            if views.len() == 1 {
-                levels_text(first)
-            } else {
-                format!("CPU {} to {}, one way", first.low, first.high)
-            },
-        )
-    });
-    show::summary("CORES", lines, tile)
-}
-
-/// One line for all couples of a class: median and range of their most frequent level.
-fn of_class(views: &[View<'_>], class: &str) -> Option<String> {
-    let centers: Vec<f64> = views
-        .iter()
-        .filter(|v| v.class == class)
-        .filter_map(|v| v.reported().first().map(|(_, r)| r.center))
-        .collect();
-    let middle = median_of(&centers)?;
-    let (low, high) =
-        (centers.iter().copied().fold(f64::INFINITY, f64::min), centers.iter().copied().fold(0.0, f64::max));
-    let ns = |x: f64| human(x, Unit::Nanoseconds);
-    Some(format!("{class}: {} one way ({} to {}, {} pairs)", ns(middle), ns(low), ns(high), centers.len()))
 }

@@ -1,8 +1,7 @@
-//! From rows to metrics, a table and a line. Pure.
+//! From rows to metrics and a table. Pure.
 
 use machmeter_data::metric::Params as Keys;
-use machmeter_data::quantity::{Unit, human};
-use machmeter_data::record::{Summary, Warning};
+use machmeter_data::record::Warning;
 use machmeter_data::shape::{Cell, TableRow};
 use machmeter_data::{Dataset, Metric};
 use machmeter_engine::Analysis;
@@ -16,8 +15,6 @@ use crate::sync::cost::{COST, ONE_CPU};
 use crate::sync::trips::Priced;
 use machmeter_engine::disturbance::placement::{self, levels};
 
-/// Ratio of the 99 % quantile to the median from which on the line tells it.
-const TAIL: f64 = 3.0;
 const COLUMNS: [(Wake, &str); 4] = [
     (Wake::Running, "looking"),
     (Wake::SameCpu, "same CPU"),
@@ -32,7 +29,6 @@ pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
         metrics: views.iter().flat_map(metrics).collect(),
         datasets: table(&views).into_iter().collect(),
         warnings: warnings(&views).into_iter().chain(placement::moved(NAME, levels.as_ref())).collect(),
-        summary: summary(&views),
         ..Analysis::default()
     }
 }
@@ -96,39 +92,4 @@ fn warnings(views: &[Priced<'_>]) -> Vec<Warning> {
         );
     }
     out
-}
-
-fn summary(views: &[Priced<'_>]) -> Summary {
-    let find = |wake: Wake| {
-        let of = |v: &&Priced<'_>| {
-            v.row.operation == "wake_futex" && v.is("wake", wake.name()) && v.is("model", "threads")
-        };
-        views.iter().find(of)
-    };
-    let named = [(Wake::SameCpu, "same CPU"), (Wake::Idle, "idle CPU"), (Wake::Busy, "busy CPU")];
-    let parts: Vec<String> = named
-        .iter()
-        .filter_map(|(wake, name)| {
-            let v = find(*wake)?;
-            let p99_ns = v.p99_ns().filter(|p99| v.cost.value_ns().is_some_and(|ns| *p99 > TAIL * ns));
-            let tail =
-                p99_ns.map_or_else(String::new, |ns| format!(" (p99 {})", human(ns, Unit::Nanoseconds)));
-            Some(format!("{} {name}{tail}", v.text()?))
-        })
-        .collect();
-    if parts.is_empty() {
-        return Summary::default();
-    }
-    let tile = find(Wake::Idle).and_then(|v| v.cost.known()).map(|k| {
-        show::tile(
-            "Wake-up",
-            human(k.value_ns, Unit::Nanoseconds),
-            format!(
-                "idle CPU, futex [{}, {}]",
-                human(k.low_ns, Unit::Nanoseconds),
-                human(k.high_ns, Unit::Nanoseconds)
-            ),
-        )
-    });
-    show::summary("CORES", vec![format!("wake-up (futex): {}", parts.join(", "))], tile)
 }

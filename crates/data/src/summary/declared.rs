@@ -1,0 +1,190 @@
+//! Rows as probes declare them: names and selectors, for which the metrics of a run are looked up.
+
+use super::{Row, RowFigure, Shows};
+use crate::metric::{Metric, Params};
+
+/// Rows at most of one declaration: a CPU, a level, a source each. Tables have all.
+const MOST_EACH: usize = 16;
+
+/// A row as a probe declares it.
+#[derive(Debug, Clone, Copy)]
+pub struct RowInfo {
+    /// `MEMORY`, ...
+    pub section: &'static str,
+    /// What it is; `{name}` stands for a parameter of the first figure.
+    pub name: &'static str,
+    /// Which figures it shows.
+    pub picks: &'static [Pick],
+    /// A row for each value of this parameter of the first pick.
+    pub each: Option<&'static str>,
+    /// Whether only the page of its probe shows it.
+    pub detail: bool,
+}
+
+/// A figure of a row as a probe declares it.
+#[derive(Debug, Clone, Copy)]
+pub struct Pick {
+    condition: &'static str,
+    selector: &'static str,
+    max: bool,
+    quantile: Option<&'static str>,
+    choice: Choice,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Choice {
+    First,
+    Greatest,
+    Least,
+    Most(&'static str),
+}
+
+impl RowInfo {
+    /// A row of these figures.
+    pub const fn new(section: &'static str, name: &'static str, picks: &'static [Pick]) -> Self {
+        Self { section, name, picks, each: None, detail: false }
+    }
+
+    /// A row that only the page of its probe shows.
+    pub const fn detail(section: &'static str, name: &'static str, picks: &'static [Pick]) -> Self {
+        Self { detail: true, ..Self::new(section, name, picks) }
+    }
+
+    /// A row for each value of this parameter.
+    #[must_use]
+    pub const fn each(self, param: &'static str) -> Self {
+        Self { each: Some(param), ..self }
+    }
+}
+
+impl Pick {
+    /// The metric that `selector` names: `memory.latency{level=DRAM,kernel=read.*,!load=none}`. A value that ends in `*` stands for all that
+    /// begin so; `!` for all but this; a parameter that is not named may be anything. `{name}` in `condition` stands for a parameter.
+    pub const fn new(condition: &'static str, selector: &'static str) -> Self {
+        Self { condition, selector, max: false, quantile: None, choice: Choice::First }
+    }
+
+    /// Its largest sample.
+    #[must_use]
+    pub const fn max(self) -> Self {
+        Self { max: true, ..self }
+    }
+
+    /// A quantile of it.
+    #[must_use]
+    pub const fn quantile(self, p: &'static str) -> Self {
+        Self { quantile: Some(p), ..self }
+    }
+
+    /// Of several metrics that of the greatest figure.
+    #[must_use]
+    pub const fn greatest(self) -> Self {
+        Self { choice: Choice::Greatest, ..self }
+    }
+
+    /// Of several metrics that of the least figure.
+    #[must_use]
+    pub const fn least(self) -> Self {
+        Self { choice: Choice::Least, ..self }
+    }
+
+    /// Of several metrics that with most of a parameter, where it is more than 1.
+    #[must_use]
+    pub const fn most(self, param: &'static str) -> Self {
+        Self { choice: Choice::Most(param), ..self }
+    }
+
+    /// Id and names of parameters that it asks for.
+    pub fn names(&self) -> (&'static str, Vec<&'static str>) {
+        let (id, conditions) = split(self.selector);
+        (id, conditions.into_iter().map(|c| c.0.trim_start_matches('!')).collect())
+    }
+
+    fn shows(&self) -> Shows {
+        match (self.max, self.quantile) {
+            (true, _) => Shows::Max,
+            (_, Some(p)) => Shows::Quantile(p.to_owned()),
+            _ => Shows::Value,
+        }
+    }
+
+    /// The metrics it may mean, with their figures.
+    fn candidates<'m>(&self, metrics: &'m [Metric]) -> Vec<(&'m Metric, f64)> {
+        let (id, conditions) = split(self.selector);
+        let holds = |m: &Metric, (name, wanted): &(&str, &str)| {
+            let is = |name: &str| {
+                let Some(value) = m.params.get(name) else { return false };
+                let value = value.to_string();
+                wanted.strip_suffix('*').map_or(value == *wanted, |begin| value.starts_with(begin))
+            };
+            name.strip_prefix('!').map_or_else(|| is(name), |name| !is(name))
+        };
+        let shows = self.shows();
+        let of = metrics.iter().filter(|m| m.id == id && conditions.iter().all(|c| holds(m, c)));
+        of.filter_map(|m| Some((m, shows.of(m)?))).collect()
+    }
+
+    fn chosen<'m>(&self, metrics: &'m [Metric], each: Option<(&str, &str)>) -> Option<&'m Metric> {
+        let is_each =
+            |m: &Metric| each.is_none_or(|(p, v)| m.params.get(p).is_some_and(|x| x.to_string() == v));
+        let all = self.candidates(metrics).into_iter().filter(|(m, _)| is_each(m));
+        let number = |m: &Metric, param| {
+            m.params.get(param).and_then(|v| v.to_string().parse::<i64>().ok()).unwrap_or(0)
+        };
+        match self.choice {
+            Choice::First => all.map(|c| c.0).next(),
+            Choice::Greatest => all.max_by(|a, b| a.1.total_cmp(&b.1)).map(|c| c.0),
+            Choice::Least => all.min_by(|a, b| a.1.total_cmp(&b.1)).map(|c| c.0),
+            Choice::Most(param) => {
+                all.map(|c| c.0).filter(|m| number(m, param) > 1).max_by_key(|m| number(m, param))
+            }
+        }
+    }
+}
+
+/// Id and conditions of a selector.
+fn split(selector: &'static str) -> (&'static str, Vec<(&'static str, &'static str)>) {
+    let Some((id, rest)) = selector.split_once('{') else { return (selector, Vec::new()) };
+    let pairs = rest.trim_end_matches('}').split(',').filter_map(|c| c.split_once('='));
+    (id, pairs.collect())
+}
+
+/// The rows of `infos` whose figures are among `metrics`.
+pub fn rows(infos: &[RowInfo], metrics: &[Metric]) -> Vec<Row> {
+    infos.iter().flat_map(|info| rows_of(info, metrics)).collect()
+}
+
+fn rows_of(info: &RowInfo, metrics: &[Metric]) -> Vec<Row> {
+    let Some(param) = info.each else { return row(info, metrics, None).into_iter().collect() };
+    let mut values: Vec<String> = Vec::new();
+    for (metric, _) in info.picks.iter().flat_map(|p| p.candidates(metrics)) {
+        let value = metric.params.get(param).map(ToString::to_string);
+        values.extend(value.filter(|v| !values.contains(v)));
+    }
+    values.iter().take(MOST_EACH).filter_map(|v| row(info, metrics, Some((param, v)))).collect()
+}
+
+fn row(info: &RowInfo, metrics: &[Metric], each: Option<(&str, &str)>) -> Option<Row> {
+    let found: Vec<(&Pick, &Metric)> =
+        info.picks.iter().filter_map(|p| Some((p, p.chosen(metrics, each)?))).collect();
+    let (_, first) = found.first()?;
+    let figure = |(pick, m): &(&Pick, &Metric)| RowFigure {
+        condition: filled(pick.condition, &m.params),
+        id: m.id.clone(),
+        params: m.params.clone(),
+        shows: pick.shows(),
+    };
+    Some(Row {
+        section: info.section.to_owned(),
+        name: filled(info.name, &first.params),
+        figures: found.iter().map(figure).collect(),
+        detail: info.detail,
+    })
+}
+
+/// A text with its `{name}`s replaced by parameters.
+fn filled(text: &str, params: &Params) -> String {
+    params
+        .iter()
+        .fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), &value.to_string()))
+}
