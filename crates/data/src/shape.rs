@@ -112,7 +112,7 @@ pub struct SeriesRow {
 }
 
 /// A named position on the x axis.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Mark {
     /// Position in the x unit (ns after start for a series).
     pub x: f64,
@@ -124,6 +124,9 @@ pub struct Mark {
     /// Longer text: what it is, what is near it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub detail: String,
+    /// Whether a level ends here: what lies on both sides is not one line.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub edge: bool,
 }
 
 /// See [`Shape::Distribution`].
@@ -133,6 +136,9 @@ pub struct Distribution {
     pub value: Axis,
     /// One per CPU or class.
     pub rows: Vec<DistributionRow>,
+    /// Heights that matter to a reader: a deadline. Only `y` is read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<Mark>,
 }
 
 /// One set of samples of a [`Distribution`].

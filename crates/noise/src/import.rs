@@ -57,7 +57,7 @@ fn histogram(t: &Table) -> Option<Dataset> {
             "noise.imported_histogram",
             "Imported histogram",
             format!("Percentiles of the {quantity}, from the file's buckets; each value is the upper end of its bucket."),
-            Shape::Distribution(Distribution { value: Axis::log("duration", Unit::Nanoseconds), rows }),
+            Shape::Distribution(Distribution { value: Axis::log("duration", Unit::Nanoseconds), rows, limits: Vec::new() }),
         )
     })
 }
@@ -117,7 +117,11 @@ fn work(t: &Table) -> Option<Dataset> {
             "noise.imported_work",
             "Durations of fixed work",
             format!("Percentiles of the time that one piece of fixed work took (FWQ).{unit}"),
-            Shape::Distribution(Distribution { value: Axis::log("duration", Unit::Nanoseconds), rows }),
+            Shape::Distribution(Distribution {
+                value: Axis::log("duration", Unit::Nanoseconds),
+                rows,
+                limits: Vec::new(),
+            }),
         )
     })
 }

@@ -149,7 +149,8 @@ mod tests {
     fn merged_curves_keep_the_percentiles_that_tables_show() {
         let quantiles: Vec<(f64, f64)> = (0..=1000).map(|i| (f64::from(i) / 1000.0, f64::from(i))).collect();
         let row = DistributionRow { name: "r".into(), n: 1000, quantiles };
-        let mut d = Distribution { value: Axis::log("y", Unit::Nanoseconds), rows: vec![row] };
+        let mut d =
+            Distribution { value: Axis::log("y", Unit::Nanoseconds), rows: vec![row], limits: Vec::new() };
         distribution(&mut d, 40);
         let kept = &d.rows[0].quantiles;
         assert!(kept.len() < 40, "{}", kept.len());

@@ -10,7 +10,7 @@ pub(crate) fn fit(fit: Fit) -> &'static str {
     match fit {
         Fit::Yes => "fit",
         Fit::Unknown => "not known",
-        Fit::Partly => "with a reservation",
+        Fit::Partly => "with reservation",
         Fit::No => "not fit",
     }
 }

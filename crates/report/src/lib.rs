@@ -14,6 +14,7 @@ pub mod format;
 pub mod html;
 mod identity;
 mod label;
+mod pictures;
 mod svg;
 pub mod terminal;
 mod tiles;

@@ -13,7 +13,7 @@ pub(crate) struct Tile<'r> {
     pub name: String,
     /// The first figure of the row.
     pub value: String,
-    /// Its interval, and the other figures with their conditions.
+    /// The other figures with their conditions, and its interval.
     pub note: String,
     /// Whose figure it is.
     pub metric: &'r Metric,
@@ -47,7 +47,7 @@ fn tile<'r>(row: &'r Row, record: &'r Record) -> Option<Tile<'r>> {
         section: &row.section,
         name,
         value: human(first.value, first.unit),
-        note: interval.into_iter().chain(other).chain(shared).collect::<Vec<_>>().join("; "),
+        note: other.chain(interval).chain(shared).collect::<Vec<_>>().join("; "),
         metric: first.metric,
     })
 }

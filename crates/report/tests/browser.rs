@@ -180,3 +180,47 @@ fn the_policy_is_in_force_in_the_browser() {
         "{log}"
     );
 }
+
+/// Texts of the drawings of a page that leave their drawing, and pairs that overlap.
+const LOOK: &str = "<script>
+const out = [], pairs = [];
+for (const svg of document.querySelectorAll('svg.card, .pictures svg.chart')) {
+  const own = svg.getBoundingClientRect();
+  const texts = [...svg.querySelectorAll('text')].map((t) => [t.textContent, t.getBoundingClientRect()]);
+  texts.forEach(([text, a], i) => {
+    if (a.left < own.left - 1 || a.right > own.right + 1 || a.top < own.top - 1 || a.bottom > own.bottom + 1) out.push(text);
+    for (const [other, b] of texts.slice(i + 1)) {
+      const x = Math.min(a.right, b.right) - Math.max(a.left, b.left), y = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+      if (x > 1 && y > 3) pairs.push(text + ' / ' + other);
+    }
+  });
+}
+document.documentElement.dataset.out = out.join('; ') + '.';
+document.documentElement.dataset.pairs = pairs.join('; ') + '.';
+document.documentElement.dataset.texts = document.querySelectorAll('svg text').length;
+</script>";
+
+#[test]
+fn no_text_leaves_its_drawing_and_no_two_overlap() {
+    let Some(browser) = chromium() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let glance = serde_json::from_str(include_str!("fixtures/glance.json")).expect("a record");
+    for (i, record) in [sample::record(2, 60), sample::one_minute(), glance].iter().enumerate() {
+        let card = machmeter_report::card::render(record);
+        // Without its policy, so that what is looked at can be asked.
+        let html = machmeter_report::html::render(record);
+        let (begin, rest) = html.split_once("<meta http-equiv").unwrap();
+        let report = format!("{begin}{}", rest.split_once('>').unwrap().1.replace("</body>", LOOK));
+        for (name, page) in [("card", format!("<html><head></head><body>{card}{LOOK}")), ("report", report)] {
+            let path = folder.path().join(format!("{i}-{name}.html"));
+            std::fs::write(&path, page).unwrap();
+            let (dom, log) = open(&browser, &path, folder.path());
+            let head = head(&dom);
+            assert!(
+                head.contains("data-out=\".\"") && head.contains("data-pairs=\".\""),
+                "{i} {name}: {head}"
+            );
+            assert!(head.contains("data-texts") && !head.contains("data-texts=\"0\""), "{head} {log}");
+        }
+    }
+}

@@ -34,11 +34,11 @@ fn the_card_is_small_whole_and_alone() {
         assert!(!svg.contains("href") && !svg.contains(" style=\"") && !svg.contains("<script"));
         for part in [
             "AMD EPYC 9B14",
-            "PREEMPT_DYNAMIC",
             "KVM guest",
             "1 active, 1 vulnerable",
-            "W301",
-            "E202",
+            "latency under 1 ms",
+            "longest gap",
+            "E104",
             "sha256",
         ] {
             assert!(svg.contains(part), "{part}");
@@ -196,7 +196,7 @@ fn the_card_shows_tasks_by_loads() {
     let svg = card::render(&record);
     assert!(svg.len() <= 100_000, "{}", svg.len());
     assert_eq!(svg.matches("<text class=\"cell ").count(), 11 * 13, "gaming has no cells");
-    for name in ["audio-desktop", "rt-hog", "Deadlines met", "Lateness by percentile: audio"] {
+    for name in ["audio-desktop", "rt-hog", "Deadlines met"] {
         assert!(svg.contains(name), "{name}");
     }
 }

@@ -3,7 +3,7 @@
 use machmeter_data::metric::params;
 use machmeter_data::quantity::{Unit, human};
 use machmeter_data::shape::{
-    Axis, Cell, CostTable, Distribution, DistributionRow, Matrix, TableColumn, TableRow,
+    Axis, Cell, CostTable, Distribution, DistributionRow, Mark, Matrix, TableColumn, TableRow,
 };
 use machmeter_data::{Dataset, Shape};
 use machmeter_stats::quantile::{quantile, sorted};
@@ -133,9 +133,24 @@ fn lateness(task: &str, views: &[&CellView<'_>]) -> Dataset {
         Shape::Distribution(Distribution {
             value: Axis::log("lateness", Unit::Nanoseconds),
             rows: rows.collect(),
+            limits: views.first().map(|v| limits(v)).unwrap_or_default(),
         }),
     )
     .with_params(params([("task", task.into())]))
+}
+
+/// Audio that is later than the time its buffers hold is heard, a frame that is later than its deadline seen.
+fn limits(view: &CellView<'_>) -> Vec<Mark> {
+    let at = |ns: u64, label: &str| Mark {
+        y: Some(ns as f64),
+        label: format!("{label}: {}", human(ns as f64, Unit::Nanoseconds)),
+        ..Mark::default()
+    };
+    match (view.kind(), view.stream().period_ns(), view.stream().deadline_ns()) {
+        (Kind::Audio, Some(period_ns), _) => vec![at(period_ns, "1 buffer"), at(2 * period_ns, "2 buffers")],
+        (Kind::Frames, _, Some(deadline_ns)) => vec![at(deadline_ns, "deadline")],
+        _ => Vec::new(),
+    }
 }
 
 /// Quantiles of ascending samples, dense toward the tail, the maximum last.

@@ -70,7 +70,7 @@ pub fn timeline(views: &[CpuView<'_>], testimony: &Testimony) -> Option<Dataset>
         "noise.timeline",
         "Time lost over time",
         "Share of each window's time that the loop did not get, by gaps or by running slower. The band spans the smallest and the \
-         largest window of each bucket, so that no extreme is hidden; marks are the longest detours. Drag to zoom.",
+         largest window of each bucket, so that no extreme is hidden; marks are the longest gaps.",
         Shape::Series(Series { start_ns: 0.0, step_ns, y: Axis::linear("time lost", Unit::One), rows }),
     ))
 }
@@ -91,9 +91,9 @@ fn marks(view: &CpuView<'_>, testimony: &Testimony) -> Vec<Mark> {
             let parts = attributed.get(i).map_or(String::new(), |a| describe(a, testimony, ns));
             Mark {
                 x: brief_time(starts[i] * 1e9),
-                y: None,
                 label: human(durations[i], Unit::Nanoseconds),
                 detail: format!("{}{parts}", what.map_or("unknown".to_owned(), Source::full_name)),
+                ..Mark::default()
             }
         })
         .collect()
@@ -171,7 +171,11 @@ pub fn percentiles(views: &[CpuView<'_>]) -> Option<Dataset> {
             "noise.percentiles",
             "Detour durations",
             "Percentiles of the duration of detours; each step to the right is ten times rarer.",
-            Shape::Distribution(Distribution { value: Axis::log("duration", Unit::Nanoseconds), rows }),
+            Shape::Distribution(Distribution {
+                value: Axis::log("duration", Unit::Nanoseconds),
+                rows,
+                limits: Vec::new(),
+            }),
         )
     })
 }

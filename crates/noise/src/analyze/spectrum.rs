@@ -38,9 +38,9 @@ pub(super) fn spectrum(views: &[CpuView<'_>], found: &[Periodic]) -> Option<Data
         .take(8)
         .map(|f| Mark {
             x: f.hz,
-            y: None,
             label: format!("{:.1} Hz {}", f.hz, f.what()),
             detail: format!("CPU {}: {} events, p = {:.0e}", f.cpu, f.events, f.p),
+            ..Mark::default()
         })
         .collect();
     let (x, y) = (Axis::log("frequency", Unit::Hertz), Axis::log("power", Unit::PerHertz));

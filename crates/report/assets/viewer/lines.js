@@ -76,8 +76,16 @@ const drawLines = (figure, spec) => {
   const y = { ...spec.y };
   const positive = all('y', true)[0] < Infinity;
   y.log = y.log && positive;
-  const setRange = () => { [y.lo, y.hi] = roundRange(...all('y', y.log), y.log); };
+  const limits = (spec.limits || []).filter((m) => m.y != null);
+  const name = y.label;
+  const setRange = () => {
+    const [a, b] = all('y', y.log);
+    [y.lo, y.hi] = roundRange(Math.min(a, ...limits.map((m) => m.y)), Math.max(b, ...limits.map((m) => m.y)), y.log);
+    y.label = !y.log && y.lo > 0 ? `${name} (axis from ${tick(y.lo, y.unit)})` : name;
+  };
   setRange();
+  const edges = (spec.marks || []).filter((m) => m.edge).map((m) => m.x);
+  const apart = (a, b) => edges.length && (b > 4 * a || edges.some((e) => a <= e && e < b));
   const marks = [...(spec.marks || [])].sort((a, b) => a.x - b.x);
   let chart, panel = null;
   const shown = legend(st, rows.map((r) => r.name), false, () => chart.build());
@@ -85,19 +93,33 @@ const drawLines = (figure, spec) => {
   const join = () => {
     const usable = rows.map((r) => {
       const xs = [], ys = [];
-      r.x.forEach((v, i) => { if ((!spec.x.log || v > 0) && (!y.log || r.y[i] > 0)) { xs.push(v); ys.push(r.y[i]); } });
+      r.x.forEach((v, i) => {
+        if ((spec.x.log && !(v > 0)) || (y.log && !(r.y[i] > 0))) return;
+        const last = xs[xs.length - 1];
+        /* A null between two points keeps the line from joining them. */
+        if (xs.length && apart(last, v)) { xs.push(Math.sqrt(last * v)); ys.push(null); }
+        xs.push(v); ys.push(r.y[i]);
+      });
       return [xs, ys];
     });
-    return usable.length ? uPlot.join(usable, usable.map(() => [0, 0])) : [[], []];
+    return usable.length ? uPlot.join(usable, usable.map(() => [1, 1])) : [[], []];
   };
   chart = new Chart(host, {
     height: figure.closest('.multi') ? 250 : WIDE() ? 340 : 280, top: marks.length ? 36 : 10, x: spec.x, y, zoomY: true, data: join,
-    series: () => rows.map((r, i) => ({ stroke: color('c' + (i % 8)), width: 1.6, dash: DASH[dashOf(i)], spanGaps: true, show: shown[i], points: { show: false } })),
+    series: () => rows.map((r, i) => ({ stroke: color('c' + (i % 8)), width: 1.6, dash: DASH[dashOf(i)], show: shown[i], points: { show: r.x.length < 12, size: 6, fill: color('c' + (i % 8)) } })),
     draw: (u) => {
       const { ctx, bbox } = u, d = dpr();
       ctx.save();
       ctx.font = `${11 * d}px system-ui, sans-serif`;
       ctx.textAlign = 'left';
+      limits.forEach((m) => {
+        const py = u.valToPos(m.y, 'y', true);
+        if (py < bbox.top || py > bbox.top + bbox.height) return;
+        ctx.strokeStyle = ctx.fillStyle = color('mark');
+        ctx.lineWidth = d; ctx.setLineDash([6 * d, 4 * d]);
+        ctx.beginPath(); ctx.moveTo(bbox.left, py); ctx.lineTo(bbox.left + bbox.width, py); ctx.stroke();
+        ctx.fillText(m.label, bbox.left + 6 * d, py + (limits.every((l) => m.y <= l.y) ? 12 : -4) * d);
+      });
       const free = [-Infinity, -Infinity];
       marks.forEach((m, k) => {
         const px = u.valToPos(m.x, 'x', true), on = panel && panel.current() === k;
@@ -152,7 +174,7 @@ const drawDistribution = (figure, d) => {
         return apart.length > 1 ? apart : [lo, Math.sqrt(lo * hi), hi];
       },
     },
-    y: { label: d.value.label, unit: d.value.unit, log: true },
+    y: { label: d.value.label, unit: d.value.unit, log: true }, limits: d.limits,
     at: (x) => (x >= end * 0.97 ? 'maximum' : ((1 - 1 / x) * 100).toFixed(Math.max(0, Math.ceil(Math.log10(x)) - 1)) + ' %') + ':',
   });
 };

@@ -31,6 +31,14 @@ const drawFigure = (figure, d) => {
     return 0;
   }
 };
+const reveal = () => {
+  const target = /^#[a-z][\w-]*$/.test(location.hash) && $(location.hash);
+  if (!target) return;
+  for (let el = target; el; el = el.parentElement) if (el.tagName === 'DETAILS') el.open = true;
+  const own = $('details.more', target);
+  if (own && target.id === 'notes') own.open = true;
+  target.scrollIntoView({ behavior: 'instant' });
+};
 const needs = (met) => $$('.need').forEach((el) => { el.hidden = met; });
 const start = async () => {
   applyTheme(theme);
@@ -48,8 +56,8 @@ const start = async () => {
   factList(record.machine);
   quietChecks(record.checks);
   root.dataset.charts = String(charts);
-  /* The charts moved what the address names. */
-  const target = /^#[a-z][\w-]*$/.test(location.hash) && $(location.hash);
-  if (target) target.scrollIntoView({ behavior: 'instant' });
+  /* The charts moved what the address names; what is folded opens. */
+  reveal();
+  window.addEventListener('hashchange', reveal);
 };
 start().catch((e) => { failed(e); needs(false); }).then(() => { root.dataset.ready = errors ? 'failed' : 'ok'; });

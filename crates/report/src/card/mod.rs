@@ -1,19 +1,26 @@
-//! The card: one page as SVG with what a machine is and how it did, to print or to pin up.
+//! The card: one page as SVG with what a machine is fit for, its main figures and pictures, to print or to pin up.
 
-mod parts;
+use machmeter_data::summary::Fit;
+use machmeter_data::{CheckState, Dataset, Record, Shape, finite};
 
-use machmeter_data::{CheckState, Record, Shape};
-
+use crate::chart::{self, Size};
 use crate::identity::Identity;
 use crate::svg::{Anchor, Svg};
-use crate::{html, label, tiles};
-use machmeter_data::finite;
-use parts::{Column, LEFT, RIGHT, clip};
+use crate::{html, label, pictures, tiles};
 
 /// A4 portrait at 96 units per inch; on Letter it fits with wider side margins.
 const WIDTH: f64 = 794.0;
 const HEIGHT: f64 = 1123.0;
-const TILES: usize = 6;
+const LEFT: f64 = 44.0;
+const RIGHT: f64 = 750.0;
+const TILES: usize = 8;
+/// Tiles of a row, and room between things.
+const ACROSS: usize = 4;
+const GAP: f64 = 10.0;
+/// A picture without its title.
+const PICTURE: Size = Size { width: 348.0, height: 222.0 };
+/// Widths of letters by size of the text, of the fonts that are wide: plain, bold.
+const LETTER: [f64; 2] = [0.56, 0.64];
 
 /// The card of a record as one SVG document.
 ///
@@ -25,138 +32,129 @@ pub fn render(record: &Record) -> String {
     svg.raw(&format!("<style>{}</style>", include_str!("../../assets/card.css")));
     svg.rect("paper", 0.0, 0.0, WIDTH, HEIGHT);
     heading(&mut svg, &record, &id);
-    facts(&mut svg, &record, &id);
-    parts::topology(&mut svg, &record.machine.before, &id);
-    tiles(&mut svg, &record);
-    let below_charts = charts(&mut svg, &record, 446.0);
-    verdict(&mut svg, &record, below_charts);
-    foot(&mut svg, &record);
+    let below = verdict(&mut svg, &record, 128.0);
+    let below = figures(&mut svg, &record, below + 6.0);
+    let below = drawn(&mut svg, &record, below + 6.0);
+    notes(&mut svg, &record, below + 22.0);
+    foot(&mut svg, &record, &id);
     svg.finish()
 }
 
 fn heading(svg: &mut Svg, record: &Record, id: &Identity) {
-    svg.text("title", LEFT, 66.0, Anchor::Start, &clip(&id.name, 34));
-    svg.text("lead", LEFT, 90.0, Anchor::Start, &clip(&id.line(), 105));
+    svg.text("title", LEFT, 66.0, Anchor::Start, &fitted(&id.name, 29.0, true, 520.0));
+    svg.text("lead", LEFT, 90.0, Anchor::Start, &fitted(&id.line(), 13.5, false, RIGHT - LEFT));
     svg.text("key", RIGHT, 50.0, Anchor::End, &record.run.started.replace('T', " "));
-    svg.text("key", RIGHT, 66.0, Anchor::End, &format!("{} {}", record.tool.name, record.tool.version));
+    let tool = format!("{} {}", record.tool.name, record.tool.version);
+    let took = label::duration(record.run.wall_ns as f64);
+    svg.text("key", RIGHT, 66.0, Anchor::End, &format!("{tool}, {took}"));
     svg.line("rule", (LEFT, 104.0), (RIGHT, 104.0));
 }
 
-fn facts(svg: &mut Svg, record: &Record, id: &Identity) {
-    let seen = match (id.cpus, id.cores) {
-        (Some(c), Some(k)) if c != k => format!("{c} CPUs on {k} cores"),
-        (Some(c), _) => format!("{c} CPUs"),
-        _ => "unknown".to_owned(),
-    };
-    let mut column = Column::new(LEFT, 128.0);
-    column.pair(svg, "CPU as sold", &id.cpu);
-    column.pair(svg, "CPU as seen", &seen);
-    column.pair(svg, "Clock", &id.clock);
-    column.pair(svg, "Memory", &id.memory);
-    column.pair(svg, "Kernel", &id.kernel);
-    column.pair(svg, "Preemption", &id.preemption);
-    column.pair(svg, "Mitigations", &id.mitigations);
-    column.pair(svg, "Virtualization", &id.virtualization);
-    column.pair(
-        svg,
-        "Measured",
-        &format!("{}, {}", label::duration(record.run.wall_ns as f64), record.run.policy),
-    );
-}
-
-fn tiles(svg: &mut Svg, record: &Record) {
-    const GAP: f64 = 8.0;
-    let width = (RIGHT - LEFT - 2.0 * GAP) / 3.0;
-    for (i, t) in tiles::tiles(record, TILES).iter().enumerate() {
-        let (x, y) = (LEFT + (width + GAP) * (i % 3) as f64, 308.0 + 64.0 * (i / 3) as f64);
-        svg.rect("tile", x, y, width, 56.0);
-        svg.text("key", x + 11.0, y + 18.0, Anchor::Start, &clip(&t.name, 34));
-        svg.text("figure", x + 11.0, y + 44.0, Anchor::Start, &clip(&t.value, 28));
-        let taken = t.value.chars().count() as f64 * 13.0;
-        let room = ((width - 30.0 - taken) / 5.8).max(0.0) as usize;
-        svg.text("note", x + width - 10.0, y + 44.0, Anchor::End, &clip(&t.note, room));
-    }
-}
-
-/// The matrix of named things, percentile curve and source table side by side, then a spectrum or a time line; returns the height used.
-fn charts(svg: &mut Svg, record: &Record, top: f64) -> f64 {
-    let find = |wanted: fn(&Shape) -> bool| record.datasets.iter().find(|d| wanted(&d.shape));
-    let percentiles = find(|s| matches!(s, Shape::Distribution(_)));
-    let costs = find(|s| matches!(s, Shape::CostTable(t) if t.columns.iter().any(|c| c.unit.is_some())));
-    let spectrum = find(|s| matches!(s, Shape::Curve(_)));
-    let line = find(|s| matches!(s, Shape::Series(_)));
-    let named = find(|s| matches!(s, Shape::Matrix(m) if !m.column_names.is_empty()));
+/// What the machine is fit for, a line each; returns where it ends.
+fn verdict(svg: &mut Svg, record: &Record, top: f64) -> f64 {
     let mut y = top;
-    if let Some(d) = named {
-        y += parts::chart(svg, d, (LEFT, y), (RIGHT - LEFT, parts::named_height(d))) + 12.0;
+    for f in &record.summary.fitness {
+        let class = match f.fit {
+            Fit::Yes => "good",
+            Fit::Unknown => "note",
+            Fit::Partly => "warn",
+            Fit::No => "bad",
+        };
+        svg.text(class, LEFT, y, Anchor::Start, label::fit(f.fit));
+        svg.text("head", LEFT + 130.0, y, Anchor::Start, &f.purpose);
+        let reason = fitted(&f.reason, 12.0, false, RIGHT - LEFT - 282.0);
+        svg.text("value", LEFT + 282.0, y, Anchor::Start, &reason);
+        y += 20.0;
     }
-    if percentiles.is_some() || costs.is_some() {
-        let half = if costs.is_some() { 376.0 } else { RIGHT - LEFT };
-        let mut used = 0.0;
-        if let Some(d) = percentiles {
-            used = parts::chart(svg, d, (LEFT, y), (half, 206.0));
-        }
-        if let Some(d) = costs {
-            let x = if percentiles.is_some() { LEFT + half + 20.0 } else { LEFT };
-            used = f64::max(used, parts::sources(svg, d, x, y));
-        }
-        y += used + 14.0;
-    }
-    for d in [spectrum, line].into_iter().flatten() {
-        let room = if matches!(d.shape, Shape::Series(_)) { 130.0 } else { 172.0 };
-        if y + room + 34.0 < 930.0 {
-            y += parts::chart(svg, d, (LEFT, y), (RIGHT - LEFT, room)) + 12.0;
-        }
+    if !record.complete {
+        let text = format!("incomplete: ended by {}", record.stopped_by);
+        svg.text("warn", LEFT, y, Anchor::Start, &fitted(&text, 12.0, true, RIGHT - LEFT));
+        y += 20.0;
     }
     y
 }
 
-fn verdict(svg: &mut Svg, record: &Record, top: f64) {
-    let mut y = top.max(860.0) + 20.0;
-    svg.line("rule", (LEFT, y - 20.0), (RIGHT, y - 20.0));
-    for f in &record.summary.fitness {
-        let text = format!("{}: {}; {}", f.purpose, label::fit(f.fit), f.reason);
-        svg.text("value", LEFT, y, Anchor::Start, &clip(&text, 112));
-        y += 18.0;
+fn figures(svg: &mut Svg, record: &Record, top: f64) -> f64 {
+    let width = (RIGHT - LEFT - GAP * (ACROSS - 1) as f64) / ACROSS as f64;
+    let tiles = tiles::tiles(record, TILES);
+    for (i, t) in tiles.iter().enumerate() {
+        let x = LEFT + (width + GAP) * (i % ACROSS) as f64;
+        let y = top + 72.0 * (i / ACROSS) as f64;
+        let room = width - 18.0;
+        svg.rect("tile", x, y, width, 64.0);
+        svg.text("key", x + 9.0, y + 16.0, Anchor::Start, &fitted(&t.name, 11.0, false, room));
+        svg.text("figure", x + 9.0, y + 40.0, Anchor::Start, &fitted(&t.value, 20.0, true, room));
+        svg.text("note", x + 9.0, y + 56.0, Anchor::Start, &fitted(&t.note, 11.0, false, room));
     }
-    if !record.complete {
-        svg.text("warn", LEFT, y, Anchor::Start, &format!("Incomplete: ended by {}.", record.stopped_by));
-        y += 17.0;
+    top + 72.0 * tiles.len().div_ceil(ACROSS) as f64
+}
+
+/// The main pictures two in a row, and tasks by loads where these leave room.
+fn drawn(svg: &mut Svg, record: &Record, top: f64) -> f64 {
+    let found = pictures::all(record, PICTURE);
+    let mut y = top;
+    for pair in found.chunks(2) {
+        for (i, p) in pair.iter().enumerate() {
+            let x = LEFT + (PICTURE.width + GAP) * i as f64;
+            svg.text("head", x, y + 14.0, Anchor::Start, &fitted(&p.title, 13.0, true, PICTURE.width));
+            svg.text("note", x, y + 30.0, Anchor::Start, &fitted(&p.about, 11.0, false, PICTURE.width));
+            place(svg, &p.svg, (x, y + 36.0), PICTURE);
+        }
+        y += PICTURE.height + 50.0;
     }
-    let warnings = record.warnings.iter().map(|w| format!("! {} {}", w.code, w.text));
-    let checks = record.checks.iter().filter_map(|c| match c.state {
-        CheckState::Fail => Some(format!("! {} {}: fail, {}", c.id, c.name, c.observed)),
-        CheckState::Warn => Some(format!("! {} {}: warning, {}", c.id, c.name, c.observed)),
-        CheckState::Unknown => Some(format!("? {} {}: unknown, {}", c.id, c.name, c.observed)),
-        CheckState::Pass | CheckState::NotApplicable => None,
+    let grid = record.datasets.iter().find_map(|d| match &d.shape {
+        Shape::Matrix(m) if m.column_names.len() > 2 => Some((d, m.rows.len())),
+        _ => None,
     });
-    let all: Vec<String> = warnings.chain(checks).collect();
-    let room = ((HEIGHT - 62.0 - y) / 17.0).max(0.0) as usize;
-    let listed = if all.len() > room { room.saturating_sub(1) } else { all.len() };
-    for text in &all[..listed] {
-        svg.text(
-            if text.starts_with('!') { "warn" } else { "value" },
-            LEFT,
-            y,
-            Anchor::Start,
-            // What is bold is wider.
-            &clip(text, if text.starts_with('!') { 100 } else { 112 }),
-        );
-        y += 17.0;
+    if let Some((dataset, rows)) = grid.filter(|_| found.len() <= 2) {
+        y += named(svg, dataset, rows, y);
     }
-    if listed < all.len() {
-        svg.text("note", LEFT, y, Anchor::Start, &format!("and {} more in the report", all.len() - listed));
+    y
+}
+
+fn named(svg: &mut Svg, dataset: &Dataset, rows: usize, y: f64) -> f64 {
+    let size = Size { width: RIGHT - LEFT, height: (20.0 + 18.0 * rows as f64).min(190.0) };
+    svg.text("head", LEFT, y + 14.0, Anchor::Start, &fitted(&dataset.title, 13.0, true, size.width));
+    if let Some(part) = chart::draw(dataset, size) {
+        place(svg, &part, (LEFT, y + 22.0), size);
+    }
+    size.height + 30.0
+}
+
+fn place(svg: &mut Svg, part: &str, (x, y): (f64, f64), size: Size) {
+    let head = format!("<svg x=\"{x:.1}\" y=\"{y:.1}\" width=\"{}\" height=\"{}\" ", size.width, size.height);
+    svg.raw(&part.replacen("<svg xmlns=\"http://www.w3.org/2000/svg\" ", &head, 1));
+}
+
+/// What failed and what changes what is read, as far as there is room.
+fn notes(svg: &mut Svg, record: &Record, top: f64) {
+    let failed = record.checks.iter().filter(|c| c.state == CheckState::Fail);
+    let failed = failed.map(|c| format!("{}  {}: {}", c.id, c.name, c.observed));
+    let changing = record.warnings.iter().filter(|w| w.changes);
+    let all: Vec<String> = failed.chain(changing.map(|w| format!("{}  {}", w.code, w.text))).collect();
+    let room = ((HEIGHT - 74.0 - top) / 17.0).max(0.0) as usize;
+    for (i, text) in all.iter().take(room).enumerate() {
+        let text = fitted(text, 12.0, false, RIGHT - LEFT);
+        svg.text("value", LEFT, top + 17.0 * i as f64, Anchor::Start, &text);
     }
 }
 
-fn foot(svg: &mut Svg, record: &Record) {
-    svg.line("rule", (LEFT, HEIGHT - 52.0), (RIGHT, HEIGHT - 52.0));
-    svg.text("code", LEFT, HEIGHT - 34.0, Anchor::Start, &clip(&record.run.command.join(" "), 70));
-    svg.text(
-        "code",
-        RIGHT,
-        HEIGHT - 34.0,
-        Anchor::End,
-        &format!("data sha256 {}", html::data_digest(record)),
-    );
+fn foot(svg: &mut Svg, record: &Record, id: &Identity) {
+    svg.line("rule", (LEFT, HEIGHT - 66.0), (RIGHT, HEIGHT - 66.0));
+    let facts =
+        format!("Memory {}. Weaknesses of the CPU: {}. Clock {}.", id.memory, id.mitigations, id.clock);
+    svg.text("note", LEFT, HEIGHT - 50.0, Anchor::Start, &fitted(&facts, 11.0, false, RIGHT - LEFT));
+    let command = fitted(&record.run.command.join(" "), 11.0, true, 420.0);
+    svg.text("code", LEFT, HEIGHT - 34.0, Anchor::Start, &command);
+    let digest = format!("data sha256 {}", html::data_digest(record));
+    svg.text("code", RIGHT, HEIGHT - 34.0, Anchor::End, &digest);
+}
+
+/// As much of a text of this size as fits; what is cut ends in two dots.
+fn fitted(text: &str, size: f64, is_bold: bool, room: f64) -> String {
+    let letters = (room / (size * LETTER[usize::from(is_bold)])) as usize;
+    if text.chars().count() <= letters {
+        return text.to_owned();
+    }
+    text.chars().take(letters.saturating_sub(2)).collect::<String>() + ".."
 }

@@ -43,6 +43,10 @@ pub(crate) fn y_axis(svg: &mut Svg, area: Area, scale: &Scale, unit: Unit) {
         svg.line("grid", (area.left, y), (area.right, y));
         svg.text("tick", area.left - 6.0, y + 3.5, Anchor::End, &label::tick(t, unit));
     }
+    if !scale.log && scale.low > 0.0 {
+        let from = format!("axis from {}", label::tick(scale.low, unit));
+        svg.text("name", area.left + 4.0, area.bottom - 4.0, Anchor::Start, &from);
+    }
 }
 
 /// Ticks with given labels under the area and the name of the axis.

@@ -6,13 +6,16 @@ mod levels;
 mod matrix;
 mod named;
 mod series;
+mod taken;
 mod xy;
 
 use machmeter_data::{Dataset, Shape};
 
+pub(crate) use decades::draw as decades;
 pub(crate) use frame::Size;
 pub(crate) use levels::{LEVELS, Levels};
-pub(crate) use xy::{line_class, symbol};
+pub(crate) use taken::draw as taken;
+pub(crate) use xy::{curve, distribution, line_class, symbol};
 
 /// Rows drawn statically at most; the rest is said in words.
 pub(crate) const STATIC_ROWS: usize = 8;

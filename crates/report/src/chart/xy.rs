@@ -10,6 +10,9 @@ use crate::svg::{Anchor, Svg};
 
 const COLORS: usize = 8;
 const CURVE_POINTS: usize = 200;
+/// Points below which each is drawn, and the ratio beyond which no line joins two points of a curve with levels.
+const FEW: usize = 12;
+const FAR: f64 = 4.0;
 const GROUP_POINTS: usize = 120;
 
 /// Classes of the `i`-th line. When colors repeat, dashes do not repeat with them.
@@ -24,7 +27,7 @@ pub(super) fn tail_position(p: f64, n: u64) -> f64 {
 }
 
 /// Percentile curves over 1/(1-p).
-pub(super) fn distribution(d: &Distribution, title: &str, size: Size) -> String {
+pub(crate) fn distribution(d: &Distribution, title: &str, size: Size) -> String {
     let area = Area::of(size);
     let mut svg = Svg::new(size.width, size.height, "chart", title);
     let rows: Vec<Vec<(f64, f64)>> = d
@@ -32,7 +35,8 @@ pub(super) fn distribution(d: &Distribution, title: &str, size: Size) -> String 
         .iter()
         .map(|r| r.quantiles.iter().map(|(p, v)| (tail_position(*p, r.n), *v)).collect())
         .collect();
-    let values = rows.iter().flatten().map(|(_, v)| *v);
+    let limits: Vec<(f64, &str)> = d.limits.iter().filter_map(|m| Some((m.y?, m.label.as_str()))).collect();
+    let values = rows.iter().flatten().map(|(_, v)| *v).chain(limits.iter().map(|l| l.0));
     let right = rows.iter().flatten().map(|(x, _)| *x).fold(10.0, f64::max);
     let xs = Scale::exact(1.0, right, true, area.left, area.right);
     let ys = Scale::fit(values, true, area.bottom, area.top);
@@ -49,28 +53,58 @@ pub(super) fn distribution(d: &Distribution, title: &str, size: Size) -> String 
         let limit = ((size.width * 0.6) as usize / rows.len().max(1)).clamp(20, CURVE_POINTS);
         svg.polyline(&line_class(i), &thin(&points, limit));
     }
+    for &(value, label) in &limits {
+        let y = ys.at(value);
+        svg.line("mark-line", (area.left, y), (area.right, y));
+        // The lowest has its name below, so that two that are near each other keep apart.
+        let beside = if limits.iter().all(|l| value <= l.0) { 12.0 } else { -4.0 };
+        svg.text("mark-label", area.left + 6.0, y + beside, Anchor::Start, label);
+    }
     svg.finish()
 }
 
-pub(super) fn curve(c: &Curve, title: &str, size: Size) -> String {
+/// Curves. Of few points each is drawn; no line leads across the end of a level, or to a point that is far away.
+pub(crate) fn curve(c: &Curve, title: &str, size: Size) -> String {
     let area = Area { top: 34.0, ..Area::of(size) };
     let mut svg = Svg::new(size.width, size.height, "chart", title);
     let xs = x_scale(c, area);
     let ys = Scale::fit(c.rows.iter().flat_map(|r| r.y.iter().copied()), c.y.log, area.bottom, area.top);
     y_axis(&mut svg, area, &ys, c.y.unit);
     x_axis(&mut svg, area, &label::axis(&c.x), &numeric_ticks(&xs, 8, c.x.unit));
+    shade_levels(&mut svg, area, &xs, &c.marks);
     for (i, row) in c.rows.iter().enumerate() {
-        let points: Vec<(f64, f64)> = row
-            .x
-            .iter()
-            .zip(&row.y)
-            .filter(|(x, y)| (!xs.log || **x > 0.0) && (!ys.log || **y > 0.0))
-            .map(|(x, y)| (xs.at(*x), ys.at(*y)))
-            .collect();
-        svg.polyline(&line_class(i), &thin(&points, CURVE_POINTS));
+        let seen = |(x, y): &(f64, f64)| (!xs.log || *x > 0.0) && (!ys.log || *y > 0.0);
+        let values: Vec<(f64, f64)> = row.x.iter().copied().zip(row.y.iter().copied()).filter(seen).collect();
+        for part in parts(&values, c) {
+            let points: Vec<(f64, f64)> = part.iter().map(|(x, y)| (xs.at(*x), ys.at(*y))).collect();
+            svg.polyline(&line_class(i), &thin(&points, CURVE_POINTS));
+        }
+        if values.len() < FEW {
+            let outlines: String = values.iter().map(|(x, y)| symbol(i, xs.at(*x), ys.at(*y))).collect();
+            svg.path(&format!("point c{}", i % COLORS), &outlines);
+        }
     }
     vertical_marks(&mut svg, area, &xs, &c.marks);
     svg.finish()
+}
+
+/// Stretches of neighbors that a line may join: all of a curve without levels, else those of one level that lie near each other.
+fn parts<'v>(values: &'v [(f64, f64)], c: &Curve) -> Vec<&'v [(f64, f64)]> {
+    let edges: Vec<f64> = c.marks.iter().filter(|m| m.edge).map(|m| m.x).collect();
+    let is_one = |a: &(f64, f64), b: &(f64, f64)| {
+        edges.is_empty() || b.0 <= a.0 * FAR && !edges.iter().any(|e| a.0 <= *e && *e < b.0)
+    };
+    values.chunk_by(is_one).filter(|part| part.len() > 1).collect()
+}
+
+/// Every other level on a ground of its own.
+fn shade_levels(svg: &mut Svg, area: Area, xs: &Scale, marks: &[Mark]) {
+    let mut edges: Vec<f64> = marks.iter().filter(|m| m.edge).map(|m| xs.at(m.x)).collect();
+    edges.sort_by(f64::total_cmp);
+    edges.push(area.right);
+    for pair in edges.chunks_exact(2) {
+        svg.rect("level", pair[0], area.top, pair[1] - pair[0], area.height());
+    }
 }
 
 /// Sizes fill the width, since they are powers of two and no decade is round; all else lies between round ends.

@@ -1,9 +1,7 @@
 //! One figure per dataset, by shape: heading, caption, and what can be seen without the script. Tables and small matrices are
-//! whole; of the pictures the first of each probe are drawn, the others are left to the script, which draws from the record.
+//! whole; of the pictures the first of each probe is drawn, the others are left to the script, which draws from the record.
 
-use std::collections::BTreeMap;
-
-use machmeter_data::{Dataset, Record, Shape};
+use machmeter_data::{Dataset, Shape};
 
 use super::esc;
 use super::page::{Page, put};
@@ -13,58 +11,29 @@ use crate::label;
 
 /// Columns up to which tables fit side by side.
 const SMALL_COLUMNS: usize = 5;
-/// Pictures of each probe that are drawn without the script.
-const STATIC_PICTURES: usize = 2;
 /// Rows of pictures side by side up to which all are drawn.
 const SMALL_ROWS: usize = 16;
 
-pub(super) fn section(page: &mut Page, record: &Record) {
-    if record.datasets.is_empty() {
-        return;
-    }
-    page.raw(
-        "<section id=\"figures\" aria-labelledby=\"h-figures\"><h2 id=\"h-figures\">Figures</h2>\
-         <p class=\"quiet js\" hidden>Drag over a chart to zoom, double-click to go back. With the keyboard: Tab to a chart, \
-         arrows move the cursor, <kbd>+</kbd> and <kbd>-</kbd> zoom, <kbd>0</kbd> resets.</p>\
-         <p class=\"need quiet\">Some pictures, and the tables under pictures, are drawn by this page's script, in browsers from 2023 \
-         on. Their numbers are in the record: <code>machmeter report THIS.html --json</code>.</p>",
-    );
-    let mut drawn = Drawn::default();
-    let mut at = 0;
-    while at < record.datasets.len() {
-        let alike = run_of_alike(&record.datasets[at..]);
-        if alike > 1 {
-            side_by_side(page, &mut drawn, at, &record.datasets[at..at + alike]);
-        } else {
-            alone(page, &mut drawn, at, &record.datasets[at]);
+/// Figures one below the other; those of one kind side by side.
+pub(super) fn several(page: &mut Page, datasets: &[(usize, &Dataset)]) {
+    let mut rest = datasets;
+    while !rest.is_empty() {
+        let (alike, others) = rest.split_at(run_of_alike(rest));
+        match alike {
+            [(index, dataset)] => alone(page, *index, dataset, false),
+            _ => side_by_side(page, alike),
         }
-        at += alike;
-    }
-    page.raw("</section>");
-}
-
-#[derive(Default)]
-struct Drawn<'a>(BTreeMap<&'a str, usize>);
-
-impl<'a> Drawn<'a> {
-    /// Whether a picture is drawn here. Shapes without an interactive form always are.
-    fn next(&mut self, dataset: &'a Dataset) -> bool {
-        if matches!(dataset.shape, Shape::Decades(_)) {
-            return true;
-        }
-        let probe = dataset.id.split('.').next().unwrap_or_default();
-        let count = self.0.entry(probe).or_default();
-        *count += 1;
-        *count <= STATIC_PICTURES
+        rest = others;
     }
 }
 
 /// How many datasets from the first on are one kind for several things (one id, one shape) and fit side by side.
-fn run_of_alike(datasets: &[Dataset]) -> usize {
-    let first = &datasets[0];
+fn run_of_alike(datasets: &[(usize, &Dataset)]) -> usize {
+    let first = datasets[0].1;
     let kind = std::mem::discriminant(&first.shape);
-    let alike =
-        |d: &&Dataset| d.id == first.id && std::mem::discriminant(&d.shape) == kind && is_narrow(&d.shape);
+    let alike = |(_, d): &&(usize, &Dataset)| {
+        d.id == first.id && std::mem::discriminant(&d.shape) == kind && is_narrow(&d.shape)
+    };
     datasets.iter().take_while(alike).count().max(1)
 }
 
@@ -76,36 +45,38 @@ fn is_narrow(shape: &Shape) -> bool {
     }
 }
 
-fn alone<'a>(page: &mut Page, drawn: &mut Drawn<'a>, index: usize, dataset: &'a Dataset) {
+/// A figure; with `is_drawn` its picture is there without the script too.
+pub(super) fn alone(page: &mut Page, index: usize, dataset: &Dataset, is_drawn: bool) {
     let params = label::params(&dataset.params);
     let small = if params.is_empty() { String::new() } else { format!(" <small>{}</small>", esc(&params)) };
     open(page, index, dataset);
     put!(page, "<h3 id=\"fig-t-{index}\">{}{small}</h3>", esc(&dataset.title));
     put!(page, "<figcaption>{}</figcaption>", esc(&dataset.caption));
-    body(page, drawn, dataset, false);
+    body(page, dataset, false, is_drawn);
 }
 
 /// Small figures of one kind in as many columns as there is room for. What they share, title and caption, is said once.
-fn side_by_side<'a>(page: &mut Page, drawn: &mut Drawn<'a>, first: usize, datasets: &'a [Dataset]) {
-    let one_title = datasets.iter().all(|d| d.title == datasets[0].title);
-    let one_caption = datasets.iter().all(|d| d.caption == datasets[0].caption);
+fn side_by_side(page: &mut Page, datasets: &[(usize, &Dataset)]) {
+    let first = datasets[0].1;
+    let one_title = datasets.iter().all(|(_, d)| d.title == first.title);
+    let one_caption = datasets.iter().all(|(_, d)| d.caption == first.caption);
     if one_title {
-        put!(page, "<h3>{}</h3>", esc(&datasets[0].title));
+        put!(page, "<h3>{}</h3>", esc(&first.title));
     }
     if one_caption {
-        put!(page, "<p class=\"quiet caption\">{}</p>", esc(&datasets[0].caption));
+        put!(page, "<p class=\"quiet caption\">{}</p>", esc(&first.caption));
     }
     page.raw("<div class=\"multi\">");
-    for (index, d) in (first..).zip(datasets) {
+    for (index, d) in datasets {
         let values: Vec<String> = d.params.values().map(ToString::to_string).collect();
         let tag = if one_title { "h4" } else { "h3" };
         let name = if one_title && !values.is_empty() { values.join(", ") } else { d.title.clone() };
-        open(page, index, d);
+        open(page, *index, d);
         put!(page, "<{tag} id=\"fig-t-{index}\">{}</{tag}>", esc(&name));
         if !one_caption {
             put!(page, "<figcaption>{}</figcaption>", esc(&d.caption));
         }
-        body(page, drawn, d, true);
+        body(page, d, true, false);
     }
     page.raw("</div>");
 }
@@ -118,12 +89,13 @@ fn open(page: &mut Page, index: usize, dataset: &Dataset) {
     );
 }
 
-fn body<'a>(page: &mut Page, drawn: &mut Drawn<'a>, dataset: &'a Dataset, small: bool) {
+fn body(page: &mut Page, dataset: &Dataset, small: bool, is_drawn: bool) {
     match &dataset.shape {
         Shape::CostTable(t) => costs::table(page, &name_of(dataset), t, !small),
         Shape::Matrix(m) if heat::is_table(m) => heat::table(page, &name_of(dataset), m),
         _ => {
-            if drawn.next(dataset) {
+            // What has no interactive form is always drawn.
+            if is_drawn || matches!(dataset.shape, Shape::Decades(_)) {
                 picture(page, dataset, small);
             } else {
                 page.raw("<div class=\"plot\"><p class=\"need quiet\">This picture is drawn by the script.</p></div>");
@@ -176,7 +148,7 @@ fn picture(page: &mut Page, dataset: &Dataset, small: bool) {
         page.raw(&svg);
     }
     page.raw("</div>");
-    static_legend(page, &chart::legend(&shown.shape), matches!(dataset.shape, Shape::Scatter(_)));
+    legend(page, &chart::legend(&shown.shape), matches!(dataset.shape, Shape::Scatter(_)));
     if let Some((_, total)) = reduced {
         put!(
             page,
@@ -185,7 +157,8 @@ fn picture(page: &mut Page, dataset: &Dataset, small: bool) {
     }
 }
 
-fn static_legend(page: &mut Page, names: &[&str], symbols: bool) {
+/// Names beside the lines or symbols of their colors.
+pub(super) fn legend(page: &mut Page, names: &[&str], symbols: bool) {
     if names.is_empty() {
         return;
     }

@@ -1,9 +1,10 @@
 //! The HTML report: one file that works from disk, offline, under a content policy that allows nothing but its own
-//! two blocks. What a reader needs first can be read with scripts off: summary, trust, tables of costs, the main pictures and
-//! findings. The script draws the rest from the embedded record: more pictures, the tables under them, metrics and facts.
+//! two blocks. What a reader needs first can be read with scripts off: what the machine is fit for, the main figures and pictures,
+//! notes, tables of costs and findings. The script draws the rest from the embedded record: more pictures, the tables under them, metrics and facts.
 //!
 //! The record is embedded, so that the page is also the data.
 
+mod chapters;
 mod costs;
 mod embedded;
 mod figures;
@@ -26,6 +27,12 @@ pub(crate) use embedded::data_digest;
 
 const STYLE: &str =
     concat!(include_str!("../../assets/vendor/uplot/uPlot.min.css"), include_str!("../../assets/viewer.css"));
+
+/// How pictures of chapters are used, with the script and without it.
+const HINT: &str = "<p class=\"quiet js\" hidden>Drag over a chart to zoom, double-click to go back. With the keyboard: Tab to a \
+    chart, arrows move the cursor, <kbd>+</kbd> and <kbd>-</kbd> zoom, <kbd>0</kbd> resets.</p>\
+    <p class=\"need quiet\">Some pictures, and the tables under pictures, are drawn by this page's script, in browsers from 2023 on. \
+    Their numbers are in the record: <code>machmeter report THIS.html --json</code>.</p>";
 
 /// The parts of the viewer, in the order in which they build on one another.
 const VIEWER: [&str; 8] = [
@@ -67,10 +74,10 @@ pub fn render(record: &Record) -> String {
     page.raw(include_str!("../../assets/icons.svg"));
     top::header(&mut page, &record);
     page.raw("<main>");
-    top::summary(&mut page, &record);
+    top::glance(&mut page, &record);
     trust::section(&mut page, &record);
-    figures::section(&mut page, &record);
-    trust::findings(&mut page, &record.findings);
+    page.raw(HINT);
+    chapters::all(&mut page, &record);
     metrics::section(&mut page, &record);
     tables::machine(&mut page, &record);
     tables::provenance(&mut page, &record, &digest::short(&json));
@@ -78,7 +85,7 @@ pub fn render(record: &Record) -> String {
     put!(
         page,
         "<footer>Written by {} {}. This file holds its own data: <code>machmeter compare</code> and \
-         <code>machmeter report</code> read it like the JSON record.</footer>",
+         <code>machmeter report</code> read it like the JSON record.</footer></div></div>",
         esc(&record.tool.name),
         esc(&record.tool.version)
     );

@@ -75,8 +75,15 @@ pub(super) fn provenance(page: &mut Page, record: &Record, digest: &str) {
     page.raw("<section id=\"data\" aria-labelledby=\"h-data\"><h2 id=\"h-data\">Data</h2>");
     put!(
         page,
-        "<dl class=\"meta\"><div><dt>Record</dt><dd><code>{}</code></dd></div><div><dt>Schema</dt><dd>{} {}</dd></div>\
+        "<dl class=\"meta\"><div class=\"wide\"><dt>Command</dt><dd><code>{}</code></dd></div><div><dt>Level</dt><dd>{}</dd></div>\
+         <div><dt>Scheduling</dt><dd>{}</dd></div><div><dt>Clock</dt><dd>{}</dd></div><div><dt>Commit</dt><dd>{}</dd></div>\
+         <div><dt>Record</dt><dd><code>{}</code></dd></div><div><dt>Schema</dt><dd>{} {}</dd></div>\
          <div><dt>Embedded data</dt><dd><code>sha256 {digest}</code></dd></div><div><dt>Seed</dt><dd>{}</dd></div></dl>",
+        esc(&record.run.command.join(" ")),
+        esc(&record.run.level),
+        esc(&record.run.policy),
+        esc(&crate::identity::Identity::of(record).clock),
+        esc(record.tool.commit.as_deref().unwrap_or("unknown")),
         esc(&record.id),
         esc(&record.format),
         esc(&record.version),

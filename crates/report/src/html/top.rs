@@ -3,69 +3,55 @@
 use machmeter_data::Record;
 use machmeter_data::summary::Fit;
 
-use super::esc;
 use super::page::{Page, put};
+use super::{chapters, esc, figures};
+use crate::chart::Size;
 use crate::identity::Identity;
-use crate::{label, tiles};
+use crate::{label, pictures, tiles};
 
 /// Tiles of the report.
 const TILES: usize = 8;
+/// Size of a main picture, in units of its drawing.
+const PICTURE: Size = Size { width: 520.0, height: 290.0 };
 
+/// The ways through the page, and who the machine is.
 pub(super) fn header(page: &mut Page, record: &Record) {
     let id = Identity::of(record);
-    put!(
-        page,
-        "<a class=\"skip\" href=\"#figures\">Skip to figures</a><header class=\"top\"><div class=\"bar\">\
-         <span class=\"brand\">machmeter <span>{}</span></span><nav aria-label=\"Sections\">",
-        esc(&record.run.verb)
+    page.raw(
+        "<a class=\"skip\" href=\"#glance\">Skip to the figures</a><div class=\"layout\"><nav class=\"side\" \
+         aria-label=\"Sections\"><span class=\"brand\">machmeter</span><a href=\"#glance\">At a glance</a>",
     );
+    for probe in chapters::probes(record) {
+        put!(page, "<a class=\"sub\" href=\"#c-{}\">{}</a>", esc(probe), esc(&chapters::title(probe)));
+    }
+    page.raw("<span class=\"group\">Reference</span>");
     for (anchor, name, shown) in [
-        ("summary", "Summary", true),
-        ("trust", "Trust", true),
-        ("figures", "Figures", !record.datasets.is_empty()),
-        ("findings", "Findings", !record.findings.is_empty()),
-        ("metrics", "Metrics", !record.metrics.is_empty()),
+        ("metrics", "All figures", !record.metrics.is_empty()),
+        ("notes", "Notes and checks", true),
         ("machine", "Machine", true),
+        ("data", "Data", true),
     ] {
         if shown {
-            put!(page, "<a href=\"#{anchor}\">{name}</a>");
+            put!(page, "<a class=\"sub\" href=\"#{anchor}\">{name}</a>");
         }
     }
+    let started = record.run.started.replace('T', " ");
     put!(
         page,
-        "</nav><button type=\"button\" id=\"theme\" class=\"js\" hidden>Theme: auto</button></div>\
-         <h1>{}</h1><p class=\"lead\">{}</p><dl class=\"meta\">",
+        "<button type=\"button\" id=\"theme\" class=\"js\" hidden>Theme: auto</button></nav>\
+         <div class=\"column\"><header><h1>{}</h1><p class=\"lead\">{}. Measured {} UTC for {} with {} {}.</p></header>",
         esc(&id.name),
-        esc(&id.line())
+        esc(&id.line()),
+        esc(started.get(..16).unwrap_or(&started)),
+        esc(&label::duration(record.run.wall_ns as f64)),
+        esc(&record.tool.name),
+        esc(&record.tool.version)
     );
-    let pair = |page: &mut Page, name: &str, value: &str| {
-        put!(page, "<div><dt>{name}</dt><dd>{}</dd></div>", esc(value));
-    };
-    pair(page, "Date", &record.run.started.replace('T', " "));
-    pair(page, "Duration", &label::duration(record.run.wall_ns as f64));
-    pair(page, "Level", &record.run.level);
-    pair(page, "Scheduling", &record.run.policy);
-    pair(page, "Clock", &id.clock);
-    let tool = match &record.tool.commit {
-        Some(c) => format!(
-            "{} {} ({})",
-            record.tool.name,
-            record.tool.version,
-            c.chars().take(10).collect::<String>()
-        ),
-        None => format!("{} {}", record.tool.name, record.tool.version),
-    };
-    pair(page, "Tool", &tool);
-    put!(
-        page,
-        "<div class=\"wide\"><dt>Command</dt><dd><code>{}</code></dd></div>",
-        esc(&record.run.command.join(" "))
-    );
-    page.raw("</dl></header>");
 }
 
-pub(super) fn summary(page: &mut Page, record: &Record) {
-    page.raw("<section id=\"summary\" aria-labelledby=\"h-summary\"><h2 id=\"h-summary\">Summary</h2>");
+/// What the machine is fit for, the main figures and the main pictures.
+pub(super) fn glance(page: &mut Page, record: &Record) {
+    page.raw("<section id=\"glance\" aria-label=\"At a glance\">");
     if !record.complete {
         put!(
             page,
@@ -81,7 +67,8 @@ pub(super) fn summary(page: &mut Page, record: &Record) {
         for t in tiles {
             put!(
                 page,
-                "<li><span class=\"label\">{}</span><strong>{}</strong><span class=\"note\">{}</span></li>",
+                "<li><span class=\"label\">{}: {}</span><strong>{}</strong><span class=\"note\">{}</span></li>",
+                esc(&chapters::title(&t.section.to_lowercase())),
                 esc(&t.name),
                 esc(&t.value),
                 esc(&t.note)
@@ -89,19 +76,47 @@ pub(super) fn summary(page: &mut Page, record: &Record) {
         }
         page.raw("</ul>");
     }
-    if !record.summary.lines.is_empty() {
-        page.raw("<dl class=\"lines\">");
-        for line in &record.summary.lines {
-            let class = if is_table(&line.lines) { " class=\"table\" tabindex=\"0\"" } else { "" };
-            put!(page, "<div><dt>{}</dt><dd{class}>", esc(&line.section));
-            for text in &line.lines {
-                put!(page, "<p>{}</p>", esc(text));
-            }
-            page.raw("</dd></div>");
-        }
-        page.raw("</dl>");
-    }
+    lines(page, record);
+    main_pictures(page, record);
     page.raw("</section>");
+}
+
+fn lines(page: &mut Page, record: &Record) {
+    if record.summary.lines.is_empty() {
+        return;
+    }
+    page.raw("<dl class=\"lines\">");
+    for line in &record.summary.lines {
+        let class = if is_table(&line.lines) { " class=\"table\" tabindex=\"0\"" } else { "" };
+        put!(page, "<div><dt>{}</dt><dd{class}>", esc(&line.section));
+        for text in &line.lines {
+            put!(page, "<p>{}</p>", esc(text));
+        }
+        page.raw("</dd></div>");
+    }
+    page.raw("</dl>");
+}
+
+/// The pictures that say most, drawn here; each leads to the figure that can be zoomed.
+fn main_pictures(page: &mut Page, record: &Record) {
+    let found = pictures::all(record, PICTURE);
+    if found.is_empty() {
+        return;
+    }
+    page.raw("<div class=\"pictures\">");
+    for (i, p) in found.iter().enumerate() {
+        put!(
+            page,
+            "<figure aria-labelledby=\"g-{i}\"><h3 id=\"g-{i}\"><a href=\"#fig-{}\">{}</a></h3><figcaption>{}</figcaption>{}",
+            p.dataset,
+            esc(&p.title),
+            esc(&p.about),
+            p.svg
+        );
+        figures::legend(page, &p.legend.iter().map(String::as_str).collect::<Vec<_>>(), false);
+        page.raw("</figure>");
+    }
+    page.raw("</div>");
 }
 
 /// What the machine is fit for: a line a purpose, with the reason.
@@ -120,7 +135,7 @@ fn fitness(page: &mut Page, record: &Record) {
         };
         put!(
             page,
-            "<li><svg class=\"icon st-{state}\" aria-hidden=\"true\"><use href=\"#i-{state}\"/></svg><strong>{}</strong> \
+            "<li class=\"{state}\"><svg class=\"icon st-{state}\" aria-hidden=\"true\"><use href=\"#i-{state}\"/></svg><strong>{}</strong> \
              <span class=\"note\">{word}:</span> {}</li>",
             esc(&f.purpose),
             esc(&f.reason)

@@ -6,13 +6,21 @@ use machmeter_data::{Check, CheckState, Record};
 use super::esc;
 use super::page::{Page, put};
 
+/// Notes and checks, folded behind how many there are.
 pub(super) fn section(page: &mut Page, record: &Record) {
-    page.raw(
-        "<section id=\"trust\" aria-labelledby=\"h-trust\"><h2 id=\"h-trust\">Can these figures be trusted?</h2>",
+    let changing = record.warnings.iter().filter(|w| w.changes).count();
+    let others = record.warnings.len() - changing;
+    let count = |state: CheckState| record.checks.iter().filter(|c| c.state == state).count();
+    let against = count(CheckState::Fail) + count(CheckState::Warn);
+    put!(
+        page,
+        "<section id=\"notes\" aria-labelledby=\"h-notes\"><details class=\"more\"><summary id=\"h-notes\">{changing} notes change \
+         what is read, {others} do not; {against} checks speak against the figures, {} could not be seen</summary>",
+        count(CheckState::Unknown)
     );
     warnings(page, record);
     checks(page, &record.checks);
-    page.raw("</section>");
+    page.raw("</details></section>");
 }
 
 fn warnings(page: &mut Page, record: &Record) {
@@ -130,11 +138,16 @@ fn row(page: &mut Page, c: &Check) {
     page.raw("</td></tr>");
 }
 
-pub(super) fn findings(page: &mut Page, findings: &[Finding]) {
+/// Findings of a probe, folded.
+pub(super) fn findings(page: &mut Page, findings: &[&Finding]) {
     if findings.is_empty() {
         return;
     }
-    page.raw("<section id=\"findings\" aria-labelledby=\"h-findings\"><h2 id=\"h-findings\">Findings</h2><div class=\"findings\">");
+    put!(
+        page,
+        "<details class=\"more\"><summary>{} findings with their evidence</summary><div class=\"findings\">",
+        findings.len()
+    );
     for f in findings {
         put!(
             page,
@@ -151,5 +164,5 @@ pub(super) fn findings(page: &mut Page, findings: &[Finding]) {
         }
         put!(page, "<p class=\"quiet\"><code>{}</code></p></article>", esc(&f.id));
     }
-    page.raw("</div></section>");
+    page.raw("</div></details>");
 }

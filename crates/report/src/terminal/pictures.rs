@@ -2,14 +2,14 @@
 //! heading stand beside them.
 
 use machmeter_data::quantity::human;
-use machmeter_data::shape::{Curve, CurveRow, Series, SeriesRow};
+use machmeter_data::shape::{CurveRow, SeriesRow};
 use machmeter_data::summary::Row;
-use machmeter_data::{Record, Shape, Unit};
+use machmeter_data::{Record, Unit};
 
 use super::TerminalStyle;
 use super::glance::HEADING;
 use super::glyphs::level;
-use crate::label;
+use crate::{label, pictures};
 
 /// Heading of the curve, and of rows that name its levels.
 pub(super) const LADDER: &str = "LADDER";
@@ -31,13 +31,7 @@ fn width(style: &TerminalStyle) -> usize {
 
 /// The curve with most points on logarithmic axes.
 pub(super) fn ladder(record: &Record, style: &TerminalStyle) -> Vec<String> {
-    let logarithmic = |c: &&Curve| c.x.log && c.y.log && c.x.unit == Unit::Bytes && !c.marks.is_empty();
-    let curves =
-        record.datasets.iter().filter_map(|d| if let Shape::Curve(c) = &d.shape { Some(c) } else { None });
-    let Some(curve) = curves.filter(logarithmic).max_by_key(|c| c.rows.iter().map(|r| r.x.len()).max())
-    else {
-        return Vec::new();
-    };
+    let Some((_, curve)) = pictures::curve_of_levels(record) else { return Vec::new() };
     let Some(row) = curve.rows.iter().max_by_key(|r| r.x.len()) else { return Vec::new() };
     let Some((line, scale)) = drawn(row, curve.x.unit, style) else { return Vec::new() };
     let mut lines = vec![line, scale, row.name.clone()];
@@ -80,10 +74,7 @@ fn drawn(row: &CurveRow, unit: Unit, style: &TerminalStyle) -> Option<(String, S
 
 /// A line for each of the CPUs from which most was taken, on one scale.
 pub(super) fn taken(record: &Record, style: &TerminalStyle) -> Vec<String> {
-    let shares = |s: &&Series| s.y.unit == Unit::One && !s.rows.is_empty();
-    let mut found =
-        record.datasets.iter().filter_map(|d| if let Shape::Series(s) = &d.shape { Some(s) } else { None });
-    let Some(series) = found.find(shares) else { return Vec::new() };
+    let Some((_, series)) = pictures::shares(record) else { return Vec::new() };
     let mean = |r: &SeriesRow| r.mean.iter().sum::<f64>() / r.mean.len().max(1) as f64;
     let mut rows: Vec<&SeriesRow> = series.rows.iter().filter(|r| !r.mean.is_empty()).collect();
     rows.sort_by(|a, b| mean(b).total_cmp(&mean(a)));

@@ -147,7 +147,7 @@ fn lateness(loads: &[&str], dice: &mut Dice) -> Distribution {
             DistributionRow { name: (*load).to_owned(), n: 600, quantiles }
         })
         .collect();
-    Distribution { value: Axis::log("lateness", Unit::Nanoseconds), rows }
+    Distribution { value: Axis::log("lateness", Unit::Nanoseconds), rows, limits: Vec::new() }
 }
 
 fn work(loads: &[&str], dice: &mut Dice) -> CostTable {

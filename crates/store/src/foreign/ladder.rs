@@ -253,6 +253,7 @@ fn staircase(found: &[(Ladder, Vec<Level>)]) -> Dataset {
                 y: None,
                 detail: format!("{name} found at {}", human(end.bytes, Unit::Bytes)),
                 label: name,
+                edge: true,
             })
         };
         of.iter().zip(names(of)).filter_map(mark).collect::<Vec<_>>()
@@ -261,7 +262,7 @@ fn staircase(found: &[(Ladder, Vec<Level>)]) -> Dataset {
         id: "memory.staircase".to_owned(),
         params: Params::new(),
         title: "Latency over working set".to_owned(),
-        caption: "What a load costs, as printed. Each tread is a cache; the last one is memory. Marks: where levels end."
+        caption: "What a load costs, as printed. The flat parts are caches, the last one is memory. Marks: where levels end."
             .to_owned(),
         shape: Shape::Curve(Curve {
             x: Axis::log("working set", Unit::Bytes),

@@ -81,6 +81,7 @@ fn marks(figures: &Figures<'_>) -> Vec<Mark> {
                     human(f.working_set_bytes as f64, Unit::Bytes),
                     human(flops, Unit::FlopsPerSecond)
                 ),
+                ..Mark::default()
             })
         })
         .collect()

@@ -225,17 +225,19 @@ fn staircase(curves: &Curves<'_>, found: &Detection<'_>) -> Option<Dataset> {
             y: None,
             label: c.name.clone(),
             detail: format!("{} found at {}", c.name, human(c.end.all.bytes, Unit::Bytes)),
+            edge: true,
         };
         let claimed = c.reported.map(|reported| Mark {
             x: reported.bytes as f64,
             y: None,
             label: format!("{} as reported", c.name),
             detail: format!("the system says {}", human(reported.bytes as f64, Unit::Bytes)),
+            edge: false,
         });
         [Some(detected), claimed].into_iter().flatten()
     });
     let marks = marks.collect();
-    let caption = "What a load costs whose address comes from the load before. Each tread is a cache; the last one is memory. Random \
+    let caption = "What a load costs whose address comes from the load before. The flat parts are caches, the last one is memory. Random \
              order pays for caches and address translation; random inside pages pays for hardly any translation, and \
              prefetchers may help it; one line per page is mostly translation; line after line is what prefetchers are made \
              for. Marks: where levels end, found and as the system reports.";
@@ -253,7 +255,7 @@ fn pages(curves: &Curves<'_>, found: &Detection<'_>) -> Option<Dataset> {
     let caption = "One line in each of so many 4 KiB pages: the step is where the first buffer of address translations is full.";
     let axes = [Axis::linear("pages", Unit::Count), Axis::linear("latency", Unit::Nanoseconds)];
     let x = reach.last / per_page;
-    let mark = Mark { x, y: None, label: format!("{x:.0} pages"), detail: String::new() };
+    let mark = Mark { x, y: None, label: format!("{x:.0} pages"), ..Mark::default() };
     show::curves(["memory.translations", "Latency over pages", caption], axes, rows, vec![mark])
         .filter(|_| points.len() >= 30)
 }

@@ -1,0 +1,91 @@
+//! Shares over time as bars, a strip a row, and one bar below of who took them.
+
+use machmeter_data::Unit;
+use machmeter_data::quantity::human;
+use machmeter_data::shape::{Series, SeriesRow};
+
+use super::frame::Size;
+use crate::axis::Scale;
+use crate::label;
+use crate::svg::{Anchor, Svg};
+
+/// Bars of a strip, and strips at most: those of most.
+const BARS: usize = 160;
+const STRIPS: usize = 3;
+/// Takers that are named; the others are one part of the bar.
+const NAMED: usize = 4;
+const LEFT: f64 = 50.0;
+/// Height of the bar of who with its two lines of names.
+const FOOT: f64 = 66.0;
+
+/// The picture; `who` has each taker with its share of all time, the greatest first; `total` is what they should add up to.
+pub(crate) fn draw(series: &Series, who: &[(String, f64)], total: Option<f64>, size: Size) -> String {
+    let mut svg = Svg::new(size.width, size.height, "chart", "Share of CPU time lost, by whom");
+    let mean = |r: &SeriesRow| r.mean.iter().sum::<f64>() / r.mean.len().max(1) as f64;
+    let mut rows: Vec<&SeriesRow> = series.rows.iter().filter(|r| !r.mean.is_empty()).collect();
+    rows.sort_by(|a, b| mean(b).total_cmp(&mean(a)));
+    rows.truncate(STRIPS);
+    let bars: Vec<Vec<f64>> = rows.iter().map(|r| slices(r)).collect();
+    let most = bars.iter().flatten().copied().fold(0.0, f64::max);
+    let foot = if who.is_empty() { 0.0 } else { FOOT };
+    let right = size.width - 10.0;
+    let strip = (size.height - foot - 26.0) / rows.len().max(1) as f64;
+    for (i, (row, bars)) in rows.iter().zip(&bars).enumerate() {
+        let (top, bottom) = (strip * i as f64 + 18.0, strip * (i + 1) as f64 - 2.0);
+        let ys = Scale::exact(0.0, most.max(1e-9), false, bottom, top);
+        let width = (right - LEFT) / bars.len().max(1) as f64;
+        let bar = |(k, v): (usize, &f64)| {
+            let (x, y) = (LEFT + width * k as f64, ys.at(*v));
+            format!("M{x:.1} {bottom:.1}V{y:.1}h{:.1}V{bottom:.1}z", width * 0.9)
+        };
+        svg.path("point c0", &bars.iter().enumerate().map(bar).collect::<String>());
+        svg.line("axis", (LEFT, bottom), (right, bottom));
+        svg.text("row", 0.0, bottom - 4.0, Anchor::Start, &row.name);
+        let worst = bars.iter().copied().fold(0.0, f64::max);
+        let told = format!("{} lost, most {}", human(mean(row), Unit::One), human(worst, Unit::One));
+        svg.text("tick", right, top - 5.0, Anchor::End, &told);
+    }
+    let buckets = rows.first().map_or(0, |r| r.mean.len());
+    let xs = Scale::exact(0.0, series.step_ns * buckets.max(1) as f64, false, LEFT, right);
+    let below = size.height - foot - 10.0;
+    for t in xs.ticks(6) {
+        let anchor = if xs.at(t) > right - 16.0 { Anchor::End } else { Anchor::Middle };
+        svg.text("tick", xs.at(t), below, anchor, &label::tick(t, Unit::Nanoseconds));
+    }
+    if foot > 0.0 {
+        takers(&mut svg, who, total.unwrap_or(0.0), below + 12.0, right);
+    }
+    svg.finish()
+}
+
+/// Means of as many neighbors as make a bar.
+fn slices(row: &SeriesRow) -> Vec<f64> {
+    let each = row.mean.len().div_ceil(BARS).max(1);
+    row.mean.chunks(each).map(|c| c.iter().sum::<f64>() / c.len() as f64).collect()
+}
+
+/// One bar of all that was taken, and the names of its parts below.
+fn takers(svg: &mut Svg, who: &[(String, f64)], total: f64, top: f64, right: f64) {
+    let sum: f64 = who.iter().map(|w| w.1).sum();
+    let whole = total.max(sum).max(f64::MIN_POSITIVE);
+    let mut parts: Vec<(String, f64)> = who.iter().take(NAMED).cloned().collect();
+    let named: f64 = parts.iter().map(|p| p.1).sum();
+    if whole - named > 0.005 * whole {
+        parts.push(("others".to_owned(), whole - named));
+    }
+    let (mut x, mut at, mut line) = (LEFT, LEFT, top + 30.0);
+    for (i, (name, share)) in parts.iter().enumerate() {
+        let color = if i == NAMED || i + 1 == parts.len() && name.starts_with("others") { 7 } else { i };
+        let width = (right - LEFT) * share / whole;
+        svg.rect(&format!("point c{color}"), x, top, width, 14.0);
+        x += width;
+        let text = format!("{name} {}", human(*share, Unit::One));
+        let room = 14.0 + 6.2 * text.chars().count() as f64;
+        if at + room > right && at > LEFT {
+            (at, line) = (LEFT, line + 15.0);
+        }
+        svg.rect(&format!("point c{color}"), at, line - 8.0, 8.0, 8.0);
+        svg.text("tick", at + 12.0, line, Anchor::Start, &text);
+        at += room + 10.0;
+    }
+}

@@ -1,0 +1,103 @@
+//! A chapter a probe: its rows, one or two pictures, and folded below them all its other figures, tables and findings.
+
+use machmeter_data::record::Finding;
+use machmeter_data::summary::Row;
+use machmeter_data::{Dataset, Record, Shape};
+
+use super::page::{Page, put};
+use super::{esc, figures, heat, trust};
+
+/// Pictures that stand open.
+const OPEN: usize = 2;
+
+/// What begins a name up to its first dot: the probe.
+fn probe(id: &str) -> &str {
+    id.split('.').next().unwrap_or(id)
+}
+
+/// The probes of a record in the order of their data.
+pub(super) fn probes(record: &Record) -> Vec<&str> {
+    let rows = record.summary.rows.iter().flat_map(|r| &r.figures).map(|f| probe(&f.id));
+    let datasets = record.datasets.iter().map(|d| probe(&d.id));
+    let findings = record.findings.iter().map(|f| probe(&f.id));
+    let mut out = Vec::new();
+    for name in datasets.chain(rows).chain(findings) {
+        if !out.contains(&name) {
+            out.push(name);
+        }
+    }
+    out
+}
+
+/// `Noise` of `noise`.
+pub(super) fn title(probe: &str) -> String {
+    let mut letters = probe.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+pub(super) fn all(page: &mut Page, record: &Record) {
+    for name in probes(record) {
+        chapter(page, record, name);
+    }
+}
+
+fn chapter(page: &mut Page, record: &Record, name: &str) {
+    let anchor = esc(name);
+    put!(
+        page,
+        "<section class=\"chapter\" id=\"c-{anchor}\" aria-labelledby=\"h-{anchor}\"><h2 id=\"h-{anchor}\">{}</h2>",
+        esc(&title(name))
+    );
+    rows(page, record, name);
+    let own: Vec<(usize, &Dataset)> =
+        record.datasets.iter().enumerate().filter(|(_, d)| probe(&d.id) == name).collect();
+    let mut open: Vec<(usize, &Dataset)> =
+        own.iter().copied().filter(|(_, d)| is_picture(d)).take(OPEN).collect();
+    if open.is_empty() {
+        open.extend(own.first());
+    }
+    for (place, (index, dataset)) in open.iter().enumerate() {
+        figures::alone(page, *index, dataset, place == 0);
+    }
+    let rest: Vec<(usize, &Dataset)> =
+        own.into_iter().filter(|(index, _)| open.iter().all(|(o, _)| o != index)).collect();
+    if !rest.is_empty() {
+        put!(page, "<details class=\"more\"><summary>{} more pictures and tables</summary>", rest.len());
+        figures::several(page, &rest);
+        page.raw("</details>");
+    }
+    let findings: Vec<&Finding> = record.findings.iter().filter(|f| probe(&f.id) == name).collect();
+    trust::findings(page, &findings);
+    page.raw("</section>");
+}
+
+fn is_picture(dataset: &Dataset) -> bool {
+    match &dataset.shape {
+        Shape::CostTable(_) => false,
+        Shape::Matrix(m) => !heat::is_table(m),
+        _ => true,
+    }
+}
+
+/// The rows of a probe but those of which a table has all: what, figure, and the farther end of its interval as a share.
+fn rows(page: &mut Page, record: &Record, name: &str) {
+    let own = |r: &&Row| r.section != "TAKEN" && r.figures.first().is_some_and(|f| probe(&f.id) == name);
+    let told: Vec<_> =
+        record.summary.rows.iter().filter(own).filter_map(|r| r.told(&record.metrics)).collect();
+    if told.is_empty() {
+        return;
+    }
+    page.raw("<dl class=\"rows\">");
+    for t in told {
+        let spread = t.half_width.map(|h| format!("± {h}"));
+        let shared = t.is_shared.then(|| "core shared".to_owned());
+        let beside = spread.into_iter().chain(shared).collect::<Vec<_>>().join(", ");
+        put!(
+            page,
+            "<div><dt>{}</dt><dd><b>{}</b> <span>{beside}</span></dd></div>",
+            esc(&t.name),
+            esc(&t.figures)
+        );
+    }
+    page.raw("</dl>");
+}

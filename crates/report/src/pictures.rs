@@ -1,0 +1,157 @@
+//! The pictures that say most of a machine: latency over working sets, how late tasks run, the time others took, what operations
+//! cost. Chosen by shape; the report begins with them and the card shows them.
+
+use machmeter_data::quantity::human;
+use machmeter_data::shape::{Cell, CostTable, Curve, Decades, Distribution, Series};
+use machmeter_data::{Dataset, Record, Shape, Unit};
+
+use crate::chart::{self, Size};
+use crate::label;
+
+/// Height that a named operation needs with its share of the axis.
+const LINE: f64 = 15.0;
+
+/// A picture with what is to be known to read it.
+#[derive(Debug)]
+pub(crate) struct Picture {
+    pub title: String,
+    pub about: String,
+    pub svg: String,
+    /// Names of its lines, in the order of their colors; none where the picture names them.
+    pub legend: Vec<String>,
+    /// Place of the dataset in the record.
+    pub dataset: usize,
+}
+
+/// Those for which the record has data, each of this size.
+pub(crate) fn all(record: &Record, size: Size) -> Vec<Picture> {
+    let found = [ladder(record, size), late(record, size), taken(record, size), costs(record, size)];
+    found.into_iter().flatten().collect()
+}
+
+fn find<'r, T: 'r>(
+    record: &'r Record,
+    wanted: impl Fn(&'r Dataset) -> Option<T>,
+) -> impl Iterator<Item = (usize, T)> {
+    record.datasets.iter().enumerate().filter_map(move |(at, d)| Some((at, wanted(d)?)))
+}
+
+/// The curve over working sets with most points on logarithmic axes, of what has levels.
+pub(crate) fn curve_of_levels(record: &Record) -> Option<(usize, &Curve)> {
+    let curves = find(record, |d| match &d.shape {
+        Shape::Curve(c) => {
+            (c.x.log && c.y.log && c.x.unit == Unit::Bytes && !c.marks.is_empty()).then_some(c)
+        }
+        _ => None,
+    });
+    curves.max_by_key(|(_, c)| c.rows.iter().map(|r| r.x.len()).max())
+}
+
+/// The first shares over time.
+pub(crate) fn shares(record: &Record) -> Option<(usize, &Series)> {
+    find(record, |d| match &d.shape {
+        Shape::Series(s) if s.y.unit == Unit::One && !s.rows.is_empty() => Some(s),
+        _ => None,
+    })
+    .next()
+}
+
+fn ladder(record: &Record, size: Size) -> Option<Picture> {
+    let (dataset, curve) = curve_of_levels(record)?;
+    let levels = record.summary.rows.iter().filter(|r| r.section == "LADDER");
+    let told: Vec<String> = levels
+        .filter_map(|r| Some(format!("{} {}", r.name, r.told(&record.metrics)?.figures.replace(" | ", ", "))))
+        .collect();
+    // What is dense is the picture; a few points of another order only stand beside it.
+    let most = curve.rows.iter().max_by_key(|r| r.x.len())?;
+    let others = curve.rows.iter().filter(|r| r.name != most.name && r.name.starts_with("random,"));
+    let rows = std::iter::once(most).chain(others).cloned().collect();
+    let marks = curve.marks.iter().filter(|m| m.edge).cloned().collect();
+    let shown = Curve { rows, marks, ..curve.clone() };
+    Some(Picture {
+        title: "Memory ladder".to_owned(),
+        about: told.join("; "),
+        svg: chart::curve(&shown, "Memory ladder", size),
+        legend: shown.rows.iter().map(|r| r.name.clone()).collect(),
+        dataset,
+    })
+}
+
+fn late(record: &Record, size: Size) -> Option<Picture> {
+    let (dataset, found): (usize, &Distribution) = find(record, |d| match &d.shape {
+        Shape::Distribution(x) => (!x.limits.is_empty()).then_some(x),
+        _ => None,
+    })
+    .next()?;
+    let task = record.datasets[dataset].params.values().next().map(ToString::to_string).unwrap_or_default();
+    let title =
+        if task.is_empty() { "How late tasks run".to_owned() } else { format!("How late {task} wakes up") };
+    Some(Picture {
+        svg: chart::distribution(found, &title, size),
+        title,
+        about: "Share of wake-ups that are this late or less, under each load.".to_owned(),
+        legend: found.rows.iter().map(|r| load(&r.name)).collect(),
+        dataset,
+    })
+}
+
+fn load(name: &str) -> String {
+    if name == "none" { "idle machine".to_owned() } else { format!("under {name}") }
+}
+
+fn taken(record: &Record, size: Size) -> Option<Picture> {
+    let (dataset, series) = shares(record)?;
+    let probe = |d: &Dataset| d.id.split('.').next().unwrap_or_default().to_owned();
+    let own = probe(&record.datasets[dataset]);
+    let who = record.datasets.iter().filter(|d| probe(d) == own).find_map(|d| match &d.shape {
+        Shape::CostTable(t) => shares_of(t),
+        _ => None,
+    });
+    // The page's own figure of the share: the bar of who adds up to it.
+    let figures = record.summary.rows.iter().flat_map(|r| &r.figures).filter(|f| f.id.starts_with(&own));
+    let total =
+        figures.filter_map(|f| f.find(&record.metrics)).find(|s| s.unit == Unit::One).map(|s| s.value);
+    let whose = total.map_or(String::new(), |t| format!("; below, who took {} of it", human(t, Unit::One)));
+    Some(Picture {
+        title: record.datasets[dataset].title.clone(),
+        about: format!("Share lost of each slice of {}{whose}.", human(series.step_ns, Unit::Nanoseconds)),
+        svg: chart::taken(series, &who.unwrap_or_default(), total, size),
+        legend: Vec::new(),
+        dataset,
+    })
+}
+
+/// Rows of a table with their first column of shares, the greatest first.
+fn shares_of(t: &CostTable) -> Option<Vec<(String, f64)>> {
+    let column = t.columns.iter().position(|c| c.unit == Some(Unit::One))?;
+    let share = |r: &machmeter_data::shape::TableRow| match r.cells.get(column)? {
+        Cell::Number(v) if *v > 0.0 => Some((r.name.clone(), *v)),
+        _ => None,
+    };
+    let mut rows: Vec<(String, f64)> = t.rows.iter().filter_map(share).collect();
+    rows.sort_by(|a, b| b.1.total_cmp(&a.1));
+    (!rows.is_empty()).then_some(rows)
+}
+
+fn costs(record: &Record, size: Size) -> Option<Picture> {
+    let (dataset, costs): (usize, &Decades) = find(record, |d| match &d.shape {
+        Shape::Decades(x) if !x.rows.is_empty() => Some(x),
+        _ => None,
+    })
+    .next()?;
+    let mut sorted = costs.clone();
+    sorted.rows.sort_by(|a, b| a.value.total_cmp(&b.value));
+    // As many as can be read, evenly from the cheapest to the dearest.
+    let (all, room) = (sorted.rows.len(), (size.height / LINE) as usize);
+    let every = |i: usize| i * (all - 1) / (room - 1).max(1);
+    if all > room {
+        sorted.rows = (0..room).map(|i| sorted.rows[every(i)].clone()).collect();
+    }
+    Some(Picture {
+        title: "What operations cost".to_owned(),
+        about: format!("Each line to the right is ten times more {}.", label::axis(&costs.value)),
+        svg: chart::decades(&sorted, "What operations cost", size),
+        legend: Vec::new(),
+        dataset,
+    })
+}
