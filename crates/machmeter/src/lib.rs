@@ -10,6 +10,7 @@ mod globals;
 mod job;
 mod output;
 mod past;
+mod progress;
 mod session;
 mod state;
 mod view;

@@ -17,7 +17,7 @@ pub(crate) fn style(globals: &Globals) -> TerminalStyle {
         Color::Auto => output::stdout_is_terminal() && !state::no_color(),
     };
     TerminalStyle {
-        width: machmeter_sys::terminal::width().unwrap_or(100).clamp(60, 160),
+        width: machmeter_sys::terminal::width().unwrap_or(100).clamp(60, 200),
         color,
         ascii: globals.ascii,
     }

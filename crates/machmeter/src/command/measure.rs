@@ -19,8 +19,9 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::globals::{Globals, Raw};
 use crate::job;
-use crate::output::{self, Lines};
+use crate::output;
 use crate::past;
+use crate::progress::Reporter;
 use crate::session::{self, CHARACTERIZE, Session};
 use crate::view;
 
@@ -48,10 +49,15 @@ pub(crate) fn probe(
         return plan(globals, total_ns, &[entry.info.name], &commands);
     }
     let session = Session::begin(registries, globals, total_ns)?;
-    let lines = Lines { quiet: globals.quiet };
+    let reporter = reporter(&session, globals, total_ns);
     let budget_ns = session.budget().left_ns();
-    let outcome = session.run(budget_ns, &lines, |host| (entry.run)(host, matches))?;
+    let outcome = session.run(budget_ns, &reporter, |host| (entry.run)(host, matches))?;
+    drop(reporter);
     Ok(finish(session, entry.info.name, vec![(entry, outcome)], globals, None))
+}
+
+fn reporter(session: &Session<'_>, globals: &Globals, total_ns: u64) -> Reporter {
+    Reporter::new(globals.quiet, globals.ascii, view::style(globals).width, total_ns, session.cpus())
 }
 
 /// Bare `machmeter`.
@@ -74,7 +80,6 @@ pub(crate) fn page(registries: &Registries, globals: &Globals) -> Result<Exit, F
     if total_ns >= LOOK_AROUND_FROM_NS {
         session.look_around();
     }
-    let lines = Lines { quiet: globals.quiet };
     if !globals.quiet {
         output::say(&format!(
             "machmeter {}: {} s in {} part{} on CPU {}",
@@ -85,10 +90,12 @@ pub(crate) fn page(registries: &Registries, globals: &Globals) -> Result<Exit, F
             session.cpus()
         ));
     }
+    let reporter = reporter(&session, globals, total_ns);
     let (mut outcomes, mut refused) = (Vec::new(), Vec::new());
     // What a job names must be had.
     let mut keep = |indexes: &[usize], measured: Result<Vec<Outcome>, Failure>| match measured {
         Ok(found) => {
+            indexes.iter().zip(&found).for_each(|(i, outcome)| reporter.ended(parts[*i].0, outcome));
             outcomes.extend(indexes.iter().copied().zip(found));
             Ok(())
         }
@@ -107,14 +114,15 @@ pub(crate) fn page(registries: &Registries, globals: &Globals) -> Result<Exit, F
         let least_ns: Vec<u64> = alone[n..].iter().chain(&pooled).map(least_ns).collect();
         let budget_ns = page_share_ns(session.budget().left_ns(), &least_ns);
         let run = |host: &Host<'_>| (entry.run_with)(host, parameters).map(|outcome| vec![outcome]);
-        keep(&[*i], session.run(budget_ns, &lines, run))?;
+        keep(&[*i], session.run(budget_ns, &reporter, run))?;
     }
     if !pooled.is_empty() {
         let ready = |i: &usize| parts[*i].0.pooled.map(|pool| pool(&parts[*i].1));
         let verbs: Result<Vec<_>, ProbeError> = pooled.iter().filter_map(ready).collect();
         let run = |host: &Host<'_>| run_together(host, &verbs?);
-        keep(&pooled, session.run(session.budget().left_ns(), &lines, run))?;
+        keep(&pooled, session.run(session.budget().left_ns(), &reporter, run))?;
     }
+    drop(reporter);
     outcomes.sort_by_key(|(i, _)| *i);
     let outcomes: Vec<(&Entry, Outcome)> = outcomes.into_iter().map(|(i, o)| (parts[i].0, o)).collect();
     // One part that cannot be had must not cost the others; if there are no others, it is the failure.

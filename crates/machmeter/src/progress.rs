@@ -1,0 +1,180 @@
+//! Progress on stderr: a line for each part at its end, and on a terminal one more that says how far the run is.
+
+use std::io::{IsTerminal, Write};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use machmeter_engine::probe::Outcome;
+use machmeter_engine::{Entry, Progress};
+use machmeter_sys::affinity;
+use machmeter_sys::thread::{monotonic_ns, spawn_plain};
+use machmeter_sys::topology::CpuSet;
+
+use crate::output::say;
+
+/// Between two drawings of the line: 50 us each come to 0.01 % of a CPU.
+const REDRAWN: Duration = Duration::from_millis(500);
+/// Columns of the bar.
+const BAR: usize = 20;
+/// Rows of a part that its line names.
+const ROWS: usize = 3;
+const CLEAR: &str = "\r\u{1b}[2K";
+
+/// Progress of a run.
+pub(crate) struct Reporter {
+    shared: Arc<Shared>,
+    ticker: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    quiet: bool,
+    ascii: bool,
+    width: usize,
+    begun_ns: u64,
+    total_ns: u64,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    step: String,
+    /// Whether the line is on the screen.
+    drawn: bool,
+    over: bool,
+}
+
+impl State {
+    fn clear(&mut self) {
+        if std::mem::take(&mut self.drawn) {
+            let _ = write!(std::io::stderr().lock(), "{CLEAR}");
+        }
+    }
+}
+
+impl Reporter {
+    /// Progress of a run of `total_ns` that measures `cpus`. On a terminal a thread redraws the line, on another CPU where there is one.
+    pub(crate) fn new(quiet: bool, ascii: bool, width: usize, total_ns: u64, cpus: &CpuSet) -> Self {
+        let state = Mutex::new(State::default());
+        let (begun_ns, changed) = (monotonic_ns(), Condvar::new());
+        let shared = Arc::new(Shared { quiet, ascii, width, begun_ns, total_ns, state, changed });
+        let is_live = !quiet && std::io::stderr().is_terminal();
+        let others = affinity::mask().map(|all| all.difference(cpus)).unwrap_or_default();
+        let ticker = is_live.then(|| {
+            let shared = Arc::clone(&shared);
+            spawn_plain("progress", move || {
+                if !others.is_empty() {
+                    let _ = affinity::set_mask(&others);
+                }
+                shared.redraw();
+            })
+        });
+        Self { shared, ticker: ticker.and_then(Result::ok) }
+    }
+
+    /// A part ended: its first rows.
+    pub(crate) fn ended(&self, entry: &Entry, outcome: &Outcome) {
+        let metrics = &outcome.analysis.metrics;
+        let rows = machmeter_data::summary::rows(entry.info.rows, metrics);
+        let told = rows.iter().filter(|r| !r.detail).filter_map(|r| r.told(metrics));
+        let told: Vec<String> = told.take(ROWS).map(|t| format!("{} {}", t.name, t.figures)).collect();
+        let [spent, total] = self.shared.seconds();
+        self.shared.line(&format!("[{spent} of {total} s] {}: {}", entry.info.name, told.join("; ")));
+    }
+}
+
+impl Drop for Reporter {
+    fn drop(&mut self) {
+        self.shared.lock().over = true;
+        self.shared.changed.notify_all();
+        if let Some(ticker) = self.ticker.take() {
+            let _ = ticker.join();
+        }
+        self.shared.lock().clear();
+    }
+}
+
+impl Progress for Reporter {
+    fn step(&self, text: &str) {
+        text.clone_into(&mut self.shared.lock().step);
+    }
+
+    fn figure(&self, text: &str) {
+        self.shared.line(text);
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Those that are over and those of the whole.
+    fn seconds(&self) -> [u64; 2] {
+        let spent_ns = monotonic_ns().saturating_sub(self.begun_ns).min(self.total_ns);
+        [spent_ns, self.total_ns].map(|ns| (ns + 500_000_000) / 1_000_000_000)
+    }
+
+    fn line(&self, text: &str) {
+        if !self.quiet {
+            let mut state = self.lock();
+            state.clear();
+            say(text);
+        }
+    }
+
+    fn redraw(&self) {
+        let mut state = self.lock();
+        while !state.over {
+            let [spent, total] = self.seconds();
+            // In one piece: each is a system call beside what is measured.
+            let text = CLEAR.to_owned() + &bar(spent, total, &state.step, self.ascii, self.width);
+            state.drawn = std::io::stderr().lock().write_all(text.as_bytes()).is_ok();
+            state = self.changed.wait_timeout(state, REDRAWN).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+/// How far the run is, as long as the terminal is wide.
+fn bar(spent: u64, total: u64, step: &str, ascii: bool, width: usize) -> String {
+    let full = (BAR as u64 * spent / total.max(1)) as usize;
+    let [done, left] = if ascii { ["=", "-"] } else { ["━", "─"] };
+    let bar = format!("{}{}", done.repeat(full.min(BAR)), left.repeat(BAR - full.min(BAR)));
+    let text = format!(" {bar}  {spent} of {total} s, {} s left   {step}", total.saturating_sub(spent));
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(width.saturating_sub(1)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_says_how_far_the_run_is_and_fits() {
+        assert_eq!(
+            bar(15, 60, "load burn", true, 80),
+            " =====---------------  15 of 60 s, 45 s left   load burn"
+        );
+        assert_eq!(
+            bar(60, 60, "", true, 80).trim_end(),
+            format!(" {}  60 of 60 s, 0 s left", "=".repeat(20))
+        );
+        assert_eq!(bar(1, 60, &"long ".repeat(40), false, 80).chars().count(), 79);
+        assert!(!bar(0, 0, "a\u{1b}[2Jb", true, 80).contains('\u{1b}'));
+    }
+
+    #[test]
+    fn nothing_is_left_on_the_screen() {
+        let shared = Shared {
+            quiet: false,
+            ascii: true,
+            width: 80,
+            begun_ns: monotonic_ns(),
+            total_ns: 10_000_000_000,
+            state: Mutex::new(State { over: true, ..State::default() }),
+            changed: Condvar::new(),
+        };
+        shared.redraw();
+        assert!(!shared.lock().drawn);
+    }
+}
