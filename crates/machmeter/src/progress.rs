@@ -11,6 +11,7 @@ use machmeter_sys::affinity;
 use machmeter_sys::thread::{monotonic_ns, spawn_plain};
 use machmeter_sys::topology::CpuSet;
 
+use crate::globals::Globals;
 use crate::output::say;
 
 /// Between two drawings of the line: 50 us each come to 0.01 % of a CPU.
@@ -29,6 +30,8 @@ pub(crate) struct Reporter {
 
 struct Shared {
     quiet: bool,
+    /// Whether each step is a line: asked for with -v where no terminal shows it.
+    steps: bool,
     ascii: bool,
     width: usize,
     begun_ns: u64,
@@ -55,11 +58,18 @@ impl State {
 
 impl Reporter {
     /// Progress of a run of `total_ns` that measures `cpus`. On a terminal a thread redraws the line, on another CPU where there is one.
-    pub(crate) fn new(quiet: bool, ascii: bool, width: usize, total_ns: u64, cpus: &CpuSet) -> Self {
-        let state = Mutex::new(State::default());
-        let (begun_ns, changed) = (monotonic_ns(), Condvar::new());
-        let shared = Arc::new(Shared { quiet, ascii, width, begun_ns, total_ns, state, changed });
-        let is_live = !quiet && std::io::stderr().is_terminal();
+    pub(crate) fn new(globals: &Globals, width: usize, total_ns: u64, cpus: &CpuSet) -> Self {
+        let is_live = !globals.quiet && std::io::stderr().is_terminal();
+        let shared = Arc::new(Shared {
+            quiet: globals.quiet,
+            steps: globals.verbose > 0 && !is_live,
+            ascii: globals.ascii,
+            width,
+            begun_ns: monotonic_ns(),
+            total_ns,
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        });
         let others = affinity::mask().map(|all| all.difference(cpus)).unwrap_or_default();
         let ticker = is_live.then(|| {
             let shared = Arc::clone(&shared);
@@ -97,6 +107,9 @@ impl Drop for Reporter {
 
 impl Progress for Reporter {
     fn step(&self, text: &str) {
+        if self.shared.steps {
+            self.shared.line(text);
+        }
         text.clone_into(&mut self.shared.lock().step);
     }
 
@@ -167,6 +180,7 @@ mod tests {
     fn nothing_is_left_on_the_screen() {
         let shared = Shared {
             quiet: false,
+            steps: false,
             ascii: true,
             width: 80,
             begun_ns: monotonic_ns(),

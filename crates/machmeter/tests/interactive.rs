@@ -173,7 +173,8 @@ fn a_signal_ends_it_with_what_was_measured() {
 fn killing_the_program_takes_everything_along() {
     for load in ["burn", "compile", "write", "memload"] {
         let lab = Lab::new();
-        let mut run = lab.start(&["interactive", "--tasks", "audio-pro,launch", "--loads", load, "-t", "30"]);
+        let mut run =
+            lab.start(&["interactive", "--tasks", "audio-pro,launch", "--loads", load, "-t", "30", "-v"]);
         run.hear(&format!("load {load}")).expect("the load did not begin");
         thread::sleep(Duration::from_millis(700));
         let below = descendants(run.id() as i32);
@@ -206,6 +207,7 @@ fn random_kills_leave_a_valid_record_and_nothing_else() {
             "-t",
             "6",
             "--json",
+            "-v",
         ];
         let mut run = lab.start(&line);
         run.hear("load ").expect("it did not begin");

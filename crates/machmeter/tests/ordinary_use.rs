@@ -46,7 +46,7 @@ fn an_inherited_nice_value_is_kept_and_said() {
 fn a_killed_task_or_load_makes_a_run_partial() {
     for (loads, worker) in [("none", "interactive-task"), ("burn", "load")] {
         let lab = Lab::new();
-        let arguments = ["interactive", "-t", "4s", "--tasks", "video", "--loads", loads, "--json"];
+        let arguments = ["interactive", "-t", "4s", "--tasks", "video", "--loads", loads, "--json", "-v"];
         let mut run = lab.start(&arguments);
         run.hear("load ").expect("it did not begin");
         thread::sleep(Duration::from_millis(800));

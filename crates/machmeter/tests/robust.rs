@@ -22,7 +22,7 @@ const ANSWERED_WITHIN: Duration = Duration::from_secs(3);
 
 /// Starts, waits for the first figure and `more`, sends the signal; the end and how long the answer took.
 fn interrupt(lab: &Lab, arguments: &[&str], more: Duration, signal: Signal) -> (Ended, Duration) {
-    let mut run = lab.start(arguments);
+    let mut run = lab.start(&[arguments, &["-v"]].concat());
     run.hear("noise: ").expect("the recording did not begin");
     thread::sleep(more);
     let sent = Instant::now();
@@ -331,7 +331,7 @@ fn nothing_is_left_behind_and_nobody_is_touched() {
         seen.extend(instances_of(id).unwrap_or_default());
         arguments.truncate(arguments.len() - 2);
     }
-    let mut stopped = lab.start(&["noise", "-t", "30s", "--no-save"]);
+    let mut stopped = lab.start(&["noise", "-t", "30s", "--no-save", "-v"]);
     let id = stopped.id();
     stopped.hear("noise: ").unwrap();
     stopped.send(Signal::TERM);

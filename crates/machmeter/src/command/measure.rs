@@ -57,7 +57,7 @@ pub(crate) fn probe(
 }
 
 fn reporter(session: &Session<'_>, globals: &Globals, total_ns: u64) -> Reporter {
-    Reporter::new(globals.quiet, globals.ascii, view::style(globals).width, total_ns, session.cpus())
+    Reporter::new(globals, view::style(globals).width, total_ns, session.cpus())
 }
 
 /// Bare `machmeter`.
