@@ -2,7 +2,7 @@
 CARGO ?= cargo
 export MACHMETER_COMMIT ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null)
 
-.PHONY: all build run test check bench audit setup clean
+.PHONY: all build run test check docs bench audit setup clean
 
 all: build run
 
@@ -29,6 +29,13 @@ check:
 	$(CARGO) xtask schema
 	$(CARGO) xtask docs
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
+
+# Pages and pictures of the book that the program writes itself; the picture of the report needs Chromium.
+docs:
+	$(CARGO) xtask docs --write
+	$(CARGO) xtask schema --write
+	$(CARGO) run --quiet -p machmeter-report --example draw_docs -- docs
+	./scripts/draw-report docs
 
 bench: build
 	./bench/run

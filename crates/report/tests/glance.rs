@@ -1,11 +1,27 @@
 //! The page of the whole machine, from a recorded run: short, aligned, each figure once.
 
+mod drawn;
+
 use machmeter_data::Record;
 use machmeter_data::summary::Fit;
 use machmeter_report::terminal::{TerminalStyle, page};
+use sha2::Digest as _;
 
 fn record() -> Record {
-    serde_json::from_str(include_str!("fixtures/glance.json")).expect("a record")
+    drawn::record()
+}
+
+#[test]
+fn pictures_of_the_book_are_those_of_this_version() {
+    for (name, text) in drawn::files() {
+        let path = format!("{}/../../docs/{name}", env!("CARGO_MANIFEST_DIR"));
+        let there = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(there == text, "docs/{name} is not what is drawn now: make docs");
+    }
+    let drawn = include_str!("../../../docs/report.png.sha256").trim();
+    let now = sha2::Sha256::digest(machmeter_report::html::render(&record()));
+    let now = now.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
+    assert_eq!(drawn, now, "docs/report.png is of another version: make docs, where Chromium is");
 }
 
 fn style(width: usize, color: bool, ascii: bool) -> TerminalStyle {
