@@ -213,6 +213,9 @@ pub struct Matrix {
     pub cell: Axis,
     /// One vector per row; `null` where nothing was seen.
     pub values: Vec<Vec<Option<f64>>>,
+    /// Least and greatest value that colors stand for, where several matrices share a scale; else those of this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range: Option<(f64, f64)>,
 }
 
 impl Matrix {
@@ -225,7 +228,7 @@ impl Matrix {
         values: Vec<Vec<Option<f64>>>,
     ) -> Self {
         let columns = (0..column_names.len()).map(|i| i as f64).collect();
-        Self { x: Axis::linear(x, Unit::Count), columns, column_names, rows, cell, values }
+        Self { x: Axis::linear(x, Unit::Count), columns, column_names, rows, cell, values, range: None }
     }
 
     /// Columns, by name or by value.

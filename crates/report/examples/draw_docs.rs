@@ -10,6 +10,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for (name, text) in drawn::files() {
         std::fs::write(folder.join(name), text)?;
     }
-    std::fs::write(folder.join("example.html"), machmeter_report::html::render(&drawn::record()))?;
+    let html = machmeter_report::html::render(&drawn::record());
+    std::fs::write(folder.join("example.sha256"), drawn::first_screen(&html))?;
+    std::fs::write(folder.join("example.html"), html)?;
     Ok(())
 }

@@ -149,6 +149,7 @@ pub fn heat(views: &[CpuView<'_>]) -> Option<Dataset> {
             rows: views.iter().map(|v| format!("CPU {}", v.cpu.cpu)).collect(),
             cell: Axis::linear("time lost", Unit::One),
             values,
+            range: None,
         }),
     ))
 }

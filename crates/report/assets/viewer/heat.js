@@ -4,7 +4,7 @@ const drawMatrix = (figure, m) => {
   st.reset.remove();
   const host = st.host(''), canvas = make('canvas', { class: 'heatmap' });
   host.append(canvas);
-  let lo = Infinity, hi = -Infinity;
+  let [lo, hi] = m.range || [Infinity, -Infinity];
   for (const r of m.values) for (const v of r) if (v !== null && (!m.cell.log || v > 0)) { if (v < lo) lo = v; if (v > hi) hi = v; }
   if (!(lo < hi)) hi = lo + 1;
   const log = m.cell.log && lo > 0, n = m.columns.length, rows = m.rows.length;

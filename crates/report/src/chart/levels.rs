@@ -30,14 +30,19 @@ impl Levels {
         if shares && !m.column_names.is_empty() {
             return Self::Nines;
         }
-        let (low, high) = values()
-            .filter(|v| !m.cell.log || *v > 0.0)
-            .fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)));
+        let (low, high) = m.range.unwrap_or_else(|| Self::range_of(m));
         Self::Even(if low > high {
             Scale::exact(0.0, 1.0, false, 0.0, 1.0)
         } else {
             Scale::exact(low, high, m.cell.log, 0.0, 1.0)
         })
+    }
+
+    /// Least and greatest value that a scale of this matrix must hold; the least above the greatest where there is none.
+    pub(crate) fn range_of(m: &Matrix) -> (f64, f64) {
+        let values = m.values.iter().flatten().flatten().copied().filter(|v| v.is_finite());
+        let usable = values.filter(|v| !m.cell.log || *v > 0.0);
+        usable.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)))
     }
 
     /// The scale for cells that show their values: never narrower than a factor of 1.5, so that what is nearly equal looks so.
@@ -87,6 +92,14 @@ mod tests {
         let names = values.iter().map(|v| format!("{v}")).collect();
         let row = values.iter().map(|v| Some(*v)).collect();
         Matrix::named("load", names, vec!["audio".into()], Axis::linear("met", Unit::One), vec![row])
+    }
+
+    #[test]
+    fn matrices_of_one_range_share_their_colors() {
+        let of = |values: &[f64], range| Levels::of(&Matrix { range, ..matrix(values) });
+        let shared = Some((10.0, 120.0));
+        assert_eq!(of(&[25.0, 26.0], shared).level(25.0), of(&[110.0, 118.0], shared).level(25.0));
+        assert_ne!(of(&[25.0, 26.0], None).level(25.0), of(&[10.0, 118.0], None).level(25.0));
     }
 
     #[test]

@@ -15,10 +15,12 @@ mod tables;
 mod top;
 mod trust;
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use machmeter_data::Record;
+use machmeter_data::{Record, Shape};
 
+use crate::chart::Levels;
 use crate::{budget, digest};
 use machmeter_data::finite;
 use page::{Page, put};
@@ -68,6 +70,7 @@ static SCRIPT: LazyLock<String> = LazyLock::new(|| {
 pub fn render(record: &Record) -> String {
     let mut record = finite::record(record);
     budget::apply(&mut record);
+    share_scales(&mut record);
     let json = embedded::json(&record);
     let mut page = Page::default();
     head(&mut page, &record);
@@ -97,6 +100,23 @@ pub fn render(record: &Record) -> String {
         SCRIPT.as_str()
     );
     page.finish()
+}
+
+/// Matrices of one kind get one scale of colors: what is equal looks equal.
+fn share_scales(record: &mut Record) {
+    let mut ranges: BTreeMap<String, (f64, f64)> = BTreeMap::new();
+    for d in &record.datasets {
+        if let Shape::Matrix(m) = &d.shape {
+            let (low, high) = Levels::range_of(m);
+            let range = ranges.entry(d.id.clone()).or_insert((low, high));
+            *range = (range.0.min(low), range.1.max(high));
+        }
+    }
+    for d in &mut record.datasets {
+        if let Shape::Matrix(m) = &mut d.shape {
+            m.range = ranges.get(&d.id).copied().filter(|r| r.0 <= r.1);
+        }
+    }
 }
 
 fn head(page: &mut Page, record: &Record) {

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use machmeter_data::Record;
 use machmeter_report::terminal::{TerminalStyle, page};
+use sha2::Digest as _;
 
 /// Columns of the page, and width and height of a letter.
 const COLUMNS: usize = 100;
@@ -18,6 +19,14 @@ pub(crate) fn record() -> Record {
 /// Files with their texts.
 pub(crate) fn files() -> [(&'static str, String); 2] {
     [("page.svg", svg(&record())), ("card.svg", machmeter_report::card::render(&record()))]
+}
+
+/// SHA-256 of what the first screen of a report is made of: its styles and its first section.
+pub(crate) fn first_screen(html: &str) -> String {
+    let begin = html.find("<style>").unwrap_or(0);
+    let end = html.find("id=\"notes\"").unwrap_or(html.len());
+    let digest = sha2::Sha256::digest(&html.as_bytes()[begin..end]);
+    digest.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
 /// The page as a terminal shows it.

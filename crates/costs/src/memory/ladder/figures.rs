@@ -321,6 +321,7 @@ fn surface(curves: &Curves<'_>) -> Option<Dataset> {
             rows: STRIDES.iter().map(|s| format!("stride {s} B")).collect(),
             cell: Axis::log("latency", Unit::Nanoseconds),
             values,
+            range: None,
         }),
     ))
 }
