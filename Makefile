@@ -2,7 +2,7 @@
 CARGO ?= cargo
 export MACHMETER_COMMIT ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null)
 
-.PHONY: all build run test check docs bench audit setup clean
+.PHONY: all build run test check docs static cross bench audit setup clean
 
 all: build run
 
@@ -36,6 +36,15 @@ docs:
 	$(CARGO) xtask schema --write
 	$(CARGO) run --quiet -p machmeter-report --example draw_docs -- docs
 	./scripts/draw-report docs
+
+# One file without libraries beside it, for machines of any distribution. Position and libraries are fixed when it is linked.
+static:
+	RUSTFLAGS="-C target-feature=+crt-static -C relocation-model=static" \
+		$(CARGO) build --release --locked --target $(shell rustc --print host-tuple) -p machmeter
+
+# The same for aarch64, with the tests that an emulator can run.
+cross:
+	./scripts/cross
 
 bench: build
 	./bench/run
