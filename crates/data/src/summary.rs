@@ -50,6 +50,9 @@ pub struct RowFigure {
     /// What of it is shown.
     #[serde(default)]
     pub shows: Shows,
+    /// The same of earlier runs of this machine, the latest last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<f64>,
 }
 
 /// What a figure shows of its metric.

@@ -1,8 +1,8 @@
 //! The figures that tiles of the report and of the card show: rows of the page, the first of each section before the second of any.
 
+use machmeter_data::Record;
 use machmeter_data::quantity::human;
-use machmeter_data::summary::Row;
-use machmeter_data::{Metric, Record};
+use machmeter_data::summary::{Row, RowFigure};
 
 /// A figure with what is to be known beside it.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,9 +15,12 @@ pub(crate) struct Tile<'r> {
     pub value: String,
     /// The other figures with their conditions, and its interval.
     pub note: String,
-    /// Whose figure it is.
-    pub metric: &'r Metric,
+    /// The same of earlier runs, the latest last, then that of this one; empty where there are too few.
+    pub trend: Vec<f64>,
 }
+
+/// Earlier runs from which on a trend is drawn.
+const TREND: usize = 3;
 
 /// Sections of rows that pictures show.
 const PICTURED: [&str; 2] = ["LADDER", "TAKEN"];
@@ -42,12 +45,19 @@ fn tile<'r>(row: &'r Row, record: &'r Record) -> Option<Tile<'r>> {
     let interval = ci.map(|c| format!("{} to {}", human(c.low, first.unit), human(c.high, first.unit)));
     let other = others.iter().map(|(condition, s)| format!("{condition}: {}", human(s.value, s.unit)));
     let shared = shown.iter().any(|(_, s)| s.metric.is_shared()).then(|| "core shared".to_owned());
+    // That of the first figure that is shown.
+    let of = |f: &&RowFigure| f.id == first.metric.id && f.params == first.metric.params;
+    let earlier = row.figures.iter().find(of).map(|f| f.earlier.clone()).unwrap_or_default();
     let name = if condition.is_empty() { row.name.clone() } else { format!("{}, {condition}", row.name) };
     Some(Tile {
         section: &row.section,
         name,
         value: human(first.value, first.unit),
         note: other.chain(interval).chain(shared).collect::<Vec<_>>().join("; "),
-        metric: first.metric,
+        trend: if earlier.len() >= TREND {
+            earlier.into_iter().chain([first.value]).collect()
+        } else {
+            Vec::new()
+        },
     })
 }

@@ -113,3 +113,16 @@ fn report_and_markdown_judge_as_the_page_does() {
         assert!(words.contains(&f.purpose) && words.contains(&f.reason), "{f:?}");
     }
 }
+
+#[test]
+fn earlier_runs_are_a_line_from_three_on() {
+    let mut record = record();
+    let drawn = |r: &Record| machmeter_report::html::render(r).matches("class=\"trend\"").count();
+    assert_eq!(drawn(&record), 0);
+    let figures = record.summary.rows.iter_mut().flat_map(|r| &mut r.figures);
+    figures.for_each(|f| f.earlier = vec![1.0, 2.0]);
+    assert_eq!(drawn(&record), 0, "two runs are no trend");
+    let figures = record.summary.rows.iter_mut().flat_map(|r| &mut r.figures);
+    figures.for_each(|f| f.earlier.push(3.0));
+    assert_eq!(drawn(&record), 8);
+}

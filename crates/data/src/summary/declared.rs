@@ -173,6 +173,7 @@ fn row(info: &RowInfo, metrics: &[Metric], each: Option<(&str, &str)>) -> Option
         id: m.id.clone(),
         params: m.params.clone(),
         shows: pick.shows(),
+        earlier: Vec::new(),
     };
     Some(Row {
         section: info.section.to_owned(),

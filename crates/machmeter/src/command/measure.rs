@@ -231,6 +231,10 @@ fn finish(
     {
         let earlier = past::like(history, &record, ASK_RUNS, ASK_FILES);
         include_earlier(&mut record, &earlier, lasting);
+        for figure in record.summary.rows.iter_mut().flat_map(|r| &mut r.figures) {
+            let of = |r: &Record| Some(figure.find(&r.metrics)?.value);
+            figure.earlier = earlier.iter().rev().filter_map(of).collect();
+        }
     }
     let tables = match globals.raw {
         Raw::None => Vec::new(),

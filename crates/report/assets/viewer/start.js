@@ -40,9 +40,20 @@ const reveal = () => {
   target.scrollIntoView({ behavior: 'instant' });
 };
 const needs = (met) => $$('.need').forEach((el) => { el.hidden = met; });
+/* The section that is being read is marked in the list of sections. */
+const follow = () => {
+  const links = $$('.side a'), seen = new Set();
+  const observer = new IntersectionObserver((entries) => {
+    for (const e of entries) if (e.isIntersecting) seen.add(e.target.id); else seen.delete(e.target.id);
+    const first = links.find((a) => seen.has(a.hash.slice(1)));
+    links.forEach((a) => { if (a === first) a.setAttribute('aria-current', 'true'); else a.removeAttribute('aria-current'); });
+  });
+  links.forEach((a) => { const el = $(a.hash); if (el) observer.observe(el); });
+};
 const start = async () => {
   applyTheme(theme);
   nameTheme();
+  follow();
   themeButton.hidden = false;
   if (!('DecompressionStream' in window)) return;
   needs(true);

@@ -67,10 +67,11 @@ pub(super) fn glance(page: &mut Page, record: &Record) {
         for t in tiles {
             put!(
                 page,
-                "<li><span class=\"label\">{}: {}</span><strong>{}</strong><span class=\"note\">{}</span></li>",
+                "<li><span class=\"label\">{}: {}</span><strong>{}{}</strong><span class=\"note\">{}</span></li>",
                 esc(&chapters::title(&t.section.to_lowercase())),
                 esc(&t.name),
                 esc(&t.value),
+                trend(&t.trend),
                 esc(&t.note)
             );
         }
@@ -79,6 +80,26 @@ pub(super) fn glance(page: &mut Page, record: &Record) {
     lines(page, record);
     main_pictures(page, record);
     page.raw("</section>");
+}
+
+/// Earlier runs as a line that ends in a dot: this run. Drawn from zero, so that small changes look small.
+fn trend(values: &[f64]) -> String {
+    let most = values.iter().copied().fold(0.0, f64::max);
+    if values.len() < 2 || most <= 0.0 {
+        return String::new();
+    }
+    let step = 56.0 / (values.len() - 1) as f64;
+    let at = |(i, v): (usize, &f64)| (2.0 + step * i as f64, 15.0 - 13.0 * v / most);
+    let points: Vec<(f64, f64)> = values.iter().enumerate().map(at).collect();
+    let (x, y) = points[points.len() - 1];
+    let line: String = points.iter().map(|(x, y)| format!("{x:.1},{y:.1} ")).collect();
+    format!(
+        "<svg class=\"trend\" viewBox=\"0 0 62 17\" role=\"img\" aria-label=\"{} earlier runs\"><title>{} earlier runs, then this \
+         one; from zero</title><polyline class=\"line c0\" points=\"{}\"/><circle class=\"point c0\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2.6\"/></svg>",
+        values.len() - 1,
+        values.len() - 1,
+        line.trim_end()
+    )
 }
 
 fn lines(page: &mut Page, record: &Record) {
