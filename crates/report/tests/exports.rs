@@ -141,8 +141,9 @@ fn csv_has_one_row_per_metric_in_full_digits() {
     let out = text("csv");
     let lines: Vec<&str> = out.split("\r\n").collect();
     assert_eq!(lines.len(), 1 + sample::record(2, 60).metrics.len() + 1, "heads, rows, end");
-    assert!(lines[1].starts_with("noise.stolen_fraction,cpu=0,1,lower,0.0231,0.0224,0.024,0.95,block-bootstrap,100000,,time-share,suspect,E104,"), "{}", lines[1]);
-    assert!(out.contains("\"cpu=0;kind=irq;source=quote\"\"\\ü\""), "{out}");
+    assert!(lines[1].starts_with("noise.stolen_fraction,1,lower,0.0231,0.0224,0.024,0.95,block-bootstrap,100000,,time-share,suspect,E104,"), "{}", lines[1]);
+    assert!(lines[0].ends_with(",population,cpu,kind,source"), "{}", lines[0]);
+    assert!(out.contains(",0,irq,\"quote\"\"\\ü\""), "{out}");
 }
 
 #[test]
@@ -283,6 +284,37 @@ fn the_trace_has_a_slice_per_gap_named_by_its_source() {
     assert_eq!(names, BTreeMap::from([("cc1plus".to_owned(), 20), ("timer tick".to_owned(), 980)]));
     assert_eq!(depth, BTreeMap::from([(1000, 0), (1001, 0)]));
     assert_eq!(counters, 120);
+}
+
+#[test]
+fn gaps_too_short_to_be_seen_are_counted_in_a_trace() {
+    let mut tables = sample::tables();
+    let [start, end] = [1, 2].map(|c| match &tables[0].columns[c].values {
+        machmeter_data::Values::I64(v) => v.clone(),
+        _ => panic!("ticks"),
+    });
+    let short: Vec<i64> = start.iter().zip(&end).map(|(s, e)| if s % 2 == 0 { s + 1 } else { *e }).collect();
+    let shortened = short.iter().zip(&end).filter(|(a, b)| a != b).count();
+    tables[0].columns[2].values = machmeter_data::Values::I64(short);
+    let mut trace = Vec::new();
+    (format::by_name("perfetto").unwrap().write)(&sample::record(2, 60), &tables, &mut trace).unwrap();
+    let events: Vec<Vec<(u64, Vec<u8>, u64)>> = fields(&trace)
+        .iter()
+        .filter_map(|(_, packet, _)| fields(packet).into_iter().find(|f| f.0 == 11))
+        .map(|(_, event, _)| fields(&event))
+        .collect();
+    let number = |e: &[(u64, Vec<u8>, u64)], n: u64| e.iter().find(|f| f.0 == n).map(|f| f.2);
+    let begun = events.iter().filter(|e| number(e, 9) == Some(1)).count();
+    let counted: f64 = events
+        .iter()
+        .filter(|e| {
+            number(e, 9) == Some(4) && number(e, 11).is_some_and(|t| (500_000..1_000_000).contains(&t))
+        })
+        .filter_map(|e| e.iter().find(|f| f.0 == 44))
+        .map(|f| f64::from_le_bytes(f.1[..].try_into().unwrap()))
+        .sum();
+    assert!(shortened > 100 && begun + shortened == start.len(), "{begun}, {shortened}");
+    assert!((counted - shortened as f64).abs() < 1e-9, "{counted}");
 }
 
 #[test]

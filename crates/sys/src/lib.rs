@@ -25,6 +25,8 @@ pub mod stdio;
 pub mod sync;
 pub mod task_room;
 pub mod terminal;
+#[cfg(test)]
+mod testing;
 pub mod thread;
 pub mod topology;
 pub mod trace;

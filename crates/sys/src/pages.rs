@@ -378,6 +378,9 @@ VmFlags: rd wr mr mw me ac sd
 
     #[test]
     fn writing_after_a_fork_takes_no_fault() {
+        if crate::testing::is_emulated() {
+            return;
+        }
         let pages = Pages::new(1 << 20, Backing::Small).unwrap();
         pages.extent().touch();
         // SAFETY: the child calls nothing but `_exit`.

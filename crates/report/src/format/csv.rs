@@ -1,5 +1,7 @@
-//! Metrics as comma-separated values (RFC 4180): one row per metric, numbers with all digits in the unit named.
+//! Metrics as comma-separated values (RFC 4180): one row per metric, numbers with all digits in the unit named, a column per
+//! parameter.
 
+use std::collections::BTreeSet;
 use std::io;
 
 use machmeter_data::metric::Population;
@@ -13,13 +15,12 @@ use machmeter_data::finite;
 pub(super) const FORMAT: Format = Format {
     name: "csv",
     extension: "csv",
-    description: "Metrics as comma-separated values, one row each with interval, n and unit.",
+    description: "Metrics as comma-separated values, one row each with interval, n and unit, a column per parameter.",
     write,
 };
 
-const HEADS: [&str; 16] = [
+const HEADS: [&str; 15] = [
     "id",
-    "params",
     "unit",
     "better",
     "value",
@@ -38,32 +39,34 @@ const HEADS: [&str; 16] = [
 
 fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write) -> Result<(), ExportError> {
     let record = finite::record(record);
-    line(out, &HEADS.map(str::to_owned))?;
+    let params: BTreeSet<&String> = record.metrics.iter().flat_map(|m| m.params.keys()).collect();
+    // A parameter that is called as one of the fixed columns is told from it.
+    let head = |p: &&String| if HEADS.contains(&p.as_str()) { format!("param_{p}") } else { (*p).clone() };
+    let heads = HEADS.iter().map(|h| (*h).to_owned());
+    line(out, &heads.chain(params.iter().map(head)).collect::<Vec<_>>())?;
     for m in &record.metrics {
         let number = |v: Option<f64>| v.map_or_else(String::new, |v| format!("{v}"));
-        let params: Vec<String> = m.params.iter().map(|(k, v)| format!("{k}={v}")).collect();
         let ci = m.ci.as_ref();
-        line(
-            out,
-            &[
-                m.id.clone(),
-                params.join(";"),
-                m.unit.ucum().to_owned(),
-                format!("{:?}", m.better).to_lowercase(),
-                number(m.value),
-                number(ci.map(|c| c.low)),
-                number(ci.map(|c| c.high)),
-                number(ci.map(|c| c.level)),
-                ci.map_or_else(String::new, |c| c.method.clone()),
-                m.n.to_string(),
-                number(m.max),
-                m.estimator.clone(),
-                label::quality(m.quality).to_owned(),
-                m.flags.join(" "),
-                m.why.clone().unwrap_or_default(),
-                m.population.map_or("", Population::name).to_owned(),
-            ],
-        )?;
+        let mut fields = vec![
+            m.id.clone(),
+            m.unit.ucum().to_owned(),
+            format!("{:?}", m.better).to_lowercase(),
+            number(m.value),
+            number(ci.map(|c| c.low)),
+            number(ci.map(|c| c.high)),
+            number(ci.map(|c| c.level)),
+            ci.map_or_else(String::new, |c| c.method.clone()),
+            m.n.to_string(),
+            number(m.max),
+            m.estimator.clone(),
+            label::quality(m.quality).to_owned(),
+            m.flags.join(" "),
+            m.why.clone().unwrap_or_default(),
+            m.population.map_or("", Population::name).to_owned(),
+        ];
+        let value = |p: &&String| m.params.get(*p).map_or_else(String::new, ToString::to_string);
+        fields.extend(params.iter().map(value));
+        line(out, &fields)?;
     }
     Ok(())
 }

@@ -11,6 +11,7 @@ use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 use machmeter_data::{Record, Table};
 
 use super::{ExportError, Format, gaps};
+use crate::pictures;
 use machmeter_data::gaps::Gaps;
 
 /// The registry's row.
@@ -39,8 +40,11 @@ fn write(record: &Record, tables: &[Table], out: &mut dyn io::Write) -> Result<(
         .with_base_time(SystemTime::UNIX_EPOCH)
         .with_max_value_divisor(1e6)
         .begin_log_with(&mut out, &mut serializer)?;
-    let end_ns =
-        (0..gaps.cpu.len()).map(|i| gaps.start_ns(i)).fold(record.run.wall_ns as f64, f64::max).max(1.0);
+    // What was recorded, not all of a run with other parts before and after.
+    let recorded_ns = pictures::shares(record).map_or(0.0, |(_, s)| {
+        s.start_ns + s.step_ns * s.rows.iter().map(|r| r.mean.len()).max().unwrap_or(0) as f64
+    });
+    let end_ns = (0..gaps.cpu.len()).map(|i| gaps.start_ns(i)).fold(recorded_ns, f64::max).max(1.0);
     let span_ns = end_ns / INTERVALS as f64;
     for (span, members) in by_span(&gaps, span_ns).into_iter().enumerate() {
         for cpu in gaps.cpus() {

@@ -3,6 +3,7 @@
 //!
 //! Field numbers: perfetto's `protos/perfetto/trace/{trace_packet,track_event/*}.proto`.
 
+use std::collections::BTreeMap;
 use std::io;
 
 use machmeter_data::shape::Series;
@@ -17,7 +18,7 @@ use machmeter_data::gaps::Gaps;
 pub(super) const FORMAT: Format = Format {
     name: "perfetto",
     extension: "pftrace",
-    description: "Detours as slices per CPU and windows as counters, a native Perfetto trace.",
+    description: "Gaps as slices per CPU, those under 1 us and windows as counters, a native Perfetto trace.",
     write,
 };
 
@@ -46,7 +47,11 @@ mod event {
 }
 
 const ROOT_TRACK: u64 = 1;
+/// Gaps below this are counted per `COUNTED_NS`: as slices they are most of a trace, and too short to be seen in one.
+const SHORT_NS: f64 = 1_000.0;
+const COUNTED_NS: f64 = 1e6;
 const FIRST_CPU_TRACK: u64 = 1_000;
+const FIRST_SHORT_TRACK: u64 = 500_000;
 const FIRST_COUNTER_TRACK: u64 = 1_000_000;
 
 fn write(record: &Record, tables: &[Table], out: &mut dyn io::Write) -> Result<(), ExportError> {
@@ -83,7 +88,10 @@ fn slices(out: &mut dyn io::Write, gaps: &Gaps<'_>, tables: &[Table]) -> io::Res
         put(out, &Message::default().message(packet::TRACK_DESCRIPTOR, &described))?;
         let mut rows: Vec<usize> = (0..gaps.cpu.len()).filter(|i| gaps.cpu[*i] == cpu).collect();
         rows.sort_by_key(|i| gaps.start_ticks[*i]);
-        for i in rows {
+        let (short, long): (Vec<usize>, Vec<usize>) =
+            rows.into_iter().partition(|i| gaps.duration_ns(*i) < SHORT_NS);
+        counted(out, gaps, &short, cpu)?;
+        for i in long {
             let source = sources.and_then(|s| usize::try_from(s[i]).ok());
             let name = source.and_then(|s| names?.get(s)).map_or("detour", String::as_str);
             let begin = Message::default()
@@ -95,6 +103,35 @@ fn slices(out: &mut dyn io::Write, gaps: &Gaps<'_>, tables: &[Table]) -> io::Res
             timed(out, start_ns, &begin)?;
             timed(out, start_ns + gaps.duration_ns(i), &end)?;
         }
+    }
+    Ok(())
+}
+
+/// How many short gaps begin in each millisecond, where that changes.
+fn counted(out: &mut dyn io::Write, gaps: &Gaps<'_>, rows: &[usize], cpu: i32) -> io::Result<()> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let track = FIRST_SHORT_TRACK + u64::try_from(cpu).unwrap_or(0);
+    let described = Message::default()
+        .number(descriptor::UUID, track)
+        .text(descriptor::NAME, &format!("CPU {cpu} gaps under 1 us, per ms"))
+        .number(descriptor::PARENT, ROOT_TRACK)
+        .message(descriptor::COUNTER, &Message::default());
+    put(out, &Message::default().message(packet::TRACK_DESCRIPTOR, &described))?;
+    let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
+    for i in rows {
+        let at = (gaps.start_ns(*i).max(0.0) / COUNTED_NS) as u64;
+        *counts.entry(at).or_default() += 1;
+        // Back to none after it, unless more come.
+        counts.entry(at + 1).or_default();
+    }
+    for (at, count) in counts {
+        let value = Message::default()
+            .number(event::KIND, event::COUNTER)
+            .number(event::TRACK, track)
+            .double(event::DOUBLE_VALUE, count as f64);
+        timed(out, at as f64 * COUNTED_NS, &value)?;
     }
     Ok(())
 }

@@ -199,6 +199,9 @@ mod tests {
 
     #[test]
     fn a_stuck_program_restores_on_the_second_signal() {
+        if crate::testing::is_emulated() {
+            return;
+        }
         let dir = tempfile::tempdir().unwrap();
         let mut child = start(STUCK, dir.path());
         send(&child, libc::SIGINT);
@@ -214,6 +217,9 @@ mod tests {
 
     #[test]
     fn a_polling_program_stops_on_the_first_signal_and_knows_which() {
+        if crate::testing::is_emulated() {
+            return;
+        }
         for (signal, code) in [(libc::SIGINT, 130), (libc::SIGTERM, 143), (libc::SIGHUP, 129)] {
             let dir = tempfile::tempdir().unwrap();
             let mut child = start(POLITE, dir.path());

@@ -1,0 +1,16 @@
+//! What tests ask about where they run.
+
+use std::process::{Command, Stdio};
+
+/// Whether an emulator of another processor runs the tests: then a start of their own program starts the emulator, pages are copied at other times
+/// and clocks are not steady. Says that the test is skipped.
+pub(crate) fn is_emulated() -> bool {
+    let own =
+        Command::new("/proc/self/exe").arg("--list").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    // There the link leads to the emulator, which does not know the option.
+    let emulated = !own.is_ok_and(|status| status.success());
+    if emulated {
+        println!("skipped: an emulator runs this test");
+    }
+    emulated
+}
