@@ -17,6 +17,7 @@ const LAYERS: [&[&str]; 5] = [
         "machmeter-interactive",
         "machmeter-costs",
         "machmeter-loads",
+        "machmeter-doctor",
         "machmeter-compare",
         "machmeter-report",
         "machmeter-store",

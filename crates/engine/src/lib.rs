@@ -1,10 +1,9 @@
-//! What every probe shares: the clock it reads, the host it runs on, the budget it keeps, the checks of its surroundings,
-//! and the registry through which the program knows it.
+//! What every probe shares: the clock it reads, the host it runs on, the budget it keeps, and the
+//! registry through which the program knows it.
 #![forbid(unsafe_code)]
 
 pub mod attributes;
 pub mod calibration;
-pub mod checks;
 pub mod clock;
 pub mod cost;
 pub mod cpu_work;
@@ -25,7 +24,6 @@ pub mod team;
 pub mod worker;
 
 pub use attributes::Attributes;
-pub use checks::{CheckDef, ClockInput, Live, Verdict};
 pub use clock::{Clock, SimulatedClock};
 pub use deadline::Deadline;
 pub use host::{Host, Progress, Silent, Stored};

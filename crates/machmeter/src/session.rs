@@ -5,10 +5,11 @@ use std::sync::atomic::Ordering;
 use machmeter_data::facts::{FactValue, Facts};
 use machmeter_data::record::{Machine, Record, Run, Tool, Warning};
 use machmeter_data::summary::{self, RowInfo};
+use machmeter_doctor::{Live, live};
 use machmeter_engine::host::clock_record;
 use machmeter_engine::placement::parse_priority;
 use machmeter_engine::probe::{Analysis, Outcome};
-use machmeter_engine::{Deadline, Entry, Host, Live, Loads, ProbeError, Progress};
+use machmeter_engine::{Deadline, Entry, Host, Loads, ProbeError, Progress};
 use machmeter_store::{History, date};
 use machmeter_sys::clock::{Qualification, qualify};
 use machmeter_sys::topology::{Allowed, CpuSet, Topology, select};
@@ -75,7 +76,7 @@ impl<'a> Session<'a> {
 
     /// Samples what else runs on the machine for a fifth of a second, for the checks.
     pub(crate) fn look_around(&mut self) {
-        self.live = Some(machmeter_engine::checks::live::sample(std::time::Duration::from_millis(200)));
+        self.live = Some(live::sample(std::time::Duration::from_millis(200)));
     }
 
     /// Notes that a part was not measured, and why: the record is not complete.

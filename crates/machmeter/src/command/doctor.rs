@@ -5,8 +5,8 @@ use std::time::Duration;
 use clap::{ArgMatches, Command};
 use machmeter_data::record::SummaryLine;
 use machmeter_data::{Check, CheckState, Facts};
-use machmeter_engine::checks::{self, Inputs, live};
-use machmeter_engine::{ClockInput, Deadline, Live};
+use machmeter_doctor::{self as doctor, ClockInput, Inputs, Live, live};
+use machmeter_engine::Deadline;
 use machmeter_report::terminal::TerminalStyle;
 use machmeter_sys::clock::{Qualification, qualify};
 use machmeter_sys::topology::CpuSet;
@@ -46,7 +46,7 @@ fn run(_registries: &Registries, globals: &Globals, _matches: &ArgMatches) -> Re
     }
     let after = facts::capture();
     let found = all(&before, &after, &clock, &cpus, Some(&sampled));
-    let verdict = checks::verdict(&found);
+    let verdict = doctor::verdict(&found);
     let worst = found.iter().map(|c| c.state);
     let exit = if worst.clone().any(|s| s == CheckState::Fail) { Exit::Inconclusive } else { Exit::Fine };
     let text = if globals.json.is_some() {
@@ -82,7 +82,7 @@ pub(crate) fn all(
     live: Option<&Live>,
 ) -> Vec<Check> {
     let clock = ClockInput::from(clock);
-    checks::run(&Inputs { facts: before, later: Some(after), clock: Some(&clock), live, for_cpus: cpus })
+    doctor::run(&Inputs { facts: before, later: Some(after), clock: Some(&clock), live, for_cpus: cpus })
 }
 
 fn page(found: &[Check], verdict: &str, globals: &Globals) -> String {

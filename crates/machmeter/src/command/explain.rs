@@ -2,7 +2,6 @@
 
 use clap::{Arg, ArgMatches, Command};
 use machmeter_data::{Code, Record};
-use machmeter_engine::checks;
 
 use super::CommandEntry;
 use crate::Registries;
@@ -54,7 +53,7 @@ pub(crate) const CODES: &[Code] = &[
 
 /// All codes of the program, its checks and its probes.
 pub(crate) fn all(registries: &Registries) -> Vec<&'static Code> {
-    let mut all: Vec<&'static Code> = checks::codes().collect();
+    let mut all: Vec<&'static Code> = machmeter_doctor::codes().collect();
     all.extend(registries.probes.iter().flat_map(|p| p.info.codes()));
     all.extend(machmeter_store::foreign::codes::CODES);
     all.extend(CODES);

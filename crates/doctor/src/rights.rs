@@ -7,7 +7,7 @@ use machmeter_data::facts::FactState;
 use super::inputs::{Inputs, Seen, size, three_digits};
 use super::outcome::{Judged, Outcome};
 use super::{CheckDef, Purpose};
-use crate::placement::AUTO_FIFO_PRIORITY;
+use machmeter_engine::placement::AUTO_FIFO_PRIORITY;
 
 /// Buffers, stacks and lists of a noise run on a large machine.
 const LOCKED_BYTES: f64 = 64.0 * 1024.0 * 1024.0;

@@ -3,6 +3,7 @@
 //!
 //! Unknown is never pass: a check passes only on evidence that was read, and what could not be read is unknown with its
 //! reason, or n/a where the machine cannot have it.
+#![forbid(unsafe_code)]
 
 mod clock;
 mod housekeeping;
