@@ -1,7 +1,7 @@
 //! What differs around two runs: facts, checks and load. Numbers that wander by themselves (free memory, temperatures) are
 //! left out; what remains are the things a reader would blame for a change.
 
-use machmeter_data::{Check, CheckState, Fact, FactState, FactValue, Record};
+use machmeter_data::{CheckState, Fact, FactState, FactValue, Record};
 
 use crate::options::glob_matches;
 
@@ -55,15 +55,6 @@ pub(crate) fn difference(a: &Record, b: &Record) -> Difference {
         }
     }
     out
-}
-
-/// Checks of `record` that failed or warned and hurt the metric; what the machine is weakens no figure more than another.
-pub(crate) fn hurting<'a>(record: &'a Record, id: &str) -> impl Iterator<Item = &'a Check> {
-    record
-        .checks
-        .iter()
-        .filter(|c| matches!(c.state, CheckState::Fail | CheckState::Warn) && !c.of_machine)
-        .filter(move |c| c.hurts.iter().any(|h| glob_matches(h, id)))
 }
 
 fn is_load(path: &str) -> bool {

@@ -7,7 +7,7 @@ use machmeter_data::{Better, Metric, Quality, Record};
 
 use crate::comparison::{ChangeScale, Comparison, Counts, Row, RunName, Side, Verdict};
 use crate::drift::DriftModels;
-use crate::environment::{self, Difference, difference};
+use crate::environment::{Difference, difference};
 use crate::evidence::{Evidence, Pair, Refusal, places_differ, population, weigh};
 use crate::judge::judge;
 use crate::options::{Options, glob_matches};
@@ -187,9 +187,6 @@ fn doubts(a: &Record, b: &Record, ma: &Metric, mb: &Metric, around: &Difference)
     for (which, record, metric) in [("first", a, ma), ("second", b, mb)] {
         if metric.quality == Quality::Suspect {
             out.push(format!("suspect in the {which} run ({})", metric.flags.join(", ")));
-        }
-        for check in environment::hurting(record, &metric.id).filter(|c| !metric.flags.contains(&c.id)) {
-            out.push(format!("{} {} in the {which} run: {}", check.id, check.name, check.observed));
         }
         if !record.complete {
             out.push(format!("the {which} run ended before its plan ({})", record.stopped_by));

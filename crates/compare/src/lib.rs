@@ -19,8 +19,8 @@
 //! 2. *Between runs*: an offset that no block shows. In this order: what the caller declares ([`Options::run_to_run`]); the
 //!    spread of [`MIN_HISTORY`] or more earlier runs ([`Options::history`]) with Welch's degrees of freedom; or a default
 //!    standard deviation per run of [`DEFAULT_SD`] of the level plus [`DEFAULT_SD_PER_BLOCK_SD`] of the standard deviation of
-//!    the blocks (in quadrature, 10 degrees of freedom), doubled ([`WEAKENED_FACTOR`]) when a side is suspect, a failed check
-//!    hurts the metric, the load differs or blocks are missing.
+//!    the blocks (in quadrature, 10 degrees of freedom), doubled ([`WEAKENED_FACTOR`]) when a side is suspect, the load
+//!    differs or blocks are missing.
 //!
 //! A verdict needs all of: the difference improbable under that law (twice the model's probability, Holm-adjusted over the
 //! rows, at most [`Options::family_error`]), the Mann-Whitney test on the blocks agreeing at the same bound, and a change of

@@ -13,7 +13,7 @@ use machmeter_compare::{
     ChangeScale, Comparison, FailOn, Options, Verdict, compare, csv, exit_code, markdown, text,
 };
 use machmeter_data::metric::Population;
-use machmeter_data::{Better, Check, CheckState, Fact, Interval, Metric, Quality, Unit};
+use machmeter_data::{Better, Fact, Interval, Metric, Quality, Unit};
 use machmeter_stats::random::Random;
 use proptest::prelude::*;
 
@@ -207,23 +207,6 @@ fn doubts_widen_the_resolution_and_are_named() {
     let flagged = one(cost(&a), suspect);
     assert!(flagged.rows[0].half_width.unwrap() > 1.5 * plain.rows[0].half_width.unwrap());
     assert_eq!(flagged.rows[0].flags, ["E104"]);
-
-    let mut loaded = record("b", vec![cost(&b)]);
-    loaded.checks.push(Check {
-        id: "E104".to_owned(),
-        name: "load".to_owned(),
-        state: CheckState::Fail,
-        observed: "8 runnable on 2 CPUs".to_owned(),
-        limit: None,
-        source: "/proc/loadavg".to_owned(),
-        of_machine: false,
-        hurts: vec!["noise.*".to_owned()],
-        next: None,
-        undo: None,
-    });
-    let c = compare(&record("a", vec![cost(&a)]), &loaded, &Options::default());
-    assert!(c.rows[0].reasons.iter().any(|r| r.contains("8 runnable")));
-    assert_eq!(c.rows[0].half_width, flagged.rows[0].half_width);
 }
 
 #[test]

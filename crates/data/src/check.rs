@@ -19,6 +19,52 @@ pub enum CheckState {
     NotApplicable,
 }
 
+/// A way in which a figure goes wrong. A check names those it looks for, a metric those that weaken it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Hazard {
+    /// The speed of the core changes.
+    Frequency,
+    /// Something else takes the CPU: a thread, an interrupt, the kernel, the hypervisor.
+    Preemption,
+    /// An idle CPU needs time to wake.
+    WakeUp,
+    /// Somebody else uses the core's units or its caches.
+    SharedCore,
+    /// Pages are cleared, moved or taken while they are used, or differ in size.
+    MemoryPlacement,
+    /// The clock is slow, coarse or wrong.
+    Clock,
+    /// The clocks of two CPUs differ.
+    ClockOffset,
+    /// The process may not do what the figure needs.
+    Rights,
+}
+
+impl Hazard {
+    /// In words.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Frequency => "frequency",
+            Self::Preemption => "preemption",
+            Self::WakeUp => "late wake-up",
+            Self::SharedCore => "shared core",
+            Self::MemoryPlacement => "memory placement",
+            Self::Clock => "clock",
+            Self::ClockOffset => "clock offset",
+            Self::Rights => "rights",
+        }
+    }
+
+    /// `frequency, shared core`, or `nothing`.
+    pub fn names(hazards: &[Self]) -> String {
+        if hazards.is_empty() {
+            return "nothing".to_owned();
+        }
+        hazards.iter().map(|h| h.name()).collect::<Vec<_>>().join(", ")
+    }
+}
+
 /// One check of the environment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Check {
@@ -38,9 +84,9 @@ pub struct Check {
     /// Whether it tells what the machine is, and not what happened to this run: then it flags no figure.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub of_machine: bool,
-    /// Metric ids (with `*`) that it weakens.
+    /// What it weakens: the metrics that declare one of these.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub hurts: Vec<String>,
+    pub hazards: Vec<Hazard>,
     /// What to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,

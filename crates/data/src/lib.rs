@@ -18,7 +18,7 @@ pub mod samples;
 pub mod shape;
 pub mod summary;
 
-pub use check::{Check, CheckState};
+pub use check::{Check, CheckState, Hazard};
 pub use code::Code;
 pub use facts::{Fact, FactState, FactValue, Facts};
 pub use metric::{Interval, Metric, MetricInfo, ParamValue, Params, Quality};

@@ -11,13 +11,14 @@ use crate::quantity::{Better, Unit};
 /// A registered metric that cannot be negative, as a constant.
 #[macro_export]
 macro_rules! metric {
-    ($name:ident, $id:literal, [$($p:literal),*], $unit:ident, $better:ident, $text:literal) => {
+    ($name:ident, $id:literal, [$($p:literal),*], $unit:ident, $better:ident, weakened by [$($h:ident),*], $text:literal) => {
         #[doc = $text]
         pub const $name: $crate::MetricInfo = $crate::MetricInfo {
             id: $id,
             params: &[$($p),*],
             unit: $crate::quantity::Unit::$unit,
             better: $crate::quantity::Better::$better,
+            weakened_by: &[$($crate::Hazard::$h),*],
             description: $text,
             may_be_negative: false,
         };
@@ -355,6 +356,8 @@ pub struct MetricInfo {
     pub unit: Unit,
     /// Direction.
     pub better: Better,
+    /// A check that warns or fails and names one of these flags it.
+    pub weakened_by: &'static [crate::Hazard],
     /// One sentence.
     pub description: &'static str,
     /// True for differences and offsets.

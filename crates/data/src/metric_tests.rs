@@ -8,6 +8,7 @@ const INFO: MetricInfo = MetricInfo {
     unit: Unit::Nanoseconds,
     better: Better::Lower,
     description: "cost of one turn",
+    weakened_by: &[],
     may_be_negative: false,
 };
 

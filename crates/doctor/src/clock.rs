@@ -1,7 +1,7 @@
 //! Can the clock be trusted?
 
 use machmeter_data::CheckState::{Fail, NotApplicable, Pass, Unknown, Warn};
-use machmeter_data::Code;
+use machmeter_data::{Code, Hazard};
 
 use super::inputs::{ClockInput, Inputs, three_digits};
 use super::outcome::{Judged, Outcome};
@@ -36,7 +36,7 @@ pub(super) const SOURCE: CheckDef = CheckDef {
                kernel clock: echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource.",
         undo: Some("Write the former name into current_clocksource."),
     },
-    hurts: &["noise.*", "interactive.*", "memory.latency", "memory.core_to_core", "sync.cost", "ops.cost"],
+    hazards: &[Hazard::Clock],
     needs: &["kernel.clocksource"],
     states: &[Pass, Warn, Fail, Unknown],
     warning_spoils: &[Purpose::ShortOperations],
@@ -99,7 +99,7 @@ pub(super) const STEP: CheckDef = CheckDef {
         next: "Time batches of operations instead of single ones; use the processor's counter instead of a system call (see E101).",
         undo: None,
     },
-    hurts: &["noise.turn", "noise.detour_*", "memory.latency", "sync.cost", "ops.cost"],
+    hazards: &[Hazard::Clock],
     states: &[Pass, Warn, Fail, Unknown],
     warning_spoils: &[Purpose::ShortOperations],
     failure_spoils: &[Purpose::ShortOperations, Purpose::TailLatency],
@@ -139,7 +139,7 @@ pub(super) const CROSS_CPU: CheckDef = CheckDef {
         next: "Measure one CPU at a time and trust only durations within a CPU; on hardware update the firmware (TSC_ADJUST).",
         undo: None,
     },
-    hurts: &["memory.core_to_core", "memory.shared", "sync.cost", "interactive.lateness"],
+    hazards: &[Hazard::ClockOffset],
     states: &[Pass, Warn, Fail, Unknown, NotApplicable],
     failure_spoils: &[Purpose::TailLatency, Purpose::ShortOperations],
     judge: cross_cpu,

@@ -1,7 +1,7 @@
 //! What does the kernel do on the side: huge pages, NUMA balancing, tracing, watchdogs, device interrupts?
 
 use machmeter_data::CheckState::{Fail, NotApplicable, Pass, Unknown, Warn};
-use machmeter_data::Code;
+use machmeter_data::{Code, Hazard};
 use machmeter_sys::topology::CpuSet;
 
 use super::inputs::{Inputs, Seen, look, texts_of, three_digits};
@@ -24,7 +24,7 @@ pub(super) const HUGE_PAGES: CheckDef = CheckDef {
         next: "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
         undo: Some("echo always > /sys/kernel/mm/transparent_hugepage/enabled"),
     },
-    hurts: &["memory.*", "noise.detour_*", "interactive.lateness"],
+    hazards: &[Hazard::MemoryPlacement],
     needs: &["memory.thp"],
     details: &["cpu.online"],
     states: &[Pass, Warn, Unknown, NotApplicable],
@@ -63,7 +63,7 @@ pub(super) const NUMA_BALANCING: CheckDef = CheckDef {
         next: "sysctl kernel.numa_balancing=0",
         undo: Some("sysctl kernel.numa_balancing=1"),
     },
-    hurts: &["memory.*", "noise.detour_*"],
+    hazards: &[Hazard::MemoryPlacement],
     needs: &["kernel.numa_balancing", "memory.nodes"],
     details: &["cpu.online"],
     states: &[Pass, Warn, Unknown, NotApplicable],
@@ -106,7 +106,7 @@ pub(super) const TRACERS: CheckDef = CheckDef {
                before you stop it.",
         undo: Some("Write the former tracer back, which the text shows."),
     },
-    hurts: &["noise.*", "interactive.*", "ops.cost", "sync.cost"],
+    hazards: &[Hazard::Preemption, Hazard::SharedCore],
     needs: &["kernel.tracers"],
     details: &["limits.cap_sys_admin", "limits.user_namespace"],
     states: &[Pass, Warn, Fail, Unknown, NotApplicable],
@@ -155,7 +155,7 @@ pub(super) const WATCHDOG: CheckDef = CheckDef {
         next: "sysctl kernel.nmi_watchdog=0 (and kernel.watchdog=0 for worst cases)",
         undo: Some("sysctl kernel.nmi_watchdog=1 kernel.watchdog=1"),
     },
-    hurts: &["noise.detour_*"],
+    hazards: &[Hazard::Preemption],
     needs: &["kernel.nmi_watchdog", "kernel.watchdog"],
     states: &[Pass, Warn, Unknown, NotApplicable],
     judge: watchdog,
@@ -193,7 +193,7 @@ pub(super) const INTERRUPTS: CheckDef = CheckDef {
         next: "echo LIST > /proc/irq/N/smp_affinity_list with CPUs that are not measured; stop irqbalance first.",
         undo: Some("Write the former list back, which the text shows, and start irqbalance."),
     },
-    hurts: &["noise.*", "interactive.lateness"],
+    hazards: &[Hazard::Preemption],
     needs: &["irq.targets"],
     details: &["irq.counts", "time.uptime", "cpu.online"],
     states: &[Pass, Warn, Fail, Unknown],

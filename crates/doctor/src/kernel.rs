@@ -1,7 +1,7 @@
 //! How does the kernel share CPUs: preemption, isolation, mitigations, limits on real-time threads?
 
 use machmeter_data::CheckState::{NotApplicable, Pass, Unknown, Warn};
-use machmeter_data::Code;
+use machmeter_data::{Code, Hazard};
 use machmeter_sys::sched::{FairServer, GroupBudget, KernelVersion, RtLimits};
 use machmeter_sys::topology::CpuSet;
 
@@ -19,7 +19,7 @@ pub(super) const PREEMPTION: CheckDef = CheckDef {
         next: "Boot with preempt=full (dynamic kernels, 5.12 and later), or use a PREEMPT_RT kernel for worst cases.",
         undo: Some("Remove preempt= from the boot command line."),
     },
-    hurts: &["interactive.*", "noise.detour_duration"],
+    hazards: &[Hazard::Preemption],
     needs: &["kernel.preempt"],
     states: &[Pass, Warn, Unknown],
     warning_spoils: &[Purpose::RealTime],
@@ -53,7 +53,7 @@ pub(super) const ISOLATION: CheckDef = CheckDef {
         next: "Boot with isolcpus=managed_irq,domain,LIST nohz_full=LIST rcu_nocbs=LIST, and measure --cpus isolated.",
         undo: Some("Remove the three parameters from the boot command line."),
     },
-    hurts: &["noise.*", "interactive.*"],
+    hazards: &[Hazard::Preemption],
     needs: &["kernel.isolated", "kernel.nohz_full", "kernel.boot.rcu_nocbs"],
     states: &[Pass, Warn, Unknown, NotApplicable],
     warning_spoils: &[Purpose::RealTime],
@@ -115,7 +115,7 @@ pub(super) const MITIGATIONS: CheckDef = CheckDef {
         next: "Compare only machines with the same mitigations; remove mitigations=off to get the kernel's default.",
         undo: Some("Put mitigations=off back."),
     },
-    hurts: &["ops.cost", "interactive.lateness", "noise.detour_duration"],
+    of_machine: true,
     needs: &["kernel.cmdline"],
     details: &["mitigations.*"],
     states: &[Pass, Warn, Unknown],
@@ -193,7 +193,7 @@ pub(super) const REAL_TIME_SHARE: CheckDef = CheckDef {
                and later) or -1 to /proc/sys/kernel/sched_rt_runtime_us.",
         undo: Some("Write 50000000, or 950000 into sched_rt_runtime_us."),
     },
-    hurts: &["noise.detour_*", "noise.stolen_fraction", "interactive.lateness"],
+    hazards: &[Hazard::Preemption],
     needs: &[
         "kernel.release",
         "kernel.rt_runtime",

@@ -24,7 +24,7 @@ mod situations;
 #[cfg(test)]
 mod tests;
 
-use machmeter_data::{Check, CheckState, Code};
+use machmeter_data::{Check, CheckState, Code, Hazard};
 
 pub use inputs::{ClockInput, Inputs};
 pub use live::{Consumer, Live, RealTimeTask};
@@ -36,8 +36,8 @@ pub use verdict::{Purpose, Verdict, verdict};
 pub struct CheckDef {
     /// Stable code with all texts of `machmeter explain`.
     pub code: Code,
-    /// Metric ids (with `*`) that a warning or failure weakens.
-    pub hurts: &'static [&'static str],
+    /// What a warning or failure weakens: the metrics that declare one of these.
+    pub hazards: &'static [Hazard],
     /// Whether it tells what the machine is (a guest, a container, rights): then it flags no figure.
     pub of_machine: bool,
     /// Facts without which the check is unknown (or, where the machine cannot have them, n/a).
@@ -95,7 +95,7 @@ impl CheckDef {
     /// Reads, spoils and decides nothing: what the others are made from.
     const OF_NOTHING: Self = Self {
         code: Code { id: "", name: "", what: "", why: "", how: "", next: "", undo: None },
-        hurts: &[],
+        hazards: &[],
         of_machine: false,
         needs: &[],
         details: &[],
@@ -118,7 +118,7 @@ impl CheckDef {
             limit: outcome.limit.map(String::from),
             source: outcome.source.map_or_else(|| inputs.sources(self.needs), String::from),
             of_machine: self.of_machine,
-            hurts: if weakens { self.hurts.iter().map(|h| (*h).to_owned()).collect() } else { Vec::new() },
+            hazards: if weakens { self.hazards.to_vec() } else { Vec::new() },
             next: outcome.next.map(String::from),
             undo: outcome.undo.map(String::from),
         }

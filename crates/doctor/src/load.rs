@@ -1,7 +1,7 @@
 //! Who else uses the machine?
 
 use machmeter_data::CheckState::{Fail, Pass, Unknown, Warn};
-use machmeter_data::Code;
+use machmeter_data::{Code, Hazard};
 
 use super::inputs::{Inputs, Seen, amount_in, three_digits};
 use super::live::{Consumer, Live, RealTimeTask};
@@ -17,7 +17,8 @@ const AVERAGE_FAIL: f64 = 0.5;
 const CONSUMER_WARN_PERCENT: f64 = 5.0;
 const CONSUMER_FAIL_PERCENT: f64 = 50.0;
 const RT_USED_PERCENT: f64 = 1.0;
-const NOISE: &[&str] = &["noise.*", "interactive.*", "memory.*", "sync.cost", "ops.cost"];
+/// Other threads take the CPU, or use the core beside it.
+const OTHERS: &[Hazard] = &[Hazard::Preemption, Hazard::SharedCore];
 
 fn live<'a>(inputs: &Inputs<'a>) -> Result<&'a Live, Outcome> {
     inputs.live.ok_or_else(|| Outcome::unknown("running processes were not sampled").source("/proc/*/stat"))
@@ -42,7 +43,7 @@ pub(super) const PRESSURE: CheckDef = CheckDef {
         next: "Wait, stop the programs E106 names, or measure on an idle CPU (machmeter noise --cpus LIST).",
         undo: None,
     },
-    hurts: NOISE,
+    hazards: OTHERS,
     of_machine: false,
     needs: &["load.psi_cpu_10s"],
     details: &["load.average_1min", "cpu.count"],
@@ -91,7 +92,7 @@ pub(super) const RUN_QUEUE: CheckDef = CheckDef {
         next: "See E106 for their names; wait, stop them, or confine them (taskset, cpuset) to CPUs that are not measured.",
         undo: Some("Give the threads their former CPUs back (taskset -p)."),
     },
-    hurts: NOISE,
+    hazards: OTHERS,
     needs: &["load.running", "cpu.count"],
     states: &[Pass, Warn, Fail, Unknown],
     warning_spoils: &[Purpose::TailLatency],
@@ -142,7 +143,7 @@ pub(super) const CONSUMERS: CheckDef = CheckDef {
         next: "Stop or pause the process (kill -STOP PID), or move it to other CPUs (taskset -cp LIST PID).",
         undo: Some("kill -CONT PID, or taskset -cp with its former list."),
     },
-    hurts: NOISE,
+    hazards: OTHERS,
     states: &[Pass, Warn, Fail, Unknown],
     warning_spoils: &[Purpose::TailLatency],
     failure_spoils: &[Purpose::TailLatency],
@@ -198,7 +199,7 @@ pub(super) const REAL_TIME: CheckDef = CheckDef {
                priority (--prio fifo:N).",
         undo: Some("chrt and taskset with the former values, which the text shows."),
     },
-    hurts: &["noise.detour_*", "noise.stolen_fraction", "interactive.*"],
+    hazards: &[Hazard::Preemption],
     states: &[Pass, Warn, Fail, Unknown],
     warning_spoils: &[Purpose::RealTime],
     failure_spoils: &[Purpose::RealTime, Purpose::TailLatency],

@@ -1,7 +1,7 @@
 //! Is there memory, and does it stay?
 
 use machmeter_data::CheckState::{Fail, Pass, Unknown, Warn};
-use machmeter_data::Code;
+use machmeter_data::{Code, Hazard};
 
 use super::inputs::{Inputs, Seen, amount_in, size, three_digits};
 use super::outcome::{Judged, Outcome};
@@ -27,7 +27,7 @@ pub(super) const FREE: CheckDef = CheckDef {
         next: "Stop programs, or raise the group's limit (memory.max).",
         undo: Some("Set the former limit."),
     },
-    hurts: &["memory.*", "noise.detour_*", "interactive.lateness"],
+    hazards: &[Hazard::Preemption, Hazard::MemoryPlacement],
     needs: &["memory.available", "memory.total", "cgroup.memory_max"],
     states: &[Pass, Warn, Fail, Unknown],
     warning_spoils: &[Purpose::RealTime],
@@ -73,7 +73,7 @@ pub(super) const SWAP: CheckDef = CheckDef {
         next: "swapoff -a && swapon -a brings everything back into memory, if there is room.",
         undo: Some("swapon -a"),
     },
-    hurts: &["memory.*", "noise.detour_*", "interactive.lateness"],
+    hazards: &[Hazard::Preemption, Hazard::MemoryPlacement],
     needs: &["memory.swap_total", "memory.swap_free"],
     states: &[Pass, Warn, Fail, Unknown],
     warning_spoils: &[Purpose::RealTime],
@@ -115,7 +115,7 @@ pub(super) const CHANGED: CheckDef = CheckDef {
         next: "Run again; ask for a fixed memory size (no balloon) if it happens often.",
         undo: None,
     },
-    hurts: &["memory.*", "noise.detour_*"],
+    hazards: &[Hazard::MemoryPlacement],
     needs: &["memory.total"],
     states: &[Pass, Warn, Fail, Unknown],
     failure_spoils: &[Purpose::Throughput],

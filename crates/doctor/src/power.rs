@@ -1,7 +1,7 @@
 //! Does every core keep its speed?
 
 use machmeter_data::CheckState::{Fail, NotApplicable, Pass, Unknown, Warn};
-use machmeter_data::Code;
+use machmeter_data::{Code, Hazard};
 use machmeter_sys::topology::CpuSet;
 
 use super::inputs::{Below, Inputs, Seen, duration, named, three_digits};
@@ -61,14 +61,7 @@ pub(super) const GOVERNOR: CheckDef = CheckDef {
         next: "cpupower frequency-set -g performance",
         undo: Some("cpupower frequency-set -g NAME with the former governor, which the text shows."),
     },
-    hurts: &[
-        "noise.turn",
-        "noise.slowdown_fraction",
-        "interactive.lateness",
-        "memory.latency",
-        "sync.cost",
-        "ops.cost",
-    ],
+    hazards: &[Hazard::Frequency],
     needs: &["power.governor", "power.epp"],
     details: &["virt.hypervisor"],
     states: &[Pass, Warn, Unknown, NotApplicable],
@@ -120,7 +113,7 @@ pub(super) const SMT: CheckDef = CheckDef {
                /sys/devices/system/cpu/smt/control.",
         undo: Some("echo on > /sys/devices/system/cpu/smt/control"),
     },
-    hurts: &["noise.slowdown_fraction", "noise.turn", "memory.*", "sync.cost", "ops.cost"],
+    hazards: &[Hazard::SharedCore],
     needs: &["cpu.smt", "cpu.topology", "virt.hypervisor"],
     states: &[Pass, Warn, Unknown],
     warning_spoils: &[Purpose::RealTime],
@@ -184,7 +177,7 @@ pub(super) const TURBO: CheckDef = CheckDef {
                on if the machine's full speed is what you want to know.",
         undo: Some("Write the other number into the same file."),
     },
-    hurts: &["noise.turn", "noise.slowdown_fraction", "memory.*", "sync.cost", "ops.cost"],
+    hazards: &[Hazard::Frequency],
     needs: &["power.turbo"],
     details: &["virt.hypervisor"],
     states: &[Pass, Warn, Unknown, NotApplicable],
@@ -222,7 +215,7 @@ pub(super) const IDLE: CheckDef = CheckDef {
         next: "Hold /dev/cpu_dma_latency open with a limit while measuring (cyclictest and tuned do), or cpupower idle-set -D 10.",
         undo: Some("Close /dev/cpu_dma_latency, or cpupower idle-set -E."),
     },
-    hurts: &["interactive.lateness", "noise.detour_duration", "sync.cost"],
+    hazards: &[Hazard::WakeUp],
     needs: &["power.idle_states"],
     details: &["power.dma_latency", "kernel.boot.idle", "virt.hypervisor"],
     states: &[Pass, Warn, Unknown, NotApplicable],
@@ -289,7 +282,7 @@ pub(super) const THROTTLE: CheckDef = CheckDef {
         next: "Improve cooling, wait until it is cool, or set a lower fixed frequency (cpupower frequency-set -u FREQ).",
         undo: Some("cpupower frequency-set -u with the former highest frequency."),
     },
-    hurts: &["noise.slowdown_fraction", "noise.turn", "memory.*", "sync.cost", "ops.cost"],
+    hazards: &[Hazard::Frequency],
     needs: &["power.throttle_count"],
     details: &["virt.hypervisor"],
     states: &[Pass, Fail, Unknown, NotApplicable],
@@ -326,7 +319,7 @@ pub(super) const DRIFT: CheckDef = CheckDef {
         next: "See E201, E203 and E205 for the cause; fix the frequency, or measure longer and compare block by block.",
         undo: None,
     },
-    hurts: &["noise.turn", "noise.slowdown_fraction", "memory.*", "sync.cost", "ops.cost"],
+    hazards: &[Hazard::Frequency],
     states: &[Pass, Warn, Fail, Unknown],
     failure_spoils: &[Purpose::Throughput, Purpose::ShortOperations],
     decides: &[Purpose::Throughput, Purpose::ShortOperations],

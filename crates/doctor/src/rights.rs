@@ -1,8 +1,8 @@
 //! What may this process do? Missing rights never stop a run; they are named so that they can be given.
 
 use machmeter_data::CheckState::{NotApplicable, Pass, Unknown, Warn};
-use machmeter_data::Code;
 use machmeter_data::facts::FactState;
+use machmeter_data::{Code, Hazard};
 
 use super::inputs::{Inputs, Seen, size, three_digits};
 use super::outcome::{Judged, Outcome};
@@ -42,7 +42,7 @@ pub(super) const REAL_TIME: CheckDef = CheckDef {
                setcap cap_sys_nice=ep on the program.",
         undo: Some("Remove the file, or setcap -r."),
     },
-    hurts: &["interactive.lateness", "noise.detour_*"],
+    hazards: &[Hazard::Rights],
     of_machine: true,
     needs: &["limits.rtprio", "limits.cap_sys_nice", "limits.user_namespace", "limits.rt_group"],
     states: &[Pass, Warn, Unknown],
@@ -97,7 +97,7 @@ pub(super) const LOCKED_MEMORY: CheckDef = CheckDef {
         next: "ulimit -l unlimited as root, or put `USER - memlock unlimited` into /etc/security/limits.d/95-memlock.conf.",
         undo: Some("Remove the file."),
     },
-    hurts: &["noise.detour_*", "interactive.lateness"],
+    hazards: &[Hazard::Rights],
     of_machine: true,
     needs: &["limits.memlock", "limits.cap_ipc_lock", "limits.user_namespace"],
     states: &[Pass, Warn, Unknown],
@@ -132,7 +132,7 @@ pub(super) const PERF: CheckDef = CheckDef {
         next: "Run as root, or sysctl kernel.perf_event_paranoid=1.",
         undo: Some("sysctl kernel.perf_event_paranoid= with the former number, which the text shows."),
     },
-    hurts: &["noise.source_fraction"],
+    hazards: &[Hazard::Rights],
     of_machine: true,
     needs: &[
         "limits.perf_event_paranoid",
@@ -179,7 +179,7 @@ pub(super) const TRACEFS: CheckDef = CheckDef {
         next: "Run as root once to learn the names; the figures of an unprivileged run stand without them.",
         undo: None,
     },
-    hurts: &["noise.source_fraction"],
+    hazards: &[Hazard::Rights],
     of_machine: true,
     needs: &["limits.tracefs"],
     details: &["limits.cap_sys_admin", "limits.user_namespace"],

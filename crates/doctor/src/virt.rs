@@ -1,7 +1,7 @@
 //! What stands between us and the hardware?
 
 use machmeter_data::CheckState::{Fail, NotApplicable, Pass, Unknown, Warn};
-use machmeter_data::Code;
+use machmeter_data::{Code, Hazard};
 
 use super::inputs::{Below, Inputs, Seen, duration, three_digits};
 use super::outcome::{Judged, Outcome};
@@ -13,7 +13,6 @@ const STEAL_FAIL_PERCENT: f64 = 5.0;
 const STEAL_UNITS_NS: f64 = 40_000_000.0;
 /// Instance types that run on credits: (maker in the product text, prefix of the type).
 const BURSTABLE: [&str; 5] = ["t1.", "t2.", "t3.", "t3a.", "t4g."];
-const ALL: &[&str] = &["noise.*", "interactive.*", "memory.*", "sync.cost", "ops.cost"];
 
 pub(super) const STEAL: CheckDef = CheckDef {
     code: Code {
@@ -26,7 +25,7 @@ pub(super) const STEAL: CheckDef = CheckDef {
         next: "Use a dedicated instance or pinned vCPUs; else measure longer and compare medians over blocks.",
         undo: None,
     },
-    hurts: ALL,
+    hazards: &[Hazard::Preemption, Hazard::SharedCore],
     needs: &["virt.hypervisor", "virt.steal", "cpu.count", "time.uptime"],
     states: &[Pass, Warn, Fail, Unknown, NotApplicable],
     warning_spoils: &[Purpose::TailLatency, Purpose::RealTime],
@@ -82,7 +81,7 @@ pub(super) const HYPERVISOR: CheckDef = CheckDef {
         next: "Take worst cases and hardware figures on bare metal; in a guest compare only with the same kind of guest.",
         undo: None,
     },
-    hurts: ALL,
+    hazards: &[Hazard::Preemption, Hazard::SharedCore, Hazard::MemoryPlacement],
     of_machine: true,
     needs: &["virt.hypervisor"],
     states: &[Pass, Warn, Unknown],
@@ -119,7 +118,7 @@ pub(super) const CONTAINER: CheckDef = CheckDef {
         next: "Measure on the host, or start the container with --privileged --pid=host.",
         undo: None,
     },
-    hurts: &["noise.source_fraction", "interactive.*"],
+    hazards: &[Hazard::Rights],
     of_machine: true,
     needs: &["virt.container"],
     states: &[Pass, Warn, Unknown],
@@ -148,7 +147,7 @@ pub(super) const CGROUP: CheckDef = CheckDef {
         next: "Raise or remove the quota (systemctl set-property UNIT CPUQuota=, docker --cpus), or measure fewer CPUs.",
         undo: Some("Set the former quota, which the text shows."),
     },
-    hurts: ALL,
+    hazards: &[Hazard::Preemption],
     needs: &["cgroup.cpu_quota", "cgroup.cpuset"],
     details: &["cgroup.cpu_quota_period"],
     states: &[Pass, Fail, Unknown],
@@ -199,7 +198,7 @@ pub(super) const BURST: CheckDef = CheckDef {
         next: "Use an instance type without credits, or unlimited mode, and measure after some idle minutes.",
         undo: Some("Set the credit specification of the instance back to standard."),
     },
-    hurts: ALL,
+    hazards: &[Hazard::Frequency, Hazard::Preemption],
     needs: &["virt.hypervisor", "virt.product"],
     states: &[Pass, Warn, Unknown, NotApplicable],
     warning_spoils: &[Purpose::Throughput, Purpose::RealTime],

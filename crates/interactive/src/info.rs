@@ -1,5 +1,6 @@
 //! What the interactive probe says about itself: metrics, warnings, method, sources.
 
+use machmeter_data::Hazard::{Clock, ClockOffset, Frequency, Preemption, SharedCore, WakeUp};
 use machmeter_data::MetricInfo;
 use machmeter_data::code::Code;
 use machmeter_data::quantity::Better::{self, Higher, Lower, Neither};
@@ -7,9 +8,17 @@ use machmeter_data::quantity::Unit::{self, Count, Hertz, Nanoseconds, One};
 use machmeter_data::summary::{Pick, RowInfo};
 use machmeter_engine::Info;
 
-/// A metric of a cell.
+/// A metric of a cell that says how late a task is, or follows from that.
 const fn of_cell(id: &'static str, unit: Unit, better: Better, description: &'static str) -> MetricInfo {
-    MetricInfo { id, params: &["task", "load"], unit, better, description, may_be_negative: false }
+    MetricInfo {
+        id,
+        params: &["task", "load"],
+        unit,
+        better,
+        weakened_by: &[Frequency, Preemption, WakeUp, Clock, ClockOffset],
+        description,
+        may_be_negative: false,
+    }
 }
 
 pub const LATENESS: MetricInfo = of_cell(
@@ -45,10 +54,14 @@ pub const DESIRED_CPU: MetricInfo = of_cell(
     Higher,
     "CPU time got over CPU time asked for, of all scheduled releases. Of gaming: over wall time.",
 );
-pub const SCHEDULED: MetricInfo =
-    of_cell("interactive.scheduled", Count, Neither, "Releases by schedule; equals recorded + dropped.");
-pub const RECORDED: MetricInfo =
-    of_cell("interactive.recorded", Count, Neither, "Releases that were executed.");
+pub const SCHEDULED: MetricInfo = MetricInfo {
+    weakened_by: &[],
+    ..of_cell("interactive.scheduled", Count, Neither, "Releases by schedule; equals recorded + dropped.")
+};
+pub const RECORDED: MetricInfo = MetricInfo {
+    weakened_by: &[Preemption],
+    ..of_cell("interactive.recorded", Count, Neither, "Releases that were executed.")
+};
 pub const DROPPED: MetricInfo = of_cell("interactive.dropped", Count, Lower, "Releases that were given up.");
 pub const MISS_RUN: MetricInfo = of_cell(
     "interactive.longest_miss_run",
@@ -68,24 +81,30 @@ pub const PREEMPT: MetricInfo = of_cell(
     Lower,
     "Time per executed job in which it had begun and did not have the CPU: mean, quantiles, maximum.",
 );
-pub const CPU: MetricInfo = of_cell(
-    "interactive.cpu",
-    Nanoseconds,
-    Neither,
-    "CPU time per executed job by the thread's clock: median and quantiles.",
-);
+pub const CPU: MetricInfo = MetricInfo {
+    weakened_by: &[Frequency, SharedCore, Clock],
+    ..of_cell(
+        "interactive.cpu",
+        Nanoseconds,
+        Neither,
+        "CPU time per executed job by the thread's clock: median and quantiles.",
+    )
+};
 pub const RESPONSE: MetricInfo = of_cell(
     "interactive.response",
     Nanoseconds,
     Lower,
     "Time from release to done of executed jobs: median, quantiles, maximum.",
 );
-pub const KERNEL_WAIT: MetricInfo = of_cell(
-    "interactive.kernel_wait_ratio",
-    One,
-    Neither,
-    "Waits as recorded (wake-ups and preemption, less the undisturbed cost of a wake-up) over the kernel's run delay of the same threads: 1 when both accounts agree.",
-);
+pub const KERNEL_WAIT: MetricInfo = MetricInfo {
+    weakened_by: &[Preemption, Clock],
+    ..of_cell(
+        "interactive.kernel_wait_ratio",
+        One,
+        Neither,
+        "Waits as recorded (wake-ups and preemption, less the undisturbed cost of a wake-up) over the kernel's run delay of the same threads: 1 when both accounts agree.",
+    )
+};
 pub const XRUNS: MetricInfo = MetricInfo {
     params: &["task", "load", "buffers"],
     ..of_cell("interactive.xruns", Count, Lower, "Times an audio buffer of so many periods ran dry.")
@@ -119,6 +138,7 @@ pub const STUTTERS: MetricInfo = of_cell(
 );
 pub const LOAD_WORK: MetricInfo = MetricInfo {
     params: &["load", "task"],
+    weakened_by: &[Frequency, Preemption, SharedCore],
     ..of_cell(
         "interactive.load_work",
         Hertz,
@@ -131,6 +151,7 @@ pub const AB_CHANGE: MetricInfo = MetricInfo {
     params: &["task", "load", "figure"],
     unit: One,
     better: Neither,
+    weakened_by: &[Frequency, Preemption, WakeUp, Clock],
     description: "Change of a figure from setting A to setting B of an A/B run: relative; of shares, the difference.",
     may_be_negative: true,
 };

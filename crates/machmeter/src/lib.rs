@@ -87,7 +87,52 @@ fn as_worker(registries: &Registries, arguments: &[OsString]) -> Option<ExitCode
 
 #[cfg(test)]
 mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use machmeter_data::CheckState::{self, Fail, Unknown, Warn};
+    use machmeter_data::{Check, Facts, Hazard, Metric};
+    use machmeter_doctor::Inputs;
+    use machmeter_sys::topology::CpuSet;
+
     use super::PROBES;
+
+    #[test]
+    fn checks_and_metrics_speak_of_the_same_hazards() {
+        let metrics = || PROBES.iter().flat_map(|p| p.info.metrics());
+        let declared: BTreeSet<Hazard> = metrics().flat_map(|m| m.weakened_by).copied().collect();
+        let named = machmeter_doctor::CHECKS.iter().flat_map(|c| c.hazards).copied().collect();
+        assert_eq!(declared, named);
+        let strong: Vec<&str> = metrics().filter(|m| m.weakened_by.is_empty()).map(|m| m.id).collect();
+        assert_eq!(strong, ["interactive.scheduled"], "a plan is not weakened by what happens");
+    }
+
+    #[test]
+    fn a_check_flags_what_its_hazards_weaken_and_what_the_machine_is_flags_nothing() {
+        let infos: Vec<_> = PROBES.iter().flat_map(|p| p.info.metrics()).collect();
+        let weakened_by: BTreeMap<_, _> = infos.iter().map(|m| (m.id, m.weakened_by)).collect();
+        let flagged = |id: &str, state: CheckState| {
+            let mut record = crate::session::empty_record();
+            let metric =
+                |id: &&str| Metric::new(infos.iter().find(|m| m.id == *id).unwrap(), [].into(), 1.0, "", 1);
+            record.metrics =
+                ["noise.stolen_fraction", "memory.latency", "ops.cost"].iter().map(metric).collect();
+            let nothing = Inputs {
+                facts: &Facts::default(),
+                later: None,
+                clock: None,
+                live: None,
+                for_cpus: &CpuSet::default(),
+            };
+            record.checks.push(Check { state, ..machmeter_doctor::find(id).unwrap().check(&nothing) });
+            crate::session::flag_by_checks(&mut record, &weakened_by);
+            record.metrics.iter().map(|m| !m.flags.is_empty()).collect::<Vec<_>>()
+        };
+        assert_eq!(flagged("E104", Fail), [true, true, true]);
+        assert_eq!(flagged("E309", Warn), [true, false, false], "interrupts take the CPU");
+        assert_eq!(flagged("E304", Warn), [false, true, false], "huge pages place memory");
+        assert_eq!(flagged("E104", Unknown), [false, false, false]);
+        assert_eq!(flagged("E111", Fail), [false, false, false], "a guest");
+    }
 
     #[test]
     fn rows_of_the_page_ask_for_figures_that_probes_have() {

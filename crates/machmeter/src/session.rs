@@ -1,7 +1,9 @@
 //! One run from start to record: the machine before, the clock, the probe, the machine after, the checks.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
+use machmeter_data::Hazard;
 use machmeter_data::facts::{FactValue, Facts};
 use machmeter_data::record::{Machine, Record, Run, Tool, Warning};
 use machmeter_data::summary::{self, RowInfo};
@@ -154,6 +156,8 @@ impl<'a> Session<'a> {
         record.run.tags = self.globals.tag.iter().cloned().collect();
         let mut tables = Vec::new();
         let infos: Vec<RowInfo> = outcomes.iter().flat_map(|(entry, _)| entry.info.rows).copied().collect();
+        let weakened_by: BTreeMap<_, _> =
+            outcomes.iter().flat_map(|o| o.0.info.metrics()).map(|m| (m.id, m.weakened_by)).collect();
         for (entry, outcome) in outcomes {
             let Outcome { analysis, tables: own, parameters, policy, side_effects, .. } = outcome;
             self.remember(&analysis.remember, &mut record);
@@ -166,7 +170,7 @@ impl<'a> Session<'a> {
         record.summary.rows = summary::rows(&infos, &record.metrics);
         record.checks =
             crate::command::doctor::all(&self.before, &after, &self.clock, &self.cpus, self.live.as_ref());
-        flag_by_checks(&mut record);
+        flag_by_checks(&mut record, &weakened_by);
         record.warnings.extend(self.left_out.iter().cloned());
         if let Some(name) = &self.globals.name {
             record.run.tags.insert("name".to_owned(), name.clone());
@@ -214,16 +218,14 @@ pub(crate) fn cpus(spec: &str) -> Result<(Topology, CpuSet, CpuSet), Failure> {
     Ok((topology, all, cpus))
 }
 
-/// Metrics that a failed or doubtful check hurts carry its code, unless it tells what the machine is: that weakens none more than another.
-fn flag_by_checks(record: &mut Record) {
+/// A failed or doubtful check flags the metrics that one of its hazards weakens, unless it tells what the machine is: that weakens
+/// none more than another.
+pub(crate) fn flag_by_checks(record: &mut Record, weakened_by: &BTreeMap<&str, &[Hazard]>) {
     use machmeter_data::CheckState::{Fail, Warn};
     for check in record.checks.iter().filter(|c| matches!(c.state, Fail | Warn) && !c.of_machine) {
         for m in &mut record.metrics {
-            let hurt = check.hurts.iter().any(|h| match h.strip_suffix('*') {
-                Some(prefix) => m.id.starts_with(prefix),
-                None => m.id == *h,
-            });
-            if hurt {
+            let hazards = weakened_by.get(m.id.as_str()).copied().unwrap_or_default();
+            if hazards.iter().any(|h| check.hazards.contains(h)) {
                 m.flag(&check.id);
             }
         }

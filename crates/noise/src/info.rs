@@ -1,5 +1,6 @@
 //! What the noise probe says about itself: metrics, warnings, method, sources.
 
+use machmeter_data::Hazard::{self, Clock, Frequency, Preemption, Rights, SharedCore};
 use machmeter_data::MetricInfo;
 use machmeter_data::code::Code;
 use machmeter_data::quantity::Better::{self, Lower, Neither};
@@ -8,8 +9,14 @@ use machmeter_data::summary::{Pick, RowInfo};
 use machmeter_engine::Info;
 
 /// A metric of a CPU.
-const fn of_cpu(id: &'static str, unit: Unit, better: Better, description: &'static str) -> MetricInfo {
-    MetricInfo { id, params: &["cpu"], unit, better, description, may_be_negative: false }
+const fn of_cpu(
+    id: &'static str,
+    unit: Unit,
+    better: Better,
+    weakened_by: &'static [Hazard],
+    description: &'static str,
+) -> MetricInfo {
+    MetricInfo { id, params: &["cpu"], unit, better, weakened_by, description, may_be_negative: false }
 }
 
 pub const TURN: MetricInfo = MetricInfo {
@@ -18,6 +25,7 @@ pub const TURN: MetricInfo = MetricInfo {
         "noise.turn",
         Nanoseconds,
         Lower,
+        &[Frequency, SharedCore, Clock],
         "Cost of one undisturbed turn of the loop: one work unit, one tick read, two comparisons.",
     )
 };
@@ -25,26 +33,35 @@ pub const STOLEN: MetricInfo = of_cpu(
     "noise.stolen_fraction",
     One,
     Lower,
+    &[Preemption, Clock],
     "Share of wall time in which the loop did not run (gaps), without the work of the interrupted turns.",
 );
 pub const SLOWDOWN: MetricInfo = of_cpu(
     "noise.slowdown_fraction",
     One,
     Lower,
+    &[Frequency, SharedCore, Clock],
     "Share of wall time lost because the loop ran slower than its own best 5 % of windows.",
 );
 pub const LOST: MetricInfo = of_cpu(
     "noise.lost_fraction",
     One,
     Lower,
+    &[Frequency, Preemption, SharedCore, Clock],
     "Share of wall time lost to anything, by stolen time or by slowdown: what is missing to the count of undisturbed windows.",
 );
-pub const RATE: MetricInfo =
-    of_cpu("noise.detour_rate", Hertz, Lower, "Detours of 500 ns or more per second of wall time.");
+pub const RATE: MetricInfo = of_cpu(
+    "noise.detour_rate",
+    Hertz,
+    Lower,
+    &[Preemption, Clock],
+    "Detours of 500 ns or more per second of wall time.",
+);
 pub const DURATION: MetricInfo = of_cpu(
     "noise.detour_duration",
     Nanoseconds,
     Lower,
+    &[Preemption, Clock],
     "Duration of detours of 500 ns or more, one undisturbed turn subtracted: median, quantiles, maximum.",
 );
 pub const SOURCE: MetricInfo = MetricInfo {
@@ -53,6 +70,7 @@ pub const SOURCE: MetricInfo = MetricInfo {
         "noise.source_fraction",
         One,
         Lower,
+        &[Preemption, Clock, Rights],
         "Share of wall time taken by one source; together, with micro-stalls and what was too short to be listed, they make the stolen time.",
     )
 };
@@ -62,6 +80,7 @@ pub const PERIOD: MetricInfo = MetricInfo {
         "noise.period",
         Hertz,
         Neither,
+        &[Preemption, Clock],
         "Frequency of a periodic source of detours, found in the event times of one class of durations or one source.",
     )
 };
@@ -69,18 +88,21 @@ pub const MICROSTALL: MetricInfo = of_cpu(
     "noise.microstall_fraction",
     One,
     Lower,
+    &[SharedCore, Clock],
     "Share of wall time in gaps of less than 500 ns: stalls by the hardware thread next door, too short for a kernel.",
 );
 pub const MICROSTALL_RATE: MetricInfo = of_cpu(
     "noise.microstall_rate",
     Hertz,
     Lower,
+    &[SharedCore, Clock],
     "Clusters of gaps of less than 500 ns per second of wall time; single ones are clusters of one.",
 );
 pub const OWN: MetricInfo = of_cpu(
     "noise.own_fraction",
     One,
     Lower,
+    &[Clock],
     "Share of wall time that the meter took for its own notes; it is in no other figure.",
 );
 

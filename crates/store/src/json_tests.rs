@@ -13,6 +13,7 @@ fn metric(value: f64) -> Metric {
         unit: Unit::Nanoseconds,
         better: Better::Lower,
         description: "cost of one turn",
+        weakened_by: &[],
         may_be_negative: false,
     };
     Metric::new(&INFO, Params::new(), value, "median", 3).with_ci(Interval::new(

@@ -96,6 +96,7 @@ pub(crate) fn cost(blocks: &[f64]) -> Metric {
         unit: Unit::Nanoseconds,
         better: Better::Lower,
         description: "cost of one turn",
+        weakened_by: &[],
         may_be_negative: false,
     };
     let value = machmeter_stats::quantile::median_of(blocks).unwrap();
@@ -104,7 +105,15 @@ pub(crate) fn cost(blocks: &[f64]) -> Metric {
 }
 
 pub(crate) fn metric(id: &'static str, unit: Unit, better: Better, value: f64, estimator: &str) -> Metric {
-    let info = MetricInfo { id, params: &[], unit, better, description: "a figure", may_be_negative: true };
+    let info = MetricInfo {
+        id,
+        params: &[],
+        unit,
+        better,
+        description: "a figure",
+        weakened_by: &[],
+        may_be_negative: true,
+    };
     Metric::new(&info, Params::new(), value, estimator, 100)
 }
 

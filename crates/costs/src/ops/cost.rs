@@ -17,8 +17,7 @@ machmeter_data::metric!(
         "stack",
         "stride_bytes"
     ],
-    Nanoseconds,
-    Lower,
+    Nanoseconds, Lower, weakened by [Frequency, SharedCore, Clock],
     "Time of one operation; conditions beside its name only where they tell rows apart."
 );
 pub(super) const NOT_MEASURED: Code = Code {

@@ -6,8 +6,7 @@ machmeter_data::metric!(
     COST,
     "sync.cost",
     ["operation", "cpus", "distance_bytes", "model", "kind", "wake"],
-    Nanoseconds,
-    Lower,
+    Nanoseconds, Lower, weakened by [Frequency, WakeUp, SharedCore, Clock, ClockOffset],
     "Cost of an operation for each CPU that takes part; of a contended lock, time per acquisition, whoever got it. \
      Distance: how far apart the words are (0: the same word). Wake: where the one who is woken is."
 );

@@ -24,24 +24,21 @@ machmeter_data::metric!(
     SLEEPS,
     "sync.sleeps",
     ["operation", "lock", "from", "to", "cpus", "model", "kind", "wake"],
-    Count,
-    Neither,
+    Count, Neither, weakened by [Preemption, SharedCore],
     "Sleeps of all members per operation, as the kernel counted them: 0 where everybody spins, 1 where each operation wakes a sleeper."
 );
 machmeter_data::metric!(
     MODE,
     "sync.mode",
     ["operation", "lock", "from", "to", "cpus", "model", "kind", "wake", "mode"],
-    Nanoseconds,
-    Lower,
+    Nanoseconds, Lower, weakened by [Frequency, WakeUp, SharedCore, Clock, ClockOffset],
     "Median of the trips of one mode, where those of a row fall into several (spinning, sleeping); mode 1 is the quickest."
 );
 machmeter_data::metric!(
     MODE_SHARE,
     "sync.mode_share",
     ["operation", "lock", "from", "to", "cpus", "model", "kind", "wake", "mode"],
-    One,
-    Neither,
+    One, Neither, weakened by [Preemption, WakeUp, SharedCore],
     "Share of the trips of a row that belong to one mode."
 );
 

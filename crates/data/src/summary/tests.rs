@@ -10,6 +10,7 @@ const INFO: MetricInfo = MetricInfo {
     unit: Unit::BytesPerSecond,
     better: Better::Higher,
     description: "A rate.",
+    weakened_by: &[],
     may_be_negative: false,
 };
 

@@ -11,6 +11,7 @@ const RATE: MetricInfo = MetricInfo {
     unit: Unit::BytesPerSecond,
     better: machmeter_data::Better::Higher,
     description: "A rate.",
+    weakened_by: &[],
     may_be_negative: false,
 };
 

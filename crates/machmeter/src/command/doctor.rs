@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{ArgMatches, Command};
 use machmeter_data::record::SummaryLine;
-use machmeter_data::{Check, CheckState, Facts};
+use machmeter_data::{Check, CheckState, Facts, Hazard};
 use machmeter_doctor::{self as doctor, ClockInput, Inputs, Live, live};
 use machmeter_engine::Deadline;
 use machmeter_report::terminal::TerminalStyle;
@@ -125,8 +125,8 @@ fn line(c: &Check, style: &TerminalStyle) -> String {
     let limit = c.limit.as_ref().map_or(String::new(), |l| format!("  (limit {l})"));
     let mut text = format!(" {word}  {} {:<12} {}{limit}\n", c.id, c.name, c.observed);
     if matches!(c.state, CheckState::Warn | CheckState::Fail | CheckState::Unknown) {
-        if !c.hurts.is_empty() && c.state != CheckState::Unknown {
-            text.push_str(&format!("{:25}hurts: {}\n", "", c.hurts.join(", ")));
+        if c.state != CheckState::Unknown {
+            text.push_str(&format!("{:25}weakens: {}\n", "", Hazard::names(&c.hazards)));
         }
         if let Some(next) = &c.next {
             text.push_str(&format!("{:25}next: {next}\n", ""));

@@ -2,6 +2,7 @@
 
 use clap::{Arg, ArgMatches, Command};
 
+use machmeter_data::Hazard;
 use machmeter_data::record::Run;
 use machmeter_interactive::tasks::TASKS;
 
@@ -75,7 +76,7 @@ fn run(registries: &Registries, _globals: &Globals, matches: &ArgMatches) -> Res
                 [
                     format!("{}{{{}}}", m.id, m.params.join(",")),
                     format!("{}, {better}", m.unit.ucum()),
-                    m.description.to_owned(),
+                    format!("{} Weakened by: {}.", m.description, Hazard::names(m.weakened_by)),
                 ]
             })
             .collect(),

@@ -1,7 +1,7 @@
 //! What speaks for and against the result: warnings, checks, findings.
 
 use machmeter_data::record::Finding;
-use machmeter_data::{Check, CheckState, Record};
+use machmeter_data::{Check, CheckState, Hazard, Record};
 
 use super::esc;
 use super::page::{Page, put};
@@ -129,7 +129,7 @@ fn row(page: &mut Page, c: &Check) {
         esc(&c.source),
         esc(&c.observed),
         esc(c.limit.as_deref().unwrap_or("")),
-        esc(&c.hurts.join(", ")),
+        esc(&Hazard::names(&c.hazards)),
         esc(c.next.as_deref().unwrap_or(""))
     );
     if let Some(undo) = &c.undo {

@@ -13,7 +13,15 @@ pub const TASKS: &str =
 pub const LOADS: &str = "none video x burn write read compile memload hack ring membw rt-hog custom";
 
 const fn info(id: &'static str, unit: Unit, better: Better) -> MetricInfo {
-    MetricInfo { id, params: &["load", "task"], unit, better, description: "", may_be_negative: false }
+    MetricInfo {
+        id,
+        params: &["load", "task"],
+        unit,
+        better,
+        description: "",
+        weakened_by: &[],
+        may_be_negative: false,
+    }
 }
 
 /// Ids with unit, direction, and whether they carry blocks.

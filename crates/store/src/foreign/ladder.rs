@@ -39,6 +39,7 @@ const fn info(id: &'static str, params: &'static [&'static str], unit: Unit, bet
         unit,
         better,
         description: "As found on the printed curve.",
+        weakened_by: &[],
         may_be_negative: false,
     }
 }

@@ -6,8 +6,7 @@ machmeter_data::metric!(
     BANDWIDTH,
     "memory.bandwidth",
     ["kernel", "level", "working_set_bytes", "cpus", "pages", "data", "convention"],
-    BytesPerSecond,
-    Higher,
+    BytesPerSecond, Higher, weakened by [Frequency, SharedCore, MemoryPlacement, Clock],
     "Bytes that the kernel's instructions load and store per second, over all CPUs that take part, each on memory of its own. \
      With convention=stream: the width a compiler takes for STREAM's loops; the bytes are counted alike."
 );
@@ -15,8 +14,7 @@ machmeter_data::metric!(
     WITH_ALLOCATE,
     "memory.bandwidth_with_allocate",
     ["kernel", "level", "working_set_bytes", "cpus", "pages", "data", "convention"],
-    BytesPerSecond,
-    Higher,
+    BytesPerSecond, Higher, weakened by [Frequency, SharedCore, MemoryPlacement, Clock],
     "The same with a read of every line that an ordinary store writes without having loaded it: what the memory bus moves, \
      unless the processor finds a way around it."
 );
@@ -24,24 +22,21 @@ machmeter_data::metric!(
     SCALING,
     "memory.scaling",
     ["kernel", "cpus"],
-    One,
-    Higher,
+    One, Higher, weakened by [Frequency, SharedCore, MemoryPlacement],
     "Bandwidth in memory of so many CPUs over that of one."
 );
 machmeter_data::metric!(
     SATURATION,
     "memory.saturation_cpus",
     ["kernel"],
-    Count,
-    Neither,
+    Count, Neither, weakened by [Frequency, SharedCore, MemoryPlacement],
     "Fewest CPUs that reach 95 % of the highest bandwidth seen with any number of them."
 );
 machmeter_data::metric!(
     PEAK,
     "memory.peak_flops",
     ["kernel"],
-    FlopsPerSecond,
-    Higher,
+    FlopsPerSecond, Higher, weakened by [Frequency, SharedCore, Clock],
     "Floating-point operations per second of one CPU on registers alone: independent multiply-adds, each counting two."
 );
 

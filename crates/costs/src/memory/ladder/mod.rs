@@ -71,8 +71,7 @@ machmeter_data::metric!(
     LATENCY,
     "memory.latency",
     ["level", "order", "pages", "stride_bytes", "working_set_bytes"],
-    Nanoseconds,
-    Lower,
+    Nanoseconds, Lower, weakened by [Frequency, SharedCore, MemoryPlacement, Clock],
     "Latency of a load whose address is the result of the load before, in an order over the lines of a working set. \
      order=global: random over all of it, translation of addresses included; page_local: random page by page, so that \
      translation hardly counts; one_per_page: one line of each page; strided: line after line upwards, which prefetchers \
@@ -82,24 +81,21 @@ machmeter_data::metric!(
     LATENCY_CYCLES,
     "memory.latency_cycles",
     ["level", "order", "pages", "stride_bytes"],
-    Count,
-    Lower,
+    Count, Lower, weakened by [SharedCore, MemoryPlacement],
     "The same latency in cycles of the core, whose clock is told by dependent additions of one cycle each."
 );
 machmeter_data::metric!(
     CORE_CLOCK,
     "memory.core_clock",
     [],
-    Hertz,
-    Higher,
+    Hertz, Higher, weakened by [Frequency, SharedCore, Clock],
     "Clock of the core while it measured: dependent additions per second."
 );
 machmeter_data::metric!(
     CACHE_SIZE,
     "memory.cache_size",
     ["level"],
-    Bytes,
-    Higher,
+    Bytes, Higher, weakened by [SharedCore, MemoryPlacement],
     "Working set at which the latency curve passes from one level to the next, found without asking the system. LLC: what \
      was effectively ours of the last cache; the interval spans the rounds."
 );
@@ -107,24 +103,21 @@ machmeter_data::metric!(
     LINE_SIZE,
     "memory.line_size",
     ["level"],
-    Bytes,
-    Neither,
+    Bytes, Neither, weakened by [SharedCore],
     "Distance from which a second access in the same block of memory misses although the first was fetched."
 );
 machmeter_data::metric!(
     ASSOCIATIVITY,
     "memory.associativity",
     ["level"],
-    Count,
-    Neither,
+    Count, Neither, weakened by [SharedCore, MemoryPlacement],
     "Lines one cache size apart that the first cache keeps at a time."
 );
 machmeter_data::metric!(
     TRANSLATIONS,
     "memory.tlb_entries",
     ["level"],
-    Count,
-    Higher,
+    Count, Higher, weakened by [SharedCore, MemoryPlacement],
     "Pages of 4 KiB that the buffer of address translations keeps at a time; the interval spans the page counts on either \
      side of the step, which is soft for the second level."
 );
@@ -132,16 +125,14 @@ machmeter_data::metric!(
     HUGE_GRANTED,
     "memory.huge_pages_granted",
     [],
-    One,
-    Higher,
+    One, Higher, weakened by [MemoryPlacement],
     "Share of the memory asked for in huge pages that the system gave in huge pages."
 );
 machmeter_data::metric!(
     HUGE_EFFECTIVE,
     "memory.huge_pages_effective",
     [],
-    One,
-    Higher,
+    One, Higher, weakened by [SharedCore, MemoryPlacement],
     "Share of the cost of missed translations that huge pages take away, just beyond the reach of the first buffer: 0 where \
      the processor still translates small pages, as under a hypervisor that backs a guest with small ones."
 );
@@ -149,8 +140,7 @@ machmeter_data::metric!(
     PARALLELISM,
     "memory.parallelism",
     ["chains"],
-    One,
-    Higher,
+    One, Higher, weakened by [SharedCore, MemoryPlacement],
     "Loads from memory per latency of one load, with so many independent chains: misses that the core keeps under way."
 );
 
@@ -180,7 +170,7 @@ pub const CLOCK_MOVED: Code = Code {
     what: "The clock of the core changed by more than 1 % between rounds.",
     why: "Latencies of caches follow the clock of the core: rounds were not measured on the same machine, so to speak.",
     how: "Dependent additions, timed in every round beside the ladder.",
-    next: "Fix the frequency (performance governor, no turbo), let the machine cool, repeat.",
+    next: "On hardware fix the frequency (performance governor, no turbo) and let the machine cool. A guest cannot: its host sets the clock.",
     undo: Some("Set the governor back."),
 };
 /// The last cache is not what it is said to be.

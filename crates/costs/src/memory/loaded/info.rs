@@ -6,16 +6,14 @@ machmeter_data::metric!(
     LATENCY,
     "memory.loaded_latency",
     ["load", "load_cpus", "pause_ns", "working_set_bytes", "stride_bytes", "pages"],
-    Nanoseconds,
-    Lower,
+    Nanoseconds, Lower, weakened by [Frequency, SharedCore, MemoryPlacement, Clock],
     "Latency of a dependent load in memory on one CPU while other CPUs run the load, with a pause after each 16 KiB."
 );
 machmeter_data::metric!(
     TRAFFIC,
     "memory.loaded_bandwidth",
     ["load", "load_cpus", "pause_ns", "working_set_bytes", "stride_bytes", "pages"],
-    BytesPerSecond,
-    Neither,
+    BytesPerSecond, Neither, weakened by [Frequency, SharedCore, MemoryPlacement, Clock],
     "Bytes that the load requested per second in the windows in which the latency beside it was taken."
 );
 

@@ -6,8 +6,7 @@ machmeter_data::metric!(
     SHARED,
     "memory.shared",
     ["operation", "model", "cpus", "access"],
-    Nanoseconds,
-    Lower,
+    Nanoseconds, Lower, weakened by [Frequency, SharedCore, MemoryPlacement, Clock, ClockOffset],
     "One access of the seed's table A: mean over the members' medians; the largest member's median is its maximum. \
      access=streamed: accesses overlap. access=dependent: along a random chain; a dependent write also reads the line that it \
      writes, for the way on."

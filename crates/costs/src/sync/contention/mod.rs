@@ -23,16 +23,14 @@ machmeter_data::metric!(
     FAIRNESS,
     "sync.fairness",
     ["operation", "cpus", "distance_bytes", "model"],
-    One,
-    Higher,
+    One, Higher, weakened by [Preemption, SharedCore],
     "Operations of the slowest CPU over those of the fastest at one word, median of batches."
 );
 machmeter_data::metric!(
     FALSE_SHARING,
     "sync.false_sharing",
     ["operation"],
-    Bytes,
-    Lower,
+    Bytes, Lower, weakened by [SharedCore, Clock],
     "Smallest distance measured from which on two CPUs leave each other's words alone: costs no more than half above words far apart."
 );
 

@@ -35,16 +35,14 @@ machmeter_data::metric!(
     HANDOFF,
     "sync.handoff",
     ["lock", "from", "to", "model"],
-    Nanoseconds,
-    Lower,
+    Nanoseconds, Lower, weakened by [Frequency, WakeUp, SharedCore, Clock, ClockOffset],
     "From the release of a lock on one CPU to its acquisition on the other: half a round trip."
 );
 machmeter_data::metric!(
     FAIRNESS,
     "sync.lock_fairness",
     ["lock", "cpus", "model"],
-    One,
-    Higher,
+    One, Higher, weakened by [Preemption, SharedCore],
     "Jain's index of the acquisitions of all CPUs that want a lock, median over batches: 1 even, 1/cpus when one gets all."
 );
 

@@ -40,8 +40,7 @@ machmeter_data::metric!(
     CORE_TO_CORE,
     "memory.core_to_core",
     ["from", "to", "kind", "regime"],
-    Nanoseconds,
-    Lower,
+    Nanoseconds, Lower, weakened by [Frequency, SharedCore, Clock, ClockOffset],
     "Latency of a cache line from one CPU to another: half a round trip (cas, store_load_1, store_load_2), or one dependent \
      read of a line that the other CPU holds (read_dirty, read_clean). Regime 1 is the level with the largest share of time."
 );
@@ -49,8 +48,7 @@ machmeter_data::metric!(
     REGIME_SHARE,
     "sync.regime_share",
     ["from", "to", "regime"],
-    One,
-    Neither,
+    One, Neither, weakened by [Preemption, SharedCore],
     "Share of the time that two CPUs spent on one level of transfer latency; regime 1 has the largest share."
 );
 

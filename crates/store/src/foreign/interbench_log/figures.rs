@@ -14,7 +14,15 @@ use super::parse::{Block, Printed, Row, Run};
 const CUT_OFF_NS: f64 = 1e3;
 
 const fn info(id: &'static str, unit: Unit, better: Better, description: &'static str) -> MetricInfo {
-    MetricInfo { id, params: &["task", "load"], unit, better, description, may_be_negative: false }
+    MetricInfo {
+        id,
+        params: &["task", "load"],
+        unit,
+        better,
+        description,
+        weakened_by: &[],
+        may_be_negative: false,
+    }
 }
 
 const LATENESS: MetricInfo =
