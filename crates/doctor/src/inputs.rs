@@ -1,6 +1,7 @@
 //! What checks judge: captured facts, the qualified clock, live measurements; and how they read them.
 
 use machmeter_data::facts::{Fact, FactState, FactValue, Facts};
+use machmeter_data::quantity::{Unit, digits, human};
 use machmeter_sys::clock::Qualification;
 use machmeter_sys::topology::CpuSet;
 
@@ -200,34 +201,18 @@ pub(super) fn named(cpus: &CpuSet) -> String {
 
 /// A span of time for people, three digits.
 pub(super) fn duration(ns: f64) -> String {
-    let (value, unit) = match ns {
-        n if n >= 1e9 => (n / 1e9, "s"),
-        n if n >= 1e6 => (n / 1e6, "ms"),
-        n if n >= 1e3 => (n / 1e3, "us"),
-        n => (n, "ns"),
-    };
-    format!("{} {unit}", three_digits(value))
+    human(ns, Unit::Nanoseconds)
 }
 
 pub(super) fn size(bytes: f64) -> String {
-    let (value, unit) = match bytes {
-        b if b >= 1024.0 * 1024.0 * 1024.0 => (b / (1024.0 * 1024.0 * 1024.0), "GiB"),
-        b if b >= 1024.0 * 1024.0 => (b / (1024.0 * 1024.0), "MiB"),
-        b => (b / 1024.0, "KiB"),
-    };
-    format!("{} {unit}", three_digits(value))
+    human(bytes, Unit::Bytes)
 }
 
 /// Three significant digits without trailing zeros after the point.
 pub(super) fn three_digits(value: f64) -> String {
-    let decimals = match value.abs() {
-        v if v >= 99.95 => 0,
-        v if v >= 9.995 => 1,
-        v if v >= 0.9995 || v == 0.0 => 2,
-        _ => 3,
-    };
-    let text = format!("{value:.decimals$}");
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+    let text = digits(value);
+    let trimmed = text.contains('.') && !text.contains('e');
+    if trimmed { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
 #[cfg(test)]
@@ -250,7 +235,7 @@ mod tests {
     #[test]
     fn figures_are_short() {
         let shown = [0.0, 0.041_23, 1.0, 2.345, 10.04, 99.96, 1234.5].map(three_digits);
-        assert_eq!(shown, ["0", "0.041", "1", "2.35", "10", "100", "1234"]);
-        assert_eq!((duration(133_000.0), size(8_388_608.0)), ("133 us".to_owned(), "8 MiB".to_owned()));
+        assert_eq!(shown, ["0", "0.0412", "1", "2.35", "10", "100", "1234"]);
+        assert_eq!((duration(133_000.0), size(8_388_608.0)), ("133 us".to_owned(), "8.00 MiB".to_owned()));
     }
 }

@@ -11,7 +11,7 @@ use machmeter_sys::thread::monotonic_ns;
 use machmeter_sys::topology::CpuSet;
 
 use super::inputs::three_digits;
-use super::procfs;
+use super::procfs::{self, Busy};
 
 /// Longest time that [`sample`] takes, both looks at all threads included.
 pub const LONGEST_NS: u64 = 200_000_000;
@@ -32,8 +32,8 @@ pub struct Live {
     pub window_ns: u64,
     /// Spread of the speed of fixed work between blocks of time (10 % to 90 % quantile against the median), percent.
     pub speed_spread_percent: Option<f64>,
-    /// How much slower a loop runs while another CPU of the machine is busy, percent; left to a probe that places threads.
-    pub sibling_effect_percent: Option<f64>,
+    /// CPUs on which no thread of others ran for a noteworthy time.
+    pub idle: CpuSet,
     /// Other processes by CPU time, the largest first; or why they could not be seen.
     pub consumers: Result<Vec<Consumer>, String>,
     /// CPU time that no visible process owns, percent of one CPU.
@@ -129,30 +129,58 @@ pub fn sample(duration: Duration) -> Live {
     let began_ns = monotonic_ns();
     let first = Look::take(began_ns + total_ns / LOOK_PART);
     let looked_ns = monotonic_ns();
-    let busy_before = procfs::busy_ns();
+    let (before, own_before) = (procfs::busy_ns(), own());
     // The second look costs what the first did.
     let window_end_ns =
         (began_ns + total_ns).saturating_sub(looked_ns - began_ns).max(looked_ns + total_ns / LOOK_PART);
     let steady = run_until(window_end_ns);
-    let busy_after = procfs::busy_ns();
+    let (after, own_after) = (procfs::busy_ns(), own());
+    let idle = idle(&before, &after, own_before, own_after);
     let window_ns = monotonic_ns() - looked_ns;
     let second = Look::take(monotonic_ns() + total_ns / LOOK_PART);
 
     let used = gained_ns(&first, &second);
     let incomplete = first.incomplete().or_else(|| second.incomplete());
     let visible_ns: u64 = used.values().sum();
-    let hidden = busy_before.zip(busy_after).filter(|_| incomplete.is_none()).map(|(before, after)| {
-        100.0 * after.saturating_sub(before).saturating_sub(visible_ns) as f64 / window_ns.max(1) as f64
+    let all = before.get(&None).zip(after.get(&None)).filter(|_| incomplete.is_none());
+    let hidden = all.map(|(before, after)| {
+        100.0 * after.saturating_sub(*before).saturating_sub(visible_ns) as f64 / window_ns.max(1) as f64
     });
     Live {
         window_ns,
         speed_spread_percent: steady.spread_percent(),
-        sibling_effect_percent: None,
+        idle,
         consumers: consumers(&used, window_ns, incomplete.clone()),
         hidden_percent: hidden,
         rt_above: real_time_above(&used, window_ns, incomplete),
         runnable: steady.mean_running,
     }
+}
+
+/// The CPU this thread is on, and its CPU time so far, ns.
+fn own() -> Option<(usize, u64)> {
+    let tid = machmeter_sys::thread::tid() as u32;
+    Some((machmeter_sys::affinity::current_cpu()?, procfs::cpu_ns(std::process::id(), tid)?))
+}
+
+/// CPUs that others used for two units of the kernel's count at most, which is what rounding makes of nothing. That of the meter counts
+/// if it stayed there; its own time is taken off.
+fn idle(
+    before: &Busy,
+    after: &Busy,
+    own_before: Option<(usize, u64)>,
+    own_after: Option<(usize, u64)>,
+) -> CpuSet {
+    let (Some((from, used_before)), Some((to, used_after))) = (own_before, own_after) else {
+        return CpuSet::default();
+    };
+    let by_others = |cpu: usize| {
+        let gained = after.get(&Some(cpu))?.saturating_sub(*before.get(&Some(cpu))?);
+        let own_ns = if cpu == to { used_after.saturating_sub(used_before) } else { 0 };
+        (from == to || (cpu != from && cpu != to)).then(|| gained.saturating_sub(own_ns))
+    };
+    let cpus = after.keys().flatten().copied();
+    cpus.filter(|cpu| by_others(*cpu).is_some_and(|ns| ns <= 2 * procfs::NS_PER_TICK)).collect()
 }
 
 /// CPU time between two looks of each thread that was there in the second, ns. A thread that began meanwhile counts from 0.
@@ -322,6 +350,17 @@ mod tests {
         assert!(found, "a process that uses a whole CPU is among the ten largest");
         println!("{:.0} ms", shortest_ns as f64 / 1e6);
         assert!(shortest_ns < 3 * LONGEST_NS, "{shortest_ns} ns");
+    }
+
+    #[test]
+    fn a_cpu_is_idle_if_only_the_meter_ran_there() {
+        let busy =
+            |times: [u64; 3]| (0..3).map(|cpu| (Some(cpu), times[cpu] * procfs::NS_PER_TICK)).collect();
+        let (before, after): (Busy, Busy) = (busy([5, 5, 5]), busy([18, 18, 6]));
+        let at = |cpu, ticks: u64| Some((cpu, ticks * procfs::NS_PER_TICK));
+        assert_eq!(idle(&before, &after, at(1, 0), at(1, 13)).to_string(), "1-2");
+        assert_eq!(idle(&before, &after, at(0, 0), at(1, 13)).to_string(), "2", "the meter moved");
+        assert!(idle(&before, &after, None, at(1, 13)).is_empty(), "nothing is known of the meter");
     }
 
     #[test]

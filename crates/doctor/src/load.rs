@@ -27,8 +27,19 @@ fn live<'a>(inputs: &Inputs<'a>) -> Result<&'a Live, Outcome> {
 /// The busiest others in a few words; empty if none was seen.
 fn busiest(inputs: &Inputs) -> String {
     let top = inputs.live.and_then(|l| l.consumers.as_ref().ok());
-    let names: Vec<String> = top.into_iter().flatten().take(3).map(Consumer::to_string).collect();
-    if names.is_empty() { String::new() } else { format!("; top: {}", names.join(", ")) }
+    let short = |c: &Consumer| format!("{} {} %", c.comm, three_digits(c.cpu_percent));
+    let names: Vec<String> = top.into_iter().flatten().take(3).map(short).collect();
+    if names.is_empty() { String::new() } else { format!(": {}", names.join(", ")) }
+}
+
+/// What to do about other programs: leave them alone where they leave a CPU alone.
+fn avoid(inputs: &Inputs) -> String {
+    match inputs.live.map(|l| l.idle.intersection(inputs.for_cpus)) {
+        Some(idle) if !idle.is_empty() && idle != *inputs.for_cpus => {
+            format!("measure what they leave idle: machmeter -c {idle}")
+        }
+        _ => "wait until the programs that E106 names end, or end them".to_owned(),
+    }
 }
 
 pub(super) const PRESSURE: CheckDef = CheckDef {
@@ -40,7 +51,7 @@ pub(super) const PRESSURE: CheckDef = CheckDef {
               the machine's.",
         how: "The share of the last 10 s in which some runnable thread had no CPU (pressure stall information). A kernel \
               without it is judged by the 1-minute load average per CPU.",
-        next: "Wait, stop the programs E106 names, or measure on an idle CPU (machmeter noise --cpus LIST).",
+        next: "Measure a CPU that others leave idle (machmeter -c LIST), or wait until the programs that E106 names end.",
         undo: None,
     },
     hazards: OTHERS,
@@ -55,8 +66,6 @@ pub(super) const PRESSURE: CheckDef = CheckDef {
 };
 
 fn pressure(inputs: &Inputs) -> Judged {
-    const NEXT: &str =
-        "wait, stop the programs that E106 names, or measure an idle CPU: machmeter noise --cpus LIST";
     if let Seen::Nothing(why) = inputs.look("load.psi_cpu_10s")? {
         let average = inputs.amount("load.average_1min")?;
         let cpus = inputs.amount("cpu.count")?.max(1.0);
@@ -68,17 +77,14 @@ fn pressure(inputs: &Inputs) -> Judged {
         return Ok(Outcome::graded(average / cpus, AVERAGE_WARN, AVERAGE_FAIL, observed)
             .limit(format!("{AVERAGE_WARN} per CPU"))
             .source("/proc/loadavg")
-            .next(NEXT));
+            .next(avoid(inputs)));
     }
     let percent = inputs.amount("load.psi_cpu_10s")?;
-    let observed = format!(
-        "some thread waited for a CPU in {} % of the last 10 s{}",
-        three_digits(percent),
-        busiest(inputs)
-    );
+    let observed =
+        format!("a thread waited for a CPU {} % of the last 10 s{}", three_digits(percent), busiest(inputs));
     Ok(Outcome::graded(percent, PRESSURE_WARN_PERCENT, PRESSURE_FAIL_PERCENT, observed)
         .limit(format!("{PRESSURE_WARN_PERCENT} %"))
-        .next(NEXT))
+        .next(avoid(inputs)))
 }
 
 pub(super) const RUN_QUEUE: CheckDef = CheckDef {
@@ -128,8 +134,7 @@ fn run_queue(inputs: &Inputs) -> Judged {
     let limit = (cpus / 4.0).max(0.5);
     Ok(Outcome::graded(others, limit, cpus.max(1.0) - 0.01, observed)
         .limit(format!("{limit} on {cpus} CPUs"))
-        .next("stop them (E106 has names), or confine them: taskset -cp LIST PID")
-        .undo(format!("taskset -cp 0-{} PID", cpus - 1.0)))
+        .next(avoid(inputs)))
 }
 
 pub(super) const CONSUMERS: CheckDef = CheckDef {
@@ -140,8 +145,8 @@ pub(super) const CONSUMERS: CheckDef = CheckDef {
         why: "The names of those who run are what one can act on.",
         how: "CPU time of every process in /proc/*/stat twice, at most 200 ms apart; what the CPUs did beyond the processes \
               that can be seen is counted as hidden.",
-        next: "Stop or pause the process (kill -STOP PID), or move it to other CPUs (taskset -cp LIST PID).",
-        undo: Some("kill -CONT PID, or taskset -cp with its former list."),
+        next: "Measure a CPU that they leave idle (-c LIST), wait until they end, or move them to other CPUs (taskset -cp LIST PID).",
+        undo: Some("taskset -cp with the former list."),
     },
     hazards: OTHERS,
     states: &[Pass, Warn, Fail, Unknown],
@@ -164,16 +169,9 @@ fn consumers(inputs: &Inputs) -> Judged {
     let names: Vec<String> = top.iter().take(5).map(Consumer::to_string).collect();
     let largest = top.iter().map(|c| c.cpu_percent).fold(0.0, f64::max);
     if largest > CONSUMER_WARN_PERCENT {
-        let pids: Vec<String> = top
-            .iter()
-            .filter(|c| c.cpu_percent > CONSUMER_WARN_PERCENT)
-            .take(5)
-            .map(|c| c.pid.to_string())
-            .collect();
-        let pids = pids.join(" ");
         let outcome =
             Outcome::graded(largest, CONSUMER_WARN_PERCENT, CONSUMER_FAIL_PERCENT, names.join(", "));
-        return finish(outcome.next(format!("kill -STOP {pids}")).undo(format!("kill -CONT {pids}")));
+        return finish(outcome.next(avoid(inputs)));
     }
     match live.hidden_percent {
         Some(hidden) if !hidden.is_finite() || hidden < 0.0 => finish(Outcome::unknown(format!("an impossible share of hidden time: {hidden}"))),

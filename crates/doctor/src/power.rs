@@ -143,11 +143,8 @@ fn smt(inputs: &Inputs) -> Judged {
             shared = shared.union(&cpus);
         }
     }
-    let effect = inputs.live.and_then(|l| l.sibling_effect_percent).filter(|e| e.is_finite());
-    let effect = effect
-        .map_or_else(String::new, |e| format!("; measured effect of a busy sibling {} %", three_digits(e)));
     if !shared.is_empty() {
-        return Ok(Outcome::warn(format!("{} share cores{effect}", named(&shared)))
+        return Ok(Outcome::warn(format!("{} share cores", named(&shared)))
             .limit(limit)
             .next("measure one CPU per core with idle siblings (--cpus one-per-core), or echo off > /sys/devices/system/cpu/smt/control")
             .undo("echo on > /sys/devices/system/cpu/smt/control"));
@@ -156,10 +153,10 @@ fn smt(inputs: &Inputs) -> Judged {
     Ok(match inputs.below() {
         Below::Hardware => Outcome::pass(format!("one hardware thread per core{elsewhere}")),
         Below::Hypervisor(name) => Outcome::unknown(format!(
-            "the guest sees one thread per core, but {name} may place two on a core{effect}"
+            "the guest sees one thread per core, but {name} may place two on a core"
         )),
         Below::Unseen => Outcome::unknown(format!(
-            "one thread per core is seen, but whether a hypervisor hides siblings is not known{effect}"
+            "one thread per core is seen, but whether a hypervisor hides siblings is not known"
         )),
     }
     .limit(limit))
@@ -320,6 +317,7 @@ pub(super) const DRIFT: CheckDef = CheckDef {
         undo: None,
     },
     hazards: &[Hazard::Frequency],
+    details: &["virt.hypervisor"],
     states: &[Pass, Warn, Fail, Unknown],
     failure_spoils: &[Purpose::Throughput, Purpose::ShortOperations],
     decides: &[Purpose::Throughput, Purpose::ShortOperations],
@@ -339,5 +337,8 @@ fn drift(inputs: &Inputs) -> Judged {
     )
     .limit(format!("{DRIFT_WARN_PERCENT} %"))
     .source("timed loop")
-    .next("see E201, E203, E205; on a shared core or a guest measure longer and compare block by block"))
+    .next(match inputs.below() {
+        Below::Hypervisor(_) => "the host sets the speed: measure longer, and compare block by block",
+        _ => "see E201, E203, E205; on a shared core measure longer, and compare block by block",
+    }))
 }

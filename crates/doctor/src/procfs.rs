@@ -1,12 +1,13 @@
 //! Threads as `/proc` shows them; the parsers are pure functions of the text (proc(5)).
 
+use std::collections::BTreeMap;
 use std::fs;
 
 use machmeter_sys::counters::schedstat::Schedstat;
 use machmeter_sys::topology::CpuSet;
 
 /// `USER_HZ` is 100 on every Linux that machmeter runs on.
-const NS_PER_TICK: u64 = 10_000_000;
+pub(super) const NS_PER_TICK: u64 = 10_000_000;
 const PF_KTHREAD: u64 = 0x0020_0000;
 const SCHED_FIFO: u32 = 1;
 const SCHED_RR: u32 = 2;
@@ -75,18 +76,22 @@ pub(super) fn numbers(directory: &str) -> Vec<u32> {
     all
 }
 
-/// Time all CPUs spent in threads (user, nice, system), from `/proc/stat`.
-pub(super) fn busy_ns() -> Option<u64> {
-    busy_from(&fs::read_to_string("/proc/stat").ok()?)
+/// Time in threads (user, nice, system) by CPU, ns; `None` is all of them.
+pub(super) type Busy = BTreeMap<Option<usize>, u64>;
+
+/// From `/proc/stat`; empty where it cannot be read.
+pub(super) fn busy_ns() -> Busy {
+    fs::read_to_string("/proc/stat").map_or_else(|_| Busy::new(), |text| busy_from(&text))
 }
 
-pub(super) fn busy_from(text: &str) -> Option<u64> {
-    let mut words = text.lines().next()?.strip_prefix("cpu ")?.split_ascii_whitespace();
-    let mut ticks = 0;
-    for _ in 0..3 {
-        ticks += words.next()?.parse::<u64>().ok()?;
-    }
-    Some(ticks * NS_PER_TICK)
+fn busy_from(text: &str) -> Busy {
+    let line = |line: &str| {
+        let (name, times) = line.strip_prefix("cpu")?.split_once(' ')?;
+        let cpu = if name.is_empty() { None } else { Some(name.parse().ok()?) };
+        let ticks: Result<u64, _> = times.split_ascii_whitespace().take(3).map(str::parse::<u64>).sum();
+        Some((cpu, ticks.ok()? * NS_PER_TICK))
+    };
+    text.lines().map_while(line).collect()
 }
 
 /// Threads that run or wait for a CPU now, from `/proc/loadavg`.
@@ -130,8 +135,9 @@ mod tests {
         assert!(!allowed_cpus(pid, tid).unwrap().is_empty());
         assert!(numbers("/proc").contains(&pid));
         assert!(cpu_ns(pid, u32::MAX).is_none());
-        assert_eq!(busy_from("cpu  1 2 3 4 5\n"), Some(60_000_000));
-        assert_eq!(busy_from("cpu0 1 2 3\n"), None);
+        let busy = busy_from("cpu  1 2 3 4 5\ncpu1 0 0 4 9 9\nintr 7\n");
+        assert_eq!(busy, Busy::from([(None, 60_000_000), (Some(1), 40_000_000)]));
+        assert!(busy_from("cpu  1 x 3\n").is_empty());
         assert!(running().unwrap() >= 1);
     }
 }

@@ -59,7 +59,7 @@ fn real_time(inputs: &Inputs) -> Judged {
     let capability = effective(inputs, "limits.cap_sys_nice")?;
     let highest = resource(inputs, "limits.rtprio")?;
     if let Some(why) = group.strip_prefix("refused: ") {
-        return Ok(Outcome::warn(format!("refused by the control group: {why}"))
+        return Ok(Outcome::warn(format!("no real-time policy (refused by the control group: {why})"))
             .limit(limit)
             .next(
                 "echo $$ > /sys/fs/cgroup/cpu/tasks moves the shell into the root group, which has a budget",
@@ -67,7 +67,7 @@ fn real_time(inputs: &Inputs) -> Judged {
             .undo("write the shell's number into the tasks file of its former group"));
     }
     if !capability && highest < f64::from(AUTO_FIFO_PRIORITY) {
-        return Ok(Outcome::warn(format!("highest priority allowed is {}, and no effective CAP_SYS_NICE", three_digits(highest)))
+        return Ok(Outcome::warn(format!("no real-time policy (highest priority {}, no CAP_SYS_NICE)", three_digits(highest)))
             .limit(limit)
             .next("run as root, or echo 'USER - rtprio 98' > /etc/security/limits.d/95-rtprio.conf and log in again")
             .undo("rm /etc/security/limits.d/95-rtprio.conf"));
@@ -115,7 +115,11 @@ fn locked_memory(inputs: &Inputs) -> Judged {
     } else {
         size(most)
     };
-    let outcome = if capability || most >= LOCKED_BYTES { Outcome::pass(text) } else { Outcome::warn(text) };
+    let outcome = if capability || most >= LOCKED_BYTES {
+        Outcome::pass(text)
+    } else {
+        Outcome::warn(format!("{text} lockable"))
+    };
     Ok(outcome
         .limit(size(LOCKED_BYTES))
         .next("echo 'USER - memlock unlimited' > /etc/security/limits.d/95-memlock.conf and log in again")
@@ -161,7 +165,7 @@ fn perf(inputs: &Inputs) -> Judged {
             if capability { ", passed over by capability" } else { "" }
         ))
     } else {
-        Outcome::warn(format!("perf_event_paranoid {level} without CAP_PERFMON"))
+        Outcome::warn(format!("no names of culprits (perf_event_paranoid {level} without CAP_PERFMON)"))
     };
     Ok(outcome
         .limit("1, or CAP_PERFMON")
@@ -196,7 +200,7 @@ fn tracefs(inputs: &Inputs) -> Judged {
     // Here a refusal is not a gap in what is known: it is the answer.
     if let Some(fact) = inputs.facts.get("limits.tracefs").filter(|f| f.state == FactState::Denied) {
         let why = fact.why.as_deref().unwrap_or("no permission");
-        return Ok(Outcome::warn(format!("refused: {why}")).limit(limit).next(NEXT));
+        return Ok(Outcome::warn(format!("no names of culprits ({why})")).limit(limit).next(NEXT));
     }
     if let Seen::Nothing(why) = inputs.look("limits.tracefs")? {
         // Who may not mount cannot tell a kernel without tracefs from one that hides it.
@@ -207,7 +211,7 @@ fn tracefs(inputs: &Inputs) -> Judged {
     }
     Ok(match inputs.text("limits.tracefs")? {
         "readable" | "mountable" => Outcome::pass("readable"),
-        other => Outcome::warn(other).next(NEXT),
+        other => Outcome::warn(format!("no names of culprits ({other})")).next(NEXT),
     }
     .limit(limit))
 }

@@ -107,7 +107,7 @@ fn live(name: &str) -> Option<Live> {
     let quiet = Live {
         window_ns: 150_000_000,
         speed_spread_percent: Some(0.4),
-        sibling_effect_percent: None,
+        idle: "1".parse().unwrap(),
         consumers: Ok(vec![Consumer { pid: 7, comm: "sshd".to_owned(), cpu_percent: 0.3 }]),
         hidden_percent: Some(0.0),
         rt_above: Ok(Vec::new()),

@@ -35,6 +35,10 @@ fn check_laws(name: &str, checks: &[Check]) {
         assert!(check.undo.is_none() || check.next.is_some(), "{at}");
         assert!(check.state != CheckState::Pass || check.next.is_none(), "{at}");
         assert!(check.undo.is_none() || def.code.undo.is_some(), "explain has no undo: {at}");
+        assert!(
+            !check.next.as_ref().is_some_and(|n| n.contains("kill")),
+            "others' programs are theirs: {at}"
+        );
     }
 }
 
@@ -48,7 +52,7 @@ fn every_situation_is_judged_as_expected() {
         let states: Vec<String> =
             checks.chunks(6).map(|c| c.iter().map(|c| letter(c.state)).collect()).collect();
         let _ = writeln!(table, "{:<44} {}", situation.name, states.join(" "));
-        let _ = writeln!(words, "\n{}: {}", situation.name, verdict(&checks));
+        let _ = writeln!(words, "\n{}: {:?}", situation.name, verdict(&checks));
         for c in &checks {
             let (next, undo) = (c.next.as_deref().unwrap_or("-"), c.undo.as_deref().unwrap_or("-"));
             let _ = writeln!(
@@ -195,7 +199,7 @@ fn a_machine_without_facts_passes_nothing_but_its_clock_and_its_live_measurement
     check_laws("nothing", &checks);
     assert!(checks.iter().all(|c| c.state == CheckState::Unknown), "{checks:?}");
     let v = verdict(&checks);
-    assert!(v.fit_for.is_empty() && v.not_fit_for.is_empty(), "{v}");
+    assert!(v.fit_for.is_empty() && v.not_fit_for.is_empty(), "{v:?}");
     assert_eq!(v.undecided, Purpose::ALL);
 }
 
@@ -239,20 +243,19 @@ fn the_verdict_follows_the_checks() {
         verdict(&all.iter().find(|s| s.name.starts_with(name)).unwrap().run())
     };
     let tuned = of("rt-tuned+");
-    assert_eq!(tuned.fit_for, Purpose::ALL, "{tuned}");
-    assert_eq!((tuned.counts.fail, tuned.counts.warn, tuned.counts.unknown), (0, 0, 0), "{tuned}");
+    assert_eq!(tuned.fit_for, Purpose::ALL);
     let vm = of("vm-kvm+");
     assert!(
         vm.not_fit_for.contains(&Purpose::TailLatency) && vm.fit_for.contains(&Purpose::Throughput),
-        "{vm}"
+        "{vm:?}"
     );
-    assert!(vm.to_string().contains("Not fit for: tail latency"), "{vm}");
+    assert!(vm.parts().any(|p| p.0 == "Not for" && p.1.starts_with("tail latency")), "{vm:?}");
     let denied = of("denied-nobody");
     assert!(
         !denied.fit_for.contains(&Purpose::TailLatency) && !denied.fit_for.contains(&Purpose::RealTime),
-        "{denied}"
+        "{denied:?}"
     );
-    assert_eq!(verdict(&[]).to_string().split('.').next(), Some("no checks"));
+    assert_eq!(verdict(&[]).undecided, Purpose::ALL);
 }
 
 #[test]
@@ -268,7 +271,7 @@ fn this_machine_is_judged() {
     for c in &checks {
         println!("{} {} {}: {}", letter(c.state), c.id, c.name, c.observed);
     }
-    println!("{}\n{live:?}", verdict(&checks));
+    println!("{:?}\n{live:?}", verdict(&checks));
 }
 
 /// Prints what `fixtures/facts/vm-kvm.json` and its second capture were made of; see the README there.

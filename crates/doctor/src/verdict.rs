@@ -1,7 +1,5 @@
 //! What the checks together say the machine is fit for.
 
-use std::fmt;
-
 use machmeter_data::{Check, CheckState};
 
 use super::find;
@@ -35,17 +33,7 @@ impl Purpose {
     }
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
-    pub pass: usize,
-    pub warn: usize,
-    pub fail: usize,
-    /// Not seen.
-    pub unknown: usize,
-    pub not_applicable: usize,
-}
-
-/// What the machine is fit for; prints as one sentence per part.
+/// What the machine is fit for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
     /// Nothing speaks against these, and everything that decides them was seen.
@@ -53,23 +41,11 @@ pub struct Verdict {
     pub not_fit_for: Vec<Purpose>,
     /// Nothing speaks against these, but something that decides them could not be seen.
     pub undecided: Vec<Purpose>,
-    /// How many checks are in which state.
-    pub counts: Counts,
 }
 
 /// Judges the outcome of all checks. A purpose is spoiled by the states its checks name, and undecided while a check
 /// that decides it is unknown, or missing from `checks`.
 pub fn verdict(checks: &[Check]) -> Verdict {
-    let mut counts = Counts::default();
-    for check in checks {
-        *match check.state {
-            CheckState::Pass => &mut counts.pass,
-            CheckState::Warn => &mut counts.warn,
-            CheckState::Fail => &mut counts.fail,
-            CheckState::Unknown => &mut counts.unknown,
-            CheckState::NotApplicable => &mut counts.not_applicable,
-        } += 1;
-    }
     let spoiled = |purpose: &Purpose| {
         checks.iter().any(|check| {
             let Some(def) = find(&check.id) else { return false };
@@ -88,33 +64,16 @@ pub fn verdict(checks: &[Check]) -> Verdict {
     };
     let (not_fit_for, rest): (Vec<_>, Vec<_>) = Purpose::ALL.into_iter().partition(spoiled);
     let (undecided, fit_for) = rest.into_iter().partition(unseen);
-    Verdict { fit_for, not_fit_for, undecided, counts }
+    Verdict { fit_for, not_fit_for, undecided }
 }
 
-impl fmt::Display for Verdict {
-    /// `1 fail, 1 warning, 1 unknown, 1 n/a, 24 pass. Not fit for: tail latency. Fit for: throughput.`
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let c = &self.counts;
-        let plural = |n: usize| if n == 1 { "" } else { "s" };
-        let parts = [
-            (c.fail, format!("{} fail", c.fail)),
-            (c.warn, format!("{} warning{}", c.warn, plural(c.warn))),
-            (c.unknown, format!("{} unknown", c.unknown)),
-            (c.not_applicable, format!("{} n/a", c.not_applicable)),
-            (c.pass, format!("{} pass", c.pass)),
-        ];
-        let shown: Vec<String> = parts.into_iter().filter(|(n, _)| *n > 0).map(|(_, text)| text).collect();
-        write!(f, "{}.", if shown.is_empty() { "no checks".to_owned() } else { shown.join(", ") })?;
-        for (title, purposes) in [
-            ("Not fit for", &self.not_fit_for),
-            ("Fit for", &self.fit_for),
-            ("Not decided (see unknown)", &self.undecided),
-        ] {
-            if !purposes.is_empty() {
-                let names: Vec<&str> = purposes.iter().map(|p| p.name()).collect();
-                write!(f, " {title}: {}.", names.join(", "))?;
-            }
-        }
-        Ok(())
+impl Verdict {
+    /// What is said of which purposes, where there are any: (`Fit for`, `throughput, short operations`).
+    pub fn parts(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let names = |all: &[Purpose]| all.iter().map(|p| p.name()).collect::<Vec<_>>().join(", ");
+        [("Fit for", &self.fit_for), ("Not for", &self.not_fit_for), ("Undecided", &self.undecided)]
+            .into_iter()
+            .filter(|(_, purposes)| !purposes.is_empty())
+            .map(move |(title, purposes)| (title, names(purposes)))
     }
 }

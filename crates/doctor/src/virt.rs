@@ -73,7 +73,7 @@ fn steal(inputs: &Inputs) -> Judged {
 pub(super) const HYPERVISOR: CheckDef = CheckDef {
     code: Code {
         id: "E111",
-        name: "hypervisor",
+        name: "virtual machine",
         what: "The system runs on the hardware itself.",
         why: "A hypervisor can stop the guest at any moment, hides frequency, caches and siblings, and makes some instructions \
               and all interrupts dearer.",
@@ -94,7 +94,7 @@ pub(super) const HYPERVISOR: CheckDef = CheckDef {
 
 fn hypervisor(inputs: &Inputs) -> Judged {
     Ok(match below_or_unknown(inputs)? {
-        Below::Hypervisor(name) => Outcome::warn(format!("guest of {name}"))
+        Below::Hypervisor(name) => Outcome::warn(format!("guest of {name}: worst cases are the host's"))
             .limit("none")
             .next("take worst cases on bare metal; compare these figures only with guests of the same kind"),
         _ => Outcome::pass("none: the system runs on the hardware").limit("none"),

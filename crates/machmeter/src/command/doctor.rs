@@ -7,7 +7,7 @@ use machmeter_data::record::SummaryLine;
 use machmeter_data::{Check, CheckState, Facts, Hazard};
 use machmeter_doctor::{self as doctor, ClockInput, Inputs, Live, live};
 use machmeter_engine::Deadline;
-use machmeter_report::terminal::TerminalStyle;
+use machmeter_report::terminal::{TerminalStyle, printable, push_wrapped, wrap};
 use machmeter_sys::clock::{Qualification, qualify};
 use machmeter_sys::topology::CpuSet;
 use machmeter_sys::{facts, guard, thread};
@@ -28,9 +28,9 @@ const SAMPLE: Duration = Duration::from_millis(200);
 
 fn define() -> Command {
     Command::new(ENTRY.name).about("Is this machine fit to be measured? Changes nothing").long_about(
-        "Checks clock, load, power management, virtualization, kernel settings, memory and rights, and says for each what was \
-         seen, what it hurts, and what to do. What could not be seen is unknown, never a pass. -v shows passed checks too; \
-         `machmeter explain CODE` tells more. Judging steal and interrupts needs about 4 s between captures: -t 5.",
+        "Checks clock, load, power management, virtualization, kernel settings, memory and rights, and says in a line \
+         each what speaks against measuring here. What could not be seen is unknown, never a pass. -v shows all checks, what they \
+         weaken, and what to do; `machmeter explain CODE` tells more. Judging steal and interrupts needs about 4 s between captures: -t 5.",
     )
 }
 
@@ -46,7 +46,6 @@ fn run(_registries: &Registries, globals: &Globals, _matches: &ArgMatches) -> Re
     }
     let after = facts::capture();
     let found = all(&before, &after, &clock, &cpus, Some(&sampled));
-    let verdict = doctor::verdict(&found);
     let worst = found.iter().map(|c| c.state);
     let exit = if worst.clone().any(|s| s == CheckState::Fail) { Exit::Inconclusive } else { Exit::Fine };
     let text = if globals.json.is_some() {
@@ -57,13 +56,15 @@ fn run(_registries: &Registries, globals: &Globals, _matches: &ArgMatches) -> Re
         record.run.wall_ns = budget.spent_ns();
         record.clock = Some(machmeter_engine::host::clock_record(&clock));
         record.checks = found;
-        let lines = vec![verdict.to_string()];
+        let parts = doctor::verdict(&record.checks);
+        let lines = parts.parts().map(|(title, purposes)| format!("{title}: {purposes}")).collect();
         record.summary.lines.push(SummaryLine { section: "DOCTOR".to_owned(), lines });
         record.machine.changed = before.changed(&after);
         (record.machine.before, record.machine.after) = (before, after);
         machmeter_store::json::to_string(&record).map_err(Failure::cannot)?
     } else {
-        page(&found, &verdict.to_string(), globals)
+        let is_root = before.number("limits.euid") == Some(0.0);
+        page(&found, exit, is_root, globals.verbose > 0, &view::style(globals))
     };
     let target = globals.json.as_ref().filter(|p| p.as_os_str() != "-");
     match target {
@@ -85,55 +86,175 @@ pub(crate) fn all(
     doctor::run(&Inputs { facts: before, later: Some(after), clock: Some(&clock), live, for_cpus: cpus })
 }
 
-fn page(found: &[Check], verdict: &str, globals: &Globals) -> String {
-    let style = view::style(globals);
-    let mut text = String::new();
-    let mut hidden = 0;
-    let rank = |s: CheckState| match s {
-        CheckState::Fail => 0,
-        CheckState::Warn => 1,
-        CheckState::Unknown => 2,
-        CheckState::NotApplicable => 3,
-        CheckState::Pass => 4,
-    };
-    let mut sorted: Vec<&Check> = found.iter().collect();
-    sorted.sort_by_key(|c| (rank(c.state), c.id.clone()));
-    for c in sorted {
-        if globals.verbose == 0 && matches!(c.state, CheckState::Pass | CheckState::NotApplicable) {
-            hidden += 1;
-            continue;
+/// The page: what the machine is fit for, a line a check that speaks against it, what was not seen, and what to do next. With
+/// `verbose` all checks in full, and how to mend what they found.
+fn page(checks: &[Check], exit: Exit, is_root: bool, verbose: bool, style: &TerminalStyle) -> String {
+    let mut out = String::new();
+    for (title, purposes) in doctor::verdict(checks).parts() {
+        push_wrapped(&mut out, style, &format!(" {title:<11}"), &" ".repeat(12), &purposes, None);
+    }
+    out.push('\n');
+    let states = [
+        CheckState::Fail,
+        CheckState::Warn,
+        CheckState::Unknown,
+        CheckState::NotApplicable,
+        CheckState::Pass,
+    ];
+    let of = |state| checks.iter().filter(move |c| c.state == state);
+    if verbose {
+        states.into_iter().flat_map(of).for_each(|c| in_full(&mut out, c, style));
+    } else {
+        let against: Vec<&Check> = of(CheckState::Fail).chain(of(CheckState::Warn)).collect();
+        let (rights, others): (Vec<_>, Vec<_>) = against.into_iter().partition(|c| c.id.starts_with("E5"));
+        let mut rows: Vec<Row> = others.into_iter().map(Row::of).collect();
+        rows.extend(Row::of_rights(&rights, is_root));
+        let name_width = rows.iter().map(|r| r.name.len()).max().unwrap_or(0);
+        rows.iter().for_each(|row| out.push_str(&row.line(name_width, style)));
+        let unseen: Vec<String> = of(CheckState::Unknown).map(|c| format!("{} {}", c.name, c.id)).collect();
+        if !unseen.is_empty() {
+            let text = format!("cannot be seen from here: {}", unseen.join(", "));
+            push_wrapped(&mut out, style, " ?     ", "       ", &text, None);
         }
-        text.push_str(&line(c, &style));
     }
-    if hidden > 0 {
-        text.push_str(&format!(" ...   {hidden} more pass or cannot apply here (-v shows them)\n"));
+    let (pass, elsewhere) = (of(CheckState::Pass).count(), of(CheckState::NotApplicable).count());
+    out.push_str(&format!(" {pass} pass, {elsewhere} cannot apply here; exit code {}\n", exit.code()));
+    if let Some(worst) = of(CheckState::Fail).chain(of(CheckState::Warn)).next().filter(|_| !verbose) {
+        out.push_str(&format!(" How to fix: machmeter doctor -v, or machmeter explain {}\n", worst.id));
     }
-    text.push_str(&format!(" {verdict}\n"));
-    text
+    out
 }
 
-/// A check as a line and, for what is not a pass, what it hurts and what to do.
-fn line(c: &Check, style: &TerminalStyle) -> String {
-    let (word, color) = match c.state {
-        CheckState::Pass => ("PASS", "32"),
-        CheckState::Warn => ("WARN", "33"),
-        CheckState::Fail => ("FAIL", "31"),
-        CheckState::Unknown => ("?   ", "36"),
-        CheckState::NotApplicable => ("n/a ", "2"),
-    };
-    let word = if style.color { format!("\x1b[{color}m{word}\x1b[0m") } else { word.to_owned() };
-    let limit = c.limit.as_ref().map_or(String::new(), |l| format!("  (limit {l})"));
-    let mut text = format!(" {word}  {} {:<12} {}{limit}\n", c.id, c.name, c.observed);
-    if matches!(c.state, CheckState::Warn | CheckState::Fail | CheckState::Unknown) {
-        if c.state != CheckState::Unknown {
-            text.push_str(&format!("{:25}weakens: {}\n", "", Hazard::names(&c.hazards)));
-        }
-        if let Some(next) = &c.next {
-            text.push_str(&format!("{:25}next: {next}\n", ""));
-        }
-        if let Some(undo) = &c.undo {
-            text.push_str(&format!("{:25}undo: {undo}\n", ""));
+/// The word of a state, four characters wide.
+fn word(state: CheckState, style: &TerminalStyle) -> String {
+    match state {
+        CheckState::Pass => style.paint("32", "PASS"),
+        CheckState::Warn => style.paint("33", "WARN"),
+        CheckState::Fail => style.paint("31", "FAIL"),
+        CheckState::Unknown => "?   ".to_owned(),
+        CheckState::NotApplicable => "n/a ".to_owned(),
+    }
+}
+
+/// A line of the page.
+struct Row {
+    state: CheckState,
+    name: String,
+    /// What was seen, the longest first: that is shown which there is room for.
+    texts: Vec<String>,
+    codes: String,
+}
+
+impl Row {
+    fn of(c: &Check) -> Self {
+        let with_limit = c.limit.as_ref().map(|limit| format!("{} (limit {limit})", c.observed));
+        let texts = with_limit.into_iter().chain([c.observed.clone()]).collect();
+        Self { state: c.state, name: c.name.clone(), texts, codes: c.id.clone() }
+    }
+
+    /// Rights that are missing come together: what follows from them, without the reasons.
+    fn of_rights(missing: &[&Check], is_root: bool) -> Option<Self> {
+        let (first, last) = (missing.first()?, missing.last()?);
+        let mut texts: Vec<&str> =
+            missing.iter().map(|c| c.observed.split(" (").next().unwrap_or("")).collect();
+        // Least is lost without locked memory: it may be cut.
+        texts.sort_by_key(|t| t.ends_with("lockable"));
+        texts.dedup();
+        let codes = if missing.len() > 1 { format!("{}-{}", first.id, last.id) } else { first.id.clone() };
+        let name = if is_root { "rights" } else { "not root" }.to_owned();
+        Some(Self { state: CheckState::Warn, name, texts: vec![texts.join(", ")], codes })
+    }
+
+    fn line(&self, name_width: usize, style: &TerminalStyle) -> String {
+        let room = style.width.saturating_sub(7 + name_width + 2 + 2 + self.codes.len()).max(20);
+        let texts: Vec<String> = self.texts.iter().map(|t| printable(t)).collect();
+        let text = texts.iter().find(|t| t.chars().count() <= room).cloned().unwrap_or_else(|| {
+            let shortest = texts.last().map_or("", String::as_str);
+            let begin = wrap(shortest, room - 3).swap_remove(0);
+            format!("{} ..", begin.trim_end_matches([',', ';', ':']))
+        });
+        let (word, name) = (word(self.state, style), &self.name);
+        format!(" {word}  {name:<name_width$}  {text:<room$}  {}\n", self.codes)
+    }
+}
+
+/// A check with all that is known, and for what is no pass, what it weakens and what to do.
+fn in_full(out: &mut String, c: &Check, style: &TerminalStyle) {
+    const INDENT: &str = "             ";
+    let limit = c.limit.as_ref().map_or(String::new(), |l| format!(" (limit {l})"));
+    let text = printable(&format!("{}: {}{limit}", c.name, c.observed));
+    push_wrapped(out, style, &format!(" {}  {}  ", word(c.state, style), c.id), INDENT, &text, None);
+    let bad = matches!(c.state, CheckState::Fail | CheckState::Warn);
+    let weakens = (bad && !c.of_machine).then(|| Hazard::names(&c.hazards));
+    for (title, text) in [("weakens", &weakens), ("do", &c.next), ("undo", &c.undo)] {
+        if let Some(text) = text {
+            push_wrapped(out, style, INDENT, INDENT, &printable(&format!("{title}: {text}")), None);
         }
     }
-    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(id: &str, state: CheckState, observed: &str) -> Check {
+        let nothing = Inputs {
+            facts: &Facts::default(),
+            later: None,
+            clock: None,
+            live: None,
+            for_cpus: &CpuSet::default(),
+        };
+        let (observed, next) = (observed.to_owned(), Some("what to do".to_owned()));
+        Check { state, observed, next, ..doctor::find(id).unwrap().check(&nothing) }
+    }
+
+    #[test]
+    fn a_check_has_a_line_and_what_belongs_together_shares_one() {
+        use CheckState::{Fail, NotApplicable, Pass, Unknown, Warn};
+        let load = "a thread waited for a CPU 59 % of the last 10 s: cc1 36 %, a program with a\u{1b}[2J name 16 %, ld 9 %";
+        let checks = [
+            check("E101", Pass, "rdtsc"),
+            check("E104", Fail, load),
+            check("E111", Warn, "guest of kvm: worst cases are the host's"),
+            check("E114", Unknown, "no product name"),
+            check("E201", NotApplicable, "the host decides"),
+            check("E202", Unknown, "hidden"),
+            check("E501", Warn, "no real-time policy (highest priority 0, no CAP_SYS_NICE)"),
+            check("E502", Warn, "8.00 MiB lockable"),
+            check("E503", Warn, "no names of culprits (perf_event_paranoid 2 without CAP_PERFMON)"),
+            check("E504", Warn, "no names of culprits (tracefs: permission denied)"),
+        ];
+        for width in [80, 100] {
+            let style = TerminalStyle { width, ..TerminalStyle::default() };
+            let text = page(&checks, Exit::Inconclusive, false, false, &style);
+            assert!(text.is_ascii() && text.lines().all(|l| l.len() <= width), "{text}");
+            let row = |begin: &str, end: &str| {
+                let found = |l: &&str| l.starts_with(begin) && l.ends_with(end);
+                assert_eq!(text.lines().filter(found).count(), 1, "{begin} ... {end}: {text}");
+            };
+            row(" Not for    tail latency", "noise");
+            row(" FAIL  load             a thread waited", "E104");
+            row(" WARN  virtual machine  guest of kvm: worst cases are the host's", "E111");
+            row(" WARN  not root         no real-time policy, no names of culprits", "E501-E504");
+            row(" ?     cannot be seen from here: burst credits E114, SMT siblings E202", "");
+            row(" 1 pass, 1 cannot apply here; exit code 3", "");
+            row(" How to fix: machmeter doctor -v, or machmeter explain E104", "");
+            assert!(!text.contains("what to do"), "hints are asked for: {text}");
+            let full = page(&checks, Exit::Inconclusive, false, true, &style);
+            assert_eq!(full.matches("do: what to do").count(), checks.len(), "{full}");
+            assert!(full.is_ascii() && full.lines().all(|l| l.len() <= width), "{full}");
+            assert!(
+                full.contains("PASS  E101") && full.contains("weakens: preemption, shared core"),
+                "{full}"
+            );
+        }
+        let color = TerminalStyle { color: true, ..TerminalStyle::default() };
+        let plain = page(&checks, Exit::Fine, false, false, &TerminalStyle::default());
+        let painted = page(&checks, Exit::Fine, false, false, &color);
+        assert_eq!(
+            painted.replace("\u{1b}[31m", "").replace("\u{1b}[33m", "").replace("\u{1b}[0m", ""),
+            plain
+        );
+    }
 }

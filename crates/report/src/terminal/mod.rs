@@ -32,7 +32,7 @@ impl Default for TerminalStyle {
 }
 
 impl TerminalStyle {
-    fn paint(&self, code: &str, text: &str) -> String {
+    pub fn paint(&self, code: &str, text: &str) -> String {
         if self.color { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
     }
 }
@@ -65,7 +65,8 @@ pub fn views(record: &Record, style: &TerminalStyle) -> String {
     out
 }
 
-fn push_wrapped(
+/// Adds a text that begins with `first`, broken at words; further lines begin with `rest`.
+pub fn push_wrapped(
     out: &mut String,
     style: &TerminalStyle,
     first: &str,
@@ -82,7 +83,7 @@ fn push_wrapped(
 }
 
 /// Text broken at spaces into lines of at most `room` characters; runs of spaces inside a line stay.
-pub(crate) fn wrap(text: &str, room: usize) -> Vec<String> {
+pub fn wrap(text: &str, room: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut rest = text.trim_end();
     while rest.chars().count() > room {
@@ -99,7 +100,7 @@ pub(crate) fn wrap(text: &str, room: usize) -> Vec<String> {
 }
 
 /// Text without control characters: names come from the system and must not steer the terminal.
-fn printable(text: &str) -> String {
+pub fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
