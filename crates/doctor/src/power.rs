@@ -155,9 +155,9 @@ fn smt(inputs: &Inputs) -> Judged {
         Below::Hypervisor(name) => Outcome::unknown(format!(
             "the guest sees one thread per core, but {name} may place two on a core"
         )),
-        Below::Unseen => Outcome::unknown(format!(
-            "one thread per core is seen, but whether a hypervisor hides siblings is not known"
-        )),
+        Below::Unseen => Outcome::unknown(
+            "one thread per core is seen, but whether a hypervisor hides siblings is not known",
+        ),
     }
     .limit(limit))
 }

@@ -110,7 +110,9 @@ fn page(checks: &[Check], exit: Exit, is_root: bool, verbose: bool, style: &Term
         let mut rows: Vec<Row> = others.into_iter().map(Row::of).collect();
         rows.extend(Row::of_rights(&rights, is_root));
         let name_width = rows.iter().map(|r| r.name.len()).max().unwrap_or(0);
-        rows.iter().for_each(|row| out.push_str(&row.line(name_width, style)));
+        for row in &rows {
+            out.push_str(&row.line(name_width, style));
+        }
         let unseen: Vec<String> = of(CheckState::Unknown).map(|c| format!("{} {}", c.name, c.id)).collect();
         if !unseen.is_empty() {
             let text = format!("cannot be seen from here: {}", unseen.join(", "));
