@@ -123,6 +123,9 @@ pub fn duration_text(text: &str) -> Result<String, String> {
 pub fn parse_duration_ns(text: &str) -> Result<u64, String> {
     let t = text.trim();
     let split = t.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(t.len());
+    if t.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit() || c == '.')) {
+        return Err(format!("'{text}' is a negative time"));
+    }
     let (number, unit) = t.split_at(split);
     let scale = match unit.trim() {
         "ns" => 1.0,
@@ -214,7 +217,7 @@ mod tests {
         assert_eq!(parse_duration_ns("1.5m"), Ok(90_000_000_000));
         assert!(parse_duration_ns("5 parsecs").unwrap_err().contains("parsecs"));
         assert!(parse_duration_ns("").is_err());
-        assert!(parse_duration_ns("-3s").is_err());
+        assert!(parse_duration_ns("-3s").unwrap_err().contains("negative time"));
         assert!(parse_duration_ns("999999999999999h").is_err());
     }
 }

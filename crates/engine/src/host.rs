@@ -9,6 +9,7 @@ use crate::deadline::Deadline;
 use crate::level::Level;
 use crate::load::Loads;
 use crate::placement::Priority;
+use crate::probe::ProbeError;
 
 /// Where a run tells a person how far it is. Implementations write to stderr, and only between samples.
 pub trait Progress: Send + Sync {
@@ -53,6 +54,8 @@ pub struct Host<'a> {
     pub level: Level,
     pub priority: Priority,
     pub seed: u64,
+    /// Whether the run is only to be looked at.
+    pub dry_run: bool,
     /// Time that this probe may take.
     pub budget: Deadline,
     /// Best figures ever stored for this kind of machine, by key (ns), for comparisons with the past.
@@ -64,6 +67,14 @@ pub struct Host<'a> {
 }
 
 impl Host<'_> {
+    /// Ends a dry run. Called after all refusals and before anything is measured.
+    ///
+    /// # Errors
+    /// [`ProbeError::DryRun`].
+    pub fn begin(&self) -> Result<(), ProbeError> {
+        if self.dry_run { Err(ProbeError::DryRun) } else { Ok(()) }
+    }
+
     pub fn source(&self) -> SourceId {
         self.clock.source()
     }

@@ -82,6 +82,9 @@ pub enum ProbeError {
     /// The system would not let it.
     #[error("{0}")]
     Cannot(String),
+    /// The request is possible, and was not to be carried out: see [`Host::begin`].
+    #[error("a dry run measures nothing")]
+    DryRun,
 }
 
 /// What came out of the analysis of one probe's samples.

@@ -316,7 +316,7 @@ const ROWS: &[RowInfo] = &[
 
 pub const INFO: Info = Info {
     name: "interactive",
-    question: "How late do audio, video, X, games and your own tasks run under load?",
+    question: "How late do audio, video, games and my tasks run under load?",
     method: "Runs tasks (job streams with a release law, a demand of CPU time and a deadline) under loads, each in processes of \
              its own, and records every release: how long it waited to begin, how long it was kept from the CPU, when it was \
              done. Measurement starts at the scheduled release; there is no helper thread whose delay could hide the task's, \

@@ -110,6 +110,7 @@ fn predicted(host: &Host<'_>, params: &Params, name: &str) -> Result<Measured<Sa
     let streams =
         tasks.iter().filter_map(|t| Some((t.name.to_owned(), t.stream(&choices)?))).collect::<Vec<_>>();
     let samples = predict::predict(&stored, &streams, &host.cpus, name)?;
+    host.begin()?;
     Ok(Measured { samples, policy: "simulated".to_owned(), side_effects: Vec::new(), complete: true })
 }
 

@@ -15,37 +15,37 @@ use super::tasks::{Choices, MOST_BUFFERS, TASKS, TaskInfo, find};
 #[derive(Debug, Clone, Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    /// Tasks to measure: names (machmeter list tasks), seed (audio, video, x, gaming), all; -NAME takes one out.
+    /// Tasks: names, seed, all, -NAME takes one out; names are those of machmeter list tasks, seed is audio, video, x, gaming.
     #[arg(long, value_name = "LIST", default_value = "seed", allow_hyphen_values = true)]
     pub tasks: String,
-    /// Loads to measure under: names (machmeter list loads), seed, usual (all that are safe), all; -NAME takes one out.
+    /// Loads: names, usual, all, -NAME takes one out; names are those of machmeter list loads, usual is all that are safe, seed interbench's.
     #[arg(long, value_name = "LIST", default_value = "usual", allow_hyphen_values = true)]
     pub loads: String,
-    /// Real-time mode: tasks that the seed runs so (audio, video, custom) as fifo:50, or as --prio says.
+    /// Real-time mode: audio, video, custom as fifo:50; or as --prio says.
     #[arg(long)]
     pub rt: bool,
-    /// Share of a CPU of the custom task and load, percent.
+    /// CPU share of the custom task and load.
     #[arg(long, value_name = "PERCENT", value_parser = percent, allow_negative_numbers = true)]
     pub custom_cpu: Option<f64>,
-    /// Interval of the custom task and load (100us to 10s).
+    /// Interval of the custom task and load; 100us to 10s.
     #[arg(long, value_name = "DUR", value_parser = interval)]
     pub custom_interval: Option<String>,
-    /// Periods of buffer of the audio tasks of today; deadlines are counted against it.
+    /// Buffered periods of audio tasks; those of today, deadlines are counted against it.
     #[arg(long, value_name = "K", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_BUFFERS)))]
     pub audio_buffers: u32,
-    /// Fixed work instead of CPU time: turns of the loop per millisecond of demand, to compare machines.
+    /// Fixed work: turns of the loop per ms of demand; instead of CPU time, to compare machines.
     #[arg(long, value_name = "PER_MS", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub loops: Option<u64>,
     /// What happens to late releases: drop, queue or skip, instead of the task's own.
     #[arg(long, value_name = "POLICY", value_parser = ["drop", "queue", "skip"], hide_short_help = true)]
     pub overload: Option<String>,
-    /// Policy of the loads: other:10, batch, idle, fifo:10, ...; this program's own when not given.
+    /// Policy of the loads: other:10, batch, fifo:10; this program's own when not given.
     #[arg(long, value_name = "POLICY", value_parser = policy)]
     pub load_prio: Option<String>,
-    /// CPUs of the loads; all that may be used when not given.
+    /// CPUs of the loads; all when not given.
     #[arg(long, value_name = "LIST")]
     pub load_cpus: Option<String>,
-    /// Threads of the burn load and jobs of the compile load; one per CPU when not given.
+    /// Threads of burn, jobs of compile; one per CPU when not given.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub load_threads: Option<u32>,
     /// Scheduler slice of the tasks (EEVDF, 100us to 100ms).
@@ -66,7 +66,7 @@ pub struct Params {
     /// Control group of the loads.
     #[arg(long, value_name = "LIMITS", hide_short_help = true)]
     pub load_cgroup: Option<String>,
-    /// Where loads that need files make their own directory; the current directory when not given.
+    /// Where loads make files; each in a directory of its own, here when not given.
     #[arg(long, value_name = "DIR")]
     pub directory: Option<PathBuf>,
     /// Bytes of files that a load may keep, in MiB; never more than 5 % of what is free.
@@ -78,13 +78,13 @@ pub struct Params {
     /// A line for the record.
     #[arg(long, value_name = "TEXT", hide_short_help = true)]
     pub comment: Option<String>,
-    /// Compare two settings in turns: each command puts one in force before its segments.
+    /// Compare two settings in turns; each command puts one in force before its segments.
     #[arg(long, num_args = 2, value_names = ["CMD_A", "CMD_B"])]
     pub ab: Option<Vec<String>>,
     /// Smallest change that matters in an A/B run, percent.
     #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = percent, hide_short_help = true)]
     pub ab_delta: f64,
-    /// Predict instead of measure, from the noise that a run recorded (last, a tag, a file).
+    /// Predict from a noise run instead of measuring; last, a tag, a file.
     #[arg(long, value_name = "RECORD")]
     pub predict_from: Option<String>,
 }

@@ -164,6 +164,7 @@ impl<'a> Recorder<'a> {
             host.loads.check(request).map_err(|e| ProbeError::Usage(e.to_string()))?;
         }
         let task_group = plan.attributes.make_group("tasks").map_err(ProbeError::Usage)?;
+        host.begin()?;
         let mut processes = Vec::new();
         for (name, stream) in &plan.tasks {
             processes.push(start(name, stream, plan, host.seed, task_group.as_ref())?);

@@ -2,13 +2,14 @@
 
 use std::ffi::OsString;
 
-use clap::error::ErrorKind;
-use clap::{ArgMatches, Args, Command};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, Command};
 
-use crate::command;
+use crate::command::{self, COMMANDS};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::globals::Globals;
+use crate::globals::options;
 use crate::{Registries, output};
 
 pub(crate) enum Parsed {
@@ -18,39 +19,68 @@ pub(crate) enum Parsed {
     Wrong(Failure),
 }
 
-const ABOUT: &str = "Measures what this machine's primitive operations cost, and who disturbs them";
-const AFTER: &str = "Without a command: a one-minute characterization of this machine, as a page here and as JSON and HTML \
-                     in this directory.\nExit codes: 0 done, 1 finding, 2 usage, 3 inconclusive, 4 could not measure, \
-                     5 partial, 130/143 interrupted (result saved).";
+const ABOUT: &str = "Measures what this machine's operations cost, and who disturbs them";
+const AFTER: &str = "Without a command: one minute, a page here, JSON and HTML in this directory.\n\
+                     Exit codes: 0 done, 1 finding, 2 usage, 3 inconclusive, 4 could not measure,\n\
+                     5 partial, 130/143/129 interrupted (result saved).";
 
-/// The whole command.
+/// Options that act on the bare command only.
+const BARE_ONLY: [&str; 2] = ["job", "allow_commands"];
+
+/// The whole command: each verb with the options that act on it.
 pub(crate) fn command(registries: &Registries) -> Command {
-    let mut root = Globals::augment_args(Command::new("machmeter"))
+    let mut root = Command::new("machmeter")
         .version(env!("CARGO_PKG_VERSION"))
         .about(ABOUT)
         .after_help(AFTER)
-        .disable_help_subcommand(false)
-        .args_conflicts_with_subcommands(false)
-        .max_term_width(100);
+        .max_term_width(100)
+        .args(options().into_iter().map(|o| o.help_heading(None::<&str>)));
     for probe in registries.probes {
         let info = probe.info;
         let method =
             format!("{}\n\n{}\n\nReferences:\n{}", info.question, info.method, info.references.join("\n"));
         // The parameters' own description would take the place of the question, so the question comes last.
         let sub = (probe.augment)(Command::new(info.name)).about(info.question).long_about(method);
-        root = root.subcommand(sub);
+        root = root.subcommand(sub.args(options().into_iter().filter(|o| !BARE_ONLY.contains(&id(o)))));
     }
-    for c in command::COMMANDS {
-        root = root.subcommand((c.define)());
+    for c in COMMANDS {
+        let taken = options().into_iter().filter(|o| c.takes.contains(&id(o)));
+        root = root.subcommand((c.define)().args(taken));
     }
-    root
+    root.mut_args(option).mut_subcommands(|verb| verb.mut_args(option))
+}
+
+/// An option of the tree: `-h` has its help up to the first semicolon, and `-5s` is a wrong time, not an option.
+fn option(given: Arg) -> Arg {
+    let is_time = given.get_value_names().is_some_and(|names| names.iter().any(|n| n == "DUR"));
+    let text = given.get_help().map(ToString::to_string).unwrap_or_default();
+    let given = if is_time { given.allow_hyphen_values(true) } else { given };
+    match text.split_once("; ") {
+        Some((short, _)) => given.help(short.to_owned()).long_help(text),
+        None => given,
+    }
+}
+
+fn id(option: &Arg) -> &str {
+    option.get_id().as_str()
+}
+
+/// As [`command`], but options may stand before the verb, and each verb knows those that do not act on it, hidden, so that they are
+/// refused by name.
+fn parser(registries: &Registries) -> Command {
+    command(registries).mut_args(|a| a.global(true)).mut_subcommands(|verb| {
+        let takes = |o: &Arg| verb.get_arguments().any(|a| a.get_id() == o.get_id());
+        let idle: Vec<Arg> = options().into_iter().filter(|o| !takes(o)).collect();
+        verb.args(idle.into_iter().map(|o| o.hide(true)))
+    })
 }
 
 /// Understands the arguments. A program called by another benchmark's name behaves like it.
 pub(crate) fn parse(registries: &Registries, arguments: &[OsString]) -> Parsed {
     let arguments = command::compat_arguments(arguments).unwrap_or_else(|| arguments.to_vec());
-    match command(registries).try_get_matches_from(&arguments) {
-        Ok(matches) => Parsed::Run(matches),
+    let mut parser = parser(registries);
+    match parser.try_get_matches_from_mut(&arguments) {
+        Ok(matches) => idle(&parser, &matches).map_or(Parsed::Run(matches), Parsed::Wrong),
         Err(e) if matches!(e.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
             let _ = output::print(&e.to_string());
             Parsed::Said(Exit::Fine)
@@ -59,23 +89,43 @@ pub(crate) fn parse(registries: &Registries, arguments: &[OsString]) -> Parsed {
     }
 }
 
-/// Clap's message in our form: what is wrong in one line, the tips and usage as help.
-fn failure(e: &clap::Error) -> Failure {
+/// Why options that were given do not act on the verb; `None` if all do.
+fn idle(parser: &Command, matches: &ArgMatches) -> Option<Failure> {
+    let (name, given) = matches.subcommand()?;
+    let hidden = parser.find_subcommand(name)?.get_arguments().filter(|a| a.is_hide_set());
+    let idle = hidden.filter(|a| given.value_source(id(a)) == Some(ValueSource::CommandLine));
+    let idle: Vec<String> = idle.filter_map(Arg::get_long).map(|l| format!("--{l}")).collect();
+    (!idle.is_empty()).then(|| Failure::usage(format!("{name} takes no {}", idle.join(", no "))))
+}
+
+/// Where the help of the verb is that was asked for.
+pub(crate) fn help_of(registries: &Registries, arguments: &[OsString]) -> String {
+    let verbs = registries.probes.iter().map(|p| p.info.name).chain(COMMANDS.iter().map(|c| c.name));
+    let verb = arguments.iter().skip(1).find_map(|a| verbs.clone().find(|v| a == v));
+    verb.map_or_else(|| "machmeter --help".to_owned(), |v| format!("machmeter {v} --help"))
+}
+
+/// Clap's message in our form: what is wrong in one line, the tips as help.
+pub(crate) fn failure(e: &clap::Error) -> Failure {
     let text = e.render().to_string();
-    let mut lines = text.lines().map(str::trim).filter(|l| !l.is_empty());
     let mut what = String::new();
     let mut help = Vec::new();
-    for l in lines.by_ref() {
+    for l in text.lines().map(str::trim).take_while(|l| !l.starts_with("Usage:")) {
         if let Some(w) = l.strip_prefix("error: ") {
             w.clone_into(&mut what);
-        } else if l.starts_with("tip:") || l.starts_with('[') || l.starts_with("Usage:") {
+        } else if l.starts_with("tip:") || l.starts_with('[') {
             help.push(l.trim_start_matches("tip: ").to_owned());
-        } else if !l.starts_with("For more information") && help.is_empty() {
+        } else if !l.is_empty() && !l.starts_with("For more information") && help.is_empty() {
             what = format!("{what} {l}");
         }
     }
+    // Clap has the likest last.
+    if let Some(ContextValue::Strings(names)) = e.get(ContextKind::SuggestedSubcommand) {
+        let names: Vec<&str> = names.iter().rev().map(String::as_str).collect();
+        help = vec![format!("similar: {}", names.join(", "))];
+    }
     let failure = Failure::usage(what);
-    if help.is_empty() { failure.help("machmeter --help") } else { failure.help(help.join("; ")) }
+    if help.is_empty() { failure } else { failure.help(help.join("; ")) }
 }
 
 #[cfg(test)]
@@ -84,23 +134,12 @@ mod tests {
 
     #[test]
     fn the_tree_is_sound_and_small() {
-        let tree = command(&Registries::default());
-        tree.clone().debug_assert();
-        assert!(tree.get_subcommands().count() <= 20, "at most 20 commands");
-    }
-
-    #[test]
-    fn short_help_fits_a_screen() {
-        let text = command(&Registries::default()).render_help().to_string();
-        assert!(text.lines().count() <= 48, "{} lines:\n{text}", text.lines().count());
-    }
-
-    #[test]
-    fn a_wrong_option_is_one_line_and_a_tip() {
-        let arguments: Vec<OsString> = ["machmeter", "noise", "--quantumm", "3"].map(OsString::from).to_vec();
-        let Parsed::Wrong(f) = parse(&Registries::default(), &arguments) else { panic!("accepted") };
-        assert_eq!(f.exit, Exit::Usage);
-        assert!(f.what.contains("--quantumm") && !f.what.contains('\n'), "{f:?}");
-        assert!(f.help.is_some_and(|h| h.contains("--quantum")));
+        for tree in [command(&Registries::default()), parser(&Registries::default())] {
+            tree.clone().debug_assert();
+            assert!(tree.get_subcommands().count() <= 20, "at most 20 commands");
+        }
+        for taken in COMMANDS.iter().flat_map(|c| c.takes).chain(&BARE_ONLY) {
+            assert!(options().iter().any(|o| id(o) == *taken), "no option {taken}");
+        }
     }
 }

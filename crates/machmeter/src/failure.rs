@@ -33,6 +33,14 @@ impl Failure {
         self
     }
 
+    /// With `help` at the end where the command line is wrong, unless its own help says where to look (`compat`).
+    pub(crate) fn ending_in(mut self, help: &str) -> Self {
+        if self.exit == Exit::Usage && !self.help.as_ref().is_some_and(|own| own.ends_with(" -h")) {
+            self.help = Some(self.help.map_or_else(|| help.to_owned(), |own| format!("{own}; {help}")));
+        }
+        self
+    }
+
     /// Tells it on stderr, and as a record on stdout when that was asked for; returns the exit code.
     pub(crate) fn report(self, as_json: bool) -> Exit {
         output::say(&format!("error: {}", self.what));
@@ -60,7 +68,7 @@ impl From<ProbeError> for Failure {
     fn from(e: ProbeError) -> Self {
         match e {
             ProbeError::Usage(what) => Self::usage(what),
-            ProbeError::Cannot(what) => Self::cannot(what),
+            ProbeError::Cannot(_) | ProbeError::DryRun => Self::cannot(e),
         }
     }
 }

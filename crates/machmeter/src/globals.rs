@@ -1,10 +1,11 @@
-//! Options that every command takes.
+//! Options that several commands take.
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::{Arg, Args, Command, ValueEnum};
 use machmeter_data::quantity::parse_duration_ns;
 use machmeter_engine::Level;
+use machmeter_engine::placement::parse_priority;
 
 use crate::failure::Failure;
 
@@ -30,79 +31,88 @@ pub(crate) enum Raw {
     None,
 }
 
-/// Global options.
+/// Options that several commands take; [`crate::command::CommandEntry::takes`] says which act where.
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Globals {
-    /// How thorough: quick, standard, thorough, soak (or 1 to 4).
-    #[arg(short, long, global = true, default_value = "standard", value_parser = |s: &str| s.parse::<Level>())]
+    /// quick, standard, thorough, soak; or 1 to 4.
+    #[arg(short, long, default_value = "standard", value_parser = |s: &str| s.parse::<Level>())]
     pub(crate) level: Level,
-    /// Time to take (20, 20s, 500ms, 5m); by level when not given.
-    #[arg(short, long, global = true, value_name = "DUR", value_parser = time)]
+    /// Time to take: 20, 500ms, 5m; by level when not given, 50ms to 168h.
+    #[arg(short, long, value_name = "DUR", value_parser = time)]
     pub(crate) time: Option<u64>,
-    /// CPUs to measure: 0-3,8, all, isolated, one-per-core, no-smt, numa:0.
-    #[arg(short, long, global = true, value_name = "LIST", default_value = "all")]
+    /// CPUs: 0-3,8, all, isolated, one-per-core; also no-smt, numa:0.
+    #[arg(short, long, value_name = "LIST", default_value = "all")]
     pub(crate) cpus: String,
-    /// Policy of measuring threads: auto, other, fifo:45, deadline:1ms/10ms/10ms.
-    #[arg(long, global = true, value_name = "POLICY", default_value = "auto")]
+    /// Policy: auto, other, fifo:45, ...; of measuring threads, also batch, idle, rr:45, deadline:1ms/10ms/10ms.
+    #[arg(long, value_name = "POLICY", default_value = "auto", value_parser = |s: &str| parse_priority(s).map(|_| s.to_owned()))]
     pub(crate) prio: String,
-    /// Write the record to PATH too (.json, or .html for the report).
-    #[arg(short, long, global = true, value_name = "PATH")]
+    /// Also write PATH: .json, .html or .svg; may be repeated; record, report or card.
+    #[arg(short, long, value_name = "PATH")]
     pub(crate) output: Vec<PathBuf>,
-    /// Print the record as JSON instead of the page, or write it to FILE.
-    #[arg(long, global = true, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
+    /// Print JSON instead of the page, or write it to FILE.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     pub(crate) json: Option<PathBuf>,
-    /// Print the metrics as CSV instead of the page, or write them to FILE.
-    #[arg(long, global = true, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
+    /// Print figures as CSV, or write them to FILE.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     pub(crate) csv: Option<PathBuf>,
-    /// Print the metrics as Markdown instead of the page, or write them to FILE.
-    #[arg(long, global = true, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
+    /// Print figures as Markdown, or write them to FILE.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     pub(crate) md: Option<PathBuf>,
     /// Which raw samples to store.
-    #[arg(long, global = true, value_enum, default_value = "auto", hide_short_help = true)]
+    #[arg(long, value_enum, default_value = "auto", hide_short_help = true)]
     pub(crate) raw: Raw,
-    /// Name of the machine in file names and pages, instead of the host name.
-    #[arg(long, global = true, value_name = "NAME", hide_short_help = true)]
+    /// Name of the machine in file names, instead of the host name.
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
     pub(crate) name: Option<String>,
     /// Tag the run, KEY=VALUE; may be repeated.
-    #[arg(long, global = true, value_name = "K=V", value_parser = tag, hide_short_help = true)]
+    #[arg(long, value_name = "K=V", value_parser = tag, hide_short_help = true)]
     pub(crate) tag: Vec<(String, String)>,
     /// Seed of random choices.
-    #[arg(long, global = true, value_name = "N", default_value_t = 1, hide_short_help = true)]
+    #[arg(long, value_name = "N", default_value_t = 1, hide_short_help = true)]
     pub(crate) seed: u64,
     /// An unfit environment ends with exit code 3.
-    #[arg(long, global = true, hide_short_help = true)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) strict: bool,
     /// Do not store the run in the history.
-    #[arg(long, global = true, hide_short_help = true)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) no_save: bool,
     /// Run the probes of a job file (TOML) instead of all.
-    #[arg(long, global = true, value_name = "FILE", hide_short_help = true)]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub(crate) job: Option<PathBuf>,
     /// Run the commands that the job file names.
-    #[arg(long, global = true, hide_short_help = true)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) allow_commands: bool,
-    /// Print the plan and its time, measure nothing.
-    #[arg(long, global = true)]
+    /// Check and print the plan, measure nothing; refuses what a run would refuse.
+    #[arg(long)]
     pub(crate) dry_run: bool,
     /// No progress on stderr.
-    #[arg(short, long, global = true)]
+    #[arg(short, long)]
     pub(crate) quiet: bool,
-    /// All views below the page, as text; with doctor, all checks.
-    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    /// More: all views and notes below the page, as text.
+    #[arg(short, long, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
     /// When to color.
-    #[arg(long, global = true, value_enum, default_value = "auto", hide_short_help = true)]
+    #[arg(long, value_enum, default_value = "auto", hide_short_help = true)]
     pub(crate) color: Color,
     /// Plain ASCII, no other characters.
-    #[arg(long, global = true, hide_short_help = true)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) ascii: bool,
 }
 
-fn time(text: &str) -> Result<u64, String> {
+/// The options as arguments of a command.
+pub(crate) fn options() -> Vec<Arg> {
+    Globals::augment_args(Command::new("")).get_arguments().cloned().collect()
+}
+
+/// Longest run, ns: a week. `noise` has room for 277 h of its longest windows.
+const MAX_TIME_NS: u64 = 168 * 3_600_000_000_000;
+
+pub(crate) fn time(text: &str) -> Result<u64, String> {
     match parse_duration_ns(text)? {
         ns if ns < 50_000_000 => Err(format!("{text} is too short to measure anything: use 50ms or more")),
+        ns if ns > MAX_TIME_NS => Err(format!("{text} is longer than a run may take: use 168h or less")),
         ns => Ok(ns),
     }
 }

@@ -72,7 +72,12 @@ pub fn main_with(registries: &Registries) -> ExitCode {
     };
     // A defect of ours is a failure like others: one line, a document when that was asked for, a documented exit code.
     let done = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(failure::defect()));
-    done.unwrap_or_else(|f| f.report(wants_json)).into()
+    done.unwrap_or_else(|f| f.ending_in(&cli::help_of(registries, &arguments)).report(wants_json)).into()
+}
+
+/// The command line, for manual pages and completions.
+pub fn command_line(registries: &Registries) -> clap::Command {
+    cli::command(registries)
 }
 
 /// The exit code of a role, when the program was started in one.

@@ -43,7 +43,7 @@ pub(crate) struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    /// Looks at the machine and qualifies the clock; about 60 ms on a small machine. The time counts from here.
+    /// Looks at the machine and qualifies the clock; about 60 ms on a small machine, nothing for a dry run. The time counts from here.
     ///
     /// # Errors
     /// When the CPUs asked for cannot be had, or nothing is known about the machine.
@@ -53,11 +53,17 @@ impl<'a> Session<'a> {
         total_ns: u64,
     ) -> Result<Self, Failure> {
         let whole = Deadline::start(total_ns);
+        globals.output.iter().try_for_each(|path| crate::view::ending(path, "json").map(|_| ()))?;
         guard::signals::install().map_err(Failure::cannot)?;
         let started = date::now_rfc3339();
         let (topology, allowed, cpus) = cpus(&globals.cpus)?;
         let before = facts::capture();
-        let clock = qualify(&cpus.to_vec()).map_err(Failure::cannot)?;
+        // A dry run measures nothing, the clock neither, and makes no files.
+        let (clock, history) = if globals.dry_run {
+            (Qualification::default(), Err("not opened".to_owned()))
+        } else {
+            (qualify(&cpus.to_vec()).map_err(Failure::cannot)?, crate::state::history())
+        };
         let fingerprint = fingerprint(&before);
         Ok(Self {
             globals,
@@ -68,7 +74,7 @@ impl<'a> Session<'a> {
             before,
             started,
             whole,
-            history: crate::state::history(),
+            history,
             fingerprint,
             live: None,
             loads: registries.loads,
@@ -99,7 +105,7 @@ impl<'a> Session<'a> {
         self.whole
     }
 
-    /// Runs a probe, or several in one pool, within `budget_ns` of wall time.
+    /// Runs a probe, or several in one pool, within `budget_ns` of wall time; `None` where a dry run found nothing to refuse.
     ///
     /// # Errors
     /// What the probe says.
@@ -108,7 +114,7 @@ impl<'a> Session<'a> {
         budget_ns: u64,
         progress: &dyn Progress,
         probe: impl FnOnce(&Host<'_>) -> Result<T, ProbeError>,
-    ) -> Result<T, Failure> {
+    ) -> Result<Option<T>, Failure> {
         let best_ever = |key: &str| {
             let best = self.history.as_ref().ok()?.best_values().best(&self.fingerprint, key).ok()??;
             Some(best.value)
@@ -122,13 +128,17 @@ impl<'a> Session<'a> {
             level: self.globals.level,
             priority: parse_priority(&self.globals.prio).map_err(Failure::usage)?,
             seed: self.globals.seed,
+            dry_run: self.globals.dry_run,
             budget: Deadline::start(budget_ns),
             best_ever: &best_ever,
             open_record: &|name| crate::command::open_stored(name),
             loads: self.loads,
             progress,
         };
-        Ok(probe(&host)?)
+        match probe(&host) {
+            Err(ProbeError::DryRun) => Ok(None),
+            done => Ok(Some(done?)),
+        }
     }
 
     /// Makes the record of the run from what its probes gave.

@@ -5,8 +5,9 @@ use std::path::Path;
 use machmeter_data::Table;
 use machmeter_data::record::Record;
 use machmeter_report::terminal::{self, TerminalStyle};
-use machmeter_report::{format, html};
+use machmeter_report::{card, format, html};
 
+use crate::failure::Failure;
 use crate::globals::{Color, Globals};
 use crate::{output, state};
 
@@ -27,17 +28,10 @@ pub(crate) fn style(globals: &Globals) -> TerminalStyle {
 pub(crate) fn show(record: &Record, tables: &[Table], globals: &Globals, saved: &[String]) -> Vec<String> {
     let mut trouble = Vec::new();
     let mut put = |target: &Path, made: Result<String, String>| {
-        let done = made.and_then(|text| {
-            if target.as_os_str() == "-" {
-                output::print(&text).map_err(|e| format!("stdout: {e}"))
-            } else {
-                machmeter_store::text::write(target, &text).map_err(|e| e.to_string())
-            }
-        });
-        trouble.extend(done.err());
+        trouble.extend(made.and_then(|text| output::put(target, &text)).err());
     };
     if let Some(target) = &globals.json {
-        put(target, machmeter_store::json::to_string(record).map_err(|e| e.to_string()));
+        put(target, render("json", record));
     }
     if let Some(target) = &globals.csv {
         put(target, in_format("csv", record, tables));
@@ -69,6 +63,22 @@ pub(crate) fn in_format(name: &str, record: &Record, tables: &[Table]) -> Result
     String::from_utf8(out).map_err(|e| e.to_string())
 }
 
-pub(crate) fn page(record: &Record) -> String {
-    html::render(record)
+/// The ending of a file of `-o`, or `bare` where it has none: `json`, `html` or `svg`.
+/// Errors: an ending of another form.
+pub(crate) fn ending<'a>(path: &'a Path, bare: &'a str) -> Result<&'a str, Failure> {
+    let ending = path.extension().map_or(Some(bare), |e| e.to_str());
+    ending.filter(|e| ["json", "html", "svg"].contains(e)).ok_or_else(|| {
+        let what = "only .json (record), .html (report) and .svg (card) can be written";
+        Failure::usage(format!("-o {}: {what}", path.display())).help("machmeter export writes other formats")
+    })
+}
+
+/// What a file of that ending holds.
+/// Errors: a record that cannot be JSON.
+pub(crate) fn render(ending: &str, record: &Record) -> Result<String, String> {
+    match ending {
+        "html" => Ok(html::render(record)),
+        "svg" => Ok(card::render(record)),
+        _ => machmeter_store::json::to_string(record).map_err(|e| e.to_string()),
+    }
 }

@@ -34,26 +34,6 @@ fn some_cpu() -> usize {
 }
 
 #[test]
-fn sizes_and_kernels_that_cannot_be_are_refused_in_one_line() {
-    let _turn = turn();
-    let lab = Lab::new();
-    for (arguments, about) in [
-        (&["--kernels", "nonsense"][..], "nonsense"),
-        (&["--kernels", "read.avx9"], "read.avx9"),
-        (&["--max-bytes", "3"], "--max-bytes"),
-        (&["--max-bytes", "64T"], "--max-bytes"),
-        (&["--buffer", "64T"], "--buffer"),
-        (&["--cache-size", "0"], "--cache-size"),
-        (&["--block-size", "63"], "--block-size"),
-        (&["--threads", "0"], "--threads"),
-        (&["--models", "coroutines"], "coroutines"),
-    ] {
-        println!("{arguments:?}");
-        lab.run(&[&["memory", "-t", "2", "-q"], arguments].concat()).refused(about);
-    }
-}
-
-#[test]
 fn one_cpu_only_has_nobody_to_pay_for() {
     let _turn = turn();
     let lab = Lab::new();

@@ -133,13 +133,15 @@ fn quick(random: &mut Random) -> Vec<String> {
         _ => verb > 6 && !INTERACTIVE.contains(&c.0) || GLOBAL.contains(&c.0),
     };
     let probe = verb == 0 || verb > 6;
+    // Verbs that measure nothing refuse nearly all.
+    let often = if probe { 0.3 } else { 0.02 };
     for (option, good, bad) in CHOICES.iter().filter(own) {
-        if chance(random, 0.3) {
+        if chance(random, often) {
             let values = if chance(random, 0.06) { bad } else { good };
             arguments.extend([option, value_of(random, values)].map(str::to_owned));
         }
     }
-    if chance(random, 0.5) {
+    if chance(random, 1.5 * often) {
         let time = pick(
             random,
             &["0", "1ns", "49ms", "50ms", "20", "1e3", "99h", "9999999h", "-1", "", "ten", "2562047h"],

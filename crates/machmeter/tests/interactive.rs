@@ -81,37 +81,6 @@ fn a_run_measures_every_cell_and_accounts_for_every_release() {
 }
 
 #[test]
-fn wrong_requests_are_refused_in_one_line() {
-    let lab = Lab::new();
-    let missing = lab.work().join("missing");
-    let missing = missing.to_str().unwrap();
-    for (arguments, about) in [
-        (&["--tasks", "vidio"][..], "no task 'vidio'"),
-        (&["--loads", "bern"], "no load 'bern'"),
-        (&["--custom-cpu", "101", "--custom-interval", "5ms"], "percentage"),
-        (&["--custom-cpu", "0"], "percentage"),
-        (&["--custom-cpu", "5"], "--custom-interval"),
-        (&["--tasks", "custom"], "--custom-cpu"),
-        (&["--custom-interval", "1us", "--custom-cpu", "5"], "100us to 10s"),
-        (&["--directory", missing], "missing"),
-        (&["--load-prio", "fifo:0"], "outside 1..99"),
-        (&["--prio", "fifo:99"], "99"),
-        (&["--rt", "--prio", "other:5"], "--rt"),
-        (&["--task-slice", "1s"], "slice"),
-        (&["--load-cgroup", "wheight=5"], "wheight"),
-        (&["--load-cpus", "9999"], "9999"),
-        (&["--predict-from", "no-such-run"], "no-such-run"),
-    ] {
-        let mut line = vec!["interactive", "-t", "2", "-q"];
-        line.extend(arguments);
-        lab.run(&line).refused(about);
-    }
-    lab.run(&["interactive", "-t", "5", "-q"]).refused("too short for 4 tasks under 11 loads");
-    lab.run(&["interactive", "--tasks", "vidio", "--dry-run"]).refused("no task 'vidio'");
-    assert!(lab.files().is_empty(), "{:?}", lab.files());
-}
-
-#[test]
 fn a_policy_without_the_right_is_refused_with_the_true_cause() {
     if !is_root() {
         println!("skipped: needs root to become nobody");

@@ -88,25 +88,25 @@ impl Quantum {
 #[derive(Debug, Clone, Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    /// Work unit of the loop: 1, 15, 31 or 63 operations, or a cache sweep.
-    #[arg(long, value_enum, default_value = "1")]
+    /// Work of a turn: 1, 15, 31, 63 or cache; so many additions, or 16 cache lines of a sweep.
+    #[arg(long, value_enum, value_name = "WORK", default_value = "1", hide_possible_values = true)]
     pub quantum: Quantum,
-    /// Length of a base window (10us to 100ms); longer windows are derived from it.
+    /// Base window, 10us to 100ms; longer windows are derived from it.
     #[arg(long, value_name = "DUR", default_value = "100us", value_parser = window_text)]
     pub window: String,
     /// Number of base windows, instead of a time.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     pub windows: Option<u64>,
-    /// A turn that takes at least this long is a detour; found by calibration when not given.
+    /// Shortest turn that is a detour; found by calibration when not given.
     #[arg(long, value_name = "DUR", value_parser = duration_text)]
     pub threshold: Option<String>,
-    /// Witness that names the culprits: the best that is permitted, kernel trace, context switches, counters, or none.
-    #[arg(long, value_enum, default_value = "auto")]
+    /// Who names causes: auto, trace, switches, totals, none; auto takes the best that is permitted.
+    #[arg(long, value_enum, value_name = "BY", default_value = "auto", hide_possible_values = true)]
     pub attribution: Attribution,
-    /// Bytes that the cache sweep goes round.
+    /// Bytes of the cache sweep.
     #[arg(long, value_name = "BYTES", default_value_t = 1_048_576, value_parser = clap::value_parser!(u64).range(1024..=1_073_741_824))]
     pub sweep_bytes: u64,
-    /// Detours listed one by one per CPU; by run time when not given. When it fills, only longer ones are listed; all are counted.
+    /// Detours listed per CPU; by run time when not given. When it fills, only longer ones are listed; all are counted.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(16..=100_000_000))]
     pub gap_capacity: Option<u64>,
 }

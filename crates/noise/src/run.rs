@@ -40,6 +40,8 @@ pub(super) fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Sampl
         Some(_) => params.window_ns()?,
         None => window_for(params.window_ns()?, host.budget.left_ns(), cpus.len()),
     };
+    params.threshold_ns()?;
+    host.begin()?;
     let job = Job { host, params, cpus: &cpus, placement: &placement, align: false, sums: true };
     let threshold = job.threshold()?;
 

@@ -130,7 +130,7 @@ const ROWS: &[RowInfo] = &[
 /// The probe's description.
 pub const INFO: Info = Info {
     name: "memory",
-    question: "What does a load cost, from the first cache to memory, and how much fits through?",
+    question: "What does a load cost, and how much fits through?",
     method: "Each cost comes from pairs of batches of n and 2n turns of one operation; what is constant cancels in their \
              difference. Only the bytes that a load moves beside a chase are counted instead, over the time of such a pair. \
              Batches during which a thread was switched out, moved, or waited for a partner that stood still are \

@@ -64,7 +64,7 @@ const ROWS: &[RowInfo] = &[
 /// The probe's description.
 pub const INFO: Info = Info {
     name: "ops",
-    question: "What does a call cost: system calls, processes, files, memory, arithmetic?",
+    question: "What does a call cost: system, processes, files, arithmetic?",
     method: "Each figure comes from pairs of batches of n and 2n turns of one operation; what is constant cancels in their \
              difference. Batches during which a thread was switched out, moved, or waited for a partner that stood still are \
              counted and left out. All rows are visited in random order, several times.",

@@ -11,19 +11,19 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    /// Parts to measure: arithmetic, calls, processes, seed; all when not given.
+    /// Parts: arithmetic, calls, processes, seed; all when not given.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     #[serde(default)]
     pub parts: Vec<String>,
-    /// Print the table of operations with the seed's whole numbers (the logarithm cut off) instead of exact ones.
+    /// Table of operations in whole powers of ten; the logarithm cut off.
     #[arg(long)]
     #[serde(default)]
     pub seed_rounding: bool,
-    /// Directory in which the files of a run are made (and removed): the one for temporary files when not given.
+    /// Where files are made and removed; the directory for temporary files when not given.
     #[arg(long, value_name = "DIR")]
     #[serde(default)]
     pub directory: Option<String>,
-    /// Program to start in place of this one and of /bin/true; it must end by itself with exit code 0.
+    /// Program to start instead of /bin/true; in place of this one, too, it must end by itself with exit code 0.
     #[arg(long, value_name = "PATH")]
     #[serde(default)]
     pub exec_target: Option<String>,

@@ -117,6 +117,7 @@ pub(super) fn measure(host: &Host<'_>, verbs: &[&dyn Pooled]) -> Result<Vec<Meas
         if let Some(e) = nest.failed {
             return Err(e);
         }
+        host.begin()?;
         let mut finished = nest.finished.into_iter();
         Ok(parts.iter().map(|of_verb| finished.by_ref().take(of_verb.len()).collect()).collect())
     };
@@ -198,7 +199,7 @@ impl Nest<'_> {
         self.finished[index].facts.extend(facts);
         self.finished[index].rows.extend(rows);
         match made {
-            Ok(()) => {}
+            Ok(()) | Err(ProbeError::DryRun) => {}
             Err(ProbeError::Cannot(why)) => {
                 let row = Row::new(part.name, "part", Kind::Latency).refused(why);
                 self.finished[index].rows.push(row);

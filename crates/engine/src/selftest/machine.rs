@@ -72,6 +72,7 @@ impl<'a> Machine<'a> {
             level: Level::Quick,
             priority: order.policy.map_or(Priority::Auto, Priority::Asked),
             seed: self.seed,
+            dry_run: false,
             budget,
             best_ever: &|_| None,
             open_record: &nothing_stored,

@@ -14,14 +14,15 @@ use crate::failure::Failure;
 use crate::globals::Globals;
 use crate::{output, past, state, view};
 
-pub(crate) const ENTRY: CommandEntry = CommandEntry { name: "compare", define, run };
+pub(crate) const ENTRY: CommandEntry =
+    CommandEntry { name: "compare", define, takes: &["json", "csv", "md"], run };
 
 /// Earlier runs of the same kind of machine that are looked at for the run-to-run spread at most.
 const MAX_HISTORY: usize = 30;
 
 fn define() -> Command {
     Command::new(ENTRY.name)
-        .about("What changed between two runs, with the smallest change that could have been seen")
+        .about("What changed between two runs, and what could have been seen")
         .arg(run_arg("a", "A", "First run: last~1, a tag, a record or a report"))
         .arg(run_arg("b", "B", "Second run"))
         .arg(
@@ -36,6 +37,7 @@ fn define() -> Command {
         .arg(
             Arg::new("fail-on")
                 .long("fail-on")
+                .value_name("WHAT")
                 .default_value("worse")
                 .value_parser(PossibleValuesParser::new(["worse", "any", "none"]))
                 .help("What makes exit code 1"),
@@ -75,6 +77,10 @@ fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Resu
         ..Options::default()
     };
     let comparison = compare(&a, &b, &options);
+    let keys = comparison.rows.len() + comparison.only_a.len() + comparison.only_b.len();
+    if let Some(glob) = options.metric_glob.filter(|_| keys == 0) {
+        return Err(Failure::usage(format!("--metric '{glob}': no metric of these runs matches")));
+    }
     show(&comparison, globals)?;
     let fail_on = match matches.get_one::<String>("fail-on").map(String::as_str) {
         Some("any") => FailOn::Any,
@@ -90,13 +96,7 @@ fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Resu
 
 fn show(comparison: &Comparison, globals: &Globals) -> Result<(), Failure> {
     let json = || serde_json::to_string_pretty(comparison).map_err(Failure::cannot);
-    let put = |target: &PathBuf, text: &str| {
-        if target.as_os_str() == "-" {
-            output::print(text).map_err(|e| Failure::cannot(format!("stdout: {e}")))
-        } else {
-            machmeter_store::text::write(target, text).map_err(Failure::cannot)
-        }
-    };
+    let put = |target: &PathBuf, text: &str| output::put(target, text).map_err(Failure::cannot);
     if let Some(t) = &globals.json {
         put(t, &json()?)?;
     }

@@ -1,8 +1,9 @@
 //! `machmeter doctor`: is this machine fit to be measured? Looks, and changes nothing.
 
+use std::path::Path;
 use std::time::Duration;
 
-use clap::{ArgMatches, Command};
+use clap::{Arg, ArgMatches, Command};
 use machmeter_data::record::SummaryLine;
 use machmeter_data::{Check, CheckState, Facts, Hazard};
 use machmeter_doctor::{self as doctor, ClockInput, Inputs, Live, live};
@@ -12,32 +13,45 @@ use machmeter_sys::clock::{Qualification, qualify};
 use machmeter_sys::topology::CpuSet;
 use machmeter_sys::{facts, guard, thread};
 
-use super::CommandEntry;
+use super::{CommandEntry, measure};
 use crate::Registries;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::globals::Globals;
+use crate::globals::{Globals, time};
 use crate::session::{self, empty_record};
 use crate::{output, view};
 
-pub(crate) const ENTRY: CommandEntry = CommandEntry { name: "doctor", define, run };
+pub(crate) const ENTRY: CommandEntry =
+    CommandEntry { name: "doctor", define, takes: &["json", "dry_run", "verbose", "color", "ascii"], run };
 
-/// Time between the two captures when none is given, ns.
-const BETWEEN_NS: u64 = 1_500_000_000;
 const SAMPLE: Duration = Duration::from_millis(200);
 
 fn define() -> Command {
-    Command::new(ENTRY.name).about("Is this machine fit to be measured? Changes nothing").long_about(
+    Command::new(ENTRY.name).about("Is this machine fit to be measured? Changes nothing").arg(between()).long_about(
         "Checks clock, load, power management, virtualization, kernel settings, memory and rights, and says in a line \
          each what speaks against measuring here. What could not be seen is unknown, never a pass. -v shows all checks, what they \
-         weaken, and what to do; `machmeter explain CODE` tells more. Judging steal and interrupts needs about 4 s between captures: -t 5.",
+         weaken, and what to do; `machmeter explain CODE` tells more. Judging steal and interrupts needs about 4 s between \
+         captures: --between 5. Looks at the CPUs that it may run on: `taskset -c 2-3 machmeter doctor`.",
     )
 }
 
-fn run(_registries: &Registries, globals: &Globals, _matches: &ArgMatches) -> Result<Exit, Failure> {
-    guard::signals::install().map_err(Failure::cannot)?;
-    let budget = Deadline::start(globals.time.unwrap_or(BETWEEN_NS));
+fn between() -> Arg {
+    Arg::new("between")
+        .long("between")
+        .value_name("DUR")
+        .default_value("1500ms")
+        .value_parser(time)
+        .help("Time between the two captures")
+}
+
+fn run(_registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
+    let between_ns = matches.get_one::<u64>("between").copied().unwrap_or(0);
     let (_, _, cpus) = session::cpus(&globals.cpus)?;
+    if globals.dry_run {
+        return measure::plan(globals, between_ns, &["doctor"], &[], &[]);
+    }
+    guard::signals::install().map_err(Failure::cannot)?;
+    let budget = Deadline::start(between_ns);
     let before = facts::capture();
     let clock = qualify(&cpus.to_vec()).map_err(Failure::cannot)?;
     let sampled = live::sample(SAMPLE);
@@ -46,8 +60,8 @@ fn run(_registries: &Registries, globals: &Globals, _matches: &ArgMatches) -> Re
     }
     let after = facts::capture();
     let found = all(&before, &after, &clock, &cpus, Some(&sampled));
-    let worst = found.iter().map(|c| c.state);
-    let exit = if worst.clone().any(|s| s == CheckState::Fail) { Exit::Inconclusive } else { Exit::Fine };
+    let failed = |c: &Check| c.state == CheckState::Fail;
+    let exit = if found.iter().any(failed) { Exit::Inconclusive } else { Exit::Fine };
     let text = if globals.json.is_some() {
         let mut record = empty_record();
         record.complete = true;
@@ -66,11 +80,7 @@ fn run(_registries: &Registries, globals: &Globals, _matches: &ArgMatches) -> Re
         let is_root = before.number("limits.euid") == Some(0.0);
         page(&found, exit, is_root, globals.verbose > 0, &view::style(globals))
     };
-    let target = globals.json.as_ref().filter(|p| p.as_os_str() != "-");
-    match target {
-        Some(path) => machmeter_store::text::write(path, &text).map_err(Failure::cannot)?,
-        None => output::print(&text).map_err(|e| Failure::cannot(format!("stdout: {e}")))?,
-    }
+    output::put(globals.json.as_deref().unwrap_or(Path::new("-")), &text).map_err(Failure::cannot)?;
     Ok(guard::stop_requested().map_or(exit, Exit::from))
 }
 

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::globals::Globals;
 use crate::{output, state};
 
-pub(crate) const ENTRY: CommandEntry = CommandEntry { name: "explain", define, run };
+pub(crate) const ENTRY: CommandEntry = CommandEntry { name: "explain", define, takes: &[], run };
 
 pub(crate) const CODES: &[Code] = &[
     Code {
@@ -64,24 +64,19 @@ pub(crate) fn all(registries: &Registries) -> Vec<&'static Code> {
 }
 
 fn define() -> Command {
-    Command::new(ENTRY.name).about("What a code of a check or warning means, and what to do about it").arg(
+    Command::new(ENTRY.name).about("What a code of a check or warning means, and what to do").arg(
         Arg::new("code").value_name("CODE").num_args(1..).required(true).help("Codes such as E104 or W301"),
     )
 }
 
 fn run(registries: &Registries, _globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
     let all = all(registries);
-    let mut wanted = Vec::new();
-    for name in matches.get_many::<String>("code").into_iter().flatten() {
-        match all.iter().find(|c| c.id.eq_ignore_ascii_case(name)) {
-            Some(code) => wanted.push(*code),
-            None => {
-                return Err(
-                    Failure::usage(format!("no code '{name}'")).help("machmeter list codes names all")
-                );
-            }
-        }
-    }
+    let find = |name: &String| {
+        let unknown = || Failure::usage(format!("no code '{name}'")).help("machmeter list codes names all");
+        all.iter().find(|c| c.id.eq_ignore_ascii_case(name)).copied().ok_or_else(unknown)
+    };
+    let given = matches.get_many::<String>("code").into_iter().flatten();
+    let wanted = given.map(find).collect::<Result<Vec<_>, _>>()?;
     let last = last_run();
     let texts: Vec<String> = wanted.iter().map(|c| explained(c, last.as_ref())).collect();
     output::print(&texts.join("\n")).map_err(Failure::cannot)?;

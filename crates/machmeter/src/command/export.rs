@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::globals::Globals;
 use crate::output;
 
-pub(crate) const ENTRY: CommandEntry = CommandEntry { name: "export", define, run };
+pub(crate) const ENTRY: CommandEntry = CommandEntry { name: "export", define, takes: &[], run };
 
 fn define() -> Command {
     let mut names: Vec<&'static str> = FORMATS.iter().map(|f| f.name).collect();
@@ -29,6 +29,14 @@ fn define() -> Command {
                 .required(true)
                 .value_parser(PossibleValuesParser::new(names))
                 .help("Format"),
+        )
+        .arg(
+            Arg::new("output")
+                .short('o')
+                .long("output")
+                .value_name("PATH")
+                .value_parser(value_parser!(PathBuf))
+                .help("File instead of stdout; for parquet its stem, or a directory"),
         )
         .arg(
             Arg::new("run")

@@ -1,10 +1,12 @@
 //! `machmeter list WHAT`: the registries.
 
 use clap::{Arg, ArgMatches, Command};
-
-use machmeter_data::Hazard;
+use machmeter_data::{Hazard, MetricInfo};
 use machmeter_data::record::Run;
+use machmeter_engine::{Info, LoadInfo};
 use machmeter_interactive::tasks::TASKS;
+use machmeter_report::format::FORMATS;
+use machmeter_store::foreign::READERS;
 
 use super::{CommandEntry, explain};
 use crate::Registries;
@@ -13,73 +15,45 @@ use crate::failure::Failure;
 use crate::globals::Globals;
 use crate::{output, state};
 
-pub(crate) const ENTRY: CommandEntry = CommandEntry { name: "list", define, run };
+pub(crate) const ENTRY: CommandEntry = CommandEntry { name: "list", define, takes: &[], run };
 
 const KINDS: [&str; 8] = ["codes", "formats", "loads", "metrics", "probes", "readers", "runs", "tasks"];
 
 fn define() -> Command {
     Command::new(ENTRY.name)
-        .about(
-            "What there is: runs, probes, metrics, codes, tasks, loads, export formats, readers of foreign files",
-        )
+        .about("What there is: runs, metrics, codes, tasks, loads, formats, ...")
         .arg(Arg::new("what").value_name("WHAT").default_value("metrics").value_parser(KINDS))
 }
 
 fn run(registries: &Registries, _globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
     let what = matches.get_one::<String>("what").map_or("metrics", String::as_str);
+    let row = |a: &str, b: &str, c: &str| [a, b, c].map(str::to_owned);
+    let probes = registries.probes.iter().map(|p| p.info);
     let rows: Vec<[String; 3]> = match what {
-        "codes" => explain::all(registries)
+        "codes" => explain::all(registries).iter().map(|c| row(c.id, c.name, c.what)).collect(),
+        "formats" => FORMATS
             .iter()
-            .map(|c| [c.id.to_owned(), c.name.to_owned(), c.what.to_owned()])
+            .map(|f| row(f.name, &format!(".{}", f.extension), f.description))
+            .chain([row("parquet", ".parquet", "Raw samples, one file per table.")])
             .collect(),
-        "formats" => machmeter_report::format::FORMATS
-            .iter()
-            .map(|f| [f.name.to_owned(), format!(".{}", f.extension), f.description.to_owned()])
-            .chain([[
-                "parquet".to_owned(),
-                ".parquet".to_owned(),
-                "Raw samples, one file per table.".to_owned(),
-            ]])
-            .collect(),
-        "loads" => registries
-            .loads
-            .infos()
-            .iter()
-            .map(|l| {
-                let usual = if l.by_default { "usual" } else { "by name" };
-                [l.name.to_owned(), usual.to_owned(), format!("{} Counts {}.", l.description, l.work)]
-            })
-            .collect(),
-        "tasks" => TASKS
-            .iter()
-            .map(|t| {
-                let seed = if t.classic { "seed" } else { "" };
-                [t.name.to_owned(), seed.to_owned(), t.description.to_owned()]
-            })
-            .collect(),
-        "probes" => registries
-            .probes
-            .iter()
-            .map(|p| [p.info.name.to_owned(), p.info.example_job.to_owned(), p.info.question.to_owned()])
-            .collect(),
-        "readers" => machmeter_store::foreign::READERS
-            .iter()
-            .map(|r| [r.name.to_owned(), String::new(), r.description.to_owned()])
-            .collect(),
+        "loads" => {
+            let usual = |l: &LoadInfo| if l.by_default { "usual" } else { "by name" };
+            let text = |l: &LoadInfo| format!("{} Counts {}.", l.description, l.work);
+            registries.loads.infos().iter().map(|l| row(l.name, usual(l), &text(l))).collect()
+        }
+        "tasks" => {
+            TASKS.iter().map(|t| row(t.name, if t.classic { "seed" } else { "" }, t.description)).collect()
+        }
+        "probes" => probes.map(|i| row(i.name, i.example_job, i.question)).collect(),
+        "readers" => READERS.iter().map(|r| row(r.name, "", r.description)).collect(),
         "runs" => runs()?,
-        _ => registries
-            .probes
-            .iter()
-            .flat_map(|p| p.info.metrics())
-            .map(|m| {
-                let better = format!("{:?}", m.better).to_lowercase();
-                [
-                    format!("{}{{{}}}", m.id, m.params.join(",")),
-                    format!("{}, {better}", m.unit.ucum()),
-                    format!("{} Weakened by: {}.", m.description, Hazard::names(m.weakened_by)),
-                ]
-            })
-            .collect(),
+        _ => {
+            let better = |m: &MetricInfo| format!("{:?}", m.better).to_lowercase();
+            let id = |m: &MetricInfo| format!("{}{{{}}}", m.id, m.params.join(","));
+            let unit = |m: &MetricInfo| format!("{}, {}", m.unit.ucum(), better(m));
+            let text = |m: &MetricInfo| format!("{} Weakened by: {}.", m.description, Hazard::names(m.weakened_by));
+            probes.flat_map(Info::metrics).map(|m| row(&id(m), &unit(m), &text(m))).collect()
+        }
     };
     let width = |i: usize| rows.iter().map(|r| r[i].chars().count()).max().unwrap_or(0);
     let (a, b) = (width(0), width(1));

@@ -44,14 +44,13 @@ pub(crate) fn probe(
 ) -> Result<Exit, Failure> {
     let by_level_ns = (entry.default_ns)(matches, globals.level)?;
     let total_ns = globals.time.unwrap_or(by_level_ns);
-    if globals.dry_run {
-        let commands = (entry.commands)(&Parameters::Given(matches))?;
-        return plan(globals, total_ns, &[entry.info.name], &commands);
-    }
     let session = Session::begin(registries, globals, total_ns)?;
     let reporter = reporter(&session, globals, total_ns);
     let budget_ns = session.budget().left_ns();
-    let outcome = session.run(budget_ns, &reporter, |host| (entry.run)(host, matches))?;
+    let Some(outcome) = session.run(budget_ns, &reporter, |host| (entry.run)(host, matches))? else {
+        let commands = (entry.commands)(&Parameters::Given(matches))?;
+        return plan(globals, total_ns, &[entry.info.name], &commands, &[]);
+    };
     drop(reporter);
     Ok(finish(session, entry.info.name, vec![(entry, outcome)], globals, None))
 }
@@ -69,15 +68,12 @@ pub(crate) fn page(registries: &Registries, globals: &Globals) -> Result<Exit, F
     };
     let names: Vec<&str> = parts.iter().map(|p| p.0.info.name).collect();
     let commands = job::commands(&parts)?;
-    if globals.dry_run {
-        return plan(globals, total_ns, &names, &commands);
-    }
-    if let Some(first) = commands.first().filter(|_| !globals.allow_commands) {
+    if let Some(first) = commands.first().filter(|_| !globals.allow_commands && !globals.dry_run) {
         return Err(Failure::usage(format!("the job runs a command: {first}"))
             .help("look at what it runs with --dry-run; give --allow-commands if that is wanted"));
     }
     let mut session = Session::begin(registries, globals, total_ns)?;
-    if total_ns >= LOOK_AROUND_FROM_NS {
+    if total_ns >= LOOK_AROUND_FROM_NS && !globals.dry_run {
         session.look_around();
     }
     if !globals.quiet {
@@ -93,8 +89,11 @@ pub(crate) fn page(registries: &Registries, globals: &Globals) -> Result<Exit, F
     let reporter = reporter(&session, globals, total_ns);
     let (mut outcomes, mut refused) = (Vec::new(), Vec::new());
     // What a job names must be had.
-    let mut keep = |indexes: &[usize], measured: Result<Vec<Outcome>, Failure>| match measured {
+    let mut planned = false;
+    let mut keep = |indexes: &[usize], measured: Result<Option<Vec<Outcome>>, Failure>| match measured {
         Ok(found) => {
+            planned |= found.is_none();
+            let found = found.unwrap_or_default();
             indexes.iter().zip(&found).for_each(|(i, outcome)| reporter.ended(parts[*i].0, outcome));
             outcomes.extend(indexes.iter().copied().zip(found));
             Ok(())
@@ -107,12 +106,14 @@ pub(crate) fn page(registries: &Registries, globals: &Globals) -> Result<Exit, F
     };
     let (pooled, alone): (Vec<usize>, Vec<usize>) =
         (0..parts.len()).partition(|i| parts[*i].0.pooled.is_some());
+    let mut planned_ns = 0;
     for (n, i) in alone.iter().enumerate() {
         let (entry, parameters) = &parts[*i];
         // What parameters of a job need is not known before.
         let least_ns = |i: &usize| if globals.job.is_none() { parts[*i].0.page.least_ns } else { 0 };
         let least_ns: Vec<u64> = alone[n..].iter().chain(&pooled).map(least_ns).collect();
-        let budget_ns = page_share_ns(session.budget().left_ns(), &least_ns);
+        let budget_ns = page_share_ns(session.budget().left_ns().saturating_sub(planned_ns), &least_ns);
+        planned_ns += if globals.dry_run { budget_ns } else { 0 };
         let run = |host: &Host<'_>| (entry.run_with)(host, parameters).map(|outcome| vec![outcome]);
         keep(&[*i], session.run(budget_ns, &reporter, run))?;
     }
@@ -127,15 +128,25 @@ pub(crate) fn page(registries: &Registries, globals: &Globals) -> Result<Exit, F
     let outcomes: Vec<(&Entry, Outcome)> = outcomes.into_iter().map(|(i, o)| (parts[i].0, o)).collect();
     // One part that cannot be had must not cost the others; if there are no others, it is the failure.
     if outcomes.is_empty()
+        && !planned
         && let Some((_, failure)) = refused.pop()
     {
         return Err(failure);
+    }
+    if planned {
+        return plan(globals, total_ns, &names, &commands, &refused);
     }
     for (part, failure) in &refused {
         session.leave_out(part, &failure.what);
     }
     let name = globals.name.clone().unwrap_or_else(|| host_name().unwrap_or_else(|| "machine".to_owned()));
-    let stem = format!("machmeter-{}-{}", file_name(&name), date::now_stamp());
+    let name = file_name(&name);
+    // No name stands twice in that of a file.
+    let name = name
+        .strip_prefix("machmeter")
+        .filter(|n| n.is_empty() || n.starts_with('-'))
+        .map_or(format!("-{name}"), str::to_owned);
+    let stem = format!("machmeter{name}-{}", date::now_stamp());
     Ok(finish(session, CHARACTERIZE, outcomes, globals, Some(&stem)))
 }
 
@@ -158,7 +169,14 @@ fn free_files(stem: &str) -> [PathBuf; 2] {
     ["json", "html"].map(|e| PathBuf::from(format!("{stem}-{}.{e}", std::process::id())))
 }
 
-fn plan(globals: &Globals, total_ns: u64, parts: &[&str], commands: &[Command]) -> Result<Exit, Failure> {
+/// Says what a run would do.
+pub(super) fn plan(
+    globals: &Globals,
+    total_ns: u64,
+    parts: &[&str],
+    commands: &[Command],
+    refused: &[(String, Failure)],
+) -> Result<Exit, Failure> {
     let (_, allowed, cpus) = session::cpus(&globals.cpus)?;
     let mut text = format!(
         "plan: {} s, parts: {}; CPUs {cpus} of {allowed}, policy {}, level {}",
@@ -170,8 +188,11 @@ fn plan(globals: &Globals, total_ns: u64, parts: &[&str], commands: &[Command]) 
     for command in commands {
         text.push_str(&format!("; runs {command}"));
     }
+    for (part, failure) in refused {
+        text.push_str(&format!("; without {part}: {}", failure.what));
+    }
     if globals.json.is_none() {
-        print(&text)?;
+        output::print(&text).map_err(Failure::cannot)?;
         return Ok(Exit::Fine);
     }
     // A reader of JSON gets a record in every outcome: this one holds the plan and no figure.
@@ -197,10 +218,6 @@ fn file_name(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' }).collect()
 }
 
-fn print(text: &str) -> Result<(), Failure> {
-    output::print(text).map_err(|e| Failure::cannot(format!("stdout: {e}")))
-}
-
 fn rows(tables: &[Table]) -> usize {
     tables.iter().map(Table::rows).sum()
 }
@@ -214,10 +231,7 @@ fn finish(
     globals: &Globals,
     stem: Option<&str>,
 ) -> Exit {
-    let history = match &session.history {
-        Ok(h) => Ok(h.clone()),
-        Err(e) => Err(e.clone()),
-    };
+    let history = session.history.clone();
     let probes: Vec<&Entry> = outcomes.iter().map(|(e, _)| *e).collect();
     let lasting = |m: &Metric| {
         let reports = |e: &&&Entry| e.info.metrics().any(|i| i.id == m.id);
@@ -297,9 +311,9 @@ fn write(record: &mut Record, tables: &[Table], path: &Path) -> Result<Vec<Strin
     let size = |p: &Path| {
         std::fs::metadata(p).map_or(String::new(), |m| format!(" ({} kB)", m.len().div_ceil(1000)))
     };
-    if path.extension().is_some_and(|e| e == "html") {
-        machmeter_store::text::write(path, &machmeter_report::html::render(record))
-            .map_err(|e| e.to_string())?;
+    let ending = view::ending(path, "json").unwrap_or("json");
+    if ending != "json" {
+        machmeter_store::text::write(path, &view::render(ending, record)?).map_err(|e| e.to_string())?;
         return Ok(vec![format!("{}{}", path.display(), size(path))]);
     }
     if tables.is_empty() {

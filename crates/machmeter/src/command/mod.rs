@@ -25,6 +25,8 @@ use crate::globals::Globals;
 pub(crate) struct CommandEntry {
     pub(crate) name: &'static str,
     pub(crate) define: fn() -> Command,
+    /// Ids of the options of [`Globals`] that act on it.
+    pub(crate) takes: &'static [&'static str],
     pub(crate) run: fn(&Registries, &Globals, &ArgMatches) -> Result<Exit, Failure>,
 }
 
@@ -42,24 +44,18 @@ pub(crate) const COMMANDS: &[CommandEntry] = &[
 ];
 
 pub(crate) fn run(registries: &Registries, matches: &ArgMatches) -> Result<Exit, Failure> {
-    let globals = Globals::from_arg_matches(matches).map_err(Failure::usage)?;
-    match matches.subcommand() {
-        None => {
-            globals.check()?;
-            measure::page(registries, &globals)
-        }
-        Some((name, sub)) => {
-            // Global options may stand before or after the command; clap has propagated them to the innermost one.
-            let globals = Globals::from_arg_matches(sub).unwrap_or(globals);
-            globals.check()?;
-            if let Some(probe) = registries.probes.iter().find(|p| p.info.name == name) {
-                return measure::probe(registries, probe, &globals, sub);
-            }
-            match COMMANDS.iter().find(|c| c.name == name) {
-                Some(c) => (c.run)(registries, &globals, sub),
-                None => Err(Failure::usage(format!("no command '{name}'"))),
-            }
-        }
+    // Global options may stand before or after the command; clap has propagated them to the innermost one.
+    let given = matches.subcommand().map_or(matches, |(_, sub)| sub);
+    let mut globals = Globals::from_arg_matches(given).map_err(Failure::usage)?;
+    globals.check()?;
+    globals.quiet |= globals.dry_run;
+    let Some((name, _)) = matches.subcommand() else { return measure::page(registries, &globals) };
+    if let Some(probe) = registries.probes.iter().find(|p| p.info.name == name) {
+        return measure::probe(registries, probe, &globals, given);
+    }
+    match COMMANDS.iter().find(|c| c.name == name) {
+        Some(c) => (c.run)(registries, &globals, given),
+        None => Err(Failure::usage(format!("no command '{name}'"))),
     }
 }
 

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use machmeter_data::Record;
 use machmeter_data::summary::{self, RowInfo};
-use machmeter_report::card;
 use machmeter_store::document::{self, Document};
 use machmeter_store::foreign::{self, SideFacts};
 use machmeter_store::{history, json};
@@ -18,14 +17,20 @@ use crate::globals::Globals;
 use crate::session::{self, empty_record};
 use crate::{output, state, view};
 
-pub(crate) const ENTRY: CommandEntry = CommandEntry { name: "report", define, run };
+pub(crate) const ENTRY: CommandEntry = CommandEntry {
+    name: "report",
+    define,
+    takes: &["output", "json", "csv", "md", "verbose", "color", "ascii"],
+    run,
+};
 
 fn define() -> Command {
     Command::new(ENTRY.name)
-        .about("Draw a saved run, or another tool's files, as page, HTML or card")
+        .about("Show a saved run, or another tool's files; -o writes HTML or card")
         .long_about(
-            "Draws a saved run (last, last~1, a tag, a file, - for stdin) or files of FTQ, FWQ, Netgauge, sysjitter, oslat, \
-             cyclictest, interbench, ramlat, lat_mem_rd or multichase. Writes HTML, or the one-page card, to the file named by -o; shows the page on stdout.",
+            "Shows the page of a saved run (last, last~1, a tag, a file, - for stdin) or of files of FTQ, FWQ, Netgauge, sysjitter, \
+             oslat, cyclictest, interbench, ramlat, lat_mem_rd or multichase. Writes a file only with -o: the report (.html), the \
+             one-page card (.svg) or the record (.json).",
         )
         .arg(
             Arg::new("run")
@@ -35,36 +40,35 @@ fn define() -> Command {
                 .value_parser(value_parser!(PathBuf))
                 .help("last, last~N, a tag, a record, a report, or foreign files"),
         )
-        .arg(Arg::new("card").long("card").action(ArgAction::SetTrue).help("One-page card (SVG) instead of the report"))
+        .arg(
+            Arg::new("card")
+                .long("card")
+                .action(ArgAction::SetTrue)
+                .requires("output")
+                .help("The file of -o is the one-page card (SVG)"),
+        )
         .arg(
             Arg::new("tick-hz")
                 .long("tick-hz")
                 .value_name("HZ")
                 .value_parser(value_parser!(f64))
-                .help("Ticks per second of a foreign file that does not say"),
+                .help("Ticks per second of a file that does not say"),
         )
 }
 
 fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
     let names: Vec<PathBuf> = matches.get_many("run").into_iter().flatten().cloned().collect();
     let known = SideFacts { tick_hz: matches.get_one("tick-hz").copied(), ..SideFacts::default() };
-    let record = load(registries, &names, &known)?;
-    let as_card = matches.get_flag("card");
-    let mut outputs = globals.output.clone();
-    if outputs.is_empty() {
-        let stem = names.first().and_then(|n| n.file_stem()).map_or("report".into(), |s| s.to_string_lossy());
-        let stem = if stem == "-" { "stdin".to_owned() } else { stem.replace('~', "-") };
-        outputs.push(PathBuf::from(format!("machmeter-{stem}.{}", if as_card { "svg" } else { "html" })));
+    let bare = if matches.get_flag("card") { "svg" } else { "html" };
+    let endings = globals.output.iter().map(|path| view::ending(path, bare));
+    let endings = endings.collect::<Result<Vec<_>, _>>()?;
+    if bare == "svg" && endings.iter().any(|e| *e != bare) {
+        return Err(Failure::usage("--card writes .svg"));
     }
+    let record = load(registries, &names, &known)?;
     let mut saved = Vec::new();
-    for path in &outputs {
-        let text = if as_card || path.extension().is_some_and(|e| e == "svg") {
-            card::render(&record)
-        } else if path.extension().is_some_and(|e| e == "json") {
-            json::to_string(&record).map_err(Failure::cannot)?
-        } else {
-            view::page(&record)
-        };
+    for (path, ending) in globals.output.iter().zip(endings) {
+        let text = view::render(ending, &record).map_err(Failure::cannot)?;
         machmeter_store::text::write(path, &text).map_err(Failure::cannot)?;
         saved.push(format!("{} ({} kB)", path.display(), text.len().div_ceil(1000)));
     }

@@ -10,12 +10,12 @@ use crate::failure::Failure;
 use crate::globals::Globals;
 use crate::output;
 
-pub(crate) const ENTRY: CommandEntry = CommandEntry { name: "schema", define, run };
+pub(crate) const ENTRY: CommandEntry = CommandEntry { name: "schema", define, takes: &[], run };
 
 fn define() -> Command {
-    Command::new(ENTRY.name)
-        .about("JSON Schema of the record, of a comparison, or of a probe's parameters")
-        .arg(Arg::new("what").value_name("record|comparison|PROBE").default_value("record"))
+    Command::new(ENTRY.name).about("JSON Schema of record, comparison or a probe's parameters").arg(
+        Arg::new("what").value_name("WHAT").default_value("record").help("record, comparison or a probe"),
+    )
 }
 
 fn run(registries: &Registries, _globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
@@ -23,14 +23,11 @@ fn run(registries: &Registries, _globals: &Globals, matches: &ArgMatches) -> Res
     let schema = match what {
         "record" => schemars::schema_for!(Record).to_value(),
         "comparison" => schemars::schema_for!(machmeter_compare::Comparison).to_value(),
-        name => match registries.probes.iter().find(|p| p.info.name == name) {
-            Some(p) => (p.schema)(),
-            None => {
-                return Err(
-                    Failure::usage(format!("no schema '{name}'")).help("record, comparison, or a probe")
-                );
-            }
-        },
+        name => {
+            let unknown =
+                || Failure::usage(format!("no schema '{name}'")).help("record, comparison, or a probe");
+            (registries.probes.iter().find(|p| p.info.name == name).ok_or_else(unknown)?.schema)()
+        }
     };
     let text = serde_json::to_string_pretty(&schema).map_err(Failure::cannot)?;
     output::print(&text).map_err(Failure::cannot)?;

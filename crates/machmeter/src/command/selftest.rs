@@ -7,15 +7,21 @@ use machmeter_engine::selftest::{Options, SelfCheck, State};
 use machmeter_sys::guard::signals;
 use machmeter_sys::thread::monotonic_ns;
 
-use super::CommandEntry;
+use super::{CommandEntry, measure};
 use crate::Registries;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::globals::Globals;
 use crate::output::{self, Lines};
 use crate::session::Session;
+use crate::view;
 
-pub(crate) const ENTRY: CommandEntry = CommandEntry { name: "selftest", define, run };
+pub(crate) const ENTRY: CommandEntry = CommandEntry {
+    name: "selftest",
+    define,
+    takes: &["time", "cpus", "output", "json", "tag", "seed", "dry_run", "quiet"],
+    run,
+};
 
 fn define() -> Command {
     Command::new(ENTRY.name)
@@ -27,7 +33,7 @@ fn define() -> Command {
              With -t, the self-test of interactive records again what the machine was not quiet enough for, while there is time. \
              Exit code 0: every check passed; 1: one failed; 3: none failed, but something could not be shown here.",
         )
-        .arg(Arg::new("probe").required(true).value_parser(PossibleValuesParser::new(crate::PROBES.iter().map(|p| p.info.name))).help("The probe to test"))
+        .arg(Arg::new("probe").value_name("PROBE").required(true).value_parser(PossibleValuesParser::new(crate::PROBES.iter().map(|p| p.info.name))).help("The probe to test"))
         .arg(
             Arg::new("quick")
                 .long("quick")
@@ -50,6 +56,9 @@ fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Resu
     let given_ns = globals.time.unwrap_or(0);
     let within_ns = (test.within_s[usize::from(!quick)] * 1_000_000_000).max(given_ns);
     let session = Session::begin(registries, globals, within_ns)?;
+    if globals.dry_run {
+        return measure::plan(globals, within_ns, &[&format!("selftest {name}")], &[], &[]);
+    }
     let options = Options {
         quick,
         cpu: session.cpus().iter().next_back(),
@@ -61,11 +70,7 @@ fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Resu
     describe(&mut record, name, &checks);
     let mut trouble = Vec::new();
     for path in globals.output.iter().chain(globals.json.iter().filter(|p| p.as_os_str() != "-")) {
-        let text = if path.extension().is_some_and(|e| e == "html") {
-            Ok(machmeter_report::html::render(&record))
-        } else {
-            machmeter_store::json::to_string(&record).map_err(|e| e.to_string())
-        };
+        let text = view::render(view::ending(path, "json").unwrap_or("json"), &record);
         let wrote = text.and_then(|t| machmeter_store::text::write(path, &t).map_err(|e| e.to_string()));
         trouble.extend(wrote.err());
     }
@@ -74,7 +79,7 @@ fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Resu
     } else {
         page(&checks, record.run.wall_ns)
     };
-    output::print(&shown).map_err(|e| Failure::cannot(format!("stdout: {e}")))?;
+    output::print(&shown).map_err(Failure::cannot)?;
     for t in &trouble {
         output::say(&format!("error: {t}"));
     }

@@ -126,6 +126,7 @@ impl Bench {
             level: Level::Standard,
             priority: self.priority,
             seed: 0,
+            dry_run: false,
             budget: Deadline::start(u64::MAX),
             best_ever: &nothing_remembered,
             open_record: &host::nothing_stored,

@@ -19,13 +19,14 @@ use machmeter_noise::Quantum;
 use machmeter_sys::guard::signals;
 
 use crate::Registries;
+use crate::cli::failure;
 use crate::command::CommandEntry;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::globals::Globals;
 use crate::output;
 
-pub(crate) const ENTRY: CommandEntry = CommandEntry { name: "compat", define, run };
+pub(crate) const ENTRY: CommandEntry = CommandEntry { name: "compat", define, takes: &[], run };
 
 /// A benchmark this program stands in for.
 #[derive(Debug, Clone, Copy)]
@@ -63,7 +64,7 @@ fn names() -> String {
 
 fn define() -> Command {
     Command::new(ENTRY.name)
-        .about("Behave like another benchmark: ftq, fwq, selfish, interbench")
+        .about("Be another benchmark: ftq, fwq, selfish, interbench")
         .long_about(format!(
             "Takes the options of another benchmark and writes its files: {}. A symlink of such a name to this program does \
              the same. `machmeter compat NAME -h` lists the options of NAME; the global options of machmeter do not apply.",
@@ -118,15 +119,11 @@ fn parse(command: Command, rest: &[&OsString]) -> Result<Option<ArgMatches>, Fai
     match command.no_binary_name(true).try_get_matches_from(rest) {
         Ok(matches) => Ok(Some(matches)),
         Err(e) if e.kind() == ErrorKind::DisplayHelp => {
-            output::print(&e.to_string()).map_err(|e| Failure::cannot(format!("stdout: {e}")))?;
+            output::print(&e.to_string()).map_err(Failure::cannot)?;
             Ok(None)
         }
-        Err(e) => {
-            let text = e.render().to_string();
-            let first = text.lines().next().unwrap_or("wrong options");
-            let what = first.strip_prefix("error: ").unwrap_or(first);
-            Err(Failure::usage(format!("{name}: {what}")).help(format!("machmeter compat {name} -h")))
-        }
+        Err(e) => Err(Failure::usage(format!("{name}: {}", failure(&e).what))
+            .help(format!("machmeter compat {name} -h"))),
     }
 }
 
@@ -186,7 +183,7 @@ fn value_of(matches: &ArgMatches, name: &str) -> u64 {
 
 /// Writes bytes of text to stdout.
 fn print(text: &[u8]) -> Result<(), Failure> {
-    output::print(&String::from_utf8_lossy(text)).map_err(|e| Failure::cannot(format!("stdout: {e}")))
+    output::print(&String::from_utf8_lossy(text)).map_err(Failure::cannot)
 }
 
 /// Where to see more of what was written; `view` is what `report` is to be given.

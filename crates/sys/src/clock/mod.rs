@@ -65,7 +65,7 @@ pub trait TickSource: Copy + Send + Sync + 'static {
 }
 
 /// Names of all tick sources, of every architecture, so that a record can be read anywhere.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SourceId {
     /// x86-64 `rdtsc`: the cheapest; may move a few instructions either way.
@@ -79,6 +79,7 @@ pub enum SourceId {
     /// aarch64 `isb; mrs cntvct_el0`: waits until earlier instructions are done.
     CntvctIsb,
     /// `clock_gettime(CLOCK_MONOTONIC_RAW)`, one tick per ns.
+    #[default]
     MonotonicRaw,
 }
 

@@ -57,8 +57,8 @@ pub struct CrossCpu {
     pub why: Option<String>,
 }
 
-/// What is known about the clock of this machine.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// What is known about the clock of this machine; by default nothing.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Qualification {
     pub verdict: Verdict,
     /// The rate of the counter against `CLOCK_MONOTONIC_RAW`; `None` if it has none (see the verdict).

@@ -27,7 +27,7 @@ impl Flags {
 }
 
 /// The source to use, and why not the counter if it is not the counter.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
     pub source: SourceId,
     /// Why the counter was passed over; `None` if it was not.

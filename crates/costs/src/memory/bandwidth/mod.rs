@@ -129,6 +129,17 @@ pub(super) fn claimed(topology: &Topology, cpu: usize) -> Claimed {
 
 /// The working set in memory that the machine has room and the part has time for.
 fn memory_bytes(at: &At<'_>, request: &Request, claimed: Claimed) -> Result<usize, ProbeError> {
+    let available_bytes = MemoryLeft::of_this_process(&Tree::host())
+        .map_or(sizes::MEMORY_FEWEST_BYTES as f64 * 8.0, |m| m.available_bytes as f64);
+    // One for each CPU, one with zeros, one on huge pages.
+    let by_memory = available_bytes * MEMORY / (request.cpus + 2) as f64;
+    if let Some(bytes) = request.buffer_bytes.filter(|bytes| *bytes as f64 > by_memory) {
+        return Err(ProbeError::Usage(format!(
+            "--buffer: {} buffers of {bytes} bytes are more than a quarter of the {available_bytes} bytes of memory available",
+            request.cpus + 2
+        )));
+    }
+    at.host.begin()?;
     let trial = Buffer::new(2 * TRIAL_BYTES, Backing::Small, request.contents)
         .map_err(|e| ProbeError::Cannot(e.to_string()))?;
     // The quicker of two, since one may be switched out.
@@ -138,18 +149,8 @@ fn memory_bytes(at: &At<'_>, request: &Request, claimed: Claimed) -> Result<usiz
         (monotonic_ns() - begin_ns) as f64 / TRIAL_BYTES as f64
     });
     let ns_per_byte = ns_per_byte[0].min(ns_per_byte[1]).max(1e-3);
-    let available_bytes = MemoryLeft::of_this_process(&Tree::host())
-        .map_or(sizes::MEMORY_FEWEST_BYTES as f64 * 8.0, |m| m.available_bytes as f64);
-    // One for each CPU, one with zeros, one on huge pages.
-    let by_memory = available_bytes * MEMORY / (request.cpus + 2) as f64;
     let by_time = |share: f64| at.left_ns() as f64 * share / ns_per_byte;
     if let Some(bytes) = request.buffer_bytes {
-        if bytes as f64 > by_memory {
-            return Err(ProbeError::Usage(format!(
-                "--buffer: {} buffers of {bytes} bytes are more than a quarter of the {available_bytes} bytes of memory available",
-                request.cpus + 2
-            )));
-        }
         if bytes as f64 > by_time(FILLING_ASKED) {
             let seconds = bytes as f64 * ns_per_byte / 1e9 / FILLING_ASKED;
             return Err(ProbeError::Cannot(format!(

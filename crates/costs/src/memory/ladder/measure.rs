@@ -49,6 +49,7 @@ pub(super) fn measure(at: &mut At<'_>, params: &Params) -> Result<(), ProbeError
     let reported = ReportedCaches::of(&at.host.topology, at.host.cpus.first().unwrap_or(0));
     let left = MemoryLeft::of_this_process(&Tree::host()).map_err(ProbeError::Cannot)?;
     let mut request = Request::new(params, &reported, left.available_bytes, most_bytes(at.host.level))?;
+    at.host.begin()?;
     at.facts.set(&plan::REPORTED_CACHES, reported);
     let hypervisor = facts::capture().text("virt.hypervisor").unwrap_or("unknown").to_owned();
     at.facts.set(&plan::HYPERVISOR, hypervisor);

@@ -54,6 +54,7 @@ const CHAIN_BYTES: Fact<usize> = Fact::named("loaded.chain_bytes");
 const LAST_CACHE_BYTES: Fact<usize> = Fact::named("loaded.last_cache_bytes");
 
 fn measure(at: &mut At<'_>, params: &Params) -> Result<(), ProbeError> {
+    at.host.begin()?;
     let cpus = at.cpus();
     at.facts.set(&CPUS, cpus.len());
     let most = params.threads.map_or(cpus.len(), |t| (t as usize).saturating_add(1).min(cpus.len()));

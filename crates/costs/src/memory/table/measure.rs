@@ -74,6 +74,7 @@ pub(super) fn measure(at: &mut At<'_>, params: &Params) -> Result<(), ProbeError
             ProbeError::Cannot(said)
         });
     }
+    at.host.begin()?;
     at.facts.set(&CHOICE, choice);
     let buffers = Buffers::new(sizes, cpus.len()).map_err(|e| ProbeError::Cannot(e.to_string()))?;
     let setting = Rc::new(Setting {

@@ -68,6 +68,7 @@ const PACE: Pace =
     Pace { settle_ns: Pace::SETTLE_NS, batch_ns: Pace::BATCH_NS, pairs_per_visit: PAIRS_PER_VISIT };
 
 fn measure(at: &mut At<'_>, _params: &Params) -> Result<(), ProbeError> {
+    at.host.begin()?;
     let element_bytes = size_of::<f64>();
     let room_bytes = ELEMENTS[2] * element_bytes;
     let made = Pages::new(2 * room_bytes.next_multiple_of(4_096), Backing::Unasked);

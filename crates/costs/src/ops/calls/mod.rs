@@ -69,6 +69,7 @@ fn files(parent: &Path) -> Result<PrivateDirectory, String> {
 }
 
 fn measure(at: &mut At<'_>, params: &Params) -> Result<(), ProbeError> {
+    at.host.begin()?;
     // Removed at the end, whatever becomes of the process.
     let files = files(&params.files_in());
     let path = files.as_ref().map(|f| f.path().to_owned()).map_err(Clone::clone);

@@ -117,6 +117,7 @@ fn used_by_others(wall_ns: u64, used_ns: u64) -> bool {
 }
 
 fn measure(at: &mut At<'_>, params: &Params) -> Result<(), ProbeError> {
+    at.host.begin()?;
     let no_cpu = || ProbeError::Cannot("there is no CPU to measure on".to_owned());
     let cpu = at.host.cpus.first().ok_or_else(no_cpu)?;
     let no_files = Err("no row works on files".to_owned());

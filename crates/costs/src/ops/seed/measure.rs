@@ -47,6 +47,7 @@ pub(super) fn measure(at: &mut At<'_>, params: &Params) -> Result<(), ProbeError
     if let (Some(_), Err(why)) = (&params.directory, &folder) {
         return Err(ProbeError::Usage(why.clone()));
     }
+    at.host.begin()?;
     let path = folder.as_ref().map_err(Clone::clone).and_then(|f| file(f.path()));
     let claimed = at.host.topology.caches.iter().filter_map(|c| c.size_bytes).max().unwrap_or(0);
     let left = MemoryLeft::of_this_process(&Tree::host());

@@ -127,7 +127,8 @@ fn lanes(cpus: usize) -> Vec<Lane> {
 }
 
 #[allow(clippy::unnecessary_wraps, reason = "the form of all parts")]
-pub(super) fn measure(at: &mut At<'_>, _params: &Params) -> Result<(), ProbeError> {
+pub(super) fn measure(at: &mut At<'_>, params: &Params) -> Result<(), ProbeError> {
+    super::super::begin(at, params, super::PART.name)?;
     let cpus = at.cpus();
     let Some(placement) = PlacementDetector::of(at) else {
         at.rows.push(Lane::new(Operation::FetchAdd, 2, 0).row.refused("needs two CPUs, has 1"));

@@ -30,6 +30,7 @@ const SLEEPING_BATCH_NS: f64 = 500_000.0;
 const SAMPLES: [usize; 2] = [8, 6];
 
 pub(super) fn measure(at: &mut At<'_>, _params: &Params) -> Result<(), ProbeError> {
+    at.host.begin()?;
     let full = at.left_ns() >= SHORT_BELOW_NS;
     let room = || Room::new(Sharing::Threads).map_err(ProbeError::Cannot);
     let rooms: Vec<(Kind, Room)> =

@@ -56,6 +56,7 @@ pub(super) fn row(operation: &str, kind: Kind, model: &str, cpus: usize) -> Row 
 }
 
 pub(super) fn measure(at: &mut At<'_>, _params: &Params) -> Result<(), ProbeError> {
+    at.host.begin()?;
     if at.cpus().is_empty() {
         return Err(ProbeError::Cannot("there is no CPU to measure on".to_owned()));
     }

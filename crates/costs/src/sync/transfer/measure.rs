@@ -23,7 +23,8 @@ const COUPLES_MAX: usize = 512;
 const LIMIT_NS: u64 = 100_000_000;
 
 #[allow(clippy::unnecessary_wraps, reason = "the form of all parts")]
-pub(super) fn measure(at: &mut At<'_>, _params: &Params) -> Result<(), ProbeError> {
+pub(super) fn measure(at: &mut At<'_>, params: &Params) -> Result<(), ProbeError> {
+    super::super::begin(at, params, PART.name)?;
     let cpus = at.cpus();
     if cpus.len() < 2 {
         at.rows.extend(Kind::ALL.iter().map(|kind| refused(*kind)));

@@ -24,6 +24,7 @@ const PAIRS: usize = 8;
 
 #[allow(clippy::unnecessary_wraps, reason = "the form of all parts")]
 pub(super) fn measure(at: &mut At<'_>, _params: &Params) -> Result<(), ProbeError> {
+    at.host.begin()?;
     let full = at.left_ns() >= SHORT_BELOW_NS;
     let mut cells = CellList::default();
     jobs::add(&mut cells, at, full, VISIT_NS[usize::from(full)], plan::jobs);

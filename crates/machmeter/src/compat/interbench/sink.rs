@@ -41,7 +41,7 @@ impl Sink {
             && let Err(e) = output::print(text)
         {
             self.stdout = false;
-            self.trouble.push(format!("stdout: {e}"));
+            self.trouble.push(e);
         }
         if let Some((file, path)) = &mut self.log
             && let Err(e) = file.write_all(text.as_bytes()).and_then(|()| file.flush())
