@@ -2,7 +2,7 @@
 CARGO ?= cargo
 export MACHMETER_COMMIT ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null)
 
-.PHONY: all build run test check docs static cross bench audit setup clean
+.PHONY: all build run test check docs man completions static cross bench audit setup clean
 
 all: build run
 
@@ -48,6 +48,10 @@ cross:
 
 bench: build
 	./bench/run
+
+# Manual pages in target/man, completions for bash, fish and zsh in target/completions.
+man completions:
+	$(CARGO) xtask $@
 
 audit:
 	./scripts/audit

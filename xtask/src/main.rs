@@ -1,13 +1,14 @@
-//! Repository chores: `cargo xtask arch | asm | docs [--write] | schema [--write]`.
+//! Repository chores: `cargo xtask arch | asm | completions | docs [--write] | man | schema [--write]`.
 //!
-//! Each checks something that no compiler sees, and says in one line what is wrong; `--write` brings generated files up
-//! to date instead.
+//! `man` and `completions` write files for packagers. Each other one checks something that no compiler sees, and says in one line
+//! what is wrong; `--write` brings generated files up to date instead.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line chore talks to its user")]
 
 mod arch;
 mod asm;
 mod docs;
 mod schema;
+mod shell;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -25,8 +26,9 @@ fn run(arguments: &[String]) -> Result<()> {
         Some("arch") => arch::check(&root()),
         Some("asm") => asm::check(&root()),
         Some("docs") => docs::run(&root(), write),
+        Some(what @ ("man" | "completions")) => shell::write(&root(), what),
         Some("schema") => schema::run(&root(), write),
-        _ => bail!("usage: cargo xtask arch | asm | docs [--write] | schema [--write]"),
+        _ => bail!("usage: cargo xtask arch | asm | completions | docs [--write] | man | schema [--write]"),
     }
 }
 
