@@ -27,6 +27,7 @@ check:
 	$(CARGO) xtask arch
 	$(CARGO) xtask asm
 	$(CARGO) xtask schema
+	$(CARGO) xtask reference
 	$(CARGO) xtask docs
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
 

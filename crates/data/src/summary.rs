@@ -8,7 +8,7 @@ use crate::metric::{Metric, Params};
 use crate::quantity::{Unit, human};
 
 mod declared;
-pub use declared::{Pick, RowInfo, rows};
+pub use declared::{Pick, RowInfo, rows, selects};
 
 /// What a person should read first.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -56,7 +56,7 @@ pub struct RowFigure {
 }
 
 /// What a figure shows of its metric.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Shows {
     /// Its value, with its interval.

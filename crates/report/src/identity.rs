@@ -93,7 +93,7 @@ fn said(facts: &Facts, paths: &[&str]) -> Option<String> {
     (!words.is_empty()).then_some(words)
 }
 
-fn virtualization(facts: &Facts) -> String {
+pub(crate) fn virtualization(facts: &Facts) -> String {
     match said(facts, HYPERVISOR).as_deref() {
         Some("none" | "no" | "bare-metal" | "bare metal") => "bare metal".to_owned(),
         Some("unnamed") => "virtual machine".to_owned(),

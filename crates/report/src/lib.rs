@@ -18,3 +18,4 @@ mod pictures;
 mod svg;
 pub mod terminal;
 mod tiles;
+pub mod usual;

@@ -8,6 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use machmeter_data::Better;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::atomic;
@@ -37,7 +38,7 @@ impl BestStore {
 
     /// The best value stored under `key` for the machine, if any.
     pub fn best(&self, fingerprint: &str, key: &str) -> Result<Option<Best>, StoreError> {
-        Ok(Self::load(&self.file(fingerprint, "json"))?.remove(key))
+        Ok(load::<BTreeMap<String, Best>>(&self.file(fingerprint, "json"))?.remove(key))
     }
 
     /// Offers a value and returns the best one, this or an older one, and the best one before.
@@ -62,8 +63,8 @@ impl BestStore {
             ));
         }
         fs::create_dir_all(&self.folder).map_err(|e| StoreError::io(&self.folder, "create", &e))?;
-        let _held = self.lock(fingerprint)?;
-        let mut all = Self::load(&path)?;
+        let _held = lock(&self.file(fingerprint, "lock"))?;
+        let mut all: BTreeMap<String, Best> = load(&path)?;
         let before = all.get(key).cloned();
         let offered = before.as_ref().map_or(0, |b| b.offered) + 1;
         let now = match &before {
@@ -76,34 +77,8 @@ impl BestStore {
             _ => Best { value, since: date::now_rfc3339(), offered },
         };
         all.insert(key.to_owned(), now.clone());
-        atomic::replace(&path, |out| {
-            serde_json::to_writer_pretty(&mut *out, &all)?;
-            out.write_all(b"\n")
-        })?;
+        store(&path, &all)?;
         Ok((now, before))
-    }
-
-    fn load(path: &Path) -> Result<BTreeMap<String, Best>, StoreError> {
-        match fs::read(path) {
-            Ok(bytes) => serde_json::from_slice(&bytes)
-                .map_err(|e| StoreError::new(path, format!("damaged ({e}); remove it to start anew"))),
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(BTreeMap::new()),
-            Err(e) => Err(StoreError::io(path, "read", &e)),
-        }
-    }
-
-    /// Waits for the lock of this machine's file; dropping it releases it, and so does the end of the process.
-    fn lock(&self, fingerprint: &str) -> Result<File, StoreError> {
-        let path = self.file(fingerprint, "lock");
-        let file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
-            .open(&path)
-            .map_err(|e| StoreError::io(&path, "write", &e))?;
-        file.lock().map_err(|e| StoreError::io(&path, "lock", &e))?;
-        Ok(file)
     }
 
     fn file(&self, fingerprint: &str, extension: &str) -> PathBuf {
@@ -114,6 +89,37 @@ impl BestStore {
             .collect();
         self.folder.join(format!("{}.{extension}", if name.is_empty() { "unknown" } else { &name }))
     }
+}
+
+/// What the file at `path` holds; nothing where there is none.
+pub(crate) fn load<T: DeserializeOwned + Default>(path: &Path) -> Result<T, StoreError> {
+    match fs::read(path) {
+        Ok(bytes) => serde_json::from_slice(&bytes)
+            .map_err(|e| StoreError::new(path, format!("damaged ({e}); remove it to start anew"))),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(T::default()),
+        Err(e) => Err(StoreError::io(path, "read", &e)),
+    }
+}
+
+/// Writes what [`load`] reads, in one step.
+pub(crate) fn store(path: &Path, all: &impl Serialize) -> Result<(), StoreError> {
+    atomic::replace(path, |out| {
+        serde_json::to_writer_pretty(&mut *out, all)?;
+        out.write_all(b"\n")
+    })
+}
+
+/// Waits for the lock `path`; dropping it releases it, and so does the end of the process.
+pub(crate) fn lock(path: &Path) -> Result<File, StoreError> {
+    let file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
+        .open(path)
+        .map_err(|e| StoreError::io(path, "write", &e))?;
+    file.lock().map_err(|e| StoreError::io(path, "lock", &e))?;
+    Ok(file)
 }
 
 #[cfg(test)]

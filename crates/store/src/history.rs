@@ -5,6 +5,7 @@
 //! STATE/runs/20261121T194200Z-000417-1a2b3c4d.TABLE.parquet its raw samples
 //! STATE/tags/TAG                                            name of the latest run with that tag
 //! STATE/best/FINGERPRINT.json                               best values of one kind of machine
+//! STATE/reference.json                                      figures of machines added by `reference add`
 //! ```
 //! Names sort by time, each file appears in one step, and the record comes last, so processes need no lock.
 
@@ -16,6 +17,7 @@ use machmeter_data::{Record, Table};
 
 use crate::best::BestStore;
 use crate::error::StoreError;
+use crate::reference::ReferenceStore;
 use crate::{atomic, date, json, parquet};
 
 #[derive(Debug, Clone)]
@@ -169,6 +171,11 @@ impl History {
     /// Best values of this user's machines.
     pub fn best_values(&self) -> BestStore {
         BestStore::in_state_dir(&self.dir)
+    }
+
+    /// Figures of machines from which ranges of what is usual grow.
+    pub fn reference(&self) -> ReferenceStore {
+        ReferenceStore::in_state_dir(&self.dir)
     }
 
     fn raw_files(&self, name: &str) -> Result<Vec<PathBuf>, StoreError> {

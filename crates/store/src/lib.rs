@@ -14,6 +14,7 @@ pub mod foreign;
 pub mod history;
 pub mod json;
 pub mod parquet;
+pub mod reference;
 pub mod text;
 
 pub use error::StoreError;

@@ -110,17 +110,8 @@ impl Pick {
 
     /// The metrics it may mean, with their figures.
     fn candidates<'m>(&self, metrics: &'m [Metric]) -> Vec<(&'m Metric, f64)> {
-        let (id, conditions) = split(self.selector);
-        let holds = |m: &Metric, (name, wanted): &(&str, &str)| {
-            let is = |name: &str| {
-                let Some(value) = m.params.get(name) else { return false };
-                let value = value.to_string();
-                wanted.strip_suffix('*').map_or(value == *wanted, |begin| value.starts_with(begin))
-            };
-            name.strip_prefix('!').map_or_else(|| is(name), |name| !is(name))
-        };
         let shows = self.shows();
-        let of = metrics.iter().filter(|m| m.id == id && conditions.iter().all(|c| holds(m, c)));
+        let of = metrics.iter().filter(|m| selects(self.selector, m));
         of.filter_map(|m| Some((m, shows.of(m)?))).collect()
     }
 
@@ -142,8 +133,22 @@ impl Pick {
     }
 }
 
+/// Whether the selector, written as for [`Pick::new`], names the metric.
+pub fn selects(selector: &str, metric: &Metric) -> bool {
+    let (id, conditions) = split(selector);
+    let holds = |(name, wanted): &(&str, &str)| {
+        let is = |name: &str| {
+            let Some(value) = metric.params.get(name) else { return false };
+            let value = value.to_string();
+            wanted.strip_suffix('*').map_or(value == *wanted, |begin| value.starts_with(begin))
+        };
+        name.strip_prefix('!').map_or_else(|| is(name), |name| !is(name))
+    };
+    metric.id == id && conditions.iter().all(holds)
+}
+
 /// Id and conditions of a selector.
-fn split(selector: &'static str) -> (&'static str, Vec<(&'static str, &'static str)>) {
+fn split(selector: &str) -> (&str, Vec<(&str, &str)>) {
     let Some((id, rest)) = selector.split_once('{') else { return (selector, Vec::new()) };
     let pairs = rest.trim_end_matches('}').split(',').filter_map(|c| c.split_once('='));
     (id, pairs.collect())

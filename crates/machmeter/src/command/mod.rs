@@ -6,6 +6,7 @@ mod explain;
 mod export;
 mod list;
 mod measure;
+mod reference;
 mod report;
 mod schema;
 mod selftest;
@@ -38,6 +39,7 @@ pub(crate) const COMMANDS: &[CommandEntry] = &[
     explain::ENTRY,
     export::ENTRY,
     list::ENTRY,
+    reference::ENTRY,
     report::ENTRY,
     schema::ENTRY,
     selftest::ENTRY,

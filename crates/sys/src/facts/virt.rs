@@ -12,6 +12,7 @@ const NS_PER_TICK: u64 = 10_000_000;
 pub(super) fn add(facts: &mut Facts, tree: &Tree) {
     facts.set("virt.hypervisor", hypervisor(tree));
     facts.set("virt.product", product(tree));
+    facts.set("virt.chassis", chassis(tree));
     facts.set("virt.container", container(tree));
     let steal = from_file(tree, "proc/stat", |stat| {
         let ticks: u64 =
@@ -71,6 +72,24 @@ fn product(tree: &Tree) -> Fact {
     }
     let maker = tree.text(&format!("{DMI}/sys_vendor")).unwrap_or_default();
     from_file(tree, &format!("{DMI}/product_name"), |name| Some(format!("{maker} {name}")))
+}
+
+/// Desktop, laptop, server, ... as the firmware says: the property of a device tree, or the type of SMBIOS 3.7, table 17.
+fn chassis(tree: &Tree) -> Fact {
+    let property = "sys/firmware/devicetree/base/chassis-type";
+    if tree.exists(property) {
+        return text(tree, property);
+    }
+    from_file(tree, &format!("{DMI}/chassis_type"), |code| {
+        Some(match code.parse().ok()? {
+            3_u32 | 4 | 6 | 7 | 13 | 35 | 36 => "desktop",
+            8 | 9 | 10 | 14 => "laptop",
+            31 | 32 => "convertible",
+            17 | 23 | 25 | 28 | 29 => "server",
+            33 | 34 => "embedded",
+            _ => "other",
+        })
+    })
 }
 
 /// The container runtime, `none` where nothing speaks for one.

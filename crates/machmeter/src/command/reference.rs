@@ -1,0 +1,77 @@
+//! `machmeter reference add RECORD...`: ranges of what is usual grow from records.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Arg, ArgMatches, Command, value_parser};
+use machmeter_report::usual;
+use machmeter_store::reference::Machine;
+
+use super::{CommandEntry, report};
+use crate::Registries;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::globals::Globals;
+use crate::{output, state};
+
+pub(crate) const ENTRY: CommandEntry = CommandEntry { name: "reference", define, run };
+
+fn define() -> Command {
+    let records = Arg::new("record")
+        .value_name("RECORD")
+        .num_args(1..)
+        .required(true)
+        .value_parser(value_parser!(PathBuf))
+        .help("last, last~N, a tag, a record, or a report");
+    Command::new(ENTRY.name)
+        .about("Let ranges of what is usual grow from records")
+        .subcommand_required(true)
+        .subcommand(Command::new("add").about("Add the figures in the rows of records").arg(records))
+}
+
+fn run(registries: &Registries, _globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
+    let names = matches.subcommand_matches("add").and_then(|m| m.get_many::<PathBuf>("record"));
+    let mut new = Vec::new();
+    for name in names.into_iter().flatten() {
+        let machine = machine(registries, name);
+        new.push(machine.map_err(|f| Failure::usage(format!("{}: {}", name.display(), f.what)))?);
+    }
+    let mut kinds: Vec<String> = new.iter().map(|(_, m)| m.kind.clone()).collect();
+    let records = new.len();
+    kinds.sort();
+    kinds.dedup();
+    let store = state::history().map_err(Failure::usage)?.reference();
+    let all = store.add(new).map_err(Failure::cannot)?;
+    let mut text = format!("{records} records added\n");
+    for kind in kinds {
+        let of_kind = || all.values().filter(|m| m.kind == kind);
+        let ranges = usual::grown(of_kind().map(|m| (m.kind.as_str(), m.figures.as_slice()))).len();
+        let (machines, least) = (of_kind().count(), usual::MIN_MACHINES);
+        text += &format!(
+            "{kind}: {machines} machines, {ranges} figures with a range (of {least} machines or more)\n"
+        );
+    }
+    output::print(&text).map_err(Failure::cannot)?;
+    Ok(Exit::Fine)
+}
+
+/// Fingerprint and figures of the machine of a record.
+fn machine(registries: &Registries, name: &Path) -> Result<(String, Machine), Failure> {
+    let (record, _) = report::located(name)?;
+    if !record.complete {
+        return Err(Failure::usage("the run ended before its plan"));
+    }
+    let is_digest = |f: &String| f.len() == 64 && f.bytes().all(|b| b.is_ascii_hexdigit());
+    let fingerprint = record.machine.fingerprint.clone().filter(is_digest);
+    let fingerprint =
+        fingerprint.ok_or_else(|| Failure::usage("no fingerprint that tells machines apart"))?;
+    let kind = usual::kind(&record).ok_or_else(|| {
+        Failure::usage("the facts tell no kind of machine (guest, server, desktop, laptop, board)")
+    })?;
+    let mut figures = usual::figures(&record).map_err(Failure::usage)?;
+    let registered = |id: &str| registries.probes.iter().flat_map(|p| p.info.metrics()).any(|m| m.id == id);
+    figures.retain(|(key, ..)| registered(key.split('{').next().unwrap_or_default()));
+    if figures.is_empty() {
+        return Err(Failure::usage("no figure in its rows that nothing weakens"));
+    }
+    Ok((fingerprint, Machine { kind: kind.to_owned(), figures }))
+}

@@ -1,0 +1,134 @@
+#![allow(clippy::unwrap_used, reason = "tests fail loudly")]
+
+use machmeter_data::metric::params;
+use machmeter_data::{Better, Fact, MetricInfo, Unit};
+use serde_json::json;
+
+use super::*;
+
+fn info(id: &'static str) -> MetricInfo {
+    let (unit, better) = (Unit::Nanoseconds, Better::Lower);
+    MetricInfo { id, params: &[], unit, better, description: "", may_be_negative: false }
+}
+
+fn cas(from: i64, to: i64, ns: f64) -> Metric {
+    let of =
+        params([("from", from.into()), ("to", to.into()), ("kind", "cas".into()), ("regime", 1_i64.into())]);
+    Metric::new(&info("memory.core_to_core"), of, ns, "median", 9)
+}
+
+fn latency(level: &str, ns: f64) -> Metric {
+    let of = params([("level", level.into()), ("order", "global".into()), ("pages", "small".into())]);
+    Metric::new(&info("memory.latency"), of, ns, "median", 9)
+}
+
+/// A record with these texts as facts, of two cores of two threads, whose rows show all of these metrics.
+fn record(facts: &[(&str, &str)], metrics: Vec<Metric>) -> Record {
+    let figures: Vec<_> =
+        metrics.iter().map(|m| json!({"condition": "", "id": m.id, "params": m.params})).collect();
+    let mut record: Record = serde_json::from_value(json!({
+        "format": "machmeter-result", "version": "1.0", "id": "1", "complete": true, "stopped_by": "time",
+        "tool": {"name": "machmeter", "version": "", "target": ""},
+        "run": {"started": "", "wall_ns": 0, "command": [], "verb": "page", "level": "", "seed": 0, "euid": 0, "policy": "",
+                "parameters": {}},
+        "machine": {"before": {}, "after": {}}, "clock": null,
+        "summary": {"rows": [{"section": "MEMORY", "name": "all", "figures": figures}]},
+    }))
+    .unwrap();
+    for (path, text) in facts {
+        let source = if *path == "virt.product" { "/sys/firmware/devicetree/base/model" } else { "/sys" };
+        record.machine.before.set(*path, Fact::known(*text, source));
+    }
+    let cores = vec!["cpus 0,2: package 0 core 0".to_owned(), "cpus 1,3-4: package 0 core 1".to_owned()];
+    record.machine.before.set("cpu.topology", Fact::known(cores, "/sys"));
+    record.metrics = metrics;
+    record
+}
+
+#[test]
+fn published_ranges_are_those_of_an_independent_calculation() {
+    // 10th and 90th percentile (Hyndman and Fan, type 7) of the fixtures by Python, whose float division and sort share nothing
+    // with ours. A published range is of its own definition: kind of machine, operation, level, cores apart.
+    let truth = [("desktop", 16.06, 105.14, 10), ("server", 29.86, 192.0, 13)];
+    for (kind, low, high, n) in truth {
+        let record = record(&[("virt.chassis", kind), ("virt.hypervisor", "none")], Vec::new());
+        let found = usual(&cas(0, 3, 50.0), &record).unwrap();
+        assert!((found.low - low).abs() < 1e-3 && (found.high - high).abs() < 1e-3, "{found:?}");
+        assert!(
+            found.n == n && found.kind == kind && found.source.contains("core-to-core-latency"),
+            "{found:?}"
+        );
+        assert_eq!(usual(&cas(0, 2, 7.0), &record), None, "two threads of one core");
+        assert_eq!(usual(&cas(0, 9, 50.0), &record), None, "a CPU that the topology lacks");
+        assert_eq!(usual(&latency("L1", 1.0), &record), None, "no source for this kind");
+    }
+    let board = record(&[("virt.product", "Example Single Board Computer")], Vec::new());
+    let found = usual(&latency("L1", 1.5), &board).unwrap();
+    assert!(
+        (found.low - 1.4182).abs() < 1e-3 && (found.high - 2.5186).abs() < 1e-3 && found.n == 45,
+        "{found:?}"
+    );
+    assert_eq!(usual(&latency("DRAM", 150.0), &board), None, "pages of the sources are unknown");
+    let mut other = cas(0, 3, 50.0);
+    other.params.insert("kind".to_owned(), "read_clean".into());
+    assert_eq!(usual(&other, &record(&[("virt.chassis", "server")], Vec::new())), None);
+}
+
+#[test]
+fn the_kind_is_what_the_record_tells_and_nothing_else() {
+    let told = [
+        (&[("virt.hypervisor", "kvm"), ("virt.chassis", "desktop")][..], Some("guest")),
+        (&[("virt.hypervisor", "unnamed")], Some("guest")),
+        (&[("virt.product", "linux,dummy-virt")], Some("guest")),
+        (&[("virt.hypervisor", "none"), ("virt.chassis", "convertible")], Some("laptop")),
+        (&[("virt.product", "Example Phone"), ("virt.chassis", "handset")], None),
+        (&[("virt.product", "Example Board"), ("virt.chassis", "embedded")], Some("board")),
+        (&[("virt.hypervisor", "none"), ("virt.chassis", "other")], None),
+        (&[("virt.hypervisor", "none")], None),
+        (&[], None),
+    ];
+    for (facts, expected) in told {
+        assert_eq!(kind(&record(facts, Vec::new())), expected, "{facts:?}");
+    }
+}
+
+#[test]
+fn ranges_grow_from_five_machines_of_a_kind() {
+    let server = [("virt.hypervisor", "none"), ("virt.chassis", "server")];
+    let machine = |ns: f64| figures(&record(&server, vec![latency("DRAM", ns)])).unwrap();
+    let five: Vec<Vec<Figure>> = [104.0, 100.0, 101.0, 103.0, 102.0].map(machine).to_vec();
+    let grow = |n: usize| grown(five.iter().take(n).map(|f| ("server", f.as_slice())));
+    assert!(grow(4).is_empty());
+    let (of, there) = (latency("DRAM", 90.0), record(&server, Vec::new()));
+    let found = usual_shown(&grow(5), &of, &Shows::Value, &there).unwrap();
+    // Positions 0.4 and 3.6 among 100 to 104.
+    assert!(
+        (found.low - 100.4).abs() < 1e-9 && (found.high - 103.6).abs() < 1e-9 && found.n == 5,
+        "{found:?}"
+    );
+    assert_eq!(usual_shown(&grow(5), &of, &Shows::Max, &there), None);
+    assert_eq!(usual_shown(&grow(5), &latency("L2", 4.0), &Shows::Value, &there), None);
+    let desktop = record(&[("virt.chassis", "desktop")], Vec::new());
+    assert_eq!(usual_shown(&grow(5), &of, &Shows::Value, &desktop), None);
+}
+
+#[test]
+fn weak_figures_do_not_count_and_hostile_records_are_refused() {
+    let mut weak = latency("L1", 1.0);
+    weak.flag("W314");
+    let planted = vec![weak, cas(0, 2, 7.0), cas(0, 1, 50.0), latency("L2", 4.0), latency("L2", 4.0)];
+    let keys: Vec<String> = figures(&record(&[], planted)).unwrap().into_iter().map(|f| f.0).collect();
+    assert_eq!(
+        keys,
+        [
+            "memory.core_to_core{from=0,kind=cas,regime=1,to=1}",
+            "memory.latency{level=L2,order=global,pages=small}"
+        ]
+    );
+    for text in ["*", "a,level=b", "}", "\u{1b}[2J", &"x".repeat(400)] {
+        let refused = figures(&record(&[], vec![latency(text, 1.0)])).unwrap_err();
+        assert!(refused.contains("no version writes") && refused.len() < 80, "{refused}");
+    }
+    let many = (0..=MAX_FIGURES).map(|i| latency(&i.to_string(), 1.0)).collect();
+    assert!(figures(&record(&[], many)).unwrap_err().contains("more than 1000"));
+}
