@@ -30,7 +30,9 @@ fn run(arguments: &[String]) -> Result<()> {
         Some(what @ ("man" | "completions")) => shell::write(&root(), what),
         Some("reference") => reference::run(&root(), write),
         Some("schema") => schema::run(&root(), write),
-        _ => bail!("usage: cargo xtask arch | asm | completions | docs [--write] | man | reference [--write] | schema [--write]"),
+        _ => bail!(
+            "usage: cargo xtask arch | asm | completions | docs [--write] | man | reference [--write] | schema [--write]"
+        ),
     }
 }
 

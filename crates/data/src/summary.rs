@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::metric::{Metric, Params};
-use crate::quantity::{Unit, human};
+use crate::quantity::{Better, Unit, human};
 
 mod declared;
 pub use declared::{Pick, RowInfo, rows, selects};
@@ -53,6 +53,86 @@ pub struct RowFigure {
     /// The same of earlier runs of this machine, the latest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier: Vec<f64>,
+    /// Where it lies on machines of this kind, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usual: Option<Usual>,
+}
+
+/// Where a figure usually lies.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Usual {
+    /// 10th percentile of the machines, in the unit of the metric.
+    pub low: f64,
+    /// 90th percentile of the machines, in the unit of the metric.
+    pub high: f64,
+    /// `guest`, `server`, `desktop`, `laptop` or `board`.
+    pub kind: String,
+    /// Machines.
+    pub n: u32,
+    /// Who measured them.
+    pub source: String,
+}
+
+/// A figure beside where it usually lies.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Compared {
+    /// The range; both ends are above 0.
+    pub usual: Usual,
+    /// The figure, above 0.
+    pub value: f64,
+    /// Unit of the three.
+    pub unit: Unit,
+    /// Which end is the good one.
+    pub better: Better,
+}
+
+/// What a figure means beside where it usually lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// Within the range, or on its good side.
+    Usual,
+    /// On the bad side, by less than a decade.
+    Worse,
+    /// A decade or more on the bad side.
+    FarWorse,
+}
+
+impl Compared {
+    /// Places of the low end, the figure and the high end on a logarithmic axis, 0 to 1, that begins a decade below the range and
+    /// ends a decade above it.
+    pub fn places(&self) -> [f64; 3] {
+        let (from, to) = ((self.usual.low / 10.0).ln(), (self.usual.high * 10.0).ln());
+        [self.usual.low, self.value, self.usual.high].map(|v| ((v.ln() - from) / (to - from)).clamp(0.0, 1.0))
+    }
+
+    /// What the figure means.
+    pub fn place(&self) -> Place {
+        let beyond = match self.better {
+            Better::Lower => self.value / self.usual.high,
+            Better::Higher => self.usual.low / self.value,
+            Better::Neither => 0.0,
+        };
+        match beyond {
+            b if b <= 1.0 => Place::Usual,
+            b if b < 10.0 => Place::Worse,
+            _ => Place::FarWorse,
+        }
+    }
+
+    /// `usual in 37 servers: 16.1 to 105 ns`.
+    pub fn words(&self) -> String {
+        let Usual { low, high, kind, n, .. } = &self.usual;
+        format!("usual in {n} {kind}s: {}", span(*low, *high, self.unit))
+    }
+}
+
+/// `16.1 to 105 ns`: a unit that is the same stands once.
+pub fn span(low: f64, high: f64, unit: Unit) -> String {
+    let (low, high) = (human(low, unit), human(high, unit));
+    match (low.split_once(' '), high.split_once(' ')) {
+        (Some((number, a)), Some((_, b))) if a == b => format!("{number} to {high}"),
+        _ => format!("{low} to {high}"),
+    }
 }
 
 /// What a figure shows of its metric.
@@ -158,7 +238,7 @@ impl RowFigure {
 }
 
 /// A row in words.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Told {
     /// What it is and under which conditions: `mutex, free | wanted`.
     pub name: String,
@@ -168,6 +248,8 @@ pub struct Told {
     pub half_width: Option<String>,
     /// Whether one of them is of a core that was shared.
     pub is_shared: bool,
+    /// The first figure beside where it usually lies.
+    pub compared: Option<Compared>,
 }
 
 impl Row {
@@ -183,6 +265,15 @@ impl Row {
         found
     }
 
+    /// The first figure that is shown beside where it usually lies; `None` of what has no place on a logarithmic axis.
+    pub fn compared(&self, metrics: &[Metric]) -> Option<Compared> {
+        let of = |f: &RowFigure| Some((f.usual.clone(), f.find(metrics)?));
+        let (usual, shown) = self.figures.iter().find_map(of)?;
+        let (value, unit, better) = (shown.value, shown.unit, shown.metric.better);
+        let drawable = |u: &Usual| 0.0 < u.low && u.low <= u.high && u.high.is_finite() && value > 0.0;
+        usual.filter(drawable).map(|usual| Compared { usual, value, unit, better })
+    }
+
     /// The row in words, where a figure is known.
     pub fn told(&self, metrics: &[Metric]) -> Option<Told> {
         let shown = self.shown(metrics);
@@ -195,6 +286,7 @@ impl Row {
             figures: joined(&texts)?,
             half_width: half_width(&shown).map(|h| human(h, Unit::One)),
             is_shared: shown.iter().any(|(_, s)| s.metric.is_shared()),
+            compared: self.compared(metrics),
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use machmeter_data::Record;
 use machmeter_data::quantity::human;
-use machmeter_data::summary::{Row, RowFigure};
+use machmeter_data::summary::{Compared, Row, RowFigure};
 
 /// A figure with what is to be known beside it.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,6 +17,8 @@ pub(crate) struct Tile<'r> {
     pub note: String,
     /// The same of earlier runs, the latest last, then that of this one; empty where there are too few.
     pub trend: Vec<f64>,
+    /// The first figure beside where it usually lies.
+    pub compared: Option<Compared>,
 }
 
 /// Earlier runs from which on a trend is drawn.
@@ -59,5 +61,6 @@ fn tile<'r>(row: &'r Row, record: &'r Record) -> Option<Tile<'r>> {
         } else {
             Vec::new()
         },
+        compared: row.compared(&record.metrics),
     })
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use machmeter_data::summary::{Shows, selects};
+use machmeter_data::summary::{Shows, Usual, selects};
 use machmeter_data::{FactValue, Facts, Metric, ParamValue, Quality, Record};
 use machmeter_stats::quantile;
 use serde::Deserialize;
@@ -19,20 +19,6 @@ const MAX_FIGURES: usize = 1_000;
 const MAX_KEY_BYTES: usize = 300;
 /// Model that QEMU, Firecracker and others write into a guest's device tree.
 const GUEST_MODEL: &str = "linux,dummy-virt";
-
-/// Where a figure usually lies.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct Usual {
-    /// 10th percentile of the machines, in the unit of the metric.
-    pub low: f64,
-    /// 90th percentile of the machines, in the unit of the metric.
-    pub high: f64,
-    /// `guest`, `server`, `desktop`, `laptop` or `board`.
-    pub kind: String,
-    /// Machines.
-    pub n: u32,
-    pub source: String,
-}
 
 /// A range and the figures it is of.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -66,6 +52,16 @@ pub fn usual_shown(grown: &[Entry], metric: &Metric, shows: &Shows, record: &Rec
     }
     let fits = |e: &&Entry| e.usual.kind == kind && e.shows == *shows && selects(&e.selector, metric);
     PUBLISHED.range.iter().chain(grown).find(fits).map(|e| e.usual.clone())
+}
+
+/// Gives the figures in the rows of a record the ranges they usually lie in; a range that a figure has stays.
+pub fn fill(grown: &[Entry], record: &mut Record) {
+    let mut rows = std::mem::take(&mut record.summary.rows);
+    for figure in rows.iter_mut().flat_map(|r| &mut r.figures).filter(|f| f.usual.is_none()) {
+        let found = figure.find(&record.metrics);
+        figure.usual = found.and_then(|s| usual_shown(grown, s.metric, &figure.shows, record));
+    }
+    record.summary.rows = rows;
 }
 
 /// The kind of a machine, where its record tells: a guest by its hypervisor, else by what the firmware says of the case, else a

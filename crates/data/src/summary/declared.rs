@@ -179,6 +179,7 @@ fn row(info: &RowInfo, metrics: &[Metric], each: Option<(&str, &str)>) -> Option
         params: m.params.clone(),
         shows: pick.shows(),
         earlier: Vec::new(),
+        usual: None,
     };
     Some(Row {
         section: info.section.to_owned(),

@@ -1,8 +1,8 @@
 //! `machmeter list WHAT`: the registries.
 
 use clap::{Arg, ArgMatches, Command};
-use machmeter_data::{Hazard, MetricInfo};
 use machmeter_data::record::Run;
+use machmeter_data::{Hazard, MetricInfo};
 use machmeter_engine::{Info, LoadInfo};
 use machmeter_interactive::tasks::TASKS;
 use machmeter_report::format::FORMATS;
@@ -51,7 +51,8 @@ fn run(registries: &Registries, _globals: &Globals, matches: &ArgMatches) -> Res
             let better = |m: &MetricInfo| format!("{:?}", m.better).to_lowercase();
             let id = |m: &MetricInfo| format!("{}{{{}}}", m.id, m.params.join(","));
             let unit = |m: &MetricInfo| format!("{}, {}", m.unit.ucum(), better(m));
-            let text = |m: &MetricInfo| format!("{} Weakened by: {}.", m.description, Hazard::names(m.weakened_by));
+            let text =
+                |m: &MetricInfo| format!("{} Weakened by: {}.", m.description, Hazard::names(m.weakened_by));
             probes.flat_map(Info::metrics).map(|m| row(&id(m), &unit(m), &text(m))).collect()
         }
     };

@@ -11,9 +11,11 @@ use machmeter_data::{CheckState, Metric, Table};
 use machmeter_engine::part::run_together;
 use machmeter_engine::probe::{Command, Outcome, Parameters, page_share_ns};
 use machmeter_engine::{Entry, Host, ProbeError};
+use machmeter_report::usual;
 use machmeter_store::{date, history, json};
 use machmeter_sys::guard::signals;
 
+use super::reference;
 use crate::Registries;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -250,6 +252,7 @@ fn finish(
             figure.earlier = earlier.iter().rev().filter_map(of).collect();
         }
     }
+    usual::fill(&reference::grown(), &mut record);
     let tables = match globals.raw {
         Raw::None => Vec::new(),
         Raw::Auto if rows(&tables) > MANY_ROWS => Vec::new(),

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::globals::Globals;
 use crate::{output, state};
 
-pub(crate) const ENTRY: CommandEntry = CommandEntry { name: "reference", define, run };
+pub(crate) const ENTRY: CommandEntry = CommandEntry { name: "reference", define, takes: &[], run };
 
 fn define() -> Command {
     let records = Arg::new("record")
@@ -52,6 +52,12 @@ fn run(registries: &Registries, _globals: &Globals, matches: &ArgMatches) -> Res
     }
     output::print(&text).map_err(Failure::cannot)?;
     Ok(Exit::Fine)
+}
+
+/// Ranges that have grown on this machine; none where no history can be read.
+pub(super) fn grown() -> Vec<usual::Entry> {
+    let machines = state::history().ok().and_then(|h| h.reference().machines().ok()).unwrap_or_default();
+    usual::grown(machines.values().map(|m| (m.kind.as_str(), m.figures.as_slice())))
 }
 
 /// Fingerprint and figures of the machine of a record.

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use machmeter_data::Record;
 use machmeter_data::summary::{self, RowInfo};
+use machmeter_report::usual;
 use machmeter_store::document::{self, Document};
 use machmeter_store::foreign::{self, SideFacts};
 use machmeter_store::{history, json};
 
-use super::CommandEntry;
+use super::{CommandEntry, reference};
 use crate::Registries;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -79,8 +80,14 @@ fn run(registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Resu
     Ok(if trouble.is_empty() { Exit::Fine } else { Exit::CannotMeasure })
 }
 
-/// The record that names mean: a run of ours, or one made from foreign files.
+/// The record that names mean, with what is usual: a run of ours, or one made from foreign files.
 pub(super) fn load(registries: &Registries, names: &[PathBuf], known: &SideFacts) -> Result<Record, Failure> {
+    let mut record = read(registries, names, known)?;
+    usual::fill(&reference::grown(), &mut record);
+    Ok(record)
+}
+
+fn read(registries: &Registries, names: &[PathBuf], known: &SideFacts) -> Result<Record, Failure> {
     if let [one] = names {
         if one.as_os_str() == "-" {
             return json::read_from(&mut std::io::stdin().lock(), Path::new("-")).map_err(Failure::usage);

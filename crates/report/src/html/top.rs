@@ -1,7 +1,7 @@
 //! Heading and summary: who the machine is, what was asked, what came out.
 
 use machmeter_data::Record;
-use machmeter_data::summary::Fit;
+use machmeter_data::summary::{Compared, Fit, Place};
 
 use super::page::{Page, put};
 use super::{chapters, esc, figures};
@@ -67,11 +67,12 @@ pub(super) fn glance(page: &mut Page, record: &Record) {
         for t in tiles {
             put!(
                 page,
-                "<li><span class=\"label\">{}: {}</span><strong>{}{}</strong><span class=\"note\">{}</span></li>",
+                "<li><span class=\"label\">{}: {}</span><strong>{}{}</strong>{}<span class=\"note\">{}</span></li>",
                 esc(&chapters::title(&t.section.to_lowercase())),
                 esc(&t.name),
                 esc(&t.value),
                 trend(&t.trend),
+                t.compared.as_ref().map_or_else(String::new, strip),
                 esc(&t.note)
             );
         }
@@ -99,6 +100,24 @@ fn trend(values: &[f64]) -> String {
         values.len() - 1,
         values.len() - 1,
         line.trim_end()
+    )
+}
+
+/// The place of a figure in what is usual, as on the terminal.
+fn strip(compared: &Compared) -> String {
+    let [low, at, high] = compared.places().map(|p| 3.0 + 194.0 * p);
+    let class = match compared.place() {
+        Place::Usual => "usual",
+        Place::Worse => "worse",
+        Place::FarWorse => "far",
+    };
+    let words = esc(&compared.words());
+    let source = esc(&compared.usual.source);
+    format!(
+        "<svg class=\"strip\" viewBox=\"0 0 200 12\" role=\"img\" aria-label=\"{words}\"><title>{words} ({source})</title>\
+         <rect class=\"axis\" y=\"5\" width=\"200\" height=\"2\"/><rect class=\"range\" x=\"{low:.1}\" y=\"3\" width=\"{:.1}\" height=\"6\"/>\
+         <circle class=\"{class}\" cx=\"{at:.1}\" cy=\"6\" r=\"4\"/></svg><span class=\"note\">{words}</span>",
+        (high - low).max(2.0)
     )
 }
 

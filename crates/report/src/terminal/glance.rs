@@ -2,7 +2,7 @@
 //! probes it is short, to be read in ten seconds; of one it has all rows.
 
 use machmeter_data::record::Warning;
-use machmeter_data::summary::{Fit, Row, Told};
+use machmeter_data::summary::{Compared, Fit, Place, Row, Told, span};
 use machmeter_data::{Check, CheckState, Record, Shape};
 
 use super::{TerminalStyle, decades, pictures, printable, push_wrapped, wrap};
@@ -13,6 +13,8 @@ use crate::label;
 pub(super) const HEADING: usize = 12;
 const NAME: usize = 35;
 const FIGURE: usize = 16;
+/// Most and fewest columns of the strip that shows what is usual.
+const STRIP: [usize; 2] = [26, 9];
 /// Columns for what stands beside a figure.
 const BESIDE: usize = 14;
 /// Notes that are told; the others are counted.
@@ -124,7 +126,7 @@ fn rows(out: &mut String, record: &Record, style: &TerminalStyle, depth: Depth) 
         |of: fn(&Told) -> &String| all.iter().map(|(_, t)| of(t).chars().count()).max().unwrap_or(0);
     let figures = longest(|t| &t.figures).max(FIGURE);
     let room = style.width.saturating_sub(HEADING + figures + BESIDE);
-    let width = longest(|t| &t.name).clamp(NAME, room.max(NAME));
+    let width = longest(|t| &t.name).min(room.max(NAME));
     let mut section = ("", 0);
     for (row, told) in &all {
         section = if section.0 == row.section { (section.0, section.1 + 1) } else { (&row.section, 0) };
@@ -133,9 +135,18 @@ fn rows(out: &mut String, record: &Record, style: &TerminalStyle, depth: Depth) 
         }
         out.push_str(&heading_text(if section.1 == 0 { &row.section } else { "" }, style));
         let name = printable(&told.name);
-        let line = format!("{name:<width$} {:>figures$}   {}", told.figures, beside_figures(told, style));
-        let room = style.width.saturating_sub(HEADING);
-        out.push_str(&line.trim_end().chars().take(room).collect::<String>());
+        let beside = beside_figures(told, style);
+        let room = style.width.saturating_sub(HEADING + width + figures + 4);
+        let compared = told.compared.as_ref();
+        let beside = match compared.and_then(|c| strip(c, room.saturating_sub(BESIDE), style)) {
+            Some(strip) if beside.chars().count() < BESIDE => format!("{beside:<BESIDE$}{strip}"),
+            _ => beside.chars().take(room).collect(),
+        };
+        let figure = match compared {
+            Some(c) => style.paint(color(c.place()), &format!("{:>figures$}", told.figures)),
+            None => format!("{:>figures$}", told.figures),
+        };
+        out.push_str(format!("{name:<width$} {figure}   {beside}").trim_end());
         out.push('\n');
     }
 }
@@ -146,6 +157,29 @@ fn beside_figures(told: &Told, style: &TerminalStyle) -> String {
     let half_width = told.half_width.as_ref().map(|h| format!("{sign} {h}"));
     let shared = told.is_shared.then(|| "core shared".to_owned());
     half_width.into_iter().chain(shared).collect::<Vec<_>>().join(", ")
+}
+
+/// A figure's place in what is usual on machines of its kind: `··▒▒●▒▒··  16.1 to 105 ns`, where there is room for it.
+fn strip(compared: &Compared, room: usize, style: &TerminalStyle) -> Option<String> {
+    let words = span(compared.usual.low, compared.usual.high, compared.unit);
+    let columns = room.checked_sub(words.chars().count() + 2).map(|c| c.min(STRIP[0]));
+    let columns = columns.filter(|c| *c >= STRIP[1])?;
+    let [empty, within, here] = if style.ascii { ['.', '=', 'o'] } else { ['·', '▒', '●'] };
+    let [low, at, high] = compared.places().map(|p| (p * (columns - 1) as f64).round() as usize);
+    let glyph = |i: usize| match i {
+        i if i == at => style.paint(color(compared.place()), &here.to_string()),
+        i if (low..=high).contains(&i) => within.to_string(),
+        _ => empty.to_string(),
+    };
+    Some(format!("{}  {words}", (0..columns).map(glyph).collect::<String>()))
+}
+
+fn color(place: Place) -> &'static str {
+    match place {
+        Place::Usual => "32",
+        Place::Worse => "33",
+        Place::FarWorse => "31",
+    }
 }
 
 /// What is no figure: tables of other tools, statements of tests.
