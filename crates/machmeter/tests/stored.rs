@@ -45,3 +45,32 @@ fn stored_runs_are_listed_explained_and_exported_without_their_samples() {
     }
     lab.run(&["export", "--to", "hlog", "run.json"]).refused("noise_");
 }
+
+#[test]
+fn what_is_usual_grows_from_five_records() {
+    let lab = Lab::new();
+    lab.run(&["noise", "-t", "200ms", "-q", "--no-save", "--raw", "none", "-o", "run.json"]).expect(0);
+    let mut record: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(lab.work().join("run.json")).unwrap()).unwrap();
+    // A figure that nothing weakens, whatever this machine does, of one machine after the other.
+    let row =
+        record["summary"]["rows"].as_array().unwrap().iter().position(|r| r["section"] == "NOISE").unwrap();
+    let id = record["summary"]["rows"][row]["figures"][0]["id"].clone();
+    let metric = record["metrics"].as_array().unwrap().iter().position(|m| m["id"] == id).unwrap();
+    record["metrics"][metric]["quality"] = "ok".into();
+    record["metrics"][metric]["value"] = 0.01.into();
+    let hypervisor = serde_json::json!({"value": "kvm", "state": "known", "source": "cpuid"});
+    record["machine"]["before"]["virt.hypervisor"] = hypervisor;
+    let shown = |lab: &Lab| lab.run(&["report", "machine1.json", "--ascii"]).expect(0).stdout.clone();
+    for machine in 1..=5_u8 {
+        assert!(machine == 1 || !shown(&lab).contains("....o...."), "{machine}");
+        record["machine"]["fingerprint"] = format!("{machine:064x}").into();
+        let name = format!("machine{machine}.json");
+        fs::write(lab.work().join(&name), record.to_string()).unwrap();
+        let told = lab.run(&["reference", "add", &name]).expect(0).stdout.clone();
+        assert!(told.starts_with("1 records added\n"), "{told}");
+        assert!(told.contains(&format!("guest: {machine} machines")), "{told}");
+    }
+    assert!(shown(&lab).contains("....o....  1.00 to 1.00 %"), "{}", shown(&lab));
+    lab.run(&["reference", "add", "nothing.json"]).refused("nothing.json");
+}

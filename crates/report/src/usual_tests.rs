@@ -8,7 +8,7 @@ use super::*;
 
 fn info(id: &'static str) -> MetricInfo {
     let (unit, better) = (Unit::Nanoseconds, Better::Lower);
-    MetricInfo { id, params: &[], unit, better, description: "", may_be_negative: false }
+    MetricInfo { id, params: &[], unit, better, description: "", may_be_negative: false, weakened_by: &[] }
 }
 
 fn cas(from: i64, to: i64, ns: f64) -> Metric {

@@ -3,7 +3,7 @@
 mod drawn;
 
 use machmeter_data::Record;
-use machmeter_data::summary::Fit;
+use machmeter_data::summary::{Fit, Usual};
 use machmeter_report::terminal::{TerminalStyle, page};
 
 fn record() -> Record {
@@ -112,6 +112,41 @@ fn report_and_markdown_judge_as_the_page_does() {
         let words = markdown.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(words.contains(&f.purpose) && words.contains(&f.reason), "{f:?}");
     }
+}
+
+#[test]
+fn a_figure_stands_on_a_strip_of_what_is_usual() {
+    // The planted figure lies at this many times the high end of its range.
+    let planted = |times: f64| {
+        let mut record = record();
+        let row = record.summary.rows.iter_mut().find(|r| r.name == "system call").expect("a row");
+        let value = row.figures[0].find(&record.metrics).expect("a figure").value;
+        let (low, high) = (value / times / 4.0, value / times);
+        let (kind, source) = ("server".to_owned(), "a table".to_owned());
+        row.figures[0].usual = Some(Usual { low, high, kind, n: 13, source });
+        record
+    };
+    let line = |text: &str| text.lines().find(|l| l.contains("system call")).expect("a row").to_owned();
+    for (times, strip, class) in
+        [(0.5, "▒▒▒●▒▒", "usual"), (5.0, "", "worse"), (20.0, "", "far"), (0.01, "", "usual")]
+    {
+        let record = planted(times);
+        let shown = line(&page(&record, &style(120, false, false)));
+        assert!(shown.contains('●') && shown.contains(strip) && shown.ends_with('s'), "{times}: {shown}");
+        assert!(line(&page(&record, &style(100, false, true))).contains('='));
+        for width in [60, 80, 100, 120] {
+            let text = page(&record, &style(width, false, false));
+            assert!(text.lines().all(|l| l.chars().count() <= width), "{width} columns\n{text}");
+        }
+        let html = machmeter_report::html::render(&record);
+        assert!(
+            html.contains("usual in 13 servers: ") && html.contains(&format!("<circle class=\"{class}\""))
+        );
+    }
+    let mut impossible = planted(1.0);
+    let figures = impossible.summary.rows.iter_mut().flat_map(|r| &mut r.figures);
+    figures.filter_map(|f| f.usual.as_mut()).for_each(|u| u.low = 0.0);
+    assert!(!page(&impossible, &style(120, false, false)).contains('●'));
 }
 
 #[test]

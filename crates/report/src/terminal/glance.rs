@@ -126,7 +126,9 @@ fn rows(out: &mut String, record: &Record, style: &TerminalStyle, depth: Depth) 
         |of: fn(&Told) -> &String| all.iter().map(|(_, t)| of(t).chars().count()).max().unwrap_or(0);
     let figures = longest(|t| &t.figures).max(FIGURE);
     let room = style.width.saturating_sub(HEADING + figures + BESIDE);
-    let width = longest(|t| &t.name).min(room.max(NAME));
+    let width =
+        longest(|t| &t.name).min(room.max(NAME)).min(style.width.saturating_sub(HEADING + figures + 1));
+    let intervals = all.iter().map(|(_, t)| beside_figures(t, style).chars().count()).max().unwrap_or(0);
     let mut section = ("", 0);
     for (row, told) in &all {
         section = if section.0 == row.section { (section.0, section.1 + 1) } else { (&row.section, 0) };
@@ -134,13 +136,14 @@ fn rows(out: &mut String, record: &Record, style: &TerminalStyle, depth: Depth) 
             continue;
         }
         out.push_str(&heading_text(if section.1 == 0 { &row.section } else { "" }, style));
-        let name = printable(&told.name);
+        let name = shortened(&printable(&told.name), width);
         let beside = beside_figures(told, style);
         let room = style.width.saturating_sub(HEADING + width + figures + 4);
         let compared = told.compared.as_ref();
-        let beside = match compared.and_then(|c| strip(c, room.saturating_sub(BESIDE), style)) {
-            Some(strip) if beside.chars().count() < BESIDE => format!("{beside:<BESIDE$}{strip}"),
-            _ => beside.chars().take(room).collect(),
+        let strip = compared.and_then(|c| strip(c, room.saturating_sub(intervals + 2), style));
+        let beside = match strip {
+            Some(strip) => format!("{beside:<intervals$}  {strip}"),
+            None => beside.chars().take(room).collect(),
         };
         let figure = match compared {
             Some(c) => style.paint(color(c.place()), &format!("{:>figures$}", told.figures)),
@@ -151,6 +154,14 @@ fn rows(out: &mut String, record: &Record, style: &TerminalStyle, depth: Depth) 
     }
 }
 
+/// A name that ends in `..` where it is longer than its column.
+fn shortened(name: &str, columns: usize) -> String {
+    if name.chars().count() <= columns {
+        return name.to_owned();
+    }
+    name.chars().take(columns.saturating_sub(2)).chain("..".chars()).collect()
+}
+
 /// The interval and the mark of a shared core.
 fn beside_figures(told: &Told, style: &TerminalStyle) -> String {
     let sign = if style.ascii { "+-" } else { "±" };
@@ -159,11 +170,14 @@ fn beside_figures(told: &Told, style: &TerminalStyle) -> String {
     half_width.into_iter().chain(shared).collect::<Vec<_>>().join(", ")
 }
 
-/// A figure's place in what is usual on machines of its kind: `··▒▒●▒▒··  16.1 to 105 ns`, where there is room for it.
+/// A figure's place in what is usual on machines of its kind, and the range where there is room: `··▒▒●▒▒··  16.1 to 105 ns`.
 fn strip(compared: &Compared, room: usize, style: &TerminalStyle) -> Option<String> {
     let words = span(compared.usual.low, compared.usual.high, compared.unit);
-    let columns = room.checked_sub(words.chars().count() + 2).map(|c| c.min(STRIP[0]));
-    let columns = columns.filter(|c| *c >= STRIP[1])?;
+    let with_words = room.checked_sub(words.chars().count() + 2).filter(|c| *c >= STRIP[1]);
+    let columns = with_words.unwrap_or(room).min(STRIP[0]);
+    if columns < STRIP[1] {
+        return None;
+    }
     let [empty, within, here] = if style.ascii { ['.', '=', 'o'] } else { ['·', '▒', '●'] };
     let [low, at, high] = compared.places().map(|p| (p * (columns - 1) as f64).round() as usize);
     let glyph = |i: usize| match i {
@@ -171,7 +185,8 @@ fn strip(compared: &Compared, room: usize, style: &TerminalStyle) -> Option<Stri
         i if (low..=high).contains(&i) => within.to_string(),
         _ => empty.to_string(),
     };
-    Some(format!("{}  {words}", (0..columns).map(glyph).collect::<String>()))
+    let strip: String = (0..columns).map(glyph).collect();
+    Some(if with_words.is_some() { format!("{strip}  {words}") } else { strip })
 }
 
 fn color(place: Place) -> &'static str {
