@@ -146,7 +146,7 @@ fn a_figure_stands_on_a_strip_of_what_is_usual() {
     let mut impossible = planted(1.0);
     let figures = impossible.summary.rows.iter_mut().flat_map(|r| &mut r.figures);
     figures.filter_map(|f| f.usual.as_mut()).for_each(|u| u.low = 0.0);
-    assert!(!page(&impossible, &style(120, false, false)).contains('●'));
+    assert!(!line(&page(&impossible, &style(120, false, false))).contains('●'));
 }
 
 #[test]
