@@ -31,6 +31,7 @@ pub(crate) fn run(root: &Path, write: bool) -> Result<()> {
         settle(&root.join(format!("docs/reference/{what}.md")), &page, write, "docs")?;
     }
     let pages = links(root)?;
+    crate::spelling::run(root)?;
     println!(
         "docs: {} reference pages {}, links of {pages} pages lead somewhere",
         LISTS.len(),

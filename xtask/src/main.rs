@@ -10,6 +10,7 @@ mod docs;
 mod reference;
 mod schema;
 mod shell;
+mod spelling;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -204,7 +204,7 @@ pub struct ClockRecord {
     pub rate_error_ppm: f64,
     /// Deviation from the kernel's figure, ppm, where the kernel publishes one.
     pub kernel_deviation_ppm: Option<f64>,
-    /// Distance of neighbouring values, ticks, rounded up.
+    /// Distance of neighboring values, ticks, rounded up.
     pub step_ticks: u64,
     /// Mean cost of one read, ticks.
     pub read_cost_ticks: f64,

@@ -335,7 +335,7 @@ mod tests {
         let row = |value| DecadeRow { name: String::new(), value, low: None, high: None };
         let at = |value| row(value).decade(Unit::Nanoseconds);
         assert_eq!(at(1.0), Some((-9, false)));
-        assert_eq!(at(184.0), Some((-7, false)), "the seed cuts this to -6");
+        assert_eq!(at(184.0), Some((-7, false)), "cut off, this is -6");
         assert_eq!(at(328.0), Some((-6, true)), "log10 is -6.48: 0.02 from the edge");
         assert_eq!(at(0.0), None);
         assert_eq!(row(20.0).decade(Unit::Bytes), Some((1, false)));

@@ -187,7 +187,7 @@ pub enum Fit {
 pub struct Fitness {
     /// `latency under 1 ms`, ...
     pub purpose: String,
-    /// The judgement.
+    /// The judgment.
     pub fit: Fit,
     /// Its reason, with figures.
     pub reason: String,
@@ -197,7 +197,7 @@ pub struct Fitness {
 pub const PURPOSES: [&str; 4] = ["latency under 1 ms", "audio, video", "throughput", "message passing"];
 
 impl Summary {
-    /// Adds what another probe says. Of two judgements of one purpose the worse stands.
+    /// Adds what another probe says. Of two judgments of one purpose the worse stands.
     pub fn add(&mut self, other: Self) {
         self.rows.extend(other.rows);
         for new in other.fitness {

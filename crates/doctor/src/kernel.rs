@@ -186,7 +186,7 @@ pub(super) const REAL_TIME_SHARE: CheckDef = CheckDef {
         name: "real-time throttling",
         what: "The kernel takes no time from real-time threads on purpose.",
         why: "The fair server (Linux 6.12 and later) or real-time throttling (before) stops a spinning real-time thread for about \
-              50 ms of each second when others wait: detours of 50 ms that are not the machine's noise.",
+              50 ms of each second when others wait: gaps of 50 ms that are not the machine's noise.",
         how: "sched_rt_runtime_us, sched_rt_period_us and the fair server's settings in debugfs, or its default where debugfs \
               cannot be read. Without the right to a real-time policy this cannot matter: n/a.",
         next: "Keep other threads off the measured CPUs; else write 0 to /sys/kernel/debug/sched/fair_server/cpuN/runtime (6.12 \

@@ -19,7 +19,7 @@ pub(super) const STEAL: CheckDef = CheckDef {
         id: "E110",
         name: "steal",
         what: "The hypervisor gives this guest the CPU time it wants.",
-        why: "Stolen time appears as detours that nothing inside the guest explains or can prevent.",
+        why: "Stolen time appears as gaps that nothing inside the guest explains or can prevent.",
         how: "Growth of the steal counter of /proc/stat between two captures against CPU time; with one capture, or two too \
               close together for a counter of 10 ms, the share since boot. A guest whose counter has never moved may have a hypervisor that does not report steal: that is unknown.",
         next: "Use a dedicated instance or pinned vCPUs; else measure longer and compare medians over blocks.",
@@ -59,7 +59,7 @@ fn steal(inputs: &Inputs) -> Judged {
     };
     if total_ns + stolen_ns == 0.0 {
         return Ok(Outcome::unknown("the steal counter has never moved: the hypervisor may not report it")
-            .next("machmeter noise shows detours whose source is outside the kernel"));
+            .next("machmeter noise shows gaps whose source is outside the kernel"));
     }
     if span_ns <= 0.0 {
         return Ok(Outcome::unknown("no time has passed since boot"));
@@ -142,7 +142,7 @@ pub(super) const CGROUP: CheckDef = CheckDef {
         name: "CPU quota and cpuset",
         what: "The control group lets the measuring threads use the measured CPUs all the time.",
         why: "A quota stops every thread of the group for the rest of the period (often 100 ms) once it is used up: the longest \
-              detours of such a machine are its own quota.",
+              gaps of such a machine are its own quota.",
         how: "cpu.max or cpu.cfs_quota_us and cpuset.cpus.effective of the group and all groups above it.",
         next: "Raise or remove the quota (systemctl set-property UNIT CPUQuota=, docker --cpus), or measure fewer CPUs.",
         undo: Some("Set the former quota, which the text shows."),

@@ -22,7 +22,7 @@ pub struct LoadInfo {
     pub unit: Unit,
     /// Among the loads that are used when none are named.
     pub by_default: bool,
-    /// Named by the seed (interbench).
+    /// One of interbench's.
     pub classic: bool,
 }
 

@@ -197,19 +197,19 @@ fn analyze<V: Verb>(params: &V::Params, rows: &Rows, seed: u64) -> Analysis {
     out
 }
 
-/// Somebody else on the core, whom nothing else shows.
+/// Another hardware thread on the core, which nothing else shows.
 pub const SHARED_CORE: Code = Code {
     id: "W448",
     name: "core shared",
-    what: "During part of the samples somebody else used the same core: its other hardware thread was at work, for another guest of \
-           the host or for a program on a sibling CPU.",
+    what: "The core's other hardware thread was at work during part of the samples, for another guest of the host or for a \
+           program on a sibling CPU.",
     why: "Two hardware threads share the core's units and first caches: most operations take longer then, some half as long again. \
           Such samples are left out of the figures as long as enough others remain; figures of the rest are marked core shared, and \
           their intervals reach down to what undisturbed samples bound. Quantiles are of all samples.",
     how: "A mixture of additions beside dependent ones, before, between and after the two batches of each pair of samples: their \
           ratio falls while another hardware thread of the core works, whatever the clock does.",
     next: "On a rented machine choose one with whole cores; on your own, keep the sibling idle or switch SMT off. Quantiles show \
-           what programs pay beside the neighbour.",
+           what programs pay beside the neighbor.",
     undo: None,
 };
 
@@ -227,10 +227,10 @@ fn narrowest(cpu: usize) -> String {
     format!("costs.mix_160_of_adds_64.cpu{cpu}")
 }
 
-/// Share of the samples with a neighbour that is worth a word.
+/// Share of the samples with a neighbor that is worth a word.
 const SHARED_SHARE: f64 = 0.05;
 
-/// What a neighbour on the core did to a probe. Figures and name stand behind a colon, so that probes that all had one say the first
+/// What a neighbor on the core did to a probe. Figures and name stand behind a colon, so that probes that all had one say the first
 /// half once ([`Record::warn`](machmeter_data::Record::warn)).
 fn shared_core(probe: &str, rows: &Rows) -> Option<Warning> {
     let (share, n) = rows.shared_core().filter(|(share, _)| *share > SHARED_SHARE)?;
@@ -238,16 +238,16 @@ fn shared_core(probe: &str, rows: &Rows) -> Option<Warning> {
     let looked = || rows.rows.iter().filter(|r| r.pairs.iter().any(|p| p.core.width > 0.0));
     let (all, marked) = (looked().count(), looked().filter(marked).count());
     Some(SHARED_CORE.note(format!(
-            "somebody else used the core: during {:.0} % of {n} samples of {probe} ({marked} of {all} figures are marked core \
-             shared)",
-            share * 100.0
-        )))
+        "another hardware thread used the core: in {:.0} % of {n} samples of {probe}; {marked} of its {all} figures include it \
+         (marked core shared)",
+        share * 100.0
+    )))
 }
 
 /// Throughput beside somebody else on the core is not the machine's own.
 fn throughput(rows: &Rows) -> Option<Fitness> {
     let (share, _) = rows.shared_core().filter(|(share, _)| *share > SHARED_SHARE)?;
-    let reason = format!("somebody else used the core {:.0} % of the time", share * 100.0);
+    let reason = format!("another hardware thread used the core {:.0} % of the time", share * 100.0);
     Some(Fitness { purpose: PURPOSES[2].to_owned(), fit: Fit::Partly, reason })
 }
 

@@ -1,5 +1,5 @@
 //! The probe: what it is called, what it measures, and the two halves of its work. Measuring takes samples on the host;
-//! analysis is a pure function of samples, so that saved samples can be analysed again.
+//! analysis is a pure function of samples, so that saved samples can be analyzed again.
 
 use clap::{ArgMatches, Args, FromArgMatches};
 use machmeter_data::code::Code;

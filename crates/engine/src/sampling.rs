@@ -169,7 +169,7 @@ pub struct Pace {
 
 impl Pace {
     /// Batches of 0.05 ms: over 1,000 steps of the coarsest clock in use, mostly between two ticks of the scheduler (one costs a virtual
-    /// CPU some 40 us), and so short that a neighbour on the core who comes and goes is seen by the looks beside them.
+    /// CPU some 40 us), and so short that a neighbor on the core who comes and goes is seen by the looks beside them.
     pub const BATCH_NS: f64 = 50_000.0;
     /// For operations that keep a core busy. One that was idle or waited for memory does not do as many instructions a cycle as it can until
     /// it has been busy for a while: loops over vectors took up to twice their time, in steps of a twentieth of the rate, for 1 ms

@@ -220,9 +220,9 @@ pub const CODES: &[Code] = &[
     Code {
         id: "W314",
         name: "few samples",
-        what: "A figure has no interval: too few independent samples, or too few spells of trouble, carry it.",
+        what: "A figure has no interval: too few of its samples are independent, or too few disturbed stretches were seen.",
         why: "Neighbors in time are alike, so that many releases can say as little as a few; p99.9 of less than 1000 samples is \
-              one of the largest, no estimate; a mean that one spell makes can be anything in the next run.",
+              one of the largest, no estimate; a mean that one disturbed stretch makes can be anything in the next run.",
         how: "Independent samples by the memory of the stream, at least 13 (more beyond a quantile), and clusters by the third \
               moment of sums over blocks.",
         next: "Measure longer: -t or -l.",

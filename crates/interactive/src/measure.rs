@@ -36,7 +36,7 @@ pub(super) fn default_ns(params: &Params, level: Level) -> Result<u64, ProbeErro
     }
     // The loads are the host's to know; a list of names has as many as it has words.
     let words = || params.loads.split(',').map(str::trim).filter(|w| !w.is_empty() && !w.starts_with('-'));
-    let sets = words().any(|w| ["usual", "seed", "all"].contains(&w));
+    let sets = words().any(|w| ["usual", "classic", "all"].contains(&w));
     let loads = if sets || words().count() == 0 { 12 } else { words().count() as u64 };
     let settings = if params.ab.is_some() { 6 } else { 1 };
     Ok((tasks * loads * settings * per_cell_ns + loads * S).min(all_ns))

@@ -15,8 +15,8 @@ use super::tasks::{Choices, MOST_BUFFERS, TASKS, TaskInfo, find};
 #[derive(Debug, Clone, Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    /// Tasks: names, seed, all, -NAME takes one out; names are those of machmeter list tasks, seed is audio, video, x, gaming.
-    #[arg(long, value_name = "LIST", default_value = "seed", allow_hyphen_values = true)]
+    /// Tasks: names, classic, all, -NAME takes one out; names are those of machmeter list tasks, classic is audio, video, x, gaming, those of interbench.
+    #[arg(long, value_name = "LIST", default_value = "classic", allow_hyphen_values = true)]
     pub tasks: String,
     /// Loads: names, usual, all, -NAME takes one out; names are those of machmeter list loads, usual is all that are safe, seed interbench's.
     #[arg(long, value_name = "LIST", default_value = "usual", allow_hyphen_values = true)]
@@ -125,7 +125,7 @@ type Named<'a> = Vec<(&'a str, bool)>;
 /// Whether a set, by its name, holds a name; `None` where there is no such set.
 type Sets<'a> = &'a dyn Fn(&str, &str) -> Option<bool>;
 
-/// Names out of a list like `seed,launch,-x`, in the order of `all`, each with whether it was named itself.
+/// Names out of a list like `classic,launch,-x`, in the order of `all`, each with whether it was named itself.
 fn select<'a>(
     kind: &str,
     list: &str,
@@ -214,7 +214,7 @@ impl Params {
         let classic = |name: &str| find(name).is_some_and(|t| t.classic);
         let chosen = self.described("task", &self.tasks, &all, &|set, name| match set {
             "all" => Some(true),
-            "seed" | "usual" => Some(classic(name)),
+            "classic" | "usual" => Some(classic(name)),
             _ => None,
         })?;
         let of = |(name, named): &(&str, bool)| find(name).filter(|t| *named || !self.rt || t.real_time);
@@ -236,7 +236,7 @@ impl Params {
         let chosen = self.described("load", &self.loads, &all, &|set, name| match set {
             "all" => Some(true),
             "usual" => info(name).map(|l| l.by_default),
-            "seed" => info(name).map(|l| l.classic && l.by_default),
+            "classic" => info(name).map(|l| l.classic && l.by_default),
             _ => None,
         })?;
         let mut out: Vec<_> =
@@ -340,7 +340,7 @@ pub(crate) mod tests {
         assert_eq!(tasks(&[]), ["audio", "gaming", "video", "x"]);
         assert_eq!(tasks(&["--tasks", "X,Video"]), ["video", "x"]);
         assert_eq!(tasks(&["--tasks", "-x"]), ["audio", "gaming", "video"]);
-        assert_eq!(tasks(&["--tasks", "seed,launch,-gaming"]), ["audio", "launch", "video", "x"]);
+        assert_eq!(tasks(&["--tasks", "classic,launch,-gaming"]), ["audio", "launch", "video", "x"]);
         assert_eq!(tasks(&["--rt"]), ["audio", "video"]);
         assert_eq!(
             tasks(&["--custom-cpu", "10", "--custom-interval", "5ms"]),
@@ -353,7 +353,7 @@ pub(crate) mod tests {
     fn loads_are_chosen_and_remember_whether_they_were_named() {
         assert_eq!(loads(&[]), [("burn", false), ("none", false), ("ring", false)]);
         assert_eq!(loads(&["--loads", "none,hack"]), [("hack", true), ("none", true)]);
-        assert_eq!(loads(&["--loads", "seed"]), [("burn", false), ("none", false)]);
+        assert_eq!(loads(&["--loads", "classic"]), [("burn", false), ("none", false)]);
         assert_eq!(loads(&["--loads", "-burn"]), [("none", false), ("ring", false)]);
         let custom = loads(&["--custom-cpu", "10", "--custom-interval", "5ms"]);
         assert!(custom.contains(&("custom", false)));

@@ -1,4 +1,4 @@
-//! The tasks: what is measured. The seed's, and those of today.
+//! The tasks: what is measured. The classic ones of interbench, and those of today.
 
 use machmeter_engine::stream::{Deadline, Demand, Overload, Release, Stream};
 
@@ -33,7 +33,7 @@ pub struct TaskInfo {
     /// What it stands for, in one line.
     pub description: &'static str,
     pub classic: bool,
-    /// Run under `--rt`: the seed has audio, video and custom.
+    /// Run under `--rt`: interbench has audio, video and custom.
     pub real_time: bool,
     pub kind: Kind,
     stream: fn(&Choices) -> Option<Stream>,
@@ -206,7 +206,7 @@ fn buffered(frames: u64, share: f64, buffers: u32) -> Stream {
     }
 }
 
-/// X: as many steps of 100 ms as make one whole ramp in a segment, 101 at most (the seed's 1 % steps) and 11 at least.
+/// X: as many steps of 100 ms as make one whole ramp in a segment, 101 at most (steps of 1 %) and 11 at least.
 fn ramp(segment_ns: u64) -> Stream {
     let steps = (segment_ns / (100 * MS)).clamp(11, 101) as u32;
     Stream { demand: Demand::Ramp { most_ns: 100 * MS, steps }, ..periodic(100 * MS, 0) }
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn the_seeds_tasks_are_as_the_seed_says() {
+    fn classic_tasks_are_those_of_interbench() {
         let of = |name: &str| find(name).and_then(|t| t.stream(&CHOICES)).unwrap();
         assert_eq!((of("audio").period_ns(), of("audio").cpu_ns(0)), (Some(50 * MS), Some(2_500_000)));
         assert_eq!((of("video").period_ns(), of("video").cpu_ns(0)), (Some(16_666_666), Some(6_666_666)));

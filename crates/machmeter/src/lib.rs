@@ -59,6 +59,7 @@ impl Default for Registries {
 pub fn main_with(registries: &Registries) -> ExitCode {
     // Before any thread may change it.
     machmeter_sys::sched::inherited_nice();
+    machmeter_sys::memory::share_heap_under_limit();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     if let Some(code) = as_worker(registries, &arguments) {
         return code;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use machmeter_store::History;
 
 /// The state directory: `MACHMETER_STATE`, else `XDG_STATE_HOME/machmeter`, else `~/.local/state/machmeter`.
-#[allow(clippy::disallowed_methods, reason = "the only variables this program honours are read here")]
+#[allow(clippy::disallowed_methods, reason = "the only variables this program honors are read here")]
 pub(crate) fn directory() -> Option<PathBuf> {
     let var = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     var("MACHMETER_STATE")
@@ -14,7 +14,7 @@ pub(crate) fn directory() -> Option<PathBuf> {
 }
 
 /// Whether the user asked for no color in general.
-#[allow(clippy::disallowed_methods, reason = "the only variables this program honours are read here")]
+#[allow(clippy::disallowed_methods, reason = "the only variables this program honors are read here")]
 pub(crate) fn no_color() -> bool {
     std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty())
 }

@@ -127,7 +127,7 @@ fn too_little_memory_files_or_processes_are_named() {
     told(&ended);
 }
 
-/// A container: what its limit leaves counts, not what the machine has. Table A's shared memory is charged to it too.
+/// A container: what its limit leaves counts, not what the machine has. The shared memory of the table is charged to it too.
 #[test]
 fn table_a_fits_the_limit_of_its_control_group() {
     const LIMIT: &str = "memory=112M";

@@ -54,7 +54,7 @@ fn a_run_prices_what_happened_and_keeps_its_time() {
         "spawn",
         "thread_create_join",
     ];
-    // Where neighbours disturb most samples there is a reason instead of a price, and more time helps.
+    // Where neighbors disturb most samples there is a reason instead of a price, and more time helps.
     let mut record = None;
     for seconds in [6, 15, 40] {
         let time = seconds.to_string();

@@ -61,9 +61,9 @@ fn what_is_usual_grows_from_five_records() {
     record["metrics"][metric]["value"] = 0.01.into();
     let hypervisor = serde_json::json!({"value": "kvm", "state": "known", "source": "cpuid"});
     record["machine"]["before"]["virt.hypervisor"] = hypervisor;
-    let shown = |lab: &Lab| lab.run(&["report", "machine1.json", "--ascii"]).expect(0).stdout.clone();
+    let shown = |lab: &Lab| lab.run(&["report", "machine1.json", "--json"]).expect(0).stdout.clone();
     for machine in 1..=5_u8 {
-        assert!(machine == 1 || !shown(&lab).contains("....o...."), "{machine}");
+        assert!(machine == 1 || !shown(&lab).contains("\"usual\""), "{machine}");
         record["machine"]["fingerprint"] = format!("{machine:064x}").into();
         let name = format!("machine{machine}.json");
         fs::write(lab.work().join(&name), record.to_string()).unwrap();
@@ -71,6 +71,12 @@ fn what_is_usual_grows_from_five_records() {
         assert!(told.starts_with("1 records added\n"), "{told}");
         assert!(told.contains(&format!("guest: {machine} machines")), "{told}");
     }
-    assert!(shown(&lab).contains("....o....  1.00 to 1.00 %"), "{}", shown(&lab));
+    let told: serde_json::Value = serde_json::from_str(&shown(&lab)).unwrap();
+    let usual = &told["summary"]["rows"][row]["figures"][0]["usual"];
+    assert_eq!(
+        (&usual["low"], &usual["high"], &usual["n"]),
+        (&0.01.into(), &0.01.into(), &5.into()),
+        "{usual}"
+    );
     lab.run(&["reference", "add", "nothing.json"]).refused("nothing.json");
 }

@@ -55,14 +55,14 @@ pub const RATE: MetricInfo = of_cpu(
     Hertz,
     Lower,
     &[Preemption, Clock],
-    "Detours of 500 ns or more per second of wall time.",
+    "Gaps of 500 ns or more per second of wall time.",
 );
 pub const DURATION: MetricInfo = of_cpu(
     "noise.detour_duration",
     Nanoseconds,
     Lower,
     &[Preemption, Clock],
-    "Duration of detours of 500 ns or more, one undisturbed turn subtracted: median, quantiles, maximum.",
+    "Duration of gaps of 500 ns or more, one undisturbed turn subtracted: median, quantiles, maximum.",
 );
 pub const SOURCE: MetricInfo = MetricInfo {
     params: &["cpu", "source", "kind"],
@@ -81,7 +81,7 @@ pub const PERIOD: MetricInfo = MetricInfo {
         Hertz,
         Neither,
         &[Preemption, Clock],
-        "Frequency of a periodic source of detours, found in the event times of one class of durations or one source.",
+        "Frequency of a periodic source of gaps, found in the event times of one class of durations or one source.",
     )
 };
 pub const MICROSTALL: MetricInfo = of_cpu(
@@ -114,11 +114,11 @@ pub const METRICS: &[MetricInfo] =
 pub const CODES: &[Code] = &[
     Code {
         id: "W301",
-        name: "few detours rule",
-        what: "Most of the stolen time comes from so few detours that the share of stolen time will not settle in this run.",
+        name: "few gaps rule",
+        what: "Most of the stolen time comes from so few gaps that the share of stolen time will not settle in this run.",
         why: "A mean over a heavy tail is ruled by its few largest members: another run of this length may differ by as much as \
               the share of those few.",
-        how: "The share of all stolen time in the detours that make up half of it, when those are fewer than 30.",
+        how: "The share of all stolen time in the gaps that make up half of it, when those are fewer than 30.",
         next: "Measure longer (-t), or read percentiles and rates per class instead of the share.",
         undo: None,
     },
@@ -126,7 +126,7 @@ pub const CODES: &[Code] = &[
         id: "W303",
         name: "page faults in the loop",
         what: "The measuring thread took page faults during the recording.",
-        why: "The meter disturbed itself: some detours are its own memory being mapped.",
+        why: "The meter disturbed itself: some gaps are its own memory being mapped.",
         how: "Difference of the thread's fault counters around the loop; 0 in a sound recording.",
         next: "Allow memory locking (ulimit -l) and free memory.",
         undo: None,
@@ -136,7 +136,7 @@ pub const CODES: &[Code] = &[
         name: "real-time share",
         what: "The kernel takes time from real-time threads on purpose: the fair server or RT throttling.",
         why: "A measuring thread under a real-time policy loses up to 50 ms of each second whenever an ordinary thread wants the \
-              CPU; this shows as detours of that length and is not the machine's noise.",
+              CPU; this shows as gaps of that length and is not the machine's noise.",
         how: "Read from sched_rt_runtime_us and the fair server's settings; named when the policy is real-time.",
         next: "Measure with --prio other, or move ordinary threads off the CPU.",
         undo: None,
@@ -144,8 +144,8 @@ pub const CODES: &[Code] = &[
     Code {
         id: "W305",
         name: "trace incomplete",
-        what: "The kernel's trace lost events; unexplained detours cannot be called outside the kernel.",
-        why: "Silence of an incomplete witness proves nothing.",
+        what: "The kernel's trace lost events; unexplained gaps cannot be called outside the kernel.",
+        why: "What an incomplete trace does not show may still have happened.",
         how: "Overrun counters of the private trace buffers.",
         next: "Measure shorter or fewer CPUs.",
         undo: None,
@@ -153,10 +153,10 @@ pub const CODES: &[Code] = &[
     Code {
         id: "W306",
         name: "culprits not named",
-        what: "This run could not see which thread or interrupt caused a detour.",
+        what: "This run could not see which thread or interrupt caused a gap.",
         why: "Names need the kernel's trace events, which only root or CAP_PERFMON may read.",
         how: "Opening the tracing file system, then per-thread context-switch records, failed or were denied; the reason is in the text.",
-        next: "Run as root once to learn the names; the unprivileged figures stand without them.",
+        next: "Run as root for the names: sudo machmeter noise. The figures hold without them.",
         undo: None,
     },
     Code {
@@ -172,7 +172,7 @@ pub const CODES: &[Code] = &[
         id: "W308",
         name: "recording incomplete in an imported file",
         what: "The imported file lacks something that noise analysis needs.",
-        why: "What the other tool did not store cannot be analysed.",
+        why: "What the other tool did not store cannot be analyzed.",
         how: "Columns and time stamps of the file.",
         next: "Measure again with machmeter noise.",
         undo: None,
@@ -235,9 +235,9 @@ pub const INFO: Info = Info {
     name: "noise",
     question: "Who steals my CPU, when, and how much?",
     method: "One loop per CPU repeats a small work unit and reads the tick counter after each. Turns per window give the \
-             fixed-time-quantum counts, turns that take too long give the list of detours; both come from the same loop. Time \
+             fixed-time-quantum counts, turns that take too long give the list of gaps; both come from the same loop. Time \
              stolen (gaps) is told apart from slowdown (the loop runs, but slower). As root the kernel's own events, recorded in \
-             a private trace instance with the same clock, name what happened in each detour.",
+             a private trace instance with the same clock, name what happened in each gap.",
     references: &[
         "M. Sottile, R. Minnich: Analysis of microbenchmarks for performance tuning of clusters, IEEE Cluster 2004 (FTQ)",
         "P. Beckman et al.: Benchmarking the effects of operating system interference on extreme-scale parallel machines, \

@@ -20,7 +20,7 @@ use super::{Params, WINDOW_NS};
 /// Recording of the first look, ns: long enough to see ticks and steal, short enough to be on the screen at once.
 const FIRST_LOOK_NS: u64 = 150_000_000;
 /// Kept back from the budget for analysis, views and storage, ns; and this share of it, since the analysis is longer on
-/// more samples. CPUs are analysed side by side.
+/// more samples. CPUs are analyzed side by side.
 const RESERVE_NS: u64 = 450_000_000;
 const RESERVE_SHARE: f64 = 0.065;
 

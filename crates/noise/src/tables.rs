@@ -194,7 +194,7 @@ pub fn from_tables(tables: &[Table]) -> Result<Samples, ProbeError> {
     let (windows, gaps) = (find(WINDOWS), find(GAPS));
     let imported = super::import::datasets(tables);
     let Some(any) = windows.or(gaps).or(tables.first().filter(|_| !imported.is_empty())) else {
-        return Err(ProbeError::Usage(format!("no table called {WINDOWS} or {GAPS} to analyse as noise")));
+        return Err(ProbeError::Usage(format!("no table called {WINDOWS} or {GAPS} to analyze as noise")));
     };
     let mut cpus = BTreeMap::new();
     let mut t0_ticks = number(any, "t0_ticks").map(|v| v as u64);

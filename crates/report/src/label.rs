@@ -5,7 +5,7 @@ use machmeter_data::shape::{Axis, Cell, CostTable, Matrix};
 use machmeter_data::summary::Fit;
 use machmeter_data::{FactValue, Metric, Params, Quality, Unit};
 
-/// A judgement in words.
+/// A judgment in words.
 pub(crate) fn fit(fit: Fit) -> &'static str {
     match fit {
         Fit::Yes => "fit",

@@ -11,6 +11,15 @@ use crate::oom::MemoryLeft;
 use crate::region::Region;
 use crate::tree::Tree;
 
+/// Keeps all threads on one heap where address space is limited: glibc reserves 64 MiB of it for each thread otherwise.
+pub fn share_heap_under_limit() {
+    #[cfg(target_env = "gnu")]
+    if crate::sched::cause::resource_limit(libc::RLIMIT_AS) != libc::RLIM_INFINITY {
+        // SAFETY: the call sets a number in the allocator.
+        unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
+    }
+}
+
 #[derive(Debug, thiserror::Error)]
 pub enum MemoryError {
     /// More than the machine has free; touching it would end in the out-of-memory killer.

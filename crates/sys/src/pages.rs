@@ -164,7 +164,7 @@ impl Pages {
 
     /// How much of this mapping is in transparent huge pages now, bytes: what was granted, whatever was asked for. Memory
     /// that was never written is in no page at all. Without a backing asked for, the system may keep the mapping together
-    /// with a neighbour, whose huge pages then count here, up to this mapping's size.
+    /// with a neighbor, whose huge pages then count here, up to this mapping's size.
     pub fn huge_bytes(&self) -> io::Result<u64> {
         let start = self.start.as_ptr() as u64;
         let smaps = Tree::host().read("proc/self/smaps")?;

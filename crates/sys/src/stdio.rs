@@ -1,4 +1,4 @@
-//! The C library's buffered streams, as a C program uses them: `fopen`, `fprintf`, `fclose`. They are what the seed's table of
+//! The C library's buffered streams, as a C program uses them: `fopen`, `fprintf`, `fclose`. They are what Howell's table of
 //! operations times; Rust's own files have other costs.
 
 use std::collections::BTreeSet;

@@ -1,5 +1,5 @@
 //! Memory: latency over working sets, sizes of caches, reach of the translation buffers, bandwidth by kernel and width, latency under
-//! load, and the seed's table of shared accesses.
+//! load, and the table of shared accesses.
 
 pub mod bandwidth;
 pub mod info;

@@ -6,7 +6,7 @@ use machmeter_engine::disturbance::core_clock::SLOW_CLOCK;
 use machmeter_engine::part::SHARED_CORE;
 
 use super::cost::{COST, NOT_MEASURED};
-use super::{arithmetic, calls, processes, seed};
+use super::{arithmetic, calls, decades, processes};
 
 const ROWS: &[RowInfo] = &[
     RowInfo::new(
@@ -82,7 +82,7 @@ pub const INFO: Info = Info {
         arithmetic::PART.codes,
         calls::PART.codes,
         processes::PART.codes,
-        seed::PART.codes,
+        decades::PART.codes,
     ],
     example_job: "ops.toml",
 };

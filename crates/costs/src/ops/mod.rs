@@ -1,15 +1,15 @@
-//! Operations: the price list of the operating system and of plain arithmetic, with the seed's log10 ladder.
+//! Operations: the price list of the operating system and of plain arithmetic, with Howell's ladder of decades.
 
 pub mod arithmetic;
 pub mod calls;
 mod cost;
 mod daxpy;
+pub mod decades;
 pub mod info;
 pub mod params;
 mod prices;
 pub mod processes;
 mod repeated;
-pub mod seed;
 mod table;
 
 use machmeter_data::code::Code;
@@ -26,7 +26,7 @@ pub struct Ops;
 
 impl Verb for Ops {
     const INFO: Info = info::INFO;
-    const PARTS: &'static [Part<Params>] = &[arithmetic::PART, calls::PART, processes::PART, seed::PART];
+    const PARTS: &'static [Part<Params>] = &[arithmetic::PART, calls::PART, processes::PART, decades::PART];
     const NOT_MEASURED: Code = cost::NOT_MEASURED;
     const PLACE: u8 = 50;
     const SELFTEST_WITHIN_S: [u64; 2] = [40, 90];

@@ -11,14 +11,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    /// Parts: arithmetic, calls, processes, seed; all when not given.
+    /// Parts: arithmetic, calls, processes, decades; all when not given.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     #[serde(default)]
     pub parts: Vec<String>,
     /// Table of operations in whole powers of ten; the logarithm cut off.
     #[arg(long)]
     #[serde(default)]
-    pub seed_rounding: bool,
+    pub truncate_decades: bool,
     /// Where files are made and removed; the directory for temporary files when not given.
     #[arg(long, value_name = "DIR")]
     #[serde(default)]

@@ -176,7 +176,7 @@ mod tests {
         let Shape::CostTable(t) = dataset("calls", "t", "c", &priced).shape else { panic!() };
         assert_eq!(t.rows[0].name, "known (4.00 KiB)");
         assert_eq!(t.rows[0].cells[0], Cell::Number(100.0));
-        let strided = Row::new("seed", "read", Kind::Throughput).with("stride_bytes", 64_i64);
+        let strided = Row::new("decades", "read", Kind::Throughput).with("stride_bytes", 64_i64);
         assert_eq!(name(&strided), "read (64 B apart)");
         for r in &t.rows[1..] {
             assert!(matches!(r.cells[0], Cell::Text(_)), "{r:?}");

@@ -1,4 +1,4 @@
-//! Rows found among metrics, and judgements of several probes.
+//! Rows found among metrics, and judgments of several probes.
 
 use super::*;
 use crate::metric::{MetricInfo, params};
@@ -67,7 +67,7 @@ fn a_row_for_each_value_and_all_but_one() {
 }
 
 #[test]
-fn the_worse_of_two_judgements_stands() {
+fn the_worse_of_two_judgments_stands() {
     let of = |purpose: &str, fit| Fitness { purpose: purpose.to_owned(), fit, reason: format!("{fit:?}") };
     let mut all = Summary { fitness: vec![of(PURPOSES[2], Fit::Yes)], ..Summary::default() };
     let fitness = vec![of(PURPOSES[2], Fit::Partly), of(PURPOSES[0], Fit::No)];

@@ -34,7 +34,7 @@ fn what_is_constant_cancels_and_what_disturbs_one_pair_in_five_does_not_show() {
 
 #[test]
 fn a_neighbour_during_half_of_the_batches_is_not_taken_from_the_quick_ones() {
-    // 3 ns and a common part of 500. A neighbour who comes and goes makes it 5, in whole pairs or in one batch of a pair.
+    // 3 ns and a common part of 500. A neighbor who comes and goes makes it 5, in whole pairs or in one batch of a pair.
     let each = |i: u64, busy: [u64; 2]| if busy.contains(&(i % 10)) || i % 10 > 6 { 80 } else { 48 };
     let pair = |i: u64| (500 + 100 * each(i, [1, 2]) + i % 3, 500 + 200 * each(i, [3, 3]) + i % 2);
     let cost = Cost::of(&row((0..200).map(pair)), 1.0, 1);
@@ -44,7 +44,7 @@ fn a_neighbour_during_half_of_the_batches_is_not_taken_from_the_quick_ones() {
 
 #[test]
 fn a_neighbour_on_the_core_shows_in_the_quantiles_alone() {
-    // 3 ns while alone; three of four pairs with a neighbour, who makes it cost 4.
+    // 3 ns while alone; three of four pairs with a neighbor, who makes it cost 4.
     let mut row = row((0..80).map(|i| {
         let each = if i % 4 == 0 { 48 } else { 64 };
         (500 + 100 * each + i % 3, 500 + 200 * each + i % 2)
@@ -194,7 +194,7 @@ fn few_visits_alone_do_not_take_away_what_all_pairs_say() {
     let sure = planted(48);
     let cost = Cost::by_population(&sure, &sure.pairs, 3.9, 1.0, 1);
     assert!(cost.known().is_some_and(|k| k.is_shared() && k.n == 240), "{cost:?}");
-    // What costs nothing alone does not cost what a neighbour makes of it.
+    // What costs nothing alone does not cost what a neighbor makes of it.
     let nothing = planted(0);
     let cost = Cost::by_population(&nothing, &nothing.pairs, 3.9, 1.0, 1);
     assert!(matches!(cost, Cost::Below { bound_ns, .. } if bound_ns < 0.1), "{cost:?}");

@@ -193,7 +193,7 @@ impl Row {
 pub struct Rows {
     /// Ticks per second of the clock.
     pub tick_hz: f64,
-    /// Distance of neighbouring values of the clock, ticks.
+    /// Distance of neighboring values of the clock, ticks.
     pub step_ticks: u64,
     pub rows: Vec<Row>,
     /// What the analysis needs beside them: sizes the system claims, CPUs.

@@ -9,7 +9,7 @@ use machmeter_stats::quantile::{median, quantile, sorted};
 use crate::cost::{Pair, Rows};
 
 /// A clock that is slower than the best by this share of it is told. The clocks of boosting cores move by up to 12 % from one step to
-/// another with what neighbours do (3.6 to 4.1 GHz on one host), and each figure has its clock beside it.
+/// another with what neighbors do (3.6 to 4.1 GHz on one host), and each figure has its clock beside it.
 const SLOWER: f64 = 0.15;
 /// Share of the samples with a slow clock that is worth a word.
 const SLOW_SHARE: f64 = 0.05;

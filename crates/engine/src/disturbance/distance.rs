@@ -157,7 +157,7 @@ pub fn condense<'s>(batches: impl Iterator<Item = &'s TeamSample>) -> (Option<u6
     (low, rejected)
 }
 
-/// What the two CPUs of `seats` pay each other one way just now, ns, found within about a millisecond; 0 when they were never on their
+/// Latency of a line from one CPU of `seats` to the other just now, ns, found within about a millisecond; 0 when they were never on their
 /// CPUs together.
 pub(super) fn one_way_ns(clock: &HostClock, seats: &Seats, seed: u64) -> f64 {
     let laps = || -> Option<Vec<f64>> {

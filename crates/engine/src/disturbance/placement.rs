@@ -18,10 +18,10 @@ use crate::team::sampler::HostClock;
 pub const MOVES: Code = Code {
     id: "W421",
     name: "placement moves",
-    what: "What two CPUs pay each other jumped between levels while it was measured.",
+    what: "The host moved the CPUs while they were measured: what a cache line costs from one to the other jumped.",
     why: "One figure for all of the time would describe none of it. Costs of everything two CPUs share follow the level.",
     how: "Levels of the logarithm of compare-and-swap latency at least a factor of 1.5 apart, each proven by its samples.",
-    next: "Read the figures per regime; on a virtual machine ask for pinned CPUs, else measure longer to see the shares settle.",
+    next: "Read the figures placement by placement; on a virtual machine ask for pinned CPUs, else measure longer to see the shares settle.",
     undo: None,
 };
 
@@ -55,7 +55,7 @@ impl PlacementDetector {
         self
     }
 
-    /// What the two pay each other one way, ns, now or a little before; 0 where a look failed.
+    /// Latency of a line from one to the other, ns, now or a little before; 0 where a look failed.
     pub fn one_way_ns(&mut self, seed: u64) -> f64 {
         let before_ns = monotonic_ns();
         if before_ns >= self.next_ns {
@@ -131,15 +131,14 @@ pub fn cost(rows: &Rows, row: &Row, levels: Option<&Regimes>) -> (Cost, bool) {
     (cost, true)
 }
 
+/// Begin of the note; what stands behind the colon is joined ([`machmeter_data::Record::warn`]).
+pub const MOVED: &str = "the host moved the CPUs";
+
 pub fn moved(part: &str, levels: Option<&Regimes>) -> Option<Warning> {
     let levels = levels.filter(|l| l.regimes.len() > 1)?;
     let main = levels.main();
-    let text = format!(
-        "{part}: the CPUs' placement moved between {} levels; costs are those at {} ({} of the time)",
-        levels.regimes.len(),
-        Distance::of_level(levels, main),
-        human(levels.regimes[main].share, Unit::One)
-    );
+    let (distance, share) = (Distance::of_level(levels, main), levels.regimes[main].share);
+    let text = format!("{MOVED}: {part} at {distance} ({} of the time)", human(share, Unit::One));
     Some(MOVES.note(text))
 }
 

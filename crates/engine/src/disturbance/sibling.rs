@@ -4,7 +4,7 @@
 //! under way. So a mixture of them takes longer: a chain of floating-point additions, and beside it so many integer additions that
 //! the next chain cannot begin unless all of them are held. A chain of dependent integer additions waits for itself and takes as long as
 //! ever. The ratio of the two, the core's width as far as it is ours, knows neither the clock of the core nor that of the machine. Integer
-//! additions alone do not do: a neighbour that waits for memory or adds doubles leaves them as quick as ever while loops over
+//! additions alone do not do: a neighbor that waits for memory or adds doubles leaves them as quick as ever while loops over
 //! vectors take twice their time. Nothing else tells of it inside a virtual machine: time is
 //! not stolen, counters of the processor are not there, and topologies often hide the siblings.
 
@@ -15,11 +15,11 @@ use serde::{Deserialize, Serialize};
 use super::Disturbance;
 use crate::cost::Pair;
 
-/// Share of the whole width at which nobody else used the core. A neighbour takes at least a tenth; the ratio is known to 2 %.
+/// Share of the whole width at which nobody else used the core. A neighbor takes at least a tenth; the ratio is known to 2 %.
 pub const ALONE: f64 = 0.95;
 /// Share of the greatest widths that are passed over.
 const WILD: f64 = 0.02;
-/// Pairs that are dense, and how many times as many as lie just below: where a neighbour comes and goes, narrower ones are the more
+/// Pairs that are dense, and how many times as many as lie just below: where a neighbor comes and goes, narrower ones are the more
 /// the narrower they are, and only those of the whole core end in an edge.
 const FEWEST: usize = 12;
 const DENSER: usize = 2;
@@ -59,7 +59,7 @@ impl CoreLooks {
         }
     }
 
-    /// A neighbour that was there at any moment counts as there. Of the clock the median, the lower of two: a stall of one look is no
+    /// A neighbor that was there at any moment counts as there. Of the clock the median, the lower of two: a stall of one look is no
     /// slower clock.
     pub(crate) fn together(mut self) -> CoreLook {
         let looks = &mut self.looks[..self.taken];
@@ -214,7 +214,7 @@ mod tests {
         let mut random = Random::new(3);
         let cases = [(0.5, 2.0, 3.7), (0.05, 2.0, 3.7), (1.0, 2.0, 5.4), (0.3, 3.3, 3.9)];
         for (alone, with_one, truth) in cases {
-            // Of each pair the least of three looks; a neighbour is at work all the time, or for part of a look.
+            // Of each pair the least of three looks; a neighbor is at work all the time, or for part of a look.
             let mut look = |is_alone: bool| {
                 let part = if random.unit() < 0.5 { 0.0 } else { random.unit() };
                 let width = if is_alone { truth } else { with_one + (truth - with_one) * part };

@@ -1,4 +1,4 @@
-//! Teams: several workers that execute one piece of work at once, each on its CPU, in one programming model. The seed's
+//! Teams: several workers that execute one piece of work at once, each on its CPU, in one programming model. Howell's
 //! models (POSIX threads, Sequent's forked processes with shared sections, Solaris' user-level threads) are implementations
 //! of one trait, so that every measurement with partners runs in each of them.
 //!

@@ -21,7 +21,7 @@ const FIRST_MEMBER: usize = 4;
 
 const CLOSED: u64 = 0;
 const OPEN: u64 = 1;
-const CANCELLED: u64 = 2;
+const CANCELED: u64 = 2;
 
 /// Longest text of a member, bytes.
 const TEXT_BYTES: usize = 240;
@@ -129,7 +129,7 @@ impl<'s> Roster<'s> {
     }
 
     pub(super) fn cancel(&self) {
-        self.set_gate(CANCELLED);
+        self.set_gate(CANCELED);
     }
 
     fn set_gate(&self, to: u64) {

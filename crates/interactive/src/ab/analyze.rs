@@ -8,7 +8,7 @@ use machmeter_stats::spread;
 
 use super::figures::{Scale, Series, series};
 use super::spending::LEAST_ROUNDS;
-use super::verdict::{FAMILY_ERROR, Judgement, Row, Verdict, judge};
+use super::verdict::{FAMILY_ERROR, Judgment, Row, Verdict, judge};
 use crate::info::{self, AB_CHANGE};
 use crate::samples::Samples;
 
@@ -34,18 +34,18 @@ pub fn analyze(samples: &Samples) -> Outcome {
     let (series, lost_rounds) = series(samples);
     let recorded = series.iter().map(|s| s.rounds.len()).max().unwrap_or(0);
     let planned_rounds = if samples.setup.ab_rounds == 0 { recorded } else { samples.setup.ab_rounds };
-    let judgement = judge(&series, planned_rounds, delta);
-    let cells = by_cell(&series, &judgement.rows);
+    let judgment = judge(&series, planned_rounds, delta);
+    let cells = by_cell(&series, &judgment.rows);
     let mut lines = vec![format!("A: {command_a}"), format!("B: {command_b}")];
-    lines.push(basis(&judgement, planned_rounds, delta));
+    lines.push(basis(&judgment, planned_rounds, delta));
     lines.extend(cells.iter().map(|c| line(c)));
     let mut findings: Vec<Finding> = cells.iter().map(|c| finding(c)).collect();
-    findings.insert(0, on_the_whole(&cells, &judgement, planned_rounds, delta));
+    findings.insert(0, on_the_whole(&cells, &judgment, planned_rounds, delta));
     Outcome {
-        metrics: series.iter().zip(&judgement.rows).map(|(s, r)| metric_of(s, r)).collect(),
+        metrics: series.iter().zip(&judgment.rows).map(|(s, r)| metric_of(s, r)).collect(),
         findings,
         warnings: warnings(lost_rounds).into_iter().collect(),
-        table: (!series.is_empty()).then(|| table(&series, &judgement.rows)),
+        table: (!series.is_empty()).then(|| table(&series, &judgment.rows)),
         lines,
     }
 }
@@ -204,7 +204,7 @@ fn finding(cell: &OfCell<'_>) -> Finding {
     }
 }
 
-fn basis(j: &Judgement, planned: usize, delta: f64) -> String {
+fn basis(j: &Judgment, planned: usize, delta: f64) -> String {
     format!(
         "{} of {planned} rounds ABBA or BAAB, {} looks; what matters: x{} or {} points; any false verdict: at most {} %",
         j.rounds,
@@ -215,7 +215,7 @@ fn basis(j: &Judgement, planned: usize, delta: f64) -> String {
     )
 }
 
-fn on_the_whole(cells: &[OfCell<'_>], j: &Judgement, planned: usize, delta: f64) -> Finding {
+fn on_the_whole(cells: &[OfCell<'_>], j: &Judgment, planned: usize, delta: f64) -> Finding {
     let words: Vec<&str> = cells.iter().map(word).collect();
     let count = |w: &str| words.iter().filter(|x| **x == w).count();
     let verdict = match (count("better"), count("worse"), count("mixed"), count("undecided")) {

@@ -35,4 +35,4 @@ pub use plan::{MOST_ROUNDS, SEGMENTS_PER_ROUND, order, rounds_for};
 pub use record::{fit, record};
 pub use spending::{LEAST_ROUNDS, Looks, MOST_LOOKS};
 pub use switch::Settings;
-pub use verdict::{FAMILY_ERROR, Judgement, POINTS_PER_RATIO, Row, Verdict, judge, margin, may_stop};
+pub use verdict::{FAMILY_ERROR, Judgment, POINTS_PER_RATIO, Row, Verdict, judge, margin, may_stop};

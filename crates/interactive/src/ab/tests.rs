@@ -87,7 +87,7 @@ fn run(laws: [MachineLaw; 2], effects: &[Effect], rounds: usize, seed: u64) -> V
 }
 
 /// The whole procedure: stops as soon as it may. What it says then, and after how many rounds.
-fn sequential(series: &[Series], planned: usize, delta: f64) -> Judgement {
+fn sequential(series: &[Series], planned: usize, delta: f64) -> Judgment {
     for rounds in 1..=planned {
         let so_far: Vec<Series> =
             series.iter().map(|s| Series { rounds: s.rounds[..rounds].to_vec(), ..s.clone() }).collect();
@@ -98,7 +98,7 @@ fn sequential(series: &[Series], planned: usize, delta: f64) -> Judgement {
     judge(series, planned, delta)
 }
 
-fn changed(j: &Judgement) -> bool {
+fn changed(j: &Judgment) -> bool {
     j.rows.iter().any(|r| matches!(r.verdict, Verdict::Better | Verdict::Worse))
 }
 

@@ -58,7 +58,7 @@ pub struct Row {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Judgement {
+pub struct Judgment {
     /// One per series, in their order.
     pub rows: Vec<Row>,
     pub rounds: usize,
@@ -77,14 +77,14 @@ pub fn margin(scale: Scale, delta: f64) -> f64 {
 ///
 /// When not every cell is decided at what the last look may spend, the run must have ended by its time, and the look may
 /// spend what is left.
-pub fn judge(series: &[Series], planned: usize, delta: f64) -> Judgement {
+pub fn judge(series: &[Series], planned: usize, delta: f64) -> Judgment {
     let recorded = series.iter().map(|s| s.rounds.len()).max().unwrap_or(0);
     let looks = Looks::new(planned, recorded);
-    let judgement = at(series, &looks, delta);
-    if looks.is_planned_look() && !all_decided(series, &judgement.rows) {
+    let judgment = at(series, &looks, delta);
+    if looks.is_planned_look() && !all_decided(series, &judgment.rows) {
         return at(series, &looks.ended(), delta);
     }
-    judgement
+    judgment
 }
 
 /// Whether a run of `planned` rounds may end now, since every cell is decided. Only looks of the plan can say so.
@@ -109,7 +109,7 @@ fn all_decided(series: &[Series], rows: &[Row]) -> bool {
     !series.is_empty() && series.iter().all(of_cell)
 }
 
-fn at(series: &[Series], looks: &Looks, delta: f64) -> Judgement {
+fn at(series: &[Series], looks: &Looks, delta: f64) -> Judgment {
     let last = looks.at().len() - 1;
     let mut sequential = vec![1.0_f64; series.len()];
     let mut equivalence = vec![1.0_f64; series.len()];
@@ -138,7 +138,7 @@ fn at(series: &[Series], looks: &Looks, delta: f64) -> Judgement {
             p_adjusted: e.map(|_| adjusted[i]),
         }
     });
-    Judgement { rows: rows.collect(), rounds: looks.at()[last], looks: looks.at().len() }
+    Judgment { rows: rows.collect(), rounds: looks.at()[last], looks: looks.at().len() }
 }
 
 /// A difference that is real and smaller than delta is equivalent: delta is the smallest change that matters.

@@ -149,8 +149,8 @@ pub(super) fn few(metrics: &[Metric]) -> Option<Warning> {
         })
         .collect();
     let text = format!(
-        "no interval for {}: too few independent releases, or too few spells of trouble, carry them (neighbors are alike): {}",
-        if named.len() == 1 { "1 figure".to_owned() } else { format!("{} figures", named.len()) },
+        "{} no interval, the run is too short: {}",
+        if named.len() == 1 { "1 figure has".to_owned() } else { format!("{} figures have", named.len()) },
         list(&named)
     );
     (!named.is_empty()).then(|| found("W314", text, Vec::new(), &[]).warning)
@@ -162,11 +162,15 @@ fn disagree(views: &[CellView<'_>], accounts: &[Option<Accounts>]) -> Option<Fou
         let a = a.as_ref()?;
         let off = (a.least_ns - a.kernel_ns).max(a.kernel_ns - a.most_ns);
         let (least, most) = (ns(a.least_ns.max(0.0)), ns(a.most_ns));
-        let text = format!("{}: {least} to {most} here, {} there", views[i].name(), ns(a.kernel_ns));
+        let text = format!(
+            "{}: {least} to {most} by our clock, {} by the kernel's",
+            views[i].name(),
+            ns(a.kernel_ns)
+        );
         (off > 0.1 * a.kernel_ns && off > a.length_ns / 1000.0).then_some((i, text))
     };
     let bad = accounts.iter().enumerate().filter_map(say).collect();
-    let text = "waits for a CPU as recorded cannot be those of the kernel's account:";
+    let text = "waits for a CPU differ from the kernel's account:";
     about("W315", text, bad, &["interactive.wake", "interactive.preempt", "interactive.kernel_wait_ratio"])
 }
 

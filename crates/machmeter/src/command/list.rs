@@ -42,7 +42,7 @@ fn run(registries: &Registries, _globals: &Globals, matches: &ArgMatches) -> Res
             registries.loads.infos().iter().map(|l| row(l.name, usual(l), &text(l))).collect()
         }
         "tasks" => {
-            TASKS.iter().map(|t| row(t.name, if t.classic { "seed" } else { "" }, t.description)).collect()
+            TASKS.iter().map(|t| row(t.name, if t.classic { "classic" } else { "" }, t.description)).collect()
         }
         "probes" => probes.map(|i| row(i.name, i.example_job, i.question)).collect(),
         "readers" => READERS.iter().map(|r| row(r.name, "", r.description)).collect(),

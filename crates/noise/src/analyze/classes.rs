@@ -52,15 +52,15 @@ pub fn table(views: &[CpuView<'_>]) -> Dataset {
         })
         .collect();
     let columns = vec![
-        TableColumn::new("detours", Unit::Count),
+        TableColumn::new("gaps", Unit::Count),
         TableColumn::new("rate per CPU", Unit::Hertz),
         TableColumn::new("of CPU time", Unit::One),
         TableColumn::new("median", Unit::Nanoseconds),
     ];
     Dataset::new(
         "noise.classes",
-        "Detours by duration",
-        "Many short detours and few long ones cost the same share of time but hurt different programs.",
+        "Gaps by duration",
+        "Many short gaps and few long ones cost the same share of time but hurt different programs.",
         Shape::CostTable(CostTable { columns, rows }),
     )
 }

@@ -170,8 +170,8 @@ pub fn percentiles(views: &[CpuView<'_>]) -> Option<Dataset> {
     (!rows.is_empty()).then(|| {
         Dataset::new(
             "noise.percentiles",
-            "Detour durations",
-            "Percentiles of the duration of detours; each step to the right is ten times rarer.",
+            "Gap durations",
+            "Percentiles of the duration of gaps; each step to the right is ten times rarer.",
             Shape::Distribution(Distribution {
                 value: Axis::log("duration", Unit::Nanoseconds),
                 rows,
@@ -232,7 +232,7 @@ pub fn scatter(views: &[CpuView<'_>], testimony: &Testimony) -> Option<Dataset> 
     (!groups.is_empty()).then(|| {
         Dataset::new(
             "noise.scatter",
-            "Detours by size and rate",
+            "Gaps by size and rate",
             "Each point is a class of durations of one source: how long (right is longer) and how often per CPU (up is more \
              often). Programs that synchronize often fear the right side, throughput fears the upper right.",
             Shape::Scatter(Scatter {

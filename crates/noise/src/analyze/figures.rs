@@ -216,7 +216,7 @@ fn turn(view: &CpuView<'_>) -> Metric {
             &info::TURN,
             p,
             "median",
-            "no window was free enough of detours to time a turn",
+            "no window was free enough of gaps to time a turn",
         );
     };
     let value = quantile(&s, 0.5).unwrap_or(f64::NAN);
@@ -277,7 +277,7 @@ fn duration(view: &CpuView<'_>) -> Metric {
     let all = view.all_durations();
     let p = params([view.param()]);
     let Some(median) = all.quantile(0.5) else {
-        return Metric::rejected(&info::DURATION, p, "median", "no detour was seen");
+        return Metric::rejected(&info::DURATION, p, "median", "no gap was seen");
     };
     // A quantile that fewer than one sample lies beyond is the maximum in disguise.
     let beyond = |q: &f64| (1.0 - q) * all.n as f64 >= 1.0;

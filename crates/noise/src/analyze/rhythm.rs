@@ -245,7 +245,7 @@ pub fn finding(found: &[Periodic]) -> Option<Finding> {
     ranked.sort_by(|a, b| b.cost_ns().total_cmp(&a.cost_ns()));
     let own = || ranked.iter().filter(|f| !f.at_tick);
     let what = |f: &Periodic| {
-        if f.source == UNKNOWN { format!("detours of {}", f.class) } else { f.source.clone() }
+        if f.source == UNKNOWN { format!("gaps of {}", f.class) } else { f.source.clone() }
     };
     let mut evidence: Vec<String> = own()
         .take(MAX_LISTED)

@@ -254,7 +254,7 @@ pub fn table(views: &[CpuView<'_>], testimony: &Testimony) -> Option<Dataset> {
         TableColumn::new("of CPU time", Unit::One),
         TableColumn::new("of stolen time", Unit::One),
         TableColumn::new("rate per CPU", Unit::Hertz),
-        TableColumn::new("median detour", Unit::Nanoseconds),
+        TableColumn::new("median gap", Unit::Nanoseconds),
         TableColumn::new("longest", Unit::Nanoseconds),
         TableColumn::new("entry lag", Unit::Nanoseconds),
         TableColumn::new("exit lag", Unit::Nanoseconds),
@@ -266,7 +266,7 @@ pub fn table(views: &[CpuView<'_>], testimony: &Testimony) -> Option<Dataset> {
         format!(
             "Stolen time by source, all measured CPUs; witness: {}. Entry lag is the time from the last good turn to the first \
              event in the kernel (on a virtual machine mostly the hypervisor), exit lag the way back; where nothing was seen \
-             inside, the whole detour is entry lag. Detours too short to be listed and micro-stalls are counted, not named.",
+             inside, the whole gap is entry lag. Gaps too short to be listed and micro-stalls are counted, not named.",
             testimony.witness
         ),
         Shape::CostTable(CostTable { columns, rows }),

@@ -163,7 +163,7 @@ pub(super) fn together(views: &[CpuView<'_>], seed: u64) -> Vec<Finding> {
                 verdict: verdict.to_owned(),
                 text: format!("CPUs {cpu_a} and {cpu_b} {are} disturbed together more often than chance has it."),
                 evidence: vec![format!(
-                    "{} detours over 1 us of CPU {cpu_a} overlap one of CPU {cpu_b}; {:.1} expected by chance; p = {:.3}; both \
+                    "{} gaps over 1 us of CPU {cpu_a} overlap one of CPU {cpu_b}; {:.1} expected by chance; p = {:.3}; both \
                      away for {} in all",
                     c.observed,
                     c.expected,

@@ -55,13 +55,17 @@ pub(super) fn all(samples: &Samples, views: &[CpuView<'_>]) -> Vec<Weakness> {
     out.extend(samples.setup.real_time_share.iter().map(|text| weakness("W304", None, text.clone())));
     let lost: u64 = samples.testimony.lost.iter().sum();
     if lost > 0 {
-        let text = format!("the witness ({}) lost {lost} events", samples.testimony.witness);
+        let text = format!("the trace ({}) lost {lost} events", samples.testimony.witness);
         out.push(weakness("W305", None, text));
     }
     if samples.testimony.sight != Sight::Everything && views.iter().any(|v| v.cpu.thread.is_some()) {
         let why = samples.testimony.notes.join("; ");
         let why = if why.is_empty() { "not asked for".to_owned() } else { why };
-        out.push(weakness("W306", None, format!("witness: {} ({why})", samples.testimony.witness)));
+        out.push(weakness(
+            "W306",
+            None,
+            format!("no source has its name: recorded by {} alone ({why})", samples.testimony.witness),
+        ));
     }
     out
 }
@@ -107,7 +111,7 @@ fn few_rule(view: &CpuView<'_>) -> Option<Weakness> {
     let few = half.count();
     let (cpu, ns) = (view.cpu.cpu, |v: f64| human(v, Unit::Nanoseconds));
     let text = format!(
-        "CPU {cpu}: half of the stolen time comes from {few} detours of {} or more; the share of stolen time will not \
+        "CPU {cpu}: half of the stolen time comes from {few} gaps of {} or more; the share of stolen time will not \
          settle in {}",
         ns(durations[few.saturating_sub(1)]),
         ns(view.wall_s() * 1e9)

@@ -87,7 +87,7 @@ pub(super) fn attribution_cost(lab: &Lab<'_>, options: &Options) -> Vec<SelfChec
         }
     }
     let Some(ratio) = median_of(&ratios) else {
-        return vec![SelfCheck::not_shown(id, what, bar, "too few detours of 2 to 200 us to compare")];
+        return vec![SelfCheck::not_shown(id, what, bar, "too few gaps of 2 to 200 us to compare")];
     };
     let interval = sorted(&ratios).ok().and_then(|s| quantile_interval(&s, 0.5, 0.9));
     let interval = interval.map_or_else(
@@ -95,7 +95,7 @@ pub(super) fn attribution_cost(lab: &Lab<'_>, options: &Options) -> Vec<SelfChec
         |i| format!("90 % interval {:.3} to {:.3}", i.low, i.high),
     );
     let us = |v: &[f64]| median_of(v).unwrap_or(0.0) / 1e3;
-    let truth = format!("median detour of 2 to 200 us without trace {:.1} us", us(&medians.1));
+    let truth = format!("median gap of 2 to 200 us without trace {:.1} us", us(&medians.1));
     let (with, pairs) = (us(&medians.0), ratios.len());
     let found = format!("{with:.1} us with it; ratio {ratio:.3}, {interval}, {pairs} pairs");
     vec![SelfCheck::new(id, what, bar, truth, found, State::Info)]

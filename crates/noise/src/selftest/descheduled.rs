@@ -144,8 +144,7 @@ fn judge(what: &str, lab: &Lab<'_>, samples: &Samples, ran: &[(u64, u64)]) -> Ve
     let share = overlap_ticks(&within, &charged) as f64 / total as f64;
     let ms = |ticks: u64| lab.machine.rate.ns(ticks) / 1e6;
     let truth = format!("the competitor ran {:.1} ms by its own log", ms(total));
-    let found =
-        format!("{} of that in detours charged to other threads ({lost} records lost)", percent(share));
+    let found = format!("{} of that in gaps charged to other threads ({lost} records lost)", percent(share));
     let state = State::if_sure(share >= CLASSED, lost == 0);
     let classed = SelfCheck::new(id, what, bar, truth, found, state);
     let away: u64 =
@@ -161,8 +160,7 @@ fn account(what: &str, away_ns: f64, waited_ns: Option<u64>, lost: u64) -> SelfC
     };
     let error = away_ns / waited as f64 - 1.0;
     let truth = format!("the meter waited {:.1} ms for its CPU by schedstat", waited as f64 / 1e6);
-    let found =
-        format!("{:.1} ms in detours classed as other threads: {:+.2} %", away_ns / 1e6, error * 100.0);
+    let found = format!("{:.1} ms in gaps classed as other threads: {:+.2} %", away_ns / 1e6, error * 100.0);
     let state = State::if_sure(error.abs() <= ACCOUNT, lost == 0);
     SelfCheck::new(id, what, bar, truth, found, state)
 }
@@ -170,7 +168,7 @@ fn account(what: &str, away_ns: f64, waited_ns: Option<u64>, lost: u64) -> SelfC
 /// The rhythm of the timer tick as an unprivileged user sees it, for information.
 fn tick(lab: &Lab<'_>, options: &Options, user: u32) -> SelfCheck {
     let (id, what) =
-        ("unprivileged.tick", format!("user {user}: nothing injected, rhythms of detours without names"));
+        ("unprivileged.tick", format!("user {user}: nothing injected, rhythms of gaps without names"));
     let order = lab.here(Some(OTHER), if options.quick { 1_500_000_000 } else { 3_000_000_000 });
     let samples = match lab.noise("unprivileged, undisturbed", order, Attribution::Switches) {
         Ok(s) => s,

@@ -219,9 +219,9 @@ fn rhythm(id: &str, what: &str, hz: f64, named: usize, metrics: &[Metric]) -> Se
         Some((f, n)) => {
             let error = f / hz - 1.0;
             let met = error.abs() <= FREQUENCY;
-            (format!("{f:.4} Hz, {:+.4} %, {n} detours in the comb", error * 100.0), State::of(met))
+            (format!("{f:.4} Hz, {:+.4} %, {n} gaps in the comb", error * 100.0), State::of(met))
         }
-        None => (format!("no rhythm in {named} detours that name {NAME}"), State::Fail),
+        None => (format!("no rhythm in {named} gaps that name {NAME}"), State::Fail),
     };
     let truth = format!("{hz} Hz by the injector's schedule");
     SelfCheck::new(&format!("{id}.frequency"), what, "within 0.05 %", truth, found, state)

@@ -141,7 +141,7 @@ fn turn(lab: &Lab<'_>, costs: &Costs, what: &str) -> SelfCheck {
 }
 
 fn steady(costs: &Costs) -> SelfCheck {
-    let what = "windows of 200 us without a detour, within bursts of 4 ms";
+    let what = "windows of 200 us without a gap, within bursts of 4 ms";
     let bar = "p50 to p90 within 0.02 %, where the bare loop is as steady";
     let windows: usize = costs.quiet.iter().map(Vec::len).sum();
     let bare = spread(costs.bare.chunks(WINDOWS));

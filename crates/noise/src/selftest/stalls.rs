@@ -214,7 +214,7 @@ fn durations(lab: &Lab<'_>, logged: &Logged) -> SelfCheck {
     let merged = errors.iter().filter(|x| **x - e.bias > MERGED_NS).count();
     let truth = format!("{stalls} stalls by their own stamps");
     let found = format!(
-        "median error {:+.0} ns (stamps and turn), 95 % within {:.0} ns of it; {} merged with a real detour ({})",
+        "median error {:+.0} ns (stamps and turn), 95 % within {:.0} ns of it; {} merged with a real gap ({})",
         e.bias,
         e.p95,
         merged,

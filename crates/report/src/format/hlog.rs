@@ -18,7 +18,7 @@ use machmeter_data::gaps::Gaps;
 pub(super) const FORMAT: Format = Format {
     name: "hlog",
     extension: "hlog",
-    description: "Detour durations as an HdrHistogram interval log, one tag per CPU.",
+    description: "Gap durations as an HdrHistogram interval log, one tag per CPU.",
     write,
 };
 
@@ -32,7 +32,7 @@ fn write(record: &Record, tables: &[Table], out: &mut dyn io::Write) -> Result<(
     let mut serializer = V2DeflateSerializer::new();
     let listed = gaps.listed_from_ns().map_or(String::new(), |ns| format!(" of {ns:.0} ns or more"));
     let comment = format!(
-        "[{} {}: detour durations{listed}, ns; started {}]",
+        "[{} {}: gap durations{listed}, ns; started {}]",
         record.tool.name, record.tool.version, record.run.started
     );
     let mut log = IntervalLogWriterBuilder::new()

@@ -83,7 +83,7 @@ fn slices(out: &mut dyn io::Write, gaps: &Gaps<'_>, tables: &[Table]) -> io::Res
         let track = FIRST_CPU_TRACK + u64::try_from(cpu).unwrap_or(0);
         let described = Message::default()
             .number(descriptor::UUID, track)
-            .text(descriptor::NAME, &format!("CPU {cpu} detours"))
+            .text(descriptor::NAME, &format!("CPU {cpu} gaps"))
             .number(descriptor::PARENT, ROOT_TRACK);
         put(out, &Message::default().message(packet::TRACK_DESCRIPTOR, &described))?;
         let mut rows: Vec<usize> = (0..gaps.cpu.len()).filter(|i| gaps.cpu[*i] == cpu).collect();

@@ -122,7 +122,7 @@ mod tests {
 
     fn table() -> Columns {
         let mut t = Columns::new(&["name", "value", "why"], &[1]);
-        t.row(vec!["read of a neighbour".to_owned(), "12.5 ns".to_owned(), "nothing said".to_owned()]);
+        t.row(vec!["read of a neighbor".to_owned(), "12.5 ns".to_owned(), "nothing said".to_owned()]);
         t.row(vec!["x".to_owned(), "7 us".to_owned(), "the partner was not there in time".to_owned()]);
         t
     }
@@ -138,7 +138,7 @@ mod tests {
         for width in 24..80 {
             let text = table().fit(&TerminalStyle { width, ..TerminalStyle::default() });
             assert!(text.lines().all(|l| l.chars().count() <= width), "{width}:\n{text}");
-            for word in ["value", "12.5", "neighbour", "partner", "time", "why"] {
+            for word in ["value", "12.5", "neighbor", "partner", "time", "why"] {
                 assert!(text.contains(word), "{word} at {width}:\n{text}");
             }
         }

@@ -1,4 +1,4 @@
-//! The ladder of decades as text: the exponent at the left, the operations of that decade beside it, as the seed prints it.
+//! The ladder of decades as text: the exponent at the left, the operations of that decade beside it, as Howell prints it.
 
 use machmeter_data::Unit;
 use machmeter_data::quantity::human;

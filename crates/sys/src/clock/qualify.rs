@@ -101,7 +101,7 @@ impl Qualification {
         self.quality(self.verdict.source)?.step
     }
 
-    /// Distance of neighbouring values of that source, whole ticks (rounded up; 1 where it was not seen): no difference of two stamps is
+    /// Distance of neighboring values of that source, whole ticks (rounded up; 1 where it was not seen): no difference of two stamps is
     /// known any better.
     pub fn step_ticks(&self) -> u64 {
         self.step().map_or(1, |s| s.granularity_ticks.ceil().max(1.0) as u64)

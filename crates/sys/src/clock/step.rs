@@ -11,7 +11,7 @@ pub struct StepEstimate {
     /// Greatest common divisor of the differences but for rare ones (`odd`): stamps are multiples of it from a common
     /// start.
     pub step_ticks: u64,
-    /// The distance between neighbouring values of the counter. Equal to `step_ticks` unless a hypervisor scales the
+    /// The distance between neighboring values of the counter. Equal to `step_ticks` unless a hypervisor scales the
     /// counter by a fraction: then values lie 25 or 26 ticks apart, say, the divisor is 1 and this is 25.6.
     pub granularity_ticks: f64,
     /// The smallest difference above zero.
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_scaled_counter_shows_its_real_granularity() {
-        // Values floor(k * 25.64): neighbours 25 or 26 apart.
+        // Values floor(k * 25.64): neighbors 25 or 26 apart.
         let value = |k: i64| (k as f64 * 25.64) as i64;
         let mut k = 0;
         let deltas: Vec<i64> = (0..2000)

@@ -70,7 +70,7 @@ impl Rights {
 }
 
 /// The soft limit of a resource of this process; `u64::MAX` is unlimited.
-pub(super) fn resource_limit(resource: libc::__rlimit_resource_t) -> u64 {
+pub(crate) fn resource_limit(resource: libc::__rlimit_resource_t) -> u64 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is a live, writable rlimit structure.
     let rc = unsafe { libc::getrlimit(resource, &raw mut limit) };

@@ -4,7 +4,7 @@
 //! Sources: `sched(7)`, `sched_setattr(2)`, Documentation/scheduler/sched-deadline.rst and sched-rt-group.rst.
 
 mod apply;
-mod cause;
+pub(crate) mod cause;
 mod extra;
 mod limits;
 
@@ -215,7 +215,7 @@ mod tests {
             ("batch:1", "takes no parameter"),
             ("deadline:5ms/1ms/10ms", "runtime <= deadline <= period"),
             ("deadline:1/10/10", "needs a unit"),
-            ("deadline:1ms/-3ms", "not a duration"),
+            ("deadline:1ms/-3ms", "a negative time"),
             ("deadline:1ms", "RUNTIME/PERIOD"),
             ("realtime", "unknown policy"),
             ("", "unknown policy"),

@@ -10,7 +10,7 @@ use super::NAME;
 
 /// Base page, bytes: groups of [`Order::PageLocal`] and steps of [`Order::OnePerPage`], whatever backs the memory.
 pub(in crate::memory) const PAGE_BYTES: usize = 4_096;
-/// Distance of neighbouring nodes where the distance is not the question, bytes.
+/// Distance of neighboring nodes where the distance is not the question, bytes.
 pub(in crate::memory) const STRIDE_BYTES: usize = 64;
 /// Blocks in which a second access looks for the end of the line, bytes.
 pub(super) const BLOCK_BYTES: usize = 512;

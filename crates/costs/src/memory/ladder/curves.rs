@@ -77,7 +77,7 @@ pub(super) struct Curves<'r> {
     rows: &'r Rows,
     /// Time of the last pair of each round.
     round_ends_ns: Vec<f64>,
-    /// Width of the core without neighbours, where somebody looked.
+    /// Width of the core without neighbors, where somebody looked.
     whole_width: Option<f64>,
 }
 
@@ -121,7 +121,7 @@ impl<'r> Curves<'r> {
         })
     }
 
-    /// Whether somebody looked for neighbours on the core.
+    /// Whether somebody looked for neighbors on the core.
     pub(super) fn looked(&self) -> bool {
         self.whole_width.is_some()
     }
@@ -228,7 +228,7 @@ fn is_chase(row: &Row, order: &str, pages: &str, stride_bytes: usize) -> bool {
         && row.int("stride_bytes") == Some(stride_bytes as i64)
 }
 
-/// Quantile of the pairs taken for the cost of a size. Neighbours on the same core only make it dearer; but beyond the step some pairs
+/// Quantile of the pairs taken for the cost of a size. Neighbors on the same core only make it dearer; but beyond the step some pairs
 /// cost as little as before it, where the order of the accesses happens to suit the replacement (seen with one page too many for
 /// a buffer of 64: one or two pairs of 24), so the least of all would be too low.
 pub(super) const DISTURBED_QUANTILE: f64 = 0.18;

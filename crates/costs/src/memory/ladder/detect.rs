@@ -108,7 +108,7 @@ impl<'r> Detection<'r> {
     }
 
     /// Nearest step of the one-line-per-page curve, while its lines fit in half of the first cache; and whether it was seen while nobody
-    /// else used the core. A neighbour takes some of the buffer, and what he takes looks like a smaller one: beside him the step lies
+    /// else used the core. A neighbor takes some of the buffer, and what he takes looks like a smaller one: beside him the step lies
     /// somewhere from where most pairs say to where none is quick any more.
     fn first_reach(&self) -> Option<(Step, bool)> {
         let lines = self.lines_of(0)? / 2.0;
@@ -295,7 +295,7 @@ impl DetectedCaches {
 }
 
 /// The step of the rows over one of their conditions: by pairs alone on the core where they show one that is good enough, else by all.
-/// What a neighbour uses of a cache or buffer makes steps seem to come too early.
+/// What a neighbor uses of a cache or buffer makes steps seem to come too early.
 fn quiet_step(
     curves: &Curves<'_>,
     over: &str,
@@ -308,7 +308,7 @@ fn quiet_step(
         .or_else(|| step_edge(&curves.curve(over, &which), least_ratio, DISTURBED_QUANTILE).filter(&good))
 }
 
-/// The last of the lines that fit into one set. Only neighbouring numbers say how many.
+/// The last of the lines that fit into one set. Only neighboring numbers say how many.
 fn ways(curves: &Curves<'_>) -> Option<Step> {
     let is = |r: &Row| r.operation == "conflict" && r.pairs.len() >= FEWEST;
     quiet_step(curves, "lines", is, WAYS_RATIO, |s| s.next - s.last < 1.5)
@@ -324,8 +324,8 @@ fn line(curves: &Curves<'_>) -> Option<Step> {
         let is = |r: &Row| r.operation == "second" && r.int("working_set_bytes") == Some(set);
         // An offset of which too little is known must not hide the end.
         let offsets: Vec<f64> = curves.curve("offset_bytes", is).iter().map(|p| p.size).collect();
-        let neighbours = |s: &Step| !offsets.iter().any(|o| s.last < *o && *o < s.next);
-        quiet_step(curves, "offset_bytes", is, LINE_RATIO, |s| s.next / s.last <= 2.0 && neighbours(s))
+        let neighbors = |s: &Step| !offsets.iter().any(|o| s.last < *o && *o < s.next);
+        quiet_step(curves, "offset_bytes", is, LINE_RATIO, |s| s.next / s.last <= 2.0 && neighbors(s))
     });
     // A line is a power of two. A step between others was seen too early, by what disturbs, and never too late.
     let line = |s: Step| Step { next: (s.next as u64).next_power_of_two() as f64, ..s };

@@ -168,7 +168,7 @@ pub const CLOCK_MOVED: Code = Code {
     id: "W403",
     name: "core clock moved",
     what: "The clock of the core changed by more than 1 % between rounds.",
-    why: "Latencies of caches follow the clock of the core: rounds were not measured on the same machine, so to speak.",
+    why: "Latencies of caches follow the clock of the core: rounds at different clocks differ by as much.",
     how: "Dependent additions, timed in every round beside the ladder.",
     next: "On hardware fix the frequency (performance governor, no turbo) and let the machine cool. A guest cannot: its host sets the clock.",
     undo: Some("Set the governor back."),
@@ -178,7 +178,7 @@ pub const LAST_DRIFTS: Code = Code {
     id: "W404",
     name: "last cache not ours alone",
     what: "The effective size of the last cache changed between rounds, or is far below what the system claims.",
-    why: "Others use the same cache (neighbours on the host, other programs); latencies between the second cache and memory \
+    why: "Others use the same cache (neighbors on the host, other programs); latencies between the second cache and memory \
           depend on what they do.",
     how: "The size at which latency rises towards that of memory, round by round.",
     next: "Take the range as the figure. Measure on a quiet machine, or on one of your own.",

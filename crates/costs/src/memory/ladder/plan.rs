@@ -222,9 +222,9 @@ pub(super) fn ground(pages: &Pages, bytes: usize) -> Option<Ground<'_>> {
     Some(Ground { extent: pages.extent().part(0, bytes)?, backing: pages.backing() })
 }
 
-/// Brings memory in until the time is over; returns how much, bytes. Pages in a random order, since the system hands out neighbours one
+/// Brings memory in until the time is over; returns how much, bytes. Pages in a random order, since the system hands out neighbors one
 /// after the other while it has them: a cache would hold more of a freshly started machine's pages than of another's, and a
-/// translation buffer that joins neighbours would look larger. Huge pages are neighbours inside whatever their order.
+/// translation buffer that joins neighbors would look larger. Huge pages are neighbors inside whatever their order.
 pub(super) fn touch(pages: &Pages, ns: u64, seed: u64) -> usize {
     let mut random = Random::new(seed);
     let until_ns = monotonic_ns() + ns;

@@ -24,7 +24,7 @@ const LINE_SET_CACHES: f64 = 4.0;
 pub(super) const REACH_RATIO: f64 = 1.4;
 /// Widest bracket of its reach that is still a figure, as a ratio.
 pub(super) const REACH_BRACKET: f64 = 1.2;
-/// Widest range that it is said to lie in beside a neighbour.
+/// Widest range that it is said to lie in beside a neighbor.
 pub(super) const REACH_RANGE: f64 = 1.5;
 
 /// Offsets of the second access, bytes.
@@ -37,7 +37,7 @@ pub(super) const BATCH_NS: f64 = 200_000.0;
 /// Pairs per visit of a working set that prices a level.
 const PRICE_PAIRS: usize = 8;
 /// Largest working set that a core's own caches keep, bytes. Batches now and then take some microseconds more,
-/// as if something took some of its lines (a neighbour in passing, the hypervisor). Most pairs of these short batches are spared that, so
+/// as if something took some of its lines (a neighbor in passing, the hypervisor). Most pairs of these short batches are spared that, so
 /// their median is; of ones three times as long, about half were hit. Lines of larger working sets would not all be brought in by a short batch.
 const OWN_SET_BYTES: usize = 524_288;
 pub(super) const OWN_SET_BATCH_NS: f64 = 60_000.0;
@@ -81,7 +81,7 @@ impl Refinement {
         let reach = step_edge(&curves.quiet_points(ONE_PER_PAGE, pages), REACH_RATIO, QUIET_QUANTILE)
             .filter(|s| s.next / s.last < REACH_BRACKET)
             .or_else(|| step_edge(&curves.points(ONE_PER_PAGE, pages), REACH_RATIO, DISTURBED_QUANTILE));
-        // One size per page count between the two neighbours of the step.
+        // One size per page count between the two neighbors of the step.
         let near_reach = reach.as_ref().map_or(0..0, |s| {
             (s.last as usize / PAGE_BYTES).saturating_sub(1)..(s.next as usize / PAGE_BYTES) + 1
         });

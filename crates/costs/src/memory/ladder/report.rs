@@ -178,7 +178,7 @@ pub(super) fn warnings(curves: &Curves<'_>, found: &Detection<'_>) -> Vec<Warnin
         );
     } else if let Some((share, _)) = found.huge_effective.filter(|e| e.0 < EFFECTIVE) {
         let text = format!(
-            "huge pages were granted, but take away only {} of what missed translations cost",
+            "huge pages were granted and gain little: they save {} of what missed translations cost",
             human(share, Unit::One)
         );
         warn(&super::HUGE_NOT_EFFECTIVE, text);

@@ -148,7 +148,7 @@ fn value(a: &Analysis, id: &str, of: &[(&str, &str)]) -> Option<f64> {
     a.metrics.iter().find(is).and_then(|m| m.value)
 }
 
-/// Widths of the core beside each pair; a neighbour is there in most of them, and then takes twelve pages of the buffer, and what
+/// Widths of the core beside each pair; a neighbor is there in most of them, and then takes twelve pages of the buffer, and what
 /// half a line holds.
 fn beside_a_neighbour(rows: &mut Rows) {
     for row in &mut rows.rows {

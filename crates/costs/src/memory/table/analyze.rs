@@ -1,4 +1,4 @@
-//! From the members' rows to the table: mean and maximum over members, as the seed prints them.
+//! From the members' rows to the table: mean and maximum over members, as Howell prints them.
 
 use machmeter_data::metric::{Population, params};
 use machmeter_data::quantity::human;
@@ -42,7 +42,7 @@ pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     for model in &models {
         of_model(&mut out, rows, model, levels.as_ref());
     }
-    out.warnings.extend(placement::moved("table A", levels.as_ref()));
+    out.warnings.extend(placement::moved("shared accesses", levels.as_ref()));
     out
 }
 
@@ -62,7 +62,7 @@ fn small(rows: &Rows) -> Option<Warning> {
     let (main, (last, source)) = (choice.sizes.main_bytes as f64, last_cache(rows, &choice));
     (main < 2.0 * last).then(|| {
         info::SMALL_BUFFER.warning(format!(
-            "table A walks over {} per member, less than twice the last cache of {} ({})",
+            "the table of shared accesses walks over {} per member, less than twice the last cache of {} ({})",
             human(main, Unit::Bytes),
             human(last, Unit::Bytes),
             source
@@ -80,7 +80,7 @@ fn caption(rows: &Rows) -> String {
             said += &format!("; {} {}", size(c.last.bytes as f64), c.last.source.name());
         }
         format!(
-            " Cache: {} per member, half of a first cache as {}; local and neighbour: {} each (last cache: {said}); one access \
+            " Cache: {} per member, half of a first cache as {}; local and neighbor: {} each (last cache: {said}); one access \
              every {} (line as {}).",
             size(c.sizes.cached_bytes as f64),
             c.first.source.name(),
@@ -90,7 +90,7 @@ fn caption(rows: &Rows) -> String {
         )
     });
     format!(
-        "The seed's table: one access, ns; mean and maximum over members, and the largest sample. One member at a time, or all at \
+        "One access, ns; mean and maximum over members, and the largest sample. One member at a time, or all at \
          once.{sizes} Incompressible data. Streamed accesses overlap; dependent ones follow a random chain, and dependent writes \
          write each line that they come through."
     )
@@ -127,7 +127,7 @@ fn of_model(out: &mut Analysis, rows: &Rows, model: &str, levels: Option<&Regime
             if !matches!(line.operation, Operation::Empty | Operation::Timer) {
                 out.metrics.push(m);
             }
-            // The first three lines are neither streamed nor dependent accesses and stand in the seed's two columns.
+            // The first three lines are neither streamed nor dependent accesses and stand in two columns of their own.
             let at = if access == line.access() { 0 } else { 3 };
             match found {
                 Ok(f) => {
@@ -150,11 +150,11 @@ fn of_model(out: &mut Analysis, rows: &Rows, model: &str, levels: Option<&Regime
     };
     let thin = |why: &String| why.contains("undisturbed samples") || why.contains("not reached");
     if let Some(first) = reasons.iter().find(|w| thin(w)) {
-        warn(&info::THIN, format!("table A, {model}: rows without a figure, for one: {first}"));
+        warn(&info::THIN, format!("shared accesses, {model}: rows without a figure, for one: {first}"));
     }
     for why in reasons.iter().filter(|w| !thin(w)) {
         let code = if why.contains("needs two CPUs") { &info::ALONE } else { &info::MODEL_FAILED };
-        warn(code, format!("table A, {model}: {why}"));
+        warn(code, format!("shared accesses, {model}: {why}"));
     }
     let columns = ["streamed, avg", "max of members", "largest sample"];
     let columns = columns.into_iter().chain(["dependent, avg", "max of members", "largest sample"]);

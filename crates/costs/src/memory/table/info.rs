@@ -1,4 +1,4 @@
-//! What table A reports.
+//! What the table of shared accesses reports.
 
 use machmeter_data::code::Code;
 
@@ -7,15 +7,15 @@ machmeter_data::metric!(
     "memory.shared",
     ["operation", "model", "cpus", "access"],
     Nanoseconds, Lower, weakened by [Frequency, SharedCore, MemoryPlacement, Clock, ClockOffset],
-    "One access of the seed's table A: mean over the members' medians; the largest member's median is its maximum. \
+    "One shared access: mean over the members' medians; the largest member's median is its maximum. \
      access=streamed: accesses overlap. access=dependent: along a random chain; a dependent write also reads the line that it \
      writes, for the way on."
 );
 
 pub const ALONE: Code = Code {
     id: "W415",
-    name: "no neighbour",
-    what: "Rows of table A that need a neighbour or all members at once were not measured: one CPU is there.",
+    name: "one CPU",
+    what: "Rows of the table of shared accesses that need a second member or all members at once were not measured: one CPU is there.",
     why: "A second member on the same CPU would measure the scheduler, not memory.",
     how: "The number of measured CPUs.",
     next: "Measure with two or more CPUs (--cpus).",
@@ -24,8 +24,8 @@ pub const ALONE: Code = Code {
 
 pub const THIN: Code = Code {
     id: "W417",
-    name: "table A incomplete",
-    what: "Rows of table A have no figure: too few samples were undisturbed, or the time was over.",
+    name: "table incomplete",
+    what: "Rows of the table of shared accesses have no figure: too few samples were undisturbed, or the time was over.",
     why: "A figure of fewer than six samples has no interval.",
     how: "Samples during which no member was switched out and all did their share, against six.",
     next: "Give more time (-t, or --parts table), or stop what else runs on these CPUs.",
@@ -35,9 +35,9 @@ pub const THIN: Code = Code {
 /// Buffers that may be found in the last cache.
 pub const SMALL_BUFFER: Code = Code {
     id: "W418",
-    name: "table A within a cache",
-    what: "The buffers of table A are less than twice the last cache.",
-    why: "Rows of local and neighbour memory may partly be of the cache, and look cheaper than memory is.",
+    name: "table within a cache",
+    what: "The buffers of the table of shared accesses are less than twice the last cache.",
+    why: "Rows of own and of another member's memory may partly be of the cache, and look cheaper than memory is.",
     how: "Size of a member's buffer, which free memory (a quarter of it for all), the time and 256 MiB bound, against the last cache \
           that was asked for, detected by the ladder of the same run, or claimed by the system.",
     next: "Free memory or give more (container limits), give more time (-t), or name the cache with --cache-size.",
@@ -48,7 +48,7 @@ pub const SMALL_BUFFER: Code = Code {
 pub const MODEL_FAILED: Code = Code {
     id: "W416",
     name: "model not measured",
-    what: "A programming model could not run its rows of table A; the reason is in the text.",
+    what: "A programming model could not run its rows of the table of shared accesses; the reason is in the text.",
     why: "Its figures are missing, not zero.",
     how: "The team could not be started, or a member was lost.",
     next: "Look at the limits on processes and memory (ulimit -u, container limits), or leave the model out with --models.",

@@ -1,4 +1,4 @@
-//! The cells of table A: each a line that teams do.
+//! The cells of the table of shared accesses: each a line that teams do.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -66,7 +66,7 @@ pub(super) fn measure(at: &mut At<'_>, params: &Params) -> Result<(), ProbeError
     let needed = (sizes.main_bytes as u64).saturating_mul(cpus.len() as u64);
     if needed > room {
         let said = format!(
-            "table A needs {needed} bytes, and may take {room}, a {MEMORY_SHARE}th of the memory available: give a smaller --cache-size"
+            "the table of shared accesses needs {needed} bytes, and may take {room}, a {MEMORY_SHARE}th of the memory available: give a smaller --cache-size"
         );
         return Err(if params.cache_size.is_some() {
             ProbeError::Usage(said)
@@ -178,7 +178,7 @@ fn by_time(at: &At<'_>, models: usize, members: usize) -> u64 {
     ((nodes * 64.0) as u64).max(ALWAYS_BYTES)
 }
 
-/// Lines as the seed has them, dependent accesses behind; a line of one active member once per member.
+/// Lines as Howell has them, dependent accesses behind; a line of one active member once per member.
 fn slots(model: &str, members: usize, sizes: Sizes) -> Vec<Slot> {
     let lines = LINES.into_iter().chain(LINES.into_iter().filter_map(Line::dependent));
     let mut slots = Vec::new();

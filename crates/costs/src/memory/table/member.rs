@@ -1,4 +1,4 @@
-//! What a member of table A does, and the memory in which it does it.
+//! What a member of the table of shared accesses does, and the memory in which it does it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};

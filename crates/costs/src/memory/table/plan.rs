@@ -1,4 +1,4 @@
-//! What table A measures: its rows, the sizes of its buffers, the models.
+//! What the table of shared accesses measures: its rows, the sizes of its buffers, the models.
 
 use machmeter_engine::ProbeError;
 use machmeter_engine::cost::{Fact, Kind, Row};
@@ -58,7 +58,7 @@ const fn touch(write: bool, place: Place) -> Operation {
     Operation::Touch { write, place, access: Access::Streamed }
 }
 
-/// The fifteen rows in the seed's order.
+/// The fifteen rows in Howell's order.
 pub(super) const LINES: [Line; 15] = [
     Line { name: "empty loop", operation: Operation::Empty, all: false },
     Line { name: "timer()", operation: Operation::Timer, all: false },

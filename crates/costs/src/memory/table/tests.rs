@@ -37,7 +37,7 @@ fn the_mean_and_the_largest_member_are_told_apart() {
         };
         a.metrics.iter().find(is).unwrap()
     };
-    // Line 6 of the seed: 60 and 72 ns.
+    // Line 6 of Howell's table: 60 and 72 ns.
     let m = of("read_local", Access::Streamed);
     assert!((m.value.unwrap() - 66.0).abs() < 0.1 && (m.max.unwrap() - 72.0).abs() < 0.1, "{m:?}");
     assert_eq!(m.id, info::SHARED.id);
@@ -74,7 +74,7 @@ fn rows_of_two_are_told_at_the_placement_that_ruled_most_of_the_time() {
         assert_eq!(m.flags.contains(&MOVES.id.to_owned()), follows(&name), "{name}");
     }
     assert_eq!(a.warnings.iter().map(|w| w.code.as_str()).collect::<Vec<_>>(), [MOVES.id]);
-    assert!(a.warnings[0].text.starts_with("table A"), "{}", a.warnings[0].text);
+    assert!(a.warnings[0].text.starts_with("shared accesses"), "{}", a.warnings[0].text);
 }
 
 #[test]

@@ -59,7 +59,7 @@ pub(super) const PART: Part<Params> = Part {
 pub(super) const CHAINS: [u64; 7] = [1, 2, 4, 8, 16, 32, 64];
 /// Turns of the inner loop in a pass: the branch at its end is mispredicted once a pass, which must not show.
 const PASS_TURNS: u64 = 4_096;
-/// Elements of the seed's daxpy rows.
+/// Elements of Howell's daxpy rows.
 const ELEMENTS: [usize; 3] = [100, 1_000, 10_000];
 /// Sizes of copies and fills, bytes.
 const SIZES: [usize; 4] = [64, 4 << 10, 64 << 10, 1 << 20];

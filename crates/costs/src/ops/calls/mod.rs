@@ -5,7 +5,7 @@
 //! the kernel's count of faults must equal the touches (lmbench's page fault row divides by pages although one fault serves
 //! up to sixteen). What the system refuses is a row without a figure and with the cause.
 
-mod catalogue;
+mod catalog;
 mod touches;
 
 #[cfg(test)]
@@ -55,16 +55,16 @@ pub(super) const PART: Part<Params> = Part { codes: &CODES, ..Part::of(PART_NAME
 
 /// All rows, in the process that prices them.
 pub(super) fn with_all<T>(files: &Result<PathBuf, String>, work: impl FnOnce(Vec<Planned<'_>>) -> T) -> T {
-    let place = files.as_ref().map_err(Clone::clone).and_then(|path| catalogue::Place::at(path));
+    let place = files.as_ref().map_err(Clone::clone).and_then(|path| catalog::Place::at(path));
     let handler = Handler::install();
-    work(catalogue::all(&place, &handler))
+    work(catalog::all(&place, &handler))
 }
 
 /// A private directory in `parent` with the file that is read.
 fn files(parent: &Path) -> Result<PrivateDirectory, String> {
     let refused = |e| format!("no files in {}: {}", parent.display(), one_line(&e));
     let directory = PrivateDirectory::create(parent).map_err(refused)?;
-    directory.file(catalogue::DATA, catalogue::FILE_BYTES as u64).map_err(refused)?;
+    directory.file(catalog::DATA, catalog::FILE_BYTES as u64).map_err(refused)?;
     Ok(directory)
 }
 
@@ -90,7 +90,7 @@ fn code_of(row: &Row) -> Code {
         "page_fault_huge" if unproven || row.refused.is_some() => HUGE_DENIED,
         "page_fault_4k" | "page_fault_file" if unproven => FAULT_GROUPS,
         "page_fault_file" if row.refused.is_some() => NO_FILES,
-        o if catalogue::ON_FILES.contains(&o) && row.refused.is_some() => NO_FILES,
+        o if catalog::ON_FILES.contains(&o) && row.refused.is_some() => NO_FILES,
         _ => NO_FIGURE,
     }
 }

@@ -6,7 +6,7 @@
 //! the CPU away from the parent: involuntary switches belong to these operations. A sample is disturbed where the CPU was
 //! used by others: where the CPU time of this process and its children falls short of the wall time.
 
-mod catalogue;
+mod catalog;
 pub(super) mod selftest;
 mod switch;
 
@@ -36,7 +36,7 @@ use machmeter_engine::part::{At, Part};
 use switch::Switches;
 
 /// Programs and children, for the process that prices them; threads.
-pub(super) use catalogue::{kept_threads, starts};
+pub(super) use catalog::{kept_threads, starts};
 
 const PART_NAME: &str = "processes";
 /// Few, because a pair of the slowest rows takes several ms.
@@ -123,7 +123,7 @@ fn measure(at: &mut At<'_>, params: &Params) -> Result<(), ProbeError> {
     let no_files = Err("no row works on files".to_owned());
     let starts = prices::cells(PART_NAME, at, params, no_files, PACE)?;
     let threads =
-        vec![catalogue::kept_threads().first(), catalogue::fresh_threads(), Switches::plan(cpu, at.policy)];
+        vec![catalog::kept_threads().first(), catalog::fresh_threads(), Switches::plan(cpu, at.policy)];
     let timing = Sharing::new(HostTiming::new(at.host.source()));
     let mut sampler = Sampler::new(timing, at.host.rate, at.host.seed);
     sampler.start_ns = at.start_ns;

@@ -151,7 +151,7 @@ mod tests {
             "nothing is claimed: {found}"
         );
         for tables in [0, 4] {
-            let (failed, found) = state(&[row("seed", "fopen", None)], tables);
+            let (failed, found) = state(&[row("decades", "fopen", None)], tables);
             assert!(failed == State::Fail && found.contains("figures without: fopen;"), "{found}");
         }
     }

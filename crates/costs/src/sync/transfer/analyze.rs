@@ -13,7 +13,7 @@ use super::trips::Kind;
 use super::{ASYMMETRY, CLASSES, CORE_TO_CORE, COUPLES, PART, REGIME_SHARE, SAMPLED, show};
 use crate::sync::Params;
 use crate::sync::cost::ONE_CPU;
-use machmeter_engine::disturbance::placement::MOVES;
+use machmeter_engine::disturbance::placement::{MOVED, MOVES};
 
 /// Ratio of two directions from which on they differ.
 const ASYMMETRIC: f64 = 1.25;
@@ -198,12 +198,8 @@ fn moves(views: &[View<'_>]) -> Option<Warning> {
     let first = moving.first()?;
     let more =
         if moving.len() > 1 { format!(", and {} other pairs", moving.len() - 1) } else { String::new() };
-    let text = format!(
-        "CPU {} and {} pay each other on several levels: {}{more}",
-        first.low,
-        first.high,
-        levels_text(first)
-    );
+    let text =
+        format!("{MOVED}: a line from CPU {} to {} took {}{more}", first.low, first.high, levels_text(first));
     Some(MOVES.note(text))
 }
 

@@ -42,14 +42,14 @@ machmeter_data::metric!(
     ["from", "to", "kind", "regime"],
     Nanoseconds, Lower, weakened by [Frequency, SharedCore, Clock, ClockOffset],
     "Latency of a cache line from one CPU to another: half a round trip (cas, store_load_1, store_load_2), or one dependent \
-     read of a line that the other CPU holds (read_dirty, read_clean). Regime 1 is the level with the largest share of time."
+     read of a line that the other CPU holds (read_dirty, read_clean). Regime 1 is the placement with the largest share of time."
 );
 machmeter_data::metric!(
     REGIME_SHARE,
     "sync.regime_share",
     ["from", "to", "regime"],
     One, Neither, weakened by [Preemption, SharedCore],
-    "Share of the time that two CPUs spent on one level of transfer latency; regime 1 has the largest share."
+    "Share of the time that two CPUs spent on one placement; placement 1 (`regime`) has the largest share."
 );
 
 pub(super) const ASYMMETRY: Code = Code {

@@ -61,7 +61,7 @@ fn matrix(views: &[View<'_>], rows: &Rows, kind: Kind, regime: usize) -> Option<
         "Row: the CPU that asks and near whose memory the line lies. Column: the CPU that answers. Empty: not measured."
             .to_owned();
     if views.len() > 1 {
-        caption.push_str(" Each pair has its own levels; regime 1 is the one on which it spent most time.");
+        caption.push_str(" Each pair has its own placements; placement 1 had most of the time.");
     }
     if all > cpus.len() {
         caption.push_str(&format!(" The first {} of {all} CPUs are drawn.", cpus.len()));
@@ -112,7 +112,7 @@ fn table(views: &[View<'_>], rows: &Rows) -> Option<Dataset> {
                 let value = |k: &Kind| v.cost(rows, from, *k, i).and_then(|c| c.value_ns());
                 let figure = |k: &Kind| show::number(value(k).map(brief));
                 out.push(TableRow {
-                    name: format!("CPU {from} to {}, regime {}", v.other(from), i + 1),
+                    name: format!("CPU {from} to {}, placement {}", v.other(from), i + 1),
                     cells: std::iter::once(Cell::Number(brief(r.share)))
                         .chain(Kind::ALL.iter().map(figure))
                         .collect(),
@@ -158,7 +158,7 @@ fn series(v: &View<'_>) -> Dataset {
         }
     };
     Dataset::new("sync.regimes", format!("CPU {} and {} over time", v.low, v.high), "One way of a compare-and-swapped line, one point per lap of about a millisecond. Levels at least a factor of 1.5 \
-                  apart are regimes: where the host has put the two CPUs.", Shape::Scatter(Scatter {
+                  apart are placements: where the host has put the two CPUs.", Shape::Scatter(Scatter {
             x: Axis::linear("time", Unit::Nanoseconds),
             y: Axis::log("one way", Unit::Nanoseconds),
             groups: v.reported().into_iter().map(group).collect(),

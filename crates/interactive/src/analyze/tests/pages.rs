@@ -29,7 +29,7 @@ fn grid(loads: &[&str]) -> Vec<Cell> {
 }
 
 #[test]
-fn the_short_page_has_rows_and_a_judgement() {
+fn the_short_page_has_rows_and_a_judgment() {
     let a = of(grid(&["none", "burn"]));
     let rows = machmeter_data::summary::rows(crate::info::INFO.rows, &a.metrics);
     let told: Vec<String> = rows

@@ -61,7 +61,7 @@ pub enum Order {
 pub struct ChainSpec {
     /// Memory visited, bytes, from the start of the extent. A rest smaller than a node is left out.
     pub working_set_bytes: usize,
-    /// Distance of neighbouring nodes, bytes. [`Order::OnePerPage`] takes it as the distance of the lines it chooses from;
+    /// Distance of neighboring nodes, bytes. [`Order::OnePerPage`] takes it as the distance of the lines it chooses from;
     /// [`Order::Second`] and [`Order::Conflict`] bring their own.
     pub stride_bytes: usize,
     pub order: Order,

@@ -110,7 +110,7 @@ fn orders_visit_as_they_say() {
     let conflict = visited(1 << 18, 64, Order::Conflict { step_bytes: 4_096 });
     assert!(conflict.iter().all(|word| word.is_multiple_of(512)));
 
-    // A random cycle: successors at every distance, hardly any neighbour.
+    // A random cycle: successors at every distance, hardly any neighbor.
     let global = visited(1 << 20, 64, Order::Global);
     let next_line = global.windows(2).filter(|w| w[1] / 8 == w[0] / 8 + 1).count();
     assert!(next_line < 12, "{next_line} of 16384 go on to the next line, 1 expected");

@@ -8,7 +8,7 @@ const fn fixture(name: &'static str, declared: Declared, walk: Walk, code: crate
     Kernel { name, width_bits: 64, available: || false, declared, walk, code }
 }
 
-/// Loads that the seed's loop was meant to make.
+/// Loads that Howell's loop was meant to make.
 const EIGHT_READS: Declared = strided(8, 0);
 
 /// Every one of these must fail [`super::check`]. None is available to run.

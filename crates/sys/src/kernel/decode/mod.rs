@@ -1,5 +1,5 @@
-//! What the code of a kernel does, read back from its own bytes in this process: the seed's rule that the generated code
-//! must be looked at, made automatic. The seed's own example shows why: its loop of eight reads makes seven.
+//! What the code of a kernel does, read back from its own bytes in this process: Howell's rule that the generated code
+//! must be looked at, made automatic. His own example shows why: its loop of eight reads makes seven.
 
 mod aarch64;
 mod body;

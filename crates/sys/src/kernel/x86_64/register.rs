@@ -1,4 +1,4 @@
-//! Kernels that touch no memory: the empty loop (the control of the seed's method), chains of additions whose cost is known
+//! Kernels that touch no memory: the empty loop (the control of Howell's method), chains of additions whose cost is known
 //! to be one cycle each, and as much floating-point arithmetic as the processor can take.
 
 use super::looped;

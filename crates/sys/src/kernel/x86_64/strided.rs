@@ -1,4 +1,4 @@
-//! Eight accesses a turn, a given stride apart (the loop of the seed's table of shared memory). None waits for another: with
+//! Eight accesses a turn, a given stride apart (the loop of Howell's table of shared memory). None waits for another: with
 //! a stride that prefetchers follow, time per access is throughput. What the same walk costs when each load waits for the one
 //! before is told by a chain in [`crate::kernel::chain::Order::Sequential`].
 

@@ -1,14 +1,14 @@
-//! The table as text in the seed's layout.
+//! The table as text in the layout of 1998.
 
 use machmeter_data::Unit;
 use machmeter_data::shape::DecadeRow;
 
-/// Heading of the seed's table.
+/// Heading of the table.
 const HEADING: &str = "     Operation       : Order of magnitude (log10(time in secs))";
 
-/// In the seed's layout, with its whole numbers: the logarithm cut off towards zero, as its two tables show (328, 184, 69 and
+/// In the layout of 1998, with its whole numbers: the logarithm cut off towards zero, as its two tables show (328, 184, 69 and
 /// 11 ns stand there as -6, -6, -7, -7).
-pub(super) fn seed(rows: &[DecadeRow]) -> Vec<String> {
+pub(super) fn truncated(rows: &[DecadeRow]) -> Vec<String> {
     let mut lines = vec![HEADING.to_owned(), "-".repeat(41)];
     lines.extend(rows.iter().filter_map(|r| Some(format!("{:>20} : {}", r.name, cut(r)?))));
     lines

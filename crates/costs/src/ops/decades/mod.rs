@@ -1,10 +1,10 @@
-//! The seed's table B: twelve operations by the decade of their cost (Howell, "Microbenchmarking", 1998), with what each row is
+//! Twelve operations by the decade of their cost (Howell, "Microbenchmarking", 1998), with what each row is
 //! here: `fopen` and `fclose` of a buffered stream on a file (closing writes the one character it holds), one character into
 //! the buffer, a line of 24 characters written at once (line buffering, as on a terminal), reads and writes of 8,000 words one
 //! cache line apart in memory (a fresh area each time) and in the first cache, a POSIX thread made and joined, `y = a x + y` over
 //! 100, 1,000 and 10,000 numbers as the compiler writes it.
 //!
-//! Reads and writes are independent of each other, as in the seed's loop, so the machine overlaps them: throughput, not
+//! Reads and writes are independent of each other, as in Howell's loop, so the machine overlaps them: throughput, not
 //! latency. The dependent figures are those of the memory probe.
 
 mod layout;
@@ -26,9 +26,9 @@ use super::cost::{COST, NO_FIGURE, NO_FILES};
 use super::{arithmetic, processes, table};
 use machmeter_engine::part::Part;
 
-pub(super) const PART: Part<Params> = Part::of("seed", 25, measure::measure, analyze);
+pub(super) const PART: Part<Params> = Part::of("decades", 25, measure::measure, analyze);
 
-/// Operations of the seed's table in its order: the id of the row, and the name as the seed prints it.
+/// Operations of Howell's table in its order: the id of the row, and the name as it prints it.
 pub(super) const OPERATIONS: [(&str, &str); 12] = [
     ("fopen", "fopen"),
     ("fprintf", "fprintf (1 char)"),
@@ -74,7 +74,7 @@ fn elsewhere(id: &str) -> Option<(&'static str, Row)> {
     }
 }
 
-/// The row of an operation of the seed, in whichever part it is.
+/// The row of one of these operations, in whichever part it is.
 fn row_of<'r>(rows: &'r Rows, id: &str) -> Option<&'r Row> {
     match elsewhere(id) {
         Some((_, key)) => rows.rows.iter().find(|r| r.operation == key.operation && r.params == key.params),
@@ -99,10 +99,10 @@ fn analyze(params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     if ladder.is_empty() {
         return out;
     }
-    if params.seed_rounding {
+    if params.truncate_decades {
         out.summary
             .lines
-            .push(SummaryLine { section: table::SECTION.to_owned(), lines: layout::seed(&ladder) });
+            .push(SummaryLine { section: table::SECTION.to_owned(), lines: layout::truncated(&ladder) });
     }
     for (id, name) in ALONGSIDE {
         let found = rows.rows.iter().find(|r| r.part != PART.name && r.operation == id);

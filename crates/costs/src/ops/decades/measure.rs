@@ -23,7 +23,7 @@ use machmeter_engine::part::At;
 
 /// Words that a row of memory reads or writes per turn.
 const WORDS: usize = 8_000;
-/// Bytes from one word to the next: a cache line, the seed's `blk_size`.
+/// Bytes from one word to the next: a cache line, Howell's `blk_size`.
 const STEP_BYTES: usize = 64;
 /// Where in its line the word lies that is read, and the one that is written: rows that share memory must not see each other's.
 const READ_AT: usize = 0;

@@ -1,4 +1,4 @@
-//! The table of the seed from planted costs.
+//! Howell's table from planted costs.
 
 use machmeter_engine::cost::{Kind, Proof, Row, Rows};
 
@@ -16,19 +16,19 @@ fn planted(costs_ns: &[(&str, f64)]) -> Rows {
 }
 
 #[test]
-fn the_seeds_rounding_brings_its_two_tables_together() {
-    // Table A says 328, 69, 184 and 11 ns; table B -6, -7, -6, -7.
+fn truncated_decades_bring_the_two_tables_of_1998_together() {
+    // The first table says 328, 69, 184 and 11 ns; the second -6, -7, -6, -7.
     let rows = planted(&[
         ("read_main_8000", 328.0),
         ("read_cache_8000", 69.0),
         ("write_main_8000", 184.0),
         ("write_cache_8000", 11.0),
     ]);
-    let seed = analyze(&params(&["--seed-rounding"]), &rows, 1).summary.lines.remove(0).lines;
-    assert_eq!(seed[2], "    rd main mem 8000 : -6");
-    assert_eq!(seed[3], "   rd cache mem 8000 : -7");
-    assert_eq!(seed[4], "    wr main mem 8000 : -6");
-    assert_eq!(seed[5], "   wr cache mem 8000 : -7");
+    let truncated = analyze(&params(&["--truncate-decades"]), &rows, 1).summary.lines.remove(0).lines;
+    assert_eq!(truncated[2], "    rd main mem 8000 : -6");
+    assert_eq!(truncated[3], "   rd cache mem 8000 : -7");
+    assert_eq!(truncated[4], "    wr main mem 8000 : -6");
+    assert_eq!(truncated[5], "   wr cache mem 8000 : -7");
     let exact = analyze(&params(&[]), &rows, 1);
     assert!(exact.summary.lines.is_empty(), "the ladder says it");
     let Shape::Decades(d) = &exact.datasets[0].shape else { panic!("a ladder") };
@@ -36,7 +36,7 @@ fn the_seeds_rounding_brings_its_two_tables_together() {
 }
 
 #[test]
-fn every_operation_of_the_seed_has_its_row_and_unknown_ones_are_left_out_with_a_reason() {
+fn every_operation_of_1998_has_its_row_and_unknown_ones_are_left_out_with_a_reason() {
     let all: Vec<(&str, f64)> = OPERATIONS.iter().map(|o| (o.0, 25.0)).collect();
     let mut rows = planted(&all);
     rows.rows[0].refused = Some("/full: no space left on device".to_owned());
@@ -63,7 +63,7 @@ fn operations_without_a_figure_are_named_on_the_page_even_if_there_is_no_other()
     let told = |rows: &Rows| -> Vec<(String, String)> {
         analyze(&params(&[]), rows, 1).warnings.into_iter().map(|w| (w.code, w.text)).collect()
     };
-    let none = analyze(&params(&["--seed-rounding"]), &rows, 1);
+    let none = analyze(&params(&["--truncate-decades"]), &rows, 1);
     assert!(none.datasets.is_empty() && none.summary.lines.is_empty() && none.metrics.len() == 12);
     let warnings = told(&rows);
     assert_eq!(
@@ -99,7 +99,7 @@ fn what_another_part_prices_is_read_there() {
     );
     assert!(row_of(&rows, "daxpy1000").is_none());
     let measures = |words: &[&str]| params::<Params>(words).measures("processes");
-    assert!(measures(&[]) && !measures(&["--parts", "seed"]));
+    assert!(measures(&[]) && !measures(&["--parts", "decades"]));
 }
 
 #[test]

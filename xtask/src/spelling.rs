@@ -1,0 +1,94 @@
+//! American spelling of what people read: the book, and texts and comments in the sources.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+
+/// British stems, each with the American one.
+const WORDS: [(&str, &str); 24] = [
+    ("neighbour", "neighbor"),
+    ("colour", "color"),
+    ("behaviour", "behavior"),
+    ("favour", "favor"),
+    ("honour", "honor"),
+    ("centre", "center"),
+    ("metres", "meters"),
+    ("grey", "gray"),
+    ("catalogue", "catalog"),
+    ("analysed", "analyzed"),
+    ("optimise", "optimize"),
+    ("normalis", "normaliz"),
+    ("initialis", "initializ"),
+    ("serialis", "serializ"),
+    ("recognis", "recogniz"),
+    ("summaris", "summariz"),
+    ("synchronis", "synchroniz"),
+    ("organis", "organiz"),
+    ("cancelled", "canceled"),
+    ("labelled", "labeled"),
+    ("modelled", "modeled"),
+    ("travelled", "traveled"),
+    ("whilst", "while"),
+    ("judgement", "judgment"),
+];
+
+/// Text that quotes others: results of other tools, and generated pages, whose source is checked instead.
+const LEFT_OUT: [&str; 4] = ["docs/reference", "fixtures", "vendor", "spelling.rs"];
+
+/// Fails where a page or a source spells a word as the British do.
+pub(crate) fn run(root: &Path) -> Result<()> {
+    let mut files = vec![root.join("README.md"), root.join("CHANGELOG.md"), root.join("CONTRIBUTING.md")];
+    for folder in ["docs", "crates", "xtask"] {
+        collect(&root.join(folder), &mut files)?;
+    }
+    let mut found = Vec::new();
+    for path in files {
+        let name = path.strip_prefix(root).unwrap_or(&path).display().to_string();
+        if LEFT_OUT.iter().any(|part| name.contains(part)) {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path)?;
+        found
+            .extend(misspelled(&text).into_iter().map(|(line, word)| format!("{name}:{line}: write {word}")));
+    }
+    if found.is_empty() { Ok(()) } else { bail!("British spelling:\n  {}", found.join("\n  ")) }
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            collect(&path, files)?;
+        } else if path.extension().is_some_and(|e| e == "md" || e == "rs") {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// Lines from 1, each with the American word. Paths, links and ids keep their letters.
+fn misspelled(text: &str) -> Vec<(usize, &'static str)> {
+    let mut found = Vec::new();
+    for (line, text) in text.lines().enumerate() {
+        let text = text.to_lowercase();
+        let words = text
+            .split_whitespace()
+            .filter(|w| !w.contains(['/', '_', '`', '&', '=', '"']) && !w.contains("::"));
+        for word in words {
+            let british = WORDS.iter().find(|(british, _)| word.contains(british));
+            found.extend(british.map(|(_, american)| (line + 1, *american)));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn british_words_are_found_and_paths_are_left() {
+        let text = "One.\nIts Neighbours, and the modelled cost\n[a](adr/0018-neighbour-on-the-core.md)";
+        assert_eq!(misspelled(text), [(2, "neighbor"), (2, "modeled")]);
+    }
+}
