@@ -99,5 +99,5 @@ pub use allowance::{DEFAULT_SD, DEFAULT_SD_PER_BLOCK_SD, MIN_HISTORY, WEAKENED_F
 pub use between::include_earlier;
 pub use comparison::{ChangeScale, Comparison, Counts, FailOn, Row, RunName, Side, Verdict, exit_code};
 pub use join::compare;
-pub use options::Options;
+pub use options::{Options, glob_matches};
 pub use view::{csv, markdown, text};

@@ -27,7 +27,7 @@ impl Default for Options<'_> {
 }
 
 /// True if `text` matches `pattern`, where `*` stands for any run of characters and `?` for one.
-pub(crate) fn glob_matches(pattern: &str, text: &str) -> bool {
+pub fn glob_matches(pattern: &str, text: &str) -> bool {
     let (p, t): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
     let (mut i, mut j) = (0, 0);
     // Where to resume after a mismatch: just behind the last `*`, one character of text later each time.

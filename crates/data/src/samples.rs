@@ -94,6 +94,12 @@ impl Table {
         self.columns.iter().find(|c| c.name == name)
     }
 
+    /// Notes what the numbers of a column stand for, from 0 on, as a JSON list under `names.COLUMN`.
+    pub fn name_codes(&mut self, column: &str, names: impl IntoIterator<Item = String>) {
+        let names: Vec<String> = names.into_iter().collect();
+        self.notes.push((format!("names.{column}"), serde_json::to_string(&names).unwrap_or_default()));
+    }
+
     /// The note called `key`.
     pub fn note(&self, key: &str) -> Option<&str> {
         self.notes.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str())

@@ -1,6 +1,6 @@
 //! What can be asked of stored runs: their list, what they said under a code, and their figures without the samples beside them.
 
-#![allow(clippy::unwrap_used, reason = "tests fail loudly")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail loudly and say what they skip")]
 
 mod program;
 
@@ -79,4 +79,38 @@ fn what_is_usual_grows_from_five_records() {
         "{usual}"
     );
     lab.run(&["reference", "add", "nothing.json"]).refused("nothing.json");
+}
+
+#[test]
+fn consumers_read_what_is_exported() {
+    let lab = Lab::new();
+    lab.run(&["-t", "5s", "-q", "--no-save", "--raw", "all", "-o", "run.json"]);
+    for (format, file) in
+        [("csv", "run.csv"), ("openmetrics", "run.prom"), ("hlog", "run.hlog"), ("perfetto", "run.perfetto")]
+    {
+        lab.run(&["export", "--to", format, "run.json", "-o", file]).expect(0);
+    }
+    let schema = lab.run(&["schema", "record"]).expect(0).stdout.clone();
+    fs::write(lab.work().join("record.schema.json"), schema).unwrap();
+    let one = lab
+        .run(&["export", "--to", "csv", "--metric", "noise.stolen_*", "run.json"])
+        .expect(0)
+        .stdout
+        .clone();
+    assert!(
+        one.lines().skip(1).count() > 0 && one.lines().skip(1).all(|l| l.starts_with("noise.stolen_")),
+        "{one}"
+    );
+    lab.run(&["export", "--to", "csv", "--metric", "nothing*", "run.json"])
+        .refused("no metric of this run matches");
+    lab.run(&["export", "--to", "hlog", "--metric", "noise.*", "run.json"]).refused("samples");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/check-exports");
+    let python = std::env::var_os("PYTHON").unwrap_or_else(|| "python3".into());
+    let Ok(ended) = std::process::Command::new(python).arg(script).arg(lab.work()).output() else {
+        println!("skipped: python3 is not installed");
+        return;
+    };
+    let told = String::from_utf8_lossy(&ended.stdout);
+    println!("{told}");
+    assert!(ended.status.success(), "{told}{}", String::from_utf8_lossy(&ended.stderr));
 }

@@ -97,7 +97,7 @@ pub struct Params {
     /// Number of base windows, instead of a time.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     pub windows: Option<u64>,
-    /// Shortest turn that is a detour; found by calibration when not given.
+    /// Shortest turn that is a gap; found by calibration when not given.
     #[arg(long, value_name = "DUR", value_parser = duration_text)]
     pub threshold: Option<String>,
     /// Who names causes: auto, trace, switches, totals, none; auto takes the best that is permitted.
@@ -106,7 +106,7 @@ pub struct Params {
     /// Bytes of the cache sweep.
     #[arg(long, value_name = "BYTES", default_value_t = 1_048_576, value_parser = clap::value_parser!(u64).range(1024..=1_073_741_824))]
     pub sweep_bytes: u64,
-    /// Detours listed per CPU; by run time when not given. When it fills, only longer ones are listed; all are counted.
+    /// Gaps listed per CPU; by run time when not given. When it fills, only longer ones are listed; all are counted.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(16..=100_000_000))]
     pub gap_capacity: Option<u64>,
 }

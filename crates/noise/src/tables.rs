@@ -124,11 +124,16 @@ pub fn to_tables(samples: &Samples) -> Vec<Table> {
     }
     let notes = notes(samples);
     let plain: Vec<_> = notes.iter().filter(|n| n.0 != RUN).cloned().collect();
+    let tick = vec![("tick_hz".to_owned(), samples.setup.tick_hz.to_string())];
+    let named = |mut table: Table| {
+        table.name_codes("source", samples.testimony.sources.iter().map(|s| s.name.clone()));
+        table
+    };
     vec![
         windows.table(WINDOWS, notes),
-        gaps.table(GAPS, plain),
-        parts.table(PARTS, Vec::new()),
-        histogram.table(HISTOGRAM, Vec::new()),
+        named(gaps.table(GAPS, plain)),
+        named(parts.table(PARTS, tick.clone())),
+        histogram.table(HISTOGRAM, tick),
         sources(&samples.testimony.sources),
     ]
 }

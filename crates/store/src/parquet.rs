@@ -140,6 +140,7 @@ fn properties(table: &Table) -> WriterProperties {
         table
             .columns
             .iter()
+            .filter(|c| !matches!(c.values, Values::Text(_)))
             .map(|c| KeyValue::new(format!("{UNIT_PREFIX}{}", c.name), c.unit.ucum().to_owned())),
     );
     let mut p = WriterProperties::builder()

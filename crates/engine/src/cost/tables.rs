@@ -79,8 +79,13 @@ impl Rows {
             .into_iter()
             .filter_map(|(name, columns)| Table::new(&name, columns).ok())
             .collect();
-        if let Some(t) = tables.first_mut() {
+        for t in &mut tables {
             t.notes.push(("tick_hz".to_owned(), self.tick_hz.to_string()));
+        }
+        if let Some(t) = tables.last_mut() {
+            t.name_codes("row", self.rows.iter().map(|r| format!("{}: {}", r.part, r.operation)));
+        }
+        if let Some(t) = tables.first_mut() {
             t.notes.push(("step_ticks".to_owned(), self.step_ticks.to_string()));
             t.notes.extend(self.facts.notes());
         }

@@ -187,6 +187,6 @@ mod tests {
             "nobody looked"
         );
         let said = moved("part", Some(&levels)).expect("a warning");
-        assert!(said.code == MOVES.id && said.text.contains("2 levels"), "{}", said.text);
+        assert!(said.code == MOVES.id && said.text.contains("level 1 of 2"), "{}", said.text);
     }
 }

@@ -170,6 +170,9 @@ pub enum Fate {
 }
 
 impl Fate {
+    /// By number, as stored.
+    pub const NAMES: [&str; 4] = ["ran", "ran behind", "dropped", "overslept"];
+
     /// As stored: 0 to 3.
     pub const fn number(self) -> i32 {
         match self {

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
+use machmeter_compare::glob_matches;
 use machmeter_report::format::FORMATS;
 use machmeter_store::parquet;
 
@@ -39,6 +40,12 @@ fn define() -> Command {
                 .help("File instead of stdout; for parquet its stem, or a directory"),
         )
         .arg(
+            Arg::new("metric")
+                .long("metric")
+                .value_name("GLOB")
+                .help("Only metrics that match: csv, markdown, openmetrics"),
+        )
+        .arg(
             Arg::new("run")
                 .value_name("RUN")
                 .default_value("last")
@@ -50,8 +57,17 @@ fn define() -> Command {
 fn run(_registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Result<Exit, Failure> {
     let to = matches.get_one::<String>("to").map_or("", String::as_str);
     let name: PathBuf = matches.get_one("run").cloned().unwrap_or_else(|| PathBuf::from("last"));
-    let (record, path) = report::located(&name)?;
+    let (mut record, path) = report::located(&name)?;
     let tables = report::tables(&record, &path);
+    if let Some(glob) = matches.get_one::<String>("metric") {
+        if !["csv", "markdown", "openmetrics"].contains(&to) {
+            return Err(Failure::usage(format!("--metric chooses among figures: {to} has samples")));
+        }
+        record.metrics.retain(|m| glob_matches(glob, &m.key()) || glob_matches(glob, &m.id));
+        if record.metrics.is_empty() {
+            return Err(Failure::usage(format!("--metric '{glob}': no metric of this run matches")));
+        }
+    }
     let target = globals.output.first();
     if to == "parquet" {
         let tables = tables?;

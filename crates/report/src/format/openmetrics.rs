@@ -6,6 +6,7 @@ use std::io;
 use machmeter_data::{Metric, Record, Table, Unit};
 
 use super::{ExportError, Format};
+use crate::identity::Identity;
 use machmeter_data::finite;
 
 /// The registry's row.
@@ -35,6 +36,7 @@ const fn base(unit: Unit) -> (&'static str, f64) {
 
 fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write) -> Result<(), ExportError> {
     let record = finite::record(record);
+    let host = format!("host=\"{}\"", escape(&Identity::of(&record).name));
     // A family may appear once only, so metrics of one id are gathered wherever they stand.
     let mut families: BTreeMap<String, Vec<&Metric>> = BTreeMap::new();
     for m in record.metrics.iter().filter(|m| m.value.is_some()) {
@@ -49,7 +51,7 @@ fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write) -> Result<
         writeln!(out, "# HELP {name} {} ({}).", escape(&metrics[0].id), escape(&metrics[0].estimator))?;
         let mut seen = Vec::new();
         for m in metrics {
-            let labels = labels(m);
+            let labels = labels(m, &host);
             if seen.contains(&labels) {
                 continue;
             }
@@ -57,7 +59,25 @@ fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write) -> Result<
             seen.push(labels);
         }
     }
+    rejected(&record, &host, out)?;
     writeln!(out, "# EOF")?;
+    Ok(())
+}
+
+/// Metrics without a figure: a gauge of 1 for each, with its reason.
+fn rejected(record: &Record, host: &str, out: &mut dyn io::Write) -> Result<(), ExportError> {
+    let mut lines: BTreeMap<String, String> = BTreeMap::new();
+    for m in record.metrics.iter().filter(|m| m.value.is_none()) {
+        let why = escape(m.why.as_deref().unwrap_or("unknown"));
+        lines.entry(m.key()).or_insert(format!("metric=\"{}\",why=\"{why}\",{host}", escape(&m.key())));
+    }
+    if !lines.is_empty() {
+        writeln!(out, "# TYPE machmeter_rejected gauge")?;
+        writeln!(out, "# HELP machmeter_rejected Metrics that this run has no figure of.")?;
+    }
+    for labels in lines.values() {
+        writeln!(out, "machmeter_rejected{{{labels}}} 1")?;
+    }
     Ok(())
 }
 
@@ -76,15 +96,14 @@ fn identifier(text: &str) -> String {
     text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
 }
 
-fn labels(m: &Metric) -> String {
+fn labels(m: &Metric, host: &str) -> String {
     let mut list: Vec<String> =
         m.params.iter().map(|(k, v)| format!("{}=\"{}\"", label_name(k), escape(&v.to_string()))).collect();
     if m.is_shared() {
         list.push("population=\"core_shared\"".to_owned());
     }
-    if list.is_empty() {
-        return String::new();
-    }
+    list.push(format!("quality=\"{}\"", crate::label::quality(m.quality)));
+    list.push(host.to_owned());
     format!("{{{}}}", list.join(","))
 }
 
