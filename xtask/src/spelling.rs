@@ -71,9 +71,9 @@ fn misspelled(text: &str) -> Vec<(usize, &'static str)> {
     let mut found = Vec::new();
     for (line, text) in text.lines().enumerate() {
         let text = text.to_lowercase();
-        let words = text
-            .split_whitespace()
-            .filter(|w| !w.contains(['/', '_', '`', '&', '=', '"']) && !w.contains("::"));
+        let words = text.split_whitespace().filter(|w| {
+            !w.contains(['/', '_', '`', '&', '=', '"']) && !["::", ".md"].iter().any(|p| w.contains(p))
+        });
         for word in words {
             let british = WORDS.iter().find(|(british, _)| word.contains(british));
             found.extend(british.map(|(_, american)| (line + 1, *american)));

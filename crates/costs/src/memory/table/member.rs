@@ -138,7 +138,7 @@ impl<'a> LineOperation<'a> {
                 let buffer = match place {
                     Place::Cache => buffers.cached(rank)?,
                     Place::Local => buffers.main(rank)?,
-                    Place::Neighbour => buffers.main((rank + 1) % buffers.members)?,
+                    Place::Neighbor => buffers.main((rank + 1) % buffers.members)?,
                 };
                 if access == Access::Dependent {
                     let spec = ChainSpec {

@@ -29,7 +29,7 @@ impl Access {
 pub(super) enum Place {
     Cache,
     Local,
-    Neighbour,
+    Neighbor,
 }
 
 /// What a member does in a row.
@@ -67,14 +67,14 @@ pub(super) const LINES: [Line; 15] = [
     Line { name: "allread_localcache", operation: touch(false, Place::Cache), all: true },
     Line { name: "read_local", operation: touch(false, Place::Local), all: false },
     Line { name: "allread_local", operation: touch(false, Place::Local), all: true },
-    Line { name: "read_neighbour", operation: touch(false, Place::Neighbour), all: false },
-    Line { name: "allread_neighbour", operation: touch(false, Place::Neighbour), all: true },
+    Line { name: "read_neighbour", operation: touch(false, Place::Neighbor), all: false },
+    Line { name: "allread_neighbour", operation: touch(false, Place::Neighbor), all: true },
     Line { name: "write_localcache", operation: touch(true, Place::Cache), all: false },
     Line { name: "allwrite_localcache", operation: touch(true, Place::Cache), all: true },
     Line { name: "write_local", operation: touch(true, Place::Local), all: false },
     Line { name: "allwrite_local", operation: touch(true, Place::Local), all: true },
-    Line { name: "write_neighbour", operation: touch(true, Place::Neighbour), all: false },
-    Line { name: "allwrite_neighbour", operation: touch(true, Place::Neighbour), all: true },
+    Line { name: "write_neighbour", operation: touch(true, Place::Neighbor), all: false },
+    Line { name: "allwrite_neighbour", operation: touch(true, Place::Neighbor), all: true },
 ];
 
 impl Line {
@@ -91,7 +91,7 @@ impl Line {
 
     /// Whether it makes no sense for one member.
     pub(super) fn needs_two(self) -> bool {
-        self.all || matches!(self.operation, Operation::Touch { place: Place::Neighbour, .. })
+        self.all || matches!(self.operation, Operation::Touch { place: Place::Neighbor, .. })
     }
 
     /// Whether a visit begins with a chain beyond the caches, which takes some hundred times as long to build as to follow.
@@ -102,7 +102,7 @@ impl Line {
 
     /// Whether its memory is meant to lie beyond the caches.
     pub(super) fn is_beyond_caches(self) -> bool {
-        matches!(self.operation, Operation::Touch { place: Place::Local | Place::Neighbour, .. })
+        matches!(self.operation, Operation::Touch { place: Place::Local | Place::Neighbor, .. })
     }
 
     pub(super) fn access(self) -> Access {
