@@ -90,9 +90,19 @@ fn blocks() -> Vec<Block> {
 /// Arguments of a line that calls machmeter, as far as they belong to it; `None` for other lines.
 fn arguments(line: &str) -> Option<Vec<String>> {
     let call = line.strip_prefix("$ machmeter").filter(|rest| rest.is_empty() || rest.starts_with(' '))?;
-    let words =
-        call.split_whitespace().take_while(|w| !["|", ">", "2>", "<", "&&", "&", "#", ";"].contains(w));
-    Some(words.map(|w| w.trim_matches(['\'', '"']).to_owned()).collect())
+    let (mut words, mut word, mut quote) = (Vec::new(), String::new(), None);
+    // The space at the end closes the last word.
+    for c in call.chars().chain([' ']) {
+        match quote {
+            Some(open) if c == open => quote = None,
+            None if c == '\'' || c == '"' => quote = Some(c),
+            None if c == ' ' && word.is_empty() => {}
+            None if c == ' ' && ["|", ">", "2>", "<", "&&", "&", "#", ";"].contains(&word.as_str()) => break,
+            None if c == ' ' => words.push(std::mem::take(&mut word)),
+            _ => word.push(c),
+        }
+    }
+    Some(words)
 }
 
 /// The commands of a block with their output.
