@@ -14,6 +14,7 @@ pub mod format;
 pub mod html;
 mod identity;
 mod label;
+mod machine;
 mod pictures;
 mod svg;
 pub mod terminal;

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use machmeter_data::summary::{Shows, Usual, selects};
-use machmeter_data::{FactValue, Facts, Metric, ParamValue, Quality, Record};
+use machmeter_data::{Facts, Metric, ParamValue, Quality, Record};
 use machmeter_stats::quantile;
 use serde::Deserialize;
 
-use crate::identity;
+use crate::{identity, machine};
 
 /// Fewer machines give no range: interpolated percentiles of fewer would be little but the least and the greatest machine.
 pub const MIN_MACHINES: usize = 5;
@@ -90,24 +90,11 @@ fn apart(metric: &Metric, facts: &Facts) -> bool {
         ParamValue::Text(_) => None,
     };
     let (Some(from), Some(to)) = (cpu("from"), cpu("to")) else { return true };
-    match (core(facts, from), core(facts, to)) {
+    let cores = machine::cores(facts);
+    match (machine::core_of(&cores, from), machine::core_of(&cores, to)) {
         (Some(a), Some(b)) => a != b,
         _ => false,
     }
-}
-
-/// Place in `cpu.topology` of the core that holds a CPU: `cpus 5,13: package 1 die 0 core 1 node 1`, `cpus 0-1: ...`.
-fn core(facts: &Facts, cpu: i64) -> Option<usize> {
-    let Some(FactValue::List(cores)) = facts.get("cpu.topology")?.value.as_ref() else { return None };
-    let holds = |part: &str| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        first.parse().is_ok_and(|first: i64| first <= cpu) && last.parse().is_ok_and(|last: i64| cpu <= last)
-    };
-    cores.iter().position(|core| {
-        let FactValue::Text(text) = core else { return false };
-        let list = text.strip_prefix("cpus ").and_then(|t| t.split_once(':'));
-        list.is_some_and(|(list, _)| list.split(',').any(holds))
-    })
 }
 
 /// Range from the 10th percentile of one figure a machine to the 90th of another, with the number of machines; the two are the

@@ -6,6 +6,7 @@ use machmeter_data::{Dataset, Record, Shape};
 
 use super::page::{Page, put};
 use super::{esc, figures, heat, trust};
+use crate::machine;
 
 /// Pictures that stand open.
 const OPEN: usize = 2;
@@ -51,8 +52,9 @@ fn chapter(page: &mut Page, record: &Record, name: &str) {
     rows(page, record, name);
     let own: Vec<(usize, &Dataset)> =
         record.datasets.iter().enumerate().filter(|(_, d)| probe(&d.id) == name).collect();
+    let drawn = usize::from(boxes(page, record, name));
     let mut open: Vec<(usize, &Dataset)> =
-        own.iter().copied().filter(|(_, d)| is_picture(d)).take(OPEN).collect();
+        own.iter().copied().filter(|(_, d)| is_picture(d)).take(OPEN - drawn).collect();
     if open.is_empty() {
         open.extend(own.first());
     }
@@ -69,6 +71,23 @@ fn chapter(page: &mut Page, record: &Record, name: &str) {
     let findings: Vec<&Finding> = record.findings.iter().filter(|f| probe(&f.id) == name).collect();
     trust::findings(page, &findings);
     page.raw("</section>");
+}
+
+/// The machine as boxes, in the chapter of the probe that measured its levels; tells whether it is there.
+fn boxes(page: &mut Page, record: &Record, name: &str) -> bool {
+    let ladder = record.summary.rows.iter().find(|r| r.section == "LADDER");
+    let is_own = ladder.and_then(|r| r.figures.first()).is_some_and(|f| probe(&f.id) == name);
+    let Some((svg, size)) = is_own.then(|| machine::draw(record)).flatten() else { return false };
+    // As wide as it is drawn: a small machine is no large picture.
+    let svg =
+        svg.replacen("<svg ", &format!("<svg width=\"{:.0}\" height=\"{:.0}\" ", size.width, size.height), 1);
+    put!(
+        page,
+        "<figure class=\"fig boxes\" aria-labelledby=\"boxes\"><h3 id=\"boxes\">The machine</h3><figcaption>Sizes and \
+         latencies as measured. Between two boxes: what a pair of CPUs pays one way, the median of such pairs.</figcaption>\
+         <div class=\"plot\" tabindex=\"0\" role=\"group\" aria-label=\"Boxes of the machine\">{svg}</div></figure>"
+    );
+    true
 }
 
 fn is_picture(dataset: &Dataset) -> bool {

@@ -116,7 +116,7 @@ fn shape(facts: &mut Facts, topology: &Topology) {
     known("hybrid", hybrid);
 }
 
-/// `cpus 5,13: package 1 die 0 core 1 node 1`.
+/// `cpus 5,13: package 1 die 0 core 1 node 1 cache 2`, the cache being the last before memory, numbered over all.
 fn describe_core(topology: &Topology, cpus: &CpuSet) -> String {
     use std::fmt::Write;
 
@@ -124,7 +124,17 @@ fn describe_core(topology: &Topology, cpus: &CpuSet) -> String {
     let Some(cpu) = cpus.first().and_then(|c| topology.cpu(c)) else {
         return line;
     };
-    for (name, id) in [("package", cpu.package), ("die", cpu.die), ("core", cpu.core), ("node", cpu.node)] {
+    let last = topology.caches.iter().map(|c| c.level).max();
+    let mut shared = topology.caches.iter().filter(|c| Some(c.level) == last);
+    let cache = shared.position(|c| !c.cpus.intersection(cpus).is_empty());
+    let ids = [
+        ("package", cpu.package),
+        ("die", cpu.die),
+        ("core", cpu.core),
+        ("node", cpu.node),
+        ("cache", cache),
+    ];
+    for (name, id) in ids {
         if let Some(id) = id {
             // Writing to a String can't fail.
             let _ = write!(line, " {name} {id}");

@@ -69,7 +69,7 @@ fn the_recorded_guest() {
     assert_eq!(f.text("cpu.model"), Some("AMD EPYC"));
     assert_eq!((f.number("cpu.count"), f.number("cpu.cores")), (Some(2.0), Some(2.0)));
     assert_eq!(list(&f, "cpu.caches")[0], "2 x L1 data 49152 B, line 64 B, 12 ways, 1 CPUs each");
-    assert_eq!(list(&f, "cpu.topology")[1], "cpus 1: package 0 die 0 core 1 node 0");
+    assert_eq!(list(&f, "cpu.topology")[1], "cpus 1: package 0 die 0 core 1 node 0 cache 0");
     assert!(list(&f, "cpu.flags").contains(&"constant_tsc".to_owned()));
     assert_eq!(state(&f, "power.governor"), FactState::Absent);
     assert_eq!(f.number("memory.total"), Some(24_683_656.0 * 1024.0));

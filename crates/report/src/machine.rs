@@ -1,0 +1,212 @@
+//! The machine as boxes in each other, from its memory down to a core, with the latencies that were measured on it.
+
+use machmeter_data::quantity::human;
+use machmeter_data::{FactValue, Facts, ParamValue, Record, Unit};
+use machmeter_stats::quantile;
+
+use crate::chart::Size;
+use crate::svg::{Anchor, Svg};
+
+/// Room within a box, height of a line of its text, width of a box of CPUs, and of the way to its neighbor.
+const PAD: f64 = 12.0;
+const LINE: f64 = 17.0;
+const LEAF: f64 = 190.0;
+const WAY: f64 = 110.0;
+
+/// The sorts of boxes from the outermost, by the word of `cpu.topology` that numbers them.
+const SORTS: [&str; 3] = ["package", "cache", "core"];
+
+/// CPUs of one core and the numbers of what holds it.
+pub(crate) struct Core {
+    /// First and last CPU of each run of CPUs.
+    cpus: Vec<(i64, i64)>,
+    /// As the fact lists them: `5,13`.
+    list: String,
+    within: Vec<(String, i64)>,
+}
+
+impl Core {
+    /// Core of a line of `cpu.topology`: `cpus 5,13: package 1 die 0 core 1 node 1 cache 2`, `cpus 0-1: ...`.
+    fn read(line: &str) -> Option<Self> {
+        let (list, rest) = line.strip_prefix("cpus ")?.split_once(':')?;
+        let run = |part: &str| {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            Some((first.parse().ok()?, last.parse().ok()?))
+        };
+        let words: Vec<&str> = rest.split_whitespace().collect();
+        let within = words.chunks_exact(2).filter_map(|w| Some((w[0].to_owned(), w[1].parse().ok()?)));
+        Some(Self {
+            cpus: list.split(',').map(run).collect::<Option<_>>()?,
+            list: list.to_owned(),
+            within: within.collect(),
+        })
+    }
+
+    fn holds(&self, cpu: i64) -> bool {
+        self.cpus.iter().any(|(first, last)| (*first..=*last).contains(&cpu))
+    }
+
+    fn number(&self, sort: &str) -> Option<i64> {
+        self.within.iter().find(|w| w.0 == sort).map(|w| w.1)
+    }
+
+    /// `CPU 3`, `CPUs 5,13`.
+    fn name(&self) -> String {
+        let plural = if self.list.contains([',', '-']) { "s" } else { "" };
+        format!("CPU{plural} {}", self.list)
+    }
+
+    /// Place of this core among boxes of a sort. The cores of a die are numbered from 0, its first CPU is the only one's.
+    fn place(&self, sort: &str) -> Option<(Option<i64>, i64)> {
+        match sort {
+            "core" => Some((None, self.cpus.first()?.0)),
+            _ => Some((self.number("package"), self.number(sort)?)),
+        }
+    }
+}
+
+/// The cores of a machine; none where its record does not list them.
+pub(crate) fn cores(facts: &Facts) -> Vec<Core> {
+    let Some(FactValue::List(lines)) = facts.get("cpu.topology").and_then(|f| f.value.as_ref()) else {
+        return Vec::new();
+    };
+    let read = |line: &FactValue| match line {
+        FactValue::Text(text) => Core::read(text),
+        _ => None,
+    };
+    lines.iter().map(read).collect::<Option<_>>().unwrap_or_default()
+}
+
+/// Place in the list of the core that holds a CPU.
+pub(crate) fn core_of(cores: &[Core], cpu: i64) -> Option<usize> {
+    cores.iter().position(|c| c.holds(cpu))
+}
+
+/// A box: its text, and the next of its sort with the latency between a CPU of either.
+struct Level {
+    lines: Vec<String>,
+    next: Option<(String, Option<f64>)>,
+}
+
+/// The drawing with its size; `None` where the record has no topology or no latency.
+pub(crate) fn draw(record: &Record) -> Option<(String, Size)> {
+    let levels = levels(record)?;
+    let sizes = sizes(&levels);
+    let size = *sizes.first()?;
+    let mut svg = Svg::new(size.width, size.height, "chart machine", "The machine with measured latencies");
+    let (mut x, mut y) = (0.0, 0.0);
+    for (i, (level, own)) in levels.iter().zip(&sizes).enumerate() {
+        svg.rect(&format!("box b{}", i.min(3)), x, y, own.width, own.height);
+        for (k, line) in level.lines.iter().enumerate() {
+            let class = if k == 0 { "row" } else { "entry" };
+            svg.text(class, x + PAD, y + PAD + 8.0 + LINE * k as f64, Anchor::Start, line);
+        }
+        if let Some((name, latency)) = &level.next {
+            next(&mut svg, (x + own.width, y), own.height, name, *latency, i);
+        }
+        x += PAD;
+        y += PAD + LINE * level.lines.len() as f64;
+    }
+    Some((svg.finish(), size))
+}
+
+/// The next box of a sort, not opened, and the way to it.
+fn next(svg: &mut Svg, (x, y): (f64, f64), height: f64, name: &str, latency: Option<f64>, level: usize) {
+    let middle = y + height / 2.0;
+    svg.rect(&format!("box b{}", level.min(3)), x + WAY, y, WAY, height);
+    svg.text("row", x + WAY * 1.5, middle + 4.0, Anchor::Middle, name);
+    if let Some(ns) = latency {
+        svg.line("axis", (x + 4.0, middle), (x + WAY - 4.0, middle));
+        svg.text("entry", x + WAY / 2.0, middle - 6.0, Anchor::Middle, &human(ns, Unit::Nanoseconds));
+    }
+}
+
+/// Sizes of the boxes, from the outermost; each has room for its text, what it holds, and the box beside that.
+fn sizes(levels: &[Level]) -> Vec<Size> {
+    let mut sizes: Vec<Size> = Vec::new();
+    let mut inner = Size { width: LEAF - 2.0 * PAD, height: -PAD };
+    for level in levels.iter().rev() {
+        let longest = level.lines.iter().map(|l| l.chars().count()).max().unwrap_or(0) as f64;
+        let width = inner.width.max(7.0 * longest) + 2.0 * PAD;
+        let own = Size { width, height: inner.height + LINE * level.lines.len() as f64 + 2.0 * PAD };
+        let beside = if level.next.is_some() { 2.0 * WAY } else { 0.0 };
+        inner = Size { width: own.width + beside, ..own };
+        sizes.push(own);
+    }
+    sizes.reverse();
+    sizes
+}
+
+fn levels(record: &Record) -> Option<Vec<Level>> {
+    let facts = &record.machine.before;
+    let cores = cores(facts);
+    let first = cores.first()?;
+    let ladder = |name: &str| {
+        let row = record.summary.rows.iter().find(|r| r.section == "LADDER" && r.name == name)?;
+        Some(format!("{name}: {}", row.told(&record.metrics)?.figures.replace(" | ", ", ")))
+    };
+    let total = facts.number("memory.total").map(|b| human(b, Unit::Bytes)).unwrap_or_default();
+    let memory = ladder("DRAM").map_or_else(String::new, |t| format!(", {t}"));
+    let mut out = vec![Level { lines: vec![format!("Memory {total}{memory}")], next: None }];
+    for (i, sort) in SORTS.iter().enumerate() {
+        let Some(own) = first.place(sort) else { continue };
+        // Boxes of this sort in the box around them.
+        let around = |c: &&Core| SORTS[..i].iter().all(|s| c.place(s) == first.place(s));
+        let mut places: Vec<_> = cores.iter().filter(around).filter_map(|c| c.place(sort)).collect();
+        places.sort_unstable();
+        places.dedup();
+        let mut lines = match *sort {
+            "core" => vec![first.name()],
+            "cache" => ladder("LLC").into_iter().collect(),
+            _ => vec![format!("Package {}", own.1)],
+        };
+        if *sort == "core" {
+            let threads = latency(record, &cores, |a, b| a == b);
+            lines.extend(threads.map(|ns| format!("between its threads: {}", human(ns, Unit::Nanoseconds))));
+            lines.extend(["L1", "L2"].iter().filter_map(|n| ladder(n)));
+        }
+        let is_alone = places.len() < 2;
+        if lines.is_empty() || is_alone && *sort == "package" {
+            continue;
+        }
+        let ways = |a: usize, b: usize| {
+            let (a, b) = (&cores[a], &cores[b]);
+            a.place(sort) != b.place(sort) && SORTS[..i].iter().all(|s| a.place(s) == b.place(s))
+        };
+        let name = match (*sort, places.len() - 1) {
+            ("core", 1) => cores
+                .iter()
+                .find(|c| around(c) && c.place(sort) != Some(own))
+                .map_or_else(String::new, Core::name),
+            ("core", n) => format!("{n} cores"),
+            (sort, 1) => format!("1 {sort}"),
+            (sort, n) => format!("{n} {sort}s"),
+        };
+        let next = (!is_alone).then(|| (name, latency(record, &cores, ways)));
+        out.push(Level { lines, next });
+    }
+    let measured = record.summary.rows.iter().any(|r| r.section == "LADDER");
+    measured.then_some(out)
+}
+
+/// Median of the latencies between CPUs of two cores that stand in this relation, ns.
+fn latency(record: &Record, cores: &[Core], stands: impl Fn(usize, usize) -> bool) -> Option<f64> {
+    let cpu = |p: Option<&ParamValue>| match p? {
+        ParamValue::Int(cpu) => core_of(cores, *cpu),
+        ParamValue::Text(_) => None,
+    };
+    let pairs = record
+        .metrics
+        .iter()
+        .filter(|m| m.id.ends_with(".core_to_core") && m.params.get("kind") == Some(&"cas".into()));
+    let found = pairs.filter(|m| {
+        let ends = (cpu(m.params.get("from")), cpu(m.params.get("to")));
+        matches!(ends, (Some(a), Some(b)) if stands(a, b))
+    });
+    let values: Vec<f64> = found.filter_map(|m| m.value).collect();
+    quantile::quantile(&quantile::sorted(&values).ok()?, 0.5)
+}
+
+#[cfg(test)]
+#[path = "machine_tests.rs"]
+mod tests;
