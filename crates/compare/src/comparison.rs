@@ -21,7 +21,7 @@ pub struct Comparison {
     /// Facts and checks that differ: `kernel.release: 6.17.9 -> 6.18.44`.
     pub environment: Vec<String>,
     /// Geometric mean of the cost ratio b/a over the rows that have a ratio and a direction, minus 1: higher-is-better
-    /// metrics enter inverted, so that a positive value always means dearer. `null` without such rows.
+    /// metrics enter inverted, so that a positive value always means costlier. `null` without such rows.
     pub geomean: Option<f64>,
     /// Rows behind `geomean`.
     pub geomean_rows: usize,

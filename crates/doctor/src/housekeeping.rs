@@ -100,7 +100,7 @@ pub(super) const TRACERS: CheckDef = CheckDef {
         id: "E307",
         name: "tracers",
         what: "Nobody traces this kernel.",
-        why: "A function tracer makes each kernel function several times dearer; trace events cost some 100 ns each.",
+        why: "A function tracer makes each kernel function several times costlier; trace events cost some 100 ns each.",
         how: "current_tracer and events/enable of the global buffer and of every instance in tracefs.",
         next: "echo nop > /sys/kernel/tracing/current_tracer; echo 0 > /sys/kernel/tracing/events/enable; find out who traces \
                before you stop it.",

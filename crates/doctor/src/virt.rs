@@ -76,7 +76,7 @@ pub(super) const HYPERVISOR: CheckDef = CheckDef {
         name: "virtual machine",
         what: "The system runs on the hardware itself.",
         why: "A hypervisor can stop the guest at any moment, hides frequency, caches and siblings, and makes some instructions \
-              and all interrupts dearer.",
+              and all interrupts costlier.",
         how: "CPUID leaf 0x40000000, the hypervisor flag of /proc/cpuinfo, /sys/hypervisor and the maker of the machine.",
         next: "Take worst cases and hardware figures on bare metal; in a guest compare only with the same kind of guest.",
         undo: None,

@@ -40,7 +40,7 @@ pub struct Part<P: 'static> {
     pub selftest: &'static [Injection],
 }
 
-pub type Measure<P> = fn(&mut At<'_>, &P) -> Result<(), ProbeError>;
+pub type Measure<P> = fn(&mut PartContext<'_>, &P) -> Result<(), ProbeError>;
 
 impl<P> Part<P> {
     /// A part without metrics, warnings and self-test of its own.
@@ -124,7 +124,7 @@ impl<V: Verb> Probe for V {
 }
 
 /// Where a part is made ready.
-pub struct At<'a> {
+pub struct PartContext<'a> {
     pub host: &'a Host<'a>,
     /// When the time that this part has by its weight would be over if nobody else ran, monotonic ns: for plans.
     pub until_ns: u64,
@@ -138,7 +138,7 @@ pub struct At<'a> {
     next: &'a mut dyn FnMut(Box<dyn Set + '_>),
 }
 
-impl At<'_> {
+impl PartContext<'_> {
     /// Gives cells to the pool; comes back when everything has been measured.
     pub fn run(&mut self, set: impl Set) {
         (self.next)(Box::new(set));
@@ -174,8 +174,8 @@ fn analyze<V: Verb>(params: &V::Params, rows: &Rows, seed: u64) -> Analysis {
     out.summary.fitness.extend(throughput(rows));
     out.warnings.extend(core_clock::warning(V::INFO.name, rows, rows.facts.get(&ADDITION_BEFORE)));
     out.remember.extend(core_clock::least_addition_ns(rows).map(|ns| (LEAST_ADDITION.to_owned(), ns)));
-    let narrowness = rows.facts.get(&CPU).zip(rows.narrowness());
-    out.remember.extend(narrowness.map(|(cpu, n)| (narrowest(cpu), n)));
+    let inverse_width = rows.facts.get(&CPU).zip(rows.inverse_width());
+    out.remember.extend(inverse_width.map(|(cpu, n)| (narrowest(cpu), n)));
     for part in V::PARTS.iter().filter(|p| rows.part(p.name).next().is_some()) {
         let a = (part.analyze)(params, rows, seed);
         out.metrics.extend(a.metrics);

@@ -1,8 +1,8 @@
 //! What counters and the load say before and after a segment.
 
 use machmeter_engine::RunningLoad;
+use machmeter_sys::fs_root::FsRoot;
 use machmeter_sys::pressure::{self, Resource};
-use machmeter_sys::tree::Tree;
 use machmeter_sys::{counters, thread};
 
 use super::samples::Segment;
@@ -21,7 +21,7 @@ impl Around {
             at_ns: thread::monotonic_ns(),
             work: load.work(),
             steal_ns: counters::cpu_times().ok().map(|t| t.steal_ns()),
-            cpu_waits_ns: pressure::of_machine(&Tree::host(), Resource::Cpu).ok().map(|p| p.some.total_ns),
+            cpu_waits_ns: pressure::of_machine(&FsRoot::host(), Resource::Cpu).ok().map(|p| p.some.total_ns),
         }
     }
 

@@ -9,7 +9,7 @@ use std::thread::{Builder, Scope};
 
 use machmeter_data::quantity::Unit;
 use machmeter_engine::load::{LoadError, LoadInfo, LoadRequest};
-use machmeter_sys::task_room::TaskRoom;
+use machmeter_sys::task_headroom::TaskHeadroom;
 use machmeter_sys::thread::{monotonic_ns, nanosleep_until};
 
 use crate::work::{LoadEntry, Work};
@@ -66,7 +66,7 @@ pub(crate) static HACK: LoadEntry = LoadEntry {
 
 /// As many of the groups asked for as threads and files can be had for, with a caveat if that is fewer.
 fn groups_that_fit(work: &Work, asked: usize) -> Result<usize, LoadError> {
-    let tasks = TaskRoom::now();
+    let tasks = TaskHeadroom::now();
     let by_tasks = tasks.as_ref().map_or(asked, |r| fitting(r.tasks, GROUP_THREADS));
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     let by_files = limit.map_or(asked, |files| fitting(files, 2 * RECEIVERS));

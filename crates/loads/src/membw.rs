@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use machmeter_data::quantity::Unit;
 use machmeter_engine::load::LoadInfo;
+use machmeter_sys::fs_root::FsRoot;
 use machmeter_sys::oom::MemoryLeft;
 use machmeter_sys::topology::Topology;
-use machmeter_sys::tree::Tree;
 
 use crate::work::{LoadEntry, Work, nothing_to_check};
 
@@ -73,7 +73,7 @@ fn triad(a: &mut [f64], b: &[f64], c: &[f64]) {
 /// Elements of one array of one thread.
 fn array_length(work: &Work, threads: usize) -> usize {
     let cache_bytes = last_caches_bytes(work);
-    let available_bytes = MemoryLeft::of_this_process(&Tree::host()).ok().map(|left| left.available_bytes);
+    let available_bytes = MemoryLeft::of_this_process(&FsRoot::host()).ok().map(|left| left.available_bytes);
     let most_bytes = work.request().memory_bytes.unwrap_or(TOTAL_MAX_BYTES);
     let total_bytes = total_bytes(cache_bytes, available_bytes, most_bytes);
     if total_bytes < TIMES_CACHE * cache_bytes {

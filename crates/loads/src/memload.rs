@@ -16,10 +16,10 @@ use machmeter_data::quantity::Unit;
 use machmeter_engine::load::{LoadError, LoadInfo};
 use machmeter_engine::role::{Role, RoleError};
 use machmeter_sys::cgroup::{CgroupError, Group, Plan, Request};
+use machmeter_sys::fs_root::FsRoot;
 use machmeter_sys::oom::MemoryLeft;
 use machmeter_sys::pressure::{self, Resource};
 use machmeter_sys::thread::monotonic_ns;
-use machmeter_sys::tree::Tree;
 
 use crate::message::Message;
 use crate::work::{LoadEntry, Work};
@@ -54,7 +54,7 @@ pub(crate) static MEMLOAD: LoadEntry = LoadEntry {
 };
 
 fn run(work: &Work) -> Result<(), LoadError> {
-    let left = MemoryLeft::of_this_process(&Tree::host()).map_err(LoadError::Cannot)?;
+    let left = MemoryLeft::of_this_process(&FsRoot::host()).map_err(LoadError::Cannot)?;
     let asked_bytes = work.request().memory_bytes;
     let (file_most_bytes, why_no_file) = match file_allowed_bytes(work) {
         Ok(bytes) => (bytes, None),
@@ -132,7 +132,7 @@ impl<'w> Memload<'w> {
         if left.swap_free_bytes == 0 {
             work.caveat("no swap space: memory is allocated and freed, and nothing is paged out");
         }
-        if let Err(why) = pressure::of_machine(&Tree::host(), Resource::Memory) {
+        if let Err(why) = pressure::of_machine(&FsRoot::host(), Resource::Memory) {
             work.caveat(format!("only the available memory is watched, not its pressure: {why}"));
         }
         let set = WorkingSet { anonymous_bytes: limit_bytes, file_bytes: 0 };

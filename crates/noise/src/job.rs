@@ -10,7 +10,7 @@ use machmeter_sys::thread::{self, ScopedPlacedThread, spawn_placed_scoped};
 
 use super::Params;
 use super::attendant::{Attendant, attend};
-use super::attribute::testimony::Testimony;
+use super::attribute::activity_log::ActivityLog;
 use super::attribute::{Meter, Witness};
 use super::listing::{self, Choice};
 use super::measure::{Gap, Schedule, threshold_ticks};
@@ -111,7 +111,7 @@ impl Job<'_> {
         &self,
         schedule: &Schedule,
         witness: Option<Box<dyn Witness>>,
-    ) -> Result<(Vec<Recorded>, Testimony), ProbeError> {
+    ) -> Result<(Vec<Recorded>, ActivityLog), ProbeError> {
         let capacity = self.gap_capacity(schedule);
         let (outcome, meters) = std::thread::scope(|scope| {
             let (ready_tx, ready_rx) = mpsc::channel();
@@ -173,7 +173,7 @@ impl Job<'_> {
             recorded
                 .push(r.ok_or_else(|| ProbeError::Cannot("a measuring thread could not begin".to_owned()))?);
         }
-        let testimony = witness.map_or_else(Testimony::none, |w| w.finish(&meters));
-        Ok((recorded, testimony))
+        let activity_log = witness.map_or_else(ActivityLog::none, |w| w.finish(&meters));
+        Ok((recorded, activity_log))
     }
 }

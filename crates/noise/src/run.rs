@@ -73,12 +73,12 @@ pub(super) fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Sampl
     ));
     let (witness, notes) = attribute::call(params.attribution, &cpus, seconds, host.source(), host.rate)
         .map_err(ProbeError::Cannot)?;
-    let (mut recorded, mut testimony) = job.record(&schedule, witness)?;
-    testimony.notes.extend(notes);
+    let (mut recorded, mut activity_log) = job.record(&schedule, witness)?;
+    activity_log.notes.extend(notes);
     for (i, r) in recorded.iter_mut().enumerate() {
-        r.samples.attributed = attribute(&mut testimony, i, &r.samples.gaps);
+        r.samples.attributed = attribute(&mut activity_log, i, &r.samples.gaps);
     }
-    testimony.spans.clear();
+    activity_log.spans.clear();
     speed.extend(speed::together(&cpus, SpeedPhase::After, host.source(), host.rate, each_ns));
 
     let complete = recorded.iter().all(|r| r.ended.windows_closed == schedule.windows);
@@ -96,7 +96,7 @@ pub(super) fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Sampl
             has_gaps: true,
         },
         cpus: recorded.into_iter().map(|r| r.samples).collect(),
-        testimony,
+        activity_log,
         speed,
         references: References {
             best_ever_add_ns: (host.best_ever)(ADD_KEY),

@@ -4,8 +4,8 @@ use machmeter_data::Dataset;
 use machmeter_stats::histogram::{Bucket, LogHistogram};
 use serde::{Deserialize, Serialize};
 
+use super::attribute::activity_log::ActivityLog;
 use super::attribute::matching::Attributed;
-use super::attribute::testimony::Testimony;
 use super::measure::{Gap, Raise, Schedule, Sums};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -13,7 +13,7 @@ pub struct Samples {
     pub setup: Setup,
     /// One per measured CPU, in order.
     pub cpus: Vec<CpuSamples>,
-    pub testimony: Testimony,
+    pub activity_log: ActivityLog,
     /// Effective speed of each CPU, alone and with the others at work.
     pub speed: Vec<SpeedSample>,
     /// What the speed can be compared with from outside this run.

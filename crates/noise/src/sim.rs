@@ -11,8 +11,8 @@ use machmeter_stats::histogram::LogHistogram;
 use machmeter_stats::random::Random;
 
 use super::analyze::{analyze, derive, figures::CpuView, split::split};
+use super::attribute::activity_log::ActivityLog;
 use super::attribute::matching::attribute;
-use super::attribute::testimony::Testimony;
 use super::measure::{Buffers, Gap, Notes, Schedule, Sums, WorkUnit, record};
 use super::samples::{CpuSamples, Lengths, References, Samples, Setup};
 
@@ -142,8 +142,8 @@ impl Planted {
 
     fn samples(&self) -> Samples {
         let mut cpu = self.record();
-        let mut testimony = Testimony::none();
-        cpu.attributed = attribute(&mut testimony, 0, &cpu.gaps);
+        let mut activity_log = ActivityLog::none();
+        cpu.attributed = attribute(&mut activity_log, 0, &cpu.gaps);
         Samples {
             setup: Setup {
                 quantum: "1".to_owned(),
@@ -156,7 +156,7 @@ impl Planted {
                 has_gaps: true,
             },
             cpus: vec![cpu],
-            testimony,
+            activity_log,
             speed: vec![],
             references: References::default(),
             imported: vec![],

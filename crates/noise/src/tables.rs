@@ -11,8 +11,8 @@ use machmeter_engine::ProbeError;
 use machmeter_stats::histogram::Bucket;
 use serde::{Deserialize, Serialize};
 
+use super::attribute::activity_log::{ActivityLog, Source, SourceKind};
 use super::attribute::matching::{Attributed, Part, attribute};
-use super::attribute::testimony::{Source, SourceKind, Testimony};
 use super::measure::{Gap, Raise, Schedule, Sums};
 use super::notes::sums_of;
 use super::samples::{CpuSamples, Lengths, References, Samples, Setup, SpeedSample, ThreadFacts};
@@ -34,7 +34,7 @@ const RUN: &str = "run";
 struct Run {
     setup: Setup,
     cpus: Vec<RunCpu>,
-    testimony: Testimony,
+    activity_log: ActivityLog,
     speed: Vec<SpeedSample>,
     references: References,
 }
@@ -126,7 +126,7 @@ pub fn to_tables(samples: &Samples) -> Vec<Table> {
     let plain: Vec<_> = notes.iter().filter(|n| n.0 != RUN).cloned().collect();
     let tick = vec![("tick_hz".to_owned(), samples.setup.tick_hz.to_string())];
     let named = |mut table: Table| {
-        table.name_codes("source", samples.testimony.sources.iter().map(|s| s.name.clone()));
+        table.name_codes("source", samples.activity_log.sources.iter().map(|s| s.name.clone()));
         table
     };
     vec![
@@ -134,7 +134,7 @@ pub fn to_tables(samples: &Samples) -> Vec<Table> {
         named(gaps.table(GAPS, plain)),
         named(parts.table(PARTS, tick.clone())),
         histogram.table(HISTOGRAM, tick),
-        sources(&samples.testimony.sources),
+        sources(&samples.activity_log.sources),
     ]
 }
 
@@ -144,7 +144,7 @@ fn notes(samples: &Samples) -> Vec<(String, String)> {
     let run = Run {
         setup: setup.clone(),
         cpus: samples.cpus.iter().map(run_cpu).collect(),
-        testimony: Testimony { sources: Vec::new(), ..samples.testimony.clone() },
+        activity_log: ActivityLog { sources: Vec::new(), ..samples.activity_log.clone() },
         speed: samples.speed.clone(),
         references: samples.references.clone(),
     };
@@ -215,10 +215,10 @@ pub fn from_tables(tables: &[Table]) -> Result<Samples, ProbeError> {
     }
     let mut cpus: Vec<CpuSamples> = cpus.into_values().collect();
     let schedule = imported_schedule(any, &cpus, t0_ticks.unwrap_or(0));
-    let mut testimony = Testimony::none();
+    let mut activity_log = ActivityLog::none();
     for (i, c) in cpus.iter_mut().enumerate() {
         c.lengths = Lengths::of_gaps(&c.gaps);
-        c.attributed = attribute(&mut testimony, i, &c.gaps);
+        c.attributed = attribute(&mut activity_log, i, &c.gaps);
         if gaps.is_some() {
             let windows = if c.counts.is_empty() { schedule.windows } else { c.counts.len() };
             c.sums = sums_of(&c.gaps, &Schedule { windows, ..schedule });
@@ -236,7 +236,7 @@ pub fn from_tables(tables: &[Table]) -> Result<Samples, ProbeError> {
             has_gaps: gaps.is_some(),
         },
         cpus,
-        testimony,
+        activity_log,
         speed: Vec::new(),
         references: References::default(),
         imported,
@@ -326,7 +326,7 @@ fn own(tables: &[Table], mut cpus: Cpus, run: Run) -> Result<Samples, ProbeError
         lengths.count += bucket.count;
         lengths.buckets.push(bucket);
     }
-    let Run { setup, cpus: facts, mut testimony, speed, references } = run;
+    let Run { setup, cpus: facts, mut activity_log, speed, references } = run;
     let t = find(SOURCES)?;
     let text = |name: &str| t.texts(name).ok_or_else(|| missing(t, name));
     let rows = text("name")?.iter().zip(text("kind")?).zip(text("thread")?);
@@ -335,8 +335,8 @@ fn own(tables: &[Table], mut cpus: Cpus, run: Run) -> Result<Samples, ProbeError
         kind: SourceKind::named(kind),
         thread: thread.clone(),
     };
-    testimony.sources = rows.map(source).collect();
-    let sources = testimony.sources.len();
+    activity_log.sources = rows.map(source).collect();
+    let sources = activity_log.sources.len();
     let named =
         |a: &Attributed| (a.main as usize) < sources && a.parts.iter().all(|p| (p.source as usize) < sources);
     let mut out = Vec::new();
@@ -351,7 +351,7 @@ fn own(tables: &[Table], mut cpus: Cpus, run: Run) -> Result<Samples, ProbeError
         }
         out.push(c);
     }
-    Ok(Samples { setup, cpus: out, testimony, speed, references, imported: Vec::new() })
+    Ok(Samples { setup, cpus: out, activity_log, speed, references, imported: Vec::new() })
 }
 
 /// Windows of an imported file. A gap list alone is as long as its wall time, or else its last event, says.

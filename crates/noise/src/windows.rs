@@ -4,7 +4,7 @@
 use machmeter_engine::{Host, ProbeError};
 
 use super::attribute::Attribution;
-use super::attribute::testimony::Testimony;
+use super::attribute::activity_log::ActivityLog;
 use super::job::Job;
 use super::measure::{Schedule, threshold_ticks};
 use super::run::place;
@@ -84,7 +84,7 @@ pub fn record_windows(host: &Host<'_>, request: &WindowRequest) -> Result<Sample
             has_gaps: true,
         },
         cpus: recorded.into_iter().map(|r| r.samples).collect(),
-        testimony: Testimony::none(),
+        activity_log: ActivityLog::none(),
         speed: Vec::new(),
         references: References::default(),
         imported: Vec::new(),

@@ -141,7 +141,7 @@ fn costs(record: &Record, size: Size) -> Option<Picture> {
     .next()?;
     let mut sorted = costs.clone();
     sorted.rows.sort_by(|a, b| a.value.total_cmp(&b.value));
-    // As many as can be read, evenly from the cheapest to the dearest.
+    // As many as can be read, evenly from the cheapest to the costliest.
     let (all, room) = (sorted.rows.len(), (size.height / LINE) as usize);
     let every = |i: usize| i * (all - 1) / (room - 1).max(1);
     if all > room {

@@ -9,6 +9,7 @@ pub mod clock;
 pub mod counters;
 pub mod disk;
 pub mod facts;
+pub mod fs_root;
 pub mod guard;
 pub mod kernel;
 pub mod memory;
@@ -23,13 +24,12 @@ pub mod sched;
 pub mod shared;
 pub mod stdio;
 pub mod sync;
-pub mod task_room;
+pub mod task_headroom;
 pub mod terminal;
 #[cfg(test)]
 mod testing;
 pub mod thread;
 pub mod topology;
 pub mod trace;
-pub mod tree;
 #[cfg(feature = "user-threads")]
 pub mod user_threads;

@@ -6,10 +6,10 @@ use std::ops::{Index, IndexMut};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::fs_root::FsRoot;
 use crate::guard;
 use crate::oom::MemoryLeft;
 use crate::region::Region;
-use crate::tree::Tree;
 
 /// Keeps all threads on one heap where address space is limited: glibc reserves 64 MiB of it for each thread otherwise.
 pub fn share_heap_under_limit() {
@@ -141,7 +141,7 @@ fn lock_error(errno: rustix::io::Errno) -> io::Error {
 }
 
 fn available_bytes() -> Option<u64> {
-    MemoryLeft::of_machine(&Tree::host()).ok().map(|left| left.available_bytes)
+    MemoryLeft::of_machine(&FsRoot::host()).ok().map(|left| left.available_bytes)
 }
 
 /// Touches and locks `bytes` of the calling thread's stack below this call. The stack is touched even when locking fails.

@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 
 use crate::cgroup::{self, MemoryLimit};
-use crate::tree::Tree;
+use crate::fs_root::FsRoot;
 
 /// Requests from which on the limits of control groups are asked, bytes.
 const LARGE_BYTES: usize = 2 << 20;
@@ -24,7 +24,7 @@ pub struct MemoryLeft {
 impl MemoryLeft {
     /// The machine's.
     /// Errors: one line: `/proc/meminfo` is not readable or not understood.
-    pub fn of_machine(tree: &Tree) -> Result<Self, String> {
+    pub fn of_machine(tree: &FsRoot) -> Result<Self, String> {
         let text = tree.read("proc/meminfo").map_err(|e| format!("/proc/meminfo: {e}"))?;
         let bytes = |name: &str| {
             let value = text.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(':'))?;
@@ -40,20 +40,20 @@ impl MemoryLeft {
 
     /// What the machine and the control groups above this process leave it. A container's limit counts, since beyond it
     /// the out-of-memory killer chooses in the container.
-    pub fn of_this_process(tree: &Tree) -> Result<Self, String> {
+    pub fn of_this_process(tree: &FsRoot) -> Result<Self, String> {
         Ok(Self::of_machine(tree)?.within(cgroup::memory_limit(tree)))
     }
 
     /// As [`MemoryLeft::of_this_process`], without the limit of this process's own group: for a process in a group of our
     /// own, which is meant to reach its limit.
-    pub fn of_groups_above(tree: &Tree) -> Result<Self, String> {
+    pub fn of_groups_above(tree: &FsRoot) -> Result<Self, String> {
         Ok(Self::of_machine(tree)?.within(cgroup::memory_limit_above(tree)))
     }
 
     /// What a request of `bytes` is held against: for one from 2 MiB on what is left to this process, for a smaller one
     /// what the machine has. A group counts page cache in use as taken although it would be dropped, so that little is always
     /// had where it says that there is none.
-    pub fn for_request(tree: &Tree, bytes: usize) -> Result<Self, String> {
+    pub fn for_request(tree: &FsRoot, bytes: usize) -> Result<Self, String> {
         if bytes < LARGE_BYTES { Self::of_machine(tree) } else { Self::of_this_process(tree) }
     }
 
@@ -70,7 +70,7 @@ impl MemoryLeft {
 }
 
 /// Processes that the out-of-memory killer ended since the system was started, in all groups; `None` before Linux 4.13.
-pub fn kills_of_machine(tree: &Tree) -> Option<u64> {
+pub fn kills_of_machine(tree: &FsRoot) -> Option<u64> {
     let text = tree.text("proc/vmstat")?;
     text.lines().find_map(|l| l.strip_prefix("oom_kill ")?.trim().parse().ok())
 }
@@ -85,7 +85,7 @@ pub fn volunteer() -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::cgroup::Group;
-    use crate::tree::expand;
+    use crate::fs_root::expand;
     use std::io::Write;
     use std::process::{Command, Stdio};
 
@@ -101,7 +101,7 @@ mod tests {
              sys/fs/cgroup/a/memory.stat\tanon 1\\ninactive_file 51200\\nactive_file 7\n\
              sys/fs/cgroup/a/b/memory.max\tmax\nsys/fs/cgroup/a/b/memory.current\t1\n";
         expand(&format!("{MEMINFO}{group}"), directory.path()).unwrap();
-        let tree = Tree::at(directory.path());
+        let tree = FsRoot::at(directory.path());
         let machine = MemoryLeft::of_machine(&tree).unwrap();
         assert_eq!((machine.total_bytes, machine.available_bytes), (1_024_000, 614_400));
         let left = MemoryLeft::of_this_process(&tree).unwrap();
@@ -119,13 +119,13 @@ mod tests {
     fn what_is_missing_is_named() {
         let directory = tempfile::tempdir().unwrap();
         expand("proc/meminfo\tMemTotal: 5 kB\n", directory.path()).unwrap();
-        let e = MemoryLeft::of_machine(&Tree::at(directory.path())).unwrap_err();
+        let e = MemoryLeft::of_machine(&FsRoot::at(directory.path())).unwrap_err();
         assert!(e.contains("no MemAvailable"), "{e}");
     }
 
     #[test]
     fn an_out_of_memory_kill_stays_in_the_group_and_is_counted() {
-        let tree = Tree::host();
+        let tree = FsRoot::host();
         let group = match Group::create(&"memory=16M".parse().unwrap(), "oom") {
             Ok(group) => group,
             Err(e) => {

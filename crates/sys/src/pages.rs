@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 
+use crate::fs_root::FsRoot;
 use crate::oom::MemoryLeft;
-use crate::tree::Tree;
 
 /// Size of a huge page on x86-64, and of the usual one on aarch64 with 4 KiB pages, bytes.
 pub const HUGE_PAGE_BYTES: usize = 2 << 20;
@@ -108,7 +108,7 @@ impl Pages {
 
     fn map(bytes: usize, backing: Backing, flags: MapFlags) -> io::Result<Self> {
         let page_bytes = rustix::param::page_size();
-        let left = MemoryLeft::for_request(&Tree::host(), bytes);
+        let left = MemoryLeft::for_request(&FsRoot::host(), bytes);
         let available_bytes = left.map_or(u64::MAX, |left| left.available_bytes);
         let too_large = || {
             let said = format!("{bytes} bytes do not fit: {available_bytes} bytes of memory are available");
@@ -167,7 +167,7 @@ impl Pages {
     /// with a neighbor, whose huge pages then count here, up to this mapping's size.
     pub fn huge_bytes(&self) -> io::Result<u64> {
         let start = self.start.as_ptr() as u64;
-        let smaps = Tree::host().read("proc/self/smaps")?;
+        let smaps = FsRoot::host().read("proc/self/smaps")?;
         Ok(huge_bytes(&smaps, start, start + self.bytes as u64).min(self.bytes as u64))
     }
 

@@ -4,7 +4,7 @@
 
 use std::io;
 
-use crate::tree::Tree;
+use crate::fs_root::FsRoot;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resource {
@@ -70,7 +70,7 @@ fn stall(fields: &str) -> Option<Stall> {
 /// Pressure on `resource` over the machine.
 /// Errors: one line with the reason why there is none: the kernel has not the feature or it is switched off, or no
 /// permission.
-pub fn of_machine(tree: &Tree, resource: Resource) -> Result<Pressure, String> {
+pub fn of_machine(tree: &FsRoot, resource: Resource) -> Result<Pressure, String> {
     let file = format!("proc/pressure/{}", resource.name());
     understood(&format!("/{file}"), tree.read(&file))
 }
@@ -117,14 +117,14 @@ mod tests {
     #[test]
     fn what_is_absent_has_a_reason() {
         let directory = tempfile::tempdir().unwrap();
-        let e = of_machine(&Tree::at(directory.path()), Resource::Memory).unwrap_err();
+        let e = of_machine(&FsRoot::at(directory.path()), Resource::Memory).unwrap_err();
         assert!(e.starts_with("/proc/pressure/memory is not there"), "{e}");
     }
 
     #[test]
     fn this_machines_pressure_is_known_or_has_a_reason() {
         for resource in Resource::ALL {
-            let read = of_machine(&Tree::host(), resource);
+            let read = of_machine(&FsRoot::host(), resource);
             println!("{resource:?}: {read:?}");
             assert!(
                 read.is_ok_and(|p| p.full.is_none_or(|f| f.total_ns <= p.some.total_ns + 1_000_000_000))

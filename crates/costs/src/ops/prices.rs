@@ -13,7 +13,7 @@ use std::rc::Rc;
 use machmeter_engine::cost::{Pair, Proof, Row};
 use machmeter_engine::deadline::stop_requested;
 use machmeter_engine::experiment::{Cell, Visit};
-use machmeter_engine::part::At;
+use machmeter_engine::part::PartContext;
 use machmeter_engine::role::{self, MessageReader, MessageWriter, Role, RoleError};
 use machmeter_engine::sampling::{Bench, HostTiming, Pace, Sampler, Timing};
 use machmeter_engine::{ProbeError, Worker};
@@ -74,7 +74,7 @@ enum Reply {
 /// The rows of a part as cells that the process visits; `files` is where calls on files work, or why they cannot.
 pub(super) fn cells(
     part: &str,
-    at: &At<'_>,
+    at: &PartContext<'_>,
     params: &Params,
     files: Result<PathBuf, String>,
     pace: Pace,

@@ -152,8 +152,8 @@ mod tests {
             pair.core.width = if i < 3 { 3.9 } else { 2.0 };
         }
         let mut rows = Rows::in_nanoseconds(vec![shared]);
-        rows.remember_width(Some(1.0 / 3.9));
-        rows.tell_width();
+        rows.restore_full_width(Some(1.0 / 3.9));
+        rows.store_full_width();
         let priced = priced(&rows, "calls");
         let Shape::CostTable(t) = dataset("calls", "t", "c", &priced).shape else { panic!() };
         assert_eq!(t.rows[0].name, "shared (4.00 KiB) (core shared)");

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use machmeter_engine::cost::Row;
 use machmeter_engine::disturbance::placement::PlacementDetector;
 use machmeter_engine::experiment::{Cell, CellList, Visit};
-use machmeter_engine::part::At;
+use machmeter_engine::part::PartContext;
 use machmeter_engine::team::sampler::{HostClock, TeamVisit};
 use machmeter_engine::team::{self, Seats, Team};
 use machmeter_sys::sched::Policy;
@@ -46,7 +46,7 @@ pub(super) fn refuse_alone<W>(jobs: &mut [Job<W>], cpus: usize) {
 /// The cells of all jobs of threads, and with time of processes. `limit_ns` is the longest visit.
 pub(super) fn add<W: Work>(
     cells: &mut CellList<'_>,
-    at: &mut At<'_>,
+    at: &mut PartContext<'_>,
     full: bool,
     limit_ns: u64,
     jobs: fn(&[usize], &str, bool) -> Vec<Job<W>>,

@@ -12,7 +12,7 @@ mod trips;
 pub mod wakeups;
 
 use machmeter_data::code::Code;
-use machmeter_engine::part::{At, Part, Verb};
+use machmeter_engine::part::{Part, PartContext, Verb};
 use machmeter_engine::{Info, Level, ProbeError};
 
 pub use params::Params;
@@ -21,7 +21,7 @@ pub use params::Params;
 pub struct Sync;
 
 /// Begins a part of pairs of CPUs; refuses one that was asked for by name and has one CPU.
-fn begin(at: &At<'_>, params: &Params, part: &str) -> Result<(), ProbeError> {
+fn begin(at: &PartContext<'_>, params: &Params, part: &str) -> Result<(), ProbeError> {
     let cpus = &at.host.cpus;
     if cpus.len() < 2 && params.parts.iter().any(|p| p == part) {
         return Err(ProbeError::Usage(format!("--parts {part}: needs two CPUs, and CPU {cpus} is one")));

@@ -55,7 +55,7 @@ fn a_neighbour_on_the_core_shows_in_the_quantiles_alone() {
     let rows = |row: &Row| {
         let mut rows = Rows::in_nanoseconds(Vec::new());
         rows.rows.push(row.clone());
-        rows.tell_width();
+        rows.store_full_width();
         rows
     };
     let all = rows(&row);
@@ -84,9 +84,9 @@ fn a_neighbour_on_the_core_shows_in_the_quantiles_alone() {
     }
 }
 
-/// Pairs of an operation of `truth_ns`, of which `undisturbed` had the core to themselves. The others took `dearer` times as long, and
+/// Pairs of an operation of `truth_ns`, of which `undisturbed` had the core to themselves. The others took `costlier` times as long, and
 /// of them `passing` were not seen to.
-fn mixture(random: &mut Random, truth_ns: f64, undisturbed: f64, dearer: f64, passing: f64) -> Row {
+fn mixture(random: &mut Random, truth_ns: f64, undisturbed: f64, costlier: f64, passing: f64) -> Row {
     let turns = (50_000.0 / truth_ns) as u64;
     let mut row = Row::new("test", "planted", Kind::Latency);
     (row.short_turns, row.long_turns) = (turns, 2 * turns);
@@ -96,7 +96,7 @@ fn mixture(random: &mut Random, truth_ns: f64, undisturbed: f64, dearer: f64, pa
             width: if is_shared && random.unit() >= passing { 2.1 } else { 3.9 },
             addition_ticks: 1.0,
         };
-        let each_ns = truth_ns * if is_shared { dearer } else { 1.0 };
+        let each_ns = truth_ns * if is_shared { costlier } else { 1.0 };
         let mut ticks = |turns: u64| 40 + (turns as f64 * each_ns * (1.0 + 0.01 * random.normal())) as u64;
         let (short_ticks, long_ticks) = (ticks(turns), ticks(2 * turns));
         Pair { visit: i / 8 + 1, short_ticks, long_ticks, core, ..Pair::default() }
@@ -110,10 +110,10 @@ fn a_figure_is_of_undisturbed_samples_or_it_is_marked_and_reaches_to_them() {
     let mut random = Random::new(11);
     for truth_ns in [3.0, 300.0] {
         for undisturbed in [0.0, 0.02, 0.04, 0.15, 0.5, 0.97] {
-            for dearer in [1.1, 1.3, 1.9] {
+            for costlier in [1.1, 1.3, 1.9] {
                 let (mut held, mut marked) = (0, 0);
                 for _ in 0..50 {
-                    let row = mixture(&mut random, truth_ns, undisturbed, dearer, 0.02);
+                    let row = mixture(&mut random, truth_ns, undisturbed, costlier, 0.02);
                     let cost = Cost::by_population(&row, &row.pairs, 3.9, 1.0, 1);
                     let k = cost.known().expect("known");
                     marked += usize::from(k.is_shared());
@@ -124,7 +124,7 @@ fn a_figure_is_of_undisturbed_samples_or_it_is_marked_and_reaches_to_them() {
                     });
                 }
                 let what =
-                    format!("{truth_ns} ns, {undisturbed} undisturbed, {dearer}: {held}, {marked} marked");
+                    format!("{truth_ns} ns, {undisturbed} undisturbed, {costlier}: {held}, {marked} marked");
                 assert!(held >= 47, "{what}");
                 assert!(if undisturbed < 0.05 { marked >= 45 } else { marked == 0 }, "{what}");
             }
@@ -209,18 +209,18 @@ fn a_core_that_was_never_whole_is_known_from_before() {
         }
         let mut rows = Rows::in_nanoseconds(Vec::new());
         rows.rows.push(row);
-        rows.remember_width(before);
-        rows.tell_width();
+        rows.restore_full_width(before);
+        rows.store_full_width();
         rows
     };
     let whole = rows(&[3.7, 3.7, 2.1], None);
-    let narrowness = whole.narrowness().expect("sure");
-    assert!((narrowness * 3.7 - 1.0).abs() < 0.01, "{narrowness}");
+    let inverse_width = whole.inverse_width().expect("sure");
+    assert!((inverse_width * 3.7 - 1.0).abs() < 0.01, "{inverse_width}");
     let shared = |rows: &crate::cost::Rows| rows.shared_core().expect("looked").0;
     let never = [3.0, 3.0, 2.1];
     assert!(shared(&rows(&never, None)) < 0.4, "taken for whole");
-    let known = rows(&never, Some(narrowness));
-    assert!((shared(&known) - 1.0).abs() < 1e-9 && known.narrowness().is_none());
+    let known = rows(&never, Some(inverse_width));
+    assert!((shared(&known) - 1.0).abs() < 1e-9 && known.inverse_width().is_none());
     // What was less before, or is no figure, changes nothing.
     for before in [Some(1.0 / 3.0), Some(0.0), Some(f64::NAN), Some(-1.0)] {
         assert!((shared(&rows(&[3.7, 3.7, 2.1], before)) - 1.0 / 3.0).abs() < 0.01, "{before:?}");
@@ -228,7 +228,7 @@ fn a_core_that_was_never_whole_is_known_from_before() {
     // Four of 400 pairs are no proof.
     let mut rare = vec![2.1; 99];
     rare.push(3.7);
-    assert!(rows(&rare, None).narrowness().is_none_or(|n| n * 2.1 > 0.9));
+    assert!(rows(&rare, None).inverse_width().is_none_or(|n| n * 2.1 > 0.9));
 }
 
 #[test]

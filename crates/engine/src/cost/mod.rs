@@ -232,7 +232,7 @@ impl Rows {
 
     /// Keeps the whole width of the core, as the pairs saw it, for the analysis; or as it was seen on this kind of machine before, if
     /// that was more: then nobody saw it whole this time.
-    pub fn tell_width(&mut self) {
+    pub fn store_full_width(&mut self) {
         let widths = self.rows.iter().flat_map(|r| &r.pairs).map(|p| p.core.width).filter(|w| *w > 0.0);
         if let Some(whole) = sibling::whole_width(&widths.collect::<Vec<f64>>()) {
             let whole = self.width(&WIDTH_BEFORE).map_or(whole, |before| whole.max(before));
@@ -240,16 +240,16 @@ impl Rows {
         }
     }
 
-    /// Takes over what the whole width of the core was before, as [`Rows::narrowness`] told it.
-    pub fn remember_width(&mut self, narrowness: Option<f64>) {
-        if let Some(width) = narrowness.map(|n| 1.0 / n).filter(|w| w.is_finite() && *w > 0.0) {
+    /// Takes over what the whole width of the core was before, as [`Rows::inverse_width`] told it.
+    pub fn restore_full_width(&mut self, inverse_width: Option<f64>) {
+        if let Some(width) = inverse_width.map(|n| 1.0 / n).filter(|w| w.is_finite() && *w > 0.0) {
             self.facts.set(&WIDTH_BEFORE, width);
         }
     }
 
     /// What an independent addition costs of a dependent one on the whole core: less is better, and the least is worth remembering.
     /// `None` where too few pairs had the core to themselves to be sure of it.
-    pub fn narrowness(&self) -> Option<f64> {
+    pub fn inverse_width(&self) -> Option<f64> {
         let (shared, pairs) = self.shared_core()?;
         let alone = (1.0 - shared) * pairs as f64;
         (alone >= SURE_PAIRS && 1.0 - shared >= SURE_SHARE)

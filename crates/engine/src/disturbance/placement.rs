@@ -11,7 +11,7 @@ use super::Disturbance;
 use super::distance::{Distance, one_way_ns};
 use crate::cost::estimate::{FEWEST, LEVEL};
 use crate::cost::{Cost, Pair, Row, Rows};
-use crate::part::At;
+use crate::part::PartContext;
 use crate::team::Seats;
 use crate::team::sampler::HostClock;
 
@@ -42,7 +42,7 @@ pub struct PlacementDetector {
 
 impl PlacementDetector {
     /// Of the first two measured CPUs; `None` where there is only one.
-    pub fn of(at: &At<'_>) -> Option<Self> {
+    pub fn of(at: &PartContext<'_>) -> Option<Self> {
         let [first, second, ..] = at.cpus()[..] else { return None };
         let seats = Seats { cpus: vec![first, second], policy: at.policy };
         Some(Self { clock: at.clock(), seats, least_ns: 0, regime_ns: 0.0, next_ns: 0 })

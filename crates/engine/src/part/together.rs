@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 
 use machmeter_sys::thread::{monotonic_ns, spawn_placed_scoped};
 
-use super::{ADDITION_BEFORE, At, CPU, LEAST_ADDITION, Verb, narrowest, select};
+use super::{ADDITION_BEFORE, CPU, LEAST_ADDITION, PartContext, Verb, narrowest, select};
 use crate::cost::{Facts, Kind, Row, Rows};
 use crate::deadline::{Deadline, stop_requested};
 use crate::experiment::{Enough, Experiment, Finished};
@@ -21,7 +21,7 @@ use crate::sampling::Sampler;
 const KEPT: f64 = 0.05;
 const MOST_KEPT_NS: f64 = 2e9;
 
-type Measure<'p> = dyn Fn(&mut At<'_>) -> Result<(), ProbeError> + 'p;
+type Measure<'p> = dyn Fn(&mut PartContext<'_>) -> Result<(), ProbeError> + 'p;
 
 /// A part with its parameters.
 pub struct Bound<'p> {
@@ -65,7 +65,7 @@ impl<V: Verb, B: Borrow<V::Params> + Sync> Pooled for Given<V, B> {
         let bound = |p: &'static super::Part<V::Params>| Bound {
             name: p.name,
             weight: f64::from(p.weight) / f64::from(weights.max(1)),
-            measure: Box::new(move |at: &mut At<'_>| (p.measure)(at, params)),
+            measure: Box::new(move |at: &mut PartContext<'_>| (p.measure)(at, params)),
         };
         Ok(selected.into_iter().map(bound).collect())
     }
@@ -138,7 +138,7 @@ pub(super) fn measure(host: &Host<'_>, verbs: &[&dyn Pooled]) -> Result<Vec<Meas
 fn rows(host: &Host<'_>, parts: Vec<Finished>) -> Rows {
     let mut rows = Rows { tick_hz: host.rate.hz(), step_ticks: host.clock.step_ticks(), ..Rows::default() };
     let cpu = host.cpus.first().unwrap_or(0);
-    rows.remember_width((host.best_ever)(&narrowest(cpu)));
+    rows.restore_full_width((host.best_ever)(&narrowest(cpu)));
     rows.facts.set(&CPU, cpu);
     if let Some(ns) = (host.best_ever)(LEAST_ADDITION) {
         rows.facts.set(&ADDITION_BEFORE, ns);
@@ -147,7 +147,7 @@ fn rows(host: &Host<'_>, parts: Vec<Finished>) -> Rows {
         rows.rows.extend(part.rows);
         rows.facts.extend(part.facts);
     }
-    rows.tell_width();
+    rows.store_full_width();
     rows
 }
 
@@ -184,7 +184,7 @@ impl Nest<'_> {
                     self.descend(parts, index + 1, all);
                 }
             };
-            let mut at = At {
+            let mut at = PartContext {
                 host,
                 until_ns: begin_ns + share_ns as u64,
                 policy,

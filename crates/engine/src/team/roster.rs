@@ -6,7 +6,7 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use machmeter_sys::process::gate;
+use machmeter_sys::process::start_gate;
 use machmeter_sys::thread::{self, Usage};
 use machmeter_sys::{affinity, process};
 
@@ -111,12 +111,12 @@ impl<'s> Roster<'s> {
             }
         }
         self.cell(REPORTS).fetch_add(1, Ordering::AcqRel);
-        gate::wake_all(self.cell(REPORTS));
+        start_gate::wake_all(self.cell(REPORTS));
     }
 
     /// Sleeps until another member has reported, `until_ns` at the latest; returns how many have.
     pub(super) fn wait_report(&self, seen: u64, until_ns: u64) -> u64 {
-        gate::sleep_while(self.cell(REPORTS), seen, until_ns);
+        start_gate::sleep_while(self.cell(REPORTS), seen, until_ns);
         self.cell(REPORTS).load(Ordering::Acquire)
     }
 
@@ -134,14 +134,14 @@ impl<'s> Roster<'s> {
 
     fn set_gate(&self, to: u64) {
         self.cell(GATE).store(to, Ordering::Release);
-        gate::wake_all(self.cell(GATE));
+        start_gate::wake_all(self.cell(GATE));
     }
 
     /// Sleeps until the gate opens; the deadline, or `None` when there is nothing to do.
     pub(super) fn enter(&self) -> Option<u64> {
         loop {
             match self.cell(GATE).load(Ordering::Acquire) {
-                CLOSED => gate::sleep_while(self.cell(GATE), CLOSED, u64::MAX),
+                CLOSED => start_gate::sleep_while(self.cell(GATE), CLOSED, u64::MAX),
                 OPEN => return Some(self.cell(DEADLINE).load(Ordering::Relaxed)),
                 _ => return None,
             }

@@ -7,7 +7,7 @@ use machmeter_data::{Dataset, Interval, Metric, Params, Shape, metric};
 use machmeter_stats::spread;
 
 use super::figures::{Scale, Series, series};
-use super::spending::LEAST_ROUNDS;
+use super::interim_looks::LEAST_ROUNDS;
 use super::verdict::{FAMILY_ERROR, Judgment, Row, Verdict, judge};
 use crate::info::{self, AB_CHANGE};
 use crate::samples::Samples;

@@ -5,7 +5,7 @@ use machmeter_stats::distribution::{t_cdf, t_quantile};
 use machmeter_stats::rank::holm;
 
 use super::evidence::{self, Evidence};
-use super::spending::{LEAST_ROUNDS, Looks};
+use super::interim_looks::{InterimLooks, LEAST_ROUNDS};
 use super::{Scale, Series};
 
 /// Bound on the probability of any false better or worse in the whole run, and of a false equivalence of a figure.
@@ -79,7 +79,7 @@ pub fn margin(scale: Scale, delta: f64) -> f64 {
 /// spend what is left.
 pub fn judge(series: &[Series], planned: usize, delta: f64) -> Judgment {
     let recorded = series.iter().map(|s| s.rounds.len()).max().unwrap_or(0);
-    let looks = Looks::new(planned, recorded);
+    let looks = InterimLooks::new(planned, recorded);
     let judgment = at(series, &looks, delta);
     if looks.is_planned_look() && !all_decided(series, &judgment.rows) {
         return at(series, &looks.ended(), delta);
@@ -93,7 +93,7 @@ pub fn may_stop(series: &[Series], planned: usize, delta: f64) -> bool {
     if recorded >= planned {
         return true;
     }
-    let looks = Looks::new(planned, recorded);
+    let looks = InterimLooks::new(planned, recorded);
     looks.is_planned_look() && all_decided(series, &at(series, &looks, delta).rows)
 }
 
@@ -109,7 +109,7 @@ fn all_decided(series: &[Series], rows: &[Row]) -> bool {
     !series.is_empty() && series.iter().all(of_cell)
 }
 
-fn at(series: &[Series], looks: &Looks, delta: f64) -> Judgment {
+fn at(series: &[Series], looks: &InterimLooks, delta: f64) -> Judgment {
     let last = looks.at().len() - 1;
     let mut sequential = vec![1.0_f64; series.len()];
     let mut equivalence = vec![1.0_f64; series.len()];

@@ -14,7 +14,7 @@ use machmeter_engine::cpu_work::Spinner;
 use machmeter_engine::load::{LoadError, LoadInfo};
 use machmeter_engine::role::RoleError;
 use machmeter_stats::random::Random;
-use machmeter_sys::task_room::TaskRoom;
+use machmeter_sys::task_headroom::TaskHeadroom;
 use machmeter_sys::thread::{monotonic_ns, nanosleep_until, thread_cpu_ns};
 
 pub(crate) use stages::BUILDER;
@@ -112,7 +112,7 @@ fn jobs(work: &Work, allowed_bytes: u64) -> Result<usize, LoadError> {
     let mut jobs = asked.min(1 + ((allowed_bytes - least_bytes(1)) / JOB_BYTES) as usize);
     let mut limit = format!("{allowed_bytes} bytes of files");
     // Half of the room, as the rest of the machine wants to start something, too.
-    if let Some(room) = TaskRoom::now()
+    if let Some(room) = TaskHeadroom::now()
         && room.tasks / 2 / TASKS_PER_JOB < jobs as u64
     {
         jobs = (room.tasks / 2 / TASKS_PER_JOB) as usize;

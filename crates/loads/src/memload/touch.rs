@@ -12,11 +12,11 @@ use machmeter_engine::load::LoadError;
 use machmeter_engine::role::{self, MessageReader};
 use machmeter_engine::worker::Worker;
 use machmeter_stats::random::Random;
+use machmeter_sys::fs_root::FsRoot;
 use machmeter_sys::oom::{self, MemoryLeft};
 use machmeter_sys::pressure::{self, Resource};
 use machmeter_sys::region::Region;
 use machmeter_sys::thread::monotonic_ns;
-use machmeter_sys::tree::Tree;
 use serde::{Deserialize, Serialize};
 
 use super::budget::{self, BLOCK_BYTES};
@@ -248,7 +248,7 @@ impl Look {
             return Ok(None);
         }
         self.next_ns = now_ns + LOOK_EVERY_NS;
-        let tree = Tree::host();
+        let tree = FsRoot::host();
         let left =
             if grouped { MemoryLeft::of_groups_above(&tree)? } else { MemoryLeft::of_this_process(&tree)? };
         let full = pressure::of_machine(&tree, Resource::Memory).ok().and_then(|p| p.full);

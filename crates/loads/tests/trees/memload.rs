@@ -11,10 +11,10 @@ use machmeter_engine::load::{LoadReport, Loads};
 use machmeter_engine::worker::{self, Worker};
 use machmeter_loads::AllLoads;
 use machmeter_sys::cgroup;
+use machmeter_sys::fs_root::FsRoot;
 use machmeter_sys::oom;
 use machmeter_sys::process;
 use machmeter_sys::thread::monotonic_ns;
-use machmeter_sys::tree::Tree;
 
 use crate::tools::{SECOND_NS, entries, pause_ns, request, within, workers};
 
@@ -89,7 +89,7 @@ fn in_a_group() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
-    let kills = oom::kills_of_machine(&Tree::host());
+    let kills = oom::kills_of_machine(&FsRoot::host());
     let report = run(directory.path(), 3 * SECOND_NS, |processes| {
         let pid = largest(processes);
         let group = group_directory(pid);
@@ -107,7 +107,7 @@ fn in_a_group() {
     println!("with a group: {report:?}");
     assert_eq!(report.failure, None);
     assert!(report.work > 100 * MIB, "{report:?}");
-    let later = oom::kills_of_machine(&Tree::host());
+    let later = oom::kills_of_machine(&FsRoot::host());
     assert!(!report.caveats.iter().any(|c| c.contains("ran short")), "{report:?}");
     // Kills in its group would be among its side effects.
     assert!(kills == later || report.side_effects.iter().any(|t| t.contains("kills in its own group")));
@@ -163,7 +163,7 @@ fn of_its_own_choice() {
 fn without_rights() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o777)).unwrap();
-    let kills = oom::kills_of_machine(&Tree::host());
+    let kills = oom::kills_of_machine(&FsRoot::host());
     let mut program = Command::new("/proc/self/exe");
     program.args([worker::ARGUMENT, ROLE.name]).arg(directory.path()).stdin(Stdio::null());
     if machmeter_sys::thread::effective_user() == 0 {
@@ -176,7 +176,7 @@ fn without_rights() {
     assert_eq!(report.failure, None);
     assert!(report.work > 100 * MIB, "{report:?}");
     assert!(report.caveats.iter().any(|c| c.contains("no memory group of its own (")), "{report:?}");
-    assert_eq!(oom::kills_of_machine(&Tree::host()), kills);
+    assert_eq!(oom::kills_of_machine(&FsRoot::host()), kills);
     assert!(workers().is_empty() && entries(directory.path()).is_empty());
 }
 

@@ -10,8 +10,8 @@ use machmeter_data::{Dataset, Shape};
 
 use super::figures::{CpuView, Durations};
 use super::sources::group;
+use crate::attribute::activity_log::{ActivityLog, Source};
 use crate::attribute::matching::{Attributed, Part};
-use crate::attribute::testimony::{Source, Testimony};
 
 /// Buckets of the time line at most, over all rows together at least 60 each.
 const TIMELINE_POINTS: usize = 1000;
@@ -46,7 +46,7 @@ pub fn lost(view: &CpuView<'_>) -> Vec<f64> {
 }
 
 /// Time line of the share of time lost, with the longest detours marked.
-pub fn timeline(views: &[CpuView<'_>], testimony: &Testimony) -> Option<Dataset> {
+pub fn timeline(views: &[CpuView<'_>], activity_log: &ActivityLog) -> Option<Dataset> {
     let first = views.first()?;
     let windows = views.iter().map(|v| v.split.detour_ticks.len()).max()?;
     let wanted = (TIMELINE_POINTS / views.len()).clamp(60, 1200);
@@ -62,7 +62,7 @@ pub fn timeline(views: &[CpuView<'_>], testimony: &Testimony) -> Option<Dataset>
                 min: parts().map(|p| brief(p.iter().copied().fold(1.0, f64::min))).collect(),
                 mean: parts().map(|p| brief(p.iter().sum::<f64>() / p.len() as f64)).collect(),
                 max: parts().map(|p| brief(p.iter().copied().fold(0.0, f64::max))).collect(),
-                marks: marks(v, testimony),
+                marks: marks(v, activity_log),
             }
         })
         .collect();
@@ -75,7 +75,7 @@ pub fn timeline(views: &[CpuView<'_>], testimony: &Testimony) -> Option<Dataset>
     ))
 }
 
-fn marks(view: &CpuView<'_>, testimony: &Testimony) -> Vec<Mark> {
+fn marks(view: &CpuView<'_>, activity_log: &ActivityLog) -> Vec<Mark> {
     let attributed = &view.cpu.attributed;
     let durations = view.durations_ns();
     let starts = view.starts_s();
@@ -87,8 +87,8 @@ fn marks(view: &CpuView<'_>, testimony: &Testimony) -> Vec<Mark> {
     order
         .into_iter()
         .map(|i| {
-            let what = attributed.get(i).and_then(|a| testimony.source(a.main));
-            let parts = attributed.get(i).map_or(String::new(), |a| describe(a, testimony, ns));
+            let what = attributed.get(i).and_then(|a| activity_log.source(a.main));
+            let parts = attributed.get(i).map_or(String::new(), |a| describe(a, activity_log, ns));
             Mark {
                 x: brief_time(starts[i] * 1e9),
                 label: human(durations[i], Unit::Nanoseconds),
@@ -103,7 +103,7 @@ fn brief_time(ns: f64) -> f64 {
     (ns / 100.0).round() * 100.0
 }
 
-fn describe(a: &Attributed, testimony: &Testimony, ns: f64) -> String {
+fn describe(a: &Attributed, activity_log: &ActivityLog, ns: f64) -> String {
     let mut parts: Vec<&Part> = a.parts.iter().filter(|p| p.ticks > 0).collect();
     parts.sort_by_key(|p| std::cmp::Reverse(p.ticks));
     if parts.is_empty() {
@@ -113,7 +113,7 @@ fn describe(a: &Attributed, testimony: &Testimony, ns: f64) -> String {
         .iter()
         .take(4)
         .filter_map(|p| {
-            let source = testimony.source(p.source)?;
+            let source = activity_log.source(p.source)?;
             Some(format!("{} {}", source.full_name(), human(p.ticks as f64 * ns, Unit::Nanoseconds)))
         })
         .collect();
@@ -193,12 +193,12 @@ fn curve(all: &Durations, longest: f64) -> Vec<(f64, f64)> {
 }
 
 /// Detours by size and rate, one group per source.
-pub fn scatter(views: &[CpuView<'_>], testimony: &Testimony) -> Option<Dataset> {
+pub fn scatter(views: &[CpuView<'_>], activity_log: &ActivityLog) -> Option<Dataset> {
     let wall_s: f64 = views.iter().map(CpuView::wall_s).sum();
     let mut cells: BTreeMap<String, (f64, BTreeMap<i32, u64>)> = BTreeMap::new();
     for v in views {
         for (i, d) in v.durations_ns().iter().enumerate() {
-            let main = v.cpu.attributed.get(i).and_then(|a| testimony.source(a.main));
+            let main = v.cpu.attributed.get(i).and_then(|a| activity_log.source(a.main));
             let name = main.map_or_else(|| "unknown".to_owned(), |s| group(s).0);
             let bucket = (d.max(1.0).log10() * PER_DECADE).floor() as i32;
             let entry = cells.entry(name).or_default();

@@ -32,16 +32,17 @@ pub fn analyze(samples: &Samples, seed: u64) -> Analysis {
         .zip(&splits)
         .map(|(cpu, split)| CpuView { setup: &samples.setup, cpu, split })
         .collect();
-    let testimony = &samples.testimony;
-    let done =
-        side_by_side(views.len(), |i| (figures::of_cpu(&views[i]), rhythm::periodic(&views[i], testimony)));
+    let activity_log = &samples.activity_log;
+    let done = side_by_side(views.len(), |i| {
+        (figures::of_cpu(&views[i]), rhythm::periodic(&views[i], activity_log))
+    });
     let (per_cpu, rhythms): (Vec<Vec<Metric>>, Vec<Vec<rhythm::Periodic>>) = done.into_iter().unzip();
     let all = figures::of_all(&views, &per_cpu);
     let mut found = Vec::new();
     let mut metrics: Vec<Metric> = all;
     for ((v, own), rhythms) in views.iter().zip(per_cpu).zip(rhythms) {
         metrics.extend(own);
-        metrics.extend(sources::metrics(v, testimony));
+        metrics.extend(sources::metrics(v, activity_log));
         metrics.extend(rhythm::metrics(&rhythms));
         found.extend(rhythms);
     }
@@ -54,9 +55,9 @@ pub fn analyze(samples: &Samples, seed: u64) -> Analysis {
     findings.extend(summary::counters(samples));
 
     let datasets = [
-        datasets::timeline(&views, testimony),
-        datasets::scatter(&views, testimony),
-        sources::table(&views, testimony),
+        datasets::timeline(&views, activity_log),
+        datasets::scatter(&views, activity_log),
+        sources::table(&views, activity_log),
         datasets::percentiles(&views),
         spectrum::spectrum(&views, &found),
         datasets::heat(&views),

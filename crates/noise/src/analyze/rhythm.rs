@@ -19,7 +19,7 @@ use events::{SAME, alike};
 
 use super::classes::{CLASSES, class_of};
 use super::figures::CpuView;
-use crate::attribute::testimony::{Sight, SourceKind, Testimony};
+use crate::attribute::activity_log::{ActivityLog, Sight, SourceKind};
 use crate::info;
 
 const MAX_LISTED: usize = 10;
@@ -75,7 +75,7 @@ struct Series {
 type AllSeries = BTreeMap<(String, String), Series>;
 
 /// Events by source where there is one, else by class of durations. A thread has its own start, whatever else was in its gap.
-fn series(view: &CpuView<'_>, testimony: &Testimony) -> AllSeries {
+fn series(view: &CpuView<'_>, activity_log: &ActivityLog) -> AllSeries {
     let mut out = AllSeries::new();
     let from_ticks = view.cpu.complete_from_ticks(&view.setup.schedule).unwrap_or(u64::MAX);
     let ns = view.setup.ns_per_tick();
@@ -89,7 +89,7 @@ fn series(view: &CpuView<'_>, testimony: &Testimony) -> AllSeries {
         };
         let mut named = false;
         for p in view.cpu.attributed.get(i).map_or(&[][..], |a| &a.parts) {
-            let Some(source) = testimony.sources.get(p.source as usize) else { continue };
+            let Some(source) = activity_log.sources.get(p.source as usize) else { continue };
             named |= !matches!(source.kind, SourceKind::Unknown | SourceKind::Outside);
             let took_ns =
                 if view.cpu.attributed[i].main == p.source { durations[i] } else { p.ticks as f64 * ns };
@@ -104,10 +104,10 @@ fn series(view: &CpuView<'_>, testimony: &Testimony) -> AllSeries {
 }
 
 /// Rhythms of one CPU: per named source, and per class of durations for what has no name.
-pub fn periodic(view: &CpuView<'_>, testimony: &Testimony) -> Vec<Periodic> {
+pub fn periodic(view: &CpuView<'_>, activity_log: &ActivityLog) -> Vec<Periodic> {
     let wall_s = view.wall_s();
     let step_s = view.setup.step_ticks as f64 * view.setup.ns_per_tick() / 1e9;
-    let found: Vec<((String, String), Series, Vec<Rhythm>)> = series(view, testimony)
+    let found: Vec<((String, String), Series, Vec<Rhythm>)> = series(view, activity_log)
         .into_iter()
         .map(|(key, s)| {
             let rhythms = rhythms(&s.times_s, wall_s);
@@ -125,7 +125,7 @@ pub fn periodic(view: &CpuView<'_>, testimony: &Testimony) -> Vec<Periodic> {
             }
             let thread = series.kind == Some(SourceKind::Thread);
             // Without the kernel's trace nobody sees the tick.
-            let blind = testimony.sight == Sight::Switches && is_tick_rate(r.hz);
+            let blind = activity_log.sight == Sight::Switches && is_tick_rate(r.hz);
             let ticks = !of.is_tick() && leaders.iter().any(|l| l.is_tick() && l.lets_in(&of));
             out.push(Periodic {
                 cpu: view.cpu.cpu,

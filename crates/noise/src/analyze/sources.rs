@@ -9,7 +9,7 @@ use machmeter_data::{Dataset, Metric, Shape};
 use machmeter_stats::quantile::median_of;
 
 use super::figures::{BLOCKS, CpuView, of_source};
-use crate::attribute::testimony::{Source, SourceKind, Testimony};
+use crate::attribute::activity_log::{ActivityLog, Source, SourceKind};
 use crate::info;
 
 /// Slices of a run in which each source's time is kept.
@@ -61,7 +61,7 @@ struct Stretch {
 /// Charges each gap to its main source: entry, handlers and exit together are what the program lost to it. Where a gap
 /// holds several processes, each is charged with its own time and the main one with the rest. Gaps end with the last window.
 /// What is not listed is a source too, and so are micro-stalls: together they make the stolen time.
-fn accounts(view: &CpuView<'_>, testimony: &Testimony) -> Accounts {
+fn accounts(view: &CpuView<'_>, activity_log: &ActivityLog) -> Accounts {
     let unit = view.split.reference_ticks;
     let (t0, wall) = (view.setup.schedule.t0_ticks, view.split.wall_ticks);
     let slice = wall / SLICES as f64;
@@ -72,11 +72,11 @@ fn accounts(view: &CpuView<'_>, testimony: &Testimony) -> Accounts {
         let lost = (to - from - unit).max(0.0);
         let at = Stretch { from: from / slice, to: to / slice };
         let Some(a) = view.cpu.attributed.get(i) else { continue };
-        let Some(main) = testimony.source(a.main) else { continue };
+        let Some(main) = activity_log.source(a.main) else { continue };
         let key = group(main);
         let mut rest = lost;
         for p in &a.parts {
-            let Some(s) = testimony.source(p.source) else { continue };
+            let Some(s) = activity_log.source(p.source) else { continue };
             if s.kind != SourceKind::Thread || p.ticks == 0 {
                 continue;
             }
@@ -204,7 +204,7 @@ fn leading(accounts: Accounts, named: usize) -> Vec<((String, &'static str), Acc
 }
 
 /// Metrics `noise.source_fraction` of one CPU, largest first.
-pub fn metrics(view: &CpuView<'_>, testimony: &Testimony) -> Vec<Metric> {
+pub fn metrics(view: &CpuView<'_>, activity_log: &ActivityLog) -> Vec<Metric> {
     let wall = view.split.wall_ticks;
     let metric = |((name, kind), a): ((String, &'static str), Account)| {
         let p =
@@ -213,14 +213,14 @@ pub fn metrics(view: &CpuView<'_>, testimony: &Testimony) -> Vec<Metric> {
         let step = 2.0 * view.setup.step_ticks as f64 * a.detours as f64 / wall;
         of_source(m, &a.slices, (wall / SLICES as f64, step), view.setup.ns_per_tick())
     };
-    leading(accounts(view, testimony), NAMED).into_iter().map(metric).collect()
+    leading(accounts(view, activity_log), NAMED).into_iter().map(metric).collect()
 }
 
 /// The table of sources over all CPUs: share, rate, median and longest detour, entry and exit lag.
-pub fn table(views: &[CpuView<'_>], testimony: &Testimony) -> Option<Dataset> {
+pub fn table(views: &[CpuView<'_>], activity_log: &ActivityLog) -> Option<Dataset> {
     let mut merged: Accounts = BTreeMap::new();
     for v in views {
-        for (k, account) in accounts(v, testimony) {
+        for (k, account) in accounts(v, activity_log) {
             merged.entry(k).or_default().add(&account);
         }
     }
@@ -267,7 +267,7 @@ pub fn table(views: &[CpuView<'_>], testimony: &Testimony) -> Option<Dataset> {
             "Stolen time by source, all measured CPUs; witness: {}. Entry lag is the time from the last good turn to the first \
              event in the kernel (on a virtual machine mostly the hypervisor), exit lag the way back; where nothing was seen \
              inside, the whole gap is entry lag. Gaps too short to be listed and micro-stalls are counted, not named.",
-            testimony.witness
+            activity_log.witness
         ),
         Shape::CostTable(CostTable { columns, rows }),
     ))

@@ -60,7 +60,7 @@ fn fitness(stolen: &Metric, longest_ns: f64, wall_s: f64) -> Vec<Fitness> {
 
 /// What counters say beside the loops: interrupts by name and steal.
 pub(super) fn counters(samples: &Samples) -> Option<Finding> {
-    let t = &samples.testimony;
+    let t = &samples.activity_log;
     let mut evidence: Vec<String> = samples
         .cpus
         .iter()

@@ -5,7 +5,7 @@ use machmeter_data::quantity::{Unit, human};
 use machmeter_data::record::Warning;
 
 use super::figures::CpuView;
-use crate::attribute::testimony::Sight;
+use crate::attribute::activity_log::Sight;
 use crate::info::CODES;
 use crate::samples::Samples;
 
@@ -53,18 +53,18 @@ pub(super) fn all(samples: &Samples, views: &[CpuView<'_>]) -> Vec<Weakness> {
         }
     }
     out.extend(samples.setup.real_time_share.iter().map(|text| weakness("W304", None, text.clone())));
-    let lost: u64 = samples.testimony.lost.iter().sum();
+    let lost: u64 = samples.activity_log.lost.iter().sum();
     if lost > 0 {
-        let text = format!("the trace ({}) lost {lost} events", samples.testimony.witness);
+        let text = format!("the trace ({}) lost {lost} events", samples.activity_log.witness);
         out.push(weakness("W305", None, text));
     }
-    if samples.testimony.sight != Sight::Everything && views.iter().any(|v| v.cpu.thread.is_some()) {
-        let why = samples.testimony.notes.join("; ");
+    if samples.activity_log.sight != Sight::Everything && views.iter().any(|v| v.cpu.thread.is_some()) {
+        let why = samples.activity_log.notes.join("; ");
         let why = if why.is_empty() { "not asked for".to_owned() } else { why };
         out.push(weakness(
             "W306",
             None,
-            format!("no source has its name: recorded by {} alone ({why})", samples.testimony.witness),
+            format!("no source has its name: recorded by {} alone ({why})", samples.activity_log.witness),
         ));
     }
     out

@@ -6,7 +6,7 @@
 
 use std::collections::BinaryHeap;
 
-use super::testimony::{Sight, Source, SourceKind, Span, Testimony};
+use super::activity_log::{ActivityLog, Sight, Source, SourceKind, Span};
 use crate::measure::Gap;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -40,18 +40,18 @@ impl Attributed {
 /// Clocks of witness and loop may disagree by this much, ticks.
 const SLACK_TICKS: u64 = 5_000;
 
-/// Attributes every gap of one CPU (the `index`-th of the testimony). Sources for unexplained gaps are added to the
-/// testimony's list.
+/// Attributes every gap of one CPU (the `index`-th of the activity log). Sources for unexplained gaps are added to the
+/// activity log's list.
 ///
 /// The turns before a gap prove that the meter had the CPU until then, so only what began in the gap can explain it. That
 /// matters because some kernels do not record every switch: a span whose end was not recorded would explain everything
 /// after it.
-pub fn attribute(testimony: &mut Testimony, index: usize, gaps: &[Gap]) -> Vec<Attributed> {
-    let lost = testimony.lost.get(index).copied().unwrap_or(0) > 0;
-    let silent = unexplained(testimony.sight, lost);
-    let silent = testimony.intern(silent);
-    let spans: &[Span] = testimony.spans.get(index).map_or(&[], Vec::as_slice);
-    let kinds: Vec<SourceKind> = testimony.sources.iter().map(|s| s.kind).collect();
+pub fn attribute(activity_log: &mut ActivityLog, index: usize, gaps: &[Gap]) -> Vec<Attributed> {
+    let lost = activity_log.lost.get(index).copied().unwrap_or(0) > 0;
+    let silent = unexplained(activity_log.sight, lost);
+    let silent = activity_log.intern(silent);
+    let spans: &[Span] = activity_log.spans.get(index).map_or(&[], Vec::as_slice);
+    let kinds: Vec<SourceKind> = activity_log.sources.iter().map(|s| s.kind).collect();
     gaps.iter()
         .map(|g| {
             let from = spans.partition_point(|s| s.start_ticks + SLACK_TICKS < g.start_ticks);
@@ -136,8 +136,8 @@ fn exclusive(spans: &[Span]) -> Vec<Part> {
 mod tests {
     use super::*;
 
-    fn testimony(sight: Sight, spans: Vec<Span>) -> Testimony {
-        let mut t = Testimony { sight, spans: vec![spans], lost: vec![0], ..Testimony::none() };
+    fn activity_log(sight: Sight, spans: Vec<Span>) -> ActivityLog {
+        let mut t = ActivityLog { sight, spans: vec![spans], lost: vec![0], ..ActivityLog::none() };
         t.intern(Source::new("timer", SourceKind::Tick));
         t.intern(Source::new("cc1", SourceKind::Thread));
         t
@@ -155,7 +155,7 @@ mod tests {
     fn anatomy_sums_to_the_gap_and_nested_time_counts_once() {
         // A thread from 120 to 190 with an interrupt inside it from 150 to 160, after a tick from 110 to 118.
         let spans = vec![span(110, 118, 0, 1), span(120, 190, 1, 0), span(150, 160, 0, 1)];
-        let mut t = testimony(Sight::Everything, spans);
+        let mut t = activity_log(Sight::Everything, spans);
         let a = &attribute(&mut t, 0, &[gap(100, 200)])[0];
         assert_eq!((a.entry_ticks, a.exit_ticks), (10, 10));
         assert_eq!(
@@ -175,7 +175,7 @@ mod tests {
         // One thread away for a whole second, interrupted every 10 us: quadratic work would take minutes.
         let mut spans = vec![span(0, 1_000_000_000, 1, 0)];
         spans.extend((0..100_000).map(|i| span(i * 10_000, i * 10_000 + 1_000, 0, 1)));
-        let mut t = testimony(Sight::Everything, spans);
+        let mut t = activity_log(Sight::Everything, spans);
         let a = &attribute(&mut t, 0, &[gap(0, 1_000_000_000)])[0];
         assert_eq!(
             a.parts.iter().map(|p| (p.source, p.ticks)).collect::<Vec<_>>(),
@@ -185,15 +185,15 @@ mod tests {
 
     #[test]
     fn silence_is_called_outside_only_when_nothing_was_lost() {
-        let mut t = testimony(Sight::Everything, vec![span(10, 20, 0, 1)]);
+        let mut t = activity_log(Sight::Everything, vec![span(10, 20, 0, 1)]);
         let a = attribute(&mut t, 0, &[gap(5, 25), gap(100, 200)]);
         assert_eq!(t.sources[a[1].main as usize].kind, SourceKind::Outside);
         assert_eq!(a[1].entry_ticks, 100);
-        let mut t = testimony(Sight::Everything, vec![]);
+        let mut t = activity_log(Sight::Everything, vec![]);
         t.lost = vec![3];
         let a = attribute(&mut t, 0, &[gap(100, 200)]);
         assert_eq!(t.sources[a[0].main as usize].kind, SourceKind::Unknown);
-        let mut t = testimony(Sight::Switches, vec![]);
+        let mut t = activity_log(Sight::Switches, vec![]);
         let a = attribute(&mut t, 0, &[gap(100, 200)]);
         assert_eq!(t.sources[a[0].main as usize].name, "interrupt or hypervisor");
     }
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn a_span_whose_end_was_not_recorded_explains_only_the_gap_it_began_in() {
         let long = span(100_000, 900_000, 1, 0);
-        let mut t = testimony(Sight::Everything, vec![long, span(500_000, 500_010, 0, 1)]);
+        let mut t = activity_log(Sight::Everything, vec![long, span(500_000, 500_010, 0, 1)]);
         let a = attribute(&mut t, 0, &[gap(99_000, 140_000), gap(499_990, 500_050), gap(600_000, 700_000)]);
         assert!(a[0].names(1));
         assert_eq!(t.sources[a[1].main as usize].name, "timer");
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn clocks_may_disagree_a_little() {
-        let mut t = testimony(Sight::Switches, vec![span(99_000, 150_000, 1, 0)]);
+        let mut t = activity_log(Sight::Switches, vec![span(99_000, 150_000, 1, 0)]);
         let a = attribute(&mut t, 0, &[gap(100_000, 160_000)]);
         assert!(a[0].names(1));
         assert_eq!((a[0].entry_ticks, a[0].exit_ticks), (0, 10_000));
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn an_event_of_unknown_duration_still_names_its_gap() {
-        let mut t = testimony(Sight::Everything, vec![span(150, 150, 0, 1)]);
+        let mut t = activity_log(Sight::Everything, vec![span(150, 150, 0, 1)]);
         let a = &attribute(&mut t, 0, &[gap(100, 200)])[0];
         assert_eq!((a.main, a.entry_ticks, a.exit_ticks), (0, 50, 50));
     }

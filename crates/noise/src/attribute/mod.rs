@@ -2,18 +2,18 @@
 //!
 //! All witnesses stand behind one trait; the best one that the system permits is taken.
 
+pub mod activity_log;
 pub mod matching;
 mod spans;
 mod switches;
-pub mod testimony;
 mod totals;
 mod traced;
 
+use activity_log::ActivityLog;
 use clap::ValueEnum;
 use machmeter_sys::clock::{SourceId, TickRate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use testimony::Testimony;
 
 /// A measuring thread, as a witness knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub trait Witness: Sync {
     fn drain(&self) {}
 
     /// Ends the watch and tells what was seen, in the order of `meters`.
-    fn finish(self: Box<Self>, meters: &[Meter]) -> Testimony;
+    fn finish(self: Box<Self>, meters: &[Meter]) -> ActivityLog;
 }
 
 /// Which witness to take.

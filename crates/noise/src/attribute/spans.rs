@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use machmeter_sys::trace::{EventKind, TraceEvent, TraceLog, softirq_name};
 
 use super::Meter;
-use super::testimony::{HELD_BACK, Source, SourceKind, Span, Testimony};
+use super::activity_log::{ActivityLog, HELD_BACK, Source, SourceKind, Span};
 
 /// Depth of a span of another thread; interrupts lie above it.
 const THREAD_DEPTH: u8 = 0;
@@ -27,23 +27,23 @@ enum Closes {
 /// Name of the process of each thread id that was seen alive.
 pub(super) type Processes = HashMap<i32, String>;
 
-/// Adds the spans of the meter's CPU to the testimony. `ns_per_tick` converts durations that events carry in ns.
+/// Adds the spans of the meter's CPU to the activity log. `ns_per_tick` converts durations that events carry in ns.
 pub(super) fn add(
     log: &TraceLog,
     meter: &Meter,
     ns_per_tick: f64,
     processes: &Processes,
-    testimony: &mut Testimony,
+    activity_log: &mut ActivityLog,
 ) {
     let mut walk = Walk { spans: Vec::new(), open: Vec::new(), thread: None, running: None, processes };
     let mut last_ticks = 0;
     for e in log.on_cpu(meter.cpu) {
-        walk.event(e, log, meter, ns_per_tick, testimony);
+        walk.event(e, log, meter, ns_per_tick, activity_log);
         last_ticks = e.ticks;
     }
     walk.close_all(last_ticks);
     walk.spans.sort_by_key(|s| s.start_ticks);
-    testimony.spans.push(walk.spans);
+    activity_log.spans.push(walk.spans);
 }
 
 struct Walk<'a> {
@@ -68,7 +68,14 @@ impl Walk<'_> {
         self.spans.push(Span { start_ticks: ticks, end_ticks: ticks, source, depth: THREAD_DEPTH });
     }
 
-    fn event(&mut self, e: &TraceEvent, log: &TraceLog, meter: &Meter, ns_per_tick: f64, t: &mut Testimony) {
+    fn event(
+        &mut self,
+        e: &TraceEvent,
+        log: &TraceLog,
+        meter: &Meter,
+        ns_per_tick: f64,
+        t: &mut ActivityLog,
+    ) {
         match e.kind {
             EventKind::SwitchTo { prev_pid, prev_comm, next_pid, next_comm, .. } => {
                 let processes = self.processes;
@@ -175,8 +182,8 @@ fn vector(name: &str) -> Source {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::attribute::activity_log::Sight;
     use crate::attribute::matching::attribute;
-    use crate::attribute::testimony::Sight;
     use crate::measure::Gap;
     use machmeter_sys::trace::{Names, TaskState};
 
@@ -218,7 +225,7 @@ mod tests {
             (125, 1, switch(42, meter, 7, cc1)),
             (180, 1, switch(7, cc1, 42, meter)),
         ];
-        let mut t = Testimony { sight: Sight::Everything, lost: vec![0], ..Testimony::none() };
+        let mut t = ActivityLog { sight: Sight::Everything, lost: vec![0], ..ActivityLog::none() };
         add(&log(events, names), &METER, 1.0, &known(), &mut t);
         let a = &attribute(&mut t, 0, &[Gap { start_ticks: 100, end_ticks: 200 }])[0];
         assert_eq!(t.sources[a.main as usize], Source::thread("gcc", "cc1", 7));
@@ -249,7 +256,7 @@ mod tests {
             next_pid: 42,
             next_comm: meter,
         };
-        let mut t = Testimony { sight: Sight::Everything, lost: vec![0], ..Testimony::none() };
+        let mut t = ActivityLog { sight: Sight::Everything, lost: vec![0], ..ActivityLog::none() };
         add(&log(vec![(5, 1, first), (190, 1, back)], names), &METER, 1.0, &known(), &mut t);
         let a = attribute(
             &mut t,
@@ -274,7 +281,7 @@ mod tests {
             (20, 1, EventKind::IrqEntry { irq: 3, name: timer }),
             (30, 1, EventKind::SoftirqExit { vec: 1 }),
         ];
-        let mut t = Testimony { sight: Sight::Everything, lost: vec![0], ..Testimony::none() };
+        let mut t = ActivityLog { sight: Sight::Everything, lost: vec![0], ..ActivityLog::none() };
         add(&log(events, names), &METER, 1.0, &known(), &mut t);
         assert_eq!(t.spans[0].len(), 1, "the open interrupt ends with the log");
         assert_eq!(t.spans[0][0].end_ticks, 30);

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use machmeter_sys::clock::{MonotonicRaw, SourceId, TickRate, TickSource, WithSource, dispatch};
 use machmeter_sys::perf::{Switch, SwitchLog, TickMap};
 
-use super::testimony::{Sight, Source, SourceKind, Span, Testimony};
+use super::activity_log::{ActivityLog, Sight, Source, SourceKind, Span};
 use super::totals::Totals;
 use super::{Meter, Witness};
 
@@ -97,11 +97,11 @@ impl Witness for Switches {
         }
     }
 
-    fn finish(self: Box<Self>, meters: &[Meter]) -> Testimony {
-        let mut t = Testimony {
+    fn finish(self: Box<Self>, meters: &[Meter]) -> ActivityLog {
+        let mut t = ActivityLog {
             witness: "context-switch records".to_owned(),
             sight: Sight::Switches,
-            ..Testimony::none()
+            ..ActivityLog::none()
         };
         let source = t.intern(Source::new("other threads", SourceKind::Thread));
         for slot in self.threads {

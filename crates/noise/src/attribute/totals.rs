@@ -3,7 +3,7 @@
 
 use machmeter_sys::counters::Counters;
 
-use super::testimony::{Sight, Testimony};
+use super::activity_log::{ActivityLog, Sight};
 use super::{Meter, Witness};
 
 pub(super) struct Totals {
@@ -15,27 +15,28 @@ impl Totals {
         Self { before: Counters::read().map_err(|e| e.to_string()) }
     }
 
-    /// Adds what the counters gained since the start to a testimony.
-    pub(super) fn add_to(&self, testimony: &mut Testimony, meters: &[Meter]) {
+    /// Adds what the counters gained since the start to a activity log.
+    pub(super) fn add_to(&self, activity_log: &mut ActivityLog, meters: &[Meter]) {
         let gained = match (&self.before, Counters::read()) {
             (Ok(before), Ok(after)) => after.since(before),
-            (Err(e), _) => return testimony.notes.push(format!("counters: {e}")),
-            (_, Err(e)) => return testimony.notes.push(format!("counters: {e}")),
+            (Err(e), _) => return activity_log.notes.push(format!("counters: {e}")),
+            (_, Err(e)) => return activity_log.notes.push(format!("counters: {e}")),
         };
         for m in meters {
             let irqs = gained.interrupts.on_cpu(m.cpu).into_iter().map(|(l, n)| (l.name().to_owned(), n));
             let soft =
                 gained.softirqs.on_cpu(m.cpu).into_iter().map(|(l, n)| (format!("softirq {}", l.name()), n));
             let all = irqs.chain(soft).filter(|(_, n)| *n > 0);
-            testimony.counters.extend(all.map(|(name, n)| (m.cpu, name, n)));
-            testimony.steal_ns.push(gained.times.on_cpu(m.cpu).map(|t| t.steal_ns));
+            activity_log.counters.extend(all.map(|(name, n)| (m.cpu, name, n)));
+            activity_log.steal_ns.push(gained.times.on_cpu(m.cpu).map(|t| t.steal_ns));
         }
     }
 }
 
 impl Witness for Totals {
-    fn finish(self: Box<Self>, meters: &[Meter]) -> Testimony {
-        let mut t = Testimony { witness: "counters".to_owned(), sight: Sight::Nothing, ..Testimony::none() };
+    fn finish(self: Box<Self>, meters: &[Meter]) -> ActivityLog {
+        let mut t =
+            ActivityLog { witness: "counters".to_owned(), sight: Sight::Nothing, ..ActivityLog::none() };
         t.spans = vec![Vec::new(); meters.len()];
         t.lost = vec![0; meters.len()];
         self.add_to(&mut t, meters);

@@ -6,8 +6,8 @@ use machmeter_sys::clock::SourceId;
 use machmeter_sys::topology::CpuSet;
 use machmeter_sys::trace::{EventKind, TraceClock, TraceConfig, TraceSession};
 
+use super::activity_log::{ActivityLog, Sight};
 use super::spans::{self, Processes};
-use super::testimony::{Sight, Testimony};
 use super::totals::Totals;
 use super::{Meter, Witness};
 
@@ -92,9 +92,12 @@ impl Witness for Traced {
         running.name_processes();
     }
 
-    fn finish(self: Box<Self>, meters: &[Meter]) -> Testimony {
-        let mut t =
-            Testimony { witness: "kernel trace".to_owned(), sight: Sight::Everything, ..Testimony::none() };
+    fn finish(self: Box<Self>, meters: &[Meter]) -> ActivityLog {
+        let mut t = ActivityLog {
+            witness: "kernel trace".to_owned(),
+            sight: Sight::Everything,
+            ..ActivityLog::none()
+        };
         let session = self.session.into_inner().unwrap_or_else(PoisonError::into_inner);
         let stopped = session.map(|mut r| {
             // What fails here fails again below, where it is told.

@@ -17,7 +17,7 @@ use super::score::overlap_ticks;
 use super::{Options, SelfCheck, State, UNPRIVILEGED, percent};
 use crate::analyze::analyze;
 use crate::attribute::Attribution;
-use crate::attribute::testimony::{Sight, SourceKind};
+use crate::attribute::activity_log::{Sight, SourceKind};
 use crate::samples::Samples;
 
 /// The user that owns nothing, by convention.
@@ -118,12 +118,12 @@ fn compete(lab: &Lab<'_>, budget_ns: u64) -> Result<(Samples, Vec<(u64, u64)>), 
 
 fn judge(what: &str, lab: &Lab<'_>, samples: &Samples, ran: &[(u64, u64)]) -> Vec<SelfCheck> {
     let (id, bar) = ("unprivileged.classed", "at least 99 %");
-    let Some(cpu) = samples.cpus.first().filter(|_| samples.testimony.sight == Sight::Switches) else {
+    let Some(cpu) = samples.cpus.first().filter(|_| samples.activity_log.sight == Sight::Switches) else {
         return vec![SelfCheck::not_shown(id, what, bar, "context switches could not be recorded")];
     };
-    let (testimony, attributed) = (&samples.testimony, &cpu.attributed);
-    let lost: u64 = testimony.lost.iter().sum();
-    let is_thread = |s: u32| testimony.sources[s as usize].kind == SourceKind::Thread;
+    let (activity_log, attributed) = (&samples.activity_log, &cpu.attributed);
+    let lost: u64 = activity_log.lost.iter().sum();
+    let is_thread = |s: u32| activity_log.sources[s as usize].kind == SourceKind::Thread;
     let charged: Vec<(u64, u64)> = cpu
         .gaps
         .iter()

@@ -15,8 +15,8 @@ use super::score::{Recall, cover, duration_error, excess_ticks};
 use super::{Options, SelfCheck, State, percent};
 use crate::analyze::analyze;
 use crate::attribute::Attribution;
+use crate::attribute::activity_log::{Sight, SourceKind};
 use crate::attribute::matching::{Attributed, Part};
-use crate::attribute::testimony::{Sight, SourceKind};
 use crate::measure::Gap;
 use crate::samples::Samples;
 
@@ -147,29 +147,29 @@ fn judge(
     if log.bursts.is_empty() {
         return vec![SelfCheck::not_shown(id, what, "-", "no burst fell into the recording")];
     }
-    let (testimony, attributed) = (&samples.testimony, &cpu.attributed);
+    let (activity_log, attributed) = (&samples.activity_log, &cpu.attributed);
     let covered = cover(&log.bursts, &cpu.gaps);
     let injector: Vec<u32> = (0_u32..)
-        .zip(&testimony.sources)
+        .zip(&activity_log.sources)
         .filter(|(_, s)| s.kind == SourceKind::Thread && s.thread.starts_with(NAME))
         .map(|(i, _)| i)
         .collect();
     // What a burst costs beyond its own length can be told only where no other thread ran in the same gap.
-    let is_thread = |source: u32| testimony.sources[source as usize].kind == SourceKind::Thread;
+    let is_thread = |source: u32| activity_log.sources[source as usize].kind == SourceKind::Thread;
     let of_others = |p: &Part| is_thread(p.source) && !injector.contains(&p.source);
     let is_alone = |at: &usize| !attributed[*at].parts.iter().any(of_others);
     let alone: Vec<Option<usize>> = covered.iter().map(|at| at.filter(is_alone)).collect();
     let excess = excess_ticks(&log.bursts, &cpu.gaps, &alone);
     let mut out = vec![recall(id, what, &covered, &excess, lab)];
-    if testimony.sight == Sight::Everything {
-        let lost: u64 = testimony.lost.iter().sum();
+    if activity_log.sight == Sight::Everything {
+        let lost: u64 = activity_log.lost.iter().sum();
         out.push(named(id, what, lost, &covered, attributed, &injector));
     } else {
-        let why = testimony.notes.first().map_or("no trace of the kernel", String::as_str).to_owned();
+        let why = activity_log.notes.first().map_or("no trace of the kernel", String::as_str).to_owned();
         out.push(SelfCheck::not_shown(&format!("{id}.named"), what, "at least 98 % named", why));
     }
     let in_gaps = attributed.iter().filter(|a| injector.iter().any(|i| a.names(*i))).count();
-    if log.bursts.len() >= MIN_RHYTHM && testimony.sight == Sight::Everything {
+    if log.bursts.len() >= MIN_RHYTHM && activity_log.sight == Sight::Everything {
         let metrics = analyze(samples, lab.machine.seed).metrics;
         out.push(rhythm(id, what, setting.hz, in_gaps, &metrics));
     }

@@ -9,8 +9,8 @@ use super::lab::Lab;
 use super::score::{cover, duration_error, excess_ticks, shift};
 use super::{Options, SelfCheck, State, percent};
 use crate::analyze::split::split;
+use crate::attribute::activity_log::{Sight, SourceKind};
 use crate::attribute::matching::Part;
-use crate::attribute::testimony::{Sight, SourceKind};
 use crate::samples::Samples;
 
 /// Length of a block, and what is left out at each of its ends, ns.
@@ -53,7 +53,7 @@ fn judge(lab: &Lab<'_>, samples: &Samples, log: &Log, what: &str, bar: &str) -> 
     let blocks = blocks(lab, samples, log);
     let clean = |on: bool| blocks.iter().filter(move |b| b.on == on && b.others <= OTHERS);
     let (on, off): (Vec<&Block>, Vec<&Block>) = (clean(true).collect(), clean(false).collect());
-    if samples.testimony.sight != Sight::Everything {
+    if samples.activity_log.sight != Sight::Everything {
         return not_shown("without the kernel's trace other threads' time is not known");
     }
     if on.len() < MIN_BLOCKS || off.len() < MIN_BLOCKS {
@@ -105,7 +105,7 @@ fn blocks(lab: &Lab<'_>, samples: &Samples, log: &Log) -> Vec<Block> {
     let block_ticks = lab.machine.rate.ticks(BLOCK_NS as f64);
     let edge_ticks = lab.machine.rate.ticks(EDGE_NS);
     let other = |p: &&Part| {
-        let s = &samples.testimony.sources[p.source as usize];
+        let s = &samples.activity_log.sources[p.source as usize];
         s.kind == SourceKind::Thread && !s.thread.starts_with(NAME)
     };
     let parts = cpu.attributed.iter().flat_map(|a| &a.parts).filter(other);

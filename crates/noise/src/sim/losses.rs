@@ -6,7 +6,7 @@ use machmeter_data::summary::Fit;
 use machmeter_stats::random::Random;
 
 use super::*;
-use crate::attribute::testimony::{Sight, Source, SourceKind, Span};
+use crate::attribute::activity_log::{Sight, Source, SourceKind, Span};
 use crate::measure::Raise;
 use crate::samples::{SpeedPhase, SpeedSample, ThreadFacts};
 use crate::tables::{from_tables, to_tables};
@@ -198,7 +198,7 @@ fn samples_survive_their_tables_and_so_does_the_analysis() {
     plan.stolen.sort_unstable();
     plan.stolen.dedup_by(|b, a| b.0 < a.0 + a.1 + 100);
     let mut samples = plan.samples();
-    samples.testimony = Testimony {
+    samples.activity_log = ActivityLog {
         witness: "kernel trace".to_owned(),
         sight: Sight::Everything,
         spans: vec![vec![
@@ -211,8 +211,8 @@ fn samples_survive_their_tables_and_so_does_the_analysis() {
         notes: vec!["a remark".to_owned()],
         sources: vec![Source::thread("gcc", "cc1", 7), Source::new("timer tick", SourceKind::Tick)],
     };
-    samples.cpus[0].attributed = attribute(&mut samples.testimony, 0, &samples.cpus[0].gaps);
-    samples.testimony.spans.clear();
+    samples.cpus[0].attributed = attribute(&mut samples.activity_log, 0, &samples.cpus[0].gaps);
+    samples.activity_log.spans.clear();
     samples.cpus[0].thread = Some(ThreadFacts {
         run_delay_ns: Some(5),
         preemptions: 2,

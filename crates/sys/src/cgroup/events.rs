@@ -39,7 +39,7 @@ fn field(text: &str, key: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::expand;
+    use crate::fs_root::expand;
 
     #[test]
     fn both_versions_are_read() {

@@ -9,8 +9,8 @@ use super::layout::{self, Parent};
 use super::limits::{self, write_existing};
 use super::removal::{PREFIX, remove, sweep_directory};
 use super::{CgroupError, Events, Request};
+use crate::fs_root::FsRoot;
 use crate::guard::Guard;
-use crate::tree::Tree;
 
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
@@ -49,7 +49,7 @@ impl Plan {
         if controllers.is_empty() {
             return Err(CgroupError::Empty);
         }
-        let tree = Tree::host();
+        let tree = FsRoot::host();
         let parents = layout::parents(&tree, &controllers)
             .map_err(|(controller, cause)| CgroupError::Unusable { controller, cause })?;
         let leaf = leaf_name(name);
@@ -65,7 +65,7 @@ impl Plan {
     /// Makes the group. Groups that processes of ours left behind when they were killed are removed first.
     /// Errors: [`CgroupError`] with the true cause; nothing is then left behind.
     pub fn make(self) -> Result<Group, CgroupError> {
-        let tree = Tree::host();
+        let tree = FsRoot::host();
         for parent in &self.parents {
             sweep_directory(&tree.root().join(&parent.directory));
         }
@@ -138,7 +138,7 @@ impl Drop for Group {
 }
 
 impl Made {
-    fn below(parent: &Parent, tree: &Tree, leaf: &str) -> Self {
+    fn below(parent: &Parent, tree: &FsRoot, leaf: &str) -> Self {
         Self { directory: tree.root().join(&parent.directory).join(leaf), own: tree.root().join(&parent.own) }
     }
 
@@ -189,7 +189,7 @@ fn make_directory(directory: &Path, parent: &str) -> Result<(), CgroupError> {
 }
 
 /// Lets the root of version 2 pass controllers on; undone when the guards are dropped.
-fn switch_on(tree: &Tree, parent: &Parent) -> Result<Vec<Guard>, CgroupError> {
+fn switch_on(tree: &FsRoot, parent: &Parent) -> Result<Vec<Guard>, CgroupError> {
     let control = tree.root().join(&parent.directory).join("cgroup.subtree_control");
     parent
         .enable

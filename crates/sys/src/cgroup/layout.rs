@@ -4,7 +4,7 @@
 //! Constraint", "Delegation").
 
 use super::Controller;
-use crate::tree::Tree;
+use crate::fs_root::FsRoot;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Version {
@@ -30,7 +30,7 @@ pub(super) type Refusal = (Controller, String);
 
 /// The parents for all of `controllers`, one per hierarchy.
 /// Errors: the first controller that cannot be had, and the true cause.
-pub(super) fn parents(tree: &Tree, controllers: &[Controller]) -> Result<Vec<Parent>, Refusal> {
+pub(super) fn parents(tree: &FsRoot, controllers: &[Controller]) -> Result<Vec<Parent>, Refusal> {
     let mut parents: Vec<Parent> = Vec::new();
     let mut unified = Vec::new();
     for controller in controllers.iter().copied() {
@@ -68,7 +68,7 @@ pub(super) struct Place {
 }
 
 /// This process's own group for `controller`.
-pub(super) fn place(tree: &Tree, controller: Controller) -> Result<Place, String> {
+pub(super) fn place(tree: &FsRoot, controller: Controller) -> Result<Place, String> {
     let membership = tree.read("proc/self/cgroup").map_err(|e| format!("/proc/self/cgroup: {e}"))?;
     let mounts = tree.read("proc/self/mountinfo").map_err(|e| format!("/proc/self/mountinfo: {e}"))?;
     let name = controller.name();
@@ -131,7 +131,7 @@ const DELEGATE: &str =
 /// Below which group of version 2 a child gets all of `controllers`. Only groups without processes, and the root, hand
 /// controllers on to their children; so it is this process's own group if that is the root, else the group above it, where
 /// service managers keep their scopes, provided that no limit of the own group is escaped that way.
-fn unified_parent(tree: &Tree, own: &Place, controllers: &[Controller]) -> Result<Parent, Refusal> {
+fn unified_parent(tree: &FsRoot, own: &Place, controllers: &[Controller]) -> Result<Parent, Refusal> {
     let words = |directory: &str, file: &str| -> Vec<String> {
         let text = tree.text(&format!("{directory}/{file}")).unwrap_or_default();
         text.split_whitespace().map(str::to_owned).collect()
@@ -189,7 +189,7 @@ fn unified_parent(tree: &Tree, own: &Place, controllers: &[Controller]) -> Resul
 }
 
 /// Whether a group can be made in `directory`, which is asked without making one.
-fn writable(tree: &Tree, directory: &str) -> Result<(), String> {
+fn writable(tree: &FsRoot, directory: &str) -> Result<(), String> {
     let access = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
     let path = tree.root().join(directory);
     // The effective user counts, as it does when the group is made.
@@ -215,7 +215,7 @@ pub(super) fn refusal(directory: &str, error: &std::io::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::expand;
+    use crate::fs_root::expand;
 
     const V1_MOUNTS: &str = "32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\\n\
                              35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\\n\
@@ -224,10 +224,10 @@ mod tests {
         "26 24 0:23 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw,nsdelegate,memory_recursiveprot\n";
     use Controller::{Cpu, Cpuset, Memory, Pids};
 
-    fn with<T>(recording: &str, ask: impl FnOnce(&Tree) -> T) -> T {
+    fn with<T>(recording: &str, ask: impl FnOnce(&FsRoot) -> T) -> T {
         let directory = tempfile::tempdir().unwrap();
         expand(recording, directory.path()).unwrap();
-        ask(&Tree::at(directory.path()))
+        ask(&FsRoot::at(directory.path()))
     }
 
     #[test]

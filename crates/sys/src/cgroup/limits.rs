@@ -6,8 +6,8 @@ use std::path::Path;
 
 use super::layout::{Parent, Version};
 use super::{CgroupError, Controller, Request};
+use crate::fs_root::FsRoot;
 use crate::topology::CpuQuota;
-use crate::tree::Tree;
 
 /// A file and what is written to it; the kernel must read back the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +23,7 @@ fn shares(weight: u32) -> u64 {
 
 /// What to write for `request` into a group under `parent`.
 /// Errors: [`CgroupError::Unusable`] for a limit that this version does not have.
-pub(super) fn plan(request: &Request, parent: &Parent, tree: &Tree) -> Result<Vec<Limit>, CgroupError> {
+pub(super) fn plan(request: &Request, parent: &Parent, tree: &FsRoot) -> Result<Vec<Limit>, CgroupError> {
     let mut limits = Vec::new();
     for controller in &parent.controllers {
         match (controller, parent.version) {
@@ -147,7 +147,7 @@ fn refused(group: &Path, limit: &Limit, error: &io::Error) -> CgroupError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::expand;
+    use crate::fs_root::expand;
 
     fn parent(version: Version, controllers: &[Controller]) -> Parent {
         let directory = "g".to_owned();
@@ -168,7 +168,7 @@ mod tests {
     fn a_request_becomes_the_files_of_each_version() {
         let directory = tempfile::tempdir().unwrap();
         expand("g/cpuset.effective_mems\t0-1\n", directory.path()).unwrap();
-        let tree = Tree::at(directory.path());
+        let tree = FsRoot::at(directory.path());
         let request: Request = "weight=50,max=12.5%,cpus=1,0,memory=1048577,pids=9".parse().unwrap();
         let two = plan(&request, &parent(Version::Two, &Controller::ALL), &tree).unwrap();
         assert_eq!(

@@ -8,15 +8,15 @@ mod events;
 mod group;
 mod layout;
 mod limits;
+mod memory_headroom;
 mod removal;
 mod request;
-mod room;
 
 pub use events::Events;
 pub use group::{Group, Plan};
 pub(crate) use layout::mount_of;
+pub use memory_headroom::{MemoryLimit, memory_limit, memory_limit_above};
 pub use request::{Request, RequestError};
-pub use room::{MemoryLimit, memory_limit, memory_limit_above};
 
 use std::fmt;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! The examination of the clock before a run: which source, how fast, how fine, how dear, how far apart.
+//! The examination of the clock before a run: which source, how fast, how fine, how costly, how far apart.
 
 use std::time::Duration;
 

@@ -9,15 +9,15 @@ use machmeter_data::facts::{Fact, FactState, Facts};
 
 use super::{from_file, in_unit, unread};
 use crate::counters::interrupts::InterruptCounts;
+use crate::fs_root::FsRoot;
 use crate::pseudofs::{KernelFs, KernelMount};
 use crate::sched::GroupBudget;
-use crate::tree::Tree;
 
 const IRQ: &str = "proc/irq";
 const TRACERS: &str = "/sys/kernel/tracing {current_tracer,events/enable}";
 const DMA_LATENCY: &str = "/dev/cpu_dma_latency";
 
-pub(super) fn add(facts: &mut Facts, tree: &Tree) {
+pub(super) fn add(facts: &mut Facts, tree: &FsRoot) {
     let uptime = from_file(tree, "proc/uptime", |t| {
         let seconds: f64 = t.split_whitespace().next()?.parse().ok()?;
         (seconds.is_finite() && seconds >= 0.0).then_some((seconds * 1e9) as i64)
@@ -41,7 +41,7 @@ pub(super) fn add_live(facts: &mut Facts) {
     facts.set("limits.rt_group", Fact::known(text, "/proc/thread-self/cgroup cpu.rt_runtime_us"));
     if facts.get("kernel.tracers").is_none_or(|f| f.value.is_none()) {
         let fact = match KernelMount::open(KernelFs::Trace) {
-            Ok(mount) => tracers(&Tree::at(mount.path()), ""),
+            Ok(mount) => tracers(&FsRoot::at(mount.path()), ""),
             Err(e) => unread(&e, TRACERS),
         };
         facts.set("kernel.tracers", fact);
@@ -58,7 +58,7 @@ fn user_namespace(uid_map: &str) -> Option<String> {
 }
 
 /// Device interrupts and the CPUs they are routed to: `24 ttyS0: CPU 1`.
-fn targets(tree: &Tree) -> Fact {
+fn targets(tree: &FsRoot) -> Fact {
     let source = format!("/{IRQ}/*/effective_affinity_list");
     let interrupts = tree.text("proc/interrupts").and_then(|t| InterruptCounts::parse(&t));
     let mut refused = None;
@@ -96,7 +96,7 @@ fn device_counts(interrupts: &str) -> Option<Vec<String>> {
 
 /// Tracers and trace events in use, of the global buffer and of every instance: `instances/x: function`. Below
 /// `tracing`, the place tracefs is seen at. An empty list says that nothing is traced.
-fn tracers(tree: &Tree, tracing: &str) -> Fact {
+fn tracers(tree: &FsRoot, tracing: &str) -> Fact {
     let join = |leaf: &str| {
         if tracing.is_empty() { leaf.to_owned() } else { format!("{tracing}/{leaf}") }
     };
@@ -144,14 +144,14 @@ mod tests {
          36:          0     185921 PCI-MSIX-0000:00:02.0   1-edge      virtio1-req.0\nLOC:     406916     454721   Local timer interrupts\n\
          ERR:          0\n";
 
-    fn tree(files: &[(&str, &str)]) -> (tempfile::TempDir, Tree) {
+    fn tree(files: &[(&str, &str)]) -> (tempfile::TempDir, FsRoot) {
         let directory = tempfile::tempdir().unwrap();
         for (path, text) in files {
             let file = directory.path().join(path);
             std::fs::create_dir_all(file.parent().unwrap()).unwrap();
             std::fs::write(file, text).unwrap();
         }
-        let tree = Tree::at(directory.path());
+        let tree = FsRoot::at(directory.path());
         (directory, tree)
     }
 

@@ -3,10 +3,10 @@
 use machmeter_data::facts::{Fact, FactState, Facts};
 
 use super::{from_file, in_unit};
+use crate::fs_root::FsRoot;
 use crate::topology::Cgroup;
-use crate::tree::Tree;
 
-pub(super) fn add(facts: &mut Facts, tree: &Tree) {
+pub(super) fn add(facts: &mut Facts, tree: &FsRoot) {
     let cgroup = Cgroup::read(tree);
     let none = |source: &Option<String>, why: &str| {
         let source = source.clone().unwrap_or_else(|| "proc/self/cgroup".to_owned());
@@ -42,7 +42,7 @@ pub(super) fn add(facts: &mut Facts, tree: &Tree) {
 const NO_LIMIT_BYTES: u64 = 1 << 62;
 
 /// The memory limit of this process's own group.
-fn memory_max(tree: &Tree) -> Fact {
+fn memory_max(tree: &FsRoot) -> Fact {
     let fact = from_file(tree, &memory_file(tree), |t| match t {
         "max" => Some(NO_LIMIT_BYTES),
         number => number.parse::<u64>().ok(),
@@ -55,7 +55,7 @@ fn memory_max(tree: &Tree) -> Fact {
 
 /// The file with the limit: version 1 where its memory controller is mounted, else version 2; the own group's, or the
 /// mount's where a container hides the path to it.
-fn memory_file(tree: &Tree) -> String {
+fn memory_file(tree: &FsRoot) -> String {
     let membership = tree.text("proc/self/cgroup").unwrap_or_default();
     let path_after = |marker: &str| {
         let line = membership.lines().find_map(|l| l.split_once(marker).map(|(_, path)| path));

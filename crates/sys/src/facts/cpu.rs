@@ -3,8 +3,8 @@
 use machmeter_data::facts::{Fact, FactState, Facts};
 
 use super::{field, flag, in_unit, unread};
+use crate::fs_root::FsRoot;
 use crate::topology::{Cache, CacheKind, CpuSet, Topology};
-use crate::tree::Tree;
 
 /// Flags worth keeping of some hundred: clock, vectors, memory, virtualization.
 const FLAGS: &str = "\
@@ -15,7 +15,7 @@ const FLAGS: &str = "\
 
 const CPUINFO: &str = "proc/cpuinfo";
 
-pub(super) fn add(facts: &mut Facts, tree: &Tree) {
+pub(super) fn add(facts: &mut Facts, tree: &FsRoot) {
     model(facts, tree);
     facts.set("cpu.smt", flag(tree, "sys/devices/system/cpu/smt/active"));
     match Topology::read(tree.root()) {
@@ -31,7 +31,7 @@ pub(super) fn add(facts: &mut Facts, tree: &Tree) {
 
 /// What the first block of /proc/cpuinfo says; only its start is read, because the kernel asks every CPU for its
 /// frequency while it writes the rest.
-fn model(facts: &mut Facts, tree: &Tree) {
+fn model(facts: &mut Facts, tree: &FsRoot) {
     let source = format!("/{CPUINFO}");
     let cpuinfo = match tree.read_start(CPUINFO, 8192) {
         Ok(text) => text,

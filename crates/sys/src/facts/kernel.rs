@@ -3,13 +3,13 @@
 use machmeter_data::facts::{Fact, FactState, Facts};
 
 use super::{chosen, flag, from_file, in_unit, int, text};
-use crate::tree::Tree;
+use crate::fs_root::FsRoot;
 
 const SYSCTL: &str = "proc/sys/kernel";
 const DEBUG: &str = "sys/kernel/debug";
 const VULNERABILITIES: &str = "sys/devices/system/cpu/vulnerabilities";
 
-pub(super) fn add(facts: &mut Facts, tree: &Tree) {
+pub(super) fn add(facts: &mut Facts, tree: &FsRoot) {
     let sysctl = |name: &str| format!("{SYSCTL}/{name}");
     facts.set("kernel.release", text(tree, &sysctl("osrelease")));
     facts.set("kernel.version", text(tree, &sysctl("version")));
@@ -41,7 +41,7 @@ pub(super) fn add(facts: &mut Facts, tree: &Tree) {
 
 /// The share the kernel keeps for ordinary threads when real-time threads fill a CPU (Linux 6.8 and later), read below
 /// `debug`, the place debugfs is seen at.
-pub(super) fn add_fair_server(facts: &mut Facts, tree: &Tree, debug: &str) {
+pub(super) fn add_fair_server(facts: &mut Facts, tree: &FsRoot, debug: &str) {
     let directory = format!("{debug}/sched/fair_server");
     let source = "/sys/kernel/debug/sched/fair_server/cpu*";
     let cpus = tree.numbered(&directory, "cpu");
@@ -72,7 +72,7 @@ pub(super) fn add_fair_server(facts: &mut Facts, tree: &Tree, debug: &str) {
 }
 
 /// The preemption model: what is chosen at run time if debugfs shows it, else what the version text says.
-fn preempt(tree: &Tree) -> Fact {
+fn preempt(tree: &FsRoot) -> Fact {
     if let Some(model) = preempt_chosen(tree, DEBUG) {
         return model;
     }
@@ -91,14 +91,14 @@ fn preempt(tree: &Tree) -> Fact {
 }
 
 /// The model in parentheses of debugfs's `sched/preempt`.
-pub(super) fn preempt_chosen(tree: &Tree, debug: &str) -> Option<Fact> {
+pub(super) fn preempt_chosen(tree: &FsRoot, debug: &str) -> Option<Fact> {
     let text = tree.text(&format!("{debug}/sched/preempt"))?;
     let model = text.split_once('(')?.1.split_once(')')?.0.to_owned();
     Some(Fact::known(model, "/sys/kernel/debug/sched/preempt"))
 }
 
 /// The frequency of the periodic tick from the kernel's configuration. /proc/config.gz is compressed and left alone.
-fn hz(tree: &Tree) -> Fact {
+fn hz(tree: &FsRoot) -> Fact {
     let release = tree.text(&format!("{SYSCTL}/osrelease")).unwrap_or_default();
     let files = [format!("boot/config-{release}"), format!("lib/modules/{release}/config")];
     let file = files.iter().find(|f| tree.exists(f)).unwrap_or(&files[0]);
@@ -107,7 +107,7 @@ fn hz(tree: &Tree) -> Fact {
 }
 
 /// A file in us as a fact in ns; -1 stands for "no limit".
-fn microseconds(tree: &Tree, file: &str) -> Fact {
+fn microseconds(tree: &FsRoot, file: &str) -> Fact {
     let fact = from_file(tree, file, |t| t.parse::<i64>().ok());
     match fact.number() {
         Some(us) if us >= 0.0 => Fact::known((us * 1e3) as i64, fact.source).with_unit("ns"),
@@ -117,11 +117,11 @@ fn microseconds(tree: &Tree, file: &str) -> Fact {
 }
 
 /// A CPU list; "(null)" is how some kernels write the empty one.
-fn cpu_list(tree: &Tree, file: &str) -> Fact {
+fn cpu_list(tree: &FsRoot, file: &str) -> Fact {
     from_file(tree, file, |t| Some(if t == "(null)" { String::new() } else { t.to_owned() }))
 }
 
-fn boot_parameter(tree: &Tree, name: &str) -> Fact {
+fn boot_parameter(tree: &FsRoot, name: &str) -> Fact {
     let source = "/proc/cmdline";
     match tree.read("proc/cmdline") {
         Err(e) => super::unread(&e, source),

@@ -3,7 +3,7 @@
 use machmeter_data::facts::{Fact, FactState, Facts};
 
 use super::{field, in_unit, int, unread};
-use crate::tree::Tree;
+use crate::fs_root::FsRoot;
 
 const LIMITS: &str = "proc/self/limits";
 const STATUS: &str = "proc/self/status";
@@ -18,7 +18,7 @@ const CAPABILITIES: &[(&str, u32)] = &[
     ("perfmon", 38),
 ];
 
-pub(super) fn add(facts: &mut Facts, tree: &Tree) {
+pub(super) fn add(facts: &mut Facts, tree: &FsRoot) {
     let limits = tree.read(LIMITS);
     for (key, row, unit) in [
         ("rtprio", "Max realtime priority", "1"),
@@ -51,7 +51,7 @@ fn soft_limit(limits: &str, row: &str, source: &str, unit: &str) -> Fact {
 }
 
 /// Whether the trace events can be seen from here, as an ordinary mount.
-fn tracefs(tree: &Tree) -> Fact {
+fn tracefs(tree: &FsRoot) -> Fact {
     for mount in ["sys/kernel/tracing", "sys/kernel/debug/tracing"] {
         if tree.exists(&format!("{mount}/trace_clock")) {
             let readable = tree.read(&format!("{mount}/trace_clock")).is_ok();
@@ -65,7 +65,7 @@ fn tracefs(tree: &Tree) -> Fact {
     )
 }
 
-fn status(facts: &mut Facts, tree: &Tree) {
+fn status(facts: &mut Facts, tree: &FsRoot) {
     let source = format!("/{STATUS}");
     let status = tree.read(STATUS);
     let parsed = |key: &str, parse: &dyn Fn(&str) -> Option<u64>| match &status {

@@ -6,8 +6,8 @@ use std::io;
 use machmeter_data::facts::{Fact, FactState, Facts};
 
 use super::kernel;
+use crate::fs_root::FsRoot;
 use crate::pseudofs::{KernelFs, KernelMount};
-use crate::tree::Tree;
 
 pub(super) fn add(facts: &mut Facts) {
     add_hz(facts);
@@ -18,7 +18,7 @@ pub(super) fn add(facts: &mut Facts) {
     if facts.get("kernel.fair_server_runtime").is_some_and(|f| f.value.is_none())
         && let Ok(mount) = KernelMount::open(KernelFs::Debug)
     {
-        let debug = Tree::at(mount.path());
+        let debug = FsRoot::at(mount.path());
         kernel::add_fair_server(facts, &debug, "");
         if let Some(model) = kernel::preempt_chosen(&debug, "") {
             facts.set("kernel.preempt", model);

@@ -3,10 +3,10 @@
 use machmeter_data::facts::Facts;
 
 use super::{from_file, in_unit};
+use crate::fs_root::FsRoot;
 use crate::pressure::{Pressure, Resource, Stall};
-use crate::tree::Tree;
 
-pub(super) fn add(facts: &mut Facts, tree: &Tree) {
+pub(super) fn add(facts: &mut Facts, tree: &FsRoot) {
     let word =
         |n: usize| move |t: &str| t.split_whitespace().nth(n)?.parse::<f64>().ok().filter(|v| v.is_finite());
     for (n, key) in [(0, "average_1min"), (1, "average_5min"), (2, "average_15min")] {

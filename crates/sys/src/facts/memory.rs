@@ -3,11 +3,11 @@
 use machmeter_data::facts::{Fact, FactState, Facts};
 
 use super::{chosen, field, in_unit, unread};
-use crate::tree::Tree;
+use crate::fs_root::FsRoot;
 
 const MEMINFO: &str = "proc/meminfo";
 
-pub(super) fn add(facts: &mut Facts, tree: &Tree) {
+pub(super) fn add(facts: &mut Facts, tree: &FsRoot) {
     let meminfo = tree.read(MEMINFO);
     for (key, name, unit) in [
         ("total", "MemTotal", "By"),
@@ -43,7 +43,7 @@ fn amount(meminfo: &str, name: &str) -> Option<u64> {
     }
 }
 
-fn page_size(tree: &Tree) -> Fact {
+fn page_size(tree: &FsRoot) -> Fact {
     if tree.is_host() {
         return Fact::known(rustix::param::page_size(), "getauxval(AT_PAGESZ)").with_unit("By");
     }
@@ -51,7 +51,7 @@ fn page_size(tree: &Tree) -> Fact {
 }
 
 /// CPUs of each memory node: `node 0: CPU 0-7`.
-fn nodes(tree: &Tree) -> Fact {
+fn nodes(tree: &FsRoot) -> Fact {
     const NODE: &str = "sys/devices/system/node";
     let describe = |n: usize| {
         let cpus = tree.text(&format!("{NODE}/node{n}/cpulist")).unwrap_or_default();

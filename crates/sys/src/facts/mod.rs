@@ -1,7 +1,7 @@
 //! Facts about the machine that a reader of a result needs: every one a value with unit and source, or the reason why
 //! there is none.
 //!
-//! One file per area; each reads through a [`Tree`], so that recorded machines can be captured too. What only a system
+//! One file per area; each reads through a [`FsRoot`], so that recorded machines can be captured too. What only a system
 //! call can tell (the module `live`) is added on the running system. Everything under `private.` names the machine and is
 //! removed from a result that is made anonymous.
 
@@ -21,11 +21,11 @@ use std::path::Path;
 
 use machmeter_data::facts::{Fact, FactState, FactValue, Facts};
 
-use crate::tree::Tree;
+use crate::fs_root::FsRoot;
 
 /// The facts of the running system; about 2 ms on a small machine.
 pub fn capture() -> Facts {
-    let tree = Tree::host();
+    let tree = FsRoot::host();
     let mut facts = capture_tree(&tree);
     live::add(&mut facts);
     activity::add_live(&mut facts);
@@ -34,10 +34,10 @@ pub fn capture() -> Facts {
 
 /// The facts of the system below `root`, as far as files tell them.
 pub fn capture_from(root: &Path) -> Facts {
-    capture_tree(&Tree::at(root))
+    capture_tree(&FsRoot::at(root))
 }
 
-fn capture_tree(tree: &Tree) -> Facts {
+fn capture_tree(tree: &FsRoot) -> Facts {
     let mut facts = Facts::default();
     cpu::add(&mut facts, tree);
     power::add(&mut facts, tree);
@@ -84,7 +84,7 @@ fn unread(error: &io::Error, source: &str) -> Fact {
 }
 
 /// The fact that a file makes through `parse`; a file that makes no sense is `unreadable`.
-fn from_file<V: Into<FactValue>>(tree: &Tree, file: &str, parse: impl FnOnce(&str) -> Option<V>) -> Fact {
+fn from_file<V: Into<FactValue>>(tree: &FsRoot, file: &str, parse: impl FnOnce(&str) -> Option<V>) -> Fact {
     let source = format!("/{file}");
     match tree.read(file) {
         Err(e) => unread(&e, &source),
@@ -96,21 +96,21 @@ fn from_file<V: Into<FactValue>>(tree: &Tree, file: &str, parse: impl FnOnce(&st
 }
 
 /// The whole text of a file; empty text is a value too.
-fn text(tree: &Tree, file: &str) -> Fact {
+fn text(tree: &FsRoot, file: &str) -> Fact {
     from_file(tree, file, |t| Some(t.to_owned()))
 }
 
-fn int(tree: &Tree, file: &str, unit: &str) -> Fact {
+fn int(tree: &FsRoot, file: &str, unit: &str) -> Fact {
     in_unit(from_file(tree, file, |t| t.parse::<i64>().ok()), unit)
 }
 
 /// A file of one number in kHz, as a fact in Hz.
-fn khz(tree: &Tree, file: &str) -> Fact {
+fn khz(tree: &FsRoot, file: &str) -> Fact {
     in_unit(from_file(tree, file, |t| t.parse::<f64>().ok().map(|v| v * 1e3)), "Hz")
 }
 
 /// A file of 0 or 1.
-fn flag(tree: &Tree, file: &str) -> Fact {
+fn flag(tree: &FsRoot, file: &str) -> Fact {
     from_file(tree, file, |t| match t {
         "0" | "N" => Some(false),
         "1" | "Y" => Some(true),
@@ -119,7 +119,7 @@ fn flag(tree: &Tree, file: &str) -> Fact {
 }
 
 /// The choice in brackets of a file like `always [madvise] never`.
-fn chosen(tree: &Tree, file: &str) -> Fact {
+fn chosen(tree: &FsRoot, file: &str) -> Fact {
     from_file(tree, file, |t| Some(t.split_once('[')?.1.split_once(']')?.0.to_owned()))
 }
 

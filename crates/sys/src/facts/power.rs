@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use machmeter_data::facts::{Fact, FactState, Facts};
 
 use super::{flag, from_file, khz, text};
-use crate::tree::Tree;
+use crate::fs_root::FsRoot;
 
 const CPU: &str = "sys/devices/system/cpu";
 
-pub(super) fn add(facts: &mut Facts, tree: &Tree) {
+pub(super) fn add(facts: &mut Facts, tree: &FsRoot) {
     let cpus = tree.numbered(CPU, "cpu");
     facts.set("power.freq_driver", text_of_all(tree, &cpus, "scaling_driver"));
     facts.set("power.governor", text_of_all(tree, &cpus, "scaling_governor"));
@@ -32,7 +32,7 @@ pub(super) fn add(facts: &mut Facts, tree: &Tree) {
 }
 
 /// One text where all CPUs agree, else each different one with a CPU that has it.
-fn text_of_all(tree: &Tree, cpus: &[usize], file: &str) -> Fact {
+fn text_of_all(tree: &FsRoot, cpus: &[usize], file: &str) -> Fact {
     let source = format!("/{CPU}/cpu*/cpufreq/{file}");
     let read = |cpu: &usize| Some((tree.text(&format!("{CPU}/cpu{cpu}/cpufreq/{file}"))?, *cpu));
     let all: Vec<(String, usize)> = cpus.iter().filter_map(read).collect();
@@ -56,7 +56,7 @@ fn text_of_all(tree: &Tree, cpus: &[usize], file: &str) -> Fact {
 }
 
 /// Whether the cores may run above their base frequency.
-fn turbo(tree: &Tree) -> Fact {
+fn turbo(tree: &FsRoot) -> Fact {
     let intel = format!("{CPU}/intel_pstate/no_turbo");
     if tree.exists(&intel) {
         return from_file(tree, &intel, |t| t.parse::<u8>().ok().map(|off| off == 0));
@@ -64,14 +64,14 @@ fn turbo(tree: &Tree) -> Fact {
     flag(tree, &format!("{CPU}/cpufreq/boost"))
 }
 
-fn idle_governor(tree: &Tree) -> Fact {
+fn idle_governor(tree: &FsRoot) -> Fact {
     let new = format!("{CPU}/cpuidle/current_governor");
     let old = format!("{CPU}/cpuidle/current_governor_ro");
     text(tree, if tree.exists(&new) { &new } else { &old })
 }
 
 /// Name and exit latency of each idle state of the first CPU.
-fn idle_states(tree: &Tree) -> Fact {
+fn idle_states(tree: &FsRoot) -> Fact {
     let directory = format!("{CPU}/cpu0/cpuidle");
     let state = |i: usize| {
         let name = tree.text(&format!("{directory}/state{i}/name"))?;
@@ -87,7 +87,7 @@ fn idle_states(tree: &Tree) -> Fact {
 }
 
 /// Times a core was slowed down for heat since boot, over all CPUs.
-fn throttle_count(tree: &Tree, cpus: &[usize]) -> Fact {
+fn throttle_count(tree: &FsRoot, cpus: &[usize]) -> Fact {
     let source = format!("/{CPU}/cpu*/thermal_throttle/core_throttle_count");
     let counts: Vec<u64> = cpus
         .iter()

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::clock::{MonotonicRaw, TickSource};
-use crate::tree::tests::recorded;
+use crate::fs_root::tests::recorded;
 
 fn captured(machine: &str) -> Facts {
     let (directory, _) = recorded(machine);

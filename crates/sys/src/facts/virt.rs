@@ -3,13 +3,13 @@
 use machmeter_data::facts::{Fact, FactState, Facts};
 
 use super::{field, from_file, in_unit, text};
-use crate::tree::Tree;
+use crate::fs_root::FsRoot;
 
 const DMI: &str = "sys/class/dmi/id";
 /// /proc/stat counts in units of 1/100 s on every Linux (`USER_HZ`).
 const NS_PER_TICK: u64 = 10_000_000;
 
-pub(super) fn add(facts: &mut Facts, tree: &Tree) {
+pub(super) fn add(facts: &mut Facts, tree: &FsRoot) {
     facts.set("virt.hypervisor", hypervisor(tree));
     facts.set("virt.product", product(tree));
     facts.set("virt.chassis", chassis(tree));
@@ -24,7 +24,7 @@ pub(super) fn add(facts: &mut Facts, tree: &Tree) {
 
 /// The hypervisor as files show it; `none` only if the CPU says that there is none. On the running system CPUID adds
 /// its name.
-fn hypervisor(tree: &Tree) -> Fact {
+fn hypervisor(tree: &FsRoot) -> Fact {
     if let Some(kind) = tree.text("sys/hypervisor/type") {
         return Fact::known(kind, "/sys/hypervisor/type");
     }
@@ -65,7 +65,7 @@ fn hypervisor(tree: &Tree) -> Fact {
 }
 
 /// Maker and model of the machine, by DMI or device tree.
-fn product(tree: &Tree) -> Fact {
+fn product(tree: &FsRoot) -> Fact {
     let model = "sys/firmware/devicetree/base/model";
     if tree.exists(model) {
         return text(tree, model);
@@ -75,7 +75,7 @@ fn product(tree: &Tree) -> Fact {
 }
 
 /// Desktop, laptop, server, ... as the firmware says: the property of a device tree, or the type of SMBIOS 3.7, table 17.
-fn chassis(tree: &Tree) -> Fact {
+fn chassis(tree: &FsRoot) -> Fact {
     let property = "sys/firmware/devicetree/base/chassis-type";
     if tree.exists(property) {
         return text(tree, property);
@@ -93,7 +93,7 @@ fn chassis(tree: &Tree) -> Fact {
 }
 
 /// The container runtime, `none` where nothing speaks for one.
-fn container(tree: &Tree) -> Fact {
+fn container(tree: &FsRoot) -> Fact {
     for (file, name) in [(".dockerenv", "docker"), ("run/.containerenv", "podman")] {
         if tree.exists(file) {
             return Fact::known(name, format!("/{file}"));

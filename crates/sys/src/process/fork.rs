@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::process::{Pid, PidfdFlags, WaitOptions};
 
 use super::group::kill_process;
-use super::life::die_with_parent;
+use super::parent_death::die_with_parent;
 use crate::thread::{monotonic_ns, nanosleep_until};
 
 /// Exit code of a child whose work panicked; no other work should return it.

@@ -6,10 +6,10 @@
 
 mod child;
 pub mod fork;
-pub mod gate;
 mod group;
-mod life;
+mod parent_death;
 mod spawn;
+pub mod start_gate;
 mod streams;
 #[cfg(test)]
 mod tests;
@@ -19,7 +19,7 @@ pub use group::{
     commands_with, continue_process, kill_group_of, kill_process, kill_rest_of_group, pid_is_alive,
     processes_of_group, reap_orphans, state_of, stop_process, terminate_group_of,
 };
-pub use life::{become_subreaper, die_with_parent, take_stdout};
+pub use parent_death::{become_subreaper, die_with_parent, take_stdout};
 pub use spawn::Spawn;
 pub use streams::{ReadUntil, TimedWriter};
 

@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 use super::child::Child;
-use super::life::die_with_parent;
+use super::parent_death::die_with_parent;
 use super::{WORKER_ARGUMENT, program};
 
 /// Descriptors below this one are stdin, stdout and stderr.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Cgroup, CpuSet, Topology};
 use crate::affinity::{self, AffinityError};
-use crate::tree::Tree;
+use crate::fs_root::FsRoot;
 
 /// The limits on where this process may run, each apart, so that a refusal can name the one that applies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,7 +25,7 @@ impl Allowed {
 
     /// The limits on the calling thread.
     pub fn host(topology: &Topology) -> Result<Self, AffinityError> {
-        Ok(Self::new(affinity::mask()?, Cgroup::read(&Tree::host()).cpuset, topology))
+        Ok(Self::new(affinity::mask()?, Cgroup::read(&FsRoot::host()).cpuset, topology))
     }
 
     /// The CPUs to use unless some are named: affinity mask, cgroup and online together.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{CPU, CpuSet};
-use crate::tree::Tree;
+use crate::fs_root::FsRoot;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -28,7 +28,7 @@ pub struct Cache {
 }
 
 /// Every cache of the online CPUs once.
-pub(super) fn read_caches(tree: &Tree, online: &CpuSet) -> Vec<Cache> {
+pub(super) fn read_caches(tree: &FsRoot, online: &CpuSet) -> Vec<Cache> {
     let mut caches: Vec<Cache> = online
         .iter()
         .flat_map(|cpu| {
@@ -44,7 +44,7 @@ pub(super) fn read_caches(tree: &Tree, online: &CpuSet) -> Vec<Cache> {
     caches
 }
 
-fn read_cache(tree: &Tree, directory: &str, cpu: usize, online: &CpuSet) -> Option<Cache> {
+fn read_cache(tree: &FsRoot, directory: &str, cpu: usize, online: &CpuSet) -> Option<Cache> {
     let text = |name: &str| tree.text(&format!("{directory}/{name}"));
     let kind = match text("type")?.as_str() {
         "Data" => CacheKind::Data,

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::CpuSet;
-use crate::tree::Tree;
+use crate::fs_root::FsRoot;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuQuota {
@@ -40,7 +40,7 @@ const MOUNT: &str = "sys/fs/cgroup";
 impl Cgroup {
     /// Reads the limits of the process that `proc/self` of this tree stands for. Control groups are looked for below
     /// `/sys/fs/cgroup`, where every distribution mounts them.
-    pub fn read(tree: &Tree) -> Self {
+    pub fn read(tree: &FsRoot) -> Self {
         let Some(membership) = tree.text("proc/self/cgroup") else {
             return Self::default();
         };
@@ -60,7 +60,7 @@ impl Cgroup {
 }
 
 /// Directories that may hold the effective cpuset, nearest first, with the file names to try.
-fn cpuset_directories(tree: &Tree, membership: &str) -> Vec<(String, &'static [&'static str])> {
+fn cpuset_directories(tree: &FsRoot, membership: &str) -> Vec<(String, &'static [&'static str])> {
     const V1: &[&str] = &["cpuset.effective_cpus", "cpuset.cpus"];
     const V2: &[&str] = &["cpuset.cpus.effective"];
     let v1 = group_v1(membership, "cpuset").map(|path| upward(&format!("{MOUNT}/cpuset"), path));
@@ -70,7 +70,7 @@ fn cpuset_directories(tree: &Tree, membership: &str) -> Vec<(String, &'static [&
 }
 
 /// All CPU time limits from this process's group up to the root.
-fn quota_files(tree: &Tree, membership: &str) -> Vec<(CpuQuota, String)> {
+fn quota_files(tree: &FsRoot, membership: &str) -> Vec<(CpuQuota, String)> {
     let v2 = group_v2(membership).map(|path| upward(mount_v2(tree), path)).into_iter().flatten();
     let v2 = v2.filter_map(|directory| {
         let file = format!("{directory}/cpu.max");
@@ -109,7 +109,7 @@ fn group_v2(membership: &str) -> Option<&str> {
     membership.lines().find_map(|line| line.strip_prefix("0::"))
 }
 
-fn mount_v2(tree: &Tree) -> &'static str {
+fn mount_v2(tree: &FsRoot) -> &'static str {
     if tree.exists("sys/fs/cgroup/unified/cgroup.procs") { "sys/fs/cgroup/unified" } else { MOUNT }
 }
 
@@ -131,12 +131,12 @@ fn upward(mount: &str, path: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::expand;
+    use crate::fs_root::expand;
 
     fn read(recording: &str) -> Cgroup {
         let directory = tempfile::tempdir().unwrap();
         expand(recording, directory.path()).unwrap();
-        Cgroup::read(&Tree::at(directory.path()))
+        Cgroup::read(&FsRoot::at(directory.path()))
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub use cgroup::{Cgroup, CpuQuota};
 pub use cpu_set::{CpuListError, CpuSet};
 pub use select::{SelectError, select};
 
-use crate::tree::Tree;
+use crate::fs_root::FsRoot;
 
 const CPU: &str = "sys/devices/system/cpu";
 const NODE: &str = "sys/devices/system/node";
@@ -93,7 +93,7 @@ impl Topology {
     /// topology files is a core of its own.
     /// Errors: [`TopologyError::NoCpu`] if no CPU can be found.
     pub fn read(root: &Path) -> Result<Self, TopologyError> {
-        let tree = Tree::at(root);
+        let tree = FsRoot::at(root);
         let list = |name: &str| tree.text(&format!("{CPU}/{name}")).and_then(|t| t.parse::<CpuSet>().ok());
         let online = list("online").filter(|s| !s.is_empty()).unwrap_or_else(|| named_cpus(&tree));
         if online.is_empty() {
@@ -157,7 +157,7 @@ impl Topology {
 }
 
 /// The CPUs that have a directory, or else those /proc/cpuinfo numbers.
-fn named_cpus(tree: &Tree) -> CpuSet {
+fn named_cpus(tree: &FsRoot) -> CpuSet {
     let directories: CpuSet = tree.numbered(CPU, "cpu").into_iter().collect();
     if !directories.is_empty() {
         return directories;
@@ -170,7 +170,7 @@ fn named_cpus(tree: &Tree) -> CpuSet {
     cpuinfo.lines().filter_map(number).collect()
 }
 
-fn read_cpu(tree: &Tree, cpu: usize, online: &CpuSet, nodes: &[Node]) -> Cpu {
+fn read_cpu(tree: &FsRoot, cpu: usize, online: &CpuSet, nodes: &[Node]) -> Cpu {
     let base = format!("{CPU}/cpu{cpu}");
     // -1 stands for "unknown" in these files, and does not parse.
     let id = |name: &str| tree.number::<usize>(&format!("{base}/topology/{name}"));
@@ -196,7 +196,7 @@ fn read_cpu(tree: &Tree, cpu: usize, online: &CpuSet, nodes: &[Node]) -> Cpu {
     }
 }
 
-fn read_nodes(tree: &Tree) -> Vec<Node> {
+fn read_nodes(tree: &FsRoot) -> Vec<Node> {
     let node = |node: usize| {
         let text = |name: &str| tree.text(&format!("{NODE}/node{node}/{name}"));
         let total = |line: &str| {

@@ -1,7 +1,7 @@
 //! The recorded and composed machines of `fixtures/sys/`, read and selected from.
 
 use super::*;
-use crate::tree::tests::recorded;
+use crate::fs_root::tests::recorded;
 
 fn machine(name: &str) -> (Topology, Option<CpuSet>) {
     let (directory, tree) = recorded(name);

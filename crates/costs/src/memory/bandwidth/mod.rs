@@ -23,15 +23,15 @@ use machmeter_engine::cost::{Fact, Kind, Row};
 use machmeter_engine::experiment::CellList;
 use machmeter_engine::sampling::{Bench, Pace, Subject};
 use machmeter_engine::team::{Seats, threads::Threads};
+use machmeter_sys::fs_root::FsRoot;
 use machmeter_sys::kernel::{Kernel, Ready};
 use machmeter_sys::oom::MemoryLeft;
 use machmeter_sys::pages::{Backing, Pages};
 use machmeter_sys::thread::monotonic_ns;
 use machmeter_sys::topology::Topology;
-use machmeter_sys::tree::Tree;
 
 use super::Params;
-use machmeter_engine::part::{At, Part};
+use machmeter_engine::part::{Part, PartContext};
 pub(super) use plan::widest;
 use plan::{Depth, PageSize, Plan, Request, Spec};
 use sizes::Claimed;
@@ -76,7 +76,7 @@ const PAIRS: usize = 8;
 /// Part of a mapping that must be in huge pages to be called so.
 const HUGE_SHARE: f64 = 0.9;
 
-fn measure(at: &mut At<'_>, params: &Params) -> Result<(), ProbeError> {
+fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), ProbeError> {
     let cpus = at.cpus();
     let request = Request::new(params, cpus.len())?;
     let depth = Depth::of(at.left_ns());
@@ -128,8 +128,8 @@ pub(super) fn claimed(topology: &Topology, cpu: usize) -> Claimed {
 }
 
 /// The working set in memory that the machine has room and the part has time for.
-fn memory_bytes(at: &At<'_>, request: &Request, claimed: Claimed) -> Result<usize, ProbeError> {
-    let available_bytes = MemoryLeft::of_this_process(&Tree::host())
+fn memory_bytes(at: &PartContext<'_>, request: &Request, claimed: Claimed) -> Result<usize, ProbeError> {
+    let available_bytes = MemoryLeft::of_this_process(&FsRoot::host())
         .map_or(sizes::MEMORY_FEWEST_BYTES as f64 * 8.0, |m| m.available_bytes as f64);
     // One for each CPU, one with zeros, one on huge pages.
     let by_memory = available_bytes * MEMORY / (request.cpus + 2) as f64;
@@ -192,7 +192,7 @@ impl Extra {
     }
 }
 
-fn alone<'a>(at: &mut At<'_>, plan: &Plan, first: &'a Buffer, extra: &'a Extra) -> CellList<'a> {
+fn alone<'a>(at: &mut PartContext<'_>, plan: &Plan, first: &'a Buffer, extra: &'a Extra) -> CellList<'a> {
     let mut benches = Vec::new();
     for s in &plan.single {
         let stream = extra

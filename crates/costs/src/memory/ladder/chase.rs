@@ -313,7 +313,7 @@ pub(super) mod selftest {
         // As in a run: a stranger on the core, who shares its caches, is none of the neighbors that were planted.
         let mut all = Rows { tick_hz: 1e9 / ns_per_tick, step_ticks: step, ..Rows::default() };
         all.rows = rows.into_iter().flatten().collect();
-        all.tell_width();
+        all.store_full_width();
         let (quiet, busy) = all.rows.split_at(sizes.len());
         let costs = quiet.iter().zip(busy).map(|(q, b)| [q, b].map(|r| all.cost(r))).collect();
         // Of the turns in quiet: the planted neighbors may share the core, too.

@@ -228,7 +228,7 @@ fn is_chase(row: &Row, order: &str, pages: &str, stride_bytes: usize) -> bool {
         && row.int("stride_bytes") == Some(stride_bytes as i64)
 }
 
-/// Quantile of the pairs taken for the cost of a size. Neighbors on the same core only make it dearer; but beyond the step some pairs
+/// Quantile of the pairs taken for the cost of a size. Neighbors on the same core only make it costlier; but beyond the step some pairs
 /// cost as little as before it, where the order of the accesses happens to suit the replacement (seen with one page too many for
 /// a buffer of 64: one or two pairs of 24), so the least of all would be too low.
 pub(super) const DISTURBED_QUANTILE: f64 = 0.18;

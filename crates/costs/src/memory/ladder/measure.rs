@@ -6,9 +6,9 @@ use machmeter_engine::experiment::{BenchCell, Cell, Enough, Finished, Outlook, S
 use machmeter_engine::sampling::{Bench, Pace};
 use machmeter_stats::random::Random;
 use machmeter_sys::facts;
+use machmeter_sys::fs_root::FsRoot;
 use machmeter_sys::oom::MemoryLeft;
 use machmeter_sys::pages::{Backing, Pages};
-use machmeter_sys::tree::Tree;
 
 use super::super::Params;
 use super::super::bandwidth::sizes::most_bytes;
@@ -17,7 +17,7 @@ use super::curves::{Curves, ROUND_ENDS_NS};
 use super::detect::{DETECTED_CACHES, DetectedCaches};
 use super::plan::{self, Limit, ReportedCaches, Request, ground, huge, touch};
 use super::refine::{self, Refinement};
-use machmeter_engine::part::At;
+use machmeter_engine::part::PartContext;
 
 /// Pairs per visit of large working sets, whose chains take longer to build than to walk.
 const PAIRS: usize = 3;
@@ -45,9 +45,9 @@ const RANDOM_PER_OCTAVE: u32 = 2;
 const STRIDED_PER_OCTAVE: u32 = 1;
 
 /// Measures the ladder.
-pub(super) fn measure(at: &mut At<'_>, params: &Params) -> Result<(), ProbeError> {
+pub(super) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), ProbeError> {
     let reported = ReportedCaches::of(&at.host.topology, at.host.cpus.first().unwrap_or(0));
-    let left = MemoryLeft::of_this_process(&Tree::host()).map_err(ProbeError::Cannot)?;
+    let left = MemoryLeft::of_this_process(&FsRoot::host()).map_err(ProbeError::Cannot)?;
     let mut request = Request::new(params, &reported, left.available_bytes, most_bytes(at.host.level))?;
     at.host.begin()?;
     at.facts.set(&plan::REPORTED_CACHES, reported);
@@ -272,8 +272,8 @@ impl<'a> Ladder<'a> {
     fn rows(&self, core_width: Option<f64>) -> Rows {
         let rows = self.cells.iter().map(|c| c.cell.bench.row.clone()).collect();
         let mut rows = Rows { rows, ..self.rows.clone() };
-        rows.remember_width(core_width.map(|w| 1.0 / w));
-        rows.tell_width();
+        rows.restore_full_width(core_width.map(|w| 1.0 / w));
+        rows.store_full_width();
         rows
     }
 

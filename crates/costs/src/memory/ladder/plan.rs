@@ -3,7 +3,7 @@
 use machmeter_engine::ProbeError;
 use machmeter_engine::cost::Fact;
 use machmeter_engine::deadline::stop_requested;
-use machmeter_engine::part::At;
+use machmeter_engine::part::PartContext;
 use machmeter_stats::random::Random;
 use machmeter_sys::pages::{Backing, HUGE_PAGE_BYTES, Pages};
 use machmeter_sys::thread::monotonic_ns;
@@ -244,7 +244,7 @@ pub(super) fn touch(pages: &Pages, ns: u64, seed: u64) -> usize {
 
 /// Huge pages where they are wanted, with what was granted told as facts.
 pub(super) fn huge(
-    at: &mut At<'_>,
+    at: &mut PartContext<'_>,
     request: &mut Request,
     touch_ns: u64,
 ) -> Result<(Option<Pages>, usize), ProbeError> {

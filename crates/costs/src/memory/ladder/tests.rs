@@ -181,7 +181,7 @@ fn what_a_neighbour_takes_is_not_the_size_of_a_line_or_buffer() {
         (entries, value(&a, "memory.line_size", &[("level", "L1")]))
     };
     assert_eq!(of(&rows), (Some(59.0), Some(32.0)), "nobody looked");
-    rows.tell_width();
+    rows.store_full_width();
     assert_eq!(of(&rows), (Some(72.0), Some(64.0)));
 }
 
@@ -189,7 +189,7 @@ fn what_a_neighbour_takes_is_not_the_size_of_a_line_or_buffer() {
 fn what_was_seldom_seen_alone_is_wanted_again() {
     let mut rows = rows(&Machine::usual());
     beside_a_neighbour(&mut rows);
-    rows.tell_width();
+    rows.store_full_width();
     let curves = Curves::of(&rows);
     let found = refine::Refinement::of(&curves, 128 << 20);
     let wanted: Vec<(String, i64)> = found

@@ -12,17 +12,17 @@ use machmeter_engine::ProbeError;
 use machmeter_engine::cost::{Fact, Kind, Row};
 use machmeter_engine::experiment::CellList;
 use machmeter_engine::team::{Seats, threads::Threads};
+use machmeter_sys::fs_root::FsRoot;
 use machmeter_sys::kernel::chain::{Chain, ChainSpec, Order};
 use machmeter_sys::oom::MemoryLeft;
 use machmeter_sys::pages::{Backing, Pages};
 use machmeter_sys::thread::monotonic_ns;
-use machmeter_sys::tree::Tree;
 
 use super::Params;
 use super::bandwidth::stream::{Buffer, Contents};
 use super::bandwidth::together::Setting;
 use super::bandwidth::{claimed, granted, sizes};
-use machmeter_engine::part::{At, Part};
+use machmeter_engine::part::{Part, PartContext};
 use measure::{Loaded, PointCell};
 use plan::Chase;
 
@@ -53,7 +53,7 @@ const CHAIN_BYTES: Fact<usize> = Fact::named("loaded.chain_bytes");
 /// The last cache as the system claims it.
 const LAST_CACHE_BYTES: Fact<usize> = Fact::named("loaded.last_cache_bytes");
 
-fn measure(at: &mut At<'_>, params: &Params) -> Result<(), ProbeError> {
+fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), ProbeError> {
     at.host.begin()?;
     let cpus = at.cpus();
     at.facts.set(&CPUS, cpus.len());
@@ -106,7 +106,7 @@ fn pages(bytes: usize) -> Result<(Pages, &'static str), ProbeError> {
 }
 
 /// The working set that the machine has room and the part has time for.
-fn chain_bytes(at: &At<'_>, wanted: usize, cpus: usize) -> Result<usize, ProbeError> {
+fn chain_bytes(at: &PartContext<'_>, wanted: usize, cpus: usize) -> Result<usize, ProbeError> {
     let cannot = |e: &dyn std::fmt::Display| ProbeError::Cannot(e.to_string());
     let trial = Pages::new(TRIAL_BYTES, Backing::Small).map_err(|e| cannot(&e))?;
     let spec = ChainSpec {
@@ -123,7 +123,7 @@ fn chain_bytes(at: &At<'_>, wanted: usize, cpus: usize) -> Result<usize, ProbeEr
         let ns = (monotonic_ns() - begin_ns) as f64 / TRIAL_BYTES as f64 * BEYOND_CACHES;
         ns_per_byte = ns_per_byte.min(ns.max(1e-3));
     }
-    let available_bytes = MemoryLeft::of_this_process(&Tree::host())
+    let available_bytes = MemoryLeft::of_this_process(&FsRoot::host())
         .map_or(sizes::MEMORY_FEWEST_BYTES as f64 * 8.0, |m| m.available_bytes as f64);
     // Load threads take half as much each.
     let by_memory = available_bytes * MEMORY / (1.0 + cpus as f64 / 2.0);

@@ -9,21 +9,21 @@ use machmeter_engine::experiment::{Cell, CellList, Visit};
 use machmeter_engine::sampling::HostTiming;
 use machmeter_engine::team::sampler::{Clocked, HostClock, Others, Rule, TeamCell, TeamVisit, Turns};
 use machmeter_engine::team::{Member, Seats, Team};
+use machmeter_sys::fs_root::FsRoot;
 use machmeter_sys::oom::MemoryLeft;
 use machmeter_sys::pages::Fill;
-use machmeter_sys::tree::Tree;
 
 use super::member::{Buffers, LineOperation, per_turn};
 use super::plan::{CHOICE, Choice, Known, LINES, Line, MOST_BYTES, Operation, Sizes, models};
 use crate::memory::Params;
 use crate::memory::bandwidth::sizes;
 use machmeter_engine::disturbance::placement::PlacementDetector;
-use machmeter_engine::part::At;
+use machmeter_engine::part::PartContext;
 
 /// Length of a short batch, ns: long against the clock, short against the scheduler's ticks.
 const BATCH_NS: f64 = 150_000.0;
 /// Turns of a short batch along a chain beyond the caches: a thousand loads.
-const DEAR_TURNS: u64 = 64;
+const EXPENSIVE_TURNS: u64 = 64;
 /// Pairs of a visit of a dear line, and twice those of another.
 const PAIRS: usize = 16;
 /// A visit may take this long before its members give up, ns.
@@ -50,12 +50,12 @@ struct Slot {
     rows: Vec<Row>,
 }
 
-pub(super) fn measure(at: &mut At<'_>, params: &Params) -> Result<(), ProbeError> {
+pub(super) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), ProbeError> {
     let models = models(&params.models)?;
     let mut cpus = at.cpus();
     cpus.truncate(MEMBERS);
     // Shared memory counts against the limits of control groups as any other does.
-    let left = MemoryLeft::of_this_process(&Tree::host());
+    let left = MemoryLeft::of_this_process(&FsRoot::host());
     let room = left.map_or(u64::MAX, |left| left.available_bytes) / MEMORY_SHARE;
     let known = known(at);
     let most_bytes =
@@ -134,7 +134,7 @@ impl Cell for SlotCell<'_> {
 
     fn expected_ns(&self) -> u64 {
         let chain_ns = self.setting.buffers.sizes.main_bytes as f64 / 64.0 * LINK_NS;
-        BATCH_NS as u64 * 3 * PAIRS as u64 + if self.slot.line.is_dear() { chain_ns as u64 } else { 0 }
+        BATCH_NS as u64 * 3 * PAIRS as u64 + if self.slot.line.is_expensive() { chain_ns as u64 } else { 0 }
     }
 
     fn visit(&mut self, visit: &mut Visit<'_>) {
@@ -159,7 +159,7 @@ impl Cell for SlotCell<'_> {
 }
 
 /// What the system claims of the caches of the first measured CPU.
-fn known(at: &At<'_>) -> Known {
+fn known(at: &PartContext<'_>) -> Known {
     let cpu = at.host.cpus.first().unwrap_or(0);
     let caches = at.host.topology.data_caches(cpu);
     let sizes: Vec<u64> = caches.iter().filter_map(|c| c.size_bytes).collect();
@@ -171,8 +171,8 @@ fn known(at: &At<'_>) -> Known {
 }
 
 /// Largest buffer whose chains can be built in the time there is, once in each row that needs one.
-fn by_time(at: &At<'_>, models: usize, members: usize) -> u64 {
-    let dear = LINES.into_iter().filter_map(Line::dependent).filter(|l| l.is_dear());
+fn by_time(at: &PartContext<'_>, models: usize, members: usize) -> u64 {
+    let dear = LINES.into_iter().filter_map(Line::dependent).filter(|l| l.is_expensive());
     let visits: usize = dear.map(|l| if l.all { 1 } else { members }).sum();
     let nodes = at.left_ns() as f64 * BUILDING / LINK_NS / (visits * models).max(1) as f64;
     ((nodes * 64.0) as u64).max(ALWAYS_BYTES)
@@ -215,8 +215,8 @@ impl Slot {
             LineOperation::new(setting.buffers, *line, *active, timing, setting.seed ^ visit.bits);
         let members = operation.members();
         let cpus = setting.seats.cpus.iter().copied().skip(*active).take(members).collect();
-        let (turns, pairs) = if line.is_dear() {
-            (Turns::fixed(DEAR_TURNS), PAIRS)
+        let (turns, pairs) = if line.is_expensive() {
+            (Turns::fixed(EXPENSIVE_TURNS), PAIRS)
         } else {
             (Turns { batch_ns: BATCH_NS, least: 4, most: 1 << 24 }, PAIRS / 2)
         };

@@ -95,7 +95,7 @@ impl Line {
     }
 
     /// Whether a visit begins with a chain beyond the caches, which takes some hundred times as long to build as to follow.
-    pub(super) fn is_dear(self) -> bool {
+    pub(super) fn is_expensive(self) -> bool {
         use {Access::Dependent, Place::Cache};
         matches!(self.operation, Operation::Touch { place, access: Dependent, .. } if place != Cache)
     }

@@ -28,7 +28,7 @@ use super::repeated::{Planned, affordable};
 use super::table::{self, Priced};
 use crate::show;
 use fit::{Ladder, MOST_RESIDUAL, Rung};
-use machmeter_engine::part::{At, Part};
+use machmeter_engine::part::{Part, PartContext};
 use subjects::{Bytes, Grows, Passes, Reads};
 
 const PART_NAME: &str = "arithmetic";
@@ -67,7 +67,7 @@ const PAIRS_PER_VISIT: usize = 12;
 const PACE: Pace =
     Pace { settle_ns: Pace::SETTLE_NS, batch_ns: Pace::BATCH_NS, pairs_per_visit: PAIRS_PER_VISIT };
 
-fn measure(at: &mut At<'_>, _params: &Params) -> Result<(), ProbeError> {
+fn measure(at: &mut PartContext<'_>, _params: &Params) -> Result<(), ProbeError> {
     at.host.begin()?;
     let element_bytes = size_of::<f64>();
     let room_bytes = ELEMENTS[2] * element_bytes;

@@ -26,7 +26,7 @@ use super::cost::{COST, NO_FIGURE, NO_FILES};
 use super::prices;
 use super::repeated::{Planned, affordable, one_line};
 use super::table;
-use machmeter_engine::part::{At, Part};
+use machmeter_engine::part::{Part, PartContext};
 
 const PART_NAME: &str = "calls";
 const PAIRS_PER_VISIT: usize = 4;
@@ -68,7 +68,7 @@ fn files(parent: &Path) -> Result<PrivateDirectory, String> {
     Ok(directory)
 }
 
-fn measure(at: &mut At<'_>, params: &Params) -> Result<(), ProbeError> {
+fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), ProbeError> {
     at.host.begin()?;
     // Removed at the end, whatever becomes of the process.
     let files = files(&params.files_in());

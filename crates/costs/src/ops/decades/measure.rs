@@ -9,17 +9,17 @@ use machmeter_engine::cost::{Kind, Row};
 use machmeter_engine::experiment::CellList;
 use machmeter_engine::sampling::{Bench, Pace, Subject};
 use machmeter_sys::call::file::{PrivateDirectory, c_path};
+use machmeter_sys::fs_root::FsRoot;
 use machmeter_sys::kernel;
 use machmeter_sys::oom::MemoryLeft;
 use machmeter_sys::pages::{Backing, Pages};
-use machmeter_sys::tree::Tree;
 
 use super::subjects::{Area, Closes, Opens, Prints, Reads, STREAM_TURNS, Writes};
 use super::{ON_FILES, PART, Params, elsewhere};
 use crate::ops::daxpy::Daxpy;
 use crate::ops::processes;
 use crate::ops::repeated::Repeated;
-use machmeter_engine::part::At;
+use machmeter_engine::part::PartContext;
 
 /// Words that a row of memory reads or writes per turn.
 const WORDS: usize = 8_000;
@@ -41,7 +41,7 @@ const MAIN_TURNS: (u64, u64) = (8, 16);
 const CACHE_BYTES: usize = 16 << 10;
 const PACE: Pace = Pace { settle_ns: Pace::SETTLE_NS, batch_ns: Pace::BATCH_NS, pairs_per_visit: 12 };
 
-pub(super) fn measure(at: &mut At<'_>, params: &Params) -> Result<(), ProbeError> {
+pub(super) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), ProbeError> {
     let parent = params.files_in();
     let folder = PrivateDirectory::create(&parent).map_err(|e| format!("{}: {e}", parent.display()));
     if let (Some(_), Err(why)) = (&params.directory, &folder) {
@@ -50,7 +50,7 @@ pub(super) fn measure(at: &mut At<'_>, params: &Params) -> Result<(), ProbeError
     at.host.begin()?;
     let path = folder.as_ref().map_err(Clone::clone).and_then(|f| file(f.path()));
     let claimed = at.host.topology.caches.iter().filter_map(|c| c.size_bytes).max().unwrap_or(0);
-    let left = MemoryLeft::of_this_process(&Tree::host());
+    let left = MemoryLeft::of_this_process(&FsRoot::host());
     let main = left.and_then(|left| main_bytes(claimed, left.available_bytes)).and_then(ones);
     let cache = ones(CACHE_BYTES);
     let here = |id: &str| elsewhere(id).is_none_or(|(part, _)| !params.measures(part));

@@ -9,7 +9,7 @@ use machmeter_engine::worker;
 use machmeter_sys::call::map::Inherited;
 use machmeter_sys::call::task::{self, Bare, Program, Threads};
 use machmeter_sys::process::{WORKER_ARGUMENT, program};
-use machmeter_sys::task_room::TaskRoom;
+use machmeter_sys::task_headroom::TaskHeadroom;
 
 use super::PART_NAME;
 use crate::ops::repeated::{Planned, Repeated, one_line};
@@ -44,7 +44,7 @@ pub(super) fn fresh_threads<'a>() -> Planned<'a> {
     threads("fresh", FRESH_STACK_BYTES)
 }
 
-/// Programs and processes that do nothing, and bare threads. No POSIX thread: a process that ever had one forks dearer.
+/// Programs and processes that do nothing, and bare threads. No POSIX thread: a process that ever had one forks costlier.
 pub(in crate::ops) fn starts<'a>(exec_target: Option<&str>) -> Vec<Planned<'a>> {
     let bare = |operation, what, once: fn(&mut Bare) -> io::Result<()>| {
         let run = move |b: &mut Bare, turns| (0..turns).try_for_each(|_| limited(once(b))).map(|()| turns);
@@ -151,7 +151,7 @@ fn programs<'a>(exec_target: Option<&str>) -> Vec<Planned<'a>> {
 fn limited<T>(done: io::Result<T>) -> io::Result<T> {
     done.map_err(|e| match e.kind() {
         io::ErrorKind::WouldBlock => {
-            let room = TaskRoom::now().map_or_else(String::new, |r| format!("; {}", r.limit));
+            let room = TaskHeadroom::now().map_or_else(String::new, |r| format!("; {}", r.limit));
             io::Error::new(e.kind(), format!("no more threads or processes: {e}{room}"))
         }
         _ => e,

@@ -32,7 +32,7 @@ use super::cost::{COST, NO_FIGURE};
 use super::prices;
 use super::repeated::affordable;
 use super::table;
-use machmeter_engine::part::{At, Part};
+use machmeter_engine::part::{Part, PartContext};
 use switch::Switches;
 
 /// Programs and children, for the process that prices them; threads.
@@ -116,7 +116,7 @@ fn used_by_others(wall_ns: u64, used_ns: u64) -> bool {
     wall_ns.saturating_sub(used_ns) as f64 > OTHERS_SHARE * wall_ns as f64 + OTHERS_NS
 }
 
-fn measure(at: &mut At<'_>, params: &Params) -> Result<(), ProbeError> {
+fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), ProbeError> {
     at.host.begin()?;
     let no_cpu = || ProbeError::Cannot("there is no CPU to measure on".to_owned());
     let cpu = at.host.cpus.first().ok_or_else(no_cpu)?;

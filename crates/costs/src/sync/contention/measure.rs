@@ -19,7 +19,7 @@ use super::PART;
 use super::operations::{CHUNK, OnWords, Operation};
 use crate::sync::Params;
 use machmeter_engine::disturbance::placement::PlacementDetector;
-use machmeter_engine::part::At;
+use machmeter_engine::part::PartContext;
 
 /// Distances of two counters, bytes; 0 is one counter for all.
 const DISTANCES: [usize; 6] = [0, 8, 32, 64, 128, 4_096];
@@ -127,7 +127,7 @@ fn lanes(cpus: usize) -> Vec<Lane> {
 }
 
 #[allow(clippy::unnecessary_wraps, reason = "the form of all parts")]
-pub(super) fn measure(at: &mut At<'_>, params: &Params) -> Result<(), ProbeError> {
+pub(super) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), ProbeError> {
     super::super::begin(at, params, super::PART.name)?;
     let cpus = at.cpus();
     let Some(placement) = PlacementDetector::of(at) else {

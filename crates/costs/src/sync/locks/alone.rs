@@ -48,9 +48,9 @@ impl<L: Lock> Subject for Uncontended<L> {
     }
 }
 
-pub(super) struct Uncontend;
+pub(super) struct UncontendedVisit;
 
-impl<'m> WithLocks<'m> for Uncontend {
+impl<'m> WithLocks<'m> for UncontendedVisit {
     type Output = Option<Box<dyn Subject + 'm>>;
 
     fn run<L: Lock + 'm>(self, locks: Vec<L>) -> Self::Output {

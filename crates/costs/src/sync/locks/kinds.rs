@@ -52,12 +52,12 @@ impl Kind {
 const PLACES: usize = 3;
 
 /// Where locks are made: memory for those that consist of a word, and for whom.
-pub(super) struct Room {
+pub(super) struct LockMemory {
     words: Arena,
     sharing: Sharing,
 }
 
-impl Room {
+impl LockMemory {
     pub(super) fn new(sharing: Sharing) -> Result<Self, String> {
         Ok(Self { words: Arena::new(PLACES, 0).map_err(|e| e.to_string())?, sharing })
     }
@@ -74,7 +74,7 @@ pub(super) trait WithLocks<'m> {
 pub(super) fn with_locks<'m, W: WithLocks<'m>>(
     kind: Kind,
     n: usize,
-    room: &'m Room,
+    room: &'m LockMemory,
     work: W,
 ) -> Result<W::Output, String> {
     fn make<L>(n: usize, one: impl Fn(usize) -> io::Result<L>) -> Result<Vec<L>, String> {

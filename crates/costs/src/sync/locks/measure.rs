@@ -11,13 +11,13 @@ use machmeter_sys::sync::Sharing;
 
 use super::contended::ContendedVisit;
 use super::handoff::{HandoffVisit, RING};
-use super::kinds::{self, Kind, Room, with_locks};
+use super::kinds::{self, Kind, LockMemory, with_locks};
 use super::plan::{self, Job, Together};
 use super::{alone, barriers};
 use crate::sync::Params;
 use crate::sync::jobs::{self, Work};
 use crate::sync::trips::TRIPS;
-use machmeter_engine::part::At;
+use machmeter_engine::part::PartContext;
 
 /// Time below which nothing is measured between processes, and only at two CPUs and at all, ns.
 const SHORT_BELOW_NS: u64 = 6_000_000_000;
@@ -29,11 +29,11 @@ const SLEEPING_BATCH_NS: f64 = 500_000.0;
 /// more than few long ones, since the CPUs' placement moves between them.
 const SAMPLES: [usize; 2] = [8, 6];
 
-pub(super) fn measure(at: &mut At<'_>, _params: &Params) -> Result<(), ProbeError> {
+pub(super) fn measure(at: &mut PartContext<'_>, _params: &Params) -> Result<(), ProbeError> {
     at.host.begin()?;
     let full = at.left_ns() >= SHORT_BELOW_NS;
-    let room = || Room::new(Sharing::Threads).map_err(ProbeError::Cannot);
-    let rooms: Vec<(Kind, Room)> =
+    let room = || LockMemory::new(Sharing::Threads).map_err(ProbeError::Cannot);
+    let rooms: Vec<(Kind, LockMemory)> =
         kinds::ALL.iter().map(|k| Ok((*k, room()?))).collect::<Result<_, ProbeError>>()?;
     let mut cells = alone(&rooms);
     jobs::add(&mut cells, at, full, VISIT_NS, plan::jobs);
@@ -42,11 +42,11 @@ pub(super) fn measure(at: &mut At<'_>, _params: &Params) -> Result<(), ProbeErro
 }
 
 /// What one thread does alone.
-fn alone(rooms: &[(Kind, Room)]) -> CellList<'_> {
+fn alone(rooms: &[(Kind, LockMemory)]) -> CellList<'_> {
     let mut benches: Vec<Bench<'_>> = Vec::new();
     for (kind, room) in rooms {
         let row = alone::row(kind.name());
-        match with_locks(*kind, 1, room, alone::Uncontend) {
+        match with_locks(*kind, 1, room, alone::UncontendedVisit) {
             Ok(Some(subject)) => benches.push(Bench { row, subject }),
             Ok(None) => {}
             Err(why) => benches.push(alone::refused(row, why)),
@@ -118,7 +118,7 @@ impl<'a> LockVisit<'a> {
 
 /// Does the job once.
 pub(super) fn perform(visit: &LockVisit<'_>, sharing: Sharing, job: &mut Job) -> Result<(), String> {
-    let room = Room::new(sharing)?;
+    let room = LockMemory::new(sharing)?;
     let row = &mut job.row;
     match job.what {
         Together::Contend(kind) => with_locks(kind, 1, &room, ContendedVisit { visit, row })?,

@@ -15,7 +15,7 @@ use machmeter_sys::sync::Sharing;
 
 use super::PART;
 use super::contended::ContendedVisit;
-use super::kinds::{ALL, Kind, Room, WithLocks, with_locks};
+use super::kinds::{ALL, Kind, LockMemory, WithLocks, with_locks};
 use super::lock::Lock;
 use super::measure::LockVisit;
 use super::plan::jobs;
@@ -101,7 +101,7 @@ pub(super) struct Sums {
 
 /// Lets `members` on these CPUs (in turn) add `turns` times each under a lock of this kind.
 pub(super) fn sums(kind: Kind, cpus: &[usize], members: usize, turns: u64) -> Result<Sums, String> {
-    let room = Room::new(Sharing::Threads)?;
+    let room = LockMemory::new(Sharing::Threads)?;
     let seats =
         Seats { cpus: cpus.iter().copied().cycle().take(members).collect(), policy: Policy::ordinary() };
     with_locks(kind, 1, &room, Adding { seats: &seats, turns })?
@@ -133,9 +133,9 @@ impl<'m> WithLocks<'m> for Adding<'_> {
     }
 }
 
-struct Open;
+struct BrokenLock;
 
-impl Lock for Open {
+impl Lock for BrokenLock {
     type Held<'a> = ();
 
     fn acquire<'a>(&'a self, _member: &'a Member<'_>) -> Option<()> {
@@ -150,7 +150,7 @@ pub(super) fn row_of_an_open_lock(cpus: &[usize]) -> Result<Row, String> {
     for seed in 0..20 {
         let team = TeamVisit::new(&Threads, &seats, &HostClock::MONOTONIC, 0, OPEN_LOCK_NS, seed);
         let visit = LockVisit::of(team, job.what, 200_000.0, 0.0);
-        ContendedVisit { visit: &visit, row: &mut job.row }.run(vec![Open])?;
+        ContendedVisit { visit: &visit, row: &mut job.row }.run(vec![BrokenLock])?;
         if job.row.proof.as_ref().is_some_and(|p| p.seen < p.expected) {
             break;
         }

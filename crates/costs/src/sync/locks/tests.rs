@@ -11,7 +11,7 @@ use machmeter_sys::sched::Policy;
 use machmeter_sys::sync::Sharing;
 use machmeter_sys::{affinity, thread};
 
-use super::kinds::{ALL, Kind, Room, WithLocks, with_locks};
+use super::kinds::{ALL, Kind, LockMemory, WithLocks, with_locks};
 use super::lock::Lock;
 use super::measure::{LockVisit, perform};
 use super::plan::{Job, Together, jobs};
@@ -52,7 +52,7 @@ fn a_spin_lock_is_not_had_after_the_deadline() {
             (got, again)
         }
     }
-    let room = Room::new(Sharing::Threads).unwrap();
+    let room = LockMemory::new(Sharing::Threads).unwrap();
     assert_eq!(with_locks(Kind::Spin, 1, &room, Late).unwrap(), (false, false));
 }
 

@@ -16,7 +16,7 @@ use super::operations::{self, Operation};
 use super::user_threads;
 use crate::sync::Params;
 use machmeter_engine::disturbance::placement::PlacementDetector;
-use machmeter_engine::part::At;
+use machmeter_engine::part::PartContext;
 
 /// Time for pairs in a visit, ns.
 const VISIT_NS: u64 = 5_000_000;
@@ -55,7 +55,7 @@ pub(super) fn row(operation: &str, kind: Kind, model: &str, cpus: usize) -> Row 
     Row::new(PART.name, operation, kind).with("model", model).with("cpus", cpus)
 }
 
-pub(super) fn measure(at: &mut At<'_>, _params: &Params) -> Result<(), ProbeError> {
+pub(super) fn measure(at: &mut PartContext<'_>, _params: &Params) -> Result<(), ProbeError> {
     at.host.begin()?;
     if at.cpus().is_empty() {
         return Err(ProbeError::Cannot("there is no CPU to measure on".to_owned()));
@@ -72,7 +72,7 @@ pub(super) fn measure(at: &mut At<'_>, _params: &Params) -> Result<(), ProbeErro
     Ok(())
 }
 
-fn created<'a>(at: &mut At<'_>) -> CellList<'a> {
+fn created<'a>(at: &mut PartContext<'_>) -> CellList<'a> {
     let row = |operation, model| row(operation, Kind::Latency, model, 1);
     #[cfg(not(feature = "user-threads"))]
     let benches: Vec<Bench<'_>> = Vec::new();
@@ -145,7 +145,7 @@ struct Lane {
     lost: Option<String>,
 }
 
-fn lanes(at: &At<'_>) -> Vec<Lane> {
+fn lanes(at: &PartContext<'_>) -> Vec<Lane> {
     let all = at.cpus();
     OF_TWO
         .into_iter()

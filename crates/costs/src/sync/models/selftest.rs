@@ -176,8 +176,8 @@ mod user_threads {
     use super::super::user_threads::{STACK_BYTES, Switch};
     use super::{BARE_BAR, BARE_ID, BARE_WHAT, Machine, Options, SelfCheck, State, Steal};
 
-    /// Most by which the run queue may make a switch dearer.
-    const DEARER: f64 = 0.20;
+    /// Most by which the run queue may make a switch costlier.
+    const COSTLIER: f64 = 0.20;
 
     #[derive(Default)]
     struct Bare(Stacks);
@@ -216,7 +216,7 @@ mod user_threads {
             return SelfCheck::not_shown(id, what, bar, format!("{costs:?}"));
         };
         let ratio = ours_ns / bare_ns;
-        let met = (ratio - 1.0).abs() <= DEARER;
+        let met = (ratio - 1.0).abs() <= COSTLIER;
         let stolen = steal.told(&machine.allowed).filter(|_| !met);
         SelfCheck::new(
             id,

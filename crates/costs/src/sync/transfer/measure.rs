@@ -12,7 +12,7 @@ use super::plan::couples;
 use super::trips::Kind;
 use super::{CLASSES, COUPLES, PART};
 use crate::sync::Params;
-use machmeter_engine::part::At;
+use machmeter_engine::part::PartContext;
 
 /// Length of a visit on idle CPUs, ns; for planning.
 const VISIT_NS: u64 = 6_000_000;
@@ -23,7 +23,7 @@ const COUPLES_MAX: usize = 512;
 const LIMIT_NS: u64 = 100_000_000;
 
 #[allow(clippy::unnecessary_wraps, reason = "the form of all parts")]
-pub(super) fn measure(at: &mut At<'_>, params: &Params) -> Result<(), ProbeError> {
+pub(super) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), ProbeError> {
     super::super::begin(at, params, PART.name)?;
     let cpus = at.cpus();
     if cpus.len() < 2 {

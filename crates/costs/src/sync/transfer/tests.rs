@@ -28,7 +28,7 @@ use machmeter_engine::disturbance::placement::MOVES;
 const RELATIVE: [f64; 5] = [1.0, 1.05, 2.0, 1.9, 1.6];
 
 /// What a machine whose CPUs 0 and 1 are placed by `level_ns(lap)` would give: both directions by turns, three laps a visit,
-/// the second direction dearer by `skew`. A clock of 1 tick per ns.
+/// the second direction costlier by `skew`. A clock of 1 tick per ns.
 fn recorded(laps: usize, skew: f64, seed: u64, level_ns: impl Fn(usize) -> f64) -> Rows {
     let mut random = Random::new(seed);
     let mut rows = Rows::in_nanoseconds(Vec::new());
@@ -202,7 +202,7 @@ fn a_machine_that_stands_still_has_one_regime_and_no_warning() {
 }
 
 #[test]
-fn a_dearer_direction_is_named() {
+fn a_costlier_direction_is_named() {
     let a = analyze(&params(&[]), &recorded(300, 1.4, 5, |_| 60.0), 1);
     assert_eq!(a.warnings.len(), 1);
     assert_eq!(a.warnings[0].code, ASYMMETRY.id);

@@ -13,7 +13,7 @@ use super::trip::{Broadcast, CELLS, Trip};
 use crate::sync::Params;
 use crate::sync::jobs::{self, Work};
 use crate::sync::trips::TRIPS;
-use machmeter_engine::part::At;
+use machmeter_engine::part::PartContext;
 
 /// Time below which the plan is short, ns.
 const SHORT_BELOW_NS: u64 = 5_000_000_000;
@@ -23,7 +23,7 @@ const VISIT_NS: [u64; 2] = [100_000_000, 300_000_000];
 const PAIRS: usize = 8;
 
 #[allow(clippy::unnecessary_wraps, reason = "the form of all parts")]
-pub(super) fn measure(at: &mut At<'_>, _params: &Params) -> Result<(), ProbeError> {
+pub(super) fn measure(at: &mut PartContext<'_>, _params: &Params) -> Result<(), ProbeError> {
     at.host.begin()?;
     let full = at.left_ns() >= SHORT_BELOW_NS;
     let mut cells = CellList::default();

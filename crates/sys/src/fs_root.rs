@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 
 /// A root directory that holds `proc/` and `sys/`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tree {
+pub struct FsRoot {
     root: PathBuf,
 }
 
-impl Tree {
+impl FsRoot {
     pub fn host() -> Self {
         Self::at(Path::new("/"))
     }
@@ -43,7 +43,7 @@ impl Tree {
         Ok(String::from_utf8_lossy(&bytes).trim().trim_matches('\0').to_owned())
     }
 
-    /// As [`Tree::read`], but no more than the first `limit_bytes`: some files cost the kernel more the further one
+    /// As [`FsRoot::read`], but no more than the first `limit_bytes`: some files cost the kernel more the further one
     /// reads.
     pub fn read_start(&self, path: &str, limit_bytes: u64) -> io::Result<String> {
         let mut bytes = Vec::new();
@@ -133,13 +133,13 @@ pub(crate) mod tests {
     use super::*;
 
     /// A machine of `fixtures/sys/`, written out; kept until the directory is dropped.
-    pub(crate) fn recorded(machine: &str) -> (TempDir, Tree) {
+    pub(crate) fn recorded(machine: &str) -> (TempDir, FsRoot) {
         let file =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/sys").join(format!("{machine}.txt"));
         let text = fs::read_to_string(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
         let directory = tempfile::tempdir().unwrap();
         expand(&text, directory.path()).unwrap();
-        let tree = Tree::at(directory.path());
+        let tree = FsRoot::at(directory.path());
         (directory, tree)
     }
 
@@ -148,7 +148,7 @@ pub(crate) mod tests {
         let directory = tempfile::tempdir().unwrap();
         let text = "# a comment\nsys/a/cpu10/x\t1\nsys/a/cpu2/x\ttwo\\nlines\\tand \\\\\nsys/a/cpufreq/y\t\n";
         expand(text, directory.path()).unwrap();
-        let tree = Tree::at(directory.path());
+        let tree = FsRoot::at(directory.path());
         assert_eq!(tree.number("sys/a/cpu10/x"), Some(1_u32));
         assert_eq!(tree.text("/sys/a/cpu2/x").as_deref(), Some("two\nlines\tand \\"));
         assert_eq!(tree.text("sys/a/cpufreq/y").as_deref(), Some(""));

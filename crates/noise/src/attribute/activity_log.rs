@@ -84,7 +84,7 @@ pub struct Span {
     pub start_ticks: u64,
     /// End, ticks; equal to the start for an event whose duration is not known.
     pub end_ticks: u64,
-    /// Index into [`Testimony::sources`].
+    /// Index into [`ActivityLog::sources`].
     pub source: u32,
     /// 0 outermost; the deepest span owns the time.
     pub depth: u8,
@@ -105,7 +105,7 @@ pub enum Sight {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Testimony {
+pub struct ActivityLog {
     pub witness: String,
     pub sight: Sight,
     #[serde(skip)]
@@ -123,7 +123,7 @@ pub struct Testimony {
     pub notes: Vec<String>,
 }
 
-impl Testimony {
+impl ActivityLog {
     pub fn none() -> Self {
         Self { witness: "none".to_owned(), ..Self::default() }
     }

@@ -2,7 +2,7 @@
 
 use super::Controller;
 use super::layout::place;
-use crate::tree::Tree;
+use crate::fs_root::FsRoot;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryLimit {
@@ -13,16 +13,16 @@ pub struct MemoryLimit {
 
 /// The tightest memory limit among this process's own group and those above it, as far as they can be seen; `None` if
 /// there is none.
-pub fn memory_limit(tree: &Tree) -> Option<MemoryLimit> {
+pub fn memory_limit(tree: &FsRoot) -> Option<MemoryLimit> {
     tightest(tree, true)
 }
 
 /// As [`memory_limit`], without the own group: for a process in a group of our own, whose limit is meant to be reached.
-pub fn memory_limit_above(tree: &Tree) -> Option<MemoryLimit> {
+pub fn memory_limit_above(tree: &FsRoot) -> Option<MemoryLimit> {
     tightest(tree, false)
 }
 
-fn tightest(tree: &Tree, mut counts: bool) -> Option<MemoryLimit> {
+fn tightest(tree: &FsRoot, mut counts: bool) -> Option<MemoryLimit> {
     let own = place(tree, Controller::Memory).ok()?;
     let mut directory = own.directory.as_str();
     let mut tightest: Option<MemoryLimit> = None;
@@ -41,7 +41,7 @@ fn tightest(tree: &Tree, mut counts: bool) -> Option<MemoryLimit> {
     }
 }
 
-fn limit_of(tree: &Tree, directory: &str) -> Option<MemoryLimit> {
+fn limit_of(tree: &FsRoot, directory: &str) -> Option<MemoryLimit> {
     // Version 1 writes "no limit" as a number near 2^63.
     const NO_LIMIT_BYTES: u64 = 1 << 62;
     let number = |file: &str| tree.number::<u64>(&format!("{directory}/{file}"));

@@ -6,21 +6,21 @@
 
 use rustix::process::{Resource, getrlimit};
 
+use crate::fs_root::FsRoot;
 use crate::thread::effective_user;
-use crate::tree::Tree;
 
 /// Room for more tasks, and what limits it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TaskRoom {
+pub struct TaskHeadroom {
     pub tasks: u64,
     /// The limit that leaves the least, for people (`pids.max 100 of the control group /a`).
     pub limit: String,
 }
 
-impl TaskRoom {
+impl TaskHeadroom {
     /// The room there is now; `None` where nothing can be read. Others may take it at any time.
     pub fn now() -> Option<Self> {
-        let host = Tree::host();
+        let host = FsRoot::host();
         let user = effective_user();
         // The limit does not bind root (strictly: CAP_SYS_RESOURCE or CAP_SYS_ADMIN).
         let of_user = getrlimit(Resource::Nproc).current.filter(|_| user != 0).map(|limit| Self {
@@ -35,7 +35,7 @@ impl TaskRoom {
     }
 
     /// The room that each limited group on the way from the root to this process leaves.
-    fn of_groups(tree: &Tree) -> Vec<Self> {
+    fn of_groups(tree: &FsRoot) -> Vec<Self> {
         let Some(groups) = tree.text("proc/self/cgroup") else { return Vec::new() };
         let mut rooms = Vec::new();
         for line in groups.lines() {
@@ -67,7 +67,7 @@ impl TaskRoom {
         rooms
     }
 
-    fn of_machine(tree: &Tree) -> Option<Self> {
+    fn of_machine(tree: &FsRoot) -> Option<Self> {
         let limits = ["threads-max", "pid_max"].map(|name| tree.number(&format!("proc/sys/kernel/{name}")));
         let most: u64 = limits.into_iter().flatten().min()?;
         // "0.00 0.01 0.05 1/234 5678": runnable tasks and all tasks.
@@ -78,7 +78,7 @@ impl TaskRoom {
 }
 
 /// Tasks of all processes whose real user is `user`, as far as they can be seen.
-fn tasks_of_user(tree: &Tree, user: u32) -> u64 {
+fn tasks_of_user(tree: &FsRoot, user: u32) -> u64 {
     let tasks = |pid: usize| {
         let status = tree.text(&format!("proc/{pid}/status"))?;
         let field = |name: &str| status.lines().find_map(|l| l.strip_prefix(name)?.split_whitespace().next());
@@ -90,12 +90,12 @@ fn tasks_of_user(tree: &Tree, user: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::expand;
+    use crate::fs_root::expand;
 
-    fn rooms(recording: &str) -> Vec<TaskRoom> {
+    fn rooms(recording: &str) -> Vec<TaskHeadroom> {
         let directory = tempfile::tempdir().unwrap();
         expand(recording, directory.path()).unwrap();
-        TaskRoom::of_groups(&Tree::at(directory.path()))
+        TaskHeadroom::of_groups(&FsRoot::at(directory.path()))
     }
 
     #[test]
@@ -132,10 +132,10 @@ mod tests {
             status(5, 4)
         );
         expand(&recording, directory.path()).unwrap();
-        let tree = Tree::at(directory.path());
-        assert_eq!(TaskRoom::of_machine(&tree).unwrap().tasks, 100);
+        let tree = FsRoot::at(directory.path());
+        assert_eq!(TaskHeadroom::of_machine(&tree).unwrap().tasks, 100);
         assert_eq!(tasks_of_user(&tree, 5), 7);
-        assert_eq!(TaskRoom::of_machine(&Tree::at(&directory.path().join("proc"))), None);
-        assert!(TaskRoom::now().unwrap().tasks > 0);
+        assert_eq!(TaskHeadroom::of_machine(&FsRoot::at(&directory.path().join("proc"))), None);
+        assert!(TaskHeadroom::now().unwrap().tasks > 0);
     }
 }

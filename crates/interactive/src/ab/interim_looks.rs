@@ -21,14 +21,14 @@ const LARGEST_BOUND: f64 = 0.2;
 
 /// After which rounds one looks, and what each look may spend.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Looks {
+pub struct InterimLooks {
     /// Rounds done at each look, ascending.
     at: Vec<usize>,
     /// Shares of the planned rounds at each look; the last is 1.
     fractions: Vec<f64>,
 }
 
-impl Looks {
+impl InterimLooks {
     /// The looks of a run of `planned` rounds, of which `recorded` are there. The last look of a run that ended before its
     /// plan (its time was over) may spend all that is left, since its end had nothing to do with the figures; so may one
     /// of a run that got further than its plan.
@@ -105,7 +105,7 @@ mod tests {
         for planned in 1..60 {
             for recorded in 1..=planned {
                 for alpha in [0.05, 0.01, 0.001] {
-                    let looks = Looks::new(planned, recorded).ended();
+                    let looks = InterimLooks::new(planned, recorded).ended();
                     assert!(looks.at().len() <= MOST_LOOKS && looks.at().windows(2).all(|w| w[0] < w[1]));
                     assert_eq!(looks.at().last(), Some(&recorded));
                     let sum: f64 = (0..looks.at().len()).map(|k| looks.level(k, alpha)).sum();
@@ -125,20 +125,20 @@ mod tests {
 
     #[test]
     fn looks_come_at_the_same_rounds_whatever_was_recorded() {
-        assert_eq!(Looks::new(25, 25).at(), [5, 10, 15, 20, 25]);
-        assert_eq!(Looks::new(25, 10).at(), [5, 10]);
-        assert!(Looks::new(25, 10).is_planned_look());
-        assert_eq!(Looks::new(25, 12).at(), [5, 10, 12]);
-        assert!(!Looks::new(25, 12).is_planned_look(), "ended by its time");
-        assert_eq!(Looks::new(25, 10).level(0, 0.05), Looks::new(25, 25).level(0, 0.05));
-        assert_eq!(Looks::new(25, 30).at(), [5, 10, 15, 20, 30]);
-        assert_eq!(Looks::new(3, 3).at(), [3]);
-        assert_eq!(Looks::new(6, 6).at(), [4, 5, 6]);
+        assert_eq!(InterimLooks::new(25, 25).at(), [5, 10, 15, 20, 25]);
+        assert_eq!(InterimLooks::new(25, 10).at(), [5, 10]);
+        assert!(InterimLooks::new(25, 10).is_planned_look());
+        assert_eq!(InterimLooks::new(25, 12).at(), [5, 10, 12]);
+        assert!(!InterimLooks::new(25, 12).is_planned_look(), "ended by its time");
+        assert_eq!(InterimLooks::new(25, 10).level(0, 0.05), InterimLooks::new(25, 25).level(0, 0.05));
+        assert_eq!(InterimLooks::new(25, 30).at(), [5, 10, 15, 20, 30]);
+        assert_eq!(InterimLooks::new(3, 3).at(), [3]);
+        assert_eq!(InterimLooks::new(6, 6).at(), [4, 5, 6]);
     }
 
     #[test]
     fn the_sequential_p_is_the_inverse_of_the_level() {
-        let looks = Looks::new(25, 25);
+        let looks = InterimLooks::new(25, 25);
         for k in 1..5 {
             for alpha in [0.1, 0.05, 0.003] {
                 let p = looks.level(k, alpha);
