@@ -251,10 +251,14 @@ fn throughput(rows: &Rows) -> Option<Fitness> {
     Some(Fitness { purpose: PURPOSES[2].to_owned(), fit: Fit::Partly, reason })
 }
 
-/// Adds a warning; parts that warn of the same become one warning.
+/// Adds a warning; parts that warn of the same become one warning, which says what they share up to a colon once.
 fn warn(into: &mut Vec<Warning>, from: Warning) {
     match into.iter_mut().find(|w| w.code == from.code) {
-        Some(w) if w.text != from.text => w.text = format!("{}; {}", w.text.trim_end_matches('.'), from.text),
+        Some(w) if w.text != from.text => {
+            let told = |(head, _): &(&str, &str)| w.text.starts_with(&format!("{head}: "));
+            let rest = from.text.split_once(": ").filter(told).map_or(from.text.as_str(), |(_, tail)| tail);
+            w.text = format!("{}; {rest}", w.text.trim_end_matches('.'));
+        }
         Some(_) => {}
         None => into.push(from),
     }

@@ -96,13 +96,13 @@ const drawLines = (figure, spec) => {
       r.x.forEach((v, i) => {
         if ((spec.x.log && !(v > 0)) || (y.log && !(r.y[i] > 0))) return;
         const last = xs[xs.length - 1];
-        /* A null between two points keeps the line from joining them. */
+        /* A null between two points keeps the line from joining them, also over points of other rows (mode 2 below). */
         if (xs.length && apart(last, v)) { xs.push(Math.sqrt(last * v)); ys.push(null); }
         xs.push(v); ys.push(r.y[i]);
       });
       return [xs, ys];
     });
-    return usable.length ? uPlot.join(usable, usable.map(() => [1, 1])) : [[], []];
+    return usable.length ? uPlot.join(usable, usable.map(() => [1, 2])) : [[], []];
   };
   chart = new Chart(host, {
     height: figure.closest('.multi') ? 250 : WIDE() ? 340 : 280, top: marks.length ? 36 : 10, x: spec.x, y, zoomY: true, data: join,
@@ -111,7 +111,7 @@ const drawLines = (figure, spec) => {
       const { ctx, bbox } = u, d = dpr();
       ctx.save();
       ctx.font = `${11 * d}px system-ui, sans-serif`;
-      ctx.textAlign = 'left';
+      ctx.textAlign = 'left'; ctx.textBaseline = 'alphabetic';
       limits.forEach((m) => {
         const py = u.valToPos(m.y, 'y', true);
         if (py < bbox.top || py > bbox.top + bbox.height) return;
