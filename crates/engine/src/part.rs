@@ -237,9 +237,9 @@ fn shared_core(probe: &str, rows: &Rows) -> Option<Warning> {
     let marked = |r: &&Row| rows.cost(r).known().is_some_and(Known::is_shared);
     let looked = || rows.rows.iter().filter(|r| r.pairs.iter().any(|p| p.core.width > 0.0));
     let (all, marked) = (looked().count(), looked().filter(marked).count());
+    let marked = if marked == 0 { String::new() } else { format!(", {marked} of {all} figures include it") };
     Some(SHARED_CORE.note(format!(
-        "another hardware thread used the core: in {:.0} % of {n} samples of {probe}; {marked} of its {all} figures include it \
-         (marked core shared)",
+        "another hardware thread used the core: {probe} {:.0} % of {n} samples{marked}",
         share * 100.0
     )))
 }

@@ -4,7 +4,7 @@
 use machmeter_data::code::Code;
 use machmeter_data::quantity::{Unit, human};
 use machmeter_data::record::Warning;
-use machmeter_stats::regimes::{RegimeOptions, Regimes, regimes};
+use machmeter_stats::regimes::{Regime, RegimeOptions, Regimes, regimes};
 use machmeter_sys::thread::monotonic_ns;
 
 use super::Disturbance;
@@ -134,12 +134,19 @@ pub fn cost(rows: &Rows, row: &Row, levels: Option<&Regimes>) -> (Cost, bool) {
 /// Begin of the note; what stands behind the colon is joined ([`machmeter_data::Record::warn`]).
 pub const MOVED: &str = "the host moved the CPUs";
 
+/// Levels that are told at most, those of most time.
+const NAMED: usize = 3;
+
 pub fn moved(part: &str, levels: Option<&Regimes>) -> Option<Warning> {
     let levels = levels.filter(|l| l.regimes.len() > 1)?;
-    let main = levels.main();
-    let (distance, share) = (Distance::of_level(levels, main), levels.regimes[main].share);
-    let text = format!("{MOVED}: {part} at {distance} ({} of the time)", human(share, Unit::One));
-    Some(MOVES.note(text))
+    let mut all: Vec<_> = levels.regimes.iter().collect();
+    all.sort_by(|a, b| b.share.total_cmp(&a.share));
+    let one = |(i, r): (usize, &&Regime)| {
+        let (way, time) = if i == 0 { (" one way", " of the time") } else { ("", "") };
+        format!("{}{way} {:.0} %{time}", human(r.center, Unit::Nanoseconds), r.share * 100.0)
+    };
+    let told: Vec<String> = all.iter().take(NAMED).enumerate().map(one).collect();
+    Some(MOVES.note(format!("{MOVED}: {part} at {}", told.join(", "))))
 }
 
 #[cfg(test)]
@@ -187,6 +194,12 @@ mod tests {
             "nobody looked"
         );
         let said = moved("part", Some(&levels)).expect("a warning");
-        assert!(said.code == MOVES.id && said.text.contains("level 1 of 2"), "{}", said.text);
+        assert!(
+            said.code == MOVES.id
+                && said.text.contains(" ns one way ")
+                && said.text.contains(" % of the time, "),
+            "{}",
+            said.text
+        );
     }
 }

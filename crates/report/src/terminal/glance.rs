@@ -16,7 +16,7 @@ const FIGURE: usize = 16;
 /// Most and fewest columns of the strip that shows what is usual.
 const STRIP: [usize; 2] = [26, 9];
 /// Columns for what stands beside a figure.
-const BESIDE: usize = 14;
+const BESIDE: usize = 16;
 /// Notes that are told; the others are counted.
 const NOTES: usize = 4;
 /// Rows of a section on the page of several probes.
@@ -136,7 +136,10 @@ fn rows(out: &mut String, record: &Record, style: &TerminalStyle, depth: Depth) 
             continue;
         }
         out.push_str(&heading_text(if section.1 == 0 { &row.section } else { "" }, style));
-        let name = shortened(&printable(&told.name), width);
+        // A long name reaches into the room that its figures leave.
+        let free = figures.saturating_sub(told.figures.chars().count());
+        let name = shortened(&printable(&told.name), width + free);
+        let column = figures - name.chars().count().saturating_sub(width);
         let beside = beside_figures(told, style);
         let room = style.width.saturating_sub(HEADING + width + figures + 4);
         let compared = told.compared.as_ref();
@@ -146,8 +149,8 @@ fn rows(out: &mut String, record: &Record, style: &TerminalStyle, depth: Depth) 
             None => beside.chars().take(room).collect(),
         };
         let figure = match compared {
-            Some(c) => style.paint(color(c.place()), &format!("{:>figures$}", told.figures)),
-            None => format!("{:>figures$}", told.figures),
+            Some(c) => style.paint(color(c.place()), &format!("{:>column$}", told.figures)),
+            None => format!("{:>column$}", told.figures),
         };
         out.push_str(format!("{name:<width$} {figure}   {beside}").trim_end());
         out.push('\n');

@@ -74,7 +74,7 @@ fn rows_of_two_are_told_at_the_placement_that_ruled_most_of_the_time() {
         assert_eq!(m.flags.contains(&MOVES.id.to_owned()), follows(&name), "{name}");
     }
     assert_eq!(a.warnings.iter().map(|w| w.code.as_str()).collect::<Vec<_>>(), [MOVES.id]);
-    assert!(a.warnings[0].text.contains(": shared accesses at level 1 of 2"), "{}", a.warnings[0].text);
+    assert!(a.warnings[0].text.contains(": shared accesses at "), "{}", a.warnings[0].text);
 }
 
 #[test]

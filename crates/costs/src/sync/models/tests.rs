@@ -153,7 +153,7 @@ fn costs_are_those_at_the_main_placement() {
     assert!(m.flags.contains(&MOVES.id.to_owned()));
     let codes: Vec<&str> = a.warnings.iter().map(|w| w.code.as_str()).collect();
     assert_eq!(codes, [MOVES.id]);
-    assert!(a.warnings[0].text.contains("level 1 of 2"), "{}", a.warnings[0].text);
+    assert!(a.warnings[0].text.contains(" ns one way "), "{}", a.warnings[0].text);
 }
 
 #[test]
