@@ -29,6 +29,11 @@ pub(crate) fn all(record: &Record, size: Size) -> Vec<Picture> {
     found.into_iter().flatten().collect()
 }
 
+/// Places of their datasets in the record.
+pub(crate) fn datasets(record: &Record) -> Vec<usize> {
+    all(record, Size { width: 520.0, height: 290.0 }).iter().map(|p| p.dataset).collect()
+}
+
 fn find<'r, T: 'r>(
     record: &'r Record,
     wanted: impl Fn(&'r Dataset) -> Option<T>,

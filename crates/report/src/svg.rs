@@ -116,11 +116,8 @@ fn path_data(points: &[(f64, f64)]) -> String {
         if i == 0 {
             let _ = write!(d, "M{} {}l", px(rx), px(ry));
         } else {
-            let (dx, dy) = (px(rx - x), px(ry - y));
-            if i > 1 {
-                d.push(' ');
-            }
-            let _ = write!(d, "{dx} {dy}");
+            step(&mut d, rx - x);
+            step(&mut d, ry - y);
         }
         (x, y) = (rx, ry);
     }
@@ -128,6 +125,15 @@ fn path_data(points: &[(f64, f64)]) -> String {
         d.push_str("0 0");
     }
     d
+}
+
+/// A number of path data; a sign separates as well as a space.
+fn step(d: &mut String, v: f64) {
+    let text = px(v);
+    if !d.ends_with('l') && !text.starts_with('-') {
+        d.push(' ');
+    }
+    d.push_str(&text.replacen("0.", ".", usize::from(v.abs() < 0.95)));
 }
 
 fn tenth(v: f64) -> f64 {
@@ -171,6 +177,6 @@ mod tests {
         let mut s = Svg::new(10.0, 10.0, "c", "t");
         s.polyline("l", &[(1.0, 2.0), (2.04, f64::NAN)]);
         let out = s.finish();
-        assert!(out.contains("d=\"M1 2l1 -2\""), "{out}");
+        assert!(out.contains("d=\"M1 2l1-2\""), "{out}");
     }
 }

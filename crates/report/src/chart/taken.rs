@@ -7,7 +7,7 @@ use machmeter_data::shape::{Series, SeriesRow};
 use super::frame::Size;
 use crate::axis::Scale;
 use crate::label;
-use crate::svg::{Anchor, Svg};
+use crate::svg::{self, Anchor, Svg};
 
 /// Bars of a strip, and strips at most: those of most.
 const BARS: usize = 160;
@@ -34,11 +34,14 @@ pub(crate) fn draw(series: &Series, who: &[(String, f64)], total: Option<f64>, s
         let (top, bottom) = (strip * i as f64 + 18.0, strip * (i + 1) as f64 - 2.0);
         let ys = Scale::exact(0.0, most.max(1e-9), false, bottom, top);
         let width = (right - LEFT) / bars.len().max(1) as f64;
-        let bar = |(k, v): (usize, &f64)| {
-            let (x, y) = (LEFT + width * k as f64, ys.at(*v));
-            format!("M{x:.1} {bottom:.1}V{y:.1}h{:.1}V{bottom:.1}z", width * 0.9)
+        // One outline of all bars; two digits, so that their places do not drift.
+        let (bar, gap) = (format!("{:.2}", width * 0.9), format!("{:.2}", width * 0.1));
+        let outline = |v: &f64| {
+            let height = svg::px(bottom - ys.at(*v));
+            format!("v-{height}h{bar}v{height}h{gap}")
         };
-        svg.path("point c0", &bars.iter().enumerate().map(bar).collect::<String>());
+        let outlines: String = bars.iter().map(outline).collect();
+        svg.path("point c0", &format!("M{LEFT} {}{outlines}", svg::px(bottom)));
         svg.line("axis", (LEFT, bottom), (right, bottom));
         svg.text("row", 0.0, bottom - 4.0, Anchor::Start, &row.name);
         let worst = bars.iter().copied().fold(0.0, f64::max);

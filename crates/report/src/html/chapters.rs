@@ -6,7 +6,7 @@ use machmeter_data::{Dataset, Record, Shape};
 
 use super::page::{Page, put};
 use super::{esc, figures, heat, trust};
-use crate::machine;
+use crate::{machine, pictures};
 
 /// Pictures that stand open.
 const OPEN: usize = 2;
@@ -37,12 +37,14 @@ pub(super) fn title(probe: &str) -> String {
 }
 
 pub(super) fn all(page: &mut Page, record: &Record) {
+    let at_glance = pictures::datasets(record);
     for name in probes(record) {
-        chapter(page, record, name);
+        chapter(page, record, name, &at_glance);
     }
 }
 
-fn chapter(page: &mut Page, record: &Record, name: &str) {
+/// What stands `at_glance` is drawn there; here the script draws it.
+fn chapter(page: &mut Page, record: &Record, name: &str, at_glance: &[usize]) {
     let anchor = esc(name);
     put!(
         page,
@@ -59,7 +61,7 @@ fn chapter(page: &mut Page, record: &Record, name: &str) {
         open.extend(own.first());
     }
     for (place, (index, dataset)) in open.iter().enumerate() {
-        figures::alone(page, *index, dataset, place == 0);
+        figures::alone(page, *index, dataset, place == 0 && !at_glance.contains(index));
     }
     let rest: Vec<(usize, &Dataset)> =
         own.into_iter().filter(|(index, _)| open.iter().all(|(o, _)| o != index)).collect();

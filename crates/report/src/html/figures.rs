@@ -1,5 +1,5 @@
 //! One figure per dataset, by shape: heading, caption, and what can be seen without the script. Tables and small matrices are
-//! whole; of the pictures the first of each probe is drawn, the others are left to the script, which draws from the record.
+//! whole; of the pictures the first of each probe is drawn, there or at the glance; the script draws the others from the record.
 
 use machmeter_data::{Dataset, Shape};
 
