@@ -31,7 +31,7 @@ pub struct Part<P: 'static> {
     pub name: &'static str,
     /// Its share of the time, relative to the other parts that run.
     pub weight: u32,
-    /// Makes what its cells need and gives them to the pool ([`At::run`]), on the thread that measures.
+    /// Makes what its cells need and gives them to the pool ([`PartContext::run`]), on the thread that measures.
     pub measure: Measure<P>,
     /// What the rows say. `rows` holds all parts; a part reads its own, and others where it needs them.
     pub analyze: fn(&P, &Rows, u64) -> Analysis,
