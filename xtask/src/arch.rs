@@ -11,7 +11,7 @@ use serde_json::Value;
 const LAYERS: [&[&str]; 5] = [
     &["machmeter-data"],
     &["machmeter-sys", "machmeter-stats"],
-    &["machmeter-engine"],
+    &["machmeter-engine", "machmeter-model"],
     &[
         "machmeter-noise",
         "machmeter-interactive",

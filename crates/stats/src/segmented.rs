@@ -16,11 +16,14 @@ pub struct SegmentedOptions {
     pub exact: bool,
     /// Fewest points of a segment, at least 2 (2 fit perfectly, so 3 is a sensible least).
     pub min_points: usize,
+    /// Whether the weights are inverse variances as they are and not only up to a factor: a break must then gain more than errors of
+    /// that size can.
+    pub known_errors: bool,
 }
 
 impl Default for SegmentedOptions {
     fn default() -> Self {
-        Self { max_breaks: 3, exact: false, min_points: 3 }
+        Self { max_breaks: 3, exact: false, min_points: 3, known_errors: false }
     }
 }
 
@@ -42,7 +45,8 @@ pub struct LinearSegment {
 /// Fits independent lines to consecutive stretches of points ordered by `x` (ascending, repeats allowed).
 ///
 /// Neighboring lines need not meet: protocol switches and cache edges jump. `weights` are inverse variances up
-/// to a factor. The number of breaks minimizes `n ln(error / n) + (3 breaks + 2) ln n`.
+/// to a factor. The number of breaks minimizes `n ln(error / n) + (3 breaks + 2) ln n`, with known errors
+/// `error + (3 breaks + 2) ln n`.
 ///
 /// # Errors
 /// Fewer points than the segments need, more than 4096, unequal lengths, non-finite input, `x` not ascending,
@@ -73,7 +77,8 @@ pub fn segmented_regression(
     let points: Vec<[f64; 3]> = (0..n).map(|i| [x[i], y[i], weights[i]]).collect();
     let breaks = opts.max_breaks.min(n / min_points - 1);
     let tables = search(&points, breaks, min_points);
-    let chosen = if opts.exact { breaks } else { by_bic(&tables, n, Moments::of(&points).yy) };
+    let chosen =
+        if opts.exact { breaks } else { by_bic(&tables, n, Moments::of(&points).yy, opts.known_errors) };
     let mut segments = Vec::new();
     let mut end = n;
     for level in (0..=chosen).rev() {
@@ -135,12 +140,14 @@ fn search(points: &[[f64; 3]], breaks: usize, min_points: usize) -> Vec<Level> {
     tables
 }
 
-fn by_bic(tables: &[Level], n: usize, total_squares: f64) -> usize {
+fn by_bic(tables: &[Level], n: usize, total_squares: f64, known_errors: bool) -> usize {
     let count = n as f64;
     // Below this the error is rounding, and a smaller one means nothing.
     let smallest = total_squares * 1e-24 + f64::MIN_POSITIVE;
     let score = |(breaks, level): (usize, &Level)| {
-        count * (level.error[n].max(smallest) / count).ln() + (3.0 * breaks as f64 + 2.0) * count.ln()
+        let misfit =
+            if known_errors { level.error[n] } else { count * (level.error[n].max(smallest) / count).ln() };
+        misfit + (3.0 * breaks as f64 + 2.0) * count.ln()
     };
     let scores: Vec<f64> = tables.iter().enumerate().map(score).collect();
     (0..scores.len()).min_by(|a, b| scores[*a].total_cmp(&scores[*b])).unwrap_or(0)

@@ -40,8 +40,26 @@ fn straight_lines_are_not_cut_and_exact_counts_are_kept() {
         })
         .count();
     assert!(cut <= 20, "{cut} of 200 straight lines cut");
-    let opts = SegmentedOptions { max_breaks: 2, exact: true, min_points: 5 };
+    let opts = SegmentedOptions { max_breaks: 2, exact: true, min_points: 5, known_errors: false };
     let found = segmented_regression(&x, &exact, None, &opts).expect("valid");
     assert!(found.len() == 3 && found.iter().all(|s| s.end - s.start >= 5));
     assert!(segmented_regression(&x[..4], &exact[..4], None, &opts).is_err());
+}
+
+#[test]
+fn known_errors_leave_straight_lines_whole_and_see_what_is_beyond_them() {
+    let mut random = Random::new(26);
+    let x: Vec<f64> = (0..60).map(f64::from).collect();
+    let opts = SegmentedOptions { known_errors: true, ..SegmentedOptions::default() };
+    let mut count = |bend: f64| {
+        (0..200)
+            .filter(|_| {
+                let y: Vec<f64> =
+                    x.iter().map(|x| 3.0 + bend * (x - 30.0).max(0.0) + 2.0 * random.normal()).collect();
+                segmented_regression(&x, &y, Some(&[0.25; 60]), &opts).expect("valid").len() > 1
+            })
+            .count()
+    };
+    let (straight, bent) = (count(0.0), count(0.4));
+    assert!(straight <= 10 && bent >= 190, "{straight} of 200 straight lines cut, {bent} of 200 bends seen");
 }

@@ -1,0 +1,222 @@
+//! The fit, in sequence and never jointly: ranges of sizes by the time per message, then the lines within them, then L.
+
+use machmeter_stats::StatsError;
+use machmeter_stats::regression::{Weighting, line};
+use machmeter_stats::segmented::{SegmentedOptions, segmented_regression};
+
+use super::observed::{Measured, SizePoint};
+use super::segments::{Begins, Latency, Line, Pace, Segment, Table};
+
+/// Fewest sizes of a segment: a line and one size that can contradict it.
+pub const LEAST_POINTS: usize = 3;
+/// Breaks looked for at most; the libraries known have up to four protocols, and each may have a kink.
+const MAX_BREAKS: usize = 8;
+/// Least jump that is another protocol, relative to the time per message.
+const JUMP: f64 = 0.05;
+/// Standard deviations that tell two figures apart.
+const APART: f64 = 2.0;
+
+/// Why there is no table.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+pub enum FitError {
+    /// Too few sizes.
+    #[error("{0} message sizes were measured; a line needs {LEAST_POINTS}")]
+    TooFew(usize),
+    /// A size or a time that cannot be.
+    #[error("{size_bytes} B: a time, its error or the size itself is not positive and finite")]
+    Impossible {
+        /// The size, bytes.
+        size_bytes: u64,
+    },
+    /// A figure left the range of numbers.
+    #[error(transparent)]
+    Stats(#[from] StatsError),
+}
+
+/// The table of these points, one a size, in any order.
+///
+/// # Errors
+/// Fewer than [`LEAST_POINTS`] sizes, or times that are not positive and finite.
+pub fn fit(points: &[SizePoint]) -> Result<Table, FitError> {
+    let mut points = points.to_vec();
+    points.sort_by_key(|p| p.size_bytes);
+    points.dedup_by_key(|p| p.size_bytes);
+    if points.len() < LEAST_POINTS {
+        return Err(FitError::TooFew(points.len()));
+    }
+    let possible =
+        |m: &Measured| m.ns > 0.0 && m.ns.is_finite() && m.sigma_ns > 0.0 && m.sigma_ns.is_finite();
+    let wrong = |p: &&SizePoint| p.size_bytes == 0 || !possible(&p.gap) || !possible(&p.round_trip);
+    if let Some(p) = points.iter().find(wrong) {
+        return Err(FitError::Impossible { size_bytes: p.size_bytes });
+    }
+    let cuts = cuts(&points)?;
+    let mut segments = Vec::new();
+    // A kink is no other protocol: overheads and one-way times are lines from jump to jump.
+    for protocol in ranges(points.len(), &cuts, |c| c.begins == Begins::Jump) {
+        let own = &points[protocol.clone()];
+        let one_way = straight(own, |p| Some(p.round_trip.half()))?;
+        let overhead_send = straight(own, |p| p.overhead_send)?;
+        let overhead_recv = straight(own, |p| p.overhead_recv)?;
+        let Some(one_way) = one_way else { continue };
+        let latency = latency(&one_way, overhead_send.as_ref(), overhead_recv.as_ref());
+        for part in ranges(points.len(), &cuts, |_| true) {
+            if !protocol.contains(&part.start) {
+                continue;
+            }
+            let Some(gap) = straight(&points[part.clone()], |p| Some(p.gap))? else { continue };
+            let begins = cuts.iter().find(|c| c.at == part.start).map_or(Begins::First, |c| c.begins);
+            segments.push(Segment {
+                first_bytes: points[part.start].size_bytes,
+                last_bytes: points.get(part.end).map_or(u64::MAX, |p| p.size_bytes) - 1,
+                begins,
+                gap,
+                one_way,
+                overhead_send,
+                overhead_recv,
+                pace: pace(&points[part], &gap, overhead_send.as_ref(), overhead_recv.as_ref()),
+                latency,
+            });
+        }
+    }
+    if let (Some(last), Some(p)) = (segments.last_mut(), points.last()) {
+        last.last_bytes = p.size_bytes;
+    }
+    Ok(Table { segments })
+}
+
+/// A break: the place of the first point behind it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Cut {
+    at: usize,
+    begins: Begins,
+}
+
+/// Stretches of points between the cuts that count.
+fn ranges(n: usize, cuts: &[Cut], counts: impl Fn(&Cut) -> bool) -> Vec<std::ops::Range<usize>> {
+    let starts: Vec<usize> =
+        std::iter::once(0).chain(cuts.iter().filter(|c| counts(c)).map(|c| c.at)).collect();
+    let ends = starts[1..].iter().copied().chain([n]);
+    starts.iter().copied().zip(ends).map(|(a, b)| a..b).collect()
+}
+
+/// The breaks that are jumps or kinks. What is neither is taken out, the one that costs the fit least first.
+fn cuts(points: &[SizePoint]) -> Result<Vec<Cut>, FitError> {
+    let x: Vec<f64> = points.iter().map(SizePoint::further_bytes).collect();
+    let y: Vec<f64> = points.iter().map(|p| p.gap.ns).collect();
+    let weights: Vec<f64> = points.iter().map(|p| p.gap.sigma_ns.powi(-2)).collect();
+    let options = SegmentedOptions {
+        max_breaks: MAX_BREAKS,
+        exact: false,
+        min_points: LEAST_POINTS,
+        known_errors: true,
+    };
+    let found = segmented_regression(&x, &y, Some(&weights), &options)?;
+    let mut starts: Vec<usize> = found.iter().skip(1).map(|s| s.start).collect();
+    loop {
+        let mut weakest: Option<(f64, usize)> = None;
+        let mut cuts = Vec::new();
+        for (i, at) in starts.iter().copied().enumerate() {
+            let from = if i == 0 { 0 } else { starts[i - 1] };
+            let to = starts.get(i + 1).copied().unwrap_or(points.len());
+            let (before, behind) = (gap_line(&points[from..at])?, gap_line(&points[at..to])?);
+            if let Some(begins) = begins(points, at, &before.0, &behind.0) {
+                cuts.push(Cut { at, begins });
+                continue;
+            }
+            let cost = gap_line(&points[from..to])?.1 - before.1 - behind.1;
+            if weakest.is_none_or(|(least, _)| cost < least) {
+                weakest = Some((cost, i));
+            }
+        }
+        match weakest {
+            Some((_, i)) => starts.remove(i),
+            None => return Ok(cuts),
+        };
+    }
+}
+
+/// Whether the lines before and behind a break jump between its sizes, bend upwards, or neither.
+fn begins(points: &[SizePoint], at: usize, before: &Line, behind: &Line) -> Option<Begins> {
+    let jump = |p: &SizePoint| behind.at(p.size_bytes) / before.at(p.size_bytes).max(f64::MIN_POSITIVE) - 1.0;
+    let (low, high) = (jump(&points[at - 1]), jump(&points[at]));
+    if low.abs().min(high.abs()) >= JUMP && low.signum() == high.signum() {
+        return Some(Begins::Jump);
+    }
+    (behind.per_byte.ns > before.per_byte.ns).then_some(Begins::Kink)
+}
+
+fn gap_line(points: &[SizePoint]) -> Result<(Line, f64), FitError> {
+    let found: Vec<(f64, Measured)> = points.iter().map(|p| (p.further_bytes(), p.gap)).collect();
+    weighted(&found)
+}
+
+/// The line of what some of the points have; `None` where none has it. Of one or two sizes it is level.
+fn straight(
+    points: &[SizePoint],
+    of: impl Fn(&SizePoint) -> Option<Measured>,
+) -> Result<Option<Line>, FitError> {
+    let found: Vec<(f64, Measured)> =
+        points.iter().filter_map(|p| Some((p.further_bytes(), of(p)?))).collect();
+    if found.is_empty() { Ok(None) } else { Ok(Some(weighted(&found)?.0)) }
+}
+
+/// Weighted line with neither part below zero, and its chi-square.
+fn weighted(points: &[(f64, Measured)]) -> Result<(Line, f64), FitError> {
+    let x: Vec<f64> = points.iter().map(|p| p.0).collect();
+    let y: Vec<f64> = points.iter().map(|p| p.1.ns).collect();
+    let sigma: Vec<f64> = points.iter().map(|p| p.1.sigma_ns).collect();
+    let chi2 = |l: &Line| -> f64 {
+        points.iter().map(|(x, m)| ((m.ns - l.at_first.ns - l.per_byte.ns * x) / m.sigma_ns).powi(2)).sum()
+    };
+    if points.len() >= LEAST_POINTS && x[0] < x[x.len() - 1] {
+        let found = line(&x, &y, Weighting::Sigma(&sigma))?;
+        // Scatter beyond the known errors widens them.
+        let wider = (found.chi2 / found.dof as f64).max(1.0).sqrt();
+        let part =
+            |k: usize| Measured { ns: found.coefficients[k], sigma_ns: found.standard_errors[k] * wider };
+        let line = Line { at_first: part(0), per_byte: part(1) };
+        if line.at_first.ns >= 0.0 && line.per_byte.ns >= 0.0 {
+            return Ok((line, found.chi2));
+        }
+        if line.per_byte.ns > 0.0 {
+            // Through nothing at the first byte.
+            let w = |m: &Measured| m.sigma_ns.powi(-2);
+            let xx: f64 = points.iter().map(|(x, m)| w(m) * x * x).sum();
+            let xy: f64 = points.iter().map(|(x, m)| w(m) * x * m.ns).sum();
+            let per_byte = Measured { ns: xy / xx, sigma_ns: xx.sqrt().recip() };
+            let line = Line { at_first: Measured { ns: 0.0, ..line.at_first }, per_byte };
+            return Ok((line, chi2(&line)));
+        }
+    }
+    let weight: f64 = sigma.iter().map(|s| s.powi(-2)).sum();
+    let mean = y.iter().zip(&sigma).map(|(y, s)| y / s.powi(2)).sum::<f64>() / weight;
+    let level = Line {
+        at_first: Measured { ns: mean, sigma_ns: weight.sqrt().recip() },
+        per_byte: Measured { ns: 0.0, sigma_ns: 0.0 },
+    };
+    Ok((level, chi2(&level)))
+}
+
+/// L, where it is told apart from the overheads.
+fn latency(one_way: &Line, send: Option<&Line>, recv: Option<&Line>) -> Latency {
+    let (Some(send), Some(recv)) = (send, recv) else { return Latency::AtMost(one_way.at_first.ns) };
+    let rest = one_way.at_first.minus(send.at_first).minus(recv.at_first);
+    if rest.ns > APART * rest.sigma_ns {
+        Latency::Known(rest)
+    } else {
+        Latency::AtMost((rest.ns.max(0.0) + APART * rest.sigma_ns).min(one_way.at_first.ns))
+    }
+}
+
+/// Who sets the pace at most sizes of a segment.
+fn pace(points: &[SizePoint], gap: &Line, send: Option<&Line>, recv: Option<&Line>) -> Pace {
+    let (Some(send), Some(recv)) = (send, recv) else { return Pace::Unknown };
+    let waits = |p: &&SizePoint| {
+        let busy_ns = send.at(p.size_bytes).max(recv.at(p.size_bytes));
+        let all = [Some(p.gap), p.overhead_send, p.overhead_recv];
+        let sigma_ns = all.iter().flatten().map(|m| m.sigma_ns).fold(0.0, f64::hypot);
+        gap.at(p.size_bytes) - busy_ns > APART * sigma_ns
+    };
+    if 2 * points.iter().filter(waits).count() > points.len() { Pace::Link } else { Pace::Overhead }
+}

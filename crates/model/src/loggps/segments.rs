@@ -1,0 +1,102 @@
+//! The table of parameters by size, and what it predicts.
+
+use super::observed::Measured;
+
+/// A line over the bytes after the first: `at_first + per_byte * (s - 1)`. Neither is ever negative.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Line {
+    /// Value at one byte.
+    pub at_first: Measured,
+    /// Slope, ns per byte.
+    pub per_byte: Measured,
+}
+
+impl Line {
+    /// Value at a size, ns.
+    pub fn at(&self, size_bytes: u64) -> f64 {
+        self.at_first.ns + self.per_byte.ns * size_bytes.saturating_sub(1) as f64
+    }
+}
+
+/// How a segment begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Begins {
+    /// With the smallest size.
+    First,
+    /// By another protocol: the time per message jumps.
+    Jump,
+    /// Where the link overtakes the CPUs: the line bends and does not jump.
+    Kink,
+}
+
+/// What sets the pace of a train.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pace {
+    /// The link: gap and gap per byte are its own.
+    Link,
+    /// The CPUs: the link's gap is at most what was measured.
+    Overhead,
+    /// The overheads were not measured.
+    Unknown,
+}
+
+/// Latency of the first byte.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Latency {
+    /// Apart from the overheads.
+    Known(Measured),
+    /// The overheads take as long as the way itself, or were not measured: no more than this, ns.
+    AtMost(f64),
+}
+
+/// Parameters of messages from one size to another, both included.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Segment {
+    /// Smallest size, bytes.
+    pub first_bytes: u64,
+    /// Largest size, bytes.
+    pub last_bytes: u64,
+    /// Why it begins there.
+    pub begins: Begins,
+    /// y(s): g at one byte, and G.
+    pub gap: Line,
+    /// PRTT(1, 0, s) / 2.
+    pub one_way: Line,
+    /// `o_s`, where it was measured at a size of the segment.
+    pub overhead_send: Option<Line>,
+    /// `o_r`, where it was measured at a size of the segment.
+    pub overhead_recv: Option<Line>,
+    /// What sets the pace.
+    pub pace: Pace,
+    /// L.
+    pub latency: Latency,
+}
+
+/// Segments in the order of their sizes, without a hole.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Table {
+    /// At least one.
+    pub segments: Vec<Segment>,
+}
+
+impl Table {
+    /// The segment of a size; sizes beyond the last belong to it.
+    pub fn segment(&self, size_bytes: u64) -> &Segment {
+        let found = self.segments.iter().find(|s| size_bytes <= s.last_bytes);
+        found.unwrap_or(&self.segments[self.segments.len() - 1])
+    }
+
+    /// PRTT(n, d, s), ns; `None` with work between messages whose overhead is not known.
+    pub fn train_ns(&self, messages: u32, work_ns: f64, size_bytes: u64) -> Option<f64> {
+        let s = self.segment(size_bytes);
+        let gap_ns = s.gap.at(size_bytes);
+        let each_ns =
+            if work_ns > 0.0 { (s.overhead_send?.at(size_bytes) + work_ns).max(gap_ns) } else { gap_ns };
+        Some(2.0 * s.one_way.at(size_bytes) + f64::from(messages.saturating_sub(1)) * each_ns)
+    }
+
+    /// First sizes of the segments that begin with a jump, bytes.
+    pub fn jumps(&self) -> impl Iterator<Item = u64> {
+        self.segments.iter().filter(|s| s.begins == Begins::Jump).map(|s| s.first_bytes)
+    }
+}

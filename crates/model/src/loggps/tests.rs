@@ -1,0 +1,114 @@
+//! What cannot be told is a bound, what cannot be is refused.
+
+use super::*;
+
+fn exactly(ns: f64) -> Measured {
+    Measured { ns, sigma_ns: ns * 1e-3 }
+}
+
+/// A link of 100 ns and 0.1 ns per byte, latency 250 ns, overheads as given.
+fn points(overheads: Option<(f64, f64)>) -> Vec<SizePoint> {
+    let (send, recv) = overheads.unwrap_or((40.0, 60.0));
+    let point = |s: u64| {
+        let further = 0.1 * (s - 1) as f64;
+        let one = 2.0 * (send + 250.0 + recv + further);
+        let each = (100.0 + further).max(send).max(recv);
+        let mut p = SizePoint::of_trains(s, exactly(one), exactly(one + f64::from(TRAIN - 1) * each));
+        (p.overhead_send, p.overhead_recv) = overheads.map(|(s, r)| (exactly(s), exactly(r))).unzip();
+        p
+    };
+    grid(1, 65_536, 20).into_iter().map(point).collect()
+}
+
+#[test]
+fn one_line_has_its_parameters_and_predicts() {
+    let table = fit(&points(Some((40.0, 60.0)))).unwrap();
+    let [s] = &table.segments[..] else { panic!("{table:?}") };
+    assert!((s.gap.at_first.ns - 100.0).abs() < 0.1 && (s.gap.per_byte.ns - 0.1).abs() < 1e-4, "{s:?}");
+    assert!(matches!(s.latency, Latency::Known(l) if (l.ns - 250.0).abs() < 1.0), "{s:?}");
+    assert_eq!((s.pace, s.begins, s.first_bytes, s.last_bytes), (Pace::Link, Begins::First, 1, 65_536));
+    // 2 (40 + 250 + 60 + 99.9) + 3 (100 + 99.9), and with 500 ns of work between messages 3 (40 + 500).
+    let (plain, worked) = (table.train_ns(4, 0.0, 1000).unwrap(), table.train_ns(4, 500.0, 1000).unwrap());
+    assert!((plain - 1_499.5).abs() < 2.0 && (worked - 2_519.8).abs() < 3.0, "{plain} {worked}");
+    // Beyond the largest size the last segment goes on.
+    assert!((table.train_ns(1, 0.0, 1 << 20).unwrap() - 210_415.0).abs() < 300.0);
+}
+
+#[test]
+fn what_can_not_be_told_is_a_bound() {
+    let table = fit(&points(None)).unwrap();
+    let s = &table.segments[0];
+    assert!(s.pace == Pace::Unknown && matches!(s.latency, Latency::AtMost(ns) if (ns - 350.0).abs() < 1.0));
+    assert_eq!(table.train_ns(4, 500.0, 1000), None, "the overhead of a send is not known");
+    // The sender sets the pace of small messages, and the link overtakes it at 2001 bytes.
+    let table = fit(&points(Some((300.0, 60.0)))).unwrap();
+    let [slow, wire] = &table.segments[..] else { panic!("{table:?}") };
+    assert!(slow.pace == Pace::Overhead && (slow.gap.at_first.ns - 300.0).abs() < 1.0, "{slow:?}");
+    assert!(wire.begins == Begins::Kink && wire.pace == Pace::Link, "{wire:?}");
+    assert!((wire.gap.at_first.ns - 100.0).abs() < 3.0 && (wire.gap.per_byte.ns - 0.1).abs() < 1e-3);
+    assert_eq!(table.jumps().count(), 0);
+    // Overheads that fill half of the round trip leave no latency.
+    let mut all = points(Some((40.0, 60.0)));
+    for p in &mut all {
+        p.overhead_send = Some(exactly(290.0));
+    }
+    let bound = fit(&all).unwrap().segments[0].latency;
+    assert!(matches!(bound, Latency::AtMost(ns) if ns > 0.0 && ns < 2.0), "{bound:?}");
+}
+
+#[test]
+fn nothing_is_below_zero_and_what_can_not_be_is_refused() {
+    let mut falling = points(None);
+    for (i, p) in falling.iter_mut().enumerate() {
+        p.gap = exactly(500.0 - 2.0 * i as f64);
+    }
+    let table = fit(&falling).unwrap();
+    assert!(table.segments.iter().all(|s| s.gap.per_byte.ns >= 0.0 && s.gap.at_first.ns >= 0.0), "{table:?}");
+    assert_eq!(fit(&falling[..2]), Err(FitError::TooFew(2)));
+    for wrong in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        let mut all = points(None);
+        all[3].gap.ns = wrong;
+        let size_bytes = all[3].size_bytes;
+        assert_eq!(fit(&all), Err(FitError::Impossible { size_bytes }), "{wrong}");
+        assert!(propose(&all, 0).is_empty());
+    }
+}
+
+#[test]
+fn a_jump_is_bisected_to_the_byte_and_a_bend_is_not() {
+    let mut all = points(Some((40.0, 60.0)));
+    let jump = |p: &mut SizePoint| {
+        if p.size_bytes > 4_096 {
+            p.gap = exactly(p.gap.ns + 400.0);
+        }
+    };
+    all.iter_mut().for_each(jump);
+    let mut rounds = 0;
+    loop {
+        let wanted = propose(&all, rounds);
+        if wanted.is_empty() && rounds > 1 {
+            break;
+        }
+        let further = 0.1;
+        for s in wanted {
+            let mut p = all[0];
+            p.size_bytes = s;
+            p.round_trip = exactly(700.0 + 2.0 * further * (s - 1) as f64);
+            p.gap = exactly(100.0 + further * (s - 1) as f64);
+            jump(&mut p);
+            all.push(p);
+        }
+        rounds += 1;
+        assert!(rounds < 40);
+    }
+    assert_eq!(fit(&all).unwrap().jumps().collect::<Vec<_>>(), [4_097]);
+    assert!(propose(&points(Some((300.0, 60.0))), 9).is_empty());
+}
+
+#[test]
+fn grids_have_their_ends_and_no_size_twice() {
+    assert_eq!(grid(1, 8, 30), [1, 2, 3, 4, 5, 6, 7, 8]);
+    let all = grid(1, 1 << 20, 30);
+    assert!(all[0] == 1 && all[all.len() - 1] == 1 << 20 && all.windows(2).all(|w| w[0] < w[1]));
+    assert_eq!(grid(0, 0, 0), [1]);
+}
