@@ -205,6 +205,8 @@ pub(super) const REAL_TIME_SHARE: CheckDef = CheckDef {
     details: &["kernel.fair_server_runtime", "kernel.fair_server_period"],
     states: &[Pass, Warn, Unknown, NotApplicable],
     warning_spoils: &[Purpose::RealTime],
+    // What every such kernel does by itself; figures are taken under the ordinary policy unless asked otherwise.
+    of_machine: true,
     judge: real_time_share,
     ..CheckDef::OF_NOTHING
 };
