@@ -12,6 +12,7 @@ pub mod facts;
 pub mod fs_root;
 pub mod guard;
 pub mod kernel;
+pub mod link;
 pub mod memory;
 pub mod oom;
 pub mod pages;

@@ -10,7 +10,7 @@ use machmeter_stats::quantile::{quantile, sorted};
 use machmeter_stats::regimes::{Regime, RegimeOptions, Regimes, regimes};
 use machmeter_stats::{Interval, serial};
 
-use machmeter_engine::disturbance::placement::{self, MOVES};
+use machmeter_engine::disturbance::placement;
 
 /// Trips of a visit. The ten visits of a short run make 640: six beyond the 99 % quantile, the fewest that have a rank interval.
 pub(super) const TRIPS: u64 = 64;
@@ -46,8 +46,6 @@ machmeter_data::metric!(
 pub(super) struct Priced<'r> {
     pub(super) row: &'r Row,
     pub(super) cost: Cost,
-    /// Whether the figure is that of one placement of several.
-    placed: bool,
     /// Trips in ascending order, ns; none of a row of batches.
     trips_ns: Vec<f64>,
     /// Two at least, or none.
@@ -63,7 +61,7 @@ impl<'r> Priced<'r> {
     }
 
     fn of(rows: &Rows, row: &'r Row, levels: Option<&Regimes>) -> Self {
-        let (cost, placed) = placement::cost(rows, row, levels);
+        let cost = placement::cost(rows, row, levels);
         let extra = |name: &str| row.extras.get(name).copied().unwrap_or(0.0);
         let operations = extra(TURNS_SEEN) * row.per_turn;
         let single = row.short_turns == 0 && row.long_turns > 0;
@@ -71,7 +69,7 @@ impl<'r> Priced<'r> {
         let pairs = if row.long_turns == 1 { placement::on_main(row, levels) } else { Vec::new() };
         let trips_ns = values_ns(row, &pairs, rows.ns_per_tick());
         let modes = modes(&trips_ns);
-        Self { row, cost, placed, trips_ns: sorted(&trips_ns).unwrap_or_default(), modes, sleeps }
+        Self { row, cost, trips_ns: sorted(&trips_ns).unwrap_or_default(), modes, sleeps }
     }
 
     /// The metric of the cost with its quantiles, and those beside it.
@@ -79,9 +77,6 @@ impl<'r> Priced<'r> {
         let mut cost = self.cost.metric(info, keys.clone());
         if cost.value.is_none() {
             return vec![cost];
-        }
-        if self.placed {
-            cost.flag(MOVES.id);
         }
         let at = |p: f64| Some((p, quantile(&self.trips_ns, p)?));
         if let Some(max) = self.trips_ns.last() {

@@ -107,14 +107,14 @@ pub fn on_main(row: &Row, levels: Option<&Regimes>) -> Vec<Pair> {
     row.pairs.iter().filter(at_main).copied().collect()
 }
 
-/// What a row costs on the most frequent level, and whether that is one of several: then the figure is to be flagged. All samples count
-/// where the placement did not move, or nobody looked at it beside this row.
-pub fn cost(rows: &Rows, row: &Row, levels: Option<&Regimes>) -> (Cost, bool) {
+/// What a row costs on the most frequent level, which the cost names ([`Known::apart_ns`](crate::cost::estimate::Known)): it is of one
+/// population, and nothing to doubt. All samples count where the placement did not move, or nobody looked at it beside this row.
+pub fn cost(rows: &Rows, row: &Row, levels: Option<&Regimes>) -> Cost {
     let looked = row.pairs.iter().any(|p| p.regime_ns > 0.0);
     let levels = levels.filter(|l| looked && !l.regimes.is_empty());
     let apart_ns = levels.map(|l| l.regimes[l.main()].center);
     let Some(levels) = levels.filter(|l| l.regimes.len() > 1) else {
-        return (rows.cost(row).apart(apart_ns), false);
+        return rows.cost(row).apart(apart_ns);
     };
     let main = on_main(row, Some(levels));
     let mut cost = rows.cost_of(row, &main).apart(apart_ns);
@@ -128,7 +128,7 @@ pub fn cost(rows: &Rows, row: &Row, levels: Option<&Regimes>) -> (Cost, bool) {
         let place = Distance::of_level(levels, levels.main());
         why.push_str(&format!(" at the main placement of the CPUs ({place}); {elsewhere} at others"));
     }
-    (cost, true)
+    cost
 }
 
 /// Begin of the note; what stands behind the colon is joined ([`machmeter_data::Record::warn`]).
@@ -185,12 +185,12 @@ mod tests {
         assert_eq!(levels.regimes.len(), 2);
         let of = |i: usize| cost(&rows, &rows.rows[i], Some(&levels));
         let at_24 = |ns: f64| (23.9..24.6).contains(&ns);
-        assert!(matches!(of(0), (Cost::Known(k), true) if k.n == 200 && k.apart_ns.is_some_and(at_24)));
+        assert!(matches!(of(0), Cost::Known(k) if k.n == 200 && k.apart_ns.is_some_and(at_24)));
         assert!(
-            matches!(of(1), (Cost::Unknown { why }, true) if why.contains("0 undisturbed samples") && why.contains("level 1 of 2 at 24.") && why.ends_with("30 at others"))
+            matches!(of(1), Cost::Unknown { why } if why.contains("0 undisturbed samples") && why.contains("level 1 of 2 at 24.") && why.ends_with("30 at others"))
         );
         assert!(
-            matches!(of(2), (Cost::Known(k), false) if k.n == 20 && k.apart_ns.is_none()),
+            matches!(of(2), Cost::Known(k) if k.n == 20 && k.apart_ns.is_none()),
             "nobody looked"
         );
         let said = moved("part", Some(&levels)).expect("a warning");

@@ -15,7 +15,7 @@ use super::{PART, info};
 use crate::memory::Params;
 use crate::memory::ladder::detect::DetectedCaches;
 use crate::show;
-use machmeter_engine::disturbance::placement::{self, MOVES, levels};
+use machmeter_engine::disturbance::placement::{self, levels};
 
 /// One line of the table in one model, of all its members.
 struct Figure {
@@ -29,8 +29,8 @@ struct Figure {
     max_ns: f64,
     n: usize,
     population: Option<Population>,
-    /// Whether it is that of one placement of the CPUs of several.
-    placed: bool,
+    /// How far apart the CPUs were, one way; `None` where nobody looked.
+    apart_ns: Option<f64>,
 }
 
 pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
@@ -166,11 +166,8 @@ fn of_model(out: &mut Analysis, rows: &Rows, model: &str, levels: Option<&Regime
 /// Of the members' costs; the reason, or `< bound`, where not all are known.
 fn figure(rows: &Rows, members: &[&Row], levels: Option<&Regimes>) -> Result<Figure, String> {
     let mut known = Vec::new();
-    let mut placed = false;
     for row in members {
-        let (cost, moved) = placement::cost(rows, row, levels);
-        placed |= moved;
-        match cost {
+        match placement::cost(rows, row, levels) {
             Cost::Known(k) => known.push(k),
             Cost::Below { bound_ns, .. } => return Err(format!("< {}", human(bound_ns, Unit::Nanoseconds))),
             Cost::Unknown { why } => return Err(why),
@@ -187,7 +184,7 @@ fn figure(rows: &Rows, members: &[&Row], levels: Option<&Regimes>) -> Result<Fig
         max_ns: known.iter().map(|k| k.max_ns).fold(0.0, f64::max),
         n: known.iter().map(|k| k.n).sum(),
         population: Population::of_all(known.iter().map(|k| k.population)),
-        placed,
+        apart_ns: known.first().and_then(|k| k.apart_ns),
     })
 }
 
@@ -201,14 +198,10 @@ fn metric(found: &Result<Figure, String>, row: &Row, model: &str, access: Access
     match found {
         Ok(f) => {
             let m = Metric::new(&info::SHARED, conditions, f.mean_ns, "mean of members' medians", f.n as u64);
-            let mut m = m
-                .with_ci(Interval::new(LEVEL, f.low_ns, f.high_ns, "rank"))
+            m.with_ci(Interval::new(LEVEL, f.low_ns, f.high_ns, "rank"))
                 .with_max(f.max_member_ns)
-                .with_population(f.population);
-            if f.placed {
-                m.flag(MOVES.id);
-            }
-            m
+                .with_population(f.population)
+                .with_apart(f.apart_ns)
         }
         Err(why) => Metric::rejected(&info::SHARED, conditions, "mean of members' medians", why),
     }

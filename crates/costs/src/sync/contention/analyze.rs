@@ -16,7 +16,7 @@ use super::{FAIRNESS, FALSE_SHARING, PART, UNFAIR};
 use crate::show;
 use crate::sync::Params;
 use crate::sync::cost::{COST, ONE_CPU};
-use machmeter_engine::disturbance::placement::{self, MOVES, levels};
+use machmeter_engine::disturbance::placement::{self, levels};
 
 /// Cost over that of counters far apart from which on two disturb each other.
 const DISTURBED: f64 = 1.5;
@@ -38,12 +38,12 @@ pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
         .part(PART.name)
         .filter(|r| r.operation != "part")
         .filter_map(|row| {
-            let (cost, _) = placement::cost(rows, row, levels.as_ref());
+            let cost = placement::cost(rows, row, levels.as_ref());
             Some(View { row, cpus: row.int("cpus")?, distance_bytes: row.int("distance_bytes")?, cost })
         })
         .collect();
     for v in &views {
-        out.metrics.push(cost(v, levels.as_ref()));
+        out.metrics.push(cost(v));
         out.metrics.extend(fairness(v));
     }
     for operation in [Operation::FetchAdd, Operation::StoreLoad] {
@@ -67,14 +67,11 @@ fn keys(v: &View<'_>) -> Keys {
     ])
 }
 
-fn cost(v: &View<'_>, levels: Option<&Regimes>) -> Metric {
+fn cost(v: &View<'_>) -> Metric {
     let mut p = keys(v);
     p.insert("kind".to_owned(), v.row.kind.name().into());
     let mut m = v.cost.metric(&COST, p);
     "median of batches".clone_into(&mut m.estimator);
-    if m.value.is_some() && v.cpus > 1 && levels.is_some_and(|l| l.regimes.len() > 1) {
-        m.flag(MOVES.id);
-    }
     m
 }
 

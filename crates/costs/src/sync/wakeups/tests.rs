@@ -97,7 +97,7 @@ fn a_wake_up_is_told_at_the_main_placement() {
     let costs: Vec<_> = a.metrics.iter().filter(|m| m.id == "sync.cost").collect();
     let (idle, same) = (costs[0], costs[1]);
     assert_eq!((idle.value, idle.n), (Some(10_000.0), 80));
-    assert_eq!(idle.flags, [MOVES.id]);
+    assert!(idle.flags.is_empty() && idle.apart_ns.is_some_and(|ns| (23.0..25.0).contains(&ns)), "{idle:?}");
     assert!(same.value == Some(10_000.0) && same.flags.is_empty(), "one CPU has no placement: {same:?}");
     assert_eq!(a.warnings.iter().map(|w| w.code.as_str()).collect::<Vec<_>>(), [MOVES.id]);
 }

@@ -1,0 +1,264 @@
+//! A link through shared memory: a ring of bytes for each direction.
+//!
+//! The sender owns `head` and the receiver `tail`, both counts of bytes that only grow. Either believes of the other's no more than that
+//! it lies within the ring.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+
+use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::mm::{MapFlags, ProtFlags};
+use rustix::thread::futex::{self, Flags, Timespec};
+
+use super::{LIMIT_NS, Link, Wait};
+use crate::thread::monotonic_ns;
+
+/// Bytes on the way, at most, in one direction.
+pub(super) const CAPACITY: usize = 1 << 20;
+/// Bytes before the data of a direction: its counts, each on lines of its own.
+const COUNTS: usize = 4096;
+/// From one count to the next, bytes: two lines of 64, since processors fetch lines in pairs.
+const APART: usize = 128;
+const DIRECTION: usize = COUNTS + CAPACITY;
+const BYTES: usize = 2 * DIRECTION;
+/// Bytes that are written before the receiver may read them: half of a first cache of 32 KiB, so that both ends copy at once.
+const PUBLISHED: usize = 16 << 10;
+/// Looks at the other end between two looks at the clock.
+const LOOK_EVERY: u32 = 1 << 12;
+
+/// The shared memory of both directions.
+struct Memory {
+    start: NonNull<u8>,
+}
+
+// SAFETY: the mapping belongs to the value and does not move; what others may change is reached through atomics, data by the owner of
+// the counts around it.
+unsafe impl Send for Memory {}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: the mapping made in `open`, which nobody can reach any more.
+        let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), BYTES) };
+    }
+}
+
+/// New memory for a ring.
+pub(super) fn create() -> io::Result<OwnedFd> {
+    let memory = rustix::fs::memfd_create(c"machmeter-ring", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+    rustix::fs::ftruncate(&memory, BYTES as u64)?;
+    // Nobody can take the memory away under the other process, which would be killed by a SIGBUS.
+    rustix::fs::fcntl_add_seals(&memory, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+    Ok(memory)
+}
+
+impl Memory {
+    fn open(fd: &OwnedFd) -> io::Result<Self> {
+        let sealed = rustix::fs::fcntl_get_seals(fd).is_ok_and(|s| s.contains(SealFlags::SHRINK));
+        let bytes = rustix::fs::fstat(fd)?.st_size;
+        if !sealed || usize::try_from(bytes).ok() != Some(BYTES) {
+            let why = format!("the descriptor holds no ring ({bytes} bytes)");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        let flags = MapFlags::SHARED | MapFlags::POPULATE;
+        // SAFETY: a new mapping at an address of the kernel's choice, over a file of this size that is sealed against shrinking.
+        let start = unsafe { rustix::mm::mmap(std::ptr::null_mut(), BYTES, access, flags, fd, 0) }?;
+        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Self { start })
+    }
+
+    fn at(&self, offset: usize) -> NonNull<u8> {
+        assert!(offset < BYTES, "offset {offset} of {BYTES}");
+        // SAFETY: inside the mapping, as just checked.
+        unsafe { self.start.add(offset) }
+    }
+
+    fn word(&self, offset: usize) -> &AtomicU64 {
+        // SAFETY: mapped for as long as self, aligned (all offsets are multiples of 128), and reached through atomics only.
+        unsafe { AtomicU64::from_ptr(self.at(offset).as_ptr().cast()) }
+    }
+
+    fn flag(&self, offset: usize) -> &AtomicU32 {
+        // SAFETY: as in `word`.
+        unsafe { AtomicU32::from_ptr(self.at(offset).as_ptr().cast()) }
+    }
+}
+
+/// Where counts and data of a direction lie in the memory.
+#[derive(Clone, Copy)]
+struct Direction {
+    start: usize,
+}
+
+impl Direction {
+    const fn head(self) -> usize {
+        self.start
+    }
+    const fn tail(self) -> usize {
+        self.start + APART
+    }
+    /// 1 while the receiver sleeps or is about to.
+    const fn receiver_sleeps(self) -> usize {
+        self.start + 2 * APART
+    }
+    const fn sender_sleeps(self) -> usize {
+        self.start + 3 * APART
+    }
+    const fn data(self) -> usize {
+        self.start + COUNTS
+    }
+}
+
+/// One end of the ring.
+pub(super) struct Ring {
+    memory: Memory,
+    out: Direction,
+    inward: Direction,
+    /// Own counts, and the last seen of the other end, so that a look at its line is made only where needed.
+    sent: u64,
+    taken: u64,
+    acknowledged: u64,
+    arrived: u64,
+    wait: Wait,
+    limit_ns: u64,
+}
+
+impl Ring {
+    /// The first end sends through the first ring.
+    pub(super) fn open(fd: OwnedFd, is_first: bool, wait: Wait) -> io::Result<Self> {
+        let memory = Memory::open(&fd)?;
+        let [first, second] = [Direction { start: 0 }, Direction { start: DIRECTION }];
+        let (out, inward) = if is_first { (first, second) } else { (second, first) };
+        let now = |offset: usize| memory.word(offset).load(Ordering::Acquire);
+        let (sent, acknowledged) = (now(out.head()), now(out.tail()));
+        let (taken, arrived) = (now(inward.tail()), now(inward.head()));
+        Ok(Self { memory, out, inward, sent, taken, acknowledged, arrived, wait, limit_ns: LIMIT_NS })
+    }
+
+    /// Waits until the count at `offset` is another than `old`; the count.
+    #[inline]
+    fn wait_for(&self, offset: usize, sleeps: usize, old: u64) -> io::Result<u64> {
+        let count = self.memory.word(offset);
+        let (mut looks, mut until_ns) = (0_u32, None);
+        loop {
+            let now = count.load(Ordering::Acquire);
+            if now != old {
+                return Ok(now);
+            }
+            looks = looks.wrapping_add(1);
+            if self.wait == Wait::Sleeping {
+                self.sleep(offset, sleeps, old);
+            } else if !looks.is_multiple_of(LOOK_EVERY) {
+                std::hint::spin_loop();
+                continue;
+            }
+            let now_ns = monotonic_ns();
+            if now_ns > *until_ns.get_or_insert(now_ns.saturating_add(self.limit_ns)) {
+                let why = format!("nothing moved for {} ms", self.limit_ns / 1_000_000);
+                return Err(io::Error::new(io::ErrorKind::TimedOut, why));
+            }
+        }
+    }
+
+    /// Sleeps while the count is `old`, a tenth of the limit at most.
+    fn sleep(&self, offset: usize, sleeps: usize, old: u64) {
+        let flag = self.memory.flag(sleeps);
+        flag.store(1, Ordering::SeqCst);
+        if self.memory.word(offset).load(Ordering::SeqCst) == old {
+            let ns = self.limit_ns / 10;
+            let time =
+                Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as _ };
+            // Whatever ends it, the count is looked at again.
+            let _ = futex::wait(flag, Flags::empty(), 1, Some(&time));
+        }
+        flag.store(0, Ordering::Relaxed);
+    }
+
+    /// Publishes an own count and wakes the other end where it sleeps.
+    #[inline]
+    fn publish(&self, offset: usize, sleeps: usize, count: u64) {
+        self.memory.word(offset).store(count, Ordering::Release);
+        if self.wait == Wait::Sleeping {
+            // Store of the count before the load of the flag, as the sleeper does it the other way round.
+            fence(Ordering::SeqCst);
+            let flag = self.memory.flag(sleeps);
+            if flag.load(Ordering::SeqCst) == 1 {
+                flag.store(0, Ordering::SeqCst);
+                let _ = futex::wake(flag, Flags::empty(), 1);
+            }
+        }
+    }
+
+    /// Bytes between two counts, refused where the other end's cannot be.
+    fn between(newer: u64, older: u64) -> io::Result<usize> {
+        match usize::try_from(newer.wrapping_sub(older)) {
+            Ok(n) if n <= CAPACITY => Ok(n),
+            _ => Err(io::Error::new(io::ErrorKind::InvalidData, "the other end broke the ring's counts")),
+        }
+    }
+}
+
+/// Bytes that can be copied at once from the place of `count`: up to the end of the ring.
+fn stretch(count: u64, bytes: usize) -> (usize, usize) {
+    let place = (count % CAPACITY as u64) as usize;
+    (place, bytes.min(CAPACITY - place))
+}
+
+impl Link for Ring {
+    fn send(&mut self, message: &[u8]) -> io::Result<()> {
+        let out = self.out;
+        let mut rest = message;
+        while !rest.is_empty() {
+            let mut free = CAPACITY - Self::between(self.sent, self.acknowledged)?;
+            if free < rest.len() {
+                self.acknowledged = match free {
+                    0 => self.wait_for(out.tail(), out.sender_sleeps(), self.acknowledged)?,
+                    _ => self.memory.word(out.tail()).load(Ordering::Acquire),
+                };
+                free = CAPACITY - Self::between(self.sent, self.acknowledged)?;
+            }
+            let (place, bytes) = stretch(self.sent, rest.len().min(free).min(PUBLISHED));
+            // SAFETY: `place + bytes` is within the data of the direction; the receiver reads no byte from `sent` on.
+            unsafe {
+                let to = self.memory.at(out.data() + place).as_ptr();
+                std::ptr::copy_nonoverlapping(rest.as_ptr(), to, bytes);
+            }
+            self.sent = self.sent.wrapping_add(bytes as u64);
+            self.publish(out.head(), out.receiver_sleeps(), self.sent);
+            rest = &rest[bytes..];
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self, message: &mut [u8]) -> io::Result<()> {
+        let inward = self.inward;
+        let mut at = 0;
+        while at < message.len() {
+            if self.arrived == self.taken {
+                self.arrived = self.wait_for(inward.head(), inward.receiver_sleeps(), self.taken)?;
+            }
+            let there = Self::between(self.arrived, self.taken)?;
+            let (place, bytes) = stretch(self.taken, (message.len() - at).min(there));
+            // SAFETY: `place + bytes` is within the data of the direction; the sender writes no byte before `taken + CAPACITY`.
+            unsafe {
+                let from = self.memory.at(inward.data() + place).as_ptr();
+                std::ptr::copy_nonoverlapping(from.cast_const(), message[at..].as_mut_ptr(), bytes);
+            }
+            self.taken = self.taken.wrapping_add(bytes as u64);
+            self.publish(inward.tail(), inward.sender_sleeps(), self.taken);
+            at += bytes;
+        }
+        Ok(())
+    }
+
+    fn set_limit(&mut self, limit_ns: u64) -> io::Result<()> {
+        self.limit_ns = limit_ns;
+        Ok(())
+    }
+
+    fn describe(&self) -> String {
+        format!("rings of {CAPACITY} B")
+    }
+}
