@@ -61,7 +61,7 @@ pub trait Verb: 'static {
     const PARTS: &'static [Part<Self::Params>];
     /// Warning that a part could not be measured.
     const NOT_MEASURED: Code;
-    const PLACE: u8;
+    const PAGE: Page;
     /// Time that its self-test takes at most, quick and full, s.
     const SELFTEST_WITHIN_S: [u64; 2];
     type Params: Args + Serialize + DeserializeOwned + JsonSchema + Sync + 'static;
@@ -88,7 +88,7 @@ pub trait Verb: 'static {
 
 impl<V: Verb> Probe for V {
     const INFO: Info = V::INFO;
-    const PAGE: Page = Page { place: V::PLACE, parameters: "{}", least_ns: 0 };
+    const PAGE: Page = V::PAGE;
     const SELFTEST: SelfTest =
         SelfTest { within_s: V::SELFTEST_WITHIN_S, tries_again: false, run: selftest::run::<V> };
     const POOLED: Option<Pool> = Some(|value| Ok(Box::new(Given::<V, _>::new(parameters::<V>(value)?))));
@@ -102,7 +102,7 @@ impl<V: Verb> Probe for V {
     }
 
     fn measure(host: &Host<'_>, params: &V::Params) -> Result<Measured<Rows>, ProbeError> {
-        let mut measured = together::measure(host, &[&Given::<V, _>::new(params)])?;
+        let mut measured = together::measure(host, &[(&Given::<V, _>::new(params), 1)])?;
         measured.pop().ok_or_else(|| ProbeError::Cannot("nothing was measured".to_owned()))
     }
 

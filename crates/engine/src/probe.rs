@@ -58,19 +58,32 @@ pub struct Page {
     pub parameters: &'static str,
     /// Time below which these give no figure, ns; 0 where any time gives some.
     pub least_ns: u64,
+    /// Its share of the time beside those of others: [`Page::EQUAL`], or less where less suffices.
+    pub weight: u64,
 }
 
-/// Time for the first of `parts`, given the least of each: an equal share of `left_ns`, more where its least is more, less
+impl Page {
+    /// Weight of a probe that gets as much as others: 12 s of a minute beside four like it.
+    pub const EQUAL: u64 = 12;
+
+    /// Of a probe with default parameters and an equal share of the time.
+    pub const fn at(place: u8) -> Self {
+        Self { place, parameters: "{}", least_ns: 0, weight: Self::EQUAL }
+    }
+}
+
+/// Time for the first of parts, given the least and the weight of each: its share of `left_ns`, more where its least is more, less
 /// where others need more, ns.
-pub fn page_share_ns(left_ns: u64, least_ns: &[u64]) -> u64 {
-    let equal_ns = left_ns / least_ns.len().max(1) as u64;
-    let own_ns = least_ns.first().copied().unwrap_or(0);
-    if own_ns >= equal_ns {
+pub fn page_share_ns(left_ns: u64, parts: &[(u64, u64)]) -> u64 {
+    let all = parts.iter().map(|p| p.1).sum::<u64>().max(1);
+    let share_ns = |weight: u64| left_ns / all * weight + left_ns % all * weight / all;
+    let Some((own_ns, weight)) = parts.first().copied() else { return left_ns };
+    if own_ns >= share_ns(weight) {
         return own_ns.min(left_ns);
     }
-    let missing_ns: u64 = least_ns.iter().map(|l| l.saturating_sub(equal_ns)).sum();
-    let givers = least_ns.iter().filter(|l| **l < equal_ns).count().max(1) as u64;
-    equal_ns.saturating_sub(missing_ns / givers).max(own_ns)
+    let missing_ns: u64 = parts.iter().map(|(least, w)| least.saturating_sub(share_ns(*w))).sum();
+    let givers: u64 = parts.iter().filter(|(least, w)| *least < share_ns(*w)).map(|p| p.1).sum();
+    share_ns(weight).saturating_sub(missing_ns * weight / givers.max(1)).max(own_ns)
 }
 
 /// Why a probe could not do its work.
@@ -154,7 +167,7 @@ pub trait Probe {
         Vec::new()
     }
 
-    const PAGE: Page = Page { place: 100, parameters: "{}", least_ns: 0 };
+    const PAGE: Page = Page::at(100);
 
     /// With parameters from a JSON object, to be measured in one pool with others; `None` for a probe that needs the machine to itself.
     const POOLED: Option<Pool> = None;
@@ -295,12 +308,24 @@ mod tests {
 
     #[test]
     fn parts_that_need_more_than_an_equal_share_get_it_from_the_others() {
-        assert_eq!(page_share_ns(10, &[0, 0]), 5);
-        assert_eq!(page_share_ns(10, &[0, 3, 0, 0, 0]), 2, "one less for each giver is less than a unit");
-        assert_eq!(page_share_ns(1_000, &[0, 300, 0, 0, 0]), 175);
-        assert_eq!(page_share_ns(825, &[300, 0, 0, 0]), 300);
-        assert_eq!(page_share_ns(525, &[0, 0, 0]), 175);
-        assert_eq!(page_share_ns(100, &[300, 0]), 100, "no more than there is");
-        assert_eq!(page_share_ns(100, &[]), 100);
+        let share = |left_ns, least: &[u64]| {
+            page_share_ns(left_ns, &least.iter().map(|l| (*l, 12)).collect::<Vec<_>>())
+        };
+        assert_eq!(share(10, &[0, 0]), 5);
+        assert_eq!(share(10, &[0, 3, 0, 0, 0]), 2, "one less for each giver is less than a unit");
+        assert_eq!(share(1_000, &[0, 300, 0, 0, 0]), 175);
+        assert_eq!(share(825, &[300, 0, 0, 0]), 300);
+        assert_eq!(share(525, &[0, 0, 0]), 175);
+        assert_eq!(share(100, &[300, 0]), 100, "no more than there is");
+        assert_eq!(share(100, &[]), 100);
+    }
+
+    #[test]
+    fn who_needs_less_weighs_less() {
+        let weights = [(0, 12), (0, 12), (0, 12), (0, 12), (0, 12), (0, 5)];
+        assert_eq!(page_share_ns(65_000, &weights), 12_000);
+        assert_eq!(page_share_ns(65_000 - 5 * 12_000, &weights[5..]), 5_000);
+        assert_eq!(page_share_ns(65, &[(0, 5), (36, 60)]), 5);
+        assert_eq!(page_share_ns(65, &[(0, 5), (62, 60)]), 3, "what others miss is taken from it");
     }
 }

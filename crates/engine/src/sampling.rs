@@ -165,7 +165,27 @@ pub struct Pace {
     /// Length of a short batch, ns.
     pub batch_ns: f64,
     pub pairs_per_visit: usize,
+    /// Which samples are kept, and how.
+    #[serde(default)]
+    pub company: Company,
 }
+
+/// Who else works while a sample is taken, by plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Company {
+    /// Nobody: samples during which the thread was switched out are left out, and looks at the core stand beside the rest.
+    #[default]
+    Alone,
+    /// Another process, perhaps on the same core: nobody looks at the core. Batches too long to fall between two switches are kept.
+    Partner,
+    /// The same, and every sample is kept: its tail is what is asked for.
+    Everybody,
+}
+
+/// Batches longer than this are hardly ever undisturbed on a busy machine, ns: half of the 4 ms from one tick to the next at 250 Hz.
+const LONG_NS: f64 = 2e6;
+/// Samples of a row that were kept although the thread was switched out.
+pub const KEPT_PREEMPTED: &str = "kept_preempted";
 
 impl Pace {
     /// Batches of 0.05 ms: over 1,000 steps of the coarsest clock in use, mostly between two ticks of the scheduler (one costs a virtual
@@ -179,7 +199,13 @@ impl Pace {
     pub const SHARED_BATCH_NS: f64 = 100_000.0;
 
     pub const fn of(batch_ns: f64, pairs_per_visit: usize) -> Self {
-        Self { settle_ns: 0, batch_ns, pairs_per_visit }
+        Self { settle_ns: 0, batch_ns, pairs_per_visit, company: Company::Alone }
+    }
+
+    /// The same, in this company.
+    #[must_use]
+    pub const fn among(self, company: Company) -> Self {
+        Self { company, ..self }
     }
 
     /// Length of the first visit, with the calibration, which takes about as long as two pairs, and a tenth beside, ns.
@@ -252,38 +278,53 @@ impl Sampler {
             }
             let visit = bench.row.next_visit();
             for _ in 0..pace.pairs_per_visit {
-                self.take(bench, visit);
+                self.take(bench, visit, pace.company);
             }
         }
         bench.subject.leave();
     }
 
     /// Takes one pair, or counts why not.
-    fn take(&mut self, bench: &mut Bench<'_>, visit: u32) {
+    fn take(&mut self, bench: &mut Bench<'_>, visit: u32, company: Company) {
         let row = &mut bench.row;
-        match self.pair(bench.subject.as_mut(), row.short_turns, row.long_turns) {
-            Ok(pair) => row.pairs.push(Pair { visit, ..pair }),
-            Err(disturbance) => row.rejected.count(disturbance),
+        let turns = [row.short_turns, row.long_turns];
+        let (pair, disturbed) = self.pair(bench.subject.as_mut(), turns, company == Company::Alone);
+        let keeps = match company {
+            Company::Alone => false,
+            Company::Partner => self.rate.ns(pair.short_ticks.max(pair.long_ticks)) > LONG_NS,
+            Company::Everybody => true,
+        };
+        match disturbed {
+            Some(Disturbance::Preempted) if keeps => {
+                *row.extras.entry(KEPT_PREEMPTED.to_owned()).or_insert(0.0) += 1.0;
+                row.pairs.push(Pair { visit, ..pair });
+            }
+            Some(disturbance) => row.rejected.count(disturbance),
+            None => row.pairs.push(Pair { visit, ..pair }),
         }
     }
 
     fn pair(
         &mut self,
         subject: &mut dyn Subject,
-        short_turns: u64,
-        long_turns: u64,
-    ) -> Result<Pair, Disturbance> {
+        [short_turns, long_turns]: [u64; 2],
+        looks_at_core: bool,
+    ) -> (Pair, Option<Disturbance>) {
         let at_ns = self.timing.now_ns().saturating_sub(self.start_ns) as f64;
         let mark = self.timing.mark();
         let mut done = true;
         let mut looks = CoreLooks::default();
-        looks.add(self.timing.look_at_core());
+        if looks_at_core {
+            looks.add(self.timing.look_at_core());
+        }
         let mut batch = |turns: u64| {
             if turns == 0 {
                 return 0;
             }
             let ticks = self.timing.time(&mut || done &= subject.run(turns));
-            looks.add(self.timing.look_at_core());
+            if looks_at_core {
+                looks.add(self.timing.look_at_core());
+            }
             ticks
         };
         // In either order equally often, so that what changes over a pair favors neither.
@@ -297,16 +338,12 @@ impl Sampler {
         let disturbed = self.timing.disturbed_since(mark);
         // Whatever came of the pair: here subjects replace what they have used up.
         let moved = subject.partners_moved();
-        if !done {
-            return Err(Disturbance::Failed);
-        }
-        if let Some(d) = disturbed {
-            return Err(d);
-        }
-        if !moved {
-            return Err(Disturbance::Partner);
-        }
-        Ok(Pair { at_ns, short_ticks, long_ticks, core: looks.together(), ..Pair::default() })
+        let disturbed = match (done, disturbed) {
+            (false, _) => Some(Disturbance::Failed),
+            (true, Some(d)) => Some(d),
+            (true, None) => (!moved).then_some(Disturbance::Partner),
+        };
+        (Pair { at_ns, short_ticks, long_ticks, core: looks.together(), ..Pair::default() }, disturbed)
     }
 
     /// Turns of which a batch takes about `batch_ns`. None when the operation fails. Ends at `until_ns` with what it has.

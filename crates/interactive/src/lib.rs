@@ -45,6 +45,7 @@ impl Probe for Interactive {
         place: 20,
         parameters: r#"{"tasks": "audio-pro,video", "loads": "none,burn"}"#,
         least_ns: 3_000_000_000,
+        weight: Page::EQUAL,
     };
     type Params = Params;
     type Samples = Samples;

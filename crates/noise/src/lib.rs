@@ -156,7 +156,7 @@ impl Params {
 
 impl Probe for Noise {
     const INFO: Info = info::INFO;
-    const PAGE: Page = Page { place: 10, parameters: "{}", least_ns: 0 };
+    const PAGE: Page = Page::at(10);
     const SELFTEST: SelfTest = SelfTest { within_s: [30, 90], tries_again: false, run: selftest::run };
     type Params = Params;
     type Samples = Samples;

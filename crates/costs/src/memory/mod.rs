@@ -10,7 +10,7 @@ pub mod table;
 
 use machmeter_data::code::Code;
 use machmeter_engine::part::{Part, Verb};
-use machmeter_engine::{Info, Level};
+use machmeter_engine::{Info, Level, Page};
 
 pub use params::Params;
 
@@ -21,7 +21,7 @@ impl Verb for Memory {
     const INFO: Info = info::INFO;
     const PARTS: &'static [Part<Params>] = &[ladder::PART, bandwidth::PART, loaded::PART, table::PART];
     const NOT_MEASURED: Code = info::NOT_MEASURED;
-    const PLACE: u8 = 30;
+    const PAGE: Page = Page::at(30);
     const SELFTEST_WITHIN_S: [u64; 2] = [15, 40];
     type Params = Params;
 

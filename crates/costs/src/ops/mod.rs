@@ -14,7 +14,7 @@ mod table;
 
 use machmeter_data::code::Code;
 use machmeter_engine::part::{Part, Verb};
-use machmeter_engine::{Info, Level, ProbeError, Worker};
+use machmeter_engine::{Info, Level, Page, ProbeError, Worker};
 
 pub use params::Params;
 
@@ -28,7 +28,7 @@ impl Verb for Ops {
     const INFO: Info = info::INFO;
     const PARTS: &'static [Part<Params>] = &[arithmetic::PART, calls::PART, processes::PART, decades::PART];
     const NOT_MEASURED: Code = cost::NOT_MEASURED;
-    const PLACE: u8 = 50;
+    const PAGE: Page = Page::at(50);
     const SELFTEST_WITHIN_S: [u64; 2] = [40, 90];
     type Params = Params;
 

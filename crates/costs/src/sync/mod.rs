@@ -13,7 +13,7 @@ pub mod wakeups;
 
 use machmeter_data::code::Code;
 use machmeter_engine::part::{Part, PartContext, Verb};
-use machmeter_engine::{Info, Level, ProbeError};
+use machmeter_engine::{Info, Level, Page, ProbeError};
 
 pub use params::Params;
 
@@ -34,7 +34,7 @@ impl Verb for Sync {
     const PARTS: &'static [Part<Params>] =
         &[transfer::PART, contention::PART, locks::PART, wakeups::PART, models::PART];
     const NOT_MEASURED: Code = cost::NOT_MEASURED;
-    const PLACE: u8 = 40;
+    const PAGE: Page = Page::at(40);
     const SELFTEST_WITHIN_S: [u64; 2] = [30, 90];
     type Params = Params;
 

@@ -80,17 +80,20 @@ impl<V: Verb, B: Borrow<V::Params> + Sync> Pooled for Given<V, B> {
     }
 }
 
-/// Measures verbs in one pool and analyzes each.
+/// Measures verbs in one pool, each with its weight, and analyzes each.
 ///
 /// # Errors
 /// The first error of a part that is one of the request.
-pub fn run(host: &Host<'_>, verbs: &[Box<dyn Pooled>]) -> Result<Vec<Outcome>, ProbeError> {
-    let measured = measure(host, &verbs.iter().map(|v| &**v).collect::<Vec<_>>())?;
-    verbs.iter().zip(measured).map(|(v, m)| v.outcome(m, host.seed)).collect()
+pub fn run(host: &Host<'_>, verbs: &[(Box<dyn Pooled>, u64)]) -> Result<Vec<Outcome>, ProbeError> {
+    let measured = measure(host, &verbs.iter().map(|(v, weight)| (&**v, *weight)).collect::<Vec<_>>())?;
+    verbs.iter().zip(measured).map(|((v, _), m)| v.outcome(m, host.seed)).collect()
 }
 
 /// Measures all parts of all verbs in one pool, on a thread on the first measured CPU; what was measured of each verb.
-pub(super) fn measure(host: &Host<'_>, verbs: &[&dyn Pooled]) -> Result<Vec<Measured<Rows>>, ProbeError> {
+pub(super) fn measure(
+    host: &Host<'_>,
+    verbs: &[(&dyn Pooled, u64)],
+) -> Result<Vec<Measured<Rows>>, ProbeError> {
     let plan = placement::plan(
         &host.cpus,
         &host.allowed,
@@ -98,7 +101,10 @@ pub(super) fn measure(host: &Host<'_>, verbs: &[&dyn Pooled]) -> Result<Vec<Meas
         &Err("costs are measured under the ordinary policy".to_owned()),
     );
     let work = || -> Result<Vec<Vec<Finished>>, ProbeError> {
-        let parts: Vec<Vec<Bound<'_>>> = verbs.iter().map(|v| v.parts()).collect::<Result<_, _>>()?;
+        let mut parts: Vec<Vec<Bound<'_>>> = verbs.iter().map(|v| v.0.parts()).collect::<Result<_, _>>()?;
+        for (of_verb, (_, weight)) in parts.iter_mut().zip(verbs) {
+            of_verb.iter_mut().for_each(|p| p.weight *= *weight as f64);
+        }
         let mut sampler = Sampler::on(host);
         let kept_ns = (host.budget.total_ns() as f64 * KEPT).min(MOST_KEPT_NS) as u64;
         let all: Vec<&Bound<'_>> = parts.iter().flatten().collect();
@@ -126,7 +132,7 @@ pub(super) fn measure(host: &Host<'_>, verbs: &[&dyn Pooled]) -> Result<Vec<Meas
             .map_err(|e| ProbeError::Cannot(e.to_string()))?
             .join()
     })?;
-    let of_verb = |(parts, verb): (Vec<Finished>, &&dyn Pooled)| Measured {
+    let of_verb = |(parts, (verb, _)): (Vec<Finished>, &(&dyn Pooled, u64))| Measured {
         samples: rows(host, parts),
         policy: plan.policy.to_string(),
         side_effects: verb.side_effects(),

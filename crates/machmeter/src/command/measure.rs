@@ -9,7 +9,7 @@ use machmeter_compare::include_earlier;
 use machmeter_data::record::{Record, SummaryLine, Warning};
 use machmeter_data::{CheckState, Metric, Table};
 use machmeter_engine::part::run_together;
-use machmeter_engine::probe::{Command, Outcome, Parameters, page_share_ns};
+use machmeter_engine::probe::{Command, Outcome, Page, Parameters, page_share_ns};
 use machmeter_engine::{Entry, Host, ProbeError};
 use machmeter_report::usual;
 use machmeter_store::{date, history, json};
@@ -112,15 +112,22 @@ pub(crate) fn page(registries: &Registries, globals: &Globals) -> Result<Exit, F
     for (n, i) in alone.iter().enumerate() {
         let (entry, parameters) = &parts[*i];
         // What parameters of a job need is not known before.
-        let least_ns = |i: &usize| if globals.job.is_none() { parts[*i].0.page.least_ns } else { 0 };
-        let least_ns: Vec<u64> = alone[n..].iter().chain(&pooled).map(least_ns).collect();
-        let budget_ns = page_share_ns(session.budget().left_ns().saturating_sub(planned_ns), &least_ns);
+        let needs = |i: &usize| {
+            let page = parts[*i].0.page;
+            if globals.job.is_none() { (page.least_ns, page.weight) } else { (0, Page::EQUAL) }
+        };
+        let needs: Vec<(u64, u64)> = alone[n..].iter().chain(&pooled).map(needs).collect();
+        let budget_ns = page_share_ns(session.budget().left_ns().saturating_sub(planned_ns), &needs);
         planned_ns += if globals.dry_run { budget_ns } else { 0 };
         let run = |host: &Host<'_>| (entry.run_with)(host, parameters).map(|outcome| vec![outcome]);
         keep(&[*i], session.run(budget_ns, &reporter, run))?;
     }
     if !pooled.is_empty() {
-        let ready = |i: &usize| parts[*i].0.pooled.map(|pool| pool(&parts[*i].1));
+        let ready = |i: &usize| {
+            let (entry, parameters) = &parts[*i];
+            let pool = entry.pooled?;
+            Some(pool(parameters).map(|verb| (verb, entry.page.weight)))
+        };
         let verbs: Result<Vec<_>, ProbeError> = pooled.iter().filter_map(ready).collect();
         let run = |host: &Host<'_>| run_together(host, &verbs?);
         keep(&pooled, session.run(session.budget().left_ns(), &reporter, run))?;

@@ -65,7 +65,7 @@ const ELEMENTS: [usize; 3] = [100, 1_000, 10_000];
 const SIZES: [usize; 4] = [64, 4 << 10, 64 << 10, 1 << 20];
 const PAIRS_PER_VISIT: usize = 12;
 const PACE: Pace =
-    Pace { settle_ns: Pace::SETTLE_NS, batch_ns: Pace::BATCH_NS, pairs_per_visit: PAIRS_PER_VISIT };
+    Pace { settle_ns: Pace::SETTLE_NS, ..Pace::of(Pace::BATCH_NS, PAIRS_PER_VISIT) };
 
 fn measure(at: &mut PartContext<'_>, _params: &Params) -> Result<(), ProbeError> {
     at.host.begin()?;

@@ -39,7 +39,7 @@ const MEMORY_SHARE: u64 = 2;
 const MAIN_TURNS: (u64, u64) = (8, 16);
 /// Memory for the rows of the cache: half of the smallest first cache in use.
 const CACHE_BYTES: usize = 16 << 10;
-const PACE: Pace = Pace { settle_ns: Pace::SETTLE_NS, batch_ns: Pace::BATCH_NS, pairs_per_visit: 12 };
+const PACE: Pace = Pace { settle_ns: Pace::SETTLE_NS, ..Pace::of(Pace::BATCH_NS, 12) };
 
 pub(super) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), ProbeError> {
     let parent = params.files_in();
