@@ -16,6 +16,7 @@ const LAYERS: [&[&str]; 5] = [
         "machmeter-noise",
         "machmeter-interactive",
         "machmeter-costs",
+        "machmeter-net",
         "machmeter-loads",
         "machmeter-doctor",
         "machmeter-compare",

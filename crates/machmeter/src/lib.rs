@@ -35,6 +35,7 @@ pub struct Registries {
 pub const PROBES: &[Entry] = &[
     Entry::of::<machmeter_interactive::Interactive>(),
     Entry::of::<machmeter_costs::Memory>(),
+    Entry::of::<machmeter_net::Net>(),
     Entry::of::<machmeter_noise::Noise>(),
     Entry::of::<machmeter_costs::Ops>(),
     Entry::of::<machmeter_costs::Sync>(),
@@ -47,6 +48,7 @@ const WORKERS: &[&[Worker]] = &[
     machmeter_interactive::WORKERS,
     machmeter_noise::WORKERS,
     machmeter_costs::ops::WORKERS,
+    machmeter_net::WORKERS,
 ];
 
 impl Default for Registries {

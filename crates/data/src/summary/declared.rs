@@ -37,6 +37,7 @@ enum Choice {
     Greatest,
     Least,
     Most(&'static str),
+    Last(&'static str),
 }
 
 impl RowInfo {
@@ -94,6 +95,12 @@ impl Pick {
         Self { choice: Choice::Most(param), ..self }
     }
 
+    /// Of several metrics that with the greatest value of a parameter.
+    #[must_use]
+    pub const fn last(self, param: &'static str) -> Self {
+        Self { choice: Choice::Last(param), ..self }
+    }
+
     /// Id and names of parameters that it asks for.
     pub fn names(&self) -> (&'static str, Vec<&'static str>) {
         let (id, conditions) = split(self.selector);
@@ -126,6 +133,7 @@ impl Pick {
             Choice::First => all.map(|c| c.0).next(),
             Choice::Greatest => all.max_by(|a, b| a.1.total_cmp(&b.1)).map(|c| c.0),
             Choice::Least => all.min_by(|a, b| a.1.total_cmp(&b.1)).map(|c| c.0),
+            Choice::Last(param) => all.map(|c| c.0).max_by_key(|m| number(m, param)),
             Choice::Most(param) => {
                 all.map(|c| c.0).filter(|m| number(m, param) > 1).max_by_key(|m| number(m, param))
             }

@@ -189,10 +189,7 @@ mod tests {
         assert!(
             matches!(of(1), Cost::Unknown { why } if why.contains("0 undisturbed samples") && why.contains("level 1 of 2 at 24.") && why.ends_with("30 at others"))
         );
-        assert!(
-            matches!(of(2), Cost::Known(k) if k.n == 20 && k.apart_ns.is_none()),
-            "nobody looked"
-        );
+        assert!(matches!(of(2), Cost::Known(k) if k.n == 20 && k.apart_ns.is_none()), "nobody looked");
         let said = moved("part", Some(&levels)).expect("a warning");
         assert!(
             said.code == MOVES.id

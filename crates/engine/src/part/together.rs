@@ -103,7 +103,9 @@ pub(super) fn measure(
     let work = || -> Result<Vec<Vec<Finished>>, ProbeError> {
         let mut parts: Vec<Vec<Bound<'_>>> = verbs.iter().map(|v| v.0.parts()).collect::<Result<_, _>>()?;
         for (of_verb, (_, weight)) in parts.iter_mut().zip(verbs) {
-            of_verb.iter_mut().for_each(|p| p.weight *= *weight as f64);
+            for part in of_verb {
+                part.weight *= *weight as f64;
+            }
         }
         let mut sampler = Sampler::on(host);
         let kept_ns = (host.budget.total_ns() as f64 * KEPT).min(MOST_KEPT_NS) as u64;

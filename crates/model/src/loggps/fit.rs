@@ -52,8 +52,8 @@ pub fn fit(points: &[SizePoint]) -> Result<Table, FitError> {
     }
     let cuts = cuts(&points)?;
     let mut segments = Vec::new();
-    // A kink is no other protocol: overheads and one-way times are lines from jump to jump.
-    for protocol in ranges(points.len(), &cuts, |c| c.begins == Begins::Jump) {
+    // A kink is no other protocol: overheads and one-way times go on as before.
+    for protocol in ranges(points.len(), &cuts, |c| c.begins != Begins::Kink) {
         let own = &points[protocol.clone()];
         let one_way = straight(own, |p| Some(p.round_trip.half()))?;
         let overhead_send = straight(own, |p| p.overhead_send)?;
@@ -120,11 +120,16 @@ fn cuts(points: &[SizePoint]) -> Result<Vec<Cut>, FitError> {
             let from = if i == 0 { 0 } else { starts[i - 1] };
             let to = starts.get(i + 1).copied().unwrap_or(points.len());
             let (before, behind) = (gap_line(&points[from..at])?, gap_line(&points[at..to])?);
+            let both = gap_line(&points[from..to])?;
             if let Some(begins) = begins(points, at, &before.0, &behind.0) {
                 cuts.push(Cut { at, begins });
                 continue;
             }
-            let cost = gap_line(&points[from..to])?.1 - before.1 - behind.1;
+            if points[from..to].iter().any(|p| is_missed(p, &both.0)) {
+                cuts.push(Cut { at, begins: Begins::Bend });
+                continue;
+            }
+            let cost = both.1 - before.1 - behind.1;
             if weakest.is_none_or(|(least, _)| cost < least) {
                 weakest = Some((cost, i));
             }
@@ -134,6 +139,12 @@ fn cuts(points: &[SizePoint]) -> Result<Vec<Cut>, FitError> {
             None => return Ok(cuts),
         };
     }
+}
+
+/// Whether a line is off a size by as much as a jump, and by more than the errors of the size.
+fn is_missed(p: &SizePoint, line: &Line) -> bool {
+    let off_ns = (line.at(p.size_bytes) - p.gap.ns).abs();
+    off_ns >= JUMP * p.gap.ns && off_ns > APART * p.gap.sigma_ns
 }
 
 /// Whether the lines before and behind a break jump between its sizes, bend upwards, or neither.

@@ -18,5 +18,5 @@ mod tests;
 
 pub use fit::{FitError, LEAST_POINTS, fit};
 pub use observed::{Measured, SizePoint, TRAIN};
-pub use propose::{grid, propose};
+pub use propose::{REFINEMENTS, grid, propose};
 pub use segments::{Begins, Latency, Line, Pace, Segment, Table};

@@ -7,7 +7,7 @@ use super::segments::Begins;
 /// Sizes put between and beside the two of a break in a round of refinement.
 const AROUND: i32 = 3;
 /// Rounds of refinement before the bisection of jumps.
-const REFINEMENTS: usize = 2;
+pub const REFINEMENTS: usize = 2;
 
 /// About so many sizes from the first to the last in equal ratios, each once; the last is always there.
 pub fn grid(first: u64, last: u64, about: usize) -> Vec<u64> {

@@ -25,8 +25,10 @@ pub enum Begins {
     First,
     /// By another protocol: the time per message jumps.
     Jump,
-    /// Where the link overtakes the CPUs: the line bends and does not jump.
+    /// Where the link overtakes the CPUs: the line bends upwards and does not jump.
     Kink,
+    /// Where a byte more gets cheaper: one line for both sides would miss a size by 5 % or more.
+    Bend,
 }
 
 /// What sets the pace of a train.

@@ -106,6 +106,24 @@ fn a_jump_is_bisected_to_the_byte_and_a_bend_is_not() {
 }
 
 #[test]
+fn a_byte_that_gets_cheaper_is_a_bend_with_lines_of_its_own() {
+    // 0.4 ns per byte up to 4 KiB, then 0.1, both of the train and of a message alone.
+    let further = |s: u64| 0.4 * s.min(4_096) as f64 + 0.1 * s.saturating_sub(4_096) as f64;
+    let mut all = points(None);
+    for p in &mut all {
+        p.gap = exactly(100.0 + further(p.size_bytes));
+        p.round_trip = exactly(2.0 * (300.0 + further(p.size_bytes)));
+    }
+    let table = fit(&all).unwrap();
+    assert_eq!(table.segments.iter().map(|s| s.begins).collect::<Vec<_>>(), [Begins::First, Begins::Bend]);
+    for p in &all {
+        let predicted = table.train_ns(4, 0.0, p.size_bytes).unwrap();
+        let truth = 600.0 + 2.0 * further(p.size_bytes) + 3.0 * (100.0 + further(p.size_bytes));
+        assert!((predicted / truth - 1.0).abs() < 0.05, "{}: {predicted} {truth}", p.size_bytes);
+    }
+}
+
+#[test]
 fn grids_have_their_ends_and_no_size_twice() {
     assert_eq!(grid(1, 8, 30), [1, 2, 3, 4, 5, 6, 7, 8]);
     let all = grid(1, 1 << 20, 30);

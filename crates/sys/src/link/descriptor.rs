@@ -77,13 +77,7 @@ impl Descriptors {
         let (mut value, mut bytes) = (0_i32, 4 as libc::socklen_t);
         // SAFETY: a live descriptor, and room for the four bytes that `bytes` says.
         let done = unsafe {
-            libc::getsockopt(
-                self.from.as_raw_fd(),
-                level,
-                name,
-                (&raw mut value).cast(),
-                &raw mut bytes,
-            )
+            libc::getsockopt(self.from.as_raw_fd(), level, name, (&raw mut value).cast(), &raw mut bytes)
         };
         (done == 0).then_some(value)
     }

@@ -25,7 +25,8 @@ impl End {
     /// [`io::ErrorKind::InvalidInput`] for an unknown transport, a wrong number of descriptors or one that is not open.
     pub fn passed(transport: &str, fds: &[RawFd]) -> io::Result<Self> {
         let wrong = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
-        let known = Transport::named(transport).ok_or_else(|| wrong(format!("no transport '{transport}'")))?;
+        let known =
+            Transport::named(transport).ok_or_else(|| wrong(format!("no transport '{transport}'")))?;
         let wanted = if known.name == "pipe" { 2 } else { 1 };
         if fds.len() != wanted || (wanted == 2 && fds[0] == fds[1]) {
             return Err(wrong(format!("{} descriptors for {transport}, which takes {wanted}", fds.len())));
@@ -51,11 +52,11 @@ impl End {
     /// # Errors
     /// [`io::ErrorKind::Unsupported`] where it cannot wait so, [`io::ErrorKind::InvalidInput`] where the descriptor is another thing;
     /// else the system's error.
-    pub fn open(self, wait: Wait) -> io::Result<Box<dyn Link>> {
+    pub fn open(self, wait: Wait) -> io::Result<Box<dyn Link + Send>> {
         let mut fds = self.fds.into_iter();
         let from = fds.next().ok_or(io::ErrorKind::InvalidInput)?;
         Ok(match self.transport {
-            "shm" => Box::new(ring::Ring::open(from, self.is_first, wait)?),
+            "shm" => Box::new(ring::Ring::open(&from, self.is_first, wait)?),
             name => {
                 let keeps = matches!(name, "udp" | "seqpacket");
                 Box::new(Descriptors::new(from, fds.next(), wait, keeps)?)

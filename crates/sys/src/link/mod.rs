@@ -23,7 +23,7 @@ pub enum Wait {
 }
 
 /// One end of a link that carries messages both ways.
-pub trait Link: Send {
+pub trait Link {
     /// Sends a whole message, and waits until the link has taken it.
     ///
     /// # Errors

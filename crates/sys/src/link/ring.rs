@@ -46,7 +46,8 @@ impl Drop for Memory {
 
 /// New memory for a ring.
 pub(super) fn create() -> io::Result<OwnedFd> {
-    let memory = rustix::fs::memfd_create(c"machmeter-ring", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+    let memory =
+        rustix::fs::memfd_create(c"machmeter-ring", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     rustix::fs::ftruncate(&memory, BYTES as u64)?;
     // Nobody can take the memory away under the other process, which would be killed by a SIGBUS.
     rustix::fs::fcntl_add_seals(&memory, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
@@ -127,8 +128,8 @@ pub(super) struct Ring {
 
 impl Ring {
     /// The first end sends through the first ring.
-    pub(super) fn open(fd: OwnedFd, is_first: bool, wait: Wait) -> io::Result<Self> {
-        let memory = Memory::open(&fd)?;
+    pub(super) fn open(fd: &OwnedFd, is_first: bool, wait: Wait) -> io::Result<Self> {
+        let memory = Memory::open(fd)?;
         let [first, second] = [Direction { start: 0 }, Direction { start: DIRECTION }];
         let (out, inward) = if is_first { (first, second) } else { (second, first) };
         let now = |offset: usize| memory.word(offset).load(Ordering::Acquire);
@@ -168,8 +169,7 @@ impl Ring {
         flag.store(1, Ordering::SeqCst);
         if self.memory.word(offset).load(Ordering::SeqCst) == old {
             let ns = self.limit_ns / 10;
-            let time =
-                Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as _ };
+            let time = Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as _ };
             // Whatever ends it, the count is looked at again.
             let _ = futex::wait(flag, Flags::empty(), 1, Some(&time));
         }

@@ -5,7 +5,7 @@ use std::os::fd::AsRawFd;
 use super::*;
 use crate::thread::monotonic_ns;
 
-fn opened(t: &Transport, wait: Wait) -> [Box<dyn Link>; 2] {
+fn opened(t: &Transport, wait: Wait) -> [Box<dyn Link + Send>; 2] {
     t.pair().unwrap().map(|end| end.open(wait).unwrap())
 }
 
@@ -89,7 +89,7 @@ fn wrong_ends_and_broken_counts_are_refused() {
         assert_eq!(e.kind(), io::ErrorKind::InvalidInput, "{name}: {e}");
     }
     let file = tempfile::tempfile().unwrap();
-    assert!(ring::Ring::open(file.try_clone().unwrap().into(), true, Wait::Polling).is_err());
+    assert!(ring::Ring::open(&file.try_clone().unwrap().into(), true, Wait::Polling).is_err());
     assert!(file.as_raw_fd() >= 3);
     // The other process writes what it likes into the counts.
     let [near, far] = Transport::named("shm").unwrap().pair().unwrap();

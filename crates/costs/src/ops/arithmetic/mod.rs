@@ -64,8 +64,7 @@ const ELEMENTS: [usize; 3] = [100, 1_000, 10_000];
 /// Sizes of copies and fills, bytes.
 const SIZES: [usize; 4] = [64, 4 << 10, 64 << 10, 1 << 20];
 const PAIRS_PER_VISIT: usize = 12;
-const PACE: Pace =
-    Pace { settle_ns: Pace::SETTLE_NS, ..Pace::of(Pace::BATCH_NS, PAIRS_PER_VISIT) };
+const PACE: Pace = Pace { settle_ns: Pace::SETTLE_NS, ..Pace::of(Pace::BATCH_NS, PAIRS_PER_VISIT) };
 
 fn measure(at: &mut PartContext<'_>, _params: &Params) -> Result<(), ProbeError> {
     at.host.begin()?;

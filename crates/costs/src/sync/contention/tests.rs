@@ -73,7 +73,10 @@ fn figures_are_those_of_the_most_frequent_placement() {
     assert!((value(&a.metrics, &add(2, 0)) / 8.0 - 1.0).abs() < 0.03, "not a mean of both placements");
     assert_eq!(a.warnings.iter().map(|w| w.code.as_str()).collect::<Vec<_>>(), [MOVES.id]);
     let shared = a.metrics.iter().find(|m| m.key() == add(2, 0)).unwrap();
-    assert!(shared.flags.is_empty() && shared.apart_ns.is_some_and(|ns| (23.0..25.0).contains(&ns)), "{shared:?}");
+    assert!(
+        shared.flags.is_empty() && shared.apart_ns.is_some_and(|ns| (23.0..25.0).contains(&ns)),
+        "{shared:?}"
+    );
 }
 
 #[test]

@@ -1,0 +1,268 @@
+//! From rows to parameters, round trips and what they predict. Pure.
+
+use machmeter_data::metric::Params as Keys;
+use machmeter_data::metric::params;
+use machmeter_data::quantity::{Unit, human};
+use machmeter_data::record::Warning;
+use machmeter_data::{Interval, Metric, MetricInfo};
+use machmeter_engine::Analysis;
+use machmeter_engine::cost::estimate::{LEVEL, values_ns};
+use machmeter_engine::cost::{Row, Rows};
+use machmeter_engine::disturbance::placement;
+use machmeter_model::loggps::{Latency, Measured, Pace, Segment, SizePoint, Table, fit};
+use machmeter_stats::distribution::normal_quantile;
+use machmeter_stats::quantile::{quantile, sorted};
+use machmeter_stats::regimes::Regimes;
+
+use crate::cells::REFUSES;
+use crate::info::{
+    GAP, GAP_PER_BYTE, LATENCY, LEFT_OUT, MESSAGE_TIME, OVERHEAD_RECV, OVERHEAD_SEND, PREDICTION_ERROR,
+    ROUND_TRIP, THRESHOLD, UNPREDICTED,
+};
+use crate::plan::{KEPT_BACK, Operation, PART, THRESHOLD as SEARCHED, Way, train_of};
+use crate::points::{located, points};
+use crate::{Params, show};
+
+const QUANTILES: [f64; 6] = [0.05, 0.5, 0.9, 0.95, 0.99, 0.999];
+/// Above this the parameters do not predict.
+const FAR_OFF: f64 = 0.1;
+
+/// What is known of the trains of one link in one direction.
+pub(crate) struct Found {
+    pub(crate) transport: String,
+    pub(crate) direction: String,
+    pub(crate) points: Vec<SizePoint>,
+    pub(crate) table: Table,
+    /// Trains kept back: size, measured and predicted, ns.
+    pub(crate) kept_back: Vec<(u64, f64, f64)>,
+}
+
+/// Single round trips of one link.
+pub(crate) struct Trips {
+    pub(crate) transport: String,
+    pub(crate) wait: String,
+    /// Ascending, ns.
+    pub(crate) ns: Vec<f64>,
+}
+
+pub(crate) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
+    let mut out = Analysis::default();
+    let levels = placement::levels(rows, PART);
+    let trips: Vec<Trips> = rows.part(PART).filter_map(|r| of_trips(rows, r, levels.as_ref())).collect();
+    let found = links(rows, levels.as_ref(), &mut out);
+    for f in &found {
+        out.metrics.extend(f.metrics());
+        out.warnings.extend(f.unpredicted());
+    }
+    out.metrics.extend(rows.part(PART).filter_map(|r| trip(rows, r, levels.as_ref())));
+    out.metrics.extend(rows.part(PART).filter_map(threshold));
+    out.warnings.extend(left_out(rows));
+    out.warnings.extend(placement::moved("links", levels.as_ref()));
+    let described = rows.facts.get(&crate::LINKS).unwrap_or_default();
+    out.datasets = show::datasets(&found, &trips, &out.metrics, &described);
+    out
+}
+
+/// What the trains of each link say; reasons go out as metrics where they say nothing.
+pub(crate) fn links(rows: &Rows, levels: Option<&Regimes>, out: &mut Analysis) -> Vec<Found> {
+    ways(rows).into_iter().filter_map(|way| of_way(rows, &way, levels, out)).collect()
+}
+
+/// Links with trains, each direction once.
+fn ways(rows: &Rows) -> Vec<[String; 3]> {
+    let mut all: Vec<[String; 3]> = Vec::new();
+    for row in rows.part(PART).filter(|r| train_of(r).is_some()) {
+        let way = ["transport", "wait", "direction"].map(|name| row.text(name));
+        if !all.contains(&way) {
+            all.push(way);
+        }
+    }
+    all
+}
+
+fn of_way(rows: &Rows, names: &[String; 3], levels: Option<&Regimes>, out: &mut Analysis) -> Option<Found> {
+    let [transport, wait, direction] = names;
+    let way = Way { transport, wait, direction };
+    let located = |row: &Row| located(rows, row, levels);
+    let points = points(&rows.rows, &way, &located);
+    let table = match fit(&points) {
+        Ok(table) => table,
+        Err(why) => {
+            let keys = params([
+                ("transport", transport.as_str().into()),
+                ("direction", direction.as_str().into()),
+                ("from_bytes", 1_i64.into()),
+            ]);
+            let refused = rows.rows.iter().filter(|r| way.owns(r, Operation::Train));
+            let mut refused = refused.filter_map(|r| r.refused.clone());
+            let why = refused.next().unwrap_or_else(|| why.to_string());
+            out.metrics.push(Metric::rejected(&MESSAGE_TIME, keys, "fit of trains", &why));
+            return None;
+        }
+    };
+    let mut kept_back = Vec::new();
+    for row in rows.rows.iter().filter(|r| way.owns(r, Operation::Train)) {
+        if let Some((size_bytes, KEPT_BACK, 0)) = train_of(row)
+            && let Some(measured) = located(row)
+            && let Some(predicted_ns) = table.train_ns(KEPT_BACK, 0.0, size_bytes)
+        {
+            kept_back.push((size_bytes, measured.ns, predicted_ns));
+        }
+    }
+    kept_back.sort_by_key(|k| k.0);
+    Some(Found { transport: transport.clone(), direction: direction.clone(), points, table, kept_back })
+}
+
+/// A figure with its interval, which never reaches below zero.
+fn metric(info: &MetricInfo, keys: &Keys, found: Measured, n: usize) -> Metric {
+    let reach = normal_quantile(f64::midpoint(1.0, LEVEL)).unwrap_or(2.0) * found.sigma_ns;
+    let (low, high) = ((found.ns - reach).max(0.0), found.ns + reach);
+    Metric::new(info, keys.clone(), found.ns, "weighted line", n as u64).with_ci(Interval::new(
+        LEVEL,
+        low,
+        high,
+        "propagated errors of visits",
+    ))
+}
+
+impl Found {
+    fn keys(&self, from_bytes: Option<u64>) -> Keys {
+        let mut keys = params([
+            ("transport", self.transport.as_str().into()),
+            ("direction", self.direction.as_str().into()),
+        ]);
+        if let Some(bytes) = from_bytes {
+            keys.insert("from_bytes".to_owned(), i64::try_from(bytes).unwrap_or(i64::MAX).into());
+        }
+        keys
+    }
+
+    /// Points of a segment.
+    fn of_segment(&self, s: &Segment) -> usize {
+        self.points.iter().filter(|p| (s.first_bytes..=s.last_bytes).contains(&p.size_bytes)).count()
+    }
+
+    fn metrics(&self) -> Vec<Metric> {
+        let mut out = Vec::new();
+        for s in &self.table.segments {
+            let keys = self.keys(Some(s.first_bytes));
+            let n = self.of_segment(s);
+            let at_first = |line: &machmeter_model::loggps::Line| Measured {
+                ns: line.at(s.first_bytes),
+                sigma_ns: line.at_first.sigma_ns,
+            };
+            out.push(metric(&MESSAGE_TIME, &keys, at_first(&s.gap), n));
+            let bound = |info, ns, why: &str| {
+                let why = format!("at most {}: {why}", human(ns, Unit::Nanoseconds));
+                Metric::rejected(info, keys.clone(), "weighted line", &why)
+            };
+            let g_ns = s.gap.at_first;
+            out.push(match s.pace {
+                Pace::Link => metric(&GAP, &keys, g_ns, n),
+                Pace::Overhead => bound(&GAP, g_ns.ns, "the CPUs set the pace, not the link"),
+                Pace::Unknown => bound(&GAP, g_ns.ns, "the overheads were not measured"),
+            });
+            out.push(metric(&GAP_PER_BYTE, &keys, s.gap.per_byte, n));
+            for (info, line) in [(&OVERHEAD_SEND, &s.overhead_send), (&OVERHEAD_RECV, &s.overhead_recv)] {
+                out.extend(line.as_ref().map(|l| metric(info, &keys, at_first(l), n)));
+            }
+            out.push(match s.latency {
+                Latency::Known(l) => metric(&LATENCY, &keys, l, n),
+                Latency::AtMost(ns) => {
+                    let both = s.overhead_send.is_some() && s.overhead_recv.is_some();
+                    let why = if both {
+                        "both overheads together take as long as half a round trip"
+                    } else {
+                        "the overheads were not measured"
+                    };
+                    bound(&LATENCY, ns, why)
+                }
+            });
+        }
+        out.extend(self.prediction_error().map(|(median, worst)| {
+            let n = self.kept_back.len() as u64;
+            Metric::new(&PREDICTION_ERROR, self.keys(None), median, "median of trains kept back", n)
+                .with_max(worst)
+        }));
+        out
+    }
+
+    /// Distances of predictions from what was measured: the median and the greatest, relative.
+    pub(crate) fn prediction_error(&self) -> Option<(f64, f64)> {
+        let off: Vec<f64> =
+            self.kept_back.iter().map(|(_, ns, predicted)| (predicted / ns - 1.0).abs()).collect();
+        let off = sorted(&off).ok()?;
+        Some((quantile(&off, 0.5)?, *off.last()?))
+    }
+
+    fn unpredicted(&self) -> Option<Warning> {
+        let (median, worst) = self.prediction_error().filter(|(median, _)| *median > FAR_OFF)?;
+        Some(UNPREDICTED.warning(format!(
+            "{} {}: {} trains kept back are off by {:.0} % (median), {:.0} % (worst)",
+            self.transport,
+            self.direction,
+            self.kept_back.len(),
+            100.0 * median,
+            100.0 * worst
+        )))
+    }
+}
+
+fn of_trips(rows: &Rows, row: &Row, levels: Option<&Regimes>) -> Option<Trips> {
+    let (transport, wait) = (row.text("transport"), row.text("wait"));
+    let way = Way { transport: &transport, wait: &wait, direction: "there" };
+    if !way.owns(row, Operation::Trip) {
+        return None;
+    }
+    let pairs = placement::on_main(row, levels);
+    let ns = sorted(&values_ns(row, &pairs, rows.ns_per_tick())).unwrap_or_default();
+    Some(Trips { transport, wait, ns })
+}
+
+/// The median of round trips with quantiles.
+fn trip(rows: &Rows, row: &Row, levels: Option<&Regimes>) -> Option<Metric> {
+    let trips = of_trips(rows, row, levels)?;
+    let keys = params([("transport", trips.transport.into()), ("wait", trips.wait.into())]);
+    let mut m = placement::cost(rows, row, levels).metric(&ROUND_TRIP, keys);
+    if m.value.is_some() {
+        "median of trips".clone_into(&mut m.estimator);
+        let at = |p: f64| Some((p, quantile(&trips.ns, p)?));
+        let quantiles: Vec<(f64, f64)> = QUANTILES.into_iter().filter_map(at).collect();
+        m = m.with_quantiles(&quantiles).with_max(*trips.ns.last()?);
+    }
+    Some(m)
+}
+
+/// S; without a figure where searches differ, or where no size waited.
+fn threshold(row: &Row) -> Option<Metric> {
+    let (transport, wait) = (row.text("transport"), row.text("wait"));
+    let way = Way { transport: &transport, wait: &wait, direction: "there" };
+    if !way.owns(row, Operation::Threshold) {
+        return None;
+    }
+    let keys = params([("transport", transport.as_str().into())]);
+    let found = SEARCHED.map(|name| row.extras.get(name).copied());
+    let rejected = |why: &str| Some(Metric::rejected(&THRESHOLD, keys.clone(), "bisection", why));
+    let [Some(least), Some(most), Some(searches)] = found else {
+        return rejected(row.refused.as_deref().unwrap_or("not reached in the time given"));
+    };
+    let bytes = |b: f64| format!("{b:.0} B");
+    if row.extras.get(REFUSES).is_some_and(|r| *r > 0.0) {
+        return rejected(&format!("messages above {} are refused, none waits", bytes(most)));
+    }
+    if least < most {
+        return rejected(&format!("{searches} searches differ: {} to {}", bytes(least), bytes(most)));
+    }
+    let interval = Interval::new(LEVEL, least, most, "range of searches");
+    Some(Metric::new(&THRESHOLD, keys, most, "bisection", searches as u64).with_ci(interval))
+}
+
+fn left_out(rows: &Rows) -> Option<Warning> {
+    let of = rows.part(PART).filter(|r| r.refused.as_ref().is_some_and(|w| w.starts_with("left out")));
+    let told: Vec<String> = of
+        .filter_map(|r| {
+            Some(format!("{} from {} on", r.text("transport"), human(train_of(r)?.0 as f64, Unit::Bytes)))
+        })
+        .collect();
+    (!told.is_empty()).then(|| LEFT_OUT.note(format!("large messages were left out: {}", told.join(", "))))
+}

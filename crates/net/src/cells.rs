@@ -1,0 +1,287 @@
+//! The cells of a link: trains, single trips, work, receive calls, and the search for the size that waits.
+
+use std::cell::{Cell as Searched, RefCell};
+use std::rc::Rc;
+
+use machmeter_engine::cost::{Pair, Proof, Row};
+use machmeter_engine::disturbance::Disturbance;
+use machmeter_engine::disturbance::placement::PlacementDetector;
+use machmeter_engine::experiment::{Cell, Visit};
+use machmeter_engine::sampling::{Bench, Company, Pace, Subject};
+use machmeter_sys::clock::TickRate;
+use machmeter_sys::link::{Transport, Wait};
+
+use crate::near::Near;
+use crate::orders::Turns;
+use crate::plan::{THRESHOLD, WORK_TURNS};
+
+/// What all cells use.
+pub(crate) struct Ends<'n> {
+    pub(crate) near: &'n RefCell<Near>,
+    pub(crate) placement: &'n RefCell<Option<PlacementDetector>>,
+    pub(crate) rate: TickRate,
+}
+
+/// Turns of a pattern, or the work that stands between its messages while the far end waits.
+pub(crate) struct Pattern<'n> {
+    near: &'n RefCell<Near>,
+    turns: Turns,
+    work: u64,
+    is_work_alone: bool,
+    sent: u64,
+    seen: u64,
+}
+
+impl<'n> Pattern<'n> {
+    pub(crate) fn new(near: &'n RefCell<Near>, turns: Turns, work: u64) -> Self {
+        Self { near, turns, work, is_work_alone: false, sent: 0, seen: 0 }
+    }
+
+    /// The pace of a row of work: an error of its length is one of every overhead, so that it has many short batches.
+    pub(crate) const WORK_PACE: Pace = Pace::of(20_000.0, 32).among(Company::Partner);
+
+    pub(crate) fn work_alone(near: &'n RefCell<Near>, turns: Turns) -> Self {
+        Self { is_work_alone: true, ..Self::new(near, turns, WORK_TURNS) }
+    }
+}
+
+impl Subject for Pattern<'_> {
+    fn prepare(&mut self) -> Result<(), String> {
+        self.near.borrow_mut().begin(self.turns)
+    }
+
+    fn run(&mut self, turns: u64) -> bool {
+        let mut near = self.near.borrow_mut();
+        if self.is_work_alone {
+            (near.work)(self.work * turns);
+            return true;
+        }
+        (0..turns).all(|_| near.turn(self.work))
+    }
+
+    fn leave(&mut self) {
+        let mut near = self.near.borrow_mut();
+        // A link that failed refuses its next pattern with the reason.
+        if let Ok(sent) = near.end() {
+            self.sent += sent;
+            self.seen += near.ended.messages;
+        }
+    }
+
+    fn proof(&mut self) -> Option<Proof> {
+        let loses = self.near.borrow().links[self.turns.link].transport.loses;
+        if loses { None } else { Proof::of("messages at the far end", self.sent, self.seen) }
+    }
+}
+
+/// A row of turns, told at the placement of each visit.
+pub(crate) struct PatternCell<'n> {
+    bench: Bench<'n>,
+    pace: Pace,
+    placement: &'n RefCell<Option<PlacementDetector>>,
+    near: &'n RefCell<Near>,
+}
+
+impl<'n> PatternCell<'n> {
+    pub(crate) fn new(ends: &Ends<'n>, row: Row, subject: Pattern<'n>, pace: Pace) -> Self {
+        let bench = Bench::new(row, subject);
+        Self { bench, pace, placement: ends.placement, near: ends.near }
+    }
+}
+
+impl Cell for PatternCell<'_> {
+    fn rows(&self) -> &[Row] {
+        std::slice::from_ref(&self.bench.row)
+    }
+
+    fn expected_ns(&self) -> u64 {
+        self.pace.visit_ns()
+    }
+
+    fn visit(&mut self, visit: &mut Visit<'_>) {
+        let mut looks = self.placement.borrow_mut();
+        let regime_ns = looks.as_mut().map_or(0.0, |p| p.one_way_ns(visit.bits));
+        let before = self.bench.row.pairs.len();
+        visit.sampler.visit(&mut self.bench, &self.pace, visit.until_ns);
+        let row = &mut self.bench.row;
+        row.pairs[before..].iter_mut().for_each(|p| p.regime_ns = regime_ns);
+        // The far end counts by visits: of short ones it spoils all.
+        let near = self.near.borrow();
+        let is_short = row.pairs.len() > before + 1;
+        if self.pace.company == Company::Partner && near.ended.preempted > 0 && is_short {
+            row.pairs.drain(before..).for_each(|_| row.rejected.count(Disturbance::Partner));
+        }
+    }
+
+    fn into_rows(mut self: Box<Self>) -> Vec<Row> {
+        self.bench.row.proof = self.bench.subject.proof();
+        vec![self.bench.row.reached()]
+    }
+}
+
+/// Receive calls that the far end times.
+pub(crate) struct ReceiveCell<'n> {
+    row: Row,
+    near: &'n RefCell<Near>,
+    placement: &'n RefCell<Option<PlacementDetector>>,
+    rate: TickRate,
+    turns: Turns,
+}
+
+/// Turns of a visit.
+const RECEIVE_TURNS: u32 = 8;
+
+impl<'n> ReceiveCell<'n> {
+    pub(crate) fn new(ends: &Ends<'n>, mut row: Row, turns: Turns) -> Self {
+        row.long_turns = 1;
+        Self { row, near: ends.near, placement: ends.placement, rate: ends.rate, turns }
+    }
+}
+
+impl Cell for ReceiveCell<'_> {
+    fn rows(&self) -> &[Row] {
+        std::slice::from_ref(&self.row)
+    }
+
+    fn expected_ns(&self) -> u64 {
+        2 * u64::from(RECEIVE_TURNS) * self.turns.delay_ns
+    }
+
+    fn visit(&mut self, visit: &mut Visit<'_>) {
+        if self.row.refused.is_some() {
+            return;
+        }
+        let mut near = self.near.borrow_mut();
+        let regime_ns = self.placement.borrow_mut().as_mut().map_or(0.0, |p| p.one_way_ns(visit.bits));
+        let at_ns = visit.sampler.now_ns().saturating_sub(visit.sampler.start_ns) as f64;
+        let done = near.begin(self.turns).and_then(|()| {
+            let done = (0..RECEIVE_TURNS).all(|_| near.turn(0));
+            near.end().map(|_| done)
+        });
+        let row = &mut self.row;
+        match done {
+            Err(why) if row.pairs.is_empty() => row.refused = Some(why),
+            Err(_) | Ok(false) => row.rejected.count(Disturbance::Failed),
+            Ok(true) if near.ended.preempted > 0 => row.rejected.count(Disturbance::Partner),
+            Ok(true) => {
+                let number = row.next_visit();
+                let ns_per_tick = self.rate.ns_per_tick();
+                row.pairs.extend(near.ended.receive_ns.iter().map(|ns| Pair {
+                    at_ns,
+                    visit: number,
+                    // Each value is a mean of several calls, finer than a tick: in thousandths.
+                    long_ticks: (ns.max(0.0) * f64::from(PARTS) / ns_per_tick).round() as u64,
+                    regime_ns,
+                    ..Pair::default()
+                }));
+            }
+        }
+    }
+
+    fn into_rows(self: Box<Self>) -> Vec<Row> {
+        vec![self.row.reached()]
+    }
+}
+
+/// Operations that a turn of a row of receive calls counts as, so that its ticks are fine enough.
+pub(crate) const PARTS: u32 = 1_000;
+
+/// The search for the largest message that a fresh link takes while nobody receives.
+pub(crate) struct ThresholdCell {
+    pub(crate) row: Row,
+    pub(crate) transport: &'static Transport,
+    /// Whether powers of two suffice.
+    pub(crate) is_coarse: bool,
+    /// Searches made, which the set counts, too.
+    pub(crate) searches: Rc<Searched<u32>>,
+}
+
+/// Largest message tried, bytes.
+const MOST_TRIED: u64 = 64 << 20;
+/// A send that takes nothing for so long waits for the receiver, ns: hundreds of round trips of the links of one machine.
+const WAITS_NS: u64 = 5_000_000;
+
+impl ThresholdCell {
+    /// Whether a fresh link takes a message of this size; `None` where it refuses the size itself.
+    fn takes(&self, message: &[u8]) -> Result<Option<bool>, String> {
+        let failed = |e: std::io::Error| e.to_string();
+        let [near, _far] = self.transport.pair().map_err(failed)?;
+        let mut near = near.open(Wait::Polling).map_err(failed)?;
+        near.set_limit(WAITS_NS).map_err(failed)?;
+        match near.send(message) {
+            Ok(()) => Ok(Some(true)),
+            Err(e) if e.kind() == std::io::ErrorKind::TimedOut => Ok(Some(false)),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// The largest size it takes, bytes, and whether larger ones are refused instead of waiting.
+    fn search(&self) -> Result<(u64, bool), String> {
+        let message = vec![1; MOST_TRIED as usize];
+        let (mut low, mut high, mut refuses) = (0, MOST_TRIED + 1, false);
+        let mut try_bytes = |bytes: u64| -> Result<bool, String> {
+            let taken = self.takes(&message[..bytes as usize])?;
+            refuses |= taken.is_none();
+            Ok(taken == Some(true))
+        };
+        // By powers of two first: large messages cost time.
+        let mut bytes = 1;
+        while bytes <= MOST_TRIED {
+            if !try_bytes(bytes)? {
+                high = bytes;
+                break;
+            }
+            low = bytes;
+            bytes *= 2;
+        }
+        while !self.is_coarse && high - low > 1 && high <= MOST_TRIED {
+            let middle = low.midpoint(high);
+            if try_bytes(middle)? { low = middle } else { high = middle }
+        }
+        Ok((low, refuses))
+    }
+}
+
+impl Cell for ThresholdCell {
+    fn rows(&self) -> &[Row] {
+        std::slice::from_ref(&self.row)
+    }
+
+    fn expected_ns(&self) -> u64 {
+        40 * WAITS_NS
+    }
+
+    fn visit(&mut self, _visit: &mut Visit<'_>) {
+        if self.row.refused.is_some() {
+            return;
+        }
+        let (bytes, refuses) = match self.search() {
+            Ok(found) => found,
+            Err(why) => {
+                self.row.refused = Some(why);
+                return;
+            }
+        };
+        self.searches.set(self.searches.get() + 1);
+        let extras = &mut self.row.extras;
+        let [least, most, searches] = THRESHOLD;
+        let bytes = bytes as f64;
+        let before = |name: &str| extras.get(name).copied().unwrap_or(bytes);
+        let (low, high) = (before(least).min(bytes), before(most).max(bytes));
+        extras.insert(least.to_owned(), low);
+        extras.insert(most.to_owned(), high);
+        extras.insert(searches.to_owned(), f64::from(self.searches.get()));
+        extras.insert(REFUSES.to_owned(), f64::from(u8::from(refuses)));
+    }
+
+    fn into_rows(self: Box<Self>) -> Vec<Row> {
+        let mut row = self.row;
+        if self.searches.get() == 0 && row.refused.is_none() {
+            row.refused = Some("not reached in the time given".to_owned());
+        }
+        vec![row]
+    }
+}
+
+/// 1 where longer messages are refused, 0 where their sender waits.
+pub(crate) const REFUSES: &str = "refuses_longer";

@@ -1,0 +1,144 @@
+//! The far end: a role of this program on another CPU that takes part in patterns.
+
+use std::ffi::OsString;
+use std::io::{ErrorKind, Write};
+
+use machmeter_engine::Worker;
+use machmeter_engine::cpu_work::spin;
+use machmeter_engine::role::{self, MessageReader, MessageWriter, RoleError};
+use machmeter_sys::affinity;
+use machmeter_sys::link::{End, Link, Wait};
+use machmeter_sys::process::ReadUntil;
+use machmeter_sys::thread::{self, monotonic_ns};
+
+use crate::orders::{Answer, END, Ended, NUMBERS, Order, Turns};
+
+pub(crate) const WORKER: Worker = Worker { name: "net-far", run };
+
+/// Turns whose receive calls are kept, at most.
+const MOST_TIMED: usize = 10_000;
+
+/// Arguments: a CPU (`-` for any), then a link each: `tcp:polling:5`, a pipe's with two descriptors.
+fn run(arguments: &[OsString]) -> u8 {
+    let words: Option<Vec<&str>> = arguments.iter().map(|a| a.to_str()).collect();
+    let Some((cpu, links)) = words.as_deref().and_then(|w| w.split_first()) else { return 2 };
+    if let Ok(cpu) = cpu.parse()
+        && affinity::pin(cpu).is_err()
+    {
+        return 1;
+    }
+    let Ok(mut links) = links.iter().map(|l| opened(l)).collect::<Result<Vec<_>, String>>() else { return 1 };
+    let Ok((mut requests, mut replies)) = role::starter() else { return 1 };
+    attend(&mut requests, &mut replies, &mut links)
+}
+
+fn opened(words: &str) -> Result<Box<dyn Link>, String> {
+    let mut parts = words.split(':');
+    let (Some(transport), Some(wait), Some(fds)) = (parts.next(), parts.next(), parts.next()) else {
+        return Err(format!("'{words}' is no link"));
+    };
+    let fds: Result<Vec<i32>, _> = fds.split(',').map(str::parse).collect();
+    let wait = if wait == "sleeping" { Wait::Sleeping } else { Wait::Polling };
+    let end = End::passed(transport, &fds.map_err(|e| e.to_string())?);
+    Ok(end.and_then(|e| e.open(wait)).map_err(|e| e.to_string())?)
+}
+
+/// Answers orders until the near end is gone. Returns the exit code of a role.
+pub(crate) fn attend<R: ReadUntil, W: Write>(
+    requests: &mut MessageReader<Order, R>,
+    replies: &mut MessageWriter<Answer, W>,
+    links: &mut [Box<dyn Link>],
+) -> u8 {
+    let mut buffer = Vec::new();
+    loop {
+        let turns = match requests.next(None) {
+            Ok(Order::Turns(turns)) => turns,
+            Err(e) => return u8::from(!matches!(e, RoleError::Ended(_))),
+        };
+        let link = links.get_mut(turns.link);
+        let objection = turns.objection().or_else(|| link.is_none().then(|| "no such link".to_owned()));
+        let done = match (link, objection) {
+            (Some(link), None) => {
+                buffer.resize(turns.bytes as usize, 1);
+                // One that cannot be told is gone; the end of its orders follows.
+                if replies.send(&Answer::Ready).is_err() {
+                    return 1;
+                }
+                Answer::Ended(take_part(&mut **link, &turns, &mut buffer))
+            }
+            (_, objection) => Answer::Cannot(objection.unwrap_or_default()),
+        };
+        if replies.send(&done).is_err() {
+            return 1;
+        }
+    }
+}
+
+/// Takes part in turns until the message that ends them, or until nothing came for the limit of the link.
+fn take_part(link: &mut dyn Link, turns: &Turns, message: &mut [u8]) -> Ended {
+    let before = thread::Usage::of_current_thread();
+    let mut seen = Ended::default();
+    if let Err(e) = take_turns(link, turns, message, &mut seen) {
+        let gone = matches!(e.kind(), ErrorKind::UnexpectedEof | ErrorKind::BrokenPipe);
+        seen.why = Some(if gone { "the link was closed".to_owned() } else { e.to_string() });
+    }
+    let after = thread::Usage::of_current_thread();
+    seen.preempted = after.involuntary_switches.saturating_sub(before.involuntary_switches);
+    seen
+}
+
+fn take_turns(
+    link: &mut dyn Link,
+    turns: &Turns,
+    message: &mut [u8],
+    seen: &mut Ended,
+) -> std::io::Result<()> {
+    let last = END | turns.pattern;
+    let (mut number, mut got) = (NUMBERS, 0);
+    loop {
+        // The rest of a turn whose first message is there.
+        if turns.delay_ns > 0 && got == 1 && turns.there > 1 {
+            let until_ns = monotonic_ns() + turns.delay_ns;
+            while monotonic_ns() < until_ns {
+                std::hint::spin_loop();
+            }
+            let begin_ns = monotonic_ns();
+            for _ in 1..turns.there {
+                link.receive(message)?;
+            }
+            let took_ns = (monotonic_ns() - begin_ns) as f64;
+            seen.messages += u64::from(turns.there) - 1;
+            got = turns.there;
+            if seen.receive_ns.len() < MOST_TIMED {
+                seen.receive_ns.push(took_ns / f64::from(turns.there - 1));
+            }
+        } else {
+            link.receive(message)?;
+            let head = message[0];
+            if head == last {
+                return Ok(());
+            }
+            // An end of an earlier pattern that came late.
+            if head & END != 0 {
+                continue;
+            }
+            seen.messages += 1;
+            // Another turn has begun: a message of this one got lost.
+            if head != number {
+                (number, got) = (head, 0);
+            }
+            got += 1;
+        }
+        if got >= turns.there {
+            got = 0;
+            message[0] = number;
+            for i in 0..turns.back {
+                if i > 0 && turns.work > 0 {
+                    spin(turns.work);
+                }
+                link.send(message)?;
+            }
+            number = NUMBERS;
+        }
+    }
+}

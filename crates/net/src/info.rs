@@ -1,0 +1,194 @@
+//! What the net probe says about itself: metrics, warnings, method, sources.
+
+use machmeter_data::code::Code;
+use machmeter_data::summary::{Pick, RowInfo};
+use machmeter_engine::Info;
+use machmeter_engine::disturbance::placement::MOVES;
+
+machmeter_data::metric!(
+    LATENCY,
+    "net.latency",
+    ["transport", "direction", "from_bytes"],
+    Nanoseconds, Lower, weakened by [Frequency, Preemption, SharedCore, Clock],
+    "L of LogGPS: time of the first byte on its way, without the overheads of either end, for messages from a size on."
+);
+machmeter_data::metric!(
+    OVERHEAD_SEND,
+    "net.overhead_send",
+    ["transport", "direction", "from_bytes"],
+    Nanoseconds, Lower, weakened by [Frequency, Preemption, SharedCore, Clock],
+    "o_s of LogGPS: time that the sender's CPU is busy with a message, after a pause as long as a message takes or longer."
+);
+machmeter_data::metric!(
+    OVERHEAD_RECV,
+    "net.overhead_recv",
+    ["transport", "direction", "from_bytes"],
+    Nanoseconds, Lower, weakened by [Frequency, Preemption, SharedCore, Clock],
+    "o_r of LogGPS: time that the receiver's CPU is busy with a message that is there already."
+);
+machmeter_data::metric!(
+    GAP,
+    "net.gap",
+    ["transport", "direction", "from_bytes"],
+    Nanoseconds, Lower, weakened by [Frequency, Preemption, SharedCore, Clock],
+    "g of LogGPS: least time from one message to the next, of the smallest message of a range of sizes; not known where the CPUs set the pace."
+);
+machmeter_data::metric!(
+    MESSAGE_TIME,
+    "net.message_time",
+    ["transport", "direction", "from_bytes"],
+    Nanoseconds, Lower, weakened by [Frequency, Preemption, SharedCore, Clock],
+    "Time per message of a train of 16, of the smallest message of a range of sizes, whoever sets the pace."
+);
+machmeter_data::metric!(
+    GAP_PER_BYTE,
+    "net.gap_per_byte",
+    ["transport", "direction", "from_bytes"],
+    NanosecondsPerByte, Lower, weakened by [Frequency, Preemption, SharedCore, Clock],
+    "G of LogGPS: time per further byte of a train of messages, for messages from a size on."
+);
+machmeter_data::metric!(
+    THRESHOLD,
+    "net.sync_threshold",
+    ["transport"],
+    Bytes, Neither, weakened by [Preemption],
+    "S of LogGPS: largest message that a send hands to a fresh link while nobody receives; the sender of a larger one waits."
+);
+machmeter_data::metric!(
+    ROUND_TRIP,
+    "net.round_trip",
+    ["transport", "wait"],
+    Nanoseconds, Lower, weakened by [Frequency, Preemption, WakeUp, SharedCore, Clock],
+    "Round trip of one byte, each timed by itself: median and quantiles, with ends that poll or that sleep."
+);
+machmeter_data::metric!(
+    PREDICTION_ERROR,
+    "net.prediction_error",
+    ["transport", "direction"],
+    One, Lower, weakened by [Preemption, SharedCore],
+    "Median distance between trains that were kept back from the fit and what the parameters predict for them, relative."
+);
+
+pub(crate) const NOT_MEASURED: Code = Code {
+    id: "W460",
+    name: "links not measured",
+    what: "Links could not be measured; the reason is in the text.",
+    why: "Their figures are missing, not zero.",
+    how: "The probe ended with an error before its first sample, or the far end of a link failed.",
+    next: "Give it what it lacks: two CPUs, rights to open sockets.",
+    undo: None,
+};
+
+pub(crate) const LEFT_OUT: Code = Code {
+    id: "W461",
+    name: "sizes left out",
+    what: "The largest messages were left out: their trains would have taken the time of all others.",
+    why: "The gap per byte comes from smaller messages; another protocol for larger ones would not be seen.",
+    how: "A first look at round trips of up to four sizes, times the visits that the fit needs.",
+    next: "Measure longer (-t), or fewer transports (--transports).",
+    undo: None,
+};
+
+pub(crate) const UNPREDICTED: Code = Code {
+    id: "W462",
+    name: "parameters do not predict",
+    what: "Trains that were kept back from the fit took another time than its parameters say.",
+    why: "Predictions for programs will be off by as much, or more.",
+    how: "Trains of 4 messages at sizes between those of the fit; the median of their distances is above 10 %.",
+    next: "Repeat it in a quiet hour; look at the picture of the time per message for sizes that follow no line.",
+    undo: None,
+};
+
+const ROWS: &[RowInfo] = &[
+    RowInfo::new(
+        "NETWORK",
+        "round trip, polling",
+        &[
+            Pick::new("{transport}", "net.round_trip{wait=polling,transport=shm}"),
+            Pick::new("{transport}", "net.round_trip{wait=polling,transport=unix}"),
+            Pick::new("{transport}", "net.round_trip{wait=polling,transport=tcp}"),
+        ],
+    ),
+    RowInfo::new(
+        "NETWORK",
+        "round trip, asleep",
+        &[
+            Pick::new("{transport}", "net.round_trip{wait=sleeping,transport=shm}"),
+            Pick::new("{transport}", "net.round_trip{wait=sleeping,transport=unix}"),
+            Pick::new("{transport}", "net.round_trip{wait=sleeping,transport=tcp}"),
+        ],
+    ),
+    RowInfo::detail(
+        "NETWORK",
+        "round trip of {transport}, polling",
+        &[
+            Pick::new("median", "net.round_trip{wait=polling}"),
+            Pick::new("p99", "net.round_trip{wait=polling}").quantile("0.99"),
+            Pick::new("p99.9", "net.round_trip{wait=polling}").quantile("0.999"),
+        ],
+    )
+    .each("transport"),
+    RowInfo::detail(
+        "NETWORK",
+        "round trip of {transport}, asleep",
+        &[
+            Pick::new("median", "net.round_trip{wait=sleeping}"),
+            Pick::new("p99", "net.round_trip{wait=sleeping}").quantile("0.99"),
+            Pick::new("p99.9", "net.round_trip{wait=sleeping}").quantile("0.999"),
+        ],
+    )
+    .each("transport"),
+    RowInfo::detail(
+        "NETWORK",
+        "message, {transport}",
+        &[
+            Pick::new("in a train", "net.message_time{from_bytes=1}"),
+            Pick::new("sent", "net.overhead_send{from_bytes=1}"),
+            Pick::new("received", "net.overhead_recv{from_bytes=1}"),
+            Pick::new("latency", "net.latency{from_bytes=1}"),
+        ],
+    )
+    .each("transport"),
+    RowInfo::detail(
+        "NETWORK",
+        "byte more, {transport}",
+        &[Pick::new("", "net.gap_per_byte").last("from_bytes")],
+    )
+    .each("transport"),
+    RowInfo::detail("NETWORK", "send waits above, {transport}", &[Pick::new("", "net.sync_threshold")])
+        .each("transport"),
+    RowInfo::detail("NETWORK", "prediction off by, {transport}", &[Pick::new("", "net.prediction_error")])
+        .each("transport"),
+];
+
+/// The probe's description.
+pub(crate) const INFO: Info = Info {
+    name: "net",
+    question: "What does a message cost between two processes?",
+    method: "Parametrized round trips: a train of messages there and one message back, timed by the sender's clock alone, over sizes in \
+             equal ratios, refined around breaks and bisected to the byte where the time per message jumps. Work between messages gives \
+             the overhead of a send, a far end that waits until messages are there that of a receive. Only ends that poll are \
+             fitted; those that sleep get round trips. What cannot be told is a bound with its reason.",
+    references: &[
+        "D. Culler et al.: LogP: towards a realistic model of parallel computation, PPoPP 1993",
+        "A. Alexandrov, M. F. Ionescu, K. E. Schauser, C. Scheiman: LogGP: incorporating long messages into the LogP model, SPAA 1995",
+        "F. Ino, N. Fujimoto, K. Hagihara: LogGPS: a parallel computational model for synchronization analysis, PPoPP 2001",
+        "T. Hoefler, A. Lichei, W. Rehm: Low-overhead LogGP parameter assessment for modern interconnection networks, PMEO 2007",
+    ],
+    metrics: &[&[
+        LATENCY,
+        OVERHEAD_SEND,
+        OVERHEAD_RECV,
+        GAP,
+        MESSAGE_TIME,
+        GAP_PER_BYTE,
+        THRESHOLD,
+        ROUND_TRIP,
+        PREDICTION_ERROR,
+    ]],
+    rows: ROWS,
+    // What two CPUs pay depends on their placement at the hour, which the figure names.
+    lasting: |_| false,
+    codes: &[&[NOT_MEASURED, LEFT_OUT, UNPREDICTED, MOVES]],
+    example_job: "net.toml",
+};

@@ -1,0 +1,75 @@
+//! What a message costs between two processes: `LogGPS` parameters of links, and how long round trips take.
+//!
+//! ```text
+//! near end, the thread that measures            far end, a process on another CPU
+//! Near::begin  -- order, beside the link -->    far::attend
+//! Near::turn   == messages over the link ==     take_part
+//! Near::end    <- what it saw, beside the link --
+//! ```
+#![forbid(unsafe_code)]
+
+mod analyze;
+mod cells;
+mod far;
+mod info;
+mod measure;
+mod near;
+mod orders;
+mod params;
+mod plan;
+mod points;
+mod set;
+mod show;
+#[cfg(test)]
+mod sim;
+#[cfg(test)]
+mod tests;
+
+use machmeter_data::code::Code;
+use machmeter_engine::cost::Fact;
+use machmeter_engine::part::{Part, Verb};
+use machmeter_engine::{Info, Level, Page, ProbeError, Worker};
+
+pub use params::{Direction, Params};
+
+/// What each link said of itself: transport and words.
+const LINKS: Fact<Vec<(String, String)>> = Fact::named("net.links");
+
+/// The probe.
+#[derive(Debug, Clone, Copy)]
+pub struct Net;
+
+/// Roles of the probe.
+pub const WORKERS: &[Worker] = &[far::WORKER];
+
+impl Verb for Net {
+    const INFO: Info = info::INFO;
+    const PARTS: &'static [Part<Params>] = &[Part {
+        metrics: &[],
+        codes: &[],
+        selftest: &[],
+        ..Part::of(plan::PART, 1, measure::measure, analyze::analyze)
+    }];
+    const NOT_MEASURED: Code = info::NOT_MEASURED;
+    const PAGE: Page = Page { weight: 5, ..Page::at(45) };
+    const SELFTEST_WITHIN_S: [u64; 2] = [15, 40];
+    type Params = Params;
+
+    fn names(_params: &Params) -> &[String] {
+        &[]
+    }
+
+    fn seconds(level: Level) -> u64 {
+        match level {
+            Level::Quick => 3,
+            Level::Standard => 10,
+            Level::Thorough => 60,
+            Level::Soak => level.probe_seconds(),
+        }
+    }
+
+    fn check(params: &Params) -> Result<(), ProbeError> {
+        params.transports()?;
+        params.range().map(drop)
+    }
+}

@@ -1,0 +1,151 @@
+//! Makes the links, and the cells that are known beforehand.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use machmeter_engine::disturbance::placement::PlacementDetector;
+use machmeter_engine::part::PartContext;
+use machmeter_engine::sampling::{Company, Pace};
+use machmeter_engine::{Level, ProbeError};
+use machmeter_model::loggps::TRAIN;
+use machmeter_sys::link::{Transport, Wait};
+use machmeter_sys::thread::monotonic_ns;
+
+use crate::Params;
+use crate::cells::{Ends, Pattern, PatternCell, ThresholdCell};
+use crate::near::{Near, name_of};
+use crate::orders::Turns;
+use crate::plan::{KEPT_BACK, Operation, Sizes, Way};
+use crate::set::{Cost, Links, Track};
+
+/// Single trips of a visit.
+const TRIPS: usize = 256;
+/// From one look at the placement to the next at least, ns.
+const LOOK_EVERY_NS: u64 = 50_000_000;
+/// Share of the time that the first round of trains may plan with; the rest is for breaks, overheads and single trips.
+const TRAINS_SHARE: f64 = 0.6;
+/// First looks at what messages take: sizes, and what one may take to be followed by the next, ns.
+const FIRST_SIZES: [u64; 4] = [1, 4 << 10, 64 << 10, 1 << 20];
+const FIRST_WITHIN_NS: f64 = 5e6;
+
+pub(crate) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), ProbeError> {
+    let transports = params.transports()?;
+    let range = params.range()?;
+    let cpus = at.cpus();
+    let [_, far_cpu, ..] = cpus[..] else {
+        return Err(ProbeError::Cannot(format!(
+            "a link needs two CPUs, one for each end, and CPU {} is one",
+            at.host.cpus
+        )));
+    };
+    at.host.begin()?;
+    let mut kinds: Vec<(&'static Transport, Wait)> = Vec::new();
+    for t in &transports {
+        kinds.push((t, Wait::Polling));
+        if t.sleeps {
+            kinds.push((t, Wait::Sleeping));
+        }
+    }
+    let near = RefCell::new(Near::start(far_cpu, &kinds).map_err(ProbeError::Cannot)?);
+    let placement = RefCell::new(PlacementDetector::of(at).map(|p| p.rarely(LOOK_EVERY_NS)));
+    let ends = Ends { near: &near, placement: &placement, rate: at.host.rate };
+    let tracks = transports.len() * params.directions().len();
+    let share_ns = (at.left_ns() as f64 * TRAINS_SHARE) as u64 / tracks.max(1) as u64;
+    let mut links = Links::new(&ends, at.host.level);
+    for (link, (transport, wait)) in kinds.iter().enumerate() {
+        let way = |direction| Way { transport: transport.name, wait: name_of(*wait), direction };
+        let trips = Turns { link, ..ONE };
+        let pace = Pace::of(1e5, TRIPS).among(Company::Everybody);
+        let mut row = way("there").row(Operation::Trip).with("size_bytes", 1_i64);
+        row.long_turns = 1;
+        links.push(PatternCell::new(&ends, row, Pattern::new(&near, trips, 0), pace));
+        if *wait == Wait::Sleeping {
+            continue;
+        }
+        let row = way("there").row(Operation::Threshold);
+        let is_coarse = at.host.level == Level::Quick;
+        links.push_search(ThresholdCell { row, transport, is_coarse, searches: Rc::default() });
+        let row = way("there").row(Operation::Work);
+        let pace = Pattern::WORK_PACE;
+        links.push(PatternCell::new(&ends, row, Pattern::work_alone(&near, trips), pace));
+        let segment_bytes = near.borrow().links[link].segment_bytes();
+        let mut sizes = Sizes::of((range.0, range.1.min(largest(transport))), segment_bytes);
+        for direction in params.directions() {
+            let cost = first_look(&near, link, &sizes.all);
+            let cost = match cost {
+                Ok(cost) => cost,
+                Err(why) => {
+                    at.rows.push(way(direction).train(sizes.all[0], 1, 0).refused(why));
+                    continue;
+                }
+            };
+            let most = cost.most_sizes(&sizes.all, share_ns);
+            if most < sizes.all.len() {
+                let row = way(direction).train(sizes.all[most], TRAIN, 0);
+                at.rows.push(row.refused("left out: its trains would take the time of the others"));
+                sizes.all.truncate(most);
+                let last = sizes.all.last().copied().unwrap_or(0);
+                sizes.overheads.retain(|s| *s <= last);
+                sizes.kept_back.retain(|s| *s <= last);
+            }
+            let mut track = Track::new(link, way(direction), segment_bytes, sizes.clone(), cost);
+            for size in &sizes.all {
+                links.add_train(&mut track, *size, 1, 0);
+                links.add_train(&mut track, *size, TRAIN, 0);
+            }
+            for size in &sizes.kept_back {
+                links.add_train(&mut track, *size, KEPT_BACK, 0);
+            }
+            links.track(track);
+        }
+    }
+    let described: Vec<(String, String)> = near
+        .borrow()
+        .links
+        .iter()
+        .filter(|l| l.wait == Wait::Polling)
+        .map(|l| (l.transport.name.to_owned(), l.describe()))
+        .collect();
+    at.facts.set(&crate::LINKS, described);
+    at.run(links);
+    Ok(())
+}
+
+/// One message of one byte there, and one back.
+const ONE: Turns = Turns { link: 0, pattern: 0, there: 1, back: 1, bytes: 1, work: 0, delay_ns: 0 };
+
+/// Largest message of a transport, bytes: a datagram's length field, half of the usual buffer of a socket that keeps messages.
+fn largest(transport: &Transport) -> u64 {
+    match transport.name {
+        "udp" => 65_507,
+        "seqpacket" => 100_000,
+        _ => u64::MAX,
+    }
+}
+
+/// What round trips take, by single ones.
+fn first_look(near: &RefCell<Near>, link: usize, sizes: &[u64]) -> Result<Cost, String> {
+    let mut near = near.borrow_mut();
+    let mut seen = Vec::new();
+    let last = sizes.last().copied().unwrap_or(1);
+    for bytes in FIRST_SIZES.into_iter().filter(|b| *b <= last.max(1)) {
+        near.begin(Turns { link, bytes, ..ONE })?;
+        let mut least_ns = f64::INFINITY;
+        for _ in 0..3 {
+            let begin_ns = monotonic_ns();
+            let done = near.turn(0);
+            let took_ns = (monotonic_ns() - begin_ns) as f64;
+            if done {
+                least_ns = least_ns.min(took_ns);
+            }
+        }
+        near.end()?;
+        if least_ns.is_finite() {
+            seen.push((bytes, least_ns));
+        }
+        if least_ns > FIRST_WITHIN_NS {
+            break;
+        }
+    }
+    Cost::of(&seen).ok_or_else(|| "no message came back".to_owned())
+}

@@ -1,0 +1,221 @@
+//! The near end: starts the far end, orders patterns, and sends and receives while time is taken.
+
+use std::io::{ErrorKind, Write};
+
+use machmeter_engine::cpu_work::spin;
+use machmeter_engine::role::{Peer, Role, RoleError};
+use machmeter_sys::link::{Link, Transport, Wait};
+use machmeter_sys::process::{ReadUntil, Spawn};
+use machmeter_sys::thread::monotonic_ns;
+
+use crate::far;
+use crate::orders::{Answer, END, Ended, NUMBERS, Order, Turns};
+
+/// What an answer beside the link may take, ns: longer than the limit of a link, after which the far end answers by itself.
+const ANSWER_WITHIN_NS: u64 = 5_000_000_000;
+/// Ends of a pattern that are sent where messages get lost.
+const ENDS: usize = 3;
+/// What a message that may be lost is waited for, ns.
+const LOST_AFTER_NS: u64 = 50_000_000;
+
+/// Orders and answers, over whatever stream.
+pub(crate) trait Control {
+    fn send(&mut self, order: &Order) -> Result<(), RoleError>;
+    fn receive(&mut self, within_ns: u64) -> Result<Answer, RoleError>;
+}
+
+impl<P: Peer, W: Write, R: ReadUntil> Control for Role<Order, Answer, P, W, R> {
+    fn send(&mut self, order: &Order) -> Result<(), RoleError> {
+        Role::send(self, order)
+    }
+
+    fn receive(&mut self, within_ns: u64) -> Result<Answer, RoleError> {
+        Role::receive(self, monotonic_ns().saturating_add(within_ns))
+    }
+}
+
+/// A link of which the far end has the other end.
+pub(crate) struct OpenLink {
+    pub(crate) transport: &'static Transport,
+    pub(crate) wait: Wait,
+    link: Box<dyn Link>,
+    broken: Option<String>,
+}
+
+pub(crate) const fn name_of(wait: Wait) -> &'static str {
+    match wait {
+        Wait::Polling => "polling",
+        Wait::Sleeping => "sleeping",
+    }
+}
+
+impl OpenLink {
+    pub(crate) fn new(transport: &'static Transport, wait: Wait, link: Box<dyn Link>) -> Self {
+        Self { transport, wait, link, broken: None }
+    }
+
+    pub(crate) fn describe(&self) -> String {
+        self.link.describe()
+    }
+
+    pub(crate) fn segment_bytes(&self) -> Option<u64> {
+        self.link.segment_bytes()
+    }
+}
+
+/// The near end of all links.
+pub(crate) struct Near {
+    control: Box<dyn Control>,
+    pub(crate) links: Vec<OpenLink>,
+    /// Work of so many turns, between messages.
+    pub(crate) work: Box<dyn FnMut(u64)>,
+    message: Vec<u8>,
+    turns: Option<Turns>,
+    pattern: u8,
+    number: u8,
+    sent: u64,
+    /// What the far end saw of the last pattern.
+    pub(crate) ended: Ended,
+}
+
+impl Near {
+    /// Starts the far end on a CPU with fresh links of these kinds.
+    ///
+    /// # Errors
+    /// One line: what could not be opened or started.
+    pub(crate) fn start(cpu: usize, kinds: &[(&'static Transport, Wait)]) -> Result<Self, String> {
+        let mut links = Vec::new();
+        let mut passed = Vec::new();
+        for (transport, wait) in kinds {
+            let failed = |e: std::io::Error| format!("{}: {e}", transport.name);
+            let [near, far] = transport.pair().map_err(failed)?;
+            links.push(OpenLink::new(transport, *wait, near.open(*wait).map_err(failed)?));
+            passed.push((transport.name, *wait, far));
+        }
+        let mut spawn = Spawn::worker(far::WORKER.name).arg(cpu.to_string()).die_with_parent();
+        for (transport, wait, end) in &passed {
+            let numbers: Vec<String> =
+                end.fds().map(|fd| std::os::fd::AsRawFd::as_raw_fd(&fd).to_string()).collect();
+            spawn = spawn.arg(format!("{transport}:{}:{}", name_of(*wait), numbers.join(",")));
+            for fd in end.fds() {
+                spawn = spawn.pass_fd(fd);
+            }
+        }
+        let role: Role<Order, Answer> =
+            Role::start(spawn).map_err(|e| format!("the far end could not be started: {e}"))?;
+        Ok(Self::over(Box::new(role), links))
+    }
+
+    /// With a far end that has the other ends already, in the same order.
+    pub(crate) fn over(control: Box<dyn Control>, links: Vec<OpenLink>) -> Self {
+        let (message, ended) = (Vec::new(), Ended::default());
+        Self {
+            control,
+            links,
+            work: Box::new(spin),
+            message,
+            turns: None,
+            pattern: 0,
+            number: 0,
+            sent: 0,
+            ended,
+        }
+    }
+
+    /// Orders a pattern and waits until the far end is ready.
+    ///
+    /// # Errors
+    /// One line; the link is not to be used again.
+    pub(crate) fn begin(&mut self, turns: Turns) -> Result<(), String> {
+        self.pattern = (self.pattern + 1) % NUMBERS;
+        let turns = Turns { pattern: self.pattern, ..turns };
+        if let Some(why) = &self.links[turns.link].broken {
+            return Err(why.clone());
+        }
+        let limit_ns = if self.links[turns.link].transport.loses {
+            LOST_AFTER_NS
+        } else {
+            machmeter_sys::link::LIMIT_NS
+        };
+        let _ = self.links[turns.link].link.set_limit(limit_ns);
+        self.message.resize(turns.bytes as usize, 1);
+        let answer =
+            self.control.send(&Order::Turns(turns)).and_then(|()| self.control.receive(ANSWER_WITHIN_NS));
+        let why = match answer {
+            Ok(Answer::Ready) => {
+                (self.turns, self.sent) = (Some(turns), 0);
+                return Ok(());
+            }
+            Ok(Answer::Cannot(why)) => return Err(format!("the far end refuses: {why}")),
+            Ok(Answer::Ended(_)) => "the far end is out of step".to_owned(),
+            Err(e) => format!("the far end {e}"),
+        };
+        self.links.iter_mut().for_each(|l| l.broken = Some(why.clone()));
+        Err(why)
+    }
+
+    /// One turn of the pattern that was begun, with `work` between the messages there; false when the link failed or a message was lost.
+    #[inline]
+    pub(crate) fn turn(&mut self, work: u64) -> bool {
+        let Some(turns) = self.turns else { return false };
+        let open = &mut self.links[turns.link];
+        self.number = (self.number + 1) % NUMBERS;
+        self.message[0] = self.number;
+        for i in 0..turns.there {
+            if i > 0 && work > 0 {
+                (self.work)(work);
+            }
+            if let Err(e) = open.link.send(&self.message) {
+                return open.failed(&e);
+            }
+            self.sent += 1;
+        }
+        let mut back = 0;
+        while back < turns.back {
+            if let Err(e) = open.link.receive(&mut self.message) {
+                return open.failed(&e);
+            }
+            // A reply to an earlier turn that came late.
+            back += u32::from(self.message[0] == self.number);
+        }
+        true
+    }
+
+    /// Ends the pattern; what the far end saw of it stands in `ended`.
+    ///
+    /// # Errors
+    /// One line; the link is not to be used again.
+    pub(crate) fn end(&mut self) -> Result<u64, String> {
+        let Some(turns) = self.turns.take() else { return Ok(0) };
+        let open = &mut self.links[turns.link];
+        self.message[0] = END | turns.pattern;
+        for _ in 0..if open.transport.loses { ENDS } else { 1 } {
+            // What cannot be sent the far end misses after the limit of the link.
+            let _ = open.link.send(&self.message);
+        }
+        let why = match self.control.receive(ANSWER_WITHIN_NS) {
+            Ok(Answer::Ended(ended)) => {
+                self.ended = ended;
+                match &self.ended.why {
+                    None => return Ok(self.sent),
+                    Some(_) if open.transport.loses => return Ok(self.sent),
+                    Some(why) => format!("the far end: {why}"),
+                }
+            }
+            Ok(_) => "the far end is out of step".to_owned(),
+            Err(e) => format!("the far end {e}"),
+        };
+        open.broken = Some(why.clone());
+        Err(why)
+    }
+}
+
+impl OpenLink {
+    /// Remembers what went wrong, unless a message was merely lost.
+    fn failed(&mut self, error: &std::io::Error) -> bool {
+        if !self.transport.loses || error.kind() != ErrorKind::TimedOut {
+            self.broken.get_or_insert_with(|| format!("{}: {error}", self.transport.name));
+        }
+        false
+    }
+}

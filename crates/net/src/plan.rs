@@ -1,0 +1,118 @@
+//! What rows there are: names, conditions and sizes. Rows are found again by them, so they are written and read here only.
+
+use machmeter_data::metric::ParamValue;
+use machmeter_engine::cost::{Kind, Row};
+use machmeter_model::loggps::{TRAIN, grid};
+
+/// The part that all rows belong to.
+pub(crate) const PART: &str = "links";
+
+/// What a row measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operation {
+    /// A turn of PRTT(n, d, s).
+    Train,
+    /// A receive call of a message that is there.
+    Receive,
+    /// Single round trips of the smallest message, each by itself.
+    Trip,
+    /// A turn of the work between messages, while the far end waits.
+    Work,
+    /// The size from which a send waits for the receiver.
+    Threshold,
+}
+
+impl Operation {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Train => "train",
+            Self::Receive => "receive",
+            Self::Trip => "trip",
+            Self::Work => "work",
+            Self::Threshold => "threshold",
+        }
+    }
+}
+
+/// Turns of the loop that one turn of the row of work has.
+pub(crate) const WORK_TURNS: u64 = 1_000;
+/// Bytes found by the search for the threshold, least and greatest, and how often it was repeated.
+pub(crate) const THRESHOLD: [&str; 3] = ["least_bytes", "most_bytes", "searches"];
+
+/// A link with the direction of its trains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Way<'w> {
+    pub(crate) transport: &'w str,
+    pub(crate) wait: &'w str,
+    pub(crate) direction: &'w str,
+}
+
+impl Way<'_> {
+    pub(crate) fn row(&self, operation: Operation) -> Row {
+        Row::new(PART, operation.name(), Kind::Latency)
+            .with("transport", self.transport)
+            .with("wait", self.wait)
+            .with("direction", self.direction)
+    }
+
+    /// PRTT(messages, work, size).
+    pub(crate) fn train(&self, size_bytes: u64, messages: u32, work: u64) -> Row {
+        let int = |n: u64| ParamValue::Int(i64::try_from(n).unwrap_or(i64::MAX));
+        self.row(Operation::Train)
+            .with("size_bytes", int(size_bytes))
+            .with("messages", i64::from(messages))
+            .with("work", int(work))
+    }
+
+    pub(crate) fn owns(&self, row: &Row, operation: Operation) -> bool {
+        row.operation == operation.name()
+            && row.text("transport") == self.transport
+            && row.text("wait") == self.wait
+            && row.text("direction") == self.direction
+    }
+}
+
+/// A train's size, messages and work; `None` of other rows.
+pub(crate) fn train_of(row: &Row) -> Option<(u64, u32, u64)> {
+    let int = |name: &str| row.int(name).and_then(|n| u64::try_from(n).ok());
+    Some((int("size_bytes")?, u32::try_from(int("messages")?).ok()?, int("work")?))
+}
+
+/// Messages of trains kept back from the fit, to be predicted.
+pub(crate) const KEPT_BACK: u32 = 4;
+/// Sizes of the first round.
+const SIZES: usize = 30;
+/// Of so many sizes one has its overheads measured, and one is kept back.
+const OVERHEADS_EVERY: usize = 5;
+const KEPT_BACK_EVERY: usize = 6;
+
+/// Sizes of a link, those at which overheads are measured, and those that are kept back, all bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Sizes {
+    pub(crate) all: Vec<u64>,
+    pub(crate) overheads: Vec<u64>,
+    pub(crate) kept_back: Vec<u64>,
+}
+
+impl Sizes {
+    /// From one size to another; above a segment of the transport whole segments only, or every packet would be a break.
+    pub(crate) fn of((first, last): (u64, u64), segment_bytes: Option<u64>) -> Self {
+        let whole = |s: u64| match segment_bytes {
+            Some(segment) if s > segment => (s / segment * segment).max(segment),
+            _ => s,
+        };
+        let mut all: Vec<u64> =
+            grid(first, last, SIZES).into_iter().map(whole).filter(|s| *s >= first).collect();
+        all.dedup();
+        let overheads = all.iter().copied().step_by(OVERHEADS_EVERY).collect();
+        // Between two sizes of the fit.
+        let between = all.windows(2).step_by(KEPT_BACK_EVERY).map(|w| whole(w[0].midpoint(w[1])));
+        let kept_back = between.filter(|s| !all.contains(s)).collect();
+        Self { all, overheads, kept_back }
+    }
+}
+
+/// Whether the row is a train of the fit: alone or of [`TRAIN`] messages, without work.
+pub(crate) fn is_of_fit(messages: u32, work: u64) -> bool {
+    work == 0 && (messages == 1 || messages == TRAIN)
+}

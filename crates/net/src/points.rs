@@ -1,0 +1,112 @@
+//! From rows to points of the fit. Pure.
+
+use std::collections::BTreeMap;
+
+use machmeter_engine::cost::estimate::{LEVEL, values_ns};
+use machmeter_engine::cost::{Pair, Row, Rows};
+use machmeter_engine::disturbance::placement;
+use machmeter_engine::sampling::KEPT_PREEMPTED;
+use machmeter_model::loggps::{Measured, SizePoint, TRAIN};
+use machmeter_stats::distribution::normal_quantile;
+use machmeter_stats::quantile::{quantile, quantile_interval, sorted};
+use machmeter_stats::regimes::Regimes;
+
+use crate::plan::{Operation, WORK_TURNS, Way, is_of_fit, train_of};
+
+/// Quantile that stands for a row of which many samples were kept although a thread was switched out: what a program pays that is not.
+const UNDISTURBED: f64 = 0.2;
+/// Share of such samples from which on the median would be one of them.
+const MANY: f64 = 0.25;
+
+/// Quantile a standard deviation below the median of a normal law, and deviations that leave out one value in a thousand of it.
+const LOWER_DEVIATION: f64 = 0.158_655;
+const DEVIATIONS: f64 = 3.0;
+
+/// What a row takes at the main placement, with the standard deviation of its error; `None` where it is not known.
+pub(crate) fn located(rows: &Rows, row: &Row, levels: Option<&Regimes>) -> Option<Measured> {
+    let pairs = undelayed(row, placement::on_main(row, levels), rows.ns_per_tick());
+    let cost = rows.cost_of(row, &pairs);
+    let known = cost.known()?;
+    let deviations = 2.0 * normal_quantile(f64::midpoint(1.0, LEVEL))?;
+    let kept = row.extras.get(KEPT_PREEMPTED).copied().unwrap_or(0.0);
+    let (ns, low_ns, high_ns) = if kept > MANY * pairs.len() as f64 {
+        let values = sorted(&values_ns(row, &pairs, rows.ns_per_tick())).ok()?;
+        let interval = quantile_interval(&values, UNDISTURBED, LEVEL);
+        let ns = quantile(&values, UNDISTURBED)?;
+        interval.map_or((ns, values[0], known.value_ns), |i| (ns, i.low, i.high))
+    } else {
+        (known.value_ns, known.low_ns, known.high_ns)
+    };
+    let sigma_ns = (high_ns - low_ns) / deviations;
+    (ns > 0.0 && sigma_ns > 0.0).then_some(Measured { ns, sigma_ns })
+}
+
+/// Pairs without those that something delayed, which would move the median: what disturbs only lengthens, so that the lower half of
+/// the values says how wide they lie by themselves.
+fn undelayed(row: &Row, pairs: Vec<Pair>, ns_per_tick: f64) -> Vec<Pair> {
+    let values = values_ns(row, &pairs, ns_per_tick);
+    let at = |s: &[f64], p| quantile(s, p);
+    let bound = sorted(&values).ok().and_then(|s| {
+        let (low, middle) = (at(&s, LOWER_DEVIATION)?, at(&s, 0.5)?);
+        Some(middle + DEVIATIONS * (middle - low))
+    });
+    let Some(bound) = bound else { return pairs };
+    pairs.into_iter().zip(values).filter(|(_, ns)| *ns <= bound).map(|(p, _)| p).collect()
+}
+
+/// Estimates of the overhead of a send at one size, by the length of the work between messages.
+fn overhead_send(estimates: &[Measured]) -> Option<Measured> {
+    let weight = |m: &Measured| m.sigma_ns.powi(-2);
+    let all: f64 = estimates.iter().map(weight).sum();
+    let mean_ns = estimates.iter().map(|m| weight(m) * m.ns).sum::<f64>() / all;
+    let chi2: f64 = estimates.iter().map(|m| weight(m) * (m.ns - mean_ns).powi(2)).sum();
+    // Estimates that differ by more than their errors widen them.
+    let wider = (chi2 / estimates.len().saturating_sub(1).max(1) as f64).max(1.0).sqrt();
+    (!estimates.is_empty()).then(|| Measured { ns: mean_ns.max(0.0), sigma_ns: wider / all.sqrt() })
+}
+
+/// Points of a link by size, those that have both trains.
+pub(crate) fn points(
+    rows: &[Row],
+    way: &Way<'_>,
+    located: &dyn Fn(&Row) -> Option<Measured>,
+) -> Vec<SizePoint> {
+    let mut trains: BTreeMap<(u64, u32, u64), Measured> = BTreeMap::new();
+    for row in rows.iter().filter(|r| way.owns(r, Operation::Train)) {
+        if let (Some(key), Some(found)) = (train_of(row), located(row)) {
+            trains.insert(key, found);
+        }
+    }
+    let there = Way { direction: "there", ..*way };
+    let work = rows.iter().find(|r| there.owns(r, Operation::Work)).and_then(located);
+    let per_turn =
+        |m: Measured| Measured { ns: m.ns / WORK_TURNS as f64, sigma_ns: m.sigma_ns / WORK_TURNS as f64 };
+    let work = work.map(per_turn);
+    let received = |size_bytes: u64| {
+        let is_size = |r: &&Row| {
+            way.owns(r, Operation::Receive)
+                && r.int("size_bytes").and_then(|s| u64::try_from(s).ok()) == Some(size_bytes)
+        };
+        rows.iter().find(is_size).and_then(located)
+    };
+    let point = |(&(size_bytes, messages, w), one): (&(u64, u32, u64), &Measured)| {
+        if messages != 1 || !is_of_fit(messages, w) {
+            return None;
+        }
+        let mut point = SizePoint::of_trains(size_bytes, *one, *trains.get(&(size_bytes, TRAIN, 0))?);
+        let rest = f64::from(TRAIN - 1);
+        let worked = |each: Measured| -> Vec<Measured> {
+            let of = trains.iter().filter(|((s, n, w), _)| *s == size_bytes && *n == TRAIN && *w > 0);
+            let estimate = |((_, _, w), train): (&(u64, u32, u64), &Measured)| {
+                let all = train.minus(*one);
+                let work = Measured { ns: each.ns * *w as f64, sigma_ns: each.sigma_ns * *w as f64 };
+                Measured { ns: all.ns / rest, sigma_ns: all.sigma_ns / rest }.minus(work)
+            };
+            of.map(estimate).collect()
+        };
+        point.overhead_send = work.and_then(|each| overhead_send(&worked(each)));
+        point.overhead_recv = received(size_bytes);
+        (point.gap.ns > 0.0).then_some(point)
+    };
+    trains.iter().filter_map(point).collect()
+}

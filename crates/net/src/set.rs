@@ -1,0 +1,221 @@
+//! The cells of all links, and those that the samples make worth measuring: sizes around breaks, and overheads.
+
+use std::cell::Cell as Searched;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use machmeter_engine::Level;
+use machmeter_engine::cost::{Row, Rows};
+use machmeter_engine::disturbance::placement;
+use machmeter_engine::experiment::{Cell, CellList, Finished, Outlook, Set};
+use machmeter_engine::sampling::{Company, Pace};
+use machmeter_model::loggps::{REFINEMENTS, TRAIN, propose};
+
+use crate::cells::{Ends, Pattern, PatternCell, ReceiveCell, ThresholdCell};
+use crate::orders::Turns;
+use crate::plan::{Operation, PART, Sizes, WORK_TURNS, Way};
+use crate::points::{located, points};
+
+/// Sizes of a track at most while breaks are looked for: 30 of the grid, and some 10 around each of five. Bisection adds one a round.
+const MOST_SIZES: usize = 80;
+/// Pairs of a visit where batches are short, and where a turn alone is longer than this, ns.
+const PAIRS: usize = 4;
+const LONG_TURN_NS: f64 = 2e6;
+/// Lengths of the work between messages, in times per message.
+const WORKS: [f64; 3] = [1.0, 2.0, 3.0];
+/// Bytes that wait in a link at most while the receiver does: less than the least buffer of those measured, a pipe's 64 KiB.
+const WAITING_BYTES: u64 = 32 << 10;
+/// Searches for the threshold.
+const SEARCHES: u32 = 3;
+/// Visits that the plan of sizes counts on.
+const VISITS: f64 = 6.0;
+
+/// What a message takes one way, by first looks: a fixed part and one by bytes, ns.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Cost {
+    fixed_ns: f64,
+    per_byte_ns: f64,
+}
+
+impl Cost {
+    /// Of round trips (bytes, ns) in ascending order.
+    pub(crate) fn of(round_trips: &[(u64, f64)]) -> Option<Self> {
+        let (first, last) = (round_trips.first()?, round_trips.last()?);
+        let more = (last.0 - first.0).max(1) as f64;
+        let per_byte_ns = ((last.1 - first.1) / more / 2.0).max(0.0);
+        Some(Self { fixed_ns: (first.1 / 2.0).max(1.0), per_byte_ns })
+    }
+
+    /// A turn: a train there and a message back.
+    fn turn_ns(&self, messages: u32, bytes: u64) -> f64 {
+        (f64::from(messages) + 1.0) * (self.fixed_ns + self.per_byte_ns * bytes as f64)
+    }
+
+    /// How many of the sizes, from the smallest on, can be measured in this time.
+    pub(crate) fn most_sizes(&self, sizes: &[u64], time_ns: u64) -> usize {
+        let mut spent_ns = 0.0;
+        let fits = |bytes: &u64| {
+            let visit = |messages| pace(self.turn_ns(messages, *bytes)).visit_ns() as f64;
+            spent_ns += VISITS * (visit(1) + visit(TRAIN));
+            spent_ns <= time_ns as f64
+        };
+        sizes.iter().map(fits).take_while(|fits| *fits).count().max(machmeter_model::loggps::LEAST_POINTS)
+    }
+}
+
+fn pace(turn_ns: f64) -> Pace {
+    let pairs = if turn_ns > LONG_TURN_NS { 1 } else { PAIRS };
+    Pace::of(turn_ns.max(Pace::SHARED_BATCH_NS), pairs).among(Company::Partner)
+}
+
+/// Trains of one link in one direction.
+pub(crate) struct Track {
+    link: usize,
+    way: Way<'static>,
+    segment_bytes: Option<u64>,
+    sizes: Sizes,
+    cost: Cost,
+    known: BTreeSet<u64>,
+    rounds: usize,
+    has_overheads: bool,
+}
+
+impl Track {
+    pub(crate) fn new(
+        link: usize,
+        way: Way<'static>,
+        segment_bytes: Option<u64>,
+        sizes: Sizes,
+        cost: Cost,
+    ) -> Self {
+        let known = BTreeSet::new();
+        Self { link, way, segment_bytes, sizes, cost, known, rounds: 0, has_overheads: false }
+    }
+}
+
+/// The cells of all links.
+pub(crate) struct Links<'n> {
+    ends: &'n Ends<'n>,
+    level: Level,
+    cells: CellList<'n>,
+    /// Searches for a threshold: their cells, and how many were made.
+    searches: Vec<(usize, Rc<Searched<u32>>)>,
+    tracks: Vec<Track>,
+}
+
+impl<'n> Links<'n> {
+    pub(crate) fn new(ends: &'n Ends<'n>, level: Level) -> Self {
+        Self { ends, level, cells: CellList::default(), searches: Vec::new(), tracks: Vec::new() }
+    }
+
+    pub(crate) fn push(&mut self, cell: impl Cell + 'n) {
+        self.cells.push(cell);
+    }
+
+    pub(crate) fn push_search(&mut self, cell: ThresholdCell) {
+        self.searches.push((self.cells.count(), Rc::clone(&cell.searches)));
+        self.cells.push(cell);
+    }
+
+    pub(crate) fn track(&mut self, track: Track) {
+        self.tracks.push(track);
+    }
+
+    /// A train: the reply goes the other way.
+    pub(crate) fn add_train(&mut self, track: &mut Track, bytes: u64, messages: u32, work: u64) {
+        track.known.insert(bytes);
+        let is_there = track.way.direction == "there";
+        let (there, back) = if is_there { (messages, 1) } else { (1, messages) };
+        let (near_work, far_work) = if is_there { (work, 0) } else { (0, work) };
+        let link = track.link;
+        let turns = Turns { link, pattern: 0, there, back, bytes, work: far_work, delay_ns: 0 };
+        let row = track.way.train(bytes, messages, work);
+        let subject = Pattern::new(self.ends.near, turns, near_work);
+        let pace = pace(track.cost.turn_ns(messages, bytes));
+        self.cells.push(PatternCell::new(self.ends, row, subject, pace));
+    }
+
+    /// Rows of a track so far.
+    fn rows(&mut self) -> Vec<Row> {
+        (0..self.cells.count()).flat_map(|i| self.cells.cell(i).rows().to_vec()).collect()
+    }
+
+    fn add_overheads(&mut self, track: &mut Track, gaps_ns: &[(u64, f64)], work_ns: f64) {
+        track.has_overheads = true;
+        let of_overheads = |g: &&(u64, f64)| track.sizes.overheads.contains(&g.0);
+        let gaps_ns: Vec<(u64, f64)> = gaps_ns.iter().filter(of_overheads).copied().collect();
+        for (bytes, gap_ns) in gaps_ns {
+            for times in WORKS {
+                let work = (times * gap_ns / work_ns).ceil().max(1.0) as u64;
+                self.add_train(track, bytes, TRAIN, work);
+            }
+            let messages = (WAITING_BYTES / bytes).min(u64::from(TRAIN)) as u32;
+            if track.way.direction != "there" || messages < 2 {
+                continue;
+            }
+            // Long enough for all of them to arrive.
+            let delay_ns = (2.0 * track.cost.turn_ns(messages, bytes)) as u64 + 20_000;
+            let turns =
+                Turns { link: track.link, pattern: 0, there: messages, back: 1, bytes, work: 0, delay_ns };
+            let int = i64::try_from(bytes).unwrap_or(i64::MAX);
+            let row = track.way.row(Operation::Receive).with("size_bytes", int);
+            let row = row.per_turn(f64::from(crate::cells::PARTS));
+            self.cells.push(ReceiveCell::new(self.ends, row, turns));
+        }
+    }
+}
+
+impl Set for Links<'_> {
+    fn count(&self) -> usize {
+        self.cells.count()
+    }
+
+    fn cell(&mut self, index: usize) -> &mut (dyn Cell + '_) {
+        self.cells.cell(index)
+    }
+
+    fn wants(&self, index: usize, enough: bool) -> bool {
+        let most = if self.level == Level::Quick { 1 } else { SEARCHES };
+        let searched = self.searches.iter().find(|s| s.0 == index);
+        searched.map_or(!enough, |(_, made)| made.get() < most)
+    }
+
+    fn propose(&mut self, _outlook: &Outlook) {
+        let rows = Rows { tick_hz: self.ends.rate.hz(), step_ticks: 1, rows: self.rows(), ..Rows::default() };
+        let levels = placement::levels(&rows, PART);
+        let located = |row: &Row| located(&rows, row, levels.as_ref());
+        for mut track in std::mem::take(&mut self.tracks) {
+            let own = points(&rows.rows, &track.way, &located);
+            // Trains of large messages come one a visit, and need several.
+            let complete = 3 * own.len() >= 2 * track.sizes.all.len();
+            if complete && !track.has_overheads {
+                let is_work = |r: &&Row| Way { direction: "there", ..track.way }.owns(r, Operation::Work);
+                let work =
+                    rows.rows.iter().find(is_work).and_then(&located).map(|m| m.ns / WORK_TURNS as f64);
+                let gaps: Vec<(u64, f64)> = own.iter().map(|p| (p.size_bytes, p.gap.ns)).collect();
+                if let Some(work_ns) = work.filter(|ns| *ns > 0.0) {
+                    self.add_overheads(&mut track, &gaps, work_ns);
+                }
+            }
+            if complete || track.rounds > 0 {
+                let wanted = propose(&own, track.rounds);
+                let bisects = track.rounds >= REFINEMENTS;
+                track.rounds += 1;
+                for bytes in wanted {
+                    // Within a segment of the transport nothing is to be told apart.
+                    let within = track.segment_bytes.is_some_and(|s| bytes > s && bytes % s != 0);
+                    if !within && !track.known.contains(&bytes) && (bisects || track.known.len() < MOST_SIZES)
+                    {
+                        self.add_train(&mut track, bytes, 1, 0);
+                        self.add_train(&mut track, bytes, TRAIN, 0);
+                    }
+                }
+            }
+            self.tracks.push(track);
+        }
+    }
+
+    fn finish(self: Box<Self>) -> Finished {
+        Finished { rows: self.cells.into_rows(), ..Finished::default() }
+    }
+}

@@ -1,0 +1,161 @@
+//! Tables and pictures of links.
+
+use machmeter_data::quantity::{Unit, human};
+use machmeter_data::shape::{
+    Axis, Cell, CostTable, Curve, CurveRow, Distribution, DistributionRow, TableColumn, TableRow,
+};
+use machmeter_data::{Dataset, Metric, Shape};
+use machmeter_model::loggps::{Latency, Pace};
+use machmeter_stats::quantile::quantile;
+
+use crate::analyze::{Found, Trips};
+
+const PROBABILITIES: [f64; 12] = [0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999, 1.0];
+
+pub(crate) fn datasets(
+    found: &[Found],
+    trips: &[Trips],
+    metrics: &[Metric],
+    described: &[(String, String)],
+) -> Vec<Dataset> {
+    [parameters(found, metrics, described), time_per_message(found), overheads(found), round_trips(trips)]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+fn ns(value: f64) -> Cell {
+    Cell::Text(human(value, Unit::Nanoseconds))
+}
+
+fn at_most(value: f64) -> Cell {
+    Cell::Text(format!("<= {}", human(value, Unit::Nanoseconds)))
+}
+
+/// The table of `LogGPS`: a row a range of sizes.
+fn parameters(found: &[Found], metrics: &[Metric], described: &[(String, String)]) -> Option<Dataset> {
+    let mut rows = Vec::new();
+    for f in found {
+        let of_link = |m: &&Metric| {
+            m.id == "net.sync_threshold"
+                && m.params.get("transport").is_some_and(|t| t.to_string() == f.transport)
+        };
+        let threshold = metrics.iter().find(of_link).and_then(|m| m.value);
+        for (i, s) in f.table.segments.iter().enumerate() {
+            let name = if i == 0 {
+                format!("{} {}", f.transport, f.direction)
+            } else {
+                format!("  from {} B", s.first_bytes)
+            };
+            let line = |l: &Option<machmeter_model::loggps::Line>| {
+                l.as_ref().map_or(Cell::Empty(()), |l| ns(l.at(s.first_bytes)))
+            };
+            let latency = match s.latency {
+                Latency::Known(l) => ns(l.ns),
+                Latency::AtMost(most) => at_most(most),
+            };
+            let gap = match s.pace {
+                Pace::Link => ns(s.gap.at_first.ns),
+                _ => at_most(s.gap.at_first.ns),
+            };
+            let per_byte = s.gap.per_byte.ns;
+            let rate = if per_byte > 0.0 { format!("{:.3} GB/s", 1.0 / per_byte) } else { String::new() };
+            rows.push(TableRow {
+                name,
+                cells: vec![
+                    latency,
+                    line(&s.overhead_send),
+                    line(&s.overhead_recv),
+                    gap,
+                    Cell::Text(format!("{per_byte:.4} ns/B")),
+                    Cell::Text(rate),
+                    if i == 0 { threshold.map_or(Cell::Empty(()), Cell::Number) } else { Cell::Empty(()) },
+                ],
+            });
+        }
+    }
+    let texts =
+        ["latency", "sent", "received", "gap", "per byte", "rate"].map(|label| TableColumn::new(label, None));
+    let columns = texts.into_iter().chain([TableColumn::new("send waits above", Unit::Bytes)]).collect();
+    let links: Vec<String> = described
+        .iter()
+        .filter(|(_, words)| !words.is_empty())
+        .map(|(name, words)| format!("{name}: {words}"))
+        .collect();
+    let caption = format!(
+        "LogGPS by range of sizes, both ends polling: latency L, overheads o_s and o_r (sent, received), gap g, G per byte, S (send waits \
+         above). Gap <=: the CPUs set the pace, not the link. Latency <=: both overheads together take as long as half a round trip. {}",
+        links.join("; ")
+    );
+    let shape = Shape::CostTable(CostTable { columns, rows });
+    (!found.is_empty())
+        .then(|| Dataset::new("net.parameters", "Parameters of links", caption.trim_end(), shape))
+}
+
+fn time_per_message(found: &[Found]) -> Option<Dataset> {
+    let mut rows = Vec::new();
+    for f in found {
+        let name = format!("{} {}", f.transport, f.direction);
+        let x: Vec<f64> = f.points.iter().map(|p| p.size_bytes as f64).collect();
+        let fitted = f.points.iter().map(|p| f.table.segment(p.size_bytes).gap.at(p.size_bytes)).collect();
+        rows.push(CurveRow {
+            name: name.clone(),
+            x: x.clone(),
+            y: f.points.iter().map(|p| p.gap.ns).collect(),
+        });
+        rows.push(CurveRow { name: format!("{name}, fitted"), x, y: fitted });
+    }
+    let shape = Curve {
+        x: Axis::log("message", Unit::Bytes),
+        y: Axis::log("time per message", Unit::Nanoseconds),
+        rows,
+        marks: Vec::new(),
+    };
+    let caption = "What one message more of a train costs, (PRTT(16) - PRTT(1)) / 15, and the lines whose level and slope are g and G.";
+    (!found.is_empty())
+        .then(|| Dataset::new("net.time_per_message", "Time per message", caption, Shape::Curve(shape)))
+}
+
+fn overheads(found: &[Found]) -> Option<Dataset> {
+    let mut rows = Vec::new();
+    for f in found {
+        for (what, of) in [("sent", true), ("received", false)] {
+            let (x, y): (Vec<f64>, Vec<f64>) = f
+                .points
+                .iter()
+                .filter_map(|p| {
+                    let one = if of { p.overhead_send } else { p.overhead_recv };
+                    Some((p.size_bytes as f64, one?.ns))
+                })
+                .filter(|(_, y)| *y > 0.0)
+                .unzip();
+            if !x.is_empty() {
+                rows.push(CurveRow { name: format!("{} {}, {what}", f.transport, f.direction), x, y });
+            }
+        }
+    }
+    let some = !rows.is_empty();
+    let shape = Curve {
+        x: Axis::log("message", Unit::Bytes),
+        y: Axis::log("busy", Unit::Nanoseconds),
+        rows,
+        marks: Vec::new(),
+    };
+    let caption = "How long the CPU is busy with a message: of the sender after a pause, of the receiver when the message is there.";
+    some.then(|| Dataset::new("net.overheads", "Overheads of messages", caption, Shape::Curve(shape)))
+}
+
+fn round_trips(trips: &[Trips]) -> Option<Dataset> {
+    let row = |t: &Trips| {
+        let at = |p: f64| Some((p, quantile(&t.ns, p)?));
+        let quantiles: Vec<(f64, f64)> = PROBABILITIES.into_iter().filter_map(at).collect();
+        let name = format!("{}, {}", t.transport, t.wait);
+        (!t.ns.is_empty()).then_some(DistributionRow { name, n: t.ns.len() as u64, quantiles })
+    };
+    let rows: Vec<DistributionRow> = trips.iter().filter_map(row).collect();
+    let caption =
+        "Round trips of one byte, each timed by itself, also those during which an end lost its CPU.";
+    let some = !rows.is_empty();
+    let shape = Distribution { value: Axis::log("round trip", Unit::Nanoseconds), rows, limits: Vec::new() };
+    some.then(|| Dataset::new("net.round_trips", "Round trips", caption, Shape::Distribution(shape)))
+}
