@@ -6,13 +6,14 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 /// Documents with a schema: argument of `machmeter schema`, file name.
-const SCHEMAS: [(&str, &str); 7] = [
+const SCHEMAS: [(&str, &str); 8] = [
     ("record", "machmeter-result-1.0.schema.json"),
     ("comparison", "machmeter-comparison-1.0.schema.json"),
     ("interactive", "interactive-parameters.schema.json"),
     ("memory", "memory-parameters.schema.json"),
     ("noise", "noise-parameters.schema.json"),
     ("ops", "ops-parameters.schema.json"),
+    ("net", "net-parameters.schema.json"),
     ("sync", "sync-parameters.schema.json"),
 ];
 

@@ -51,14 +51,14 @@ pub(crate) struct Globals {
     /// Also write PATH: .json, .html or .svg; may be repeated; record, report or card.
     #[arg(short, long, value_name = "PATH")]
     pub(crate) output: Vec<PathBuf>,
-    /// Print JSON instead of the page, or write it to FILE.
+    /// Print JSON, not the page, or write FILE; also --csv, --md.
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     pub(crate) json: Option<PathBuf>,
     /// Print figures as CSV, or write them to FILE.
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-", hide_short_help = true)]
     pub(crate) csv: Option<PathBuf>,
     /// Print figures as Markdown, or write them to FILE.
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-", hide_short_help = true)]
     pub(crate) md: Option<PathBuf>,
     /// Which raw samples to store.
     #[arg(long, value_enum, default_value = "auto", hide_short_help = true)]

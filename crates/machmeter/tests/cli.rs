@@ -11,7 +11,7 @@ use program::{Lab, Running, kept_runs, record_in};
 
 const SAVED: [&str; 7] =
     ["compare a b", "doctor", "explain W301", "export --to csv", "list", "report", "schema"];
-const PROBES: [&str; 5] = ["interactive", "memory", "noise", "ops", "sync"];
+const PROBES: [&str; 6] = ["interactive", "memory", "net", "noise", "ops", "sync"];
 
 /// What a verb prints on 80 columns for `option`.
 fn help(lab: &Lab, verb: &str, option: &str) -> String {
@@ -65,6 +65,7 @@ const WRONG: &[(&str, &str)] = &[
         "--block-size 63|--buffer 64T|--cache-size 0|--cache-size 100T|--data x|--kernels nonsense|--kernels read.avx9|\
          --ladder-points 0|--max-bytes 64T|--max-bytes 3|--models coroutines|--pages x|--parts x|--threads 0",
     ),
+    ("net -t 1", "--transports smoke|--sizes 0-8|--sizes 9-8|--sizes x|--sizes 1-1G|--direction up"),
     (
         "noise",
         "--attribution guess|--cpus=|--cpus 1-0|--cpus 7777|--cpus first|--gap-capacity 0|--level 9|--prio fifo:0|\

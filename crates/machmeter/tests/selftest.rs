@@ -44,6 +44,11 @@ fn sync_knows_locks_that_do_not_lock() {
 }
 
 #[test]
+fn net_knows_what_a_link_takes_without_a_receiver() {
+    passes_anywhere("net", &[], &["threshold.pipe", "threshold.shm"], 2);
+}
+
+#[test]
 fn ops_prices_nothing_that_did_not_happen() {
     passes_anywhere("ops", &[], &["nothing.", "failing."], 3);
 }

@@ -14,10 +14,10 @@ use machmeter_stats::distribution::normal_quantile;
 use machmeter_stats::quantile::{quantile, sorted};
 use machmeter_stats::regimes::Regimes;
 
-use crate::cells::REFUSES;
+use crate::cells::{FAILED_LATER, REFUSES};
 use crate::info::{
-    GAP, GAP_PER_BYTE, LATENCY, LEFT_OUT, MESSAGE_TIME, OVERHEAD_RECV, OVERHEAD_SEND, PREDICTION_ERROR,
-    ROUND_TRIP, THRESHOLD, UNPREDICTED,
+    GAP, GAP_PER_BYTE, LATENCY, LEFT_OUT, MESSAGE_TIME, NOT_MEASURED, OVERHEAD_RECV, OVERHEAD_SEND,
+    PREDICTION_ERROR, ROUND_TRIP, THRESHOLD, UNPREDICTED,
 };
 use crate::plan::{KEPT_BACK, Operation, PART, THRESHOLD as SEARCHED, Way, train_of};
 use crate::points::{located, points};
@@ -31,6 +31,8 @@ const FAR_OFF: f64 = 0.1;
 pub(crate) struct Found {
     pub(crate) transport: String,
     pub(crate) direction: String,
+    /// Smallest size that was asked for, bytes.
+    pub(crate) smallest: u64,
     pub(crate) points: Vec<SizePoint>,
     pub(crate) table: Table,
     /// Trains kept back: size, measured and predicted, ns.
@@ -57,6 +59,7 @@ pub(crate) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     out.metrics.extend(rows.part(PART).filter_map(|r| trip(rows, r, levels.as_ref())));
     out.metrics.extend(rows.part(PART).filter_map(threshold));
     out.warnings.extend(left_out(rows));
+    out.warnings.extend(failed(rows));
     out.warnings.extend(placement::moved("links", levels.as_ref()));
     let described = rows.facts.get(&crate::LINKS).unwrap_or_default();
     out.datasets = show::datasets(&found, &trips, &out.metrics, &described);
@@ -110,7 +113,10 @@ fn of_way(rows: &Rows, names: &[String; 3], levels: Option<&Regimes>, out: &mut 
         }
     }
     kept_back.sort_by_key(|k| k.0);
-    Some(Found { transport: transport.clone(), direction: direction.clone(), points, table, kept_back })
+    let own = rows.rows.iter().filter(|r| way.owns(r, Operation::Train));
+    let smallest = own.filter_map(|r| Some(train_of(r)?.0)).min().unwrap_or(1);
+    let (transport, direction) = (transport.clone(), direction.clone());
+    Some(Found { transport, direction, smallest, points, table, kept_back })
 }
 
 /// A figure with its interval, which never reaches below zero.
@@ -144,11 +150,13 @@ impl Found {
 
     fn metrics(&self) -> Vec<Metric> {
         let mut out = Vec::new();
-        for s in &self.table.segments {
-            let keys = self.keys(Some(s.first_bytes));
+        for (i, s) in self.table.segments.iter().enumerate() {
+            // The smallest size may be one that is not known.
+            let from_bytes = if i == 0 { self.smallest } else { s.first_bytes };
+            let keys = self.keys(Some(from_bytes));
             let n = self.of_segment(s);
             let at_first = |line: &machmeter_model::loggps::Line| Measured {
-                ns: line.at(s.first_bytes),
+                ns: line.at(from_bytes),
                 sigma_ns: line.at_first.sigma_ns,
             };
             out.push(metric(&MESSAGE_TIME, &keys, at_first(&s.gap), n));
@@ -255,6 +263,28 @@ fn threshold(row: &Row) -> Option<Metric> {
     }
     let interval = Interval::new(LEVEL, least, most, "range of searches");
     Some(Metric::new(&THRESHOLD, keys, most, "bisection", searches as u64).with_ci(interval))
+}
+
+/// Links that failed, each with its reason, and those that failed after some samples.
+fn failed(rows: &Rows) -> Option<Warning> {
+    let mut told: Vec<String> = Vec::new();
+    let mut tell = |text: String| {
+        if !told.contains(&text) {
+            told.push(text);
+        }
+    };
+    for row in rows.part(PART).filter(|r| r.operation != "part") {
+        match &row.refused {
+            Some(why) if !why.starts_with("left out") && !why.starts_with("not reached") => {
+                tell(format!("{}: {why}", row.text("transport")));
+            }
+            _ if row.extras.contains_key(FAILED_LATER) => {
+                tell(format!("{}: the link failed before all samples were taken", row.text("transport")));
+            }
+            _ => {}
+        }
+    }
+    (!told.is_empty()).then(|| NOT_MEASURED.warning(told.join("; ")))
 }
 
 fn left_out(rows: &Rows) -> Option<Warning> {

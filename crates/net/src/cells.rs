@@ -11,9 +11,9 @@ use machmeter_engine::sampling::{Bench, Company, Pace, Subject};
 use machmeter_sys::clock::TickRate;
 use machmeter_sys::link::{Transport, Wait};
 
-use crate::near::Near;
+use crate::near::{Near, name_of};
 use crate::orders::Turns;
-use crate::plan::{THRESHOLD, WORK_TURNS};
+use crate::plan::{Operation, THRESHOLD, WORK_TURNS, Way};
 
 /// What all cells use.
 pub(crate) struct Ends<'n> {
@@ -115,7 +115,7 @@ impl Cell for PatternCell<'_> {
 
     fn into_rows(mut self: Box<Self>) -> Vec<Row> {
         self.bench.row.proof = self.bench.subject.proof();
-        vec![self.bench.row.reached()]
+        vec![kept(self.bench.row)]
     }
 }
 
@@ -160,8 +160,8 @@ impl Cell for ReceiveCell<'_> {
         });
         let row = &mut self.row;
         match done {
-            Err(why) if row.pairs.is_empty() => row.refused = Some(why),
-            Err(_) | Ok(false) => row.rejected.count(Disturbance::Failed),
+            Err(why) => row.refused = Some(why),
+            Ok(false) => row.rejected.count(Disturbance::Failed),
             Ok(true) if near.ended.preempted > 0 => row.rejected.count(Disturbance::Partner),
             Ok(true) => {
                 let number = row.next_visit();
@@ -179,19 +179,30 @@ impl Cell for ReceiveCell<'_> {
     }
 
     fn into_rows(self: Box<Self>) -> Vec<Row> {
-        vec![self.row.reached()]
+        vec![kept(self.row)]
     }
 }
+
+/// A row whose link failed later keeps the samples it has, and says so.
+fn kept(mut row: Row) -> Row {
+    if !row.pairs.is_empty() && row.refused.take().is_some() {
+        row.extras.insert(FAILED_LATER.to_owned(), 1.0);
+    }
+    row.reached()
+}
+
+/// 1 where the link failed after the samples of the row were taken.
+pub(crate) const FAILED_LATER: &str = "failed_later";
 
 /// Operations that a turn of a row of receive calls counts as, so that its ticks are fine enough.
 pub(crate) const PARTS: u32 = 1_000;
 
 /// The search for the largest message that a fresh link takes while nobody receives.
 pub(crate) struct ThresholdCell {
-    pub(crate) row: Row,
-    pub(crate) transport: &'static Transport,
+    row: Row,
+    transport: &'static Transport,
     /// Whether powers of two suffice.
-    pub(crate) is_coarse: bool,
+    is_coarse: bool,
     /// Searches made, which the set counts, too.
     pub(crate) searches: Rc<Searched<u32>>,
 }
@@ -202,6 +213,11 @@ const MOST_TRIED: u64 = 64 << 20;
 const WAITS_NS: u64 = 5_000_000;
 
 impl ThresholdCell {
+    pub(crate) fn new(transport: &'static Transport, is_coarse: bool) -> Self {
+        let way = Way { transport: transport.name, wait: name_of(Wait::Polling), direction: "there" };
+        Self { row: way.row(Operation::Threshold), transport, is_coarse, searches: Rc::default() }
+    }
+
     /// Whether a fresh link takes a message of this size; `None` where it refuses the size itself.
     fn takes(&self, message: &[u8]) -> Result<Option<bool>, String> {
         let failed = |e: std::io::Error| e.to_string();
@@ -216,7 +232,7 @@ impl ThresholdCell {
     }
 
     /// The largest size it takes, bytes, and whether larger ones are refused instead of waiting.
-    fn search(&self) -> Result<(u64, bool), String> {
+    pub(crate) fn search(&self) -> Result<(u64, bool), String> {
         let message = vec![1; MOST_TRIED as usize];
         let (mut low, mut high, mut refuses) = (0, MOST_TRIED + 1, false);
         let mut try_bytes = |bytes: u64| -> Result<bool, String> {

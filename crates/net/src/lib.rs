@@ -17,7 +17,9 @@ mod near;
 mod orders;
 mod params;
 mod plan;
+mod planted;
 mod points;
+mod selftest;
 mod set;
 mod show;
 #[cfg(test)]
@@ -47,7 +49,7 @@ impl Verb for Net {
     const PARTS: &'static [Part<Params>] = &[Part {
         metrics: &[],
         codes: &[],
-        selftest: &[],
+        selftest: &[("a planted link", selftest::planted), ("sizes that wait", selftest::thresholds)],
         ..Part::of(plan::PART, 1, measure::measure, analyze::analyze)
     }];
     const NOT_MEASURED: Code = info::NOT_MEASURED;

@@ -1,7 +1,6 @@
 //! Makes the links, and the cells that are known beforehand.
 
 use std::cell::RefCell;
-use std::rc::Rc;
 
 use machmeter_engine::disturbance::placement::PlacementDetector;
 use machmeter_engine::part::PartContext;
@@ -62,12 +61,7 @@ pub(crate) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), P
         if *wait == Wait::Sleeping {
             continue;
         }
-        let row = way("there").row(Operation::Threshold);
-        let is_coarse = at.host.level == Level::Quick;
-        links.push_search(ThresholdCell { row, transport, is_coarse, searches: Rc::default() });
-        let row = way("there").row(Operation::Work);
-        let pace = Pattern::WORK_PACE;
-        links.push(PatternCell::new(&ends, row, Pattern::work_alone(&near, trips), pace));
+        links.push_search(ThresholdCell::new(transport, at.host.level == Level::Quick));
         let segment_bytes = near.borrow().links[link].segment_bytes();
         let mut sizes = Sizes::of((range.0, range.1.min(largest(transport))), segment_bytes);
         for direction in params.directions() {
@@ -88,15 +82,7 @@ pub(crate) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), P
                 sizes.overheads.retain(|s| *s <= last);
                 sizes.kept_back.retain(|s| *s <= last);
             }
-            let mut track = Track::new(link, way(direction), segment_bytes, sizes.clone(), cost);
-            for size in &sizes.all {
-                links.add_train(&mut track, *size, 1, 0);
-                links.add_train(&mut track, *size, TRAIN, 0);
-            }
-            for size in &sizes.kept_back {
-                links.add_train(&mut track, *size, KEPT_BACK, 0);
-            }
-            links.track(track);
+            add_link(&mut links, &near, link, way(direction), &sizes, cost);
         }
     }
     let described: Vec<(String, String)> = near
@@ -109,6 +95,31 @@ pub(crate) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), P
     at.facts.set(&crate::LINKS, described);
     at.run(links);
     Ok(())
+}
+
+/// The cells of a link in one direction: trains of all sizes, those kept back, and the work between messages.
+pub(crate) fn add_link<'n>(
+    links: &mut Links<'n>,
+    near: &'n RefCell<Near>,
+    link: usize,
+    way: Way<'static>,
+    sizes: &Sizes,
+    cost: Cost,
+) {
+    let there = Way { direction: "there", ..way };
+    let row = there.row(Operation::Work);
+    let work = Pattern::work_alone(near, Turns { link, ..ONE });
+    links.push_work(link, row, work);
+    let segment_bytes = near.borrow().links[link].segment_bytes();
+    let mut track = Track::new(link, way, segment_bytes, sizes.clone(), cost);
+    for size in &sizes.all {
+        links.add_train(&mut track, *size, 1, 0);
+        links.add_train(&mut track, *size, TRAIN, 0);
+    }
+    for size in &sizes.kept_back {
+        links.add_train(&mut track, *size, KEPT_BACK, 0);
+    }
+    links.track(track);
 }
 
 /// One message of one byte there, and one back.

@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Write};
 
 use machmeter_engine::cpu_work::spin;
 use machmeter_engine::role::{Peer, Role, RoleError};
-use machmeter_sys::link::{Link, Transport, Wait};
+use machmeter_sys::link::{LIMIT_NS, Link, Transport, Wait};
 use machmeter_sys::process::{ReadUntil, Spawn};
 use machmeter_sys::thread::monotonic_ns;
 
@@ -12,9 +12,11 @@ use crate::far;
 use crate::orders::{Answer, END, Ended, NUMBERS, Order, Turns};
 
 /// What an answer beside the link may take, ns: longer than the limit of a link, after which the far end answers by itself.
-const ANSWER_WITHIN_NS: u64 = 5_000_000_000;
+const ANSWER_WITHIN_NS: u64 = LIMIT_NS + 1_000_000_000;
 /// Ends of a pattern that are sent where messages get lost.
 const ENDS: usize = 3;
+/// Turns in a row that may be lost before nobody is believed to be there.
+const MOST_LOST: u32 = 20;
 /// What a message that may be lost is waited for, ns.
 const LOST_AFTER_NS: u64 = 50_000_000;
 
@@ -40,6 +42,8 @@ pub(crate) struct OpenLink {
     pub(crate) wait: Wait,
     link: Box<dyn Link>,
     broken: Option<String>,
+    /// Turns in a row of which a message was lost.
+    lost: u32,
 }
 
 pub(crate) const fn name_of(wait: Wait) -> &'static str {
@@ -51,7 +55,7 @@ pub(crate) const fn name_of(wait: Wait) -> &'static str {
 
 impl OpenLink {
     pub(crate) fn new(transport: &'static Transport, wait: Wait, link: Box<dyn Link>) -> Self {
-        Self { transport, wait, link, broken: None }
+        Self { transport, wait, link, broken: None, lost: 0 }
     }
 
     pub(crate) fn describe(&self) -> String {
@@ -132,11 +136,7 @@ impl Near {
         if let Some(why) = &self.links[turns.link].broken {
             return Err(why.clone());
         }
-        let limit_ns = if self.links[turns.link].transport.loses {
-            LOST_AFTER_NS
-        } else {
-            machmeter_sys::link::LIMIT_NS
-        };
+        let limit_ns = if self.links[turns.link].transport.loses { LOST_AFTER_NS } else { LIMIT_NS };
         let _ = self.links[turns.link].link.set_limit(limit_ns);
         self.message.resize(turns.bytes as usize, 1);
         let answer =
@@ -150,7 +150,14 @@ impl Near {
             Ok(Answer::Ended(_)) => "the far end is out of step".to_owned(),
             Err(e) => format!("the far end {e}"),
         };
-        self.links.iter_mut().for_each(|l| l.broken = Some(why.clone()));
+        self.lose(why)
+    }
+
+    /// The far end is lost, and with it all links.
+    fn lose<T>(&mut self, why: String) -> Result<T, String> {
+        for link in &mut self.links {
+            link.broken = Some(why.clone());
+        }
         Err(why)
     }
 
@@ -159,6 +166,9 @@ impl Near {
     pub(crate) fn turn(&mut self, work: u64) -> bool {
         let Some(turns) = self.turns else { return false };
         let open = &mut self.links[turns.link];
+        if open.broken.is_some() {
+            return false;
+        }
         self.number = (self.number + 1) % NUMBERS;
         self.message[0] = self.number;
         for i in 0..turns.there {
@@ -178,6 +188,7 @@ impl Near {
             // A reply to an earlier turn that came late.
             back += u32::from(self.message[0] == self.number);
         }
+        open.lost = 0;
         true
     }
 
@@ -202,8 +213,8 @@ impl Near {
                     Some(why) => format!("the far end: {why}"),
                 }
             }
-            Ok(_) => "the far end is out of step".to_owned(),
-            Err(e) => format!("the far end {e}"),
+            Ok(_) => return self.lose("the far end is out of step".to_owned()),
+            Err(e) => return self.lose(format!("the far end {e}")),
         };
         open.broken = Some(why.clone());
         Err(why)
@@ -213,7 +224,8 @@ impl Near {
 impl OpenLink {
     /// Remembers what went wrong, unless a message was merely lost.
     fn failed(&mut self, error: &std::io::Error) -> bool {
-        if !self.transport.loses || error.kind() != ErrorKind::TimedOut {
+        self.lost += 1;
+        if !self.transport.loses || error.kind() != ErrorKind::TimedOut || self.lost > MOST_LOST {
             self.broken.get_or_insert_with(|| format!("{}: {error}", self.transport.name));
         }
         false

@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::orders::MOST_BYTES;
 
+const DEFAULT_TRANSPORTS: &str = "shm,unix,tcp";
+const DEFAULT_SIZES: &str = "1-1M";
+
 /// Which way the train goes; the single reply goes the other way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -26,14 +29,21 @@ pub enum Direction {
 #[serde(deny_unknown_fields)]
 pub struct Params {
     /// Transports: shm, unix, tcp, tcp-nagle, udp, seqpacket, pipe.
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "shm,unix,tcp")]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = DEFAULT_TRANSPORTS)]
     pub transports: Vec<String>,
     /// Message sizes, from and to, bytes: 1-64K.
-    #[arg(long, value_name = "FROM-TO", default_value = "1-1M")]
+    #[arg(long, value_name = "FROM-TO", default_value = DEFAULT_SIZES)]
     pub sizes: String,
     /// Which way trains of messages go.
     #[arg(long, value_enum, default_value_t)]
     pub direction: Direction,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        let transports = DEFAULT_TRANSPORTS.split(',').map(str::to_owned).collect();
+        Self { transports, sizes: DEFAULT_SIZES.to_owned(), direction: Direction::default() }
+    }
 }
 
 impl Params {

@@ -101,15 +101,32 @@ pub(crate) struct Links<'n> {
     /// Searches for a threshold: their cells, and how many were made.
     searches: Vec<(usize, Rc<Searched<u32>>)>,
     tracks: Vec<Track>,
+    /// Links whose work is measured.
+    with_work: Vec<usize>,
 }
 
 impl<'n> Links<'n> {
     pub(crate) fn new(ends: &'n Ends<'n>, level: Level) -> Self {
-        Self { ends, level, cells: CellList::default(), searches: Vec::new(), tracks: Vec::new() }
+        Self {
+            ends,
+            level,
+            cells: CellList::default(),
+            searches: Vec::new(),
+            tracks: Vec::new(),
+            with_work: Vec::new(),
+        }
     }
 
     pub(crate) fn push(&mut self, cell: impl Cell + 'n) {
         self.cells.push(cell);
+    }
+
+    /// The row of work of a link, once.
+    pub(crate) fn push_work(&mut self, link: usize, row: Row, work: Pattern<'n>) {
+        if !self.with_work.contains(&link) {
+            self.with_work.push(link);
+            self.push(PatternCell::new(self.ends, row, work, Pattern::WORK_PACE));
+        }
     }
 
     pub(crate) fn push_search(&mut self, cell: ThresholdCell) {

@@ -16,11 +16,12 @@ use machmeter_sys::clock::TickRate;
 use machmeter_sys::link::{Link, Transport, Wait};
 
 use crate::analyze::{analyze, links};
-use crate::cells::{Ends, Pattern, PatternCell};
+use crate::cells::Ends;
+use crate::measure::add_link;
 use crate::near::{Control, Near, OpenLink};
 use crate::orders::{Answer, END, Ended, Order, Turns};
-use crate::plan::{Operation, Sizes, Way};
-use crate::set::{Cost, Links, Track};
+use crate::plan::{Sizes, Way};
+use crate::set::{Cost, Links};
 
 /// Parameters of messages from a size on, ns.
 #[derive(Debug, Clone, Copy)]
@@ -198,25 +199,13 @@ pub(crate) fn found(
     let ends = Ends { near: &near, placement: &placement, rate: TickRate::NANOSECONDS };
     let mut set = Links::new(&ends, Level::Standard);
     let way = Way { transport: "tcp", wait: "polling", direction: "there" };
-    let one = Turns { link: 0, pattern: 0, there: 1, back: 1, bytes: 1, work: 0, delay_ns: 0 };
-    let pace = Pattern::WORK_PACE;
-    let row = way.row(Operation::Work);
-    set.push(PatternCell::new(&ends, row, Pattern::work_alone(&near, one), pace));
     let sizes = Sizes::of((1, last), None);
     let at = |bytes: u64| {
         let s = world.segment(bytes);
         (bytes, 2.0 * (s.send_ns + s.latency_ns + s.recv_ns + s.per_byte_ns * bytes as f64))
     };
     let cost = Cost::of(&[at(1), at(last)]).unwrap();
-    let mut track = Track::new(0, way, None, sizes.clone(), cost);
-    for size in &sizes.all {
-        set.add_train(&mut track, *size, 1, 0);
-        set.add_train(&mut track, *size, machmeter_model::loggps::TRAIN, 0);
-    }
-    for size in &sizes.kept_back {
-        set.add_train(&mut track, *size, crate::plan::KEPT_BACK, 0);
-    }
-    set.track(track);
+    add_link(&mut set, &near, 0, way, &sizes, cost);
     let mut experiment = Experiment::new(None);
     experiment.add(Box::new(set), 1.0);
     let mut sampler = Sampler::new(Clock(Rc::clone(&world)), TickRate::NANOSECONDS, seed);

@@ -125,6 +125,12 @@ pub(super) fn measure(
         if let Some(e) = nest.failed {
             return Err(e);
         }
+        // Alone, a probe of which no part can be measured is a failure; beside others it is a note.
+        if verbs.len() == 1
+            && let Some(why) = nothing_possible(&nest.finished)
+        {
+            return Err(ProbeError::Cannot(why));
+        }
         host.begin()?;
         let mut finished = nest.finished.into_iter();
         Ok(parts.iter().map(|of_verb| finished.by_ref().take(of_verb.len()).collect()).collect())
@@ -141,6 +147,16 @@ pub(super) fn measure(
         complete: !stop_requested(),
     };
     Ok(finished.into_iter().zip(verbs).map(of_verb).collect())
+}
+
+/// Why no part could be measured; `None` where one could.
+fn nothing_possible(parts: &[Finished]) -> Option<String> {
+    let refused = |f: &Finished| {
+        let only = f.rows.iter().all(|r| r.operation == "part");
+        f.rows.first().filter(|_| only).and_then(|r| r.refused.clone())
+    };
+    let reasons: Option<Vec<String>> = parts.iter().map(refused).collect();
+    reasons?.into_iter().next()
 }
 
 fn rows(host: &Host<'_>, parts: Vec<Finished>) -> Rows {

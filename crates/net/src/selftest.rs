@@ -1,0 +1,182 @@
+//! Self-test: a link with planted parameters between two CPUs, and sizes that make a send wait, known or searched again.
+
+use std::cell::RefCell;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+
+use machmeter_data::Metric;
+use machmeter_engine::deadline::{Deadline, stop_requested};
+use machmeter_engine::experiment::{Enough, Experiment};
+use machmeter_engine::host::Silent;
+use machmeter_engine::role::{MessageReader, MessageWriter, Role};
+use machmeter_engine::sampling::{HostTiming, Sampler};
+use machmeter_engine::selftest::machine::{Machine, Steal};
+use machmeter_engine::selftest::{Options, SelfCheck, State, percent};
+use machmeter_engine::{Level, cost::Rows};
+use machmeter_stats::quantile::median_of;
+use machmeter_sys::link::{Link, Transport, Wait};
+use machmeter_sys::sched::Policy;
+use machmeter_sys::thread::{self, monotonic_ns};
+
+use crate::analyze::analyze;
+use crate::cells::{Ends, ThresholdCell};
+use crate::far::attend;
+use crate::info::{GAP, GAP_PER_BYTE, LATENCY, OVERHEAD_RECV, OVERHEAD_SEND};
+use crate::measure::add_link;
+use crate::near::{Near, OpenLink};
+use crate::orders::{Answer, Order};
+use crate::plan::{Sizes, Way};
+use crate::planted::{Achieved, Parameters, PlantedLink};
+use crate::set::{Cost, Links};
+
+const PLANTED: Parameters =
+    Parameters { send_ns: 900, recv_ns: 700, gap_ns: 1_600, per_byte_ns: 0.2, latency_ns: 4_000 };
+/// Largest message of the planted link, bytes.
+const LAST: u64 = 16 << 10;
+/// Runs, quick and full, and the time of one, ns.
+const RUNS: [usize; 2] = [3, 5];
+const RUN_NS: u64 = 1_500_000_000;
+/// Gaps may be off by this share; overheads and latency by a tenth or so many ns.
+const GAPS_OFF: f64 = 0.03;
+const TIMES_OFF: f64 = 0.1;
+const TIMES_OFF_NS: f64 = 100.0;
+
+pub(crate) fn planted(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck> {
+    let what = "a link that spins for each of its parameters, between two CPUs";
+    let cpus: Vec<usize> = machine.allowed.iter().collect();
+    let refuse = |why: &str| vec![SelfCheck::not_shown("planted", what, "each within its bound", why)];
+    let [near_cpu, far_cpu, ..] = cpus[..] else { return refuse("needs two CPUs, has 1") };
+    let steal = Steal::watch();
+    let achieved = Arc::new(Achieved::default());
+    let mut found: Vec<Vec<Metric>> = Vec::new();
+    for _ in 0..RUNS[usize::from(!options.quick)] {
+        if stop_requested() {
+            return refuse("a signal asked to stop");
+        }
+        match run(machine, [near_cpu, far_cpu], &achieved) {
+            Ok(metrics) => found.push(metrics),
+            Err(why) => return refuse(&why),
+        }
+    }
+    let stolen = steal.told(&machine.allowed);
+    let [send_ns, recv_ns, flight_ns] = achieved.means_ns();
+    let check = |id: &str, name: &str, truth: f64, unit: &str, bound: f64, bar: &str| {
+        let of_run = |run: &Vec<Metric>| {
+            // Times are those of one byte, the time per further byte is that of the longest messages, as on the page.
+            let mut of = run.iter().filter(|m| m.id == id).filter_map(|m| m.value);
+            if id == GAP_PER_BYTE.id { of.next_back() } else { of.next() }
+        };
+        let values: Vec<f64> = found.iter().filter_map(of_run).collect();
+        let id = format!("planted.{name}");
+        let Some(value) = median_of(&values) else {
+            return SelfCheck::not_shown(&id, what, bar, "no figure in any run");
+        };
+        let met = (value - truth).abs() <= bound;
+        let said = format!("{value:.4} {unit}, {} off", percent((value / truth - 1.0).abs()));
+        let why = stolen.as_ref().filter(|_| !met).map_or_else(String::new, |w| format!("; {w}"));
+        let state = State::if_sure(met, stolen.is_none());
+        SelfCheck::new(&id, what, bar, format!("{truth:.4} {unit} achieved"), format!("{said}{why}"), state)
+    };
+    let times = |truth: f64| (TIMES_OFF * truth).max(TIMES_OFF_NS);
+    let g_ns = PLANTED.gap_ns as f64;
+    vec![
+        check(GAP.id, "gap", g_ns, "ns", GAPS_OFF * g_ns, "within 3 %"),
+        check(
+            GAP_PER_BYTE.id,
+            "per_byte",
+            PLANTED.per_byte_ns,
+            "ns/B",
+            GAPS_OFF * PLANTED.per_byte_ns,
+            "within 3 %",
+        ),
+        check(OVERHEAD_SEND.id, "sent", send_ns, "ns", times(send_ns), "within 10 % or 100 ns"),
+        check(OVERHEAD_RECV.id, "received", recv_ns, "ns", times(recv_ns), "within 10 % or 100 ns"),
+        check(LATENCY.id, "latency", flight_ns, "ns", times(flight_ns), "within 10 % or 100 ns"),
+    ]
+}
+
+/// What the probe says of the planted link.
+fn run(machine: &Machine<'_>, cpus: [usize; 2], achieved: &Arc<Achieved>) -> Result<Vec<Metric>, String> {
+    let shm = Transport::named("shm").ok_or("no transport shm")?;
+    let failed = |e: std::io::Error| e.to_string();
+    let [near, far] = shm.pair().map_err(failed)?;
+    let planted = |stamps| PlantedLink::new(stamps, PLANTED, Arc::clone(achieved));
+    let near_link = planted(near.open(Wait::Polling).map_err(failed)?);
+    let far_link = planted(far.open(Wait::Polling).map_err(failed)?);
+    let (ours, theirs) = UnixStream::pair().map_err(failed)?;
+    let (our_replies, their_requests) =
+        (ours.try_clone().map_err(failed)?, theirs.try_clone().map_err(failed)?);
+    let (source, rate, seed) = (machine.clock.source(), machine.rate, machine.seed);
+    let ordinary = Policy::ordinary();
+    let measure = move || {
+        let role: Role<Order, Answer, (), _, _> = Role::over(our_replies, ours, 1 << 20, ());
+        let link = OpenLink::new(shm, Wait::Polling, Box::new(near_link));
+        let near = RefCell::new(Near::over(Box::new(role), vec![link]));
+        let placement = RefCell::new(None);
+        let ends = Ends { near: &near, placement: &placement, rate };
+        let mut links = Links::new(&ends, Level::Standard);
+        let way = Way { transport: "shm", wait: "polling", direction: "there" };
+        let fixed_ns = (PLANTED.send_ns + PLANTED.latency_ns + PLANTED.recv_ns) as f64;
+        let cost =
+            Cost::of(&[(1, 2.0 * fixed_ns), (LAST, 2.0 * (fixed_ns + PLANTED.per_byte_ns * LAST as f64))]);
+        add_link(&mut links, &near, 0, way, &Sizes::of((1, LAST), None), cost.ok_or("no cost")?);
+        let mut experiment = Experiment::new(None);
+        experiment.add(Box::new(links), 1.0);
+        let mut sampler = Sampler::new(HostTiming::new(source), rate, seed);
+        let until = Deadline::until(monotonic_ns() + RUN_NS);
+        let finished = experiment.run(&mut sampler, &until, Enough::ENDLESS, seed, &Silent);
+        Ok(finished.into_iter().flat_map(|f| f.rows).collect())
+    };
+    let answer = move || {
+        let mut requests: MessageReader<Order, _> = MessageReader::new(their_requests, 4_096);
+        let mut replies: MessageWriter<Answer, _> = MessageWriter::new(theirs);
+        let mut links: [Box<dyn Link>; 1] = [Box::new(far_link)];
+        attend(&mut requests, &mut replies, &mut links)
+    };
+    let rows: Result<Vec<_>, String> = std::thread::scope(|scope| {
+        let far = thread::spawn_placed_scoped(scope, "mm-far", Some(cpus[1]), ordinary, answer);
+        let far = far.map_err(|e| e.to_string())?;
+        let near = thread::spawn_placed_scoped(scope, "mm-near", Some(cpus[0]), ordinary, measure);
+        let rows = near.map_err(|e| e.to_string()).and_then(thread::ScopedPlacedThread::join);
+        let _ = far.join();
+        rows
+    });
+    let step_ticks = machine.clock.step_ticks();
+    let rows = Rows { tick_hz: rate.hz(), step_ticks, rows: rows?, ..Rows::default() };
+    Ok(analyze(&crate::Params::default(), &rows, seed).metrics)
+}
+
+/// Sizes that are known by how the kernel or we make the link: 16 pages of a pipe (pipe(7)), the ring's capacity.
+const KNOWN: [(&str, u64); 2] = [("pipe", 65_536), ("shm", 1 << 20)];
+
+pub(crate) fn thresholds(_machine: &Machine<'_>, _options: &Options) -> Vec<SelfCheck> {
+    let what = "sends that nobody receives, over fresh links";
+    let search = |name: &str| -> Result<u64, String> {
+        let transport = Transport::named(name).ok_or_else(|| format!("no transport {name}"))?;
+        ThresholdCell::new(transport, false).search().map(|found| found.0)
+    };
+    let mut checks = Vec::new();
+    for (name, bytes) in KNOWN {
+        let (id, bar) = (format!("threshold.{name}"), "to the byte");
+        checks.push(match search(name) {
+            Ok(found) => {
+                let state = State::of(found == bytes);
+                SelfCheck::new(&id, what, bar, format!("{bytes} B"), format!("{found} B"), state)
+            }
+            Err(why) => SelfCheck::not_shown(&id, what, bar, why),
+        });
+    }
+    for name in ["unix", "tcp"] {
+        let (id, bar) = (format!("threshold.{name}"), "three searches find the same byte");
+        let found: Result<Vec<u64>, String> = (0..3).map(|_| search(name)).collect();
+        checks.push(match found {
+            Ok(found) => {
+                let same = found.iter().all(|b| *b == found[0]);
+                let state = State::of(same);
+                SelfCheck::new(&id, what, bar, "one size".to_owned(), format!("{found:?} B"), state)
+            }
+            Err(why) => SelfCheck::not_shown(&id, what, bar, why),
+        });
+    }
+    checks
+}
