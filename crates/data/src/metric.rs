@@ -286,10 +286,10 @@ impl Metric {
         self.population == Some(Population::CoreShared)
     }
 
-    /// Adds time-ordered block values, kept to eight significant digits; non-finite ones are left out.
+    /// Adds time-ordered block values, kept to six significant digits; non-finite ones are left out.
     #[must_use]
     pub fn with_blocks(mut self, blocks: Vec<f64>, block_ns: f64) -> Self {
-        self.blocks = blocks.into_iter().filter(|b| b.is_finite()).map(eight_digits).collect();
+        self.blocks = blocks.into_iter().filter(|b| b.is_finite()).map(six_digits).collect();
         self.block_ns = (block_ns.is_finite() && block_ns > 0.0).then_some(block_ns);
         self
     }
@@ -331,9 +331,9 @@ impl Metric {
     }
 }
 
-/// Eight significant digits: beyond what any block is known to, and a third of the text.
-fn eight_digits(x: f64) -> f64 {
-    format!("{x:.7e}").parse().unwrap_or(x)
+/// Six significant digits, as values of datasets: beyond what any block is known to, and a third of the text.
+fn six_digits(x: f64) -> f64 {
+    format!("{x:.5e}").parse().unwrap_or(x)
 }
 
 /// The join key of an id and its parameters as text.

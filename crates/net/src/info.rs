@@ -109,7 +109,7 @@ const ROWS: &[RowInfo] = &[
             Pick::new("{transport}", "net.round_trip{wait=polling,transport=tcp}"),
         ],
     ),
-    RowInfo::new(
+    RowInfo::detail(
         "NETWORK",
         "round trip, asleep",
         &[

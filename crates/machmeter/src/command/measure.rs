@@ -346,9 +346,8 @@ fn write(record: &mut Record, tables: &[Table], path: &Path) -> Result<Vec<Strin
             return Ok(vec![format!("{}{}", path.display(), size(path))]);
         }
     };
-    let mut names = vec![format!("{}{}", saved.record.display(), size(&saved.record))];
-    names.push(format!("{} raw tables beside it", saved.raw.len()));
-    Ok(names)
+    let (path, tables) = (saved.record.display(), saved.raw.len());
+    Ok(vec![format!("{path}{}, {tables} raw tables beside it", size(&saved.record))])
 }
 
 fn exit(record: &Record, globals: &Globals, trouble: &[String]) -> Exit {
