@@ -18,10 +18,16 @@ pub(crate) fn datasets(
     metrics: &[Metric],
     described: &[(String, String)],
 ) -> Vec<Dataset> {
-    [parameters(found, metrics, described), time_per_message(found), overheads(found), round_trips(trips)]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        parameters(found, metrics, described),
+        time_per_message(found),
+        one_way(found),
+        overheads(found),
+        round_trips(trips),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 fn ns(value: f64) -> Cell {
@@ -114,6 +120,22 @@ fn time_per_message(found: &[Found]) -> Option<Dataset> {
     let caption = "What one message more of a train costs, (PRTT(16) - PRTT(1)) / 15, and the lines whose level and slope are g and G.";
     (!found.is_empty())
         .then(|| Dataset::new("net.time_per_message", "Time per message", caption, Shape::Curve(shape)))
+}
+
+fn one_way(found: &[Found]) -> Option<Dataset> {
+    let row = |f: &Found| CurveRow {
+        name: format!("{} {}", f.transport, f.direction),
+        x: f.points.iter().map(|p| p.size_bytes as f64).collect(),
+        y: f.points.iter().map(|p| p.round_trip.half().ns).collect(),
+    };
+    let shape = Curve {
+        x: Axis::log("message", Unit::Bytes),
+        y: Axis::log("one way", Unit::Nanoseconds),
+        rows: found.iter().map(row).collect(),
+        marks: Vec::new(),
+    };
+    let caption = "Half of a round trip of one message there and one back, both ends polling.";
+    (!found.is_empty()).then(|| Dataset::new("net.one_way", "One way", caption, Shape::Curve(shape)))
 }
 
 fn overheads(found: &[Found]) -> Option<Dataset> {

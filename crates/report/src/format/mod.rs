@@ -2,10 +2,14 @@
 
 pub mod csv;
 pub mod hlog;
+mod loggopsim;
+mod loggps;
 pub mod markdown;
+mod ng_out;
 pub mod openmetrics;
 pub mod perfetto;
 mod protobuf;
+mod simgrid;
 
 use std::io;
 
@@ -24,6 +28,12 @@ pub enum ExportError {
         format: &'static str,
         table: &'static str,
         /// Columns or notes that were looked for.
+        needs: &'static str,
+    },
+    #[error("{format} needs {needs}, and the record has none")]
+    NoFigures {
+        format: &'static str,
+        /// Figures that were looked for, and what measures them.
         needs: &'static str,
     },
     #[error("table {table}, row {row}: {what}")]
@@ -48,8 +58,16 @@ pub struct Format {
 }
 
 /// All formats, sorted by name.
-pub const FORMATS: &[Format] =
-    &[csv::FORMAT, hlog::FORMAT, markdown::FORMAT, openmetrics::FORMAT, perfetto::FORMAT];
+pub const FORMATS: &[Format] = &[
+    csv::FORMAT,
+    hlog::FORMAT,
+    loggopsim::FORMAT,
+    markdown::FORMAT,
+    ng_out::FORMAT,
+    openmetrics::FORMAT,
+    perfetto::FORMAT,
+    simgrid::FORMAT,
+];
 
 /// The format called `name`.
 pub fn by_name(name: &str) -> Option<&'static Format> {

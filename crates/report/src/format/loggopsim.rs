@@ -1,0 +1,75 @@
+//! Options of `LogGOPSim` and of what took its input over (ATLAHS): a line a link, in ns, and in ps where G is no whole number of ns.
+
+use std::io;
+
+use machmeter_data::{Record, Table};
+
+use super::loggps::{Link, links};
+use super::{ExportError, Format};
+
+/// The registry's row.
+pub(super) const FORMAT: Format = Format {
+    name: "loggopsim",
+    extension: "txt",
+    description: "Options -L -o -g -G -S of LogGOPSim and ATLAHS, a line for each link.",
+    write,
+};
+
+/// G off by more than this in whole numbers is told.
+const ROUNDED: f64 = 0.01;
+
+fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write) -> Result<(), ExportError> {
+    let links = links(record, FORMAT.name)?;
+    writeln!(out, "# {} {}: {}", record.tool.name, record.tool.version, record.run.started)?;
+    writeln!(
+        out,
+        "# L, o and g are those of the smallest messages, G is that of the largest; o is the mean of both ends."
+    )?;
+    for link in &links {
+        one(link, out)?;
+    }
+    Ok(())
+}
+
+fn one(link: &Link, out: &mut dyn io::Write) -> Result<(), ExportError> {
+    let name = link.name();
+    let first = &link.ranges[0];
+    writeln!(out, "\n# {name}")?;
+    if first.latency_ns.is_none() {
+        writeln!(out, "# warning: L cannot be told from the overheads; 0 is written")?;
+    }
+    let overheads = [first.send_ns, first.recv_ns];
+    let o_ns = match overheads {
+        [Some(send), Some(recv)] => f64::midpoint(send, recv),
+        [one, other] => {
+            writeln!(out, "# warning: an overhead was not measured; what is known is written")?;
+            one.or(other).unwrap_or(0.0)
+        }
+    };
+    if first.gap_ns.is_none() {
+        writeln!(out, "# warning: the CPUs set the pace; g is the time per message, an upper bound")?;
+    }
+    let g_ns = first.gap_ns.or(first.message_ns).unwrap_or(0.0);
+    let per_byte = link.per_byte().unwrap_or(0.0);
+    let l_ns = first.latency_ns.unwrap_or(0.0);
+    // Above S a sender waits; without one nothing ever does.
+    let s_bytes = link.threshold_bytes.unwrap_or(f64::from(u32::MAX));
+    let whole = |scale: f64, per_byte: String| {
+        format!(
+            "-L {:.0} -o {:.0} -g {:.0} -G {per_byte} -S {s_bytes:.0}",
+            l_ns * scale,
+            o_ns * scale,
+            g_ns * scale
+        )
+    };
+    if per_byte > 0.0 && (per_byte.round() / per_byte - 1.0).abs() > ROUNDED {
+        writeln!(
+            out,
+            "# warning: LogGOPSim takes whole numbers, and G of {per_byte:.4} ns/B is none; in ps:"
+        )?;
+        writeln!(out, "{}", whole(1e3, format!("{:.0}", per_byte * 1e3)))?;
+        writeln!(out, "# in ns, for programs that take a fraction (ATLAHS):")?;
+    }
+    writeln!(out, "{}", whole(1.0, format!("{per_byte:.4}")))?;
+    Ok(())
+}

@@ -1,0 +1,212 @@
+//! Links of a record with their parameters, as the formats of simulators need them.
+
+use std::collections::BTreeMap;
+
+use machmeter_data::{Metric, Record};
+
+use super::ExportError;
+
+/// Parameters of messages from a size on; ns, ns per byte, bytes. What is only bounded or not known is `None`.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Range {
+    pub(super) from_bytes: u64,
+    pub(super) latency_ns: Option<f64>,
+    pub(super) send_ns: Option<f64>,
+    pub(super) recv_ns: Option<f64>,
+    pub(super) gap_ns: Option<f64>,
+    pub(super) message_ns: Option<f64>,
+    pub(super) per_byte: Option<f64>,
+}
+
+/// A link in one direction.
+#[derive(Debug, Clone)]
+pub(super) struct Link {
+    pub(super) transport: String,
+    pub(super) direction: String,
+    /// By size, at least one.
+    pub(super) ranges: Vec<Range>,
+    /// The largest message that a send hands over while nobody receives.
+    pub(super) threshold_bytes: Option<f64>,
+}
+
+impl Link {
+    /// `tcp there`.
+    pub(super) fn name(&self) -> String {
+        format!("{} {}", self.transport, self.direction)
+    }
+
+    /// Time per byte of long messages, where one is known.
+    pub(super) fn per_byte(&self) -> Option<f64> {
+        self.ranges.iter().rev().find_map(|r| r.per_byte).filter(|g| *g > 0.0)
+    }
+}
+
+/// Links of a record.
+///
+/// # Errors
+/// [`ExportError::NoFigures`] where it has none.
+pub(super) fn links(record: &Record, format: &'static str) -> Result<Vec<Link>, ExportError> {
+    let text = |m: &Metric, name: &str| m.params.get(name).map(ToString::to_string).unwrap_or_default();
+    let mut all: BTreeMap<(String, String), BTreeMap<u64, Range>> = BTreeMap::new();
+    for m in record.metrics.iter().filter(|m| m.id.starts_with("net.")) {
+        let Ok(from_bytes) = text(m, "from_bytes").parse::<u64>() else { continue };
+        let ranges = all.entry((text(m, "transport"), text(m, "direction"))).or_default();
+        let range = ranges.entry(from_bytes).or_insert_with(|| Range { from_bytes, ..Range::default() });
+        let of = match m.id.as_str() {
+            "net.latency" => &mut range.latency_ns,
+            "net.overhead_send" => &mut range.send_ns,
+            "net.overhead_recv" => &mut range.recv_ns,
+            "net.gap" => &mut range.gap_ns,
+            "net.message_time" => &mut range.message_ns,
+            "net.gap_per_byte" => &mut range.per_byte,
+            _ => continue,
+        };
+        *of = m.value;
+    }
+    let threshold = |transport: &str| {
+        let of = record.metrics.iter().filter(|m| m.id == "net.sync_threshold");
+        of.filter(|m| text(m, "transport") == transport).find_map(|m| m.value)
+    };
+    let links: Vec<Link> = all
+        .into_iter()
+        .map(|((transport, direction), ranges)| Link {
+            threshold_bytes: threshold(&transport),
+            ranges: ranges.into_values().collect(),
+            transport,
+            direction,
+        })
+        .filter(|l| l.ranges.iter().any(|r| r.message_ns.is_some()))
+        .collect();
+    if links.is_empty() {
+        return Err(ExportError::NoFigures { format, needs: "parameters of links (machmeter net)" });
+    }
+    Ok(links)
+}
+
+#[cfg(test)]
+mod tests {
+    use machmeter_data::metric::params;
+    use machmeter_data::quantity::Better;
+    use machmeter_data::record::{Run, Tool};
+    use machmeter_data::shape::{Axis, Curve, CurveRow};
+    use machmeter_data::{Dataset, MetricInfo, Shape, Unit};
+
+    use super::*;
+    use crate::format::by_name;
+
+    fn metric(id: &'static str, transport: &str, from_bytes: i64, value: Option<f64>) -> Metric {
+        let info = MetricInfo {
+            id,
+            params: &["transport", "direction", "from_bytes"],
+            unit: Unit::Nanoseconds,
+            better: Better::Lower,
+            weakened_by: &[],
+            description: "",
+            may_be_negative: false,
+        };
+        let keys = params([
+            ("transport", transport.into()),
+            ("direction", "there".into()),
+            ("from_bytes", from_bytes.into()),
+        ]);
+        match value {
+            Some(v) => Metric::new(&info, keys, v, "planted", 1),
+            None => Metric::rejected(&info, keys, "planted", "at most 5 ns"),
+        }
+    }
+
+    fn empty() -> Record {
+        let tool = Tool {
+            name: "machmeter".to_owned(),
+            version: "1".to_owned(),
+            commit: None,
+            target: "test".to_owned(),
+            rustc: None,
+        };
+        Record::new("x".to_owned(), tool, Run::default())
+    }
+
+    /// Two ranges over TCP, one through shared memory whose latency is a bound.
+    fn record() -> Record {
+        let mut r = empty();
+        for (from, o, g, per_byte) in [(1, 500.0, 900.0, 0.5), (4_097, 800.0, 2_500.0, 0.25)] {
+            r.metrics.push(metric("net.message_time", "tcp", from, Some(g)));
+            r.metrics.push(metric("net.gap", "tcp", from, Some(g)));
+            r.metrics.push(metric("net.gap_per_byte", "tcp", from, Some(per_byte)));
+            r.metrics.push(metric("net.overhead_send", "tcp", from, Some(o)));
+            r.metrics.push(metric("net.overhead_recv", "tcp", from, Some(o + 200.0)));
+            r.metrics.push(metric("net.latency", "tcp", from, Some(3_000.0)));
+        }
+        r.metrics.push(metric("net.message_time", "shm", 1, Some(20.0)));
+        r.metrics.push(metric("net.gap_per_byte", "shm", 1, Some(2.0)));
+        r.metrics.push(metric("net.latency", "shm", 1, None));
+        let mut threshold = metric("net.sync_threshold", "tcp", 1, Some(65_536.0));
+        threshold.params.remove("direction");
+        threshold.params.remove("from_bytes");
+        r.metrics.push(threshold);
+        for (id, y) in [("net.one_way", 4_000.0), ("net.time_per_message", 1_000.0)] {
+            let rows =
+                vec![CurveRow { name: "tcp there".to_owned(), x: vec![1.0, 5_000.0], y: vec![y, 2.0 * y] }];
+            let axis = |label| Axis::log(label, Unit::Nanoseconds);
+            let curve = Curve { x: axis("message"), y: axis("time"), rows, marks: Vec::new() };
+            r.datasets.push(Dataset::new(id, id, id, Shape::Curve(curve)));
+        }
+        r
+    }
+
+    fn export(name: &str, record: &Record) -> Result<String, String> {
+        let mut out = Vec::new();
+        (by_name(name).unwrap().write)(record, &[], &mut out).map_err(|e| e.to_string())?;
+        Ok(String::from_utf8(out).unwrap())
+    }
+
+    #[test]
+    fn options_of_loggopsim_say_what_is_rounded_and_what_is_not_known() {
+        let text = export("loggopsim", &record()).unwrap();
+        assert!(text.contains("\n-L 3000000 -o 600000 -g 900000 -G 250 -S 65536\n"), "{text}");
+        assert!(text.contains("\n-L 3000 -o 600 -g 900 -G 0.2500 -S 65536\n"), "{text}");
+        let shm = text.split("# tcp there").next().unwrap();
+        assert!(shm.contains("# warning: L cannot be told") && shm.contains("-g 20 -G 2.0000"), "{shm}");
+        // 2 ns per byte is a whole number.
+        assert!(!shm.contains("whole numbers"), "{shm}");
+    }
+
+    #[test]
+    fn a_platform_of_simgrid_is_one_document_with_factors_of_the_long_messages() {
+        let text = export("simgrid", &record()).unwrap();
+        for part in [
+            "<prop id=\"smpi/os\" value=\"0:5.00000e-7:0;4097:8.00000e-7:0\"/>",
+            "<prop id=\"network/bandwidth-factor\" value=\"0:0.5000;4097:1.0000\"/>",
+            "<prop id=\"smpi/send-is-detached-thresh\" value=\"65536\"/>",
+            "bandwidth=\"4000000000Bps\" latency=\"3.00000e-6s\"",
+            "Other links of the record: shm there.",
+        ] {
+            assert!(text.contains(part), "{part} in\n{text}");
+        }
+        assert_eq!(text.matches("<platform").count(), 1);
+        assert_eq!(text.matches("</platform>").count(), 1);
+    }
+
+    #[test]
+    fn columns_of_netgauge_are_eleven_numbers() {
+        let text = export("ng-out", &record()).unwrap();
+        let lines: Vec<Vec<f64>> = text
+            .lines()
+            .filter(|l| !l.starts_with('#'))
+            .map(|l| l.split(' ').map(|w| w.parse().unwrap()).collect())
+            .collect();
+        assert_eq!(lines.len(), 2);
+        assert!(lines.iter().all(|l| l.len() == 11));
+        // 2 x 4 us, and 15 messages of 1 us more; of the second size L, o_s, o_r, g and G of its range.
+        assert_eq!(lines[0][..4], [1.0, 16.0, 8.0, 23.0]);
+        assert_eq!(lines[1][5..10], [3.0, 0.8, 1.0, 2.5, 0.00025]);
+    }
+
+    #[test]
+    fn records_without_links_are_refused() {
+        for name in ["loggopsim", "simgrid", "ng-out"] {
+            let why = export(name, &empty()).unwrap_err();
+            assert!(why.contains("machmeter net") && why.starts_with(name), "{why}");
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Properties of a `SimGrid` platform: overheads by size (`smpi/os`, `smpi/or`), factors of bandwidth and latency, thresholds, and a link.
+
+use std::fmt::Write as _;
+use std::io;
+
+use machmeter_data::{Record, Table};
+
+use super::loggps::{Link, Range, links};
+use super::{ExportError, Format};
+
+/// The registry's row.
+pub(super) const FORMAT: Format = Format {
+    name: "simgrid",
+    extension: "xml",
+    description: "A SimGrid platform of two hosts and a link: smpi/os, smpi/or, factors, thresholds.",
+    write,
+};
+
+fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write) -> Result<(), ExportError> {
+    let links = links(record, FORMAT.name)?;
+    writeln!(out, "<?xml version='1.0'?>")?;
+    writeln!(out, "<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">")?;
+    writeln!(out, "<!-- {} {}: {} -->", record.tool.name, record.tool.version, record.run.started)?;
+    // A document has one platform: of several links that over sockets between machines first, as clusters have it.
+    let chosen = links.iter().find(|l| l.transport == "tcp").unwrap_or(&links[0]);
+    let others: Vec<String> = links.iter().map(Link::name).filter(|n| *n != chosen.name()).collect();
+    if !others.is_empty() {
+        let others = others.join(", ");
+        writeln!(
+            out,
+            "<!-- Other links of the record: {others}. To choose: export --metric 'net.*{{transport=shm}}' -->"
+        )?;
+    }
+    one(chosen, out)
+}
+
+/// `from:value:0;...` in seconds, of the ranges that have it.
+fn overheads(link: &Link, of: impl Fn(&Range) -> Option<f64>) -> String {
+    let mut text = String::new();
+    for range in &link.ranges {
+        if let Some(ns) = of(range) {
+            let from = if text.is_empty() { 0 } else { range.from_bytes };
+            let separator = if text.is_empty() { "" } else { ";" };
+            let _ = write!(text, "{separator}{from}:{:.5e}:0", ns * 1e-9);
+        }
+    }
+    text
+}
+
+/// `from:factor;...` of the bandwidth of long messages.
+fn factors(link: &Link, per_byte: f64) -> String {
+    let mut text = String::new();
+    for range in &link.ranges {
+        if let Some(own) = range.per_byte.filter(|g| *g > 0.0) {
+            let from = if text.is_empty() { 0 } else { range.from_bytes };
+            let separator = if text.is_empty() { "" } else { ";" };
+            let _ = write!(text, "{separator}{from}:{:.4}", per_byte / own);
+        }
+    }
+    text
+}
+
+fn one(link: &Link, out: &mut dyn io::Write) -> Result<(), ExportError> {
+    let name = link.name();
+    let Some(per_byte) = link.per_byte() else {
+        let needs = "a time per byte of this link, which is below resolution";
+        return Err(ExportError::NoFigures { format: FORMAT.name, needs });
+    };
+    let first = &link.ranges[0];
+    let latency_s = first.latency_ns.unwrap_or(0.0) * 1e-9;
+    writeln!(out, "<platform version=\"4.1\"><!-- {name} -->")?;
+    if first.latency_ns.is_none() {
+        writeln!(out, "  <!-- L cannot be told from the overheads; 0 is written -->")?;
+    }
+    writeln!(out, "  <config>")?;
+    let mut prop = |id: &str, value: String| -> io::Result<()> {
+        if value.is_empty() {
+            return Ok(());
+        }
+        writeln!(out, "    <prop id=\"{id}\" value=\"{value}\"/>")
+    };
+    prop("smpi/os", overheads(link, |r| r.send_ns))?;
+    prop("smpi/or", overheads(link, |r| r.recv_ns))?;
+    prop("network/bandwidth-factor", factors(link, per_byte))?;
+    prop("network/latency-factor", "0:1".to_owned())?;
+    if let Some(bytes) = link.threshold_bytes {
+        prop("smpi/async-small-thresh", format!("{bytes:.0}"))?;
+        prop("smpi/send-is-detached-thresh", format!("{bytes:.0}"))?;
+    }
+    writeln!(out, "  </config>")?;
+    writeln!(out, "  <zone id=\"machine\" routing=\"Full\">")?;
+    writeln!(out, "    <host id=\"near\" speed=\"1Gf\"/><host id=\"far\" speed=\"1Gf\"/>")?;
+    let rate = 1e9 / per_byte;
+    writeln!(out, "    <link id=\"link\" bandwidth=\"{rate:.0}Bps\" latency=\"{latency_s:.5e}s\"/>")?;
+    writeln!(out, "    <route src=\"near\" dst=\"far\"><link_ctn id=\"link\"/></route>")?;
+    writeln!(out, "  </zone>\n</platform>")?;
+    Ok(())
+}
