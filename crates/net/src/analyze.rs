@@ -294,5 +294,5 @@ fn left_out(rows: &Rows) -> Option<Warning> {
             Some(format!("{} from {} on", r.text("transport"), human(train_of(r)?.0 as f64, Unit::Bytes)))
         })
         .collect();
-    (!told.is_empty()).then(|| LEFT_OUT.note(format!("large messages were left out: {}", told.join(", "))))
+    (!told.is_empty()).then(|| LEFT_OUT.warning(format!("large messages were left out: {}", told.join(", "))))
 }

@@ -15,7 +15,7 @@ use crate::orders::{Answer, END, Ended, NUMBERS, Order, Turns};
 const ANSWER_WITHIN_NS: u64 = LIMIT_NS + 1_000_000_000;
 /// Ends of a pattern that are sent where messages get lost.
 const ENDS: usize = 3;
-/// Turns in a row that may be lost before nobody is believed to be there.
+/// Turns in a row that may be lost before the rest of the pattern is given up: messages of this size do not arrive.
 const MOST_LOST: u32 = 20;
 /// What a message that may be lost is waited for, ns.
 const LOST_AFTER_NS: u64 = 50_000_000;
@@ -144,6 +144,7 @@ impl Near {
         let why = match answer {
             Ok(Answer::Ready) => {
                 (self.turns, self.sent) = (Some(turns), 0);
+                self.links[turns.link].lost = 0;
                 return Ok(());
             }
             Ok(Answer::Cannot(why)) => return Err(format!("the far end refuses: {why}")),
@@ -166,7 +167,7 @@ impl Near {
     pub(crate) fn turn(&mut self, work: u64) -> bool {
         let Some(turns) = self.turns else { return false };
         let open = &mut self.links[turns.link];
-        if open.broken.is_some() {
+        if open.broken.is_some() || open.lost > MOST_LOST {
             return false;
         }
         self.number = (self.number + 1) % NUMBERS;
@@ -225,7 +226,7 @@ impl OpenLink {
     /// Remembers what went wrong, unless a message was merely lost.
     fn failed(&mut self, error: &std::io::Error) -> bool {
         self.lost += 1;
-        if !self.transport.loses || error.kind() != ErrorKind::TimedOut || self.lost > MOST_LOST {
+        if !self.transport.loses || error.kind() != ErrorKind::TimedOut {
             self.broken.get_or_insert_with(|| format!("{}: {error}", self.transport.name));
         }
         false

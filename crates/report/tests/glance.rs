@@ -128,7 +128,7 @@ fn a_figure_stands_on_a_strip_of_what_is_usual() {
     };
     let line = |text: &str| text.lines().find(|l| l.contains("system call")).expect("a row").to_owned();
     for (times, strip, class) in
-        [(0.5, "▒▒●▒▒", "usual"), (5.0, "", "worse"), (20.0, "", "far"), (0.01, "", "usual")]
+        [(0.5, "▒●▒", "usual"), (5.0, "", "worse"), (20.0, "", "far"), (0.01, "", "usual")]
     {
         let record = planted(times);
         let shown = line(&page(&record, &style(120, false, false)));

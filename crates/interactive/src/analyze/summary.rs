@@ -152,7 +152,7 @@ fn fitness(views: &[&CellView<'_>]) -> Option<Fitness> {
         None if judged.iter().any(|v| v.jobs.len() < FEWEST_JOBS) => {
             (Fit::Unknown, "none late, but too few were seen to be sure: measure longer".to_owned())
         }
-        None => (Fit::Yes, format!("none late. {buffer}").trim_end_matches(['.', ' ']).to_owned()),
+        None => (Fit::Yes, format!("none late; {buffer}").trim_end_matches([';', ' ']).to_owned()),
     };
     Some(Fitness { purpose: PURPOSES[1].to_owned(), fit, reason })
 }
@@ -170,14 +170,13 @@ fn buffer(views: &[&CellView<'_>]) -> Option<String> {
     let unsafe_under: Vec<&str> = needed.iter().filter(|n| n.0.is_none()).map(|n| n.1.as_str()).collect();
     if !unsafe_under.is_empty() {
         let loads = unsafe_under.join(", ");
-        return Some(format!("No buffer up to {MOST_BUFFERS} periods is safe for {task} under {loads}."));
+        return Some(format!("no buffer up to {MOST_BUFFERS} periods is safe for {task} under {loads}"));
     }
-    let (most, load) = needed.iter().max_by_key(|n| n.0)?;
-    let k = (*most)?;
+    let k = needed.iter().map(|n| n.0).max()??;
     let length = ns((period_ns * k as u64) as f64);
     let plural = if k == 1 { "" } else { "s" };
-    let cause = if k == 1 || needed.len() == 1 { String::new() } else { format!(", because of {load}") };
-    Some(format!("Safe audio buffer for {task}: {k} period{plural} ({length}){cause}."))
+    let are = if k == 1 { "is" } else { "are" };
+    Some(format!("{k} period{plural} of buffer ({length}) {are} safe for {task}"))
 }
 
 pub(super) fn hurt(views: &[CellView<'_>]) -> Option<Finding> {

@@ -308,6 +308,14 @@ fn write_all(
             Err(e) => trouble.push(e),
         }
     }
+    // Record and report of one stem are one line.
+    if let (Some([json, html]), [record, report, ..]) = (&files, saved.as_slice())
+        && let Some(rest) = report.strip_prefix(&html.display().to_string())
+        && record.starts_with(&json.display().to_string())
+    {
+        let line = format!("{record}, .html{rest}");
+        saved.splice(..2, [line]);
+    }
     if let Some([held, _]) = &files
         && held.metadata().is_ok_and(|m| m.len() == 0)
     {
