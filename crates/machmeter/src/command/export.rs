@@ -43,7 +43,7 @@ fn define() -> Command {
             Arg::new("metric")
                 .long("metric")
                 .value_name("GLOB")
-                .help("Only metrics that match: csv, markdown, openmetrics"),
+                .help("Only metrics that match; of formats that hold figures"),
         )
         .arg(
             Arg::new("run")
@@ -60,7 +60,7 @@ fn run(_registries: &Registries, globals: &Globals, matches: &ArgMatches) -> Res
     let (mut record, path) = report::located(&name)?;
     let tables = report::tables(&record, &path);
     if let Some(glob) = matches.get_one::<String>("metric") {
-        if !["csv", "markdown", "openmetrics"].contains(&to) {
+        if !FORMATS.iter().any(|f| f.name == to && f.is_of_figures) {
             return Err(Failure::usage(format!("--metric chooses among figures: {to} has samples")));
         }
         record.metrics.retain(|m| glob_matches(glob, &m.key()) || glob_matches(glob, &m.id));

@@ -16,6 +16,7 @@ pub(super) const FORMAT: Format = Format {
     name: "csv",
     extension: "csv",
     description: "Metrics as comma-separated values, one row each with interval, n and unit, a column per parameter.",
+    is_of_figures: true,
     write,
 };
 

@@ -19,6 +19,7 @@ pub(super) const FORMAT: Format = Format {
     name: "hlog",
     extension: "hlog",
     description: "Gap durations as an HdrHistogram interval log, one tag per CPU.",
+    is_of_figures: false,
     write,
 };
 

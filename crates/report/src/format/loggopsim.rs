@@ -12,6 +12,7 @@ pub(super) const FORMAT: Format = Format {
     name: "loggopsim",
     extension: "txt",
     description: "Options -L -o -g -G -S of LogGOPSim and ATLAHS, a line for each link.",
+    is_of_figures: true,
     write,
 };
 

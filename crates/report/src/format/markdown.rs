@@ -18,6 +18,7 @@ pub(super) const FORMAT: Format = Format {
     name: "markdown",
     extension: "md",
     description: "Metrics as a Markdown table of at most 80 columns, for mails and issues.",
+    is_of_figures: true,
     write,
 };
 

@@ -52,6 +52,8 @@ pub struct Format {
     pub name: &'static str,
     pub extension: &'static str,
     pub description: &'static str,
+    /// Whether it holds figures alone, so that `--metric` can choose among them.
+    pub is_of_figures: bool,
     /// Writes a record and its raw tables.
     /// Errors: when a needed raw table is missing or inconsistent, or the output can't be written.
     pub write: fn(&Record, &[Table], &mut dyn io::Write) -> Result<(), ExportError>,

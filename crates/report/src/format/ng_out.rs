@@ -13,6 +13,7 @@ pub(super) const FORMAT: Format = Format {
     name: "ng-out",
     extension: "out",
     description: "Netgauge's columns of LogGP (ng.out), one link after the other, in us.",
+    is_of_figures: true,
     write,
 };
 

@@ -14,6 +14,7 @@ pub(super) const FORMAT: Format = Format {
     name: "openmetrics",
     extension: "prom",
     description: "Metrics as OpenMetrics text in SI base units, for Prometheus and its textfile collector.",
+    is_of_figures: true,
     write,
 };
 

@@ -19,6 +19,7 @@ pub(super) const FORMAT: Format = Format {
     name: "perfetto",
     extension: "pftrace",
     description: "Gaps as slices per CPU, those under 1 us and windows as counters, a native Perfetto trace.",
+    is_of_figures: false,
     write,
 };
 

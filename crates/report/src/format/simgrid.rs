@@ -13,6 +13,7 @@ pub(super) const FORMAT: Format = Format {
     name: "simgrid",
     extension: "xml",
     description: "A SimGrid platform of two hosts and a link: smpi/os, smpi/or, factors, thresholds.",
+    is_of_figures: true,
     write,
 };
 
@@ -28,7 +29,7 @@ fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write) -> Result<
         let others = others.join(", ");
         writeln!(
             out,
-            "<!-- Other links of the record: {others}. To choose: export --metric 'net.*{{transport=shm}}' -->"
+            "<!-- Other links of the record: {others}. To choose: export --metric 'net.*transport=shm*' -->"
         )?;
     }
     one(chosen, out)
