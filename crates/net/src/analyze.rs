@@ -16,9 +16,10 @@ use machmeter_stats::regimes::Regimes;
 
 use crate::cells::{FAILED_LATER, REFUSES};
 use crate::info::{
-    GAP, GAP_PER_BYTE, LATENCY, LEFT_OUT, MESSAGE_TIME, NOT_MEASURED, OVERHEAD_RECV, OVERHEAD_SEND,
-    PREDICTION_ERROR, ROUND_TRIP, THRESHOLD, UNPREDICTED,
+    GAP, GAP_PER_BYTE, LATENCY, LEFT_OUT, LOAD_WEAKENED, MESSAGE_TIME, NOT_MEASURED, OVERHEAD_RECV,
+    OVERHEAD_SEND, PREDICTION_ERROR, ROUND_TRIP, THRESHOLD, UNPREDICTED,
 };
+use crate::loaded::NOTES;
 use crate::plan::{KEPT_BACK, Operation, PART, THRESHOLD as SEARCHED, Way, train_of};
 use crate::points::{located, points};
 use crate::{Params, show};
@@ -43,6 +44,8 @@ pub(crate) struct Found {
 pub(crate) struct Trips {
     pub(crate) transport: String,
     pub(crate) wait: String,
+    /// What else ran.
+    pub(crate) load: Option<String>,
     /// Ascending, ns.
     pub(crate) ns: Vec<f64>,
 }
@@ -61,6 +64,13 @@ pub(crate) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     out.warnings.extend(left_out(rows));
     out.warnings.extend(failed(rows));
     out.warnings.extend(placement::moved("links", levels.as_ref()));
+    // Figures of a link to another machine are not those of the same transport within one.
+    if let Some(peer) = rows.facts.get(&crate::PEER) {
+        for m in &mut out.metrics {
+            m.params.insert("peer".to_owned(), peer.as_str().into());
+        }
+    }
+    out.warnings.extend(load_notes(rows));
     let described = rows.facts.get(&crate::LINKS).unwrap_or_default();
     out.datasets = show::datasets(&found, &trips, &out.metrics, &described);
     out
@@ -224,13 +234,15 @@ fn of_trips(rows: &Rows, row: &Row, levels: Option<&Regimes>) -> Option<Trips> {
     }
     let pairs = placement::on_main(row, levels);
     let ns = sorted(&values_ns(row, &pairs, rows.ns_per_tick())).unwrap_or_default();
-    Some(Trips { transport, wait, ns })
+    let load = Some(row.text("load")).filter(|l| !l.is_empty());
+    Some(Trips { transport, wait, load, ns })
 }
 
 /// The median of round trips with quantiles.
 fn trip(rows: &Rows, row: &Row, levels: Option<&Regimes>) -> Option<Metric> {
     let trips = of_trips(rows, row, levels)?;
-    let keys = params([("transport", trips.transport.into()), ("wait", trips.wait.into())]);
+    let mut keys = params([("transport", trips.transport.into()), ("wait", trips.wait.into())]);
+    keys.extend(trips.load.map(|load| ("load".to_owned(), load.into())));
     let mut m = placement::cost(rows, row, levels).metric(&ROUND_TRIP, keys);
     if m.value.is_some() {
         "median of trips".clone_into(&mut m.estimator);
@@ -285,6 +297,11 @@ fn failed(rows: &Rows) -> Option<Warning> {
         }
     }
     (!told.is_empty()).then(|| NOT_MEASURED.warning(told.join("; ")))
+}
+
+fn load_notes(rows: &Rows) -> Option<Warning> {
+    let notes = rows.facts.get(&NOTES).filter(|n| !n.is_empty())?;
+    Some(LOAD_WEAKENED.note(notes.join("; ")))
 }
 
 fn left_out(rows: &Rows) -> Option<Warning> {

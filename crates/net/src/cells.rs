@@ -119,22 +119,38 @@ impl Cell for PatternCell<'_> {
     }
 }
 
-/// Receive calls that the far end times.
+/// Receive calls of messages that are there: the end that receives the train waits for them and times its calls.
 pub(crate) struct ReceiveCell<'n> {
     row: Row,
     near: &'n RefCell<Near>,
     placement: &'n RefCell<Option<PlacementDetector>>,
     rate: TickRate,
     turns: Turns,
+    /// What the near end waits; 0 where the far end waits and times.
+    near_delay_ns: u64,
 }
 
 /// Turns of a visit.
 const RECEIVE_TURNS: u32 = 8;
 
 impl<'n> ReceiveCell<'n> {
-    pub(crate) fn new(ends: &Ends<'n>, mut row: Row, turns: Turns) -> Self {
+    pub(crate) fn new(ends: &Ends<'n>, mut row: Row, turns: Turns, near_delay_ns: u64) -> Self {
         row.long_turns = 1;
-        Self { row, near: ends.near, placement: ends.placement, rate: ends.rate, turns }
+        Self { row, near: ends.near, placement: ends.placement, rate: ends.rate, turns, near_delay_ns }
+    }
+
+    /// Times of a visit, ns per call; fewer than turns where one failed.
+    fn times_ns(&self) -> Result<Vec<f64>, String> {
+        let mut near = self.near.borrow_mut();
+        near.begin(self.turns)?;
+        let own: Vec<f64> = if self.near_delay_ns > 0 {
+            (0..RECEIVE_TURNS).map_while(|_| near.waited_turn(self.near_delay_ns)).collect()
+        } else {
+            let _ = (0..RECEIVE_TURNS).all(|_| near.turn(0));
+            Vec::new()
+        };
+        near.end()?;
+        Ok(if self.near_delay_ns > 0 { own } else { near.ended.receive_ns.clone() })
     }
 }
 
@@ -144,29 +160,27 @@ impl Cell for ReceiveCell<'_> {
     }
 
     fn expected_ns(&self) -> u64 {
-        2 * u64::from(RECEIVE_TURNS) * self.turns.delay_ns
+        2 * u64::from(RECEIVE_TURNS) * self.turns.delay_ns.max(self.near_delay_ns)
     }
 
     fn visit(&mut self, visit: &mut Visit<'_>) {
         if self.row.refused.is_some() {
             return;
         }
-        let mut near = self.near.borrow_mut();
         let regime_ns = self.placement.borrow_mut().as_mut().map_or(0.0, |p| p.one_way_ns(visit.bits));
         let at_ns = visit.sampler.now_ns().saturating_sub(visit.sampler.start_ns) as f64;
-        let done = near.begin(self.turns).and_then(|()| {
-            let done = (0..RECEIVE_TURNS).all(|_| near.turn(0));
-            near.end().map(|_| done)
-        });
+        let times_ns = self.times_ns();
         let row = &mut self.row;
-        match done {
+        match times_ns {
             Err(why) => row.refused = Some(why),
-            Ok(false) => row.rejected.count(Disturbance::Failed),
-            Ok(true) if near.ended.preempted > 0 => row.rejected.count(Disturbance::Partner),
-            Ok(true) => {
+            Ok(times_ns) if times_ns.len() < RECEIVE_TURNS as usize => {
+                row.rejected.count(Disturbance::Failed);
+            }
+            Ok(_) if self.near.borrow().ended.preempted > 0 => row.rejected.count(Disturbance::Partner),
+            Ok(times_ns) => {
                 let number = row.next_visit();
                 let ns_per_tick = self.rate.ns_per_tick();
-                row.pairs.extend(near.ended.receive_ns.iter().map(|ns| Pair {
+                row.pairs.extend(times_ns.iter().map(|ns| Pair {
                     at_ns,
                     visit: number,
                     // Each value is a mean of several calls, finer than a tick: in thousandths.

@@ -5,10 +5,9 @@ use std::io::{ErrorKind, Write};
 
 use machmeter_engine::Worker;
 use machmeter_engine::cpu_work::spin;
-use machmeter_engine::role::{self, MessageReader, MessageWriter, RoleError};
+use machmeter_engine::role::{self, MessageWriter, RoleError};
 use machmeter_sys::affinity;
 use machmeter_sys::link::{End, Link, Wait};
-use machmeter_sys::process::ReadUntil;
 use machmeter_sys::thread::{self, monotonic_ns};
 
 use crate::orders::{Answer, END, Ended, NUMBERS, Order, Turns};
@@ -29,7 +28,8 @@ fn run(arguments: &[OsString]) -> u8 {
     }
     let Ok(mut links) = links.iter().map(|l| opened(l)).collect::<Result<Vec<_>, String>>() else { return 1 };
     let Ok((mut requests, mut replies)) = role::starter() else { return 1 };
-    attend(&mut requests, &mut replies, &mut links)
+    let end = attend(|| requests.next(None), &mut replies, &mut links);
+    u8::from(!matches!(end, RoleError::Ended(_)))
 }
 
 fn opened(words: &str) -> Result<Box<dyn Link>, String> {
@@ -43,33 +43,32 @@ fn opened(words: &str) -> Result<Box<dyn Link>, String> {
     Ok(end.and_then(|e| e.open(wait)).map_err(|e| e.to_string())?)
 }
 
-/// Answers orders until the near end is gone. Returns the exit code of a role.
-pub(crate) fn attend<R: ReadUntil, W: Write>(
-    requests: &mut MessageReader<Order, R>,
+/// Answers orders until there are no more. Returns what ended them.
+pub(crate) fn attend<W: Write>(
+    mut next: impl FnMut() -> Result<Order, RoleError>,
     replies: &mut MessageWriter<Answer, W>,
     links: &mut [Box<dyn Link>],
-) -> u8 {
+) -> RoleError {
     let mut buffer = Vec::new();
     loop {
-        let turns = match requests.next(None) {
+        let turns = match next() {
             Ok(Order::Turns(turns)) => turns,
-            Err(e) => return u8::from(!matches!(e, RoleError::Ended(_))),
+            Err(e) => return e,
         };
         let link = links.get_mut(turns.link);
         let objection = turns.objection().or_else(|| link.is_none().then(|| "no such link".to_owned()));
         let done = match (link, objection) {
             (Some(link), None) => {
                 buffer.resize(turns.bytes as usize, 1);
-                // One that cannot be told is gone; the end of its orders follows.
-                if replies.send(&Answer::Ready).is_err() {
-                    return 1;
+                if let Err(e) = replies.send(&Answer::Ready) {
+                    return e.into();
                 }
                 Answer::Ended(take_part(&mut **link, &turns, &mut buffer))
             }
             (_, objection) => Answer::Cannot(objection.unwrap_or_default()),
         };
-        if replies.send(&done).is_err() {
-            return 1;
+        if let Err(e) = replies.send(&done) {
+            return e.into();
         }
     }
 }

@@ -8,42 +8,42 @@ use machmeter_engine::disturbance::placement::MOVES;
 machmeter_data::metric!(
     LATENCY,
     "net.latency",
-    ["transport", "direction", "from_bytes"],
+    ["transport", "direction", "from_bytes", "peer"],
     Nanoseconds, Lower, weakened by [Frequency, Preemption, SharedCore, Clock],
     "L of LogGPS: time of the first byte on its way, without the overheads of either end, for messages from a size on."
 );
 machmeter_data::metric!(
     OVERHEAD_SEND,
     "net.overhead_send",
-    ["transport", "direction", "from_bytes"],
+    ["transport", "direction", "from_bytes", "peer"],
     Nanoseconds, Lower, weakened by [Frequency, Preemption, SharedCore, Clock],
     "o_s of LogGPS: time that the sender's CPU is busy with a message, after a pause as long as a message takes or longer."
 );
 machmeter_data::metric!(
     OVERHEAD_RECV,
     "net.overhead_recv",
-    ["transport", "direction", "from_bytes"],
+    ["transport", "direction", "from_bytes", "peer"],
     Nanoseconds, Lower, weakened by [Frequency, Preemption, SharedCore, Clock],
     "o_r of LogGPS: time that the receiver's CPU is busy with a message that is there already."
 );
 machmeter_data::metric!(
     GAP,
     "net.gap",
-    ["transport", "direction", "from_bytes"],
+    ["transport", "direction", "from_bytes", "peer"],
     Nanoseconds, Lower, weakened by [Frequency, Preemption, SharedCore, Clock],
     "g of LogGPS: least time from one message to the next, of the smallest message of a range of sizes; not known where the CPUs set the pace."
 );
 machmeter_data::metric!(
     MESSAGE_TIME,
     "net.message_time",
-    ["transport", "direction", "from_bytes"],
+    ["transport", "direction", "from_bytes", "peer"],
     Nanoseconds, Lower, weakened by [Frequency, Preemption, SharedCore, Clock],
     "Time per message of a train of 16, of the smallest message of a range of sizes, whoever sets the pace."
 );
 machmeter_data::metric!(
     GAP_PER_BYTE,
     "net.gap_per_byte",
-    ["transport", "direction", "from_bytes"],
+    ["transport", "direction", "from_bytes", "peer"],
     NanosecondsPerByte, Lower, weakened by [Frequency, Preemption, SharedCore, Clock],
     "G of LogGPS: time per further byte of a train of messages, for messages from a size on."
 );
@@ -57,14 +57,14 @@ machmeter_data::metric!(
 machmeter_data::metric!(
     ROUND_TRIP,
     "net.round_trip",
-    ["transport", "wait"],
+    ["transport", "wait", "load", "peer"],
     Nanoseconds, Lower, weakened by [Frequency, Preemption, WakeUp, SharedCore, Clock],
     "Round trip of one byte, each timed by itself: median and quantiles, with ends that poll or that sleep."
 );
 machmeter_data::metric!(
     PREDICTION_ERROR,
     "net.prediction_error",
-    ["transport", "direction"],
+    ["transport", "direction", "peer"],
     One, Lower, weakened by [Preemption, SharedCore],
     "Median distance between trains that were kept back from the fit and what the parameters predict for them, relative."
 );
@@ -96,6 +96,16 @@ pub(crate) const UNPREDICTED: Code = Code {
     why: "Predictions for programs will be off by as much, or more.",
     how: "Trains of 4 messages at sizes between those of the fit; the median of their distances is above 10 %.",
     next: "Repeat it in a quiet hour; look at the picture of the time per message for sizes that follow no line.",
+    undo: None,
+};
+
+pub(crate) const LOAD_WEAKENED: Code = Code {
+    id: "W463",
+    name: "load of round trips",
+    what: "The load beside which round trips were timed says something of itself.",
+    why: "Round trips beside it are those of a weaker or another load.",
+    how: "Each load tells at its end what it could not do here and what it did to the machine.",
+    next: "`machmeter list loads` tells what each needs; another load is --load NAME.",
     undo: None,
 };
 
@@ -135,6 +145,24 @@ const ROWS: &[RowInfo] = &[
             Pick::new("median", "net.round_trip{wait=sleeping}"),
             Pick::new("p99", "net.round_trip{wait=sleeping}").quantile("0.99"),
             Pick::new("p99.9", "net.round_trip{wait=sleeping}").quantile("0.999"),
+        ],
+    )
+    .each("transport"),
+    RowInfo::detail(
+        "NETWORK",
+        "round trip of {transport} beside {load}, polling",
+        &[
+            Pick::new("median", "net.round_trip{wait=polling,load=*}"),
+            Pick::new("p99", "net.round_trip{wait=polling,load=*}").quantile("0.99"),
+        ],
+    )
+    .each("transport"),
+    RowInfo::detail(
+        "NETWORK",
+        "round trip of {transport} beside {load}, asleep",
+        &[
+            Pick::new("median", "net.round_trip{wait=sleeping,load=*}"),
+            Pick::new("p99", "net.round_trip{wait=sleeping,load=*}").quantile("0.99"),
         ],
     )
     .each("transport"),
@@ -189,6 +217,6 @@ pub(crate) const INFO: Info = Info {
     rows: ROWS,
     // What two CPUs pay depends on their placement at the hour, which the figure names.
     lasting: |_| false,
-    codes: &[&[NOT_MEASURED, LEFT_OUT, UNPREDICTED, MOVES]],
+    codes: &[&[NOT_MEASURED, LEFT_OUT, UNPREDICTED, LOAD_WEAKENED, MOVES]],
     example_job: "net.toml",
 };

@@ -1,7 +1,7 @@
 //! What a message costs between two processes: `LogGPS` parameters of links, and how long round trips take.
 //!
 //! ```text
-//! near end, the thread that measures            far end, a process on another CPU
+//! near end, the thread that measures            far end, a process on another CPU or machine
 //! Near::begin  -- order, beside the link -->    far::attend
 //! Near::turn   == messages over the link ==     take_part
 //! Near::end    <- what it saw, beside the link --
@@ -12,14 +12,20 @@ mod analyze;
 mod cells;
 mod far;
 mod info;
+mod limited;
+mod loaded;
 mod measure;
 mod near;
 mod orders;
 mod params;
+mod peer;
 mod plan;
 mod planted;
 mod points;
 mod selftest;
+mod serve;
+#[cfg(test)]
+mod serve_tests;
 mod set;
 mod show;
 #[cfg(test)]
@@ -33,9 +39,14 @@ use machmeter_engine::part::{Part, Verb};
 use machmeter_engine::{Info, Level, Page, ProbeError, Worker};
 
 pub use params::{Direction, Params};
+pub use peer::{PORT, Token};
+pub use serve::{Served, Server, Stop};
 
 /// What each link said of itself: transport and words.
 const LINKS: Fact<Vec<(String, String)>> = Fact::named("net.links");
+
+/// Where the far end is, if not here.
+const PEER: Fact<String> = Fact::named("net.peer");
 
 /// The probe.
 #[derive(Debug, Clone, Copy)]
@@ -49,12 +60,16 @@ impl Verb for Net {
     const PARTS: &'static [Part<Params>] = &[Part {
         metrics: &[],
         codes: &[],
-        selftest: &[("a planted link", selftest::planted), ("sizes that wait", selftest::thresholds)],
+        selftest: &[
+            ("a planted link", selftest::planted),
+            ("a limited link", limited::limited),
+            ("sizes that wait", selftest::thresholds),
+        ],
         ..Part::of(plan::PART, 1, measure::measure, analyze::analyze)
     }];
     const NOT_MEASURED: Code = info::NOT_MEASURED;
     const PAGE: Page = Page { weight: 5, ..Page::at(45) };
-    const SELFTEST_WITHIN_S: [u64; 2] = [15, 40];
+    const SELFTEST_WITHIN_S: [u64; 2] = [25, 60];
     type Params = Params;
 
     fn names(_params: &Params) -> &[String] {
@@ -72,6 +87,8 @@ impl Verb for Net {
 
     fn check(params: &Params) -> Result<(), ProbeError> {
         params.transports()?;
-        params.range().map(drop)
+        params.range()?;
+        params.check_congestion()?;
+        params.peer().map(drop)
     }
 }

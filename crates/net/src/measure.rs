@@ -10,12 +10,12 @@ use machmeter_model::loggps::TRAIN;
 use machmeter_sys::link::{Transport, Wait};
 use machmeter_sys::thread::monotonic_ns;
 
-use crate::Params;
 use crate::cells::{Ends, Pattern, PatternCell, ThresholdCell};
 use crate::near::{Near, name_of};
 use crate::orders::Turns;
 use crate::plan::{KEPT_BACK, Operation, Sizes, Way};
 use crate::set::{Cost, Links, Track};
+use crate::{Params, loaded, peer};
 
 /// Single trips of a visit.
 const TRIPS: usize = 256;
@@ -30,13 +30,15 @@ const FIRST_WITHIN_NS: f64 = 5e6;
 pub(crate) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), ProbeError> {
     let transports = params.transports()?;
     let range = params.range()?;
+    let peer = params.peer()?;
+    let load = params.load.as_deref().map(|name| loaded::request(at.host, name)).transpose()?;
     let cpus = at.cpus();
-    let [_, far_cpu, ..] = cpus[..] else {
+    if cpus.len() < 2 && peer.is_none() {
         return Err(ProbeError::Cannot(format!(
             "a link needs two CPUs, one for each end, and CPU {} is one",
             at.host.cpus
         )));
-    };
+    }
     at.host.begin()?;
     let mut kinds: Vec<(&'static Transport, Wait)> = Vec::new();
     for t in &transports {
@@ -45,8 +47,21 @@ pub(crate) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), P
             kinds.push((t, Wait::Sleeping));
         }
     }
-    let near = RefCell::new(Near::start(far_cpu, &kinds).map_err(ProbeError::Cannot)?);
-    let placement = RefCell::new(PlacementDetector::of(at).map(|p| p.rarely(LOOK_EVERY_NS)));
+    let congestion = params.congestion.as_deref();
+    let near = match &peer {
+        Some((address, token)) => peer::connect(address, token, &kinds, congestion)?,
+        None => Near::start(cpus[1], &kinds, congestion).map_err(ProbeError::Cannot)?,
+    };
+    let near = RefCell::new(near);
+    let placement =
+        if peer.is_some() { None } else { PlacementDetector::of(at).map(|p| p.rarely(LOOK_EVERY_NS)) };
+    let placement = RefCell::new(placement);
+    if let Some((address, _)) = peer {
+        at.facts.set(&crate::PEER, address.to_owned());
+    }
+    if let Some(request) = load {
+        loaded::measure(at, &near, &request)?;
+    }
     let ends = Ends { near: &near, placement: &placement, rate: at.host.rate };
     let tracks = transports.len() * params.directions().len();
     let share_ns = (at.left_ns() as f64 * TRAINS_SHARE) as u64 / tracks.max(1) as u64;
@@ -61,7 +76,10 @@ pub(crate) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), P
         if *wait == Wait::Sleeping {
             continue;
         }
-        links.push_search(ThresholdCell::new(transport, at.host.level == Level::Quick));
+        // A search takes dozens of fresh links, which a peer does not give.
+        if params.peer.is_none() {
+            links.push_search(ThresholdCell::new(transport, at.host.level == Level::Quick));
+        }
         let segment_bytes = near.borrow().links[link].segment_bytes();
         let mut sizes = Sizes::of((range.0, range.1.min(largest(transport))), segment_bytes);
         for direction in params.directions() {
@@ -123,7 +141,8 @@ pub(crate) fn add_link<'n>(
 }
 
 /// One message of one byte there, and one back.
-const ONE: Turns = Turns { link: 0, pattern: 0, there: 1, back: 1, bytes: 1, work: 0, delay_ns: 0 };
+pub(crate) const ONE: Turns =
+    Turns { link: 0, pattern: 0, there: 1, back: 1, bytes: 1, work: 0, delay_ns: 0 };
 
 /// Largest message of a transport, bytes: a datagram's length field, half of the usual buffer of a socket that keeps messages.
 fn largest(transport: &Transport) -> u64 {

@@ -77,6 +77,8 @@ pub(crate) struct Near {
     turns: Option<Turns>,
     pattern: u8,
     number: u8,
+    /// Messages back of this turn so far.
+    back: u32,
     sent: u64,
     /// What the far end saw of the last pattern.
     pub(crate) ended: Ended,
@@ -87,12 +89,19 @@ impl Near {
     ///
     /// # Errors
     /// One line: what could not be opened or started.
-    pub(crate) fn start(cpu: usize, kinds: &[(&'static Transport, Wait)]) -> Result<Self, String> {
+    pub(crate) fn start(
+        cpu: usize,
+        kinds: &[(&'static Transport, Wait)],
+        congestion: Option<&str>,
+    ) -> Result<Self, String> {
         let mut links = Vec::new();
         let mut passed = Vec::new();
         for (transport, wait) in kinds {
             let failed = |e: std::io::Error| format!("{}: {e}", transport.name);
             let [near, far] = transport.pair().map_err(failed)?;
+            for end in [&near, &far] {
+                congestion.map_or(Ok(()), |name| end.set_congestion_control(name)).map_err(failed)?;
+            }
             links.push(OpenLink::new(transport, *wait, near.open(*wait).map_err(failed)?));
             passed.push((transport.name, *wait, far));
         }
@@ -121,6 +130,7 @@ impl Near {
             turns: None,
             pattern: 0,
             number: 0,
+            back: 0,
             sent: 0,
             ended,
         }
@@ -165,12 +175,33 @@ impl Near {
     /// One turn of the pattern that was begun, with `work` between the messages there; false when the link failed or a message was lost.
     #[inline]
     pub(crate) fn turn(&mut self, work: u64) -> bool {
+        self.send_there(work) && self.receive_back(0)
+    }
+
+    /// A turn whose messages back are waited for until all of them are there; time of each receive call but the first, ns.
+    pub(crate) fn waited_turn(&mut self, delay_ns: u64) -> Option<f64> {
+        if !self.send_there(0) || !self.receive_back(1) {
+            return None;
+        }
+        let until_ns = monotonic_ns() + delay_ns;
+        while monotonic_ns() < until_ns {
+            std::hint::spin_loop();
+        }
+        let begin_ns = monotonic_ns();
+        let done = self.receive_back(0);
+        let calls = self.turns.map_or(1, |t| t.back.saturating_sub(1).max(1));
+        done.then(|| (monotonic_ns() - begin_ns) as f64 / f64::from(calls))
+    }
+
+    #[inline]
+    fn send_there(&mut self, work: u64) -> bool {
         let Some(turns) = self.turns else { return false };
         let open = &mut self.links[turns.link];
         if open.broken.is_some() || open.lost > MOST_LOST {
             return false;
         }
         self.number = (self.number + 1) % NUMBERS;
+        self.back = 0;
         self.message[0] = self.number;
         for i in 0..turns.there {
             if i > 0 && work > 0 {
@@ -181,13 +212,21 @@ impl Near {
             }
             self.sent += 1;
         }
-        let mut back = 0;
-        while back < turns.back {
+        true
+    }
+
+    /// Receives what is still missing of the turn, or the first `most` messages if that is not 0.
+    #[inline]
+    fn receive_back(&mut self, most: u32) -> bool {
+        let Some(turns) = self.turns else { return false };
+        let open = &mut self.links[turns.link];
+        let wanted = if most == 0 { turns.back } else { most };
+        while self.back < wanted {
             if let Err(e) = open.link.receive(&mut self.message) {
                 return open.failed(&e);
             }
-            // A reply to an earlier turn that came late.
-            back += u32::from(self.message[0] == self.number);
+            // A reply to an earlier turn that came late is passed over.
+            self.back += u32::from(self.message[0] == self.number);
         }
         open.lost = 0;
         true

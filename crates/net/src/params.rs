@@ -1,5 +1,8 @@
 //! Parameters of the probe: flags, keys of job files, schema and record in one struct.
 
+use std::fs;
+use std::path::PathBuf;
+
 use clap::Args;
 use machmeter_engine::ProbeError;
 use machmeter_sys::link::{TRANSPORTS, Transport};
@@ -7,9 +10,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::orders::MOST_BYTES;
+use crate::peer::Token;
 
-const DEFAULT_TRANSPORTS: &str = "shm,unix,tcp";
+const TRANSPORTS_HERE: [&str; 3] = ["shm", "unix", "tcp"];
+const TRANSPORTS_BETWEEN: [&str; 2] = ["tcp", "udp"];
 const DEFAULT_SIZES: &str = "1-1M";
+
+const CONGESTION_CONTROLS: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 
 /// Which way the train goes; the single reply goes the other way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum, Serialize, Deserialize, JsonSchema)]
@@ -28,8 +35,9 @@ pub enum Direction {
 #[derive(Debug, Clone, Args, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    /// Transports: shm, unix, tcp, tcp-nagle, udp, seqpacket, pipe.
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = DEFAULT_TRANSPORTS)]
+    /// Of shm, unix, tcp, tcp-nagle, udp, seqpacket, pipe; shm,unix,tcp when not given, tcp,udp with --peer.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    #[serde(default)]
     pub transports: Vec<String>,
     /// Message sizes, from and to, bytes: 1-64K.
     #[arg(long, value_name = "FROM-TO", default_value = DEFAULT_SIZES)]
@@ -37,12 +45,35 @@ pub struct Params {
     /// Which way trains of messages go.
     #[arg(long, value_enum, default_value_t)]
     pub direction: Direction,
+    /// Other end on another machine, where `machmeter serve` runs; port 7117 when not given.
+    #[arg(long, value_name = "HOST:PORT", requires = "token_file")]
+    #[serde(default)]
+    pub peer: Option<String>,
+    /// File with the token that `machmeter serve` made; its owner alone may read it.
+    #[arg(long, value_name = "FILE", requires = "peer")]
+    #[serde(default)]
+    pub token_file: Option<PathBuf>,
+    /// Congestion control of TCP: cubic, reno, ...; the system's when not given.
+    #[arg(long, value_name = "NAME")]
+    #[serde(default)]
+    pub congestion: Option<String>,
+    /// Also round trips beside this load; `machmeter list loads`.
+    #[arg(long, value_name = "LOAD")]
+    #[serde(default)]
+    pub load: Option<String>,
 }
 
 impl Default for Params {
     fn default() -> Self {
-        let transports = DEFAULT_TRANSPORTS.split(',').map(str::to_owned).collect();
-        Self { transports, sizes: DEFAULT_SIZES.to_owned(), direction: Direction::default() }
+        Self {
+            transports: Vec::new(),
+            sizes: DEFAULT_SIZES.to_owned(),
+            direction: Direction::default(),
+            peer: None,
+            token_file: None,
+            congestion: None,
+            load: None,
+        }
     }
 }
 
@@ -50,14 +81,18 @@ impl Params {
     /// The transports, each once.
     ///
     /// # Errors
-    /// One line: a name that is none.
+    /// One line: a name that is none, or none between machines.
     pub(crate) fn transports(&self) -> Result<Vec<&'static Transport>, ProbeError> {
+        let usual: &[&str] = if self.peer.is_some() { &TRANSPORTS_BETWEEN } else { &TRANSPORTS_HERE };
+        let usual: Vec<String> = usual.iter().map(|&name| name.to_owned()).collect();
         let mut found: Vec<&'static Transport> = Vec::new();
-        for name in &self.transports {
-            let Some(transport) = Transport::named(name.trim()) else {
-                let known: Vec<&str> = TRANSPORTS.iter().map(|t| t.name).collect();
+        for name in if self.transports.is_empty() { &usual } else { &self.transports } {
+            let fits = |t: &&Transport| t.crosses_machines || self.peer.is_none();
+            let Some(transport) = Transport::named(name.trim()).filter(fits) else {
+                let known: Vec<&str> = TRANSPORTS.iter().filter(fits).map(|t| t.name).collect();
+                let between = if self.peer.is_some() { ", which are those between machines" } else { "" };
                 return Err(ProbeError::Usage(format!(
-                    "--transports: '{name}' is not one of {}",
+                    "--transports: '{name}' is not one of {}{between}",
                     known.join(", ")
                 )));
             };
@@ -82,6 +117,30 @@ impl Params {
             return Err(wrong(format!("from 1 to {MOST_BYTES} B, the smaller one first")));
         }
         Ok((from, to))
+    }
+
+    /// The token and the address of the other machine, where there is one.
+    ///
+    /// # Errors
+    /// One line: no token, or a file that is none.
+    pub(crate) fn peer(&self) -> Result<Option<(&str, Token)>, ProbeError> {
+        match (&self.peer, &self.token_file) {
+            (None, _) => Ok(None),
+            (Some(_), None) => Err(ProbeError::Usage("--peer needs --token-file".to_owned())),
+            (Some(peer), Some(file)) => Ok(Some((peer, Token::read(file).map_err(ProbeError::Usage)?))),
+        }
+    }
+
+    /// # Errors
+    /// One line: a congestion control that this machine does not have.
+    pub(crate) fn check_congestion(&self) -> Result<(), ProbeError> {
+        let Some(name) = &self.congestion else { return Ok(()) };
+        let known = fs::read_to_string(CONGESTION_CONTROLS).unwrap_or_default();
+        if known.is_empty() || known.split_whitespace().any(|k| k == name) {
+            return Ok(());
+        }
+        let known: Vec<&str> = known.split_whitespace().collect();
+        Err(ProbeError::Usage(format!("--congestion: '{name}' is not one of {}", known.join(", "))))
     }
 
     /// The directions of trains.

@@ -131,7 +131,7 @@ fn run(machine: &Machine<'_>, cpus: [usize; 2], achieved: &Arc<Achieved>) -> Res
         let mut requests: MessageReader<Order, _> = MessageReader::new(their_requests, 4_096);
         let mut replies: MessageWriter<Answer, _> = MessageWriter::new(theirs);
         let mut links: [Box<dyn Link>; 1] = [Box::new(far_link)];
-        attend(&mut requests, &mut replies, &mut links)
+        attend(|| requests.next(None), &mut replies, &mut links)
     };
     let rows: Result<Vec<_>, String> = std::thread::scope(|scope| {
         let far = thread::spawn_placed_scoped(scope, "mm-far", Some(cpus[1]), ordinary, answer);

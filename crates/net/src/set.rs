@@ -167,17 +167,21 @@ impl<'n> Links<'n> {
                 self.add_train(track, bytes, TRAIN, work);
             }
             let messages = (WAITING_BYTES / bytes).min(u64::from(TRAIN)) as u32;
-            if track.way.direction != "there" || messages < 2 {
+            if messages < 2 {
                 continue;
             }
             // Long enough for all of them to arrive.
             let delay_ns = (2.0 * track.cost.turn_ns(messages, bytes)) as u64 + 20_000;
-            let turns =
-                Turns { link: track.link, pattern: 0, there: messages, back: 1, bytes, work: 0, delay_ns };
+            let (there, back, far_ns, near_ns) = if track.way.direction == "there" {
+                (messages, 1, delay_ns, 0)
+            } else {
+                (1, messages, 0, delay_ns)
+            };
+            let turns = Turns { link: track.link, pattern: 0, there, back, bytes, work: 0, delay_ns: far_ns };
             let int = i64::try_from(bytes).unwrap_or(i64::MAX);
             let row = track.way.row(Operation::Receive).with("size_bytes", int);
             let row = row.per_turn(f64::from(crate::cells::PARTS));
-            self.cells.push(ReceiveCell::new(self.ends, row, turns));
+            self.cells.push(ReceiveCell::new(self.ends, row, turns, near_ns));
         }
     }
 }

@@ -171,7 +171,8 @@ fn round_trips(trips: &[Trips]) -> Option<Dataset> {
     let row = |t: &Trips| {
         let at = |p: f64| Some((p, quantile(&t.ns, p)?));
         let quantiles: Vec<(f64, f64)> = PROBABILITIES.into_iter().filter_map(at).collect();
-        let name = format!("{}, {}", t.transport, t.wait);
+        let beside = t.load.as_ref().map_or(String::new(), |load| format!(", beside {load}"));
+        let name = format!("{}, {}{beside}", t.transport, t.wait);
         (!t.ns.is_empty()).then_some(DistributionRow { name, n: t.ns.len() as u64, quantiles })
     };
     let rows: Vec<DistributionRow> = trips.iter().filter_map(row).collect();

@@ -123,9 +123,12 @@ impl<Message: DeserializeOwned + 'static, R: ReadUntil + Send + 'static> Message
 
 /// The reason may hold anything that the other side sent.
 fn invalid(reason: &serde_json::Error) -> RoleError {
-    RoleError::Invalid(
-        reason.to_string().chars().filter(|c| !c.is_control()).take(MAX_REASON_CHARS).collect(),
-    )
+    RoleError::Invalid(printable(&reason.to_string()))
+}
+
+/// What the other side says, for people: the beginning of it, without control characters.
+pub fn printable(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(MAX_REASON_CHARS).collect()
 }
 
 #[derive(Debug)]

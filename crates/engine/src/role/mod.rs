@@ -21,7 +21,7 @@ use machmeter_sys::thread::monotonic_ns;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-pub use message::{MessageReader, MessageWriter, RoleError};
+pub use message::{MessageReader, MessageWriter, RoleError, printable};
 
 /// Bytes of a message between processes of this program: the 100,000 jobs of a long segment take about 8 MB.
 const MAX_MESSAGE_BYTES: usize = 64 << 20;

@@ -10,6 +10,7 @@ mod reference;
 mod report;
 mod schema;
 mod selftest;
+mod serve;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -43,6 +44,7 @@ pub(crate) const COMMANDS: &[CommandEntry] = &[
     report::ENTRY,
     schema::ENTRY,
     selftest::ENTRY,
+    serve::ENTRY,
 ];
 
 pub(crate) fn run(registries: &Registries, matches: &ArgMatches) -> Result<Exit, Failure> {

@@ -19,6 +19,8 @@ pub(super) struct Descriptors {
     limit_ns: u64,
     /// Whether a read gives one message, whole.
     keeps_messages: bool,
+    /// Whether messages may get lost or come late.
+    loses: bool,
 }
 
 impl Descriptors {
@@ -27,7 +29,7 @@ impl Descriptors {
         from: OwnedFd,
         to: Option<OwnedFd>,
         wait: Wait,
-        keeps_messages: bool,
+        [keeps_messages, loses]: [bool; 2],
     ) -> io::Result<Self> {
         for fd in [Some(&from), to.as_ref()].into_iter().flatten() {
             rustix::io::ioctl_fionbio(fd, wait == Wait::Polling)?;
@@ -36,7 +38,7 @@ impl Descriptors {
             let why = "a pipe cannot wait with a time limit: use polling ends";
             return Err(io::Error::new(io::ErrorKind::Unsupported, why));
         }
-        let mut made = Self { from, to, wait, limit_ns: LIMIT_NS, keeps_messages };
+        let mut made = Self { from, to, wait, limit_ns: LIMIT_NS, keeps_messages, loses };
         made.set_limit(LIMIT_NS)?;
         Ok(made)
     }
@@ -120,6 +122,10 @@ impl Link for Descriptors {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
             if self.keeps_messages && n < message.len() {
+                // Of datagrams it is a late one of an earlier size.
+                if self.loses {
+                    continue;
+                }
                 let why = format!("a message of {n} bytes where {} were agreed on", message.len());
                 return Err(io::Error::new(io::ErrorKind::InvalidData, why));
             }

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use rustix::pipe::PipeFlags;
 
@@ -42,6 +42,46 @@ impl End {
         Ok(Self { transport: known.name, fds: fds.iter().map(owned).collect(), is_first: false })
     }
 
+    /// An end of a connection of two machines.
+    ///
+    /// # Errors
+    /// The system's error.
+    pub fn of_stream(transport: &Transport, stream: TcpStream) -> io::Result<Self> {
+        stream.set_nodelay(transport.name != "tcp-nagle")?;
+        Ok(Self { transport: transport.name, fds: vec![stream.into()], is_first: false })
+    }
+
+    /// An end of a connected UDP socket.
+    pub fn of_datagrams(transport: &Transport, socket: UdpSocket) -> Self {
+        Self { transport: transport.name, fds: vec![socket.into()], is_first: false }
+    }
+
+    /// Chooses the congestion control of a TCP connection; other ends have none.
+    ///
+    /// # Errors
+    /// The system's error, [`io::ErrorKind::NotFound`] for a name it does not know.
+    pub fn set_congestion_control(&self, name: &str) -> io::Result<()> {
+        if !self.transport.starts_with("tcp") {
+            return Ok(());
+        }
+        for fd in &self.fds {
+            // SAFETY: a live descriptor, and as many bytes as the length says.
+            let done = unsafe {
+                libc::setsockopt(
+                    fd.as_raw_fd(),
+                    libc::IPPROTO_TCP,
+                    libc::TCP_CONGESTION,
+                    name.as_ptr().cast(),
+                    name.len() as libc::socklen_t,
+                )
+            };
+            if done != 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        Ok(())
+    }
+
     /// To be passed to another process.
     pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.fds.iter().map(AsFd::as_fd)
@@ -58,8 +98,8 @@ impl End {
         Ok(match self.transport {
             "shm" => Box::new(ring::Ring::open(&from, self.is_first, wait)?),
             name => {
-                let keeps = matches!(name, "udp" | "seqpacket");
-                Box::new(Descriptors::new(from, fds.next(), wait, keeps)?)
+                let of_messages = [matches!(name, "udp" | "seqpacket"), name == "udp"];
+                Box::new(Descriptors::new(from, fds.next(), wait, of_messages)?)
             }
         })
     }
