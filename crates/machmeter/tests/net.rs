@@ -150,3 +150,92 @@ fn a_plain_user_needs_no_rights() {
     let tcp = [("transport", "tcp"), ("wait", "polling")];
     assert!(value(&record, "net.round_trip", &tcp).is_some());
 }
+
+#[test]
+fn files_of_netgauge_and_netpipe_are_fitted_anew() {
+    let lab = Lab::new();
+    let fixture = |name: &str| {
+        let path = format!("{}/../../fixtures/foreign/{name}", env!("CARGO_MANIFEST_DIR"));
+        lab.run(&["report", &path, "--json"]).record()
+    };
+    let record = fixture("netgauge/loggp.out");
+    warned(&record, "W714");
+    warned(&record, "W715");
+    // The eager limit of 4 KiB lies between its sizes of 3073 and 4097 B; it announced no change.
+    let begins: Vec<i64> = record
+        .metrics
+        .iter()
+        .filter(|m| m.id == "net.message_time" && m.value.is_some())
+        .filter_map(|m| m.params["from_bytes"].to_string().parse().ok())
+        .collect();
+    assert!(begins.len() >= 2 && begins.contains(&4_097), "{begins:?}");
+    let sound = |m: &machmeter_data::Metric| m.value.is_none_or(|v| v >= 0.0 && v.is_finite());
+    assert!(record.metrics.iter().all(sound));
+    let record = fixture("netpipe/np.out");
+    let trip = |transport: &str| {
+        value(&record, "net.round_trip", &[("transport", transport), ("wait", "polling")])
+    };
+    // Twice the 7 us of its first lines.
+    assert!(trip("np.out").is_some_and(|ns| (12e3..18e3).contains(&ns)), "{:?}", trip("np.out"));
+}
+
+#[test]
+fn another_machine_serves_and_is_killed_or_not_there() {
+    if cpus() < 2 {
+        println!("skipped: one CPU");
+        return;
+    }
+    let _turn = turn();
+    let lab = Lab::new();
+    let token = lab.work().join("token");
+    std::fs::write(&token, "0123456789abcdef").unwrap();
+    let mine = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    std::fs::set_permissions(&token, mine).unwrap();
+    // A port of its own: other tests may serve, too.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let serve = ["serve", "--listen", &port, "--token-file", "token", "-t", "40"];
+    let net = ["net", "--peer", &port, "--token-file", "token", "-t", "5", "-q", "--json"];
+    let nobody = lab.run(&net);
+    nobody.expect(4);
+    assert!(nobody.errors()[0].contains("is `machmeter serve` running there?"), "{:?}", nobody.errors());
+    let wait = || {
+        let is_there = |_| {
+            std::thread::sleep(Duration::from_millis(20));
+            std::net::TcpStream::connect(&port).is_ok()
+        };
+        assert!((0..250).any(is_there), "it listens");
+    };
+    let serving = lab.start(&serve);
+    wait();
+    let record = lab.run(&[&net[..], &["--load", "burn", "--sizes", "1-4K"]].concat()).record();
+    for load in [&[][..], &[("load", "burn")]] {
+        let key = [&[("transport", "tcp"), ("wait", "sleeping"), ("peer", port.as_str())], load].concat();
+        assert!(value(&record, "net.round_trip", &key).is_some(), "{key:?}");
+    }
+    let served = serving.end();
+    served.expect(0);
+    // The far end is killed in the middle: a valid record with reasons, in time.
+    let mut serving = lab.command(&serve).spawn().unwrap();
+    wait();
+    let running = lab.start(&net);
+    std::thread::sleep(Duration::from_millis(1_500));
+    serving.kill().unwrap();
+    serving.wait().unwrap();
+    let ended = running.end();
+    assert!(ended.wall < Duration::from_secs(20), "{:?}", ended.wall);
+    reasons(&ended.record());
+    // The near end is killed: the server says so, is done and ends.
+    let serving = lab.start(&serve);
+    wait();
+    let mut near = lab.command(&net).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(1_500));
+    near.kill().unwrap();
+    near.wait().unwrap();
+    let served = serving.end();
+    assert!(served.wall < Duration::from_secs(20), "{:?}", served.wall);
+    // A signal ends one that waits.
+    let serving = lab.start(&serve);
+    wait();
+    serving.send(Signal::INT);
+    assert_eq!(serving.end().code, Some(130));
+}

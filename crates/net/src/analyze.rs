@@ -9,7 +9,7 @@ use machmeter_engine::Analysis;
 use machmeter_engine::cost::estimate::{LEVEL, values_ns};
 use machmeter_engine::cost::{Row, Rows};
 use machmeter_engine::disturbance::placement;
-use machmeter_model::loggps::{Latency, Measured, Pace, Segment, SizePoint, Table, fit};
+use machmeter_model::loggps::{Latency, Measured, Pace, Segment, SizePoint, TRAIN, Table, fit};
 use machmeter_stats::distribution::normal_quantile;
 use machmeter_stats::quantile::{quantile, sorted};
 use machmeter_stats::regimes::Regimes;
@@ -35,6 +35,8 @@ pub(crate) struct Found {
     /// Smallest size that was asked for, bytes.
     pub(crate) smallest: u64,
     pub(crate) points: Vec<SizePoint>,
+    /// False where only round trips are known: half of one stands for a message.
+    pub(crate) has_trains: bool,
     pub(crate) table: Table,
     /// Trains kept back: size, measured and predicted, ns.
     pub(crate) kept_back: Vec<(u64, f64, f64)>,
@@ -125,8 +127,11 @@ fn of_way(rows: &Rows, names: &[String; 3], levels: Option<&Regimes>, out: &mut 
     kept_back.sort_by_key(|k| k.0);
     let own = rows.rows.iter().filter(|r| way.owns(r, Operation::Train));
     let smallest = own.filter_map(|r| Some(train_of(r)?.0)).min().unwrap_or(1);
+    let has_trains = rows.rows.iter().any(|r| {
+        way.owns(r, Operation::Train) && train_of(r).is_some_and(|(_, messages, _)| messages == TRAIN)
+    });
     let (transport, direction) = (transport.clone(), direction.clone());
-    Some(Found { transport, direction, smallest, points, table, kept_back })
+    Some(Found { transport, direction, smallest, points, has_trains, table, kept_back })
 }
 
 /// A figure with its interval, which never reaches below zero.
@@ -169,6 +174,21 @@ impl Found {
                 ns: line.at(from_bytes),
                 sigma_ns: line.at_first.sigma_ns,
             };
+            if !self.has_trains {
+                let mut per_byte = metric(&GAP_PER_BYTE, &keys, s.gap.per_byte, n);
+                "weighted line of half round trips".clone_into(&mut per_byte.estimator);
+                out.push(per_byte);
+                if i == 0 {
+                    let keys = params([
+                        ("transport", self.transport.as_str().into()),
+                        ("wait", "polling".into()),
+                    ]);
+                    let line = at_first(&s.gap);
+                    let whole = Measured { ns: 2.0 * line.ns, sigma_ns: 2.0 * line.sigma_ns };
+                    out.push(metric(&ROUND_TRIP, &keys, whole, n));
+                }
+                continue;
+            }
             out.push(metric(&MESSAGE_TIME, &keys, at_first(&s.gap), n));
             let bound = |info, ns, why: &str| {
                 let why = format!("at most {}: {why}", human(ns, Unit::Nanoseconds));

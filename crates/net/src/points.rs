@@ -22,8 +22,14 @@ const MANY: f64 = 0.25;
 const LOWER_DEVIATION: f64 = 0.158_655;
 const DEVIATIONS: f64 = 3.0;
 
+/// What a row of another tool's file says it took, and the error of that, ns.
+const GIVEN: [&str; 2] = ["given_ns", "given_sigma_ns"];
+
 /// What a row takes at the main placement, with the standard deviation of its error; `None` where it is not known.
 pub(crate) fn located(rows: &Rows, row: &Row, levels: Option<&Regimes>) -> Option<Measured> {
+    if let [Some(ns), Some(sigma_ns)] = GIVEN.map(|name| row.extras.get(name).copied()) {
+        return (ns > 0.0 && sigma_ns > 0.0).then_some(Measured { ns, sigma_ns });
+    }
     let pairs = undelayed(row, placement::on_main(row, levels), rows.ns_per_tick());
     let cost = rows.cost_of(row, &pairs);
     let known = cost.known()?;
@@ -65,7 +71,12 @@ fn overhead_send(estimates: &[Measured]) -> Option<Measured> {
     (!estimates.is_empty()).then(|| Measured { ns: mean_ns.max(0.0), sigma_ns: wider / all.sqrt() })
 }
 
-/// Points of a link by size, those that have both trains.
+/// Whether more than single messages were sent. Files of round trips hold no others.
+fn has_trains(trains: &BTreeMap<(u64, u32, u64), Measured>) -> bool {
+    trains.keys().any(|k| k.1 == TRAIN)
+}
+
+/// Points of a link by size, those that have both trains; where there are no trains at all, half a round trip stands for a message.
 pub(crate) fn points(
     rows: &[Row],
     way: &Way<'_>,
@@ -77,6 +88,7 @@ pub(crate) fn points(
             trains.insert(key, found);
         }
     }
+    let has_trains = has_trains(&trains);
     let there = Way { direction: "there", ..*way };
     let work = rows.iter().find(|r| there.owns(r, Operation::Work)).and_then(located);
     let per_turn =
@@ -93,7 +105,11 @@ pub(crate) fn points(
         if messages != 1 || !is_of_fit(messages, w) {
             return None;
         }
-        let mut point = SizePoint::of_trains(size_bytes, *one, *trains.get(&(size_bytes, TRAIN, 0))?);
+        let mut point = match trains.get(&(size_bytes, TRAIN, 0)) {
+            Some(train) => SizePoint::of_trains(size_bytes, *one, *train),
+            None if has_trains => return None,
+            None => SizePoint { gap: one.half(), ..SizePoint::of_trains(size_bytes, *one, *one) },
+        };
         let rest = f64::from(TRAIN - 1);
         let worked = |each: Measured| -> Vec<Measured> {
             let of = trains.iter().filter(|((s, n, w), _)| *s == size_bytes && *n == TRAIN && *w > 0);

@@ -11,6 +11,7 @@
 //! | `noise_work` | `cpu`, `index`, `duration_ticks` |
 //! | `noise_histogram` | `cpu`, `low_ns`, `high_ns`, `count`; note `quantity` says of what |
 //! | `noise_summary` | `cpu`, `statistic`, `value_ns` |
+//! | `net_rows`, `net_pairs` | as the net probe stores them; a row holds its time itself (`given_ns`) |
 //!
 //! Notes of a table: `tick_hz` (a number or `unknown`), `t0_ticks`, and where they apply `window_ticks`, `wall_ticks`,
 //! `threshold_ns`. `cpu_is` says whether `cpu` is a CPU number (`cpu`) or only the number of a thread (`thread`).
@@ -39,6 +40,7 @@ mod netgauge;
 mod side;
 mod sysjitter;
 mod sysjitter_summary;
+mod trains;
 pub mod write;
 
 pub use interbench_log::{METRICS as INTERBENCH_METRICS, OUR_MARK as INTERBENCH_MARK};
@@ -147,7 +149,9 @@ pub const READERS: &[Reader] = &[
     interbench_log::READER,
     histogram::JITTERDEBUGGER,
     ladder::LAT_MEM_RD,
+    trains::NETGAUGE_LOGGP,
     netgauge::READER,
+    trains::NETPIPE,
     histogram::OSLAT,
     ladder::RAMLAT,
     ladder::SIZE_NS,

@@ -7,6 +7,7 @@ mod ftq_2025;
 mod fwq;
 mod interbench;
 mod netgauge;
+mod netgauge_loggp;
 mod target;
 
 use std::ffi::{OsStr, OsString};
@@ -39,11 +40,13 @@ enum Mode {
     Fwq,
     /// Netgauge's noise pattern.
     Selfish,
+    /// Netgauge's parameters of links.
+    Loggp,
     /// interbench as of 0.31.
     Interbench,
 }
 
-const MODES: [(&str, Mode); 12] = [
+const MODES: [(&str, Mode); 13] = [
     ("ftq", Mode::Ftq { quantum: Quantum::One, threaded: false }),
     ("ftq15", Mode::Ftq { quantum: Quantum::Fifteen, threaded: false }),
     ("ftq31", Mode::Ftq { quantum: Quantum::ThirtyOne, threaded: false }),
@@ -55,6 +58,7 @@ const MODES: [(&str, Mode); 12] = [
     ("ftq25", Mode::Ftq2025),
     ("fwq", Mode::Fwq),
     ("selfish", Mode::Selfish),
+    ("netgauge", Mode::Loggp),
     ("interbench", Mode::Interbench),
 ];
 
@@ -64,7 +68,7 @@ fn names() -> String {
 
 fn define() -> Command {
     Command::new(ENTRY.name)
-        .about("Be another benchmark: ftq, fwq, selfish, interbench")
+        .about("Be another benchmark: ftq, fwq, selfish, netgauge, interbench")
         .long_about(format!(
             "Takes the options of another benchmark and writes its files: {}. A symlink of such a name to this program does \
              the same. `machmeter compat NAME -h` lists the options of NAME; the global options of machmeter do not apply.",
@@ -99,6 +103,7 @@ fn run(registries: &Registries, _globals: &Globals, matches: &ArgMatches) -> Res
         Mode::Ftq2025 => ftq_2025::run(name, &matches),
         Mode::Fwq => fwq::run(name, &matches),
         Mode::Selfish => netgauge::run(name, &matches),
+        Mode::Loggp => netgauge_loggp::run(name, registries, &matches),
         Mode::Interbench => interbench::run(name, registries, &matches),
     }
 }
@@ -109,6 +114,7 @@ fn options(name: &'static str, mode: Mode) -> Command {
         Mode::Ftq2025 => ftq_2025::define(name),
         Mode::Fwq => fwq::define(name),
         Mode::Selfish => netgauge::define(name),
+        Mode::Loggp => netgauge_loggp::define(name),
         Mode::Interbench => interbench::define(name),
     }
 }

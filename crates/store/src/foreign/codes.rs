@@ -22,6 +22,8 @@ pub const CUT_FILE: &str = "W711";
 pub const SEVERAL_RUNS: &str = "W712";
 /// Lateness that the writer could not see.
 pub const HIDDEN_LATENESS: &str = "W713";
+pub const IMPOSSIBLE_NUMBERS: &str = "W714";
+pub const WRONG_UNIT: &str = "W715";
 
 /// Every code of this module, for `machmeter explain`.
 pub const CODES: &[Code] = &[
@@ -140,6 +142,24 @@ pub const CODES: &[Code] = &[
         why: "What delays both threads (interrupts, a hypervisor, real-time tasks, any load without real-time rights) is missing from the wait; a wait of a little over a deadline counts as a whole period.",
         how: "The program's source, versions 0.21 to 0.31 and the fork by aeolio.",
         next: "Compare such logs only with each other; measure with machmeter interactive, which starts at the scheduled release.",
+        undo: None,
+    },
+    Code {
+        id: IMPOSSIBLE_NUMBERS,
+        name: "impossible numbers",
+        what: "The file has parameters of links that are no numbers, below zero, or there twice.",
+        why: "Netgauge subtracts medians that err by more than what is left, and fits a line through two points; what follows from such a parameter is nonsense.",
+        how: "NaN or a value below zero in a column of a time, a size that a line before it has.",
+        next: "Its round trips and trains were fitted anew; use those figures, not the columns.",
+        undo: None,
+    },
+    Code {
+        id: WRONG_UNIT,
+        name: "wrong unit",
+        what: "Netgauge prints a rate as GiB/s that is not one.",
+        why: "It is 8/1024 of the bytes per microsecond, about the Gbit/s: who takes it for bytes has a link eight times too fast.",
+        how: "The program's source, version 2.4.6.",
+        next: "Take the time per byte, which is right, or the GB/s of this page.",
         undo: None,
     },
 ];

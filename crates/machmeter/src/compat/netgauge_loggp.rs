@@ -1,0 +1,96 @@
+//! Netgauge's `-x loggp` by the net probe: a line a size, and the eleven columns of `ng.out`. No MPI is needed.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, value_parser};
+use machmeter_data::quantity::parse_duration_ns;
+use machmeter_engine::host::Silent;
+use machmeter_report::format::by_name;
+use serde_json::json;
+
+use crate::Registries;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::globals::Globals;
+use crate::output;
+use crate::session::Session;
+
+pub(super) fn define(name: &'static str) -> Command {
+    let text = |id: &'static str, short: char, value: &'static str| {
+        Arg::new(id).short(short).value_name(value).value_parser(value_parser!(String))
+    };
+    Command::new(name)
+        .about("Netgauge's LogGP parameters of a link between two CPUs (-x loggp)")
+        .arg(text("pattern", 'x', "PATTERN").long("comm_pattern").required(true).help("loggp; -x noise is `selfish`"))
+        .arg(
+            text("mode", 'm', "MODE")
+                .long("mode")
+                .default_value("shm")
+                .help("A transport of `machmeter net` in place of MPI"),
+        )
+        .arg(
+            text("size", 's', "MIN-MAX")
+                .long("size")
+                .default_value("1-131072")
+                .help("Message sizes, bytes; in equal ratios, not in steps of 1 KiB"),
+        )
+        .arg(
+            Arg::new("output")
+                .short('o')
+                .long("output")
+                .value_name("FILE")
+                .default_value("ng.out")
+                .value_parser(value_parser!(OsString))
+                .help("File to write, - for stdout"),
+        )
+        .arg(
+            Arg::new("time")
+                .long("time")
+                .value_name("DUR")
+                .default_value("10s")
+                .value_parser(parse_duration_ns)
+                .help("Time to take"),
+        )
+}
+
+pub(super) fn run(name: &str, registries: &Registries, matches: &ArgMatches) -> Result<Exit, Failure> {
+    let given = |id: &str| matches.get_one::<String>(id).map_or("", String::as_str);
+    if given("pattern") != "loggp" {
+        return Err(Failure::usage(format!("{name}: -x {}: only loggp", given("pattern")))
+            .help("`machmeter compat selfish` is -x noise"));
+    }
+    let net = registries.probes.iter().find(|p| p.info.name == "net");
+    let format = by_name("ng-out");
+    let (Some(net), Some(format)) = (net, format) else { return Err(Failure::cannot("no probe of links")) };
+    let none = Globals::augment_args(Command::new(name.to_owned())).get_matches_from([name]);
+    let defaults = Globals::from_arg_matches(&none).map_err(Failure::usage)?;
+    let time_ns = matches.get_one::<u64>("time").copied().unwrap_or(10_000_000_000);
+    let session = Session::begin(registries, &defaults, time_ns)?;
+    let params = json!({ "transports": [given("mode")], "sizes": given("size") });
+    let budget_ns = session.budget().left_ns();
+    let outcome = session.run(budget_ns, &Silent, |host| (net.run_with)(host, &params))?;
+    let (record, tables) = session.end(net.info.name, outcome.map(|o| (net, o)).into_iter().collect());
+    let mut text = Vec::new();
+    (format.write)(&record, &tables, &mut text).map_err(Failure::cannot)?;
+    let text = String::from_utf8_lossy(&text);
+    let file = matches.get_one::<OsString>("output").cloned().unwrap_or_default();
+    output::put(Path::new(&file), &text).map_err(Failure::cannot)?;
+    if file != "-" {
+        output::print(&lines(&text)).map_err(Failure::cannot)?;
+    }
+    Ok(if record.complete { Exit::Fine } else { Exit::Partial })
+}
+
+/// What Netgauge prints of each size, with the rate in a unit.
+fn lines(columns: &str) -> String {
+    let line = |text: &str| {
+        let cells: Vec<f64> = text.split(' ').map(str::parse).collect::<Result<_, _>>().ok()?;
+        let [size, .., l, o_s, o_r, g, per_byte, _] = cells[..] else { return None };
+        let rate = if per_byte > 0.0 { format!("{:.3} GB/s", 1e-3 / per_byte) } else { "-".to_owned() };
+        Some(format!(
+            " L={l:.6}  s={size}  o_s={o_s:.6}  o_r={o_r:.6}  g={g:.6}  G={per_byte:.6} ({rate})\n"
+        ))
+    };
+    columns.lines().filter(|l| !l.starts_with('#')).filter_map(line).collect()
+}

@@ -1,0 +1,22 @@
+use super::*;
+
+#[test]
+fn a_file_of_netgauge_gives_its_trains_and_tells_what_no_link_has() {
+    let out = read(&["netgauge/loggp.out"]);
+    assert_eq!(codes_of(&out), [codes::IMPOSSIBLE_NUMBERS, codes::WRONG_UNIT]);
+    let text = &out.warnings[0].text;
+    assert!(text.starts_with("2 lines whose g, G or lsqu is no number; 4 values that no link has"), "{text}");
+    let rows = out.table("net_rows").expect("rows");
+    // Of 30 sizes two trains, one with work, one of receive calls; and the work.
+    assert_eq!(rows.rows(), 4 * 30 + 1);
+    assert_eq!(out.table("net_pairs").map(Table::rows), Some(0));
+}
+
+#[test]
+fn a_file_of_netpipe_gives_round_trips_alone() {
+    let out = read(&["netpipe/np.out"]);
+    assert_eq!(codes_of(&out), [""; 0]);
+    assert_eq!(out.table("net_rows").map(Table::rows), Some(82 + 1));
+    let three_columns = in_memory(&[("three", "1 2 3\n4 5 6\n7 8 9\n10 11 12\n")]);
+    assert!(read_input(&three_columns).is_err(), "the rates are not those of the times");
+}

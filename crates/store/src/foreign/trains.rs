@@ -1,0 +1,240 @@
+//! Trains and round trips of messages: `ng.out` of Netgauge's `-x loggp` (also as machmeter exports it) and the file of
+//! `NetPIPE`'s `-o`.
+//! They are only parsed here, into rows of the net probe, whose analysis finds ranges of sizes and parameters.
+
+use std::collections::BTreeMap;
+
+use machmeter_data::{Column, ParamValue, Table, Unit, Values};
+use serde_json::json;
+
+use super::codes::{IMPOSSIBLE_NUMBERS, WRONG_UNIT, warn};
+use super::columns::all;
+use super::{ForeignError, Imported, Input, Reader, SourceFile, imported};
+
+pub(super) const NETGAUGE_LOGGP: Reader = Reader {
+    name: "netgauge-loggp",
+    description: "Netgauge -x loggp (ng.out): eleven columns, size n PRTT(1,0,s) PRTT(n,0,s) PRTT(n,d,s) L o_s o_r g G lsqu, in us",
+    sniff: |input| all(input, |f| f.text.contains("PRTT(1,0,s)") && lines::<11>(f).next().is_some()),
+    read: netgauge,
+};
+
+pub(super) const NETPIPE: Reader = Reader {
+    name: "netpipe",
+    description: "NetPIPE -o (np.out): bytes, Mbit/s and seconds of half a round trip",
+    sniff: |input| all(input, looks_like_netpipe),
+    read: netpipe,
+};
+
+/// Messages of a train, as the net probe has them.
+const TRAIN: f64 = 16.0;
+/// A normal deviation of the median absolute deviation.
+const NORMAL_OF_MAD: f64 = 1.4826;
+
+/// Lines of numbers, with the last comment before each; NaN is a number here.
+fn lines<const N: usize>(file: &SourceFile) -> impl Iterator<Item = (&str, [f64; N])> {
+    let mut comment = "";
+    file.text.lines().filter_map(move |line| {
+        if let Some(text) = line.trim_start().strip_prefix('#') {
+            comment = text.trim();
+            return None;
+        }
+        let cells: Option<Vec<f64>> = line.split_whitespace().map(|w| w.parse().ok()).collect();
+        Some((comment, cells?.try_into().ok()?))
+    })
+}
+
+/// Three columns of which the third is the time that the second is the rate of.
+fn looks_like_netpipe(file: &SourceFile) -> bool {
+    let fits = |[bytes, mbit, s]: [f64; 3]| (mbit * 1e6 * s / (bytes * 8.0) - 1.0).abs() < 0.1;
+    let (mut n, mut fit) = (0, 0);
+    for (_, cells) in lines::<3>(file) {
+        n += 1;
+        fit += usize::from(fits(cells));
+    }
+    // NetPIPE's megabits are of 2^20; small sizes have few digits.
+    n > 3 && 2 * fit > n && n == file.text.lines().filter(|l| !l.trim().is_empty()).count()
+}
+
+/// What messages of one size took, ns.
+#[allow(clippy::struct_field_names, reason = "units")]
+#[derive(Debug, Clone, Copy)]
+struct Point {
+    round_trip_ns: f64,
+    /// Per message of a train; by the sender's CPU; by the receiver's.
+    gap_ns: Option<f64>,
+    send_ns: Option<f64>,
+    recv_ns: Option<f64>,
+}
+
+type Points = BTreeMap<u64, Point>;
+
+fn netgauge(input: &Input) -> Result<Imported, ForeignError> {
+    let mut out = imported(NETGAUGE_LOGGP.name, input);
+    let mut links: BTreeMap<(String, String), Points> = BTreeMap::new();
+    let (mut not_numbers, mut negative, mut repeated) = (0, Vec::new(), 0);
+    for file in &input.files {
+        for (comment, cells) in lines::<11>(file) {
+            let [size, n, one, train, worked, _, o_s, o_r, g, per_byte, lsqu] = cells;
+            let link = comment.split_once(' ').filter(|(_, way)| matches!(*way, "there" | "back"));
+            let (transport, direction) = link.unwrap_or(("netgauge", "there"));
+            not_numbers += usize::from(![g, per_byte, lsqu].into_iter().all(f64::is_finite));
+            for (name, value) in [("o_s", o_s), ("o_r", o_r), ("g", g), ("G", per_byte)] {
+                if value < 0.0 {
+                    negative.push(format!("{name} = {value} at {size} B"));
+                }
+            }
+            if !(size >= 1.0 && n > 1.0 && one > 0.0 && train > one) {
+                negative.push(format!("trains of {size} B that take no longer than one message"));
+                continue;
+            }
+            let gap = (train - one) / (n - 1.0);
+            let send = (worked - one) / (n - 1.0) - one;
+            let ns = |us: f64| us * 1e3;
+            let positive = |us: f64| Some(ns(us)).filter(|v| *v > 0.0 && v.is_finite());
+            let point = Point {
+                round_trip_ns: ns(one),
+                gap_ns: Some(ns(gap)),
+                send_ns: positive(send),
+                recv_ns: positive(o_r),
+            };
+            let points = links.entry((transport.to_owned(), direction.to_owned())).or_default();
+            repeated += usize::from(points.insert(size as u64, point).is_some());
+        }
+    }
+    if not_numbers + negative.len() + repeated > 0 {
+        let mut text = Vec::new();
+        if not_numbers > 0 {
+            text.push(format!("{not_numbers} lines whose g, G or lsqu is no number"));
+        }
+        if let Some(first) = negative.first() {
+            text.push(format!("{} values that no link has, as {first}", negative.len()));
+        }
+        if repeated > 0 {
+            text.push(format!("{repeated} sizes that stand there twice, with the fit before a change"));
+        }
+        warn(&mut out, IMPOSSIBLE_NUMBERS, text.join("; "));
+    }
+    warn(
+        &mut out,
+        WRONG_UNIT,
+        "what the program prints beside G as GiB/s is 8/1024 of the bytes per us: some 8 times too much, in no unit",
+    );
+    out.assume("trains of n messages say what those of 16 would take: PRTT(1) and 15 times (PRTT(n) - PRTT(1))/(n - 1)");
+    out.assume("errors are not in the file; they are taken from how far sizes lie beside their neighbors");
+    out.assume("o_r is what the program printed; it depends on which rank it drew as the server");
+    finish(out, input, &links)
+}
+
+fn netpipe(input: &Input) -> Result<Imported, ForeignError> {
+    let mut out = imported(NETPIPE.name, input);
+    let mut links: BTreeMap<(String, String), Points> = BTreeMap::new();
+    for file in &input.files {
+        let points = links.entry((file.name().to_owned(), "there".to_owned())).or_default();
+        for (_, [size, _, seconds]) in lines::<3>(file) {
+            if size >= 1.0 && seconds > 0.0 {
+                let round_trip_ns = 2e9 * seconds;
+                points.insert(size as u64, Point { round_trip_ns, gap_ns: None, send_ns: None, recv_ns: None });
+            }
+        }
+    }
+    out.assume("times are the least of several trials, not usual ones");
+    out.assume("errors are not in the file; they are taken from how far sizes lie beside their neighbors");
+    finish(out, input, &links)
+}
+
+/// As tables of the net probe, whose rows of samples are empty.
+fn finish(
+    mut out: Imported,
+    input: &Input,
+    links: &BTreeMap<(String, String), Points>,
+) -> Result<Imported, ForeignError> {
+    let mut rows: Vec<(&str, String)> = Vec::new();
+    for ((transport, direction), points) in links {
+        let mut push = |operation: &'static str, ns: f64, relative: f64, more: &[(&str, u64)]| {
+            let mut params: BTreeMap<&str, ParamValue> = BTreeMap::from([
+                ("transport", transport.as_str().into()),
+                ("wait", "polling".into()),
+                ("direction", direction.as_str().into()),
+            ]);
+            params.extend(more.iter().map(|(k, v)| (*k, i64::try_from(*v).unwrap_or(i64::MAX).into())));
+            let extras = json!({ "given_ns": ns, "given_sigma_ns": ns * relative });
+            let rest = json!({ "params": params, "rejected": [0, 0, 0, 0], "extras": extras });
+            rows.push((operation, rest.to_string()));
+        };
+        let trips: Vec<(f64, f64)> = points.iter().map(|(s, p)| (*s as f64, p.round_trip_ns)).collect();
+        let gaps: Vec<(f64, f64)> =
+            points.iter().filter_map(|(s, p)| Some((*s as f64, p.gap_ns?))).collect();
+        let (trips, gaps) = (scatter(&trips), scatter(&gaps));
+        push("work", 1_000.0, 1e-6, &[]);
+        for (size, p) in points {
+            let size = ("size_bytes", *size);
+            push("train", p.round_trip_ns, trips, &[size, ("messages", 1), ("work", 0)]);
+            let train = |each_ns: f64| p.round_trip_ns + (TRAIN - 1.0) * each_ns;
+            if let Some(gap_ns) = p.gap_ns {
+                push("train", train(gap_ns), gaps, &[size, ("messages", TRAIN as u64), ("work", 0)]);
+            }
+            if let Some(send_ns) = p.send_ns {
+                // Work of as many ns as a round trip takes.
+                let work = p.round_trip_ns.round().max(1.0);
+                let key = [size, ("messages", TRAIN as u64), ("work", work as u64)];
+                push("train", train(send_ns + work), trips, &key);
+            }
+            if let Some(recv_ns) = p.recv_ns {
+                push("receive", recv_ns, trips, &[size]);
+            }
+        }
+    }
+    if links.values().all(BTreeMap::is_empty) {
+        let file = input.files.first().map_or("input".as_ref(), |f| f.path.as_path());
+        return Err(ForeignError::new(file, "no line of it holds a time that can be"));
+    }
+    let n = rows.len();
+    let column = |name: &str, values| Column { name: name.to_owned(), unit: Unit::One, values };
+    let text = |value: &str| Values::Text(vec![value.to_owned(); n]);
+    let whole = || Values::I64(vec![1; n]);
+    let of_rows = vec![
+        column("part", text("links")),
+        column("operation", Values::Text(rows.iter().map(|r| r.0.to_owned()).collect())),
+        column("kind", text("latency")),
+        column("short_turns", whole()),
+        column("long_turns", whole()),
+        column("per_turn", Values::F64(vec![1.0; n])),
+        column("rest", Values::Text(rows.into_iter().map(|r| r.1).collect())),
+    ];
+    let i32s = || Values::I32(Vec::new());
+    let i64s = || Values::I64(Vec::new());
+    let f64s = || Values::F64(Vec::new());
+    let of_pairs = vec![
+        column("row", i32s()),
+        column("at_ns", f64s()),
+        column("visit", i32s()),
+        column("short_ticks", i64s()),
+        column("long_ticks", i64s()),
+        column("regime_ns", f64s()),
+        column("core_width", f64s()),
+        column("addition_ticks", f64s()),
+    ];
+    for (name, columns) in [("net_rows", of_rows), ("net_pairs", of_pairs)] {
+        let table = Table::new(name, columns);
+        let mut table = table.map_err(|e| ForeignError::new(name.as_ref(), e.to_string()))?;
+        // Times are in ns.
+        table.notes.push(("tick_hz".to_owned(), "1000000000".to_owned()));
+        out.tables.push(table);
+    }
+    Ok(out)
+}
+
+/// Relative error of a time: how far each lies beside the line through its two neighbors, robustly; at least one in ten thousand, which
+/// printed digits may hide.
+fn scatter(points: &[(f64, f64)]) -> f64 {
+    let off = |w: &[(f64, f64)]| {
+        let [(x0, y0), (x, y), (x1, y1)] = [w[0], w[1], w[2]];
+        let part = (x - x0) / (x1 - x0);
+        let straight = y0 + part * (y1 - y0);
+        // Variance of the difference of three independent values of one error.
+        (y - straight).abs() / y / (1.0 + part.powi(2) + (1.0 - part).powi(2)).sqrt()
+    };
+    let mut off: Vec<f64> = points.windows(3).map(off).collect();
+    off.sort_by(f64::total_cmp);
+    off.get(off.len() / 2).map_or(0.01, |mad| (NORMAL_OF_MAD * mad).max(1e-4))
+}
