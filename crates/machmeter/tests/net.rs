@@ -172,9 +172,8 @@ fn files_of_netgauge_and_netpipe_are_fitted_anew() {
     let sound = |m: &machmeter_data::Metric| m.value.is_none_or(|v| v >= 0.0 && v.is_finite());
     assert!(record.metrics.iter().all(sound));
     let record = fixture("netpipe/np.out");
-    let trip = |transport: &str| {
-        value(&record, "net.round_trip", &[("transport", transport), ("wait", "polling")])
-    };
+    let trip =
+        |transport: &str| value(&record, "net.round_trip", &[("transport", transport), ("wait", "polling")]);
     // Twice the 7 us of its first lines.
     assert!(trip("np.out").is_some_and(|ns| (12e3..18e3).contains(&ns)), "{:?}", trip("np.out"));
 }

@@ -179,10 +179,8 @@ impl Found {
                 "weighted line of half round trips".clone_into(&mut per_byte.estimator);
                 out.push(per_byte);
                 if i == 0 {
-                    let keys = params([
-                        ("transport", self.transport.as_str().into()),
-                        ("wait", "polling".into()),
-                    ]);
+                    let keys =
+                        params([("transport", self.transport.as_str().into()), ("wait", "polling".into())]);
                     let line = at_first(&s.gap);
                     let whole = Measured { ns: 2.0 * line.ns, sigma_ns: 2.0 * line.sigma_ns };
                     out.push(metric(&ROUND_TRIP, &keys, whole, n));

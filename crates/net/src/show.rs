@@ -20,6 +20,7 @@ pub(crate) fn datasets(
 ) -> Vec<Dataset> {
     [
         parameters(found, metrics, described),
+        logp(found),
         time_per_message(found),
         one_way(found),
         overheads(found),
@@ -96,6 +97,28 @@ fn parameters(found: &[Found], metrics: &[Metric], described: &[(String, String)
     let shape = Shape::CostTable(CostTable { columns, rows });
     (!found.is_empty())
         .then(|| Dataset::new("net.parameters", "Parameters of links", caption.trim_end(), shape))
+}
+
+/// `LogP` (Culler 1993) of the smallest message, for models that know no sizes.
+fn logp(found: &[Found]) -> Option<Dataset> {
+    let row = |f: &Found| {
+        let s = f.table.segments.first().filter(|_| f.has_trains)?;
+        let both = s.overhead_send.zip(s.overhead_recv);
+        let o = both.map(|(send, recv)| send.at(f.smallest).midpoint(recv.at(f.smallest)));
+        let g = s.gap.at(f.smallest);
+        let (latency, capacity) = match s.latency {
+            Latency::Known(l) => (ns(l.ns), Cell::Number((l.ns / g).ceil())),
+            Latency::AtMost(most) => (at_most(most), Cell::Text(format!("<= {:.0}", (most / g).ceil()))),
+        };
+        let gap = if s.pace == Pace::Link { ns(g) } else { at_most(g) };
+        let cells = vec![latency, o.map_or(Cell::Empty(()), ns), gap, Cell::Number(2.0), capacity];
+        Some(TableRow { name: format!("{} {}", f.transport, f.direction), cells })
+    };
+    let rows: Vec<TableRow> = found.iter().filter_map(row).collect();
+    let columns = ["L", "o", "g", "P", "capacity"].map(|label| TableColumn::new(label, None)).to_vec();
+    let caption = "LogP of the smallest message: o is the mean of both overheads, P the ends, capacity the messages on their way at once, L / g.";
+    let some = !rows.is_empty();
+    some.then(|| Dataset::new("net.logp", "LogP", caption, Shape::CostTable(CostTable { columns, rows })))
 }
 
 fn time_per_message(found: &[Found]) -> Option<Dataset> {

@@ -1,12 +1,15 @@
 //! Planted links are found, orders are not believed, and both ends agree over real links.
 
 use std::collections::BTreeMap;
+use std::io::Write;
+use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 
 use machmeter_engine::Analysis;
 use machmeter_engine::role::{MessageReader, MessageWriter, Role, RoleError};
 use machmeter_stats::random::Random;
 use machmeter_sys::link::{Transport, Wait};
+use proptest::prelude::*;
 
 use crate::far::attend;
 use crate::near::{Near, OpenLink};
@@ -237,6 +240,28 @@ fn orders_that_can_not_be_meant_are_refused_and_the_next_is_served() {
         assert!(near.turn(0));
         near.end().unwrap();
     });
+}
+
+proptest! {
+    /// Whatever a stream holds, the far end answers orders that can be meant and ends at the first line that is none.
+    #[test]
+    fn no_line_brings_the_far_end_down(
+        bytes in prop::collection::vec(any::<u8>(), 0..300),
+        order in any::<(usize, u8, u32, u32, u64, u64, u64)>(),
+    ) {
+        let (link, pattern, there, back, bytes_asked, work, delay_ns) = order;
+        let turns = Turns { link, pattern, there, back, bytes: bytes_asked, work, delay_ns };
+        let (mut ours, theirs) = UnixStream::pair().unwrap();
+        MessageWriter::new(&mut ours).send(&Order::Turns(turns)).unwrap();
+        ours.write_all(&bytes).unwrap();
+        ours.shutdown(Shutdown::Write).unwrap();
+        let mut answers = Vec::new();
+        let mut requests: MessageReader<Order, _> = MessageReader::new(theirs, 4_096);
+        attend(|| requests.next(None), &mut MessageWriter::new(&mut answers), &mut []);
+        // There are no links, so that no order can be served.
+        let first = answers.split(|b| *b == b'\n').next().unwrap_or_default();
+        prop_assert!(matches!(serde_json::from_slice(first), Ok(Answer::Cannot(_))));
+    }
 }
 
 #[test]

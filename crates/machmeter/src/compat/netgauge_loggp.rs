@@ -22,7 +22,12 @@ pub(super) fn define(name: &'static str) -> Command {
     };
     Command::new(name)
         .about("Netgauge's LogGP parameters of a link between two CPUs (-x loggp)")
-        .arg(text("pattern", 'x', "PATTERN").long("comm_pattern").required(true).help("loggp; -x noise is `selfish`"))
+        .arg(
+            text("pattern", 'x', "PATTERN")
+                .long("comm_pattern")
+                .required(true)
+                .help("loggp; -x noise is `selfish`"),
+        )
         .arg(
             text("mode", 'm', "MODE")
                 .long("mode")
@@ -63,7 +68,7 @@ pub(super) fn run(name: &str, registries: &Registries, matches: &ArgMatches) -> 
     let net = registries.probes.iter().find(|p| p.info.name == "net");
     let format = by_name("ng-out");
     let (Some(net), Some(format)) = (net, format) else { return Err(Failure::cannot("no probe of links")) };
-    let none = Globals::augment_args(Command::new(name.to_owned())).get_matches_from([name]);
+    let none = Globals::augment_args(Command::new("")).get_matches_from([name]);
     let defaults = Globals::from_arg_matches(&none).map_err(Failure::usage)?;
     let time_ns = matches.get_one::<u64>("time").copied().unwrap_or(10_000_000_000);
     let session = Session::begin(registries, &defaults, time_ns)?;
@@ -88,9 +93,7 @@ fn lines(columns: &str) -> String {
         let cells: Vec<f64> = text.split(' ').map(str::parse).collect::<Result<_, _>>().ok()?;
         let [size, .., l, o_s, o_r, g, per_byte, _] = cells[..] else { return None };
         let rate = if per_byte > 0.0 { format!("{:.3} GB/s", 1e-3 / per_byte) } else { "-".to_owned() };
-        Some(format!(
-            " L={l:.6}  s={size}  o_s={o_s:.6}  o_r={o_r:.6}  g={g:.6}  G={per_byte:.6} ({rate})\n"
-        ))
+        Some(format!(" L={l:.6}  s={size}  o_s={o_s:.6}  o_r={o_r:.6}  g={g:.6}  G={per_byte:.6} ({rate})\n"))
     };
     columns.lines().filter(|l| !l.starts_with('#')).filter_map(line).collect()
 }

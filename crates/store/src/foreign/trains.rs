@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use machmeter_data::{Column, ParamValue, Table, Unit, Values};
+use machmeter_stats::quantile::{quantile, sorted};
 use serde_json::json;
 
 use super::codes::{IMPOSSIBLE_NUMBERS, WRONG_UNIT, warn};
@@ -27,8 +28,8 @@ pub(super) const NETPIPE: Reader = Reader {
 
 /// Messages of a train, as the net probe has them.
 const TRAIN: f64 = 16.0;
-/// A normal deviation of the median absolute deviation.
-const NORMAL_OF_MAD: f64 = 1.4826;
+/// Deviations within which nine tenths of a normal law lie.
+const NORMAL_90: f64 = 1.644_854;
 
 /// Lines of numbers, with the last comment before each; NaN is a number here.
 fn lines<const N: usize>(file: &SourceFile) -> impl Iterator<Item = (&str, [f64; N])> {
@@ -133,7 +134,8 @@ fn netpipe(input: &Input) -> Result<Imported, ForeignError> {
         for (_, [size, _, seconds]) in lines::<3>(file) {
             if size >= 1.0 && seconds > 0.0 {
                 let round_trip_ns = 2e9 * seconds;
-                points.insert(size as u64, Point { round_trip_ns, gap_ns: None, send_ns: None, recv_ns: None });
+                points
+                    .insert(size as u64, Point { round_trip_ns, gap_ns: None, send_ns: None, recv_ns: None });
             }
         }
     }
@@ -162,8 +164,7 @@ fn finish(
             rows.push((operation, rest.to_string()));
         };
         let trips: Vec<(f64, f64)> = points.iter().map(|(s, p)| (*s as f64, p.round_trip_ns)).collect();
-        let gaps: Vec<(f64, f64)> =
-            points.iter().filter_map(|(s, p)| Some((*s as f64, p.gap_ns?))).collect();
+        let gaps: Vec<(f64, f64)> = points.iter().filter_map(|(s, p)| Some((*s as f64, p.gap_ns?))).collect();
         let (trips, gaps) = (scatter(&trips), scatter(&gaps));
         push("work", 1_000.0, 1e-6, &[]);
         for (size, p) in points {
@@ -224,8 +225,8 @@ fn finish(
     Ok(out)
 }
 
-/// Relative error of a time: how far each lies beside the line through its two neighbors, robustly; at least one in ten thousand, which
-/// printed digits may hide.
+/// Relative error of a time: how far each lies beside the line through its two neighbors. A tenth of them may be where a line ends; the
+/// rest bound a normal law. At least one in ten thousand, which printed digits may hide.
 fn scatter(points: &[(f64, f64)]) -> f64 {
     let off = |w: &[(f64, f64)]| {
         let [(x0, y0), (x, y), (x1, y1)] = [w[0], w[1], w[2]];
@@ -234,7 +235,7 @@ fn scatter(points: &[(f64, f64)]) -> f64 {
         // Variance of the difference of three independent values of one error.
         (y - straight).abs() / y / (1.0 + part.powi(2) + (1.0 - part).powi(2)).sqrt()
     };
-    let mut off: Vec<f64> = points.windows(3).map(off).collect();
-    off.sort_by(f64::total_cmp);
-    off.get(off.len() / 2).map_or(0.01, |mad| (NORMAL_OF_MAD * mad).max(1e-4))
+    let off: Vec<f64> = points.windows(3).map(off).collect();
+    let within = sorted(&off).ok().and_then(|off| quantile(&off, 0.9));
+    within.map_or(0.01, |off| (off / NORMAL_90).max(1e-4))
 }
