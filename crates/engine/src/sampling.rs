@@ -183,7 +183,7 @@ pub enum Company {
 }
 
 /// Batches longer than this are hardly ever undisturbed on a busy machine, ns: half of the 4 ms from one tick to the next at 250 Hz.
-const LONG_NS: f64 = 2e6;
+pub const LONG_NS: f64 = 2e6;
 /// Samples of a row that were kept although the thread was switched out.
 pub const KEPT_PREEMPTED: &str = "kept_preempted";
 

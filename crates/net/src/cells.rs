@@ -7,7 +7,7 @@ use machmeter_engine::cost::{Pair, Proof, Row};
 use machmeter_engine::disturbance::Disturbance;
 use machmeter_engine::disturbance::placement::PlacementDetector;
 use machmeter_engine::experiment::{Cell, Visit};
-use machmeter_engine::sampling::{Bench, Company, Pace, Subject};
+use machmeter_engine::sampling::{Bench, Company, KEPT_PREEMPTED, LONG_NS, Pace, Subject};
 use machmeter_sys::clock::TickRate;
 use machmeter_sys::link::{Transport, Wait};
 
@@ -80,12 +80,13 @@ pub(crate) struct PatternCell<'n> {
     pace: Pace,
     placement: &'n RefCell<Option<PlacementDetector>>,
     near: &'n RefCell<Near>,
+    rate: TickRate,
 }
 
 impl<'n> PatternCell<'n> {
     pub(crate) fn new(ends: &Ends<'n>, row: Row, subject: Pattern<'n>, pace: Pace) -> Self {
         let bench = Bench::new(row, subject);
-        Self { bench, pace, placement: ends.placement, near: ends.near }
+        Self { bench, pace, placement: ends.placement, near: ends.near, rate: ends.rate }
     }
 }
 
@@ -105,11 +106,15 @@ impl Cell for PatternCell<'_> {
         visit.sampler.visit(&mut self.bench, &self.pace, visit.until_ns);
         let row = &mut self.bench.row;
         row.pairs[before..].iter_mut().for_each(|p| p.regime_ns = regime_ns);
-        // The far end counts by visits: of short ones it spoils all.
-        let near = self.near.borrow();
-        let is_short = row.pairs.len() > before + 1;
-        if self.pace.company == Company::Partner && near.ended.preempted > 0 && is_short {
-            row.pairs.drain(before..).for_each(|_| row.rejected.count(Disturbance::Partner));
+        // The far end counts by visits: of short batches it spoils all, long ones are kept as those of the near end are.
+        if self.pace.company == Company::Partner && self.near.borrow().ended.preempted > 0 {
+            let is_long = |p: &Pair| self.rate.ns(p.short_ticks.max(p.long_ticks)) > LONG_NS;
+            if row.pairs[before..].iter().all(is_long) {
+                let kept = row.extras.entry(KEPT_PREEMPTED.to_owned()).or_insert(0.0);
+                *kept += (row.pairs.len() - before) as f64;
+            } else {
+                row.pairs.drain(before..).for_each(|_| row.rejected.count(Disturbance::Partner));
+            }
         }
     }
 
