@@ -30,7 +30,7 @@ fn define() -> Command {
         .about("Show a saved run, or another tool's files; -o writes HTML or card")
         .long_about(
             "Shows the page of a saved run (last, last~1, a tag, a file, - for stdin) or of files of FTQ, FWQ, Netgauge, sysjitter, \
-             oslat, cyclictest, interbench, ramlat, lat_mem_rd or multichase. Writes a file only with -o: the report (.html), the \
+             oslat, cyclictest, interbench, ramlat, lat_mem_rd, multichase or NetPIPE. Writes a file only with -o: the report (.html), the \
              one-page card (.svg) or the record (.json).",
         )
         .arg(
