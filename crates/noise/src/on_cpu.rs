@@ -153,7 +153,7 @@ impl<S: TickSource> WithUnit for OnThread<'_, S> {
             samples: CpuSamples {
                 cpu: task.cpu,
                 counts: counts.as_slice()[..ended.windows_closed].to_vec(),
-                sums: sums.as_slice()[..ended.windows_closed.min(sums.len())].to_vec(),
+                sums: sums.as_slice()[..ended.windows_closed.min(sums.as_slice().len())].to_vec(),
                 gaps: gaps.as_slice()[..listed].to_vec(),
                 attributed: Vec::new(),
                 lengths: Lengths::of(&histogram),

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::marker::PhantomData;
-use std::ops::{Index, IndexMut};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -90,14 +89,6 @@ impl<T: Copy + Default> LockedBuf<T> {
         self.region.start().as_ptr().cast()
     }
 
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
     pub fn as_slice(&self) -> &[T] {
         // SAFETY: `len` elements were initialized in `new`, and the mapping lives as long as `self`.
         unsafe { std::slice::from_raw_parts(self.start(), self.len) }
@@ -109,35 +100,9 @@ impl<T: Copy + Default> LockedBuf<T> {
     }
 }
 
-impl<T: Copy + Default> Index<usize> for LockedBuf<T> {
-    type Output = T;
-
-    fn index(&self, i: usize) -> &T {
-        &self.as_slice()[i]
-    }
-}
-
-impl<T: Copy + Default> IndexMut<usize> for LockedBuf<T> {
-    fn index_mut(&mut self, i: usize) -> &mut T {
-        &mut self.as_mut_slice()[i]
-    }
-}
-
 fn lock(start: NonNull<u8>, bytes: usize) -> io::Result<()> {
     // SAFETY: the range is mapped and ours; locking changes no contents.
-    unsafe { rustix::mm::mlock(start.as_ptr().cast(), bytes) }.map_err(lock_error)
-}
-
-fn lock_error(errno: rustix::io::Errno) -> io::Error {
-    use rustix::io::Errno;
-    let why = if matches!(errno, Errno::NOMEM | Errno::PERM | Errno::AGAIN) {
-        let limit_bytes =
-            rustix::process::getrlimit(rustix::process::Resource::Memlock).current.unwrap_or(u64::MAX);
-        format!("RLIMIT_MEMLOCK is {limit_bytes} bytes")
-    } else {
-        errno.to_string()
-    };
-    io::Error::new(errno.kind(), format!("memory not locked: {why}"))
+    Ok(unsafe { rustix::mm::mlock(start.as_ptr().cast(), bytes) }?)
 }
 
 fn available_bytes() -> Option<u64> {
@@ -156,7 +121,7 @@ pub fn prepare_stack(bytes: usize) -> io::Result<()> {
 /// Locks every page of this process that is there now, code and libraries too, so that none of them is paged out. Later
 /// allocations are not locked.
 pub fn lock_present() -> io::Result<()> {
-    rustix::mm::mlockall(rustix::mm::MlockAllFlags::CURRENT).map_err(lock_error)
+    Ok(rustix::mm::mlockall(rustix::mm::MlockAllFlags::CURRENT)?)
 }
 
 /// Writes to every page of `bytes` of stack, by recursion in steps, and returns the lowest address written.
@@ -175,20 +140,20 @@ fn touch_stack(bytes: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::thread::Usage;
+    use crate::testing::faults;
 
     #[test]
     fn a_buffer_is_zeroed_writable_and_takes_no_faults_afterwards() {
         let len = 1 << 20;
         let mut buf = LockedBuf::<[u64; 2]>::new(len).unwrap();
         assert!(buf.as_slice().iter().all(|x| *x == [0, 0]));
-        let before = Usage::of_current_thread();
-        for (i, x) in buf.as_mut_slice().iter_mut().enumerate() {
-            *x = [i as u64, 1];
-        }
-        let faults = Usage::of_current_thread().since(&before).minor_faults;
+        let faults = faults(|| {
+            for (i, x) in buf.as_mut_slice().iter_mut().enumerate() {
+                *x = [i as u64, 1];
+            }
+        });
         assert!(faults < (len * 16 / 4096 / 16) as u64, "{faults} faults in {} bytes", len * 16);
-        assert_eq!(buf[len - 1], [len as u64 - 1, 1]);
+        assert_eq!(buf.as_slice()[len - 1], [len as u64 - 1, 1]);
     }
 
     #[test]
@@ -223,9 +188,9 @@ mod tests {
         std::thread::scope(|s| {
             s.spawn(|| {
                 let locked = prepare_stack(256 * 1024);
-                let before = Usage::of_current_thread();
-                touch_stack(200 * 1024);
-                let faults = Usage::of_current_thread().since(&before).minor_faults;
+                let faults = faults(|| {
+                    touch_stack(200 * 1024);
+                });
                 assert!(faults < 8, "{faults} faults, {locked:?}");
             });
         });

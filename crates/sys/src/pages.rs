@@ -24,32 +24,6 @@ pub enum Backing {
     Unasked,
 }
 
-/// Contents of memory to measure on. Machines move lines of zeros faster than others (up to three times on some), so the
-/// contents belong to a bandwidth as much as the size does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fill {
-    /// Words of a generator with this seed: incompressible. As floating-point numbers, some of them are subnormal or not
-    /// a number: for arithmetic see [`Self::Doubles`].
-    Random(u64),
-    /// Doubles in \[1, 2) with random mantissas: as good as incompressible, and arithmetic on them takes no slow path.
-    Doubles(u64),
-    Zeros,
-    /// One byte, repeated.
-    Byte(u8),
-}
-
-impl Fill {
-    /// Word number `index` of the contents.
-    fn word(self, index: u64) -> u64 {
-        match self {
-            Self::Random(seed) => mix(seed, index),
-            Self::Doubles(seed) => (mix(seed, index) >> 12) | 0x3ff0_0000_0000_0000,
-            Self::Zeros => 0,
-            Self::Byte(byte) => u64::from(byte) * 0x0101_0101_0101_0101,
-        }
-    }
-}
-
 /// The `index`-th output of `SplitMix64` (Steele, Lea and Flood 2014) with this seed: every word by itself, so that a
 /// processor can work on several at a time.
 pub(crate) fn mix(seed: u64, index: u64) -> u64 {
@@ -233,16 +207,17 @@ impl<'a> Extent<'a> {
         unsafe { std::slice::from_raw_parts(first.as_ptr(), (self.bytes - skip) / size_of::<AtomicU64>()) }
     }
 
-    /// Writes these contents over all of it.
-    pub fn fill(self, fill: Fill) {
+    /// Writes words of a generator with this seed over all of it: incompressible. Machines move lines of zeros faster than others
+    /// (up to three times on some), so the contents belong to a bandwidth as much as the size does.
+    pub fn fill(self, seed: u64) {
         let words = self.atomics();
         let skip = self.start.as_ptr().align_offset(align_of::<AtomicU64>()).min(self.bytes);
         for (word, index) in words.iter().zip(0..) {
-            word.store(fill.word(index), Ordering::Relaxed);
+            word.store(mix(seed, index), Ordering::Relaxed);
         }
         let last = skip + size_of_val(words);
         for at in (0..skip).chain(last..self.bytes) {
-            let byte = fill.word(at as u64).to_le_bytes()[7];
+            let byte = mix(seed, at as u64).to_le_bytes()[7];
             self.byte(at).store(byte, Ordering::Relaxed);
         }
     }
@@ -273,7 +248,7 @@ impl<'a> Extent<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::thread::Usage;
+    use crate::testing::faults;
 
     #[test]
     fn extents_are_aligned_zero_and_shared() {
@@ -290,52 +265,46 @@ mod tests {
     #[test]
     fn contents_cover_every_byte_and_nothing_outside() {
         let pages = Pages::new(8_192, Backing::Small).unwrap();
-        let bytes = |at: usize| {
-            let word = pages.extent().atomics()[at / 8].load(Ordering::Relaxed);
-            word.to_le_bytes()[at % 8]
+        let bytes = || -> Vec<u8> {
+            let words = pages.extent().atomics().iter();
+            words.flat_map(|w| w.load(Ordering::Relaxed).to_le_bytes()).collect()
         };
         for (from, size) in [(64, 64), (3, 61), (5, 2), (9, 4_000), (0, 8_192)] {
-            pages.extent().fill(Fill::Zeros);
-            pages.extent().part(from, size).unwrap().fill(Fill::Byte(0x5a));
-            for at in 0..8_192 {
-                let want = if (from..from + size).contains(&at) { 0x5a } else { 0 };
-                assert_eq!(bytes(at), want, "byte {at} of {size} bytes from {from}");
+            let before = bytes();
+            let mut changed = vec![false; before.len()];
+            // One fill may leave a byte as it was, several hardly.
+            for seed in 0..8 {
+                pages.extent().part(from, size).unwrap().fill(seed);
+                changed.iter_mut().zip(bytes()).zip(&before).for_each(|((c, now), was)| *c |= now != *was);
+            }
+            for (at, changed) in changed.into_iter().enumerate() {
+                assert_eq!(
+                    changed,
+                    (from..from + size).contains(&at),
+                    "byte {at} of {size} bytes from {from}"
+                );
             }
         }
-        pages.extent().fill(Fill::Random(7));
+        pages.extent().fill(7);
         let words: Vec<u64> = pages.extent().atomics().iter().map(|w| w.load(Ordering::Relaxed)).collect();
         let ones: u32 = words.iter().map(|w| w.count_ones()).sum();
         assert!((31_000..34_600).contains(&ones), "{ones} of 65536 bits, sd 128");
         assert!(words.iter().all(|w| *w != 0) && words.windows(2).all(|w| w[0] != w[1]));
-        pages.extent().fill(Fill::Doubles(7));
-        for word in pages.extent().atomics() {
-            assert!((1.0..2.0).contains(&f64::from_bits(word.load(Ordering::Relaxed))));
-        }
     }
 
     #[test]
     fn a_touch_brings_pages_in_and_keeps_contents() {
         let pages = Pages::new(1 << 20, Backing::Small).unwrap();
         pages.extent().atomics()[3].store(9, Ordering::Relaxed);
-        let faults = minor_faults;
-        let before = faults();
-        pages.extent().touch();
-        assert!(faults() - before >= 255, "a fault per page that was not there");
-        let before = faults();
-        pages.extent().fill(Fill::Byte(1));
-        assert!(faults() - before < 128, "they were there as pages to write to, not as the zero page");
+        assert!(faults(|| pages.extent().touch()) >= 255, "a fault per page that was not there");
+        let again = faults(|| pages.extent().fill(1));
+        assert!(again < 128, "they were there as pages to write to, not as the zero page");
         let pages = Pages::new(4_096, Backing::Small).unwrap();
         pages.extent().atomics()[0].store(9, Ordering::Relaxed);
         pages.extent().touch();
         pages.extent().part(1, 7).unwrap().touch();
         pages.extent().part(1, 0).unwrap().touch();
         assert_eq!(pages.extent().atomics()[0].load(Ordering::Relaxed), 9);
-    }
-
-    fn minor_faults() -> u64 {
-        // Field 10 of the thread's stat, after the name in parentheses.
-        let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
-        stat.rsplit_once(')').unwrap().1.split_whitespace().nth(7).unwrap().parse().unwrap()
     }
 
     #[test]
@@ -392,9 +361,7 @@ VmFlags: rd wr mr mw me ac sd
         let mut status = 0;
         // SAFETY: waits for the child just made; the status lives in this frame.
         assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-        let before = Usage::of_current_thread();
-        pages.extent().atomics().iter().for_each(|w| w.store(7, Ordering::Relaxed));
-        let faults = Usage::of_current_thread().since(&before).minor_faults;
+        let faults = faults(|| pages.extent().atomics().iter().for_each(|w| w.store(7, Ordering::Relaxed)));
         assert!(faults < 16, "{faults} faults in 256 pages");
     }
 }

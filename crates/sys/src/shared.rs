@@ -85,7 +85,6 @@ impl SharedCounters {
         self.counter(i).fetch_add(n, Ordering::Relaxed);
     }
 
-    /// The value of counter `i`.
     pub fn get(&self, i: usize) -> u64 {
         self.counter(i).load(Ordering::Relaxed)
     }

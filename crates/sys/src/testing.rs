@@ -1,6 +1,15 @@
-//! What tests ask about where they run.
+//! What tests ask about where they run and what they cause.
 
 use std::process::{Command, Stdio};
+
+use crate::thread::Usage;
+
+/// Minor page faults of the calling thread during `work`.
+pub(crate) fn faults(work: impl FnOnce()) -> u64 {
+    let before = Usage::of_current_thread();
+    work();
+    Usage::of_current_thread().since(&before).minor_faults
+}
 
 /// Whether an emulator of another processor runs the tests: then a start of their own program starts the emulator, pages are copied at other times
 /// and clocks are not steady. Says that the test is skipped.

@@ -3,6 +3,7 @@
 //! The only place that starts threads which outlive a scope, so that every thread is placed on purpose.
 
 use std::io;
+use std::num::NonZeroU64;
 use std::panic;
 use std::sync::mpsc;
 use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
@@ -13,7 +14,7 @@ use crate::memory;
 use crate::sched::{self, Policy, SchedError};
 
 /// Stack that is touched and locked before a placed thread's work begins; deeper use takes page faults as usual.
-pub const PREPARED_STACK_BYTES: usize = 256 * 1024;
+const PREPARED_STACK_BYTES: usize = 256 * 1024;
 
 #[derive(Debug, thiserror::Error)]
 pub enum PlaceError {
@@ -29,12 +30,8 @@ pub enum PlaceError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placed {
     pub tid: i32,
-    /// The CPU it is pinned to; `None` when it was not to be pinned.
-    pub cpu: Option<usize>,
     /// Policy in force, read back from the kernel.
     pub policy: Policy,
-    /// `None` when the prepared stack is locked in memory, else why not (it is touched all the same).
-    pub stack_not_locked: Option<String>,
 }
 
 /// A running placed thread; a scoped one ends before its scope does.
@@ -165,10 +162,11 @@ pub fn place_current(name: &str, cpu: Option<usize>, policy: Policy) -> Result<P
     if let Some(cpu) = cpu {
         affinity::pin(cpu).map_err(|source| PlaceError::Cpu { name: name.to_owned(), source })?;
     }
-    let stack_not_locked = memory::prepare_stack(PREPARED_STACK_BYTES).err().map(|e| e.to_string());
+    // A stack that the limits keep from being locked is touched all the same.
+    let _ = memory::prepare_stack(PREPARED_STACK_BYTES);
     let in_force = sched::apply(policy).and_then(|()| sched::current());
     let policy = in_force.map_err(|source| PlaceError::Policy { name: name.to_owned(), source })?;
-    Ok(Placed { tid: tid(), cpu, policy, stack_not_locked })
+    Ok(Placed { tid: tid(), policy })
 }
 
 pub fn effective_user() -> u32 {
@@ -182,23 +180,33 @@ pub fn tid() -> i32 {
 
 /// `CLOCK_MONOTONIC` in nanoseconds; safe in signal handlers.
 pub fn monotonic_ns() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+    clock_ns(rustix::time::ClockId::Monotonic)
 }
 
 /// CPU time of the calling thread so far, ns (`CLOCK_THREAD_CPUTIME_ID`).
 pub fn thread_cpu_ns() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    clock_ns(rustix::time::ClockId::ThreadCPUTime)
+}
+
+#[inline]
+pub(crate) fn clock_ns(clock: rustix::time::ClockId) -> u64 {
+    let now = rustix::time::clock_gettime(clock);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// What getrusage(2) says of this thread, or of the children.
+fn usage(of: libc::c_int) -> libc::rusage {
+    // SAFETY: rusage consists of integers, for which all zeros are valid.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: a live, writable rusage; this target can't fail with a valid pointer.
+    unsafe { libc::getrusage(of, &raw mut usage) };
+    usage
 }
 
 /// CPU time of all children of this process that have ended and been waited for, ns (`getrusage(RUSAGE_CHILDREN)`, in steps
 /// of a microsecond).
 pub fn children_cpu_ns() -> u64 {
-    // SAFETY: rusage consists of integers, for which all zeros are valid.
-    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: a live, writable rusage; this target can't fail with a valid pointer.
-    unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage) };
+    let usage = usage(libc::RUSAGE_CHILDREN);
     let ns = |t: libc::timeval| t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1_000;
     ns(usage.ru_utime) + ns(usage.ru_stime)
 }
@@ -216,17 +224,12 @@ pub fn nanosleep_until(deadline_ns: u64) {
 /// How late the kernel may wake the calling thread from a sleep to save power, in nanoseconds (50 us by default for normal
 /// threads; real-time threads have none).
 pub fn timer_slack_ns() -> io::Result<u64> {
-    // SAFETY: takes no further argument and touches no memory of ours.
-    let slack = unsafe { libc::prctl(libc::PR_GET_TIMERSLACK) };
-    u64::try_from(slack).map_err(|_| io::Error::last_os_error())
+    Ok(rustix::thread::current_timer_slack()?)
 }
 
 /// Sets the calling thread's timer slack; at least 1 ns (0 would mean "back to the default").
 pub fn set_timer_slack_ns(slack_ns: u64) -> io::Result<()> {
-    let slack = slack_ns.max(1) as libc::c_ulong;
-    // SAFETY: an integer argument; touches no memory of ours.
-    let rc = unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack) };
-    if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    Ok(rustix::thread::set_current_timer_slack(NonZeroU64::new(slack_ns.max(1)))?)
 }
 
 /// Page faults and context switches of one thread since its start (`getrusage(RUSAGE_THREAD)`).
@@ -242,12 +245,8 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Counts of the calling thread so far.
     pub fn of_current_thread() -> Self {
-        // SAFETY: rusage consists of integers, for which all zeros are valid.
-        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-        // SAFETY: a live, writable rusage; this target can't fail with a valid pointer.
-        unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
+        let usage = usage(libc::RUSAGE_THREAD);
         Self {
             minor_faults: usage.ru_minflt as u64,
             major_faults: usage.ru_majflt as u64,
@@ -256,7 +255,6 @@ impl Usage {
         }
     }
 
-    /// What came since `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -271,7 +269,7 @@ impl Usage {
 /// Run and wait time of the calling thread so far (one read of its `schedstat`; keep a [`SchedstatReader`] to read often).
 /// Errors: the system's error when the kernel has no `schedstat`.
 pub fn schedstat() -> io::Result<Schedstat> {
-    SchedstatReader::open_current_thread()?.read()
+    SchedstatReader::open_thread(tid())?.read()
 }
 
 /// Runs `work` on a thread of a user without rights; only root can.
@@ -306,7 +304,7 @@ mod tests {
         .unwrap();
         let placed = thread.placed().clone();
         assert_eq!(thread.join(), (placed.tid, vec![cpu], Policy::Batch));
-        assert_eq!((placed.cpu, placed.policy), (Some(cpu), Policy::Batch));
+        assert_eq!(placed.policy, Policy::Batch);
     }
 
     #[test]
@@ -343,23 +341,13 @@ mod tests {
     }
 
     #[test]
-    fn timer_slack_is_set_for_this_thread() {
-        std::thread::scope(|s| {
-            s.spawn(|| {
-                set_timer_slack_ns(1_234).unwrap();
-                assert_eq!(timer_slack_ns().unwrap(), 1_234);
-            });
-        });
-    }
-
-    #[test]
     fn usage_counts_the_threads_own_faults_and_switches() {
         let before = Usage::of_current_thread();
         std::thread::sleep(std::time::Duration::from_millis(2));
         let fresh = crate::memory::LockedBuf::<u64>::new(64 * 1024).unwrap();
         let delta = Usage::of_current_thread().since(&before);
         assert!(delta.voluntary_switches >= 1, "{delta:?}");
-        assert!(delta.minor_faults >= 1, "{delta:?} {}", fresh.len());
+        assert!(delta.minor_faults >= 1, "{delta:?} {}", fresh.as_slice().len());
     }
 
     #[test]

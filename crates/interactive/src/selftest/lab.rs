@@ -246,8 +246,7 @@ impl Around {
     fn between(cpu: usize, before: &CpuTimes, after: &CpuTimes, wall_ns: u64) -> Self {
         let spent = after.since(before).on_cpu(cpu).copied().unwrap_or_default();
         let share = |ns: u64| ns as f64 / wall_ns as f64;
-        let busy_ns = spent.user_ns + spent.system_ns + spent.irq_ns + spent.softirq_ns;
-        Self { steal: share(spent.steal_ns), busy: share(busy_ns), ..Self::default() }
+        Self { steal: share(spent.steal_ns), busy: share(spent.busy_ns), ..Self::default() }
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU32;
 
 use super::{expect, number, zero};
 
-fn owned(fd: RawFd) -> io::Result<OwnedFd> {
+pub(crate) fn owned(fd: RawFd) -> io::Result<OwnedFd> {
     number(libc::c_long::from(fd))?;
     // SAFETY: a descriptor that was just opened belongs to nobody else.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
@@ -37,7 +37,6 @@ pub struct Pipe {
 }
 
 impl Pipe {
-    /// A pipe.
     pub fn new() -> io::Result<Self> {
         let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
         Ok(Self { reader, writer })
@@ -58,7 +57,6 @@ impl Pipe {
         Ok((number(n as libc::c_long)? == 1).then_some(byte[0]))
     }
 
-    /// One byte in and out again.
     #[inline]
     pub fn put_and_take(&self, byte: u8) -> io::Result<()> {
         self.put(byte)?;
@@ -71,7 +69,6 @@ impl Pipe {
 pub struct Event(File);
 
 impl Event {
-    /// With count 0.
     pub fn new() -> io::Result<Self> {
         // SAFETY: no memory is involved.
         Ok(Self(File::from(owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?)))
@@ -83,7 +80,6 @@ impl Event {
         write_all_at_once(&self.0, &count.to_ne_bytes())
     }
 
-    /// Adds `count` and takes it out again.
     #[inline]
     pub fn add_and_take(&self, count: u64) -> io::Result<()> {
         self.add(count)?;
@@ -166,7 +162,6 @@ impl Waiting {
     }
 }
 
-/// A timer that is a descriptor (`timerfd_create(2)`).
 #[derive(Debug)]
 pub struct Timer(OwnedFd);
 

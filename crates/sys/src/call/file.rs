@@ -86,7 +86,6 @@ fn sweep(parent: &Path) {
     }
 }
 
-/// A path as system calls take it.
 pub fn c_path(path: &Path) -> io::Result<CString> {
     Ok(CString::new(path.as_os_str().as_bytes())?)
 }

@@ -9,7 +9,6 @@ use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
 use crate::pages::{Backing, HUGE_PAGE_BYTES, Pages};
 use crate::thread::Usage;
 
-/// Size of a base page, bytes.
 pub fn page_bytes() -> usize {
     rustix::param::page_size()
 }
@@ -52,7 +51,6 @@ impl Guarded {
 pub struct Inherited(Pages);
 
 impl Inherited {
-    /// `bytes` of it.
     pub fn touched(bytes: usize) -> io::Result<Self> {
         let pages = Pages::new(bytes, Backing::Small)?;
         pages.extent().touch();
@@ -190,13 +188,8 @@ impl Drop for Untouched {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::faults;
     use std::os::unix::fs::FileExt;
-
-    fn faults(work: impl FnOnce()) -> u64 {
-        let before = Usage::of_current_thread();
-        work();
-        Usage::of_current_thread().since(&before).minor_faults
-    }
 
     #[test]
     fn every_first_touch_takes_a_fault_and_no_second_one() {

@@ -14,10 +14,18 @@ use std::io;
 
 use libc::c_long;
 
+use crate::thread;
+
 /// `Ok` for 0, else the error of the last call of this thread.
 #[inline]
 fn zero(rc: i32) -> io::Result<()> {
     if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// `Ok` for 0, else the error of that code.
+#[inline]
+pub(crate) fn checked(code: libc::c_int) -> io::Result<()> {
+    if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(code)) }
 }
 
 /// The number a call gave, or the error for a negative one.
@@ -82,11 +90,9 @@ pub fn monotonic_by_call_ns() -> io::Result<u64> {
 /// CPU time of all threads of this process and of all its children that were waited for, ns (children in steps of a
 /// microsecond).
 pub fn family_cpu_ns() -> u64 {
-    let own = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    own.tv_sec as u64 * 1_000_000_000 + own.tv_nsec as u64 + crate::thread::children_cpu_ns()
+    thread::clock_ns(rustix::time::ClockId::ProcessCPUTime) + thread::children_cpu_ns()
 }
 
-/// `sched_yield`.
 #[inline]
 pub fn yield_cpu() -> io::Result<()> {
     // SAFETY: takes no argument and touches no memory.
@@ -109,13 +115,13 @@ mod tests {
     fn plain_calls_say_what_other_witnesses_say() {
         let parent = std::os::unix::process::parent_id() as i32;
         assert_eq!((parent_by_call(), parent_by_instruction()), (parent, parent));
-        assert_eq!(thread_by_call(), crate::thread::tid());
-        let (a, b) = (monotonic_by_call_ns().unwrap(), crate::thread::monotonic_ns());
+        assert_eq!(thread_by_call(), thread::tid());
+        let (a, b) = (monotonic_by_call_ns().unwrap(), thread::monotonic_ns());
         assert!(b >= a && b - a < 1_000_000_000, "{a} {b}");
         yield_cpu().unwrap();
         let before_ns = family_cpu_ns();
-        let until_ns = crate::thread::thread_cpu_ns() + 3_000_000;
-        while crate::thread::thread_cpu_ns() < until_ns {}
+        let until_ns = thread::thread_cpu_ns() + 3_000_000;
+        while thread::thread_cpu_ns() < until_ns {}
         assert!(family_cpu_ns() >= before_ns + 2_000_000);
         let mut bytes = [0_u8; 64];
         random_by_call(&mut bytes).unwrap();

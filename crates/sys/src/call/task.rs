@@ -9,7 +9,7 @@ use std::path::Path;
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::expect;
+use super::{checked, expect};
 use crate::pages::{Backing, Pages};
 use crate::process::fork::SignalsBlocked;
 
@@ -39,10 +39,10 @@ impl Threads {
         // SAFETY: an opaque structure of integers that the next call initializes.
         let mut attributes: libc::pthread_attr_t = unsafe { std::mem::zeroed() };
         // SAFETY: a live structure.
-        code(unsafe { libc::pthread_attr_init(&raw mut attributes) })?;
+        checked(unsafe { libc::pthread_attr_init(&raw mut attributes) })?;
         let mut threads = Self { attributes };
         // SAFETY: initialized just now.
-        code(unsafe { libc::pthread_attr_setstacksize(&raw mut threads.attributes, stack_bytes) })?;
+        checked(unsafe { libc::pthread_attr_setstacksize(&raw mut threads.attributes, stack_bytes) })?;
         Ok(threads)
     }
 
@@ -54,12 +54,12 @@ impl Threads {
         // SAFETY: an opaque handle that the next call fills in.
         let mut thread: libc::pthread_t = unsafe { std::mem::zeroed() };
         // SAFETY: live attributes; the body only touches `word`, which lives until the thread is joined below.
-        code(unsafe {
+        checked(unsafe {
             libc::pthread_create(&raw mut thread, &raw const self.attributes, thread_body, argument)
         })?;
         let mut returned = null_mut();
         // SAFETY: a thread that was started and is joined once.
-        code(unsafe { libc::pthread_join(thread, &raw mut returned) })?;
+        checked(unsafe { libc::pthread_join(thread, &raw mut returned) })?;
         expect("work of the thread", i64::from(word.load(Ordering::Relaxed)), 1)
     }
 }
@@ -69,11 +69,6 @@ impl Drop for Threads {
         // SAFETY: initialized in `with_stack`, and destroyed once.
         unsafe { libc::pthread_attr_destroy(&raw mut self.attributes) };
     }
-}
-
-#[inline]
-fn code(error: libc::c_int) -> io::Result<()> {
-    if error == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(error)) }
 }
 
 extern "C" fn bare_body(argument: *mut libc::c_void) -> libc::c_int {
@@ -249,7 +244,7 @@ impl Program {
         let actions = FileActions::all_to(&self.nothing)?;
         let mut child = 0;
         // SAFETY: all pointers lead to live, null-terminated strings and arrays owned by `self`.
-        code(unsafe {
+        checked(unsafe {
             libc::posix_spawn(
                 &raw mut child,
                 self.path.as_ptr(),
@@ -298,11 +293,11 @@ impl FileActions {
         // SAFETY: an opaque structure that the next call initializes.
         let mut actions: libc::posix_spawn_file_actions_t = unsafe { std::mem::zeroed() };
         // SAFETY: a live structure.
-        code(unsafe { libc::posix_spawn_file_actions_init(&raw mut actions) })?;
+        checked(unsafe { libc::posix_spawn_file_actions_init(&raw mut actions) })?;
         let mut actions = Self(actions);
         for fd in 0..3 {
             // SAFETY: initialized above.
-            code(unsafe {
+            checked(unsafe {
                 libc::posix_spawn_file_actions_adddup2(&raw mut actions.0, file.as_raw_fd(), fd)
             })?;
         }

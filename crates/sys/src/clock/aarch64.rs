@@ -13,7 +13,6 @@ impl TickSource for Cntvct {
     const ID: SourceId = SourceId::Cntvct;
 
     #[inline(always)]
-    #[allow(clippy::inline_always, reason = "a stamp in a timed region must not become a call")]
     fn now() -> u64 {
         let ticks: u64;
         // SAFETY: reads a register that Linux opens to user mode; touches no memory and no flags.
@@ -30,7 +29,6 @@ impl TickSource for CntvctIsb {
     const ID: SourceId = SourceId::CntvctIsb;
 
     #[inline(always)]
-    #[allow(clippy::inline_always, reason = "a stamp in a timed region must not become a call")]
     fn now() -> u64 {
         let ticks: u64;
         // SAFETY: as in `Cntvct`; without `nomem`, so that the compiler moves no memory access across the stamp.

@@ -1,28 +1,10 @@
 //! The counter rate the kernel works with, from wherever it shows it.
 
-use serde::{Deserialize, Serialize};
-
-/// Where the kernel's rate was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum KernelRateSource {
-    /// `time_mult` and `time_shift` of a perf event's page: what the scheduler clock uses.
-    PerfPage,
-    /// The generic timer's `cntfrq_el0`.
-    Cntfrq,
-    /// CPUID leaf 0x40000010: the rate the hypervisor states.
-    CpuidHypervisor,
-    /// CPUID leaf 0x15: crystal rate and ratio.
-    CpuidCrystal,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct KernelRate {
-    /// Ticks per second.
     pub rate_hz: f64,
     /// Half of the last digit it was published with, in parts per million.
     pub rounding_ppm: f64,
-    pub source: KernelRateSource,
 }
 
 /// The kernel's own figure for this architecture's counter, the most exact one that can be seen; `None` where the
@@ -31,32 +13,26 @@ pub fn kernel_rate() -> Option<KernelRate> {
     from_perf_page().or_else(from_cpu)
 }
 
+/// What the hypervisor states in CPUID leaf 0x40000010, or crystal rate and ratio of leaf 0x15.
 #[cfg(target_arch = "x86_64")]
 fn from_cpu() -> Option<KernelRate> {
     use super::x86_64::leaf;
-    let stated = leaf(0x4000_0010)
-        .filter(|r| r[0] > 0)
-        .map(|r| published(f64::from(r[0]) * 1e3, 500.0, KernelRateSource::CpuidHypervisor));
+    let stated = leaf(0x4000_0010).filter(|r| r[0] > 0).map(|r| published(f64::from(r[0]) * 1e3, 500.0));
     stated.or_else(|| {
         let [denominator, numerator, crystal_hz, _] = leaf(0x15)?;
         let rate_hz = f64::from(crystal_hz) * f64::from(numerator) / f64::from(denominator);
-        (denominator > 0 && rate_hz > 0.0).then(|| published(rate_hz, 0.5, KernelRateSource::CpuidCrystal))
+        (denominator > 0 && rate_hz > 0.0).then(|| published(rate_hz, 0.5))
     })
 }
 
 #[cfg(target_arch = "aarch64")]
 fn from_cpu() -> Option<KernelRate> {
     let hz = super::aarch64::counter_hz();
-    (hz > 0).then(|| published(hz as f64, 0.5, KernelRateSource::Cntfrq))
+    (hz > 0).then(|| published(hz as f64, 0.5))
 }
 
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-fn from_cpu() -> Option<KernelRate> {
-    None
-}
-
-fn published(rate_hz: f64, half_digit_hz: f64, source: KernelRateSource) -> KernelRate {
-    KernelRate { rate_hz, rounding_ppm: half_digit_hz / rate_hz * 1e6, source }
+fn published(rate_hz: f64, half_digit_hz: f64) -> KernelRate {
+    KernelRate { rate_hz, rounding_ppm: half_digit_hz / rate_hz * 1e6 }
 }
 
 /// `ns = ticks * mult >> shift` of a perf event's page.
@@ -66,11 +42,7 @@ fn from_perf_page() -> Option<KernelRate> {
 
 fn rate_from_mult(mult: u32, shift: u16) -> KernelRate {
     let ns_per_tick = f64::from(mult) / 2_f64.powi(i32::from(shift));
-    KernelRate {
-        rate_hz: 1e9 / ns_per_tick,
-        rounding_ppm: 0.5e6 / f64::from(mult),
-        source: KernelRateSource::PerfPage,
-    }
+    KernelRate { rate_hz: 1e9 / ns_per_tick, rounding_ppm: 0.5e6 / f64::from(mult) }
 }
 
 #[cfg(test)]

@@ -12,7 +12,6 @@ impl TickSource for MonotonicRaw {
     const ID: SourceId = SourceId::MonotonicRaw;
 
     #[inline(always)]
-    #[allow(clippy::inline_always, reason = "a stamp in a timed region must not become a call")]
     fn now() -> u64 {
         let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: `t` is a valid timespec for the whole call. The call can't fail: the clock id exists since Linux

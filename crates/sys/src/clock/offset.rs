@@ -1,8 +1,6 @@
 //! How far the counters of two CPUs are apart, from stamps exchanged through memory (Mills, RFC 5905, section 8, with
 //! hard bounds from causality in place of the filter).
 
-use serde::{Deserialize, Serialize};
-
 /// One round trip: CPU A stamps and writes, CPU B sees it, stamps and answers, A sees the answer and stamps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exchange {
@@ -15,12 +13,10 @@ pub struct Exchange {
 }
 
 /// Where the offset `counter of B - counter of A` can lie.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OffsetEstimate {
     pub low_ticks: i64,
     pub high_ticks: i64,
-    pub min_round_trip_ticks: u64,
-    pub exchanges: usize,
     /// False if the exchanges contradict each other: a counter jumped or drifted while they ran. The interval is then
     /// that of the shortest round trip.
     pub consistent: bool,
@@ -57,13 +53,7 @@ pub fn offset_from_exchanges(exchanges: &[Exchange], step_ticks: u64) -> Option<
         .fold((i64::MIN, i64::MAX), |(low, high), (l, h)| (low.max(l), high.min(h)));
     let consistent = low <= high;
     let (low_ticks, high_ticks) = if consistent { (low, high) } else { interval(shortest) };
-    Some(OffsetEstimate {
-        low_ticks,
-        high_ticks,
-        min_round_trip_ticks: shortest.received_ticks - shortest.sent_ticks,
-        exchanges: valid.len(),
-        consistent,
-    })
+    Some(OffsetEstimate { low_ticks, high_ticks, consistent })
 }
 
 #[cfg(test)]

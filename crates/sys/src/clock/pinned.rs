@@ -10,7 +10,6 @@ use super::{ClockError, MonotonicRaw, TickSource};
 use crate::affinity;
 use crate::sched::{self, Policy};
 
-/// The result of work on its way.
 pub(super) struct Pending<T> {
     cpu: usize,
     started_ns: u64,

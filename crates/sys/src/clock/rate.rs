@@ -1,12 +1,10 @@
 //! From ticks to ns: the conversion, and the rate estimated from brackets of tick reads around kernel clock reads.
 
-use serde::{Deserialize, Serialize};
-
 use super::ClockError;
 
 /// How fast a tick source runs. Converts durations; take the difference of two stamps in whole ticks first, because
 /// the stamps themselves may be larger than an `f64` holds exactly.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TickRate {
     hz: f64,
 }
@@ -25,12 +23,10 @@ impl TickRate {
         }
     }
 
-    /// Ticks per second.
     pub fn hz(self) -> f64 {
         self.hz
     }
 
-    /// The length of one tick in ns.
     pub fn ns_per_tick(self) -> f64 {
         1e9 / self.hz
     }
@@ -49,25 +45,20 @@ impl TickRate {
 /// One kernel clock read between two tick reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bracket {
-    /// Ticks read before the kernel clock.
     pub before_ticks: u64,
     /// `CLOCK_MONOTONIC_RAW`, ns.
     pub kernel_ns: u64,
-    /// Ticks read after the kernel clock.
     pub after_ticks: u64,
 }
 
 /// A rate with its hard error bound.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateEstimate {
     /// Ticks per second of the kernel's unadjusted clock.
     pub rate_hz: f64,
     /// Bound of the error in parts per million, from the widths of the brackets: the true rate can't be further away,
     /// whatever interrupted the reads.
     pub error_ppm: f64,
-    /// Time between the two groups of brackets, ns of the kernel clock.
-    pub span_ns: u64,
-    pub brackets: usize,
 }
 
 /// The offset `ticks - kernel time` at one end, as far as the brackets of that end pin it down.
@@ -111,12 +102,7 @@ pub fn rate_from_brackets(
         (last_end.high_ticks - last_end.low_ticks + start_end.high_ticks - start_end.low_ticks) / 2.0;
     let rate_hz = ticks / span_ns as f64 * 1e9;
     TickRate::from_hz(rate_hz)?;
-    Ok(RateEstimate {
-        rate_hz,
-        error_ppm: half_widths / ticks * 1e6,
-        span_ns,
-        brackets: start.len() + end.len(),
-    })
+    Ok(RateEstimate { rate_hz, error_ppm: half_widths / ticks * 1e6 })
 }
 
 fn narrowest(brackets: &[Bracket]) -> Option<Bracket> {

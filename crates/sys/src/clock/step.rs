@@ -3,26 +3,16 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-
 /// The step of a counter as seen in differences of successive reads.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StepEstimate {
-    /// Greatest common divisor of the differences but for rare ones (`odd`): stamps are multiples of it from a common
-    /// start.
+    /// Greatest common divisor of the differences but for rare ones: stamps are multiples of it from a common start. A
+    /// hypervisor that moves a virtual CPU to another physical one shifts the counter's phase, which shows as one odd
+    /// difference per move.
     pub step_ticks: u64,
     /// The distance between neighboring values of the counter. Equal to `step_ticks` unless a hypervisor scales the
     /// counter by a fraction: then values lie 25 or 26 ticks apart, say, the divisor is 1 and this is 25.6.
     pub granularity_ticks: f64,
-    /// The smallest difference above zero.
-    pub smallest_ticks: u64,
-    pub n: usize,
-    /// Reads that came within one step of the read before and were given that value plus one tick: some processors
-    /// (seen on AMD Zen 5) keep successive reads apart in this way. Left out of `step_ticks`.
-    pub bumps: usize,
-    /// Differences that are no multiple of `step_ticks`. A hypervisor that moves a virtual CPU to another physical one
-    /// shifts the counter's phase, which shows as one such difference per move.
-    pub odd: usize,
 }
 
 /// Multiples up to which a scaled counter is still recognized; rounding adds up to one tick whatever the multiple.
@@ -39,24 +29,16 @@ const SMALLEST_COARSE_TICKS: u64 = 8;
 pub fn step_from_deltas(deltas_ticks: &[i64]) -> Option<StepEstimate> {
     let positive: Vec<u64> = deltas_ticks.iter().filter(|d| **d > 0).map(|d| d.unsigned_abs()).collect();
     let smallest_ticks = *positive.iter().min()?;
-    let merged = merge_bumps(&positive);
-    let coarse_ticks = divisor_of_most(&merged);
+    let coarse_ticks = divisor_of_most(&merge_bumps(&positive));
     // Only a coarse counter can have bumps; in a fine one a difference of 1 is a step like any other.
     let has_bumps = coarse_ticks >= SMALLEST_COARSE_TICKS;
-    let used = if has_bumps { &merged } else { &positive };
     let step_ticks = if has_bumps { coarse_ticks } else { divisor_of_most(&positive) };
     let scaled = if step_ticks * 4 < smallest_ticks { scaled_step(&positive, smallest_ticks) } else { None };
-    Some(StepEstimate {
-        step_ticks,
-        granularity_ticks: scaled.unwrap_or(step_ticks as f64),
-        smallest_ticks,
-        n: positive.len(),
-        bumps: positive.len() - used.len(),
-        odd: used.iter().filter(|d| !d.is_multiple_of(step_ticks)).count(),
-    })
+    Some(StepEstimate { step_ticks, granularity_ticks: scaled.unwrap_or(step_ticks as f64) })
 }
 
-/// Adds every difference of 1 to the one that follows it: the next read that waited for a step makes up for it.
+/// Adds every difference of 1 to the one that follows it. Some processors (seen on AMD Zen 5) give a read within one step of the
+/// read before that value plus one tick, to keep them apart; the next read that waited for a step makes up for it.
 fn merge_bumps(positive: &[u64]) -> Vec<u64> {
     let mut merged = Vec::with_capacity(positive.len());
     let mut pending = 0;
@@ -144,8 +126,7 @@ mod tests {
     fn zen_step_of_26_with_zeros_backward_steps_and_preemptions() {
         let deltas = [26, 52, 26, 0, -26, 26 * 40_000, 78, 52];
         let step = step_from_deltas(&deltas).unwrap();
-        assert_eq!((step.step_ticks, step.smallest_ticks, step.n), (26, 26, 6));
-        assert_eq!(step.granularity_ticks, 26.0);
+        assert_eq!((step.step_ticks, step.granularity_ticks), (26, 26.0));
     }
 
     #[test]
@@ -163,8 +144,7 @@ mod tests {
             .collect();
         assert!(deltas.iter().filter(|d| **d == 1).count() > 50 && deltas.contains(&25));
         let step = step_from_deltas(&deltas).unwrap();
-        assert_eq!((step.step_ticks, step.granularity_ticks, step.odd), (26, 26.0, 0));
-        assert!(step.bumps > 50, "{step:?}");
+        assert_eq!((step.step_ticks, step.granularity_ticks), (26, 26.0));
     }
 
     #[test]
@@ -172,7 +152,7 @@ mod tests {
         let mut deltas: Vec<i64> = (0..1000).map(|i| 26 * (1 + i % 4)).collect();
         deltas.extend([27, 1_000_003, 53]);
         let step = step_from_deltas(&deltas).unwrap();
-        assert_eq!((step.step_ticks, step.granularity_ticks, step.odd), (26, 26.0, 3));
+        assert_eq!((step.step_ticks, step.granularity_ticks), (26, 26.0));
         deltas.extend((0..40).map(|i| 27 + 26 * (i % 4)));
         assert_eq!(step_from_deltas(&deltas).unwrap().step_ticks, 1);
     }
@@ -180,10 +160,9 @@ mod tests {
     #[test]
     fn a_counter_that_steps_by_one_is_one() {
         let step = step_from_deltas(&[17, 18, 21, 30, 1004]).unwrap();
-        assert_eq!((step.step_ticks, step.smallest_ticks), (1, 17));
-        assert_eq!(step.granularity_ticks, 1.0);
+        assert_eq!((step.step_ticks, step.granularity_ticks), (1, 1.0));
         let slow = step_from_deltas(&[0, 0, 1, 0, 1, 0, 2]).unwrap();
-        assert_eq!((slow.step_ticks, slow.granularity_ticks, slow.bumps), (1, 1.0, 0));
+        assert_eq!((slow.step_ticks, slow.granularity_ticks), (1, 1.0));
     }
 
     #[test]
@@ -217,7 +196,7 @@ mod tests {
             .collect();
         deltas.push(61);
         let step = step_from_deltas(&deltas).unwrap();
-        assert_eq!((step.step_ticks, step.smallest_ticks), (1, 48));
+        assert_eq!(step.step_ticks, 1);
         assert!((step.granularity_ticks - 24.4543).abs() < 0.05, "{step:?}");
         // A counter that counts every tick is none of that, however few values its differences have.
         let fine: Vec<i64> = (0..2_000).map(|i| 48 + (i * 7) % 60).collect();

@@ -17,7 +17,7 @@ pub(super) struct Deltas {
 
 /// Reads all sources on `cpu`; gives up at `deadline_ns` of `CLOCK_MONOTONIC_RAW`.
 pub(super) fn survey(cpu: usize, deadline_ns: u64) -> Result<Vec<Deltas>, ClockError> {
-    let all = || SourceId::available().into_iter().filter_map(|id| dispatch(id, Read).ok()).collect();
+    let all = || SourceId::ALL.into_iter().filter_map(|id| dispatch(id, Read).ok()).collect();
     pinned::start(cpu, all)?.wait_until(deadline_ns)
 }
 

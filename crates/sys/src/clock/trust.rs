@@ -1,23 +1,17 @@
 //! What hardware and kernel say about the counter, and the choice of a source that follows from it alone.
 
-#[cfg(target_arch = "x86_64")]
-use std::io::Read;
-
-use serde::{Deserialize, Serialize};
-
 use super::{Counter, SourceId, TickSource};
+use crate::fs_root::FsRoot;
 
 /// What hardware and kernel say about the counter; `None` where they can't say.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Flags {
+#[derive(Clone, Copy, Default)]
+struct Flags {
     /// CPUID: one rate in all power states (x86-64); by architecture on aarch64.
-    pub invariant: Option<bool>,
+    invariant: Option<bool>,
     /// The kernel's `constant_tsc`: the rate does not follow the core's frequency.
-    pub constant_tsc: Option<bool>,
+    constant_tsc: Option<bool>,
     /// The kernel's `nonstop_tsc`: it runs on in deep idle states.
-    pub nonstop_tsc: Option<bool>,
-    /// A hypervisor shows itself: the counter may be scaled or emulated.
-    pub hypervisor: Option<bool>,
+    nonstop_tsc: Option<bool>,
 }
 
 impl Flags {
@@ -27,7 +21,7 @@ impl Flags {
 }
 
 /// The source to use, and why not the counter if it is not the counter.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Verdict {
     pub source: SourceId,
     /// Why the counter was passed over; `None` if it was not.
@@ -45,9 +39,7 @@ fn choose(flags: Flags, current: Option<&str>, offered: Option<&str>) -> Verdict
     let offers_counter = |names: &str| names.split_whitespace().any(|n| made_from_counter(Some(n)));
     let distrusted = current.is_some_and(|c| !made_from_counter(Some(c)) && !is_paravirtual(c))
         && !offered.is_some_and(offers_counter);
-    let fallback_reason = if Counter::ID == SourceId::MonotonicRaw {
-        Some("this architecture's counter is not supported".to_owned())
-    } else if !flags.steady() {
+    let fallback_reason = if !flags.steady() {
         Some("the counter is not invariant: its rate follows the power state".to_owned())
     } else if distrusted {
         Some(format!("the kernel does not trust the counter and uses {}", current.unwrap_or("another clock")))
@@ -68,21 +60,19 @@ fn is_paravirtual(clocksource: &str) -> bool {
     matches!(clocksource, "kvm-clock" | "hyperv_clocksource_tsc_page" | "xen")
 }
 
-const CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0";
-
 /// Name of the kernel's current clock source.
-pub fn kernel_clocksource() -> Option<String> {
-    let name = std::fs::read_to_string(format!("{CLOCKSOURCE}/current_clocksource")).ok()?;
-    Some(name.trim().to_owned())
+pub(super) fn kernel_clocksource() -> Option<String> {
+    FsRoot::host().text("sys/devices/system/clocksource/clocksource0/current_clocksource")
 }
 
 fn kernel_clocksources() -> Option<String> {
-    std::fs::read_to_string(format!("{CLOCKSOURCE}/available_clocksource")).ok()
+    FsRoot::host().text("sys/devices/system/clocksource/clocksource0/available_clocksource")
 }
 
 #[cfg(target_arch = "x86_64")]
-pub(super) fn flags() -> Flags {
-    let kernel = first_cpuinfo();
+fn flags() -> Flags {
+    // The first CPU's part; the rest can take the kernel long on a large machine.
+    let kernel = FsRoot::host().read_start("proc/cpuinfo", 4096).ok();
     let named = |flag: &str| {
         let line = kernel.as_deref()?.lines().find(|l| l.starts_with("flags"))?;
         Some(line.split_whitespace().any(|f| f == flag))
@@ -91,41 +81,21 @@ pub(super) fn flags() -> Flags {
         invariant: Some(super::x86_64::has_invariant_tsc()),
         constant_tsc: named("constant_tsc"),
         nonstop_tsc: named("nonstop_tsc"),
-        hypervisor: Some(super::x86_64::has_hypervisor()),
     }
 }
 
 #[cfg(target_arch = "aarch64")]
-pub(super) fn flags() -> Flags {
+fn flags() -> Flags {
     Flags { invariant: Some(true), ..Flags::default() }
 }
 
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-pub(super) fn flags() -> Flags {
-    Flags::default()
-}
-
-/// The first CPU's part of /proc/cpuinfo; the rest can take the kernel long on a large machine.
-#[cfg(target_arch = "x86_64")]
-fn first_cpuinfo() -> Option<String> {
-    let mut bytes = Vec::new();
-    std::fs::File::open("/proc/cpuinfo").ok()?.take(4096).read_to_end(&mut bytes).ok()?;
-    Some(String::from_utf8_lossy(&bytes).into_owned())
-}
-
 #[cfg(test)]
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod tests {
     use super::*;
 
-    const INVARIANT: Flags =
-        Flags { invariant: Some(true), constant_tsc: None, nonstop_tsc: None, hypervisor: None };
-    const LAPTOP_OF_2005: Flags = Flags {
-        invariant: Some(false),
-        constant_tsc: Some(true),
-        nonstop_tsc: Some(false),
-        hypervisor: Some(false),
-    };
+    const INVARIANT: Flags = Flags { invariant: Some(true), constant_tsc: None, nonstop_tsc: None };
+    const LAPTOP_OF_2005: Flags =
+        Flags { invariant: Some(false), constant_tsc: Some(true), nonstop_tsc: Some(false) };
 
     #[test]
     fn the_counter_is_used_where_hardware_and_kernel_trust_it() {

@@ -8,7 +8,6 @@ use std::sync::OnceLock;
 
 use super::{SourceId, TickSource};
 
-/// Plain `rdtsc`.
 #[derive(Debug, Clone, Copy)]
 pub struct Rdtsc;
 
@@ -16,7 +15,6 @@ impl TickSource for Rdtsc {
     const ID: SourceId = SourceId::Rdtsc;
 
     #[inline(always)]
-    #[allow(clippy::inline_always, reason = "a stamp in a timed region must not become a call")]
     fn now() -> u64 {
         // SAFETY: every x86-64 CPU has the instruction; Linux leaves it open to user mode.
         unsafe { _rdtsc() }
@@ -30,7 +28,6 @@ impl TickSource for LfenceRdtsc {
     const ID: SourceId = SourceId::LfenceRdtsc;
 
     #[inline(always)]
-    #[allow(clippy::inline_always, reason = "a stamp in a timed region must not become a call")]
     fn now() -> u64 {
         // SAFETY: part of SSE2, which every x86-64 CPU has.
         unsafe { _mm_lfence() };
@@ -47,7 +44,6 @@ impl TickSource for Rdtscp {
     const ID: SourceId = SourceId::Rdtscp;
 
     #[inline(always)]
-    #[allow(clippy::inline_always, reason = "a stamp in a timed region must not become a call")]
     fn now() -> u64 {
         let mut aux = 0;
         // SAFETY: `aux` outlives the call. On a CPU without the instruction the kernel ends the process by SIGILL,
@@ -81,7 +77,7 @@ pub(super) fn leaf(number: u32) -> Option<[u32; 4]> {
 }
 
 /// Whether CPUID has the bit every hypervisor sets.
-pub(crate) fn has_hypervisor() -> bool {
+fn has_hypervisor() -> bool {
     cpuid(1).ecx >> 31 & 1 == 1
 }
 

@@ -21,15 +21,9 @@ impl InterruptLine {
         }
         if self.id.bytes().all(|b| b.is_ascii_digit()) {
             // Handler names come last, joined by commas: "IO-APIC 4-edge ttyS0", "... a, b".
-            let mut start = self.description.len();
-            for word in self.description.split_ascii_whitespace().rev() {
-                let joined = start == self.description.len() || word.ends_with(',');
-                if !joined {
-                    break;
-                }
-                start = word.as_ptr().addr() - self.description.as_ptr().addr();
-            }
-            return &self.description[start..];
+            let mut spaces = self.description.rmatch_indices(' ');
+            let before = spaces.find(|(at, _)| !self.description[..*at].ends_with(','));
+            return &self.description[before.map_or(0, |(at, _)| at + 1)..];
         }
         &self.description
     }
@@ -94,15 +88,15 @@ impl InterruptCounts {
 
 fn parse_line(line: &str, cpus: usize) -> Option<InterruptLine> {
     let (id, rest) = line.split_once(':')?;
-    let mut rest = rest.trim_start();
+    let mut words = rest.split_ascii_whitespace().peekable();
     let mut counts = Vec::with_capacity(cpus);
-    while counts.len() < cpus {
-        let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
-        let Ok(count) = rest[..end].parse::<u64>() else { break };
+    while counts.len() < cpus
+        && let Some(count) = words.peek().and_then(|w| w.parse::<u64>().ok())
+    {
         counts.push(count);
-        rest = rest[end..].trim_start();
+        words.next();
     }
-    let description = rest.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
+    let description = words.collect::<Vec<_>>().join(" ");
     (!counts.is_empty()).then(|| InterruptLine { id: id.trim().to_owned(), counts, description })
 }
 
@@ -134,25 +128,18 @@ LOC:      53214 4294967290   Local timer interrupts\n\
 ERR:          3\n\
 MIS:          0\n";
 
-    fn count(counts: &InterruptCounts, id: &str, cpu: usize) -> Option<u64> {
-        let column = counts.cpus.iter().position(|c| *c == cpu)?;
-        counts.line(id)?.counts.get(column).copied()
-    }
-
     #[test]
     fn sources_have_counts_per_cpu_and_the_name_people_know() {
         let counts = InterruptCounts::parse(INTERRUPTS).unwrap();
         assert_eq!(counts.cpus, [0, 2]);
-        assert_eq!(
-            (count(&counts, "36", 2), count(&counts, "LOC", 0), count(&counts, "36", 1)),
-            (Some(33_113), Some(53_214), None)
-        );
-        let name = |id| counts.line(id).unwrap().name();
+        let line = |id| counts.line(id).unwrap();
+        assert_eq!((line("36").counts[1], line("LOC").counts[0]), (33_113, 53_214));
+        let name = |id| line(id).name();
         assert_eq!(name("4"), "ttyS0");
         assert_eq!(name("16"), "ehci_hcd:usb1, mmc0");
         assert_eq!(name("36"), "virtio1-req.0");
         assert_eq!(name("LOC"), "Local timer interrupts");
-        assert_eq!((name("ERR"), counts.line("ERR").unwrap().counts.as_slice()), ("ERR", [3].as_slice()));
+        assert_eq!((name("ERR"), line("ERR").counts.as_slice()), ("ERR", [3].as_slice()));
         let busiest: Vec<&str> = counts.on_cpu(2).iter().map(|(l, _)| l.id.as_str()).collect();
         assert_eq!(busiest, ["LOC", "36", "16", "4"]);
     }
@@ -171,10 +158,8 @@ MIS:          0\n";
     fn soft_interrupts_have_the_same_form() {
         let text = "                    CPU0       CPU1       \n          HI:          0          0\n       TIMER:       4983       6293\n";
         let counts = InterruptCounts::parse(text).unwrap();
-        assert_eq!(
-            (count(&counts, "TIMER", 1), counts.line("TIMER").unwrap().name()),
-            (Some(6_293), "TIMER")
-        );
+        let timer = counts.line("TIMER").unwrap();
+        assert_eq!((timer.counts[1], timer.name()), (6_293, "TIMER"));
     }
 
     proptest! {

@@ -14,16 +14,12 @@ use stat::CpuTimes;
 /// a run, not in between.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Counters {
-    /// `/proc/interrupts`.
     pub interrupts: InterruptCounts,
-    /// `/proc/softirqs`.
     pub softirqs: InterruptCounts,
-    /// `/proc/stat`.
     pub times: CpuTimes,
 }
 
 impl Counters {
-    /// Reads all counters.
     /// Errors: the file that could not be read or understood, with the reason.
     pub fn read() -> io::Result<Self> {
         Ok(Self {
@@ -33,7 +29,6 @@ impl Counters {
         })
     }
 
-    /// What came since `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -64,9 +59,8 @@ mod tests {
         let before = Counters::read().unwrap();
         std::thread::sleep(std::time::Duration::from_millis(50));
         let delta = Counters::read().unwrap().since(&before);
-        assert!(delta.times.context_switches >= 1);
         assert!(delta.interrupts.lines.iter().any(|l| l.counts.iter().any(|n| *n > 0)));
         // Nothing ran longer than the moment lasted, with room for a busy machine.
-        assert!(delta.times.cpus.iter().all(|c| c.steal_ns < 60_000_000_000));
+        assert!(delta.times.steal_ns() < 60_000_000_000);
     }
 }

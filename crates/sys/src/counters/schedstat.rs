@@ -1,10 +1,9 @@
-//! `/proc/PID/task/TID/schedstat`: run time, run-queue wait and time slices of one thread (Documentation/scheduler/sched-stats.rst).
+//! `/proc/TID/schedstat`: run time, run-queue wait and time slices of one thread (Documentation/scheduler/sched-stats.rst).
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Scheduler statistics of one thread since its start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Schedstat {
     pub run_ns: u64,
@@ -15,13 +14,11 @@ pub struct Schedstat {
 }
 
 impl Schedstat {
-    /// Reads the three numbers of the file's text.
     pub fn parse(text: &str) -> Option<Self> {
         let mut numbers = text.split_ascii_whitespace().map(|n| n.parse::<u64>().ok());
         Some(Self { run_ns: numbers.next()??, wait_ns: numbers.next()??, slices: numbers.next()?? })
     }
 
-    /// What came since `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -39,23 +36,13 @@ pub struct SchedstatReader {
 }
 
 impl SchedstatReader {
-    /// Opens the file of the calling thread.
     /// Errors: the system's error when the kernel has no `schedstat` (`CONFIG_SCHED_INFO`).
-    pub fn open_current_thread() -> io::Result<Self> {
-        Self::open(&format!("/proc/self/task/{}/schedstat", crate::thread::tid()))
-    }
-
-    /// Opens the file of thread `tid` of any process.
     pub fn open_thread(tid: i32) -> io::Result<Self> {
-        Self::open(&format!("/proc/{tid}/schedstat"))
-    }
-
-    fn open(path: &str) -> io::Result<Self> {
-        let file = File::open(path).map_err(|e| io::Error::new(e.kind(), format!("{path}: {e}")))?;
+        let path = format!("/proc/{tid}/schedstat");
+        let file = File::open(&path).map_err(|e| io::Error::new(e.kind(), format!("{path}: {e}")))?;
         Ok(Self { file })
     }
 
-    /// The statistics now.
     /// Errors: the system's error (the thread has ended), or a text that is not three numbers.
     pub fn read(&self) -> io::Result<Schedstat> {
         let mut text = [0_u8; 96];

@@ -1,13 +1,10 @@
-//! `/proc/stat`: how the kernel accounts each CPU's time, in steps of 1/`USER_HZ` (10 ms on common machines), and context switches.
+//! `/proc/stat`: how the kernel accounts each CPU's time, in steps of 1/`USER_HZ` (10 ms on common machines).
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CpuTime {
     pub cpu: usize,
-    pub user_ns: u64,
-    pub system_ns: u64,
-    pub idle_ns: u64,
-    pub irq_ns: u64,
-    pub softirq_ns: u64,
+    /// Time for programs, the kernel and interrupts.
+    pub busy_ns: u64,
     /// The hypervisor ran something else while this CPU wanted to run; 0 where it does not tell.
     pub steal_ns: u64,
 }
@@ -15,28 +12,15 @@ pub struct CpuTime {
 /// A snapshot of `/proc/stat`, or the difference of two.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CpuTimes {
-    pub cpus: Vec<CpuTime>,
-    pub context_switches: u64,
-    pub forks: u64,
-    /// Resolution of the times: one step of the kernel's accounting.
-    pub step_ns: u64,
+    cpus: Vec<CpuTime>,
 }
 
 impl CpuTimes {
-    /// Reads the file's text with times in 1/`user_hz` seconds; `None` if there is no CPU line or no `ctxt` line.
+    /// Reads the file's text with times in 1/`user_hz` seconds; `None` if there is no CPU line.
     pub fn parse(text: &str, user_hz: u64) -> Option<Self> {
         let step_ns = 1_000_000_000_u64.checked_div(user_hz)?;
-        let single = |key: &str| text.lines().find_map(|l| l.strip_prefix(key)?.trim().parse::<u64>().ok());
         let cpus: Vec<CpuTime> = text.lines().filter_map(|l| parse_cpu(l, step_ns)).collect();
-        if cpus.is_empty() {
-            return None;
-        }
-        Some(Self {
-            cpus,
-            context_switches: single("ctxt ")?,
-            forks: single("processes ").unwrap_or(0),
-            step_ns,
-        })
+        (!cpus.is_empty()).then_some(Self { cpus })
     }
 
     pub fn on_cpu(&self, cpu: usize) -> Option<&CpuTime> {
@@ -48,27 +32,18 @@ impl CpuTimes {
         self.cpus.iter().map(|c| c.steal_ns).sum()
     }
 
-    /// What came since `earlier`; idle time may step back in the kernel's accounting and then counts as zero.
+    /// What came since `earlier`; time that steps back in the kernel's accounting counts as zero.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let difference = |now: &CpuTime| {
             let old = earlier.on_cpu(now.cpu).copied().unwrap_or_default();
             CpuTime {
                 cpu: now.cpu,
-                user_ns: now.user_ns.saturating_sub(old.user_ns),
-                system_ns: now.system_ns.saturating_sub(old.system_ns),
-                idle_ns: now.idle_ns.saturating_sub(old.idle_ns),
-                irq_ns: now.irq_ns.saturating_sub(old.irq_ns),
-                softirq_ns: now.softirq_ns.saturating_sub(old.softirq_ns),
+                busy_ns: now.busy_ns.saturating_sub(old.busy_ns),
                 steal_ns: now.steal_ns.saturating_sub(old.steal_ns),
             }
         };
-        Self {
-            cpus: self.cpus.iter().map(difference).collect(),
-            context_switches: self.context_switches.saturating_sub(earlier.context_switches),
-            forks: self.forks.saturating_sub(earlier.forks),
-            step_ns: self.step_ns,
-        }
+        Self { cpus: self.cpus.iter().map(difference).collect() }
     }
 }
 
@@ -79,15 +54,8 @@ fn parse_cpu(line: &str, step_ns: u64) -> Option<CpuTime> {
     let steps = words.map(str::parse).collect::<Result<Vec<u64>, _>>().ok()?;
     // Old kernels have fewer columns.
     let ns = |i: usize| steps.get(i).copied().unwrap_or(0).saturating_mul(step_ns);
-    (steps.len() >= 4).then(|| CpuTime {
-        cpu,
-        user_ns: ns(0).saturating_add(ns(1)),
-        system_ns: ns(2),
-        idle_ns: ns(3).saturating_add(ns(4)),
-        irq_ns: ns(5),
-        softirq_ns: ns(6),
-        steal_ns: ns(7),
-    })
+    let busy_ns = [0, 1, 2, 5, 6].into_iter().map(ns).fold(0, u64::saturating_add);
+    (steps.len() >= 4).then(|| CpuTime { cpu, busy_ns, steal_ns: ns(7) })
 }
 
 #[cfg(test)]
@@ -103,9 +71,8 @@ mod tests {
     fn columns_become_nanoseconds() {
         let times = CpuTimes::parse(STAT, 100).unwrap();
         let cpu0 = times.on_cpu(0).unwrap();
-        assert_eq!((cpu0.user_ns, cpu0.steal_ns, cpu0.irq_ns), (15_080_000_000, 20_000_000, 30_000_000));
-        assert_eq!((times.cpus.len(), times.context_switches, times.forks), (2, 261_725, 9_000));
-        assert_eq!(times.step_ns, 10_000_000);
+        assert_eq!((cpu0.busy_ns, cpu0.steal_ns), (18_220_000_000, 20_000_000));
+        assert_eq!((times.cpus.len(), times.steal_ns()), (2, 60_000_000));
         assert_eq!(CpuTimes::parse("ctxt 5\n", 100), None);
         assert_eq!(CpuTimes::parse(STAT, 0), None);
     }
@@ -113,8 +80,7 @@ mod tests {
     #[test]
     fn differences_never_go_below_zero() {
         let before = CpuTimes::parse(STAT, 100).unwrap();
-        let after =
-            CpuTimes::parse(&STAT.replace("46018", "46000").replace("20 4 0", "20 9 0"), 100).unwrap();
+        let after = CpuTimes::parse(&STAT.replace("20 4 0", "10 9 0"), 100).unwrap();
         let cpu1 = *after.since(&before).on_cpu(1).unwrap();
         assert_eq!(cpu1, CpuTime { cpu: 1, steal_ns: 50_000_000, ..CpuTime::default() });
     }

@@ -10,44 +10,23 @@ use std::sync::{Mutex, PoisonError};
 
 use super::restore_all;
 
+/// The signals that ask the program to stop: from the keyboard, by `kill`, `timeout` or a service manager, by a closed terminal.
+const ASKING: [i32; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
+
 /// A signal that asked the program to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Signal {
-    Int,
-    /// Asked to end, as by `kill`, `timeout` or a service manager.
-    Term,
-    Hup,
-}
+pub struct Signal(i32);
 
 impl Signal {
-    const ALL: [Self; 3] = [Self::Int, Self::Term, Self::Hup];
-
-    /// The system's signal number.
-    pub fn number(self) -> i32 {
-        match self {
-            Self::Int => libc::SIGINT,
-            Self::Term => libc::SIGTERM,
-            Self::Hup => libc::SIGHUP,
-        }
-    }
-
     /// The conventional exit code of a program ended by this signal: 128 + number (130, 143, 129).
     pub fn exit_code(self) -> u8 {
-        128 + self.number() as u8
-    }
-
-    fn from_number(number: i32) -> Option<Self> {
-        Self::ALL.into_iter().find(|s| s.number() == number)
+        128 + self.0 as u8
     }
 }
 
 impl fmt::Display for Signal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Int => "SIGINT",
-            Self::Term => "SIGTERM",
-            Self::Hup => "SIGHUP",
-        })
+        f.write_str(signal_hook::low_level::signal_name(self.0).unwrap_or("a signal"))
     }
 }
 
@@ -67,7 +46,7 @@ pub fn stop_flag() -> &'static AtomicBool {
 
 /// The signal that asked to stop, if one came.
 pub fn stop_requested() -> Option<Signal> {
-    if STOP.load(Ordering::Acquire) { Signal::from_number(FIRST.load(Ordering::Acquire)) } else { None }
+    STOP.load(Ordering::Acquire).then(|| Signal(FIRST.load(Ordering::Acquire)))
 }
 
 /// Installs the handlers, starts the signal thread and ignores SIGPIPE and SIGXFSZ (a closed pipe and a file size limit are
@@ -87,9 +66,9 @@ pub fn install() -> io::Result<()> {
         std::mem::forget(wake);
         fd
     };
-    for signal in Signal::ALL.into_iter().filter(|s| !is_ignored(s.number())) {
+    for signal in ASKING.into_iter().filter(|s| !is_ignored(*s)) {
         // SAFETY: the action touches atomics and calls clock_gettime and write only, all async-signal-safe.
-        unsafe { signal_hook::low_level::register(signal.number(), move || on_signal(signal, wake)) }?;
+        unsafe { signal_hook::low_level::register(signal, move || on_signal(signal, wake)) }?;
     }
     for number in [libc::SIGPIPE, libc::SIGXFSZ] {
         // SAFETY: SIG_IGN is a valid disposition and replaces no handler of ours.
@@ -108,9 +87,8 @@ fn is_ignored(number: i32) -> bool {
     asked == 0 && now.sa_sigaction == libc::SIG_IGN
 }
 
-fn on_signal(signal: Signal, wake: RawFd) {
+fn on_signal(number: i32, wake: RawFd) {
     let now_ns = crate::thread::monotonic_ns() as i64;
-    let number = signal.number();
     if FIRST.compare_exchange(0, number, Ordering::AcqRel, Ordering::Acquire).is_ok() {
         FIRST_AT_NS.store(now_ns, Ordering::Release);
         STOP.store(true, Ordering::Release);

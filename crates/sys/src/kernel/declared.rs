@@ -1,9 +1,8 @@
 //! What kernels do per turn, by family: the same declaration for every instruction set, given the bytes of an access and
 //! how many elements a turn unrolls.
 
-use super::{Chain, Declared, Walk};
+use super::{Chain, Code, Declared, Kernel, Walk};
 
-/// Doubles have this many bytes.
 const DOUBLE_BYTES: u32 = 8;
 
 /// Families of loops that stream through memory. Operand a is written (by those that write), b and c are read; kernels
@@ -100,6 +99,29 @@ pub(super) const fn arithmetic(operations: u32, flops: u32) -> Declared {
 /// Accesses of 8 bytes, a stride apart.
 pub(super) const fn strided(loads: u32, stores: u32) -> Declared {
     Declared { loads, stores, load_bytes: loads * 8, store_bytes: stores * 8, ..register(Chain::Independent) }
+}
+
+pub(super) const fn of_registers(
+    name: &'static str,
+    width_bits: u32,
+    available: fn() -> bool,
+    declared: Declared,
+    code: Code,
+) -> Kernel {
+    Kernel { name, width_bits, available, declared, walk: Walk::Register, code }
+}
+
+/// A chain of so many additions.
+pub(super) const fn adds(name: &'static str, count: u32, code: Code) -> Kernel {
+    of_registers(name, 64, || true, additions(count), code)
+}
+
+/// Eight reads, and eight writes, a stride apart.
+pub(super) const fn strided_kernels(read: Code, write: Code) -> [Kernel; 2] {
+    const fn row(name: &'static str, declared: Declared, code: Code) -> Kernel {
+        Kernel { name, width_bits: 64, available: || true, declared, walk: Walk::Strided(8), code }
+    }
+    [row("read.strided8", strided(8, 0), read), row("write.strided8", strided(0, 8), write)]
 }
 
 /// Sixteen loads of one chain, each followed by a store of what it loaded to where it was.

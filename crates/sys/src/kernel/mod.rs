@@ -44,16 +44,13 @@ pub struct Declared {
     /// Store instructions (memory written), streaming ones included.
     pub stores: u32,
     pub streaming_stores: u32,
-    /// Bytes that the loads read.
     pub load_bytes: u32,
-    /// Bytes that the stores write.
     pub store_bytes: u32,
     pub branches: u32,
     /// Floating-point operations (an FMA counts two), over all lanes.
     pub flops: u32,
     /// Instructions on registers besides those that count and branch; 0 for kernels that touch memory.
     pub operations: u32,
-    /// Dependent or not.
     pub chain: Chain,
 }
 
@@ -72,7 +69,6 @@ pub struct Kernel {
     /// Name, `read.avx512`, as in metric parameters and records.
     pub name: &'static str,
     pub width_bits: u32,
-    /// Whether this processor can run it.
     pub available: fn() -> bool,
     pub declared: Declared,
     pub walk: Walk,
@@ -112,7 +108,6 @@ pub struct Ready<'a> {
 }
 
 impl Kernel {
-    /// Bytes that a turn loads and stores.
     pub fn bytes_per_turn(&self) -> u64 {
         u64::from(self.declared.load_bytes) + u64::from(self.declared.store_bytes)
     }
@@ -194,12 +189,10 @@ impl Ready<'_> {
         self.kernel
     }
 
-    /// Turns per pass.
     pub fn turns(&self) -> u64 {
         self.turns
     }
 
-    /// Runs `passes` passes (none for 0).
     #[inline]
     pub fn run(&self, passes: u64) -> u64 {
         if passes == 0 {

@@ -2,7 +2,7 @@ use std::sync::atomic::Ordering;
 
 use super::decode::FIXTURES;
 use super::*;
-use crate::pages::{Backing, Fill, Pages};
+use crate::pages::{Backing, Pages, mix};
 
 /// Bytes of an operand, and of the memory before, between and behind the operands that must stay as it is.
 const OPERAND_BYTES: usize = 48 << 10;
@@ -15,7 +15,10 @@ struct Field {
 impl Field {
     fn new() -> Self {
         let pages = Pages::new(3 * OPERAND_BYTES + 4 * GUARD_BYTES, Backing::Unasked).unwrap();
-        pages.extent().fill(Fill::Doubles(5));
+        // Doubles in [1, 2), so that arithmetic takes no slow path.
+        for (word, index) in pages.extent().atomics().iter().zip(0..) {
+            word.store((mix(5, index) >> 12) | 1.0_f64.to_bits(), Ordering::Relaxed);
+        }
         Self { pages }
     }
 
@@ -47,6 +50,7 @@ fn pass(kernel: &Kernel, turns: u64, step_words: usize, words: &mut [u64]) -> u6
         for i in 0..bytes[0] {
             words[a + i] = of(i, words);
         }
+        0
     };
     match (family, kernel.name) {
         ("read", "read.strided8") => {
@@ -57,42 +61,15 @@ fn pass(kernel: &Kernel, turns: u64, step_words: usize, words: &mut [u64]) -> u6
             0
         }
         ("read", _) => sum(&words[a..a + bytes[0]]),
-        ("write", "write.rep_stosb") => {
-            each(&|_, w| (w[a] & 0xff) * 0x0101_0101_0101_0101);
-            0
-        }
-        ("write", "write.zva") => {
-            each(&|_, _| 0);
-            0
-        }
-        ("write" | "write_nt", _) => {
-            each(&|i, w| w[a + i % pattern]);
-            0
-        }
-        ("copy" | "copy_nt", _) => {
-            each(&|i, w| w[b + i]);
-            0
-        }
-        ("scale", _) => {
-            each(&|i, w| (3.0 * double(w[b + i])).to_bits());
-            0
-        }
-        ("add", _) => {
-            each(&|i, w| (double(w[b + i]) + double(w[c + i])).to_bits());
-            0
-        }
-        ("triad", _) => {
-            each(&|i, w| (double(w[b + i]) + 3.0 * double(w[c + i])).to_bits());
-            0
-        }
-        ("update", _) => {
-            each(&|i, w| (-double(w[a + i])).to_bits());
-            0
-        }
-        ("daxpy", _) => {
-            each(&|i, w| (double(w[a + i]) + 3.0 * double(w[b + i])).to_bits());
-            0
-        }
+        ("write", "write.rep_stosb") => each(&|_, w| (w[a] & 0xff) * 0x0101_0101_0101_0101),
+        ("write", "write.zva") => each(&|_, _| 0),
+        ("write" | "write_nt", _) => each(&|i, w| w[a + i % pattern]),
+        ("copy" | "copy_nt", _) => each(&|i, w| w[b + i]),
+        ("scale", _) => each(&|i, w| (3.0 * double(w[b + i])).to_bits()),
+        ("add", _) => each(&|i, w| (double(w[b + i]) + double(w[c + i])).to_bits()),
+        ("triad", _) => each(&|i, w| (double(w[b + i]) + 3.0 * double(w[c + i])).to_bits()),
+        ("update", _) => each(&|i, w| (-double(w[a + i])).to_bits()),
+        ("daxpy", _) => each(&|i, w| (double(w[a + i]) + 3.0 * double(w[b + i])).to_bits()),
         ("mix_1r1w" | "mix_2r1w" | "mix_3r1w", _) => {
             each(&|i, w| w[a + i % pattern]);
             sum(&words[b..b + bytes[1]])
@@ -141,9 +118,6 @@ fn register_kernels_add_what_they_say() {
         let (family, count) = kernel.name.split_once('.').unwrap_or((kernel.name, "0"));
         if ["adds", "mix"].contains(&family) {
             assert_eq!(returned, 35 * count.parse::<u64>().unwrap(), "{}", kernel.name);
-        } else if kernel.name.starts_with("fma.") {
-            let value = f64::from_bits(returned);
-            assert!(value.is_normal() && value > 0.9, "{}: {value} after 35 turns", kernel.name);
         }
     }
 }
@@ -153,7 +127,7 @@ fn a_fused_kernel_stays_on_normal_numbers() {
     let field = Field::new();
     for kernel in all().filter(|k| (k.available)() && k.name.starts_with("fma.")) {
         let value = f64::from_bits(kernel.ready(1_000_000, field.operands(), 0).unwrap().run(1));
-        assert!(value.is_normal(), "{}: {value}", kernel.name);
+        assert!(value.is_normal() && value > 0.9, "{}: {value}", kernel.name);
     }
 }
 

@@ -1,9 +1,11 @@
 //! Event counters (eventfd(2)) and pipes (pipe(2)), one event at a time.
 
 use std::io;
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use rustix::pipe::PipeFlags;
+
+use crate::call::event::owned;
 
 /// An event counter, 0 at first.
 #[derive(Debug)]
@@ -14,12 +16,7 @@ impl EventCounter {
     pub fn new(polls: bool) -> io::Result<Self> {
         let flags = libc::EFD_CLOEXEC | libc::EFD_SEMAPHORE | if polls { libc::EFD_NONBLOCK } else { 0 };
         // SAFETY: integer arguments; touches no memory of ours.
-        let fd = unsafe { libc::eventfd(0, flags) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: a new descriptor that nobody else has.
-        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
+        Ok(Self(owned(unsafe { libc::eventfd(0, flags) })?))
     }
 
     #[inline]
@@ -49,7 +46,6 @@ impl Pipe {
         Ok(Self { reader, writer })
     }
 
-    /// Writes one byte.
     #[inline]
     pub fn give(&self) -> bool {
         rustix::io::write(&self.writer, &[1]) == Ok(1)

@@ -16,7 +16,6 @@ pub struct Word {
 }
 
 impl Word {
-    /// A word on a line of its own.
     pub fn new(sharing: Sharing) -> io::Result<Self> {
         let flags = match sharing {
             Sharing::Threads => Flags::PRIVATE,
@@ -25,7 +24,6 @@ impl Word {
         Ok(Self { place: Place::new()?, flags })
     }
 
-    /// The word.
     #[inline]
     pub fn value(&self) -> &AtomicU32 {
         // SAFETY: mapped, aligned, zero at first, alive as long as self, and reached as this type only.

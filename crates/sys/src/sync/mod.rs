@@ -2,21 +2,17 @@
 //! pipes. Each object lies on a page of its own that is mapped shared, so that it works between threads and, when made for
 //! them, between processes forked later; and so that no two objects share a cache line.
 
-mod barrier;
 mod channel;
 mod futex;
 mod monitor;
-mod mutex;
 mod place;
-mod rwlock;
+mod pthread;
 mod semaphore;
 
-pub use barrier::Barrier;
 pub use channel::{EventCounter, Pipe};
 pub use futex::Word;
 pub use monitor::{InMonitor, Monitor};
-pub use mutex::{Mutex, MutexHeld};
-pub use rwlock::{ReadHeld, RwLock, WriteHeld};
+pub use pthread::{Barrier, Mutex, MutexHeld, RwLock, RwLockHeld};
 pub use semaphore::Semaphore;
 
 /// Between whom an object works. The kernel finds a waiter in one address space more cheaply.

@@ -2,11 +2,10 @@
 
 use std::io;
 use std::marker::PhantomData;
-use std::mem::MaybeUninit;
 
 use super::Sharing;
-use super::mutex::init_mutex;
-use super::place::{Place, checked};
+use super::place::Place;
+use super::pthread::{init_mutex, make};
 
 #[repr(C)]
 #[derive(Debug)]
@@ -29,23 +28,22 @@ pub struct InMonitor<'a> {
 }
 
 impl Monitor {
-    /// A free monitor.
     pub fn new(sharing: Sharing) -> io::Result<Self> {
-        let place = Place::<Parts>::new()?;
-        let monitor = Self(place);
+        let monitor = Self(Place::new()?);
         init_mutex(monitor.mutex(), sharing)?;
-        let mut attributes = MaybeUninit::<libc::pthread_condattr_t>::uninit();
-        // SAFETY: writable memory of the right type.
-        checked(unsafe { libc::pthread_condattr_init(attributes.as_mut_ptr()) })?;
-        // SAFETY: initialized above.
-        let set = unsafe { libc::pthread_condattr_setpshared(attributes.as_mut_ptr(), sharing.pshared()) };
-        let made = checked(set).and_then(|()| {
-            // SAFETY: zeroed memory that nobody uses yet, and initialized attributes.
-            checked(unsafe { libc::pthread_cond_init(monitor.condition(), attributes.as_ptr()) })
-        });
-        // SAFETY: initialized above, and not used after this.
-        unsafe { libc::pthread_condattr_destroy(attributes.as_mut_ptr()) };
-        made.map(|()| monitor)
+        // SAFETY: zeroed memory that nobody uses yet, and initialized attributes.
+        let init = |attributes| unsafe { libc::pthread_cond_init(monitor.condition(), attributes) };
+        // SAFETY: the functions of one type of attributes.
+        unsafe {
+            make(
+                libc::pthread_condattr_init,
+                libc::pthread_condattr_setpshared,
+                libc::pthread_condattr_destroy,
+                sharing,
+                init,
+            )
+        }?;
+        Ok(monitor)
     }
 
     fn mutex(&self) -> *mut libc::pthread_mutex_t {

@@ -27,7 +27,3 @@ impl<T> Place<T> {
         self.pages.extent().address().cast()
     }
 }
-
-pub(super) fn checked(code: libc::c_int) -> io::Result<()> {
-    if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(code)) }
-}

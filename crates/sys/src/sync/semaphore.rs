@@ -10,7 +10,6 @@ use super::place::Place;
 pub struct Semaphore(Place<libc::sem_t>);
 
 impl Semaphore {
-    /// A semaphore with the value 0.
     pub fn new(sharing: Sharing) -> io::Result<Self> {
         let place = Place::new()?;
         let between_processes = libc::c_int::from(sharing == Sharing::Processes);

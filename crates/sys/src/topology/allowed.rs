@@ -1,13 +1,11 @@
 //! Which CPUs this process may use, and who forbids the others.
 
-use serde::{Deserialize, Serialize};
-
 use super::{Cgroup, CpuSet, Topology};
 use crate::affinity::{self, AffinityError};
 use crate::fs_root::FsRoot;
 
 /// The limits on where this process may run, each apart, so that a refusal can name the one that applies.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Allowed {
     pub affinity: CpuSet,
     /// The cgroup's cpuset, if one applies.

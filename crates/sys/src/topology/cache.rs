@@ -1,19 +1,16 @@
 //! Caches as sysfs describes them.
 
-use serde::{Deserialize, Serialize};
-
 use super::{CPU, CpuSet};
 use crate::fs_root::FsRoot;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CacheKind {
     Data,
     Instruction,
     Unified,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cache {
     /// Distance from the core, 1 being the nearest.
     pub level: u32,

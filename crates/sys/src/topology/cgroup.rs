@@ -1,12 +1,10 @@
 //! What the control groups of this process leave it: CPUs and CPU time. Version 1, version 2 and both at once (Linux:
 //! Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/cpusets.rst, scheduler/sched-bwc.rst).
 
-use serde::{Deserialize, Serialize};
-
 use super::CpuSet;
 use crate::fs_root::FsRoot;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CpuQuota {
     /// CPU time the group may use per period, over all its CPUs; ns.
     pub quota_ns: u64,
@@ -21,7 +19,7 @@ impl CpuQuota {
 }
 
 /// The limits of this process's control groups.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Cgroup {
     /// The CPUs the cpuset controller leaves; `None` if no cpuset applies or shows itself.
     pub cpuset: Option<CpuSet>,

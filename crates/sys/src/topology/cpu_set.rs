@@ -4,12 +4,9 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
-
 /// CPU numbers in ascending order. Reads and prints the kernel's list format (`0-3,8`); the empty set is the empty
-/// string. Serialized as that string.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+/// string.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CpuSet(BTreeSet<usize>);
 
 /// CPU numbers above this are taken for typing errors; the kernel's own limit is 8192.
@@ -35,7 +32,6 @@ impl CpuSet {
         self.0.len()
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -150,20 +146,6 @@ impl fmt::Display for CpuSet {
     }
 }
 
-impl From<CpuSet> for String {
-    fn from(cpus: CpuSet) -> Self {
-        cpus.to_string()
-    }
-}
-
-impl TryFrom<String> for CpuSet {
-    type Error = CpuListError;
-
-    fn try_from(list: String) -> Result<Self, CpuListError> {
-        list.parse()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -202,9 +184,7 @@ mod tests {
         #[test]
         fn printing_and_reading_are_inverse(cpus in proptest::collection::btree_set(0_usize..300, 0..60)) {
             let set: CpuSet = cpus.iter().copied().collect();
-            prop_assert_eq!(set.to_string().parse::<CpuSet>().unwrap(), set.clone());
-            let json = serde_json::to_string(&set).unwrap();
-            prop_assert_eq!(serde_json::from_str::<CpuSet>(&json).unwrap(), set);
+            prop_assert_eq!(set.to_string().parse::<CpuSet>().unwrap(), set);
         }
 
         #[test]

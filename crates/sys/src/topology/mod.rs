@@ -12,8 +12,6 @@ mod select;
 
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
-
 pub use allowed::Allowed;
 pub use cache::{Cache, CacheKind};
 pub use cgroup::{Cgroup, CpuQuota};
@@ -33,18 +31,13 @@ pub enum TopologyError {
 }
 
 /// The CPUs of a machine and how they belong together.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Topology {
     pub online: CpuSet,
     /// CPUs that are plugged in, running or not.
     pub present: CpuSet,
-    pub possible: CpuSet,
     /// CPUs kept free of ordinary load balancing (`isolcpus=` or cpuset partitions).
     pub isolated: CpuSet,
-    /// CPUs that run without the periodic tick while one task has them.
-    pub nohz_full: CpuSet,
-    /// Whether any core runs more than one hardware thread; `None` if the system does not say.
-    pub smt_active: Option<bool>,
     /// The online CPUs, ascending.
     pub cpus: Vec<Cpu>,
     /// The memory nodes, ascending; empty where the system names none.
@@ -53,7 +46,7 @@ pub struct Topology {
     pub caches: Vec<Cache>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Cpu {
     pub cpu: usize,
     /// Socket; `None` where the system does not say.
@@ -66,20 +59,15 @@ pub struct Cpu {
     pub siblings: CpuSet,
     /// Highest frequency cpufreq states, Hz.
     pub max_hz: Option<f64>,
-    /// Base frequency, Hz; few drivers state it.
-    pub base_hz: Option<f64>,
     /// Relative strength, 1024 being the strongest CPU of the machine (Arm, and hybrid x86-64).
     pub capacity: Option<u32>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
     pub node: usize,
     /// Its CPUs; empty for a node of memory only.
     pub cpus: CpuSet,
-    pub memory_bytes: Option<u64>,
-    /// Distance to each node in ascending order, 10 being local (ACPI SLIT).
-    pub distances: Vec<u32>,
 }
 
 impl Topology {
@@ -100,18 +88,13 @@ impl Topology {
             return Err(TopologyError::NoCpu { root: root.display().to_string() });
         }
         let present = list("present").unwrap_or_default().union(&online);
-        let possible = list("possible").unwrap_or_default().union(&present);
         let nodes = read_nodes(&tree);
         Ok(Self {
             isolated: list("isolated").unwrap_or_default(),
-            // Kernels built with the feature but started without it say "(null)", which is no list.
-            nohz_full: list("nohz_full").unwrap_or_default(),
-            smt_active: tree.number::<u8>(&format!("{CPU}/smt/active")).map(|n| n == 1),
             cpus: online.iter().map(|cpu| read_cpu(&tree, cpu, &online, &nodes)).collect(),
             caches: cache::read_caches(&tree, &online),
             online,
             present,
-            possible,
             nodes,
         })
     }
@@ -174,7 +157,6 @@ fn read_cpu(tree: &FsRoot, cpu: usize, online: &CpuSet, nodes: &[Node]) -> Cpu {
     let base = format!("{CPU}/cpu{cpu}");
     // -1 stands for "unknown" in these files, and does not parse.
     let id = |name: &str| tree.number::<usize>(&format!("{base}/topology/{name}"));
-    let hz = |name: &str| tree.number::<f64>(&format!("{base}/cpufreq/{name}")).map(|khz| khz * 1e3);
     let list = |name: &str| {
         tree.text(&format!("{base}/topology/{name}"))
             .and_then(|t| t.parse::<CpuSet>().ok())
@@ -190,27 +172,15 @@ fn read_cpu(tree: &FsRoot, cpu: usize, online: &CpuSet, nodes: &[Node]) -> Cpu {
         siblings: list("core_cpus_list")
             .or_else(|| list("thread_siblings_list"))
             .unwrap_or_else(|| CpuSet::single(cpu)),
-        max_hz: hz("cpuinfo_max_freq"),
-        base_hz: hz("base_frequency"),
+        max_hz: tree.number::<f64>(&format!("{base}/cpufreq/cpuinfo_max_freq")).map(|khz| khz * 1e3),
         capacity: tree.number(&format!("{base}/cpu_capacity")),
     }
 }
 
 fn read_nodes(tree: &FsRoot) -> Vec<Node> {
     let node = |node: usize| {
-        let text = |name: &str| tree.text(&format!("{NODE}/node{node}/{name}"));
-        let total = |line: &str| {
-            let kib: u64 = line.split_once("MemTotal:")?.1.split_whitespace().next()?.parse().ok()?;
-            Some(kib * 1024)
-        };
-        Node {
-            node,
-            cpus: text("cpulist").and_then(|t| t.parse().ok()).unwrap_or_default(),
-            memory_bytes: text("meminfo").and_then(|t| t.lines().find_map(total)),
-            distances: text("distance")
-                .map(|t| t.split_whitespace().filter_map(|d| d.parse().ok()).collect())
-                .unwrap_or_default(),
-        }
+        let list = tree.text(&format!("{NODE}/node{node}/cpulist"));
+        Node { node, cpus: list.and_then(|t| t.parse().ok()).unwrap_or_default() }
     };
     tree.numbered(NODE, "node").into_iter().map(node).collect()
 }

@@ -2,7 +2,7 @@
 
 use machmeter_engine::cost::{Kind, Row};
 use machmeter_engine::sampling::{Bench, Subject};
-use machmeter_sys::kernel::chain::{Chain, ChainSpec, Chains, LOADS_PER_TURN, Order};
+use machmeter_sys::kernel::chain::{Chain, ChainSpec, LOADS_PER_TURN, Order};
 use machmeter_sys::kernel::{Ready, named};
 use machmeter_sys::pages::{Backing, Extent};
 
@@ -45,8 +45,7 @@ struct Chase<'a> {
     extent: Extent<'a>,
     spec: ChainSpec,
     ways: usize,
-    one: Option<Chain<'a>>,
-    many: Option<Chains<'a>>,
+    chains: Option<Chain<'a>>,
 }
 
 impl Subject for Chase<'_> {
@@ -54,11 +53,7 @@ impl Subject for Chase<'_> {
         // Another order each time, so that no single layout becomes part of the result.
         self.spec.seed =
             self.spec.seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-        if self.ways == 1 {
-            self.one = Some(Chain::build(self.extent, &self.spec).map_err(|e| e.to_string())?);
-        } else {
-            self.many = Some(Chains::build(self.extent, &self.spec, self.ways).map_err(|e| e.to_string())?);
-        }
+        self.chains = Some(Chain::parallel(self.extent, &self.spec, self.ways).map_err(|e| e.to_string())?);
         // A walk that goes on has its page tables in the caches; building the chain has driven them out.
         let tables = self.spec.working_set_bytes / PAGE_BYTES / ENTRIES_PER_LINE;
         self.run(TABLE_WALKS * tables as u64 / LOADS_PER_TURN);
@@ -66,16 +61,11 @@ impl Subject for Chase<'_> {
     }
 
     fn run(&mut self, turns: u64) -> bool {
-        match (&mut self.one, &mut self.many) {
-            (Some(chain), _) => chain.chase(turns),
-            (None, Some(chains)) => chains.chase(turns),
-            (None, None) => return false,
-        }
-        true
+        self.chains.as_mut().map(|chains| chains.chase(turns)).is_some()
     }
 
     fn leave(&mut self) {
-        (self.one, self.many) = (None, None);
+        self.chains = None;
     }
 }
 
@@ -86,7 +76,7 @@ const TABLE_WALKS: u64 = 4;
 
 fn bench(row: Row, extent: Extent<'_>, spec: ChainSpec, ways: usize) -> Bench<'_> {
     let row = row.per_turn((LOADS_PER_TURN * ways as u64) as f64);
-    Bench::new(row, Chase { extent, spec, ways, one: None, many: None })
+    Bench::new(row, Chase { extent, spec, ways, chains: None })
 }
 
 fn order(name: &str) -> Order {
@@ -178,7 +168,7 @@ pub(super) mod selftest {
     use machmeter_engine::sampling::Pace;
     use machmeter_engine::selftest::machine::{Busy, Machine, Steal};
     use machmeter_engine::selftest::{Options, SelfCheck, State};
-    use machmeter_sys::kernel::chain::{ChainSpec, Chains, Order};
+    use machmeter_sys::kernel::chain::{Chain, ChainSpec, Order};
     use machmeter_sys::pages::{Backing, Pages};
     use machmeter_sys::thread::monotonic_ns;
 
@@ -209,7 +199,7 @@ pub(super) mod selftest {
                         seed: options.seed,
                     };
                     // One page holds no four chains of pages.
-                    let Ok(chains) = Chains::build(pages.extent(), &spec, ways) else { continue };
+                    let Ok(chains) = Chain::parallel(pages.extent(), &spec, ways) else { continue };
                     built += 1;
                     nodes += chains.nodes();
                     if !chains.are_cycles() {

@@ -11,7 +11,6 @@ use machmeter_engine::team::sampler::{Clocked, HostClock, Others, Rule, TeamCell
 use machmeter_engine::team::{Member, Seats, Team};
 use machmeter_sys::fs_root::FsRoot;
 use machmeter_sys::oom::MemoryLeft;
-use machmeter_sys::pages::Fill;
 
 use super::member::{Buffers, LineOperation, per_turn};
 use super::plan::{CHOICE, Choice, Known, LINES, Line, MOST_BYTES, Operation, Sizes, models};
@@ -114,7 +113,7 @@ impl Setting<'_> {
         let fill_ns = VISIT_NS + (sizes.main_bytes + sizes.cached_bytes) as u64 * FILL_NS_PER_BYTE;
         let fill = |m: &Member<'_>| {
             for (e, salt) in [buffers.main(m.rank), buffers.cached(m.rank)].into_iter().flatten().zip(0..) {
-                e.fill(Fill::Random(seed ^ (2 * m.rank as u64 + salt)));
+                e.fill(seed ^ (2 * m.rank as u64 + salt));
             }
         };
         model.run(&self.seats, fill_ns, &fill).map(drop).map_err(|e| e.to_string())

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{MutexGuard, PoisonError};
 
 use machmeter_engine::team::Member;
-use machmeter_sys::sync::{Mutex, MutexHeld, ReadHeld, RwLock, Word, WriteHeld};
+use machmeter_sys::sync::{Mutex, MutexHeld, RwLock, RwLockHeld, Word};
 
 /// A lock. Waiting ends at the member's deadline where the lock spins; locks that sleep are left by their holders always,
 /// so that they end too.
@@ -100,10 +100,10 @@ pub(super) struct Readers(pub(super) RwLock);
 pub(super) struct Writers(pub(super) RwLock);
 
 impl Lock for Readers {
-    type Held<'a> = ReadHeld<'a>;
+    type Held<'a> = RwLockHeld<'a>;
 
     #[inline]
-    fn acquire<'a>(&'a self, _member: &'a Member<'_>) -> Option<ReadHeld<'a>> {
+    fn acquire<'a>(&'a self, _member: &'a Member<'_>) -> Option<RwLockHeld<'a>> {
         self.0.read()
     }
 
@@ -113,10 +113,10 @@ impl Lock for Readers {
 }
 
 impl Lock for Writers {
-    type Held<'a> = WriteHeld<'a>;
+    type Held<'a> = RwLockHeld<'a>;
 
     #[inline]
-    fn acquire<'a>(&'a self, _member: &'a Member<'_>) -> Option<WriteHeld<'a>> {
+    fn acquire<'a>(&'a self, _member: &'a Member<'_>) -> Option<RwLockHeld<'a>> {
         self.0.write()
     }
 }

@@ -275,7 +275,6 @@ fn topology(cpus: usize) -> Topology {
         node: None,
         siblings: set(cpu / 2 * 2..cpu / 2 * 2 + 2),
         max_hz: None,
-        base_hz: None,
         capacity: None,
     };
     let cache = |first: usize| Cache {
@@ -289,10 +288,7 @@ fn topology(cpus: usize) -> Topology {
     Topology {
         online: set(0..cpus),
         present: set(0..cpus),
-        possible: set(0..cpus),
         isolated: CpuSet::default(),
-        nohz_full: CpuSet::default(),
-        smt_active: Some(true),
         cpus: (0..cpus).map(cpu).collect(),
         nodes: Vec::new(),
         caches: (0..cpus).step_by(4).map(cache).collect(),

@@ -1,6 +1,4 @@
-//! Loads that each give the address of the next. Operand a holds where each chain stands; the kernel goes on from there and
-//! leaves there where it ends. Passes and turns are one count. The one that stores writes every line that it comes through, as
-//! multichase's `incr` does, with what is there already: the chain stays what it is.
+//! Loads that each give the address of the next, as the kernels of these names for x86-64 make them.
 
 use core::arch::naked_asm;
 

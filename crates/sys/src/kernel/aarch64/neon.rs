@@ -2,7 +2,7 @@
 
 use core::arch::asm;
 
-use super::{looped, row};
+use super::{arithmetic, looped, pair_moves, row};
 use crate::kernel::Kernel;
 use crate::kernel::declared::Stream;
 
@@ -71,117 +71,18 @@ looped!(
     after: [fold!()]
 );
 
-looped!(
-    write,
-    before: ["ldr q16, [x2]"],
-    pass: ["mov x10, x2"],
-    turn: [".irp i,0,1,2,3", "stp q16, q16, [x10, #32*\\i]", ".endr", "add x10, x10, #128"],
-    after: []
-);
+pair_moves!(write, copy, "stp", ["q16", "q17"], pair: "32", turn: "128");
+pair_moves!(write_nt, copy_nt, "stnp", ["q16", "q17"], pair: "32", turn: "128");
 
-looped!(
-    write_nt,
-    before: ["ldr q16, [x2]"],
-    pass: ["mov x10, x2"],
-    turn: [".irp i,0,1,2,3", "stnp q16, q16, [x10, #32*\\i]", ".endr", "add x10, x10, #128"],
-    after: []
-);
-
-looped!(
-    copy,
-    before: [],
-    pass: ["mov x10, x2", "mov x11, x3"],
-    turn: [
-        ".irp i,0,1,2,3",
-        "ldp q16, q17, [x11, #32*\\i]",
-        "stp q16, q17, [x10, #32*\\i]",
-        ".endr",
-        "add x10, x10, #128",
-        "add x11, x11, #128",
-    ],
-    after: []
-);
-
-looped!(
-    copy_nt,
-    before: [],
-    pass: ["mov x10, x2", "mov x11, x3"],
-    turn: [
-        ".irp i,0,1,2,3",
-        "ldp q16, q17, [x11, #32*\\i]",
-        "stnp q16, q17, [x10, #32*\\i]",
-        ".endr",
-        "add x10, x10, #128",
-        "add x11, x11, #128",
-    ],
-    after: []
-);
-
-looped!(
-    scale,
-    before: ["fmov v31.2d, #3.0"],
-    pass: ["mov x10, x2", "mov x11, x3"],
-    turn: [
-        ".irp i,0,1,2,3,4,5,6,7",
-        "ldr q\\i, [x11, #16*\\i]",
-        "fmul v\\i\\().2d, v\\i\\().2d, v31.2d",
-        "str q\\i, [x10, #16*\\i]",
-        ".endr",
-        "add x10, x10, #128",
-        "add x11, x11, #128",
-    ],
-    after: []
-);
-
-looped!(
-    add,
-    before: [],
-    pass: ["mov x10, x2", "mov x11, x3", "mov x12, x4"],
-    turn: [
-        ".irp i,0,1,2,3,4,5,6,7",
-        "ldr q\\i, [x11, #16*\\i]",
-        "ldr q16, [x12, #16*\\i]",
-        "fadd v\\i\\().2d, v\\i\\().2d, v16.2d",
-        "str q\\i, [x10, #16*\\i]",
-        ".endr",
-        "add x10, x10, #128",
-        "add x11, x11, #128",
-        "add x12, x12, #128",
-    ],
-    after: []
-);
-
-looped!(
-    triad,
-    before: ["fmov v31.2d, #3.0"],
-    pass: ["mov x10, x2", "mov x11, x3", "mov x12, x4"],
-    turn: [
-        ".irp i,0,1,2,3,4,5,6,7",
-        "ldr q\\i, [x11, #16*\\i]",
-        "ldr q16, [x12, #16*\\i]",
-        "fmla v\\i\\().2d, v16.2d, v31.2d",
-        "str q\\i, [x10, #16*\\i]",
-        ".endr",
-        "add x10, x10, #128",
-        "add x11, x11, #128",
-        "add x12, x12, #128",
-    ],
-    after: []
-);
-
-looped!(
-    update,
-    before: ["fmov v31.2d, #-1.0"],
-    pass: ["mov x10, x2"],
-    turn: [
-        ".irp i,0,1,2,3,4,5,6,7",
-        "ldr q\\i, [x10, #16*\\i]",
-        "fmul v\\i\\().2d, v\\i\\().2d, v31.2d",
-        "str q\\i, [x10, #16*\\i]",
-        ".endr",
-        "add x10, x10, #128",
-    ],
-    after: []
+arithmetic!(
+    register: "q",
+    three: "fmov v31.2d, #3.0",
+    minus_one: "fmov v31.2d, #-1.0",
+    scaled: "fmul v\\i\\().2d, v\\i\\().2d, v31.2d",
+    added: "fadd v\\i\\().2d, v\\i\\().2d, v16.2d",
+    fused: "fmla v\\i\\().2d, v16.2d, v31.2d",
+    bytes: "16",
+    turn: "128"
 );
 
 looped!(
@@ -198,7 +99,6 @@ looped!(
         "add x10, x10, #80",
         "add x11, x11, #80",
     ],
-    after: []
 );
 
 /// So many pairs read from b, then two pairs written to a.
@@ -230,8 +130,6 @@ mix!(mix_3r1w, "0,1,2,3,4,5", "192");
 
 looped!(
     write_zva,
-    before: [],
     pass: ["mov x10, x2"],
     turn: [".rept 8", "dc zva, x10", "add x10, x10, #64", ".endr"],
-    after: []
 );

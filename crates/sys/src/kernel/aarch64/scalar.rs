@@ -1,6 +1,6 @@
 //! Streams of 64 bits at a time: moves through the general registers, arithmetic on single doubles.
 
-use super::{looped, row};
+use super::{arithmetic, looped, pair_moves, row};
 use crate::kernel::Kernel;
 use crate::kernel::declared::Stream;
 
@@ -39,20 +39,10 @@ looped!(
     before: ["ldr x13, [x2]"],
     pass: ["mov x10, x2"],
     turn: [".irp i,0,1,2,3,4,5,6,7", "str x13, [x10, #8*\\i]", ".endr", "add x10, x10, #64"],
-    after: []
-);
-
-looped!(
-    write_nt,
-    before: ["ldr x13, [x2]"],
-    pass: ["mov x10, x2"],
-    turn: [".irp i,0,1,2,3", "stnp x13, x13, [x10, #16*\\i]", ".endr", "add x10, x10, #64"],
-    after: []
 );
 
 looped!(
     copy,
-    before: [],
     pass: ["mov x10, x2", "mov x11, x3"],
     turn: [
         ".irp i,0,1,2,3,4,5,6,7",
@@ -62,89 +52,19 @@ looped!(
         "add x10, x10, #64",
         "add x11, x11, #64",
     ],
-    after: []
 );
 
-looped!(
-    copy_nt,
-    before: [],
-    pass: ["mov x10, x2", "mov x11, x3"],
-    turn: [
-        ".irp i,0,1,2,3",
-        "ldp x13, x14, [x11, #16*\\i]",
-        "stnp x13, x14, [x10, #16*\\i]",
-        ".endr",
-        "add x10, x10, #64",
-        "add x11, x11, #64",
-    ],
-    after: []
-);
+pair_moves!(write_nt, copy_nt, "stnp", ["x13", "x14"], pair: "16", turn: "64");
 
-looped!(
-    scale,
-    before: ["fmov d31, #3.0"],
-    pass: ["mov x10, x2", "mov x11, x3"],
-    turn: [
-        ".irp i,0,1,2,3,4,5,6,7",
-        "ldr d\\i, [x11, #8*\\i]",
-        "fmul d\\i, d\\i, d31",
-        "str d\\i, [x10, #8*\\i]",
-        ".endr",
-        "add x10, x10, #64",
-        "add x11, x11, #64",
-    ],
-    after: []
-);
-
-looped!(
-    add,
-    before: [],
-    pass: ["mov x10, x2", "mov x11, x3", "mov x12, x4"],
-    turn: [
-        ".irp i,0,1,2,3,4,5,6,7",
-        "ldr d\\i, [x11, #8*\\i]",
-        "ldr d16, [x12, #8*\\i]",
-        "fadd d\\i, d\\i, d16",
-        "str d\\i, [x10, #8*\\i]",
-        ".endr",
-        "add x10, x10, #64",
-        "add x11, x11, #64",
-        "add x12, x12, #64",
-    ],
-    after: []
-);
-
-looped!(
-    triad,
-    before: ["fmov d31, #3.0"],
-    pass: ["mov x10, x2", "mov x11, x3", "mov x12, x4"],
-    turn: [
-        ".irp i,0,1,2,3,4,5,6,7",
-        "ldr d\\i, [x11, #8*\\i]",
-        "ldr d16, [x12, #8*\\i]",
-        "fmadd d\\i, d16, d31, d\\i",
-        "str d\\i, [x10, #8*\\i]",
-        ".endr",
-        "add x10, x10, #64",
-        "add x11, x11, #64",
-        "add x12, x12, #64",
-    ],
-    after: []
-);
-
-looped!(
-    update,
-    before: ["fmov d31, #-1.0"],
-    pass: ["mov x10, x2"],
-    turn: [
-        ".irp i,0,1,2,3,4,5,6,7",
-        "ldr d\\i, [x10, #8*\\i]",
-        "fmul d\\i, d\\i, d31",
-        "str d\\i, [x10, #8*\\i]",
-        ".endr",
-        "add x10, x10, #64",
-    ],
-    after: []
+arithmetic!(
+    register: "d",
+    three: "fmov d31, #3.0",
+    minus_one: "fmov d31, #-1.0",
+    scaled: "fmul d\\i, d\\i, d31",
+    added: "fadd d\\i, d\\i, d16",
+    fused: "fmadd d\\i, d16, d31, d\\i",
+    bytes: "8",
+    turn: "64"
 );
 
 looped!(
@@ -161,5 +81,4 @@ looped!(
         "add x10, x10, #40",
         "add x11, x11, #40",
     ],
-    after: []
 );

@@ -1,29 +1,10 @@
-//! Eight accesses a turn, a given stride apart (the loop of Howell's table of shared memory). None waits for another: with
-//! a stride that prefetchers follow, time per access is throughput. What the same walk costs when each load waits for the one
-//! before is told by a chain in [`crate::kernel::chain::Order::Sequential`].
+//! Eight accesses a turn, a given stride apart, as the kernels of these names for x86-64 make them.
 
 use super::looped;
-use crate::kernel::declared::strided;
-use crate::kernel::{Kernel, Walk};
+use crate::kernel::Kernel;
+use crate::kernel::declared::strided_kernels;
 
-pub(in crate::kernel) const KERNELS: &[Kernel] = &[
-    Kernel {
-        name: "read.strided8",
-        width_bits: 64,
-        available: || true,
-        declared: strided(8, 0),
-        walk: Walk::Strided(8),
-        code: read,
-    },
-    Kernel {
-        name: "write.strided8",
-        width_bits: 64,
-        available: || true,
-        declared: strided(0, 8),
-        walk: Walk::Strided(8),
-        code: write,
-    },
-];
+pub(in crate::kernel) const KERNELS: &[Kernel] = &strided_kernels(read, write);
 
 /// Two to seven strides, in x6, x7, x8, x11, x12 and x13.
 macro_rules! multiples {
@@ -73,5 +54,4 @@ looped!(
         "str x14, [x10, x13]",
         "add x10, x10, x5, lsl #3",
     ],
-    after: []
 );

@@ -15,7 +15,6 @@ const AHEAD: usize = 32;
 #[derive(Debug)]
 pub(super) struct Nodes<'a> {
     words: &'a [AtomicU64],
-    /// Address of `words`.
     base: u64,
     spec: ChainSpec,
     count: usize,
@@ -110,34 +109,37 @@ impl<'a> Nodes<'a> {
             }
             Order::Sequential => {
                 for (way, start) in starts.iter_mut().enumerate() {
-                    let mut path = Path::new(self);
-                    for node in way * units / ways..(way + 1) * units / ways {
-                        path.go(node);
-                    }
-                    *start = path.close();
+                    *start = self.cycle(way * units / ways..(way + 1) * units / ways);
                 }
             }
             Order::PageLocal { page_bytes } => {
                 let nodes_per_page = page_bytes / self.spec.stride_bytes;
                 let mut pages: Vec<u32> = (0..units as u32).collect();
                 random.shuffle(&mut pages);
-                let mut inside: Vec<u32> = Vec::with_capacity(nodes_per_page);
                 for (way, start) in starts.iter_mut().enumerate() {
-                    let mut path = Path::new(self);
-                    for &page in &pages[way * units / ways..(way + 1) * units / ways] {
+                    let part = &pages[way * units / ways..(way + 1) * units / ways];
+                    *start = self.cycle(part.iter().flat_map(|&page| {
                         let first = page as usize * nodes_per_page;
-                        inside.clear();
-                        inside.extend(0..nodes_per_page.min(self.count - first) as u32);
+                        let mut inside: Vec<u32> =
+                            (0..nodes_per_page.min(self.count - first) as u32).collect();
                         random.shuffle(&mut inside);
-                        for &node in &inside {
-                            path.go(first + node as usize);
-                        }
-                    }
-                    *start = path.close();
+                        inside.into_iter().map(move |node| first + node as usize)
+                    }));
                 }
             }
         }
         Ok(())
+    }
+
+    /// Links nodes in this order, the last one to the first, and gives the first one's address (0 if there is none).
+    fn cycle(&self, mut nodes: impl Iterator<Item = usize>) -> u64 {
+        let Some(first) = nodes.next() else { return 0 };
+        let last = nodes.fold(first, |last, node| {
+            self.word(last).store(self.address(node), Ordering::Relaxed);
+            node
+        });
+        self.word(last).store(self.address(first), Ordering::Relaxed);
+        self.address(first)
     }
 
     /// Random cycles (Sattolo) over every `step`-th node, dealt out to the ways in turn. Partners of a swap are chosen some
@@ -170,7 +172,6 @@ impl<'a> Nodes<'a> {
         }
     }
 
-    /// Byte offset of a node's pointer.
     #[inline]
     fn offset(&self, node: usize) -> usize {
         let stride_bytes = self.spec.stride_bytes;
@@ -205,36 +206,6 @@ impl<'a> Nodes<'a> {
     #[inline]
     fn address(&self, node: usize) -> u64 {
         self.base + self.offset(node) as u64
-    }
-}
-
-struct Path<'n, 'a> {
-    nodes: &'n Nodes<'a>,
-    ends: Option<(usize, usize)>,
-}
-
-impl<'n, 'a> Path<'n, 'a> {
-    fn new(nodes: &'n Nodes<'a>) -> Self {
-        Self { nodes, ends: None }
-    }
-
-    fn go(&mut self, node: usize) {
-        let first = match self.ends {
-            Some((first, last)) => {
-                self.nodes.word(last).store(self.nodes.address(node), Ordering::Relaxed);
-                first
-            }
-            None => node,
-        };
-        self.ends = Some((first, node));
-    }
-
-    /// Links the last node to the first and gives the first one's address (0 for a path of nothing).
-    fn close(self) -> u64 {
-        let Some((first, last)) = self.ends else { return 0 };
-        let start = self.nodes.address(first);
-        self.nodes.word(last).store(start, Ordering::Relaxed);
-        start
     }
 }
 

@@ -6,7 +6,7 @@ mod link;
 #[cfg(test)]
 mod tests;
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use link::Nodes;
 
@@ -32,27 +32,22 @@ pub enum Order {
     /// In random order inside a group of this size, groups in random order: translation hardly counts (it is amortized
     /// over the group), and prefetchers that work inside a page may help. multichase calls it TLB locality.
     PageLocal {
-        /// Size of a group, bytes.
         page_bytes: usize,
     },
     /// One line of each page, pages in random order, the line another one from page to page so that all sets of a cache
     /// take part: translation alone, as long as the lines fit in a cache.
     OnePerPage {
-        /// Size of a page, bytes.
         page_bytes: usize,
     },
     Sequential,
     /// Blocks in random order; in each the first word, then the word at the offset, which hits if both share a line.
     Second {
-        /// Size of a block, bytes.
         block_bytes: usize,
-        /// Distance of the second word, bytes.
         offset_bytes: usize,
     },
     /// The first words of lines this far apart, in random order: they compete for one set of a cache if the step is its
     /// size divided by its ways.
     Conflict {
-        /// Distance of two lines, bytes.
         step_bytes: usize,
     },
 }
@@ -69,14 +64,10 @@ pub struct ChainSpec {
     pub seed: u64,
 }
 
-/// One chain inside an extent. As long as it is used, nobody else writes to the extent, nor builds a chain there: its
-/// contents are addresses that will be followed.
+/// One chain inside an extent, or several of which no two share a node. As long as it is used, nobody else writes to the
+/// extent, nor builds a chain there: its contents are addresses that will be followed.
 #[derive(Debug)]
-pub struct Chain<'a>(Chains<'a>);
-
-/// Several chains over one working set, of which no two share a node.
-#[derive(Debug)]
-pub struct Chains<'a> {
+pub struct Chain<'a> {
     nodes: Nodes<'a>,
     ways: usize,
     code: Code,
@@ -85,52 +76,37 @@ pub struct Chains<'a> {
 }
 
 impl<'a> Chain<'a> {
-    /// Writes the chain. Takes time in proportion to the nodes (10 to 20 ns each in caches, up to 100 beyond), so that
+    /// Writes one chain. Takes time in proportion to the nodes (10 to 20 ns each in caches, up to 100 beyond), so that
     /// a fresh order per round costs little.
     /// Errors: one line: a working set larger than the extent or smaller than a node, a size or distance that is 0, not a
     /// multiple of 8, or does not fit the others, an extent that is not aligned.
     pub fn build(extent: Extent<'a>, spec: &ChainSpec) -> Result<Self, KernelError> {
-        Chains::build(extent, spec, 1).map(Self)
+        Self::parallel(extent, spec, 1)
     }
 
     /// The same chain, to be followed by a kernel that writes each pointer back to where it was: every line that it comes
     /// through is written, and the chain stays what it is.
     pub fn build_written(extent: Extent<'a>, spec: &ChainSpec) -> Result<Self, KernelError> {
-        Chains::with(extent, spec, 1, "chase_store.1").map(Self)
+        Self::with(extent, spec, 1, "chase_store.1")
     }
 
-    /// Nodes: loads until it comes back to where it was.
-    pub fn nodes(&self) -> usize {
-        self.0.nodes()
-    }
-
-    /// [`LOADS_PER_TURN`] dependent loads per turn, from where the last call ended.
-    #[inline]
-    pub fn chase(&mut self, turns: u64) {
-        self.0.chase(turns);
-    }
-}
-
-impl<'a> Chains<'a> {
     /// Writes `ways` (see [`WAYS`]) chains of equal length (give or take one node; a page for [`Order::PageLocal`]).
     /// Errors: as [`Chain::build`]; a number of chains without a kernel, or more than there are nodes or pages.
-    pub fn build(extent: Extent<'a>, spec: &ChainSpec, ways: usize) -> Result<Self, KernelError> {
+    pub fn parallel(extent: Extent<'a>, spec: &ChainSpec, ways: usize) -> Result<Self, KernelError> {
         Self::with(extent, spec, ways, &format!("chase.{ways}"))
     }
 
     fn with(extent: Extent<'a>, spec: &ChainSpec, ways: usize, kernel: &str) -> Result<Self, KernelError> {
         let wrong = |why: String| KernelError::Operands { name: "chase", why };
-        let kernel = WAYS
-            .contains(&ways)
-            .then(|| named(kernel))
-            .flatten()
-            .ok_or_else(|| wrong(format!("{ways} chains; there are kernels for {WAYS:?}")))?;
+        let kernel =
+            named(kernel).ok_or_else(|| wrong(format!("{ways} chains; there are kernels for {WAYS:?}")))?;
         let nodes = Nodes::new(extent, *spec).map_err(wrong)?;
         let mut at = [0; MOST_WAYS];
         nodes.link(&mut at[..ways]).map_err(wrong)?;
         Ok(Self { nodes, ways, code: kernel.code, at })
     }
 
+    /// Nodes of all chains: of one, the loads until it comes back to where it was.
     pub fn nodes(&self) -> usize {
         self.nodes.count()
     }
@@ -160,7 +136,7 @@ impl<'a> Chains<'a> {
                     return false;
                 }
                 visited += 1;
-                at = AtomicU64::load(&words[word], Ordering::Relaxed);
+                at = words[word].load(Ordering::Relaxed);
                 if at == start {
                     break;
                 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::pages::{Backing, Fill, Pages};
+use crate::pages::{Backing, Pages};
 
 const ORDERS: &[Order] = &[
     Order::Global,
@@ -25,8 +25,8 @@ fn chains_of_every_order_and_size_are_one_cycle() {
                 for ways in [1, 2, 3, 24] {
                     let spec = spec(working_set_bytes, stride_bytes, order);
                     let name = format!("{spec:?} in {ways}");
-                    pages.extent().fill(Fill::Random(3));
-                    match Chains::build(pages.extent(), &spec, ways) {
+                    pages.extent().fill(3);
+                    match Chain::parallel(pages.extent(), &spec, ways) {
                         Ok(mut chains) => {
                             assert!(chains.are_cycles(), "{name}");
                             chains.chase(3);
@@ -59,19 +59,18 @@ fn the_working_set_is_what_was_asked_for() {
     assert_eq!(nodes(65_536, 64, Order::Conflict { step_bytes: 4_096 }), 16);
     assert_eq!(nodes(127, 64, Order::Global), 1);
     // A chain of one node holds its own address; nothing else of the extent changes.
-    pages.extent().fill(Fill::Zeros);
-    let _ = nodes(64, 64, Order::Global);
+    let pages = Pages::new(1 << 20, Backing::Unasked).unwrap();
+    Chain::build(pages.extent(), &spec(64, 64, Order::Global)).unwrap();
     let written = pages.extent().atomics().iter().filter(|w| w.load(Ordering::Relaxed) != 0).count();
     assert_eq!(written, 1);
 }
 
 /// The words visited, in order, by following the pointers.
 fn walk(chain: &Chain) -> Vec<usize> {
-    let Chain(chains) = chain;
-    let mut at = chains.at[0];
+    let mut at = chain.at[0];
     let visit = |_| {
-        let word = chains.nodes.word_at(at).unwrap();
-        at = chains.nodes.words()[word].load(Ordering::Relaxed);
+        let word = chain.nodes.word_at(at).unwrap();
+        at = chain.nodes.words()[word].load(Ordering::Relaxed);
         word
     };
     (0..chain.nodes()).map(visit).collect()
@@ -136,7 +135,7 @@ fn a_chase_goes_sixteen_nodes_a_turn_and_on_from_there() {
     let pages = Pages::new(1 << 16, Backing::Unasked).unwrap();
     for &ways in WAYS {
         let spec = spec(1 << 16, 64, Order::Global);
-        let mut chains = Chains::build(pages.extent(), &spec, ways).unwrap();
+        let mut chains = Chain::parallel(pages.extent(), &spec, ways).unwrap();
         assert_eq!((chains.ways, chains.nodes()), (ways, 1_024));
         let mut at = chains.at;
         chains.chase(0);
@@ -162,14 +161,13 @@ fn a_written_chain_goes_the_same_way_and_stays_one() {
             let spec = spec(bytes, 64, order);
             let Ok(mut plain) = Chain::build(pages.extent(), &spec) else { continue };
             plain.chase(5);
-            let at = plain.0.at[0];
+            let at = plain.at[0];
             let mut written = Chain::build_written(pages.extent(), &spec).unwrap();
-            let before: Vec<u64> =
-                written.0.nodes.words().iter().map(|w| w.load(Ordering::Relaxed)).collect();
+            let before: Vec<u64> = written.nodes.words().iter().map(|w| w.load(Ordering::Relaxed)).collect();
             written.chase(5);
-            assert_eq!(written.0.at[0], at, "{spec:?}");
-            assert!(written.0.are_cycles(), "{spec:?}");
-            let after = written.0.nodes.words().iter().map(|w| w.load(Ordering::Relaxed));
+            assert_eq!(written.at[0], at, "{spec:?}");
+            assert!(written.are_cycles(), "{spec:?}");
+            let after = written.nodes.words().iter().map(|w| w.load(Ordering::Relaxed));
             assert!(after.eq(before), "{spec:?}: it writes back what was there");
         }
     }
@@ -179,7 +177,7 @@ fn a_written_chain_goes_the_same_way_and_stays_one() {
 fn what_cannot_be_built_is_refused_in_one_line() {
     let pages = Pages::new(1 << 16, Backing::Unasked).unwrap();
     let refused = |extent, spec: ChainSpec, ways, said: &str| {
-        let e = Chains::build(extent, &spec, ways).unwrap_err().to_string();
+        let e = Chain::parallel(extent, &spec, ways).unwrap_err().to_string();
         assert!(e.contains(said) && !e.contains('\n'), "{e}");
     };
     let all = pages.extent();
@@ -190,18 +188,9 @@ fn what_cannot_be_built_is_refused_in_one_line() {
     refused(all, spec(4_096, 64, Order::PageLocal { page_bytes: 0 }), 1, "a page of 0 bytes");
     refused(all, spec(4_096, 64, Order::PageLocal { page_bytes: 4_000 }), 1, "a page of 4000 bytes");
     refused(all, spec(4_096, 0, Order::OnePerPage { page_bytes: 4_096 }), 1, "a stride of 0 bytes");
-    refused(
-        all,
-        spec(4_096, 64, Order::Second { block_bytes: 512, offset_bytes: 512 }),
-        1,
-        "leaves the block",
-    );
-    refused(
-        all,
-        spec(4_096, 64, Order::Second { block_bytes: 512, offset_bytes: 0 }),
-        1,
-        "an offset of 0 bytes",
-    );
+    let second = |offset_bytes| spec(4_096, 64, Order::Second { block_bytes: 512, offset_bytes });
+    refused(all, second(512), 1, "leaves the block");
+    refused(all, second(0), 1, "an offset of 0 bytes");
     refused(all, spec(4_096, 64, Order::Conflict { step_bytes: 12 }), 1, "a step of 12 bytes");
     refused(all.part(8, 8_192).unwrap(), spec(4_096, 64, Order::Global), 1, "not aligned to 64");
     let off = all.part(64, 8_192).unwrap();

@@ -21,18 +21,7 @@ pub(super) fn read(code: crate::kernel::Code) -> Result<Vec<Step>, String> {
 
 /// What is the same of most instructions, to be changed by what differs.
 fn plain(at: i64) -> Step {
-    Step {
-        at,
-        length: INSTRUCTION_BYTES,
-        flow: Flow::Next,
-        accesses: Vec::new(),
-        reads: 0,
-        writes: 0,
-        flops: 0,
-        advance: None,
-        constant: None,
-        repeated_by: None,
-    }
+    Step { at, length: INSTRUCTION_BYTES, ..Step::default() }
 }
 
 /// `count` bits of a word from bit `low` on.
@@ -55,7 +44,6 @@ fn vector(number: u32) -> Registers {
     1 << (32 + number)
 }
 
-/// Decodes the instruction `word` at offset `at`.
 pub(super) fn step(word: u32, at: i64) -> Result<Step, String> {
     branch(word, at)
         .or_else(|| single(word, at))
@@ -97,27 +85,33 @@ fn single(word: u32, at: i64) -> Option<Step> {
         _ => return None,
     };
     let mut access = access(base, 0, bytes, load);
-    let (mut reads, mut writes) = (access.base, 0);
-    let mut advance = None;
+    let (mut index, mut advance) = (0, None);
     if bits(word, 24, 1) == 1 {
         access.displacement = i64::from(bits(word, 10, 12)) * i64::from(bytes);
     } else if bits(word, 21, 1) == 1 && bits(word, 10, 2) == 2 {
         access.indexed = true;
-        reads |= general(bits(word, 16, 5));
+        index = general(bits(word, 16, 5));
     } else if bits(word, 21, 1) == 0 && bits(word, 10, 2) == 1 {
         // Post-indexed: the address moves on after the access.
-        advance = Some((access.base, signed(word, 12, 9)));
-        writes |= access.base;
+        advance = Some(signed(word, 12, 9));
     } else {
         return None;
     }
     let moved = if is_vector { vector(target) } else { general(target) };
-    if load {
-        writes |= moved;
-    } else {
-        reads |= moved;
+    Some(moving(access, index, moved, advance, at))
+}
+
+/// A load to `moved`, or a store of it, after which (or before) the address moves on by `advance`.
+fn moving(access: Access, index: Registers, moved: Registers, advance: Option<i64>, at: i64) -> Step {
+    let base = access.base;
+    let (loaded, stored) = if access.load { (moved, 0) } else { (0, moved) };
+    Step {
+        accesses: vec![access],
+        reads: base | index | stored,
+        writes: loaded | if advance.is_some() { base } else { 0 },
+        advance: advance.map(|bytes| (base, bytes)),
+        ..plain(at)
     }
-    Some(Step { accesses: vec![access], reads, writes, advance, ..plain(at) })
 }
 
 fn pair(word: u32, at: i64) -> Option<Step> {
@@ -132,31 +126,22 @@ fn pair(word: u32, at: i64) -> Option<Step> {
     };
     let load = bits(word, 22, 1) == 1;
     let mut access = access(bits(word, 5, 5), signed(word, 15, 7) * i64::from(each), 2 * each, load);
-    let (mut reads, mut writes) = (access.base, 0);
     // 0: no allocation in caches; 1: after the access, 2: never, 3: before it, the address moves on.
     let form = bits(word, 23, 3);
     let mut advance = None;
     match form {
         0 => access.store = (!load).then_some(Store::Streaming),
         1 => {
-            advance = Some((access.base, access.displacement));
+            advance = Some(access.displacement);
             access.displacement = 0;
         }
         2 => {}
-        3 => advance = Some((access.base, access.displacement)),
+        3 => advance = Some(access.displacement),
         _ => return None,
-    }
-    if advance.is_some() {
-        writes |= access.base;
     }
     let register = if is_vector { vector } else { general };
     let moved = register(bits(word, 0, 5)) | register(bits(word, 10, 5));
-    if load {
-        writes |= moved;
-    } else {
-        reads |= moved;
-    }
-    Some(Step { accesses: vec![access], reads, writes, advance, ..plain(at) })
+    Some(moving(access, 0, moved, advance, at))
 }
 
 fn access(base: u32, displacement: i64, bytes: u32, load: bool) -> Access {

@@ -1,6 +1,8 @@
 //! The inner body among the instructions of a function, and what it does, for any instruction set.
 
 use super::Decoded;
+use crate::kernel::declared::register;
+use crate::kernel::{Chain, Declared};
 
 /// A set of registers, a bit each.
 pub(super) type Registers = u64;
@@ -9,7 +11,6 @@ pub(super) type Registers = u64;
 pub(super) struct Access {
     /// Register that holds the address, as a set of one; 0 for none.
     pub base: Registers,
-    /// Whether another register is added to it.
     pub indexed: bool,
     /// Constant added to it, bytes.
     pub displacement: i64,
@@ -25,8 +26,9 @@ pub(super) enum Store {
     Streaming,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Flow {
+    #[default]
     Next,
     /// To this offset in the function (or on, if there is a condition).
     Branch(i64),
@@ -34,7 +36,7 @@ pub(super) enum Flow {
     Return,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Step {
     /// Offset in the function, bytes.
     pub at: i64,
@@ -75,22 +77,8 @@ pub(super) fn function(
 
 pub(super) fn decode(steps: &[Step]) -> Result<Decoded, String> {
     let body = inner(steps).ok_or("no loop")?;
-    let mut found = Decoded {
-        loads: 0,
-        stores: 0,
-        streaming_stores: 0,
-        load_bytes: 0,
-        store_bytes: 0,
-        branches: 0,
-        flops: 0,
-        calls: 0,
-        spills: 0,
-        operations: 0,
-        dependent: false,
-        advances: Vec::new(),
-        gapless: true,
-        instructions: body.len() as u32,
-    };
+    let mut found = Declared { branches: 0, ..register(Chain::Independent) };
+    let (mut calls, mut spills, mut advances) = (0, 0, Vec::new());
     for (i, step) in body.iter().enumerate() {
         let times = match step.repeated_by {
             None => 1,
@@ -98,10 +86,10 @@ pub(super) fn decode(steps: &[Step]) -> Result<Decoded, String> {
         };
         found.flops += step.flops;
         found.branches += u32::from(matches!(step.flow, Flow::Branch(_)));
-        found.calls += u32::from(step.flow == Flow::Call);
+        calls += u32::from(step.flow == Flow::Call);
         for access in &step.accesses {
             let bytes = access.bytes.checked_mul(times).ok_or("repeats too often")?;
-            found.spills += u32::from(access.stack);
+            spills += u32::from(access.stack);
             if access.load {
                 found.loads += 1;
                 found.load_bytes += bytes;
@@ -112,21 +100,25 @@ pub(super) fn decode(steps: &[Step]) -> Result<Decoded, String> {
                 found.streaming_stores += u32::from(store == Store::Streaming);
             }
             if step.repeated_by.is_some() {
-                found.advances.push(bytes);
+                advances.push(bytes);
             }
         }
     }
-    walk(body, &mut found);
+    let gapless = walk(body, &mut advances);
+    advances.sort_unstable_by(|a, b| b.cmp(a));
     let accessing: Vec<&Step> = body.iter().filter(|s| !s.accesses.is_empty()).collect();
-    if accessing.is_empty() {
+    let dependent = if accessing.is_empty() {
         // The last two instructions count down and branch; alone, they are the chain.
         let work = body.len().saturating_sub(2);
         found.operations = work as u32;
-        found.dependent = chained(&body[..work.max(1)].iter().collect::<Vec<_>>());
+        chained(&body[..work.max(1)].iter().collect::<Vec<_>>())
     } else {
-        found.dependent = chained(&accessing);
+        chained(&accessing)
+    };
+    if dependent {
+        found.chain = Chain::Dependent;
     }
-    Ok(found)
+    Ok(Decoded { found, calls, spills, advances, gapless })
 }
 
 fn inner(steps: &[Step]) -> Option<&[Step]> {
@@ -158,8 +150,9 @@ fn chained(work: &[&Step]) -> bool {
         && work.iter().enumerate().all(|(i, step)| before(i).is_some_and(|b| b.writes & step.reads != 0))
 }
 
-/// How far the addresses move on in a turn, and whether they touch all that they pass.
-fn walk(body: &[Step], found: &mut Decoded) {
+/// Adds how far the addresses move on in a turn; whether they touch all that they pass.
+fn walk(body: &[Step], advances: &mut Vec<u32>) -> bool {
+    let mut gapless = true;
     let steps = || body.iter().filter(|s| s.repeated_by.is_none());
     let mut bases: Vec<Registers> = steps().flat_map(|s| &s.accesses).map(|a| a.base).collect();
     bases.sort_unstable();
@@ -177,12 +170,12 @@ fn walk(body: &[Step], found: &mut Decoded) {
         if advance == 0 {
             continue;
         }
-        found.advances.push(u32::try_from(advance).unwrap_or(0));
+        advances.push(u32::try_from(advance).unwrap_or(0));
         touched.sort_unstable();
         touched.dedup();
         let joined = touched.windows(2).all(|w| w[1].0 == w[0].1);
         let span = touched.last().map_or(0, |l| l.1) - touched.first().map_or(0, |f| f.0);
-        found.gapless &= joined && span == advance;
+        gapless &= joined && span == advance;
     }
-    found.advances.sort_unstable_by(|a, b| b.cmp(a));
+    gapless
 }

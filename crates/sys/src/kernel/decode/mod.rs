@@ -13,7 +13,7 @@ use aarch64::read;
 #[cfg(target_arch = "x86_64")]
 use x86_64::read;
 
-use super::{Chain, Kernel, Walk};
+use super::{Chain, Declared, Kernel, Walk};
 
 pub(super) use fixtures::FIXTURES;
 
@@ -23,27 +23,15 @@ const LONGEST_BYTES: usize = 16 << 10;
 /// What one turn of the inner body does: the instructions from the target of the innermost backward branch to that branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Decoded {
-    /// Instructions that load; a repeated one (`rep movsb`) counts once.
-    loads: u32,
-    stores: u32,
-    streaming_stores: u32,
-    /// Bytes loaded, those of every repetition.
-    load_bytes: u32,
-    store_bytes: u32,
-    branches: u32,
-    /// Floating-point operations over all lanes, a fused multiply-add as two.
-    flops: u32,
+    /// In the terms of a declaration: a repeated instruction (`rep movsb`) is one load, the bytes are those of every
+    /// repetition. Dependent if every access (every operation, where there is no access) needs a result of the one before.
+    found: Declared,
     calls: u32,
     spills: u32,
-    /// Instructions on registers besides those that count and branch, where the body touches no memory.
-    operations: u32,
-    /// Whether every access (every operation, where there is no access) needs a result of the one before.
-    dependent: bool,
     /// By how many bytes each address moves on, largest first; addresses that move by a register's value are left out.
     advances: Vec<u32>,
     /// Whether each address that moves on touches every byte that it passes.
     gapless: bool,
-    instructions: u32,
 }
 
 /// Reads a kernel's code.
@@ -58,31 +46,26 @@ fn decode(kernel: &Kernel) -> Result<Decoded, String> {
 /// Errors: the first difference, in one line.
 fn check(kernel: &Kernel) -> Result<(), String> {
     let code = decode(kernel).map_err(|why| format!("{}: {why}", kernel.name))?;
-    let declared = kernel.declared;
-    let differs = |what: &str, said: u32, found: u32| {
-        Err(format!("{}: declares {said} {what}, its code has {found}", kernel.name))
-    };
+    let (declared, found) = (kernel.declared, code.found);
     let counts = [
         ("calls", 0, code.calls),
         ("accesses to the stack", 0, code.spills),
-        ("branches", declared.branches, code.branches),
-        ("loads", declared.loads, code.loads),
-        ("stores", declared.stores, code.stores),
-        ("streaming stores", declared.streaming_stores, code.streaming_stores),
-        ("bytes loaded", declared.load_bytes, code.load_bytes),
-        ("bytes stored", declared.store_bytes, code.store_bytes),
-        ("floating-point operations", declared.flops, code.flops),
-        ("operations", declared.operations, code.operations),
+        ("branches", declared.branches, found.branches),
+        ("loads", declared.loads, found.loads),
+        ("stores", declared.stores, found.stores),
+        ("streaming stores", declared.streaming_stores, found.streaming_stores),
+        ("bytes loaded", declared.load_bytes, found.load_bytes),
+        ("bytes stored", declared.store_bytes, found.store_bytes),
+        ("floating-point operations", declared.flops, found.flops),
+        ("operations", declared.operations, found.operations),
     ];
-    for (what, said, found) in counts {
-        if said != found {
-            return differs(what, said, found);
-        }
+    if let Some((what, said, has)) = counts.into_iter().find(|(_, said, has)| said != has) {
+        return Err(format!("{}: declares {said} {what}, its code has {has}", kernel.name));
     }
-    if (declared.chain == Chain::Dependent) != code.dependent {
-        let found = if code.dependent { "are" } else { "are not" };
+    if declared.chain != found.chain {
+        let are = if found.chain == Chain::Dependent { "are" } else { "are not" };
         return Err(format!(
-            "{}: declares {:?} accesses or operations, in its code each {found} in need of the one before",
+            "{}: declares {:?} accesses or operations, in its code each {are} in need of the one before",
             kernel.name, declared.chain
         ));
     }

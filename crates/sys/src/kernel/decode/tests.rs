@@ -1,6 +1,7 @@
 use super::body::{Flow, Store, function};
 use super::*;
-use crate::kernel::{Declared, all};
+use crate::kernel::all;
+use crate::kernel::declared::Stream;
 
 #[test]
 fn every_kernel_does_what_it_declares() {
@@ -122,10 +123,9 @@ fn a_loop_of_aarch64_is_counted() {
     ];
     let steps = function(4_096, |at| aarch64::step(words[at / 4], at as i64)).unwrap();
     assert_eq!(steps.len(), words.len());
-    let found = body::decode(&steps).unwrap();
-    assert_eq!((found.loads, found.stores, found.streaming_stores, found.branches), (1, 1, 1, 1));
-    assert_eq!((found.load_bytes, found.store_bytes, found.dependent, found.gapless), (32, 32, false, true));
-    assert_eq!(found.advances, [32, 32]);
+    let decoded = body::decode(&steps).unwrap();
+    assert_eq!(decoded.found, Declared { streaming_stores: 1, ..Stream::Copy.declared(1, 32) });
+    assert_eq!((decoded.advances, decoded.gapless), (vec![32, 32], true));
     assert!(
         function(8, |at| aarch64::step(words[at / 4], at as i64)).unwrap_err().contains("no end within 8")
     );
@@ -139,9 +139,9 @@ fn stores_are_part_of_a_chain_that_leads_past_them() {
         // middle; subs x0, x0, #1; b.ne middle; ret
         let words = [&middle[..], &[0xf100_0400, 0x54ff_ff61, 0xd65f_03c0]].concat();
         let steps = function(4_096, |at| aarch64::step(words[at / 4], at as i64)).unwrap();
-        let found = body::decode(&steps).unwrap();
+        let found = body::decode(&steps).unwrap().found;
         assert_eq!(found.loads + found.stores, 4);
-        found.dependent
+        found.chain == Chain::Dependent
     };
     // ldr x4, [x3]; str x4, [x3]; ldr x3, [x4]; str x3, [x4]
     assert!(dependent([0xf940_0064, 0xf900_0064, 0xf940_0083, 0xf900_0083]));

@@ -125,17 +125,8 @@ fn flops(instruction: &Instruction) -> u32 {
 }
 
 fn immediate(instruction: &Instruction) -> Option<u64> {
-    let is_immediate = matches!(
-        instruction.op1_kind(),
-        OpKind::Immediate8
-            | OpKind::Immediate32
-            | OpKind::Immediate64
-            | OpKind::Immediate8to32
-            | OpKind::Immediate8to64
-            | OpKind::Immediate32to64
-    );
-    (instruction.op_count() == 2 && instruction.op0_kind() == OpKind::Register && is_immediate)
-        .then(|| instruction.immediate(1))
+    let to_register = instruction.op_count() == 2 && instruction.op0_kind() == OpKind::Register;
+    to_register.then(|| instruction.try_immediate(1).ok())?
 }
 
 fn advance(instruction: &Instruction) -> Option<(Registers, i64)> {

@@ -10,7 +10,6 @@ mod vector;
 
 use super::Kernel;
 
-/// The kernels, sorted by family.
 pub(super) const KERNELS: &[&[Kernel]] = &[
     register::KERNELS,
     scalar::KERNELS,
@@ -27,18 +26,18 @@ pub(super) const KERNELS: &[&[Kernel]] = &[
 /// that reading a few bytes past its last instruction is reading its own.
 macro_rules! looped {
     (
-        $name:ident, before: [$($before:expr),* $(,)?], pass: [$($pass:expr),* $(,)?], turn: [$($turn:expr),* $(,)?],
-        after: [$($after:expr),* $(,)?]
+        $name:ident, $(before: [$($before:expr),* $(,)?],)? $(pass: [$($pass:expr),* $(,)?],)?
+        turn: [$($turn:expr),* $(,)?] $(, after: [$($after:expr),* $(,)?])? $(,)?
     ) => {
         #[unsafe(naked)]
         pub(in crate::kernel) unsafe extern "C" fn $name(
             _: u64, _: u64, _: *mut u8, _: *mut u8, _: *mut u8, _: u64,
         ) -> u64 {
             ::core::arch::naked_asm!(
-                $($before,)*
+                $($($before,)*)?
                 "2:",
                 "mov rax, rsi",
-                $($pass,)*
+                $($($pass,)*)?
                 ".p2align 6",
                 "3:",
                 $($turn,)*
@@ -46,7 +45,7 @@ macro_rules! looped {
                 "jnz 3b",
                 "dec rdi",
                 "jnz 2b",
-                $($after,)*
+                $($($after,)*)?
                 "ret",
                 ".skip 16, 0xcc",
             )

@@ -2,22 +2,8 @@
 //! to be one cycle each, and as much floating-point arithmetic as the processor can take.
 
 use super::looped;
-use crate::kernel::declared::{additions, arithmetic};
-use crate::kernel::{Code, Declared, Kernel, Walk};
-
-const fn row(
-    name: &'static str,
-    width_bits: u32,
-    available: fn() -> bool,
-    declared: Declared,
-    code: Code,
-) -> Kernel {
-    Kernel { name, width_bits, available, declared, walk: Walk::Register, code }
-}
-
-const fn adds(name: &'static str, count: u32, code: Code) -> Kernel {
-    row(name, 64, || true, additions(count), code)
-}
+use crate::kernel::Kernel;
+use crate::kernel::declared::{adds, arithmetic, of_registers};
 
 pub(in crate::kernel) const KERNELS: &[Kernel] = &[
     adds("empty", 0, empty),
@@ -28,39 +14,34 @@ pub(in crate::kernel) const KERNELS: &[Kernel] = &[
     adds("adds.16", 16, adds_16),
     adds("adds.32", 32, adds_32),
     adds("adds.64", 64, adds_64),
-    row("mix.160", 64, || true, arithmetic(171, 10), mix_160),
-    row("fma.scalar", 64, fused, arithmetic(12, 24), fma_scalar),
-    row("fma.sse2", 128, || true, arithmetic(14, 28), fma_sse2),
-    row("fma.avx2", 256, fused, arithmetic(12, 96), fma_avx2),
-    row("fma.avx512", 512, || is_x86_feature_detected!("avx512f"), arithmetic(12, 192), fma_avx512),
+    of_registers("mix.160", 64, || true, arithmetic(171, 10), mix_160),
+    of_registers("fma.scalar", 64, fused, arithmetic(12, 24), fma_scalar),
+    of_registers("fma.sse2", 128, || true, arithmetic(14, 28), fma_sse2),
+    of_registers("fma.avx2", 256, fused, arithmetic(12, 96), fma_avx2),
+    of_registers("fma.avx512", 512, || is_x86_feature_detected!("avx512f"), arithmetic(12, 192), fma_avx512),
 ];
 
 fn fused() -> bool {
     is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")
 }
 
-looped!(empty, before: [], pass: [], turn: [], after: []);
+looped!(empty, turn: []);
 
+// The second operand is a register, because recent processors fold chains of additions of constants.
 macro_rules! additions {
-    ($name:ident, $count:literal) => {
-        // The second operand is a register, because recent processors fold chains of additions of constants.
-        looped!(
-            $name,
-            before: ["xor r10d, r10d", "mov ecx, 1"],
-            pass: [],
-            turn: [concat!(".rept ", $count), "add r10, rcx", ".endr"],
-            after: ["mov rax, r10"]
-        );
+    ($($name:ident $count:literal),*) => {
+        $(
+            looped!(
+                $name,
+                before: ["xor r10d, r10d", "mov ecx, 1"],
+                turn: [concat!(".rept ", $count), "add r10, rcx", ".endr"],
+                after: ["mov rax, r10"]
+            );
+        )*
     };
 }
 
-additions!(adds_1, "1");
-additions!(adds_2, "2");
-additions!(adds_4, "4");
-additions!(adds_8, "8");
-additions!(adds_16, "16");
-additions!(adds_32, "32");
-additions!(adds_64, "64");
+additions!(adds_1 "1", adds_2 "2", adds_4 "4", adds_8 "8", adds_16 "16", adds_32 "32", adds_64 "64");
 
 looped!(
     mix_160,
@@ -73,7 +54,6 @@ looped!(
         "xor edx, edx",
         "xorps xmm1, xmm1",
     ],
-    pass: [],
     turn: [
         "xorps xmm0, xmm0",
         ".rept 10",
@@ -106,7 +86,6 @@ macro_rules! fused_multiply_adds {
                 "vmovq xmm15, rax",
                 $($splat),*
             ],
-            pass: [],
             turn: [
                 ".irp i,0,1,2,3,4,5,6,7,8,9,10,11",
                 concat!("vfmadd213", $suffix, " ", $reg, "\\i, ", $reg, "14, ", $reg, "15"),
@@ -134,7 +113,6 @@ looped!(
         "punpcklqdq xmm\\i, xmm\\i",
         ".endr",
     ],
-    pass: [],
     turn: [
         ".irp i,0,1,2,3,4,5,6",
         "mulpd xmm\\i, xmm15",

@@ -45,7 +45,6 @@ looped!(
     before: ["mov rcx, [rdx]"],
     pass: ["mov r10, rdx"],
     turn: [".irp i,0,1,2,3,4,5,6,7", "mov [r10+8*\\i], rcx", ".endr", "add r10, 64"],
-    after: []
 );
 
 looped!(
@@ -58,7 +57,6 @@ looped!(
 
 looped!(
     copy,
-    before: [],
     pass: ["mov r10, rdx", "mov r11, rcx"],
     turn: [
         ".irp i,0,1,2,3,4,5,6,7",
@@ -68,12 +66,10 @@ looped!(
         "add r10, 64",
         "add r11, 64",
     ],
-    after: []
 );
 
 looped!(
     copy_nt,
-    before: [],
     pass: ["mov r10, rdx", "mov r11, rcx"],
     turn: [
         ".irp i,0,1,2,3,4,5,6,7",

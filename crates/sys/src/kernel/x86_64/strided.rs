@@ -3,27 +3,10 @@
 //! before is told by a chain in [`crate::kernel::chain::Order::Sequential`].
 
 use super::looped;
-use crate::kernel::declared::strided;
-use crate::kernel::{Kernel, Walk};
+use crate::kernel::Kernel;
+use crate::kernel::declared::strided_kernels;
 
-pub(in crate::kernel) const KERNELS: &[Kernel] = &[
-    Kernel {
-        name: "read.strided8",
-        width_bits: 64,
-        available: || true,
-        declared: strided(8, 0),
-        walk: Walk::Strided(8),
-        code: read,
-    },
-    Kernel {
-        name: "write.strided8",
-        width_bits: 64,
-        available: || true,
-        declared: strided(0, 8),
-        walk: Walk::Strided(8),
-        code: write,
-    },
-];
+pub(in crate::kernel) const KERNELS: &[Kernel] = &strided_kernels(read, write);
 
 // r11, rcx and r8 hold the stride three, five and seven times. Registers beyond those that calls leave free are put back.
 looped!(

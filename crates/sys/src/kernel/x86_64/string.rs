@@ -3,30 +3,25 @@
 
 use core::arch::naked_asm;
 
-use crate::kernel::Kernel;
 use crate::kernel::declared::Stream;
+use crate::kernel::{Code, Kernel};
 
 /// Bytes of one instruction.
 const BYTES: u32 = 4_096;
 
-pub(in crate::kernel) const KERNELS: &[Kernel] = &[
+const fn row(name: &'static str, stream: Stream, code: Code) -> Kernel {
     Kernel {
-        name: "write.rep_stosb",
+        name,
         width_bits: 64,
         available: || true,
-        declared: Stream::Write.declared(1, BYTES),
-        walk: Stream::Write.walk(1, BYTES),
-        code: rep_stosb,
-    },
-    Kernel {
-        name: "copy.rep_movsb",
-        width_bits: 64,
-        available: || true,
-        declared: Stream::Copy.declared(1, BYTES),
-        walk: Stream::Copy.walk(1, BYTES),
-        code: rep_movsb,
-    },
-];
+        declared: stream.declared(1, BYTES),
+        walk: stream.walk(1, BYTES),
+        code,
+    }
+}
+
+pub(in crate::kernel) const KERNELS: &[Kernel] =
+    &[row("write.rep_stosb", Stream::Write, rep_stosb), row("copy.rep_movsb", Stream::Copy, rep_movsb)];
 
 // The instruction counts in rcx, moves rdi and rsi, and writes al: passes and turns are kept elsewhere.
 #[unsafe(naked)]

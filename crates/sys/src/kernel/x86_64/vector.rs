@@ -54,7 +54,6 @@ macro_rules! arithmetic {
         );
         looped!(
             add,
-            before: [],
             pass: ["mov r10, rdx", "mov r11, rcx", "mov r9, r8"],
             turn: [
                 ".irp i,0,1,2,3,4,5,6,7",
@@ -163,7 +162,6 @@ macro_rules! moves {
         );
         looped!(
             copy,
-            before: [],
             pass: ["mov r10, rdx", "mov r11, rcx"],
             turn: [
                 ".irp i,0,1,2,3,4,5,6,7",
@@ -177,7 +175,6 @@ macro_rules! moves {
         );
         looped!(
             copy_nt,
-            before: [],
             pass: ["mov r10, rdx", "mov r11, rcx"],
             turn: [
                 ".irp i,0,1,2,3,4,5,6,7",
