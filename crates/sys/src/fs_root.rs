@@ -111,15 +111,14 @@ fn unescape(content: &str) -> String {
     let mut out = String::with_capacity(content.len() + 1);
     let mut characters = content.chars();
     while let Some(c) = characters.next() {
-        match (c, c == '\\') {
-            (_, true) => match characters.next() {
-                Some('n') => out.push('\n'),
-                Some('t') => out.push('\t'),
-                Some(other) => out.push(other),
-                None => out.push('\\'),
+        out.push(match c {
+            '\\' => match characters.next() {
+                Some('n') => '\n',
+                Some('t') => '\t',
+                other => other.unwrap_or('\\'),
             },
-            (c, false) => out.push(c),
-        }
+            c => c,
+        });
     }
     // As the kernel ends its files.
     out.push('\n');
@@ -136,19 +135,21 @@ pub(crate) mod tests {
     pub(crate) fn recorded(machine: &str) -> (TempDir, FsRoot) {
         let file =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/sys").join(format!("{machine}.txt"));
-        let text = fs::read_to_string(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+        tree_of(&fs::read_to_string(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display())))
+    }
+
+    /// A recording, written out; kept until the directory is dropped.
+    pub(crate) fn tree_of(recording: &str) -> (TempDir, FsRoot) {
         let directory = tempfile::tempdir().unwrap();
-        expand(&text, directory.path()).unwrap();
+        expand(recording, directory.path()).unwrap();
         let tree = FsRoot::at(directory.path());
         (directory, tree)
     }
 
     #[test]
     fn a_recording_is_expanded_and_read_back() {
-        let directory = tempfile::tempdir().unwrap();
         let text = "# a comment\nsys/a/cpu10/x\t1\nsys/a/cpu2/x\ttwo\\nlines\\tand \\\\\nsys/a/cpufreq/y\t\n";
-        expand(text, directory.path()).unwrap();
-        let tree = FsRoot::at(directory.path());
+        let (_keep, tree) = tree_of(text);
         assert_eq!(tree.number("sys/a/cpu10/x"), Some(1_u32));
         assert_eq!(tree.text("/sys/a/cpu2/x").as_deref(), Some("two\nlines\tand \\"));
         assert_eq!(tree.text("sys/a/cpufreq/y").as_deref(), Some(""));

@@ -1,6 +1,10 @@
-//! What tests ask about where they run.
+//! What tests ask about where they run, and a process for them.
 
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+
+pub(crate) fn sleeper() -> Child {
+    Command::new("sleep").arg("60").stdin(Stdio::null()).spawn().unwrap()
+}
 
 /// Whether an emulator of another processor runs the tests: then a start of their own program starts the emulator, pages are copied at other times
 /// and clocks are not steady. Says that the test is skipped.

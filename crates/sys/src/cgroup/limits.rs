@@ -1,7 +1,7 @@
 //! The files a request is written to, in the order in which the kernel wants them, and why it refuses one.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
 
 use super::layout::{Parent, Version};
@@ -119,7 +119,6 @@ fn read_back(group: &Path, file: &'static str, asked: &str) -> Result<(), Cgroup
 
 /// Files of control groups exist or are not to be had: none is ever created.
 pub(super) fn write_existing(path: &Path, value: &str) -> io::Result<()> {
-    use std::io::Write;
     fs::OpenOptions::new().write(true).open(path)?.write_all(value.as_bytes())
 }
 
@@ -147,7 +146,7 @@ fn refused(group: &Path, limit: &Limit, error: &io::Error) -> CgroupError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fs_root::expand;
+    use crate::fs_root::tests::tree_of;
 
     fn parent(version: Version, controllers: &[Controller]) -> Parent {
         let directory = "g".to_owned();
@@ -166,9 +165,7 @@ mod tests {
 
     #[test]
     fn a_request_becomes_the_files_of_each_version() {
-        let directory = tempfile::tempdir().unwrap();
-        expand("g/cpuset.effective_mems\t0-1\n", directory.path()).unwrap();
-        let tree = FsRoot::at(directory.path());
+        let (_keep, tree) = tree_of("g/cpuset.effective_mems\t0-1\n");
         let request: Request = "weight=50,max=12.5%,cpus=1,0,memory=1048577,pids=9".parse().unwrap();
         let two = plan(&request, &parent(Version::Two, &Controller::ALL), &tree).unwrap();
         assert_eq!(

@@ -1,7 +1,7 @@
 //! What the memory limits above this process leave it.
 
-use super::Controller;
 use super::layout::place;
+use super::{Controller, field};
 use crate::fs_root::FsRoot;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,10 +49,7 @@ fn limit_of(tree: &FsRoot, directory: &str) -> Option<MemoryLimit> {
     let limit_bytes = limits.into_iter().flatten().filter(|bytes| *bytes < NO_LIMIT_BYTES).min()?;
     let used_bytes = number("memory.current").or_else(|| number("memory.usage_in_bytes"))?;
     let stat = tree.text(&format!("{directory}/memory.stat")).unwrap_or_default();
-    let field = |key: &str| {
-        stat.lines().find_map(|l| l.strip_prefix(key)?.strip_prefix(' ')?.trim().parse::<u64>().ok())
-    };
-    let droppable_bytes = field("total_inactive_file").or_else(|| field("inactive_file")).unwrap_or(0);
-    let room_bytes = limit_bytes.saturating_sub(used_bytes.saturating_sub(droppable_bytes));
+    let droppable = field(&stat, "total_inactive_file").or_else(|| field(&stat, "inactive_file"));
+    let room_bytes = limit_bytes.saturating_sub(used_bytes.saturating_sub(droppable.unwrap_or(0)));
     Some(MemoryLimit { limit_bytes, room_bytes })
 }

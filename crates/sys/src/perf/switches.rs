@@ -1,20 +1,8 @@
 //! The switch log of one thread.
 
 use super::open::{PerfError, open_switch_event};
-use super::record::{Entry, PageClock, RawSwitch, take};
+use super::record::{Entry, PageClock, Switch, take};
 use super::ring::Ring;
-
-/// One context switch of the watched thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Switch {
-    /// Time in counter ticks.
-    pub ticks: u64,
-    /// The thread left the CPU; else it came back.
-    pub out: bool,
-    /// It left although it wanted to run (preempted), as opposed to going to sleep. False for a return.
-    pub preempted: bool,
-    pub cpu: u32,
-}
 
 /// Two simultaneous readings of `CLOCK_MONOTONIC_RAW` and the tick counter, and the rate between them, as clock qualification
 /// finds them.
@@ -37,7 +25,7 @@ impl TickMap {
 
 /// How record times become ticks.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum SwitchClock {
+enum SwitchClock {
     /// By the kernel's published conversion: exact up to its rounding to nanoseconds.
     Page(PageClock),
     /// By the caller's map from `CLOCK_MONOTONIC_RAW`.
@@ -93,12 +81,10 @@ impl SwitchLog {
         let before = switches.len();
         self.ring.take(&mut self.bytes);
         let mut rest = self.bytes.as_slice();
-        while let Some((entry, size)) = take(rest) {
+        while let Some((entry, size)) = take(rest, |time_ns| self.clock.ticks(time_ns)) {
             rest = &rest[size..];
             match entry {
-                Entry::Switch(RawSwitch { time_ns, out, preempted, cpu }) => {
-                    switches.push(Switch { ticks: self.clock.ticks(time_ns), out, preempted, cpu });
-                }
+                Entry::Switch(switch) => switches.push(switch),
                 Entry::Lost(records) => self.lost += records,
                 Entry::Skipped => {}
             }

@@ -8,7 +8,7 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
-use super::apply::{self, ATTR_BYTES, SchedAttr, THREAD_SELF, current_attr, same_policy, set_attr};
+use super::apply::{self, ATTR_BYTES, SchedAttr, THREAD_SELF, current_with_attr, same_policy, set_attr};
 use super::{KernelVersion, Policy, SchedError, cause, span};
 
 /// The shortest slice the kernel keeps, ns; it would silently raise a shorter one to this.
@@ -45,9 +45,8 @@ impl Extra {
     /// Checks the values against the ranges the kernel keeps and against `policy`.
     /// Errors: [`SchedError::Extra`], naming the range.
     pub fn validate(&self, policy: Policy) -> Result<(), SchedError> {
-        let fail = |attribute: String, cause: &str| {
-            Err(SchedError::Extra { policy, attribute, cause: cause.to_owned() })
-        };
+        let fail =
+            |attribute, cause: &str| Err(SchedError::Extra { policy, attribute, cause: cause.to_owned() });
         if let Some(slice_ns) = self.slice_ns {
             let attribute = slice_text(slice_ns);
             if !matches!(policy, Policy::Other { .. } | Policy::Batch) {
@@ -86,20 +85,25 @@ impl Extra {
         found: &SchedAttr,
         kernel: Option<KernelVersion>,
     ) -> Result<(), SchedError> {
-        if let Some(slice_ns) = self.slice_ns.filter(|ns| *ns != found.runtime_ns) {
-            let cause = match found.runtime_ns {
-                0 => since("slices", SLICES_SINCE, kernel),
-                other => format!("the kernel reports {} in force", slice_text(other)),
-            };
-            return Err(SchedError::Extra { policy, attribute: slice_text(slice_ns), cause });
-        }
-        match self.clamp {
-            Some(clamp) if (u32::from(clamp.0), u32::from(clamp.1)) != (found.clamp_min, found.clamp_max) => {
-                let cause = format!("the kernel reports {}..{} in force", found.clamp_min, found.clamp_max);
-                Err(SchedError::Extra { policy, attribute: clamp_text(clamp), cause })
+        let slice = self.slice_ns.filter(|ns| *ns != found.runtime_ns);
+        let clamped = |(min, max): &(u16, u16)| {
+            (u32::from(*min), u32::from(*max)) != (found.clamp_min, found.clamp_max)
+        };
+        let (attribute, cause) = match (slice, self.clamp.filter(clamped)) {
+            (Some(slice_ns), _) if found.runtime_ns == 0 => {
+                (slice_text(slice_ns), since("slices", SLICES_SINCE, kernel))
             }
-            _ => Ok(()),
-        }
+            (Some(slice_ns), _) => (
+                slice_text(slice_ns),
+                format!("the kernel reports {} in force", slice_text(found.runtime_ns)),
+            ),
+            (None, Some(clamp)) => {
+                let cause = format!("the kernel reports {}..{} in force", found.clamp_min, found.clamp_max);
+                (clamp_text(clamp), cause)
+            }
+            (None, None) => return Ok(()),
+        };
+        Err(SchedError::Extra { policy, attribute, cause })
     }
 }
 
@@ -155,9 +159,7 @@ pub fn apply_with(policy: Policy, extra: &Extra) -> Result<(), SchedError> {
             None => cause::of_refusal(policy, source),
         }
     })?;
-    let read = |source| SchedError::Os { policy: "read".to_owned(), source };
-    let attr = current_attr().map_err(read)?;
-    let found = attr.to_policy().map_err(read)?;
+    let (found, attr) = current_with_attr()?;
     if !same_policy(policy, found) {
         return Err(SchedError::NotInForce { policy, found });
     }
@@ -167,9 +169,7 @@ pub fn apply_with(policy: Policy, extra: &Extra) -> Result<(), SchedError> {
 /// The slice and the clamp of the calling thread as the kernel reports them. A slice is reported since Linux 6.12 (the
 /// kernel's own as well); a clamp only by kernels built with `CONFIG_UCLAMP_TASK`.
 pub fn current_extra() -> Result<Extra, SchedError> {
-    let read = |source| SchedError::Os { policy: "read".to_owned(), source };
-    let attr = current_attr().map_err(read)?;
-    let policy = attr.to_policy().map_err(read)?;
+    let (policy, attr) = current_with_attr()?;
     let fair = matches!(policy, Policy::Other { .. } | Policy::Batch);
     // A kernel without clamps leaves both fields 0, which as a clamp would mean "never run faster than at a standstill".
     let clamp = (attr.clamp_min as u16, attr.clamp_max as u16);
