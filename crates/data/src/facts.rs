@@ -186,12 +186,4 @@ mod tests {
         assert_eq!(a.changed(&b), ["gone", "mem.total", "new"]);
         assert!(a.changed(&a).is_empty());
     }
-
-    #[test]
-    fn unknown_is_not_a_number() {
-        let f = Fact::missing(FactState::Absent, "cpufreq", "no cpufreq here");
-        assert_eq!(f.number(), None);
-        let json = serde_json::to_string(&f).unwrap();
-        assert!(json.contains("\"value\":null"), "{json}");
-    }
 }

@@ -1,7 +1,7 @@
 //! How does the kernel share CPUs: preemption, isolation, mitigations, limits on real-time threads?
 
 use machmeter_data::{Code, FactValue, Hazard};
-use machmeter_sys::sched::{FairServer, GroupBudget, KernelVersion, RtLimits};
+use machmeter_sys::sched::{FAIR_SERVER_SINCE, FairServer, GroupBudget, KernelVersion, RtLimits};
 use machmeter_sys::topology::CpuSet;
 
 use super::inputs::{Inputs, Seen, named};
@@ -211,16 +211,12 @@ fn fair_server(inputs: &Inputs, kernel: KernelVersion) -> FairServer {
     let largest = numbers("kernel.fair_server_runtime").and_then(|all| all.into_iter().max());
     let shortest =
         numbers("kernel.fair_server_period").and_then(|all| all.into_iter().filter(|p| *p > 0).min());
-    match (largest, shortest) {
-        (Some(runtime_ns), Some(period_ns)) => FairServer::Known {
-            per_cpu_ns: inputs.for_cpus.iter().map(|cpu| (cpu, runtime_ns, period_ns)).collect(),
-        },
-        _ if kernel >= (KernelVersion { major: 6, minor: 12 }) => {
-            let why = inputs.facts.get("kernel.fair_server_runtime").and_then(|f| f.why.clone());
-            FairServer::Presumed { why: why.unwrap_or_else(|| "its settings were not captured".to_owned()) }
-        }
-        _ => FairServer::Absent,
-    }
+    let Some((runtime_ns, period_ns)) = largest.zip(shortest) else {
+        let why = inputs.facts.get("kernel.fair_server_runtime").and_then(|f| f.why.clone());
+        let why = why.unwrap_or_else(|| "its settings were not captured".to_owned());
+        return FairServer::without_debugfs(Some(kernel), why);
+    };
+    FairServer::Known { per_cpu_ns: inputs.for_cpus.iter().map(|cpu| (cpu, runtime_ns, period_ns)).collect() }
 }
 
 fn real_time_share(inputs: &Inputs) -> Judged {
@@ -234,7 +230,7 @@ fn real_time_share(inputs: &Inputs) -> Judged {
     if !rights::may_use_real_time(inputs)? {
         return Ok(Outcome::not_applicable("this process may not use a real-time policy (E501)"));
     }
-    if kernel < (KernelVersion { major: 6, minor: 12 }) {
+    if kernel < FAIR_SERVER_SINCE {
         // Such a kernel has a fair server only as a backport: then debugfs must have been asked.
         inputs.look("kernel.fair_server_runtime")?;
     }

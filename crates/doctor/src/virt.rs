@@ -86,7 +86,6 @@ pub(super) const HYPERVISOR: CheckDef = CheckDef {
     failure_spoils: &[Purpose::RealTime],
     decides: &[Purpose::RealTime],
     judge: hypervisor,
-    ..CheckDef::OF_NOTHING
 };
 
 fn hypervisor(inputs: &Inputs) -> Judged {

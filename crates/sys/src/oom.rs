@@ -6,6 +6,7 @@ use std::fs;
 use std::io;
 
 use crate::cgroup::{self, MemoryLimit};
+use crate::facts::memory::amount;
 use crate::fs_root::FsRoot;
 
 /// Requests from which on the limits of control groups are asked, bytes.
@@ -26,28 +27,24 @@ impl MemoryLeft {
     /// Errors: one line: `/proc/meminfo` is not readable or not understood.
     pub fn of_machine(tree: &FsRoot) -> Result<Self, String> {
         let text = tree.read("proc/meminfo").map_err(|e| format!("/proc/meminfo: {e}"))?;
-        let bytes = |name: &str| {
-            let value = text.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(':'))?;
-            value.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
-        };
-        let needed = |name: &str| bytes(name).ok_or_else(|| format!("/proc/meminfo has no {name}"));
+        let needed = |name: &str| amount(&text, name).ok_or_else(|| format!("/proc/meminfo has no {name}"));
         Ok(Self {
             total_bytes: needed("MemTotal")?,
             available_bytes: needed("MemAvailable")?,
-            swap_free_bytes: bytes("SwapFree").unwrap_or(0),
+            swap_free_bytes: amount(&text, "SwapFree").unwrap_or(0),
         })
     }
 
     /// What the machine and the control groups above this process leave it. A container's limit counts, since beyond it
     /// the out-of-memory killer chooses in the container.
     pub fn of_this_process(tree: &FsRoot) -> Result<Self, String> {
-        Ok(Self::of_machine(tree)?.within(cgroup::memory_limit(tree)))
+        Ok(Self::of_machine(tree)?.within(cgroup::memory_limit(tree, true)))
     }
 
     /// As [`MemoryLeft::of_this_process`], without the limit of this process's own group: for a process in a group of our
     /// own, which is meant to reach its limit.
     pub fn of_groups_above(tree: &FsRoot) -> Result<Self, String> {
-        Ok(Self::of_machine(tree)?.within(cgroup::memory_limit_above(tree)))
+        Ok(Self::of_machine(tree)?.within(cgroup::memory_limit(tree, false)))
     }
 
     /// What a request of `bytes` is held against: for one from 2 MiB on what is left to this process, for a smaller one

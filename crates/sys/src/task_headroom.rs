@@ -6,6 +6,7 @@
 
 use rustix::process::{Resource, getrlimit};
 
+use crate::facts::field;
 use crate::fs_root::FsRoot;
 use crate::thread::effective_user;
 
@@ -79,8 +80,8 @@ impl TaskHeadroom {
 fn tasks_of_user(tree: &FsRoot, user: u32) -> u64 {
     let tasks = |pid: usize| {
         let status = tree.text(&format!("proc/{pid}/status"))?;
-        let field = |name: &str| status.lines().find_map(|l| l.strip_prefix(name)?.split_whitespace().next());
-        (field("Uid:")?.parse() == Ok(user)).then(|| field("Threads:")?.parse::<u64>().ok())?
+        let real_user = field(&status, "Uid")?.split_whitespace().next()?;
+        (real_user.parse() == Ok(user)).then(|| field(&status, "Threads")?.parse::<u64>().ok())?
     };
     tree.numbered("proc", "").into_iter().filter_map(tasks).sum()
 }

@@ -13,7 +13,7 @@ mod request;
 
 pub use group::{Group, Plan};
 pub(crate) use layout::{group_of, mount_of};
-pub use memory_headroom::{MemoryLimit, memory_limit, memory_limit_above};
+pub(crate) use memory_headroom::{MemoryLimit, memory_limit};
 pub use request::{Request, RequestError};
 
 use std::fmt;

@@ -52,24 +52,17 @@ pub struct SwitchLog {
 
 impl SwitchLog {
     /// Starts recording the calling thread, with a ring of `pages` data pages (rounded up to a power of two; one holds 128
-    /// switches of 32 bytes). `map` is needed where the kernel's event clock does not follow the counter; without it and without
-    /// such a clock the log can't be had.
+    /// switches of 32 bytes). `map` is used where the kernel's event clock does not follow the counter.
     /// Errors: [`PerfError`] with the setting or limit that refused it.
-    pub fn open_for_current_thread(pages: usize, map: Option<TickMap>) -> Result<Self, PerfError> {
+    pub fn open_for_current_thread(pages: usize, map: TickMap) -> Result<Self, PerfError> {
         let pages = pages.max(1).next_power_of_two();
         let ring = Ring::map(open_switch_event(None)?, pages)?;
-        let (ring, clock) = match (ring.clock(), map) {
-            (Some(clock), _) => (ring, SwitchClock::Page(clock)),
-            (None, Some(map)) => {
-                drop(ring);
-                let event = open_switch_event(Some(libc::CLOCK_MONOTONIC_RAW))?;
-                (Ring::map(event, pages)?, SwitchClock::Map(map))
-            }
-            (None, None) => {
-                let why = "the kernel's event clock does not follow the counter, and no clock map was given"
-                    .to_owned();
-                return Err(PerfError::Refused { why });
-            }
+        let (ring, clock) = if let Some(clock) = ring.clock() {
+            (ring, SwitchClock::Page(clock))
+        } else {
+            drop(ring);
+            let event = open_switch_event(Some(libc::CLOCK_MONOTONIC_RAW))?;
+            (Ring::map(event, pages)?, SwitchClock::Map(map))
         };
         ring.enable(true).map_err(|e| PerfError::Refused { why: format!("it cannot be started: {e}") })?;
         // Draining shall take no page fault, and one ring's worth is the most there can be.

@@ -8,6 +8,8 @@ use rustix::process::{Resource, getrlimit};
 use super::Policy;
 use super::apply::SchedError;
 use super::limits::GroupBudget;
+use crate::facts::activity::user_namespace;
+use crate::facts::field;
 use crate::topology::CpuSet;
 
 const CAP_SYS_NICE: u32 = 23;
@@ -34,15 +36,11 @@ impl Rights {
     }
 
     fn from_text(status: &str, uid_map: &str, rtprio_limit: u64, nice_limit: u64) -> Self {
-        let field = |key: &str| {
-            let value = status.lines().find_map(|l| l.strip_prefix(key)?.strip_prefix(':'));
-            value.map_or("", str::trim)
-        };
+        let field = |key: &str| field(status, key).unwrap_or_default();
         let caps = u64::from_str_radix(field("CapEff"), 16).unwrap_or(0);
-        let map: Vec<&str> = uid_map.split_whitespace().collect();
         Self {
             cap_sys_nice: caps >> CAP_SYS_NICE & 1 == 1,
-            initial_user_namespace: map.is_empty() || map == ["0", "0", "4294967295"],
+            initial_user_namespace: user_namespace(uid_map).is_none_or(|kind| kind == "initial"),
             rtprio_limit,
             nice_limit,
             seccomp_mode: field("Seccomp").parse().unwrap_or(0),

@@ -166,19 +166,6 @@ pub fn apply_with(policy: Policy, extra: &Extra) -> Result<(), SchedError> {
     extra.lost(policy, &attr, kernel)
 }
 
-/// The slice and the clamp of the calling thread as the kernel reports them. A slice is reported since Linux 6.12 (the
-/// kernel's own as well); a clamp only by kernels built with `CONFIG_UCLAMP_TASK`.
-pub fn current_extra() -> Result<Extra, SchedError> {
-    let (policy, attr) = current_with_attr()?;
-    let fair = matches!(policy, Policy::Other { .. } | Policy::Batch);
-    // A kernel without clamps leaves both fields 0, which as a clamp would mean "never run faster than at a standstill".
-    let clamp = (attr.clamp_min as u16, attr.clamp_max as u16);
-    Ok(Extra {
-        slice_ns: Some(attr.runtime_ns).filter(|ns| fair && *ns > 0),
-        clamp: Some(clamp).filter(|c| *c != (0, 0)),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -187,6 +174,10 @@ mod tests {
 
     fn in_thread(work: impl FnOnce() + Send) {
         std::thread::scope(|s| s.spawn(work).join().unwrap());
+    }
+
+    fn attr() -> SchedAttr {
+        current_with_attr().unwrap().1
     }
 
     #[test]
@@ -198,7 +189,7 @@ mod tests {
                 let extra = Extra { slice_ns: Some(slice_ns), clamp: None };
                 match apply_with(policy, &extra) {
                     Ok(()) => {
-                        assert_eq!(current_extra().unwrap().slice_ns, Some(slice_ns));
+                        assert_eq!(attr().runtime_ns, slice_ns);
                         assert_eq!(apply::current().unwrap(), policy);
                     }
                     Err(e) => {
@@ -213,11 +204,11 @@ mod tests {
     #[test]
     fn no_slice_gives_the_kernels_own_back() {
         in_thread(|| {
-            let own = current_extra().unwrap().slice_ns;
+            let own = attr().runtime_ns;
             let short = Extra { slice_ns: Some(123_456), clamp: None };
             if apply_with(OTHER, &short).is_ok() {
                 apply_with(OTHER, &Extra::default()).unwrap();
-                assert_eq!(current_extra().unwrap().slice_ns, own);
+                assert_eq!(attr().runtime_ns, own);
             }
         });
     }
@@ -227,7 +218,7 @@ mod tests {
         in_thread(|| {
             let extra = Extra { slice_ns: None, clamp: Some((100, 800)) };
             match apply_with(Policy::Batch, &extra) {
-                Ok(()) => assert_eq!(current_extra().unwrap().clamp, Some((100, 800))),
+                Ok(()) => assert_eq!((attr().clamp_min, attr().clamp_max), (100, 800)),
                 Err(e) => {
                     println!("skipped: {e}");
                     let text = e.to_string();
@@ -285,13 +276,5 @@ mod tests {
         assert!(cause(libc::EOPNOTSUPP).unwrap().contains("CONFIG_UCLAMP_TASK"));
         assert!(cause(libc::E2BIG).unwrap().contains("kernel 4.19 is too old"));
         assert_eq!(cause(libc::EPERM), None);
-    }
-
-    #[test]
-    fn the_request_survives_json() {
-        let extra = Extra { slice_ns: Some(500_000), clamp: Some((1, 2)) };
-        let text = serde_json::to_string(&extra).unwrap();
-        assert_eq!(serde_json::from_str::<Extra>(&text).unwrap(), extra);
-        assert_eq!(serde_json::from_str::<Extra>("{}").unwrap(), Extra::default());
     }
 }

@@ -36,6 +36,9 @@ impl fmt::Display for KernelVersion {
     }
 }
 
+/// The first version with a fair server.
+pub const FAIR_SERVER_SINCE: KernelVersion = KernelVersion { major: 6, minor: 12 };
+
 /// The deadline server that gives normal threads a share of a CPU a real-time thread occupies (Linux 6.12 and later).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FairServer {
@@ -64,9 +67,10 @@ impl FairServer {
         }
     }
 
-    fn without_debugfs(version: Option<KernelVersion>, why: String) -> Self {
+    /// What the version tells where the parameters could not be read, for the reason `why`.
+    pub fn without_debugfs(version: Option<KernelVersion>, why: String) -> Self {
         match version {
-            Some(v) if v >= (KernelVersion { major: 6, minor: 12 }) => Self::Presumed { why },
+            Some(v) if v >= FAIR_SERVER_SINCE => Self::Presumed { why },
             Some(_) => Self::Absent,
             None => Self::Unknown { why },
         }

@@ -93,17 +93,18 @@ impl Plan {
 }
 
 #[derive(Debug, Clone)]
-pub struct Decoder {
-    page: PageFormat,
+pub(super) struct Decoder {
+    pub(super) page: PageFormat,
     /// Indexed by event number; a few hundred entries at most.
     plans: Vec<Option<Plan>>,
-    names: Names,
-    malformed_records: u64,
+    pub(super) names: Names,
+    /// Records met so far that could not be decoded.
+    pub(super) malformed_records: u64,
 }
 
 impl Decoder {
     /// A decoder for records of `formats` on sub-buffers of `page`.
-    pub fn new(page: PageFormat, formats: &[EventFormat]) -> Self {
+    pub(super) fn new(page: PageFormat, formats: &[EventFormat]) -> Self {
         let mut plans = vec![None; formats.iter().map(|f| usize::from(f.id) + 1).max().unwrap_or(0)];
         for format in formats {
             plans[usize::from(format.id)] = Plan::of(format);
@@ -111,23 +112,9 @@ impl Decoder {
         Self { page, plans, names: Names::default(), malformed_records: 0 }
     }
 
-    /// Size of one sub-buffer, the unit in which `trace_pipe_raw` is read.
-    pub fn subbuf_bytes(&self) -> usize {
-        self.page.subbuf_bytes
-    }
-
-    pub fn into_names(self) -> Names {
-        self.names
-    }
-
-    /// Records met so far that could not be decoded.
-    pub fn malformed_records(&self) -> u64 {
-        self.malformed_records
-    }
-
     /// Appends the events of one sub-buffer of `cpu` to `events`. Unknown or damaged records
     /// are counted and left out.
-    pub fn decode(&mut self, subbuffer: &[u8], cpu: u16, events: &mut Vec<TraceEvent>) {
+    pub(super) fn decode(&mut self, subbuffer: &[u8], cpu: u16, events: &mut Vec<TraceEvent>) {
         let Some(mut records) = Subbuffer::open(subbuffer, &self.page) else {
             self.malformed_records += 1;
             return;
@@ -196,10 +183,10 @@ mod tests {
         );
         let (mut decoder, mut events) = (decoder(), Vec::new());
         decoder.decode(&page, 3, &mut events);
-        assert_eq!(decoder.malformed_records(), 3);
+        assert_eq!(decoder.malformed_records, 3);
         assert!(events.iter().all(|e| e.cpu == 3));
         assert_eq!(events.iter().map(|e| e.ticks).collect::<Vec<_>>(), [110, 120, 130, 140]);
-        let names = decoder.into_names();
+        let names = decoder.names;
         let EventKind::IrqEntry { irq: 24, name } = events[0].kind else { panic!("{events:?}") };
         assert_eq!(names.text(name), "eth0");
         assert_eq!(events[1].kind, EventKind::SoftirqEntry { vec: 9 });
@@ -237,7 +224,7 @@ mod tests {
         let (page, formats) = fixture_formats();
         let mut decoder = Decoder::new(page, &formats);
         let mut events = Vec::new();
-        for subbuffer in bytes.chunks(decoder.subbuf_bytes()) {
+        for subbuffer in bytes.chunks(decoder.page.subbuf_bytes) {
             decoder.decode(subbuffer, 1, &mut events);
         }
         (events, decoder)
@@ -247,10 +234,10 @@ mod tests {
     fn recorded_pages_decode_as_the_kernel_itself_printed_them() {
         let bytes = std::fs::read(fixture().join("cpu1.raw")).unwrap();
         let (events, decoder) = decode_fixture(&bytes);
-        assert_eq!(decoder.malformed_records(), 0);
+        assert_eq!(decoder.malformed_records, 0);
         assert!(events.is_sorted_by_key(|e| e.ticks));
         let mut counts = BTreeMap::new();
-        let names = decoder.into_names();
+        let names = decoder.names;
         let mut lines = Vec::new();
         for event in &events {
             let name = event_name(&event.kind, &names);

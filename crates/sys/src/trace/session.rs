@@ -103,7 +103,7 @@ impl TraceSession {
         let decoder = Decoder::new(page, &formats);
         let lanes =
             config.cpus.iter().map(|cpu| Lane { cpu: cpu as u16, events: Vec::new(), dropped: 0 }).collect();
-        let page = vec![0; decoder.subbuf_bytes()];
+        let page = vec![0; decoder.page.subbuf_bytes];
         let session = Self { instance, decoder, lanes, clock, skipped_events, page };
         session.instance.write("tracing_on", "1").map_err(in_step("starting"))?;
         Ok(session)
@@ -145,8 +145,7 @@ impl TraceSession {
         }
         // Each lane is in order already, which a stable sort makes use of.
         events.sort_by_key(|e| (e.ticks, e.cpu));
-        let malformed_records = decoder.malformed_records();
-        let names = decoder.into_names();
+        let Decoder { names, malformed_records, .. } = decoder;
         let clock = Some(clock);
         Ok(TraceLog { events, names, dropped, clock, skipped_events, malformed_records })
     }
