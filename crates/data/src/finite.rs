@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use crate::shape::{Cell, Curve, Distribution, Mark, Matrix, Scatter, Series};
-use crate::{Dataset, Fact, FactState, FactValue, Facts, Interval, Metric, Quality, Record, Shape};
+use crate::{Dataset, Fact, FactState, FactValue, Facts, Interval, Metric, Record, Shape};
 
 /// Digits of drawn values: one part in a million is far below a pixel.
 const DRAWN_DIGITS: usize = 6;
@@ -31,11 +31,7 @@ pub fn record(source: &Record) -> Record {
 /// Rejects a value that is not finite and drops what belongs to it.
 fn metric(m: &mut Metric) {
     if m.value.is_some_and(|v| !v.is_finite()) {
-        m.value = None;
-        m.ci = None;
-        m.earlier = None;
-        m.quality = Quality::Rejected;
-        m.why = Some("the stored value is not a finite number".to_owned());
+        m.reject("the stored value is not a finite number");
     }
     let finite = |c: &Interval| c.low.is_finite() && c.high.is_finite() && c.level.is_finite();
     if !(m.ci.iter().all(finite) && m.earlier.iter().all(|e| finite(&e.own_ci))) {
@@ -113,6 +109,16 @@ fn cut_all(values: &mut [f64]) {
     }
 }
 
+/// Leaves out points that are not finite, and says how many.
+fn cut_points(points: &mut Vec<(f64, f64)>) -> usize {
+    let before = points.len();
+    points.retain(|(x, y)| x.is_finite() && y.is_finite());
+    for point in points.iter_mut() {
+        *point = (cut(point.0), cut(point.1));
+    }
+    before - points.len()
+}
+
 fn all_finite(values: &[f64]) -> bool {
     values.iter().all(|v| v.is_finite())
 }
@@ -129,20 +135,15 @@ fn series(s: &mut Series) -> usize {
     let before = s.rows.len();
     let axis_is_fine = s.start_ns.is_finite() && s.step_ns.is_finite() && s.step_ns > 0.0;
     s.rows.retain(|r| {
-        axis_is_fine
-            && r.min.len() == r.mean.len()
-            && r.max.len() == r.mean.len()
-            && all_finite(&r.min)
-            && all_finite(&r.mean)
-            && all_finite(&r.max)
+        axis_is_fine && [&r.min, &r.mean, &r.max].iter().all(|v| v.len() == r.mean.len() && all_finite(v))
     });
     if !axis_is_fine {
         (s.start_ns, s.step_ns) = (0.0, 1.0);
     }
     for r in &mut s.rows {
-        cut_all(&mut r.min);
-        cut_all(&mut r.mean);
-        cut_all(&mut r.max);
+        for values in [&mut r.min, &mut r.mean, &mut r.max] {
+            cut_all(values);
+        }
         marks(&mut r.marks);
     }
     before - s.rows.len()
@@ -164,28 +165,16 @@ fn distribution(d: &mut Distribution) -> usize {
 fn curve(c: &mut Curve) -> usize {
     let mut lost = 0;
     for r in &mut c.rows {
-        let kept: Vec<(f64, f64)> =
-            r.x.iter()
-                .zip(&r.y)
-                .map(|(x, y)| (*x, *y))
-                .filter(|(x, y)| x.is_finite() && y.is_finite())
-                .collect();
-        lost += r.x.len().max(r.y.len()) - kept.len();
-        (r.x, r.y) = kept.into_iter().map(|(x, y)| (cut(x), cut(y))).unzip();
+        let mut points: Vec<(f64, f64)> = r.x.iter().copied().zip(r.y.iter().copied()).collect();
+        lost += r.x.len().abs_diff(r.y.len()) + cut_points(&mut points);
+        (r.x, r.y) = points.into_iter().unzip();
     }
     marks(&mut c.marks);
     lost
 }
 
 fn scatter(s: &mut Scatter) -> usize {
-    let mut lost = 0;
-    for g in &mut s.groups {
-        let before = g.points.len();
-        g.points.retain(|(x, y)| x.is_finite() && y.is_finite());
-        lost += before - g.points.len();
-        g.points.iter_mut().for_each(|p| *p = (cut(p.0), cut(p.1)));
-    }
-    lost
+    s.groups.iter_mut().map(|g| cut_points(&mut g.points)).sum()
 }
 
 fn matrix(m: &mut Matrix) -> usize {

@@ -43,26 +43,22 @@ impl fmt::Display for ParamValue {
         }
     }
 }
-impl From<i64> for ParamValue {
-    fn from(v: i64) -> Self {
-        Self::Int(v)
-    }
+
+macro_rules! params_from {
+    ($($from:ty: $value:expr),* $(,)?) => {
+        $(impl From<$from> for ParamValue {
+            fn from(v: $from) -> Self {
+                $value(v)
+            }
+        })*
+    };
 }
-impl From<usize> for ParamValue {
-    fn from(v: usize) -> Self {
-        Self::Int(v as i64)
-    }
-}
-impl From<&str> for ParamValue {
-    fn from(v: &str) -> Self {
-        Self::Text(v.to_owned())
-    }
-}
-impl From<String> for ParamValue {
-    fn from(v: String) -> Self {
-        Self::Text(v)
-    }
-}
+params_from!(
+    i64: Self::Int,
+    usize: |v| Self::Int(v as i64),
+    &str: |v: &str| Self::Text(v.to_owned()),
+    String: Self::Text,
+);
 
 /// Parameters by name, in order. With the metric's id they are the key on which records are joined.
 pub type Params = BTreeMap<String, ParamValue>;

@@ -17,7 +17,7 @@ pub const FORMAT: &str = "machmeter-result";
 pub const SCHEMA_VERSION: &str = "1.0";
 
 /// One run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Record {
     /// Always `machmeter-result`.
     pub format: String,
@@ -74,21 +74,9 @@ impl Record {
             format: FORMAT.to_owned(),
             version: SCHEMA_VERSION.to_owned(),
             id,
-            complete: false,
-            stopped_by: String::new(),
             tool,
             run,
-            machine: Machine::default(),
-            clock: None,
-            summary: Summary::default(),
-            checks: Vec::new(),
-            metrics: Vec::new(),
-            datasets: Vec::new(),
-            findings: Vec::new(),
-            warnings: Vec::new(),
-            raw: Vec::new(),
-            provenance: None,
-            extra: BTreeMap::new(),
+            ..Self::default()
         }
     }
 

@@ -1,6 +1,5 @@
 //! Can the clock be trusted?
 
-use machmeter_data::CheckState::{Fail, NotApplicable, Pass, Unknown, Warn};
 use machmeter_data::{Code, Hazard};
 
 use super::inputs::{ClockInput, Inputs, three_digits};
@@ -38,7 +37,6 @@ pub(super) const SOURCE: CheckDef = CheckDef {
     },
     hazards: &[Hazard::Clock],
     needs: &["kernel.clocksource"],
-    states: &[Pass, Warn, Fail, Unknown],
     warning_spoils: &[Purpose::ShortOperations],
     failure_spoils: &[Purpose::Throughput, Purpose::ShortOperations, Purpose::TailLatency],
     decides: &[Purpose::Throughput, Purpose::ShortOperations, Purpose::TailLatency],
@@ -100,7 +98,6 @@ pub(super) const STEP: CheckDef = CheckDef {
         undo: None,
     },
     hazards: &[Hazard::Clock],
-    states: &[Pass, Warn, Fail, Unknown],
     warning_spoils: &[Purpose::ShortOperations],
     failure_spoils: &[Purpose::ShortOperations, Purpose::TailLatency],
     decides: &[Purpose::ShortOperations],
@@ -140,7 +137,6 @@ pub(super) const CROSS_CPU: CheckDef = CheckDef {
         undo: None,
     },
     hazards: &[Hazard::ClockOffset],
-    states: &[Pass, Warn, Fail, Unknown, NotApplicable],
     failure_spoils: &[Purpose::TailLatency, Purpose::ShortOperations],
     judge: cross_cpu,
     ..CheckDef::OF_NOTHING

@@ -1,6 +1,5 @@
 //! What does the kernel do on the side: huge pages, NUMA balancing, tracing, watchdogs, device interrupts?
 
-use machmeter_data::CheckState::{Fail, NotApplicable, Pass, Unknown, Warn};
 use machmeter_data::{Code, Hazard};
 use machmeter_sys::topology::CpuSet;
 
@@ -26,8 +25,6 @@ pub(super) const HUGE_PAGES: CheckDef = CheckDef {
     },
     hazards: &[Hazard::MemoryPlacement],
     needs: &["memory.thp"],
-    details: &["cpu.online"],
-    states: &[Pass, Warn, Unknown, NotApplicable],
     judge: huge_pages,
     ..CheckDef::OF_NOTHING
 };
@@ -65,8 +62,6 @@ pub(super) const NUMA_BALANCING: CheckDef = CheckDef {
     },
     hazards: &[Hazard::MemoryPlacement],
     needs: &["kernel.numa_balancing", "memory.nodes"],
-    details: &["cpu.online"],
-    states: &[Pass, Warn, Unknown, NotApplicable],
     judge: numa_balancing,
     ..CheckDef::OF_NOTHING
 };
@@ -108,8 +103,6 @@ pub(super) const TRACERS: CheckDef = CheckDef {
     },
     hazards: &[Hazard::Preemption, Hazard::SharedCore],
     needs: &["kernel.tracers"],
-    details: &["limits.cap_sys_admin", "limits.user_namespace"],
-    states: &[Pass, Warn, Fail, Unknown, NotApplicable],
     warning_spoils: &[Purpose::ShortOperations],
     failure_spoils: &[Purpose::ShortOperations, Purpose::TailLatency, Purpose::RealTime],
     judge: tracers,
@@ -131,11 +124,10 @@ fn tracers(inputs: &Inputs) -> Judged {
     let outcome =
         if only_events { Outcome::warn(active.join(", ")) } else { Outcome::fail(active.join(", ")) };
     let (place, tracer) = first.split_once(": ").unwrap_or(("global", first));
-    let directory = if place == "global" {
-        "/sys/kernel/tracing".to_owned()
-    } else {
-        format!("/sys/kernel/tracing/instances/{place}")
-    };
+    let mut directory = "/sys/kernel/tracing".to_owned();
+    if place != "global" {
+        directory.push_str(&format!("/instances/{place}"));
+    }
     let (file, off, on) =
         if tracer == "events" { ("events/enable", "0", "1") } else { ("current_tracer", "nop", tracer) };
     Ok(outcome
@@ -157,7 +149,6 @@ pub(super) const WATCHDOG: CheckDef = CheckDef {
     },
     hazards: &[Hazard::Preemption],
     needs: &["kernel.nmi_watchdog", "kernel.watchdog"],
-    states: &[Pass, Warn, Unknown, NotApplicable],
     judge: watchdog,
     ..CheckDef::OF_NOTHING
 };
@@ -195,8 +186,6 @@ pub(super) const INTERRUPTS: CheckDef = CheckDef {
     },
     hazards: &[Hazard::Preemption],
     needs: &["irq.targets"],
-    details: &["irq.counts", "time.uptime", "cpu.online"],
-    states: &[Pass, Warn, Fail, Unknown],
     warning_spoils: &[Purpose::RealTime],
     failure_spoils: &[Purpose::TailLatency, Purpose::RealTime],
     judge: interrupts,
@@ -261,20 +250,17 @@ fn interrupts(inputs: &Inputs) -> Judged {
                 .undo(format!("echo {former} > /proc/irq/{first}/smp_affinity_list; systemctl start irqbalance"))
         }
     };
+    let count = here.len();
     let outcome = match rate_hz(inputs) {
         Some(hz) => {
-            let text = format!(
-                "{} a second and CPU on {measured}; {} routed there: {some}",
-                three_digits(hz),
-                here.len()
-            );
+            let rate = three_digits(hz);
+            let text = format!("{rate} a second and CPU on {measured}; {count} routed there: {some}");
             Outcome::graded(hz, INTERRUPTS_WARN_HZ, INTERRUPTS_FAIL_HZ, text)
         }
-        None if elsewhere.is_empty() => Outcome::unknown(format!(
-            "{} routed to {measured}, but how often they fire was not seen",
-            here.len()
-        )),
-        None => Outcome::warn(format!("{} routed to {measured}: {some}", here.len())),
+        None if elsewhere.is_empty() => {
+            Outcome::unknown(format!("{count} routed to {measured}, but how often they fire was not seen"))
+        }
+        None => Outcome::warn(format!("{count} routed to {measured}: {some}")),
     };
     Ok(advise(outcome).limit(limit))
 }

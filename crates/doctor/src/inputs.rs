@@ -66,14 +66,6 @@ pub(super) enum Seen<'a> {
     Nothing(&'a str),
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Below {
-    Hardware,
-    Hypervisor(String),
-    /// Not known.
-    Unseen,
-}
-
 /// The fact at `path`: a value, a stated absence, or the outcome `unknown` with the reason.
 pub(super) fn look<'a>(facts: &'a Facts, path: &str) -> Result<Seen<'a>, Outcome> {
     let Some(fact) = facts.get(path) else {
@@ -108,9 +100,7 @@ pub(super) fn amount_in(facts: &Facts, path: &str) -> Result<f64, Outcome> {
 pub(super) fn texts_of(fact: &Fact) -> Option<Vec<&str>> {
     match fact.value.as_ref()? {
         FactValue::Text(t) => Some(vec![t]),
-        FactValue::List(items) => {
-            items.iter().map(|i| if let FactValue::Text(t) = i { Some(t.as_str()) } else { None }).collect()
-        }
+        FactValue::List(items) => items.iter().map(FactValue::text).collect(),
         _ => None,
     }
 }
@@ -122,6 +112,14 @@ impl<'a> Inputs<'a> {
 
     pub(super) fn amount(&self, path: &str) -> Result<f64, Outcome> {
         amount_in(self.facts, path)
+    }
+
+    /// An amount that bounds; infinite where it is `unlimited`.
+    pub(super) fn limit(&self, path: &str) -> Result<f64, Outcome> {
+        match self.look(path)? {
+            Seen::Value(fact) if fact.text() == Some("unlimited") => Ok(f64::INFINITY),
+            _ => self.amount(path),
+        }
     }
 
     pub(super) fn text(&self, path: &str) -> Result<&'a str, Outcome> {
@@ -145,13 +143,9 @@ impl<'a> Inputs<'a> {
         text.parse().map_err(|e| Outcome::unknown(format!("{path}: {e}")))
     }
 
-    /// Hardware or hypervisor below the kernel. A fact that was refused counts as not seen.
-    pub(super) fn below(&self) -> Below {
-        match self.facts.text("virt.hypervisor") {
-            Some("none") => Below::Hardware,
-            Some(name) => Below::Hypervisor(name.to_owned()),
-            None => Below::Unseen,
-        }
+    /// What lies below the kernel, `none` for the hardware. A fact that was refused counts as not seen.
+    pub(super) fn hypervisor(&self) -> Option<&'a str> {
+        self.facts.text("virt.hypervisor")
     }
 
     /// Time between the two captures, ns; `None` without a second one.

@@ -1,8 +1,7 @@
 //! How does the kernel share CPUs: preemption, isolation, mitigations, limits on real-time threads?
 
-use machmeter_data::CheckState::{NotApplicable, Pass, Unknown, Warn};
-use machmeter_data::{Code, Hazard};
-use machmeter_sys::sched::{FairServer, GroupBudget, KernelVersion, RtLimits};
+use machmeter_data::{Code, FactValue, Hazard};
+use machmeter_sys::sched::{FAIR_SERVER_SINCE, FairServer, GroupBudget, KernelVersion, RtLimits};
 use machmeter_sys::topology::CpuSet;
 
 use super::inputs::{Inputs, Seen, named};
@@ -21,7 +20,6 @@ pub(super) const PREEMPTION: CheckDef = CheckDef {
     },
     hazards: &[Hazard::Preemption],
     needs: &["kernel.preempt"],
-    states: &[Pass, Warn, Unknown],
     warning_spoils: &[Purpose::RealTime],
     decides: &[Purpose::RealTime],
     judge: preemption,
@@ -55,7 +53,6 @@ pub(super) const ISOLATION: CheckDef = CheckDef {
     },
     hazards: &[Hazard::Preemption],
     needs: &["kernel.isolated", "kernel.nohz_full", "kernel.boot.rcu_nocbs"],
-    states: &[Pass, Warn, Unknown, NotApplicable],
     warning_spoils: &[Purpose::RealTime],
     judge: isolation,
     ..CheckDef::OF_NOTHING
@@ -117,8 +114,6 @@ pub(super) const MITIGATIONS: CheckDef = CheckDef {
     },
     of_machine: true,
     needs: &["kernel.cmdline"],
-    details: &["mitigations.*"],
-    states: &[Pass, Warn, Unknown],
     judge: mitigations,
     ..CheckDef::OF_NOTHING
 };
@@ -146,11 +141,8 @@ const COSTLY: [&str; 5] =
 
 fn mitigations(inputs: &Inputs) -> Judged {
     const READ_FROM: &str = "/sys/devices/system/cpu/vulnerabilities, /proc/cmdline";
-    let off: Vec<&str> = inputs
-        .text("kernel.cmdline")?
-        .split_whitespace()
-        .filter(|word| SWITCHED_OFF.contains(word))
-        .collect();
+    let words = inputs.text("kernel.cmdline")?.split_whitespace();
+    let off: Vec<&str> = words.filter(|word| SWITCHED_OFF.contains(word)).collect();
     let mut seen = Vec::new();
     for path in inputs.facts.0.keys().filter(|path| path.starts_with("mitigations.")) {
         seen.push(inputs.text(path)?);
@@ -166,15 +158,15 @@ fn mitigations(inputs: &Inputs) -> Judged {
         count(&|t| t.starts_with("Vulnerable")),
         count(&|t| t.starts_with("Not affected")),
     );
+    let words = off.join(" ");
     Ok(if off.is_empty() {
         Outcome::pass(observed)
     } else {
-        Outcome::warn(format!("{}: {observed}", off.join(" ")))
+        Outcome::warn(format!("{words}: {observed}"))
             .next(format!(
-                "remove {} from the boot command line, or compare only with machines that have it",
-                off.join(" ")
+                "remove {words} from the boot command line, or compare only with machines that have it"
             ))
-            .undo(format!("add {}", off.join(" ")))
+            .undo(format!("add {words}"))
     }
     .limit("none switched off at boot")
     .source(READ_FROM))
@@ -202,8 +194,6 @@ pub(super) const REAL_TIME_SHARE: CheckDef = CheckDef {
         "limits.cap_sys_nice",
         "limits.user_namespace",
     ],
-    details: &["kernel.fair_server_runtime", "kernel.fair_server_period"],
-    states: &[Pass, Warn, Unknown, NotApplicable],
     warning_spoils: &[Purpose::RealTime],
     // What every such kernel does by itself; figures are taken under the ordinary policy unless asked otherwise.
     of_machine: true,
@@ -213,34 +203,20 @@ pub(super) const REAL_TIME_SHARE: CheckDef = CheckDef {
 
 /// The server's settings for all measured CPUs, as the largest share any CPU has.
 fn fair_server(inputs: &Inputs, kernel: KernelVersion) -> FairServer {
-    let numbers = |path: &str| {
-        let fact = inputs.facts.get(path)?;
-        match fact.value.as_ref()? {
-            machmeter_data::FactValue::List(items) => items
-                .iter()
-                .map(
-                    |i| if let machmeter_data::FactValue::Int(n) = i { u64::try_from(*n).ok() } else { None },
-                )
-                .collect(),
-            _ => fact.number().filter(|n| *n >= 0.0).map(|n| vec![n as u64]),
-        }
+    let number = |value: &FactValue| value.number().filter(|n| *n >= 0.0).map(|n| n as u64);
+    let numbers = |path: &str| match inputs.facts.get(path)?.value.as_ref()? {
+        FactValue::List(items) => items.iter().map(number).collect::<Option<Vec<u64>>>(),
+        one => number(one).map(|n| vec![n]),
     };
-    let runtime: Option<Vec<u64>> = numbers("kernel.fair_server_runtime");
-    let period: Option<Vec<u64>> = numbers("kernel.fair_server_period");
-    let (largest, shortest) = (
-        runtime.and_then(|all| all.into_iter().max()),
-        period.and_then(|all| all.into_iter().filter(|p| *p > 0).min()),
-    );
-    match (largest, shortest) {
-        (Some(runtime_ns), Some(period_ns)) => FairServer::Known {
-            per_cpu_ns: inputs.for_cpus.iter().map(|cpu| (cpu, runtime_ns, period_ns)).collect(),
-        },
-        _ if kernel >= (KernelVersion { major: 6, minor: 12 }) => {
-            let why = inputs.facts.get("kernel.fair_server_runtime").and_then(|f| f.why.clone());
-            FairServer::Presumed { why: why.unwrap_or_else(|| "its settings were not captured".to_owned()) }
-        }
-        _ => FairServer::Absent,
-    }
+    let largest = numbers("kernel.fair_server_runtime").and_then(|all| all.into_iter().max());
+    let shortest =
+        numbers("kernel.fair_server_period").and_then(|all| all.into_iter().filter(|p| *p > 0).min());
+    let Some((runtime_ns, period_ns)) = largest.zip(shortest) else {
+        let why = inputs.facts.get("kernel.fair_server_runtime").and_then(|f| f.why.clone());
+        let why = why.unwrap_or_else(|| "its settings were not captured".to_owned());
+        return FairServer::without_debugfs(Some(kernel), why);
+    };
+    FairServer::Known { per_cpu_ns: inputs.for_cpus.iter().map(|cpu| (cpu, runtime_ns, period_ns)).collect() }
 }
 
 fn real_time_share(inputs: &Inputs) -> Judged {
@@ -248,36 +224,28 @@ fn real_time_share(inputs: &Inputs) -> Judged {
     let Some(kernel) = KernelVersion::parse(release) else {
         return Ok(Outcome::unknown(format!("kernel release `{release}` has no version number")));
     };
-    let microseconds = |path: &str| match inputs.look(path)? {
-        Seen::Value(fact) if fact.text() == Some("unlimited") => Ok(None),
-        _ => Ok::<_, Outcome>(Some((inputs.amount(path)? / 1e3) as u64)),
-    };
-    let throttle_runtime_us = microseconds("kernel.rt_runtime")?;
-    let throttle_period_us = microseconds("kernel.rt_period")?.unwrap_or(0);
+    let runtime_ns = inputs.limit("kernel.rt_runtime")?;
+    let throttle_runtime_us = runtime_ns.is_finite().then_some((runtime_ns / 1e3) as u64);
+    let period_ns = Some(inputs.limit("kernel.rt_period")?).filter(|ns| ns.is_finite());
     if !rights::may_use_real_time(inputs)? {
         return Ok(Outcome::not_applicable("this process may not use a real-time policy (E501)"));
     }
-    if kernel < (KernelVersion { major: 6, minor: 12 }) {
+    if kernel < FAIR_SERVER_SINCE {
         // Such a kernel has a fair server only as a backport: then debugfs must have been asked.
         inputs.look("kernel.fair_server_runtime")?;
     }
     let limits = RtLimits {
         throttle_runtime_us,
-        throttle_period_us,
+        throttle_period_us: period_ns.map_or(0, |ns| (ns / 1e3) as u64),
         fair_server: fair_server(inputs, kernel),
         group_budget: GroupBudget::NotConfigured,
-        rtprio_limit: 0,
-        can_set_any_policy: true,
         kernel: Some(kernel),
     };
     let cpu = inputs.for_cpus.first().unwrap_or(0);
     let limit = "no time taken";
     let Some((_, mechanism)) = limits.loss_ns_per_s(cpu) else {
-        return Ok(Outcome::pass(format!(
-            "nothing is taken from real-time threads on {}",
-            inputs.measured()
-        ))
-        .limit(limit));
+        let text = format!("nothing is taken from real-time threads on {}", inputs.measured());
+        return Ok(Outcome::pass(text).limit(limit));
     };
     let outcome = Outcome::warn(limits.explain(cpu)).limit(limit);
     Ok(if mechanism == "fair server" {

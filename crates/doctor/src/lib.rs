@@ -42,9 +42,6 @@ pub struct CheckDef {
     pub of_machine: bool,
     /// Facts without which the check is unknown (or, where the machine cannot have them, n/a).
     pub needs: &'static [&'static str],
-    /// Facts that sharpen the text or lower a state; losing one never turns anything into a pass.
-    pub details: &'static [&'static str],
-    pub states: &'static [CheckState],
     pub warning_spoils: &'static [Purpose],
     pub failure_spoils: &'static [Purpose],
     /// Purposes that stay undecided while this check is unknown.
@@ -98,8 +95,6 @@ impl CheckDef {
         hazards: &[],
         of_machine: false,
         needs: &[],
-        details: &[],
-        states: &[],
         warning_spoils: &[],
         failure_spoils: &[],
         decides: &[],

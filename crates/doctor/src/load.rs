@@ -1,6 +1,5 @@
 //! Who else uses the machine?
 
-use machmeter_data::CheckState::{Fail, Pass, Unknown, Warn};
 use machmeter_data::{Code, Hazard};
 
 use super::inputs::{Inputs, Seen, amount_in, three_digits};
@@ -57,8 +56,6 @@ pub(super) const PRESSURE: CheckDef = CheckDef {
     hazards: OTHERS,
     of_machine: false,
     needs: &["load.psi_cpu_10s"],
-    details: &["load.average_1min", "cpu.count"],
-    states: &[Pass, Warn, Fail, Unknown],
     warning_spoils: &[Purpose::TailLatency, Purpose::RealTime],
     failure_spoils: &[Purpose::TailLatency, Purpose::RealTime],
     decides: &[Purpose::TailLatency, Purpose::RealTime],
@@ -100,7 +97,6 @@ pub(super) const RUN_QUEUE: CheckDef = CheckDef {
     },
     hazards: OTHERS,
     needs: &["load.running", "cpu.count"],
-    states: &[Pass, Warn, Fail, Unknown],
     warning_spoils: &[Purpose::TailLatency],
     failure_spoils: &[Purpose::TailLatency, Purpose::RealTime],
     decides: &[Purpose::TailLatency],
@@ -149,7 +145,6 @@ pub(super) const CONSUMERS: CheckDef = CheckDef {
         undo: Some("taskset -cp with the former list."),
     },
     hazards: OTHERS,
-    states: &[Pass, Warn, Fail, Unknown],
     warning_spoils: &[Purpose::TailLatency],
     failure_spoils: &[Purpose::TailLatency],
     decides: &[Purpose::TailLatency],
@@ -198,7 +193,6 @@ pub(super) const REAL_TIME: CheckDef = CheckDef {
         undo: Some("chrt and taskset with the former values, which the text shows."),
     },
     hazards: &[Hazard::Preemption],
-    states: &[Pass, Warn, Fail, Unknown],
     warning_spoils: &[Purpose::RealTime],
     failure_spoils: &[Purpose::RealTime, Purpose::TailLatency],
     decides: &[Purpose::RealTime],
@@ -230,14 +224,10 @@ fn real_time(inputs: &Inputs) -> Judged {
             here.len()
         )));
     };
-    let next = format!(
-        "taskset -cp LIST {} with a list without {}, or chrt -o -p 0 {}",
-        first.tid,
-        inputs.measured(),
-        first.tid
-    );
-    let undo =
-        format!("taskset -cp {} {}; chrt -f -p {} {}", first.cpus, first.tid, first.priority, first.tid);
+    let RealTimeTask { tid, cpus, priority, .. } = first;
+    let measured = inputs.measured();
+    let next = format!("taskset -cp LIST {tid} with a list without {measured}, or chrt -o -p 0 {tid}");
+    let undo = format!("taskset -cp {cpus} {tid}; chrt -f -p {priority} {tid}");
     let outcome = if busy.is_empty() { Outcome::warn(list(&users)) } else { Outcome::fail(list(&busy)) };
     finish(outcome.next(next).undo(undo))
 }

@@ -1,9 +1,8 @@
 //! Is there memory, and does it stay?
 
-use machmeter_data::CheckState::{Fail, Pass, Unknown, Warn};
 use machmeter_data::{Code, Hazard};
 
-use super::inputs::{Inputs, Seen, amount_in, size, three_digits};
+use super::inputs::{Inputs, amount_in, size, three_digits};
 use super::outcome::{Judged, Outcome};
 use super::{CheckDef, Purpose};
 
@@ -29,7 +28,6 @@ pub(super) const FREE: CheckDef = CheckDef {
     },
     hazards: &[Hazard::Preemption, Hazard::MemoryPlacement],
     needs: &["memory.available", "memory.total", "cgroup.memory_max"],
-    states: &[Pass, Warn, Fail, Unknown],
     warning_spoils: &[Purpose::RealTime],
     failure_spoils: &[Purpose::Throughput, Purpose::TailLatency, Purpose::RealTime],
     judge: free,
@@ -38,26 +36,15 @@ pub(super) const FREE: CheckDef = CheckDef {
 
 fn free(inputs: &Inputs) -> Judged {
     let (available, total) = (inputs.amount("memory.available")?, inputs.amount("memory.total")?);
-    let group = match inputs.look("cgroup.memory_max")? {
-        Seen::Value(fact) if fact.text() == Some("unlimited") => f64::INFINITY,
-        _ => inputs.amount("cgroup.memory_max")?,
-    };
-    let text = if group < total {
-        format!("{} available of {}, group limited to {}", size(available), size(total), size(group))
-    } else {
-        format!("{} available of {}", size(available), size(total))
-    };
+    let group = inputs.limit("cgroup.memory_max")?;
+    let mut text = format!("{} available of {}", size(available), size(total));
+    if group < total {
+        text.push_str(&format!(", group limited to {}", size(group)));
+    }
     let below = |(share, least): (f64, f64)| {
         available < (share * total).min(4.0 * least).max(least.min(total / 2.0)) || group < least
     };
-    let outcome = if below(FREE_FAIL) {
-        Outcome::fail(text)
-    } else if below(FREE_WARN) {
-        Outcome::warn(text)
-    } else {
-        Outcome::pass(text)
-    };
-    Ok(outcome
+    Ok(Outcome::worst(below(FREE_FAIL), below(FREE_WARN), text)
         .limit(format!("{} and 10 % of memory, up to {}", size(FREE_WARN.1), size(4.0 * FREE_WARN.1)))
         .next("stop programs that hold memory (ps -e -o rss,pid,comm --sort=-rss | head), or raise memory.max of the group")
         .undo("write the former number into memory.max"))
@@ -75,7 +62,6 @@ pub(super) const SWAP: CheckDef = CheckDef {
     },
     hazards: &[Hazard::Preemption, Hazard::MemoryPlacement],
     needs: &["memory.swap_total", "memory.swap_free"],
-    states: &[Pass, Warn, Fail, Unknown],
     warning_spoils: &[Purpose::RealTime],
     failure_spoils: &[Purpose::TailLatency, Purpose::Throughput, Purpose::RealTime],
     judge: swap,
@@ -83,22 +69,17 @@ pub(super) const SWAP: CheckDef = CheckDef {
 };
 
 fn swap(inputs: &Inputs) -> Judged {
-    let used = |facts| {
-        Ok::<f64, Outcome>(
-            (amount_in(facts, "memory.swap_total")? - amount_in(facts, "memory.swap_free")?).max(0.0),
-        )
+    let used = |facts| -> Result<f64, Outcome> {
+        Ok((amount_in(facts, "memory.swap_total")? - amount_in(facts, "memory.swap_free")?).max(0.0))
     };
     let before = used(inputs.facts)?;
     let after = inputs.later.map(used).transpose()?.unwrap_or(before);
-    let text = format!("{} in use", size(after.max(before)));
-    let outcome = if after - before > SWAP_GROWTH_BYTES {
-        Outcome::fail(format!("{text}, {} more than at the first capture", size(after - before)))
-    } else if after.max(before) > SWAP_WARN_BYTES {
-        Outcome::warn(text)
-    } else {
-        Outcome::pass(text)
-    };
-    Ok(outcome
+    let grows = after - before > SWAP_GROWTH_BYTES;
+    let mut text = format!("{} in use", size(after.max(before)));
+    if grows {
+        text.push_str(&format!(", {} more than at the first capture", size(after - before)));
+    }
+    Ok(Outcome::worst(grows, after.max(before) > SWAP_WARN_BYTES, text)
         .limit(format!("{}, not growing", size(SWAP_WARN_BYTES)))
         .next("swapoff -a, if there is room in memory")
         .undo("swapon -a"))
@@ -117,7 +98,6 @@ pub(super) const CHANGED: CheckDef = CheckDef {
     },
     hazards: &[Hazard::MemoryPlacement],
     needs: &["memory.total"],
-    states: &[Pass, Warn, Fail, Unknown],
     failure_spoils: &[Purpose::Throughput],
     judge: changed,
     ..CheckDef::OF_NOTHING

@@ -51,12 +51,15 @@ impl Outcome {
         if !value.is_finite() || value < 0.0 {
             return Self::unknown(format!("the measured value {value} is impossible"));
         }
-        let state = if value > fail_above {
-            CheckState::Fail
-        } else if value > warn_above {
-            CheckState::Warn
-        } else {
-            CheckState::Pass
+        Self::worst(value > fail_above, value > warn_above, observed)
+    }
+
+    /// A failure or a warning where it is one, else a pass.
+    pub fn worst(fails: bool, warns: bool, observed: impl Into<String>) -> Self {
+        let state = match (fails, warns) {
+            (true, _) => CheckState::Fail,
+            (false, true) => CheckState::Warn,
+            (false, false) => CheckState::Pass,
         };
         Self::new(state, observed)
     }

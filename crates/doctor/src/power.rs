@@ -1,10 +1,9 @@
 //! Does every core keep its speed?
 
-use machmeter_data::CheckState::{Fail, NotApplicable, Pass, Unknown, Warn};
 use machmeter_data::{Code, Hazard};
 use machmeter_sys::topology::CpuSet;
 
-use super::inputs::{Below, Inputs, Seen, duration, named, three_digits};
+use super::inputs::{Inputs, Seen, duration, named, three_digits};
 use super::outcome::{Judged, Outcome};
 use super::{CheckDef, Purpose};
 
@@ -26,19 +25,16 @@ fn steadiness(inputs: &Inputs) -> String {
 
 /// The outcome for a control that is not there: in a guest the hypervisor has it, elsewhere nobody knows who.
 fn no_control(inputs: &Inputs, what: &str, why: &str) -> Outcome {
-    match inputs.below() {
-        Below::Hypervisor(name) => Outcome::not_applicable(format!(
-            "the hypervisor ({name}) decides on {what}{}",
-            steadiness(inputs)
-        )),
-        Below::Hardware => Outcome::unknown(format!(
-            "no control of {what} is visible, firmware may have it: {why}{}",
-            steadiness(inputs)
-        )),
-        Below::Unseen => {
-            Outcome::unknown(format!("no control of {what} is visible: {why}{}", steadiness(inputs)))
+    let measured = steadiness(inputs);
+    let firmware = match inputs.hypervisor() {
+        Some("none") => ", firmware may have it",
+        Some(name) => {
+            let why = format!("the hypervisor ({name}) decides on {what}{measured}");
+            return Outcome::not_applicable(why);
         }
-    }
+        None => "",
+    };
+    Outcome::unknown(format!("no control of {what} is visible{firmware}: {why}{measured}"))
 }
 
 /// Values that hold on any of the measured CPUs: `powersave (CPU 5)` holds on CPU 5 only.
@@ -63,8 +59,6 @@ pub(super) const GOVERNOR: CheckDef = CheckDef {
     },
     hazards: &[Hazard::Frequency],
     needs: &["power.governor", "power.epp"],
-    details: &["virt.hypervisor"],
-    states: &[Pass, Warn, Unknown, NotApplicable],
     warning_spoils: &[Purpose::RealTime],
     judge: governor,
     ..CheckDef::OF_NOTHING
@@ -79,25 +73,22 @@ fn governor(inputs: &Inputs) -> Judged {
         Seen::Value(_) => on_measured(&inputs.texts("power.epp")?, inputs.for_cpus),
     };
     let governors = on_measured(&inputs.texts("power.governor")?, inputs.for_cpus);
-    let limit = "performance on all measured CPUs";
-    if governors.is_empty() {
-        return Ok(Outcome::unknown(format!("no governor was read for {}", inputs.measured())).limit(limit));
-    }
-    if governors.iter().any(|g| *g != "performance") {
-        let former = governors.iter().find(|g| **g != "performance").unwrap_or(&"schedutil");
-        let list = inputs.for_cpus;
-        return Ok(Outcome::warn(format!("{} on {}", governors.join(" and "), inputs.measured()))
-            .limit(limit)
+    let slow = |choice: &&&str| **choice != "performance";
+    let (list, measured) = (inputs.for_cpus, inputs.measured());
+    let outcome = if governors.is_empty() {
+        Outcome::unknown(format!("no governor was read for {measured}"))
+    } else if let Some(former) = governors.iter().find(slow) {
+        Outcome::warn(format!("{} on {measured}", governors.join(" and ")))
             .next(format!("cpupower -c {list} frequency-set -g performance"))
-            .undo(format!("cpupower -c {list} frequency-set -g {former}")));
-    }
-    if let Some(preference) = epp.iter().find(|e| **e != "performance") {
-        return Ok(Outcome::warn(format!("governor performance, but energy preference {preference}"))
-            .limit(limit)
+            .undo(format!("cpupower -c {list} frequency-set -g {former}"))
+    } else if let Some(preference) = epp.iter().find(slow) {
+        Outcome::warn(format!("governor performance, but energy preference {preference}"))
             .next(format!("echo performance | tee {CPUFREQ}/energy_performance_preference"))
-            .undo(format!("echo {preference} | tee {CPUFREQ}/energy_performance_preference")));
-    }
-    Ok(Outcome::pass(format!("performance on {}", inputs.measured())).limit(limit))
+            .undo(format!("echo {preference} | tee {CPUFREQ}/energy_performance_preference"))
+    } else {
+        Outcome::pass(format!("performance on {measured}"))
+    };
+    Ok(outcome.limit("performance on all measured CPUs"))
 }
 
 pub(super) const SMT: CheckDef = CheckDef {
@@ -115,7 +106,6 @@ pub(super) const SMT: CheckDef = CheckDef {
     },
     hazards: &[Hazard::SharedCore],
     needs: &["cpu.smt", "cpu.topology", "virt.hypervisor"],
-    states: &[Pass, Warn, Unknown],
     warning_spoils: &[Purpose::RealTime],
     judge: smt,
     ..CheckDef::OF_NOTHING
@@ -132,11 +122,8 @@ fn smt(inputs: &Inputs) -> Judged {
     inputs.look("virt.hypervisor")?;
     let mut shared = CpuSet::default();
     for core in cores {
-        let list = core
-            .strip_prefix("cpus ")
-            .and_then(|c| c.split_once(':'))
-            .map(|(list, _)| list.parse::<CpuSet>());
-        let Some(Ok(cpus)) = list else {
+        let list = core.strip_prefix("cpus ").and_then(|c| c.split_once(':'));
+        let Some(Ok(cpus)) = list.map(|(list, _)| list.parse::<CpuSet>()) else {
             return Ok(Outcome::unknown(format!("cpu.topology holds `{core}`")));
         };
         if cpus.len() > 1 && !cpus.intersection(inputs.for_cpus).is_empty() {
@@ -150,12 +137,12 @@ fn smt(inputs: &Inputs) -> Judged {
             .undo("echo on > /sys/devices/system/cpu/smt/control"));
     }
     let elsewhere = if active { " among the measured CPUs" } else { "" };
-    Ok(match inputs.below() {
-        Below::Hardware => Outcome::pass(format!("one hardware thread per core{elsewhere}")),
-        Below::Hypervisor(name) => Outcome::unknown(format!(
+    Ok(match inputs.hypervisor() {
+        Some("none") => Outcome::pass(format!("one hardware thread per core{elsewhere}")),
+        Some(name) => Outcome::unknown(format!(
             "the guest sees one thread per core, but {name} may place two on a core"
         )),
-        Below::Unseen => Outcome::unknown(
+        None => Outcome::unknown(
             "one thread per core is seen, but whether a hypervisor hides siblings is not known",
         ),
     }
@@ -176,8 +163,6 @@ pub(super) const TURBO: CheckDef = CheckDef {
     },
     hazards: &[Hazard::Frequency],
     needs: &["power.turbo"],
-    details: &["virt.hypervisor"],
-    states: &[Pass, Warn, Unknown, NotApplicable],
     judge: turbo,
     ..CheckDef::OF_NOTHING
 };
@@ -214,8 +199,6 @@ pub(super) const IDLE: CheckDef = CheckDef {
     },
     hazards: &[Hazard::WakeUp],
     needs: &["power.idle_states"],
-    details: &["power.dma_latency", "kernel.boot.idle", "virt.hypervisor"],
-    states: &[Pass, Warn, Unknown, NotApplicable],
     warning_spoils: &[Purpose::RealTime],
     judge: idle,
     ..CheckDef::OF_NOTHING
@@ -232,40 +215,32 @@ fn idle(inputs: &Inputs) -> Judged {
     }
     let mut deepest = (0.0_f64, "none");
     for state in inputs.texts("power.idle_states")? {
-        let Some((name, rest)) = state.split_once(" exit ") else {
+        let parsed = state.split_once(" exit ").and_then(|(name, rest)| {
+            let exit_ns =
+                rest.split(' ').next()?.parse::<f64>().ok().filter(|n| n.is_finite() && *n >= 0.0)?;
+            Some((name, exit_ns))
+        });
+        let Some((name, exit_ns)) = parsed else {
             return Ok(Outcome::unknown(format!("an idle state is described as `{state}`")));
         };
-        let exit_ns =
-            rest.split(' ').next().and_then(|n| n.parse::<f64>().ok()).filter(|n| n.is_finite() && *n >= 0.0);
-        let Some(exit_ns) = exit_ns else {
-            return Ok(Outcome::unknown(format!("an idle state is described as `{state}`")));
-        };
-        if !rest.ends_with("disabled") && exit_ns > deepest.0 {
+        if !state.ends_with("disabled") && exit_ns > deepest.0 {
             deepest = (exit_ns, name);
         }
     }
-    let (exit_ns, name) = deepest;
-    if exit_ns <= EXIT_LIMIT_NS {
-        return Ok(
-            Outcome::pass(format!("deepest enabled state wakes in {}", duration(exit_ns))).limit(limit)
-        );
-    }
+    let (name, exit) = (deepest.1, duration(deepest.0));
     // The limit in force can only help: where it is not readable the states stand as they are.
-    if let Some(limit_ns) =
-        inputs.facts.number("power.dma_latency").filter(|ns| *ns >= 0.0 && *ns <= EXIT_LIMIT_NS)
-    {
-        return Ok(Outcome::pass(format!(
-            "{name} wakes in {}, but a limit of {} is in force",
-            duration(exit_ns),
-            duration(limit_ns)
-        ))
-        .limit(limit)
-        .source("/sys/devices/system/cpu/cpu0/cpuidle, /dev/cpu_dma_latency"));
-    }
-    Ok(Outcome::warn(format!("{name} wakes in {}", duration(exit_ns)))
-        .limit(limit)
-        .next("cpupower idle-set -D 10, or hold /dev/cpu_dma_latency open with a small value while measuring")
-        .undo("cpupower idle-set -E, or close /dev/cpu_dma_latency"))
+    let in_force = inputs.facts.number("power.dma_latency").filter(|ns| (0.0..=EXIT_LIMIT_NS).contains(ns));
+    let outcome = if deepest.0 <= EXIT_LIMIT_NS {
+        Outcome::pass(format!("deepest enabled state wakes in {exit}"))
+    } else if let Some(limit_ns) = in_force {
+        Outcome::pass(format!("{name} wakes in {exit}, but a limit of {} is in force", duration(limit_ns)))
+            .source("/sys/devices/system/cpu/cpu0/cpuidle, /dev/cpu_dma_latency")
+    } else {
+        Outcome::warn(format!("{name} wakes in {exit}"))
+            .next("cpupower idle-set -D 10, or hold /dev/cpu_dma_latency open with a small value while measuring")
+            .undo("cpupower idle-set -E, or close /dev/cpu_dma_latency")
+    };
+    Ok(outcome.limit(limit))
 }
 
 pub(super) const THROTTLE: CheckDef = CheckDef {
@@ -281,8 +256,6 @@ pub(super) const THROTTLE: CheckDef = CheckDef {
     },
     hazards: &[Hazard::Frequency],
     needs: &["power.throttle_count"],
-    details: &["virt.hypervisor"],
-    states: &[Pass, Fail, Unknown, NotApplicable],
     failure_spoils: &[Purpose::Throughput, Purpose::ShortOperations, Purpose::TailLatency],
     judge: throttle,
     ..CheckDef::OF_NOTHING
@@ -317,8 +290,6 @@ pub(super) const DRIFT: CheckDef = CheckDef {
         undo: None,
     },
     hazards: &[Hazard::Frequency],
-    details: &["virt.hypervisor"],
-    states: &[Pass, Warn, Fail, Unknown],
     failure_spoils: &[Purpose::Throughput, Purpose::ShortOperations],
     decides: &[Purpose::Throughput, Purpose::ShortOperations],
     judge: drift,
@@ -329,16 +300,14 @@ fn drift(inputs: &Inputs) -> Judged {
     let Some(spread) = inputs.live.and_then(|l| l.speed_spread_percent) else {
         return Err(Outcome::unknown("the speed was not measured").source("timed loop"));
     };
-    Ok(Outcome::graded(
-        spread,
-        DRIFT_WARN_PERCENT,
-        DRIFT_FAIL_PERCENT,
-        format!("speed spread {} %", three_digits(spread)),
-    )
-    .limit(format!("{DRIFT_WARN_PERCENT} %"))
-    .source("timed loop")
-    .next(match inputs.below() {
-        Below::Hypervisor(_) => "the host sets the speed: measure longer, and compare block by block",
-        _ => "see E201, E203, E205; on a shared core measure longer, and compare block by block",
-    }))
+    let text = format!("speed spread {} %", three_digits(spread));
+    Ok(Outcome::graded(spread, DRIFT_WARN_PERCENT, DRIFT_FAIL_PERCENT, text)
+        .limit(format!("{DRIFT_WARN_PERCENT} %"))
+        .source("timed loop")
+        .next(match inputs.hypervisor() {
+            None | Some("none") => {
+                "see E201, E203, E205; on a shared core measure longer, and compare block by block"
+            }
+            Some(_) => "the host sets the speed: measure longer, and compare block by block",
+        }))
 }

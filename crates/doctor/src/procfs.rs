@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use machmeter_sys::counters::schedstat::Schedstat;
+use machmeter_sys::fs_root::FsRoot;
 use machmeter_sys::topology::CpuSet;
 
 /// `USER_HZ` is 100 on every Linux that machmeter runs on.
@@ -70,10 +71,7 @@ pub(super) fn allowed_cpus(pid: u32, tid: u32) -> Option<CpuSet> {
 
 /// The numeric entries of a directory of `/proc`, ascending.
 pub(super) fn numbers(directory: &str) -> Vec<u32> {
-    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    let mut all: Vec<u32> = entries.filter_map(|e| e.file_name().to_str()?.parse().ok()).collect();
-    all.sort_unstable();
-    all
+    FsRoot::host().numbered(directory, "").into_iter().map(|n| n as u32).collect()
 }
 
 /// Time in threads (user, nice, system) by CPU, ns; `None` is all of them.

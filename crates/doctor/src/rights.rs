@@ -1,6 +1,5 @@
 //! What may this process do? Missing rights never stop a run; they are named so that they can be given.
 
-use machmeter_data::CheckState::{NotApplicable, Pass, Unknown, Warn};
 use machmeter_data::facts::FactState;
 use machmeter_data::{Code, Hazard};
 
@@ -18,17 +17,10 @@ pub(super) fn effective(inputs: &Inputs, capability: &str) -> Result<bool, Outco
     Ok(inputs.flag(capability)? && counts)
 }
 
-fn resource(inputs: &Inputs, path: &str) -> Result<f64, Outcome> {
-    match inputs.look(path)? {
-        Seen::Value(fact) if fact.text() == Some("unlimited") => Ok(f64::INFINITY),
-        _ => inputs.amount(path),
-    }
-}
-
 /// Whether some real-time priority can be had at all.
 pub(super) fn may_use_real_time(inputs: &Inputs) -> Result<bool, Outcome> {
     let capability = effective(inputs, "limits.cap_sys_nice")?;
-    Ok(resource(inputs, "limits.rtprio")? >= 1.0 || capability)
+    Ok(inputs.limit("limits.rtprio")? >= 1.0 || capability)
 }
 
 pub(super) const REAL_TIME: CheckDef = CheckDef {
@@ -45,7 +37,6 @@ pub(super) const REAL_TIME: CheckDef = CheckDef {
     hazards: &[Hazard::Rights],
     of_machine: true,
     needs: &["limits.rtprio", "limits.cap_sys_nice", "limits.user_namespace", "limits.rt_group"],
-    states: &[Pass, Warn, Unknown],
     warning_spoils: &[Purpose::RealTime],
     decides: &[Purpose::RealTime],
     judge: real_time,
@@ -54,37 +45,30 @@ pub(super) const REAL_TIME: CheckDef = CheckDef {
 
 fn real_time(inputs: &Inputs) -> Judged {
     const TRY: &str = "machmeter noise --prio fifo:45 tries it";
-    let limit = format!("priority {AUTO_FIFO_PRIORITY}");
     let group = inputs.text("limits.rt_group")?;
     let capability = effective(inputs, "limits.cap_sys_nice")?;
-    let highest = resource(inputs, "limits.rtprio")?;
-    if let Some(why) = group.strip_prefix("refused: ") {
-        return Ok(Outcome::warn(format!("no real-time policy (refused by the control group: {why})"))
-            .limit(limit)
+    let highest = inputs.limit("limits.rtprio")?;
+    let outcome = if let Some(why) = group.strip_prefix("refused: ") {
+        Outcome::warn(format!("no real-time policy (refused by the control group: {why})"))
             .next(
                 "echo $$ > /sys/fs/cgroup/cpu/tasks moves the shell into the root group, which has a budget",
             )
-            .undo("write the shell's number into the tasks file of its former group"));
-    }
-    if !capability && highest < f64::from(AUTO_FIFO_PRIORITY) {
-        return Ok(Outcome::warn(format!("no real-time policy (highest priority {}, no CAP_SYS_NICE)", three_digits(highest)))
-            .limit(limit)
+            .undo("write the shell's number into the tasks file of its former group")
+    } else if !capability && highest < f64::from(AUTO_FIFO_PRIORITY) {
+        Outcome::warn(format!("no real-time policy (highest priority {}, no CAP_SYS_NICE)", three_digits(highest)))
             .next("run as root, or echo 'USER - rtprio 98' > /etc/security/limits.d/95-rtprio.conf and log in again")
-            .undo("rm /etc/security/limits.d/95-rtprio.conf"));
-    }
-    if let Some(why) = group.strip_prefix("hidden: ") {
-        return Ok(Outcome::unknown(format!("rights are there, but {why}")).limit(limit).next(TRY));
-    }
-    if group != "not refused" {
-        return Ok(Outcome::unknown(format!(
-            "rights are there, but of the control group's budget it says {group:?}"
-        ))
-        .limit(limit)
-        .next(TRY));
-    }
-    let by =
-        if capability { "by CAP_SYS_NICE".to_owned() } else { format!("up to {}", three_digits(highest)) };
-    Ok(Outcome::pass(format!("allowed {by}")).limit(limit))
+            .undo("rm /etc/security/limits.d/95-rtprio.conf")
+    } else if let Some(why) = group.strip_prefix("hidden: ") {
+        Outcome::unknown(format!("rights are there, but {why}")).next(TRY)
+    } else if group != "not refused" {
+        let why = format!("rights are there, but of the control group's budget it says {group:?}");
+        Outcome::unknown(why).next(TRY)
+    } else if capability {
+        Outcome::pass("allowed by CAP_SYS_NICE")
+    } else {
+        Outcome::pass(format!("allowed up to {}", three_digits(highest)))
+    };
+    Ok(outcome.limit(format!("priority {AUTO_FIFO_PRIORITY}")))
 }
 
 pub(super) const LOCKED_MEMORY: CheckDef = CheckDef {
@@ -100,14 +84,13 @@ pub(super) const LOCKED_MEMORY: CheckDef = CheckDef {
     hazards: &[Hazard::Rights],
     of_machine: true,
     needs: &["limits.memlock", "limits.cap_ipc_lock", "limits.user_namespace"],
-    states: &[Pass, Warn, Unknown],
     judge: locked_memory,
     ..CheckDef::OF_NOTHING
 };
 
 fn locked_memory(inputs: &Inputs) -> Judged {
     let capability = effective(inputs, "limits.cap_ipc_lock")?;
-    let most = resource(inputs, "limits.memlock")?;
+    let most = inputs.limit("limits.memlock")?;
     let text = if capability {
         "unlimited by CAP_IPC_LOCK".to_owned()
     } else if most.is_infinite() {
@@ -144,7 +127,6 @@ pub(super) const PERF: CheckDef = CheckDef {
         "limits.cap_sys_admin",
         "limits.user_namespace",
     ],
-    states: &[Pass, Warn, Unknown, NotApplicable],
     judge: perf,
     ..CheckDef::OF_NOTHING
 };
@@ -186,8 +168,6 @@ pub(super) const TRACEFS: CheckDef = CheckDef {
     hazards: &[Hazard::Rights],
     of_machine: true,
     needs: &["limits.tracefs"],
-    details: &["limits.cap_sys_admin", "limits.user_namespace"],
-    states: &[Pass, Warn, Unknown, NotApplicable],
     warning_spoils: &[Purpose::Causes],
     decides: &[Purpose::Causes],
     judge: tracefs,

@@ -1,9 +1,10 @@
 //! What stands between us and the hardware?
 
-use machmeter_data::CheckState::{Fail, NotApplicable, Pass, Unknown, Warn};
 use machmeter_data::{Code, Hazard};
 
-use super::inputs::{Below, Inputs, Seen, duration, three_digits};
+use machmeter_sys::topology::CpuSet;
+
+use super::inputs::{Inputs, duration, named, three_digits};
 use super::outcome::{Judged, Outcome};
 use super::{CheckDef, Purpose};
 
@@ -27,7 +28,6 @@ pub(super) const STEAL: CheckDef = CheckDef {
     },
     hazards: &[Hazard::Preemption, Hazard::SharedCore],
     needs: &["virt.hypervisor", "virt.steal", "cpu.count", "time.uptime"],
-    states: &[Pass, Warn, Fail, Unknown, NotApplicable],
     warning_spoils: &[Purpose::TailLatency, Purpose::RealTime],
     failure_spoils: &[Purpose::Throughput, Purpose::TailLatency, Purpose::RealTime],
     decides: &[Purpose::TailLatency],
@@ -36,8 +36,7 @@ pub(super) const STEAL: CheckDef = CheckDef {
 };
 
 fn steal(inputs: &Inputs) -> Judged {
-    let below = below_or_unknown(inputs)?;
-    if below == Below::Hardware {
+    if inputs.text("virt.hypervisor")? == "none" {
         return Ok(Outcome::not_applicable("no hypervisor below this system"));
     }
     let total_ns = inputs.amount("virt.steal")?;
@@ -50,11 +49,10 @@ fn steal(inputs: &Inputs) -> Judged {
         (Some(gained_ns), Some(span_ns)) if seen(gained_ns, span_ns) => {
             (gained_ns, span_ns, format!("during {}", duration(span_ns)))
         }
-        (Some(_), Some(span_ns)) => (
-            total_ns,
-            uptime_ns,
-            format!("since boot ({} between the captures is too short to tell)", duration(span_ns)),
-        ),
+        (Some(_), Some(span_ns)) => {
+            let short = format!("{} between the captures is too short to tell", duration(span_ns));
+            (total_ns, uptime_ns, format!("since boot ({short})"))
+        }
         _ => (total_ns, uptime_ns, "since boot".to_owned()),
     };
     if total_ns + stolen_ns == 0.0 {
@@ -84,27 +82,19 @@ pub(super) const HYPERVISOR: CheckDef = CheckDef {
     hazards: &[Hazard::Preemption, Hazard::SharedCore, Hazard::MemoryPlacement],
     of_machine: true,
     needs: &["virt.hypervisor"],
-    states: &[Pass, Warn, Unknown],
     warning_spoils: &[Purpose::RealTime],
     failure_spoils: &[Purpose::RealTime],
     decides: &[Purpose::RealTime],
     judge: hypervisor,
-    ..CheckDef::OF_NOTHING
 };
 
 fn hypervisor(inputs: &Inputs) -> Judged {
-    Ok(match below_or_unknown(inputs)? {
-        Below::Hypervisor(name) => Outcome::warn(format!("guest of {name}: worst cases are the host's"))
-            .limit("none")
+    Ok(match inputs.text("virt.hypervisor")? {
+        "none" => Outcome::pass("none: the system runs on the hardware"),
+        name => Outcome::warn(format!("guest of {name}: worst cases are the host's"))
             .next("take worst cases on bare metal; compare these figures only with guests of the same kind"),
-        _ => Outcome::pass("none: the system runs on the hardware").limit("none"),
-    })
-}
-
-/// As [`Inputs::below`], with the reason why nothing was seen.
-fn below_or_unknown(inputs: &Inputs) -> Result<Below, Outcome> {
-    let name = inputs.text("virt.hypervisor")?;
-    Ok(if name == "none" { Below::Hardware } else { Below::Hypervisor(name.to_owned()) })
+    }
+    .limit("none"))
 }
 
 pub(super) const CONTAINER: CheckDef = CheckDef {
@@ -121,7 +111,6 @@ pub(super) const CONTAINER: CheckDef = CheckDef {
     hazards: &[Hazard::Rights],
     of_machine: true,
     needs: &["virt.container"],
-    states: &[Pass, Warn, Unknown],
     warning_spoils: &[Purpose::Causes],
     judge: container,
     ..CheckDef::OF_NOTHING
@@ -129,11 +118,11 @@ pub(super) const CONTAINER: CheckDef = CheckDef {
 
 fn container(inputs: &Inputs) -> Judged {
     Ok(match inputs.text("virt.container")? {
-        "none" => Outcome::pass("none").limit("none"),
+        "none" => Outcome::pass("none"),
         name => Outcome::warn(format!("inside {name}: others on this host cannot be seen"))
-            .limit("none")
             .next("measure on the host, or start the container with --privileged --pid=host"),
-    })
+    }
+    .limit("none"))
 }
 
 pub(super) const CGROUP: CheckDef = CheckDef {
@@ -149,8 +138,6 @@ pub(super) const CGROUP: CheckDef = CheckDef {
     },
     hazards: &[Hazard::Preemption],
     needs: &["cgroup.cpu_quota", "cgroup.cpuset"],
-    details: &["cgroup.cpu_quota_period"],
-    states: &[Pass, Fail, Unknown],
     failure_spoils: &[Purpose::Throughput, Purpose::TailLatency, Purpose::RealTime],
     decides: &[Purpose::Throughput, Purpose::TailLatency],
     judge: cgroup,
@@ -158,33 +145,30 @@ pub(super) const CGROUP: CheckDef = CheckDef {
 };
 
 fn cgroup(inputs: &Inputs) -> Judged {
-    let limit = format!("no quota below {} CPUs, all measured CPUs in the cpuset", inputs.for_cpus.len());
-    let quota = match inputs.look("cgroup.cpu_quota")? {
-        Seen::Value(fact) if fact.text() == Some("unlimited") => None,
-        _ => Some(inputs.amount("cgroup.cpu_quota")?),
+    let cpus = inputs.limit("cgroup.cpu_quota")?;
+    let cpuset = inputs.text("cgroup.cpuset")?;
+    let outside = match cpuset {
+        "unlimited" => CpuSet::default(),
+        _ => inputs.for_cpus.difference(&inputs.cpus("cgroup.cpuset")?),
     };
-    let outside = match inputs.text("cgroup.cpuset")? {
-        "unlimited" => None,
-        _ => Some(inputs.for_cpus.difference(&inputs.cpus("cgroup.cpuset")?)).filter(|cpus| !cpus.is_empty()),
+    let (quota, measured) = (three_digits(cpus), inputs.measured());
+    let outcome = if !outside.is_empty() {
+        Outcome::fail(format!("{} not in this group's cpuset", named(&outside)))
+            .next(format!("measure CPUs of the cpuset: --cpus {cpuset}"))
+    } else if cpus.is_infinite() {
+        Outcome::pass("no quota, all measured CPUs in the cpuset")
+    } else if cpus >= inputs.for_cpus.len() as f64 {
+        Outcome::pass(format!("a quota of {quota} CPUs, enough for {measured}"))
+    } else {
+        let period = inputs.amount("cgroup.cpu_quota_period").map(duration);
+        let period = period.map_or_else(|_| String::new(), |period| format!(" in each {period}"));
+        let percent = three_digits(cpus * 100.0);
+        Outcome::fail(format!("a quota of {quota} CPUs{period} for {measured}"))
+            .next("docker update --cpus 0 NAME, or systemctl set-property UNIT CPUQuota=; else measure fewer CPUs (--cpus)")
+            .undo(format!("docker update --cpus {quota} NAME, or systemctl set-property UNIT CPUQuota={percent}%"))
     };
-    if let Some(outside) = outside {
-        return Ok(Outcome::fail(format!("{} not in this group's cpuset", super::inputs::named(&outside)))
-            .limit(limit)
-            .next(format!("measure CPUs of the cpuset: --cpus {}", inputs.text("cgroup.cpuset")?)));
-    }
-    let period = inputs
-        .amount("cgroup.cpu_quota_period")
-        .map_or_else(|_| String::new(), |ns| format!(" in each {}", duration(ns)));
-    match quota {
-        Some(cpus) if cpus < inputs.for_cpus.len() as f64 => {
-            Ok(Outcome::fail(format!("a quota of {} CPUs{period} for {}", three_digits(cpus), inputs.measured()))
-                .limit(limit)
-                .next("docker update --cpus 0 NAME, or systemctl set-property UNIT CPUQuota=; else measure fewer CPUs (--cpus)")
-                .undo(format!("docker update --cpus {0} NAME, or systemctl set-property UNIT CPUQuota={1}%", three_digits(cpus), three_digits(cpus * 100.0))))
-        }
-        Some(cpus) => Ok(Outcome::pass(format!("a quota of {} CPUs, enough for {}", three_digits(cpus), inputs.measured())).limit(limit)),
-        None => Ok(Outcome::pass("no quota, all measured CPUs in the cpuset").limit(limit)),
-    }
+    let count = inputs.for_cpus.len();
+    Ok(outcome.limit(format!("no quota below {count} CPUs, all measured CPUs in the cpuset")))
 }
 
 pub(super) const BURST: CheckDef = CheckDef {
@@ -200,28 +184,25 @@ pub(super) const BURST: CheckDef = CheckDef {
     },
     hazards: &[Hazard::Frequency, Hazard::Preemption],
     needs: &["virt.hypervisor", "virt.product"],
-    states: &[Pass, Warn, Unknown, NotApplicable],
     warning_spoils: &[Purpose::Throughput, Purpose::RealTime],
     judge: burst,
     ..CheckDef::OF_NOTHING
 };
 
 fn burst(inputs: &Inputs) -> Judged {
-    if below_or_unknown(inputs)? == Below::Hardware {
+    if inputs.text("virt.hypervisor")? == "none" {
         return Ok(Outcome::not_applicable("no hypervisor: the machine is whole"));
     }
     let product = inputs.text("virt.product")?;
-    let limit = "an instance type without credits";
-    match product.strip_prefix("Amazon EC2 ") {
+    Ok(match product.strip_prefix("Amazon EC2 ") {
         Some(kind) if BURSTABLE.iter().any(|prefix| kind.starts_with(prefix)) => {
-            Ok(Outcome::warn(format!("{kind} runs on CPU credits; its speed depends on how many are left"))
-                .limit(limit)
+            Outcome::warn(format!("{kind} runs on CPU credits; its speed depends on how many are left"))
                 .next("use a c, m or r type, or: aws ec2 modify-instance-credit-specification --instance-credit-specification InstanceId=ID,CpuCredits=unlimited")
-                .undo("the same command with CpuCredits=standard"))
+                .undo("the same command with CpuCredits=standard")
         }
-        Some(kind) if kind.contains('.') => Ok(Outcome::pass(format!("{kind} has no CPU credits")).limit(limit)),
-        _ => Ok(Outcome::unknown(format!("`{product}` does not tell the instance type"))
-            .limit(limit)
-            .next("look up the instance type in the provider's list of burstable types")),
+        Some(kind) if kind.contains('.') => Outcome::pass(format!("{kind} has no CPU credits")),
+        _ => Outcome::unknown(format!("`{product}` does not tell the instance type"))
+            .next("look up the instance type in the provider's list of burstable types"),
     }
+    .limit("an instance type without credits"))
 }

@@ -174,7 +174,7 @@ impl<'w> Memload<'w> {
 
     /// Out-of-memory kills in the group so far.
     fn kills(&self) -> u64 {
-        self.group.as_ref().and_then(|g| g.events().oom_kills).unwrap_or(0)
+        self.group.as_ref().and_then(Group::oom_kills).unwrap_or(0)
     }
 
     fn start(&self) -> Result<Role<TouchOrder, Message>, LoadError> {

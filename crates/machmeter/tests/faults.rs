@@ -153,5 +153,5 @@ fn table_a_fits_the_limit_of_its_control_group() {
     reasons(&record);
     // More than the limit leaves is refused before it is taken.
     within(&["-t", "2", "--cache-size", "48M"]).refused("--cache-size");
-    assert_eq!(group.events().oom_kills.unwrap_or(0), 0, "{LIMIT}: the kernel ended a process");
+    assert_eq!(group.oom_kills().unwrap_or(0), 0, "{LIMIT}: the kernel ended a process");
 }

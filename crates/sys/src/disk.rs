@@ -11,6 +11,7 @@ use std::path::Path;
 
 use rustix::fs::{Advice, AtFlags, OFlags, StatxFlags};
 
+use crate::facts::field;
 use crate::thread::{monotonic_ns, tid};
 
 /// Alignment of memory and offset that every device takes; more only where statx(2) says so.
@@ -224,11 +225,8 @@ impl DeviceTraffic {
     }
 
     fn parse(text: &str) -> Option<Self> {
-        let field = |name: &str| {
-            let of = |line: &str| line.strip_prefix(name)?.strip_prefix(':')?.trim().parse().ok();
-            text.lines().find_map(of)
-        };
-        Some(Self { read_bytes: field("read_bytes")?, written_bytes: field("write_bytes")? })
+        let number = |name: &str| field(text, name)?.parse().ok();
+        Some(Self { read_bytes: number("read_bytes")?, written_bytes: number("write_bytes")? })
     }
 
     /// What came since `earlier`.

@@ -13,7 +13,7 @@ use crate::region::Region;
 /// Keeps all threads on one heap where address space is limited: glibc reserves 64 MiB of it for each thread otherwise.
 pub fn share_heap_under_limit() {
     #[cfg(target_env = "gnu")]
-    if crate::sched::cause::resource_limit(libc::RLIMIT_AS) != libc::RLIM_INFINITY {
+    if rustix::process::getrlimit(rustix::process::Resource::As).current.is_some() {
         // SAFETY: the call sets a number in the allocator.
         unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
     }

@@ -6,6 +6,7 @@ use std::fs;
 use std::io;
 
 use crate::cgroup::{self, MemoryLimit};
+use crate::facts::memory::amount;
 use crate::fs_root::FsRoot;
 
 /// Requests from which on the limits of control groups are asked, bytes.
@@ -26,28 +27,24 @@ impl MemoryLeft {
     /// Errors: one line: `/proc/meminfo` is not readable or not understood.
     pub fn of_machine(tree: &FsRoot) -> Result<Self, String> {
         let text = tree.read("proc/meminfo").map_err(|e| format!("/proc/meminfo: {e}"))?;
-        let bytes = |name: &str| {
-            let value = text.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(':'))?;
-            value.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
-        };
-        let needed = |name: &str| bytes(name).ok_or_else(|| format!("/proc/meminfo has no {name}"));
+        let needed = |name: &str| amount(&text, name).ok_or_else(|| format!("/proc/meminfo has no {name}"));
         Ok(Self {
             total_bytes: needed("MemTotal")?,
             available_bytes: needed("MemAvailable")?,
-            swap_free_bytes: bytes("SwapFree").unwrap_or(0),
+            swap_free_bytes: amount(&text, "SwapFree").unwrap_or(0),
         })
     }
 
     /// What the machine and the control groups above this process leave it. A container's limit counts, since beyond it
     /// the out-of-memory killer chooses in the container.
     pub fn of_this_process(tree: &FsRoot) -> Result<Self, String> {
-        Ok(Self::of_machine(tree)?.within(cgroup::memory_limit(tree)))
+        Ok(Self::of_machine(tree)?.within(cgroup::memory_limit(tree, true)))
     }
 
     /// As [`MemoryLeft::of_this_process`], without the limit of this process's own group: for a process in a group of our
     /// own, which is meant to reach its limit.
     pub fn of_groups_above(tree: &FsRoot) -> Result<Self, String> {
-        Ok(Self::of_machine(tree)?.within(cgroup::memory_limit_above(tree)))
+        Ok(Self::of_machine(tree)?.within(cgroup::memory_limit(tree, false)))
     }
 
     /// What a request of `bytes` is held against: for one from 2 MiB on what is left to this process, for a smaller one
@@ -71,8 +68,7 @@ impl MemoryLeft {
 
 /// Processes that the out-of-memory killer ended since the system was started, in all groups; `None` before Linux 4.13.
 pub fn kills_of_machine(tree: &FsRoot) -> Option<u64> {
-    let text = tree.text("proc/vmstat")?;
-    text.lines().find_map(|l| l.strip_prefix("oom_kill ")?.trim().parse().ok())
+    cgroup::field(&tree.text("proc/vmstat")?, "oom_kill")
 }
 
 /// Makes the calling process, and those it will start, the first that the out-of-memory killer chooses. Needs no right;
@@ -85,7 +81,7 @@ pub fn volunteer() -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::cgroup::Group;
-    use crate::fs_root::expand;
+    use crate::fs_root::tests::tree_of;
     use std::io::Write;
     use std::process::{Command, Stdio};
 
@@ -94,14 +90,12 @@ mod tests {
 
     #[test]
     fn a_group_above_leaves_less_than_the_machine() {
-        let directory = tempfile::tempdir().unwrap();
         let group = "proc/self/cgroup\t0::/a/b\n\
              proc/self/mountinfo\t26 24 0:23 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n\
              sys/fs/cgroup/a/memory.max\t409600\nsys/fs/cgroup/a/memory.current\t307200\n\
              sys/fs/cgroup/a/memory.stat\tanon 1\\ninactive_file 51200\\nactive_file 7\n\
              sys/fs/cgroup/a/b/memory.max\tmax\nsys/fs/cgroup/a/b/memory.current\t1\n";
-        expand(&format!("{MEMINFO}{group}"), directory.path()).unwrap();
-        let tree = FsRoot::at(directory.path());
+        let (directory, tree) = tree_of(&format!("{MEMINFO}{group}"));
         let machine = MemoryLeft::of_machine(&tree).unwrap();
         assert_eq!((machine.total_bytes, machine.available_bytes), (1_024_000, 614_400));
         let left = MemoryLeft::of_this_process(&tree).unwrap();
@@ -117,9 +111,8 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_named() {
-        let directory = tempfile::tempdir().unwrap();
-        expand("proc/meminfo\tMemTotal: 5 kB\n", directory.path()).unwrap();
-        let e = MemoryLeft::of_machine(&FsRoot::at(directory.path())).unwrap_err();
+        let (_keep, tree) = tree_of("proc/meminfo\tMemTotal: 5 kB\n");
+        let e = MemoryLeft::of_machine(&tree).unwrap_err();
         assert!(e.contains("no MemAvailable"), "{e}");
     }
 
@@ -148,7 +141,7 @@ mod tests {
         let before = kills_of_machine(&tree);
         child.stdin.take().unwrap().write_all(b"go\n").unwrap();
         let status = child.wait().unwrap();
-        let kills = group.events().oom_kills.unwrap();
+        let kills = group.oom_kills().unwrap();
         assert!(kills >= 1 && !status.success(), "{kills} kills, {status}");
         if let (Some(before), Some(after)) = (before, kills_of_machine(&tree)) {
             println!("{kills} kills in the group, {} on the machine meanwhile", after - before);

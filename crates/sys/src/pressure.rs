@@ -71,12 +71,8 @@ fn stall(fields: &str) -> Option<Stall> {
 /// Errors: one line with the reason why there is none: the kernel has not the feature or it is switched off, or no
 /// permission.
 pub fn of_machine(tree: &FsRoot, resource: Resource) -> Result<Pressure, String> {
-    let file = format!("proc/pressure/{}", resource.name());
-    understood(&format!("/{file}"), tree.read(&file))
-}
-
-fn understood(file: &str, text: io::Result<String>) -> Result<Pressure, String> {
-    match text {
+    let file = &format!("/proc/pressure/{}", resource.name());
+    match tree.read(file) {
         Ok(text) => Pressure::parse(&text).ok_or_else(|| format!("{file} holds '{}'", text.trim())),
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
             Err(format!("{file} is not there (kernel without CONFIG_PSI; some need psi=1 at boot)"))
@@ -91,6 +87,7 @@ fn understood(file: &str, text: io::Result<String>) -> Result<Pressure, String> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fs_root::tests::tree_of;
 
     const TEXT: &str = "some avg10=0.75 avg60=5.46 avg300=3.20 total=4031861590\n\
                         full avg10=0.10 avg60=0.20 avg300=0.30 total=12\n";
@@ -116,8 +113,7 @@ mod tests {
 
     #[test]
     fn what_is_absent_has_a_reason() {
-        let directory = tempfile::tempdir().unwrap();
-        let e = of_machine(&FsRoot::at(directory.path()), Resource::Memory).unwrap_err();
+        let e = of_machine(&tree_of("").1, Resource::Memory).unwrap_err();
         assert!(e.starts_with("/proc/pressure/memory is not there"), "{e}");
     }
 

@@ -6,6 +6,7 @@
 
 use rustix::process::{Resource, getrlimit};
 
+use crate::facts::field;
 use crate::fs_root::FsRoot;
 use crate::thread::effective_user;
 
@@ -58,10 +59,8 @@ impl TaskHeadroom {
                         limit: format!("pids.max {most} of the control group {name}"),
                     });
                 }
-                match path.rfind('/') {
-                    Some(end) => path = &path[..end],
-                    None => break,
-                }
+                let Some((above, _)) = path.rsplit_once('/') else { break };
+                path = above;
             }
         }
         rooms
@@ -81,8 +80,8 @@ impl TaskHeadroom {
 fn tasks_of_user(tree: &FsRoot, user: u32) -> u64 {
     let tasks = |pid: usize| {
         let status = tree.text(&format!("proc/{pid}/status"))?;
-        let field = |name: &str| status.lines().find_map(|l| l.strip_prefix(name)?.split_whitespace().next());
-        (field("Uid:")?.parse() == Ok(user)).then(|| field("Threads:")?.parse::<u64>().ok())?
+        let real_user = field(&status, "Uid")?.split_whitespace().next()?;
+        (real_user.parse() == Ok(user)).then(|| field(&status, "Threads")?.parse::<u64>().ok())?
     };
     tree.numbered("proc", "").into_iter().filter_map(tasks).sum()
 }
@@ -90,12 +89,10 @@ fn tasks_of_user(tree: &FsRoot, user: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fs_root::expand;
+    use crate::fs_root::tests::tree_of;
 
     fn rooms(recording: &str) -> Vec<TaskHeadroom> {
-        let directory = tempfile::tempdir().unwrap();
-        expand(recording, directory.path()).unwrap();
-        TaskHeadroom::of_groups(&FsRoot::at(directory.path()))
+        TaskHeadroom::of_groups(&tree_of(recording).1)
     }
 
     #[test]
@@ -122,7 +119,6 @@ mod tests {
 
     #[test]
     fn the_machine_and_the_user_have_limits() {
-        let directory = tempfile::tempdir().unwrap();
         let status = |user: u32, n: u32| format!("Name:\\tx\\nUid:\\t{user}\\t0\\t0\\t0\\nThreads:\\t{n}");
         let recording = format!(
             "proc/loadavg\t0.1 0.2 0.3 2/300 77\nproc/sys/kernel/threads-max\t900\nproc/sys/kernel/pid_max\t400\n\
@@ -131,8 +127,7 @@ mod tests {
             status(6, 100),
             status(5, 4)
         );
-        expand(&recording, directory.path()).unwrap();
-        let tree = FsRoot::at(directory.path());
+        let (directory, tree) = tree_of(&recording);
         assert_eq!(TaskHeadroom::of_machine(&tree).unwrap().tasks, 100);
         assert_eq!(tasks_of_user(&tree, 5), 7);
         assert_eq!(TaskHeadroom::of_machine(&FsRoot::at(&directory.path().join("proc"))), None);

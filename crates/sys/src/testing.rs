@@ -1,6 +1,10 @@
-//! What tests ask about where they run and what they cause.
+//! What tests ask about where they run and what they cause, and a process for them.
 
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+
+pub(crate) fn sleeper() -> Child {
+    Command::new("sleep").arg("60").stdin(Stdio::null()).spawn().unwrap()
+}
 
 use crate::thread::Usage;
 

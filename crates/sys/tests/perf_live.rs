@@ -31,7 +31,7 @@ fn tick_map() -> TickMap {
 }
 
 fn open(pages: usize) -> Option<SwitchLog> {
-    match SwitchLog::open_for_current_thread(pages, Some(tick_map())) {
+    match SwitchLog::open_for_current_thread(pages, tick_map()) {
         Ok(log) => Some(log),
         Err(e) => {
             println!("skipped: {e}");

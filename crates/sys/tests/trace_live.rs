@@ -95,7 +95,7 @@ fn switches_from<'l>(log: &'l TraceLog, comm: &'l str) -> impl Iterator<Item = u
 fn an_intruding_thread_is_named_inside_the_gaps_of_the_thread_it_interrupts() {
     let cpu = last_cpu();
     let Some(session) = start(&on_cpu(cpu)) else { return };
-    if *session.clock() != TraceClock::X86Tsc {
+    if session.clock() != TraceClock::X86Tsc {
         return println!("skipped: the trace clock is {}", session.clock());
     }
     let until_ns = thread::monotonic_ns() + 800_000_000;

@@ -114,11 +114,7 @@ impl Walk<'_> {
                 self.span(e.ticks.saturating_sub(ticks), e.ticks, source);
             }
             // Work items run inside kernel worker threads, which the switches name already.
-            EventKind::WorkStart { .. }
-            | EventKind::WorkEnd { .. }
-            | EventKind::TimerEntry { .. }
-            | EventKind::TimerExit
-            | EventKind::Other { .. } => {}
+            EventKind::Other { .. } => {}
         }
     }
 

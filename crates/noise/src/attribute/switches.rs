@@ -31,10 +31,7 @@ impl Switches {
     /// Makes sure that the system permits it, on the calling thread. `source` and `rate` are those of the loop.
     pub(super) fn start(cpus: &[usize], source: SourceId, rate: TickRate) -> Result<Self, String> {
         let map = dispatch(source, Bracketed { rate }).map_err(|e| e.to_string())?;
-        drop(
-            SwitchLog::open_for_current_thread(1, Some(map))
-                .map_err(|e| format!("context-switch records: {e}"))?,
-        );
+        drop(SwitchLog::open_for_current_thread(1, map).map_err(|e| format!("context-switch records: {e}"))?);
         let threads = cpus.iter().map(|_| Mutex::new(Watched::default())).collect();
         Ok(Self { threads, totals: Totals::start(), map })
     }
@@ -76,7 +73,7 @@ fn locked(m: &Mutex<Watched>) -> std::sync::MutexGuard<'_, Watched> {
 impl Witness for Switches {
     fn attach(&self, index: usize) -> Result<(), String> {
         let Some(slot) = self.threads.get(index) else { return Ok(()) };
-        match SwitchLog::open_for_current_thread(PAGES, Some(self.map)) {
+        match SwitchLog::open_for_current_thread(PAGES, self.map) {
             Ok(log) => {
                 locked(slot).log = Some(log);
                 Ok(())

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::layout::{self, Parent};
 use super::limits::{self, write_existing};
-use super::removal::{PREFIX, remove, sweep_directory};
-use super::{CgroupError, Events, Request};
+use super::removal::{PREFIX, remove_directory, sweep_directory};
+use super::{CgroupError, Request, field};
 use crate::fs_root::FsRoot;
 use crate::guard::Guard;
 
@@ -18,11 +18,12 @@ static NUMBER: AtomicU32 = AtomicU32::new(0);
 /// back to where it was, other members are killed, and the group is removed; nothing else may then use it.
 #[derive(Debug)]
 pub struct Group {
+    /// Removes the group. Dropped first: controllers can be switched off only when no group uses them.
+    _guard: Guard,
+    /// Undoes controllers that were switched on for the group.
+    switched_on: Vec<Guard>,
     made: Vec<Made>,
     caveats: Vec<String>,
-    /// Undoes controllers that were switched on for the group; runs after `guard`.
-    switched_on: Vec<Guard>,
-    guard: Option<Guard>,
 }
 
 #[derive(Debug, Clone)]
@@ -69,12 +70,14 @@ impl Plan {
         for parent in &self.parents {
             sweep_directory(&tree.root().join(&parent.directory));
         }
-        let undo = places(&self.made);
+        let undo: Vec<_> = self.made.iter().map(|m| (m.directory.clone(), m.own.clone())).collect();
         let guard = Guard::new(format!("control group {}", self.leaf), move || {
-            remove(&undo);
+            for (directory, own) in &undo {
+                remove_directory(directory, own);
+            }
         });
         let mut group =
-            Group { made: self.made, caveats: Vec::new(), switched_on: Vec::new(), guard: Some(guard) };
+            Group { _guard: guard, switched_on: Vec::new(), made: self.made, caveats: Vec::new() };
         for (made, parent) in group.made.iter().zip(&self.parents) {
             group.switched_on.extend(switch_on(&tree, parent)?);
             make_directory(&made.directory, &parent.directory)?;
@@ -83,11 +86,6 @@ impl Plan {
         }
         Ok(group)
     }
-}
-
-/// Each directory with the group this process goes back to.
-fn places(made: &[Made]) -> Vec<(PathBuf, PathBuf)> {
-    made.iter().map(|m| (m.directory.clone(), m.own.clone())).collect()
 }
 
 impl Group {
@@ -110,13 +108,10 @@ impl Group {
         })
     }
 
-    /// What the kernel did to the members so far.
-    pub fn events(&self) -> Events {
-        let mut events = Events::default();
-        for made in &self.made {
-            events.add(&made.directory);
-        }
-        events
+    /// Processes of the group that the out-of-memory killer ended; `None` where the group has not the controller or the
+    /// kernel does not count.
+    pub fn oom_kills(&self) -> Option<u64> {
+        self.made.iter().find_map(|m| oom_kills_in(&m.directory))
     }
 
     /// All directories of the group, in the order in which they were made.
@@ -127,13 +122,6 @@ impl Group {
     /// What membership means beside the limits asked for, in one line each.
     pub fn caveats(&self) -> &[String] {
         &self.caveats
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        // Controllers can be switched off only when no group uses them.
-        drop(self.guard.take());
     }
 }
 
@@ -171,6 +159,12 @@ impl Made {
             _ => error.to_string(),
         }
     }
+}
+
+/// The files of versions 1 and 2 tell themselves apart by name.
+fn oom_kills_in(directory: &Path) -> Option<u64> {
+    let kills = |file: &str| field(&fs::read_to_string(directory.join(file)).ok()?, "oom_kill");
+    kills("memory.events").or_else(|| kills("memory.oom_control"))
 }
 
 /// Only letters, digits and dashes reach the file system.
@@ -217,7 +211,9 @@ fn switch_on(tree: &FsRoot, parent: &Parent) -> Result<Vec<Guard>, CgroupError> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::process::{Child, Command, Stdio};
+    use crate::fs_root::tests::tree_of;
+    use crate::testing::sleeper;
+    use std::process::{Command, Stdio};
     use std::time::Duration;
 
     fn group(text: &str) -> Option<Group> {
@@ -232,10 +228,6 @@ mod tests {
         }
     }
 
-    fn sleeper() -> Child {
-        Command::new("sleep").arg("60").stdin(Stdio::null()).spawn().unwrap()
-    }
-
     #[test]
     fn a_member_is_limited_and_killed_when_the_group_goes() {
         let Some(group) = group("weight=50,max=40%,memory=64M,pids=20") else { return };
@@ -244,9 +236,8 @@ mod tests {
         group.add(pid).unwrap();
         assert!(group.made.iter().all(|m| crate::cgroup::removal::members(&m.directory) == [pid]));
         let directories: Vec<PathBuf> = group.made.iter().map(|m| m.directory.clone()).collect();
-        let events = group.events();
-        assert_eq!(events.oom_kills, Some(0), "{events:?}");
-        println!("{:?} {events:?}", group.caveats());
+        assert_eq!(group.oom_kills(), Some(0));
+        println!("{:?}", group.caveats());
         std::thread::scope(|s| {
             // A killed child stays a member until it is waited for in some kernels.
             s.spawn(|| assert!(!child.wait().unwrap().success()));
@@ -261,14 +252,27 @@ mod tests {
         let mut child =
             Command::new("sh").args(["-c", "while :; do :; done"]).stdin(Stdio::null()).spawn().unwrap();
         group.add(child.id().cast_signed()).unwrap();
+        let directory = group.directories().next().unwrap();
         let throttled = (0..500).any(|_| {
             std::thread::sleep(Duration::from_millis(10));
-            group.events().throttled_ns.is_some_and(|ns| ns > 0)
+            let stat = fs::read_to_string(directory.join("cpu.stat")).unwrap();
+            let ns = field(&stat, "throttled_usec").or_else(|| field(&stat, "throttled_time"));
+            ns.is_some_and(|ns| ns > 0) && field(&stat, "nr_throttled").is_some_and(|n| n > 0)
         });
-        let events = group.events();
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!(throttled && events.throttled_periods.is_some_and(|n| n > 0), "{events:?}");
+        assert!(throttled);
+    }
+
+    #[test]
+    fn kills_of_both_versions_are_read() {
+        let (directory, _) = tree_of(
+            "two/memory.events\tlow 0\\nhigh 3\\nmax 9\\noom 2\\noom_kill 1\\noom_group_kill 0\n\
+             one/memory.oom_control\toom_kill_disable 0\\nunder_oom 0\\noom_kill 6\n",
+        );
+        let kills = ["two", "one", "none"].map(|d| oom_kills_in(&directory.path().join(d)));
+        assert_eq!(kills, [Some(1), Some(6), None]);
+        assert_eq!(field("oom_kills 3\n", "oom_kill"), None);
     }
 
     #[test]

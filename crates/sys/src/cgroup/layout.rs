@@ -99,7 +99,7 @@ pub(super) fn place(tree: &FsRoot, controller: Controller) -> Result<Place, Stri
 }
 
 /// The path after the controllers in `/proc/PID/cgroup`: line `4:cpu,cpuacct:/path`, or `0::/path` for version 2 (name "").
-fn group_of<'a>(membership: &'a str, name: &str) -> Option<&'a str> {
+pub(crate) fn group_of<'a>(membership: &'a str, name: &str) -> Option<&'a str> {
     membership.lines().find_map(|line| {
         let mut parts = line.splitn(3, ':');
         let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
@@ -215,7 +215,7 @@ pub(super) fn refusal(directory: &str, error: &std::io::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fs_root::expand;
+    use crate::fs_root::tests::tree_of;
 
     const V1_MOUNTS: &str = "32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\\n\
                              35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\\n\
@@ -225,9 +225,7 @@ mod tests {
     use Controller::{Cpu, Cpuset, Memory, Pids};
 
     fn with<T>(recording: &str, ask: impl FnOnce(&FsRoot) -> T) -> T {
-        let directory = tempfile::tempdir().unwrap();
-        expand(recording, directory.path()).unwrap();
-        ask(&FsRoot::at(directory.path()))
+        ask(&tree_of(recording).1)
     }
 
     #[test]

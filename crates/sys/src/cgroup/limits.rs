@@ -1,7 +1,7 @@
 //! The files a request is written to, in the order in which the kernel wants them, and why it refuses one.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
 
 use super::layout::{Parent, Version};
@@ -10,11 +10,7 @@ use crate::fs_root::FsRoot;
 use crate::topology::CpuQuota;
 
 /// A file and what is written to it; the kernel must read back the same.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Limit {
-    pub(super) file: &'static str,
-    pub(super) value: String,
-}
+type Limit = (&'static str, String);
 
 /// `cpu.shares` of a weight: 100 is the normal weight of version 2, 1024 the normal shares of version 1.
 fn shares(weight: u32) -> u64 {
@@ -33,7 +29,7 @@ pub(super) fn plan(request: &Request, parent: &Parent, tree: &FsRoot) -> Result<
                 let file =
                     |name| tree.text(&format!("{}/{name}", parent.directory)).filter(|t| !t.is_empty());
                 let nodes = file("cpuset.effective_mems").or_else(|| file("cpuset.mems"));
-                limits.push(Limit { file: "cpuset.mems", value: nodes.unwrap_or_else(|| "0".to_owned()) });
+                limits.push(("cpuset.mems", nodes.unwrap_or_else(|| "0".to_owned())));
                 push(&mut limits, "cpuset.cpus", request.cpus.as_ref());
             }
             (Controller::Cpuset, Version::Two) => push(&mut limits, "cpuset.cpus", request.cpus.as_ref()),
@@ -45,7 +41,7 @@ pub(super) fn plan(request: &Request, parent: &Parent, tree: &FsRoot) -> Result<
 }
 
 fn push(limits: &mut Vec<Limit>, file: &'static str, value: Option<&impl ToString>) {
-    limits.extend(value.map(|v| Limit { file, value: v.to_string() }));
+    limits.extend(value.map(|v| (file, v.to_string())));
 }
 
 fn cpu(request: &Request, version: Version, limits: &mut Vec<Limit>) {
@@ -90,15 +86,14 @@ fn memory(request: &Request, version: Version, limits: &mut Vec<Limit>) -> Resul
 /// Writes `limits` into the group and reads each back.
 /// Errors: [`CgroupError::Refused`] with the cause, [`CgroupError::NotInForce`] if another value is read back.
 pub(super) fn put(group: &Path, limits: &[Limit]) -> Result<(), CgroupError> {
-    for limit in limits {
-        let path = group.join(limit.file);
-        write_existing(&path, &limit.value).map_err(|source| refused(group, limit, &source))?;
+    for (file, value) in limits {
+        write_existing(&group.join(file), value).map_err(|source| refused(group, file, value, &source))?;
     }
-    limits.iter().try_for_each(|limit| read_back(group, limit.file, &limit.value))?;
+    limits.iter().try_for_each(|(file, value)| read_back(group, file, value))?;
     // A cpuset may hold CPUs that the groups above do not leave it; it then runs on fewer, or on all of theirs.
-    match limits.iter().find(|l| l.file == "cpuset.cpus") {
-        Some(cpus) if group.join("cpuset.cpus.effective").exists() => {
-            read_back(group, "cpuset.cpus.effective", &cpus.value)
+    match limits.iter().find(|(file, _)| *file == "cpuset.cpus") {
+        Some((_, cpus)) if group.join("cpuset.cpus.effective").exists() => {
+            read_back(group, "cpuset.cpus.effective", cpus)
         }
         _ => Ok(()),
     }
@@ -119,16 +114,15 @@ fn read_back(group: &Path, file: &'static str, asked: &str) -> Result<(), Cgroup
 
 /// Files of control groups exist or are not to be had: none is ever created.
 pub(super) fn write_existing(path: &Path, value: &str) -> io::Result<()> {
-    use std::io::Write;
     fs::OpenOptions::new().write(true).open(path)?.write_all(value.as_bytes())
 }
 
-fn refused(group: &Path, limit: &Limit, error: &io::Error) -> CgroupError {
+fn refused(group: &Path, file: &str, value: &str, error: &io::Error) -> CgroupError {
     let above = |file: &str| {
         let path = group.parent().map(|p| p.join(file));
         path.and_then(|p| fs::read_to_string(p).ok()).unwrap_or_default().trim().to_owned()
     };
-    let cause = match (limit.file, error.raw_os_error()) {
+    let cause = match (file, error.raw_os_error()) {
         (file, Some(libc::ENOENT)) if file.starts_with("cpu.cfs") || file == "cpu.max" => {
             "this kernel has no CPU limits (CONFIG_CFS_BANDWIDTH)".to_owned()
         }
@@ -141,13 +135,13 @@ fn refused(group: &Path, limit: &Limit, error: &io::Error) -> CgroupError {
         }
         _ => error.to_string(),
     };
-    CgroupError::Refused { what: format!("{} = {}", limit.file, limit.value), group: group.to_owned(), cause }
+    CgroupError::Refused { what: format!("{file} = {value}"), group: group.to_owned(), cause }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fs_root::expand;
+    use crate::fs_root::tests::tree_of;
 
     fn parent(version: Version, controllers: &[Controller]) -> Parent {
         let directory = "g".to_owned();
@@ -161,14 +155,12 @@ mod tests {
     }
 
     fn pairs(limits: &[Limit]) -> Vec<(&str, &str)> {
-        limits.iter().map(|l| (l.file, l.value.as_str())).collect()
+        limits.iter().map(|(file, value)| (*file, value.as_str())).collect()
     }
 
     #[test]
     fn a_request_becomes_the_files_of_each_version() {
-        let directory = tempfile::tempdir().unwrap();
-        expand("g/cpuset.effective_mems\t0-1\n", directory.path()).unwrap();
-        let tree = FsRoot::at(directory.path());
+        let (_keep, tree) = tree_of("g/cpuset.effective_mems\t0-1\n");
         let request: Request = "weight=50,max=12.5%,cpus=1,0,memory=1048577,pids=9".parse().unwrap();
         let two = plan(&request, &parent(Version::Two, &Controller::ALL), &tree).unwrap();
         assert_eq!(
@@ -209,21 +201,21 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let group = directory.path();
         fs::write(group.join("pids.max"), "max\n").unwrap();
-        let limit = Limit { file: "pids.max", value: "123".to_owned() };
+        let limit = ("pids.max", "123".to_owned());
         put(group, std::slice::from_ref(&limit)).unwrap();
         assert_eq!(fs::read_to_string(group.join("pids.max")).unwrap().trim(), "123");
 
-        let missing = Limit { file: "cpu.max", value: "1000 100000".to_owned() };
+        let missing = ("cpu.max", "1000 100000".to_owned());
         let e = put(group, &[missing]).unwrap_err().to_string();
         assert!(e.contains("CONFIG_CFS_BANDWIDTH") && !group.join("cpu.max").exists(), "{e}");
 
         std::os::unix::fs::symlink("/dev/null", group.join("cpu.weight")).unwrap();
-        let lost = Limit { file: "cpu.weight", value: "7".to_owned() };
+        let lost = ("cpu.weight", "7".to_owned());
         assert!(matches!(put(group, &[lost]).unwrap_err(), CgroupError::NotInForce { .. }));
 
         fs::write(group.join("cpuset.cpus"), "").unwrap();
         fs::write(group.join("cpuset.cpus.effective"), "0\n").unwrap();
-        let cpus = Limit { file: "cpuset.cpus", value: "0-1".to_owned() };
+        let cpus = ("cpuset.cpus", "0-1".to_owned());
         let e = put(group, &[cpus]).unwrap_err().to_string();
         assert!(e.contains("cpuset.cpus.effective") && e.contains("'0-1'") && e.contains("'0'"), "{e}");
     }

@@ -4,7 +4,6 @@
 //! Sources: Linux Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/{memory,cpusets,pids}.rst, scheduler/sched-bwc.rst,
 //! scheduler/sched-rt-group.rst.
 
-mod events;
 mod group;
 mod layout;
 mod limits;
@@ -12,14 +11,18 @@ mod memory_headroom;
 mod removal;
 mod request;
 
-pub use events::Events;
 pub use group::{Group, Plan};
-pub(crate) use layout::mount_of;
-pub use memory_headroom::{MemoryLimit, memory_limit, memory_limit_above};
+pub(crate) use layout::{group_of, mount_of};
+pub(crate) use memory_headroom::{MemoryLimit, memory_limit};
 pub use request::{Request, RequestError};
 
 use std::fmt;
 use std::path::PathBuf;
+
+/// The number in a line `key value`.
+pub(crate) fn field(text: &str, key: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok())
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Controller {

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
@@ -20,15 +20,9 @@ pub(super) fn members(directory: &Path) -> Vec<i32> {
     text.lines().filter_map(|l| l.parse().ok()).filter(|pid| *pid > 0).collect()
 }
 
-/// Empties and removes directories, each given with the group this process goes back to.
-pub(super) fn remove(made: &[(PathBuf, PathBuf)]) {
-    for (directory, own) in made {
-        remove_directory(directory, own);
-    }
-}
-
 /// Empties and removes one directory, for at most 1.5 s: a killed process leaves its group some time after the signal.
-fn remove_directory(directory: &Path, own: &Path) {
+/// This process goes back to `own`.
+pub(super) fn remove_directory(directory: &Path, own: &Path) {
     for _ in 0..REMOVAL_TRIES {
         match fs::remove_dir(directory) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => {}
@@ -48,12 +42,9 @@ fn remove_directory(directory: &Path, own: &Path) {
 pub(super) fn sweep_directory(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let maker =
-            name.to_str().and_then(|n| n.strip_prefix(PREFIX)?.split('-').next()?.parse::<i32>().ok());
-        let dead = maker
-            .and_then(Pid::from_raw)
-            .is_some_and(|pid| matches!(test_kill_process(pid), Err(rustix::io::Errno::SRCH)));
-        if dead {
+        let maker = name.to_str().and_then(|n| n.strip_prefix(PREFIX)?.split('-').next()?.parse().ok());
+        if maker.and_then(Pid::from_raw).is_some_and(|p| test_kill_process(p) == Err(rustix::io::Errno::SRCH))
+        {
             remove_directory(&entry.path(), parent);
         }
     }
@@ -63,11 +54,7 @@ pub(super) fn sweep_directory(parent: &Path) {
 mod tests {
     use super::*;
     use crate::cgroup::Group;
-    use std::process::{Child, Command, Stdio};
-
-    fn sleeper() -> Child {
-        Command::new("sleep").arg("60").stdin(Stdio::null()).spawn().unwrap()
-    }
+    use crate::testing::sleeper;
 
     #[test]
     fn a_group_of_a_dead_maker_is_swept_and_one_of_the_living_is_not() {

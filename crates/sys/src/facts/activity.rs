@@ -26,7 +26,7 @@ pub(super) fn add(facts: &mut Facts, tree: &FsRoot) {
     facts.set("irq.targets", targets(tree));
     facts.set("irq.counts", from_file(tree, "proc/interrupts", device_counts));
     facts.set("limits.user_namespace", from_file(tree, "proc/self/uid_map", user_namespace));
-    facts.set("kernel.tracers", tracers(tree, "sys/kernel/tracing"));
+    facts.set("kernel.tracers", tracers(&tree.below("sys/kernel/tracing")));
 }
 
 /// What only the running system can tell.
@@ -41,7 +41,7 @@ pub(super) fn add_live(facts: &mut Facts) {
     facts.set("limits.rt_group", Fact::known(text, "/proc/thread-self/cgroup cpu.rt_runtime_us"));
     if facts.get("kernel.tracers").is_none_or(|f| f.value.is_none()) {
         let fact = match KernelMount::open(KernelFs::Trace) {
-            Ok(mount) => tracers(&FsRoot::at(mount.path()), ""),
+            Ok(mount) => tracers(&FsRoot::at(mount.path())),
             Err(e) => unread(&e, TRACERS),
         };
         facts.set("kernel.tracers", fact);
@@ -49,12 +49,12 @@ pub(super) fn add_live(facts: &mut Facts) {
 }
 
 /// Whether the process is in the initial user namespace: capabilities count for the machine only there.
-fn user_namespace(uid_map: &str) -> Option<String> {
-    let map: Vec<&str> = uid_map.split_whitespace().collect();
-    if map.is_empty() {
-        return None;
+pub(crate) fn user_namespace(uid_map: &str) -> Option<&'static str> {
+    match uid_map.split_whitespace().collect::<Vec<_>>()[..] {
+        [] => None,
+        ["0", "0", "4294967295"] => Some("initial"),
+        _ => Some("own"),
     }
-    Some(if map == ["0", "0", "4294967295"] { "initial" } else { "own" }.to_owned())
 }
 
 /// Device interrupts and the CPUs they are routed to: `24 ttyS0: CPU 1`.
@@ -94,22 +94,19 @@ fn device_counts(interrupts: &str) -> Option<Vec<String>> {
     Some(counts.cpus.iter().enumerate().map(|(i, cpu)| format!("CPU {cpu}: {}", sum(i))).collect())
 }
 
-/// Tracers and trace events in use, of the global buffer and of every instance: `instances/x: function`. Below
-/// `tracing`, the place tracefs is seen at. An empty list says that nothing is traced.
-fn tracers(tree: &FsRoot, tracing: &str) -> Fact {
-    let join = |leaf: &str| {
-        if tracing.is_empty() { leaf.to_owned() } else { format!("{tracing}/{leaf}") }
-    };
+/// Tracers and trace events in use, of the global buffer and of every instance: `instances/x: function`. An
+/// empty list says that nothing is traced.
+fn tracers(tracefs: &FsRoot) -> Fact {
     let mut active = Vec::new();
     let mut instances = vec![(String::new(), "global".to_owned())];
-    instances.extend(tree.names(&join("instances")).into_iter().map(|n| (format!("instances/{n}/"), n)));
+    instances.extend(tracefs.names("instances").into_iter().map(|n| (format!("instances/{n}/"), n)));
     for (directory, name) in instances {
-        match tree.read(&join(&format!("{directory}current_tracer"))) {
+        match tracefs.read(&format!("{directory}current_tracer")) {
             Ok(tracer) if tracer != "nop" => active.push(format!("{name}: {tracer}")),
             Ok(_) => {}
             Err(e) => return unread(&e, TRACERS),
         }
-        match tree.read(&join(&format!("{directory}events/enable"))) {
+        match tracefs.read(&format!("{directory}events/enable")) {
             Ok(enabled) if enabled != "0" => active.push(format!("{name}: events")),
             Ok(_) => {}
             // A kernel without trace events has no such file.
@@ -136,75 +133,44 @@ fn dma_latency() -> Fact {
 
 #[cfg(test)]
 mod tests {
-    use machmeter_data::facts::FactValue;
-
+    use super::super::tests::texts;
     use super::*;
+    use crate::fs_root::tests::tree_of;
 
-    const INTERRUPTS: &str = "           CPU0       CPU2       \n 24:          1          5  IO-APIC   5-edge      ttyS0\n \
-         36:          0     185921 PCI-MSIX-0000:00:02.0   1-edge      virtio1-req.0\nLOC:     406916     454721   Local timer interrupts\n\
-         ERR:          0\n";
-
-    fn tree(files: &[(&str, &str)]) -> (tempfile::TempDir, FsRoot) {
-        let directory = tempfile::tempdir().unwrap();
-        for (path, text) in files {
-            let file = directory.path().join(path);
-            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-            std::fs::write(file, text).unwrap();
-        }
-        let tree = FsRoot::at(directory.path());
-        (directory, tree)
-    }
-
-    fn list(fact: &Fact) -> Vec<String> {
-        match &fact.value {
-            Some(FactValue::List(items)) => items
-                .iter()
-                .map(|i| if let FactValue::Text(t) = i { t.clone() } else { format!("{i:?}") })
-                .collect(),
-            other => panic!("no list: {other:?}"),
-        }
-    }
+    /// As in a recording.
+    const INTERRUPTS: &str = r"           CPU0       CPU2       \n 24:          1          5  IO-APIC   5-edge      ttyS0\n 36:          0     185921 PCI-MSIX-0000:00:02.0   1-edge      virtio1-req.0\nLOC:     406916     454721   Local timer interrupts\nERR:          0";
 
     #[test]
     fn device_interrupts_are_counted_per_cpu_and_named_with_their_targets() {
-        let (_keep, tree) = tree(&[
-            ("proc/interrupts", INTERRUPTS),
-            ("proc/irq/24/effective_affinity_list", "2\n"),
-            ("proc/irq/36/effective_affinity_list", "\n"),
-            ("proc/irq/36/smp_affinity_list", "0-2\n"),
-            ("proc/irq/99/smp_affinity_list", "0\n"),
-            ("proc/uptime", "12.34 5.00\n"),
-        ]);
+        let recording = format!(
+            "proc/interrupts\t{INTERRUPTS}\nproc/irq/24/effective_affinity_list\t2\n\
+             proc/irq/36/effective_affinity_list\t\nproc/irq/36/smp_affinity_list\t0-2\n\
+             proc/irq/99/smp_affinity_list\t0\nproc/uptime\t12.34 5.00\n"
+        );
+        let (_keep, tree) = tree_of(&recording);
         let mut facts = Facts::default();
         add(&mut facts, &tree);
-        assert_eq!(
-            list(facts.get("irq.targets").unwrap()),
-            ["24 ttyS0: CPU 2", "36 virtio1-req.0: CPU 0-2"],
-            "an interrupt without a driver is left out"
-        );
-        assert_eq!(list(facts.get("irq.counts").unwrap()), ["CPU 0: 1", "CPU 2: 185926"]);
+        let targets = texts(facts.get("irq.targets").unwrap());
+        let why = "an interrupt without a driver is left out";
+        assert_eq!(targets, ["24 ttyS0: CPU 2", "36 virtio1-req.0: CPU 0-2"], "{why}");
+        assert_eq!(texts(facts.get("irq.counts").unwrap()), ["CPU 0: 1", "CPU 2: 185926"]);
         assert_eq!(facts.number("time.uptime"), Some(12_340_000_000.0));
         assert_eq!(device_counts("no header"), None);
     }
 
     #[test]
     fn tracers_of_every_instance_are_seen() {
-        let (_keep, quiet) = tree(&[("t/current_tracer", "nop"), ("t/events/enable", "0")]);
-        assert!(list(&tracers(&quiet, "t")).is_empty());
-        let (_keep, busy) = tree(&[
-            ("t/current_tracer", "function"),
-            ("t/events/enable", "X"),
-            ("t/instances/osnoise/current_tracer", "osnoise"),
-        ]);
-        assert_eq!(list(&tracers(&busy, "t")), ["global: function", "global: events", "osnoise: osnoise"]);
-        let (_keep, nothing) = tree(&[]);
-        assert_eq!(tracers(&nothing, "t").state, FactState::Absent);
+        let of = |recording: &str| tracers(&tree_of(recording).1);
+        assert!(texts(&of("current_tracer\tnop\nevents/enable\t0\n")).is_empty());
+        let busy = "current_tracer\tfunction\nevents/enable\tX\ninstances/osnoise/current_tracer\tosnoise\n";
+        assert_eq!(texts(&of(busy)), ["global: function", "global: events", "osnoise: osnoise"]);
+        assert_eq!(of("").state, FactState::Absent);
     }
 
     #[test]
     fn only_the_whole_map_is_the_initial_namespace() {
-        assert_eq!(user_namespace("0 0 4294967295").as_deref(), Some("initial"));
-        assert_eq!(user_namespace("0 1000 1").as_deref(), Some("own"));
+        assert_eq!(user_namespace("0 0 4294967295"), Some("initial"));
+        assert_eq!(user_namespace("0 1000 1"), Some("own"));
         assert_eq!(user_namespace(""), None);
     }
 }

@@ -1,40 +1,32 @@
 //! The limits of this process's control groups.
 
-use machmeter_data::facts::{Fact, FactState, Facts};
+use machmeter_data::facts::{Fact, FactState, FactValue, Facts};
 
 use super::{from_file, in_unit};
+use crate::cgroup::group_of;
 use crate::fs_root::FsRoot;
 use crate::topology::Cgroup;
 
 pub(super) fn add(facts: &mut Facts, tree: &FsRoot) {
     let cgroup = Cgroup::read(tree);
-    let none = |source: &Option<String>, why: &str| {
-        let source = source.clone().unwrap_or_else(|| "proc/self/cgroup".to_owned());
-        if cgroup.known {
-            Fact::known(why, format!("/{source}"))
-        } else {
-            Fact::missing(
-                FactState::Absent,
-                format!("/{source}"),
-                "the process's control groups are not shown",
-            )
-        }
+    let file = |source: &Option<String>| format!("/{}", source.as_deref().unwrap_or("proc/self/cgroup"));
+    let limit = |value: Option<FactValue>, source: String| match value {
+        Some(value) => Fact::known(value, source),
+        None if cgroup.known => Fact::known("unlimited", source),
+        None => Fact::missing(FactState::Absent, source, "the process's control groups are not shown"),
     };
-    let source = |file: &Option<String>| format!("/{}", file.as_deref().unwrap_or_default());
-    let cpuset = match &cgroup.cpuset {
-        Some(cpus) => Fact::known(cpus.to_string(), source(&cgroup.cpuset_source)),
-        None => none(&cgroup.cpuset_source, "unlimited"),
-    };
-    facts.set("cgroup.cpuset", cpuset);
+    let cpuset = cgroup.cpuset.as_ref().map(|cpus| cpus.to_string().into());
+    facts.set("cgroup.cpuset", limit(cpuset, file(&cgroup.cpuset_source)));
+    let source = file(&cgroup.quota_source);
     let quota = match cgroup.quota {
-        Some(quota) => Fact::known(quota.cpus(), source(&cgroup.quota_source)).with_unit("1"),
-        None => none(&cgroup.quota_source, "unlimited"),
+        Some(quota) => {
+            let period = Fact::known(quota.period_ns, source.clone()).with_unit("ns");
+            facts.set("cgroup.cpu_quota_period", period);
+            limit(Some(quota.cpus().into()), source).with_unit("1")
+        }
+        None => limit(None, source),
     };
     facts.set("cgroup.cpu_quota", quota);
-    if let Some(quota) = cgroup.quota {
-        let period = Fact::known(quota.period_ns, source(&cgroup.quota_source)).with_unit("ns");
-        facts.set("cgroup.cpu_quota_period", period);
-    }
     facts.set("cgroup.memory_max", memory_max(tree));
 }
 
@@ -57,15 +49,11 @@ fn memory_max(tree: &FsRoot) -> Fact {
 /// mount's where a container hides the path to it.
 fn memory_file(tree: &FsRoot) -> String {
     let membership = tree.text("proc/self/cgroup").unwrap_or_default();
-    let path_after = |marker: &str| {
-        let line = membership.lines().find_map(|l| l.split_once(marker).map(|(_, path)| path));
-        line.unwrap_or_default().trim_matches('/').to_owned()
+    let (mount, name, path) = match group_of(&membership, "memory") {
+        Some(path) => ("sys/fs/cgroup/memory", "memory.limit_in_bytes", path),
+        None => ("sys/fs/cgroup", "memory.max", group_of(&membership, "").unwrap_or_default()),
     };
-    let (mount, name, path) = if membership.contains(":memory:") {
-        ("sys/fs/cgroup/memory", "memory.limit_in_bytes", path_after(":memory:"))
-    } else {
-        ("sys/fs/cgroup", "memory.max", path_after("0::"))
-    };
+    let path = path.trim_matches('/');
     let own = format!("{mount}/{path}/{name}");
     if !path.is_empty() && tree.exists(&own) { own } else { format!("{mount}/{name}") }
 }

@@ -1,8 +1,8 @@
 //! Model, instruction sets that matter to measurements, and the shape of the machine.
 
-use machmeter_data::facts::{Fact, FactState, Facts};
+use machmeter_data::facts::{Fact, FactState, FactValue, Facts};
 
-use super::{field, flag, in_unit, unread};
+use super::{field, flag, in_unit, known_or, list_or, unread};
 use crate::fs_root::FsRoot;
 use crate::topology::{Cache, CacheKind, CpuSet, Topology};
 
@@ -43,34 +43,28 @@ fn model(facts: &mut Facts, tree: &FsRoot) {
         }
     };
     let arm = field(&cpuinfo, "CPU implementer").is_some();
-    let mut set = |key: &str, names: [&str; 2]| {
-        let name = names[usize::from(arm)];
-        let fact = field(&cpuinfo, name).filter(|v| !v.is_empty() && *v != "unknown").map_or_else(
-            || Fact::missing(FactState::Absent, &source, format!("no `{name}` line")),
-            |value| Fact::known(value, &source),
-        );
-        facts.set(format!("cpu.{key}"), fact);
+    let mut set = |key: &str, value: Option<FactValue>, line: &str| {
+        facts.set(format!("cpu.{key}"), known_or(value, &source, format!("no `{line}` line")));
     };
-    set("vendor", ["vendor_id", "CPU implementer"]);
-    set("family", ["cpu family", "CPU architecture"]);
-    set("model_number", ["model", "CPU part"]);
-    set("stepping", ["stepping", "CPU revision"]);
-    set("microcode", ["microcode", "microcode"]);
+    for (key, names) in [
+        ("vendor", ["vendor_id", "CPU implementer"]),
+        ("family", ["cpu family", "CPU architecture"]),
+        ("model_number", ["model", "CPU part"]),
+        ("stepping", ["stepping", "CPU revision"]),
+        ("microcode", ["microcode", "microcode"]),
+    ] {
+        let name = names[usize::from(arm)];
+        let value = field(&cpuinfo, name).filter(|v| !v.is_empty() && *v != "unknown");
+        set(key, value.map(FactValue::from), name);
+    }
     let name = field(&cpuinfo, "model name").map(str::to_owned).or_else(|| arm_name(&cpuinfo));
-    let name = name.map_or_else(
-        || Fact::missing(FactState::Absent, &source, "no `model name` line"),
-        |name| Fact::known(name, &source),
-    );
-    facts.set("cpu.model", name);
-    let flags = field(&cpuinfo, "flags").or_else(|| field(&cpuinfo, "Features")).map_or_else(
-        || Fact::missing(FactState::Absent, &source, "no `flags` line"),
-        |all| {
-            let kept: Vec<&str> =
-                all.split_whitespace().filter(|f| FLAGS.split(' ').any(|kept| kept == *f)).collect();
-            Fact::known(kept, &source)
-        },
-    );
-    facts.set("cpu.flags", flags);
+    set("model", name.map(FactValue::from), "model name");
+    let flags = field(&cpuinfo, "flags").or_else(|| field(&cpuinfo, "Features"));
+    let kept = |all: &str| -> Vec<String> {
+        let is_kept = |flag: &&str| FLAGS.split(' ').any(|kept| kept == *flag);
+        all.split_whitespace().filter(is_kept).map(str::to_owned).collect()
+    };
+    set("flags", flags.map(|all| kept(all).into()), "flags");
 }
 
 /// Arm kernels give no name; the codes of the first CPU stand for it. Machines with unlike cores show all codes.
@@ -100,30 +94,17 @@ fn shape(facts: &mut Facts, topology: &Topology) {
     known("cores", count(topology.cores().len()));
     let cores: Vec<String> = topology.cores().iter().map(|core| describe_core(topology, core)).collect();
     known("topology", Fact::known(cores, SOURCE));
-    let caches = if topology.caches.is_empty() {
-        Fact::missing(FactState::Absent, SOURCE, "the system describes no caches")
-    } else {
-        Fact::known(describe_caches(&topology.caches), SOURCE)
-    };
-    known("caches", caches);
+    let caches = describe_caches(&topology.caches);
+    known("caches", list_or(caches, SOURCE, "the system describes no caches"));
     let strong: Vec<u32> = topology.cpus.iter().filter_map(|c| c.capacity).collect();
+    let differ = strong.first().map(|first| strong.iter().any(|s| s != first));
     let source = "/sys/devices/system/cpu/cpu*/cpu_capacity";
-    let hybrid = if strong.is_empty() {
-        Fact::missing(FactState::Absent, source, "the system does not compare its cores")
-    } else {
-        Fact::known(strong.iter().min() != strong.iter().max(), source)
-    };
-    known("hybrid", hybrid);
+    known("hybrid", known_or(differ, source, "the system does not compare its cores"));
 }
 
 /// `cpus 5,13: package 1 die 0 core 1 node 1 cache 2`, the cache being the last before memory, numbered over all.
 fn describe_core(topology: &Topology, cpus: &CpuSet) -> String {
-    use std::fmt::Write;
-
-    let mut line = format!("cpus {cpus}:");
-    let Some(cpu) = cpus.first().and_then(|c| topology.cpu(c)) else {
-        return line;
-    };
+    let Some(cpu) = cpus.first().and_then(|c| topology.cpu(c)) else { return format!("cpus {cpus}:") };
     let last = topology.caches.iter().map(|c| c.level).max();
     let mut shared = topology.caches.iter().filter(|c| Some(c.level) == last);
     let cache = shared.position(|c| !c.cpus.intersection(cpus).is_empty());
@@ -134,13 +115,8 @@ fn describe_core(topology: &Topology, cpus: &CpuSet) -> String {
         ("node", cpu.node),
         ("cache", cache),
     ];
-    for (name, id) in ids {
-        if let Some(id) = id {
-            // Writing to a String can't fail.
-            let _ = write!(line, " {name} {id}");
-        }
-    }
-    line
+    let known = |(name, id): (&str, Option<usize>)| Some(format!(" {name} {}", id?));
+    format!("cpus {cpus}:{}", ids.into_iter().filter_map(known).collect::<String>())
 }
 
 /// `8 x L1 data 49152 B, line 64 B, 12 ways, 2 CPUs each`, one text per sort of cache.

@@ -1,8 +1,10 @@
 //! The kernel: version, preemption, tick, isolation, real-time limits, watchdogs, mitigations.
 
+use std::collections::BTreeSet;
+
 use machmeter_data::facts::{Fact, FactState, Facts};
 
-use super::{chosen, flag, from_file, in_unit, int, text};
+use super::{chosen, flag, from_file, in_unit, int, known_or, text};
 use crate::fs_root::FsRoot;
 
 const SYSCTL: &str = "proc/sys/kernel";
@@ -33,19 +35,18 @@ pub(super) fn add(facts: &mut Facts, tree: &FsRoot) {
     facts.set("kernel.nmi_watchdog", flag(tree, &sysctl("nmi_watchdog")));
     facts.set("kernel.tracer", text(tree, "sys/kernel/tracing/current_tracer"));
     facts.set("kernel.trace_clock", chosen(tree, "sys/kernel/tracing/trace_clock"));
-    add_fair_server(facts, tree, DEBUG);
+    add_fair_server(facts, &tree.below(DEBUG));
     for name in tree.names(VULNERABILITIES) {
         facts.set(format!("mitigations.{name}"), text(tree, &format!("{VULNERABILITIES}/{name}")));
     }
 }
 
-/// The share the kernel keeps for ordinary threads when real-time threads fill a CPU (Linux 6.8 and later), read below
-/// `debug`, the place debugfs is seen at.
-pub(super) fn add_fair_server(facts: &mut Facts, tree: &FsRoot, debug: &str) {
-    let directory = format!("{debug}/sched/fair_server");
+/// The share the kernel keeps for ordinary threads when real-time threads fill a CPU (Linux 6.8 and later).
+pub(super) fn add_fair_server(facts: &mut Facts, debug: &FsRoot) {
+    let tree = debug.below("sched/fair_server");
     let source = "/sys/kernel/debug/sched/fair_server/cpu*";
-    let cpus = tree.numbered(&directory, "cpu");
-    let missing = match cpus.first().map(|cpu| tree.read(&format!("{directory}/cpu{cpu}/runtime"))) {
+    let cpus = tree.numbered("", "cpu");
+    let missing = match cpus.first().map(|cpu| tree.read(&format!("cpu{cpu}/runtime"))) {
         Some(Err(e)) => super::unread(&e, source),
         _ => Fact::missing(
             FactState::Absent,
@@ -53,19 +54,18 @@ pub(super) fn add_fair_server(facts: &mut Facts, tree: &FsRoot, debug: &str) {
             "debugfs is not mounted or not readable here, or the kernel is older than 6.12",
         ),
     };
-    let mut values: Vec<(u64, u64)> = cpus
-        .into_iter()
-        .filter_map(|cpu| {
-            let number = |name: &str| tree.number(&format!("{directory}/cpu{cpu}/{name}"));
-            Some((number("runtime")?, number("period")?))
-        })
-        .collect();
-    values.sort_unstable();
-    values.dedup();
-    let fact = |pick: fn(&(u64, u64)) -> u64| match values.as_slice() {
-        [] => missing.clone(),
-        [one] => Fact::known(pick(one), source).with_unit("ns"),
-        several => Fact::known(several.iter().map(pick).collect::<Vec<_>>(), source).with_unit("ns"),
+    let of_cpu = |cpu: usize| {
+        let number = |name: &str| tree.number::<u64>(&format!("cpu{cpu}/{name}"));
+        Some((number("runtime")?, number("period")?))
+    };
+    let different: BTreeSet<(u64, u64)> = cpus.into_iter().filter_map(of_cpu).collect();
+    let fact = |pick: fn(&(u64, u64)) -> u64| {
+        let values: Vec<u64> = different.iter().map(pick).collect();
+        match values[..] {
+            [] => missing.clone(),
+            [one] => Fact::known(one, source).with_unit("ns"),
+            _ => Fact::known(values, source).with_unit("ns"),
+        }
     };
     facts.set("kernel.fair_server_runtime", fact(|v| v.0));
     facts.set("kernel.fair_server_period", fact(|v| v.1));
@@ -73,7 +73,7 @@ pub(super) fn add_fair_server(facts: &mut Facts, tree: &FsRoot, debug: &str) {
 
 /// The preemption model: what is chosen at run time if debugfs shows it, else what the version text says.
 fn preempt(tree: &FsRoot) -> Fact {
-    if let Some(model) = preempt_chosen(tree, DEBUG) {
+    if let Some(model) = preempt_chosen(&tree.below(DEBUG)) {
         return model;
     }
     from_file(tree, &format!("{SYSCTL}/version"), |version| {
@@ -91,8 +91,8 @@ fn preempt(tree: &FsRoot) -> Fact {
 }
 
 /// The model in parentheses of debugfs's `sched/preempt`.
-pub(super) fn preempt_chosen(tree: &FsRoot, debug: &str) -> Option<Fact> {
-    let text = tree.text(&format!("{debug}/sched/preempt"))?;
+pub(super) fn preempt_chosen(debug: &FsRoot) -> Option<Fact> {
+    let text = debug.text("sched/preempt")?;
     let model = text.split_once('(')?.1.split_once(')')?.0.to_owned();
     Some(Fact::known(model, "/sys/kernel/debug/sched/preempt"))
 }
@@ -125,10 +125,7 @@ fn boot_parameter(tree: &FsRoot, name: &str) -> Fact {
     let source = "/proc/cmdline";
     match tree.read("proc/cmdline") {
         Err(e) => super::unread(&e, source),
-        Ok(cmdline) => parameter(&cmdline, name).map_or_else(
-            || Fact::missing(FactState::Absent, source, "not given at boot"),
-            |value| Fact::known(value, source),
-        ),
+        Ok(cmdline) => known_or(parameter(&cmdline, name), source, "not given at boot"),
     }
 }
 

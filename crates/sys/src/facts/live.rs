@@ -14,13 +14,15 @@ pub(super) fn add(facts: &mut Facts) {
     add_hypervisor(facts);
     add_tracefs(facts);
     facts.set("libc", libc_version());
+    let page_size = Fact::known(rustix::param::page_size(), "getauxval(AT_PAGESZ)").with_unit("By");
+    facts.set("memory.page_size", page_size);
     // Debugfs may be there without being mounted; reading it tells two things that matter to real-time runs.
     if facts.get("kernel.fair_server_runtime").is_some_and(|f| f.value.is_none())
         && let Ok(mount) = KernelMount::open(KernelFs::Debug)
     {
         let debug = FsRoot::at(mount.path());
-        kernel::add_fair_server(facts, &debug, "");
-        if let Some(model) = kernel::preempt_chosen(&debug, "") {
+        kernel::add_fair_server(facts, &debug);
+        if let Some(model) = kernel::preempt_chosen(&debug) {
             facts.set("kernel.preempt", model);
         }
     }
@@ -45,11 +47,9 @@ fn add_tracefs(facts: &mut Facts) {
 /// The kernel's coarse clock advances once per tick, and `clock_getres` states by how much: exact, and open to
 /// everyone, unlike the kernel's configuration.
 fn add_hz(facts: &mut Facts) {
-    let mut resolution = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `resolution` is a valid timespec for the whole call.
-    let rc = unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &raw mut resolution) };
+    let resolution = rustix::time::clock_getres(rustix::time::ClockId::MonotonicCoarse);
     let source = "clock_getres(CLOCK_MONOTONIC_COARSE)";
-    if rc == 0 && resolution.tv_sec == 0 && resolution.tv_nsec > 0 {
+    if resolution.tv_sec == 0 && resolution.tv_nsec > 0 {
         let hz = (1e9 / resolution.tv_nsec as f64).round() as i64;
         facts.set("kernel.hz", Fact::known(hz, source).with_unit("Hz"));
     }

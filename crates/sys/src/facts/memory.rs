@@ -1,8 +1,8 @@
 //! Memory: how much, how it is paged, how it is split into nodes.
 
-use machmeter_data::facts::{Fact, FactState, Facts};
+use machmeter_data::facts::{Fact, Facts};
 
-use super::{chosen, field, in_unit, unread};
+use super::{chosen, field, in_unit, known_or, list_or, unread};
 use crate::fs_root::FsRoot;
 
 const MEMINFO: &str = "proc/meminfo";
@@ -21,33 +21,22 @@ pub(super) fn add(facts: &mut Facts, tree: &FsRoot) {
         let source = format!("/{MEMINFO} {name}");
         let fact = match &meminfo {
             Err(e) => unread(e, &source),
-            Ok(text) => amount(text, name).map_or_else(
-                || Fact::missing(FactState::Absent, &source, "no such line"),
-                |n| Fact::known(n, &source),
-            ),
+            Ok(text) => known_or(amount(text, name), &source, "no such line"),
         };
         facts.set(format!("memory.{key}"), in_unit(fact, unit));
     }
-    facts.set("memory.page_size", page_size(tree));
     facts.set("memory.thp", chosen(tree, "sys/kernel/mm/transparent_hugepage/enabled"));
     facts.set("memory.thp_defrag", chosen(tree, "sys/kernel/mm/transparent_hugepage/defrag"));
     facts.set("memory.nodes", nodes(tree));
 }
 
 /// A line's number; the kernel's `kB` are KiB.
-fn amount(meminfo: &str, name: &str) -> Option<u64> {
+pub(crate) fn amount(meminfo: &str, name: &str) -> Option<u64> {
     let value = field(meminfo, name)?;
     match value.strip_suffix("kB") {
         Some(kib) => kib.trim().parse::<u64>().ok()?.checked_mul(1024),
         None => value.parse().ok(),
     }
-}
-
-fn page_size(tree: &FsRoot) -> Fact {
-    if tree.is_host() {
-        return Fact::known(rustix::param::page_size(), "getauxval(AT_PAGESZ)").with_unit("By");
-    }
-    Fact::missing(FactState::Unsupported, "getauxval(AT_PAGESZ)", "only the running system can tell")
 }
 
 /// CPUs of each memory node: `node 0: CPU 0-7`.
@@ -57,9 +46,6 @@ fn nodes(tree: &FsRoot) -> Fact {
         let cpus = tree.text(&format!("{NODE}/node{n}/cpulist")).unwrap_or_default();
         if cpus.is_empty() { format!("node {n}: memory only") } else { format!("node {n}: CPU {cpus}") }
     };
-    let nodes: Vec<String> = tree.numbered(NODE, "node").into_iter().map(describe).collect();
-    if nodes.is_empty() {
-        return Fact::missing(FactState::Absent, format!("/{NODE}"), "the system names no memory nodes");
-    }
-    Fact::known(nodes, format!("/{NODE}"))
+    let nodes = tree.numbered(NODE, "node").into_iter().map(describe).collect();
+    list_or(nodes, &format!("/{NODE}"), "the system names no memory nodes")
 }

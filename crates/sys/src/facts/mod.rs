@@ -5,19 +5,18 @@
 //! call can tell (the module `live`) is added on the running system. Everything under `private.` names the machine and is
 //! removed from a result that is made anonymous.
 
-mod activity;
+pub(crate) mod activity;
 mod cgroup;
 mod cpu;
 mod kernel;
 mod limits;
 mod live;
 mod load;
-mod memory;
+pub(crate) mod memory;
 mod power;
 mod virt;
 
 use std::io;
-use std::path::Path;
 
 use machmeter_data::facts::{Fact, FactState, FactValue, Facts};
 
@@ -32,11 +31,7 @@ pub fn capture() -> Facts {
     facts
 }
 
-/// The facts of the system below `root`, as far as files tell them.
-pub fn capture_from(root: &Path) -> Facts {
-    capture_tree(&FsRoot::at(root))
-}
-
+/// What files tell.
 fn capture_tree(tree: &FsRoot) -> Facts {
     let mut facts = Facts::default();
     cpu::add(&mut facts, tree);
@@ -73,14 +68,26 @@ pub fn fingerprint_keys() -> &'static [&'static str] {
 
 /// The fact that `path` could not be read.
 fn unread(error: &io::Error, source: &str) -> Fact {
-    let (state, why) = match error.kind() {
-        io::ErrorKind::NotFound => (FactState::Absent, "no such file on this system".to_owned()),
+    match error.kind() {
+        io::ErrorKind::NotFound => Fact::missing(FactState::Absent, source, "no such file on this system"),
         io::ErrorKind::PermissionDenied => {
-            (FactState::Denied, "the system does not let this user read it".to_owned())
+            Fact::missing(FactState::Denied, source, "the system does not let this user read it")
         }
-        _ => (FactState::Unreadable, error.to_string()),
-    };
-    Fact::missing(state, source, why)
+        _ => Fact::missing(FactState::Unreadable, source, error.to_string()),
+    }
+}
+
+/// The fact of a value, or that there is none, for this reason.
+fn known_or<V: Into<FactValue>>(value: Option<V>, source: &str, why: impl Into<String>) -> Fact {
+    match value {
+        Some(value) => Fact::known(value, source),
+        None => Fact::missing(FactState::Absent, source, why),
+    }
+}
+
+/// The fact of a list; an empty one says that there is none, for this reason.
+fn list_or(list: Vec<String>, source: &str, why: &str) -> Fact {
+    known_or(Some(list).filter(|l| !l.is_empty()), source, why)
 }
 
 /// The fact that a file makes through `parse`; a file that makes no sense is `unreadable`.
@@ -134,7 +141,7 @@ fn head(text: &str) -> String {
 }
 
 /// The value of the first line `key<spaces>:<spaces>value`.
-fn field<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+pub(crate) fn field<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     text.lines().find_map(|line| {
         let (name, value) = line.split_once(':')?;
         (name.trim() == key).then_some(value.trim())

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use machmeter_data::facts::{Fact, FactState, Facts};
 
-use super::{flag, from_file, khz, text};
+use super::{flag, from_file, in_unit, khz, known_or, list_or, text};
 use crate::fs_root::FsRoot;
+use crate::topology::CpuSet;
 
 const CPU: &str = "sys/devices/system/cpu";
 
@@ -38,16 +39,14 @@ fn text_of_all(tree: &FsRoot, cpus: &[usize], file: &str) -> Fact {
     let all: Vec<(String, usize)> = cpus.iter().filter_map(read).collect();
     let different: BTreeSet<&str> = all.iter().map(|(value, _)| value.as_str()).collect();
     match different.len() {
-        0 => Fact::missing(
-            FactState::Absent,
-            source,
-            "no cpufreq: the machine or its hypervisor sets the frequency",
-        ),
+        0 => {
+            let why = "no cpufreq: the machine or its hypervisor sets the frequency";
+            Fact::missing(FactState::Absent, source, why)
+        }
         1 => Fact::known(all[0].0.as_str(), source),
         _ => {
             let with_cpus = |value: &str| {
-                let cpus: crate::topology::CpuSet =
-                    all.iter().filter(|(v, _)| v == value).map(|(_, cpu)| *cpu).collect();
+                let cpus: CpuSet = all.iter().filter(|(v, _)| v == value).map(|(_, cpu)| *cpu).collect();
                 format!("{value} (CPU {cpus})")
             };
             Fact::known(different.into_iter().map(with_cpus).collect::<Vec<_>>(), source)
@@ -79,22 +78,14 @@ fn idle_states(tree: &FsRoot) -> Fact {
         let disabled = tree.text(&format!("{directory}/state{i}/disable")).is_some_and(|d| d != "0");
         Some(format!("{name} exit {} ns{}", exit_us * 1000, if disabled { ", disabled" } else { "" }))
     };
-    let states: Vec<String> = tree.numbered(&directory, "state").into_iter().filter_map(state).collect();
-    if states.is_empty() {
-        return Fact::missing(FactState::Absent, format!("/{directory}"), "no idle states are managed here");
-    }
-    Fact::known(states, format!("/{directory}"))
+    let states = tree.numbered(&directory, "state").into_iter().filter_map(state).collect();
+    list_or(states, &format!("/{directory}"), "no idle states are managed here")
 }
 
 /// Times a core was slowed down for heat since boot, over all CPUs.
 fn throttle_count(tree: &FsRoot, cpus: &[usize]) -> Fact {
     let source = format!("/{CPU}/cpu*/thermal_throttle/core_throttle_count");
-    let counts: Vec<u64> = cpus
-        .iter()
-        .filter_map(|cpu| tree.number(&format!("{CPU}/cpu{cpu}/thermal_throttle/core_throttle_count")))
-        .collect();
-    if counts.is_empty() {
-        return Fact::missing(FactState::Absent, source, "no throttle counters on this machine");
-    }
-    Fact::known(counts.iter().sum::<u64>(), source).with_unit("1")
+    let count = |cpu| tree.number::<u64>(&format!("{CPU}/cpu{cpu}/thermal_throttle/core_throttle_count"));
+    let total = cpus.iter().filter_map(count).reduce(|a, b| a + b);
+    in_unit(known_or(total, &source, "no throttle counters on this machine"), "1")
 }

@@ -10,8 +10,8 @@ mod ring;
 mod switches;
 
 pub use open::PerfError;
-pub use record::{PageClock, RawSwitch};
-pub use switches::{Switch, SwitchClock, SwitchLog, TickMap};
+pub use record::{PageClock, Switch};
+pub use switches::{SwitchLog, TickMap};
 
 /// The conversion between ticks and event time that the kernel publishes on the page of an event; `None` where no event can
 /// be had or its clock does not follow the counter.

@@ -74,7 +74,7 @@ pub(super) fn open_switch_event(clock_id: Option<libc::clockid_t>) -> Result<Eve
         }
         other => other.map(|fd| Event { fd, counts_lost: true }),
     };
-    opened.map_err(|e| PerfError::Refused { why: refusal(&e, paranoid().as_deref(), seccomp_filters()) })
+    opened.map_err(|e| PerfError::Refused { why: refusal(&e, paranoid().as_deref(), filtered()) })
 }
 
 fn open(attr: &Attr) -> io::Result<OwnedFd> {
@@ -96,9 +96,8 @@ fn paranoid() -> Option<String> {
 }
 
 /// Whether a seccomp filter watches the calling thread.
-fn seccomp_filters() -> bool {
-    let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
-    status.lines().any(|l| l.strip_prefix("Seccomp:").is_some_and(|v| v.trim() == "2"))
+fn filtered() -> bool {
+    crate::sched::cause::Rights::read().is_ok_and(|rights| rights.seccomp_mode == 2)
 }
 
 /// The reason in words. The kernel answers EACCES for `perf_event_paranoid` and security modules; filters answer EPERM or ENOSYS.

@@ -8,28 +8,30 @@ const HEADER_BYTES: usize = 8;
 /// Size of the largest record this event makes: a loss with its identity.
 pub(super) const LARGEST_BYTES: usize = 48;
 
-/// A switch record as the kernel wrote it.
+/// One context switch of the watched thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RawSwitch {
-    /// Time in nanoseconds of the event's clock.
-    pub time_ns: u64,
+pub struct Switch {
+    /// Time in counter ticks.
+    pub ticks: u64,
     /// The thread left the CPU; else it came back.
     pub out: bool,
-    /// It left although it wanted to run. False for a return, and on kernels before 4.17.
+    /// It left although it wanted to run (preempted), as opposed to going to sleep. False for a return, and on kernels
+    /// before 4.17.
     pub preempted: bool,
     pub cpu: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Entry {
-    Switch(RawSwitch),
+    Switch(Switch),
     /// So many records were lost because the ring was full.
     Lost(u64),
     Skipped,
 }
 
-/// Takes the first record off `bytes`; `None` if it is cut or makes no sense. Returns its length too.
-pub(super) fn take(bytes: &[u8]) -> Option<(Entry, usize)> {
+/// Takes the first record off `bytes`; `None` if it is cut or makes no sense. Returns its length too. `ticks` gives the
+/// counter at a time of the event's clock in ns.
+pub(super) fn take(bytes: &[u8], ticks: impl Fn(u64) -> u64) -> Option<(Entry, usize)> {
     let word = |at: usize| Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?));
     let long = |at: usize| Some(u64::from_ne_bytes(*bytes.get(at..)?.first_chunk()?));
     let kind = word(0)?;
@@ -40,8 +42,8 @@ pub(super) fn take(bytes: &[u8]) -> Option<(Entry, usize)> {
     }
     let entry = match kind {
         // The sample identity follows: pid and tid, time, cpu and a reserved word.
-        RECORD_SWITCH if size >= HEADER_BYTES + 24 => Entry::Switch(RawSwitch {
-            time_ns: long(HEADER_BYTES + 8)?,
+        RECORD_SWITCH if size >= HEADER_BYTES + 24 => Entry::Switch(Switch {
+            ticks: ticks(long(HEADER_BYTES + 8)?),
             out: misc & MISC_SWITCH_OUT != 0,
             preempted: misc & MISC_SWITCH_OUT != 0 && misc & MISC_SWITCH_OUT_PREEMPT != 0,
             cpu: word(HEADER_BYTES + 16)?,
@@ -100,26 +102,26 @@ pub(super) mod tests {
 
     #[test]
     fn directions_and_losses_are_read() {
-        let raw = |misc| match take(&switch(99, misc, 3)) {
-            Some((Entry::Switch(s), 32)) => (s.time_ns, s.out, s.preempted, s.cpu),
+        let raw = |misc| match take(&switch(99, misc, 3), |ns| 2 * ns) {
+            Some((Entry::Switch(s), 32)) => (s.ticks, s.out, s.preempted, s.cpu),
             other => panic!("{other:?}"),
         };
-        assert_eq!(raw(0), (99, false, false, 3));
-        assert_eq!(raw(MISC_SWITCH_OUT), (99, true, false, 3));
-        assert_eq!(raw(MISC_SWITCH_OUT | MISC_SWITCH_OUT_PREEMPT), (99, true, true, 3));
+        assert_eq!(raw(0), (198, false, false, 3));
+        assert_eq!(raw(MISC_SWITCH_OUT), (198, true, false, 3));
+        assert_eq!(raw(MISC_SWITCH_OUT | MISC_SWITCH_OUT_PREEMPT), (198, true, true, 3));
         let mut lost = RECORD_LOST.to_ne_bytes().to_vec();
         lost.extend([0, 0]);
         lost.extend(48_u16.to_ne_bytes());
         lost.extend(1_u64.to_ne_bytes());
         lost.extend(55_u64.to_ne_bytes());
         lost.resize(48, 0);
-        assert_eq!(take(&lost), Some((Entry::Lost(55), 48)));
+        assert_eq!(take(&lost, |ns| ns), Some((Entry::Lost(55), 48)));
     }
 
     proptest! {
         #[test]
         fn random_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            if let Some((_, size)) = take(&bytes) {
+            if let Some((_, size)) = take(&bytes, |ns| ns) {
                 prop_assert!(size >= 8 && size <= bytes.len());
             }
         }

@@ -1,20 +1,8 @@
 //! The switch log of one thread.
 
 use super::open::{PerfError, open_switch_event};
-use super::record::{Entry, PageClock, RawSwitch, take};
+use super::record::{Entry, PageClock, Switch, take};
 use super::ring::Ring;
-
-/// One context switch of the watched thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Switch {
-    /// Time in counter ticks.
-    pub ticks: u64,
-    /// The thread left the CPU; else it came back.
-    pub out: bool,
-    /// It left although it wanted to run (preempted), as opposed to going to sleep. False for a return.
-    pub preempted: bool,
-    pub cpu: u32,
-}
 
 /// Two simultaneous readings of `CLOCK_MONOTONIC_RAW` and the tick counter, and the rate between them, as clock qualification
 /// finds them.
@@ -37,7 +25,7 @@ impl TickMap {
 
 /// How record times become ticks.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum SwitchClock {
+enum SwitchClock {
     /// By the kernel's published conversion: exact up to its rounding to nanoseconds.
     Page(PageClock),
     /// By the caller's map from `CLOCK_MONOTONIC_RAW`.
@@ -64,24 +52,17 @@ pub struct SwitchLog {
 
 impl SwitchLog {
     /// Starts recording the calling thread, with a ring of `pages` data pages (rounded up to a power of two; one holds 128
-    /// switches of 32 bytes). `map` is needed where the kernel's event clock does not follow the counter; without it and without
-    /// such a clock the log can't be had.
+    /// switches of 32 bytes). `map` is used where the kernel's event clock does not follow the counter.
     /// Errors: [`PerfError`] with the setting or limit that refused it.
-    pub fn open_for_current_thread(pages: usize, map: Option<TickMap>) -> Result<Self, PerfError> {
+    pub fn open_for_current_thread(pages: usize, map: TickMap) -> Result<Self, PerfError> {
         let pages = pages.max(1).next_power_of_two();
         let ring = Ring::map(open_switch_event(None)?, pages)?;
-        let (ring, clock) = match (ring.clock(), map) {
-            (Some(clock), _) => (ring, SwitchClock::Page(clock)),
-            (None, Some(map)) => {
-                drop(ring);
-                let event = open_switch_event(Some(libc::CLOCK_MONOTONIC_RAW))?;
-                (Ring::map(event, pages)?, SwitchClock::Map(map))
-            }
-            (None, None) => {
-                let why = "the kernel's event clock does not follow the counter, and no clock map was given"
-                    .to_owned();
-                return Err(PerfError::Refused { why });
-            }
+        let (ring, clock) = if let Some(clock) = ring.clock() {
+            (ring, SwitchClock::Page(clock))
+        } else {
+            drop(ring);
+            let event = open_switch_event(Some(libc::CLOCK_MONOTONIC_RAW))?;
+            (Ring::map(event, pages)?, SwitchClock::Map(map))
         };
         ring.enable(true).map_err(|e| PerfError::Refused { why: format!("it cannot be started: {e}") })?;
         // Draining shall take no page fault, and one ring's worth is the most there can be.
@@ -93,12 +74,10 @@ impl SwitchLog {
         let before = switches.len();
         self.ring.take(&mut self.bytes);
         let mut rest = self.bytes.as_slice();
-        while let Some((entry, size)) = take(rest) {
+        while let Some((entry, size)) = take(rest, |time_ns| self.clock.ticks(time_ns)) {
             rest = &rest[size..];
             match entry {
-                Entry::Switch(RawSwitch { time_ns, out, preempted, cpu }) => {
-                    switches.push(Switch { ticks: self.clock.ticks(time_ns), out, preempted, cpu });
-                }
+                Entry::Switch(switch) => switches.push(switch),
                 Entry::Lost(records) => self.lost += records,
                 Entry::Skipped => {}
             }

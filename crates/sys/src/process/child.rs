@@ -6,7 +6,7 @@ use std::process::{self, ExitStatus};
 
 use rustix::process::{Pid, WaitId, WaitIdOptions};
 
-use super::group::{kill_group_of, kill_process, live_processes_of_group};
+use super::group::{kill_group_of, kill_process, live_processes_of_group, processes_of_group};
 use super::streams::TimedWriter;
 use crate::thread::{monotonic_ns, nanosleep_until};
 
@@ -108,8 +108,13 @@ impl Child {
                 });
                 rest.is_empty().then_some(())
             });
+            // Zombies of the group that became ours because we are a subreaper; the leader is left to `process::Child`.
+            let others = processes_of_group(leader).into_iter().filter(|p| *p != leader);
+            for pid in others.filter_map(Pid::from_raw) {
+                let _ =
+                    rustix::process::waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
+            }
         }
-        reap_adopted(leader, self.leads_group);
         self.ended = look_until(deadline_ns, || match self.inner.try_wait() {
             Ok(status) => status,
             // Reaped by somebody else: what it said is lost.
@@ -127,18 +132,6 @@ impl Drop for Child {
         let deadline_ns = monotonic_ns() + VANISH_WITHIN_NS;
         look_until(deadline_ns, || self.has_ended().then_some(()));
         self.reap(deadline_ns);
-    }
-}
-
-/// Zombies of the group that became ours because we are a subreaper; the leader is left to [`process::Child`].
-fn reap_adopted(leader: i32, leads_group: bool) {
-    if !leads_group {
-        return;
-    }
-    for member in super::group::processes_of_group(leader).into_iter().filter(|p| *p != leader) {
-        if let Some(pid) = Pid::from_raw(member) {
-            let _ = rustix::process::waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
-        }
     }
 }
 

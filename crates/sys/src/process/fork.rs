@@ -4,7 +4,7 @@
 use std::any::Any;
 use std::fmt;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,6 +13,7 @@ use rustix::process::{Pid, PidfdFlags, WaitOptions};
 
 use super::group::kill_process;
 use super::parent_death::die_with_parent;
+use super::streams::ready;
 use crate::thread::{monotonic_ns, nanosleep_until};
 
 /// Exit code of a child whose work panicked; no other work should return it.
@@ -149,7 +150,10 @@ impl Forked {
             if now_ns >= until_ns {
                 return Ok(None);
             }
-            self.sleep(now_ns, until_ns);
+            match &self.handle {
+                Some(handle) => drop(ready(handle.as_fd(), libc::POLLIN, Some(until_ns))),
+                None => nanosleep_until(until_ns.min(now_ns + LOOK_NS)),
+            }
         }
     }
 
@@ -174,17 +178,6 @@ impl Forked {
             });
         }
         Ok(self.ended)
-    }
-
-    fn sleep(&self, now_ns: u64, until_ns: u64) {
-        let Some(handle) = &self.handle else {
-            nanosleep_until(until_ns.min(now_ns + LOOK_NS));
-            return;
-        };
-        let left_ms = (until_ns - now_ns).div_ceil(1_000_000).min(60_000) as libc::c_int;
-        let mut poll = libc::pollfd { fd: handle.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: one live pollfd whose descriptor is open.
-        unsafe { libc::poll(&raw mut poll, 1, left_ms) };
     }
 }
 

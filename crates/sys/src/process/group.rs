@@ -5,6 +5,7 @@ use std::io;
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
+use crate::fs_root::FsRoot;
 use crate::thread::{monotonic_ns, nanosleep_until};
 
 /// Kills every process of the group `pid`. A group that is gone is no error; 0, 1 and negative numbers do nothing,
@@ -130,11 +131,8 @@ pub fn commands_with(argument: &str) -> Vec<i32> {
 }
 
 fn members(belongs: impl Fn(i32) -> bool) -> Vec<i32> {
-    let number = |e: fs::DirEntry| e.file_name().to_str()?.parse::<i32>().ok();
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let mut pids: Vec<i32> = entries.filter_map(number).filter(|p| belongs(*p)).collect();
-    pids.sort_unstable();
-    pids
+    let pids = FsRoot::host().numbered("proc", "").into_iter();
+    pids.map(|pid| pid as i32).filter(|pid| belongs(*pid)).collect()
 }
 
 #[cfg(test)]

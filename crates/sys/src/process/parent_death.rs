@@ -4,29 +4,29 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
+use rustix::process::Signal;
+
 /// The kernel shall kill the calling process when the thread that started it ends (prctl(2), `PR_SET_PDEATHSIG`; kept
 /// over exec, not inherited by children).
 /// Errors: [`io::ErrorKind::NotFound`] when the parent is no longer `expected_parent`, so that the caller must end by
 /// itself; else the system's error. Allocates nothing: it may run between fork and exec.
 pub fn die_with_parent(expected_parent: i32) -> io::Result<()> {
-    // SAFETY: an integer argument; touches no memory of ours.
-    if unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong) } != 0 {
-        return Err(io::Error::last_os_error());
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+    // A parent that ended before the call above sends no signal any more. Inside a process namespace of its own the child
+    // sees none for a parent outside.
+    match rustix::process::getppid() {
+        Some(parent) if parent.as_raw_nonzero().get() != expected_parent => {
+            Err(io::ErrorKind::NotFound.into())
+        }
+        _ => Ok(()),
     }
-    // A parent that ended before the call above sends no signal any more.
-    // SAFETY: takes no argument and cannot fail.
-    let parent = unsafe { libc::getppid() };
-    // Inside a process namespace of its own the child sees 0 for a parent outside.
-    if parent == expected_parent || parent == 0 { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
 }
 
 /// Orphans below the calling process become its children instead of init's, so that it can reap them (prctl(2),
 /// `PR_SET_CHILD_SUBREAPER`).
 pub fn become_subreaper() -> io::Result<()> {
-    let yes: libc::c_ulong = 1;
-    // SAFETY: an integer argument; touches no memory of ours.
-    let rc = unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, yes) };
-    if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    // Any process number means yes.
+    Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
 }
 
 /// The worker's stdout as a file that no child of it inherits; stdout itself becomes `/dev/null`. So the starter sees the

@@ -85,12 +85,10 @@ impl<'fd> Spawn<'fd> {
     /// Errors: the system's error when no process can be started or the program is gone.
     pub fn start(self) -> io::Result<Child> {
         if let Some(fd) = self.passed.iter().find(|fd| **fd < FIRST_FREE_FD) {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!(
-                    "descriptor {fd} can't be passed to a worker: 0 to 2 are its stdin, stdout and stderr"
-                ),
-            ));
+            let why = format!(
+                "descriptor {fd} can't be passed to a worker: 0 to 2 are its stdin, stdout and stderr"
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
         let mut command = Command::new(program());
         let pipe_or_null = || if self.piped { Stdio::piped() } else { Stdio::null() };

@@ -68,7 +68,7 @@ impl Write for TimedWriter {
 }
 
 /// Waits until `fd` is ready for `events` (or was closed by the other side); false when `deadline_ns` came first.
-fn ready(fd: BorrowedFd<'_>, events: libc::c_short, deadline_ns: Option<u64>) -> io::Result<bool> {
+pub(super) fn ready(fd: BorrowedFd<'_>, events: libc::c_short, deadline_ns: Option<u64>) -> io::Result<bool> {
     loop {
         let left_ms = match deadline_ns {
             None => -1,

@@ -52,6 +52,11 @@ impl Talking {
     }
 }
 
+/// As [`Talking::start`], where no emulator runs the tests.
+fn talking(spawn: Spawn<'_>) -> Option<Talking> {
+    (!crate::testing::is_emulated()).then(|| Talking::start(spawn))
+}
+
 fn say(text: &str) {
     let mut out = std::io::stdout();
     writeln!(out, "say:{text}").unwrap();
@@ -138,10 +143,7 @@ fn child_clears_its_group() {
 
 #[test]
 fn a_taken_stdout_ends_with_its_process_whoever_inherits() {
-    if crate::testing::is_emulated() {
-        return;
-    }
-    let mut child = Talking::start(role("child_takes_stdout").new_group());
+    let Some(mut child) = talking(role("child_takes_stdout").new_group()) else { return };
     let heir: i32 = child.said().parse().unwrap();
     assert_eq!(child.lines.read_line(&mut String::new()).unwrap(), 0);
     assert!(pid_is_alive(heir));
@@ -152,19 +154,13 @@ fn a_taken_stdout_ends_with_its_process_whoever_inherits() {
 
 #[test]
 fn a_subreaper_kills_and_reaps_the_rest_of_its_group() {
-    if crate::testing::is_emulated() {
-        return;
-    }
-    let mut child = Talking::start(role("child_clears_its_group").new_group());
+    let Some(mut child) = talking(role("child_clears_its_group").new_group()) else { return };
     assert_eq!(child.said(), "4 true 1");
 }
 
 #[test]
 fn a_child_that_hangs_is_killed_within_the_bound() {
-    if crate::testing::is_emulated() {
-        return;
-    }
-    let mut child = Talking::start(role("child_hangs").new_group());
+    let Some(mut child) = talking(role("child_hangs").new_group()) else { return };
     assert_eq!(child.said(), "up");
     let begin_ns = monotonic_ns();
     let late = child.lines.get_mut().read_until(&mut [0; 8], Some(begin_ns + 20_000_000));
@@ -181,10 +177,7 @@ fn a_child_that_hangs_is_killed_within_the_bound() {
 
 #[test]
 fn a_stopped_child_is_seen_continued_and_killed() {
-    if crate::testing::is_emulated() {
-        return;
-    }
-    let mut child = Talking::start(role("child_hangs").new_group());
+    let Some(mut child) = talking(role("child_hangs").new_group()) else { return };
     child.said();
     let pid = child.child.pid();
     stop_process(pid).unwrap();
@@ -199,10 +192,7 @@ fn a_stopped_child_is_seen_continued_and_killed() {
 
 #[test]
 fn a_child_dies_with_its_parent_and_the_rest_with_the_group() {
-    if crate::testing::is_emulated() {
-        return;
-    }
-    let mut parent = Talking::start(role("child_with_family").new_group());
+    let Some(mut parent) = talking(role("child_with_family").new_group()) else { return };
     let pids: Vec<i32> = parent.said().split(' ').map(|p| p.parse().unwrap()).collect();
     let [tied, loose] = pids[..] else { panic!("{pids:?}") };
     assert!(pid_is_alive(tied) && pid_is_alive(loose));
@@ -217,10 +207,7 @@ fn a_child_dies_with_its_parent_and_the_rest_with_the_group() {
 
 #[test]
 fn lines_go_both_ways_and_the_end_of_stdin_is_the_end() {
-    if crate::testing::is_emulated() {
-        return;
-    }
-    let mut child = Talking::start(role("child_listens").new_group());
+    let Some(mut child) = talking(role("child_listens").new_group()) else { return };
     child.tell("once").unwrap();
     assert_eq!(child.said(), "ONCE");
     child.tell("again").unwrap();
@@ -232,12 +219,9 @@ fn lines_go_both_ways_and_the_end_of_stdin_is_the_end() {
 
 #[test]
 fn counters_are_seen_across_processes() {
-    if crate::testing::is_emulated() {
-        return;
-    }
     let counters = SharedCounters::create(2).unwrap();
     counters.add(0, 17);
-    let mut child = Talking::start(role("child_counts").pass_fd(counters.fd()));
+    let Some(mut child) = talking(role("child_counts").pass_fd(counters.fd())) else { return };
     child.tell(&counters.fd().as_raw_fd().to_string()).unwrap();
     assert_eq!(child.said(), "17");
     assert_eq!(counters.get(1), 40);

@@ -3,55 +3,48 @@
 use std::fs;
 use std::io;
 
+use rustix::process::{Resource, getrlimit};
+
 use super::Policy;
 use super::apply::SchedError;
 use super::limits::GroupBudget;
+use crate::facts::activity::user_namespace;
+use crate::facts::field;
 use crate::topology::CpuSet;
 
 const CAP_SYS_NICE: u32 = 23;
 
 /// The rights of the calling thread that bear on scheduling.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Rights {
+pub(crate) struct Rights {
     pub(super) cap_sys_nice: bool,
     /// The capability counts only in the initial user namespace.
     pub(super) initial_user_namespace: bool,
     pub(super) rtprio_limit: u64,
     pub(super) nice_limit: u64,
     /// Seccomp mode of the thread: 0 none, 1 strict, 2 filter.
-    pub(super) seccomp_mode: u32,
+    pub(crate) seccomp_mode: u32,
     pub(super) cpus_allowed: String,
 }
 
 impl Rights {
-    pub(super) fn read() -> io::Result<Self> {
+    pub(crate) fn read() -> io::Result<Self> {
         let status = fs::read_to_string("/proc/thread-self/status")?;
         let uid_map = fs::read_to_string("/proc/thread-self/uid_map").unwrap_or_default();
-        Ok(Self::from_text(
-            &status,
-            &uid_map,
-            resource_limit(libc::RLIMIT_RTPRIO),
-            resource_limit(libc::RLIMIT_NICE),
-        ))
+        let limit = |resource| getrlimit(resource).current.unwrap_or(u64::MAX);
+        Ok(Self::from_text(&status, &uid_map, limit(Resource::Rtprio), limit(Resource::Nice)))
     }
 
     fn from_text(status: &str, uid_map: &str, rtprio_limit: u64, nice_limit: u64) -> Self {
-        let field = |key: &str| {
-            status
-                .lines()
-                .find_map(|l| l.strip_prefix(key)?.strip_prefix(':'))
-                .map_or("", str::trim)
-                .to_owned()
-        };
-        let caps = u64::from_str_radix(&field("CapEff"), 16).unwrap_or(0);
-        let map: Vec<&str> = uid_map.split_whitespace().collect();
+        let field = |key: &str| field(status, key).unwrap_or_default();
+        let caps = u64::from_str_radix(field("CapEff"), 16).unwrap_or(0);
         Self {
             cap_sys_nice: caps >> CAP_SYS_NICE & 1 == 1,
-            initial_user_namespace: map.is_empty() || map == ["0", "0", "4294967295"],
+            initial_user_namespace: user_namespace(uid_map).is_none_or(|kind| kind == "initial"),
             rtprio_limit,
             nice_limit,
             seccomp_mode: field("Seccomp").parse().unwrap_or(0),
-            cpus_allowed: field("Cpus_allowed_list"),
+            cpus_allowed: field("Cpus_allowed_list").to_owned(),
         }
     }
 
@@ -69,27 +62,20 @@ impl Rights {
     }
 }
 
-/// The soft limit of a resource of this process; `u64::MAX` is unlimited.
-pub(crate) fn resource_limit(resource: libc::__rlimit_resource_t) -> u64 {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is a live, writable rlimit structure.
-    let rc = unsafe { libc::getrlimit(resource, &raw mut limit) };
-    if rc == 0 { limit.rlim_cur } else { 0 }
-}
-
 /// Names the cause of a failed `sched_setattr` of the calling thread.
 pub(super) fn of_refusal(policy: Policy, source: io::Error) -> SchedError {
-    match source.raw_os_error() {
-        Some(libc::EBUSY) => SchedError::DeadlineBandwidth { policy },
+    let cause = match source.raw_os_error() {
+        Some(libc::EBUSY) => {
+            "deadline bandwidth is used up (admission test); lower runtime/period or stop other deadline threads"
+                .to_owned()
+        }
         Some(libc::EPERM | libc::EACCES) => match Rights::read() {
             Ok(rights) => of_eperm(policy, &rights, &GroupBudget::read(), &online_cpus()),
-            Err(e) => SchedError::NotPermitted {
-                policy,
-                cause: format!("{source} (rights could not be read: {e})"),
-            },
+            Err(e) => format!("{source} (rights could not be read: {e})"),
         },
-        _ => SchedError::Os { policy: policy.to_string(), source },
-    }
+        _ => return SchedError::Os { policy: policy.to_string(), source },
+    };
+    SchedError::Refused { policy, cause }
 }
 
 fn online_cpus() -> String {
@@ -97,37 +83,34 @@ fn online_cpus() -> String {
 }
 
 /// The order follows the kernel's own checks: rights first, then the group's budget, then the deadline affinity.
-fn of_eperm(policy: Policy, rights: &Rights, budget: &GroupBudget, online: &str) -> SchedError {
+fn of_eperm(policy: Policy, rights: &Rights, budget: &GroupBudget, online: &str) -> String {
     let capability = rights.capability_text();
     if let Some(limit_text) = missing_right(policy, rights) {
-        let cause = format!("{capability} and {limit_text}; run as root or grant cap_sys_nice");
-        return SchedError::NotPermitted { policy, cause };
+        return format!("{capability} and {limit_text}; run as root or grant cap_sys_nice");
     }
     match policy {
         Policy::Fifo(_) | Policy::Rr(_) => {
             if let Some(cause) = budget.refusal() {
-                return SchedError::GroupBudget { policy, cause };
+                return cause;
             }
         }
         Policy::Deadline { .. } if !covers(&rights.cpus_allowed, online) => {
-            let cause = format!(
+            return format!(
                 "a deadline thread must be allowed on every CPU of its root domain, this one may use {} of {online}; \
                  do not pin it, or give it an exclusive cpuset",
                 rights.cpus_allowed
             );
-            return SchedError::DeadlineAffinity { policy, cause };
         }
         _ => {}
     }
-    let cause = if rights.seccomp_mode == 0 {
+    if rights.seccomp_mode == 0 {
         format!(
             "{capability}, yet the kernel answered 'operation not permitted' (a security module may forbid it)"
         )
     } else {
         "a seccomp filter of this process forbids it (container run time); allow sched_setattr there"
             .to_owned()
-    };
-    SchedError::NotPermitted { policy, cause }
+    }
 }
 
 /// Whether the CPU list `allowed` holds all of `online`; unreadable lists don't blame the affinity.
@@ -165,37 +148,28 @@ mod tests {
     const DEADLINE: Policy =
         Policy::Deadline { runtime_ns: 1 << 20, deadline_ns: 1 << 24, period_ns: 1 << 24 };
 
-    fn no_group() -> GroupBudget {
-        GroupBudget::NotConfigured
-    }
-
     #[test]
     fn capability_in_a_user_namespace_does_not_count() {
         let rights = Rights::from_text(STATUS, "0 100000 65536\n", 0, 0);
-        let e = of_eperm(Policy::Fifo(5), &rights, &no_group(), "0-3").to_string();
+        let e = of_eperm(Policy::Fifo(5), &rights, &GroupBudget::NotConfigured, "0-3");
         assert!(e.contains("only inside this user namespace") && e.contains("RLIMIT_RTPRIO is 0"), "{e}");
     }
 
     #[test]
     fn group_without_budget_is_named_when_rights_suffice() {
         let rights = Rights::from_text(STATUS, INITIAL, 0, 0);
-        let budget =
-            GroupBudget::Known { group: "/user.slice".to_owned(), runtime_us: 0, period_us: 1_000_000 };
+        let budget = GroupBudget::Known { group: "/user.slice".to_owned(), runtime_us: 0 };
         let e = of_eperm(Policy::Rr(1), &rights, &budget, "0-3");
-        assert!(matches!(e, SchedError::GroupBudget { .. }), "{e}");
-        let text = e.to_string();
-        assert!(text.contains("cpu.rt_runtime_us") && text.contains("/user.slice"), "{text}");
+        assert!(e.contains("cpu.rt_runtime_us") && e.contains("/user.slice"), "{e}");
     }
 
     #[test]
     fn deadline_affinity_is_told_apart_from_seccomp() {
         let rights = Rights::from_text(STATUS, INITIAL, 0, 0);
-        assert!(matches!(
-            of_eperm(DEADLINE, &rights, &no_group(), "0-7"),
-            SchedError::DeadlineAffinity { .. }
-        ));
+        let e = of_eperm(DEADLINE, &rights, &GroupBudget::NotConfigured, "0-7");
+        assert!(e.contains("this one may use 0-3 of 0-7"), "{e}");
         let filtered = Rights { seccomp_mode: 2, ..rights };
-        let e = of_eperm(DEADLINE, &filtered, &no_group(), "0,1,2,3").to_string();
+        let e = of_eperm(DEADLINE, &filtered, &GroupBudget::NotConfigured, "0,1,2,3");
         assert!(e.contains("seccomp"), "{e}");
     }
 
@@ -203,10 +177,10 @@ mod tests {
     fn a_sufficient_limit_is_not_blamed() {
         let status = STATUS.replace("0000000000800000", "0");
         let rights = Rights::from_text(&status, INITIAL, 50, 0);
-        let budget = GroupBudget::Known { group: "/a".to_owned(), runtime_us: 0, period_us: 1_000_000 };
+        let budget = GroupBudget::Known { group: "/a".to_owned(), runtime_us: 0 };
         let e = of_eperm(Policy::Fifo(50), &rights, &budget, "0-3");
-        assert!(matches!(e, SchedError::GroupBudget { .. }), "{e}");
-        let e = of_eperm(Policy::Fifo(51), &rights, &budget, "0-3").to_string();
+        assert!(e.starts_with("the control group /a has no real-time budget"), "{e}");
+        let e = of_eperm(Policy::Fifo(51), &rights, &budget, "0-3");
         assert!(e.contains("RLIMIT_RTPRIO is 50 (needs 51"), "{e}");
     }
 }

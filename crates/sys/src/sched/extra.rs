@@ -8,7 +8,7 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
-use super::apply::{self, ATTR_BYTES, SchedAttr, THREAD_SELF, current_attr, same_policy, set_attr};
+use super::apply::{self, ATTR_BYTES, SchedAttr, THREAD_SELF, current_with_attr, same_policy, set_attr};
 use super::{KernelVersion, Policy, SchedError, cause, span};
 
 /// The shortest slice the kernel keeps, ns; it would silently raise a shorter one to this.
@@ -45,9 +45,8 @@ impl Extra {
     /// Checks the values against the ranges the kernel keeps and against `policy`.
     /// Errors: [`SchedError::Extra`], naming the range.
     pub fn validate(&self, policy: Policy) -> Result<(), SchedError> {
-        let fail = |attribute: String, cause: &str| {
-            Err(SchedError::Extra { policy, attribute, cause: cause.to_owned() })
-        };
+        let fail =
+            |attribute, cause: &str| Err(SchedError::Extra { policy, attribute, cause: cause.to_owned() });
         if let Some(slice_ns) = self.slice_ns {
             let attribute = slice_text(slice_ns);
             if !matches!(policy, Policy::Other { .. } | Policy::Batch) {
@@ -86,20 +85,25 @@ impl Extra {
         found: &SchedAttr,
         kernel: Option<KernelVersion>,
     ) -> Result<(), SchedError> {
-        if let Some(slice_ns) = self.slice_ns.filter(|ns| *ns != found.runtime_ns) {
-            let cause = match found.runtime_ns {
-                0 => since("slices", SLICES_SINCE, kernel),
-                other => format!("the kernel reports {} in force", slice_text(other)),
-            };
-            return Err(SchedError::Extra { policy, attribute: slice_text(slice_ns), cause });
-        }
-        match self.clamp {
-            Some(clamp) if (u32::from(clamp.0), u32::from(clamp.1)) != (found.clamp_min, found.clamp_max) => {
-                let cause = format!("the kernel reports {}..{} in force", found.clamp_min, found.clamp_max);
-                Err(SchedError::Extra { policy, attribute: clamp_text(clamp), cause })
+        let slice = self.slice_ns.filter(|ns| *ns != found.runtime_ns);
+        let clamped = |(min, max): &(u16, u16)| {
+            (u32::from(*min), u32::from(*max)) != (found.clamp_min, found.clamp_max)
+        };
+        let (attribute, cause) = match (slice, self.clamp.filter(clamped)) {
+            (Some(slice_ns), _) if found.runtime_ns == 0 => {
+                (slice_text(slice_ns), since("slices", SLICES_SINCE, kernel))
             }
-            _ => Ok(()),
-        }
+            (Some(slice_ns), _) => (
+                slice_text(slice_ns),
+                format!("the kernel reports {} in force", slice_text(found.runtime_ns)),
+            ),
+            (None, Some(clamp)) => {
+                let cause = format!("the kernel reports {}..{} in force", found.clamp_min, found.clamp_max);
+                (clamp_text(clamp), cause)
+            }
+            (None, None) => return Ok(()),
+        };
+        Err(SchedError::Extra { policy, attribute, cause })
     }
 }
 
@@ -155,28 +159,11 @@ pub fn apply_with(policy: Policy, extra: &Extra) -> Result<(), SchedError> {
             None => cause::of_refusal(policy, source),
         }
     })?;
-    let read = |source| SchedError::Os { policy: "read".to_owned(), source };
-    let attr = current_attr().map_err(read)?;
-    let found = attr.to_policy().map_err(read)?;
+    let (found, attr) = current_with_attr()?;
     if !same_policy(policy, found) {
         return Err(SchedError::NotInForce { policy, found });
     }
     extra.lost(policy, &attr, kernel)
-}
-
-/// The slice and the clamp of the calling thread as the kernel reports them. A slice is reported since Linux 6.12 (the
-/// kernel's own as well); a clamp only by kernels built with `CONFIG_UCLAMP_TASK`.
-pub fn current_extra() -> Result<Extra, SchedError> {
-    let read = |source| SchedError::Os { policy: "read".to_owned(), source };
-    let attr = current_attr().map_err(read)?;
-    let policy = attr.to_policy().map_err(read)?;
-    let fair = matches!(policy, Policy::Other { .. } | Policy::Batch);
-    // A kernel without clamps leaves both fields 0, which as a clamp would mean "never run faster than at a standstill".
-    let clamp = (attr.clamp_min as u16, attr.clamp_max as u16);
-    Ok(Extra {
-        slice_ns: Some(attr.runtime_ns).filter(|ns| fair && *ns > 0),
-        clamp: Some(clamp).filter(|c| *c != (0, 0)),
-    })
 }
 
 #[cfg(test)]
@@ -189,6 +176,10 @@ mod tests {
         std::thread::scope(|s| s.spawn(work).join().unwrap());
     }
 
+    fn attr() -> SchedAttr {
+        current_with_attr().unwrap().1
+    }
+
     #[test]
     fn a_slice_comes_back_or_the_kernel_is_named() {
         in_thread(|| {
@@ -198,7 +189,7 @@ mod tests {
                 let extra = Extra { slice_ns: Some(slice_ns), clamp: None };
                 match apply_with(policy, &extra) {
                     Ok(()) => {
-                        assert_eq!(current_extra().unwrap().slice_ns, Some(slice_ns));
+                        assert_eq!(attr().runtime_ns, slice_ns);
                         assert_eq!(apply::current().unwrap(), policy);
                     }
                     Err(e) => {
@@ -213,11 +204,11 @@ mod tests {
     #[test]
     fn no_slice_gives_the_kernels_own_back() {
         in_thread(|| {
-            let own = current_extra().unwrap().slice_ns;
+            let own = attr().runtime_ns;
             let short = Extra { slice_ns: Some(123_456), clamp: None };
             if apply_with(OTHER, &short).is_ok() {
                 apply_with(OTHER, &Extra::default()).unwrap();
-                assert_eq!(current_extra().unwrap().slice_ns, own);
+                assert_eq!(attr().runtime_ns, own);
             }
         });
     }
@@ -227,7 +218,7 @@ mod tests {
         in_thread(|| {
             let extra = Extra { slice_ns: None, clamp: Some((100, 800)) };
             match apply_with(Policy::Batch, &extra) {
-                Ok(()) => assert_eq!(current_extra().unwrap().clamp, Some((100, 800))),
+                Ok(()) => assert_eq!((attr().clamp_min, attr().clamp_max), (100, 800)),
                 Err(e) => {
                     println!("skipped: {e}");
                     let text = e.to_string();
@@ -285,13 +276,5 @@ mod tests {
         assert!(cause(libc::EOPNOTSUPP).unwrap().contains("CONFIG_UCLAMP_TASK"));
         assert!(cause(libc::E2BIG).unwrap().contains("kernel 4.19 is too old"));
         assert_eq!(cause(libc::EPERM), None);
-    }
-
-    #[test]
-    fn the_request_survives_json() {
-        let extra = Extra { slice_ns: Some(500_000), clamp: Some((1, 2)) };
-        let text = serde_json::to_string(&extra).unwrap();
-        assert_eq!(serde_json::from_str::<Extra>(&text).unwrap(), extra);
-        assert_eq!(serde_json::from_str::<Extra>("{}").unwrap(), Extra::default());
     }
 }

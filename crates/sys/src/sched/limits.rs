@@ -2,10 +2,10 @@
 
 use std::fmt;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::cause::{Rights, resource_limit};
-use crate::cgroup;
+use crate::cgroup::{group_of, mount_of};
+use crate::fs_root::FsRoot;
 use crate::pseudofs::{KernelFs, KernelMount};
 
 /// Version of the running kernel, as far as decisions need it.
@@ -36,6 +36,9 @@ impl fmt::Display for KernelVersion {
     }
 }
 
+/// The first version with a fair server.
+pub const FAIR_SERVER_SINCE: KernelVersion = KernelVersion { major: 6, minor: 12 };
+
 /// The deadline server that gives normal threads a share of a CPU a real-time thread occupies (Linux 6.12 and later).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FairServer {
@@ -64,9 +67,10 @@ impl FairServer {
         }
     }
 
-    fn without_debugfs(version: Option<KernelVersion>, why: String) -> Self {
+    /// What the version tells where the parameters could not be read, for the reason `why`.
+    pub fn without_debugfs(version: Option<KernelVersion>, why: String) -> Self {
         match version {
-            Some(v) if v >= (KernelVersion { major: 6, minor: 12 }) => Self::Presumed { why },
+            Some(v) if v >= FAIR_SERVER_SINCE => Self::Presumed { why },
             Some(_) => Self::Absent,
             None => Self::Unknown { why },
         }
@@ -81,9 +85,8 @@ impl FairServer {
             let number = |leaf: &str| -> Result<u64, String> {
                 let text = fs::read_to_string(entry.path().join(leaf))
                     .map_err(|e| format!("debugfs sched/fair_server/cpu{cpu}/{leaf}: {e}"))?;
-                text.trim()
-                    .parse()
-                    .map_err(|_| format!("fair_server/cpu{cpu}/{leaf} holds '{}'", text.trim()))
+                let text = text.trim();
+                text.parse().map_err(|_| format!("fair_server/cpu{cpu}/{leaf} holds '{text}'"))
             };
             per_cpu_ns.push((cpu, number("runtime")?, number("period")?));
         }
@@ -118,8 +121,6 @@ pub enum GroupBudget {
         group: String,
         /// `cpu.rt_runtime_us`; 0 refuses real-time threads, -1 is unlimited.
         runtime_us: i64,
-        /// `cpu.rt_period_us`.
-        period_us: u64,
     },
     /// The version 2 controller is active in a group of its own: such groups have budget 0 if the kernel was built with
     /// `CONFIG_RT_GROUP_SCHED`, and no file shows it.
@@ -129,40 +130,26 @@ pub enum GroupBudget {
 impl GroupBudget {
     /// Reads the budget of the calling thread's group.
     pub fn read() -> Self {
-        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-        Self::from_texts(&read("/proc/thread-self/cgroup"), &read("/proc/self/mountinfo"), |path| {
-            fs::read_to_string(path).ok()
-        })
+        Self::of(&FsRoot::host())
     }
 
-    fn from_texts(cgroup: &str, mountinfo: &str, read: impl Fn(&Path) -> Option<String>) -> Self {
-        let groups = cgroup.lines().filter_map(|l| {
-            let mut parts = l.splitn(3, ':');
-            Some((parts.next()?, parts.next()?, parts.next()?))
-        });
-        let mut unified = None;
-        for (id, controllers, group) in groups {
-            if controllers.split(',').any(|c| c == "cpu") {
-                return Self::version_one(mountinfo, group, read);
-            }
-            if id == "0" {
-                unified = Some(group.to_owned());
-            }
+    fn of(tree: &FsRoot) -> Self {
+        let text = |file: &str| tree.text(file).unwrap_or_default();
+        let (membership, mounts) = (text("proc/thread-self/cgroup"), text("proc/self/mountinfo"));
+        let read = |kind: &str, controller: Option<&str>, group: &str, file: &str| {
+            let (mount, _) = mount_of(&mounts, kind, controller)?;
+            tree.text(&format!("{mount}/{}/{file}", group.trim_start_matches('/')))
+        };
+        if let Some(group) = group_of(&membership, "cpu") {
+            let runtime = read("cgroup", Some("cpu"), group, "cpu.rt_runtime_us");
+            return match runtime.and_then(|t| t.parse().ok()) {
+                Some(runtime_us) => Self::Known { group: group.to_owned(), runtime_us },
+                None => Self::NotConfigured,
+            };
         }
-        let Some(group) = unified.filter(|g| g != "/") else { return Self::NotConfigured };
-        let active = mount_point(mountinfo, "cgroup2", None)
-            .is_some_and(|at| read(&join_group(&at, &group).join("cpu.max")).is_some());
-        if active { Self::Hidden { group } } else { Self::NotConfigured }
-    }
-
-    fn version_one(mountinfo: &str, group: &str, read: impl Fn(&Path) -> Option<String>) -> Self {
-        let Some(at) = mount_point(mountinfo, "cgroup", Some("cpu")) else { return Self::NotConfigured };
-        let dir = join_group(&at, group);
-        let runtime = read(&dir.join("cpu.rt_runtime_us")).and_then(|t| t.trim().parse().ok());
-        let period = read(&dir.join("cpu.rt_period_us")).and_then(|t| t.trim().parse().ok());
-        match (runtime, period) {
-            (Some(runtime_us), Some(period_us)) => {
-                Self::Known { group: group.to_owned(), runtime_us, period_us }
+        match group_of(&membership, "").filter(|group| *group != "/") {
+            Some(group) if read("cgroup2", None, group, "cpu.max").is_some() => {
+                Self::Hidden { group: group.to_owned() }
             }
             _ => Self::NotConfigured,
         }
@@ -184,15 +171,6 @@ impl GroupBudget {
     }
 }
 
-fn join_group(mount: &Path, group: &str) -> PathBuf {
-    mount.join(group.trim_start_matches('/'))
-}
-
-/// Where a hierarchy is mounted, see [`cgroup::mount_of`].
-fn mount_point(mountinfo: &str, kind: &str, option: Option<&str>) -> Option<PathBuf> {
-    cgroup::mount_of(mountinfo, kind, option).map(|(at, _)| PathBuf::from(at))
-}
-
 /// The limits on real-time threads as the calling thread meets them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RtLimits {
@@ -203,27 +181,19 @@ pub struct RtLimits {
     pub fair_server: FairServer,
     /// The control group's budget.
     pub group_budget: GroupBudget,
-    /// `RLIMIT_RTPRIO` of this process; `u64::MAX` is unlimited.
-    pub rtprio_limit: u64,
-    /// Whether `CAP_SYS_NICE` is held and counts.
-    pub can_set_any_policy: bool,
     pub kernel: Option<KernelVersion>,
 }
 
 impl RtLimits {
     /// Reads all limits; what cannot be read is stated in the fields.
     pub fn read() -> Self {
-        let number = |path: &str| fs::read_to_string(path).ok().and_then(|t| t.trim().parse::<i64>().ok());
+        let number = |name: &str| FsRoot::host().number::<u64>(&format!("proc/sys/kernel/{name}"));
         let kernel = KernelVersion::read();
         Self {
-            throttle_runtime_us: number("/proc/sys/kernel/sched_rt_runtime_us")
-                .and_then(|us| u64::try_from(us).ok()),
-            throttle_period_us: number("/proc/sys/kernel/sched_rt_period_us")
-                .map_or(0, |us| us.max(0) as u64),
+            throttle_runtime_us: number("sched_rt_runtime_us"),
+            throttle_period_us: number("sched_rt_period_us").unwrap_or(0),
             fair_server: FairServer::read(kernel),
             group_budget: GroupBudget::read(),
-            rtprio_limit: resource_limit(libc::RLIMIT_RTPRIO),
-            can_set_any_policy: Rights::read().is_ok_and(|r| r.sys_nice_effective()),
             kernel,
         }
     }
@@ -274,9 +244,16 @@ impl RtLimits {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fs_root::tests::tree_of;
 
-    const MOUNTS: &str = "30 24 0:26 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu,cpuacct\n\
-                          31 24 0:27 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
+    fn budget(membership: &str, file: &str) -> GroupBudget {
+        const MOUNTS: &str = "30 24 0:26 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu,cpuacct\\n\
+                              31 24 0:27 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw";
+        let recording = format!(
+            "proc/thread-self/cgroup\t{membership}\nproc/self/mountinfo\t{MOUNTS}\nsys/fs/cgroup/{file}\n"
+        );
+        GroupBudget::of(&tree_of(&recording).1)
+    }
 
     #[test]
     fn releases_are_read() {
@@ -287,26 +264,17 @@ mod tests {
 
     #[test]
     fn version_one_budget_comes_from_the_threads_own_group() {
-        let read = |path: &Path| match path.to_str().unwrap() {
-            "/sys/fs/cgroup/cpu/box/cpu.rt_runtime_us" => Some("0\n".to_owned()),
-            "/sys/fs/cgroup/cpu/box/cpu.rt_period_us" => Some("1000000\n".to_owned()),
-            _ => None,
-        };
-        let budget = GroupBudget::from_texts("5:cpu,cpuacct:/box\n0::/\n", MOUNTS, read);
-        assert_eq!(
-            budget,
-            GroupBudget::Known { group: "/box".to_owned(), runtime_us: 0, period_us: 1_000_000 }
-        );
+        let budget = budget("5:cpu,cpuacct:/box\\n0::/", "cpu/box/cpu.rt_runtime_us\t0");
+        assert_eq!(budget, GroupBudget::Known { group: "/box".to_owned(), runtime_us: 0 });
         assert!(budget.refusal().is_some());
     }
 
     #[test]
     fn version_two_budget_is_hidden_only_where_the_controller_is_active() {
-        let texts = "0::/user.slice/a\n";
-        let active = |p: &Path| p.ends_with("user.slice/a/cpu.max").then(|| "max 100000".to_owned());
-        assert!(matches!(GroupBudget::from_texts(texts, MOUNTS, active), GroupBudget::Hidden { .. }));
-        assert_eq!(GroupBudget::from_texts(texts, MOUNTS, |_| None), GroupBudget::NotConfigured);
-        assert_eq!(GroupBudget::from_texts("0::/\n", MOUNTS, active), GroupBudget::NotConfigured);
+        let (group, file) = ("0::/user.slice/a", "unified/user.slice/a/cpu.max\tmax 100000");
+        assert!(matches!(budget(group, file), GroupBudget::Hidden { .. }));
+        assert_eq!(budget(group, "unified/cpu.max\tmax 100000"), GroupBudget::NotConfigured);
+        assert_eq!(budget("0::/", file), GroupBudget::NotConfigured);
     }
 
     fn limits(fair_server: FairServer, group_budget: GroupBudget) -> RtLimits {
@@ -315,8 +283,6 @@ mod tests {
             throttle_period_us: 1_000_000,
             fair_server,
             group_budget,
-            rtprio_limit: 0,
-            can_set_any_policy: true,
             kernel: Some(KernelVersion { major: 6, minor: 18 }),
         }
     }

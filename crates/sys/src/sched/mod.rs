@@ -9,8 +9,8 @@ mod extra;
 mod limits;
 
 pub use apply::{SchedError, apply, apply_to, current};
-pub use extra::{CLAMP_MAX, Extra, SLICE_MAX_NS, SLICE_MIN_NS, apply_with, current_extra};
-pub use limits::{FairServer, GroupBudget, KernelVersion, RtLimits};
+pub use extra::{CLAMP_MAX, Extra, SLICE_MAX_NS, SLICE_MIN_NS, apply_with};
+pub use limits::{FAIR_SERVER_SINCE, FairServer, GroupBudget, KernelVersion, RtLimits};
 
 use std::fmt;
 use std::str::FromStr;

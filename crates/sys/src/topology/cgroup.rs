@@ -129,12 +129,10 @@ fn upward(mount: &str, path: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fs_root::expand;
+    use crate::fs_root::tests::tree_of;
 
     fn read(recording: &str) -> Cgroup {
-        let directory = tempfile::tempdir().unwrap();
-        expand(recording, directory.path()).unwrap();
-        Cgroup::read(&FsRoot::at(directory.path()))
+        Cgroup::read(&tree_of(recording).1)
     }
 
     #[test]

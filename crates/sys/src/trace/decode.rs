@@ -1,111 +1,110 @@
 //! From records to events: pure functions over bytes and formats.
 
 use super::format::{EventFormat, Field, PageFormat};
-use super::log::{EventKind, Names, TaskState, TraceEvent};
+use super::log::{EventKind, NameId, Names, TaskState, TraceEvent};
 use super::page::Subbuffer;
 
-/// How the records of one event are read: its fields, looked up once.
+/// A record, with the fields of its event in the order in which its layout names them.
+struct Cells<'a> {
+    fields: &'a [Field],
+    record: &'a [u8],
+    names: &'a mut Names,
+}
+
+impl Cells<'_> {
+    fn number(&self, field: usize) -> Option<i64> {
+        self.fields[field].number(self.record)
+    }
+
+    fn int(&self, field: usize) -> Option<i32> {
+        self.number(field).map(|n| n as i32)
+    }
+
+    fn small(&self, field: usize) -> Option<u8> {
+        u8::try_from(self.number(field)?).ok()
+    }
+
+    fn name(&mut self, field: usize) -> Option<NameId> {
+        Some(self.names.intern(self.fields[field].text(self.record)?))
+    }
+}
+
+/// `None` if the record is too short for a field.
+type Read = fn(&mut Cells<'_>) -> Option<EventKind>;
+
+/// Events whose fields are read: their name, fields that they have on every kernel known, and how a record is read.
+const LAYOUTS: &[(&str, &[&str], Read)] = &[
+    ("sched/sched_switch", &["prev_pid", "prev_comm", "prev_state", "next_pid", "next_comm"], |c| {
+        Some(EventKind::SwitchTo {
+            prev_pid: c.int(0)?,
+            prev_comm: c.name(1)?,
+            prev_state: TaskState(c.number(2)? as u16),
+            next_pid: c.int(3)?,
+            next_comm: c.name(4)?,
+        })
+    }),
+    ("irq/irq_handler_entry", &["irq", "name"], |c| {
+        Some(EventKind::IrqEntry { irq: c.int(0)?, name: c.name(1)? })
+    }),
+    ("irq/irq_handler_exit", &["irq"], |c| Some(EventKind::IrqExit { irq: c.int(0)? })),
+    ("irq/softirq_entry", &["vec"], |c| Some(EventKind::SoftirqEntry { vec: c.small(0)? })),
+    ("irq/softirq_exit", &["vec"], |c| Some(EventKind::SoftirqExit { vec: c.small(0)? })),
+    ("exceptions/page_fault_user", &["address"], |c| {
+        Some(EventKind::PageFault { user: true, address: c.number(0)? as u64 })
+    }),
+    ("exceptions/page_fault_kernel", &["address"], |c| {
+        Some(EventKind::PageFault { user: false, address: c.number(0)? as u64 })
+    }),
+    ("nmi/nmi_handler", &["delta_ns"], |c| Some(EventKind::Nmi { delta_ns: c.number(0)?.max(0) as u64 })),
+];
+
+/// How the records of one event are read: its fields, looked up once, or only its name.
 #[derive(Debug, Clone)]
 enum Plan {
-    Switch { prev_comm: Field, prev_pid: Field, prev_state: Field, next_comm: Field, next_pid: Field },
-    IrqEntry { irq: Field, name: Field },
-    IrqExit { irq: Field },
-    SoftirqEntry { vec: Field },
-    SoftirqExit { vec: Field },
-    VectorEntry { name: String },
-    VectorExit { name: String },
-    PageFault { user: bool, address: Field },
-    Nmi { delta_ns: Field },
-    WorkStart { function: Field },
-    WorkEnd { function: Option<Field> },
-    TimerEntry { function: Field },
-    TimerExit,
-    Other { name: String },
+    Fields(Read, Vec<Field>),
+    Name(fn(NameId) -> EventKind, String),
 }
 
 impl Plan {
-    /// The plan for an event; `None` if it lacks a field that the event has on every kernel known.
+    /// The plan for an event; `None` if it lacks a field of its layout.
     fn of(format: &EventFormat) -> Option<Self> {
-        let field = |name: &str| format.field(name).cloned();
-        Some(match (format.group.as_str(), format.name.as_str()) {
-            ("sched", "sched_switch") => Self::Switch {
-                prev_comm: field("prev_comm")?,
-                prev_pid: field("prev_pid")?,
-                prev_state: field("prev_state")?,
-                next_comm: field("next_comm")?,
-                next_pid: field("next_pid")?,
-            },
-            ("irq", "irq_handler_entry") => Self::IrqEntry { irq: field("irq")?, name: field("name")? },
-            ("irq", "irq_handler_exit") => Self::IrqExit { irq: field("irq")? },
-            ("irq", "softirq_entry") => Self::SoftirqEntry { vec: field("vec")? },
-            ("irq", "softirq_exit") => Self::SoftirqExit { vec: field("vec")? },
-            ("exceptions", "page_fault_user") => Self::PageFault { user: true, address: field("address")? },
-            ("exceptions", "page_fault_kernel") => {
-                Self::PageFault { user: false, address: field("address")? }
-            }
-            ("nmi", "nmi_handler") => Self::Nmi { delta_ns: field("delta_ns")? },
-            ("workqueue", "workqueue_execute_start") => Self::WorkStart { function: field("function")? },
-            ("workqueue", "workqueue_execute_end") => Self::WorkEnd { function: field("function") },
-            ("timer", "hrtimer_expire_entry") => Self::TimerEntry { function: field("function")? },
-            ("timer", "hrtimer_expire_exit") => Self::TimerExit,
-            ("irq_vectors" | "ipi", name) => {
-                match (name.strip_suffix("_entry"), name.strip_suffix("_exit")) {
-                    (Some(name), _) => Self::VectorEntry { name: name.to_owned() },
-                    (_, Some(name)) => Self::VectorExit { name: name.to_owned() },
-                    _ => Self::Other { name: format.name.clone() },
-                }
-            }
-            _ => Self::Other { name: format.name.clone() },
+        let event = format!("{}/{}", format.group, format.name);
+        if let Some((_, fields, read)) = LAYOUTS.iter().find(|(name, ..)| *name == event) {
+            let fields = fields.iter().map(|name| format.field(name).cloned()).collect::<Option<_>>()?;
+            return Some(Self::Fields(*read, fields));
+        }
+        let vector =
+            Some(format.name.as_str()).filter(|_| ["irq_vectors", "ipi"].contains(&&format.group[..]));
+        let entry = vector.and_then(|name| name.strip_suffix("_entry"));
+        let exit = vector.and_then(|name| name.strip_suffix("_exit"));
+        Some(match (entry, exit) {
+            (Some(name), _) => Self::Name(|name| EventKind::VectorEntry { name }, name.to_owned()),
+            (_, Some(name)) => Self::Name(|name| EventKind::VectorExit { name }, name.to_owned()),
+            _ => Self::Name(|name| EventKind::Other { name }, format.name.clone()),
         })
     }
 
-    /// The event in `record`; `None` if the record is too short for a field.
     fn read(&self, record: &[u8], names: &mut Names) -> Option<EventKind> {
-        let int = |f: &Field| f.number(record).map(|n| n as i32);
-        let small = |f: &Field| f.number(record).and_then(|n| u8::try_from(n).ok());
-        let word = |f: &Field| f.number(record).map(|n| n as u64);
-        Some(match self {
-            Self::Switch { prev_comm, prev_pid, prev_state, next_comm, next_pid } => EventKind::SwitchTo {
-                prev_pid: int(prev_pid)?,
-                prev_comm: names.intern(prev_comm.text(record)?),
-                prev_state: TaskState(word(prev_state)? as u16),
-                next_pid: int(next_pid)?,
-                next_comm: names.intern(next_comm.text(record)?),
-            },
-            Self::IrqEntry { irq, name } => {
-                EventKind::IrqEntry { irq: int(irq)?, name: names.intern(name.text(record)?) }
-            }
-            Self::IrqExit { irq } => EventKind::IrqExit { irq: int(irq)? },
-            Self::SoftirqEntry { vec } => EventKind::SoftirqEntry { vec: small(vec)? },
-            Self::SoftirqExit { vec } => EventKind::SoftirqExit { vec: small(vec)? },
-            Self::VectorEntry { name } => EventKind::VectorEntry { name: names.intern(name.as_bytes()) },
-            Self::VectorExit { name } => EventKind::VectorExit { name: names.intern(name.as_bytes()) },
-            Self::PageFault { user, address } => {
-                EventKind::PageFault { user: *user, address: word(address)? }
-            }
-            Self::Nmi { delta_ns } => EventKind::Nmi { delta_ns: delta_ns.number(record)?.max(0) as u64 },
-            Self::WorkStart { function } => EventKind::WorkStart { function: word(function)? },
-            Self::WorkEnd { function: None } => EventKind::WorkEnd { function: 0 },
-            Self::WorkEnd { function: Some(f) } => EventKind::WorkEnd { function: word(f)? },
-            Self::TimerEntry { function } => EventKind::TimerEntry { function: word(function)? },
-            Self::TimerExit => EventKind::TimerExit,
-            Self::Other { name } => EventKind::Other { name: names.intern(name.as_bytes()) },
-        })
+        match self {
+            Self::Fields(read, fields) => read(&mut Cells { fields, record, names }),
+            Self::Name(kind, name) => Some(kind(names.intern(name.as_bytes()))),
+        }
     }
 }
 
 #[derive(Debug, Clone)]
-pub struct Decoder {
-    page: PageFormat,
+pub(super) struct Decoder {
+    pub(super) page: PageFormat,
     /// Indexed by event number; a few hundred entries at most.
     plans: Vec<Option<Plan>>,
-    names: Names,
-    malformed_records: u64,
+    pub(super) names: Names,
+    /// Records met so far that could not be decoded.
+    pub(super) malformed_records: u64,
 }
 
 impl Decoder {
     /// A decoder for records of `formats` on sub-buffers of `page`.
-    pub fn new(page: PageFormat, formats: &[EventFormat]) -> Self {
+    pub(super) fn new(page: PageFormat, formats: &[EventFormat]) -> Self {
         let mut plans = vec![None; formats.iter().map(|f| usize::from(f.id) + 1).max().unwrap_or(0)];
         for format in formats {
             plans[usize::from(format.id)] = Plan::of(format);
@@ -113,23 +112,9 @@ impl Decoder {
         Self { page, plans, names: Names::default(), malformed_records: 0 }
     }
 
-    /// Size of one sub-buffer, the unit in which `trace_pipe_raw` is read.
-    pub fn subbuf_bytes(&self) -> usize {
-        self.page.subbuf_bytes
-    }
-
-    pub fn into_names(self) -> Names {
-        self.names
-    }
-
-    /// Records met so far that could not be decoded.
-    pub fn malformed_records(&self) -> u64 {
-        self.malformed_records
-    }
-
     /// Appends the events of one sub-buffer of `cpu` to `events`. Unknown or damaged records
     /// are counted and left out.
-    pub fn decode(&mut self, subbuffer: &[u8], cpu: u16, events: &mut Vec<TraceEvent>) {
+    pub(super) fn decode(&mut self, subbuffer: &[u8], cpu: u16, events: &mut Vec<TraceEvent>) {
         let Some(mut records) = Subbuffer::open(subbuffer, &self.page) else {
             self.malformed_records += 1;
             return;
@@ -198,10 +183,10 @@ mod tests {
         );
         let (mut decoder, mut events) = (decoder(), Vec::new());
         decoder.decode(&page, 3, &mut events);
-        assert_eq!(decoder.malformed_records(), 3);
+        assert_eq!(decoder.malformed_records, 3);
         assert!(events.iter().all(|e| e.cpu == 3));
         assert_eq!(events.iter().map(|e| e.ticks).collect::<Vec<_>>(), [110, 120, 130, 140]);
-        let names = decoder.into_names();
+        let names = decoder.names;
         let EventKind::IrqEntry { irq: 24, name } = events[0].kind else { panic!("{events:?}") };
         assert_eq!(names.text(name), "eth0");
         assert_eq!(events[1].kind, EventKind::SoftirqEntry { vec: 9 });
@@ -239,7 +224,7 @@ mod tests {
         let (page, formats) = fixture_formats();
         let mut decoder = Decoder::new(page, &formats);
         let mut events = Vec::new();
-        for subbuffer in bytes.chunks(decoder.subbuf_bytes()) {
+        for subbuffer in bytes.chunks(decoder.page.subbuf_bytes) {
             decoder.decode(subbuffer, 1, &mut events);
         }
         (events, decoder)
@@ -249,10 +234,10 @@ mod tests {
     fn recorded_pages_decode_as_the_kernel_itself_printed_them() {
         let bytes = std::fs::read(fixture().join("cpu1.raw")).unwrap();
         let (events, decoder) = decode_fixture(&bytes);
-        assert_eq!(decoder.malformed_records(), 0);
+        assert_eq!(decoder.malformed_records, 0);
         assert!(events.is_sorted_by_key(|e| e.ticks));
         let mut counts = BTreeMap::new();
-        let names = decoder.into_names();
+        let names = decoder.names;
         let mut lines = Vec::new();
         for event in &events {
             let name = event_name(&event.kind, &names);
@@ -262,10 +247,7 @@ mod tests {
         assert!(counts.len() >= 5, "{counts:?}");
         let printed = std::fs::read_to_string(fixture().join("cpu1.printed")).unwrap();
         let printed: Vec<&str> = printed.lines().collect();
-        assert_eq!(printed.len(), lines.len());
-        for (ours, kernel) in lines.iter().zip(printed) {
-            assert_eq!(ours, kernel);
-        }
+        assert_eq!(lines, printed);
     }
 
     fn event_name(kind: &EventKind, names: &Names) -> String {
@@ -280,10 +262,6 @@ mod tests {
             EventKind::PageFault { user: true, .. } => "page_fault_user".to_owned(),
             EventKind::PageFault { user: false, .. } => "page_fault_kernel".to_owned(),
             EventKind::Nmi { .. } => "nmi_handler".to_owned(),
-            EventKind::WorkStart { .. } => "workqueue_execute_start".to_owned(),
-            EventKind::WorkEnd { .. } => "workqueue_execute_end".to_owned(),
-            EventKind::TimerEntry { .. } => "hrtimer_expire_entry".to_owned(),
-            EventKind::TimerExit => "hrtimer_expire_exit".to_owned(),
             EventKind::Other { name } => names.text(*name).to_owned(),
         }
     }

@@ -3,31 +3,22 @@
 //!
 //! Source: Documentation/trace/events.rst, section "Event formats".
 
-/// How a field's bytes are found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FieldPlace {
-    /// The value lies at the field's offset.
-    Inline,
-    /// The field holds offset (low 16 bits, from the record's start) and length (high 16 bits) of the value.
-    DataLoc,
-    /// As `DataLoc`, but the offset counts from the end of the field.
-    RelLoc,
-}
-
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Field {
-    pub name: String,
+pub(super) struct Field {
+    pub(super) name: String,
     /// Offset from the start of the record.
-    pub offset_bytes: usize,
-    pub size_bytes: usize,
+    pub(super) offset_bytes: usize,
+    pub(super) size_bytes: usize,
     /// Whether numbers are signed.
-    pub signed: bool,
-    pub place: FieldPlace,
+    pub(super) signed: bool,
+    /// Whether the field holds offset (low 16 bits, from the record's start) and length (high 16 bits) of the value, which
+    /// lies elsewhere in the record (`__data_loc`).
+    pub(super) located: bool,
 }
 
 impl Field {
     /// Reads one `field:TYPE NAME; offset:N; size:N; signed:N;` line; `None` if it is not one.
-    pub fn parse(line: &str) -> Option<Self> {
+    pub(super) fn parse(line: &str) -> Option<Self> {
         let line = line.trim().strip_prefix("field:")?;
         let mut parts = line.split(';').map(str::trim);
         let declaration = parts.next()?;
@@ -37,19 +28,13 @@ impl Field {
         let signed = number("signed").unwrap_or(0) != 0;
         let name = declaration.rsplit([' ', '*']).next()?;
         let name = name.split('[').next()?.to_owned();
-        let place = if declaration.starts_with("__data_loc") {
-            FieldPlace::DataLoc
-        } else if declaration.starts_with("__rel_loc") {
-            FieldPlace::RelLoc
-        } else {
-            FieldPlace::Inline
-        };
-        Some(Self { name, offset_bytes, size_bytes, signed, place })
+        let located = declaration.starts_with("__data_loc");
+        Some(Self { name, offset_bytes, size_bytes, signed, located })
     }
 
     /// The field's number in `record`, sign-extended if signed; `None` if the record is too short or the size is not 1, 2, 4
     /// or 8 bytes.
-    pub fn number(&self, record: &[u8]) -> Option<i64> {
+    pub(super) fn number(&self, record: &[u8]) -> Option<i64> {
         let bytes = record.get(self.offset_bytes..self.offset_bytes.checked_add(self.size_bytes)?)?;
         Some(match (bytes.len(), self.signed) {
             (1, false) => i64::from(bytes[0]),
@@ -65,35 +50,32 @@ impl Field {
     }
 
     /// The field's text in `record`, up to the first NUL.
-    pub fn text<'r>(&self, record: &'r [u8]) -> Option<&'r [u8]> {
-        let end = self.offset_bytes.checked_add(self.size_bytes)?;
-        let bytes = match self.place {
-            FieldPlace::Inline => record.get(self.offset_bytes..end)?,
-            FieldPlace::DataLoc | FieldPlace::RelLoc => {
-                let word = self.number(record)? as u32;
-                let base = if self.place == FieldPlace::RelLoc { end } else { 0 };
-                let start = base + (word & 0xffff) as usize;
-                record.get(start..start + (word >> 16) as usize)?
-            }
+    pub(super) fn text<'r>(&self, record: &'r [u8]) -> Option<&'r [u8]> {
+        let (start, len) = if self.located {
+            let word = self.number(record)? as u32;
+            ((word & 0xffff) as usize, (word >> 16) as usize)
+        } else {
+            (self.offset_bytes, self.size_bytes)
         };
+        let bytes = record.get(start..start.checked_add(len)?)?;
         let len = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
         Some(&bytes[..len])
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EventFormat {
+pub(super) struct EventFormat {
     /// Group, which is the directory's name, for example `sched`.
-    pub group: String,
+    pub(super) group: String,
     /// Event name, for example `sched_switch`.
-    pub name: String,
-    pub id: u16,
-    pub fields: Vec<Field>,
+    pub(super) name: String,
+    pub(super) id: u16,
+    pub(super) fields: Vec<Field>,
 }
 
 impl EventFormat {
     /// Reads a `format` file of the event in `group`; `None` if name or id are missing.
-    pub fn parse(group: &str, text: &str) -> Option<Self> {
+    pub(super) fn parse(group: &str, text: &str) -> Option<Self> {
         let value = |key: &str| text.lines().find_map(|l| l.strip_prefix(key)).map(str::trim);
         Some(Self {
             group: group.to_owned(),
@@ -104,24 +86,24 @@ impl EventFormat {
     }
 
     /// The field called `name`.
-    pub fn field(&self, name: &str) -> Option<&Field> {
+    pub(super) fn field(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|f| f.name == name)
     }
 }
 
 /// Layout of a sub-buffer (a page of the ring buffer).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PageFormat {
+pub(super) struct PageFormat {
     pub(super) timestamp: Field,
     pub(super) commit: Field,
-    pub data_offset_bytes: usize,
+    pub(super) data_offset_bytes: usize,
     /// Size of the whole sub-buffer, header included.
-    pub subbuf_bytes: usize,
+    pub(super) subbuf_bytes: usize,
 }
 
 impl PageFormat {
     /// Reads `events/header_page`; `None` if a field is missing.
-    pub fn parse(text: &str) -> Option<Self> {
+    pub(super) fn parse(text: &str) -> Option<Self> {
         let fields: Vec<Field> = text.lines().filter_map(Field::parse).collect();
         let named = |name: &str| fields.iter().find(|f| f.name == name).cloned();
         let data = named("data")?;
@@ -143,7 +125,7 @@ mod tests {
         let f = Field::parse("\tfield:char prev_comm[16];\toffset:8;\tsize:16;\tsigned:0;").unwrap();
         assert_eq!((f.name.as_str(), f.offset_bytes, f.size_bytes, f.signed), ("prev_comm", 8, 16, false));
         let f = Field::parse("field:__data_loc char[] name;\toffset:12;\tsize:4;\tsigned:0;").unwrap();
-        assert_eq!((f.name.as_str(), f.place), ("name", FieldPlace::DataLoc));
+        assert_eq!((f.name.as_str(), f.located), ("name", true));
         let f = Field::parse("field:void *function;\toffset:16;\tsize:8;\tsigned:0;").unwrap();
         assert_eq!(f.name, "function");
         assert_eq!(Field::parse("print fmt: \"x\""), None);
@@ -157,7 +139,7 @@ mod tests {
             offset_bytes: 1,
             size_bytes,
             signed,
-            place: FieldPlace::Inline,
+            located: false,
         };
         let mut record = vec![0_u8];
         record.extend((-2_i64).to_ne_bytes());
@@ -171,14 +153,10 @@ mod tests {
 
     #[test]
     fn located_text_is_found_and_never_read_beyond_the_record() {
-        let mut field = Field::parse("field:__data_loc char[] name;\toffset:0;\tsize:4;\tsigned:0;").unwrap();
+        let field = Field::parse("field:__data_loc char[] name;\toffset:0;\tsize:4;\tsigned:0;").unwrap();
         let mut record = (6_u32 << 16 | 4).to_ne_bytes().to_vec();
         record.extend(b"eth0\0x");
         assert_eq!(field.text(&record), Some(&b"eth0"[..]));
         assert_eq!(field.text(&record[..9]), None);
-        field.place = FieldPlace::RelLoc;
-        let mut record = (6_u32 << 16).to_ne_bytes().to_vec();
-        record.extend(b"virtio");
-        assert_eq!(field.text(&record), Some(&b"virtio"[..]));
     }
 }

@@ -20,8 +20,8 @@ const REMOVE_PAUSE_NS: u64 = 10_000_000;
 #[derive(Debug)]
 pub(super) struct Instance {
     dir: PathBuf,
-    /// Taken out first on drop, so that the directory is removed while the mount is still there.
-    guard: Option<Guard>,
+    /// Dropped first, so that the directory is removed while the mount is still there.
+    _guard: Guard,
     _lock: File,
     _mount: Arc<KernelMount>,
 }
@@ -43,7 +43,7 @@ impl Instance {
         let guard = Guard::new("tracefs instance", undo);
         let lock = File::open(&dir)?;
         rustix::fs::flock(lock.as_fd(), rustix::fs::FlockOperation::NonBlockingLockExclusive)?;
-        Ok(Self { dir, guard: Some(guard), _lock: lock, _mount: mount })
+        Ok(Self { dir, _guard: guard, _lock: lock, _mount: mount })
     }
 
     pub(super) fn path(&self, leaf: &str) -> PathBuf {
@@ -66,12 +66,6 @@ impl Instance {
     /// Writes without creating: a file that this kernel does not have is an error.
     pub(super) fn write(&self, leaf: &str, text: &str) -> io::Result<()> {
         fs::OpenOptions::new().write(true).open(self.path(leaf))?.write_all(text.as_bytes())
-    }
-}
-
-impl Drop for Instance {
-    fn drop(&mut self) {
-        drop(self.guard.take());
     }
 }
 

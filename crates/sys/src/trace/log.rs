@@ -36,7 +36,7 @@ impl Names {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TaskState(pub u16);
 
-/// What happened. Names are ids in [`TraceLog::names`], functions are addresses.
+/// What happened. Names are ids in [`TraceLog::names`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventKind {
     /// The CPU changed from one task to another. Some kernels leave out the switch away from certain tasks, so a reader should
@@ -79,16 +79,6 @@ pub enum EventKind {
     },
     /// A handler of a non-maskable interrupt has ended.
     Nmi { delta_ns: u64 },
-    /// A work queue item begins in a kernel worker thread.
-    WorkStart { function: u64 },
-    WorkEnd {
-        /// Its function; 0 on kernels that don't tell.
-        function: u64,
-    },
-    /// The callback of a high-resolution timer begins.
-    TimerEntry { function: u64 },
-    /// The callback of a high-resolution timer ends.
-    TimerExit,
     /// Any other event that was asked for.
     Other { name: NameId },
 }
@@ -108,7 +98,7 @@ pub struct TraceEvent {
     pub kind: EventKind,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TraceClock {
     /// The time-stamp counter: the same ticks `rdtsc` reads.
     X86Tsc,
@@ -116,18 +106,21 @@ pub enum TraceClock {
     MonoRaw,
     /// `CLOCK_MONOTONIC` in nanoseconds.
     Mono,
-    /// Another kernel clock, in nanoseconds, that programs can't read; only good for order and durations.
-    Kernel(String),
+    /// A clock of the kernel, in nanoseconds, that programs can't read; only good for order and durations.
+    Global,
 }
 
 impl TraceClock {
+    /// The best first.
+    pub(super) const ALL: [Self; 4] = [Self::X86Tsc, Self::MonoRaw, Self::Mono, Self::Global];
+
     /// The name in `trace_clock`.
-    pub fn name(&self) -> &str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::X86Tsc => "x86-tsc",
             Self::MonoRaw => "mono_raw",
             Self::Mono => "mono",
-            Self::Kernel(name) => name,
+            Self::Global => "global",
         }
     }
 }

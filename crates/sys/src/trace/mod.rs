@@ -11,11 +11,8 @@ mod log;
 mod page;
 mod session;
 
-pub use decode::Decoder;
-pub use format::{EventFormat, Field, FieldPlace, PageFormat};
 pub use log::{
     Dropped, EventKind, NameId, Names, SkippedEvent, TaskState, TraceClock, TraceEvent, TraceLog,
     softirq_name,
 };
-pub use page::{Record, Subbuffer};
 pub use session::{DEFAULT_EVENTS, TraceConfig, TraceError, TraceSession};

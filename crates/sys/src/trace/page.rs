@@ -17,15 +17,15 @@ const ABSOLUTE_BITS: u32 = 59;
 
 /// One data record: its time and its bytes, which begin with the event's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Record<'p> {
+pub(super) struct Record<'p> {
     /// Time in the trace clock's unit.
-    pub ticks: u64,
-    pub bytes: &'p [u8],
+    pub(super) ticks: u64,
+    pub(super) bytes: &'p [u8],
 }
 
 /// The records of one sub-buffer, in order.
 #[derive(Debug, Clone)]
-pub struct Subbuffer<'p> {
+pub(super) struct Subbuffer<'p> {
     data: &'p [u8],
     at: usize,
     ticks: u64,
@@ -34,7 +34,7 @@ pub struct Subbuffer<'p> {
 
 impl<'p> Subbuffer<'p> {
     /// Opens the bytes of one sub-buffer; `None` if they are too short for the header.
-    pub fn open(page: &'p [u8], format: &PageFormat) -> Option<Self> {
+    pub(super) fn open(page: &'p [u8], format: &PageFormat) -> Option<Self> {
         let ticks = format.timestamp.number(page)? as u64;
         let commit = format.commit.number(page)? as u64;
         let after_header = page.get(format.data_offset_bytes..)?;
@@ -45,7 +45,7 @@ impl<'p> Subbuffer<'p> {
     }
 
     /// Whether a record ran over the end of the committed bytes; known after iterating.
-    pub fn is_damaged(&self) -> bool {
+    pub(super) fn is_damaged(&self) -> bool {
         self.damaged
     }
 

@@ -32,8 +32,6 @@ pub const DEFAULT_EVENTS: &[&str] = &[
     "workqueue/workqueue_execute_end",
 ];
 
-const CLOCKS: [&str; 4] = ["x86-tsc", "mono_raw", "mono", "global"];
-
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceConfig {
     pub cpus: CpuSet,
@@ -66,14 +64,8 @@ pub enum TraceError {
     Format(String),
 }
 
-trait InStep<T> {
-    fn in_step(self, step: &str) -> Result<T, TraceError>;
-}
-
-impl<T> InStep<T> for io::Result<T> {
-    fn in_step(self, step: &str) -> Result<T, TraceError> {
-        self.map_err(|source| TraceError::Step { step: step.to_owned(), source })
-    }
+fn in_step(step: &str) -> impl FnOnce(io::Error) -> TraceError {
+    move |source| TraceError::Step { step: step.to_owned(), source }
 }
 
 /// A running recording. Dropping it removes the instance and forgets the events.
@@ -97,26 +89,28 @@ impl TraceSession {
         }
         let mount = KernelMount::open(KernelFs::Trace).map_err(TraceError::Unavailable)?;
         let instance = Instance::create(mount).map_err(TraceError::Unavailable)?;
-        instance.write("tracing_on", "0").in_step("stopping")?;
+        instance.write("tracing_on", "0").map_err(in_step("stopping"))?;
         let clock = set_clock(&instance)?;
-        instance.write("options/overwrite", "0").in_step("setting 'no overwrite'")?;
-        instance.write("tracing_cpumask", &mask_text(&config.cpus)).in_step("setting the CPU mask")?;
+        instance.write("options/overwrite", "0").map_err(in_step("setting 'no overwrite'"))?;
+        instance
+            .write("tracing_cpumask", &mask_text(&config.cpus))
+            .map_err(in_step("setting the CPU mask"))?;
         size_buffers(&instance, config)?;
-        let header = instance.read("events/header_page").in_step("reading events/header_page")?;
+        let header = instance.read("events/header_page").map_err(in_step("reading events/header_page"))?;
         let page =
             PageFormat::parse(&header).ok_or_else(|| TraceError::Format("events/header_page".to_owned()))?;
         let (formats, skipped_events) = enable_events(&instance, &config.events);
         let decoder = Decoder::new(page, &formats);
         let lanes =
             config.cpus.iter().map(|cpu| Lane { cpu: cpu as u16, events: Vec::new(), dropped: 0 }).collect();
-        let page = vec![0; decoder.subbuf_bytes()];
+        let page = vec![0; decoder.page.subbuf_bytes];
         let session = Self { instance, decoder, lanes, clock, skipped_events, page };
-        session.instance.write("tracing_on", "1").in_step("starting")?;
+        session.instance.write("tracing_on", "1").map_err(in_step("starting"))?;
         Ok(session)
     }
 
-    pub fn clock(&self) -> &TraceClock {
-        &self.clock
+    pub fn clock(&self) -> TraceClock {
+        self.clock
     }
 
     /// Reads what has been recorded so far, so that the ring buffers have room again. Call it from a CPU that is not measured.
@@ -125,7 +119,7 @@ impl TraceSession {
         let before: usize = self.lanes.iter().map(|l| l.events.len()).sum();
         for lane in &mut self.lanes {
             read_lane(&self.instance, &mut self.decoder, lane, &mut self.page)
-                .in_step(&format!("reading CPU {}", lane.cpu))?;
+                .map_err(in_step(&format!("reading CPU {}", lane.cpu)))?;
         }
         Ok(self.lanes.iter().map(|l| l.events.len()).sum::<usize>() - before)
     }
@@ -138,7 +132,7 @@ impl TraceSession {
     /// Stops recording, reads the rest and removes the instance.
     /// Errors: the step that failed; the instance is removed all the same.
     pub fn stop(mut self) -> Result<TraceLog, TraceError> {
-        self.instance.write("tracing_on", "0").in_step("stopping")?;
+        self.instance.write("tracing_on", "0").map_err(in_step("stopping"))?;
         self.drain()?;
         let Self { instance, decoder, lanes, clock, skipped_events, .. } = self;
         drop(instance);
@@ -151,8 +145,7 @@ impl TraceSession {
         }
         // Each lane is in order already, which a stable sort makes use of.
         events.sort_by_key(|e| (e.ticks, e.cpu));
-        let malformed_records = decoder.malformed_records();
-        let names = decoder.into_names();
+        let Decoder { names, malformed_records, .. } = decoder;
         let clock = Some(clock);
         Ok(TraceLog { events, names, dropped, clock, skipped_events, malformed_records })
     }
@@ -160,18 +153,12 @@ impl TraceSession {
 
 /// Sets the best available clock and returns it.
 fn set_clock(instance: &Instance) -> Result<TraceClock, TraceError> {
-    let listed = instance.read("trace_clock").in_step("reading trace_clock")?;
+    let listed = instance.read("trace_clock").map_err(in_step("reading trace_clock"))?;
     let available: Vec<&str> = listed.split_whitespace().map(|c| c.trim_matches(['[', ']'])).collect();
-    let name = CLOCKS
+    TraceClock::ALL
         .into_iter()
-        .find(|c| available.contains(c) && instance.write("trace_clock", c).is_ok())
-        .ok_or_else(|| TraceError::Format("trace_clock".to_owned()))?;
-    Ok(match name {
-        "x86-tsc" => TraceClock::X86Tsc,
-        "mono_raw" => TraceClock::MonoRaw,
-        "mono" => TraceClock::Mono,
-        other => TraceClock::Kernel(other.to_owned()),
-    })
+        .find(|c| available.contains(&c.name()) && instance.write("trace_clock", c.name()).is_ok())
+        .ok_or_else(|| TraceError::Format("trace_clock".to_owned()))
 }
 
 /// The kernel's mask format: 32-bit groups in hexadecimal, highest first, separated by commas.
@@ -187,7 +174,7 @@ fn mask_text(cpus: &CpuSet) -> String {
 /// Gives the traced CPUs their buffers and takes them from the others, which record nothing.
 fn size_buffers(instance: &Instance, config: &TraceConfig) -> Result<(), TraceError> {
     const SMALLEST_BYTES: usize = 64 << 10;
-    instance.write("buffer_size_kb", "64").in_step("shrinking the buffers")?;
+    instance.write("buffer_size_kb", "64").map_err(in_step("shrinking the buffers"))?;
     let grant = |bytes: usize| {
         let kib = (bytes >> 10).to_string();
         config
@@ -200,7 +187,7 @@ fn size_buffers(instance: &Instance, config: &TraceConfig) -> Result<(), TraceEr
         match grant(bytes) {
             Ok(()) => return Ok(()),
             Err(e) if e.raw_os_error() == Some(libc::ENOMEM) && bytes / 2 >= SMALLEST_BYTES => bytes /= 2,
-            Err(e) => return Err(e).in_step("sizing the buffers (does every CPU exist?)"),
+            Err(e) => return Err(in_step("sizing the buffers (does every CPU exist?)")(e)),
         }
     }
 }
