@@ -3,10 +3,12 @@
 use machmeter_engine::ProbeError;
 use machmeter_engine::cost::{Kind, Row};
 use machmeter_sys::kernel::{self, Kernel};
+use machmeter_sys::pages::Backing;
 
 use super::sizes::{self, Level};
 use super::stream::{Contents, moved};
 use crate::memory::Params;
+use crate::memory::ladder::chase::pages_name;
 
 /// Families of the first rows of every table, in its order.
 pub(super) const FAMILIES: [&str; 9] =
@@ -18,22 +20,6 @@ const UPDATE: &str = "update";
 /// Variants by vector width. Others (`rep_stosb`) are ways of their own and measured beside them.
 const VECTORS: [&str; 5] = ["scalar", "sse2", "neon", "avx2", "avx512"];
 
-/// What the memory of a row is mapped with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PageSize {
-    Small,
-    Huge,
-}
-
-impl PageSize {
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Small => "small",
-            Self::Huge => "huge",
-        }
-    }
-}
-
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Spec {
     pub(super) kernel: &'static Kernel,
@@ -42,12 +28,22 @@ pub(super) struct Spec {
     pub(super) working_set_bytes: usize,
     pub(super) cpus: usize,
     pub(super) contents: Contents,
-    pub(super) pages: PageSize,
+    pub(super) pages: Backing,
     /// Compiled-code width, for comparison with the STREAM program.
     pub(super) as_stream: bool,
 }
 
 impl Spec {
+    /// On one CPU, in small pages.
+    pub(super) fn new(
+        kernel: &'static Kernel,
+        level: Level,
+        working_set_bytes: usize,
+        contents: Contents,
+    ) -> Self {
+        Self { kernel, level, working_set_bytes, cpus: 1, contents, pages: Backing::Small, as_stream: false }
+    }
+
     /// The row it fills. `per_turn` is in bytes requested, over all CPUs.
     pub(super) fn row(&self, kernel_turns: u64) -> Row {
         let declared = self.kernel.declared;
@@ -57,7 +53,7 @@ impl Spec {
             .with("working_set_bytes", self.working_set_bytes)
             .with("cpus", self.cpus)
             .with("data", self.contents.name())
-            .with("pages", self.pages.name())
+            .with("pages", pages_name(self.pages))
             .per_turn(requested * kernel_turns as f64 * self.cpus as f64);
         if self.as_stream {
             row = row.with("convention", "stream");
@@ -182,39 +178,15 @@ pub(super) struct Plan {
     pub(super) peaks: Vec<&'static Kernel>,
 }
 
-/// Chooses the rows. `cached` are working sets by level, `memory_bytes` the one in memory on one CPU, `together_bytes` with
-/// all CPUs.
-pub(super) fn rows(
-    depth: Depth,
-    request: &Request,
-    cached: &[(Level, usize)],
-    memory_bytes: usize,
-    together_bytes: usize,
-) -> Plan {
+/// Chooses the rows. `cached` are working sets by level, `memory_bytes` the one in memory.
+pub(super) fn rows(depth: Depth, request: &Request, cached: &[(Level, usize)], memory_bytes: usize) -> Plan {
     let mut plan = Plan::default();
-    let spec = |kernel, level, working_set_bytes| Spec {
-        kernel,
-        level,
-        working_set_bytes,
-        cpus: 1,
-        contents: contents_of(kernel, request.contents),
-        pages: PageSize::Small,
-        as_stream: false,
+    let spec = |kernel, level, working_set_bytes| {
+        Spec::new(kernel, level, working_set_bytes, contents_of(kernel, request.contents))
     };
-    let chosen = |list: &[&str]| -> Vec<&'static Kernel> {
-        if request.kernels.is_empty() {
-            list.iter().filter_map(|f| widest(f)).collect()
-        } else {
-            request.kernels.clone()
-        }
-    };
-    let everything = || -> Vec<&'static Kernel> {
-        if request.kernels.is_empty() {
-            streams().filter(|k| (k.available)()).collect()
-        } else {
-            request.kernels.clone()
-        }
-    };
+    let asked = || Some(request.kernels.clone()).filter(|kernels| !kernels.is_empty());
+    let chosen = |list: &[&str]| asked().unwrap_or_else(|| list.iter().filter_map(|f| widest(f)).collect());
+    let everything = || asked().unwrap_or_else(|| streams().filter(|k| (k.available)()).collect());
     let (in_caches, in_memory, at_once) = match depth {
         Depth::Least => (
             chosen(&["read", "write", "copy"]),
@@ -247,10 +219,10 @@ pub(super) fn rows(
             let ordinary = zeroed.iter().map(memory).filter(|s| s.contents == Contents::Random);
             plan.single.extend(ordinary.map(|s| Spec { contents: Contents::Zeros, ..s }));
         }
-        plan.single.extend(huge.iter().map(memory).map(|s| Spec { pages: PageSize::Huge, ..s }));
+        plan.single.extend(huge.iter().map(memory).map(|s| Spec { pages: Backing::Huge, ..s }));
     }
     let counts = cpu_counts(request.cpus, depth);
-    let together = |k: &'static Kernel, cpus| Spec { cpus, ..spec(k, Level::Memory, together_bytes) };
+    let together = |k: &'static Kernel, cpus| Spec { cpus, ..spec(k, Level::Memory, memory_bytes) };
     plan.together.extend(counts.iter().flat_map(|n| at_once.iter().map(|k| together(k, *n))));
     if depth == Depth::Full {
         for k in chosen(&["read", "write", "copy"]) {
@@ -267,17 +239,13 @@ pub(super) fn rows(
     for specs in [&mut plan.single, &mut plan.together] {
         // A change of sign makes zeros that are not all zero bits, and the other rows share the memory.
         specs.retain(|s| s.contents == Contents::Random || split(s.kernel.name).0 != UPDATE);
-        once(specs);
+        let mut seen = std::collections::BTreeSet::new();
+        specs.retain(|s| {
+            let row = s.row(1);
+            seen.insert((row.operation, row.params))
+        });
     }
     plan
-}
-
-fn once(specs: &mut Vec<Spec>) {
-    let key = |s: &Spec| {
-        (s.kernel.name, s.level, s.working_set_bytes, s.cpus, s.contents.name(), s.pages.name(), s.as_stream)
-    };
-    let mut seen = std::collections::BTreeSet::new();
-    specs.retain(|s| seen.insert(key(s)));
 }
 
 /// The instruction that zeroes a line writes zeros whatever it is given.

@@ -3,10 +3,11 @@
 use machmeter_engine::cost::{Kind, Row};
 use machmeter_engine::sampling::{Bench, Subject};
 use machmeter_sys::kernel::chain::{Chain, ChainSpec, Chains, LOADS_PER_TURN, Order};
-use machmeter_sys::kernel::{Ready, named};
+use machmeter_sys::kernel::named;
 use machmeter_sys::pages::{Backing, Extent};
 
 use super::NAME;
+use crate::passes::Passes;
 
 /// Base page, bytes: groups of [`Order::PageLocal`] and steps of [`Order::OnePerPage`], whatever backs the memory.
 pub(in crate::memory) const PAGE_BYTES: usize = 4_096;
@@ -36,8 +37,13 @@ pub(in crate::memory) struct Ground<'a> {
 
 impl Ground<'_> {
     pub(super) fn pages(&self) -> &'static str {
-        if self.backing == Backing::Huge { HUGE } else { SMALL }
+        pages_name(self.backing)
     }
+}
+
+/// What memory is mapped with, as in rows and metrics.
+pub(in crate::memory) fn pages_name(backing: Backing) -> &'static str {
+    if backing == Backing::Huge { HUGE } else { SMALL }
 }
 
 /// Chains that exist only during a visit: the memory is used by other rows in between.
@@ -146,15 +152,6 @@ pub(super) fn parallel(ground: Ground<'_>, chains: usize, working_set_bytes: usi
     bench(row, ground.extent, spec, chains)
 }
 
-struct Adds<'a>(Ready<'a>);
-
-impl Subject for Adds<'_> {
-    fn run(&mut self, turns: u64) -> bool {
-        std::hint::black_box(self.0.run(turns));
-        true
-    }
-}
-
 /// Operation of their rows.
 pub(super) const ADDITIONS: &str = "adds";
 /// Turns of the kernel per turn of the row: a mispredicted end of the loop is lost among them.
@@ -163,12 +160,11 @@ const ADD_TURNS: u64 = 1_024;
 const ADDS: u64 = 16;
 
 /// Dependent additions of one cycle each: the clock of the core, as it is while `beside` is visited.
-pub(super) fn adds<'a>(extent: Extent<'a>, beside: &Row) -> Result<Bench<'a>, String> {
-    let kernel = named("adds.16").ok_or("no kernel adds.16")?;
-    let ready = kernel.ready(ADD_TURNS, [extent; 3], 0).map_err(|e| e.to_string())?;
+pub(super) fn adds(beside: &Row) -> Option<Bench<'static>> {
+    let ready = named("adds.16")?.of_registers(ADD_TURNS)?;
     let mut row = Row::new(NAME, ADDITIONS, Kind::Latency).per_turn((ADD_TURNS * ADDS) as f64);
     row.params = beside.params.clone();
-    Ok(Bench::new(row, Adds(ready)))
+    Some(Bench::new(row, Passes(ready)))
 }
 
 /// Chains are followed, neighbors are let loose on the CPUs.

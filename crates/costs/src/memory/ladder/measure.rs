@@ -12,10 +12,11 @@ use machmeter_sys::pages::{Backing, Pages};
 
 use super::super::Params;
 use super::super::bandwidth::sizes::most_bytes;
+use super::super::reported::ReportedCaches;
 use super::chase::{self, GLOBAL, Ground, ONE_PER_PAGE, PAGE_LOCAL, SMALL, STRIDE_BYTES, STRIDED};
 use super::curves::{Curves, ROUND_ENDS_NS};
 use super::detect::{DETECTED_CACHES, DetectedCaches};
-use super::plan::{self, Limit, ReportedCaches, Request, ground, huge, touch};
+use super::plan::{self, Limit, Request, ground, huge, touch};
 use super::refine::{self, Refinement};
 use machmeter_engine::part::PartContext;
 
@@ -211,12 +212,12 @@ impl<'a> Ladder<'a> {
     }
 
     /// Has the clock measured beside the prices of the core's own caches.
-    fn clock(&mut self, ground: Ground<'a>, inside_levels: &[usize]) {
+    fn clock(&mut self, inside_levels: &[usize]) {
         for cell in self.cells.iter_mut().filter(|c| c.clock.is_none()) {
             let row = &cell.cell.bench.row;
             let is_price = row.operation == "chase" && row.text("order") == GLOBAL;
             if is_price && cell.bytes() as i64 <= SMALL_BYTES && inside_levels.contains(&cell.bytes()) {
-                cell.clock = chase::adds(ground.extent, row).ok();
+                cell.clock = chase::adds(row);
             }
         }
     }
@@ -250,7 +251,7 @@ impl<'a> Ladder<'a> {
                 self.curve(ground, PAGE_LOCAL, last);
             }
         }
-        self.clock(first, &found.inside_levels);
+        self.clock(&found.inside_levels);
         if self.cells.iter().any(|c| c.cell.bench.row.operation == "second") {
             return;
         }

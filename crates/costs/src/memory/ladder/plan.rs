@@ -7,11 +7,11 @@ use machmeter_engine::part::PartContext;
 use machmeter_stats::random::Random;
 use machmeter_sys::pages::{Backing, HUGE_PAGE_BYTES, Pages};
 use machmeter_sys::thread::monotonic_ns;
-use machmeter_sys::topology::{CacheKind, Topology};
 use serde::{Deserialize, Serialize};
 
 use super::super::Params;
 use super::super::bandwidth::sizes::parse_bytes;
+use super::super::reported::ReportedCaches;
 use super::chase::{self, Ground};
 
 /// Smallest working set, bytes.
@@ -71,45 +71,6 @@ pub(super) const LIMIT: Fact<Limit> = Fact::named("ladder.limit");
 pub(super) const HUGE_REFUSED: Fact<String> = Fact::named("ladder.huge_refused");
 /// Memory asked for in huge pages, and granted, bytes.
 pub(super) const HUGE_BYTES: Fact<[u64; 2]> = Fact::named("ladder.huge_bytes");
-
-/// A cache as the system describes it; 0 for what it does not say.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[allow(clippy::struct_field_names, reason = "units stand in names")]
-pub(super) struct ReportedCache {
-    /// 1 is the nearest.
-    pub(super) level: u32,
-    /// Capacity, bytes.
-    pub(super) bytes: usize,
-    pub(super) line_bytes: usize,
-    pub(super) ways: usize,
-}
-
-/// The data caches of the measured CPU as the system reports them, nearest first.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub(super) struct ReportedCaches(pub(super) Vec<ReportedCache>);
-
-impl ReportedCaches {
-    pub(super) fn of(topology: &Topology, cpu: usize) -> Self {
-        let serves =
-            topology.caches.iter().filter(|c| c.cpus.contains(cpu) && c.kind != CacheKind::Instruction);
-        let number = |n: Option<u64>| n.and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
-        let cache = |c: &machmeter_sys::topology::Cache| ReportedCache {
-            level: c.level,
-            bytes: number(c.size_bytes),
-            line_bytes: number(c.line_bytes),
-            ways: c.ways.map_or(0, |w| w as usize),
-        };
-        let mut caches: Vec<ReportedCache> = serves.map(cache).filter(|c| c.bytes > 0).collect();
-        caches.sort_by_key(|c| c.level);
-        caches.dedup_by_key(|c| c.level);
-        Self(caches)
-    }
-
-    /// Size of the last cache, bytes.
-    pub(super) fn last_bytes(&self) -> Option<usize> {
-        self.0.last().map(|c| c.bytes)
-    }
-}
 
 /// Share of huge pages granted that counts as granted; with less there are no rows of huge pages.
 pub(super) const GRANTED: f64 = 0.9;

@@ -78,7 +78,9 @@ impl Refinement {
         let ends = curves.cache_ends();
         let capacities: Vec<f64> =
             ends.iter().enumerate().map(|(i, e)| nominal_bytes(e.always_bytes(i))).collect();
-        let reach = step_edge(&curves.quiet_points(ONE_PER_PAGE, pages), REACH_RATIO, QUIET_QUANTILE)
+        let rows = curves.chases(ONE_PER_PAGE, pages, STRIDE_BYTES);
+        let quiet = curves.quiet_curve("working_set_bytes", &rows);
+        let reach = step_edge(&quiet, REACH_RATIO, QUIET_QUANTILE)
             .filter(|s| s.next / s.last < REACH_BRACKET)
             .or_else(|| step_edge(&curves.points(ONE_PER_PAGE, pages), REACH_RATIO, DISTURBED_QUANTILE));
         // One size per page count between the two neighbors of the step.
@@ -102,9 +104,7 @@ impl Refinement {
             first_cache_bytes: capacities.first().map_or(0, |c| *c as usize),
         }
     }
-}
 
-impl Refinement {
     /// Rows on which figures hang and that were seen too seldom while nobody else used the core: prices of levels, ends of caches and of
     /// the first translation buffer.
     pub(super) fn wanting(&self, curves: &Curves<'_>) -> Vec<usize> {

@@ -58,7 +58,7 @@ pub(super) fn verdict(cache: &Cache, on_hypervisor: bool) -> Verdict {
 
 /// Whether the processor runs under a hypervisor, or may.
 pub(super) fn on_hypervisor(curves: &Curves<'_>) -> bool {
-    curves.facts().get(&HYPERVISOR).is_none_or(|name| name != "none")
+    curves.all.facts.get(&HYPERVISOR).is_none_or(|name| name != "none")
 }
 
 pub(super) fn findings(curves: &Curves<'_>, found: &Detection<'_>) -> Vec<Finding> {
@@ -169,7 +169,7 @@ pub(super) fn warnings(curves: &Curves<'_>, found: &Detection<'_>) -> Vec<Warnin
         let changes = code.id == super::LAST_DRIFTS.id;
         out.push(Warning { changes, ..code.warning(text) });
     };
-    if let Some(why) = curves.facts().get(&HUGE_REFUSED) {
+    if let Some(why) = curves.all.facts.get(&HUGE_REFUSED) {
         warn(&super::NO_HUGE, format!("no huge pages: {why}"));
     } else if let Some(share) = found.huge_granted.filter(|s| *s < GRANTED) {
         warn(
@@ -198,7 +198,7 @@ pub(super) fn warnings(curves: &Curves<'_>, found: &Detection<'_>) -> Vec<Warnin
         }
     }
     if !found.memory_reached {
-        let limit = curves.facts().get(&LIMIT).filter(|l| *l != Limit::None);
+        let limit = curves.all.facts.get(&LIMIT).filter(|l| *l != Limit::None);
         let because = limit.map_or(String::new(), |l| format!(", bounded by {}", l.name()));
         let rounds = curves.rounds();
         let text = format!(

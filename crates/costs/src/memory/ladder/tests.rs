@@ -8,8 +8,8 @@ use machmeter_stats::random::Random;
 use super::chase::{GLOBAL, HUGE, ONE_PER_PAGE, PAGE_LOCAL, SMALL, STRIDED};
 use super::curves::{CacheEnd, Point, ROUND_ENDS_NS, level_ends};
 use super::detect::DetectedCaches;
-use super::plan::{ReportedCache, ReportedCaches};
 use super::*;
+use crate::memory::reported::{ReportedCache, ReportedCaches};
 
 /// Caches of 32 KiB, 1 MiB and 32 MiB at 1.08, 3.8 and 13.5 ns before memory at 110 ns, and buffers of 72 and 3,072 translations.
 #[derive(Clone)]

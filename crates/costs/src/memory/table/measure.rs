@@ -14,9 +14,10 @@ use machmeter_sys::oom::MemoryLeft;
 use machmeter_sys::pages::Fill;
 
 use super::member::{Buffers, LineOperation, per_turn};
-use super::plan::{CHOICE, Choice, Known, LINES, Line, MOST_BYTES, Operation, Sizes, models};
+use super::plan::{CHOICE, Choice, LINES, Line, MOST_BYTES, Operation, Sizes, models};
 use crate::memory::Params;
 use crate::memory::bandwidth::sizes;
+use crate::memory::reported::ReportedCaches;
 use machmeter_engine::disturbance::placement::PlacementDetector;
 use machmeter_engine::part::PartContext;
 
@@ -57,22 +58,19 @@ pub(super) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), P
     // Shared memory counts against the limits of control groups as any other does.
     let left = MemoryLeft::of_this_process(&FsRoot::host());
     let room = left.map_or(u64::MAX, |left| left.available_bytes) / MEMORY_SHARE;
-    let known = known(at);
     let most_bytes =
         MOST_BYTES.min(room / cpus.len().max(1) as u64).min(by_time(at, models.len(), cpus.len()));
     let most_bytes = most_bytes.min(sizes::most_bytes(at.host.level) as u64);
-    let choice = Choice::of(params, &known, most_bytes)?;
+    let reported = ReportedCaches::of(&at.host.topology, cpus.first().copied().unwrap_or(0));
+    let choice = Choice::of(params, &reported, most_bytes)?;
     let sizes = choice.sizes;
     let needed = (sizes.main_bytes as u64).saturating_mul(cpus.len() as u64);
     if needed > room {
         let said = format!(
             "the table of shared accesses needs {needed} bytes, and may take {room}, a {MEMORY_SHARE}th of the memory available: give a smaller --cache-size"
         );
-        return Err(if params.cache_size.is_some() {
-            ProbeError::Usage(said)
-        } else {
-            ProbeError::Cannot(said)
-        });
+        let error = if params.cache_size.is_some() { ProbeError::Usage } else { ProbeError::Cannot };
+        return Err(error(said));
     }
     at.host.begin()?;
     at.facts.set(&CHOICE, choice);
@@ -155,18 +153,6 @@ impl Cell for SlotCell<'_> {
 
     fn into_rows(self: Box<Self>) -> Vec<Row> {
         self.slot.rows.into_iter().map(Row::reached).collect()
-    }
-}
-
-/// What the system claims of the caches of the first measured CPU.
-fn known(at: &PartContext<'_>) -> Known {
-    let cpu = at.host.cpus.first().unwrap_or(0);
-    let caches = at.host.topology.data_caches(cpu);
-    let sizes: Vec<u64> = caches.iter().filter_map(|c| c.size_bytes).collect();
-    Known {
-        first_bytes: sizes.first().copied(),
-        last_bytes: sizes.last().copied(),
-        line_bytes: caches.iter().find_map(|c| c.line_bytes),
     }
 }
 

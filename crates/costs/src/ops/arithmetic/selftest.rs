@@ -9,13 +9,13 @@ use machmeter_engine::selftest::machine::{Busy, Machine, Steal};
 use machmeter_engine::selftest::{Options, SelfCheck, State};
 use machmeter_stats::quantile::median_of;
 use machmeter_sys::kernel;
-use machmeter_sys::pages::{Backing, Pages};
+
 use machmeter_sys::thread::monotonic_ns;
 
-use super::subjects::Passes;
 use super::{CHAINS, PART};
 use crate::ops::cost::COST;
 use crate::ops::processes::selftest::measured;
+use crate::passes::Passes;
 
 /// Waits by the clock, and writes down how long each wait was.
 struct Stall {
@@ -125,16 +125,13 @@ pub(super) fn nothing(machine: &Machine<'_>, _: &Options) -> Vec<SelfCheck> {
         "{ROWS} rows of 0 to 64 additions in batches of 2 us, beside {NEIGHBORS} threads that want the CPUs"
     );
     let bar = "no figure that is negative, nothing or not a number; a bound or a reason instead";
-    let pages = match Pages::new(4_096, Backing::Unasked) {
-        Ok(pages) => pages,
-        Err(e) => return vec![SelfCheck::not_shown(id, &what, bar, e)],
-    };
+
     let names: Vec<String> = CHAINS.iter().map(|n| format!("adds.{n}")).chain(["empty".to_owned()]).collect();
     let busy = Busy::start(NEIGHBORS);
     let sampled = machine.sample(|sampler| {
         let bench = |i: usize| {
-            let ready = kernel::named(&names[i % names.len()])?.ready(1, [pages.extent(); 3], 0).ok()?;
-            Some(Bench::new(Row::new("selftest", "few", Kind::Latency).with("row", i), Passes::new(ready)))
+            let ready = kernel::named(&names[i % names.len()])?.of_registers(1)?;
+            Some(Bench::new(Row::new("selftest", "few", Kind::Latency).with("row", i), Passes(ready)))
         };
         let benches: Vec<Bench<'_>> = (0..ROWS).filter_map(bench).collect();
         let until_ns = monotonic_ns() + 20_000_000_000;

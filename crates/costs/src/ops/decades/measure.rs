@@ -135,7 +135,7 @@ fn bench<'a>(
         Ok(subject) => Bench { row, subject },
         Err(why) => {
             row.refused = Some(why);
-            Bench::new(row, Repeated::returning("nothing", || Ok(())))
+            Bench::new(row, Repeated::nothing())
         }
     }
 }
