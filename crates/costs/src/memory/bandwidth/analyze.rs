@@ -112,6 +112,10 @@ impl<'r> Figures<'r> {
             .max_by(|a, b| a.width().total_cmp(&b.width()))
     }
 
+    pub(super) fn of_kernel(&self, kernel: &str) -> impl Iterator<Item = &Figure<'r>> {
+        self.all.iter().filter(move |f| f.row.operation == kernel)
+    }
+
     /// Numbers of CPUs there are figures for, ascending.
     pub(super) fn cpu_counts(&self) -> Vec<i64> {
         show::ascending(self.all.iter().map(|f| f.cpus))
@@ -182,30 +186,25 @@ fn scaling(figures: &Figures<'_>, out: &mut Analysis) {
             rates.push((cpus, many.rate().unwrap_or(0.0)));
         }
         if let Some(cpus) = saturation(&rates).filter(|_| rates.len() > 2) {
-            let n = rates.len() as u64;
             let p = params([("kernel", one.row.operation.as_str().into())]);
-            let value = cpus as f64;
+            let (value, n) = (cpus as f64, rates.len() as u64);
             let ci = Interval::new(LEVEL, value, value, "steps measured");
             out.metrics.push(Metric::new(&SATURATION, p, value, "fewest at 95 %", n).with_ci(ci));
         }
         // Reads and copies say the same; one sentence is enough.
         let said = out.findings.iter().any(|f| f.id == "memory.scaling");
         if let Some((cpus, rate)) = rates.last().filter(|_| rates.len() > 1 && !said) {
+            let shown = |rate: f64| human(rate, Unit::BytesPerSecond);
             let times = rate / rates[0].1;
-            out.findings.push(show::finding(
-                "memory.scaling",
-                if times >= 0.9 * *cpus as f64 { "scales" } else { "saturates" },
-                format!(
-                    "{cpus} CPUs {family} {} times what one does: {} against {}.",
-                    digits(times),
-                    human(*rate, Unit::BytesPerSecond),
-                    human(rates[0].1, Unit::BytesPerSecond)
-                ),
-                rates
-                    .iter()
-                    .map(|(c, r)| format!("{family} on {c}: {}", human(*r, Unit::BytesPerSecond)))
-                    .collect(),
-            ));
+            let verdict = if times >= 0.9 * *cpus as f64 { "scales" } else { "saturates" };
+            let text = format!(
+                "{cpus} CPUs {family} {} times what one does: {} against {}.",
+                digits(times),
+                shown(*rate),
+                shown(rates[0].1)
+            );
+            let evidence = rates.iter().map(|(c, r)| format!("{family} on {c}: {}", shown(*r))).collect();
+            out.findings.push(show::finding("memory.scaling", verdict, text, evidence));
         }
     }
 }
@@ -222,14 +221,11 @@ fn data_dependence(figures: &Figures<'_>, out: &mut Analysis) {
     let mut doubtful = false;
     let zeros = figures.all.iter().filter(|f| f.data() == "zeros" && figures.data == "random");
     for z in zeros.filter(|f| f.is_level(Level::Memory)) {
-        let same = |f: &&Figure<'_>| {
-            f.row.operation == z.row.operation
-                && (f.cpus, f.working_set_bytes, &f.level) == (z.cpus, z.working_set_bytes, &z.level)
-                && f.row.text("pages") == z.row.text("pages")
-                && f.row.text("convention") == z.row.text("convention")
-                && f.data() == "random"
+        let mut same = z.row.params.clone();
+        same.insert("data".to_owned(), "random".into());
+        let Some(r) = figures.of_kernel(&z.row.operation).find(|f| f.row.params == same) else {
+            continue;
         };
-        let Some(r) = figures.all.iter().find(same) else { continue };
         let Some((times, ci, _)) = ratio(&z.cost, &r.cost) else { continue };
         evidence.push(format!(
             "{}: zeros {} times [{}, {}] the bandwidth of random data",
@@ -287,17 +283,14 @@ fn conditions(figures: &Figures<'_>, rows: &Rows, out: &mut Analysis) {
         }
     }
     beyond_the_last_cache(figures, rows, out);
-    let refused = |f: &&Figure<'_>| f.row.refused.is_some();
-    let reason = |f: &Figure<'_>| f.row.refused.clone().unwrap_or_default();
-    if let Some(f) = figures.all.iter().filter(refused).find(|f| f.row.text("pages") == "huge") {
-        out.warnings.push(NO_HUGE.warning(reason(f)));
-    }
+    let mut huge = figures.all.iter().filter(|f| f.row.text("pages") == "huge");
+    out.warnings.extend(huge.find_map(|f| f.row.refused.clone()).map(|why| NO_HUGE.warning(why)));
     if rows.facts.get(&CPUS).is_some_and(|c| c < 2) {
-        out.warnings.push(ONE_CPU.warning("bandwidth of several CPUs needs two CPUs, has 1".to_owned()));
+        out.warnings.push(ONE_CPU.warning("bandwidth of several CPUs needs two CPUs, has 1"));
     }
-    let tried = |f: &&Figure<'_>| f.cpus > 1 && f.row.refused.is_none();
-    let kept: u64 = figures.all.iter().filter(tried).map(|f| f.row.pairs.len() as u64).sum();
-    let lost: u64 = figures.all.iter().filter(tried).map(|f| f.row.rejected.total()).sum();
+    let tried = || figures.all.iter().filter(|f| f.cpus > 1 && f.row.refused.is_none());
+    let kept: u64 = tried().map(|f| f.row.pairs.len() as u64).sum();
+    let lost: u64 = tried().map(|f| f.row.rejected.total()).sum();
     if lost > kept {
         let text = format!("{kept} of {} samples with several CPUs were undisturbed", kept + lost);
         out.warnings.push(NOT_TOGETHER.warning(text));

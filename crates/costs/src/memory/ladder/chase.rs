@@ -18,14 +18,11 @@ pub(super) const BLOCK_BYTES: usize = 512;
 
 /// Orders by name, as in rows and metrics.
 pub(in crate::memory) const GLOBAL: &str = "global";
-/// See [`GLOBAL`].
 pub(super) const PAGE_LOCAL: &str = "page_local";
-/// See [`GLOBAL`].
 pub(super) const ONE_PER_PAGE: &str = "one_per_page";
-/// See [`GLOBAL`]. Node after node upwards, a stride apart.
+/// Node after node upwards, a stride apart.
 pub(super) const STRIDED: &str = "strided";
 pub(super) const SMALL: &str = "small";
-/// See [`SMALL`].
 pub(super) const HUGE: &str = "huge";
 
 #[derive(Debug, Clone, Copy)]

@@ -144,7 +144,6 @@ machmeter_data::metric!(
     "Loads from memory per latency of one load, with so many independent chains: misses that the core keeps under way."
 );
 
-/// Huge pages were asked for and not had.
 pub const NO_HUGE: Code = Code {
     id: "W401",
     name: "ladder without huge pages",
@@ -154,7 +153,6 @@ pub const NO_HUGE: Code = Code {
     next: "Set /sys/kernel/mm/transparent_hugepage/enabled to madvise or always, and free memory.",
     undo: Some("Write the old value back."),
 };
-/// Huge pages were had and did not help.
 pub const HUGE_NOT_EFFECTIVE: Code = Code {
     id: "W402",
     name: "huge pages not effective",
@@ -173,7 +171,6 @@ pub const CLOCK_MOVED: Code = Code {
     next: "On hardware fix the frequency (performance governor, no turbo) and let the machine cool. A guest cannot: its host sets the clock.",
     undo: Some("Set the governor back."),
 };
-/// The last cache is not what it is said to be.
 pub const LAST_DRIFTS: Code = Code {
     id: "W404",
     name: "last cache not ours alone",

@@ -268,46 +268,32 @@ mod tests {
         assert!(refined(&[], 1e6).is_empty());
     }
 
-    fn asked(json: &serde_json::Value) -> Result<Request, String> {
-        let mut all = serde_json::json!({
-            "parts": [], "kernels": [], "threads": null, "buffer": null, "data": "random",
-            "max_bytes": null, "pages": "both", "surface": false, "ladder_points": null,
-        });
-        for (k, v) in json.as_object().unwrap() {
-            all[k] = v.clone();
-        }
-        let params: Params = serde_json::from_value(all).unwrap();
-        Request::new(&params, &ReportedCaches::default(), 8 << 30, 1 << 30).map_err(|e| e.to_string())
+    fn asked(words: &[&str], available_bytes: u64) -> Result<Request, String> {
+        let params = crate::testing::params(words);
+        Request::new(&params, &ReportedCaches::default(), available_bytes, 1 << 30).map_err(|e| e.to_string())
     }
 
     #[test]
-    fn requests_are_checked_in_one_line() {
-        for (json, words) in [
-            (serde_json::json!({"max_bytes": "100001"}), "multiple of 4096"),
-            (serde_json::json!({"max_bytes": "4K"}), "at least 65536"),
-            (serde_json::json!({"max_bytes": "1T"}), "are available"),
-            (serde_json::json!({"max_bytes": "much"}), "not a size"),
-            (serde_json::json!({"pages": "large"}), "small, huge or both"),
-            (serde_json::json!({"ladder_points": 0}), "1 to 32"),
+    fn requests_are_checked_in_one_line_and_little_memory_bounds_the_ladder() {
+        for (words, why) in [
+            (["--max-bytes", "100001"], "multiple of 4096"),
+            (["--max-bytes", "4K"], "at least 65536"),
+            (["--max-bytes", "1T"], "are available"),
+            (["--max-bytes", "much"], "not a size"),
+            (["--pages", "large"], "small, huge or both"),
+            (["--ladder-points", "0"], "1 to 32"),
         ] {
-            let said = asked(&json).unwrap_err();
-            assert!(said.contains(words) && !said.contains('\n'), "{said}");
+            let said = asked(&words, 8 << 30).unwrap_err();
+            assert!(said.contains(why) && !said.contains('\n'), "{said}");
         }
-        let r = asked(&serde_json::json!({"max_bytes": "16M", "pages": "small"})).unwrap();
+        let r = asked(&["--max-bytes", "16M", "--pages", "small"], 8 << 30).unwrap();
         assert_eq!((r.most_bytes, r.limit, r.pages.huge), (16 << 20, Limit::Asked, false));
-        let r = asked(&serde_json::json!({})).unwrap();
-        assert_eq!((r.most_bytes, r.limit), (USUAL_BYTES, Limit::None));
-    }
-
-    #[test]
-    fn little_memory_bounds_the_ladder() {
-        let params: Params = serde_json::from_value(serde_json::json!({
-            "parts": [], "kernels": [], "threads": null, "buffer": null, "data": "random",
-            "max_bytes": null, "pages": "both", "surface": false, "ladder_points": null,
-        }))
-        .unwrap();
-        let r = Request::new(&params, &ReportedCaches::default(), 100 << 20, 1 << 30).unwrap();
-        assert_eq!((r.most_bytes, r.limit), (25 << 20, Limit::Memory));
-        assert!(Request::new(&params, &ReportedCaches::default(), 100_000, 1 << 30).is_err());
+        for (available_bytes, found) in
+            [(8 << 30, (USUAL_BYTES, Limit::None)), (100 << 20, (25 << 20, Limit::Memory))]
+        {
+            let r = asked(&[], available_bytes).unwrap();
+            assert_eq!((r.most_bytes, r.limit), found);
+        }
+        assert!(asked(&[], 100_000).is_err());
     }
 }

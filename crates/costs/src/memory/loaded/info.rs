@@ -17,7 +17,6 @@ machmeter_data::metric!(
     "Bytes that the load requested per second in the windows in which the latency beside it was taken."
 );
 
-/// The chain may partly be found in the last cache.
 pub const SMALL_CHAIN: Code = Code {
     id: "W412",
     name: "chain of the loaded latency small",
@@ -27,7 +26,6 @@ pub const SMALL_CHAIN: Code = Code {
     next: "Give more time (-t), or measure this part alone (--parts loaded).",
     undo: None,
 };
-/// The load threads did not run.
 pub const LOAD_STOOD: Code = Code {
     id: "W413",
     name: "load seldom undisturbed",

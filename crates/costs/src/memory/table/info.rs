@@ -32,7 +32,6 @@ pub const THIN: Code = Code {
     undo: None,
 };
 
-/// Buffers that may be found in the last cache.
 pub const SMALL_BUFFER: Code = Code {
     id: "W418",
     name: "table within a cache",
@@ -44,7 +43,6 @@ pub const SMALL_BUFFER: Code = Code {
     undo: None,
 };
 
-/// A model that could not be run.
 pub const MODEL_FAILED: Code = Code {
     id: "W416",
     name: "model not measured",
