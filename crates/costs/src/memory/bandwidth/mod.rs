@@ -76,7 +76,7 @@ const HUGE_SHARE: f64 = 0.9;
 
 fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), ProbeError> {
     let cpus = at.cpus();
-    let request = Request::new(params, cpus.len())?;
+    let request = Request::new(params, cpus.len()).map_err(ProbeError::Usage)?;
     let depth = Depth::of(at.left_ns());
     let claimed = ReportedCaches::of(&at.host.topology, cpus.first().copied().unwrap_or(0));
     let memory_bytes = memory_bytes(at, &request, &claimed)?;

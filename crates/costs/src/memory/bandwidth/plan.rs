@@ -1,6 +1,5 @@
 //! Which rows are measured, most important first: by the time there is, the CPUs, and what was asked for.
 
-use machmeter_engine::ProbeError;
 use machmeter_engine::cost::{Kind, Row};
 use machmeter_sys::kernel::{self, Kernel};
 use machmeter_sys::pages::Backing;
@@ -102,46 +101,42 @@ pub(super) struct Request {
 
 impl Request {
     /// Of the parameters, on so many measured CPUs.
-    pub(super) fn new(params: &Params, cpus: usize) -> Result<Self, ProbeError> {
-        let usage = |why: String| Err(ProbeError::Usage(why));
-        let mut kernels = Vec::new();
-        for name in &params.kernels {
-            match streams().find(|k| k.name == name).or_else(|| widest(name).filter(|k| moved(k).is_some())) {
-                Some(k) if (k.available)() => kernels.push(k),
-                Some(k) => {
-                    return usage(format!(
-                        "kernel '{}' needs instructions this processor does not have",
-                        k.name
-                    ));
-                }
-                None => return usage(format!("kernel '{name}' is not one of {}", known())),
-            }
-        }
+    pub(super) fn new(params: &Params, cpus: usize) -> Result<Self, String> {
+        let kernels: Vec<&Kernel> =
+            params.kernels.iter().map(|name| asked(name)).collect::<Result<_, _>>()?;
         let threads = params.threads.map_or(cpus, |t| t as usize);
         if threads == 0 || threads > cpus {
-            return usage(format!("--threads {threads}: 1 to {cpus} CPUs are measured"));
+            return Err(format!("--threads {threads}: 1 to {cpus} CPUs are measured"));
         }
         let buffer = params.buffer.as_deref().map(sizes::parse_bytes).transpose();
-        let buffer = match buffer {
-            Err(why) => return usage(format!("--buffer: {why}")),
-            Ok(Some(b)) if b < sizes::MEMORY_FEWEST_BYTES as u64 => {
-                return usage(format!("--buffer: {b} bytes fit a cache; at least 8M"));
-            }
-            Ok(b) => b.map(|b| usize::try_from(b).unwrap_or(usize::MAX)),
-        };
+        let buffer = buffer.map_err(|why| format!("--buffer: {why}"))?;
+        if let Some(b) = buffer.filter(|b| *b < sizes::MEMORY_FEWEST_BYTES as u64) {
+            return Err(format!("--buffer: {b} bytes fit a cache; at least 8M"));
+        }
         let contents = match params.data.as_str() {
             "random" => Contents::Random,
             "zeros" => Contents::Zeros,
-            other => return usage(format!("--data '{other}' is not one of random, zeros")),
+            other => return Err(format!("--data '{other}' is not one of random, zeros")),
         };
-        let updates = |k: &&&'static Kernel| split(k.name).0 == UPDATE;
-        if let Some(k) = kernels.iter().find(updates).filter(|_| contents == Contents::Zeros) {
-            return usage(format!(
+        let update = kernels.iter().find(|k| split(k.name).0 == UPDATE);
+        if let Some(k) = update.filter(|_| contents == Contents::Zeros) {
+            return Err(format!(
                 "--data zeros with kernel '{}': a change of sign makes zeros that are not all zero bits; leave one of them out",
                 k.name
             ));
         }
-        Ok(Self { kernels, cpus: threads, buffer_bytes: buffer, contents })
+        let buffer_bytes = buffer.map(|b| usize::try_from(b).unwrap_or(usize::MAX));
+        Ok(Self { kernels, cpus: threads, buffer_bytes, contents })
+    }
+}
+
+/// A kernel by its name or its family's.
+fn asked(name: &str) -> Result<&'static Kernel, String> {
+    let found = streams().find(|k| k.name == name);
+    match found.or_else(|| widest(name).filter(|k| moved(k).is_some())) {
+        Some(k) if (k.available)() => Ok(k),
+        Some(k) => Err(format!("kernel '{}' needs instructions this processor does not have", k.name)),
+        None => Err(format!("kernel '{name}' is not one of {}", known())),
     }
 }
 
@@ -259,27 +254,17 @@ fn compiled_width(family: &str) -> Option<&'static Kernel> {
 }
 
 fn peaks(depth: Depth) -> Vec<&'static Kernel> {
-    let scalar = kernel::named("fma.scalar").filter(|k| (k.available)());
-    match depth {
-        Depth::Least => widest("fma").into_iter().collect(),
-        Depth::Page => {
-            let mut both: Vec<_> = widest("fma").into_iter().chain(scalar).collect();
-            both.dedup_by_key(|k| k.name);
-            both
-        }
-        Depth::Full => kernel::all().filter(|k| split(k.name).0 == "fma" && (k.available)()).collect(),
-    }
+    let widest = widest("fma").map(|k| k.name);
+    let wanted = |name: &str| match depth {
+        Depth::Least => Some(name) == widest,
+        Depth::Page => Some(name) == widest || name == "fma.scalar",
+        Depth::Full => split(name).0 == "fma",
+    };
+    kernel::all().filter(|k| wanted(k.name) && (k.available)()).collect()
 }
 
 /// 2, 4, 8, ... and all of the CPUs; all of them alone where time is short.
 fn cpu_counts(cpus: usize, depth: Depth) -> Vec<usize> {
-    if cpus < 2 {
-        return Vec::new();
-    }
-    let mut counts: Vec<usize> = (1..usize::BITS).map(|s| 1_usize << s).take_while(|n| *n < cpus).collect();
-    if depth < Depth::Full {
-        counts.clear();
-    }
-    counts.push(cpus);
-    counts
+    let powers = (1..usize::BITS).map(|s| 1_usize << s).take_while(|n| *n < cpus);
+    powers.filter(|_| depth == Depth::Full).chain((cpus > 1).then_some(cpus)).collect()
 }

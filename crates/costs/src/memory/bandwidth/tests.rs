@@ -245,7 +245,7 @@ fn sizes_fit_their_caches_whatever_is_claimed() {
 
 #[test]
 fn what_was_asked_for_wrongly_is_one_line() {
-    let said = |p: &Params, cpus| Request::new(p, cpus).unwrap_err().to_string();
+    let said = |p: &Params, cpus| Request::new(p, cpus).unwrap_err();
     let unknown = said(&params(&["--kernels", "reed"]), 2);
     assert!(unknown.contains("'reed'") && unknown.contains("read") && !unknown.contains('\n'), "{unknown}");
     assert!(said(&params(&["--kernels", "chase.1"]), 2).contains("is not one of"));

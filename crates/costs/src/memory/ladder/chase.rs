@@ -176,6 +176,7 @@ pub(super) mod selftest {
     use machmeter_sys::thread::monotonic_ns;
 
     use super::{GLOBAL, Ground, PAGE_BYTES, STRIDE_BYTES, chase};
+    use crate::memory::reported::ReportedCaches;
 
     pub(in crate::memory::ladder) fn chains(_: &Machine<'_>, options: &Options) -> Vec<SelfCheck> {
         const ID: &str = "chains.cycle";
@@ -195,12 +196,8 @@ pub(super) mod selftest {
         for order in orders {
             for working_set_bytes in [4 << 10, 48 << 10, 1 << 20, 4 << 20] {
                 for ways in [1, 4] {
-                    let spec = ChainSpec {
-                        working_set_bytes,
-                        stride_bytes: STRIDE_BYTES,
-                        order,
-                        seed: options.seed,
-                    };
+                    let (stride_bytes, seed) = (STRIDE_BYTES, options.seed);
+                    let spec = ChainSpec { working_set_bytes, stride_bytes, order, seed };
                     // One page holds no four chains of pages.
                     let Ok(chains) = Chains::build(pages.extent(), &spec, ways) else { continue };
                     built += 1;
@@ -211,16 +208,12 @@ pub(super) mod selftest {
                 }
             }
         }
-        vec![SelfCheck::new(
-            ID,
-            what,
-            bar,
-            format!("{built} sets of chains over {nodes} nodes"),
-            broken
-                .first()
-                .map_or_else(|| "all are cycles".to_owned(), |b| format!("{} are not: {b}", broken.len())),
-            State::of(broken.is_empty() && built >= 24),
-        )]
+        let truth = format!("{built} sets of chains over {nodes} nodes");
+        let found = match broken.first() {
+            None => "all are cycles".to_owned(),
+            Some(first) => format!("{} are not: {first}", broken.len()),
+        };
+        vec![SelfCheck::new(ID, what, bar, truth, found, State::of(broken.is_empty() && built >= 24))]
     }
 
     const NEIGHBORS: usize = 8;
@@ -235,11 +228,8 @@ pub(super) mod selftest {
             format!("{NEIGHBORS} threads that want the CPUs, beside dependent loads on CPU {}", machine.cpu);
         let bar = "their medians differ by less than 5 %";
         let slice_ns = if options.quick { 500_000_000 } else { 2_000_000_000 };
-        let second_bytes = machine
-            .topology
-            .cache(machine.cpu, 2)
-            .and_then(|c| c.size_bytes)
-            .map_or(256 << 10, |bytes| bytes as usize / 2);
+        let second_bytes = ReportedCaches::of(&machine.topology, machine.cpu).level_bytes(2);
+        let second_bytes = if second_bytes == 0 { 256 << 10 } else { second_bytes / 2 };
         let sizes = [("busy.l1", 16 << 10), ("busy.l2", second_bytes.min(256 << 10))];
         let steal = Steal::watch();
         let found = alternate(machine, &sizes.map(|s| s.1), slice_ns, options.seed);
@@ -249,32 +239,27 @@ pub(super) mod selftest {
             Err(why) => return sizes.iter().map(|s| SelfCheck::not_shown(s.0, &what, bar, &why)).collect(),
         };
         let check = |((id, bytes), [quiet, busy]): (&(&str, usize), [Cost; 2])| {
-            let (Some(q), Some(b)) = (quiet.known(), busy.known()) else {
-                let why = [quiet, busy].into_iter().find_map(|c| match c {
-                    Cost::Unknown { why } => Some(why),
-                    Cost::Below { .. } => Some("below what the clock can tell".to_owned()),
-                    Cost::Known(_) => None,
-                });
-                return SelfCheck::not_shown(id, &what, bar, why.unwrap_or_default());
+            let (q, b) = match (quiet, busy) {
+                (Cost::Known(q), Cost::Known(b)) => (q, b),
+                (Cost::Unknown { why }, _) | (_, Cost::Unknown { why }) => {
+                    return SelfCheck::not_shown(id, &what, bar, why);
+                }
+                _ => return SelfCheck::not_shown(id, &what, bar, "below what the clock can tell"),
             };
             let moved = (b.value_ns / q.value_ns - 1.0).abs();
             let met = moved < MOVED;
-            let mut found = format!("{:.3} ns beside them (n {}): {:.1} %", b.value_ns, b.n, moved * 100.0);
             let stranger = shared.filter(|s| *s > STRANGER);
             let stranger = stranger
                 .map(|s| format!("somebody else used the core in {:.0} % of the samples alone", s * 100.0));
-            let disturbed = stolen.clone().or(stranger);
-            if let Some(why) = disturbed.as_ref().filter(|_| !met) {
-                found = format!("{found}; {why}");
+            let disturbed = stolen.clone().or(stranger).filter(|_| !met);
+            let truth = format!("{} KiB cost {:.3} ns a load alone (n {})", bytes >> 10, q.value_ns, q.n);
+            let found = format!("{:.3} ns beside them (n {}): {:.1} %", b.value_ns, b.n, moved * 100.0);
+            match disturbed {
+                None => SelfCheck::new(id, &what, bar, truth, found, State::of(met)),
+                Some(why) => {
+                    SelfCheck::new(id, &what, bar, truth, format!("{found}; {why}"), State::NotShown)
+                }
             }
-            SelfCheck::new(
-                id,
-                &what,
-                bar,
-                format!("{} KiB cost {:.3} ns a load alone (n {})", bytes >> 10, q.value_ns, q.n),
-                found,
-                if !met && disturbed.is_some() { State::NotShown } else { State::of(met) },
-            )
         };
         sizes.iter().zip(costs).map(check).collect()
     }

@@ -56,10 +56,8 @@ pub(super) struct Detection<'r> {
     pub(super) line: Option<Step>,
     /// The last way of the first cache.
     pub(super) ways: Option<Step>,
-    /// Reach of the first buffer of translations, bytes.
-    pub(super) first_reach: Option<Step>,
-    /// Whether nobody else used the core when that was seen.
-    pub(super) first_reach_alone: bool,
+    /// Reach of the first buffer of translations, bytes, and whether nobody else used the core when that was seen.
+    pub(super) first_reach: Option<(Step, bool)>,
     /// Reach of the second one as a range, bytes.
     pub(super) second_reach: Option<(f64, f64)>,
     /// Share of the memory asked for in huge pages that was granted.
@@ -89,7 +87,6 @@ impl<'r> Detection<'r> {
             line: line(curves),
             ways: ways(curves),
             first_reach: None,
-            first_reach_alone: false,
             second_reach: None,
             huge_granted: curves
                 .all
@@ -101,9 +98,7 @@ impl<'r> Detection<'r> {
             most_bytes,
             curves,
         };
-        if let Some((step, alone)) = found.first_reach() {
-            (found.first_reach, found.first_reach_alone) = (Some(step), alone);
-        }
+        found.first_reach = found.first_reach();
         found.second_reach = found.second_reach();
         found.huge_effective = found.huge_effective();
         found
@@ -154,7 +149,7 @@ impl<'r> Detection<'r> {
 
     /// The first further rise of the one-line-per-page curve that no cache explains: the sizes on either side.
     fn second_reach(&self) -> Option<(f64, f64)> {
-        let first = self.first_reach.as_ref()?;
+        let (first, _) = self.first_reach?;
         let by_cache = |bytes: f64| {
             (0..self.caches.len()).filter_map(|i| self.lines_of(i)).any(|lines| {
                 let ratio = bytes / PAGE_BYTES as f64 / lines;
@@ -168,7 +163,7 @@ impl<'r> Detection<'r> {
     }
 
     fn huge_effective(&self) -> Option<(f64, u64)> {
-        let reach = self.first_reach.as_ref()?;
+        let (reach, _) = self.first_reach?;
         let beyond = |pages: &str| {
             let mut points = self.curves.points(ONE_PER_PAGE, pages);
             points.retain(|p| (1.5 * reach.last..3.0 * reach.last).contains(&p.size));

@@ -112,23 +112,19 @@ fn translations(found: &Detection<'_>) -> Vec<Metric> {
     let page_bytes = PAGE_BYTES as f64;
     let mut out = Vec::new();
     let first = params([("level", 1_i64.into())]);
+    let estimator = "step of one line per page";
     out.push(match &found.first_reach {
-        Some(s) => {
+        Some((s, alone)) => {
             let (entries, next) = (s.last / page_bytes, s.next / page_bytes);
-            Metric::new(&super::TRANSLATIONS, first, entries, "step of one line per page", s.n as u64)
-                .with_ci(Interval::new(
-                    LEVEL,
-                    entries,
-                    next,
-                    if found.first_reach_alone { "bracket, alone on the core" } else { "bracket" },
-                ))
+            let bracket = if *alone { "bracket, alone on the core" } else { "bracket" };
+            Metric::new(&super::TRANSLATIONS, first, entries, estimator, s.n as u64)
+                .with_ci(Interval::new(LEVEL, entries, next, bracket))
         }
-        None => Metric::rejected(
-            &super::TRANSLATIONS,
-            first,
-            "step of one line per page",
-            "no step within half of the lines of the first cache, or too few undisturbed pairs around it",
-        ),
+        None => {
+            let why =
+                "no step within half of the lines of the first cache, or too few undisturbed pairs around it";
+            Metric::rejected(&super::TRANSLATIONS, first, estimator, why)
+        }
     });
     out.extend(found.second_reach.map(|(low, high)| {
         let (low, high) = (low / page_bytes, high / page_bytes);
@@ -225,7 +221,7 @@ fn staircase(curves: &Curves<'_>, found: &Detection<'_>) -> Option<Dataset> {
 
 /// The reach of the first translation buffer, drawn only where there is more than the short plan's look.
 fn pages(curves: &Curves<'_>, found: &Detection<'_>) -> Option<Dataset> {
-    let reach = found.first_reach.as_ref()?;
+    let (reach, _) = found.first_reach?;
     let per_page = PAGE_BYTES as f64;
     let mut points = curves.points(ONE_PER_PAGE, found.first_pages);
     points.retain(|p| p.size <= 4.0 * reach.last);
