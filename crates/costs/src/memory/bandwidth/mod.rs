@@ -22,7 +22,7 @@ use machmeter_engine::ProbeError;
 use machmeter_engine::cost::{Fact, Kind, Row};
 use machmeter_engine::experiment::CellList;
 use machmeter_engine::sampling::{Bench, Pace};
-use machmeter_engine::team::{Seats, threads::Threads};
+use machmeter_engine::team::Seats;
 use machmeter_sys::kernel::Kernel;
 use machmeter_sys::pages::{Backing, Pages};
 use machmeter_sys::thread::monotonic_ns;
@@ -105,9 +105,9 @@ fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), ProbeError> 
     };
     let mut cells = alone(at, &plan, &first, &extra);
     for spec in plan.together.iter().filter(|_| !others.is_empty()) {
-        match TogetherCell::new(&Threads, &setting, spec) {
+        match TogetherCell::new(&setting, spec) {
             Ok(cell) => cells.push(cell),
-            Err(refused) => at.rows.push(*refused),
+            Err(why) => at.rows.push(spec.refused(&why.to_string())),
         }
     }
     at.run(cells);

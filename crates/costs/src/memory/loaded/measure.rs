@@ -5,8 +5,8 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use machmeter_engine::cost::{Pair, Row};
 use machmeter_engine::experiment::{Cell, Visit};
 use machmeter_engine::sampling::{HostTiming, Pace, Timing};
+use machmeter_engine::team::Member;
 use machmeter_engine::team::sampler::{JointOperation, Others, Rule, TeamCell, Turns};
-use machmeter_engine::team::{Member, Team};
 use machmeter_sys::kernel::chain::{Chain, LOADS_PER_TURN};
 use machmeter_sys::kernel::{Ready, named};
 
@@ -90,16 +90,10 @@ pub(super) struct PointCell<'l, 'c> {
     beside: Beside<'l, 'c>,
     burst_bytes: u64,
     rows: [Row; 2],
-    team: &'static dyn Team,
 }
 
 impl<'l, 'c> PointCell<'l, 'c> {
-    pub(super) fn new(
-        team: &'static dyn Team,
-        loaded: &'l Loaded<'l, 'c>,
-        point: &'l Point,
-        chase: &Chase,
-    ) -> Result<Self, String> {
+    pub(super) fn new(loaded: &'l Loaded<'l, 'c>, point: &'l Point, chase: &Chase) -> Result<Self, String> {
         let buffers = loaded.setting.buffers.iter().take(point.cpus).zip(point.load.into_iter().cycle());
         let stream = |(buffer, kernel): (&&'l Buffer, _)| {
             Stream::in_chunks(kernel, buffer, buffer.bytes(), BURST_BYTES)
@@ -108,7 +102,7 @@ impl<'l, 'c> PointCell<'l, 'c> {
         let streams = streams.map_err(|e| e.to_string())?;
         let burst_bytes = streams.first().map_or(0, Stream::bytes_per_turn);
         let beside = Beside { loaded, point, streams: streams.into_iter().map(Mutex::new).collect() };
-        Ok(Self { beside, burst_bytes, rows: [point.latency(chase), point.traffic(chase)], team })
+        Ok(Self { beside, burst_bytes, rows: [point.latency(chase), point.traffic(chase)] })
     }
 }
 
@@ -122,7 +116,7 @@ impl Cell for PointCell<'_, '_> {
     }
 
     fn visit(&mut self, visit: &mut Visit<'_>) {
-        let Self { beside, burst_bytes, rows: [latency, traffic], team } = self;
+        let Self { beside, burst_bytes, rows: [latency, traffic] } = self;
         let cell = TeamCell {
             others: Others::Throughout,
             rule: Rule::Together,
@@ -133,7 +127,7 @@ impl Cell for PointCell<'_, '_> {
                 PAIRS,
             )
         };
-        match beside.loaded.setting.team(*team, visit).take_row(cell, latency, 0.0) {
+        match beside.loaded.setting.team(visit).take_row(cell, latency, 0.0) {
             Ok(found) => {
                 let visit = traffic.next_visit();
                 for s in found.of(0, 0).filter(|s| s.disturbance.is_none() && s.others_turns > 0) {

@@ -11,7 +11,7 @@ mod tests;
 use machmeter_engine::ProbeError;
 use machmeter_engine::cost::{Fact, Kind, Row};
 use machmeter_engine::experiment::CellList;
-use machmeter_engine::team::{Seats, threads::Threads};
+use machmeter_engine::team::Seats;
 use machmeter_sys::kernel::chain::{Chain, ChainSpec, Order};
 use machmeter_sys::pages::{Backing, Pages};
 use machmeter_sys::thread::monotonic_ns;
@@ -83,7 +83,7 @@ fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), ProbeError> 
     };
     let chase = Chase { working_set_bytes: bytes, pages: pages_name(backing) };
     let loaded = Loaded::new(&setting, chain).map_err(ProbeError::Cannot)?;
-    let cell = |point| PointCell::new(&Threads, &loaded, point, &chase);
+    let cell = |point| PointCell::new(&loaded, point, &chase);
     let cells = points.iter().map(cell).collect::<Result<Vec<_>, _>>().map_err(ProbeError::Cannot)?;
     at.run(cells.into_iter().collect::<CellList<'_>>());
     Ok(())

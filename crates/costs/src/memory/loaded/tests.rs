@@ -4,8 +4,8 @@ use machmeter_data::shape::Shape;
 use machmeter_engine::cost::{Cost, Kind, Pair, Row, Rows};
 use machmeter_engine::experiment::{CellList, Enough, sample};
 use machmeter_engine::sampling::{HostTiming, Sampler};
+use machmeter_engine::team::Seats;
 use machmeter_engine::team::sampler::HostClock;
-use machmeter_engine::team::{Seats, threads::Threads};
 
 use machmeter_sys::pages::{Backing, Pages};
 use machmeter_sys::sched::Policy;
@@ -133,7 +133,7 @@ fn a_chase_beside_a_load_tells_both_and_ends_in_time() {
         seed: 1,
     };
     let loaded = Loaded::new(&setting, chain).unwrap();
-    let cells = points.iter().map(|point| PointCell::new(&Threads, &loaded, point, &CHASE).unwrap());
+    let cells = points.iter().map(|point| PointCell::new(&loaded, point, &CHASE).unwrap());
     let mut cells: CellList<'_> = cells.collect();
     let timing = HostTiming::new(HostClock::MONOTONIC.source);
     let mut sampler = Sampler::new(timing, HostClock::MONOTONIC.rate, 1);
