@@ -110,18 +110,12 @@ pub(super) struct Priced {
     process: Rc<RefCell<Process>>,
     n: usize,
     row: Row,
-    first: bool,
+    /// Whether it belongs to the few that are priced when time is short.
+    pub(super) first: bool,
     pace: Pace,
     /// Processes started until the last visit, and what those before the last one proved.
     started: u64,
     proof: Option<Proof>,
-}
-
-impl Priced {
-    /// Whether it belongs to the few that are priced when time is short.
-    pub(super) fn is_first(&self) -> bool {
-        self.first
-    }
 }
 
 impl Cell for Priced {

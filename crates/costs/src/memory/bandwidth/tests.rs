@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use machmeter_data::Metric;
-use machmeter_data::shape::{Cell, Shape};
+use machmeter_data::shape::{Cell, CostTable, Shape};
 use machmeter_engine::Analysis;
 use machmeter_engine::cost::{Row, Rows};
 use machmeter_sys::kernel;
@@ -14,7 +14,7 @@ use super::plan::{self, Depth, Request, Spec, widest};
 use super::sizes::{self, Level};
 use super::stream::{Buffer, Contents, Stream};
 use super::{BUFFER_BYTES, CPUS, DATA, LAST_CACHE_BYTES};
-use crate::memory::Params;
+
 use crate::memory::ladder::detect::{DETECTED_CACHES, DetectedCaches};
 use crate::memory::reported::ReportedCaches;
 use crate::testing::params;
@@ -69,6 +69,15 @@ fn metric<'a>(a: &'a Analysis, id: &str, kernel: &str, cpus: &str, data: &str) -
         .unwrap_or_else(|| panic!("{id} {kernel} {cpus}"))
 }
 
+fn shape<'a>(a: &'a Analysis, id: &str) -> Option<&'a Shape> {
+    a.datasets.iter().find(|d| d.id == id).map(|d| &d.shape)
+}
+
+fn table(a: &Analysis) -> &CostTable {
+    let Some(Shape::CostTable(table)) = shape(a, "memory.bandwidth_table") else { panic!("no table") };
+    table
+}
+
 fn close(m: &Metric, truth: f64) {
     let v = m.value.unwrap_or_else(|| panic!("{m:?}"));
     let ci = m.ci.as_ref().unwrap();
@@ -107,11 +116,7 @@ fn planted_bandwidths_are_found_and_stores_count_twice_with_their_allocation() {
         assert!(told.contains(&row.to_owned()), "{row}: {told:?}");
     }
     assert!(a.warnings.is_empty(), "{:?}", a.warnings);
-    let Some(Shape::CostTable(table)) =
-        a.datasets.iter().find(|d| d.id == "memory.bandwidth_table").map(|d| &d.shape)
-    else {
-        panic!("no table")
-    };
+    let table = table(&a);
     assert!(table.rows.iter().all(|r| r.cells.len() == table.columns.len()));
     assert_eq!(table.columns.iter().map(|c| c.label.as_str()).collect::<Vec<_>>()[..2], ["L1", "DRAM"]);
 }
@@ -182,10 +187,7 @@ fn the_roofline_bends_where_bandwidth_meets_the_peak() {
     rows.push(peak);
     let a = analysis(rows);
     close(metric(&a, "memory.peak_flops", "fma.test", "", ""), 50e9);
-    let Some(Shape::Curve(c)) = a.datasets.iter().find(|d| d.id == "memory.roofline").map(|d| &d.shape)
-    else {
-        panic!("no roofline")
-    };
+    let Some(Shape::Curve(c)) = shape(&a, "memory.roofline") else { panic!("no roofline") };
     let memory = c.rows.iter().find(|r| r.name == "DRAM read").unwrap();
     assert!((memory.x[1] - 2.0).abs() < 0.02 && (memory.y[1] / 50e9 - 1.0).abs() < 0.01, "{memory:?}");
     assert!(c.rows.iter().all(|r| r.y.iter().all(|y| *y <= 50.5e9)));
@@ -245,25 +247,20 @@ fn sizes_fit_their_caches_whatever_is_claimed() {
 
 #[test]
 fn what_was_asked_for_wrongly_is_one_line() {
-    let said = |p: &Params, cpus| Request::new(p, cpus).unwrap_err();
-    let unknown = said(&params(&["--kernels", "reed"]), 2);
-    assert!(unknown.contains("'reed'") && unknown.contains("read") && !unknown.contains('\n'), "{unknown}");
-    assert!(said(&params(&["--kernels", "chase.1"]), 2).contains("is not one of"));
-    let with = |f: &dyn Fn(&mut Params)| {
-        let mut p = params(&[]);
-        f(&mut p);
-        said(&p, 2)
-    };
-    assert!(with(&|p| p.threads = Some(3)).contains("1 to 2 CPUs"));
-    assert!(with(&|p| p.threads = Some(0)).contains("--threads 0"));
-    assert!(with(&|p| p.buffer = Some("64 apples".to_owned())).contains("not a size"));
-    assert!(with(&|p| p.buffer = Some("4K".to_owned())).contains("at least 8M"));
-    assert!(with(&|p| p.data = "ones".to_owned()).contains("random, zeros"));
-    let signs = with(&|p| {
-        p.data = "zeros".to_owned();
-        p.kernels = vec!["read".to_owned(), "update".to_owned()];
-    });
-    assert!(signs.contains("'update.") && signs.contains("--data zeros") && !signs.contains('\n'), "{signs}");
+    let asked: [(&[&str], [&str; 2]); 8] = [
+        (&["--kernels", "reed"], ["'reed'", "read"]),
+        (&["--kernels", "chase.1"], ["'chase.1'", "is not one of"]),
+        (&["--threads", "3"], ["--threads 3", "1 to 2 CPUs"]),
+        (&["--threads", "0"], ["--threads 0", "1 to 2 CPUs"]),
+        (&["--buffer", "64 apples"], ["--buffer", "not a size"]),
+        (&["--buffer", "4K"], ["--buffer", "at least 8M"]),
+        (&["--data", "ones"], ["'ones'", "random, zeros"]),
+        (&["--data", "zeros", "--kernels", "read,update"], ["'update.", "--data zeros"]),
+    ];
+    for (words, told) in asked {
+        let said = Request::new(&params(words), 2).unwrap_err();
+        assert!(told.iter().all(|t| said.contains(t)) && !said.contains('\n'), "{said}");
+    }
     let named = Request::new(&params(&["--kernels", "copy,read.scalar"]), 2).unwrap();
     assert_eq!(named.kernels.iter().map(|k| k.name).collect::<Vec<_>>()[1], "read.scalar");
 }
@@ -315,9 +312,7 @@ fn streams_stay_inside_and_move_what_they_say() {
 }
 
 fn curves<'a>(a: &'a Analysis, id: &str) -> Vec<(&'a str, usize)> {
-    let Some(Shape::Curve(c)) = a.datasets.iter().find(|d| d.id == id).map(|d| &d.shape) else {
-        return Vec::new();
-    };
+    let Some(Shape::Curve(c)) = shape(a, id) else { return Vec::new() };
     c.rows.iter().map(|r| (r.name.as_str(), r.x.len())).collect()
 }
 
@@ -353,8 +348,7 @@ fn rows_as_stream_have_columns() {
         planted(&as_stream(1), 21e9),
         planted(&as_stream(2), 28e9),
     ]);
-    let table = a.datasets.iter().find(|d| d.id == "memory.bandwidth_table").map(|d| &d.shape);
-    let Some(Shape::CostTable(table)) = table else { panic!("no table") };
+    let table = table(&a);
     for (label, truth) in [("DRAM", 24e9), ("2 CPUs", 30e9), ("as STREAM", 21e9), ("as STREAM, 2 CPUs", 28e9)]
     {
         let at = table.columns.iter().position(|c| c.label == label).unwrap_or_else(|| panic!("{label}"));

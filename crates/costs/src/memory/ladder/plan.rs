@@ -123,6 +123,13 @@ pub(super) struct Request {
 }
 
 impl Request {
+    /// There was time to bring in so many bytes of small pages, or of huge ones where there are no others.
+    pub(super) fn bound_by_time(&mut self, bytes: usize) {
+        if bytes < self.most_bytes {
+            (self.most_bytes, self.limit) = (bytes, Limit::Time);
+        }
+    }
+
     /// Checks the parameters against the machine; `most_bytes` bounds what nobody asked for.
     pub(super) fn new(
         params: &Params,
@@ -221,8 +228,8 @@ pub(super) fn huge(
         Err(e) => return Err(ProbeError::Cannot(e.to_string())),
     };
     let bytes = touch(&pages, touch_ns, at.host.seed);
-    if !request.pages.small && bytes < request.most_bytes {
-        (request.most_bytes, request.limit) = (bytes, Limit::Time);
+    if !request.pages.small {
+        request.bound_by_time(bytes);
     }
     match pages.huge_bytes() {
         Ok(granted) => {

@@ -75,7 +75,7 @@ fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), ProbeError> 
     let path = files.as_ref().map(|f| f.path().to_owned()).map_err(Clone::clone);
     let pace = Pace::of(Pace::BATCH_NS, PAIRS_PER_VISIT);
     let cells = prices::cells(PART_NAME, at, params, path, pace)?;
-    let cells = affordable(cells, prices::Priced::is_first, pace.visit_ns(), at.left_ns());
+    let cells = affordable(cells, |cell| cell.first, pace.visit_ns(), at.left_ns());
     at.run(cells.into_iter().collect::<CellList<'_>>());
     Ok(())
 }

@@ -130,7 +130,7 @@ fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), ProbeError> 
     let sampler = Rc::new(RefCell::new(sampler));
     let left_ns = at.left_ns();
     let mut cells: CellList<'_> =
-        affordable(starts, prices::Priced::is_first, PACE.visit_ns(), left_ns).into_iter().collect();
+        affordable(starts, |cell| cell.first, PACE.visit_ns(), left_ns).into_iter().collect();
     for planned in affordable(threads, |p| p.first, PACE.visit_ns(), left_ns) {
         cells.push(OnSharedCpu { cell: BenchCell::new(planned.bench, PACE), sampler: Rc::clone(&sampler) });
     }
