@@ -92,15 +92,6 @@ fn bench(row: Row, extent: Extent<'_>, spec: ChainSpec, ways: usize) -> Bench<'_
     Bench::new(row, Chase { extent, spec, ways, one: None, many: None })
 }
 
-fn order(name: &str) -> Order {
-    match name {
-        PAGE_LOCAL => Order::PageLocal { page_bytes: PAGE_BYTES },
-        ONE_PER_PAGE => Order::OnePerPage { page_bytes: PAGE_BYTES },
-        STRIDED => Order::Sequential,
-        _ => Order::Global,
-    }
-}
-
 /// A dependent chase in one of the named orders.
 pub(in crate::memory) fn chase<'a>(
     ground: Ground<'a>,
@@ -114,8 +105,13 @@ pub(in crate::memory) fn chase<'a>(
         .with("pages", ground.pages())
         .with("working_set_bytes", working_set_bytes)
         .with("stride_bytes", stride_bytes);
-    let spec = ChainSpec { working_set_bytes, stride_bytes, order: order(order_name), seed };
-    bench(row, ground.extent, spec, 1)
+    let order = match order_name {
+        PAGE_LOCAL => Order::PageLocal { page_bytes: PAGE_BYTES },
+        ONE_PER_PAGE => Order::OnePerPage { page_bytes: PAGE_BYTES },
+        STRIDED => Order::Sequential,
+        _ => Order::Global,
+    };
+    bench(row, ground.extent, ChainSpec { working_set_bytes, stride_bytes, order, seed }, 1)
 }
 
 /// Pairs of accesses `offset_bytes` apart in blocks of [`BLOCK_BYTES`].

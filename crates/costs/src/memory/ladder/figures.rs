@@ -266,9 +266,8 @@ fn surface(curves: &Curves<'_>) -> Option<Dataset> {
     if curves.iter().skip(1).all(Vec::is_empty) {
         return None;
     }
-    let mut columns: Vec<f64> = curves[1..].iter().flatten().map(|p| p.size).collect();
-    columns.sort_by(f64::total_cmp);
-    columns.dedup();
+    let sizes = show::ascending(curves[1..].iter().flatten().map(|p| p.size as u64));
+    let columns: Vec<f64> = sizes.into_iter().map(|size| size as f64).collect();
     let cell = |curve: &[Point], size: f64| curve.iter().find(|p| p.size == size)?.median_ns().map(brief);
     let values = curves.iter().map(|c| columns.iter().map(|size| cell(c, *size)).collect()).collect();
     Some(Dataset::new(

@@ -7,8 +7,7 @@ use machmeter_data::shape::{Axis, CurveRow, Dataset};
 use machmeter_engine::Analysis;
 use machmeter_engine::cost::{Cost, Row, Rows};
 
-use super::info::{LATENCY, LOAD_STOOD, SMALL_CHAIN, TRAFFIC};
-use super::{CHAIN_BYTES, CPUS, LAST_CACHE_BYTES, NAME};
+use super::{CHAIN_BYTES, CPUS, LAST_CACHE_BYTES, LATENCY, LOAD_STOOD, NAME, SMALL_CHAIN, TRAFFIC};
 use crate::memory::Params;
 use crate::memory::bandwidth::info::ONE_CPU;
 use crate::memory::ladder::detect::DetectedCaches;

@@ -11,7 +11,7 @@ use machmeter_engine::cost::{Cost, Row, Rows};
 use machmeter_stats::regimes::Regimes;
 
 use super::plan::{Access, CHOICE, Choice, LINES, Operation, Source};
-use super::{PART, info};
+use super::{ALONE, MODEL_FAILED, PART, SHARED, SMALL_BUFFER, THIN};
 use crate::memory::Params;
 use crate::memory::ladder::detect::DetectedCaches;
 use crate::show;
@@ -43,7 +43,7 @@ fn small(rows: &Rows) -> Option<Warning> {
     let choice = rows.facts.get(&CHOICE)?;
     let (main, (last, source)) = (choice.sizes.main_bytes as f64, last_cache(rows, &choice));
     (main < 2.0 * last).then(|| {
-        info::SMALL_BUFFER.warning(format!(
+        SMALL_BUFFER.warning(format!(
             "the table of shared accesses walks over {} per member, less than twice the last cache of {} ({})",
             human(main, Unit::Bytes),
             human(last, Unit::Bytes),
@@ -99,7 +99,7 @@ fn of_model(out: &mut Analysis, rows: &Rows, model: &str, levels: Option<&Regime
             }
             let (mut m, found) = figure(rows, &members, levels);
             if small && m.value.is_some() && line.is_beyond_caches() {
-                m.flag(info::SMALL_BUFFER.id);
+                m.flag(SMALL_BUFFER.id);
             }
             if m.is_shared() {
                 mark = MARK;
@@ -125,10 +125,10 @@ fn of_model(out: &mut Analysis, rows: &Rows, model: &str, levels: Option<&Regime
     let thin = |why: &&String| why.contains("undisturbed samples") || why.contains("not reached");
     if let Some(first) = reasons.iter().find(thin) {
         let text = format!("shared accesses, {model}: rows without a figure, for one: {first}");
-        out.warnings.push(info::THIN.warning(text));
+        out.warnings.push(THIN.warning(text));
     }
     for why in reasons.iter().filter(|why| !thin(why)) {
-        let code = if why.contains("needs two CPUs") { info::ALONE } else { info::MODEL_FAILED };
+        let code = if why.contains("needs two CPUs") { ALONE } else { MODEL_FAILED };
         out.warnings.push(code.warning(format!("shared accesses, {model}: {why}")));
     }
     let columns = ["streamed, avg", "max of members", "largest sample"];
@@ -152,7 +152,7 @@ fn figure(rows: &Rows, members: &[&Row], levels: Option<&Regimes>) -> (Metric, R
     };
     let known: Vec<Known> = match members.iter().map(known).collect() {
         Ok(known) => known,
-        Err(why) => return (Metric::rejected(&info::SHARED, conditions, ESTIMATOR, &why), Err(why)),
+        Err(why) => return (Metric::rejected(&SHARED, conditions, ESTIMATOR, &why), Err(why)),
     };
     let mean = |f: fn(&Known) -> f64| known.iter().map(f).sum::<f64>() / known.len() as f64;
     let most = |f: fn(&Known) -> f64| known.iter().map(f).fold(0.0, f64::max);
@@ -160,7 +160,7 @@ fn figure(rows: &Rows, members: &[&Row], levels: Option<&Regimes>) -> (Metric, R
     let n = known.iter().map(|k| k.n as u64).sum();
     // The mean of the ends covers at least as often as each interval does.
     let ci = Interval::new(LEVEL, mean(|k| k.low_ns), mean(|k| k.high_ns), "rank");
-    let m = Metric::new(&info::SHARED, conditions, figures_ns[0], ESTIMATOR, n)
+    let m = Metric::new(&SHARED, conditions, figures_ns[0], ESTIMATOR, n)
         .with_ci(ci)
         .with_max(figures_ns[1])
         .with_population(Population::of_all(known.iter().map(|k| k.population)))

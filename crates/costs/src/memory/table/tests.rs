@@ -3,7 +3,7 @@
 use machmeter_engine::cost::{Pair, Rows};
 
 use super::plan::{Access, CHOICE, Choice, LINES, Line, MOST_BYTES, Source, models};
-use super::{analyze, info};
+use super::{ALONE, SHARED, SMALL_BUFFER, analyze};
 use crate::memory::ladder::detect::{DETECTED_CACHES, DetectedCaches};
 use crate::memory::reported::ReportedCaches;
 use crate::testing::params;
@@ -41,7 +41,7 @@ fn the_mean_and_the_largest_member_are_told_apart() {
     // Line 6 of Howell's table: 60 and 72 ns.
     let m = of("read_local", Access::Streamed);
     assert!((m.value.unwrap() - 66.0).abs() < 0.1 && (m.max.unwrap() - 72.0).abs() < 0.1, "{m:?}");
-    assert_eq!(m.id, info::SHARED.id);
+    assert_eq!(m.id, SHARED.id);
     assert!(of("read_local", Access::Dependent).value.unwrap() > 150.0);
     assert!(of("write_neighbour", Access::Dependent).value.unwrap() > 150.0);
     assert!(a.warnings.is_empty());
@@ -88,7 +88,7 @@ fn one_cpu_is_said_once_and_never_a_number() {
     }
     let a = analyze::analyze(&params(&[]), &rows, 1);
     assert_eq!(a.warnings.len(), 1);
-    assert_eq!(a.warnings[0].code, info::ALONE.id);
+    assert_eq!(a.warnings[0].code, ALONE.id);
     for m in a.metrics.iter().filter(|m| m.params["operation"].to_string().contains("neighbour")) {
         assert!(m.value.is_none() && m.why.as_deref().unwrap().contains("two CPUs"));
     }
@@ -137,7 +137,7 @@ fn buffers_within_the_last_cache_are_told_and_flagged() {
     };
     let small = analyzed(8 << 20, 5_000_000);
     let told: Vec<&str> = small.warnings.iter().map(|w| w.code.as_str()).collect();
-    assert_eq!(told, [info::SMALL_BUFFER.id]);
+    assert_eq!(told, [SMALL_BUFFER.id]);
     for m in &small.metrics {
         let operation = m.params["operation"].to_string();
         let beyond = operation.ends_with("_local") || operation.ends_with("_neighbour");
