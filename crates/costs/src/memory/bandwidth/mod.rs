@@ -16,8 +16,6 @@ pub(super) mod stream;
 mod tests;
 pub(super) mod together;
 
-use std::io;
-
 use machmeter_engine::ProbeError;
 use machmeter_engine::cost::{Fact, Kind, Row};
 use machmeter_engine::experiment::CellList;
@@ -85,7 +83,7 @@ fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), ProbeError> 
     at.facts.set(&LAST_CACHE_BYTES, claimed.last_bytes().unwrap_or(0));
     at.facts.set(&CPUS, cpus.len());
     at.facts.set(&DATA, request.contents.name().to_owned());
-    let first = Buffer::new(memory_bytes, Backing::Small, request.contents).map_err(cannot)?;
+    let first = Buffer::new(memory_bytes, Backing::Small, request.contents)?;
     first.fill(at.host.seed);
     let extra = Extra::of(&plan, &first, at.host.seed);
     let more = if plan.together.is_empty() { 1 } else { request.cpus };
@@ -114,10 +112,6 @@ fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), ProbeError> 
     Ok(())
 }
 
-pub(super) fn cannot(e: io::Error) -> ProbeError {
-    ProbeError::Cannot(e.to_string())
-}
-
 /// The working set in memory that the machine has room and the part has time for.
 fn memory_bytes(
     at: &PartContext<'_>,
@@ -134,7 +128,7 @@ fn memory_bytes(
         )));
     }
     at.host.begin()?;
-    let trial = Buffer::new(2 * TRIAL_BYTES, Backing::Small, request.contents).map_err(cannot)?;
+    let trial = Buffer::new(2 * TRIAL_BYTES, Backing::Small, request.contents)?;
     // The quicker of two, since one may be switched out.
     let ns_per_byte = [0, TRIAL_BYTES].map(|offset| {
         let begin_ns = monotonic_ns();

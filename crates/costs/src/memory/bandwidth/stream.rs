@@ -1,9 +1,9 @@
 //! Kernels over buffers: memory with known contents, the operands of a kernel laid out in it, and the walk over them that is
 //! timed.
 
-use std::io;
 use std::sync::Once;
 
+use machmeter_engine::ProbeError;
 use machmeter_engine::sampling::Subject;
 use machmeter_sys::kernel::{Kernel, KernelError, Ready, Walk};
 use machmeter_sys::pages::{Backing, Fill, Pages};
@@ -46,10 +46,15 @@ const STAGGER_BYTES: usize = 33 * 64;
 /// Bytes that one turn of a walk over memory takes: long against the call, short against a batch.
 const CHUNK_BYTES: usize = 256 << 10;
 
+/// Pages of this process, or why it has none.
+pub(crate) fn pages(bytes: usize, backing: Backing) -> Result<Pages, ProbeError> {
+    Pages::new(bytes, backing).map_err(|e| ProbeError::Cannot(e.to_string()))
+}
+
 impl Buffer {
     /// Room for a working set of `bytes`. Nothing is touched yet: [`Self::fill`] has to be called by the user of the memory.
-    pub(crate) fn new(bytes: usize, backing: Backing, contents: Contents) -> io::Result<Self> {
-        let pages = Pages::new(bytes.saturating_add(SLACK_BYTES), backing)?;
+    pub(crate) fn new(bytes: usize, backing: Backing, contents: Contents) -> Result<Self, ProbeError> {
+        let pages = pages(bytes.saturating_add(SLACK_BYTES), backing)?;
         Ok(Self { pages, contents, bytes, filled: Once::new() })
     }
 

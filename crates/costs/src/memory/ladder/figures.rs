@@ -113,18 +113,15 @@ fn translations(found: &Detection<'_>) -> Vec<Metric> {
     let mut out = Vec::new();
     let first = params([("level", 1_i64.into())]);
     let estimator = "step of one line per page";
-    out.push(match &found.first_reach {
-        Some((s, alone)) => {
-            let (entries, next) = (s.last / page_bytes, s.next / page_bytes);
-            let bracket = if *alone { "bracket, alone on the core" } else { "bracket" };
-            Metric::new(&super::TRANSLATIONS, first, entries, estimator, s.n as u64)
-                .with_ci(Interval::new(LEVEL, entries, next, bracket))
-        }
-        None => {
-            let why =
-                "no step within half of the lines of the first cache, or too few undisturbed pairs around it";
-            Metric::rejected(&super::TRANSLATIONS, first, estimator, why)
-        }
+    out.push(if let Some((s, alone)) = found.first_reach {
+        let (entries, next) = (s.last / page_bytes, s.next / page_bytes);
+        let bracket = if alone { "bracket, alone on the core" } else { "bracket" };
+        Metric::new(&super::TRANSLATIONS, first, entries, estimator, s.n as u64)
+            .with_ci(Interval::new(LEVEL, entries, next, bracket))
+    } else {
+        let why =
+            "no step within half of the lines of the first cache, or too few undisturbed pairs around it";
+        Metric::rejected(&super::TRANSLATIONS, first, estimator, why)
     });
     out.extend(found.second_reach.map(|(low, high)| {
         let (low, high) = (low / page_bytes, high / page_bytes);

@@ -8,10 +8,11 @@ use machmeter_stats::random::Random;
 use machmeter_sys::facts;
 use machmeter_sys::fs_root::FsRoot;
 use machmeter_sys::oom::MemoryLeft;
-use machmeter_sys::pages::{Backing, Pages};
+use machmeter_sys::pages::Backing;
 
 use super::super::Params;
 use super::super::bandwidth::sizes::most_bytes;
+use super::super::bandwidth::stream::pages;
 use super::super::reported::ReportedCaches;
 use super::chase::{self, GLOBAL, Ground, ONE_PER_PAGE, PAGE_LOCAL, SMALL, STRIDE_BYTES, STRIDED};
 use super::curves::{Curves, ROUND_ENDS_NS};
@@ -57,8 +58,7 @@ pub(super) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), P
     let touch_ns = (at.left_ns() as f64 * TOUCH_SHARE) as u64;
     let full = at.left_ns() >= SHORT_NS;
 
-    let small = request.pages.small.then(|| Pages::new(request.most_bytes, Backing::Small));
-    let small = small.transpose().map_err(|e| ProbeError::Cannot(e.to_string()))?;
+    let small = request.pages.small.then(|| pages(request.most_bytes, Backing::Small)).transpose()?;
     if let Some(pages) = &small {
         request.bound_by_time(touch(pages, touch_ns, at.host.seed));
     }

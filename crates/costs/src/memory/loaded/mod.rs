@@ -17,9 +17,9 @@ use machmeter_sys::pages::{Backing, Pages};
 use machmeter_sys::thread::monotonic_ns;
 
 use super::Params;
-use super::bandwidth::stream::{Buffer, Contents};
+use super::bandwidth::stream::{Buffer, Contents, pages};
 use super::bandwidth::together::Setting;
-use super::bandwidth::{cannot, granted, sizes};
+use super::bandwidth::{granted, sizes};
 use super::ladder::chase::pages_name;
 use super::reported::ReportedCaches;
 use machmeter_engine::part::{Part, PartContext};
@@ -101,14 +101,13 @@ fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), ProbeError> 
     let wanted = sizes::memory_wanted(&claimed).min(sizes::most_bytes(at.host.level));
     let bytes = chain_bytes(at, wanted, cpus.len())?;
     // On huge pages where there are any, so that translation does not hide what memory does.
-    let pages =
-        Pages::new(bytes, Backing::Huge).or_else(|_| Pages::new(bytes, Backing::Small)).map_err(cannot)?;
+    let pages = pages(bytes, Backing::Huge).or_else(|_| pages(bytes, Backing::Small))?;
     let chain = build(&pages, bytes, at.host.seed)?;
     let backing = if granted(&pages).is_ok() { pages.backing() } else { Backing::Small };
     at.facts.set(&CHAIN_BYTES, chain.nodes() * LINE_BYTES);
     at.facts.set(&LAST_CACHE_BYTES, claimed.last_bytes().unwrap_or(0));
     let buffers = (1..most).map(|_| Buffer::new(bytes / 2, Backing::Small, Contents::Random));
-    let buffers = buffers.collect::<Result<Vec<_>, _>>().map_err(cannot)?;
+    let buffers = buffers.collect::<Result<Vec<_>, _>>()?;
     let setting = Setting {
         seats: Seats { cpus: cpus.to_vec(), policy: at.policy },
         buffers: buffers.iter().collect(),
@@ -130,7 +129,7 @@ fn build(pages: &Pages, working_set_bytes: usize, seed: u64) -> Result<Chain<'_>
 
 /// The working set that the machine has room and the part has time for.
 fn chain_bytes(at: &PartContext<'_>, wanted: usize, cpus: usize) -> Result<usize, ProbeError> {
-    let trial = Pages::new(TRIAL_BYTES, Backing::Small).map_err(cannot)?;
+    let trial = pages(TRIAL_BYTES, Backing::Small)?;
     // The quickest of three: the first touches the pages, and one may be switched out.
     let mut ns_per_byte = f64::INFINITY;
     for _ in 0..3 {
