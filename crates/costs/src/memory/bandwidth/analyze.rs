@@ -216,49 +216,36 @@ pub(super) fn saturation(rates: &[(i64, f64)]) -> Option<i64> {
 }
 
 fn data_dependence(figures: &Figures<'_>, out: &mut Analysis) {
-    let mut evidence = Vec::new();
-    let mut worst: Option<(f64, &Figure<'_>)> = None;
-    let mut doubtful = false;
-    let zeros = figures.all.iter().filter(|f| f.data() == "zeros" && figures.data == "random");
-    for z in zeros.filter(|f| f.is_level(Level::Memory)) {
+    let beside_random = |z: &&Figure<'_>| {
         let mut same = z.row.params.clone();
         same.insert("data".to_owned(), "random".into());
-        let Some(r) = figures.of_kernel(&z.row.operation).find(|f| f.row.params == same) else {
-            continue;
-        };
-        let Some((times, ci, _)) = ratio(&z.cost, &r.cost) else { continue };
-        evidence.push(format!(
-            "{}: zeros {} times [{}, {}] the bandwidth of random data",
-            z.row.operation,
-            digits(times),
-            digits(ci.low),
-            digits(ci.high)
-        ));
-        if times > DATA_RATIO && ci.low > 1.0 && worst.is_none_or(|(t, _)| times > t) {
-            worst = Some((times, z));
-        }
-        doubtful |= ci.high > DATA_RATIO;
-    }
-    if evidence.is_empty() {
+        let r = figures.of_kernel(&z.row.operation).find(|f| f.row.params == same)?;
+        ratio(&z.cost, &r.cost)
+    };
+    let zeros = figures.all.iter().filter(|f| f.data() == "zeros" && figures.data == "random");
+    let zeros = zeros.filter(|f| f.is_level(Level::Memory));
+    let ratios: Vec<_> = zeros.filter_map(|z| Some((z, beside_random(&z)?))).collect();
+    if ratios.is_empty() {
         return;
     }
-    let (verdict, text) = match worst {
-        Some((times, z)) => {
-            let text = format!(
-                "{} of zeros reaches {}, {} times what random data gets.",
-                z.row.operation,
-                human(z.rate().unwrap_or(0.0), Unit::BytesPerSecond),
-                digits(times)
-            );
-            out.warnings.push(DATA_MATTERS.warning(text.clone()));
-            ("present", text)
-        }
-        None if doubtful => (
-            "unknown",
-            "Zeros may be moved more than 1.2 times as fast: the intervals are too wide to tell.".to_owned(),
-        ),
-        None => ("none_seen", "Zeros are moved no more than 1.2 times as fast as random data.".to_owned()),
+    let quicker = ratios.iter().filter(|(_, (times, ci, _))| *times > DATA_RATIO && ci.low > 1.0);
+    let (verdict, text) = if let Some((z, (times, ..))) = quicker.max_by(|a, b| a.1.0.total_cmp(&b.1.0)) {
+        let rate = human(z.rate().unwrap_or(0.0), Unit::BytesPerSecond);
+        let (kernel, times) = (&z.row.operation, digits(*times));
+        let text = format!("{kernel} of zeros reaches {rate}, {times} times what random data gets.");
+        out.warnings.push(DATA_MATTERS.warning(text.clone()));
+        ("present", text)
+    } else if ratios.iter().any(|(_, (_, ci, _))| ci.high > DATA_RATIO) {
+        let text = "Zeros may be moved more than 1.2 times as fast: the intervals are too wide to tell.";
+        ("unknown", text.to_owned())
+    } else {
+        ("none_seen", "Zeros are moved no more than 1.2 times as fast as random data.".to_owned())
     };
+    let told = |(z, (times, ci, _)): &(&Figure<'_>, (f64, Interval, u64))| {
+        let [times, low, high] = [*times, ci.low, ci.high].map(digits);
+        format!("{}: zeros {times} times [{low}, {high}] the bandwidth of random data", z.row.operation)
+    };
+    let evidence = ratios.iter().map(told).collect();
     out.findings.push(show::finding("memory.data_dependence", verdict, text, evidence));
 }
 

@@ -1,9 +1,6 @@
-//! Bandwidth: what the kernels move per second, by kernel, width, working set, contents, page size and number of CPUs, and the
-//! roofline that follows.
-//!
-//! Bytes are counted twice: as the instructions request them (which is STREAM's count), and with the reads that ordinary
-//! stores cause when they allocate their line (Hager and Wellein: that is why a copy seems to get less than a read).
-//! Memory holds numbers with random mantissas unless a row says zeros, and is first touched by the CPU that uses it.
+//! Bandwidth: what the kernels move per second, and the roofline that follows. Bytes are counted as the instructions request them (STREAM's
+//! count), and with the reads that ordinary stores cause when they allocate their line (Hager and Wellein: that is why a copy seems to
+//! get less than a read).
 
 mod analyze;
 mod datasets;

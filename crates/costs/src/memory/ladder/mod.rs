@@ -1,10 +1,6 @@
-//! The latency ladder: what a dependent load costs over working sets from one page to memory, and what follows from it: the
-//! sizes of the caches, their lines and ways, the reach of the translation buffers, whether huge pages help, the clock of
-//! the core, and how many misses it keeps under way.
-//!
-//! Loads follow a chain of pointers in random order, rebuilt at every visit. Detection reads the curves alone; what the
-//! system claims is compared afterwards. Sources: Saavedra-Barrera and Smith (1995), lmbench (`McVoy` and Staelin 1996),
-//! multichase, X-Ray (Yotov and others 2005).
+//! The latency ladder: what a dependent load costs over working sets from one page to memory, and what follows from it. Detection reads
+//! the curves alone; what the system claims is compared afterwards. Sources: Saavedra-Barrera and Smith (1995), lmbench (`McVoy` and
+//! Staelin 1996), multichase, X-Ray (Yotov and others 2005).
 
 pub(super) mod chase;
 mod curves;

@@ -1,11 +1,5 @@
-//! Twelve operations by the decade of their cost (Howell, "Microbenchmarking", 1998), with what each row is
-//! here: `fopen` and `fclose` of a buffered stream on a file (closing writes the one character it holds), one character into
-//! the buffer, a line of 24 characters written at once (line buffering, as on a terminal), reads and writes of 8,000 words one
-//! cache line apart in memory (a fresh area each time) and in the first cache, a POSIX thread made and joined, `y = a x + y` over
-//! 100, 1,000 and 10,000 numbers as the compiler writes it.
-//!
-//! Reads and writes are independent of each other, as in Howell's loop, so the machine overlaps them: throughput, not
-//! latency. The dependent figures are those of the memory probe.
+//! Twelve operations by the decade of their cost (Howell, "Microbenchmarking", 1998); what each row is here: `docs/ops.md`. Reads and
+//! writes are independent of each other, as in Howell's loop, so the machine overlaps them; dependent ones are in the memory probe.
 
 mod measure;
 mod subjects;
