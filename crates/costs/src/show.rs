@@ -55,6 +55,15 @@ pub(crate) fn ascending<T: Ord>(all: impl IntoIterator<Item = T>) -> Vec<T> {
     out
 }
 
+/// Those that there are.
+pub(crate) fn present<T, const N: usize>(all: [Option<T>; N]) -> Vec<T> {
+    let mut out = Vec::new();
+    for one in all {
+        out.extend(one);
+    }
+    out
+}
+
 /// Each once, in the order in which they first appear.
 pub(crate) fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut out = Vec::new();

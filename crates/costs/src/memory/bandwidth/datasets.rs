@@ -14,7 +14,7 @@ const CPU_CURVES: [&str; 4] = ["read", "write", "copy", "triad"];
 
 /// All datasets that there are figures for. `chosen`: whether kernels were asked for, which are then those of the curves.
 pub(super) fn all(figures: &Figures<'_>, chosen: bool) -> Vec<Dataset> {
-    [table(figures), sizes(figures, chosen), cpus(figures, chosen)].into_iter().flatten().collect()
+    show::present([table(figures), sizes(figures, chosen), cpus(figures, chosen)])
 }
 
 /// Kernels of a curve: the widest of each of `families`, or all that were measured.

@@ -82,9 +82,9 @@ pub(super) struct Curves<'r> {
     /// Those of all parts.
     pub(super) all: &'r Rows,
     /// Time of the last pair of each round.
-    round_ends_ns: Vec<f64>,
+    pub(super) round_ends_ns: Vec<f64>,
     /// Width of the core without neighbors, where somebody looked.
-    whole_width: Option<f64>,
+    pub(super) whole_width: Option<f64>,
 }
 
 impl<'r> Curves<'r> {
@@ -117,18 +117,9 @@ impl<'r> Curves<'r> {
         self.all.facts.get(&REPORTED_CACHES).unwrap_or_default()
     }
 
-    pub(super) fn rounds(&self) -> usize {
-        self.round_ends_ns.len()
-    }
-
     /// Page size of the rows that sizes are detected on: small where there are any.
     pub(super) fn first_pages(&self) -> &'static str {
         if self.rows().any(|r| r.text("pages") == SMALL) { SMALL } else { HUGE }
-    }
-
-    /// Whether somebody looked for neighbors on the core.
-    pub(super) fn looked(&self) -> bool {
-        self.whole_width.is_some()
     }
 
     /// The additions that tell the clock of the core, of several rows those with the most samples.

@@ -167,10 +167,13 @@ fn parallelism(curves: &Curves<'_>) -> Vec<Metric> {
 
 /// All datasets of the part that have something to show.
 pub(super) fn datasets(curves: &Curves<'_>, found: &Detection<'_>) -> Vec<Dataset> {
-    [staircase(curves, found), pages(curves, found), line(curves), parallel(curves), surface(curves)]
-        .into_iter()
-        .flatten()
-        .collect()
+    show::present([
+        staircase(curves, found),
+        pages(curves, found),
+        line(curves),
+        parallel(curves),
+        surface(curves),
+    ])
 }
 
 /// Three significant digits more than a drawing shows, and no more.
@@ -197,17 +200,16 @@ fn staircase(curves: &Curves<'_>, found: &Detection<'_>) -> Option<Dataset> {
             rows.extend(row(&format!("{in_order}, {of_pages}"), &curves.points(order, pages), 1.0));
         }
     }
-    let marks = found.caches.iter().flat_map(|c| {
-        let mark = |x: f64, label: String, detail: String| Mark { x, label, detail, ..Mark::default() };
+    let mark = |x: f64, label: String, detail: String| Mark { x, label, detail, ..Mark::default() };
+    let mut marks = Vec::new();
+    for c in &found.caches {
         let detail = format!("{} found at {}", c.name, human(c.end.all.bytes, Unit::Bytes));
-        let detected = Mark { edge: true, ..mark(brief(c.end.all.bytes), c.name.clone(), detail) };
-        let claimed = c.reported.map(|reported| {
+        marks.push(Mark { edge: true, ..mark(brief(c.end.all.bytes), c.name.clone(), detail) });
+        marks.extend(c.reported.map(|reported| {
             let detail = format!("the system says {}", human(reported.bytes as f64, Unit::Bytes));
             mark(reported.bytes as f64, format!("{} as reported", c.name), detail)
-        });
-        [Some(detected), claimed].into_iter().flatten()
-    });
-    let marks = marks.collect();
+        }));
+    }
     let caption = "What a load costs whose address comes from the load before. The flat parts are caches, the last one is memory. Random \
              order pays for caches and address translation; random inside pages pays for hardly any translation, and \
              prefetchers may help it; one line per page is mostly translation; line after line is what prefetchers are made \

@@ -347,7 +347,7 @@ impl Set for Ladder<'_> {
             // The second round may still correct what the first one found.
             1 | 2 => self.refine(&found),
             3 => self.complete(outlook.left_ns as f64),
-            _ if curves.looked() => {
+            _ if curves.whole_width.is_some() => {
                 self.wanting = found.wanting(&curves);
                 let there = self.cells.len();
                 self.curve(self.grounds[0], ONE_PER_PAGE, &found.pages);

@@ -50,7 +50,7 @@ fn against(found: f64, claimed: Option<usize>, unit: &str) -> String {
 }
 
 pub(super) fn findings(curves: &Curves<'_>, found: &Detection<'_>) -> Vec<Finding> {
-    [hierarchy(curves, found), huge(found)].into_iter().flatten().collect()
+    show::present([hierarchy(curves, found), huge(found)])
 }
 
 fn hierarchy(curves: &Curves<'_>, found: &Detection<'_>) -> Option<Finding> {
@@ -169,7 +169,7 @@ pub(super) fn warnings(curves: &Curves<'_>, found: &Detection<'_>) -> Vec<Warnin
     if !found.memory_reached {
         let limit = curves.all.facts.get(&LIMIT).filter(|l| *l != Limit::None);
         let because = limit.map_or(String::new(), |l| format!(", bounded by {}", l.name()));
-        let rounds = curves.rounds();
+        let rounds = curves.round_ends_ns.len();
         let text = format!(
             "memory was not told from the caches: working sets up to {}{because}, {rounds} rounds",
             human(found.most_bytes, Unit::Bytes)
