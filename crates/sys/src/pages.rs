@@ -31,8 +31,7 @@ pub enum Fill {
     /// Words of a generator with this seed: incompressible. As floating-point numbers, some of them are subnormal or not
     /// a number: for arithmetic see [`Self::Doubles`].
     Random(u64),
-    /// Doubles in \[1, 2) with random mantissas: as good as incompressible, and arithmetic on them takes no slow path. Odd, so that
-    /// no byte that a string instruction repeats is 0.
+    /// Doubles in \[1, 2) with random mantissas: as good as incompressible, and arithmetic on them takes no slow path.
     Doubles(u64),
     Zeros,
     /// One byte, repeated.
@@ -44,7 +43,7 @@ impl Fill {
     fn word(self, index: u64) -> u64 {
         match self {
             Self::Random(seed) => mix(seed, index),
-            Self::Doubles(seed) => (mix(seed, index) >> 12) | 1.0_f64.to_bits() | 1,
+            Self::Doubles(seed) => (mix(seed, index) >> 12) | 0x3ff0_0000_0000_0000,
             Self::Zeros => 0,
             Self::Byte(byte) => u64::from(byte) * 0x0101_0101_0101_0101,
         }

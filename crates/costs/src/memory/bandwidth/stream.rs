@@ -2,15 +2,17 @@
 //! timed.
 
 use std::sync::Once;
+use std::sync::atomic::Ordering;
 
 use machmeter_engine::ProbeError;
 use machmeter_engine::sampling::Subject;
 use machmeter_sys::kernel::{Kernel, KernelError, Ready, Walk};
-use machmeter_sys::pages::{Backing, Fill, Pages};
+use machmeter_sys::pages::{Backing, Pages};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Contents {
-    /// [`Fill::Doubles`]: no cache or memory controller can shorten them.
+    /// Numbers from 1 to 2 with random mantissas: no cache or memory controller can shorten them, and no arithmetic on them
+    /// takes a slow path (a random word would be a denormal or no number at all once in a thousand).
     Random,
     Zeros,
 }
@@ -20,14 +22,6 @@ impl Contents {
         match self {
             Self::Random => "random",
             Self::Zeros => "zeros",
-        }
-    }
-
-    /// Zeros have to be written, too: a page never written is the one page of zeros that the kernel shares out.
-    fn fill(self, seed: u64) -> Fill {
-        match self {
-            Self::Random => Fill::Doubles(seed),
-            Self::Zeros => Fill::Zeros,
         }
     }
 }
@@ -73,7 +67,7 @@ impl Buffer {
 
     /// Writes the contents, which also places the pages near the calling thread.
     pub(crate) fn fill(&self, seed: u64) {
-        self.pages.extent().fill(self.contents.fill(seed));
+        self.fill_part(0, self.pages.bytes(), seed);
     }
 
     /// The same, the first time only.
@@ -83,8 +77,22 @@ impl Buffer {
 
     /// Writes the contents of a part that lies inside.
     pub(crate) fn fill_part(&self, offset: usize, bytes: usize, seed: u64) {
-        if let Some(part) = self.pages.extent().part(offset, bytes) {
-            part.fill(self.contents.fill(seed));
+        let Some(part) = self.pages.extent().part(offset, bytes) else { return };
+        // Zeros have to be written, too: a page never written is the one page of zeros that the kernel shares out.
+        let mut state = seed ^ (offset as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        for word in part.atomics() {
+            let value = match self.contents {
+                Contents::Zeros => 0,
+                Contents::Random => {
+                    // xorshift64 (Marsaglia 2003): quick, and good enough to be incompressible.
+                    state ^= state << 13;
+                    state ^= state >> 7;
+                    state ^= state << 17;
+                    // Odd, so that no byte that a string instruction repeats is 0.
+                    (state >> 12) | 1.0_f64.to_bits() | 1
+                }
+            };
+            word.store(value, Ordering::Relaxed);
         }
     }
 }
