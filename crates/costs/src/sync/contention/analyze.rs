@@ -184,11 +184,14 @@ fn table(views: &[View<'_>]) -> Option<Dataset> {
 /// Cost over the distance of two words.
 fn curve(views: &[View<'_>]) -> Option<Dataset> {
     let line = |operation: Operation| {
-        let at = views
+        let mut at: Vec<(f64, f64)> = views
             .iter()
             .filter(|v| v.row.operation == operation.name() && v.cpus == 2 && v.distance_bytes > 0)
-            .filter_map(|v| Some((v.distance_bytes as f64, v.cost.value_ns()?)));
-        show::curve(operation.name(), at.collect())
+            .filter_map(|v| Some((v.distance_bytes as f64, v.cost.value_ns()?)))
+            .collect();
+        at.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (x, y): (Vec<f64>, Vec<f64>) = at.into_iter().unzip();
+        (x.len() > 1).then(|| CurveRow { name: operation.name().to_owned(), x, y })
     };
     let rows: Vec<CurveRow> =
         [Operation::FetchAdd, Operation::StoreLoad].into_iter().filter_map(line).collect();
