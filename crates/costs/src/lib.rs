@@ -5,6 +5,7 @@
 
 pub mod memory;
 pub mod ops;
+mod passes;
 mod show;
 pub mod sync;
 #[cfg(test)]

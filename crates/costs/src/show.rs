@@ -25,6 +25,14 @@ pub(crate) fn table<L: Into<String>>(
         .then(|| Dataset::new(id, title, caption, Shape::CostTable(CostTable { columns, rows })))
 }
 
+/// A curve through these points from left to right, if they are two.
+pub(crate) fn curve(name: &str, mut points: Vec<(f64, f64)>) -> Option<CurveRow> {
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    points.dedup_by(|a, b| a.0 == b.0);
+    let (x, y): (Vec<f64>, Vec<f64>) = points.into_iter().unzip();
+    (x.len() > 1).then(|| CurveRow { name: name.to_owned(), x, y })
+}
+
 /// Curves, if there are any.
 pub(crate) fn curves(
     [id, title, caption]: [&str; 3],
@@ -36,9 +44,24 @@ pub(crate) fn curves(
     (!shape.rows.is_empty()).then(|| Dataset::new(id, title, caption, Shape::Curve(shape)))
 }
 
-/// Each once, in ascending order.
+/// Each once, in ascending order. They are few: a set would be sorted by a thousand instructions for each type.
 pub(crate) fn ascending<T: Ord>(all: impl IntoIterator<Item = T>) -> Vec<T> {
-    all.into_iter().collect::<std::collections::BTreeSet<T>>().into_iter().collect()
+    let mut out = Vec::new();
+    for one in all {
+        if let Err(at) = out.binary_search(&one) {
+            out.insert(at, one);
+        }
+    }
+    out
+}
+
+/// Those that there are.
+pub(crate) fn present<T, const N: usize>(all: [Option<T>; N]) -> Vec<T> {
+    let mut out = Vec::new();
+    for one in all {
+        out.extend(one);
+    }
+    out
 }
 
 /// Each once, in the order in which they first appear.

@@ -362,7 +362,12 @@ pub struct MetricInfo {
 
 /// Builds [`Params`] from pairs.
 pub fn params<const N: usize>(pairs: [(&str, ParamValue); N]) -> Params {
-    pairs.into_iter().map(|(k, v)| (k.to_owned(), v)).collect()
+    // Collecting would compile a sort for each number of pairs.
+    let mut all = Params::new();
+    for (name, value) in pairs {
+        all.insert(name.to_owned(), value);
+    }
+    all
 }
 
 #[cfg(test)]

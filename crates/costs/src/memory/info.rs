@@ -19,17 +19,23 @@ pub(super) const NOT_MEASURED: Code = Code {
     undo: None,
 };
 
+const fn row(name: &'static str, picks: &'static [Pick]) -> RowInfo {
+    RowInfo::new("MEMORY", name, picks)
+}
+
+const fn detail(name: &'static str, picks: &'static [Pick]) -> RowInfo {
+    RowInfo::detail("MEMORY", name, picks)
+}
+
 const ROWS: &[RowInfo] = &[
-    RowInfo::new(
-        "MEMORY",
+    row(
         "latency",
         &[
             Pick::new("2 MiB pages", "memory.latency{level=DRAM,order=global,pages=huge}"),
             Pick::new("4 KiB", "memory.latency{level=DRAM,order=global,pages=small}"),
         ],
     ),
-    RowInfo::new(
-        "MEMORY",
+    row(
         "read",
         &[
             Pick::new("1 CPU", "memory.bandwidth{level=DRAM,data=random,kernel=read.*,pages=small,cpus=1}")
@@ -38,8 +44,7 @@ const ROWS: &[RowInfo] = &[
                 .most("cpus"),
         ],
     ),
-    RowInfo::new(
-        "MEMORY",
+    row(
         "copy",
         &[
             Pick::new("1 CPU", "memory.bandwidth{level=DRAM,data=random,kernel=copy.*,pages=small,cpus=1}")
@@ -48,8 +53,7 @@ const ROWS: &[RowInfo] = &[
                 .most("cpus"),
         ],
     ),
-    RowInfo::detail(
-        "MEMORY",
+    detail(
         "cycles a load",
         &[
             Pick::new("L1", "memory.latency_cycles{level=L1}"),
@@ -57,25 +61,22 @@ const ROWS: &[RowInfo] = &[
             Pick::new("last cache", "memory.latency_cycles{level=LLC}"),
         ],
     ),
-    RowInfo::detail("MEMORY", "clock of the core", &[Pick::new("", "memory.core_clock")]),
-    RowInfo::detail("MEMORY", "line", &[Pick::new("{level}", "memory.line_size")]),
-    RowInfo::detail("MEMORY", "ways", &[Pick::new("{level}", "memory.associativity")]),
-    RowInfo::detail(
-        "MEMORY",
+    detail("clock of the core", &[Pick::new("", "memory.core_clock")]),
+    detail("line", &[Pick::new("{level}", "memory.line_size")]),
+    detail("ways", &[Pick::new("{level}", "memory.associativity")]),
+    detail(
         "pages that translation buffers hold",
         &[
             Pick::new("first", "memory.tlb_entries{level=1}"),
             Pick::new("second", "memory.tlb_entries{level=2}"),
         ],
     ),
-    RowInfo::detail(
-        "MEMORY",
+    detail(
         "read {level}",
         &[Pick::new("1 CPU", "memory.bandwidth{data=random,kernel=read.*,cpus=1,!level=DRAM}").greatest()],
     )
     .each("level"),
-    RowInfo::detail(
-        "MEMORY",
+    detail(
         "write",
         &[
             Pick::new("1 CPU", "memory.bandwidth{level=DRAM,data=random,kernel=write.*,pages=small,cpus=1}")
@@ -84,8 +85,7 @@ const ROWS: &[RowInfo] = &[
                 .most("cpus"),
         ],
     ),
-    RowInfo::detail(
-        "MEMORY",
+    detail(
         "copy past the caches",
         &[
             Pick::new("1 CPU", "memory.bandwidth{level=DRAM,data=random,kernel=copy_nt.*,cpus=1}").greatest(),
@@ -93,21 +93,15 @@ const ROWS: &[RowInfo] = &[
                 .most("cpus"),
         ],
     ),
-    RowInfo::detail(
-        "MEMORY",
+    detail(
         "latency",
         &[
             Pick::new("alone", "memory.loaded_latency{load=none}"),
             Pick::new("others busy", "memory.loaded_latency{!load=none}").greatest(),
         ],
     ),
-    RowInfo::detail(
-        "MEMORY",
-        "operations on numbers",
-        &[Pick::new("{kernel}", "memory.peak_flops").greatest()],
-    ),
-    RowInfo::detail(
-        "MEMORY",
+    detail("operations on numbers", &[Pick::new("{kernel}", "memory.peak_flops").greatest()]),
+    detail(
         "{model}, read DRAM",
         &[
             Pick::new("own", "memory.shared{access=dependent,operation=read_local}"),

@@ -6,6 +6,7 @@ pub mod info;
 pub mod ladder;
 pub mod loaded;
 pub mod params;
+mod reported;
 pub mod table;
 
 use machmeter_data::code::Code;

@@ -6,59 +6,52 @@ use machmeter_engine::disturbance::core_clock::SLOW_CLOCK;
 use machmeter_engine::part::SHARED_CORE;
 
 use super::cost::{COST, NOT_MEASURED};
+use super::table::SECTION;
 use super::{arithmetic, calls, decades, processes};
 
+const fn row(name: &'static str, picks: &'static [Pick]) -> RowInfo {
+    RowInfo::new(SECTION, name, picks)
+}
+
+const fn detail(name: &'static str, picks: &'static [Pick]) -> RowInfo {
+    RowInfo::detail(SECTION, name, picks)
+}
+
 const ROWS: &[RowInfo] = &[
-    RowInfo::new(
-        "OPERATIONS",
-        "system call",
-        &[Pick::new("getppid", "ops.cost{operation=getppid,code=libc}")],
-    ),
-    RowInfo::new("OPERATIONS", "page fault", &[Pick::new("4 KiB", "ops.cost{operation=page_fault_4k}")]),
-    RowInfo::new(
-        "OPERATIONS",
+    row("system call", &[Pick::new("getppid", "ops.cost{operation=getppid,code=libc}")]),
+    row("page fault", &[Pick::new("4 KiB", "ops.cost{operation=page_fault_4k}")]),
+    row(
         "start and end",
         &[
             Pick::new("thread", "ops.cost{operation=thread_create_join,stack=kept}"),
             Pick::new("process", "ops.cost{operation=fork_exit_wait}"),
         ],
     ),
-    RowInfo::detail("OPERATIONS", "addition", &[Pick::new("", "ops.cost{operation=add}")]),
-    RowInfo::detail(
-        "OPERATIONS",
+    detail("addition", &[Pick::new("", "ops.cost{operation=add}")]),
+    detail(
         "time of day",
         &[
             Pick::new("rdtsc", "ops.cost{operation=read_clock,code=rdtsc}"),
             Pick::new("clock_gettime", "ops.cost{operation=clock_gettime}"),
         ],
     ),
-    RowInfo::detail(
-        "OPERATIONS",
+    detail(
         "daxpy of 1000",
         &[
             Pick::new("plain", "ops.cost{operation=daxpy,elements=1000,code=compiled}"),
             Pick::new("{code}", "ops.cost{operation=daxpy,elements=1000,!code=compiled}").least(),
         ],
     ),
-    RowInfo::detail(
-        "OPERATIONS",
+    detail(
         "file in memory",
         &[
             Pick::new("read 4 KiB", "ops.cost{operation=pread}"),
             Pick::new("open and close", "ops.cost{operation=open_close}"),
         ],
     ),
-    RowInfo::detail("OPERATIONS", "signal caught", &[Pick::new("", "ops.cost{operation=signal_catch}")]),
-    RowInfo::detail(
-        "OPERATIONS",
-        "switch of threads",
-        &[Pick::new("", "ops.cost{operation=yield_two_threads}")],
-    ),
-    RowInfo::detail(
-        "OPERATIONS",
-        "start a program",
-        &[Pick::new("{program}", "ops.cost{operation=spawn}").least()],
-    ),
+    detail("signal caught", &[Pick::new("", "ops.cost{operation=signal_catch}")]),
+    detail("switch of threads", &[Pick::new("", "ops.cost{operation=yield_two_threads}")]),
+    detail("start a program", &[Pick::new("{program}", "ops.cost{operation=spawn}").least()]),
 ];
 
 /// The probe's description.

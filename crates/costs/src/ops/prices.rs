@@ -1,8 +1,6 @@
 //! Calls and starts are priced in a process of their own, small and of one thread: the price of a fork grows with the memory of
-//! who forks, that of a call on a descriptor with the threads that share the descriptor.
-//!
-//! The process inherits CPU and policy of the thread that measures, which sleeps meanwhile. It is asked for one visit of a row
-//! at a time; what does not answer in time is ended with all that it started, and its row is refused.
+//! who forks, that of a call on a descriptor with the threads that share the descriptor. It inherits CPU and policy of the thread that
+//! measures, which sleeps meanwhile.
 
 use std::cell::RefCell;
 use std::ffi::OsString;
@@ -110,18 +108,12 @@ pub(super) struct Priced {
     process: Rc<RefCell<Process>>,
     n: usize,
     row: Row,
-    first: bool,
+    /// Whether it belongs to the few that are priced when time is short.
+    pub(super) first: bool,
     pace: Pace,
     /// Processes started until the last visit, and what those before the last one proved.
     started: u64,
     proof: Option<Proof>,
-}
-
-impl Priced {
-    /// Whether it belongs to the few that are priced when time is short.
-    pub(super) fn is_first(&self) -> bool {
-        self.first
-    }
 }
 
 impl Cell for Priced {

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use machmeter_data::metric::ParamValue;
 use machmeter_engine::cost::{Kind, Proof, Row};
 use machmeter_engine::experiment::Enough;
 use machmeter_engine::sampling::{Bench, Subject};
@@ -15,23 +16,31 @@ pub(super) struct Planned<'a> {
 impl<'a> Planned<'a> {
     /// A row of `part` that repeats `subject`.
     pub(super) fn new(part: &str, operation: &str, subject: impl Subject + 'a) -> Self {
-        Self { bench: Bench::new(Row::new(part, operation, Kind::Latency), subject), first: false }
+        Self::of(Row::new(part, operation, Kind::Latency), subject)
+    }
+
+    pub(super) fn of(row: Row, subject: impl Subject + 'a) -> Self {
+        Self { bench: Bench::new(row, subject), first: false }
+    }
+
+    /// A row that repeats what it does with something that has to be made first; refused with the reason where it cannot be.
+    pub(super) fn with_made<T: 'a>(
+        part: &str,
+        operation: &str,
+        made: io::Result<T>,
+        what: &'static str,
+        mut once: impl FnMut(&mut T) -> io::Result<()> + 'a,
+    ) -> Self {
+        match made {
+            Ok(mut it) => Self::new(part, operation, Repeated::returning(what, move || once(&mut it))),
+            Err(e) => Self::refused(part, operation, &one_line(&e)),
+        }
     }
 
     /// A row that cannot be measured, with the reason.
     pub(super) fn refused(part: &str, operation: &str, why: &str) -> Self {
         let row = Row::new(part, operation, Kind::Latency).refused(why);
-        Self { bench: Bench::new(row, Repeated::returning("nothing", || Ok(()))), first: true }
-    }
-
-    /// A row whose subject has to be made first; refused with the reason where it cannot be.
-    pub(super) fn made<T>(
-        part: &str,
-        operation: &str,
-        made: Result<T, String>,
-        with: impl FnOnce(T) -> Self,
-    ) -> Self {
-        made.map_or_else(|why| Self::refused(part, operation, &why), with)
+        Self::of(row, Repeated::nothing()).first()
     }
 
     /// Belongs to the first.
@@ -40,22 +49,27 @@ impl<'a> Planned<'a> {
         self
     }
 
-    /// With another row in place of the plain one.
-    pub(super) fn row(mut self, change: impl FnOnce(Row) -> Row) -> Self {
-        let row = std::mem::replace(&mut self.bench.row, Row::new("", "", Kind::Latency));
-        self.bench.row = change(row);
+    pub(super) fn per_turn(mut self, operations: f64) -> Self {
+        self.bench.row.per_turn = operations;
         self
     }
 
-    pub(super) fn with(self, name: &str, value: impl Into<machmeter_data::metric::ParamValue>) -> Self {
-        self.row(|row| row.with(name, value))
+    /// In batches of so many turns.
+    pub(super) fn turns(mut self, (short, long): (u64, u64)) -> Self {
+        (self.bench.row.short_turns, self.bench.row.long_turns) = (short, long);
+        self
+    }
+
+    pub(super) fn with(mut self, name: &str, value: impl Into<ParamValue>) -> Self {
+        self.bench.row.params.insert(name.to_owned(), value.into());
+        self
     }
 }
 
 /// The rows there is time for: all of them if each can be visited often enough in `left_ns`, else the first ones.
 pub(super) fn affordable<T>(
     planned: Vec<T>,
-    is_first: impl Fn(&T) -> bool,
+    is_first: fn(&T) -> bool,
     visit_ns: u64,
     left_ns: u64,
 ) -> Vec<T> {
@@ -64,67 +78,60 @@ pub(super) fn affordable<T>(
     planned.into_iter().filter(|p| all || is_first(p)).collect()
 }
 
-pub(super) struct Witness {
-    pub(super) what: &'static str,
-    pub(super) count: fn() -> u64,
-    /// By how much one operation raises it.
-    pub(super) each: u64,
-}
-
-pub(super) struct Repeated<F> {
-    once: F,
+pub(super) struct Repeated<'a> {
+    /// Does the operation so often.
+    batch: Box<dyn FnMut(u64) -> io::Result<()> + 'a>,
     what: &'static str,
-    witness: Option<Witness>,
+    /// Counts operations that happened, besides the loop.
+    witness: Option<fn() -> u64>,
     tried: bool,
     expected: u64,
     seen: u64,
 }
 
-impl<F: FnMut() -> io::Result<()>> Repeated<F> {
+impl<'a> Repeated<'a> {
     /// `once` is one operation, which compares what it gets with what it should get (`what` says what that is).
-    pub(super) fn returning(what: &'static str, once: F) -> Self {
-        Self { once, what, witness: None, tried: false, expected: 0, seen: 0 }
+    pub(super) fn returning(what: &'static str, mut once: impl FnMut() -> io::Result<()> + 'a) -> Self {
+        // The only place that calls the operation, which so stands in the loop itself: a call and its return would cost 37 ns after a
+        // system call (AMD Zen 4, which forgets in the kernel where returns go).
+        let batch = move |turns| {
+            for _ in 0..turns {
+                once()?;
+            }
+            Ok(())
+        };
+        Self { batch: Box::new(batch), what, witness: None, tried: false, expected: 0, seen: 0 }
     }
 
-    /// The only place that calls the operation, which so stands in the loop itself: a call and its return would cost 37 ns after a system
-    /// call (AMD Zen 4, which forgets in the kernel where returns go).
-    #[inline(never)]
-    fn repeat(&mut self, turns: u64) -> io::Result<()> {
-        for _ in 0..turns {
-            (self.once)()?;
-        }
-        Ok(())
+    /// For rows that are refused.
+    pub(super) fn nothing() -> Self {
+        Self::returning("nothing", || Ok(()))
     }
 
-    /// An operation with a witness, which is asked before and after each batch.
-    pub(super) fn witnessed(witness: Witness, once: F) -> Self {
-        Self { once, what: witness.what, witness: Some(witness), tried: false, expected: 0, seen: 0 }
+    /// With a witness that is asked before and after each batch.
+    pub(super) fn witnessed(self, count: fn() -> u64) -> Self {
+        Self { witness: Some(count), ..self }
     }
 }
 
-impl<F: FnMut() -> io::Result<()>> Subject for Repeated<F> {
+impl Subject for Repeated<'_> {
     /// Does it once, so that what the system refuses is told with its cause.
     fn prepare(&mut self) -> Result<(), String> {
         if !self.tried {
-            self.repeat(1).map_err(|e| one_line(&e))?;
+            (self.batch)(1).map_err(|e| one_line(&e))?;
             self.tried = true;
         }
         Ok(())
     }
 
     fn run(&mut self, turns: u64) -> bool {
-        let before = self.witness.as_ref().map_or(0, |w| (w.count)());
-        if self.repeat(turns).is_err() {
+        let before = self.witness.map(|count| count());
+        if (self.batch)(turns).is_err() {
             return false;
         }
-        let after = self.witness.as_ref().map_or(0, |w| (w.count)());
-        if let Some(w) = &self.witness {
-            self.expected += turns * w.each;
-            self.seen += after.saturating_sub(before);
-        } else {
-            self.expected += turns;
-            self.seen += turns;
-        }
+        let after = self.witness.map(|count| count());
+        self.expected += turns;
+        self.seen += after.zip(before).map_or(turns, |(after, before)| after.saturating_sub(before));
         true
     }
 
@@ -187,12 +194,11 @@ mod tests {
 
         // The call says it worked, but nothing came of it.
         let clock = fake.clone();
-        let witness = Witness { what: "signals caught", count: || 7, each: 1 };
-        let idle = Repeated::witnessed(witness, move || {
+        let idle = Repeated::returning("signals caught", move || {
             takes(&clock, 50);
             Ok(())
         });
-        let (cost, _) = cost_of(&fake, Planned::new("calls", "idle", idle));
+        let (cost, _) = cost_of(&fake, Planned::new("calls", "idle", idle.witnessed(|| 7)));
         assert!(
             matches!(&cost, Cost::Unknown { why } if why.starts_with("signals caught: 0 seen")),
             "{cost:?}"
@@ -220,17 +226,12 @@ mod tests {
     #[test]
     fn short_time_keeps_the_first_rows() {
         let planned = || {
-            let row = |name: &str| Planned::new("calls", name, Repeated::returning("x", || Ok(())));
+            let row = |name: &str| Planned::new("calls", name, Repeated::nothing());
             vec![row("a").first(), row("b"), row("c").first(), row("d")]
         };
-        let names = |left_ns: u64| -> Vec<String> {
-            affordable(planned(), |p| p.first, 1_000_000, left_ns)
-                .into_iter()
-                .map(|p| p.bench.row.operation)
-                .collect()
-        };
-        assert_eq!(names(u64::MAX).join(""), "abcd");
-        assert_eq!(names(1_000_000).join(""), "ac");
-        assert_eq!(names(0).join(""), "ac");
+        for (left_ns, names) in [(u64::MAX, "abcd"), (1_000_000, "ac"), (0, "ac")] {
+            let kept = affordable(planned(), |p| p.first, 1_000_000, left_ns);
+            assert_eq!(kept.into_iter().map(|p| p.bench.row.operation).collect::<String>(), names);
+        }
     }
 }

@@ -5,8 +5,12 @@ use machmeter_data::metric::{Params, params};
 use machmeter_data::quantity::{Unit, human};
 use machmeter_data::record::Warning;
 use machmeter_data::shape::{Cell, CostTable, Shape, TableColumn, TableRow};
-use machmeter_data::{Dataset, Metric, MetricInfo};
+use machmeter_data::{Dataset, Metric};
+use machmeter_engine::Analysis;
 use machmeter_engine::cost::{Cost, Row, Rows};
+
+use super::cost::COST;
+use crate::show;
 
 /// Heading of the probe's part of the page.
 pub(super) const SECTION: &str = "OPERATIONS";
@@ -34,11 +38,31 @@ pub(super) fn spawn(rows: &Rows) -> (&'static str, Option<Cost>) {
 }
 
 /// The metric of a row: operation, conditions and whether it is latency or throughput are its parameters.
-pub(super) fn metric(info: &MetricInfo, p: &Priced<'_>) -> Metric {
+pub(super) fn metric(p: &Priced<'_>) -> Metric {
     let mut key: Params =
         params([("operation", p.row.operation.as_str().into()), ("kind", p.row.kind.name().into())]);
     key.extend(p.row.params.clone());
-    p.cost.metric(info, key)
+    p.cost.metric(&COST, key)
+}
+
+/// What a part says whose rows are prices: metrics, their table, and why there are none under the codes that rows fall under.
+pub(super) fn analysis(
+    rows: &Rows,
+    part: &str,
+    [title, caption]: [&str; 2],
+    codes: &[Code],
+    code_of: fn(&Row) -> Code,
+) -> Analysis {
+    let priced = priced(rows, part);
+    if priced.is_empty() {
+        return Analysis::default();
+    }
+    Analysis {
+        metrics: priced.iter().map(metric).collect(),
+        datasets: vec![dataset(part, title, caption, &priced)],
+        warnings: warnings(&priced, codes, code_of),
+        ..Analysis::default()
+    }
 }
 
 /// Name of a row for people: operation and conditions.
@@ -58,18 +82,18 @@ pub(super) fn name(row: &Row) -> String {
     }
 }
 
-pub(super) fn dataset(part: &str, title: &str, caption: &str, priced: &[Priced<'_>]) -> Dataset {
+fn dataset(part: &str, title: &str, caption: &str, priced: &[Priced<'_>]) -> Dataset {
     let columns = [
-        TableColumn::new("cost", Unit::Nanoseconds),
-        TableColumn::new("low, this run", Unit::Nanoseconds),
-        TableColumn::new("high, this run", Unit::Nanoseconds),
-        TableColumn::new("pairs", Unit::Count),
-        TableColumn::new("kind", None),
-        TableColumn::new("proof", None),
+        ("cost", show::NS),
+        ("low, this run", show::NS),
+        ("high, this run", show::NS),
+        ("pairs", Some(Unit::Count)),
+        ("kind", None),
+        ("proof", None),
     ];
-    let rows = priced.iter().map(table_row).collect();
-    Dataset::new("ops.costs", title, caption, Shape::CostTable(CostTable { columns: columns.into(), rows }))
-        .with_params(params([("part", part.into())]))
+    let columns = columns.map(|(label, unit)| TableColumn::new(label, unit)).into();
+    let shape = Shape::CostTable(CostTable { columns, rows: priced.iter().map(table_row).collect() });
+    Dataset::new("ops.costs", title, caption, shape).with_params(params([("part", part.into())]))
 }
 
 fn table_row(p: &Priced<'_>) -> TableRow {
@@ -80,51 +104,33 @@ fn table_row(p: &Priced<'_>) -> TableRow {
     };
     // Rounded to what the interval can carry, which keeps pages small.
     let number = |ns: f64| Cell::Number(format!("{ns:.4e}").parse().unwrap_or(ns));
-    let cells = match &p.cost {
-        Cost::Known(k) => vec![
-            number(k.value_ns),
-            number(k.low_ns),
-            number(k.high_ns),
-            Cell::Number(k.n as f64),
-            text(p.row.kind.name()),
-            proof(),
-        ],
-        Cost::Below { bound_ns, n } => vec![
-            text("below resolution"),
-            Cell::Empty(()),
-            number(*bound_ns),
-            Cell::Number(*n as f64),
-            text(p.row.kind.name()),
-            proof(),
-        ],
-        Cost::Unknown { why } => vec![
-            text("unknown"),
-            Cell::Empty(()),
-            Cell::Empty(()),
-            Cell::Number(p.row.pairs.len() as f64),
-            text(p.row.kind.name()),
-            text(why),
-        ],
+    let (figures, n, proof) = match &p.cost {
+        Cost::Known(k) => ([number(k.value_ns), number(k.low_ns), number(k.high_ns)], k.n, proof()),
+        Cost::Below { bound_ns, n } => {
+            ([text("below resolution"), Cell::Empty(()), number(*bound_ns)], *n, proof())
+        }
+        Cost::Unknown { why } => {
+            ([text("unknown"), Cell::Empty(()), Cell::Empty(())], p.row.pairs.len(), text(why))
+        }
     };
+    let kind = text(p.row.kind.name());
+    let cells = figures.into_iter().chain([Cell::Number(n as f64), kind, proof]).collect();
     TableRow { name: name(p.row) + p.cost.mark(), cells }
 }
 
-/// Why a row has no figure; `None` if it has one.
-pub(super) fn reason<'a>(p: &'a Priced<'_>) -> Option<&'a str> {
-    match &p.cost {
-        Cost::Unknown { why } => Some(why),
-        _ => None,
-    }
+/// One warning of each of these codes for the rows that fall under it and have no figure.
+pub(super) fn warnings(priced: &[Priced<'_>], codes: &[Code], code_of: fn(&Row) -> Code) -> Vec<Warning> {
+    codes.iter().filter_map(|code| warning(code, priced, code_of)).collect()
 }
 
-/// One warning for all rows that `select` picks and that have no figure; rows with the same reason are named together.
-pub(super) fn warning(code: &Code, priced: &[Priced<'_>], select: impl Fn(&Row) -> bool) -> Option<Warning> {
+/// Rows with the same reason are named together.
+fn warning(code: &Code, priced: &[Priced<'_>], code_of: fn(&Row) -> Code) -> Option<Warning> {
     let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
-    for p in priced.iter().filter(|p| select(p.row)) {
-        let Some(why) = reason(p) else { continue };
+    for p in priced.iter().filter(|p| code_of(p.row) == *code) {
+        let Cost::Unknown { why } = &p.cost else { continue };
         match reasons.iter_mut().find(|(w, _)| *w == why) {
             Some((_, names)) => names.push(name(p.row)),
-            None => reasons.push((why, vec![name(p.row)])),
+            None => reasons.push((why.as_str(), vec![name(p.row)])),
         }
     }
     let told: Vec<String> =
@@ -137,8 +143,7 @@ mod tests {
     use super::*;
     use machmeter_engine::cost::{Kind, Proof};
 
-    const INFO: MetricInfo = crate::ops::cost::COST;
-    const CODE: Code = Code { id: "W459", name: "", what: "", why: "", how: "", next: "do", undo: None };
+    use crate::ops::cost::{NO_FIGURE, NO_FILES};
 
     fn row(operation: &str, long_ticks: u64) -> Row {
         let row = Row::new("calls", operation, Kind::Latency).with("bytes", 4_096_i64);
@@ -154,10 +159,10 @@ mod tests {
         let mut rows = Rows::in_nanoseconds(vec![shared]);
         rows.restore_full_width(Some(1.0 / 3.9));
         rows.store_full_width();
-        let priced = priced(&rows, "calls");
-        let Shape::CostTable(t) = dataset("calls", "t", "c", &priced).shape else { panic!() };
+        let a = analysis(&rows, "calls", ["t", "c"], &[], |_| NO_FIGURE);
+        let Shape::CostTable(t) = &a.datasets[0].shape else { panic!() };
         assert_eq!(t.rows[0].name, "shared (4.00 KiB) (core shared)");
-        assert!(metric(&INFO, &priced[0]).is_shared());
+        assert!(a.metrics[0].is_shared());
     }
 
     #[test]
@@ -168,12 +173,11 @@ mod tests {
         let also = row("also", 2_000).refused("no space");
         let rows =
             Rows::in_nanoseconds(vec![row("known", 2_000), row("nothing", 1_000), unproven, refused, also]);
-        let priced = priced(&rows, "calls");
-        assert!(
-            priced.iter().all(|p| metric(&INFO, p).params.keys().all(|k| INFO.params.contains(&k.as_str())))
-        );
-        assert_eq!(metric(&INFO, &priced[0]).key(), "ops.cost{bytes=4096,kind=latency,operation=known}");
-        let Shape::CostTable(t) = dataset("calls", "t", "c", &priced).shape else { panic!() };
+        let code_of = |r: &Row| if r.operation == "unproven" { NO_FILES } else { NO_FIGURE };
+        let a = analysis(&rows, "calls", ["t", "c"], &[NO_FIGURE], code_of);
+        assert!(a.metrics.iter().all(|m| m.params.keys().all(|k| COST.params.contains(&k.as_str()))));
+        assert_eq!(a.metrics[0].key(), "ops.cost{bytes=4096,kind=latency,operation=known}");
+        let Shape::CostTable(t) = &a.datasets[0].shape else { panic!() };
         assert_eq!(t.rows[0].name, "known (4.00 KiB)");
         assert_eq!(t.rows[0].cells[0], Cell::Number(100.0));
         let strided = Row::new("decades", "read", Kind::Throughput).with("stride_bytes", 64_i64);
@@ -181,8 +185,7 @@ mod tests {
         for r in &t.rows[1..] {
             assert!(matches!(r.cells[0], Cell::Text(_)), "{r:?}");
         }
-        let w = warning(&CODE, &priced, |r| r.operation != "unproven").unwrap();
-        assert_eq!(w.text, "refused (4.00 KiB), also (4.00 KiB): no space");
-        assert!(warning(&CODE, &priced, |r| r.operation == "nothing").is_none());
+        let [warning] = &a.warnings[..] else { panic!("{:?}", a.warnings) };
+        assert_eq!(warning.text, "refused (4.00 KiB), also (4.00 KiB): no space");
     }
 }

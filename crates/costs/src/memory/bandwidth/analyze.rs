@@ -112,6 +112,10 @@ impl<'r> Figures<'r> {
             .max_by(|a, b| a.width().total_cmp(&b.width()))
     }
 
+    pub(super) fn of_kernel(&self, kernel: &str) -> impl Iterator<Item = &Figure<'r>> {
+        self.all.iter().filter(move |f| f.row.operation == kernel)
+    }
+
     /// Numbers of CPUs there are figures for, ascending.
     pub(super) fn cpu_counts(&self) -> Vec<i64> {
         show::ascending(self.all.iter().map(|f| f.cpus))
@@ -182,30 +186,25 @@ fn scaling(figures: &Figures<'_>, out: &mut Analysis) {
             rates.push((cpus, many.rate().unwrap_or(0.0)));
         }
         if let Some(cpus) = saturation(&rates).filter(|_| rates.len() > 2) {
-            let n = rates.len() as u64;
             let p = params([("kernel", one.row.operation.as_str().into())]);
-            let value = cpus as f64;
+            let (value, n) = (cpus as f64, rates.len() as u64);
             let ci = Interval::new(LEVEL, value, value, "steps measured");
             out.metrics.push(Metric::new(&SATURATION, p, value, "fewest at 95 %", n).with_ci(ci));
         }
         // Reads and copies say the same; one sentence is enough.
         let said = out.findings.iter().any(|f| f.id == "memory.scaling");
         if let Some((cpus, rate)) = rates.last().filter(|_| rates.len() > 1 && !said) {
+            let shown = |rate: f64| human(rate, Unit::BytesPerSecond);
             let times = rate / rates[0].1;
-            out.findings.push(show::finding(
-                "memory.scaling",
-                if times >= 0.9 * *cpus as f64 { "scales" } else { "saturates" },
-                format!(
-                    "{cpus} CPUs {family} {} times what one does: {} against {}.",
-                    digits(times),
-                    human(*rate, Unit::BytesPerSecond),
-                    human(rates[0].1, Unit::BytesPerSecond)
-                ),
-                rates
-                    .iter()
-                    .map(|(c, r)| format!("{family} on {c}: {}", human(*r, Unit::BytesPerSecond)))
-                    .collect(),
-            ));
+            let verdict = if times >= 0.9 * *cpus as f64 { "scales" } else { "saturates" };
+            let text = format!(
+                "{cpus} CPUs {family} {} times what one does: {} against {}.",
+                digits(times),
+                shown(*rate),
+                shown(rates[0].1)
+            );
+            let evidence = rates.iter().map(|(c, r)| format!("{family} on {c}: {}", shown(*r))).collect();
+            out.findings.push(show::finding("memory.scaling", verdict, text, evidence));
         }
     }
 }
@@ -217,52 +216,36 @@ pub(super) fn saturation(rates: &[(i64, f64)]) -> Option<i64> {
 }
 
 fn data_dependence(figures: &Figures<'_>, out: &mut Analysis) {
-    let mut evidence = Vec::new();
-    let mut worst: Option<(f64, &Figure<'_>)> = None;
-    let mut doubtful = false;
+    let beside_random = |z: &&Figure<'_>| {
+        let mut same = z.row.params.clone();
+        same.insert("data".to_owned(), "random".into());
+        let r = figures.of_kernel(&z.row.operation).find(|f| f.row.params == same)?;
+        ratio(&z.cost, &r.cost)
+    };
     let zeros = figures.all.iter().filter(|f| f.data() == "zeros" && figures.data == "random");
-    for z in zeros.filter(|f| f.is_level(Level::Memory)) {
-        let same = |f: &&Figure<'_>| {
-            f.row.operation == z.row.operation
-                && (f.cpus, f.working_set_bytes, &f.level) == (z.cpus, z.working_set_bytes, &z.level)
-                && f.row.text("pages") == z.row.text("pages")
-                && f.row.text("convention") == z.row.text("convention")
-                && f.data() == "random"
-        };
-        let Some(r) = figures.all.iter().find(same) else { continue };
-        let Some((times, ci, _)) = ratio(&z.cost, &r.cost) else { continue };
-        evidence.push(format!(
-            "{}: zeros {} times [{}, {}] the bandwidth of random data",
-            z.row.operation,
-            digits(times),
-            digits(ci.low),
-            digits(ci.high)
-        ));
-        if times > DATA_RATIO && ci.low > 1.0 && worst.is_none_or(|(t, _)| times > t) {
-            worst = Some((times, z));
-        }
-        doubtful |= ci.high > DATA_RATIO;
-    }
-    if evidence.is_empty() {
+    let zeros = zeros.filter(|f| f.is_level(Level::Memory));
+    let ratios: Vec<_> = zeros.filter_map(|z| Some((z, beside_random(&z)?))).collect();
+    if ratios.is_empty() {
         return;
     }
-    let (verdict, text) = match worst {
-        Some((times, z)) => {
-            let text = format!(
-                "{} of zeros reaches {}, {} times what random data gets.",
-                z.row.operation,
-                human(z.rate().unwrap_or(0.0), Unit::BytesPerSecond),
-                digits(times)
-            );
-            out.warnings.push(DATA_MATTERS.warning(text.clone()));
-            ("present", text)
-        }
-        None if doubtful => (
-            "unknown",
-            "Zeros may be moved more than 1.2 times as fast: the intervals are too wide to tell.".to_owned(),
-        ),
-        None => ("none_seen", "Zeros are moved no more than 1.2 times as fast as random data.".to_owned()),
+    let quicker = ratios.iter().filter(|(_, (times, ci, _))| *times > DATA_RATIO && ci.low > 1.0);
+    let (verdict, text) = if let Some((z, (times, ..))) = quicker.max_by(|a, b| a.1.0.total_cmp(&b.1.0)) {
+        let rate = human(z.rate().unwrap_or(0.0), Unit::BytesPerSecond);
+        let (kernel, times) = (&z.row.operation, digits(*times));
+        let text = format!("{kernel} of zeros reaches {rate}, {times} times what random data gets.");
+        out.warnings.push(DATA_MATTERS.warning(text.clone()));
+        ("present", text)
+    } else if ratios.iter().any(|(_, (_, ci, _))| ci.high > DATA_RATIO) {
+        let text = "Zeros may be moved more than 1.2 times as fast: the intervals are too wide to tell.";
+        ("unknown", text.to_owned())
+    } else {
+        ("none_seen", "Zeros are moved no more than 1.2 times as fast as random data.".to_owned())
     };
+    let told = |(z, (times, ci, _)): &(&Figure<'_>, (f64, Interval, u64))| {
+        let [times, low, high] = [*times, ci.low, ci.high].map(digits);
+        format!("{}: zeros {times} times [{low}, {high}] the bandwidth of random data", z.row.operation)
+    };
+    let evidence = ratios.iter().map(told).collect();
     out.findings.push(show::finding("memory.data_dependence", verdict, text, evidence));
 }
 
@@ -287,17 +270,14 @@ fn conditions(figures: &Figures<'_>, rows: &Rows, out: &mut Analysis) {
         }
     }
     beyond_the_last_cache(figures, rows, out);
-    let refused = |f: &&Figure<'_>| f.row.refused.is_some();
-    let reason = |f: &Figure<'_>| f.row.refused.clone().unwrap_or_default();
-    if let Some(f) = figures.all.iter().filter(refused).find(|f| f.row.text("pages") == "huge") {
-        out.warnings.push(NO_HUGE.warning(reason(f)));
-    }
+    let mut huge = figures.all.iter().filter(|f| f.row.text("pages") == "huge");
+    out.warnings.extend(huge.find_map(|f| f.row.refused.clone()).map(|why| NO_HUGE.warning(why)));
     if rows.facts.get(&CPUS).is_some_and(|c| c < 2) {
-        out.warnings.push(ONE_CPU.warning("bandwidth of several CPUs needs two CPUs, has 1".to_owned()));
+        out.warnings.push(ONE_CPU.warning("bandwidth of several CPUs needs two CPUs, has 1"));
     }
-    let tried = |f: &&Figure<'_>| f.cpus > 1 && f.row.refused.is_none();
-    let kept: u64 = figures.all.iter().filter(tried).map(|f| f.row.pairs.len() as u64).sum();
-    let lost: u64 = figures.all.iter().filter(tried).map(|f| f.row.rejected.total()).sum();
+    let tried = || figures.all.iter().filter(|f| f.cpus > 1 && f.row.refused.is_none());
+    let kept: u64 = tried().map(|f| f.row.pairs.len() as u64).sum();
+    let lost: u64 = tried().map(|f| f.row.rejected.total()).sum();
     if lost > kept {
         let text = format!("{kept} of {} samples with several CPUs were undisturbed", kept + lost);
         out.warnings.push(NOT_TOGETHER.warning(text));

@@ -40,7 +40,6 @@ machmeter_data::metric!(
     "Floating-point operations per second of one CPU on registers alone: independent multiply-adds, each counting two."
 );
 
-/// Walks in memory may have found part of it in caches.
 pub const SMALL_BUFFER: Code = Code {
     id: "W406",
     name: "memory buffer small",
@@ -60,7 +59,6 @@ pub const DATA_MATTERS: Code = Code {
     next: "Compare with tools only where the contents agree; most others write zeros (memset, calloc).",
     undo: None,
 };
-/// Huge pages were asked for and not given.
 pub const NO_HUGE: Code = Code {
     id: "W408",
     name: "huge pages not granted",
@@ -70,7 +68,6 @@ pub const NO_HUGE: Code = Code {
     next: "Allow them: /sys/kernel/mm/transparent_hugepage/enabled must say madvise or always.",
     undo: None,
 };
-/// Only one CPU.
 pub const ONE_CPU: Code = Code {
     id: "W409",
     name: "memory by one CPU only",
@@ -80,7 +77,6 @@ pub const ONE_CPU: Code = Code {
     next: "Measure with more CPUs (--cpus).",
     undo: None,
 };
-/// CPUs could not be had at the same time.
 pub const NOT_TOGETHER: Code = Code {
     id: "W410",
     name: "CPUs seldom worked together",
@@ -90,7 +86,6 @@ pub const NOT_TOGETHER: Code = Code {
     next: "Stop what else runs on these CPUs.",
     undo: None,
 };
-/// Rows without figures because the time was over.
 pub const NOT_REACHED: Code = Code {
     id: "W411",
     name: "bandwidth rows not reached",

@@ -1,9 +1,6 @@
-//! Bandwidth: what the kernels move per second, by kernel, width, working set, contents, page size and number of CPUs, and the
-//! roofline that follows.
-//!
-//! Bytes are counted twice: as the instructions request them (which is STREAM's count), and with the reads that ordinary
-//! stores cause when they allocate their line (Hager and Wellein: that is why a copy seems to get less than a read).
-//! Memory holds numbers with random mantissas unless a row says zeros, and is first touched by the CPU that uses it.
+//! Bandwidth: what the kernels move per second, and the roofline that follows. Bytes are counted as the instructions request them (STREAM's
+//! count), and with the reads that ordinary stores cause when they allocate their line (Hager and Wellein: that is why a copy seems to
+//! get less than a read).
 
 mod analyze;
 mod datasets;
@@ -16,25 +13,21 @@ pub(super) mod stream;
 mod tests;
 pub(super) mod together;
 
-use std::io;
-
 use machmeter_engine::ProbeError;
 use machmeter_engine::cost::{Fact, Kind, Row};
 use machmeter_engine::experiment::CellList;
-use machmeter_engine::sampling::{Bench, Pace, Subject};
-use machmeter_engine::team::{Seats, threads::Threads};
-use machmeter_sys::fs_root::FsRoot;
-use machmeter_sys::kernel::{Kernel, Ready};
-use machmeter_sys::oom::MemoryLeft;
+use machmeter_engine::sampling::{Bench, Pace};
+use machmeter_engine::team::Seats;
+use machmeter_sys::kernel::Kernel;
 use machmeter_sys::pages::{Backing, Pages};
 use machmeter_sys::thread::monotonic_ns;
-use machmeter_sys::topology::Topology;
 
 use super::Params;
+use super::reported::ReportedCaches;
+use crate::passes::Passes;
 use machmeter_engine::part::{Part, PartContext};
 pub(super) use plan::widest;
-use plan::{Depth, PageSize, Plan, Request, Spec};
-use sizes::Claimed;
+use plan::{Depth, Plan, Request, Spec};
 use stream::{Buffer, Contents, Stream};
 use together::TogetherCell;
 
@@ -78,31 +71,27 @@ const HUGE_SHARE: f64 = 0.9;
 
 fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), ProbeError> {
     let cpus = at.cpus();
-    let request = Request::new(params, cpus.len())?;
+    let request = Request::new(params, cpus.len()).map_err(ProbeError::Usage)?;
     let depth = Depth::of(at.left_ns());
-    let claimed = claimed(&at.host.topology, cpus.first().copied().unwrap_or(0));
-    let memory_bytes = memory_bytes(at, &request, claimed)?;
-    let plan = plan::rows(depth, &request, &sizes::cached(claimed), memory_bytes, memory_bytes);
+    let claimed = ReportedCaches::of(&at.host.topology, cpus.first().copied().unwrap_or(0));
+    let memory_bytes = memory_bytes(at, &request, &claimed)?;
+    let plan = plan::rows(depth, &request, &sizes::cached(&claimed), memory_bytes);
     at.facts.set(&BUFFER_BYTES, memory_bytes);
-    at.facts.set(&LAST_CACHE_BYTES, claimed.last_bytes);
+    at.facts.set(&LAST_CACHE_BYTES, claimed.last_bytes().unwrap_or(0));
     at.facts.set(&CPUS, cpus.len());
     at.facts.set(&DATA, request.contents.name().to_owned());
-    let cannot = |e: io::Error| ProbeError::Cannot(e.to_string());
-    let first = Buffer::new(memory_bytes, Backing::Small, request.contents).map_err(cannot)?;
+    let first = Buffer::new(memory_bytes, Backing::Small, request.contents)?;
     first.fill(at.host.seed);
     let extra = Extra::of(&plan, &first, at.host.seed);
-    let others = match others(&first, request.cpus, memory_bytes) {
-        _ if cpus.len() < 2 => {
-            at.rows.extend(one_cpu(&request, memory_bytes));
-            Vec::new()
-        }
-        Ok(_) if plan.together.is_empty() => Vec::new(),
-        Ok(buffers) => buffers,
-        Err(why) => {
-            at.rows.extend(plan.together.iter().map(|s| s.refused(&why)));
-            Vec::new()
-        }
-    };
+    let more = if plan.together.is_empty() { 1 } else { request.cpus };
+    let others = (1..more).map(|_| Buffer::new(memory_bytes, Backing::Small, request.contents));
+    let others = others.collect::<Result<Vec<_>, _>>().unwrap_or_else(|why| {
+        at.rows.extend(plan.together.iter().map(|s| s.refused(&why.to_string())));
+        Vec::new()
+    });
+    if cpus.len() < 2 {
+        at.rows.extend(one_cpu(&request, memory_bytes));
+    }
     let setting = together::Setting {
         seats: Seats { cpus: cpus[..request.cpus].to_vec(), policy: at.policy },
         buffers: std::iter::once(&first).chain(&others).collect(),
@@ -111,26 +100,22 @@ fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), ProbeError> 
     };
     let mut cells = alone(at, &plan, &first, &extra);
     for spec in plan.together.iter().filter(|_| !others.is_empty()) {
-        match TogetherCell::new(&Threads, &setting, spec) {
+        match TogetherCell::new(&setting, spec) {
             Ok(cell) => cells.push(cell),
-            Err(refused) => at.rows.push(*refused),
+            Err(why) => at.rows.push(spec.refused(&why.to_string())),
         }
     }
     at.run(cells);
     Ok(())
 }
 
-pub(super) fn claimed(topology: &Topology, cpu: usize) -> Claimed {
-    let bytes = |level| topology.cache(cpu, level).and_then(|c| c.size_bytes).map_or(0, |b| b as usize);
-    let all = topology.data_caches(cpu);
-    let last_bytes = all.iter().filter_map(|c| c.size_bytes).max().map_or(0, |b| b as usize);
-    Claimed { l1_bytes: bytes(1), l2_bytes: bytes(2), last_bytes }
-}
-
 /// The working set in memory that the machine has room and the part has time for.
-fn memory_bytes(at: &PartContext<'_>, request: &Request, claimed: Claimed) -> Result<usize, ProbeError> {
-    let available_bytes = MemoryLeft::of_this_process(&FsRoot::host())
-        .map_or(sizes::MEMORY_FEWEST_BYTES as f64 * 8.0, |m| m.available_bytes as f64);
+fn memory_bytes(
+    at: &PartContext<'_>,
+    request: &Request,
+    claimed: &ReportedCaches,
+) -> Result<usize, ProbeError> {
+    let available_bytes = sizes::available_bytes();
     // One for each CPU, one with zeros, one on huge pages.
     let by_memory = available_bytes * MEMORY / (request.cpus + 2) as f64;
     if let Some(bytes) = request.buffer_bytes.filter(|bytes| *bytes as f64 > by_memory) {
@@ -140,8 +125,7 @@ fn memory_bytes(at: &PartContext<'_>, request: &Request, claimed: Claimed) -> Re
         )));
     }
     at.host.begin()?;
-    let trial = Buffer::new(2 * TRIAL_BYTES, Backing::Small, request.contents)
-        .map_err(|e| ProbeError::Cannot(e.to_string()))?;
+    let trial = Buffer::new(2 * TRIAL_BYTES, Backing::Small, request.contents)?;
     // The quicker of two, since one may be switched out.
     let ns_per_byte = [0, TRIAL_BYTES].map(|offset| {
         let begin_ns = monotonic_ns();
@@ -175,18 +159,18 @@ struct Extra {
 impl Extra {
     fn of(plan: &Plan, first: &Buffer, seed: u64) -> Self {
         let other = if first.contents() == Contents::Random { Contents::Zeros } else { Contents::Random };
-        let made = |pages: PageSize, contents: Contents| {
+        let made = |pages: Backing, contents: Contents| {
             let wanted = plan.single.iter().any(|s| s.pages == pages && s.contents == contents);
             wanted.then(|| extra_buffer(first.bytes(), pages, contents, seed))
         };
-        Self { contents: made(PageSize::Small, other), huge: made(PageSize::Huge, first.contents()) }
+        Self { contents: made(Backing::Small, other), huge: made(Backing::Huge, first.contents()) }
     }
 
     fn buffer<'a>(&'a self, s: &Spec, first: &'a Buffer) -> Result<&'a Buffer, String> {
         let made = match (s.pages, s.contents == first.contents()) {
-            (PageSize::Small, true) => return Ok(first),
-            (PageSize::Small, false) => &self.contents,
-            (PageSize::Huge, _) => &self.huge,
+            (Backing::Huge, _) => &self.huge,
+            (_, true) => return Ok(first),
+            (_, false) => &self.contents,
         };
         made.as_ref().ok_or("no such memory")?.as_ref().map_err(Clone::clone)
     }
@@ -203,15 +187,14 @@ fn alone<'a>(at: &mut PartContext<'_>, plan: &Plan, first: &'a Buffer, extra: &'
             Err(why) => at.rows.push(s.refused(&why)),
         }
     }
-    benches.extend(plan.peaks.iter().filter_map(|k| peak(k, first.pages())));
+    benches.extend(plan.peaks.iter().filter_map(|k| peak(k)));
     CellList::of_benches(benches, Pace::of(BATCH_NS, PAIRS))
 }
 
-fn extra_buffer(bytes: usize, pages: PageSize, contents: Contents, seed: u64) -> Result<Buffer, String> {
-    let backing = if pages == PageSize::Huge { Backing::Huge } else { Backing::Small };
+fn extra_buffer(bytes: usize, backing: Backing, contents: Contents, seed: u64) -> Result<Buffer, String> {
     let buffer = Buffer::new(bytes, backing, contents).map_err(|e| e.to_string())?;
     buffer.fill(seed ^ 0x5a5a);
-    if pages == PageSize::Huge {
+    if backing == Backing::Huge {
         granted(buffer.pages())?;
     }
     Ok(buffer)
@@ -226,43 +209,20 @@ pub(super) fn granted(pages: &Pages) -> Result<(), String> {
     Ok(())
 }
 
-struct Peak<'a>(Ready<'a>);
-
-impl Subject for Peak<'_> {
-    fn run(&mut self, turns: u64) -> bool {
-        self.0.run(turns);
-        true
-    }
-}
-
 /// Turns of a peak kernel in one turn of its row: long against the call.
 const PEAK_TURNS: u64 = 1_000;
 
-fn peak<'a>(kernel: &'static Kernel, pages: &'a Pages) -> Option<Bench<'a>> {
-    let ready = kernel.ready(PEAK_TURNS, [pages.extent(); 3], 0).ok()?;
+fn peak(kernel: &'static Kernel) -> Option<Bench<'static>> {
+    let ready = kernel.of_registers(PEAK_TURNS)?;
     let row = Row::new(NAME, kernel.name, Kind::Throughput)
         .with("level", "registers")
         .per_turn(f64::from(kernel.declared.flops) * PEAK_TURNS as f64);
-    Some(Bench::new(row, Peak(ready)))
-}
-
-/// Memory of the CPUs beside the first.
-fn others(first: &Buffer, cpus: usize, bytes: usize) -> Result<Vec<Buffer>, String> {
-    let made = |_| Buffer::new(bytes, Backing::Small, first.contents()).map_err(|e| e.to_string());
-    (1..cpus).map(made).collect()
+    Some(Bench::new(row, Passes(ready)))
 }
 
 /// What is not measured because there is one CPU.
 fn one_cpu(request: &Request, memory_bytes: usize) -> Option<Row> {
     let kernel = request.kernels.first().copied().or_else(|| plan::widest("read"))?;
-    let spec = Spec {
-        kernel,
-        level: sizes::Level::Memory,
-        working_set_bytes: memory_bytes,
-        cpus: 2,
-        contents: request.contents,
-        pages: PageSize::Small,
-        as_stream: false,
-    };
-    Some(spec.refused("needs two CPUs, has 1"))
+    let spec = Spec::new(kernel, sizes::Level::Memory, memory_bytes, request.contents);
+    Some(Spec { cpus: 2, ..spec }.refused("needs two CPUs, has 1"))
 }

@@ -1,12 +1,13 @@
 //! Which rows are measured, most important first: by the time there is, the CPUs, and what was asked for.
 
-use machmeter_engine::ProbeError;
 use machmeter_engine::cost::{Kind, Row};
 use machmeter_sys::kernel::{self, Kernel};
+use machmeter_sys::pages::Backing;
 
 use super::sizes::{self, Level};
 use super::stream::{Contents, moved};
 use crate::memory::Params;
+use crate::memory::ladder::chase::pages_name;
 
 /// Families of the first rows of every table, in its order.
 pub(super) const FAMILIES: [&str; 9] =
@@ -18,22 +19,6 @@ const UPDATE: &str = "update";
 /// Variants by vector width. Others (`rep_stosb`) are ways of their own and measured beside them.
 const VECTORS: [&str; 5] = ["scalar", "sse2", "neon", "avx2", "avx512"];
 
-/// What the memory of a row is mapped with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PageSize {
-    Small,
-    Huge,
-}
-
-impl PageSize {
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Small => "small",
-            Self::Huge => "huge",
-        }
-    }
-}
-
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Spec {
     pub(super) kernel: &'static Kernel,
@@ -42,12 +27,22 @@ pub(super) struct Spec {
     pub(super) working_set_bytes: usize,
     pub(super) cpus: usize,
     pub(super) contents: Contents,
-    pub(super) pages: PageSize,
+    pub(super) pages: Backing,
     /// Compiled-code width, for comparison with the STREAM program.
     pub(super) as_stream: bool,
 }
 
 impl Spec {
+    /// On one CPU, in small pages.
+    pub(super) fn new(
+        kernel: &'static Kernel,
+        level: Level,
+        working_set_bytes: usize,
+        contents: Contents,
+    ) -> Self {
+        Self { kernel, level, working_set_bytes, cpus: 1, contents, pages: Backing::Small, as_stream: false }
+    }
+
     /// The row it fills. `per_turn` is in bytes requested, over all CPUs.
     pub(super) fn row(&self, kernel_turns: u64) -> Row {
         let declared = self.kernel.declared;
@@ -57,7 +52,7 @@ impl Spec {
             .with("working_set_bytes", self.working_set_bytes)
             .with("cpus", self.cpus)
             .with("data", self.contents.name())
-            .with("pages", self.pages.name())
+            .with("pages", pages_name(self.pages))
             .per_turn(requested * kernel_turns as f64 * self.cpus as f64);
         if self.as_stream {
             row = row.with("convention", "stream");
@@ -106,46 +101,42 @@ pub(super) struct Request {
 
 impl Request {
     /// Of the parameters, on so many measured CPUs.
-    pub(super) fn new(params: &Params, cpus: usize) -> Result<Self, ProbeError> {
-        let usage = |why: String| Err(ProbeError::Usage(why));
-        let mut kernels = Vec::new();
-        for name in &params.kernels {
-            match streams().find(|k| k.name == name).or_else(|| widest(name).filter(|k| moved(k).is_some())) {
-                Some(k) if (k.available)() => kernels.push(k),
-                Some(k) => {
-                    return usage(format!(
-                        "kernel '{}' needs instructions this processor does not have",
-                        k.name
-                    ));
-                }
-                None => return usage(format!("kernel '{name}' is not one of {}", known())),
-            }
-        }
+    pub(super) fn new(params: &Params, cpus: usize) -> Result<Self, String> {
+        let kernels: Vec<&Kernel> =
+            params.kernels.iter().map(|name| asked(name)).collect::<Result<_, _>>()?;
         let threads = params.threads.map_or(cpus, |t| t as usize);
         if threads == 0 || threads > cpus {
-            return usage(format!("--threads {threads}: 1 to {cpus} CPUs are measured"));
+            return Err(format!("--threads {threads}: 1 to {cpus} CPUs are measured"));
         }
         let buffer = params.buffer.as_deref().map(sizes::parse_bytes).transpose();
-        let buffer = match buffer {
-            Err(why) => return usage(format!("--buffer: {why}")),
-            Ok(Some(b)) if b < sizes::MEMORY_FEWEST_BYTES as u64 => {
-                return usage(format!("--buffer: {b} bytes fit a cache; at least 8M"));
-            }
-            Ok(b) => b.map(|b| usize::try_from(b).unwrap_or(usize::MAX)),
-        };
+        let buffer = buffer.map_err(|why| format!("--buffer: {why}"))?;
+        if let Some(b) = buffer.filter(|b| *b < sizes::MEMORY_FEWEST_BYTES as u64) {
+            return Err(format!("--buffer: {b} bytes fit a cache; at least 8M"));
+        }
         let contents = match params.data.as_str() {
             "random" => Contents::Random,
             "zeros" => Contents::Zeros,
-            other => return usage(format!("--data '{other}' is not one of random, zeros")),
+            other => return Err(format!("--data '{other}' is not one of random, zeros")),
         };
-        let updates = |k: &&&'static Kernel| split(k.name).0 == UPDATE;
-        if let Some(k) = kernels.iter().find(updates).filter(|_| contents == Contents::Zeros) {
-            return usage(format!(
+        let update = kernels.iter().find(|k| split(k.name).0 == UPDATE);
+        if let Some(k) = update.filter(|_| contents == Contents::Zeros) {
+            return Err(format!(
                 "--data zeros with kernel '{}': a change of sign makes zeros that are not all zero bits; leave one of them out",
                 k.name
             ));
         }
-        Ok(Self { kernels, cpus: threads, buffer_bytes: buffer, contents })
+        let buffer_bytes = buffer.map(|b| usize::try_from(b).unwrap_or(usize::MAX));
+        Ok(Self { kernels, cpus: threads, buffer_bytes, contents })
+    }
+}
+
+/// A kernel by its name or its family's.
+fn asked(name: &str) -> Result<&'static Kernel, String> {
+    let found = streams().find(|k| k.name == name);
+    match found.or_else(|| widest(name).filter(|k| moved(k).is_some())) {
+        Some(k) if (k.available)() => Ok(k),
+        Some(k) => Err(format!("kernel '{}' needs instructions this processor does not have", k.name)),
+        None => Err(format!("kernel '{name}' is not one of {}", known())),
     }
 }
 
@@ -182,39 +173,15 @@ pub(super) struct Plan {
     pub(super) peaks: Vec<&'static Kernel>,
 }
 
-/// Chooses the rows. `cached` are working sets by level, `memory_bytes` the one in memory on one CPU, `together_bytes` with
-/// all CPUs.
-pub(super) fn rows(
-    depth: Depth,
-    request: &Request,
-    cached: &[(Level, usize)],
-    memory_bytes: usize,
-    together_bytes: usize,
-) -> Plan {
+/// Chooses the rows. `cached` are working sets by level, `memory_bytes` the one in memory.
+pub(super) fn rows(depth: Depth, request: &Request, cached: &[(Level, usize)], memory_bytes: usize) -> Plan {
     let mut plan = Plan::default();
-    let spec = |kernel, level, working_set_bytes| Spec {
-        kernel,
-        level,
-        working_set_bytes,
-        cpus: 1,
-        contents: contents_of(kernel, request.contents),
-        pages: PageSize::Small,
-        as_stream: false,
+    let spec = |kernel, level, working_set_bytes| {
+        Spec::new(kernel, level, working_set_bytes, contents_of(kernel, request.contents))
     };
-    let chosen = |list: &[&str]| -> Vec<&'static Kernel> {
-        if request.kernels.is_empty() {
-            list.iter().filter_map(|f| widest(f)).collect()
-        } else {
-            request.kernels.clone()
-        }
-    };
-    let everything = || -> Vec<&'static Kernel> {
-        if request.kernels.is_empty() {
-            streams().filter(|k| (k.available)()).collect()
-        } else {
-            request.kernels.clone()
-        }
-    };
+    let asked = || Some(request.kernels.clone()).filter(|kernels| !kernels.is_empty());
+    let chosen = |list: &[&str]| asked().unwrap_or_else(|| list.iter().filter_map(|f| widest(f)).collect());
+    let everything = || asked().unwrap_or_else(|| streams().filter(|k| (k.available)()).collect());
     let (in_caches, in_memory, at_once) = match depth {
         Depth::Least => (
             chosen(&["read", "write", "copy"]),
@@ -247,10 +214,10 @@ pub(super) fn rows(
             let ordinary = zeroed.iter().map(memory).filter(|s| s.contents == Contents::Random);
             plan.single.extend(ordinary.map(|s| Spec { contents: Contents::Zeros, ..s }));
         }
-        plan.single.extend(huge.iter().map(memory).map(|s| Spec { pages: PageSize::Huge, ..s }));
+        plan.single.extend(huge.iter().map(memory).map(|s| Spec { pages: Backing::Huge, ..s }));
     }
     let counts = cpu_counts(request.cpus, depth);
-    let together = |k: &'static Kernel, cpus| Spec { cpus, ..spec(k, Level::Memory, together_bytes) };
+    let together = |k: &'static Kernel, cpus| Spec { cpus, ..spec(k, Level::Memory, memory_bytes) };
     plan.together.extend(counts.iter().flat_map(|n| at_once.iter().map(|k| together(k, *n))));
     if depth == Depth::Full {
         for k in chosen(&["read", "write", "copy"]) {
@@ -267,17 +234,13 @@ pub(super) fn rows(
     for specs in [&mut plan.single, &mut plan.together] {
         // A change of sign makes zeros that are not all zero bits, and the other rows share the memory.
         specs.retain(|s| s.contents == Contents::Random || split(s.kernel.name).0 != UPDATE);
-        once(specs);
+        let mut seen = std::collections::BTreeSet::new();
+        specs.retain(|s| {
+            let row = s.row(1);
+            seen.insert((row.operation, row.params))
+        });
     }
     plan
-}
-
-fn once(specs: &mut Vec<Spec>) {
-    let key = |s: &Spec| {
-        (s.kernel.name, s.level, s.working_set_bytes, s.cpus, s.contents.name(), s.pages.name(), s.as_stream)
-    };
-    let mut seen = std::collections::BTreeSet::new();
-    specs.retain(|s| seen.insert(key(s)));
 }
 
 /// The instruction that zeroes a line writes zeros whatever it is given.
@@ -291,27 +254,17 @@ fn compiled_width(family: &str) -> Option<&'static Kernel> {
 }
 
 fn peaks(depth: Depth) -> Vec<&'static Kernel> {
-    let scalar = kernel::named("fma.scalar").filter(|k| (k.available)());
-    match depth {
-        Depth::Least => widest("fma").into_iter().collect(),
-        Depth::Page => {
-            let mut both: Vec<_> = widest("fma").into_iter().chain(scalar).collect();
-            both.dedup_by_key(|k| k.name);
-            both
-        }
-        Depth::Full => kernel::all().filter(|k| split(k.name).0 == "fma" && (k.available)()).collect(),
-    }
+    let widest = widest("fma").map(|k| k.name);
+    let wanted = |name: &str| match depth {
+        Depth::Least => Some(name) == widest,
+        Depth::Page => Some(name) == widest || name == "fma.scalar",
+        Depth::Full => split(name).0 == "fma",
+    };
+    kernel::all().filter(|k| wanted(k.name) && (k.available)()).collect()
 }
 
 /// 2, 4, 8, ... and all of the CPUs; all of them alone where time is short.
 fn cpu_counts(cpus: usize, depth: Depth) -> Vec<usize> {
-    if cpus < 2 {
-        return Vec::new();
-    }
-    let mut counts: Vec<usize> = (1..usize::BITS).map(|s| 1_usize << s).take_while(|n| *n < cpus).collect();
-    if depth < Depth::Full {
-        counts.clear();
-    }
-    counts.push(cpus);
-    counts
+    let powers = (1..usize::BITS).map(|s| 1_usize << s).take_while(|n| *n < cpus);
+    powers.filter(|_| depth == Depth::Full).chain((cpus > 1).then_some(cpus)).collect()
 }

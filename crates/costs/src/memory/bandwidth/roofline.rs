@@ -5,7 +5,7 @@ use machmeter_data::shape::{Axis, CurveRow, Dataset, Mark};
 use machmeter_data::{Unit, quantity::human};
 
 use super::analyze::{Figure, Figures};
-use super::plan::split;
+
 use super::sizes::Level;
 use crate::show;
 
@@ -15,12 +15,8 @@ const PLACED: [&str; 2] = ["daxpy", "triad"];
 
 /// The roofline, if a peak and a bandwidth are known.
 pub(super) fn dataset(figures: &Figures<'_>) -> Option<Dataset> {
-    let peaks: Vec<(&str, f64)> = figures
-        .all
-        .iter()
-        .filter(|f| f.is_peak())
-        .filter_map(|f| Some((f.row.operation.as_str(), f.rate()?)))
-        .collect();
+    let peaks = figures.all.iter().filter(|f| f.is_peak());
+    let peaks: Vec<(&str, f64)> = peaks.filter_map(|f| Some((f.row.operation.as_str(), f.rate()?))).collect();
     let highest = peaks.iter().map(|(_, p)| *p).fold(0.0, f64::max);
     let slopes: Vec<(Level, f64)> =
         Level::TABLE.iter().filter_map(|l| Some((*l, figures.plain("read", *l, 1)?.rate()?))).collect();
@@ -29,13 +25,9 @@ pub(super) fn dataset(figures: &Figures<'_>) -> Option<Dataset> {
     }
     let mut rows: Vec<CurveRow> =
         slopes.iter().map(|(level, rate)| ceiling(*level, *rate, highest)).collect();
-    for (name, peak) in peaks.iter().filter(|(_, p)| *p < 0.95 * highest) {
-        rows.push(CurveRow {
-            name: (*name).to_owned(),
-            x: vec![INTENSITIES.0, INTENSITIES.1],
-            y: vec![*peak, *peak],
-        });
-    }
+    let lower = peaks.iter().filter(|(_, p)| *p < 0.95 * highest);
+    let flat = |peak: f64| vec![(INTENSITIES.0, peak), (INTENSITIES.1, peak)];
+    rows.extend(lower.filter_map(|(name, peak)| show::curve(name, flat(*peak))));
     let caption = "Operations per second that a loop can reach, by its floating-point operations per byte requested: the \
                    bandwidth of reads from each level, up to the peak of multiply-adds on registers. One CPU. A loop that \
                    also stores can stay below its ceiling.";
@@ -53,36 +45,15 @@ fn ceiling(level: Level, rate: f64, peak: f64) -> CurveRow {
 }
 
 fn marks(figures: &Figures<'_>) -> Vec<Mark> {
-    let placed = |f: &&Figure<'_>| PLACED.contains(&f.family) && f.cpus == 1 && f.is_plain();
-    let data = |f: &&Figure<'_>| f.data() == figures.data && !f.is_level(Level::Sweep);
-    // The widest of a family stands for it; a full plan has all widths.
-    let widest = |f: &&Figure<'_>| {
-        Level::TABLE
-            .iter()
-            .filter_map(|l| figures.plain(f.family, *l, 1))
-            .any(|best| best.row.operation == f.row.operation && best.level == f.level)
+    let mark = |f: &Figure<'_>| {
+        let x = *f.row.extras.get("flops_per_byte")?;
+        let flops = f.rate()? * x;
+        let label = format!("{} {}", f.family, f.level);
+        let bytes = human(f.working_set_bytes as f64, Unit::Bytes);
+        let detail = format!("{} over {bytes}: {}", f.row.operation, human(flops, Unit::FlopsPerSecond));
+        (x > 0.0).then(|| Mark { x, y: Some(flops), label, detail, ..Mark::default() })
     };
-    figures
-        .all
-        .iter()
-        .filter(placed)
-        .filter(data)
-        .filter(widest)
-        .filter_map(|f| {
-            let intensity = *f.row.extras.get("flops_per_byte")?;
-            let flops = f.rate()? * intensity;
-            (intensity > 0.0).then(|| Mark {
-                x: intensity,
-                y: Some(flops),
-                label: format!("{} {}", split(&f.row.operation).0, f.level),
-                detail: format!(
-                    "{} over {}: {}",
-                    f.row.operation,
-                    human(f.working_set_bytes as f64, Unit::Bytes),
-                    human(flops, Unit::FlopsPerSecond)
-                ),
-                ..Mark::default()
-            })
-        })
-        .collect()
+    // The widest of a family stands for it; a full plan has all widths.
+    let placed = PLACED.iter().flat_map(|family| Level::TABLE.map(|level| figures.plain(family, level, 1)));
+    placed.flatten().filter_map(mark).collect()
 }

@@ -1,6 +1,10 @@
 //! How large the working sets are: one that fits each cache that the system claims, and one that fits none.
 
 use machmeter_engine::Level as RunLevel;
+use machmeter_sys::fs_root::FsRoot;
+use machmeter_sys::oom::MemoryLeft;
+
+use crate::memory::reported::ReportedCaches;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::memory) enum Level {
@@ -27,15 +31,6 @@ impl Level {
     }
 }
 
-/// Capacities of the data caches of a CPU as the system claims them, bytes; 0 where it claims none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[allow(clippy::struct_field_names, reason = "units stand in names")]
-pub(in crate::memory) struct Claimed {
-    pub(in crate::memory) l1_bytes: usize,
-    pub(in crate::memory) l2_bytes: usize,
-    pub(in crate::memory) last_bytes: usize,
-}
-
 /// Taken where the system claims no caches: small enough for the first caches of all processors in use.
 const L1_UNCLAIMED_BYTES: usize = 32 << 10;
 /// Walked in memory where no last cache is claimed.
@@ -46,16 +41,17 @@ pub(in crate::memory) const MEMORY_LEAST_BYTES: usize = 64 << 20;
 pub(in crate::memory) const MEMORY_FEWEST_BYTES: usize = 8 << 20;
 
 /// The working set for each level that there is, memory not among them, bytes over all operands.
-pub(in crate::memory) fn cached(claimed: Claimed) -> Vec<(Level, usize)> {
-    let l1_bytes = if claimed.l1_bytes > 0 { claimed.l1_bytes } else { L1_UNCLAIMED_BYTES };
+pub(in crate::memory) fn cached(claimed: &ReportedCaches) -> Vec<(Level, usize)> {
+    let (l1_bytes, l2_bytes) = (claimed.level_bytes(1), claimed.level_bytes(2));
+    let l1_bytes = if l1_bytes > 0 { l1_bytes } else { L1_UNCLAIMED_BYTES };
     let mut out = vec![(Level::L1, l1_bytes / 4 * 3)];
-    if claimed.l2_bytes >= 4 * l1_bytes {
-        out.push((Level::L2, claimed.l2_bytes / 2));
+    if l2_bytes >= 4 * l1_bytes {
+        out.push((Level::L2, l2_bytes / 2));
     }
-    if claimed.last_bytes >= 4 * claimed.l2_bytes.max(l1_bytes) {
+    if let Some(last_bytes) = claimed.last_bytes().filter(|last| *last >= 4 * l2_bytes.max(l1_bytes)) {
         // A shared last cache is seldom ours alone, and in a virtual machine what is claimed is not what is had: take little.
         // What the ladder finds to be less still is told by the analysis.
-        let bytes = (claimed.last_bytes / 10).max(2 * claimed.l2_bytes).max(4 * l1_bytes);
+        let bytes = (last_bytes / 10).max(2 * l2_bytes).max(4 * l1_bytes);
         out.push((Level::Last, bytes.next_multiple_of(64 << 10)));
     }
     out
@@ -72,12 +68,15 @@ pub(in crate::memory) const fn most_bytes(level: RunLevel) -> usize {
 }
 
 /// The working set that fits no cache: four times the last one, as STREAM's rule and the loaded-latency tools have it.
-pub(in crate::memory) fn memory_wanted(claimed: Claimed) -> usize {
-    if claimed.last_bytes == 0 {
-        MEMORY_UNCLAIMED_BYTES
-    } else {
-        claimed.last_bytes.saturating_mul(4).max(MEMORY_LEAST_BYTES)
-    }
+pub(in crate::memory) fn memory_wanted(claimed: &ReportedCaches) -> usize {
+    let wanted = |last_bytes: usize| last_bytes.saturating_mul(4).max(MEMORY_LEAST_BYTES);
+    claimed.last_bytes().map_or(MEMORY_UNCLAIMED_BYTES, wanted)
+}
+
+/// Memory left to this process, bytes; little where that is not told.
+pub(in crate::memory) fn available_bytes() -> f64 {
+    let left = MemoryLeft::of_this_process(&FsRoot::host());
+    left.map_or(MEMORY_FEWEST_BYTES as f64 * 8.0, |m| m.available_bytes as f64)
 }
 
 /// `wanted` halved until it is at most `most`, so that runs with about the same time and memory take the same size;

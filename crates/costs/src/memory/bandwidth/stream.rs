@@ -1,10 +1,10 @@
 //! Kernels over buffers: memory with known contents, the operands of a kernel laid out in it, and the walk over them that is
 //! timed.
 
-use std::io;
 use std::sync::Once;
 use std::sync::atomic::Ordering;
 
+use machmeter_engine::ProbeError;
 use machmeter_engine::sampling::Subject;
 use machmeter_sys::kernel::{Kernel, KernelError, Ready, Walk};
 use machmeter_sys::pages::{Backing, Pages};
@@ -40,10 +40,15 @@ const STAGGER_BYTES: usize = 33 * 64;
 /// Bytes that one turn of a walk over memory takes: long against the call, short against a batch.
 const CHUNK_BYTES: usize = 256 << 10;
 
+/// Pages of this process, or why it has none.
+pub(crate) fn pages(bytes: usize, backing: Backing) -> Result<Pages, ProbeError> {
+    Pages::new(bytes, backing).map_err(|e| ProbeError::Cannot(e.to_string()))
+}
+
 impl Buffer {
     /// Room for a working set of `bytes`. Nothing is touched yet: [`Self::fill`] has to be called by the user of the memory.
-    pub(crate) fn new(bytes: usize, backing: Backing, contents: Contents) -> io::Result<Self> {
-        let pages = Pages::new(bytes.saturating_add(SLACK_BYTES), backing)?;
+    pub(crate) fn new(bytes: usize, backing: Backing, contents: Contents) -> Result<Self, ProbeError> {
+        let pages = pages(bytes.saturating_add(SLACK_BYTES), backing)?;
         Ok(Self { pages, contents, bytes, filled: Once::new() })
     }
 
@@ -70,12 +75,10 @@ impl Buffer {
         self.filled.call_once(|| self.fill(seed));
     }
 
-    /// Writes the contents of a part, as far as it lies inside.
+    /// Writes the contents of a part that lies inside.
     pub(crate) fn fill_part(&self, offset: usize, bytes: usize, seed: u64) {
-        let Some(part) = self.pages.extent().part(offset, bytes.min(self.pages.bytes() - offset)) else {
-            return;
-        };
-        // Zeros have to be written too: a page never written is the one page of zeros that the kernel shares out.
+        let Some(part) = self.pages.extent().part(offset, bytes) else { return };
+        // Zeros have to be written, too: a page never written is the one page of zeros that the kernel shares out.
         let mut state = seed ^ (offset as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         for word in part.atomics() {
             let value = match self.contents {

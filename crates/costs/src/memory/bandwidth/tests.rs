@@ -1,19 +1,22 @@
 //! The analysis finds what was planted; the measurement on this machine obeys what must hold on any.
 
+use std::sync::atomic::Ordering;
+
 use machmeter_data::Metric;
-use machmeter_data::shape::{Cell, Shape};
+use machmeter_data::shape::{Cell, CostTable, Shape};
 use machmeter_engine::Analysis;
 use machmeter_engine::cost::{Row, Rows};
 use machmeter_sys::kernel;
 use machmeter_sys::pages::Backing;
 
 use super::analyze::{analyze, saturation};
-use super::plan::{self, Depth, PageSize, Request, Spec, widest};
-use super::sizes::{self, Claimed, Level};
+use super::plan::{self, Depth, Request, Spec, widest};
+use super::sizes::{self, Level};
 use super::stream::{Buffer, Contents, Stream};
 use super::{BUFFER_BYTES, CPUS, DATA, LAST_CACHE_BYTES};
-use crate::memory::Params;
+
 use crate::memory::ladder::detect::{DETECTED_CACHES, DetectedCaches};
+use crate::memory::reported::ReportedCaches;
 use crate::testing::params;
 
 mod machine;
@@ -26,8 +29,12 @@ fn spec(family: &str, level: Level, cpus: usize, contents: Contents) -> Spec {
         Level::L2 => 512 << 10,
         _ => MEMORY_BYTES,
     };
-    let kernel = widest(family).unwrap();
-    Spec { kernel, level, working_set_bytes, cpus, contents, pages: PageSize::Small, as_stream: false }
+    Spec { cpus, ..Spec::new(widest(family).unwrap(), level, working_set_bytes, contents) }
+}
+
+/// A row of random data in memory with this bandwidth, on one CPU.
+fn in_memory(family: &str, rate: f64) -> Row {
+    planted(&spec(family, Level::Memory, 1, Contents::Random), rate)
 }
 
 /// A row with this bandwidth, bytes per second, at a tick per ns; every fifth pair is disturbed.
@@ -62,6 +69,15 @@ fn metric<'a>(a: &'a Analysis, id: &str, kernel: &str, cpus: &str, data: &str) -
         .unwrap_or_else(|| panic!("{id} {kernel} {cpus}"))
 }
 
+fn shape<'a>(a: &'a Analysis, id: &str) -> Option<&'a Shape> {
+    a.datasets.iter().find(|d| d.id == id).map(|d| &d.shape)
+}
+
+fn table(a: &Analysis) -> &CostTable {
+    let Some(Shape::CostTable(table)) = shape(a, "memory.bandwidth_table") else { panic!("no table") };
+    table
+}
+
 fn close(m: &Metric, truth: f64) {
     let v = m.value.unwrap_or_else(|| panic!("{m:?}"));
     let ci = m.ci.as_ref().unwrap();
@@ -71,26 +87,25 @@ fn close(m: &Metric, truth: f64) {
 
 #[test]
 fn planted_bandwidths_are_found_and_stores_count_twice_with_their_allocation() {
-    let memory = |family, cpus| spec(family, Level::Memory, cpus, Contents::Random);
-    let a = analysis(vec![
-        planted(&memory("read", 1), 24e9),
-        planted(&memory("write", 1), 23e9),
-        planted(&memory("write_nt", 1), 27e9),
-        planted(&memory("copy", 1), 22e9),
-        planted(&memory("triad", 1), 21e9),
-        planted(&memory("update", 1), 20e9),
-        planted(&memory("read", 2), 34e9),
-        planted(&spec("read", Level::L1, 1, Contents::Random), 210e9),
-    ]);
-    for (kernel, truth) in
-        [("read.", 24e9), ("write.", 23e9), ("write_nt.", 27e9), ("copy.", 22e9), ("triad.", 21e9)]
-    {
-        close(metric(&a, "memory.bandwidth", kernel, "1", "random"), truth);
+    let rates = [
+        ("read", 24e9),
+        ("write", 23e9),
+        ("write_nt", 27e9),
+        ("copy", 22e9),
+        ("triad", 21e9),
+        ("update", 20e9),
+    ];
+    let mut rows: Vec<Row> = rates.iter().map(|(family, rate)| in_memory(family, *rate)).collect();
+    rows.push(planted(&spec("read", Level::Memory, 2, Contents::Random), 34e9));
+    rows.push(planted(&spec("read", Level::L1, 1, Contents::Random), 210e9));
+    let a = analysis(rows);
+    for (family, rate) in rates {
+        close(metric(&a, "memory.bandwidth", &format!("{family}."), "1", "random"), rate);
     }
     close(metric(&a, "memory.bandwidth", "read.", "2", "random"), 34e9);
-    close(metric(&a, "memory.bandwidth_with_allocate", "write.", "1", "random"), 46e9);
-    close(metric(&a, "memory.bandwidth_with_allocate", "copy.", "1", "random"), 33e9);
-    close(metric(&a, "memory.bandwidth_with_allocate", "triad.", "1", "random"), 28e9);
+    for (kernel, rate) in [("write.", 46e9), ("copy.", 33e9), ("triad.", 28e9)] {
+        close(metric(&a, "memory.bandwidth_with_allocate", kernel, "1", "random"), rate);
+    }
     let allocating = a.metrics.iter().filter(|m| m.id == "memory.bandwidth_with_allocate").count();
     assert_eq!(allocating, 3, "streaming stores, reads and updates allocate nothing");
     close(metric(&a, "memory.scaling", "read.", "2", ""), 34.0 / 24.0);
@@ -101,11 +116,7 @@ fn planted_bandwidths_are_found_and_stores_count_twice_with_their_allocation() {
         assert!(told.contains(&row.to_owned()), "{row}: {told:?}");
     }
     assert!(a.warnings.is_empty(), "{:?}", a.warnings);
-    let Some(Shape::CostTable(table)) =
-        a.datasets.iter().find(|d| d.id == "memory.bandwidth_table").map(|d| &d.shape)
-    else {
-        panic!("no table")
-    };
+    let table = table(&a);
     assert!(table.rows.iter().all(|r| r.cells.len() == table.columns.len()));
     assert_eq!(table.columns.iter().map(|c| c.label.as_str()).collect::<Vec<_>>()[..2], ["L1", "DRAM"]);
 }
@@ -113,7 +124,7 @@ fn planted_bandwidths_are_found_and_stores_count_twice_with_their_allocation() {
 #[test]
 fn a_buffer_that_fits_the_last_cache_says_nothing_of_memory() {
     let mut rows = Rows::in_nanoseconds(vec![
-        planted(&spec("read", Level::Memory, 1, Contents::Random), 42e9),
+        in_memory("read", 42e9),
         planted(&spec("read", Level::L1, 1, Contents::Random), 210e9),
     ]);
     rows.facts.set(&LAST_CACHE_BYTES, 32 << 20);
@@ -129,13 +140,12 @@ fn a_buffer_that_fits_the_last_cache_says_nothing_of_memory() {
 
 #[test]
 fn quick_zeros_are_flagged_and_only_they() {
-    let random = |family| spec(family, Level::Memory, 1, Contents::Random);
-    let zeros = |family| spec(family, Level::Memory, 1, Contents::Zeros);
+    let zeros = |family, rate| planted(&spec(family, Level::Memory, 1, Contents::Zeros), rate);
     let quick = analysis(vec![
-        planted(&random("write"), 23e9),
-        planted(&random("write_nt"), 27e9),
-        planted(&zeros("write"), 26e9),
-        planted(&zeros("write_nt"), 75e9),
+        in_memory("write", 23e9),
+        in_memory("write_nt", 27e9),
+        zeros("write", 26e9),
+        zeros("write_nt", 75e9),
     ]);
     let finding = quick.findings.iter().find(|f| f.id == "memory.data_dependence").unwrap();
     assert_eq!(finding.verdict, "present");
@@ -143,7 +153,7 @@ fn quick_zeros_are_flagged_and_only_they() {
     assert!(quick.warnings.iter().any(|w| w.code == "W407"), "{:?}", quick.warnings);
     // What the page says is the bandwidth of real data.
     assert_eq!(crate::testing::told(&crate::memory::info::INFO, &quick), ["write, 1 CPU: 23.0 GB/s"]);
-    let alike = analysis(vec![planted(&random("write"), 23e9), planted(&zeros("write"), 24e9)]);
+    let alike = analysis(vec![in_memory("write", 23e9), zeros("write", 24e9)]);
     assert_eq!(alike.findings[0].verdict, "none_seen");
     assert!(alike.warnings.iter().all(|w| w.code != "W407"));
 }
@@ -167,9 +177,9 @@ fn saturation_is_where_more_cpus_give_no_more() {
 #[test]
 fn the_roofline_bends_where_bandwidth_meets_the_peak() {
     let mut rows = vec![
-        planted(&spec("read", Level::Memory, 1, Contents::Random), 25e9),
+        in_memory("read", 25e9),
         planted(&spec("read", Level::L1, 1, Contents::Random), 200e9),
-        planted(&spec("triad", Level::Memory, 1, Contents::Random), 24e9),
+        in_memory("triad", 24e9),
     ];
     let mut peak = planted(&spec("read", Level::L1, 1, Contents::Random), 50e9);
     peak.operation = "fma.test".to_owned();
@@ -177,10 +187,7 @@ fn the_roofline_bends_where_bandwidth_meets_the_peak() {
     rows.push(peak);
     let a = analysis(rows);
     close(metric(&a, "memory.peak_flops", "fma.test", "", ""), 50e9);
-    let Some(Shape::Curve(c)) = a.datasets.iter().find(|d| d.id == "memory.roofline").map(|d| &d.shape)
-    else {
-        panic!("no roofline")
-    };
+    let Some(Shape::Curve(c)) = shape(&a, "memory.roofline") else { panic!("no roofline") };
     let memory = c.rows.iter().find(|r| r.name == "DRAM read").unwrap();
     assert!((memory.x[1] - 2.0).abs() < 0.02 && (memory.y[1] / 50e9 - 1.0).abs() < 0.01, "{memory:?}");
     assert!(c.rows.iter().all(|r| r.y.iter().all(|y| *y <= 50.5e9)));
@@ -191,7 +198,7 @@ fn the_roofline_bends_where_bandwidth_meets_the_peak() {
 #[test]
 fn what_is_missing_is_said_and_never_a_number() {
     let s = spec("read", Level::Memory, 2, Contents::Random);
-    let huge = Spec { pages: PageSize::Huge, cpus: 1, ..s };
+    let huge = Spec { pages: Backing::Huge, cpus: 1, ..s };
     let rows = vec![s.refused("needs two CPUs, has 1"), huge.refused("huge pages granted for 0 of 9 bytes")];
     let a = analysis_on(rows, 1, 16 << 20);
     assert!(a.metrics.iter().all(|m| m.value.is_none() && m.why.is_some()), "{:?}", a.metrics);
@@ -202,29 +209,28 @@ fn what_is_missing_is_said_and_never_a_number() {
 
 #[test]
 fn sizes_fit_their_caches_whatever_is_claimed() {
-    let kib = |l1: usize, l2: usize, last: usize| Claimed {
-        l1_bytes: l1 << 10,
-        l2_bytes: l2 << 10,
-        last_bytes: last << 10,
-    };
-    for c in [
-        kib(32, 1024, 32 << 10),
-        kib(48, 1280, 24 << 10),
-        kib(32, 512, 16 << 10),
-        kib(64, 0, 64),
-        kib(128, 16 << 10, 16 << 10),
-        kib(0, 0, 0),
-    ] {
-        let levels = sizes::cached(c);
+    const CLAIMS: [&[usize]; 6] = [
+        &[32 << 10, 1 << 20, 32 << 20],
+        &[48 << 10, 1_280 << 10, 24 << 20],
+        &[32 << 10, 512 << 10, 16 << 20],
+        &[64 << 10],
+        &[128 << 10, 16 << 20],
+        &[],
+    ];
+    for claimed in CLAIMS {
+        let c = ReportedCaches::planted(claimed);
+        let [l1, l2] = [1, 2].map(|level| c.level_bytes(level));
+        let last = c.last_bytes().unwrap_or(0);
+        let levels = sizes::cached(&c);
         assert!(levels.windows(2).all(|w| w[0].1 < w[1].1), "{c:?}: {levels:?}");
         for (level, bytes) in &levels {
             match level {
-                Level::L1 => assert!(*bytes <= c.l1_bytes.max(32 << 10) * 3 / 4),
-                Level::L2 => assert!(*bytes > c.l1_bytes && *bytes <= c.l2_bytes / 2),
-                _ => assert!(*bytes >= 2 * c.l2_bytes && *bytes <= c.last_bytes / 2),
+                Level::L1 => assert!(*bytes <= l1.max(32 << 10) * 3 / 4),
+                Level::L2 => assert!(*bytes > l1 && *bytes <= l2 / 2),
+                _ => assert!(*bytes >= 2 * l2 && *bytes <= last / 2),
             }
         }
-        assert!(sizes::memory_wanted(c) >= 4 * c.last_bytes.max(16 << 20));
+        assert!(sizes::memory_wanted(&c) >= 4 * last.max(16 << 20));
     }
     assert_eq!(sizes::within(128 << 20, 100 << 20), Some(64 << 20));
     assert_eq!(sizes::within(128 << 20, 5 << 20), None);
@@ -241,34 +247,29 @@ fn sizes_fit_their_caches_whatever_is_claimed() {
 
 #[test]
 fn what_was_asked_for_wrongly_is_one_line() {
-    let said = |p: &Params, cpus| Request::new(p, cpus).unwrap_err().to_string();
-    let unknown = said(&params(&["--kernels", "reed"]), 2);
-    assert!(unknown.contains("'reed'") && unknown.contains("read") && !unknown.contains('\n'), "{unknown}");
-    assert!(said(&params(&["--kernels", "chase.1"]), 2).contains("is not one of"));
-    let with = |f: &dyn Fn(&mut Params)| {
-        let mut p = params(&[]);
-        f(&mut p);
-        said(&p, 2)
-    };
-    assert!(with(&|p| p.threads = Some(3)).contains("1 to 2 CPUs"));
-    assert!(with(&|p| p.threads = Some(0)).contains("--threads 0"));
-    assert!(with(&|p| p.buffer = Some("64 apples".to_owned())).contains("not a size"));
-    assert!(with(&|p| p.buffer = Some("4K".to_owned())).contains("at least 8M"));
-    assert!(with(&|p| p.data = "ones".to_owned()).contains("random, zeros"));
-    let signs = with(&|p| {
-        p.data = "zeros".to_owned();
-        p.kernels = vec!["read".to_owned(), "update".to_owned()];
-    });
-    assert!(signs.contains("'update.") && signs.contains("--data zeros") && !signs.contains('\n'), "{signs}");
+    let asked: [(&[&str], [&str; 2]); 8] = [
+        (&["--kernels", "reed"], ["'reed'", "read"]),
+        (&["--kernels", "chase.1"], ["'chase.1'", "is not one of"]),
+        (&["--threads", "3"], ["--threads 3", "1 to 2 CPUs"]),
+        (&["--threads", "0"], ["--threads 0", "1 to 2 CPUs"]),
+        (&["--buffer", "64 apples"], ["--buffer", "not a size"]),
+        (&["--buffer", "4K"], ["--buffer", "at least 8M"]),
+        (&["--data", "ones"], ["'ones'", "random, zeros"]),
+        (&["--data", "zeros", "--kernels", "read,update"], ["'update.", "--data zeros"]),
+    ];
+    for (words, told) in asked {
+        let said = Request::new(&params(words), 2).unwrap_err();
+        assert!(told.iter().all(|t| said.contains(t)) && !said.contains('\n'), "{said}");
+    }
     let named = Request::new(&params(&["--kernels", "copy,read.scalar"]), 2).unwrap();
     assert_eq!(named.kernels.iter().map(|k| k.name).collect::<Vec<_>>()[1], "read.scalar");
 }
 
 #[test]
 fn plans_name_each_row_once_and_the_page_has_few() {
-    let cached = sizes::cached(Claimed { l1_bytes: 32 << 10, l2_bytes: 1 << 20, last_bytes: 32 << 20 });
+    let cached = sizes::cached(&ReportedCaches::planted(&[32 << 10, 1 << 20, 32 << 20]));
     let request = Request::new(&params(&[]), 2).unwrap();
-    let plan = |depth| plan::rows(depth, &request, &cached, MEMORY_BYTES, MEMORY_BYTES);
+    let plan = |depth| plan::rows(depth, &request, &cached, MEMORY_BYTES);
     let key = |s: &Spec| format!("{:?}{}", s.row(1).params, s.kernel.name);
     for depth in [Depth::Least, Depth::Page, Depth::Full] {
         let p = plan(depth);
@@ -277,29 +278,20 @@ fn plans_name_each_row_once_and_the_page_has_few() {
         assert!(p.together.iter().all(|s| s.cpus == 2));
         assert!(!p.peaks.is_empty());
     }
-    let rows: Vec<Row> = plan(Depth::Page)
-        .single
-        .iter()
-        .chain(&plan(Depth::Page).together)
-        .map(|s| planted(s, 2e10))
-        .collect();
-    let metrics = analysis(rows).metrics.len();
+    let page = plan(Depth::Page);
+    let rows = page.single.iter().chain(&page.together).map(|s| planted(s, 2e10));
+    let metrics = analysis(rows.collect()).metrics.len();
     assert!((30..=40).contains(&metrics), "{metrics} metrics on the page");
-    assert!(plan(Depth::Full).single.len() > 2 * plan(Depth::Page).single.len());
+    assert!(plan(Depth::Full).single.len() > 2 * page.single.len());
 }
 
 #[test]
 fn streams_stay_inside_and_move_what_they_say() {
     let buffer = Buffer::new(3 << 20, Backing::Small, Contents::Random).unwrap();
     buffer.fill(5);
-    let words = buffer.pages().extent().atomics();
-    let sum =
-        || words.iter().map(|w| w.load(std::sync::atomic::Ordering::Relaxed)).fold(0_u64, u64::wrapping_add);
-    assert!(
-        words
-            .iter()
-            .all(|w| (1.0..2.0).contains(&f64::from_bits(w.load(std::sync::atomic::Ordering::Relaxed))))
-    );
+    let words = || buffer.pages().extent().atomics().iter().map(|w| w.load(Ordering::Relaxed));
+    let sum = || words().fold(0_u64, u64::wrapping_add);
+    assert!(words().all(|w| (1.0..2.0).contains(&f64::from_bits(w)) && w % 2 == 1));
     for kernel in kernel::all().filter(|k| super::stream::moved(k).is_some() && (k.available)()) {
         for bytes in [24 << 10, 100_000, 3 << 20] {
             let mut stream = Stream::new(kernel, &buffer, bytes).unwrap();
@@ -320,9 +312,7 @@ fn streams_stay_inside_and_move_what_they_say() {
 }
 
 fn curves<'a>(a: &'a Analysis, id: &str) -> Vec<(&'a str, usize)> {
-    let Some(Shape::Curve(c)) = a.datasets.iter().find(|d| d.id == id).map(|d| &d.shape) else {
-        return Vec::new();
-    };
+    let Some(Shape::Curve(c)) = shape(a, id) else { return Vec::new() };
     c.rows.iter().map(|r| (r.name.as_str(), r.x.len())).collect()
 }
 
@@ -358,8 +348,7 @@ fn rows_as_stream_have_columns() {
         planted(&as_stream(1), 21e9),
         planted(&as_stream(2), 28e9),
     ]);
-    let table = a.datasets.iter().find(|d| d.id == "memory.bandwidth_table").map(|d| &d.shape);
-    let Some(Shape::CostTable(table)) = table else { panic!("no table") };
+    let table = table(&a);
     for (label, truth) in [("DRAM", 24e9), ("2 CPUs", 30e9), ("as STREAM", 21e9), ("as STREAM, 2 CPUs", 28e9)]
     {
         let at = table.columns.iter().position(|c| c.label == label).unwrap_or_else(|| panic!("{label}"));

@@ -6,7 +6,9 @@ use std::sync::{Mutex, PoisonError};
 use machmeter_engine::cost::Row;
 use machmeter_engine::experiment::{Cell, Visit};
 use machmeter_engine::team::sampler::{Clocked, HostClock, JointOperation, Rule, TeamCell, TeamVisit, Turns};
-use machmeter_engine::team::{Member, Seats, Team};
+use machmeter_engine::team::threads::Threads;
+use machmeter_engine::team::{Member, Seats};
+use machmeter_sys::kernel::KernelError;
 
 use super::plan::Spec;
 use super::stream::{Buffer, Stream};
@@ -24,9 +26,9 @@ pub(in crate::memory) struct Setting<'a> {
 }
 
 impl Setting<'_> {
-    pub(in crate::memory) fn team<'t>(&'t self, team: &'t dyn Team, visit: &Visit<'_>) -> TeamVisit<'t> {
+    pub(in crate::memory) fn team(&self, visit: &Visit<'_>) -> TeamVisit<'_> {
         let limit_ns = visit.left_ns().clamp(1, MOST_VISIT_NS);
-        TeamVisit::new(team, &self.seats, &self.clock, visit.sampler.start_ns, limit_ns, visit.bits)
+        TeamVisit::new(&Threads, &self.seats, &self.clock, visit.sampler.start_ns, limit_ns, visit.bits)
     }
 }
 
@@ -61,23 +63,16 @@ impl JointOperation for Walks<'_> {
 pub(super) struct TogetherCell<'a> {
     row: Row,
     walks: Walks<'a>,
-    cpus: usize,
-    team: &'static dyn Team,
 }
 
 impl<'a> TogetherCell<'a> {
-    pub(super) fn new(
-        team: &'static dyn Team,
-        setting: &'a Setting<'a>,
-        spec: &Spec,
-    ) -> Result<Self, Box<Row>> {
+    pub(super) fn new(setting: &'a Setting<'a>, spec: &Spec) -> Result<Self, KernelError> {
         let stream = |b: &&'a Buffer| Stream::new(spec.kernel, b, spec.working_set_bytes);
-        let streams: Result<Vec<Stream<'a>>, _> =
-            setting.buffers.iter().take(spec.cpus).map(stream).collect();
-        let streams = streams.map_err(|e| Box::new(spec.refused(&e.to_string())))?;
+        let streams = setting.buffers.iter().take(spec.cpus).map(stream);
+        let streams: Vec<Stream<'a>> = streams.collect::<Result<_, _>>()?;
         let row = spec.row(streams.first().map_or(1, Stream::kernel_turns));
         let walks = Walks { setting, streams: streams.into_iter().map(Mutex::new).collect() };
-        Ok(Self { row, walks, cpus: spec.cpus, team })
+        Ok(Self { row, walks })
     }
 }
 
@@ -94,10 +89,9 @@ impl Cell for TogetherCell<'_> {
         let cell = TeamCell {
             clocked: Clocked::FirstToLast,
             rule: Rule::Together,
-            ..TeamCell::new(&self.walks, self.cpus, Turns::of(BATCH_NS), PAIRS)
+            ..TeamCell::new(&self.walks, self.walks.streams.len(), Turns::of(BATCH_NS), PAIRS)
         };
-        let setting = self.walks.setting;
-        if let Err(why) = setting.team(self.team, visit).take_row(cell, &mut self.row, 0.0) {
+        if let Err(why) = self.walks.setting.team(visit).take_row(cell, &mut self.row, 0.0) {
             self.row.refused = Some(why);
         }
     }

@@ -3,10 +3,11 @@
 use machmeter_engine::cost::{Kind, Row};
 use machmeter_engine::sampling::{Bench, Subject};
 use machmeter_sys::kernel::chain::{Chain, ChainSpec, LOADS_PER_TURN, Order};
-use machmeter_sys::kernel::{Ready, named};
+use machmeter_sys::kernel::named;
 use machmeter_sys::pages::{Backing, Extent};
 
 use super::NAME;
+use crate::passes::Passes;
 
 /// Base page, bytes: groups of [`Order::PageLocal`] and steps of [`Order::OnePerPage`], whatever backs the memory.
 pub(in crate::memory) const PAGE_BYTES: usize = 4_096;
@@ -17,14 +18,11 @@ pub(super) const BLOCK_BYTES: usize = 512;
 
 /// Orders by name, as in rows and metrics.
 pub(in crate::memory) const GLOBAL: &str = "global";
-/// See [`GLOBAL`].
 pub(super) const PAGE_LOCAL: &str = "page_local";
-/// See [`GLOBAL`].
 pub(super) const ONE_PER_PAGE: &str = "one_per_page";
-/// See [`GLOBAL`]. Node after node upwards, a stride apart.
+/// Node after node upwards, a stride apart.
 pub(super) const STRIDED: &str = "strided";
 pub(super) const SMALL: &str = "small";
-/// See [`SMALL`].
 pub(super) const HUGE: &str = "huge";
 
 #[derive(Debug, Clone, Copy)]
@@ -36,8 +34,13 @@ pub(in crate::memory) struct Ground<'a> {
 
 impl Ground<'_> {
     pub(super) fn pages(&self) -> &'static str {
-        if self.backing == Backing::Huge { HUGE } else { SMALL }
+        pages_name(self.backing)
     }
+}
+
+/// What memory is mapped with, as in rows and metrics.
+pub(in crate::memory) fn pages_name(backing: Backing) -> &'static str {
+    if backing == Backing::Huge { HUGE } else { SMALL }
 }
 
 /// Chains that exist only during a visit: the memory is used by other rows in between.
@@ -79,15 +82,6 @@ fn bench(row: Row, extent: Extent<'_>, spec: ChainSpec, ways: usize) -> Bench<'_
     Bench::new(row, Chase { extent, spec, ways, chains: None })
 }
 
-fn order(name: &str) -> Order {
-    match name {
-        PAGE_LOCAL => Order::PageLocal { page_bytes: PAGE_BYTES },
-        ONE_PER_PAGE => Order::OnePerPage { page_bytes: PAGE_BYTES },
-        STRIDED => Order::Sequential,
-        _ => Order::Global,
-    }
-}
-
 /// A dependent chase in one of the named orders.
 pub(in crate::memory) fn chase<'a>(
     ground: Ground<'a>,
@@ -101,8 +95,13 @@ pub(in crate::memory) fn chase<'a>(
         .with("pages", ground.pages())
         .with("working_set_bytes", working_set_bytes)
         .with("stride_bytes", stride_bytes);
-    let spec = ChainSpec { working_set_bytes, stride_bytes, order: order(order_name), seed };
-    bench(row, ground.extent, spec, 1)
+    let order = match order_name {
+        PAGE_LOCAL => Order::PageLocal { page_bytes: PAGE_BYTES },
+        ONE_PER_PAGE => Order::OnePerPage { page_bytes: PAGE_BYTES },
+        STRIDED => Order::Sequential,
+        _ => Order::Global,
+    };
+    bench(row, ground.extent, ChainSpec { working_set_bytes, stride_bytes, order, seed }, 1)
 }
 
 /// Pairs of accesses `offset_bytes` apart in blocks of [`BLOCK_BYTES`].
@@ -136,15 +135,6 @@ pub(super) fn parallel(ground: Ground<'_>, chains: usize, working_set_bytes: usi
     bench(row, ground.extent, spec, chains)
 }
 
-struct Adds<'a>(Ready<'a>);
-
-impl Subject for Adds<'_> {
-    fn run(&mut self, turns: u64) -> bool {
-        std::hint::black_box(self.0.run(turns));
-        true
-    }
-}
-
 /// Operation of their rows.
 pub(super) const ADDITIONS: &str = "adds";
 /// Turns of the kernel per turn of the row: a mispredicted end of the loop is lost among them.
@@ -153,12 +143,11 @@ const ADD_TURNS: u64 = 1_024;
 const ADDS: u64 = 16;
 
 /// Dependent additions of one cycle each: the clock of the core, as it is while `beside` is visited.
-pub(super) fn adds<'a>(extent: Extent<'a>, beside: &Row) -> Result<Bench<'a>, String> {
-    let kernel = named("adds.16").ok_or("no kernel adds.16")?;
-    let ready = kernel.ready(ADD_TURNS, [extent; 3], 0).map_err(|e| e.to_string())?;
+pub(super) fn adds(beside: &Row) -> Option<Bench<'static>> {
+    let ready = named("adds.16")?.of_registers(ADD_TURNS)?;
     let mut row = Row::new(NAME, ADDITIONS, Kind::Latency).per_turn((ADD_TURNS * ADDS) as f64);
     row.params = beside.params.clone();
-    Ok(Bench::new(row, Adds(ready)))
+    Some(Bench::new(row, Passes(ready)))
 }
 
 /// Chains are followed, neighbors are let loose on the CPUs.
@@ -173,6 +162,7 @@ pub(super) mod selftest {
     use machmeter_sys::thread::monotonic_ns;
 
     use super::{GLOBAL, Ground, PAGE_BYTES, STRIDE_BYTES, chase};
+    use crate::memory::reported::ReportedCaches;
 
     pub(in crate::memory::ladder) fn chains(_: &Machine<'_>, options: &Options) -> Vec<SelfCheck> {
         const ID: &str = "chains.cycle";
@@ -192,12 +182,8 @@ pub(super) mod selftest {
         for order in orders {
             for working_set_bytes in [4 << 10, 48 << 10, 1 << 20, 4 << 20] {
                 for ways in [1, 4] {
-                    let spec = ChainSpec {
-                        working_set_bytes,
-                        stride_bytes: STRIDE_BYTES,
-                        order,
-                        seed: options.seed,
-                    };
+                    let (stride_bytes, seed) = (STRIDE_BYTES, options.seed);
+                    let spec = ChainSpec { working_set_bytes, stride_bytes, order, seed };
                     // One page holds no four chains of pages.
                     let Ok(chains) = Chain::parallel(pages.extent(), &spec, ways) else { continue };
                     built += 1;
@@ -208,16 +194,12 @@ pub(super) mod selftest {
                 }
             }
         }
-        vec![SelfCheck::new(
-            ID,
-            what,
-            bar,
-            format!("{built} sets of chains over {nodes} nodes"),
-            broken
-                .first()
-                .map_or_else(|| "all are cycles".to_owned(), |b| format!("{} are not: {b}", broken.len())),
-            State::of(broken.is_empty() && built >= 24),
-        )]
+        let truth = format!("{built} sets of chains over {nodes} nodes");
+        let found = match broken.first() {
+            None => "all are cycles".to_owned(),
+            Some(first) => format!("{} are not: {first}", broken.len()),
+        };
+        vec![SelfCheck::new(ID, what, bar, truth, found, State::of(broken.is_empty() && built >= 24))]
     }
 
     const NEIGHBORS: usize = 8;
@@ -232,11 +214,8 @@ pub(super) mod selftest {
             format!("{NEIGHBORS} threads that want the CPUs, beside dependent loads on CPU {}", machine.cpu);
         let bar = "their medians differ by less than 5 %";
         let slice_ns = if options.quick { 500_000_000 } else { 2_000_000_000 };
-        let second_bytes = machine
-            .topology
-            .cache(machine.cpu, 2)
-            .and_then(|c| c.size_bytes)
-            .map_or(256 << 10, |bytes| bytes as usize / 2);
+        let second_bytes = ReportedCaches::of(&machine.topology, machine.cpu).level_bytes(2);
+        let second_bytes = if second_bytes == 0 { 256 << 10 } else { second_bytes / 2 };
         let sizes = [("busy.l1", 16 << 10), ("busy.l2", second_bytes.min(256 << 10))];
         let steal = Steal::watch();
         let found = alternate(machine, &sizes.map(|s| s.1), slice_ns, options.seed);
@@ -246,32 +225,27 @@ pub(super) mod selftest {
             Err(why) => return sizes.iter().map(|s| SelfCheck::not_shown(s.0, &what, bar, &why)).collect(),
         };
         let check = |((id, bytes), [quiet, busy]): (&(&str, usize), [Cost; 2])| {
-            let (Some(q), Some(b)) = (quiet.known(), busy.known()) else {
-                let why = [quiet, busy].into_iter().find_map(|c| match c {
-                    Cost::Unknown { why } => Some(why),
-                    Cost::Below { .. } => Some("below what the clock can tell".to_owned()),
-                    Cost::Known(_) => None,
-                });
-                return SelfCheck::not_shown(id, &what, bar, why.unwrap_or_default());
+            let (q, b) = match (quiet, busy) {
+                (Cost::Known(q), Cost::Known(b)) => (q, b),
+                (Cost::Unknown { why }, _) | (_, Cost::Unknown { why }) => {
+                    return SelfCheck::not_shown(id, &what, bar, why);
+                }
+                _ => return SelfCheck::not_shown(id, &what, bar, "below what the clock can tell"),
             };
             let moved = (b.value_ns / q.value_ns - 1.0).abs();
             let met = moved < MOVED;
-            let mut found = format!("{:.3} ns beside them (n {}): {:.1} %", b.value_ns, b.n, moved * 100.0);
             let stranger = shared.filter(|s| *s > STRANGER);
             let stranger = stranger
                 .map(|s| format!("somebody else used the core in {:.0} % of the samples alone", s * 100.0));
-            let disturbed = stolen.clone().or(stranger);
-            if let Some(why) = disturbed.as_ref().filter(|_| !met) {
-                found = format!("{found}; {why}");
+            let disturbed = stolen.clone().or(stranger).filter(|_| !met);
+            let truth = format!("{} KiB cost {:.3} ns a load alone (n {})", bytes >> 10, q.value_ns, q.n);
+            let found = format!("{:.3} ns beside them (n {}): {:.1} %", b.value_ns, b.n, moved * 100.0);
+            match disturbed {
+                None => SelfCheck::new(id, &what, bar, truth, found, State::of(met)),
+                Some(why) => {
+                    SelfCheck::new(id, &what, bar, truth, format!("{found}; {why}"), State::NotShown)
+                }
             }
-            SelfCheck::new(
-                id,
-                &what,
-                bar,
-                format!("{} KiB cost {:.3} ns a load alone (n {})", bytes >> 10, q.value_ns, q.n),
-                found,
-                if !met && disturbed.is_some() { State::NotShown } else { State::of(met) },
-            )
         };
         sizes.iter().zip(costs).map(check).collect()
     }

@@ -1,11 +1,12 @@
 //! Rows of the ladder as curves, and single steps of short ones: the line, the ways, the reach of a translation buffer.
 
-use machmeter_engine::cost::{Cost, Fact, Facts, Pair, Row, Rows};
+use machmeter_engine::cost::{Cost, Fact, Pair, Row, Rows};
 use machmeter_engine::disturbance::sibling;
 
 use super::NAME;
 use super::chase::{ADDITIONS, HUGE, PAGE_LOCAL, SMALL, STRIDE_BYTES};
-use super::plan::{REPORTED_CACHES, ReportedCaches};
+use super::plan::REPORTED_CACHES;
+use crate::memory::reported::ReportedCaches;
 use machmeter_stats::levels::{self, CurvePoint, LevelEnd};
 use machmeter_stats::quantile::{median_of, sorted};
 
@@ -29,6 +30,10 @@ impl Point {
     /// The least cost, ns: what it costs while nobody else uses the cache. No batch is quicker than its loads.
     pub(super) fn lowest_ns(&self) -> Option<f64> {
         self.costs_ns.iter().map(|c| c.1).min_by(f64::total_cmp)
+    }
+
+    pub(super) fn median_ns(&self) -> Option<f64> {
+        median_of(&self.costs_ns.iter().map(|c| c.1).collect::<Vec<_>>())
     }
 }
 
@@ -74,34 +79,42 @@ pub(super) fn level_ends(points: &[Point]) -> Vec<CacheEnd> {
 
 /// The rows of the ladder, with what is needed to read them.
 pub(super) struct Curves<'r> {
-    rows: &'r Rows,
+    /// Those of all parts.
+    pub(super) all: &'r Rows,
     /// Time of the last pair of each round.
-    round_ends_ns: Vec<f64>,
+    pub(super) round_ends_ns: Vec<f64>,
     /// Width of the core without neighbors, where somebody looked.
-    whole_width: Option<f64>,
+    pub(super) whole_width: Option<f64>,
 }
 
 impl<'r> Curves<'r> {
     pub(super) fn of(rows: &'r Rows) -> Self {
         let round_ends_ns = rows.facts.get(&ROUND_ENDS_NS).unwrap_or_default();
-        Self { rows, round_ends_ns, whole_width: rows.whole_width() }
+        Self { all: rows, round_ends_ns, whole_width: rows.whole_width() }
     }
 
     pub(super) fn rows(&self) -> impl Iterator<Item = &'r Row> {
-        self.rows.part(NAME)
+        self.all.part(NAME)
     }
 
-    pub(super) fn facts(&self) -> &'r Facts {
-        &self.rows.facts
+    /// Rows of an operation.
+    pub(super) fn of_operation(&self, operation: &str) -> impl Iterator<Item = &'r Row> {
+        self.rows().filter(move |r| r.operation == operation)
+    }
+
+    /// Chases of an order and page size over nodes so far apart.
+    pub(super) fn chases(&self, order: &str, pages: &str, stride_bytes: usize) -> Vec<&'r Row> {
+        let is = |r: &&Row| {
+            r.text("order") == order
+                && r.text("pages") == pages
+                && r.int("stride_bytes") == Some(stride_bytes as i64)
+        };
+        self.of_operation("chase").filter(is).collect()
     }
 
     /// What the system says; empty where it says nothing.
     pub(super) fn reported(&self) -> ReportedCaches {
-        self.facts().get(&REPORTED_CACHES).unwrap_or_default()
-    }
-
-    pub(super) fn rounds(&self) -> usize {
-        self.round_ends_ns.len()
+        self.all.facts.get(&REPORTED_CACHES).unwrap_or_default()
     }
 
     /// Page size of the rows that sizes are detected on: small where there are any.
@@ -109,38 +122,17 @@ impl<'r> Curves<'r> {
         if self.rows().any(|r| r.text("pages") == SMALL) { SMALL } else { HUGE }
     }
 
-    pub(super) fn chase(
-        &self,
-        order: &str,
-        pages: &str,
-        bytes: usize,
-        stride_bytes: usize,
-    ) -> Option<&'r Row> {
-        self.rows().find(|r| {
-            is_chase(r, order, pages, stride_bytes) && r.int("working_set_bytes") == Some(bytes as i64)
-        })
-    }
-
-    /// Whether somebody looked for neighbors on the core.
-    pub(super) fn looked(&self) -> bool {
-        self.whole_width.is_some()
-    }
-
-    pub(super) fn cost(&self, row: &Row) -> Cost {
-        self.rows.cost(row)
-    }
-
     /// The additions that tell the clock of the core, of several rows those with the most samples.
     pub(super) fn additions(&self) -> Option<&'r Row> {
-        self.rows().filter(|r| r.operation == ADDITIONS).max_by_key(|r| r.pairs.len())
+        self.of_operation(ADDITIONS).max_by_key(|r| r.pairs.len())
     }
 
     /// Cost of a row in cycles, by the additions of each visit; `None` where there were none beside it.
     pub(super) fn cycles(&self, row: &Row) -> Option<Cost> {
-        let adds = self.rows().find(|r| r.operation == ADDITIONS && r.params == row.params)?;
+        let adds = self.of_operation(ADDITIONS).find(|r| r.params == row.params)?;
         let cycle_ns = |visit: u32| {
-            let pairs = adds.pairs.iter().filter(|p| p.visit == visit);
-            median_of(&self.costs_of(adds, pairs).iter().map(|c| c.1).collect::<Vec<_>>())
+            let costs_ns = self.costs_ns(adds, &|p| p.visit == visit);
+            Point { size: 0.0, costs_ns }.median_ns()
         };
         let scaled = |p: &Pair| {
             let cycles = |ticks: u64, cycle_ns: f64| (ticks as f64 / cycle_ns).round() as u64;
@@ -148,12 +140,12 @@ impl<'r> Curves<'r> {
             let (short_ticks, long_ticks) = (cycles(p.short_ticks, cycle_ns), cycles(p.long_ticks, cycle_ns));
             Some(Pair { short_ticks, long_ticks, ..*p })
         };
-        Some(self.cost(&Row { pairs: row.pairs.iter().filter_map(scaled).collect(), ..row.clone() }))
+        Some(self.all.cost(&Row { pairs: row.pairs.iter().filter_map(scaled).collect(), ..row.clone() }))
     }
 
     /// The curve of an order and page size, by working set in bytes.
     pub(super) fn points(&self, order: &str, pages: &str) -> Vec<Point> {
-        self.curve("working_set_bytes", |r| is_chase(r, order, pages, STRIDE_BYTES))
+        self.curve("working_set_bytes", &self.chases(order, pages, STRIDE_BYTES))
     }
 
     /// Ends of the caches. What is certainly memory has none, whatever others make it cost.
@@ -165,33 +157,24 @@ impl<'r> Curves<'r> {
         ends
     }
 
-    /// Curve of the rows of an operation over one of their conditions.
-    pub(super) fn curve(&self, over: &str, which: impl Fn(&Row) -> bool) -> Vec<Point> {
-        self.curve_of(over, which, |_| true)
+    /// Curve of rows over one of their conditions.
+    pub(super) fn curve(&self, over: &str, rows: &[&Row]) -> Vec<Point> {
+        self.curve_of(over, rows, &|_| true)
     }
 
-    fn curve_of(&self, over: &str, which: impl Fn(&Row) -> bool, of: impl Fn(&Pair) -> bool) -> Vec<Point> {
-        let costs_ns = |r: &Row| self.costs_of(r, r.pairs.iter().filter(|p| of(p)));
-        let mut points: Vec<Point> = self
-            .rows()
-            .filter(|r| which(r))
-            .filter_map(|r| Some(Point { size: r.int(over)? as f64, costs_ns: costs_ns(r) }))
-            .filter(|p| !p.costs_ns.is_empty())
-            .collect();
+    fn curve_of(&self, over: &str, rows: &[&Row], of: &dyn Fn(&Pair) -> bool) -> Vec<Point> {
+        let point = |r: &&Row| Some(Point { size: r.int(over)? as f64, costs_ns: self.costs_ns(r, of) });
+        let mut points: Vec<Point> = rows.iter().filter_map(point).collect();
+        points.retain(|p| !p.costs_ns.is_empty());
         points.sort_by(|a, b| a.size.total_cmp(&b.size));
         points
     }
 
-    /// [`Curves::points`] by the pairs during which nobody else used the core.
-    pub(super) fn quiet_points(&self, order: &str, pages: &str) -> Vec<Point> {
-        self.quiet_curve("working_set_bytes", |r| is_chase(r, order, pages, STRIDE_BYTES))
-    }
-
     /// [`Curves::curve`] by the pairs during which nobody else used the core; without those points that have too few of them.
     /// Empty where nobody looked.
-    pub(super) fn quiet_curve(&self, over: &str, which: impl Fn(&Row) -> bool) -> Vec<Point> {
-        let quiet = |r: &Row| which(r) && self.alone(r) >= ALONE_LEAST;
-        self.curve_of(over, quiet, |p| self.is_alone(p))
+    pub(super) fn quiet_curve(&self, over: &str, rows: &[&Row]) -> Vec<Point> {
+        let quiet: Vec<&Row> = rows.iter().copied().filter(|r| self.alone(r) >= ALONE_LEAST).collect();
+        self.curve_of(over, &quiet, &|p| self.is_alone(p))
     }
 
     /// Pairs of a row during which nobody else used the core, as far as is known.
@@ -203,29 +186,19 @@ impl<'r> Curves<'r> {
         self.whole_width.is_some_and(|whole| sibling::alone(pair, whole) == Some(true))
     }
 
-    /// Round and cost of each pair: the quicker of its two batches. Unlike the difference of both it is never less than
+    /// Round and cost of each of these pairs: the quicker of its two batches. Unlike the difference of both it is never less than
     /// what the loads took; what it has too much is the clock's reading, one part in thousands of a batch.
-    pub(super) fn costs_ns(&self, row: &Row) -> Vec<(usize, f64)> {
-        self.costs_of(row, row.pairs.iter())
-    }
-
-    fn costs_of<'p>(&self, row: &Row, pairs: impl Iterator<Item = &'p Pair>) -> Vec<(usize, f64)> {
-        let ns_per_tick = self.rows.ns_per_tick();
+    pub(super) fn costs_ns(&self, row: &Row, of: &dyn Fn(&Pair) -> bool) -> Vec<(usize, f64)> {
+        let ns_per_tick = self.all.ns_per_tick();
         let each = |ticks: u64, turns: u64| ticks as f64 * ns_per_tick / (turns.max(1) as f64 * row.per_turn);
         let cost = |p: &Pair| {
             let long_ns = each(p.long_ticks, row.long_turns);
             if p.short_ticks == 0 { long_ns } else { long_ns.min(each(p.short_ticks, row.short_turns)) }
         };
         let round = |p: &Pair| self.round_ends_ns.partition_point(|end| *end < p.at_ns);
-        pairs.map(|p| (round(p), cost(p))).filter(|(_, ns)| *ns > 0.0 && ns.is_finite()).collect()
+        let costs_ns = row.pairs.iter().filter(|p| of(p)).map(|p| (round(p), cost(p)));
+        costs_ns.filter(|(_, ns)| *ns > 0.0 && ns.is_finite()).collect()
     }
-}
-
-fn is_chase(row: &Row, order: &str, pages: &str, stride_bytes: usize) -> bool {
-    row.operation == "chase"
-        && row.text("order") == order
-        && row.text("pages") == pages
-        && row.int("stride_bytes") == Some(stride_bytes as i64)
 }
 
 /// Quantile of the pairs taken for the cost of a size. Neighbors on the same core only make it costlier; but beyond the step some pairs
@@ -311,10 +284,8 @@ mod tests {
     #[test]
     fn a_level_curve_has_no_step() {
         for seed in 0..20 {
-            assert_eq!(
-                step_edge(&curve(&[1.0, 2.0, 3.0, 4.0], 9.0, 2.0, seed), 1.15, DISTURBED_QUANTILE),
-                None
-            );
+            let level = curve(&[1.0, 2.0, 3.0, 4.0], 9.0, 2.0, seed);
+            assert_eq!(step_edge(&level, 1.15, DISTURBED_QUANTILE), None);
         }
         assert_eq!(step_edge(&[], 1.15, DISTURBED_QUANTILE), None);
     }

@@ -9,8 +9,9 @@ use super::chase::{GLOBAL, HUGE, ONE_PER_PAGE, PAGE_BYTES, PAGE_LOCAL, SMALL, ST
 use super::curves::{
     CacheEnd, Curves, DISTURBED_QUANTILE, MEMORY_BYTES, Point, QUIET_QUANTILE, Step, level_ends, step_edge,
 };
-use super::plan::{HUGE_BYTES, ReportedCache};
+use super::plan::HUGE_BYTES;
 use super::refine::{REACH_BRACKET, REACH_RANGE, REACH_RATIO, inside_level};
+use crate::memory::reported::ReportedCache;
 
 pub(super) const MEMORY: &str = "DRAM";
 /// Least step of the cost at the end of a line.
@@ -55,10 +56,8 @@ pub(super) struct Detection<'r> {
     pub(super) line: Option<Step>,
     /// The last way of the first cache.
     pub(super) ways: Option<Step>,
-    /// Reach of the first buffer of translations, bytes.
-    pub(super) first_reach: Option<Step>,
-    /// Whether nobody else used the core when that was seen.
-    pub(super) first_reach_alone: bool,
+    /// Reach of the first buffer of translations, bytes, and whether nobody else used the core when that was seen.
+    pub(super) first_reach: Option<(Step, bool)>,
     /// Reach of the second one as a range, bytes.
     pub(super) second_reach: Option<(f64, f64)>,
     /// Share of the memory asked for in huge pages that was granted.
@@ -83,15 +82,15 @@ impl<'r> Detection<'r> {
             names,
             memory_reached,
             first_pages,
-            cycle: adds.map(|r| curves.cost(r)),
-            clock_change: adds.and_then(|r| change(&curves.costs_ns(r))),
+            cycle: adds.map(|r| curves.all.cost(r)),
+            clock_change: adds.and_then(|r| change(&curves.costs_ns(r, &|_| true))),
             line: line(curves),
             ways: ways(curves),
             first_reach: None,
-            first_reach_alone: false,
             second_reach: None,
             huge_granted: curves
-                .facts()
+                .all
+                .facts
                 .get(&HUGE_BYTES)
                 .filter(|[asked, _]| *asked > 0)
                 .map(|[asked, granted]| (granted as f64 / asked as f64).min(1.0)),
@@ -99,9 +98,7 @@ impl<'r> Detection<'r> {
             most_bytes,
             curves,
         };
-        if let Some((step, alone)) = found.first_reach() {
-            (found.first_reach, found.first_reach_alone) = (Some(step), alone);
-        }
+        found.first_reach = found.first_reach();
         found.second_reach = found.second_reach();
         found.huge_effective = found.huge_effective();
         found
@@ -117,13 +114,14 @@ impl<'r> Detection<'r> {
             points
         };
         let narrow = |s: &Step| s.next / s.last < REACH_BRACKET;
-        let quiet = near(self.curves.quiet_points(ONE_PER_PAGE, self.first_pages), 0);
+        let rows = self.curves.chases(ONE_PER_PAGE, self.first_pages, STRIDE_BYTES);
+        let quiet = near(self.curves.quiet_curve("working_set_bytes", &rows), 0);
         let quiet = step_edge(&quiet, REACH_RATIO, QUIET_QUANTILE).filter(narrow);
         let exact = |s: &&Step| s.next - s.last <= PAGE_BYTES as f64;
         if let Some(s) = quiet.as_ref().filter(exact) {
             return Some((*s, true));
         }
-        let points = near(self.curves.points(ONE_PER_PAGE, self.first_pages), FEWEST / 2);
+        let points = near(self.curves.curve("working_set_bytes", &rows), FEWEST / 2);
         let enough = near(points.clone(), FEWEST);
         let most = [&enough, &points]
             .into_iter()
@@ -151,7 +149,7 @@ impl<'r> Detection<'r> {
 
     /// The first further rise of the one-line-per-page curve that no cache explains: the sizes on either side.
     fn second_reach(&self) -> Option<(f64, f64)> {
-        let first = self.first_reach.as_ref()?;
+        let (first, _) = self.first_reach?;
         let by_cache = |bytes: f64| {
             (0..self.caches.len()).filter_map(|i| self.lines_of(i)).any(|lines| {
                 let ratio = bytes / PAGE_BYTES as f64 / lines;
@@ -159,15 +157,13 @@ impl<'r> Detection<'r> {
             })
         };
         let rises = level_ends(&self.curves.points(ONE_PER_PAGE, self.first_pages));
-        let rises = rises.into_iter().map(|r| r.all);
-        rises
-            .filter(|r| r.from_bytes > 2.0 * first.last && !by_cache(r.bytes))
-            .map(|r| (r.from_bytes, r.to_bytes))
-            .next()
+        let mut rises = rises.into_iter().map(|r| r.all);
+        let rise = rises.find(|r| r.from_bytes > 2.0 * first.last && !by_cache(r.bytes))?;
+        Some((rise.from_bytes, rise.to_bytes))
     }
 
     fn huge_effective(&self) -> Option<(f64, u64)> {
-        let reach = self.first_reach.as_ref()?;
+        let (reach, _) = self.first_reach?;
         let beyond = |pages: &str| {
             let mut points = self.curves.points(ONE_PER_PAGE, pages);
             points.retain(|p| (1.5 * reach.last..3.0 * reach.last).contains(&p.size));
@@ -187,7 +183,9 @@ impl<'r> Detection<'r> {
 
     /// The price of each level on a curve: a row inside the level, memory at the largest working set.
     pub(super) fn prices(&self, order: &str, pages: &str) -> Vec<Priced> {
+        let rows = self.curves.chases(order, pages, STRIDE_BYTES);
         let last = self.names.len().saturating_sub(1);
+        let bytes = |row: &Row| row.int("working_set_bytes").unwrap_or(0) as f64;
         let inside = |i: usize, bytes: f64| {
             let from = i.checked_sub(1).map_or(0.0, |b| self.caches[b].end.all.bytes * 1.5);
             let end = |c: &Cache| c.end.always_bytes(i).min(c.end.all.bytes * 0.75);
@@ -196,16 +194,9 @@ impl<'r> Detection<'r> {
         };
         (0..self.names.len())
             .filter_map(|i| {
-                let rows = self.curves.rows().filter(|r| {
-                    r.operation == "chase"
-                        && r.text("order") == order
-                        && r.text("pages") == pages
-                        && r.int("stride_bytes") == Some(STRIDE_BYTES as i64)
-                        && inside(i, r.int("working_set_bytes").unwrap_or(0) as f64)
-                });
-                let priced = rows.map(|row| (row, self.curves.cost(row)));
+                let rows = rows.iter().filter(|r| inside(i, bytes(r)));
+                let priced = rows.map(|row| (row, self.curves.all.cost(row)));
                 let priced = priced.filter(|(_, cost)| cost.known().is_some());
-                let bytes = |row: &Row| row.int("working_set_bytes").unwrap_or(0) as f64;
                 let asked = self.asked(i);
                 // The row nearest to what was asked for; in memory the largest.
                 let (row, cost) = priced.min_by(|a, b| {
@@ -299,49 +290,43 @@ impl DetectedCaches {
 fn quiet_step(
     curves: &Curves<'_>,
     over: &str,
-    which: impl Fn(&Row) -> bool,
+    rows: &[&Row],
     least_ratio: f64,
-    good: impl Fn(&Step) -> bool,
+    good: &dyn Fn(&Step) -> bool,
 ) -> Option<Step> {
-    step_edge(&curves.quiet_curve(over, &which), least_ratio, QUIET_QUANTILE)
-        .filter(&good)
-        .or_else(|| step_edge(&curves.curve(over, &which), least_ratio, DISTURBED_QUANTILE).filter(&good))
+    step_edge(&curves.quiet_curve(over, rows), least_ratio, QUIET_QUANTILE)
+        .filter(good)
+        .or_else(|| step_edge(&curves.curve(over, rows), least_ratio, DISTURBED_QUANTILE).filter(good))
 }
 
 /// The last of the lines that fit into one set. Only neighboring numbers say how many.
 fn ways(curves: &Curves<'_>) -> Option<Step> {
-    let is = |r: &Row| r.operation == "conflict" && r.pairs.len() >= FEWEST;
-    quiet_step(curves, "lines", is, WAYS_RATIO, |s| s.next - s.last < 1.5)
+    let rows: Vec<&Row> = curves.of_operation("conflict").filter(|r| r.pairs.len() >= FEWEST).collect();
+    quiet_step(curves, "lines", &rows, WAYS_RATIO, &|s| s.next - s.last < 1.5)
 }
 
 /// The line ends where the second access of a block begins to cost more.
 fn line(curves: &Curves<'_>) -> Option<Step> {
     // Of several sets that were tried, the one with the most pairs was settled on.
-    let sets = crate::show::ascending(
-        curves.rows().filter(|r| r.operation == "second").filter_map(|r| r.int("working_set_bytes")),
-    );
-    let curves = sets.into_iter().filter_map(|set| {
-        let is = |r: &Row| r.operation == "second" && r.int("working_set_bytes") == Some(set);
+    let set = |r: &Row| r.int("working_set_bytes");
+    let steps = crate::show::ascending(curves.of_operation("second").filter_map(set)).into_iter();
+    let steps = steps.filter_map(|one| {
+        let rows: Vec<&Row> = curves.of_operation("second").filter(|r| set(r) == Some(one)).collect();
         // An offset of which too little is known must not hide the end.
-        let offsets: Vec<f64> = curves.curve("offset_bytes", is).iter().map(|p| p.size).collect();
+        let offsets: Vec<f64> = curves.curve("offset_bytes", &rows).iter().map(|p| p.size).collect();
         let neighbors = |s: &Step| !offsets.iter().any(|o| s.last < *o && *o < s.next);
-        quiet_step(curves, "offset_bytes", is, LINE_RATIO, |s| s.next / s.last <= 2.0 && neighbors(s))
+        quiet_step(curves, "offset_bytes", &rows, LINE_RATIO, &|s| s.next / s.last <= 2.0 && neighbors(s))
     });
     // A line is a power of two. A step between others was seen too early, by what disturbs, and never too late.
     let line = |s: Step| Step { next: (s.next as u64).next_power_of_two() as f64, ..s };
-    curves.max_by_key(|s| s.n).map(line)
+    steps.max_by_key(|s| s.n).map(line)
 }
 
 /// Largest relative difference between the medians of two rounds.
 fn change(costs_ns: &[(usize, f64)]) -> Option<f64> {
     let rounds = costs_ns.iter().map(|c| c.0).max()? + 1;
-    let medians: Vec<f64> = (0..rounds)
-        .filter_map(|round| {
-            let of: Vec<f64> = costs_ns.iter().filter(|c| c.0 == round).map(|c| c.1).collect();
-            median_of(&of)
-        })
-        .collect();
-    let least = medians.iter().copied().min_by(f64::total_cmp)?;
-    let most = medians.iter().copied().max_by(f64::total_cmp)?;
+    let of = |round: usize| costs_ns.iter().filter(move |c| c.0 == round).map(|c| c.1).collect::<Vec<_>>();
+    let medians = || (0..rounds).filter_map(|round| median_of(&of(round)));
+    let (least, most) = (medians().min_by(f64::total_cmp)?, medians().max_by(f64::total_cmp)?);
     (least > 0.0).then(|| most / least - 1.0)
 }

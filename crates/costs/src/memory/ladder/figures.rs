@@ -5,31 +5,25 @@ use super::curves::{Curves, Point};
 use super::detect::{Cache, Detection};
 use super::refine::STRIDES;
 use crate::show;
-use machmeter_data::metric::{ParamValue, Params, Population, params};
+use machmeter_data::metric::{Params, Population, params};
 use machmeter_data::quantity::{Unit, human};
 use machmeter_data::shape::{Axis, CurveRow, Mark, Matrix};
 use machmeter_data::{Dataset, Interval, Metric, Shape};
 use machmeter_engine::cost::estimate::LEVEL;
-use machmeter_stats::quantile::median_of;
+use machmeter_engine::cost::{Cost, Row};
 
 pub(super) fn metrics(curves: &Curves<'_>, found: &Detection<'_>) -> Vec<Metric> {
     let mut out = latencies(found);
     out.extend(ladder(curves));
     out.extend(cycles(found));
     out.extend(found.caches.iter().map(size));
+    let l1 = || params([("level", "L1".into())]);
     out.extend(found.line.as_ref().map(|s| {
-        Metric::new(
-            &super::LINE_SIZE,
-            params([("level", "L1".into())]),
-            s.next,
-            "step of the second access",
-            s.n as u64,
-        )
-        .with_ci(Interval::new(LEVEL, s.last, s.next, "bracket"))
+        Metric::new(&super::LINE_SIZE, l1(), s.next, "step of the second access", s.n as u64)
+            .with_ci(Interval::new(LEVEL, s.last, s.next, "bracket"))
     }));
     out.extend(found.ways.as_ref().map(|s| {
-        let p = params([("level", "L1".into())]);
-        Metric::new(&super::ASSOCIATIVITY, p, s.last, "step of conflicting lines", s.n as u64)
+        Metric::new(&super::ASSOCIATIVITY, l1(), s.last, "step of conflicting lines", s.n as u64)
             .with_ci(Interval::new(LEVEL, s.last, s.next - 1.0, "bracket"))
     }));
     out.extend(translations(found));
@@ -62,18 +56,16 @@ fn latencies(found: &Detection<'_>) -> Vec<Metric> {
 
 /// The global curve at powers of four, where it was measured throughout.
 fn ladder(curves: &Curves<'_>) -> Vec<Metric> {
-    let sizes = (12..40).step_by(2).map(|shift| 1_usize << shift);
-    let rows: Vec<_> = sizes
-        .filter_map(|bytes| Some((bytes, curves.chase(GLOBAL, curves.first_pages(), bytes, STRIDE_BYTES)?)))
+    let chases = curves.chases(GLOBAL, curves.first_pages(), STRIDE_BYTES);
+    let sizes = (12..40).step_by(2).map(|shift| 1_i64 << shift);
+    let rows: Vec<&Row> = sizes
+        .filter_map(|bytes| chases.iter().copied().find(|r| r.int("working_set_bytes") == Some(bytes)))
         .collect();
     if rows.len() < 6 {
         return Vec::new();
     }
-    let metric = |(bytes, row): (usize, &machmeter_engine::cost::Row)| {
-        let mut p = latency_params("", GLOBAL, curves.first_pages());
-        p.remove("level");
-        p.insert("working_set_bytes".to_owned(), ParamValue::from(bytes));
-        let mut m = curves.cost(row).metric(&super::LATENCY, p);
+    let metric = |row: &Row| {
+        let mut m = curves.all.cost(row).metric(&super::LATENCY, row.params.clone());
         // The level's figure carries them; here they would only fill the record.
         m.blocks.clear();
         m
@@ -120,23 +112,16 @@ fn translations(found: &Detection<'_>) -> Vec<Metric> {
     let page_bytes = PAGE_BYTES as f64;
     let mut out = Vec::new();
     let first = params([("level", 1_i64.into())]);
-    out.push(match &found.first_reach {
-        Some(s) => {
-            let (entries, next) = (s.last / page_bytes, s.next / page_bytes);
-            Metric::new(&super::TRANSLATIONS, first, entries, "step of one line per page", s.n as u64)
-                .with_ci(Interval::new(
-                    LEVEL,
-                    entries,
-                    next,
-                    if found.first_reach_alone { "bracket, alone on the core" } else { "bracket" },
-                ))
-        }
-        None => Metric::rejected(
-            &super::TRANSLATIONS,
-            first,
-            "step of one line per page",
-            "no step within half of the lines of the first cache, or too few undisturbed pairs around it",
-        ),
+    let estimator = "step of one line per page";
+    out.push(if let Some((s, alone)) = found.first_reach {
+        let (entries, next) = (s.last / page_bytes, s.next / page_bytes);
+        let bracket = if alone { "bracket, alone on the core" } else { "bracket" };
+        Metric::new(&super::TRANSLATIONS, first, entries, estimator, s.n as u64)
+            .with_ci(Interval::new(LEVEL, entries, next, bracket))
+    } else {
+        let why =
+            "no step within half of the lines of the first cache, or too few undisturbed pairs around it";
+        Metric::rejected(&super::TRANSLATIONS, first, estimator, why)
     });
     out.extend(found.second_reach.map(|(low, high)| {
         let (low, high) = (low / page_bytes, high / page_bytes);
@@ -159,25 +144,19 @@ fn huge(found: &Detection<'_>) -> Vec<Metric> {
 }
 
 fn parallelism(curves: &Curves<'_>) -> Vec<Metric> {
-    let rows = || curves.rows().filter(|r| r.operation == "parallel");
-    let Some(alone) = rows().find(|r| r.int("chains") == Some(1)).map(|r| curves.cost(r)) else {
-        return Vec::new();
-    };
-    let Some(alone) = alone.known().cloned() else { return Vec::new() };
-    rows()
+    let alone = curves.of_operation("parallel").find(|r| r.int("chains") == Some(1));
+    let Some(Cost::Known(alone)) = alone.map(|r| curves.all.cost(r)) else { return Vec::new() };
+    curves
+        .of_operation("parallel")
         .filter(|r| r.int("chains") != Some(1))
         .map(|r| {
             let p = params([("chains", r.int("chains").unwrap_or(0).into())]);
-            let cost = curves.cost(r);
+            let cost = curves.all.cost(r);
             let mut m = cost.metric_as(&super::PARALLELISM, p, |ns| alone.value_ns / ns);
             // A ratio of two medians: its interval spans both.
             if let (Some(k), Some(_)) = (cost.known(), m.value) {
-                m.ci = Interval::new(
-                    LEVEL,
-                    alone.low_ns / k.high_ns,
-                    alone.high_ns / k.low_ns,
-                    "rank, both rows",
-                );
+                let (low, high) = (alone.low_ns / k.high_ns, alone.high_ns / k.low_ns);
+                m.ci = Interval::new(LEVEL, low, high, "rank, both rows");
                 m.population = Population::of_all([alone.population, k.population]);
             }
             m.blocks.clear();
@@ -188,10 +167,13 @@ fn parallelism(curves: &Curves<'_>) -> Vec<Metric> {
 
 /// All datasets of the part that have something to show.
 pub(super) fn datasets(curves: &Curves<'_>, found: &Detection<'_>) -> Vec<Dataset> {
-    [staircase(curves, found), pages(curves, found), line(curves), parallel(curves), surface(curves)]
-        .into_iter()
-        .flatten()
-        .collect()
+    show::present([
+        staircase(curves, found),
+        pages(curves, found),
+        line(curves),
+        parallel(curves),
+        surface(curves),
+    ])
 }
 
 /// Three significant digits more than a drawing shows, and no more.
@@ -201,9 +183,8 @@ fn brief(x: f64) -> f64 {
 
 /// A row of medians, `None` when there are fewer than two points.
 fn row(name: &str, points: &[Point], per_x: f64) -> Option<CurveRow> {
-    let median =
-        |p: &Point| Some((p.size / per_x, median_of(&p.costs_ns.iter().map(|c| c.1).collect::<Vec<_>>())?));
-    let (x, y): (Vec<f64>, Vec<f64>) = points.iter().filter_map(median).map(|(x, y)| (x, brief(y))).unzip();
+    let median = |p: &Point| Some((p.size / per_x, brief(p.median_ns()?)));
+    let (x, y): (Vec<f64>, Vec<f64>) = points.iter().filter_map(median).unzip();
     (x.len() > 1).then(|| CurveRow { name: name.to_owned(), x, y })
 }
 
@@ -219,24 +200,16 @@ fn staircase(curves: &Curves<'_>, found: &Detection<'_>) -> Option<Dataset> {
             rows.extend(row(&format!("{in_order}, {of_pages}"), &curves.points(order, pages), 1.0));
         }
     }
-    let marks = found.caches.iter().flat_map(|c| {
-        let detected = Mark {
-            x: brief(c.end.all.bytes),
-            y: None,
-            label: c.name.clone(),
-            detail: format!("{} found at {}", c.name, human(c.end.all.bytes, Unit::Bytes)),
-            edge: true,
-        };
-        let claimed = c.reported.map(|reported| Mark {
-            x: reported.bytes as f64,
-            y: None,
-            label: format!("{} as reported", c.name),
-            detail: format!("the system says {}", human(reported.bytes as f64, Unit::Bytes)),
-            edge: false,
-        });
-        [Some(detected), claimed].into_iter().flatten()
-    });
-    let marks = marks.collect();
+    let mark = |x: f64, label: String, detail: String| Mark { x, label, detail, ..Mark::default() };
+    let mut marks = Vec::new();
+    for c in &found.caches {
+        let detail = format!("{} found at {}", c.name, human(c.end.all.bytes, Unit::Bytes));
+        marks.push(Mark { edge: true, ..mark(brief(c.end.all.bytes), c.name.clone(), detail) });
+        marks.extend(c.reported.map(|reported| {
+            let detail = format!("the system says {}", human(reported.bytes as f64, Unit::Bytes));
+            mark(reported.bytes as f64, format!("{} as reported", c.name), detail)
+        }));
+    }
     let caption = "What a load costs whose address comes from the load before. The flat parts are caches, the last one is memory. Random \
              order pays for caches and address translation; random inside pages pays for hardly any translation, and \
              prefetchers may help it; one line per page is mostly translation; line after line is what prefetchers are made \
@@ -247,7 +220,7 @@ fn staircase(curves: &Curves<'_>, found: &Detection<'_>) -> Option<Dataset> {
 
 /// The reach of the first translation buffer, drawn only where there is more than the short plan's look.
 fn pages(curves: &Curves<'_>, found: &Detection<'_>) -> Option<Dataset> {
-    let reach = found.first_reach.as_ref()?;
+    let (reach, _) = found.first_reach?;
     let per_page = PAGE_BYTES as f64;
     let mut points = curves.points(ONE_PER_PAGE, found.first_pages);
     points.retain(|p| p.size <= 4.0 * reach.last);
@@ -261,16 +234,12 @@ fn pages(curves: &Curves<'_>, found: &Detection<'_>) -> Option<Dataset> {
 }
 
 fn line(curves: &Curves<'_>) -> Option<Dataset> {
-    let points = curves.curve("offset_bytes", |r| r.operation == "second");
-    let mut sizes: Vec<f64> = points.iter().map(|p| p.size).collect();
-    sizes.dedup();
-    let together: Vec<Point> = sizes
-        .into_iter()
-        .map(|size| Point {
-            size,
-            costs_ns: points.iter().filter(|p| p.size == size).flat_map(|p| p.costs_ns.clone()).collect(),
-        })
-        .collect();
+    let points = curves.curve("offset_bytes", &curves.of_operation("second").collect::<Vec<_>>());
+    let together = |same: &[Point]| Point {
+        size: same[0].size,
+        costs_ns: same.iter().flat_map(|p| p.costs_ns.iter().copied()).collect(),
+    };
+    let together: Vec<Point> = points.chunk_by(|a, b| a.size == b.size).map(together).collect();
     let rows: Vec<CurveRow> = row("second access", &together, 1.0).into_iter().collect();
     let caption = "Mean latency of two accesses so many bytes apart, in blocks that live in the second cache. Inside the line that \
              the first one fetched the second is nearly free; the step is the line size.";
@@ -280,7 +249,7 @@ fn line(curves: &Curves<'_>) -> Option<Dataset> {
 }
 
 fn parallel(curves: &Curves<'_>) -> Option<Dataset> {
-    let points = curves.curve("chains", |r| r.operation == "parallel");
+    let points = curves.curve("chains", &curves.of_operation("parallel").collect::<Vec<_>>());
     let rows: Vec<CurveRow> = row("per load", &points, 1.0).into_iter().collect();
     let caption = "Time per load from memory with so many independent chains: it falls until the processor keeps no more misses \
              under way.";
@@ -290,25 +259,15 @@ fn parallel(curves: &Curves<'_>) -> Option<Dataset> {
 }
 
 fn surface(curves: &Curves<'_>) -> Option<Dataset> {
-    let curve = |stride: &usize| {
-        curves.curve("working_set_bytes", |r| {
-            r.operation == "chase"
-                && r.text("order") == GLOBAL
-                && r.text("pages") == curves.first_pages()
-                && r.int("stride_bytes") == Some(*stride as i64)
-        })
-    };
+    let chases = |stride: &usize| curves.chases(GLOBAL, curves.first_pages(), *stride);
+    let curve = |stride: &usize| curves.curve("working_set_bytes", &chases(stride));
     let curves: Vec<Vec<Point>> = STRIDES.iter().map(curve).collect();
     if curves.iter().skip(1).all(Vec::is_empty) {
         return None;
     }
-    let mut columns: Vec<f64> = curves[1..].iter().flatten().map(|p| p.size).collect();
-    columns.sort_by(f64::total_cmp);
-    columns.dedup();
-    let cell = |curve: &[Point], size: f64| {
-        let p = curve.iter().find(|p| p.size == size)?;
-        median_of(&p.costs_ns.iter().map(|c| c.1).collect::<Vec<_>>()).map(brief)
-    };
+    let sizes = show::ascending(curves[1..].iter().flatten().map(|p| p.size as u64));
+    let columns: Vec<f64> = sizes.into_iter().map(|size| size as f64).collect();
+    let cell = |curve: &[Point], size: f64| curve.iter().find(|p| p.size == size)?.median_ns().map(brief);
     let values = curves.iter().map(|c| columns.iter().map(|size| cell(c, *size)).collect()).collect();
     Some(Dataset::new(
         "memory.surface",

@@ -8,14 +8,16 @@ use machmeter_stats::random::Random;
 use machmeter_sys::facts;
 use machmeter_sys::fs_root::FsRoot;
 use machmeter_sys::oom::MemoryLeft;
-use machmeter_sys::pages::{Backing, Pages};
+use machmeter_sys::pages::Backing;
 
 use super::super::Params;
 use super::super::bandwidth::sizes::most_bytes;
+use super::super::bandwidth::stream::pages;
+use super::super::reported::ReportedCaches;
 use super::chase::{self, GLOBAL, Ground, ONE_PER_PAGE, PAGE_LOCAL, SMALL, STRIDE_BYTES, STRIDED};
 use super::curves::{Curves, ROUND_ENDS_NS};
 use super::detect::{DETECTED_CACHES, DetectedCaches};
-use super::plan::{self, Limit, ReportedCaches, Request, ground, huge, touch};
+use super::plan::{self, Request, ground, huge, touch};
 use super::refine::{self, Refinement};
 use machmeter_engine::part::PartContext;
 
@@ -56,17 +58,10 @@ pub(super) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), P
     let touch_ns = (at.left_ns() as f64 * TOUCH_SHARE) as u64;
     let full = at.left_ns() >= SHORT_NS;
 
-    let small = if request.pages.small {
-        let pages = Pages::new(request.most_bytes, Backing::Small);
-        let pages = pages.map_err(|e| ProbeError::Cannot(e.to_string()))?;
-        let bytes = touch(&pages, touch_ns, at.host.seed);
-        if bytes < request.most_bytes {
-            (request.most_bytes, request.limit) = (bytes, Limit::Time);
-        }
-        Some(pages)
-    } else {
-        None
-    };
+    let small = request.pages.small.then(|| pages(request.most_bytes, Backing::Small)).transpose()?;
+    if let Some(pages) = &small {
+        request.bound_by_time(touch(pages, touch_ns, at.host.seed));
+    }
     let (huge, huge_bytes) = huge(at, &mut request, touch_ns)?;
     at.facts.set(&plan::LIMIT, request.limit);
     let mut grounds: Vec<Ground<'_>> = Vec::new();
@@ -77,7 +72,6 @@ pub(super) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), P
     }
     let mut ladder = Ladder {
         grounds,
-        most_bytes: request.most_bytes,
         request,
         full,
         rounds: Enough::at(at.host.level).visits,
@@ -117,7 +111,7 @@ impl LadderCell<'_> {
     }
 
     fn bytes(&self) -> usize {
-        self.cell.bench.row.int("working_set_bytes").unwrap_or(0).max(0) as usize
+        self.cell.bench.row.int("working_set_bytes").unwrap_or(0) as usize
     }
 }
 
@@ -152,8 +146,8 @@ impl Cell for LadderCell<'_> {
 }
 
 struct Ladder<'a> {
+    /// At least one.
     grounds: Vec<Ground<'a>>,
-    most_bytes: usize,
     request: Request,
     full: bool,
     /// Visits of each row.
@@ -171,21 +165,21 @@ struct Ladder<'a> {
 impl<'a> Ladder<'a> {
     /// The first look.
     fn begin(&mut self) {
-        let Some(first) = self.grounds.first().copied() else { return };
+        let most_bytes = self.request.most_bytes;
         let first_look = match self.request.per_octave {
-            Some(n) => plan::sizes(n, self.most_bytes),
-            None => plan::first_look(self.most_bytes),
+            Some(n) => plan::sizes(n, most_bytes),
+            None => plan::first_look(most_bytes),
         };
-        self.curve(first, PAGE_LOCAL, &first_look);
-        let pages: Vec<usize> = refine::PAGE_COUNTS.iter().map(|n| n * chase::PAGE_BYTES).collect();
-        self.curve(first, ONE_PER_PAGE, &pages);
+        self.curve(self.grounds[0], PAGE_LOCAL, &first_look);
+        let pages = refine::PAGE_COUNTS.map(|n| n * chase::PAGE_BYTES);
+        self.curve(self.grounds[0], ONE_PER_PAGE, &pages);
     }
 
     /// The curves that show more than the levels: the random order, the strided one, and in a full run all of the plan.
     fn complete(&mut self, left_ns: f64) {
-        let Some(first) = self.grounds.first().copied() else { return };
-        self.curve(first, GLOBAL, &plan::sizes(RANDOM_PER_OCTAVE, self.most_bytes));
-        let strided = plan::sizes(STRIDED_PER_OCTAVE, self.most_bytes);
+        let (first, most_bytes) = (self.grounds[0], self.request.most_bytes);
+        self.curve(first, GLOBAL, &plan::sizes(RANDOM_PER_OCTAVE, most_bytes));
+        let strided = plan::sizes(STRIDED_PER_OCTAVE, most_bytes);
         let (small, large) = strided.split_at(strided.partition_point(|bytes| *bytes as i64 <= SMALL_BYTES));
         self.curve(first, STRIDED, small);
         if self.affordable(large, left_ns) {
@@ -211,12 +205,12 @@ impl<'a> Ladder<'a> {
     }
 
     /// Has the clock measured beside the prices of the core's own caches.
-    fn clock(&mut self, ground: Ground<'a>, inside_levels: &[usize]) {
+    fn clock(&mut self, inside_levels: &[usize]) {
         for cell in self.cells.iter_mut().filter(|c| c.clock.is_none()) {
             let row = &cell.cell.bench.row;
             let is_price = row.operation == "chase" && row.text("order") == GLOBAL;
             if is_price && cell.bytes() as i64 <= SMALL_BYTES && inside_levels.contains(&cell.bytes()) {
-                cell.clock = chase::adds(ground.extent, row).ok();
+                cell.clock = chase::adds(row);
             }
         }
     }
@@ -235,7 +229,7 @@ impl<'a> Ladder<'a> {
     /// Adds what the rows so far make worth measuring: sizes near boundaries, one working set inside each level for its
     /// price, the line, the reach of the first translation buffer.
     fn refine(&mut self, found: &Refinement) {
-        let Some(first) = self.grounds.first().copied() else { return };
+        let first = self.grounds[0];
         self.curve(first, PAGE_LOCAL, &found.near_boundaries);
         self.curve(first, ONE_PER_PAGE, &found.pages);
         self.curve(first, STRIDED, &found.inside_levels);
@@ -250,7 +244,7 @@ impl<'a> Ladder<'a> {
                 self.curve(ground, PAGE_LOCAL, last);
             }
         }
-        self.clock(first, &found.inside_levels);
+        self.clock(&found.inside_levels);
         if self.cells.iter().any(|c| c.cell.bench.row.operation == "second") {
             return;
         }
@@ -290,7 +284,7 @@ impl<'a> Ladder<'a> {
         }
         let per_octave = self.request.per_octave.unwrap_or(PER_OCTAVE);
         for finer in [1, 2, per_octave.min(4), per_octave] {
-            let sizes = plan::sizes(finer, self.most_bytes);
+            let sizes = plan::sizes(finer, self.request.most_bytes);
             for ground in self.grounds.clone() {
                 for order in [GLOBAL, PAGE_LOCAL, ONE_PER_PAGE] {
                     if self.affordable(&sizes, left_ns) {
@@ -303,7 +297,7 @@ impl<'a> Ladder<'a> {
 
     fn surface(&mut self, ground: Ground<'a>, left_ns: f64) {
         for stride in refine::STRIDES {
-            for size in plan::sizes(1, self.most_bytes) {
+            for size in plan::sizes(1, self.request.most_bytes) {
                 let seed = self.seed();
                 if size >= 2 * stride && self.affordable(&[size], left_ns) {
                     self.add(chase::chase(ground, GLOBAL, size, *stride, seed));
@@ -348,18 +342,16 @@ impl Set for Ladder<'_> {
         self.round_ends_ns.push(ends.map(|p| p.at_ns).fold(0.0, f64::max));
         let rows = self.rows(outlook.core_width);
         let curves = Curves::of(&rows);
-        let found = Refinement::of(&curves, self.most_bytes);
+        let found = Refinement::of(&curves, self.request.most_bytes);
         match self.round_ends_ns.len() {
             // The second round may still correct what the first one found.
             1 | 2 => self.refine(&found),
             3 => self.complete(outlook.left_ns as f64),
-            _ if curves.looked() => {
+            _ if curves.whole_width.is_some() => {
                 self.wanting = found.wanting(&curves);
                 let there = self.cells.len();
-                if let Some(first) = self.grounds.first().copied() {
-                    self.curve(first, ONE_PER_PAGE, &found.pages);
-                    self.curve(first, PAGE_LOCAL, &found.near_boundaries);
-                }
+                self.curve(self.grounds[0], ONE_PER_PAGE, &found.pages);
+                self.curve(self.grounds[0], PAGE_LOCAL, &found.near_boundaries);
                 self.wanting.extend(there..self.cells.len());
             }
             _ => {}
@@ -383,9 +375,9 @@ impl Set for Ladder<'_> {
 
 /// Length of a short batch of a row, ns, and pairs per visit.
 fn visits(row: &Row) -> (f64, usize) {
-    let bytes = row.int("working_set_bytes");
+    let bytes = row.int("working_set_bytes").unwrap_or(0);
     if row.text("order") == GLOBAL {
-        return refine::price_visits(bytes.and_then(|b| usize::try_from(b).ok()).unwrap_or(0));
+        return refine::price_visits(bytes as usize);
     }
-    (refine::BATCH_NS, if bytes.is_none_or(|bytes| bytes <= SMALL_BYTES) { MORE_PAIRS } else { PAIRS })
+    (refine::BATCH_NS, if bytes <= SMALL_BYTES { MORE_PAIRS } else { PAIRS })
 }

@@ -1,10 +1,6 @@
-//! The latency ladder: what a dependent load costs over working sets from one page to memory, and what follows from it: the
-//! sizes of the caches, their lines and ways, the reach of the translation buffers, whether huge pages help, the clock of
-//! the core, and how many misses it keeps under way.
-//!
-//! Loads follow a chain of pointers in random order, rebuilt at every visit. Detection reads the curves alone; what the
-//! system claims is compared afterwards. Sources: Saavedra-Barrera and Smith (1995), lmbench (`McVoy` and Staelin 1996),
-//! multichase, X-Ray (Yotov and others 2005).
+//! The latency ladder: what a dependent load costs over working sets from one page to memory, and what follows from it. Detection reads
+//! the curves alone; what the system claims is compared afterwards. Sources: Saavedra-Barrera and Smith (1995), lmbench (`McVoy` and
+//! Staelin 1996), multichase, X-Ray (Yotov and others 2005).
 
 pub(super) mod chase;
 mod curves;
@@ -144,7 +140,6 @@ machmeter_data::metric!(
     "Loads from memory per latency of one load, with so many independent chains: misses that the core keeps under way."
 );
 
-/// Huge pages were asked for and not had.
 pub const NO_HUGE: Code = Code {
     id: "W401",
     name: "ladder without huge pages",
@@ -154,7 +149,6 @@ pub const NO_HUGE: Code = Code {
     next: "Set /sys/kernel/mm/transparent_hugepage/enabled to madvise or always, and free memory.",
     undo: Some("Write the old value back."),
 };
-/// Huge pages were had and did not help.
 pub const HUGE_NOT_EFFECTIVE: Code = Code {
     id: "W402",
     name: "huge pages not effective",
@@ -173,7 +167,6 @@ pub const CLOCK_MOVED: Code = Code {
     next: "On hardware fix the frequency (performance governor, no turbo) and let the machine cool. A guest cannot: its host sets the clock.",
     undo: Some("Set the governor back."),
 };
-/// The last cache is not what it is said to be.
 pub const LAST_DRIFTS: Code = Code {
     id: "W404",
     name: "last cache not ours alone",

@@ -7,11 +7,11 @@ use machmeter_engine::part::PartContext;
 use machmeter_stats::random::Random;
 use machmeter_sys::pages::{Backing, HUGE_PAGE_BYTES, Pages};
 use machmeter_sys::thread::monotonic_ns;
-use machmeter_sys::topology::{CacheKind, Topology};
 use serde::{Deserialize, Serialize};
 
 use super::super::Params;
 use super::super::bandwidth::sizes::parse_bytes;
+use super::super::reported::ReportedCaches;
 use super::chase::{self, Ground};
 
 /// Smallest working set, bytes.
@@ -72,45 +72,6 @@ pub(super) const HUGE_REFUSED: Fact<String> = Fact::named("ladder.huge_refused")
 /// Memory asked for in huge pages, and granted, bytes.
 pub(super) const HUGE_BYTES: Fact<[u64; 2]> = Fact::named("ladder.huge_bytes");
 
-/// A cache as the system describes it; 0 for what it does not say.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[allow(clippy::struct_field_names, reason = "units stand in names")]
-pub(super) struct ReportedCache {
-    /// 1 is the nearest.
-    pub(super) level: u32,
-    /// Capacity, bytes.
-    pub(super) bytes: usize,
-    pub(super) line_bytes: usize,
-    pub(super) ways: usize,
-}
-
-/// The data caches of the measured CPU as the system reports them, nearest first.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub(super) struct ReportedCaches(pub(super) Vec<ReportedCache>);
-
-impl ReportedCaches {
-    pub(super) fn of(topology: &Topology, cpu: usize) -> Self {
-        let serves =
-            topology.caches.iter().filter(|c| c.cpus.contains(cpu) && c.kind != CacheKind::Instruction);
-        let number = |n: Option<u64>| n.and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
-        let cache = |c: &machmeter_sys::topology::Cache| ReportedCache {
-            level: c.level,
-            bytes: number(c.size_bytes),
-            line_bytes: number(c.line_bytes),
-            ways: c.ways.map_or(0, |w| w as usize),
-        };
-        let mut caches: Vec<ReportedCache> = serves.map(cache).filter(|c| c.bytes > 0).collect();
-        caches.sort_by_key(|c| c.level);
-        caches.dedup_by_key(|c| c.level);
-        Self(caches)
-    }
-
-    /// Size of the last cache, bytes.
-    pub(super) fn last_bytes(&self) -> Option<usize> {
-        self.0.last().map(|c| c.bytes)
-    }
-}
-
 /// Share of huge pages granted that counts as granted; with less there are no rows of huge pages.
 pub(super) const GRANTED: f64 = 0.9;
 
@@ -162,6 +123,13 @@ pub(super) struct Request {
 }
 
 impl Request {
+    /// There was time to bring in so many bytes of small pages, or of huge ones where there are no others.
+    pub(super) fn bound_by_time(&mut self, bytes: usize) {
+        if bytes < self.most_bytes {
+            (self.most_bytes, self.limit) = (bytes, Limit::Time);
+        }
+    }
+
     /// Checks the parameters against the machine; `most_bytes` bounds what nobody asked for.
     pub(super) fn new(
         params: &Params,
@@ -260,8 +228,8 @@ pub(super) fn huge(
         Err(e) => return Err(ProbeError::Cannot(e.to_string())),
     };
     let bytes = touch(&pages, touch_ns, at.host.seed);
-    if !request.pages.small && bytes < request.most_bytes {
-        (request.most_bytes, request.limit) = (bytes, Limit::Time);
+    if !request.pages.small {
+        request.bound_by_time(bytes);
     }
     match pages.huge_bytes() {
         Ok(granted) => {
@@ -307,46 +275,32 @@ mod tests {
         assert!(refined(&[], 1e6).is_empty());
     }
 
-    fn asked(json: &serde_json::Value) -> Result<Request, String> {
-        let mut all = serde_json::json!({
-            "parts": [], "kernels": [], "threads": null, "buffer": null, "data": "random",
-            "max_bytes": null, "pages": "both", "surface": false, "ladder_points": null,
-        });
-        for (k, v) in json.as_object().unwrap() {
-            all[k] = v.clone();
-        }
-        let params: Params = serde_json::from_value(all).unwrap();
-        Request::new(&params, &ReportedCaches::default(), 8 << 30, 1 << 30).map_err(|e| e.to_string())
+    fn asked(words: &[&str], available_bytes: u64) -> Result<Request, String> {
+        let params = crate::testing::params(words);
+        Request::new(&params, &ReportedCaches::default(), available_bytes, 1 << 30).map_err(|e| e.to_string())
     }
 
     #[test]
-    fn requests_are_checked_in_one_line() {
-        for (json, words) in [
-            (serde_json::json!({"max_bytes": "100001"}), "multiple of 4096"),
-            (serde_json::json!({"max_bytes": "4K"}), "at least 65536"),
-            (serde_json::json!({"max_bytes": "1T"}), "are available"),
-            (serde_json::json!({"max_bytes": "much"}), "not a size"),
-            (serde_json::json!({"pages": "large"}), "small, huge or both"),
-            (serde_json::json!({"ladder_points": 0}), "1 to 32"),
+    fn requests_are_checked_in_one_line_and_little_memory_bounds_the_ladder() {
+        for (words, why) in [
+            (["--max-bytes", "100001"], "multiple of 4096"),
+            (["--max-bytes", "4K"], "at least 65536"),
+            (["--max-bytes", "1T"], "are available"),
+            (["--max-bytes", "much"], "not a size"),
+            (["--pages", "large"], "small, huge or both"),
+            (["--ladder-points", "0"], "1 to 32"),
         ] {
-            let said = asked(&json).unwrap_err();
-            assert!(said.contains(words) && !said.contains('\n'), "{said}");
+            let said = asked(&words, 8 << 30).unwrap_err();
+            assert!(said.contains(why) && !said.contains('\n'), "{said}");
         }
-        let r = asked(&serde_json::json!({"max_bytes": "16M", "pages": "small"})).unwrap();
+        let r = asked(&["--max-bytes", "16M", "--pages", "small"], 8 << 30).unwrap();
         assert_eq!((r.most_bytes, r.limit, r.pages.huge), (16 << 20, Limit::Asked, false));
-        let r = asked(&serde_json::json!({})).unwrap();
-        assert_eq!((r.most_bytes, r.limit), (USUAL_BYTES, Limit::None));
-    }
-
-    #[test]
-    fn little_memory_bounds_the_ladder() {
-        let params: Params = serde_json::from_value(serde_json::json!({
-            "parts": [], "kernels": [], "threads": null, "buffer": null, "data": "random",
-            "max_bytes": null, "pages": "both", "surface": false, "ladder_points": null,
-        }))
-        .unwrap();
-        let r = Request::new(&params, &ReportedCaches::default(), 100 << 20, 1 << 30).unwrap();
-        assert_eq!((r.most_bytes, r.limit), (25 << 20, Limit::Memory));
-        assert!(Request::new(&params, &ReportedCaches::default(), 100_000, 1 << 30).is_err());
+        for (available_bytes, found) in
+            [(8 << 30, (USUAL_BYTES, Limit::None)), (100 << 20, (25 << 20, Limit::Memory))]
+        {
+            let r = asked(&[], available_bytes).unwrap();
+            assert_eq!((r.most_bytes, r.limit), found);
+        }
+        assert!(asked(&[], 100_000).is_err());
     }
 }

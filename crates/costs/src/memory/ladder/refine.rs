@@ -8,8 +8,8 @@ use super::detect::nominal_bytes;
 use super::plan;
 
 /// Pages of the first look at the translation buffers.
-pub(super) const PAGE_COUNTS: &[usize] =
-    &[8, 12, 16, 20, 24, 32, 40, 48, 56, 64, 72, 80, 96, 112, 128, 160, 192, 256];
+pub(super) const PAGE_COUNTS: [usize; 18] =
+    [8, 12, 16, 20, 24, 32, 40, 48, 56, 64, 72, 80, 96, 112, 128, 160, 192, 256];
 /// Working sets beyond the reach of the first translation buffer, as multiples of it, on which huge pages must help.
 pub(super) const BEYOND_REACH: &[usize] = &[2];
 pub(super) const CONFLICTS: &[usize] = &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 15, 16, 17, 24];
@@ -78,7 +78,9 @@ impl Refinement {
         let ends = curves.cache_ends();
         let capacities: Vec<f64> =
             ends.iter().enumerate().map(|(i, e)| nominal_bytes(e.always_bytes(i))).collect();
-        let reach = step_edge(&curves.quiet_points(ONE_PER_PAGE, pages), REACH_RATIO, QUIET_QUANTILE)
+        let rows = curves.chases(ONE_PER_PAGE, pages, STRIDE_BYTES);
+        let quiet = curves.quiet_curve("working_set_bytes", &rows);
+        let reach = step_edge(&quiet, REACH_RATIO, QUIET_QUANTILE)
             .filter(|s| s.next / s.last < REACH_BRACKET)
             .or_else(|| step_edge(&curves.points(ONE_PER_PAGE, pages), REACH_RATIO, DISTURBED_QUANTILE));
         // One size per page count between the two neighbors of the step.
@@ -102,17 +104,16 @@ impl Refinement {
             first_cache_bytes: capacities.first().map_or(0, |c| *c as usize),
         }
     }
-}
 
-impl Refinement {
     /// Rows on which figures hang and that were seen too seldom while nobody else used the core: prices of levels, ends of caches and of
     /// the first translation buffer.
     pub(super) fn wanting(&self, curves: &Curves<'_>) -> Vec<usize> {
         let near = |ratio: f64| NEAR.contains(&ratio);
         let wants = |row: &Row| {
-            let bytes = row.int("working_set_bytes").and_then(|b| usize::try_from(b).ok()).unwrap_or(0);
+            let bytes = row.int("working_set_bytes").unwrap_or(0) as usize;
+            let is_line_apart = row.int("stride_bytes") == Some(STRIDE_BYTES as i64);
             let least = match row.text("order").as_str() {
-                GLOBAL if self.inside_levels.contains(&bytes) && is_line_apart(row) => {
+                GLOBAL if self.inside_levels.contains(&bytes) && is_line_apart => {
                     PRICE_ALONE * price_visits(bytes).1
                 }
                 ONE_PER_PAGE if self.pages.contains(&bytes) => REACH_ALONE,
@@ -129,10 +130,6 @@ impl Refinement {
 /// Length of a short batch of a working set that prices a level, ns, and pairs per visit.
 pub(super) fn price_visits(bytes: usize) -> (f64, usize) {
     if bytes <= OWN_SET_BYTES { (OWN_SET_BATCH_NS, OWN_SET_PAIRS) } else { (BATCH_NS, PRICE_PAIRS) }
-}
-
-fn is_line_apart(row: &Row) -> bool {
-    row.int("stride_bytes") == Some(STRIDE_BYTES as i64)
 }
 
 /// The working set whose price is that of a level between the capacities of two caches, a power of two. The first cache is best asked

@@ -1,7 +1,7 @@
 //! What to read: statements and warnings of what was found against what the system reports.
 
 use machmeter_data::Metric;
-use machmeter_data::code::Code;
+
 use machmeter_data::quantity::{Unit, human};
 use machmeter_data::record::{Finding, Warning};
 
@@ -23,100 +23,77 @@ const EFFECTIVE: f64 = 0.5;
 /// A cache is the reported one within so many octaves: whoever shares the core makes it look smaller by up to a third.
 const SAME_OCTAVES: f64 = 0.5;
 
-/// How a cache compares with what the system reports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
-    Equal,
-    Differs,
-    NotClaimed,
-    /// Others share it: the effective size is a range.
-    Effective,
-}
+/// Verdicts on what was found against what the system reports.
+const EQUAL: &str = "equal";
+const DIFFERS: &str = "differs";
+/// Others share a cache: the effective size is a range.
+const EFFECTIVE_RANGE: &str = "effective";
 
-impl Verdict {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Equal => "equal",
-            Self::Differs => "differs",
-            Self::NotClaimed => "not claimed",
-            Self::Effective => "effective",
-        }
-    }
-}
-
-/// The verdict on a cache. In a virtual machine the last cache is never said to be as claimed.
-pub(super) fn verdict(cache: &Cache, on_hypervisor: bool) -> Verdict {
-    let Some(claim) = cache.reported else { return Verdict::NotClaimed };
-    let claimed = claim.bytes as f64;
+/// How a cache compares with what the system reports. In a virtual machine the last cache is never said to be as claimed.
+fn verdict(cache: &Cache, on_hypervisor: bool) -> &'static str {
+    let Some(claim) = cache.reported else { return "not claimed" };
     let (low, high) = cache.end.range_bytes();
     if cache.shared && (on_hypervisor || high / low > LAST_RATIO) {
-        return Verdict::Effective;
+        return EFFECTIVE_RANGE;
     }
-    let apart_octaves = (cache.end.all.bytes / claimed).log2().abs();
-    if apart_octaves < SAME_OCTAVES { Verdict::Equal } else { Verdict::Differs }
+    let apart_octaves = (cache.end.all.bytes / claim.bytes as f64).log2().abs();
+    if apart_octaves < SAME_OCTAVES { EQUAL } else { DIFFERS }
 }
 
-/// Whether the processor runs under a hypervisor, or may.
-pub(super) fn on_hypervisor(curves: &Curves<'_>) -> bool {
-    curves.facts().get(&HYPERVISOR).is_none_or(|name| name != "none")
+/// A number that was found, and the one that is claimed, if any.
+fn against(found: f64, claimed: Option<usize>, unit: &str) -> String {
+    let claim = match claimed.filter(|c| *c > 0) {
+        None => "not claimed".to_owned(),
+        Some(c) => format!("{c}{unit} claimed: {}", if c as f64 == found { EQUAL } else { DIFFERS }),
+    };
+    format!("{found}{unit} found, {claim}")
 }
 
 pub(super) fn findings(curves: &Curves<'_>, found: &Detection<'_>) -> Vec<Finding> {
-    [hierarchy(curves, found), huge(found)].into_iter().flatten().collect()
+    show::present([hierarchy(curves, found), huge(found)])
 }
 
 fn hierarchy(curves: &Curves<'_>, found: &Detection<'_>) -> Option<Finding> {
     if found.caches.is_empty() {
         return None;
     }
-    let judged: Vec<(&Cache, Verdict)> =
-        found.caches.iter().map(|c| (c, verdict(c, on_hypervisor(curves)))).collect();
-    let mut evidence: Vec<String> = judged.iter().map(|(c, v)| describe(c, *v)).collect();
+    // Under a hypervisor, or perhaps.
+    let on_hypervisor = curves.all.facts.get(&HYPERVISOR).is_none_or(|name| name != "none");
+    let judged: Vec<(&Cache, &str)> = found.caches.iter().map(|c| (c, verdict(c, on_hypervisor))).collect();
+    let mut evidence: Vec<String> = judged.iter().map(|(c, v)| describe(c, v)).collect();
     if let Some(line) = &found.line {
-        let claimed = found.caches.iter().find_map(|c| c.reported).map_or(0, |c| c.line_bytes);
-        let against = match claimed {
-            0 => "not claimed".to_owned(),
-            c if c as f64 == line.next => format!("{c} B claimed: equal"),
-            c => format!("{c} B claimed: differs"),
-        };
-        evidence.push(format!("line: {} B found, {against}", line.next));
+        let claimed = found.caches.iter().find_map(|c| c.reported).map(|c| c.line_bytes);
+        evidence.push(format!("line: {}", against(line.next, claimed, " B")));
     }
     if let Some(ways) = &found.ways {
-        let claimed = found.caches.first().and_then(|c| c.reported).map_or(0, |c| c.ways);
-        let against = match claimed {
-            0 => "not claimed".to_owned(),
-            c if c as f64 == ways.last => format!("{c} claimed: equal"),
-            c => format!("{c} claimed: differs"),
-        };
-        evidence.push(format!("ways of L1: {} found, {against}", ways.last));
+        let claimed = found.caches.first().and_then(|c| c.reported).map(|c| c.ways);
+        evidence.push(format!("ways of L1: {}", against(ways.last, claimed, "")));
     }
-    let differs: Vec<&str> =
-        judged.iter().filter(|j| j.1 == Verdict::Differs).map(|j| j.0.name.as_str()).collect();
-    let effective = judged.iter().find(|j| j.1 == Verdict::Effective);
-    let text = match (&differs[..], effective) {
-        ([], None) => "The caches found are those that the system claims.".to_owned(),
+    let differs: Vec<&str> = judged.iter().filter(|j| j.1 == DIFFERS).map(|j| j.0.name.as_str()).collect();
+    let effective = judged.iter().find(|j| j.1 == EFFECTIVE_RANGE);
+    let (word, text) = match (&differs[..], effective) {
+        ([], None) => (EQUAL, "The caches found are those that the system claims.".to_owned()),
         ([], Some((c, _))) => {
             let (low, high) = c.end.range_bytes();
-            format!(
-                "Caches are as the system claims, but of the last one {} were effectively there.",
-                span(low, high)
-            )
+            let there = span(low, high);
+            let text = format!(
+                "Caches are as the system claims, but of the last one {there} were effectively there."
+            );
+            (EFFECTIVE_RANGE, text)
         }
-        (names, _) => format!(
-            "{} {} from what the system claims; whoever shares a cache, or the core, makes it look smaller.",
-            names.join(" and "),
-            if names.len() == 1 { "differs" } else { "differ" }
-        ),
-    };
-    let word = if differs.is_empty() {
-        effective.map_or(Verdict::Equal, |e| e.1).name()
-    } else {
-        Verdict::Differs.name()
+        (names, _) => {
+            let text = format!(
+                "{} {} from what the system claims; whoever shares a cache, or the core, makes it look smaller.",
+                names.join(" and "),
+                if names.len() == 1 { "differs" } else { "differ" }
+            );
+            (DIFFERS, text)
+        }
     };
     Some(show::finding("memory.hierarchy", word, text, evidence))
 }
 
-fn describe(cache: &Cache, verdict: Verdict) -> String {
+fn describe(cache: &Cache, verdict: &str) -> String {
     let bytes = |b: f64| human(b, Unit::Bytes);
     let claimed =
         cache.reported.map_or("nothing claimed".to_owned(), |c| format!("{} claimed", bytes(c.bytes as f64)));
@@ -124,22 +101,20 @@ fn describe(cache: &Cache, verdict: Verdict) -> String {
     if cache.shared {
         let rounds: Vec<String> = cache.end.by_round_bytes.iter().map(|s| bytes(*s)).collect();
         return format!(
-            "{}: {} effective (by round {}), {claimed}: {}",
+            "{}: {} effective (by round {}), {claimed}: {verdict}",
             cache.name,
             bytes(all.bytes),
-            rounds.join(", "),
-            verdict.name()
+            rounds.join(", ")
         );
     }
     format!(
-        "{}: step at {} [{}, {}] where a load passes {:.2} ns, looks like {}, {claimed}: {}",
+        "{}: step at {} [{}, {}] where a load passes {:.2} ns, looks like {}, {claimed}: {verdict}",
         cache.name,
         bytes(all.bytes),
         bytes(all.from_bytes),
         bytes(all.to_bytes),
         all.threshold_ns,
-        bytes(cache.nominal_bytes),
-        verdict.name()
+        bytes(cache.nominal_bytes)
     )
 }
 
@@ -165,47 +140,41 @@ fn huge(found: &Detection<'_>) -> Option<Finding> {
 
 pub(super) fn warnings(curves: &Curves<'_>, found: &Detection<'_>) -> Vec<Warning> {
     let mut out = Vec::new();
-    let mut warn = |code: &Code, text: String| {
-        let changes = code.id == super::LAST_DRIFTS.id;
-        out.push(Warning { changes, ..code.warning(text) });
-    };
-    if let Some(why) = curves.facts().get(&HUGE_REFUSED) {
-        warn(&super::NO_HUGE, format!("no huge pages: {why}"));
-    } else if let Some(share) = found.huge_granted.filter(|s| *s < GRANTED) {
-        warn(
-            &super::NO_HUGE,
-            format!("{} of the memory asked for came in huge pages", human(share, Unit::One)),
-        );
-    } else if let Some((share, _)) = found.huge_effective.filter(|e| e.0 < EFFECTIVE) {
+    let share = |share: f64| human(share, Unit::One);
+    if let Some(why) = curves.all.facts.get(&HUGE_REFUSED) {
+        out.push(super::NO_HUGE.warning(format!("no huge pages: {why}")));
+    } else if let Some(granted) = found.huge_granted.filter(|s| *s < GRANTED) {
+        let text = format!("{} of the memory asked for came in huge pages", share(granted));
+        out.push(super::NO_HUGE.warning(text));
+    } else if let Some((saved, _)) = found.huge_effective.filter(|e| e.0 < EFFECTIVE) {
         let text = format!(
             "huge pages were granted and gain little: they save {} of what missed translations cost",
-            human(share, Unit::One)
+            share(saved)
         );
-        warn(&super::HUGE_NOT_EFFECTIVE, text);
+        out.push(super::HUGE_NOT_EFFECTIVE.warning(text));
     }
     if let Some(change) = found.clock_change.filter(|c| *c > CLOCK_CHANGE) {
-        warn(
-            &super::CLOCK_MOVED,
-            format!("the core's clock moved by {} between rounds", human(change, Unit::One)),
-        );
+        let text = format!("the core's clock moved by {} between rounds", share(change));
+        out.push(super::CLOCK_MOVED.warning(text));
     }
     for cache in found.caches.iter().filter(|c| c.shared) {
         let (low, high) = cache.end.range_bytes();
         let claimed = cache.reported.map(|c| c.bytes as f64);
         if high / low > LAST_RATIO || claimed.is_some_and(|c| high < LAST_SHARE * c) {
             let of = claimed.map_or(String::new(), |c| format!(" of {} claimed", human(c, Unit::Bytes)));
-            warn(&super::LAST_DRIFTS, format!("the last cache was effectively {}{of}", span(low, high)));
+            let text = format!("the last cache was effectively {}{of}", span(low, high));
+            out.push(super::LAST_DRIFTS.note(text));
         }
     }
     if !found.memory_reached {
-        let limit = curves.facts().get(&LIMIT).filter(|l| *l != Limit::None);
+        let limit = curves.all.facts.get(&LIMIT).filter(|l| *l != Limit::None);
         let because = limit.map_or(String::new(), |l| format!(", bounded by {}", l.name()));
-        let rounds = curves.rounds();
+        let rounds = curves.round_ends_ns.len();
         let text = format!(
             "memory was not told from the caches: working sets up to {}{because}, {rounds} rounds",
             human(found.most_bytes, Unit::Bytes)
         );
-        warn(&super::SHORT_LADDER, text);
+        out.push(super::SHORT_LADDER.warning(text));
     }
     out
 }
@@ -214,17 +183,13 @@ pub(super) fn warnings(curves: &Curves<'_>, found: &Detection<'_>) -> Vec<Warnin
 pub(super) fn flag(metrics: &mut [Metric], warnings: &[Warning]) {
     for w in warnings {
         for m in metrics.iter_mut().filter(|m| m.value.is_some()) {
-            let level = m.params.get("level").map(ToString::to_string).unwrap_or_default();
-            let pages = m.params.get("pages").map(ToString::to_string).unwrap_or_default();
-            let weakened = match w.code.as_str() {
-                c if c == super::NO_HUGE.id => pages == super::chase::HUGE,
-                c if c == super::CLOCK_MOVED.id => {
-                    m.id == super::LATENCY_CYCLES.id || m.id == super::CORE_CLOCK.id
-                }
-                c if c == super::LAST_DRIFTS.id => level == "LLC",
-                _ => false,
-            };
-            if weakened {
+            let is = |name: &str, value: &str| m.params.get(name).is_some_and(|p| *p == value.into());
+            let code = w.code.as_str();
+            let of_clock = m.id == super::LATENCY_CYCLES.id || m.id == super::CORE_CLOCK.id;
+            if code == super::NO_HUGE.id && is("pages", super::chase::HUGE)
+                || code == super::CLOCK_MOVED.id && of_clock
+                || code == super::LAST_DRIFTS.id && is("level", "LLC")
+            {
                 m.flag(&w.code);
             }
         }

@@ -8,8 +8,8 @@ use machmeter_stats::random::Random;
 use super::chase::{GLOBAL, HUGE, ONE_PER_PAGE, PAGE_LOCAL, SMALL, STRIDED};
 use super::curves::{CacheEnd, Point, ROUND_ENDS_NS, level_ends};
 use super::detect::DetectedCaches;
-use super::plan::{ReportedCache, ReportedCaches};
 use super::*;
+use crate::memory::reported::{ReportedCache, ReportedCaches};
 
 /// Caches of 32 KiB, 1 MiB and 32 MiB at 1.08, 3.8 and 13.5 ns before memory at 110 ns, and buffers of 72 and 3,072 translations.
 #[derive(Clone)]
@@ -101,9 +101,7 @@ fn flat(operation: &str, over: &str, costs: &[(i64, f64)]) -> Vec<Row> {
 /// What the usual machine would measure in full.
 fn rows(machine: &Machine) -> Rows {
     let mut rows = Rows::in_nanoseconds(Vec::new());
-    let cache = |level, bytes, ways| ReportedCache { level, bytes, line_bytes: 64, ways };
-    let reported = ReportedCaches(vec![cache(1, 32 << 10, 8), cache(2, 1 << 20, 8), cache(3, 32 << 20, 16)]);
-    rows.facts.set(&plan::REPORTED_CACHES, reported);
+    rows.facts.set(&plan::REPORTED_CACHES, ReportedCaches::planted(&[32 << 10, 1 << 20, 32 << 20]));
     rows.facts.set(&ROUND_ENDS_NS, vec![1.0, 1e9 + 1.0, 2e9 + 1.0, 3e9 + 1.0]);
     rows.facts.set(&plan::HYPERVISOR, "none".to_owned());
     rows.facts.set(&plan::HUGE_BYTES, [128 << 20; 2]);
@@ -130,15 +128,20 @@ fn rows(machine: &Machine) -> Rows {
         chase(&Point { size: bytes as f64, costs_ns }, STRIDED, SMALL)
     }));
     rows.rows.extend(flat("parallel", "chains", &[(1, 110.0), (2, 55.0), (8, 15.0)]));
-    rows.rows.extend(flat("adds", "none", &[(0, 0.27)]).into_iter().map(|mut r| {
-        r.params.clear();
-        r
-    }));
+    let mut adds = flat("adds", "none", &[(0, 0.27)]).remove(0);
+    adds.params.clear();
+    rows.rows.push(adds);
     rows
 }
 
-fn params() -> Params {
-    serde_json::from_value(serde_json::json!({ "pages": "both", "data": "random" })).expect("parameters")
+/// Both at `slower` times their cost.
+fn slow_down(pair: &mut Pair, slower: f64) {
+    let ticks = |ticks: u64| (ticks as f64 * slower) as u64;
+    (pair.short_ticks, pair.long_ticks) = (ticks(pair.short_ticks), ticks(pair.long_ticks));
+}
+
+fn analysis(rows: &Rows) -> Analysis {
+    analyze(&crate::testing::params(&[]), rows, 7)
 }
 
 fn value(a: &Analysis, id: &str, of: &[(&str, &str)]) -> Option<f64> {
@@ -176,7 +179,7 @@ fn what_a_neighbour_takes_is_not_the_size_of_a_line_or_buffer() {
     let mut rows = rows(&Machine::usual());
     beside_a_neighbour(&mut rows);
     let of = |rows: &Rows| {
-        let a = analyze(&params(), rows, 7);
+        let a = analysis(rows);
         let entries = value(&a, "memory.tlb_entries", &[("level", "1")]);
         (entries, value(&a, "memory.line_size", &[("level", "L1")]))
     };
@@ -211,7 +214,7 @@ fn what_was_seldom_seen_alone_is_wanted_again() {
 #[test]
 fn a_planted_machine_is_described() {
     let machine = Machine::usual();
-    let a = analyze(&params(), &rows(&machine), 7);
+    let a = analysis(&rows(&machine));
     let near = |id: &str, of: &[(&str, &str)], truth: f64, within: f64| {
         let v = value(&a, id, of).unwrap_or_else(|| panic!("{id} {of:?} is missing"));
         assert!((v / truth - 1.0).abs() < within, "{id} {of:?}: {v}, not {truth}");
@@ -257,14 +260,12 @@ fn cycles_hold_while_the_clock_changes() {
         // Two visits in three are at a clock that is 8 % lower; the additions by themselves met the higher one only.
         for (i, pair) in row.pairs.iter_mut().chain(&mut clock.pairs).enumerate() {
             pair.visit = i as u32 % 12 + 1;
-            let slower = if pair.visit % 3 == 0 { 1.0 } else { 1.08 };
-            let at_clock = |ticks: u64| (ticks as f64 * slower) as u64;
-            (pair.short_ticks, pair.long_ticks) = (at_clock(pair.short_ticks), at_clock(pair.long_ticks));
+            slow_down(pair, if pair.visit % 3 == 0 { 1.0 } else { 1.08 });
         }
         clocks.push(clock);
     }
     r.rows.extend(clocks);
-    let a = analyze(&params(), &r, 7);
+    let a = analysis(&r);
     let cycles = value(&a, "memory.latency_cycles", &[("level", "L1")]).expect("known");
     assert!((cycles / 4.0 - 1.0).abs() < 0.02, "{cycles}");
     assert!(value(&a, "memory.latency", &[("level", "L1"), ("order", "global")]) > Some(1.15));
@@ -277,14 +278,12 @@ fn conditions_that_weaken_it_are_told() {
     r.facts.set(&plan::HYPERVISOR, "kvm".to_owned());
     // Huge pages that translate like small ones, a clock that moves, and memory not asked for in full.
     for row in r.rows.iter_mut().filter(|r| r.text("order") == ONE_PER_PAGE && r.text("pages") == HUGE) {
-        row.pairs
-            .iter_mut()
-            .for_each(|p| (p.short_ticks, p.long_ticks) = (p.short_ticks * 3, p.long_ticks * 3));
+        row.pairs.iter_mut().for_each(|p| slow_down(p, 3.0));
     }
     for row in r.rows.iter_mut().filter(|r| r.operation == "adds") {
         row.pairs.iter_mut().take(3).for_each(|p| (p.short_ticks, p.long_ticks) = (2_400, 4_800));
     }
-    let a = analyze(&params(), &r, 7);
+    let a = analysis(&r);
     let codes: Vec<&str> = a.warnings.iter().map(|w| w.code.as_str()).collect();
     assert_eq!(codes, ["W402", "W403", "W404"], "{:?}", a.warnings);
     assert_eq!(a.findings[0].verdict, "effective", "{:?}", a.findings);
@@ -292,17 +291,14 @@ fn conditions_that_weaken_it_are_told() {
     assert_eq!(last.flags, ["W404"]);
 
     r.facts.set(&plan::HUGE_REFUSED, "never".to_owned());
-    assert!(analyze(&params(), &r, 7).warnings.iter().any(|w| w.code == "W401"));
+    assert!(analysis(&r).warnings.iter().any(|w| w.code == "W401"));
 
     let mut short = rows(&Machine::usual());
     short.rows.retain(|r| r.int("working_set_bytes").is_none_or(|b| b <= 4 << 20));
     short.facts.set(&plan::LIMIT, plan::Limit::Time);
-    let a = analyze(&params(), &short, 7);
-    assert!(
-        a.warnings.iter().any(|w| w.code == "W405" && w.text.contains("bounded by time")),
-        "{:?}",
-        a.warnings
-    );
+    let a = analysis(&short);
+    let bounded = a.warnings.iter().any(|w| w.code == "W405" && w.text.contains("bounded by time"));
+    assert!(bounded, "{:?}", a.warnings);
     assert!(a.metrics.iter().all(|m| m.params.get("level").is_none_or(|l| l.to_string() != "DRAM")));
 }
 
@@ -311,14 +307,12 @@ fn a_larger_cache_than_claimed_differs_and_none_claimed_is_said() {
     let mut r = rows(&Machine::usual());
     let cache = ReportedCache { level: 1, bytes: 16 << 10, line_bytes: 64, ways: 4 };
     r.facts.set(&plan::REPORTED_CACHES, ReportedCaches(vec![cache]));
-    let a = analyze(&params(), &r, 7);
+    let a = analysis(&r);
     assert_eq!(a.findings[0].verdict, "differs", "{:?}", a.findings);
     let text = a.findings[0].evidence.join("\n");
-    assert!(
-        text.contains("16.0 KiB claimed: differs") && text.contains("nothing claimed: not claimed"),
-        "{text}"
-    );
-    assert!(text.contains("4 claimed: differs"), "{text}");
+    for said in ["16.0 KiB claimed: differs", "nothing claimed: not claimed", "4 claimed: differs"] {
+        assert!(text.contains(said), "{text}");
+    }
 }
 
 #[test]
@@ -336,13 +330,13 @@ fn what_was_found_is_told_to_the_parts_after_it() {
 #[test]
 fn nothing_measured_says_nothing() {
     let empty = Rows::in_nanoseconds(Vec::new());
-    let a = analyze(&params(), &empty, 7);
+    let a = analysis(&empty);
     assert!(a.metrics.is_empty() && a.warnings.is_empty());
     // A few pairs of a few working sets: no figure is made of them.
     let mut few = rows(&Machine::usual());
     few.rows.truncate(3);
     few.rows.iter_mut().for_each(|r| r.pairs.truncate(2));
-    let a = analyze(&params(), &few, 7);
+    let a = analysis(&few);
     let counted = "memory.huge_pages_granted";
     assert!(a.metrics.iter().all(|m| m.value.is_none() || m.id == counted), "{:?}", a.metrics);
     assert!(a.warnings.iter().any(|w| w.code == "W405"));
@@ -380,12 +374,10 @@ fn a_last_cache_is_priced_where_others_left_it_all_the_time() {
     for row in r.rows.iter_mut().filter(|r| r.text("order") == PAGE_LOCAL) {
         let bytes = row.int("working_set_bytes").unwrap_or(0) as f64;
         let ns = |left: f64| Machine::usual().cost_ns(PAGE_LOCAL, bytes, left);
-        let more = |ticks: u64| (ticks as f64 * ns(0.1) / ns(1.0)) as u64;
-        for p in row.pairs.iter_mut().filter(|p| p.at_ns > 1e9) {
-            (p.short_ticks, p.long_ticks) = (more(p.short_ticks), more(p.long_ticks));
-        }
+        let later = row.pairs.iter_mut().filter(|p| p.at_ns > 1e9);
+        later.for_each(|p| slow_down(p, ns(0.1) / ns(1.0)));
     }
-    let a = analyze(&params(), &r, 7);
+    let a = analysis(&r);
     let price = value(&a, "memory.latency", &[("level", "LLC"), ("order", "page_local")]);
     assert!(price.is_some_and(|ns| (11.0..17.0).contains(&ns)), "13.5 ns, not {price:?}");
 }

@@ -2,12 +2,12 @@
 
 use machmeter_data::Unit;
 use machmeter_data::quantity::{digits, human};
+use machmeter_data::record::Finding;
 use machmeter_data::shape::{Axis, CurveRow, Dataset};
 use machmeter_engine::Analysis;
 use machmeter_engine::cost::{Cost, Row, Rows};
 
-use super::info::{LATENCY, LOAD_STOOD, SMALL_CHAIN, TRAFFIC};
-use super::{CHAIN_BYTES, CPUS, LAST_CACHE_BYTES, NAME};
+use super::{CHAIN_BYTES, CPUS, LAST_CACHE_BYTES, LATENCY, LOAD_STOOD, NAME, SMALL_CHAIN, TRAFFIC};
 use crate::memory::Params;
 use crate::memory::bandwidth::info::ONE_CPU;
 use crate::memory::ladder::detect::DetectedCaches;
@@ -68,18 +68,17 @@ pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     let idle = points.iter().find(|p| p.cpus() == 0);
     let full = points
         .iter()
-        .filter(|p| p.cpus() > 0 && p.rate().is_some() && p.latency.known().is_some())
-        .max_by(|a, b| a.rate().unwrap_or(0.0).total_cmp(&b.rate().unwrap_or(0.0)));
-    if let (Some(idle), Some(full)) = (idle, full) {
-        rise(idle, full, &points, &mut out);
-    }
+        .filter(|p| p.cpus() > 0 && p.latency.known().is_some())
+        .filter_map(|p| Some((p, p.rate()?)))
+        .max_by(|a, b| a.1.total_cmp(&b.1));
+    out.findings.extend(idle.zip(full).and_then(|(idle, (full, rate))| rise(idle, full, rate, &points)));
     out
 }
 
-fn rise(idle: &Point<'_>, full: &Point<'_>, points: &[Point<'_>], out: &mut Analysis) {
-    let (Some(a), Some(b)) = (idle.latency.known(), full.latency.known()) else { return };
+fn rise(idle: &Point<'_>, full: &Point<'_>, rate: f64, points: &[Point<'_>]) -> Option<Finding> {
+    let (a, b) = (idle.latency.known()?, full.latency.known()?);
     let ns = |ns: f64| human(ns, Unit::Nanoseconds);
-    let rate = human(full.rate().unwrap_or(0.0), Unit::BytesPerSecond);
+    let rate = human(rate, Unit::BytesPerSecond);
     let verdict = if b.low_ns > 1.05 * a.high_ns {
         "rises"
     } else if b.high_ns < 1.2 * a.low_ns {
@@ -109,7 +108,7 @@ fn rise(idle: &Point<'_>, full: &Point<'_>, points: &[Point<'_>], out: &mut Anal
             human(p.rate()?, Unit::BytesPerSecond)
         ))
     });
-    out.findings.push(show::finding("memory.loaded_latency", verdict, text, evidence.collect()));
+    Some(show::finding("memory.loaded_latency", verdict, text, evidence.collect()))
 }
 
 /// A curve for each load on the most CPUs it ran on, from the idle machine on.
@@ -119,14 +118,10 @@ fn curve(points: &[Point<'_>]) -> Option<Dataset> {
     let loads = show::distinct(points.iter().filter(|p| p.cpus() == most && most > 0).map(Point::load));
     let row = |load: &String| {
         let known = points.iter().filter(|p| p.load() == *load && p.cpus() == most);
-        let mut at: Vec<(f64, f64)> =
-            known.filter_map(|p| Some((p.rate()?, p.latency.value_ns()?))).collect();
-        at.extend(idle.filter(|_| !at.is_empty()).map(|ns| (0.0, ns)));
-        at.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let (x, y) = at.into_iter().unzip();
-        CurveRow { name: load.clone(), x, y }
+        let at = known.filter_map(|p| Some((p.rate()?, p.latency.value_ns()?)));
+        show::curve(load, at.chain(idle.map(|ns| (0.0, ns))).collect())
     };
-    let rows: Vec<CurveRow> = loads.iter().map(row).filter(|r| r.x.len() > 1).collect();
+    let rows: Vec<CurveRow> = loads.iter().filter_map(row).collect();
     let axes = [
         Axis::linear("bandwidth of the other CPUs", Unit::BytesPerSecond),
         Axis::linear("latency of a load from memory", Unit::Nanoseconds),
@@ -137,12 +132,8 @@ fn curve(points: &[Point<'_>]) -> Option<Dataset> {
 }
 
 fn conditions(rows: &Rows, points: &[Point<'_>], out: &mut Analysis) {
-    let mut warnings = Vec::new();
-    let mut warn = |code: &machmeter_data::code::Code, text: String| {
-        warnings.push(code.warning(text));
-    };
     if rows.facts.get(&CPUS).is_some_and(|c| c < 2) && rows.part("bandwidth").next().is_none() {
-        warn(&ONE_CPU, "latency under load needs two CPUs, has 1".to_owned());
+        out.warnings.push(ONE_CPU.warning("latency under load needs two CPUs, has 1"));
     }
     let claimed = rows.facts.get(&LAST_CACHE_BYTES);
     let last = claimed.map(|claimed| DetectedCaches::last_cache(&rows.facts, claimed as f64));
@@ -154,7 +145,7 @@ fn conditions(rows: &Rows, points: &[Point<'_>], out: &mut Analysis) {
             human(chain, Unit::Bytes),
             human(2.0 * last, Unit::Bytes)
         );
-        warn(&SMALL_CHAIN, text);
+        out.warnings.push(SMALL_CHAIN.warning(text));
         for m in out.metrics.iter_mut().filter(|m| m.id == LATENCY.id) {
             m.flag(SMALL_CHAIN.id);
         }
@@ -162,7 +153,7 @@ fn conditions(rows: &Rows, points: &[Point<'_>], out: &mut Analysis) {
     let kept: u64 = points.iter().map(|p| p.row.pairs.len() as u64).sum();
     let lost: u64 = points.iter().map(|p| p.row.rejected.total()).sum();
     if lost > kept {
-        warn(&LOAD_STOOD, format!("{kept} of {} samples were undisturbed", kept + lost));
+        let text = format!("{kept} of {} samples were undisturbed", kept + lost);
+        out.warnings.push(LOAD_STOOD.warning(text));
     }
-    out.warnings.extend(warnings);
 }

@@ -5,13 +5,12 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use machmeter_engine::cost::{Pair, Row};
 use machmeter_engine::experiment::{Cell, Visit};
 use machmeter_engine::sampling::{HostTiming, Pace, Timing};
+use machmeter_engine::team::Member;
 use machmeter_engine::team::sampler::{JointOperation, Others, Rule, TeamCell, Turns};
-use machmeter_engine::team::{Member, Team};
 use machmeter_sys::kernel::chain::{Chain, LOADS_PER_TURN};
 use machmeter_sys::kernel::{Ready, named};
 
-use super::STRIDE_BYTES;
-use super::plan::{BURST_BYTES, Chase, Point, TRAFFIC_BYTES};
+use super::plan::{BURST_BYTES, Chase, Point, STRIDE_BYTES, TRAFFIC_BYTES};
 use crate::memory::bandwidth::stream::{Buffer, Stream};
 use crate::memory::bandwidth::together::Setting;
 use crate::memory::ladder::chase::PAGE_BYTES;
@@ -21,93 +20,68 @@ const PAIRS: usize = 4;
 /// Fewest turns of a short batch along the chain.
 const LEAST_TURNS: u64 = 16;
 
-/// A load thread: its memory, and how long it pauses.
-struct Load<'a> {
-    buffer: &'a Buffer,
-    pause: Ready<'a>,
-    /// Time of one pass of the pause on its CPU; known when its memory is filled.
-    pass_ns: OnceLock<f64>,
+/// What all points share: the chain of member 0, and what members beside it do.
+pub(super) struct Loaded<'a, 'c> {
+    setting: &'a Setting<'a>,
+    chain: Mutex<Chain<'c>>,
+    pause: Ready<'static>,
+    /// Time of one pass of the pause on the CPU of member `i + 1`; known when its memory is filled.
+    pass_ns: Vec<OnceLock<f64>>,
+}
+
+impl<'a, 'c> Loaded<'a, 'c> {
+    pub(super) fn new(setting: &'a Setting<'a>, chain: Chain<'c>) -> Result<Self, String> {
+        let pause = named("adds.16").and_then(|k| k.of_registers(1));
+        let pause = pause.ok_or("the kernel of pauses is missing")?;
+        let pass_ns = setting.buffers.iter().map(|_| OnceLock::new()).collect();
+        Ok(Self { setting, chain: Mutex::new(chain), pause, pass_ns })
+    }
 }
 
 /// A point of the curve. A turn of member 0 is one of the chain, of others a burst and a pause.
-struct Beside<'a, 'c> {
-    setting: &'a Setting<'a>,
-    point: &'a Point,
-    chain: &'a Mutex<Chain<'c>>,
-    loads: &'a [Load<'a>],
-    streams: Vec<Mutex<Stream<'a>>>,
-}
-
-impl<'a, 'c> Beside<'a, 'c> {
-    fn new(
-        setting: &'a Setting<'a>,
-        point: &'a Point,
-        chain: &'a Mutex<Chain<'c>>,
-        loads: &'a [Load<'a>],
-    ) -> Result<Self, String> {
-        let stream = |(load, kernel): (&'a Load<'a>, _)| {
-            Stream::in_chunks(kernel, load.buffer, load.buffer.bytes(), BURST_BYTES).map(Mutex::new)
-        };
-        let kernels = point.load.into_iter().cycle();
-        let streams = loads.iter().take(point.cpus).zip(kernels).map(stream).collect::<Result<_, _>>();
-        Ok(Self { setting, point, chain, loads, streams: streams.map_err(|e| e.to_string())? })
-    }
-
-    fn burst_bytes(&self) -> u64 {
-        let lock = |s: &Mutex<Stream<'_>>| s.lock().unwrap_or_else(PoisonError::into_inner).bytes_per_turn();
-        self.streams.first().map_or(0, lock)
-    }
+struct Beside<'l, 'c> {
+    loaded: &'l Loaded<'l, 'c>,
+    point: &'l Point,
+    streams: Vec<Mutex<Stream<'l>>>,
 }
 
 impl JointOperation for Beside<'_, '_> {
     fn prepare(&self, member: &Member<'_>) -> bool {
-        if member.rank == 0 {
+        let Loaded { setting, chain, pause, pass_ns } = self.loaded;
+        let Some(other) = member.rank.checked_sub(1) else {
             // Brings the tables of translations back that other cells drove out: eight entries a line, four looks at each line.
-            let mut chain = self.chain.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut chain = chain.lock().unwrap_or_else(PoisonError::into_inner);
             let loads = (chain.nodes() * STRIDE_BYTES / PAGE_BYTES) as u64 / 2;
             chain.chase(loads / LOADS_PER_TURN);
             return true;
-        }
-        let Some(load) = self.loads.get(member.rank - 1) else { return false };
-        load.pass_ns.get_or_init(|| {
-            load.buffer.fill(self.setting.seed + member.rank as u64);
-            pass_ns(&load.pause, self.setting)
+        };
+        let (Some(buffer), Some(known)) = (setting.buffers.get(other), pass_ns.get(other)) else {
+            return false;
+        };
+        known.get_or_init(|| {
+            buffer.fill(setting.seed + member.rank as u64);
+            time_of_pass_ns(pause, setting)
         });
         true
     }
 
     #[inline(never)]
     fn batch(&self, member: &Member<'_>, turns: u64) -> bool {
-        if member.rank == 0 {
-            self.chain.lock().unwrap_or_else(PoisonError::into_inner).chase(turns);
+        let Loaded { chain, pause, pass_ns, .. } = self.loaded;
+        let Some(other) = member.rank.checked_sub(1) else {
+            chain.lock().unwrap_or_else(PoisonError::into_inner).chase(turns);
             return true;
-        }
-        let at = member.rank - 1;
-        let (Some(load), Some(stream)) = (self.loads.get(at), self.streams.get(at)) else { return false };
-        let passes = self.point.pause_ns as f64 / load.pass_ns.get().copied().unwrap_or(1.0);
+        };
+        let (Some(pass_ns), Some(stream)) = (pass_ns.get(other), self.streams.get(other)) else {
+            return false;
+        };
+        let passes = self.point.pause_ns as f64 / pass_ns.get().copied().unwrap_or(1.0);
         let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
         for _ in 0..turns {
             stream.walk(1);
-            load.pause.run(passes.round() as u64);
+            pause.run(passes.round() as u64);
         }
         true
-    }
-}
-
-/// What all points share: the chain of member 0, and load `i` of member `i + 1`.
-pub(super) struct Loaded<'a, 'c> {
-    setting: &'a Setting<'a>,
-    chain: Mutex<Chain<'c>>,
-    loads: Vec<Load<'a>>,
-}
-
-impl<'a, 'c> Loaded<'a, 'c> {
-    pub(super) fn new(setting: &'a Setting<'a>, chain: Chain<'c>) -> Result<Self, String> {
-        let load =
-            |buffer: &&'a Buffer| Some(Load { buffer, pause: pause(buffer)?, pass_ns: OnceLock::new() });
-        let loads: Option<Vec<Load<'a>>> = setting.buffers.iter().map(load).collect();
-        let loads = loads.ok_or("the kernel of pauses is missing")?;
-        Ok(Self { setting, chain: Mutex::new(chain), loads })
     }
 }
 
@@ -116,19 +90,19 @@ pub(super) struct PointCell<'l, 'c> {
     beside: Beside<'l, 'c>,
     burst_bytes: u64,
     rows: [Row; 2],
-    team: &'static dyn Team,
 }
 
 impl<'l, 'c> PointCell<'l, 'c> {
-    pub(super) fn new(
-        team: &'static dyn Team,
-        loaded: &'l Loaded<'l, 'c>,
-        point: &'l Point,
-        chase: &Chase,
-    ) -> Result<Self, String> {
-        let beside = Beside::new(loaded.setting, point, &loaded.chain, &loaded.loads)?;
-        let rows = [point.latency(chase, LOADS_PER_TURN), point.traffic(chase)];
-        Ok(Self { burst_bytes: beside.burst_bytes(), beside, rows, team })
+    pub(super) fn new(loaded: &'l Loaded<'l, 'c>, point: &'l Point, chase: &Chase) -> Result<Self, String> {
+        let buffers = loaded.setting.buffers.iter().take(point.cpus).zip(point.load.into_iter().cycle());
+        let stream = |(buffer, kernel): (&&'l Buffer, _)| {
+            Stream::in_chunks(kernel, buffer, buffer.bytes(), BURST_BYTES)
+        };
+        let streams: Result<Vec<Stream<'l>>, _> = buffers.map(stream).collect();
+        let streams = streams.map_err(|e| e.to_string())?;
+        let burst_bytes = streams.first().map_or(0, Stream::bytes_per_turn);
+        let beside = Beside { loaded, point, streams: streams.into_iter().map(Mutex::new).collect() };
+        Ok(Self { beside, burst_bytes, rows: [point.latency(chase), point.traffic(chase)] })
     }
 }
 
@@ -142,7 +116,7 @@ impl Cell for PointCell<'_, '_> {
     }
 
     fn visit(&mut self, visit: &mut Visit<'_>) {
-        let Self { beside, burst_bytes, rows: [latency, traffic], team } = self;
+        let Self { beside, burst_bytes, rows: [latency, traffic] } = self;
         let cell = TeamCell {
             others: Others::Throughout,
             rule: Rule::Together,
@@ -153,7 +127,7 @@ impl Cell for PointCell<'_, '_> {
                 PAIRS,
             )
         };
-        match beside.setting.team(*team, visit).take_row(cell, latency, 0.0) {
+        match beside.loaded.setting.team(visit).take_row(cell, latency, 0.0) {
             Ok(found) => {
                 let visit = traffic.next_visit();
                 for s in found.of(0, 0).filter(|s| s.disturbance.is_none() && s.others_turns > 0) {
@@ -173,12 +147,7 @@ impl Cell for PointCell<'_, '_> {
     }
 }
 
-fn pause(buffer: &Buffer) -> Option<Ready<'_>> {
-    named("adds.16")?.ready(1, [buffer.pages().extent(); 3], 0).ok()
-}
-
-/// Time of one pass of the pause.
-fn pass_ns(pause: &Ready<'_>, setting: &Setting<'_>) -> f64 {
+fn time_of_pass_ns(pause: &Ready<'_>, setting: &Setting<'_>) -> f64 {
     const PASSES: u64 = 2_000;
     let mut timing = HostTiming::new(setting.clock.source);
     let ns = (0..3).map(|_| {

@@ -2,40 +2,72 @@
 //! Intel's Memory Latency Checker made usual; multichase has it as multiload).
 
 mod analyze;
-pub mod info;
 mod measure;
 mod plan;
 #[cfg(test)]
 mod tests;
 
+use machmeter_data::code::Code;
 use machmeter_engine::ProbeError;
 use machmeter_engine::cost::{Fact, Kind, Row};
 use machmeter_engine::experiment::CellList;
-use machmeter_engine::team::{Seats, threads::Threads};
-use machmeter_sys::fs_root::FsRoot;
+use machmeter_engine::team::Seats;
 use machmeter_sys::kernel::chain::{Chain, ChainSpec, Order};
-use machmeter_sys::oom::MemoryLeft;
 use machmeter_sys::pages::{Backing, Pages};
 use machmeter_sys::thread::monotonic_ns;
 
 use super::Params;
-use super::bandwidth::stream::{Buffer, Contents};
+use super::bandwidth::stream::{Buffer, Contents, pages};
 use super::bandwidth::together::Setting;
-use super::bandwidth::{claimed, granted, sizes};
+use super::bandwidth::{granted, sizes};
+use super::ladder::chase::pages_name;
+use super::reported::ReportedCaches;
 use machmeter_engine::part::{Part, PartContext};
 use measure::{Loaded, PointCell};
-use plan::Chase;
+use plan::{Chase, STRIDE_BYTES};
 
 const NAME: &str = "loaded";
 
 pub(super) const PART: Part<Params> = Part {
-    metrics: &[info::LATENCY, info::TRAFFIC],
-    codes: &[info::SMALL_CHAIN, info::LOAD_STOOD],
+    metrics: &[LATENCY, TRAFFIC],
+    codes: &[SMALL_CHAIN, LOAD_STOOD],
     ..Part::of(NAME, 10, measure, analyze::analyze)
 };
 
-/// Distance of the nodes: a pair of lines, since processors fetch lines in pairs.
-const STRIDE_BYTES: usize = 128;
+machmeter_data::metric!(
+    LATENCY,
+    "memory.loaded_latency",
+    ["load", "load_cpus", "pause_ns", "working_set_bytes", "stride_bytes", "pages"],
+    Nanoseconds, Lower, weakened by [Frequency, SharedCore, MemoryPlacement, Clock],
+    "Latency of a dependent load in memory on one CPU while other CPUs run the load, with a pause after each 16 KiB."
+);
+machmeter_data::metric!(
+    TRAFFIC,
+    "memory.loaded_bandwidth",
+    ["load", "load_cpus", "pause_ns", "working_set_bytes", "stride_bytes", "pages"],
+    BytesPerSecond, Neither, weakened by [Frequency, SharedCore, MemoryPlacement, Clock],
+    "Bytes that the load requested per second in the windows in which the latency beside it was taken."
+);
+
+const SMALL_CHAIN: Code = Code {
+    id: "W412",
+    name: "chain of the loaded latency small",
+    what: "The chain of dependent loads has fewer lines than twice the last cache that the system claims.",
+    why: "Some loads hit that cache while the machine is idle and miss it under load: the latency rises by more than memory's.",
+    how: "Lines of the chain, which time and free memory bound, against the claimed capacity.",
+    next: "Give more time (-t), or measure this part alone (--parts loaded).",
+    undo: None,
+};
+const LOAD_STOOD: Code = Code {
+    id: "W413",
+    name: "load seldom undisturbed",
+    what: "Most samples of the loaded latency were thrown away, because a thread was switched out meanwhile.",
+    why: "What is left are moments at which nothing else ran; there may be too few of them for a figure.",
+    how: "Samples kept against samples tried.",
+    next: "Stop what else runs on these CPUs.",
+    undo: None,
+};
+
 const LINE_BYTES: usize = 64;
 /// Share of the part's time that building the chain, and that filling the memory of the load, may take.
 const BUILDING: f64 = 0.25;
@@ -63,70 +95,51 @@ fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), ProbeError> 
         at.rows.push(row);
         return Ok(());
     }
-    let cannot = |e: &dyn std::fmt::Display| ProbeError::Cannot(e.to_string());
     let cpus = &cpus[..most];
     let points = plan::points(at.left_ns(), most - 1);
-    let claimed = claimed(&at.host.topology, cpus[0]);
-    let wanted = sizes::memory_wanted(claimed).min(sizes::most_bytes(at.host.level));
+    let claimed = ReportedCaches::of(&at.host.topology, cpus[0]);
+    let wanted = sizes::memory_wanted(&claimed).min(sizes::most_bytes(at.host.level));
     let bytes = chain_bytes(at, wanted, cpus.len())?;
-    let (pages, name) = pages(bytes)?;
-    let spec = ChainSpec {
-        working_set_bytes: bytes,
-        stride_bytes: STRIDE_BYTES,
-        order: Order::Global,
-        seed: at.host.seed,
-    };
-    let chain = Chain::build(pages.extent(), &spec).map_err(|e| cannot(&e))?;
-    let name = if name == "huge" && granted(&pages).is_err() { "small" } else { name };
+    // On huge pages where there are any, so that translation does not hide what memory does.
+    let pages = pages(bytes, Backing::Huge).or_else(|_| pages(bytes, Backing::Small))?;
+    let chain = build(&pages, bytes, at.host.seed)?;
+    let backing = if granted(&pages).is_ok() { pages.backing() } else { Backing::Small };
     at.facts.set(&CHAIN_BYTES, chain.nodes() * LINE_BYTES);
-    at.facts.set(&LAST_CACHE_BYTES, claimed.last_bytes);
-    let buffers = (1..most)
-        .map(|_| Buffer::new(bytes / 2, Backing::Small, Contents::Random))
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|e| cannot(&e))?;
+    at.facts.set(&LAST_CACHE_BYTES, claimed.last_bytes().unwrap_or(0));
+    let buffers = (1..most).map(|_| Buffer::new(bytes / 2, Backing::Small, Contents::Random));
+    let buffers = buffers.collect::<Result<Vec<_>, _>>()?;
     let setting = Setting {
         seats: Seats { cpus: cpus.to_vec(), policy: at.policy },
         buffers: buffers.iter().collect(),
         clock: at.clock(),
         seed: at.host.seed,
     };
-    let chase = Chase { working_set_bytes: bytes, stride_bytes: STRIDE_BYTES, pages: name };
+    let chase = Chase { working_set_bytes: bytes, pages: pages_name(backing) };
     let loaded = Loaded::new(&setting, chain).map_err(ProbeError::Cannot)?;
-    let cell = |point| PointCell::new(&Threads, &loaded, point, &chase);
+    let cell = |point| PointCell::new(&loaded, point, &chase);
     let cells = points.iter().map(cell).collect::<Result<Vec<_>, _>>().map_err(ProbeError::Cannot)?;
     at.run(cells.into_iter().collect::<CellList<'_>>());
     Ok(())
 }
 
-/// Memory for the chain: on huge pages where there are any, so that translation does not hide what memory does.
-fn pages(bytes: usize) -> Result<(Pages, &'static str), ProbeError> {
-    let huge = Pages::new(bytes, Backing::Huge).map(|p| (p, "huge"));
-    huge.or_else(|_| Pages::new(bytes, Backing::Small).map(|p| (p, "small")))
-        .map_err(|e| ProbeError::Cannot(e.to_string()))
+fn build(pages: &Pages, working_set_bytes: usize, seed: u64) -> Result<Chain<'_>, ProbeError> {
+    let spec = ChainSpec { working_set_bytes, stride_bytes: STRIDE_BYTES, order: Order::Global, seed };
+    Chain::build(pages.extent(), &spec).map_err(|e| ProbeError::Cannot(e.to_string()))
 }
 
 /// The working set that the machine has room and the part has time for.
 fn chain_bytes(at: &PartContext<'_>, wanted: usize, cpus: usize) -> Result<usize, ProbeError> {
-    let cannot = |e: &dyn std::fmt::Display| ProbeError::Cannot(e.to_string());
-    let trial = Pages::new(TRIAL_BYTES, Backing::Small).map_err(|e| cannot(&e))?;
-    let spec = ChainSpec {
-        working_set_bytes: TRIAL_BYTES,
-        stride_bytes: STRIDE_BYTES,
-        order: Order::Global,
-        seed: at.host.seed,
-    };
+    let trial = pages(TRIAL_BYTES, Backing::Small)?;
     // The quickest of three: the first touches the pages, and one may be switched out.
     let mut ns_per_byte = f64::INFINITY;
     for _ in 0..3 {
         let begin_ns = monotonic_ns();
-        Chain::build(trial.extent(), &spec).map_err(|e| cannot(&e))?;
+        build(&trial, TRIAL_BYTES, at.host.seed)?;
         let ns = (monotonic_ns() - begin_ns) as f64 / TRIAL_BYTES as f64 * BEYOND_CACHES;
         ns_per_byte = ns_per_byte.min(ns.max(1e-3));
     }
-    let available_bytes = MemoryLeft::of_this_process(&FsRoot::host())
-        .map_or(sizes::MEMORY_FEWEST_BYTES as f64 * 8.0, |m| m.available_bytes as f64);
     // Load threads take half as much each.
-    let by_memory = available_bytes * MEMORY / (1.0 + cpus as f64 / 2.0);
+    let by_memory = sizes::available_bytes() * MEMORY / (1.0 + cpus as f64 / 2.0);
     // Where time is very short, a little is better than nothing, and said to be little.
     let by_time = (at.left_ns() as f64 * BUILDING / ns_per_byte).max(sizes::MEMORY_FEWEST_BYTES as f64 * 2.0);
     sizes::within(wanted, by_memory.min(by_time) as usize)

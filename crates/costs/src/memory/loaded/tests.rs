@@ -4,9 +4,9 @@ use machmeter_data::shape::Shape;
 use machmeter_engine::cost::{Cost, Kind, Pair, Row, Rows};
 use machmeter_engine::experiment::{CellList, Enough, sample};
 use machmeter_engine::sampling::{HostTiming, Sampler};
+use machmeter_engine::team::Seats;
 use machmeter_engine::team::sampler::HostClock;
-use machmeter_engine::team::{Seats, threads::Threads};
-use machmeter_sys::kernel::chain::{Chain, ChainSpec, Order};
+
 use machmeter_sys::pages::{Backing, Pages};
 use machmeter_sys::sched::Policy;
 use machmeter_sys::thread::monotonic_ns;
@@ -14,32 +14,24 @@ use machmeter_sys::thread::monotonic_ns;
 use super::analyze::analyze;
 use super::measure::{Loaded, PointCell};
 use super::plan::{Chase, Point, TRAFFIC_BYTES, points};
-use super::{CHAIN_BYTES, CPUS, LAST_CACHE_BYTES};
+use super::{CHAIN_BYTES, CPUS, LAST_CACHE_BYTES, build};
 use crate::memory::bandwidth::stream::{Buffer, Contents};
 use crate::memory::bandwidth::together::Setting;
 use crate::memory::bandwidth::widest;
 use crate::testing::params;
 
-const CHASE: Chase = Chase { working_set_bytes: 128 << 20, stride_bytes: 128, pages: "huge" };
+const CHASE: Chase = Chase { working_set_bytes: 128 << 20, pages: "huge" };
 
 /// The rows of a point with this latency, ns, and rate, bytes per second, at a tick per ns.
 fn planted(point: &Point, latency_ns: f64, rate: f64) -> Vec<Row> {
-    let mut latency = point.latency(&CHASE, 16);
-    (latency.short_turns, latency.long_turns) = (100, 200);
+    let batch = 1_600.0 * latency_ns;
+    let late = |i: u32| if i.is_multiple_of(6) { batch } else { f64::from(i % 4) };
+    let pair = |i| ((batch + 50.0) as u64, (2.0 * batch + 50.0 + late(i)) as u64);
+    let latency = point.latency(&CHASE).planted(100, (0..30).map(pair));
     let mut traffic = point.traffic(&CHASE);
-    for i in 0..30 {
-        let batch = 1_600.0 * latency_ns;
-        let late = if i % 6 == 0 { batch } else { f64::from(i % 4) };
-        latency.pairs.push(Pair {
-            short_ticks: (batch + 50.0) as u64,
-            long_ticks: (2.0 * batch + 50.0 + late) as u64,
-            ..Pair::default()
-        });
-        if point.cpus > 0 {
-            let ticks = TRAFFIC_BYTES / rate * 1e9 * (1.0 + f64::from(i % 3) / 1_000.0);
-            traffic.pairs.push(Pair { long_ticks: ticks as u64, ..Pair::default() });
-        }
-    }
+    let ticks = |i| TRAFFIC_BYTES / rate * 1e9 * (1.0 + f64::from(i % 3) / 1_000.0);
+    let window = |i| Pair { long_ticks: ticks(i) as u64, ..Pair::default() };
+    traffic.pairs.extend((0..30).filter(|_| point.cpus > 0).map(window));
     vec![latency, traffic]
 }
 
@@ -92,9 +84,8 @@ fn the_curve_of_latency_over_bandwidth_is_found() {
 
 #[test]
 fn a_flat_curve_and_a_small_chain_are_said() {
-    let idle = Point { load: None, cpus: 0, pause_ns: 0 };
     let busy = Point { load: widest("read"), cpus: 1, pause_ns: 0 };
-    let both = [planted(&idle, 140.0, 0.0), planted(&busy, 142.0, 9e9)].concat();
+    let both = [planted(&Point::IDLE, 140.0, 0.0), planted(&busy, 142.0, 9e9)].concat();
     let a = analyze(&params(&[]), &rows(both, 16 << 20), 1);
     assert_eq!(a.findings[0].verdict, "flat");
     assert!(a.warnings.len() == 1 && a.warnings[0].code == "W412", "{:?}", a.warnings);
@@ -127,10 +118,9 @@ fn a_chase_beside_a_load_tells_both_and_ends_in_time() {
     let Some((_lock, cpus)) = crate::testing::lock_several() else { return };
     let bytes = 16 << 20;
     let pages = Pages::new(bytes, Backing::Small).unwrap();
-    let spec = ChainSpec { working_set_bytes: bytes, stride_bytes: 128, order: Order::Global, seed: 3 };
-    let chain = Chain::build(pages.extent(), &spec).unwrap();
+    let chain = build(&pages, bytes, 3).unwrap();
     let points = [
-        Point { load: None, cpus: 0, pause_ns: 0 },
+        Point::IDLE,
         Point { load: widest("read"), cpus: 1, pause_ns: 0 },
         Point { load: widest("read"), cpus: 1, pause_ns: 20_000 },
     ];
@@ -143,7 +133,7 @@ fn a_chase_beside_a_load_tells_both_and_ends_in_time() {
         seed: 1,
     };
     let loaded = Loaded::new(&setting, chain).unwrap();
-    let cells = points.iter().map(|point| PointCell::new(&Threads, &loaded, point, &CHASE).unwrap());
+    let cells = points.iter().map(|point| PointCell::new(&loaded, point, &CHASE).unwrap());
     let mut cells: CellList<'_> = cells.collect();
     let timing = HostTiming::new(HostClock::MONOTONIC.source);
     let mut sampler = Sampler::new(timing, HostClock::MONOTONIC.rate, 1);

@@ -6,38 +6,20 @@ use machmeter_data::record::Warning;
 use machmeter_data::shape::{Cell, TableRow};
 use machmeter_data::{Interval, Metric, Unit};
 use machmeter_engine::Analysis;
-use machmeter_engine::cost::estimate::{LEVEL, MARK};
+use machmeter_engine::cost::estimate::{Known, LEVEL, MARK};
 use machmeter_engine::cost::{Cost, Row, Rows};
 use machmeter_stats::regimes::Regimes;
 
 use super::plan::{Access, CHOICE, Choice, LINES, Operation, Source};
-use super::{PART, info};
+use super::{ALONE, MODEL_FAILED, PART, SHARED, SMALL_BUFFER, THIN};
 use crate::memory::Params;
 use crate::memory::ladder::detect::DetectedCaches;
 use crate::show;
 use machmeter_engine::disturbance::placement::{self, levels};
 
-/// One line of the table in one model, of all its members.
-struct Figure {
-    /// Mean over members of their medians, ns.
-    mean_ns: f64,
-    low_ns: f64,
-    high_ns: f64,
-    /// Largest median of a member, ns.
-    max_member_ns: f64,
-    /// Largest sample of any member, ns.
-    max_ns: f64,
-    n: usize,
-    population: Option<Population>,
-    /// How far apart the CPUs were, one way; `None` where nobody looked.
-    apart_ns: Option<f64>,
-}
-
 pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     let mut out = Analysis::default();
-    let mut models: Vec<String> =
-        rows.part(PART.name).map(|r| r.text("model")).filter(|m| !m.is_empty()).collect();
-    models.dedup();
+    let models = show::distinct(rows.part(PART.name).map(|r| r.text("model")).filter(|m| !m.is_empty()));
     let levels = levels(rows, PART.name);
     for model in &models {
         of_model(&mut out, rows, model, levels.as_ref());
@@ -61,7 +43,7 @@ fn small(rows: &Rows) -> Option<Warning> {
     let choice = rows.facts.get(&CHOICE)?;
     let (main, (last, source)) = (choice.sizes.main_bytes as f64, last_cache(rows, &choice));
     (main < 2.0 * last).then(|| {
-        info::SMALL_BUFFER.warning(format!(
+        SMALL_BUFFER.warning(format!(
             "the table of shared accesses walks over {} per member, less than twice the last cache of {} ({})",
             human(main, Unit::Bytes),
             human(last, Unit::Bytes),
@@ -115,10 +97,9 @@ fn of_model(out: &mut Analysis, rows: &Rows, model: &str, levels: Option<&Regime
             if members.is_empty() {
                 continue;
             }
-            let found = figure(rows, &members, levels);
-            let mut m = metric(&found, members[0], model, access);
+            let (mut m, found) = figure(rows, &members, levels);
             if small && m.value.is_some() && line.is_beyond_caches() {
-                m.flag(info::SMALL_BUFFER.id);
+                m.flag(SMALL_BUFFER.id);
             }
             if m.is_shared() {
                 mark = MARK;
@@ -130,31 +111,25 @@ fn of_model(out: &mut Analysis, rows: &Rows, model: &str, levels: Option<&Regime
             // The first three lines are neither streamed nor dependent accesses and stand in two columns of their own.
             let at = if access == line.access() { 0 } else { 3 };
             match found {
-                Ok(f) => {
-                    cells[at] = Cell::Number(f.mean_ns);
-                    cells[at + 1] = Cell::Number(f.max_member_ns);
-                    cells[at + 2] = Cell::Number(f.max_ns);
-                }
+                Ok(figures_ns) => cells[at..at + 3].clone_from_slice(&figures_ns.map(Cell::Number)),
+                Err(bound) if bound.starts_with('<') => cells[at] = Cell::Text(bound),
                 Err(why) => {
-                    cells[at] = Cell::Text(if why.starts_with('<') { why.clone() } else { "-".to_owned() });
-                    if !why.starts_with('<') && !reasons.contains(&why) {
-                        reasons.push(why);
-                    }
+                    cells[at] = Cell::Text("-".to_owned());
+                    reasons.push(why);
                 }
             }
         }
         table.push(TableRow { name: line.name.to_owned() + mark, cells });
     }
-    let mut warn = |code: &machmeter_data::code::Code, text: String| {
-        out.warnings.push(code.warning(text));
-    };
-    let thin = |why: &String| why.contains("undisturbed samples") || why.contains("not reached");
-    if let Some(first) = reasons.iter().find(|w| thin(w)) {
-        warn(&info::THIN, format!("shared accesses, {model}: rows without a figure, for one: {first}"));
+    let reasons = show::distinct(reasons);
+    let thin = |why: &&String| why.contains("undisturbed samples") || why.contains("not reached");
+    if let Some(first) = reasons.iter().find(thin) {
+        let text = format!("shared accesses, {model}: rows without a figure, for one: {first}");
+        out.warnings.push(THIN.warning(text));
     }
-    for why in reasons.iter().filter(|w| !thin(w)) {
-        let code = if why.contains("needs two CPUs") { &info::ALONE } else { &info::MODEL_FAILED };
-        warn(code, format!("shared accesses, {model}: {why}"));
+    for why in reasons.iter().filter(|why| !thin(why)) {
+        let code = if why.contains("needs two CPUs") { ALONE } else { MODEL_FAILED };
+        out.warnings.push(code.warning(format!("shared accesses, {model}: {why}")));
     }
     let columns = ["streamed, avg", "max of members", "largest sample"];
     let columns = columns.into_iter().chain(["dependent, avg", "max of members", "largest sample"]);
@@ -163,46 +138,32 @@ fn of_model(out: &mut Analysis, rows: &Rows, model: &str, levels: Option<&Regime
     out.datasets.extend(shown.map(|d| d.with_params(params([("model", model.into())]))));
 }
 
-/// Of the members' costs; the reason, or `< bound`, where not all are known.
-fn figure(rows: &Rows, members: &[&Row], levels: Option<&Regimes>) -> Result<Figure, String> {
-    let mut known = Vec::new();
-    for row in members {
-        match placement::cost(rows, row, levels) {
-            Cost::Known(k) => known.push(k),
-            Cost::Below { bound_ns, .. } => return Err(format!("< {}", human(bound_ns, Unit::Nanoseconds))),
-            Cost::Unknown { why } => return Err(why),
-        }
-    }
-    let n = known.len() as f64;
-    let mean = |f: fn(&machmeter_engine::cost::estimate::Known) -> f64| known.iter().map(f).sum::<f64>() / n;
-    Ok(Figure {
-        mean_ns: mean(|k| k.value_ns),
-        // The mean of the ends covers at least as often as each interval does.
-        low_ns: mean(|k| k.low_ns),
-        high_ns: mean(|k| k.high_ns),
-        max_member_ns: known.iter().map(|k| k.value_ns).fold(0.0, f64::max),
-        max_ns: known.iter().map(|k| k.max_ns).fold(0.0, f64::max),
-        n: known.iter().map(|k| k.n).sum(),
-        population: Population::of_all(known.iter().map(|k| k.population)),
-        apart_ns: known.first().and_then(|k| k.apart_ns),
-    })
-}
-
-fn metric(found: &Result<Figure, String>, row: &Row, model: &str, access: Access) -> Metric {
-    let conditions = params([
-        ("operation", row.operation.as_str().into()),
-        ("model", model.into()),
-        ("access", access.name().into()),
-        ("cpus", row.int("cpus").unwrap_or(0).into()),
-    ]);
-    match found {
-        Ok(f) => {
-            let m = Metric::new(&info::SHARED, conditions, f.mean_ns, "mean of members' medians", f.n as u64);
-            m.with_ci(Interval::new(LEVEL, f.low_ns, f.high_ns, "rank"))
-                .with_max(f.max_member_ns)
-                .with_population(f.population)
-                .with_apart(f.apart_ns)
-        }
-        Err(why) => Metric::rejected(&info::SHARED, conditions, "mean of members' medians", why),
-    }
+/// A line of all its members: the metric, and mean over members of their medians, largest median, and largest sample, ns; the
+/// reason, or `< bound`, where not all are known.
+fn figure(rows: &Rows, members: &[&Row], levels: Option<&Regimes>) -> (Metric, Result<[f64; 3], String>) {
+    const ESTIMATOR: &str = "mean of members' medians";
+    let mut conditions = members[0].params.clone();
+    conditions.remove("rank");
+    conditions.insert("operation".to_owned(), members[0].operation.as_str().into());
+    let known = |row: &&Row| match placement::cost(rows, row, levels) {
+        Cost::Known(k) => Ok(k),
+        Cost::Below { bound_ns, .. } => Err(format!("< {}", human(bound_ns, Unit::Nanoseconds))),
+        Cost::Unknown { why } => Err(why),
+    };
+    let known: Vec<Known> = match members.iter().map(known).collect() {
+        Ok(known) => known,
+        Err(why) => return (Metric::rejected(&SHARED, conditions, ESTIMATOR, &why), Err(why)),
+    };
+    let mean = |f: fn(&Known) -> f64| known.iter().map(f).sum::<f64>() / known.len() as f64;
+    let most = |f: fn(&Known) -> f64| known.iter().map(f).fold(0.0, f64::max);
+    let figures_ns = [mean(|k| k.value_ns), most(|k| k.value_ns), most(|k| k.max_ns)];
+    let n = known.iter().map(|k| k.n as u64).sum();
+    // The mean of the ends covers at least as often as each interval does.
+    let ci = Interval::new(LEVEL, mean(|k| k.low_ns), mean(|k| k.high_ns), "rank");
+    let m = Metric::new(&SHARED, conditions, figures_ns[0], ESTIMATOR, n)
+        .with_ci(ci)
+        .with_max(figures_ns[1])
+        .with_population(Population::of_all(known.iter().map(|k| k.population)))
+        .with_apart(known.first().and_then(|k| k.apart_ns));
+    (m, Ok(figures_ns))
 }

@@ -13,9 +13,10 @@ use machmeter_sys::fs_root::FsRoot;
 use machmeter_sys::oom::MemoryLeft;
 
 use super::member::{Buffers, LineOperation, per_turn};
-use super::plan::{CHOICE, Choice, Known, LINES, Line, MOST_BYTES, Operation, Sizes, models};
+use super::plan::{CHOICE, Choice, LINES, Line, MOST_BYTES, Operation, models};
 use crate::memory::Params;
 use crate::memory::bandwidth::sizes;
+use crate::memory::reported::ReportedCaches;
 use machmeter_engine::disturbance::placement::PlacementDetector;
 use machmeter_engine::part::PartContext;
 
@@ -42,13 +43,6 @@ const LINK_NS: f64 = 100.0;
 /// Buffers up to this size are taken however short the time is: most rows need no chain, bytes.
 const ALWAYS_BYTES: u64 = 64 << 20;
 
-/// Rows measured together: one line with one active member, or with all.
-struct Slot {
-    line: Line,
-    active: usize,
-    rows: Vec<Row>,
-}
-
 pub(super) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), ProbeError> {
     let models = models(&params.models)?;
     let mut cpus = at.cpus();
@@ -56,22 +50,19 @@ pub(super) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), P
     // Shared memory counts against the limits of control groups as any other does.
     let left = MemoryLeft::of_this_process(&FsRoot::host());
     let room = left.map_or(u64::MAX, |left| left.available_bytes) / MEMORY_SHARE;
-    let known = known(at);
     let most_bytes =
         MOST_BYTES.min(room / cpus.len().max(1) as u64).min(by_time(at, models.len(), cpus.len()));
     let most_bytes = most_bytes.min(sizes::most_bytes(at.host.level) as u64);
-    let choice = Choice::of(params, &known, most_bytes)?;
+    let reported = ReportedCaches::of(&at.host.topology, cpus.first().copied().unwrap_or(0));
+    let choice = Choice::of(params, &reported, most_bytes)?;
     let sizes = choice.sizes;
     let needed = (sizes.main_bytes as u64).saturating_mul(cpus.len() as u64);
     if needed > room {
         let said = format!(
             "the table of shared accesses needs {needed} bytes, and may take {room}, a {MEMORY_SHARE}th of the memory available: give a smaller --cache-size"
         );
-        return Err(if params.cache_size.is_some() {
-            ProbeError::Usage(said)
-        } else {
-            ProbeError::Cannot(said)
-        });
+        let error = if params.cache_size.is_some() { ProbeError::Usage } else { ProbeError::Cannot };
+        return Err(error(said));
     }
     at.host.begin()?;
     at.facts.set(&CHOICE, choice);
@@ -86,11 +77,11 @@ pub(super) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), P
     let mut cells = CellList::default();
     for model in models {
         let filled = setting.fill(model);
-        for mut slot in slots(model.model(), setting.seats.cpus.len(), sizes) {
+        for mut cell in lines(model, &setting) {
             if let Err(why) = &filled {
-                slot.rows.iter_mut().for_each(|r| r.refused = Some(why.clone()));
+                cell.refuse(why);
             }
-            cells.push(SlotCell { slot, model, setting: Rc::clone(&setting) });
+            cells.push(cell);
         }
     }
     at.run(cells);
@@ -120,52 +111,40 @@ impl Setting<'_> {
     }
 }
 
-struct SlotCell<'b> {
-    slot: Slot,
+/// Rows measured together: one line with one active member, or with all.
+struct LineCell<'b> {
+    line: Line,
+    active: usize,
+    rows: Vec<Row>,
     model: &'static dyn Team,
     setting: Rc<Setting<'b>>,
 }
 
-impl Cell for SlotCell<'_> {
+impl Cell for LineCell<'_> {
     fn rows(&self) -> &[Row] {
-        &self.slot.rows
+        &self.rows
     }
 
     fn expected_ns(&self) -> u64 {
         let chain_ns = self.setting.buffers.sizes.main_bytes as f64 / 64.0 * LINK_NS;
-        BATCH_NS as u64 * 3 * PAIRS as u64 + if self.slot.line.is_expensive() { chain_ns as u64 } else { 0 }
+        BATCH_NS as u64 * 3 * PAIRS as u64 + if self.line.is_expensive() { chain_ns as u64 } else { 0 }
     }
 
     fn visit(&mut self, visit: &mut Visit<'_>) {
-        let Self { slot, model, setting } = self;
-        if slot.rows.iter().any(|r| r.refused.is_some()) {
+        if self.rows.iter().any(|r| r.refused.is_some()) {
             return;
         }
-        let look = |p: &mut PlacementDetector| p.beside(&setting.seats.cpus, visit.bits);
-        let regime_ns = if slot.line.needs_two() {
-            setting.placement.borrow_mut().as_mut().map_or(0.0, look)
-        } else {
-            0.0
-        };
-        if let Err(why) = slot.visit(*model, setting, visit, regime_ns) {
-            slot.rows.iter_mut().for_each(|r| r.refused = Some(why.clone()));
+        let mut placement = self.setting.placement.borrow_mut();
+        let looks = placement.as_mut().filter(|_| self.line.needs_two());
+        let regime_ns = looks.map_or(0.0, |p| p.beside(&self.setting.seats.cpus, visit.bits));
+        drop(placement);
+        if let Err(why) = self.sample(visit, regime_ns) {
+            self.refuse(&why);
         }
     }
 
     fn into_rows(self: Box<Self>) -> Vec<Row> {
-        self.slot.rows.into_iter().map(Row::reached).collect()
-    }
-}
-
-/// What the system claims of the caches of the first measured CPU.
-fn known(at: &PartContext<'_>) -> Known {
-    let cpu = at.host.cpus.first().unwrap_or(0);
-    let caches = at.host.topology.data_caches(cpu);
-    let sizes: Vec<u64> = caches.iter().filter_map(|c| c.size_bytes).collect();
-    Known {
-        first_bytes: sizes.first().copied(),
-        last_bytes: sizes.last().copied(),
-        line_bytes: caches.iter().find_map(|c| c.line_bytes),
+        self.rows.into_iter().map(Row::reached).collect()
     }
 }
 
@@ -178,37 +157,35 @@ fn by_time(at: &PartContext<'_>, models: usize, members: usize) -> u64 {
 }
 
 /// Lines as Howell has them, dependent accesses behind; a line of one active member once per member.
-fn slots(model: &str, members: usize, sizes: Sizes) -> Vec<Slot> {
-    let lines = LINES.into_iter().chain(LINES.into_iter().filter_map(Line::dependent));
-    let mut slots = Vec::new();
-    for line in lines {
+fn lines<'b>(model: &'static dyn Team, setting: &Rc<Setting<'b>>) -> Vec<LineCell<'b>> {
+    let (members, sizes) = (setting.seats.cpus.len(), setting.buffers.sizes);
+    let mut cells = Vec::new();
+    for line in LINES.into_iter().chain(LINES.into_iter().filter_map(Line::dependent)) {
         let row = |rank| {
-            let mut row = line.row(model, members, rank).per_turn(per_turn(line, sizes));
+            let mut row = line.row(model.model(), members, rank).per_turn(per_turn(line, sizes));
             if line.needs_two() && members < 2 {
                 row.refused = Some("needs two CPUs, has 1".to_owned());
             }
             row
         };
+        let cell = |active, rows| LineCell { line, active, rows, model, setting: Rc::clone(setting) };
         if line.all {
-            slots.push(Slot { line, active: 0, rows: (0..members).map(row).collect() });
+            cells.push(cell(0, (0..members).map(row).collect()));
         } else {
-            let own = |rank| Slot { line, active: rank, rows: vec![row(rank)] };
-            slots.extend((0..members).map(own));
+            cells.extend((0..members).map(|rank| cell(rank, vec![row(rank)])));
         }
     }
-    slots
+    cells
 }
 
-impl Slot {
+impl LineCell<'_> {
+    fn refuse(&mut self, why: &str) {
+        self.rows.iter_mut().for_each(|r| r.refused = Some(why.to_owned()));
+    }
+
     /// As many pairs as the line can afford. A chain is not built only to learn how long it takes.
-    fn visit(
-        &mut self,
-        model: &dyn Team,
-        setting: &Setting<'_>,
-        visit: &Visit<'_>,
-        regime_ns: f64,
-    ) -> Result<(), String> {
-        let Self { line, active, rows } = self;
+    fn sample(&mut self, visit: &Visit<'_>, regime_ns: f64) -> Result<(), String> {
+        let Self { line, active, rows, model, setting } = self;
         let timing = HostTiming::new(setting.clock.source);
         let operation =
             LineOperation::new(setting.buffers, *line, *active, timing, setting.seed ^ visit.bits);
@@ -230,7 +207,7 @@ impl Slot {
         let seats = Seats { cpus, policy: setting.seats.policy };
         let start_ns = visit.sampler.start_ns;
         let found =
-            TeamVisit::new(model, &seats, &setting.clock, start_ns, VISIT_NS, visit.bits).take(&[cell])?;
+            TeamVisit::new(*model, &seats, &setting.clock, start_ns, VISIT_NS, visit.bits).take(&[cell])?;
         for (member, row) in rows.iter_mut().enumerate() {
             found.record(0, member, row, regime_ns);
         }

@@ -128,10 +128,7 @@ impl<'a> LineOperation<'a> {
         let buffers = self.buffers;
         let block = buffers.sizes.block_bytes as u64;
         match self.line.operation {
-            Operation::Empty => {
-                let any = buffers.cached(rank)?;
-                Some(Repeated::Kernel(kernel::named("empty")?.ready(EMPTY_TURNS, [any; 3], 0).ok()?))
-            }
+            Operation::Empty => Some(Repeated::Kernel(kernel::named("empty")?.of_registers(EMPTY_TURNS)?)),
             Operation::Timer => Some(Repeated::Timer(self.timing)),
             Operation::Barrier => Some(Repeated::Barrier { cell: buffers.arena.cell(0)?, round: 0 }),
             Operation::Touch { write, place, access } => {

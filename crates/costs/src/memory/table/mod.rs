@@ -1,15 +1,9 @@
-//! The table of shared accesses: reads and writes of one's own cache, one's own memory and a neighbor's memory, by one member of a team
-//! alone or by all at once, in each programming model (Howell, "Microbenchmarking", 1998).
+//! The table of shared accesses (Howell, "Microbenchmarking", 1998); what its rows and buffers are: `docs/memory.md`.
 //!
-//! Streamed figures walk the buffer one block apart, eight accesses a turn, as Howell's loop does (with all eight; its
-//! printed loop does seven): the machine overlaps them, and prefetches. Dependent figures follow a random chain: what one
-//! access takes; dependent writes write each line of the chain after its pointer was read, as multichase's `incr` does. "Cache"
-//! is a buffer that stays in the first cache; "local" and "neighbour" are buffers of at least twice the last cache (where free
-//! memory and 256 MiB allow; else that is said), each touched first by its owner, a fresh area each pass. The neighbor of the
-//! last member is the first. Caches are as asked for, or as the system claims them.
+//! Streamed figures walk the buffer one block apart, eight accesses a turn, as Howell's loop does (with all eight; its printed loop does
+//! seven). Memory beyond the caches is touched first by its owner, a fresh area each pass. The neighbor of the last member is the first.
 
 mod analyze;
-pub mod info;
 mod measure;
 mod member;
 mod plan;
@@ -17,11 +11,64 @@ mod plan;
 #[cfg(test)]
 mod tests;
 
-use super::Params;
+use machmeter_data::code::Code;
 use machmeter_engine::part::Part;
 
+use super::Params;
+
 pub(super) const PART: Part<Params> = Part {
-    metrics: &[info::SHARED],
-    codes: &[info::ALONE, info::MODEL_FAILED, info::SMALL_BUFFER, info::THIN],
+    metrics: &[SHARED],
+    codes: &[ALONE, MODEL_FAILED, SMALL_BUFFER, THIN],
     ..Part::of("table", 25, measure::measure, analyze::analyze)
+};
+
+machmeter_data::metric!(
+    SHARED,
+    "memory.shared",
+    ["operation", "model", "cpus", "access"],
+    Nanoseconds, Lower, weakened by [Frequency, SharedCore, MemoryPlacement, Clock, ClockOffset],
+    "One shared access: mean over the members' medians; the largest member's median is its maximum. \
+     access=streamed: accesses overlap. access=dependent: along a random chain; a dependent write also reads the line that it \
+     writes, for the way on."
+);
+
+const ALONE: Code = Code {
+    id: "W415",
+    name: "one CPU",
+    what: "Rows of the table of shared accesses that need a second member or all members at once were not measured: one CPU is there.",
+    why: "A second member on the same CPU would measure the scheduler, not memory.",
+    how: "The number of measured CPUs.",
+    next: "Measure with two or more CPUs (--cpus).",
+    undo: None,
+};
+
+const THIN: Code = Code {
+    id: "W417",
+    name: "table incomplete",
+    what: "Rows of the table of shared accesses have no figure: too few samples were undisturbed, or the time was over.",
+    why: "A figure of fewer than six samples has no interval.",
+    how: "Samples during which no member was switched out and all did their share, against six.",
+    next: "Give more time (-t, or --parts table), or stop what else runs on these CPUs.",
+    undo: None,
+};
+
+const SMALL_BUFFER: Code = Code {
+    id: "W418",
+    name: "table within a cache",
+    what: "The buffers of the table of shared accesses are less than twice the last cache.",
+    why: "Rows of own and of another member's memory may partly be of the cache, and look cheaper than memory is.",
+    how: "Size of a member's buffer, which free memory (a quarter of it for all), the time and 256 MiB bound, against the last cache \
+          that was asked for, detected by the ladder of the same run, or claimed by the system.",
+    next: "Free memory or give more (container limits), give more time (-t), or name the cache with --cache-size.",
+    undo: None,
+};
+
+const MODEL_FAILED: Code = Code {
+    id: "W416",
+    name: "model not measured",
+    what: "A programming model could not run its rows of the table of shared accesses; the reason is in the text.",
+    why: "Its figures are missing, not zero.",
+    how: "The team could not be started, or a member was lost.",
+    next: "Look at the limits on processes and memory (ulimit -u, container limits), or leave the model out with --models.",
+    undo: None,
 };

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::PART;
 use crate::memory::Params;
 use crate::memory::bandwidth::sizes::parse_bytes;
+use crate::memory::reported::ReportedCaches;
 
 /// Whether accesses overlap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -161,21 +162,14 @@ pub(super) struct Said {
 }
 
 impl Said {
-    const fn new(bytes: u64, source: Source) -> Self {
-        Self { bytes, source }
+    /// What was asked for, else what is claimed, or assumed where nothing is.
+    fn of(asked: Option<u64>, claimed: Option<usize>, assumed: u64) -> Self {
+        match (asked, claimed) {
+            (Some(bytes), _) => Self { bytes, source: Source::Asked },
+            (None, Some(bytes)) => Self { bytes: bytes as u64, source: Source::Claimed },
+            (None, None) => Self { bytes: assumed, source: Source::Assumed },
+        }
     }
-}
-
-/// What the system claims of the caches.
-#[allow(clippy::struct_field_names, reason = "units stand in names")]
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Known {
-    /// First cache as the system claims it, bytes.
-    pub(super) first_bytes: Option<u64>,
-    /// Last cache as the system claims it, bytes.
-    pub(super) last_bytes: Option<u64>,
-    /// Line as the system claims it, bytes.
-    pub(super) line_bytes: Option<u64>,
 }
 
 /// Taken where nothing is claimed, bytes: the smallest first cache in use, for a buffer that fits it.
@@ -204,26 +198,27 @@ pub(super) struct Choice {
 impl Choice {
     /// Half the first cache, and twice the last one: what the user says, else what the system claims. `most_bytes` bounds a buffer
     /// beyond the caches that was not asked for.
-    pub(super) fn of(params: &Params, known: &Known, most_bytes: u64) -> Result<Self, ProbeError> {
+    pub(super) fn of(
+        params: &Params,
+        reported: &ReportedCaches,
+        most_bytes: u64,
+    ) -> Result<Self, ProbeError> {
         let asked = |name: &str, text: &Option<String>| {
             let parse =
                 |t: &String| parse_bytes(t).map_err(|e| ProbeError::Usage(format!("--{name} {t}: {e}")));
             text.as_ref().map(parse).transpose()
         };
-        let block = match asked("block-size", &params.block_size)? {
-            Some(bytes) => Said::new(bytes, Source::Asked),
-            None => claimed(known.line_bytes, LINE_BYTES),
-        };
+        let claimed_line = reported.0.iter().map(|c| c.line_bytes).find(|bytes| *bytes > 0);
+        let block = Said::of(asked("block-size", &params.block_size)?, claimed_line, LINE_BYTES);
         if !(8..=4_096).contains(&block.bytes) || !block.bytes.is_multiple_of(8) {
             return Err(ProbeError::Usage(format!(
                 "--block-size {}: not a multiple of 8 from 8 to 4096",
                 block.bytes
             )));
         }
-        let first = claimed(known.first_bytes, FIRST_BYTES);
+        let first = Said::of(None, reported.0.first().map(|c| c.bytes), FIRST_BYTES);
         let asked = asked("cache-size", &params.cache_size)?;
-        let last =
-            asked.map_or(claimed(known.last_bytes, LAST_BYTES), |bytes| Said::new(bytes, Source::Asked));
+        let last = Said::of(asked, reported.last_bytes(), LAST_BYTES);
         let turn = 8 * block.bytes;
         let whole = |bytes: u64| (bytes / turn * turn).max(turn);
         let (wanted, most) = match asked {
@@ -240,11 +235,6 @@ impl Choice {
         };
         Ok(Self { sizes, first, last, block })
     }
-}
-
-/// What is claimed, or assumed where nothing is.
-fn claimed(bytes: Option<u64>, assumed: u64) -> Said {
-    bytes.map_or(Said::new(assumed, Source::Assumed), |c| Said::new(c, Source::Claimed))
 }
 
 /// The models asked for, or threads alone.

@@ -2,9 +2,10 @@
 
 use machmeter_engine::cost::{Pair, Rows};
 
-use super::plan::{Access, CHOICE, Choice, Known, LINES, Line, MOST_BYTES, Source, models};
-use super::{analyze, info};
+use super::plan::{Access, CHOICE, Choice, LINES, Line, MOST_BYTES, Source, models};
+use super::{ALONE, SHARED, SMALL_BUFFER, analyze};
 use crate::memory::ladder::detect::{DETECTED_CACHES, DetectedCaches};
+use crate::memory::reported::ReportedCaches;
 use crate::testing::params;
 use machmeter_engine::disturbance::placement::MOVES;
 
@@ -40,7 +41,7 @@ fn the_mean_and_the_largest_member_are_told_apart() {
     // Line 6 of Howell's table: 60 and 72 ns.
     let m = of("read_local", Access::Streamed);
     assert!((m.value.unwrap() - 66.0).abs() < 0.1 && (m.max.unwrap() - 72.0).abs() < 0.1, "{m:?}");
-    assert_eq!(m.id, info::SHARED.id);
+    assert_eq!(m.id, SHARED.id);
     assert!(of("read_local", Access::Dependent).value.unwrap() > 150.0);
     assert!(of("write_neighbour", Access::Dependent).value.unwrap() > 150.0);
     assert!(a.warnings.is_empty());
@@ -87,24 +88,21 @@ fn one_cpu_is_said_once_and_never_a_number() {
     }
     let a = analyze::analyze(&params(&[]), &rows, 1);
     assert_eq!(a.warnings.len(), 1);
-    assert_eq!(a.warnings[0].code, info::ALONE.id);
+    assert_eq!(a.warnings[0].code, ALONE.id);
     for m in a.metrics.iter().filter(|m| m.params["operation"].to_string().contains("neighbour")) {
         assert!(m.value.is_none() && m.why.as_deref().unwrap().contains("two CPUs"));
     }
 }
 
-fn claimed(first: u64, last: u64) -> Known {
-    Known { first_bytes: Some(first), last_bytes: Some(last), line_bytes: Some(64) }
-}
-
 #[test]
 fn sizes_hold_whole_turns_and_wrong_ones_are_one_line() {
-    let of = |words: &[&str], known: &Known, most| Choice::of(&params(words), known, most).unwrap();
-    let usual = claimed(32 << 10, 32 << 20);
+    let planted = ReportedCaches::planted;
+    let of = |words: &[&str], known: &ReportedCaches, most| Choice::of(&params(words), known, most).unwrap();
+    let usual = planted(&[32 << 10, 32 << 20]);
     let c = of(&[], &usual, MOST_BYTES);
     assert_eq!((c.sizes.cached_bytes, c.sizes.main_bytes, c.sizes.block_bytes), (16 << 10, 64 << 20, 64));
     assert_eq!((c.last.bytes, c.last.source, c.block.source), (32 << 20, Source::Claimed, Source::Claimed));
-    let c = of(&["--cache-size", "3M", "--block-size", "128"], &claimed(48 << 10, 32 << 20), MOST_BYTES);
+    let c = of(&["--cache-size", "3M", "--block-size", "128"], &planted(&[48 << 10, 32 << 20]), MOST_BYTES);
     assert!(
         c.sizes.main_bytes >= 6_000_000
             && c.sizes.main_bytes.is_multiple_of(1_024)
@@ -114,8 +112,8 @@ fn sizes_hold_whole_turns_and_wrong_ones_are_one_line() {
     // What is asked for is not bounded; what is not asked for is.
     assert_eq!(of(&["--cache-size", "512M"], &usual, 1 << 20).sizes.main_bytes, 1 << 30);
     assert_eq!(of(&[], &usual, 5_000_000).sizes.main_bytes, 5_000_000 / 512 * 512);
-    assert_eq!(of(&[], &claimed(32 << 10, 1 << 30), MOST_BYTES).sizes.main_bytes as u64, MOST_BYTES);
-    assert_eq!(of(&[], &Known::default(), MOST_BYTES).last.source, Source::Assumed);
+    assert_eq!(of(&[], &planted(&[32 << 10, 1 << 30]), MOST_BYTES).sizes.main_bytes as u64, MOST_BYTES);
+    assert_eq!(of(&[], &planted(&[]), MOST_BYTES).last.source, Source::Assumed);
     for wrong in
         [["--block-size", "63"], ["--block-size", "0"], ["--block-size", "8192"], ["--cache-size", "a lot"]]
     {
@@ -130,8 +128,8 @@ fn sizes_hold_whole_turns_and_wrong_ones_are_one_line() {
 fn buffers_within_the_last_cache_are_told_and_flagged() {
     let analyzed = |main_bytes: usize, last_bytes: u64| {
         let mut rows = planted();
-        let known = Known { last_bytes: Some(32 << 20), ..Known::default() };
-        let mut choice = Choice::of(&params(&[]), &known, MOST_BYTES).unwrap();
+        let reported = ReportedCaches::planted(&[32 << 10, 32 << 20]);
+        let mut choice = Choice::of(&params(&[]), &reported, MOST_BYTES).unwrap();
         choice.sizes.main_bytes = main_bytes;
         rows.facts.set(&CHOICE, choice);
         rows.facts.set(&DETECTED_CACHES, DetectedCaches { last_bytes: Some((last_bytes, last_bytes)) });
@@ -139,7 +137,7 @@ fn buffers_within_the_last_cache_are_told_and_flagged() {
     };
     let small = analyzed(8 << 20, 5_000_000);
     let told: Vec<&str> = small.warnings.iter().map(|w| w.code.as_str()).collect();
-    assert_eq!(told, [info::SMALL_BUFFER.id]);
+    assert_eq!(told, [SMALL_BUFFER.id]);
     for m in &small.metrics {
         let operation = m.params["operation"].to_string();
         let beyond = operation.ends_with("_local") || operation.ends_with("_neighbour");

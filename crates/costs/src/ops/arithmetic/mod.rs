@@ -13,7 +13,7 @@ use machmeter_data::code::Code;
 use machmeter_data::metric::{Population, params};
 use machmeter_data::record::{Finding, Warning};
 use machmeter_engine::cost::estimate::LEAST_SHARE;
-use machmeter_engine::cost::{Kind, Rows};
+use machmeter_engine::cost::{Kind, Row, Rows};
 use machmeter_engine::experiment::CellList;
 use machmeter_engine::sampling::{Pace, Subject};
 use machmeter_engine::{Analysis, ProbeError};
@@ -26,10 +26,11 @@ use super::cost::{COST, NO_FIGURE};
 use super::daxpy::Daxpy;
 use super::repeated::{Planned, affordable};
 use super::table::{self, Priced};
+use crate::passes::Passes;
 use crate::show;
 use fit::{Ladder, MOST_RESIDUAL, Rung};
 use machmeter_engine::part::{Part, PartContext};
-use subjects::{Bytes, Grows, Passes, Reads};
+use subjects::{Bytes, Grows, Reads, Sums};
 
 const PART_NAME: &str = "arithmetic";
 
@@ -76,7 +77,7 @@ fn measure(at: &mut PartContext<'_>, _params: &Params) -> Result<(), ProbeError>
     for word in pages.extent().atomics() {
         word.store(one, std::sync::atomic::Ordering::Relaxed);
     }
-    let mut planned = ladder(&pages);
+    let mut planned = ladder();
     planned.extend(clocks());
     planned.extend(daxpys(&pages));
     for bytes in SIZES {
@@ -92,32 +93,27 @@ fn measure(at: &mut PartContext<'_>, _params: &Params) -> Result<(), ProbeError>
 }
 
 fn throughput<'a>(operation: &str, subject: impl Subject + 'a) -> Planned<'a> {
-    Planned::new(PART_NAME, operation, subject).row(|mut row| {
-        row.kind = Kind::Throughput;
-        row
-    })
+    Planned::of(Row::new(PART_NAME, operation, Kind::Throughput), subject)
 }
 
 /// A kernel of registers as passes of [`PASS_TURNS`].
-fn registers<'a>(name: &str, pages: &'a Pages) -> Option<Ready<'a>> {
-    kernel::named(name)?.ready(PASS_TURNS, [pages.extent(); 3], 0).ok()
+fn registers(name: &str) -> Option<Ready<'static>> {
+    kernel::named(name)?.of_registers(PASS_TURNS)
 }
 
 /// The empty loop and the chains of additions.
-fn ladder(pages: &Pages) -> Vec<Planned<'_>> {
-    let mut planned = Vec::new();
-    for additions in CHAINS {
+fn ladder<'a>() -> Vec<Planned<'a>> {
+    let chain = |additions: u64| {
         let per_pass = additions * PASS_TURNS;
-        if let Some(ready) = registers(&format!("adds.{additions}"), pages) {
-            let row = Planned::new(PART_NAME, "add", Passes::adding(ready, per_pass));
-            planned.push(row.row(|r| r.per_turn(per_pass as f64)).with("chain", additions as i64).first());
-        }
-    }
-    if let Some(ready) = registers("empty", pages) {
-        let row = Planned::new(PART_NAME, "empty_loop", Passes::new(ready));
-        planned.push(row.row(|r| r.per_turn(PASS_TURNS as f64)).first());
-    }
-    planned
+        let sums = Sums::new(registers(&format!("adds.{additions}"))?, per_pass);
+        let row = Planned::new(PART_NAME, "add", sums).per_turn(per_pass as f64);
+        Some(row.with("chain", additions as i64).first())
+    };
+    let empty = |ready| {
+        let row = Planned::new(PART_NAME, "empty_loop", Passes(ready));
+        row.per_turn(PASS_TURNS as f64).first()
+    };
+    CHAINS.into_iter().filter_map(chain).chain(registers("empty").map(empty)).collect()
 }
 
 /// A read of every clock there is. No read needs the one before; those that do not wait by themselves overlap.
@@ -155,23 +151,16 @@ fn whole<'a>(k: &'static kernel::Kernel, n: usize, pages: &'a Pages) -> Option<G
 }
 
 fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
-    let priced = table::priced(rows, PART_NAME);
-    let mut out = Analysis::default();
-    if priced.is_empty() {
-        return out;
+    let caption =
+        "Latency: each operation needs the one before. Throughput: they overlap as the machine likes.";
+    let names = ["Arithmetic and clocks", caption];
+    let mut out = table::analysis(rows, PART_NAME, names, &[NO_FIGURE], |_| NO_FIGURE);
+    if !out.metrics.is_empty() {
+        let (fitted, finding, warning) = known_costs(&table::priced(rows, PART_NAME));
+        out.metrics.insert(0, fitted);
+        out.findings.push(finding);
+        out.warnings.splice(..0, warning);
     }
-    let (fitted, finding, warning) = known_costs(&priced);
-    out.metrics.push(fitted);
-    out.metrics.extend(priced.iter().map(|p| table::metric(&COST, p)));
-    out.findings.push(finding);
-    out.warnings.extend(warning);
-    out.warnings.extend(table::warning(&NO_FIGURE, &priced, |_| true));
-    out.datasets.push(table::dataset(
-        PART_NAME,
-        "Arithmetic and clocks",
-        "Latency: each operation needs the one before. Throughput: they overlap as the machine likes.",
-        &priced,
-    ));
     out
 }
 

@@ -14,7 +14,7 @@ use machmeter_sys::thread::{Usage, monotonic_ns, tid};
 
 use super::PART_NAME;
 use super::touches::{FILE_STEP_BYTES, Touches};
-use crate::ops::repeated::{Planned, Repeated, Witness, one_line};
+use crate::ops::repeated::{Planned, Repeated, one_line};
 
 /// Size of the file that is read, and mapped, bytes.
 pub(super) const FILE_BYTES: usize = Touches::FILE_STEPS * FILE_STEP_BYTES;
@@ -53,8 +53,14 @@ fn plan<'a>(operation: &str, what: &'static str, once: impl FnMut() -> io::Resul
     Planned::new(PART_NAME, operation, Repeated::returning(what, once))
 }
 
-fn made<'a, T>(operation: &str, made: io::Result<T>, with: impl FnOnce(T) -> Planned<'a>) -> Planned<'a> {
-    Planned::made(PART_NAME, operation, made.map_err(|e| one_line(&e)), with)
+/// With something that has to be made first.
+fn made<'a, T: 'a>(
+    operation: &str,
+    made: io::Result<T>,
+    what: &'static str,
+    once: impl FnMut(&mut T) -> io::Result<()> + 'a,
+) -> Planned<'a> {
+    Planned::with_made(PART_NAME, operation, made, what, once)
 }
 
 /// All rows; those on files are refused with the reason when there is no `place`.
@@ -69,9 +75,7 @@ pub(super) fn all<'a>(
     match place {
         Ok(place) => {
             rows.extend(on_files(place));
-            rows.push(made("page_fault_file", Touches::file(&place.data), |t| {
-                Touches::plan("page_fault_file", t).first()
-            }));
+            rows.push(Touches::plan("page_fault_file", Touches::file(&place.data)).first());
         }
         Err(why) => {
             let operations = ON_FILES.iter().chain(&["page_fault_file"]);
@@ -83,6 +87,8 @@ pub(super) fn all<'a>(
 
 /// Calls on nothing but the process itself.
 fn plain<'a>() -> Vec<Planned<'a>> {
+    const PARENT: &str = "ids of the parent";
+    const IN_ORDER: &str = "times in order";
     let (parent, thread) = (parent_id() as i32, tid());
     let mut random = [0_u8; 16];
     let later = |last: &Cell<u64>, now_ns: u64| {
@@ -92,23 +98,17 @@ fn plain<'a>() -> Vec<Planned<'a>> {
     let (vdso, kernel) = (Cell::new(0), Cell::new(0));
     let futex = AtomicU32::new(0);
     vec![
-        plan("getppid", "ids of the parent", move || {
-            happened(call::parent_by_call() == parent, "another parent")
-        })
-        .with("code", "libc")
-        .first(),
-        plan("getppid", "ids of the parent", move || {
-            happened(call::parent_by_instruction() == parent, "another parent")
-        })
-        .with("code", "inline")
-        .first(),
+        plan("getppid", PARENT, move || happened(call::parent_by_call() == parent, "another parent"))
+            .with("code", "libc")
+            .first(),
+        plan("getppid", PARENT, move || happened(call::parent_by_instruction() == parent, "another parent"))
+            .with("code", "inline")
+            .first(),
         plan("gettid", "ids of the thread", move || {
             happened(call::thread_by_call() == thread, "another thread")
         }),
-        plan("clock_gettime", "times in order", move || later(&vdso, monotonic_ns())).first(),
-        plan("clock_gettime_syscall", "times in order", move || {
-            later(&kernel, call::monotonic_by_call_ns()?)
-        }),
+        plan("clock_gettime", IN_ORDER, move || later(&vdso, monotonic_ns())).first(),
+        plan("clock_gettime_syscall", IN_ORDER, move || later(&kernel, call::monotonic_by_call_ns()?)),
         plan("getrusage", "counts of faults above 0", || {
             happened(Usage::of_current_thread().minor_faults > 0, "no fault at all")
         }),
@@ -129,58 +129,41 @@ fn signals(handler: &io::Result<signal::Handler>) -> Vec<Planned<'_>> {
         }
     };
     let thread = tid();
-    let witness =
-        Witness { what: "signals that the handler counted", count: signal::Handler::caught, each: 1 };
-    let caught = Repeated::witnessed(witness, move || handler.raise(thread));
+    let caught = Repeated::returning("signals that the handler counted", move || handler.raise(thread));
     vec![
         plan("signal_install", "times our handler was found installed", || handler.reinstall()),
-        Planned::new(PART_NAME, "signal_catch", caught).first(),
+        Planned::new(PART_NAME, "signal_catch", caught.witnessed(signal::Handler::caught)).first(),
     ]
 }
 
 fn descriptors<'a>() -> Vec<Planned<'a>> {
+    const READY: &str = "ready descriptors";
     let open = |path: &str| File::options().read(true).write(true).open(path);
-    let mut rows = vec![
-        made("read_zero", open("/dev/zero"), |zero| {
-            plan("read_zero", "bytes of 0", move || {
-                let mut byte = [1_u8];
-                event::read_all_at_once(&zero, &mut byte)?;
-                happened(byte[0] == 0, "another byte than 0")
-            })
-            .with("bytes", 1_i64)
-            .first()
-        }),
-        made("write_null", open("/dev/null"), |null| {
-            plan("write_null", "bytes taken", move || event::write_all_at_once(&null, &[1]))
-                .with("bytes", 1_i64)
-        }),
-        made("pipe", event::Pipe::new(), |pipe| {
-            let mut byte = 0_u8;
-            plan("pipe", "bytes that came back", move || {
-                byte = byte.wrapping_add(1);
-                pipe.put_and_take(byte)
-            })
-            .with("bytes", 1_i64)
-        }),
-        made("eventfd", event::Event::new(), |e| {
-            plan("eventfd", "counts that came back", move || e.add_and_take(3))
-        }),
-        made("timerfd_settime", event::Timer::new(), |timer| {
-            plan("timerfd_settime", "earlier settings that came back", move || timer.set())
-        }),
-    ];
-    rows.push(made("epoll_wait", event::Waiting::new(8), |w| {
-        plan("epoll_wait", "ready descriptors", move || w.epoll()).with("descriptors", 8_i64)
-    }));
-    rows.push(made("poll", event::Waiting::new(8), |mut w| {
-        plan("poll", "ready descriptors", move || w.poll()).with("descriptors", 8_i64)
-    }));
-    for count in [8_usize, 64] {
-        rows.push(made("select", event::Waiting::new(count), |w| {
-            plan("select", "ready descriptors", move || w.select()).with("descriptors", count)
-        }));
-    }
-    rows
+    let read = |zero: &mut File| {
+        let mut byte = [1_u8];
+        event::read_all_at_once(zero, &mut byte)?;
+        happened(byte[0] == 0, "another byte than 0")
+    };
+    let mut byte = 0_u8;
+    let through = move |pipe: &mut event::Pipe| {
+        byte = byte.wrapping_add(1);
+        pipe.put_and_take(byte)
+    };
+    let select = |count: usize| {
+        made("select", event::Waiting::new(count), READY, |w| w.select()).with("descriptors", count)
+    };
+    vec![
+        made("read_zero", open("/dev/zero"), "bytes of 0", read).with("bytes", 1_i64).first(),
+        made("write_null", open("/dev/null"), "bytes taken", |null| event::write_all_at_once(null, &[1]))
+            .with("bytes", 1_i64),
+        made("pipe", event::Pipe::new(), "bytes that came back", through).with("bytes", 1_i64),
+        made("eventfd", event::Event::new(), "counts that came back", |e| e.add_and_take(3)),
+        made("timerfd_settime", event::Timer::new(), "earlier settings that came back", |t| t.set()),
+        made("epoll_wait", event::Waiting::new(8), READY, |w| w.epoll()).with("descriptors", 8_i64),
+        made("poll", event::Waiting::new(8), READY, event::Waiting::poll).with("descriptors", 8_i64),
+        select(8),
+        select(64),
+    ]
 }
 
 /// The address space, the allocator, first touches.
@@ -190,10 +173,9 @@ fn memory<'a>() -> Vec<Planned<'a>> {
         let mapped = plan("mmap_munmap", "mappings made and removed", move || map::map_and_unmap(bytes));
         rows.push(mapped.with("bytes", bytes));
     }
-    rows.push(made("mprotect", map::Guarded::new(), |page| {
-        plan("mprotect", "pairs of calls that returned 0", move || page.protect_and_release())
-            .row(|row| row.per_turn(2.0))
-    }));
+    let protect = |page: &mut map::Guarded| page.protect_and_release();
+    let protected = made("mprotect", map::Guarded::new(), "pairs of calls that returned 0", protect);
+    rows.push(protected.per_turn(2.0));
     for bytes in [64_usize, 4 << 10, 1 << 20] {
         let allocated = plan("malloc_free", "blocks of the size asked for", move || {
             let block: Vec<u8> = Vec::with_capacity(black_box(bytes));
@@ -201,8 +183,8 @@ fn memory<'a>() -> Vec<Planned<'a>> {
         });
         rows.push(allocated.with("bytes", bytes));
     }
-    rows.push(made("page_fault_4k", Touches::small(), |t| Touches::plan("page_fault_4k", t).first()));
-    rows.push(made("page_fault_huge", Touches::huge(), |t| Touches::plan("page_fault_huge", t)));
+    rows.push(Touches::plan("page_fault_4k", Touches::small()).first());
+    rows.push(Touches::plan("page_fault_huge", Touches::huge()));
     rows
 }
 

@@ -22,7 +22,7 @@ use machmeter_sys::call::file::PrivateDirectory;
 use machmeter_sys::call::signal::Handler;
 
 use super::Params;
-use super::cost::{COST, NO_FIGURE, NO_FILES};
+use super::cost::{NO_FIGURE, NO_FILES};
 use super::prices;
 use super::repeated::{Planned, affordable, one_line};
 use super::table;
@@ -75,7 +75,7 @@ fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), ProbeError> 
     let path = files.as_ref().map(|f| f.path().to_owned()).map_err(Clone::clone);
     let pace = Pace::of(Pace::BATCH_NS, PAIRS_PER_VISIT);
     let cells = prices::cells(PART_NAME, at, params, path, pace)?;
-    let cells = affordable(cells, prices::Priced::is_first, pace.visit_ns(), at.left_ns());
+    let cells = affordable(cells, |cell| cell.first, pace.visit_ns(), at.left_ns());
     at.run(cells.into_iter().collect::<CellList<'_>>());
     Ok(())
 }
@@ -96,19 +96,7 @@ fn code_of(row: &Row) -> Code {
 }
 
 fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
-    let priced = table::priced(rows, PART_NAME);
-    let mut out = Analysis::default();
-    if priced.is_empty() {
-        return out;
-    }
-    out.metrics = priced.iter().map(|p| table::metric(&COST, p)).collect();
-    out.datasets.push(table::dataset(
-        PART_NAME,
-        "System calls",
-        "Cost of one call on one CPU with warm caches; page faults are per fault, as counted by the kernel.",
-        &priced,
-    ));
-    out.warnings
-        .extend(CODES.iter().filter_map(|code| table::warning(code, &priced, |r| code_of(r) == *code)));
-    out
+    let caption =
+        "Cost of one call on one CPU with warm caches; page faults are per fault, as counted by the kernel.";
+    table::analysis(rows, PART_NAME, ["System calls", caption], &CODES, code_of)
 }

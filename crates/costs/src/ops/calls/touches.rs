@@ -64,18 +64,18 @@ impl Touches {
     }
 
     /// The row. Batches have a fixed number of turns, because memory to be touched is limited.
-    pub(super) fn plan<'a>(operation: &str, touches: Self) -> Planned<'a> {
-        let (short_turns, bytes) = match touches.pages {
-            Pages::Small => (SMALL_TURNS, page_bytes()),
-            Pages::Huge => (HUGE_TURNS, HUGE_PAGE_BYTES),
-            Pages::File => (FILE_TURNS, page_bytes()),
+    pub(super) fn plan<'a>(operation: &str, touches: io::Result<Self>) -> Planned<'a> {
+        let touches = match touches {
+            Ok(touches) => touches,
+            Err(e) => return Planned::refused(PART_NAME, operation, &one_line(&e)),
         };
-        Planned::new(PART_NAME, operation, touches)
-            .row(|mut row| {
-                (row.short_turns, row.long_turns) = (short_turns as u64, 2 * short_turns as u64);
-                row
-            })
-            .with("bytes", bytes)
+        let (short_turns, bytes) = match touches.pages {
+            Pages::Small => (SMALL_TURNS as u64, page_bytes()),
+            Pages::Huge => (HUGE_TURNS as u64, HUGE_PAGE_BYTES),
+            Pages::File => (FILE_TURNS as u64, page_bytes()),
+        };
+        let row = Planned::new(PART_NAME, operation, touches);
+        row.turns((short_turns, 2 * short_turns)).with("bytes", bytes)
     }
 }
 

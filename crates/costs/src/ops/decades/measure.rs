@@ -15,7 +15,7 @@ use machmeter_sys::oom::MemoryLeft;
 use machmeter_sys::pages::{Backing, Pages};
 
 use super::subjects::{Area, Closes, Opens, Prints, Reads, STREAM_TURNS, Writes};
-use super::{ON_FILES, PART, Params, elsewhere};
+use super::{PART, Params, elsewhere};
 use crate::ops::daxpy::Daxpy;
 use crate::ops::processes;
 use crate::ops::repeated::Repeated;
@@ -101,41 +101,35 @@ fn bench<'a>(
 ) -> Bench<'a> {
     let kind = if matches!(id, "fopen" | "fclose" | "printf") { Kind::Latency } else { Kind::Throughput };
     let mut row = elsewhere(id).map_or_else(|| Row::new(PART.name, id, kind), |(_, row)| row);
-    let subject = if ON_FILES.contains(&id) {
-        if matches!(id, "fopen" | "fclose") {
-            (row.short_turns, row.long_turns) = STREAM_TURNS;
-        }
-        path.clone().map(|path| match id {
-            "fopen" => boxed(Opens::new(path)),
-            "fclose" => boxed(Closes::new(path)),
-            _ => boxed(Prints::new(path, id == "printf")),
-        })
-    } else {
-        match id {
-            "thr_create" => Ok(processes::kept_threads().bench.subject),
-            "daxpy100" => Ok(boxed(Daxpy::new(100))),
-            "daxpy1000" => Ok(boxed(Daxpy::new(1_000))),
-            "daxpy10000" => Ok(boxed(Daxpy::new(10_000))),
-            _ => {
-                let in_main = matches!(id, "read_main_8000" | "write_main_8000");
-                if in_main {
-                    (row.short_turns, row.long_turns) = MAIN_TURNS;
-                }
-                let pages = if in_main { main } else { cache };
-                let reads = id.starts_with("read");
-                row = row.with("stride_bytes", STEP_BYTES);
-                pages.as_ref().map_err(Clone::clone).and_then(|p| areas(reads, p)).map(|(areas, words)| {
-                    row.per_turn = words as f64;
-                    if reads { boxed(Reads::new(areas)) } else { boxed(Writes::new(areas)) }
-                })
-            }
+    (row.short_turns, row.long_turns) = match id {
+        "fopen" | "fclose" => STREAM_TURNS,
+        "read_main_8000" | "write_main_8000" => MAIN_TURNS,
+        _ => (0, 0),
+    };
+    let path = || path.clone();
+    let subject = match id {
+        "fopen" => path().map(|path| boxed(Opens::new(path))),
+        "fclose" => path().map(|path| boxed(Closes::new(path))),
+        "fprintf" | "printf" => path().map(|path| boxed(Prints::new(path, id == "printf"))),
+        "thr_create" => Ok(processes::kept_threads().bench.subject),
+        "daxpy100" => Ok(boxed(Daxpy::new(100))),
+        "daxpy1000" => Ok(boxed(Daxpy::new(1_000))),
+        "daxpy10000" => Ok(boxed(Daxpy::new(10_000))),
+        _ => {
+            let pages = if row.short_turns > 0 { main } else { cache };
+            let reads = id.starts_with("read");
+            row = row.with("stride_bytes", STEP_BYTES);
+            pages.as_ref().map_err(Clone::clone).and_then(|p| areas(reads, p)).map(|(areas, words)| {
+                row.per_turn = words as f64;
+                if reads { boxed(Reads::new(areas)) } else { boxed(Writes::new(areas)) }
+            })
         }
     };
     match subject {
         Ok(subject) => Bench { row, subject },
         Err(why) => {
             row.refused = Some(why);
-            Bench::new(row, Repeated::returning("nothing", || Ok(())))
+            Bench::new(row, Repeated::nothing())
         }
     }
 }
@@ -160,6 +154,7 @@ fn areas(reads: bool, pages: &Pages) -> Result<(Vec<Area<'_>>, usize), String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ON_FILES;
     use super::*;
 
     const MIB: u64 = 1 << 20;

@@ -1,13 +1,6 @@
-//! Twelve operations by the decade of their cost (Howell, "Microbenchmarking", 1998), with what each row is
-//! here: `fopen` and `fclose` of a buffered stream on a file (closing writes the one character it holds), one character into
-//! the buffer, a line of 24 characters written at once (line buffering, as on a terminal), reads and writes of 8,000 words one
-//! cache line apart in memory (a fresh area each time) and in the first cache, a POSIX thread made and joined, `y = a x + y` over
-//! 100, 1,000 and 10,000 numbers as the compiler writes it.
-//!
-//! Reads and writes are independent of each other, as in Howell's loop, so the machine overlaps them: throughput, not
-//! latency. The dependent figures are those of the memory probe.
+//! Twelve operations by the decade of their cost (Howell, "Microbenchmarking", 1998); what each row is here: `docs/ops.md`. Reads and
+//! writes are independent of each other, as in Howell's loop, so the machine overlaps them; dependent ones are in the memory probe.
 
-mod layout;
 mod measure;
 mod subjects;
 
@@ -22,7 +15,7 @@ use machmeter_engine::cost::estimate::MARK;
 use machmeter_engine::cost::{Cost, Kind, Row, Rows};
 
 use super::Params;
-use super::cost::{COST, NO_FIGURE, NO_FILES};
+use super::cost::{NO_FIGURE, NO_FILES};
 use super::{arithmetic, processes, table};
 use machmeter_engine::part::Part;
 
@@ -84,11 +77,15 @@ fn row_of<'r>(rows: &'r Rows, id: &str) -> Option<&'r Row> {
 
 fn analyze(params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     let priced = table::priced(rows, PART.name);
-    let mut out =
-        Analysis { metrics: priced.iter().map(|p| table::metric(&COST, p)).collect(), ..Analysis::default() };
-    let on_files = |r: &Row| ON_FILES.contains(&r.operation.as_str()) && r.refused.is_some();
-    out.warnings.extend(table::warning(&NO_FILES, &priced, on_files));
-    out.warnings.extend(table::warning(&NO_FIGURE, &priced, |r| !on_files(r)));
+    let code_of = |r: &Row| {
+        let on_files = ON_FILES.contains(&r.operation.as_str()) && r.refused.is_some();
+        if on_files { NO_FILES } else { NO_FIGURE }
+    };
+    let mut out = Analysis {
+        metrics: priced.iter().map(table::metric).collect(),
+        warnings: table::warnings(&priced, &[NO_FILES, NO_FIGURE], code_of),
+        ..Analysis::default()
+    };
     let rung = |name: &str, cost: &Cost| {
         let k = cost.known()?;
         let (low, high) = (Some(k.low_ns), Some(k.high_ns));
@@ -100,9 +97,8 @@ fn analyze(params: &Params, rows: &Rows, _seed: u64) -> Analysis {
         return out;
     }
     if params.truncate_decades {
-        out.summary
-            .lines
-            .push(SummaryLine { section: table::SECTION.to_owned(), lines: layout::truncated(&ladder) });
+        let section = table::SECTION.to_owned();
+        out.summary.lines.push(SummaryLine { section, lines: truncated(&ladder) });
     }
     for (id, name) in ALONGSIDE {
         let found = rows.rows.iter().find(|r| r.part != PART.name && r.operation == id);
@@ -111,14 +107,20 @@ fn analyze(params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     let (started, spawn) = table::spawn(rows);
     ladder.extend(spawn.and_then(|cost| rung(started, &cost)));
     let add = arithmetic::addition(rows);
-    let ci = add.ci.as_ref().map(|ci| (ci.low, ci.high));
-    ladder.extend(add.value.map(|value| DecadeRow {
-        name: "add".to_owned() + if add.is_shared() { MARK } else { "" },
-        value,
-        low: ci.map(|ci| ci.0),
-        high: ci.map(|ci| ci.1),
-    }));
+    let (low, high) = add.ci.as_ref().map(|ci| (ci.low, ci.high)).unzip();
+    let name = "add".to_owned() + if add.is_shared() { MARK } else { "" };
+    ladder.extend(add.value.map(|value| DecadeRow { name, value, low, high }));
     out.datasets.push(Dataset::new("ops.ladder", "Ten to the power minus", "What one operation costs, by the decade of its seconds; ~ marks what lies on the edge between two decades. \
                   Reads and writes are per word, one line apart, as fast as the machine overlaps them.", Shape::Decades(Decades { value: Axis::log("cost", Unit::Nanoseconds), rows: ladder })));
     out
+}
+
+/// In the layout of 1998, with its whole numbers: the logarithm cut off towards zero, as its two tables show (328, 184, 69 and
+/// 11 ns stand there as -6, -6, -7, -7).
+fn truncated(rows: &[DecadeRow]) -> Vec<String> {
+    const HEADING: &str = "     Operation       : Order of magnitude (log10(time in secs))";
+    let cut = |r: &DecadeRow| Some(r.log10(Unit::Nanoseconds)?.trunc() as i32);
+    let mut lines = vec![HEADING.to_owned(), "-".repeat(41)];
+    lines.extend(rows.iter().filter_map(|r| Some(format!("{:>20} : {}", r.name, cut(r)?))));
+    lines
 }

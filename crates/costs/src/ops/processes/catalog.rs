@@ -34,9 +34,9 @@ pub(in crate::ops) fn kept_threads<'a>() -> Planned<'a> {
 }
 
 fn threads<'a>(stack: &str, stack_bytes: usize) -> Planned<'a> {
-    let threads = Threads::with_stack(stack_bytes).map_err(|e| one_line(&e));
-    let with = |t: Threads| plan("thread_create_join", WORKED, move || limited(t.create_and_join()));
-    Planned::made(PART_NAME, "thread_create_join", threads, with).with("stack", stack)
+    let threads = Threads::with_stack(stack_bytes);
+    let once = |threads: &mut Threads| limited(threads.create_and_join());
+    Planned::with_made(PART_NAME, "thread_create_join", threads, WORKED, once).with("stack", stack)
 }
 
 /// The same on a stack that is mapped and unmapped each time.
@@ -48,32 +48,28 @@ pub(super) fn fresh_threads<'a>() -> Planned<'a> {
 pub(in crate::ops) fn starts<'a>(exec_target: Option<&str>) -> Vec<Planned<'a>> {
     let bare = |operation, what, once: fn(&mut Bare) -> io::Result<()>| {
         let run = move |b: &mut Bare, turns| (0..turns).try_for_each(|_| limited(once(b))).map(|()| turns);
-        Planned::new(PART_NAME, operation, Holding::new(what, Bare::new, run))
+        Planned::new(PART_NAME, operation, Holding { make: Bare::new, run, held: None, what, done: 0 })
     };
-    let memory = || Inherited::touched((HEIRS_MIB.1 as usize) << 20);
+    let make = || Inherited::touched((HEIRS_MIB.1 as usize) << 20);
     // A batch is one fork, a turn a MiB of the memory that the child inherits.
-    let heir = |memory: &mut Inherited, mib| {
+    let run = |memory: &mut Inherited, mib| {
         memory.leave_to_children((mib as usize) << 20)?;
         limited(task::fork_and_wait()).map(|()| 1)
     };
+    let heir = Holding { make, run, held: None, what: EXITED, done: 0 };
     let mut rows = programs(exec_target);
     rows.extend([
         bare("clone_thread", WORKED, Bare::clone_and_wait),
         plan("fork_exit_wait", EXITED, || limited(task::fork_and_wait())).first(),
-        Planned::new(PART_NAME, "fork_per_mib", Holding::new(EXITED, memory, heir))
-            .row(|mut row| {
-                (row.short_turns, row.long_turns) = HEIRS_MIB;
-                row
-            })
-            .first(),
+        Planned::new(PART_NAME, "fork_per_mib", heir).turns(HEIRS_MIB).first(),
         bare("vfork_exit_wait", EXITED, Bare::vfork_and_wait),
     ]);
     rows
 }
 
 /// An operation on memory that is there during visits only, so that no other row inherits it.
-struct Holding<T, M, R> {
-    make: M,
+struct Holding<T, R> {
+    make: fn() -> io::Result<T>,
     /// So many turns; how often the thing was done.
     run: R,
     held: Option<T>,
@@ -81,13 +77,7 @@ struct Holding<T, M, R> {
     done: u64,
 }
 
-impl<T, M: FnMut() -> io::Result<T>, R: FnMut(&mut T, u64) -> io::Result<u64>> Holding<T, M, R> {
-    fn new(what: &'static str, make: M, run: R) -> Self {
-        Self { make, run, held: None, what, done: 0 }
-    }
-}
-
-impl<T, M: FnMut() -> io::Result<T>, R: FnMut(&mut T, u64) -> io::Result<u64>> Subject for Holding<T, M, R> {
+impl<T, R: FnMut(&mut T, u64) -> io::Result<u64>> Subject for Holding<T, R> {
     fn prepare(&mut self) -> Result<(), String> {
         let held = self.held.insert((self.make)().map_err(|e| one_line(&e))?);
         // Once, so that what the system refuses is told with its cause.
@@ -121,26 +111,22 @@ fn programs<'a>(exec_target: Option<&str>) -> Vec<Planned<'a>> {
     let mut rows = Vec::new();
     for (i, (name, path, arguments)) in targets.into_iter().enumerate() {
         for operation in ["spawn", "fork_exec"] {
-            let path = path.clone();
-            let why = |e: &io::Error| format!("{}: {}", path.display(), one_line(e));
-            let row = Planned::made(
-                PART_NAME,
-                operation,
-                Program::new(&path, &arguments).map_err(|e| why(&e)),
-                |program| {
-                    plan(operation, "children that exited with 0", move || {
-                        let done = if operation == "spawn" {
-                            program.spawn_and_wait()
-                        } else {
-                            // Where there is no program, posix_spawn says why.
-                            program.fork_exec_and_wait().or_else(|e| program.spawn_and_wait().and(Err(e)))
-                        };
-                        limited(done)
-                            .map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", path.display())))
-                    })
-                },
-            );
-            let row = row.with("program", name);
+            let named = {
+                let path = path.clone();
+                move |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", path.display()))
+            };
+            let program = Program::new(&path, &arguments).map_err(&named);
+            let once = move |program: &mut Program| {
+                let done = if operation == "spawn" {
+                    program.spawn_and_wait()
+                } else {
+                    // Where there is no program, posix_spawn says why.
+                    program.fork_exec_and_wait().or_else(|e| program.spawn_and_wait().and(Err(e)))
+                };
+                limited(done).map_err(&named)
+            };
+            let what = "children that exited with 0";
+            let row = Planned::with_made(PART_NAME, operation, program, what, once).with("program", name);
             rows.push(if i == 0 && operation == "spawn" { row.first() } else { row });
         }
     }

@@ -28,7 +28,7 @@ use machmeter_sys::call::family_cpu_ns;
 use machmeter_sys::thread::monotonic_ns;
 
 use super::Params;
-use super::cost::{COST, NO_FIGURE};
+use super::cost::NO_FIGURE;
 use super::prices;
 use super::repeated::affordable;
 use super::table;
@@ -130,7 +130,7 @@ fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), ProbeError> 
     let sampler = Rc::new(RefCell::new(sampler));
     let left_ns = at.left_ns();
     let mut cells: CellList<'_> =
-        affordable(starts, prices::Priced::is_first, PACE.visit_ns(), left_ns).into_iter().collect();
+        affordable(starts, |cell| cell.first, PACE.visit_ns(), left_ns).into_iter().collect();
     for planned in affordable(threads, |p| p.first, PACE.visit_ns(), left_ns) {
         cells.push(OnSharedCpu { cell: BenchCell::new(planned.bench, PACE), sampler: Rc::clone(&sampler) });
     }
@@ -163,20 +163,8 @@ impl Cell for OnSharedCpu<'_> {
 }
 
 fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
-    let priced = table::priced(rows, PART_NAME);
-    let mut out = Analysis::default();
-    if priced.is_empty() {
-        return out;
-    }
-    out.metrics = priced.iter().map(|p| table::metric(&COST, p)).collect();
-    out.datasets.push(table::dataset(
-        PART_NAME,
-        "Threads and processes",
-        "Starting something that does nothing and waiting for its end, and handing the CPU to another thread; all on one CPU.",
-        &priced,
-    ));
-    let is_switch = |r: &Row| r.operation == switch::OPERATION;
-    out.warnings.extend(table::warning(&NOT_STARTED, &priced, |r| !is_switch(r)));
-    out.warnings.extend(table::warning(&NO_FIGURE, &priced, is_switch));
-    out
+    let caption = "Starting something that does nothing and waiting for its end, and handing the CPU to another thread; all on one CPU.";
+    let code_of = |r: &Row| if r.operation == switch::OPERATION { NO_FIGURE } else { NOT_STARTED };
+    let codes = [NOT_STARTED, NO_FIGURE];
+    table::analysis(rows, PART_NAME, ["Threads and processes", caption], &codes, code_of)
 }

@@ -37,8 +37,7 @@ impl Switches {
 
     /// The row: two switches per turn, there and back.
     pub(super) fn plan<'a>(cpu: usize, policy: Policy) -> Planned<'a> {
-        let row = Planned::new(PART_NAME, OPERATION, Self::new(cpu, policy));
-        row.row(|row| row.per_turn(2.0))
+        Planned::new(PART_NAME, OPERATION, Self::new(cpu, policy)).per_turn(2.0)
     }
 }
 
@@ -83,12 +82,7 @@ impl Subject for Switches {
 
     fn proof(&mut self) -> Option<Proof> {
         // The scheduler may leave out a yield now and then, when something else is ready.
-        let expected = self.expected - self.expected / 20;
-        (self.expected > 0).then(|| Proof {
-            what: "turns of the partner".to_owned(),
-            expected,
-            seen: self.seen,
-        })
+        Proof::of("turns of the partner", self.expected - self.expected / 20, self.seen)
     }
 }
 

@@ -3,8 +3,8 @@
 use machmeter_engine::cost::Cost;
 use machmeter_engine::experiment::{CellList, Enough, sample, sample_benches};
 use machmeter_engine::sampling::{Bench, HostTiming, Pace, Sampler};
+use machmeter_engine::team::Seats;
 use machmeter_engine::team::sampler::HostClock;
-use machmeter_engine::team::{Seats, threads::Threads};
 use machmeter_sys::pages::Backing;
 use machmeter_sys::sched::Policy;
 use machmeter_sys::thread::monotonic_ns;
@@ -21,18 +21,14 @@ fn the_first_cache_is_read_faster_than_memory() {
     buffer.fill(3);
     let near = Spec { working_set_bytes: 24 << 10, ..spec("read", Level::L1, 1, Contents::Random) };
     let far = Spec { working_set_bytes: bytes, level: Level::Memory, ..near };
-    let benches: Vec<Bench<'_>> = [near, far]
-        .iter()
-        .map(|s| {
-            let stream = Stream::new(s.kernel, &buffer, s.working_set_bytes).unwrap();
-            Bench::new(s.row(stream.kernel_turns()), stream)
-        })
-        .collect();
-    let begin_ns = monotonic_ns();
-    let until_ns = begin_ns + 1_000_000_000;
+    let benches = [near, far].map(|s| {
+        let stream = Stream::new(s.kernel, &buffer, s.working_set_bytes).unwrap();
+        Bench::new(s.row(stream.kernel_turns()), stream)
+    });
+    let until_ns = monotonic_ns() + 1_000_000_000;
     let mut sampler = Sampler::new(HostTiming::new(source), rate, 7);
     let pace = Pace::of(Pace::BATCH_NS, 3);
-    let rows = sample_benches(&mut sampler, benches, pace, Enough::visits(200), until_ns);
+    let rows = sample_benches(&mut sampler, benches.into(), pace, Enough::visits(200), until_ns);
     assert!(monotonic_ns() < until_ns + 1_000_000_000, "the time was not kept");
     let costs: Vec<Cost> = rows.iter().map(|r| Cost::of(r, rate.ns_per_tick(), 1)).collect();
     let [Some(near), Some(far)] = [costs[0].value_ns(), costs[1].value_ns()] else {
@@ -57,7 +53,7 @@ fn several_cpus_work_at_once_and_end_in_time() {
     let until_ns = monotonic_ns() + 1_500_000_000;
     let clock = HostClock::MONOTONIC;
     let setting = together::Setting { seats, buffers: buffers.iter().collect(), clock, seed: 1 };
-    let cells = specs.iter().map(|spec| together::TogetherCell::new(&Threads, &setting, spec).unwrap());
+    let cells = specs.iter().map(|spec| together::TogetherCell::new(&setting, spec).unwrap());
     let mut cells: CellList<'_> = cells.collect();
     sample(&mut Sampler::new(HostTiming::new(source), rate, 7), &mut cells, Enough::ENDLESS, until_ns);
     let rows = cells.into_rows();
