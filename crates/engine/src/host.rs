@@ -35,9 +35,6 @@ pub struct Stored {
 }
 
 /// For hosts that have no stored runs.
-///
-/// # Errors
-/// Always.
 pub fn nothing_stored(name: &str) -> Result<Stored, String> {
     Err(format!("no stored run '{name}' here"))
 }
@@ -68,9 +65,6 @@ pub struct Host<'a> {
 
 impl Host<'_> {
     /// Ends a dry run. Called after all refusals and before anything is measured.
-    ///
-    /// # Errors
-    /// [`ProbeError::DryRun`].
     pub fn begin(&self) -> Result<(), ProbeError> {
         if self.dry_run { Err(ProbeError::DryRun) } else { Ok(()) }
     }

@@ -86,14 +86,8 @@ pub trait Loads: Sync {
     /// All, sorted by name.
     fn infos(&self) -> Vec<&'static LoadInfo>;
     /// Refuses what can be told to be wrong without starting anything.
-    ///
-    /// # Errors
-    /// One line with the true cause.
     fn check(&self, request: &LoadRequest) -> Result<(), LoadError>;
     /// Starts one. Returns when it works.
-    ///
-    /// # Errors
-    /// One line with the true cause.
     fn start(&self, request: &LoadRequest) -> Result<Box<dyn RunningLoad>, LoadError>;
 }
 

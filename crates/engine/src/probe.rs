@@ -155,9 +155,6 @@ pub trait Probe {
     type Samples;
 
     /// Wall time at `level` when no time is given, ns.
-    ///
-    /// # Errors
-    /// When the parameters are seen to be wrong without a host.
     fn default_ns(_params: &Self::Params, level: Level) -> Result<u64, ProbeError> {
         Ok(level.probe_seconds() * 1_000_000_000)
     }
@@ -174,10 +171,7 @@ pub trait Probe {
 
     const SELFTEST: SelfTest;
 
-    /// Takes samples on the host within `host.budget`.
-    ///
-    /// # Errors
-    /// When the request is wrong or the system refuses; nothing has been changed then.
+    /// Takes samples on the host within `host.budget`. Where it refuses, nothing has been changed.
     fn measure(host: &Host<'_>, params: &Self::Params) -> Result<Measured<Self::Samples>, ProbeError>;
 
     /// Computes everything that can be said from samples. Pure.
@@ -186,9 +180,6 @@ pub trait Probe {
     fn tables(samples: &Self::Samples) -> Vec<Table>;
 
     /// Samples from stored or imported tables.
-    ///
-    /// # Errors
-    /// When the tables are not this probe's.
     fn from_tables(tables: &[Table]) -> Result<Self::Samples, ProbeError>;
 }
 
@@ -255,9 +246,6 @@ fn from_matches<P: Probe>(matches: &ArgMatches) -> Result<P::Params, ProbeError>
 }
 
 /// Parameters from a JSON object; keys that are not given take the defaults of the command line.
-///
-/// # Errors
-/// One line: a key that there is not, a value of another type.
 pub fn parameters<P: Probe>(value: &serde_json::Value) -> Result<P::Params, ProbeError> {
     let command = P::Params::augment_args(clap::Command::new(P::INFO.name).no_binary_name(true));
     let matches = command.try_get_matches_from(std::iter::empty::<String>());

@@ -16,10 +16,7 @@ use crate::host::Host;
 
 /// An operation that can be repeated.
 pub trait Subject {
-    /// Makes ready for the next visit (builds a chain, opens a file); not timed.
-    ///
-    /// # Errors
-    /// One line why it cannot be; the row is refused with it.
+    /// Makes ready for the next visit (builds a chain, opens a file); not timed. An error refuses the row.
     fn prepare(&mut self) -> Result<(), String> {
         Ok(())
     }

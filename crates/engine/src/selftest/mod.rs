@@ -93,9 +93,6 @@ pub struct SelfTest {
     /// Whether it tries again within a time that is given.
     pub tries_again: bool,
     /// Runs all checks in order. Ends early, with what was done so far, when a signal asks to stop.
-    ///
-    /// # Errors
-    /// In one line, when there is no CPU or no clock to test on.
     pub run: fn(&Options, &dyn Progress) -> Result<Vec<SelfCheck>, String>,
 }
 
@@ -104,9 +101,6 @@ pub type Injection = (&'static str, fn(&machine::Machine<'_>, &Options) -> Vec<S
 
 /// Self-test of a probe that is a list of parts: theirs in order, then its time under real-time threads. Ends early, with
 /// what was done so far, when a signal asks to stop.
-///
-/// # Errors
-/// In one line, when there is no CPU or no clock to test on.
 pub fn run<V: Verb>(options: &Options, progress: &dyn Progress) -> Result<Vec<SelfCheck>, String> {
     let machine = machine::Machine::open(options.cpu, options.seed, progress)?;
     let mut checks = Vec::new();

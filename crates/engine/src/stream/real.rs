@@ -50,9 +50,6 @@ pub struct RealMachine {
 impl RealMachine {
     /// A machine for `stream` on the calling thread: calibrates, starts the stages. `stop` ends sleeping and working within
     /// a period. `launch` is what [`Demand::Launch`] starts: a program and its arguments.
-    ///
-    /// # Errors
-    /// When a stage's thread cannot be started.
     pub fn new(
         stream: &Stream,
         stop: Arc<AtomicBool>,

@@ -34,9 +34,6 @@ pub struct Arena {
 
 impl Arena {
     /// With so many cells (each a 64-bit word, 0 at first) and a heap of so many bytes.
-    ///
-    /// # Errors
-    /// When the memory is not there: one line.
     pub fn new(cells: usize, heap_bytes: usize) -> io::Result<Self> {
         let bytes = cells
             .checked_mul(CELL_BYTES)
@@ -161,10 +158,7 @@ pub trait Team: Sync {
     fn model(&self) -> &'static str;
 
     /// Lets every member do `work` once, all at the same time. The caller waits; it is a member itself nowhere. Members get
-    /// `limit_ns` from the start.
-    ///
-    /// # Errors
-    /// [`TeamError`]; nothing is left running.
+    /// `limit_ns` from the start. Nothing is left running, whatever came of it.
     fn run(&self, seats: &Seats, limit_ns: u64, work: Work<'_>) -> Result<Vec<Attendance>, TeamError>;
 }
 

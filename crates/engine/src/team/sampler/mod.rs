@@ -285,9 +285,6 @@ impl<'a> TeamVisit<'a> {
     }
 
     /// Makes the visit.
-    ///
-    /// # Errors
-    /// One line: the team could not be started or lost a member, or there is no memory.
     pub fn take(&self, cells: &[TeamCell<'_>]) -> Result<Found, String> {
         let members = self.seats.cpus.len();
         let each = |c: &TeamCell<'_>| c.samples * c.timed_members();
