@@ -42,12 +42,10 @@ impl Arena {
         Ok(Self { pages, cells })
     }
 
-    /// Cell `i`; `None` beyond the last.
-    pub fn cell(&self, i: usize) -> Option<&AtomicU64> {
-        if i >= self.cells {
-            return None;
-        }
-        self.pages.extent().part(i * CELL_BYTES, 8)?.atomics().first()
+    /// Cell `i`, of as many as were asked for.
+    pub fn cell(&self, i: usize) -> &AtomicU64 {
+        assert!(i < self.cells, "cell {i} of {}", self.cells);
+        &self.pages.extent().atomics()[i * CELL_BYTES / 8]
     }
 
     pub fn heap(&self) -> Extent<'_> {
@@ -141,15 +139,6 @@ pub enum TeamError {
     Lost { model: &'static str, rank: usize, why: String },
 }
 
-/// What is known of one member after the work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Attendance {
-    /// Times it was switched out against its will while it worked.
-    pub preempted: u64,
-    /// Whether it ended on the CPU it was seated on.
-    pub stayed: bool,
-}
-
 /// The work of a team: called once in every member. What it finds it writes into the arena.
 pub type Work<'w> = &'w (dyn Fn(&Member<'_>) + Sync);
 
@@ -159,7 +148,7 @@ pub trait Team: Sync {
 
     /// Lets every member do `work` once, all at the same time. The caller waits; it is a member itself nowhere. Members get
     /// `limit_ns` from the start. Nothing is left running, whatever came of it.
-    fn run(&self, seats: &Seats, limit_ns: u64, work: Work<'_>) -> Result<Vec<Attendance>, TeamError>;
+    fn run(&self, seats: &Seats, limit_ns: u64, work: Work<'_>) -> Result<(), TeamError>;
 }
 
 /// Whether two members sit on one CPU.

@@ -81,9 +81,8 @@ pub(super) fn with_locks<'m, W: WithLocks<'m>>(
         (0..n.min(PLACES)).map(one).collect::<io::Result<_>>().map_err(|e| e.to_string())
     }
     let sharing = room.sharing;
-    let word = |i| room.words.cell(i).ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory));
     Ok(match kind {
-        Kind::Spin => work.run(make(n, |i| Ok(TestTestAndSet(word(i)?)))?),
+        Kind::Spin => work.run(make(n, |i| Ok(TestTestAndSet(room.words.cell(i))))?),
         Kind::Futex => work.run(make(n, |_| Ok(FutexMutex(Word::new(sharing)?)))?),
         Kind::PosixMutex => work.run(make(n, |_| Mutex::new(sharing))?),
         Kind::StdMutex => work.run(make(n, |_| Ok(std::sync::Mutex::new(())))?),

@@ -55,9 +55,7 @@ pub(super) fn killed(machine: &Machine<'_>, _: &Options) -> Vec<SelfCheck> {
     let begin_ns = monotonic_ns();
     let run = Processes.run(&seats, LIMIT_NS, &|m: &Member<'_>| {
         let me = std::process::id();
-        if let Some(cell) = pids.cell(m.rank) {
-            cell.store(u64::from(me), Ordering::Release);
-        }
+        pids.cell(m.rank).store(u64::from(me), Ordering::Release);
         match m.rank {
             1 => drop(process::kill_process(me as i32)),
             2 => nanosleep_until(monotonic_ns() + 60_000_000_000),
@@ -66,7 +64,7 @@ pub(super) fn killed(machine: &Machine<'_>, _: &Options) -> Vec<SelfCheck> {
     });
     let took_ns = monotonic_ns() - begin_ns;
     let left = (0..3).filter(|rank| {
-        let pid = pids.cell(*rank).map_or(0, |c| c.load(Ordering::Acquire));
+        let pid = pids.cell(*rank).load(Ordering::Acquire);
         pid > 0 && process::state_of(pid as i32).is_some()
     });
     let left = left.count();
