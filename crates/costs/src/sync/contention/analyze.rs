@@ -15,7 +15,7 @@ use super::operations::Operation;
 use super::{FAIRNESS, FALSE_SHARING, PART, UNFAIR};
 use crate::show;
 use crate::sync::Params;
-use crate::sync::cost::{COST, ONE_CPU};
+use crate::sync::cost::{COST, one_cpu};
 use machmeter_engine::disturbance::placement::{self, levels};
 
 /// Cost over that of counters far apart from which on two disturb each other.
@@ -123,11 +123,8 @@ fn reach(views: &[View<'_>], operation: &str) -> Option<(Metric, Finding)> {
 }
 
 fn warnings(views: &[View<'_>], levels: Option<&Regimes>) -> Vec<Warning> {
-    let mut out = Vec::new();
-    if views.iter().any(|v| v.row.refused.as_deref().is_some_and(|w| w.contains("needs two CPUs"))) {
-        let text = "contention was not measured: it needs two CPUs, and there is 1";
-        out.push(ONE_CPU.warning(text.to_owned()));
-    }
+    let text = |_| "contention was not measured: it needs two CPUs, and there is 1".to_owned();
+    let mut out = Vec::from_iter(one_cpu(views.iter().map(|v| v.row), text));
     out.extend(placement::moved(PART.name, levels));
     let worst = views
         .iter()

@@ -54,7 +54,8 @@ pub(super) fn visit(
     match kind {
         Kind::Spin => {
             let barrier = heap::Barrier::new(board.cell(ARRIVED), board.cell(GENERATION));
-            visit.take(row, &Steps { wait: |m: &Member<'_>| barrier.wait(m), kind, members, board: &board })?;
+            visit
+                .take(row, &Steps { wait: |m: &Member<'_>| barrier.wait(m), kind, members, board: &board })?;
         }
         Kind::Std => {
             let barrier = std::sync::Barrier::new(members);
@@ -66,7 +67,8 @@ pub(super) fn visit(
         }
         Kind::Posix => {
             let barrier = Barrier::new(members, sharing).map_err(|e| e.to_string())?;
-            visit.take(row, &Steps { wait: |_: &Member<'_>| barrier.wait(), kind, members, board: &board })?;
+            visit
+                .take(row, &Steps { wait: |_: &Member<'_>| barrier.wait(), kind, members, board: &board })?;
         }
     }
     let read = |i: usize| board.cell(i).load(Ordering::Relaxed);

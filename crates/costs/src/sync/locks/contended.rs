@@ -140,7 +140,8 @@ impl<L: Lock> JointOperation for Contended<'_, L> {
     fn judge(&self, turns: u64, clean: bool) -> Option<Disturbance> {
         let counts = self.counts();
         let counted: u64 = counts.iter().sum();
-        let added = if self.lock.is_shared() { counted } else { self.board.cell(NUMBER).load(Ordering::Relaxed) };
+        let added =
+            if self.lock.is_shared() { counted } else { self.board.cell(NUMBER).load(Ordering::Relaxed) };
         self.heap[COUNTED].fetch_add(counted, Ordering::Relaxed);
         self.heap[ADDED].fetch_add(added, Ordering::Relaxed);
         if clean && turns >= LEAST_TURNS && !self.lock.is_shared() {

@@ -63,9 +63,9 @@ impl Work for Together {
         3 * (SAMPLES[usize::from(sleeps)] as u64 + 2) * batch_ns as u64
     }
 
-    fn perform(job: &mut Job, team: TeamVisit<'_>, regime_ns: f64) -> Result<(), String> {
+    fn perform(job: &mut Job, team: &TeamVisit<'_>, regime_ns: f64) -> Result<(), String> {
         let sharing = jobs::sharing(team.team);
-        perform(&LockVisit::of(team, job.what, Pace::SHARED_BATCH_NS, regime_ns), sharing, job)
+        perform(&LockVisit::of(*team, job.what, Pace::SHARED_BATCH_NS, regime_ns), sharing, job)
     }
 }
 

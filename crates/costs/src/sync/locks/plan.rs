@@ -72,7 +72,7 @@ pub(super) fn jobs(cpus: &[usize], model: &str, full: bool) -> Vec<Job> {
             }
         }
     }
-    jobs::refuse_alone(&mut out, cpus.len());
+    jobs::refuse_alone(&mut out);
     out
 }
 

@@ -19,6 +19,7 @@ use super::kinds::{ALL, Kind, LockMemory, WithLocks, with_locks};
 use super::lock::Lock;
 use super::measure::LockVisit;
 use super::plan::jobs;
+use crate::sync::cost::NEEDS_TWO;
 
 pub(super) fn exclusion(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck> {
     let cpus = machine.allowed.to_vec();
@@ -58,7 +59,7 @@ pub(super) fn open_lock(machine: &Machine<'_>, _: &Options) -> Vec<SelfCheck> {
     );
     let cpus = machine.allowed.to_vec();
     if cpus.len() < 2 {
-        return vec![SelfCheck::not_shown(id, what, bar, "needs two CPUs, has 1")];
+        return vec![SelfCheck::not_shown(id, what, bar, NEEDS_TWO)];
     }
     vec![match row_of_an_open_lock(&cpus[..2]) {
         Err(why) => SelfCheck::not_shown(id, what, bar, why),

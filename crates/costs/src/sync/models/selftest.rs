@@ -14,8 +14,9 @@ use machmeter_sys::thread::{monotonic_ns, nanosleep_until};
 
 use machmeter_sys::sched::Policy;
 
-use super::measure::{ONE_CPU, PROCESSES, THREADS, row};
+use super::measure::{PROCESSES, THREADS, row};
 use super::operations::{self, Operation};
+use crate::sync::cost::NEEDS_TWO;
 use machmeter_engine::selftest::machine::{Machine, Steal};
 use machmeter_engine::selftest::{Options, SelfCheck, State};
 
@@ -89,7 +90,7 @@ fn side_by_side(machine: &Machine<'_>, operation: Operation, id: &str, visits: u
     let bar = "the median ratio of visits that follow each other within 10 % of 1";
     let cpus: Vec<usize> = machine.allowed.iter().take(2).collect();
     if cpus.len() < 2 {
-        return SelfCheck::not_shown(id, &what, bar, ONE_CPU);
+        return SelfCheck::not_shown(id, &what, bar, NEEDS_TWO);
     }
     let seats = Seats { cpus, policy: Policy::ordinary() };
     let steal = Steal::watch();

@@ -10,9 +10,10 @@ use machmeter_sys::clock::{SourceId, TickRate};
 use machmeter_sys::sched::Policy;
 use machmeter_sys::thread::monotonic_ns;
 
-use super::measure::{OF_TWO, ONE_CPU, PROCESSES, THREADS, USER_THREADS, row};
+use super::measure::{OF_TWO, PROCESSES, THREADS, USER_THREADS, row};
 use super::operations::Operation;
 use super::{analyze, operations};
+use crate::sync::cost::{NEEDS_TWO, ONE_CPU};
 use crate::testing::params;
 use machmeter_engine::disturbance::placement::MOVES;
 
@@ -158,9 +159,9 @@ fn costs_are_those_at_the_main_placement() {
 
 #[test]
 fn rows_that_were_refused_are_named_once() {
-    let refused = row("barrier", Kind::Latency, PROCESSES, 2).refused(ONE_CPU);
+    let refused = row("barrier", Kind::Latency, PROCESSES, 2).refused(NEEDS_TWO);
     let a = analysis(vec![planted("ping_pong", PROCESSES, 2, 105), refused.clone(), refused]);
     let codes: Vec<&str> = a.warnings.iter().map(|w| w.code.as_str()).collect();
-    assert_eq!(codes, [crate::sync::cost::ONE_CPU.id]);
+    assert_eq!(codes, [ONE_CPU.id]);
     assert!(a.warnings[0].text.contains("2 rows"), "{}", a.warnings[0].text);
 }

@@ -12,6 +12,7 @@ use super::plan::couples;
 use super::trips::Kind;
 use super::{CLASSES, COUPLES, PART};
 use crate::sync::Params;
+use crate::sync::cost::NEEDS_TWO;
 use machmeter_engine::part::PartContext;
 
 /// Length of a visit on idle CPUs, ns; for planning.
@@ -22,9 +23,8 @@ const COUPLES_MAX: usize = 512;
 /// Longest visit, ns: on busy CPUs both members must first have a slice at once.
 const LIMIT_NS: u64 = 100_000_000;
 
-#[allow(clippy::unnecessary_wraps, reason = "the form of all parts")]
 pub(super) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), ProbeError> {
-    super::super::begin(at, params, PART.name)?;
+    crate::sync::begin(at, params, PART.name)?;
     let cpus = at.cpus();
     if cpus.len() < 2 {
         at.rows.extend(Kind::ALL.iter().map(|kind| refused(*kind)));
@@ -42,7 +42,7 @@ pub(super) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), P
 }
 
 fn refused(kind: Kind) -> Row {
-    Row::new(PART.name, kind.name(), Question::Latency).refused("needs two CPUs, has 1")
+    Row::new(PART.name, kind.name(), Question::Latency).refused(NEEDS_TWO)
 }
 
 /// One direction of a couple: `from` measures, and the lines lie in the memory near it.

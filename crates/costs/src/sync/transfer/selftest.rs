@@ -11,6 +11,7 @@ use machmeter_sys::sched::Policy;
 
 use super::{CORE_TO_CORE, PART};
 use crate::sync::Sync;
+use crate::sync::cost::NEEDS_TWO;
 
 const NEIGHBORS: usize = 8;
 /// Most that they may move a transfer inside one placement.
@@ -29,7 +30,7 @@ pub(super) fn busy_neighbors(machine: &Machine<'_>, options: &Options) -> Vec<Se
     let id = |kind: &str| format!("busy.{kind}");
     let refuse = |why: &str| KINDS.iter().map(|k| SelfCheck::not_shown(&id(k), &what, bar, why)).collect();
     if machine.allowed.len() < 2 {
-        return refuse("needs two CPUs, has 1");
+        return refuse(NEEDS_TWO);
     }
     let slice_ns = if options.quick { 2_000_000_000 } else { 6_000_000_000 };
     let steal = Steal::watch();

@@ -22,7 +22,6 @@ const VISIT_NS: [u64; 2] = [100_000_000, 300_000_000];
 /// Pairs of a visit in which nobody sleeps: the first visit alone can make a figure.
 const PAIRS: usize = 8;
 
-#[allow(clippy::unnecessary_wraps, reason = "the form of all parts")]
 pub(super) fn measure(at: &mut PartContext<'_>, _params: &Params) -> Result<(), ProbeError> {
     at.host.begin()?;
     let full = at.left_ns() >= SHORT_BELOW_NS;
@@ -37,58 +36,50 @@ impl Work for What {
         3 * (PAIRS as u64 + 2) * Pace::SHARED_BATCH_NS as u64
     }
 
-    fn perform(job: &mut Job, team: TeamVisit<'_>, regime_ns: f64) -> Result<(), String> {
-        perform(&team, job, regime_ns)
+    fn perform(job: &mut Job, visit: &TeamVisit<'_>, regime_ns: f64) -> Result<(), String> {
+        let sharing = jobs::sharing(visit.team);
+        let (rule, members) = (rule(job), job.cpus.len());
+        let row = &mut job.row;
+        // Of those that wake each other; further members only keep CPUs busy.
+        let mut take = |operation: &dyn JointOperation, judged: usize| {
+            let turns = Turns::of(Pace::SHARED_BATCH_NS);
+            let cell = TeamCell { rule, judged, ..TeamCell::new(operation, members, turns, PAIRS) };
+            if rule == Rule::Undisturbed {
+                return visit.take_row(cell, row, regime_ns).map(drop);
+            }
+            let trips = TeamCell { batches: Batches::Trips(TRIPS), samples: 1, ..cell };
+            visit.take_trips(trips, row, regime_ns)
+        };
+        let board = Arena::new(CELLS, 64).map_err(|e| e.to_string())?;
+        match job.what {
+            What::Trip(way, wake) => {
+                let polls = wake == Wake::Running;
+                let (there, back) = (way.make(sharing, polls)?, way.make(sharing, polls)?);
+                let settles = wake == Wake::Idle;
+                take(&Trip { there: &*there, back: &*back, polls, settles, board: &board }, 2)
+            }
+            What::Broadcast => {
+                let monitor = Monitor::new(sharing).map_err(|e| e.to_string())?;
+                take(&Broadcast { monitor: &monitor, board: &board }, members)
+            }
+        }
     }
 
+    /// The row; where no partner slept in any visit, with that reason.
     fn conclude(job: Job) -> Row {
-        conclude(job)
+        let mut row = job.row;
+        let awake = row.rejected.partner;
+        if row.refused.is_none() && row.pairs.is_empty() && awake > 0 {
+            row.refused =
+                Some(format!("the partner did not sleep (in {awake} of {} samples)", row.rejected.total()));
+        }
+        row.reached()
     }
 }
 
-pub(super) fn rule(job: &Job) -> Rule {
+fn rule(job: &Job) -> Rule {
     match job.what {
         What::Trip(_, wake) => wake.rule(),
         What::Broadcast => Rule::Sleeps(job.cpus.len() as u64 - 1),
     }
-}
-
-pub(super) fn perform(visit: &TeamVisit<'_>, job: &mut Job, regime_ns: f64) -> Result<(), String> {
-    let sharing = jobs::sharing(visit.team);
-    let (rule, members) = (rule(job), job.cpus.len());
-    let row = &mut job.row;
-    // Of those that wake each other; further members only keep CPUs busy.
-    let mut take = |operation: &dyn JointOperation, judged: usize| {
-        let turns = Turns::of(Pace::SHARED_BATCH_NS);
-        let cell = TeamCell { rule, judged, ..TeamCell::new(operation, members, turns, PAIRS) };
-        if rule == Rule::Undisturbed {
-            return visit.take_row(cell, row, regime_ns).map(drop);
-        }
-        let trips = TeamCell { batches: Batches::Trips(TRIPS), samples: 1, ..cell };
-        visit.take_trips(trips, row, regime_ns)
-    };
-    let board = Arena::new(CELLS, 64).map_err(|e| e.to_string())?;
-    match job.what {
-        What::Trip(way, wake) => {
-            let polls = wake == Wake::Running;
-            let (there, back) = (way.make(sharing, polls)?, way.make(sharing, polls)?);
-            let settles = wake == Wake::Idle;
-            take(&Trip { there: &*there, back: &*back, polls, settles, board: &board }, 2)
-        }
-        What::Broadcast => {
-            let monitor = Monitor::new(sharing).map_err(|e| e.to_string())?;
-            take(&Broadcast { monitor: &monitor, board: &board }, members)
-        }
-    }
-}
-
-/// The row; where no partner slept in any visit, with that reason.
-pub(super) fn conclude(job: Job) -> Row {
-    let mut row = job.row;
-    let awake = row.rejected.partner;
-    if row.refused.is_none() && row.pairs.is_empty() && awake > 0 {
-        row.refused =
-            Some(format!("the partner did not sleep (in {awake} of {} samples)", row.rejected.total()));
-    }
-    row.reached()
 }

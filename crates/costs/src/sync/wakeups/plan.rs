@@ -89,7 +89,7 @@ pub(super) fn jobs(cpus: &[usize], model: &str, full: bool) -> Vec<Job> {
             cpus: if cpus.len() < 2 { Vec::new() } else { cpus.iter().copied().take(members).collect() },
         });
     }
-    jobs::refuse_alone(&mut out, cpus.len());
+    jobs::refuse_alone(&mut out);
     out
 }
 

@@ -10,6 +10,7 @@ use machmeter_sys::{affinity, thread};
 use super::plan::{Job, Wake, What, jobs};
 use super::*;
 use crate::sync::cost::ONE_CPU;
+use crate::sync::jobs::Work;
 use crate::testing::params;
 use machmeter_engine::disturbance::placement::MOVES;
 
@@ -17,7 +18,7 @@ fn visit(job: &mut Job, limit_ns: u64) -> Result<(), String> {
     let seats = Seats { cpus: job.cpus.clone(), policy: Policy::Other { nice: 0 } };
     let start_ns = thread::monotonic_ns();
     let visit = TeamVisit::new(&Threads, &seats, &HostClock::MONOTONIC, start_ns, limit_ns, 0x55);
-    measure::perform(&visit, job, 0.0)
+    What::perform(job, &visit, 0.0)
 }
 
 #[test]
@@ -35,7 +36,7 @@ fn every_way_wakes_and_sleep_is_proven() {
             let took_ns = thread::monotonic_ns() - start_ns;
             assert!(took_ns < 10_000_000_000, "{:?} took {took_ns} ns", job.what);
         }
-        rows.rows.push(measure::conclude(job));
+        rows.rows.push(What::conclude(job));
     }
     let a = analyze::analyze(&params(&[]), &rows, 1);
     assert!(a.metrics.iter().all(|m| m.value.is_none_or(|v| v > 0.0 && v.is_finite())));
@@ -60,7 +61,7 @@ fn planted(slept_of_100: u64, awake: f64, pairs: usize) -> Rows {
     job.row.rejected.partner = awake as u64;
     job.row.extras.insert(TURNS_SEEN.to_owned(), 50.0);
     job.row.extras.insert(SLEEPS.to_owned(), slept_of_100 as f64);
-    Rows::in_nanoseconds(vec![measure::conclude(job)])
+    Rows::in_nanoseconds(vec![What::conclude(job)])
 }
 
 #[test]
@@ -104,7 +105,7 @@ fn a_wake_up_is_told_at_the_main_placement() {
 
 #[test]
 fn one_cpu_gives_refusals_and_one_warning() {
-    let rows = jobs(&[0], "threads", false).into_iter().map(measure::conclude).collect();
+    let rows = jobs(&[0], "threads", false).into_iter().map(What::conclude).collect();
     let a = analyze::analyze(&params(&[]), &Rows::in_nanoseconds(rows), 1);
     assert!(!a.metrics.is_empty() && a.metrics.iter().all(|m| m.value.is_none()));
     assert_eq!(a.warnings.iter().map(|w| w.code.as_str()).collect::<Vec<_>>(), [ONE_CPU.id]);
