@@ -16,6 +16,7 @@ use super::operations::{CHUNK, OnWords, Operation};
 use crate::sync::Params;
 use crate::sync::cost::NEEDS_TWO;
 use crate::sync::jobs::{Job, JobCell, Setting, Work};
+use crate::sync::locks::widths;
 use machmeter_engine::disturbance::placement::PlacementDetector;
 use machmeter_engine::part::PartContext;
 
@@ -122,32 +123,20 @@ pub(super) fn take(
     }])
 }
 
-/// Numbers of members: 2, 4, 8, ... and all.
-fn sizes(cpus: usize) -> Vec<usize> {
-    let cpus = cpus.min(MEMBERS_MAX);
-    let mut out: Vec<usize> =
-        std::iter::successors(Some(2), |n| Some(n * 2)).take_while(|n| *n < cpus).collect();
-    if cpus > 1 {
-        out.push(cpus);
-    }
-    out
-}
-
+/// Of two CPUs or more.
 fn jobs(cpus: &[usize]) -> Vec<Job<Counters>> {
     use Operation::{Cas, FetchAdd, Load, StoreLoad, Swap};
     let job = |operation, members, distance_bytes| job(cpus, operation, members, distance_bytes);
     let mut out = vec![job(FetchAdd, 1, 0), job(StoreLoad, 1, 0)];
-    let sizes = sizes(cpus.len());
-    let Some((two, more)) = sizes.split_first() else { return out };
-    out.extend(DISTANCES.map(|d| job(FetchAdd, *two, d)));
-    out.extend(DISTANCES.map(|d| job(StoreLoad, *two, d)));
+    out.extend(DISTANCES.map(|d| job(FetchAdd, 2, d)));
+    out.extend(DISTANCES.map(|d| job(StoreLoad, 2, d)));
     for operation in [Cas, Swap, Load] {
         out.push(job(operation, 1, 0));
-        out.push(job(operation, *two, 0));
+        out.push(job(operation, 2, 0));
     }
-    for members in more {
-        out.extend([FetchAdd, Cas, StoreLoad].map(|operation| job(operation, *members, 0)));
-        out.push(job(FetchAdd, *members, APART_BYTES));
+    for members in widths(cpus.len().min(MEMBERS_MAX), true).into_iter().skip(1) {
+        out.extend([FetchAdd, Cas, StoreLoad].map(|operation| job(operation, members, 0)));
+        out.push(job(FetchAdd, members, APART_BYTES));
     }
     out
 }

@@ -3,11 +3,11 @@
 use machmeter_engine::ProbeError;
 use machmeter_engine::cost::{Kind as Question, Pair, Row};
 use machmeter_engine::experiment::{Cell, CellList, Enough, Visit};
-use machmeter_engine::team::sampler::HostClock;
+use machmeter_engine::team::sampler::{HostClock, TeamVisit};
 use machmeter_engine::team::{Seats, threads::Threads};
 use machmeter_sys::sched::Policy;
 
-use super::laps::{self, Lap, Plan};
+use super::laps::{self, Lap};
 use super::plan::couples;
 use super::trips::Kind;
 use super::{CLASSES, COUPLES, PART};
@@ -101,9 +101,10 @@ impl Cell for Lane {
 
     fn visit(&mut self, visit: &mut Visit<'_>) {
         let limit_ns = visit.left_ns().min(LIMIT_NS);
-        let plan = Plan { kinds: Kind::ALL, laps: LAPS, laps_ns: VISIT_NS, limit_ns, seed: visit.bits };
         let seats = Seats { cpus: vec![self.from, self.to], policy: self.policy };
-        match laps::visit(&Threads, &self.clock, &seats, &plan, visit.sampler.start_ns) {
+        let start_ns = visit.sampler.start_ns;
+        let once = TeamVisit::new(&Threads, &seats, &self.clock, start_ns, limit_ns, visit.bits);
+        match laps::take(&TeamVisit { laps: LAPS, laps_ns: VISIT_NS, ..once }, Kind::ALL) {
             Ok(laps) => {
                 let rate = self.clock.rate;
                 self.take(&laps, &|ticks| rate.ns(ticks));

@@ -5,7 +5,7 @@ use machmeter_data::{Dataset, Metric, Shape};
 use machmeter_engine::cost::{Kind as Question, Pair, Row, Rows};
 use machmeter_engine::disturbance::distance::{BATCHES, condense};
 use machmeter_engine::disturbance::{Distance, Disturbance};
-use machmeter_engine::team::sampler::{HostClock, TeamSample};
+use machmeter_engine::team::sampler::{HostClock, TeamSample, TeamVisit};
 use machmeter_engine::team::simulated::SimulatedTeam;
 use machmeter_engine::team::{Seats, threads::Threads};
 use machmeter_stats::random::Random;
@@ -14,7 +14,7 @@ use machmeter_sys::sched::Policy;
 use machmeter_sys::topology::{Cache, CacheKind, Cpu, CpuSet, Topology};
 
 use super::analyze::{COUPLES_MAX, analyze};
-use super::laps::{Plan, visit};
+use super::laps::take;
 use super::plan::couples;
 use super::show::MATRIX_CPUS;
 use super::trips::Kind;
@@ -321,9 +321,9 @@ fn one_couple_of_each_neighborhood_comes_first() {
 fn two_cpus_exchange_lines_in_every_kind() {
     let Some((_lock, cpus)) = crate::testing::lock_several() else { return };
     let seats = Seats { cpus: cpus[..2].to_vec(), policy: Policy::Other { nice: 0 } };
-    let plan = Plan { kinds: Kind::ALL, laps: 50, laps_ns: 2_000_000_000, limit_ns: 3_000_000_000, seed: 1 };
     // In ns, so that the bounds below hold for any clock; the batch is long enough for it.
-    let laps = visit(&Threads, &HostClock::MONOTONIC, &seats, &plan, 0).unwrap();
+    let once = TeamVisit::new(&Threads, &seats, &HostClock::MONOTONIC, 0, 3_000_000_000, 1);
+    let laps = take(&TeamVisit { laps: 50, laps_ns: 2_000_000_000, ..once }, Kind::ALL).unwrap();
     assert!(!laps.is_empty());
     for (i, kind) in Kind::ALL.iter().enumerate() {
         let (turns, ways) = kind.batch();
@@ -339,12 +339,12 @@ fn a_partner_that_never_comes_costs_the_limit_and_gives_nothing() {
     let _cpus = crate::testing::lock_cpus();
     let cpus = affinity::mask().unwrap().to_vec();
     let seats = Seats { cpus: vec![cpus[0], 4_000], policy: Policy::Other { nice: 0 } };
-    let plan = Plan { kinds: Kind::ALL, laps: 1, laps_ns: 1, limit_ns: 10_000_000, seed: 1 };
-    assert!(visit(&Threads, &HostClock::MONOTONIC, &seats, &plan, 0).is_err());
+    let visit = TeamVisit::new(&Threads, &seats, &HostClock::MONOTONIC, 0, 10_000_000, 1);
+    assert!(take(&visit, Kind::ALL).is_err());
     // Both on one CPU: each turn of the line takes a change of threads, and the limit ends it.
     let seats = Seats { cpus: vec![cpus[0], cpus[0]], policy: Policy::Other { nice: 0 } };
     let begin_ns = machmeter_sys::thread::monotonic_ns();
-    let laps = visit(&Threads, &HostClock::MONOTONIC, &seats, &plan, 0).unwrap();
+    let laps = take(&TeamVisit { seats: &seats, ..visit }, Kind::ALL).unwrap();
     assert!(machmeter_sys::thread::monotonic_ns() - begin_ns < 5_000_000_000);
     assert!(laps.iter().all(|l| l.kinds.iter().all(|(ticks, _)| ticks.is_none())), "{laps:?}");
 }
@@ -354,8 +354,8 @@ fn a_partner_that_never_comes_costs_the_limit_and_gives_nothing() {
 fn laps_run_unchanged_on_a_simulated_team() {
     let team = SimulatedTeam::default();
     let seats = Seats { cpus: vec![0, 1], policy: Policy::Other { nice: 0 } };
-    let plan = Plan { kinds: Kind::ALL, laps: 2, laps_ns: u64::MAX, limit_ns: 2_000_000_000, seed: 1 };
-    let laps = visit(&team, &team, &seats, &plan, 0).unwrap();
+    let once = TeamVisit::new(&team, &seats, &team, 0, 2_000_000_000, 1);
+    let laps = take(&TeamVisit { laps: 2, ..once }, Kind::ALL).unwrap();
     assert_eq!(laps.len(), 2);
     for (ticks, rejected) in laps.iter().flat_map(|lap| &lap.kinds) {
         assert!(ticks.is_some() && rejected.total() == 0, "{laps:?}");
