@@ -26,7 +26,6 @@ impl Attributes {
         self.policy.as_deref().map_or(Ok(Policy::ordinary()), |p| p.parse().map_err(|e| format!("{e}")))
     }
 
-    /// The CPUs, if any are given.
     pub fn cpus(&self) -> Result<Option<CpuSet>, String> {
         self.cpus.as_deref().map(|c| c.parse().map_err(|e| format!("CPUs '{c}': {e}"))).transpose()
     }

@@ -5,7 +5,6 @@ const MOST_TURNS: u64 = 1 << 40;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tried {
-    /// Its length, ns.
     pub ns: f64,
     /// Whether no time is left for another.
     pub late: bool,

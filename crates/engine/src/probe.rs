@@ -16,16 +16,13 @@ use crate::level::Level;
 use crate::part::Pooled;
 use crate::selftest::SelfTest;
 
-/// What a probe says about itself.
 #[derive(Debug)]
 pub struct Info {
     /// Verb on the command line.
     pub name: &'static str,
-    /// The question it answers, in one line.
     pub question: &'static str,
     /// A paragraph: method and sources of error.
     pub method: &'static str,
-    /// Where the method comes from.
     pub references: &'static [&'static str],
     /// Metrics it reports, part by part.
     pub metrics: &'static [&'static [MetricInfo]],
@@ -128,7 +125,6 @@ pub struct Measured<S> {
 pub struct Command {
     /// Probe and key in a job file: `ops.exec_target`.
     pub key: String,
-    /// What is run.
     pub line: String,
 }
 

@@ -62,7 +62,6 @@ pub trait Timing {
     /// A reading of the clock, ticks. Readings of two threads may be compared as far as the clock was found to agree between CPUs.
     fn ticks(&mut self) -> u64;
 
-    /// Counts of the calling thread.
     fn mark(&mut self) -> Mark;
 
     /// Time for humans and budgets, ns.
@@ -86,7 +85,6 @@ pub trait Timing {
     }
 }
 
-/// Time of the host.
 #[derive(Debug, Clone, Copy)]
 pub struct HostTiming {
     source: SourceId,
@@ -212,7 +210,6 @@ impl Pace {
     }
 }
 
-/// A row with what it measures.
 pub struct Bench<'a> {
     pub row: Row,
     pub subject: Box<dyn Subject + 'a>,

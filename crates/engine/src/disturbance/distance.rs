@@ -33,7 +33,6 @@ const FEWEST_CLEAN: usize = 3;
 /// host that takes the CPU, another hardware thread, an interrupt) only adds.
 const LOWER: f64 = 0.25;
 
-/// How far two CPUs are from each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Distance {
     SameCore,

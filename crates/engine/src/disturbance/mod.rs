@@ -21,18 +21,14 @@ pub enum Disturbance {
     Partner,
     /// A partner was to sleep and did not.
     Awake,
-    /// The operation failed.
     Failed,
 }
 
 /// Samples that were thrown away, by the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Rejected {
-    /// A thread that took part was switched out.
     pub preempted: u64,
-    /// A thread that took part changed its CPU.
     pub migrated: u64,
-    /// A partner did not do its share meanwhile.
     pub partner: u64,
     /// The operation did not do what it should (a call failed).
     pub failed: u64,

@@ -29,7 +29,6 @@ const EVERY: u64 = 3;
 /// Time of a look that starting and ending its team takes, ns.
 const TEAM_NS: u64 = 3_000_000;
 
-/// Looks at the placement of two CPUs from time to time.
 pub struct PlacementDetector {
     clock: HostClock,
     seats: Seats,

@@ -133,7 +133,6 @@ impl<Message: Serialize, W: Write> MessageWriter<Message, W> {
         Self { to, message: PhantomData }
     }
 
-    /// Sends a message.
     pub fn send(&mut self, message: &Message) -> io::Result<()> {
         let mut line = serde_json::to_vec(message)?;
         line.push(b'\n');

@@ -95,7 +95,6 @@ where
         &mut self.peer
     }
 
-    /// Sends a request.
     pub fn send(&mut self, request: &Request) -> Result<(), RoleError> {
         let requests = self.requests.as_mut().ok_or(RoleError::Ended(None))?;
         requests.send(request).map_err(|e| match e.kind() {
@@ -113,7 +112,6 @@ where
         })
     }
 
-    /// Sends a request and waits for the reply.
     pub fn ask(&mut self, request: &Request, within_ns: u64) -> Result<Reply, RoleError> {
         self.send(request)?;
         self.receive(monotonic_ns().saturating_add(within_ns))

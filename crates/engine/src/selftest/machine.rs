@@ -21,7 +21,6 @@ use super::percent;
 /// More steal than this share is not quiet.
 pub const STEAL: f64 = 0.005;
 
-/// The place and what is known of it.
 pub struct Machine<'a> {
     /// CPU on which one thing at a time is tested.
     pub cpu: usize,
@@ -126,7 +125,6 @@ pub struct Busy {
 }
 
 impl Busy {
-    /// Starts `n` of them.
     pub fn start(n: usize) -> Result<Self, String> {
         let mut busy = Self { stop: Arc::default(), threads: Vec::new() };
         for _ in 0..n {

@@ -14,7 +14,6 @@ pub use run::{Machine, Spent, Stop, run};
 
 use serde::{Deserialize, Serialize};
 
-/// When jobs are released.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "law", rename_all = "snake_case")]
 pub enum Release {
@@ -211,7 +210,6 @@ pub struct Job {
 }
 
 impl Job {
-    /// Whether it was executed.
     pub fn ran(&self) -> bool {
         matches!(self.fate, Fate::Ran | Fate::RanBehind)
     }

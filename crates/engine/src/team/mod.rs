@@ -114,7 +114,6 @@ impl Member<'_> {
         }
     }
 
-    /// Whether the deadline has come.
     pub fn is_late(&self) -> bool {
         (self.now_ns)() >= self.deadline_ns
     }
@@ -128,7 +127,6 @@ impl Member<'_> {
     }
 }
 
-/// Why a team did not do its work.
 #[derive(Debug, thiserror::Error)]
 pub enum TeamError {
     /// A member could not be started or placed.

@@ -20,7 +20,7 @@ use super::show::MATRIX_CPUS;
 use super::trips::Kind;
 
 use super::{ASYMMETRY, CLASSES, COUPLES, PART, SAMPLED};
-use crate::sync::cost::ONE_CPU;
+use crate::sync::tests::codes;
 use crate::testing::params;
 use machmeter_engine::disturbance::placement::MOVES;
 
@@ -91,8 +91,7 @@ fn planted_placements_are_found_with_their_costs_and_shares() {
     // A share of time that a few stays carry may have none.
     let needs = |m: &&machmeter_data::Metric| m.id != "sync.regime_share";
     assert!(a.metrics.iter().filter(needs).all(|m| m.ci.is_some() && m.n >= 6), "every cost has an interval");
-    let codes: Vec<&str> = a.warnings.iter().map(|w| w.code.as_str()).collect();
-    assert_eq!(codes, [MOVES.id]);
+    assert_eq!(codes(&a), [MOVES.id]);
     let told = crate::testing::told(&crate::sync::info::INFO, &a);
     let placement = told.iter().find(|t| t.starts_with("line by placement, 1"));
     assert!(placement.is_some_and(|t| t.contains(": 2") && t.ends_with(" %")), "{told:?}");
@@ -208,15 +207,6 @@ fn a_costlier_direction_is_named() {
     assert_eq!(a.warnings[0].code, ASYMMETRY.id);
     assert!(a.warnings[0].text.contains("from CPU 1 to 0"), "{}", a.warnings[0].text);
     assert_eq!(a.findings[0].evidence.len(), Kind::ALL.len());
-}
-
-#[test]
-fn one_cpu_gives_reasons_and_no_figure() {
-    let row = Row::new(PART.name, "cas", Question::Latency).refused("needs two CPUs, has 1");
-    let a = analyze(&params(&[]), &Rows::in_nanoseconds(vec![row]), 1);
-    assert!(a.metrics.iter().all(|m| m.value.is_none() && m.why.as_deref() == Some("needs two CPUs, has 1")));
-    assert_eq!((a.metrics.len(), a.warnings.len()), (1, 1));
-    assert_eq!(a.warnings[0].code, ONE_CPU.id);
 }
 
 #[test]

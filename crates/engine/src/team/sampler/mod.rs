@@ -85,7 +85,6 @@ pub enum Rule {
 /// Turns of a batch: as many as take `batch_ns`, between `least` and `most`. Where these are equal nothing is tried.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Turns {
-    /// Wanted length, ns.
     pub batch_ns: f64,
     pub least: u64,
     pub most: u64,
@@ -183,7 +182,6 @@ pub trait TeamClock: Sync {
     /// Time of one member; made in the member.
     fn of_member(&self, rank: usize) -> Box<dyn Timing + '_>;
 
-    /// Length of a tick.
     fn rate(&self) -> TickRate;
 }
 
@@ -284,7 +282,6 @@ impl<'a> TeamVisit<'a> {
         Self { team, seats, clock, start_ns, laps: 1, laps_ns: u64::MAX, limit_ns, seed }
     }
 
-    /// Makes the visit.
     pub fn take(&self, cells: &[TeamCell<'_>]) -> Result<Found, String> {
         let members = self.seats.cpus.len();
         let each = |c: &TeamCell<'_>| c.samples * c.timed_members();
