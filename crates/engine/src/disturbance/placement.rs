@@ -174,8 +174,7 @@ mod tests {
         brief.pairs = (200..230).map(|i| at(i, 105.0 * wiggle(i))).collect();
         let mut other = Row::new("part", "elsewhere", Kind::Latency);
         other.pairs = (0..20).map(|i| at(i, 0.0)).collect();
-        let mut rows = Rows::in_nanoseconds(Vec::new());
-        rows.rows = vec![main, brief, other];
+        let rows = Rows::in_nanoseconds(vec![main, brief, other]);
         let levels = levels(&rows, "part").expect("two levels");
         assert_eq!(levels.regimes.len(), 2);
         let of = |i: usize| cost(&rows, &rows.rows[i], Some(&levels));

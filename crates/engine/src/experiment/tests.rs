@@ -85,7 +85,7 @@ fn every_row_has_its_undisturbed_samples_and_then_the_run_ends() {
     let found = run(&machine, experiment, until_ns);
     assert!(machine.0.get() < until_ns / 2, "{} ns were used", machine.0.get());
     let rows: Vec<Row> = found.into_iter().flat_map(|f| f.rows).collect();
-    let mut all = Rows { tick_hz: 1e9, step_ticks: 1, rows, ..Rows::default() };
+    let mut all = Rows::in_nanoseconds(rows);
     all.store_full_width();
     for (row, truth) in all.rows.iter().zip(planted) {
         let cost = all.cost(row);
@@ -203,7 +203,7 @@ fn a_team_is_a_cell_among_others() {
     let mut experiment = Experiment::new(None);
     experiment.add(Box::new(cells), 1.0);
     let rows = run(&machine, experiment, 5_000_000_000).remove(0).rows;
-    let all = Rows { tick_hz: 1e9, step_ticks: 1, rows, ..Rows::default() };
+    let all = Rows::in_nanoseconds(rows);
     let ns = all.cost(&all.rows[1]).value_ns().unwrap();
     assert!((ns / 70.0 - 1.0).abs() < 0.05, "{ns}");
     assert!(all.rows[1].pairs.len() >= 24 && all.rows[0].pairs.len() >= 24);

@@ -64,6 +64,16 @@ impl SelfCheck {
         Self { id, what, truth, found, bar, state }
     }
 
+    /// Not shown instead of failed, where something else than the probe may be to blame.
+    #[must_use]
+    pub fn excused(mut self, why: Option<&str>) -> Self {
+        if let (State::Fail, Some(why)) = (self.state, why) {
+            self.state = State::NotShown;
+            self.found.push_str(&format!("; {why}"));
+        }
+        self
+    }
+
     pub fn not_shown(id: &str, what: &str, bar: &str, why: impl std::fmt::Display) -> Self {
         Self::new(id, what, bar, "-".to_owned(), why.to_string(), State::NotShown)
     }

@@ -69,8 +69,7 @@ impl Roster {
     }
 
     fn set_state(&self, rank: usize, state: State) {
-        let code = State::ALL.iter().position(|s| *s == state).unwrap_or(0);
-        self.state_cell(rank).store(code as u64, Ordering::Release);
+        self.state_cell(rank).store(state as u64, Ordering::Release);
     }
 
     fn entry(&self, rank: usize) -> &[AtomicU64] {

@@ -65,24 +65,15 @@ pub(super) fn open_lock(machine: &Machine<'_>, _: &Options) -> Vec<SelfCheck> {
         Err(why) => SelfCheck::not_shown(id, what, bar, why),
         Ok(row) => {
             let lost = row.proof.as_ref().map_or(0, |p| p.expected.saturating_sub(p.seen));
-            let cost = Cost::of(&row, 1.0, 1);
-            let (found, refused) = match &cost {
+            let (found, refused) = match Cost::of(&row, 1.0, 1) {
                 Cost::Unknown { why } => (format!("no figure: {why}"), true),
                 known => (format!("{known:?}"), false),
             };
-            SelfCheck {
-                id: id.to_owned(),
-                what: what.to_owned(),
-                truth: format!(
-                    "{lost} additions of {} lost ({})",
-                    row.proof.map_or(0, |p| p.expected),
-                    PART.name
-                ),
-                found,
-                bar: bar.to_owned(),
-                // Members that never met lost nothing: then nothing was injected.
-                state: if lost == 0 { State::NotShown } else { State::of(refused) },
-            }
+            let made = row.proof.map_or(0, |p| p.expected);
+            let truth = format!("{lost} additions of {made} lost ({})", PART.name);
+            // Members that never met lost nothing: then nothing was injected.
+            let state = if lost == 0 { State::NotShown } else { State::of(refused) };
+            SelfCheck::new(id, what, bar, truth, found, state)
         }
     }]
 }

@@ -114,26 +114,20 @@ fn side_by_side(machine: &Machine<'_>, operation: Operation, id: &str, visits: u
     let (Some(thread_ns), Some(ratio)) = (median_of(&threads), median_of(&ratios)) else {
         return SelfCheck::not_shown(id, &what, bar, lost.unwrap_or_else(|| "no visit was made".to_owned()));
     };
-    let met = (ratio - 1.0).abs() <= APART;
-    let why = match steal.told(&machine.allowed) {
-        _ if met => None,
-        _ if ratios.len() < LEAST => {
-            Some(format!("only {} of {visits} visits were undisturbed", ratios.len()))
-        }
-        stolen => stolen,
+    let why = if ratios.len() < LEAST {
+        Some(format!("only {} of {visits} visits were undisturbed", ratios.len()))
+    } else {
+        steal.told(&machine.allowed)
     };
     SelfCheck::new(
         id,
         &what,
         bar,
         format!("{thread_ns:.1} ns by threads"),
-        format!(
-            "processes take {ratio:.3} times as long ({} pairs of visits){}",
-            ratios.len(),
-            why.as_ref().map_or_else(String::new, |w| format!("; {w}"))
-        ),
-        if why.is_some() { State::NotShown } else { State::of(met) },
+        format!("processes take {ratio:.3} times as long ({} pairs of visits)", ratios.len()),
+        State::of((ratio - 1.0).abs() <= APART),
     )
+    .excused(why.as_deref())
 }
 
 /// Median cost in one visit, ns.
@@ -215,18 +209,14 @@ mod user_threads {
             return SelfCheck::not_shown(id, what, bar, format!("{costs:?}"));
         };
         let ratio = ours_ns / bare_ns;
-        let met = (ratio - 1.0).abs() <= COSTLIER;
-        let stolen = steal.told(&machine.allowed).filter(|_| !met);
         SelfCheck::new(
             id,
             what,
             bar,
             format!("{bare_ns:.2} ns a switch in a plain loop"),
-            format!(
-                "{ours_ns:.2} ns with the run queue, {ratio:.3} times as much{}",
-                stolen.as_ref().map_or_else(String::new, |w| format!("; {w}"))
-            ),
-            if stolen.is_some() { State::NotShown } else { State::of(met) },
+            format!("{ours_ns:.2} ns with the run queue, {ratio:.3} times as much"),
+            State::of((ratio - 1.0).abs() <= COSTLIER),
         )
+        .excused(steal.told(&machine.allowed).as_deref())
     }
 }

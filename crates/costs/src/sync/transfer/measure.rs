@@ -27,7 +27,8 @@ pub(super) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), P
     crate::sync::begin(at, params, PART.name)?;
     let cpus = at.cpus();
     if cpus.len() < 2 {
-        at.rows.extend(Kind::ALL.iter().map(|kind| refused(*kind)));
+        let row = |kind: &Kind| Row::new(PART.name, kind.name(), Question::Latency).refused(NEEDS_TWO);
+        at.rows.extend(Kind::ALL.iter().map(row));
         return Ok(());
     }
     let all = couples(&at.host.topology, &cpus, at.host.seed);
@@ -39,10 +40,6 @@ pub(super) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), P
     let lanes = chosen.iter().flat_map(|c| [(c.low, c.high), (c.high, c.low)]);
     at.run(lanes.map(|(from, to)| Lane::new(from, to, policy, clock)).collect::<CellList<'_>>());
     Ok(())
-}
-
-fn refused(kind: Kind) -> Row {
-    Row::new(PART.name, kind.name(), Question::Latency).refused(NEEDS_TWO)
 }
 
 /// One direction of a couple: `from` measures, and the lines lie in the memory near it.

@@ -65,16 +65,15 @@ pub(super) fn busy_neighbors(machine: &Machine<'_>, options: &Options) -> Vec<Se
             return SelfCheck::not_shown(&id, &what, bar, why);
         };
         let moved = (b / q - 1.0).abs();
-        let met = moved < MOVED;
-        let why = stolen.as_ref().filter(|_| !met).map_or_else(String::new, |w| format!("; {w}"));
         SelfCheck::new(
             &id,
             &what,
             bar,
             format!("{q:.1} ns alone (levels {})", list(&quiet)),
-            format!("{b:.1} ns beside them (levels {}): {:.1} %{why}", list(&busy), moved * 100.0),
-            if !met && stolen.is_some() { State::NotShown } else { State::of(met) },
+            format!("{b:.1} ns beside them (levels {}): {:.1} %", list(&busy), moved * 100.0),
+            State::of(moved < MOVED),
         )
+        .excused(stolen.as_deref())
     };
     KINDS.iter().map(check).collect()
 }

@@ -12,16 +12,7 @@ const TURNS: Turns = Turns::of(50_000.0);
 
 fn take(team: &SimulatedTeam, members: usize, laps: usize, cells: &[TeamCell<'_>]) -> Found {
     let seats = Seats { cpus: (0..members).collect(), policy: Policy::Other { nice: 0 } };
-    let visit = TeamVisit {
-        team,
-        seats: &seats,
-        clock: team,
-        start_ns: 0,
-        laps,
-        laps_ns: u64::MAX,
-        limit_ns: LIMIT_NS,
-        seed: 7,
-    };
+    let visit = TeamVisit { laps, ..TeamVisit::new(team, &seats, team, 0, LIMIT_NS, 7) };
     visit.take(cells).unwrap()
 }
 
