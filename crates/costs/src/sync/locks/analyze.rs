@@ -11,7 +11,7 @@ use machmeter_engine::cost::estimate::LEVEL;
 use machmeter_stats::regimes::Regimes;
 
 use super::contended::{JAIN, LONGEST_STREAK, PROOF, center};
-use super::{BROKEN, FAIRNESS, HANDOFF, NAME, UNFAIR, kinds};
+use super::{BROKEN, FAIRNESS, HANDOFF, NAME, UNFAIR, lock};
 use crate::show;
 use crate::sync::Params;
 use crate::sync::cost::{COST, one_cpu};
@@ -94,7 +94,7 @@ fn locks(views: &[Priced<'_>]) -> Vec<(String, String)> {
 }
 
 fn is_lock(v: &Priced<'_>) -> bool {
-    kinds::ALL.iter().any(|k| k.name() == v.row.operation)
+    lock::ALL.iter().any(|k| k.name() == v.row.operation)
 }
 
 fn datasets(views: &[Priced<'_>]) -> Vec<Dataset> {

@@ -9,8 +9,7 @@ use machmeter_engine::team::sampler::JointOperation;
 use machmeter_engine::team::{Arena, Member};
 use machmeter_stats::quantile::{median, quantile_interval, sorted};
 
-use super::kinds::WithLocks;
-use super::lock::Lock;
+use super::lock::{Lock, WithLocks};
 use super::measure::LockVisit;
 
 /// Cells: the number that the lock protects, members that are done, and for each member what it got and its longest streak.

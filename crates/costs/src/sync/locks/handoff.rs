@@ -9,8 +9,7 @@ use machmeter_engine::disturbance::Disturbance;
 use machmeter_engine::team::sampler::JointOperation;
 use machmeter_engine::team::{Arena, Member};
 
-use super::kinds::WithLocks;
-use super::lock::Lock;
+use super::lock::{Lock, WithLocks};
 use super::measure::LockVisit;
 
 /// Locks of the ring: one more than members.

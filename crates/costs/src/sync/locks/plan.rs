@@ -2,7 +2,7 @@
 
 use machmeter_engine::cost::{self, Row};
 
-use super::kinds::{self, Kind};
+use super::lock::{self, Kind};
 use super::{NAME, barriers};
 use crate::sync::jobs;
 
@@ -47,7 +47,7 @@ pub(super) fn jobs(cpus: &[usize], model: &str, full: bool) -> Vec<Job> {
     let threads = model == "threads";
     let mut out = Vec::new();
     for (i, members) in widths(cpus.len(), full).iter().enumerate() {
-        let usable = kinds::ALL.into_iter().filter(|k| threads || k.between_processes());
+        let usable = lock::ALL.into_iter().filter(|k| threads || k.between_processes());
         out.extend(usable.clone().map(|k| {
             let mut row = lock_row(k, cost::Kind::Throughput, "contended", model).with("cpus", *members);
             row.long_turns = if k.sleeps() { SINGLE_TURNS } else { 0 };

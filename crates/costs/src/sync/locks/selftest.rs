@@ -15,8 +15,7 @@ use machmeter_sys::sync::Sharing;
 
 use super::PART;
 use super::contended::ContendedVisit;
-use super::kinds::{ALL, Kind, LockMemory, WithLocks, with_locks};
-use super::lock::Lock;
+use super::lock::{ALL, Kind, Lock, LockMemory, WithLocks, with_locks};
 use super::measure::LockVisit;
 use super::plan::jobs;
 use crate::sync::cost::NEEDS_TWO;

@@ -11,8 +11,7 @@ use machmeter_sys::sched::Policy;
 use machmeter_sys::sync::Sharing;
 use machmeter_sys::{affinity, thread};
 
-use super::kinds::{ALL, Kind, LockMemory, WithLocks, with_locks};
-use super::lock::Lock;
+use super::lock::{ALL, Kind, Lock, LockMemory, WithLocks, with_locks};
 use super::measure::{LockVisit, perform};
 use super::plan::{Job, Together, jobs};
 use super::*;

@@ -14,8 +14,7 @@ use machmeter_sys::sched::Policy;
 use machmeter_sys::topology::{Cache, CacheKind, Cpu, CpuSet, Topology};
 
 use super::analyze::{COUPLES_MAX, analyze};
-use super::laps::take;
-use super::plan::couples;
+use super::measure::{couples, take};
 use super::show::MATRIX_CPUS;
 use super::trips::Kind;
 
@@ -313,7 +312,7 @@ fn two_cpus_exchange_lines_in_every_kind() {
     let seats = Seats { cpus: cpus[..2].to_vec(), policy: Policy::Other { nice: 0 } };
     // In ns, so that the bounds below hold for any clock; the batch is long enough for it.
     let once = TeamVisit::new(&Threads, &seats, &HostClock::MONOTONIC, 0, 3_000_000_000, 1);
-    let laps = take(&TeamVisit { laps: 50, laps_ns: 2_000_000_000, ..once }, Kind::ALL).unwrap();
+    let laps = take(&TeamVisit { laps: 50, laps_ns: 2_000_000_000, ..once }).unwrap();
     assert!(!laps.is_empty());
     for (i, kind) in Kind::ALL.iter().enumerate() {
         let (turns, ways) = kind.batch();
@@ -330,11 +329,11 @@ fn a_partner_that_never_comes_costs_the_limit_and_gives_nothing() {
     let cpus = affinity::mask().unwrap().to_vec();
     let seats = Seats { cpus: vec![cpus[0], 4_000], policy: Policy::Other { nice: 0 } };
     let visit = TeamVisit::new(&Threads, &seats, &HostClock::MONOTONIC, 0, 10_000_000, 1);
-    assert!(take(&visit, Kind::ALL).is_err());
+    assert!(take(&visit).is_err());
     // Both on one CPU: each turn of the line takes a change of threads, and the limit ends it.
     let seats = Seats { cpus: vec![cpus[0], cpus[0]], policy: Policy::Other { nice: 0 } };
     let begin_ns = machmeter_sys::thread::monotonic_ns();
-    let laps = take(&TeamVisit { seats: &seats, ..visit }, Kind::ALL).unwrap();
+    let laps = take(&TeamVisit { seats: &seats, ..visit }).unwrap();
     assert!(machmeter_sys::thread::monotonic_ns() - begin_ns < 5_000_000_000);
     assert!(laps.iter().all(|l| l.kinds.iter().all(|(ticks, _)| ticks.is_none())), "{laps:?}");
 }
@@ -345,7 +344,7 @@ fn laps_run_unchanged_on_a_simulated_team() {
     let team = SimulatedTeam::default();
     let seats = Seats { cpus: vec![0, 1], policy: Policy::Other { nice: 0 } };
     let once = TeamVisit::new(&team, &seats, &team, 0, 2_000_000_000, 1);
-    let laps = take(&TeamVisit { laps: 2, ..once }, Kind::ALL).unwrap();
+    let laps = take(&TeamVisit { laps: 2, ..once }).unwrap();
     assert_eq!(laps.len(), 2);
     for (ticks, rejected) in laps.iter().flat_map(|lap| &lap.kinds) {
         assert!(ticks.is_some() && rejected.total() == 0, "{laps:?}");

@@ -6,7 +6,7 @@ use machmeter_data::shape::{Cell, TableRow};
 use machmeter_engine::Analysis;
 use machmeter_engine::cost::Rows;
 
-use super::plan::Wake;
+use super::measure::Wake;
 use super::{AWAKE, NAME};
 use crate::show;
 use crate::sync::Params;

@@ -7,7 +7,7 @@ use machmeter_engine::team::threads::Threads;
 use machmeter_sys::sched::Policy;
 use machmeter_sys::{affinity, thread};
 
-use super::plan::{Job, Wake, What, jobs};
+use super::measure::{Job, Wake, What, jobs};
 use super::*;
 use crate::sync::jobs::Work;
 use crate::testing::params;

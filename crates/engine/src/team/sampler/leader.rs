@@ -4,8 +4,7 @@ use std::sync::atomic::Ordering;
 
 use machmeter_stats::random::Random;
 
-use super::batch::Batch;
-use super::judge::{Observed, disturbance, of_member};
+use super::judge::{Batch, Observed, disturbance, of_member};
 use super::member::Session;
 use super::shared::{Report, Seen, What};
 use super::{Batches, Clocked, Found, Member, Others, Rule, TeamCell, TeamSample, Trip, Turns};

@@ -4,7 +4,6 @@
 //! Nobody leaves a batch that began: operations such as a barrier would never end for the rest. So member 0 alone decides,
 //! between batches, that a visit is over. It may be a process of its own, so all that members find lies in shared memory.
 
-mod batch;
 mod judge;
 mod leader;
 mod member;
