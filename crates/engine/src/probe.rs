@@ -140,7 +140,7 @@ impl std::fmt::Display for Command {
 pub enum Parameters<'a> {
     /// The command line.
     Given(&'a ArgMatches),
-    /// A table of a job file.
+    /// A table of a job file, or an empty object for the defaults.
     Job(&'a serde_json::Value),
 }
 
@@ -198,14 +198,12 @@ pub struct Entry {
     pub info: &'static Info,
     /// Adds its flags to a command.
     pub augment: fn(clap::Command) -> clap::Command,
-    /// Wall time with parameters from the command line when no time is given, ns.
-    pub default_ns: fn(&ArgMatches, Level) -> Result<u64, ProbeError>,
+    /// Wall time when none is given, ns.
+    pub default_ns: fn(&Parameters<'_>, Level) -> Result<u64, ProbeError>,
     pub page: Page,
     pub commands: fn(&Parameters<'_>) -> Result<Vec<Command>, ProbeError>,
-    /// Measures and analyses with parameters from the command line.
-    pub run: fn(&Host<'_>, &ArgMatches) -> Result<Outcome, ProbeError>,
-    /// Measures and analyses with parameters from a job file or defaults (an empty object).
-    pub run_with: fn(&Host<'_>, &serde_json::Value) -> Result<Outcome, ProbeError>,
+    /// Measures and analyzes.
+    pub run: fn(&Host<'_>, &Parameters<'_>) -> Result<Outcome, ProbeError>,
     pub pooled: Option<Pool>,
     /// Analyses stored or imported tables with default parameters.
     pub reanalyze: fn(&[Table], u64) -> Result<Analysis, ProbeError>,
@@ -221,11 +219,10 @@ impl Entry {
         Self {
             info: &P::INFO,
             augment: |c| P::Params::augment_args(c),
-            default_ns: |matches, level| P::default_ns(&from_matches::<P>(matches)?, level),
+            default_ns: |given, level| P::default_ns(&given.of::<P>()?, level),
             page: P::PAGE,
             commands: commands::<P>,
-            run: |host, matches| execute::<P>(host, &from_matches::<P>(matches)?),
-            run_with: |host, value| execute::<P>(host, &parameters::<P>(value)?),
+            run: execute::<P>,
             pooled: P::POOLED,
             reanalyze: |tables, seed| {
                 let params = parameters::<P>(&serde_json::Value::Object(serde_json::Map::new()))?;
@@ -237,8 +234,15 @@ impl Entry {
     }
 }
 
-fn from_matches<P: Probe>(matches: &ArgMatches) -> Result<P::Params, ProbeError> {
-    P::Params::from_arg_matches(matches).map_err(|e| ProbeError::Usage(e.to_string()))
+impl Parameters<'_> {
+    fn of<P: Probe>(&self) -> Result<P::Params, ProbeError> {
+        match self {
+            Self::Given(matches) => {
+                P::Params::from_arg_matches(matches).map_err(|e| ProbeError::Usage(e.to_string()))
+            }
+            Self::Job(value) => parameters::<P>(value),
+        }
+    }
 }
 
 /// Parameters from a JSON object; keys that are not given take the defaults of the command line.
@@ -256,18 +260,15 @@ pub fn parameters<P: Probe>(value: &serde_json::Value) -> Result<P::Params, Prob
     serde_json::from_value(merged).map_err(|e| ProbeError::Usage(format!("{}: {e}", P::INFO.name)))
 }
 
-fn commands<P: Probe>(from: &Parameters<'_>) -> Result<Vec<Command>, ProbeError> {
-    let params = match from {
-        Parameters::Given(matches) => from_matches::<P>(matches)?,
-        Parameters::Job(value) => parameters::<P>(value)?,
-    };
+fn commands<P: Probe>(given: &Parameters<'_>) -> Result<Vec<Command>, ProbeError> {
     let whole =
         |(key, line): (&str, &str)| Command { key: format!("{}.{key}", P::INFO.name), line: line.to_owned() };
-    Ok(P::commands(&params).into_iter().map(whole).collect())
+    Ok(P::commands(&given.of::<P>()?).into_iter().map(whole).collect())
 }
 
-fn execute<P: Probe>(host: &Host<'_>, params: &P::Params) -> Result<Outcome, ProbeError> {
-    outcome::<P>(params, P::measure(host, params)?, host.seed)
+fn execute<P: Probe>(host: &Host<'_>, given: &Parameters<'_>) -> Result<Outcome, ProbeError> {
+    let params = given.of::<P>()?;
+    outcome::<P>(&params, P::measure(host, &params)?, host.seed)
 }
 
 /// Analyzes what was measured.

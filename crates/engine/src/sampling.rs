@@ -342,7 +342,7 @@ impl Sampler {
 
     /// Turns of which a batch takes about `batch_ns`. None when the operation fails. Ends at `until_ns` with what it has.
     fn turns_for(&mut self, subject: &mut dyn Subject, batch_ns: f64, until_ns: u64) -> Option<u64> {
-        calibration::turns_for(batch_ns, 1, |turns| {
+        calibration::turns_for(batch_ns, |turns| {
             let mut done = true;
             let ticks = self.timing.time(&mut || done = subject.run(turns));
             let tried = Tried { ns: self.rate.ns(ticks), late: self.timing.now_ns() >= until_ns };

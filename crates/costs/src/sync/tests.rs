@@ -5,12 +5,22 @@ use machmeter_engine::cost::{Kind, Pair, Row, Rows};
 use machmeter_engine::disturbance::placement::MOVES;
 
 use super::cost::{NEEDS_TWO, ONE_CPU};
+use super::jobs::Job;
 use super::{contention, locks, models, transfer, wakeups};
 use crate::testing::params;
 
 /// Ids of the warnings.
 pub(super) fn codes(a: &Analysis) -> Vec<&str> {
     a.warnings.iter().map(|w| w.code.as_str()).collect()
+}
+
+/// That no two rows have the same key.
+pub(super) fn assert_unique<W>(jobs: &[Job<W>]) {
+    let mut keys: Vec<String> =
+        jobs.iter().map(|j| format!("{} {:?}", j.row.operation, j.row.params)).collect();
+    keys.sort();
+    keys.dedup();
+    assert_eq!(keys.len(), jobs.len());
 }
 
 fn analyzed(rows: Vec<Row>) -> Analysis {

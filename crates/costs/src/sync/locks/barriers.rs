@@ -7,6 +7,7 @@ use machmeter_engine::team::sampler::JointOperation;
 use machmeter_engine::team::{Arena, Member, heap};
 use machmeter_sys::sync::{Barrier, Sharing};
 
+use super::NAME;
 use super::measure::LockVisit;
 use crate::sync::wakeups::settle;
 
@@ -141,8 +142,8 @@ impl<W: Fn(&Member<'_>) -> bool + Sync> Steps<'_, W> {
     }
 }
 
-pub(super) fn row(part: &str, kind: Kind, members: usize, model: &str) -> Row {
-    Row::new(part, kind.name(), machmeter_engine::cost::Kind::Latency)
+pub(super) fn row(kind: Kind, members: usize, model: &str) -> Row {
+    Row::new(NAME, kind.name(), machmeter_engine::cost::Kind::Latency)
         .with("state", "barrier")
         .with("cpus", members)
         .with("model", model)

@@ -4,7 +4,7 @@ use machmeter_data::Dataset;
 use machmeter_data::quantity::{Unit, human};
 use machmeter_data::shape::{Cell, TableRow};
 use machmeter_engine::Analysis;
-use machmeter_engine::cost::{Cost, Row, Rows};
+use machmeter_engine::cost::{Cost, Rows};
 
 use super::measure::{PROCESSES, USER_THREADS, WITHOUT};
 use super::{NO_USER_THREADS, PART};
@@ -30,15 +30,14 @@ pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     out
 }
 
-fn find<'c>(own: &'c [Priced<'_>], operation: &str, model: &str, cpus: i64) -> Option<&'c Cost> {
-    let is = |r: &Row| r.operation == operation && r.text("model") == model && r.int("cpus") == Some(cpus);
-    own.iter().find(|v| is(v.row)).map(|v| &v.cost)
-}
-
 /// One row for each operation and number of CPUs, one column for each model.
 fn table(own: &[Priced<'_>]) -> Option<Dataset> {
     let keys = show::distinct(own.iter().map(|v| (v.row.operation.as_str(), v.row.int("cpus").unwrap_or(1))));
-    let cell = |operation: &str, cpus, model: &str| match find(own, operation, model, cpus) {
+    let find = |operation: &str, cpus, model: &str| {
+        own.iter()
+            .find(|v| v.row.operation == operation && v.is("model", model) && v.row.int("cpus") == Some(cpus))
+    };
+    let cell = |operation: &str, cpus, model: &str| match find(operation, cpus, model).map(|v| &v.cost) {
         Some(Cost::Known(k)) => Cell::Number(k.value_ns),
         Some(Cost::Below { bound_ns, .. }) => {
             Cell::Text(format!("< {}", human(*bound_ns, Unit::Nanoseconds)))

@@ -174,6 +174,7 @@ fn rule(job: &Job) -> Rule {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sync::tests::assert_unique;
 
     #[test]
     fn on_one_cpu_only_the_switch_remains() {
@@ -189,11 +190,7 @@ mod tests {
         let jobs = jobs(&[0, 4, 5], "threads", true);
         let busy = jobs.iter().find(|j| matches!(j.what, What::Trip(_, Wake::Busy))).unwrap();
         assert_eq!(busy.cpus, [0, 4, 0, 4]);
-        let mut keys: Vec<String> =
-            jobs.iter().map(|j| format!("{} {:?}", j.row.operation, j.row.params)).collect();
-        keys.sort();
-        keys.dedup();
-        assert_eq!(keys.len(), jobs.len());
+        assert_unique(&jobs);
         assert!(super::jobs(&[0, 1], "threads", false).len() <= 20);
     }
 }

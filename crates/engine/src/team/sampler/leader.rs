@@ -200,7 +200,7 @@ impl<'a, 'm> Leader<'a, 'm> {
     }
 
     fn tried_turns(&mut self, index: usize, cell: &TeamCell<'_>, wanted: Turns) -> Option<u64> {
-        let turns = calibration::turns_for(wanted.batch_ns, 1, |turns| {
+        let turns = calibration::turns_for(wanted.batch_ns, |turns| {
             let batch = self.undisturbed_batch(index, cell, turns)?;
             let late = turns >= wanted.most || self.member.is_late();
             let tried = Tried { ns: self.ns(&batch, cell), late };
