@@ -30,7 +30,7 @@ fn recorded(line_bytes: i64, fairness: f64) -> Rows {
                 let shared = cpus > 1 && distance < line_bytes;
                 let each = if shared { regime / 3.0 } else { 2.0 };
                 let ticks = each * 64.0 * 256.0 * (1.0 + 0.02 * random.normal());
-                let (at_ns, long_ticks) = (i as f64 * 1e7, ticks as u64);
+                let (at_ns, long_ticks) = (f64::from(i) * 1e7, ticks as u64);
                 Pair { at_ns, long_ticks, regime_ns: regime, ..Pair::default() }
             })
             .collect();

@@ -41,7 +41,6 @@ pub(super) fn measure(at: &mut PartContext<'_>, _params: &Params) -> Result<(), 
     Ok(())
 }
 
-/// What one thread does alone.
 fn alone(rooms: &[(Kind, LockMemory)]) -> CellList<'_> {
     let mut benches: Vec<Bench<'_>> = Vec::new();
     for (kind, room) in rooms {
@@ -116,7 +115,6 @@ impl<'a> LockVisit<'a> {
     }
 }
 
-/// Does the job once.
 pub(super) fn perform(visit: &LockVisit<'_>, sharing: Sharing, job: &mut Job) -> Result<(), String> {
     let room = LockMemory::new(sharing)?;
     let row = &mut job.row;

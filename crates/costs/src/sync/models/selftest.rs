@@ -69,7 +69,7 @@ pub(super) fn killed(machine: &Machine<'_>, _: &Options) -> Vec<SelfCheck> {
         pid > 0 && process::state_of(pid as i32).is_some()
     });
     let left = left.count();
-    let said = run.map_or_else(|e| e.to_string(), |_| "nothing".to_owned());
+    let said = run.map_or_else(|e| e.to_string(), |()| "nothing".to_owned());
     vec![SelfCheck::new(
         id,
         what,
