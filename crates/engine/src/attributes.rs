@@ -22,26 +22,16 @@ pub struct Attributes {
 
 impl Attributes {
     /// The policy; the normal one with the inherited nice value when none is given.
-    ///
-    /// # Errors
-    /// When the text is no policy.
     pub fn policy(&self) -> Result<Policy, String> {
         self.policy.as_deref().map_or(Ok(Policy::ordinary()), |p| p.parse().map_err(|e| format!("{e}")))
     }
 
-    /// The CPUs, if any are given.
-    ///
-    /// # Errors
-    /// When the text is no list of CPUs.
     pub fn cpus(&self) -> Result<Option<CpuSet>, String> {
         self.cpus.as_deref().map(|c| c.parse().map_err(|e| format!("CPUs '{c}': {e}"))).transpose()
     }
 
     /// Applies CPUs, policy, slice and clamp to the calling thread; threads and processes it starts inherit them. Each is
     /// read back.
-    ///
-    /// # Errors
-    /// One line with the true cause: capability, resource limit, group budget, affinity, kernel.
     pub fn apply(&self) -> Result<(), String> {
         if let Some(cpus) = self.cpus()? {
             affinity::set_mask(&cpus).map_err(|e| e.to_string())?;
@@ -54,9 +44,6 @@ impl Attributes {
     }
 
     /// Makes the control group that is asked for, to be joined by processes; removed when dropped.
-    ///
-    /// # Errors
-    /// One line with the true cause: text, controller, permission.
     pub fn make_group(&self, name: &str) -> Result<Option<Group>, String> {
         let Some(text) = &self.cgroup else { return Ok(None) };
         let request = text.parse().map_err(|e| format!("control group '{text}': {e}"))?;

@@ -5,7 +5,6 @@ const MOST_TURNS: u64 = 1 << 40;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tried {
-    /// Its length, ns.
     pub ns: f64,
     /// Whether no time is left for another.
     pub late: bool,
@@ -18,11 +17,11 @@ impl Tried {
     }
 }
 
-/// Turns of which a batch takes about `wanted_ns`: doubled from `first` until a batch is long enough, then set by proportion, at
+/// Turns of which a batch takes about `wanted_ns`: doubled from one until a batch is long enough, then set by proportion, at
 /// most eight times as many as were tried. Whoever held one batch up (a hypervisor, say) is not taken for the operation: the quicker of
 /// two counts, and turns are doubled on where only one was long. Late: what is known so far. `None` as soon as `batch` fails.
-pub fn turns_for(wanted_ns: f64, first: u64, mut batch: impl FnMut(u64) -> Option<Tried>) -> Option<u64> {
-    let mut turns = first.max(1);
+pub fn turns_for(wanted_ns: f64, mut batch: impl FnMut(u64) -> Option<Tried>) -> Option<u64> {
+    let mut turns = 1;
     loop {
         let once = batch(turns)?;
         if once.ns >= wanted_ns / 4.0 || turns > MOST_TURNS || once.late {
@@ -44,23 +43,20 @@ mod tests {
     #[test]
     fn turns_make_a_batch_as_long_as_wanted() {
         for each_ns in [0.3, 7.0, 900.0, 60_000.0] {
-            let turns = turns_for(100_000.0, 1, |t| Some(Tried::of(50.0 + each_ns * t as f64))).unwrap();
+            let turns = turns_for(100_000.0, |t| Some(Tried::of(50.0 + each_ns * t as f64))).unwrap();
             let ns = each_ns * turns as f64;
             assert!((50_000.0..150_000.0).contains(&ns), "{each_ns} ns: {turns} turns");
         }
         // Longer than wanted at the least.
-        assert_eq!(turns_for(100_000.0, 1, |t| Some(Tried::of(1e6 * t as f64))), Some(1));
-        assert_eq!(
-            turns_for(100_000.0, 64, |t| Some(Tried::of(10.0 * t as f64))).map(|t| t / 100),
-            Some(100)
-        );
+        assert_eq!(turns_for(100_000.0, |t| Some(Tried::of(1e6 * t as f64))), Some(1));
+        assert_eq!(turns_for(100_000.0, |t| Some(Tried::of(10.0 * t as f64))).map(|t| t / 100), Some(100));
     }
 
     #[test]
     fn a_batch_that_was_held_up_is_not_taken_for_the_operation() {
         for held in 1..12 {
             let mut n = 0;
-            let turns = turns_for(100_000.0, 1, |t| {
+            let turns = turns_for(100_000.0, |t| {
                 n += 1;
                 Some(Tried::of(if n == held { 4e6 } else { 40.0 * t as f64 }))
             });
@@ -71,9 +67,9 @@ mod tests {
     #[test]
     fn it_ends_when_late_or_when_the_operation_fails() {
         let late = |t: u64| Some(Tried { ns: t as f64, late: t >= 16 });
-        assert_eq!(turns_for(100_000.0, 1, late), Some(128));
-        assert_eq!(turns_for(100_000.0, 1, |t| (t < 8).then_some(Tried::of(1.0))), None);
+        assert_eq!(turns_for(100_000.0, late), Some(128));
+        assert_eq!(turns_for(100_000.0, |t| (t < 8).then_some(Tried::of(1.0))), None);
         // A clock that stands still ends it too.
-        assert!(turns_for(100_000.0, 1, |_| Some(Tried::of(0.0))).is_some());
+        assert!(turns_for(100_000.0, |_| Some(Tried::of(0.0))).is_some());
     }
 }

@@ -5,7 +5,6 @@ use machmeter_sys::clock::TickSource;
 /// Something that tells time in ticks. A loop that is generic over it compiles to the bare counter instruction on the
 /// host and runs in exact fake time on a simulated machine.
 pub trait Clock {
-    /// Current tick count.
     fn now(&mut self) -> u64;
 }
 

@@ -26,12 +26,10 @@ impl Deadline {
         self.until_ns
     }
 
-    /// The whole time, ns.
     pub fn total_ns(&self) -> u64 {
         self.until_ns.saturating_sub(self.start_ns)
     }
 
-    /// Time since it began, ns.
     pub fn spent_ns(&self) -> u64 {
         thread::monotonic_ns().saturating_sub(self.start_ns)
     }

@@ -18,7 +18,6 @@ pub trait Progress: Send + Sync {
     fn figure(&self, text: &str);
 }
 
-/// No progress at all.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Silent;
 
@@ -27,7 +26,6 @@ impl Progress for Silent {
     fn figure(&self, _text: &str) {}
 }
 
-/// A stored run: its record and its raw samples.
 pub struct Stored {
     pub record: Record,
     /// Raw tables that are stored beside it; empty when there are none.
@@ -35,9 +33,6 @@ pub struct Stored {
 }
 
 /// For hosts that have no stored runs.
-///
-/// # Errors
-/// Always.
 pub fn nothing_stored(name: &str) -> Result<Stored, String> {
     Err(format!("no stored run '{name}' here"))
 }
@@ -68,9 +63,6 @@ pub struct Host<'a> {
 
 impl Host<'_> {
     /// Ends a dry run. Called after all refusals and before anything is measured.
-    ///
-    /// # Errors
-    /// [`ProbeError::DryRun`].
     pub fn begin(&self) -> Result<(), ProbeError> {
         if self.dry_run { Err(ProbeError::DryRun) } else { Ok(()) }
     }
@@ -80,7 +72,6 @@ impl Host<'_> {
     }
 }
 
-/// The clock's part of the record.
 pub fn clock_record(q: &Qualification) -> ClockRecord {
     let rate = q.tick_rate();
     let mut why = vec![

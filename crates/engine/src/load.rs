@@ -9,12 +9,10 @@ use thiserror::Error;
 
 use crate::attributes::Attributes;
 
-/// What a load says about itself.
 #[derive(Debug)]
 pub struct LoadInfo {
     /// Its name, in lower case.
     pub name: &'static str,
-    /// What it does, in one line.
     pub description: &'static str,
     /// What one unit of its work is, in the plural (`stretches of 1 ms`, `bytes`, `processes`).
     pub work: &'static str,
@@ -26,7 +24,6 @@ pub struct LoadInfo {
     pub classic: bool,
 }
 
-/// What to start.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadRequest {
     pub name: String,
@@ -46,7 +43,6 @@ pub struct LoadRequest {
     pub seed: u64,
 }
 
-/// Why a load could not be had.
 #[derive(Debug, Error)]
 pub enum LoadError {
     /// The request is wrong, or what it asks for by name is refused.
@@ -86,14 +82,8 @@ pub trait Loads: Sync {
     /// All, sorted by name.
     fn infos(&self) -> Vec<&'static LoadInfo>;
     /// Refuses what can be told to be wrong without starting anything.
-    ///
-    /// # Errors
-    /// One line with the true cause.
     fn check(&self, request: &LoadRequest) -> Result<(), LoadError>;
     /// Starts one. Returns when it works.
-    ///
-    /// # Errors
-    /// One line with the true cause.
     fn start(&self, request: &LoadRequest) -> Result<Box<dyn RunningLoad>, LoadError>;
 }
 

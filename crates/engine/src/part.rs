@@ -73,9 +73,6 @@ pub trait Verb: 'static {
     fn seconds(level: Level) -> u64;
 
     /// Looks at what was asked for by name.
-    ///
-    /// # Errors
-    /// One line: what is not there.
     fn check(_params: &Self::Params) -> Result<(), ProbeError> {
         Ok(())
     }

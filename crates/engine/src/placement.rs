@@ -12,9 +12,6 @@ pub enum Priority {
 }
 
 /// Parses `auto`, or a policy as [`Policy`] writes it (`other`, `fifo:45`, `deadline:1ms/10ms/10ms`).
-///
-/// # Errors
-/// One line that names the text and what is understood.
 pub fn parse_priority(text: &str) -> Result<Priority, String> {
     if text == "auto" {
         return Ok(Priority::Auto);

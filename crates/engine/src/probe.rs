@@ -16,16 +16,13 @@ use crate::level::Level;
 use crate::part::Pooled;
 use crate::selftest::SelfTest;
 
-/// What a probe says about itself.
 #[derive(Debug)]
 pub struct Info {
     /// Verb on the command line.
     pub name: &'static str,
-    /// The question it answers, in one line.
     pub question: &'static str,
     /// A paragraph: method and sources of error.
     pub method: &'static str,
-    /// Where the method comes from.
     pub references: &'static [&'static str],
     /// Metrics it reports, part by part.
     pub metrics: &'static [&'static [MetricInfo]],
@@ -128,7 +125,6 @@ pub struct Measured<S> {
 pub struct Command {
     /// Probe and key in a job file: `ops.exec_target`.
     pub key: String,
-    /// What is run.
     pub line: String,
 }
 
@@ -144,7 +140,7 @@ impl std::fmt::Display for Command {
 pub enum Parameters<'a> {
     /// The command line.
     Given(&'a ArgMatches),
-    /// A table of a job file.
+    /// A table of a job file, or an empty object for the defaults.
     Job(&'a serde_json::Value),
 }
 
@@ -155,9 +151,6 @@ pub trait Probe {
     type Samples;
 
     /// Wall time at `level` when no time is given, ns.
-    ///
-    /// # Errors
-    /// When the parameters are seen to be wrong without a host.
     fn default_ns(_params: &Self::Params, level: Level) -> Result<u64, ProbeError> {
         Ok(level.probe_seconds() * 1_000_000_000)
     }
@@ -174,10 +167,7 @@ pub trait Probe {
 
     const SELFTEST: SelfTest;
 
-    /// Takes samples on the host within `host.budget`.
-    ///
-    /// # Errors
-    /// When the request is wrong or the system refuses; nothing has been changed then.
+    /// Takes samples on the host within `host.budget`. Where it refuses, nothing has been changed.
     fn measure(host: &Host<'_>, params: &Self::Params) -> Result<Measured<Self::Samples>, ProbeError>;
 
     /// Computes everything that can be said from samples. Pure.
@@ -186,9 +176,6 @@ pub trait Probe {
     fn tables(samples: &Self::Samples) -> Vec<Table>;
 
     /// Samples from stored or imported tables.
-    ///
-    /// # Errors
-    /// When the tables are not this probe's.
     fn from_tables(tables: &[Table]) -> Result<Self::Samples, ProbeError>;
 }
 
@@ -211,14 +198,12 @@ pub struct Entry {
     pub info: &'static Info,
     /// Adds its flags to a command.
     pub augment: fn(clap::Command) -> clap::Command,
-    /// Wall time with parameters from the command line when no time is given, ns.
-    pub default_ns: fn(&ArgMatches, Level) -> Result<u64, ProbeError>,
+    /// Wall time when none is given, ns.
+    pub default_ns: fn(&Parameters<'_>, Level) -> Result<u64, ProbeError>,
     pub page: Page,
     pub commands: fn(&Parameters<'_>) -> Result<Vec<Command>, ProbeError>,
-    /// Measures and analyses with parameters from the command line.
-    pub run: fn(&Host<'_>, &ArgMatches) -> Result<Outcome, ProbeError>,
-    /// Measures and analyses with parameters from a job file or defaults (an empty object).
-    pub run_with: fn(&Host<'_>, &serde_json::Value) -> Result<Outcome, ProbeError>,
+    /// Measures and analyzes.
+    pub run: fn(&Host<'_>, &Parameters<'_>) -> Result<Outcome, ProbeError>,
     pub pooled: Option<Pool>,
     /// Analyses stored or imported tables with default parameters.
     pub reanalyze: fn(&[Table], u64) -> Result<Analysis, ProbeError>,
@@ -234,11 +219,10 @@ impl Entry {
         Self {
             info: &P::INFO,
             augment: |c| P::Params::augment_args(c),
-            default_ns: |matches, level| P::default_ns(&from_matches::<P>(matches)?, level),
+            default_ns: |given, level| P::default_ns(&given.of::<P>()?, level),
             page: P::PAGE,
             commands: commands::<P>,
-            run: |host, matches| execute::<P>(host, &from_matches::<P>(matches)?),
-            run_with: |host, value| execute::<P>(host, &parameters::<P>(value)?),
+            run: execute::<P>,
             pooled: P::POOLED,
             reanalyze: |tables, seed| {
                 let params = parameters::<P>(&serde_json::Value::Object(serde_json::Map::new()))?;
@@ -250,14 +234,18 @@ impl Entry {
     }
 }
 
-fn from_matches<P: Probe>(matches: &ArgMatches) -> Result<P::Params, ProbeError> {
-    P::Params::from_arg_matches(matches).map_err(|e| ProbeError::Usage(e.to_string()))
+impl Parameters<'_> {
+    fn of<P: Probe>(&self) -> Result<P::Params, ProbeError> {
+        match self {
+            Self::Given(matches) => {
+                P::Params::from_arg_matches(matches).map_err(|e| ProbeError::Usage(e.to_string()))
+            }
+            Self::Job(value) => parameters::<P>(value),
+        }
+    }
 }
 
 /// Parameters from a JSON object; keys that are not given take the defaults of the command line.
-///
-/// # Errors
-/// One line: a key that there is not, a value of another type.
 pub fn parameters<P: Probe>(value: &serde_json::Value) -> Result<P::Params, ProbeError> {
     let command = P::Params::augment_args(clap::Command::new(P::INFO.name).no_binary_name(true));
     let matches = command.try_get_matches_from(std::iter::empty::<String>());
@@ -272,18 +260,15 @@ pub fn parameters<P: Probe>(value: &serde_json::Value) -> Result<P::Params, Prob
     serde_json::from_value(merged).map_err(|e| ProbeError::Usage(format!("{}: {e}", P::INFO.name)))
 }
 
-fn commands<P: Probe>(from: &Parameters<'_>) -> Result<Vec<Command>, ProbeError> {
-    let params = match from {
-        Parameters::Given(matches) => from_matches::<P>(matches)?,
-        Parameters::Job(value) => parameters::<P>(value)?,
-    };
+fn commands<P: Probe>(given: &Parameters<'_>) -> Result<Vec<Command>, ProbeError> {
     let whole =
         |(key, line): (&str, &str)| Command { key: format!("{}.{key}", P::INFO.name), line: line.to_owned() };
-    Ok(P::commands(&params).into_iter().map(whole).collect())
+    Ok(P::commands(&given.of::<P>()?).into_iter().map(whole).collect())
 }
 
-fn execute<P: Probe>(host: &Host<'_>, params: &P::Params) -> Result<Outcome, ProbeError> {
-    outcome::<P>(params, P::measure(host, params)?, host.seed)
+fn execute<P: Probe>(host: &Host<'_>, given: &Parameters<'_>) -> Result<Outcome, ProbeError> {
+    let params = given.of::<P>()?;
+    outcome::<P>(&params, P::measure(host, &params)?, host.seed)
 }
 
 /// Analyzes what was measured.

@@ -16,10 +16,7 @@ use crate::host::Host;
 
 /// An operation that can be repeated.
 pub trait Subject {
-    /// Makes ready for the next visit (builds a chain, opens a file); not timed.
-    ///
-    /// # Errors
-    /// One line why it cannot be; the row is refused with it.
+    /// Makes ready for the next visit (builds a chain, opens a file); not timed. An error refuses the row.
     fn prepare(&mut self) -> Result<(), String> {
         Ok(())
     }
@@ -65,7 +62,6 @@ pub trait Timing {
     /// A reading of the clock, ticks. Readings of two threads may be compared as far as the clock was found to agree between CPUs.
     fn ticks(&mut self) -> u64;
 
-    /// Counts of the calling thread.
     fn mark(&mut self) -> Mark;
 
     /// Time for humans and budgets, ns.
@@ -89,7 +85,6 @@ pub trait Timing {
     }
 }
 
-/// Time of the host.
 #[derive(Debug, Clone, Copy)]
 pub struct HostTiming {
     source: SourceId,
@@ -215,7 +210,6 @@ impl Pace {
     }
 }
 
-/// A row with what it measures.
 pub struct Bench<'a> {
     pub row: Row,
     pub subject: Box<dyn Subject + 'a>,
@@ -348,7 +342,7 @@ impl Sampler {
 
     /// Turns of which a batch takes about `batch_ns`. None when the operation fails. Ends at `until_ns` with what it has.
     fn turns_for(&mut self, subject: &mut dyn Subject, batch_ns: f64, until_ns: u64) -> Option<u64> {
-        calibration::turns_for(batch_ns, 1, |turns| {
+        calibration::turns_for(batch_ns, |turns| {
             let mut done = true;
             let ticks = self.timing.time(&mut || done = subject.run(turns));
             let tried = Tried { ns: self.rate.ns(ticks), late: self.timing.now_ns() >= until_ns };

@@ -1,6 +1,8 @@
 //! The metric of all operations, and warnings that several parts give.
 
 use machmeter_data::code::Code;
+use machmeter_data::record::Warning;
+use machmeter_engine::cost::Row;
 
 machmeter_data::metric!(
     COST,
@@ -31,3 +33,15 @@ pub(super) const ONE_CPU: Code = Code {
     next: "Select more CPUs (--cpus), or widen the affinity mask (taskset) or the cgroup's cpuset.",
     undo: None,
 };
+
+/// Why what takes two CPUs was not measured.
+pub(super) const NEEDS_TWO: &str = "needs two CPUs, has 1";
+
+/// The warning of rows that need two CPUs, where there are such, with what `text` says of so many.
+pub(super) fn one_cpu<'r>(
+    rows: impl Iterator<Item = &'r Row>,
+    text: impl FnOnce(usize) -> String,
+) -> Option<Warning> {
+    let n = rows.filter(|r| r.refused.as_deref() == Some(NEEDS_TWO)).count();
+    (n > 0).then(|| ONE_CPU.warning(text(n)))
+}

@@ -96,7 +96,6 @@ const ROWS: &[RowInfo] = &[
     ),
 ];
 
-/// The probe's description.
 pub const INFO: Info = Info {
     name: "sync",
     question: "What do two CPUs pay to agree: a line, a lock, a wake-up?",

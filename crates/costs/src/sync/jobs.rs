@@ -8,9 +8,11 @@ use machmeter_engine::disturbance::placement::PlacementDetector;
 use machmeter_engine::experiment::{Cell, CellList, Visit};
 use machmeter_engine::part::PartContext;
 use machmeter_engine::team::sampler::{HostClock, TeamVisit};
-use machmeter_engine::team::{self, Seats, Team};
+use machmeter_engine::team::{self, Seats, Team, threads::Threads};
 use machmeter_sys::sched::Policy;
 use machmeter_sys::sync::Sharing;
+
+use super::cost::NEEDS_TWO;
 
 /// A row with what is to be done for it.
 #[derive(Debug, Clone)]
@@ -24,8 +26,17 @@ pub(super) struct Job<W> {
 pub(super) trait Work: Sized + 'static {
     fn expected_ns(&self) -> u64;
 
-    /// A visit, at a placement of which a look says `regime_ns`.
-    fn perform(job: &mut Job<Self>, visit: TeamVisit<'_>, regime_ns: f64) -> Result<(), String>;
+    /// Where the members sit in a visit of this number.
+    fn seats(job: &Job<Self>, _number: u32) -> Vec<usize> {
+        job.cpus.clone()
+    }
+
+    fn look(placement: &mut PlacementDetector, job: &Job<Self>, bits: u64) -> f64 {
+        placement.beside(&job.cpus, bits)
+    }
+
+    /// A visit, at a placement of which a look says `regime_ns`. An error refuses a row that has no samples yet.
+    fn perform(job: &mut Job<Self>, visit: &TeamVisit<'_>, regime_ns: f64) -> Result<(), String>;
 
     fn conclude(job: Job<Self>) -> Row {
         job.row.reached()
@@ -33,13 +44,13 @@ pub(super) trait Work: Sized + 'static {
 }
 
 pub(super) fn sharing(team: &dyn Team) -> Sharing {
-    if team.model() == "threads" { Sharing::Threads } else { Sharing::Processes }
+    if team.model() == Threads.model() { Sharing::Threads } else { Sharing::Processes }
 }
 
 /// Gives those that have too few of the CPUs the reason.
-pub(super) fn refuse_alone<W>(jobs: &mut [Job<W>], cpus: usize) {
+pub(super) fn refuse_alone<W>(jobs: &mut [Job<W>]) {
     for job in jobs.iter_mut().filter(|j| j.cpus.len() < 2) {
-        job.row.refused = Some(format!("needs two CPUs, has {cpus}"));
+        job.row.refused = Some(NEEDS_TWO.to_owned());
     }
 }
 
@@ -51,9 +62,8 @@ pub(super) fn add<W: Work>(
     limit_ns: u64,
     jobs: fn(&[usize], &str, bool) -> Vec<Job<W>>,
 ) {
-    let placement = RefCell::new(PlacementDetector::of(at));
-    let setting = Rc::new(Setting { policy: at.policy, clock: at.clock(), placement, limit_ns });
-    let mut models: Vec<&'static dyn Team> = vec![&team::threads::Threads];
+    let setting = Setting::new(at, PlacementDetector::of(at), limit_ns);
+    let mut models: Vec<&'static dyn Team> = vec![&Threads];
     models.extend(team::named("processes").filter(|_| full));
     for model in models {
         for job in jobs(&at.cpus(), model.model(), full) {
@@ -62,17 +72,25 @@ pub(super) fn add<W: Work>(
     }
 }
 
-struct Setting {
+/// What visits of all jobs of a part have in common.
+pub(super) struct Setting {
     policy: Policy,
     clock: HostClock,
     placement: RefCell<Option<PlacementDetector>>,
+    /// Longest visit, ns.
     limit_ns: u64,
 }
 
-struct JobCell<W> {
-    model: &'static dyn Team,
-    job: Job<W>,
-    setting: Rc<Setting>,
+impl Setting {
+    pub(super) fn new(at: &PartContext<'_>, placement: Option<PlacementDetector>, limit_ns: u64) -> Rc<Self> {
+        Rc::new(Self { policy: at.policy, clock: at.clock(), placement: RefCell::new(placement), limit_ns })
+    }
+}
+
+pub(super) struct JobCell<W> {
+    pub(super) model: &'static dyn Team,
+    pub(super) job: Job<W>,
+    pub(super) setting: Rc<Setting>,
 }
 
 impl<W: Work> Cell for JobCell<W> {
@@ -89,12 +107,12 @@ impl<W: Work> Cell for JobCell<W> {
         if job.row.refused.is_some() {
             return;
         }
-        let look = |p: &mut PlacementDetector| p.beside(&job.cpus, visit.bits);
+        let look = |p: &mut PlacementDetector| W::look(p, job, visit.bits);
         let regime_ns = setting.placement.borrow_mut().as_mut().map_or(0.0, look);
-        let seats = Seats { cpus: job.cpus.clone(), policy: setting.policy };
+        let seats = Seats { cpus: W::seats(job, visit.number), policy: setting.policy };
         let (start_ns, limit_ns) = (visit.sampler.start_ns, visit.left_ns().clamp(1, setting.limit_ns));
         let team = TeamVisit::new(*model, &seats, &setting.clock, start_ns, limit_ns, visit.bits);
-        if let Err(why) = W::perform(job, team, regime_ns)
+        if let Err(why) = W::perform(job, &team, regime_ns)
             && job.row.pairs.is_empty()
         {
             job.row.refused = Some(why);

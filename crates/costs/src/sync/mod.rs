@@ -7,6 +7,8 @@ pub mod jobs;
 mod locks;
 pub mod models;
 pub mod params;
+#[cfg(test)]
+mod tests;
 pub mod transfer;
 mod trips;
 pub mod wakeups;

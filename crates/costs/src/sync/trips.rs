@@ -10,6 +10,7 @@ use machmeter_stats::quantile::{quantile, sorted};
 use machmeter_stats::regimes::{Regime, RegimeOptions, Regimes, regimes};
 use machmeter_stats::{Interval, serial};
 
+use super::cost::COST;
 use machmeter_engine::disturbance::placement;
 
 /// Trips of a visit. The ten visits of a short run make 640: six beyond the 99 % quantile, the fewest that have a rank interval.
@@ -70,6 +71,14 @@ impl<'r> Priced<'r> {
         let trips_ns = values_ns(row, &pairs, rows.ns_per_tick());
         let modes = modes(&trips_ns);
         Self { row, cost, trips_ns: sorted(&trips_ns).unwrap_or_default(), modes, sleeps }
+    }
+
+    /// Its metrics as a cost, under the conditions of the row.
+    pub(super) fn costs(&self) -> Vec<Metric> {
+        let mut keys = self.row.params.clone();
+        keys.insert("operation".to_owned(), self.row.operation.as_str().into());
+        keys.insert("kind".to_owned(), self.row.kind.name().into());
+        self.metrics(&COST, &keys)
     }
 
     /// The metric of the cost with its quantiles, and those beside it.
@@ -155,7 +164,6 @@ fn modes(trips_ns: &[f64]) -> Vec<Regime> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sync::cost::COST;
     use machmeter_engine::cost::{Kind, Pair};
     use machmeter_stats::random::Random;
 

@@ -90,17 +90,16 @@ impl Estimator {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cost {
-    /// Known, ns per operation.
     Known(Known),
     /// Smaller than can be told from nothing: at most `bound_ns` per operation (upper end of the interval, and no less than
     /// one clock step over the batch).
     Below {
-        /// Upper bound, ns per operation.
         bound_ns: f64,
         n: usize,
     },
-    /// Not known.
-    Unknown { why: String },
+    Unknown {
+        why: String,
+    },
 }
 
 /// A known cost, ns per operation.
@@ -255,7 +254,6 @@ impl Cost {
         }
     }
 
-    /// Median, ns per operation, where known.
     pub fn value_ns(&self) -> Option<f64> {
         self.known().map(|k| k.value_ns)
     }

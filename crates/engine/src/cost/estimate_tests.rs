@@ -53,8 +53,7 @@ fn a_neighbour_on_the_core_shows_in_the_quantiles_alone() {
         pair.core.width = if i % 4 == 0 { 3.9 } else { 2.1 };
     }
     let rows = |row: &Row| {
-        let mut rows = Rows::in_nanoseconds(Vec::new());
-        rows.rows.push(row.clone());
+        let mut rows = Rows::in_nanoseconds(vec![row.clone()]);
         rows.store_full_width();
         rows
     };
@@ -207,8 +206,7 @@ fn a_core_that_was_never_whole_is_known_from_before() {
         for (pair, width) in row.pairs.iter_mut().zip(widths.iter().cycle()) {
             pair.core.width = *width;
         }
-        let mut rows = Rows::in_nanoseconds(Vec::new());
-        rows.rows.push(row);
+        let mut rows = Rows::in_nanoseconds(vec![row]);
         rows.restore_full_width(before);
         rows.store_full_width();
         rows
@@ -216,7 +214,7 @@ fn a_core_that_was_never_whole_is_known_from_before() {
     let whole = rows(&[3.7, 3.7, 2.1], None);
     let inverse_width = whole.inverse_width().expect("sure");
     assert!((inverse_width * 3.7 - 1.0).abs() < 0.01, "{inverse_width}");
-    let shared = |rows: &crate::cost::Rows| rows.shared_core().expect("looked").0;
+    let shared = |rows: &Rows| rows.shared_core().expect("looked").0;
     let never = [3.0, 3.0, 2.1];
     assert!(shared(&rows(&never, None)) < 0.4, "taken for whole");
     let known = rows(&never, Some(inverse_width));

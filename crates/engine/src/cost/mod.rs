@@ -19,7 +19,6 @@ pub use facts::{Fact, Facts};
 use crate::disturbance::sibling::CoreLook;
 use crate::disturbance::{Rejected, sibling};
 
-/// The whole width of the core.
 const WHOLE_WIDTH: Fact<f64> = Fact::named("core.width");
 /// What it was on this kind of machine before, at most.
 const WIDTH_BEFORE: Fact<f64> = Fact::named("core.width_before");
@@ -54,7 +53,6 @@ pub struct Pair {
     pub visit: u32,
     /// Ticks of `short_turns` turns; 0 where there is no short batch (`short_turns` is 0).
     pub short_ticks: u64,
-    /// Ticks of `long_turns` turns.
     pub long_ticks: u64,
     /// What a probe of the placement said beside it (one-way transfer between two CPUs, ns); 0 where nobody asked.
     pub regime_ns: f64,
@@ -136,7 +134,6 @@ impl Row {
         self
     }
 
-    /// One that was not measured, with the reason.
     #[must_use]
     pub fn refused(mut self, why: impl Into<String>) -> Self {
         self.refused = Some(why.into());
@@ -191,7 +188,6 @@ impl Row {
 
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Rows {
-    /// Ticks per second of the clock.
     pub tick_hz: f64,
     /// Distance of neighboring values of the clock, ticks.
     pub step_ticks: u64,
@@ -206,7 +202,6 @@ impl Rows {
         Self { tick_hz: 1e9, step_ticks: 1, rows, ..Self::default() }
     }
 
-    /// Length of a tick, ns.
     pub fn ns_per_tick(&self) -> f64 {
         1e9 / self.tick_hz
     }

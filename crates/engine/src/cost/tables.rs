@@ -93,9 +93,6 @@ impl Rows {
     }
 
     /// From the tables of [`Self::to_tables`].
-    ///
-    /// # Errors
-    /// When a table or column is missing or damaged; one line.
     pub fn from_tables(probe: &str, tables: &[Table]) -> Result<Self, ProbeError> {
         let wrong = |what: &str| ProbeError::Usage(format!("these samples are no {probe} samples: {what}"));
         let find = |name: String| {

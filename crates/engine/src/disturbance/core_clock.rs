@@ -16,7 +16,6 @@ const SLOW_SHARE: f64 = 0.05;
 /// Share of the quickest additions that are passed over: a reading of the clock that took long makes one seem quicker.
 const PASSED_OVER: f64 = 0.02;
 
-/// The core ran slower than it can.
 pub const SLOW_CLOCK: Code = Code {
     id: "W449",
     name: "slow clock of the core",

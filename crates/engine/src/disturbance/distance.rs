@@ -6,11 +6,8 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use machmeter_data::quantity::{Unit, human};
 use machmeter_stats::quantile::median_of;
-use machmeter_stats::regimes::Regimes;
 use machmeter_sys::topology::Topology;
-use serde::{Deserialize, Serialize};
 
 use super::Rejected;
 use crate::team::sampler::{
@@ -36,8 +33,7 @@ const FEWEST_CLEAN: usize = 3;
 /// host that takes the CPU, another hardware thread, an interrupt) only adds.
 const LOWER: f64 = 0.25;
 
-/// How far two CPUs are from each other.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Distance {
     SameCore,
     /// Cores that share the last cache.
@@ -45,12 +41,6 @@ pub enum Distance {
     /// One package, other caches.
     OtherCache,
     OtherPackage,
-    /// The host does not show where its CPUs are: by cost, the cheapest of `of` levels first.
-    Level {
-        number: usize,
-        of: usize,
-        one_way_ns: f64,
-    },
 }
 
 impl Distance {
@@ -70,25 +60,16 @@ impl Distance {
         let package = |cpu: usize| topology.cpu(cpu).and_then(|c| c.package);
         if package(a) == package(b) { Self::OtherCache } else { Self::OtherPackage }
     }
-
-    /// Of a level, of two CPUs that were seen on several: what the system shows of them is true of one level at most.
-    pub fn of_level(levels: &Regimes, index: usize) -> Self {
-        let one_way_ns = levels.regimes.get(index).map_or(0.0, |l| l.center);
-        Self::Level { number: index + 1, of: levels.regimes.len(), one_way_ns }
-    }
 }
 
 impl fmt::Display for Distance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::SameCore => f.write_str("same core"),
-            Self::SameCache => f.write_str("same cache"),
-            Self::OtherCache => f.write_str("same package"),
-            Self::OtherPackage => f.write_str("other package"),
-            Self::Level { number, of, one_way_ns } => {
-                write!(f, "level {number} of {of} at {} one way", human(*one_way_ns, Unit::Nanoseconds))
-            }
-        }
+        f.write_str(match self {
+            Self::SameCore => "same core",
+            Self::SameCache => "same cache",
+            Self::OtherCache => "same package",
+            Self::OtherPackage => "other package",
+        })
     }
 }
 

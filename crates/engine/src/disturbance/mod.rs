@@ -17,40 +17,31 @@ pub enum Disturbance {
     Preempted,
     /// The thread came back on another CPU.
     Migrated,
-    /// The other hardware thread of the core was at work. The sample is kept, and is of another population.
-    CoreShared,
-    /// The host had moved a virtual CPU to this distance, which is not that of most of the time. The sample is kept.
-    VirtualCpuMoved(Distance),
     /// A partner stood still.
     Partner,
     /// A partner was to sleep and did not.
     Awake,
-    /// The operation failed.
     Failed,
 }
 
 /// Samples that were thrown away, by the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Rejected {
-    /// A thread that took part was switched out.
     pub preempted: u64,
-    /// A thread that took part changed its CPU.
     pub migrated: u64,
-    /// A partner did not do its share meanwhile.
     pub partner: u64,
     /// The operation did not do what it should (a call failed).
     pub failed: u64,
 }
 
 impl Rejected {
-    /// One more, for this reason. A partner that did not sleep did not do its share; what is kept does not count.
+    /// One more, for this reason. A partner that did not sleep did not do its share.
     pub fn count(&mut self, disturbance: Disturbance) {
         match disturbance {
             Disturbance::Preempted => self.preempted += 1,
             Disturbance::Migrated => self.migrated += 1,
             Disturbance::Partner | Disturbance::Awake => self.partner += 1,
             Disturbance::Failed => self.failed += 1,
-            Disturbance::CoreShared | Disturbance::VirtualCpuMoved(_) => {}
         }
     }
 

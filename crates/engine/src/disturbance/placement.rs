@@ -7,8 +7,7 @@ use machmeter_data::record::Warning;
 use machmeter_stats::regimes::{Regime, RegimeOptions, Regimes, regimes};
 use machmeter_sys::thread::monotonic_ns;
 
-use super::Disturbance;
-use super::distance::{Distance, one_way_ns};
+use super::distance::one_way_ns;
 use crate::cost::estimate::{FEWEST, LEVEL};
 use crate::cost::{Cost, Pair, Row, Rows};
 use crate::part::PartContext;
@@ -30,7 +29,6 @@ const EVERY: u64 = 3;
 /// Time of a look that starting and ending its team takes, ns.
 const TEAM_NS: u64 = 3_000_000;
 
-/// Looks at the placement of two CPUs from time to time.
 pub struct PlacementDetector {
     clock: HostClock,
     seats: Seats,
@@ -92,18 +90,11 @@ pub fn levels(rows: &Rows, part: &str) -> Option<Regimes> {
     regimes(&times, &values, &RegimeOptions { level: LEVEL, ..RegimeOptions::default() }).ok()
 }
 
-/// What the placement says of a pair: a virtual CPU had moved, or nothing.
-pub fn disturbance(pair: &Pair, levels: &Regimes) -> Option<Disturbance> {
-    let level = levels.nearest(pair.regime_ns);
-    let moved = pair.regime_ns > 0.0 && level != levels.main();
-    moved.then(|| Disturbance::VirtualCpuMoved(Distance::of_level(levels, level)))
-}
-
 /// Samples taken on the most frequent level; all where the placement did not move, or nobody looked at it beside this row.
 pub fn on_main(row: &Row, levels: Option<&Regimes>) -> Vec<Pair> {
     let looked = row.pairs.iter().any(|p| p.regime_ns > 0.0);
     let Some(levels) = levels.filter(|l| looked && l.regimes.len() > 1) else { return row.pairs.clone() };
-    let at_main = |p: &&Pair| p.regime_ns > 0.0 && disturbance(p, levels).is_none();
+    let at_main = |p: &&Pair| p.regime_ns > 0.0 && levels.nearest(p.regime_ns) == levels.main();
     row.pairs.iter().filter(at_main).copied().collect()
 }
 
@@ -125,8 +116,12 @@ pub fn cost(rows: &Rows, row: &Row, levels: Option<&Regimes>) -> Cost {
         && proven
         && main.len() < FEWEST
     {
-        let place = Distance::of_level(levels, levels.main());
-        why.push_str(&format!(" at the main placement of the CPUs ({place}); {elsewhere} at others"));
+        let (main, of) = (levels.main(), levels.regimes.len());
+        let one_way = human(levels.regimes[main].center, Unit::Nanoseconds);
+        why.push_str(&format!(
+            " at the main placement of the CPUs (level {} of {of} at {one_way} one way); {elsewhere} at others",
+            main + 1
+        ));
     }
     cost
 }
@@ -179,8 +174,7 @@ mod tests {
         brief.pairs = (200..230).map(|i| at(i, 105.0 * wiggle(i))).collect();
         let mut other = Row::new("part", "elsewhere", Kind::Latency);
         other.pairs = (0..20).map(|i| at(i, 0.0)).collect();
-        let mut rows = Rows::in_nanoseconds(Vec::new());
-        rows.rows = vec![main, brief, other];
+        let rows = Rows::in_nanoseconds(vec![main, brief, other]);
         let levels = levels(&rows, "part").expect("two levels");
         assert_eq!(levels.regimes.len(), 2);
         let of = |i: usize| cost(&rows, &rows.rows[i], Some(&levels));

@@ -12,7 +12,6 @@ use machmeter_stats::quantile::{median, quantile, sorted};
 use machmeter_sys::kernel::{Ready, named};
 use serde::{Deserialize, Serialize};
 
-use super::Disturbance;
 use crate::cost::Pair;
 
 /// Share of the whole width at which nobody else used the core. A neighbor takes at least a tenth; the ratio is known to 2 %.
@@ -153,14 +152,9 @@ fn densest_near(widths: &[f64], start: f64) -> Option<f64> {
     Some(whole)
 }
 
-/// What the width says of a pair, given the whole width: the core was shared, or nothing.
-pub fn disturbance(pair: &Pair, whole: f64) -> Option<Disturbance> {
-    (pair.core.width > 0.0 && pair.core.width < ALONE * whole).then_some(Disturbance::CoreShared)
-}
-
 /// Whether nobody else used the core while a pair was taken, given its whole width; unknown where nobody looked.
 pub fn alone(pair: &Pair, whole: f64) -> Option<bool> {
-    (pair.core.width > 0.0).then(|| disturbance(pair, whole).is_none())
+    (pair.core.width > 0.0).then_some(pair.core.width >= ALONE * whole)
 }
 
 #[cfg(test)]

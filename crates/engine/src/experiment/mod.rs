@@ -23,13 +23,11 @@ pub trait Cell {
     /// Length of the first visit, ns.
     fn expected_ns(&self) -> u64;
 
-    /// Adds samples to the rows.
     fn visit(&mut self, visit: &mut Visit<'_>);
 
     fn into_rows(self: Box<Self>) -> Vec<Row>;
 }
 
-/// What a visit has at hand.
 pub struct Visit<'v> {
     /// Of the thread that measures.
     pub sampler: &'v mut Sampler,
@@ -37,7 +35,6 @@ pub struct Visit<'v> {
     pub until_ns: u64,
     /// Number of the visit of this cell, from 0.
     pub number: u32,
-    /// Random bits of this visit.
     pub bits: u64,
 }
 
@@ -61,7 +58,6 @@ impl Enough {
     /// make a t quantile of 2.4. Four times as many samples halve the interval.
     pub const QUICK: Self = Self { samples: 24, visits: 8 };
 
-    /// As long as there is time.
     pub const ENDLESS: Self = Self { samples: usize::MAX, visits: u32::MAX };
 
     pub const fn visits(visits: u32) -> Self {

@@ -41,7 +41,6 @@ struct State {
     enough: bool,
 }
 
-/// Cells of several parts.
 #[derive(Default)]
 pub struct Experiment<'a> {
     entrants: Vec<Entrant<'a>>,
@@ -54,7 +53,6 @@ impl<'a> Experiment<'a> {
         Self { entrants: Vec::new(), width_before }
     }
 
-    /// Adds a part.
     pub fn add(&mut self, set: Box<dyn Set + 'a>, weight: f64) {
         let (round, states) = (Vec::new(), Vec::new());
         self.entrants.push(Entrant { set, weight, used_ns: 0, round, states, over: false });

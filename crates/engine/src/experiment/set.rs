@@ -6,7 +6,6 @@ use crate::deadline::Deadline;
 use crate::host::Silent;
 use crate::sampling::{Bench, Pace, Sampler};
 
-/// The cells of a part.
 pub trait Set {
     fn count(&self) -> usize;
 

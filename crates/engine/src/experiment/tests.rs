@@ -1,10 +1,9 @@
-//! The pool on simulated time, with a neighbor on the core that comes and goes, and on a simulated team.
+//! The pool on simulated time, with a neighbor on the core that comes and goes.
 
 use std::cell::Cell as Shared;
 use std::rc::Rc;
 
 use machmeter_sys::clock::TickRate;
-use machmeter_sys::sched::Policy;
 
 use super::*;
 use crate::cost::{Kind, Rows};
@@ -12,9 +11,6 @@ use crate::deadline::Deadline;
 use crate::disturbance::sibling::CoreLook;
 use crate::host::Silent;
 use crate::sampling::{Bench, Mark, Pace, Subject, Timing};
-use crate::team::sampler::{JointOperation, TeamCell, TeamVisit, Turns};
-use crate::team::simulated::SimulatedTeam;
-use crate::team::{Member, Seats};
 
 /// A machine on whose core somebody else works from 100 to 400 ms of every half second.
 #[derive(Clone, Default)]
@@ -85,7 +81,7 @@ fn every_row_has_its_undisturbed_samples_and_then_the_run_ends() {
     let found = run(&machine, experiment, until_ns);
     assert!(machine.0.get() < until_ns / 2, "{} ns were used", machine.0.get());
     let rows: Vec<Row> = found.into_iter().flat_map(|f| f.rows).collect();
-    let mut all = Rows { tick_hz: 1e9, step_ticks: 1, rows, ..Rows::default() };
+    let mut all = Rows::in_nanoseconds(rows);
     all.store_full_width();
     for (row, truth) in all.rows.iter().zip(planted) {
         let cost = all.cost(row);
@@ -156,55 +152,4 @@ fn what_is_proposed_is_visited_as_far_as_there_is_time() {
     let found = run(&machine, experiment, 5_000_000_000);
     let pairs: Vec<usize> = found[0].rows.iter().map(|r| r.pairs.len()).collect();
     assert!(pairs[0] >= 24 && pairs[1] >= 24 && pairs[2] == 0, "{pairs:?}");
-}
-
-/// Both members work for 70 ns a turn.
-struct Works<'t>(&'t SimulatedTeam);
-
-impl JointOperation for Works<'_> {
-    fn batch(&self, member: &Member<'_>, turns: u64) -> bool {
-        self.0.work(member.rank, 70 * turns);
-        true
-    }
-}
-
-struct OfTeam<'t> {
-    team: &'t SimulatedTeam,
-    row: Row,
-}
-
-impl Cell for OfTeam<'_> {
-    fn rows(&self) -> &[Row] {
-        std::slice::from_ref(&self.row)
-    }
-
-    fn expected_ns(&self) -> u64 {
-        1
-    }
-
-    fn visit(&mut self, visit: &mut Visit<'_>) {
-        let operation = Works(self.team);
-        let seats = Seats { cpus: vec![0, 1], policy: Policy::Other { nice: 0 } };
-        let cell = TeamCell::new(&operation, 2, Turns::of(10_000.0), 4);
-        let team = TeamVisit::new(self.team, &seats, self.team, visit.sampler.start_ns, 1 << 40, visit.bits);
-        team.take_row(cell, &mut self.row, 0.0).unwrap();
-    }
-
-    fn into_rows(self: Box<Self>) -> Vec<Row> {
-        vec![self.row]
-    }
-}
-
-#[test]
-fn a_team_is_a_cell_among_others() {
-    let (machine, team) = (Machine::default(), SimulatedTeam::default());
-    let mut cells = CellList::of_benches(vec![machine.bench("p", "alone", 5.0)], Pace::of(Pace::BATCH_NS, 4));
-    cells.push(OfTeam { team: &team, row: Row::new("p", "together", Kind::Latency) });
-    let mut experiment = Experiment::new(None);
-    experiment.add(Box::new(cells), 1.0);
-    let rows = run(&machine, experiment, 5_000_000_000).remove(0).rows;
-    let all = Rows { tick_hz: 1e9, step_ticks: 1, rows, ..Rows::default() };
-    let ns = all.cost(&all.rows[1]).value_ns().unwrap();
-    assert!((ns / 70.0 - 1.0).abs() < 0.05, "{ns}");
-    assert!(all.rows[1].pairs.len() >= 24 && all.rows[0].pairs.len() >= 24);
 }

@@ -33,17 +33,11 @@ pub struct Bound<'p> {
 /// A verb with its parameters, whatever their type.
 pub trait Pooled: Sync {
     /// The parts asked for; their weights sum up to 1.
-    ///
-    /// # Errors
-    /// One line: what was asked for and is not there.
     fn parts(&self) -> Result<Vec<Bound<'_>>, ProbeError>;
 
     fn side_effects(&self) -> Vec<String>;
 
     /// Analyzes what was measured.
-    ///
-    /// # Errors
-    /// Parameters that cannot be recorded.
     fn outcome(&self, measured: Measured<Rows>, seed: u64) -> Result<Outcome, ProbeError>;
 }
 
@@ -81,9 +75,6 @@ impl<V: Verb, B: Borrow<V::Params> + Sync> Pooled for Given<V, B> {
 }
 
 /// Measures verbs in one pool, each with its weight, and analyzes each.
-///
-/// # Errors
-/// The first error of a part that is one of the request.
 pub fn run(host: &Host<'_>, verbs: &[(Box<dyn Pooled>, u64)]) -> Result<Vec<Outcome>, ProbeError> {
     let measured = measure(host, &verbs.iter().map(|(v, weight)| (&**v, *weight)).collect::<Vec<_>>())?;
     verbs.iter().zip(measured).map(|((v, _), m)| v.outcome(m, host.seed)).collect()

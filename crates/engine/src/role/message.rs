@@ -54,9 +54,6 @@ impl<Message: DeserializeOwned, R: ReadUntil> MessageReader<Message, R> {
     }
 
     /// The next message. `until_ns` (monotonic) of `None` waits for ever.
-    ///
-    /// # Errors
-    /// [`RoleError`]; after [`RoleError::Late`] the call may be repeated.
     pub fn next(&mut self, until_ns: Option<u64>) -> Result<Message, RoleError> {
         if self.over {
             return Err(RoleError::Ended(None));
@@ -100,9 +97,6 @@ impl<Message: DeserializeOwned, R: ReadUntil> MessageReader<Message, R> {
 impl<Message: DeserializeOwned + 'static, R: ReadUntil + Send + 'static> MessageReader<Message, R> {
     /// A thread of its own calls `hear` with each message, and last with the error that ends them. The thread has the
     /// caller's policy.
-    ///
-    /// # Errors
-    /// The system's error when there is no thread to give.
     pub fn listen(
         mut self,
         mut hear: impl FnMut(Result<Message, RoleError>) + Send + 'static,
@@ -142,10 +136,6 @@ impl<Message: Serialize, W: Write> MessageWriter<Message, W> {
         Self { to, message: PhantomData }
     }
 
-    /// Sends a message.
-    ///
-    /// # Errors
-    /// The stream's error.
     pub fn send(&mut self, message: &Message) -> io::Result<()> {
         let mut line = serde_json::to_vec(message)?;
         line.push(b'\n');

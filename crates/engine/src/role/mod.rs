@@ -65,9 +65,6 @@ pub struct Role<Request, Reply, P = Child, W = TimedWriter, R = OwnedFd> {
 
 impl<Request: Serialize, Reply: DeserializeOwned> Role<Request, Reply> {
     /// Starts a process of this program.
-    ///
-    /// # Errors
-    /// The system's error when there is no process to give.
     pub fn start(spawn: Spawn<'_>) -> io::Result<Self> {
         let mut peer = spawn.piped().start()?;
         let (to, from) = peer.take_pipes().ok_or(io::ErrorKind::NotConnected)?;
@@ -98,10 +95,6 @@ where
         &mut self.peer
     }
 
-    /// Sends a request.
-    ///
-    /// # Errors
-    /// [`RoleError::Ended`] when it is gone, else the stream's error.
     pub fn send(&mut self, request: &Request) -> Result<(), RoleError> {
         let requests = self.requests.as_mut().ok_or(RoleError::Ended(None))?;
         requests.send(request).map_err(|e| match e.kind() {
@@ -111,9 +104,6 @@ where
     }
 
     /// The next reply, at `until_ns` (monotonic) at the latest.
-    ///
-    /// # Errors
-    /// [`RoleError`]; after [`RoleError::Late`] the call may be repeated.
     pub fn receive(&mut self, until_ns: u64) -> Result<Reply, RoleError> {
         let replies = self.replies.as_mut().ok_or(RoleError::Ended(None))?;
         replies.next(Some(until_ns)).map_err(|e| match e {
@@ -122,10 +112,6 @@ where
         })
     }
 
-    /// Sends a request and waits for the reply.
-    ///
-    /// # Errors
-    /// As [`Role::send`] and [`Role::receive`].
     pub fn ask(&mut self, request: &Request, within_ns: u64) -> Result<Reply, RoleError> {
         self.send(request)?;
         self.receive(monotonic_ns().saturating_add(within_ns))
@@ -152,9 +138,6 @@ where
 
 /// The starter of this worker: its requests from stdin, and what takes replies. No child inherits the latter; stdout is
 /// `/dev/null` from now on. To be called once.
-///
-/// # Errors
-/// The system's error when stdin or stdout is closed.
 pub fn starter<Request, Reply>() -> io::Result<(MessageReader<Request>, MessageWriter<Reply, File>)>
 where
     Request: DeserializeOwned,

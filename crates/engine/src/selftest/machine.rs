@@ -21,7 +21,6 @@ use super::percent;
 /// More steal than this share is not quiet.
 pub const STEAL: f64 = 0.005;
 
-/// The place and what is known of it.
 pub struct Machine<'a> {
     /// CPU on which one thing at a time is tested.
     pub cpu: usize,
@@ -41,9 +40,6 @@ pub struct Order {
 
 impl<'a> Machine<'a> {
     /// Looks at the machine; `cpu` is the last allowed one when not given.
-    ///
-    /// # Errors
-    /// In one line, when there is no CPU or no clock to test on.
     pub fn open(cpu: Option<usize>, seed: u64, progress: &'a dyn Progress) -> Result<Self, String> {
         let topology = Topology::host().map_err(|e| e.to_string())?;
         let (allowed, cpu) = cpus(&topology, cpu)?;
@@ -84,9 +80,6 @@ impl<'a> Machine<'a> {
     }
 
     /// Lets `work` sample on the CPU, on a thread of its own under the ordinary policy.
-    ///
-    /// # Errors
-    /// In one line, when the thread cannot be placed there.
     pub fn sample<T: Send>(&self, work: impl FnOnce(&mut Sampler) -> T + Send) -> Result<T, String> {
         let (source, rate, seed) = (self.clock.source(), self.rate, self.seed);
         let here = move || work(&mut Sampler::new(HostTiming::new(source), rate, seed));
@@ -104,9 +97,6 @@ impl<'a> Machine<'a> {
 }
 
 /// The CPUs that may be used, and that to test on: the last of them when not given.
-///
-/// # Errors
-/// In one line, when it is none of them.
 pub fn cpus(topology: &Topology, cpu: Option<usize>) -> Result<(CpuSet, usize), String> {
     let allowed = Allowed::host(topology).map_err(|e| e.to_string())?.nameable();
     let cpu = cpu.or_else(|| allowed.iter().next_back()).ok_or("no CPU is allowed")?;
@@ -135,10 +125,6 @@ pub struct Busy {
 }
 
 impl Busy {
-    /// Starts `n` of them.
-    ///
-    /// # Errors
-    /// In one line, when a thread cannot be started.
     pub fn start(n: usize) -> Result<Self, String> {
         let mut busy = Self { stop: Arc::default(), threads: Vec::new() };
         for _ in 0..n {

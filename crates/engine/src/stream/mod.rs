@@ -14,7 +14,6 @@ pub use run::{Machine, Spent, Stop, run};
 
 use serde::{Deserialize, Serialize};
 
-/// When jobs are released.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "law", rename_all = "snake_case")]
 pub enum Release {
@@ -173,24 +172,15 @@ impl Fate {
     /// By number, as stored.
     pub const NAMES: [&str; 4] = ["ran", "ran behind", "dropped", "overslept"];
 
+    const ALL: [Self; 4] = [Self::Ran, Self::RanBehind, Self::Dropped, Self::Overslept];
+
     /// As stored: 0 to 3.
     pub const fn number(self) -> i32 {
-        match self {
-            Self::Ran => 0,
-            Self::RanBehind => 1,
-            Self::Dropped => 2,
-            Self::Overslept => 3,
-        }
+        self as i32
     }
 
-    pub const fn from_number(number: i32) -> Option<Self> {
-        match number {
-            0 => Some(Self::Ran),
-            1 => Some(Self::RanBehind),
-            2 => Some(Self::Dropped),
-            3 => Some(Self::Overslept),
-            _ => None,
-        }
+    pub fn from_number(number: i32) -> Option<Self> {
+        Self::ALL.get(usize::try_from(number).ok()?).copied()
     }
 }
 
@@ -211,7 +201,6 @@ pub struct Job {
 }
 
 impl Job {
-    /// Whether it was executed.
     pub fn ran(&self) -> bool {
         matches!(self.fate, Fate::Ran | Fate::RanBehind)
     }

@@ -20,14 +20,8 @@ use crate::cpu_work::{Spinner, spin};
 #[error("a thread of the chain could not be started: {0}")]
 pub struct ChainError(#[from] std::io::Error);
 
-#[derive(Debug, Clone, Copy)]
-struct Token {
-    job: u64,
-    sent_ns: u64,
-    cpu_ns: u64,
-    wake_ns: u64,
-    ended_ns: u64,
-}
+/// A job's number, and what it has spent so far: it is handed on when a stage has ended.
+type Token = (u64, Spent);
 
 /// Threads after the first one, each woken by the one before.
 struct Chain {
@@ -50,9 +44,6 @@ pub struct RealMachine {
 impl RealMachine {
     /// A machine for `stream` on the calling thread: calibrates, starts the stages. `stop` ends sleeping and working within
     /// a period. `launch` is what [`Demand::Launch`] starts: a program and its arguments.
-    ///
-    /// # Errors
-    /// When a stage's thread cannot be started.
     pub fn new(
         stream: &Stream,
         stop: Arc<AtomicBool>,
@@ -112,10 +103,9 @@ impl Machine for RealMachine {
         let ended_ns = thread::monotonic_ns();
         let mut spent = Spent { cpu_ns, wake_ns: 0, ended_ns };
         if let Some(chain) = &self.chain {
-            let token = Token { job, sent_ns: ended_ns, cpu_ns, wake_ns: 0, ended_ns };
-            let sent = chain.first.as_ref().is_some_and(|f| f.send(token).is_ok());
-            if let (true, Ok(t)) = (sent, chain.last.recv()) {
-                spent = Spent { cpu_ns: t.cpu_ns, wake_ns: t.wake_ns, ended_ns: t.ended_ns };
+            let sent = chain.first.as_ref().is_some_and(|f| f.send((job, spent)).is_ok());
+            if let (true, Ok((_, all))) = (sent, chain.last.recv()) {
+                spent = all;
             }
         }
         if let Some(tell) = &self.jobs_done {
@@ -171,19 +161,16 @@ fn stage(
     mut spinner: Spinner,
     stop: &AtomicBool,
 ) {
-    while let Ok(token) = input.recv() {
+    while let Ok((job, before)) = input.recv() {
         let begun_ns = thread::monotonic_ns();
         let before_ns = thread::thread_cpu_ns();
-        let cpu_ns = work(&mut spinner, before_ns, demand.of_job(token.job), stop);
-        let ended_ns = thread::monotonic_ns();
-        let done = Token {
-            job: token.job,
-            sent_ns: ended_ns,
-            cpu_ns: token.cpu_ns + cpu_ns,
-            wake_ns: token.wake_ns + begun_ns.saturating_sub(token.sent_ns),
-            ended_ns,
+        let cpu_ns = work(&mut spinner, before_ns, demand.of_job(job), stop);
+        let spent = Spent {
+            cpu_ns: before.cpu_ns + cpu_ns,
+            wake_ns: before.wake_ns + begun_ns.saturating_sub(before.ended_ns),
+            ended_ns: thread::monotonic_ns(),
         };
-        if output.send(done).is_err() {
+        if output.send((job, spent)).is_err() {
             return;
         }
     }

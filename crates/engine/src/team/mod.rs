@@ -34,9 +34,6 @@ pub struct Arena {
 
 impl Arena {
     /// With so many cells (each a 64-bit word, 0 at first) and a heap of so many bytes.
-    ///
-    /// # Errors
-    /// When the memory is not there: one line.
     pub fn new(cells: usize, heap_bytes: usize) -> io::Result<Self> {
         let bytes = cells
             .checked_mul(CELL_BYTES)
@@ -45,12 +42,10 @@ impl Arena {
         Ok(Self { pages, cells })
     }
 
-    /// Cell `i`; `None` beyond the last.
-    pub fn cell(&self, i: usize) -> Option<&AtomicU64> {
-        if i >= self.cells {
-            return None;
-        }
-        self.pages.extent().part(i * CELL_BYTES, 8)?.atomics().first()
+    /// Cell `i`, of as many as were asked for.
+    pub fn cell(&self, i: usize) -> &AtomicU64 {
+        assert!(i < self.cells, "cell {i} of {}", self.cells);
+        &self.pages.extent().atomics()[i * CELL_BYTES / 8]
     }
 
     pub fn heap(&self) -> Extent<'_> {
@@ -119,7 +114,6 @@ impl Member<'_> {
         }
     }
 
-    /// Whether the deadline has come.
     pub fn is_late(&self) -> bool {
         (self.now_ns)() >= self.deadline_ns
     }
@@ -133,7 +127,6 @@ impl Member<'_> {
     }
 }
 
-/// Why a team did not do its work.
 #[derive(Debug, thiserror::Error)]
 pub enum TeamError {
     /// A member could not be started or placed.
@@ -144,15 +137,6 @@ pub enum TeamError {
     Lost { model: &'static str, rank: usize, why: String },
 }
 
-/// What is known of one member after the work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Attendance {
-    /// Times it was switched out against its will while it worked.
-    pub preempted: u64,
-    /// Whether it ended on the CPU it was seated on.
-    pub stayed: bool,
-}
-
 /// The work of a team: called once in every member. What it finds it writes into the arena.
 pub type Work<'w> = &'w (dyn Fn(&Member<'_>) + Sync);
 
@@ -161,11 +145,8 @@ pub trait Team: Sync {
     fn model(&self) -> &'static str;
 
     /// Lets every member do `work` once, all at the same time. The caller waits; it is a member itself nowhere. Members get
-    /// `limit_ns` from the start.
-    ///
-    /// # Errors
-    /// [`TeamError`]; nothing is left running.
-    fn run(&self, seats: &Seats, limit_ns: u64, work: Work<'_>) -> Result<Vec<Attendance>, TeamError>;
+    /// `limit_ns` from the start. Nothing is left running, whatever came of it.
+    fn run(&self, seats: &Seats, limit_ns: u64, work: Work<'_>) -> Result<(), TeamError>;
 }
 
 /// Whether two members sit on one CPU.

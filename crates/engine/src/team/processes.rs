@@ -5,7 +5,7 @@ use machmeter_sys::process::fork::{Ended, Forked, PANICKED, fork_run, limit_real
 use machmeter_sys::thread::{self, monotonic_ns};
 
 use super::roster::{Roster, State};
-use super::{Attendance, Seats, Team, TeamError, Work, shares_a_cpu};
+use super::{Seats, Team, TeamError, Work, shares_a_cpu};
 
 /// How long members may take to be placed, ns.
 const PLACED_WITHIN_NS: u64 = 5_000_000_000;
@@ -24,7 +24,7 @@ impl Team for Processes {
         "processes"
     }
 
-    fn run(&self, seats: &Seats, limit_ns: u64, work: Work<'_>) -> Result<Vec<Attendance>, TeamError> {
+    fn run(&self, seats: &Seats, limit_ns: u64, work: Work<'_>) -> Result<(), TeamError> {
         let model = self.model();
         let start = |rank, why: String| TeamError::Start { model, rank, why };
         let roster = Roster::new(seats).map_err(|e| start(0, e.to_string()))?;
@@ -47,7 +47,7 @@ impl Team for Processes {
 }
 
 /// The whole life of a member; its exit code.
-fn serve(roster: &Roster<'_>, seats: &Seats, rank: usize, limit_ns: u64, work: Work<'_>) -> u8 {
+fn serve(roster: &Roster, seats: &Seats, rank: usize, limit_ns: u64, work: Work<'_>) -> u8 {
     limit_real_time(limit_ns.saturating_add(2 * GRACE_NS));
     let cpu = seats.cpus.get(rank).copied();
     let placed = thread::place_current("mm-team", cpu, seats.policy);
@@ -66,7 +66,7 @@ fn serve(roster: &Roster<'_>, seats: &Seats, rank: usize, limit_ns: u64, work: W
 }
 
 /// Sleeps until all members are placed, or one never will be.
-fn wait_placed(roster: &Roster<'_>, children: &mut [Forked]) -> Result<(), (usize, String)> {
+fn wait_placed(roster: &Roster, children: &mut [Forked]) -> Result<(), (usize, String)> {
     let until_ns = monotonic_ns() + PLACED_WITHIN_NS;
     let mut reports = 0;
     loop {

@@ -6,13 +6,12 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use machmeter_sys::process::start_gate;
-use machmeter_sys::thread::{self, Usage};
-use machmeter_sys::{affinity, process};
+use machmeter_sys::process::{self, start_gate};
+use machmeter_sys::thread;
 
-use super::{Arena, Attendance, Member, Seats, TeamError, Work, read_bytes, write_bytes};
+use super::{Arena, Member, Seats, TeamError, Work, read_bytes, write_bytes};
 
-/// Cells: of the gate, of the deadline, of reports, of arrivals; then two for each member.
+/// Cells: of the gate, of the deadline, of reports, of arrivals; then the state of each member.
 const GATE: usize = 0;
 const DEADLINE: usize = 1;
 const REPORTS: usize = 2;
@@ -48,34 +47,20 @@ impl State {
 
 /// Shared memory of one run of a team.
 #[derive(Debug)]
-pub(super) struct Roster<'s> {
+pub(super) struct Roster {
     arena: Arena,
-    seats: &'s Seats,
-    nowhere: AtomicU64,
+    members: usize,
 }
 
-impl<'s> Roster<'s> {
-    pub(super) fn new(seats: &'s Seats) -> io::Result<Self> {
+impl Roster {
+    pub(super) fn new(seats: &Seats) -> io::Result<Self> {
         let members = seats.cpus.len();
-        let arena = Arena::new(FIRST_MEMBER + 2 * members, members * ENTRY_WORDS * 8)?;
-        Ok(Self { arena, seats, nowhere: AtomicU64::new(0) })
-    }
-
-    /// Cells are made for all members, so the spare one is never used.
-    fn cell(&self, i: usize) -> &AtomicU64 {
-        self.arena.cell(i).unwrap_or(&self.nowhere)
+        let arena = Arena::new(FIRST_MEMBER + members, members * ENTRY_WORDS * 8)?;
+        Ok(Self { arena, members })
     }
 
     fn state_cell(&self, rank: usize) -> &AtomicU64 {
-        self.cell(FIRST_MEMBER + 2 * rank)
-    }
-
-    fn attendance_cell(&self, rank: usize) -> &AtomicU64 {
-        self.cell(FIRST_MEMBER + 2 * rank + 1)
-    }
-
-    pub(super) fn members(&self) -> usize {
-        self.seats.cpus.len()
+        self.arena.cell(FIRST_MEMBER + rank)
     }
 
     pub(super) fn state(&self, rank: usize) -> State {
@@ -84,8 +69,7 @@ impl<'s> Roster<'s> {
     }
 
     fn set_state(&self, rank: usize, state: State) {
-        let code = State::ALL.iter().position(|s| *s == state).unwrap_or(0);
-        self.state_cell(rank).store(code as u64, Ordering::Release);
+        self.state_cell(rank).store(state as u64, Ordering::Release);
     }
 
     fn entry(&self, rank: usize) -> &[AtomicU64] {
@@ -110,20 +94,20 @@ impl<'s> Roster<'s> {
                 self.set_state(rank, State::Refused);
             }
         }
-        self.cell(REPORTS).fetch_add(1, Ordering::AcqRel);
-        start_gate::wake_all(self.cell(REPORTS));
+        self.arena.cell(REPORTS).fetch_add(1, Ordering::AcqRel);
+        start_gate::wake_all(self.arena.cell(REPORTS));
     }
 
     /// Sleeps until another member has reported, `until_ns` at the latest; returns how many have.
     pub(super) fn wait_report(&self, seen: u64, until_ns: u64) -> u64 {
-        start_gate::sleep_while(self.cell(REPORTS), seen, until_ns);
-        self.cell(REPORTS).load(Ordering::Acquire)
+        start_gate::sleep_while(self.arena.cell(REPORTS), seen, until_ns);
+        self.arena.cell(REPORTS).load(Ordering::Acquire)
     }
 
     /// Lets the members begin; returns the deadline.
     pub(super) fn open(&self, limit_ns: u64) -> u64 {
         let deadline_ns = thread::monotonic_ns().saturating_add(limit_ns);
-        self.cell(DEADLINE).store(deadline_ns, Ordering::Relaxed);
+        self.arena.cell(DEADLINE).store(deadline_ns, Ordering::Relaxed);
         self.set_gate(OPEN);
         deadline_ns
     }
@@ -133,16 +117,16 @@ impl<'s> Roster<'s> {
     }
 
     fn set_gate(&self, to: u64) {
-        self.cell(GATE).store(to, Ordering::Release);
-        start_gate::wake_all(self.cell(GATE));
+        self.arena.cell(GATE).store(to, Ordering::Release);
+        start_gate::wake_all(self.arena.cell(GATE));
     }
 
     /// Sleeps until the gate opens; the deadline, or `None` when there is nothing to do.
     pub(super) fn enter(&self) -> Option<u64> {
         loop {
-            match self.cell(GATE).load(Ordering::Acquire) {
-                CLOSED => start_gate::sleep_while(self.cell(GATE), CLOSED, u64::MAX),
-                OPEN => return Some(self.cell(DEADLINE).load(Ordering::Relaxed)),
+            match self.arena.cell(GATE).load(Ordering::Acquire) {
+                CLOSED => start_gate::sleep_while(self.arena.cell(GATE), CLOSED, u64::MAX),
+                OPEN => return Some(self.arena.cell(DEADLINE).load(Ordering::Relaxed)),
                 _ => return None,
             }
         }
@@ -151,17 +135,13 @@ impl<'s> Roster<'s> {
     /// Meets the others and does the work; a panic ends here. True when the work ended well.
     pub(super) fn perform(&self, rank: usize, deadline_ns: u64, relax: &dyn Fn(), work: Work<'_>) -> bool {
         let member =
-            Member { rank, members: self.members(), deadline_ns, relax, now_ns: &thread::monotonic_ns };
-        if !member.meet(self.cell(ARRIVALS), 0) {
+            Member { rank, members: self.members, deadline_ns, relax, now_ns: &thread::monotonic_ns };
+        if !member.meet(self.arena.cell(ARRIVALS), 0) {
             self.set_state(rank, State::Alone);
             return false;
         }
         self.set_state(rank, State::Working);
-        let before = Usage::of_current_thread();
         let ended = catch_unwind(AssertUnwindSafe(|| work(&member)));
-        let preempted = Usage::of_current_thread().since(&before).involuntary_switches;
-        let stayed = affinity::current_cpu() == self.seats.cpus.get(rank).copied();
-        self.attendance_cell(rank).store(preempted << 1 | u64::from(stayed), Ordering::Relaxed);
         let state = match &ended {
             Ok(()) => State::Done,
             Err(payload) => {
@@ -178,9 +158,9 @@ impl<'s> Roster<'s> {
         &self,
         model: &'static str,
         fate: impl Fn(usize) -> Option<String>,
-    ) -> Result<Vec<Attendance>, TeamError> {
+    ) -> Result<(), TeamError> {
         let lost = |rank, why| Err(TeamError::Lost { model, rank, why });
-        let ranks = 0..self.members();
+        let ranks = 0..self.members;
         if let Some(rank) = ranks.clone().find(|r| self.state(*r) == State::Refused) {
             return Err(TeamError::Start { model, rank, why: self.text(rank) });
         }
@@ -197,7 +177,6 @@ impl<'s> Roster<'s> {
         if let Some(rank) = ranks.clone().find(away).or_else(|| ranks.clone().find(unfinished)) {
             return lost(rank, "did not begin before the deadline".to_owned());
         }
-        let attendance = ranks.map(|r| self.attendance_cell(r).load(Ordering::Relaxed));
-        Ok(attendance.map(|a| Attendance { preempted: a >> 1, stayed: a & 1 == 1 }).collect())
+        Ok(())
     }
 }

@@ -27,9 +27,10 @@ fn seats(members: usize, policy: Policy) -> Seats {
 fn count(model: &dyn Team, seats: &Seats) {
     let members = seats.cpus.len();
     let arena = Arena::new(members + 2, 0).unwrap();
-    let cell = |i: usize| arena.cell(i).unwrap();
-    let attendance = model
+    let cell = |i: usize| arena.cell(i);
+    model
         .run(seats, LIMIT_NS, &|m: &Member<'_>| {
+            assert_eq!(affinity::current_cpu(), Some(seats.cpus[m.rank]), "{}", model.model());
             for round in 0..20 {
                 cell(m.rank).fetch_add(m.rank as u64 + 1, Ordering::Relaxed);
                 cell(m.members).fetch_add(1, Ordering::Relaxed);
@@ -38,8 +39,6 @@ fn count(model: &dyn Team, seats: &Seats) {
             }
         })
         .unwrap();
-    assert_eq!(attendance.len(), members);
-    assert!(attendance.iter().all(|a| a.stayed), "{}: {attendance:?}", model.model());
     for rank in 0..members {
         assert_eq!(cell(rank).load(Ordering::Acquire), 20 * (rank as u64 + 1), "{}: {rank}", model.model());
     }
@@ -56,7 +55,7 @@ fn every_member_works_once_and_they_meet() {
         assert!(named(model.model()).is_some());
     }
     assert!(named("fibers").is_none());
-    assert!(models().iter().all(|m| m.run(&seats(0, OTHER), LIMIT_NS, &|_| {}).unwrap().is_empty()));
+    assert!(models().iter().all(|m| m.run(&seats(0, OTHER), LIMIT_NS, &|_| {}).is_ok()));
 }
 
 #[test]
@@ -75,7 +74,7 @@ fn who_does_not_come_is_waited_for_until_the_deadline_only() {
         let limit_ns = SECOND_NS / 5;
         let met = AtomicU64::new(0);
         let run = model.run(&seats(3, OTHER), limit_ns, &|m: &Member<'_>| {
-            if m.rank != 1 && m.meet(arena.cell(0).unwrap(), 0) {
+            if m.rank != 1 && m.meet(arena.cell(0), 0) {
                 met.fetch_add(1, Ordering::Relaxed);
             }
         });
@@ -104,7 +103,7 @@ fn a_killed_process_is_lost_and_nothing_stays() {
     let begin_ns = monotonic_ns();
     let run = processes::Processes.run(&seats(3, OTHER), SECOND_NS / 5, &|m: &Member<'_>| {
         let me = std::process::id();
-        pids.cell(m.rank).unwrap().store(u64::from(me), Ordering::Release);
+        pids.cell(m.rank).store(u64::from(me), Ordering::Release);
         match m.rank {
             1 => process::kill_process(me as i32).unwrap(),
             // Past every deadline: only its parent can end it.
@@ -115,7 +114,7 @@ fn a_killed_process_is_lost_and_nothing_stays() {
     assert_eq!(run.unwrap_err().to_string(), "processes: member 1 was killed by SIGKILL");
     assert!(monotonic_ns() - begin_ns < SECOND_NS / 5 + SECOND_NS);
     for rank in 0..3 {
-        let pid = pids.cell(rank).unwrap().load(Ordering::Acquire) as i32;
+        let pid = pids.cell(rank).load(Ordering::Acquire) as i32;
         assert!(pid > 0 && process::state_of(pid).is_none(), "{rank}: neither alive nor a zombie");
     }
 }
@@ -138,11 +137,11 @@ fn a_missing_cpu_is_one_clear_line_and_nobody_works() {
         seats.cpus[1] = 1_023;
         let arena = Arena::new(1, 0).unwrap();
         let run = model.run(&seats, LIMIT_NS, &|_: &Member<'_>| {
-            arena.cell(0).unwrap().fetch_add(1, Ordering::Relaxed);
+            arena.cell(0).fetch_add(1, Ordering::Relaxed);
         });
         let said = run.unwrap_err().to_string();
         assert!(said.contains("1023") && said.contains("member 1") && !said.contains('\n'), "{said}");
-        assert_eq!(arena.cell(0).unwrap().load(Ordering::Acquire), 0);
+        assert_eq!(arena.cell(0).load(Ordering::Acquire), 0);
     }
 }
 
@@ -177,7 +176,7 @@ fn locks_exclude_and_what_is_put_is_got() {
         let (block, flag) = (layout.take(100), layout.take(1));
         let arena = Arena::new(2, layout.heap_bytes(2)).unwrap();
         let heap = Heap::new(&arena, layout, 2).unwrap();
-        let barrier = Barrier::new(arena.cell(0).unwrap(), arena.cell(1).unwrap());
+        let barrier = Barrier::new(arena.cell(0), arena.cell(1));
         let run = model.run(&seats(2, OTHER), LIMIT_NS, &|m: &Member<'_>| {
             for _ in 0..10_000 {
                 assert!(heap.set_lock(lock, m));

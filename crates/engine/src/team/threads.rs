@@ -3,7 +3,7 @@
 use machmeter_sys::thread::spawn_placed_scoped;
 
 use super::roster::Roster;
-use super::{Attendance, Seats, Team, TeamError, Work, shares_a_cpu};
+use super::{Seats, Team, TeamError, Work, shares_a_cpu};
 
 /// One thread for each member. Nobody can end a thread from outside: work must keep its deadline.
 #[derive(Debug, Clone, Copy)]
@@ -14,7 +14,7 @@ impl Team for Threads {
         "threads"
     }
 
-    fn run(&self, seats: &Seats, limit_ns: u64, work: Work<'_>) -> Result<Vec<Attendance>, TeamError> {
+    fn run(&self, seats: &Seats, limit_ns: u64, work: Work<'_>) -> Result<(), TeamError> {
         let model = self.model();
         let start = |rank, why: String| TeamError::Start { model, rank, why };
         let roster = Roster::new(seats).map_err(|e| start(0, e.to_string()))?;

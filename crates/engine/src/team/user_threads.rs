@@ -9,13 +9,12 @@ use machmeter_sys::thread::spawn_placed_scoped;
 use machmeter_sys::user_threads::{Stacks, run_all};
 
 use super::roster::Roster;
-use super::{Attendance, Seats, Team, TeamError, Work};
+use super::{Seats, Team, TeamError, Work};
 
 /// Stack of a member, bytes; only what is used takes memory.
 const STACK_BYTES: usize = 256 * 1024;
 
 /// One user thread for each member. As with threads, nobody can end them from outside: work must keep its deadline.
-/// [`Attendance::preempted`] counts what came to the worker while the member had begun and not ended.
 #[derive(Debug, Clone, Copy)]
 pub struct UserThreads;
 
@@ -24,7 +23,7 @@ impl Team for UserThreads {
         "user-threads"
     }
 
-    fn run(&self, seats: &Seats, limit_ns: u64, work: Work<'_>) -> Result<Vec<Attendance>, TeamError> {
+    fn run(&self, seats: &Seats, limit_ns: u64, work: Work<'_>) -> Result<(), TeamError> {
         let model = self.model();
         let start = |rank, why: String| TeamError::Start { model, rank, why };
         let roster = Roster::new(seats).map_err(|e| start(0, e.to_string()))?;
@@ -62,7 +61,7 @@ fn workers(seats: &Seats) -> Vec<(usize, Vec<usize>)> {
     workers
 }
 
-fn serve(roster: &Roster<'_>, ranks: &[usize], mut stacks: Stacks, work: Work<'_>) {
+fn serve(roster: &Roster, ranks: &[usize], mut stacks: Stacks, work: Work<'_>) {
     for rank in ranks {
         roster.report(*rank, Ok(()));
     }

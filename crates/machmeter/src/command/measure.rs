@@ -44,13 +44,14 @@ pub(crate) fn probe(
     globals: &Globals,
     matches: &ArgMatches,
 ) -> Result<Exit, Failure> {
-    let by_level_ns = (entry.default_ns)(matches, globals.level)?;
+    let given = Parameters::Given(matches);
+    let by_level_ns = (entry.default_ns)(&given, globals.level)?;
     let total_ns = globals.time.unwrap_or(by_level_ns);
     let session = Session::begin(registries, globals, total_ns)?;
     let reporter = reporter(&session, globals, total_ns);
     let budget_ns = session.budget().left_ns();
-    let Some(outcome) = session.run(budget_ns, &reporter, |host| (entry.run)(host, matches))? else {
-        let commands = (entry.commands)(&Parameters::Given(matches))?;
+    let Some(outcome) = session.run(budget_ns, &reporter, |host| (entry.run)(host, &given))? else {
+        let commands = (entry.commands)(&given)?;
         return plan(globals, total_ns, &[entry.info.name], &commands, &[]);
     };
     drop(reporter);
@@ -119,7 +120,8 @@ pub(crate) fn page(registries: &Registries, globals: &Globals) -> Result<Exit, F
         let needs: Vec<(u64, u64)> = alone[n..].iter().chain(&pooled).map(needs).collect();
         let budget_ns = page_share_ns(session.budget().left_ns().saturating_sub(planned_ns), &needs);
         planned_ns += if globals.dry_run { budget_ns } else { 0 };
-        let run = |host: &Host<'_>| (entry.run_with)(host, parameters).map(|outcome| vec![outcome]);
+        let run =
+            |host: &Host<'_>| (entry.run)(host, &Parameters::Job(parameters)).map(|outcome| vec![outcome]);
         keep(&[*i], session.run(budget_ns, &reporter, run))?;
     }
     if !pooled.is_empty() {

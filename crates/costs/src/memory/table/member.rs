@@ -115,7 +115,7 @@ impl<'a> LineOperation<'a> {
     pub(super) fn new(buffers: &'a Buffers, line: Line, first: usize, timing: HostTiming, seed: u64) -> Self {
         let members = if line.all { buffers.members } else { 1 };
         // Members meet at the barrier from its beginning on.
-        buffers.arena.cell(0).iter().for_each(|met| met.store(0, Ordering::Release));
+        buffers.arena.cell(0).store(0, Ordering::Release);
         let repeated = (0..members).map(|_| Mutex::new(None)).collect();
         Self { buffers, line, first, timing, seed, repeated }
     }
@@ -130,7 +130,7 @@ impl<'a> LineOperation<'a> {
         match self.line.operation {
             Operation::Empty => Some(Repeated::Kernel(kernel::named("empty")?.of_registers(EMPTY_TURNS)?)),
             Operation::Timer => Some(Repeated::Timer(self.timing)),
-            Operation::Barrier => Some(Repeated::Barrier { cell: buffers.arena.cell(0)?, round: 0 }),
+            Operation::Barrier => Some(Repeated::Barrier { cell: buffers.arena.cell(0), round: 0 }),
             Operation::Touch { write, place, access } => {
                 let buffer = match place {
                     Place::Cache => buffers.cached(rank)?,

@@ -4,10 +4,10 @@ use machmeter_data::metric::params;
 use machmeter_data::quantity::{Unit, human};
 use machmeter_data::record::{Finding, Warning};
 use machmeter_data::shape::{Axis, Cell, CurveRow, TableRow};
-use machmeter_data::{Dataset, Interval, Metric, Params as Keys};
+use machmeter_data::{Dataset, Interval, Metric};
 use machmeter_engine::Analysis;
 use machmeter_engine::cost::estimate::LEVEL;
-use machmeter_engine::cost::{Cost, Row, Rows};
+use machmeter_engine::cost::{Cost, Rows};
 use machmeter_stats::regimes::Regimes;
 
 use super::measure::APART_BYTES;
@@ -15,7 +15,8 @@ use super::operations::Operation;
 use super::{FAIRNESS, FALSE_SHARING, PART, UNFAIR};
 use crate::show;
 use crate::sync::Params;
-use crate::sync::cost::{COST, ONE_CPU};
+use crate::sync::cost::one_cpu;
+use crate::sync::trips::Priced;
 use machmeter_engine::disturbance::placement::{self, levels};
 
 /// Cost over that of counters far apart from which on two disturb each other.
@@ -23,27 +24,13 @@ const DISTURBED: f64 = 1.5;
 /// Fairness below which a warning is due.
 const UNFAIR_BELOW: f64 = 0.5;
 
-/// A row's cost where the CPUs were placed most of the time.
-struct View<'r> {
-    row: &'r Row,
-    cpus: i64,
-    distance_bytes: i64,
-    cost: Cost,
-}
-
 pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     let mut out = Analysis::default();
     let levels = levels(rows, PART.name);
-    let views: Vec<View<'_>> = rows
-        .part(PART.name)
-        .filter(|r| r.operation != "part")
-        .filter_map(|row| {
-            let cost = placement::cost(rows, row, levels.as_ref());
-            Some(View { row, cpus: row.int("cpus")?, distance_bytes: row.int("distance_bytes")?, cost })
-        })
-        .collect();
+    let views = Priced::all(rows, PART.name, levels.as_ref());
     for v in &views {
-        out.metrics.push(cost(v));
+        let of_batches = |m| Metric { estimator: "median of batches".to_owned(), ..m };
+        out.metrics.extend(v.costs().into_iter().map(of_batches));
         out.metrics.extend(fairness(v));
     }
     for operation in [Operation::FetchAdd, Operation::StoreLoad] {
@@ -58,46 +45,40 @@ pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     out
 }
 
-fn keys(v: &View<'_>) -> Keys {
-    params([
-        ("operation", v.row.operation.as_str().into()),
-        ("cpus", v.cpus.into()),
-        ("distance_bytes", v.distance_bytes.into()),
-        ("model", v.row.text("model").into()),
-    ])
+fn cpus(v: &Priced<'_>) -> i64 {
+    v.row.int("cpus").unwrap_or(1)
 }
 
-fn cost(v: &View<'_>) -> Metric {
-    let mut p = keys(v);
-    p.insert("kind".to_owned(), v.row.kind.name().into());
-    let mut m = v.cost.metric(&COST, p);
-    "median of batches".clone_into(&mut m.estimator);
-    m
+fn distance_bytes(v: &Priced<'_>) -> i64 {
+    v.row.int("distance_bytes").unwrap_or(0)
 }
 
-fn fairness(v: &View<'_>) -> Option<Metric> {
+fn fairness(v: &Priced<'_>) -> Option<Metric> {
     let share = *v.row.extras.get("fairness")?;
     let n = v.row.pairs.len() as u64;
     let end = |name: &str| v.row.extras.get(name).copied().unwrap_or(share);
     let ci = Interval::new(LEVEL, end("fairness_low"), end("fairness_high"), "rank");
-    (v.cpus > 1 && v.distance_bytes == 0)
-        .then(|| Metric::new(&FAIRNESS, keys(v), share, "median of batches", n).with_ci(ci))
+    let mut keys = v.row.params.clone();
+    keys.insert("operation".to_owned(), v.row.operation.as_str().into());
+    (cpus(v) > 1 && distance_bytes(v) == 0)
+        .then(|| Metric::new(&FAIRNESS, keys, share, "median of batches", n).with_ci(ci))
 }
 
-fn cost_of<'v>(views: &'v [View<'_>], operation: &str, cpus: i64, distance_bytes: i64) -> Option<&'v Cost> {
-    let is =
-        |v: &&View<'_>| v.row.operation == operation && v.cpus == cpus && v.distance_bytes == distance_bytes;
+fn cost_of<'v>(views: &'v [Priced<'_>], operation: &str, cpus: i64, distance_bytes: i64) -> Option<&'v Cost> {
+    let is = |v: &&Priced<'_>| {
+        v.row.operation == operation && self::cpus(v) == cpus && self::distance_bytes(v) == distance_bytes
+    };
     views.iter().find(is).map(|v| &v.cost)
 }
 
 /// How far false sharing reaches: the distances between two words, upward, until two no longer disturb each other. The
 /// largest distance is the measure of the others, so it never disturbs.
-fn reach(views: &[View<'_>], operation: &str) -> Option<(Metric, Finding)> {
+fn reach(views: &[Priced<'_>], operation: &str) -> Option<(Metric, Finding)> {
     let apart_ns = cost_of(views, operation, 2, APART_BYTES as i64)?.value_ns()?;
     let mut at: Vec<(i64, f64)> = views
         .iter()
-        .filter(|v| v.row.operation == operation && v.cpus == 2 && v.distance_bytes > 0)
-        .filter_map(|v| Some((v.distance_bytes, v.cost.value_ns()?)))
+        .filter(|v| v.row.operation == operation && cpus(v) == 2 && distance_bytes(v) > 0)
+        .filter_map(|v| Some((distance_bytes(v), v.cost.value_ns()?)))
         .collect();
     at.sort_by_key(|a| a.0);
     let disturbed = at.iter().take_while(|(_, ns)| *ns > DISTURBED * apart_ns).count();
@@ -122,23 +103,20 @@ fn reach(views: &[View<'_>], operation: &str) -> Option<(Metric, Finding)> {
     Some((metric, finding))
 }
 
-fn warnings(views: &[View<'_>], levels: Option<&Regimes>) -> Vec<Warning> {
-    let mut out = Vec::new();
-    if views.iter().any(|v| v.row.refused.as_deref().is_some_and(|w| w.contains("needs two CPUs"))) {
-        let text = "contention was not measured: it needs two CPUs, and there is 1";
-        out.push(ONE_CPU.warning(text.to_owned()));
-    }
+fn warnings(views: &[Priced<'_>], levels: Option<&Regimes>) -> Vec<Warning> {
+    let text = |_| "contention was not measured: it needs two CPUs, and there is 1".to_owned();
+    let mut out = Vec::from_iter(one_cpu(views.iter().map(|v| v.row), text));
     out.extend(placement::moved(PART.name, levels));
     let worst = views
         .iter()
-        .filter(|v| v.cpus > 1 && v.distance_bytes == 0)
+        .filter(|v| cpus(v) > 1 && distance_bytes(v) == 0)
         .filter_map(|v| Some((*v.row.extras.get("fairness")?, v)))
         .min_by(|a, b| a.0.total_cmp(&b.0));
     if let Some((share, v)) = worst.filter(|w| w.0 < UNFAIR_BELOW) {
         let text = format!(
             "{} by {} CPUs: the slowest does {} of what the fastest does",
             v.row.operation,
-            v.cpus,
+            cpus(v),
             human(share, Unit::One)
         );
         out.push(UNFAIR.warning(text));
@@ -146,11 +124,11 @@ fn warnings(views: &[View<'_>], levels: Option<&Regimes>) -> Vec<Warning> {
     out
 }
 
-fn table(views: &[View<'_>]) -> Option<Dataset> {
-    let row = |v: &View<'_>| {
+fn table(views: &[Priced<'_>]) -> Option<Dataset> {
+    let row = |v: &Priced<'_>| {
         let number = |x: Option<f64>| show::number(x.map(|x| format!("{x:.3e}").parse().unwrap_or(x)));
         let known = v.cost.known();
-        let place = match (v.cpus, v.distance_bytes) {
+        let place = match (cpus(v), distance_bytes(v)) {
             (1, _) => "alone".to_owned(),
             (n, 0) => format!("{n} CPUs, one word"),
             (n, d) => format!("{n} CPUs, {d} bytes apart"),
@@ -162,7 +140,7 @@ fn table(views: &[View<'_>]) -> Option<Dataset> {
                 number(known.map(|k| k.value_ns)),
                 number(known.map(|k| k.fast_ns)),
                 number(known.map(|k| k.slow_ns)),
-                number(v.row.extras.get("fairness").copied().filter(|_| v.cpus > 1)),
+                number(v.row.extras.get("fairness").copied().filter(|_| cpus(v) > 1)),
                 Cell::Text(format!("{} of {tried}", v.row.pairs.len())),
             ],
         }
@@ -182,12 +160,12 @@ fn table(views: &[View<'_>]) -> Option<Dataset> {
 }
 
 /// Cost over the distance of two words.
-fn curve(views: &[View<'_>]) -> Option<Dataset> {
+fn curve(views: &[Priced<'_>]) -> Option<Dataset> {
     let line = |operation: Operation| {
         let mut at: Vec<(f64, f64)> = views
             .iter()
-            .filter(|v| v.row.operation == operation.name() && v.cpus == 2 && v.distance_bytes > 0)
-            .filter_map(|v| Some((v.distance_bytes as f64, v.cost.value_ns()?)))
+            .filter(|v| v.row.operation == operation.name() && cpus(v) == 2 && distance_bytes(v) > 0)
+            .filter_map(|v| Some((distance_bytes(v) as f64, v.cost.value_ns()?)))
             .collect();
         at.sort_by(|a, b| a.0.total_cmp(&b.0));
         let (x, y): (Vec<f64>, Vec<f64>) = at.into_iter().unzip();

@@ -9,8 +9,7 @@ use machmeter_sys::sync::{Monitor, Semaphore, Sharing};
 
 use super::NAME;
 use super::contended::PROOF;
-use super::kinds::WithLocks;
-use super::lock::Lock;
+use super::lock::{Lock, WithLocks};
 
 /// The only member there is.
 const ALONE: Member<'static> = Member {

@@ -11,10 +11,10 @@ use machmeter_engine::cost::estimate::LEVEL;
 use machmeter_stats::regimes::Regimes;
 
 use super::contended::{JAIN, LONGEST_STREAK, PROOF, center};
-use super::{BROKEN, FAIRNESS, HANDOFF, NAME, UNFAIR, kinds};
+use super::{BROKEN, FAIRNESS, HANDOFF, NAME, UNFAIR, lock};
 use crate::show;
 use crate::sync::Params;
-use crate::sync::cost::{COST, ONE_CPU};
+use crate::sync::cost::{COST, one_cpu};
 use crate::sync::trips::Priced;
 use machmeter_engine::disturbance::placement::{self, levels};
 
@@ -94,7 +94,7 @@ fn locks(views: &[Priced<'_>]) -> Vec<(String, String)> {
 }
 
 fn is_lock(v: &Priced<'_>) -> bool {
-    kinds::ALL.iter().any(|k| k.name() == v.row.operation)
+    lock::ALL.iter().any(|k| k.name() == v.row.operation)
 }
 
 fn datasets(views: &[Priced<'_>]) -> Vec<Dataset> {
@@ -216,12 +216,8 @@ fn findings(metrics: &[Metric]) -> Vec<Finding> {
 }
 
 fn warnings(views: &[Priced<'_>], metrics: &[Metric], levels: Option<&Regimes>) -> Vec<Warning> {
-    let mut out = Vec::new();
-    let lonely = |v: &&Priced<'_>| v.row.refused.as_ref().is_some_and(|w| w.contains("needs two CPUs"));
-    let refused = views.iter().filter(lonely).count();
-    if refused > 0 {
-        out.push(ONE_CPU.warning(format!("{refused} rows of locks and barriers need two CPUs.")));
-    }
+    let text = |n| format!("{n} rows of locks and barriers need two CPUs.");
+    let mut out = Vec::from_iter(one_cpu(views.iter().map(|v| v.row), text));
     out.extend(placement::moved(NAME, levels));
     for v in views {
         if let Some(p) = v.row.proof.as_ref().filter(|p| p.what == PROOF && p.seen < p.expected) {

@@ -1,12 +1,13 @@
 //! Barriers: nobody goes on before all have come. Kinds differ by a factor of a hundred, so each row says which.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use machmeter_engine::cost::Row;
 use machmeter_engine::team::sampler::JointOperation;
 use machmeter_engine::team::{Arena, Member, heap};
 use machmeter_sys::sync::{Barrier, Sharing};
 
+use super::NAME;
 use super::measure::LockVisit;
 use crate::sync::wakeups::settle;
 
@@ -50,13 +51,12 @@ pub(super) fn visit(
     row: &mut Row,
 ) -> Result<(), String> {
     let members = visit.members();
-    let board = Arena::new(FIRST_MEMBER + members, 64).map_err(|e| e.to_string())?;
-    let spare = board.heap().atomics();
+    let board = Arena::new(FIRST_MEMBER + members, 0).map_err(|e| e.to_string())?;
     match kind {
         Kind::Spin => {
-            let cell = |i: usize| board.cell(i).unwrap_or(&spare[0]);
-            let barrier = heap::Barrier::new(cell(ARRIVED), cell(GENERATION));
-            visit.take(row, &Steps { wait: |m: &Member<'_>| barrier.wait(m), kind, board: &board, spare })?;
+            let barrier = heap::Barrier::new(board.cell(ARRIVED), board.cell(GENERATION));
+            visit
+                .take(row, &Steps { wait: |m: &Member<'_>| barrier.wait(m), kind, members, board: &board })?;
         }
         Kind::Std => {
             let barrier = std::sync::Barrier::new(members);
@@ -64,14 +64,15 @@ pub(super) fn visit(
                 barrier.wait();
                 true
             };
-            visit.take(row, &Steps { wait, kind, board: &board, spare })?;
+            visit.take(row, &Steps { wait, kind, members, board: &board })?;
         }
         Kind::Posix => {
             let barrier = Barrier::new(members, sharing).map_err(|e| e.to_string())?;
-            visit.take(row, &Steps { wait: |_: &Member<'_>| barrier.wait(), kind, board: &board, spare })?;
+            visit
+                .take(row, &Steps { wait: |_: &Member<'_>| barrier.wait(), kind, members, board: &board })?;
         }
     }
-    let read = |i: usize| board.cell(i).map_or(0, |c| c.load(Ordering::Relaxed));
+    let read = |i: usize| board.cell(i).load(Ordering::Relaxed);
     row.prove("steps with all members present", read(STEPS), read(STEPS).saturating_sub(read(EARLY)));
     Ok(())
 }
@@ -79,15 +80,14 @@ pub(super) fn visit(
 struct Steps<'a, W> {
     wait: W,
     kind: Kind,
+    members: usize,
     board: &'a Arena,
-    spare: &'a [AtomicU64],
 }
 
 impl<W: Fn(&Member<'_>) -> bool + Sync> JointOperation for Steps<'_, W> {
     fn reset(&self) {
-        for i in FIRST_MEMBER.. {
-            let Some(cell) = self.board.cell(i) else { break };
-            cell.store(0, Ordering::Relaxed);
+        for member in 0..self.members {
+            self.board.cell(FIRST_MEMBER + member).store(0, Ordering::Relaxed);
         }
     }
 
@@ -121,7 +121,7 @@ impl<W: Fn(&Member<'_>) -> bool + Sync> JointOperation for Steps<'_, W> {
 impl<W: Fn(&Member<'_>) -> bool + Sync> Steps<'_, W> {
     #[inline]
     fn steps(&self, member: &Member<'_>, turns: u64, mut end: impl FnMut()) -> bool {
-        let cell = |i: usize| self.board.cell(i).unwrap_or(&self.spare[0]);
+        let cell = |i: usize| self.board.cell(i);
         let mine = cell(FIRST_MEMBER + member.rank);
         // Looks at one other member only now and then, which costs a line's transfer.
         let other = cell(FIRST_MEMBER + (member.rank + 1) % member.members);
@@ -142,8 +142,8 @@ impl<W: Fn(&Member<'_>) -> bool + Sync> Steps<'_, W> {
     }
 }
 
-pub(super) fn row(part: &str, kind: Kind, members: usize, model: &str) -> Row {
-    Row::new(part, kind.name(), machmeter_engine::cost::Kind::Latency)
+pub(super) fn row(kind: Kind, members: usize, model: &str) -> Row {
+    Row::new(NAME, kind.name(), machmeter_engine::cost::Kind::Latency)
         .with("state", "barrier")
         .with("cpus", members)
         .with("model", model)

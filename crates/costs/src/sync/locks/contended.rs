@@ -9,8 +9,7 @@ use machmeter_engine::team::sampler::JointOperation;
 use machmeter_engine::team::{Arena, Member};
 use machmeter_stats::quantile::{median, quantile_interval, sorted};
 
-use super::kinds::WithLocks;
-use super::lock::Lock;
+use super::lock::{Lock, WithLocks};
 use super::measure::LockVisit;
 
 /// Cells: the number that the lock protects, members that are done, and for each member what it got and its longest streak.
@@ -65,13 +64,9 @@ struct Contended<'a, L> {
 }
 
 impl<L: Lock> Contended<'_, L> {
-    fn cell(&self, i: usize) -> &AtomicU64 {
-        self.board.cell(i).unwrap_or(&self.heap[0])
-    }
-
     /// Exclusive: until the number is `turns`. (acquisitions, longest streak), and whether the deadline left it alone.
     fn until_full(&self, member: &Member<'_>, turns: u64) -> (u64, u64, bool) {
-        let number = self.cell(NUMBER);
+        let number = self.board.cell(NUMBER);
         let (mut mine, mut streak, mut longest) = (0, 0, 0);
         let mut expected = u64::MAX;
         loop {
@@ -91,23 +86,23 @@ impl<L: Lock> Contended<'_, L> {
 
     /// Shared: a fixed part for each member; the number is only read.
     fn own_part(&self, member: &Member<'_>, turns: u64) -> (u64, u64, bool) {
-        let number = self.cell(NUMBER);
+        let number = self.board.cell(NUMBER);
         let part = turns.div_ceil(member.members as u64);
         for done in 0..part {
             let Some(held) = self.lock.acquire(member) else { return (done, 0, false) };
             std::hint::black_box(number.load(Ordering::Relaxed));
             drop(held);
         }
-        let all = self.cell(DONE).fetch_add(1, Ordering::AcqRel) + 1;
+        let all = self.board.cell(DONE).fetch_add(1, Ordering::AcqRel) + 1;
         // The time ends when the last of them is through.
         let met = member.rank != 0
             || all == member.members as u64
-            || member.wait(|| self.cell(DONE).load(Ordering::Acquire) == member.members as u64);
+            || member.wait(|| self.board.cell(DONE).load(Ordering::Acquire) == member.members as u64);
         (part, 0, met)
     }
 
     fn counts(&self) -> Vec<u64> {
-        (0..self.members).map(|m| self.cell(FIRST_MEMBER + 2 * m).load(Ordering::Relaxed)).collect()
+        (0..self.members).map(|m| self.board.cell(FIRST_MEMBER + 2 * m).load(Ordering::Relaxed)).collect()
     }
 
     /// What the visit says beside its pairs.
@@ -128,28 +123,29 @@ impl<L: Lock> Contended<'_, L> {
 
 impl<L: Lock> JointOperation for Contended<'_, L> {
     fn reset(&self) {
-        self.cell(NUMBER).store(0, Ordering::Relaxed);
-        self.cell(DONE).store(0, Ordering::Relaxed);
+        self.board.cell(NUMBER).store(0, Ordering::Relaxed);
+        self.board.cell(DONE).store(0, Ordering::Relaxed);
     }
 
     #[inline(never)]
     fn batch(&self, member: &Member<'_>, turns: u64) -> bool {
         let (mine, longest, met) =
             if self.lock.is_shared() { self.own_part(member, turns) } else { self.until_full(member, turns) };
-        self.cell(FIRST_MEMBER + 2 * member.rank).store(mine, Ordering::Relaxed);
-        self.cell(FIRST_MEMBER + 2 * member.rank + 1).store(longest, Ordering::Relaxed);
+        self.board.cell(FIRST_MEMBER + 2 * member.rank).store(mine, Ordering::Relaxed);
+        self.board.cell(FIRST_MEMBER + 2 * member.rank + 1).store(longest, Ordering::Relaxed);
         met
     }
 
     fn judge(&self, turns: u64, clean: bool) -> Option<Disturbance> {
         let counts = self.counts();
         let counted: u64 = counts.iter().sum();
-        let added = if self.lock.is_shared() { counted } else { self.cell(NUMBER).load(Ordering::Relaxed) };
+        let added =
+            if self.lock.is_shared() { counted } else { self.board.cell(NUMBER).load(Ordering::Relaxed) };
         self.heap[COUNTED].fetch_add(counted, Ordering::Relaxed);
         self.heap[ADDED].fetch_add(added, Ordering::Relaxed);
         if clean && turns >= LEAST_TURNS && !self.lock.is_shared() {
             for m in 0..self.members {
-                let streak = self.cell(FIRST_MEMBER + 2 * m + 1).load(Ordering::Relaxed);
+                let streak = self.board.cell(FIRST_MEMBER + 2 * m + 1).load(Ordering::Relaxed);
                 self.heap[LONGEST].fetch_max(streak, Ordering::Relaxed);
             }
             let i = self.heap[INDICES].load(Ordering::Relaxed) as usize;

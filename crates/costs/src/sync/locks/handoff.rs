@@ -2,15 +2,14 @@
 //! three locks, hand over hand: each takes the next lock, for which it has to wait since the other holds it, then gives its
 //! own away, for which the other waits. So every acquisition follows a release of the other, by turns.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use machmeter_engine::cost::Row;
 use machmeter_engine::disturbance::Disturbance;
 use machmeter_engine::team::sampler::JointOperation;
 use machmeter_engine::team::{Arena, Member};
 
-use super::kinds::WithLocks;
-use super::lock::Lock;
+use super::lock::{Lock, WithLocks};
 use super::measure::LockVisit;
 
 /// Locks of the ring: one more than members.
@@ -35,10 +34,10 @@ impl<'m> WithLocks<'m> for HandoffVisit<'_, '_> {
     type Output = Result<(), String>;
 
     fn run<L: Lock + 'm>(self, locks: Vec<L>) -> Self::Output {
-        let board = Arena::new(CELLS, 64).map_err(|e| e.to_string())?;
-        let ring = Ring { locks, board: &board, spare: board.heap().atomics() };
+        let board = Arena::new(CELLS, 0).map_err(|e| e.to_string())?;
+        let ring = Ring { locks, board: &board };
         self.visit.take(self.row, &ring)?;
-        let all = |i| ring.cell(i).load(Ordering::Relaxed);
+        let all = |i| board.cell(i).load(Ordering::Relaxed);
         self.row.prove(super::contended::PROOF, all(COUNTED), all(ADDED));
         Ok(())
     }
@@ -47,19 +46,12 @@ impl<'m> WithLocks<'m> for HandoffVisit<'_, '_> {
 struct Ring<'a, L> {
     locks: Vec<L>,
     board: &'a Arena,
-    spare: &'a [AtomicU64],
-}
-
-impl<L> Ring<'_, L> {
-    fn cell(&self, i: usize) -> &AtomicU64 {
-        self.board.cell(i).unwrap_or(&self.spare[0])
-    }
 }
 
 impl<L: Lock> JointOperation for Ring<'_, L> {
     fn reset(&self) {
-        self.cell(HOLDING).store(0, Ordering::Relaxed);
-        (FIRST_LOCK..=MADE).for_each(|i| self.cell(i).store(0, Ordering::Relaxed));
+        self.board.cell(HOLDING).store(0, Ordering::Relaxed);
+        (FIRST_LOCK..=MADE).for_each(|i| self.board.cell(i).store(0, Ordering::Relaxed));
     }
 
     #[inline(never)]
@@ -73,9 +65,9 @@ impl<L: Lock> JointOperation for Ring<'_, L> {
     }
 
     fn judge(&self, _turns: u64, _clean: bool) -> Option<Disturbance> {
-        let added: u64 = (0..RING).map(|i| self.cell(FIRST_LOCK + i).load(Ordering::Relaxed)).sum();
-        self.cell(COUNTED).fetch_add(self.cell(MADE).load(Ordering::Relaxed), Ordering::Relaxed);
-        self.cell(ADDED).fetch_add(added, Ordering::Relaxed);
+        let added: u64 = (0..RING).map(|i| self.board.cell(FIRST_LOCK + i).load(Ordering::Relaxed)).sum();
+        self.board.cell(COUNTED).fetch_add(self.board.cell(MADE).load(Ordering::Relaxed), Ordering::Relaxed);
+        self.board.cell(ADDED).fetch_add(added, Ordering::Relaxed);
         None
     }
 }
@@ -85,7 +77,7 @@ impl<L: Lock> Ring<'_, L> {
     fn steps(&self, member: &Member<'_>, turns: u64, mut end: impl FnMut()) -> bool {
         let mut at = member.rank;
         let mut held = self.locks[at].acquire(member);
-        let holding = self.cell(HOLDING);
+        let holding = self.board.cell(HOLDING);
         holding.fetch_add(1, Ordering::AcqRel);
         if held.is_none() || !member.wait(|| holding.load(Ordering::Acquire) == 2) {
             return false;
@@ -95,17 +87,17 @@ impl<L: Lock> Ring<'_, L> {
             at = if at + 1 == RING { 0 } else { at + 1 };
             let next = self.locks[at].acquire(member);
             if next.is_none() {
-                self.cell(MADE).fetch_add(done, Ordering::Relaxed);
+                self.board.cell(MADE).fetch_add(done, Ordering::Relaxed);
                 return false;
             }
-            let steps = self.cell(FIRST_LOCK + at);
+            let steps = self.board.cell(FIRST_LOCK + at);
             steps.store(steps.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
             // Drops the one behind.
             held = next;
             end();
         }
         drop(held);
-        self.cell(MADE).fetch_add(turns, Ordering::Relaxed);
+        self.board.cell(MADE).fetch_add(turns, Ordering::Relaxed);
         true
     }
 }

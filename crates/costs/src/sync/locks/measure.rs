@@ -11,7 +11,7 @@ use machmeter_sys::sync::Sharing;
 
 use super::contended::ContendedVisit;
 use super::handoff::{HandoffVisit, RING};
-use super::kinds::{self, Kind, LockMemory, with_locks};
+use super::lock::{self, Kind, LockMemory, with_locks};
 use super::plan::{self, Job, Together};
 use super::{alone, barriers};
 use crate::sync::Params;
@@ -34,14 +34,13 @@ pub(super) fn measure(at: &mut PartContext<'_>, _params: &Params) -> Result<(), 
     let full = at.left_ns() >= SHORT_BELOW_NS;
     let room = || LockMemory::new(Sharing::Threads).map_err(ProbeError::Cannot);
     let rooms: Vec<(Kind, LockMemory)> =
-        kinds::ALL.iter().map(|k| Ok((*k, room()?))).collect::<Result<_, ProbeError>>()?;
+        lock::ALL.iter().map(|k| Ok((*k, room()?))).collect::<Result<_, ProbeError>>()?;
     let mut cells = alone(&rooms);
     jobs::add(&mut cells, at, full, VISIT_NS, plan::jobs);
     at.run(cells);
     Ok(())
 }
 
-/// What one thread does alone.
 fn alone(rooms: &[(Kind, LockMemory)]) -> CellList<'_> {
     let mut benches: Vec<Bench<'_>> = Vec::new();
     for (kind, room) in rooms {
@@ -63,9 +62,9 @@ impl Work for Together {
         3 * (SAMPLES[usize::from(sleeps)] as u64 + 2) * batch_ns as u64
     }
 
-    fn perform(job: &mut Job, team: TeamVisit<'_>, regime_ns: f64) -> Result<(), String> {
+    fn perform(job: &mut Job, team: &TeamVisit<'_>, regime_ns: f64) -> Result<(), String> {
         let sharing = jobs::sharing(team.team);
-        perform(&LockVisit::of(team, job.what, Pace::SHARED_BATCH_NS, regime_ns), sharing, job)
+        perform(&LockVisit::of(*team, job.what, Pace::SHARED_BATCH_NS, regime_ns), sharing, job)
     }
 }
 
@@ -116,7 +115,6 @@ impl<'a> LockVisit<'a> {
     }
 }
 
-/// Does the job once.
 pub(super) fn perform(visit: &LockVisit<'_>, sharing: Sharing, job: &mut Job) -> Result<(), String> {
     let room = LockMemory::new(sharing)?;
     let row = &mut job.row;

@@ -9,7 +9,6 @@ mod analyze;
 mod barriers;
 mod contended;
 mod handoff;
-mod kinds;
 mod lock;
 mod measure;
 mod plan;

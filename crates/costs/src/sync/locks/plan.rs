@@ -2,7 +2,7 @@
 
 use machmeter_engine::cost::{self, Row};
 
-use super::kinds::{self, Kind};
+use super::lock::{self, Kind};
 use super::{NAME, barriers};
 use crate::sync::jobs;
 
@@ -47,7 +47,7 @@ pub(super) fn jobs(cpus: &[usize], model: &str, full: bool) -> Vec<Job> {
     let threads = model == "threads";
     let mut out = Vec::new();
     for (i, members) in widths(cpus.len(), full).iter().enumerate() {
-        let usable = kinds::ALL.into_iter().filter(|k| threads || k.between_processes());
+        let usable = lock::ALL.into_iter().filter(|k| threads || k.between_processes());
         out.extend(usable.clone().map(|k| {
             let mut row = lock_row(k, cost::Kind::Throughput, "contended", model).with("cpus", *members);
             row.long_turns = if k.sleeps() { SINGLE_TURNS } else { 0 };
@@ -58,7 +58,7 @@ pub(super) fn jobs(cpus: &[usize], model: &str, full: bool) -> Vec<Job> {
             out.extend(usable.filter(|k| !k.is_shared()).map(|k| hand_off(k, &first, model)));
         }
         out.extend(BARRIERS.iter().filter(|k| threads || **k != barriers::Kind::Std).map(|k| Job {
-            row: barriers::row(NAME, *k, *members, model),
+            row: barriers::row(*k, *members, model),
             what: Together::Barrier(*k),
             cpus: cpus.iter().copied().take(*members).collect(),
         }));
@@ -72,7 +72,7 @@ pub(super) fn jobs(cpus: &[usize], model: &str, full: bool) -> Vec<Job> {
             }
         }
     }
-    jobs::refuse_alone(&mut out, cpus.len());
+    jobs::refuse_alone(&mut out);
     out
 }
 
@@ -100,6 +100,7 @@ fn hand_off(kind: Kind, cpus: &[usize], model: &str) -> Job {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sync::tests::assert_unique;
 
     #[test]
     fn widths_are_two_all_and_powers_between() {
@@ -115,13 +116,8 @@ mod tests {
         for (n, full) in [(2, false), (2, true), (64, false), (64, true)] {
             let cpus: Vec<usize> = (0..n).map(|i| i * 3).collect();
             let jobs = jobs(&cpus, "threads", full);
-            let mut keys: Vec<String> =
-                jobs.iter().map(|j| format!("{} {:?}", j.row.operation, j.row.params)).collect();
-            let all = keys.len();
-            keys.sort();
-            keys.dedup();
-            assert_eq!(keys.len(), all, "{n} {full}");
-            assert!(full || all < 70, "{all}");
+            assert_unique(&jobs);
+            assert!(full || jobs.len() < 70, "{}", jobs.len());
             assert!(jobs.iter().all(|j| j.row.refused.is_none() && j.cpus.len() >= 2));
         }
     }

@@ -15,10 +15,10 @@ use machmeter_sys::sync::Sharing;
 
 use super::PART;
 use super::contended::ContendedVisit;
-use super::kinds::{ALL, Kind, LockMemory, WithLocks, with_locks};
-use super::lock::Lock;
+use super::lock::{ALL, Kind, Lock, LockMemory, WithLocks, with_locks};
 use super::measure::LockVisit;
 use super::plan::jobs;
+use crate::sync::cost::NEEDS_TWO;
 
 pub(super) fn exclusion(machine: &Machine<'_>, options: &Options) -> Vec<SelfCheck> {
     let cpus = machine.allowed.to_vec();
@@ -58,30 +58,21 @@ pub(super) fn open_lock(machine: &Machine<'_>, _: &Options) -> Vec<SelfCheck> {
     );
     let cpus = machine.allowed.to_vec();
     if cpus.len() < 2 {
-        return vec![SelfCheck::not_shown(id, what, bar, "needs two CPUs, has 1")];
+        return vec![SelfCheck::not_shown(id, what, bar, NEEDS_TWO)];
     }
     vec![match row_of_an_open_lock(&cpus[..2]) {
         Err(why) => SelfCheck::not_shown(id, what, bar, why),
         Ok(row) => {
             let lost = row.proof.as_ref().map_or(0, |p| p.expected.saturating_sub(p.seen));
-            let cost = Cost::of(&row, 1.0, 1);
-            let (found, refused) = match &cost {
+            let (found, refused) = match Cost::of(&row, 1.0, 1) {
                 Cost::Unknown { why } => (format!("no figure: {why}"), true),
                 known => (format!("{known:?}"), false),
             };
-            SelfCheck {
-                id: id.to_owned(),
-                what: what.to_owned(),
-                truth: format!(
-                    "{lost} additions of {} lost ({})",
-                    row.proof.map_or(0, |p| p.expected),
-                    PART.name
-                ),
-                found,
-                bar: bar.to_owned(),
-                // Members that never met lost nothing: then nothing was injected.
-                state: if lost == 0 { State::NotShown } else { State::of(refused) },
-            }
+            let made = row.proof.map_or(0, |p| p.expected);
+            let truth = format!("{lost} additions of {made} lost ({})", PART.name);
+            // Members that never met lost nothing: then nothing was injected.
+            let state = if lost == 0 { State::NotShown } else { State::of(refused) };
+            SelfCheck::new(id, what, bar, truth, found, state)
         }
     }]
 }

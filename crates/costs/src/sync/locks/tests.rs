@@ -11,12 +11,10 @@ use machmeter_sys::sched::Policy;
 use machmeter_sys::sync::Sharing;
 use machmeter_sys::{affinity, thread};
 
-use super::kinds::{ALL, Kind, LockMemory, WithLocks, with_locks};
-use super::lock::Lock;
+use super::lock::{ALL, Kind, Lock, LockMemory, WithLocks, with_locks};
 use super::measure::{LockVisit, perform};
 use super::plan::{Job, Together, jobs};
 use super::*;
-use crate::sync::cost::ONE_CPU;
 use crate::testing::params;
 
 fn cpus() -> Vec<usize> {
@@ -164,16 +162,6 @@ fn a_lock_that_does_not_exclude_has_no_figure() {
     let a = analyze::analyze(&params(&[]), &rows, 1);
     assert!(a.warnings.iter().any(|w| w.code == BROKEN.id));
     assert!(a.metrics.iter().all(|m| m.value.is_none()), "{:?}", a.metrics);
-}
-
-#[test]
-fn one_cpu_gives_refusals_and_one_warning() {
-    let rows = jobs(&[0], "threads", false).into_iter().map(|j| j.row).collect();
-    let rows = Rows::in_nanoseconds(rows);
-    let a = analyze::analyze(&params(&[]), &rows, 1);
-    assert!(!a.metrics.is_empty() && a.metrics.iter().all(|m| m.value.is_none()));
-    assert_eq!(a.warnings.iter().map(|w| w.code.as_str()).collect::<Vec<_>>(), [ONE_CPU.id]);
-    assert!(a.findings.is_empty());
 }
 
 /// Barriers and hand-offs of locks that spin, with clocks that only waiting moves: whole visits, exact proofs, the same each time.

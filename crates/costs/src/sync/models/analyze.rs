@@ -1,16 +1,16 @@
 //! Costs by model: metrics, one table, what to read first, and whether the models agree.
 
+use machmeter_data::Dataset;
 use machmeter_data::quantity::{Unit, human};
 use machmeter_data::shape::{Cell, TableRow};
-use machmeter_data::{Dataset, Params as Conditions};
 use machmeter_engine::Analysis;
-use machmeter_engine::cost::{Cost, Row, Rows};
+use machmeter_engine::cost::{Cost, Rows};
 
-use super::measure::{ONE_CPU, PROCESSES, USER_THREADS, WITHOUT};
+use super::measure::{PROCESSES, USER_THREADS, WITHOUT};
 use super::{NO_USER_THREADS, PART};
 use crate::show;
 use crate::sync::Params;
-use crate::sync::cost::{self, COST};
+use crate::sync::cost::{NEEDS_TWO, ONE_CPU};
 use crate::sync::trips::Priced;
 use machmeter_engine::disturbance::placement::{self, levels};
 
@@ -18,15 +18,10 @@ pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     let levels = levels(rows, PART.name);
     let own = Priced::all(rows, PART.name, levels.as_ref());
     let mut out = Analysis::default();
-    for v in &own {
-        let mut conditions: Conditions = v.row.params.clone();
-        conditions.insert("operation".to_owned(), v.row.operation.as_str().into());
-        conditions.insert("kind".to_owned(), v.row.kind.name().into());
-        out.metrics.extend(v.metrics(&COST, &conditions));
-    }
+    out.metrics.extend(own.iter().flat_map(Priced::costs));
     out.datasets.extend(table(&own));
     out.warnings.extend(placement::moved(PART.name, levels.as_ref()));
-    for (why, code) in [(ONE_CPU, &cost::ONE_CPU), (WITHOUT, &NO_USER_THREADS)] {
+    for (why, code) in [(NEEDS_TWO, &ONE_CPU), (WITHOUT, &NO_USER_THREADS)] {
         let refused = own.iter().filter(|v| v.row.refused.as_deref() == Some(why)).count();
         if refused > 0 {
             out.warnings.push(code.warning(format!("models: {refused} rows were not measured: {why}")));
@@ -35,15 +30,14 @@ pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     out
 }
 
-fn find<'c>(own: &'c [Priced<'_>], operation: &str, model: &str, cpus: i64) -> Option<&'c Cost> {
-    let is = |r: &Row| r.operation == operation && r.text("model") == model && r.int("cpus") == Some(cpus);
-    own.iter().find(|v| is(v.row)).map(|v| &v.cost)
-}
-
 /// One row for each operation and number of CPUs, one column for each model.
 fn table(own: &[Priced<'_>]) -> Option<Dataset> {
     let keys = show::distinct(own.iter().map(|v| (v.row.operation.as_str(), v.row.int("cpus").unwrap_or(1))));
-    let cell = |operation: &str, cpus, model: &str| match find(own, operation, model, cpus) {
+    let find = |operation: &str, cpus, model: &str| {
+        own.iter()
+            .find(|v| v.row.operation == operation && v.is("model", model) && v.row.int("cpus") == Some(cpus))
+    };
+    let cell = |operation: &str, cpus, model: &str| match find(operation, cpus, model).map(|v| &v.cost) {
         Some(Cost::Known(k)) => Cell::Number(k.value_ns),
         Some(Cost::Below { bound_ns, .. }) => {
             Cell::Text(format!("< {}", human(*bound_ns, Unit::Nanoseconds)))

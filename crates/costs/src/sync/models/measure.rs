@@ -1,20 +1,21 @@
 //! The cells: what is created, on the thread that measures, and operations of two members.
 
-use std::cell::RefCell;
 use std::rc::Rc;
 
 use machmeter_engine::ProbeError;
 use machmeter_engine::cost::{Kind, Row};
-use machmeter_engine::experiment::{Cell, CellList, Visit};
+use machmeter_engine::experiment::CellList;
 use machmeter_engine::sampling::{Bench, Pace};
-use machmeter_engine::team::sampler::{HostClock, TeamVisit};
-use machmeter_engine::team::{self, Seats, Team};
+use machmeter_engine::team::sampler::TeamVisit;
+use machmeter_engine::team::{self, Team, threads::Threads};
 
 use super::PART;
 use super::operations::{self, Operation};
 #[cfg(feature = "user-threads")]
 use super::user_threads;
 use crate::sync::Params;
+use crate::sync::cost::NEEDS_TWO;
+use crate::sync::jobs::{Job, JobCell, Setting, Work};
 use machmeter_engine::disturbance::placement::PlacementDetector;
 use machmeter_engine::part::PartContext;
 
@@ -27,8 +28,6 @@ const LOOK_NS: u64 = 50_000_000;
 
 /// Why user threads have no rows.
 pub(super) const WITHOUT: &str = "this program was built without user-threads";
-/// Why two members have no rows.
-pub(super) const ONE_CPU: &str = "needs two CPUs, has 1";
 
 pub(super) const THREADS: &str = "threads";
 pub(super) const PROCESSES: &str = "processes";
@@ -61,12 +60,10 @@ pub(super) fn measure(at: &mut PartContext<'_>, _params: &Params) -> Result<(), 
         return Err(ProbeError::Cannot("there is no CPU to measure on".to_owned()));
     }
     let mut cells = created(at);
-    let setting = Rc::new(Setting {
-        clock: at.clock(),
-        placement: RefCell::new(PlacementDetector::of(at).map(|w| w.rarely(LOOK_NS))),
-    });
-    for lane in lanes(at) {
-        cells.push(LaneCell { lane, setting: Rc::clone(&setting) });
+    let placement = PlacementDetector::of(at).map(|p| p.rarely(LOOK_NS));
+    let setting = Setting::new(at, placement, 3 * VISIT_NS + TEAM_NS);
+    for (model, job) in jobs(&at.cpus()) {
+        cells.push(JobCell { model, job, setting: Rc::clone(&setting) });
     }
     at.run(cells);
     Ok(())
@@ -90,89 +87,53 @@ fn created<'a>(at: &mut PartContext<'_>) -> CellList<'a> {
     CellList::of_benches(benches, Pace::of(Pace::BATCH_NS, 4))
 }
 
-struct Setting {
-    clock: HostClock,
-    placement: RefCell<Option<PlacementDetector>>,
-}
-
-struct LaneCell {
-    lane: Lane,
-    setting: Rc<Setting>,
-}
-
-impl Cell for LaneCell {
-    fn rows(&self) -> &[Row] {
-        std::slice::from_ref(&self.lane.row)
-    }
-
-    fn expected_ns(&self) -> u64 {
-        VISIT_NS + TEAM_NS
-    }
-
-    fn visit(&mut self, visit: &mut Visit<'_>) {
-        let Self { lane, setting } = self;
-        let Some(model) = lane.team.filter(|_| lane.row.refused.is_none()) else { return };
-        let look = |p: &mut PlacementDetector| p.beside(&lane.seats.cpus, visit.bits);
-        let regime_ns = setting.placement.borrow_mut().as_mut().map_or(0.0, look);
-        let limit_ns = (3 * VISIT_NS + TEAM_NS).min(visit.left_ns());
-        let start_ns = visit.sampler.start_ns;
-        let team = TeamVisit::new(model, &lane.seats, &setting.clock, start_ns, limit_ns, visit.bits);
-        // A lost visit is lost, and the next may find the CPUs free.
-        if let Err(why) = operations::visit(
-            &team,
-            lane.operation,
-            Pace::SHARED_BATCH_NS,
-            VISIT_NS,
-            &mut lane.row,
-            regime_ns,
-        ) {
-            lane.row.rejected.failed += 1;
-            lane.lost = Some(why);
-        }
-    }
-
-    fn into_rows(self: Box<Self>) -> Vec<Row> {
-        vec![self.lane.close()]
-    }
-}
-
-struct Lane {
+/// An operation of two members.
+struct Joint {
     operation: Operation,
-    team: Option<&'static dyn Team>,
-    seats: Seats,
-    row: Row,
     /// Why the last visit that was lost was lost.
     lost: Option<String>,
 }
 
-fn lanes(at: &PartContext<'_>) -> Vec<Lane> {
-    let all = at.cpus();
-    OF_TWO
-        .into_iter()
-        .map(|(operation, model, cpus)| {
-            let mut row =
-                row(&operation.name(), operation.kind(), model, cpus).per_turn(operation.per_turn());
-            let team = team::named(model);
-            let seats = match (cpus, &all[..]) {
-                (1, [one, ..]) => vec![*one; 2],
-                (_, [one, two, ..]) => vec![*one, *two],
-                _ => Vec::new(),
-            };
-            if team.is_none() {
-                row.refused = Some(WITHOUT.to_owned());
-            } else if seats.is_empty() {
-                row.refused = Some(ONE_CPU.to_owned());
-            }
-            Lane { operation, team, seats: Seats { cpus: seats, policy: at.policy }, row, lost: None }
-        })
-        .collect()
+impl Work for Joint {
+    fn expected_ns(&self) -> u64 {
+        VISIT_NS + TEAM_NS
+    }
+
+    fn perform(job: &mut Job<Self>, team: &TeamVisit<'_>, regime_ns: f64) -> Result<(), String> {
+        let (operation, row) = (job.what.operation, &mut job.row);
+        // A lost visit is lost, and the next may find the CPUs free.
+        if let Err(why) = operations::visit(team, operation, Pace::SHARED_BATCH_NS, VISIT_NS, row, regime_ns)
+        {
+            row.rejected.failed += 1;
+            job.what.lost = Some(why);
+        }
+        Ok(())
+    }
+
+    fn conclude(Job { mut row, what, .. }: Job<Self>) -> Row {
+        if row.pairs.is_empty() && row.refused.is_none() {
+            row.refused = what.lost;
+        }
+        row.reached()
+    }
 }
 
-impl Lane {
-    fn close(mut self) -> Row {
-        if self.row.pairs.is_empty() && self.row.refused.is_none() {
-            self.row.refused = self.lost;
+/// All jobs, each with its model.
+fn jobs(all: &[usize]) -> Vec<(&'static dyn Team, Job<Joint>)> {
+    let job = |(operation, model, cpus): (Operation, &str, usize)| {
+        let mut row = row(&operation.name(), operation.kind(), model, cpus).per_turn(operation.per_turn());
+        let team = team::named(model);
+        let cpus = match (cpus, all) {
+            (1, [one, ..]) => vec![*one; 2],
+            (_, [one, two, ..]) => vec![*one, *two],
+            _ => Vec::new(),
+        };
+        if team.is_none() {
+            row.refused = Some(WITHOUT.to_owned());
+        } else if cpus.is_empty() {
+            row.refused = Some(NEEDS_TWO.to_owned());
         }
-        self.row.reached()
-    }
+        (team.unwrap_or(&Threads), Job { row, what: Joint { operation, lost: None }, cpus })
+    };
+    OF_TWO.map(job).into()
 }

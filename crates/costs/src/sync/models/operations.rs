@@ -82,16 +82,9 @@ impl<'a> Places<'a> {
     /// On three cells, and a heap of [`heap_bytes`]; `None` when there is less.
     fn on(arena: &'a Arena) -> Option<Self> {
         let (layout, [lock, flag, block, lines]) = layout();
-        let barrier = Barrier::new(arena.cell(1)?, arena.cell(2)?);
-        Some(Self {
-            heap: Heap::new(arena, layout, 2)?,
-            word: arena.cell(0)?,
-            barrier,
-            lock,
-            flag,
-            block,
-            lines,
-        })
+        let barrier = Barrier::new(arena.cell(1), arena.cell(2));
+        let heap = Heap::new(arena, layout, 2)?;
+        Some(Self { heap, word: arena.cell(0), barrier, lock, flag, block, lines })
     }
 
     /// The leader's turns; false when the deadline came first.

@@ -14,8 +14,9 @@ use machmeter_sys::thread::{monotonic_ns, nanosleep_until};
 
 use machmeter_sys::sched::Policy;
 
-use super::measure::{ONE_CPU, PROCESSES, THREADS, row};
+use super::measure::{PROCESSES, THREADS, row};
 use super::operations::{self, Operation};
+use crate::sync::cost::NEEDS_TWO;
 use machmeter_engine::selftest::machine::{Machine, Steal};
 use machmeter_engine::selftest::{Options, SelfCheck, State};
 
@@ -55,9 +56,7 @@ pub(super) fn killed(machine: &Machine<'_>, _: &Options) -> Vec<SelfCheck> {
     let begin_ns = monotonic_ns();
     let run = Processes.run(&seats, LIMIT_NS, &|m: &Member<'_>| {
         let me = std::process::id();
-        if let Some(cell) = pids.cell(m.rank) {
-            cell.store(u64::from(me), Ordering::Release);
-        }
+        pids.cell(m.rank).store(u64::from(me), Ordering::Release);
         match m.rank {
             1 => drop(process::kill_process(me as i32)),
             2 => nanosleep_until(monotonic_ns() + 60_000_000_000),
@@ -66,11 +65,11 @@ pub(super) fn killed(machine: &Machine<'_>, _: &Options) -> Vec<SelfCheck> {
     });
     let took_ns = monotonic_ns() - begin_ns;
     let left = (0..3).filter(|rank| {
-        let pid = pids.cell(*rank).map_or(0, |c| c.load(Ordering::Acquire));
+        let pid = pids.cell(*rank).load(Ordering::Acquire);
         pid > 0 && process::state_of(pid as i32).is_some()
     });
     let left = left.count();
-    let said = run.map_or_else(|e| e.to_string(), |_| "nothing".to_owned());
+    let said = run.map_or_else(|e| e.to_string(), |()| "nothing".to_owned());
     vec![SelfCheck::new(
         id,
         what,
@@ -91,7 +90,7 @@ fn side_by_side(machine: &Machine<'_>, operation: Operation, id: &str, visits: u
     let bar = "the median ratio of visits that follow each other within 10 % of 1";
     let cpus: Vec<usize> = machine.allowed.iter().take(2).collect();
     if cpus.len() < 2 {
-        return SelfCheck::not_shown(id, &what, bar, ONE_CPU);
+        return SelfCheck::not_shown(id, &what, bar, NEEDS_TWO);
     }
     let seats = Seats { cpus, policy: Policy::ordinary() };
     let steal = Steal::watch();
@@ -115,26 +114,20 @@ fn side_by_side(machine: &Machine<'_>, operation: Operation, id: &str, visits: u
     let (Some(thread_ns), Some(ratio)) = (median_of(&threads), median_of(&ratios)) else {
         return SelfCheck::not_shown(id, &what, bar, lost.unwrap_or_else(|| "no visit was made".to_owned()));
     };
-    let met = (ratio - 1.0).abs() <= APART;
-    let why = match steal.told(&machine.allowed) {
-        _ if met => None,
-        _ if ratios.len() < LEAST => {
-            Some(format!("only {} of {visits} visits were undisturbed", ratios.len()))
-        }
-        stolen => stolen,
+    let why = if ratios.len() < LEAST {
+        Some(format!("only {} of {visits} visits were undisturbed", ratios.len()))
+    } else {
+        steal.told(&machine.allowed)
     };
     SelfCheck::new(
         id,
         &what,
         bar,
         format!("{thread_ns:.1} ns by threads"),
-        format!(
-            "processes take {ratio:.3} times as long ({} pairs of visits){}",
-            ratios.len(),
-            why.as_ref().map_or_else(String::new, |w| format!("; {w}"))
-        ),
-        if why.is_some() { State::NotShown } else { State::of(met) },
+        format!("processes take {ratio:.3} times as long ({} pairs of visits)", ratios.len()),
+        State::of((ratio - 1.0).abs() <= APART),
     )
+    .excused(why.as_deref())
 }
 
 /// Median cost in one visit, ns.
@@ -216,18 +209,14 @@ mod user_threads {
             return SelfCheck::not_shown(id, what, bar, format!("{costs:?}"));
         };
         let ratio = ours_ns / bare_ns;
-        let met = (ratio - 1.0).abs() <= COSTLIER;
-        let stolen = steal.told(&machine.allowed).filter(|_| !met);
         SelfCheck::new(
             id,
             what,
             bar,
             format!("{bare_ns:.2} ns a switch in a plain loop"),
-            format!(
-                "{ours_ns:.2} ns with the run queue, {ratio:.3} times as much{}",
-                stolen.as_ref().map_or_else(String::new, |w| format!("; {w}"))
-            ),
-            if stolen.is_some() { State::NotShown } else { State::of(met) },
+            format!("{ours_ns:.2} ns with the run queue, {ratio:.3} times as much"),
+            State::of((ratio - 1.0).abs() <= COSTLIER),
         )
+        .excused(steal.told(&machine.allowed).as_deref())
     }
 }

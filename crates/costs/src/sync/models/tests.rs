@@ -10,11 +10,10 @@ use machmeter_sys::clock::{SourceId, TickRate};
 use machmeter_sys::sched::Policy;
 use machmeter_sys::thread::monotonic_ns;
 
-use super::measure::{OF_TWO, ONE_CPU, PROCESSES, THREADS, USER_THREADS, row};
+use super::measure::{OF_TWO, PROCESSES, THREADS, USER_THREADS, row};
 use super::operations::Operation;
 use super::{analyze, operations};
 use crate::testing::params;
-use machmeter_engine::disturbance::placement::MOVES;
 
 const OTHER: Policy = Policy::Other { nice: 0 };
 const RATE: TickRate = TickRate::NANOSECONDS;
@@ -125,42 +124,4 @@ fn planted_costs_come_out() {
     assert!(a.warnings.is_empty() && a.datasets.len() == 1, "{:?}", a.warnings);
     let told = crate::testing::told(&crate::sync::info::INFO, &a);
     assert!(told.is_empty() || told[0].starts_with("switch to another"), "{told:?}");
-}
-
-/// Pairs of `planted` with looks beside them: of every 20 in a row the first `near` at 24 ns one way, the rest at 105, where the
-/// operation costs four times as much.
-fn moved(mut row: Row, near: usize) -> Row {
-    let one = row.pairs.clone();
-    let pair = |i: usize| {
-        let (times, regime_ns) = if i % 20 < near { (1, 24.0) } else { (4, 105.0) };
-        Pair {
-            at_ns: i as f64 * 1e7,
-            short_ticks: one[i % 20].short_ticks * times,
-            long_ticks: one[i % 20].long_ticks * times,
-            regime_ns: regime_ns * (1.0 + 0.002 * (i % 7) as f64),
-            ..Pair::default()
-        }
-    };
-    row.pairs = (0..120).map(pair).collect();
-    row
-}
-
-#[test]
-fn costs_are_those_at_the_main_placement() {
-    let a = analysis(vec![moved(planted("ping_pong", PROCESSES, 2, 25), 13)]);
-    let m = &a.metrics[0];
-    assert!((m.value.unwrap() / 25.0 - 1.0).abs() < 0.02, "{m:?}");
-    assert!(m.flags.is_empty() && m.apart_ns.is_some_and(|ns| (23.0..25.0).contains(&ns)), "{m:?}");
-    let codes: Vec<&str> = a.warnings.iter().map(|w| w.code.as_str()).collect();
-    assert_eq!(codes, [MOVES.id]);
-    assert!(a.warnings[0].text.contains(" ns one way "), "{}", a.warnings[0].text);
-}
-
-#[test]
-fn rows_that_were_refused_are_named_once() {
-    let refused = row("barrier", Kind::Latency, PROCESSES, 2).refused(ONE_CPU);
-    let a = analysis(vec![planted("ping_pong", PROCESSES, 2, 105), refused.clone(), refused]);
-    let codes: Vec<&str> = a.warnings.iter().map(|w| w.code.as_str()).collect();
-    assert_eq!(codes, [crate::sync::cost::ONE_CPU.id]);
-    assert!(a.warnings[0].text.contains("2 rows"), "{}", a.warnings[0].text);
 }

@@ -12,7 +12,7 @@ use machmeter_stats::regimes::{RegimeOptions, Regimes, regimes};
 use super::trips::Kind;
 use super::{ASYMMETRY, CLASSES, CORE_TO_CORE, COUPLES, PART, REGIME_SHARE, SAMPLED, show};
 use crate::sync::Params;
-use crate::sync::cost::ONE_CPU;
+use crate::sync::cost::one_cpu;
 use machmeter_engine::disturbance::placement::{MOVED, MOVES};
 
 /// Ratio of two directions from which on they differ.
@@ -136,11 +136,8 @@ fn refuse(rows: &Rows, out: &mut Analysis) {
         ]);
         out.metrics.push(Metric::rejected(&CORE_TO_CORE, p, "median of laps", why));
     }
-    if rows.part(PART.name).any(|r| r.refused.as_deref().is_some_and(|w| w.contains("needs two CPUs"))) {
-        out.warnings.push(
-            ONE_CPU.warning("core to core was not measured: it needs two CPUs, and there is 1".to_owned()),
-        );
-    }
+    let text = |_| "core to core was not measured: it needs two CPUs, and there is 1".to_owned();
+    out.warnings.extend(one_cpu(rows.part(PART.name), text));
 }
 
 fn costs(v: &View<'_>, rows: &Rows) -> Vec<Metric> {

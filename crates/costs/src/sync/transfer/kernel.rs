@@ -2,9 +2,6 @@
 
 use std::sync::atomic::AtomicU64;
 
-/// Whether this processor lets programs do it.
-pub(super) const CAN_FLUSH: bool = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
-
 /// Writes the line of `word` back and removes it from all caches. Ordered by [`wait_flushed`].
 #[inline]
 pub(super) fn flush(word: &AtomicU64) {
@@ -18,8 +15,6 @@ pub(super) fn flush(word: &AtomicU64) {
     unsafe {
         std::arch::asm!("dc civac, {}", in(reg) word.as_ptr(), options(nostack, preserves_flags));
     }
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    let _ = word;
 }
 
 #[inline]

@@ -1,17 +1,20 @@
-//! The cells: all pairs of CPUs in both directions.
+//! The cells: pairs of CPUs in both directions, one of each class of neighborhood first, then the rest, so that few visits tell most.
 
 use machmeter_engine::ProbeError;
 use machmeter_engine::cost::{Kind as Question, Pair, Row};
+use machmeter_engine::disturbance::distance::{BATCHES, condense};
+use machmeter_engine::disturbance::{Distance, Rejected};
 use machmeter_engine::experiment::{Cell, CellList, Enough, Visit};
-use machmeter_engine::team::sampler::HostClock;
-use machmeter_engine::team::{Seats, threads::Threads};
+use machmeter_engine::team::sampler::{Batches, HostClock, Rule, TeamCell, TeamVisit, Turns};
+use machmeter_engine::team::{Arena, Seats, threads::Threads};
+use machmeter_stats::random::Random;
 use machmeter_sys::sched::Policy;
+use machmeter_sys::topology::Topology;
 
-use super::laps::{self, Lap, Plan};
-use super::plan::couples;
-use super::trips::Kind;
+use super::trips::{Exchange, Kind, Lines, WORDS};
 use super::{CLASSES, COUPLES, PART};
 use crate::sync::Params;
+use crate::sync::cost::NEEDS_TWO;
 use machmeter_engine::part::PartContext;
 
 /// Length of a visit on idle CPUs, ns; for planning.
@@ -22,12 +25,12 @@ const COUPLES_MAX: usize = 512;
 /// Longest visit, ns: on busy CPUs both members must first have a slice at once.
 const LIMIT_NS: u64 = 100_000_000;
 
-#[allow(clippy::unnecessary_wraps, reason = "the form of all parts")]
 pub(super) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), ProbeError> {
-    super::super::begin(at, params, PART.name)?;
+    crate::sync::begin(at, params, PART.name)?;
     let cpus = at.cpus();
     if cpus.len() < 2 {
-        at.rows.extend(Kind::ALL.iter().map(|kind| refused(*kind)));
+        let row = |kind: &Kind| Row::new(PART.name, kind.name(), Question::Latency).refused(NEEDS_TWO);
+        at.rows.extend(Kind::ALL.iter().map(row));
         return Ok(());
     }
     let all = couples(&at.host.topology, &cpus, at.host.seed);
@@ -39,10 +42,6 @@ pub(super) fn measure(at: &mut PartContext<'_>, params: &Params) -> Result<(), P
     let lanes = chosen.iter().flat_map(|c| [(c.low, c.high), (c.high, c.low)]);
     at.run(lanes.map(|(from, to)| Lane::new(from, to, policy, clock)).collect::<CellList<'_>>());
     Ok(())
-}
-
-fn refused(kind: Kind) -> Row {
-    Row::new(PART.name, kind.name(), Question::Latency).refused("needs two CPUs, has 1")
 }
 
 /// One direction of a couple: `from` measures, and the lines lie in the memory near it.
@@ -67,7 +66,7 @@ impl Lane {
     }
 
     /// Takes over laps whose placement is known: those with a compare-and-swap sample.
-    fn take(&mut self, laps: &[Lap], ns: &dyn Fn(u64) -> f64) {
+    fn record(&mut self, laps: &[Lap]) {
         let (turns, ways) = Kind::Cas.batch();
         // Laps follow each other within milliseconds: one visit.
         let visit = self.rows.iter().map(Row::next_visit).max().unwrap_or(1);
@@ -81,7 +80,7 @@ impl Lane {
                         visit,
                         short_ticks: 0,
                         long_ticks: *ticks,
-                        regime_ns: ns(regime) / (turns as f64 * ways),
+                        regime_ns: self.clock.rate.ns(regime) / (turns as f64 * ways),
                         ..Pair::default()
                     });
                 }
@@ -101,13 +100,11 @@ impl Cell for Lane {
 
     fn visit(&mut self, visit: &mut Visit<'_>) {
         let limit_ns = visit.left_ns().min(LIMIT_NS);
-        let plan = Plan { kinds: Kind::ALL, laps: LAPS, laps_ns: VISIT_NS, limit_ns, seed: visit.bits };
         let seats = Seats { cpus: vec![self.from, self.to], policy: self.policy };
-        match laps::visit(&Threads, &self.clock, &seats, &plan, visit.sampler.start_ns) {
-            Ok(laps) => {
-                let rate = self.clock.rate;
-                self.take(&laps, &|ticks| rate.ns(ticks));
-            }
+        let start_ns = visit.sampler.start_ns;
+        let once = TeamVisit::new(&Threads, &seats, &self.clock, start_ns, limit_ns, visit.bits);
+        match take(&TeamVisit { laps: LAPS, laps_ns: VISIT_NS, ..once }) {
+            Ok(laps) => self.record(&laps),
             Err(why) => self.failed = Some(why),
         }
     }
@@ -118,4 +115,66 @@ impl Cell for Lane {
         }
         self.rows
     }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Couple {
+    pub(super) low: usize,
+    pub(super) high: usize,
+    pub(super) distance: Distance,
+}
+
+/// All couples of `cpus`, in the order in which they should be visited: by turns one of each class, within a class at random.
+pub(super) fn couples(topology: &Topology, cpus: &[usize], seed: u64) -> Vec<Couple> {
+    let mut classes: Vec<Vec<Couple>> = vec![Vec::new(); Distance::SHOWN.len()];
+    for (i, low) in cpus.iter().enumerate() {
+        for high in &cpus[i + 1..] {
+            let distance = Distance::shown(topology, *low, *high);
+            let class = Distance::SHOWN.iter().position(|d| *d == distance).unwrap_or(0);
+            classes[class].push(Couple { low: *low, high: *high, distance });
+        }
+    }
+    let mut random = Random::new(seed);
+    for class in &mut classes {
+        random.shuffle(class);
+    }
+    let longest = classes.iter().map(Vec::len).max().unwrap_or(0);
+    (0..longest)
+        .flat_map(|i| classes.iter().filter_map(move |c| c.get(i).copied()).collect::<Vec<_>>())
+        .collect()
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Lap {
+    /// When it began, ns after the start of the measurement.
+    pub(super) at_ns: u64,
+    /// By kind: ticks of a batch, and batches thrown away.
+    pub(super) kinds: Vec<(Option<u64>, Rejected)>,
+}
+
+/// Visits a pair with batches of every kind, lap after lap (member 0 measures; pages come from its memory). Laps that were begun; empty
+/// when the partner never came.
+pub(super) fn take(visit: &TeamVisit<'_>) -> Result<Vec<Lap>, String> {
+    let arena = Arena::new(0, WORDS * size_of::<u64>()).map_err(|e| e.to_string())?;
+    let lines = Lines(arena.heap().atomics());
+    let exchanges: Vec<Exchange<'_>> =
+        Kind::ALL.iter().map(|kind| Exchange { kind: *kind, lines, seed: visit.seed }).collect();
+    let cells: Vec<TeamCell<'_>> = exchanges
+        .iter()
+        .map(|e| {
+            let turns = Turns::fixed(e.kind.batch().0);
+            TeamCell {
+                batches: Batches::Single(turns),
+                rule: Rule::Awake,
+                ..TeamCell::new(e, 2, turns, BATCHES)
+            }
+        })
+        .collect();
+    let found = visit.take(&cells)?;
+    let lap = |lap: usize| {
+        let of_lap = || found.samples.iter().filter(move |s| s.lap == lap);
+        let kinds = (0..cells.len()).map(|kind| condense(of_lap().filter(|s| s.cell == kind)));
+        Some(Lap { at_ns: of_lap().map(|s| s.at_ns).min()?, kinds: kinds.collect() })
+    };
+    Ok((0..visit.laps).map_while(lap).collect())
 }

@@ -11,9 +11,7 @@
 mod analyze;
 #[allow(unsafe_code, reason = "cache lines are thrown out by an instruction that no safe function offers")]
 mod kernel;
-mod laps;
 mod measure;
-mod plan;
 mod selftest;
 mod show;
 mod trips;

@@ -11,6 +11,7 @@ use machmeter_sys::sched::Policy;
 
 use super::{CORE_TO_CORE, PART};
 use crate::sync::Sync;
+use crate::sync::cost::NEEDS_TWO;
 
 const NEIGHBORS: usize = 8;
 /// Most that they may move a transfer inside one placement.
@@ -29,7 +30,7 @@ pub(super) fn busy_neighbors(machine: &Machine<'_>, options: &Options) -> Vec<Se
     let id = |kind: &str| format!("busy.{kind}");
     let refuse = |why: &str| KINDS.iter().map(|k| SelfCheck::not_shown(&id(k), &what, bar, why)).collect();
     if machine.allowed.len() < 2 {
-        return refuse("needs two CPUs, has 1");
+        return refuse(NEEDS_TWO);
     }
     let slice_ns = if options.quick { 2_000_000_000 } else { 6_000_000_000 };
     let steal = Steal::watch();
@@ -64,16 +65,15 @@ pub(super) fn busy_neighbors(machine: &Machine<'_>, options: &Options) -> Vec<Se
             return SelfCheck::not_shown(&id, &what, bar, why);
         };
         let moved = (b / q - 1.0).abs();
-        let met = moved < MOVED;
-        let why = stolen.as_ref().filter(|_| !met).map_or_else(String::new, |w| format!("; {w}"));
         SelfCheck::new(
             &id,
             &what,
             bar,
             format!("{q:.1} ns alone (levels {})", list(&quiet)),
-            format!("{b:.1} ns beside them (levels {}): {:.1} %{why}", list(&busy), moved * 100.0),
-            if !met && stolen.is_some() { State::NotShown } else { State::of(met) },
+            format!("{b:.1} ns beside them (levels {}): {:.1} %", list(&busy), moved * 100.0),
+            State::of(moved < MOVED),
         )
+        .excused(stolen.as_deref())
     };
     KINDS.iter().map(check).collect()
 }

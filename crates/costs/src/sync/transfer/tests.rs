@@ -5,7 +5,7 @@ use machmeter_data::{Dataset, Metric, Shape};
 use machmeter_engine::cost::{Kind as Question, Pair, Row, Rows};
 use machmeter_engine::disturbance::distance::{BATCHES, condense};
 use machmeter_engine::disturbance::{Distance, Disturbance};
-use machmeter_engine::team::sampler::{HostClock, TeamSample};
+use machmeter_engine::team::sampler::{HostClock, TeamSample, TeamVisit};
 use machmeter_engine::team::simulated::SimulatedTeam;
 use machmeter_engine::team::{Seats, threads::Threads};
 use machmeter_stats::random::Random;
@@ -14,13 +14,12 @@ use machmeter_sys::sched::Policy;
 use machmeter_sys::topology::{Cache, CacheKind, Cpu, CpuSet, Topology};
 
 use super::analyze::{COUPLES_MAX, analyze};
-use super::laps::{Plan, visit};
-use super::plan::couples;
+use super::measure::{couples, take};
 use super::show::MATRIX_CPUS;
 use super::trips::Kind;
 
 use super::{ASYMMETRY, CLASSES, COUPLES, PART, SAMPLED};
-use crate::sync::cost::ONE_CPU;
+use crate::sync::tests::codes;
 use crate::testing::params;
 use machmeter_engine::disturbance::placement::MOVES;
 
@@ -91,8 +90,7 @@ fn planted_placements_are_found_with_their_costs_and_shares() {
     // A share of time that a few stays carry may have none.
     let needs = |m: &&machmeter_data::Metric| m.id != "sync.regime_share";
     assert!(a.metrics.iter().filter(needs).all(|m| m.ci.is_some() && m.n >= 6), "every cost has an interval");
-    let codes: Vec<&str> = a.warnings.iter().map(|w| w.code.as_str()).collect();
-    assert_eq!(codes, [MOVES.id]);
+    assert_eq!(codes(&a), [MOVES.id]);
     let told = crate::testing::told(&crate::sync::info::INFO, &a);
     let placement = told.iter().find(|t| t.starts_with("line by placement, 1"));
     assert!(placement.is_some_and(|t| t.contains(": 2") && t.ends_with(" %")), "{told:?}");
@@ -211,15 +209,6 @@ fn a_costlier_direction_is_named() {
 }
 
 #[test]
-fn one_cpu_gives_reasons_and_no_figure() {
-    let row = Row::new(PART.name, "cas", Question::Latency).refused("needs two CPUs, has 1");
-    let a = analyze(&params(&[]), &Rows::in_nanoseconds(vec![row]), 1);
-    assert!(a.metrics.iter().all(|m| m.value.is_none() && m.why.as_deref() == Some("needs two CPUs, has 1")));
-    assert_eq!((a.metrics.len(), a.warnings.len()), (1, 1));
-    assert_eq!(a.warnings[0].code, ONE_CPU.id);
-}
-
-#[test]
 fn couples_that_were_not_reached_are_told_and_null() {
     let mut rows = recorded(60, 1.0, 1, |_| 24.0);
     rows.facts.set(&COUPLES, 6);
@@ -317,9 +306,9 @@ fn one_couple_of_each_neighborhood_comes_first() {
 fn two_cpus_exchange_lines_in_every_kind() {
     let Some((_lock, cpus)) = crate::testing::lock_several() else { return };
     let seats = Seats { cpus: cpus[..2].to_vec(), policy: Policy::Other { nice: 0 } };
-    let plan = Plan { kinds: Kind::ALL, laps: 50, laps_ns: 2_000_000_000, limit_ns: 3_000_000_000, seed: 1 };
     // In ns, so that the bounds below hold for any clock; the batch is long enough for it.
-    let laps = visit(&Threads, &HostClock::MONOTONIC, &seats, &plan, 0).unwrap();
+    let once = TeamVisit::new(&Threads, &seats, &HostClock::MONOTONIC, 0, 3_000_000_000, 1);
+    let laps = take(&TeamVisit { laps: 50, laps_ns: 2_000_000_000, ..once }).unwrap();
     assert!(!laps.is_empty());
     for (i, kind) in Kind::ALL.iter().enumerate() {
         let (turns, ways) = kind.batch();
@@ -335,12 +324,12 @@ fn a_partner_that_never_comes_costs_the_limit_and_gives_nothing() {
     let _cpus = crate::testing::lock_cpus();
     let cpus = affinity::mask().unwrap().to_vec();
     let seats = Seats { cpus: vec![cpus[0], 4_000], policy: Policy::Other { nice: 0 } };
-    let plan = Plan { kinds: Kind::ALL, laps: 1, laps_ns: 1, limit_ns: 10_000_000, seed: 1 };
-    assert!(visit(&Threads, &HostClock::MONOTONIC, &seats, &plan, 0).is_err());
+    let visit = TeamVisit::new(&Threads, &seats, &HostClock::MONOTONIC, 0, 10_000_000, 1);
+    assert!(take(&visit).is_err());
     // Both on one CPU: each turn of the line takes a change of threads, and the limit ends it.
     let seats = Seats { cpus: vec![cpus[0], cpus[0]], policy: Policy::Other { nice: 0 } };
     let begin_ns = machmeter_sys::thread::monotonic_ns();
-    let laps = visit(&Threads, &HostClock::MONOTONIC, &seats, &plan, 0).unwrap();
+    let laps = take(&TeamVisit { seats: &seats, ..visit }).unwrap();
     assert!(machmeter_sys::thread::monotonic_ns() - begin_ns < 5_000_000_000);
     assert!(laps.iter().all(|l| l.kinds.iter().all(|(ticks, _)| ticks.is_none())), "{laps:?}");
 }
@@ -350,8 +339,8 @@ fn a_partner_that_never_comes_costs_the_limit_and_gives_nothing() {
 fn laps_run_unchanged_on_a_simulated_team() {
     let team = SimulatedTeam::default();
     let seats = Seats { cpus: vec![0, 1], policy: Policy::Other { nice: 0 } };
-    let plan = Plan { kinds: Kind::ALL, laps: 2, laps_ns: u64::MAX, limit_ns: 2_000_000_000, seed: 1 };
-    let laps = visit(&team, &team, &seats, &plan, 0).unwrap();
+    let once = TeamVisit::new(&team, &seats, &team, 0, 2_000_000_000, 1);
+    let laps = take(&TeamVisit { laps: 2, ..once }).unwrap();
     assert_eq!(laps.len(), 2);
     for (ticks, rejected) in laps.iter().flat_map(|lap| &lap.kinds) {
         assert!(ticks.is_some() && rejected.total() == 0, "{laps:?}");

@@ -37,12 +37,9 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// All that this processor can do, the most telling first.
-    pub(super) const ALL: &'static [Self] = if kernel::CAN_FLUSH {
-        &[Self::Cas, Self::OneLine, Self::TwoLines, Self::ReadDirty, Self::ReadClean]
-    } else {
-        &[Self::Cas, Self::OneLine, Self::TwoLines, Self::ReadDirty]
-    };
+    /// The most telling first.
+    pub(super) const ALL: &'static [Self] =
+        &[Self::Cas, Self::OneLine, Self::TwoLines, Self::ReadDirty, Self::ReadClean];
 
     pub(super) const fn name(self) -> &'static str {
         match self {

@@ -1,17 +1,16 @@
 //! From rows to metrics and a table. Pure.
 
-use machmeter_data::metric::Params as Keys;
+use machmeter_data::Dataset;
 use machmeter_data::record::Warning;
 use machmeter_data::shape::{Cell, TableRow};
-use machmeter_data::{Dataset, Metric};
 use machmeter_engine::Analysis;
 use machmeter_engine::cost::Rows;
 
-use super::plan::Wake;
+use super::measure::Wake;
 use super::{AWAKE, NAME};
 use crate::show;
 use crate::sync::Params;
-use crate::sync::cost::{COST, ONE_CPU};
+use crate::sync::cost::one_cpu;
 use crate::sync::trips::Priced;
 use machmeter_engine::disturbance::placement::{self, levels};
 
@@ -26,18 +25,11 @@ pub(super) fn analyze(_params: &Params, rows: &Rows, _seed: u64) -> Analysis {
     let levels = levels(rows, NAME);
     let views = Priced::all(rows, NAME, levels.as_ref());
     Analysis {
-        metrics: views.iter().flat_map(metrics).collect(),
+        metrics: views.iter().flat_map(Priced::costs).collect(),
         datasets: table(&views).into_iter().collect(),
         warnings: warnings(&views).into_iter().chain(placement::moved(NAME, levels.as_ref())).collect(),
         ..Analysis::default()
     }
-}
-
-fn metrics(v: &Priced<'_>) -> Vec<Metric> {
-    let mut keys: Keys = v.row.params.clone();
-    keys.insert("operation".to_owned(), v.row.operation.clone().into());
-    keys.insert("kind".to_owned(), v.row.kind.name().into());
-    v.metrics(&COST, &keys)
 }
 
 fn table(views: &[Priced<'_>]) -> Option<Dataset> {
@@ -69,14 +61,8 @@ fn table(views: &[Priced<'_>]) -> Option<Dataset> {
 }
 
 fn warnings(views: &[Priced<'_>]) -> Vec<Warning> {
-    let mut out = Vec::new();
-    let refused = |what: &str| {
-        views.iter().filter(|v| v.row.refused.as_ref().is_some_and(|w| w.contains(what))).count()
-    };
-    let alone = refused("needs two CPUs");
-    if alone > 0 {
-        out.push(ONE_CPU.warning(format!("{alone} rows of wake-ups need two CPUs.")));
-    }
+    let text = |n| format!("{n} rows of wake-ups need two CPUs.");
+    let mut out = Vec::from_iter(one_cpu(views.iter().map(|v| v.row), text));
     let awake: Vec<String> = views
         .iter()
         .filter_map(|v| {

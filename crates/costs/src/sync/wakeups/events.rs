@@ -48,7 +48,6 @@ impl Way {
         !matches!(self, Self::Condvar)
     }
 
-    /// Makes one.
     pub(super) fn make(self, sharing: Sharing, polls: bool) -> Result<Box<dyn Event>, String> {
         let event = match self {
             Self::Futex => of(

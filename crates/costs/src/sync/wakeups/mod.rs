@@ -6,7 +6,6 @@
 mod analyze;
 mod events;
 mod measure;
-mod plan;
 #[cfg(test)]
 mod tests;
 mod trip;

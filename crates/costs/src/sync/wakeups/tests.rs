@@ -7,17 +7,16 @@ use machmeter_engine::team::threads::Threads;
 use machmeter_sys::sched::Policy;
 use machmeter_sys::{affinity, thread};
 
-use super::plan::{Job, Wake, What, jobs};
+use super::measure::{Job, Wake, What, jobs};
 use super::*;
-use crate::sync::cost::ONE_CPU;
+use crate::sync::jobs::Work;
 use crate::testing::params;
-use machmeter_engine::disturbance::placement::MOVES;
 
 fn visit(job: &mut Job, limit_ns: u64) -> Result<(), String> {
     let seats = Seats { cpus: job.cpus.clone(), policy: Policy::Other { nice: 0 } };
     let start_ns = thread::monotonic_ns();
     let visit = TeamVisit::new(&Threads, &seats, &HostClock::MONOTONIC, start_ns, limit_ns, 0x55);
-    measure::perform(&visit, job, 0.0)
+    What::perform(job, &visit, 0.0)
 }
 
 #[test]
@@ -35,7 +34,7 @@ fn every_way_wakes_and_sleep_is_proven() {
             let took_ns = thread::monotonic_ns() - start_ns;
             assert!(took_ns < 10_000_000_000, "{:?} took {took_ns} ns", job.what);
         }
-        rows.rows.push(measure::conclude(job));
+        rows.rows.push(What::conclude(job));
     }
     let a = analyze::analyze(&params(&[]), &rows, 1);
     assert!(a.metrics.iter().all(|m| m.value.is_none_or(|v| v > 0.0 && v.is_finite())));
@@ -60,7 +59,7 @@ fn planted(slept_of_100: u64, awake: f64, pairs: usize) -> Rows {
     job.row.rejected.partner = awake as u64;
     job.row.extras.insert(TURNS_SEEN.to_owned(), 50.0);
     job.row.extras.insert(SLEEPS.to_owned(), slept_of_100 as f64);
-    Rows::in_nanoseconds(vec![measure::conclude(job)])
+    Rows::in_nanoseconds(vec![What::conclude(job)])
 }
 
 #[test]
@@ -75,37 +74,4 @@ fn a_row_whose_partner_did_not_sleep_is_refused() {
     assert!(none.metrics[0].why.as_deref().is_some_and(|w| w.contains("did not sleep")));
     assert!(none.warnings.iter().any(|w| w.code == AWAKE.id));
     assert!(none.metrics[0].value.is_none());
-}
-
-#[test]
-fn a_wake_up_is_told_at_the_main_placement() {
-    let mut rows = planted(96, 0.0, 20);
-    let pair = |i: usize| {
-        // A third of the time on another die, where everything takes three times as long.
-        let (times, regime_ns) = if i % 60 < 40 { (1, 24.0) } else { (3, 105.0) };
-        Pair {
-            at_ns: i as f64 * 1e7,
-            long_ticks: 20_000 * times,
-            regime_ns: regime_ns * (1.0 + 0.002 * (i % 7) as f64),
-            ..Pair::default()
-        }
-    };
-    rows.rows[0].pairs = (0..120).map(pair).collect();
-    let same = planted(96, 0.0, 20).rows.remove(0).with("wake", Wake::SameCpu.name());
-    rows.rows.push(same);
-    let a = analyze::analyze(&params(&[]), &rows, 1);
-    let costs: Vec<_> = a.metrics.iter().filter(|m| m.id == "sync.cost").collect();
-    let (idle, same) = (costs[0], costs[1]);
-    assert_eq!((idle.value, idle.n), (Some(10_000.0), 80));
-    assert!(idle.flags.is_empty() && idle.apart_ns.is_some_and(|ns| (23.0..25.0).contains(&ns)), "{idle:?}");
-    assert!(same.value == Some(10_000.0) && same.flags.is_empty(), "one CPU has no placement: {same:?}");
-    assert_eq!(a.warnings.iter().map(|w| w.code.as_str()).collect::<Vec<_>>(), [MOVES.id]);
-}
-
-#[test]
-fn one_cpu_gives_refusals_and_one_warning() {
-    let rows = jobs(&[0], "threads", false).into_iter().map(measure::conclude).collect();
-    let a = analyze::analyze(&params(&[]), &Rows::in_nanoseconds(rows), 1);
-    assert!(!a.metrics.is_empty() && a.metrics.iter().all(|m| m.value.is_none()));
-    assert_eq!(a.warnings.iter().map(|w| w.code.as_str()).collect::<Vec<_>>(), [ONE_CPU.id]);
 }

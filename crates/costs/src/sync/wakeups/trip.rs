@@ -51,7 +51,7 @@ impl JointOperation for Trip<'_> {
     }
 
     fn reset(&self) {
-        self.board.cell(0).iter().for_each(|over| over.store(0, Ordering::Relaxed));
+        self.board.cell(0).store(0, Ordering::Relaxed);
     }
 
     #[inline(never)]
@@ -68,7 +68,7 @@ impl JointOperation for Trip<'_> {
 impl Trip<'_> {
     #[inline]
     fn steps(&self, member: &Member<'_>, turns: u64, mut end: impl FnMut()) -> bool {
-        let Some(over) = self.board.cell(0) else { return false };
+        let over = self.board.cell(0);
         match member.rank {
             0 => {
                 let done = (0..turns).all(|_| {
@@ -106,12 +106,12 @@ impl JointOperation for Broadcast<'_> {
     }
 
     fn reset(&self) {
-        self.board.cell(0).iter().for_each(|awake| awake.store(0, Ordering::Relaxed));
+        self.board.cell(0).store(0, Ordering::Relaxed);
     }
 
     #[inline(never)]
     fn trips(&self, member: &Member<'_>, turns: u64, end: &mut dyn FnMut()) -> bool {
-        let Some(awake) = self.board.cell(0) else { return false };
+        let awake = self.board.cell(0);
         let others = member.members as u64 - 1;
         if member.rank != 0 {
             return self.hear(awake, turns);

@@ -1,7 +1,7 @@
-//! Whether a sample counts, by the rule of its cell and what was seen. Pure.
+//! Batches as their members told of them, and whether a sample counts, by the rule of its cell and what was seen. Pure.
 
-use super::Rule;
 use super::shared::Seen;
+use super::{Clocked, Rule};
 use crate::disturbance::Disturbance;
 
 /// Of the switches that must be, this share has to be seen: a waker may be so late that the partner has not gone to sleep yet.
@@ -99,6 +99,50 @@ pub(super) fn of_member<'a>(
         Some(Preempted | Migrated) if own.any(|s| s.moved) => Some(Migrated),
         Some(Preempted | Migrated) => Some(Partner),
         other => other,
+    }
+}
+
+pub(super) struct Batch {
+    /// Reports of those that work; of member 0 alone where the others work throughout.
+    pub(super) members: Vec<Seen>,
+    pub(super) turns: u64,
+    pub(super) paused_ticks: u64,
+    pub(super) judged: Option<Disturbance>,
+}
+
+impl Batch {
+    pub(super) fn ticks(&self, clocked: Clocked, member: usize) -> u64 {
+        let of = |m: &Seen| m.end_ticks.saturating_sub(m.start_ticks);
+        let ticks = match clocked {
+            Clocked::Leader => self.members.first().map_or(0, of),
+            Clocked::EachMember => self.members.get(member).map_or(0, of),
+            Clocked::FirstToLast => self.last_end().saturating_sub(self.first_start()),
+        };
+        ticks.saturating_sub(self.paused_ticks)
+    }
+
+    pub(super) fn first_start(&self) -> u64 {
+        self.members.iter().map(|m| m.start_ticks).min().unwrap_or(0)
+    }
+
+    pub(super) fn last_end(&self) -> u64 {
+        self.members.iter().map(|m| m.end_ticks).max().unwrap_or(0)
+    }
+
+    /// What was seen of the `judged` first members.
+    pub(super) fn observed(&self, judged: usize) -> Observed {
+        let of = || self.members.iter().take(judged);
+        let last_start = self.members.iter().map(|m| m.start_ticks).max().unwrap_or(0);
+        Observed {
+            voluntary: of().map(|m| m.voluntary).sum(),
+            involuntary: of().map(|m| m.involuntary).sum(),
+            moved: of().any(|m| m.moved),
+            late_ticks: last_start.saturating_sub(self.first_start()),
+            ticks: self.last_end().saturating_sub(self.first_start()),
+            turns: self.turns,
+            judged: self.judged,
+            progress: None,
+        }
     }
 }
 

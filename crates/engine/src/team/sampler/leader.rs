@@ -4,8 +4,7 @@ use std::sync::atomic::Ordering;
 
 use machmeter_stats::random::Random;
 
-use super::batch::Batch;
-use super::judge::{Observed, disturbance, of_member};
+use super::judge::{Batch, Observed, disturbance, of_member};
 use super::member::Session;
 use super::shared::{Report, Seen, What};
 use super::{Batches, Clocked, Found, Member, Others, Rule, TeamCell, TeamSample, Trip, Turns};
@@ -201,7 +200,7 @@ impl<'a, 'm> Leader<'a, 'm> {
     }
 
     fn tried_turns(&mut self, index: usize, cell: &TeamCell<'_>, wanted: Turns) -> Option<u64> {
-        let turns = calibration::turns_for(wanted.batch_ns, 1, |turns| {
+        let turns = calibration::turns_for(wanted.batch_ns, |turns| {
             let batch = self.undisturbed_batch(index, cell, turns)?;
             let late = turns >= wanted.most || self.member.is_late();
             let tried = Tried { ns: self.ns(&batch, cell), late };

@@ -4,7 +4,6 @@
 //! Nobody leaves a batch that began: operations such as a barrier would never end for the rest. So member 0 alone decides,
 //! between batches, that a visit is over. It may be a process of its own, so all that members find lies in shared memory.
 
-mod batch;
 mod judge;
 mod leader;
 mod member;
@@ -85,7 +84,6 @@ pub enum Rule {
 /// Turns of a batch: as many as take `batch_ns`, between `least` and `most`. Where these are equal nothing is tried.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Turns {
-    /// Wanted length, ns.
     pub batch_ns: f64,
     pub least: u64,
     pub most: u64,
@@ -183,7 +181,6 @@ pub trait TeamClock: Sync {
     /// Time of one member; made in the member.
     fn of_member(&self, rank: usize) -> Box<dyn Timing + '_>;
 
-    /// Length of a tick.
     fn rate(&self) -> TickRate;
 }
 
@@ -284,10 +281,6 @@ impl<'a> TeamVisit<'a> {
         Self { team, seats, clock, start_ns, laps: 1, laps_ns: u64::MAX, limit_ns, seed }
     }
 
-    /// Makes the visit.
-    ///
-    /// # Errors
-    /// One line: the team could not be started or lost a member, or there is no memory.
     pub fn take(&self, cells: &[TeamCell<'_>]) -> Result<Found, String> {
         let members = self.seats.cpus.len();
         let each = |c: &TeamCell<'_>| c.samples * c.timed_members();

@@ -10,9 +10,6 @@ pub const TURNS_SEEN: &str = "turns_seen";
 
 impl TeamVisit<'_> {
     /// Visits one cell and adds its samples to its row, beside what a look at the placement said (0: nobody looked).
-    ///
-    /// # Errors
-    /// As [`TeamVisit::take`].
     pub fn take_row(&self, cell: TeamCell<'_>, row: &mut Row, regime_ns: f64) -> Result<Found, String> {
         // As long as there is no pair nothing is known of the length.
         let known_turns = if row.pairs.is_empty() { 0 } else { row.short_turns };
@@ -81,9 +78,6 @@ pub fn record_switches<'a>(row: &mut Row, samples: impl Iterator<Item = &'a Team
 impl TeamVisit<'_> {
     /// Visits one cell of [`Batches::Trips`](super::Batches::Trips) and adds its trips to its row, each as a batch of one turn, with the
     /// switches of the members. Of a visit that does not count every trip is rejected.
-    ///
-    /// # Errors
-    /// As [`TeamVisit::take`].
     pub fn take_trips(&self, cell: TeamCell<'_>, row: &mut Row, regime_ns: f64) -> Result<(), String> {
         let found = self.take(&[cell])?;
         (row.short_turns, row.long_turns) = (0, 1);

@@ -126,19 +126,9 @@ pub(super) fn heap_bytes(members: usize, cells: usize, samples: usize, trips: us
 impl<'a> Shared<'a> {
     /// `None` when the arena is too small.
     pub(super) fn on(arena: &'a Arena, members: usize) -> Option<Self> {
-        let cell = |i| arena.cell(i);
-        let orders = Orders {
-            round: cell(0)?,
-            what: cell(1)?,
-            cell: cell(2)?,
-            turns: cell(3)?,
-            arrived: cell(4)?,
-            ready: cell(5)?,
-            go: cell(6)?,
-            done: cell(7)?,
-            stop: cell(8)?,
-            failed: cell(9)?,
-        };
+        let [round, what, cell, turns, arrived, ready, go, done, stop, failed] =
+            std::array::from_fn::<_, CELLS, _>(|i| arena.cell(i));
+        let orders = Orders { round, what, cell, turns, arrived, ready, go, done, stop, failed };
         let (reports, found) = arena.heap().atomics().split_at_checked(members * REPORT_WORDS)?;
         let report = |words: &'a [AtomicU64]| {
             let [start_ticks, end_ticks, voluntary, involuntary, moved, turns, told, ..] = words else {

@@ -12,16 +12,7 @@ const TURNS: Turns = Turns::of(50_000.0);
 
 fn take(team: &SimulatedTeam, members: usize, laps: usize, cells: &[TeamCell<'_>]) -> Found {
     let seats = Seats { cpus: (0..members).collect(), policy: Policy::Other { nice: 0 } };
-    let visit = TeamVisit {
-        team,
-        seats: &seats,
-        clock: team,
-        start_ns: 0,
-        laps,
-        laps_ns: u64::MAX,
-        limit_ns: LIMIT_NS,
-        seed: 7,
-    };
+    let visit = TeamVisit { laps, ..TeamVisit::new(team, &seats, team, 0, LIMIT_NS, 7) };
     visit.take(cells).unwrap()
 }
 
@@ -59,6 +50,21 @@ fn planted_costs_come_back_and_the_same_way_each_time() {
         })
     };
     assert_eq!(found(), found());
+}
+
+#[test]
+fn visits_of_a_row_go_on_with_its_turns() {
+    let team = SimulatedTeam::default();
+    let operation = SimulatedOperation::new(&team, 70.0, 0);
+    let seats = Seats { cpus: vec![0, 1], policy: Policy::Other { nice: 0 } };
+    let mut row = Row::new("test", "visited", Kind::Latency);
+    for seed in 0..6 {
+        let visit = TeamVisit::new(&team, &seats, &team, 0, LIMIT_NS, seed);
+        visit.take_row(TeamCell::new(&operation, 2, Turns::of(10_000.0), 4), &mut row, 0.0).unwrap();
+        assert_eq!((row.pairs.len() as u64, u64::from(row.next_visit())), (4 * (seed + 1), seed + 2));
+    }
+    let cost = Cost::of(&row, 1.0, 1);
+    assert!(cost.value_ns().is_some_and(|ns| (ns / 70.0 - 1.0).abs() < 0.05), "{cost:?}");
 }
 
 /// What happens to member 1 in every seventh batch decides why a sample does not count; in all rules the rest says the truth.
