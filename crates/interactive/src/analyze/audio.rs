@@ -55,7 +55,7 @@ pub(super) fn of_cell(view: &CellView<'_>) -> Vec<Metric> {
         .collect();
     let estimator = "fewest periods without an xrun";
     out.push(match safe_buffer(&counts) {
-        Some(k) => Metric::new(&info::SAFE_BUFFER, view.params(), k as f64, estimator, n as u64),
+        Some(k) => view.metric(&info::SAFE_BUFFER, k as f64, estimator, n),
         None => view.refuse(&info::SAFE_BUFFER, &format!("even {MOST_BUFFERS} periods of buffer ran dry")),
     });
     out

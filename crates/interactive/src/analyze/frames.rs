@@ -116,10 +116,10 @@ fn lows(view: &CellView<'_>, f: &Frames, times: &Series) -> [Metric; 2] {
 
 fn stutters(view: &CellView<'_>, f: &Frames, times: &Series) -> Metric {
     let is: Vec<bool> = times.values.iter().map(|t| *t > STUTTER * f.own_ns).collect();
-    let flags: Vec<f64> = is.iter().map(|s| f64::from(u8::from(*s))).collect();
+    let flags: Vec<f64> = is.iter().map(|s| f64::from(*s)).collect();
     let seconds: Vec<f64> = times.values.iter().map(|t| t / 1e9).collect();
     let rate = f.stutters as f64 / f.time_s;
-    let m = Metric::new(&info::STUTTERS, view.params(), rate, "count per time", f.n as u64);
+    let m = view.metric(&info::STUTTERS, rate, "count per time", f.n);
     if f.stutters > 0 {
         return with_estimate(m, &ratio_interval(&flags, &seconds, &times.lengths, LEVEL), method::MEAN);
     }

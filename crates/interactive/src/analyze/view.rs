@@ -90,6 +90,10 @@ impl<'a> CellView<'a> {
         p
     }
 
+    pub(super) fn metric(&self, info: &MetricInfo, value: f64, estimator: &str, n: usize) -> Metric {
+        Metric::new(info, self.params(), value, estimator, n as u64)
+    }
+
     /// A figure that could not be had.
     pub(super) fn refuse(&self, info: &MetricInfo, why: &str) -> Metric {
         Metric::rejected(info, self.params(), "none", why)

@@ -47,9 +47,7 @@ const LEAST_PERIODS: u64 = 10;
 const FEW_PERIODS: u64 = 100;
 
 /// Predicts each of `streams` (by name) beside the noise of the worst of `cpus` in `stored`, which is called `name`.
-///
-/// # Errors
-/// One line when the record is no noise run with its samples, lacks the CPUs, or no stream can be simulated.
+/// Errors: the record is no noise run with its samples, lacks the CPUs, or no stream can be simulated.
 pub fn predict(
     stored: &Stored,
     streams: &[(String, Stream)],
@@ -118,9 +116,7 @@ pub struct Swept {
 }
 
 /// Simulates `stream` over a recording of `length_ns` in which the CPU is away as given and a wake-up takes `wake_cost_ns`.
-///
-/// # Errors
-/// One line: a demand that is no CPU time, a recording shorter than two periods.
+/// Errors: a demand that is no CPU time, a recording shorter than two periods.
 pub fn jobs(stream: &Stream, away: &[Away], length_ns: u64, wake_cost_ns: u64) -> Result<Swept, String> {
     let period_ns = pace_ns(stream)?;
     // A ramp is simulated in whole, so that each piece asks for the same.
@@ -193,7 +189,7 @@ fn simulate(
         .filter(|a| a.1 > phase_ns)
         .map(|a| (a.0.saturating_sub(phase_ns), a.1 - phase_ns))
         .collect();
-    let jobs = match stream.release {
+    match stream.release {
         Release::Poisson { mean_ns } => {
             let mut random = Random::new(seed);
             let mut at_ns = 0.0;
@@ -205,8 +201,7 @@ fn simulate(
             oracle::simulate_released(stream, &releases, &shifted, length_ns, wake_cost_ns)
         }
         _ => oracle::simulate(stream, &shifted, length_ns, wake_cost_ns),
-    };
-    jobs.map_err(|e| e.to_string())
+    }
 }
 
 fn short(task: &str, swept: &Swept) -> Option<String> {

@@ -183,9 +183,8 @@ impl<'a> Lab<'a> {
             spans.iter().map(|s| (since(s.0), since(s.1))).collect()
         };
         log = Log { away: from_start(&log.away), unsure: from_start(&log.unsure) };
-        let simulated = |wake_cost_ns: f64| {
-            simulate(stream, &log.away, segment.length_ns, wake_cost_ns as u64).map_err(|e| e.to_string())
-        };
+        let simulated =
+            |wake_cost_ns: f64| simulate(stream, &log.away, segment.length_ns, wake_cost_ns as u64);
         let mut expected = simulated(0.0)?;
         let known = gaps.whole() && disturber.is_none_or(|d| d.logs);
         let takes_cpu = disturber.is_some_and(|d| d.cpu == Some(self.cpu));
