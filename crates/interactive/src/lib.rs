@@ -31,7 +31,6 @@ use machmeter_engine::{Analysis, Host, Info, Level, Page, Probe, ProbeError, Wor
 use params::Params;
 use samples::Samples;
 
-/// The roles in which this probe starts the program.
 pub const WORKERS: &[Worker] = &[worker::WORKER, ab::GUARD];
 
 #[derive(Debug, Clone, Copy)]

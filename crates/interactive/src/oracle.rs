@@ -205,7 +205,6 @@ fn given_up(number: u64, release_ns: u64, at_ns: u64, fate: Fate) -> Job {
     Job { number, release_ns, wake_ns: wait_ns, response_ns: wait_ns, cpu_ns: 0, fate }
 }
 
-/// What a list of jobs amounts to, simulated or recorded.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Summary {
     pub scheduled: usize,
@@ -214,12 +213,10 @@ pub struct Summary {
     pub miss_share: Option<f64>,
     /// Mean lateness over all releases, dropped ones until given up, ns; `None` without releases.
     pub mean_late_ns: Option<f64>,
-    /// Largest lateness, ns.
     pub max_late_ns: u64,
 }
 
 impl Summary {
-    /// Of `jobs` of `stream`.
     pub fn of(stream: &Stream, jobs: &[Job]) -> Self {
         let n = jobs.len() as f64;
         let late = || jobs.iter().map(|j| j.lateness_ns(stream));

@@ -202,7 +202,6 @@ impl Params {
         Ok(chosen)
     }
 
-    /// The tasks asked for.
     pub fn tasks(&self) -> Result<Vec<&'static TaskInfo>, ProbeError> {
         let choice = |t: &'static TaskInfo| Choice { name: t.name, usual: t.classic, classic: t.classic };
         let all: Vec<Choice<'_>> = TASKS.iter().map(choice).collect();
@@ -230,7 +229,6 @@ impl Params {
         Ok(chosen.into_iter().filter_map(|(name, named)| Some((info(name)?, named))).collect())
     }
 
-    /// What the user chose about tasks.
     pub fn choices(&self, segment_ns: u64) -> Result<Choices, ProbeError> {
         Ok(Choices {
             custom: self.custom()?,

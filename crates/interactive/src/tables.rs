@@ -95,10 +95,7 @@ fn segment_columns(segments: &[(i32, i32, &Segment)]) -> Vec<Column> {
     out
 }
 
-/// Samples from their tables.
-///
-/// # Errors
-/// When the tables are not this probe's, lack a column or a note, or contradict each other.
+/// Errors: the tables are not this probe's, lack a column or a note, or contradict each other.
 pub fn from_tables(tables: &[Table]) -> Result<Samples, ProbeError> {
     let find = |name: &str| tables.iter().find(|t| t.name == name);
     let (Some(jobs), Some(segments)) = (find(JOBS), find(SEGMENTS)) else {

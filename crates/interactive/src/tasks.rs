@@ -12,7 +12,6 @@ pub enum Kind {
     Plain,
 }
 
-/// What a user may choose about tasks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Choices {
     /// Share of a CPU (0 to 1) and period, ns, of the custom task.
@@ -23,14 +22,12 @@ pub struct Choices {
     pub turns_per_ms: Option<u64>,
     /// Length of a segment, ns: the ramp of X fits into it.
     pub segment_ns: u64,
-    /// Overload policy instead of the task's own.
     pub overload: Option<Overload>,
 }
 
 #[derive(Debug)]
 pub struct TaskInfo {
     pub name: &'static str,
-    /// What it stands for, in one line.
     pub description: &'static str,
     pub classic: bool,
     /// Run under `--rt`: interbench has audio, video and custom.
@@ -54,7 +51,6 @@ impl TaskInfo {
     }
 }
 
-/// All tasks, sorted by name.
 pub const TASKS: &[TaskInfo] = &[
     TaskInfo {
         name: "audio",

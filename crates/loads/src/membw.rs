@@ -9,7 +9,7 @@ use machmeter_sys::fs_root::FsRoot;
 use machmeter_sys::oom::MemoryLeft;
 use machmeter_sys::topology::Topology;
 
-use crate::work::{LoadEntry, Work, nothing_to_check};
+use crate::work::{LoadEntry, Work};
 
 /// STREAM's rule: the arrays together are at least four times the caches (run rules of the STREAM benchmark).
 const TIMES_CACHE: u64 = 4;
@@ -33,8 +33,8 @@ pub(crate) static MEMBW: LoadEntry = LoadEntry {
         by_default: true,
         classic: false,
     },
-    check: nothing_to_check,
     run: Some(stream_through_memory),
+    ..LoadEntry::USUAL
 };
 
 fn stream_through_memory(work: &Work) -> Result<(), machmeter_engine::load::LoadError> {

@@ -22,7 +22,7 @@ use machmeter_sys::pressure::{self, Resource};
 use machmeter_sys::thread::monotonic_ns;
 
 use crate::message::Message;
-use crate::work::{LoadEntry, Work};
+use crate::work::{LoadEntry, Work, usage};
 use budget::{BLOCK_BYTES, LEAST_BYTES, WorkingSet};
 use touch::TouchOrder;
 
@@ -41,13 +41,13 @@ pub(crate) static MEMLOAD: LoadEntry = LoadEntry {
         description: "Memory pressure: allocates, touches, moves and frees, in a memory group of its own where there is one.",
         work: "bytes touched",
         unit: Unit::BytesPerSecond,
-        by_default: true,
-        classic: true,
+        ..LoadEntry::USUAL.info
     },
     check: |request| match request.memory_bytes {
-        Some(bytes) if bytes < LEAST_BYTES => Err(LoadError::Usage(format!(
-            "load 'memload': {bytes} bytes of memory are too little: give at least {LEAST_BYTES}"
-        ))),
+        Some(bytes) if bytes < LEAST_BYTES => {
+            let why = format!("{bytes} bytes of memory are too little: give at least {LEAST_BYTES}");
+            Err(usage(request, why))
+        }
         _ => Ok(()),
     },
     run: Some(run),

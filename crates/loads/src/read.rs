@@ -25,10 +25,9 @@ pub(crate) static READ: LoadEntry = LoadEntry {
         description: "Reads a file from end to end again and again, past the page cache where possible.",
         work: "bytes",
         unit: Unit::BytesPerSecond,
-        by_default: true,
-        classic: true,
+        ..LoadEntry::USUAL.info
     },
-    check: |request| check_budget("read", request, LEAST_BUDGET_BYTES),
+    check: |request| check_budget(request, LEAST_BUDGET_BYTES),
     run: Some(|work| {
         let directory = work.directory()?;
         let file_bytes = file_bytes(&work.request().directory, work.request().disk_bytes)?;

@@ -1,14 +1,13 @@
 //! Rt-hog: a real-time thread of known duty on one CPU, against which no normal thread can do anything. The truth of what it
 //! takes away is known, so it is also what a measurement can be tested with.
 
-use machmeter_data::quantity::Unit;
 use machmeter_engine::load::{LoadError, LoadInfo, LoadRequest};
 use machmeter_engine::stream::Demand;
 use machmeter_sys::affinity;
 use machmeter_sys::sched::{self, Policy};
 
 use crate::streams::{periodic, play};
-use crate::work::{LoadEntry, Work};
+use crate::work::{LoadEntry, Work, usage};
 
 const PRIORITY: u8 = 50;
 /// Unless told otherwise 2 ms in each 20 ms.
@@ -24,50 +23,44 @@ pub(crate) static RT_HOG: LoadEntry = LoadEntry {
         name: "rt-hog",
         description: "A FIFO real-time thread that takes 2 ms of every 20 ms on one CPU; needs real-time rights.",
         work: "bursts",
-        unit: Unit::Hertz,
-        by_default: true,
         classic: false,
+        ..LoadEntry::USUAL.info
     },
     check,
     run: Some(hog),
 };
 
-fn usage(why: impl std::fmt::Display) -> LoadError {
-    LoadError::Usage(format!("load 'rt-hog': {why}"))
-}
-
 fn check(request: &LoadRequest) -> Result<(), LoadError> {
     let (share, period_ns) = request.custom.unwrap_or(DUTY);
     if !(share > 0.0 && share <= SHARE_MAX) {
-        return Err(usage(format!(
-            "a duty of {} %: more than 0 and at most {} are possible",
-            share * 100.0,
-            SHARE_MAX * 100.0
-        )));
+        let (duty, most) = (share * 100.0, SHARE_MAX * 100.0);
+        let why = format!("a duty of {duty} %: more than 0 and at most {most} are possible");
+        return Err(usage(request, why));
     }
     if !(PERIOD_MIN_NS..=PERIOD_MAX_NS).contains(&period_ns) {
-        return Err(usage(format!("a period of {period_ns} ns: 100 us to 1 s are possible")));
+        return Err(usage(request, format!("a period of {period_ns} ns: 100 us to 1 s are possible")));
     }
     let policy = policy(request)?;
     // On a thread that ends at once, so that a refusal comes before anything runs.
     let tried = std::thread::scope(|scope| scope.spawn(|| sched::apply(policy)).join());
-    tried.map_or(Ok(()), |t| t.map_err(usage))
+    tried.map_or(Ok(()), |t| t.map_err(|e| usage(request, e)))
 }
 
 /// The policy asked for, which must be a real-time one.
 fn policy(request: &LoadRequest) -> Result<Policy, LoadError> {
-    match request.attributes.policy().map_err(usage)? {
+    match request.attributes.policy().map_err(|e| usage(request, e))? {
         _ if request.attributes.policy.is_none() => Ok(Policy::Fifo(PRIORITY)),
         policy @ (Policy::Fifo(_) | Policy::Rr(_)) => Ok(policy),
-        other => Err(usage(format!("the policy {other} is no real-time one: use fifo or rr"))),
+        other => Err(usage(request, format!("the policy {other} is no real-time one: use fifo or rr"))),
     }
 }
 
 fn hog(work: &Work) -> Result<(), LoadError> {
-    let (share, period_ns) = work.request().custom.unwrap_or(DUTY);
-    let cpu = work.cpus()?.first().copied().ok_or_else(|| usage("no CPU is allowed"))?;
-    affinity::pin(cpu).map_err(usage)?;
-    sched::apply(policy(work.request())?).map_err(usage)?;
+    let request = work.request();
+    let (share, period_ns) = request.custom.unwrap_or(DUTY);
+    let cpu = work.cpus()?.first().copied().ok_or_else(|| usage(request, "no CPU is allowed"))?;
+    affinity::pin(cpu).map_err(|e| usage(request, e))?;
+    sched::apply(policy(request)?).map_err(|e| usage(request, e))?;
     work.side_effect(format!(
         "CPU {cpu} belonged to a real-time thread for {} us of every {} us",
         (share * period_ns as f64 / 1e3).round(),

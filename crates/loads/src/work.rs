@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
 
+use machmeter_data::quantity::Unit;
 use machmeter_engine::load::{LoadError, LoadInfo, LoadRequest};
-use machmeter_engine::role::{self, MessageReader};
+use machmeter_engine::role::{self, MessageReader, RoleError};
 use machmeter_engine::worker::Worker;
 use machmeter_sys::affinity;
 use machmeter_sys::oom;
@@ -19,6 +20,7 @@ use machmeter_sys::sched::Policy;
 use machmeter_sys::shared::SharedCounters;
 use machmeter_sys::thread::monotonic_ns;
 use machmeter_sys::topology::CpuSet;
+use serde::de::DeserializeOwned;
 
 use crate::directory::OwnDirectory;
 use crate::message::{LANES, Message, Order, Replies};
@@ -52,9 +54,21 @@ pub struct LoadEntry {
     pub run: Option<Run>,
 }
 
-/// For loads that take any request.
-pub fn nothing_to_check(_: &LoadRequest) -> Result<(), LoadError> {
-    Ok(())
+impl LoadEntry {
+    /// What most loads have: no wish of its own to check, work that is counted, used when none are named, one of
+    /// interbench's.
+    pub(crate) const USUAL: Self = Self {
+        info: LoadInfo {
+            name: "",
+            description: "",
+            work: "",
+            unit: Unit::Hertz,
+            by_default: true,
+            classic: true,
+        },
+        check: |_| Ok(()),
+        run: None,
+    };
 }
 
 /// Checks what every load has in common, then what this one wants.
@@ -67,10 +81,8 @@ pub(crate) fn check(entry: &LoadEntry, request: &LoadRequest) -> Result<(), Load
             return Err(usage(request, "priority 99 is kept for what has to stop it: use 1 to 98"));
         }
         Policy::Deadline { .. } if !crate::ONLY_THREADS.contains(&entry.info.name) => {
-            return Err(usage(
-                request,
-                "it starts processes, which the kernel forbids to the deadline policy",
-            ));
+            let why = "it starts processes, which the kernel forbids to the deadline policy";
+            return Err(usage(request, why));
         }
         _ => {}
     }
@@ -82,7 +94,7 @@ pub(crate) fn check(entry: &LoadEntry, request: &LoadRequest) -> Result<(), Load
     (entry.check)(request)
 }
 
-fn usage(request: &LoadRequest, why: impl Display) -> LoadError {
+pub(crate) fn usage(request: &LoadRequest, why: impl Display) -> LoadError {
     LoadError::Usage(format!("load '{}': {why}", request.name))
 }
 
@@ -288,16 +300,24 @@ fn do_the_work(_: &[OsString]) -> u8 {
     u8::from(ended.is_err())
 }
 
-fn prepare(
+/// The only order of a process of a load, and a flag that is set when nobody asks for more.
+pub(crate) fn take_order<Order: DeserializeOwned + 'static>(
     mut requests: MessageReader<Order>,
+) -> Result<(Order, Arc<AtomicBool>), RoleError> {
+    let order = requests.next(Some(monotonic_ns() + ORDER_WITHIN_NS))?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let at_end = Arc::clone(&stop);
+    requests.listen(move |_| at_end.store(true, Ordering::Relaxed))?;
+    Ok((order, stop))
+}
+
+fn prepare(
+    requests: MessageReader<Order>,
     said: Arc<Mutex<Said>>,
 ) -> Result<(&'static LoadEntry, Work), LoadError> {
     let cannot = |e: io::Error| LoadError::Cannot(format!("the process of a load: {e}"));
-    let order = requests.next(Some(monotonic_ns() + ORDER_WITHIN_NS));
-    let order = order.map_err(|e| LoadError::Cannot(format!("the leader of a load {e}")))?;
-    let stop = Arc::new(AtomicBool::new(false));
-    let at_end = Arc::clone(&stop);
-    requests.listen(move |_| at_end.store(true, Ordering::Relaxed)).map_err(cannot)?;
+    let (order, stop) =
+        take_order(requests).map_err(|e| LoadError::Cannot(format!("the leader of a load {e}")))?;
     let counters = order.counters().map_err(cannot)?;
     let entry = crate::entry(&order.request.name)?;
     let placement = Placement { missing_threads: by_thread(&order.request), ready: false };

@@ -8,7 +8,7 @@ use machmeter_engine::load::{LoadError, LoadInfo, LoadRequest};
 use machmeter_stats::random::Random;
 use machmeter_sys::disk::{self, AlignedBytes, BlockFile, DeviceTraffic};
 
-use crate::work::{LoadEntry, Work};
+use crate::work::{LoadEntry, Work, usage};
 
 /// Bytes of one write where the budget allows: large, as of a program that copies a file.
 const BLOCK_BYTES: usize = 1 << 20;
@@ -32,10 +32,9 @@ pub(crate) static WRITE: LoadEntry = LoadEntry {
         description: "Streaming writes of incompressible data to a file, past the page cache where possible.",
         work: "bytes",
         unit: Unit::BytesPerSecond,
-        by_default: true,
-        classic: true,
+        ..LoadEntry::USUAL.info
     },
-    check: |request| check_budget("write", request, LEAST_FILE_BYTES),
+    check: |request| check_budget(request, LEAST_FILE_BYTES),
     run: Some(|work| {
         let directory = work.directory()?;
         let file_bytes = file_bytes(&work.request().directory, work.request().disk_bytes)?;
@@ -55,14 +54,13 @@ pub(crate) static WRITE: LoadEntry = LoadEntry {
 };
 
 /// Refuses a budget of fewer than `least_bytes` before anything is started.
-pub(crate) fn check_budget(name: &str, request: &LoadRequest, least_bytes: u64) -> Result<(), LoadError> {
-    if request.disk_bytes >= least_bytes {
+pub(crate) fn check_budget(request: &LoadRequest, least_bytes: u64) -> Result<(), LoadError> {
+    let bytes = request.disk_bytes;
+    if bytes >= least_bytes {
         return Ok(());
     }
-    Err(LoadError::Usage(format!(
-        "load '{name}': a budget of {} bytes of files is too small: give at least {least_bytes}",
-        request.disk_bytes
-    )))
+    let why = format!("a budget of {bytes} bytes of files is too small: give at least {least_bytes}");
+    Err(usage(request, why))
 }
 
 /// Bytes that files in `directory` may take: the budget, and no more than 5 % of what is free there.

@@ -98,7 +98,7 @@ pub(super) fn accounts(view: &CellView<'_>, undisturbed_ns: Option<f64>) -> Opti
 /// Sum of the waits for wake-ups of one segment, ns, and the wake-ups. While the job before was still at work the task did not
 /// wait for a CPU: of a release that came meanwhile, only what lies after that job's end counts, and of all the releases that
 /// one late wake-up cost, only the first.
-fn waits(jobs: &[Job]) -> (u64, u64) {
+pub(crate) fn waits(jobs: &[Job]) -> (u64, u64) {
     let (mut busy_until_ns, mut sum_ns, mut wakeups) = (0, 0, 0);
     for j in jobs {
         let head_start_ns = busy_until_ns.max(j.release_ns) - j.release_ns;

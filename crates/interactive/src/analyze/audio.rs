@@ -38,7 +38,6 @@ pub(super) fn safe_buffer(xruns: &[usize]) -> Option<usize> {
     xruns.iter().position(|x| *x == 0).map(|i| i + 1)
 }
 
-/// Xruns per buffer and the smallest safe one.
 pub(super) fn of_cell(view: &CellView<'_>) -> Vec<Metric> {
     let Some(counts) = xruns(view) else { return Vec::new() };
     let n = view.jobs.len();

@@ -38,7 +38,7 @@ pub(super) fn all(views: &[CellView<'_>], loads: &[LoadNote]) -> Vec<Dataset> {
 }
 
 /// Each once, in the order in which they first come.
-pub(super) fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
+pub(crate) fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
     let mut out = Vec::new();
     for one in all {
         if !out.contains(&one) {
@@ -92,7 +92,6 @@ pub(super) fn cpu_share(view: &CellView<'_>) -> Option<f64> {
     super::figures::of_desired_cpu(view).value
 }
 
-/// A table of costs; none without rows.
 fn table(
     id: &str,
     title: &str,

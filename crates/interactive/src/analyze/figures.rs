@@ -14,7 +14,6 @@ pub(super) const QUANTILES: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 0.999];
 /// Quantiles of lateness that are metrics of their own, with intervals.
 pub(super) const OWN_QUANTILES: [f64; 3] = [0.95, 0.99, 0.999];
 
-/// All figures of this kind of one cell.
 pub(super) fn of_cell(view: &CellView<'_>) -> Vec<Metric> {
     if view.jobs.is_empty() {
         return vec![view.refuse(&info::LATENESS, "no segment was recorded whole")];
@@ -175,7 +174,6 @@ pub(super) fn longest_miss_run(view: &CellView<'_>) -> Option<usize> {
     view.by_segment().map(of).max()
 }
 
-/// Median with its interval, quantiles and maximum.
 pub(super) fn median_metric(
     view: &CellView<'_>,
     info: &machmeter_data::MetricInfo,

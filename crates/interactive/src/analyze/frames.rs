@@ -27,7 +27,6 @@ pub(super) fn frame_times(view: &CellView<'_>) -> Series {
     out
 }
 
-/// What is said of the frames of a cell.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Frames {
     /// Rate at the 99th percentile of frame times, Hz.
@@ -36,13 +35,10 @@ pub(super) struct Frames {
     pub(super) low_tail_mean_hz: f64,
     /// Frames that came later than half of the task's own frame time.
     pub(super) stutters: usize,
-    /// Time over all frames, s.
     pub(super) time_s: f64,
-    /// Median frame time, ns.
     pub(super) median_ns: f64,
     /// The task's own, ns.
     pub(super) own_ns: f64,
-    /// 99th percentile, ns.
     pub(super) p99_ns: f64,
     pub(super) n: usize,
 }

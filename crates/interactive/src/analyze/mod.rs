@@ -22,6 +22,9 @@ use machmeter_data::record::Finding;
 use machmeter_engine::Analysis;
 
 use super::samples::Samples;
+pub(crate) use account::waits;
+pub(crate) use datasets::distinct;
+
 use account::Accounts;
 use view::{CellView, whole};
 
@@ -79,7 +82,6 @@ fn balance(views: &[CellView<'_>]) -> Option<Finding> {
     })
 }
 
-/// Waits by both accounts over all cells.
 fn kernel(views: &[CellView<'_>], accounts: &[Option<Accounts>]) -> Option<Finding> {
     let told: Vec<(&CellView<'_>, &Accounts)> =
         views.iter().zip(accounts).filter_map(|(v, a)| Some((v, a.as_ref()?))).collect();
@@ -125,7 +127,7 @@ fn conditions(samples: &Samples) -> Option<Finding> {
     if !s.comment.is_empty() {
         evidence.push(format!("comment: {}", s.comment));
     }
-    let tasks = datasets::distinct(samples.cells.iter().map(|c| c.task.as_str()));
+    let tasks = distinct(samples.cells.iter().map(|c| c.task.as_str()));
     (!samples.cells.is_empty()).then(|| Finding {
         id: "interactive.conditions".to_owned(),
         verdict: if s.predicted_from.is_some() { "predicted" } else { "measured" }.to_owned(),

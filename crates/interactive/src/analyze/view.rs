@@ -52,7 +52,6 @@ impl<'a> CellView<'a> {
         &self.cell.stream
     }
 
-    /// What else is said of the task.
     pub(super) fn kind(&self) -> Kind {
         find(&self.cell.task).map_or(Kind::Plain, |t| t.kind)
     }
@@ -62,7 +61,6 @@ impl<'a> CellView<'a> {
         matches!(self.stream().release, Release::Closed { think_ns: 0 })
     }
 
-    /// `burn`, or `burn [A]`.
     pub(super) fn load_name(&self) -> String {
         self.setting.map_or_else(|| self.cell.load.clone(), |s| format!("{} [{s}]", self.cell.load))
     }
@@ -72,7 +70,6 @@ impl<'a> CellView<'a> {
         format!("{}/{}", self.cell.task, self.load_name())
     }
 
-    /// Time recorded, ns.
     pub(super) fn length_ns(&self) -> f64 {
         self.segments.iter().map(|s| s.length_ns as f64).sum()
     }
@@ -147,7 +144,6 @@ impl<'a> CellView<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Series {
     pub(super) values: Vec<f64>,
-    /// Jobs per segment.
     pub(super) lengths: Vec<usize>,
 }
 

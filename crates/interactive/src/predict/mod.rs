@@ -31,7 +31,6 @@ use super::info;
 use super::oracle::{self, Away};
 use super::samples::{Cell, LoadNote, Samples, Segment, Setup};
 
-/// Name of the load that a recording stands for.
 pub const RECORDED_NOISE: &str = "recorded-noise";
 
 /// Phases at most, and jobs over all phases, and steps through gaps: what keeps a prediction within seconds.
@@ -96,7 +95,6 @@ pub fn predict(
     Ok(Samples { setup, cells, loads: vec![note] })
 }
 
-/// W319 of a prediction: what its note says.
 pub fn warnings(samples: &Samples) -> Vec<Warning> {
     let Some(code) = info::CODES.iter().find(|c| c.id == "W319") else { return Vec::new() };
     let notes = samples.loads.iter().filter(|l| l.name == RECORDED_NOISE);
@@ -108,7 +106,6 @@ pub fn warnings(samples: &Samples) -> Vec<Warning> {
 pub struct Swept {
     /// Renumbered, their releases one after the other.
     pub jobs: Vec<Job>,
-    /// Length of all pieces together, ns.
     pub length_ns: u64,
     pub phases: u64,
     /// Periods (mean intervals, undisturbed turns of a closed loop) in the recording.

@@ -5,6 +5,7 @@ use machmeter_engine::stream::Job;
 use super::lab::Trial;
 use super::point::Point;
 use super::{Next, Outcome};
+use crate::analyze::waits;
 use crate::oracle::Summary;
 use machmeter_engine::selftest::{SelfCheck, State, percent};
 
@@ -91,16 +92,8 @@ fn off(expected: &[Job], found: &[Job]) -> usize {
 /// Time that a task's thread waited for the CPU, by its jobs: from a release, or from when it was done with the one before,
 /// until it began or gave up, and while it was preempted; ns. Waits of releases that passed meanwhile are one wait.
 pub(super) fn waited_ns(jobs: &[Job]) -> i64 {
-    let (mut sum_ns, mut busy_until_ns) = (0, 0);
-    for job in jobs {
-        let begun_ns = job.release_ns + job.wake_ns;
-        sum_ns += begun_ns.saturating_sub(busy_until_ns.max(job.release_ns)) as i64;
-        if job.ran() {
-            sum_ns += job.preempt_ns();
-        }
-        busy_until_ns = busy_until_ns.max(job.release_ns + job.response_ns);
-    }
-    sum_ns
+    let preempted_ns: i64 = jobs.iter().filter(|j| j.ran()).map(Job::preempt_ns).sum();
+    waits(jobs).0 as i64 + preempted_ns
 }
 
 /// Why the machine was not quiet enough for the bars, if so. The third party is the witness, not the recording.

@@ -30,7 +30,6 @@ enum Event {
 /// What takes replies to the main process. Where nobody listens any more, the end of stdin says so, too.
 type Replies = MessageWriter<Reply, fs::File>;
 
-/// A segment to be recorded, with room for its jobs.
 struct Order {
     start_ns: u64,
     length_ns: u64,
@@ -92,14 +91,10 @@ fn listen(
                 stop.store(false, Ordering::Relaxed);
                 let jobs = room_for(request.stream.jobs_in(length_ns));
                 // What keeps this thread from listening must not look like lateness of the task.
-                let start_ns = if thread::monotonic_ns() > start_ns {
-                    thread::monotonic_ns() + LEAD_NS
-                } else {
-                    start_ns
-                };
-                orders
-                    .send(Order { start_ns, length_ns, jobs })
-                    .map_err(|_| "the thread of the task ended")?;
+                let now_ns = thread::monotonic_ns();
+                let start_ns = if now_ns > start_ns { now_ns + LEAD_NS } else { start_ns };
+                let sent = orders.send(Order { start_ns, length_ns, jobs });
+                sent.map_err(|_| "the thread of the task ended")?;
             }
             Event::Asked(Request::Begin(_)) => return Err("a process has one task".to_owned()),
             Event::Fault(e) => return Err(asked_wrongly(&e)),
@@ -278,7 +273,6 @@ fn give_up_rest(jobs: &mut Vec<Job>, scheduled: u64, period_ns: u64, now_ns: u64
     }
 }
 
-/// The kernel's account of the threads of the task so far.
 struct Account {
     wait_ns: Option<u64>,
     run_ns: Option<u64>,

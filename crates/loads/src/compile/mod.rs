@@ -9,7 +9,6 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use machmeter_data::quantity::Unit;
 use machmeter_engine::cpu_work::Spinner;
 use machmeter_engine::load::{LoadError, LoadInfo};
 use machmeter_engine::role::RoleError;
@@ -59,11 +58,9 @@ pub(crate) static COMPILE: LoadEntry = LoadEntry {
         name: "compile",
         description: "A build: processes, pipes and small files, one job per CPU, with a light burn, writes and reads.",
         work: "units built",
-        unit: Unit::Hertz,
-        by_default: true,
-        classic: true,
+        ..LoadEntry::USUAL.info
     },
-    check: |request| check_budget("compile", request, least_bytes(1)),
+    check: |request| check_budget(request, least_bytes(1)),
     run: Some(run),
 };
 

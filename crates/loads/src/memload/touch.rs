@@ -21,11 +21,10 @@ use serde::{Deserialize, Serialize};
 
 use super::budget::{self, BLOCK_BYTES};
 use crate::message::{Message, Replies};
-use crate::work::Count;
+use crate::work::{Count, take_order};
 
 pub(crate) const TOUCHER: Worker = Worker { name: "load-memory", run: touch };
 
-const ORDER_WITHIN_NS: u64 = 2_000_000_000;
 /// It works from when it holds all it should, or after this time.
 const READY_WITHIN_NS: u64 = 1_500_000_000;
 const LOOK_EVERY_NS: u64 = 20_000_000;
@@ -55,13 +54,9 @@ fn touch(_: &[OsString]) -> u8 {
     }
 }
 
-fn prepare(mut requests: MessageReader<TouchOrder>) -> io::Result<Toucher> {
+fn prepare(requests: MessageReader<TouchOrder>) -> io::Result<Toucher> {
     oom::volunteer()?;
-    let order = requests.next(Some(monotonic_ns() + ORDER_WITHIN_NS));
-    let order = order.map_err(|e| io::Error::other(format!("its starter {e}")))?;
-    let stop = Arc::new(AtomicBool::new(false));
-    let at_end = Arc::clone(&stop);
-    requests.listen(move |_| at_end.store(true, Ordering::Relaxed))?;
+    let (order, stop) = take_order(requests).map_err(|e| io::Error::other(format!("its starter {e}")))?;
     let count = Count::of_child(order.counters_fd, 0)?;
     let scratch = order.file.as_ref().map(|(path, bytes)| Scratch::create(path, *bytes)).transpose()?;
     Ok(Toucher {
