@@ -1,15 +1,13 @@
 //! Custom: a periodic load of any share and period (interbench's -C and -I).
 
 use machmeter_engine::load::{LoadError, LoadInfo, LoadRequest};
-use machmeter_engine::stream::Demand;
 
-use crate::streams::{periodic, play};
+use crate::streams::play_share;
 use crate::work::{LoadEntry, usage};
 
 /// Below this period a job is mostly the cost of waking up.
 const PERIOD_MIN_NS: u64 = 50_000;
 const PERIOD_MAX_NS: u64 = 60_000_000_000;
-const ROUND_NS: u64 = 1_000_000_000;
 
 pub(crate) static CUSTOM: LoadEntry = LoadEntry {
     info: LoadInfo {
@@ -20,15 +18,11 @@ pub(crate) static CUSTOM: LoadEntry = LoadEntry {
         ..LoadEntry::USUAL.info
     },
     check: |request| demand(request).map(|_| ()),
-    run: Some(|work| {
-        let (cpu_ns, period_ns) = demand(work.request())?;
-        let jobs = (ROUND_NS / period_ns).max(1) as u32;
-        play(work, "mm-custom", &periodic(period_ns, Demand::Cpu { ns: cpu_ns }), jobs)
-    }),
+    run: Some(|work| play_share(work, "mm-custom", demand(work.request())?)),
 };
 
-/// CPU time per job and period, ns.
-fn demand(request: &LoadRequest) -> Result<(u64, u64), LoadError> {
+/// Share of a CPU, and period, ns.
+fn demand(request: &LoadRequest) -> Result<(f64, u64), LoadError> {
     let refused = |why: String| Err(usage(request, why));
     let Some((share, period_ns)) = request.custom else {
         return refused("say how much of a CPU it wants, and how often".to_owned());
@@ -39,5 +33,5 @@ fn demand(request: &LoadRequest) -> Result<(u64, u64), LoadError> {
     if !(PERIOD_MIN_NS..=PERIOD_MAX_NS).contains(&period_ns) {
         return refused(format!("an interval of {period_ns} ns: 50 us to 60 s are possible"));
     }
-    Ok(((share * period_ns as f64) as u64, period_ns))
+    Ok((share, period_ns))
 }

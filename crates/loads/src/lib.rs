@@ -57,10 +57,8 @@ pub const LOADS: &[&LoadEntry] = &[
 /// policy.
 pub(crate) const ONLY_THREADS: &[&str] = &["burn", "custom", "membw", "read", "ring", "video", "write", "x"];
 
-/// The roles in which loads start this program; the binary answers to them.
 pub const WORKERS: &[Worker] = &[compile::BUILDER, leader::LEADER, memload::TOUCHER, work::WORKER];
 
-/// [`LOADS`] as the engine sees them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AllLoads;
 

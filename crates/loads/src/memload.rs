@@ -172,7 +172,6 @@ impl<'w> Memload<'w> {
         ended.map_err(LoadError::Cannot)
     }
 
-    /// Out-of-memory kills in the group so far.
     fn kills(&self) -> u64 {
         self.group.as_ref().and_then(|g| g.events().oom_kills).unwrap_or(0)
     }

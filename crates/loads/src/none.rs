@@ -15,7 +15,6 @@ pub(crate) static NONE: LoadEntry = LoadEntry {
     ..LoadEntry::USUAL
 };
 
-/// The load that is not there.
 pub(crate) struct Nothing;
 
 impl RunningLoad for Nothing {

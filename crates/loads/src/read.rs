@@ -97,7 +97,6 @@ impl<'d> Reader<'d> {
         Ok(Some(Self { directory, file, buffer, order, random: Random::new(seed), round, next: 0 }))
     }
 
-    /// Reads one block; returns its bytes.
     pub(crate) fn read_next(&mut self) -> Result<u64, LoadError> {
         if self.next == 0 {
             self.file.drop_cached();
@@ -118,6 +117,7 @@ impl<'d> Reader<'d> {
 mod tests {
     use super::*;
     use crate::write::Incompressible;
+    use crate::write::tests::assert_at_the_device;
 
     #[test]
     fn every_block_is_read_once_a_round_in_both_orders_and_holds_what_was_written() {
@@ -143,15 +143,7 @@ mod tests {
                 seen.sort_unstable();
                 assert_eq!(seen, sequential, "round {round}");
             }
-            let after = DeviceTraffic::of_current_thread();
-            if let (Some(before), Some(after)) = (before, after) {
-                let read_bytes = after.since(&before).read_bytes;
-                if read_bytes == 0 {
-                    println!("skipped: {} is no real disk", directory.path().display());
-                } else {
-                    assert!(read_bytes >= counted && read_bytes < counted + (2 << 20), "{read_bytes}");
-                }
-            }
+            assert_at_the_device(before, |t| t.read_bytes, counted);
         }
     }
 

@@ -27,7 +27,6 @@ pub(crate) static RING: LoadEntry = LoadEntry {
     run: Some(circle),
 };
 
-/// A thread's place in the ring.
 type Place = Mutex<Option<(PipeReader, PipeWriter)>>;
 
 fn circle(work: &Work) -> Result<(), LoadError> {

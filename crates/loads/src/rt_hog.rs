@@ -2,11 +2,10 @@
 //! takes away is known, so it is also what a measurement can be tested with.
 
 use machmeter_engine::load::{LoadError, LoadInfo, LoadRequest};
-use machmeter_engine::stream::Demand;
 use machmeter_sys::affinity;
 use machmeter_sys::sched::{self, Policy};
 
-use crate::streams::{periodic, play};
+use crate::streams::play_share;
 use crate::work::{LoadEntry, Work, usage};
 
 const PRIORITY: u8 = 50;
@@ -16,7 +15,6 @@ const DUTY: (f64, u64) = (0.1, 20_000_000);
 const SHARE_MAX: f64 = 0.5;
 const PERIOD_MIN_NS: u64 = 100_000;
 const PERIOD_MAX_NS: u64 = 1_000_000_000;
-const ROUND_NS: u64 = 1_000_000_000;
 
 pub(crate) static RT_HOG: LoadEntry = LoadEntry {
     info: LoadInfo {
@@ -66,8 +64,7 @@ fn hog(work: &Work) -> Result<(), LoadError> {
         (share * period_ns as f64 / 1e3).round(),
         period_ns / 1_000
     ));
-    let demand = Demand::Cpu { ns: (share * period_ns as f64) as u64 };
-    play(work, "mm-rt-hog", &periodic(period_ns, demand), (ROUND_NS / period_ns).max(1) as u32)
+    play_share(work, "mm-rt-hog", (share, period_ns))
 }
 
 #[cfg(test)]

@@ -3,12 +3,12 @@
 use machmeter_engine::load::LoadInfo;
 use machmeter_engine::stream::Demand;
 
-use crate::streams::{periodic, play};
+use crate::streams::play;
 use crate::work::LoadEntry;
 
 const PERIOD_NS: u64 = 16_666_667;
 const CPU_NS: u64 = 6_666_667;
-const JOBS: u32 = 60;
+const JOBS: u64 = 60;
 
 pub(crate) static VIDEO: LoadEntry = LoadEntry {
     info: LoadInfo {
@@ -17,6 +17,6 @@ pub(crate) static VIDEO: LoadEntry = LoadEntry {
         work: "frames",
         ..LoadEntry::USUAL.info
     },
-    run: Some(|work| play(work, "mm-video", &periodic(PERIOD_NS, Demand::Cpu { ns: CPU_NS }), JOBS)),
+    run: Some(|work| play(work, "mm-video", PERIOD_NS, Demand::Cpu { ns: CPU_NS }, JOBS)),
     ..LoadEntry::USUAL
 };

@@ -30,7 +30,6 @@ pub(crate) const WORKER: Worker = Worker { name: "load-work", run: do_the_work }
 /// More threads than this are a slip of the finger.
 const THREADS_MAX: u32 = 4096;
 
-/// Stack of a thread; no load needs much.
 const STACK_BYTES: usize = 256 * 1024;
 
 /// Caveats and side effects beyond this number are not told: the list is for people.
@@ -39,10 +38,8 @@ const REMARKS_MAX: usize = 32;
 /// How long the order may take to arrive.
 const ORDER_WITHIN_NS: u64 = 2_000_000_000;
 
-/// How a load works, see [`LoadEntry::run`].
 pub type Run = fn(&Work) -> Result<(), LoadError>;
 
-/// A load: what it says about itself, and how it works.
 #[derive(Debug)]
 pub struct LoadEntry {
     pub info: LoadInfo,
@@ -139,12 +136,10 @@ impl Work {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// The flag behind [`Work::stopped`].
     pub fn stop_flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.stop)
     }
 
-    /// Says that the load works from now on.
     pub fn ready(&self) {
         self.step(|placement| placement.ready = true);
     }
@@ -179,7 +174,6 @@ impl Work {
         Count { counters: Arc::clone(&self.counters), lane: lane % LANES }
     }
 
-    /// The CPUs the load may use.
     pub fn cpus(&self) -> Result<Vec<usize>, LoadError> {
         affinity::mask().map(|m| m.to_vec()).map_err(|e| LoadError::Cannot(e.to_string()))
     }

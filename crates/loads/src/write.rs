@@ -53,7 +53,6 @@ pub(crate) static WRITE: LoadEntry = LoadEntry {
     }),
 };
 
-/// Refuses a budget of fewer than `least_bytes` before anything is started.
 pub(crate) fn check_budget(request: &LoadRequest, least_bytes: u64) -> Result<(), LoadError> {
     let bytes = request.disk_bytes;
     if bytes >= least_bytes {
@@ -162,7 +161,6 @@ impl<'d> Writer<'d> {
         Ok(Self { directory, file, data, blocks: (file_bytes / block_bytes as u64).max(1), next: 0 })
     }
 
-    /// Writes one block; returns its bytes.
     pub(crate) fn write_next(&mut self) -> Result<u64, LoadError> {
         let block_bytes = self.block_bytes() as u64;
         let written = self.file.write_at(self.data.block(), self.next * block_bytes);
@@ -182,9 +180,22 @@ impl<'d> Writer<'d> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use std::collections::HashSet;
+
+    /// Asserts that the device did since `before` what was counted, and little more.
+    pub(crate) fn assert_at_the_device(
+        before: Option<DeviceTraffic>,
+        part: fn(&DeviceTraffic) -> u64,
+        counted: u64,
+    ) {
+        let Some((after, before)) = DeviceTraffic::of_current_thread().zip(before) else { return };
+        match part(&after.since(&before)) {
+            0 => println!("skipped: no real disk"),
+            bytes => assert!((counted..counted + (2 << 20)).contains(&bytes), "{bytes} of {counted}"),
+        }
+    }
 
     #[test]
     fn the_data_has_full_entropy_and_no_two_equal_parts() {
@@ -224,15 +235,7 @@ mod tests {
         writer.file.read_at(last.as_mut_slice(), 4 << 20).unwrap();
         let e = writer.file.read_at(last.as_mut_slice(), 5 << 20).unwrap_err();
         assert_eq!(e.kind(), io::ErrorKind::UnexpectedEof);
-        let after = DeviceTraffic::of_current_thread();
-        if let (Some(before), Some(after)) = (before, after) {
-            let written = after.since(&before).written_bytes;
-            if written == 0 {
-                println!("skipped: {} is no real disk", directory.path().display());
-            } else {
-                assert!(written >= counted && written < counted + (2 << 20), "{written} of {counted}");
-            }
-        }
+        assert_at_the_device(before, |t| t.written_bytes, counted);
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
     }
 

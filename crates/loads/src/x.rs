@@ -3,7 +3,7 @@
 use machmeter_engine::load::LoadInfo;
 use machmeter_engine::stream::Demand;
 
-use crate::streams::{periodic, play};
+use crate::streams::play;
 use crate::work::LoadEntry;
 
 const PERIOD_NS: u64 = 100_000_000;
@@ -19,7 +19,7 @@ pub(crate) static X: LoadEntry = LoadEntry {
     },
     run: Some(|work| {
         let demand = Demand::Ramp { most_ns: PERIOD_NS, steps: STEPS };
-        play(work, "mm-x", &periodic(PERIOD_NS, demand), STEPS)
+        play(work, "mm-x", PERIOD_NS, demand, u64::from(STEPS))
     }),
     ..LoadEntry::USUAL
 };

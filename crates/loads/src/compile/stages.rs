@@ -36,7 +36,6 @@ pub(super) enum End {
     Done,
     /// The reader of its output is gone: not the cause of a failure.
     NobodyReads,
-    /// Why, in one line.
     Failed(String),
 }
 
@@ -112,7 +111,6 @@ pub(super) fn discard(directory: &Path, turn: usize) {
     let _ = fs::remove_file(directory.join(dependencies_name(turn)));
 }
 
-/// Waits for a process of this role to end.
 fn end_of(mut stage: Role<Step, End>) -> io::Result<()> {
     let end = stage.receive(monotonic_ns() + STAGE_WITHIN_NS);
     if end.is_ok() && stage.peer_mut().wait(STAGE_WITHIN_NS).is_none() {

@@ -29,12 +29,10 @@ const DIFFERENT_WORDS: usize = 1 << 12;
 /// Passes over the text of a unit. Two take 13 ms of CPU time (measured on a server with 2.6 GHz).
 const PASSES: u64 = 2;
 
-/// File of header `number` below the program's directory.
 fn header_name(number: usize) -> String {
     format!("h{number:02}")
 }
 
-/// File of unit `number` below the program's directory.
 pub(super) fn unit_name(number: usize) -> String {
     format!("u{number:02}")
 }

@@ -227,7 +227,6 @@ struct Seen {
     full_stall_percent: Option<f64>,
 }
 
-/// Looks at the machine, not too often.
 #[derive(Default)]
 struct Look {
     next_ns: u64,
