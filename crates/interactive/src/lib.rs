@@ -62,8 +62,8 @@ impl Probe for Interactive {
         measure::measure(host, params)
     }
 
-    fn analyze(_params: &Params, samples: &Samples, seed: u64) -> Analysis {
-        let mut analysis = analyze::analyze(samples, seed);
+    fn analyze(_params: &Params, samples: &Samples, _seed: u64) -> Analysis {
+        let mut analysis = analyze::analyze(samples);
         analysis.warnings.extend(predict::warnings(samples));
         if !samples.setup.settings.is_empty() {
             let verdicts = ab::analyze(samples);

@@ -73,13 +73,13 @@ pub fn simulate_released(
     Ok(jobs)
 }
 
-/// The spans in order; those no further than `apart_ns` from each other are one.
-pub(crate) fn joined(mut spans: Vec<Away>, apart_ns: u64) -> Vec<Away> {
+/// The spans in order; those that touch are one.
+pub(crate) fn joined(mut spans: Vec<Away>) -> Vec<Away> {
     spans.sort_unstable();
     let mut out: Vec<Away> = Vec::with_capacity(spans.len());
     for (from_ns, to_ns) in spans {
         match out.last_mut() {
-            Some(last) if from_ns <= last.1 + apart_ns => last.1 = last.1.max(to_ns),
+            Some(last) if from_ns <= last.1 => last.1 = last.1.max(to_ns),
             _ => out.push((from_ns, to_ns)),
         }
     }
@@ -95,7 +95,7 @@ struct Cpu {
 impl Cpu {
     fn new(away: &[Away]) -> Self {
         let away = away.iter().copied().filter(|(from, to)| from < to).collect();
-        Self { away: joined(away, 0), next: 0 }
+        Self { away: joined(away), next: 0 }
     }
 
     /// The first moment from `at_ns` on at which the CPU is there.
@@ -207,7 +207,6 @@ fn given_up(number: u64, release_ns: u64, at_ns: u64, fate: Fate) -> Job {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Summary {
-    pub scheduled: usize,
     /// Share of the releases that were not done by their deadline, dropped ones included; `None` without deadline or
     /// releases.
     pub miss_share: Option<f64>,
@@ -222,7 +221,6 @@ impl Summary {
         let late = || jobs.iter().map(|j| j.lateness_ns(stream));
         let missed = jobs.iter().filter(|j| j.met(stream) == Some(false)).count() as f64;
         Self {
-            scheduled: jobs.len(),
             miss_share: stream.deadline_ns().filter(|_| n > 0.0).map(|_| missed / n),
             mean_late_ns: (n > 0.0).then(|| late().map(|l| l as f64).sum::<f64>() / n),
             max_late_ns: late().max().unwrap_or(0),

@@ -139,35 +139,6 @@ impl Choice<'_> {
     }
 }
 
-/// Names out of a list like `classic,launch,-x`, in the order of `all`, each with whether it was named itself.
-fn select<'a>(kind: &str, list: &str, all: &[Choice<'a>]) -> Result<Vec<(&'a str, bool)>, ProbeError> {
-    let words: Vec<String> =
-        list.split(',').map(|w| w.trim().to_lowercase()).filter(|w| !w.is_empty()).collect();
-    let is_known = |w: &str| ["all", "usual", "classic"].contains(&w) || all.iter().any(|c| c.name == w);
-    if let Some(unknown) = words.iter().map(|w| w.trim_start_matches('-')).find(|w| !is_known(w)) {
-        let names: Vec<&str> = all.iter().map(|c| c.name).collect();
-        return Err(ProbeError::Usage(format!("no {kind} '{unknown}': {kind}s are {}", names.join(", "))));
-    }
-    // A list that only takes out takes out of the usual.
-    let only_out = words.iter().all(|w| w.starts_with('-'));
-    let chosen = |choice: &Choice<'a>| {
-        let (mut is_in, mut named) = (only_out && choice.usual, false);
-        for word in &words {
-            match word.strip_prefix('-') {
-                Some(out) if choice.is(out) => (is_in, named) = (false, false),
-                None if choice.is(word) => (is_in, named) = (true, named || word == choice.name),
-                _ => {}
-            }
-        }
-        is_in.then_some((choice.name, named))
-    };
-    let out: Vec<_> = all.iter().filter_map(chosen).collect();
-    if out.is_empty() {
-        return Err(ProbeError::Usage(format!("no {kind} is left of '{list}'")));
-    }
-    Ok(out)
-}
-
 impl Params {
     /// The custom share and period, if given; both or none.
     pub fn custom(&self) -> Result<Option<(f64, u64)>, ProbeError> {
@@ -183,29 +154,53 @@ impl Params {
         }
     }
 
-    /// As [`select`], without a custom task or load that is not described. Naming one that is not is an error.
-    fn described<'a>(
+    /// Names out of a list like `classic,launch,-x`, in the order of `all`, each with whether it was named itself. A custom
+    /// one that is not described is left out, and must not be named.
+    fn choose<'a>(
         &self,
         kind: &str,
         list: &str,
         all: &[Choice<'a>],
     ) -> Result<Vec<(&'a str, bool)>, ProbeError> {
+        let refused = |why: String| Err(ProbeError::Usage(why));
         let custom = self.custom()?;
-        let mut chosen = select(kind, list, all)?;
-        if custom.is_none() {
-            if chosen.contains(&("custom", true)) {
-                let what = format!("the custom {kind} needs --custom-cpu and --custom-interval");
-                return Err(ProbeError::Usage(what));
-            }
-            chosen.retain(|(name, _)| *name != "custom");
+        let words: Vec<String> =
+            list.split(',').map(|w| w.trim().to_lowercase()).filter(|w| !w.is_empty()).collect();
+        let is_known = |w: &str| ["all", "usual", "classic"].contains(&w) || all.iter().any(|c| c.name == w);
+        if let Some(unknown) = words.iter().map(|w| w.trim_start_matches('-')).find(|w| !is_known(w)) {
+            let names: Vec<&str> = all.iter().map(|c| c.name).collect();
+            return refused(format!("no {kind} '{unknown}': {kind}s are {}", names.join(", ")));
         }
-        Ok(chosen)
+        // A list that only takes out takes out of the usual.
+        let only_out = words.iter().all(|w| w.starts_with('-'));
+        let chosen = |choice: &Choice<'a>| {
+            let (mut is_in, mut named) = (only_out && choice.usual, false);
+            for word in &words {
+                match word.strip_prefix('-') {
+                    Some(out) if choice.is(out) => (is_in, named) = (false, false),
+                    None if choice.is(word) => (is_in, named) = (true, named || word == choice.name),
+                    _ => {}
+                }
+            }
+            is_in.then_some((choice.name, named))
+        };
+        let mut out: Vec<_> = all.iter().filter_map(chosen).collect();
+        if out.is_empty() {
+            return refused(format!("no {kind} is left of '{list}'"));
+        }
+        if custom.is_none() {
+            if out.contains(&("custom", true)) {
+                return refused(format!("the custom {kind} needs --custom-cpu and --custom-interval"));
+            }
+            out.retain(|(name, _)| *name != "custom");
+        }
+        Ok(out)
     }
 
     pub fn tasks(&self) -> Result<Vec<&'static TaskInfo>, ProbeError> {
         let choice = |t: &'static TaskInfo| Choice { name: t.name, usual: t.classic, classic: t.classic };
         let all: Vec<Choice<'_>> = TASKS.iter().map(choice).collect();
-        let chosen = self.described("task", &self.tasks, &all)?;
+        let chosen = self.choose("task", &self.tasks, &all)?;
         let of = |(name, named): &(&str, bool)| find(name).filter(|t| *named || !self.rt || t.real_time);
         let out: Vec<_> = chosen.iter().filter_map(of).collect();
         if out.is_empty() {
@@ -220,7 +215,7 @@ impl Params {
         let choice =
             |l: &&'static LoadInfo| Choice { name: l.name, usual: l.by_default, classic: classic(l) };
         let all: Vec<Choice<'_>> = infos.iter().map(choice).collect();
-        let mut chosen = self.described("load", &self.loads, &all)?;
+        let mut chosen = self.choose("load", &self.loads, &all)?;
         // The custom load belongs to what is usual once it is described.
         if self.custom()?.is_some() && self.loads == "usual" {
             chosen.push(("custom", false));

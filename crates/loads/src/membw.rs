@@ -117,11 +117,4 @@ mod tests {
         assert_eq!(total_bytes(96 << 20, Some(1 << 30), TOTAL_MAX_BYTES), 128 << 20);
         assert_eq!(total_bytes(96 << 20, None, 16 << 20), 16 << 20);
     }
-
-    #[test]
-    fn a_triad_is_a_triad() {
-        let mut a = [0.0; 3];
-        triad(&mut a, &[1.0, 2.0, 3.0], &[10.0, 20.0, 30.0]);
-        assert_eq!(a, [31.0, 62.0, 93.0]);
-    }
 }

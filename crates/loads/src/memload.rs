@@ -203,8 +203,10 @@ impl<'w> Memload<'w> {
         let cannot = |e: &RoleError| LoadError::Cannot(format!("its memory process {e}"));
         while !self.work.stopped() {
             match toucher.receive(monotonic_ns() + LISTEN_NS) {
-                Ok(message) => self.hear(message)?,
-                Err(RoleError::Late) => {}
+                Ok(Message::Ready) if !std::mem::replace(&mut self.ready, true) => self.work.ready(),
+                Ok(Message::Caveat(text)) => self.work.caveat(text),
+                Ok(Message::Failure { text, .. }) => return Err(LoadError::Cannot(text)),
+                Ok(_) | Err(RoleError::Late) => {}
                 Err(RoleError::Ended(_)) => break,
                 Err(e) => return Err(cannot(&e)),
             }
@@ -215,16 +217,6 @@ impl<'w> Memload<'w> {
         }
         toucher.kill();
         toucher.peer_mut().wait(END_WITHIN_NS).ok_or_else(|| cannot(&RoleError::Late))
-    }
-
-    fn hear(&mut self, message: Message) -> Result<(), LoadError> {
-        match message {
-            Message::Ready if !std::mem::replace(&mut self.ready, true) => self.work.ready(),
-            Message::Caveat(text) => self.work.caveat(text),
-            Message::Failure { text, .. } => return Err(LoadError::Cannot(text)),
-            _ => {}
-        }
-        Ok(())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fmt::Display;
+use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
@@ -22,7 +23,7 @@ use machmeter_sys::thread::monotonic_ns;
 use machmeter_sys::topology::CpuSet;
 use serde::de::DeserializeOwned;
 
-use crate::directory::OwnDirectory;
+use crate::directory;
 use crate::message::{LANES, Message, Order, Replies};
 
 pub(crate) const WORKER: Worker = Worker { name: "load-work", run: do_the_work };
@@ -109,7 +110,7 @@ pub struct Work {
     said: Arc<Mutex<Said>>,
     placement: Mutex<Placement>,
     directory_path: PathBuf,
-    directory: Mutex<Option<OwnDirectory>>,
+    directory_lock: Mutex<Option<File>>,
 }
 
 /// A deadline thread may not start others (`sched(7)`), so that policy is applied by each thread of [`Work::threads`], and
@@ -229,9 +230,9 @@ impl Work {
     /// however that comes.
     /// Errors: one line naming the directory and why it can't be made.
     pub fn directory(&self) -> Result<&Path, LoadError> {
-        let mut made = self.directory.lock().unwrap_or_else(PoisonError::into_inner);
-        if made.is_none() {
-            *made = Some(OwnDirectory::create(&self.directory_path)?);
+        let mut lock = self.directory_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        if lock.is_none() {
+            *lock = Some(directory::create(&self.directory_path)?);
         }
         Ok(&self.directory_path)
     }
@@ -322,7 +323,7 @@ fn prepare(
         said,
         placement: Mutex::new(placement),
         directory_path: order.directory,
-        directory: Mutex::new(None),
+        directory_lock: Mutex::new(None),
     };
     Ok((entry, work))
 }

@@ -32,7 +32,6 @@ struct InForce {
 }
 
 impl Settings {
-    /// The settings that `commands` make: A, then B.
     pub fn new(commands: [String; 2]) -> Self {
         Self { commands, in_force: None, left_behind: Vec::new() }
     }
@@ -98,7 +97,6 @@ impl Settings {
         }
     }
 
-    /// Whether the setting in force is a command that stays.
     pub fn stays(&self) -> bool {
         self.in_force.as_ref().is_some_and(|f| f.guard.is_some())
     }

@@ -35,7 +35,7 @@ fn lateness(view: &CellView<'_>) -> Metric {
     let xs = &series.values;
     let m = view.metric(&info::LATENESS, mean(xs).unwrap_or(f64::NAN), "mean", xs.len());
     let m = with_estimate(m, &mean_interval(xs, &series.lengths, LEVEL), method::MEAN);
-    view.with_blocks(with_tail(m, xs), xs, mean)
+    view.with_blocks(with_tail(m, xs), xs.len(), |block| mean(&xs[block]))
 }
 
 /// Adds the quantiles that at least one sample lies beyond, and the maximum.
@@ -77,9 +77,9 @@ fn lateness_quantiles(view: &CellView<'_>) -> Vec<Metric> {
         let value = quantile(&s, q).unwrap_or(f64::NAN);
         let m = Metric::new(&info::LATENESS_QUANTILE, p, value, "quantile", n as u64);
         let m = with_estimate(m, &quantile_interval(xs, q, &series.lengths, LEVEL), method::RANK);
-        let mut m = view.with_blocks(m, xs, |b| {
-            let enough = (1.0 - q) * b.len() as f64 >= 1.0;
-            enough.then(|| sorted(b).ok().and_then(|b| quantile(&b, q))).flatten()
+        let mut m = view.with_blocks(m, n, |block| {
+            let enough = (1.0 - q) * block.len() as f64 >= 1.0;
+            quantile(&sorted(&xs[block]).ok().filter(|_| enough)?, q)
         });
         if m.ci.is_none() {
             m.flag("W314");
@@ -110,7 +110,7 @@ fn met(view: &CellView<'_>) -> Option<Metric> {
     let m = view.metric(&info::MET, value, "share of scheduled releases", flags.len());
     let kind = if value == 0.0 || value == 1.0 { method::BOUND } else { method::SHARE };
     let m = with_estimate(m, &share_interval(&flags, &like, &view.lengths, LEVEL), kind);
-    Some(view.with_blocks(m, &hits, mean))
+    Some(view.with_blocks(m, hits.len(), |block| mean(&hits[block])))
 }
 
 /// CPU got over CPU asked for. Where the task never sleeps, over wall time; where the ask is not known (starts of programs),
@@ -137,13 +137,10 @@ pub(super) fn of_desired_cpu(view: &CellView<'_>) -> Metric {
     {
         m.ci = Interval::new(ci.level, ci.low, ci.high.min(1.0), &ci.method);
     }
-    let index: Vec<f64> = (0..num.len()).map(|i| i as f64).collect();
-    let ratio = |part: &[f64]| {
-        let at = || part.iter().map(|i| *i as usize);
-        let below: f64 = at().map(|i| den[i]).sum();
-        (below > 0.0).then(|| at().map(|i| num[i]).sum::<f64>() / below)
-    };
-    view.with_blocks(m, &index, ratio)
+    view.with_blocks(m, num.len(), |block| {
+        let below: f64 = den[block.clone()].iter().sum();
+        (below > 0.0).then(|| num[block].iter().sum::<f64>() / below)
+    })
 }
 
 fn counts(view: &CellView<'_>) -> Vec<Metric> {

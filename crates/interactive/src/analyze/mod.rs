@@ -1,7 +1,7 @@
 //! The analysis of a recording: a pure function from samples to figures, findings and pictures.
 //!
 //! Intervals are those of [`machmeter_stats::serial`]: jobs next to each other are alike, and segments are units where there
-//! are enough of them. Everything is computed without resampling, so the seed changes nothing.
+//! are enough of them. Nothing is resampled.
 
 mod account;
 mod audio;
@@ -29,7 +29,7 @@ use account::Accounts;
 use view::{CellView, whole};
 
 /// Analyzes a recording. The verdicts of an A/B run come from elsewhere; here its cells have a parameter `setting` (A or B).
-pub fn analyze(samples: &Samples, _seed: u64) -> Analysis {
+pub fn analyze(samples: &Samples) -> Analysis {
     let views: Vec<CellView<'_>> = samples.cells.iter().map(|c| CellView::new(samples, c)).collect();
     let alone = account::undisturbed(&views);
     let cost = |v: &CellView<'_>| alone.get(&v.cell.task).copied();

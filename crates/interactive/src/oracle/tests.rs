@@ -221,9 +221,3 @@ fn a_launch_and_an_open_loop_without_releases_are_refused() {
     assert!(simulate(&open, &[], 10 * MS, 0).unwrap_err().contains("of an open loop are random"));
     assert!(simulate(&periodic(0, 1, Overload::Drop), &[], 10 * MS, 0).unwrap_err().contains("period is 0"));
 }
-
-#[test]
-fn a_hog_is_where_it_was_asked_to_be() {
-    assert_eq!(hog(10, 3, 4, 25), [(4, 7), (14, 17), (24, 27)]);
-    assert!(hog(10, 3, 25, 25).is_empty());
-}

@@ -67,7 +67,12 @@ pub fn predict(
     for (task, stream) in streams {
         match jobs(stream, &recording.away, recording.length_ns, wake_cost_ns) {
             Ok(swept) => {
-                caveats.extend(short(task, &swept));
+                if swept.periods < FEW_PERIODS {
+                    caveats.push(format!(
+                        "{task}: the recording has {} of its periods, fewer than {FEW_PERIODS}",
+                        swept.periods
+                    ));
+                }
                 cells.push(cell(task, stream, swept));
             }
             Err(why) => refused.push(format!("{task} is left out: {why}")),
@@ -199,12 +204,6 @@ fn simulate(
         }
         _ => oracle::simulate(stream, &shifted, length_ns, wake_cost_ns),
     }
-}
-
-fn short(task: &str, swept: &Swept) -> Option<String> {
-    (swept.periods < FEW_PERIODS).then(|| {
-        format!("{task}: the recording has {} of its periods, fewer than {FEW_PERIODS}", swept.periods)
-    })
 }
 
 fn cell(task: &str, stream: &Stream, swept: Swept) -> Cell {

@@ -20,7 +20,7 @@ fn summary(stream: &Stream, away: &[Away], length_ns: u64) -> Summary {
     Summary::of(stream, &jobs(stream, away, length_ns, 0).unwrap().jobs)
 }
 
-/// Gaps as a machine has them: a tick, and rare long ones; at least 1 us apart.
+/// Gaps as a machine has them: a tick, and rare long ones.
 fn noise(length_ns: u64, seed: u64) -> Vec<Away> {
     let mut random = Random::new(seed);
     let mut out: Vec<Away> = hog(4 * MS, 20_000, 0, length_ns);
@@ -34,7 +34,7 @@ fn noise(length_ns: u64, seed: u64) -> Vec<Away> {
         out.push((at_ns as u64, (at_ns + burst_ns) as u64));
         at_ns += burst_ns;
     }
-    joined(out, 1000)
+    joined(out)
 }
 
 #[test]

@@ -39,15 +39,15 @@ pub(super) fn alone(lab: &mut Lab<'_>) -> Vec<SelfCheck> {
         let jobs = trial.judged(&trial.segment.jobs);
         let waits: Vec<f64> = jobs.iter().flatten().filter(|j| j.slept()).map(|j| j.wake_ns as f64).collect();
         let Some(median_ns) = median_of(&waits) else { continue };
-        let others = percent(trial.others(false));
+        let others = percent(trial.others());
         // Nearly all of it passes before the kernel counts the thread as waiting: the timer, its interrupt.
         let cost_ns = waits.iter().sum::<f64>() / waits.len() as f64;
         let around_job_ns = trial.seen.as_ref().and_then(|s| s.around_job_ns);
-        let truth = format!("{} releases", trial.segment.jobs.len());
+        let releases = trial.segment.jobs.len();
         (lab.wake_cost_ns, lab.around_job_ns) = (cost_ns, around_job_ns);
         let Some(around_ns) = around_job_ns else { continue };
         let truth = format!(
-            "{truth}; a third party lost the CPU for {:.1} us more than the job needed",
+            "{releases} releases; a third party lost the CPU for {:.1} us more than the job needed",
             around_ns / 1e3
         );
         let found = format!(

@@ -96,10 +96,13 @@ impl Toucher {
         while !self.stop.load(Ordering::Relaxed) {
             self.keep_to_what_is_allowed(to)?;
             let growing = self.held_bytes() + BLOCK_BYTES <= self.allowed_bytes;
-            if growing {
-                self.add_block(to);
-            } else {
+            if !growing {
                 self.change_something()?;
+            } else if let Err(e) = self.add_block() {
+                self.wanted_bytes = self.held_bytes();
+                self.allowed_bytes = self.wanted_bytes;
+                let mib = self.wanted_bytes >> 20;
+                Message::Caveat(format!("the system gives it no more than {mib} MiB: {e}")).send(to);
             }
             if let Err(e) = self.pass_over_file() {
                 self.scratch = None;
@@ -141,20 +144,12 @@ impl Toucher {
         Ok(())
     }
 
-    fn add_block(&mut self, to: &mut Replies) {
-        match Region::new(BLOCK_BYTES as usize) {
-            Ok(mut block) => {
-                fill(&mut self.random, block.as_mut_slice());
-                self.blocks.push(block);
-                self.count.add(BLOCK_BYTES);
-            }
-            Err(e) => {
-                self.wanted_bytes = self.held_bytes();
-                self.allowed_bytes = self.wanted_bytes;
-                let mib = self.wanted_bytes >> 20;
-                Message::Caveat(format!("the system gives it no more than {mib} MiB: {e}")).send(to);
-            }
-        }
+    fn add_block(&mut self) -> io::Result<()> {
+        let mut block = Region::new(BLOCK_BYTES as usize)?;
+        fill(&mut self.random, block.as_mut_slice());
+        self.blocks.push(block);
+        self.count.add(BLOCK_BYTES);
+        Ok(())
     }
 
     /// Moves the contents of one block into another, or replaces a block by a new one.
@@ -165,16 +160,11 @@ impl Toucher {
         let (from, onto) = (self.random.below(self.blocks.len()), self.random.below(self.blocks.len()));
         if from == onto || self.random.below(4) == 0 {
             drop(self.blocks.swap_remove(onto));
-            let mut block = Region::new(BLOCK_BYTES as usize)?;
-            fill(&mut self.random, block.as_mut_slice());
-            self.blocks.push(block);
-            self.count.add(BLOCK_BYTES);
-        } else {
-            let [source, target] =
-                self.blocks.get_disjoint_mut([from, onto]).map_err(|e| io::Error::other(e.to_string()))?;
-            target.as_mut_slice().copy_from_slice(source.as_slice());
-            self.count.add(2 * BLOCK_BYTES);
+            return self.add_block();
         }
+        let [source, target] = self.blocks.get_disjoint_mut([from, onto]).map_err(io::Error::other)?;
+        target.as_mut_slice().copy_from_slice(source.as_slice());
+        self.count.add(2 * BLOCK_BYTES);
         Ok(())
     }
 

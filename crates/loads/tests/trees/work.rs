@@ -59,6 +59,7 @@ fn wrong_requests_are_refused_in_one_line() {
         request.attributes.policy = Some(policy.to_owned());
         request
     };
+    let hog = |custom| LoadRequest { custom: Some(custom), ..request("rt-hog", directory.path()) };
     let with_cpus = |cpus: &str| {
         let mut request = burn();
         request.attributes.cpus = Some(cpus.to_owned());
@@ -71,6 +72,11 @@ fn wrong_requests_are_refused_in_one_line() {
         (with_policy("burn", "fifo:100"), "100"),
         (with_policy("burn", "fifo:99"), "99"),
         (with_policy("rt-hog", DEADLINE_POLICY), "deadline"),
+        (with_policy("rt-hog", "other:5"), "other:5"),
+        (hog((0.51, 1_000_000)), "51 %"),
+        (hog((0.0, 1_000_000)), "0 %"),
+        (hog((f64::NAN, 1_000_000)), "NaN"),
+        (hog((0.1, 10)), "10 ns"),
         (with_cpus("1-x"), "1-x"),
         (with_cpus("1023"), "1023"),
         (LoadRequest { cpus: "a".to_owned(), ..burn() }, "'a'"),
@@ -78,6 +84,12 @@ fn wrong_requests_are_refused_in_one_line() {
         let Err(LoadError::Usage(why)) = AllLoads.start(&request) else { panic!("{part}: not refused") };
         assert!(why.contains(part) && !why.contains('\n'), "{why}");
         assert!(workers().is_empty());
+    }
+    // Without the right to real time, that is the only reason to refuse.
+    let half = LoadRequest { custom: Some((0.5, 1_000_000)), ..with_policy("rt-hog", "rr:10") };
+    for allowed in [hog((0.5, 1_000_000)), half, with_policy("rt-hog", "fifo:98")] {
+        let refused = AllLoads.check(&allowed).map_err(|e| e.to_string());
+        assert!(refused.as_ref().map_or_else(|e| e.contains("refused: "), |()| true), "{refused:?}");
     }
 }
 
