@@ -162,14 +162,14 @@ impl<'a> Recorder<'a> {
             processes.push(start(name, stream, plan, host.seed, task_group.as_ref())?);
         }
         let of = |f: &dyn Fn(&TaskProcess) -> f64| processes.iter().map(f).fold(0.0, f64::max);
-        let ready = processes.first().map(TaskProcess::ready);
+        let ready = processes.first().map(|p| &p.ready);
         let setup = Setup {
             task_policy: ready.map_or(String::new(), |r| r.policy.clone()),
             load_policy: load_policy(plan),
             cpus: host.cpus.len(),
             timer_slack_ns: ready.and_then(|r| r.timer_slack_ns),
-            turns_per_ms: of(&|p| p.ready().turns_per_ms),
-            calibration_ns: of(&|p| p.ready().calibration_ns as f64) as u64,
+            turns_per_ms: of(&|p| p.ready.turns_per_ms),
+            calibration_ns: of(&|p| p.ready.calibration_ns as f64) as u64,
             ..Setup::default()
         };
         let samples = Samples { setup, ..Samples::default() };
@@ -347,7 +347,7 @@ fn start(
     let request = TaskRequest { stream: stream.clone(), attributes: plan.attributes.clone(), seed };
     let process = TaskProcess::start(&request).map_err(|e| usage(&e))?;
     if let Some(group) = group {
-        group.add(process.ready().pid).map_err(|e| usage(&e))?;
+        group.add(process.ready.pid).map_err(|e| usage(&e))?;
     }
     Ok(process)
 }

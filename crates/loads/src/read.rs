@@ -82,7 +82,7 @@ impl<'d> Reader<'d> {
         let deadline_ns = monotonic_ns() + PREPARE_WITHIN_NS;
         let mut writer = Writer::create(directory, file_bytes, seed)?;
         let mut blocks = 0;
-        while blocks < writer.blocks() && (blocks < LEAST_BLOCKS || monotonic_ns() < deadline_ns) {
+        while blocks < writer.blocks && (blocks < LEAST_BLOCKS || monotonic_ns() < deadline_ns) {
             if stopped() {
                 return Ok(None);
             }

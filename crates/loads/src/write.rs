@@ -146,7 +146,8 @@ pub(crate) struct Writer<'d> {
     directory: &'d Path,
     pub(crate) file: BlockFile,
     data: Incompressible,
-    blocks: u64,
+    /// Of the file when it has its size.
+    pub(crate) blocks: u64,
     next: u64,
 }
 
@@ -171,11 +172,6 @@ impl<'d> Writer<'d> {
 
     pub(crate) fn block_bytes(&self) -> usize {
         self.data.block_bytes
-    }
-
-    /// Blocks of the file when it has its size.
-    pub(crate) fn blocks(&self) -> u64 {
-        self.blocks
     }
 }
 
@@ -225,9 +221,9 @@ pub(crate) mod tests {
         let directory = tempfile::tempdir().unwrap();
         let size_bytes = 5 * 64 * 1024 + 100;
         let writer = Writer::create(directory.path(), size_bytes, 1).unwrap();
-        assert_eq!((writer.block_bytes() as u64) * writer.blocks(), size_bytes / 4_096 * 4_096);
+        assert_eq!((writer.block_bytes() as u64) * writer.blocks, size_bytes / 4_096 * 4_096);
         let mut writer = Writer::create(directory.path(), 5 << 20, 1).unwrap();
-        assert_eq!((writer.blocks(), writer.block_bytes()), (5, BLOCK_BYTES));
+        assert_eq!((writer.blocks, writer.block_bytes()), (5, BLOCK_BYTES));
         let before = DeviceTraffic::of_current_thread();
         let counted: u64 = (0..12).map(|_| writer.write_next().unwrap()).sum();
         assert_eq!(counted, 12 << 20);

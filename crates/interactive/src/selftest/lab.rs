@@ -162,7 +162,7 @@ impl<'a> Lab<'a> {
         let mut task = TaskProcess::start(&request)?;
         let stop = AtomicBool::new(false);
         let start_ns = thread::monotonic_ns() + LEAD_NS;
-        let ready = task.ready().clone();
+        let ready = task.ready.clone();
         let scene =
             Scene { pid: ready.pid, tid: ready.tids[0], origin_ns: start_ns - LEAD_NS / 2, stop: &stop };
         let (segment, mut log, gaps, mut around) = std::thread::scope(|scope| {

@@ -90,13 +90,14 @@ pub fn run(options: &Options, progress: &dyn Progress) -> Result<Vec<SelfCheck>,
             }
         }
     }
-    let mut beside = Vec::new();
+    let mut beside = None;
     if !deadline::stop_requested() {
         progress.step("selftest interactive: a task beside a spinning thread");
         beside = accounts::beside_a_spinner(&mut lab);
     }
     again(&mut lab, &mut points, &mut alone, options.until_ns, progress);
-    let mut checks = [alone, beside].concat();
+    let mut checks = vec![alone];
+    checks.extend(beside);
     checks.extend(points.into_iter().map(Tried::told));
     checks.extend(accounts::of_all(&lab));
     Ok(checks)
@@ -106,7 +107,7 @@ pub fn run(options: &Options, progress: &dyn Progress) -> Result<Vec<SelfCheck>,
 fn again(
     lab: &mut Lab<'_>,
     points: &mut [Tried],
-    alone: &mut Vec<SelfCheck>,
+    alone: &mut SelfCheck,
     until_ns: u64,
     progress: &dyn Progress,
 ) {
@@ -122,7 +123,7 @@ fn again(
             (until_ns - monotonic_ns()) / 1_000_000_000
         ));
         let tried = accounts::alone(lab);
-        if alone.iter().all(|c| c.state == State::NotShown) {
+        if alone.state == State::NotShown {
             *alone = tried;
         }
         for tried in points.iter_mut().filter(|p| p.next == Next::Again) {

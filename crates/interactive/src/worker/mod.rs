@@ -29,7 +29,7 @@ const READY_WITHIN_NS: u64 = 5_000_000_000;
 #[derive(Debug)]
 pub struct TaskProcess {
     role: Role<Request, Reply>,
-    ready: Ready,
+    pub ready: Ready,
     /// When the present segment is over by schedule, ns (monotonic).
     due_ns: u64,
 }
@@ -46,10 +46,6 @@ impl TaskProcess {
             Ok(Reply::Segment(_)) => Err(OUT_OF_TURN.to_owned()),
             Err(e) => Err(fault(&e)),
         }
-    }
-
-    pub fn ready(&self) -> &Ready {
-        &self.ready
     }
 
     /// Has it record a segment of `length_ns` from `start_ns` (monotonic) on; a start in the past is moved to a little after
