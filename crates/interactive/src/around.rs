@@ -7,7 +7,6 @@ use machmeter_sys::{counters, thread};
 
 use super::samples::Segment;
 
-/// What counters and the load say at a moment.
 pub(super) struct Around {
     at_ns: u64,
     work: u64,

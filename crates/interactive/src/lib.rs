@@ -31,7 +31,6 @@ use machmeter_engine::{Analysis, Host, Info, Level, Page, Probe, ProbeError, Wor
 use params::Params;
 use samples::Samples;
 
-/// The roles in which this probe starts the program.
 pub const WORKERS: &[Worker] = &[worker::WORKER, ab::GUARD];
 
 #[derive(Debug, Clone, Copy)]
@@ -63,8 +62,8 @@ impl Probe for Interactive {
         measure::measure(host, params)
     }
 
-    fn analyze(_params: &Params, samples: &Samples, seed: u64) -> Analysis {
-        let mut analysis = analyze::analyze(samples, seed);
+    fn analyze(_params: &Params, samples: &Samples, _seed: u64) -> Analysis {
+        let mut analysis = analyze::analyze(samples);
         analysis.warnings.extend(predict::warnings(samples));
         if !samples.setup.settings.is_empty() {
             let verdicts = ab::analyze(samples);

@@ -42,22 +42,14 @@ pub(super) fn default_ns(params: &Params, level: Level) -> Result<u64, ProbeErro
     Ok((tasks * loads * settings * per_cell_ns + loads * S).min(all_ns))
 }
 
-/// Measures. See [`machmeter_engine::Probe::measure`].
 pub(super) fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Samples>, ProbeError> {
     if let Some(name) = &params.predict_from {
         return predicted(host, params, name);
     }
     let attributes = task_attributes(host, params)?;
     let loads = load_requests(host, params)?;
-    let mut plan = CellPlan {
-        tasks: Vec::new(),
-        loads,
-        attributes,
-        segment_ns: 0,
-        rounds: 1,
-        within_ns: None,
-        shuffled: true,
-    };
+    let tasks = Vec::new();
+    let mut plan = CellPlan { tasks, loads, attributes, segment_ns: 0, rounds: 1, within_ns: None };
     let tasks = params.tasks()?;
     let total_ns = host.budget.total_ns();
     let reserve_ns = (RESERVE_NS + (total_ns as f64 * RESERVE_SHARE) as u64).min(total_ns / 4);
@@ -177,10 +169,7 @@ fn directory(params: &Params) -> Result<PathBuf, ProbeError> {
     let directory = params.directory.clone().unwrap_or_else(|| PathBuf::from("."));
     let usage = |why: &dyn Display| ProbeError::Usage(format!("--directory {}: {why}", directory.display()));
     let absolute = std::fs::canonicalize(&directory).map_err(|e| usage(&e))?;
-    if params.directory.is_some() && !absolute.is_dir() {
-        return Err(usage(&"not a directory"));
-    }
-    Ok(absolute)
+    if absolute.is_dir() { Ok(absolute) } else { Err(usage(&"not a directory")) }
 }
 
 fn conditions(host: &Host<'_>, plan: &CellPlan) -> Vec<String> {

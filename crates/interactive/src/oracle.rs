@@ -13,49 +13,34 @@ use machmeter_engine::stream::{Demand, Fate, Job, Overload, Release, Stream};
 /// A time in which the CPU is not available: from (included) to (excluded), ns after the start of the segment.
 pub type Away = (u64, u64);
 
-/// Why a stream cannot be simulated.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum OracleError {
-    /// The demand is not CPU time.
-    #[error(
-        "job {job} asks for {demand:?}, whose CPU time is not known beforehand; give the demand as CPU time"
-    )]
-    UnknownDemand { job: u64, demand: Demand },
-    /// An open loop without its releases.
-    #[error("the releases of an open loop are random; pass them to simulate_released")]
-    ReleasesNeeded,
-    /// A period of zero.
-    #[error("the period is 0; give one of at least 1 ns")]
-    NoPeriod,
-}
-
 /// Bursts of `burst_ns` every `period_ns`, the first one at `phase_ns`, that begin before `length_ns`. Bursts longer than
 /// the period take the CPU for good.
-pub fn hog(period_ns: u64, burst_ns: u64, phase_ns: u64, length_ns: u64) -> Vec<Away> {
+#[cfg(test)]
+pub(crate) fn hog(period_ns: u64, burst_ns: u64, phase_ns: u64, length_ns: u64) -> Vec<Away> {
     let begins = (phase_ns..length_ns).step_by(period_ns.max(1) as usize);
     begins.map(|from_ns| (from_ns, from_ns + burst_ns)).collect()
 }
 
 /// Every release of a periodic or closed stream before `length_ns`, with the times it takes where the CPU is away as given
 /// and each wake-up from a sleep takes `wake_cost_ns`.
-///
-/// # Errors
-/// [`OracleError`].
+/// Errors: one line why a stream cannot be simulated.
 pub fn simulate(
     stream: &Stream,
     away: &[Away],
     length_ns: u64,
     wake_cost_ns: u64,
-) -> Result<Vec<Job>, OracleError> {
+) -> Result<Vec<Job>, String> {
     match stream.release {
-        Release::Periodic { period_ns: 0 } => Err(OracleError::NoPeriod),
+        Release::Periodic { period_ns: 0 } => Err("the period is 0; give one of at least 1 ns".to_owned()),
         Release::Periodic { period_ns } => {
             // One more than are recorded: whether a release can still begin depends on the next one.
             let releases: Vec<u64> =
                 (0..=length_ns.div_ceil(period_ns)).map(|k| k.saturating_mul(period_ns)).collect();
             simulate_released(stream, &releases, away, length_ns, wake_cost_ns)
         }
-        Release::Poisson { .. } => Err(OracleError::ReleasesNeeded),
+        Release::Poisson { .. } => {
+            Err("the releases of an open loop are random; pass them to simulate_released".to_owned())
+        }
         Release::Closed { think_ns } => {
             let mut one = Simulated::new(stream, away, wake_cost_ns);
             let (mut jobs, mut release_ns) = (Vec::new(), 0);
@@ -73,16 +58,13 @@ pub fn simulate(
 
 /// As [`simulate`] for a stream released at `releases` (ascending, ns after the start). Those from `length_ns` on are not
 /// executed; the first of them should be there, since a late release is given up when the next one comes.
-///
-/// # Errors
-/// [`OracleError`].
 pub fn simulate_released(
     stream: &Stream,
     releases: &[u64],
     away: &[Away],
     length_ns: u64,
     wake_cost_ns: u64,
-) -> Result<Vec<Job>, OracleError> {
+) -> Result<Vec<Job>, String> {
     let mut one = Simulated::new(stream, away, wake_cost_ns);
     let mut jobs = Vec::with_capacity(releases.len());
     for (i, &release_ns) in releases.iter().enumerate().take_while(|(_, r)| **r < length_ns) {
@@ -91,13 +73,13 @@ pub fn simulate_released(
     Ok(jobs)
 }
 
-/// The spans in order; those no further than `apart_ns` from each other are one.
-pub(crate) fn joined(mut spans: Vec<Away>, apart_ns: u64) -> Vec<Away> {
+/// The spans in order; those that touch are one.
+pub(crate) fn joined(mut spans: Vec<Away>) -> Vec<Away> {
     spans.sort_unstable();
     let mut out: Vec<Away> = Vec::with_capacity(spans.len());
     for (from_ns, to_ns) in spans {
         match out.last_mut() {
-            Some(last) if from_ns <= last.1 + apart_ns => last.1 = last.1.max(to_ns),
+            Some(last) if from_ns <= last.1 => last.1 = last.1.max(to_ns),
             _ => out.push((from_ns, to_ns)),
         }
     }
@@ -113,7 +95,7 @@ struct Cpu {
 impl Cpu {
     fn new(away: &[Away]) -> Self {
         let away = away.iter().copied().filter(|(from, to)| from < to).collect();
-        Self { away: joined(away, 0), next: 0 }
+        Self { away: joined(away), next: 0 }
     }
 
     /// The first moment from `at_ns` on at which the CPU is there.
@@ -162,12 +144,7 @@ impl<'a> Simulated<'a> {
         Self { stream, deadline_ns, cpu, wake_cost_ns, busy_until_ns: None, lost_until_ns: None }
     }
 
-    fn release(
-        &mut self,
-        number: u64,
-        release_ns: u64,
-        following_ns: Option<u64>,
-    ) -> Result<Job, OracleError> {
+    fn release(&mut self, number: u64, release_ns: u64, following_ns: Option<u64>) -> Result<Job, String> {
         if let Some(lost_ns) = self.lost_until_ns.filter(|l| release_ns <= *l) {
             return Ok(given_up(number, release_ns, lost_ns, Fate::Dropped));
         }
@@ -201,15 +178,13 @@ impl<'a> Simulated<'a> {
         most_periods > 0 && longest_ns.is_some_and(|l| late_ns > l)
     }
 
-    fn execute(
-        &mut self,
-        number: u64,
-        release_ns: u64,
-        begins_ns: u64,
-        behind: bool,
-    ) -> Result<Job, OracleError> {
-        let cpu_of =
-            |demand: Demand| demand.cpu_ns(number).ok_or(OracleError::UnknownDemand { job: number, demand });
+    fn execute(&mut self, number: u64, release_ns: u64, begins_ns: u64, behind: bool) -> Result<Job, String> {
+        let unknown = |demand: Demand| {
+            format!(
+                "job {number} asks for {demand:?}, whose CPU time is not known beforehand; give the demand as CPU time"
+            )
+        };
+        let cpu_of = |demand: Demand| demand.cpu_ns(number).ok_or_else(|| unknown(demand));
         let mut cpu_ns = cpu_of(self.stream.demand)?;
         let mut wake_ns = begins_ns - release_ns;
         let mut at_ns = self.cpu.done(begins_ns, cpu_ns);
@@ -230,29 +205,22 @@ fn given_up(number: u64, release_ns: u64, at_ns: u64, fate: Fate) -> Job {
     Job { number, release_ns, wake_ns: wait_ns, response_ns: wait_ns, cpu_ns: 0, fate }
 }
 
-/// What a list of jobs amounts to, simulated or recorded.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Summary {
-    pub scheduled: usize,
-    pub executed: usize,
     /// Share of the releases that were not done by their deadline, dropped ones included; `None` without deadline or
     /// releases.
     pub miss_share: Option<f64>,
     /// Mean lateness over all releases, dropped ones until given up, ns; `None` without releases.
     pub mean_late_ns: Option<f64>,
-    /// Largest lateness, ns.
     pub max_late_ns: u64,
 }
 
 impl Summary {
-    /// Of `jobs` of `stream`.
     pub fn of(stream: &Stream, jobs: &[Job]) -> Self {
         let n = jobs.len() as f64;
         let late = || jobs.iter().map(|j| j.lateness_ns(stream));
         let missed = jobs.iter().filter(|j| j.met(stream) == Some(false)).count() as f64;
         Self {
-            scheduled: jobs.len(),
-            executed: jobs.iter().filter(|j| j.ran()).count(),
             miss_share: stream.deadline_ns().filter(|_| n > 0.0).map(|_| missed / n),
             mean_late_ns: (n > 0.0).then(|| late().map(|l| l as f64).sum::<f64>() / n),
             max_late_ns: late().max().unwrap_or(0),

@@ -120,55 +120,27 @@ fn clamp_of(text: &str) -> Result<(u16, u16), String> {
     }
 }
 
-/// Names with whether each was named itself.
-type Named<'a> = Vec<(&'a str, bool)>;
-/// Whether a set, by its name, holds a name; `None` where there is no such set.
-type Sets<'a> = &'a dyn Fn(&str, &str) -> Option<bool>;
+/// A name to choose, and the sets that hold it.
+struct Choice<'a> {
+    name: &'a str,
+    usual: bool,
+    classic: bool,
+}
 
-/// Names out of a list like `classic,launch,-x`, in the order of `all`, each with whether it was named itself.
-fn select<'a>(
-    kind: &str,
-    list: &str,
-    all: &[(&'a str, bool)],
-    sets: Sets<'_>,
-) -> Result<Named<'a>, ProbeError> {
-    let mut chosen = vec![(false, false); all.len()];
-    let words: Vec<String> =
-        list.split(',').map(|w| w.trim().to_lowercase()).filter(|w| !w.is_empty()).collect();
-    let sets_of = |word: &str| all.first().is_some_and(|(first, _)| sets(word, first).is_some());
-    // A list that only takes out takes out of the usual.
-    let only_out = words.iter().all(|w| w.starts_with('-'));
-    for (i, (name, usual)) in all.iter().enumerate() {
-        chosen[i].0 = only_out && *usual;
-        for word in &words {
-            match word.strip_prefix('-') {
-                Some(out) if out == *name || sets(out, name) == Some(true) => chosen[i] = (false, false),
-                None if word == name => chosen[i] = (true, true),
-                None if sets(word, name) == Some(true) => chosen[i].0 = true,
-                _ => {}
-            }
+impl Choice<'_> {
+    /// Whether `word` is its name, or a set that holds it.
+    fn is(&self, word: &str) -> bool {
+        match word {
+            "all" => true,
+            "usual" => self.usual,
+            "classic" => self.classic,
+            name => name == self.name,
         }
     }
-    if let Some(unknown) = words
-        .iter()
-        .map(|w| w.trim_start_matches('-'))
-        .find(|w| !sets_of(w) && !all.iter().any(|(name, _)| name == w))
-    {
-        let names: Vec<&str> = all.iter().map(|a| a.0).collect();
-        return Err(ProbeError::Usage(format!("no {kind} '{unknown}': {kind}s are {}", names.join(", "))));
-    }
-    let out: Named<'_> = all.iter().zip(chosen).filter(|(_, c)| c.0).map(|(a, c)| (a.0, c.1)).collect();
-    if out.is_empty() {
-        return Err(ProbeError::Usage(format!("no {kind} is left of '{list}'")));
-    }
-    Ok(out)
 }
 
 impl Params {
-    /// The custom share and period, if given.
-    ///
-    /// # Errors
-    /// When one is given without the other.
+    /// The custom share and period, if given; both or none.
     pub fn custom(&self) -> Result<Option<(f64, u64)>, ProbeError> {
         match (self.custom_cpu, &self.custom_interval) {
             (None, None) => Ok(None),
@@ -182,41 +154,53 @@ impl Params {
         }
     }
 
-    /// As [`select`], without a custom task or load that is not described.
-    ///
-    /// # Errors
-    /// Those of [`Params::custom`] and [`select`], and when `custom` was named itself but is not described.
-    fn described<'a>(
+    /// Names out of a list like `classic,launch,-x`, in the order of `all`, each with whether it was named itself. A custom
+    /// one that is not described is left out, and must not be named.
+    fn choose<'a>(
         &self,
         kind: &str,
         list: &str,
-        all: &[(&'a str, bool)],
-        sets: Sets<'_>,
-    ) -> Result<Named<'a>, ProbeError> {
+        all: &[Choice<'a>],
+    ) -> Result<Vec<(&'a str, bool)>, ProbeError> {
+        let refused = |why: String| Err(ProbeError::Usage(why));
         let custom = self.custom()?;
-        let mut chosen = select(kind, list, all, sets)?;
-        if custom.is_none() {
-            if chosen.contains(&("custom", true)) {
-                let what = format!("the custom {kind} needs --custom-cpu and --custom-interval");
-                return Err(ProbeError::Usage(what));
-            }
-            chosen.retain(|(name, _)| *name != "custom");
+        let words: Vec<String> =
+            list.split(',').map(|w| w.trim().to_lowercase()).filter(|w| !w.is_empty()).collect();
+        let is_known = |w: &str| ["all", "usual", "classic"].contains(&w) || all.iter().any(|c| c.name == w);
+        if let Some(unknown) = words.iter().map(|w| w.trim_start_matches('-')).find(|w| !is_known(w)) {
+            let names: Vec<&str> = all.iter().map(|c| c.name).collect();
+            return refused(format!("no {kind} '{unknown}': {kind}s are {}", names.join(", ")));
         }
-        Ok(chosen)
+        // A list that only takes out takes out of the usual.
+        let only_out = words.iter().all(|w| w.starts_with('-'));
+        let chosen = |choice: &Choice<'a>| {
+            let (mut is_in, mut named) = (only_out && choice.usual, false);
+            for word in &words {
+                match word.strip_prefix('-') {
+                    Some(out) if choice.is(out) => (is_in, named) = (false, false),
+                    None if choice.is(word) => (is_in, named) = (true, named || word == choice.name),
+                    _ => {}
+                }
+            }
+            is_in.then_some((choice.name, named))
+        };
+        let mut out: Vec<_> = all.iter().filter_map(chosen).collect();
+        if out.is_empty() {
+            return refused(format!("no {kind} is left of '{list}'"));
+        }
+        if custom.is_none() {
+            if out.contains(&("custom", true)) {
+                return refused(format!("the custom {kind} needs --custom-cpu and --custom-interval"));
+            }
+            out.retain(|(name, _)| *name != "custom");
+        }
+        Ok(out)
     }
 
-    /// The tasks asked for.
-    ///
-    /// # Errors
-    /// Unknown names, and a custom task that is not described.
     pub fn tasks(&self) -> Result<Vec<&'static TaskInfo>, ProbeError> {
-        let all: Vec<(&str, bool)> = TASKS.iter().map(|t| (t.name, t.classic)).collect();
-        let classic = |name: &str| find(name).is_some_and(|t| t.classic);
-        let chosen = self.described("task", &self.tasks, &all, &|set, name| match set {
-            "all" => Some(true),
-            "classic" | "usual" => Some(classic(name)),
-            _ => None,
-        })?;
+        let choice = |t: &'static TaskInfo| Choice { name: t.name, usual: t.classic, classic: t.classic };
+        let all: Vec<Choice<'_>> = TASKS.iter().map(choice).collect();
+        let chosen = self.choose("task", &self.tasks, &all)?;
         let of = |(name, named): &(&str, bool)| find(name).filter(|t| *named || !self.rt || t.real_time);
         let out: Vec<_> = chosen.iter().filter_map(of).collect();
         if out.is_empty() {
@@ -226,32 +210,20 @@ impl Params {
     }
 
     /// The loads asked for out of those there are, and whether each was named itself (then it must be had).
-    ///
-    /// # Errors
-    /// Unknown names, and a custom load that is not described.
     pub fn loads(&self, infos: &[&'static LoadInfo]) -> Result<Vec<(&'static LoadInfo, bool)>, ProbeError> {
-        let custom = self.custom()?.is_some();
-        let all: Vec<(&str, bool)> = infos.iter().map(|l| (l.name, l.by_default)).collect();
-        let info = |name: &str| infos.iter().find(|l| l.name == name).copied();
-        let chosen = self.described("load", &self.loads, &all, &|set, name| match set {
-            "all" => Some(true),
-            "usual" => info(name).map(|l| l.by_default),
-            "classic" => info(name).map(|l| l.classic && l.by_default),
-            _ => None,
-        })?;
-        let mut out: Vec<_> =
-            chosen.into_iter().filter_map(|(name, named)| Some((info(name)?, named))).collect();
+        let classic = |l: &LoadInfo| l.classic && l.by_default;
+        let choice =
+            |l: &&'static LoadInfo| Choice { name: l.name, usual: l.by_default, classic: classic(l) };
+        let all: Vec<Choice<'_>> = infos.iter().map(choice).collect();
+        let mut chosen = self.choose("load", &self.loads, &all)?;
         // The custom load belongs to what is usual once it is described.
-        if custom && self.loads == "usual" && !out.iter().any(|l| l.0.name == "custom") {
-            out.extend(info("custom").map(|l| (l, false)));
+        if self.custom()?.is_some() && self.loads == "usual" {
+            chosen.push(("custom", false));
         }
-        Ok(out)
+        let info = |name: &str| infos.iter().find(|l| l.name == name).copied();
+        Ok(chosen.into_iter().filter_map(|(name, named)| Some((info(name)?, named))).collect())
     }
 
-    /// What the user chose about tasks.
-    ///
-    /// # Errors
-    /// As [`Params::custom`].
     pub fn choices(&self, segment_ns: u64) -> Result<Choices, ProbeError> {
         Ok(Choices {
             custom: self.custom()?,
@@ -267,10 +239,7 @@ impl Params {
         })
     }
 
-    /// Attributes of the loads.
-    ///
-    /// # Errors
-    /// When a job file gives what the command line would refuse.
+    /// Attributes of the loads. A job file may give what the command line would refuse.
     pub fn load_attributes(&self) -> Result<Attributes, ProbeError> {
         let policy = self.load_prio.as_deref().map(policy).transpose().map_err(ProbeError::Usage)?;
         let (slice, clamp) = (self.load_slice.as_deref(), self.load_clamp.as_deref());
@@ -278,9 +247,6 @@ impl Params {
     }
 
     /// Attributes of the tasks, with the policy and CPUs that the global options say.
-    ///
-    /// # Errors
-    /// As [`Params::load_attributes`].
     pub fn task_attributes(
         &self,
         policy: Option<String>,

@@ -10,7 +10,9 @@ use machmeter_sys::cgroup::Group;
 use machmeter_sys::sched;
 use machmeter_sys::thread;
 
+use super::analyze::distinct;
 use super::around::Around;
+use super::oracle::Summary;
 use super::samples::{Cell, LoadNote, Samples, Segment, Setup};
 use super::worker::{TaskProcess, TaskRequest};
 
@@ -36,12 +38,9 @@ pub struct CellPlan {
     pub attributes: Attributes,
     /// Length of a segment, ns; those that the budget leaves no room for become shorter.
     pub segment_ns: u64,
-    /// Rounds: each has a segment of every cell.
     pub rounds: u32,
     /// Wall time for all, ns; none: as long as it takes.
     pub within_ns: Option<u64>,
-    /// Whether the order of loads and tasks is drawn anew in each round.
-    pub shuffled: bool,
 }
 
 impl CellPlan {
@@ -74,10 +73,7 @@ impl CellPlan {
 
 /// What accompanies a recording: settings of an A/B run that are put in force.
 pub trait Settings {
-    /// Puts setting `index` in force for the segments that follow.
-    ///
-    /// # Errors
-    /// In one line, when that fails; the recording ends there.
+    /// Puts setting `index` in force for the segments that follow. The recording ends where that fails.
     fn enter(&mut self, _index: usize) -> Result<(), ProbeError> {
         Ok(())
     }
@@ -98,9 +94,7 @@ pub struct OneSetting;
 impl Settings for OneSetting {}
 
 /// Records all cells of `plan` for every setting. What was recorded until something ended it is kept.
-///
-/// # Errors
-/// When a task cannot be started as asked, or a load that was asked for by name cannot be had.
+/// Errors: a task cannot be started as asked, or a load that was asked for by name cannot be had.
 pub fn record_cells(
     host: &Host<'_>,
     plan: &CellPlan,
@@ -110,20 +104,18 @@ pub fn record_cells(
     let begun_ns = thread::monotonic_ns();
     let mut recorder = Recorder::open(host, plan, begun_ns)?;
     let mut random = Random::new(host.seed);
-    let mut in_order = |n: usize| {
+    let mut shuffled = |n: usize| {
         let mut all: Vec<usize> = (0..n).collect();
-        if plan.shuffled {
-            random.shuffle(&mut all);
-        }
+        random.shuffle(&mut all);
         all
     };
     'rounds: for round in 0..plan.rounds {
         let passes = settings.order(round);
         for (pass, &setting) in passes.iter().enumerate() {
             settings.enter(setting)?;
-            let loads = in_order(plan.loads.len());
+            let loads = shuffled(plan.loads.len());
             for (i, &load) in loads.iter().enumerate() {
-                let tasks = in_order(plan.tasks.len());
+                let tasks = shuffled(plan.tasks.len());
                 let rounds_left = (plan.rounds - round - 1) as usize;
                 let passes_left = (rounds_left * passes.len() + passes.len() - 1 - pass) as u64;
                 let order = Order { load, tasks, setting, passes_left, loads_left: (loads.len() - i) as u64 };
@@ -170,14 +162,14 @@ impl<'a> Recorder<'a> {
             processes.push(start(name, stream, plan, host.seed, task_group.as_ref())?);
         }
         let of = |f: &dyn Fn(&TaskProcess) -> f64| processes.iter().map(f).fold(0.0, f64::max);
-        let ready = processes.first().map(TaskProcess::ready);
+        let ready = processes.first().map(|p| &p.ready);
         let setup = Setup {
             task_policy: ready.map_or(String::new(), |r| r.policy.clone()),
             load_policy: load_policy(plan),
             cpus: host.cpus.len(),
             timer_slack_ns: ready.and_then(|r| r.timer_slack_ns),
-            turns_per_ms: of(&|p| p.ready().turns_per_ms),
-            calibration_ns: of(&|p| p.ready().calibration_ns as f64) as u64,
+            turns_per_ms: of(&|p| p.ready.turns_per_ms),
+            calibration_ns: of(&|p| p.ready.calibration_ns as f64) as u64,
             ..Setup::default()
         };
         let samples = Samples { setup, ..Samples::default() };
@@ -209,12 +201,9 @@ impl<'a> Recorder<'a> {
         wait_until(thread::monotonic_ns() + if load.processes().is_empty() { 0 } else { SETTLE_NS });
         let mut going = true;
         for (k, &task) in order.tasks.iter().enumerate() {
-            if deadline::stop_requested() {
-                going = false;
-                break;
-            }
             let tasks_left = (order.tasks.len() - k) as u64;
-            let Some(length_ns) = self.length_ns(order, tasks_left) else {
+            let length_ns = self.length_ns(order, tasks_left).filter(|_| !deadline::stop_requested());
+            let Some(length_ns) = length_ns else {
                 going = false;
                 break;
             };
@@ -358,18 +347,14 @@ fn start(
     let request = TaskRequest { stream: stream.clone(), attributes: plan.attributes.clone(), seed };
     let process = TaskProcess::start(&request).map_err(|e| usage(&e))?;
     if let Some(group) = group {
-        group.add(process.ready().pid).map_err(|e| usage(&e))?;
+        group.add(process.ready.pid).map_err(|e| usage(&e))?;
     }
     Ok(process)
 }
 
-/// Adds what is not there yet.
 fn merge(into: &mut Vec<String>, from: &[String]) {
-    for text in from {
-        if !into.contains(text) {
-            into.push(text.clone());
-        }
-    }
+    into.extend_from_slice(from);
+    *into = distinct(into.drain(..));
 }
 
 /// Sleeps, or less when a signal asks to stop.
@@ -381,17 +366,16 @@ fn wait_until(until_ns: u64) {
 
 /// A segment in one line, for progress.
 pub(super) fn brief(cell: &Cell, segment: &Segment) -> String {
-    let n = segment.jobs.len().max(1) as f64;
-    let mean_ns = segment.jobs.iter().map(|j| j.lateness_ns(&cell.stream) as f64).sum::<f64>() / n;
-    let max_ns = segment.jobs.iter().map(|j| j.lateness_ns(&cell.stream)).max().unwrap_or(0);
-    let met = segment.jobs.iter().filter(|j| j.met(&cell.stream) == Some(true)).count() as f64 / n;
-    let (task, load) = (&cell.task, &cell.load);
+    let s = Summary::of(&cell.stream, &segment.jobs);
     let mut text = format!(
-        "{task} under {load}: late {} on average, {} at most",
-        human(mean_ns, Unit::Nanoseconds),
-        human(max_ns as f64, Unit::Nanoseconds)
+        "{} under {}: late {} on average, {} at most",
+        cell.task,
+        cell.load,
+        human(s.mean_late_ns.unwrap_or(0.0), Unit::Nanoseconds),
+        human(s.max_late_ns as f64, Unit::Nanoseconds)
     );
     if cell.stream.deadline_ns().is_some() {
+        let met = s.miss_share.map_or(0.0, |missed| 1.0 - missed);
         text += &format!(", {} of deadlines met", human(met, Unit::One));
     }
     text

@@ -8,7 +8,6 @@ pub struct Samples {
     pub setup: Setup,
     /// Cells in the order of the tasks, then of the loads; of an A/B run, those of setting A before those of B.
     pub cells: Vec<Cell>,
-    /// Each load that was asked for: its end, its caveats.
     pub loads: Vec<LoadNote>,
 }
 
@@ -16,13 +15,9 @@ pub struct Samples {
 pub struct Setup {
     /// Policy of the tasks, as in force.
     pub task_policy: String,
-    /// Policy of the loads, as in force.
     pub load_policy: String,
-    /// Whether `--rt` was given.
     pub real_time: bool,
-    /// Number of CPUs the tasks may use.
     pub cpus: usize,
-    /// Timer slack of the tasks, ns.
     pub timer_slack_ns: Option<u64>,
     /// Turns of the loop per ms of CPU time by calibration, and what that took, ns.
     pub turns_per_ms: f64,
@@ -38,7 +33,6 @@ pub struct Setup {
     /// Rounds that an A/B run was planned for: what its looks may spend depends on it. 0 when it is not known.
     #[serde(default)]
     pub ab_rounds: usize,
-    /// What the figures were predicted from, when they were not measured.
     pub predicted_from: Option<String>,
 }
 
@@ -66,7 +60,6 @@ pub struct Segment {
     pub scheduled: u64,
     /// Units of work that the load got done meanwhile, and for how long it was counted, ns.
     pub load_work: u64,
-    /// See `load_work`.
     pub load_ns: u64,
     /// Wait for a CPU by the kernel's account (`schedstat`), over the threads of the task; ns.
     pub run_delay_ns: Option<u64>,
@@ -74,11 +67,9 @@ pub struct Segment {
     pub on_cpu_ns: Option<u64>,
     pub voluntary: u64,
     pub involuntary: u64,
-    /// Time stolen by the hypervisor from all CPUs, ns.
     pub steal_ns: Option<u64>,
     /// Pressure: share of time in which some task waited for a CPU, by the kernel's account.
     pub cpu_pressure: Option<f64>,
-    /// Why the segment is not whole, if it is not.
     pub trouble: Option<String>,
 }
 

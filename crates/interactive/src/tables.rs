@@ -95,10 +95,7 @@ fn segment_columns(segments: &[(i32, i32, &Segment)]) -> Vec<Column> {
     out
 }
 
-/// Samples from their tables.
-///
-/// # Errors
-/// When the tables are not this probe's, lack a column or a note, or contradict each other.
+/// Errors: the tables are not this probe's, lack a column or a note, or contradict each other.
 pub fn from_tables(tables: &[Table]) -> Result<Samples, ProbeError> {
     let find = |name: &str| tables.iter().find(|t| t.name == name);
     let (Some(jobs), Some(segments)) = (find(JOBS), find(SEGMENTS)) else {
@@ -132,20 +129,7 @@ fn smalls<'a>(table: &'a Table, name: &str) -> Result<&'a [i32], ProbeError> {
     missing(table, name, table.i32s(name))
 }
 
-/// Columns of unequal length have no rows that could be read.
-fn even(table: &Table) -> Result<(), ProbeError> {
-    let rows = table.rows();
-    match table.columns.iter().find(|c| c.values.len() != rows) {
-        Some(c) => {
-            let text = format!("table {}: column {} has not {rows} rows as the first", table.name, c.name);
-            Err(ProbeError::Usage(text))
-        }
-        None => Ok(()),
-    }
-}
-
 fn read_segments(table: &Table, cells: &mut [Cell]) -> Result<(), ProbeError> {
-    even(table)?;
     let (cell, number) = (smalls(table, "cell")?, smalls(table, "segment")?);
     let numbers: Vec<&[i64]> = NUMBERS.iter().map(|n| wides(table, n.0)).collect::<Result<_, _>>()?;
     let pressure = missing(table, "cpu_pressure", table.f64s("cpu_pressure"))?;
@@ -171,7 +155,6 @@ fn read_segments(table: &Table, cells: &mut [Cell]) -> Result<(), ProbeError> {
 }
 
 fn read_jobs(table: &Table, cells: &mut [Cell]) -> Result<(), ProbeError> {
-    even(table)?;
     let [cell, segment, fate] = [smalls(table, "cell")?, smalls(table, "segment")?, smalls(table, "fate")?];
     let column = |name: &str| wides(table, name);
     let [number, release, wake] = [column("number")?, column("release_ns")?, column("wake_ns")?];
@@ -297,7 +280,6 @@ mod tests {
         assert!(change(&|t| t[0].columns[7].values = Values::I32(vec![9; 6])).contains("fate"));
         assert!(change(&|t| t[0].columns[0].values = Values::I32(vec![7; 6])).contains("no such segment"));
         assert!(change(&|t| t[0].columns[3].values = Values::I64(vec![-1; 6])).contains("negative"));
-        assert!(change(&|t| t[1].columns[2].values = Values::I64(vec![1; 2])).contains("rows"));
         assert!(change(&|t| t[1].columns[0].values = Values::I32(vec![2; 4])).contains("out of place"));
     }
 }

@@ -12,8 +12,7 @@ pub enum Kind {
     Plain,
 }
 
-/// What a user may choose about tasks.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Choices {
     /// Share of a CPU (0 to 1) and period, ns, of the custom task.
     pub custom: Option<(f64, u64)>,
@@ -23,14 +22,12 @@ pub struct Choices {
     pub turns_per_ms: Option<u64>,
     /// Length of a segment, ns: the ramp of X fits into it.
     pub segment_ns: u64,
-    /// Overload policy instead of the task's own.
     pub overload: Option<Overload>,
 }
 
 #[derive(Debug)]
 pub struct TaskInfo {
     pub name: &'static str,
-    /// What it stands for, in one line.
     pub description: &'static str,
     pub classic: bool,
     /// Run under `--rt`: interbench has audio, video and custom.
@@ -54,7 +51,6 @@ impl TaskInfo {
     }
 }
 
-/// All tasks, sorted by name.
 pub const TASKS: &[TaskInfo] = &[
     TaskInfo {
         name: "audio",
@@ -225,13 +221,9 @@ fn fixed(demand: Demand, turns_per_ms: u64) -> Demand {
 mod tests {
     use super::*;
 
-    const CHOICES: Choices = Choices {
-        custom: Some((0.25, 20 * MS)),
-        audio_buffers: 2,
-        turns_per_ms: None,
-        segment_ns: 12_000 * MS,
-        overload: None,
-    };
+    fn stream(name: &str, choices: Choices) -> Option<Stream> {
+        find(name).and_then(|t| t.stream(&Choices { segment_ns: 12_000 * MS, ..choices }))
+    }
 
     #[test]
     fn names_are_sorted_unique_and_lower_case() {
@@ -241,7 +233,8 @@ mod tests {
 
     #[test]
     fn classic_tasks_are_those_of_interbench() {
-        let of = |name: &str| find(name).and_then(|t| t.stream(&CHOICES)).unwrap();
+        let custom = Some((0.25, 20 * MS));
+        let of = |name: &str| stream(name, Choices { custom, ..Choices::default() }).unwrap();
         assert_eq!((of("audio").period_ns(), of("audio").cpu_ns(0)), (Some(50 * MS), Some(2_500_000)));
         assert_eq!((of("video").period_ns(), of("video").cpu_ns(0)), (Some(16_666_666), Some(6_666_666)));
         assert_eq!((of("custom").period_ns(), of("custom").cpu_ns(0)), (Some(20 * MS), Some(5 * MS)));
@@ -250,15 +243,15 @@ mod tests {
             (Some(0), Some(100 * MS), Some(0))
         );
         assert_eq!(of("gaming").deadline_ns(), None);
-        assert_eq!(find("custom").and_then(|t| t.stream(&Choices { custom: None, ..CHOICES })), None);
+        assert_eq!(stream("custom", Choices::default()), None);
     }
 
     #[test]
     fn fixed_work_replaces_cpu_time() {
-        let choices = Choices { turns_per_ms: Some(1000), ..CHOICES };
-        let video = find("video").and_then(|t| t.stream(&choices)).unwrap();
-        assert_eq!(video.demand, Demand::Turns { turns: 6_666 });
-        let x = find("x").and_then(|t| t.stream(&choices)).unwrap();
-        assert!(matches!(x.demand, Demand::RampTurns { most_turns: 100_000, .. }));
+        let demand = |name: &str| {
+            stream(name, Choices { turns_per_ms: Some(1000), ..Choices::default() }).unwrap().demand
+        };
+        assert_eq!(demand("video"), Demand::Turns { turns: 6_666 });
+        assert!(matches!(demand("x"), Demand::RampTurns { most_turns: 100_000, .. }));
     }
 }

@@ -68,7 +68,7 @@ fn owner(_: &[OsString]) -> u8 {
     let mut task = start(periodic(10 * MS, MS), Attributes::default());
     task.go(monotonic_ns() + 20 * MS, 60_000 * MS).unwrap();
     let (_requests, mut to) = role::starter::<(), i32>().unwrap();
-    to.send(&task.ready().pid).unwrap();
+    to.send(&task.ready.pid).unwrap();
     nanosleep_until(monotonic_ns() + 60_000 * MS);
     0
 }
@@ -111,11 +111,7 @@ fn here() -> Attributes {
 
 fn every_release_is_accounted_for() {
     let mut task = start(periodic(10 * MS, MS), here());
-    assert!(
-        task.ready().turns_per_ms > 100.0 && task.ready().timer_slack_ns == Some(1),
-        "{:?}",
-        task.ready()
-    );
+    assert!(task.ready.turns_per_ms > 100.0 && task.ready.timer_slack_ns == Some(1), "{:?}", task.ready);
     let s = record(&mut task, 505 * MS);
     assert_eq!((s.scheduled, s.jobs.len(), s.trouble.as_deref()), (51, 51, None));
     let numbers: Vec<u64> = s.jobs.iter().map(|j| j.number).collect();
@@ -135,17 +131,17 @@ fn every_release_is_accounted_for() {
 fn one_process_records_many_segments() {
     let stream = Stream { release: Release::Poisson { mean_ns: 2 * MS }, ..periodic(MS, 10_000) };
     let mut task = start(stream, Attributes::default());
-    let pid = task.ready().pid;
+    let pid = task.ready.pid;
     let segments: Vec<Segment> = (0..3).map(|_| record(&mut task, 200 * MS)).collect();
     assert!(segments.iter().all(|s| s.trouble.is_none() && s.jobs.len() > 40));
     assert_ne!(segments[0].jobs[0].release_ns, segments[1].jobs[0].release_ns, "each draws its own");
-    assert!(task.is_alive() && task.ready().pid == pid);
+    assert!(task.is_alive() && task.ready.pid == pid);
 }
 
 fn a_chain_is_one_task() {
     let stages = vec![Demand::Cpu { ns: MS }, Demand::Cpu { ns: MS / 2 }];
     let mut task = start(Stream { stages, ..periodic(20 * MS, MS) }, Attributes::default());
-    assert_eq!(task.ready().tids.len(), 3, "{:?}", task.ready());
+    assert_eq!(task.ready.tids.len(), 3, "{:?}", task.ready);
     let s = record(&mut task, 400 * MS);
     assert_eq!(s.jobs.len(), 20);
     let ran = s.jobs.iter().filter(|j| j.ran()).count() as u64;
@@ -177,7 +173,7 @@ fn what_is_refused_says_why() {
     let whole = Attributes { policy: Some("deadline:10ms/10ms/10ms".to_owned()), ..here() };
     let why = refused(whole);
     assert!(!why.is_empty() && !why.contains('\n'), "{why}");
-    assert_eq!(start(periodic(10 * MS, MS), with("batch")).ready().policy, "batch");
+    assert_eq!(start(periodic(10 * MS, MS), with("batch")).ready.policy, "batch");
 }
 
 fn a_stop_ends_a_segment_early() {
@@ -218,7 +214,7 @@ fn a_starved_task_is_lifted_and_tells() {
         assert!(s.jobs.iter().filter(|j| !j.ran()).count() > 10, "{s:?}");
     });
     let s = record(&mut task, 50 * MS);
-    assert_eq!((s.scheduled, task.ready().policy.as_str()), (10, "idle"));
+    assert_eq!((s.scheduled, task.ready.policy.as_str()), (10, "idle"));
 }
 
 fn what_a_task_could_not_get_to_counts_as_dropped() {
@@ -238,7 +234,7 @@ fn what_a_task_could_not_get_to_counts_as_dropped() {
 
 fn a_task_that_does_not_answer_is_killed() {
     let mut task = start(periodic(5 * MS, MS), Attributes::default());
-    let pid = task.ready().pid;
+    let pid = task.ready.pid;
     task.go(monotonic_ns() + 20 * MS, 50 * MS).unwrap();
     stop_process(pid).unwrap();
     let begun_ns = monotonic_ns();

@@ -1,11 +1,10 @@
 //! Burn: threads that want the CPU all the time (interbench's load of the same name).
 
-use machmeter_data::quantity::Unit;
 use machmeter_engine::cpu_work::Spinner;
 use machmeter_engine::load::LoadInfo;
 use machmeter_sys::thread;
 
-use crate::work::{LoadEntry, nothing_to_check};
+use crate::work::LoadEntry;
 
 /// CPU time of one unit of work, ns.
 const STRETCH_NS: u64 = 1_000_000;
@@ -15,11 +14,8 @@ pub(crate) static BURN: LoadEntry = LoadEntry {
         name: "burn",
         description: "Threads that compute all the time, one per CPU unless told otherwise.",
         work: "stretches of 1 ms CPU time",
-        unit: Unit::Hertz,
-        by_default: true,
-        classic: true,
+        ..LoadEntry::USUAL.info
     },
-    check: nothing_to_check,
     run: Some(|work| {
         let threads = work.threads_or_one_per_cpu()?;
         work.ready();
@@ -33,4 +29,5 @@ pub(crate) static BURN: LoadEntry = LoadEntry {
             Ok(())
         })
     }),
+    ..LoadEntry::USUAL
 };

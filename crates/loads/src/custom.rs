@@ -1,44 +1,37 @@
 //! Custom: a periodic load of any share and period (interbench's -C and -I).
 
-use machmeter_data::quantity::Unit;
 use machmeter_engine::load::{LoadError, LoadInfo, LoadRequest};
-use machmeter_engine::stream::Demand;
 
-use crate::streams::{periodic, play};
-use crate::work::LoadEntry;
+use crate::streams::play_share;
+use crate::work::{LoadEntry, usage};
 
 /// Below this period a job is mostly the cost of waking up.
 const PERIOD_MIN_NS: u64 = 50_000;
 const PERIOD_MAX_NS: u64 = 60_000_000_000;
-const ROUND_NS: u64 = 1_000_000_000;
 
 pub(crate) static CUSTOM: LoadEntry = LoadEntry {
     info: LoadInfo {
         name: "custom",
         description: "A periodic load of your own: so much of a CPU, so often.",
         work: "jobs",
-        unit: Unit::Hertz,
         by_default: false,
-        classic: true,
+        ..LoadEntry::USUAL.info
     },
     check: |request| demand(request).map(|_| ()),
-    run: Some(|work| {
-        let (cpu_ns, period_ns) = demand(work.request())?;
-        let jobs = (ROUND_NS / period_ns).max(1) as u32;
-        play(work, "mm-custom", &periodic(period_ns, Demand::Cpu { ns: cpu_ns }), jobs)
-    }),
+    run: Some(|work| play_share(work, "mm-custom", demand(work.request())?)),
 };
 
-/// CPU time per job and period, ns.
-fn demand(request: &LoadRequest) -> Result<(u64, u64), LoadError> {
-    let usage = |why: String| LoadError::Usage(format!("load 'custom': {why}"));
-    let (share, period_ns) =
-        request.custom.ok_or_else(|| usage("say how much of a CPU it wants, and how often".to_owned()))?;
+/// Share of a CPU, and period, ns.
+fn demand(request: &LoadRequest) -> Result<(f64, u64), LoadError> {
+    let refused = |why: String| Err(usage(request, why));
+    let Some((share, period_ns)) = request.custom else {
+        return refused("say how much of a CPU it wants, and how often".to_owned());
+    };
     if !(share > 0.0 && share <= 1.0) {
-        return Err(usage(format!("{} % of a CPU: more than 0 and at most 100 are possible", share * 100.0)));
+        return refused(format!("{} % of a CPU: more than 0 and at most 100 are possible", share * 100.0));
     }
     if !(PERIOD_MIN_NS..=PERIOD_MAX_NS).contains(&period_ns) {
-        return Err(usage(format!("an interval of {period_ns} ns: 50 us to 60 s are possible")));
+        return refused(format!("an interval of {period_ns} ns: 50 us to 60 s are possible"));
     }
-    Ok(((share * period_ns as f64) as u64, period_ns))
+    Ok((share, period_ns))
 }

@@ -18,12 +18,6 @@ use rustix::fs::{FlockOperation, Mode, OFlags};
 
 const PREFIX: &str = "machmeter-load-";
 
-/// A directory that exists and is locked.
-#[derive(Debug)]
-pub(crate) struct OwnDirectory {
-    _lock: File,
-}
-
 /// A path for a directory of a load of this process in `parent`; nothing is made.
 pub(crate) fn choose(parent: &Path) -> PathBuf {
     // The standard library seeds its hash tables from the system's random numbers.
@@ -31,23 +25,21 @@ pub(crate) fn choose(parent: &Path) -> PathBuf {
     parent.join(format!("{PREFIX}{}-{random:016x}", std::process::id()))
 }
 
-impl OwnDirectory {
-    /// Makes the directory; it must not exist.
-    pub(crate) fn create(path: &Path) -> Result<Self, LoadError> {
-        let parent = path.parent().unwrap_or(path).display();
-        let refused =
-            |e: io::Error| LoadError::Usage(format!("directory {parent}: no files can be made there: {e}"));
-        DirBuilder::new().mode(0o700).create(path).map_err(refused)?;
-        let lock = open(path).map_err(refused)?;
-        rustix::fs::flock(&lock, FlockOperation::LockShared)
-            .or_else(|e| if e == rustix::io::Errno::NOTSUP { Ok(()) } else { Err(e) })
-            .map_err(|e| refused(e.into()))?;
-        // A sweep may have come between the two steps.
-        if fs::symlink_metadata(path).is_ok_and(|m| m.is_dir()) {
-            Ok(Self { _lock: lock })
-        } else {
-            Err(refused(io::Error::other("it was removed at once")))
-        }
+/// Makes the directory, which must not exist; returns the lock on it.
+pub(crate) fn create(path: &Path) -> Result<File, LoadError> {
+    let parent = path.parent().unwrap_or(path).display();
+    let refused =
+        |e: io::Error| LoadError::Usage(format!("directory {parent}: no files can be made there: {e}"));
+    DirBuilder::new().mode(0o700).create(path).map_err(refused)?;
+    let lock = open(path).map_err(refused)?;
+    rustix::fs::flock(&lock, FlockOperation::LockShared)
+        .or_else(|e| if e == rustix::io::Errno::NOTSUP { Ok(()) } else { Err(e) })
+        .map_err(|e| refused(e.into()))?;
+    // A sweep may have come between the two steps.
+    if fs::symlink_metadata(path).is_ok_and(|m| m.is_dir()) {
+        Ok(lock)
+    } else {
+        Err(refused(io::Error::other("it was removed at once")))
     }
 }
 
@@ -114,9 +106,9 @@ mod tests {
         fs::create_dir(&outside).unwrap();
         fs::write(outside.join("kept"), "x").unwrap();
         let path = choose(parent.path());
-        let own = OwnDirectory::create(&path).unwrap();
+        let own = create(&path).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
-        assert!(OwnDirectory::create(&path).is_err(), "what exists is not taken over");
+        assert!(create(&path).is_err(), "what exists is not taken over");
         symlink(&outside, path.join("link")).unwrap();
         fs::create_dir(path.join("inner")).unwrap();
         fs::write(path.join("inner/file"), "y").unwrap();
@@ -139,7 +131,7 @@ mod tests {
             fs::create_dir(d).unwrap();
             fs::write(d.join("file"), "x").unwrap();
         }
-        let lock = OwnDirectory::create(&locked).unwrap();
+        let lock = create(&locked).unwrap();
         symlink(&other, &link).unwrap();
         sweep(parent.path());
         assert!(!dead.exists());
@@ -152,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_parent_that_is_not_there_is_named() {
-        let e = OwnDirectory::create(&choose(Path::new("/nowhere/at/all"))).unwrap_err();
+        let e = create(&choose(Path::new("/nowhere/at/all"))).unwrap_err();
         assert!(matches!(&e, LoadError::Usage(t) if t.contains("/nowhere/at/all")), "{e}");
     }
 }

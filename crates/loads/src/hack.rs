@@ -7,12 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock};
 use std::thread::{Builder, Scope};
 
-use machmeter_data::quantity::Unit;
-use machmeter_engine::load::{LoadError, LoadInfo, LoadRequest};
+use machmeter_engine::load::{LoadError, LoadInfo};
 use machmeter_sys::task_headroom::TaskHeadroom;
 use machmeter_sys::thread::{monotonic_ns, nanosleep_until};
 
-use crate::work::{LoadEntry, Work};
+use crate::work::{LoadEntry, Work, usage};
 
 /// Threads that send and threads that receive in a group, and bytes of a message, as in hackbench.
 const SENDERS: usize = 20;
@@ -40,14 +39,14 @@ pub(crate) static HACK: LoadEntry = LoadEntry {
         name: "hack",
         description: "Groups of 20 threads that send to 20 others through socket pairs (hackbench), 10 groups at most.",
         work: "messages of 100 bytes",
-        unit: Unit::Hertz,
         by_default: false,
-        classic: true,
+        ..LoadEntry::USUAL.info
     },
-    check: |request: &LoadRequest| match request.threads {
-        Some(n) if n as usize > GROUPS => Err(LoadError::Usage(format!(
-            "load 'hack': {n} groups of {GROUP_THREADS} threads are too many: give 1 to {GROUPS}"
-        ))),
+    check: |request| match request.threads {
+        Some(n) if n as usize > GROUPS => {
+            let why = format!("{n} groups of {GROUP_THREADS} threads are too many: give 1 to {GROUPS}");
+            Err(usage(request, why))
+        }
         _ => Ok(()),
     },
     run: Some(|work| {

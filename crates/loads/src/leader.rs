@@ -159,14 +159,12 @@ impl Led {
 
     /// The worker's own end is not the load's.
     fn pass_on(&mut self, message: Message, to: &mut Replies) {
-        match message {
-            Message::Ended => {}
-            message => {
-                message.send(to);
-                if let Message::Group(path) = message {
-                    self.groups.push(path);
-                }
-            }
+        if message == Message::Ended {
+            return;
+        }
+        message.send(to);
+        if let Message::Group(path) = message {
+            self.groups.push(path);
         }
     }
 

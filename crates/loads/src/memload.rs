@@ -22,7 +22,7 @@ use machmeter_sys::pressure::{self, Resource};
 use machmeter_sys::thread::monotonic_ns;
 
 use crate::message::Message;
-use crate::work::{LoadEntry, Work};
+use crate::work::{LoadEntry, Work, usage};
 use budget::{BLOCK_BYTES, LEAST_BYTES, WorkingSet};
 use touch::TouchOrder;
 
@@ -41,13 +41,13 @@ pub(crate) static MEMLOAD: LoadEntry = LoadEntry {
         description: "Memory pressure: allocates, touches, moves and frees, in a memory group of its own where there is one.",
         work: "bytes touched",
         unit: Unit::BytesPerSecond,
-        by_default: true,
-        classic: true,
+        ..LoadEntry::USUAL.info
     },
     check: |request| match request.memory_bytes {
-        Some(bytes) if bytes < LEAST_BYTES => Err(LoadError::Usage(format!(
-            "load 'memload': {bytes} bytes of memory are too little: give at least {LEAST_BYTES}"
-        ))),
+        Some(bytes) if bytes < LEAST_BYTES => {
+            let why = format!("{bytes} bytes of memory are too little: give at least {LEAST_BYTES}");
+            Err(usage(request, why))
+        }
         _ => Ok(()),
     },
     run: Some(run),
@@ -172,7 +172,6 @@ impl<'w> Memload<'w> {
         ended.map_err(LoadError::Cannot)
     }
 
-    /// Out-of-memory kills in the group so far.
     fn kills(&self) -> u64 {
         self.group.as_ref().and_then(Group::oom_kills).unwrap_or(0)
     }
@@ -204,8 +203,10 @@ impl<'w> Memload<'w> {
         let cannot = |e: &RoleError| LoadError::Cannot(format!("its memory process {e}"));
         while !self.work.stopped() {
             match toucher.receive(monotonic_ns() + LISTEN_NS) {
-                Ok(message) => self.hear(message)?,
-                Err(RoleError::Late) => {}
+                Ok(Message::Ready) if !std::mem::replace(&mut self.ready, true) => self.work.ready(),
+                Ok(Message::Caveat(text)) => self.work.caveat(text),
+                Ok(Message::Failure { text, .. }) => return Err(LoadError::Cannot(text)),
+                Ok(_) | Err(RoleError::Late) => {}
                 Err(RoleError::Ended(_)) => break,
                 Err(e) => return Err(cannot(&e)),
             }
@@ -216,16 +217,6 @@ impl<'w> Memload<'w> {
         }
         toucher.kill();
         toucher.peer_mut().wait(END_WITHIN_NS).ok_or_else(|| cannot(&RoleError::Late))
-    }
-
-    fn hear(&mut self, message: Message) -> Result<(), LoadError> {
-        match message {
-            Message::Ready if !std::mem::replace(&mut self.ready, true) => self.work.ready(),
-            Message::Caveat(text) => self.work.caveat(text),
-            Message::Failure { text, .. } => return Err(LoadError::Cannot(text)),
-            _ => {}
-        }
-        Ok(())
     }
 }
 

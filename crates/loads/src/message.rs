@@ -26,7 +26,6 @@ pub(crate) struct Order {
     pub(crate) request: LoadRequest,
     /// The directory the worker makes if it needs one. It is chosen beforehand, so that everybody knows what to remove.
     pub(crate) directory: PathBuf,
-    /// Number of the descriptor of the counters.
     pub(crate) counters_fd: i32,
 }
 
@@ -42,7 +41,6 @@ impl Order {
 pub(crate) enum Message {
     Ready,
     Caveat(String),
-    /// What it did to the machine and undoes.
     SideEffect(String),
     /// An empty control group to remove when all is over.
     Group(PathBuf),

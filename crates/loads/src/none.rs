@@ -1,24 +1,20 @@
 //! No load: the idle machine, for comparison.
 
-use machmeter_data::quantity::Unit;
 use machmeter_engine::load::{LoadInfo, LoadReport, RunningLoad};
 
-use crate::work::{LoadEntry, nothing_to_check};
+use crate::work::LoadEntry;
 
 pub(crate) static NONE: LoadEntry = LoadEntry {
     info: LoadInfo {
         name: "none",
         description: "Nothing: the machine as it is.",
         work: "nothings",
-        unit: Unit::Hertz,
-        by_default: true,
-        classic: true,
+        ..LoadEntry::USUAL.info
     },
-    check: nothing_to_check,
     run: None,
+    ..LoadEntry::USUAL
 };
 
-/// The load that is not there.
 pub(crate) struct Nothing;
 
 impl RunningLoad for Nothing {

@@ -25,10 +25,9 @@ pub(crate) static READ: LoadEntry = LoadEntry {
         description: "Reads a file from end to end again and again, past the page cache where possible.",
         work: "bytes",
         unit: Unit::BytesPerSecond,
-        by_default: true,
-        classic: true,
+        ..LoadEntry::USUAL.info
     },
-    check: |request| check_budget("read", request, LEAST_BUDGET_BYTES),
+    check: |request| check_budget(request, LEAST_BUDGET_BYTES),
     run: Some(|work| {
         let directory = work.directory()?;
         let file_bytes = file_bytes(&work.request().directory, work.request().disk_bytes)?;
@@ -83,7 +82,7 @@ impl<'d> Reader<'d> {
         let deadline_ns = monotonic_ns() + PREPARE_WITHIN_NS;
         let mut writer = Writer::create(directory, file_bytes, seed)?;
         let mut blocks = 0;
-        while blocks < writer.blocks() && (blocks < LEAST_BLOCKS || monotonic_ns() < deadline_ns) {
+        while blocks < writer.blocks && (blocks < LEAST_BLOCKS || monotonic_ns() < deadline_ns) {
             if stopped() {
                 return Ok(None);
             }
@@ -98,7 +97,6 @@ impl<'d> Reader<'d> {
         Ok(Some(Self { directory, file, buffer, order, random: Random::new(seed), round, next: 0 }))
     }
 
-    /// Reads one block; returns its bytes.
     pub(crate) fn read_next(&mut self) -> Result<u64, LoadError> {
         if self.next == 0 {
             self.file.drop_cached();
@@ -119,6 +117,7 @@ impl<'d> Reader<'d> {
 mod tests {
     use super::*;
     use crate::write::Incompressible;
+    use crate::write::tests::assert_at_the_device;
 
     #[test]
     fn every_block_is_read_once_a_round_in_both_orders_and_holds_what_was_written() {
@@ -144,15 +143,7 @@ mod tests {
                 seen.sort_unstable();
                 assert_eq!(seen, sequential, "round {round}");
             }
-            let after = DeviceTraffic::of_current_thread();
-            if let (Some(before), Some(after)) = (before, after) {
-                let read_bytes = after.since(&before).read_bytes;
-                if read_bytes == 0 {
-                    println!("skipped: {} is no real disk", directory.path().display());
-                } else {
-                    assert!(read_bytes >= counted && read_bytes < counted + (2 << 20), "{read_bytes}");
-                }
-            }
+            assert_at_the_device(before, |t| t.read_bytes, counted);
         }
     }
 

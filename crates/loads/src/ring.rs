@@ -3,10 +3,9 @@
 use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
 use std::sync::Mutex;
 
-use machmeter_data::quantity::Unit;
-use machmeter_engine::load::{LoadError, LoadInfo, LoadRequest};
+use machmeter_engine::load::{LoadError, LoadInfo};
 
-use crate::work::{LoadEntry, Work};
+use crate::work::{LoadEntry, Work, usage};
 
 const THREADS_MIN: usize = 2;
 /// Each thread has two descriptors; the usual limit is 1024.
@@ -17,24 +16,17 @@ pub(crate) static RING: LoadEntry = LoadEntry {
         name: "ring",
         description: "Threads that pass a token round through pipes, one per CPU and at least two unless told otherwise.",
         work: "passes of the token",
-        unit: Unit::Hertz,
-        by_default: true,
-        classic: true,
+        ..LoadEntry::USUAL.info
     },
-    check,
+    check: |request| match request.threads {
+        Some(n) if !(THREADS_MIN as u32..=THREADS_MAX).contains(&n) => {
+            Err(usage(request, format!("{n} threads: {THREADS_MIN} to {THREADS_MAX} are possible")))
+        }
+        _ => Ok(()),
+    },
     run: Some(circle),
 };
 
-fn check(request: &LoadRequest) -> Result<(), LoadError> {
-    match request.threads {
-        Some(n) if n < THREADS_MIN as u32 || n > THREADS_MAX => Err(LoadError::Usage(format!(
-            "load 'ring': {n} threads: {THREADS_MIN} to {THREADS_MAX} are possible"
-        ))),
-        _ => Ok(()),
-    }
-}
-
-/// A thread's place in the ring.
 type Place = Mutex<Option<(PipeReader, PipeWriter)>>;
 
 fn circle(work: &Work) -> Result<(), LoadError> {

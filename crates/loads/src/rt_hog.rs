@@ -1,14 +1,12 @@
 //! Rt-hog: a real-time thread of known duty on one CPU, against which no normal thread can do anything. The truth of what it
 //! takes away is known, so it is also what a measurement can be tested with.
 
-use machmeter_data::quantity::Unit;
 use machmeter_engine::load::{LoadError, LoadInfo, LoadRequest};
-use machmeter_engine::stream::Demand;
 use machmeter_sys::affinity;
 use machmeter_sys::sched::{self, Policy};
 
-use crate::streams::{periodic, play};
-use crate::work::{LoadEntry, Work};
+use crate::streams::play_share;
+use crate::work::{LoadEntry, Work, usage};
 
 const PRIORITY: u8 = 50;
 /// Unless told otherwise 2 ms in each 20 ms.
@@ -17,103 +15,54 @@ const DUTY: (f64, u64) = (0.1, 20_000_000);
 const SHARE_MAX: f64 = 0.5;
 const PERIOD_MIN_NS: u64 = 100_000;
 const PERIOD_MAX_NS: u64 = 1_000_000_000;
-const ROUND_NS: u64 = 1_000_000_000;
 
 pub(crate) static RT_HOG: LoadEntry = LoadEntry {
     info: LoadInfo {
         name: "rt-hog",
         description: "A FIFO real-time thread that takes 2 ms of every 20 ms on one CPU; needs real-time rights.",
         work: "bursts",
-        unit: Unit::Hertz,
-        by_default: true,
         classic: false,
+        ..LoadEntry::USUAL.info
     },
     check,
     run: Some(hog),
 };
 
-fn usage(why: impl std::fmt::Display) -> LoadError {
-    LoadError::Usage(format!("load 'rt-hog': {why}"))
-}
-
 fn check(request: &LoadRequest) -> Result<(), LoadError> {
     let (share, period_ns) = request.custom.unwrap_or(DUTY);
     if !(share > 0.0 && share <= SHARE_MAX) {
-        return Err(usage(format!(
-            "a duty of {} %: more than 0 and at most {} are possible",
-            share * 100.0,
-            SHARE_MAX * 100.0
-        )));
+        let (duty, most) = (share * 100.0, SHARE_MAX * 100.0);
+        let why = format!("a duty of {duty} %: more than 0 and at most {most} are possible");
+        return Err(usage(request, why));
     }
     if !(PERIOD_MIN_NS..=PERIOD_MAX_NS).contains(&period_ns) {
-        return Err(usage(format!("a period of {period_ns} ns: 100 us to 1 s are possible")));
+        return Err(usage(request, format!("a period of {period_ns} ns: 100 us to 1 s are possible")));
     }
     let policy = policy(request)?;
     // On a thread that ends at once, so that a refusal comes before anything runs.
     let tried = std::thread::scope(|scope| scope.spawn(|| sched::apply(policy)).join());
-    tried.map_or(Ok(()), |t| t.map_err(usage))
+    tried.map_or(Ok(()), |t| t.map_err(|e| usage(request, e)))
 }
 
 /// The policy asked for, which must be a real-time one.
 fn policy(request: &LoadRequest) -> Result<Policy, LoadError> {
-    match request.attributes.policy().map_err(usage)? {
+    match request.attributes.policy().map_err(|e| usage(request, e))? {
         _ if request.attributes.policy.is_none() => Ok(Policy::Fifo(PRIORITY)),
         policy @ (Policy::Fifo(_) | Policy::Rr(_)) => Ok(policy),
-        other => Err(usage(format!("the policy {other} is no real-time one: use fifo or rr"))),
+        other => Err(usage(request, format!("the policy {other} is no real-time one: use fifo or rr"))),
     }
 }
 
 fn hog(work: &Work) -> Result<(), LoadError> {
-    let (share, period_ns) = work.request().custom.unwrap_or(DUTY);
-    let cpu = work.cpus()?.first().copied().ok_or_else(|| usage("no CPU is allowed"))?;
-    affinity::pin(cpu).map_err(usage)?;
-    sched::apply(policy(work.request())?).map_err(usage)?;
+    let request = work.request();
+    let (share, period_ns) = request.custom.unwrap_or(DUTY);
+    let cpu = work.cpus()?.first().copied().ok_or_else(|| usage(request, "no CPU is allowed"))?;
+    affinity::pin(cpu).map_err(|e| usage(request, e))?;
+    sched::apply(policy(request)?).map_err(|e| usage(request, e))?;
     work.side_effect(format!(
         "CPU {cpu} belonged to a real-time thread for {} us of every {} us",
         (share * period_ns as f64 / 1e3).round(),
         period_ns / 1_000
     ));
-    let demand = Demand::Cpu { ns: (share * period_ns as f64) as u64 };
-    play(work, "mm-rt-hog", &periodic(period_ns, demand), (ROUND_NS / period_ns).max(1) as u32)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use machmeter_engine::attributes::Attributes;
-
-    fn request(custom: Option<(f64, u64)>, policy: Option<&str>) -> LoadRequest {
-        LoadRequest {
-            name: "rt-hog".to_owned(),
-            threads: None,
-            custom,
-            attributes: Attributes { policy: policy.map(str::to_owned), ..Attributes::default() },
-            cpus: String::new(),
-            directory: ".".into(),
-            disk_bytes: 0,
-            memory_bytes: None,
-            seed: 1,
-        }
-    }
-
-    #[test]
-    fn a_hog_of_more_than_half_a_cpu_or_without_real_time_is_refused() {
-        let allowed = [(None, None), (Some((0.5, 1_000_000)), Some("rr:10")), (None, Some("fifo:98"))];
-        for (custom, policy) in allowed {
-            // Without the right to real time, that is the only reason to refuse.
-            let refused = check(&request(custom, policy)).map_err(|e| e.to_string());
-            assert!(refused.as_ref().map_or_else(|e| e.contains("refused: "), |()| true), "{refused:?}");
-        }
-        let refused = [
-            (Some((0.51, 1_000_000)), None, "51 %"),
-            (Some((0.0, 1_000_000)), None, "0 %"),
-            (Some((f64::NAN, 1_000_000)), None, "NaN"),
-            (Some((0.1, 10)), None, "10 ns"),
-            (None, Some("other:5"), "other:5"),
-        ];
-        for (custom, policy, named) in refused {
-            let e = check(&request(custom, policy)).unwrap_err().to_string();
-            assert!(e.contains(named) && !e.contains('\n'), "{e}");
-        }
-    }
+    play_share(work, "mm-rt-hog", (share, period_ns))
 }

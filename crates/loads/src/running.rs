@@ -32,7 +32,6 @@ pub(crate) struct Running {
     over: bool,
 }
 
-/// Starts the leader of a checked request and waits until the load works.
 pub(crate) fn start(request: &LoadRequest) -> Result<Box<dyn RunningLoad>, LoadError> {
     let cannot = |e: std::io::Error| LoadError::Cannot(format!("load '{}': {e}", request.name));
     directory::sweep(&request.directory);

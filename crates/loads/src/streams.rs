@@ -9,23 +9,32 @@ use std::sync::Arc;
 
 use crate::work::Work;
 
-/// A periodic stream that drops what it is too late for.
-pub(crate) fn periodic(period_ns: u64, demand: Demand) -> Stream {
-    Stream {
+/// Least length of a round that takes a share of a CPU, ns.
+const ROUND_NS: u64 = 1_000_000_000;
+
+/// Takes a share of a CPU in each period, see [`play`].
+pub(crate) fn play_share(work: &Work, name: &str, (share, period_ns): (f64, u64)) -> Result<(), LoadError> {
+    let demand = Demand::Cpu { ns: (share * period_ns as f64) as u64 };
+    play(work, name, period_ns, demand, (ROUND_NS / period_ns).max(1))
+}
+
+/// Runs a periodic stream, which drops what it is too late for, in as many threads as asked for, 1 if nothing was said, until
+/// it is time to stop. One unit of work is an executed job. A round has `jobs` releases, which a ramp must go through once.
+pub(crate) fn play(
+    work: &Work,
+    name: &str,
+    period_ns: u64,
+    demand: Demand,
+    jobs: u64,
+) -> Result<(), LoadError> {
+    let stream = &Stream {
         release: Release::Periodic { period_ns },
         demand,
         deadline: Deadline::Next,
         overload: Overload::Drop,
         stages: Vec::new(),
-    }
-}
-
-/// Runs the stream in as many threads as asked for, 1 if nothing was said, until it is time to stop. One unit of work is
-/// an executed job. The run is made of rounds of `jobs` releases, which a ramp must go through once.
-pub(crate) fn play(work: &Work, name: &str, stream: &Stream, jobs: u32) -> Result<(), LoadError> {
-    let period_ns =
-        stream.period_ns().ok_or_else(|| LoadError::Cannot("a stream without a period".to_owned()))?;
-    let round_ns = period_ns * u64::from(jobs);
+    };
+    let round_ns = period_ns * jobs;
     work.ready();
     work.threads(name, work.request().threads.unwrap_or(1) as usize, |lane| {
         let nothing = (process::program(), vec![ARGUMENT.into(), NOTHING.name.into()]);

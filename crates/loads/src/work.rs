@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fmt::Display;
+use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
@@ -9,8 +10,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
 
+use machmeter_data::quantity::Unit;
 use machmeter_engine::load::{LoadError, LoadInfo, LoadRequest};
-use machmeter_engine::role::{self, MessageReader};
+use machmeter_engine::role::{self, MessageReader, RoleError};
 use machmeter_engine::worker::Worker;
 use machmeter_sys::affinity;
 use machmeter_sys::oom;
@@ -19,8 +21,9 @@ use machmeter_sys::sched::Policy;
 use machmeter_sys::shared::SharedCounters;
 use machmeter_sys::thread::monotonic_ns;
 use machmeter_sys::topology::CpuSet;
+use serde::de::DeserializeOwned;
 
-use crate::directory::OwnDirectory;
+use crate::directory;
 use crate::message::{LANES, Message, Order, Replies};
 
 pub(crate) const WORKER: Worker = Worker { name: "load-work", run: do_the_work };
@@ -28,7 +31,6 @@ pub(crate) const WORKER: Worker = Worker { name: "load-work", run: do_the_work }
 /// More threads than this are a slip of the finger.
 const THREADS_MAX: u32 = 4096;
 
-/// Stack of a thread; no load needs much.
 const STACK_BYTES: usize = 256 * 1024;
 
 /// Caveats and side effects beyond this number are not told: the list is for people.
@@ -37,10 +39,8 @@ const REMARKS_MAX: usize = 32;
 /// How long the order may take to arrive.
 const ORDER_WITHIN_NS: u64 = 2_000_000_000;
 
-/// How a load works, see [`LoadEntry::run`].
 pub type Run = fn(&Work) -> Result<(), LoadError>;
 
-/// A load: what it says about itself, and how it works.
 #[derive(Debug)]
 pub struct LoadEntry {
     pub info: LoadInfo,
@@ -52,9 +52,21 @@ pub struct LoadEntry {
     pub run: Option<Run>,
 }
 
-/// For loads that take any request.
-pub fn nothing_to_check(_: &LoadRequest) -> Result<(), LoadError> {
-    Ok(())
+impl LoadEntry {
+    /// What most loads have: no wish of its own to check, work that is counted, used when none are named, one of
+    /// interbench's.
+    pub(crate) const USUAL: Self = Self {
+        info: LoadInfo {
+            name: "",
+            description: "",
+            work: "",
+            unit: Unit::Hertz,
+            by_default: true,
+            classic: true,
+        },
+        check: |_| Ok(()),
+        run: None,
+    };
 }
 
 /// Checks what every load has in common, then what this one wants.
@@ -67,10 +79,8 @@ pub(crate) fn check(entry: &LoadEntry, request: &LoadRequest) -> Result<(), Load
             return Err(usage(request, "priority 99 is kept for what has to stop it: use 1 to 98"));
         }
         Policy::Deadline { .. } if !crate::ONLY_THREADS.contains(&entry.info.name) => {
-            return Err(usage(
-                request,
-                "it starts processes, which the kernel forbids to the deadline policy",
-            ));
+            let why = "it starts processes, which the kernel forbids to the deadline policy";
+            return Err(usage(request, why));
         }
         _ => {}
     }
@@ -82,7 +92,7 @@ pub(crate) fn check(entry: &LoadEntry, request: &LoadRequest) -> Result<(), Load
     (entry.check)(request)
 }
 
-fn usage(request: &LoadRequest, why: impl Display) -> LoadError {
+pub(crate) fn usage(request: &LoadRequest, why: impl Display) -> LoadError {
     LoadError::Usage(format!("load '{}': {why}", request.name))
 }
 
@@ -100,7 +110,7 @@ pub struct Work {
     said: Arc<Mutex<Said>>,
     placement: Mutex<Placement>,
     directory_path: PathBuf,
-    directory: Mutex<Option<OwnDirectory>>,
+    directory_lock: Mutex<Option<File>>,
 }
 
 /// A deadline thread may not start others (`sched(7)`), so that policy is applied by each thread of [`Work::threads`], and
@@ -127,12 +137,10 @@ impl Work {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// The flag behind [`Work::stopped`].
     pub fn stop_flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.stop)
     }
 
-    /// Says that the load works from now on.
     pub fn ready(&self) {
         self.step(|placement| placement.ready = true);
     }
@@ -167,7 +175,6 @@ impl Work {
         Count { counters: Arc::clone(&self.counters), lane: lane % LANES }
     }
 
-    /// The CPUs the load may use.
     pub fn cpus(&self) -> Result<Vec<usize>, LoadError> {
         affinity::mask().map(|m| m.to_vec()).map_err(|e| LoadError::Cannot(e.to_string()))
     }
@@ -223,9 +230,9 @@ impl Work {
     /// however that comes.
     /// Errors: one line naming the directory and why it can't be made.
     pub fn directory(&self) -> Result<&Path, LoadError> {
-        let mut made = self.directory.lock().unwrap_or_else(PoisonError::into_inner);
-        if made.is_none() {
-            *made = Some(OwnDirectory::create(&self.directory_path)?);
+        let mut lock = self.directory_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        if lock.is_none() {
+            *lock = Some(directory::create(&self.directory_path)?);
         }
         Ok(&self.directory_path)
     }
@@ -288,16 +295,24 @@ fn do_the_work(_: &[OsString]) -> u8 {
     u8::from(ended.is_err())
 }
 
-fn prepare(
+/// The only order of a process of a load, and a flag that is set when nobody asks for more.
+pub(crate) fn take_order<Order: DeserializeOwned + 'static>(
     mut requests: MessageReader<Order>,
+) -> Result<(Order, Arc<AtomicBool>), RoleError> {
+    let order = requests.next(Some(monotonic_ns() + ORDER_WITHIN_NS))?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let at_end = Arc::clone(&stop);
+    requests.listen(move |_| at_end.store(true, Ordering::Relaxed))?;
+    Ok((order, stop))
+}
+
+fn prepare(
+    requests: MessageReader<Order>,
     said: Arc<Mutex<Said>>,
 ) -> Result<(&'static LoadEntry, Work), LoadError> {
     let cannot = |e: io::Error| LoadError::Cannot(format!("the process of a load: {e}"));
-    let order = requests.next(Some(monotonic_ns() + ORDER_WITHIN_NS));
-    let order = order.map_err(|e| LoadError::Cannot(format!("the leader of a load {e}")))?;
-    let stop = Arc::new(AtomicBool::new(false));
-    let at_end = Arc::clone(&stop);
-    requests.listen(move |_| at_end.store(true, Ordering::Relaxed)).map_err(cannot)?;
+    let (order, stop) =
+        take_order(requests).map_err(|e| LoadError::Cannot(format!("the leader of a load {e}")))?;
     let counters = order.counters().map_err(cannot)?;
     let entry = crate::entry(&order.request.name)?;
     let placement = Placement { missing_threads: by_thread(&order.request), ready: false };
@@ -308,7 +323,7 @@ fn prepare(
         said,
         placement: Mutex::new(placement),
         directory_path: order.directory,
-        directory: Mutex::new(None),
+        directory_lock: Mutex::new(None),
     };
     Ok((entry, work))
 }

@@ -8,7 +8,7 @@ use machmeter_engine::load::{LoadError, LoadInfo, LoadRequest};
 use machmeter_stats::random::Random;
 use machmeter_sys::disk::{self, AlignedBytes, BlockFile, DeviceTraffic};
 
-use crate::work::{LoadEntry, Work};
+use crate::work::{LoadEntry, Work, usage};
 
 /// Bytes of one write where the budget allows: large, as of a program that copies a file.
 const BLOCK_BYTES: usize = 1 << 20;
@@ -32,10 +32,9 @@ pub(crate) static WRITE: LoadEntry = LoadEntry {
         description: "Streaming writes of incompressible data to a file, past the page cache where possible.",
         work: "bytes",
         unit: Unit::BytesPerSecond,
-        by_default: true,
-        classic: true,
+        ..LoadEntry::USUAL.info
     },
-    check: |request| check_budget("write", request, LEAST_FILE_BYTES),
+    check: |request| check_budget(request, LEAST_FILE_BYTES),
     run: Some(|work| {
         let directory = work.directory()?;
         let file_bytes = file_bytes(&work.request().directory, work.request().disk_bytes)?;
@@ -54,15 +53,13 @@ pub(crate) static WRITE: LoadEntry = LoadEntry {
     }),
 };
 
-/// Refuses a budget of fewer than `least_bytes` before anything is started.
-pub(crate) fn check_budget(name: &str, request: &LoadRequest, least_bytes: u64) -> Result<(), LoadError> {
-    if request.disk_bytes >= least_bytes {
+pub(crate) fn check_budget(request: &LoadRequest, least_bytes: u64) -> Result<(), LoadError> {
+    let bytes = request.disk_bytes;
+    if bytes >= least_bytes {
         return Ok(());
     }
-    Err(LoadError::Usage(format!(
-        "load '{name}': a budget of {} bytes of files is too small: give at least {least_bytes}",
-        request.disk_bytes
-    )))
+    let why = format!("a budget of {bytes} bytes of files is too small: give at least {least_bytes}");
+    Err(usage(request, why))
 }
 
 /// Bytes that files in `directory` may take: the budget, and no more than 5 % of what is free there.
@@ -149,7 +146,8 @@ pub(crate) struct Writer<'d> {
     directory: &'d Path,
     pub(crate) file: BlockFile,
     data: Incompressible,
-    blocks: u64,
+    /// Of the file when it has its size.
+    pub(crate) blocks: u64,
     next: u64,
 }
 
@@ -164,7 +162,6 @@ impl<'d> Writer<'d> {
         Ok(Self { directory, file, data, blocks: (file_bytes / block_bytes as u64).max(1), next: 0 })
     }
 
-    /// Writes one block; returns its bytes.
     pub(crate) fn write_next(&mut self) -> Result<u64, LoadError> {
         let block_bytes = self.block_bytes() as u64;
         let written = self.file.write_at(self.data.block(), self.next * block_bytes);
@@ -176,17 +173,25 @@ impl<'d> Writer<'d> {
     pub(crate) fn block_bytes(&self) -> usize {
         self.data.block_bytes
     }
-
-    /// Blocks of the file when it has its size.
-    pub(crate) fn blocks(&self) -> u64 {
-        self.blocks
-    }
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use std::collections::HashSet;
+
+    /// Asserts that the device did since `before` what was counted, and little more.
+    pub(crate) fn assert_at_the_device(
+        before: Option<DeviceTraffic>,
+        part: fn(&DeviceTraffic) -> u64,
+        counted: u64,
+    ) {
+        let Some((after, before)) = DeviceTraffic::of_current_thread().zip(before) else { return };
+        match part(&after.since(&before)) {
+            0 => println!("skipped: no real disk"),
+            bytes => assert!((counted..counted + (2 << 20)).contains(&bytes), "{bytes} of {counted}"),
+        }
+    }
 
     #[test]
     fn the_data_has_full_entropy_and_no_two_equal_parts() {
@@ -216,9 +221,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let size_bytes = 5 * 64 * 1024 + 100;
         let writer = Writer::create(directory.path(), size_bytes, 1).unwrap();
-        assert_eq!((writer.block_bytes() as u64) * writer.blocks(), size_bytes / 4_096 * 4_096);
+        assert_eq!((writer.block_bytes() as u64) * writer.blocks, size_bytes / 4_096 * 4_096);
         let mut writer = Writer::create(directory.path(), 5 << 20, 1).unwrap();
-        assert_eq!((writer.blocks(), writer.block_bytes()), (5, BLOCK_BYTES));
+        assert_eq!((writer.blocks, writer.block_bytes()), (5, BLOCK_BYTES));
         let before = DeviceTraffic::of_current_thread();
         let counted: u64 = (0..12).map(|_| writer.write_next().unwrap()).sum();
         assert_eq!(counted, 12 << 20);
@@ -226,15 +231,7 @@ mod tests {
         writer.file.read_at(last.as_mut_slice(), 4 << 20).unwrap();
         let e = writer.file.read_at(last.as_mut_slice(), 5 << 20).unwrap_err();
         assert_eq!(e.kind(), io::ErrorKind::UnexpectedEof);
-        let after = DeviceTraffic::of_current_thread();
-        if let (Some(before), Some(after)) = (before, after) {
-            let written = after.since(&before).written_bytes;
-            if written == 0 {
-                println!("skipped: {} is no real disk", directory.path().display());
-            } else {
-                assert!(written >= counted && written < counted + (2 << 20), "{written} of {counted}");
-            }
-        }
+        assert_at_the_device(before, |t| t.written_bytes, counted);
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
     }
 

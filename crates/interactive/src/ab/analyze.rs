@@ -15,7 +15,6 @@ use crate::samples::Samples;
 /// Smallest change that matters when a recording does not say: 10 %, or 1 point.
 const DEFAULT_DELTA: f64 = 0.1;
 
-/// What came out of an A/B run.
 #[derive(Debug, Clone, Default)]
 pub struct Outcome {
     /// `interactive.ab_change` of every cell and figure.

@@ -38,13 +38,11 @@ pub(super) enum Request {
     Check,
 }
 
-/// What the guard says of its command.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Reply {
     Done,
     Stays(i32),
-    /// Why, in one line.
     Failed(String),
 }
 
@@ -71,7 +69,6 @@ fn run(_: &[OsString]) -> u8 {
     })
 }
 
-/// Starts a command and sees whether it stays.
 fn start(command: &str) -> Result<Running, String> {
     let begun_ns = monotonic_ns();
     let mut running = Running::spawn(command).map_err(|e| format!("cannot be started: {e}"))?;

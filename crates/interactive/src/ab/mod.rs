@@ -7,11 +7,8 @@
 //! The unit is the round: four segments of each cell, ABBA or BAAB by a coin. Its difference is the mean of B less the mean of
 //! A: of logarithms for lateness (mean, p95 or p99), of shares for misses and desired CPU. Student's t over rounds tests it.
 //! The standard error of a figure borrows strength from the other cells (`evidence`). Interim looks are few and spend the
-//! error bound (`spending`), and Holm's procedure over all cells and figures bounds the probability of any false verdict by 5 %.
+//! error bound (`interim_looks`), and Holm's procedure over all cells and figures bounds the probability of any false verdict by 5 %.
 //! Equivalence is two one-sided tests within delta.
-//!
-//! # Evidence
-//! `tests` has what this comes to on simulated machines with memory, bursts and drift.
 
 mod analyze;
 mod evidence;

@@ -23,9 +23,7 @@ pub fn fit(plan: &mut CellPlan, tasks: usize, within_ns: u64) {
 
 /// Records `plan`, whose time [`fit`] has shared out, under the two settings that `commands` make. `delta` is the smallest
 /// change that matters, as a fraction.
-///
-/// # Errors
-/// As [`run::record_cells`]; one line when a setting cannot be put in force or does not stay so.
+/// Errors: those of [`run::record_cells`]; a setting cannot be put in force or does not stay so.
 pub fn record(
     host: &Host<'_>,
     plan: &CellPlan,
@@ -105,7 +103,6 @@ mod tests {
             segment_ns: 0,
             rounds: 1,
             within_ns: None,
-            shuffled: true,
         }
     }
 

@@ -32,16 +32,13 @@ struct InForce {
 }
 
 impl Settings {
-    /// The settings that `commands` make: A, then B.
     pub fn new(commands: [String; 2]) -> Self {
         Self { commands, in_force: None, left_behind: Vec::new() }
     }
 
     /// Puts `setting` (0 for A, 1 for B) in force, unless it is already. A command that stays and has died meanwhile is an
     /// error, since nobody knows since when the setting was gone.
-    ///
-    /// # Errors
-    /// One line with the command and its last line of output when it fails.
+    /// Errors have the command and its last line of output.
     pub fn apply(&mut self, setting: usize) -> Result<(), ProbeError> {
         self.check()?;
         if self.in_force.as_ref().is_some_and(|f| f.setting == setting) {
@@ -76,9 +73,6 @@ impl Settings {
     }
 
     /// Whether the setting in force is still so: to be asked after each segment.
-    ///
-    /// # Errors
-    /// One line when the command that makes it stay has ended.
     pub fn check(&mut self) -> Result<(), ProbeError> {
         let Some(InForce { setting, guard: Some((guard, _)) }) = &mut self.in_force else { return Ok(()) };
         let why = match guard.ask(&Request::Check, REPLY_WITHIN_NS) {
@@ -103,7 +97,6 @@ impl Settings {
         }
     }
 
-    /// Whether the setting in force is a command that stays.
     pub fn stays(&self) -> bool {
         self.in_force.as_ref().is_some_and(|f| f.guard.is_some())
     }

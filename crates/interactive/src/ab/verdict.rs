@@ -59,7 +59,6 @@ pub struct Row {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judgment {
-    /// One per series, in their order.
     pub rows: Vec<Row>,
     pub rounds: usize,
     pub looks: usize,

@@ -54,7 +54,7 @@ fn preempt(view: &CellView<'_>) -> Metric {
     // What is below zero is the resolution of two clocks.
     let xs: Vec<f64> = series.values.iter().map(|x| x.max(0.0)).collect();
     let Some(value) = mean(&xs) else { return view.refuse(&info::PREEMPT, "no job was executed") };
-    let m = Metric::new(&info::PREEMPT, view.params(), value, "mean", n as u64);
+    let m = view.metric(&info::PREEMPT, value, "mean", n);
     let m = with_estimate(m, &mean_interval(&xs, &series.lengths, LEVEL), method::MEAN);
     with_tail(m, &xs)
 }
@@ -74,7 +74,7 @@ pub(super) struct Accounts {
     pub(super) most_ns: f64,
     pub(super) kernel_ns: f64,
     pub(super) length_ns: f64,
-    pub(super) jobs: u64,
+    pub(super) jobs: usize,
 }
 
 /// Both accounts; `None` where the kernel told nothing.
@@ -89,7 +89,7 @@ pub(super) fn accounts(view: &CellView<'_>, undisturbed_ns: Option<f64>) -> Opti
         out.most_ns += waits as f64 + preempted as f64;
         out.kernel_ns += kernel as f64;
         out.length_ns += s.length_ns as f64;
-        out.jobs += s.jobs.len() as u64;
+        out.jobs += s.jobs.len();
     }
     out.recorded_ns = out.recorded_ns.max(0.0);
     (out.jobs > 0).then_some(out)
@@ -98,7 +98,7 @@ pub(super) fn accounts(view: &CellView<'_>, undisturbed_ns: Option<f64>) -> Opti
 /// Sum of the waits for wake-ups of one segment, ns, and the wake-ups. While the job before was still at work the task did not
 /// wait for a CPU: of a release that came meanwhile, only what lies after that job's end counts, and of all the releases that
 /// one late wake-up cost, only the first.
-fn waits(jobs: &[Job]) -> (u64, u64) {
+pub(crate) fn waits(jobs: &[Job]) -> (u64, u64) {
     let (mut busy_until_ns, mut sum_ns, mut wakeups) = (0, 0, 0);
     for j in jobs {
         let head_start_ns = busy_until_ns.max(j.release_ns) - j.release_ns;
@@ -117,5 +117,5 @@ fn kernel_wait(view: &CellView<'_>, undisturbed_ns: Option<f64>) -> Option<Metri
         return Some(view.refuse(&info::KERNEL_WAIT, "the kernel counted no wait at all"));
     }
     let ratio = a.recorded_ns / a.kernel_ns;
-    Some(Metric::new(&info::KERNEL_WAIT, view.params(), ratio, "ratio of sums", a.jobs))
+    Some(view.metric(&info::KERNEL_WAIT, ratio, "ratio of sums", a.jobs))
 }

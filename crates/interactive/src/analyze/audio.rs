@@ -38,7 +38,6 @@ pub(super) fn safe_buffer(xruns: &[usize]) -> Option<usize> {
     xruns.iter().position(|x| *x == 0).map(|i| i + 1)
 }
 
-/// Xruns per buffer and the smallest safe one.
 pub(super) fn of_cell(view: &CellView<'_>) -> Vec<Metric> {
     let Some(counts) = xruns(view) else { return Vec::new() };
     let n = view.jobs.len();
@@ -55,7 +54,7 @@ pub(super) fn of_cell(view: &CellView<'_>) -> Vec<Metric> {
         .collect();
     let estimator = "fewest periods without an xrun";
     out.push(match safe_buffer(&counts) {
-        Some(k) => Metric::new(&info::SAFE_BUFFER, view.params(), k as f64, estimator, n as u64),
+        Some(k) => view.metric(&info::SAFE_BUFFER, k as f64, estimator, n),
         None => view.refuse(&info::SAFE_BUFFER, &format!("even {MOST_BUFFERS} periods of buffer ran dry")),
     });
     out

@@ -29,7 +29,7 @@ pub(super) fn all(views: &[CellView<'_>], loads: &[LoadNote]) -> Vec<Dataset> {
         .filter(|(_, of): &(&str, Vec<_>)| !of.is_empty())
         .collect();
     // Alike ones follow each other, so that a view can set them side by side.
-    out.extend(tasks.iter().map(|(task, of)| latency_table(task, of)));
+    out.extend(tasks.iter().filter_map(|(task, of)| latency_table(task, of)));
     out.extend(tasks.iter().map(|(task, of)| lateness(task, of)));
     out.extend(load_work(views, loads));
     out.extend(audio(views));
@@ -38,7 +38,7 @@ pub(super) fn all(views: &[CellView<'_>], loads: &[LoadNote]) -> Vec<Dataset> {
 }
 
 /// Each once, in the order in which they first come.
-pub(super) fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
+pub(crate) fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
     let mut out = Vec::new();
     for one in all {
         if !out.contains(&one) {
@@ -92,7 +92,18 @@ pub(super) fn cpu_share(view: &CellView<'_>) -> Option<f64> {
     super::figures::of_desired_cpu(view).value
 }
 
-fn latency_table(task: &str, views: &[&CellView<'_>]) -> Dataset {
+fn table(
+    id: &str,
+    title: &str,
+    caption: &str,
+    columns: Vec<TableColumn>,
+    rows: Vec<TableRow>,
+) -> Option<Dataset> {
+    let shape = |rows| Shape::CostTable(CostTable { columns, rows });
+    (!rows.is_empty()).then(|| Dataset::new(id, title, caption, shape(rows)))
+}
+
+fn latency_table(task: &str, views: &[&CellView<'_>]) -> Option<Dataset> {
     let columns = vec![
         TableColumn::new("Latency", Unit::Nanoseconds),
         TableColumn::new("SD", Unit::Nanoseconds),
@@ -111,13 +122,14 @@ fn latency_table(task: &str, views: &[&CellView<'_>]) -> Dataset {
         ];
         TableRow { name: v.load_name(), cells }
     });
-    Dataset::new(
+    let table = table(
         "interactive.latency_table",
         "Latency under each load",
         "Laid out as interbench does. Latency runs from the scheduled release to the begin of the job; SD is its true standard deviation.",
-        Shape::CostTable(CostTable { columns, rows: rows.collect() }),
-    )
-    .with_params(params([("task", task.into())]))
+        columns,
+        rows.collect(),
+    )?;
+    Some(table.with_params(params([("task", task.into())])))
 }
 
 fn lateness(task: &str, views: &[&CellView<'_>]) -> Dataset {
@@ -176,66 +188,55 @@ fn load_work(views: &[CellView<'_>], loads: &[LoadNote]) -> Option<Dataset> {
         TableRow { name, cells }
     };
     let names = distinct(worked.iter().map(|v| (v.load_name(), v.cell.load.as_str())));
-    let rows: Vec<TableRow> = names.into_iter().map(row).collect();
+    let rows = names.into_iter().map(row).collect();
     let mut columns = vec![TableColumn::new("unit of work", None)];
     columns.extend(tasks.iter().map(|t| TableColumn::new(format!("beside {t}"), Unit::Hertz)));
-    (!rows.is_empty()).then(|| {
-        Dataset::new(
-            "interactive.load_work",
-            "Work of the loads",
-            "Units of work per second that each load (row) got done beside each task: what the task's latency costs.",
-            Shape::CostTable(CostTable { columns, rows }),
-        )
-    })
+    table(
+        "interactive.load_work",
+        "Work of the loads",
+        "Units of work per second that each load (row) got done beside each task: what the task's latency costs.",
+        columns,
+        rows,
+    )
 }
 
 fn audio(views: &[CellView<'_>]) -> Option<Dataset> {
-    let rows: Vec<TableRow> = views
-        .iter()
-        .filter_map(|v| {
-            let counts = xruns(v)?;
-            let safe = match (safe_buffer(&counts), v.stream().period_ns()) {
-                (Some(k), Some(period_ns)) => {
-                    format!("{k} ({})", human((k as u64 * period_ns) as f64, Unit::Nanoseconds))
-                }
-                _ => format!("none up to {MOST_BUFFERS}"),
-            };
-            let mut cells: Vec<Cell> = counts.iter().map(|c| Cell::Number(*c as f64)).collect();
-            cells.push(Cell::Text(safe));
-            Some(TableRow { name: format!("{} under {}", v.cell.task, v.load_name()), cells })
-        })
-        .collect();
+    let row = |v: &CellView<'_>| {
+        let counts = xruns(v)?;
+        let safe = match (safe_buffer(&counts), v.stream().period_ns()) {
+            (Some(k), Some(period_ns)) => {
+                format!("{k} ({})", human((k as u64 * period_ns) as f64, Unit::Nanoseconds))
+            }
+            _ => format!("none up to {MOST_BUFFERS}"),
+        };
+        let mut cells: Vec<Cell> = counts.iter().map(|c| Cell::Number(*c as f64)).collect();
+        cells.push(Cell::Text(safe));
+        Some(TableRow { name: format!("{} under {}", v.cell.task, v.load_name()), cells })
+    };
+    let rows = views.iter().filter_map(row).collect();
     let mut columns: Vec<TableColumn> = (1..=MOST_BUFFERS)
         .map(|k| TableColumn::new(format!("{k} period{}", if k == 1 { "" } else { "s" }), Unit::Count))
         .collect();
     columns.push(TableColumn::new("safe buffer", None));
-    (!rows.is_empty()).then(|| {
-        Dataset::new(
-            "interactive.audio",
-            "Audio buffers",
-            "Times a buffer of so many periods ran dry in the recording, and the smallest that never did. Consecutive late periods are one \
-             xrun; a dropped release is late for every buffer.",
-            Shape::CostTable(CostTable { columns, rows }),
-        )
-    })
+    table(
+        "interactive.audio",
+        "Audio buffers",
+        "Times a buffer of so many periods ran dry in the recording, and the smallest that never did. Consecutive late periods are one \
+         xrun; a dropped release is late for every buffer.",
+        columns,
+        rows,
+    )
 }
 
 fn frame_table(views: &[CellView<'_>]) -> Option<Dataset> {
-    let rows: Vec<TableRow> = views
-        .iter()
-        .filter(|v| v.kind() == Kind::Frames)
-        .filter_map(|v| {
-            let f = frames(v)?;
-            let cells = vec![
-                number(Some(f.median_ns)),
-                number(Some(f.p99_ns)),
-                number(Some(f.low_percentile_hz)),
-                number(Some(f.low_tail_mean_hz)),
-                number(Some(f.stutters as f64 / f.time_s * 60.0)),
-            ];
-            Some(TableRow { name: format!("{} under {}", v.cell.task, v.load_name()), cells })
-        })
-        .collect();
+    let row = |v: &CellView<'_>| {
+        let f = frames(v)?;
+        let per_minute = f.stutters as f64 / f.time_s * 60.0;
+        let figures = [f.median_ns, f.p99_ns, f.low_percentile_hz, f.low_tail_mean_hz, per_minute];
+        let cells = figures.map(|x| number(Some(x))).to_vec();
+        Some(TableRow { name: format!("{} under {}", v.cell.task, v.load_name()), cells })
+    };
+    let rows = views.iter().filter_map(row).collect();
     let columns = vec![
         TableColumn::new("median frame time", Unit::Nanoseconds),
         TableColumn::new("p99 frame time", Unit::Nanoseconds),
@@ -243,15 +244,14 @@ fn frame_table(views: &[CellView<'_>]) -> Option<Dataset> {
         TableColumn::new("1 % low (mean of slowest)", Unit::Hertz),
         TableColumn::new("stutters per minute", Unit::Count),
     ];
-    (!rows.is_empty()).then(|| {
-        Dataset::new(
-            "interactive.frames",
-            "Frames",
-            "Time between the ends of consecutive frames. Both 1 % lows that are in use: the rate at the 99th percentile of frame times, and \
-             the rate of the mean of the slowest hundredth. A stutter is a frame that comes later than half of the task's own frame time.",
-            Shape::CostTable(CostTable { columns, rows }),
-        )
-    })
+    table(
+        "interactive.frames",
+        "Frames",
+        "Time between the ends of consecutive frames. Both 1 % lows that are in use: the rate at the 99th percentile of frame times, and \
+         the rate of the mean of the slowest hundredth. A stutter is a frame that comes later than half of the task's own frame time.",
+        columns,
+        rows,
+    )
 }
 
 #[cfg(test)]

@@ -14,7 +14,6 @@ pub(super) const QUANTILES: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 0.999];
 /// Quantiles of lateness that are metrics of their own, with intervals.
 pub(super) const OWN_QUANTILES: [f64; 3] = [0.95, 0.99, 0.999];
 
-/// All figures of this kind of one cell.
 pub(super) fn of_cell(view: &CellView<'_>) -> Vec<Metric> {
     if view.jobs.is_empty() {
         return vec![view.refuse(&info::LATENESS, "no segment was recorded whole")];
@@ -34,10 +33,9 @@ pub(super) fn lateness_series(view: &CellView<'_>) -> Series {
 fn lateness(view: &CellView<'_>) -> Metric {
     let series = lateness_series(view);
     let xs = &series.values;
-    let m =
-        Metric::new(&info::LATENESS, view.params(), mean(xs).unwrap_or(f64::NAN), "mean", xs.len() as u64);
+    let m = view.metric(&info::LATENESS, mean(xs).unwrap_or(f64::NAN), "mean", xs.len());
     let m = with_estimate(m, &mean_interval(xs, &series.lengths, LEVEL), method::MEAN);
-    view.with_blocks(with_tail(m, xs), xs, mean)
+    view.with_blocks(with_tail(m, xs), xs.len(), |block| mean(&xs[block]))
 }
 
 /// Adds the quantiles that at least one sample lies beyond, and the maximum.
@@ -64,7 +62,7 @@ fn jitter(view: &CellView<'_>) -> Metric {
         (e.interval.low, e.interval.high) = (e.interval.low.max(0.0).sqrt(), e.interval.high.sqrt());
         e
     });
-    let m = Metric::new(&info::JITTER, view.params(), sd, "standard deviation", xs.len() as u64);
+    let m = view.metric(&info::JITTER, sd, "standard deviation", xs.len());
     with_estimate(m, &e, method::MEAN)
 }
 
@@ -79,9 +77,9 @@ fn lateness_quantiles(view: &CellView<'_>) -> Vec<Metric> {
         let value = quantile(&s, q).unwrap_or(f64::NAN);
         let m = Metric::new(&info::LATENESS_QUANTILE, p, value, "quantile", n as u64);
         let m = with_estimate(m, &quantile_interval(xs, q, &series.lengths, LEVEL), method::RANK);
-        let mut m = view.with_blocks(m, xs, |b| {
-            let enough = (1.0 - q) * b.len() as f64 >= 1.0;
-            enough.then(|| sorted(b).ok().and_then(|b| quantile(&b, q))).flatten()
+        let mut m = view.with_blocks(m, n, |block| {
+            let enough = (1.0 - q) * block.len() as f64 >= 1.0;
+            quantile(&sorted(&xs[block]).ok().filter(|_| enough)?, q)
         });
         if m.ci.is_none() {
             m.flag("W314");
@@ -106,39 +104,32 @@ pub(super) fn met_flags(view: &CellView<'_>) -> Option<Vec<bool>> {
 
 fn met(view: &CellView<'_>) -> Option<Metric> {
     let flags = met_flags(view)?;
-    let hits: Vec<f64> = flags.iter().map(|f| f64::from(u8::from(*f))).collect();
+    let hits: Vec<f64> = flags.iter().map(|f| f64::from(*f)).collect();
     let value = mean(&hits).unwrap_or(f64::NAN);
     let like: Vec<f64> = view.jobs.iter().map(|j| j.response_ns as f64).collect();
-    let m = Metric::new(&info::MET, view.params(), value, "share of scheduled releases", flags.len() as u64);
+    let m = view.metric(&info::MET, value, "share of scheduled releases", flags.len());
     let kind = if value == 0.0 || value == 1.0 { method::BOUND } else { method::SHARE };
     let m = with_estimate(m, &share_interval(&flags, &like, &view.lengths, LEVEL), kind);
-    Some(view.with_blocks(m, &hits, mean))
+    Some(view.with_blocks(m, hits.len(), |block| mean(&hits[block])))
 }
 
 /// CPU got over CPU asked for. Where the task never sleeps, over wall time; where the ask is not known (starts of programs),
 /// jobs executed over jobs due.
 pub(super) fn of_desired_cpu(view: &CellView<'_>) -> Metric {
-    type Of<'f> = Box<dyn Fn(&Job) -> f64 + 'f>;
-    let known = view.jobs.iter().all(|j| view.asked_ns(j).is_some());
+    let each = |of: &dyn Fn(&Job) -> f64| view.jobs.iter().map(of).collect::<Vec<f64>>();
+    let asked: Option<Vec<f64>> = view.jobs.iter().map(|j| view.asked_ns(j)).collect();
+    let known = asked.is_some();
     let cpu = |j: &Job| j.cpu_ns as f64;
-    let (got, asked, estimator): (Of<'_>, Of<'_>, &str) = if view.back_to_back() {
-        (Box::new(cpu), Box::new(|j: &Job| j.response_ns as f64), "CPU got over wall time")
-    } else if known {
-        (Box::new(cpu), Box::new(|j: &Job| view.asked_ns(j).unwrap_or(0.0)), "CPU got over CPU asked for")
-    } else {
-        (
-            Box::new(|j: &Job| f64::from(u8::from(j.ran()))),
-            Box::new(|_: &Job| 1.0),
-            "jobs executed over jobs due",
-        )
+    let (num, den, estimator) = match asked {
+        _ if view.back_to_back() => (each(&cpu), each(&|j| j.response_ns as f64), "CPU got over wall time"),
+        Some(asked) => (each(&cpu), asked, "CPU got over CPU asked for"),
+        None => (each(&|j| f64::from(j.ran())), each(&|_| 1.0), "jobs executed over jobs due"),
     };
-    let num: Vec<f64> = view.jobs.iter().map(&got).collect();
-    let den: Vec<f64> = view.jobs.iter().map(&asked).collect();
     let (sum_num, sum_den): (f64, f64) = (num.iter().sum(), den.iter().sum());
     if sum_den <= 0.0 {
         return view.refuse(&info::DESIRED_CPU, "no CPU time was asked for");
     }
-    let m = Metric::new(&info::DESIRED_CPU, view.params(), sum_num / sum_den, estimator, num.len() as u64);
+    let m = view.metric(&info::DESIRED_CPU, sum_num / sum_den, estimator, num.len());
     let mut m = with_estimate(m, &ratio_interval(&num, &den, &view.lengths, LEVEL), method::MEAN);
     // Of the wall time, and of the jobs due, nobody gets more than all.
     if (view.back_to_back() || !known)
@@ -146,21 +137,17 @@ pub(super) fn of_desired_cpu(view: &CellView<'_>) -> Metric {
     {
         m.ci = Interval::new(ci.level, ci.low, ci.high.min(1.0), &ci.method);
     }
-    let index: Vec<f64> = (0..num.len()).map(|i| i as f64).collect();
-    let ratio = |part: &[f64]| {
-        let at = || part.iter().map(|i| *i as usize);
-        let below: f64 = at().map(|i| den[i]).sum();
-        (below > 0.0).then(|| at().map(|i| num[i]).sum::<f64>() / below)
-    };
-    view.with_blocks(m, &index, ratio)
+    view.with_blocks(m, num.len(), |block| {
+        let below: f64 = den[block.clone()].iter().sum();
+        (below > 0.0).then(|| num[block].iter().sum::<f64>() / below)
+    })
 }
 
 fn counts(view: &CellView<'_>) -> Vec<Metric> {
-    let n = view.jobs.len() as u64;
     let scheduled: u64 = view.segments.iter().map(|s| s.scheduled).sum();
     let recorded = view.jobs.iter().filter(|j| j.ran()).count();
     let dropped = view.jobs.len() - recorded;
-    let metric = |info, value: f64| Metric::new(info, view.params(), value, "count", n);
+    let metric = |info, value: f64| view.metric(info, value, "count", view.jobs.len());
     let mut out = vec![
         metric(&info::SCHEDULED, scheduled as f64),
         metric(&info::RECORDED, recorded as f64),
@@ -184,7 +171,6 @@ pub(super) fn longest_miss_run(view: &CellView<'_>) -> Option<usize> {
     view.by_segment().map(of).max()
 }
 
-/// Median with its interval, quantiles and maximum.
 pub(super) fn median_metric(
     view: &CellView<'_>,
     info: &machmeter_data::MetricInfo,
@@ -193,7 +179,7 @@ pub(super) fn median_metric(
 ) -> Metric {
     let xs = &series.values;
     let Some(value) = median_of(xs) else { return view.refuse(info, why_not) };
-    let m = Metric::new(info, view.params(), value, "median", xs.len() as u64);
+    let m = view.metric(info, value, "median", xs.len());
     let m = with_estimate(m, &quantile_interval(xs, 0.5, &series.lengths, LEVEL), method::RANK);
     with_tail(m, xs)
 }

@@ -27,7 +27,6 @@ pub(super) fn frame_times(view: &CellView<'_>) -> Series {
     out
 }
 
-/// What is said of the frames of a cell.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Frames {
     /// Rate at the 99th percentile of frame times, Hz.
@@ -36,13 +35,10 @@ pub(super) struct Frames {
     pub(super) low_tail_mean_hz: f64,
     /// Frames that came later than half of the task's own frame time.
     pub(super) stutters: usize,
-    /// Time over all frames, s.
     pub(super) time_s: f64,
-    /// Median frame time, ns.
     pub(super) median_ns: f64,
     /// The task's own, ns.
     pub(super) own_ns: f64,
-    /// 99th percentile, ns.
     pub(super) p99_ns: f64,
     pub(super) n: usize,
 }
@@ -116,10 +112,10 @@ fn lows(view: &CellView<'_>, f: &Frames, times: &Series) -> [Metric; 2] {
 
 fn stutters(view: &CellView<'_>, f: &Frames, times: &Series) -> Metric {
     let is: Vec<bool> = times.values.iter().map(|t| *t > STUTTER * f.own_ns).collect();
-    let flags: Vec<f64> = is.iter().map(|s| f64::from(u8::from(*s))).collect();
+    let flags: Vec<f64> = is.iter().map(|s| f64::from(*s)).collect();
     let seconds: Vec<f64> = times.values.iter().map(|t| t / 1e9).collect();
     let rate = f.stutters as f64 / f.time_s;
-    let m = Metric::new(&info::STUTTERS, view.params(), rate, "count per time", f.n as u64);
+    let m = view.metric(&info::STUTTERS, rate, "count per time", f.n);
     if f.stutters > 0 {
         return with_estimate(m, &ratio_interval(&flags, &seconds, &times.lengths, LEVEL), method::MEAN);
     }

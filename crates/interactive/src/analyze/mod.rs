@@ -1,7 +1,7 @@
 //! The analysis of a recording: a pure function from samples to figures, findings and pictures.
 //!
 //! Intervals are those of [`machmeter_stats::serial`]: jobs next to each other are alike, and segments are units where there
-//! are enough of them. Everything is computed without resampling, so the seed changes nothing.
+//! are enough of them. Nothing is resampled.
 
 mod account;
 mod audio;
@@ -22,11 +22,14 @@ use machmeter_data::record::Finding;
 use machmeter_engine::Analysis;
 
 use super::samples::Samples;
+pub(crate) use account::waits;
+pub(crate) use datasets::distinct;
+
 use account::Accounts;
 use view::{CellView, whole};
 
 /// Analyzes a recording. The verdicts of an A/B run come from elsewhere; here its cells have a parameter `setting` (A or B).
-pub fn analyze(samples: &Samples, _seed: u64) -> Analysis {
+pub fn analyze(samples: &Samples) -> Analysis {
     let views: Vec<CellView<'_>> = samples.cells.iter().map(|c| CellView::new(samples, c)).collect();
     let alone = account::undisturbed(&views);
     let cost = |v: &CellView<'_>| alone.get(&v.cell.task).copied();
@@ -79,7 +82,6 @@ fn balance(views: &[CellView<'_>]) -> Option<Finding> {
     })
 }
 
-/// Waits by both accounts over all cells.
 fn kernel(views: &[CellView<'_>], accounts: &[Option<Accounts>]) -> Option<Finding> {
     let told: Vec<(&CellView<'_>, &Accounts)> =
         views.iter().zip(accounts).filter_map(|(v, a)| Some((v, a.as_ref()?))).collect();
@@ -125,7 +127,7 @@ fn conditions(samples: &Samples) -> Option<Finding> {
     if !s.comment.is_empty() {
         evidence.push(format!("comment: {}", s.comment));
     }
-    let tasks = datasets::distinct(samples.cells.iter().map(|c| c.task.as_str()));
+    let tasks = distinct(samples.cells.iter().map(|c| c.task.as_str()));
     (!samples.cells.is_empty()).then(|| Finding {
         id: "interactive.conditions".to_owned(),
         verdict: if s.predicted_from.is_some() { "predicted" } else { "measured" }.to_owned(),

@@ -7,7 +7,8 @@ use machmeter_stats::quantile::{quantile, sorted};
 use machmeter_stats::spread::{mean, stddev};
 
 use super::audio::{safe_buffer, xruns};
-use super::datasets::{cpu_share, distinct, met_share};
+use super::datasets::{cpu_share, met_share};
+use super::distinct;
 use super::figures::lateness_series;
 use super::frames::frames;
 use super::view::CellView;

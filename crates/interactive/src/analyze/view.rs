@@ -1,5 +1,7 @@
 //! What the figures of one cell are computed from: its whole segments as one series in order of time.
 
+use std::ops::Range;
+
 use machmeter_data::metric::{ParamValue, params};
 use machmeter_data::{Interval, Metric, MetricInfo, Params};
 use machmeter_engine::stream::{Demand, Job, Release, Stream};
@@ -52,7 +54,6 @@ impl<'a> CellView<'a> {
         &self.cell.stream
     }
 
-    /// What else is said of the task.
     pub(super) fn kind(&self) -> Kind {
         find(&self.cell.task).map_or(Kind::Plain, |t| t.kind)
     }
@@ -62,7 +63,6 @@ impl<'a> CellView<'a> {
         matches!(self.stream().release, Release::Closed { think_ns: 0 })
     }
 
-    /// `burn`, or `burn [A]`.
     pub(super) fn load_name(&self) -> String {
         self.setting.map_or_else(|| self.cell.load.clone(), |s| format!("{} [{s}]", self.cell.load))
     }
@@ -72,7 +72,6 @@ impl<'a> CellView<'a> {
         format!("{}/{}", self.cell.task, self.load_name())
     }
 
-    /// Time recorded, ns.
     pub(super) fn length_ns(&self) -> f64 {
         self.segments.iter().map(|s| s.length_ns as f64).sum()
     }
@@ -88,6 +87,10 @@ impl<'a> CellView<'a> {
         let mut p = self.params();
         p.insert(name.to_owned(), value);
         p
+    }
+
+    pub(super) fn metric(&self, info: &MetricInfo, value: f64, estimator: &str, n: usize) -> Metric {
+        Metric::new(info, self.params(), value, estimator, n as u64)
     }
 
     /// A figure that could not be had.
@@ -123,18 +126,21 @@ impl<'a> CellView<'a> {
         out
     }
 
-    /// Adds blocks of `of` over consecutive equal stretches of `series`.
+    /// Adds blocks of `of` over consecutive, nearly equal stretches of `n` values: about twenty, fewer where they would hold
+    /// few values.
     pub(super) fn with_blocks(
         &self,
         metric: Metric,
-        series: &[f64],
-        of: impl Fn(&[f64]) -> Option<f64>,
+        n: usize,
+        of: impl Fn(Range<usize>) -> Option<f64>,
     ) -> Metric {
-        let blocks = block_values(series, of);
-        let block_ns = self.length_ns() / blocks.len().max(1) as f64;
-        if blocks.is_empty() || metric.value.is_none() {
+        let stretches = (n / BLOCK_JOBS).clamp(FEWEST_BLOCKS, MOST_BLOCKS);
+        let stretch = |b: usize| b * n / stretches..(b + 1) * n / stretches;
+        let blocks: Vec<f64> = (0..stretches).filter_map(|b| of(stretch(b))).collect();
+        if n < 2 * FEWEST_BLOCKS || blocks.is_empty() || metric.value.is_none() {
             return metric;
         }
+        let block_ns = self.length_ns() / blocks.len() as f64;
         metric.with_blocks(blocks, block_ns)
     }
 }
@@ -143,18 +149,7 @@ impl<'a> CellView<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Series {
     pub(super) values: Vec<f64>,
-    /// Jobs per segment.
     pub(super) lengths: Vec<usize>,
-}
-
-/// `of` over consecutive, nearly equal stretches: about twenty, fewer where they would hold few values.
-fn block_values(series: &[f64], of: impl Fn(&[f64]) -> Option<f64>) -> Vec<f64> {
-    let n = series.len();
-    let blocks = (n / BLOCK_JOBS).clamp(FEWEST_BLOCKS, MOST_BLOCKS);
-    if n < 2 * FEWEST_BLOCKS {
-        return Vec::new();
-    }
-    (0..blocks).filter_map(|b| of(&series[b * n / blocks..(b + 1) * n / blocks])).collect()
 }
 
 /// Adds the interval and the number of independent samples of an estimate. Where there is none because too few samples or

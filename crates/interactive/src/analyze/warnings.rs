@@ -21,7 +21,6 @@ const DOSE: f64 = 0.01;
 const STEAL: f64 = 0.005;
 const NAMED: usize = 6;
 
-/// A warning, with the cells it speaks of.
 pub(super) struct Found {
     pub(super) warning: Warning,
     cells: Vec<usize>,
@@ -30,12 +29,8 @@ pub(super) struct Found {
 }
 
 fn found(code: &str, text: String, cells: Vec<usize>, hurts: &'static [&'static str]) -> Found {
-    let next = CODES.iter().find(|c| c.id == code).map_or("", |c| c.next);
-    Found {
-        warning: Warning { code: code.to_owned(), text, next: next.to_owned(), ..Warning::default() },
-        cells,
-        hurts,
-    }
+    let warning = CODES.iter().find(|c| c.id == code).map(|c| c.warning(text)).unwrap_or_default();
+    Found { warning, cells, hurts }
 }
 
 /// Names and figures of at most [`NAMED`] cells.

@@ -22,7 +22,7 @@ pub(super) fn of_cell(view: &CellView<'_>) -> Option<Metric> {
     let counted = view.segments.iter().filter(|s| s.load_ns > 0);
     let rates: Vec<f64> = counted.map(|s| s.load_work as f64 / (s.load_ns as f64 / 1e9)).collect();
     let n = rates.len();
-    let m = Metric::new(&info::LOAD_WORK, view.params(), value, "work over time", n as u64);
+    let m = view.metric(&info::LOAD_WORK, value, "work over time", n);
     if n < SEGMENTS_FOR_INTERVAL {
         return Some(m);
     }

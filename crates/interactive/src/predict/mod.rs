@@ -31,7 +31,6 @@ use super::info;
 use super::oracle::{self, Away};
 use super::samples::{Cell, LoadNote, Samples, Segment, Setup};
 
-/// Name of the load that a recording stands for.
 pub const RECORDED_NOISE: &str = "recorded-noise";
 
 /// Phases at most, and jobs over all phases, and steps through gaps: what keeps a prediction within seconds.
@@ -47,9 +46,7 @@ const LEAST_PERIODS: u64 = 10;
 const FEW_PERIODS: u64 = 100;
 
 /// Predicts each of `streams` (by name) beside the noise of the worst of `cpus` in `stored`, which is called `name`.
-///
-/// # Errors
-/// One line when the record is no noise run with its samples, lacks the CPUs, or no stream can be simulated.
+/// Errors: the record is no noise run with its samples, lacks the CPUs, or no stream can be simulated.
 pub fn predict(
     stored: &Stored,
     streams: &[(String, Stream)],
@@ -70,7 +67,12 @@ pub fn predict(
     for (task, stream) in streams {
         match jobs(stream, &recording.away, recording.length_ns, wake_cost_ns) {
             Ok(swept) => {
-                caveats.extend(short(task, &swept));
+                if swept.periods < FEW_PERIODS {
+                    caveats.push(format!(
+                        "{task}: the recording has {} of its periods, fewer than {FEW_PERIODS}",
+                        swept.periods
+                    ));
+                }
                 cells.push(cell(task, stream, swept));
             }
             Err(why) => refused.push(format!("{task} is left out: {why}")),
@@ -98,7 +100,6 @@ pub fn predict(
     Ok(Samples { setup, cells, loads: vec![note] })
 }
 
-/// W319 of a prediction: what its note says.
 pub fn warnings(samples: &Samples) -> Vec<Warning> {
     let Some(code) = info::CODES.iter().find(|c| c.id == "W319") else { return Vec::new() };
     let notes = samples.loads.iter().filter(|l| l.name == RECORDED_NOISE);
@@ -110,7 +111,6 @@ pub fn warnings(samples: &Samples) -> Vec<Warning> {
 pub struct Swept {
     /// Renumbered, their releases one after the other.
     pub jobs: Vec<Job>,
-    /// Length of all pieces together, ns.
     pub length_ns: u64,
     pub phases: u64,
     /// Periods (mean intervals, undisturbed turns of a closed loop) in the recording.
@@ -118,9 +118,7 @@ pub struct Swept {
 }
 
 /// Simulates `stream` over a recording of `length_ns` in which the CPU is away as given and a wake-up takes `wake_cost_ns`.
-///
-/// # Errors
-/// One line: a demand that is no CPU time, a recording shorter than two periods.
+/// Errors: a demand that is no CPU time, a recording shorter than two periods.
 pub fn jobs(stream: &Stream, away: &[Away], length_ns: u64, wake_cost_ns: u64) -> Result<Swept, String> {
     let period_ns = pace_ns(stream)?;
     // A ramp is simulated in whole, so that each piece asks for the same.
@@ -193,7 +191,7 @@ fn simulate(
         .filter(|a| a.1 > phase_ns)
         .map(|a| (a.0.saturating_sub(phase_ns), a.1 - phase_ns))
         .collect();
-    let jobs = match stream.release {
+    match stream.release {
         Release::Poisson { mean_ns } => {
             let mut random = Random::new(seed);
             let mut at_ns = 0.0;
@@ -205,14 +203,7 @@ fn simulate(
             oracle::simulate_released(stream, &releases, &shifted, length_ns, wake_cost_ns)
         }
         _ => oracle::simulate(stream, &shifted, length_ns, wake_cost_ns),
-    };
-    jobs.map_err(|e| e.to_string())
-}
-
-fn short(task: &str, swept: &Swept) -> Option<String> {
-    (swept.periods < FEW_PERIODS).then(|| {
-        format!("{task}: the recording has {} of its periods, fewer than {FEW_PERIODS}", swept.periods)
-    })
+    }
 }
 
 fn cell(task: &str, stream: &Stream, swept: Swept) -> Cell {

@@ -15,7 +15,6 @@ pub struct Recording {
     pub cpu: usize,
     /// Times at which it was not available, ns after the start, ascending.
     pub away: Vec<Away>,
-    /// Length of what can be used, ns.
     pub length_ns: u64,
     /// Policy of the loop: what it suffered, a task of the same policy suffers.
     pub policy: String,
@@ -26,7 +25,6 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// The share of time in which the CPU was away.
     pub fn away_share(&self) -> f64 {
         let away_ns: u64 = self.away.iter().map(|a| a.1 - a.0).sum();
         away_ns as f64 / self.length_ns.max(1) as f64
@@ -45,9 +43,7 @@ impl Recording {
 }
 
 /// The disturbance of that CPU of `stored` that was away most, among those of `cpus` that it has.
-///
-/// # Errors
-/// One line when the record has no gaps, no rate of its clock, or none of these CPUs.
+/// Errors: the record has no gaps, no rate of its clock, or none of these CPUs.
 pub fn recording(stored: &Stored, cpus: &CpuSet, name: &str) -> Result<Recording, ProbeError> {
     let usage = |why: String| ProbeError::Usage(format!("{name}: {why}"));
     let again = "record one with `machmeter noise` and keep its samples";

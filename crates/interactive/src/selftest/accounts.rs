@@ -25,7 +25,7 @@ const ALONE: usize = 4;
 
 /// A task alone: what a wake-up costs here, which the simulation has to know. The task begins after the CPU was taken from the third
 /// party, and ends before that has it back: what it says of its lateness has to fit in between.
-pub(super) fn alone(lab: &mut Lab<'_>) -> Vec<SelfCheck> {
+pub(super) fn alone(lab: &mut Lab<'_>) -> SelfCheck {
     let (id, what) = ("alone.wake", format!("nothing injected, a task {OTHER}, 1 ms of CPU every 5 ms"));
     let bar = "median lateness not above what the third party lost, and 10 us";
     let length_ns = if lab.quick { 1_000_000_000 } else { 3_000_000_000 };
@@ -34,20 +34,20 @@ pub(super) fn alone(lab: &mut Lab<'_>) -> Vec<SelfCheck> {
     for _ in 0..ALONE {
         let trial = match lab.record(&what, &stream, OTHER, length_ns, None) {
             Ok(trial) => trial,
-            Err(why) => return vec![SelfCheck::not_shown(id, &what, bar, why)],
+            Err(why) => return SelfCheck::not_shown(id, &what, bar, why),
         };
         let jobs = trial.judged(&trial.segment.jobs);
         let waits: Vec<f64> = jobs.iter().flatten().filter(|j| j.slept()).map(|j| j.wake_ns as f64).collect();
         let Some(median_ns) = median_of(&waits) else { continue };
-        let others = percent(trial.others(false));
+        let others = percent(trial.others());
         // Nearly all of it passes before the kernel counts the thread as waiting: the timer, its interrupt.
         let cost_ns = waits.iter().sum::<f64>() / waits.len() as f64;
         let around_job_ns = trial.seen.as_ref().and_then(|s| s.around_job_ns);
-        let truth = format!("{} releases", trial.segment.jobs.len());
+        let releases = trial.segment.jobs.len();
         (lab.wake_cost_ns, lab.around_job_ns) = (cost_ns, around_job_ns);
         let Some(around_ns) = around_job_ns else { continue };
         let truth = format!(
-            "{truth}; a third party lost the CPU for {:.1} us more than the job needed",
+            "{releases} releases; a third party lost the CPU for {:.1} us more than the job needed",
             around_ns / 1e3
         );
         let found = format!(
@@ -57,15 +57,16 @@ pub(super) fn alone(lab: &mut Lab<'_>) -> Vec<SelfCheck> {
             waits.len()
         );
         let state = State::of(median_ns <= around_ns + CLOCK_NS);
-        return vec![SelfCheck::new(id, &what, bar, truth, found, state)];
+        return SelfCheck::new(id, &what, bar, truth, found, state);
     }
     let why =
         format!("something else had the CPU in {ALONE} recordings; it is not known what a wake-up costs");
-    vec![SelfCheck::not_shown(id, &what, bar, why)]
+    SelfCheck::not_shown(id, &what, bar, why)
 }
 
-/// A task that shares its CPU with a thread of the same policy: waits that only the kernel knows beforehand.
-pub(super) fn beside_a_spinner(lab: &mut Lab<'_>) -> Vec<SelfCheck> {
+/// A task that shares its CPU with a thread of the same policy: waits that only the kernel knows beforehand. A check only
+/// where it could not be recorded.
+pub(super) fn beside_a_spinner(lab: &mut Lab<'_>) -> Option<SelfCheck> {
     let what = format!("a spinning thread on the CPU of a task, both {OTHER}, 3 ms of CPU every 10 ms");
     let stream = periodic(10_000, 3_000, Overload::Queue { most_periods: 8 });
     let work = |scene: &Scene<'_>| {
@@ -77,10 +78,8 @@ pub(super) fn beside_a_spinner(lab: &mut Lab<'_>) -> Vec<SelfCheck> {
     let disturber =
         Disturber { name: "mm-spin", cpu: Some(lab.cpu), policy: OTHER, logs: false, work: &work };
     let length_ns = if lab.quick { 2_000_000_000 } else { 8_000_000_000 };
-    match lab.record(&what, &stream, OTHER, length_ns, Some(&disturber)) {
-        Ok(_) => Vec::new(),
-        Err(why) => vec![SelfCheck::not_shown("account.spin", &what, "-", why)],
-    }
+    let refused = lab.record(&what, &stream, OTHER, length_ns, Some(&disturber)).err()?;
+    Some(SelfCheck::not_shown("account.spin", &what, "-", refused))
 }
 
 /// The checks over everything that was recorded.

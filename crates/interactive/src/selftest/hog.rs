@@ -1,13 +1,11 @@
 //! A real-time hog above a real-time task on the same CPU. It wakes by an absolute schedule, keeps the CPU for a known time
 //! by the clock, and writes down when it had it.
 
-use std::sync::atomic::Ordering;
-
 use machmeter_sys::sched::{Policy, RtLimits};
 use machmeter_sys::thread;
 
 use super::judge::{BAR, judged};
-use super::lab::{Disturber, Lab, Log, Scene, next_beat};
+use super::lab::{Disturber, Lab, Log, Scene};
 use super::point::Point;
 use super::{Next, Outcome};
 use machmeter_engine::selftest::SelfCheck;
@@ -25,7 +23,7 @@ pub(super) fn record(lab: &mut Lab<'_>, point: &Point) -> Outcome {
     let work = |scene: &Scene<'_>| disturb(scene, point, phase_ns);
     let disturber = Disturber { name: "mm-hog", cpu: Some(cpu), policy: ABOVE, logs: true, work: &work };
     if let Some(why) = throttled(point, cpu) {
-        return Outcome { check: SelfCheck::not_shown(&id, &what, BAR, why), next: Next::Nothing };
+        return (SelfCheck::not_shown(&id, &what, BAR, why), Next::Nothing);
     }
     let trial = lab.record(&what, &point.stream(), TASK, length_ns, Some(&disturber));
     judged(&id, &what, point, trial)
@@ -49,19 +47,14 @@ fn throttled(point: &Point, cpu: usize) -> Option<String> {
 fn disturb(scene: &Scene<'_>, point: &Point, phase_ns: u64) -> Log {
     let (period_ns, burst_ns) = (point.period_us * 1_000, point.burst_us * 1_000);
     let mut log = Log { away: Vec::with_capacity(4_096), unsure: Vec::new() };
-    let mut beat = 0_u64;
-    loop {
-        thread::nanosleep_until(scene.origin_ns + phase_ns + beat * period_ns);
-        if scene.stop.load(Ordering::Relaxed) || log.away.len() == log.away.capacity() {
-            break;
-        }
+    scene.at_beats(phase_ns, period_ns, || {
         let from_ns = thread::monotonic_ns();
         let mut now_ns = from_ns;
         while now_ns - from_ns < burst_ns {
             now_ns = thread::monotonic_ns();
         }
         log.away.push((from_ns, now_ns));
-        beat = next_beat(beat, scene, phase_ns, period_ns);
-    }
+        (log.away.len() < log.away.capacity()).then_some(())
+    });
     log
 }

@@ -44,7 +44,6 @@ pub(super) struct Lab<'a> {
 /// A segment, with what was done to the task by the disturber's own log.
 pub(super) struct Trial {
     pub(super) what: String,
-    /// Name of the disturber; empty when there was none.
     pub(super) disturber: &'static str,
     pub(super) stream: Stream,
     pub(super) segment: Segment,
@@ -95,10 +94,20 @@ pub(super) struct Around {
     pub(super) wake_cost_ns: f64,
 }
 
-/// The beat after `beat`; those that have passed are left out, so that no two bursts follow without a pause.
-pub(super) fn next_beat(beat: u64, scene: &Scene<'_>, phase_ns: u64, period_ns: u64) -> u64 {
-    let since_ns = thread::monotonic_ns().saturating_sub(scene.origin_ns + phase_ns);
-    (beat + 1).max(since_ns / period_ns + 1)
+impl Scene<'_> {
+    /// Has a `burst` at each beat of `period_ns`, the first one `phase_ns` after the origin, until one is the last. Beats
+    /// that have passed are left out, so that no two bursts follow without a pause.
+    pub(super) fn at_beats(&self, phase_ns: u64, period_ns: u64, mut burst: impl FnMut() -> Option<()>) {
+        let mut beat = 0;
+        loop {
+            thread::nanosleep_until(self.origin_ns + phase_ns + beat * period_ns);
+            if self.stop.load(Ordering::Relaxed) || burst().is_none() {
+                return;
+            }
+            let since_ns = thread::monotonic_ns().saturating_sub(self.origin_ns + phase_ns);
+            beat = (beat + 1).max(since_ns / period_ns + 1);
+        }
+    }
 }
 
 /// Sets a flag when a scope is left, however it is left.
@@ -126,7 +135,6 @@ impl<'a> Lab<'a> {
         })
     }
 
-    /// Length of the segments of the points, ns.
     pub(super) fn length_ns(&self) -> u64 {
         if self.quick { 1_500_000_000 } else { 8_000_000_000 }
     }
@@ -154,7 +162,7 @@ impl<'a> Lab<'a> {
         let mut task = TaskProcess::start(&request)?;
         let stop = AtomicBool::new(false);
         let start_ns = thread::monotonic_ns() + LEAD_NS;
-        let ready = task.ready().clone();
+        let ready = task.ready.clone();
         let scene =
             Scene { pid: ready.pid, tid: ready.tids[0], origin_ns: start_ns - LEAD_NS / 2, stop: &stop };
         let (segment, mut log, gaps, mut around) = std::thread::scope(|scope| {
@@ -183,9 +191,8 @@ impl<'a> Lab<'a> {
             spans.iter().map(|s| (since(s.0), since(s.1))).collect()
         };
         log = Log { away: from_start(&log.away), unsure: from_start(&log.unsure) };
-        let simulated = |wake_cost_ns: f64| {
-            simulate(stream, &log.away, segment.length_ns, wake_cost_ns as u64).map_err(|e| e.to_string())
-        };
+        let simulated =
+            |wake_cost_ns: f64| simulate(stream, &log.away, segment.length_ns, wake_cost_ns as u64);
         let mut expected = simulated(0.0)?;
         let known = gaps.whole() && disturber.is_none_or(|d| d.logs);
         let takes_cpu = disturber.is_some_and(|d| d.cpu == Some(self.cpu));
@@ -217,13 +224,11 @@ impl Trial {
         self.segment.length_ns as f64 / 1e9
     }
 
-    /// Share of the segment in which others than the task and a disturber (with its log) had the CPU.
-    pub(super) fn others(&self, disturber_on_cpu: bool) -> f64 {
-        let length_ns = self.segment.length_ns.max(1);
-        let within = |a: &Away| a.1.min(length_ns).saturating_sub(a.0.min(length_ns));
-        let away_ns: u64 = if disturber_on_cpu { self.log.away.iter().map(within).sum() } else { 0 };
-        let ours_ns = self.segment.on_cpu_ns.unwrap_or(0) + away_ns;
-        (self.around.busy - self.around.awake - ours_ns as f64 / length_ns as f64).max(0.0)
+    /// Share of the segment in which others than the task had the CPU, the disturber among them.
+    pub(super) fn others(&self) -> f64 {
+        let own_ns = self.segment.on_cpu_ns.unwrap_or(0) as f64;
+        let own = own_ns / self.segment.length_ns.max(1) as f64;
+        (self.around.busy - self.around.awake - own).max(0.0)
     }
 
     /// Those of `jobs` (simulated or recorded, all of them) that nothing but the disturber touched; `None` where that is not

@@ -24,11 +24,8 @@ use lab::Lab;
 use machmeter_engine::selftest::{Options, SelfCheck, State};
 use point::{HOG, Point, STOPS};
 
-/// One recording of a disturbed task, judged.
-struct Outcome {
-    check: SelfCheck,
-    next: Next,
-}
+/// What came of one recording of a disturbed task.
+type Outcome = (SelfCheck, Next);
 
 /// What is to be done about a point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,21 +45,21 @@ type Record = fn(&mut Lab<'_>, &Point) -> Outcome;
 struct Tried {
     point: &'static Point,
     record: Record,
-    outcome: Outcome,
+    check: SelfCheck,
+    next: Next,
     tries: usize,
 }
 
 impl Tried {
-    fn check(self) -> SelfCheck {
-        let mut check = self.outcome.check;
+    fn told(mut self) -> SelfCheck {
         if self.tries > 1 {
-            let which = match self.outcome.next {
+            let which = match self.next {
                 Next::Nothing => format!("try {}, the first in quiet", self.tries),
                 _ => format!("none of {} tries was in quiet", self.tries),
             };
-            check.found = format!("{which}: {}", check.found);
+            self.check.found = format!("{which}: {}", self.check.found);
         }
-        check
+        self.check
     }
 }
 
@@ -86,22 +83,22 @@ pub fn run(options: &Options, progress: &dyn Progress) -> Result<Vec<SelfCheck>,
             if deadline::stop_requested() {
                 break;
             }
-            let outcome = record(&mut lab, point);
-            let next = outcome.next;
-            points.push(Tried { point, record, outcome, tries: 1 });
+            let (check, next) = record(&mut lab, point);
+            points.push(Tried { point, record, check, next, tries: 1 });
             if next == Next::GiveUp {
                 break;
             }
         }
     }
-    let mut beside = Vec::new();
+    let mut beside = None;
     if !deadline::stop_requested() {
         progress.step("selftest interactive: a task beside a spinning thread");
         beside = accounts::beside_a_spinner(&mut lab);
     }
     again(&mut lab, &mut points, &mut alone, options.until_ns, progress);
-    let mut checks = [alone, beside].concat();
-    checks.extend(points.into_iter().map(Tried::check));
+    let mut checks = vec![alone];
+    checks.extend(beside);
+    checks.extend(points.into_iter().map(Tried::told));
     checks.extend(accounts::of_all(&lab));
     Ok(checks)
 }
@@ -110,13 +107,13 @@ pub fn run(options: &Options, progress: &dyn Progress) -> Result<Vec<SelfCheck>,
 fn again(
     lab: &mut Lab<'_>,
     points: &mut [Tried],
-    alone: &mut Vec<SelfCheck>,
+    alone: &mut SelfCheck,
     until_ns: u64,
     progress: &dyn Progress,
 ) {
     let late = |ns: u64| monotonic_ns() + ns > until_ns || deadline::stop_requested();
     loop {
-        let open = points.iter().filter(|p| p.outcome.next == Next::Again).count();
+        let open = points.iter().filter(|p| p.next == Next::Again).count();
         let unaccounted = accounts::spinner_is_open(lab);
         if (open == 0 && !unaccounted) || late(2 * lab.length_ns()) {
             return;
@@ -126,14 +123,14 @@ fn again(
             (until_ns - monotonic_ns()) / 1_000_000_000
         ));
         let tried = accounts::alone(lab);
-        if alone.iter().all(|c| c.state == State::NotShown) {
+        if alone.state == State::NotShown {
             *alone = tried;
         }
-        for tried in points.iter_mut().filter(|p| p.outcome.next == Next::Again) {
+        for tried in points.iter_mut().filter(|p| p.next == Next::Again) {
             if late(lab.length_ns()) {
                 return;
             }
-            tried.outcome = (tried.record)(lab, tried.point);
+            (tried.check, tried.next) = (tried.record)(lab, tried.point);
             tried.tries += 1;
         }
         if unaccounted && !late(lab.length_ns()) {

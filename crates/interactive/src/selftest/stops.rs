@@ -1,14 +1,12 @@
 //! Without any right: a controller stops the task's process and lets it go on, and writes down from when to when the kernel
 //! called it stopped.
 
-use std::sync::atomic::Ordering;
-
 use machmeter_sys::process::{continue_process, state_of, stop_process};
 use machmeter_sys::thread::{monotonic_ns, nanosleep_until};
 
 use super::Outcome;
 use super::judge::judged;
-use super::lab::{Disturber, Lab, Log, OTHER, Scene, next_beat};
+use super::lab::{Disturber, Lab, Log, OTHER, Scene};
 use super::point::Point;
 
 /// What is known of a moment no better than this is not known, ns.
@@ -31,21 +29,14 @@ pub(super) fn record(lab: &mut Lab<'_>, point: &Point) -> Outcome {
 fn disturb(scene: &Scene<'_>, point: &Point, phase_ns: u64) -> Log {
     let (period_ns, burst_ns) = (point.period_us * 1_000, point.burst_us * 1_000);
     let mut log = Log::default();
-    let mut beat = 0_u64;
-    loop {
-        nanosleep_until(scene.origin_ns + phase_ns + beat * period_ns);
-        if scene.stop.load(Ordering::Relaxed) {
-            break;
-        }
+    scene.at_beats(phase_ns, period_ns, || {
         let begun_ns = monotonic_ns();
-        let Ok(stopped) = stop(scene) else { break };
+        let stopped = stop(scene).ok()?;
         if let Some((from_ns, _)) = stopped {
             nanosleep_until(from_ns + burst_ns);
         }
         let told_ns = monotonic_ns();
-        if continue_process(scene.pid).is_err() {
-            break;
-        }
+        continue_process(scene.pid).ok()?;
         let back_ns = monotonic_ns();
         // Where it did not stop, somebody else had its CPU all the time.
         let sure = stopped.is_some_and(|(_, unsure_ns)| unsure_ns.max(back_ns - told_ns) <= UNSURE_NS);
@@ -55,8 +46,8 @@ fn disturb(scene: &Scene<'_>, point: &Point, phase_ns: u64) -> Log {
         if let Some((from_ns, _)) = stopped {
             log.away.push((from_ns, told_ns.midpoint(back_ns)));
         }
-        beat = next_beat(beat, scene, phase_ns, period_ns);
-    }
+        Some(())
+    });
     // Whatever happened, it is not left stopped.
     let _ = continue_process(scene.pid);
     log

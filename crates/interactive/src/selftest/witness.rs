@@ -185,7 +185,13 @@ pub(super) mod tests {
         for span in &mut all {
             span.1 += wake_ns;
         }
-        joined(all, 0)
+        joined(all)
+    }
+
+    /// Jobs of 2 ms every 10 ms.
+    fn simulated(away: &[Away]) -> Vec<Job> {
+        let stream = periodic(10_000, 2_000, Overload::Queue { most_periods: 0 });
+        simulate(&stream, away, LENGTH_NS, 0).unwrap()
     }
 
     fn left_out(seen: &Seen) -> Vec<usize> {
@@ -198,9 +204,8 @@ pub(super) mod tests {
 
     #[test]
     fn a_cpu_that_did_as_simulated_is_undisturbed() {
-        let stream = periodic(10_000, 2_000, Overload::Queue { most_periods: 0 });
         let away = [(101_000_000, 125_000_000), (503_000_000, 509_000_000)];
-        let jobs = simulate(&stream, &away, LENGTH_NS, 0).unwrap();
+        let jobs = simulated(&away);
         for takes_cpu in [true, false] {
             // A wake-up takes the CPU 30 us before the job has it.
             let gaps = gaps(&jobs, &away, takes_cpu, &[], 30_000);
@@ -212,9 +217,8 @@ pub(super) mod tests {
 
     #[test]
     fn what_took_the_cpu_besides_leaves_out_its_stretch_and_no_other() {
-        let stream = periodic(10_000, 2_000, Overload::Queue { most_periods: 0 });
         let away = [(101_000_000, 125_000_000)];
-        let jobs = simulate(&stream, &away, LENGTH_NS, 0).unwrap();
+        let jobs = simulated(&away);
         // In a job, before a release, in the idle time after one, and just after the disturber while three jobs wait, after
         // which the next one is due.
         for (from_ns, to_ns, out) in [
@@ -224,7 +228,7 @@ pub(super) mod tests {
             (125_200_000, 126_500_000, 10..14),
         ] {
             let taken = [away[0], (from_ns, to_ns)];
-            let truly = simulate(&stream, &taken, LENGTH_NS, 0).unwrap();
+            let truly = simulated(&taken);
             let seen = compare(&jobs, &log(&away, &[]), true, &gaps(&truly, &taken, true, &[], 0));
             assert_eq!(left_out(&seen), out.collect::<Vec<_>>(), "{from_ns}");
         }
@@ -232,9 +236,8 @@ pub(super) mod tests {
 
     #[test]
     fn where_the_log_is_unsure_or_the_cpu_was_free_nothing_is_said() {
-        let stream = periodic(10_000, 2_000, Overload::Queue { most_periods: 0 });
         let away = [(101_000_000, 125_000_000)];
-        let jobs = simulate(&stream, &away, LENGTH_NS, 0).unwrap();
+        let jobs = simulated(&away);
         let mut gaps = gaps(&jobs, &away, true, &[], 0);
         let seen = compare(&jobs, &log(&away, &[(101_000_000, 101_300_000)]), true, &gaps);
         assert_eq!(left_out(&seen), [10, 11, 12, 13]);

@@ -28,7 +28,6 @@ pub(super) enum Request {
     Stop,
 }
 
-/// What a task's process says when it can begin.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ready {
     pub pid: i32,
@@ -36,20 +35,16 @@ pub struct Ready {
     pub tids: Vec<i32>,
     /// Policy in force, as [`machmeter_sys::sched::Policy`] writes it.
     pub policy: String,
-    /// Timer slack in force, ns.
     pub timer_slack_ns: Option<u64>,
-    /// Turns of the spinning loop per ms of CPU time.
     pub turns_per_ms: f64,
     /// Wall time that calibration and the start of the stages took, ns.
     pub calibration_ns: u64,
 }
 
-/// What a task's process says.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Reply {
     Ready(Ready),
-    /// Why, in one line.
     Refused(String),
     /// Without what only the main process knows: the load's work, steal.
     Segment(Segment),
@@ -83,26 +78,10 @@ mod tests {
 
     #[test]
     fn jobs_come_through_as_they_were() {
-        let fates = [Fate::Ran, Fate::RanBehind, Fate::Dropped];
-        let job = |i: u64| Job {
-            number: i,
-            release_ns: u64::MAX - i,
-            wake_ns: i,
-            response_ns: 7 + i,
-            cpu_ns: 3 * i,
-            fate: fates[i as usize],
-        };
-        let segment = Segment {
-            start_ns: 4,
-            length_ns: 9,
-            jobs: (0..3).map(job).collect(),
-            scheduled: 3,
-            run_delay_ns: Some(u64::MAX),
-            voluntary: 1,
-            involuntary: 2,
-            trouble: Some("x".to_owned()),
-            ..Segment::default()
-        };
+        let job =
+            |fate: Fate| Job { number: 4, release_ns: u64::MAX, wake_ns: 1, response_ns: 7, cpu_ns: 3, fate };
+        let jobs = [Fate::Ran, Fate::RanBehind, Fate::Dropped, Fate::Overslept].map(job).to_vec();
+        let segment = Segment { jobs, run_delay_ns: Some(u64::MAX), ..Segment::default() };
         let line = serde_json::to_string(&Reply::Segment(segment.clone())).unwrap();
         let Reply::Segment(back) = serde_json::from_str(&line).unwrap() else { panic!("{line}") };
         assert_eq!(back, segment);

@@ -20,7 +20,6 @@ use machmeter_sys::thread::monotonic_ns;
 use super::samples::Segment;
 use message::{Reply, Request};
 
-/// The role of a task's process, to be registered by the program.
 pub const WORKER: Worker = Worker { name: "interactive-task", run: role::run };
 
 /// Longest time until a task's process is ready, ns. Calibration takes 3 ms of CPU time of it.
@@ -30,16 +29,13 @@ const READY_WITHIN_NS: u64 = 5_000_000_000;
 #[derive(Debug)]
 pub struct TaskProcess {
     role: Role<Request, Reply>,
-    ready: Ready,
+    pub ready: Ready,
     /// When the present segment is over by schedule, ns (monotonic).
     due_ns: u64,
 }
 
 impl TaskProcess {
-    /// Starts it and waits until it is ready.
-    ///
-    /// # Errors
-    /// One line with the true cause: an attribute that is refused, no process to be had.
+    /// Errors: an attribute that is refused, no process to be had.
     pub fn start(request: &TaskRequest) -> Result<Self, String> {
         let spawn = Spawn::worker(WORKER.name).new_group().die_with_parent();
         let mut role =
@@ -52,16 +48,8 @@ impl TaskProcess {
         }
     }
 
-    /// What it said when it was ready.
-    pub fn ready(&self) -> &Ready {
-        &self.ready
-    }
-
     /// Has it record a segment of `length_ns` from `start_ns` (monotonic) on; a start in the past is moved to a little after
     /// now. Give it some 20 ms before the start to get its memory and to fall asleep.
-    ///
-    /// # Errors
-    /// One line, when it is gone.
     pub fn go(&mut self, start_ns: u64, length_ns: u64) -> Result<(), String> {
         self.due_ns = start_ns.max(monotonic_ns()) + length_ns;
         self.role.send(&Request::Record { start_ns, length_ns }).map_err(|e| fault(&e))
@@ -79,9 +67,7 @@ impl TaskProcess {
     /// A task that still has not the CPU a third of that time after the end is lifted to the normal policy, so that it can
     /// tell; a third later it is told to stop, and what a periodic stream did not get to until then is recorded as dropped.
     /// What waited when it was lifted had to wait at least as long as is recorded.
-    ///
-    /// # Errors
-    /// One line, when it is gone or does not answer; it is then killed.
+    /// One that is gone or does not answer is killed.
     pub fn collect(&mut self, timeout_ns: u64) -> Result<Segment, String> {
         let over_ns = self.due_ns.max(monotonic_ns());
         let third_ns = timeout_ns / 3;

@@ -21,16 +21,9 @@ use crate::samples::Segment;
 const LEAD_NS: u64 = 5_000_000;
 const STACK_BYTES: usize = 64 << 10;
 
-enum Event {
-    Asked(Request),
-    Fault(RoleError),
-    Say(Reply),
-}
-
 /// What takes replies to the main process. Where nobody listens any more, the end of stdin says so, too.
 type Replies = MessageWriter<Reply, fs::File>;
 
-/// A segment to be recorded, with room for its jobs.
 struct Order {
     start_ns: u64,
     length_ns: u64,
@@ -56,60 +49,51 @@ fn serve(mut requests: MessageReader<Request>, out: &mut Replies) -> Result<(), 
         Err(RoleError::Ended(_)) => return Ok(()),
         Err(e) => return Err(asked_wrongly(&e)),
     };
-    let (events, received) = channel();
-    let asked = events.clone();
-    requests
-        .listen(move |request| match request {
-            Ok(request) => _ = asked.send(Event::Asked(request)),
-            Err(RoleError::Ended(_)) => end_everything(),
-            Err(e) => _ = asked.send(Event::Fault(e)),
-        })
-        .map_err(|e| e.to_string())?;
     let stop = Arc::new(AtomicBool::new(false));
+    let (answers, replies) = channel();
     let (orders, ordered) = sync_channel(1);
-    let (of_task, stop_of_task, answers) = (request.clone(), Arc::clone(&stop), events);
-    thread::spawn_plain("mm-task", move || task(&of_task, inherited, &stop_of_task, &ordered, &answers))
+    let (of_task, stop_of_task, said) = (request.clone(), Arc::clone(&stop), answers.clone());
+    thread::spawn_plain("mm-task", move || task(&of_task, inherited, &stop_of_task, &ordered, &said))
         .map_err(|e| format!("the thread of a task could not be started: {e}"))?;
-    listen(out, &request, &received, &orders, &stop)
+    let hear = move |asked| {
+        if let Err(why) = obey(asked, &request.stream, &orders, &stop) {
+            let _ = answers.send(Reply::Refused(why));
+        }
+    };
+    requests.listen(hear).map_err(|e| e.to_string())?;
+    for reply in replies {
+        let _ = out.send(&reply);
+        if matches!(reply, Reply::Refused(_)) {
+            break;
+        }
+    }
+    Ok(())
 }
 
 fn asked_wrongly(e: &RoleError) -> String {
     format!("the starter of a task {e}")
 }
 
-/// Answers until a task is refused or nobody asks any more.
-fn listen(
-    out: &mut Replies,
-    request: &TaskRequest,
-    received: &Receiver<Event>,
+fn obey(
+    asked: Result<Request, RoleError>,
+    stream: &Stream,
     orders: &SyncSender<Order>,
     stop: &AtomicBool,
 ) -> Result<(), String> {
-    while let Ok(event) = received.recv() {
-        match event {
-            Event::Asked(Request::Stop) => stop.store(true, Ordering::Relaxed),
-            Event::Asked(Request::Record { start_ns, length_ns }) => {
-                stop.store(false, Ordering::Relaxed);
-                let jobs = room_for(request.stream.jobs_in(length_ns));
-                // What keeps this thread from listening must not look like lateness of the task.
-                let start_ns = if thread::monotonic_ns() > start_ns {
-                    thread::monotonic_ns() + LEAD_NS
-                } else {
-                    start_ns
-                };
-                orders
-                    .send(Order { start_ns, length_ns, jobs })
-                    .map_err(|_| "the thread of the task ended")?;
-            }
-            Event::Asked(Request::Begin(_)) => return Err("a process has one task".to_owned()),
-            Event::Fault(e) => return Err(asked_wrongly(&e)),
-            Event::Say(reply) => {
-                let _ = out.send(&reply);
-                if matches!(reply, Reply::Refused(_)) {
-                    return Ok(());
-                }
-            }
+    match asked {
+        Ok(Request::Stop) => stop.store(true, Ordering::Relaxed),
+        Ok(Request::Record { start_ns, length_ns }) => {
+            stop.store(false, Ordering::Relaxed);
+            let jobs = room_for(stream.jobs_in(length_ns));
+            // What keeps this thread from listening must not look like lateness of the task.
+            let now_ns = thread::monotonic_ns();
+            let start_ns = if now_ns > start_ns { now_ns + LEAD_NS } else { start_ns };
+            let sent = orders.send(Order { start_ns, length_ns, jobs });
+            sent.map_err(|_| "the thread of the task ended")?;
         }
+        Ok(Request::Begin(_)) => return Err("a process has one task".to_owned()),
+        Err(RoleError::Ended(_)) => end_everything(),
+        Err(e) => return Err(asked_wrongly(&e)),
     }
     Ok(())
 }
@@ -150,14 +134,14 @@ fn task(
     inherited: Option<Policy>,
     stop: &Arc<AtomicBool>,
     orders: &Receiver<Order>,
-    answers: &Sender<Event>,
+    answers: &Sender<Reply>,
 ) {
     let (mut machine, ready) = match prepare(request, inherited, stop) {
         Ok(prepared) => prepared,
-        Err(why) => return drop(answers.send(Event::Say(Reply::Refused(why)))),
+        Err(why) => return drop(answers.send(Reply::Refused(why))),
     };
     let threads = ready.tids.clone();
-    let _ = answers.send(Event::Say(Reply::Ready(ready)));
+    let _ = answers.send(Reply::Ready(ready));
     let mut seed = request.seed;
     while let Ok(order) = orders.recv() {
         let reply = match request.attributes.apply() {
@@ -165,7 +149,7 @@ fn task(
             Err(why) => Reply::Refused(why),
         };
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        if answers.send(Event::Say(reply)).is_err() {
+        if answers.send(reply).is_err() {
             return;
         }
     }
@@ -278,7 +262,6 @@ fn give_up_rest(jobs: &mut Vec<Job>, scheduled: u64, period_ns: u64, now_ns: u64
     }
 }
 
-/// The kernel's account of the threads of the task so far.
 struct Account {
     wait_ns: Option<u64>,
     run_ns: Option<u64>,

@@ -76,6 +76,15 @@ fn pids(file: &Path) -> Vec<i32> {
     text.split_whitespace().map(|p| p.parse().unwrap()).collect()
 }
 
+/// A command that stays in force as setting A, and its processes.
+fn staying_in_force(before: &str) -> (Settings, Vec<i32>) {
+    let dir = tempfile::tempdir().unwrap();
+    let (command, file) = staying(dir.path(), before);
+    let mut s = settings(&command, "true");
+    s.apply(0).unwrap();
+    (s, pids(&file))
+}
+
 fn all_gone(pids: &[i32]) -> bool {
     soon(|| !pids.iter().any(|p| pid_is_alive(*p)))
 }
@@ -97,11 +106,7 @@ fn a_command_that_stays_ends_with_all_its_processes_before_the_other_setting() {
 }
 
 fn a_command_that_does_not_want_to_end_is_killed() {
-    let dir = tempfile::tempdir().unwrap();
-    let (command, file) = staying(dir.path(), "trap '' TERM;");
-    let mut s = settings(&command, "true");
-    s.apply(0).unwrap();
-    let of_a = pids(&file);
+    let (s, of_a) = staying_in_force("trap '' TERM;");
     let begun_ns = monotonic_ns();
     drop(s);
     assert!(monotonic_ns() - begun_ns >= 2_000 * MS, "it was asked first");
@@ -164,11 +169,7 @@ fn a_setting_ends_with_the_program() {
 }
 
 fn a_guard_that_is_killed_is_noticed_and_its_setting_ended() {
-    let dir = tempfile::tempdir().unwrap();
-    let (command, file) = staying(dir.path(), "");
-    let mut s = settings(&command, "true");
-    s.apply(0).unwrap();
-    let of_a = pids(&file);
+    let (mut s, of_a) = staying_in_force("");
     let own = std::process::id().to_string();
     for guard in commands_with("interactive-setting") {
         // Another run of these tests has guards of its own.

@@ -9,7 +9,6 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use machmeter_data::quantity::Unit;
 use machmeter_engine::cpu_work::Spinner;
 use machmeter_engine::load::{LoadError, LoadInfo};
 use machmeter_engine::role::RoleError;
@@ -59,11 +58,9 @@ pub(crate) static COMPILE: LoadEntry = LoadEntry {
         name: "compile",
         description: "A build: processes, pipes and small files, one job per CPU, with a light burn, writes and reads.",
         work: "units built",
-        unit: Unit::Hertz,
-        by_default: true,
-        classic: true,
+        ..LoadEntry::USUAL.info
     },
-    check: |request| check_budget("compile", request, least_bytes(1)),
+    check: |request| check_budget(request, least_bytes(1)),
     run: Some(run),
 };
 
@@ -224,13 +221,6 @@ impl State {
     }
 }
 
-/// How a process of the build ended.
-enum Ended {
-    Well,
-    Stopped,
-    Failed(String),
-}
-
 struct Build<'w> {
     work: &'w Work,
     directory: &'w Path,
@@ -248,22 +238,18 @@ impl Build<'_> {
             let task = self.state().next();
             let directory = self.directory.to_owned();
             let step = Step::Unit { directory: directory.clone(), unit: task.unit, turn: task.turn };
-            let well = match self.process(&step) {
-                Ended::Stopped => return Ok(()),
-                Ended::Failed(why) => {
-                    stages::discard(self.directory, task.turn);
-                    self.state().failed(why)?;
-                    false
-                }
-                Ended::Well => {
-                    count.add(1);
-                    self.state().in_a_row = 0;
-                    true
-                }
-            };
+            let Some(ended) = self.process(&step) else { return Ok(()) };
+            let well = ended.is_ok();
+            if let Err(why) = ended {
+                stages::discard(self.directory, task.turn);
+                self.state().failed(why)?;
+            } else {
+                count.add(1);
+                self.state().in_a_row = 0;
+            }
             let due = self.state().done(task, well);
             if let Some(turns) = due
-                && let Ended::Failed(why) = self.process(&Step::Link { directory, turns })
+                && let Some(Err(why)) = self.process(&Step::Link { directory, turns })
             {
                 self.state().failed(why)?;
             }
@@ -271,11 +257,11 @@ impl Build<'_> {
         Ok(())
     }
 
-    /// Runs a process of the build to its end, or kills it when it is time to stop. What is below it dies with it.
-    fn process(&self, step: &Step) -> Ended {
+    /// Runs a process of the build to its end; kills it, with what is below it, and gives `None` when it is time to stop.
+    fn process(&self, step: &Step) -> Option<Result<(), String>> {
         let mut role = match stages::start(step, &[]) {
             Ok(role) => role,
-            Err(e) => return Ended::Failed(format!("no process to be had: {e}")),
+            Err(e) => return Some(Err(format!("no process to be had: {e}"))),
         };
         let end = loop {
             match role.receive(monotonic_ns() + LOOK_EVERY_NS) {
@@ -287,15 +273,16 @@ impl Build<'_> {
             role.kill();
         }
         let gone = role.peer_mut().wait(VANISH_WITHIN_NS).is_some();
-        match end {
-            Ok(End::Done) if gone => Ended::Well,
+        let why = match end {
+            Ok(End::Done) if gone => return Some(Ok(())),
             // Those that are being killed now did nothing wrong.
-            _ if self.work.stopped() => Ended::Stopped,
-            Ok(End::Failed(why)) => Ended::Failed(why),
-            Ok(End::NobodyReads) => Ended::Failed("the reader of a stage is gone".to_owned()),
-            Ok(End::Done) => Ended::Failed("a process of the build does not end".to_owned()),
-            Err(e) => Ended::Failed(format!("a process of the build {e}")),
-        }
+            _ if self.work.stopped() => return None,
+            Ok(End::Failed(why)) => why,
+            Ok(End::NobodyReads) => "the reader of a stage is gone".to_owned(),
+            Ok(End::Done) => "a process of the build does not end".to_owned(),
+            Err(e) => format!("a process of the build {e}"),
+        };
+        Some(Err(why))
     }
 
     fn say_failures(&self) {

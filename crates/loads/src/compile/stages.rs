@@ -36,7 +36,6 @@ pub(super) enum End {
     Done,
     /// The reader of its output is gone: not the cause of a failure.
     NobodyReads,
-    /// Why, in one line.
     Failed(String),
 }
 
@@ -63,20 +62,34 @@ fn dependencies_name(turn: usize) -> String {
 const IMAGE_NAME: &str = "image";
 
 fn be_a_step(_: &[OsString]) -> u8 {
-    role::answer(|step| match run(&step) {
+    role::answer(|step| match run(step) {
         Ok(()) => End::Done,
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => End::NobodyReads,
         Err(e) => End::Failed(e.to_string().replace('\n', " ")),
     })
 }
 
-fn run(step: &Step) -> io::Result<()> {
+fn run(step: Step) -> io::Result<()> {
     match step {
-        Step::Unit { directory, unit, turn } => build(directory, *unit, *turn),
-        Step::Gather { directory, unit, turn, to } => gather_stage(directory, *unit, *turn, *to),
-        Step::Transform { from, to } => transform_stage(*from, *to),
-        Step::Seal { directory, turn, from } => seal_stage(directory, *turn, *from),
-        Step::Link { directory, turns } => link_step(directory, turns),
+        Step::Unit { directory, unit, turn } => build(directory, unit, turn),
+        Step::Gather { directory, unit, turn, to } => {
+            let mut to = BufWriter::with_capacity(1 << 16, passed(to, true)?);
+            let mut files = Vec::new();
+            text::gather(&directory, &text::unit_name(unit), &mut files, &mut to)?;
+            to.flush()?;
+            put(&directory, &dependencies_name(turn), files.join("\n").as_bytes())
+        }
+        Step::Transform { from, to } => {
+            let mut text = String::new();
+            passed(from, false)?.read_to_string(&mut text)?;
+            passed(to, true)?.write_all(text::transform(text).as_bytes())
+        }
+        Step::Seal { directory, turn, from } => {
+            let mut bytes = Vec::new();
+            passed(from, false)?.read_to_end(&mut bytes)?;
+            put(&directory, &object_name(turn), &text::seal(bytes))
+        }
+        Step::Link { directory, turns } => link(&directory, &turns),
     }
 }
 
@@ -85,10 +98,9 @@ fn passed(number: i32, to_write: bool) -> io::Result<File> {
     File::options().read(!to_write).write(to_write).open(format!("/proc/self/fd/{number}"))
 }
 
-fn build(directory: &Path, unit: usize, turn: usize) -> io::Result<()> {
+fn build(directory: PathBuf, unit: usize, turn: usize) -> io::Result<()> {
     let (text_out, text_in) = io::pipe()?;
     let (code_out, code_in) = io::pipe()?;
-    let directory = directory.to_owned();
     let step = Step::Gather { directory: directory.clone(), unit, turn, to: text_in.as_raw_fd() };
     let first = start(&step, &[text_in.as_fd()])?;
     drop(text_in);
@@ -112,7 +124,6 @@ pub(super) fn discard(directory: &Path, turn: usize) {
     let _ = fs::remove_file(directory.join(dependencies_name(turn)));
 }
 
-/// Waits for a process of this role to end.
 fn end_of(mut stage: Role<Step, End>) -> io::Result<()> {
     let end = stage.receive(monotonic_ns() + STAGE_WITHIN_NS);
     if end.is_ok() && stage.peer_mut().wait(STAGE_WITHIN_NS).is_none() {
@@ -126,28 +137,9 @@ fn end_of(mut stage: Role<Step, End>) -> io::Result<()> {
     }
 }
 
-fn gather_stage(directory: &Path, unit: usize, turn: usize, to: i32) -> io::Result<()> {
-    let mut to = BufWriter::with_capacity(1 << 16, passed(to, true)?);
-    let files = text::gather(directory, &text::unit_name(unit), &mut to)?;
-    to.flush()?;
-    put(directory, &dependencies_name(turn), files.join("\n").as_bytes())
-}
-
-fn transform_stage(from: i32, to: i32) -> io::Result<()> {
-    let mut text = String::new();
-    passed(from, false)?.read_to_string(&mut text)?;
-    passed(to, true)?.write_all(text::transform(text).as_bytes())
-}
-
-fn seal_stage(directory: &Path, turn: usize, from: i32) -> io::Result<()> {
-    let mut bytes = Vec::new();
-    passed(from, false)?.read_to_end(&mut bytes)?;
-    put(directory, &object_name(turn), &text::seal(bytes))
-}
-
 /// Reads the objects of `turns` and writes the image; then the objects go. Looks at all files they were made of, as a
 /// build tool does to see what has changed.
-fn link_step(directory: &Path, turns: &[usize]) -> io::Result<()> {
+fn link(directory: &Path, turns: &[usize]) -> io::Result<()> {
     let mut image = Vec::new();
     for turn in turns {
         let dependencies = read(directory, &dependencies_name(*turn))?;

@@ -21,11 +21,10 @@ use serde::{Deserialize, Serialize};
 
 use super::budget::{self, BLOCK_BYTES};
 use crate::message::{Message, Replies};
-use crate::work::Count;
+use crate::work::{Count, take_order};
 
 pub(crate) const TOUCHER: Worker = Worker { name: "load-memory", run: touch };
 
-const ORDER_WITHIN_NS: u64 = 2_000_000_000;
 /// It works from when it holds all it should, or after this time.
 const READY_WITHIN_NS: u64 = 1_500_000_000;
 const LOOK_EVERY_NS: u64 = 20_000_000;
@@ -55,13 +54,9 @@ fn touch(_: &[OsString]) -> u8 {
     }
 }
 
-fn prepare(mut requests: MessageReader<TouchOrder>) -> io::Result<Toucher> {
+fn prepare(requests: MessageReader<TouchOrder>) -> io::Result<Toucher> {
     oom::volunteer()?;
-    let order = requests.next(Some(monotonic_ns() + ORDER_WITHIN_NS));
-    let order = order.map_err(|e| io::Error::other(format!("its starter {e}")))?;
-    let stop = Arc::new(AtomicBool::new(false));
-    let at_end = Arc::clone(&stop);
-    requests.listen(move |_| at_end.store(true, Ordering::Relaxed))?;
+    let (order, stop) = take_order(requests).map_err(|e| io::Error::other(format!("its starter {e}")))?;
     let count = Count::of_child(order.counters_fd, 0)?;
     let scratch = order.file.as_ref().map(|(path, bytes)| Scratch::create(path, *bytes)).transpose()?;
     Ok(Toucher {
@@ -101,10 +96,13 @@ impl Toucher {
         while !self.stop.load(Ordering::Relaxed) {
             self.keep_to_what_is_allowed(to)?;
             let growing = self.held_bytes() + BLOCK_BYTES <= self.allowed_bytes;
-            if growing {
-                self.add_block(to);
-            } else {
+            if !growing {
                 self.change_something()?;
+            } else if let Err(e) = self.add_block() {
+                self.wanted_bytes = self.held_bytes();
+                self.allowed_bytes = self.wanted_bytes;
+                let mib = self.wanted_bytes >> 20;
+                Message::Caveat(format!("the system gives it no more than {mib} MiB: {e}")).send(to);
             }
             if let Err(e) = self.pass_over_file() {
                 self.scratch = None;
@@ -146,20 +144,12 @@ impl Toucher {
         Ok(())
     }
 
-    fn add_block(&mut self, to: &mut Replies) {
-        match Region::new(BLOCK_BYTES as usize) {
-            Ok(mut block) => {
-                fill(&mut self.random, block.as_mut_slice());
-                self.blocks.push(block);
-                self.count.add(BLOCK_BYTES);
-            }
-            Err(e) => {
-                self.wanted_bytes = self.held_bytes();
-                self.allowed_bytes = self.wanted_bytes;
-                let mib = self.wanted_bytes >> 20;
-                Message::Caveat(format!("the system gives it no more than {mib} MiB: {e}")).send(to);
-            }
-        }
+    fn add_block(&mut self) -> io::Result<()> {
+        let mut block = Region::new(BLOCK_BYTES as usize)?;
+        fill(&mut self.random, block.as_mut_slice());
+        self.blocks.push(block);
+        self.count.add(BLOCK_BYTES);
+        Ok(())
     }
 
     /// Moves the contents of one block into another, or replaces a block by a new one.
@@ -170,16 +160,11 @@ impl Toucher {
         let (from, onto) = (self.random.below(self.blocks.len()), self.random.below(self.blocks.len()));
         if from == onto || self.random.below(4) == 0 {
             drop(self.blocks.swap_remove(onto));
-            let mut block = Region::new(BLOCK_BYTES as usize)?;
-            fill(&mut self.random, block.as_mut_slice());
-            self.blocks.push(block);
-            self.count.add(BLOCK_BYTES);
-        } else {
-            let [source, target] =
-                self.blocks.get_disjoint_mut([from, onto]).map_err(|e| io::Error::other(e.to_string()))?;
-            target.as_mut_slice().copy_from_slice(source.as_slice());
-            self.count.add(2 * BLOCK_BYTES);
+            return self.add_block();
         }
+        let [source, target] = self.blocks.get_disjoint_mut([from, onto]).map_err(io::Error::other)?;
+        target.as_mut_slice().copy_from_slice(source.as_slice());
+        self.count.add(2 * BLOCK_BYTES);
         Ok(())
     }
 
@@ -232,7 +217,6 @@ struct Seen {
     full_stall_percent: Option<f64>,
 }
 
-/// Looks at the machine, not too often.
 #[derive(Default)]
 struct Look {
     next_ns: u64,

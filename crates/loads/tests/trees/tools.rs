@@ -48,15 +48,13 @@ pub(crate) fn pause_ns(ns: u64) {
 
 pub(crate) fn within(limit_ns: u64, mut holds: impl FnMut() -> bool) -> bool {
     let deadline_ns = monotonic_ns() + limit_ns;
-    loop {
-        if holds() {
-            return true;
-        }
+    while !holds() {
         if monotonic_ns() > deadline_ns {
             return false;
         }
         pause_ns(2_000_000);
     }
+    true
 }
 
 /// Processes that this run of the tests started in a role and that live now.

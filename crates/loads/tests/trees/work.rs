@@ -1,6 +1,6 @@
 //! Every load starts, works, and stops in time.
 
-use machmeter_engine::load::{LoadError, Loads};
+use machmeter_engine::load::{LoadError, LoadRequest, Loads};
 use machmeter_loads::{AllLoads, LOADS};
 use machmeter_sys::process;
 use machmeter_sys::thread::monotonic_ns;
@@ -10,7 +10,6 @@ use crate::tools::{SECOND_NS, entries, request, started, within, workers};
 pub(crate) const TESTS: &[(&str, fn())] = &[
     ("every_load_starts_works_and_stops", every_load_starts_works_and_stops),
     ("wrong_requests_are_refused_in_one_line", wrong_requests_are_refused_in_one_line),
-    ("refused_attributes_name_the_cause", refused_attributes_name_the_cause),
     ("a_unit_of_work_costs_what_it_says", a_unit_of_work_costs_what_it_says),
     ("burn_has_as_many_threads_as_asked_for", burn_has_as_many_threads_as_asked_for),
     ("attributes_reach_the_load_and_not_its_leader", attributes_reach_the_load_and_not_its_leader),
@@ -52,34 +51,46 @@ fn every_load_starts_works_and_stops() {
     }
 }
 
-fn refusal(change: impl FnOnce(&mut machmeter_engine::load::LoadRequest)) -> String {
-    let directory = tempfile::tempdir().unwrap();
-    let mut request = request("burn", directory.path());
-    change(&mut request);
-    match AllLoads.start(&request) {
-        Err(LoadError::Usage(why)) => {
-            assert!(!why.contains('\n'), "{why}");
-            assert!(workers().is_empty());
-            why
-        }
-        Err(other) => panic!("not the request's fault: {other}"),
-        Ok(_) => panic!("accepted: {request:?}"),
-    }
-}
-
 fn wrong_requests_are_refused_in_one_line() {
-    assert!(refusal(|r| r.name = "brun".to_owned()).contains("'brun'"));
-    assert!(refusal(|r| r.threads = Some(0)).contains("0 threads"));
-    assert!(refusal(|r| r.threads = Some(1_000_000)).contains("1000000"));
-    assert!(refusal(|r| r.attributes.policy = Some("fifo:100".to_owned())).contains("100"));
-    assert!(refusal(|r| r.attributes.policy = Some("fifo:99".to_owned())).contains("99"));
-    assert!(refusal(|r| r.attributes.cpus = Some("1-x".to_owned())).contains("1-x"));
-    assert!(refusal(|r| r.cpus = "a".to_owned()).contains("'a'"));
-}
-
-fn refused_attributes_name_the_cause() {
-    let why = refusal(|r| r.attributes.cpus = Some("1023".to_owned()));
-    assert!(why.contains("1023"), "{why}");
+    let directory = tempfile::tempdir().unwrap();
+    let burn = || request("burn", directory.path());
+    let with_policy = |name: &str, policy: &str| {
+        let mut request = request(name, directory.path());
+        request.attributes.policy = Some(policy.to_owned());
+        request
+    };
+    let hog = |custom| LoadRequest { custom: Some(custom), ..request("rt-hog", directory.path()) };
+    let with_cpus = |cpus: &str| {
+        let mut request = burn();
+        request.attributes.cpus = Some(cpus.to_owned());
+        request
+    };
+    for (request, part) in [
+        (request("brun", directory.path()), "no load 'brun': choose from burn, "),
+        (LoadRequest { threads: Some(0), ..burn() }, "0 threads"),
+        (LoadRequest { threads: Some(1_000_000), ..burn() }, "1000000"),
+        (with_policy("burn", "fifo:100"), "100"),
+        (with_policy("burn", "fifo:99"), "99"),
+        (with_policy("rt-hog", DEADLINE_POLICY), "deadline"),
+        (with_policy("rt-hog", "other:5"), "other:5"),
+        (hog((0.51, 1_000_000)), "51 %"),
+        (hog((0.0, 1_000_000)), "0 %"),
+        (hog((f64::NAN, 1_000_000)), "NaN"),
+        (hog((0.1, 10)), "10 ns"),
+        (with_cpus("1-x"), "1-x"),
+        (with_cpus("1023"), "1023"),
+        (LoadRequest { cpus: "a".to_owned(), ..burn() }, "'a'"),
+    ] {
+        let Err(LoadError::Usage(why)) = AllLoads.start(&request) else { panic!("{part}: not refused") };
+        assert!(why.contains(part) && !why.contains('\n'), "{why}");
+        assert!(workers().is_empty());
+    }
+    // Without the right to real time, that is the only reason to refuse.
+    let half = LoadRequest { custom: Some((0.5, 1_000_000)), ..with_policy("rt-hog", "rr:10") };
+    for allowed in [hog((0.5, 1_000_000)), half, with_policy("rt-hog", "fifo:98")] {
+        let refused = AllLoads.check(&allowed).map_err(|e| e.to_string());
+        assert!(refused.as_ref().map_or_else(|e| e.contains("refused: "), |()| true), "{refused:?}");
+    }
 }
 
 /// Policy number and nice value of a process as `/proc` tells them (`proc_pid_stat(5)`, fields 41 and 19).
@@ -203,22 +214,16 @@ fn burn_has_as_many_threads_as_asked_for() {
     }
 }
 
-/// Number of the deadline policy in the kernel's tables (sched.h).
+const DEADLINE_POLICY: &str = "deadline:1ms/10ms/10ms";
+/// Its number in the kernel's tables (sched.h).
 const DEADLINE: &str = "6";
 
 fn the_deadline_policy_is_for_threads() {
-    assert!(
-        refusal(|r| {
-            r.name = "rt-hog".to_owned();
-            r.attributes.policy = Some("deadline:1ms/10ms/10ms".to_owned());
-        })
-        .contains("deadline")
-    );
     let directory = tempfile::tempdir().unwrap();
     for name in ["burn", "membw", "video", "ring"] {
         let mut request = request(name, directory.path());
         request.threads = Some(2);
-        request.attributes.policy = Some("deadline:1ms/10ms/10ms".to_owned());
+        request.attributes.policy = Some(DEADLINE_POLICY.to_owned());
         let Some(running) = started(&request) else { return };
         let worker = running.processes()[1];
         let tasks = std::fs::read_dir(format!("/proc/{worker}/task")).unwrap();

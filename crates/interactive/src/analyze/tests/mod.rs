@@ -13,13 +13,7 @@ mod pages;
 const MS: u64 = 1_000_000;
 
 fn task(name: &str) -> Stream {
-    let choices = Choices {
-        custom: None,
-        audio_buffers: 2,
-        turns_per_ms: None,
-        segment_ns: 10_000 * MS,
-        overload: None,
-    };
+    let choices = Choices { audio_buffers: 2, segment_ns: 10_000 * MS, ..Choices::default() };
     find(name).and_then(|t| t.stream(&choices)).unwrap()
 }
 
@@ -51,7 +45,7 @@ fn cell(name: &str, load: &str, segments: Vec<Segment>) -> Cell {
 
 fn of(cells: Vec<Cell>) -> Analysis {
     let setup = Setup { task_policy: "other".to_owned(), cpus: 2, ..Setup::default() };
-    analyze(&Samples { setup, cells, loads: Vec::new() }, 1)
+    analyze(&Samples { setup, cells, loads: Vec::new() })
 }
 
 fn get<'a>(a: &'a Analysis, id: &str, wanted: &[(&str, &str)]) -> &'a Metric {
@@ -118,25 +112,6 @@ fn the_split_closes_and_the_kernel_agrees() {
     assert!(a.warnings.iter().any(|w| w.code == "W315"));
     assert!(get(&a, "wake", &[("load", "burn")]).flags.contains(&"W315".to_owned()));
     assert!(get(&a, "wake", &[("load", "none")]).flags.is_empty());
-}
-
-#[test]
-fn queueing_and_drops_behind_a_late_job_are_no_wait_for_a_cpu() {
-    let s = task("audio-pro");
-    let p = s.period_ns().unwrap();
-    // Job 0 is stopped for 2.5 periods after it began; 1 and 2 come meanwhile and run at once afterwards.
-    let first = job(&s, 0, 0, 5 * p / 2);
-    let end = first.response_ns;
-    let behind = |k: u64, at: u64| {
-        let wait = at - k * p;
-        Job { fate: Fate::RanBehind, ..job(&s, k, wait, 0) }
-    };
-    let second = behind(1, end);
-    let third = behind(2, end + second.cpu_ns);
-    let mut seg = segment(&s, vec![first, second, third]);
-    seg.run_delay_ns = Some(5 * p / 2);
-    let a = of(vec![cell("audio-pro", "burn", vec![seg])]);
-    assert!((get(&a, "kernel_wait_ratio", &[]).value.unwrap() - 1.0).abs() < 1e-9);
 }
 
 #[test]
@@ -285,7 +260,7 @@ fn x_ramp_custom_work_and_settings() {
         failure: Some("died".to_owned()),
         ..LoadNote::default()
     }];
-    let a = analyze(&Samples { setup, cells, loads }, 1);
+    let a = analyze(&Samples { setup, cells, loads });
     assert!((get(&a, "desired_cpu", &[("setting", "A")]).value.unwrap() - 1.0).abs() < 1e-12);
     let work = get(&a, "load_work", &[("setting", "A")]);
     assert_eq!((work.value, work.blocks.as_slice()), (Some(110.0), [100.0, 110.0, 120.0].as_slice()));
@@ -313,7 +288,7 @@ fn dose_steal_and_throttling_are_noticed() {
         conditions: vec!["real-time throttling: real-time threads stop for 50 ms of each second".to_owned()],
         ..Setup::default()
     };
-    let a = analyze(&Samples { setup, cells: vec![cell("video", "burn", vec![seg])], loads: Vec::new() }, 1);
+    let a = analyze(&Samples { setup, cells: vec![cell("video", "burn", vec![seg])], loads: Vec::new() });
     let text = |code: &str| a.warnings.iter().find(|w| w.code == code).unwrap().text.clone();
     assert!(text("W316").contains("video/burn +10.0 %"), "{}", text("W316"));
     assert!(text("W317").contains("video/burn 2.50 %"), "{}", text("W317"));
@@ -355,6 +330,6 @@ fn demands_in_turns_count_by_calibration() {
         .collect();
     let c = Cell { stream: stream.clone(), ..cell("video", "none", vec![segment(&stream, jobs)]) };
     let setup = Setup { turns_per_ms: 1000.0, ..Setup::default() };
-    let a = analyze(&Samples { setup, cells: vec![c], loads: Vec::new() }, 1);
+    let a = analyze(&Samples { setup, cells: vec![c], loads: Vec::new() });
     assert!((get(&a, "desired_cpu", &[]).value.unwrap() - 1.0).abs() < 1e-12);
 }

@@ -33,7 +33,6 @@ pub(super) fn record(
         segment_ns: order.segment_ns,
         rounds: 1,
         within_ns: None,
-        shuffled: false,
     };
     let samples: Result<Samples, ProbeError> = record_cells(host, &plan, &mut OneSetting, &mut |_, _| {});
     let samples = samples?;
