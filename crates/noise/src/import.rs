@@ -4,9 +4,11 @@
 use std::collections::BTreeMap;
 
 use machmeter_data::quantity::Unit;
-use machmeter_data::shape::{Axis, Cell, CostTable, Distribution, DistributionRow, TableColumn, TableRow};
+use machmeter_data::shape::{Cell, CostTable, DistributionRow, TableColumn, TableRow};
 use machmeter_data::{Dataset, Shape, Table};
 use machmeter_stats::quantile::sorted;
+
+use super::analyze::datasets::distribution;
 
 const HISTOGRAM: &str = "noise_histogram";
 const WORK: &str = "noise_work";
@@ -52,14 +54,10 @@ fn histogram(t: &Table) -> Option<Dataset> {
         Some("turn_duration") => "duration of a turn of the loop (ordinary turns are the lowest values)",
         _ => "duration",
     };
-    (!rows.is_empty()).then(|| {
-        Dataset::new(
-            "noise.imported_histogram",
-            "Imported histogram",
-            format!("Percentiles of the {quantity}, from the file's buckets; each value is the upper end of its bucket."),
-            Shape::Distribution(Distribution { value: Axis::log("duration", Unit::Nanoseconds), rows, limits: Vec::new() }),
-        )
-    })
+    let caption = format!(
+        "Percentiles of the {quantity}, from the file's buckets; each value is the upper end of its bucket."
+    );
+    distribution("noise.imported_histogram", "Imported histogram", caption, rows)
 }
 
 fn at_rank(buckets: &[(f64, u64)], rank: u64) -> f64 {
@@ -112,18 +110,8 @@ fn work(t: &Table) -> Option<Dataset> {
     } else {
         " The file does not say how long a tick is: one tick is drawn as 1 ns."
     };
-    (!rows.is_empty()).then(|| {
-        Dataset::new(
-            "noise.imported_work",
-            "Durations of fixed work",
-            format!("Percentiles of the time that one piece of fixed work took (FWQ).{unit}"),
-            Shape::Distribution(Distribution {
-                value: Axis::log("duration", Unit::Nanoseconds),
-                rows,
-                limits: Vec::new(),
-            }),
-        )
-    })
+    let caption = format!("Percentiles of the time that one piece of fixed work took (FWQ).{unit}");
+    distribution("noise.imported_work", "Durations of fixed work", caption, rows)
 }
 
 /// Summary figures as a table, one row per statistic, one column per CPU.

@@ -131,8 +131,7 @@ impl<S: TickSource> WithUnit for OnThread<'_, S> {
         };
         let mut histogram = LogHistogram::new();
         if let Some(w) = task.witness {
-            // What cannot be watched is said in the activity log.
-            let _ = w.attach(task.index);
+            w.attach(task.index);
         }
         let mut clock = SourceClock::<S>(PhantomData);
         warm_up(&mut clock, &mut unit, &mut histogram);

@@ -52,12 +52,6 @@ pub enum StatsError {
         /// The allowed range in words.
         allowed: &'static str,
     },
-    /// The columns of a design are linearly dependent.
-    #[error("column {column} depends linearly on the columns before it")]
-    RankDeficient {
-        /// Index of the first dependent column.
-        column: usize,
-    },
     /// The arithmetic left the range of `f64`.
     #[error("{what} is outside the range of f64")]
     Overflow {

@@ -14,7 +14,7 @@ use machmeter_sys::thread;
 
 use super::lab::{Lab, OTHER};
 use super::score::overlap_ticks;
-use super::{Options, SelfCheck, State, UNPRIVILEGED, percent};
+use super::{Options, SelfCheck, Shown, State, UNPRIVILEGED, check, percent};
 use crate::analyze::analyze;
 use crate::attribute::Attribution;
 use crate::attribute::activity_log::{Sight, SourceKind};
@@ -113,7 +113,7 @@ fn compete(lab: &Lab<'_>, budget_ns: u64) -> Result<(Samples, Vec<(u64, u64)>), 
         stop.store(true, Ordering::Relaxed);
         samples
     })?;
-    Ok((samples.map_err(|e| e.to_string())?, ran))
+    Ok((samples?, ran))
 }
 
 fn judge(what: &str, lab: &Lab<'_>, samples: &Samples, ran: &[(u64, u64)]) -> Vec<SelfCheck> {
@@ -155,25 +155,27 @@ fn judge(what: &str, lab: &Lab<'_>, samples: &Samples, ran: &[(u64, u64)]) -> Ve
 /// Time classed as other threads' against the time the kernel says that the meter waited for its CPU.
 fn account(what: &str, away_ns: f64, waited_ns: Option<u64>, lost: u64) -> SelfCheck {
     let (id, bar) = ("unprivileged.account", "within 1 %");
-    let Some(waited) = waited_ns.filter(|w| *w > 0) else {
-        return SelfCheck::not_shown(id, what, bar, "the kernel does not account run delay (schedstat)");
-    };
-    let error = away_ns / waited as f64 - 1.0;
-    let truth = format!("the meter waited {:.1} ms for its CPU by schedstat", waited as f64 / 1e6);
-    let found = format!("{:.1} ms in gaps classed as other threads: {:+.2} %", away_ns / 1e6, error * 100.0);
-    let state = State::if_sure(error.abs() <= ACCOUNT, lost == 0);
-    SelfCheck::new(id, what, bar, truth, found, state)
+    let shown = waited_ns.filter(|w| *w > 0).map(|waited| {
+        let error = away_ns / waited as f64 - 1.0;
+        let truth = format!("the meter waited {:.1} ms for its CPU by schedstat", waited as f64 / 1e6);
+        let (away_ms, percent) = (away_ns / 1e6, error * 100.0);
+        let found = format!("{away_ms:.1} ms in gaps classed as other threads: {percent:+.2} %");
+        (truth, found, State::if_sure(error.abs() <= ACCOUNT, lost == 0))
+    });
+    let shown = shown.ok_or_else(|| "the kernel does not account run delay (schedstat)".to_owned());
+    check(id, what, bar, shown)
 }
 
 /// The rhythm of the timer tick as an unprivileged user sees it, for information.
 fn tick(lab: &Lab<'_>, options: &Options, user: u32) -> SelfCheck {
     let (id, what) =
         ("unprivileged.tick", format!("user {user}: nothing injected, rhythms of gaps without names"));
+    check(id, &what, "none", rhythm_of_tick(lab, options))
+}
+
+fn rhythm_of_tick(lab: &Lab<'_>, options: &Options) -> Shown {
     let order = lab.here(Some(OTHER), if options.quick { 1_500_000_000 } else { 3_000_000_000 });
-    let samples = match lab.noise("unprivileged, undisturbed", order, Attribution::Switches) {
-        Ok(s) => s,
-        Err(e) => return SelfCheck::not_shown(id, &what, "none", e),
-    };
+    let samples = lab.noise("unprivileged, undisturbed", order, Attribution::Switches)?;
     let metrics = analyze(&samples, lab.machine.seed).metrics;
     let rhythms: Vec<(f64, String)> = metrics
         .iter()
@@ -189,5 +191,5 @@ fn tick(lab: &Lab<'_>, options: &Options, user: u32) -> SelfCheck {
         None => format!("none at such a rate; {}", seen.join(", ")),
     };
     let truth = "the kernel ticks a busy CPU 100, 250, 300 or 1000 times a second".to_owned();
-    SelfCheck::new(id, &what, "none", truth, found, State::Info)
+    Ok((truth, found, State::Info))
 }

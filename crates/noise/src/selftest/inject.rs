@@ -96,7 +96,7 @@ pub(super) fn with_injector(
         stop.store(true, Ordering::Relaxed);
         samples
     })?;
-    let samples = samples.map_err(|e| e.to_string())?;
+    let samples = samples?;
     let schedule = samples.setup.schedule;
     log.bursts.retain(|b| b.start_ticks >= schedule.t0_ticks && b.end_ticks < schedule.end_ticks());
     Ok((samples, log))

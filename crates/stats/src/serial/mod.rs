@@ -84,15 +84,19 @@ fn precision(xs: &[f64], segments: &[usize], level: f64) -> Result<(Precision, d
 fn centered(xs: &[f64], segments: &[usize]) -> Result<(Vec<f64>, f64), StatsError> {
     check("stream", xs, FEWEST)?;
     check_pair("stream and segments", xs.len(), segments.iter().sum())?;
-    let n = xs.len() as f64;
-    let center = sum(xs) / n;
-    let z: Vec<f64> = xs.iter().map(|x| x - center).collect();
-    let spread = sum(&z.iter().map(|z| z * z).collect::<Vec<_>>()) / (n - 1.0);
+    let (z, center) = about_mean(xs);
+    let spread = sum(&z.iter().map(|z| z * z).collect::<Vec<_>>()) / (xs.len() as f64 - 1.0);
     // Less than rounding of the values: nothing to learn a variance from.
     if spread.sqrt() <= 1e-12 * center.abs() || spread <= 0.0 {
         return Err(StatsError::TooFew { what: CONSTANT, needed: 2, got: 1 });
     }
     Ok((z, spread))
+}
+
+/// Values less their mean, and that.
+fn about_mean(xs: &[f64]) -> (Vec<f64>, f64) {
+    let mean = sum(xs) / xs.len() as f64;
+    (xs.iter().map(|x| x - mean).collect(), mean)
 }
 
 fn precise(v: &Variance, spread: f64, factor: f64, n: usize) -> Precision {
@@ -106,8 +110,7 @@ fn precise(v: &Variance, spread: f64, factor: f64, n: usize) -> Precision {
 /// Precision of the share of `hits` (1 and 0), whose answers come from the figures `like`.
 fn precision_of_share(hits: &[f64], like: &[f64], segments: &[usize]) -> Result<Precision, StatsError> {
     let (z, spread) = centered(hits, segments)?;
-    let center = sum(like) / like.len() as f64;
-    let behind: Vec<f64> = like.iter().map(|x| x - center).collect();
+    let (behind, _) = about_mean(like);
     let v = variance(&z, segments, Some(&Memory::of(&behind)))?;
     let share = sum(hits) / hits.len() as f64;
     let factor = if v.by_segments {
@@ -204,8 +207,7 @@ fn worth(n: usize, like: f64, share: f64, p: &Precision, z: f64, level: f64) -> 
 /// Independent samples by the memory of the figures, all of them where it does not show.
 fn independent(xs: &[f64]) -> f64 {
     let n = xs.len() as f64;
-    let center = sum(xs) / n;
-    let z: Vec<f64> = xs.iter().map(|x| x - center).collect();
+    let (z, _) = about_mean(xs);
     if doubt::remembers(&z) { n / Memory::of(&z).samples() } else { n }
 }
 
