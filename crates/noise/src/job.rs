@@ -14,7 +14,7 @@ use super::attribute::activity_log::ActivityLog;
 use super::attribute::{Meter, Witness};
 use super::listing::{listing_ticks, pause_ticks};
 use super::measure::{Gap, Schedule, threshold_ticks};
-use super::on_cpu::{Calibrate, Measuring, Recorded, Start, Task};
+use super::on_cpu::{Calibrate, Measuring, OfQuantum, Recorded, Start, Task};
 use super::run::real_time_share;
 use super::samples::{Lengths, Setup};
 
@@ -81,7 +81,7 @@ impl Job<'_> {
     /// What is known of a recording by this schedule.
     pub(super) fn setup(&self, schedule: Schedule, recorded: &[Recorded]) -> Setup {
         Setup {
-            quantum: self.params.quantum.name().to_owned(),
+            quantum: self.params.quantum.name(),
             schedule: Schedule { t0_ticks: recorded.first().map_or(0, |r| r.t0_ticks), ..schedule },
             tick_hz: self.host.rate.hz(),
             rate_error: self.host.clock.rate.as_ref().map_or(0.0, |r| r.error_ppm * 1e-6),
@@ -107,13 +107,17 @@ impl Job<'_> {
     pub(super) fn bursts(&self) -> Result<Vec<Vec<u64>>, ProbeError> {
         let bursts = std::thread::scope(|scope| {
             let cpu = self.cpus.first().copied();
-            let (source, quantum, bytes) = (self.host.source(), self.params.quantum, self.params.sweep_bytes);
-            let work = move || dispatch(source, Calibrate { quantum, sweep_bytes: bytes as usize });
+            let (source, task) = (self.host.source(), self.of_quantum(Calibrate));
+            let work = move || dispatch(source, task);
             spawn_placed_scoped(scope, "mm-calibrate", cpu, Policy::ordinary(), work)
                 .map(ScopedPlacedThread::join)
                 .map_err(cannot)
         })?;
         bursts.map_err(cannot)
+    }
+
+    fn of_quantum<F>(&self, work: F) -> OfQuantum<F> {
+        OfQuantum { quantum: self.params.quantum, sweep_bytes: self.params.sweep_bytes as usize, work }
     }
 
     fn gap_capacity(&self, schedule: &Schedule) -> usize {
@@ -143,12 +147,11 @@ impl Job<'_> {
                     schedule: *schedule,
                     capacity,
                     sums: self.sums,
-                    quantum: self.params.quantum,
-                    sweep_bytes: self.params.sweep_bytes as usize,
                     witness: witness.as_deref(),
                 };
                 let source = self.host.source();
-                let work = move || dispatch(source, Measuring { task, ready, start: start_rx });
+                let measuring = self.of_quantum(Measuring { task, ready, start: start_rx });
+                let work = move || dispatch(source, measuring);
                 match spawn_placed_scoped(scope, "mm-noise", Some(cpu), self.placement.policy, work) {
                     Ok(t) => threads.push(t),
                     // Dropping the senders ends the threads that wait.

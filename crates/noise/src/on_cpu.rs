@@ -36,46 +36,43 @@ pub(super) struct Task<'a> {
     pub(super) capacity: usize,
     /// Whether sums per window are wanted.
     pub(super) sums: bool,
-    pub(super) quantum: Quantum,
-    pub(super) sweep_bytes: usize,
     pub(super) witness: Option<&'a dyn Witness>,
 }
 
-pub(super) struct Calibrate {
+/// Work that is generic over the tick source and the work unit.
+pub(super) trait WithUnit {
+    type Output;
+    fn run<S: TickSource, W: WorkUnit>(self, unit: W) -> Self::Output;
+}
+
+/// Work with the unit of a quantum.
+pub(super) struct OfQuantum<F> {
     pub(super) quantum: Quantum,
     pub(super) sweep_bytes: usize,
+    pub(super) work: F,
 }
 
-impl WithSource for Calibrate {
-    type Output = Vec<Vec<u64>>;
+impl<F: WithUnit> WithSource for OfQuantum<F> {
+    type Output = F::Output;
 
-    fn run<S: TickSource>(self) -> Vec<Vec<u64>> {
-        with_unit(self.quantum, self.sweep_bytes, Bursts(PhantomData::<S>))
+    fn run<S: TickSource>(self) -> F::Output {
+        match self.quantum {
+            Quantum::One => self.work.run::<S, _>(Quantum1::default()),
+            Quantum::Fifteen => self.work.run::<S, _>(Quantum15::default()),
+            Quantum::ThirtyOne => self.work.run::<S, _>(Quantum31::default()),
+            Quantum::SixtyThree => self.work.run::<S, _>(Quantum63::default()),
+            Quantum::Cache => self.work.run::<S, _>(CacheSweep::new(self.sweep_bytes)),
+        }
     }
 }
 
-/// Work that is generic over the work unit.
-trait WithUnit {
-    type Output;
-    fn run<W: WorkUnit>(self, unit: W) -> Self::Output;
-}
+/// Ticks of each turn of some bursts.
+pub(super) struct Calibrate;
 
-fn with_unit<F: WithUnit>(quantum: Quantum, sweep_bytes: usize, f: F) -> F::Output {
-    match quantum {
-        Quantum::One => f.run(Quantum1::default()),
-        Quantum::Fifteen => f.run(Quantum15::default()),
-        Quantum::ThirtyOne => f.run(Quantum31::default()),
-        Quantum::SixtyThree => f.run(Quantum63::default()),
-        Quantum::Cache => f.run(CacheSweep::new(sweep_bytes)),
-    }
-}
-
-struct Bursts<S>(PhantomData<S>);
-
-impl<S: TickSource> WithUnit for Bursts<S> {
+impl WithUnit for Calibrate {
     type Output = Vec<Vec<u64>>;
 
-    fn run<W: WorkUnit>(self, mut unit: W) -> Vec<Vec<u64>> {
+    fn run<S: TickSource, W: WorkUnit>(self, mut unit: W) -> Vec<Vec<u64>> {
         let mut clock = SourceClock::<S>(PhantomData);
         // The first burst warms caches and clock; it is taken along, since the quietest decides.
         sample_bursts(&mut clock, &mut unit, 12, 20_000)
@@ -88,25 +85,11 @@ pub(super) struct Measuring<'a> {
     pub(super) start: mpsc::Receiver<Start>,
 }
 
-impl WithSource for Measuring<'_> {
+impl WithUnit for Measuring<'_> {
     type Output = Option<Recorded>;
 
-    fn run<S: TickSource>(self) -> Option<Recorded> {
-        let (quantum, bytes) = (self.task.quantum, self.task.sweep_bytes);
-        with_unit(quantum, bytes, OnThread { measuring: self, source: PhantomData::<S> })
-    }
-}
-
-struct OnThread<'a, S> {
-    measuring: Measuring<'a>,
-    source: PhantomData<S>,
-}
-
-impl<S: TickSource> WithUnit for OnThread<'_, S> {
-    type Output = Option<Recorded>;
-
-    fn run<W: WorkUnit>(self, mut unit: W) -> Option<Recorded> {
-        let Measuring { task, ready, start } = self.measuring;
+    fn run<S: TickSource, W: WorkUnit>(self, mut unit: W) -> Option<Recorded> {
+        let Measuring { task, ready, start } = self;
         let buffers = LockedBuf::<u32>::new(task.schedule.windows).and_then(|counts| {
             let sums = LockedBuf::<Sums>::new(if task.sums { task.schedule.windows } else { 0 })?;
             Ok((counts, sums, LockedBuf::<Gap>::new(task.capacity)?))

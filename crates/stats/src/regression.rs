@@ -52,7 +52,7 @@ pub fn line(x: &[f64], y: &[f64], weighting: Weighting<'_>) -> Result<Line, Stat
     let variances = [1.0 / moments.weight + center * center / moments.xx, 1.0 / moments.xx];
     let standard_errors = variances.map(|v| (v * scale).sqrt());
     if !coefficients.iter().chain(&standard_errors).chain([&chi2]).all(|v| v.is_finite()) {
-        return Err(StatsError::Overflow { what: "least squares fit" });
+        return Err(StatsError::Overflow("least squares fit"));
     }
     Ok(Line { coefficients, standard_errors, chi2, dof })
 }

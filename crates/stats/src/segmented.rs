@@ -32,7 +32,7 @@ pub fn breaks(
     check("x", x, min_points)?;
     check("y", y, min_points)?;
     if n > MAX_POINTS {
-        return Err(StatsError::TooMany { what: "segmented regression", limit: MAX_POINTS, got: n });
+        return Err(StatsError::TooMany("segmented regression", MAX_POINTS, n));
     }
     if let Some(w) = x.windows(2).find(|w| w[0] > w[1]) {
         return Err(out_of_range("x", w[1], "ascending order"));
@@ -41,7 +41,7 @@ pub fn breaks(
     let score = |breaks: usize| tables[breaks].error[n] + (3.0 * breaks as f64 + 2.0) * (n as f64).ln();
     let chosen = (0..tables.len()).min_by(|a, b| score(*a).total_cmp(&score(*b))).unwrap_or(0);
     if !tables[chosen].error[n].is_finite() {
-        return Err(StatsError::Overflow { what: "segmented fit" });
+        return Err(StatsError::Overflow("segmented fit"));
     }
     let mut starts = Vec::new();
     let mut end = n;

@@ -53,7 +53,7 @@ pub fn welch(xs: &[f64], rate_hz: f64, segment_len: usize, overlap: usize) -> Re
         *p *= if single { scale } else { 2.0 * scale };
     }
     if !power.iter().all(|p| p.is_finite()) {
-        return Err(StatsError::Overflow { what: "spectrum" });
+        return Err(StatsError::Overflow("spectrum"));
     }
     let freq_hz = (0..power.len()).map(|i| i as f64 * rate_hz / segment_len as f64).collect();
     Ok(Spectrum { freq_hz, power })

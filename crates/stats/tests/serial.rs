@@ -1,8 +1,10 @@
-//! Intervals of correlated streams hold what they promise: many streams of known truth of every kind.
+//! Intervals hold what they promise: many streams of known truth of every kind, most of them correlated.
 
 #![allow(clippy::print_stdout, reason = "the coverage found is worth reading: cargo test -- --show-output")]
 
+use machmeter_stats::quantile;
 use machmeter_stats::random::Random;
+use machmeter_stats::rank::hodges_lehmann;
 use machmeter_stats::serial::{mean_interval, quantile_interval, share_interval};
 
 const STREAMS: usize = 1000;
@@ -330,5 +332,27 @@ fn means_of_streams_never_seen_are_covered() {
             let enough = seen.given >= STREAMS / 10;
             assert!(!enough || seen.coverage() > 0.9 - 2.0 * 0.0173, "{law:?} {n}: {}", seen.coverage());
         }
+    }
+}
+
+#[test]
+fn rank_intervals_of_independent_values_cover() {
+    const STREAMS: usize = 2000;
+    let mut random = Random::new(16);
+    let (mut median, mut shift) = (Seen::default(), Seen::default());
+    for _ in 0..STREAMS {
+        let xs: Vec<f64> = (0..101).map(|_| random.normal().exp()).collect();
+        let ascending = quantile::sorted(&xs).expect("finite");
+        median.note(quantile::quantile_interval(&ascending, 0.5, 0.95).map(|i| i.contains(1.0)));
+        let ys: Vec<f64> = (0..40).map(|_| random.normal().powi(3) + 0.5).collect();
+        let zs: Vec<f64> = (0..30).map(|_| random.normal().powi(3)).collect();
+        let of_both = hodges_lehmann(&zs, &ys, 0.95).expect("valid").interval;
+        shift.note(of_both.map(|i| i.contains(0.5)));
+    }
+    // Between 93 and 97 %, at four sigma.
+    let margin = 4.0 * (0.95 * 0.05 / STREAMS as f64).sqrt();
+    for seen in [median, shift] {
+        let held = (0.93 - margin..=0.97 + margin).contains(&seen.coverage());
+        assert!(seen.given == STREAMS && held, "{} of {}", seen.coverage(), seen.given);
     }
 }

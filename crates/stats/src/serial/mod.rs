@@ -155,7 +155,7 @@ pub fn ratio_interval(
     // What is never negative has no negative mean.
     let least = if num.iter().all(|x| *x >= 0.0) { 0.0 } else { f64::NEG_INFINITY };
     let interval = Interval::new(level, (value - half * reach.low).max(least), value + half * reach.high);
-    let interval = interval.ok_or(StatsError::Overflow { what: "the interval" })?;
+    let interval = interval.ok_or(StatsError::Overflow("the interval"))?;
     Ok(Estimate { value, interval, n_eff: p.n_eff })
 }
 
@@ -174,7 +174,7 @@ pub fn share_interval(
     check("stream", &x, FEWEST)?;
     check_pair("answers and figures", hits.len(), like.len())?;
     let value = sum(&x) / x.len() as f64;
-    let failed = StatsError::Overflow { what: "the interval" };
+    let failed = StatsError::Overflow("the interval");
     if value == 0.0 || value == 1.0 {
         let (z, spread) = centered(like, segments)?;
         let v = variance(&z, segments, None)?;
@@ -221,7 +221,7 @@ pub fn quantile_interval(xs: &[f64], q: f64, segments: &[usize], level: f64) -> 
     if !(q > 0.0 && q < 1.0) {
         return Err(out_of_range("q", q, "between 0 and 1"));
     }
-    let failed = StatsError::Overflow { what: "the interval" };
+    let failed = StatsError::Overflow("the interval");
     let s = sorted(xs)?;
     let value = quantile(&s, q).ok_or(failed)?;
     let below: Vec<f64> = xs.iter().map(|x| f64::from(u8::from(*x <= value))).collect();
