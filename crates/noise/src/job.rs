@@ -14,7 +14,7 @@ use super::attribute::activity_log::ActivityLog;
 use super::attribute::{Meter, Witness};
 use super::listing::{listing_ticks, pause_ticks};
 use super::measure::{Gap, Schedule, threshold_ticks};
-use super::on_cpu::{Calibrate, Measuring, OfQuantum, Recorded, Start, Task};
+use super::on_cpu::{Calibrate, Measuring, OfQuantum, Recorded, Start};
 use super::run::real_time_share;
 use super::samples::{Lengths, Setup};
 
@@ -139,18 +139,19 @@ impl Job<'_> {
             let mut starts = Vec::new();
             let mut threads = Vec::new();
             for (index, &cpu) in self.cpus.iter().enumerate() {
-                let (start_tx, start_rx) = mpsc::channel();
+                let (start_tx, start) = mpsc::channel();
                 let ready = ready_tx.clone();
-                let task = Task {
+                let measuring = self.of_quantum(Measuring {
                     index,
                     cpu,
                     schedule: *schedule,
                     capacity,
                     sums: self.sums,
                     witness: witness.as_deref(),
-                };
+                    ready,
+                    start,
+                });
                 let source = self.host.source();
-                let measuring = self.of_quantum(Measuring { task, ready, start: start_rx });
                 let work = move || dispatch(source, measuring);
                 match spawn_placed_scoped(scope, "mm-noise", Some(cpu), self.placement.policy, work) {
                     Ok(t) => threads.push(t),

@@ -28,17 +28,6 @@ pub(super) struct Start {
     pub(super) wake_ns: u64,
 }
 
-/// What a measuring thread is to do.
-pub(super) struct Task<'a> {
-    pub(super) index: usize,
-    pub(super) cpu: usize,
-    pub(super) schedule: Schedule,
-    pub(super) capacity: usize,
-    /// Whether sums per window are wanted.
-    pub(super) sums: bool,
-    pub(super) witness: Option<&'a dyn Witness>,
-}
-
 /// Work that is generic over the tick source and the work unit.
 pub(super) trait WithUnit {
     type Output;
@@ -79,8 +68,15 @@ impl WithUnit for Calibrate {
     }
 }
 
+/// What a measuring thread is to do.
 pub(super) struct Measuring<'a> {
-    pub(super) task: Task<'a>,
+    pub(super) index: usize,
+    pub(super) cpu: usize,
+    pub(super) schedule: Schedule,
+    pub(super) capacity: usize,
+    /// Whether sums per window are wanted.
+    pub(super) sums: bool,
+    pub(super) witness: Option<&'a dyn Witness>,
     pub(super) ready: mpsc::Sender<Result<(), String>>,
     pub(super) start: mpsc::Receiver<Start>,
 }
@@ -89,18 +85,17 @@ impl WithUnit for Measuring<'_> {
     type Output = Option<Recorded>;
 
     fn run<S: TickSource, W: WorkUnit>(self, mut unit: W) -> Option<Recorded> {
-        let Measuring { task, ready, start } = self;
-        let buffers = LockedBuf::<u32>::new(task.schedule.windows).and_then(|counts| {
-            let sums = LockedBuf::<Sums>::new(if task.sums { task.schedule.windows } else { 0 })?;
-            Ok((counts, sums, LockedBuf::<Gap>::new(task.capacity)?))
+        let buffers = LockedBuf::<u32>::new(self.schedule.windows).and_then(|counts| {
+            let sums = LockedBuf::<Sums>::new(if self.sums { self.schedule.windows } else { 0 })?;
+            Ok((counts, sums, LockedBuf::<Gap>::new(self.capacity)?))
         });
         let (mut counts, mut sums, mut gaps) = match buffers {
             Ok(b) => b,
             Err(MemoryError::Stopped) => {
-                let _ = ready.send(Ok(()));
-                let t0_ticks = start.recv().ok()?.t0_ticks;
+                let _ = self.ready.send(Ok(()));
+                let t0_ticks = self.start.recv().ok()?.t0_ticks;
                 let thread = Some(ThreadFacts::default());
-                let samples = CpuSamples { cpu: task.cpu, thread, ..CpuSamples::default() };
+                let samples = CpuSamples { cpu: self.cpu, thread, ..CpuSamples::default() };
                 return Some(Recorded {
                     samples,
                     ended: Ended { windows_closed: 0, end_ticks: t0_ticks },
@@ -108,19 +103,19 @@ impl WithUnit for Measuring<'_> {
                 });
             }
             Err(e) => {
-                let _ = ready.send(Err(e.to_string()));
+                let _ = self.ready.send(Err(e.to_string()));
                 return None;
             }
         };
         let mut histogram = LogHistogram::new();
-        if let Some(w) = task.witness {
-            w.attach(task.index);
+        if let Some(w) = self.witness {
+            w.attach(self.index);
         }
         let mut clock = SourceClock::<S>(PhantomData);
         warm_up(&mut clock, &mut unit, &mut histogram);
-        let _ = ready.send(Ok(()));
-        let Start { t0_ticks, wake_ns } = start.recv().ok()?;
-        let schedule = Schedule { t0_ticks, ..task.schedule };
+        let _ = self.ready.send(Ok(()));
+        let Start { t0_ticks, wake_ns } = self.start.recv().ok()?;
+        let schedule = Schedule { t0_ticks, ..self.schedule };
         thread::nanosleep_until(wake_ns);
         let usage = thread::Usage::of_current_thread();
         let waited = thread::schedstat().ok();
@@ -133,7 +128,7 @@ impl WithUnit for Measuring<'_> {
         let waited = waited.and_then(|w| Some(thread::schedstat().ok()?.since(&w).wait_ns));
         Some(Recorded {
             samples: CpuSamples {
-                cpu: task.cpu,
+                cpu: self.cpu,
                 counts: counts.as_slice()[..ended.windows_closed].to_vec(),
                 sums: sums.as_slice()[..ended.windows_closed.min(sums.len())].to_vec(),
                 gaps: gaps.as_slice()[..listed].to_vec(),

@@ -18,6 +18,7 @@ use super::{Options, SelfCheck, Shown, State, UNPRIVILEGED, check, percent};
 use crate::analyze::analyze;
 use crate::attribute::Attribution;
 use crate::attribute::activity_log::{Sight, SourceKind};
+use crate::measure::Gap;
 use crate::samples::Samples;
 
 /// The user that owns nothing, by convention.
@@ -34,12 +35,12 @@ const STRETCHES: usize = 400_000;
 /// Spins and writes down from when to when it ran without a pause.
 struct Burning<'a> {
     pause_ticks: u64,
-    log: LockedBuf<[u64; 2]>,
+    log: LockedBuf<Gap>,
     stop: &'a AtomicBool,
 }
 
 impl WithSource for Burning<'_> {
-    type Output = Vec<(u64, u64)>;
+    type Output = Vec<Gap>;
 
     fn run<S: TickSource>(mut self) -> Self::Output {
         let log = self.log.as_mut_slice();
@@ -49,7 +50,7 @@ impl WithSource for Burning<'_> {
         while done < log.len() {
             let now = S::now();
             if now.saturating_sub(previous) > self.pause_ticks {
-                log[done] = [start, previous];
+                log[done] = Gap { start_ticks: start, end_ticks: previous };
                 done += 1;
                 start = now;
             }
@@ -59,7 +60,7 @@ impl WithSource for Burning<'_> {
                 break;
             }
         }
-        self.log.as_slice()[..done].iter().map(|s| (s[0], s[1])).collect()
+        self.log.as_slice()[..done].to_vec()
     }
 }
 
@@ -103,7 +104,7 @@ pub(super) fn as_present_user(lab: &Lab<'_>, options: &Options) -> Vec<SelfCheck
     out
 }
 
-fn compete(lab: &Lab<'_>, budget_ns: u64) -> Result<(Samples, Vec<(u64, u64)>), String> {
+fn compete(lab: &Lab<'_>, budget_ns: u64) -> Result<(Samples, Vec<Gap>), String> {
     let stop = AtomicBool::new(false);
     let log = LockedBuf::new(STRETCHES).map_err(|e| e.to_string())?;
     let work = Burning { pause_ticks: lab.machine.rate.ticks(PAUSE_NS), log, stop: &stop };
@@ -116,7 +117,7 @@ fn compete(lab: &Lab<'_>, budget_ns: u64) -> Result<(Samples, Vec<(u64, u64)>), 
     Ok((samples?, ran))
 }
 
-fn judge(what: &str, lab: &Lab<'_>, samples: &Samples, ran: &[(u64, u64)]) -> Vec<SelfCheck> {
+fn judge(what: &str, lab: &Lab<'_>, samples: &Samples, ran: &[Gap]) -> Vec<SelfCheck> {
     let (id, bar) = ("unprivileged.classed", "at least 99 %");
     let Some(cpu) = samples.cpus.first().filter(|_| samples.activity_log.sight == Sight::Switches) else {
         return vec![SelfCheck::not_shown(id, what, bar, "context switches could not be recorded")];
@@ -124,20 +125,15 @@ fn judge(what: &str, lab: &Lab<'_>, samples: &Samples, ran: &[(u64, u64)]) -> Ve
     let (activity_log, attributed) = (&samples.activity_log, &cpu.attributed);
     let lost: u64 = activity_log.lost.iter().sum();
     let is_thread = |s: u32| activity_log.sources[s as usize].kind == SourceKind::Thread;
-    let charged: Vec<(u64, u64)> = cpu
-        .gaps
-        .iter()
-        .zip(attributed)
-        .filter(|(_, a)| is_thread(a.main))
-        .map(|(g, _)| (g.start_ticks, g.end_ticks))
-        .collect();
+    let gaps = cpu.gaps.iter().zip(attributed);
+    let charged: Vec<Gap> = gaps.filter(|(_, a)| is_thread(a.main)).map(|(g, _)| *g).collect();
     let schedule = samples.setup.schedule;
-    let within: Vec<(u64, u64)> = ran
-        .iter()
-        .map(|r| (r.0.max(schedule.t0_ticks), r.1.min(schedule.end_ticks())))
-        .filter(|r| r.0 < r.1)
-        .collect();
-    let total: u64 = within.iter().map(|r| r.1 - r.0).sum();
+    let within = |r: &Gap| Gap {
+        start_ticks: r.start_ticks.max(schedule.t0_ticks),
+        end_ticks: r.end_ticks.min(schedule.end_ticks()),
+    };
+    let within: Vec<Gap> = ran.iter().map(within).filter(|r| r.ticks() > 0).collect();
+    let total: u64 = within.iter().map(Gap::ticks).sum();
     if total == 0 {
         return vec![SelfCheck::not_shown(id, what, bar, "the competitor never ran during the recording")];
     }
