@@ -103,7 +103,7 @@ pub(crate) fn weigh(pair: &Pair<'_>, models: &mut DriftModels) -> Result<Evidenc
         }
     }
     let p_rank = (a.level.is_some() && b.level.is_some())
-        .then(|| rank::mann_whitney(&pair.a.blocks, &pair.b.blocks).map(|r| r.p))
+        .then(|| rank::mann_whitney(&pair.a.blocks, &pair.b.blocks))
         .flatten();
     let noise_of_a = a.fit.variance.iter().copied().fold(0.0, f64::max).sqrt();
     Ok(Evidence {

@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 
 use machmeter_data::quantity::Unit;
-use machmeter_data::shape::{Axis, Cell, CostTable, Distribution, DistributionRow, TableColumn, TableRow};
+use machmeter_data::shape::{Cell, CostTable, DistributionRow, TableColumn, TableRow};
 use machmeter_data::{Dataset, Shape, Table};
-use machmeter_stats::quantile::sorted;
+
+use super::analyze::datasets::distribution;
 
 const HISTOGRAM: &str = "noise_histogram";
 const WORK: &str = "noise_work";
@@ -29,37 +30,34 @@ fn histogram(t: &Table) -> Option<Dataset> {
     let cpu = t.i32s("cpu")?;
     let (low, high) = (t.f64s("low_ns")?, t.f64s("high_ns")?);
     let count = t.i64s("count")?;
-    let mut rows: BTreeMap<i32, Vec<(f64, u64)>> = BTreeMap::new();
+    let mut buckets = Buckets::new();
     for i in 0..t.rows() {
         // The bucket beyond the last has no upper end: its lower end is all that is known.
         let value = if high[i].is_finite() { high[i] } else { low[i] };
-        rows.entry(cpu[i]).or_default().push((value, count[i].max(0) as u64));
+        buckets.entry(cpu[i]).or_default().push((value, count[i].max(0) as u64));
     }
-    let rows: Vec<DistributionRow> = rows
-        .into_iter()
-        .filter_map(|(cpu, mut buckets)| {
-            buckets.sort_by(|a, b| a.0.total_cmp(&b.0));
-            let n: u64 = buckets.iter().map(|b| b.1).sum();
-            (n > 0).then(|| DistributionRow {
-                name: format!("CPU {cpu}"),
-                n,
-                quantiles: curve(n, |rank| at_rank(&buckets, rank)),
-            })
-        })
-        .collect();
     let quantity = match t.note("quantity") {
         Some("wakeup_latency") => "wake-up latency (how late a timer woke the thread; not stolen time)",
         Some("turn_duration") => "duration of a turn of the loop (ordinary turns are the lowest values)",
         _ => "duration",
     };
-    (!rows.is_empty()).then(|| {
-        Dataset::new(
-            "noise.imported_histogram",
-            "Imported histogram",
-            format!("Percentiles of the {quantity}, from the file's buckets; each value is the upper end of its bucket."),
-            Shape::Distribution(Distribution { value: Axis::log("duration", Unit::Nanoseconds), rows, limits: Vec::new() }),
-        )
-    })
+    let caption = format!(
+        "Percentiles of the {quantity}, from the file's buckets; each value is the upper end of its bucket."
+    );
+    distribution("noise.imported_histogram", "Imported histogram", caption, curves(buckets))
+}
+
+/// How many of which value, by CPU.
+type Buckets = BTreeMap<i32, Vec<(f64, u64)>>;
+
+fn curves(of_cpus: Buckets) -> Vec<DistributionRow> {
+    let row = |(cpu, mut buckets): (i32, Vec<(f64, u64)>)| {
+        buckets.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let n: u64 = buckets.iter().map(|b| b.1).sum();
+        let quantiles = || curve(n, |rank| at_rank(&buckets, rank));
+        (n > 0).then(|| DistributionRow { name: format!("CPU {cpu}"), n, quantiles: quantiles() })
+    };
+    of_cpus.into_iter().filter_map(row).collect()
 }
 
 fn at_rank(buckets: &[(f64, u64)], rank: u64) -> f64 {
@@ -91,39 +89,17 @@ fn work(t: &Table) -> Option<Dataset> {
     let (cpu, ticks) = (t.i32s("cpu")?, t.i64s("duration_ticks")?);
     let hz = t.note("tick_hz").and_then(|h| h.parse::<f64>().ok()).filter(|h| *h > 0.0);
     let scale = hz.map_or(1.0, |h| 1e9 / h);
-    let mut durations: BTreeMap<i32, Vec<f64>> = BTreeMap::new();
+    let mut durations = Buckets::new();
     for (c, d) in cpu.iter().zip(ticks) {
-        durations.entry(*c).or_default().push((*d).max(0) as f64 * scale);
+        durations.entry(*c).or_default().push(((*d).max(0) as f64 * scale, 1));
     }
-    let rows: Vec<DistributionRow> = durations
-        .into_iter()
-        .filter_map(|(cpu, d)| {
-            let s = sorted(&d).ok().filter(|s| !s.is_empty())?;
-            let n = s.len() as u64;
-            Some(DistributionRow {
-                name: format!("CPU {cpu}"),
-                n,
-                quantiles: curve(n, |rank| s[rank as usize]),
-            })
-        })
-        .collect();
     let unit = if hz.is_some() {
         ""
     } else {
         " The file does not say how long a tick is: one tick is drawn as 1 ns."
     };
-    (!rows.is_empty()).then(|| {
-        Dataset::new(
-            "noise.imported_work",
-            "Durations of fixed work",
-            format!("Percentiles of the time that one piece of fixed work took (FWQ).{unit}"),
-            Shape::Distribution(Distribution {
-                value: Axis::log("duration", Unit::Nanoseconds),
-                rows,
-                limits: Vec::new(),
-            }),
-        )
-    })
+    let caption = format!("Percentiles of the time that one piece of fixed work took (FWQ).{unit}");
+    distribution("noise.imported_work", "Durations of fixed work", caption, curves(durations))
 }
 
 /// Summary figures as a table, one row per statistic, one column per CPU.

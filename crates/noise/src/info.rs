@@ -3,20 +3,19 @@
 use machmeter_data::Hazard::{self, Clock, Frequency, Preemption, Rights, SharedCore};
 use machmeter_data::MetricInfo;
 use machmeter_data::code::Code;
-use machmeter_data::quantity::Better::{self, Lower, Neither};
+use machmeter_data::quantity::Better::{Lower, Neither};
 use machmeter_data::quantity::Unit::{self, Hertz, Nanoseconds, One};
 use machmeter_data::summary::{Pick, RowInfo};
 use machmeter_engine::Info;
 
-/// A metric of a CPU.
+/// A metric of a CPU, the lower the better.
 const fn of_cpu(
     id: &'static str,
     unit: Unit,
-    better: Better,
     weakened_by: &'static [Hazard],
     description: &'static str,
 ) -> MetricInfo {
-    MetricInfo { id, params: &["cpu"], unit, better, weakened_by, description, may_be_negative: false }
+    MetricInfo { id, params: &["cpu"], unit, better: Lower, weakened_by, description, may_be_negative: false }
 }
 
 pub const TURN: MetricInfo = MetricInfo {
@@ -24,7 +23,6 @@ pub const TURN: MetricInfo = MetricInfo {
     ..of_cpu(
         "noise.turn",
         Nanoseconds,
-        Lower,
         &[Frequency, SharedCore, Clock],
         "Cost of one undisturbed turn of the loop: one work unit, one tick read, two comparisons.",
     )
@@ -32,35 +30,30 @@ pub const TURN: MetricInfo = MetricInfo {
 pub const STOLEN: MetricInfo = of_cpu(
     "noise.stolen_fraction",
     One,
-    Lower,
     &[Preemption, Clock],
     "Share of wall time in which the loop did not run (gaps), without the work of the interrupted turns.",
 );
 pub const SLOWDOWN: MetricInfo = of_cpu(
     "noise.slowdown_fraction",
     One,
-    Lower,
     &[Frequency, SharedCore, Clock],
     "Share of wall time lost because the loop ran slower than its own best 5 % of windows.",
 );
 pub const LOST: MetricInfo = of_cpu(
     "noise.lost_fraction",
     One,
-    Lower,
     &[Frequency, Preemption, SharedCore, Clock],
     "Share of wall time lost to anything, by stolen time or by slowdown: what is missing to the count of undisturbed windows.",
 );
 pub const RATE: MetricInfo = of_cpu(
     "noise.detour_rate",
     Hertz,
-    Lower,
     &[Preemption, Clock],
     "Gaps of 500 ns or more per second of wall time.",
 );
 pub const DURATION: MetricInfo = of_cpu(
     "noise.detour_duration",
     Nanoseconds,
-    Lower,
     &[Preemption, Clock],
     "Duration of gaps of 500 ns or more, one undisturbed turn subtracted: median, quantiles, maximum.",
 );
@@ -69,17 +62,16 @@ pub const SOURCE: MetricInfo = MetricInfo {
     ..of_cpu(
         "noise.source_fraction",
         One,
-        Lower,
         &[Preemption, Clock, Rights],
         "Share of wall time taken by one source; together, with micro-stalls and what was too short to be listed, they make the stolen time.",
     )
 };
 pub const PERIOD: MetricInfo = MetricInfo {
     params: &["cpu", "class", "source"],
+    better: Neither,
     ..of_cpu(
         "noise.period",
         Hertz,
-        Neither,
         &[Preemption, Clock],
         "Frequency of a periodic source of gaps, found in the event times of one class of durations or one source.",
     )
@@ -87,21 +79,18 @@ pub const PERIOD: MetricInfo = MetricInfo {
 pub const MICROSTALL: MetricInfo = of_cpu(
     "noise.microstall_fraction",
     One,
-    Lower,
     &[SharedCore, Clock],
     "Share of wall time in gaps of less than 500 ns: stalls by the hardware thread next door, too short for a kernel.",
 );
 pub const MICROSTALL_RATE: MetricInfo = of_cpu(
     "noise.microstall_rate",
     Hertz,
-    Lower,
     &[SharedCore, Clock],
     "Clusters of gaps of less than 500 ns per second of wall time; single ones are clusters of one.",
 );
 pub const OWN: MetricInfo = of_cpu(
     "noise.own_fraction",
     One,
-    Lower,
     &[Clock],
     "Share of wall time that the meter took for its own notes; it is in no other figure.",
 );

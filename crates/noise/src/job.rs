@@ -12,10 +12,11 @@ use super::Params;
 use super::attendant::{Attendant, attend};
 use super::attribute::activity_log::ActivityLog;
 use super::attribute::{Meter, Witness};
-use super::listing::{self, Choice};
+use super::listing::{listing_ticks, pause_ticks};
 use super::measure::{Gap, Schedule, threshold_ticks};
-use super::on_cpu::{Calibrate, Measuring, Recorded, Start, Task};
-use super::samples::Lengths;
+use super::on_cpu::{Calibrate, Measuring, OfQuantum, Recorded, Start};
+use super::run::real_time_share;
+use super::samples::{Lengths, Setup};
 
 /// Time from "all threads ready" to the first window, ns.
 pub(super) const LEAD_NS: u64 = 10_000_000;
@@ -34,6 +35,10 @@ const NOTE_NS: f64 = 1_000.0;
 const LISTED_PER_SECOND: f64 = 5_000.0;
 /// Memory for lists of gaps over all CPUs at most, bytes.
 const GAP_BYTES: usize = 512 << 20;
+
+pub(super) fn cannot(why: impl std::fmt::Display) -> ProbeError {
+    ProbeError::Cannot(why.to_string())
+}
 
 /// What stays the same for all recordings of one measurement.
 pub(super) struct Job<'a> {
@@ -60,18 +65,30 @@ impl Job<'_> {
         let stall_ticks = ticks(STALL_NS);
         let look_ticks = look.window_ticks * look.windows as u64;
         let longer = schedule.windows as f64 * schedule.window_ticks as f64 / look_ticks as f64;
-        let choice = Choice {
-            shortest: [STALL_NS, 1e3, 1e4, 1e5, 1e6, 1e7].map(ticks),
-            room: (self.gap_capacity(&schedule) as f64 / 2.0 / longer) as u64,
-        };
+        let room = (self.gap_capacity(&schedule) as f64 / 2.0 / longer) as u64;
         let lengths: Vec<&Lengths> = looked.iter().map(|r| &r.samples.lengths).collect();
-        let pauses = looked.iter().filter_map(|r| listing::pause_ticks(&r.samples.gaps, stall_ticks));
+        let shortest = listing_ticks([STALL_NS, 1e3, 1e4, 1e5, 1e6, 1e7].map(ticks), room, &lengths);
+        let pauses = looked.iter().filter_map(|r| pause_ticks(&r.samples.gaps, stall_ticks));
         Schedule {
             stall_ticks,
             pause_ticks: pauses.min().unwrap_or_else(|| ticks(PAUSE_NS)),
-            listing_ticks: choice.listing_ticks(&lengths).max(schedule.threshold_ticks),
+            listing_ticks: shortest.max(schedule.threshold_ticks),
             note_ticks: ticks(NOTE_NS),
             ..schedule
+        }
+    }
+
+    /// What is known of a recording by this schedule.
+    pub(super) fn setup(&self, schedule: Schedule, recorded: &[Recorded]) -> Setup {
+        Setup {
+            quantum: self.params.quantum.name(),
+            schedule: Schedule { t0_ticks: recorded.first().map_or(0, |r| r.t0_ticks), ..schedule },
+            tick_hz: self.host.rate.hz(),
+            rate_error: self.host.clock.rate.as_ref().map_or(0.0, |r| r.error_ppm * 1e-6),
+            step_ticks: self.host.clock.step_ticks(),
+            policy: self.placement.policy.to_string(),
+            real_time_share: real_time_share(self.placement),
+            has_gaps: true,
         }
     }
 
@@ -83,20 +100,24 @@ impl Job<'_> {
         let step = self.host.clock.step_ticks();
         threshold_ticks(&self.bursts()?, step)
             .map(|t| t.max(self.host.rate.ticks(LEAST_THRESHOLD_NS)))
-            .ok_or_else(|| ProbeError::Cannot("the calibration of the loop gave no turns".to_owned()))
+            .ok_or_else(|| cannot("the calibration of the loop gave no turns"))
     }
 
     /// Ticks of each turn of some bursts of turns on the first measured CPU.
     pub(super) fn bursts(&self) -> Result<Vec<Vec<u64>>, ProbeError> {
         let bursts = std::thread::scope(|scope| {
             let cpu = self.cpus.first().copied();
-            let (source, quantum, bytes) = (self.host.source(), self.params.quantum, self.params.sweep_bytes);
-            let work = move || dispatch(source, Calibrate { quantum, sweep_bytes: bytes as usize });
+            let (source, task) = (self.host.source(), self.of_quantum(Calibrate));
+            let work = move || dispatch(source, task);
             spawn_placed_scoped(scope, "mm-calibrate", cpu, Policy::ordinary(), work)
                 .map(ScopedPlacedThread::join)
-                .map_err(|e| ProbeError::Cannot(e.to_string()))
+                .map_err(cannot)
         })?;
-        bursts.map_err(|e| ProbeError::Cannot(e.to_string()))
+        bursts.map_err(cannot)
+    }
+
+    fn of_quantum<F>(&self, work: F) -> OfQuantum<F> {
+        OfQuantum { quantum: self.params.quantum, sweep_bytes: self.params.sweep_bytes as usize, work }
     }
 
     fn gap_capacity(&self, schedule: &Schedule) -> usize {
@@ -118,31 +139,31 @@ impl Job<'_> {
             let mut starts = Vec::new();
             let mut threads = Vec::new();
             for (index, &cpu) in self.cpus.iter().enumerate() {
-                let (start_tx, start_rx) = mpsc::channel();
+                let (start_tx, start) = mpsc::channel();
                 let ready = ready_tx.clone();
-                let task = Task {
+                let measuring = self.of_quantum(Measuring {
                     index,
                     cpu,
                     schedule: *schedule,
                     capacity,
                     sums: self.sums,
-                    quantum: self.params.quantum,
-                    sweep_bytes: self.params.sweep_bytes as usize,
                     witness: witness.as_deref(),
-                };
+                    ready,
+                    start,
+                });
                 let source = self.host.source();
-                let work = move || dispatch(source, Measuring { task, ready, start: start_rx });
+                let work = move || dispatch(source, measuring);
                 match spawn_placed_scoped(scope, "mm-noise", Some(cpu), self.placement.policy, work) {
                     Ok(t) => threads.push(t),
                     // Dropping the senders ends the threads that wait.
-                    Err(e) => return Err(ProbeError::Cannot(e.to_string())),
+                    Err(e) => return Err(cannot(e)),
                 }
                 starts.push(start_tx);
             }
             drop(ready_tx);
             for _ in 0..threads.len() {
                 if let Ok(Err(e)) = ready_rx.recv() {
-                    return Err(ProbeError::Cannot(e));
+                    return Err(cannot(e));
                 }
             }
             let meters: Vec<Meter> = threads
@@ -152,7 +173,7 @@ impl Job<'_> {
                 .collect();
             let _home = Attendant::settle(self.placement);
             let begun_ns = thread::monotonic_ns();
-            let now = clock::now(self.host.source()).map_err(|e| ProbeError::Cannot(e.to_string()))?;
+            let now = clock::now(self.host.source()).map_err(cannot)?;
             let mut t0_ticks = now + self.host.rate.ticks(LEAD_NS as f64);
             if self.align {
                 t0_ticks = t0_ticks.next_multiple_of(schedule.window_ticks);
@@ -167,12 +188,8 @@ impl Job<'_> {
             let recorded: Vec<_> = threads.into_iter().map(ScopedPlacedThread::join).collect();
             Ok((recorded, meters))
         })?;
-        let mut recorded = Vec::new();
-        for r in outcome {
-            let r = r.map_err(|e| ProbeError::Cannot(e.to_string()))?;
-            recorded
-                .push(r.ok_or_else(|| ProbeError::Cannot("a measuring thread could not begin".to_owned()))?);
-        }
+        let begun = |r: Option<Recorded>| r.ok_or_else(|| cannot("a measuring thread could not begin"));
+        let recorded = outcome.into_iter().map(|r| begun(r.map_err(cannot)?)).collect::<Result<_, _>>()?;
         let activity_log = witness.map_or_else(ActivityLog::none, |w| w.finish(&meters));
         Ok((recorded, activity_log))
     }

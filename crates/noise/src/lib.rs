@@ -73,14 +73,8 @@ pub enum Quantum {
 }
 
 impl Quantum {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::One => "1",
-            Self::Fifteen => "15",
-            Self::ThirtyOne => "31",
-            Self::SixtyThree => "63",
-            Self::Cache => "cache",
-        }
+    fn name(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |v| v.get_name().to_owned())
     }
 }
 

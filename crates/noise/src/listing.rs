@@ -3,22 +3,14 @@
 use super::measure::Gap;
 use super::samples::Lengths;
 
-/// Lengths to choose from, ascending, and how many detours the look may have shown on one CPU.
-pub(super) struct Choice<const N: usize> {
-    pub(super) shortest: [u64; N],
-    pub(super) room: u64,
-}
-
-impl<const N: usize> Choice<N> {
-    /// The shortest length that leaves room on every CPU. Without a look the shortest of all: the list raises it itself.
-    pub(super) fn listing_ticks(&self, looked: &[&Lengths]) -> u64 {
-        let most = |ticks: u64| {
-            let on =
-                |l: &&Lengths| l.buckets.iter().filter(|b| b.high >= ticks).map(|b| b.count).sum::<u64>();
-            looked.iter().map(on).max().unwrap_or(0)
-        };
-        self.shortest.into_iter().find(|t| most(*t) <= self.room).unwrap_or(self.shortest[N - 1])
-    }
+/// The shortest of these lengths, ascending, from which on a look showed no more than `room` detours on any CPU; else the
+/// longest. Without a look the shortest of all: the list raises it itself.
+pub(super) fn listing_ticks<const N: usize>(lengths: [u64; N], room: u64, looked: &[&Lengths]) -> u64 {
+    let most = |ticks: u64| {
+        let on = |l: &&Lengths| l.buckets.iter().filter(|b| b.high >= ticks).map(|b| b.count).sum::<u64>();
+        looked.iter().map(on).max().unwrap_or(0)
+    };
+    lengths.into_iter().find(|t| most(*t) <= room).unwrap_or(lengths[N - 1])
 }
 
 /// Two clusters that have nothing to do with each other are taken for one in this share of cases.
@@ -99,8 +91,7 @@ mod tests {
         let gaps: Vec<Gap> =
             (0..100).map(|i| gap(i * 100_000, if i % 10 == 0 { 20_000 } else { 2_000 })).collect();
         let lengths = Lengths::of_gaps(&gaps);
-        let chosen =
-            |room| Choice { shortest: [500, 1_000, 10_000, 100_000], room }.listing_ticks(&[&lengths]);
+        let chosen = |room| listing_ticks([500, 1_000, 10_000, 100_000], room, &[&lengths]);
         assert_eq!((chosen(100), chosen(99), chosen(10), chosen(3)), (500, 10_000, 10_000, 100_000));
     }
 }

@@ -21,7 +21,7 @@ pub trait WorkUnit {
 }
 
 /// When the windows lie, and what is made of turns that take long.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Schedule {
     /// Start of the first window, ticks.
     pub t0_ticks: u64,

@@ -28,96 +28,74 @@ pub(super) struct Start {
     pub(super) wake_ns: u64,
 }
 
-/// What a measuring thread is to do.
-pub(super) struct Task<'a> {
-    pub(super) index: usize,
-    pub(super) cpu: usize,
-    pub(super) schedule: Schedule,
-    pub(super) capacity: usize,
-    /// Whether sums per window are wanted.
-    pub(super) sums: bool,
-    pub(super) quantum: Quantum,
-    pub(super) sweep_bytes: usize,
-    pub(super) witness: Option<&'a dyn Witness>,
-}
-
-pub(super) struct Calibrate {
-    pub(super) quantum: Quantum,
-    pub(super) sweep_bytes: usize,
-}
-
-impl WithSource for Calibrate {
-    type Output = Vec<Vec<u64>>;
-
-    fn run<S: TickSource>(self) -> Vec<Vec<u64>> {
-        with_unit(self.quantum, self.sweep_bytes, Bursts(PhantomData::<S>))
-    }
-}
-
-/// Work that is generic over the work unit.
-trait WithUnit {
+/// Work that is generic over the tick source and the work unit.
+pub(super) trait WithUnit {
     type Output;
-    fn run<W: WorkUnit>(self, unit: W) -> Self::Output;
+    fn run<S: TickSource, W: WorkUnit>(self, unit: W) -> Self::Output;
 }
 
-fn with_unit<F: WithUnit>(quantum: Quantum, sweep_bytes: usize, f: F) -> F::Output {
-    match quantum {
-        Quantum::One => f.run(Quantum1::default()),
-        Quantum::Fifteen => f.run(Quantum15::default()),
-        Quantum::ThirtyOne => f.run(Quantum31::default()),
-        Quantum::SixtyThree => f.run(Quantum63::default()),
-        Quantum::Cache => f.run(CacheSweep::new(sweep_bytes)),
+/// Work with the unit of a quantum.
+pub(super) struct OfQuantum<F> {
+    pub(super) quantum: Quantum,
+    pub(super) sweep_bytes: usize,
+    pub(super) work: F,
+}
+
+impl<F: WithUnit> WithSource for OfQuantum<F> {
+    type Output = F::Output;
+
+    fn run<S: TickSource>(self) -> F::Output {
+        match self.quantum {
+            Quantum::One => self.work.run::<S, _>(Quantum1::default()),
+            Quantum::Fifteen => self.work.run::<S, _>(Quantum15::default()),
+            Quantum::ThirtyOne => self.work.run::<S, _>(Quantum31::default()),
+            Quantum::SixtyThree => self.work.run::<S, _>(Quantum63::default()),
+            Quantum::Cache => self.work.run::<S, _>(CacheSweep::new(self.sweep_bytes)),
+        }
     }
 }
 
-struct Bursts<S>(PhantomData<S>);
+/// Ticks of each turn of some bursts.
+pub(super) struct Calibrate;
 
-impl<S: TickSource> WithUnit for Bursts<S> {
+impl WithUnit for Calibrate {
     type Output = Vec<Vec<u64>>;
 
-    fn run<W: WorkUnit>(self, mut unit: W) -> Vec<Vec<u64>> {
+    fn run<S: TickSource, W: WorkUnit>(self, mut unit: W) -> Vec<Vec<u64>> {
         let mut clock = SourceClock::<S>(PhantomData);
         // The first burst warms caches and clock; it is taken along, since the quietest decides.
         sample_bursts(&mut clock, &mut unit, 12, 20_000)
     }
 }
 
+/// What a measuring thread is to do.
 pub(super) struct Measuring<'a> {
-    pub(super) task: Task<'a>,
+    pub(super) index: usize,
+    pub(super) cpu: usize,
+    pub(super) schedule: Schedule,
+    pub(super) capacity: usize,
+    /// Whether sums per window are wanted.
+    pub(super) sums: bool,
+    pub(super) witness: Option<&'a dyn Witness>,
     pub(super) ready: mpsc::Sender<Result<(), String>>,
     pub(super) start: mpsc::Receiver<Start>,
 }
 
-impl WithSource for Measuring<'_> {
+impl WithUnit for Measuring<'_> {
     type Output = Option<Recorded>;
 
-    fn run<S: TickSource>(self) -> Option<Recorded> {
-        let (quantum, bytes) = (self.task.quantum, self.task.sweep_bytes);
-        with_unit(quantum, bytes, OnThread { measuring: self, source: PhantomData::<S> })
-    }
-}
-
-struct OnThread<'a, S> {
-    measuring: Measuring<'a>,
-    source: PhantomData<S>,
-}
-
-impl<S: TickSource> WithUnit for OnThread<'_, S> {
-    type Output = Option<Recorded>;
-
-    fn run<W: WorkUnit>(self, mut unit: W) -> Option<Recorded> {
-        let Measuring { task, ready, start } = self.measuring;
-        let buffers = LockedBuf::<u32>::new(task.schedule.windows).and_then(|counts| {
-            let sums = LockedBuf::<Sums>::new(if task.sums { task.schedule.windows } else { 0 })?;
-            Ok((counts, sums, LockedBuf::<Gap>::new(task.capacity)?))
+    fn run<S: TickSource, W: WorkUnit>(self, mut unit: W) -> Option<Recorded> {
+        let buffers = LockedBuf::<u32>::new(self.schedule.windows).and_then(|counts| {
+            let sums = LockedBuf::<Sums>::new(if self.sums { self.schedule.windows } else { 0 })?;
+            Ok((counts, sums, LockedBuf::<Gap>::new(self.capacity)?))
         });
         let (mut counts, mut sums, mut gaps) = match buffers {
             Ok(b) => b,
             Err(MemoryError::Stopped) => {
-                let _ = ready.send(Ok(()));
-                let t0_ticks = start.recv().ok()?.t0_ticks;
+                let _ = self.ready.send(Ok(()));
+                let t0_ticks = self.start.recv().ok()?.t0_ticks;
                 let thread = Some(ThreadFacts::default());
-                let samples = CpuSamples { cpu: task.cpu, thread, ..CpuSamples::default() };
+                let samples = CpuSamples { cpu: self.cpu, thread, ..CpuSamples::default() };
                 return Some(Recorded {
                     samples,
                     ended: Ended { windows_closed: 0, end_ticks: t0_ticks },
@@ -125,20 +103,19 @@ impl<S: TickSource> WithUnit for OnThread<'_, S> {
                 });
             }
             Err(e) => {
-                let _ = ready.send(Err(e.to_string()));
+                let _ = self.ready.send(Err(e.to_string()));
                 return None;
             }
         };
         let mut histogram = LogHistogram::new();
-        if let Some(w) = task.witness {
-            // What cannot be watched is said in the activity log.
-            let _ = w.attach(task.index);
+        if let Some(w) = self.witness {
+            w.attach(self.index);
         }
         let mut clock = SourceClock::<S>(PhantomData);
         warm_up(&mut clock, &mut unit, &mut histogram);
-        let _ = ready.send(Ok(()));
-        let Start { t0_ticks, wake_ns } = start.recv().ok()?;
-        let schedule = Schedule { t0_ticks, ..task.schedule };
+        let _ = self.ready.send(Ok(()));
+        let Start { t0_ticks, wake_ns } = self.start.recv().ok()?;
+        let schedule = Schedule { t0_ticks, ..self.schedule };
         thread::nanosleep_until(wake_ns);
         let usage = thread::Usage::of_current_thread();
         let waited = thread::schedstat().ok();
@@ -151,7 +128,7 @@ impl<S: TickSource> WithUnit for OnThread<'_, S> {
         let waited = waited.and_then(|w| Some(thread::schedstat().ok()?.since(&w).wait_ns));
         Some(Recorded {
             samples: CpuSamples {
-                cpu: task.cpu,
+                cpu: self.cpu,
                 counts: counts.as_slice()[..ended.windows_closed].to_vec(),
                 sums: sums.as_slice()[..ended.windows_closed.min(sums.as_slice().len())].to_vec(),
                 gaps: gaps.as_slice()[..listed].to_vec(),

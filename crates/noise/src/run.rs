@@ -13,7 +13,7 @@ use super::attribute::matching::attribute;
 use super::job::{Job, LEAD_NS};
 use super::measure::Schedule;
 use super::on_cpu::Recorded;
-use super::samples::{References, Samples, Setup, SpeedPhase};
+use super::samples::{References, Samples, SpeedPhase};
 use super::speed;
 use super::{Params, WINDOW_NS};
 
@@ -53,8 +53,8 @@ pub(super) fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Sampl
         looked = first_look(&job, &look)?;
     }
     let each_ns = (host.budget.left_ns() as f64 * 0.01 / cpus.len() as f64).clamp(1e6, 10e6);
-    let mut speed = speed::alone(&cpus, host.source(), host.rate, each_ns);
-    speed.extend(speed::together(&cpus, SpeedPhase::Together, host.source(), host.rate, each_ns));
+    let mut speed = speed::alone(host, &cpus, each_ns);
+    speed.extend(speed::together(host, &cpus, SpeedPhase::Together, each_ns));
 
     let windows = params.windows.unwrap_or_else(|| {
         let total_ns = host.budget.total_ns();
@@ -79,22 +79,12 @@ pub(super) fn measure(host: &Host<'_>, params: &Params) -> Result<Measured<Sampl
         r.samples.attributed = attribute(&mut activity_log, i, &r.samples.gaps);
     }
     activity_log.spans.clear();
-    speed.extend(speed::together(&cpus, SpeedPhase::After, host.source(), host.rate, each_ns));
+    speed.extend(speed::together(host, &cpus, SpeedPhase::After, each_ns));
 
     let complete = recorded.iter().all(|r| r.ended.windows_closed == schedule.windows);
-    let schedule = Schedule { t0_ticks: recorded.first().map_or(0, |r| r.t0_ticks), ..schedule };
     let nominal = nominal_hz(host);
     let samples = Samples {
-        setup: Setup {
-            quantum: params.quantum.name().to_owned(),
-            schedule,
-            tick_hz: host.rate.hz(),
-            rate_error: host.clock.rate.as_ref().map_or(0.0, |r| r.error_ppm * 1e-6),
-            step_ticks: host.clock.step_ticks(),
-            policy: placement.policy.to_string(),
-            real_time_share: real_time_share(&placement),
-            has_gaps: true,
-        },
+        setup: job.setup(schedule, &recorded),
         cpus: recorded.into_iter().map(|r| r.samples).collect(),
         activity_log,
         speed,
@@ -170,7 +160,7 @@ pub(super) fn place(host: &Host<'_>) -> Placement {
 }
 
 /// What the kernel takes from real-time threads on purpose, once per different answer.
-fn real_time_share(placement: &Placement) -> Vec<String> {
+pub(super) fn real_time_share(placement: &Placement) -> Vec<String> {
     if !placement.policy.is_real_time() {
         return Vec::new();
     }

@@ -8,7 +8,7 @@ use super::attribute::activity_log::ActivityLog;
 use super::attribute::matching::Attributed;
 use super::measure::{Gap, Raise, Schedule, Sums};
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Samples {
     pub setup: Setup,
     /// One per measured CPU, in order.
@@ -22,7 +22,7 @@ pub struct Samples {
     pub imported: Vec<Dataset>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Setup {
     /// Name of the work unit: `1`, `15`, `31`, `63`, `cache`.
     pub quantum: String,

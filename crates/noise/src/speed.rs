@@ -2,7 +2,7 @@
 
 use std::sync::{PoisonError, RwLock};
 
-use machmeter_engine::clock::Clock;
+use machmeter_engine::{Clock, Host};
 use machmeter_stats::quantile::median_of;
 use machmeter_sys::clock::{SourceId, TickRate, TickSource, WithSource, dispatch};
 use machmeter_sys::sched::Policy;
@@ -14,17 +14,27 @@ use super::samples::{SpeedPhase, SpeedSample};
 /// CPUs that are sampled alone at most: each takes its own time.
 const MAX_ALONE: usize = 16;
 
-/// Times chains of dependent additions for `duration_ns`; ticks per chain.
+/// Times chains of dependent additions for so many ticks; ticks per chain.
 struct Chains {
-    duration_ns: f64,
-    rate: TickRate,
+    duration_ticks: u64,
 }
 
 impl WithSource for Chains {
     type Output = Vec<u64>;
 
     fn run<S: TickSource>(self) -> Vec<u64> {
-        chains(&mut SourceClock::<S>(std::marker::PhantomData), self.rate.ticks(self.duration_ns))
+        let begin = S::now();
+        let mut out = Vec::with_capacity(4096);
+        while out.len() < out.capacity() {
+            let start = S::now();
+            std::hint::black_box(dependent_adds());
+            let end = S::now();
+            out.push(end.saturating_sub(start));
+            if end.saturating_sub(begin) > self.duration_ticks {
+                break;
+            }
+        }
+        out
     }
 }
 
@@ -38,21 +48,6 @@ impl<S: TickSource> Clock for SourceClock<S> {
     }
 }
 
-fn chains<C: Clock>(clock: &mut C, duration_ticks: u64) -> Vec<u64> {
-    let begin = clock.now();
-    let mut out = Vec::with_capacity(4096);
-    while out.len() < out.capacity() {
-        let start = clock.now();
-        std::hint::black_box(dependent_adds());
-        let end = clock.now();
-        out.push(end.saturating_sub(start));
-        if end.saturating_sub(begin) > duration_ticks {
-            break;
-        }
-    }
-    out
-}
-
 fn sample(
     cpu: usize,
     phase: SpeedPhase,
@@ -60,32 +55,20 @@ fn sample(
     rate: TickRate,
     duration_ns: f64,
 ) -> Option<SpeedSample> {
-    let ticks = dispatch(source, Chains { duration_ns, rate }).ok()?;
+    let ticks = dispatch(source, Chains { duration_ticks: rate.ticks(duration_ns) }).ok()?;
     let ns: Vec<f64> = ticks.iter().map(|t| rate.ns(*t) / DEPENDENT_ADDS as f64).collect();
     let best_ns = ns.iter().copied().filter(|n| *n > 0.0).min_by(f64::total_cmp)?;
     Some(SpeedSample { cpu, phase, best_ns, median_ns: median_of(&ns)?, n: ns.len() })
 }
 
 /// Each CPU in turn, the others left idle by us.
-pub(super) fn alone(cpus: &[usize], source: SourceId, rate: TickRate, each_ns: f64) -> Vec<SpeedSample> {
-    let one = |cpu: usize| {
-        std::thread::scope(|scope| {
-            let work = move || sample(cpu, SpeedPhase::Alone, source, rate, each_ns);
-            spawn_placed_scoped(scope, "mm-speed", Some(cpu), Policy::ordinary(), work)
-                .ok()
-                .and_then(ScopedPlacedThread::join)
-        })
-    };
-    cpus.iter().take(MAX_ALONE).filter_map(|cpu| one(*cpu)).collect()
+pub(super) fn alone(host: &Host<'_>, cpus: &[usize], each_ns: f64) -> Vec<SpeedSample> {
+    let one = |cpu| together(host, &[cpu], SpeedPhase::Alone, each_ns);
+    cpus.iter().take(MAX_ALONE).flat_map(|cpu| one(*cpu)).collect()
 }
 
-pub(super) fn together(
-    cpus: &[usize],
-    phase: SpeedPhase,
-    source: SourceId,
-    rate: TickRate,
-    each_ns: f64,
-) -> Vec<SpeedSample> {
+pub(super) fn together(host: &Host<'_>, cpus: &[usize], phase: SpeedPhase, each_ns: f64) -> Vec<SpeedSample> {
+    let (source, rate) = (host.source(), host.rate);
     // A CPU that cannot be had must not leave the others waiting: they wait for the gate, not for each other.
     let gate = RwLock::new(());
     std::thread::scope(|scope| {

@@ -24,6 +24,21 @@ pub const PARTS: &str = "noise_parts";
 /// Name of the table of lengths of gaps.
 pub const HISTOGRAM: &str = "noise_histogram";
 
+const WINDOW_COLUMNS: [&str; 9] = [
+    "cpu",
+    "start_ticks",
+    "count",
+    "detours",
+    "detour_ticks",
+    "stalls",
+    "stall_ticks",
+    "clusters",
+    "own_ticks",
+];
+const GAP_COLUMNS: [&str; 6] = ["cpu", "start_ticks", "end_ticks", "source", "entry_ticks", "exit_ticks"];
+const PART_COLUMNS: [&str; 5] = ["cpu", "gap", "source", "start_ticks", "ticks"];
+const HISTOGRAM_COLUMNS: [&str; 4] = ["cpu", "low_ticks", "high_ticks", "count"];
+
 /// Windows into which an imported list of gaps is divided.
 const IMPORTED_WINDOWS: usize = 1000;
 
@@ -85,20 +100,8 @@ impl Rows {
 
 pub fn to_tables(samples: &Samples) -> Vec<Table> {
     let s = &samples.setup.schedule;
-    let mut windows = Rows::new(&[
-        "cpu",
-        "start_ticks",
-        "count",
-        "detours",
-        "detour_ticks",
-        "stalls",
-        "stall_ticks",
-        "clusters",
-        "own_ticks",
-    ]);
-    let mut gaps = Rows::new(&["cpu", "start_ticks", "end_ticks", "source", "entry_ticks", "exit_ticks"]);
-    let mut parts = Rows::new(&["cpu", "gap", "source", "start_ticks", "ticks"]);
-    let mut histogram = Rows::new(&["cpu", "low_ticks", "high_ticks", "count"]);
+    let (mut windows, mut gaps) = (Rows::new(&WINDOW_COLUMNS), Rows::new(&GAP_COLUMNS));
+    let (mut parts, mut histogram) = (Rows::new(&PART_COLUMNS), Rows::new(&HISTOGRAM_COLUMNS));
     for c in &samples.cpus {
         let cpu = c.cpu as i64;
         for k in 0..c.counts.len().max(c.sums.len()) {
@@ -205,8 +208,8 @@ pub fn from_tables(tables: &[Table]) -> Result<Samples, ProbeError> {
     let mut t0_ticks = number(any, "t0_ticks").map(|v| v as u64);
     for (table, read) in [(windows, read_windows as Reader), (gaps, read_gaps)] {
         let Some(table) = table else { continue };
-        let first = read(table, &mut cpus)?;
-        t0_ticks = t0_ticks.or(first);
+        read(table, &mut cpus)?;
+        t0_ticks = t0_ticks.or(rows(table, ["start_ticks"])?.min().map(|[start]| start as u64));
     }
     let run = windows.and_then(|w| w.note(RUN)).map(serde_json::from_str::<Run>).transpose();
     let run = run.map_err(|e| ProbeError::Usage(format!("table {WINDOWS}: note {RUN}: {e}")))?;
@@ -229,22 +232,20 @@ pub fn from_tables(tables: &[Table]) -> Result<Samples, ProbeError> {
             quantum: any.note("quantum").unwrap_or("unknown").to_owned(),
             schedule,
             tick_hz: number(any, "tick_hz").unwrap_or(0.0),
-            rate_error: 0.0,
             step_ticks: number(any, "step_ticks").map_or(1, |v| v as u64),
             policy: any.note("policy").unwrap_or("unknown").to_owned(),
-            real_time_share: Vec::new(),
             has_gaps: gaps.is_some(),
+            ..Setup::default()
         },
         cpus,
         activity_log,
-        speed: Vec::new(),
-        references: References::default(),
         imported,
+        ..Samples::default()
     })
 }
 
-type Cpus = BTreeMap<i32, CpuSamples>;
-type Reader = fn(&Table, &mut Cpus) -> Result<Option<u64>, ProbeError>;
+type Cpus = BTreeMap<i64, CpuSamples>;
+type Reader = fn(&Table, &mut Cpus) -> Result<(), ProbeError>;
 
 fn number(table: &Table, key: &str) -> Option<f64> {
     table.note(key).and_then(|v| v.parse::<f64>().ok())
@@ -254,53 +255,56 @@ fn missing(table: &Table, column: &str) -> ProbeError {
     ProbeError::Usage(format!("table {}: column {column} is missing", table.name))
 }
 
-fn i32s<'t>(t: &'t Table, name: &str) -> Result<&'t [i32], ProbeError> {
-    t.i32s(name).ok_or_else(|| missing(t, name))
+/// The rows of these columns, which hold whole numbers.
+fn rows<'t, const N: usize>(
+    t: &'t Table,
+    names: [&str; N],
+) -> Result<impl Iterator<Item = [i64; N]> + use<'t, N>, ProbeError> {
+    let whole = |v: &&Values| matches!(v, Values::I32(_) | Values::I64(_));
+    let column =
+        |name: &&str| t.column(name).map(|c| &c.values).filter(whole).ok_or_else(|| missing(t, name));
+    let columns = names.iter().map(column).collect::<Result<Vec<&Values>, _>>()?;
+    let value = |column: &Values, row: usize| match column {
+        Values::I32(v) => i64::from(v[row]),
+        Values::I64(v) => v[row],
+        Values::F64(_) | Values::Text(_) => 0,
+    };
+    Ok((0..t.rows()).map(move |row| std::array::from_fn(|k| value(columns[k], row))))
 }
 
-fn i64s<'t>(t: &'t Table, name: &str) -> Result<&'t [i64], ProbeError> {
-    t.i64s(name).ok_or_else(|| missing(t, name))
-}
-
-fn of(cpu: i32, cpus: &mut Cpus) -> &mut CpuSamples {
+fn of(cpu: i64, cpus: &mut Cpus) -> &mut CpuSamples {
     cpus.entry(cpu)
         .or_insert_with(|| CpuSamples { cpu: usize::try_from(cpu).unwrap_or(0), ..CpuSamples::default() })
 }
 
-/// Counts, and sums where the table has them; returns the first start.
-fn read_windows(t: &Table, cpus: &mut Cpus) -> Result<Option<u64>, ProbeError> {
-    let (ids, starts, counts) = (i32s(t, "cpu")?, i64s(t, "start_ticks")?, i32s(t, "count")?);
-    for (cpu, count) in ids.iter().zip(counts) {
-        of(*cpu, cpus).counts.push(u32::try_from(*count).unwrap_or(0));
+/// Counts, and sums where the table has them.
+fn read_windows(t: &Table, cpus: &mut Cpus) -> Result<(), ProbeError> {
+    for [cpu, count] in rows(t, ["cpu", "count"])? {
+        of(cpu, cpus).counts.push(u32::try_from(count).unwrap_or(0));
     }
-    if t.i32s("detours").is_some() {
-        let counted = [i32s(t, "detours")?, i32s(t, "stalls")?, i32s(t, "clusters")?];
-        let ticks = [i64s(t, "detour_ticks")?, i64s(t, "stall_ticks")?, i64s(t, "own_ticks")?];
-        for (i, cpu) in ids.iter().enumerate() {
-            let [detours, stalls, clusters] = counted.map(|c| c[i] as u32);
-            let [detour_ticks, stall_ticks, own_ticks] = ticks.map(|c| c[i] as u32);
+    if t.column("detours").is_some() {
+        for [cpu, _, _, sums @ ..] in rows(t, WINDOW_COLUMNS)? {
+            let [detours, detour_ticks, stalls, stall_ticks, clusters, own_ticks] = sums.map(|v| v as u32);
             let sums = Sums { detours, detour_ticks, stalls, stall_ticks, clusters, own_ticks };
-            of(*cpu, cpus).sums.push(sums);
+            of(cpu, cpus).sums.push(sums);
         }
     }
-    Ok(starts.iter().min().map(|s| *s as u64))
+    Ok(())
 }
 
-/// Gaps, and their main sources and lags where the table has them; returns the first start.
-fn read_gaps(t: &Table, cpus: &mut Cpus) -> Result<Option<u64>, ProbeError> {
-    let (ids, starts, ends) = (i32s(t, "cpu")?, i64s(t, "start_ticks")?, i64s(t, "end_ticks")?);
-    let lags = t.i64s("entry_ticks").zip(t.i64s("exit_ticks")).zip(t.i32s("source"));
-    for (i, cpu) in ids.iter().enumerate() {
-        let c = of(*cpu, cpus);
-        c.gaps.push(Gap { start_ticks: starts[i] as u64, end_ticks: ends[i] as u64 });
-        if let Some(((entry, exit), source)) = lags
-            && let Ok(main) = u32::try_from(source[i])
-        {
-            let (entry_ticks, exit_ticks) = (entry[i] as u64, exit[i] as u64);
-            c.attributed.push(Attributed { main, entry_ticks, exit_ticks, parts: Vec::new() });
+/// Gaps, and their main sources and lags where the table has them.
+fn read_gaps(t: &Table, cpus: &mut Cpus) -> Result<(), ProbeError> {
+    for [cpu, start, end] in rows(t, ["cpu", "start_ticks", "end_ticks"])? {
+        of(cpu, cpus).gaps.push(Gap { start_ticks: start as u64, end_ticks: end as u64 });
+    }
+    for [cpu, _, _, source, entry, exit] in rows(t, GAP_COLUMNS).into_iter().flatten() {
+        if let Ok(main) = u32::try_from(source) {
+            let (entry_ticks, exit_ticks) = (entry as u64, exit as u64);
+            let attributed = Attributed { main, entry_ticks, exit_ticks, parts: Vec::new() };
+            of(cpu, cpus).attributed.push(attributed);
         }
     }
-    Ok(starts.iter().min().map(|s| *s as u64))
+    Ok(())
 }
 
 /// Our own samples: what is left are parts, lengths, sources, and the note.
@@ -310,19 +314,14 @@ fn own(tables: &[Table], mut cpus: Cpus, run: Run) -> Result<Samples, ProbeError
         tables.iter().find(|t| t.name == name).ok_or_else(lacking)
     };
     let parts = find(PARTS)?;
-    let (ids, gap, source) = (i32s(parts, "cpu")?, i32s(parts, "gap")?, i32s(parts, "source")?);
-    let (start, ticks) = (i64s(parts, "start_ticks")?, i64s(parts, "ticks")?);
-    for (i, cpu) in ids.iter().enumerate() {
-        let part = Part { source: source[i] as u32, start_ticks: start[i] as u64, ticks: ticks[i] as u64 };
-        let whole = of(*cpu, &mut cpus).attributed.get_mut(gap[i] as usize);
+    for [cpu, gap, source, start, ticks] in rows(parts, PART_COLUMNS)? {
+        let part = Part { source: source as u32, start_ticks: start as u64, ticks: ticks as u64 };
+        let whole = of(cpu, &mut cpus).attributed.get_mut(gap as usize);
         whole.ok_or_else(|| missing(parts, "gap"))?.parts.push(part);
     }
-    let t = find(HISTOGRAM)?;
-    let (ids, low, high, count) =
-        (i32s(t, "cpu")?, i64s(t, "low_ticks")?, i64s(t, "high_ticks")?, i64s(t, "count")?);
-    for (i, cpu) in ids.iter().enumerate() {
-        let lengths = &mut of(*cpu, &mut cpus).lengths;
-        let bucket = Bucket { low: low[i] as u64, high: high[i] as u64, count: count[i] as u64 };
+    for [cpu, low, high, count] in rows(find(HISTOGRAM)?, HISTOGRAM_COLUMNS)? {
+        let lengths = &mut of(cpu, &mut cpus).lengths;
+        let bucket = Bucket { low: low as u64, high: high as u64, count: count as u64 };
         lengths.count += bucket.count;
         lengths.buckets.push(bucket);
     }
@@ -342,7 +341,7 @@ fn own(tables: &[Table], mut cpus: Cpus, run: Run) -> Result<Samples, ProbeError
     let mut out = Vec::new();
     for f in facts {
         let empty = CpuSamples { cpu: f.cpu, ..CpuSamples::default() };
-        let mut c = cpus.remove(&(f.cpu as i32)).unwrap_or(empty);
+        let mut c = cpus.remove(&(f.cpu as i64)).unwrap_or(empty);
         c.lengths.sum_ticks = f.sum_ticks;
         c.lengths.longest_ticks = f.longest_ticks;
         (c.raises, c.thread) = (f.raises, f.thread);

@@ -4,11 +4,10 @@
 use machmeter_engine::{Host, ProbeError};
 
 use super::attribute::Attribution;
-use super::attribute::activity_log::ActivityLog;
-use super::job::Job;
+use super::job::{Job, cannot};
 use super::measure::{Schedule, threshold_ticks};
 use super::run::place;
-use super::samples::{References, Samples, Setup};
+use super::samples::Samples;
 use super::{Params, Quantum};
 
 /// What the loop costs where it runs undisturbed.
@@ -44,7 +43,7 @@ pub fn calibrate(host: &Host<'_>, quantum: Quantum) -> Result<Turn, ProbeError> 
     let job = Job { host, params: &params, cpus: &cpus, placement: &placement, align: false, sums: false };
     let bursts = job.bursts()?;
     let step = host.clock.step_ticks();
-    let nothing = || ProbeError::Cannot("the calibration of the loop gave no turns".to_owned());
+    let nothing = || cannot("the calibration of the loop gave no turns");
     let mean_ticks = bursts
         .iter()
         .filter(|b| !b.is_empty())
@@ -71,22 +70,11 @@ pub fn record_windows(host: &Host<'_>, request: &WindowRequest) -> Result<Sample
     let params = Params::of(quantum, Attribution::None, Some(gap_capacity as u64));
     let job = Job { host, params: &params, cpus: &cpus, placement: &placement, align, sums: false };
     let schedule = Schedule::all_listed(0, window_ticks, windows, threshold_ticks);
-    let (recorded, _) = job.record(&schedule, None)?;
+    let (recorded, activity_log) = job.record(&schedule, None)?;
     Ok(Samples {
-        setup: Setup {
-            quantum: quantum.name().to_owned(),
-            schedule: Schedule { t0_ticks: recorded.first().map_or(0, |r| r.t0_ticks), ..schedule },
-            tick_hz: host.rate.hz(),
-            rate_error: 0.0,
-            step_ticks: host.clock.step_ticks(),
-            policy: placement.policy.to_string(),
-            real_time_share: Vec::new(),
-            has_gaps: true,
-        },
+        setup: job.setup(schedule, &recorded),
         cpus: recorded.into_iter().map(|r| r.samples).collect(),
-        activity_log: ActivityLog::none(),
-        speed: Vec::new(),
-        references: References::default(),
-        imported: Vec::new(),
+        activity_log,
+        ..Samples::default()
     })
 }

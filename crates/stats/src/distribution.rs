@@ -1,17 +1,13 @@
-//! Cumulative probabilities and quantiles of the normal, Student t, chi-square and binomial laws.
+//! Cumulative probabilities and quantiles of the normal, Student t and binomial laws.
 //!
 //! The gamma and error functions are statrs's. The incomplete beta function is our own continued fraction
 //! (modified Lentz; *Numerical Recipes*, 3rd ed., section 6.4) because rank intervals need it for a million
 //! trials, where a fixed iteration limit is not enough. Quantiles invert the cumulative function by bisection
 //! over the order of floating-point numbers, so they are as exact as the function they invert.
 
+use crate::bisection::first;
 use crate::error::finite;
 use statrs::function::{erf, gamma};
-
-/// `P(Z <= z)` of the standard normal law.
-pub fn normal_cdf(z: f64) -> Option<f64> {
-    normal_sf(-z)
-}
 
 /// `P(Z > z)` of the standard normal law, accurate in the far tail.
 pub fn normal_sf(z: f64) -> Option<f64> {
@@ -29,7 +25,7 @@ pub fn normal_quantile(p: f64) -> Option<f64> {
     // Newton steps on the nearer tail remove the last digits of error in the starting value.
     for _ in 0..2 {
         let density = (-0.5 * z * z).exp() / (2.0 * std::f64::consts::PI).sqrt();
-        let error = if z <= 0.0 { normal_cdf(z)? - p } else { (1.0 - p) - normal_sf(z)? };
+        let error = if z <= 0.0 { normal_sf(-z)? - p } else { (1.0 - p) - normal_sf(z)? };
         if density > 0.0 {
             z -= error / density;
         }
@@ -55,13 +51,10 @@ pub fn t_quantile(p: f64, dof: f64) -> Option<f64> {
         return Some(0.0);
     }
     let tail = p.min(1.0 - p);
-    let magnitude = invert_increasing(1e300, |x| t_cdf(-x, dof).is_none_or(|q| q <= tail));
+    // The bit patterns of positive numbers are ordered like their values.
+    let beyond = |bits: u64| t_cdf(-f64::from_bits(bits), dof).is_none_or(|q| q <= tail);
+    let magnitude = f64::from_bits(first(0..1e300_f64.to_bits(), beyond));
     finite(if p < 0.5 { -magnitude } else { magnitude })
-}
-
-/// `P(X > x)` of the chi-square law: the goodness-of-fit probability Q.
-pub fn chi2_sf(x: f64, dof: f64) -> Option<f64> {
-    gamma_q(0.5 * dof, 0.5 * x)
 }
 
 /// `P(X <= k)` for `n` trials of probability `p` in `[0, 1]`.
@@ -128,15 +121,4 @@ fn beta_fraction(a: f64, b: f64, x: f64) -> f64 {
         }
     }
     value
-}
-
-/// Smallest non-negative `x` for which a monotone condition holds, by bisection over the bit patterns (which
-/// are ordered like the values).
-fn invert_increasing(limit: f64, reached: impl Fn(f64) -> bool) -> f64 {
-    let (mut low, mut high) = (0_u64, limit.to_bits());
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if reached(f64::from_bits(middle)) { high = middle } else { low = middle + 1 }
-    }
-    f64::from_bits(low)
 }

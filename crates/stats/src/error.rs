@@ -14,56 +14,21 @@ pub enum StatsError {
         /// Count received.
         got: usize,
     },
-    /// The input is longer than the method can work on in reasonable time.
-    #[error("{what} takes at most {limit} values, got {got}")]
-    TooMany {
-        /// The method or input.
-        what: &'static str,
-        /// Largest acceptable count.
-        limit: usize,
-        /// Count received.
-        got: usize,
-    },
-    /// The input holds NaN or an infinity.
-    #[error("{what} holds a value that is not finite at index {index}")]
-    NonFinite {
-        /// The input.
-        what: &'static str,
-        /// Index of the first such value.
-        index: usize,
-    },
-    /// Two inputs that belong together differ in length.
-    #[error("{what} differ in length: {left} and {right}")]
-    LengthMismatch {
-        /// The inputs.
-        what: &'static str,
-        /// Length of the first.
-        left: usize,
-        /// Length of the second.
-        right: usize,
-    },
-    /// A parameter is outside its range.
-    #[error("{name} = {value} is out of range; allowed: {allowed}")]
-    Parameter {
-        /// Parameter name.
-        name: &'static str,
-        /// Value received.
-        value: f64,
-        /// The allowed range in words.
-        allowed: &'static str,
-    },
-    /// The columns of a design are linearly dependent.
-    #[error("column {column} depends linearly on the columns before it")]
-    RankDeficient {
-        /// Index of the first dependent column.
-        column: usize,
-    },
-    /// The arithmetic left the range of `f64`.
-    #[error("{what} is outside the range of f64")]
-    Overflow {
-        /// The quantity.
-        what: &'static str,
-    },
+    /// An input longer than the method can work on in reasonable time: its largest count, and the one received.
+    #[error("{0} takes at most {1} values, got {2}")]
+    TooMany(&'static str, usize, usize),
+    /// An input with NaN or an infinity, and the index of the first.
+    #[error("{0} holds a value that is not finite at index {1}")]
+    NonFinite(&'static str, usize),
+    /// Two inputs that belong together and differ in length.
+    #[error("{0} differ in length: {1} and {2}")]
+    LengthMismatch(&'static str, usize, usize),
+    /// A parameter outside of its range, and that in words.
+    #[error("{0} = {1} is out of range; allowed: {2}")]
+    Parameter(&'static str, f64, &'static str),
+    /// A quantity that left the range of `f64`.
+    #[error("{0} is outside the range of f64")]
+    Overflow(&'static str),
 }
 
 /// Checks length and finiteness of one input.
@@ -72,18 +37,18 @@ pub(crate) fn check(what: &'static str, xs: &[f64], needed: usize) -> Result<(),
         return Err(StatsError::TooFew { what, needed, got: xs.len() });
     }
     match xs.iter().position(|x| !x.is_finite()) {
-        Some(index) => Err(StatsError::NonFinite { what, index }),
+        Some(index) => Err(StatsError::NonFinite(what, index)),
         None => Ok(()),
     }
 }
 
 /// Checks that two inputs pair up.
 pub(crate) fn check_pair(what: &'static str, left: usize, right: usize) -> Result<(), StatsError> {
-    if left == right { Ok(()) } else { Err(StatsError::LengthMismatch { what, left, right }) }
+    if left == right { Ok(()) } else { Err(StatsError::LengthMismatch(what, left, right)) }
 }
 
 pub(crate) fn out_of_range(name: &'static str, value: f64, allowed: &'static str) -> StatsError {
-    StatsError::Parameter { name, value, allowed }
+    StatsError::Parameter(name, value, allowed)
 }
 
 pub(crate) fn finite(x: f64) -> Option<f64> {

@@ -10,7 +10,6 @@ const SUB_BITS: u32 = 5;
 const SLOTS: usize = 2048;
 
 /// Counts of `u64` values (ticks, nanoseconds) in log-linear buckets.
-#[derive(Clone)]
 pub struct LogHistogram {
     counts: Box<[u64; SLOTS]>,
     count: u64,
@@ -100,15 +99,5 @@ impl LogHistogram {
 impl Default for LogHistogram {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-impl std::fmt::Debug for LogHistogram {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LogHistogram")
-            .field("count", &self.count)
-            .field("min", &self.min())
-            .field("max", &self.max())
-            .finish_non_exhaustive()
     }
 }

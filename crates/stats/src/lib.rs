@@ -15,18 +15,18 @@
 //! | [`levels`] | which levels of a memory hierarchy a curve of prices over working sets shows |
 //! | [`segmented`] | where does a line bend |
 //! | [`regimes`] | between which levels does a series jump |
-//! | [`regression`] | fits of linear models with goodness of fit Q |
-//! | [`spectrum`], [`autocorr`] | periodicity and memory of an evenly sampled series |
+//! | [`regression`] | the line through points |
+//! | [`spectrum`] | periodicity and memory of an evenly sampled series |
 //! | [`events`], [`coincidence`] | periodicity of event times; do two CPUs stop together |
 //! | [`histogram`] | counting in a hot path with bounded error |
-//! | [`distribution`] | quantiles and tails of the normal, t, chi-square and binomial laws |
+//! | [`distribution`] | quantiles and tails of the normal, t and binomial laws |
 //! | [`random`] | the seeded generator behind all of the above |
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
-pub mod autocorr;
 pub mod between;
+mod bisection;
 pub mod coincidence;
 pub mod distribution;
 mod error;

@@ -5,6 +5,7 @@
 //! Nagaraja, *Order Statistics*, 3rd ed. 2003, section 7.1): they assume independent draws and nothing about
 //! the distribution. For correlated series use [`crate::serial`].
 
+use crate::bisection::first;
 use crate::distribution::binomial_cdf;
 use crate::error::{StatsError, check};
 use crate::interval::{Interval, valid_level};
@@ -84,20 +85,10 @@ pub fn rank_interval(n: usize, p: f64, level: f64) -> Option<(usize, usize)> {
     }
     let tail = (1.0 - level) / 2.0;
     // The number of values at or below the quantile is Binomial(n, p).
-    let at_most = |k: usize| binomial_cdf(k as u64, n as u64, p).unwrap_or(1.0);
-    let low = first_index(n, |k| at_most(k) > tail);
-    let high = first_index(n, |k| at_most(k) >= 1.0 - tail) + 1;
+    let at_most = |k: u64| binomial_cdf(k, n as u64, p).unwrap_or(1.0);
+    let low = first(0..n as u64, |k| at_most(k) > tail) as usize;
+    let high = first(0..n as u64, |k| at_most(k) >= 1.0 - tail) as usize + 1;
     (low >= 1 && high <= n && low < high).then_some((low, high))
-}
-
-/// First `k` in `0..=n` for which the monotone condition holds; `n` if it holds nowhere below.
-fn first_index(n: usize, holds: impl Fn(usize) -> bool) -> usize {
-    let (mut low, mut high) = (0, n);
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if holds(middle) { high = middle } else { low = middle + 1 }
-    }
-    low
 }
 
 /// Distribution-free interval for quantile `p` of an ascending sample; see [`rank_interval`].

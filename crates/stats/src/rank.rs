@@ -4,6 +4,7 @@
 //! Sources: Hollander, Wolfe & Chicken, *Nonparametric Statistical Methods*, 3rd ed.
 //! (2014); Hodges & Lehmann (1963); Holm (1979).
 
+use crate::bisection::first;
 use crate::distribution::{normal_quantile, normal_sf};
 use crate::error::{check, finite};
 use crate::interval::{Interval, valid_level};
@@ -44,50 +45,33 @@ fn mid_ranks(xs: &[f64]) -> (Vec<f64>, f64) {
 /// Products of the sizes of two samples up to which, without ties, the exact law of U is used.
 const EXACT_PRODUCT: usize = 2500;
 
-/// Variance of Mann and Whitney's U under no difference.
-fn u_variance(n: f64, m: f64, ties: f64) -> f64 {
-    let total = n + m;
-    n * m / 12.0 * ((total + 1.0) - ties / (total * (total - 1.0)))
+/// Mid-ranks of both samples together, and the deviation of Mann and Whitney's U under no difference where its law is taken as
+/// normal; none where the exact one is used.
+fn pooled(x: &[f64], y: &[f64]) -> (Vec<f64>, Option<f64>) {
+    let all: Vec<f64> = x.iter().chain(y).map(|v| v + 0.0).collect();
+    let (ranks, ties) = mid_ranks(&all);
+    let (n, m, total) = (x.len() as f64, y.len() as f64, all.len() as f64);
+    let variance = n * m / 12.0 * ((total + 1.0) - ties / (total * (total - 1.0)));
+    let exact = ties == 0.0 && x.len() * y.len() <= EXACT_PRODUCT;
+    (ranks, (!exact).then(|| variance.max(0.0).sqrt()))
 }
 
-/// Two-sided normal probability of a statistic that lies `distance` from its center, with continuity correction.
-fn two_sided(distance: f64, deviation: f64) -> f64 {
-    let z = (distance.abs() - 0.5).max(0.0) / deviation;
-    normal_sf(z).map_or(1.0, |p| (2.0 * p).min(1.0))
-}
-
-/// Result of the Mann-Whitney test of `x` against `y`.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct MannWhitney {
-    /// Number of pairs with `x > y`, ties counting one half.
-    pub u: f64,
-    /// Two-sided probability of a result at least this far from no difference.
-    pub p: f64,
-    /// `P(X > Y) + P(X = Y) / 2`: 0.5 is no effect, 1 means every `x` exceeds every `y`.
-    pub effect: f64,
-    /// Whether `p` comes from the exact law (small samples, no ties).
-    pub exact: bool,
-}
-
-/// Tests whether values of `x` tend to be larger or smaller than values of `y`; `None` if either is empty or not
-/// finite.
-pub fn mann_whitney(x: &[f64], y: &[f64]) -> Option<MannWhitney> {
+/// Mann and Whitney's test whether values of `x` tend to be larger or smaller than values of `y`: the two-sided probability of a
+/// result at least this far from no difference. `None` if either is empty or not finite.
+pub fn mann_whitney(x: &[f64], y: &[f64]) -> Option<f64> {
     check("x", x, 1).ok()?;
     check("y", y, 1).ok()?;
     let (n, m) = (x.len() as f64, y.len() as f64);
-    let pooled: Vec<f64> = x.iter().chain(y).map(|v| v + 0.0).collect();
-    let (ranks, ties) = mid_ranks(&pooled);
+    let (ranks, deviation) = pooled(x, y);
+    // Number of pairs with `x > y`, ties counting one half.
     let u = ranks[..x.len()].iter().sum::<f64>() - n * (n + 1.0) / 2.0;
-    let exact = ties == 0.0 && x.len() * y.len() <= EXACT_PRODUCT;
-    let p = if exact {
-        let cumulative = u_cumulative(x.len(), y.len());
-        let lower = u.min(n * m - u).round() as usize;
-        (2.0 * cumulative[lower]).min(1.0)
-    } else {
-        let variance = u_variance(n, m, ties);
-        if variance > 0.0 { two_sided(u - n * m / 2.0, variance.sqrt()) } else { 1.0 }
+    let tail = match deviation {
+        None => u_cumulative(x.len(), y.len())[u.min(n * m - u).round() as usize],
+        // With continuity correction.
+        Some(d) if d > 0.0 => normal_sf(((u - n * m / 2.0).abs() - 0.5).max(0.0) / d).unwrap_or(1.0),
+        Some(_) => 1.0,
     };
-    Some(MannWhitney { u, p, effect: u / (n * m), exact })
+    Some((2.0 * tail).min(1.0))
 }
 
 /// `P(U <= u)` for `u` in `0..=n*m` under no difference.
@@ -149,14 +133,10 @@ pub fn hodges_lehmann(x: &[f64], y: &[f64], level: f64) -> Option<Shift> {
 /// Rank (from 1) of the difference that bounds the shift from below.
 fn outer_rank(x: &[f64], y: &[f64], level: f64) -> Option<usize> {
     let tail = (1.0 - level) / 2.0;
-    let (n, m) = (x.len() as f64, y.len() as f64);
-    let pooled: Vec<f64> = x.iter().chain(y).map(|v| v + 0.0).collect();
-    let (_, ties) = mid_ranks(&pooled);
-    let rank = if ties == 0.0 && x.len() * y.len() <= EXACT_PRODUCT {
-        u_cumulative(x.len(), y.len()).partition_point(|c| *c < tail)
-    } else {
-        (n * m / 2.0 - normal_quantile(1.0 - tail)? * u_variance(n, m, ties).max(0.0).sqrt()).floor().max(0.0)
-            as usize
+    let center = x.len() as f64 * y.len() as f64 / 2.0;
+    let rank = match pooled(x, y).1 {
+        None => u_cumulative(x.len(), y.len()).partition_point(|c| *c < tail),
+        Some(d) => (center - normal_quantile(1.0 - tail)? * d).floor().max(0.0) as usize,
     };
     (rank >= 1).then_some(rank)
 }
@@ -165,12 +145,8 @@ fn outer_rank(x: &[f64], y: &[f64], level: f64) -> Option<usize> {
 fn kth_difference(xs: &[f64], ys: &[f64], k: usize) -> Option<f64> {
     let smallest = finite(ys.first()? - xs.last()?)?;
     let largest = finite(ys.last()? - xs.first()?)?;
-    let (mut low, mut high) = (ordered_bits(smallest), ordered_bits(largest));
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if pairs_at_most(xs, ys, from_ordered_bits(middle)) >= k { high = middle } else { low = middle + 1 }
-    }
-    finite(from_ordered_bits(low))
+    let enough = |bits: u64| pairs_at_most(xs, ys, from_ordered_bits(bits)) >= k;
+    finite(from_ordered_bits(first(ordered_bits(smallest)..ordered_bits(largest), enough)))
 }
 
 fn pairs_at_most(xs: &[f64], ys: &[f64], limit: f64) -> usize {

@@ -27,21 +27,6 @@ const STEADY_STAY: f64 = 5.0;
 /// Ratio from which on two costs are of two levels, not one that scatters.
 pub const LEVEL_RATIO: f64 = 1.5;
 
-/// What counts as another level.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct RegimeOptions {
-    /// Smallest ratio of two levels; above 1.
-    pub gap: f64,
-    /// Confidence level of the intervals.
-    pub level: f64,
-}
-
-impl Default for RegimeOptions {
-    fn default() -> Self {
-        Self { gap: LEVEL_RATIO, level: 0.95 }
-    }
-}
-
 /// A level.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Regime {
@@ -82,17 +67,17 @@ impl Regimes {
     }
 }
 
-/// Finds the levels of `values` taken at `times` (ascending, any unit). A sample stands for the time half way to its
-/// neighbors.
+/// Finds the levels, at least a factor of `gap` apart, of `values` taken at `times` (ascending, any unit). A sample stands for the
+/// time half way to its neighbors; `level` is the confidence of the intervals.
 ///
 /// # Errors
 /// No sample, values that are not positive and finite, times that go backward, a gap of 1 or less.
-pub fn regimes(times: &[f64], values: &[f64], options: &RegimeOptions) -> Result<Regimes, StatsError> {
+pub fn regimes(times: &[f64], values: &[f64], gap: f64, level: f64) -> Result<Regimes, StatsError> {
     check_pair("times and values", times.len(), values.len())?;
     check("values", values, 1)?;
     check("times", times, 1)?;
-    if options.gap.partial_cmp(&1.0) != Some(std::cmp::Ordering::Greater) || !options.gap.is_finite() {
-        return Err(out_of_range("gap", options.gap, "above 1"));
+    if !(gap > 1.0 && gap.is_finite()) {
+        return Err(out_of_range("gap", gap, "above 1"));
     }
     if let Some(bad) = values.iter().find(|v| **v <= 0.0) {
         return Err(out_of_range("value", *bad, "above 0"));
@@ -101,7 +86,7 @@ pub fn regimes(times: &[f64], values: &[f64], options: &RegimeOptions) -> Result
         return Err(out_of_range("time", w[1], "not before the one before"));
     }
     let logs: Vec<f64> = values.iter().map(|v| v.ln()).collect();
-    let gap = options.gap.ln();
+    let gap = gap.ln();
     let levels = levels(&logs, gap);
     let by_value: Vec<Option<usize>> = logs.iter().map(|x| levels.of(*x, gap)).collect();
     let tags = steady(&filled(times, &by_value));
@@ -113,11 +98,10 @@ pub fn regimes(times: &[f64], values: &[f64], options: &RegimeOptions) -> Result
         let hits: Vec<bool> = tags.iter().map(|t| *t == k).collect();
         let spent: f64 = weights.iter().zip(&hits).filter(|(_, hit)| **hit).map(|(w, _)| w).sum();
         let share = (spent / all).clamp(0.0, 1.0);
-        let like =
-            serial::share_interval(&hits, &logs, &[hits.len()], options.level).ok().map(|e| e.interval);
+        let like = serial::share_interval(&hits, &logs, &[hits.len()], level).ok().map(|e| e.interval);
         Ok(Regime {
             center: median(&own).unwrap_or_else(|| levels.peaks[k].exp()),
-            interval: quantile_interval(&own, 0.5, options.level),
+            interval: quantile_interval(&own, 0.5, level),
             share,
             share_interval: like.and_then(|i| Interval::new(i.level, i.low.min(share), i.high.max(share))),
             n: own.len(),

@@ -1,4 +1,4 @@
-//! Spectra of evenly sampled series.
+//! Spectra and memory of evenly sampled series.
 //!
 //! Welch, "The Use of Fast Fourier Transform for the Estimation of Power Spectra" (1967). Scaling and conventions
 //! are those of `scipy.signal.welch`: one-sided power spectral density, constant detrending per segment, periodic
@@ -16,8 +16,6 @@ pub struct Spectrum {
     pub freq_hz: Vec<f64>,
     /// Density in squared units of the series per Hz.
     pub power: Vec<f64>,
-    /// Number of averaged segments.
-    pub segments: usize,
 }
 
 /// Averaged spectrum of segments of `segment_len` samples, neighbors sharing `overlap` samples.
@@ -55,10 +53,10 @@ pub fn welch(xs: &[f64], rate_hz: f64, segment_len: usize, overlap: usize) -> Re
         *p *= if single { scale } else { 2.0 * scale };
     }
     if !power.iter().all(|p| p.is_finite()) {
-        return Err(StatsError::Overflow { what: "spectrum" });
+        return Err(StatsError::Overflow("spectrum"));
     }
     let freq_hz = (0..power.len()).map(|i| i as f64 * rate_hz / segment_len as f64).collect();
-    Ok(Spectrum { freq_hz, power, segments })
+    Ok(Spectrum { freq_hz, power })
 }
 
 fn hann(len: usize) -> Vec<f64> {
@@ -80,4 +78,18 @@ pub fn clip_robust(xs: &[f64], k_mad: f64) -> Option<Vec<f64>> {
     let center = select_median(&mut xs.to_vec());
     let reach = finite(k_mad * spread)?;
     Some(xs.iter().map(|x| x.clamp(center - reach, center + reach)).collect())
+}
+
+/// Autocorrelation at lags `0..=max_lag` (the first is 1); `None` for a constant series.
+///
+/// `max_lag` is lowered to `n - 1`.
+pub fn autocorrelation(xs: &[f64], max_lag: usize) -> Option<Vec<f64>> {
+    check("series", xs, 2).ok()?;
+    let n = xs.len() as f64;
+    let covariance: Vec<f64> = fourier::lagged_products(xs, max_lag).iter().map(|p| p / n).collect();
+    let variance = *covariance.first()?;
+    if xs.iter().all(|x| *x == xs[0]) || variance <= 0.0 || !covariance.iter().all(|v| v.is_finite()) {
+        return None;
+    }
+    Some(covariance.iter().map(|c| (c / variance).clamp(-1.0, 1.0)).collect())
 }

@@ -8,7 +8,7 @@ use crate::error::{check, finite};
 use crate::quantile::select_median;
 
 /// `1 / Phi^-1(3/4)`: makes the MAD of normal data estimate its standard deviation.
-pub const MAD_SCALE: f64 = 1.482_602_218_505_602;
+const MAD_SCALE: f64 = 1.482_602_218_505_602;
 
 /// Compensated sum; the caller guarantees finite values.
 pub(crate) fn sum(xs: &[f64]) -> f64 {
@@ -47,18 +47,13 @@ pub fn stddev(xs: &[f64]) -> Option<f64> {
     variance(xs).map(f64::sqrt)
 }
 
-/// Median absolute deviation from the median, unscaled.
-pub fn mad_raw(xs: &[f64]) -> Option<f64> {
+/// Median absolute deviation from the median, scaled so that it estimates the standard deviation of normal data.
+pub fn mad(xs: &[f64]) -> Option<f64> {
     check("sample", xs, 1).ok()?;
     let mut scratch = xs.to_vec();
     let center = select_median(&mut scratch);
     for x in &mut scratch {
         *x = (*x - center).abs();
     }
-    finite(select_median(&mut scratch))
-}
-
-/// Median absolute deviation times [`MAD_SCALE`]: estimates the standard deviation of normal data.
-pub fn mad(xs: &[f64]) -> Option<f64> {
-    mad_raw(xs).and_then(|m| finite(m * MAD_SCALE))
+    finite(select_median(&mut scratch) * MAD_SCALE)
 }

@@ -62,9 +62,6 @@ fn single_combs_over_three_decades() {
         random.shuffle(&mut times);
         let found = comb_search(&times, 0.5, 2000.0).expect("valid log");
         assert_found(&found, &[freq_hz], 5e-4, "single");
-        let planted = 0.9 * 0.95 * span_s * freq_hz;
-        let share = found[0].events_in_comb as f64 / planted;
-        assert!((0.75..1.25).contains(&share), "{freq_hz} Hz: {share} of the events, {found:?}");
         assert!(found[0].p < 1e-6);
     }
 }
@@ -97,7 +94,9 @@ fn duties_from_a_ten_thousandth_to_a_twentieth() {
         times.extend(poisson(&mut random, 160.0, 10.0));
         let found = comb_search(&times, 1.0, 2000.0).expect("valid log");
         assert_found(&found, &[80.0], 1e-4, "duty");
-        assert!(found[0].duty <= 1.6 * duty + 2e-4, "{duty}: {found:?}");
+        // The standard deviation of an even law is 0.29 of its width.
+        let jitter = found[0].jitter_s * 80.0;
+        assert!(jitter <= 0.29 * (1.6 * duty + 2e-4), "{duty}: {found:?}");
     }
 }
 
@@ -106,14 +105,13 @@ fn clean_comb_is_precise_and_its_phase_predicts_events() {
     let times: Vec<f64> = (0..1000).map(|k| 5.0 + (f64::from(k) + 0.25) / 123.456).collect();
     let found = comb_search(&times, 1.0, 2000.0).expect("valid log");
     assert_found(&found, &[123.456], 1e-6, "clean");
-    assert!((found[0].power - 1000.0).abs() < 1.0 && found[0].events_in_comb == 1000, "{found:?}");
     let cycles = times[500] * found[0].fundamental_hz - found[0].phase;
     assert!((cycles - cycles.round()).abs() < 1e-3, "{cycles}");
-    assert!(found[0].jitter_s < 1e-6 && found[0].harmonics >= 16, "{found:?}");
+    assert!(found[0].jitter_s < 1e-6, "{found:?}");
 }
 
 #[test]
-fn two_events_per_cycle_are_one_comb_with_two_teeth() {
+fn two_events_per_cycle_are_one_comb() {
     let mut random = Random::new(4);
     let mut times = poisson(&mut random, 100.0, 10.0);
     for offset in [0.0, 0.3] {
@@ -121,7 +119,6 @@ fn two_events_per_cycle_are_one_comb_with_two_teeth() {
     }
     let found = comb_search(&times, 1.0, 2000.0).expect("valid log");
     assert_found(&found, &[50.0], 1e-4, "two teeth");
-    assert_eq!(found[0].teeth, 2, "{found:?}");
 }
 
 #[test]
@@ -171,12 +168,32 @@ fn hundred_thousand_events() {
 }
 
 #[test]
+fn nearly_all_randomly_drawn_machines_are_seen_through() {
+    let mut wrong = Vec::new();
+    for seed in 0..120 {
+        let mut random = Random::new(1000 + seed);
+        let freq_hz = 2000_f64.powf(0.1 + 0.9 * random.unit());
+        let span_s = (60.0 / freq_hz).max(3.0);
+        let jitter = 0.03 * random.unit();
+        let background_hz = freq_hz * 1.5 * random.unit();
+        let mut times = comb(&mut random, freq_hz, span_s, jitter, 0.9);
+        let strays = (background_hz * span_s) as usize;
+        times.extend((0..strays).map(|_| span_s * random.unit()));
+        let found = comb_search(&times, 1.0, 2000.0).expect("valid log");
+        if found.len() != 1 || (found[0].fundamental_hz / freq_hz - 1.0).abs() >= 2e-3 {
+            wrong.push((freq_hz, jitter, background_hz, found));
+        }
+    }
+    assert!(wrong.len() <= 3, "of 120: {wrong:#?}");
+}
+
+#[test]
 fn bad_logs_are_refused_with_a_reason() {
     assert!(matches!(comb_search(&[], 1.0, 10.0), Err(StatsError::TooFew { .. })));
-    assert!(matches!(comb_search(&[1.0; 9], 1.0, 10.0), Err(StatsError::Parameter { .. })));
+    assert!(matches!(comb_search(&[1.0; 9], 1.0, 10.0), Err(StatsError::Parameter(..))));
     assert!(matches!(
         comb_search(&[0.0, f64::NAN, 1.0, 2.0, 3.0], 1.0, 10.0),
-        Err(StatsError::NonFinite { .. })
+        Err(StatsError::NonFinite(..))
     ));
-    assert!(matches!(comb_search(&[0.0, 1.0, 2.0, 3.0, 4.0], 10.0, 1.0), Err(StatsError::Parameter { .. })));
+    assert!(matches!(comb_search(&[0.0, 1.0, 2.0, 3.0, 4.0], 10.0, 1.0), Err(StatsError::Parameter(..))));
 }

@@ -7,7 +7,7 @@ use machmeter_engine::cost::estimate::{LEVEL, values_ns};
 use machmeter_engine::cost::{Cost, Row, Rows};
 use machmeter_engine::team::sampler::{SLEEPS as SLEPT, TURNS_SEEN};
 use machmeter_stats::quantile::{quantile, sorted};
-use machmeter_stats::regimes::{Regime, RegimeOptions, Regimes, regimes};
+use machmeter_stats::regimes::{Regime, Regimes, regimes};
 use machmeter_stats::{Interval, serial};
 
 use super::cost::COST;
@@ -147,8 +147,7 @@ impl<'r> Priced<'r> {
 fn modes(trips_ns: &[f64]) -> Vec<Regime> {
     // By their numbers: each trip counts the same, however long it took.
     let numbers: Vec<f64> = (0..trips_ns.len()).map(|i| i as f64).collect();
-    let options = RegimeOptions { gap: GAP, level: LEVEL };
-    let Ok(found) = regimes(&numbers, trips_ns, &options) else { return Vec::new() };
+    let Ok(found) = regimes(&numbers, trips_ns, GAP, LEVEL) else { return Vec::new() };
     // Regimes last, and take a single sample for a disturbance; modes change from trip to trip.
     let shared = |(k, mode): (usize, &Regime)| {
         let hits: Vec<bool> = trips_ns.iter().map(|ns| found.nearest(*ns) == k).collect();

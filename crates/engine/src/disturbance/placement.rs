@@ -4,7 +4,7 @@
 use machmeter_data::code::Code;
 use machmeter_data::quantity::{Unit, human};
 use machmeter_data::record::Warning;
-use machmeter_stats::regimes::{Regime, RegimeOptions, Regimes, regimes};
+use machmeter_stats::regimes::{LEVEL_RATIO, Regime, Regimes, regimes};
 use machmeter_sys::thread::monotonic_ns;
 
 use super::distance::one_way_ns;
@@ -87,7 +87,7 @@ pub fn levels(rows: &Rows, part: &str) -> Option<Regimes> {
     // One look at the placement serves several visits: it counts once.
     seen.dedup_by(|a, b| a.1.to_bits() == b.1.to_bits());
     let (times, values): (Vec<f64>, Vec<f64>) = seen.into_iter().unzip();
-    regimes(&times, &values, &RegimeOptions { level: LEVEL, ..RegimeOptions::default() }).ok()
+    regimes(&times, &values, LEVEL_RATIO, LEVEL).ok()
 }
 
 /// Samples taken on the most frequent level; all where the placement did not move, or nobody looked at it beside this row.

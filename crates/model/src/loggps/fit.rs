@@ -2,7 +2,7 @@
 
 use machmeter_stats::StatsError;
 use machmeter_stats::regression::{Weighting, line};
-use machmeter_stats::segmented::{SegmentedOptions, segmented_regression};
+use machmeter_stats::segmented::breaks;
 
 use super::observed::{Measured, SizePoint};
 use super::segments::{Begins, Latency, Line, Pace, Segment, Table};
@@ -105,14 +105,7 @@ fn cuts(points: &[SizePoint]) -> Result<Vec<Cut>, FitError> {
     let x: Vec<f64> = points.iter().map(SizePoint::further_bytes).collect();
     let y: Vec<f64> = points.iter().map(|p| p.gap.ns).collect();
     let weights: Vec<f64> = points.iter().map(|p| p.gap.sigma_ns.powi(-2)).collect();
-    let options = SegmentedOptions {
-        max_breaks: MAX_BREAKS,
-        exact: false,
-        min_points: LEAST_POINTS,
-        known_errors: true,
-    };
-    let found = segmented_regression(&x, &y, Some(&weights), &options)?;
-    let mut starts: Vec<usize> = found.iter().skip(1).map(|s| s.start).collect();
+    let mut starts = breaks(&x, &y, &weights, MAX_BREAKS, LEAST_POINTS)?;
     loop {
         let mut weakest: Option<(f64, usize)> = None;
         let mut cuts = Vec::new();

@@ -125,40 +125,26 @@ mod tests {
     }
 
     #[test]
-    fn without_an_outside_reference_nothing_is_acquitted() {
-        assert_eq!(verdict(&quiet(), &References::default(), &[]).verdict, "unknown");
-        assert_eq!(verdict(&[], &References::default(), &[]).verdict, "unknown");
-    }
-
-    #[test]
-    fn the_best_ever_acquits_or_convicts() {
-        let r = |ns| References { best_ever_add_ns: Some(ns), ..References::default() };
-        assert_eq!(verdict(&quiet(), &r(0.27), &[]).verdict, "none_seen");
-        let f = verdict(&quiet(), &r(0.25), &[]);
-        assert_eq!(f.verdict, "present");
-        assert!(f.text.contains("7.4 %"), "{}", f.text);
-        assert_eq!(
-            verdict(&quiet(), &r(0.264), &[]).verdict,
-            "unknown",
-            "2 % off is neither the same nor proof"
-        );
-    }
-
-    #[test]
-    fn a_neighbor_that_slows_us_is_found_inside_the_run() {
-        let mut s = quiet();
-        s[1].median_ns = 0.40;
-        assert_eq!(verdict(&s, &References::default(), &[]).verdict, "present");
-    }
-
-    #[test]
-    fn a_slower_cpu_is_found_by_its_fellows() {
-        let mut s = quiet();
-        for slow in &mut s[2..] {
+    fn only_a_reference_outside_the_run_acquits_and_any_comparison_convicts() {
+        let ever = |ns| References { best_ever_add_ns: Some(ns), ..References::default() };
+        let mut beside_neighbor = quiet();
+        beside_neighbor[1].median_ns = 0.40;
+        let mut slower_cpu = quiet();
+        for slow in &mut slower_cpu[2..] {
             (slow.best_ns, slow.median_ns) = (0.30, 0.30);
         }
-        let f = verdict(&s, &References::default(), &[]);
-        assert_eq!(f.verdict, "present");
-        assert!(f.text.contains("slowest CPU (1)"), "{}", f.text);
+        for (speed, references, expected, part) in [
+            (quiet(), References::default(), "unknown", "nothing outside it"),
+            (vec![], References::default(), "unknown", "not sampled"),
+            (quiet(), ever(0.27), "none_seen", "as fast as a reference"),
+            (quiet(), ever(0.25), "present", "7.4 %"),
+            // 2 % off is neither the same nor proof.
+            (quiet(), ever(0.264), "unknown", "nothing outside it"),
+            (beside_neighbor, References::default(), "present", "with the other CPUs at work"),
+            (slower_cpu, References::default(), "present", "slowest CPU (1)"),
+        ] {
+            let f = verdict(&speed, &references, &[]);
+            assert!(f.verdict == expected && f.text.contains(part), "{expected}, {part}: {f:?}");
+        }
     }
 }

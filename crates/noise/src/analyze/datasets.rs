@@ -45,13 +45,16 @@ pub fn lost(view: &CpuView<'_>) -> Vec<f64> {
     view.cpu.counts.iter().enumerate().map(lost).collect()
 }
 
+/// Windows of the longest recording, and how many of them, and how much time, a bucket holds when `most` of these are wanted.
+fn buckets(views: &[CpuView<'_>], most: usize) -> Option<(usize, usize, f64)> {
+    let windows = views.iter().map(|v| v.split.detour_ticks.len()).max()?;
+    let each = windows.div_ceil(most).max(1);
+    Some((windows, each, views[0].setup.window_ns() * each as f64))
+}
+
 /// Time line of the share of time lost, with the longest detours marked.
 pub fn timeline(views: &[CpuView<'_>], activity_log: &ActivityLog) -> Option<Dataset> {
-    let first = views.first()?;
-    let windows = views.iter().map(|v| v.split.detour_ticks.len()).max()?;
-    let wanted = (TIMELINE_POINTS / views.len()).clamp(60, 1200);
-    let per_bucket = windows.div_ceil(wanted).max(1);
-    let step_ns = first.setup.window_ns() * per_bucket as f64;
+    let (_, per_bucket, step_ns) = buckets(views, TIMELINE_POINTS.checked_div(views.len())?.clamp(60, 1200))?;
     let rows = views
         .iter()
         .map(|v| {
@@ -127,11 +130,8 @@ fn describe(a: &Attributed, activity_log: &ActivityLog, ns: f64) -> String {
 
 /// Heat map CPU by time, so that what hits several CPUs at once is visible.
 pub fn heat(views: &[CpuView<'_>]) -> Option<Dataset> {
-    let first = views.first()?;
-    let windows = views.iter().map(|v| v.split.detour_ticks.len()).max()?;
-    let per_column = windows.div_ceil(HEAT_COLUMNS).max(1);
-    let step = first.setup.window_ns() * per_column as f64;
-    let columns = (0..windows.div_ceil(per_column)).map(|c| c as f64 * step).collect();
+    let (windows, per_column, step_ns) = buckets(views, HEAT_COLUMNS)?;
+    let columns = (0..windows.div_ceil(per_column)).map(|c| c as f64 * step_ns).collect();
     let values = views
         .iter()
         .map(|v| {
@@ -167,18 +167,20 @@ pub fn percentiles(views: &[CpuView<'_>]) -> Option<Dataset> {
             })
         })
         .collect();
-    (!rows.is_empty()).then(|| {
-        Dataset::new(
-            "noise.percentiles",
-            "Gap durations",
-            "Percentiles of the duration of gaps; each step to the right is ten times rarer.",
-            Shape::Distribution(Distribution {
-                value: Axis::log("duration", Unit::Nanoseconds),
-                rows,
-                limits: Vec::new(),
-            }),
-        )
-    })
+    let caption = "Percentiles of the duration of gaps; each step to the right is ten times rarer.";
+    distribution("noise.percentiles", "Gap durations", caption.to_owned(), rows)
+}
+
+/// Curves of durations, where there are any.
+pub(crate) fn distribution(
+    id: &str,
+    title: &str,
+    caption: String,
+    rows: Vec<DistributionRow>,
+) -> Option<Dataset> {
+    let value = Axis::log("duration", Unit::Nanoseconds);
+    let shape = |rows| Shape::Distribution(Distribution { value, rows, limits: Vec::new() });
+    (!rows.is_empty()).then(|| Dataset::new(id, title, caption, shape(rows)))
 }
 
 /// Quantiles of durations, dense toward the tail: ten per factor of ten of 1 / (1 - p), the maximum last.

@@ -1,19 +1,7 @@
-//! Other benchmarks' data from one recording: FTQ at any window length, FWQ at any work size, the selfish histogram at
-//! any threshold.
+//! FWQ's data at any work size from one recording.
 
 use crate::measure::{Gap, Schedule};
 use crate::samples::CpuSamples;
-
-/// FTQ: start (ticks) and count of each window of `multiple` base windows; an incomplete last window is left out.
-pub fn ftq(cpu: &CpuSamples, schedule: &Schedule, multiple: usize) -> Vec<(u64, u64)> {
-    let multiple = multiple.max(1);
-    let length = schedule.window_ticks * multiple as u64;
-    cpu.counts
-        .chunks_exact(multiple)
-        .enumerate()
-        .map(|(k, c)| (schedule.t0_ticks + k as u64 * length, c.iter().map(|n| u64::from(*n)).sum()))
-        .collect()
-}
 
 /// FWQ: duration in ticks of each consecutive piece of `turns` turns, from the time line that counts and gaps describe.
 ///
@@ -31,14 +19,6 @@ pub fn fwq(cpu: &CpuSamples, schedule: &Schedule, turns: u64) -> Vec<u64> {
         wanted += turns as f64;
     }
     out
-}
-
-/// Selfish detour: the gaps of at least `threshold_ticks` as (start, duration) in ticks.
-///
-/// The threshold cannot be below the one of the list.
-pub fn selfish(cpu: &CpuSamples, schedule: &Schedule, threshold_ticks: u64) -> Vec<(u64, u64)> {
-    let threshold = threshold_ticks.max(schedule.listing_ticks);
-    cpu.gaps.iter().filter(|g| g.ticks() >= threshold).map(|g| (g.start_ticks, g.ticks())).collect()
 }
 
 /// Pieces of time in which turns pass evenly: walks windows and gaps once, in order.
@@ -124,13 +104,6 @@ mod tests {
     }
 
     #[test]
-    fn ftq_windows_are_sums_of_base_windows() {
-        let c = cpu(vec![1, 2, 3, 4, 5, 6], &[]);
-        assert_eq!(ftq(&c, &s(), 2), [(1000, 3), (1200, 7), (1400, 11)]);
-        assert_eq!(ftq(&c, &s(), 4), [(1000, 10)]);
-    }
-
-    #[test]
     fn fwq_durations_hold_the_gaps() {
         // Ten turns a window, a gap from 1250 to 1450 (one turn), then turns again.
         let c = cpu(vec![10, 10, 6, 0, 5, 10], &[(1250, 1450)]);
@@ -139,12 +112,5 @@ mod tests {
         // Ten turns: five before the gap, the gap's own, four after it.
         assert_eq!(durations[2], 50 + 200 + 40);
         assert_eq!(durations.iter().sum::<u64>(), 590);
-    }
-
-    #[test]
-    fn selfish_cannot_see_below_the_recording() {
-        let c = cpu(vec![10; 6], &[(1010, 1035), (1100, 1190)]);
-        assert_eq!(selfish(&c, &s(), 5).len(), 2);
-        assert_eq!(selfish(&c, &s(), 50), [(1100, 90)]);
     }
 }

@@ -52,11 +52,6 @@ impl Periodic {
         if self.source == UNKNOWN { &self.class } else { &self.source }
     }
 
-    /// Whether the two cannot be told from each other by their frequencies.
-    pub fn is_like(&self, other: &Self) -> bool {
-        alike((self.hz, self.half_hz), (other.hz, other.half_hz))
-    }
-
     fn cost_ns(&self) -> f64 {
         self.events as f64 * self.median_ns
     }
@@ -149,7 +144,8 @@ fn one_per_source(mut found: Vec<Periodic>) -> Vec<Periodic> {
     let mut out: Vec<Periodic> = Vec::new();
     found.sort_by_key(|f| std::cmp::Reverse(f.events));
     for f in found {
-        if f.source != UNKNOWN || !out.iter().any(|o| o.source == UNKNOWN && o.is_like(&f)) {
+        let like = |o: &Periodic| alike((o.hz, o.half_hz), (f.hz, f.half_hz));
+        if f.source != UNKNOWN || !out.iter().any(|o| o.source == UNKNOWN && like(o)) {
             out.push(f);
         }
     }

@@ -16,7 +16,7 @@ use crate::info;
 const SLICES: usize = 10 * BLOCKS;
 
 /// What one source did on one CPU.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 struct Account {
     detours: u64,
     ticks: f64,
@@ -24,24 +24,10 @@ struct Account {
     durations: Vec<f64>,
     entry: Vec<f64>,
     exit: Vec<f64>,
+    /// Empty until something is charged.
     slices: Vec<f64>,
     /// Time of each thread of a process.
     threads: BTreeMap<String, f64>,
-}
-
-impl Default for Account {
-    fn default() -> Self {
-        Self {
-            detours: 0,
-            ticks: 0.0,
-            longest_ticks: 0.0,
-            durations: Vec::new(),
-            entry: Vec::new(),
-            exit: Vec::new(),
-            slices: vec![0.0; SLICES],
-            threads: BTreeMap::new(),
-        }
-    }
 }
 
 /// Name of a process, interrupt and so on, and kind: all processes of one name are one source.
@@ -50,13 +36,6 @@ pub fn group(source: &Source) -> (String, &'static str) {
 }
 
 type Accounts = BTreeMap<(String, &'static str), Account>;
-
-/// A stretch of the recording, in slices.
-#[derive(Clone, Copy)]
-struct Stretch {
-    from: f64,
-    to: f64,
-}
 
 /// Charges each gap to its main source: entry, handlers and exit together are what the program lost to it. Where a gap
 /// holds several processes, each is charged with its own time and the main one with the rest. Gaps end with the last window.
@@ -70,7 +49,7 @@ fn accounts(view: &CpuView<'_>, activity_log: &ActivityLog) -> Accounts {
     for (i, g) in view.cpu.gaps.iter().enumerate() {
         let (from, to) = (within(g.start_ticks), within(g.end_ticks));
         let lost = (to - from - unit).max(0.0);
-        let at = Stretch { from: from / slice, to: to / slice };
+        let at = (from / slice, to / slice);
         let Some(a) = view.cpu.attributed.get(i) else { continue };
         let Some(main) = activity_log.source(a.main) else { continue };
         let key = group(main);
@@ -151,13 +130,14 @@ fn below(ns: f64) -> String {
 }
 
 impl Account {
-    /// Adds time that lay evenly in a stretch.
-    fn charge(&mut self, ticks: f64, at: Stretch) {
+    /// Adds time that lay evenly in a stretch, from one slice to another.
+    fn charge(&mut self, ticks: f64, (from, to): (f64, f64)) {
         self.ticks += ticks;
-        let (first, last) = ((at.from as usize).min(SLICES - 1), (at.to as usize).min(SLICES - 1));
+        self.slices.resize(SLICES, 0.0);
+        let (first, last) = ((from as usize).min(SLICES - 1), (to as usize).min(SLICES - 1));
         for k in first..=last {
-            let inside = at.to.min(k as f64 + 1.0) - at.from.max(k as f64);
-            self.slices[k] += if first == last { ticks } else { ticks * inside.max(0.0) / (at.to - at.from) };
+            let inside = to.min(k as f64 + 1.0) - from.max(k as f64);
+            self.slices[k] += if first == last { ticks } else { ticks * inside.max(0.0) / (to - from) };
         }
     }
 
@@ -168,6 +148,7 @@ impl Account {
         self.durations.extend(&other.durations);
         self.entry.extend(&other.entry);
         self.exit.extend(&other.exit);
+        self.slices.resize(SLICES, 0.0);
         self.slices.iter_mut().zip(&other.slices).for_each(|(a, b)| *a += b);
         for (thread, ticks) in &other.threads {
             *self.threads.entry(thread.clone()).or_default() += ticks;

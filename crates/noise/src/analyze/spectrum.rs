@@ -4,9 +4,8 @@ use machmeter_data::quantity::{Unit, human};
 use machmeter_data::record::Finding;
 use machmeter_data::shape::{Axis, Curve, CurveRow, Mark};
 use machmeter_data::{Dataset, Shape};
-use machmeter_stats::autocorr::autocorrelation;
 use machmeter_stats::coincidence::{Event, coincidence};
-use machmeter_stats::spectrum::{clip_robust, welch};
+use machmeter_stats::spectrum::{autocorrelation, clip_robust, welch};
 
 use super::datasets::lost;
 use super::figures::CpuView;

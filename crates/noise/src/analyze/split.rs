@@ -41,7 +41,6 @@ pub struct Split {
     pub wall_ticks: f64,
     pub detours: Kind,
     pub stalls: Kind,
-    pub clusters: u64,
     /// Time the loop took for its notes, ticks.
     pub own_ticks: f64,
 }
@@ -105,7 +104,6 @@ pub fn split(cpu: &CpuSamples, schedule: &Schedule) -> Split {
         wall_ticks: w * windows as f64,
         detours: Kind::default(),
         stalls: Kind::default(),
-        clusters: 0,
         own_ticks: 0.0,
     };
     for s in &cpu.sums {
@@ -113,7 +111,6 @@ pub fn split(cpu: &CpuSamples, schedule: &Schedule) -> Split {
         out.detours.ticks += f64::from(s.detour_ticks);
         out.stalls.count += u64::from(s.stalls);
         out.stalls.ticks += f64::from(s.stall_ticks);
-        out.clusters += u64::from(s.clusters);
         out.own_ticks += f64::from(s.own_ticks);
     }
     out.detour_ticks.resize(windows, 0.0);

@@ -24,13 +24,9 @@ pub struct Meter {
 
 /// Something that sees who has the CPU while the loops run.
 pub trait Witness: Sync {
-    /// Called on each measuring thread (the `index`-th) before its loop begins.
-    ///
-    /// # Errors
-    /// In one line, why this thread cannot be watched; the recording goes on without.
-    fn attach(&self, _index: usize) -> Result<(), String> {
-        Ok(())
-    }
+    /// Called on each measuring thread (the `index`-th) before its loop begins. Why a thread cannot be watched is said in the
+    /// activity log.
+    fn attach(&self, _index: usize) {}
 
     /// Called about twenty times a second by the main thread, to empty what may fill up.
     fn drain(&self) {}

@@ -35,57 +35,50 @@ pub(super) fn add(
     processes: &Processes,
     activity_log: &mut ActivityLog,
 ) {
-    let mut walk = Walk { spans: Vec::new(), open: Vec::new(), thread: None, running: None, processes };
+    let mut walk = Walk::default();
     let mut last_ticks = 0;
     for e in log.on_cpu(meter.cpu) {
-        walk.event(e, log, meter, ns_per_tick, activity_log);
+        walk.event(e, log, meter, ns_per_tick, processes, activity_log);
         last_ticks = e.ticks;
     }
-    walk.close_all(last_ticks);
+    walk.close(0, last_ticks);
+    walk.end_thread(last_ticks);
     walk.spans.sort_by_key(|s| s.start_ticks);
     activity_log.spans.push(walk.spans);
 }
 
-struct Walk<'a> {
+#[derive(Default)]
+struct Walk {
     spans: Vec<Span>,
     open: Vec<Open>,
     /// The other thread that has the CPU: since when, and its source.
     thread: Option<(u64, u32)>,
     running: Option<i32>,
-    processes: &'a Processes,
 }
 
-impl Walk<'_> {
-    /// Some kernels do not record every switch. When the thread that leaves is not the one that came last, the switch
-    /// between was not recorded, and who leaves had the CPU meanwhile.
-    fn unrecorded(&mut self, ticks: u64, prev_pid: i32, meter: &Meter, leaving: impl FnOnce() -> u32) {
-        let Some(came) = self.running else { return };
-        if came == prev_pid || prev_pid == meter.tid {
-            return;
-        }
-        // When it began is not known, so it is an event without duration: it names the gap that it ended in and no other.
-        let source = leaving();
-        self.spans.push(Span { start_ticks: ticks, end_ticks: ticks, source, depth: THREAD_DEPTH });
-    }
-
+impl Walk {
     fn event(
         &mut self,
         e: &TraceEvent,
         log: &TraceLog,
         meter: &Meter,
         ns_per_tick: f64,
+        processes: &Processes,
         t: &mut ActivityLog,
     ) {
         match e.kind {
             EventKind::SwitchTo { prev_pid, prev_comm, next_pid, next_comm, .. } => {
-                let processes = self.processes;
-                self.unrecorded(e.ticks, prev_pid, meter, || {
-                    t.intern(thread(log.name(prev_comm), prev_pid, processes, "thread not recorded"))
-                });
-                self.running = Some(next_pid);
+                // Some kernels do not record every switch. When the thread that leaves is not the one that came last, the
+                // switch between was not recorded, and who leaves had the CPU meanwhile.
+                let came = self.running.replace(next_pid);
+                if came.is_some_and(|came| came != prev_pid) && prev_pid != meter.tid {
+                    let source = thread(log.name(prev_comm), prev_pid, processes, "thread not recorded");
+                    // When it began is not known: an event without duration names the gap that it ended in and no other.
+                    self.push(e.ticks, e.ticks, t.intern(source), THREAD_DEPTH);
+                }
                 self.end_thread(e.ticks);
                 if next_pid != meter.tid {
-                    let source = thread(log.name(next_comm), next_pid, self.processes, HELD_BACK);
+                    let source = thread(log.name(next_comm), next_pid, processes, HELD_BACK);
                     self.thread = Some((e.ticks, t.intern(source)));
                 }
             }
@@ -125,35 +118,33 @@ impl Walk<'_> {
     /// Closes the innermost open span that this exit belongs to; what was left open inside it ends with it.
     fn end(&mut self, ticks: u64, closes: Closes) {
         if let Some(at) = self.open.iter().rposition(|o| o.closes == closes) {
-            while self.open.len() > at {
-                self.close_innermost(ticks);
-            }
+            self.close(at, ticks);
         }
     }
 
-    fn close_innermost(&mut self, ticks: u64) {
-        if let Some(o) = self.open.pop() {
-            let depth = THREAD_DEPTH + 1 + self.open.len().min(200) as u8;
-            self.spans.push(Span { start_ticks: o.start_ticks, end_ticks: ticks, source: o.source, depth });
+    /// Ends what is open from the `outermost` on.
+    fn close(&mut self, outermost: usize, ticks: u64) {
+        while self.open.len() > outermost
+            && let Some(o) = self.open.pop()
+        {
+            self.span(o.start_ticks, ticks, o.source);
         }
     }
 
+    /// A span above those that are open.
     fn span(&mut self, start_ticks: u64, end_ticks: u64, source: u32) {
         let depth = THREAD_DEPTH + 1 + self.open.len().min(200) as u8;
-        self.spans.push(Span { start_ticks, end_ticks, source, depth });
+        self.push(start_ticks, end_ticks, source, depth);
     }
 
     fn end_thread(&mut self, ticks: u64) {
         if let Some((start_ticks, source)) = self.thread.take() {
-            self.spans.push(Span { start_ticks, end_ticks: ticks, source, depth: THREAD_DEPTH });
+            self.push(start_ticks, ticks, source, THREAD_DEPTH);
         }
     }
 
-    fn close_all(&mut self, ticks: u64) {
-        while !self.open.is_empty() {
-            self.close_innermost(ticks);
-        }
-        self.end_thread(ticks);
+    fn push(&mut self, start_ticks: u64, end_ticks: u64, source: u32, depth: u8) {
+        self.spans.push(Span { start_ticks, end_ticks, source, depth });
     }
 }
 
@@ -181,12 +172,21 @@ mod tests {
     use crate::attribute::activity_log::Sight;
     use crate::attribute::matching::attribute;
     use crate::measure::Gap;
-    use machmeter_sys::trace::{Names, TaskState};
+    use machmeter_sys::trace::{NameId, Names, TaskState};
 
     const METER: Meter = Meter { cpu: 1, tid: 42 };
 
-    fn known() -> Processes {
-        Processes::from([(7, "gcc".to_owned())])
+    /// What a trace of these events tells of the meter's CPU.
+    fn told(events: Vec<(u64, u16, EventKind)>, names: Names) -> ActivityLog {
+        let events = events.into_iter().map(|(ticks, cpu, kind)| TraceEvent { ticks, cpu, kind }).collect();
+        let log = TraceLog { events, names, ..TraceLog::default() };
+        let mut t = ActivityLog { sight: Sight::Everything, lost: vec![0], ..ActivityLog::none() };
+        add(&log, &METER, 1.0, &Processes::from([(7, "gcc".to_owned())]), &mut t);
+        t
+    }
+
+    fn switch((prev_pid, prev_comm): (i32, NameId), (next_pid, next_comm): (i32, NameId)) -> EventKind {
+        EventKind::SwitchTo { prev_pid, prev_comm, prev_state: TaskState(0), next_pid, next_comm }
     }
 
     #[test]
@@ -195,34 +195,21 @@ mod tests {
         assert_eq!((s.name.as_str(), s.thread.as_str()), ("a  [2J b", "a  [2J b:9"));
     }
 
-    fn log(events: Vec<(u64, u16, EventKind)>, names: Names) -> TraceLog {
-        let events = events.into_iter().map(|(ticks, cpu, kind)| TraceEvent { ticks, cpu, kind }).collect();
-        TraceLog { events, names, ..TraceLog::default() }
-    }
-
     #[test]
     fn a_preemption_with_a_tick_inside_is_charged_to_the_thread() {
         let mut names = Names::default();
         let (timer, meter, cc1) =
             (names.intern(b"local_timer"), names.intern(b"mm-noise"), names.intern(b"cc1"));
-        let switch = |prev_pid, prev_comm, next_pid, next_comm| EventKind::SwitchTo {
-            prev_pid,
-            prev_comm,
-            prev_state: TaskState(0),
-            next_pid,
-            next_comm,
-        };
         let events = vec![
             (110, 1, EventKind::VectorEntry { name: timer }),
             (112, 0, EventKind::VectorEntry { name: timer }),
             (114, 1, EventKind::SoftirqEntry { vec: 7 }),
             (116, 1, EventKind::SoftirqExit { vec: 7 }),
             (120, 1, EventKind::VectorExit { name: timer }),
-            (125, 1, switch(42, meter, 7, cc1)),
-            (180, 1, switch(7, cc1, 42, meter)),
+            (125, 1, switch((42, meter), (7, cc1))),
+            (180, 1, switch((7, cc1), (42, meter))),
         ];
-        let mut t = ActivityLog { sight: Sight::Everything, lost: vec![0], ..ActivityLog::none() };
-        add(&log(events, names), &METER, 1.0, &known(), &mut t);
+        let mut t = told(events, names);
         let a = &attribute(&mut t, 0, &[Gap { start_ticks: 100, end_ticks: 200 }])[0];
         assert_eq!(t.sources[a.main as usize], Source::thread("gcc", "cc1", 7));
         assert_eq!(t.sources[a.main as usize].full_name(), "gcc/cc1");
@@ -238,34 +225,14 @@ mod tests {
     fn a_thread_whose_coming_was_not_recorded_names_the_gap_it_ended_in() {
         let mut names = Names::default();
         let (meter, worker) = (names.intern(b"mm-noise"), names.intern(b"worker"));
-        let back = EventKind::SwitchTo {
-            prev_pid: 9,
-            prev_comm: worker,
-            prev_state: TaskState(1),
-            next_pid: 42,
-            next_comm: meter,
-        };
-        let first = EventKind::SwitchTo {
-            prev_pid: 0,
-            prev_comm: worker,
-            prev_state: TaskState(0),
-            next_pid: 42,
-            next_comm: meter,
-        };
-        let mut t = ActivityLog { sight: Sight::Everything, lost: vec![0], ..ActivityLog::none() };
-        add(&log(vec![(5, 1, first), (190, 1, back)], names), &METER, 1.0, &known(), &mut t);
-        let a = attribute(
-            &mut t,
-            0,
-            &[Gap { start_ticks: 50, end_ticks: 60 }, Gap { start_ticks: 100, end_ticks: 200 }],
-        );
+        let (first, back) = (switch((0, worker), (42, meter)), switch((9, worker), (42, meter)));
+        let mut t = told(vec![(5, 1, first), (190, 1, back)], names);
+        let gaps = [(50, 60), (100, 200)].map(|(start_ticks, end_ticks)| Gap { start_ticks, end_ticks });
+        let a = attribute(&mut t, 0, &gaps);
         assert_eq!(t.sources[a[0].main as usize].kind, SourceKind::Outside);
-        assert_eq!(t.sources[a[1].main as usize].thread, "worker:9");
-        assert_eq!(
-            t.sources[a[1].main as usize].full_name(),
-            "worker",
-            "its process was gone before it was asked for"
-        );
+        let source = &t.sources[a[1].main as usize];
+        assert_eq!(source.thread, "worker:9");
+        assert_eq!(source.full_name(), "worker", "its process was gone before it was asked for");
     }
 
     #[test]
@@ -277,8 +244,7 @@ mod tests {
             (20, 1, EventKind::IrqEntry { irq: 3, name: timer }),
             (30, 1, EventKind::SoftirqExit { vec: 1 }),
         ];
-        let mut t = ActivityLog { sight: Sight::Everything, lost: vec![0], ..ActivityLog::none() };
-        add(&log(events, names), &METER, 1.0, &known(), &mut t);
+        let t = told(events, names);
         assert_eq!(t.spans[0].len(), 1, "the open interrupt ends with the log");
         assert_eq!(t.spans[0][0].end_ticks, 30);
     }

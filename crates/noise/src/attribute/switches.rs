@@ -71,17 +71,11 @@ fn locked(m: &Mutex<Watched>) -> std::sync::MutexGuard<'_, Watched> {
 }
 
 impl Witness for Switches {
-    fn attach(&self, index: usize) -> Result<(), String> {
-        let Some(slot) = self.threads.get(index) else { return Ok(()) };
+    fn attach(&self, index: usize) {
+        let Some(slot) = self.threads.get(index) else { return };
         match SwitchLog::open_for_current_thread(PAGES, self.map) {
-            Ok(log) => {
-                locked(slot).log = Some(log);
-                Ok(())
-            }
-            Err(e) => {
-                locked(slot).trouble = Some(e.to_string());
-                Err(e.to_string())
-            }
+            Ok(log) => locked(slot).log = Some(log),
+            Err(e) => locked(slot).trouble = Some(e.to_string()),
         }
     }
 

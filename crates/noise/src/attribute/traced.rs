@@ -22,9 +22,18 @@ struct Running {
     processes: Processes,
     /// Events looked at per CPU.
     looked_at: Vec<usize>,
+    /// Why the buffers could not be emptied the last time that this failed.
+    trouble: Option<String>,
 }
 
 impl Running {
+    fn drain(&mut self) {
+        if let Err(e) = self.session.drain() {
+            self.trouble = Some(e.to_string());
+        }
+        self.name_processes();
+    }
+
     /// Names the processes of threads that came since the last time, while they live.
     fn name_processes(&mut self) {
         for (lane, events) in self.session.recorded().enumerate() {
@@ -52,9 +61,8 @@ fn process_name(thread_id: i32) -> Option<String> {
 }
 
 pub(super) struct Traced {
-    session: Mutex<Option<Running>>,
+    running: Mutex<Running>,
     totals: Totals,
-    trouble: Mutex<Option<String>>,
 }
 
 impl Traced {
@@ -77,19 +85,14 @@ impl Traced {
                 SourceId::best()
             ));
         }
-        let running = Running { session, processes: Processes::new(), looked_at: Vec::new() };
-        Ok(Self { session: Mutex::new(Some(running)), totals: Totals::start(), trouble: Mutex::new(None) })
+        let running = Running { session, processes: Processes::new(), looked_at: Vec::new(), trouble: None };
+        Ok(Self { running: Mutex::new(running), totals: Totals::start() })
     }
 }
 
 impl Witness for Traced {
     fn drain(&self) {
-        let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(running) = session.as_mut() else { return };
-        if let Err(e) = running.session.drain() {
-            *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(e.to_string());
-        }
-        running.name_processes();
+        self.running.lock().unwrap_or_else(PoisonError::into_inner).drain();
     }
 
     fn finish(self: Box<Self>, meters: &[Meter]) -> ActivityLog {
@@ -98,15 +101,12 @@ impl Witness for Traced {
             sight: Sight::Everything,
             ..ActivityLog::none()
         };
-        let session = self.session.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let stopped = session.map(|mut r| {
-            // What fails here fails again below, where it is told.
-            let _ = r.session.drain();
-            r.name_processes();
-            (r.session.stop(), r.processes)
-        });
-        match stopped {
-            Some((Ok(log), processes)) => {
+        let mut running = self.running.into_inner().unwrap_or_else(PoisonError::into_inner);
+        // What fails here fails again below, where it is told.
+        let _ = running.session.drain();
+        running.name_processes();
+        match running.session.stop() {
+            Ok(log) => {
                 let ns_per_tick = match log.clock {
                     Some(TraceClock::X86Tsc) => {
                         machmeter_sys::clock::kernel_rate().map_or(1.0, |r| 1e9 / r.rate_hz)
@@ -114,7 +114,7 @@ impl Witness for Traced {
                     _ => 1.0,
                 };
                 for m in meters {
-                    spans::add(&log, m, ns_per_tick, &processes, &mut t);
+                    spans::add(&log, m, ns_per_tick, &running.processes, &mut t);
                     let lost = log.dropped.iter().filter(|d| d.cpu == m.cpu).map(|d| d.events).sum::<u64>();
                     t.lost.push(lost + log.malformed_records);
                 }
@@ -122,15 +122,14 @@ impl Witness for Traced {
                     t.notes.push(format!("the kernel does not trace {}: {}", s.event, s.why));
                 }
             }
-            Some((Err(e), _)) => {
+            Err(e) => {
                 t.sight = Sight::Nothing;
                 t.notes.push(format!("kernel trace: {e}"));
             }
-            None => t.sight = Sight::Nothing,
         }
         t.spans.resize(meters.len(), Vec::new());
         t.lost.resize(meters.len(), 0);
-        t.notes.extend(self.trouble.into_inner().unwrap_or_else(PoisonError::into_inner));
+        t.notes.extend(running.trouble);
         self.totals.add_to(&mut t, meters);
         t
     }

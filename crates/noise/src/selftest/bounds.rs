@@ -5,7 +5,7 @@ use machmeter_stats::quantile::{median_of, quantile_interval, sorted};
 use machmeter_sys::sched::Policy;
 
 use super::lab::Lab;
-use super::{Options, SelfCheck, State};
+use super::{Options, SelfCheck, Shown, State, check};
 use crate::attribute::Attribution;
 use crate::samples::Samples;
 
@@ -25,20 +25,14 @@ pub(super) fn fifo_everywhere(lab: &Lab<'_>, options: &Options) -> Vec<SelfCheck
     let order = machine::Order { cpus: lab.machine.allowed.clone(), policy: Some(policy), budget_ns };
     let run = lab.noise(&what, order, Attribution::Auto);
     let took_ns = lab.runs.borrow().last().map_or(0, |r| r.2);
-    vec![match run {
-        Ok(s) => {
-            let lost = s.cpus.iter().filter(|c| c.counts.len() != s.setup.schedule.windows).count();
-            let truth = format!("{:.1} s", budget_ns as f64 / 1e9);
-            let found = format!(
-                "{:.2} s; {} windows on each CPU, {lost} CPUs short of them",
-                took_ns as f64 / 1e9,
-                s.setup.schedule.windows
-            );
-            let state = State::of(took_ns <= budget_ns + LATE_NS && lost == 0);
-            SelfCheck::new(id, &what, bar, truth, found, state)
-        }
-        Err(e) => SelfCheck::not_shown(id, &what, bar, e),
-    }]
+    let shown = run.map(|s| {
+        let windows = s.setup.schedule.windows;
+        let lost = s.cpus.iter().filter(|c| c.counts.len() != windows).count();
+        let (truth, took) = (format!("{:.1} s", budget_ns as f64 / 1e9), took_ns as f64 / 1e9);
+        let found = format!("{took:.2} s; {windows} windows on each CPU, {lost} CPUs short of them");
+        (truth, found, State::of(took_ns <= budget_ns + LATE_NS && lost == 0))
+    });
+    vec![check(id, &what, bar, shown)]
 }
 
 /// All runs of the probe in this self-test.
@@ -65,6 +59,10 @@ fn median_detour_ns(samples: &Samples) -> Option<f64> {
 pub(super) fn attribution_cost(lab: &Lab<'_>, options: &Options) -> Vec<SelfCheck> {
     let (id, what) = ("attribution.cost", "runs with and without the kernel's trace, in pairs");
     let bar = "none (research bar: at most 1.05)";
+    vec![check(id, what, bar, cost(lab, options, what))]
+}
+
+fn cost(lab: &Lab<'_>, options: &Options, what: &str) -> Shown {
     let run = |attribution| {
         let recorded = lab.noise(what, lab.here(None, 600_000_000), attribution);
         recorded.map(|s| median_detour_ns(&s))
@@ -76,19 +74,13 @@ pub(super) fn attribution_cost(lab: &Lab<'_>, options: &Options) -> Vec<SelfChec
         let both = [Attribution::Trace, Attribution::None];
         let [first, second] = if traced_first { both } else { [both[1], both[0]] }.map(&run);
         let (traced, bare) = if traced_first { (first, second) } else { (second, first) };
-        match (traced, bare) {
-            (Ok(Some(t)), Ok(Some(b))) => {
-                ratios.push(t / b);
-                medians.0.push(t);
-                medians.1.push(b);
-            }
-            (Err(e), _) | (_, Err(e)) => return vec![SelfCheck::not_shown(id, what, bar, e)],
-            _ => {}
+        if let (Some(t), Some(b)) = (traced?, bare?) {
+            ratios.push(t / b);
+            medians.0.push(t);
+            medians.1.push(b);
         }
     }
-    let Some(ratio) = median_of(&ratios) else {
-        return vec![SelfCheck::not_shown(id, what, bar, "too few gaps of 2 to 200 us to compare")];
-    };
+    let ratio = median_of(&ratios).ok_or("too few gaps of 2 to 200 us to compare")?;
     let interval = sorted(&ratios).ok().and_then(|s| quantile_interval(&s, 0.5, 0.9));
     let interval = interval.map_or_else(
         || "too few pairs for an interval".to_owned(),
@@ -98,5 +90,5 @@ pub(super) fn attribution_cost(lab: &Lab<'_>, options: &Options) -> Vec<SelfChec
     let truth = format!("median gap of 2 to 200 us without trace {:.1} us", us(&medians.1));
     let (with, pairs) = (us(&medians.0), ratios.len());
     let found = format!("{with:.1} us with it; ratio {ratio:.3}, {interval}, {pairs} pairs");
-    vec![SelfCheck::new(id, what, bar, truth, found, State::Info)]
+    Ok((truth, found, State::Info))
 }

@@ -14,10 +14,11 @@ use machmeter_sys::thread;
 
 use super::lab::{Lab, OTHER};
 use super::score::overlap_ticks;
-use super::{Options, SelfCheck, State, UNPRIVILEGED, percent};
+use super::{Options, SelfCheck, Shown, State, UNPRIVILEGED, check, percent};
 use crate::analyze::analyze;
 use crate::attribute::Attribution;
 use crate::attribute::activity_log::{Sight, SourceKind};
+use crate::measure::Gap;
 use crate::samples::Samples;
 
 /// The user that owns nothing, by convention.
@@ -34,12 +35,12 @@ const STRETCHES: usize = 400_000;
 /// Spins and writes down from when to when it ran without a pause.
 struct Burning<'a> {
     pause_ticks: u64,
-    log: LockedBuf<[u64; 2]>,
+    log: LockedBuf<Gap>,
     stop: &'a AtomicBool,
 }
 
 impl WithSource for Burning<'_> {
-    type Output = Vec<(u64, u64)>;
+    type Output = Vec<Gap>;
 
     fn run<S: TickSource>(mut self) -> Self::Output {
         let log = self.log.as_mut_slice();
@@ -49,7 +50,7 @@ impl WithSource for Burning<'_> {
         while done < log.len() {
             let now = S::now();
             if now.saturating_sub(previous) > self.pause_ticks {
-                log[done] = [start, previous];
+                log[done] = Gap { start_ticks: start, end_ticks: previous };
                 done += 1;
                 start = now;
             }
@@ -59,7 +60,7 @@ impl WithSource for Burning<'_> {
                 break;
             }
         }
-        self.log.as_slice()[..done].iter().map(|s| (s[0], s[1])).collect()
+        self.log.as_slice()[..done].to_vec()
     }
 }
 
@@ -103,7 +104,7 @@ pub(super) fn as_present_user(lab: &Lab<'_>, options: &Options) -> Vec<SelfCheck
     out
 }
 
-fn compete(lab: &Lab<'_>, budget_ns: u64) -> Result<(Samples, Vec<(u64, u64)>), String> {
+fn compete(lab: &Lab<'_>, budget_ns: u64) -> Result<(Samples, Vec<Gap>), String> {
     let stop = AtomicBool::new(false);
     let log = LockedBuf::new(STRETCHES).map_err(|e| e.to_string())?;
     let work = Burning { pause_ticks: lab.machine.rate.ticks(PAUSE_NS), log, stop: &stop };
@@ -113,10 +114,10 @@ fn compete(lab: &Lab<'_>, budget_ns: u64) -> Result<(Samples, Vec<(u64, u64)>), 
         stop.store(true, Ordering::Relaxed);
         samples
     })?;
-    Ok((samples.map_err(|e| e.to_string())?, ran))
+    Ok((samples?, ran))
 }
 
-fn judge(what: &str, lab: &Lab<'_>, samples: &Samples, ran: &[(u64, u64)]) -> Vec<SelfCheck> {
+fn judge(what: &str, lab: &Lab<'_>, samples: &Samples, ran: &[Gap]) -> Vec<SelfCheck> {
     let (id, bar) = ("unprivileged.classed", "at least 99 %");
     let Some(cpu) = samples.cpus.first().filter(|_| samples.activity_log.sight == Sight::Switches) else {
         return vec![SelfCheck::not_shown(id, what, bar, "context switches could not be recorded")];
@@ -124,20 +125,15 @@ fn judge(what: &str, lab: &Lab<'_>, samples: &Samples, ran: &[(u64, u64)]) -> Ve
     let (activity_log, attributed) = (&samples.activity_log, &cpu.attributed);
     let lost: u64 = activity_log.lost.iter().sum();
     let is_thread = |s: u32| activity_log.sources[s as usize].kind == SourceKind::Thread;
-    let charged: Vec<(u64, u64)> = cpu
-        .gaps
-        .iter()
-        .zip(attributed)
-        .filter(|(_, a)| is_thread(a.main))
-        .map(|(g, _)| (g.start_ticks, g.end_ticks))
-        .collect();
+    let gaps = cpu.gaps.iter().zip(attributed);
+    let charged: Vec<Gap> = gaps.filter(|(_, a)| is_thread(a.main)).map(|(g, _)| *g).collect();
     let schedule = samples.setup.schedule;
-    let within: Vec<(u64, u64)> = ran
-        .iter()
-        .map(|r| (r.0.max(schedule.t0_ticks), r.1.min(schedule.end_ticks())))
-        .filter(|r| r.0 < r.1)
-        .collect();
-    let total: u64 = within.iter().map(|r| r.1 - r.0).sum();
+    let within = |r: &Gap| Gap {
+        start_ticks: r.start_ticks.max(schedule.t0_ticks),
+        end_ticks: r.end_ticks.min(schedule.end_ticks()),
+    };
+    let within: Vec<Gap> = ran.iter().map(within).filter(|r| r.ticks() > 0).collect();
+    let total: u64 = within.iter().map(Gap::ticks).sum();
     if total == 0 {
         return vec![SelfCheck::not_shown(id, what, bar, "the competitor never ran during the recording")];
     }
@@ -155,25 +151,27 @@ fn judge(what: &str, lab: &Lab<'_>, samples: &Samples, ran: &[(u64, u64)]) -> Ve
 /// Time classed as other threads' against the time the kernel says that the meter waited for its CPU.
 fn account(what: &str, away_ns: f64, waited_ns: Option<u64>, lost: u64) -> SelfCheck {
     let (id, bar) = ("unprivileged.account", "within 1 %");
-    let Some(waited) = waited_ns.filter(|w| *w > 0) else {
-        return SelfCheck::not_shown(id, what, bar, "the kernel does not account run delay (schedstat)");
-    };
-    let error = away_ns / waited as f64 - 1.0;
-    let truth = format!("the meter waited {:.1} ms for its CPU by schedstat", waited as f64 / 1e6);
-    let found = format!("{:.1} ms in gaps classed as other threads: {:+.2} %", away_ns / 1e6, error * 100.0);
-    let state = State::if_sure(error.abs() <= ACCOUNT, lost == 0);
-    SelfCheck::new(id, what, bar, truth, found, state)
+    let shown = waited_ns.filter(|w| *w > 0).map(|waited| {
+        let error = away_ns / waited as f64 - 1.0;
+        let truth = format!("the meter waited {:.1} ms for its CPU by schedstat", waited as f64 / 1e6);
+        let (away_ms, percent) = (away_ns / 1e6, error * 100.0);
+        let found = format!("{away_ms:.1} ms in gaps classed as other threads: {percent:+.2} %");
+        (truth, found, State::if_sure(error.abs() <= ACCOUNT, lost == 0))
+    });
+    let shown = shown.ok_or_else(|| "the kernel does not account run delay (schedstat)".to_owned());
+    check(id, what, bar, shown)
 }
 
 /// The rhythm of the timer tick as an unprivileged user sees it, for information.
 fn tick(lab: &Lab<'_>, options: &Options, user: u32) -> SelfCheck {
     let (id, what) =
         ("unprivileged.tick", format!("user {user}: nothing injected, rhythms of gaps without names"));
+    check(id, &what, "none", rhythm_of_tick(lab, options))
+}
+
+fn rhythm_of_tick(lab: &Lab<'_>, options: &Options) -> Shown {
     let order = lab.here(Some(OTHER), if options.quick { 1_500_000_000 } else { 3_000_000_000 });
-    let samples = match lab.noise("unprivileged, undisturbed", order, Attribution::Switches) {
-        Ok(s) => s,
-        Err(e) => return SelfCheck::not_shown(id, &what, "none", e),
-    };
+    let samples = lab.noise("unprivileged, undisturbed", order, Attribution::Switches)?;
     let metrics = analyze(&samples, lab.machine.seed).metrics;
     let rhythms: Vec<(f64, String)> = metrics
         .iter()
@@ -189,5 +187,5 @@ fn tick(lab: &Lab<'_>, options: &Options, user: u32) -> SelfCheck {
         None => format!("none at such a rate; {}", seen.join(", ")),
     };
     let truth = "the kernel ticks a busy CPU 100, 250, 300 or 1000 times a second".to_owned();
-    SelfCheck::new(id, &what, "none", truth, found, State::Info)
+    Ok((truth, found, State::Info))
 }

@@ -96,7 +96,7 @@ pub(super) fn with_injector(
         stop.store(true, Ordering::Relaxed);
         samples
     })?;
-    let samples = samples.map_err(|e| e.to_string())?;
+    let samples = samples?;
     let schedule = samples.setup.schedule;
     log.bursts.retain(|b| b.start_ticks >= schedule.t0_ticks && b.end_ticks < schedule.end_ticks());
     Ok((samples, log))
@@ -127,10 +127,9 @@ fn one(lab: &Lab<'_>, setting: Setting, seconds: u64) -> Vec<SelfCheck> {
         "thread {NAME}, fifo:{PRIORITY}, {} us at {} Hz, meter under {OTHER}",
         setting.burst_us, setting.hz
     );
-    match with_injector(lab, setting, &what, lab.here(Some(OTHER), seconds * 1_000_000_000)) {
-        Ok((samples, log)) => judge(&id, &what, setting, &samples, &log, lab),
-        Err(e) => vec![SelfCheck::not_shown(&id, &what, "-", e)],
-    }
+    with_injector(lab, setting, &what, lab.here(Some(OTHER), seconds * 1_000_000_000))
+        .and_then(|(samples, log)| judge(&id, &what, setting, &samples, &log, lab))
+        .unwrap_or_else(|e| vec![SelfCheck::not_shown(&id, &what, "-", e)])
 }
 
 fn judge(
@@ -140,12 +139,10 @@ fn judge(
     samples: &Samples,
     log: &Log,
     lab: &Lab<'_>,
-) -> Vec<SelfCheck> {
-    let Some(cpu) = samples.cpus.first() else {
-        return vec![SelfCheck::not_shown(id, what, "-", "the recording holds no CPU")];
-    };
+) -> Result<Vec<SelfCheck>, String> {
+    let cpu = samples.cpus.first().ok_or("the recording holds no CPU")?;
     if log.bursts.is_empty() {
-        return vec![SelfCheck::not_shown(id, what, "-", "no burst fell into the recording")];
+        return Err("no burst fell into the recording".to_owned());
     }
     let (activity_log, attributed) = (&samples.activity_log, &cpu.attributed);
     let covered = cover(&log.bursts, &cpu.gaps);
@@ -173,7 +170,7 @@ fn judge(
         let metrics = analyze(samples, lab.machine.seed).metrics;
         out.push(rhythm(id, what, setting.hz, in_gaps, &metrics));
     }
-    out
+    Ok(out)
 }
 
 fn recall(id: &str, what: &str, covered: &[Option<usize>], excess: &[f64], lab: &Lab<'_>) -> SelfCheck {

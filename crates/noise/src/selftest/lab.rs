@@ -2,8 +2,8 @@
 
 use std::cell::RefCell;
 
+use machmeter_engine::Progress;
 use machmeter_engine::selftest::machine::{self, Machine};
-use machmeter_engine::{ProbeError, Progress};
 use machmeter_sys::clock::{WithSource, dispatch};
 use machmeter_sys::sched::Policy;
 use machmeter_sys::thread::spawn_placed_scoped;
@@ -33,12 +33,12 @@ impl<'a> Lab<'a> {
         what: &str,
         run: machine::Order,
         attribution: Attribution,
-    ) -> Result<Samples, ProbeError> {
+    ) -> Result<Samples, String> {
         let budget_ns = run.budget_ns;
         let (measured, spent_ns) =
             self.machine.measure::<Noise>(run, &Params::of(Quantum::One, attribution, None));
         self.runs.borrow_mut().push((what.to_owned(), budget_ns, spent_ns));
-        measured.map(|m| m.samples)
+        measured.map(|m| m.samples).map_err(|e| e.to_string())
     }
 
     /// A run on the CPU alone.

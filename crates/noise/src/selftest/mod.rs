@@ -49,4 +49,14 @@ pub fn run(options: &Options, progress: &dyn Progress) -> Result<Vec<SelfCheck>,
     Ok(checks)
 }
 
+/// What is true, what the probe found, and the state; or why nothing can be shown.
+type Shown = Result<(String, String, State), String>;
+
+fn check(id: &str, what: &str, bar: &str, shown: Shown) -> SelfCheck {
+    match shown {
+        Ok((truth, found, state)) => SelfCheck::new(id, what, bar, truth, found, state),
+        Err(why) => SelfCheck::not_shown(id, what, bar, why),
+    }
+}
+
 type Part = fn(&Lab<'_>, &Options) -> Vec<SelfCheck>;

@@ -76,12 +76,12 @@ pub fn duration_error(errors: &[f64]) -> Option<DurationError> {
     Some(DurationError { bias, p95, n: errors.len() })
 }
 
-/// Time that two ascending lists of disjoint intervals (start, end) have in common, ticks.
-pub fn overlap_ticks(a: &[(u64, u64)], b: &[(u64, u64)]) -> u64 {
+/// Time that two ascending lists of disjoint stretches have in common, ticks.
+pub fn overlap_ticks(a: &[Gap], b: &[Gap]) -> u64 {
     let (mut i, mut j, mut total) = (0, 0, 0);
     while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
-        total += x.1.min(y.1).saturating_sub(x.0.max(y.0));
-        if x.1 <= y.1 { i += 1 } else { j += 1 }
+        total += x.end_ticks.min(y.end_ticks).saturating_sub(x.start_ticks.max(y.start_ticks));
+        if x.end_ticks <= y.end_ticks { i += 1 } else { j += 1 }
     }
     total
 }
@@ -136,8 +136,8 @@ mod tests {
 
     #[test]
     fn overlap_of_interval_lists() {
-        let a = [(0, 10), (20, 30), (40, 100)];
-        let b = [(5, 25), (50, 60), (70, 80), (99, 200)];
+        let a = [gap(0, 10), gap(20, 30), gap(40, 100)];
+        let b = [gap(5, 25), gap(50, 60), gap(70, 80), gap(99, 200)];
         assert_eq!(overlap_ticks(&a, &b), 5 + 5 + 10 + 10 + 1);
         assert_eq!(overlap_ticks(&a, &[]), 0);
         assert_eq!(overlap_ticks(&a, &a), 80);

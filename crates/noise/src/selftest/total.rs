@@ -7,7 +7,7 @@ use machmeter_sys::sched::Policy;
 use super::inject::{Log, NAME, Setting, with_injector};
 use super::lab::Lab;
 use super::score::{cover, duration_error, excess_ticks, shift};
-use super::{Options, SelfCheck, State, percent};
+use super::{Options, SelfCheck, Shown, State, check, percent};
 use crate::analyze::split::split;
 use crate::attribute::activity_log::{Sight, SourceKind};
 use crate::attribute::matching::Part;
@@ -42,32 +42,25 @@ pub(super) fn checks(lab: &Lab<'_>, options: &Options) -> Vec<SelfCheck> {
     );
     let bar = "within 5 % of bursts plus switches";
     let order = lab.here(Some(METER), if options.quick { 2_500_000_000 } else { 5_000_000_000 });
-    vec![match with_injector(lab, SETTING, &what, order) {
-        Ok((samples, log)) => judge(lab, &samples, &log, &what, bar),
-        Err(e) => SelfCheck::not_shown("total", &what, bar, e),
-    }]
+    let shown =
+        with_injector(lab, SETTING, &what, order).and_then(|(samples, log)| judge(lab, &samples, &log));
+    vec![check("total", &what, bar, shown)]
 }
 
-fn judge(lab: &Lab<'_>, samples: &Samples, log: &Log, what: &str, bar: &str) -> SelfCheck {
-    let not_shown = |why: &str| SelfCheck::not_shown("total", what, bar, why);
+fn judge(lab: &Lab<'_>, samples: &Samples, log: &Log) -> Shown {
     let blocks = blocks(lab, samples, log);
     let clean = |on: bool| blocks.iter().filter(move |b| b.on == on && b.others <= OTHERS);
     let (on, off): (Vec<&Block>, Vec<&Block>) = (clean(true).collect(), clean(false).collect());
     if samples.activity_log.sight != Sight::Everything {
-        return not_shown("without the kernel's trace other threads' time is not known");
+        return Err("without the kernel's trace other threads' time is not known".to_owned());
     }
     if on.len() < MIN_BLOCKS || off.len() < MIN_BLOCKS {
-        let why = format!(
-            "of {} blocks only {} with and {} without bursts were free of other threads",
-            blocks.len(),
-            on.len(),
-            off.len()
-        );
-        return not_shown(&why);
+        let (all, on, off) = (blocks.len(), on.len(), off.len());
+        return Err(format!(
+            "of {all} blocks only {on} with and {off} without bursts were free of other threads"
+        ));
     }
-    let Some(cpu) = samples.cpus.first() else {
-        return not_shown("the recording holds no CPU");
-    };
+    let cpu = samples.cpus.first().ok_or("the recording holds no CPU")?;
     let excess = excess_ticks(&log.bursts, &cpu.gaps, &cover(&log.bursts, &cpu.gaps));
     let switch_ticks = duration_error(&excess).map_or(0.0, |e| e.bias);
     let stolen: Vec<f64> = off.iter().map(|b| b.stolen).collect();
@@ -79,9 +72,7 @@ fn judge(lab: &Lab<'_>, samples: &Samples, log: &Log, what: &str, bar: &str) -> 
     let switches = mean(&|b| b.count * switch_ticks / b.length_ticks);
     // What is left of each block when the truth is taken off should be what blocks without bursts have.
     let left: Vec<f64> = on.iter().map(|b| b.stolen - truth_of(b)).collect();
-    let Some((excess, half)) = shift(&left, &stolen) else {
-        return not_shown("too few blocks");
-    };
+    let (excess, half) = shift(&left, &stolen).ok_or("too few blocks")?;
     let found = truth + excess;
     let error = found / truth - 1.0;
     let state = if half > ERROR * truth { State::NotShown } else { State::of(error.abs() <= ERROR) };
@@ -94,7 +85,7 @@ fn judge(lab: &Lab<'_>, samples: &Samples, log: &Log, what: &str, bar: &str) -> 
         "{truth} more: bursts {bursts}, switches {switches}, less the machine's own {own} that hide in them"
     );
     let found = format!("{found} +- {half} ({on} and {off} blocks), error {error:+.2} %{wide}");
-    SelfCheck::new("total", what, bar, truth, found, state)
+    Ok((truth, found, state))
 }
 
 /// Cuts the recording into the injector's blocks.

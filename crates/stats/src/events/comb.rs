@@ -1,7 +1,7 @@
 //! From Rayleigh lines to combs: fundamental search, removal, next comb.
 
 use super::fold::{find_tooth, polish, thin};
-use super::rayleigh::{climb, harmonic_power, power};
+use super::rayleigh::{climb, harmonic_power};
 use super::scan::{Grid, ln_gamma_tail};
 use super::{Log, check_band};
 use crate::error::StatsError;
@@ -21,27 +21,13 @@ const MIN_EVENTS: f64 = 5.0;
 pub struct Comb {
     /// Fundamental frequency.
     pub fundamental_hz: f64,
-    /// Standard error of the fundamental from the scatter of the events about their cycles.
-    pub fundamental_error_hz: f64,
     /// Probability that a log without rhythm shows as much anywhere in the band (all trials counted).
     pub p: f64,
-    /// Rayleigh power of the fundamental over all events of the log.
-    pub power: f64,
-    /// Harmonics, the fundamental included, that stand out alone; up to 64 within twice the band are looked at.
-    pub harmonics: usize,
-    /// Events beyond the background in the teeth.
-    pub events_in_comb: usize,
-    /// Share of the cycles from first to last event that hold an event of the comb; can exceed 1 with two teeth.
-    pub occupancy: f64,
-    /// Width of the tooth as share of the period.
-    pub duty: f64,
     /// Standard deviation of the event times about their cycles, in seconds.
     pub jitter_s: f64,
     /// Phase in cycles, in `[0, 1)`, at time zero of the caller's clock: events are due at
     /// `(phase + k) / fundamental_hz`.
     pub phase: f64,
-    /// Teeth per period found one after the other; more than 1 if each cycle holds several events.
-    pub teeth: usize,
 }
 
 /// Finds the periodic sources with fundamentals in `fmin_hz..=fmax_hz`, strongest evidence first.
@@ -58,7 +44,7 @@ pub struct Comb {
 /// Fewer than 5 events, non-finite times, all at one time, or an empty band.
 pub fn comb_search(times_s: &[f64], fmin_hz: f64, fmax_hz: f64) -> Result<Vec<Comb>, StatsError> {
     check_band(fmin_hz, fmax_hz)?;
-    let log = Log::new(times_s, 5)?;
+    let log = Log::new(times_s)?;
     let mut weights = vec![1.0; log.times_s.len()];
     let mut combs: Vec<Comb> = Vec::new();
     for _ in 0..MAX_ROUNDS {
@@ -68,10 +54,13 @@ pub fn comb_search(times_s: &[f64], fmin_hz: f64, fmax_hz: f64) -> Result<Vec<Co
             let line = best_line(&grid, fmin_hz, fmax_hz, sums)?;
             let freq_hz = refine(&log, &weights, &grid, line.freq_hz, line.harmonics);
             let freq_hz = fundamental(&grid, freq_hz, line.harmonics)?;
-            describe(&log, &mut weights, &grid, freq_hz, &line, fmax_hz)
+            describe(&log, &mut weights, freq_hz, &line, fmax_hz)
         });
         let Some(comb) = found else { break };
-        record(&mut combs, comb, log.span_s);
+        // Each cycle may hold several events: another tooth of a comb already found is none of its own.
+        if !combs.iter().any(|c| (c.fundamental_hz - comb.fundamental_hz).abs() < 0.5 / log.span_s) {
+            combs.push(comb);
+        }
     }
     combs.retain(|c| (fmin_hz..=fmax_hz).contains(&c.fundamental_hz));
     Ok(combs)
@@ -193,14 +182,7 @@ fn is_prime(q: usize) -> bool {
 
 /// Measures the comb at `freq_hz` and takes it out of the weights; `None` if it is too small to be one, or if a
 /// sum over harmonics saw what the exact test of the folded events does not.
-fn describe(
-    log: &Log,
-    weights: &mut [f64],
-    grid: &Grid,
-    freq_hz: f64,
-    line: &Line,
-    fmax_hz: f64,
-) -> Option<Comb> {
+fn describe(log: &Log, weights: &mut [f64], freq_hz: f64, line: &Line, fmax_hz: f64) -> Option<Comb> {
     let mut freq_hz = freq_hz;
     let mut tooth = find_tooth(&log.times_s, weights, freq_hz);
     let mut fit = None;
@@ -212,38 +194,16 @@ fn describe(
             fit = Some(better);
         }
     }
-    let (_, fundamental_error_hz, center, jitter) = fit?;
+    let (_, center, jitter) = fit?;
     let p = if line.harmonics > 1 { line.p.max(tooth.chance(log.span_s * fmax_hz)) } else { line.p };
     if tooth.excess < MIN_EVENTS || p > FALSE_ALARM {
         return None;
     }
     thin(&log.times_s, weights, freq_hz, &tooth);
-    let background = grid.segments as f64;
-    let stands_out =
-        |h: usize| grid.at(h as f64 * freq_hz).is_some_and(|z| ln_gamma_tail(background, z) < KEEP_LN_P);
     Some(Comb {
         fundamental_hz: freq_hz,
-        fundamental_error_hz,
         p,
-        power: power(&log.times_s, freq_hz),
-        harmonics: (1..=64).filter(|h| stands_out(*h)).count(),
-        events_in_comb: tooth.excess.round() as usize,
-        occupancy: tooth.excess / (log.span_s * freq_hz),
-        duty: tooth.width,
         jitter_s: jitter / freq_hz,
         phase: (center + freq_hz * log.origin_s).rem_euclid(1.0),
-        teeth: 1,
     })
-}
-
-/// Adds a comb, or another tooth of a comb already found.
-fn record(combs: &mut Vec<Comb>, comb: Comb, span_s: f64) {
-    let same = |c: &&mut Comb| (c.fundamental_hz - comb.fundamental_hz).abs() < 0.5 / span_s;
-    if let Some(known) = combs.iter_mut().find(same) {
-        known.events_in_comb += comb.events_in_comb;
-        known.occupancy += comb.occupancy;
-        known.teeth += 1;
-    } else {
-        combs.push(comb);
-    }
 }

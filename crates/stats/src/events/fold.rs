@@ -77,9 +77,9 @@ pub(super) fn find_tooth(times_s: &[f64], weights: &[f64], freq_hz: f64) -> Toot
     best.1
 }
 
-/// Least squares on the cycle numbers of the events in the tooth: a better frequency, its standard error, the
-/// phase at time zero, and the standard deviation of the phases.
-pub(super) fn polish(times_s: &[f64], tooth: &Tooth, freq_hz: f64) -> Option<(f64, f64, f64, f64)> {
+/// Least squares on the cycle numbers of the events in the tooth: a better frequency, the phase at time
+/// zero, and the standard deviation of the phases.
+pub(super) fn polish(times_s: &[f64], tooth: &Tooth, freq_hz: f64) -> Option<(f64, f64, f64)> {
     let near: Vec<(f64, f64)> = times_s
         .iter()
         .map(|t| (*t, offset(phase(*t, freq_hz), tooth.center)))
@@ -98,9 +98,8 @@ pub(super) fn polish(times_s: &[f64], tooth: &Tooth, freq_hz: f64) -> Option<(f6
     // A positive drift of the phase means that the assumed frequency runs ahead of the events.
     let refined = freq_hz - slope;
     let center = (tooth.center + mean_d - slope * mean_t).rem_euclid(1.0);
-    let error = (variance / spread).sqrt();
-    let all = [refined, error, center, variance];
-    all.iter().all(|v| v.is_finite()).then_some((refined, error, center, variance.sqrt()))
+    let all = [refined, center, variance];
+    all.iter().all(|v| v.is_finite()).then_some((refined, center, variance.sqrt()))
 }
 
 /// Lowers the weights of the events around the tooth until their phases are as thin as the background.

@@ -15,7 +15,7 @@ mod scan;
 
 pub use comb::{Comb, FALSE_ALARM, comb_search};
 
-use crate::error::{StatsError, check};
+use crate::error::{StatsError, check, out_of_range};
 
 /// Events in order, with time zero at the first.
 #[allow(clippy::struct_field_names, reason = "the shared ending is the unit")]
@@ -29,18 +29,15 @@ struct Log {
 }
 
 impl Log {
-    fn new(times_s: &[f64], needed: usize) -> Result<Self, StatsError> {
-        check("event times", times_s, needed)?;
+    fn new(times_s: &[f64]) -> Result<Self, StatsError> {
+        check("event times", times_s, 5)?;
         let mut sorted = times_s.to_vec();
         sorted.sort_unstable_by(f64::total_cmp);
         let (origin_s, last_s) = (sorted[0], sorted[sorted.len() - 1]);
         let span_s = last_s - origin_s;
         if !(span_s > 0.0 && span_s.is_finite()) {
-            return Err(StatsError::Parameter {
-                name: "span of the events in seconds",
-                value: if span_s.is_finite() { span_s } else { f64::MAX },
-                allowed: "positive and finite",
-            });
+            let shown = if span_s.is_finite() { span_s } else { f64::MAX };
+            return Err(out_of_range("span of the events in seconds", shown, "positive and finite"));
         }
         for t in &mut sorted {
             *t -= origin_s;
@@ -51,18 +48,10 @@ impl Log {
 
 fn check_band(fmin_hz: f64, fmax_hz: f64) -> Result<(), StatsError> {
     if !(fmin_hz > 0.0 && fmin_hz.is_finite()) {
-        return Err(StatsError::Parameter {
-            name: "fmin_hz",
-            value: fmin_hz,
-            allowed: "positive and finite",
-        });
+        return Err(out_of_range("fmin_hz", fmin_hz, "positive and finite"));
     }
     if !(fmax_hz > fmin_hz && fmax_hz.is_finite()) {
-        return Err(StatsError::Parameter {
-            name: "fmax_hz",
-            value: fmax_hz,
-            allowed: "finite and above fmin_hz",
-        });
+        return Err(out_of_range("fmax_hz", fmax_hz, "finite and above fmin_hz"));
     }
     Ok(())
 }

@@ -1,18 +1,5 @@
 //! Rayleigh power at one frequency, exact.
 
-/// Rayleigh power `z = R^2 / n`, between 0 and `n`, of event times at `freq_hz`.
-pub(super) fn power(times_s: &[f64], freq_hz: f64) -> f64 {
-    let n = times_s.len() as f64;
-    let (mut cosine, mut sine) = (0.0, 0.0);
-    for t in times_s {
-        let cycles = freq_hz * t;
-        let (s, c) = (std::f64::consts::TAU * (cycles - cycles.floor())).sin_cos();
-        cosine += c;
-        sine += s;
-    }
-    ((cosine * cosine + sine * sine) / n).min(n)
-}
-
 /// Sum of the weighted Rayleigh powers of the first `harmonics` multiples of `freq_hz`, coherent within each of
 /// `segments` equal parts of the span and added up over them.
 pub(super) fn harmonic_power(

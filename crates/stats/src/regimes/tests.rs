@@ -28,7 +28,7 @@ fn planted_levels_are_found_and_99_of_100_samples_tagged_right() {
     let planted = [9.5, 26.0, 106.0];
     for seed in 0..20 {
         let (times, values, truth) = trace(&planted, 60.0, 3_000, 0.05, seed);
-        let found = regimes(&times, &values, &RegimeOptions::default()).unwrap();
+        let found = regimes(&times, &values, LEVEL_RATIO, 0.95).unwrap();
         assert_eq!(found.regimes.len(), 3, "seed {seed}: {:?}", found.regimes);
         for (k, (r, level)) in found.regimes.iter().zip(planted).enumerate() {
             assert!((r.center / level - 1.0).abs() < 0.03, "seed {seed}: {r:?}");
@@ -49,13 +49,13 @@ fn a_rare_level_that_lasts_is_found_and_one_that_is_gone_is_not() {
     for v in &mut values[200..209] {
         *v = 105.0 + (*v - 24.0).clamp(-1.0, 1.0);
     }
-    let found = regimes(&times, &values, &RegimeOptions::default()).unwrap();
+    let found = regimes(&times, &values, LEVEL_RATIO, 0.95).unwrap();
     assert_eq!(found.regimes.len(), 2, "{:?}", found.regimes);
     assert!((found.regimes[1].share - 9.0 / 400.0).abs() < 0.01 && found.regimes[1].stays == 1);
     assert_eq!((found.main(), found.nearest(60.0)), (0, 1));
     times.truncate(200);
     values.truncate(200);
-    assert_eq!(regimes(&times, &values, &RegimeOptions::default()).unwrap().regimes.len(), 1);
+    assert_eq!(regimes(&times, &values, LEVEL_RATIO, 0.95).unwrap().regimes.len(), 1);
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn one_noisy_level_is_one_level_whatever_its_noise() {
             };
             for (spread, tail) in [(0.02, 0.0), (0.02, 0.15), (0.1, 0.3), (0.3, 0.0), (0.3, 0.1)] {
                 let values = noisy(spread, tail);
-                let found = regimes(&times, &values, &RegimeOptions::default()).unwrap();
+                let found = regimes(&times, &values, LEVEL_RATIO, 0.95).unwrap();
                 let one = &found.regimes;
                 assert_eq!(one.len(), 1, "seed {seed}, n {n}, spread {spread}, tail {tail}: {one:?}");
                 assert!((one[0].share - 1.0).abs() < 1e-12 && found.tags.iter().all(|t| *t == 0));
@@ -87,20 +87,19 @@ fn one_noisy_level_is_one_level_whatever_its_noise() {
 #[test]
 fn levels_nearer_than_the_gap_are_one() {
     let (times, values, _) = trace(&[24.0, 30.0], 60.0, 2_000, 0.0, 1);
-    assert_eq!(regimes(&times, &values, &RegimeOptions::default()).unwrap().regimes.len(), 1);
-    let close = RegimeOptions { gap: 1.15, ..RegimeOptions::default() };
+    assert_eq!(regimes(&times, &values, LEVEL_RATIO, 0.95).unwrap().regimes.len(), 1);
     let (times, values, _) = trace(&[24.0, 34.0], 60.0, 2_000, 0.0, 1);
-    assert_eq!(regimes(&times, &values, &close).unwrap().regimes.len(), 2);
+    assert_eq!(regimes(&times, &values, 1.15, 0.95).unwrap().regimes.len(), 2);
 }
 
 #[test]
 fn what_is_no_series_is_refused() {
-    let o = RegimeOptions::default();
-    assert!(regimes(&[], &[], &o).is_err());
-    assert!(regimes(&[0.0, 1.0], &[1.0, 0.0], &o).is_err());
-    assert!(regimes(&[1.0, 0.0], &[1.0, 1.0], &o).is_err());
-    assert!(regimes(&[0.0], &[f64::NAN], &o).is_err());
-    assert!(regimes(&[0.0], &[1.0], &RegimeOptions { gap: 1.0, ..o }).is_err());
-    let one = regimes(&[0.0], &[3.0], &o).unwrap();
+    let of = |times: &[f64], values: &[f64], gap| regimes(times, values, gap, 0.95);
+    assert!(of(&[], &[], LEVEL_RATIO).is_err());
+    assert!(of(&[0.0, 1.0], &[1.0, 0.0], LEVEL_RATIO).is_err());
+    assert!(of(&[1.0, 0.0], &[1.0, 1.0], LEVEL_RATIO).is_err());
+    assert!(of(&[0.0], &[f64::NAN], LEVEL_RATIO).is_err());
+    assert!(of(&[0.0], &[1.0], 1.0).is_err());
+    let one = of(&[0.0], &[3.0], LEVEL_RATIO).unwrap();
     assert!((one.regimes[0].center - 3.0).abs() < 1e-12 && (one.regimes[0].share - 1.0).abs() < 1e-12);
 }

@@ -70,7 +70,7 @@ pub(super) fn of_mean(z: &[f64], by_segments: bool, level: f64) -> Result<(f64, 
     let samples = Memory::of(z).samples();
     let factor = independence(z.len(), samples, WIDER_MEAN, by_segments)?;
     let clusters = clusters(z, samples, BLOCKS);
-    let reach = poisson(clusters.abs(), level).ok_or(StatsError::Overflow { what: "the interval" })?;
+    let reach = poisson(clusters.abs(), level).ok_or(StatsError::Overflow("the interval"))?;
     Ok((factor, if clusters > 0.0 { reach } else { Reach { low: reach.high, high: reach.low, ..reach } }))
 }
 

@@ -84,15 +84,19 @@ fn precision(xs: &[f64], segments: &[usize], level: f64) -> Result<(Precision, d
 fn centered(xs: &[f64], segments: &[usize]) -> Result<(Vec<f64>, f64), StatsError> {
     check("stream", xs, FEWEST)?;
     check_pair("stream and segments", xs.len(), segments.iter().sum())?;
-    let n = xs.len() as f64;
-    let center = sum(xs) / n;
-    let z: Vec<f64> = xs.iter().map(|x| x - center).collect();
-    let spread = sum(&z.iter().map(|z| z * z).collect::<Vec<_>>()) / (n - 1.0);
+    let (z, center) = about_mean(xs);
+    let spread = sum(&z.iter().map(|z| z * z).collect::<Vec<_>>()) / (xs.len() as f64 - 1.0);
     // Less than rounding of the values: nothing to learn a variance from.
     if spread.sqrt() <= 1e-12 * center.abs() || spread <= 0.0 {
         return Err(StatsError::TooFew { what: CONSTANT, needed: 2, got: 1 });
     }
     Ok((z, spread))
+}
+
+/// Values less their mean, and that.
+fn about_mean(xs: &[f64]) -> (Vec<f64>, f64) {
+    let mean = sum(xs) / xs.len() as f64;
+    (xs.iter().map(|x| x - mean).collect(), mean)
 }
 
 fn precise(v: &Variance, spread: f64, factor: f64, n: usize) -> Precision {
@@ -106,8 +110,7 @@ fn precise(v: &Variance, spread: f64, factor: f64, n: usize) -> Precision {
 /// Precision of the share of `hits` (1 and 0), whose answers come from the figures `like`.
 fn precision_of_share(hits: &[f64], like: &[f64], segments: &[usize]) -> Result<Precision, StatsError> {
     let (z, spread) = centered(hits, segments)?;
-    let center = sum(like) / like.len() as f64;
-    let behind: Vec<f64> = like.iter().map(|x| x - center).collect();
+    let (behind, _) = about_mean(like);
     let v = variance(&z, segments, Some(&Memory::of(&behind)))?;
     let share = sum(hits) / hits.len() as f64;
     let factor = if v.by_segments {
@@ -152,7 +155,7 @@ pub fn ratio_interval(
     // What is never negative has no negative mean.
     let least = if num.iter().all(|x| *x >= 0.0) { 0.0 } else { f64::NEG_INFINITY };
     let interval = Interval::new(level, (value - half * reach.low).max(least), value + half * reach.high);
-    let interval = interval.ok_or(StatsError::Overflow { what: "the interval" })?;
+    let interval = interval.ok_or(StatsError::Overflow("the interval"))?;
     Ok(Estimate { value, interval, n_eff: p.n_eff })
 }
 
@@ -171,7 +174,7 @@ pub fn share_interval(
     check("stream", &x, FEWEST)?;
     check_pair("answers and figures", hits.len(), like.len())?;
     let value = sum(&x) / x.len() as f64;
-    let failed = StatsError::Overflow { what: "the interval" };
+    let failed = StatsError::Overflow("the interval");
     if value == 0.0 || value == 1.0 {
         let (z, spread) = centered(like, segments)?;
         let v = variance(&z, segments, None)?;
@@ -204,8 +207,7 @@ fn worth(n: usize, like: f64, share: f64, p: &Precision, z: f64, level: f64) -> 
 /// Independent samples by the memory of the figures, all of them where it does not show.
 fn independent(xs: &[f64]) -> f64 {
     let n = xs.len() as f64;
-    let center = sum(xs) / n;
-    let z: Vec<f64> = xs.iter().map(|x| x - center).collect();
+    let (z, _) = about_mean(xs);
     if doubt::remembers(&z) { n / Memory::of(&z).samples() } else { n }
 }
 
@@ -219,7 +221,7 @@ pub fn quantile_interval(xs: &[f64], q: f64, segments: &[usize], level: f64) -> 
     if !(q > 0.0 && q < 1.0) {
         return Err(out_of_range("q", q, "between 0 and 1"));
     }
-    let failed = StatsError::Overflow { what: "the interval" };
+    let failed = StatsError::Overflow("the interval");
     let s = sorted(xs)?;
     let value = quantile(&s, q).ok_or(failed)?;
     let below: Vec<f64> = xs.iter().map(|x| f64::from(u8::from(*x <= value))).collect();

@@ -48,7 +48,7 @@ pub(super) fn variance(z: &[f64], segments: &[usize], like: Option<&Memory>) -> 
         }
     };
     if of_mean <= 0.0 || !of_mean.is_finite() {
-        return Err(StatsError::Overflow { what: "the variance of the mean" });
+        return Err(StatsError::Overflow("the variance of the mean"));
     }
     Ok(Variance { of_mean, dof, by_segments })
 }

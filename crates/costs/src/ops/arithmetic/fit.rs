@@ -54,7 +54,7 @@ impl Ladder {
         let y: Vec<f64> = hiding.iter().map(|r| r.turn_ns).collect();
         let weights: Vec<f64> = y.iter().map(|y| 1.0 / (y * y)).collect();
         let fit = line(&x, &y, Weighting::Relative(&weights)).map_err(|e| e.to_string())?;
-        let [intercept_ns, cycle_ns] = fit.coefficients[..] else { return Err("no line".to_owned()) };
+        let [intercept_ns, cycle_ns] = fit.coefficients;
         if !(cycle_ns > 0.0 && cycle_ns.is_finite()) {
             return Err(format!("the slope of {cycle_ns} ns is no cycle"));
         }

@@ -7,7 +7,7 @@ use machmeter_data::{Interval, Metric};
 use machmeter_engine::Analysis;
 use machmeter_engine::cost::estimate::{FEWEST, LEVEL};
 use machmeter_engine::cost::{Cost, Pair, Row, Rows};
-use machmeter_stats::regimes::{RegimeOptions, Regimes, regimes};
+use machmeter_stats::regimes::{LEVEL_RATIO, Regimes, regimes};
 
 use super::trips::Kind;
 use super::{ASYMMETRY, CLASSES, CORE_TO_CORE, COUPLES, PART, REGIME_SHARE, SAMPLED, show};
@@ -89,8 +89,7 @@ pub(super) fn views(rows: &Rows) -> Vec<View<'_>> {
                 .collect();
             laps.sort_by(|a, b| a.0.total_cmp(&b.0));
             let (times_ns, values_ns): (Vec<f64>, Vec<f64>) = laps.into_iter().unzip();
-            let options = RegimeOptions { level: LEVEL, ..RegimeOptions::default() };
-            let levels = regimes(&times_ns, &values_ns, &options).ok()?;
+            let levels = regimes(&times_ns, &values_ns, LEVEL_RATIO, LEVEL).ok()?;
             let mut order: Vec<usize> = (0..levels.regimes.len()).collect();
             order.sort_by(|a, b| levels.regimes[*b].share.total_cmp(&levels.regimes[*a].share));
             Some(View { low, high, class, times_ns, values_ns, levels, order, rows: own })
