@@ -1,7 +1,7 @@
 //! The text of a log as runs, tables and rows.
 
 use super::super::columns::shortened;
-use super::super::{ForeignError, SourceFile};
+use super::super::{SourceFile, StoreError};
 use super::OUR_MARK;
 
 /// More tasks or loads than interbench ever had several times over: no log of it.
@@ -88,14 +88,13 @@ pub(super) fn has_table(text: &str) -> bool {
 
 /// Reads a log.
 /// Errors: a row that is none, with its line; a log with more names than interbench has.
-pub(super) fn parse(file: &SourceFile) -> Result<Log, ForeignError> {
+pub(super) fn parse(file: &SourceFile) -> Result<Log, StoreError> {
     let mut log = Log { runs: vec![Run::default()] };
     let mut in_table = false;
     let last = file.text.lines().count();
     for (i, line) in file.text.lines().enumerate() {
         let line = line.trim_end();
-        let wrong =
-            |what: &str| ForeignError::at(&file.path, i + 1, format!("found {:?}, {what}", shortened(line)));
+        let wrong = |what: &str| file.fault_at(i + 1, format!("found {:?}, {what}", shortened(line)));
         if let Some(block) = title(line) {
             in_table = true;
             if current(&mut log).blocks.iter().any(|b| b.task == block.task) {
@@ -119,7 +118,7 @@ pub(super) fn parse(file: &SourceFile) -> Result<Log, ForeignError> {
         log.runs.iter().map(|r| r.blocks.iter().map(|b| b.rows.len()).max().unwrap_or(0).max(r.blocks.len()));
     if most.max().unwrap_or(0) > MOST_NAMES {
         let what = format!("more than {MOST_NAMES} tasks or loads, which no interbench has");
-        return Err(ForeignError::new(&file.path, what));
+        return Err(file.fault(what));
     }
     Ok(log)
 }
