@@ -26,8 +26,8 @@ fn fill(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
     let [file] = input.files.as_slice() else {
         return Err(StoreError::new("input".as_ref(), "interbench logs are read one at a time"));
     };
-    let log = parse::parse(file)?;
-    let with_rows: Vec<&parse::Run> = log.runs.iter().filter(|r| r.rows() > 0).collect();
+    let runs = parse::parse(file)?;
+    let with_rows: Vec<&parse::Run> = runs.iter().filter(|r| r.rows() > 0).collect();
     let Some(run) = with_rows.last() else {
         return Err(file.fault("an interbench log without any row of figures"));
     };

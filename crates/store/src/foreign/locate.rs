@@ -4,6 +4,8 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use crate::atomic;
+
 use super::columns::number_after;
 use super::side::{self, SideFacts};
 use super::{Input, SourceFile, StoreError};
@@ -90,11 +92,7 @@ fn prefix_of(path: &Path) -> Option<PathBuf> {
 }
 
 fn files_with_prefix(prefix: &Path) -> Vec<PathBuf> {
-    let folder = match prefix.parent() {
-        Some(p) if !p.as_os_str().is_empty() => p,
-        _ => Path::new("."),
-    };
-    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let Ok(entries) = fs::read_dir(atomic::folder_of(prefix)) else { return Vec::new() };
     entries
         .filter_map(|e| Some(prefix.with_file_name(e.ok()?.file_name())))
         .filter(|p| prefix_of(p).as_deref() == Some(prefix) && p.is_file())
