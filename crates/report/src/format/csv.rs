@@ -5,20 +5,10 @@ use std::collections::BTreeSet;
 use std::io;
 
 use machmeter_data::metric::Population;
-use machmeter_data::{Record, Table};
+use machmeter_data::{Record, Table, finite};
 
-use super::{ExportError, Format};
+use super::ExportError;
 use crate::label;
-use machmeter_data::finite;
-
-/// The registry's row.
-pub(super) const FORMAT: Format = Format {
-    name: "csv",
-    extension: "csv",
-    description: "Metrics as comma-separated values, one row each with interval, n and unit, a column per parameter.",
-    is_of_figures: true,
-    write,
-};
 
 const HEADS: [&str; 15] = [
     "id",
@@ -38,7 +28,7 @@ const HEADS: [&str; 15] = [
     "population",
 ];
 
-fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write) -> Result<(), ExportError> {
+pub(super) fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write) -> Result<(), ExportError> {
     let record = finite::record(record);
     let params: BTreeSet<&String> = record.metrics.iter().flat_map(|m| m.params.keys()).collect();
     // A parameter that is called as one of the fixed columns is told from it.

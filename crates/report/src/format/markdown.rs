@@ -5,27 +5,17 @@ use std::io;
 use machmeter_data::quantity::digits;
 use machmeter_data::shape::Matrix;
 use machmeter_data::summary::Row;
-use machmeter_data::{Metric, Record, Shape, Table};
+use machmeter_data::{Metric, Record, Shape, Table, finite};
 
-use super::{ExportError, Format};
+use super::ExportError;
 use crate::identity::Identity;
 use crate::label;
 use crate::terminal::wrap;
-use machmeter_data::finite;
-
-/// The registry's row.
-pub(super) const FORMAT: Format = Format {
-    name: "markdown",
-    extension: "md",
-    description: "Metrics as a Markdown table of at most 80 columns, for mails and issues.",
-    is_of_figures: true,
-    write,
-};
 
 /// Widths of the columns; with bars and spaces 80 at most.
 const WIDTHS: [usize; 4] = [42, 10, 8, 7];
 
-fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write) -> Result<(), ExportError> {
+pub(super) fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write) -> Result<(), ExportError> {
     let record = finite::record(record);
     let id = Identity::of(&record);
     writeln!(out, "{}", clip(&id.line().replace('\n', " "), 80))?;

@@ -1,13 +1,13 @@
 //! Exporters: one file per format, one line in the registry.
 
-pub mod csv;
-pub mod hlog;
+mod csv;
+mod hlog;
 mod loggopsim;
 mod loggps;
-pub mod markdown;
+mod markdown;
 mod ng_out;
-pub mod openmetrics;
-pub mod perfetto;
+mod openmetrics;
+mod perfetto;
 mod protobuf;
 mod simgrid;
 
@@ -61,14 +61,62 @@ pub struct Format {
 
 /// All formats, sorted by name.
 pub const FORMATS: &[Format] = &[
-    csv::FORMAT,
-    hlog::FORMAT,
-    loggopsim::FORMAT,
-    markdown::FORMAT,
-    ng_out::FORMAT,
-    openmetrics::FORMAT,
-    perfetto::FORMAT,
-    simgrid::FORMAT,
+    Format {
+        name: "csv",
+        extension: "csv",
+        description: "Metrics as comma-separated values, one row each with interval, n and unit, a column per parameter.",
+        is_of_figures: true,
+        write: csv::write,
+    },
+    Format {
+        name: "hlog",
+        extension: "hlog",
+        description: "Gap durations as an HdrHistogram interval log, one tag per CPU.",
+        is_of_figures: false,
+        write: hlog::write,
+    },
+    Format {
+        name: "loggopsim",
+        extension: "txt",
+        description: "Options -L -o -g -G -S of LogGOPSim and ATLAHS, a line for each link.",
+        is_of_figures: true,
+        write: loggopsim::write,
+    },
+    Format {
+        name: "markdown",
+        extension: "md",
+        description: "Metrics as a Markdown table of at most 80 columns, for mails and issues.",
+        is_of_figures: true,
+        write: markdown::write,
+    },
+    Format {
+        name: "ng-out",
+        extension: "out",
+        description: "Netgauge's columns of LogGP (ng.out), one link after the other, in us.",
+        is_of_figures: true,
+        write: ng_out::write,
+    },
+    Format {
+        name: "openmetrics",
+        extension: "prom",
+        description: "Metrics as OpenMetrics text in SI base units, for Prometheus and its textfile collector.",
+        is_of_figures: true,
+        write: openmetrics::write,
+    },
+    Format {
+        name: "perfetto",
+        extension: "pftrace",
+        description: "Gaps as slices per CPU, those under 1 us and windows as counters, a native Perfetto trace.",
+        is_of_figures: false,
+        write: perfetto::write,
+    },
+    Format {
+        name: "simgrid",
+        extension: "xml",
+        description: "A SimGrid platform of two hosts and a link: smpi/os, smpi/or, factors, thresholds.",
+        is_of_figures: true,
+        write: simgrid::write,
+    },
 ];
 
 /// The format called `name`.
