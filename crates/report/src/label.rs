@@ -1,9 +1,9 @@
 //! How numbers, parameters and axes are worded in every view.
 
 use machmeter_data::quantity::{digits, human};
-use machmeter_data::shape::{Axis, Cell, CostTable, Matrix};
+use machmeter_data::shape::{Cell, CostTable, Matrix};
 use machmeter_data::summary::Fit;
-use machmeter_data::{FactValue, Metric, Params, Quality, Unit};
+use machmeter_data::{CheckState, FactValue, Metric, Params, Quality, Record, Unit};
 
 /// A judgment in words.
 pub(crate) fn fit(fit: Fit) -> &'static str {
@@ -28,6 +28,22 @@ pub(crate) fn tick(value: f64, unit: Unit) -> String {
 
 fn trim_zeros(number: &str) -> &str {
     if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number }
+}
+
+/// At most `room` characters; what is cut ends in two dots.
+pub(crate) fn clipped(text: &str, room: usize) -> String {
+    if text.chars().count() <= room {
+        return text.to_owned();
+    }
+    text.chars().take(room.saturating_sub(2)).chain("..".chars()).collect()
+}
+
+/// What failed, and what changes what is read.
+pub(crate) fn notes(record: &Record) -> Vec<String> {
+    let failed = record.checks.iter().filter(|c| c.state == CheckState::Fail);
+    let failed = failed.map(|c| format!("{}  {}: {}", c.id, c.name, c.observed));
+    let changing = record.warnings.iter().filter(|w| w.changes);
+    failed.chain(changing.map(|w| format!("{}  {}", w.code, w.text))).collect()
 }
 
 /// `cpu=1, quantum=31`.
@@ -61,11 +77,6 @@ pub(crate) fn quality(quality: Quality) -> &'static str {
         Quality::Suspect => "suspect",
         Quality::Rejected => "rejected",
     }
-}
-
-/// Heading of an axis. The ticks carry the units, so only counts and ratios without a word of their own need one.
-pub(crate) fn axis(axis: &Axis) -> String {
-    axis.label.clone()
 }
 
 /// A fact's value in words.

@@ -12,6 +12,8 @@ use machmeter_data::{Record, Shape, finite};
 
 use glance::Depth;
 
+pub(crate) use columns::parts;
+
 pub use dataset::dataset;
 pub use glyphs::sparkline;
 
