@@ -3,9 +3,8 @@
 
 use machmeter_data::{Dataset, Shape};
 
-use super::esc;
-use super::page::{Page, put};
 use super::{costs, heat};
+use super::esc;
 use crate::chart::{self, STATIC_ROWS, Size};
 use crate::label;
 
@@ -15,7 +14,7 @@ const SMALL_COLUMNS: usize = 5;
 const SMALL_ROWS: usize = 16;
 
 /// Figures one below the other; those of one kind side by side.
-pub(super) fn several(page: &mut Page, datasets: &[(usize, &Dataset)]) {
+pub(super) fn several(page: &mut String, datasets: &[(usize, &Dataset)]) {
     let mut rest = datasets;
     while !rest.is_empty() {
         let (alike, others) = rest.split_at(run_of_alike(rest));
@@ -46,7 +45,7 @@ fn is_narrow(shape: &Shape) -> bool {
 }
 
 /// A figure; with `is_drawn` its picture is there without the script too.
-pub(super) fn alone(page: &mut Page, index: usize, dataset: &Dataset, is_drawn: bool) {
+pub(super) fn alone(page: &mut String, index: usize, dataset: &Dataset, is_drawn: bool) {
     let params = label::params(&dataset.params);
     let small = if params.is_empty() { String::new() } else { format!(" <small>{}</small>", esc(&params)) };
     open(page, index, dataset);
@@ -56,7 +55,7 @@ pub(super) fn alone(page: &mut Page, index: usize, dataset: &Dataset, is_drawn: 
 }
 
 /// Small figures of one kind in as many columns as there is room for. What they share, title and caption, is said once.
-fn side_by_side(page: &mut Page, datasets: &[(usize, &Dataset)]) {
+fn side_by_side(page: &mut String, datasets: &[(usize, &Dataset)]) {
     let first = datasets[0].1;
     let one_title = datasets.iter().all(|(_, d)| d.title == first.title);
     let one_caption = datasets.iter().all(|(_, d)| d.caption == first.caption);
@@ -66,7 +65,7 @@ fn side_by_side(page: &mut Page, datasets: &[(usize, &Dataset)]) {
     if one_caption {
         put!(page, "<p class=\"quiet caption\">{}</p>", esc(&first.caption));
     }
-    page.raw("<div class=\"multi\">");
+    page.push_str("<div class=\"multi\">");
     for (index, d) in datasets {
         let values: Vec<String> = d.params.values().map(ToString::to_string).collect();
         let tag = if one_title { "h4" } else { "h3" };
@@ -78,10 +77,10 @@ fn side_by_side(page: &mut Page, datasets: &[(usize, &Dataset)]) {
         }
         body(page, d, true, false);
     }
-    page.raw("</div>");
+    page.push_str("</div>");
 }
 
-fn open(page: &mut Page, index: usize, dataset: &Dataset) {
+fn open(page: &mut String, index: usize, dataset: &Dataset) {
     put!(
         page,
         "<figure id=\"fig-{index}\" class=\"fig {}\" data-dataset=\"{index}\" aria-labelledby=\"fig-t-{index}\">",
@@ -89,7 +88,7 @@ fn open(page: &mut Page, index: usize, dataset: &Dataset) {
     );
 }
 
-fn body(page: &mut Page, dataset: &Dataset, small: bool, is_drawn: bool) {
+fn body(page: &mut String, dataset: &Dataset, small: bool, is_drawn: bool) {
     match &dataset.shape {
         Shape::CostTable(t) => costs::table(page, &name_of(dataset), t, !small),
         Shape::Matrix(m) if heat::is_table(m) => heat::table(page, &name_of(dataset), m),
@@ -98,12 +97,12 @@ fn body(page: &mut Page, dataset: &Dataset, small: bool, is_drawn: bool) {
             if is_drawn || matches!(dataset.shape, Shape::Decades(_)) {
                 picture(page, dataset, small);
             } else {
-                page.raw("<div class=\"plot\"><p class=\"need quiet\">This picture is drawn by the script.</p></div>");
+                page.push_str("<div class=\"plot\"><p class=\"need quiet\">This picture is drawn by the script.</p></div>");
             }
-            page.raw("<details class=\"data\" data-js hidden><summary>Table</summary></details>");
+            page.push_str("<details class=\"data\" data-js hidden><summary>Table</summary></details>");
         }
     }
-    page.raw("</figure>");
+    page.push_str("</figure>");
 }
 
 /// Title and parameters: unlike any other figure's.
@@ -125,7 +124,7 @@ fn shape_name(shape: &Shape) -> &'static str {
     }
 }
 
-fn picture(page: &mut Page, dataset: &Dataset, small: bool) {
+fn picture(page: &mut String, dataset: &Dataset, small: bool) {
     let size = match &dataset.shape {
         Shape::Matrix(_) => Size { width: 900.0, height: 200.0 },
         // As high as its rows need.
@@ -142,12 +141,12 @@ fn picture(page: &mut Page, dataset: &Dataset, small: bool) {
         let name = esc(&name_of(dataset));
         put!(page, "<div class=\"plot\" tabindex=\"0\" role=\"region\" aria-label=\"{name}\">");
     } else {
-        page.raw("<div class=\"plot\">");
+        page.push_str("<div class=\"plot\">");
     }
     if let Some(svg) = chart::draw(shown, size) {
-        page.raw(&svg);
+        page.push_str(&svg);
     }
-    page.raw("</div>");
+    page.push_str("</div>");
     legend(page, &chart::legend(&shown.shape), matches!(dataset.shape, Shape::Scatter(_)));
     if let Some((_, total)) = reduced {
         put!(
@@ -158,24 +157,20 @@ fn picture(page: &mut Page, dataset: &Dataset, small: bool) {
 }
 
 /// Names beside the lines or symbols of their colors.
-pub(super) fn legend(page: &mut Page, names: &[&str], symbols: bool) {
+pub(super) fn legend(page: &mut String, names: &[&str], symbols: bool) {
     if names.is_empty() {
         return;
     }
-    page.raw("<ul class=\"legend static\">");
+    page.push_str("<ul class=\"legend static\">");
     for (i, name) in names.iter().enumerate().take(24) {
         let color = i % 8;
-        put!(page, "<li><svg viewBox=\"0 0 22 12\" aria-hidden=\"true\">");
+        page.push_str("<li><svg viewBox=\"0 0 22 12\" aria-hidden=\"true\">");
         if symbols {
-            put!(page, "<path class=\"point c{color}\" d=\"{}\"/>", chart_symbol(i));
+            put!(page, "<path class=\"point c{color}\" d=\"{}\"/>", chart::symbol(i, 11.0, 6.0));
         } else {
             put!(page, "<path class=\"{}\" d=\"M0 6h22\"/>", chart::line_class(i));
         }
         put!(page, "</svg>{}</li>", esc(name));
     }
-    page.raw("</ul>");
-}
-
-fn chart_symbol(i: usize) -> String {
-    chart::symbol(i, 11.0, 6.0)
+    page.push_str("</ul>");
 }
