@@ -53,12 +53,12 @@ pub(crate) fn params(params: &Params) -> String {
 
 /// The value of a metric, or a dash when it was rejected.
 pub(crate) fn value(metric: &Metric) -> String {
-    metric.value.map_or_else(|| "-".to_owned(), |v| figure(v, metric.unit))
-}
-
-/// A figure with three digits; a share that is not all does not read `100 %`.
-fn figure(v: f64, unit: Unit) -> String {
-    if unit == Unit::One && (0.9995..1.0).contains(&v) { share(v) } else { amount(v, unit) }
+    match metric.value {
+        // A share that is not all does not read `100 %`.
+        Some(v) if metric.unit == Unit::One && (0.9995..1.0).contains(&v) => share(v),
+        Some(v) => amount(v, metric.unit),
+        None => "-".to_owned(),
+    }
 }
 
 /// A figure with three digits, whole numbers of things as they are.

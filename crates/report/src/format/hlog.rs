@@ -64,11 +64,9 @@ fn histogram_of(gaps: &Gaps<'_>, rows: &[usize], cpu: i32) -> Result<Histogram<u
     let mut histogram =
         Histogram::<u64>::new(DIGITS).map_err(|e| io::Error::other(format!("histogram: {e}")))?;
     for &i in rows.iter().filter(|i| gaps.cpu[**i] == cpu) {
-        histogram.record(gaps.duration_ns(i).round() as u64).map_err(|e| ExportError::BadRow {
-            table: "noise_gaps",
-            row: i,
-            what: e.to_string(),
-        })?;
+        histogram
+            .record(gaps.duration_ns(i).round() as u64)
+            .map_err(|e| ExportError::BadRow { row: i, what: e.to_string() })?;
     }
     Ok(histogram)
 }

@@ -1,5 +1,6 @@
 //! Metrics as a Markdown table that fits into a mail: at most 80 columns.
 
+use std::collections::BTreeSet;
 use std::io;
 
 use machmeter_data::quantity::digits;
@@ -39,12 +40,9 @@ pub(super) fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write)
     if record.metrics.iter().any(Metric::is_shared) {
         writeln!(out, "\n~ core shared: too few samples without another hardware thread at work")?;
     }
-    if record.metrics.iter().any(|m| !m.flags.is_empty()) {
-        let mut codes: Vec<&str> =
-            record.metrics.iter().flat_map(|m| m.flags.iter().map(String::as_str)).collect();
-        codes.sort_unstable();
-        codes.dedup();
-        writeln!(out, "\n! weakened by {}", codes.join(", "))?;
+    let codes: BTreeSet<&str> = record.metrics.iter().flat_map(|m| &m.flags).map(String::as_str).collect();
+    if !codes.is_empty() {
+        writeln!(out, "\n! weakened by {}", Vec::from_iter(codes).join(", "))?;
     }
     writeln!(out, "\n+- is the farther end of the interval, as a share of the value.")?;
     Ok(())

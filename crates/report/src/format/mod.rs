@@ -20,29 +20,18 @@ use thiserror::Error;
 /// Why an export failed.
 #[derive(Debug, Error)]
 pub enum ExportError {
-    /// The record's raw samples lack what the format needs.
+    /// The record's raw samples lack these columns or notes.
     #[error(
-        "{format} needs the raw table {table} with {needs}; export from a run that kept its samples (not --no-raw)"
+        "{format} needs the raw table {} with {needs}; export from a run that kept its samples (not --no-raw)",
+        GAPS
     )]
-    MissingTable {
-        format: &'static str,
-        table: &'static str,
-        /// Columns or notes that were looked for.
-        needs: &'static str,
-    },
+    MissingTable { format: &'static str, needs: &'static str },
+    /// The record lacks these figures.
     #[error("{format} needs {needs}, and the record has none")]
-    NoFigures {
-        format: &'static str,
-        /// Figures that were looked for, and what measures them.
-        needs: &'static str,
-    },
-    #[error("table {table}, row {row}: {what}")]
-    BadRow {
-        table: &'static str,
-        /// Row, from 0.
-        row: usize,
-        what: String,
-    },
+    NoFigures { format: &'static str, needs: &'static str },
+    /// A row, from 0.
+    #[error("table {}, row {row}: {what}", GAPS)]
+    BadRow { row: usize, what: String },
     #[error(transparent)]
     Write(#[from] io::Error),
 }
@@ -126,9 +115,9 @@ pub fn by_name(name: &str) -> Option<&'static Format> {
 
 fn gaps<'a>(tables: &'a [Table], format: &'static str) -> Result<Gaps<'a>, ExportError> {
     Gaps::find(tables).map_err(|e| match e {
-        GapsError::Missing(needs) => ExportError::MissingTable { format, table: GAPS, needs },
+        GapsError::Missing(needs) => ExportError::MissingTable { format, needs },
         GapsError::EndsBeforeStart(row) => {
-            ExportError::BadRow { table: GAPS, row, what: "the gap ends before it starts".into() }
+            ExportError::BadRow { row, what: "the gap ends before it starts".into() }
         }
     })
 }

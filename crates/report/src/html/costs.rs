@@ -24,14 +24,13 @@ pub(super) fn table(page: &mut String, title: &str, t: &CostTable, bars: bool) {
     for row in &t.rows {
         put!(page, "<tr><th scope=\"row\">{}", esc(&row.name));
         for (i, column) in t.columns.iter().enumerate() {
-            match (row.cells.get(i), column.unit) {
-                (Some(Cell::Number(v)), unit) => number(page, *v, unit.unwrap_or(Unit::Count), largest[i]),
-                (Some(Cell::Text(text)), _) if label::is_numeric(t, i) => put!(page, "<td>{}", esc(text)),
-                (Some(Cell::Text(text)), _) => put!(page, "<td class=\"text\">{}", esc(text)),
-                (Some(Cell::Empty(())) | None, _) if label::is_numeric(t, i) => {
-                    page.push_str("<td class=\"none\">-");
-                }
-                (Some(Cell::Empty(())) | None, _) => page.push_str("<td class=\"text none\">-"),
+            let is_text = !label::is_numeric(t, i);
+            match row.cells.get(i) {
+                Some(Cell::Number(v)) => number(page, *v, column.unit.unwrap_or(Unit::Count), largest[i]),
+                Some(Cell::Text(text)) if is_text => put!(page, "<td class=\"text\">{}", esc(text)),
+                Some(Cell::Text(text)) => put!(page, "<td>{}", esc(text)),
+                Some(Cell::Empty(())) | None if is_text => page.push_str("<td class=\"text none\">-"),
+                Some(Cell::Empty(())) | None => page.push_str("<td class=\"none\">-"),
             }
         }
         page.push_str("</tr>");

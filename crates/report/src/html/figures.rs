@@ -1,41 +1,33 @@
 //! One figure per dataset, by shape: heading, caption, and what can be seen without the script. Tables and small matrices are
 //! whole; of the pictures the first of each probe is drawn, there or at the glance; the script draws the others from the record.
 
+use std::mem::discriminant;
+
 use machmeter_data::{Dataset, Shape};
 
-use super::{costs, heat};
 use super::esc;
+use super::{costs, heat};
 use crate::chart::{self, STATIC_ROWS, Size};
 use crate::label;
 
 /// Columns up to which tables fit side by side.
 const SMALL_COLUMNS: usize = 5;
-/// Rows of pictures side by side up to which all are drawn.
-const SMALL_ROWS: usize = 16;
 
 /// Figures one below the other; those of one kind side by side.
 pub(super) fn several(page: &mut String, datasets: &[(usize, &Dataset)]) {
-    let mut rest = datasets;
-    while !rest.is_empty() {
-        let (alike, others) = rest.split_at(run_of_alike(rest));
-        match alike {
+    let alike = |(_, a): &(usize, &Dataset), (_, b): &(usize, &Dataset)| {
+        let is_one_kind = discriminant(&a.shape) == discriminant(&b.shape);
+        a.id == b.id && is_one_kind && is_narrow(&a.shape) && is_narrow(&b.shape)
+    };
+    for run in datasets.chunk_by(alike) {
+        match run {
             [(index, dataset)] => alone(page, *index, dataset, false),
-            _ => side_by_side(page, alike),
+            _ => side_by_side(page, run),
         }
-        rest = others;
     }
 }
 
-/// How many datasets from the first on are one kind for several things (one id, one shape) and fit side by side.
-fn run_of_alike(datasets: &[(usize, &Dataset)]) -> usize {
-    let first = datasets[0].1;
-    let kind = std::mem::discriminant(&first.shape);
-    let alike = |(_, d): &&(usize, &Dataset)| {
-        d.id == first.id && std::mem::discriminant(&d.shape) == kind && is_narrow(&d.shape)
-    };
-    datasets.iter().take_while(alike).count().max(1)
-}
-
+/// Whether several of it fit side by side.
 fn is_narrow(shape: &Shape) -> bool {
     match shape {
         Shape::CostTable(t) => t.columns.len() <= SMALL_COLUMNS,
@@ -95,7 +87,7 @@ fn body(page: &mut String, dataset: &Dataset, small: bool, is_drawn: bool) {
         _ => {
             // What has no interactive form is always drawn.
             if is_drawn || matches!(dataset.shape, Shape::Decades(_)) {
-                picture(page, dataset, small);
+                picture(page, dataset);
             } else {
                 page.push_str("<div class=\"plot\"><p class=\"need quiet\">This picture is drawn by the script.</p></div>");
             }
@@ -124,16 +116,14 @@ fn shape_name(shape: &Shape) -> &'static str {
     }
 }
 
-fn picture(page: &mut String, dataset: &Dataset, small: bool) {
+fn picture(page: &mut String, dataset: &Dataset) {
     let size = match &dataset.shape {
         Shape::Matrix(_) => Size { width: 900.0, height: 200.0 },
         // As high as its rows need.
         Shape::Decades(d) => Size { width: 900.0, height: 56.0 + 18.0 * d.rows.len() as f64 },
-        _ if small => Size { width: 500.0, height: 250.0 },
         _ => Size { width: 900.0, height: 320.0 },
     };
-    // Side by side, a color stands for the same name in every picture as long as no row is left out.
-    let reduced = chart::largest_rows(&dataset.shape).filter(|(_, total)| !small || *total > SMALL_ROWS);
+    let reduced = chart::largest_rows(&dataset.shape);
     let shown = reduced.as_ref().map(|(shape, _)| Dataset { shape: shape.clone(), ..dataset.clone() });
     let shown = shown.as_ref().unwrap_or(dataset);
     if matches!(dataset.shape, Shape::Decades(_)) {

@@ -24,15 +24,10 @@ pub(super) fn header(page: &mut String, record: &Record) {
         put!(page, "<a class=\"sub\" href=\"#c-{}\">{}</a>", esc(probe), esc(&chapters::title(probe)));
     }
     page.push_str("<span class=\"group\">Reference</span>");
-    for (anchor, name, shown) in [
-        ("metrics", "All figures", !record.metrics.is_empty()),
-        ("notes", "Notes and checks", true),
-        ("machine", "Machine", true),
-        ("data", "Data", true),
-    ] {
-        if shown {
-            put!(page, "<a class=\"sub\" href=\"#{anchor}\">{name}</a>");
-        }
+    let figures = (!record.metrics.is_empty()).then_some(("metrics", "All figures"));
+    let others = [("notes", "Notes and checks"), ("machine", "Machine"), ("data", "Data")];
+    for (anchor, name) in figures.into_iter().chain(others) {
+        put!(page, "<a class=\"sub\" href=\"#{anchor}\">{name}</a>");
     }
     let started = record.run.started.replace('T', " ");
     put!(

@@ -42,7 +42,7 @@ fn warnings(page: &mut String, record: &Record) {
 }
 
 /// Symbol, class and word of a state. The word is always shown: color is never the only sign.
-pub(crate) fn state(state: CheckState) -> (&'static str, &'static str) {
+fn state(state: CheckState) -> (&'static str, &'static str) {
     match state {
         CheckState::Pass => ("pass", "pass"),
         CheckState::Warn => ("warn", "warning"),
@@ -111,9 +111,7 @@ fn table(page: &mut String, label: &str, checks: &[&Check]) {
          <thead><tr><th scope=\"col\">State</th><th scope=\"col\">Check</th>\
          <th scope=\"col\">Seen</th><th scope=\"col\">Limit</th><th scope=\"col\">Weakens</th><th scope=\"col\">What to do</th></tr></thead><tbody>"
     );
-    for c in checks {
-        row(page, c);
-    }
+    checks.iter().for_each(|c| row(page, c));
     page.push_str("</tbody></table></div>");
 }
 

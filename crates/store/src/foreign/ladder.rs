@@ -256,17 +256,16 @@ fn staircase(found: &[(Ladder, Vec<Level>)]) -> Dataset {
         };
         of.iter().zip(names(of)).filter_map(mark).collect::<Vec<_>>()
     });
-    Dataset {
-        id: "memory.staircase".to_owned(),
-        params: Params::new(),
-        title: "Latency over working set".to_owned(),
-        caption: "What a load costs, as printed. The flat parts are caches, the last one is memory. Marks: where levels end."
-            .to_owned(),
-        shape: Shape::Curve(Curve {
-            x: Axis::log("working set", Unit::Bytes),
-            y: Axis::log("latency", Unit::Nanoseconds),
-            rows: found.iter().map(row).collect(),
-            marks: marks.collect(),
-        }),
-    }
+    let curve = Curve {
+        x: Axis::log("working set", Unit::Bytes),
+        y: Axis::log("latency", Unit::Nanoseconds),
+        rows: found.iter().map(row).collect(),
+        marks: marks.collect(),
+    };
+    Dataset::new(
+        "memory.staircase",
+        "Latency over working set",
+        "What a load costs, as printed. The flat parts are caches, the last one is memory. Marks: where levels end.",
+        Shape::Curve(curve),
+    )
 }
