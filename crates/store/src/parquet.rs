@@ -55,8 +55,8 @@ pub fn write_table(table: &Table, path: &Path) -> Result<RawFile, StoreError> {
 fn check(table: &Table) -> Result<(), String> {
     let mut names: Vec<&str> = table.columns.iter().map(|c| c.name.as_str()).collect();
     names.sort_unstable();
-    if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-        return Err(format!("table {}: two columns are called {}", table.name, twice[0]));
+    if let Some((twice, _)) = names.iter().zip(names.iter().skip(1)).find(|(a, b)| a == b) {
+        return Err(format!("table {}: two columns are called {twice}", table.name));
     }
     Table::new(&table.name, table.columns.clone()).map(drop).map_err(|e| e.to_string())
 }
