@@ -63,8 +63,8 @@ fn the_page_gives_the_record_back() {
     assert_eq!((&back.machine, &back.checks, &back.clock), (&record.machine, &record.checks, &record.clock));
     assert_eq!(back.datasets.len(), record.datasets.len());
     let series = |r: &Record| {
-        let shapes = r.datasets.iter().map(|d| d.shape.clone());
-        shapes.filter_map(|s| if let Shape::Series(s) = s { Some(s) } else { None }).next().expect("a series")
+        let of = |s: &Shape| if let Shape::Series(s) = s { Some(s.clone()) } else { None };
+        r.datasets.iter().find_map(|d| of(&d.shape)).expect("a series")
     };
     let (a, b) = (series(&back), series(&record));
     let worst =

@@ -10,7 +10,10 @@ use machmeter_data::{Metric, Record, Table, finite};
 use super::ExportError;
 use crate::label;
 
-const COLUMNS: [(&str, fn(&Metric) -> String); 15] = [
+/// A heading, and what of a metric stands below it.
+type Column = (&'static str, fn(&Metric) -> String);
+
+const COLUMNS: [Column; 15] = [
     ("id", |m| m.id.clone()),
     ("unit", |m| m.unit.ucum().to_owned()),
     ("better", |m| format!("{:?}", m.better).to_lowercase()),

@@ -111,7 +111,9 @@ fn table(page: &mut String, label: &str, checks: &[&Check]) {
          <thead><tr><th scope=\"col\">State</th><th scope=\"col\">Check</th>\
          <th scope=\"col\">Seen</th><th scope=\"col\">Limit</th><th scope=\"col\">Weakens</th><th scope=\"col\">What to do</th></tr></thead><tbody>"
     );
-    checks.iter().for_each(|c| row(page, c));
+    for c in checks {
+        row(page, c);
+    }
     page.push_str("</tbody></table></div>");
 }
 
