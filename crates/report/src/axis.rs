@@ -1,5 +1,10 @@
 //! Scales from values to pixels and the ticks on them, linear and logarithmic.
 
+/// Least and greatest of values; the least above the greatest where there are none.
+pub(crate) fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    values.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)))
+}
+
 /// A mapping of `[low, high]` to `[from, to]`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Scale {
@@ -22,8 +27,7 @@ impl Scale {
             let (low, high) = round_log(least_positive, greatest);
             return Self { low, high, log: true, from, to };
         }
-        let (least, greatest) =
-            finite.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)));
+        let (least, greatest) = ends(finite);
         let (low, high) = round_linear(least, greatest);
         Self { low, high, log: false, from, to }
     }

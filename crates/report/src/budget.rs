@@ -7,6 +7,8 @@ use std::fmt::Write as _;
 use machmeter_data::shape::{Curve, Distribution, Matrix, Series};
 use machmeter_data::{Record, Shape};
 
+use crate::pictures::mean;
+
 /// Numbers of one dataset up to which nothing is merged: over ten times what two CPUs need.
 const NUMBERS: usize = 20_000;
 
@@ -72,7 +74,7 @@ fn series(s: &mut Series, k: usize) {
     for r in &mut s.rows {
         r.min = folded(&r.min, k, f64::INFINITY, f64::min);
         r.max = folded(&r.max, k, f64::NEG_INFINITY, f64::max);
-        r.mean = r.mean.chunks(k).map(|c| c.iter().sum::<f64>() / c.len() as f64).collect();
+        r.mean = r.mean.chunks(k).map(mean).collect();
     }
 }
 

@@ -5,26 +5,12 @@ use machmeter_data::{FactValue, Facts, Record, Unit};
 
 use crate::label;
 
-/// Paths under which facts are looked for, first match wins.
-const NAME: &[&str] = &["private.hostname", "host.name"];
-const MODEL: &[&str] = &["cpu.model"];
-const CPUS: &[&str] = &["cpu.count"];
-const CORES: &[&str] = &["cpu.cores"];
-const NODES: &[&str] = &["memory.nodes", "numa.nodes"];
-const KERNEL: &[&str] = &["kernel.release"];
-const PREEMPTION: &[&str] = &["kernel.preempt"];
-const HYPERVISOR: &[&str] = &["virt.hypervisor"];
-const MEMORY: &[&str] = &["memory.total"];
-
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Identity {
     pub(crate) name: String,
     pub(crate) cpu: String,
     pub(crate) cpus: Option<u64>,
-    pub(crate) cores: Option<u64>,
-    pub(crate) nodes: Option<u64>,
     pub(crate) kernel: String,
-    pub(crate) preemption: String,
     pub(crate) virtualization: String,
     pub(crate) mitigations: String,
     pub(crate) memory: String,
@@ -34,21 +20,18 @@ pub(crate) struct Identity {
 impl Identity {
     pub(crate) fn of(record: &Record) -> Self {
         let facts = &record.machine.before;
-        let text = |paths| said(facts, paths);
-        let count = |paths: &[&str]| {
-            paths.iter().find_map(|p| counted(facts, p)).filter(|v| *v >= 1.0).map(|v| v as u64)
-        };
+        let text = |path| said(facts, path);
         Self {
-            name: text(NAME).unwrap_or_else(|| "unnamed machine".to_owned()),
-            cpu: text(MODEL).unwrap_or_else(|| "CPU model unknown".to_owned()),
-            cpus: count(CPUS),
-            cores: count(CORES),
-            nodes: count(NODES),
-            kernel: text(KERNEL).map_or_else(|| "kernel unknown".to_owned(), |k| format!("Linux {k}")),
-            preemption: text(PREEMPTION).unwrap_or_else(|| "unknown".to_owned()),
+            name: text("private.hostname")
+                .or_else(|| text("host.name"))
+                .unwrap_or_else(|| "unnamed machine".to_owned()),
+            cpu: text("cpu.model").unwrap_or_else(|| "CPU model unknown".to_owned()),
+            cpus: counted(facts, "cpu.count").filter(|v| *v >= 1.0).map(|v| v as u64),
+            kernel: text("kernel.release")
+                .map_or_else(|| "kernel unknown".to_owned(), |k| format!("Linux {k}")),
             virtualization: virtualization(facts),
             mitigations: mitigations(facts),
-            memory: text(MEMORY).unwrap_or_else(|| "unknown".to_owned()),
+            memory: text("memory.total").unwrap_or_else(|| "unknown".to_owned()),
             clock: record.clock.as_ref().map_or_else(
                 || "not recorded".to_owned(),
                 |c| {
@@ -87,14 +70,14 @@ fn counted(facts: &Facts, path: &str) -> Option<f64> {
     }
 }
 
-fn said(facts: &Facts, paths: &[&str]) -> Option<String> {
-    let fact = paths.iter().filter_map(|p| facts.get(p)).find(|f| f.value.is_some())?;
+fn said(facts: &Facts, path: &str) -> Option<String> {
+    let fact = facts.get(path)?;
     let words = label::fact(fact.value.as_ref()?, fact.unit.as_deref());
     (!words.is_empty()).then_some(words)
 }
 
 pub(crate) fn virtualization(facts: &Facts) -> String {
-    match said(facts, HYPERVISOR).as_deref() {
+    match said(facts, "virt.hypervisor").as_deref() {
         Some("none" | "no" | "bare-metal" | "bare metal") => "bare metal".to_owned(),
         Some("unnamed") => "virtual machine".to_owned(),
         Some(h) => format!("{} guest", if h == "kvm" { "KVM" } else { h }),

@@ -1,9 +1,9 @@
 //! How numbers, parameters and axes are worded in every view.
 
 use machmeter_data::quantity::{digits, human};
-use machmeter_data::shape::{Axis, Cell, CostTable, Matrix};
+use machmeter_data::shape::{Cell, CostTable, Matrix};
 use machmeter_data::summary::Fit;
-use machmeter_data::{FactValue, Metric, Params, Quality, Unit};
+use machmeter_data::{CheckState, FactValue, Metric, Params, Quality, Record, Unit};
 
 /// A judgment in words.
 pub(crate) fn fit(fit: Fit) -> &'static str {
@@ -30,6 +30,22 @@ fn trim_zeros(number: &str) -> &str {
     if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number }
 }
 
+/// At most `room` characters; what is cut ends in two dots.
+pub(crate) fn clipped(text: &str, room: usize) -> String {
+    if text.chars().count() <= room {
+        return text.to_owned();
+    }
+    text.chars().take(room.saturating_sub(2)).chain("..".chars()).collect()
+}
+
+/// What failed, and what changes what is read.
+pub(crate) fn notes(record: &Record) -> Vec<String> {
+    let failed = record.checks.iter().filter(|c| c.state == CheckState::Fail);
+    let failed = failed.map(|c| format!("{}  {}: {}", c.id, c.name, c.observed));
+    let changing = record.warnings.iter().filter(|w| w.changes);
+    failed.chain(changing.map(|w| format!("{}  {}", w.code, w.text))).collect()
+}
+
 /// `cpu=1, quantum=31`.
 pub(crate) fn params(params: &Params) -> String {
     params.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(", ")
@@ -37,12 +53,12 @@ pub(crate) fn params(params: &Params) -> String {
 
 /// The value of a metric, or a dash when it was rejected.
 pub(crate) fn value(metric: &Metric) -> String {
-    metric.value.map_or_else(|| "-".to_owned(), |v| figure(v, metric.unit))
-}
-
-/// A figure with three digits; a share that is not all does not read `100 %`.
-fn figure(v: f64, unit: Unit) -> String {
-    if unit == Unit::One && (0.9995..1.0).contains(&v) { share(v) } else { amount(v, unit) }
+    match metric.value {
+        // A share that is not all does not read `100 %`.
+        Some(v) if metric.unit == Unit::One && (0.9995..1.0).contains(&v) => share(v),
+        Some(v) => amount(v, metric.unit),
+        None => "-".to_owned(),
+    }
 }
 
 /// A figure with three digits, whole numbers of things as they are.
@@ -61,11 +77,6 @@ pub(crate) fn quality(quality: Quality) -> &'static str {
         Quality::Suspect => "suspect",
         Quality::Rejected => "rejected",
     }
-}
-
-/// Heading of an axis. The ticks carry the units, so only counts and ratios without a word of their own need one.
-pub(crate) fn axis(axis: &Axis) -> String {
-    axis.label.clone()
 }
 
 /// A fact's value in words.

@@ -1,6 +1,7 @@
 //! Drawings of machines that are told by facts alone.
 
 use machmeter_data::Fact;
+use machmeter_data::record::{Run, Tool};
 use serde_json::json;
 
 use super::*;
@@ -20,15 +21,9 @@ fn record(cores: &[&str], levels: &[(&str, f64)], pairs: &[(i64, i64, f64)]) -> 
         json!({"section": "LADDER", "name": name, "figures": [figure]})
     };
     let rows: Vec<_> = levels.iter().map(|(name, _)| row(name)).collect();
-    let mut record: Record = serde_json::from_value(json!({
-        "format": "machmeter-result", "version": "1.0", "id": "1", "complete": true, "stopped_by": "time",
-        "tool": {"name": "machmeter", "version": "", "target": ""},
-        "run": {"started": "", "wall_ns": 0, "command": [], "verb": "page", "level": "", "seed": 0, "euid": 0, "policy": "",
-                "parameters": {}},
-        "machine": {"before": {}, "after": {}}, "clock": null, "summary": {"rows": rows},
-        "metrics": rungs.chain(ways).collect::<Vec<_>>(),
-    }))
-    .unwrap();
+    let mut record = Record::new("1".to_owned(), Tool::default(), Run::default());
+    record.summary.rows = serde_json::from_value(json!(rows)).unwrap();
+    record.metrics = serde_json::from_value(json!(rungs.chain(ways).collect::<Vec<_>>())).unwrap();
     let lines: Vec<String> = cores.iter().map(|c| (*c).to_owned()).collect();
     record.machine.before.set("cpu.topology", Fact::known(lines, "/sys"));
     record.machine.before.set("memory.total", Fact::known(16_u64 << 30, "/proc/meminfo").with_unit("By"));

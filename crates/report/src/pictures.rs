@@ -2,11 +2,10 @@
 //! cost. Chosen by shape; the report begins with them and the card shows them.
 
 use machmeter_data::quantity::human;
-use machmeter_data::shape::{Cell, CostTable, Curve, Decades, Distribution, Series};
+use machmeter_data::shape::{Cell, CostTable, Curve, Decades, Distribution, Series, SeriesRow};
 use machmeter_data::{Dataset, Record, Shape, Unit};
 
 use crate::chart::{self, Size};
-use crate::label;
 
 /// Height that a named operation needs with its share of the axis.
 const LINE: f64 = 15.0;
@@ -59,6 +58,23 @@ pub(crate) fn shares(record: &Record) -> Option<(usize, &Series)> {
         _ => None,
     })
     .next()
+}
+
+pub(crate) fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+/// The rows of the greatest means, at most `most`.
+pub(crate) fn most_taken(series: &Series, most: usize) -> Vec<&SeriesRow> {
+    let mut rows: Vec<&SeriesRow> = series.rows.iter().filter(|r| !r.mean.is_empty()).collect();
+    rows.sort_by(|a, b| mean(&b.mean).total_cmp(&mean(&a.mean)));
+    rows.truncate(most);
+    rows
+}
+
+/// Means of neighbors in at most `most` slices.
+pub(crate) fn slices(row: &SeriesRow, most: usize) -> Vec<f64> {
+    row.mean.chunks(row.mean.len().div_ceil(most).max(1)).map(mean).collect()
 }
 
 fn ladder(record: &Record, size: Size) -> Option<Picture> {
@@ -154,7 +170,7 @@ fn costs(record: &Record, size: Size) -> Option<Picture> {
     }
     Some(Picture {
         title: "What operations cost".to_owned(),
-        about: format!("Each line to the right is ten times more {}.", label::axis(&costs.value)),
+        about: format!("Each line to the right is ten times more {}.", costs.value.label),
         svg: chart::decades(&sorted, "What operations cost", size),
         legend: Vec::new(),
         dataset,

@@ -39,12 +39,8 @@ struct Published {
 static PUBLISHED: LazyLock<Published> =
     LazyLock::new(|| toml::from_str(include_str!("reference.toml")).unwrap_or_default());
 
-/// Where the value of a metric usually lies on machines of the record's kind, as published.
-pub fn usual(metric: &Metric, record: &Record) -> Option<Usual> {
-    usual_shown(&[], metric, &Shows::Value, record)
-}
-
-/// The same of any figure of a metric. Published ranges come before `grown` ones: they read the same for everybody.
+/// Where a figure of a metric usually lies on machines of the record's kind. Published ranges come before `grown` ones: they read
+/// the same for everybody.
 pub fn usual_shown(grown: &[Entry], metric: &Metric, shows: &Shows, record: &Record) -> Option<Usual> {
     let kind = kind(record)?;
     if !apart(metric, &record.machine.before) {

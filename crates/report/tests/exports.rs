@@ -9,15 +9,17 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 use machmeter_data::metric::Population;
-use machmeter_data::{Dataset, Shape};
+use machmeter_data::{Dataset, Record, Shape, Table, Values};
 use machmeter_report::terminal::{self, TerminalStyle};
 use machmeter_report::{card, format};
 
-fn export(name: &str) -> Vec<u8> {
+fn written(name: &str, record: &Record, tables: &[Table]) -> Result<Vec<u8>, format::ExportError> {
     let mut out = Vec::new();
-    let format = format::by_name(name).expect("registered");
-    (format.write)(&sample::record(2, 60), &sample::tables(), &mut out).expect("written");
-    out
+    (format::by_name(name).expect("registered").write)(record, tables, &mut out).map(|()| out)
+}
+
+fn export(name: &str) -> Vec<u8> {
+    written(name, &sample::record(2, 60), &sample::tables()).expect("written")
 }
 
 fn text(name: &str) -> String {
@@ -48,7 +50,7 @@ fn the_card_is_small_whole_and_alone() {
 
 #[test]
 fn equal_data_gives_an_equal_hash_and_other_data_another() {
-    let hash = |r: &machmeter_data::Record| card::render(r).split("sha256 ").nth(1).unwrap()[..12].to_owned();
+    let hash = |r: &Record| card::render(r).split("sha256 ").nth(1).unwrap()[..12].to_owned();
     let mut other = sample::record(2, 60);
     assert_eq!(hash(&other), hash(&sample::record(2, 60)));
     other.metrics[0].value = Some(0.5);
@@ -115,7 +117,7 @@ fn every_shape_has_a_text_form_and_ascii_is_ascii() {
 fn all_views_fit_below_the_page() {
     let mut record = sample::record(2, 60);
     sample::interactive::add(&mut record, 4, 11, 1);
-    let ladder = |d: &&machmeter_data::Dataset| matches!(d.shape, machmeter_data::Shape::Decades(_));
+    let ladder = |d: &&Dataset| matches!(d.shape, Shape::Decades(_));
     for width in [60, 72, 100, 160] {
         let text = terminal::views(&record, &TerminalStyle { width, color: false, ascii: true });
         assert!(text.lines().all(|l| l.chars().count() <= width), "{width}: {text}");
@@ -174,9 +176,7 @@ fn the_mail_table_fits_into_80_columns() {
 fn tasks_by_loads_read_well_as_text() {
     let mut record = sample::record(2, 60);
     sample::interactive::add(&mut record, 4, 11, 1);
-    let mut out = Vec::new();
-    (format::by_name("markdown").unwrap().write)(&record, &[], &mut out).unwrap();
-    let mail = String::from_utf8(out).unwrap();
+    let mail = String::from_utf8(written("markdown", &record, &[]).unwrap()).unwrap();
     assert!(mail.lines().all(|l| l.chars().count() <= 80), "{mail}");
     assert_eq!(
         mail.lines().filter(|l| l.starts_with("| gaming")).count(),
@@ -293,14 +293,13 @@ fn the_trace_has_a_slice_per_gap_named_by_its_source() {
 fn gaps_too_short_to_be_seen_are_counted_in_a_trace() {
     let mut tables = sample::tables();
     let [start, end] = [1, 2].map(|c| match &tables[0].columns[c].values {
-        machmeter_data::Values::I64(v) => v.clone(),
+        Values::I64(v) => v.clone(),
         _ => panic!("ticks"),
     });
     let short: Vec<i64> = start.iter().zip(&end).map(|(s, e)| if s % 2 == 0 { s + 1 } else { *e }).collect();
     let shortened = short.iter().zip(&end).filter(|(a, b)| a != b).count();
-    tables[0].columns[2].values = machmeter_data::Values::I64(short);
-    let mut trace = Vec::new();
-    (format::by_name("perfetto").unwrap().write)(&sample::record(2, 60), &tables, &mut trace).unwrap();
+    tables[0].columns[2].values = Values::I64(short);
+    let trace = written("perfetto", &sample::record(2, 60), &tables).unwrap();
     let events: Vec<Vec<(u64, Vec<u8>, u64)>> = fields(&trace)
         .iter()
         .filter_map(|(_, packet, _)| fields(packet).into_iter().find(|f| f.0 == 11))
@@ -326,11 +325,7 @@ fn every_list_of_metrics_marks_what_is_of_a_shared_core() {
     record.metrics.retain(|m| m.value.is_some());
     record.metrics.truncate(2);
     record.metrics[1].population = Some(Population::CoreShared);
-    let lines = |name: &str| {
-        let mut out = Vec::new();
-        (format::by_name(name).expect("registered").write)(&record, &[], &mut out).expect("written");
-        String::from_utf8(out).expect("text")
-    };
+    let lines = |name: &str| String::from_utf8(written(name, &record, &[]).expect("written")).expect("text");
     let marked = |text: &str, mark: &str| text.lines().filter(|l| l.contains(mark)).count();
     assert_eq!(marked(&lines("csv"), ",core shared"), 1);
     assert_eq!(marked(&lines("openmetrics"), "population=\"core_shared\""), 1);
@@ -341,16 +336,14 @@ fn every_list_of_metrics_marks_what_is_of_a_shared_core() {
 #[test]
 fn formats_that_need_raw_samples_say_so() {
     for name in ["hlog", "perfetto"] {
-        let error =
-            (format::by_name(name).unwrap().write)(&sample::record(2, 60), &[], &mut Vec::new()).unwrap_err();
+        let error = written(name, &sample::record(2, 60), &[]).unwrap_err();
         assert!(error.to_string().contains("noise_gaps"), "{error}");
     }
     let mut tables = sample::tables();
-    if let machmeter_data::Values::I64(v) = &mut tables[0].columns[2].values {
+    if let Values::I64(v) = &mut tables[0].columns[2].values {
         v[3] = 0;
     }
-    let error = (format::by_name("hlog").unwrap().write)(&sample::record(2, 60), &tables, &mut Vec::new())
-        .unwrap_err();
+    let error = written("hlog", &sample::record(2, 60), &tables).unwrap_err();
     assert_eq!(error.to_string(), "table noise_gaps, row 3: the gap ends before it starts");
 }
 
@@ -375,7 +368,7 @@ fn a_shape_without_rows_is_still_shown() {
     for d in &empty {
         assert!(terminal::dataset(d, &TerminalStyle::default()).contains(&d.title));
     }
-    let record = machmeter_data::Record { datasets: empty, ..sample::record(2, 60) };
+    let record = Record { datasets: empty, ..sample::record(2, 60) };
     assert!(machmeter_report::html::render(&record).contains("</html>"));
     assert!(card::render(&record).ends_with("</svg>"));
 }

@@ -1,7 +1,8 @@
 //! Replacing a file in one step.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter};
+use std::iter;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process;
@@ -25,11 +26,8 @@ pub(crate) fn replace<T>(
     fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>,
 ) -> Result<T, StoreError> {
     let mut target = path.to_owned();
-    for _ in 0..MAX_LINKS {
-        match beyond(&target) {
-            Some(next) => target = next,
-            None => break,
-        }
+    for next in iter::successors(beyond(path), |p| beyond(p)).take(MAX_LINKS) {
+        target = next;
     }
     let direct = match fs::symlink_metadata(&target) {
         Ok(m) if m.is_dir() => return Err(StoreError::new(path, "cannot write: it is a folder")),
@@ -38,27 +36,27 @@ pub(crate) fn replace<T>(
         Ok(m) => !m.is_file(),
         Err(_) => false,
     };
+    let refused = |e: io::Error| StoreError::io(path, "write", &e);
     if direct {
-        return write_directly(path, &target, fill);
+        let file = OpenOptions::new().write(true).open(&target).map_err(refused)?;
+        return filled(file, fill).map(|(value, _)| value).map_err(refused);
     }
     let temporary = name_beside(&target);
-    let written = write_new(&temporary, fill)
-        .and_then(|value| fs::rename(&temporary, &target).map(|()| value))
-        .map_err(|e| StoreError::io(path, "write", &e));
-    match written {
-        Ok(value) => {
-            if let Ok(f) = File::open(folder_of(&target)) {
-                // Makes the rename durable. Some file systems refuse to sync a folder; the file's content is safe by then.
-                let _ = f.sync_all();
-            }
-            Ok(value)
-        }
-        Err(e) => {
-            // It may not exist at all; the first error is the one to tell.
-            let _ = fs::remove_file(&temporary);
-            Err(e)
-        }
+    let write = || {
+        let (value, file) = filled(File::create_new(&temporary)?, fill)?;
+        file.sync_all()?;
+        fs::rename(&temporary, &target)?;
+        Ok(value)
+    };
+    let written = write();
+    if written.is_err() {
+        // It may not exist at all; the first error is the one to tell.
+        let _ = fs::remove_file(&temporary);
+    } else if let Ok(folder) = File::open(folder_of(&target)) {
+        // Makes the rename durable. Some file systems refuse to sync a folder; the file's content is safe by then.
+        let _ = folder.sync_all();
     }
+    written.map_err(refused)
 }
 
 /// Where the link at `path` leads, if it may be followed: nobody else can have planted it, or it is one of this process's
@@ -74,27 +72,11 @@ fn beyond(path: &Path) -> Option<PathBuf> {
     (open_file || own).then_some(next)
 }
 
-fn write_new<T>(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>) -> io::Result<T> {
-    let mut out =
-        BufWriter::with_capacity(1 << 17, OpenOptions::new().write(true).create_new(true).open(path)?);
+/// The file with what `fill` wrote, and what it returned.
+fn filled<T>(file: File, fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>) -> io::Result<(T, File)> {
+    let mut out = BufWriter::with_capacity(1 << 17, file);
     let value = fill(&mut out)?;
-    out.flush()?;
-    out.get_ref().sync_all()?;
-    Ok(value)
-}
-
-fn write_directly<T>(
-    path: &Path,
-    target: &Path,
-    fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>,
-) -> Result<T, StoreError> {
-    let write = || {
-        let mut out = BufWriter::new(OpenOptions::new().write(true).open(target)?);
-        let value = fill(&mut out)?;
-        out.flush()?;
-        Ok(value)
-    };
-    write().map_err(|e| StoreError::io(path, "write", &e))
+    Ok((value, out.into_inner()?))
 }
 
 /// A name in the folder of `target` that no other process or thread uses, hidden from `*` patterns.
@@ -104,12 +86,14 @@ fn name_beside(target: &Path) -> PathBuf {
     target.with_file_name(format!(".{name}.{}-{n}.tmp", process::id()))
 }
 
-fn folder_of(path: &Path) -> &Path {
+pub(crate) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
 
     #[test]

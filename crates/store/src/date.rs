@@ -1,12 +1,8 @@
 //! Dates and run ids.
 
-use std::fs::File;
-use std::io::Read;
-use std::process;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::hash::{BuildHasher, RandomState};
 
 use chrono::{DateTime, SecondsFormat, Utc};
-use sha2::{Digest, Sha256};
 
 /// The time now in UTC as RFC 3339 with milliseconds: `2026-11-21T19:42:00.500Z`.
 pub fn now_rfc3339() -> String {
@@ -28,36 +24,17 @@ pub(crate) fn fine_stamp() -> String {
     format!("{}-{:06}", stamp(now), now.timestamp_subsec_micros())
 }
 
-/// A new run id in the form of a version 4 UUID (RFC 9562) from the system's random source, or, where that cannot be read,
-/// from a hash of time, process id and a counter.
+/// A new run id in the form of a version 4 UUID (RFC 9562). The keys of hashers are from the system's random source.
 pub fn new_run_id() -> String {
-    let mut random = [0_u8; 16];
-    if File::open("/dev/urandom").and_then(|mut f| f.read_exact(&mut random)).is_err() {
-        random = hashed_id();
-    }
-    random[6] = (random[6] & 0x0f) | 0x40;
-    random[8] = (random[8] & 0x3f) | 0x80;
-    let mut text = String::with_capacity(36);
-    for (i, byte) in random.iter().enumerate() {
-        if matches!(i, 4 | 6 | 8 | 10) {
-            text.push('-');
-        }
-        text.push_str(&hex(&[*byte]));
-    }
-    text
-}
-
-fn hashed_id() -> [u8; 16] {
-    static COUNTER: AtomicU64 = AtomicU64::new(0);
-    let count = COUNTER.fetch_add(1, Ordering::Relaxed);
-    let hash = Sha256::digest(format!(
-        "{} {} {count}",
-        Utc::now().timestamp_nanos_opt().unwrap_or_default(),
-        process::id()
-    ));
-    let mut id = [0_u8; 16];
-    id.copy_from_slice(&hash[..16]);
-    id
+    let [a, b] = [(); 2].map(|()| RandomState::new().hash_one(()));
+    format!(
+        "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
+        a >> 32,
+        a >> 16 & 0xffff,
+        a & 0xfff,
+        b >> 48 & 0x3fff | 0x8000,
+        b & 0xffff_ffff_ffff
+    )
 }
 
 /// Bytes as lower-case hexadecimal.
@@ -92,6 +69,5 @@ mod tests {
             assert_eq!(&id[14..15], "4");
             assert!(matches!(&id[19..20], "8" | "9" | "a" | "b"), "{id}");
         }
-        assert_ne!(hashed_id(), hashed_id());
     }
 }

@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 
 use machmeter_data::Record;
-use thiserror::Error;
 
-use crate::foreign::{self, ForeignError, Imported, SideFacts};
+use crate::foreign::{self, Imported, SideFacts};
 use crate::{StoreError, json};
 
 /// What the files turned out to be.
@@ -16,24 +15,16 @@ pub enum Document {
     Foreign(Box<Imported>),
 }
 
-#[derive(Debug, Error)]
-pub enum OpenError {
-    #[error(transparent)]
-    Record(#[from] StoreError),
-    #[error(transparent)]
-    Foreign(#[from] ForeignError),
-}
-
 /// Opens what `paths` name: one record or report page, or the files (or their common prefix) of one run of another tool.
 /// Errors: one line: the file, where in it, what was expected.
-pub fn open(paths: &[PathBuf], known: &SideFacts) -> Result<Document, OpenError> {
+pub fn open(paths: &[PathBuf], known: &SideFacts) -> Result<Document, StoreError> {
     if let [path] = paths
         && path.is_file()
     {
         match json::read(path) {
             Ok(record) => return Ok(Document::Record(Box::new(record))),
             // A page, or JSON that says it is ours, is no file of another tool; its own fault is the one to tell.
-            Err(e) if foreign::is_ours(path) => return Err(e.into()),
+            Err(e) if foreign::is_ours(path) => return Err(e),
             Err(_) => {}
         }
     }

@@ -1,4 +1,4 @@
-//! The one error of this crate's own files: which file, what happened, what to do, in one line.
+//! The one error of this crate: which file, where in it, what happened, what to do, in one line.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 #[derive(Debug, Error)]
-#[error("{}: {what}", path.display())]
+#[error("{}{}: {what}", path.display(), line.map_or_else(String::new, |n| format!(", line {n}")))]
 pub struct StoreError {
     path: PathBuf,
+    line: Option<usize>,
     what: String,
 }
 
@@ -16,17 +17,23 @@ impl StoreError {
     /// The error `what` about `path`; line breaks in `what` become spaces.
     pub fn new(path: &Path, what: impl Into<String>) -> Self {
         let what: String = what.into();
-        Self { path: path.to_owned(), what: what.split_whitespace().collect::<Vec<_>>().join(" ") }
+        Self {
+            path: path.to_owned(),
+            line: None,
+            what: what.split_whitespace().collect::<Vec<_>>().join(" "),
+        }
+    }
+
+    pub(crate) fn at(path: &Path, line: usize, what: impl Into<String>) -> Self {
+        Self { line: Some(line), ..Self::new(path, what) }
     }
 
     /// What the system answered while doing `action` (`write`, `read`, `create`), in words a user can act on.
     pub(crate) fn io(path: &Path, action: &str, error: &io::Error) -> Self {
         let what = match error.kind() {
-            io::ErrorKind::StorageFull => {
-                format!(
-                    "cannot {action}: no space left on this file system; free some or choose another place"
-                )
-            }
+            io::ErrorKind::StorageFull => format!(
+                "cannot {action}: no space left on this file system; free some or choose another place"
+            ),
             io::ErrorKind::QuotaExceeded => format!("cannot {action}: your disk quota is used up"),
             io::ErrorKind::ReadOnlyFilesystem => format!("cannot {action}: the file system is read-only"),
             io::ErrorKind::PermissionDenied => format!("cannot {action}: permission denied"),

@@ -18,14 +18,14 @@
 //! `axis` of windows: `uniform` (row i of a CPU is its window i), `observed` (some windows are missing), or `nominal`
 //! (the file has no times; starts are i times the asked length).
 
-use std::fmt;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use machmeter_data::record::{Provenance, Summary, Warning};
 use machmeter_data::{Dataset, Metric, Table};
-use thiserror::Error;
+
+use crate::error::StoreError;
 
 pub mod codes;
 mod columns;
@@ -62,6 +62,15 @@ impl SourceFile {
         Self { path: path.into(), text: String::from_utf8_lossy(bytes).into_owned() }
     }
 
+    /// The error `what` about this file.
+    fn fault(&self, what: impl Into<String>) -> StoreError {
+        StoreError::new(&self.path, what)
+    }
+
+    fn fault_at(&self, line: usize, what: impl Into<String>) -> StoreError {
+        StoreError::at(&self.path, line, what)
+    }
+
     fn name(&self) -> &str {
         self.path.file_name().and_then(|n| n.to_str()).unwrap_or("")
     }
@@ -78,6 +87,17 @@ pub struct Input {
     pub files: Vec<SourceFile>,
     /// Facts from the user or from a side file.
     pub known: SideFacts,
+}
+
+impl Input {
+    fn first(&self) -> Result<&SourceFile, StoreError> {
+        self.files.first().ok_or_else(|| StoreError::new("input".as_ref(), "no file given"))
+    }
+
+    /// The error `what` about the files as a whole.
+    fn fault(&self, what: impl Into<String>) -> StoreError {
+        StoreError::new(self.files.first().map_or("input".as_ref(), |f| &f.path), what)
+    }
 }
 
 /// What a reader makes of the files.
@@ -98,45 +118,32 @@ pub struct Imported {
     pub provenance: Provenance,
 }
 
-/// Files that are of no known format, or are damaged: one line with file, line and what was expected.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub struct ForeignError {
-    file: PathBuf,
-    line: Option<usize>,
-    what: String,
-}
-
-impl ForeignError {
-    fn new(file: &Path, what: impl Into<String>) -> Self {
-        let what: String = what.into();
-        Self {
-            file: file.to_owned(),
-            line: None,
-            what: what.split_whitespace().collect::<Vec<_>>().join(" "),
-        }
-    }
-
-    fn at(file: &Path, line: usize, what: impl Into<String>) -> Self {
-        Self { line: Some(line), ..Self::new(file, what) }
-    }
-}
-
-impl fmt::Display for ForeignError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.line {
-            Some(line) => write!(f, "{}, line {line}: {}", self.file.display(), self.what),
-            None => write!(f, "{}: {}", self.file.display(), self.what),
-        }
-    }
-}
-
 #[derive(Debug, Clone, Copy)]
 pub struct Reader {
     pub name: &'static str,
     pub description: &'static str,
     /// Whether the files look like this format.
     pub sniff: fn(&Input) -> bool,
-    pub read: fn(&Input) -> Result<Imported, ForeignError>,
+    fill: fn(&Input, &mut Imported) -> Result<(), StoreError>,
+}
+
+impl Reader {
+    /// What the files hold, if they are of this format. Files are named without folders, since records are shared.
+    pub fn read(&self, input: &Input) -> Result<Imported, StoreError> {
+        let files = input.files.iter().map(|f| f.name().to_owned()).collect();
+        let mut out = Imported {
+            format: self.name.to_owned(),
+            tables: Vec::new(),
+            metrics: Vec::new(),
+            datasets: Vec::new(),
+            summary: Summary::default(),
+            notes: Vec::new(),
+            warnings: Vec::new(),
+            provenance: Provenance { format: self.name.to_owned(), files, assumptions: Vec::new() },
+        };
+        (self.fill)(input, &mut out)?;
+        Ok(out)
+    }
 }
 
 /// All formats, sorted by name.
@@ -163,14 +170,14 @@ pub const READERS: &[Reader] = &[
 ///
 /// A path is a file, one file of a pair (`x_0_counts.dat`), or the prefix that the files of a run share (`x`).
 /// Errors: one line: which file, where in it, what was expected.
-pub fn read_any(paths: &[PathBuf]) -> Result<Imported, ForeignError> {
+pub fn read_any(paths: &[PathBuf]) -> Result<Imported, StoreError> {
     read_knowing(paths, &SideFacts::default())
 }
 
 /// The same with facts from the user, which win over those of a side file (`PREFIX.machmeter.json`).
-pub fn read_knowing(paths: &[PathBuf], known: &SideFacts) -> Result<Imported, ForeignError> {
+pub fn read_knowing(paths: &[PathBuf], known: &SideFacts) -> Result<Imported, StoreError> {
     if let Some(fault) = known.fault() {
-        return Err(ForeignError::new(Path::new("given facts"), fault));
+        return Err(StoreError::new(Path::new("given facts"), fault));
     }
     let mut input = locate::load(paths)?;
     input.known = known.clone().or(input.known);
@@ -178,13 +185,12 @@ pub fn read_knowing(paths: &[PathBuf], known: &SideFacts) -> Result<Imported, Fo
 }
 
 /// Reads files already in memory.
-pub fn read_input(input: &Input) -> Result<Imported, ForeignError> {
+pub fn read_input(input: &Input) -> Result<Imported, StoreError> {
     if let Some(reader) = READERS.iter().find(|r| (r.sniff)(input)) {
-        return (reader.read)(input);
+        return reader.read(input);
     }
     let names: Vec<&str> = READERS.iter().map(|r| r.name).collect();
-    let file = input.files.first().map_or(Path::new("input"), |f| &f.path);
-    Err(ForeignError::new(file, format!("none of the known formats ({})", names.join(", "))))
+    Err(input.fault(format!("none of the known formats ({})", names.join(", "))))
 }
 
 /// Whether a file begins as a page, or as JSON with the name of machmeter's own format near its beginning.
@@ -193,24 +199,6 @@ pub(crate) fn is_ours(path: &Path) -> bool {
     let read = fs::File::open(path).and_then(|f| f.take(4096).read_to_end(&mut start));
     let text = String::from_utf8_lossy(&start);
     read.is_ok() && (text.trim_start().starts_with('<') || text.contains(machmeter_data::record::FORMAT))
-}
-
-/// Starts an [`Imported`] for the files of `input`; names without folders, since records are shared.
-fn imported(format: &str, input: &Input) -> Imported {
-    Imported {
-        format: format.to_owned(),
-        tables: Vec::new(),
-        metrics: Vec::new(),
-        datasets: Vec::new(),
-        summary: Summary::default(),
-        notes: Vec::new(),
-        warnings: Vec::new(),
-        provenance: Provenance {
-            format: format.to_owned(),
-            files: input.files.iter().map(|f| f.name().to_owned()).collect(),
-            assumptions: Vec::new(),
-        },
-    }
 }
 
 impl Imported {

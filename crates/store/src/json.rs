@@ -16,7 +16,7 @@ use crate::atomic;
 use crate::error::StoreError;
 
 /// The identifier of the script element that holds the record in an HTML report.
-pub const HTML_ELEMENT_ID: &str = "machmeter-record";
+const HTML_ELEMENT_ID: &str = "machmeter-record";
 /// Documents larger than this are refused rather than read into memory.
 const LARGEST_BYTES: u64 = 1 << 30;
 
@@ -102,32 +102,16 @@ pub fn from_bytes(bytes: &[u8], name: &Path) -> Result<Record, StoreError> {
         )
     })?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let (json, place) = match text.trim_start().chars().next() {
+    let fail = |why: String| StoreError::new(name, why);
+    // Where the lines of the document stand that an error is about.
+    let (json, within) = match text.trim_start().chars().next() {
         None => return Err(StoreError::new(name, "empty; expected a machmeter record as JSON or HTML")),
-        Some('<') => (Cow::Owned(in_page(text).map_err(|why| StoreError::new(name, why))?), Place::Inflated),
-        Some(_) => (Cow::Borrowed(text), Place::File),
+        Some('<') => (Cow::Owned(in_page(text).map_err(fail)?), "the record inside the page, "),
+        Some(_) => (Cow::Borrowed(text), ""),
     };
-    match serde_json::from_str::<Record>(&json) {
-        Ok(record) => accept(record).map_err(|why| StoreError::new(name, why)),
-        Err(e) => Err(StoreError::new(name, explain(&json, &e, &place))),
-    }
-}
-
-/// Where the lines of a document stand that an error is about.
-enum Place {
-    File,
-    /// In the record inside a page, once inflated.
-    Inflated,
-}
-
-impl Place {
-    fn of(&self, e: &serde_json::Error) -> String {
-        let within = match self {
-            Self::File => "",
-            Self::Inflated => "the record inside the page, ",
-        };
-        format!("{within}line {}, column {}", e.line(), e.column())
-    }
+    let record: Record = serde_json::from_str(&json).map_err(|e| fail(explain(&json, &e, within)))?;
+    check_identity(Some(&record.format), Some(&record.version)).map_err(fail)?;
+    Ok(record)
 }
 
 /// The record's JSON out of an HTML page, inflated.
@@ -146,24 +130,12 @@ fn embedded(html: &str) -> Option<&str> {
         let body = tag + html[tag..].find('>')? + 1;
         let end = body + html[body..].find("</script")?;
         let attributes = &html[tag..body];
-        if [
-            format!("id=\"{HTML_ELEMENT_ID}\""),
-            format!("id='{HTML_ELEMENT_ID}'"),
-            format!("id={HTML_ELEMENT_ID}"),
-        ]
-        .iter()
-        .any(|id| attributes.contains(id.as_str()))
-        {
+        if ["\"", "'", ""].iter().any(|q| attributes.contains(&format!("id={q}{HTML_ELEMENT_ID}{q}"))) {
             return Some(&html[body..end]);
         }
         rest = end;
     }
     None
-}
-
-fn accept(record: Record) -> Result<Record, String> {
-    check_identity(Some(&record.format), Some(&record.version))?;
-    Ok(record)
 }
 
 /// Whether format and version are ones this program reads.
@@ -187,21 +159,23 @@ fn check_identity(format: Option<&str>, version: Option<&str>) -> Result<(), Str
 }
 
 /// Why `json` is no record. Another format or version is the better explanation than the first field that differs.
-fn explain(json: &str, error: &serde_json::Error, place: &Place) -> String {
+fn explain(json: &str, error: &serde_json::Error, within: &str) -> String {
+    let told = |what: &str, e: &serde_json::Error| {
+        format!("{within}line {}, column {}: {what}: {}", e.line(), e.column(), without_place(e))
+    };
     match serde_json::from_str::<serde_json::Value>(json) {
-        Err(e) => format!("{}: broken JSON: {}", place.of(&e), without_place(&e)),
+        Err(e) => told("broken JSON", &e),
         Ok(v) => {
             let part = |key: &str| v.get(key).and_then(serde_json::Value::as_str);
-            check_identity(part("format"), part("version")).err().unwrap_or_else(|| {
-                format!("{}: not a valid record: {}", place.of(error), without_place(error))
-            })
+            let other = check_identity(part("format"), part("version")).err();
+            other.unwrap_or_else(|| told("not a valid record", error))
         }
     }
 }
 
 fn without_place(e: &serde_json::Error) -> String {
     let text = e.to_string();
-    text.rfind(" at line ").map_or(text.clone(), |i| text[..i].to_owned())
+    text.rsplit_once(" at line ").map_or(text.as_str(), |(before, _)| before).to_owned()
 }
 
 #[cfg(test)]

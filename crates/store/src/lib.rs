@@ -18,5 +18,5 @@ pub mod reference;
 pub mod text;
 
 pub use error::StoreError;
-pub use foreign::{ForeignError, Imported};
+pub use foreign::Imported;
 pub use history::History;

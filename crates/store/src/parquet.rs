@@ -80,7 +80,8 @@ impl<W: Write> Write for Hashed<W> {
 
 fn encode<W: Write + Send>(table: &Table, out: W) -> Result<(), ParquetError> {
     let fields = table.columns.iter().map(field).collect::<Result<Vec<_>, _>>()?;
-    let schema = Arc::new(Type::group_type_builder(&schema_name(&table.name)).with_fields(fields).build()?);
+    let name = if table.name.is_empty() { "table" } else { &table.name };
+    let schema = Arc::new(Type::group_type_builder(name).with_fields(fields).build()?);
     let mut file = SerializedFileWriter::new(out, schema, Arc::new(properties(table)))?;
     for start in (0..table.rows()).step_by(ROWS_PER_GROUP) {
         let rows = start..(start + ROWS_PER_GROUP).min(table.rows());
@@ -129,20 +130,12 @@ fn field(column: &Column) -> Result<Arc<Type>, ParquetError> {
         .map(Arc::new)
 }
 
-fn schema_name(table: &str) -> String {
-    if table.is_empty() { "table".to_owned() } else { table.to_owned() }
-}
-
 fn properties(table: &Table) -> WriterProperties {
     let mut facts = vec![KeyValue::new(TABLE_KEY.to_owned(), table.name.clone())];
     facts.extend(table.notes.iter().map(|(k, v)| KeyValue::new(format!("{NOTE_PREFIX}{k}"), v.clone())));
-    facts.extend(
-        table
-            .columns
-            .iter()
-            .filter(|c| !matches!(c.values, Values::Text(_)))
-            .map(|c| KeyValue::new(format!("{UNIT_PREFIX}{}", c.name), c.unit.ucum().to_owned())),
-    );
+    let numbers = table.columns.iter().filter(|c| !matches!(c.values, Values::Text(_)));
+    facts
+        .extend(numbers.map(|c| KeyValue::new(format!("{UNIT_PREFIX}{}", c.name), c.unit.ucum().to_owned())));
     let mut p = WriterProperties::builder()
         .set_created_by(format!("machmeter {}", env!("CARGO_PKG_VERSION")))
         .set_compression(Compression::GZIP(GzipLevel::default()))
@@ -164,10 +157,7 @@ fn properties(table: &Table) -> WriterProperties {
 /// The system's own answer where there is one, so that a full disk is told as such.
 fn io_error(e: ParquetError) -> io::Error {
     match e {
-        ParquetError::External(inner) => match inner.downcast::<io::Error>() {
-            Ok(io) => *io,
-            Err(other) => io::Error::other(other),
-        },
+        ParquetError::External(inner) => inner.downcast().map_or_else(io::Error::other, |io| *io),
         other => io::Error::other(other),
     }
 }

@@ -1,7 +1,7 @@
 //! The card: one page as SVG with what a machine is fit for, its main figures and pictures, to print or to pin up.
 
 use machmeter_data::summary::Fit;
-use machmeter_data::{CheckState, Dataset, Record, Shape, finite};
+use machmeter_data::{Dataset, Record, Shape, finite};
 
 use crate::chart::{self, Size};
 use crate::identity::Identity;
@@ -128,10 +128,7 @@ fn place(svg: &mut Svg, part: &str, (x, y): (f64, f64), size: Size) {
 
 /// What failed and what changes what is read, as far as there is room.
 fn notes(svg: &mut Svg, record: &Record, top: f64) {
-    let failed = record.checks.iter().filter(|c| c.state == CheckState::Fail);
-    let failed = failed.map(|c| format!("{}  {}: {}", c.id, c.name, c.observed));
-    let changing = record.warnings.iter().filter(|w| w.changes);
-    let all: Vec<String> = failed.chain(changing.map(|w| format!("{}  {}", w.code, w.text))).collect();
+    let all = label::notes(record);
     let room = ((HEIGHT - 74.0 - top) / 17.0).max(0.0) as usize;
     for (i, text) in all.iter().take(room).enumerate() {
         let text = fitted(text, 12.0, false, RIGHT - LEFT);
@@ -152,9 +149,5 @@ fn foot(svg: &mut Svg, record: &Record, id: &Identity) {
 
 /// As much of a text of this size as fits; what is cut ends in two dots.
 fn fitted(text: &str, size: f64, is_bold: bool, room: f64) -> String {
-    let letters = (room / (size * LETTER[usize::from(is_bold)])) as usize;
-    if text.chars().count() <= letters {
-        return text.to_owned();
-    }
-    text.chars().take(letters.saturating_sub(2)).collect::<String>() + ".."
+    label::clipped(text, (room / (size * LETTER[usize::from(is_bold)])) as usize)
 }

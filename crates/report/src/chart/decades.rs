@@ -5,7 +5,7 @@ use machmeter_data::quantity::human;
 use machmeter_data::shape::Decades;
 
 use super::frame::Size;
-use crate::axis::Scale;
+use crate::axis::{Scale, ends};
 use crate::label;
 use crate::svg::{Anchor, Svg};
 
@@ -21,10 +21,9 @@ const HEADS: f64 = 36.0;
 /// The picture: as wide as asked for, rows in the height there is.
 pub(crate) fn draw(d: &Decades, title: &str, size: Size) -> String {
     let rows: Vec<_> = d.rows.iter().filter_map(|r| Some((r, r.log10(d.value.unit)?))).collect();
-    let ends =
-        rows.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), (_, log)| (a.min(*log), b.max(*log)));
+    let (least, greatest) = ends(rows.iter().map(|(_, log)| *log));
     let (low, high) =
-        if rows.is_empty() { (-9.0, 0.0) } else { (ends.0.floor(), ends.1.ceil().max(ends.0.floor() + 1.0)) };
+        if rows.is_empty() { (-9.0, 0.0) } else { (least.floor(), greatest.ceil().max(least.floor() + 1.0)) };
     let is_wide = size.width >= NARROW;
     let room = if is_wide { WIDE_ROOM } else { NARROW_ROOM };
     let (left, right) = (room.0, size.width - room.1);

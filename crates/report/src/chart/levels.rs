@@ -3,7 +3,7 @@
 use machmeter_data::Unit;
 use machmeter_data::shape::Matrix;
 
-use crate::axis::Scale;
+use crate::axis::{Scale, ends};
 
 pub(crate) const LEVELS: usize = 9;
 
@@ -42,7 +42,7 @@ impl Levels {
     pub(crate) fn range_of(m: &Matrix) -> (f64, f64) {
         let values = m.values.iter().flatten().flatten().copied().filter(|v| v.is_finite());
         let usable = values.filter(|v| !m.cell.log || *v > 0.0);
-        usable.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)))
+        ends(usable)
     }
 
     /// The scale for cells that show their values: never narrower than a factor of 1.5, so that what is nearly equal looks so.

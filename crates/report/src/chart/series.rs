@@ -5,7 +5,8 @@ use machmeter_data::shape::{Series, SeriesRow};
 
 use super::STATIC_ROWS;
 use super::frame::{Area, Size, numeric_ticks, x_axis, y_axis};
-use crate::axis::Scale;
+use crate::axis::{Scale, ends};
+use crate::pictures::mean;
 use crate::svg::{Anchor, Svg};
 
 /// Columns of a static strip; more would not be seen at the width of a page.
@@ -40,17 +41,12 @@ fn strip_of(svg: &mut Svg, series: &Series, row: &SeriesRow, area: Area, xs: &Sc
     let n = row.min.len().min(row.mean.len()).min(row.max.len());
     let per_column = n.div_ceil(COLUMNS).max(1);
     let (mut upper, mut lower, mut middle) = (Vec::new(), Vec::new(), Vec::new());
-    let mut at = 0;
-    while at < n {
+    for at in (0..n).step_by(per_column) {
         let end = (at + per_column).min(n);
         let x = xs.at(series.start_ns + series.step_ns * (f64::midpoint(at as f64, end as f64)));
-        let least = row.min[at..end].iter().copied().fold(f64::INFINITY, f64::min);
-        let greatest = row.max[at..end].iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let mean = row.mean[at..end].iter().sum::<f64>() / (end - at) as f64;
-        upper.push((x, ys.at(greatest)));
-        lower.push((x, ys.at(least)));
-        middle.push((x, ys.at(mean)));
-        at = end;
+        upper.push((x, ys.at(ends(row.max[at..end].iter().copied()).1)));
+        lower.push((x, ys.at(ends(row.min[at..end].iter().copied()).0)));
+        middle.push((x, ys.at(mean(&row.mean[at..end]))));
     }
     svg.band("area c0", &upper, &lower);
     svg.polyline("line c0", &middle);

@@ -2,11 +2,12 @@
 
 use machmeter_data::Unit;
 use machmeter_data::quantity::human;
-use machmeter_data::shape::{Series, SeriesRow};
+use machmeter_data::shape::Series;
 
 use super::frame::Size;
 use crate::axis::Scale;
 use crate::label;
+use crate::pictures::{self, mean};
 use crate::svg::{self, Anchor, Svg};
 
 /// Bars of a strip, and strips at most: those of most.
@@ -21,11 +22,8 @@ const FOOT: f64 = 66.0;
 /// The picture; `who` has each taker with its share of all time, the greatest first; `total` is what they should add up to.
 pub(crate) fn draw(series: &Series, who: &[(String, f64)], total: Option<f64>, size: Size) -> String {
     let mut svg = Svg::new(size.width, size.height, "chart", "Share of CPU time lost, by whom");
-    let mean = |r: &SeriesRow| r.mean.iter().sum::<f64>() / r.mean.len().max(1) as f64;
-    let mut rows: Vec<&SeriesRow> = series.rows.iter().filter(|r| !r.mean.is_empty()).collect();
-    rows.sort_by(|a, b| mean(b).total_cmp(&mean(a)));
-    rows.truncate(STRIPS);
-    let bars: Vec<Vec<f64>> = rows.iter().map(|r| slices(r)).collect();
+    let rows = pictures::most_taken(series, STRIPS);
+    let bars: Vec<Vec<f64>> = rows.iter().map(|r| pictures::slices(r, BARS)).collect();
     let most = bars.iter().flatten().copied().fold(0.0, f64::max);
     let foot = if who.is_empty() { 0.0 } else { FOOT };
     let right = size.width - 10.0;
@@ -45,7 +43,7 @@ pub(crate) fn draw(series: &Series, who: &[(String, f64)], total: Option<f64>, s
         svg.line("axis", (LEFT, bottom), (right, bottom));
         svg.text("row", 0.0, bottom - 4.0, Anchor::Start, &row.name);
         let worst = bars.iter().copied().fold(0.0, f64::max);
-        let told = format!("{} lost, most {}", human(mean(row), Unit::One), human(worst, Unit::One));
+        let told = format!("{} lost, most {}", human(mean(&row.mean), Unit::One), human(worst, Unit::One));
         svg.text("tick", right, top - 5.0, Anchor::End, &told);
     }
     let buckets = rows.first().map_or(0, |r| r.mean.len());
@@ -59,12 +57,6 @@ pub(crate) fn draw(series: &Series, who: &[(String, f64)], total: Option<f64>, s
         takers(&mut svg, who, total.unwrap_or(0.0), below + 12.0, right);
     }
     svg.finish()
-}
-
-/// Means of as many neighbors as make a bar.
-fn slices(row: &SeriesRow) -> Vec<f64> {
-    let each = row.mean.len().div_ceil(BARS).max(1);
-    row.mean.chunks(each).map(|c| c.iter().sum::<f64>() / c.len() as f64).collect()
 }
 
 /// One bar of all that was taken, and the names of its parts below.

@@ -4,7 +4,7 @@ use machmeter_data::Unit;
 use machmeter_data::shape::{Curve, Distribution, Mark, Scatter};
 
 use super::frame::{Area, Size, numeric_ticks, x_axis, y_axis};
-use crate::axis::Scale;
+use crate::axis::{Scale, ends};
 use crate::label;
 use crate::svg::{Anchor, Svg};
 
@@ -70,7 +70,7 @@ pub(crate) fn curve(c: &Curve, title: &str, size: Size) -> String {
     let xs = x_scale(c, area);
     let ys = Scale::fit(c.rows.iter().flat_map(|r| r.y.iter().copied()), c.y.log, area.bottom, area.top);
     y_axis(&mut svg, area, &ys, c.y.unit);
-    x_axis(&mut svg, area, &label::axis(&c.x), &numeric_ticks(&xs, 8, c.x.unit));
+    x_axis(&mut svg, area, &c.x.label, &numeric_ticks(&xs, 8, c.x.unit));
     shade_levels(&mut svg, area, &xs, &c.marks);
     for (i, row) in c.rows.iter().enumerate() {
         let seen = |(x, y): &(f64, f64)| (!xs.log || *x > 0.0) && (!ys.log || *y > 0.0);
@@ -111,9 +111,7 @@ fn shade_levels(svg: &mut Svg, area: Area, xs: &Scale, marks: &[Mark]) {
 fn x_scale(c: &Curve, area: Area) -> Scale {
     let values = || c.rows.iter().flat_map(|r| r.x.iter().copied());
     if c.x.unit == Unit::Bytes && c.x.log {
-        let (low, high) = values()
-            .filter(|v| *v > 0.0 && v.is_finite())
-            .fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)));
+        let (low, high) = ends(values().filter(|v| *v > 0.0 && v.is_finite()));
         if low < high {
             return Scale::exact(low, high, true, area.left, area.right);
         }
@@ -146,7 +144,7 @@ pub(super) fn scatter(s: &Scatter, title: &str, size: Size) -> String {
     let xs = Scale::fit(all().map(|p| p.0), s.x.log, area.left, area.right);
     let ys = Scale::fit(all().map(|p| p.1), s.y.log, area.bottom, area.top);
     y_axis(&mut svg, area, &ys, s.y.unit);
-    x_axis(&mut svg, area, &label::axis(&s.x), &numeric_ticks(&xs, 8, s.x.unit));
+    x_axis(&mut svg, area, &s.x.label, &numeric_ticks(&xs, 8, s.x.unit));
     for (i, group) in s.groups.iter().enumerate() {
         let points: Vec<(f64, f64)> = group.points.iter().map(|(x, y)| (xs.at(*x), ys.at(*y))).collect();
         let shown = thin(&points, GROUP_POINTS);
@@ -160,7 +158,7 @@ pub(super) fn scatter(s: &Scatter, title: &str, size: Size) -> String {
             }
         }
     }
-    svg.text("name", area.left + 4.0, area.top + 9.0, Anchor::Start, &label::axis(&s.y));
+    svg.text("name", area.left + 4.0, area.top + 9.0, Anchor::Start, &s.y.label);
     svg.finish()
 }
 

@@ -5,75 +5,53 @@ use std::collections::BTreeSet;
 use std::io;
 
 use machmeter_data::metric::Population;
-use machmeter_data::{Record, Table};
+use machmeter_data::{Metric, Record, Table, finite};
 
-use super::{ExportError, Format};
+use super::ExportError;
 use crate::label;
-use machmeter_data::finite;
 
-/// The registry's row.
-pub(super) const FORMAT: Format = Format {
-    name: "csv",
-    extension: "csv",
-    description: "Metrics as comma-separated values, one row each with interval, n and unit, a column per parameter.",
-    is_of_figures: true,
-    write,
-};
+/// A heading, and what of a metric stands below it.
+type Column = (&'static str, fn(&Metric) -> String);
 
-const HEADS: [&str; 15] = [
-    "id",
-    "unit",
-    "better",
-    "value",
-    "ci_low",
-    "ci_high",
-    "ci_level",
-    "ci_method",
-    "n",
-    "max",
-    "estimator",
-    "quality",
-    "flags",
-    "why",
-    "population",
+const COLUMNS: [Column; 15] = [
+    ("id", |m| m.id.clone()),
+    ("unit", |m| m.unit.ucum().to_owned()),
+    ("better", |m| format!("{:?}", m.better).to_lowercase()),
+    ("value", |m| said(m.value)),
+    ("ci_low", |m| said(m.ci.as_ref().map(|c| c.low))),
+    ("ci_high", |m| said(m.ci.as_ref().map(|c| c.high))),
+    ("ci_level", |m| said(m.ci.as_ref().map(|c| c.level))),
+    ("ci_method", |m| said(m.ci.as_ref().map(|c| &c.method))),
+    ("n", |m| m.n.to_string()),
+    ("max", |m| said(m.max)),
+    ("estimator", |m| m.estimator.clone()),
+    ("quality", |m| label::quality(m.quality).to_owned()),
+    ("flags", |m| m.flags.join(" ")),
+    ("why", |m| said(m.why.as_ref())),
+    ("population", |m| said(m.population.map(Population::name))),
 ];
 
-fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write) -> Result<(), ExportError> {
+fn said(value: Option<impl ToString>) -> String {
+    value.map(|v| v.to_string()).unwrap_or_default()
+}
+
+pub(super) fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write) -> Result<(), ExportError> {
     let record = finite::record(record);
     let params: BTreeSet<&String> = record.metrics.iter().flat_map(|m| m.params.keys()).collect();
     // A parameter that is called as one of the fixed columns is told from it.
-    let head = |p: &&String| if HEADS.contains(&p.as_str()) { format!("param_{p}") } else { (*p).clone() };
-    let heads = HEADS.iter().map(|h| (*h).to_owned());
-    line(out, &heads.chain(params.iter().map(head)).collect::<Vec<_>>())?;
+    let is_fixed = |p: &String| COLUMNS.iter().any(|(head, _)| head == p);
+    let head = |p: &&String| if is_fixed(p) { format!("param_{p}") } else { (*p).clone() };
+    let heads = COLUMNS.iter().map(|(head, _)| (*head).to_owned());
+    line(out, heads.chain(params.iter().map(head)))?;
     for m in &record.metrics {
-        let number = |v: Option<f64>| v.map_or_else(String::new, |v| format!("{v}"));
-        let ci = m.ci.as_ref();
-        let mut fields = vec![
-            m.id.clone(),
-            m.unit.ucum().to_owned(),
-            format!("{:?}", m.better).to_lowercase(),
-            number(m.value),
-            number(ci.map(|c| c.low)),
-            number(ci.map(|c| c.high)),
-            number(ci.map(|c| c.level)),
-            ci.map_or_else(String::new, |c| c.method.clone()),
-            m.n.to_string(),
-            number(m.max),
-            m.estimator.clone(),
-            label::quality(m.quality).to_owned(),
-            m.flags.join(" "),
-            m.why.clone().unwrap_or_default(),
-            m.population.map_or("", Population::name).to_owned(),
-        ];
-        let value = |p: &&String| m.params.get(*p).map_or_else(String::new, ToString::to_string);
-        fields.extend(params.iter().map(value));
-        line(out, &fields)?;
+        let params = params.iter().map(|p| said(m.params.get(*p)));
+        line(out, COLUMNS.iter().map(|(_, of)| of(m)).chain(params))?;
     }
     Ok(())
 }
 
-fn line(out: &mut dyn io::Write, fields: &[String]) -> io::Result<()> {
-    let quoted: Vec<String> = fields.iter().map(|f| quote(f)).collect();
+fn line(out: &mut dyn io::Write, fields: impl Iterator<Item = String>) -> io::Result<()> {
+    let quoted: Vec<String> = fields.map(|f| quote(&f)).collect();
     write!(out, "{}\r\n", quoted.join(","))
 }
 

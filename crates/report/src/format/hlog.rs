@@ -10,24 +10,15 @@ use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 use machmeter_data::{Record, Table};
 
-use super::{ExportError, Format, gaps};
+use super::{ExportError, gaps};
 use crate::pictures;
 use machmeter_data::gaps::Gaps;
-
-/// The registry's row.
-pub(super) const FORMAT: Format = Format {
-    name: "hlog",
-    extension: "hlog",
-    description: "Gap durations as an HdrHistogram interval log, one tag per CPU.",
-    is_of_figures: false,
-    write,
-};
 
 /// Three significant digits, the habit of the format's tools.
 const DIGITS: u8 = 3;
 const INTERVALS: usize = 10;
 
-fn write(record: &Record, tables: &[Table], out: &mut dyn io::Write) -> Result<(), ExportError> {
+pub(super) fn write(record: &Record, tables: &[Table], out: &mut dyn io::Write) -> Result<(), ExportError> {
     let gaps = gaps(tables, "hlog")?;
     let mut out = out;
     let mut serializer = V2DeflateSerializer::new();
@@ -73,11 +64,9 @@ fn histogram_of(gaps: &Gaps<'_>, rows: &[usize], cpu: i32) -> Result<Histogram<u
     let mut histogram =
         Histogram::<u64>::new(DIGITS).map_err(|e| io::Error::other(format!("histogram: {e}")))?;
     for &i in rows.iter().filter(|i| gaps.cpu[**i] == cpu) {
-        histogram.record(gaps.duration_ns(i).round() as u64).map_err(|e| ExportError::BadRow {
-            table: "noise_gaps",
-            row: i,
-            what: e.to_string(),
-        })?;
+        histogram
+            .record(gaps.duration_ns(i).round() as u64)
+            .map_err(|e| ExportError::BadRow { row: i, what: e.to_string() })?;
     }
     Ok(histogram)
 }

@@ -4,23 +4,14 @@ use std::io;
 
 use machmeter_data::{Record, Table};
 
+use super::ExportError;
 use super::loggps::{Link, links};
-use super::{ExportError, Format};
-
-/// The registry's row.
-pub(super) const FORMAT: Format = Format {
-    name: "loggopsim",
-    extension: "txt",
-    description: "Options -L -o -g -G -S of LogGOPSim and ATLAHS, a line for each link.",
-    is_of_figures: true,
-    write,
-};
 
 /// G off by more than this in whole numbers is told.
 const ROUNDED: f64 = 0.01;
 
-fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write) -> Result<(), ExportError> {
-    let links = links(record, FORMAT.name)?;
+pub(super) fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write) -> Result<(), ExportError> {
+    let links = links(record, "loggopsim")?;
     writeln!(out, "# {} {}: {}", record.tool.name, record.tool.version, record.run.started)?;
     writeln!(
         out,

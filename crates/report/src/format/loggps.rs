@@ -116,13 +116,7 @@ mod tests {
     }
 
     fn empty() -> Record {
-        let tool = Tool {
-            name: "machmeter".to_owned(),
-            version: "1".to_owned(),
-            commit: None,
-            target: "test".to_owned(),
-            rustc: None,
-        };
+        let tool = Tool { name: "machmeter".to_owned(), version: "1".to_owned(), ..Tool::default() };
         Record::new("x".to_owned(), tool, Run::default())
     }
 

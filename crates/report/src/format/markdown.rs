@@ -1,34 +1,25 @@
 //! Metrics as a Markdown table that fits into a mail: at most 80 columns.
 
+use std::collections::BTreeSet;
 use std::io;
 
 use machmeter_data::quantity::digits;
 use machmeter_data::shape::Matrix;
 use machmeter_data::summary::Row;
-use machmeter_data::{Metric, Record, Shape, Table};
+use machmeter_data::{Metric, Record, Shape, Table, finite};
 
-use super::{ExportError, Format};
+use super::ExportError;
 use crate::identity::Identity;
 use crate::label;
-use crate::terminal::wrap;
-use machmeter_data::finite;
-
-/// The registry's row.
-pub(super) const FORMAT: Format = Format {
-    name: "markdown",
-    extension: "md",
-    description: "Metrics as a Markdown table of at most 80 columns, for mails and issues.",
-    is_of_figures: true,
-    write,
-};
+use crate::terminal::{parts, wrap};
 
 /// Widths of the columns; with bars and spaces 80 at most.
 const WIDTHS: [usize; 4] = [42, 10, 8, 7];
 
-fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write) -> Result<(), ExportError> {
+pub(super) fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write) -> Result<(), ExportError> {
     let record = finite::record(record);
     let id = Identity::of(&record);
-    writeln!(out, "{}", clip(&id.line().replace('\n', " "), 80))?;
+    writeln!(out, "{}", label::clipped(&id.line().replace('\n', " "), 80))?;
     writeln!(out, "{} {}, {}\n", record.tool.name, record.tool.version, record.run.started)?;
     summary(out, &record)?;
     for d in &record.datasets {
@@ -38,27 +29,20 @@ fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write) -> Result<
             matrix(out, &d.title, m)?;
         }
     }
-    row(out, &["metric", "value", "+-", "n"].map(str::to_owned))?;
-    let rule: Vec<String> = WIDTHS
-        .iter()
-        .enumerate()
-        .map(|(i, w)| if i == 0 { "-".repeat(*w) } else { format!("{}:", "-".repeat(w - 1)) })
-        .collect();
-    writeln!(out, "| {} |", rule.join(" | "))?;
+    let columns = Columns { widths: WIDTHS.to_vec(), left: 1 };
+    writeln!(out, "{}\n{}", columns.row(&["metric", "value", "+-", "n"]), columns.rule())?;
     for m in &record.metrics {
         let value = if m.flags.is_empty() { label::value(m) } else { format!("{} !", label::value(m)) };
         let name = if m.is_shared() { format!("~ {}", name(m)) } else { name(m) };
-        row(out, &[name, value, half_width(m), m.n.to_string()])?;
+        let cells = [name, value, half_width(m), m.n.to_string()];
+        writeln!(out, "{}", columns.row(&[0, 1, 2, 3].map(|i| clean(&cells[i], WIDTHS[i]))))?;
     }
     if record.metrics.iter().any(Metric::is_shared) {
         writeln!(out, "\n~ core shared: too few samples without another hardware thread at work")?;
     }
-    if record.metrics.iter().any(|m| !m.flags.is_empty()) {
-        let mut codes: Vec<&str> =
-            record.metrics.iter().flat_map(|m| m.flags.iter().map(String::as_str)).collect();
-        codes.sort_unstable();
-        codes.dedup();
-        writeln!(out, "\n! weakened by {}", codes.join(", "))?;
+    let codes: BTreeSet<&str> = record.metrics.iter().flat_map(|m| &m.flags).map(String::as_str).collect();
+    if !codes.is_empty() {
+        writeln!(out, "\n! weakened by {}", Vec::from_iter(codes).join(", "))?;
     }
     writeln!(out, "\n+- is the farther end of the interval, as a share of the value.")?;
     Ok(())
@@ -74,55 +58,40 @@ fn summary(out: &mut dyn io::Write, record: &Record) -> io::Result<()> {
     if rows.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\n| {:<10} | {:<34} | {:>16} | {:>7} |", "", "what", "figure", "+-")?;
-    writeln!(out, "| {} | {} | {}: | {}: |", "-".repeat(10), "-".repeat(34), "-".repeat(15), "-".repeat(6))?;
+    let columns = Columns { widths: vec![10, 34, 16, 7], left: 2 };
+    writeln!(out, "\n{}\n{}", columns.row(&["", "what", "figure", "+-"]), columns.rule())?;
     for row in rows {
         let Some(told) = row.told(&record.metrics) else { continue };
-        let clean = |text: &str, room| clip(&text.replace('|', "/").replace('\n', " "), room);
-        let name = clean(&told.name, 34);
         let mark = if told.is_shared { "~ " } else { "" };
         let figures = clean(&format!("{mark}{}", told.figures), 16);
         let half_width = told.half_width.unwrap_or_default();
-        writeln!(out, "| {:<10} | {name:<34} | {figures:>16} | {half_width:>7} |", clean(&row.section, 10))?;
+        let cells = [clean(&row.section, 10), clean(&told.name, 34), figures, half_width];
+        writeln!(out, "{}", columns.row(&cells))?;
     }
     writeln!(out)
 }
 
 /// A matrix of named things under its title, in parts of at most 80 columns.
 fn matrix(out: &mut dyn io::Write, title: &str, m: &Matrix) -> io::Result<()> {
-    writeln!(out, "{}\n", clip(&label::headed(title, &m.cell.label).replace('\n', " "), 80))?;
-    let clean = |text: &str| clip(&text.replace('|', "/").replace('\n', " "), 16);
+    writeln!(out, "{}\n", label::clipped(&label::headed(title, &m.cell.label).replace('\n', " "), 80))?;
     let mut lines: Vec<Vec<String>> = vec![std::iter::once(String::new()).chain(label::columns(m)).collect()];
     for (name, cells) in m.rows.iter().zip(&m.values) {
         let figures = cells.iter().map(|v| v.map_or_else(|| "-".to_owned(), |v| label::cell(v, m.cell.unit)));
         lines.push(std::iter::once(name.clone()).chain(figures).collect());
     }
-    let lines: Vec<Vec<String>> = lines.iter().map(|l| l.iter().map(|c| clean(c)).collect()).collect();
+    let lines: Vec<Vec<String>> = lines.iter().map(|l| l.iter().map(|c| clean(c, 16)).collect()).collect();
     let widths: Vec<usize> = (0..=m.width())
         .map(|c| lines.iter().filter_map(|l| l.get(c)).map(|t| t.chars().count()).max().unwrap_or(0).max(2))
         .collect();
     // A cell takes its text, two spaces and a bar.
-    let mut from = 1;
-    while from < widths.len() {
-        let mut used = widths[0] + 4;
-        let fits = |w: &&usize| {
-            used += **w + 3;
-            used <= 80
-        };
-        let to = from + widths[from..].iter().take_while(fits).count().max(1);
-        let part = |cells: &[String]| {
-            let figures: Vec<String> =
-                (from..to).map(|c| format!("{:>w$}", cells[c], w = widths[c])).collect();
-            format!("| {:<w$} | {} |", cells[0], figures.join(" | "), w = widths[0])
-        };
-        writeln!(out, "{}", part(&lines[0]))?;
-        let rule: Vec<String> = (from..to).map(|c| format!("{}:", "-".repeat(widths[c] - 1))).collect();
-        writeln!(out, "| {} | {} |", "-".repeat(widths[0]), rule.join(" | "))?;
+    for part in parts(&widths[1..], 76_usize.saturating_sub(widths[0]), 3) {
+        let of = |all: &[String]| [&all[..1], &all[1..][part.clone()]].concat();
+        let columns = Columns { widths: [&widths[..1], &widths[1..][part.clone()]].concat(), left: 1 };
+        writeln!(out, "{}\n{}", columns.row(&of(&lines[0])), columns.rule())?;
         for l in &lines[1..] {
-            writeln!(out, "{}", part(l))?;
+            writeln!(out, "{}", columns.row(&of(l)))?;
         }
         writeln!(out)?;
-        from = to;
     }
     Ok(())
 }
@@ -147,23 +116,32 @@ fn half_width(m: &Metric) -> String {
     }
 }
 
-fn row(out: &mut dyn io::Write, cells: &[String; 4]) -> io::Result<()> {
-    let cells: Vec<String> = cells
-        .iter()
-        .zip(WIDTHS)
-        .enumerate()
-        .map(|(i, (c, w))| {
-            let text = clip(&c.replace('|', "/").replace('\n', " "), w);
-            if i == 0 { format!("{text:<w$}") } else { format!("{text:>w$}") }
-        })
-        .collect();
-    writeln!(out, "| {} |", cells.join(" | "))
+/// A table: widths of its columns, and how many from the first on stand left.
+struct Columns {
+    widths: Vec<usize>,
+    left: usize,
 }
 
-/// At most `room` characters; what is cut ends in two dots.
-fn clip(text: &str, room: usize) -> String {
-    if text.chars().count() <= room {
-        return text.to_owned();
+impl Columns {
+    fn row(&self, cells: &[impl AsRef<str>]) -> String {
+        let cell = |(i, (cell, w)): (usize, (&_, &usize))| {
+            let text = AsRef::<str>::as_ref(cell);
+            if i < self.left { format!("{text:<w$}") } else { format!("{text:>w$}") }
+        };
+        let cells: Vec<String> = cells.iter().zip(&self.widths).enumerate().map(cell).collect();
+        format!("| {} |", cells.join(" | "))
     }
-    text.chars().take(room - 2).collect::<String>() + ".."
+
+    /// The line below the headings; a colon puts figures right.
+    fn rule(&self) -> String {
+        let line = |(i, w): (usize, &usize)| {
+            if i < self.left { "-".repeat(*w) } else { "-".repeat(w - 1) + ":" }
+        };
+        self.row(&self.widths.iter().enumerate().map(line).collect::<Vec<_>>())
+    }
+}
+
+/// Text without what ends a cell, at most `room` characters.
+fn clean(text: &str, room: usize) -> String {
+    label::clipped(&text.replace('|', "/").replace('\n', " "), room)
 }

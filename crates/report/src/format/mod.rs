@@ -1,13 +1,13 @@
 //! Exporters: one file per format, one line in the registry.
 
-pub mod csv;
-pub mod hlog;
+mod csv;
+mod hlog;
 mod loggopsim;
 mod loggps;
-pub mod markdown;
+mod markdown;
 mod ng_out;
-pub mod openmetrics;
-pub mod perfetto;
+mod openmetrics;
+mod perfetto;
 mod protobuf;
 mod simgrid;
 
@@ -20,29 +20,18 @@ use thiserror::Error;
 /// Why an export failed.
 #[derive(Debug, Error)]
 pub enum ExportError {
-    /// The record's raw samples lack what the format needs.
+    /// The record's raw samples lack these columns or notes.
     #[error(
-        "{format} needs the raw table {table} with {needs}; export from a run that kept its samples (not --no-raw)"
+        "{format} needs the raw table {} with {needs}; export from a run that kept its samples (not --no-raw)",
+        GAPS
     )]
-    MissingTable {
-        format: &'static str,
-        table: &'static str,
-        /// Columns or notes that were looked for.
-        needs: &'static str,
-    },
+    MissingTable { format: &'static str, needs: &'static str },
+    /// The record lacks these figures.
     #[error("{format} needs {needs}, and the record has none")]
-    NoFigures {
-        format: &'static str,
-        /// Figures that were looked for, and what measures them.
-        needs: &'static str,
-    },
-    #[error("table {table}, row {row}: {what}")]
-    BadRow {
-        table: &'static str,
-        /// Row, from 0.
-        row: usize,
-        what: String,
-    },
+    NoFigures { format: &'static str, needs: &'static str },
+    /// A row, from 0.
+    #[error("table {}, row {row}: {what}", GAPS)]
+    BadRow { row: usize, what: String },
     #[error(transparent)]
     Write(#[from] io::Error),
 }
@@ -61,14 +50,62 @@ pub struct Format {
 
 /// All formats, sorted by name.
 pub const FORMATS: &[Format] = &[
-    csv::FORMAT,
-    hlog::FORMAT,
-    loggopsim::FORMAT,
-    markdown::FORMAT,
-    ng_out::FORMAT,
-    openmetrics::FORMAT,
-    perfetto::FORMAT,
-    simgrid::FORMAT,
+    Format {
+        name: "csv",
+        extension: "csv",
+        description: "Metrics as comma-separated values, one row each with interval, n and unit, a column per parameter.",
+        is_of_figures: true,
+        write: csv::write,
+    },
+    Format {
+        name: "hlog",
+        extension: "hlog",
+        description: "Gap durations as an HdrHistogram interval log, one tag per CPU.",
+        is_of_figures: false,
+        write: hlog::write,
+    },
+    Format {
+        name: "loggopsim",
+        extension: "txt",
+        description: "Options -L -o -g -G -S of LogGOPSim and ATLAHS, a line for each link.",
+        is_of_figures: true,
+        write: loggopsim::write,
+    },
+    Format {
+        name: "markdown",
+        extension: "md",
+        description: "Metrics as a Markdown table of at most 80 columns, for mails and issues.",
+        is_of_figures: true,
+        write: markdown::write,
+    },
+    Format {
+        name: "ng-out",
+        extension: "out",
+        description: "Netgauge's columns of LogGP (ng.out), one link after the other, in us.",
+        is_of_figures: true,
+        write: ng_out::write,
+    },
+    Format {
+        name: "openmetrics",
+        extension: "prom",
+        description: "Metrics as OpenMetrics text in SI base units, for Prometheus and its textfile collector.",
+        is_of_figures: true,
+        write: openmetrics::write,
+    },
+    Format {
+        name: "perfetto",
+        extension: "pftrace",
+        description: "Gaps as slices per CPU, those under 1 us and windows as counters, a native Perfetto trace.",
+        is_of_figures: false,
+        write: perfetto::write,
+    },
+    Format {
+        name: "simgrid",
+        extension: "xml",
+        description: "A SimGrid platform of two hosts and a link: smpi/os, smpi/or, factors, thresholds.",
+        is_of_figures: true,
+        write: simgrid::write,
+    },
 ];
 
 /// The format called `name`.
@@ -78,9 +115,9 @@ pub fn by_name(name: &str) -> Option<&'static Format> {
 
 fn gaps<'a>(tables: &'a [Table], format: &'static str) -> Result<Gaps<'a>, ExportError> {
     Gaps::find(tables).map_err(|e| match e {
-        GapsError::Missing(needs) => ExportError::MissingTable { format, table: GAPS, needs },
+        GapsError::Missing(needs) => ExportError::MissingTable { format, needs },
         GapsError::EndsBeforeStart(row) => {
-            ExportError::BadRow { table: GAPS, row, what: "the gap ends before it starts".into() }
+            ExportError::BadRow { row, what: "the gap ends before it starts".into() }
         }
     })
 }

@@ -5,23 +5,14 @@ use std::io;
 use machmeter_data::shape::CurveRow;
 use machmeter_data::{Record, Shape, Table};
 
+use super::ExportError;
 use super::loggps::links;
-use super::{ExportError, Format};
-
-/// The registry's row.
-pub(super) const FORMAT: Format = Format {
-    name: "ng-out",
-    extension: "out",
-    description: "Netgauge's columns of LogGP (ng.out), one link after the other, in us.",
-    is_of_figures: true,
-    write,
-};
 
 /// Messages of a train.
 const TRAIN: f64 = 16.0;
 
-fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write) -> Result<(), ExportError> {
-    let links = links(record, FORMAT.name)?;
+pub(super) fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write) -> Result<(), ExportError> {
+    let links = links(record, "ng-out")?;
     writeln!(out, "# {} {}: {}", record.tool.name, record.tool.version, record.run.started)?;
     writeln!(
         out,

@@ -3,20 +3,10 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use machmeter_data::{Metric, Record, Table, Unit};
+use machmeter_data::{Metric, Record, Table, Unit, finite};
 
-use super::{ExportError, Format};
+use super::ExportError;
 use crate::identity::Identity;
-use machmeter_data::finite;
-
-/// The registry's row.
-pub(super) const FORMAT: Format = Format {
-    name: "openmetrics",
-    extension: "prom",
-    description: "Metrics as OpenMetrics text in SI base units, for Prometheus and its textfile collector.",
-    is_of_figures: true,
-    write,
-};
 
 /// Name of the base unit and the factor to it. Counts and densities have no unit name of their own.
 const fn base(unit: Unit) -> (&'static str, f64) {
@@ -35,7 +25,7 @@ const fn base(unit: Unit) -> (&'static str, f64) {
     }
 }
 
-fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write) -> Result<(), ExportError> {
+pub(super) fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write) -> Result<(), ExportError> {
     let record = finite::record(record);
     let host = format!("host=\"{}\"", escape(&Identity::of(&record).name));
     // A family may appear once only, so metrics of one id are gathered wherever they stand.

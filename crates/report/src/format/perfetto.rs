@@ -7,21 +7,11 @@ use std::collections::BTreeMap;
 use std::io;
 
 use machmeter_data::shape::Series;
-use machmeter_data::{Record, Shape, Table, Unit};
+use machmeter_data::{Record, Shape, Table, Unit, finite};
 
 use super::protobuf::Message;
-use super::{ExportError, Format, gaps};
-use machmeter_data::finite;
+use super::{ExportError, gaps};
 use machmeter_data::gaps::Gaps;
-
-/// The registry's row.
-pub(super) const FORMAT: Format = Format {
-    name: "perfetto",
-    extension: "pftrace",
-    description: "Gaps as slices per CPU, those under 1 us and windows as counters, a native Perfetto trace.",
-    is_of_figures: false,
-    write,
-};
 
 mod packet {
     pub(super) const TIMESTAMP: u32 = 8;
@@ -55,7 +45,7 @@ const FIRST_CPU_TRACK: u64 = 1_000;
 const FIRST_SHORT_TRACK: u64 = 500_000;
 const FIRST_COUNTER_TRACK: u64 = 1_000_000;
 
-fn write(record: &Record, tables: &[Table], out: &mut dyn io::Write) -> Result<(), ExportError> {
+pub(super) fn write(record: &Record, tables: &[Table], out: &mut dyn io::Write) -> Result<(), ExportError> {
     let record = finite::record(record);
     let gaps = gaps(tables, "perfetto")?;
     let root = Message::default().number(descriptor::UUID, ROOT_TRACK).text(descriptor::NAME, "machmeter");
@@ -77,16 +67,25 @@ fn put(out: &mut dyn io::Write, packet: &Message) -> io::Result<()> {
     out.write_all(Message::default().message(1, &packet).as_bytes())
 }
 
+fn describe(out: &mut dyn io::Write, track: &Message) -> io::Result<()> {
+    put(out, &Message::default().message(packet::TRACK_DESCRIPTOR, track))
+}
+
+fn track_of(number: u64, name: &str) -> Message {
+    let named = Message::default().number(descriptor::UUID, number).text(descriptor::NAME, name);
+    named.number(descriptor::PARENT, ROOT_TRACK)
+}
+
+fn event_of(kind: u64, track: u64) -> Message {
+    Message::default().number(event::KIND, kind).number(event::TRACK, track)
+}
+
 fn slices(out: &mut dyn io::Write, gaps: &Gaps<'_>, tables: &[Table]) -> io::Result<()> {
     let names = tables.iter().find(|t| t.name == "noise_sources").and_then(|t| t.texts("name"));
     let sources = gaps.table.i32s("source");
     for cpu in gaps.cpus() {
         let track = FIRST_CPU_TRACK + u64::try_from(cpu).unwrap_or(0);
-        let described = Message::default()
-            .number(descriptor::UUID, track)
-            .text(descriptor::NAME, &format!("CPU {cpu} gaps"))
-            .number(descriptor::PARENT, ROOT_TRACK);
-        put(out, &Message::default().message(packet::TRACK_DESCRIPTOR, &described))?;
+        describe(out, &track_of(track, &format!("CPU {cpu} gaps")))?;
         let mut rows: Vec<usize> = (0..gaps.cpu.len()).filter(|i| gaps.cpu[*i] == cpu).collect();
         rows.sort_by_key(|i| gaps.start_ticks[*i]);
         let (short, long): (Vec<usize>, Vec<usize>) =
@@ -95,14 +94,9 @@ fn slices(out: &mut dyn io::Write, gaps: &Gaps<'_>, tables: &[Table]) -> io::Res
         for i in long {
             let source = sources.and_then(|s| usize::try_from(s[i]).ok());
             let name = source.and_then(|s| names?.get(s)).map_or("detour", String::as_str);
-            let begin = Message::default()
-                .number(event::KIND, event::BEGIN)
-                .number(event::TRACK, track)
-                .text(event::NAME, name);
-            let end = Message::default().number(event::KIND, event::END).number(event::TRACK, track);
             let start_ns = gaps.start_ns(i);
-            timed(out, start_ns, &begin)?;
-            timed(out, start_ns + gaps.duration_ns(i), &end)?;
+            timed(out, start_ns, &event_of(event::BEGIN, track).text(event::NAME, name))?;
+            timed(out, start_ns + gaps.duration_ns(i), &event_of(event::END, track))?;
         }
     }
     Ok(())
@@ -114,12 +108,8 @@ fn counted(out: &mut dyn io::Write, gaps: &Gaps<'_>, rows: &[usize], cpu: i32) -
         return Ok(());
     }
     let track = FIRST_SHORT_TRACK + u64::try_from(cpu).unwrap_or(0);
-    let described = Message::default()
-        .number(descriptor::UUID, track)
-        .text(descriptor::NAME, &format!("CPU {cpu} gaps under 1 us, per ms"))
-        .number(descriptor::PARENT, ROOT_TRACK)
-        .message(descriptor::COUNTER, &Message::default());
-    put(out, &Message::default().message(packet::TRACK_DESCRIPTOR, &described))?;
+    let described = track_of(track, &format!("CPU {cpu} gaps under 1 us, per ms"));
+    describe(out, &described.message(descriptor::COUNTER, &Message::default()))?;
     let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
     for i in rows {
         let at = (gaps.start_ns(*i).max(0.0) / COUNTED_NS) as u64;
@@ -128,10 +118,7 @@ fn counted(out: &mut dyn io::Write, gaps: &Gaps<'_>, rows: &[usize], cpu: i32) -
         counts.entry(at + 1).or_default();
     }
     for (at, count) in counts {
-        let value = Message::default()
-            .number(event::KIND, event::COUNTER)
-            .number(event::TRACK, track)
-            .double(event::DOUBLE_VALUE, count as f64);
+        let value = event_of(event::COUNTER, track).double(event::DOUBLE_VALUE, count as f64);
         timed(out, at as f64 * COUNTED_NS, &value)?;
     }
     Ok(())
@@ -147,17 +134,11 @@ fn counters(out: &mut dyn io::Write, title: &str, series: &Series, first: u64) -
     let mut track = first;
     let (factor, unit) = if series.y.unit == Unit::One { (100.0, "%") } else { (1.0, series.y.unit.ucum()) };
     for row in &series.rows {
-        let described = Message::default()
-            .number(descriptor::UUID, track)
-            .text(descriptor::NAME, &format!("{title}, {}", row.name))
-            .number(descriptor::PARENT, ROOT_TRACK)
-            .message(descriptor::COUNTER, &Message::default().text(descriptor::COUNTER_UNIT_NAME, unit));
-        put(out, &Message::default().message(packet::TRACK_DESCRIPTOR, &described))?;
+        let counter = Message::default().text(descriptor::COUNTER_UNIT_NAME, unit);
+        let described = track_of(track, &format!("{title}, {}", row.name));
+        describe(out, &described.message(descriptor::COUNTER, &counter))?;
         for (i, mean) in row.mean.iter().enumerate() {
-            let value = Message::default()
-                .number(event::KIND, event::COUNTER)
-                .number(event::TRACK, track)
-                .double(event::DOUBLE_VALUE, mean * factor);
+            let value = event_of(event::COUNTER, track).double(event::DOUBLE_VALUE, mean * factor);
             timed(out, series.start_ns + series.step_ns * i as f64, &value)?;
         }
         track += 1;

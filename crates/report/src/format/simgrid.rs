@@ -1,24 +1,14 @@
 //! Properties of a `SimGrid` platform: overheads by size (`smpi/os`, `smpi/or`), factors of bandwidth and latency, thresholds, and a link.
 
-use std::fmt::Write as _;
 use std::io;
 
 use machmeter_data::{Record, Table};
 
+use super::ExportError;
 use super::loggps::{Link, Range, links};
-use super::{ExportError, Format};
 
-/// The registry's row.
-pub(super) const FORMAT: Format = Format {
-    name: "simgrid",
-    extension: "xml",
-    description: "A SimGrid platform of two hosts and a link: smpi/os, smpi/or, factors, thresholds.",
-    is_of_figures: true,
-    write,
-};
-
-fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write) -> Result<(), ExportError> {
-    let links = links(record, FORMAT.name)?;
+pub(super) fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write) -> Result<(), ExportError> {
+    let links = links(record, "simgrid")?;
     writeln!(out, "<?xml version='1.0'?>")?;
     writeln!(out, "<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">")?;
     writeln!(out, "<!-- {} {}: {} -->", record.tool.name, record.tool.version, record.run.started)?;
@@ -35,37 +25,19 @@ fn write(record: &Record, _tables: &[Table], out: &mut dyn io::Write) -> Result<
     one(chosen, out)
 }
 
-/// `from:value:0;...` in seconds, of the ranges that have it.
-fn overheads(link: &Link, of: impl Fn(&Range) -> Option<f64>) -> String {
-    let mut text = String::new();
-    for range in &link.ranges {
-        if let Some(ns) = of(range) {
-            let from = if text.is_empty() { 0 } else { range.from_bytes };
-            let separator = if text.is_empty() { "" } else { ";" };
-            let _ = write!(text, "{separator}{from}:{:.5e}:0", ns * 1e-9);
-        }
-    }
-    text
-}
-
-/// `from:factor;...` of the bandwidth of long messages.
-fn factors(link: &Link, per_byte: f64) -> String {
-    let mut text = String::new();
-    for range in &link.ranges {
-        if let Some(own) = range.per_byte.filter(|g| *g > 0.0) {
-            let from = if text.is_empty() { 0 } else { range.from_bytes };
-            let separator = if text.is_empty() { "" } else { ";" };
-            let _ = write!(text, "{separator}{from}:{:.4}", per_byte / own);
-        }
-    }
-    text
+/// `from:value;...` of the ranges that have a value; the first begins at 0.
+fn by_size(link: &Link, value: impl Fn(&Range) -> Option<String>) -> String {
+    let found: Vec<_> = link.ranges.iter().filter_map(|r| Some((r.from_bytes, value(r)?))).collect();
+    let text =
+        |(i, (from, value)): (usize, &(u64, String))| format!("{}:{value}", if i == 0 { 0 } else { *from });
+    found.iter().enumerate().map(text).collect::<Vec<_>>().join(";")
 }
 
 fn one(link: &Link, out: &mut dyn io::Write) -> Result<(), ExportError> {
     let name = link.name();
     let Some(per_byte) = link.per_byte() else {
         let needs = "a time per byte of this link, which is below resolution";
-        return Err(ExportError::NoFigures { format: FORMAT.name, needs });
+        return Err(ExportError::NoFigures { format: "simgrid", needs });
     };
     let first = &link.ranges[0];
     let latency_s = first.latency_ns.unwrap_or(0.0) * 1e-9;
@@ -80,9 +52,12 @@ fn one(link: &Link, out: &mut dyn io::Write) -> Result<(), ExportError> {
         }
         writeln!(out, "    <prop id=\"{id}\" value=\"{value}\"/>")
     };
-    prop("smpi/os", overheads(link, |r| r.send_ns))?;
-    prop("smpi/or", overheads(link, |r| r.recv_ns))?;
-    prop("network/bandwidth-factor", factors(link, per_byte))?;
+    // An overhead of a fixed part alone, s.
+    let overhead = |ns: f64| format!("{:.5e}:0", ns * 1e-9);
+    let factor = |own: f64| format!("{:.4}", per_byte / own);
+    prop("smpi/os", by_size(link, |r| r.send_ns.map(overhead)))?;
+    prop("smpi/or", by_size(link, |r| r.recv_ns.map(overhead)))?;
+    prop("network/bandwidth-factor", by_size(link, |r| r.per_byte.filter(|g| *g > 0.0).map(factor)))?;
     prop("network/latency-factor", "0:1".to_owned())?;
     if let Some(bytes) = link.threshold_bytes {
         prop("smpi/async-small-thresh", format!("{bytes:.0}"))?;

@@ -4,7 +4,6 @@ use machmeter_data::record::Finding;
 use machmeter_data::summary::Row;
 use machmeter_data::{Dataset, Record, Shape};
 
-use super::page::{Page, put};
 use super::{esc, figures, heat, trust};
 use crate::{machine, pictures};
 
@@ -36,7 +35,7 @@ pub(super) fn title(probe: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-pub(super) fn all(page: &mut Page, record: &Record) {
+pub(super) fn all(page: &mut String, record: &Record) {
     let at_glance = pictures::datasets(record);
     for name in probes(record) {
         chapter(page, record, name, &at_glance);
@@ -44,7 +43,7 @@ pub(super) fn all(page: &mut Page, record: &Record) {
 }
 
 /// What stands `at_glance` is drawn there; here the script draws it.
-fn chapter(page: &mut Page, record: &Record, name: &str, at_glance: &[usize]) {
+fn chapter(page: &mut String, record: &Record, name: &str, at_glance: &[usize]) {
     let anchor = esc(name);
     put!(
         page,
@@ -68,15 +67,15 @@ fn chapter(page: &mut Page, record: &Record, name: &str, at_glance: &[usize]) {
     if !rest.is_empty() {
         put!(page, "<details class=\"more\"><summary>{} more pictures and tables</summary>", rest.len());
         figures::several(page, &rest);
-        page.raw("</details>");
+        page.push_str("</details>");
     }
     let findings: Vec<&Finding> = record.findings.iter().filter(|f| probe(&f.id) == name).collect();
     trust::findings(page, &findings);
-    page.raw("</section>");
+    page.push_str("</section>");
 }
 
 /// The machine as boxes, in the chapter of the probe that measured its levels; tells whether it is there.
-fn boxes(page: &mut Page, record: &Record, name: &str) -> bool {
+fn boxes(page: &mut String, record: &Record, name: &str) -> bool {
     let ladder = record.summary.rows.iter().find(|r| r.section == "LADDER");
     let is_own = ladder.and_then(|r| r.figures.first()).is_some_and(|f| probe(&f.id) == name);
     let Some((svg, size)) = is_own.then(|| machine::draw(record)).flatten() else { return false };
@@ -101,14 +100,14 @@ fn is_picture(dataset: &Dataset) -> bool {
 }
 
 /// The rows of a probe but those of which a table has all: what, figure, and the farther end of its interval as a share.
-fn rows(page: &mut Page, record: &Record, name: &str) {
+fn rows(page: &mut String, record: &Record, name: &str) {
     let own = |r: &&Row| r.section != "TAKEN" && r.figures.first().is_some_and(|f| probe(&f.id) == name);
     let told: Vec<_> =
         record.summary.rows.iter().filter(own).filter_map(|r| r.told(&record.metrics)).collect();
     if told.is_empty() {
         return;
     }
-    page.raw("<dl class=\"rows\">");
+    page.push_str("<dl class=\"rows\">");
     for t in told {
         let spread = t.half_width.map(|h| format!("± {h}"));
         let shared = t.is_shared.then(|| "core shared".to_owned());
@@ -120,5 +119,5 @@ fn rows(page: &mut Page, record: &Record, name: &str) {
             esc(&t.figures)
         );
     }
-    page.raw("</dl>");
+    page.push_str("</dl>");
 }

@@ -4,11 +4,10 @@ use machmeter_data::Unit;
 use machmeter_data::shape::{Cell, CostTable};
 
 use super::esc;
-use super::page::{Page, put};
 use crate::label;
 
 /// A table; with `bars` its share columns carry them. Figures stand right, words left; the script makes it sortable, by the values of the record.
-pub(super) fn table(page: &mut Page, title: &str, t: &CostTable, bars: bool) {
+pub(super) fn table(page: &mut String, title: &str, t: &CostTable, bars: bool) {
     put!(
         page,
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table class=\"sortable costs\">\
@@ -19,25 +18,24 @@ pub(super) fn table(page: &mut Page, title: &str, t: &CostTable, bars: bool) {
         let class = if label::is_numeric(t, i) { " class=\"num\"" } else { "" };
         put!(page, "<th scope=\"col\"{class}>{}", esc(&c.label));
     }
-    page.raw("</tr></thead><tbody>");
+    page.push_str("</tr></thead><tbody>");
     let largest: Vec<f64> =
         (0..t.columns.len()).map(|i| if bars { largest_share(t, i) } else { 0.0 }).collect();
     for row in &t.rows {
         put!(page, "<tr><th scope=\"row\">{}", esc(&row.name));
         for (i, column) in t.columns.iter().enumerate() {
-            match (row.cells.get(i), column.unit) {
-                (Some(Cell::Number(v)), unit) => number(page, *v, unit.unwrap_or(Unit::Count), largest[i]),
-                (Some(Cell::Text(text)), _) if label::is_numeric(t, i) => put!(page, "<td>{}", esc(text)),
-                (Some(Cell::Text(text)), _) => put!(page, "<td class=\"text\">{}", esc(text)),
-                (Some(Cell::Empty(())) | None, _) if label::is_numeric(t, i) => {
-                    page.raw("<td class=\"none\">-");
-                }
-                (Some(Cell::Empty(())) | None, _) => page.raw("<td class=\"text none\">-"),
+            let is_text = !label::is_numeric(t, i);
+            match row.cells.get(i) {
+                Some(Cell::Number(v)) => number(page, *v, column.unit.unwrap_or(Unit::Count), largest[i]),
+                Some(Cell::Text(text)) if is_text => put!(page, "<td class=\"text\">{}", esc(text)),
+                Some(Cell::Text(text)) => put!(page, "<td>{}", esc(text)),
+                Some(Cell::Empty(())) | None if is_text => page.push_str("<td class=\"text none\">-"),
+                Some(Cell::Empty(())) | None => page.push_str("<td class=\"none\">-"),
             }
         }
-        page.raw("</tr>");
+        page.push_str("</tr>");
     }
-    page.raw("</tbody></table></div>");
+    page.push_str("</tbody></table></div>");
 }
 
 /// The largest value of a column of shares; zero for columns that get no bars.
@@ -53,7 +51,7 @@ fn largest_share(t: &CostTable, column: usize) -> f64 {
 }
 
 /// The bar stands after its figure, so that bars of one column begin at one line.
-fn number(page: &mut Page, v: f64, unit: Unit, largest: f64) {
+fn number(page: &mut String, v: f64, unit: Unit, largest: f64) {
     put!(page, "<td>{}", esc(&label::amount(v, unit)));
     if largest > 0.0 {
         let width = (v / largest * 60.0).clamp(0.0, 60.0);

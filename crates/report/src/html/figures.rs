@@ -1,42 +1,33 @@
 //! One figure per dataset, by shape: heading, caption, and what can be seen without the script. Tables and small matrices are
 //! whole; of the pictures the first of each probe is drawn, there or at the glance; the script draws the others from the record.
 
+use std::mem::discriminant;
+
 use machmeter_data::{Dataset, Shape};
 
 use super::esc;
-use super::page::{Page, put};
 use super::{costs, heat};
 use crate::chart::{self, STATIC_ROWS, Size};
 use crate::label;
 
 /// Columns up to which tables fit side by side.
 const SMALL_COLUMNS: usize = 5;
-/// Rows of pictures side by side up to which all are drawn.
-const SMALL_ROWS: usize = 16;
 
 /// Figures one below the other; those of one kind side by side.
-pub(super) fn several(page: &mut Page, datasets: &[(usize, &Dataset)]) {
-    let mut rest = datasets;
-    while !rest.is_empty() {
-        let (alike, others) = rest.split_at(run_of_alike(rest));
-        match alike {
+pub(super) fn several(page: &mut String, datasets: &[(usize, &Dataset)]) {
+    let alike = |(_, a): &(usize, &Dataset), (_, b): &(usize, &Dataset)| {
+        let is_one_kind = discriminant(&a.shape) == discriminant(&b.shape);
+        a.id == b.id && is_one_kind && is_narrow(&a.shape) && is_narrow(&b.shape)
+    };
+    for run in datasets.chunk_by(alike) {
+        match run {
             [(index, dataset)] => alone(page, *index, dataset, false),
-            _ => side_by_side(page, alike),
+            _ => side_by_side(page, run),
         }
-        rest = others;
     }
 }
 
-/// How many datasets from the first on are one kind for several things (one id, one shape) and fit side by side.
-fn run_of_alike(datasets: &[(usize, &Dataset)]) -> usize {
-    let first = datasets[0].1;
-    let kind = std::mem::discriminant(&first.shape);
-    let alike = |(_, d): &&(usize, &Dataset)| {
-        d.id == first.id && std::mem::discriminant(&d.shape) == kind && is_narrow(&d.shape)
-    };
-    datasets.iter().take_while(alike).count().max(1)
-}
-
+/// Whether several of it fit side by side.
 fn is_narrow(shape: &Shape) -> bool {
     match shape {
         Shape::CostTable(t) => t.columns.len() <= SMALL_COLUMNS,
@@ -46,7 +37,7 @@ fn is_narrow(shape: &Shape) -> bool {
 }
 
 /// A figure; with `is_drawn` its picture is there without the script too.
-pub(super) fn alone(page: &mut Page, index: usize, dataset: &Dataset, is_drawn: bool) {
+pub(super) fn alone(page: &mut String, index: usize, dataset: &Dataset, is_drawn: bool) {
     let params = label::params(&dataset.params);
     let small = if params.is_empty() { String::new() } else { format!(" <small>{}</small>", esc(&params)) };
     open(page, index, dataset);
@@ -56,7 +47,7 @@ pub(super) fn alone(page: &mut Page, index: usize, dataset: &Dataset, is_drawn: 
 }
 
 /// Small figures of one kind in as many columns as there is room for. What they share, title and caption, is said once.
-fn side_by_side(page: &mut Page, datasets: &[(usize, &Dataset)]) {
+fn side_by_side(page: &mut String, datasets: &[(usize, &Dataset)]) {
     let first = datasets[0].1;
     let one_title = datasets.iter().all(|(_, d)| d.title == first.title);
     let one_caption = datasets.iter().all(|(_, d)| d.caption == first.caption);
@@ -66,7 +57,7 @@ fn side_by_side(page: &mut Page, datasets: &[(usize, &Dataset)]) {
     if one_caption {
         put!(page, "<p class=\"quiet caption\">{}</p>", esc(&first.caption));
     }
-    page.raw("<div class=\"multi\">");
+    page.push_str("<div class=\"multi\">");
     for (index, d) in datasets {
         let values: Vec<String> = d.params.values().map(ToString::to_string).collect();
         let tag = if one_title { "h4" } else { "h3" };
@@ -78,10 +69,10 @@ fn side_by_side(page: &mut Page, datasets: &[(usize, &Dataset)]) {
         }
         body(page, d, true, false);
     }
-    page.raw("</div>");
+    page.push_str("</div>");
 }
 
-fn open(page: &mut Page, index: usize, dataset: &Dataset) {
+fn open(page: &mut String, index: usize, dataset: &Dataset) {
     put!(
         page,
         "<figure id=\"fig-{index}\" class=\"fig {}\" data-dataset=\"{index}\" aria-labelledby=\"fig-t-{index}\">",
@@ -89,21 +80,21 @@ fn open(page: &mut Page, index: usize, dataset: &Dataset) {
     );
 }
 
-fn body(page: &mut Page, dataset: &Dataset, small: bool, is_drawn: bool) {
+fn body(page: &mut String, dataset: &Dataset, small: bool, is_drawn: bool) {
     match &dataset.shape {
         Shape::CostTable(t) => costs::table(page, &name_of(dataset), t, !small),
         Shape::Matrix(m) if heat::is_table(m) => heat::table(page, &name_of(dataset), m),
         _ => {
             // What has no interactive form is always drawn.
             if is_drawn || matches!(dataset.shape, Shape::Decades(_)) {
-                picture(page, dataset, small);
+                picture(page, dataset);
             } else {
-                page.raw("<div class=\"plot\"><p class=\"need quiet\">This picture is drawn by the script.</p></div>");
+                page.push_str("<div class=\"plot\"><p class=\"need quiet\">This picture is drawn by the script.</p></div>");
             }
-            page.raw("<details class=\"data\" data-js hidden><summary>Table</summary></details>");
+            page.push_str("<details class=\"data\" data-js hidden><summary>Table</summary></details>");
         }
     }
-    page.raw("</figure>");
+    page.push_str("</figure>");
 }
 
 /// Title and parameters: unlike any other figure's.
@@ -125,16 +116,14 @@ fn shape_name(shape: &Shape) -> &'static str {
     }
 }
 
-fn picture(page: &mut Page, dataset: &Dataset, small: bool) {
+fn picture(page: &mut String, dataset: &Dataset) {
     let size = match &dataset.shape {
         Shape::Matrix(_) => Size { width: 900.0, height: 200.0 },
         // As high as its rows need.
         Shape::Decades(d) => Size { width: 900.0, height: 56.0 + 18.0 * d.rows.len() as f64 },
-        _ if small => Size { width: 500.0, height: 250.0 },
         _ => Size { width: 900.0, height: 320.0 },
     };
-    // Side by side, a color stands for the same name in every picture as long as no row is left out.
-    let reduced = chart::largest_rows(&dataset.shape).filter(|(_, total)| !small || *total > SMALL_ROWS);
+    let reduced = chart::largest_rows(&dataset.shape);
     let shown = reduced.as_ref().map(|(shape, _)| Dataset { shape: shape.clone(), ..dataset.clone() });
     let shown = shown.as_ref().unwrap_or(dataset);
     if matches!(dataset.shape, Shape::Decades(_)) {
@@ -142,12 +131,12 @@ fn picture(page: &mut Page, dataset: &Dataset, small: bool) {
         let name = esc(&name_of(dataset));
         put!(page, "<div class=\"plot\" tabindex=\"0\" role=\"region\" aria-label=\"{name}\">");
     } else {
-        page.raw("<div class=\"plot\">");
+        page.push_str("<div class=\"plot\">");
     }
     if let Some(svg) = chart::draw(shown, size) {
-        page.raw(&svg);
+        page.push_str(&svg);
     }
-    page.raw("</div>");
+    page.push_str("</div>");
     legend(page, &chart::legend(&shown.shape), matches!(dataset.shape, Shape::Scatter(_)));
     if let Some((_, total)) = reduced {
         put!(
@@ -158,24 +147,20 @@ fn picture(page: &mut Page, dataset: &Dataset, small: bool) {
 }
 
 /// Names beside the lines or symbols of their colors.
-pub(super) fn legend(page: &mut Page, names: &[&str], symbols: bool) {
+pub(super) fn legend(page: &mut String, names: &[&str], symbols: bool) {
     if names.is_empty() {
         return;
     }
-    page.raw("<ul class=\"legend static\">");
+    page.push_str("<ul class=\"legend static\">");
     for (i, name) in names.iter().enumerate().take(24) {
         let color = i % 8;
-        put!(page, "<li><svg viewBox=\"0 0 22 12\" aria-hidden=\"true\">");
+        page.push_str("<li><svg viewBox=\"0 0 22 12\" aria-hidden=\"true\">");
         if symbols {
-            put!(page, "<path class=\"point c{color}\" d=\"{}\"/>", chart_symbol(i));
+            put!(page, "<path class=\"point c{color}\" d=\"{}\"/>", chart::symbol(i, 11.0, 6.0));
         } else {
             put!(page, "<path class=\"{}\" d=\"M0 6h22\"/>", chart::line_class(i));
         }
         put!(page, "</svg>{}</li>", esc(name));
     }
-    page.raw("</ul>");
-}
-
-fn chart_symbol(i: usize) -> String {
-    chart::symbol(i, 11.0, 6.0)
+    page.push_str("</ul>");
 }

@@ -3,7 +3,6 @@
 use machmeter_data::shape::Matrix;
 
 use super::esc;
-use super::page::{Page, put};
 use crate::chart::{LEVELS, Levels};
 use crate::label;
 
@@ -16,7 +15,7 @@ pub(super) fn is_table(m: &Matrix) -> bool {
     !m.column_names.is_empty() || m.columns.len() <= COLUMNS && m.columns.len() * m.rows.len() <= CELLS
 }
 
-pub(super) fn table(page: &mut Page, title: &str, m: &Matrix) {
+pub(super) fn table(page: &mut String, title: &str, m: &Matrix) {
     let levels = Levels::of_table(m);
     put!(
         page,
@@ -28,7 +27,7 @@ pub(super) fn table(page: &mut Page, title: &str, m: &Matrix) {
     for name in label::columns(m) {
         put!(page, "<th scope=\"col\">{}", esc(&name));
     }
-    page.raw("</tr></thead><tbody>");
+    page.push_str("</tr></thead><tbody>");
     for (name, row) in m.rows.iter().zip(&m.values) {
         put!(page, "<tr><th scope=\"row\">{}", esc(name));
         for cell in row {
@@ -41,27 +40,27 @@ pub(super) fn table(page: &mut Page, title: &str, m: &Matrix) {
                     esc(&label::exact(*v, m.cell.unit)),
                     esc(&label::cell(*v, m.cell.unit))
                 ),
-                None => page.raw("<td class=\"none\">-"),
+                None => page.push_str("<td class=\"none\">-"),
             }
         }
-        page.raw("</tr>");
+        page.push_str("</tr>");
     }
-    page.raw("</tbody></table></div>");
+    page.push_str("</tbody></table></div>");
     key(page, m, &levels);
 }
 
 /// What the cells are and what the colors stand for.
-fn key(page: &mut Page, m: &Matrix, levels: &Levels) {
+fn key(page: &mut String, m: &Matrix, levels: &Levels) {
     put!(page, "<p class=\"quiet heatkey\">Cells: {}.", esc(&m.cell.label));
     let words = levels.words();
     if words.len() == LEVELS {
-        page.raw(" At least");
+        page.push_str(" At least");
         for (i, word) in words.iter().enumerate() {
             put!(page, " <span class=\"key {}{i}\">{word}</span>", levels.letter());
         }
     }
     if m.values.iter().flatten().any(Option::is_none) {
-        page.raw(" <span class=\"none\">-</span> not measured");
+        page.push_str(" <span class=\"none\">-</span> not measured");
     }
-    page.raw("</p>");
+    page.push_str("</p>");
 }

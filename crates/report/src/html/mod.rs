@@ -4,13 +4,18 @@
 //!
 //! The record is embedded, so that the page is also the data.
 
+/// Adds formatted markup to a page. Tables of figures leave out the end tags of cells, which HTML permits: there are thousands.
+macro_rules! put {
+    ($page:expr, $($parts:tt)*) => {{
+        // Writing to a String can't fail.
+        let _ = std::fmt::Write::write_fmt($page, format_args!($($parts)*));
+    }};
+}
+
 mod chapters;
 mod costs;
-mod embedded;
 mod figures;
 mod heat;
-mod metrics;
-mod page;
 mod tables;
 mod top;
 mod trust;
@@ -18,14 +23,10 @@ mod trust;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use machmeter_data::{Record, Shape};
+use machmeter_data::{Record, Shape, deflated, finite};
 
 use crate::chart::Levels;
 use crate::{budget, digest};
-use machmeter_data::finite;
-use page::{Page, put};
-
-pub(crate) use embedded::data_digest;
 
 const STYLE: &str =
     concat!(include_str!("../../assets/vendor/uplot/uPlot.min.css"), include_str!("../../assets/viewer.css"));
@@ -71,35 +72,47 @@ pub fn render(record: &Record) -> String {
     let mut record = finite::record(record);
     budget::apply(&mut record);
     share_scales(&mut record);
-    let json = embedded::json(&record);
-    let mut page = Page::default();
+    let json = json(&record);
+    let mut page = String::new();
     head(&mut page, &record);
-    page.raw(include_str!("../../assets/icons.svg"));
+    page.push_str(include_str!("../../assets/icons.svg"));
     top::header(&mut page, &record);
-    page.raw("<main>");
+    page.push_str("<main>");
     top::glance(&mut page, &record);
     trust::section(&mut page, &record);
-    page.raw(HINT);
+    page.push_str(HINT);
     chapters::all(&mut page, &record);
-    metrics::section(&mut page, &record);
+    tables::metrics(&mut page, &record);
     tables::machine(&mut page, &record);
     tables::provenance(&mut page, &record, &digest::short(&json));
-    page.raw("</main>");
+    page.push_str("</main>");
     put!(
-        page,
+        &mut page,
         "<footer>Written by {} {}. This file holds its own data: <code>machmeter compare</code> and \
          <code>machmeter report</code> read it like the JSON record.</footer></div></div>",
         esc(&record.tool.name),
         esc(&record.tool.version)
     );
     put!(
-        page,
-        "{}{}</script><script>{}</script></body></html>\n",
-        embedded::OPEN,
-        embedded::block(&json),
+        &mut page,
+        "<script type=\"application/zlib\" id=\"machmeter-record\">{}</script><script>{}</script></body></html>\n",
+        deflated::write(&json),
         SCRIPT.as_str()
     );
-    page.finish()
+    page
+}
+
+/// The record's JSON, which the page embeds deflated.
+fn json(record: &Record) -> String {
+    // Serializing a record can't fail: keys are strings, and there is no I/O.
+    serde_json::to_string(record).unwrap_or_default()
+}
+
+/// Twelve hexadecimal digits over the embedded data of a record, before it is deflated: equal digits, equal data.
+pub(crate) fn data_digest(finite_record: &Record) -> String {
+    let mut record = finite_record.clone();
+    budget::apply(&mut record);
+    digest::short(&json(&record))
 }
 
 /// Matrices of one kind get one scale of colors: what is equal looks equal.
@@ -119,7 +132,7 @@ fn share_scales(record: &mut Record) {
     }
 }
 
-fn head(page: &mut Page, record: &Record) {
+fn head(page: &mut String, record: &Record) {
     let identity = crate::identity::Identity::of(record);
     put!(
         page,

@@ -1,19 +1,36 @@
-//! Machine facts, and where the data came from.
+//! Metrics, machine facts, and where the data came from.
+
+use std::collections::BTreeSet;
 
 use machmeter_data::{Fact, FactState, Record};
 
 use super::esc;
-use super::page::{Page, put};
 use crate::label;
 
-pub(super) fn machine(page: &mut Page, record: &Record) {
-    page.raw("<section id=\"machine\" aria-labelledby=\"h-machine\"><h2 id=\"h-machine\">Machine</h2>");
+/// Metrics: the script lays them out, one line per id, unfolded to a grid and to rows. Without it the page says how to get them.
+pub(super) fn metrics(page: &mut String, record: &Record) {
+    if record.metrics.is_empty() {
+        return;
+    }
+    let kinds = record.metrics.iter().map(|m| m.id.as_str()).collect::<BTreeSet<_>>().len();
+    put!(
+        page,
+        "<section id=\"metrics\" aria-labelledby=\"h-metrics\"><h2 id=\"h-metrics\">Metrics <small>{} figures of {kinds} kinds</small></h2>\
+         <p class=\"need quiet\">Laid out by this page's script. As a table without it: \
+         <code>machmeter report THIS.html --csv</code>.</p>\
+         <p class=\"js tools\" hidden><label>Search <input id=\"metric-search\" type=\"search\" placeholder=\"id, parameter, flag\" \
+         autocomplete=\"off\"></label> <button type=\"button\" id=\"metric-all\">Unfold all</button> \
+         <output id=\"metric-count\"></output></p><div id=\"metric-list\"></div></section>",
+        record.metrics.len()
+    );
+}
+
+pub(super) fn machine(page: &mut String, record: &Record) {
+    page.push_str("<section id=\"machine\" aria-labelledby=\"h-machine\"><h2 id=\"h-machine\">Machine</h2>");
     let (before, after) = (&record.machine.before, &record.machine.after);
-    let mut paths: Vec<&String> = before.0.keys().chain(after.0.keys()).collect();
-    paths.sort();
-    paths.dedup();
+    let paths: BTreeSet<&String> = before.0.keys().chain(after.0.keys()).collect();
     if paths.is_empty() {
-        page.raw("<p class=\"quiet\">No machine facts are part of this record.</p></section>");
+        page.push_str("<p class=\"quiet\">No machine facts are part of this record.</p></section>");
         return;
     }
     let changed = before.changed(after);
@@ -32,8 +49,8 @@ pub(super) fn machine(page: &mut Page, record: &Record) {
     );
 }
 
-fn changed_facts(page: &mut Page, record: &Record, paths: &[String]) {
-    page.raw(
+fn changed_facts(page: &mut String, record: &Record, paths: &[String]) {
+    page.push_str(
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Changed facts\"><table class=\"facts\"><thead><tr>\
          <th scope=\"col\">Fact</th><th scope=\"col\">Value</th><th scope=\"col\">After the run</th><th scope=\"col\">Source</th></tr></thead><tbody>"
     );
@@ -46,12 +63,12 @@ fn changed_facts(page: &mut Page, record: &Record, paths: &[String]) {
         let source = a.or(b).map_or("", |f| f.source.as_str());
         put!(page, "<td>{}</tr>", esc(source));
     }
-    page.raw("</tbody></table></div>");
+    page.push_str("</tbody></table></div>");
 }
 
-fn fact_cell(page: &mut Page, fact: Option<&Fact>) {
+fn fact_cell(page: &mut String, fact: Option<&Fact>) {
     let Some(fact) = fact else {
-        page.raw("<td class=\"none\">not captured");
+        page.push_str("<td class=\"none\">not captured");
         return;
     };
     if let Some(v) = &fact.value {
@@ -71,8 +88,8 @@ fn fact_cell(page: &mut Page, fact: Option<&Fact>) {
     }
 }
 
-pub(super) fn provenance(page: &mut Page, record: &Record, digest: &str) {
-    page.raw("<section id=\"data\" aria-labelledby=\"h-data\"><h2 id=\"h-data\">Data</h2>");
+pub(super) fn provenance(page: &mut String, record: &Record, digest: &str) {
+    page.push_str("<section id=\"data\" aria-labelledby=\"h-data\"><h2 id=\"h-data\">Data</h2>");
     put!(
         page,
         "<dl class=\"meta\"><div class=\"wide\"><dt>Command</dt><dd><code>{}</code></dd></div><div><dt>Level</dt><dd>{}</dd></div>\
@@ -103,7 +120,7 @@ pub(super) fn provenance(page: &mut Page, record: &Record, digest: &str) {
         put!(page, "<details><summary>Parameters</summary><pre>{}</pre></details>", esc(&text));
     }
     if !record.raw.is_empty() {
-        page.raw(
+        page.push_str(
             "<h3>Raw samples</h3><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Raw samples\"><table><thead><tr>\
              <th scope=\"col\">File</th><th scope=\"col\">Table</th><th scope=\"col\" class=\"num\">Rows</th><th scope=\"col\">SHA-256</th></tr></thead><tbody>",
         );
@@ -117,12 +134,12 @@ pub(super) fn provenance(page: &mut Page, record: &Record, digest: &str) {
                 esc(&f.sha256)
             );
         }
-        page.raw("</tbody></table></div>");
+        page.push_str("</tbody></table></div>");
     }
-    page.raw("</section>");
+    page.push_str("</section>");
 }
 
-fn list(page: &mut Page, heading: &str, lines: &[String]) {
+fn list(page: &mut String, heading: &str, lines: &[String]) {
     if lines.is_empty() {
         return;
     }
@@ -130,5 +147,5 @@ fn list(page: &mut Page, heading: &str, lines: &[String]) {
     for l in lines {
         put!(page, "<li>{}</li>", esc(l));
     }
-    page.raw("</ul>");
+    page.push_str("</ul>");
 }

@@ -3,7 +3,6 @@
 use machmeter_data::Record;
 use machmeter_data::summary::{Compared, Fit, Place};
 
-use super::page::{Page, put};
 use super::{chapters, esc, figures};
 use crate::chart::Size;
 use crate::identity::Identity;
@@ -15,25 +14,20 @@ const TILES: usize = 8;
 const PICTURE: Size = Size { width: 520.0, height: 290.0 };
 
 /// The ways through the page, and who the machine is.
-pub(super) fn header(page: &mut Page, record: &Record) {
+pub(super) fn header(page: &mut String, record: &Record) {
     let id = Identity::of(record);
-    page.raw(
+    page.push_str(
         "<a class=\"skip\" href=\"#glance\">Skip to the figures</a><div class=\"layout\"><nav class=\"side\" \
          aria-label=\"Sections\"><span class=\"brand\">machmeter</span><a href=\"#glance\">At a glance</a>",
     );
     for probe in chapters::probes(record) {
         put!(page, "<a class=\"sub\" href=\"#c-{}\">{}</a>", esc(probe), esc(&chapters::title(probe)));
     }
-    page.raw("<span class=\"group\">Reference</span>");
-    for (anchor, name, shown) in [
-        ("metrics", "All figures", !record.metrics.is_empty()),
-        ("notes", "Notes and checks", true),
-        ("machine", "Machine", true),
-        ("data", "Data", true),
-    ] {
-        if shown {
-            put!(page, "<a class=\"sub\" href=\"#{anchor}\">{name}</a>");
-        }
+    page.push_str("<span class=\"group\">Reference</span>");
+    let figures = (!record.metrics.is_empty()).then_some(("metrics", "All figures"));
+    let others = [("notes", "Notes and checks"), ("machine", "Machine"), ("data", "Data")];
+    for (anchor, name) in figures.into_iter().chain(others) {
+        put!(page, "<a class=\"sub\" href=\"#{anchor}\">{name}</a>");
     }
     let started = record.run.started.replace('T', " ");
     put!(
@@ -50,8 +44,8 @@ pub(super) fn header(page: &mut Page, record: &Record) {
 }
 
 /// What the machine is fit for, the main figures and the main pictures.
-pub(super) fn glance(page: &mut Page, record: &Record) {
-    page.raw("<section id=\"glance\" aria-label=\"At a glance\">");
+pub(super) fn glance(page: &mut String, record: &Record) {
+    page.push_str("<section id=\"glance\" aria-label=\"At a glance\">");
     if !record.complete {
         put!(
             page,
@@ -63,7 +57,7 @@ pub(super) fn glance(page: &mut Page, record: &Record) {
     fitness(page, record);
     let tiles = tiles::tiles(record, TILES);
     if !tiles.is_empty() {
-        page.raw("<ul class=\"tiles\">");
+        page.push_str("<ul class=\"tiles\">");
         for t in tiles {
             put!(
                 page,
@@ -76,11 +70,11 @@ pub(super) fn glance(page: &mut Page, record: &Record) {
                 esc(&t.note)
             );
         }
-        page.raw("</ul>");
+        page.push_str("</ul>");
     }
     lines(page, record);
     main_pictures(page, record);
-    page.raw("</section>");
+    page.push_str("</section>");
 }
 
 /// Earlier runs as a line that ends in a dot: this run. Drawn from zero, so that small changes look small.
@@ -121,29 +115,29 @@ fn strip(compared: &Compared) -> String {
     )
 }
 
-fn lines(page: &mut Page, record: &Record) {
+fn lines(page: &mut String, record: &Record) {
     if record.summary.lines.is_empty() {
         return;
     }
-    page.raw("<dl class=\"lines\">");
+    page.push_str("<dl class=\"lines\">");
     for line in &record.summary.lines {
         let class = if is_table(&line.lines) { " class=\"table\" tabindex=\"0\"" } else { "" };
         put!(page, "<div><dt>{}</dt><dd{class}>", esc(&line.section));
         for text in &line.lines {
             put!(page, "<p>{}</p>", esc(text));
         }
-        page.raw("</dd></div>");
+        page.push_str("</dd></div>");
     }
-    page.raw("</dl>");
+    page.push_str("</dl>");
 }
 
 /// The pictures that say most, drawn here; each leads to the figure that can be zoomed.
-fn main_pictures(page: &mut Page, record: &Record) {
+fn main_pictures(page: &mut String, record: &Record) {
     let found = pictures::all(record, PICTURE);
     if found.is_empty() {
         return;
     }
-    page.raw("<div class=\"pictures\">");
+    page.push_str("<div class=\"pictures\">");
     for (i, p) in found.iter().enumerate() {
         put!(
             page,
@@ -154,17 +148,17 @@ fn main_pictures(page: &mut Page, record: &Record) {
             p.svg
         );
         figures::legend(page, &p.legend.iter().map(String::as_str).collect::<Vec<_>>(), false);
-        page.raw("</figure>");
+        page.push_str("</figure>");
     }
-    page.raw("</div>");
+    page.push_str("</div>");
 }
 
 /// What the machine is fit for: a line a purpose, with the reason.
-fn fitness(page: &mut Page, record: &Record) {
+fn fitness(page: &mut String, record: &Record) {
     if record.summary.fitness.is_empty() {
         return;
     }
-    page.raw("<ul class=\"fitness\">");
+    page.push_str("<ul class=\"fitness\">");
     for f in &record.summary.fitness {
         let word = label::fit(f.fit);
         let state = match f.fit {
@@ -181,7 +175,7 @@ fn fitness(page: &mut Page, record: &Record) {
             esc(&f.reason)
         );
     }
-    page.raw("</ul>");
+    page.push_str("</ul>");
 }
 
 /// Whether most lines are rows with aligned columns, which need letters of one width.

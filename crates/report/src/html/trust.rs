@@ -4,10 +4,9 @@ use machmeter_data::record::Finding;
 use machmeter_data::{Check, CheckState, Hazard, Record};
 
 use super::esc;
-use super::page::{Page, put};
 
 /// Notes and checks, folded behind how many there are.
-pub(super) fn section(page: &mut Page, record: &Record) {
+pub(super) fn section(page: &mut String, record: &Record) {
     let changing = record.warnings.iter().filter(|w| w.changes).count();
     let others = record.warnings.len() - changing;
     let count = |state: CheckState| record.checks.iter().filter(|c| c.state == state).count();
@@ -20,15 +19,15 @@ pub(super) fn section(page: &mut Page, record: &Record) {
     );
     warnings(page, record);
     checks(page, &record.checks);
-    page.raw("</details></section>");
+    page.push_str("</details></section>");
 }
 
-fn warnings(page: &mut Page, record: &Record) {
+fn warnings(page: &mut String, record: &Record) {
     if record.warnings.is_empty() {
-        page.raw("<p class=\"quiet\">No warnings.</p>");
+        page.push_str("<p class=\"quiet\">No warnings.</p>");
         return;
     }
-    page.raw("<ul class=\"warnings\">");
+    page.push_str("<ul class=\"warnings\">");
     for w in &record.warnings {
         put!(
             page,
@@ -39,11 +38,11 @@ fn warnings(page: &mut Page, record: &Record) {
             esc(&w.next)
         );
     }
-    page.raw("</ul>");
+    page.push_str("</ul>");
 }
 
 /// Symbol, class and word of a state. The word is always shown: color is never the only sign.
-pub(crate) fn state(state: CheckState) -> (&'static str, &'static str) {
+fn state(state: CheckState) -> (&'static str, &'static str) {
     match state {
         CheckState::Pass => ("pass", "pass"),
         CheckState::Warn => ("warn", "warning"),
@@ -53,9 +52,9 @@ pub(crate) fn state(state: CheckState) -> (&'static str, &'static str) {
     }
 }
 
-fn checks(page: &mut Page, checks: &[Check]) {
+fn checks(page: &mut String, checks: &[Check]) {
     if checks.is_empty() {
-        page.raw("<p class=\"quiet\">No environment checks are part of this record: nothing is known about what disturbed it.</p>");
+        page.push_str("<p class=\"quiet\">No environment checks are part of this record: nothing is known about what disturbed it.</p>");
         return;
     }
     let in_states = |states: &[CheckState]| -> Vec<&Check> {
@@ -72,18 +71,18 @@ fn checks(page: &mut Page, checks: &[Check]) {
     put!(page, "<h3>Environment checks <small>{}</small></h3>", counts.join(" · "));
     let against = in_states(&[CheckState::Fail, CheckState::Warn]);
     if against.is_empty() {
-        page.raw("<p class=\"quiet\">Nothing that was seen speaks against the figures.</p>");
+        page.push_str("<p class=\"quiet\">Nothing that was seen speaks against the figures.</p>");
     } else {
         table(page, "Checks that speak against the figures", &against);
     }
     let unknown = in_states(&[CheckState::Unknown]);
     if open_folded(page, "", "could not be seen", &unknown) {
         table(page, "Checks that could not be seen", &unknown);
-        page.raw("</details>");
+        page.push_str("</details>");
     }
     let quiet = in_states(&[CheckState::Pass, CheckState::NotApplicable]);
     if open_folded(page, " id=\"quiet-checks\"", "pass or cannot apply here", &quiet) {
-        page.raw("<p class=\"need quiet\">What was seen: listed by this page's script.</p></details>");
+        page.push_str("<p class=\"need quiet\">What was seen: listed by this page's script.</p></details>");
     }
 }
 
@@ -91,7 +90,7 @@ const ALL_STATES: [CheckState; 5] =
     [CheckState::Fail, CheckState::Warn, CheckState::Unknown, CheckState::Pass, CheckState::NotApplicable];
 
 /// Begins a list of checks that a reader need not see at once, behind their names; false if there are none.
-fn open_folded(page: &mut Page, attributes: &str, what: &str, checks: &[&Check]) -> bool {
+fn open_folded(page: &mut String, attributes: &str, what: &str, checks: &[&Check]) -> bool {
     if checks.is_empty() {
         return false;
     }
@@ -105,7 +104,7 @@ fn open_folded(page: &mut Page, attributes: &str, what: &str, checks: &[&Check])
     true
 }
 
-fn table(page: &mut Page, label: &str, checks: &[&Check]) {
+fn table(page: &mut String, label: &str, checks: &[&Check]) {
     put!(
         page,
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\"><table class=\"checks\">\
@@ -115,10 +114,10 @@ fn table(page: &mut Page, label: &str, checks: &[&Check]) {
     for c in checks {
         row(page, c);
     }
-    page.raw("</tbody></table></div>");
+    page.push_str("</tbody></table></div>");
 }
 
-fn row(page: &mut Page, c: &Check) {
+fn row(page: &mut String, c: &Check) {
     let (class, word) = state(c.state);
     put!(
         page,
@@ -135,11 +134,11 @@ fn row(page: &mut Page, c: &Check) {
     if let Some(undo) = &c.undo {
         put!(page, " <span class=\"quiet\">Undo: {}</span>", esc(undo));
     }
-    page.raw("</td></tr>");
+    page.push_str("</td></tr>");
 }
 
 /// Findings of a probe, folded.
-pub(super) fn findings(page: &mut Page, findings: &[&Finding]) {
+pub(super) fn findings(page: &mut String, findings: &[&Finding]) {
     if findings.is_empty() {
         return;
     }
@@ -156,13 +155,13 @@ pub(super) fn findings(page: &mut Page, findings: &[&Finding]) {
             esc(&f.text)
         );
         if !f.evidence.is_empty() {
-            page.raw("<ul>");
+            page.push_str("<ul>");
             for e in &f.evidence {
                 put!(page, "<li>{}</li>", esc(e));
             }
-            page.raw("</ul>");
+            page.push_str("</ul>");
         }
         put!(page, "<p class=\"quiet\"><code>{}</code></p></article>", esc(&f.id));
     }
-    page.raw("</div></details>");
+    page.push_str("</div></details>");
 }

@@ -88,7 +88,7 @@ impl Columns {
 }
 
 /// Columns that fit into `room` together, each with a gap before it, in order; at least one each.
-pub(super) fn parts(widths: &[usize], room: usize, gap: usize) -> Vec<Range<usize>> {
+pub(crate) fn parts(widths: &[usize], room: usize, gap: usize) -> Vec<Range<usize>> {
     let mut parts = Vec::new();
     let (mut from, mut used) = (0, 0);
     for (c, w) in widths.iter().enumerate() {

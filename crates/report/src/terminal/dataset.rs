@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use machmeter_data::quantity::human;
-use machmeter_data::shape::Cell;
+use machmeter_data::shape::{Cell, CostTable};
 use machmeter_data::{Dataset, Shape, Unit};
 
 use super::columns::{Columns, cut};
@@ -30,7 +30,7 @@ pub fn dataset(d: &Dataset, style: &TerminalStyle) -> String {
 
 fn body(shape: &Shape, style: &TerminalStyle) -> String {
     match shape {
-        Shape::CostTable(_) => costs(shape, style),
+        Shape::CostTable(t) => costs(t, style),
         Shape::Decades(d) => decades::ladder(d, style),
         Shape::Distribution(d) => {
             let mut heads = vec![String::new(), "n".to_owned()];
@@ -84,8 +84,7 @@ fn body(shape: &Shape, style: &TerminalStyle) -> String {
     }
 }
 
-fn costs(shape: &Shape, style: &TerminalStyle) -> String {
-    let Shape::CostTable(table) = shape else { return String::new() };
+fn costs(table: &CostTable, style: &TerminalStyle) -> String {
     let mut heads = vec!["name".to_owned()];
     heads.extend(table.columns.iter().map(|c| small(&c.label)));
     let numeric: Vec<usize> =
@@ -94,10 +93,7 @@ fn costs(shape: &Shape, style: &TerminalStyle) -> String {
     for r in &table.rows {
         let mut cells = vec![r.name.clone()];
         cells.extend(r.cells.iter().zip(&table.columns).map(|(cell, column)| match cell {
-            Cell::Number(v) => match column.unit.unwrap_or(Unit::Count) {
-                Unit::Count if v.fract() == 0.0 && v.abs() < 1e6 => format!("{v:.0}"),
-                unit => human(*v, unit),
-            },
+            Cell::Number(v) => label::amount(*v, column.unit.unwrap_or(Unit::Count)),
             Cell::Text(text) => text.clone(),
             Cell::Empty(()) => "-".to_owned(),
         }));

@@ -25,10 +25,7 @@ pub(super) fn ladder(d: &Decades, style: &TerminalStyle) -> String {
     };
     let minus = d.value.unit == Unit::Nanoseconds && high <= 0;
     let what = if minus { "   seconds, ten to the power minus" } else { "   ten to the power" };
-    let mut out = format!(
-        "{what}
-"
-    );
+    let mut out = format!("{what}\n");
     for decade in low..=high {
         let head = format!("{:>5}  ", if minus { -decade } else { decade });
         let mut line = head.clone();

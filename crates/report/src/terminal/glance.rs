@@ -2,7 +2,7 @@
 //! probes it is short, to be read in ten seconds; of one it has all rows.
 
 use machmeter_data::record::Warning;
-use machmeter_data::summary::{Compared, Fit, Place, Row, Told, span};
+use machmeter_data::summary::{Compared, Fit, Fitness, Place, Row, Told, span};
 use machmeter_data::{Check, CheckState, Record, Shape};
 
 use super::{TerminalStyle, decades, pictures, printable, push_wrapped, wrap};
@@ -49,13 +49,11 @@ pub(super) fn page(record: &Record, style: &TerminalStyle, depth: Depth) -> Stri
     if ladder.1.len() + taken.1.len() > 0 {
         out.push('\n');
     }
+    let room = style.width.saturating_sub(HEADING);
     for (heading, picture) in [ladder, taken] {
-        for (i, line) in picture.iter().enumerate() {
-            let before = if i == 0 { heading_text(heading, style) } else { " ".repeat(HEADING) };
-            let room = style.width.saturating_sub(HEADING);
-            let text: String = printable(line).chars().take(room).collect();
-            out += &format!("{before}{}\n", text.trim_end());
-        }
+        let text =
+            |line: &String| printable(line).chars().take(room).collect::<String>().trim_end().to_owned();
+        under(&mut out, style, heading, picture.iter().map(text));
     }
     for dataset in &record.datasets {
         if let Shape::Decades(costs) = &dataset.shape {
@@ -95,9 +93,18 @@ fn heading_text(text: &str, style: &TerminalStyle) -> String {
     if text.trim().is_empty() { text } else { style.paint("1", &text) }
 }
 
+/// Lines of which the first stands beside the heading, the others below it.
+fn under(out: &mut String, style: &TerminalStyle, heading: &str, lines: impl IntoIterator<Item = String>) {
+    for (i, line) in lines.into_iter().enumerate() {
+        out.push_str(&heading_text(if i == 0 { heading } else { "" }, style));
+        out.push_str(&line);
+        out.push('\n');
+    }
+}
+
 fn verdicts(out: &mut String, record: &Record, style: &TerminalStyle) {
     let width = record.summary.fitness.iter().map(|f| f.purpose.chars().count()).max().unwrap_or(0);
-    for (i, f) in record.summary.fitness.iter().enumerate() {
+    let line = |f: &Fitness| {
         let (mark, ascii, color) = match f.fit {
             Fit::Yes => ("✓", "ok", "32"),
             Fit::Unknown => ("?", "?", "0"),
@@ -105,13 +112,12 @@ fn verdicts(out: &mut String, record: &Record, style: &TerminalStyle) {
             Fit::No => ("✗", "no", "31"),
         };
         let mark = if style.ascii { format!("{ascii:<2}") } else { mark.to_owned() };
-        out.push_str(&heading_text(if i == 0 { "VERDICT" } else { "" }, style));
-        out.push_str(&style.paint(color, &mark));
         let begin = format!(" {:<width$}  ", printable(&f.purpose));
         let lead = HEADING + mark.chars().count() + begin.chars().count();
         let reason = wrap(&printable(&f.reason), style.width.saturating_sub(lead).max(20));
-        out.push_str(&format!("{begin}{}\n", reason.join(&format!("\n{}", " ".repeat(lead)))));
-    }
+        format!("{}{begin}{}", style.paint(color, &mark), reason.join(&format!("\n{}", " ".repeat(lead))))
+    };
+    under(out, style, "VERDICT", record.summary.fitness.iter().map(line));
     if !record.summary.fitness.is_empty() {
         out.push('\n');
     }
@@ -138,7 +144,7 @@ fn rows(out: &mut String, record: &Record, style: &TerminalStyle, depth: Depth) 
         out.push_str(&heading_text(if section.1 == 0 { &row.section } else { "" }, style));
         // A long name reaches into the room that its figures leave.
         let free = figures.saturating_sub(told.figures.chars().count());
-        let name = shortened(&printable(&told.name), width + free);
+        let name = label::clipped(&printable(&told.name), width + free);
         let column = figures - name.chars().count().saturating_sub(width);
         let beside = beside_figures(told, style);
         let room = style.width.saturating_sub(HEADING + width + figures + 4);
@@ -155,14 +161,6 @@ fn rows(out: &mut String, record: &Record, style: &TerminalStyle, depth: Depth) 
         out.push_str(format!("{name:<width$} {figure}   {beside}").trim_end());
         out.push('\n');
     }
-}
-
-/// A name that ends in `..` where it is longer than its column.
-fn shortened(name: &str, columns: usize) -> String {
-    if name.chars().count() <= columns {
-        return name.to_owned();
-    }
-    name.chars().take(columns.saturating_sub(2)).chain("..".chars()).collect()
 }
 
 /// The interval and the mark of a shared core.
@@ -202,42 +200,26 @@ fn color(place: Place) -> &'static str {
 
 /// What is no figure: tables of other tools, statements of tests.
 fn lines(out: &mut String, record: &Record, style: &TerminalStyle) {
+    let room = style.width.saturating_sub(HEADING + 1).max(20);
     for line in &record.summary.lines {
-        for (i, text) in line.lines.iter().enumerate() {
-            let heading = heading_text(if i == 0 { &line.section } else { "" }, style);
-            push_section(out, style, &heading, text);
-        }
-    }
-}
-
-fn push_section(out: &mut String, style: &TerminalStyle, heading: &str, text: &str) {
-    for (i, part) in
-        wrap(&printable(text), style.width.saturating_sub(HEADING + 1).max(20)).iter().enumerate()
-    {
-        let before = if i == 0 { heading.to_owned() } else { " ".repeat(HEADING) };
-        out.push_str(&format!("{} {part}\n", before.trim_end_matches('\n')));
+        let parts = line.lines.iter().flat_map(|text| wrap(&printable(text), room));
+        under(out, style, &line.section, parts.map(|part| format!(" {part}")));
     }
 }
 
 /// What failed, and what changes what is read: one line each.
 fn notes(out: &mut String, record: &Record, style: &TerminalStyle) {
-    let failed = record.checks.iter().filter(|c| c.state == CheckState::Fail);
-    let failed = failed.map(|c| format!("{}  {}: {}", c.id, c.name, c.observed));
-    let changing = record.warnings.iter().filter(|w| w.changes);
-    let changing = changing.map(|w| format!("{}  {}", w.code, w.text));
-    let all: Vec<String> = failed.chain(changing).collect();
-    for (i, text) in all.iter().take(NOTES).enumerate() {
-        let room = style.width.saturating_sub(HEADING);
+    let all = label::notes(record);
+    let room = style.width.saturating_sub(HEADING);
+    let line = |text: &String| {
         let text = printable(text);
-        let line = if text.chars().count() > room {
-            let first = wrap(&text, room.saturating_sub(4)).into_iter().next().unwrap_or_default();
-            format!("{} ...", first.trim_end_matches([' ', ',', ';', ':', '(']))
-        } else {
-            text
-        };
-        out.push_str(&heading_text(if i == 0 { "NOTES" } else { "" }, style));
-        out.push_str(&format!("{line}\n"));
-    }
+        if text.chars().count() <= room {
+            return text;
+        }
+        let first = wrap(&text, room.saturating_sub(4)).into_iter().next().unwrap_or_default();
+        format!("{} ...", first.trim_end_matches([' ', ',', ';', ':', '(']))
+    };
+    under(out, style, "NOTES", all.iter().take(NOTES).map(line));
     let doubtful = |c: &&Check| !matches!(c.state, CheckState::Pass | CheckState::NotApplicable);
     let codes: Vec<&str> = record.checks.iter().filter(doubtful).map(|c| c.id.as_str()).collect();
     let others = (record.warnings.len() + codes.len()).saturating_sub(all.len().min(NOTES));
@@ -248,10 +230,7 @@ fn notes(out: &mut String, record: &Record, style: &TerminalStyle) {
             if all.is_empty() { "" } else { "smaller " },
             example.unwrap_or_default()
         );
-        let first = heading_text(if all.is_empty() { "NOTES" } else { "" }, style);
-        for (i, line) in wrap(&rest, style.width.saturating_sub(HEADING).max(20)).iter().enumerate() {
-            out.push_str(&format!("{}{line}\n", if i == 0 { first.clone() } else { " ".repeat(HEADING) }));
-        }
+        under(out, style, if all.is_empty() { "NOTES" } else { "" }, wrap(&rest, room.max(20)));
     }
 }
 

@@ -1,5 +1,7 @@
 //! Small pictures in text.
 
+use crate::axis::ends;
+
 const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const LETTERS: [char; 8] = ['_', '.', ':', '-', '=', '+', '*', '#'];
 
@@ -11,10 +13,9 @@ pub(super) fn level(share: f64, ascii: bool) -> char {
 
 /// Values as a row of at most `width` glyphs from `low` to `high` of the values, merged by their maximum so that no spike
 /// is lost. Values that are not finite are left out.
-pub fn sparkline(values: &[f64], width: usize, ascii: bool) -> String {
+pub(super) fn sparkline(values: &[f64], width: usize, ascii: bool) -> String {
     let finite: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
-    let (low, high) =
-        finite.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(*v), b.max(*v)));
+    let (low, high) = ends(finite.iter().copied());
     if finite.is_empty() || width == 0 {
         return String::new();
     }

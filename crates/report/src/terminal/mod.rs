@@ -12,8 +12,10 @@ use machmeter_data::{Record, Shape, finite};
 
 use glance::Depth;
 
+pub(crate) use columns::parts;
+
 pub use dataset::dataset;
-pub use glyphs::sparkline;
+use glyphs::sparkline;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TerminalStyle {

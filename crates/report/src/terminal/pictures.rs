@@ -9,6 +9,7 @@ use machmeter_data::{Record, Unit};
 use super::TerminalStyle;
 use super::glance::HEADING;
 use super::glyphs::level;
+use crate::axis::ends;
 use crate::{label, pictures};
 
 /// Heading of the curve, and of rows that name its levels.
@@ -51,8 +52,7 @@ fn drawn(row: &CurveRow, unit: Unit, style: &TerminalStyle) -> Option<(String, S
     for (x, y) in row.x.iter().zip(&row.y).filter(|(x, y)| **x > 0.0 && **y > 0.0) {
         columns.get_mut(column(*x))?.push(y.ln());
     }
-    let (least, most) =
-        columns.iter().flatten().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(*v), b.max(*v)));
+    let (least, most) = ends(columns.iter().flatten().copied());
     let glyph = |values: &mut Vec<f64>| {
         values.sort_by(f64::total_cmp);
         let middle = values.get(values.len().saturating_sub(1) / 2)?;
@@ -75,15 +75,9 @@ fn drawn(row: &CurveRow, unit: Unit, style: &TerminalStyle) -> Option<(String, S
 /// A line for each of the CPUs from which most was taken, on one scale.
 pub(super) fn taken(record: &Record, style: &TerminalStyle) -> Vec<String> {
     let Some((_, series)) = pictures::shares(record) else { return Vec::new() };
-    let mean = |r: &SeriesRow| r.mean.iter().sum::<f64>() / r.mean.len().max(1) as f64;
-    let mut rows: Vec<&SeriesRow> = series.rows.iter().filter(|r| !r.mean.is_empty()).collect();
-    rows.sort_by(|a, b| mean(b).total_cmp(&mean(a)));
-    rows.truncate(CPUS);
+    let rows = pictures::most_taken(series, CPUS);
     let width = width(style);
-    let slices = |r: &SeriesRow| -> Vec<f64> {
-        let each = r.mean.len().div_ceil(width).max(1);
-        r.mean.chunks(each).map(|c| c.iter().sum::<f64>() / c.len() as f64).collect()
-    };
+    let slices = |r: &SeriesRow| pictures::slices(r, width);
     let most = rows.iter().flat_map(|r| slices(r)).fold(0.0, f64::max);
     if most <= 0.0 {
         return Vec::new();

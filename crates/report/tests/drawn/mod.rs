@@ -63,7 +63,7 @@ fn svg(record: &Record) -> String {
 }
 
 /// Parts of a line with the class of their color.
-fn parts(line: &str) -> Vec<(&'static str, String)> {
+pub(crate) fn parts(line: &str) -> Vec<(&'static str, String)> {
     let mut out = vec![("", String::new())];
     let mut rest = line;
     while let Some((before, after)) = rest.split_once("\u{1b}[") {

@@ -1,10 +1,8 @@
 //! Lines of numbers in, table columns out.
 
-use std::path::Path;
-
 use machmeter_data::{Column, Table, Unit, Values};
 
-use super::{ForeignError, Imported, Input, SourceFile, codes};
+use super::{Imported, Input, SourceFile, StoreError, codes};
 
 /// A number of a text file. Foreign files hold times, durations and counts: none may be negative.
 pub(super) trait Cell: Copy {
@@ -40,7 +38,7 @@ impl<T: Copy, const N: usize> Rows<T, N> {
 pub(super) fn rows<T: Cell, const N: usize>(
     file: &SourceFile,
     expected: &str,
-) -> Result<Rows<T, N>, ForeignError> {
+) -> Result<Rows<T, N>, StoreError> {
     let mut found = Rows { cells: Vec::new(), lines: Vec::new(), cut: false };
     for (i, line) in file.text.lines().enumerate() {
         let text = line.trim();
@@ -48,7 +46,7 @@ pub(super) fn rows<T: Cell, const N: usize>(
             continue;
         }
         found.cells.push(row(text).ok_or_else(|| {
-            ForeignError::at(&file.path, i + 1, format!("found {:?}, expected {expected}", shortened(text)))
+            file.fault_at(i + 1, format!("found {:?}, expected {expected}", shortened(text)))
         })?);
         found.lines.push(i + 1);
     }
@@ -63,19 +61,7 @@ pub(super) fn rows<T: Cell, const N: usize>(
 }
 
 fn row<T: Cell, const N: usize>(text: &str) -> Option<[T; N]> {
-    let mut words = text.split_whitespace();
-    let mut numbers = [None; N];
-    for n in &mut numbers {
-        *n = Some(T::parse(words.next()?)?);
-    }
-    if words.next().is_some() {
-        return None;
-    }
-    let mut row = [numbers[0]?; N];
-    for (to, n) in row.iter_mut().zip(numbers) {
-        *to = n?;
-    }
-    Some(row)
+    text.split_whitespace().map(T::parse).collect::<Option<Vec<T>>>()?.try_into().ok()
 }
 
 /// The beginning of a text, short enough for an error line.
@@ -92,10 +78,10 @@ pub(super) fn samples<T: Cell, const N: usize>(
     file: &SourceFile,
     expected: &str,
     to: &mut Imported,
-) -> Result<Rows<T, N>, ForeignError> {
+) -> Result<Rows<T, N>, StoreError> {
     let found = rows(file, expected)?;
     if found.cells.is_empty() {
-        return Err(ForeignError::new(&file.path, "no samples in it"));
+        return Err(file.fault("no samples in it"));
     }
     warn_if_cut(found.cut, file, to);
     Ok(found)
@@ -109,14 +95,13 @@ pub(super) fn warn_if_cut(cut: bool, file: &SourceFile, to: &mut Imported) {
 }
 
 /// Counts as 32-bit numbers.
-pub(super) fn counts(values: &[i64], lines: &[usize], file: &SourceFile) -> Result<Vec<i32>, ForeignError> {
+pub(super) fn counts(values: &[i64], lines: &[usize], file: &SourceFile) -> Result<Vec<i32>, StoreError> {
     values
         .iter()
         .zip(lines)
         .map(|(v, line)| {
-            i32::try_from(*v).map_err(|_| {
-                ForeignError::at(&file.path, *line, format!("{v} is no count of one window (above 2^31)"))
-            })
+            i32::try_from(*v)
+                .map_err(|_| file.fault_at(*line, format!("{v} is no count of one window (above 2^31)")))
         })
         .collect()
 }
@@ -148,9 +133,8 @@ pub(super) fn table(
     columns: Vec<Column>,
     notes: &[(&str, String)],
     input: &Input,
-) -> Result<Table, ForeignError> {
-    let file = input.files.first().map_or(Path::new("input"), |f| &f.path);
-    let mut t = Table::new(name, columns).map_err(|e| ForeignError::new(file, e.to_string()))?;
+) -> Result<Table, StoreError> {
+    let mut t = Table::new(name, columns).map_err(|e| input.fault(e.to_string()))?;
     t.notes = notes.iter().map(|(k, v)| ((*k).to_owned(), v.clone())).collect();
     Ok(t)
 }
@@ -160,7 +144,7 @@ pub(super) fn gap_table(
     mut gaps: Vec<(i32, i64, i64)>,
     notes: &[(&str, String)],
     input: &Input,
-) -> Result<Table, ForeignError> {
+) -> Result<Table, StoreError> {
     gaps.sort_unstable();
     let columns = vec![
         int32("cpu", Unit::Count, gaps.iter().map(|g| g.0).collect()),
@@ -170,36 +154,53 @@ pub(super) fn gap_table(
     table("noise_gaps", columns, notes, input)
 }
 
+/// Samples of all CPUs as they are gathered: two numbers each.
+#[derive(Default)]
+pub(super) struct Samples<T> {
+    cpu: Vec<i32>,
+    pub(super) first: Vec<i64>,
+    pub(super) second: Vec<T>,
+}
+
+impl<T> Samples<T> {
+    pub(super) fn add(&mut self, cpu: i32, first: impl IntoIterator<Item = i64>, second: Vec<T>) {
+        self.first.extend(first);
+        self.second.extend(second);
+        self.cpu.resize(self.second.len(), cpu);
+    }
+}
+
 /// Windows of FTQ as a table.
 pub(super) fn window_table(
-    cpu: Vec<i32>,
-    start_ticks: Vec<i64>,
-    count: Vec<i32>,
+    windows: Samples<i32>,
     notes: &[(&str, String)],
     input: &Input,
-) -> Result<Table, ForeignError> {
+) -> Result<Table, StoreError> {
     let columns = vec![
-        int32("cpu", Unit::Count, cpu),
-        int64("start_ticks", Unit::Ticks, start_ticks),
-        int32("count", Unit::Count, count),
+        int32("cpu", Unit::Count, windows.cpu),
+        int64("start_ticks", Unit::Ticks, windows.first),
+        int32("count", Unit::Count, windows.second),
     ];
     table("noise_windows", columns, notes, input)
 }
 
 /// Durations of FWQ as a table.
 pub(super) fn work_table(
-    cpu: Vec<i32>,
-    index: Vec<i64>,
-    duration_ticks: Vec<i64>,
+    work: Samples<i64>,
     notes: &[(&str, String)],
     input: &Input,
-) -> Result<Table, ForeignError> {
+) -> Result<Table, StoreError> {
     let columns = vec![
-        int32("cpu", Unit::Count, cpu),
-        int64("index", Unit::Count, index),
-        int64("duration_ticks", Unit::Ticks, duration_ticks),
+        int32("cpu", Unit::Count, work.cpu),
+        int64("index", Unit::Count, work.first),
+        int64("duration_ticks", Unit::Ticks, work.second),
     ];
     table("noise_work", columns, notes, input)
+}
+
+/// The least of numbers, 0 of none.
+pub(super) fn least(numbers: &[i64]) -> i64 {
+    numbers.iter().copied().min().unwrap_or(0)
 }
 
 /// Adds the file's thread or CPU to those of the run.
@@ -208,10 +209,10 @@ pub(super) fn add_cpu(
     number: i32,
     what: &str,
     file: &SourceFile,
-) -> Result<(), ForeignError> {
+) -> Result<(), StoreError> {
     if cpus.contains(&number) {
         let text = format!("a second file for {what} {number}; read one run at a time");
-        return Err(ForeignError::new(&file.path, text));
+        return Err(file.fault(text));
     }
     cpus.push(number);
     Ok(())

@@ -8,8 +8,8 @@
 //!   even change places in every second file.
 
 use super::codes::{self, warn};
-use super::columns::{self, all, list, number_after, samples, window_table};
-use super::{ForeignError, Imported, Input, Reader, SourceFile, imported};
+use super::columns::{self, Samples, least, list, number_after, samples, window_table};
+use super::{Imported, Input, Reader, SourceFile, StoreError};
 
 mod stride;
 mod windows;
@@ -18,20 +18,20 @@ pub(super) const READER: Reader = Reader {
     name: "ftq-2009",
     description: "FTQ 2009 (also LLNL's copy): PREFIX_THREAD_counts.dat with PREFIX_THREAD_times.dat, or PREFIX_counts.dat",
     sniff: |input| input.files.iter().any(|f| f.name().ends_with("_counts.dat")),
-    read: read_pairs,
+    fill: fill_pairs,
 };
 
 pub(super) const STDOUT_READER: Reader = Reader {
     name: "ftq-2009-stdout",
     description: "FTQ 2009 with -s: lines of start time in ticks and count, without a header",
     sniff: |input| {
-        all(input, |f| {
+        columns::all(input, |f| {
             let first = f.text.lines().find(|l| !l.trim().is_empty()).unwrap_or("");
             let words: Vec<&str> = first.split_whitespace().collect();
             words.len() == 2 && words.iter().all(|w| w.bytes().all(|b| b.is_ascii_digit()))
         })
     },
-    read: read_stdout,
+    fill: fill_stdout,
 };
 
 /// The samples of one thread as the file has them.
@@ -42,36 +42,29 @@ struct Thread {
     counts: Vec<i64>,
 }
 
-fn read_pairs(input: &Input) -> Result<Imported, ForeignError> {
-    let mut out = imported(READER.name, input);
+fn fill_pairs(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
     let mut threads: Vec<Thread> = Vec::new();
     let mut run: Option<String> = None;
     for file in &input.files {
         let Some(stem) = file.name().strip_suffix("_counts.dat") else {
             if partner(input, file, "_times.dat", "_counts.dat").is_none() {
-                return Err(ForeignError::new(&file.path, "has no _counts.dat beside it, as FTQ files have"));
+                return Err(file.fault("has no _counts.dat beside it, as FTQ files have"));
             }
             continue;
         };
         let (prefix, number) = number_after(stem, '_').unwrap_or((stem, 0));
         let prefix = file.path.with_file_name(prefix).to_string_lossy().into_owned();
         if run.as_ref().is_some_and(|r| *r != prefix) || threads.iter().any(|t| t.number == number) {
-            return Err(ForeignError::new(
-                &file.path,
-                "belongs to another run than the files before it; read one run at a time",
-            ));
+            return Err(file.fault("belongs to another run than the files before it; read one run at a time"));
         }
         run = Some(prefix);
         let times = partner(input, file, "_counts.dat", "_times.dat").ok_or_else(|| {
-            ForeignError::new(
-                &file.path,
-                format!("its partner {stem}_times.dat is missing; counts alone have no place in time"),
-            )
+            file.fault(format!("its partner {stem}_times.dat is missing; counts alone have no place in time"))
         })?;
-        threads.push(read_pair(number, times, file, &mut out)?);
+        threads.push(read_pair(number, times, file, out)?);
     }
     threads.sort_by_key(|t| t.number);
-    let threads = stride::repair(threads, &mut out);
+    let threads = stride::repair(threads, out);
     finish(&threads, input, out)
 }
 
@@ -85,7 +78,7 @@ fn read_pair(
     times: &SourceFile,
     counts: &SourceFile,
     out: &mut Imported,
-) -> Result<Thread, ForeignError> {
+) -> Result<Thread, StoreError> {
     let expected = "one whole number per line, as FTQ 2009 writes";
     let (t, c) = (samples::<i64, 1>(times, expected, out)?, samples::<i64, 1>(counts, expected, out)?);
     let n = t.cells.len().min(c.cells.len());
@@ -105,37 +98,33 @@ fn read_pair(
     Ok(Thread { number, times, counts })
 }
 
-fn read_stdout(input: &Input) -> Result<Imported, ForeignError> {
-    let mut out = imported(STDOUT_READER.name, input);
+fn fill_stdout(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
     let mut threads = Vec::new();
     for (number, file) in (0..).zip(&input.files) {
-        let r =
-            samples::<i64, 2>(file, "two whole numbers per line, start time in ticks and count", &mut out)?;
+        let r = samples::<i64, 2>(file, "two whole numbers per line, start time in ticks and count", out)?;
         threads.push(Thread { number, times: r.column(0), counts: r.column(1) });
     }
     finish(&threads, input, out)
 }
 
-fn finish(threads: &[Thread], input: &Input, mut out: Imported) -> Result<Imported, ForeignError> {
+fn finish(threads: &[Thread], input: &Input, out: &mut Imported) -> Result<(), StoreError> {
     let known = &input.known;
     let length = known.window_ticks.or_else(|| windows::length_ticks(threads));
-    let (mut cpu, mut start, mut count) = (Vec::new(), Vec::new(), Vec::new());
+    let mut all = Samples::default();
     let mut cpus = Vec::new();
     let mut uniform = length.is_some();
     for thread in threads {
         let lines: Vec<usize> = (1..=thread.counts.len()).collect();
-        let file = input.files.first().ok_or_else(|| ForeignError::new("input".as_ref(), "no file given"))?;
+        let file = input.first()?;
         let counts = columns::counts(&thread.counts, &lines, file)?;
-        let full = windows::complete(thread, &counts, length, known.tick_hz, &mut out);
+        let full = windows::complete(thread, &counts, length, known.tick_hz, out);
         uniform &= full.uniform;
         let number = known.cpu_of(thread.number);
         cpus.push(number);
-        cpu.resize(cpu.len() + full.starts.len(), number);
-        start.extend(full.starts);
-        count.extend(full.counts);
+        all.add(number, full.starts, full.counts);
     }
-    describe(&mut out, length, known.tick_hz);
-    let first = start.iter().copied().min().unwrap_or(0);
+    describe(out, length, known.tick_hz);
+    let first = least(&all.first);
     let notes = [
         ("tick_hz", known.tick_hz_note()),
         ("t0_ticks", length.map_or(first, |w| first / w * w).to_string()),
@@ -144,8 +133,8 @@ fn finish(threads: &[Thread], input: &Input, mut out: Imported) -> Result<Import
         ("cpu_is", if known.cpus.is_empty() { "thread" } else { "cpu" }.to_owned()),
         ("cpus", list(&cpus)),
     ];
-    out.tables.push(window_table(cpu, start, count, &notes, input)?);
-    Ok(out)
+    out.tables.push(window_table(all, &notes, input)?);
+    Ok(())
 }
 
 fn describe(out: &mut Imported, length: Option<i64>, tick_hz: Option<f64>) {

@@ -3,8 +3,8 @@
 //! Windows have an absolute schedule (window i ends at first start + (i+1) lengths); after an overrun the windows it swallowed
 //! follow as zero counts, all stamped with the time the overrun ended. Row i is window i.
 
-use super::columns::{add_cpu, all, counts, list, number_after, samples, window_table};
-use super::{ForeignError, Imported, Input, Reader, SourceFile, imported};
+use super::columns::{Samples, add_cpu, all, counts, list, number_after, samples, window_table};
+use super::{Imported, Input, Reader, SourceFile, StoreError};
 
 pub(super) const READER: Reader = Reader {
     name: "ftq-2025",
@@ -12,22 +12,18 @@ pub(super) const READER: Reader = Reader {
     sniff: |input| {
         all(input, |f| f.header("# Frequency ").is_some() && f.header("# Ticks per ns: ").is_some())
     },
-    read,
+    fill,
 };
 
-fn read(input: &Input) -> Result<Imported, ForeignError> {
-    let mut out = imported(READER.name, input);
-    let (mut cpu, mut start, mut count) = (Vec::new(), Vec::new(), Vec::new());
+fn fill(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
+    let mut windows = Samples::default();
     let (mut cpus, mut real_cpus) = (Vec::new(), true);
     let mut frequency_hz: Option<f64> = None;
     for (i, file) in (0..).zip(&input.files) {
-        let r = samples::<i64, 2>(file, "nanoseconds and count", &mut out)?;
+        let r = samples::<i64, 2>(file, "nanoseconds and count", out)?;
         let hz = frequency(file)?;
         if frequency_hz.is_some_and(|f| f != hz) {
-            return Err(ForeignError::new(
-                &file.path,
-                "has another frequency than the files before it; read one run at a time",
-            ));
+            return Err(file.fault("has another frequency than the files before it; read one run at a time"));
         }
         frequency_hz = Some(hz);
         let (thread, core) = placement(file);
@@ -35,9 +31,7 @@ fn read(input: &Input) -> Result<Imported, ForeignError> {
         real_cpus &= core.is_some() || !input.known.cpus.is_empty();
         let number = core.unwrap_or_else(|| input.known.cpu_of(thread));
         add_cpu(&mut cpus, number, "thread or CPU", file)?;
-        cpu.resize(cpu.len() + r.cells.len(), number);
-        start.extend(r.column(0));
-        count.extend(counts(&r.column(1), &r.lines, file)?);
+        windows.add(number, r.column(0), counts(&r.column(1), &r.lines, file)?);
     }
     let hz = frequency_hz.unwrap_or(1.0);
     out.note("frequency_hz", hz.to_string());
@@ -56,15 +50,15 @@ fn read(input: &Input) -> Result<Imported, ForeignError> {
         ("cpu_is", if real_cpus { "cpu" } else { "thread" }.to_owned()),
         ("cpus", list(&cpus)),
     ];
-    out.tables.push(window_table(cpu, start, count, &notes, input)?);
-    Ok(out)
+    out.tables.push(window_table(windows, &notes, input)?);
+    Ok(())
 }
 
-fn frequency(file: &SourceFile) -> Result<f64, ForeignError> {
+fn frequency(file: &SourceFile) -> Result<f64, StoreError> {
     file.header("# Frequency ")
         .and_then(|t| t.parse::<f64>().ok())
         .filter(|hz| *hz >= 1e-3 && *hz <= 1e9)
-        .ok_or_else(|| ForeignError::new(&file.path, "the header's \"# Frequency\" is not a number of hertz"))
+        .ok_or_else(|| file.fault("the header's \"# Frequency\" is not a number of hertz"))
 }
 
 /// Thread and core of `# thread 0, core -1` (core -1: unknown, which Linux builds always write), else of the name.

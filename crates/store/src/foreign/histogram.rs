@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::codes::{self, warn};
 use super::columns::{int32, int64, list, real, shortened, table};
-use super::{ForeignError, Imported, Input, Reader, SourceFile, imported};
+use super::{Imported, Input, Reader, SourceFile, StoreError};
 
 /// cyclictest (rt-tests): how late a sleeping thread woke up. Older versions write the keys `cmdline:` and `rt_test_version:`
 /// with a colon inside. Latencies are whole microseconds, or nanoseconds when `resolution_in_ns` is 1.
@@ -13,8 +13,8 @@ pub(super) const CYCLICTEST: Reader = Reader {
     name: "cyclictest-json",
     description: "cyclictest --json with a histogram (-h): wake-up latency per thread",
     sniff: |input| is_json_with(input, &["\"thread\"", "\"cycles\""]),
-    read: |input| {
-        wake_ups(input, "cyclictest", &CYCLICTEST_LAYOUT, "k to k+1 us (ns where the file says so)")
+    fill: |input, out| {
+        wake_ups(input, out, "cyclictest", &CYCLICTEST_LAYOUT, "k to k+1 us (ns where the file says so)")
     },
 };
 
@@ -39,8 +39,14 @@ pub(super) const JITTERDEBUGGER: Reader = Reader {
         is_json_with(input, &["\"cpu\"", "\"histogram\""])
             && input.files.iter().all(|f| !f.text.contains("\"thread\""))
     },
-    read: |input| {
-        wake_ups(input, "jitterdebugger", &JITTERDEBUGGER_LAYOUT, "k to k+1 units of the file's resolution")
+    fill: |input, out| {
+        wake_ups(
+            input,
+            out,
+            "jitterdebugger",
+            &JITTERDEBUGGER_LAYOUT,
+            "k to k+1 units of the file's resolution",
+        )
     },
 };
 
@@ -57,7 +63,7 @@ pub(super) const OSLAT: Reader = Reader {
     name: "oslat-json",
     description: "oslat --json: histogram of loop turns per CPU, in buckets of 1 us",
     sniff: |input| is_json_with(input, &["\"thread\"", "\"freq\""]),
-    read: oslat,
+    fill: oslat,
 };
 
 const OSLAT_LAYOUT: Layout = Layout {
@@ -75,16 +81,22 @@ fn is_json_with(input: &Input, keys: &[&str]) -> bool {
 }
 
 /// Lateness of wake-ups is not stolen time (W706).
-fn wake_ups(input: &Input, program: &str, layout: &Layout, bucket: &str) -> Result<Imported, ForeignError> {
-    let (mut out, _) = read(input, layout)?;
+fn wake_ups(
+    input: &Input,
+    out: &mut Imported,
+    program: &str,
+    layout: &Layout,
+    bucket: &str,
+) -> Result<(), StoreError> {
+    read(input, layout, out)?;
     let text = format!("{program} measures how late a sleeping thread wakes up, not stolen time");
-    warn(&mut out, codes::OTHER_QUANTITY, text);
+    warn(out, codes::OTHER_QUANTITY, text);
     out.assume(format!("bucket k holds latencies of {bucket}"));
-    Ok(out)
+    Ok(())
 }
 
-fn oslat(input: &Input) -> Result<Imported, ForeignError> {
-    let (mut out, document) = read(input, &OSLAT_LAYOUT)?;
+fn oslat(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
+    let document = read(input, &OSLAT_LAYOUT, out)?;
     out.assume(
         "bucket k holds turns of k-1 to k us; the lowest holds the undisturbed turns, which are no detours",
     );
@@ -95,7 +107,7 @@ fn oslat(input: &Input) -> Result<Imported, ForeignError> {
             "run with --bias: the shortest turn was subtracted from every value, and is not in the file",
         );
     }
-    Ok(out)
+    Ok(())
 }
 
 /// How a format differs from its relatives.
@@ -124,48 +136,41 @@ struct Thread {
     samples: Option<i64>,
 }
 
-/// Parses the document and returns it with the histogram table in place.
-fn read(input: &Input, layout: &Layout) -> Result<(Imported, Value), ForeignError> {
-    let mut out = imported(layout.format, input);
+/// Parses the document, puts the table of histograms into `out`, and returns the document.
+fn read(input: &Input, layout: &Layout, out: &mut Imported) -> Result<Value, StoreError> {
     let [file] = input.files.as_slice() else {
-        return Err(ForeignError::new(
+        return Err(StoreError::new(
             "input".as_ref(),
             format!("{} is read from one file at a time", layout.format),
         ));
     };
-    let document: Value = serde_json::from_str(&file.text)
-        .map_err(|e| ForeignError::at(&file.path, e.line(), format!("broken JSON: {e}")))?;
+    let document: Value =
+        serde_json::from_str(&file.text).map_err(|e| file.fault_at(e.line(), format!("broken JSON: {e}")))?;
     let unit_ns = (layout.unit_ns)(&document)
         .filter(|u| u.is_finite() && *u > 0.0)
-        .ok_or_else(|| ForeignError::new(&file.path, "its resolution is not a positive number"))?;
+        .ok_or_else(|| file.fault("its resolution is not a positive number"))?;
     let threads = threads(&document, layout, file)?;
     let last_key = threads.iter().filter_map(|t| t.buckets.last()).map(|b| b.0).fold(0.0, f64::max);
-    let mut columns = Buckets::default();
+    let mut buckets = Vec::new();
     for t in &threads {
-        let open = layout.clamps.then_some(last_key);
-        columns.add(t, layout, unit_ns, open, &mut out);
+        add_thread(&mut buckets, t, layout, unit_ns, last_key, out);
     }
-    let mut notes: Vec<(String, String)> = vec![
-        ("quantity".to_owned(), layout.quantity.to_owned()),
-        ("bucket_ns".to_owned(), unit_ns.to_string()),
-        ("cpus".to_owned(), list(&threads.iter().map(|t| t.cpu).collect::<Vec<_>>())),
-        (
-            "overflow".to_owned(),
-            if out.warnings.is_empty() { "none" } else { "last bucket of a CPU" }.to_owned(),
-        ),
+    let overflow = if out.warnings.is_empty() { "none" } else { "last bucket of a CPU" };
+    let notes = [
+        ("quantity", layout.quantity.to_owned()),
+        ("bucket_ns", unit_ns.to_string()),
+        ("cpus", list(&threads.iter().map(|t| t.cpu).collect::<Vec<_>>())),
+        ("overflow", overflow.to_owned()),
     ];
-    for t in &threads {
-        notes.extend(thread_notes(t, unit_ns));
-    }
     let columns = vec![
-        int32("cpu", Unit::Count, columns.cpu),
-        real("low_ns", Unit::Nanoseconds, columns.low_ns),
-        real("high_ns", Unit::Nanoseconds, columns.high_ns),
-        int64("count", Unit::Count, columns.count),
+        int32("cpu", Unit::Count, buckets.iter().map(|b| b.cpu).collect()),
+        real("low_ns", Unit::Nanoseconds, buckets.iter().map(|b| b.low_ns).collect()),
+        real("high_ns", Unit::Nanoseconds, buckets.iter().map(|b| b.high_ns).collect()),
+        int64("count", Unit::Count, buckets.iter().map(|b| b.count).collect()),
     ];
-    let mut t = table("noise_histogram", columns, &[], input)?;
-    t.notes = notes;
-    out.tables.push(t);
+    let mut table = table("noise_histogram", columns, &notes, input)?;
+    table.notes.extend(threads.iter().flat_map(|t| thread_notes(t, unit_ns)));
+    out.tables.push(table);
     for (key, names) in [
         ("command", ["cmdline", "cmdline:"]),
         ("tool_version", ["rt_test_version", "rt_test_version:"]),
@@ -178,85 +183,79 @@ fn read(input: &Input, layout: &Layout) -> Result<(Imported, Value), ForeignErro
     if let Some(kernel) = document.pointer("/sysinfo/release").and_then(Value::as_str) {
         out.note("kernel", kernel);
     }
-    Ok((out, document))
+    Ok(document)
 }
 
-/// The columns of the table as they grow.
-#[derive(Default)]
-struct Buckets {
-    cpu: Vec<i32>,
-    low_ns: Vec<f64>,
-    high_ns: Vec<f64>,
-    count: Vec<i64>,
+/// A row of the table.
+struct Bucket {
+    cpu: i32,
+    low_ns: f64,
+    high_ns: f64,
+    count: i64,
 }
 
-impl Buckets {
-    /// Adds a thread. The bucket `open` is the one that holds everything beyond it; without one, values that are in no bucket
-    /// become a last bucket that reaches up to the largest value.
-    fn add(&mut self, t: &Thread, layout: &Layout, unit_ns: f64, open: Option<f64>, out: &mut Imported) {
-        let end = |key: f64| key + layout.first_edge + 1.0;
-        let mut beyond = |to: &mut Self, from: f64, n: i64, max: f64| {
-            let text = format!(
-                "CPU {}: {n} values are known only to lie between {:.0} us and {:.0} us",
-                t.cpu,
-                from * unit_ns * 1e-3,
-                end(max) * unit_ns * 1e-3
-            );
-            warn(out, codes::OVERFLOW, text);
-            to.push(t.cpu, from * unit_ns, end(max) * unit_ns, n);
-        };
-        for (key, n) in &t.buckets {
-            let from = (key + layout.first_edge).max(0.0);
-            match t.max.filter(|max| open == Some(*key) && end(*max) > end(*key)) {
-                Some(max) => beyond(self, from, *n, max),
-                None => self.push(t.cpu, from * unit_ns, end(*key) * unit_ns, *n),
-            }
-        }
-        let held = t.buckets.iter().fold(0_i64, |sum, b| sum.saturating_add(b.1));
-        let missing = t.samples.map_or(0, |all| all.saturating_sub(held));
-        let from = t.buckets.last().map_or(0.0, |b| end(b.0));
-        if let (None, true, Some(max)) = (open, missing > 0, t.max.filter(|max| end(*max) > from)) {
-            beyond(self, from, missing, max);
-        }
-    }
-
-    fn push(&mut self, cpu: i32, low_ns: f64, high_ns: f64, count: i64) {
-        self.cpu.push(cpu);
-        self.low_ns.push(low_ns);
-        self.high_ns.push(high_ns);
-        self.count.push(count);
-    }
-}
-
-fn thread_notes(t: &Thread, unit_ns: f64) -> Vec<(String, String)> {
-    let mut notes = Vec::new();
-    let mut add = |key: &str, v: Option<f64>| {
-        if let Some(v) = v {
-            notes.push((format!("{key}.cpu{}", t.cpu), v.to_string()));
-        }
+/// Adds the buckets of a thread. Where the layout clamps, the bucket `last_key` holds everything beyond it; else values that are in no
+/// bucket become a last one that reaches up to the largest value.
+fn add_thread(
+    to: &mut Vec<Bucket>,
+    t: &Thread,
+    layout: &Layout,
+    unit_ns: f64,
+    last_key: f64,
+    out: &mut Imported,
+) {
+    let end = |key: f64| key + layout.first_edge + 1.0;
+    let bucket = |from: f64, end: f64, count: i64| Bucket {
+        cpu: t.cpu,
+        low_ns: from * unit_ns,
+        high_ns: end * unit_ns,
+        count,
     };
-    add("min_ns", t.min.map(|v| v * unit_ns));
-    add("max_ns", t.max.map(|v| v * unit_ns));
-    add("wall_ns", t.duration_s.map(|s| s * 1e9));
-    add("samples", t.samples.map(|c| c as f64));
-    notes
+    let mut beyond = |from: f64, n: i64, max: f64| {
+        let text = format!(
+            "CPU {}: {n} values are known only to lie between {:.0} us and {:.0} us",
+            t.cpu,
+            from * unit_ns * 1e-3,
+            end(max) * unit_ns * 1e-3
+        );
+        warn(out, codes::OVERFLOW, text);
+        bucket(from, end(max), n)
+    };
+    for (key, n) in &t.buckets {
+        let from = (key + layout.first_edge).max(0.0);
+        let is_open = layout.clamps && *key == last_key;
+        to.push(match t.max.filter(|max| is_open && end(*max) > end(*key)) {
+            Some(max) => beyond(from, *n, max),
+            None => bucket(from, end(*key), *n),
+        });
+    }
+    let held = t.buckets.iter().fold(0_i64, |sum, b| sum.saturating_add(b.1));
+    let missing = t.samples.map_or(0, |all| all.saturating_sub(held));
+    let from = t.buckets.last().map_or(0.0, |b| end(b.0));
+    if let Some(max) = t.max.filter(|max| !layout.clamps && missing > 0 && end(*max) > from) {
+        to.push(beyond(from, missing, max));
+    }
 }
 
-fn threads(document: &Value, layout: &Layout, file: &SourceFile) -> Result<Vec<Thread>, ForeignError> {
-    let objects =
-        document.get(layout.threads).and_then(Value::as_object).filter(|o| !o.is_empty()).ok_or_else(
-            || {
-                ForeignError::new(
-                    &file.path,
-                    format!("no threads under {:?}, expected {} JSON", layout.threads, layout.format),
-                )
-            },
-        )?;
+fn thread_notes(t: &Thread, unit_ns: f64) -> impl Iterator<Item = (String, String)> {
+    let notes = [
+        ("min_ns", t.min.map(|v| v * unit_ns)),
+        ("max_ns", t.max.map(|v| v * unit_ns)),
+        ("wall_ns", t.duration_s.map(|s| s * 1e9)),
+        ("samples", t.samples.map(|c| c as f64)),
+    ];
+    let cpu = t.cpu;
+    notes.into_iter().filter_map(move |(key, v)| Some((format!("{key}.cpu{cpu}"), v?.to_string())))
+}
+
+fn threads(document: &Value, layout: &Layout, file: &SourceFile) -> Result<Vec<Thread>, StoreError> {
+    let objects = document.get(layout.threads).and_then(Value::as_object).filter(|o| !o.is_empty());
+    let objects = objects.ok_or_else(|| {
+        file.fault(format!("no threads under {:?}, expected {} JSON", layout.threads, layout.format))
+    })?;
     let mut threads = Vec::new();
     for (name, object) in objects {
-        let wrong = |what: &str| {
-            ForeignError::new(&file.path, format!("{} {}: {what}", layout.threads, shortened(name)))
-        };
+        let wrong = |what: &str| file.fault(format!("{} {}: {what}", layout.threads, shortened(name)));
         let number: i32 = name.parse().map_err(|_| wrong("its key is not a number"))?;
         let cpu =
             object.get("cpu").and_then(Value::as_i64).and_then(|c| i32::try_from(c).ok()).filter(|c| *c >= 0);
@@ -301,7 +300,7 @@ mod tests {
     fn the_resolution_scales_the_buckets() {
         let text = r#"{"version": 3, "sysinfo": {"resolution_in_ns": 1}, "cpu": {"3": {"histogram": {"2000": 7}, "max": 2000}}}"#;
         let files = vec![SourceFile::new("r.json", text.as_bytes())];
-        let out = (JITTERDEBUGGER.read)(&Input { files, ..Input::default() }).unwrap();
+        let out = JITTERDEBUGGER.read(&Input { files, ..Input::default() }).unwrap();
         let t = out.table("noise_histogram").unwrap();
         assert_eq!(t.i32s("cpu").unwrap(), [3]);
         assert_eq!(t.column("low_ns").unwrap().values, machmeter_data::Values::F64(vec![2000.0]));

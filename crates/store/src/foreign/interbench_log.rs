@@ -8,7 +8,7 @@ mod figures;
 mod parse;
 
 use super::codes::{self, warn};
-use super::{ForeignError, Imported, Input, Reader, imported};
+use super::{Imported, Input, Reader, StoreError};
 
 pub use figures::METRICS;
 
@@ -16,39 +16,38 @@ pub(super) const READER: Reader = Reader {
     name: "interbench-log",
     description: "interbench 0.21 to 0.31 and its fork by aeolio: KERNEL.log, tables of tasks under loads",
     sniff: |input| !input.files.is_empty() && input.files.iter().all(|f| parse::has_table(&f.text)),
-    read,
+    fill,
 };
 
 /// Beginning of the line by which machmeter marks a log of its own among those of the original.
 pub const OUR_MARK: &str = "Measured by machmeter";
 
-fn read(input: &Input) -> Result<Imported, ForeignError> {
+fn fill(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
     let [file] = input.files.as_slice() else {
-        return Err(ForeignError::new("input".as_ref(), "interbench logs are read one at a time"));
+        return Err(StoreError::new("input".as_ref(), "interbench logs are read one at a time"));
     };
-    let log = parse::parse(file)?;
-    let mut out = imported(READER.name, input);
-    let with_rows: Vec<&parse::Run> = log.runs.iter().filter(|r| r.rows() > 0).collect();
+    let runs = parse::parse(file)?;
+    let with_rows: Vec<&parse::Run> = runs.iter().filter(|r| r.rows() > 0).collect();
     let Some(run) = with_rows.last() else {
-        return Err(ForeignError::new(&file.path, "an interbench log without any row of figures"));
+        return Err(file.fault("an interbench log without any row of figures"));
     };
     if with_rows.len() > 1 {
         let which = run.datestamp.as_deref().map_or_else(String::new, |d| format!(", of {d},"));
         let text = format!("{} holds {} runs; the last one{which} was read", file.name(), with_rows.len());
-        warn(&mut out, codes::SEVERAL_RUNS, text);
+        warn(out, codes::SEVERAL_RUNS, text);
     }
     for (task, load) in &run.unfinished {
         let text = format!("{}: {task} under {load} has no figures: the run was stopped there", file.name());
-        warn(&mut out, codes::CUT_FILE, text);
+        warn(out, codes::CUT_FILE, text);
     }
     if !run.by_machmeter {
         let text = "waits are without the timing thread's own delay, and in whole periods beyond a deadline";
-        warn(&mut out, codes::HIDDEN_LATENESS, text);
+        warn(out, codes::HIDDEN_LATENESS, text);
     }
-    notes(run, &mut out);
-    assumptions(run, &mut out);
-    figures::fill(run, &mut out);
-    Ok(out)
+    notes(run, out);
+    assumptions(run, out);
+    figures::fill(run, out);
+    Ok(())
 }
 
 fn notes(run: &parse::Run, out: &mut Imported) {

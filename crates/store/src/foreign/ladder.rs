@@ -9,27 +9,27 @@ use machmeter_data::{Dataset, Interval, Metric, MetricInfo, Params, Shape, Unit}
 use machmeter_stats::levels::{CurvePoint, Level, levels};
 
 use super::columns::{all, shortened};
-use super::{ForeignError, Imported, Input, Reader, SourceFile, imported};
+use super::{Imported, Input, Reader, SourceFile, StoreError};
 
 pub(super) const LAT_MEM_RD: Reader = Reader {
     name: "lat-mem-rd",
     description: "lmbench lat_mem_rd: lines of megabytes and ns after a line \"stride=BYTES",
     sniff: |input| all(input, |f| f.text.lines().any(|l| stride(l).is_some())),
-    read: |input| read(input, LAT_MEM_RD.name, lat_mem_rd),
+    fill: |input, out| fill(input, out, lat_mem_rd),
 };
 
 pub(super) const RAMLAT: Reader = Reader {
     name: "ramlat",
     description: "ramlat, also inside a log of sbc-bench: a line of columns (size: ... 1xPTR ...), then lines of size and ns",
     sniff: |input| all(input, |f| f.text.lines().any(|l| pointer_column(l).is_some())),
-    read: |input| read(input, RAMLAT.name, ramlat),
+    fill: |input, out| fill(input, out, ramlat),
 };
 
 pub(super) const SIZE_NS: Reader = Reader {
     name: "size-ns",
     description: "Lines of a working set (bytes, or with K, M, G) and ns per load, as from a loop around multichase",
     sniff: |input| all(input, looks_like_size_ns),
-    read: |input| read(input, SIZE_NS.name, size_ns),
+    fill: |input, out| fill(input, out, size_ns),
 };
 
 const fn info(id: &'static str, params: &'static [&'static str], unit: Unit, better: Better) -> MetricInfo {
@@ -114,7 +114,7 @@ fn looks_like_size_ns(file: &SourceFile) -> bool {
         && lines.iter().any(decimal)
 }
 
-fn size_ns(file: &SourceFile) -> Result<Vec<Ladder>, ForeignError> {
+fn size_ns(file: &SourceFile) -> Result<Vec<Ladder>, StoreError> {
     let mut ladder = Ladder::new(file.name().to_owned(), None);
     for (i, line) in file.text.lines().enumerate().filter(|(_, l)| !passed_over(l)) {
         ladder.points.push(point(line, bytes).ok_or_else(|| unexpected(file, i, line, "a size and ns"))?);
@@ -122,7 +122,7 @@ fn size_ns(file: &SourceFile) -> Result<Vec<Ladder>, ForeignError> {
     Ok(vec![ladder])
 }
 
-fn lat_mem_rd(file: &SourceFile) -> Result<Vec<Ladder>, ForeignError> {
+fn lat_mem_rd(file: &SourceFile) -> Result<Vec<Ladder>, StoreError> {
     let mut out: Vec<Ladder> = Vec::new();
     for (i, line) in file.text.lines().enumerate().filter(|(_, l)| !passed_over(l)) {
         if let Some(bytes) = stride(line) {
@@ -137,7 +137,7 @@ fn lat_mem_rd(file: &SourceFile) -> Result<Vec<Ladder>, ForeignError> {
     Ok(out)
 }
 
-fn ramlat(file: &SourceFile) -> Result<Vec<Ladder>, ForeignError> {
+fn ramlat(file: &SourceFile) -> Result<Vec<Ladder>, StoreError> {
     let mut out: Vec<Ladder> = Vec::new();
     let (mut column, mut heading) = (None, None);
     for (i, line) in file.text.lines().enumerate() {
@@ -164,27 +164,24 @@ fn ramlat(file: &SourceFile) -> Result<Vec<Ladder>, ForeignError> {
     Ok(out)
 }
 
-fn unexpected(file: &SourceFile, line: usize, text: &str, expected: &str) -> ForeignError {
-    ForeignError::at(&file.path, line + 1, format!("found {:?}, expected {expected}", shortened(text.trim())))
+fn unexpected(file: &SourceFile, line: usize, text: &str, expected: &str) -> StoreError {
+    file.fault_at(line + 1, format!("found {:?}, expected {expected}", shortened(text.trim())))
 }
 
-fn read(
+fn fill(
     input: &Input,
-    format: &str,
-    parse: fn(&SourceFile) -> Result<Vec<Ladder>, ForeignError>,
-) -> Result<Imported, ForeignError> {
-    let mut out = imported(format, input);
+    out: &mut Imported,
+    parse: fn(&SourceFile) -> Result<Vec<Ladder>, StoreError>,
+) -> Result<(), StoreError> {
     let mut found = Vec::new();
     for file in &input.files {
         for ladder in parse(file)?.into_iter().filter(|l| !l.points.is_empty()) {
-            let of = levels(&ladder.points)
-                .map_err(|e| ForeignError::new(&file.path, format!("{}: {e}", ladder.name)))?;
+            let of = levels(&ladder.points).map_err(|e| file.fault(format!("{}: {e}", ladder.name)))?;
             found.push((ladder, of));
         }
     }
     let Some((first, of)) = found.first() else {
-        let file = input.files.first().map_or("input".as_ref(), |f| f.path.as_path());
-        return Err(ForeignError::new(file, "no curve of sizes and ns in it"));
+        return Err(input.fault("no curve of sizes and ns in it"));
     };
     out.assume("the last level is memory where the curve shows more than one");
     out.assume("order of the loads, page size and what else ran are not in the file");
@@ -196,7 +193,7 @@ fn read(
     let line = |(ladder, of): &(Ladder, Vec<Level>)| summary(ladder, of, found.len() > 1);
     let lines = found.iter().map(line).collect();
     out.summary.lines.push(SummaryLine { section: "MEMORY".to_owned(), lines });
-    Ok(out)
+    Ok(())
 }
 
 /// Names as the memory probe gives them.
@@ -259,17 +256,16 @@ fn staircase(found: &[(Ladder, Vec<Level>)]) -> Dataset {
         };
         of.iter().zip(names(of)).filter_map(mark).collect::<Vec<_>>()
     });
-    Dataset {
-        id: "memory.staircase".to_owned(),
-        params: Params::new(),
-        title: "Latency over working set".to_owned(),
-        caption: "What a load costs, as printed. The flat parts are caches, the last one is memory. Marks: where levels end."
-            .to_owned(),
-        shape: Shape::Curve(Curve {
-            x: Axis::log("working set", Unit::Bytes),
-            y: Axis::log("latency", Unit::Nanoseconds),
-            rows: found.iter().map(row).collect(),
-            marks: marks.collect(),
-        }),
-    }
+    let curve = Curve {
+        x: Axis::log("working set", Unit::Bytes),
+        y: Axis::log("latency", Unit::Nanoseconds),
+        rows: found.iter().map(row).collect(),
+        marks: marks.collect(),
+    };
+    Dataset::new(
+        "memory.staircase",
+        "Latency over working set",
+        "What a load costs, as printed. The flat parts are caches, the last one is memory. Marks: where levels end.",
+        Shape::Curve(curve),
+    )
 }

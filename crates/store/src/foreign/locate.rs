@@ -4,16 +4,18 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use crate::atomic;
+
 use super::columns::number_after;
 use super::side::{self, SideFacts};
-use super::{ForeignError, Input, SourceFile};
+use super::{Input, SourceFile, StoreError};
 
 /// Larger files are refused rather than read into memory; the largest FTQ run writes 34 MB.
 const LARGEST_BYTES: u64 = 512 << 20;
 
 /// Loads the files that `paths` name, their partners, and the side file of their prefix.
 /// Errors: a path that names nothing, a folder, a file that cannot be read.
-pub(super) fn load(paths: &[PathBuf]) -> Result<Input, ForeignError> {
+pub(super) fn load(paths: &[PathBuf]) -> Result<Input, StoreError> {
     let mut found: Vec<PathBuf> = Vec::new();
     for path in paths {
         for file in files_of(path)? {
@@ -23,7 +25,7 @@ pub(super) fn load(paths: &[PathBuf]) -> Result<Input, ForeignError> {
         }
     }
     if found.is_empty() {
-        return Err(ForeignError::new(Path::new("input"), "no file given"));
+        return Err(StoreError::new(Path::new("input"), "no file given"));
     }
     let mut input = Input::default();
     for path in &found {
@@ -49,9 +51,9 @@ fn drop_second_names(files: &mut Vec<SourceFile>) {
     }
 }
 
-fn files_of(path: &Path) -> Result<Vec<PathBuf>, ForeignError> {
+fn files_of(path: &Path) -> Result<Vec<PathBuf>, StoreError> {
     if path.is_dir() {
-        return Err(ForeignError::new(path, "a folder; name the files in it or the prefix they share"));
+        return Err(StoreError::new(path, "a folder; name the files in it or the prefix they share"));
     }
     if path.exists() {
         return Ok(std::iter::once(path.to_owned()).chain(partner(path).filter(|p| p.exists())).collect());
@@ -60,7 +62,7 @@ fn files_of(path: &Path) -> Result<Vec<PathBuf>, ForeignError> {
     let prefix = prefix_of(path).unwrap_or_else(|| path.to_owned());
     let mut files = files_with_prefix(&prefix);
     if files.is_empty() {
-        return Err(ForeignError::new(path, "no such file, and no files of a known format have this prefix"));
+        return Err(StoreError::new(path, "no such file, and no files of a known format have this prefix"));
     }
     files.sort();
     Ok(files)
@@ -90,35 +92,31 @@ fn prefix_of(path: &Path) -> Option<PathBuf> {
 }
 
 fn files_with_prefix(prefix: &Path) -> Vec<PathBuf> {
-    let folder = match prefix.parent() {
-        Some(p) if !p.as_os_str().is_empty() => p,
-        _ => Path::new("."),
-    };
-    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let Ok(entries) = fs::read_dir(atomic::folder_of(prefix)) else { return Vec::new() };
     entries
         .filter_map(|e| Some(prefix.with_file_name(e.ok()?.file_name())))
         .filter(|p| prefix_of(p).as_deref() == Some(prefix) && p.is_file())
         .collect()
 }
 
-fn side_facts(path: &Path) -> Result<SideFacts, ForeignError> {
+fn side_facts(path: &Path) -> Result<SideFacts, StoreError> {
     let Some(side) = prefix_of(path).map(|p| side::path_of(&p)).filter(|p| p.is_file()) else {
         return Ok(SideFacts::default());
     };
     let facts: SideFacts = serde_json::from_slice(&bytes_of(&side)?)
-        .map_err(|e| ForeignError::new(&side, format!("not a side file of machmeter: {e}")))?;
+        .map_err(|e| StoreError::new(&side, format!("not a side file of machmeter: {e}")))?;
     match facts.fault() {
-        Some(fault) => Err(ForeignError::new(&side, fault)),
+        Some(fault) => Err(StoreError::new(&side, fault)),
         None => Ok(facts),
     }
 }
 
-fn bytes_of(path: &Path) -> Result<Vec<u8>, ForeignError> {
-    let fail = |e: std::io::Error| ForeignError::new(path, format!("cannot read: {e}"));
+fn bytes_of(path: &Path) -> Result<Vec<u8>, StoreError> {
+    let fail = |e: std::io::Error| StoreError::new(path, format!("cannot read: {e}"));
     let mut bytes = Vec::new();
     File::open(path).map_err(fail)?.take(LARGEST_BYTES + 1).read_to_end(&mut bytes).map_err(fail)?;
     if bytes.len() as u64 > LARGEST_BYTES {
-        return Err(ForeignError::new(path, "larger than 512 MiB, which no file of a known format is"));
+        return Err(StoreError::new(path, "larger than 512 MiB, which no file of a known format is"));
     }
     Ok(bytes)
 }

@@ -8,27 +8,25 @@ use machmeter_data::Unit;
 use machmeter_data::quantity::human;
 
 use super::codes::{self, warn};
-use super::columns::{self, all, gap_table, list, number_after, samples, window_table, work_table};
-use super::{ForeignError, Imported, Input, Reader, SourceFile, imported};
+use super::columns::{
+    self, Samples, all, gap_table, least, list, number_after, samples, window_table, work_table,
+};
+use super::{Imported, Input, Reader, SourceFile, StoreError};
 
 pub(super) const READER: Reader = Reader {
     name: "netgauge-noise",
     description: "Netgauge -x noise with -e selfish, ftq or fwq: ng.out, or ng.out.RANK",
     sniff: |input| all(input, |f| f.header("# Benchmark Method: ").is_some()),
-    read,
+    fill,
 };
 
-fn read(input: &Input) -> Result<Imported, ForeignError> {
-    let mut out = imported(READER.name, input);
+fn fill(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
     let methods: Vec<&str> = input.files.iter().filter_map(|f| f.header("# Benchmark Method: ")).collect();
     let (Some(method), Some(first)) = (methods.first(), input.files.first()) else {
-        return Err(ForeignError::new("input".as_ref(), "no file given"));
+        return Err(StoreError::new("input".as_ref(), "no file given"));
     };
     if methods.iter().any(|m| m != method) {
-        return Err(ForeignError::new(
-            &first.path,
-            "the files hold different methods; read one run at a time",
-        ));
+        return Err(first.fault("the files hold different methods; read one run at a time"));
     }
     let ranks: Vec<i32> = input
         .files
@@ -36,25 +34,19 @@ fn read(input: &Input) -> Result<Imported, ForeignError> {
         .map(|f| input.known.cpu_of(number_after(f.name(), '.').map_or(0, |(_, n)| n)))
         .collect();
     if (1..ranks.len()).any(|i| ranks[..i].contains(&ranks[i])) {
-        return Err(ForeignError::new(&first.path, "two files of the same rank; read one run at a time"));
+        return Err(first.fault("two files of the same rank; read one run at a time"));
     }
     out.note("method", *method);
     out.assume("rank r ran on CPU r, where the program pins it");
     match *method {
-        "selfish" => selfish(input, &ranks, &mut out)?,
-        "ftq" => ftq(input, &ranks, &mut out)?,
-        "fwq" => fwq(input, &ranks, &mut out)?,
-        other => {
-            return Err(ForeignError::new(
-                &first.path,
-                format!("method {other:?}, expected selfish, ftq or fwq"),
-            ));
-        }
+        "selfish" => selfish(input, &ranks, out),
+        "ftq" => ftq(input, &ranks, out),
+        "fwq" => fwq(input, &ranks, out),
+        other => Err(first.fault(format!("method {other:?}, expected selfish, ftq or fwq"))),
     }
-    Ok(out)
 }
 
-fn selfish(input: &Input, ranks: &[i32], out: &mut Imported) -> Result<(), ForeignError> {
+fn selfish(input: &Input, ranks: &[i32], out: &mut Imported) -> Result<(), StoreError> {
     let mut gaps = Vec::new();
     let (mut shortest_turn_ns, mut wall_ns) = (0.0_f64, 0.0_f64);
     let mut threshold_percent = None;
@@ -108,28 +100,23 @@ fn check_threshold(
             human(wall_ns, Unit::Nanoseconds)
         );
         if recorded > 0.0 {
-            text.extend([
-                ", ",
-                &format!("{:.1}", (recorded * 100.0).min(100.0)),
-                " % of all turns were recorded",
-            ]);
+            text += &format!(", {:.1} % of all turns were recorded", (recorded * 100.0).min(100.0));
         }
         if turn_ns.is_finite() {
-            text.extend([", shortest turn ", &format!("{turn_ns:.3}"), " ns"]);
+            text += &format!(", shortest turn {turn_ns:.3} ns");
         }
         warn(out, codes::THRESHOLD, text);
     }
 }
 
-fn ftq(input: &Input, ranks: &[i32], out: &mut Imported) -> Result<(), ForeignError> {
-    let (mut cpu, mut start, mut count) = (Vec::new(), Vec::new(), Vec::new());
+fn ftq(input: &Input, ranks: &[i32], out: &mut Imported) -> Result<(), StoreError> {
+    let mut windows = Samples::default();
     let mut window_ns = 0_i64;
     for (file, rank) in input.files.iter().zip(ranks) {
         let r = samples::<i64, 2>(file, "index and count", out)?;
         window_ns = duration_us(file)?.saturating_mul(1000);
-        cpu.resize(cpu.len() + r.cells.len(), *rank);
-        start.extend((0..r.cells.len() as i64).map(|i| i.saturating_mul(window_ns)));
-        count.extend(columns::counts(&r.column(1), &r.lines, file)?);
+        let starts = (0..r.cells.len() as i64).map(|i| i.saturating_mul(window_ns));
+        windows.add(*rank, starts, columns::counts(&r.column(1), &r.lines, file)?);
     }
     warn(out, codes::NO_TIMES, "windows are numbered, not timed");
     out.assume("window i is taken to start at i times the asked length; the program starts each when the one before it ended");
@@ -141,17 +128,15 @@ fn ftq(input: &Input, ranks: &[i32], out: &mut Imported) -> Result<(), ForeignEr
         ("cpu_is", "cpu".to_owned()),
         ("cpus", list(ranks)),
     ];
-    out.tables.push(window_table(cpu, start, count, &notes, input)?);
+    out.tables.push(window_table(windows, &notes, input)?);
     Ok(())
 }
 
-fn fwq(input: &Input, ranks: &[i32], out: &mut Imported) -> Result<(), ForeignError> {
-    let (mut cpu, mut index, mut duration) = (Vec::new(), Vec::new(), Vec::new());
+fn fwq(input: &Input, ranks: &[i32], out: &mut Imported) -> Result<(), StoreError> {
+    let mut work = Samples::default();
     for (file, rank) in input.files.iter().zip(ranks) {
         let r = samples::<i64, 2>(file, "index and duration in us", out)?;
-        cpu.resize(cpu.len() + r.cells.len(), *rank);
-        index.extend(r.column(0));
-        duration.extend(r.column(1));
+        work.add(*rank, r.column(0), r.column(1));
         if let Ok(us) = duration_us(file) {
             out.note("asked_duration_us", us.to_string());
         }
@@ -160,11 +145,11 @@ fn fwq(input: &Input, ranks: &[i32], out: &mut Imported) -> Result<(), ForeignEr
     out.assume("a tick is one microsecond: the program writes whole microseconds, cut off after division by a rounded-up rate");
     let notes = [
         ("tick_hz", "1000000".to_owned()),
-        ("min_ticks", duration.iter().copied().min().unwrap_or(0).to_string()),
+        ("min_ticks", least(&work.second).to_string()),
         ("cpu_is", "cpu".to_owned()),
         ("cpus", list(ranks)),
     ];
-    out.tables.push(work_table(cpu, index, duration, &notes, input)?);
+    out.tables.push(work_table(work, &notes, input)?);
     Ok(())
 }
 
@@ -172,9 +157,9 @@ fn number(file: &SourceFile, key: &str) -> Option<f64> {
     file.header(key)?.parse().ok().filter(|v: &f64| v.is_finite() && *v >= 0.0)
 }
 
-fn duration_us(file: &SourceFile) -> Result<i64, ForeignError> {
+fn duration_us(file: &SourceFile) -> Result<i64, StoreError> {
     file.header("# Compute-Cycle Duration:")
         .and_then(|t| t.strip_suffix("usec")?.trim().parse().ok())
         .filter(|us| *us > 0)
-        .ok_or_else(|| ForeignError::new(&file.path, "no \"# Compute-Cycle Duration: N usec\" in its header"))
+        .ok_or_else(|| file.fault("no \"# Compute-Cycle Duration: N usec\" in its header"))
 }

@@ -38,13 +38,11 @@ impl SideFacts {
 
     /// Why these facts cannot be, if so.
     pub(super) fn fault(&self) -> Option<String> {
-        if let Some(hz) = self.tick_hz
-            && !(hz.is_finite() && hz > 0.0)
-        {
-            return Some(format!("tick_hz is {hz}, expected a positive number"));
-        }
-        match self.window_ticks {
-            Some(w) if w <= 0 => Some(format!("window_ticks is {w}, expected a positive number")),
+        let positive =
+            |name: &str, value: String| Some(format!("{name} is {value}, expected a positive number"));
+        match (self.tick_hz, self.window_ticks) {
+            (Some(hz), _) if !(hz.is_finite() && hz > 0.0) => positive("tick_hz", hz.to_string()),
+            (_, Some(w)) if w <= 0 => positive("window_ticks", w.to_string()),
             _ => None,
         }
     }
@@ -59,8 +57,13 @@ impl SideFacts {
     }
 }
 
-pub(super) fn path_of(prefix: &Path) -> PathBuf {
+/// `PREFIX` with more text.
+pub(super) fn with_suffix(prefix: &Path, suffix: &str) -> PathBuf {
     let mut name = prefix.as_os_str().to_owned();
-    name.push(".machmeter.json");
-    PathBuf::from(name)
+    name.push(suffix);
+    name.into()
+}
+
+pub(super) fn path_of(prefix: &Path) -> PathBuf {
+    with_suffix(prefix, ".machmeter.json")
 }

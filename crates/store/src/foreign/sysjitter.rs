@@ -5,7 +5,7 @@
 
 use super::codes::{self, warn};
 use super::columns::{add_cpu, all, gap_table, list, number_after, rows, warn_if_cut};
-use super::{ForeignError, Imported, Input, Reader, SourceFile, imported};
+use super::{Imported, Input, Reader, SourceFile, StoreError};
 
 pub(super) const READER: Reader = Reader {
     name: "sysjitter-raw",
@@ -13,11 +13,10 @@ pub(super) const READER: Reader = Reader {
     sniff: |input| {
         all(input, |f| f.header("# cpu_mhz:").is_some() && f.header("# n_interruptions:").is_some())
     },
-    read,
+    fill,
 };
 
-fn read(input: &Input) -> Result<Imported, ForeignError> {
-    let mut out = imported(READER.name, input);
+fn fill(input: &Input, out: &mut Imported) -> Result<(), StoreError> {
     let mut gaps = Vec::new();
     let mut cpus: Vec<i32> = Vec::new();
     let mut rate_mhz = None;
@@ -25,7 +24,7 @@ fn read(input: &Input) -> Result<Imported, ForeignError> {
     for (i, file) in (0..).zip(&input.files) {
         let mhz = header(file, "# cpu_mhz:")
             .filter(|m| (1..=100_000).contains(m))
-            .ok_or_else(|| ForeignError::new(&file.path, "no \"# cpu_mhz: N\" with a rate in its header"))?;
+            .ok_or_else(|| file.fault("no \"# cpu_mhz: N\" with a rate in its header"))?;
         let cpu = number_after(file.name(), '.').map_or(i, |(_, n)| n);
         add_cpu(&mut cpus, cpu, "core", file)?;
         if rate_mhz.is_some_and(|m| m != mhz) {
@@ -38,23 +37,15 @@ fn read(input: &Input) -> Result<Imported, ForeignError> {
             .or_else(|| file.header("# threshold:")?.strip_suffix("ns")?.trim().parse::<i64>().ok());
         wall_cycles = wall_cycles.max(header(file, "# total_runtime:").unwrap_or(0));
         let before = gaps.len();
-        read_gaps(file, cpu, mhz, &mut gaps, &mut out)?;
+        read_gaps(file, cpu, mhz, &mut gaps, out)?;
         let (found, announced) = (gaps.len() - before, header(file, "# n_interruptions:").unwrap_or(0));
         if found as i64 != announced {
-            warn(
-                &mut out,
-                codes::CUT_FILE,
-                format!("{} has {found} of {announced} interruptions", file.name()),
-            );
+            warn(out, codes::CUT_FILE, format!("{} has {found} of {announced} interruptions", file.name()));
         }
     }
     let hz = input.known.tick_hz.unwrap_or(rate_mhz.unwrap_or(1) as f64 * 1e6);
     if input.known.tick_hz.is_none() {
-        warn(
-            &mut out,
-            codes::ROUGH_RATE,
-            format!("the clock rate is given as {} MHz", rate_mhz.unwrap_or(1)),
-        );
+        warn(out, codes::ROUGH_RATE, format!("the clock rate is given as {} MHz", rate_mhz.unwrap_or(1)));
     }
     out.assume("time stamps are ends of interruptions; each core's time starts at its own first clock read");
     let mut notes = vec![
@@ -70,7 +61,7 @@ fn read(input: &Input) -> Result<Imported, ForeignError> {
         notes.push(("threshold_ns", ns.to_string()));
     }
     out.tables.push(gap_table(gaps, &notes, input)?);
-    Ok(out)
+    Ok(())
 }
 
 /// Both layouts: with the time since the line before (4 columns), and sorted by size without it (3 columns).
@@ -80,7 +71,7 @@ fn read_gaps(
     mhz: i64,
     gaps: &mut Vec<(i32, i64, i64)>,
     out: &mut Imported,
-) -> Result<(), ForeignError> {
+) -> Result<(), StoreError> {
     let first = file.text.lines().find(|l| !l.trim().is_empty() && !l.starts_with('#')).unwrap_or("");
     let (stamps_ns, cycles, cut) = if first.split_whitespace().count() == 3 {
         let r = rows::<i64, 3>(file, "time stamp in ns, interruption in cycles and in ns")?;

@@ -248,7 +248,7 @@ proptest! {
         let input = Input { files, known: SideFacts::default() };
         for r in READERS {
             let _ = (r.sniff)(&input);
-            if let Err(e) = (r.read)(&input) {
+            if let Err(e) = r.read(&input) {
                 prop_assert_eq!(e.to_string().lines().count(), 1, "{}: {}", r.name, e);
             }
         }
@@ -276,7 +276,7 @@ proptest! {
         let files = NAMES[which].iter().map(|n| SourceFile::new(*n, text.as_bytes())).collect();
         let input = Input { files, known: SideFacts::default() };
         for r in READERS {
-            if let Ok(out) = (r.read)(&input) {
+            if let Ok(out) = r.read(&input) {
                 for t in &out.tables {
                     prop_assert!(t.columns.iter().all(|c| c.values.len() == t.rows()));
                 }
@@ -296,7 +296,7 @@ proptest! {
             *f = SourceFile::new(f.path.clone(), &bytes);
         }
         for r in READERS {
-            if let Err(e) = (r.read)(&input) {
+            if let Err(e) = r.read(&input) {
                 prop_assert_eq!(e.to_string().lines().count(), 1);
             }
         }

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use super::side::{self, SideFacts};
+use super::side::{self, SideFacts, with_suffix};
 use crate::atomic;
 use crate::error::StoreError;
 
@@ -17,12 +17,6 @@ pub fn to_file(
     fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
 ) -> Result<(), StoreError> {
     atomic::replace(path, fill)
-}
-
-fn with_suffix(prefix: &Path, suffix: &str) -> PathBuf {
-    let mut name = prefix.as_os_str().to_owned();
-    name.push(suffix);
-    PathBuf::from(name)
 }
 
 /// One decimal number per line, as FTQ 2009 and FWQ write.

@@ -1,12 +1,11 @@
 //! Reading tables back.
 
-use std::io::{self, Read};
+use std::io;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
 
 use ::parquet::basic::{ConvertedType, Type as Physical};
-use ::parquet::column::reader::ColumnReader;
-use ::parquet::column::reader::ColumnReaderImpl;
+use ::parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use ::parquet::data_type::{ByteArray, DataType};
 use ::parquet::errors::ParquetError;
 use ::parquet::file::reader::{FileReader, SerializedFileReader};
@@ -15,7 +14,7 @@ use machmeter_data::record::RawFile;
 use machmeter_data::{Column, Table, Unit, Values};
 use sha2::{Digest, Sha256};
 
-use super::{NOTE_PREFIX, TABLE_KEY, UNIT_PREFIX, open};
+use super::{Hashed, NOTE_PREFIX, TABLE_KEY, UNIT_PREFIX, open};
 use crate::date::hex;
 use crate::error::StoreError;
 use crate::history::portable;
@@ -42,26 +41,15 @@ pub fn read_verified(raw: &RawFile, record_path: &Path) -> Result<Table, StoreEr
         .file_name()
         .ok_or_else(|| StoreError::new(record_path, "raw file without a name"))?;
     let path = record_path.with_file_name(name);
-    let mut file = open(&path)?;
-    let mut hash = Sha256::new();
-    let mut block = vec![0_u8; 1 << 16];
-    loop {
-        match file.read(&mut block) {
-            Ok(0) => break,
-            Ok(n) => hash.update(&block[..n]),
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(StoreError::io(&path, "read", &e)),
-        }
-    }
-    if hex(&hash.finalize()) != raw.sha256 {
+    let mut hashed = Hashed { out: io::sink(), hash: Sha256::new() };
+    io::copy(&mut open(&path)?, &mut hashed).map_err(|e| StoreError::io(&path, "read", &e))?;
+    if hex(&hashed.hash.finalize()) != raw.sha256 {
         return Err(StoreError::new(&path, "changed since the record was written (its SHA-256 differs)"));
     }
     let table = read_table(&path)?;
     if table.rows() as u64 != raw.rows {
-        return Err(StoreError::new(
-            &path,
-            format!("has {} rows, the record says {}", table.rows(), raw.rows),
-        ));
+        let what = format!("has {} rows, the record says {}", table.rows(), raw.rows);
+        return Err(StoreError::new(&path, what));
     }
     Ok(table)
 }

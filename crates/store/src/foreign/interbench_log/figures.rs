@@ -162,35 +162,32 @@ fn met(run: &Run) -> Option<Dataset> {
 /// A table as it stands in the log, with the standard deviation beside what is printed under that name.
 fn table(run: &Run, block: &Block) -> Dataset {
     let rms = block.spread_is_rms() && !run.by_machmeter;
-    let mut columns = vec![TableColumn::new("mean", Unit::Nanoseconds)];
-    if rms {
-        columns.push(TableColumn::new("root mean square (printed as SD)", Unit::Nanoseconds));
-    }
-    columns.push(TableColumn::new("standard deviation", Unit::Nanoseconds));
-    columns.push(TableColumn::new("maximum", Unit::Nanoseconds));
-    columns.push(TableColumn::new("desired CPU", Unit::One));
     let deadlines = block.rows.iter().any(|r| r.deadlines_met.is_some());
-    if deadlines {
-        columns.push(TableColumn::new("deadlines met", Unit::One));
-    }
-    let cell = |v: f64| if v.is_finite() && v >= 0.0 { Cell::Number(v) } else { Cell::Empty(()) };
+    let columns = [
+        ("mean", Unit::Nanoseconds, true),
+        ("root mean square (printed as SD)", Unit::Nanoseconds, rms),
+        ("standard deviation", Unit::Nanoseconds, true),
+        ("maximum", Unit::Nanoseconds, true),
+        ("desired CPU", Unit::One, true),
+        ("deadlines met", Unit::One, deadlines),
+    ];
+    let cell = |v: Option<f64>| match v {
+        Some(v) if v.is_finite() && v >= 0.0 => Cell::Number(v),
+        _ => Cell::Empty(()),
+    };
     let rows = block.rows.iter().map(|r| {
-        let mut cells = vec![cell(r.mean.ns)];
-        if rms {
-            cells.push(cell(r.spread.ns));
-        }
-        cells.push(match deviation(run, block, r) {
-            Deviation::Printed => cell(r.spread.ns),
-            Deviation::Derived { ns, .. } => cell(ns),
-            Deviation::Unknown => Cell::Empty(()),
-        });
-        cells.push(cell(r.max_ns));
-        cells.push(cell(r.desired_cpu));
-        if deadlines {
-            cells.push(r.deadlines_met.map_or(Cell::Empty(()), cell));
-        }
-        TableRow { name: r.load.clone(), cells }
+        let deviation = match deviation(run, block, r) {
+            Deviation::Printed => Some(r.spread.ns),
+            Deviation::Derived { ns, .. } => Some(ns),
+            Deviation::Unknown => None,
+        };
+        let (mean, spread) = (Some(r.mean.ns), Some(r.spread.ns));
+        let values = [mean, spread, deviation, Some(r.max_ns), Some(r.desired_cpu), r.deadlines_met];
+        let shown = values.into_iter().zip(columns).filter(|(_, column)| column.2);
+        TableRow { name: r.load.clone(), cells: shown.map(|(v, _)| cell(v)).collect() }
     });
+    let shown = columns.into_iter().filter(|column| column.2);
+    let columns = shown.map(|(label, unit, _)| TableColumn::new(label, unit)).collect();
     Dataset::new(
         "interactive.latency_table",
         format!("Latency of {}", block.task),
@@ -208,18 +205,9 @@ fn line(block: &Block) -> Option<String> {
     let worst = known().min_by(|a, b| share(a).total_cmp(&share(b)))?;
     let alone = known().find(|r| r.load == "none" && r.load != worst.load);
     let percent = |r: &Row| human(share(r), Unit::One);
-    let mut text = match alone {
-        Some(none) => {
-            format!(
-                "{:<8} {} {word} alone, {} under {}",
-                block.task,
-                percent(none),
-                percent(worst),
-                worst.load
-            )
-        }
-        None => format!("{:<8} {} {word} under {}", block.task, percent(worst), worst.load),
-    };
+    let alone = alone.map_or_else(String::new, |none| format!("{} {word} alone, ", percent(none)));
+    let word = if alone.is_empty() { format!(" {word}") } else { String::new() };
+    let mut text = format!("{:<8} {alone}{}{word} under {}", block.task, percent(worst), worst.load);
     if worst.mean.ns >= 0.0 && worst.max_ns >= 0.0 {
         let (mean, max) = (human(worst.mean.ns, Unit::Nanoseconds), human(worst.max_ns, Unit::Nanoseconds));
         text.push_str(&format!(" (late by {mean} there, {max} at most)"));

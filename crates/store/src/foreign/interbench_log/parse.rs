@@ -1,17 +1,11 @@
 //! The text of a log as runs, tables and rows.
 
 use super::super::columns::shortened;
-use super::super::{ForeignError, SourceFile};
+use super::super::{SourceFile, StoreError};
 use super::OUR_MARK;
 
 /// More tasks or loads than interbench ever had several times over: no log of it.
 const MOST_NAMES: usize = 64;
-
-/// All runs of a log: the program appends to it.
-#[derive(Debug, Default)]
-pub(super) struct Log {
-    pub(super) runs: Vec<Run>,
-}
 
 #[derive(Debug, Default)]
 pub(super) struct Run {
@@ -86,50 +80,40 @@ pub(super) fn has_table(text: &str) -> bool {
     text.lines().any(|l| title(l).is_some()) && text.lines().any(|l| heading(l).is_some())
 }
 
-/// Reads a log.
+/// The runs of a log: the program appends to it.
 /// Errors: a row that is none, with its line; a log with more names than interbench has.
-pub(super) fn parse(file: &SourceFile) -> Result<Log, ForeignError> {
-    let mut log = Log { runs: vec![Run::default()] };
+pub(super) fn parse(file: &SourceFile) -> Result<Vec<Run>, StoreError> {
+    let (mut runs, mut run) = (Vec::new(), Run::default());
     let mut in_table = false;
     let last = file.text.lines().count();
     for (i, line) in file.text.lines().enumerate() {
         let line = line.trim_end();
-        let wrong =
-            |what: &str| ForeignError::at(&file.path, i + 1, format!("found {:?}, {what}", shortened(line)));
         if let Some(block) = title(line) {
             in_table = true;
-            if current(&mut log).blocks.iter().any(|b| b.task == block.task) {
-                log.runs.push(Run::default());
+            if run.blocks.iter().any(|b| b.task == block.task) {
+                runs.push(std::mem::take(&mut run));
             }
-            current(&mut log).blocks.push(block);
+            run.blocks.push(block);
         } else if line.is_empty() {
             in_table = false;
         } else if !in_table {
-            preamble(line, &mut log);
+            preamble(line, &mut run, &mut runs);
         } else if let Some(layout) = heading(line) {
-            if let Some(b) = current(&mut log).blocks.last_mut() {
+            if let Some(b) = run.blocks.last_mut() {
                 b.layout = Some(layout);
             }
         } else {
             let complete = i + 1 < last || file.text.ends_with('\n');
-            row(line, complete, current(&mut log)).map_err(|what| wrong(&what))?;
+            row(line, complete, &mut run)
+                .map_err(|what| file.fault_at(i + 1, format!("found {:?}, {what}", shortened(line))))?;
         }
     }
-    let most =
-        log.runs.iter().map(|r| r.blocks.iter().map(|b| b.rows.len()).max().unwrap_or(0).max(r.blocks.len()));
-    if most.max().unwrap_or(0) > MOST_NAMES {
-        let what = format!("more than {MOST_NAMES} tasks or loads, which no interbench has");
-        return Err(ForeignError::new(&file.path, what));
+    runs.push(run);
+    let most = runs.iter().flat_map(|r| r.blocks.iter().map(|b| b.rows.len()).chain([r.blocks.len()])).max();
+    if most.unwrap_or(0) > MOST_NAMES {
+        return Err(file.fault(format!("more than {MOST_NAMES} tasks or loads, which no interbench has")));
     }
-    Ok(log)
-}
-
-fn current(log: &mut Log) -> &mut Run {
-    if log.runs.is_empty() {
-        log.runs.push(Run::default());
-    }
-    let last = log.runs.len() - 1;
-    &mut log.runs[last]
+    Ok(runs)
 }
 
 /// `--- Benchmarking simulated cpu of Audio real time in the presence of simulated nice 5 ---`
@@ -174,33 +158,28 @@ fn heading(line: &str) -> Option<Layout> {
     Some(Layout { unit_ns, deadlines: line.to_lowercase().contains("deadlines met"), aeolio })
 }
 
-fn preamble(line: &str, log: &mut Log) {
+fn preamble(line: &str, run: &mut Run, runs: &mut Vec<Run>) {
     let number = |text: &str| text.split_whitespace().next().and_then(|w| w.parse::<u64>().ok());
-    let used = |r: &Run| !r.blocks.is_empty() || r.loops_per_ms.is_some();
-    if let Some(rest) = line.strip_prefix("Using ").filter(|r| r.contains(" loops per ms")) {
-        if used(current(log)) {
-            log.runs.push(Run::default());
-        }
-        let run = current(log);
+    let using = line.strip_prefix("Using ").filter(|r| r.contains(" loops per ms"));
+    let load = line.strip_prefix("Load set to ");
+    let kernel = line.strip_prefix("Benchmarking kernel ");
+    let is_used = !run.blocks.is_empty() || run.loops_per_ms.is_some();
+    if (using.is_some() || load.is_some()) && is_used || kernel.is_some() && run.kernel.is_some() {
+        runs.push(std::mem::take(run));
+    }
+    if let Some(rest) = using {
         run.loops_per_ms = number(rest);
         run.seconds = rest.split_once("load for ").and_then(|(_, r)| number(r));
-    } else if let Some(rest) = line.strip_prefix("Load set to ") {
-        if used(current(log)) {
-            log.runs.push(Run::default());
-        }
-        current(log).processors = number(rest);
-    } else if let Some(rest) = line.strip_prefix("Benchmarking kernel ") {
+    } else if let Some(rest) = load {
+        run.processors = number(rest);
+    } else if let Some(rest) = kernel {
         let (kernel, date) = rest.split_once(" at datestamp ").unwrap_or((rest, ""));
-        if current(log).kernel.is_some() {
-            log.runs.push(Run::default());
-        }
-        let run = current(log);
         run.kernel = Some(kernel.trim().to_owned());
         run.datestamp = Some(date.trim().to_owned()).filter(|d| !d.is_empty());
     } else if let Some(rest) = line.strip_prefix("Comment: ") {
-        current(log).comment = Some(rest.to_owned());
+        run.comment = Some(rest.to_owned());
     } else if line.starts_with(OUR_MARK) {
-        current(log).by_machmeter = true;
+        run.by_machmeter = true;
     }
 }
 
@@ -258,7 +237,7 @@ fn plain_row(line: &str, layout: Layout) -> Option<Row> {
         max_ns: number(words[3])? * layout.unit_ns,
         median_ns: None,
         desired_cpu: number(words[4])? / 100.0,
-        deadlines_met: words.get(5).map(|w| number(w)).map_or(Some(None), |n| n.map(|n| Some(n / 100.0)))?,
+        deadlines_met: if layout.deadlines { Some(number(words[5])? / 100.0) } else { None },
     })
 }
 

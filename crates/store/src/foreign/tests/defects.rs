@@ -6,19 +6,12 @@ type Files = Vec<(String, String)>;
 
 /// Two columns of an FTQ 2009 pair with windows of 1024 ticks.
 fn pair(prefix: &str, thread: usize, samples: &[(i64, i64)]) -> Files {
-    let lines = |f: &dyn Fn(&(i64, i64)) -> i64| {
-        samples
-            .iter()
-            .map(|s| {
-                f(s).to_string()
-                    + "
-"
-            })
-            .collect::<String>()
+    let lines = |f: fn(&(i64, i64)) -> i64| {
+        samples.iter().map(|s| [f(s).to_string(), "\n".to_owned()].concat()).collect()
     };
     vec![
-        (format!("{prefix}_{thread}_times.dat"), lines(&|s| s.0)),
-        (format!("{prefix}_{thread}_counts.dat"), lines(&|s| s.1)),
+        (format!("{prefix}_{thread}_times.dat"), lines(|s| s.0)),
+        (format!("{prefix}_{thread}_counts.dat"), lines(|s| s.1)),
     ]
 }
 
