@@ -98,9 +98,7 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
     use machmeter_data::CheckState::{self, Fail, Unknown, Warn};
-    use machmeter_data::{Check, Facts, Hazard, Metric};
-    use machmeter_doctor::Inputs;
-    use machmeter_sys::topology::CpuSet;
+    use machmeter_data::{Hazard, Metric};
 
     use super::PROBES;
 
@@ -124,14 +122,7 @@ mod tests {
                 |id: &&str| Metric::new(infos.iter().find(|m| m.id == *id).unwrap(), [].into(), 1.0, "", 1);
             record.metrics =
                 ["noise.stolen_fraction", "memory.latency", "ops.cost"].iter().map(metric).collect();
-            let nothing = Inputs {
-                facts: &Facts::default(),
-                later: None,
-                clock: None,
-                live: None,
-                for_cpus: &CpuSet::default(),
-            };
-            record.checks.push(Check { state, ..machmeter_doctor::find(id).unwrap().check(&nothing) });
+            record.checks.push(crate::command::doctor::tests::check(id, state, ""));
             crate::session::flag_by_checks(&mut record, &weakened_by);
             record.metrics.iter().map(|m| !m.flags.is_empty()).collect::<Vec<_>>()
         };

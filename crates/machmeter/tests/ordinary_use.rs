@@ -2,43 +2,31 @@
 
 mod program;
 
-use std::process::{Command, Stdio};
+use std::collections::BTreeSet;
+use std::os::unix::process::CommandExt;
 use std::thread;
 use std::time::Duration;
 
 use machmeter_data::{Metric, Unit};
 use machmeter_sys::process::kill_process;
-use program::{Lab, Running, descendants, is_root};
-
-/// `command` under `nice -n 19`.
-fn niced(command: &Command) -> Command {
-    let mut niced = Command::new("nice");
-    niced.args(["-n", "19"]).arg(command.get_program()).args(command.get_args());
-    niced.current_dir(command.get_current_dir().expect("a folder to run in"));
-    niced.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    niced.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    niced
-}
+use program::{Lab, Running, descendants, is_root, warned};
 
 #[test]
 fn an_inherited_nice_value_is_kept_and_said() {
-    use std::os::unix::process::CommandExt;
-    for arguments in [
-        &["noise", "-t", "300ms", "--json"][..],
-        &["sync", "-t", "500ms", "--parts", "contention", "--json"],
-        &["interactive", "-t", "3s", "--tasks", "video", "--loads", "burn", "--json"],
+    for line in [
+        "noise -t 300ms --json",
+        "sync -t 500ms --parts contention --json",
+        "interactive -t 3s --tasks video --loads burn --json",
     ] {
         let lab = Lab::new();
-        let mut command = if is_root() {
-            let mut plain = niced(&lab.as_nobody(arguments));
-            plain.uid(program::NOBODY).gid(program::NOBODY);
-            plain
-        } else {
-            niced(&lab.command(arguments))
-        };
-        command.process_group(0);
-        let record = Running::of(command).end().expect(0).record();
-        assert_eq!(record.run.policy, "other:19", "{arguments:?}");
+        let words: Vec<&str> = line.split(' ').collect();
+        let plain = if is_root() { lab.as_nobody(&words) } else { lab.command(&words) };
+        let mut niced = lab.after(&["nice", "-n", "19", "sh", "-c"], ":", &plain);
+        if is_root() {
+            niced.uid(program::NOBODY).gid(program::NOBODY);
+        }
+        let record = Running::of(niced).end().expect(0).record();
+        assert_eq!(record.run.policy, "other:19", "{line}");
     }
 }
 
@@ -58,18 +46,14 @@ fn a_killed_task_or_load_makes_a_run_partial() {
         assert!(workers.iter().any(|pid| kill_process(*pid).is_ok()), "no {worker} to kill");
         let ended = run.end();
         let record = ended.expect(5).record();
-        assert!(
-            !record.complete && record.warnings.iter().any(|w| w.code == "W311"),
-            "{:?}",
-            record.warnings
-        );
+        assert!(!record.complete);
+        warned(&record, "W311");
     }
 }
 
 #[test]
 fn the_quick_page_fills_every_section_in_its_time() {
-    let lab = Lab::new();
-    let ended = lab.run(&["-l", "quick", "--json", "--no-save"]);
+    let ended = Lab::new().line("-l quick --json --no-save");
     let record = ended.expect(0).record();
     assert!(record.complete, "{:?}", record.warnings);
     for probe in machmeter::PROBES {
@@ -141,13 +125,11 @@ fn is_of(m: &Metric, (operation, conditions): &Named) -> bool {
 
 #[test]
 fn one_thing_has_one_figure() {
-    let lab = Lab::new();
     // Long enough for the rows of the standard plan.
-    let record = lab.run(&["-t", "25s", "--json", "--no-save"]).expect(0).record();
-    let mut keys: Vec<String> = record.metrics.iter().map(Metric::key).collect();
-    keys.sort_unstable();
-    for pair in keys.windows(2) {
-        assert_ne!(pair[0], pair[1], "one key, two figures");
+    let record = Lab::new().line("-t 25s --json --no-save").expect(0).record();
+    let mut keys = BTreeSet::new();
+    for m in &record.metrics {
+        assert!(keys.insert(m.key()), "{}: one key, two figures", m.key());
     }
     let mut seen = 0;
     for (quantity, names) in QUANTITIES {

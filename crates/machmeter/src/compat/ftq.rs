@@ -12,7 +12,9 @@ use machmeter_store::foreign::write;
 use machmeter_sys::guard::signals;
 
 use super::bench::{Bench, counts_of};
-use super::{nothing_written, number, print, samples, target, tell_more, threads, value_of, with_output};
+use super::{
+    nothing_written, number, print_filled, samples, target, tell_more, threads, value_of, with_output,
+};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
@@ -74,10 +76,7 @@ fn put(
     let starts: Vec<i64> =
         (0..closed).map(|k| (schedule.t0_ticks + k * schedule.window_ticks) as i64).collect();
     let Some(prefix) = prefix else {
-        let mut text = Vec::new();
-        let first = counts.first().map_or(&[][..], Vec::as_slice);
-        write::ftq_2009_lines(&mut text, &starts, first).map_err(Failure::cannot)?;
-        print(&text)?;
+        print_filled(|out| write::ftq_2009_lines(out, &starts, &counts[0]))?;
         return Ok(format!("FILE --tick-hz {:.0}", bench.rate().hz()));
     };
     for (thread, counts) in counts.iter().enumerate() {

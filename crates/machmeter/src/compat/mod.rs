@@ -10,6 +10,7 @@ mod netgauge;
 mod target;
 
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
@@ -183,7 +184,14 @@ fn value_of(matches: &ArgMatches, name: &str) -> u64 {
 
 /// Writes bytes of text to stdout.
 fn print(text: &[u8]) -> Result<(), Failure> {
-    output::print(&String::from_utf8_lossy(text)).map_err(Failure::cannot)
+    output::write(text).map_err(Failure::cannot)
+}
+
+/// Writes what `fill` gives to stdout.
+fn print_filled(fill: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Result<(), Failure> {
+    let mut text = Vec::new();
+    fill(&mut text).map_err(Failure::cannot)?;
+    print(&text)
 }
 
 /// Where to see more of what was written; `view` is what `report` is to be given.
@@ -203,36 +211,10 @@ fn nothing_written(name: &str, what: &str) -> Exit {
 mod tests {
     use super::*;
 
-    fn of(words: &[&str]) -> Option<Vec<OsString>> {
-        let words: Vec<OsString> = words.iter().map(OsString::from).collect();
-        arguments(&words)
-    }
-
-    #[test]
-    fn a_program_called_by_a_known_name_is_that_benchmark() {
-        let expected: Vec<OsString> =
-            ["machmeter", "compat", "t_ftq63", "-t", "2"].map(OsString::from).to_vec();
-        assert_eq!(of(&["/usr/local/bin/t_ftq63", "-t", "2"]), Some(expected));
-        assert_eq!(of(&["machmeter", "compat", "ftq"]), None);
-        assert_eq!(of(&["ftq64"]), None);
-        assert_eq!(of(&[]), None);
-    }
-
     #[test]
     fn every_mode_is_soundly_defined() {
         for (name, mode) in MODES {
             options(name, mode).debug_assert();
         }
-    }
-
-    #[test]
-    fn options_of_the_benchmark_are_not_taken_for_ours() {
-        let registries = Registries::default();
-        let tree = crate::cli::command(&registries);
-        let words = ["machmeter", "compat", "ftq", "-o", "x", "-t", "2", "-h", "-q"];
-        let matches = tree.try_get_matches_from(words).unwrap();
-        let (_, sub) = matches.subcommand().unwrap();
-        let got: Vec<&OsString> = sub.get_many::<OsString>("arguments").unwrap().collect();
-        assert_eq!(got, ["ftq", "-o", "x", "-t", "2", "-h", "-q"]);
     }
 }
