@@ -169,10 +169,8 @@ mod tests {
             bar(15, 60, "load burn", true, 80),
             " =====---------------  15 of 60 s, 45 s left   load burn"
         );
-        assert_eq!(
-            bar(60, 60, "", true, 80).trim_end(),
-            format!(" {}  60 of 60 s, 0 s left", "=".repeat(20))
-        );
+        let over = format!(" {}  60 of 60 s, 0 s left", "=".repeat(20));
+        assert_eq!(bar(60, 60, "", true, 80).trim_end(), over);
         assert_eq!(bar(1, 60, &"long ".repeat(40), false, 80).chars().count(), 79);
         assert!(!bar(0, 0, "a\u{1b}[2Jb", true, 80).contains('\u{1b}'));
     }

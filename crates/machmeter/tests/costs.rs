@@ -9,7 +9,7 @@ mod program;
 
 use std::fs;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use machmeter_data::{Metric, Record};
@@ -45,16 +45,14 @@ fn why(record: &Record, operation: &str) -> String {
 fn a_run_prices_what_happened_and_keeps_its_time() {
     let _turn = turn();
     let lab = Lab::new();
-    let files = lab.work().join("files");
-    fs::create_dir(&files).unwrap();
-    let directory = files.to_str().unwrap();
+    let (files, directory) = folder(&lab);
     let priced =
         "add getppid clock_gettime page_fault_4k pread fork_exit_wait spawn thread_create_join".split(' ');
     // Where neighbors disturb most samples there is a reason instead of a price, and more time helps.
     let mut record = None;
     for seconds in [6, 15, 40] {
         let time = seconds.to_string();
-        let ended = lab.run(&["ops", "-t", &time, "--json", "-q", "--directory", directory]);
+        let ended = lab.run(&["ops", "-t", &time, "--json", "-q", "--directory", &directory]);
         assert!(ended.wall < Duration::from_secs(seconds) + LATE, "{:?}", ended.wall);
         let seen = ended.record();
         let unknown: Vec<_> = priced.clone().filter(|o| price(&seen, o).is_none()).collect();
@@ -81,15 +79,6 @@ fn a_run_prices_what_happened_and_keeps_its_time() {
 }
 
 #[test]
-fn wrong_requests_are_refused_in_one_line() {
-    let _turn = turn();
-    let lab = Lab::new();
-    lab.line("ops --exec-target /nowhere/at/all -t 2 -q").refused("/nowhere/at/all");
-    lab.line("ops --directory /nowhere/at/all -t 2 -q").refused("/nowhere/at/all");
-    lab.line("ops --parts sums -t 2 -q").refused("arithmetic, calls, processes");
-}
-
-#[test]
 fn programs_that_fail_or_do_not_end_have_no_price() {
     let _turn = turn();
     let lab = Lab::new();
@@ -110,6 +99,13 @@ fn programs_that_fail_or_do_not_end_have_no_price() {
         }
         warned(&record, "W445");
     }
+}
+
+/// A new folder in the working directory, and its path as an argument.
+fn folder(lab: &Lab) -> (PathBuf, String) {
+    let path = lab.work().join("folder");
+    fs::create_dir(&path).unwrap();
+    (path.clone(), path.to_str().unwrap().to_owned())
 }
 
 /// A line on stderr, or a record with reasons.
@@ -179,16 +175,14 @@ fn directories_without_room_give_reasons_and_no_prices() {
         warned(&record, "W442");
         assert!(price(&record, "getppid").is_some(), "the rest is priced");
     };
-    let small = lab.work().join("small");
-    fs::create_dir(&small).unwrap();
-    let directory = ["--directory", small.to_str().unwrap()];
+    let (small, path) = folder(&lab);
+    let directory = ["--directory", &path];
     // 512 or 1024 bytes each, by the shell.
     let calls = lab.command(&arguments("calls", &directory));
     let limited = lab.after(&["/bin/sh", "-c"], "ulimit -f 2000", &calls);
     check(Running::of(limited).end(), "ulimit -f");
     if !is_root() {
-        println!("skipped: full and closed directories need root");
-        return;
+        return println!("skipped: full and closed directories need root");
     }
     if can_mount(&small) {
         let mount = format!("mount -t tmpfs -o size=1m none {}", small.display());
@@ -221,31 +215,11 @@ fn huge_pages_that_are_denied_have_no_price() {
 }
 
 #[test]
-fn limits_of_processes_are_named_or_the_run_is_refused() {
-    if !is_root() || !Path::new("/bin/bash").exists() {
-        println!("skipped: a user with few processes can only be had as root, with bash");
-        return;
-    }
-    let _turn = turn();
-    let lab = Lab::new();
-    for tasks in [1, 3, 4] {
-        let processes = lab.as_nobody(&arguments("processes", &[]));
-        let mut command = lab.after(&["/bin/bash", "-c"], &format!("ulimit -u {tasks}"), &processes);
-        command.uid(program::NOBODY).gid(program::NOBODY);
-        let ended = Running::of(command).end();
-        println!("{tasks} tasks: exit code {:?}, {}", ended.code, ended.stderr);
-        told(&ended);
-    }
-}
-
-#[test]
 fn a_signal_leaves_no_files() {
     let _turn = turn();
     let lab = Lab::new();
-    let files = lab.work().join("files");
-    fs::create_dir(&files).unwrap();
-    let directory = files.to_str().unwrap();
-    let running = lab.start(&["ops", "--parts", "calls", "-t", "30", "--directory", directory]);
+    let (files, directory) = folder(&lab);
+    let running = lab.start(&["ops", "--parts", "calls", "-t", "30", "--directory", &directory]);
     assert!(soon(|| !names_in(&files).is_empty()), "the run made its directory");
     running.send(Signal::TERM);
     running.end();
@@ -320,13 +294,19 @@ fn too_little_memory_files_or_processes_are_named() {
         println!("{before}, {arguments}: exit code {:?}, {}", ended.code, ended.stderr);
         told(&ended);
     }
-    if !is_root() {
-        return println!("skipped: a user with few processes can only be had as root");
+    if !is_root() || !Path::new("/bin/bash").exists() {
+        return println!("skipped: a user with few processes can only be had as root, with bash");
     }
-    let models = lab.as_nobody(&["sync", "--parts", "models", "-t", "3", "--json", "-q"]);
-    let mut command = lab.after(&["/bin/bash", "-c"], "ulimit -u 3", &models);
-    command.uid(program::NOBODY).gid(program::NOBODY);
-    told(&Running::of(command).end());
+    for (tasks, probe, part) in
+        [(3, "sync", "models"), (1, "ops", "processes"), (3, "ops", "processes"), (4, "ops", "processes")]
+    {
+        let plain = lab.as_nobody(&[probe, "--parts", part, "-t", "3", "--json", "-q"]);
+        let mut command = lab.after(&["/bin/bash", "-c"], &format!("ulimit -u {tasks}"), &plain);
+        command.uid(program::NOBODY).gid(program::NOBODY);
+        let ended = Running::of(command).end();
+        println!("{tasks} tasks, {part}: exit code {:?}, {}", ended.code, ended.stderr);
+        told(&ended);
+    }
 }
 
 /// A container: what its limit leaves counts, not what the machine has. The shared memory of the table is charged to it too.

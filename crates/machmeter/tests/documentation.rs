@@ -54,28 +54,24 @@ fn pages() -> Vec<PathBuf> {
 /// The blocks of a page whose fence begins with `console`.
 fn blocks_of(page: &Path, text: &str) -> Vec<Block> {
     let mut blocks = Vec::new();
-    let mut open: Option<Block> = None;
-    let mut inside_other = false;
+    // Inside a fence: a block of ours, or none.
+    let mut inside: Option<Option<Block>> = None;
     for (i, line) in text.lines().enumerate() {
-        let Some(fence) = line.strip_prefix("```") else {
-            if let Some(b) = &mut open {
-                b.lines.push(line.to_owned());
+        match (line.strip_prefix("```"), &mut inside) {
+            (None, Some(Some(block))) => block.lines.push(line.to_owned()),
+            (None, _) => {}
+            (Some(_), Some(_)) => blocks.extend(inside.take().flatten()),
+            (Some(fence), None) => {
+                let block = |tags: &str| Block {
+                    place: format!("{}:{}", page.display(), i + 1),
+                    is_run: tags.split([' ', ',']).any(|t| t == "run"),
+                    lines: Vec::new(),
+                };
+                inside = Some(fence.strip_prefix("console").map(block));
             }
-            continue;
-        };
-        if let Some(b) = open.take() {
-            blocks.push(b);
-        } else if inside_other {
-            inside_other = false;
-        } else if let Some(tags) = fence.strip_prefix("console") {
-            let is_run = tags.split([' ', ',']).any(|t| t == "run");
-            let place = format!("{}:{}", page.display(), i + 1);
-            open = Some(Block { place, is_run, lines: Vec::new() });
-        } else {
-            inside_other = true;
         }
     }
-    assert!(open.is_none() && !inside_other, "{}: a fenced block does not end", page.display());
+    assert!(inside.is_none(), "{}: a fenced block does not end", page.display());
     blocks
 }
 

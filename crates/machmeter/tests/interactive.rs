@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use machmeter_data::Record;
 use machmeter_stats::random::Random;
-use machmeter_sys::process::{kill_process, pid_is_alive};
-use program::{Ended, Lab, descendants, is_root, soon};
+use machmeter_sys::process::{commands_with, kill_process, pid_is_alive};
+use program::{Ended, Lab, descendants, is_root, soon, warned};
 use rustix::process::Signal;
 
 /// Longest time beyond its plan that a run may take, whatever is killed; tests run on busy machines.
@@ -134,6 +134,23 @@ fn killing_the_program_takes_everything_along() {
         all_gone(&below, load);
         drop(run);
         assert!(soon(|| lab.files().is_empty()), "{load}: {:?} is left", lab.files());
+    }
+}
+
+#[test]
+fn a_killed_task_or_load_makes_a_run_partial() {
+    for (loads, worker) in [("none", "interactive-task"), ("burn", "load")] {
+        let lab = Lab::new();
+        let mut run =
+            lab.start(&["interactive", "-t", "4s", "--tasks", "video", "--loads", loads, "--json", "-v"]);
+        run.hear("load ").expect("it did not begin");
+        thread::sleep(Duration::from_millis(800));
+        let below = descendants(run.id() as i32);
+        let mut workers = commands_with(worker).into_iter().filter(|pid| below.contains(pid));
+        assert!(workers.any(|pid| kill_process(pid).is_ok()), "no {worker} to kill");
+        let record = run.end().expect(5).record();
+        assert!(!record.complete);
+        warned(&record, "W311");
     }
 }
 

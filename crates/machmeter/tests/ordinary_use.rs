@@ -1,15 +1,13 @@
-//! What happens in ordinary use: a niced job, a worker that is killed.
+//! What happens in ordinary use: a niced job, the page as it is.
 
 mod program;
 
 use std::collections::BTreeSet;
 use std::os::unix::process::CommandExt;
-use std::thread;
 use std::time::Duration;
 
 use machmeter_data::{Metric, Unit};
-use machmeter_sys::process::kill_process;
-use program::{Lab, Running, descendants, is_root, warned};
+use program::{Lab, Running, is_root};
 
 #[test]
 fn an_inherited_nice_value_is_kept_and_said() {
@@ -27,27 +25,6 @@ fn an_inherited_nice_value_is_kept_and_said() {
         }
         let record = Running::of(niced).end().expect(0).record();
         assert_eq!(record.run.policy, "other:19", "{line}");
-    }
-}
-
-#[test]
-fn a_killed_task_or_load_makes_a_run_partial() {
-    for (loads, worker) in [("none", "interactive-task"), ("burn", "load")] {
-        let lab = Lab::new();
-        let arguments = ["interactive", "-t", "4s", "--tasks", "video", "--loads", loads, "--json", "-v"];
-        let mut run = lab.start(&arguments);
-        run.hear("load ").expect("it did not begin");
-        thread::sleep(Duration::from_millis(800));
-        let is_worker = |pid: &i32| {
-            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            line.split(|b| *b == 0).nth(2) == Some(worker.as_bytes())
-        };
-        let workers: Vec<i32> = descendants(run.id() as i32).into_iter().filter(is_worker).collect();
-        assert!(workers.iter().any(|pid| kill_process(*pid).is_ok()), "no {worker} to kill");
-        let ended = run.end();
-        let record = ended.expect(5).record();
-        assert!(!record.complete);
-        warned(&record, "W311");
     }
 }
 

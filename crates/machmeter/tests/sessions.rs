@@ -145,16 +145,16 @@ fn json_is_one_document_in_every_outcome() {
 
 #[test]
 fn a_denied_policy_is_told_in_the_document() {
+    let lab = Lab::new();
+    let line = "noise -t 300ms --prio fifo:50 --json";
     if !is_root() {
         // What root tests by giving its rights up, an ordinary user has anyway, unless an rtprio limit grants it.
-        let lab = Lab::new();
-        let run = lab.line("noise -t 300ms --prio fifo:50 --json");
+        let run = lab.line(line);
         assert!(matches!(run.code, Some(0 | 4)), "{run:?}");
         run.record();
         return;
     }
-    let lab = Lab::new();
-    let run = lab.nobody("noise -t 300ms --prio fifo:50 --json");
+    let run = lab.nobody(line);
     let record = run.expect(4).record();
     says_why(&record, "fifo:50");
     assert_eq!(run.errors().len(), 1, "{}", run.stderr);

@@ -97,8 +97,7 @@ fn consumers_read_what_is_exported() {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/check-exports");
     let python = std::env::var_os("PYTHON").unwrap_or_else(|| "python3".into());
     let Ok(ended) = std::process::Command::new(python).arg(script).arg(lab.work()).output() else {
-        println!("skipped: python3 is not installed");
-        return;
+        return println!("skipped: python3 is not installed");
     };
     let told = String::from_utf8_lossy(&ended.stdout);
     println!("{told}");

@@ -22,7 +22,24 @@ use crate::output;
 /// A window must hold this many turns of the loop: with fewer, its count says nothing.
 pub(super) const LEAST_TURNS: f64 = 4.0;
 
-pub(super) fn define(name: &'static str, threaded: bool) -> Command {
+/// With the quantum at the end; those with threads begin with `t_`.
+pub(super) const NAMES: &[&str] =
+    &["ftq", "ftq15", "ftq31", "ftq63", "t_ftq", "t_ftq15", "t_ftq31", "t_ftq63"];
+
+fn is_threaded(name: &str) -> bool {
+    name.starts_with("t_")
+}
+
+fn quantum(name: &str) -> Quantum {
+    match name.trim_start_matches("t_") {
+        "ftq15" => Quantum::Fifteen,
+        "ftq31" => Quantum::ThirtyOne,
+        "ftq63" => Quantum::SixtyThree,
+        _ => Quantum::One,
+    }
+}
+
+pub(super) fn define(name: &'static str) -> Command {
     let command = Command::new(name)
         .about("Fixed time quantum benchmark as of 2009: counts of work in windows of 2^BITS clock ticks")
         .arg(
@@ -33,7 +50,7 @@ pub(super) fn define(name: &'static str, threaded: bool) -> Command {
         )
         .arg(samples("524288", "Windows to record (at most 2000000)"));
     let command = with_output(command, "ftq");
-    if threaded {
+    if is_threaded(name) {
         command.arg(threads().default_value("1"))
     } else {
         // Known only to be refused with a reason.
@@ -41,9 +58,10 @@ pub(super) fn define(name: &'static str, threaded: bool) -> Command {
     }
 }
 
-pub(super) fn run(name: &str, quantum: Quantum, matches: &ArgMatches) -> Result<Exit, Failure> {
+pub(super) fn run(name: &str, matches: &ArgMatches) -> Result<Exit, Failure> {
+    let quantum = quantum(name);
     let threads = value_of(matches, "threads").max(1) as usize;
-    if !name.starts_with("t_") && matches.contains_id("threads") {
+    if !is_threaded(name) && matches.contains_id("threads") {
         return Err(Failure::usage(format!("{name}: -t is an option of the threaded form"))
             .help(format!("t_{name} -t {threads}")));
     }

@@ -6,7 +6,7 @@
 #![allow(clippy::disallowed_methods, reason = "the wall time of whole runs, as a user's watch shows it")]
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -60,13 +60,6 @@ impl Lab {
         names_in(&self.work())
     }
 
-    /// A place that everybody may enter and write to, for runs as another user.
-    pub(crate) fn open_to_all(&self) {
-        for dir in [self.dir.path().to_owned(), self.work()] {
-            fs::set_permissions(dir, fs::Permissions::from_mode(0o777)).unwrap();
-        }
-    }
-
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_machmeter"));
         self.set_up(command.args(arguments));
@@ -84,9 +77,12 @@ impl Lab {
             .process_group(0);
     }
 
-    /// The same as a user without rights, on a copy of the program that this user can reach. Only root can.
+    /// The same as a user without rights, who may enter and write to the place, on a copy of the program that this user can reach.
+    /// Only root can.
     pub(crate) fn as_nobody(&self, arguments: &[&str]) -> Command {
-        self.open_to_all();
+        for dir in [self.dir.path().to_owned(), self.work()] {
+            fs::set_permissions(dir, fs::Permissions::from_mode(0o777)).unwrap();
+        }
         let copy = self.dir.path().join("machmeter");
         if !copy.exists() {
             fs::copy(env!("CARGO_BIN_EXE_machmeter"), &copy).unwrap();
@@ -156,7 +152,7 @@ pub(crate) struct Running {
     child: Child,
     shown: String,
     begun: Instant,
-    stdout: Option<JoinHandle<Vec<u8>>>,
+    stdout: Option<JoinHandle<String>>,
     stderr: Option<Receiver<String>>,
     heard: Vec<String>,
 }
@@ -176,21 +172,12 @@ impl Running {
         let shown = command.get_args().map(|a| a.to_string_lossy()).collect::<Vec<_>>().join(" ");
         let begun = Instant::now();
         let mut child = command.spawn().unwrap();
-        let stdout = child.stdout.take().map(|mut out| {
-            thread::spawn(move || {
-                let mut bytes = Vec::new();
-                out.read_to_end(&mut bytes).unwrap();
-                bytes
-            })
-        });
+        let stdout = child.stdout.take().map(|out| thread::spawn(move || io::read_to_string(out).unwrap()));
         let stderr = child.stderr.take().map(|err| {
             let (tell, lines) = mpsc::channel();
             thread::spawn(move || {
-                for line in BufReader::new(err).lines().map_while(Result::ok) {
-                    if tell.send(line).is_err() {
-                        return;
-                    }
-                }
+                let mut lines = BufReader::new(err).lines().map_while(Result::ok);
+                let _ = lines.try_for_each(|line| tell.send(line));
             });
             lines
         });
@@ -218,27 +205,26 @@ impl Running {
         rustix::process::kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Waits for the end; see [`Self::end_within`].
-    pub(crate) fn end(self) -> Ended {
-        self.end_within(HANGS_AFTER)
-    }
-
     /// Waits for the end, and checks what holds for every run: it ends with a documented exit code, nothing of its process group
     /// is left, and it did not panic.
-    pub(crate) fn end_within(mut self, limit: Duration) -> Ended {
+    pub(crate) fn end(mut self) -> Ended {
         let status = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 break status;
             }
-            if self.begun.elapsed() > limit {
+            if self.begun.elapsed() > HANGS_AFTER {
                 self.child.kill().unwrap();
                 self.child.wait().unwrap();
-                panic!("machmeter {}: still running after {limit:?}\n{}", self.shown, self.heard.join("\n"));
+                panic!(
+                    "machmeter {}: still running after {HANGS_AFTER:?}\n{}",
+                    self.shown,
+                    self.heard.join("\n")
+                );
             }
             thread::sleep(Duration::from_millis(2));
         };
         let wall = self.begun.elapsed();
-        let stdout = self.stdout.take().map_or_else(Vec::new, |t| t.join().unwrap());
+        let stdout = self.stdout.take().map_or_else(String::new, |t| t.join().unwrap());
         if let Some(lines) = self.stderr.take() {
             self.heard.extend(lines.iter());
         }
@@ -249,7 +235,6 @@ impl Running {
         assert!(!stderr.contains("panicked"), "machmeter {}: {stderr}", self.shown);
         let is_documented = status.code().is_some_and(|code| DOCUMENTED.contains(&code));
         assert!(is_documented, "machmeter {}: {status}\n{stderr}", self.shown);
-        let stdout = String::from_utf8(stdout).unwrap();
         Ended { code: status.code(), stdout, stderr, wall, shown: self.shown }
     }
 }
@@ -285,11 +270,9 @@ impl Ended {
 /// Reads a record and checks what every record promises.
 #[track_caller]
 pub(crate) fn sound(text: &str, place: &str) -> Record {
-    let value: serde_json::Value = serde_json::from_str(text).unwrap_or_else(|e| {
-        panic!("{place}: not one JSON document: {e}\n{}", text.chars().take(400).collect::<String>())
-    });
+    let begin: String = text.chars().take(400).collect();
     let record: Record =
-        serde_json::from_value(value).unwrap_or_else(|e| panic!("{place}: not a record: {e}"));
+        serde_json::from_str(text).unwrap_or_else(|e| panic!("{place}: not one record: {e}\n{begin}"));
     assert_eq!(record.format, FORMAT, "{place}");
     let named = [&record.id, &record.run.started, &record.stopped_by];
     assert!(named.iter().all(|text| !text.is_empty()), "{place}");
