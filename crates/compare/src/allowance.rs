@@ -1,7 +1,7 @@
 //! How much two runs of an unchanged machine differ beyond what either run shows: the run-to-run component.
 //!
 //! Two single runs cannot tell an offset between them from a change. The component comes, in this order, from the caller, from
-//! the spread of earlier runs, or from a default taken from a machine where it was measured (module docs of the crate).
+//! the spread of earlier runs, or from a default taken from a machine where it was measured (`docs/compare.md`).
 
 use machmeter_stats::spread;
 
