@@ -21,7 +21,7 @@ mod level;
 mod options;
 mod view;
 
-pub use allowance::{DEFAULT_SD, DEFAULT_SD_PER_BLOCK_SD, MIN_HISTORY, WEAKENED_FACTOR};
+pub use allowance::MIN_HISTORY;
 pub use between::include_earlier;
 pub use comparison::{ChangeScale, Comparison, Counts, FailOn, Row, RunName, Side, Verdict, exit_code};
 pub use join::compare;
